@@ -1,0 +1,63 @@
+# Build settings shared by all folders.
+option(MESHWRIGHT_TESTS "Build the tests" ON)
+option(MESHWRIGHT_BENCH "Build the benchmarks" OFF)
+option(MESHWRIGHT_WERROR "Warnings are errors" ON)
+set(MESHWRIGHT_SANITIZE "" CACHE STRING "Sanitizers, such as address,undefined or thread")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # Precompiled headers need these, or ccache never hits.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      ${CCACHE_PROGRAM})
+endif()
+
+add_library(meshwright_settings INTERFACE)
+target_include_directories(meshwright_settings INTERFACE "${CMAKE_SOURCE_DIR}")
+target_compile_options(meshwright_settings INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow
+                       $<$<BOOL:${MESHWRIGHT_WERROR}>:-Werror>)
+if(CCACHE_PROGRAM AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(meshwright_settings INTERFACE -fpch-preprocess)
+endif()
+if(MESHWRIGHT_SANITIZE)
+  target_compile_options(meshwright_settings INTERFACE -fsanitize=${MESHWRIGHT_SANITIZE}
+                         -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(meshwright_settings INTERFACE -fsanitize=${MESHWRIGHT_SANITIZE})
+endif()
+
+# meshwright_library(name SOURCES ... [PUBLIC targets...] [PRIVATE targets...])
+function(meshwright_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC meshwright_settings ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE})
+endfunction()
+
+# meshwright_test(name LABELS labels... SOURCES ... LINK targets...): one GoogleTest program; each
+# of its tests is a ctest.
+function(meshwright_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE meshwright_settings GTest::gtest GTest::gmock
+                        GTest::gtest_main ${ARG_LINK})
+  target_compile_definitions(${name} PRIVATE
+                             MESHWRIGHT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  target_precompile_headers(${name} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
+                       PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
+endfunction()
+
+function(meshwright_print_summary)
+  message(STATUS "Meshwright ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE}, "
+                 "tests ${MESHWRIGHT_TESTS}, bench ${MESHWRIGHT_BENCH}, "
+                 "sanitizers '${MESHWRIGHT_SANITIZE}', ccache '${CCACHE_PROGRAM}'")
+endfunction()

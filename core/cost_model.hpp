@@ -1,0 +1,44 @@
+/// The seam between what is to be done and how long it takes.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "core/kernel.hpp"
+#include "core/task_graph.hpp"
+#include "core/units.hpp"
+
+namespace meshwright {
+
+struct TransferCost {
+  Seconds latency;    ///< occupies nothing
+  Seconds occupancy;  ///< of the sender's port, without contention
+};
+
+/// Pure: equal arguments give equal costs. Implementations may be used by several threads.
+class CostModel {
+ public:
+  virtual ~CostModel() = default;
+  virtual Seconds time_of(const Kernel& kernel) const = 0;
+  virtual Seconds time_of(const Collective& collective) const = 0;
+  virtual TransferCost cost_of(const Transfer& transfer) const = 0;
+  /// Name and origin of the figures, for provenance: "analytic A100-SXM4-80GB, NCCL 2.30 tuner".
+  virtual std::string provenance() const = 0;
+};
+
+/// The price of one Work, in Ticks; the parts add up to the duration exactly.
+struct WorkPrice {
+  Ticks duration;  ///< compute and optimizer tasks, collectives; sends: occupancy
+  Ticks latency;   ///< sends: from the end of the occupancy to the arrival
+  std::array<Ticks, kKernelKindCount> kernels{};  ///< by KernelKind, without recomputation
+  Ticks recompute;                                ///< kernels of recomputed parts
+  std::array<Ticks, kAxisCount> communication{};  ///< blocking collectives inside, by Axis
+  Flops flops;                                    ///< arithmetic, recomputation included
+};
+
+/// Prices by work id. Each distinct part is priced once.
+std::vector<WorkPrice> price_works(const std::vector<WorkPart>& parts,
+                                   const std::vector<Work>& works, const CostModel& cost_model);
+
+}  // namespace meshwright

@@ -1,0 +1,25 @@
+#include "core/dtype.hpp"
+
+#include <array>
+
+namespace meshwright {
+namespace {
+struct DtypeRow {
+  std::string_view name;
+  int bytes;
+};
+constexpr std::array<DtypeRow, kDtypeCount> kRows{
+    {{"fp32", 4}, {"tf32", 4}, {"bf16", 2}, {"fp16", 2}, {"fp8", 1}}};
+}  // namespace
+
+std::string_view name_of(Dtype dtype) { return kRows[static_cast<std::size_t>(dtype)].name; }
+
+std::optional<Dtype> dtype_from_name(std::string_view name) {
+  for (std::size_t i = 0; i < kRows.size(); ++i)
+    if (kRows[i].name == name) return static_cast<Dtype>(i);
+  return std::nullopt;
+}
+
+int bytes_per_element(Dtype dtype) { return kRows[static_cast<std::size_t>(dtype)].bytes; }
+
+}  // namespace meshwright

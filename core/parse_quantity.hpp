@@ -1,0 +1,28 @@
+/// Strict parsing of quantities with units, as cluster files write them. GiB is not GB, Gbit/s is
+/// not GB/s; a number without a unit is an error that names the units to choose from.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/units.hpp"
+
+namespace meshwright {
+
+/// "80 GiB", "40 GB", "512 MiB", "64 B". Whole bytes only.
+Bytes parse_bytes(std::string_view text, std::string_view where);
+/// "450 GB/s", "400 Gbit/s", "2.039 TB/s". Decimal prefixes; binary ("GiB/s") accepted too.
+BytesPerSecond parse_bandwidth(std::string_view text, std::string_view where);
+/// "312 TFLOP/s", "1 PFLOP/s".
+FlopsPerSecond parse_flop_rate(std::string_view text, std::string_view where);
+/// "12.5 us", "3 ms", "1 s", "40 ns".
+Seconds parse_seconds(std::string_view text, std::string_view where);
+
+/// For people: "79.3 GiB", "450 GB/s", "312 TFLOP/s", "12.5 us", with three significant digits.
+std::string to_text(Bytes bytes);
+std::string to_text(BytesPerSecond rate);
+std::string to_text(FlopsPerSecond rate);
+std::string to_text(Seconds time);
+std::string to_text(Ticks time);
+
+}  // namespace meshwright

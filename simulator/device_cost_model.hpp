@@ -1,0 +1,15 @@
+/// Analytic costs from a cluster's figures: roofline per kernel with shape-dependent efficiency,
+/// NCCL's tuner for collectives, latency + size / bandwidth for messages.
+#pragma once
+
+#include <memory>
+
+#include "core/cluster.hpp"
+#include "core/cost_model.hpp"
+
+namespace meshwright {
+
+/// For jobs on `cluster` (homogeneous). Keeps its own copy of the figures.
+std::unique_ptr<CostModel> make_device_cost_model(const Cluster& cluster);
+
+}  // namespace meshwright
