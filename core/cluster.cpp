@@ -1,0 +1,217 @@
+#include "core/cluster.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "core/check.hpp"
+
+namespace meshwright {
+namespace {
+
+/// Larger clusters than any; keeps device indices and their products in range.
+constexpr std::int64_t kMostDevices = 1 << 24;
+
+class ClusterChecks {
+ public:
+  ClusterChecks(const Cluster& cluster, const std::string& where)
+      : cluster_(cluster), where_(where) {}
+
+  std::vector<Diagnostic> run() {
+    for (const auto& [key, device] : cluster_.devices) check_device("devices." + key, device);
+    for (const auto& [key, node] : cluster_.nodes) check_node("nodes." + key, node);
+    check_groups();
+    check_fabric();
+    return std::move(found_);
+  }
+
+ private:
+  void report(const std::string& place, std::string what, std::string hint) {
+    found_.push_back({where_ + place, std::move(what), std::move(hint)});
+  }
+  /// Written so that NaN fails too.
+  void need_positive(const std::string& place, double value, std::string_view unit) {
+    if (value > 0 && value <= std::numeric_limits<double>::max()) return;
+    report(place, fmt::format("must be a positive {}, got {}", unit, value),
+           "give the figure of the datasheet");
+  }
+  void need_share(const std::string& place, double value) {
+    if (value > 0 && value <= 1) return;
+    report(place, fmt::format("must be above 0 and at most 1, got {}", value),
+           "it is a share of the peak");
+  }
+  void need_not_negative(const std::string& place, double value, std::string_view unit) {
+    if (value >= 0 && value <= std::numeric_limits<double>::max()) return;
+    report(place, fmt::format("must be a {} of zero or more, got {}", unit, value), "");
+  }
+
+  void check_device(const std::string& place, const DeviceModel& device) {
+    need_positive(place + ".memory", static_cast<double>(device.memory.value), "size");
+    need_not_negative(place + ".reserved_memory", static_cast<double>(device.reserved_memory.value),
+                      "size");
+    if (device.memory.value > 0 && device.reserved_memory >= device.memory)
+      report(place + ".reserved_memory",
+             fmt::format("{} bytes are reserved of {} bytes of memory",
+                         device.reserved_memory.value, device.memory.value),
+             "reserve less than the device has");
+    need_positive(place + ".memory_bandwidth", device.memory_bandwidth.value, "rate");
+    need_not_negative(place + ".launch_overhead", device.launch_overhead.value, "time");
+    if (device.multiprocessors < 1)
+      report(place + ".multiprocessors",
+             fmt::format("must be at least 1, got {}", device.multiprocessors), "");
+    check_peaks(place, device);
+    check_efficiencies(place, device);
+  }
+
+  void check_peaks(const std::string& place, const DeviceModel& device) {
+    bool any = false;
+    for (std::size_t i = 0; i < device.peak.size(); ++i) {
+      if (!device.peak[i]) continue;
+      any = true;
+      need_positive(fmt::format("{}.peak.{}", place, name_of(static_cast<Dtype>(i))),
+                    device.peak[i]->value, "rate");
+    }
+    if (!any) report(place + ".peak", "no peak rate is given", "give at least one, such as bf16");
+  }
+
+  void check_efficiencies(const std::string& place, const DeviceModel& device) {
+    need_share(place + ".gemm.max_efficiency", device.gemm.max_efficiency);
+    if (device.gemm.tile_m < 1 || device.gemm.tile_n < 1)
+      report(place + ".gemm",
+             fmt::format("tile {} x {} is not positive", device.gemm.tile_m, device.gemm.tile_n),
+             "128 x 256 is a common tile");
+    need_not_negative(place + ".gemm.ramp", device.gemm.ramp.value, "time");
+    need_share(place + ".memory_efficiency.max_efficiency",
+               device.memory_efficiency.max_efficiency);
+    need_not_negative(place + ".memory_efficiency.half_speed_bytes",
+                      static_cast<double>(device.memory_efficiency.half_speed_bytes.value), "size");
+    need_share(place + ".attention.forward", device.attention.forward);
+    need_share(place + ".attention.backward", device.attention.backward);
+  }
+
+  void check_node(const std::string& place, const NodeModel& node) {
+    if (!cluster_.devices.contains(node.device)) {
+      std::vector<std::string> known;
+      for (const auto& entry : cluster_.devices) known.push_back(entry.first);
+      report(place + ".device", fmt::format("unknown device '{}'", node.device),
+             suggest(node.device, known));
+    }
+    if (node.device_count < 1 || node.device_count > kMostDevices)
+      report(place + ".device_count",
+             fmt::format("must be from 1 to {}, got {}", kMostDevices, node.device_count), "");
+    if (node.device_count > 1) {
+      need_positive(place + ".local.bandwidth", node.local.bandwidth.value, "rate");
+      need_not_negative(place + ".local.latency", node.local.latency.value, "time");
+    }
+    if (node.ports < 0 || node.ports > kMostDevices)
+      report(place + ".ports",
+             fmt::format("must be from 0 to {}, got {}", kMostDevices, node.ports),
+             "0 means: no network, one node only");
+    if (node.ports > 0) need_positive(place + ".port_bandwidth", node.port_bandwidth.value, "rate");
+  }
+
+  void check_groups() {
+    if (cluster_.groups.empty()) report("groups", "no nodes", "give at least one group of nodes");
+    std::int64_t nodes = 0, devices = 0;
+    for (std::size_t i = 0; i < cluster_.groups.size(); ++i) {
+      const NodeGroup& group = cluster_.groups[i];
+      const std::string place = fmt::format("groups[{}]", i);
+      if (group.count < 1)
+        report(place + ".count", fmt::format("must be at least 1, got {}", group.count), "");
+      const auto node = cluster_.nodes.find(group.node);
+      if (node == cluster_.nodes.end()) {
+        std::vector<std::string> known;
+        for (const auto& entry : cluster_.nodes) known.push_back(entry.first);
+        report(place + ".node", fmt::format("unknown node '{}'", group.node),
+               suggest(group.node, known));
+        continue;
+      }
+      nodes += std::max(group.count, 0);
+      devices += std::int64_t{std::max(group.count, 0)} * std::max(node->second.device_count, 0);
+    }
+    if (devices > kMostDevices)
+      report(
+          "groups",
+          fmt::format("{} devices are more than the {} that can be handled", devices, kMostDevices),
+          "lower the counts");
+    if (nodes > 1) check_nodes_have_ports();
+  }
+
+  void check_nodes_have_ports() {
+    for (const NodeGroup& group : cluster_.groups) {
+      const auto node = cluster_.nodes.find(group.node);
+      if (node == cluster_.nodes.end() || node->second.ports != 0) continue;
+      report("nodes." + group.node + ".ports",
+             "0 ports, but the cluster has several nodes that must reach each other",
+             "give the number of network ports, or a single node");
+    }
+  }
+
+  void check_fabric() {
+    need_not_negative("fabric.latency", cluster_.fabric.latency.value, "time");
+    if (!(cluster_.fabric.oversubscription >= 1 &&
+          cluster_.fabric.oversubscription <= std::numeric_limits<double>::max()))
+      report("fabric.oversubscription",
+             fmt::format("must be at least 1, got {}", cluster_.fabric.oversubscription),
+             "1 means: full bisection");
+  }
+
+  const Cluster& cluster_;
+  const std::string& where_;
+  std::vector<Diagnostic> found_;
+};
+
+/// The group of a device and its place in it.
+struct DevicePlace {
+  const NodeModel* node = nullptr;
+  std::int32_t node_index = 0;
+};
+
+DevicePlace place_of(const Cluster& cluster, DeviceId device) {
+  MW_CHECK(device.value >= 0);
+  std::int32_t left = device.value;
+  std::int32_t first_node = 0;
+  for (const NodeGroup& group : cluster.groups) {
+    const NodeModel& node = cluster.nodes.at(group.node);
+    const std::int64_t in_group = std::int64_t{group.count} * node.device_count;
+    if (left < in_group) return {&node, first_node + left / node.device_count};
+    left -= static_cast<std::int32_t>(in_group);
+    first_node += group.count;
+  }
+  MW_CHECK(!"the device is in the cluster");
+  return {};
+}
+
+}  // namespace
+
+std::vector<Diagnostic> check_cluster(const Cluster& cluster, const std::string& where) {
+  return ClusterChecks(cluster, where).run();
+}
+
+int device_count(const Cluster& cluster) {
+  int count = 0;
+  for (const NodeGroup& group : cluster.groups)
+    count += group.count * cluster.nodes.at(group.node).device_count;
+  return count;
+}
+
+const NodeModel& node_of(const Cluster& cluster, DeviceId device) {
+  return *place_of(cluster, device).node;
+}
+
+const DeviceModel& device_of(const Cluster& cluster, DeviceId device) {
+  return cluster.devices.at(node_of(cluster, device).device);
+}
+
+NodeId node_index_of(const Cluster& cluster, DeviceId device) {
+  return NodeId(place_of(cluster, device).node_index);
+}
+
+bool is_homogeneous(const Cluster& cluster) {
+  return std::all_of(cluster.groups.begin(), cluster.groups.end(), [&](const NodeGroup& group) {
+    return group.node == cluster.groups.front().node;
+  });
+}
+
+}  // namespace meshwright
