@@ -1,0 +1,151 @@
+#include "core/io_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace meshwright {
+namespace {
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  ~FileDescriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+  /// Closes now, to see errors that come late (network file systems); 0 or errno.
+  int close() { return ::close(std::exchange(fd_, -1)) == 0 ? 0 : errno; }
+
+ private:
+  int fd_;
+};
+
+[[noreturn]] void refuse_input(const std::string& path, std::string what, std::string hint) {
+  throw InputError(
+      Diagnostic{path == "-" ? "standard input" : path, std::move(what), std::move(hint)});
+}
+
+[[noreturn]] void fail_write(const std::string& path, int error) {
+  throw RuntimeFailure(Diagnostic{path, fmt::format("cannot be written: {}", reason(error)), ""});
+}
+
+[[noreturn]] void refuse_size(const std::string& path, std::size_t limit) {
+  refuse_input(path, fmt::format("is larger than {} bytes", limit), "is it the file you meant?");
+}
+
+/// Reads to the end; the size that the file system promises is only a hint.
+std::string read_all(int fd, const std::string& path, std::size_t expected, std::size_t limit) {
+  constexpr std::size_t kFirstChunk = 1 << 16;
+  std::string content(std::min(limit, std::max(expected, kFirstChunk)) + 1, '\0');
+  std::size_t size = 0;
+  for (;;) {
+    const ssize_t n = ::read(fd, content.data() + size, content.size() - size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) refuse_input(path, fmt::format("cannot be read: {}", reason(errno)), "");
+    if (n == 0) break;
+    size += static_cast<std::size_t>(n);
+    if (size > limit) refuse_size(path, limit);
+    if (size == content.size()) content.resize(std::min(limit, 2 * size) + 1);
+  }
+  content.resize(size);
+  return content;
+}
+
+/// 0, or errno.
+int write_all(int fd, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t n = ::write(fd, content.data(), content.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
+    content.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return 0;
+}
+
+void write_standard_output(std::string_view content) {
+  const std::size_t written = std::fwrite(content.data(), 1, content.size(), stdout);
+  if (written != content.size() || std::fflush(stdout) != 0) fail_write("standard output", errno);
+}
+
+/// Devices and pipes are written in place: a rename would put a file where they are.
+void write_in_place(const std::string& path, std::string_view content) {
+  FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (file.get() < 0) fail_write(path, errno);
+  if (const int error = write_all(file.get(), content)) fail_write(path, error);
+}
+
+/// Follows symbolic links, so that the link stays and the file it points at is replaced.
+std::string resolved(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
+                                                         &std::free);
+  return real ? std::string(real.get()) : path;
+}
+
+/// A new file beside `target`. Its name holds the process id: two writers never share one.
+std::pair<std::string, int> create_temporary(const std::string& target, const std::string& path,
+                                             mode_t mode) {
+  constexpr int kAttempts = 100;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    std::string name = fmt::format("{}.{}-{}.tmp", target, ::getpid(), attempt);
+    const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd >= 0) return {std::move(name), fd};
+    if (errno != EEXIST) fail_write(path, errno);
+  }
+  fail_write(path, EEXIST);
+}
+
+}  // namespace
+
+std::string read_file(const std::string& path, std::size_t limit) {
+  if (path == "-") return read_all(STDIN_FILENO, path, 0, limit);
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) refuse_input(path, fmt::format("cannot be read: {}", reason(errno)), "");
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0)
+    refuse_input(path, fmt::format("cannot be read: {}", reason(errno)), "");
+  if (S_ISDIR(status.st_mode)) refuse_input(path, "is a folder", "name a file in it");
+  const auto size = static_cast<std::size_t>(std::max<off_t>(status.st_size, 0));
+  if (size > limit)
+    refuse_input(path, fmt::format("has {} bytes, more than the {} allowed", size, limit),
+                 "is it the file you meant?");
+  return read_all(file.get(), path, size, limit);
+}
+
+void write_file(const std::string& path, std::string_view content) {
+  if (path == "-") return write_standard_output(content);
+  const std::string target = resolved(path);
+  struct stat status {};
+  const bool exists = ::stat(target.c_str(), &status) == 0;
+  if (exists && S_ISDIR(status.st_mode)) fail_write(path, EISDIR);
+  if (exists && !S_ISREG(status.st_mode)) return write_in_place(path, content);
+
+  constexpr mode_t kNewFile = 0666;  // less the umask
+  auto [temporary, fd] = create_temporary(target, path, kNewFile);
+  FileDescriptor file(fd);
+  int error = write_all(file.get(), content);
+  if (error == 0 && exists && ::fchmod(file.get(), status.st_mode & 07777) != 0) error = errno;
+  if (error == 0 && ::fsync(file.get()) != 0) error = errno;
+  if (error == 0) error = file.close();
+  if (error == 0 && ::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
+  if (error == 0) return;
+  ::unlink(temporary.c_str());
+  fail_write(path, error);
+}
+
+}  // namespace meshwright

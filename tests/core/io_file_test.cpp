@@ -1,0 +1,108 @@
+#include "core/io_file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/error.hpp"
+
+namespace meshwright {
+namespace {
+namespace fs = std::filesystem;
+
+class IoFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = fs::temp_directory_path() / "meshwright-io-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string path(const std::string& name) const { return folder_ / name; }
+  std::size_t entries() const {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
+  fs::path folder_;
+};
+
+template <class Action>
+std::string input_error_of(Action action) {
+  try {
+    action();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_F(IoFile, ReadsBackWhatItWrote) {
+  const std::string content("a\0b\r\n\xff", 6);
+  write_file(path("x"), content);
+  EXPECT_EQ(read_file(path("x")), content);
+  write_file(path("x"), "");
+  EXPECT_EQ(read_file(path("x")), "");
+  EXPECT_EQ(entries(), 1u) << "no temporary file stays";
+}
+
+TEST_F(IoFile, ReadsFilesLargerThanItsFirstChunk) {
+  std::string content(200'000, 'x');
+  content[150'000] = 'y';
+  write_file(path("x"), content);
+  EXPECT_EQ(read_file(path("x")), content);
+}
+
+TEST_F(IoFile, SaysWhatIsWrongWithAnInput) {
+  EXPECT_EQ(input_error_of([&] { read_file(path("missing")); }),
+            "error: " + path("missing") + ": cannot be read: No such file or directory\n");
+  EXPECT_THAT(input_error_of([&] { read_file(folder_); }), testing::HasSubstr("is a folder"));
+}
+
+TEST_F(IoFile, CapsInputs) {
+  write_file(path("x"), "12345");
+  EXPECT_EQ(read_file(path("x"), 5), "12345");
+  EXPECT_THAT(input_error_of([&] { read_file(path("x"), 4); }),
+              testing::HasSubstr("has 5 bytes, more than the 4 allowed"));
+  // A device promises no size and never ends.
+  EXPECT_THAT(input_error_of([&] { read_file("/dev/zero", 1000); }),
+              testing::HasSubstr("is larger than 1000 bytes"));
+}
+
+TEST_F(IoFile, LeavesNothingBehindWhenItCannotWrite) {
+  EXPECT_THROW(write_file(path("no/such/folder"), "x"), RuntimeFailure);
+  fs::create_directory(path("folder"));
+  EXPECT_THROW(write_file(path("folder"), "x"), RuntimeFailure);
+  EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(IoFile, SaysThatTheDiskIsFullAndKeepsTheDevice) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  try {
+    write_file("/dev/full", "x");
+    FAIL() << "a full device took the file";
+  } catch (const RuntimeFailure& failure) {
+    EXPECT_EQ(failure.diagnostic().what, "cannot be written: No space left on device");
+  }
+  struct stat status {};
+  ASSERT_EQ(::stat("/dev/full", &status), 0);
+  EXPECT_TRUE(S_ISCHR(status.st_mode)) << "a device is not replaced by a file";
+}
+
+TEST_F(IoFile, KeepsLinksAndPermissions) {
+  write_file(path("real"), "old");
+  ASSERT_EQ(::chmod(path("real").c_str(), 0640), 0);
+  fs::create_symlink("real", path("link"));
+  write_file(path("link"), "new");
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_EQ(read_file(path("real")), "new");
+  struct stat status {};
+  ASSERT_EQ(::stat(path("real").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0640u);
+}
+
+}  // namespace
+}  // namespace meshwright
