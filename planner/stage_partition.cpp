@@ -1,0 +1,148 @@
+#include "planner/stage_partition.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/check.hpp"
+
+namespace meshwright {
+namespace {
+
+/// True if [embedding, blocks..., head] splits into at most `stages` runs, none above `limit`.
+/// Filling every run as far as it goes needs the fewest runs; and a run can always be split further
+/// without making any longer, so "at most" is as good as "exactly" while layers are enough.
+bool fits_under(const LayerTimes& times, int stages, Ticks limit) {
+  int runs = 1;
+  Ticks run = times.embedding;
+  if (run > limit) return false;
+  const auto put = [&](Ticks layer) {
+    if (layer > limit) return false;
+    if (run + layer > limit) {
+      ++runs;
+      run = Ticks{};
+    }
+    run += layer;
+    return runs <= stages;
+  };
+  for (const Ticks block : times.blocks)
+    if (!put(block)) return false;
+  return put(times.head);
+}
+
+/// The least `limit` for which fits_under() holds, by bisection on integers.
+Ticks least_bottleneck(const LayerTimes& times, int stages) {
+  Ticks sum = times.embedding + times.head;
+  Ticks longest = std::max(times.embedding, times.head);
+  for (const Ticks block : times.blocks) {
+    sum += block;
+    longest = std::max(longest, block);
+  }
+  std::int64_t low = longest.value;  // never feasible below
+  std::int64_t high = sum.value;     // always feasible
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (fits_under(times, stages, Ticks(middle)))
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return Ticks(low);
+}
+
+std::vector<int> equal_cut(int blocks, int stages) {
+  return std::vector<int>(static_cast<std::size_t>(stages), blocks / stages);
+}
+
+/// Among all cuts with no stage above `limit`: least sum of squares, then smallest counts first.
+class EvenCut {
+ public:
+  EvenCut(const LayerTimes& times, int stages, Ticks limit)
+      : blocks_(static_cast<int>(times.blocks.size())),
+        stages_(stages),
+        limit_(limit),
+        embedding_(times.embedding),
+        head_(times.head),
+        before_(times.blocks.size() + 1) {
+    for (std::size_t i = 0; i < times.blocks.size(); ++i)
+      before_[i + 1] = before_[i] + times.blocks[i];
+    const std::size_t states = static_cast<std::size_t>(stages_ + 1) * before_.size();
+    cost_.assign(states, kUnreachable);
+    choice_.assign(states, 0);
+  }
+
+  std::vector<int> run() {
+    cost_[at(stages_, blocks_)] = 0;
+    for (int stage = stages_ - 1; stage >= 0; --stage)
+      for (int first = 0; first <= blocks_; ++first) settle(stage, first);
+    MW_CHECK(cost_[at(0, 0)] != kUnreachable);
+    std::vector<int> cut;
+    for (int stage = 0, first = 0; stage < stages_; ++stage) {
+      cut.push_back(choice_[at(stage, first)]);
+      first += cut.back();
+    }
+    return cut;
+  }
+
+ private:
+  static constexpr std::int64_t kUnreachable = std::int64_t{1} << 60;
+
+  std::size_t at(int stage, int first) const {
+    return static_cast<std::size_t>(stage) * before_.size() + static_cast<std::size_t>(first);
+  }
+
+  /// Best cut of blocks [first, ...) over stages [stage, ...).
+  void settle(int stage, int first) {
+    const bool outer = stage == 0 || stage == stages_ - 1;
+    Ticks fixed;
+    if (stage == 0) fixed += embedding_;
+    if (stage == stages_ - 1) fixed += head_;
+    const std::size_t here = at(stage, first);
+    for (int count = outer ? 0 : 1; first + count <= blocks_; ++count) {
+      const Ticks time = fixed + before_[static_cast<std::size_t>(first + count)] -
+                         before_[static_cast<std::size_t>(first)];
+      if (time > limit_) break;
+      const std::int64_t rest = cost_[at(stage + 1, first + count)];
+      if (rest == kUnreachable) continue;
+      const std::int64_t cost = rest + std::int64_t{count} * count;
+      if (cost < cost_[here]) {  // counts ascend: the smallest of equal cost stays
+        cost_[here] = cost;
+        choice_[here] = count;
+      }
+    }
+  }
+
+  int blocks_, stages_;
+  Ticks limit_, embedding_, head_;
+  std::vector<Ticks> before_;  ///< time of the blocks in front of each block
+  std::vector<std::int64_t> cost_;
+  std::vector<int> choice_;
+};
+
+}  // namespace
+
+Ticks slowest_stage(const LayerTimes& times, std::span<const int> blocks_per_stage) {
+  Ticks slowest;
+  std::size_t block = 0;
+  for (std::size_t stage = 0; stage < blocks_per_stage.size(); ++stage) {
+    Ticks time;
+    if (stage == 0) time += times.embedding;
+    if (stage + 1 == blocks_per_stage.size()) time += times.head;
+    for (int i = 0; i < blocks_per_stage[stage]; ++i) time += times.blocks[block++];
+    slowest = std::max(slowest, time);
+  }
+  return slowest;
+}
+
+std::vector<int> cut_blocks(const LayerTimes& times, int stages) {
+  const int blocks = static_cast<int>(times.blocks.size());
+  MW_CHECK(can_cut(blocks, stages));
+  const Ticks limit = least_bottleneck(times, stages);
+  if (blocks % stages == 0 && (blocks > 0 || stages <= 2)) {
+    std::vector<int> equal = equal_cut(blocks, stages);
+    if (slowest_stage(times, equal) == limit) return equal;
+  }
+  return EvenCut(times, stages, limit).run();
+}
+
+}  // namespace meshwright
