@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/ids.hpp"
+#include "core/stage_times.hpp"
 #include "core/units.hpp"
 
 namespace meshwright {
@@ -50,6 +51,12 @@ struct Placement {
 };
 /// Stage s on device s mod p: one chunk per device (v = 1), or Megatron's loop.
 Placement looped_placement(int devices, int chunks);
+/// Waves: even chunks run down the devices, odd chunks back up, so that stage 2p - 1 - d is with
+/// stage d. Two chunks are the V of ZB-V; Hanayo's W waves are 2 W chunks.
+Placement wave_placement(int devices, int chunks);
+/// Two replicas of a model of p parts: stages 0..p-1 down the devices, stages p..2p-1 back up.
+/// Stage p + i holds part i and is on device p - 1 - i. Route 0 is down, route 1 is up.
+Placement bidirectional_placement(int devices);
 
 struct Schedule {
   std::string name;
@@ -57,6 +64,9 @@ struct Schedule {
   Placement placement;
   std::vector<int> route_of_microbatch;     ///< in Placement::routes
   std::vector<std::vector<Action>> orders;  ///< by device
+  /// k > 1: micro-batch u stands for sequence slice u mod k of micro-batch u / k. On every stage
+  /// the forwards of its slices run first to last and the backwards last to first.
+  int slices_per_microbatch = 1;
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
@@ -70,6 +80,16 @@ struct ScheduleRequest {
   int devices = 1;       ///< p
   int chunks = 1;        ///< v: stages per device
   int microbatches = 1;  ///< m
+  /// Micro-batches that run through one chunk before the device turns to its next chunk (Megatron's
+  /// microbatch_group_size_per_vp_stage). None: p.
+  std::optional<int> microbatch_group;
+  /// Equal pieces of the sequence of one micro-batch (Seq1F1B, TeraPipe). None: 1.
+  std::optional<int> slices;
+  /// What cost-driven generators decide by. None: every pass of a stage lasts the same.
+  std::optional<StageTimes> times;
+  /// Most micro-batches of a whole device that cost-driven generators may hold. None: the
+  /// schedule's own.
+  std::optional<double> activation_cap;
   friend bool operator==(const ScheduleRequest&, const ScheduleRequest&) = default;
 };
 
@@ -85,6 +105,9 @@ struct ScheduleRule {
   /// Promised peak of activations on a device, in micro-batches of a whole device (all its
   /// stages); kept by every generated schedule (a property test).
   double (*peak_activations)(const ScheduleRequest&, PipelineRankId device);
+  /// Versions of the weights that a device keeps: one for every schedule that flushes the pipeline
+  /// at the end of a step.
+  int (*weight_versions)(const ScheduleRequest&, PipelineRankId device);
 };
 
 std::span<const ScheduleRule> schedule_rules();
@@ -96,6 +119,8 @@ std::vector<std::string> schedule_names();
 /// the device of its stage, dependencies can be kept (no deadlock), I and W or B but not both.
 /// Each names the device, the action and why. Empty: sound.
 std::vector<std::string> check_schedule(const Schedule& schedule);
+/// The same, and no device may hold more than its cap; units as in peak_held_microbatches().
+std::vector<std::string> check_schedule(const Schedule& schedule, std::span<const int> held_caps);
 
 /// Peak of activations held on each device in units of one stage's micro-batch: +1 at F, -1 at B or
 /// W, by the order alone.

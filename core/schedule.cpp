@@ -1,0 +1,173 @@
+#include "core/schedule.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+#include "core/check.hpp"
+#include "core/error.hpp"
+
+namespace meshwright {
+
+char letter_of(Pass pass) {
+  switch (pass) {
+    case Pass::kForward:
+      return 'F';
+    case Pass::kBackward:
+      return 'B';
+    case Pass::kBackwardInput:
+      return 'I';
+    case Pass::kBackwardWeight:
+      return 'W';
+  }
+  MW_CHECK(false);
+}
+
+namespace {
+
+/// One model, one route: stage s is part s of it.
+Placement one_way(int devices, std::vector<PipelineRankId> device_of_stage) {
+  Placement placement;
+  placement.devices = devices;
+  placement.device_of_stage = std::move(device_of_stage);
+  placement.routes.emplace_back();
+  for (std::size_t s = 0; s < placement.device_of_stage.size(); ++s) {
+    placement.part_of_stage.push_back(static_cast<int>(s));
+    placement.routes[0].emplace_back(s);
+  }
+  return placement;
+}
+
+}  // namespace
+
+Placement looped_placement(int devices, int chunks) {
+  MW_CHECK(devices >= 1 && chunks >= 1);
+  std::vector<PipelineRankId> device_of_stage;
+  for (int c = 0; c < chunks; ++c)
+    for (int d = 0; d < devices; ++d) device_of_stage.emplace_back(d);
+  return one_way(devices, std::move(device_of_stage));
+}
+
+Placement wave_placement(int devices, int chunks) {
+  MW_CHECK(devices >= 1 && chunks >= 1);
+  std::vector<PipelineRankId> device_of_stage;
+  for (int c = 0; c < chunks; ++c)
+    for (int d = 0; d < devices; ++d)
+      device_of_stage.emplace_back(c % 2 == 0 ? d : devices - 1 - d);
+  return one_way(devices, std::move(device_of_stage));
+}
+
+Placement bidirectional_placement(int devices) {
+  Placement placement = wave_placement(devices, 2);
+  const auto p = static_cast<std::size_t>(devices);
+  const std::vector<StageId> all = placement.routes[0];
+  placement.routes = {{all.begin(), all.begin() + devices}, {all.begin() + devices, all.end()}};
+  for (std::size_t s = p; s < 2 * p; ++s) placement.part_of_stage[s] -= devices;
+  return placement;
+}
+
+std::string to_text(std::span<const Action> order) {
+  fmt::memory_buffer text;
+  bool inside_pair = false;
+  for (const Action& a : order) {
+    if (text.size() > 0 && !inside_pair) text.push_back(' ');
+    if (a.overlaps_next) text.push_back('(');
+    fmt::format_to(std::back_inserter(text), "{}{}{}", a.stage.value, letter_of(a.pass),
+                   a.microbatch.value);
+    if (inside_pair) text.push_back(')');
+    if (a.overlaps_next) text.push_back(';');
+    inside_pair = a.overlaps_next;
+  }
+  return fmt::to_string(text);
+}
+
+namespace {
+
+constexpr std::string_view kActionHint =
+    "an action is stage, letter (F, B, I or W), micro-batch, as in 0F12; a pair is (0F4;7B0)";
+
+[[noreturn]] void reject_word(std::string_view word, std::size_t position, std::string_view why) {
+  throw InputError(Diagnostic{
+      .where = fmt::format("order, word {}", position),
+      .what = fmt::format("'{}' {}", word.substr(0, 40), why),  // words of any length reach us
+      .hint = std::string(kActionHint)});
+}
+
+/// Digits from the front of `rest`; none when there are none or they exceed an index.
+std::optional<std::int32_t> take_index(std::string_view& rest) {
+  std::int32_t value = 0;
+  if (rest.empty() || rest.front() < '0' || rest.front() > '9') return std::nullopt;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+  if (error != std::errc{}) return std::nullopt;
+  rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+  return value;
+}
+
+std::optional<Pass> pass_of(char letter) {
+  for (const Pass pass :
+       {Pass::kForward, Pass::kBackward, Pass::kBackwardInput, Pass::kBackwardWeight})
+    if (letter_of(pass) == letter) return pass;
+  return std::nullopt;
+}
+
+std::optional<Action> parse_action(std::string_view text) {
+  const auto stage = take_index(text);
+  if (!stage || text.empty()) return std::nullopt;
+  const auto pass = pass_of(text.front());
+  text.remove_prefix(1);
+  const auto microbatch = take_index(text);
+  if (!pass || !microbatch || !text.empty()) return std::nullopt;
+  return Action{.stage = StageId(*stage), .pass = *pass, .microbatch = MicrobatchId(*microbatch)};
+}
+
+void parse_pair(std::string_view word, std::size_t position, std::vector<Action>& order) {
+  const std::size_t middle = word.find(';');
+  if (word.back() != ')' || middle == std::string_view::npos)
+    reject_word(word, position, "is not a pair of actions");
+  auto first = parse_action(word.substr(1, middle - 1));
+  const auto second = parse_action(word.substr(middle + 1, word.size() - middle - 2));
+  if (!first || !second) reject_word(word, position, "is not a pair of actions");
+  first->overlaps_next = true;
+  order.push_back(*first);
+  order.push_back(*second);
+}
+
+}  // namespace
+
+std::vector<Action> order_from_text(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  std::vector<Action> order;
+  std::size_t position = 0;
+  while (true) {
+    text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
+    if (text.empty()) return order;
+    const std::string_view word = text.substr(0, text.find_first_of(kBlank));
+    text.remove_prefix(word.size());
+    ++position;
+    if (word.front() == '(') {
+      parse_pair(word, position, order);
+    } else if (const auto action = parse_action(word)) {
+      order.push_back(*action);
+    } else {
+      reject_word(word, position, "is not an action");
+    }
+  }
+}
+
+std::vector<int> peak_held_microbatches(const Schedule& schedule) {
+  std::vector<int> peaks;
+  for (const auto& order : schedule.orders) {
+    int held = 0;
+    int peak = 0;
+    for (const Action& a : order) {
+      if (a.pass == Pass::kForward) peak = std::max(peak, ++held);
+      if (a.pass == Pass::kBackward || a.pass == Pass::kBackwardWeight) --held;
+    }
+    peaks.push_back(peak);
+  }
+  return peaks;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,64 @@
+/// Schedules with one stage per device and whole backwards: naive, GPipe, 1F1B.
+#include <algorithm>
+
+#include "core/check.hpp"
+#include "core/schedule_generators.hpp"
+
+namespace meshwright {
+
+Schedule empty_schedule(std::string name, Placement placement, int microbatches) {
+  const auto devices = static_cast<std::size_t>(placement.devices);
+  return {.name = std::move(name),
+          .microbatch_count = microbatches,
+          .placement = std::move(placement),
+          .route_of_microbatch = std::vector<int>(static_cast<std::size_t>(microbatches), 0),
+          .orders = std::vector<std::vector<Action>>(devices),
+          .slices_per_microbatch = 1};
+}
+
+std::vector<Action> one_forward_one_backward(StageId stage, int microbatches, int warm_up) {
+  MW_CHECK(warm_up >= 0 && warm_up <= microbatches);
+  std::vector<Action> order;
+  order.reserve(2 * static_cast<std::size_t>(microbatches));
+  for (int f = 0; f < warm_up; ++f) order.push_back({stage, Pass::kForward, MicrobatchId(f)});
+  for (int b = 0; b < microbatches; ++b) {
+    const int f = warm_up + b;
+    if (f < microbatches) order.push_back({stage, Pass::kForward, MicrobatchId(f)});
+    order.push_back({stage, Pass::kBackward, MicrobatchId(b)});
+  }
+  return order;
+}
+
+/// No pipelining at all: a micro-batch passes every stage forward and backward before the next one
+/// enters.
+Schedule generate_naive(const ScheduleRequest& request) {
+  Schedule schedule =
+      empty_schedule("naive", looped_placement(request.devices, 1), request.microbatches);
+  for (int d = 0; d < request.devices; ++d)
+    schedule.orders[static_cast<std::size_t>(d)] =
+        one_forward_one_backward(StageId(d), request.microbatches, 0);
+  return schedule;
+}
+
+/// All forwards, then all backwards (Huang et al., arXiv:1811.06965).
+Schedule generate_gpipe(const ScheduleRequest& request) {
+  Schedule schedule =
+      empty_schedule("gpipe", looped_placement(request.devices, 1), request.microbatches);
+  for (int d = 0; d < request.devices; ++d)
+    schedule.orders[static_cast<std::size_t>(d)] =
+        one_forward_one_backward(StageId(d), request.microbatches, request.microbatches);
+  return schedule;
+}
+
+/// 1F1B with a flush (Narayanan et al., arXiv:2104.04473, 2.2.1; PipeDream-Flush; DAPPLE): device d
+/// runs min(m, p - 1 - d) forwards ahead, so that device d + 1 is never starved.
+Schedule generate_1f1b(const ScheduleRequest& request) {
+  Schedule schedule =
+      empty_schedule("1f1b", looped_placement(request.devices, 1), request.microbatches);
+  for (int d = 0; d < request.devices; ++d)
+    schedule.orders[static_cast<std::size_t>(d)] = one_forward_one_backward(
+        StageId(d), request.microbatches, std::min(request.microbatches, request.devices - 1 - d));
+  return schedule;
+}
+
+}  // namespace meshwright

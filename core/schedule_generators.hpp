@@ -1,0 +1,26 @@
+/// The generators of the zoo. Each is a pure function of the request and assumes that the rule's
+/// problem() found nothing; rules, promises and sources are in schedule_rules.cpp.
+#pragma once
+
+#include <vector>
+
+#include "core/schedule.hpp"
+
+namespace meshwright {
+
+/// An empty order per device, every micro-batch on route 0.
+Schedule empty_schedule(std::string name, Placement placement, int microbatches);
+
+/// One stage under 1F1B: `warm_up` forwards (at most m), then one forward and one backward in turn,
+/// then the backwards that are left.
+std::vector<Action> one_forward_one_backward(StageId stage, int microbatches, int warm_up);
+
+/// Megatron's group size, or p where the request names none.
+int microbatch_group_of(const ScheduleRequest& request);
+
+Schedule generate_naive(const ScheduleRequest& request);
+Schedule generate_gpipe(const ScheduleRequest& request);
+Schedule generate_1f1b(const ScheduleRequest& request);
+Schedule generate_interleaved_1f1b(const ScheduleRequest& request);
+
+}  // namespace meshwright

@@ -1,0 +1,75 @@
+#include "core/schedule.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+
+namespace meshwright {
+namespace {
+
+using testing::ElementsAre;
+
+std::string message_of(std::string_view text) {
+  try {
+    order_from_text(text);
+  } catch (const InputError& error) {
+    const Diagnostic& d = error.diagnostics().at(0);
+    return d.where + ": " + d.what;
+  }
+  return "";
+}
+
+TEST(OrderText, ReadsBackWhatItWrites) {
+  const std::string text = "0F0 12F345 (0F4;7B0) 3I1 3W1 (7B5;0F6)";
+  const std::vector<Action> order = order_from_text(text);
+  ASSERT_EQ(order.size(), 8u);
+  EXPECT_EQ(order[1], (Action{StageId(12), Pass::kForward, MicrobatchId(345)}));
+  EXPECT_EQ(order[2], (Action{StageId(0), Pass::kForward, MicrobatchId(4), true}));
+  EXPECT_EQ(order[3], (Action{StageId(7), Pass::kBackward, MicrobatchId(0), false}));
+  EXPECT_EQ(to_text(order), text);
+  EXPECT_EQ(to_text(order_from_text("")), "");
+  EXPECT_EQ(order_from_text("  0F0\n\t0B0 ").size(), 2u);
+}
+
+TEST(OrderText, NamesTheWordThatIsWrong) {
+  EXPECT_EQ(message_of("0F0 0X1"), "order, word 2: '0X1' is not an action");
+  EXPECT_EQ(message_of("F0"), "order, word 1: 'F0' is not an action");
+  EXPECT_EQ(message_of("0F"), "order, word 1: '0F' is not an action");
+  EXPECT_EQ(message_of("-1F0"), "order, word 1: '-1F0' is not an action");
+  EXPECT_EQ(message_of("0F99999999999"), "order, word 1: '0F99999999999' is not an action");
+  EXPECT_EQ(message_of("(0F0;0B0"), "order, word 1: '(0F0;0B0' is not a pair of actions");
+  EXPECT_EQ(message_of("("), "order, word 1: '(' is not a pair of actions");
+  EXPECT_EQ(message_of("(;)"), "order, word 1: '(;)' is not a pair of actions");
+}
+
+TEST(Placement, LoopPutsStageSOnDeviceSModP) {
+  EXPECT_THAT(
+      looped_placement(2, 2).device_of_stage,
+      ElementsAre(PipelineRankId(0), PipelineRankId(1), PipelineRankId(0), PipelineRankId(1)));
+}
+
+TEST(Placement, WaveTurnsAtBothEnds) {
+  EXPECT_THAT(wave_placement(2, 3).device_of_stage,
+              ElementsAre(PipelineRankId(0), PipelineRankId(1), PipelineRankId(1),
+                          PipelineRankId(0), PipelineRankId(0), PipelineRankId(1)));
+}
+
+TEST(Placement, BidirectionalHoldsEveryPartTwice) {
+  const Placement both = bidirectional_placement(2);
+  EXPECT_THAT(both.part_of_stage, ElementsAre(0, 1, 0, 1));
+  EXPECT_THAT(both.device_of_stage, ElementsAre(PipelineRankId(0), PipelineRankId(1),
+                                                PipelineRankId(1), PipelineRankId(0)));
+  EXPECT_THAT(both.routes, ElementsAre(ElementsAre(StageId(0), StageId(1)),
+                                       ElementsAre(StageId(2), StageId(3))));
+}
+
+TEST(PeakHeldMicrobatches, ReleasesAtTheEndOfTheWeightGradient) {
+  Schedule schedule;
+  schedule.orders = {order_from_text("0F0 0F1 0B0 0B1"), order_from_text("0F0 0I0 0F1 0W0 0I1 0W1"),
+                     order_from_text("0F0 0B0 0F1 0B1")};
+  EXPECT_THAT(peak_held_microbatches(schedule), ElementsAre(2, 2, 1));
+}
+
+}  // namespace
+}  // namespace meshwright
