@@ -56,8 +56,31 @@ function(meshwright_test name)
                        PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
 endfunction()
 
+# Parts that need something optional. One line each, and only for parts that this tree has, so that
+# nobody looks for a program that was silently not built.
+function(meshwright_print_optional part folder found needs)
+  if(NOT EXISTS "${CMAKE_SOURCE_DIR}/${folder}/CMakeLists.txt")
+    return()
+  endif()
+  if(found)
+    message(STATUS "  ${part}: on")
+  else()
+    message(STATUS "  ${part}: off, ${needs} not found")
+  endif()
+endfunction()
+
 function(meshwright_print_summary)
   message(STATUS "Meshwright ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE}, "
                  "tests ${MESHWRIGHT_TESTS}, bench ${MESHWRIGHT_BENCH}, "
                  "sanitizers '${MESHWRIGHT_SANITIZE}', ccache '${CCACHE_PROGRAM}'")
+  if(EXISTS "${CMAKE_SOURCE_DIR}/gui/CMakeLists.txt")
+    find_package(Qt6 QUIET COMPONENTS Widgets)
+  endif()
+  if(EXISTS "${CMAKE_SOURCE_DIR}/executor/CMakeLists.txt")
+    find_package(MPI QUIET COMPONENTS CXX)
+    find_package(CUDAToolkit QUIET)
+  endif()
+  meshwright_print_optional("gui" gui "${Qt6_FOUND}" "Qt 6 Widgets")
+  meshwright_print_optional("several processes" executor "${MPI_CXX_FOUND}" "MPI")
+  meshwright_print_optional("GPUs" executor "${CUDAToolkit_FOUND}" "the CUDA toolkit")
 endfunction()

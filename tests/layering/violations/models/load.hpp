@@ -1,0 +1,1 @@
+// Exists, so that the others can wrongly include it.
