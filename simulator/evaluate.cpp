@@ -1,0 +1,279 @@
+/// Splits the step of every rank into parts that add up to it exactly.
+///
+/// A step lasts from the first start to the last end over all ranks. On a rank's compute stream
+/// it consists of tasks, whose prices say what is inside, and of gaps. A gap is followed back from
+/// the task that ends it: as long as that task waited for a message or a collective under way to
+/// it, the gap is exposed communication of that axis; what is left is bubble.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "core/check.hpp"
+#include "simulator/simulate.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr std::int32_t kNone = -1;
+
+bool is_pipeline_pass(TaskKind kind) {
+  return kind == TaskKind::kForward || kind == TaskKind::kBackward ||
+         kind == TaskKind::kBackwardInput || kind == TaskKind::kBackwardWeight;
+}
+bool is_communication(TaskKind kind) {
+  return kind == TaskKind::kCollective || kind == TaskKind::kSend || kind == TaskKind::kReceive;
+}
+template <class Enum>
+std::size_t index_of(Enum value) {
+  return static_cast<std::size_t>(value);
+}
+
+/// Forward and backward passes of one rank.
+struct PipelinedPart {
+  Ticks start = Ticks::max();  ///< of the first pass
+  Ticks end;                   ///< of the last one
+  Ticks work;                  ///< sum of all passes
+};
+
+/// What the walk over a rank remembers.
+struct RankWalk {
+  PipelinedPart passes;
+  Ticks compute_end;                     ///< of the last compute task so far
+  Ticks idle_between;                    ///< bubble between first and last pass
+  std::int32_t last_collective = kNone;  ///< the one that ends last
+};
+
+class StepSplitter {
+ public:
+  StepSplitter(const TaskGraph& graph, std::span<const WorkPrice> prices,
+               const SimulatedTimes& times)
+      : graph_(graph),
+        prices_(prices),
+        times_(times),
+        walks_(graph.ranks.size()),
+        breakdowns_(graph.ranks.size()) {
+    survey();
+  }
+
+  /// First start and last end.
+  Ticks step_start() const { return step_start_; }
+  Ticks step_end() const { return step_end_; }
+  const std::vector<RankWalk>& walks() const { return walks_; }
+
+  std::vector<RankBreakdown> split() {
+    for (std::size_t i = 0; i < graph_.tasks.size(); ++i)
+      if (graph_.tasks[i].stream == Stream::kCompute) account(i);
+    const Ticks busiest = busiest_work();
+    for (std::size_t r = 0; r < walks_.size(); ++r) {
+      close(r, busiest);
+      MW_CHECK(total(breakdowns_[r]) == step_end_ - step_start_);
+    }
+    return std::move(breakdowns_);
+  }
+
+  Ticks busiest_work() const {
+    Ticks busiest;
+    for (const RankWalk& walk : walks_) busiest = std::max(busiest, walk.passes.work);
+    return busiest;
+  }
+
+ private:
+  /// Bounds of the step and of every rank's passes, and who precedes whom on the streams.
+  void survey() {
+    std::vector<std::int32_t> last_on_stream(graph_.ranks.size() * kStreamCount, kNone);
+    previous_.resize(graph_.tasks.size());
+    step_start_ = Ticks::max();
+    for (std::size_t i = 0; i < graph_.tasks.size(); ++i) {
+      const Task& task = graph_.tasks[i];
+      const auto rank = static_cast<std::size_t>(task.rank);
+      std::int32_t& last = last_on_stream[rank * kStreamCount + index_of(task.stream)];
+      previous_[i] = last;
+      last = static_cast<std::int32_t>(i);
+      step_start_ = std::min(step_start_, times_.start[i]);
+      step_end_ = std::max(step_end_, times_.end[i]);
+      RankWalk& walk = walks_[rank];
+      if (is_pipeline_pass(task.kind)) {
+        walk.passes.start = std::min(walk.passes.start, times_.start[i]);
+        walk.passes.end = std::max(walk.passes.end, times_.end[i]);
+        walk.passes.work += times_.end[i] - times_.start[i];
+      } else if (task.kind == TaskKind::kCollective) {
+        std::int32_t& latest = walk.last_collective;
+        if (latest == kNone || times_.end[static_cast<std::size_t>(latest)] < times_.end[i])
+          latest = static_cast<std::int32_t>(i);
+      }
+    }
+    for (RankWalk& walk : walks_) walk.compute_end = step_start_;
+  }
+
+  /// The gap before a compute task, and the task itself.
+  void account(std::size_t i) {
+    const Task& task = graph_.tasks[i];
+    const auto rank = static_cast<std::size_t>(task.rank);
+    RankWalk& walk = walks_[rank];
+    RankBreakdown& parts = breakdowns_[rank];
+    if (const Ticks from = walk.compute_end, to = times_.start[i]; from < to) {
+      const Ticks bubble = to - from - expose(from, to, binding(i), parts);
+      if (to <= walk.passes.start) {
+        parts.bubble[index_of(BubbleCause::kWarmUp)] += bubble;
+      } else if (from >= walk.passes.end) {
+        parts.bubble[index_of(BubbleCause::kDrain)] += bubble;
+      } else {
+        walk.idle_between += bubble;
+      }
+    }
+    add_parts(task, times_.end[i] - times_.start[i], parts);
+    walk.compute_end = times_.end[i];
+  }
+
+  void add_parts(const Task& task, Ticks duration, RankBreakdown& parts) const {
+    const WorkPrice& price = prices_[task.work.index()];
+    if (task.kind == TaskKind::kCollective) {
+      parts.exposed_communication[index_of(axis_of(task))] += duration;
+      return;
+    }
+    for (std::size_t a = 0; a < kAxisCount; ++a)
+      parts.exposed_communication[a] += price.communication[a];
+    if (task.kind == TaskKind::kOptimizer) {
+      for (const Ticks part : price.kernels) parts.optimizer += part;
+      parts.optimizer += price.recompute;
+    } else {
+      for (std::size_t k = 0; k < kKernelKindCount; ++k) parts.compute[k] += price.kernels[k];
+      parts.recompute += price.recompute;
+    }
+  }
+
+  /// After the last compute task: own collectives are exposed, the rest waits for other ranks.
+  void close(std::size_t rank, Ticks busiest) {
+    RankWalk& walk = walks_[rank];
+    RankBreakdown& parts = breakdowns_[rank];
+    const Ticks tail = step_end_ - walk.compute_end;
+    const Ticks exposed = expose(walk.compute_end, step_end_, walk.last_collective, parts);
+    parts.bubble[index_of(BubbleCause::kDrain)] += tail - exposed;
+    const Ticks imbalance = std::min(walk.idle_between, busiest - walk.passes.work);
+    parts.bubble[index_of(BubbleCause::kImbalance)] += imbalance;
+    parts.bubble[index_of(BubbleCause::kDependency)] += walk.idle_between - imbalance;
+  }
+
+  /// Follows the chain of communication that ends the idle time [from, to), back from `latest`;
+  /// books what lies inside by axis and returns its sum. A message counts from the moment it is
+  /// sent, its latency included; what lies before that is the sender's business.
+  Ticks expose(Ticks from, Ticks to, std::int32_t latest, RankBreakdown& parts) const {
+    Ticks sum;
+    std::int32_t current = latest;
+    const std::int32_t rank = latest == kNone ? kNone : task_at(latest).rank;
+    while (current != kNone && from < to) {
+      const Task& task = task_at(current);
+      if (!is_communication(task.kind) || task.rank != rank) break;
+      const bool received = task.kind == TaskKind::kReceive;
+      const Ticks begin = times_.start[static_cast<std::size_t>(received ? task.partner : current)];
+      const Ticks end = std::min(to, times_.end[static_cast<std::size_t>(current)]);
+      to = std::min(to, std::max(from, begin));
+      if (to < end) {
+        parts.exposed_communication[index_of(axis_of(task))] += end - to;
+        sum += end - to;
+      }
+      current = received ? kNone : binding(static_cast<std::size_t>(current));
+    }
+    return sum;
+  }
+
+  /// The prerequisite that ends last: a dependency, or the predecessor on the stream.
+  std::int32_t binding(std::size_t i) const {
+    std::int32_t latest = previous_[i];
+    for (const TaskId d : graph_.dependencies_of(TaskId(i)))
+      if (latest == kNone || times_.end[static_cast<std::size_t>(latest)] < times_.end[d.index()])
+        latest = d.value;
+    return latest;
+  }
+  const Task& task_at(std::int32_t i) const { return graph_.tasks[static_cast<std::size_t>(i)]; }
+  Axis axis_of(const Task& task) const {
+    const Work& work = graph_.works[task.work.index()];
+    return task.kind == TaskKind::kCollective ? work.collective.axis : work.transfer.axis;
+  }
+
+  const TaskGraph& graph_;
+  std::span<const WorkPrice> prices_;
+  const SimulatedTimes& times_;
+  Ticks step_start_, step_end_;
+  std::vector<std::int32_t> previous_;  ///< by task: predecessor on its stream
+  std::vector<RankWalk> walks_;
+  std::vector<RankBreakdown> breakdowns_;
+};
+
+/// Every tick of a compute task's price is explained.
+void check_prices(const TaskGraph& graph, std::span<const WorkPrice> prices) {
+  MW_CHECK(prices.size() == graph.works.size());
+  for (std::size_t w = 0; w < prices.size(); ++w) {
+    if (is_communication(graph.works[w].kind)) continue;
+    const WorkPrice& p = prices[w];
+    const Ticks kernels = std::accumulate(p.kernels.begin(), p.kernels.end(), p.recompute);
+    MW_CHECK(p.duration ==
+             std::accumulate(p.communication.begin(), p.communication.end(), kernels));
+  }
+}
+
+void set_pipeline_figures(const StepSplitter& splitter, Evaluation& result) {
+  Ticks first = Ticks::max(), last;
+  for (const RankWalk& walk : splitter.walks()) {
+    if (walk.passes.end <= walk.passes.start) continue;  // no passes on this rank
+    first = std::min(first, walk.passes.start);
+    last = std::max(last, walk.passes.end);
+    result.period = std::max(result.period, walk.passes.end - walk.passes.start);
+  }
+  if (last <= first) return;
+  const Ticks busiest = splitter.busiest_work();
+  result.pipeline_makespan = last - first;
+  result.bubble_of_makespan = 1 - ratio(busiest, result.pipeline_makespan);
+  result.bubble_of_period = 1 - ratio(busiest, result.period);
+}
+
+/// Arithmetic of the whole job: tasks are counted by work first, so that the sum of the floating
+/// figures is short and its order does not depend on the order of tasks.
+Flops hardware_flops(const TaskGraph& graph, std::span<const WorkPrice> prices) {
+  std::vector<std::int64_t> runs(graph.works.size());
+  for (const Task& task : graph.tasks)
+    runs[task.work.index()] += graph.ranks[static_cast<std::size_t>(task.rank)].multiplicity;
+  Flops sum;
+  for (std::size_t w = 0; w < runs.size(); ++w)
+    sum += prices[w].flops * static_cast<double>(runs[w]);
+  return sum;
+}
+
+void set_rates(const TaskGraph& graph, std::span<const WorkPrice> prices, const JobFacts& job,
+               Evaluation& result) {
+  MW_CHECK(job.job_ranks > 0);
+  MW_CHECK(result.step_time > Ticks());
+  const Seconds step = to_seconds(result.step_time);
+  const auto ranks = static_cast<double>(job.job_ranks);
+  result.tokens_per_second_per_gpu = static_cast<double>(job.tokens_per_step) / step.value / ranks;
+  result.model_flops_per_gpu = job.model_flops_per_step / step / ranks;
+  result.hardware_flops_per_gpu = hardware_flops(graph, prices) / step / ranks;
+  if (job.device_peak > FlopsPerSecond()) {
+    result.mfu = ratio(result.model_flops_per_gpu, job.device_peak);
+    result.hfu = ratio(result.hardware_flops_per_gpu, job.device_peak);
+  }
+}
+
+}  // namespace
+
+Evaluation evaluate(const TaskGraph& graph, std::span<const WorkPrice> prices,
+                    const SimulatedTimes& times, const JobFacts& job) {
+  MW_CHECK(!graph.tasks.empty());
+  MW_CHECK(times.start.size() == graph.tasks.size());
+  MW_CHECK(times.end.size() == graph.tasks.size());
+  check_prices(graph, prices);
+
+  Evaluation result;
+  StepSplitter splitter(graph, prices, times);
+  result.step_time = splitter.step_end() - splitter.step_start();
+  result.ranks = splitter.split();
+  set_pipeline_figures(splitter, result);
+  result.peak_memory = peak_memory_by_rank(graph);
+  for (const RankInfo& rank : graph.ranks) result.multiplicity.push_back(rank.multiplicity);
+  result.job_ranks = job.job_ranks;
+  result.memory_capacity = job.memory_capacity;
+  set_rates(graph, prices, job, result);
+  return result;
+}
+
+}  // namespace meshwright
