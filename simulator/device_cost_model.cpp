@@ -1,0 +1,126 @@
+#include "simulator/device_cost_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/check.hpp"
+#include "simulator/kernel_time.hpp"
+#include "simulator/nccl_model.hpp"
+
+namespace meshwright {
+namespace {
+
+/// Sends and all-to-all reach about this share of what NCCL reckons the links carry.
+constexpr double kPointToPointShare = 0.9;
+
+/// Latency of NCCL's sends (src/graph/tuning.cc, v2.30.7: a ring's base and one hop); up to
+/// channels * 16 KiB they go by LL (NCCL_P2P_LL_THRESHOLD), else by Simple.
+struct SendLatency {
+  Seconds ll, simple;
+};
+constexpr SendLatency kLocalSend = {Seconds(7.2e-6), Seconds(11.8e-6)};
+constexpr SendLatency kNetworkSend = {Seconds(9.3e-6), Seconds(22.4e-6)};
+constexpr std::int64_t kLlBytesPerChannel = 16384;
+/// Peers that NCCL serves side by side in one batch of sends.
+constexpr int kPeersPerBatch = 8;
+
+class DeviceCostModel final : public CostModel {
+ public:
+  explicit DeviceCostModel(const Cluster& cluster)
+      : node_(cluster.nodes.at(cluster.groups.front().node)),
+        device_(cluster.devices.at(node_.device)),
+        fabric_(cluster.fabric) {}
+
+  Seconds time_of(const Kernel& kernel) const override { return kernel_time(kernel, device_); }
+
+  Seconds time_of(const Collective& collective) const override {
+    MW_CHECK(collective.group.ranks >= 1);
+    MW_CHECK(collective.group.nodes >= 1);
+    if (collective.group.ranks == 1 || collective.bytes.value == 0) return Seconds(0.0);
+    if (collective.kind == CollectiveKind::kAllToAll) return all_to_all_time(collective);
+    if (!device_.compute_capability) return plain_ring_time(collective);
+    const NcclGroup group = nccl_group_of(device_, node_, collective.group);
+    return nccl_choice(group, collective.kind, collective.bytes).time;
+  }
+
+  TransferCost cost_of(const Transfer& transfer) const override {
+    if (!transfer.crosses_nodes)
+      return {node_.local.latency, transfer.bytes / local_rate(node_.device_count)};
+    return {fabric_.latency, transfer.bytes / port_rate(transfer.flows_per_node)};
+  }
+
+  std::string provenance() const override {
+    if (!device_.compute_capability)
+      return fmt::format("analytic {}, latency + size / bandwidth rings", device_.name);
+    return fmt::format("analytic {}, NCCL 2.30 tuner", device_.name);
+  }
+
+ private:
+  /// What one device sends to others of its node.
+  BytesPerSecond local_rate(int ranks_per_node) const {
+    if (!device_.compute_capability) return node_.local.bandwidth;
+    return kPointToPointShare * nccl_local_bandwidth(device_, node_, ranks_per_node);
+  }
+  /// What one of `flows` equal messages gets of the node's ports: at most one port.
+  BytesPerSecond port_rate(int flows) const {
+    MW_CHECK(node_.ports > 0);
+    const double share = static_cast<double>(node_.ports) / std::max(1, flows);
+    return std::min(1.0, share) * node_.port_bandwidth;
+  }
+
+  /// Not in NCCL's tuner. The busiest link decides: each rank sends bytes (p - 1) / n inside its
+  /// node and bytes (n - p) / n to other nodes by its share of the ports (p ranks a node of n in
+  /// all), both at once; the fabric's oversubscription slows the second.
+  Seconds all_to_all_time(const Collective& collective) const {
+    const GroupShape& shape = collective.group;
+    const double n = shape.ranks, p = n / shape.nodes;
+    const auto bytes = static_cast<double>(collective.bytes.value);
+    const int ppn = (shape.ranks + shape.nodes - 1) / shape.nodes;
+    Seconds busiest(bytes * (p - 1) / n / local_rate(ppn).value);
+    if (shape.nodes > 1) {
+      const BytesPerSecond rate = port_rate(ppn * shape.groups_per_node);
+      const double slowed = std::max(1.0, fabric_.oversubscription);
+      busiest = std::max(busiest, Seconds(bytes * (n - p) / n * slowed / rate.value));
+    }
+    const int batches = (shape.ranks - 1 + kPeersPerBatch - 1) / kPeersPerBatch;
+    return static_cast<double>(batches) * round_latency(collective) + busiest;
+  }
+
+  Seconds round_latency(const Collective& collective) const {
+    const bool across = collective.group.nodes > 1;
+    if (!device_.compute_capability) return across ? fabric_.latency : node_.local.latency;
+    const SendLatency& latency = across ? kNetworkSend : kLocalSend;
+    const bool small = collective.bytes.value / collective.group.ranks <= kLlBytesPerChannel;
+    return small ? latency.ll : latency.simple;
+  }
+
+  /// Devices without NCCL: a ring of n ranks, steps * latency + traffic / bandwidth, with 2 (n - 1)
+  /// steps of bytes / n for all-reduce, n - 1 for the others (Thakur et al., 2005). The ring's
+  /// slowest link decides.
+  Seconds plain_ring_time(const Collective& collective) const {
+    const GroupShape& shape = collective.group;
+    const double n = shape.ranks;
+    const bool across = shape.nodes > 1;
+    BytesPerSecond rate = node_.local.bandwidth;
+    if (across) rate = std::min(rate, port_rate(shape.groups_per_node));
+    const Seconds hop =
+        across ? std::max(fabric_.latency, node_.local.latency) : node_.local.latency;
+    const double steps = collective.kind == CollectiveKind::kAllReduce ? 2 * (n - 1) : n - 1;
+    const double traffic = collective.kind == CollectiveKind::kBroadcast ? 1.0 : steps / n;
+    return steps * hop + traffic * (collective.bytes / rate);
+  }
+
+  NodeModel node_;
+  DeviceModel device_;
+  Fabric fabric_;
+};
+
+}  // namespace
+
+std::unique_ptr<CostModel> make_device_cost_model(const Cluster& cluster) {
+  MW_CHECK(!cluster.groups.empty());
+  return std::make_unique<DeviceCostModel>(cluster);
+}
+
+}  // namespace meshwright

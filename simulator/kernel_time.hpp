@@ -1,0 +1,38 @@
+/// How long one kernel takes on a device: the larger of arithmetic and memory traffic, with what
+/// tiles, waves and short streams waste.
+///
+/// GEMM, batch x ([m, k] · [k, n]), for a tile of tm x tn:
+///   tiles   = batch * ceil(m / tm) * ceil(n / tn)
+///   waves   = ceil(tiles / multiprocessors)
+///   tile    = 2 * tm * tn * k' / (peak / multiprocessors * max_efficiency) * edge, k' = k rounded
+///             up to 32
+///   edge    = 1 + c (1 / tm + 1 / tn) over the same for the device's own tile: a tile reads
+///             tm + tn numbers for tm * tn multiply-adds, so small tiles wait for them; c = 20
+///   time    = launch + ramp + max(waves * tile, traffic / bandwidth)
+/// with the best of the device's tile and its halvings down to 64 x 64, as libraries choose.
+///
+/// Memory-bound: launches * launch + (bytes + launches * half_speed_bytes) / (bandwidth *
+/// max_efficiency), so that one launch of half_speed_bytes runs at half the speed.
+///
+/// Fused attention: launch + flops * padding * diagonal / (peak * efficiency * filled), padding =
+/// head size rounded up to 32 over head size, diagonal = 1 + 128 / keys if causal (blocks on the
+/// diagonal are computed whole), filled = share of the multiprocessors that have a block of 128
+/// queries; not below the memory traffic's time (Dao, arXiv 2307.08691, describes the blocks).
+///
+/// Worked number, A100 (312 TFLOP/s, 108 multiprocessors, 0.94, tiles 128 x 256, no launch, no
+/// ramp): 2048 x 12288 x 12288 has 16 * 48 = 768 tiles, 8 waves; a tile is 805306368 FLOP at
+/// 2.71556 TFLOP/s = 296.55 us; 8 waves 2.3724 ms. Measured, launch included: 2.3586 ms
+/// (PrincetonUniversity/LLMCompass@2e015fd2ee, ae/figure5/ab/real_hardware/matmul_A100.csv).
+#pragma once
+
+#include "core/cluster.hpp"
+#include "core/kernel.hpp"
+#include "core/units.hpp"
+
+namespace meshwright {
+
+/// The device must have a peak for the kernel's dtype where it computes (check_plan sees to it).
+/// O(1), no allocation.
+Seconds kernel_time(const Kernel& kernel, const DeviceModel& device);
+
+}  // namespace meshwright

@@ -1,0 +1,78 @@
+/// NCCL's own cost model, which it uses to choose an algorithm and a protocol for every collective
+/// (NVIDIA/nccl, src/graph/tuning.cc, v2.30.7; channels after src/graph/search.cc).
+///
+///   time = latency + bytes / bandwidth,   the least over all enabled (algorithm, protocol)
+///
+/// Formulas and figures are that file's, restated; nothing here is fitted to measurements.
+///
+/// Worked number, 8 x H100, all-reduce of 256 MiB: NVLS has 8 channels of 40 GB/s inside the node
+/// (60 GB/s the other way), so min(40 * 0.85 * 7/8 * 2, 60) = 59.5 GB/s a channel, 476 in all,
+/// times n / (2 (n - 1)) = 272 GB/s; 25 us + 268435456 B / 272 GB/s = 1011.9 us.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "core/cluster.hpp"
+#include "core/kernel.hpp"
+#include "core/units.hpp"
+
+namespace meshwright {
+
+/// In NCCL's order, which breaks ties.
+enum class NcclAlgorithm : std::uint8_t { kTree, kRing, kNvls, kNvlsTree, kPat };
+inline constexpr int kNcclAlgorithmCount = 5;
+enum class NcclProtocol : std::uint8_t { kLl, kLl128, kSimple };
+inline constexpr int kNcclProtocolCount = 3;
+std::string_view name_of(NcclAlgorithm algorithm);  ///< "tree", "ring", "nvls", "nvlstree", "pat"
+std::string_view name_of(NcclProtocol protocol);    ///< "LL", "LL128", "Simple"
+
+/// What NCCL's search found for one algorithm: equal channels, each with a bandwidth inside the
+/// node and between nodes.
+struct NcclGraph {
+  int channels = 0;  ///< 0: the algorithm is not available
+  BytesPerSecond intra, inter;
+  friend bool operator==(const NcclGraph&, const NcclGraph&) = default;
+};
+
+/// All that the tuner knows about a communicator.
+struct NcclGroup {
+  int compute_capability = 80;
+  int ranks = 1;
+  int nodes = 1;
+  bool over_pcie = false;  ///< devices of a node are joined by PCIe, not NVLink
+  CpuVendor cpu = CpuVendor::kIntel;
+  NcclGraph ring, tree, nvls;
+  friend bool operator==(const NcclGroup&, const NcclGroup&) = default;
+};
+
+/// The group on a node model, with the channels that NCCL's search would find. A group gets the
+/// node's ports divided by groups_per_node. The device must have a compute capability.
+NcclGroup nccl_group_of(const DeviceModel& device, const NodeModel& node, const GroupShape& shape);
+
+struct NcclChoice {
+  Seconds time;
+  NcclAlgorithm algorithm = NcclAlgorithm::kRing;
+  NcclProtocol protocol = NcclProtocol::kSimple;
+  friend bool operator==(const NcclChoice&, const NcclChoice&) = default;
+};
+
+/// Nothing if that pair is not enabled for this collective on this group. `bytes` is the whole
+/// buffer (see Collective). All-to-all is not in the tuner: a broken invariant.
+std::optional<Seconds> nccl_time(const NcclGroup& group, CollectiveKind kind, Bytes bytes,
+                                 NcclAlgorithm algorithm, NcclProtocol protocol);
+/// The fastest enabled pair. group.ranks >= 2.
+NcclChoice nccl_choice(const NcclGroup& group, CollectiveKind kind, Bytes bytes);
+
+/// The rate that nccl-tests calls busbw: algorithm bandwidth times 2 (n - 1) / n for all-reduce,
+/// (n - 1) / n for all-gather, reduce-scatter and all-to-all, 1 for broadcast.
+BytesPerSecond bus_bandwidth(CollectiveKind kind, Bytes bytes, int ranks, Seconds time);
+
+/// What NCCL reckons a device's links carry, in one direction: less than the datasheet. NVLink: 20
+/// of 25 GB/s a link up to Ampere, 20.6 on Hopper, 40.1 of 50 on Blackwell; PCIe: 12 of 16 (gen 3),
+/// 24 of 32, 48 of 64, less what the processors between the sockets pass.
+BytesPerSecond nccl_local_bandwidth(const DeviceModel& device, const NodeModel& node,
+                                    int ranks_per_node);
+
+}  // namespace meshwright
