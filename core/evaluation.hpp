@@ -61,6 +61,7 @@ bool fits_in_memory(const Evaluation& evaluation);
 /// Mean over ranks, weighted by multiplicity, over step_time.
 double exposed_communication_share(const Evaluation& evaluation, Axis axis);
 double bubble_share(const Evaluation& evaluation, BubbleCause cause);
+/// Recomputation and optimizer counted: compute, exposed and bubble shares add up to one.
 double compute_share(const Evaluation& evaluation);
 
 /// Model FLOPs of one step: forward + 2 x forward of every matrix multiplication, full (not

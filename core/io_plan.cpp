@@ -1,0 +1,188 @@
+/// Reading of plan files; io_plan_write.cpp writes them.
+#include "core/io_plan.hpp"
+
+#include <fmt/format.h>
+
+#include "core/json_value.hpp"
+
+namespace meshwright {
+namespace {
+
+// Caps keep every product of two of them inside int64; check_plan() judges what makes sense.
+constexpr std::int64_t kLargestDegree = 1'000'000;
+constexpr std::int64_t kMostRanks = std::int64_t{1} << 24;
+constexpr std::int64_t kMostStages = std::int64_t{1} << 20;
+constexpr std::int64_t kLargestBatch = std::int64_t{1} << 28;
+constexpr std::int64_t kLongestSequence = std::int64_t{1} << 28;
+constexpr std::int64_t kLargestBytes = std::int64_t{1} << 60;
+constexpr std::int64_t kLongestNanoseconds = Ticks::max().value / kTicksPerNanosecond - 1;
+constexpr double kLargestFigure = 1e30;
+
+int degree(JsonObjectReader& reader, std::string_view key) {
+  return static_cast<int>(reader.integer(key, 1, kLargestDegree, 1));
+}
+
+/// Reads a word with `parse`, which gives nothing for words it does not know.
+template <class Parse, class Value>
+void read_word(JsonObjectReader& reader, std::string_view key, Parse parse, Value& value,
+               std::string_view known) {
+  if (!reader.optional(key)) return;
+  const std::string word = reader.text(key);
+  if (const auto parsed = parse(word)) {
+    value = *parsed;
+    return;
+  }
+  if (word.empty()) return;  // not a text: noted already
+  reader.note(key, fmt::format("unknown value '{}'", word.substr(0, 60)),
+              fmt::format("one of {}", known));
+}
+
+ParallelDegrees read_degrees(JsonObjectReader& reader) {
+  ParallelDegrees d;
+  d.tensor = degree(reader, "tp");
+  d.pipeline = degree(reader, "pp");
+  d.chunks = degree(reader, "vpp");
+  d.data = degree(reader, "dp");
+  d.context = degree(reader, "cp");
+  d.expert = degree(reader, "ep");
+  d.expert_tensor = degree(reader, "etp");
+  std::int64_t ranks = 1;
+  for (const int part : {d.tensor, d.pipeline, d.data, d.context})
+    if (ranks <= kMostRanks) ranks *= part;
+  if (ranks > kMostRanks)
+    reader.note("tp", fmt::format("tp x pp x dp x cp is more than {} ranks", kMostRanks), "");
+  if (stage_count(d) > kMostStages)
+    reader.note("vpp", fmt::format("pp x vpp is more than {} stages", kMostStages), "");
+  return d;
+}
+
+Strategy read_strategy(const JsonValue& value, const std::string& place,
+                       std::vector<Diagnostic>& problems) {
+  JsonObjectReader reader(value, place, problems);
+  Strategy s;
+  s.degrees = read_degrees(reader);
+  s.sequence_parallel = reader.boolean("sequence_parallel", false);
+  s.micro_batch = static_cast<int>(reader.integer("micro_batch", 1, kLargestBatch, 1));
+  s.global_batch = reader.integer("global_batch", 1, kLargestBatch);
+  s.sequence_length = reader.integer("seq", 1, kLongestSequence);
+  if (reader.optional("schedule")) s.schedule = reader.text("schedule");
+  read_word(
+      reader, "recompute", [](std::string_view w) { return recompute_from_text(w); }, s.recompute,
+      "none, selective, full, block:N");
+  s.zero = static_cast<int>(reader.integer("zero", 0, 3, 0));
+  read_word(
+      reader, "dtype", [](std::string_view w) { return dtype_from_name(w); }, s.dtype,
+      "fp32, tf32, bf16, fp16, fp8");
+  read_word(
+      reader, "attention", [](std::string_view w) { return attention_from_name(w); }, s.attention,
+      "flash, standard");
+  reader.finish();
+  return s;
+}
+
+Ticks read_time(JsonObjectReader& reader, std::string_view key) {
+  return Ticks(kTicksPerNanosecond * reader.integer(key, 0, kLongestNanoseconds));
+}
+
+Bytes read_bytes(JsonObjectReader& reader, std::string_view key) {
+  return Bytes(reader.integer(key, 0, kLargestBytes));
+}
+
+void read_bubble(JsonObjectReader& parent, PlanFigures& figures,
+                 std::vector<Diagnostic>& problems) {
+  const JsonValue* value = parent.required("bubble");
+  if (!value) return;
+  JsonObjectReader reader(*value, parent.place_of("bubble"), problems);
+  figures.bubble_of_period = reader.number("period", -1, 1);
+  figures.bubble_of_makespan = reader.number("makespan", -1, 1);
+  reader.finish();
+}
+
+void read_exposed(JsonObjectReader& parent, PlanFigures& figures,
+                  std::vector<Diagnostic>& problems) {
+  const JsonValue* value = parent.required("exposed_communication");
+  if (!value) return;
+  JsonObjectReader reader(*value, parent.place_of("exposed_communication"), problems);
+  for (int axis = 0; axis < kAxisCount; ++axis)
+    figures.exposed_communication[static_cast<std::size_t>(axis)] =
+        reader.number(name_of(static_cast<Axis>(axis)), 0, 1);
+  reader.finish();
+}
+
+PlanFigures read_figures(const JsonValue& value, const std::string& place,
+                         std::vector<Diagnostic>& problems) {
+  JsonObjectReader reader(value, place, problems);
+  PlanFigures f;
+  if (const JsonValue* strategy = reader.required("strategy"))
+    f.strategy = read_strategy(*strategy, reader.place_of("strategy"), problems);
+  f.step_time = read_time(reader, "step_time_ns");
+  f.period = read_time(reader, "period_ns");
+  f.tokens_per_second_per_gpu = reader.number("tokens_per_s_per_gpu", 0, kLargestFigure);
+  f.model_tflops_per_gpu = reader.number("model_tflops_per_gpu", 0, kLargestFigure);
+  f.mfu = reader.number("mfu", 0, kLargestFigure);
+  f.hfu = reader.number("hfu", 0, kLargestFigure);
+  read_bubble(reader, f, problems);
+  read_exposed(reader, f, problems);
+  f.peak_memory = read_bytes(reader, "peak_memory_bytes");
+  f.memory_capacity = read_bytes(reader, "memory_capacity_bytes");
+  for (const std::int64_t bytes : reader.integers("peak_memory_bytes_per_stage", 0, kLargestBytes,
+                                                  static_cast<std::size_t>(kMostStages)))
+    f.peak_memory_per_stage.emplace_back(bytes);
+  f.why = reader.text("why");
+  reader.finish();
+  return f;
+}
+
+/// "model": {"name", "config"} and "cluster": {"name", "toml"}.
+void read_source(JsonObjectReader& parent, std::string_view key, std::string_view text_key,
+                 std::string& name, std::string& text, std::vector<Diagnostic>& problems) {
+  const JsonValue* value = parent.required(key);
+  if (!value) return;
+  JsonObjectReader reader(*value, parent.place_of(key), problems);
+  name = reader.text("name");
+  text = reader.text(text_key);
+  reader.finish();
+}
+
+void read_predicted(JsonObjectReader& reader, PlanFile& file, std::vector<Diagnostic>& problems) {
+  const JsonValue* value = reader.optional("predicted");
+  if (!value || value->is_null()) return;
+  file.predicted = read_figures(*value, reader.place_of("predicted"), problems);
+  if (problems.empty() && file.predicted->strategy != file.plan.strategy)
+    reader.note("predicted", "the figures belong to another strategy than the plan's",
+                "set \"predicted\" to null, and simulate the plan again");
+}
+
+}  // namespace
+
+PlanFile plan_file_from_json(std::string_view text, std::string_view where) {
+  constexpr std::int64_t kSchema = 1;
+  const JsonValue root = parse_json(text, where);
+  std::vector<Diagnostic> problems;
+  JsonObjectReader reader(root, std::string(where), problems);
+  // Another version has other keys: nothing else is worth saying then.
+  const JsonValue* schema = reader.required("schema");
+  if (schema) {
+    const auto* version = schema->as<std::int64_t>();
+    if (!version || *version != kSchema)
+      reader.note("schema", fmt::format("expected {}, got {}", kSchema, describe(*schema)),
+                  "the file is not a plan, or was written by another version");
+  }
+  if (!problems.empty()) throw InputError(std::move(problems));
+
+  PlanFile file;
+  read_source(reader, "model", "config", file.model_name, file.model_config, problems);
+  read_source(reader, "cluster", "toml", file.cluster_name, file.cluster_toml, problems);
+  if (const JsonValue* strategy = reader.required("strategy"))
+    file.plan.strategy = read_strategy(*strategy, reader.place_of("strategy"), problems);
+  for (const std::int64_t blocks :
+       reader.integers("blocks_per_stage", 0, kMostStages, static_cast<std::size_t>(kMostStages)))
+    file.plan.blocks_per_stage.push_back(static_cast<int>(blocks));
+  read_predicted(reader, file, problems);
+  file.cost_model = reader.text("cost_model");
+  reader.finish();
+  if (!problems.empty()) throw InputError(std::move(problems));
+  return file;
+}
+
+}  // namespace meshwright

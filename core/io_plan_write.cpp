@@ -1,0 +1,111 @@
+/// Writing of plan files; io_plan.cpp reads them.
+#include <nlohmann/json.hpp>
+
+#include "core/check.hpp"
+#include "core/io_plan.hpp"
+
+namespace meshwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const Strategy& s) {
+  return Json{{"tp", s.degrees.tensor},
+              {"pp", s.degrees.pipeline},
+              {"vpp", s.degrees.chunks},
+              {"dp", s.degrees.data},
+              {"cp", s.degrees.context},
+              {"ep", s.degrees.expert},
+              {"etp", s.degrees.expert_tensor},
+              {"sequence_parallel", s.sequence_parallel},
+              {"micro_batch", s.micro_batch},
+              {"global_batch", s.global_batch},
+              {"seq", s.sequence_length},
+              {"schedule", s.schedule},
+              {"recompute", to_text(s.recompute)},
+              {"zero", s.zero},
+              {"dtype", name_of(s.dtype)},
+              {"attention", name_of(s.attention)}};
+}
+
+Json json_of(const PlanFigures& f) {
+  Json exposed = Json::object();
+  for (const Axis axis :
+       {Axis::kTensor, Axis::kData, Axis::kPipeline, Axis::kExpert, Axis::kContext})
+    exposed[std::string(name_of(axis))] = f.exposed_communication[static_cast<std::size_t>(axis)];
+  Json per_stage = Json::array();
+  for (const Bytes bytes : f.peak_memory_per_stage) per_stage.push_back(bytes.value);
+  return Json{{"strategy", json_of(f.strategy)},
+              {"step_time_ns", to_nanoseconds(f.step_time)},
+              {"period_ns", to_nanoseconds(f.period)},
+              {"tokens_per_s_per_gpu", f.tokens_per_second_per_gpu},
+              {"model_tflops_per_gpu", f.model_tflops_per_gpu},
+              {"mfu", f.mfu},
+              {"hfu", f.hfu},
+              {"bubble", Json{{"period", f.bubble_of_period}, {"makespan", f.bubble_of_makespan}}},
+              {"exposed_communication", std::move(exposed)},
+              {"peak_memory_bytes", f.peak_memory.value},
+              {"memory_capacity_bytes", f.memory_capacity.value},
+              {"peak_memory_bytes_per_stage", std::move(per_stage)},
+              {"why", f.why}};
+}
+
+/// Bytes that are not UTF-8 (a file name, say) become U+FFFD: the output is always valid JSON.
+std::string text_of(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string to_json(const Strategy& strategy, int indent) {
+  return text_of(json_of(strategy), indent);
+}
+
+std::string to_json(const PlanFigures& figures, int indent) {
+  return text_of(json_of(figures), indent);
+}
+
+std::string to_json(const PlanFile& file) {
+  const Json json{{"schema", 1},
+                  {"model", Json{{"name", file.model_name}, {"config", file.model_config}}},
+                  {"cluster", Json{{"name", file.cluster_name}, {"toml", file.cluster_toml}}},
+                  {"strategy", json_of(file.plan.strategy)},
+                  {"blocks_per_stage", file.plan.blocks_per_stage},
+                  {"predicted", file.predicted ? json_of(*file.predicted) : Json()},
+                  {"cost_model", file.cost_model}};
+  constexpr int kIndent = 2;
+  return text_of(json, kIndent) + "\n";
+}
+
+PlanFigures figures_of(const Strategy& strategy, const Evaluation& evaluation, std::string why) {
+  constexpr double kTera = 1e12;
+  PlanFigures f;
+  f.strategy = strategy;
+  f.step_time = evaluation.step_time;
+  f.period = evaluation.period;
+  f.tokens_per_second_per_gpu = evaluation.tokens_per_second_per_gpu;
+  f.model_tflops_per_gpu = evaluation.model_flops_per_gpu.value / kTera;
+  f.mfu = evaluation.mfu;
+  f.hfu = evaluation.hfu;
+  f.bubble_of_period = evaluation.bubble_of_period;
+  f.bubble_of_makespan = evaluation.bubble_of_makespan;
+  for (int axis = 0; axis < kAxisCount; ++axis)
+    f.exposed_communication[static_cast<std::size_t>(axis)] =
+        exposed_communication_share(evaluation, static_cast<Axis>(axis));
+  f.peak_memory = peak_memory(evaluation);
+  f.memory_capacity = evaluation.memory_capacity;
+
+  // Ranks stand in rank order, pipeline slowest, and every position has equally many of them.
+  const auto positions = static_cast<std::size_t>(strategy.degrees.pipeline);
+  const std::size_t ranks = evaluation.peak_memory.size();
+  MW_CHECK(ranks % positions == 0);
+  f.peak_memory_per_stage.resize(positions);
+  for (std::size_t r = 0; r < ranks; ++r) {
+    Bytes& peak = f.peak_memory_per_stage[r / (ranks / positions)];
+    peak = std::max(peak, total(evaluation.peak_memory[r]));
+  }
+  f.why = std::move(why);
+  return f;
+}
+
+}  // namespace meshwright
