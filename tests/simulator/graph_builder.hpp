@@ -1,0 +1,59 @@
+/// Task graphs and prices by hand, without models, clusters or cost models: every duration of a
+/// test is a number in the test.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "core/cost_model.hpp"
+#include "core/schedule.hpp"
+#include "core/stage_times.hpp"
+#include "core/task_graph.hpp"
+
+namespace meshwright {
+
+struct TaskPlace {
+  int rank = 0;
+  Stream stream = Stream::kCompute;
+  int stage = 0;
+  int microbatch = 0;
+};
+
+struct GraphBuilder {
+  TaskGraph graph;
+  std::vector<WorkPrice> prices;  ///< by work
+
+  GraphBuilder() { graph.dependency_begin = {0}; }
+  int add_rank(int multiplicity = 1);  ///< on the device of the same number
+  /// All of the time is one GEMM.
+  WorkId add_compute(TaskKind kind, Ticks duration);
+  WorkId add_message(Bytes bytes, Ticks occupancy, Ticks latency);
+  WorkId add_collective_work(Axis axis, Ticks duration);
+
+  TaskId add_task(WorkId work, const TaskPlace& place, const std::vector<TaskId>& after = {});
+  /// The message that a send carries arrives at `place`.
+  TaskId add_receive(TaskId send, const TaskPlace& place);
+  /// One member per rank, on `stream`, in the order of `ranks`; member i waits for after[i].
+  std::vector<TaskId> add_collective(WorkId work, Stream stream, const std::vector<int>& ranks,
+                                     const std::vector<std::vector<TaskId>>& after);
+};
+
+/// What a message between two devices of a pipeline costs.
+struct MessageCost {
+  Bytes bytes{1};
+  Ticks occupancy, latency;
+};
+
+/// Compute tasks, sends and receives of one pipeline, one rank per device. Stages of one device
+/// pass on their results without a message. No overlapped pairs.
+GraphBuilder pipeline_graph(const Schedule& schedule, const StageTimes& times,
+                            const MessageCost& message = {});
+
+/// How large a pipeline is.
+struct PipelineSize {
+  int devices = 1, microbatches = 1, chunks = 1;
+};
+/// A schedule of the zoo by name; the size must be possible for it.
+Schedule schedule_of(std::string_view name, const PipelineSize& size);
+
+}  // namespace meshwright
