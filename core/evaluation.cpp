@@ -73,4 +73,20 @@ double compute_share(const Evaluation& evaluation) {
                [](const RankBreakdown& b) { return sum(b.compute) + b.recompute + b.optimizer; });
 }
 
+StepShares step_shares(const Evaluation& evaluation) {
+  StepShares shares;
+  for (std::size_t kind = 0; kind < shares.compute.size(); ++kind)
+    shares.compute[kind] =
+        share(evaluation, [kind](const RankBreakdown& b) { return b.compute[kind]; });
+  shares.recompute = share(evaluation, [](const RankBreakdown& b) { return b.recompute; });
+  shares.optimizer = share(evaluation, [](const RankBreakdown& b) { return b.optimizer; });
+  for (std::size_t axis = 0; axis < shares.exposed_communication.size(); ++axis)
+    shares.exposed_communication[axis] =
+        share(evaluation, [axis](const RankBreakdown& b) { return b.exposed_communication[axis]; });
+  for (std::size_t cause = 0; cause < shares.bubble.size(); ++cause)
+    shares.bubble[cause] =
+        share(evaluation, [cause](const RankBreakdown& b) { return b.bubble[cause]; });
+  return shares;
+}
+
 }  // namespace meshwright

@@ -64,6 +64,17 @@ double bubble_share(const Evaluation& evaluation, BubbleCause cause);
 /// Recomputation and optimizer counted: compute, exposed and bubble shares add up to one.
 double compute_share(const Evaluation& evaluation);
 
+/// All parts at once: mean over ranks, weighted by multiplicity, over step_time. They add up to
+/// one.
+struct StepShares {
+  std::array<double, kKernelKindCount> compute{};
+  double recompute = 0, optimizer = 0;
+  std::array<double, kAxisCount> exposed_communication{};
+  std::array<double, kBubbleCauseCount> bubble{};
+  friend bool operator==(const StepShares&, const StepShares&) = default;
+};
+StepShares step_shares(const Evaluation& evaluation);
+
 /// Model FLOPs of one step: forward + 2 x forward of every matrix multiplication, full (not
 /// causal-halved) attention as Megatron counts, no recomputation (Narayanan et al., arXiv
 /// 2104.04473, section 5.1).

@@ -53,6 +53,19 @@ TEST(Evaluation, SharesOfOneStepAddUpToOne) {
   EXPECT_DOUBLE_EQ(sum, 1.0);
 }
 
+TEST(Evaluation, StepSharesNameEveryPartOnce) {
+  const StepShares shares = step_shares(small_evaluation());
+  EXPECT_DOUBLE_EQ(shares.compute[static_cast<std::size_t>(KernelKind::kGemm)],
+                   (3 * 0.5 + 0.4) / 4);
+  EXPECT_DOUBLE_EQ(shares.recompute, 3 * 0.1 / 4);
+  EXPECT_DOUBLE_EQ(shares.optimizer, 3 * 0.05 / 4);
+  double sum = shares.recompute + shares.optimizer;
+  for (const double part : shares.compute) sum += part;
+  for (const double part : shares.exposed_communication) sum += part;
+  for (const double part : shares.bubble) sum += part;
+  EXPECT_DOUBLE_EQ(sum, 1.0);
+}
+
 TEST(Evaluation, AnEmptyStepHasNoShares) {
   EXPECT_EQ(compute_share(Evaluation{}), 0);
   Evaluation e = small_evaluation();
