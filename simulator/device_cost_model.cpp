@@ -38,10 +38,7 @@ class DeviceCostModel final : public CostModel {
     MW_CHECK(collective.group.ranks >= 1);
     MW_CHECK(collective.group.nodes >= 1);
     if (collective.group.ranks == 1 || collective.bytes.value == 0) return Seconds(0.0);
-    if (collective.kind == CollectiveKind::kAllToAll) return all_to_all_time(collective);
-    if (!device_.compute_capability) return plain_ring_time(collective);
-    const NcclGroup group = nccl_group_of(device_, node_, collective.group);
-    return nccl_choice(group, collective.kind, collective.bytes).time;
+    return device_.launch_overhead + running_time(collective);
   }
 
   TransferCost cost_of(const Transfer& transfer) const override {
@@ -57,6 +54,13 @@ class DeviceCostModel final : public CostModel {
   }
 
  private:
+  Seconds running_time(const Collective& collective) const {
+    if (collective.kind == CollectiveKind::kAllToAll) return all_to_all_time(collective);
+    if (!device_.compute_capability) return plain_ring_time(collective);
+    const NcclGroup group = nccl_group_of(device_, node_, collective.group);
+    return nccl_choice(group, collective.kind, collective.bytes).time;
+  }
+
   /// What one device sends to others of its node.
   BytesPerSecond local_rate(int ranks_per_node) const {
     if (!device_.compute_capability) return node_.local.bandwidth;

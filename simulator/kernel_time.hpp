@@ -20,8 +20,8 @@
 /// queries; not below the memory traffic's time (Dao, arXiv 2307.08691, describes the blocks).
 ///
 /// Worked number, A100 (312 TFLOP/s, 108 multiprocessors, 0.94, tiles 128 x 256, no launch, no
-/// ramp): 2048 x 12288 x 12288 has 16 * 48 = 768 tiles, 8 waves; a tile is 805306368 FLOP at
-/// 2.71556 TFLOP/s = 296.55 us; 8 waves 2.3724 ms. Measured, launch included: 2.3586 ms
+/// ramp): 1024 x 12288 x 12288 has 8 * 48 = 384 tiles, 4 waves; a tile is 805306368 FLOP at 2.71556
+/// TFLOP/s = 296.55 us; 4 waves 1.1862 ms. Measured, launch included: 1.1990 ms
 /// (PrincetonUniversity/LLMCompass@2e015fd2ee, ae/figure5/ab/real_hardware/matmul_A100.csv).
 #pragma once
 

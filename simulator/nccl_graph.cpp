@@ -53,6 +53,11 @@ struct LinkBudget {
   double port = 0;   ///< GB/s per port
 };
 
+/// Rings that can be laid without sharing a link through the first n devices of the hybrid cube
+/// mesh of eight V100s with six links each (DGX-1, p3.16xlarge). For five there is none, as device
+/// 4 hangs on device 0 alone; NCCL then lays two that pass through a device twice.
+constexpr std::array<double, 9> kMeshRings = {6, 6, 1, 2, 4, 2, 2, 4, 6};
+
 int whole(double quotient) {
   constexpr double kSlack = 1e-9;  // 240 / 20 must count as 12
   return static_cast<int>(std::min(1e6, std::floor(quotient + kSlack)));
@@ -101,6 +106,23 @@ NcclGraph search_ring(const LinkBudget& budget) {
   return doubled({best_channels, rate, rate}, budget.compute_capability);
 }
 
+/// A tree between nodes: with the ring's channels, faster inside the node than between nodes (below
+/// twice as fast), as far as the local links allow. Two nodes pass on half of what they combine.
+NcclGraph search_tree(const LinkBudget& budget) {
+  NcclGraph tree = search_ring(budget);
+  if (!budget.across_nodes || budget.ranks_per_node == 1) return tree;
+  const std::span<const double> list = speeds(budget.compute_capability, true);
+  const double inter = tree.inter.value / kGiga;
+  const double ppn = budget.ranks_per_node;
+  for (std::size_t i = list.size(); i-- > 0;) {
+    if (list[i] <= tree.intra.value / kGiga) continue;
+    const bool fits = tree.channels * list[i] * (ppn - 1) / ppn <= budget.local;
+    if (!fits || tree.intra.value / kGiga >= 2 * inter) break;
+    tree.intra = BytesPerSecond(list[i] * kGiga);
+  }
+  return tree;
+}
+
 /// NVLS: every device heads one channel and takes part in all, the head with twice the traffic.
 /// Then the other direction is raised, below twice the first, as far as the ports allow.
 NcclGraph search_nvls(const LinkBudget& budget) {
@@ -138,9 +160,8 @@ BytesPerSecond nccl_local_bandwidth(const DeviceModel& device, const NodeModel& 
   double share = 20.0 / 25.0;
   if (capability >= 90) share = 20.6 / 25.0;
   if (capability >= 100) share = 40.1 / 50.0;
-  // The hybrid cube mesh of V100 nodes: of six links, four stay inside a quad and two join a pair.
-  if (node.local.kind == LocalNetworkKind::kNvLinkMesh && ranks_per_node <= 4)
-    share *= ranks_per_node <= 2 ? 2.0 / 6.0 : 4.0 / 6.0;
+  if (node.local.kind == LocalNetworkKind::kNvLinkMesh && ranks_per_node <= 8)
+    share *= kMeshRings[static_cast<std::size_t>(ranks_per_node)] / 6.0;
   return BytesPerSecond(share * datasheet);
 }
 
@@ -170,7 +191,7 @@ NcclGroup nccl_group_of(const DeviceModel& device, const NodeModel& node, const 
     budget.port = node.port_bandwidth.value / kGiga * std::min(1.0, share);
   }
   group.ring = search_ring(budget);
-  group.tree = group.ring;
+  group.tree = search_tree(budget);
   constexpr int kFirstWithNvls = 90;
   if (node.local.in_network_reduction && group.compute_capability >= kFirstWithNvls)
     group.nvls = search_nvls(budget);
