@@ -148,6 +148,35 @@ void check_layers(const ModelGraph& model) {
   MW_CHECK(next == model.operators.size());
 }
 
+// ---- routed rows ----------------------------------------------------------------------------
+
+int experts_per_token(const OperatorShape& shape) {
+  if (const auto* router = std::get_if<Router>(&shape)) return router->experts_per_token;
+  if (const auto* dispatch = std::get_if<TokenDispatch>(&shape)) return dispatch->experts_per_token;
+  return 1;
+}
+
+/// Routed tensors carry one row per chosen expert: K of their layer's router.
+void count_routed_rows(ModelGraph& model) {
+  const auto set_rows = [&model](const std::vector<TensorId>& ids, int rows) {
+    for (const TensorId id : ids) {
+      auto& tensor = std::get<ActivationTensor>(model.tensors[id.index()].shape);
+      if (tensor.routed) tensor.rows_per_token = rows;
+    }
+  };
+  for (const Layer& layer : model.layers) {
+    const auto begin = model.operators.begin() + layer.first_operator;
+    const auto end = begin + layer.operator_count;
+    int rows = 1;
+    for (auto op = begin; op != end; ++op) rows = std::max(rows, experts_per_token(op->shape));
+    for (auto op = begin; op != end; ++op) {
+      set_rows(op->inputs, rows);
+      set_rows(op->outputs, rows);
+      set_rows(op->kept, rows);
+    }
+  }
+}
+
 // ---- layer classes --------------------------------------------------------------------------
 
 /// First layer that uses each parameter; -1 for tensors that are none.
@@ -351,6 +380,7 @@ ModelGraph ModelGraphBuilder::finish(std::int64_t longest_sequence, bool tied_em
   check_acyclic(graph_);
   check_shapes(graph_);
   check_layers(graph_);
+  count_routed_rows(graph_);
   number_layer_classes(graph_);
   return std::move(graph_);
 }

@@ -35,6 +35,7 @@ struct ActivationTensor {
   bool routed = false;     ///< one row per (token, chosen expert): K rows a token
   ActivationCut cut = ActivationCut::kTokens;
   ElementWidth element = ElementWidth::kCompute;
+  int rows_per_token = 1;  ///< K where routed; ModelGraphBuilder::finish() fills it in
   friend bool operator==(const ActivationTensor&, const ActivationTensor&) = default;
 };
 

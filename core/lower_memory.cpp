@@ -1,0 +1,97 @@
+#include <algorithm>
+
+#include "core/lower_passes.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Bytes per parameter of mixed-precision AdamW (Rajbhandari et al., arXiv 1910.02054, section
+/// 3.1): gradients are accumulated and reduced in fp32 as Megatron-LM does.
+constexpr std::int64_t kGradientBytes = 4;
+constexpr std::int64_t kMomentBytes = 8;  ///< first and second, fp32
+constexpr std::int64_t kMasterBytes = 4;  ///< fp32 copy of 16-bit weights
+
+bool weights_are_fp32(Dtype dtype) { return stored_element(dtype).value == kMasterBytes; }
+
+/// fp32 weights are their own master copy.
+std::int64_t optimizer_bytes(Dtype dtype) {
+  return kMomentBytes + (weights_are_fp32(dtype) ? 0 : kMasterBytes);
+}
+
+template <class Visitor>
+void for_each_part_on(const StagesPass& pass, PipelineRankId device, Visitor visit) {
+  const Placement& placement = pass.placement;
+  for (std::size_t s = 0; s < placement.device_of_stage.size(); ++s)
+    if (placement.device_of_stage[s] == device)
+      visit(static_cast<std::size_t>(placement.part_of_stage[s]));
+}
+
+/// Neighbouring stages on different devices send to each other.
+bool sends_messages(const Placement& placement) { return placement.devices > 1; }
+
+}  // namespace
+
+std::int64_t updated_parameters(const StagesPass& pass, const Strategy& strategy,
+                                PipelineRankId device) {
+  const auto copies = static_cast<std::int64_t>(pass.placement.routes.size());
+  const bool cut = strategy.zero >= 1;
+  const std::int64_t dense_ranks = cut ? pass.groups.dense_data.ranks * copies : 1;
+  const std::int64_t expert_ranks = cut ? pass.groups.expert_data.ranks * copies : 1;
+  std::int64_t count = 0;
+  for_each_part_on(pass, device, [&](std::size_t part) {
+    const LocalParameters& local = pass.parameters[part].local;
+    count += divide_up(local.dense, dense_ranks) + divide_up(local.expert, expert_ranks);
+  });
+  return count;
+}
+
+std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strategy& strategy,
+                                           const DeviceModel& device) {
+  std::vector<MemoryAmounts> resident(static_cast<std::size_t>(pass.placement.devices));
+  for (std::size_t d = 0; d < resident.size(); ++d) {
+    std::int64_t parameters = 0;
+    Bytes largest_message;
+    for_each_part_on(pass, PipelineRankId(d), [&](std::size_t part) {
+      parameters += pass.parameters[part].local.dense + pass.parameters[part].local.expert;
+      if (part + 1 < pass.boundary.size())
+        largest_message = std::max(largest_message, pass.boundary[part]);
+      if (part > 0) largest_message = std::max(largest_message, pass.boundary[part - 1]);
+    });
+    MemoryAmounts& amounts = resident[d];
+    amounts[MemoryClass::kWeights] = stored_element(strategy.dtype) * parameters;
+    amounts[MemoryClass::kGradients] = Bytes(parameters * kGradientBytes);
+    amounts[MemoryClass::kOptimizer] = Bytes(updated_parameters(pass, strategy, PipelineRankId(d)) *
+                                             optimizer_bytes(strategy.dtype));
+    // One buffer for an activation and one for a gradient on their way.
+    if (sends_messages(pass.placement)) amounts[MemoryClass::kCommunication] = largest_message * 2;
+    amounts[MemoryClass::kReserved] = device.reserved_memory;
+  }
+  return resident;
+}
+
+/// AdamW reads the fp32 gradient, reads and writes master and moments, writes the stored weight.
+Work optimizer_work(const StagesPass& pass, const Strategy& strategy, PipelineRankId device,
+                    std::vector<WorkPart>& parts) {
+  const std::int64_t weight = weights_are_fp32(strategy.dtype)
+                                  ? 2 * kMasterBytes
+                                  : 2 * kMasterBytes + stored_element(strategy.dtype).value;
+  const std::int64_t per_parameter = kGradientBytes + 2 * kMomentBytes + weight;
+  Kernel kernel;
+  kernel.kind = KernelKind::kOptimizer;
+  kernel.phase = Phase::kUpdate;
+  kernel.dtype = Dtype::kFp32;
+  kernel.m = updated_parameters(pass, strategy, device);
+  kernel.memory_traffic = Bytes(kernel.m * per_parameter);
+  WorkPart part;
+  part.name = "optimizer";
+  part.steps.emplace_back(kernel);
+  parts.push_back(std::move(part));
+  Work work;
+  work.kind = TaskKind::kOptimizer;
+  work.parts.push_back({static_cast<std::int32_t>(parts.size() - 1), 1});
+  return work;
+}
+
+}  // namespace meshwright

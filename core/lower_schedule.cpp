@@ -1,0 +1,301 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/check.hpp"
+#include "core/lower_passes.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr std::int32_t kNotYet = -1;   ///< an input that has not been made
+constexpr std::int32_t kNoInput = -2;  ///< the first stage reads tokens, the last makes the loss
+
+/// Advances every device through its order as long as inputs are there, round robin. The order of
+/// the tasks is then a topological one.
+class PipelineEmission {
+ public:
+  PipelineEmission(const StagesPass& pass, const Schedule& schedule, TaskGraph& graph)
+      : pass_(pass),
+        schedule_(schedule),
+        placement_(schedule.placement),
+        graph_(graph),
+        stages_(placement_.device_of_stage.size()),
+        microbatches_(static_cast<std::size_t>(schedule.microbatch_count)) {
+    const std::size_t slots = stages_ * microbatches_;
+    activation_.assign(slots, kNotYet);
+    gradient_.assign(slots, kNotYet);
+    done_.assign(slots, 0);
+    tasks_.last_of_stage.assign(stages_, -1);
+    tasks_.last_of_device.assign(static_cast<std::size_t>(placement_.devices), -1);
+    link_routes();
+    reserve();
+  }
+
+  PipelineTasks run() {
+    std::vector<std::size_t> next(schedule_.orders.size(), 0);
+    bool advanced = true;
+    while (advanced) {
+      advanced = false;
+      for (std::size_t d = 0; d < next.size(); ++d)
+        while (next[d] < schedule_.orders[d].size()) {
+          const std::size_t end = end_of_group(schedule_.orders[d], next[d]);
+          if (!is_ready({schedule_.orders[d].data() + next[d], end - next[d]})) break;
+          emit({schedule_.orders[d].data() + next[d], end - next[d]}, static_cast<int>(d));
+          next[d] = end;
+          advanced = true;
+        }
+    }
+    report_if_stuck(next);
+    return std::move(tasks_);
+  }
+
+ private:
+  enum Done : std::uint8_t { kForwardDone = 1, kInputGradientDone = 2 };
+
+  std::size_t slot(StageId stage, MicrobatchId microbatch) const {
+    return stage.index() * microbatches_ + microbatch.index();
+  }
+  std::size_t route_slot(MicrobatchId microbatch, StageId stage) const {
+    const auto route = static_cast<std::size_t>(schedule_.route_of_microbatch[microbatch.index()]);
+    return route * stages_ + stage.index();
+  }
+
+  /// Neighbours of every stage on every route; first and last stages need no message.
+  void link_routes() {
+    next_stage_.assign(placement_.routes.size() * stages_, -1);
+    previous_stage_.assign(placement_.routes.size() * stages_, -1);
+    messages_.assign(2 * placement_.routes.size() * stages_, {});
+    for (std::size_t r = 0; r < placement_.routes.size(); ++r)
+      for (std::size_t i = 0; i + 1 < placement_.routes[r].size(); ++i) {
+        const StageId from = placement_.routes[r][i], to = placement_.routes[r][i + 1];
+        next_stage_[r * stages_ + from.index()] = to.value;
+        previous_stage_[r * stages_ + to.index()] = from.value;
+      }
+    for (std::size_t m = 0; m < microbatches_; ++m) {
+      const auto& route =
+          placement_.routes[static_cast<std::size_t>(schedule_.route_of_microbatch[m])];
+      activation_[slot(route.front(), MicrobatchId(m))] = kNoInput;
+      gradient_[slot(route.back(), MicrobatchId(m))] = kNoInput;
+    }
+  }
+
+  void reserve() {
+    std::size_t actions = 0;
+    for (const auto& order : schedule_.orders) actions += order.size();
+    const std::size_t messages = placement_.devices > 1 ? 4 * stages_ * microbatches_ : 0;
+    graph_.tasks.reserve(actions + messages + 8 * tasks_.last_of_device.size());
+    graph_.dependency_begin.reserve(graph_.tasks.capacity() + 1);
+    graph_.dependencies.reserve(graph_.tasks.capacity());
+  }
+
+  static std::size_t end_of_group(std::span<const Action> order, std::size_t begin) {
+    while (order[begin].overlaps_next && begin + 1 < order.size()) ++begin;
+    return begin + 1;
+  }
+
+  std::int32_t input_of(const Action& action) const {
+    switch (action.pass) {
+      case Pass::kForward:
+        return activation_[slot(action.stage, action.microbatch)];
+      case Pass::kBackward:
+      case Pass::kBackwardInput:
+        return gradient_[slot(action.stage, action.microbatch)];
+      case Pass::kBackwardWeight:
+        break;
+    }
+    return kNoInput;
+  }
+
+  bool is_ready(std::span<const Action> group) const {
+    return std::all_of(group.begin(), group.end(), [&](const Action& action) {
+      const std::uint8_t done = done_[slot(action.stage, action.microbatch)];
+      if (action.pass == Pass::kBackwardWeight && (done & kInputGradientDone) == 0) return false;
+      const bool goes_back = action.pass == Pass::kBackward || action.pass == Pass::kBackwardInput;
+      if (goes_back && (done & kForwardDone) == 0) return false;
+      return input_of(action) != kNotYet;
+    });
+  }
+
+  /// The group starts when the inputs of all are there and hands out everything when all ended.
+  void emit(std::span<const Action> group, int device) {
+    inputs_.clear();
+    for (const Action& action : group)
+      if (const std::int32_t input = input_of(action); input >= 0) inputs_.push_back(TaskId(input));
+    for (const Action& action : group) {
+      append_compute(action, device);
+      inputs_.clear();  // the first one waits for all
+    }
+    const TaskId last(graph_.tasks.size() - 1);
+    for (const Action& action : group) hand_out(action, last);
+  }
+
+  void append_compute(const Action& action, int device) {
+    const StageWorks& works = pass_.lowered.stages[action.stage.index()];
+    Task task;
+    task.rank = device;
+    task.microbatch = action.microbatch.value;
+    task.stage = static_cast<std::int16_t>(action.stage.value);
+    switch (action.pass) {
+      case Pass::kForward:
+        task.kind = TaskKind::kForward, task.work = works.forward;
+        break;
+      case Pass::kBackward:
+        task.kind = TaskKind::kBackward, task.work = works.backward;
+        break;
+      case Pass::kBackwardInput:
+        task.kind = TaskKind::kBackwardInput, task.work = works.backward_input;
+        break;
+      case Pass::kBackwardWeight:
+        task.kind = TaskKind::kBackwardWeight, task.work = works.backward_weight;
+        break;
+    }
+    const TaskId id = append_task(graph_, task, inputs_);
+    tasks_.last_of_stage[action.stage.index()] = id.value;
+    tasks_.last_of_device[static_cast<std::size_t>(device)] = id.value;
+  }
+
+  void hand_out(const Action& action, TaskId producer) {
+    std::uint8_t& done = done_[slot(action.stage, action.microbatch)];
+    const bool forward = action.pass == Pass::kForward;
+    if (action.pass == Pass::kBackwardWeight) return;
+    done = static_cast<std::uint8_t>(done | (forward ? kForwardDone : kInputGradientDone));
+    const std::int32_t to =
+        (forward ? next_stage_ : previous_stage_)[route_slot(action.microbatch, action.stage)];
+    if (to < 0) return;
+    const StageId consumer(to);
+    const bool same_device = placement_.device_of_stage[consumer.index()] ==
+                             placement_.device_of_stage[action.stage.index()];
+    const std::int32_t arrival =
+        same_device ? producer.value : append_message(action, consumer, producer).value;
+    (forward ? activation_ : gradient_)[slot(consumer, action.microbatch)] = arrival;
+  }
+
+  /// A send and its receive; returns the receive.
+  TaskId append_message(const Action& action, StageId consumer, TaskId producer) {
+    const int from = placement_.device_of_stage[action.stage.index()].value;
+    const int to = placement_.device_of_stage[consumer.index()].value;
+    const bool forward = action.pass == Pass::kForward;
+    const bool goes_next = direction_is_next(from, to, forward);
+    const MessageWorks& works = message_works(action, consumer, forward);
+    Task send;
+    send.work = works.send;
+    send.rank = from;
+    send.microbatch = action.microbatch.value;
+    send.stage = static_cast<std::int16_t>(action.stage.value);
+    send.kind = TaskKind::kSend;
+    send.stream = goes_next ? Stream::kSendNext : Stream::kSendPrevious;
+    const std::array<TaskId, 1> after{producer};
+    const TaskId sent = append_task(graph_, send, after);
+    Task receive = send;
+    receive.work = works.receive;
+    receive.rank = to;
+    receive.stage = static_cast<std::int16_t>(consumer.value);
+    receive.kind = TaskKind::kReceive;
+    receive.stream = goes_next ? Stream::kReceivePrevious : Stream::kReceiveNext;
+    receive.partner = sent.value;
+    return append_task(graph_, receive, {});
+  }
+
+  /// With two devices both neighbours are one: activations go on, gradients go back.
+  bool direction_is_next(int from, int to, bool forward) const {
+    const int p = placement_.devices;
+    const bool is_next = to == (from + 1) % p, is_previous = from == (to + 1) % p;
+    return is_next != is_previous ? is_next : forward;
+  }
+
+  struct MessageWorks {
+    WorkId send{-1}, receive{-1};
+  };
+
+  /// Shared by all micro-batches that pass from one stage to the next.
+  const MessageWorks& message_works(const Action& action, StageId to, bool forward) {
+    MessageWorks& made =
+        messages_[2 * route_slot(action.microbatch, action.stage) + (forward ? 1 : 0)];
+    if (made.send.value >= 0) return made;
+    const StageId producer_of_activation = forward ? action.stage : to;
+    const int part = placement_.part_of_stage[producer_of_activation.index()];
+    Work work;
+    work.kind = TaskKind::kSend;
+    work.transfer.bytes = pass_.boundary[static_cast<std::size_t>(part)];
+    work.transfer.crosses_nodes = node_of_stage(action.stage) != node_of_stage(to);
+    if (work.transfer.crosses_nodes)  // all ranks of the stage on one node send at once
+      work.transfer.flows_per_node = static_cast<int>(
+          std::min<std::int64_t>(pass_.groups.devices_per_node, pass_.groups.stage_ranks));
+    made.send = append_work(graph_, work);
+    work.kind = TaskKind::kReceive;
+    made.receive = append_work(graph_, std::move(work));
+    return made;
+  }
+
+  std::int64_t node_of_stage(StageId stage) const {
+    const std::int64_t first_rank =
+        placement_.device_of_stage[stage.index()].value * pass_.groups.stage_ranks;
+    return first_rank / pass_.groups.devices_per_node;
+  }
+
+  void report_if_stuck(const std::vector<std::size_t>& next) const {
+    std::vector<Diagnostic> stuck;
+    for (std::size_t d = 0; d < next.size(); ++d) {
+      if (next[d] == schedule_.orders[d].size()) continue;
+      const std::size_t end = end_of_group(schedule_.orders[d], next[d]);
+      const std::span<const Action> group(schedule_.orders[d].data() + next[d], end - next[d]);
+      stuck.push_back(
+          {fmt::format("schedule '{}', device {}", schedule_.name, d),
+           fmt::format("stuck before '{}', which waits for {}", to_text(group), awaited(group)),
+           "put what it waits for earlier in the order of its device"});
+    }
+    if (!stuck.empty()) throw InputError(std::move(stuck));
+  }
+
+  std::string awaited(std::span<const Action> group) const {
+    for (const Action& action : group) {
+      if (is_ready({&action, 1})) continue;
+      const std::uint8_t done = done_[slot(action.stage, action.microbatch)];
+      const auto text = [&](std::int32_t stage, char letter) {
+        return fmt::format("{}{}{}", stage, letter, action.microbatch.value);
+      };
+      if (action.pass == Pass::kBackwardWeight) return text(action.stage.value, 'I');
+      const bool forward = action.pass == Pass::kForward;
+      if (!forward && (done & kForwardDone) == 0) return text(action.stage.value, 'F');
+      const std::size_t place = route_slot(action.microbatch, action.stage);
+      return forward ? text(previous_stage_[place], 'F')
+                     : text(next_stage_[place], 'B') + " or " + text(next_stage_[place], 'I');
+    }
+    return "nothing";
+  }
+
+  const StagesPass& pass_;
+  const Schedule& schedule_;
+  const Placement& placement_;
+  TaskGraph& graph_;
+  std::size_t stages_, microbatches_;
+  std::vector<std::int32_t> activation_, gradient_;  ///< by slot: task that brings it, or a state
+  std::vector<std::uint8_t> done_;                   ///< by slot: Done flags
+  std::vector<std::int32_t> next_stage_, previous_stage_;  ///< by route and stage
+  std::vector<MessageWorks> messages_;                     ///< by route, stage and direction
+  std::vector<TaskId> inputs_;
+  PipelineTasks tasks_;
+};
+
+}  // namespace
+
+PipelineTasks append_pipeline_tasks(const StagesPass& pass, const Schedule& schedule,
+                                    TaskGraph& graph) {
+  return PipelineEmission(pass, schedule, graph).run();
+}
+
+TaskId append_task(TaskGraph& graph, const Task& task, std::span<const TaskId> dependencies) {
+  graph.tasks.push_back(task);
+  graph.dependencies.insert(graph.dependencies.end(), dependencies.begin(), dependencies.end());
+  graph.dependency_begin.push_back(static_cast<std::int32_t>(graph.dependencies.size()));
+  return TaskId(graph.tasks.size() - 1);
+}
+
+WorkId append_work(TaskGraph& graph, Work work) {
+  graph.works.push_back(std::move(work));
+  return WorkId(graph.works.size() - 1);
+}
+
+}  // namespace meshwright

@@ -1,0 +1,244 @@
+#include <algorithm>
+
+#include "core/check.hpp"
+#include "core/lower_passes.hpp"
+
+namespace meshwright {
+namespace {
+
+/// What one layer of a class holds on one rank.
+struct LayerHoldings {
+  LayerParts parts;
+  Bytes kept;           ///< as the strategy says
+  Bytes kept_if_whole;  ///< without any recomputation
+  Bytes kept_if_full;   ///< under full recomputation of this layer
+  WeightGradientNeeds needs;
+  LogitBytes logits;
+  Bytes largest;
+  LocalParameters parameters;
+};
+
+/// A layer of a stage and whether its whole forward pass is done again.
+struct PlacedLayer {
+  std::int32_t layer_class = 0;
+  bool fully_recomputed = false;
+};
+
+class StagesLowering {
+ public:
+  StagesLowering(const Plan& plan, const ModelGraph& model, const Cluster& cluster)
+      : plan_(plan), model_(model), cluster_(cluster) {
+    pass_.placement = placement_of(plan.strategy);
+    pass_.groups = job_groups_of(plan.strategy, cluster);
+  }
+
+  StagesPass run() {
+    lower_classes();
+    lower_parts_of_model();
+    share_works_of_stages();
+    pass_.lowered.resident =
+        resident_memory(pass_, plan_.strategy, device_of(cluster_, DeviceId(0)));
+    return std::move(pass_);
+  }
+
+ private:
+  void lower_classes() {
+    const ShardShape shard = shard_shape_of(plan_.strategy);
+    const RecomputeKind kind = plan_.strategy.recompute.kind;
+    std::vector<WorkPart>& parts = pass_.lowered.parts;
+    parts.reserve(16);
+    for (std::size_t i = 0; i < model_.layers.size(); ++i) {
+      if (model_.layers[i].layer_class != static_cast<std::int32_t>(classes_.size())) continue;
+      const LayerId layer(i);
+      const auto kept = [&](RecomputeKind how) {
+        return kept_activation_bytes(model_, layer, shard, {.kind = how, .blocks = 0});
+      };
+      LayerHoldings held;
+      held.parts = append_layer_parts(model_, layer, plan_.strategy, pass_.groups, parts);
+      held.kept_if_whole = kept(RecomputeKind::kNone);
+      held.kept_if_full = kept(RecomputeKind::kFull);
+      held.kept = kind == RecomputeKind::kSelective ? kept(kind) : held.kept_if_whole;
+      held.needs = weight_gradient_needs(model_, layer, shard);
+      held.needs.inputs = std::min(held.needs.inputs, held.kept);
+      held.logits = logit_bytes(model_, layer, shard);
+      held.largest = largest_activation(model_, layer, shard);
+      held.parameters = local_parameters(model_, layer, shard);
+      classes_.push_back(held);
+    }
+  }
+
+  bool is_recomputed(int block_of_stage) const {
+    const Recompute& recompute = plan_.strategy.recompute;
+    return recompute.kind == RecomputeKind::kFull ||
+           (recompute.kind == RecomputeKind::kBlocks && block_of_stage < recompute.blocks);
+  }
+
+  /// Embedding with the first part, head with the last one.
+  void lower_parts_of_model() {
+    const int parts = part_count(pass_.placement);
+    MW_CHECK(plan_.blocks_per_stage.size() == static_cast<std::size_t>(parts));
+    std::size_t next = 0;
+    const auto is_kind = [&](LayerKind kind) {
+      return next < model_.layers.size() && model_.layers[next].kind == kind;
+    };
+    for (int part = 0; part < parts; ++part) {
+      stage_.clear();
+      const auto take = [&](bool recomputed) {
+        stage_.push_back({model_.layers[next++].layer_class, recomputed});
+      };
+      if (part == 0 && is_kind(LayerKind::kEmbedding)) take(false);
+      for (int block = 0; block < plan_.blocks_per_stage[static_cast<std::size_t>(part)]; ++block) {
+        MW_CHECK(is_kind(LayerKind::kBlock));
+        take(is_recomputed(block));
+      }
+      const bool is_last = part + 1 == parts;
+      if (is_last && is_kind(LayerKind::kHead)) take(false);
+      works_of_part_.push_back(append_stage_works());
+      note_parameters(part, is_last);
+      note_boundary(next);
+    }
+    MW_CHECK(next == model_.layers.size());
+  }
+
+  const LayerHoldings& held(const PlacedLayer& layer) const {
+    return classes_[static_cast<std::size_t>(layer.layer_class)];
+  }
+
+  static void use(Work& work, std::int32_t part) {
+    if (!work.parts.empty() && work.parts.back().part == part)
+      ++work.parts.back().count;
+    else
+      work.parts.push_back({part, 1});
+  }
+
+  StageWorks append_stage_works() {
+    Work forward, backward, input, weight;
+    forward.kind = TaskKind::kForward;
+    backward.kind = TaskKind::kBackward;
+    input.kind = TaskKind::kBackwardInput;
+    weight.kind = TaskKind::kBackwardWeight;
+    for (const PlacedLayer& layer : stage_) use(forward, held(layer).parts.forward);
+    for (auto layer = stage_.rbegin(); layer != stage_.rend(); ++layer) {
+      const LayerParts& parts = held(*layer).parts;
+      const bool recomputes =
+          layer->fully_recomputed || plan_.strategy.recompute.kind == RecomputeKind::kSelective;
+      if (recomputes && parts.recompute >= 0) {
+        use(backward, parts.recompute);
+        use(input, parts.recompute);
+      }
+      use(backward, parts.backward);
+      use(input, parts.backward_input);
+      use(weight, parts.backward_weight);
+    }
+    fill_memory(forward, backward, input, weight);
+    std::vector<Work>& works = pass_.lowered.works;
+    const WorkId first(works.size());
+    for (Work* work : {&forward, &backward, &input, &weight}) works.push_back(std::move(*work));
+    return {first, WorkId(first.value + 1), WorkId(first.value + 2), WorkId(first.value + 3)};
+  }
+
+  /// Activations live from the forward pass to the backward pass. When that is split, inputs of the
+  /// weight gradients live on to W, and gradients of outputs live from I to W.
+  void fill_memory(Work& forward, Work& backward, Work& input, Work& weight) const {
+    constexpr MemoryClass kKept = MemoryClass::kActivations;
+    constexpr MemoryClass kLogits = MemoryClass::kLogits;
+    Bytes held_to_weight, recomputed_to_weight, gradients, logit_gradient;
+    for (const PlacedLayer& layer : stage_) {
+      const LayerHoldings& h = held(layer);
+      const Bytes kept = layer.fully_recomputed ? h.kept_if_full : h.kept;
+      forward.acquired[kKept] += kept;
+      forward.acquired[kLogits] += h.logits.values;
+      (layer.fully_recomputed ? recomputed_to_weight : held_to_weight) += h.needs.inputs;
+      gradients += h.needs.output_gradients;
+      logit_gradient += h.logits.gradient;
+      // While a layer's backward runs: what it computed again, and gradients on both sides of its
+      // largest operator.
+      const Bytes recomputed = std::max(Bytes(0), h.kept_if_whole - kept);
+      widen(backward.transient, recomputed + h.largest * 2);
+      widen(forward.transient, h.largest);
+      widen(weight.transient, h.largest);
+    }
+    backward.released = forward.acquired;
+    input.transient = backward.transient;
+    backward.transient[kLogits] = logit_gradient;
+
+    input.acquired[kKept] = recomputed_to_weight + gradients;
+    input.acquired[kLogits] = logit_gradient;
+    input.released = forward.acquired;
+    input.released[kKept] -= held_to_weight;
+    weight.released = input.acquired;
+    weight.released[kKept] += held_to_weight;
+  }
+
+  static void widen(MemoryAmounts& transient, Bytes bytes) {
+    Bytes& working = transient[MemoryClass::kWorking];
+    working = std::max(working, bytes);
+  }
+
+  void note_parameters(int part, bool is_last) {
+    PartParameters parameters;
+    for (const PlacedLayer& layer : stage_) parameters.local += held(layer).parameters;
+    const std::vector<StageId>& route = pass_.placement.routes.front();
+    const auto device = [&](StageId stage) {
+      return pass_.placement.device_of_stage[stage.index()];
+    };
+    const bool apart = part > 0 && is_last && device(route.front()) != device(route.back());
+    const bool replicated = pass_.placement.routes.size() > 1;
+    if (apart && !replicated) {
+      parameters.tied_copy = local_tied_parameters(model_, shard_shape_of(plan_.strategy));
+      parameters.local.dense += parameters.tied_copy;
+    }
+    pass_.parameters.push_back(parameters);
+  }
+
+  void note_boundary(std::size_t next_layer) {
+    const ShardShape shard = shard_shape_of(plan_.strategy);
+    const std::int64_t width = next_layer == 0 ? 0 : model_.layers[next_layer - 1].output_width;
+    pass_.boundary.push_back(stored_element(shard.dtype) * (local_tokens(shard).cut * width));
+  }
+
+  void share_works_of_stages() {
+    for (const int part : pass_.placement.part_of_stage)
+      pass_.lowered.stages.push_back(works_of_part_[static_cast<std::size_t>(part)]);
+  }
+
+  const Plan& plan_;
+  const ModelGraph& model_;
+  const Cluster& cluster_;
+  StagesPass pass_;
+  std::vector<LayerHoldings> classes_;
+  std::vector<PlacedLayer> stage_;
+  std::vector<StageWorks> works_of_part_;
+};
+
+}  // namespace
+
+ScheduleRequest schedule_request_of(const Strategy& strategy) {
+  ScheduleRequest request;
+  request.devices = strategy.degrees.pipeline;
+  request.chunks = strategy.degrees.chunks;
+  request.microbatches = static_cast<int>(microbatch_count(strategy));
+  return request;
+}
+
+Placement placement_of(const Strategy& strategy) {
+  const ScheduleRule* rule = find_schedule_rule(strategy.schedule);
+  MW_CHECK(rule != nullptr);
+  return rule->placement(schedule_request_of(strategy));
+}
+
+int part_count(const Placement& placement) {
+  int count = 0;
+  for (const int part : placement.part_of_stage) count = std::max(count, part + 1);
+  return count;
+}
+
+StagesPass lower_stages_pass(const Plan& plan, const ModelGraph& model, const Cluster& cluster) {
+  return StagesLowering(plan, model, cluster).run();
+}
+
+LoweredStages lower_stages(const Plan& plan, const ModelGraph& model, const Cluster& cluster) {
+  return std::move(lower_stages_pass(plan, model, cluster).lowered);
+}
+
+}  // namespace meshwright

@@ -1,0 +1,312 @@
+// The kernels of every operator. Letters: N local rows, B sequences, T sequence length, H hidden,
+// A local heads, t tensor degree; e bytes of a stored element.
+#include <algorithm>
+
+#include "core/check.hpp"
+#include "core/operator_work.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr std::int64_t kFloat32Bytes = 4;
+constexpr std::int64_t kMaskBytes = 1;
+
+constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+struct MatrixShape {
+  std::int64_t m = 0, n = 0, k = 0;
+};
+
+/// Collects the kernels of one operator in one phase.
+class KernelWriter {
+ public:
+  KernelWriter(const ModelGraph& model, OperatorId id, const ShardShape& shard, Phase phase,
+               std::vector<Kernel>& kernels)
+      : model_(model),
+        op_(model.operators[id.index()]),
+        id_(id),
+        shard_(shard),
+        tokens_(local_tokens(shard)),
+        tensor_(shard.degrees.tensor),
+        element_(stored_element(shard.dtype).value),
+        phase_(phase),
+        kernels_(kernels) {}
+
+  void operator()(const EmbeddingLookup& table) const {
+    // A cut table answers for all tokens before the tensor ranks sum; a whole one for its own.
+    const std::int64_t rows = table_is_cut() ? tokens_.gathered : tokens_.cut;
+    const std::int64_t elements = rows * table.width;
+    if (phase_ == Phase::kForward) memory_bound(2 * elements * element_);
+    if (phase_ == Phase::kBackwardWeight)
+      memory_bound(elements * (element_ + 2 * kFloat32Bytes));  // read gradient, add to fp32 rows
+  }
+
+  void operator()(const Norm&) const { elementwise(0); }
+
+  void operator()(const Linear& linear) const {
+    MatrixShape shape{rows_of(linear.cut), linear.out, linear.in};
+    if (linear.out == vocabulary_) shape.n = padded_vocabulary(linear.out, tensor_);
+    if (linear.cut == LinearCut::kColumn) shape.n = divide_up(shape.n, tensor_);
+    if (linear.cut == LinearCut::kRow) shape.k = divide_up(shape.k, tensor_);
+    product(shape);
+    if (linear.bias && phase_ == Phase::kBackwardWeight)
+      memory_bound(shape.m * shape.n * element_);  // column sums of the output's gradient
+  }
+
+  void operator()(const RotaryEmbedding& rotary) const {
+    if (phase_ == Phase::kBackwardWeight) return;
+    memory_bound(2 * tokens_.gathered * divide_up(rotary.width, tensor_) * element_);
+  }
+
+  void operator()(const Attention& attention) const {
+    if (phase_ == Phase::kBackwardWeight) return;
+    if (shard_.attention == AttentionAlgorithm::kFlash)
+      fused_attention(attention);
+    else
+      standard_attention(attention);
+  }
+
+  void operator()(const Activation&) const { elementwise(0); }
+
+  void operator()(const ResidualAdd& add) const {
+    elementwise(add.dropout ? tokens_.cut * add.width * kMaskBytes : 0);
+  }
+
+  void operator()(const Router& router) const {
+    product({tokens_.cut, router.experts, router.hidden});
+    if (phase_ == Phase::kBackwardWeight) return;
+    memory_bound(2 * tokens_.cut * router.experts * kFloat32Bytes);  // softmax and choice
+  }
+
+  void operator()(const TokenDispatch& dispatch) const {
+    if (phase_ == Phase::kBackwardWeight) return;
+    // Forward: each token is read once and written K times; backward: the other way round.
+    memory_bound(tokens_.dispatched * (1 + dispatch.experts_per_token) * dispatch.width * element_);
+  }
+
+  void operator()(const TokenCombine& combine) const {
+    if (phase_ == Phase::kBackwardWeight) return;
+    memory_bound(tokens_.dispatched * (1 + combine.experts_per_token) * combine.width * element_);
+  }
+
+  void operator()(const ExpertLinear& expert) const {
+    const ParallelDegrees& degrees = shard_.degrees;
+    const std::int64_t experts = divide_up(expert.experts, degrees.expert);
+    const std::int64_t rows = tokens_.dispatched * expert.experts_per_token * degrees.expert_tensor;
+    MatrixShape shape{rows, expert.out, expert.in};
+    if (expert.cut == LinearCut::kColumn) shape.n = divide_up(shape.n, degrees.expert_tensor);
+    if (expert.cut == LinearCut::kRow) shape.k = divide_up(shape.k, degrees.expert_tensor);
+    product(shape, experts);
+  }
+
+  void operator()(const CrossEntropy& loss) const {
+    if (phase_ == Phase::kBackwardWeight) return;
+    const std::int64_t scores =
+        tokens_.gathered * (padded_vocabulary(loss.vocabulary, tensor_) / tensor_);
+    // Logits in the stored type, softmax in fp32: read one, write the other; three sweeps forward
+    // (maximum, sum of exponentials, target).
+    memory_bound(scores * (element_ + kFloat32Bytes), phase_ == Phase::kForward ? 3 : 1);
+  }
+
+  void note_vocabulary(std::int64_t vocabulary) { vocabulary_ = vocabulary; }
+
+ private:
+  Kernel blank(KernelKind kind) const {
+    Kernel kernel;
+    kernel.kind = kind;
+    kernel.phase = phase_;
+    kernel.dtype = shard_.dtype;
+    kernel.source = id_;
+    return kernel;
+  }
+
+  void memory_bound(std::int64_t traffic, int launches = 1) const {
+    Kernel kernel = blank(KernelKind::kMemoryBound);
+    if (kernel.dtype == Dtype::kFp8) kernel.dtype = Dtype::kBf16;
+    kernel.memory_traffic = Bytes(traffic);
+    kernel.launches = launches;
+    kernels_.push_back(kernel);
+  }
+
+  const ActivationTensor& activation(TensorId id) const {
+    return std::get<ActivationTensor>(model_.tensors[id.index()].shape);
+  }
+
+  /// Reads inputs, writes outputs; backward reads both sides and writes gradients of the inputs.
+  void elementwise(std::int64_t mask_bytes) const {
+    if (phase_ == Phase::kBackwardWeight) return;
+    std::int64_t in = 0, out = 0;
+    for (const TensorId id : op_.inputs) in += activation_bytes(activation(id), shard_).value;
+    for (const TensorId id : op_.outputs) out += activation_bytes(activation(id), shard_).value;
+    const bool adds = std::holds_alternative<ResidualAdd>(op_.shape);
+    // The gradient of a sum is handed on; what is left is adding the two branches where they met.
+    const bool rereads_inputs = phase_ == Phase::kBackwardInput && !adds;
+    memory_bound(in + out + mask_bytes + (rereads_inputs ? in : 0));
+  }
+
+  bool table_is_cut() const {
+    if (op_.parameters.empty()) return false;
+    const auto& table =
+        std::get<ParameterTensor>(model_.tensors[op_.parameters.front().index()].shape);
+    return table.cut == ParameterCut::kTensor;
+  }
+
+  /// Cut layers see all tokens of the tensor group; replicated ones their own.
+  std::int64_t rows_of(LinearCut cut) const {
+    return cut == LinearCut::kReplicated ? tokens_.cut : tokens_.gathered;
+  }
+
+  /// y[m, n] = x[m, k] W[k, n] on all rows; several experts share the rows.
+  void product(MatrixShape forward, std::int64_t experts = 1) const {
+    const std::int64_t rows = forward.m;
+    Kernel kernel =
+        blank(experts > 1 || is_expert() ? KernelKind::kGroupedGemm : KernelKind::kGemm);
+    const std::int64_t x = rows * forward.k, y = rows * forward.n;
+    const std::int64_t weights = experts * forward.k * forward.n;
+    const std::int64_t rows_each = divide_up(rows, experts);
+    kernel.batch = experts;
+    kernel.flops = Flops(2.0 * static_cast<double>(rows) * static_cast<double>(forward.n) *
+                         static_cast<double>(forward.k));
+    kernel.memory_traffic = Bytes((x + y + weights) * element_);
+    switch (phase_) {
+      case Phase::kForward:
+        set(kernel, {rows_each, forward.n, forward.k});
+        break;
+      case Phase::kBackwardInput:
+        set(kernel, {rows_each, forward.k, forward.n});
+        break;
+      case Phase::kBackwardWeight:
+        set(kernel, {forward.k, forward.n, rows_each});
+        kernel.memory_traffic = Bytes((x + y) * element_ + 2 * weights * kFloat32Bytes);
+        break;
+      case Phase::kUpdate:
+        return;
+    }
+    kernels_.push_back(kernel);
+  }
+
+  static void set(Kernel& kernel, MatrixShape shape) {
+    kernel.m = shape.m;
+    kernel.n = shape.n;
+    kernel.k = shape.k;
+  }
+
+  bool is_expert() const { return std::holds_alternative<ExpertLinear>(op_.shape); }
+
+  struct LocalAttention {
+    std::int64_t heads = 0, key_value_heads = 0, queries = 0, keys = 0;
+  };
+  LocalAttention local(const Attention& attention) const {
+    return {.heads = divide_up(attention.heads, tensor_),
+            .key_value_heads = divide_up(attention.key_value_heads, tensor_),
+            .queries = tokens_.sequence,
+            .keys = shard_.sequence_length};
+  }
+
+  /// Keys that a query sees on average. Causal with a window w (T if none): w - w^2 / 2T, which is
+  /// half of T without a window. Context parallelism balances the causal triangle over its ranks.
+  double mean_keys(const Attention& attention) const {
+    const auto keys = static_cast<double>(shard_.sequence_length);
+    const double window =
+        std::min(keys, static_cast<double>(attention.window.value_or(shard_.sequence_length)));
+    return attention.causal ? window - window * window / (2 * keys) : window;
+  }
+
+  /// Forward QK^T and PV; backward computes QK^T again and has dV, dP, dQ, dK.
+  void fused_attention(const Attention& attention) const {
+    const LocalAttention shape = local(attention);
+    Kernel kernel = blank(KernelKind::kAttention);
+    kernel.batch = shard_.sequences * shape.heads;
+    kernel.m = shape.queries;
+    kernel.n = std::min(shape.keys, attention.window.value_or(shape.keys));
+    kernel.k = attention.key_size;
+    kernel.value_size = attention.value_size;
+    kernel.causal = attention.causal;
+    const auto key_size = static_cast<double>(attention.key_size);
+    const auto value_size = static_cast<double>(attention.value_size);
+    const bool forward = phase_ == Phase::kForward;
+    const double products = forward ? key_size + value_size : 3 * key_size + 2 * value_size;
+    kernel.flops = Flops(2.0 * static_cast<double>(kernel.batch) * static_cast<double>(kernel.m) *
+                         mean_keys(attention) * products);
+    const std::int64_t query = shape.queries * shape.heads * attention.key_size;
+    const std::int64_t output = shape.queries * shape.heads * attention.value_size;
+    const std::int64_t key_value =
+        shape.keys * shape.key_value_heads * (attention.key_size + attention.value_size);
+    // Backward reads the same and the output's gradient, and writes gradients of Q, K, V.
+    const std::int64_t elements = query + key_value + output;
+    kernel.memory_traffic =
+        Bytes(shard_.sequences * element_ * (forward ? elements : 2 * elements));
+    kernels_.push_back(kernel);
+  }
+
+  void standard_attention(const Attention& attention) const {
+    const LocalAttention shape = local(attention);
+    const std::int64_t q = shape.queries, n = shape.keys;
+    const std::int64_t key = attention.key_size, value = attention.value_size;
+    const std::int64_t scores = shard_.sequences * shape.heads * q * n;
+    const std::int64_t dropout_bytes = attention.dropout ? 2 * element_ + kMaskBytes : 0;
+    if (phase_ == Phase::kForward) {
+      batched_product({q, n, key});
+      memory_bound(scores * (2 * element_ + dropout_bytes), attention.dropout ? 2 : 1);
+      batched_product({q, value, n});
+      return;
+    }
+    batched_product({q, n, value});  // gradient of the probabilities
+    batched_product({n, value, q});  // of the values
+    // Softmax backward reads probabilities and their gradient, writes the scores' gradient.
+    memory_bound(scores * (3 * element_ + dropout_bytes), attention.dropout ? 2 : 1);
+    batched_product({q, key, n});  // of the queries
+    batched_product({n, key, q});  // of the keys
+  }
+
+  void batched_product(MatrixShape shape) const {
+    const auto& attention = std::get<Attention>(op_.shape);
+    Kernel kernel = blank(KernelKind::kGemm);
+    kernel.batch = shard_.sequences * local(attention).heads;
+    set(kernel, shape);
+    kernel.flops = Flops(2.0 * static_cast<double>(kernel.batch) * static_cast<double>(shape.m) *
+                         static_cast<double>(shape.n) * static_cast<double>(shape.k));
+    kernel.memory_traffic = Bytes(kernel.batch * element_ *
+                                  (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n));
+    kernels_.push_back(kernel);
+  }
+
+  const ModelGraph& model_;
+  const Operator& op_;
+  OperatorId id_;
+  const ShardShape& shard_;
+  LocalTokens tokens_;
+  int tensor_;
+  std::int64_t element_;
+  Phase phase_;
+  std::int64_t vocabulary_ = -1;
+  std::vector<Kernel>& kernels_;
+};
+
+/// Words of the loss, if the layer that the operator ends or belongs to has one.
+std::int64_t vocabulary_behind(const ModelGraph& model, OperatorId id) {
+  for (std::size_t i = id.index(); i < model.operators.size() && i <= id.index() + 2; ++i)
+    if (const auto* loss = std::get_if<CrossEntropy>(&model.operators[i].shape))
+      return loss->vocabulary;
+  return -1;
+}
+
+}  // namespace
+
+void append_kernels(const ModelGraph& model, OperatorId op, const ShardShape& shard, Phase phase,
+                    std::vector<Kernel>& kernels) {
+  MW_CHECK(op.value >= 0 && op.index() < model.operators.size());
+  if (phase == Phase::kUpdate) return;
+  KernelWriter writer(model, op, shard, phase, kernels);
+  writer.note_vocabulary(vocabulary_behind(model, op));
+  std::visit(writer, model.operators[op.index()].shape);
+}
+
+std::vector<Kernel> kernels_of(const ModelGraph& model, OperatorId op, const ShardShape& shard,
+                               Phase phase) {
+  std::vector<Kernel> kernels;
+  append_kernels(model, op, shard, phase, kernels);
+  return kernels;
+}
+
+}  // namespace meshwright

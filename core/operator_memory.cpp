@@ -1,0 +1,254 @@
+#include <algorithm>
+
+#include "core/check.hpp"
+#include "core/operator_work.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr std::int64_t kFloat32Bytes = 4;
+
+constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+std::span<const Operator> operators_of(const ModelGraph& model, LayerId layer) {
+  const Layer& l = model.layers[layer.index()];
+  return {model.operators.data() + l.first_operator, static_cast<std::size_t>(l.operator_count)};
+}
+
+const ActivationTensor& activation_of(const ModelGraph& model, TensorId id) {
+  return std::get<ActivationTensor>(model.tensors[id.index()].shape);
+}
+
+std::int64_t element_bytes(ElementWidth width, Dtype dtype) {
+  switch (width) {
+    case ElementWidth::kCompute:
+      return stored_element(dtype).value;
+    case ElementWidth::kMask:
+      return 1;
+    case ElementWidth::kFloat32:
+      break;
+  }
+  return kFloat32Bytes;
+}
+
+/// Sums tensors once each. Layers have a few dozen tensors: searching a list is fastest.
+class TensorSum {
+ public:
+  TensorSum(const ModelGraph& model, const ShardShape& shard) : model_(model), shard_(shard) {}
+  void skip(TensorId id) { seen_.push_back(id); }
+  void add(TensorId id) {
+    if (std::find(seen_.begin(), seen_.end(), id) != seen_.end()) return;
+    seen_.push_back(id);
+    sum_ += activation_bytes(activation_of(model_, id), shard_);
+  }
+  Bytes sum() const { return sum_; }
+
+ private:
+  const ModelGraph& model_;
+  const ShardShape& shard_;
+  std::vector<TensorId> seen_;
+  Bytes sum_;
+};
+
+/// The logits are counted by logit_bytes().
+void skip_logits(std::span<const Operator> operators, TensorSum& sum) {
+  for (const Operator& op : operators)
+    if (std::holds_alternative<CrossEntropy>(op.shape))
+      for (const TensorId id : op.inputs) sum.skip(id);
+}
+
+bool keeps_scores(const ShardShape& shard, const Recompute& recompute) {
+  return shard.attention == AttentionAlgorithm::kStandard &&
+         recompute.kind != RecomputeKind::kSelective;
+}
+
+/// Inputs that other layers made: what a fully recomputed block keeps.
+Bytes layer_input_bytes(const ModelGraph& model, std::span<const Operator> operators,
+                        const ShardShape& shard) {
+  TensorSum sum(model, shard);
+  for (const Operator& op : operators)
+    for (const TensorId id : op.outputs) sum.skip(id);
+  for (const Operator& op : operators)
+    for (const TensorId id : op.inputs) sum.add(id);
+  return sum.sum();
+}
+
+/// Row sums of the softmax that fused attention keeps: fp32, one per head and token.
+Bytes softmax_statistics(const Attention& attention, const ShardShape& shard) {
+  return Bytes(local_tokens(shard).gathered * divide_up(attention.heads, shard.degrees.tensor) *
+               kFloat32Bytes);
+}
+
+bool has_weight_product(const OperatorShape& shape) {
+  return std::holds_alternative<Linear>(shape) || std::holds_alternative<ExpertLinear>(shape) ||
+         std::holds_alternative<Router>(shape);
+}
+
+}  // namespace
+
+Bytes activation_bytes(const ActivationTensor& tensor, const ShardShape& shard) {
+  const LocalTokens tokens = local_tokens(shard);
+  const ParallelDegrees& degrees = shard.degrees;
+  const bool features_are_cut = tensor.cut == ActivationCut::kFeatures;
+  std::int64_t rows = features_are_cut ? tokens.gathered : tokens.cut;
+  std::int64_t width = features_are_cut ? divide_up(tensor.width, degrees.tensor) : tensor.width;
+  if (tensor.routed) {  // experts see the rows of their expert-tensor group, their features cut
+    rows = tokens.dispatched * tensor.rows_per_token * degrees.expert_tensor;
+    width = features_are_cut ? divide_up(tensor.width, degrees.expert_tensor) : tensor.width;
+  }
+  if (tensor.per_key) width *= shard.sequence_length;
+  return Bytes(rows * width * element_bytes(tensor.element, shard.dtype));
+}
+
+Bytes kept_activation_bytes(const ModelGraph& model, LayerId layer, const ShardShape& shard,
+                            const Recompute& recompute) {
+  const std::span<const Operator> operators = operators_of(model, layer);
+  const bool is_block = model.layers[layer.index()].kind == LayerKind::kBlock;
+  if (is_block && recompute.kind == RecomputeKind::kFull)
+    return layer_input_bytes(model, operators, shard);
+  const bool scores = keeps_scores(shard, recompute);
+  TensorSum sum(model, shard);
+  skip_logits(operators, sum);
+  Bytes statistics;
+  for (const Operator& op : operators) {
+    for (const TensorId id : op.kept)
+      if (scores || !activation_of(model, id).per_key) sum.add(id);
+    const auto* attention = std::get_if<Attention>(&op.shape);
+    if (attention != nullptr && shard.attention == AttentionAlgorithm::kFlash)
+      statistics += softmax_statistics(*attention, shard);
+  }
+  return sum.sum() + statistics;
+}
+
+WeightGradientNeeds weight_gradient_needs(const ModelGraph& model, LayerId layer,
+                                          const ShardShape& shard) {
+  const std::span<const Operator> operators = operators_of(model, layer);
+  TensorSum inputs(model, shard), gradients(model, shard);
+  skip_logits(operators, gradients);
+  for (const Operator& op : operators) {
+    if (!has_weight_product(op.shape)) continue;
+    for (const TensorId id : op.inputs) inputs.add(id);
+    for (const TensorId id : op.outputs) gradients.add(id);
+  }
+  return {.inputs = inputs.sum(), .output_gradients = gradients.sum()};
+}
+
+LogitBytes logit_bytes(const ModelGraph& model, LayerId layer, const ShardShape& shard) {
+  LogitBytes bytes;
+  for (const Operator& op : operators_of(model, layer)) {
+    const auto* loss = std::get_if<CrossEntropy>(&op.shape);
+    if (loss == nullptr) continue;
+    const int tensor = shard.degrees.tensor;
+    const std::int64_t count =
+        local_tokens(shard).gathered * (padded_vocabulary(loss->vocabulary, tensor) / tensor);
+    bytes.values += Bytes(count * kFloat32Bytes);
+    bytes.gradient += stored_element(shard.dtype) * count;
+  }
+  return bytes;
+}
+
+Bytes largest_activation(const ModelGraph& model, LayerId layer, const ShardShape& shard) {
+  const std::span<const Operator> operators = operators_of(model, layer);
+  ShardShape gathered = shard;  // inputs of cut products are gathered before use
+  gathered.sequence_parallel = false;
+  Bytes largest;
+  for (const Operator& op : operators) {
+    if (std::holds_alternative<CrossEntropy>(op.shape)) continue;
+    for (const TensorId id : op.inputs)
+      largest = std::max(largest, activation_bytes(activation_of(model, id), gathered));
+    for (const TensorId id : op.outputs) {
+      const ActivationTensor& tensor = activation_of(model, id);
+      const auto* linear = std::get_if<Linear>(&op.shape);
+      const bool makes_logits = &op + 1 < operators.data() + operators.size() &&
+                                std::holds_alternative<CrossEntropy>((&op + 1)->shape) &&
+                                linear != nullptr;
+      if (!makes_logits) largest = std::max(largest, activation_bytes(tensor, gathered));
+    }
+  }
+  return largest;
+}
+
+// ---- parameters -----------------------------------------------------------------------------
+
+namespace {
+
+struct VocabularyRows {
+  std::int64_t rows = 0;  ///< of tables that are cut by words
+};
+
+/// Elements of a parameter on one rank. Word tables and the head are padded before they are cut.
+std::int64_t local_elements(const ParameterTensor& parameter, VocabularyRows vocabulary,
+                            const ParallelDegrees& degrees) {
+  std::int64_t count = 1;
+  bool padded = parameter.cut != ParameterCut::kTensor || parameter.shape.size() != 2;
+  for (std::int64_t extent : parameter.shape) {
+    if (!padded && extent == vocabulary.rows) {
+      extent = padded_vocabulary(extent, degrees.tensor);
+      padded = true;
+    }
+    count *= extent;
+  }
+  switch (parameter.cut) {
+    case ParameterCut::kReplicated:
+      return count;
+    case ParameterCut::kTensor:
+      return divide_up(count, degrees.tensor);
+    case ParameterCut::kExpert:
+      break;
+  }
+  return divide_up(count, std::int64_t{degrees.expert} * degrees.expert_tensor);
+}
+
+VocabularyRows vocabulary_of(std::span<const Operator> operators) {
+  VocabularyRows vocabulary;
+  for (const Operator& op : operators) {
+    if (const auto* table = std::get_if<EmbeddingLookup>(&op.shape))
+      vocabulary.rows = std::max(vocabulary.rows, table->rows);
+    if (const auto* loss = std::get_if<CrossEntropy>(&op.shape)) vocabulary.rows = loss->vocabulary;
+  }
+  return vocabulary;
+}
+
+/// True if an operator of an earlier layer uses the parameter. Only the first and the last layer
+/// share tables in the models at hand, so the search looks at the first layer.
+bool belongs_to_first_layer(const ModelGraph& model, LayerId layer, TensorId id) {
+  if (layer.value == 0) return false;
+  for (const Operator& op : operators_of(model, LayerId(0)))
+    if (std::find(op.parameters.begin(), op.parameters.end(), id) != op.parameters.end())
+      return true;
+  return false;
+}
+
+}  // namespace
+
+LocalParameters local_parameters(const ModelGraph& model, LayerId layer, const ShardShape& shard) {
+  const std::span<const Operator> operators = operators_of(model, layer);
+  const VocabularyRows vocabulary = vocabulary_of(operators);
+  LocalParameters local;
+  std::vector<TensorId> seen;
+  for (const Operator& op : operators)
+    for (const TensorId id : op.parameters) {
+      if (std::find(seen.begin(), seen.end(), id) != seen.end()) continue;
+      seen.push_back(id);
+      if (belongs_to_first_layer(model, layer, id)) continue;
+      const auto& parameter = std::get<ParameterTensor>(model.tensors[id.index()].shape);
+      const std::int64_t count = local_elements(parameter, vocabulary, shard.degrees);
+      (parameter.cut == ParameterCut::kExpert ? local.expert : local.dense) += count;
+    }
+  return local;
+}
+
+std::int64_t local_tied_parameters(const ModelGraph& model, const ShardShape& shard) {
+  if (!model.tied_embeddings || model.layers.size() < 2) return 0;
+  const LayerId head(model.layers.size() - 1);
+  const std::span<const Operator> operators = operators_of(model, head);
+  std::int64_t count = 0;
+  for (const Operator& op : operators)
+    for (const TensorId id : op.parameters)
+      if (belongs_to_first_layer(model, head, id))
+        count += local_elements(std::get<ParameterTensor>(model.tensors[id.index()].shape),
+                                vocabulary_of(operators), shard.degrees);
+  return count;
+}
+
+}  // namespace meshwright

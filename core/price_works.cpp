@@ -1,0 +1,88 @@
+#include "core/cost_model.hpp"
+
+namespace meshwright {
+namespace {
+
+/// Shares of one part; `total` is their sum.
+struct PartPrice {
+  Ticks total;
+  std::array<Ticks, kKernelKindCount> kernels{};
+  Ticks recompute;
+  std::array<Ticks, kAxisCount> communication{};
+  Flops flops;
+};
+
+PartPrice price_of(const WorkPart& part, const CostModel& cost_model) {
+  PartPrice price;
+  for (const Step& step : part.steps) {
+    Ticks time;
+    if (const auto* kernel = std::get_if<Kernel>(&step)) {
+      time = to_ticks(cost_model.time_of(*kernel));
+      if (part.recompute)
+        price.recompute += time;
+      else
+        price.kernels[static_cast<std::size_t>(kernel->kind)] += time;
+      price.flops += kernel->flops;
+    } else {
+      const Collective& collective = std::get<Collective>(step);
+      time = to_ticks(cost_model.time_of(collective));
+      price.communication[static_cast<std::size_t>(collective.axis)] += time;
+    }
+    price.total += time;
+  }
+  return price;
+}
+
+void add(const PartPrice& part, std::int32_t count, WorkPrice& work) {
+  work.duration += part.total * std::int64_t{count};
+  work.recompute += part.recompute * std::int64_t{count};
+  work.flops += part.flops * static_cast<double>(count);
+  for (std::size_t i = 0; i < part.kernels.size(); ++i)
+    work.kernels[i] += part.kernels[i] * std::int64_t{count};
+  for (std::size_t i = 0; i < part.communication.size(); ++i)
+    work.communication[i] += part.communication[i] * std::int64_t{count};
+}
+
+WorkPrice price_of(const Work& work, const std::vector<PartPrice>& parts,
+                   const CostModel& cost_model) {
+  WorkPrice price;
+  switch (work.kind) {
+    case TaskKind::kCollective:
+      price.duration = to_ticks(cost_model.time_of(work.collective));
+      price.communication[static_cast<std::size_t>(work.collective.axis)] = price.duration;
+      break;
+    case TaskKind::kSend: {
+      const TransferCost cost = cost_model.cost_of(work.transfer);
+      price.duration = to_ticks(cost.occupancy);
+      price.latency = to_ticks(cost.latency);
+      price.communication[static_cast<std::size_t>(work.transfer.axis)] = price.duration;
+      break;
+    }
+    case TaskKind::kReceive:
+      break;  // ends when its message arrives
+    case TaskKind::kForward:
+    case TaskKind::kBackward:
+    case TaskKind::kBackwardInput:
+    case TaskKind::kBackwardWeight:
+    case TaskKind::kOptimizer:
+      for (const WorkPartUse& use : work.parts)
+        add(parts[static_cast<std::size_t>(use.part)], use.count, price);
+      break;
+  }
+  return price;
+}
+
+}  // namespace
+
+std::vector<WorkPrice> price_works(const std::vector<WorkPart>& parts,
+                                   const std::vector<Work>& works, const CostModel& cost_model) {
+  std::vector<PartPrice> part_prices;
+  part_prices.reserve(parts.size());
+  for (const WorkPart& part : parts) part_prices.push_back(price_of(part, cost_model));
+  std::vector<WorkPrice> prices;
+  prices.reserve(works.size());
+  for (const Work& work : works) prices.push_back(price_of(work, part_prices, cost_model));
+  return prices;
+}
+
+}  // namespace meshwright
