@@ -18,7 +18,8 @@ struct NamedText {
   friend bool operator==(const NamedText&, const NamedText&) = default;
 };
 
-/// A preset name, or a path (contains '/' or '.', or exists). Unknown: InputError with near names.
+/// A preset name; else a path, if it contains '/', ends in .json (.toml), exists, or is "-" for
+/// standard input. Unknown: InputError with near names and how to pass a file.
 NamedText find_model(const std::string& name_or_path);
 NamedText find_cluster(const std::string& name_or_path);
 std::vector<std::string> model_preset_names();    ///< sorted

@@ -1,0 +1,129 @@
+#include <fmt/format.h>
+
+#include <array>
+
+#include "core/dtype.hpp"
+#include "models/load.hpp"
+#include "models/toml_reader.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr int kSchema = 1;
+constexpr int kMostOfAnything = 1 << 24;  ///< devices, nodes, ports
+
+GemmEfficiency read_gemm(TomlReader& reader) {
+  const GemmEfficiency plain;
+  return {.max_efficiency = reader.number("max_efficiency", 1, plain.max_efficiency),
+          .tile_m = reader.whole_number("tile_m", 1, 4096, plain.tile_m),
+          .tile_n = reader.whole_number("tile_n", 1, 4096, plain.tile_n),
+          .ramp = reader.seconds("ramp", plain.ramp)};
+}
+
+MemoryEfficiency read_memory_efficiency(TomlReader& reader) {
+  const MemoryEfficiency plain;
+  return {.max_efficiency = reader.number("max_efficiency", 1, plain.max_efficiency),
+          .half_speed_bytes = reader.bytes("half_speed_bytes", plain.half_speed_bytes)};
+}
+
+AttentionEfficiency read_attention(TomlReader& reader) {
+  const AttentionEfficiency plain;
+  return {.forward = reader.number("forward", 1, plain.forward),
+          .backward = reader.number("backward", 1, plain.backward)};
+}
+
+void read_peaks(TomlReader& reader, DeviceModel& device) {
+  bool any = false;
+  for (std::size_t i = 0; i < device.peak.size(); ++i) {
+    device.peak[i] = reader.flop_rate(name_of(static_cast<Dtype>(i)));
+    any |= device.peak[i].has_value();
+  }
+  if (!any) reader.complain("", "no peak rate is given", "add bf16 = \"312 TFLOP/s\"");
+}
+
+DeviceModel read_device(const std::string& key, TomlReader& reader) {
+  DeviceModel device;
+  device.name = reader.text("name", key);
+  device.memory = reader.bytes("memory");
+  device.reserved_memory = reader.bytes("reserved_memory", Bytes(0));
+  device.memory_bandwidth = reader.bandwidth("memory_bandwidth");
+  device.launch_overhead = reader.seconds("launch_overhead");
+  device.multiprocessors = reader.whole_number("multiprocessors", 1, 1 << 16, 1);
+  constexpr int kNotNvidia = 0;
+  if (const int capability = reader.whole_number("compute_capability", 0, 1000, kNotNvidia);
+      capability != kNotNvidia)
+    device.compute_capability = capability;
+  reader.table("peak", true, [&](TomlReader& r) { read_peaks(r, device); });
+  reader.table("gemm", false, [&](TomlReader& r) { device.gemm = read_gemm(r); });
+  reader.table("memory_efficiency", false,
+               [&](TomlReader& r) { device.memory_efficiency = read_memory_efficiency(r); });
+  reader.table("attention", false, [&](TomlReader& r) { device.attention = read_attention(r); });
+  return device;
+}
+
+LocalNetwork read_local_network(TomlReader& reader) {
+  static const std::vector<std::string> kKinds{"nvswitch", "nvlink-mesh", "pcie", "shared-memory"};
+  LocalNetwork local;
+  local.kind = static_cast<LocalNetworkKind>(reader.choice("kind", kKinds, 0));
+  local.bandwidth = reader.bandwidth("bandwidth");
+  local.latency = reader.seconds("latency");
+  local.in_network_reduction = reader.flag("in_network_reduction", false);
+  return local;
+}
+
+NodeModel read_node(const std::string& key, TomlReader& reader) {
+  static const std::vector<std::string> kVendors{"intel", "amd", "arm", "other"};
+  NodeModel node;
+  node.name = reader.text("name", key);
+  node.device = reader.text("device");
+  node.device_count = reader.whole_number("device_count", 1, kMostOfAnything);
+  node.ports = reader.whole_number("ports", 0, kMostOfAnything, 0);
+  if (node.ports > 0) node.port_bandwidth = reader.bandwidth("port_bandwidth");
+  node.cpu = static_cast<CpuVendor>(reader.choice("cpu", kVendors, 0));
+  reader.table("local", node.device_count > 1,
+               [&](TomlReader& r) { node.local = read_local_network(r); });
+  return node;
+}
+
+Fabric read_fabric(TomlReader& reader) {
+  constexpr double kMostOversubscribed = 1e6;
+  return {.latency = reader.seconds("latency"),
+          .oversubscription = reader.number("oversubscription", kMostOversubscribed, 1.0)};
+}
+
+Cluster read_cluster(const std::string& name, TomlReader& reader) {
+  Cluster cluster;
+  reader.whole_number("schema", kSchema, kSchema);
+  cluster.name = reader.text("name", name);
+  reader.tables("devices", [&](const std::string& key, TomlReader& r) {
+    cluster.devices[key] = read_device(key, r);
+  });
+  reader.tables("nodes", [&](const std::string& key, TomlReader& r) {
+    cluster.nodes[key] = read_node(key, r);
+  });
+  reader.array("groups", [&](TomlReader& r) {
+    NodeGroup group;
+    group.node = r.text("node");
+    group.count = r.whole_number("count", 1, kMostOfAnything);
+    cluster.groups.push_back(std::move(group));
+  });
+  reader.table("fabric", false, [&](TomlReader& r) { cluster.fabric = read_fabric(r); });
+  return cluster;
+}
+
+}  // namespace
+
+Cluster cluster_from_toml(const NamedText& toml) {
+  const toml::table table = parse_toml(toml);
+  TomlFindings findings{.file = toml.where, .complaints = {}, .sources = {}};
+  TomlReader reader(table, "", findings);
+  Cluster cluster = read_cluster(toml.name, reader);
+  reader.finish();
+  if (!findings.complaints.empty()) throw InputError(std::move(findings.complaints));
+  cluster.sources = std::move(findings.sources);
+  std::vector<Diagnostic> unsound = check_cluster(cluster, fmt::format("{}: ", toml.where));
+  if (!unsound.empty()) throw InputError(std::move(unsound));
+  return cluster;
+}
+
+}  // namespace meshwright

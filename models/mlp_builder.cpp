@@ -1,0 +1,50 @@
+#include "models/mlp_builder.hpp"
+
+#include <fmt/format.h>
+
+#include "models/graph_writer.hpp"
+
+namespace meshwright {
+
+MlpConfig read_mlp(ConfigReader& reader) {
+  constexpr std::int64_t kHidden = 1024, kVocabulary = 256, kLayers = 2;
+  return {.hidden = reader.dimension("hidden_size", kHidden),
+          .vocabulary = reader.dimension("vocab_size", kVocabulary),
+          .layers = reader.dimension("num_hidden_layers", kLayers, kMostLayers)};
+}
+
+ModelGraph build_mlp(const MlpConfig& config, const std::string& name, const std::string& where) {
+  const std::int64_t hidden = config.hidden, vocabulary = config.vocabulary;
+  GraphWriter writer(name, "mlp", where);
+  writer.begin_layer(LayerKind::kEmbedding, "embedding.");
+  TensorId x = writer.lookup("words", vocabulary, hidden, ParameterCut::kReplicated).output;
+  writer.end_layer(hidden);
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    writer.begin_layer(LayerKind::kBlock, fmt::format("layer{}.", i));
+    const TensorId y =
+        writer.linear({.name = "linear", .in = hidden, .out = hidden, .bias = true}, x);
+    x = writer.activation("relu", {.width = hidden});
+    writer.add("relu", {.name = {},
+                        .shape = Activation{ActivationKind::kRelu, hidden, false},
+                        .inputs = {y},
+                        .outputs = {x},
+                        .parameters = {},
+                        .kept = {y}});
+    writer.end_layer(hidden);
+  }
+  writer.begin_layer(LayerKind::kHead, "head.");
+  const TensorId logits =
+      writer.linear({.name = "logits", .in = hidden, .out = vocabulary, .bias = true}, x);
+  const TensorId probabilities = writer.activation(
+      "loss.probabilities", {.width = vocabulary, .element = ElementWidth::kFloat32});
+  writer.add("loss", {.name = {},
+                      .shape = CrossEntropy{vocabulary},
+                      .inputs = {logits},
+                      .outputs = {},
+                      .parameters = {},
+                      .kept = {probabilities}});
+  writer.end_layer(0);
+  return writer.finish(/*longest_sequence=*/0, /*tied_embeddings=*/false);
+}
+
+}  // namespace meshwright

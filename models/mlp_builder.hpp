@@ -1,0 +1,21 @@
+/// The toy model: a stack of linear layers with ReLU, for lessons and small tests.
+///
+///   {"model_type": "mlp", "hidden_size": 1024, "num_hidden_layers": 2, "vocab_size": 256}
+///
+/// A table looks up one row per token, each block is y = relu(x W + b) with W [H, H], and the head
+/// classifies every token into `vocab_size` classes. Nothing is cut by tensor parallelism.
+#pragma once
+
+#include <string>
+
+#include "models/config_reader.hpp"
+
+namespace meshwright {
+
+struct MlpConfig {
+  std::int64_t hidden = 0, vocabulary = 0, layers = 0;
+};
+MlpConfig read_mlp(ConfigReader& reader);
+ModelGraph build_mlp(const MlpConfig& config, const std::string& name, const std::string& where);
+
+}  // namespace meshwright

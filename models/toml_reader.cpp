@@ -1,0 +1,298 @@
+#include "models/toml_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "core/parse_quantity.hpp"
+
+namespace meshwright {
+namespace {
+
+std::string printable(std::string_view text) {
+  constexpr std::size_t kLongest = 60;
+  std::string out(text.substr(0, kLongest));
+  for (char& c : out)
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
+  return text.size() > kLongest ? out + "..." : out;
+}
+
+/// The value as messages show it.
+std::string shown(const toml::node& node) {
+  if (node.is_table()) return "a table";
+  if (node.is_array()) return "an array";
+  if (const auto* text = node.as_string()) return fmt::format("\"{}\"", printable(text->get()));
+  if (const auto* number = node.as_integer()) return fmt::format("{}", number->get());
+  if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
+  if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
+  return "a date or time";
+}
+
+std::string place(const std::string& file, const toml::source_position& position) {
+  return fmt::format("{}:{}:{}", file, std::max<std::uint32_t>(position.line, 1),
+                     std::max<std::uint32_t>(position.column, 1));
+}
+
+}  // namespace
+
+toml::table parse_toml(const NamedText& source) {
+  try {
+    return toml::parse(std::string_view(source.text));
+  } catch (const toml::parse_error& error) {
+    std::string reason(error.description());
+    for (char& c : reason)
+      if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
+    throw InputError({place(source.where, error.source().begin),
+                      fmt::format("not valid TOML: {}", reason), "a cluster is a TOML file"});
+  }
+}
+
+std::string TomlFindings::where(const toml::node& node) const {
+  return place(file, node.source().begin);
+}
+
+std::string TomlReader::path_of(std::string_view key) const {
+  return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+}
+
+const toml::node* TomlReader::find(std::string_view key) {
+  asked_.emplace_back(key);
+  return table_.get(key);
+}
+
+const toml::node* TomlReader::find_required(std::string_view key, std::string_view example) {
+  const toml::node* node = find(key);
+  if (node == nullptr)
+    findings_.complaints.push_back({findings_.where(table_),
+                                    fmt::format("'{}' is missing", path_of(key)),
+                                    fmt::format("add {} = {}", key, example)});
+  return node;
+}
+
+void TomlReader::complain(std::string_view key, std::string what, std::string hint) {
+  const toml::node* node = table_.get(key);
+  findings_.complaints.push_back(
+      {findings_.where(node == nullptr ? table_ : *node), std::move(what), std::move(hint)});
+}
+
+/// The text of a quantity; a number without a unit is told which units there are.
+const std::string* TomlReader::quantity_text(std::string_view key, const toml::node& node,
+                                             std::string_view units) {
+  figures_.emplace_back(key);
+  if (const auto* text = node.as_string()) return &text->get();
+  const bool is_number = node.is_integer() || node.is_floating_point();
+  if (is_number)
+    complain(
+        key, fmt::format("{} = {} has no unit", path_of(key), shown(node)),
+        fmt::format("write it as a string with its unit, such as \"{} {}\"", shown(node), units));
+  else
+    complain(key, fmt::format("{} is {}, not a quantity", path_of(key), shown(node)),
+             fmt::format("write a string with a number and a unit, such as \"1 {}\"", units));
+  return nullptr;
+}
+
+namespace {
+
+/// Runs one of the strict parsers; its complaints join the others.
+template <class Quantity, class Parse>
+Quantity parse_or_collect(const std::string& text, const std::string& where,
+                          std::vector<Diagnostic>& complaints, Quantity otherwise, Parse parse) {
+  try {
+    return parse(text, where);
+  } catch (const InputError& error) {
+    complaints.insert(complaints.end(), error.diagnostics().begin(), error.diagnostics().end());
+    return otherwise;
+  }
+}
+
+}  // namespace
+
+Bytes TomlReader::bytes(std::string_view key) {
+  const toml::node* node = find_required(key, "\"80 GiB\"");
+  const std::string* text = node ? quantity_text(key, *node, "GiB") : nullptr;
+  if (text == nullptr) return Bytes(1);
+  return parse_or_collect(*text, findings_.where(*node), findings_.complaints, Bytes(1),
+                          parse_bytes);
+}
+
+Bytes TomlReader::bytes(std::string_view key, Bytes absent) {
+  return find(key) == nullptr ? absent : bytes(key);
+}
+
+BytesPerSecond TomlReader::bandwidth(std::string_view key) {
+  const toml::node* node = find_required(key, "\"300 GB/s\"");
+  const std::string* text = node ? quantity_text(key, *node, "GB/s") : nullptr;
+  if (text == nullptr) return BytesPerSecond(1);
+  return parse_or_collect(*text, findings_.where(*node), findings_.complaints, BytesPerSecond(1),
+                          parse_bandwidth);
+}
+
+Seconds TomlReader::seconds(std::string_view key) {
+  const toml::node* node = find_required(key, "\"5 us\"");
+  const std::string* text = node ? quantity_text(key, *node, "us") : nullptr;
+  if (text == nullptr) return Seconds(1);
+  return parse_or_collect(*text, findings_.where(*node), findings_.complaints, Seconds(1),
+                          parse_seconds);
+}
+
+Seconds TomlReader::seconds(std::string_view key, Seconds absent) {
+  return find(key) == nullptr ? absent : seconds(key);
+}
+
+std::optional<FlopsPerSecond> TomlReader::flop_rate(std::string_view key) {
+  const toml::node* node = find(key);
+  const std::string* text = node ? quantity_text(key, *node, "TFLOP/s") : nullptr;
+  if (text == nullptr) return std::nullopt;
+  return parse_or_collect(*text, findings_.where(*node), findings_.complaints, FlopsPerSecond(1),
+                          parse_flop_rate);
+}
+
+std::string TomlReader::text(std::string_view key) {
+  const toml::node* node = find_required(key, "\"name\"");
+  return node == nullptr ? "" : text(key, "");
+}
+
+std::string TomlReader::text(std::string_view key, const std::string& absent) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return absent;
+  if (const auto* value = node->as_string()) return value->get();
+  complain(key, fmt::format("{} is {}, not a string", path_of(key), shown(*node)),
+           "put the text in quotes");
+  return absent;
+}
+
+std::size_t TomlReader::choice(std::string_view key, const std::vector<std::string>& names,
+                               std::size_t absent) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return absent;
+  const auto* value = node->as_string();
+  const std::string text = value ? value->get() : "";
+  const auto known = std::find(names.begin(), names.end(), text);
+  if (known != names.end()) return static_cast<std::size_t>(known - names.begin());
+  complain(key, fmt::format("{} is {}", path_of(key), shown(*node)), suggest(text, names));
+  return absent;
+}
+
+bool TomlReader::flag(std::string_view key, bool absent) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return absent;
+  if (const auto* value = node->as_boolean()) return value->get();
+  complain(key, fmt::format("{} is {}", path_of(key), shown(*node)), "write true or false");
+  return absent;
+}
+
+int TomlReader::whole_number(std::string_view key, int least, int most, std::optional<int> absent) {
+  const toml::node* node = absent ? find(key) : find_required(key, std::to_string(least));
+  if (node == nullptr) return absent.value_or(least);
+  figures_.emplace_back(key);
+  const auto* value = node->as_integer();
+  if (value && value->get() >= least && value->get() <= most) return static_cast<int>(value->get());
+  complain(key, fmt::format("{} is {}", path_of(key), shown(*node)),
+           fmt::format("write a whole number from {} to {}", least, most));
+  return least;
+}
+
+double TomlReader::number(std::string_view key, double most, double absent) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return absent;
+  figures_.emplace_back(key);
+  const std::optional<double> value =
+      node->is_number() ? node->value<double>() : std::optional<double>();
+  if (value && *value > 0 && *value <= most) return *value;
+  complain(key, fmt::format("{} is {}", path_of(key), shown(*node)),
+           fmt::format("write a number above 0 and at most {}", most));
+  return absent;
+}
+
+void TomlReader::table(std::string_view key, bool required,
+                       const std::function<void(TomlReader&)>& read) {
+  const toml::node* node = required ? find_required(key, "{...}") : find(key);
+  if (node == nullptr) return;
+  const toml::table* inner = node->as_table();
+  if (inner == nullptr)
+    return complain(key, fmt::format("{} is {}, not a table", path_of(key), shown(*node)),
+                    fmt::format("begin it with [{}]", path_of(key)));
+  TomlReader reader(*inner, path_of(key), findings_);
+  read(reader);
+  reader.finish();
+}
+
+void TomlReader::tables(std::string_view key,
+                        const std::function<void(const std::string&, TomlReader&)>& read) {
+  const toml::node* node = find_required(key, "{...}");
+  if (node == nullptr) return;
+  const toml::table* inner = node->as_table();
+  if (inner == nullptr)
+    return complain(key, fmt::format("{} is {}, not a table", path_of(key), shown(*node)),
+                    fmt::format("begin an entry with [{}.NAME]", path_of(key)));
+  TomlReader entries(*inner, path_of(key), findings_);
+  for (const auto& [name, value] : *inner)
+    entries.table(name.str(), true,
+                  [&, entry = std::string(name.str())](TomlReader& r) { read(entry, r); });
+}
+
+void TomlReader::array(std::string_view key, const std::function<void(TomlReader&)>& read) {
+  const toml::node* node = find_required(key, "[...]");
+  if (node == nullptr) return;
+  const toml::array* items = node->as_array();
+  const bool are_tables = items != nullptr && items->is_homogeneous(toml::node_type::table);
+  if (!are_tables)
+    return complain(key, fmt::format("{} is {}, not a list of tables", path_of(key), shown(*node)),
+                    fmt::format("begin each entry with [[{}]]", path_of(key)));
+  for (std::size_t i = 0; i < items->size(); ++i) {
+    TomlReader reader(*(*items)[i].as_table(), fmt::format("{}[{}]", path_of(key), i), findings_);
+    read(reader);
+    reader.finish();
+  }
+}
+
+void TomlReader::read_sources() {
+  if (const toml::node* all = find("source")) {
+    if (const auto* value = all->as_string())
+      for (const std::string& key : figures_) findings_.sources[path_of(key)] = value->get();
+    else
+      complain("source", fmt::format("{} is {}, not a string", path_of("source"), shown(*all)),
+               "say in words where the figures of this table are from");
+  }
+  const toml::node* each = find("sources");
+  if (each == nullptr) return;
+  const toml::table* entries = each->as_table();
+  if (entries == nullptr)
+    return complain("sources",
+                    fmt::format("{} is {}, not a table", path_of("sources"), shown(*each)),
+                    "write sources.KEY = \"where the figure is from\"");
+  for (const auto& [name, value] : *entries) {
+    const std::string key(name.str());
+    const bool known = std::find(asked_.begin(), asked_.end(), key) != asked_.end();
+    const auto* text = value.as_string();
+    if (known && text != nullptr)
+      findings_.sources[path_of(key)] = text->get();
+    else
+      findings_.complaints.push_back(
+          {findings_.where(value),
+           known ? fmt::format("the source of {} is {}, not a string", path_of(key), shown(value))
+                 : fmt::format("a source is given for '{}', which is no key here", printable(key)),
+           known ? "say in words where the figure is from" : suggest(key, asked_)});
+  }
+}
+
+void TomlReader::complain_about_unknown_keys() {
+  std::sort(asked_.begin(), asked_.end());
+  asked_.erase(std::unique(asked_.begin(), asked_.end()), asked_.end());
+  for (const auto& [name, value] : table_) {
+    const std::string key(name.str());
+    if (std::binary_search(asked_.begin(), asked_.end(), key)) continue;
+    const toml::source_position begin = name.source().begin;
+    findings_.complaints.push_back(
+        {place(findings_.file, begin.line == 0 ? value.source().begin : begin),
+         fmt::format("unknown key '{}'", printable(path_of(key))), suggest(key, asked_)});
+  }
+}
+
+void TomlReader::finish() {
+  read_sources();
+  complain_about_unknown_keys();
+}
+
+}  // namespace meshwright

@@ -1,0 +1,24 @@
+/// From a checked transformer configuration to its graph of operators. One file per part of a
+/// block: attention_builder.cpp, feed_forward_builder.cpp (experts too), transformer_builder.cpp.
+#pragma once
+
+#include <string>
+
+#include "models/graph_writer.hpp"
+#include "models/transformer_config.hpp"
+
+namespace meshwright {
+
+/// Projections, positions, attention and output projection: [B, T, H] → [B, T, H].
+TensorId write_attention(GraphWriter& writer, const TransformerConfig& config,
+                         const LayerConfig& layer, TensorId input);
+
+/// Feed-forward part of a block, dense or with experts: [B, T, H] → [B, T, H].
+TensorId write_feed_forward(GraphWriter& writer, const TransformerConfig& config,
+                            const LayerConfig& layer, TensorId input);
+
+/// The whole model: embedding layer, blocks, head. `where` names the file in complaints.
+ModelGraph build_transformer(const TransformerConfig& config, const std::string& name,
+                             const std::string& family, const std::string& where);
+
+}  // namespace meshwright

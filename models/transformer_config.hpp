@@ -1,0 +1,77 @@
+/// What the transformer builders need to know, free of any file's vocabulary. Family readers fill
+/// it from a configuration and have checked it: all sizes are positive, heads divide.
+///
+/// Legend as in core/model_graph.hpp: H hidden, A heads, G key/value heads, D head size, F
+/// feed-forward, V vocabulary, E experts, K experts per token, L layers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/model_graph.hpp"
+
+namespace meshwright {
+
+/// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1).
+struct LatentAttention {
+  std::optional<std::int64_t> query_rank;  ///< absent: queries are projected directly
+  std::int64_t key_value_rank = 0;
+  std::int64_t rotary_size = 0;  ///< part of a key that carries positions, shared by all heads
+  std::int64_t positionless_size = 0;  ///< the other part
+};
+
+struct AttentionConfig {
+  std::int64_t heads = 0, key_value_heads = 0;
+  std::int64_t head_size = 0;   ///< D; unused by latent attention
+  std::int64_t value_size = 0;  ///< of one head
+  std::optional<LatentAttention> latent;
+  bool rotary = true;
+  bool causal = true;
+  bool dropout = false;          ///< on the attention probabilities
+  bool projection_bias = false;  ///< on queries, keys, values (latent: on the compressions)
+  bool output_bias = false;
+  bool query_key_norm = false;  ///< RMS norm of every query and key head (Qwen3)
+  bool sinks = false;           ///< one learned logit per head beside the keys (gpt-oss)
+};
+
+struct FeedForwardConfig {
+  std::int64_t width = 0;  ///< F
+  ActivationKind activation = ActivationKind::kSwiGlu;
+  bool bias = false;
+};
+
+struct ExpertsConfig {
+  int experts = 0, experts_per_token = 0;
+  std::int64_t width = 0;         ///< F of one expert
+  std::int64_t shared_width = 0;  ///< F of the shared experts together; 0: none
+  bool shared_gate = false;       ///< the shared part is scaled by a sigmoid per token (Qwen2-MoE)
+  bool bias = false;              ///< on every expert matrix
+  bool router_bias = false;
+  bool score_correction = false;  ///< bias moved by load, not by gradient (DeepSeek-V3)
+};
+
+/// Where the layers differ.
+struct LayerConfig {
+  std::optional<std::int64_t> window;  ///< keys seen by a query, if limited
+  bool uses_experts = false;
+};
+
+struct TransformerConfig {
+  std::int64_t hidden = 0, vocabulary = 0;
+  std::int64_t positions = 0;    ///< longest sequence
+  std::int64_t token_types = 0;  ///< rows of the token-type table; 0: none (BERT: 2)
+  bool learned_positions = false;
+  bool tied_embeddings = false;
+  NormKind norm = NormKind::kRmsNorm;
+  bool norm_after = false;            ///< norm(x + f(x)) as in BERT, instead of x + f(norm(x))
+  bool masked_language_head = false;  ///< dense, GELU and norm before the logits, which are biased
+  bool embedding_dropout = false, residual_dropout = false;
+  AttentionConfig attention;
+  FeedForwardConfig feed_forward;
+  ExpertsConfig experts;  ///< of the layers that use them
+  std::vector<LayerConfig> layers;
+};
+
+}  // namespace meshwright
