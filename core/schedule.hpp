@@ -108,6 +108,8 @@ struct ScheduleRule {
   /// Versions of the weights that a device keeps: one for every schedule that flushes the pipeline
   /// at the end of a step.
   int (*weight_versions)(const ScheduleRequest&, PipelineRankId device);
+  /// Planners try it: one optimizer step a flush, and the best choice for some job.
+  bool worth_searching = false;
 };
 
 std::span<const ScheduleRule> schedule_rules();

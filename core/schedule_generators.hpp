@@ -22,5 +22,11 @@ Schedule generate_naive(const ScheduleRequest& request);
 Schedule generate_gpipe(const ScheduleRequest& request);
 Schedule generate_1f1b(const ScheduleRequest& request);
 Schedule generate_interleaved_1f1b(const ScheduleRequest& request);
+Schedule generate_breadth_first(const ScheduleRequest& request);
+Schedule generate_zb_h1(const ScheduleRequest& request);
+Schedule generate_zb_h2(const ScheduleRequest& request);
+Schedule generate_zb_v(const ScheduleRequest& request);
+Schedule generate_dualpipe(const ScheduleRequest& request);
+Schedule generate_dualpipev(const ScheduleRequest& request);
 
 }  // namespace meshwright

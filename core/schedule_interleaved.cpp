@@ -1,4 +1,4 @@
-/// Schedules that loop over several chunks per device: interleaved 1F1B.
+/// Schedules that loop over several chunks per device: interleaved 1F1B and breadth-first.
 #include <algorithm>
 
 #include "core/check.hpp"
@@ -58,6 +58,27 @@ Schedule generate_interleaved_1f1b(const ScheduleRequest& request) {
       if (warm_up + b < visits.size()) order.push_back(forward(visits[warm_up + b]));
       order.push_back(backward(visits[b]));
     }
+  }
+  return schedule;
+}
+
+/// Breadth-first (Lamy-Poirier, arXiv:2211.05953; LoopedBFS): all micro-batches through one chunk
+/// before the next chunk. Backwards keep the order of the micro-batches; PyTorch's LoopedBFS
+/// reverses it.
+Schedule generate_breadth_first(const ScheduleRequest& request) {
+  const int p = request.devices;
+  const int v = request.chunks;
+  const int m = request.microbatches;
+  Schedule schedule = empty_schedule("breadth-first", looped_placement(p, v), m);
+  for (int d = 0; d < p; ++d) {
+    auto& order = schedule.orders[static_cast<std::size_t>(d)];
+    order.reserve(2 * static_cast<std::size_t>(v) * static_cast<std::size_t>(m));
+    const auto all_microbatches = [&](int chunk, Pass pass) {
+      for (int mb = 0; mb < m; ++mb)
+        order.push_back({StageId(chunk * p + d), pass, MicrobatchId(mb)});
+    };
+    for (int c = 0; c < v; ++c) all_microbatches(c, Pass::kForward);
+    for (int c = v - 1; c >= 0; --c) all_microbatches(c, Pass::kBackward);
   }
   return schedule;
 }

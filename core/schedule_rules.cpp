@@ -1,79 +1,13 @@
 /// The zoo: what every schedule asks for and what it promises. One row each.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 
 #include "core/schedule_generators.hpp"
+#include "core/schedule_requirements.hpp"
 
 namespace meshwright {
 
 namespace {
-
-/// Orders beyond this many actions help nobody and would only exhaust memory.
-constexpr std::int64_t kMostActions = 1 << 26;
-
-std::optional<std::string> sizes_problem(const ScheduleRequest& r) {
-  if (r.devices < 1) return fmt::format("{} devices: at least 1 is needed", r.devices);
-  if (r.chunks < 1) return fmt::format("{} chunks per device: at least 1 is needed", r.chunks);
-  if (r.microbatches < 1)
-    return fmt::format("{} micro-batches: at least 1 is needed", r.microbatches);
-  const auto actions = static_cast<double>(r.devices) * r.chunks * r.microbatches *
-                       std::max(1, r.slices.value_or(1)) * 3.0;
-  if (actions > static_cast<double>(kMostActions))
-    return fmt::format("{} devices x {} chunks x {} micro-batches make more than {} actions",
-                       r.devices, r.chunks, r.microbatches, kMostActions);
-  return std::nullopt;
-}
-
-std::optional<std::string> one_chunk_problem(const ScheduleRequest& r) {
-  if (auto problem = sizes_problem(r)) return problem;
-  if (r.chunks != 1)
-    return fmt::format(
-        "{} chunks per device, but this schedule has 1; interleaved-1f1b takes several", r.chunks);
-  return std::nullopt;
-}
-
-/// Megatron's rule for the group size g: p <= g <= m and m mod g is 0 or at least p. A single group
-/// of all micro-batches is sound as well.
-std::optional<std::string> interleaved_problem(const ScheduleRequest& r) {
-  if (auto problem = sizes_problem(r)) return problem;
-  const int p = r.devices;
-  const int m = r.microbatches;
-  const int group = microbatch_group_of(r);
-  if (!r.microbatch_group && m % p != 0) {
-    const int below = m / p * p;
-    return fmt::format("{} micro-batches are not a multiple of {} devices; use {}{}", m, p,
-                       below > 0 ? fmt::format("{} or ", below) : "", below + p);
-  }
-  if (group == m) return std::nullopt;
-  if (group < p || group > m)
-    return fmt::format("micro-batch group size {} is outside {} (devices) .. {} (micro-batches)",
-                       group, p, m);
-  if (m % group != 0 && m % group < p)
-    return fmt::format(
-        "{} micro-batches leave a last group of {} with group size {}; 0 or at least {} devices "
-        "are needed",
-        m, m % group, group, p);
-  return std::nullopt;
-}
-
-Placement one_chunk_placement(const ScheduleRequest& r) { return looped_placement(r.devices, 1); }
-Placement loop_of_request(const ScheduleRequest& r) {
-  return looped_placement(r.devices, r.chunks);
-}
-
-double one_microbatch(const ScheduleRequest&, PipelineRankId) { return 1; }
-double all_microbatches(const ScheduleRequest& r, PipelineRankId) { return r.microbatches; }
-double one_per_device_behind(const ScheduleRequest& r, PipelineRankId d) {
-  return std::min(r.microbatches, r.devices - d.value);
-}
-double interleaved_peak(const ScheduleRequest& r, PipelineRankId d) {
-  const int warm_up = 2 * (r.devices - 1 - d.value) + (r.chunks - 1) * microbatch_group_of(r);
-  return std::min<double>(r.microbatches, (warm_up + 1.0) / r.chunks);
-}
-
-int one_version(const ScheduleRequest&, PipelineRankId) { return 1; }
 
 constexpr std::array kRules{
     ScheduleRule{.name = "naive",
@@ -91,7 +25,8 @@ constexpr std::array kRules{
                  .placement = one_chunk_placement,
                  .generate = generate_gpipe,
                  .peak_activations = all_microbatches,
-                 .weight_versions = one_version},
+                 .weight_versions = one_version,
+                 .worth_searching = true},
     ScheduleRule{
         .name = "1f1b",
         .summary = "one forward, one backward in turn, with a flush (PipeDream-Flush, DAPPLE)",
@@ -100,7 +35,8 @@ constexpr std::array kRules{
         .placement = one_chunk_placement,
         .generate = generate_1f1b,
         .peak_activations = one_per_device_behind,
-        .weight_versions = one_version},
+        .weight_versions = one_version,
+        .worth_searching = true},
     ScheduleRule{.name = "interleaved-1f1b",
                  .summary = "1f1b over several chunks per device: bubble 1/v, more messages",
                  .source = "Megatron-LM, Narayanan et al., arXiv:2104.04473, 2.2.2",
@@ -108,7 +44,65 @@ constexpr std::array kRules{
                  .placement = loop_of_request,
                  .generate = generate_interleaved_1f1b,
                  .peak_activations = interleaved_peak,
-                 .weight_versions = one_version},
+                 .weight_versions = one_version,
+                 .worth_searching = true},
+    ScheduleRule{.name = "breadth-first",
+                 .summary = "all micro-batches through a chunk before the next chunk (LoopedBFS)",
+                 .source = "Breadth-First Pipeline Parallelism, Lamy-Poirier, arXiv:2211.05953",
+                 .problem = several_chunks_problem,
+                 .placement = loop_of_request,
+                 .generate = generate_breadth_first,
+                 .peak_activations = all_microbatches,
+                 .weight_versions = one_version,
+                 .worth_searching = true},
+    ScheduleRule{.name = "zb-h1",
+                 .summary = "1f1b with weight gradients moved into the gaps, at the memory of 1f1b",
+                 .source = "Zero Bubble, Qi et al., arXiv:2401.10241, 2.2",
+                 .problem = one_chunk_problem,
+                 .placement = one_chunk_placement,
+                 .generate = generate_zb_h1,
+                 .peak_activations = one_per_device,
+                 .weight_versions = one_version,
+                 .worth_searching = true},
+    ScheduleRule{
+        .name = "zb-h2",
+        .summary = "as zb-h1 with twice the warm-up: no bubble between steps, twice the memory",
+        .source = "Zero Bubble, Qi et al., arXiv:2401.10241, 2.3",
+        .problem = one_chunk_problem,
+        .placement = one_chunk_placement,
+        .generate = generate_zb_h2,
+        .peak_activations = zb_h2_peak,
+        .weight_versions = one_version,
+        .worth_searching = true},
+    ScheduleRule{.name = "zb-v",
+                 .summary = "two chunks in a V: no bubble between steps at the memory of 1f1b",
+                 .source = "Zero Bubble, Qi et al., arXiv:2401.10241, 6",
+                 .problem = two_chunks_problem,
+                 .placement = v_of_request,
+                 .generate = generate_zb_v,
+                 .peak_activations = one_per_device,
+                 .weight_versions = one_version,
+                 .worth_searching = true},
+    ScheduleRule{
+        .name = "dualpipe",
+        .summary =
+            "micro-batches from both ends, forward overlaps backward; weights are held twice",
+        .source = "DualPipe, DeepSeek-AI, arXiv:2412.19437, 3.2.1",
+        .problem = dualpipe_problem,
+        .placement = bidirectional_of_request,
+        .generate = generate_dualpipe,
+        .peak_activations = dualpipe_peak,
+        .weight_versions = one_version,
+        .worth_searching = true},
+    ScheduleRule{.name = "dualpipev",
+                 .summary = "dualpipe folded into a V: weights are held once",
+                 .source = "DualPipeV, github.com/deepseek-ai/DualPipe@3da1bbe",
+                 .problem = dualpipev_problem,
+                 .placement = v_of_request,
+                 .generate = generate_dualpipev,
+                 .peak_activations = dualpipev_peak,
+                 .weight_versions = one_version,
+                 .worth_searching = true},
 };
 
 }  // namespace

@@ -1,0 +1,39 @@
+/// What schedules ask for and what they promise: the function columns of schedule_rules.cpp.
+/// A problem is one lower-case sentence with the values and what would be right; nothing is fine.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/schedule.hpp"
+
+namespace meshwright {
+
+using Problem = std::optional<std::string>;
+
+Problem one_chunk_problem(const ScheduleRequest& request);
+Problem several_chunks_problem(const ScheduleRequest& request);
+Problem interleaved_problem(const ScheduleRequest& request);
+/// Two chunks per device: the V placement.
+Problem two_chunks_problem(const ScheduleRequest& request);
+Problem dualpipe_problem(const ScheduleRequest& request);
+Problem dualpipev_problem(const ScheduleRequest& request);
+
+Placement one_chunk_placement(const ScheduleRequest& request);
+Placement loop_of_request(const ScheduleRequest& request);
+Placement v_of_request(const ScheduleRequest& request);
+Placement bidirectional_of_request(const ScheduleRequest& request);
+
+// Promised peaks, in micro-batches of a whole device.
+double one_microbatch(const ScheduleRequest& request, PipelineRankId device);
+double all_microbatches(const ScheduleRequest& request, PipelineRankId device);
+double one_per_device_behind(const ScheduleRequest& request, PipelineRankId device);
+double interleaved_peak(const ScheduleRequest& request, PipelineRankId device);
+double one_per_device(const ScheduleRequest& request, PipelineRankId device);
+double zb_h2_peak(const ScheduleRequest& request, PipelineRankId device);
+double dualpipe_peak(const ScheduleRequest& request, PipelineRankId device);
+double dualpipev_peak(const ScheduleRequest& request, PipelineRankId device);
+
+int one_version(const ScheduleRequest& request, PipelineRankId device);
+
+}  // namespace meshwright
