@@ -1,0 +1,220 @@
+/// Simulation with contention: discrete events. Beside messages that share links, every task
+/// follows the rules of the linear pass (simulate.cpp), so that both give the same Ticks where
+/// nothing meets.
+#include <algorithm>
+#include <queue>
+#include <tuple>
+
+#include "core/check.hpp"
+#include "simulator/contention.hpp"
+#include "simulator/simulate.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr std::int32_t kNone = -1;
+
+/// Who waits for whom, turned round: a task's end lets its successors go on.
+struct Successors {
+  std::vector<std::int32_t> begin;    ///< by task, and the end: offsets into `tasks`
+  std::vector<std::int32_t> tasks;    ///< waiting tasks
+  std::vector<std::int32_t> waiting;  ///< by task: prerequisites that have not ended
+};
+
+/// Calls visit(prerequisite, task) for dependencies, predecessors on streams, and the sends of
+/// receives.
+template <class Visit>
+void for_each_prerequisite(const TaskGraph& graph, Visit visit) {
+  std::vector<std::int32_t> last_on_stream(graph.ranks.size() * kStreamCount, kNone);
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+    const Task& task = graph.tasks[i];
+    for (const TaskId d : graph.dependencies_of(TaskId(i))) visit(d.index(), i);
+    std::int32_t& last = last_on_stream[static_cast<std::size_t>(task.rank) * kStreamCount +
+                                        static_cast<std::size_t>(task.stream)];
+    if (last != kNone) visit(static_cast<std::size_t>(last), i);
+    last = static_cast<std::int32_t>(i);
+    if (task.kind == TaskKind::kReceive) visit(static_cast<std::size_t>(task.partner), i);
+  }
+}
+
+Successors successors_of(const TaskGraph& graph) {
+  Successors result;
+  result.begin.assign(graph.tasks.size() + 1, 0);
+  result.waiting.assign(graph.tasks.size(), 0);
+  for_each_prerequisite(graph, [&](std::size_t before, std::size_t task) {
+    ++result.begin[before + 1];
+    ++result.waiting[task];
+  });
+  for (std::size_t i = 1; i < result.begin.size(); ++i) result.begin[i] += result.begin[i - 1];
+  result.tasks.resize(static_cast<std::size_t>(result.begin.back()));
+  std::vector<std::int32_t> next(result.begin.begin(), result.begin.end() - 1);
+  for_each_prerequisite(graph, [&](std::size_t before, std::size_t task) {
+    result.tasks[static_cast<std::size_t>(next[before]++)] = static_cast<std::int32_t>(task);
+  });
+  return result;
+}
+
+class EventLoop {
+ public:
+  EventLoop(const TaskGraph& graph, std::span<const WorkPrice> prices, const LinkNetwork& network)
+      : graph_(graph),
+        prices_(prices),
+        network_(network),
+        flows_(network.links()),
+        successors_(successors_of(graph)),
+        ready_(graph.tasks.size()),
+        state_(graph.tasks.size(), State::kWaiting),
+        receiver_(graph.tasks.size(), kNone),
+        slot_(graph.tasks.size()) {
+    times_.start.resize(graph.tasks.size());
+    times_.end.resize(graph.tasks.size());
+    for (const CollectiveMembers& members : graph.collectives)
+      missing_members_.push_back(members.count);
+    for (const Task& task : graph.tasks)
+      if (task.kind == TaskKind::kReceive)
+        receiver_[static_cast<std::size_t>(task.partner)] = task.rank;
+  }
+
+  SimulatedTimes run() {
+    for (std::size_t i = 0; i < graph_.tasks.size(); ++i)
+      if (successors_.waiting[i] == 0 && state_[i] == State::kWaiting) begin(i, Ticks());
+    Ticks now;
+    share_links(now);
+    while (!events_.empty()) {
+      now = events_.top().time;
+      while (!events_.empty() && events_.top().time == now) {
+        const Event event = events_.top();
+        events_.pop();
+        end(event, now);
+      }
+      share_links(now);
+    }
+    for (const State state : state_) MW_CHECK(state == State::kEnded);
+    return std::move(times_);
+  }
+
+ private:
+  enum class State : std::uint8_t { kWaiting, kRunning, kFlowing, kEnded };
+  struct Event {
+    Ticks time;
+    std::int32_t task;
+    bool operator<(const Event& o) const {  // the queue gives out the largest first
+      return std::tie(o.time, o.task) < std::tie(time, task);
+    }
+  };
+
+  void schedule(std::size_t i, Ticks end) {
+    times_.end[i] = end;
+    events_.push({end, static_cast<std::int32_t>(i)});
+  }
+  void run_until(std::size_t i, Ticks start, Ticks end) {
+    state_[i] = State::kRunning;
+    times_.start[i] = start;
+    schedule(i, end);
+  }
+  /// New rates may have moved ends: the events of former ends stay in the queue and are passed
+  /// over.
+  void share_links(Ticks now) {
+    for (const FlowEnd& flow : flows_.rebalance(now)) schedule(flow.task.index(), flow.end);
+  }
+
+  /// All prerequisites of task i have ended, the last one now.
+  void begin(std::size_t i, Ticks now) {
+    const Task& task = graph_.tasks[i];
+    switch (task.kind) {
+      case TaskKind::kReceive:
+        receive(i, task);
+        break;
+      case TaskKind::kCollective:
+        join_collective(task, now);
+        break;
+      case TaskKind::kSend:
+        send(i, task, now);
+        break;
+      default:
+        run_until(i, now, now + price_of(task).duration);
+    }
+  }
+
+  /// As in the linear pass; the send has ended, so its times are final.
+  void receive(std::size_t i, const Task& task) {
+    const auto from = static_cast<std::size_t>(task.partner);
+    const Ticks latency = price_of(graph_.tasks[from]).latency;
+    const Ticks start = std::max(times_.start[from] + latency, ready_[i]);
+    run_until(i, start, std::max(start, times_.end[from] + latency));
+  }
+
+  void join_collective(const Task& task, Ticks now) {
+    const auto c = static_cast<std::size_t>(task.partner);
+    if (--missing_members_[c] > 0) return;
+    const auto first = static_cast<std::size_t>(graph_.collectives[c].first);
+    const auto last = first + static_cast<std::size_t>(graph_.collectives[c].count);
+    Ticks duration;
+    for (std::size_t i = first; i < last; ++i)
+      duration = std::max(duration, price_of(graph_.tasks[i]).duration);
+    for (std::size_t i = first; i < last; ++i) run_until(i, now, now + duration);
+  }
+
+  void send(std::size_t i, const Task& task, Ticks now) {
+    const Ticks occupancy = price_of(task).duration;
+    const Bytes bytes = graph_.works[task.work.index()].transfer.bytes;
+    std::vector<LinkId> route;
+    if (receiver_[i] != kNone)
+      route = network_.route(device_of(task.rank), device_of(receiver_[i]));
+    if (route.empty() || bytes <= Bytes() || occupancy <= Ticks()) {
+      run_until(i, now, now + occupancy);
+      return;
+    }
+    state_[i] = State::kFlowing;
+    times_.start[i] = now;
+    slot_[i] = flows_.start({.task = TaskId(i),
+                             .route = std::move(route),
+                             .limit = bytes / to_seconds(occupancy),
+                             .occupancy = occupancy},
+                            now);
+  }
+
+  void end(const Event& event, Ticks now) {
+    const auto i = static_cast<std::size_t>(event.task);
+    if (state_[i] == State::kEnded || times_.end[i] != event.time) return;  // a former end
+    if (state_[i] == State::kFlowing) flows_.finish(slot_[i]);
+    state_[i] = State::kEnded;
+    const auto last = static_cast<std::size_t>(successors_.begin[i + 1]);
+    for (auto s = static_cast<std::size_t>(successors_.begin[i]); s < last; ++s) {
+      const auto next = static_cast<std::size_t>(successors_.tasks[s]);
+      const Task& waiting = graph_.tasks[next];
+      const bool arrives = waiting.kind == TaskKind::kReceive && waiting.partner == event.task;
+      if (!arrives) ready_[next] = std::max(ready_[next], now);
+      if (--successors_.waiting[next] == 0) begin(next, now);
+    }
+  }
+
+  const WorkPrice& price_of(const Task& task) const { return prices_[task.work.index()]; }
+  DeviceId device_of(std::int32_t rank) const {
+    return graph_.ranks[static_cast<std::size_t>(rank)].device;
+  }
+
+  const TaskGraph& graph_;
+  std::span<const WorkPrice> prices_;
+  const LinkNetwork& network_;
+  FlowsOnLinks flows_;
+  Successors successors_;
+  SimulatedTimes times_;
+  std::vector<Ticks> ready_;  ///< by task: last end of its prerequisites, a receive's send excepted
+  std::vector<State> state_;
+  std::vector<std::int32_t> receiver_;         ///< by task: rank that receives a send, or kNone
+  std::vector<std::size_t> slot_;              ///< by task: of its message under way
+  std::vector<std::int32_t> missing_members_;  ///< by collective
+  std::priority_queue<Event> events_;
+};
+
+}  // namespace
+
+SimulatedTimes simulate_with_contention(const TaskGraph& graph, std::span<const WorkPrice> prices,
+                                        const LinkNetwork& network) {
+  MW_CHECK(prices.size() == graph.works.size());
+  MW_CHECK(graph.dependency_begin.size() == graph.tasks.size() + 1);
+  return EventLoop(graph, prices, network).run();
+}
+
+}  // namespace meshwright

@@ -1,0 +1,123 @@
+#include <algorithm>
+
+#include "core/check.hpp"
+#include "simulator/simulate.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr std::int32_t kNoTrack = -1;
+
+std::size_t stream_index(const Task& task) {
+  return static_cast<std::size_t>(task.rank) * kStreamCount + static_cast<std::size_t>(task.stream);
+}
+
+/// Streams that carry tasks, by rank and stream; `track_of` gives the track of [rank, stream].
+std::vector<TimelineTrack> used_tracks(const TaskGraph& graph,
+                                       std::vector<std::int32_t>& track_of) {
+  track_of.assign(graph.ranks.size() * kStreamCount, kNoTrack);
+  for (const Task& task : graph.tasks) track_of[stream_index(task)] = 0;
+  std::vector<TimelineTrack> tracks;
+  for (std::size_t i = 0; i < track_of.size(); ++i) {
+    if (track_of[i] == kNoTrack) continue;
+    track_of[i] = static_cast<std::int32_t>(tracks.size());
+    tracks.push_back({.rank = graph.ranks[i / kStreamCount].rank,
+                      .stream = static_cast<Stream>(i % kStreamCount)});
+  }
+  return tracks;
+}
+
+/// Spans by track; a stream's tasks already stand in the order of their starts. Returns the place
+/// of every task's span.
+std::vector<std::int32_t> place_spans(const TaskGraph& graph, const SimulatedTimes& times,
+                                      const std::vector<std::int32_t>& track_of,
+                                      Timeline& timeline) {
+  std::vector<std::int32_t> next(timeline.tracks.size() + 1, 0);
+  for (const Task& task : graph.tasks)
+    ++next[static_cast<std::size_t>(track_of[stream_index(task)]) + 1];
+  for (std::size_t t = 1; t < next.size(); ++t) next[t] += next[t - 1];
+
+  std::vector<std::int32_t> place(graph.tasks.size());
+  timeline.spans.resize(graph.tasks.size());
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+    const Task& task = graph.tasks[i];
+    const std::int32_t track = track_of[stream_index(task)];
+    place[i] = next[static_cast<std::size_t>(track)]++;
+    timeline.spans[static_cast<std::size_t>(place[i])] = {.start = times.start[i],
+                                                          .end = times.end[i],
+                                                          .track = track,
+                                                          .name = static_cast<std::int32_t>(i),
+                                                          .microbatch = task.microbatch,
+                                                          .stage = task.stage,
+                                                          .kind = task.kind};
+  }
+  return place;
+}
+
+/// Memory of one rank over time, a sample per change.
+class MemoryCurve {
+ public:
+  MemoryCurve(std::int32_t rank, const MemoryAmounts& resident) : rank_(rank), held_(resident) {
+    record(Ticks(), held_);
+  }
+  void run(const Work& work, Ticks start, Ticks end) {
+    held_ += work.acquired;
+    MemoryAmounts during = held_;
+    during += work.transient;
+    record(start, during);
+    held_ -= work.released;
+    record(end, held_);
+  }
+  const std::vector<MemorySample>& samples() const { return samples_; }
+
+ private:
+  /// The last change of a moment stands; a moment that changes nothing leaves no sample.
+  void record(Ticks time, const MemoryAmounts& amounts) {
+    if (!samples_.empty() && samples_.back().time == time) samples_.pop_back();
+    if (!samples_.empty() && samples_.back().amounts == amounts) return;
+    samples_.push_back({.time = time, .rank = rank_, .amounts = amounts});
+  }
+  std::int32_t rank_;
+  MemoryAmounts held_;
+  std::vector<MemorySample> samples_;
+};
+
+std::vector<MemorySample> memory_samples(const TaskGraph& graph, const SimulatedTimes& times) {
+  std::vector<MemoryCurve> curves;
+  curves.reserve(graph.ranks.size());
+  for (const RankInfo& info : graph.ranks) curves.emplace_back(info.rank.value, info.resident);
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+    const Task& task = graph.tasks[i];
+    if (task.stream != Stream::kCompute) continue;
+    curves[static_cast<std::size_t>(task.rank)].run(graph.works[task.work.index()], times.start[i],
+                                                    times.end[i]);
+  }
+  std::vector<MemorySample> samples;
+  for (const MemoryCurve& curve : curves)
+    samples.insert(samples.end(), curve.samples().begin(), curve.samples().end());
+  return samples;
+}
+
+}  // namespace
+
+Timeline timeline_of(const TaskGraph& graph, std::span<const WorkPrice> prices,
+                     const SimulatedTimes& times) {
+  MW_CHECK(prices.size() == graph.works.size());
+  MW_CHECK(times.start.size() == graph.tasks.size());
+  MW_CHECK(times.end.size() == graph.tasks.size());
+  Timeline timeline;
+  timeline.origin = TimelineOrigin::kPredicted;
+  timeline.clock = TimelineClock::kSimulated;
+  timeline.names = stable_names(graph);
+  std::vector<std::int32_t> track_of;
+  timeline.tracks = used_tracks(graph, track_of);
+  const std::vector<std::int32_t> place = place_spans(graph, times, track_of, timeline);
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i)
+    if (const Task& task = graph.tasks[i]; task.kind == TaskKind::kReceive)
+      timeline.flows.push_back(
+          {.from = place[static_cast<std::size_t>(task.partner)], .to = place[i]});
+  timeline.memory = memory_samples(graph, times);
+  return timeline;
+}
+
+}  // namespace meshwright
