@@ -1,0 +1,100 @@
+#include <fmt/format.h>
+#include <sys/sysinfo.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/commands.hpp"
+#include "core/parse_quantity.hpp"
+#include "models/load.hpp"
+
+namespace meshwright {
+namespace {
+
+struct PresetCheck {
+  std::size_t models = 0, clusters = 0;
+  std::vector<Diagnostic> problems;
+};
+
+/// Loads everything that comes with the program.
+PresetCheck check_presets() {
+  PresetCheck check;
+  const auto count_if_loaded = [&check](std::size_t& count, const auto& load) {
+    try {
+      load();
+      ++count;
+    } catch (const InputError& error) {
+      check.problems.insert(check.problems.end(), error.diagnostics().begin(),
+                            error.diagnostics().end());
+    }
+  };
+  for (const std::string& name : model_preset_names())
+    count_if_loaded(check.models, [&] { model_from_config(find_model(name)); });
+  for (const std::string& name : cluster_preset_names())
+    count_if_loaded(check.clusters, [&] { cluster_from_toml(find_cluster(name)); });
+  return check;
+}
+
+Bytes machine_memory() {
+  struct sysinfo info {};
+  if (::sysinfo(&info) != 0) return Bytes(0);
+  return Bytes(static_cast<std::int64_t>(info.totalram) * static_cast<std::int64_t>(info.mem_unit));
+}
+
+std::string compiler() {
+#if defined(__clang__)
+  return "clang " __clang_version__;
+#else
+  return "gcc " __VERSION__;
+#endif
+}
+
+}  // namespace
+
+CLI::App* add_doctor_command(CLI::App& app, DoctorFlags& flags) {
+  CLI::App* command = app.add_subcommand("doctor", "Check this installation and this machine.");
+  add_output_flags(*command, flags.output, "the result");
+  command->footer(
+      "Exits with 4 if something that is needed is missing.\n\n"
+      "Examples:\n"
+      "  meshwright doctor\n"
+      "  meshwright doctor --json");
+  return command;
+}
+
+Outcome run_doctor(const DoctorFlags& flags) {
+  const PresetCheck presets = check_presets();
+  const unsigned cores = std::thread::hardware_concurrency();
+  const Bytes memory = machine_memory();
+  const bool is_sound = presets.problems.empty() && presets.models > 0 && presets.clusters > 0;
+  std::string text;
+  if (flags.output.json) {
+    nlohmann::ordered_json problems = nlohmann::ordered_json::array();
+    for (const Diagnostic& d : presets.problems) problems.push_back(format(d));
+    text = nlohmann::ordered_json{{"schema", 1},
+                                  {"version", MESHWRIGHT_VERSION},
+                                  {"compiler", compiler()},
+                                  {"cores", cores},
+                                  {"memory_bytes", memory.value},
+                                  {"models", presets.models},
+                                  {"clusters", presets.clusters},
+                                  {"problems", problems},
+                                  {"sound", is_sound}}
+               .dump(2) +
+           "\n";
+  } else {
+    text = fmt::format("meshwright {}, built with {}\n", MESHWRIGHT_VERSION, compiler());
+    text += fmt::format("machine    {} cores, {} of memory\n", cores, to_text(memory));
+    text += fmt::format("presets    {} models and {} clusters load\n", presets.models,
+                        presets.clusters);
+    for (const Diagnostic& d : presets.problems) text += format(d);
+    text += is_sound ? "All that planning and simulation need is there.\n"
+                     : "Something is wrong with this installation.\n";
+  }
+  Outcome outcome = deliver(std::move(text), flags.output);
+  outcome.exit_code = is_sound ? kExitDone : kExitMissingEnvironment;
+  return outcome;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,168 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/neighbours.hpp"
+#include "cli/report.hpp"
+#include "cli/table.hpp"
+#include "core/lower.hpp"
+#include "core/parse_quantity.hpp"
+#include "planner/evaluate_plan.hpp"
+#include "planner/search.hpp"
+#include "simulator/simulate.hpp"
+
+namespace meshwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Explanation {
+  std::vector<RankInfo> ranks;
+  Evaluation evaluation;
+  PlanFigures figures;
+  std::vector<EvaluatedNeighbour> neighbours;
+};
+
+Explanation explain(const Job& job) {
+  const Plan& plan = job.file.plan;
+  const TaskGraph graph = lower(plan, job.model, job.cluster);
+  const std::vector<WorkPrice> prices = price_works(graph.parts, graph.works, *job.cost_model);
+  const SimulatedTimes times = simulate(graph, prices);
+  Explanation e;
+  e.ranks = graph.ranks;
+  e.evaluation = evaluate(graph, prices, times, job_facts(plan.strategy, job.model, job.cluster));
+  e.figures =
+      figures_of(plan.strategy, e.evaluation, job.file.predicted ? job.file.predicted->why : "");
+  e.neighbours = evaluate_neighbours(job);
+  return e;
+}
+
+// ---- text ---------------------------------------------------------------------------------------
+
+std::string stages_text(const Plan& plan) {
+  const ParallelDegrees& d = plan.strategy.degrees;
+  return fmt::format(
+      "{} stages on {} pipeline ranks; blocks in each stage:\n  {}\n"
+      "The embedding belongs to the first stage, the output layer to the last.\n",
+      stage_count(d), d.pipeline, fmt::join(plan.blocks_per_stage, " "));
+}
+
+std::string neighbours_text(const Explanation& e) {
+  Table table{.columns = {{"  change", Align::kLeft},
+                          {"step"},
+                          {"MFU"},
+                          {"bubble"},
+                          {"peak memory"},
+                          {"", Align::kLeft}},
+              .rows = {}};
+  const auto add = [&table](const std::string& change, const PlanFigures& f) {
+    table.rows.push_back({"  " + change, to_text(f.step_time), percent(f.mfu),
+                          percent(f.bubble_of_period), to_text(f.peak_memory),
+                          f.peak_memory > f.memory_capacity ? "does not fit" : ""});
+  };
+  add("this plan", e.figures);
+  for (const EvaluatedNeighbour& neighbour : e.neighbours) add(neighbour.change, neighbour.figures);
+  return to_text(table);
+}
+
+std::string formulas_text(const Job& job) {
+  std::string text = fmt::format("  times    {}\n", job.cost_model->provenance());
+  text +=
+      "  MFU      forward + 2 x forward of every matrix product, attention not halved, no\n"
+      "           recomputation, over the peak (Narayanan et al., arXiv 2104.04473, section 5.1)\n"
+      "  kept     activations by operator (Korthikanti et al., arXiv 2205.05198, section 4.1)\n"
+      "  memory   the peak of acquisitions and releases in the order of the schedule\n";
+  for (const auto& [figure, source] : job.cluster.sources)
+    text += fmt::format("  {}: {}\n", figure, source);
+  return text;
+}
+
+std::string human_text(const Job& job, const Explanation& e) {
+  const Strategy& s = job.file.plan.strategy;
+  std::string text =
+      fmt::format("{} on {}: {} devices, global batch {}, sequences of {} tokens\n{}\n\n",
+                  job.file.model_name, job.file.cluster_name, rank_count(s.degrees), s.global_batch,
+                  s.sequence_length, strategy_text(s));
+  text += figures_text(e.figures);
+  if (!e.figures.why.empty()) text += "\n" + e.figures.why + "\n";
+  text += "\nThe cut\n" + stages_text(job.file.plan);
+  text += "\nWhere the step goes, mean over all ranks\n" + step_parts_text(e.evaluation);
+  text += "\nWhere the step goes on each pipeline rank (wait: exposed communication)\n" +
+          breakdown_table(e.ranks, e.evaluation);
+  text += "\nMemory at its peak\n" + memory_table(e.ranks, e.evaluation);
+  text += "\nWhat would change with one flag changed\n" + neighbours_text(e);
+  return text + "\nWhere the figures are from (predictions are unvalidated on this cluster)\n" +
+         formulas_text(job);
+}
+
+// ---- JSON ---------------------------------------------------------------------------------------
+
+Json json_of(const RankBreakdown& b) {
+  Json compute = Json::object(), exposed = Json::object(), bubble = Json::object();
+  for (std::size_t i = 0; i < b.compute.size(); ++i)
+    compute[std::string(name_of(static_cast<KernelKind>(i)))] = to_nanoseconds(b.compute[i]);
+  for (std::size_t i = 0; i < b.exposed_communication.size(); ++i)
+    exposed[std::string(name_of(static_cast<Axis>(i)))] =
+        to_nanoseconds(b.exposed_communication[i]);
+  for (std::size_t i = 0; i < b.bubble.size(); ++i)
+    bubble[std::string(name_of(static_cast<BubbleCause>(i)))] = to_nanoseconds(b.bubble[i]);
+  return {{"compute", compute},
+          {"recompute", to_nanoseconds(b.recompute)},
+          {"optimizer", to_nanoseconds(b.optimizer)},
+          {"exposed_communication", exposed},
+          {"bubble", bubble}};
+}
+
+Json json_of(const MemoryAmounts& amounts) {
+  Json json = Json::object();
+  for (int i = 0; i < kMemoryClassCount; ++i)
+    json[std::string(name_of(static_cast<MemoryClass>(i)))] =
+        amounts[static_cast<MemoryClass>(i)].value;
+  return json;
+}
+
+std::string json_text(const Job& job, const Explanation& e) {
+  Json json{{"schema", 1}};
+  json.update(Json::parse(to_json(e.figures)));
+  json["blocks_per_stage"] = job.file.plan.blocks_per_stage;
+  json["ranks"] = Json::array();
+  for (std::size_t r = 0; r < e.ranks.size(); ++r)
+    json["ranks"].push_back({{"pipeline", e.ranks[r].coordinate.pipeline},
+                             {"multiplicity", e.ranks[r].multiplicity},
+                             {"step_ns", json_of(e.evaluation.ranks[r])},
+                             {"peak_memory_bytes", json_of(e.evaluation.peak_memory[r])}});
+  json["changes"] = Json::array();
+  for (const EvaluatedNeighbour& neighbour : e.neighbours)
+    json["changes"].push_back(
+        {{"change", neighbour.change}, {"plan", Json::parse(to_json(neighbour.figures))}});
+  json["cost_model"] = job.cost_model->provenance();
+  json["sources"] = job.cluster.sources;
+  constexpr int kIndent = 2;
+  return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+CLI::App* add_explain_command(CLI::App& app, ExplainFlags& flags) {
+  CLI::App* command = app.add_subcommand(
+      "explain", "Explain a plan: time and memory of every stage, and what a change would bring.");
+  add_job_flags(*command, flags.job);
+  add_output_flags(*command, flags.output, "the result");
+  command->footer(
+      "Examples:\n"
+      "  meshwright explain best.plan.json\n"
+      "  meshwright explain --model llama-3.1-70b --cluster dgx-h100 --gpus 64 --tp 8 --pp 4 \\\n"
+      "      --sequence-parallel --zero 1 --global-batch 128 --seq 8192");
+  return command;
+}
+
+Outcome run_explain(const ExplainFlags& flags) {
+  const Job job = load_job(flags.job);
+  const Explanation explanation = explain(job);
+  return deliver(flags.output.json ? json_text(job, explanation) : human_text(job, explanation),
+                 flags.output);
+}
+
+}  // namespace meshwright

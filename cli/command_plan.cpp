@@ -1,0 +1,202 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/report.hpp"
+#include "core/io_file.hpp"
+#include "models/load.hpp"
+#include "planner/search.hpp"
+#include "simulator/device_cost_model.hpp"
+
+namespace meshwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kPlansShown = 10;
+constexpr CountRange kTopRange{.smallest = 1, .largest = 1000};
+constexpr CountRange kThreadRange{.smallest = 0, .largest = 1024};
+
+/// One line on standard error that rewrites itself; only where somebody is looking.
+class ProgressLine {
+ public:
+  void show(std::int64_t done, std::int64_t of) {
+    if (!is_terminal_) return;
+    fmt::print(stderr, "\rsearching: {} of {} candidates", done, of);
+    is_shown_ = true;
+  }
+  ~ProgressLine() {
+    constexpr const char* kEraseLine = "\r\033[K";
+    if (is_shown_) std::fputs(kEraseLine, stderr);
+  }
+
+ private:
+  bool is_terminal_ = ::isatty(STDERR_FILENO) == 1;
+  bool is_shown_ = false;
+};
+
+struct Search {
+  NamedText model_text, cluster_text;
+  Goal goal;
+  std::string cost_model;
+  SearchResult result;
+  Seconds time;
+};
+
+template <class Value>
+Value needed(const std::optional<Value>& value, const char* flag, const char* example) {
+  if (value) return *value;
+  throw UsageError({.where = flag,
+                    .what = "is needed and was not given",
+                    .hint = fmt::format("for example {} {}", flag, example)});
+}
+
+Goal goal_of(const PlanFlags& flags) {
+  return {.gpus = needed(flags.gpus, "--gpus", "1024"),
+          .global_batch = needed(flags.strategy.global_batch, "--global-batch", "1536"),
+          .sequence_length = needed(flags.strategy.sequence_length, "--seq", "2048")};
+}
+
+Search run_search(const PlanFlags& flags) {
+  Search search_run;
+  search_run.goal = goal_of(flags);
+  search_run.model_text = find_model(flags.model);
+  search_run.cluster_text = find_cluster(flags.cluster);
+  const ModelGraph model = model_from_config(search_run.model_text);
+  const Cluster cluster = cluster_from_toml(search_run.cluster_text);
+  const auto cost_model = make_device_cost_model(cluster);
+  search_run.cost_model = cost_model->provenance();
+
+  ProgressLine progress;
+  const auto start = std::chrono::steady_clock::now();
+  search_run.result =
+      search(model, cluster, *cost_model, search_run.goal, flags.strategy.choices,
+             {.top = flags.top.value_or(kPlansShown),
+              .threads = flags.threads.value_or(0),
+              .progress = [&](std::int64_t done, std::int64_t of) { progress.show(done, of); },
+              .cancelled = is_interrupted});
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  search_run.time = Seconds(elapsed.count());
+  stop_if_interrupted();
+  return search_run;
+}
+
+PlanFigures figures_of(const RankedPlan& ranked) {
+  return figures_of(ranked.plan.strategy, ranked.evaluation, ranked.why);
+}
+
+Json json_of(const RankedPlan& ranked) { return Json::parse(to_json(figures_of(ranked))); }
+
+std::string json_text(const Search& run) {
+  const SearchCertificate& certificate = run.result.certificate;
+  Json pruned = Json::object();
+  for (std::size_t i = 0; i < certificate.pruned.size(); ++i)
+    pruned[std::string(name_of(static_cast<PruneReason>(i)))] = certificate.pruned[i];
+  Json plans = Json::array();
+  for (const RankedPlan& ranked : run.result.plans) plans.push_back(json_of(ranked));
+  Json infeasible;
+  if (run.result.infeasible) {
+    const Infeasible& why = *run.result.infeasible;
+    infeasible = {{"reason", why.reason},
+                  {"nearest", why.nearest ? json_of(*why.nearest) : Json()}};
+  }
+  const Json json{{"schema", 1},
+                  {"search",
+                   {{"candidates", certificate.candidates},
+                    {"pruned", pruned},
+                    {"simulated", certificate.simulated},
+                    {"seconds", run.time.value},
+                    {"proved_optimal", certificate.proved_optimal},
+                    {"gap", certificate.gap}}},
+                  {"plans", plans},
+                  {"infeasible", infeasible}};
+  constexpr int kIndent = 2;
+  return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string infeasible_text(const Infeasible& infeasible) {
+  std::string text = fmt::format("No plan fits: {}\n", infeasible.reason);
+  if (!infeasible.nearest) return text;
+  const PlanFigures nearest = figures_of(*infeasible.nearest);
+  text += fmt::format("\nThe nearest one that was found:\n{}", plan_table({&nearest, 1}));
+  if (!nearest.why.empty()) text += nearest.why + "\n";
+  return text;
+}
+
+std::string human_text(const Search& run, bool why_for_all) {
+  std::string text = fmt::format(
+      "{} on {}: {} devices, global batch {}, sequences of {} tokens\n\n", run.model_text.name,
+      run.cluster_text.name, run.goal.gpus, run.goal.global_batch, run.goal.sequence_length);
+  if (run.result.infeasible) text += infeasible_text(*run.result.infeasible);
+  std::vector<PlanFigures> figures;
+  for (const RankedPlan& ranked : run.result.plans) figures.push_back(figures_of(ranked));
+  if (!figures.empty()) {
+    text += plan_table(figures) + "\n";
+    for (std::size_t i = 0; i < (why_for_all ? figures.size() : 1); ++i)
+      text += fmt::format("{}. {}\n", i + 1, figures[i].why);
+  }
+  return text + certificate_text(run.result.certificate, run.time) +
+         fmt::format("Times: {}; unvalidated on this cluster.\n", run.cost_model);
+}
+
+PlanFile plan_file_of(const Search& run) {
+  const RankedPlan& best = run.result.plans.front();
+  return {.model_name = run.model_text.name,
+          .model_config = run.model_text.text,
+          .cluster_name = run.cluster_text.name,
+          .cluster_toml = run.cluster_text.text,
+          .plan = best.plan,
+          .predicted = figures_of(best),
+          .cost_model = run.cost_model};
+}
+
+}  // namespace
+
+CLI::App* add_plan_command(CLI::App& app, PlanFlags& flags) {
+  CLI::App* command =
+      app.add_subcommand("plan", "Search for the fastest way to train a model on a cluster.");
+  command->add_option("--model", flags.model, "preset name or HuggingFace config.json")
+      ->type_name("NAME|FILE")
+      ->required();
+  command->add_option("--cluster", flags.cluster, "preset name or cluster.toml")
+      ->type_name("NAME|FILE")
+      ->required();
+  add_count(*command, "--gpus", flags.gpus, kGpuRange, "devices to use");
+  add_batch_flags(*command, flags.strategy);
+  add_count(*command, "--top", flags.top, kTopRange, "plans to show (10)");
+  add_count(*command, "--threads", flags.threads, kThreadRange,
+            "threads of the search, 0 for all cores (0); the result is always the same");
+  command->add_flag("--why", flags.why, "a line of why for every plan, not only the best");
+  command->add_flag("--fix", flags.fix,
+                    "says that the flags below are choices to keep (they are, with or without)");
+  add_choice_flags(*command, flags.strategy.choices);
+  add_output_flags(*command, flags.output, "the best plan, as a plan file");
+  command->footer(
+      "The search covers every flag from --tp to --attention; one that is given is kept.\n\n"
+      "Examples:\n"
+      "  meshwright plan --model gpt3-175b --cluster dgx-a100 --gpus 1024 --global-batch 1536 \\\n"
+      "      --seq 2048 -o best.plan.json\n"
+      "  meshwright plan --model ./config.json --cluster dgx-h100 --gpus 64 --global-batch 128 \\\n"
+      "      --seq 4096 --fix --tp 4 --recompute none --json");
+  return command;
+}
+
+Outcome run_plan(const PlanFlags& flags) {
+  const Search run = run_search(flags);
+  Outcome outcome{.text = flags.output.json ? json_text(run) : human_text(run, flags.why)};
+  if (run.result.plans.empty()) {
+    outcome.exit_code = kExitNoPlanFits;
+    return outcome;
+  }
+  if (flags.output.file.empty()) return outcome;
+  write_file(flags.output.file, to_json(plan_file_of(run)));
+  if (flags.output.file == "-") outcome.text.clear();  // standard output is the plan file
+  return outcome;
+}
+
+}  // namespace meshwright

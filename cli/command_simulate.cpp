@@ -1,0 +1,118 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/report.hpp"
+#include "core/io_file.hpp"
+#include "core/io_pftrace.hpp"
+#include "core/link_network.hpp"
+#include "core/lower.hpp"
+#include "planner/evaluate_plan.hpp"
+#include "simulator/simulate.hpp"
+
+namespace meshwright {
+namespace {
+
+struct Simulation {
+  TaskGraph graph;
+  std::vector<WorkPrice> prices;
+  SimulatedTimes times;
+  Evaluation evaluation;
+};
+
+Simulation simulate_job(const Job& job, const SimulateFlags& flags) {
+  // Messages of ranks that are folded away would be missing from the shared links.
+  const bool all_ranks = flags.all_ranks || flags.contention;
+  const Plan& plan = job.file.plan;
+  Simulation s;
+  s.graph = lower(plan, job.model, job.cluster,
+                  {.ranks = all_ranks ? RankSet::kAll : RankSet::kRepresentatives});
+  stop_if_interrupted();
+  s.prices = price_works(s.graph.parts, s.graph.works, *job.cost_model);
+  if (flags.contention) {
+    const auto devices = static_cast<int>(rank_count(plan.strategy.degrees));
+    s.times = simulate_with_contention(s.graph, s.prices, LinkNetwork(job.cluster, devices));
+  } else {
+    simulate(s.graph, s.prices, s.times);
+  }
+  stop_if_interrupted();
+  s.evaluation =
+      evaluate(s.graph, s.prices, s.times, job_facts(plan.strategy, job.model, job.cluster));
+  return s;
+}
+
+Timeline timeline_of(const Simulation& s, const Job& job) {
+  Timeline timeline = timeline_of(s.graph, s.prices, s.times);
+  timeline.provenance["program"] = "meshwright " MESHWRIGHT_VERSION;
+  timeline.provenance["model"] = job.file.model_name;
+  timeline.provenance["cluster"] = job.file.cluster_name;
+  timeline.provenance["strategy"] = strategy_text(job.file.plan.strategy);
+  timeline.provenance["cost model"] = job.cost_model->provenance();
+  return timeline;
+}
+
+std::string json_text(const PlanFigures& figures, const std::string& timeline_file) {
+  using Json = nlohmann::ordered_json;
+  Json json{{"schema", 1}};
+  json.update(Json::parse(to_json(figures)));
+  json["timeline"] = timeline_file.empty() ? Json() : Json(timeline_file);
+  constexpr int kIndent = 2;
+  return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string human_text(const Job& job, const Simulation& s, const PlanFigures& figures) {
+  const Strategy& strategy = job.file.plan.strategy;
+  std::string text =
+      fmt::format("{} on {}: {} devices, global batch {}, sequences of {} tokens\n{}\n\n",
+                  job.file.model_name, job.file.cluster_name, rank_count(strategy.degrees),
+                  strategy.global_batch, strategy.sequence_length, strategy_text(strategy));
+  text += figures_text(figures);
+  text += "\nWhere the step goes, mean over all ranks:\n" + step_parts_text(s.evaluation);
+  text += "\nMemory at its peak:\n" + memory_table(s.graph.ranks, s.evaluation);
+  text += fmt::format("\nTimes: {}; unvalidated on this cluster.\n", job.cost_model->provenance());
+  if (!fits_in_memory(s.evaluation))
+    text += "This does not fit: the peak is above the memory of the device.\n";
+  return text;
+}
+
+}  // namespace
+
+CLI::App* add_simulate_command(CLI::App& app, SimulateFlags& flags) {
+  CLI::App* command =
+      app.add_subcommand("simulate", "Predict time and memory of one training step, in detail.");
+  add_job_flags(*command, flags.job);
+  command->add_flag("--all-ranks", flags.all_ranks,
+                    "unfold every rank instead of one for each pipeline position");
+  command->add_flag("--contention", flags.contention,
+                    "messages share the links of the network (unfolds every rank)");
+  add_output_flags(*command, flags.output, "the timeline, as a Perfetto trace");
+  command->footer(
+      "Examples:\n"
+      "  meshwright simulate best.plan.json -o best.pftrace\n"
+      "  meshwright simulate --model gpt2 --cluster dgx-a100 --gpus 16 --tp 2 --pp 4 \\\n"
+      "      --global-batch 64 --seq 1024");
+  return command;
+}
+
+Outcome run_simulate(const SimulateFlags& flags) {
+  const Job job = load_job(flags.job);
+  stop_if_interrupted();
+  const Simulation s = simulate_job(job, flags);
+  const std::string why = job.file.predicted ? job.file.predicted->why : "";
+  const PlanFigures figures = figures_of(job.file.plan.strategy, s.evaluation, why);
+  const std::string& file = flags.output.file;
+  Outcome outcome;
+  if (file != "-")  // else standard output is the timeline
+    outcome.text = flags.output.json ? json_text(figures, file) : human_text(job, s, figures);
+  if (!file.empty()) {
+    const std::string bytes = to_pftrace(timeline_of(s, job));
+    stop_if_interrupted();
+    write_file(file, bytes);
+  }
+  return outcome;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,86 @@
+/// The commands of the program: each adds its flags to the parser, and runs with what was parsed.
+/// Commands return text and an exit code and throw what main() turns into messages; only main()
+/// prints.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/job.hpp"
+#include "cli/strategy_flags.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace meshwright {
+
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitNoPlanFits = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitBadInput = 3;
+inline constexpr int kExitMissingEnvironment = 4;
+inline constexpr int kExitOurBug = 5;
+inline constexpr int kExitInterrupted = 130;
+
+struct Outcome {
+  std::string text;  ///< for standard output
+  int exit_code = kExitDone;
+};
+
+/// --json and -o, the same for all.
+struct OutputFlags {
+  bool json = false;
+  std::string file;  ///< empty: not given; "-": standard output
+};
+/// `content` says what -o writes: "the best plan".
+void add_output_flags(CLI::App& command, OutputFlags& flags, const std::string& content);
+/// For commands whose result is one text: it goes to the file if one is given.
+Outcome deliver(std::string text, const OutputFlags& flags);
+
+struct PlanFlags {
+  std::string model, cluster;
+  std::optional<int> gpus, top, threads;
+  bool fix = false, why = false;
+  StrategyFlags strategy;
+  OutputFlags output;
+};
+CLI::App* add_plan_command(CLI::App& app, PlanFlags& flags);
+Outcome run_plan(const PlanFlags& flags);
+
+struct SimulateFlags {
+  JobFlags job;
+  bool all_ranks = false, contention = false;
+  OutputFlags output;
+};
+CLI::App* add_simulate_command(CLI::App& app, SimulateFlags& flags);
+Outcome run_simulate(const SimulateFlags& flags);
+
+struct ExplainFlags {
+  JobFlags job;
+  OutputFlags output;
+};
+CLI::App* add_explain_command(CLI::App& app, ExplainFlags& flags);
+Outcome run_explain(const ExplainFlags& flags);
+
+struct ShowFlags {
+  std::string what;
+  OutputFlags output;
+};
+CLI::App* add_show_command(CLI::App& app, ShowFlags& flags);
+Outcome run_show(const ShowFlags& flags);
+
+struct ExportFlags {
+  std::string timeline, format = "chrome";
+  OutputFlags output;
+};
+CLI::App* add_export_command(CLI::App& app, ExportFlags& flags);
+Outcome run_export(const ExportFlags& flags);
+
+struct DoctorFlags {
+  OutputFlags output;
+};
+CLI::App* add_doctor_command(CLI::App& app, DoctorFlags& flags);
+Outcome run_doctor(const DoctorFlags& flags);
+
+}  // namespace meshwright

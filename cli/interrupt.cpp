@@ -1,0 +1,30 @@
+#include "cli/interrupt.hpp"
+
+#include <signal.h>
+
+#include <atomic>
+
+namespace meshwright {
+namespace {
+
+/// Signal handlers have no other way to say something. Lock-free, so allowed in a handler, and
+/// read by the threads of the search.
+std::atomic<bool> interrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+}  // namespace
+
+void watch_for_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupted = true; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+bool is_interrupted() { return interrupted; }
+
+void stop_if_interrupted() {
+  if (is_interrupted()) throw Interrupted();
+}
+
+}  // namespace meshwright

@@ -1,0 +1,82 @@
+#include "cli/job.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include "core/io_file.hpp"
+#include "models/load.hpp"
+#include "planner/search.hpp"
+#include "simulator/device_cost_model.hpp"
+
+namespace meshwright {
+namespace {
+
+Job job_from_file(const std::string& path) {
+  const std::string where = path == "-" ? "standard input" : path;
+  Job job;
+  job.file = plan_file_from_json(read_file(path), where);
+  job.model = model_from_config({.name = job.file.model_name,
+                                 .where = where + "#/model/config",
+                                 .text = job.file.model_config});
+  job.cluster = cluster_from_toml({.name = job.file.cluster_name,
+                                   .where = where + "#/cluster/toml",
+                                   .text = job.file.cluster_toml});
+  const std::vector<Diagnostic> problems =
+      check_plan(job.file.plan, job.model, job.cluster, where + "#/strategy/");
+  if (!problems.empty()) throw InputError(problems);
+  job.cost_model = make_device_cost_model(job.cluster);
+  return job;
+}
+
+Job job_from_flags(const JobFlags& flags) {
+  const Strategy strategy = to_strategy(flags.strategy, flags.gpus);
+  const NamedText model = find_model(flags.model);
+  const NamedText cluster = find_cluster(flags.cluster);
+  Job job;
+  job.model = model_from_config(model);
+  job.cluster = cluster_from_toml(cluster);
+  job.cost_model = make_device_cost_model(job.cluster);
+  job.file = {.model_name = model.name,
+              .model_config = model.text,
+              .cluster_name = cluster.name,
+              .cluster_toml = cluster.text,
+              .plan = complete_plan(strategy, job.model, job.cluster, *job.cost_model),
+              .predicted = std::nullopt,
+              .cost_model = job.cost_model->provenance()};
+  const std::vector<Diagnostic> problems = check_plan(job.file.plan, job.model, job.cluster);
+  if (!problems.empty()) throw InputError(problems);
+  return job;
+}
+
+}  // namespace
+
+void add_job_flags(CLI::App& app, JobFlags& flags) {
+  app.add_option("plan", flags.plan_file, "a plan file, or - for standard input")
+      ->type_name("FILE");
+  app.add_option("--model", flags.model, "preset name or config.json")->type_name("NAME|FILE");
+  app.add_option("--cluster", flags.cluster, "preset name or cluster.toml")->type_name("NAME|FILE");
+  add_count(app, "--gpus", flags.gpus, kGpuRange, "devices of the job; --dp takes what is left");
+  add_batch_flags(app, flags.strategy);
+  add_choice_flags(app, flags.strategy.choices);
+}
+
+Job load_job(const JobFlags& flags) {
+  const bool by_flags =
+      !flags.model.empty() || !flags.cluster.empty() || flags.gpus || is_any_given(flags.strategy);
+  if (!flags.plan_file.empty() && by_flags) {
+    throw UsageError({.where = "command line",
+                      .what = "a plan file and flags that describe a job were both given",
+                      .hint = "the plan file says it all: leave out the flags, or the file"});
+  }
+  if (!flags.plan_file.empty()) return job_from_file(flags.plan_file);
+  for (const auto& [flag, value] :
+       {std::pair("--model", &flags.model), std::pair("--cluster", &flags.cluster)}) {
+    if (value->empty()) {
+      throw UsageError({.where = flag,
+                        .what = "is needed and was not given",
+                        .hint = "give a plan file, or --model, --cluster and strategy flags"});
+    }
+  }
+  return job_from_flags(flags);
+}
+
+}  // namespace meshwright

@@ -1,0 +1,40 @@
+/// A job to look at: from a plan file, or from --model, --cluster, --gpus and strategy flags.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/strategy_flags.hpp"
+#include "core/cluster.hpp"
+#include "core/cost_model.hpp"
+#include "core/io_plan.hpp"
+#include "core/model_graph.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace meshwright {
+
+struct JobFlags {
+  std::string plan_file;       ///< "-": standard input; empty: flags say what the job is
+  std::string model, cluster;  ///< preset names or files
+  std::optional<int> gpus;     ///< absent: what the degrees multiply to
+  StrategyFlags strategy;
+};
+
+struct Job {
+  PlanFile file;  ///< the plan, and the texts that model and cluster are from
+  ModelGraph model;
+  Cluster cluster;
+  std::unique_ptr<CostModel> cost_model;
+};
+
+void add_job_flags(CLI::App& app, JobFlags& flags);
+
+/// Throws UsageError when neither or both ways are used, InputError when what they name is not
+/// sound.
+Job load_job(const JobFlags& flags);
+
+}  // namespace meshwright

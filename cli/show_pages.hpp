@@ -1,0 +1,25 @@
+/// What `show` shows: each page as text for people and as JSON.
+#pragma once
+
+#include <string>
+
+#include "core/schedule.hpp"
+#include "models/load.hpp"
+
+namespace meshwright {
+
+struct Page {
+  std::string text, json;
+};
+
+Page models_page();
+Page clusters_page();
+Page schedules_page();
+Page model_page(const NamedText& config);
+Page cluster_page(const NamedText& toml);
+/// With the orders of a small example.
+Page schedule_page(const ScheduleRule& rule);
+Page plan_page(const std::string& path);
+Page timeline_page(const std::string& path);
+
+}  // namespace meshwright

@@ -1,0 +1,193 @@
+#include "cli/strategy_flags.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <charconv>
+
+#include "core/schedule.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr CountRange kDegreeRange{.smallest = 1, .largest = 1 << 16};
+constexpr CountRange kMicroBatchRange{.smallest = 1, .largest = 1 << 16};
+constexpr CountRange kZeroRange{.smallest = 0, .largest = 3};
+
+std::int64_t parse_count(const std::string& flag, const std::string& text, CountRange range) {
+  const std::string hint =
+      fmt::format("a whole number from {} to {}", range.smallest, range.largest);
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  const bool is_number = stop == end && !text.empty() && error != std::errc::invalid_argument;
+  if (!is_number) {
+    throw UsageError(
+        {.where = flag, .what = fmt::format("'{}' is not a number", text), .hint = hint});
+  }
+  const bool is_large =
+      error == std::errc::result_out_of_range ? text[0] != '-' : value > range.largest;
+  if (is_large || error == std::errc::result_out_of_range || value < range.smallest) {
+    throw UsageError({.where = flag,
+                      .what = fmt::format("{} is too {}", text, is_large ? "large" : "small"),
+                      .hint = hint});
+  }
+  return value;
+}
+
+template <class Integer>
+void add_count_flag(CLI::App& app, const std::string& flag, std::optional<Integer>& value,
+                    CountRange range, const std::string& description) {
+  app.add_option_function<std::string>(
+         flag,
+         [&value, flag, range](const std::string& text) {
+           value = static_cast<Integer>(parse_count(flag, text, range));
+         },
+         description)
+      ->type_name("N");
+}
+
+/// A flag that takes one of a few words. `parse` gives nothing for a word it does not know.
+template <class Choice, class Parse>
+void add_word_flag(CLI::App& app, const std::string& flag, std::optional<Choice>& value,
+                   Parse parse, const std::vector<std::string>& words,
+                   const std::string& description) {
+  app.add_option_function<std::string>(
+         flag,
+         [&value, flag, parse, words](const std::string& text) {
+           value = parse(text);
+           if (value) return;
+           throw UsageError({.where = flag,
+                             .what = fmt::format("there is no '{}'", text),
+                             .hint = suggest(text, words)});
+         },
+         description)
+      ->type_name(fmt::format("{}", fmt::join(words, "|")));
+}
+
+[[noreturn]] void throw_missing(const std::string& flag, const std::string& hint) {
+  throw UsageError({.where = flag, .what = "is needed and was not given", .hint = hint});
+}
+
+/// Data ranks: what is left of the GPUs when the other axes are taken.
+int data_degree(const FixedChoices& choices, const ParallelDegrees& degrees,
+                std::optional<int> gpus) {
+  if (!gpus) return choices.data.value_or(1);
+  ParallelDegrees others = degrees;
+  others.data = 1;
+  const std::int64_t taken = rank_count(others);
+  if (*gpus % taken != 0) {
+    throw UsageError(
+        {.where = "--gpus",
+         .what = fmt::format("{} is not a multiple of tp {} x cp {} x pp {} = {}", *gpus,
+                             degrees.tensor, degrees.context, degrees.pipeline, taken),
+         .hint = fmt::format("multiples: {}, {}, {}", taken, 2 * taken, 4 * taken)});
+  }
+  const int data = static_cast<int>(*gpus / taken);
+  if (choices.data && *choices.data != data) {
+    throw UsageError({.where = "--dp",
+                      .what = fmt::format("{} does not fit --gpus {}: {} are left for data ranks",
+                                          *choices.data, *gpus, data),
+                      .hint = "leave out --dp or --gpus"});
+  }
+  return data;
+}
+
+}  // namespace
+
+void add_count(CLI::App& app, const std::string& flag, std::optional<int>& value, CountRange range,
+               const std::string& description) {
+  add_count_flag(app, flag, value, range, description);
+}
+
+void add_count(CLI::App& app, const std::string& flag, std::optional<std::int64_t>& value,
+               CountRange range, const std::string& description) {
+  add_count_flag(app, flag, value, range, description);
+}
+
+void add_choice_flags(CLI::App& app, FixedChoices& choices) {
+  add_count(app, "--tp", choices.tensor, kDegreeRange, "tensor-parallel ranks");
+  add_count(app, "--pp", choices.pipeline, kDegreeRange, "pipeline-parallel ranks");
+  add_count(app, "--vpp", choices.chunks, kDegreeRange, "model chunks on each pipeline rank");
+  add_count(app, "--dp", choices.data, kGpuRange, "data-parallel ranks");
+  add_count(app, "--cp", choices.context, kDegreeRange, "context-parallel ranks");
+  add_count(app, "--ep", choices.expert, kDegreeRange, "expert-parallel ranks");
+  add_count(app, "--etp", choices.expert_tensor, kDegreeRange, "tensor ranks inside an expert");
+  add_count(app, "--micro-batch", choices.micro_batch, kMicroBatchRange,
+            "sequences in a micro-batch");
+  add_word_flag(
+      app, "--schedule", choices.schedule,
+      [](const std::string& name) {
+        return find_schedule_rule(name) != nullptr ? std::optional(name) : std::nullopt;
+      },
+      schedule_names(), "order of the micro-batches");
+  app.get_option("--schedule")->type_name("NAME");
+  add_word_flag(app, "--recompute", choices.recompute, recompute_from_text,
+                {"none", "selective", "full", "block:N"}, "activations computed twice");
+  add_count(app, "--zero", choices.zero, kZeroRange, "ZeRO stage: 1 shards the optimizer state");
+  app.add_flag_function(
+      "--sequence-parallel,!--no-sequence-parallel",
+      [&choices](std::int64_t count) { choices.sequence_parallel = count > 0; },
+      "cut norms and dropouts along the sequence");
+  add_word_flag(app, "--dtype", choices.dtype, dtype_from_name,
+                {"bf16", "fp16", "fp32", "tf32", "fp8"}, "number format of the matrix products");
+  add_word_flag(app, "--attention", choices.attention, attention_from_name, {"flash", "standard"},
+                "fused attention, or scores kept in memory");
+}
+
+void add_batch_flags(CLI::App& app, StrategyFlags& flags) {
+  add_count(app, "--global-batch", flags.global_batch, kGlobalBatchRange,
+            "sequences in one step of the whole job");
+  add_count(app, "--seq", flags.sequence_length, kSequenceRange, "tokens in a sequence");
+}
+
+bool is_any_given(const StrategyFlags& flags) {
+  const FixedChoices& c = flags.choices;
+  const std::array given{c.tensor.has_value(),
+                         c.pipeline.has_value(),
+                         c.chunks.has_value(),
+                         c.data.has_value(),
+                         c.context.has_value(),
+                         c.expert.has_value(),
+                         c.expert_tensor.has_value(),
+                         c.micro_batch.has_value(),
+                         c.zero.has_value(),
+                         c.sequence_parallel.has_value(),
+                         c.schedule.has_value(),
+                         c.recompute.has_value(),
+                         c.dtype.has_value(),
+                         c.attention.has_value(),
+                         flags.global_batch.has_value(),
+                         flags.sequence_length.has_value()};
+  for (const bool flag : given)
+    if (flag) return true;
+  return false;
+}
+
+Strategy to_strategy(const StrategyFlags& flags, std::optional<int> gpus) {
+  if (!flags.global_batch) throw_missing("--global-batch", "for example --global-batch 512");
+  if (!flags.sequence_length) throw_missing("--seq", "for example --seq 2048");
+  const FixedChoices& c = flags.choices;
+  Strategy s;
+  s.degrees = {.data = 1,
+               .pipeline = c.pipeline.value_or(1),
+               .chunks = c.chunks.value_or(1),
+               .context = c.context.value_or(1),
+               .tensor = c.tensor.value_or(1),
+               .expert = c.expert.value_or(1),
+               .expert_tensor = c.expert_tensor.value_or(1)};
+  s.degrees.data = data_degree(c, s.degrees, gpus);
+  s.sequence_parallel = c.sequence_parallel.value_or(s.sequence_parallel);
+  s.micro_batch = c.micro_batch.value_or(s.micro_batch);
+  s.global_batch = *flags.global_batch;
+  s.sequence_length = *flags.sequence_length;
+  s.schedule = c.schedule.value_or(s.degrees.chunks > 1 ? "interleaved-1f1b" : s.schedule);
+  s.recompute = c.recompute.value_or(s.recompute);
+  s.zero = c.zero.value_or(s.zero);
+  s.dtype = c.dtype.value_or(s.dtype);
+  s.attention = c.attention.value_or(s.attention);
+  return s;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,48 @@
+#include "cli/table.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "core/check.hpp"
+
+namespace meshwright {
+namespace {
+
+std::size_t width_of(std::string_view utf8) {
+  const auto starts_a_character = [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u;
+  };
+  return static_cast<std::size_t>(std::count_if(utf8.begin(), utf8.end(), starts_a_character));
+}
+
+void append_line(std::string& text, const Table& table, const std::vector<std::size_t>& widths,
+                 const std::vector<std::string>& cells) {
+  for (std::size_t c = 0; c < cells.size(); ++c) {
+    const std::string padding(widths[c] - width_of(cells[c]), ' ');
+    if (c > 0) text += "  ";
+    text += table.columns[c].align == Align::kRight ? padding + cells[c] : cells[c] + padding;
+  }
+  text.erase(text.find_last_not_of(' ') + 1);
+  text += '\n';
+}
+
+}  // namespace
+
+std::string to_text(const Table& table) {
+  std::vector<std::string> titles;
+  std::vector<std::size_t> widths;
+  for (const TableColumn& column : table.columns) {
+    titles.push_back(column.title);
+    widths.push_back(width_of(column.title));
+  }
+  for (const std::vector<std::string>& row : table.rows) {
+    MW_CHECK(row.size() == widths.size());
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], width_of(row[c]));
+  }
+  std::string text;
+  append_line(text, table, widths, titles);
+  for (const std::vector<std::string>& row : table.rows) append_line(text, table, widths, row);
+  return text;
+}
+
+}  // namespace meshwright
