@@ -30,15 +30,17 @@ WorkId GraphBuilder::add_compute(TaskKind kind, Ticks duration) {
 }
 
 WorkId GraphBuilder::add_message(Bytes bytes, Ticks occupancy, Ticks latency) {
-  Work work;
-  work.kind = TaskKind::kSend;
-  work.transfer.bytes = bytes;
-  graph.works.push_back(work);
-  WorkPrice price;
-  price.duration = occupancy;
-  price.latency = latency;
-  prices.push_back(price);
-  return WorkId(graph.works.size() - 1);
+  for (const TaskKind kind : {TaskKind::kSend, TaskKind::kReceive}) {
+    Work work;
+    work.kind = kind;
+    work.transfer.bytes = bytes;
+    graph.works.push_back(work);
+    WorkPrice price;
+    price.duration = occupancy;
+    price.latency = latency;
+    prices.push_back(price);
+  }
+  return WorkId(graph.works.size() - 2);
 }
 
 WorkId GraphBuilder::add_collective_work(Axis axis, Ticks duration) {
@@ -66,8 +68,8 @@ TaskId GraphBuilder::add_task(WorkId work, const TaskPlace& place,
 }
 
 TaskId GraphBuilder::add_receive(TaskId send, const TaskPlace& place) {
-  const TaskId receive = add_task(graph.tasks[send.index()].work, place);
-  graph.tasks[receive.index()].kind = TaskKind::kReceive;
+  const WorkId work(graph.tasks[send.index()].work.value + 1);
+  const TaskId receive = add_task(work, place);
   graph.tasks[receive.index()].partner = send.value;
   return receive;
 }

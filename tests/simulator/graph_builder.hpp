@@ -27,6 +27,7 @@ struct GraphBuilder {
   int add_rank(int multiplicity = 1);  ///< on the device of the same number
   /// All of the time is one GEMM.
   WorkId add_compute(TaskKind kind, Ticks duration);
+  /// Returns the work of the send; that of the receive stands behind it.
   WorkId add_message(Bytes bytes, Ticks occupancy, Ticks latency);
   WorkId add_collective_work(Axis axis, Ticks duration);
 

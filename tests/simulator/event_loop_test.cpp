@@ -1,0 +1,132 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "simulator/simulate.hpp"
+#include "tests/simulator/graph_builder.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr BytesPerSecond kByteATick(1e12);
+
+/// Nodes of `devices` devices that share one network port.
+LinkNetwork network_of(int nodes, int devices, BytesPerSecond port) {
+  Cluster cluster;
+  cluster.devices["device"].name = "device";
+  NodeModel& node = cluster.nodes["node"];
+  node.name = "node";
+  node.device = "device";
+  node.device_count = devices;
+  node.local.bandwidth = port;
+  node.ports = 1;
+  node.port_bandwidth = port;
+  cluster.groups = {{.node = "node", .count = nodes}};
+  return LinkNetwork(cluster, nodes * devices);
+}
+
+/// Any mix of compute tasks, messages and collectives on a few ranks.
+GraphBuilder random_graph(std::mt19937& random, int ranks, int tasks) {
+  const auto upto = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  GraphBuilder g;
+  for (int r = 0; r < ranks; ++r) g.add_rank();
+  for (int t = 0; t < tasks; ++t) {
+    std::vector<TaskId> after;
+    for (int d = upto(3); d > 0 && !g.graph.tasks.empty(); --d)
+      after.push_back(TaskId(upto(static_cast<int>(g.graph.tasks.size()))));
+    const int from = upto(ranks), kind = upto(4);
+    if (kind <= 1) {
+      g.add_task(g.add_compute(TaskKind::kForward, Ticks(upto(100))), {.rank = from}, after);
+    } else if (kind == 2) {
+      const WorkId message = g.add_message(Bytes(1), Ticks(upto(60)), Ticks(upto(40)));
+      const TaskId send = g.add_task(message, {.rank = from, .stream = Stream::kSendNext}, after);
+      g.add_receive(send, {.rank = (from + 1) % ranks, .stream = Stream::kReceivePrevious});
+    } else {
+      g.add_collective(g.add_collective_work(Axis::kData, Ticks(upto(80))), Stream::kData,
+                       {from, (from + 1) % ranks}, {after, {}});
+    }
+  }
+  return g;
+}
+
+TEST(EventLoop, EqualsTheLinearPassWhereLinksHaveRoomForAll) {
+  const LinkNetwork network = network_of(3, 2, kByteATick * 1000.0);
+  for (unsigned seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937 random(seed);
+    const GraphBuilder g = random_graph(random, 2 + static_cast<int>(seed % 5), 60);
+    EXPECT_EQ(simulate_with_contention(g.graph, g.prices, network), simulate(g.graph, g.prices));
+  }
+}
+
+// Naive pipelines have one message at a time, which may have a link for itself at full speed:
+// 1,000 bytes in 1,000 ticks over ports of a byte a tick.
+TEST(EventLoop, EqualsTheLinearPassForLonelyMessagesAtFullSpeed) {
+  for (int p = 2; p <= 6; ++p)
+    for (int m = 1; m <= 5; ++m) {
+      const GraphBuilder g =
+          pipeline_graph(schedule_of("naive", {.devices = p, .microbatches = m}),
+                         uniform_times(p, Ticks(700), Ticks(800), Ticks(500)),
+                         {.bytes = Bytes(1000), .occupancy = Ticks(1000), .latency = Ticks(30)});
+      const LinkNetwork network = network_of(p, 1, kByteATick);
+      EXPECT_EQ(simulate_with_contention(g.graph, g.prices, network), simulate(g.graph, g.prices));
+    }
+}
+
+TEST(EventLoop, EqualsTheLinearPassForEverySmallPipelineWithWideLinks) {
+  const LinkNetwork network = network_of(6, 1, kByteATick * 10.0);
+  for (const std::string_view name : {"gpipe", "1f1b", "interleaved-1f1b"})
+    for (int p = 2; p <= 6; ++p)
+      for (int m = p; m <= 3 * p; m += p) {
+        SCOPED_TRACE(testing::Message() << name << " p=" << p << " m=" << m);
+        const int v = name == "interleaved-1f1b" ? 2 : 1;
+        const GraphBuilder g =
+            pipeline_graph(schedule_of(name, {.devices = p, .microbatches = m, .chunks = v}),
+                           uniform_times(p * v, Ticks(97), Ticks(103), Ticks(51)),
+                           {.bytes = Bytes(40), .occupancy = Ticks(40), .latency = Ticks(9)});
+        EXPECT_EQ(simulate_with_contention(g.graph, g.prices, network),
+                  simulate(g.graph, g.prices));
+      }
+}
+
+// Two devices of node 0 send 100 bytes each to node 1 through one port of a byte a tick, the
+// second 40 ticks later. Alone each would take 100. Shared from 40 on: the first ends at
+// 40 + 2 * 60 = 160, the second has 40 left and ends at 200; both arrive 7 later.
+TEST(EventLoop, SharesANodesPort) {
+  GraphBuilder g;
+  for (int r = 0; r < 4; ++r) g.add_rank();
+  const WorkId message = g.add_message(Bytes(100), Ticks(100), Ticks(7));
+  const TaskId delay = g.add_task(g.add_compute(TaskKind::kForward, Ticks(40)), {.rank = 1});
+  const TaskId s0 = g.add_task(message, {.rank = 0, .stream = Stream::kSendNext});
+  const TaskId r0 = g.add_receive(s0, {.rank = 2, .stream = Stream::kReceivePrevious});
+  const TaskId s1 = g.add_task(message, {.rank = 1, .stream = Stream::kSendNext}, {delay});
+  const TaskId r1 = g.add_receive(s1, {.rank = 3, .stream = Stream::kReceivePrevious});
+  const SimulatedTimes times =
+      simulate_with_contention(g.graph, g.prices, network_of(2, 2, kByteATick));
+  EXPECT_EQ(times.end[s0.index()], Ticks(160));
+  EXPECT_EQ(times.end[r0.index()], Ticks(167));
+  EXPECT_EQ(times.start[s1.index()], Ticks(40));
+  EXPECT_EQ(times.end[s1.index()], Ticks(200));
+  EXPECT_EQ(times.start[r1.index()], Ticks(47));
+  EXPECT_EQ(times.end[r1.index()], Ticks(207));
+}
+
+// Sharing can only delay: with narrow links no task ends before its time in the linear pass.
+TEST(EventLoop, NeverEndsATaskBeforeTheLinearPass) {
+  const LinkNetwork network = network_of(2, 3, kByteATick * 0.02);
+  bool delayed = false;
+  for (unsigned seed = 1; seed <= 100; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937 random(seed);
+    const GraphBuilder g = random_graph(random, 6, 60);
+    const SimulatedTimes alone = simulate(g.graph, g.prices);
+    const SimulatedTimes shared = simulate_with_contention(g.graph, g.prices, network);
+    for (std::size_t i = 0; i < alone.end.size(); ++i) EXPECT_LE(alone.end[i], shared.end[i]);
+    delayed |= makespan(shared) > makespan(alone);
+  }
+  EXPECT_TRUE(delayed);
+}
+
+}  // namespace
+}  // namespace meshwright
