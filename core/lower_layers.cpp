@@ -148,7 +148,9 @@ class LayerLowering {
       over_tensor(
           shard_.sequence_parallel ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
           token_bytes(*width), steps);
-    if (std::holds_alternative<CrossEntropy>(o.shape)) reduce_loss(steps);
+    if (std::holds_alternative<CrossEntropy>(o.shape) && !o.inputs.empty() &&
+        activation(o.inputs.front()).cut == ActivationCut::kFeatures)
+      reduce_loss(steps);
   }
 
   /// Largest logit, then sum of exponentials together with the target's logit, per token in fp32.

@@ -161,6 +161,7 @@ class StagesLowering {
     backward.released = forward.acquired;
     input.transient = backward.transient;
     backward.transient[kLogits] = logit_gradient;
+    forward.transient[kLogits] = logit_gradient;  // in the stored type, before the loss
 
     input.acquired[kKept] = recomputed_to_weight + gradients;
     input.acquired[kLogits] = logit_gradient;

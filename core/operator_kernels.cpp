@@ -45,7 +45,8 @@ class KernelWriter {
 
   void operator()(const Linear& linear) const {
     MatrixShape shape{rows_of(linear.cut), linear.out, linear.in};
-    if (linear.out == vocabulary_) shape.n = padded_vocabulary(linear.out, tensor_);
+    if (linear.cut == LinearCut::kColumn && linear.out == vocabulary_)
+      shape.n = padded_vocabulary(linear.out, tensor_);
     if (linear.cut == LinearCut::kColumn) shape.n = divide_up(shape.n, tensor_);
     if (linear.cut == LinearCut::kRow) shape.k = divide_up(shape.k, tensor_);
     product(shape);
@@ -99,10 +100,9 @@ class KernelWriter {
     product(shape, experts);
   }
 
-  void operator()(const CrossEntropy& loss) const {
+  void operator()(const CrossEntropy&) const {
     if (phase_ == Phase::kBackwardWeight) return;
-    const std::int64_t scores =
-        tokens_.gathered * (padded_vocabulary(loss.vocabulary, tensor_) / tensor_);
+    const std::int64_t scores = tokens_.gathered * local_words(model_, op_, shard_);
     // Logits in the stored type, softmax in fp32: read one, write the other; three sweeps forward
     // (maximum, sum of exponentials, target).
     memory_bound(scores * (element_ + kFloat32Bytes), phase_ == Phase::kForward ? 3 : 1);

@@ -53,8 +53,10 @@ class TensorSum {
 /// The logits are counted by logit_bytes().
 void skip_logits(std::span<const Operator> operators, TensorSum& sum) {
   for (const Operator& op : operators)
-    if (std::holds_alternative<CrossEntropy>(op.shape))
+    if (std::holds_alternative<CrossEntropy>(op.shape)) {
       for (const TensorId id : op.inputs) sum.skip(id);
+      for (const TensorId id : op.kept) sum.skip(id);
+    }
 }
 
 bool keeps_scores(const ShardShape& shard, const Recompute& recompute) {
@@ -133,14 +135,20 @@ WeightGradientNeeds weight_gradient_needs(const ModelGraph& model, LayerId layer
   return {.inputs = inputs.sum(), .output_gradients = gradients.sum()};
 }
 
+std::int64_t local_words(const ModelGraph& model, const Operator& loss, const ShardShape& shard) {
+  const std::int64_t words = std::get<CrossEntropy>(loss.shape).vocabulary;
+  if (loss.inputs.empty()) return words;
+  const ActivationTensor& logits = activation_of(model, loss.inputs.front());
+  if (logits.cut != ActivationCut::kFeatures) return words;
+  return padded_vocabulary(words, shard.degrees.tensor) / shard.degrees.tensor;
+}
+
 LogitBytes logit_bytes(const ModelGraph& model, LayerId layer, const ShardShape& shard) {
   LogitBytes bytes;
   for (const Operator& op : operators_of(model, layer)) {
     const auto* loss = std::get_if<CrossEntropy>(&op.shape);
     if (loss == nullptr) continue;
-    const int tensor = shard.degrees.tensor;
-    const std::int64_t count =
-        local_tokens(shard).gathered * (padded_vocabulary(loss->vocabulary, tensor) / tensor);
+    const std::int64_t count = local_tokens(shard).gathered * local_words(model, op, shard);
     bytes.values += Bytes(count * kFloat32Bytes);
     bytes.gradient += stored_element(shard.dtype) * count;
   }

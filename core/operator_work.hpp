@@ -85,6 +85,9 @@ struct WeightGradientNeeds {
 WeightGradientNeeds weight_gradient_needs(const ModelGraph& model, LayerId layer,
                                           const ShardShape& shard);
 
+/// Words whose logits one rank has: its part of the padded vocabulary, all if the head is not cut.
+std::int64_t local_words(const ModelGraph& model, const Operator& loss, const ShardShape& shard);
+
 /// Output of the vocabulary projection on one rank: fp32 for the loss, and its gradient in the
 /// stored type. Zero for layers without a loss.
 struct LogitBytes {
