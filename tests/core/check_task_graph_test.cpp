@@ -1,0 +1,166 @@
+// Every kind of defect is planted in a sound graph, and must be found.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/lower.hpp"
+#include "core/task_graph.hpp"
+#include "tests/core/tiny_models.hpp"
+
+namespace meshwright {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// Two stages of two data replicas, all four ranks: messages, collectives, optimizer.
+TaskGraph sound_graph() {
+  Strategy s;
+  s.degrees = {.data = 2, .pipeline = 2};
+  s.global_batch = 4;
+  s.sequence_length = 64;
+  const Plan plan = testing_models::even_plan(s, 2, 2);
+  return lower(plan, testing_models::gpt({.blocks = 2}), testing_models::cluster_of(1, 4),
+               {.ranks = RankSet::kAll});
+}
+
+std::size_t first_of(const TaskGraph& graph, TaskKind kind) {
+  const auto found = std::find_if(graph.tasks.begin(), graph.tasks.end(),
+                                  [kind](const Task& task) { return task.kind == kind; });
+  return static_cast<std::size_t>(found - graph.tasks.begin());
+}
+
+template <class Damage>
+std::vector<std::string> findings_after(Damage damage) {
+  TaskGraph graph = sound_graph();
+  damage(graph);
+  return check_task_graph(graph);
+}
+
+TEST(CheckTaskGraph, FindsNothingInASoundGraph) {
+  EXPECT_THAT(check_task_graph(sound_graph()), IsEmpty());
+}
+
+TEST(CheckTaskGraph, FindsBrokenOffsets) {
+  EXPECT_THAT(findings_after([](TaskGraph& g) { g.dependency_begin.pop_back(); }),
+              Contains(HasSubstr("dependency offsets for")));
+  EXPECT_THAT(findings_after([](TaskGraph& g) { g.dependencies.pop_back(); }),
+              Contains(HasSubstr("dependency offsets run from")));
+  EXPECT_THAT(findings_after([](TaskGraph& g) { g.dependency_begin[3] = 1000; }),
+              Contains(HasSubstr("run backwards")));
+}
+
+TEST(CheckTaskGraph, FindsIndicesOutOfRange) {
+  EXPECT_THAT(findings_after([](TaskGraph& g) { g.tasks[2].work = WorkId(9999); }),
+              Contains(HasSubstr("has work 9999")));
+  EXPECT_THAT(findings_after([](TaskGraph& g) { g.tasks[2].rank = -1; }),
+              Contains(HasSubstr("is on rank -1")));
+  EXPECT_THAT(findings_after([](TaskGraph& g) { g.works[0].parts[0].count = 0; }),
+              Contains(HasSubstr("0 times")));
+}
+
+TEST(CheckTaskGraph, FindsADependencyOnALaterTask) {
+  EXPECT_THAT(
+      findings_after([](TaskGraph& g) { g.dependencies.back() = TaskId(g.tasks.size() - 1); }),
+      Contains(HasSubstr("does not come before it")));
+}
+
+TEST(CheckTaskGraph, FindsWorkOfAnotherKindAndUnsuitableStreams) {
+  EXPECT_THAT(findings_after([](TaskGraph& g) {
+                g.tasks[first_of(g, TaskKind::kForward)].kind = TaskKind::kBackward;
+              }),
+              Contains(HasSubstr("its work a F")));
+  EXPECT_THAT(findings_after([](TaskGraph& g) {
+                g.tasks[first_of(g, TaskKind::kSend)].stream = Stream::kCompute;
+              }),
+              Contains(HasSubstr("is a send on stream compute")));
+}
+
+TEST(CheckTaskGraph, FindsMessagesThatDoNotMatch) {
+  const auto receive = [](TaskGraph& g) -> Task& {
+    return g.tasks[first_of(g, TaskKind::kReceive)];
+  };
+  EXPECT_THAT(findings_after([&](TaskGraph& g) { receive(g).partner = -1; }),
+              Contains(HasSubstr("is never received")));
+  EXPECT_THAT(findings_after([&](TaskGraph& g) { receive(g).partner = 0; }),
+              Contains(HasSubstr("which is a F")));
+  EXPECT_THAT(findings_after([&](TaskGraph& g) { ++receive(g).microbatch; }),
+              Contains(HasSubstr("is of micro-batch 1")));
+  EXPECT_THAT(findings_after([&](TaskGraph& g) {
+                receive(g).rank = g.tasks[static_cast<std::size_t>(receive(g).partner)].rank;
+              }),
+              Contains(HasSubstr("sends to itself")));
+  EXPECT_THAT(findings_after([&](TaskGraph& g) {
+                g.works[receive(g).work.index()].transfer.bytes += Bytes(1);
+              }),
+              Contains(HasSubstr("disagree about the message")));
+}
+
+TEST(CheckTaskGraph, FindsASendThatIsReceivedTwice) {
+  EXPECT_THAT(findings_after([](TaskGraph& g) {
+                const std::size_t first = first_of(g, TaskKind::kReceive);
+                for (std::size_t i = first + 1; i < g.tasks.size(); ++i)
+                  if (g.tasks[i].kind == TaskKind::kReceive) {
+                    g.tasks[i].partner = g.tasks[first].partner;
+                    break;
+                  }
+              }),
+              Contains(HasSubstr("is received twice")));
+}
+
+TEST(CheckTaskGraph, FindsBrokenCollectives) {
+  EXPECT_THAT(findings_after([](TaskGraph& g) { g.collectives[0].count = 1; }),
+              Contains(HasSubstr("collective tasks, but collectives have")));
+  EXPECT_THAT(findings_after([](TaskGraph& g) { g.collectives[0].first = 0; }),
+              Contains(HasSubstr("is not a member of collective 0")));
+  EXPECT_THAT(findings_after([](TaskGraph& g) { g.collectives[0].count = 1 << 20; }),
+              Contains(HasSubstr("collective 0 spans tasks")));
+  EXPECT_THAT(findings_after([](TaskGraph& g) {
+                const auto first = static_cast<std::size_t>(g.collectives[0].first);
+                g.tasks[first + 1].rank = g.tasks[first].rank;
+              }),
+              Contains(HasSubstr("two members on one rank")));
+  EXPECT_THAT(findings_after([](TaskGraph& g) {
+                const auto second = static_cast<std::size_t>(g.collectives[0].first) + 1;
+                const auto edge = static_cast<std::size_t>(g.dependency_begin[second]);
+                g.dependencies[edge] = TaskId(g.collectives[0].first);
+              }),
+              Contains(HasSubstr("inside its own collective")));
+}
+
+TEST(CheckTaskGraph, FindsMemoryThatIsNotReturnedOrNeverHeld) {
+  EXPECT_THAT(findings_after(
+                  [](TaskGraph& g) { g.works[0].acquired[MemoryClass::kActivations] += Bytes(1); }),
+              Contains(HasSubstr("still holds 2 bytes of activations")));  // two micro-batches
+  EXPECT_THAT(
+      findings_after([](TaskGraph& g) { g.works[1].released[MemoryClass::kLogits] += Bytes(5); }),
+      Contains(HasSubstr("releases 5 bytes of logits")));
+}
+
+TEST(CheckTaskGraph, StopsAt20Findings) {
+  EXPECT_EQ(findings_after([](TaskGraph& g) {
+              for (Task& task : g.tasks) task.stream = Stream::kTensor;
+            }).size(),
+            20u);
+}
+
+TEST(StableName, AgreesWithTheListOfAllNamesAndCountsRepeats) {
+  const TaskGraph graph = sound_graph();
+  const std::vector<std::string> names = stable_names(graph);
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i)
+    EXPECT_EQ(stable_name(graph, TaskId(i)), names[i]);
+  EXPECT_THAT(names, Contains("r0.compute.s0.F0"));
+  EXPECT_THAT(names, Contains("r0.send-next.s0.send0"));
+  EXPECT_THAT(names, Contains("r2.receive-previous.s1.receive0"));
+  EXPECT_THAT(names, Contains("r0.compute.optimizer"));
+  EXPECT_THAT(names, Contains("r0.data.s0.collective.all-reduce"));
+
+  TaskGraph twice = graph;
+  twice.tasks[2] = twice.tasks[0];
+  EXPECT_EQ(stable_name(twice, TaskId(2)), "r0.compute.s0.F0#2");
+}
+
+}  // namespace
+}  // namespace meshwright

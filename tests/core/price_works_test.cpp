@@ -1,0 +1,75 @@
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "core/cost_model.hpp"
+
+namespace meshwright {
+namespace {
+
+/// Kernels last m seconds, collectives 10 s, messages 3 s after 2 s on the wire. Counts its calls.
+class RoundCosts : public CostModel {
+ public:
+  Seconds time_of(const Kernel& kernel) const override {
+    ++kernels_priced;
+    return Seconds(static_cast<double>(kernel.m));
+  }
+  Seconds time_of(const Collective&) const override { return Seconds(10); }
+  TransferCost cost_of(const Transfer&) const override { return {Seconds(3), Seconds(2)}; }
+  std::string provenance() const override { return "test"; }
+  mutable int kernels_priced = 0;
+};
+
+Kernel kernel(KernelKind kind, std::int64_t m) {
+  Kernel k;
+  k.kind = kind;
+  k.m = m;
+  k.flops = Flops(100.0);
+  return k;
+}
+Ticks seconds(std::int64_t s) { return Ticks(s * kTicksPerSecond); }
+
+std::vector<WorkPart> parts() {
+  Collective gather;
+  gather.axis = Axis::kTensor;
+  return {
+      {"block.B", {kernel(KernelKind::kGemm, 4), gather, kernel(KernelKind::kAttention, 1)}, false},
+      {"block.recompute", {kernel(KernelKind::kGemm, 2), gather}, true}};
+}
+
+// Three blocks: 3 * (4 + 10 + 1) and recomputation 3 * (2 + 10) = 81 s.
+TEST(PriceWorks, SharesAddUpToTheDuration) {
+  Work work;
+  work.kind = TaskKind::kBackward;
+  work.parts = {{0, 3}, {1, 3}};
+  const RoundCosts costs;
+  const WorkPrice price = price_works(parts(), {work, work, work}, costs).at(2);
+  EXPECT_EQ(price.duration, seconds(81));
+  EXPECT_EQ(price.kernels[static_cast<std::size_t>(KernelKind::kGemm)], seconds(12));
+  EXPECT_EQ(price.kernels[static_cast<std::size_t>(KernelKind::kAttention)], seconds(3));
+  EXPECT_EQ(price.recompute, seconds(6));
+  EXPECT_EQ(price.communication[static_cast<std::size_t>(Axis::kTensor)], seconds(60));
+  const Ticks sum =
+      std::accumulate(price.kernels.begin(), price.kernels.end(), price.recompute) +
+      std::accumulate(price.communication.begin(), price.communication.end(), Ticks());
+  EXPECT_EQ(sum, price.duration);
+  EXPECT_EQ(price.flops, Flops(900.0));
+  EXPECT_EQ(costs.kernels_priced, 3);  // each distinct part once, however many works use it
+}
+
+TEST(PriceWorks, PricesMessagesAndCollectives) {
+  Work send, receive, collective;
+  send.kind = TaskKind::kSend;
+  receive.kind = TaskKind::kReceive;
+  collective.kind = TaskKind::kCollective;
+  collective.collective.axis = Axis::kData;
+  const auto prices = price_works({}, {send, receive, collective}, RoundCosts());
+  EXPECT_EQ(prices[0].duration, seconds(2));
+  EXPECT_EQ(prices[0].latency, seconds(3));
+  EXPECT_EQ(prices[1].duration, seconds(0));
+  EXPECT_EQ(prices[2].duration, seconds(10));
+  EXPECT_EQ(prices[2].communication[static_cast<std::size_t>(Axis::kData)], seconds(10));
+}
+
+}  // namespace
+}  // namespace meshwright
