@@ -56,6 +56,13 @@ Value needed(const std::optional<Value>& value, const char* flag, const char* ex
                     .hint = fmt::format("for example {} {}", flag, example)});
 }
 
+void check_sources(const PlanFlags& flags) {
+  for (const auto& [flag, value, example] : {std::tuple("--model", &flags.model, "gpt3-175b"),
+                                             std::tuple("--cluster", &flags.cluster, "dgx-a100")}) {
+    needed(value->empty() ? std::nullopt : std::optional(*value), flag, example);
+  }
+}
+
 Goal goal_of(const PlanFlags& flags) {
   return {.gpus = needed(flags.gpus, "--gpus", "1024"),
           .global_batch = needed(flags.strategy.global_batch, "--global-batch", "1536"),
@@ -63,6 +70,7 @@ Goal goal_of(const PlanFlags& flags) {
 }
 
 Search run_search(const PlanFlags& flags) {
+  check_sources(flags);
   Search search_run;
   search_run.goal = goal_of(flags);
   search_run.model_text = find_model(flags.model);
@@ -161,11 +169,9 @@ CLI::App* add_plan_command(CLI::App& app, PlanFlags& flags) {
   CLI::App* command =
       app.add_subcommand("plan", "Search for the fastest way to train a model on a cluster.");
   command->add_option("--model", flags.model, "preset name or HuggingFace config.json")
-      ->type_name("NAME|FILE")
-      ->required();
+      ->type_name("NAME|FILE");
   command->add_option("--cluster", flags.cluster, "preset name or cluster.toml")
-      ->type_name("NAME|FILE")
-      ->required();
+      ->type_name("NAME|FILE");
   add_count(*command, "--gpus", flags.gpus, kGpuRange, "devices to use");
   add_batch_flags(*command, flags.strategy);
   add_count(*command, "--top", flags.top, kTopRange, "plans to show (10)");

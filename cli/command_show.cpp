@@ -48,8 +48,7 @@ CLI::App* add_show_command(CLI::App& app, ShowFlags& flags) {
       ->add_option("what", flags.what,
                    "models, clusters, schedules, a name that these list, a .plan.json, .pftrace, "
                    "config.json or cluster.toml")
-      ->type_name("NAME|FILE")
-      ->required();
+      ->type_name("NAME|FILE");
   add_output_flags(*command, flags.output, "the result");
   command->footer(
       "Examples:\n"
@@ -59,6 +58,11 @@ CLI::App* add_show_command(CLI::App& app, ShowFlags& flags) {
 }
 
 Outcome run_show(const ShowFlags& flags) {
+  if (flags.what.empty()) {
+    throw UsageError({.where = "command line",
+                      .what = "something to show is needed",
+                      .hint = "models, clusters, schedules, a name that these list, or a file"});
+  }
   const Page page = page_of(flags.what);
   return deliver(flags.output.json ? page.json : page.text, flags.output);
 }

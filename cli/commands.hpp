@@ -71,7 +71,7 @@ CLI::App* add_show_command(CLI::App& app, ShowFlags& flags);
 Outcome run_show(const ShowFlags& flags);
 
 struct ExportFlags {
-  std::string timeline, format = "chrome";
+  std::string timeline, format;
   OutputFlags output;
 };
 CLI::App* add_export_command(CLI::App& app, ExportFlags& flags);

@@ -116,20 +116,16 @@ void add_choice_flags(CLI::App& app, FixedChoices& choices) {
   add_count(app, "--etp", choices.expert_tensor, kDegreeRange, "tensor ranks inside an expert");
   add_count(app, "--micro-batch", choices.micro_batch, kMicroBatchRange,
             "sequences in a micro-batch");
-  add_word_flag(
-      app, "--schedule", choices.schedule,
-      [](const std::string& name) {
-        return find_schedule_rule(name) != nullptr ? std::optional(name) : std::nullopt;
-      },
-      schedule_names(), "order of the micro-batches");
-  app.get_option("--schedule")->type_name("NAME");
+  app.add_option("--schedule", choices.schedule, "order of the micro-batches")->type_name("NAME");
   add_word_flag(app, "--recompute", choices.recompute, recompute_from_text,
                 {"none", "selective", "full", "block:N"}, "activations computed twice");
   add_count(app, "--zero", choices.zero, kZeroRange, "ZeRO stage: 1 shards the optimizer state");
-  app.add_flag_function(
-      "--sequence-parallel,!--no-sequence-parallel",
-      [&choices](std::int64_t count) { choices.sequence_parallel = count > 0; },
+  app.add_flag_callback(
+      "--sequence-parallel", [&choices] { choices.sequence_parallel = true; },
       "cut norms and dropouts along the sequence");
+  app.add_flag_callback(
+      "--no-sequence-parallel", [&choices] { choices.sequence_parallel = false; },
+      "keep them whole on every tensor rank");
   add_word_flag(app, "--dtype", choices.dtype, dtype_from_name,
                 {"bf16", "fp16", "fp32", "tf32", "fp8"}, "number format of the matrix products");
   add_word_flag(app, "--attention", choices.attention, attention_from_name, {"flash", "standard"},

@@ -1,0 +1,209 @@
+/// The program as a user runs it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "core/io_file.hpp"
+#include "core/io_pftrace.hpp"
+#include "core/io_plan.hpp"
+#include "tests/cli/run_program.hpp"
+#include "tests/golden.hpp"
+
+namespace meshwright {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+
+/// Splits at blanks: none of the arguments here has one inside.
+std::vector<std::string> words(const std::string& line) {
+  std::istringstream stream(line);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+class Program : public testing::Test {
+ protected:
+  ProgramRun run(const std::string& arguments, const std::string& standard_input = "") const {
+    return run_program({.program = MESHWRIGHT_PROGRAM,
+                        .arguments = words(arguments),
+                        .folder = folder_.path(),
+                        .standard_input = standard_input});
+  }
+  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+
+  const TemporaryFolder folder_;
+  const std::string job_ =
+      " --model gpt2 --cluster dgx-a100 --gpus 16 --global-batch 64 --seq 1024 ";
+};
+
+TEST_F(Program, HelpOfEveryCommandHasTwoExamples) {
+  for (const std::string command : {"plan", "simulate", "explain", "show", "export", "doctor"}) {
+    SCOPED_TRACE(command);
+    const ProgramRun help = run(command + " --help");
+    EXPECT_EQ(help.exit_code, 0);
+    EXPECT_EQ(help.standard_error, "");
+    int examples = 0;
+    for (std::size_t at = 0;
+         (at = help.standard_output.find("\n  meshwright ", at)) != std::string::npos; ++at)
+      ++examples;
+    EXPECT_EQ(examples, 2);
+    expect_golden(help.standard_output, "help-" + command + ".txt");
+  }
+}
+
+TEST_F(Program, HelpListsTheCommands) { expect_golden(run("--help").standard_output, "help.txt"); }
+
+TEST_F(Program, SaysItsVersion) {
+  EXPECT_EQ(run("--version").standard_output, "meshwright " MESHWRIGHT_VERSION "\n");
+}
+
+TEST_F(Program, WrittenPlanSimulatesToThePredictedFigures) {
+  ASSERT_EQ(run("plan" + job_ + "-o best.plan.json").exit_code, 0);
+  const PlanFile plan = plan_file_from_json(read_file(path("best.plan.json")), "best.plan.json");
+  ASSERT_TRUE(plan.predicted.has_value());
+  const ProgramRun simulated = run("simulate best.plan.json --json");
+  ASSERT_EQ(simulated.exit_code, 0);
+  const Json json = Json::parse(simulated.standard_output);
+  EXPECT_EQ(json["schema"], 1);
+  EXPECT_EQ(json["step_time_ns"], to_nanoseconds(plan.predicted->step_time));
+  EXPECT_EQ(json["peak_memory_bytes"], plan.predicted->peak_memory.value);
+  EXPECT_TRUE(json["timeline"].is_null());
+}
+
+TEST_F(Program, PlanJsonHasTheKeysThatScriptsRelyOn) {
+  const ProgramRun planned = run("plan" + job_ + "--top 3 --json");
+  ASSERT_EQ(planned.exit_code, 0);
+  EXPECT_EQ(planned.standard_error, "");
+  const Json json = Json::parse(planned.standard_output);
+  EXPECT_EQ(json["schema"], 1);
+  for (const char* key : {"candidates", "pruned", "simulated", "seconds", "proved_optimal", "gap"})
+    EXPECT_TRUE(json["search"].contains(key)) << key;
+  EXPECT_TRUE(json["infeasible"].is_null());
+  ASSERT_EQ(json["plans"].size(), 3u);
+  std::int64_t previous = 0;
+  for (const Json& plan : json["plans"]) {
+    for (const char* key :
+         {"strategy", "step_time_ns", "period_ns", "tokens_per_s_per_gpu", "model_tflops_per_gpu",
+          "mfu", "hfu", "bubble", "exposed_communication", "peak_memory_bytes",
+          "memory_capacity_bytes", "peak_memory_bytes_per_stage", "why"})
+      EXPECT_TRUE(plan.contains(key)) << key;
+    EXPECT_GE(plan["step_time_ns"], previous) << "best first";
+    previous = plan["step_time_ns"];
+    EXPECT_LE(plan["peak_memory_bytes"], plan["memory_capacity_bytes"]);
+    const Json& s = plan["strategy"];
+    EXPECT_EQ(s["tp"].get<int>() * s["pp"].get<int>() * s["dp"].get<int>() * s["cp"].get<int>(),
+              16);
+  }
+}
+
+TEST_F(Program, FixedChoicesAreKept) {
+  const ProgramRun planned =
+      run("plan" + job_ + "--fix --tp 4 --pp 2 --micro-batch 2 --recompute full --json");
+  ASSERT_EQ(planned.exit_code, 0) << planned.standard_error;
+  for (const Json& plan : Json::parse(planned.standard_output)["plans"]) {
+    EXPECT_EQ(plan["strategy"]["tp"], 4);
+    EXPECT_EQ(plan["strategy"]["pp"], 2);
+    EXPECT_EQ(plan["strategy"]["micro_batch"], 2);
+    EXPECT_EQ(plan["strategy"]["recompute"], "full");
+  }
+}
+
+TEST_F(Program, PlansDoNotDependOnTheNumberOfThreads) {
+  Json one = Json::parse(run("plan" + job_ + "--json --threads 1").standard_output);
+  Json four = Json::parse(run("plan" + job_ + "--json --threads 4").standard_output);
+  EXPECT_EQ(one["plans"], four["plans"]);
+}
+
+// 1 T parameters need at least 2 bytes each for the weights: 2 TB, and 8 x 80 GiB are 0.69 TB.
+TEST_F(Program, ExitsWithOneWhenNothingFits) {
+  const ProgramRun planned =
+      run("plan --model megatron-1t --cluster dgx-a100 --gpus 8 --global-batch 8 --seq 2048 --json "
+          "-o best.plan.json");
+  EXPECT_EQ(planned.exit_code, 1);
+  const Json json = Json::parse(planned.standard_output);
+  EXPECT_TRUE(json["plans"].empty());
+  EXPECT_NE(json["infeasible"]["reason"], "");
+  EXPECT_TRUE(folder_.file_names().empty()) << "a plan was written though none fits";
+}
+
+TEST_F(Program, SimulatedTimelineIsReadBackShownAndExported) {
+  const ProgramRun simulated = run("simulate" + job_ + "--tp 2 --pp 4 -o step.pftrace --json");
+  ASSERT_EQ(simulated.exit_code, 0) << simulated.standard_error;
+  const Json json = Json::parse(simulated.standard_output);
+  EXPECT_EQ(json["timeline"], "step.pftrace");
+  const Timeline timeline = timeline_from_pftrace(read_file(path("step.pftrace")), "step.pftrace");
+  EXPECT_EQ(to_nanoseconds(makespan(timeline)), json["step_time_ns"]);
+  EXPECT_THAT(run("show step.pftrace").standard_output, HasSubstr("predicted timeline"));
+  ASSERT_EQ(run("export step.pftrace --to chrome -o step.json").exit_code, 0);
+  EXPECT_GT(Json::parse(read_file(path("step.json")))["traceEvents"].size(), timeline.spans.size());
+  EXPECT_THAT(folder_.file_names(), testing::ElementsAre("step.json", "step.pftrace"));
+}
+
+TEST_F(Program, AllRanksTakeAsLongAsTheirRepresentatives) {
+  const std::string job = "simulate" + job_ + "--tp 2 --pp 4 --sequence-parallel --json";
+  const Json folded = Json::parse(run(job).standard_output);
+  const Json unfolded = Json::parse(run(job + " --all-ranks").standard_output);
+  EXPECT_EQ(folded["step_time_ns"], unfolded["step_time_ns"]);
+  EXPECT_EQ(folded["peak_memory_bytes"], unfolded["peak_memory_bytes"]);
+}
+
+TEST_F(Program, ReadsAPlanFromStandardInputAndWritesOneToStandardOutput) {
+  const ProgramRun planned = run("plan" + job_ + "-o -");
+  ASSERT_EQ(planned.exit_code, 0);
+  EXPECT_NO_THROW(plan_file_from_json(planned.standard_output, "standard output"));
+  EXPECT_EQ(run("simulate - --json", planned.standard_output).exit_code, 0);
+  EXPECT_TRUE(folder_.file_names().empty());
+}
+
+TEST_F(Program, SimulationForPeopleStaysAsItIs) {
+  expect_golden(run("simulate" + job_ + "--tp 2 --pp 4 --zero 1").standard_output,
+                "simulate-gpt2.txt");
+}
+
+TEST_F(Program, ExplainsEveryPipelineRankAndWhatWouldChange) {
+  const ProgramRun explained = run("explain" + job_ + "--tp 2 --pp 4 --json");
+  ASSERT_EQ(explained.exit_code, 0) << explained.standard_error;
+  const Json json = Json::parse(explained.standard_output);
+  EXPECT_EQ(json["ranks"].size(), 4u);
+  std::set<std::string> changes;
+  for (const Json& change : json["changes"]) changes.insert(change["change"]);
+  EXPECT_TRUE(changes.contains("--micro-batch 2"));
+  EXPECT_TRUE(changes.contains("--recompute full"));
+  // tp 4 x pp 2 is another way to use the same devices.
+  EXPECT_TRUE(changes.contains("--tp 4 --pp 2"));
+}
+
+TEST_F(Program, ListsShowEveryPresetAndEachCanBeShown) {
+  for (const std::string kind : {"models", "clusters", "schedules"}) {
+    const Json list = Json::parse(run("show " + kind + " --json").standard_output)[kind];
+    EXPECT_GT(list.size(), 3u);
+    for (const Json& entry : list) {
+      const std::string name = entry["name"];
+      const ProgramRun page = run("show " + name + " --json");
+      EXPECT_EQ(page.exit_code, 0) << name << ": " << page.standard_error;
+      EXPECT_EQ(Json::parse(page.standard_output)["name"], name);
+    }
+  }
+}
+
+TEST_F(Program, DoctorFindsThisInstallationSound) {
+  const ProgramRun doctor = run("doctor --json");
+  EXPECT_EQ(doctor.exit_code, 0) << doctor.standard_output;
+  EXPECT_EQ(Json::parse(doctor.standard_output)["sound"], true);
+}
+
+TEST_F(Program, FailsWhenStandardOutputCannotBeWritten) {
+  const std::string command =
+      std::string(MESHWRIGHT_PROGRAM) + " show models > /dev/full 2> " + path("error");
+  const int status = std::system(command.c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 4);
+  EXPECT_THAT(read_file(path("error")), HasSubstr("standard output: cannot be written"));
+}
+
+}  // namespace
+}  // namespace meshwright

@@ -1,0 +1,37 @@
+/// Runs a program as a user would, and catches everything it says.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+struct ProgramRun {
+  std::string standard_output, standard_error;
+  int exit_code = 0;  ///< 128 + signal when it was killed, as shells report it
+};
+
+struct ProgramCall {
+  std::string program;
+  std::vector<std::string> arguments;
+  std::filesystem::path folder = ".";  ///< where it runs
+  std::string standard_input;
+};
+ProgramRun run_program(const ProgramCall& call);
+
+/// An empty folder that is removed with everything in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder();
+  const std::filesystem::path& path() const { return path_; }
+  std::vector<std::string> file_names() const;  ///< sorted
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace meshwright
