@@ -67,8 +67,8 @@ TensorId write_masked_language_transform(GraphWriter& writer, const TransformerC
   return writer.norm("transform.norm", activated, config.norm, hidden);
 }
 
-/// Final norm, logits and loss. The loss keeps the logits' softmax in fp32 (Korthikanti et al.,
-/// arXiv 2205.05198, section 4.3: 4 s b v bytes).
+/// Final norm, logits and loss. The loss keeps the logits; core/operator_work counts them apart, in
+/// fp32 (Korthikanti et al., arXiv 2205.05198, section 4.3: 4 s b v bytes).
 void write_head(GraphWriter& writer, const TransformerConfig& config, TensorId input,
                 TensorId word_table) {
   const std::int64_t hidden = config.hidden, vocabulary = config.vocabulary;
@@ -91,15 +91,12 @@ void write_head(GraphWriter& writer, const TransformerConfig& config, TensorId i
                         .outputs = {logits},
                         .parameters = std::move(parameters),
                         .kept = {x}});
-  const TensorId probabilities = writer.activation(
-      "loss.probabilities",
-      {.width = vocabulary, .cut = ActivationCut::kFeatures, .element = ElementWidth::kFloat32});
   writer.add("loss", {.name = {},
                       .shape = CrossEntropy{vocabulary},
                       .inputs = {logits},
                       .outputs = {},
                       .parameters = {},
-                      .kept = {probabilities}});
+                      .kept = {logits}});
   writer.end_layer(0);
 }
 

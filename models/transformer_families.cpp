@@ -178,9 +178,12 @@ std::string divisors_near(std::int64_t value, std::int64_t wanted, std::int64_t 
   return fmt::format("{}", fmt::join(divisors, ", "));
 }
 
-/// H / A, where H must divide.
+// Sizes are compared only while all are sound: a complaint that follows from another is noise.
+
+/// H / A, where A must divide H.
 std::int64_t divided_head_size(ConfigReader& reader, std::string_view heads_key, std::int64_t heads,
                                std::int64_t hidden) {
+  if (!reader.is_clean()) return 1;
   if (hidden % heads == 0) return hidden / heads;
   reader.complain(
       heads_key,
@@ -195,7 +198,7 @@ void read_grouped_heads(const Family& family, ConfigReader& reader, TransformerC
   a.key_value_heads =
       reader.optional_dimension("num_key_value_heads", family.key_value_heads, kMostHeads)
           .value_or(a.heads);
-  if (a.heads % a.key_value_heads != 0)
+  if (reader.is_clean() && a.heads % a.key_value_heads != 0)
     reader.complain(
         "num_key_value_heads",
         fmt::format("num_key_value_heads is {}, which does not divide the {} attention heads",
@@ -207,7 +210,7 @@ void read_grouped_heads(const Family& family, ConfigReader& reader, TransformerC
                     ? *head_size
                     : divided_head_size(reader, "num_attention_heads", a.heads, config.hidden);
   a.value_size = a.head_size;
-  if (a.rotary && a.head_size % 2 != 0)
+  if (reader.is_clean() && a.rotary && a.head_size % 2 != 0)
     reader.complain(head_size ? "head_dim" : "num_attention_heads",
                     fmt::format("the head size is {}, which is odd", a.head_size),
                     "rotary position embedding turns pairs: an even head size is needed");
@@ -230,6 +233,7 @@ void read_windows(const Family& family, ConfigReader& reader, std::vector<LayerC
   const std::int64_t first_sliding =
       is_qwen(family) ? reader.count("max_window_layers", kQwenWindowLayers, kMostLayers) : 0;
   const std::vector<std::string> types = reader.strings("layer_types");
+  if (!reader.is_clean()) return;
   if (!types.empty() && types.size() != layers.size()) {
     reader.complain(
         "layer_types",
@@ -259,7 +263,7 @@ TransformerConfig read_common(const Family& family, ConfigReader& reader) {
 }
 
 void check_experts_per_token(ConfigReader& reader, std::int64_t experts, std::int64_t chosen) {
-  if (chosen > experts)
+  if (reader.is_clean() && chosen > experts)
     reader.complain(
         "num_experts_per_tok",
         fmt::format("num_experts_per_tok is {}, but there are {} experts", chosen, experts),
