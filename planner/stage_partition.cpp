@@ -50,10 +50,6 @@ Ticks least_bottleneck(const LayerTimes& times, int stages) {
   return Ticks(low);
 }
 
-std::vector<int> equal_cut(int blocks, int stages) {
-  return std::vector<int>(static_cast<std::size_t>(stages), blocks / stages);
-}
-
 /// Among all cuts with no stage above `limit`: least sum of squares, then smallest counts first.
 class EvenCut {
  public:
@@ -121,6 +117,14 @@ class EvenCut {
 
 }  // namespace
 
+std::vector<int> even_cut(int blocks, int stages) {
+  MW_CHECK(can_cut(blocks, stages));
+  std::vector<int> cut(static_cast<std::size_t>(stages), blocks / stages);
+  const int skipped = stages > blocks ? 1 : 0;  // the embedding is enough for the first stage
+  for (int i = 0; i < blocks % stages; ++i) ++cut[static_cast<std::size_t>(i + skipped)];
+  return cut;
+}
+
 Ticks slowest_stage(const LayerTimes& times, std::span<const int> blocks_per_stage) {
   Ticks slowest;
   std::size_t block = 0;
@@ -139,7 +143,7 @@ std::vector<int> cut_blocks(const LayerTimes& times, int stages) {
   MW_CHECK(can_cut(blocks, stages));
   const Ticks limit = least_bottleneck(times, stages);
   if (blocks % stages == 0 && (blocks > 0 || stages <= 2)) {
-    std::vector<int> equal = equal_cut(blocks, stages);
+    std::vector<int> equal = even_cut(blocks, stages);
     if (slowest_stage(times, equal) == limit) return equal;
   }
   return EvenCut(times, stages, limit).run();

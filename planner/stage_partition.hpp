@@ -29,6 +29,9 @@ constexpr bool can_cut(int blocks, int stages) {
 /// Needs can_cut(). O(L log(total time) + stages * L * (blocks in the largest stage)).
 std::vector<int> cut_blocks(const LayerTimes& times, int stages);
 
+/// A cut that looks at block counts only: even, the remainder in the middle. Needs can_cut().
+std::vector<int> even_cut(int blocks, int stages);
+
 /// Time of the slowest stage under a cut; O(L).
 Ticks slowest_stage(const LayerTimes& times, std::span<const int> blocks_per_stage);
 

@@ -1,0 +1,98 @@
+#include "planner/explain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+namespace meshwright {
+namespace {
+
+constexpr double kWorthSaying = 0.01;  ///< shares of the step below this are left out
+
+double gibibytes(Bytes bytes) { return static_cast<double>(bytes.value) / (1 << 30); }
+double percent(double share) { return 100 * share; }
+
+double idle_share(const Evaluation& evaluation) {
+  double sum = 0;
+  for (int cause = 0; cause < kBubbleCauseCount; ++cause)
+    sum += bubble_share(evaluation, static_cast<BubbleCause>(cause));
+  return sum;
+}
+
+std::string tensor_sentence(const Plan& plan, const Job& job) {
+  const int tensor = plan.strategy.degrees.tensor;
+  const int node = node_of(job.cluster, DeviceId(0)).device_count;
+  if (tensor == 1) return "no tensor parallelism";
+  return fmt::format("TP {} {}", tensor, tensor <= node ? "stays in the node" : "crosses nodes");
+}
+
+std::string pipeline_sentence(const Plan& plan, const Evaluation& evaluation) {
+  const ParallelDegrees& d = plan.strategy.degrees;
+  if (d.pipeline == 1) return "no pipeline";
+  const std::string chunks = d.chunks > 1 ? fmt::format(" with {} chunks", d.chunks) : "";
+  return fmt::format("PP {}{} idles {:.1f} %", d.pipeline, chunks, percent(idle_share(evaluation)));
+}
+
+/// The axis that costs most.
+std::string communication_sentence(const Evaluation& evaluation) {
+  std::size_t worst = 0;
+  std::array<double, kAxisCount> shares{};
+  for (std::size_t a = 0; a < kAxisCount; ++a) {
+    shares[a] = exposed_communication_share(evaluation, static_cast<Axis>(a));
+    if (shares[a] > shares[worst]) worst = a;
+  }
+  if (shares[worst] < kWorthSaying) return "communication is hidden";
+  return fmt::format("{} communication costs {:.1f} %", name_of(static_cast<Axis>(worst)),
+                     percent(shares[worst]));
+}
+
+/// The least step away in memory that would save time, and why it was not taken.
+std::string memory_sentence(const Plan& plan, const Evaluation& evaluation, const Job& job) {
+  const auto needs = [&](Plan other) { return shortfall_of(other, job); };
+  Plan other = plan;
+  other.strategy.recompute = {};
+  if (plan.strategy.recompute.kind != RecomputeKind::kNone) {
+    const auto shortfall = needs(other);
+    if (shortfall)
+      return fmt::format("without recomputation it would need {:.1f} GiB",
+                         gibibytes(shortfall->needed));
+    return "recomputation is a choice: it would fit without";
+  }
+  if (plan.strategy.zero == 1) {
+    other.strategy.zero = 0;
+    if (const auto shortfall = needs(other))
+      return fmt::format("without ZeRO-1 it would need {:.1f} GiB", gibibytes(shortfall->needed));
+  }
+  const Bytes headroom = evaluation.memory_capacity - peak_memory(evaluation);
+  return fmt::format("{:.1f} GiB stay free", gibibytes(headroom));
+}
+
+}  // namespace
+
+std::string why(const Plan& plan, const Evaluation& evaluation, const Prospect&, const Job& job) {
+  return fmt::format("{}; {}; {}; {}", tensor_sentence(plan, job),
+                     pipeline_sentence(plan, evaluation), communication_sentence(evaluation),
+                     memory_sentence(plan, evaluation, job));
+}
+
+std::string reason_of_shortfall(const Plan& plan, const MemoryShortfall& shortfall) {
+  const Strategy& s = plan.strategy;
+  return fmt::format(
+      "needs {:.1f} GiB on pipeline position {} of the leanest split (tp {}, pp {}, dp {}, "
+      "micro-batch {}, {}, recompute {}, ZeRO {}); the device has {:.1f} GiB",
+      gibibytes(shortfall.needed), shortfall.position, s.degrees.tensor, s.degrees.pipeline,
+      s.degrees.data, s.micro_batch, s.schedule, to_text(s.recompute), s.zero,
+      gibibytes(shortfall.capacity));
+}
+
+std::string reason_of_empty_space(const CandidateSpace& space) {
+  if (space.first_problem)
+    return fmt::format("no split is possible: {} {}", space.first_problem->where,
+                       space.first_problem->what);
+  return "no split is possible: the degrees asked for do not divide the devices, heads, blocks, "
+         "experts or batch";
+}
+
+}  // namespace meshwright
