@@ -1,0 +1,87 @@
+/// A pipeline step as a job shop: operations with durations on machines (devices) and precedences
+/// with lags. What the bounds and the search over schedules work on.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/schedule.hpp"
+#include "core/stage_times.hpp"
+#include "core/units.hpp"
+
+namespace meshwright {
+
+/// Neighbour of an operation: it starts no sooner than `lag` after the other one's end.
+struct Precedence {
+  std::int32_t operation = 0;
+  Ticks lag;
+};
+
+/// Operations F, I and W of every stage and micro-batch. All micro-batches are alike, so each
+/// (stage, pass) takes them in order without loss; what is free is how a machine interleaves its
+/// sequences.
+struct OperationNetwork {
+  int stages = 0, microbatches = 0, machines = 0;
+  std::vector<Ticks> duration;
+  std::vector<std::int32_t> machine;
+  std::vector<std::int32_t> topological;
+  std::vector<std::vector<std::int32_t>> of_machine;
+  std::vector<std::int32_t> successor_begin,
+      predecessor_begin;  ///< offsets, one more than operations
+  std::vector<Precedence> successors, predecessors;
+  /// Objective: largest (end + tail of its machine), with no start before the machine's release.
+  std::vector<Ticks> release, tail;
+  /// Limit of held stage-micro-batches by machine, where the precedences do not express it already.
+  std::vector<std::optional<int>> cap;
+  /// Stages that a micro-batch still visits on the device of stage s after it: each will want room.
+  std::vector<int> later_visits, earlier_visits;
+  bool is_reversed = false;  ///< then W takes room and F gives it back
+  Ticks grain{1};            ///< every end of a left-packed schedule is a multiple of it
+
+  int size() const { return static_cast<int>(duration.size()); }
+  std::span<const Precedence> after(std::int32_t operation) const {
+    return slice(successors, successor_begin, operation);
+  }
+  std::span<const Precedence> before(std::int32_t operation) const {
+    return slice(predecessors, predecessor_begin, operation);
+  }
+  std::int32_t id(int pass, int stage, int microbatch) const {
+    return (pass * stages + stage) * microbatches + microbatch;
+  }
+  /// 0 forward, 1 input gradient, 2 weight gradient.
+  int pass_of(std::int32_t operation) const { return operation / microbatches / stages; }
+  int stage_of(std::int32_t operation) const { return operation / microbatches % stages; }
+  int microbatch_of(std::int32_t operation) const { return operation % microbatches; }
+
+ private:
+  static std::span<const Precedence> slice(const std::vector<Precedence>& all,
+                                           const std::vector<std::int32_t>& begin,
+                                           std::int32_t operation) {
+    const auto i = static_cast<std::size_t>(operation);
+    return std::span(all).subspan(static_cast<std::size_t>(begin[i]),
+                                  static_cast<std::size_t>(begin[i + 1] - begin[i]));
+  }
+};
+
+/// `caps`: by device, stage-micro-batches that may be held at once (from the start of F to the end
+/// of W); empty: no limit. With one stage per device a cap k is the precedence W(j-k) → F(j).
+/// The placement must have one route over all its stages.
+OperationNetwork make_operation_network(const Placement& placement, int microbatches,
+                                        const StageTimes& times, std::span<const int> caps);
+
+/// The same network with time running backwards: a schedule of one, mirrored, is one of the other.
+OperationNetwork reversed(const OperationNetwork& network);
+
+/// Earliest starts when machines are never busy: longest paths from the releases.
+std::vector<Ticks> earliest_starts(const OperationNetwork& network);
+
+/// Largest end + tail of a schedule given by its starts.
+Ticks objective_of(const OperationNetwork& network, std::span<const Ticks> starts);
+
+/// Orders of the machines by start. The result has split backwards (I and W).
+Schedule to_schedule(const OperationNetwork& network, const Placement& placement,
+                     std::span<const Ticks> starts);
+
+}  // namespace meshwright

@@ -1,0 +1,74 @@
+#include "planner/schedule_bounds.hpp"
+
+#include <algorithm>
+#include <queue>
+#include <utility>
+#include <vector>
+
+namespace meshwright {
+namespace {
+std::size_t at(std::int32_t operation) { return static_cast<std::size_t>(operation); }
+
+/// Jackson's preemptive schedule of one machine: largest end + tail.
+Ticks jackson_bound(std::vector<std::int32_t> operations, const std::vector<Ticks>& heads,
+                    const std::vector<Ticks>& tails, std::vector<Ticks> left) {
+  std::sort(operations.begin(), operations.end(), [&](std::int32_t a, std::int32_t b) {
+    return std::pair(heads[at(a)], a) < std::pair(heads[at(b)], b);
+  });
+  std::priority_queue<std::pair<Ticks, std::int32_t>> open;  // by tail
+  Ticks now, bound;
+  for (std::size_t next = 0; next < operations.size() || !open.empty();) {
+    if (open.empty()) now = std::max(now, heads[at(operations[next])]);
+    for (; next < operations.size() && heads[at(operations[next])] <= now; ++next)
+      open.emplace(tails[at(operations[next])], operations[next]);
+    const auto [tail, operation] = open.top();
+    const Ticks interruption =
+        next < operations.size() ? heads[at(operations[next])] : Ticks::max();
+    if (Ticks& rest = left[at(operation)]; now + rest <= interruption) {
+      now += rest;
+      bound = std::max(bound, now + tail);
+      open.pop();
+    } else {
+      rest -= interruption - now;
+      now = interruption;
+    }
+  }
+  return bound;
+}
+}  // namespace
+
+Ticks work_bound(const OperationNetwork& network) {
+  Ticks bound;
+  for (const auto& operations : network.of_machine) {
+    Ticks work;
+    for (const std::int32_t o : operations) work += network.duration[at(o)];
+    bound = std::max(bound, work);
+  }
+  return bound;
+}
+
+Ticks one_machine_bound(const OperationNetwork& network) {
+  const std::vector<Ticks> heads = earliest_starts(network);
+  const std::vector<Ticks> tails = earliest_starts(reversed(network));
+  Ticks bound;
+  for (const auto& operations : network.of_machine)
+    bound = std::max(bound, jackson_bound(operations, heads, tails, network.duration));
+  return bound;
+}
+
+Ticks refutation_bound(ConstraintPropagation& propagation, Ticks bound, Ticks known, Ticks grain) {
+  constexpr int kMostHalvings = 12;  // leaves at most 1/4096 of the interval open
+  if (bound >= known) return known;
+  if (!propagation.could_meet(known - grain)) return known;
+  Ticks low = bound, high = known - grain;  // low: not refuted yet, nor shown possible
+  for (int i = 0; low < high && i < kMostHalvings; ++i) {
+    const Ticks middle = low + grain * ((high - low).value / grain.value / 2);
+    if (propagation.could_meet(middle))
+      high = middle;
+    else
+      low = middle + grain;
+  }
+  return low;
+}
+
+}  // namespace meshwright

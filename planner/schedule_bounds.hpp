@@ -1,0 +1,26 @@
+/// Lower bounds of any schedule for given stage times, latency and memory caps: what a synthesised
+/// schedule is measured against.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "planner/constraint_propagation.hpp"
+#include "planner/operation_network.hpp"
+
+namespace meshwright {
+
+/// Work of the busiest device.
+Ticks work_bound(const OperationNetwork& network);
+
+/// Largest one-machine bound over devices: heads and tails are longest paths (memory edges
+/// included); a device takes its operations preemptively by largest tail (J. R. Jackson, 1955),
+/// which is optimal for one machine, so no schedule ends sooner. O(n log n) a device.
+Ticks one_machine_bound(const OperationNetwork& network);
+
+/// Raises a bound: halves [bound, known] by what propagation refutes; `known` is the value of some
+/// schedule, values are multiples of `grain`. Every refuted target is a proof; returns `known` when
+/// nothing better can exist.
+Ticks refutation_bound(ConstraintPropagation& propagation, Ticks bound, Ticks known, Ticks grain);
+
+}  // namespace meshwright

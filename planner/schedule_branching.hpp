@@ -1,0 +1,43 @@
+/// Exact search for small cases: Giffler-Thompson branching with constraint propagation.
+#pragma once
+
+#include <cstdint>
+
+#include "planner/constraint_propagation.hpp"
+#include "planner/schedule_construction.hpp"
+
+namespace meshwright {
+
+struct BranchingOutcome {
+  Starts starts;  ///< the best schedule known
+  Ticks bound;  ///< the objective's lower bound, offset included; its value if the search finished
+  std::int64_t nodes = 0;
+};
+
+/// Every node fixes which operation a machine takes next: one of those that can start before the
+/// earliest possible end of any open operation of that machine (active schedules, among which
+/// there is an optimal one). Precedence networks without caps only.
+class ScheduleBranching {
+ public:
+  ScheduleBranching(const OperationNetwork& network, ScheduleObjective objective);
+
+  /// `offset` is what the network's tails add to the objective. At most `most_nodes` nodes.
+  BranchingOutcome improve(Starts known, Ticks bound, Ticks offset, std::int64_t most_nodes);
+
+ private:
+  enum class Verdict : std::uint8_t { kExhausted, kImproved, kStopped };
+  struct Node {
+    std::vector<Ticks> earliest, latest;
+    std::vector<char> is_placed;
+  };
+
+  Verdict descend(Node node, int placed);
+  bool narrow(Node& node);
+
+  const OperationNetwork& network_;
+  ConstraintPropagation propagation_;
+  Starts found_;
+  std::int64_t nodes_left_ = 0;
+};
+
+}  // namespace meshwright

@@ -1,0 +1,341 @@
+#include "planner/schedule_synthesis.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "core/check.hpp"
+#include "planner/schedule_bounds.hpp"
+#include "planner/schedule_branching.hpp"
+#include "planner/schedule_construction.hpp"
+#include "planner/schedule_local_search.hpp"
+
+namespace meshwright {
+namespace {
+std::size_t at(std::int32_t operation) { return static_cast<std::size_t>(operation); }
+
+/// Visits of an operation, roughly, that one call costs per operation of the network.
+constexpr std::int64_t kDispatchVisits = 4, kInsertVisits = 6, kTabuVisits = 3, kFilterVisits = 60;
+constexpr std::array kPatiences{0.0, 0.3, 0.6, 1.0};
+
+struct Candidate {
+  Ticks value;
+  Starts starts;
+  const char* origin = "";
+};
+
+class Synthesizer {
+ public:
+  explicit Synthesizer(const SynthesisRequest& request)
+      : request_(request),
+        network_(make_network(request)),
+        reversed_(reversed(network_)),
+        builder_(network_),
+        reversed_builder_(reversed_),
+        propagation_(network_, request.objective),
+        forward_tails_(meshwright::earliest_starts(reversed_)),
+        forward_heads_(meshwright::earliest_starts(network_)) {
+    for (const auto& cap : network_.cap) has_machine_caps_ |= cap.has_value();
+    bound_ = request.objective == ScheduleObjective::kMakespan ? one_machine_bound(network_)
+                                                               : work_bound(network_) + offset_;
+  }
+
+  SynthesizedSchedule run() {
+    offer_seeds();
+    dispatch_by_priority(forward_tails_, forward_heads_, "dispatch");
+    dispatch_by_pass();
+    raise_bound();
+    dispatch_by_windows();
+    justify_best();
+    branch();
+    search_locally();
+    raise_bound();
+    return result();
+  }
+
+  Ticks bound_below(Ticks known) {
+    best_.value = known + offset_;
+    spent_ = 0;
+    raise_bound();
+    return bound_ - offset_;
+  }
+
+ private:
+  /// For the period, starts are fixed to the earliest ones and become due dates: the objective is
+  /// largest (end - first start of the device) + offset.
+  OperationNetwork make_network(const SynthesisRequest& request) {
+    OperationNetwork network = make_operation_network(request.placement, request.microbatches,
+                                                      request.times, request.caps);
+    if (request.objective == ScheduleObjective::kMakespan) return network;
+    const std::vector<Ticks> heads = meshwright::earliest_starts(network);
+    std::vector<Ticks> first(at(network.machines), Ticks::max());
+    for (std::size_t i = 0; i < heads.size(); ++i)
+      first[at(network.machine[i])] = std::min(first[at(network.machine[i])], heads[i]);
+    offset_ = *std::max_element(first.begin(), first.end());
+    for (std::size_t d = 0; d < first.size(); ++d) network.tail[d] = offset_ - first[d];
+    return network;
+  }
+
+  bool is_done() const { return best_.value <= bound_ || spent_ >= request_.effort; }
+  void spend(std::int64_t visits_per_operation) {
+    spent_ += visits_per_operation * network_.size();
+  }
+
+  void offer(Starts starts, const char* origin) {
+    const Ticks value = objective_of(network_, starts);
+    pool_.push_back({value, starts, origin});
+    if (value < best_.value) best_ = {value, std::move(starts), origin};
+  }
+
+  void offer_seeds();
+  void dispatch_both(std::span<const std::int64_t> forward, std::span<const std::int64_t> backward,
+                     double patience, const char* origin);
+  void dispatch_by_priority(const std::vector<Ticks>& tails, const std::vector<Ticks>& heads,
+                            const char* origin);
+  void dispatch_by_pass();
+  void dispatch_by_windows();
+  void raise_bound();
+  void justify_best();
+  void branch();
+  void search_locally();
+  SynthesizedSchedule result();
+
+  const SynthesisRequest& request_;
+  Ticks offset_;
+  OperationNetwork network_, reversed_;
+  ScheduleBuilder builder_, reversed_builder_;
+  ConstraintPropagation propagation_;
+  std::vector<Ticks> forward_tails_, forward_heads_;
+  bool has_machine_caps_ = false;
+  Ticks bound_;
+  Candidate best_{Ticks::max(), {}, ""};
+  std::vector<Candidate> pool_;
+  std::int64_t spent_ = 0;
+};
+
+/// Schedules of the zoo become machine orders; a whole backward becomes I and W in a row.
+void Synthesizer::offer_seeds() {
+  for (const Schedule& seed : request_.seeds) {
+    if (seed.placement != request_.placement || seed.microbatch_count != request_.microbatches)
+      continue;
+    std::vector<std::vector<std::int32_t>> orders;
+    for (const auto& actions : seed.orders) {
+      auto& order = orders.emplace_back();
+      for (const Action& a : actions) {
+        const auto id = [&](int pass) {
+          return network_.id(pass, a.stage.value, a.microbatch.value);
+        };
+        if (a.pass == Pass::kForward) order.push_back(id(0));
+        if (a.pass == Pass::kBackward || a.pass == Pass::kBackwardInput) order.push_back(id(1));
+        if (a.pass == Pass::kBackward || a.pass == Pass::kBackwardWeight) order.push_back(id(2));
+      }
+    }
+    if (std::optional<Starts> starts = starts_of_orders(network_, orders)) {
+      const std::vector<int> peaks = peak_held(network_, *starts);
+      bool fits = true;
+      for (std::size_t d = 0; d < request_.caps.size(); ++d) fits &= peaks[d] <= request_.caps[d];
+      if (fits) offer(std::move(*starts), "zoo");
+    }
+    spend(kDispatchVisits);
+  }
+}
+
+void Synthesizer::dispatch_both(std::span<const std::int64_t> forward,
+                                std::span<const std::int64_t> backward, double patience,
+                                const char* origin) {
+  if (is_done()) return;
+  if (std::optional<Starts> starts = builder_.dispatch(forward, patience))
+    offer(std::move(*starts), origin);
+  spend(kDispatchVisits);
+  if (is_done()) return;
+  if (std::optional<Starts> starts = reversed_builder_.dispatch(backward, patience)) {
+    // Left-packed in its own order: mirrored starts may leave slack at the front.
+    offer(mirrored(reversed_, *starts), origin);
+  }
+  spend(kDispatchVisits);
+}
+
+/// Longest tail first; the reversed problem has heads for tails.
+void Synthesizer::dispatch_by_priority(const std::vector<Ticks>& tails,
+                                       const std::vector<Ticks>& heads, const char* origin) {
+  std::vector<std::int64_t> forward(tails.size()), backward(heads.size());
+  for (std::size_t i = 0; i < tails.size(); ++i) {
+    forward[i] = tails[i].value;
+    backward[i] = heads[i].value;
+  }
+  for (const double patience : kPatiences) dispatch_both(forward, backward, patience, origin);
+}
+
+/// Passes ranked as people rank them (input gradients first, weight gradients fill holes, …);
+/// within a pass by chunk, deep or shallow first, then by micro-batch.
+void Synthesizer::dispatch_by_pass() {
+  constexpr std::array<std::array<int, 3>, 3> kRanks{{{1, 2, 0}, {2, 1, 0}, {0, 2, 1}}};
+  const std::int64_t per_chunk = request_.microbatches + 1;
+  const std::int64_t per_pass = per_chunk * (network_.stages + 1);
+  const int chunk_orders = network_.stages > network_.machines ? 3 : 1;
+  std::vector<std::int64_t> forward(at(network_.size())), backward(forward.size());
+  for (const auto& rank : kRanks)
+    for (int chunk_order = 0; chunk_order < chunk_orders; ++chunk_order) {
+      for (std::int32_t o = 0; o < network_.size(); ++o) {
+        const int stage = network_.stage_of(o), j = network_.microbatch_of(o);
+        const std::int64_t base = rank[at(network_.pass_of(o))] * per_pass;
+        const std::int64_t chunk = chunk_order == 0   ? stage
+                                   : chunk_order == 1 ? network_.stages - stage
+                                                      : 0;
+        forward[at(o)] = base + chunk * per_chunk - j;
+        backward[at(o)] = base - chunk * per_chunk + j;
+      }
+      for (const double patience : kPatiences)
+        dispatch_both(forward, backward, patience, "dispatch");
+    }
+}
+
+/// Windows that propagation leaves open under an ambitious target know more than longest paths.
+void Synthesizer::dispatch_by_windows() {
+  for (const int tenths : {0, 3, 7}) {
+    if (is_done()) return;
+    const Ticks target = bound_ + Ticks((best_.value - bound_).value / 10 * tenths) - offset_;
+    spend(kFilterVisits);
+    if (!propagation_.could_meet(target)) continue;
+    std::vector<Ticks> tails(forward_tails_.size()), heads(forward_heads_.size());
+    for (std::size_t i = 0; i < tails.size(); ++i) {
+      tails[i] = network_.duration[i] - propagation_.latest_ends()[i];
+      heads[i] = propagation_.earliest_starts()[i] + network_.duration[i];
+    }
+    dispatch_by_priority(tails, heads, "dispatch by windows");
+  }
+}
+
+void Synthesizer::raise_bound() {
+  if (best_.value <= bound_ || best_.value == Ticks::max()) return;
+  bound_ = offset_ +
+           refutation_bound(propagation_, bound_ - offset_, best_.value - offset_, network_.grain);
+  spend(4 * kFilterVisits);
+}
+
+/// The most promising schedules so far, justified; they are where the local search starts.
+void Synthesizer::justify_best() {
+  constexpr std::size_t kKept = 12;
+  std::stable_sort(pool_.begin(), pool_.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.value < b.value; });
+  pool_.erase(std::unique(pool_.begin(), pool_.end(),
+                          [](const Candidate& a, const Candidate& b) {
+                            return a.value == b.value && a.starts == b.starts;
+                          }),
+              pool_.end());
+  if (pool_.size() > kKept) pool_.resize(kKept);
+  if (has_machine_caps_) return;
+  for (Candidate& candidate : pool_) {
+    if (is_done()) return;
+    candidate.starts =
+        justify(network_, reversed_, builder_, reversed_builder_, std::move(candidate.starts));
+    candidate.value = objective_of(network_, candidate.starts);
+    spend(4 * kInsertVisits);
+    if (candidate.value < best_.value) {
+      best_ = candidate;
+      best_.origin = "double justification";
+    }
+  }
+}
+
+/// Small cases are solved to proof.
+void Synthesizer::branch() {
+  constexpr int kLargestBranched = 200;
+  // The period is not a regular objective: delaying a first forward may help, and active schedules
+  // need not contain an optimum.
+  if (request_.objective == ScheduleObjective::kPeriod) return;
+  if (is_done() || has_machine_caps_ || network_.size() > kLargestBranched) return;
+  ScheduleBranching branching(network_, request_.objective);
+  const std::int64_t nodes = request_.effort / (2 * kFilterVisits * network_.size());
+  BranchingOutcome outcome = branching.improve(best_.starts, bound_, offset_, nodes);
+  spend(kFilterVisits * outcome.nodes);
+  if (objective_of(network_, outcome.starts) < best_.value)
+    best_ = {objective_of(network_, outcome.starts), std::move(outcome.starts), "branch and bound"};
+  bound_ = std::max(bound_, outcome.bound);
+}
+
+void Synthesizer::search_locally() {
+  constexpr int kStarts = 3;
+  if (is_done()) return;
+  std::stable_sort(pool_.begin(), pool_.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.value < b.value; });
+  TabuSearch tabu(network_);
+  const std::int64_t left = (request_.effort - spent_) / (kTabuVisits * network_.size());
+  for (std::size_t i = 0; i < pool_.size() && i < kStarts && !is_done(); ++i) {
+    const std::int64_t share = i + 1 == kStarts ? left : left / kStarts;
+    const std::int64_t before = tabu.evaluations();
+    const std::int64_t used = tabu.evaluations();
+    if (used >= left) break;
+    const Starts& from = i == 0 ? best_.starts : pool_[i].starts;
+    Starts improved = tabu.improve(from, {bound_, std::min(share, left - used)});
+    spent_ += (tabu.evaluations() - before) * kTabuVisits * network_.size();
+    const Ticks value = objective_of(network_, improved);
+    if (value < best_.value) best_ = {value, std::move(improved), "tabu search"};
+  }
+}
+
+SynthesizedSchedule Synthesizer::result() {
+  SynthesizedSchedule made;
+  made.schedule = to_schedule(network_, request_.placement, best_.starts);
+  made.timing = time_schedule(made.schedule, request_.times);
+  made.value = request_.objective == ScheduleObjective::kMakespan ? made.timing.makespan
+                                                                  : made.timing.period;
+  made.lower_bound = std::min(bound_ - offset_, made.value);
+  made.origin = best_.origin;
+  return made;
+}
+
+}  // namespace
+
+double gap_of(const SynthesizedSchedule& s) {
+  return ratio(s.value - s.lower_bound, s.lower_bound);
+}
+
+std::optional<std::string> problem_of(const SynthesisRequest& request) {
+  const std::size_t stages = request.placement.device_of_stage.size();
+  if (request.microbatches < 1) return fmt::format("{} micro-batches", request.microbatches);
+  if (request.placement.routes.size() != 1 || request.placement.routes[0].size() != stages)
+    return "the placement has several routes; synthesis works on one";
+  for (const auto* times :
+       {&request.times.forward, &request.times.backward_input, &request.times.backward_weight})
+    if (times->size() != stages)
+      return fmt::format("{} times for {} stages", times->size(), stages);
+  if (request.caps.empty()) return std::nullopt;
+  if (request.caps.size() != static_cast<std::size_t>(request.placement.devices))
+    return fmt::format("{} caps for {} devices", request.caps.size(), request.placement.devices);
+  std::vector<int> stages_on(request.caps.size(), 0);
+  for (const PipelineRankId device : request.placement.device_of_stage) ++stages_on[device.index()];
+  for (std::size_t d = 0; d < request.caps.size(); ++d)
+    if (request.caps[d] < stages_on[d])
+      return fmt::format(
+          "device {} may hold {} stage-micro-batches, but one micro-batch passes {} stages there",
+          d, request.caps[d], stages_on[d]);
+  return std::nullopt;
+}
+
+SynthesizedSchedule synthesize(const SynthesisRequest& request) {
+  MW_CHECK(!problem_of(request));
+  return Synthesizer(request).run();
+}
+
+Ticks lower_bound_of(const SynthesisRequest& request, Ticks known) {
+  MW_CHECK(!problem_of(request));
+  return Synthesizer(request).bound_below(known);
+}
+
+std::vector<FrontPoint> memory_time_front(const SynthesisRequest& request,
+                                          std::span<const int> caps) {
+  MW_CHECK(std::is_sorted(caps.begin(), caps.end()));
+  std::vector<FrontPoint> front;
+  SynthesisRequest next = request;
+  for (const int cap : caps) {
+    next.caps.assign(static_cast<std::size_t>(request.placement.devices), cap);
+    front.push_back({cap, synthesize(next)});
+    next.seeds.push_back(front.back().best.schedule);
+  }
+  return front;
+}
+
+}  // namespace meshwright
