@@ -1,0 +1,125 @@
+// The engine on what lower() makes of whole plans.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "core/lower.hpp"
+#include "simulator/device_cost_model.hpp"
+#include "simulator/simulate.hpp"
+#include "tests/core/tiny_models.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr int kBlocks = 8;
+
+struct Case {
+  ParallelDegrees degrees;
+  int zero = 0;
+  int microbatches = 4;
+};
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all{
+      {.degrees = {.pipeline = 4}},
+      {.degrees = {.data = 2, .pipeline = 2, .tensor = 2}},
+      {.degrees = {.data = 2, .pipeline = 2, .tensor = 2}, .zero = 1, .microbatches = 6},
+      {.degrees = {.data = 4, .pipeline = 2, .chunks = 2}, .zero = 1},
+      {.degrees = {.data = 8}, .microbatches = 1},
+      {.degrees = {.pipeline = 2, .tensor = 4}, .microbatches = 1},
+  };
+  return all;
+}
+
+Plan plan_of(const Case& c) {
+  Strategy s;
+  s.degrees = c.degrees;
+  s.global_batch = std::int64_t{c.degrees.data} * c.microbatches;
+  s.sequence_length = 128;
+  s.schedule = c.degrees.chunks > 1 ? "interleaved-1f1b" : "1f1b";
+  s.zero = c.zero;
+  return testing_models::even_plan(s, kBlocks, static_cast<int>(stage_count(c.degrees)));
+}
+
+struct Simulated {
+  TaskGraph graph;
+  std::vector<WorkPrice> prices;
+  SimulatedTimes times;
+};
+
+Simulated simulated(const Case& c, const Cluster& cluster, RankSet ranks) {
+  const ModelGraph model = testing_models::gpt({.blocks = kBlocks, .tied = true});
+  Simulated result;
+  result.graph = lower(plan_of(c), model, cluster, {.ranks = ranks});
+  result.prices =
+      price_works(result.graph.parts, result.graph.works, *make_device_cost_model(cluster));
+  simulate(result.graph, result.prices, result.times);
+  return result;
+}
+
+Evaluation evaluated(const Case& c, const Simulated& s) {
+  JobFacts job;
+  job.job_ranks = rank_count(c.degrees);
+  return evaluate(s.graph, s.prices, s.times, job);
+}
+
+// Each representative gives the very step, parts and peak of the ranks that it stands for.
+TEST(LoweredPlan, IsTheSameForRepresentativesAndForAllRanks) {
+  const Cluster cluster = testing_models::cluster_of(2, 4);
+  for (std::size_t i = 0; i < cases().size(); ++i) {
+    SCOPED_TRACE(testing::Message() << "case " << i);
+    const Case& c = cases()[i];
+    const Evaluation folded = evaluated(c, simulated(c, cluster, RankSet::kRepresentatives));
+    const Evaluation all = evaluated(c, simulated(c, cluster, RankSet::kAll));
+    EXPECT_EQ(folded.step_time, all.step_time);
+    EXPECT_DOUBLE_EQ(folded.hardware_flops_per_gpu.value, all.hardware_flops_per_gpu.value);
+    const std::size_t copies = all.ranks.size() / folded.ranks.size();
+    for (std::size_t r = 0; r < all.ranks.size(); ++r) {
+      EXPECT_EQ(all.ranks[r], folded.ranks[r / copies]) << "rank " << r;
+      EXPECT_EQ(all.peak_memory[r], folded.peak_memory[r / copies]) << "rank " << r;
+    }
+  }
+}
+
+// The norm of all gradients is a barrier: no optimizer starts before the last backward has ended.
+TEST(LoweredPlan, UpdatesNothingBeforeTheLastBackward) {
+  const Cluster cluster = testing_models::cluster_of(2, 4);
+  for (const Case& c : cases()) {
+    const Simulated s = simulated(c, cluster, RankSet::kAll);
+    Ticks last_backward, first_update = Ticks::max();
+    for (std::size_t i = 0; i < s.graph.tasks.size(); ++i) {
+      if (s.graph.tasks[i].kind == TaskKind::kBackward)
+        last_backward = std::max(last_backward, s.times.end[i]);
+      if (s.graph.tasks[i].kind == TaskKind::kOptimizer)
+        first_update = std::min(first_update, s.times.start[i]);
+    }
+    EXPECT_GE(first_update, last_backward);
+  }
+}
+
+TEST(LoweredPlan, HasASoundTimeline) {
+  const Cluster cluster = testing_models::cluster_of(2, 4);
+  for (const Case& c : cases()) {
+    const Simulated s = simulated(c, cluster, RankSet::kAll);
+    EXPECT_EQ(check_timeline(timeline_of(s.graph, s.prices, s.times)), std::vector<std::string>{});
+  }
+}
+
+// With a thousand times the ports, and prices of the plain cluster, no message meets another.
+TEST(LoweredPlan, IsTheSameWithContentionOnWideLinks) {
+  const Cluster cluster = testing_models::cluster_of(2, 4);
+  Cluster wide = cluster;
+  for (auto& [name, node] : wide.nodes) {
+    node.local.bandwidth = node.local.bandwidth * 1000.0;
+    node.port_bandwidth = node.port_bandwidth * 1000.0;
+  }
+  const LinkNetwork network(wide, 8);
+  for (const Case& c : cases()) {
+    const Simulated s = simulated(c, cluster, RankSet::kAll);
+    EXPECT_EQ(simulate_with_contention(s.graph, s.prices, network), s.times);
+  }
+}
+
+}  // namespace
+}  // namespace meshwright
