@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "core/check.hpp"
 #include "simulator/kernel_time.hpp"
@@ -30,7 +31,9 @@ class DeviceCostModel final : public CostModel {
   explicit DeviceCostModel(const Cluster& cluster)
       : node_(cluster.nodes.at(cluster.groups.front().node)),
         device_(cluster.devices.at(node_.device)),
-        fabric_(cluster.fabric) {}
+        fabric_(cluster.fabric) {
+    if (device_.compute_capability) find_channels();
+  }
 
   Seconds time_of(const Kernel& kernel) const override { return kernel_time(kernel, device_); }
 
@@ -57,8 +60,33 @@ class DeviceCostModel final : public CostModel {
   Seconds running_time(const Collective& collective) const {
     if (collective.kind == CollectiveKind::kAllToAll) return all_to_all_time(collective);
     if (!device_.compute_capability) return plain_ring_time(collective);
-    const NcclGroup group = nccl_group_of(device_, node_, collective.group);
-    return nccl_choice(group, collective.kind, collective.bytes).time;
+    return nccl_choice(group_of(collective.group), collective.kind, collective.bytes).time;
+  }
+
+  /// Channels do not depend on the number of nodes beyond one, so the search is done beforehand for
+  /// every shape that fits a node: by ranks per node, then by groups per node (0: one node only).
+  void find_channels() {
+    const int devices = node_.device_count;
+    for (int ppn = 1; ppn <= devices; ++ppn) {
+      auto& groups = groups_.emplace_back();
+      groups.push_back(nccl_group_of(device_, node_, {.ranks = ppn}));
+      if (node_.ports == 0) continue;
+      for (int count = 1; count <= devices / ppn; ++count)
+        groups.push_back(nccl_group_of(device_, node_,
+                                       {.ranks = 2 * ppn, .nodes = 2, .groups_per_node = count}));
+    }
+  }
+
+  NcclGroup group_of(const GroupShape& shape) const {
+    const auto ppn = static_cast<std::size_t>((shape.ranks + shape.nodes - 1) / shape.nodes);
+    const std::size_t sharing =
+        shape.nodes == 1 ? 0 : static_cast<std::size_t>(std::max(1, shape.groups_per_node));
+    if (ppn > groups_.size() || sharing >= groups_[ppn - 1].size())
+      return nccl_group_of(device_, node_, shape);
+    NcclGroup group = groups_[ppn - 1][sharing];
+    group.ranks = shape.ranks;
+    group.nodes = shape.nodes;
+    return group;
   }
 
   /// What one device sends to others of its node.
@@ -118,6 +146,7 @@ class DeviceCostModel final : public CostModel {
   NodeModel node_;
   DeviceModel device_;
   Fabric fabric_;
+  std::vector<std::vector<NcclGroup>> groups_;
 };
 
 }  // namespace

@@ -76,6 +76,23 @@ TEST(DeviceCostModel, UsesPlainRingsWithoutNccl) {
   EXPECT_EQ(model->provenance(), "analytic A100-SXM4-80GB, latency + size / bandwidth rings");
 }
 
+// The channels kept for the shapes of a node are those of the shape itself.
+TEST(DeviceCostModel, PricesEveryShapeByItsOwnChannels) {
+  for (const ReferenceSystem& system : {dgx_a100(), p4de(), dgx_h100(), v100_mesh()}) {
+    const auto model = model_of(system);
+    for (int ppn = 1; ppn <= 9; ++ppn)
+      for (int nodes = 1; nodes <= 5; ++nodes)
+        for (int sharing = 1; sharing <= 9; ++sharing) {
+          if (ppn * nodes == 1) continue;
+          const GroupShape shape{.ranks = ppn * nodes, .nodes = nodes, .groups_per_node = sharing};
+          const NcclChoice choice = nccl_choice(nccl_group_of(system.device, system.node, shape),
+                                                CollectiveKind::kAllReduce, Bytes(1 << 24));
+          EXPECT_EQ(model->time_of(collective(CollectiveKind::kAllReduce, 1 << 24, shape)),
+                    choice.time);
+        }
+  }
+}
+
 // A collective is a kernel: it waits for its launch.
 TEST(DeviceCostModel, LaunchesACollectiveLikeAKernel) {
   ReferenceSystem system = dgx_a100();
