@@ -1,52 +1,40 @@
 #include "planner/layer_times.hpp"
 
 #include <algorithm>
-#include <optional>
-#include <variant>
 
 #include "core/check.hpp"
-#include "core/schedule.hpp"
-#include "planner/candidates.hpp"
 
 namespace meshwright {
 namespace {
-
-/// By operator: the class of the layer it stands in.
-std::vector<std::int32_t> class_of_operator(const ModelGraph& model) {
-  std::vector<std::int32_t> classes(model.operators.size());
-  for (const Layer& layer : model.layers)
-    for (std::int32_t i = 0; i < layer.operator_count; ++i)
-      classes[static_cast<std::size_t>(layer.first_operator + i)] = layer.layer_class;
-  return classes;
-}
-
-/// The layer class that a part belongs to: that of the operator its first kernel computes.
-std::optional<std::int32_t> class_of_part(const WorkPart& part,
-                                          std::span<const std::int32_t> class_of_operator) {
-  for (const Step& step : part.steps)
-    if (const auto* kernel = std::get_if<Kernel>(&step))
-      return class_of_operator[kernel->source.index()];
-  return std::nullopt;
-}
 
 struct ClassPasses {
   Ticks forward, backward, backward_input, recompute;
 };
 
-/// Sums the parts of all stages by layer class, then divides by the layers of the class.
+/// Sums the parts of all stages by layer class, then divides by the layers of the class. The parts
+/// of a stage's work stand in the order of its layers, one for each (backwards in reverse); parts
+/// that recompute stand before the backward part of their layer.
 class ClassTimes {
  public:
-  ClassTimes(const ModelGraph& model, const LoweredStages& lowered, const CostModel& cost_model)
-      : lowered_(lowered),
-        class_of_operator_(class_of_operator(model)),
+  ClassTimes(const ModelGraph& model, const Plan& plan, const LoweredStages& lowered,
+             const CostModel& cost_model)
+      : model_(model),
+        lowered_(lowered),
         passes_(static_cast<std::size_t>(layer_class_count(model))),
         layers_(passes_.size(), 0) {
     for (const Layer& layer : model.layers) ++layers_[static_cast<std::size_t>(layer.layer_class)];
-    for (const StageWorks& stage : lowered.stages) {
-      count(stage.forward, &ClassPasses::forward);
-      count(stage.backward, &ClassPasses::backward);
-      count(stage.backward_input, &ClassPasses::backward_input);
+    std::size_t first = 0;
+    for (std::size_t s = 0; s < lowered.stages.size(); ++s) {
+      const bool is_last = s + 1 == lowered.stages.size();
+      const std::size_t count = static_cast<std::size_t>(plan.blocks_per_stage[s]) +
+                                (s == 0 ? 1u : 0u) + (is_last ? 1u : 0u);
+      const StageWorks& works = lowered.stages[s];
+      walk(works.forward, first, +1, &ClassPasses::forward);
+      walk(works.backward, first + count - 1, -1, &ClassPasses::backward);
+      walk(works.backward_input, first + count - 1, -1, &ClassPasses::backward_input);
+      first += count;
     }
+    MW_CHECK(first == model.layers.size());
     price(cost_model);
   }
 
@@ -62,24 +50,33 @@ class ClassTimes {
   }
 
  private:
-  /// A part that is used, in which pass and how often over all stages.
+  /// A part that is used, for which class, in which pass and how often over all stages.
   struct Use {
     std::int32_t part;
+    std::size_t layer_class;
     Ticks ClassPasses::*pass;
     std::int64_t times;
   };
 
-  void count(WorkId work, Ticks ClassPasses::*pass) {
+  void walk(WorkId work, std::size_t layer, int direction, Ticks ClassPasses::*pass) {
     for (const WorkPartUse& use : lowered_.works[work.index()].parts) {
       const bool again = lowered_.parts[static_cast<std::size_t>(use.part)].recompute;
-      if (again && pass != &ClassPasses::backward) continue;  // the same before a split backward
-      const auto known = std::find_if(uses_.begin(), uses_.end(),
-                                      [&](const Use& u) { return u.part == use.part; });
-      if (known != uses_.end())
-        known->times += use.count;
-      else
-        uses_.push_back({use.part, again ? &ClassPasses::recompute : pass, use.count});
+      // What is done again is the same in front of a split backward: it is counted once.
+      if (!again || pass == &ClassPasses::backward)
+        count(use, layer, again ? &ClassPasses::recompute : pass);
+      if (!again) layer += static_cast<std::size_t>(direction * use.count);
     }
+  }
+
+  void count(const WorkPartUse& use, std::size_t layer, Ticks ClassPasses::*pass) {
+    const auto known =
+        std::find_if(uses_.begin(), uses_.end(), [&](const Use& u) { return u.part == use.part; });
+    if (known != uses_.end()) {
+      known->times += use.count;
+      return;
+    }
+    const auto c = static_cast<std::size_t>(model_.layers[layer].layer_class);
+    uses_.push_back({use.part, c, pass, use.count});
   }
 
   void price(const CostModel& cost_model) {
@@ -87,17 +84,12 @@ class ClassTimes {
     for (std::size_t i = 0; i < uses_.size(); ++i)
       works[i].parts = {{.part = uses_[i].part, .count = 1}};
     const std::vector<WorkPrice> prices = price_works(lowered_.parts, works, cost_model);
-    for (std::size_t i = 0; i < uses_.size(); ++i) {
-      const WorkPart& part = lowered_.parts[static_cast<std::size_t>(uses_[i].part)];
-      const std::optional<std::int32_t> c = class_of_part(part, class_of_operator_);
-      MW_CHECK(c.has_value() || prices[i].duration == Ticks());
-      if (c)
-        passes_[static_cast<std::size_t>(*c)].*uses_[i].pass += prices[i].duration * uses_[i].times;
-    }
+    for (std::size_t i = 0; i < uses_.size(); ++i)
+      passes_[uses_[i].layer_class].*uses_[i].pass += prices[i].duration * uses_[i].times;
   }
 
+  const ModelGraph& model_;
   const LoweredStages& lowered_;
-  std::vector<std::int32_t> class_of_operator_;
   std::vector<Use> uses_;
   std::vector<ClassPasses> passes_;   ///< by layer class, of all its layers
   std::vector<std::int64_t> layers_;  ///< by layer class
@@ -108,14 +100,14 @@ class ClassTimes {
 LayerPasses layer_passes(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster,
                          const CostModel& cost_model) {
   const bool selective = strategy.recompute.kind == RecomputeKind::kSelective;
-  const ScheduleRule* rule = find_schedule_rule(strategy.schedule);
-  MW_CHECK(rule != nullptr);
-  const int parts = model_parts(rule->placement(request_of(strategy)));
-  Plan probe{strategy, even_cut(block_count(model), parts)};
+  // One stage per device: the order of work does not matter here.
+  Plan probe{strategy, even_cut(block_count(model), strategy.degrees.pipeline)};
+  probe.strategy.degrees.chunks = 1;
+  probe.strategy.schedule = Strategy{}.schedule;
   probe.strategy.recompute = {.kind = selective ? RecomputeKind::kSelective : RecomputeKind::kFull,
                               .blocks = 0};
   const LoweredStages lowered = lower_stages(probe, model, cluster);
-  const ClassTimes classes(model, lowered, cost_model);
+  const ClassTimes classes(model, probe, lowered, cost_model);
 
   LayerPasses passes;
   for (const Layer& layer : model.layers) {
