@@ -153,7 +153,7 @@ TEST(PlanFile, SurvivesMutations) {
   int accepted = 0;
   for (int i = 0; i < kCases; ++i) {
     std::string text = original;
-    for (unsigned edits = 1 + random() % 4; edits > 0; --edits) {
+    for (auto edits = 1 + random() % 4; edits > 0; --edits) {
       const std::size_t at = random() % text.size();
       constexpr std::string_view kLikely = "0123456789-.e\"{}[]:,tfn \\u";
       switch (random() % 4) {
