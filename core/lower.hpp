@@ -7,7 +7,14 @@
 ///   data-parallel gradient reduction, optimizer step, parameter gathering
 ///   memory        resident bytes per rank; what every task acquires, releases and needs meanwhile
 ///
-/// Throws InputError with check_plan()'s diagnostics if the plan is not sound.
+/// What the graph takes for granted: tokens are spread evenly over experts; collectives of tensor,
+/// context and expert parallelism block the compute stream (they are steps of a task), those of
+/// data parallelism run beside it, one per stage as soon as its last backward is done. Gradients
+/// are accumulated and reduced in fp32. The norm of all gradients is a barrier before the
+/// optimizer.
+///
+/// Throws InputError with check_plan()'s diagnostics if the plan is not sound. O(tasks); 14 us
+/// for the stages of a 96-block GPT, 0.3 s and 0.3 GiB for 12 million tasks of 16,384 ranks.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +41,7 @@ TaskGraph lower(const Plan& plan, const ModelGraph& model, const Cluster& cluste
 
 /// The part of lower() that does not depend on micro-batch count and schedule: resident memory,
 /// parts and works of every stage. For planners that judge memory and work before they order
-/// anything.
+/// anything. The plan must be sound: check_plan() is the caller's duty here.
 struct StageWorks {
   WorkId forward, backward;                ///< in `works`
   WorkId backward_input, backward_weight;  ///< the backward pass in two

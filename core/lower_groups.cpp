@@ -53,11 +53,15 @@ JobGroups job_groups_of(const Strategy& strategy, const Cluster& cluster) {
           .devices_per_node = devices_per_node};
 }
 
-GroupShape joined(const GroupShape& shape, int copies) {
+GroupShape joined(const JobGroups& groups, const GroupShape& shape, int copies) {
   if (copies == 1) return shape;
-  return {.ranks = shape.ranks * copies,
-          .nodes = shape.nodes * copies,
-          .groups_per_node = shape.groups_per_node};
+  const int ranks = shape.ranks * copies;
+  const int nodes = std::min({shape.nodes * copies, groups.all.nodes, ranks});
+  const int ranks_in_node = static_cast<int>(divide_up(ranks, nodes));
+  const int used = std::min(groups.devices_per_node, groups.all.ranks);
+  return {.ranks = ranks,
+          .nodes = nodes,
+          .groups_per_node = nodes == 1 ? 1 : std::max(1, used / ranks_in_node)};
 }
 
 }  // namespace meshwright

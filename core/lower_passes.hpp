@@ -36,8 +36,9 @@ struct JobGroups {
   int devices_per_node = 1;
 };
 JobGroups job_groups_of(const Strategy& strategy, const Cluster& cluster);
-/// The group of `copies` equal groups at pipeline positions that lie apart.
-GroupShape joined(const GroupShape& shape, int copies);
+/// The group of `copies` equal groups at pipeline positions that lie apart, on other nodes if the
+/// job has them.
+GroupShape joined(const JobGroups& groups, const GroupShape& shape, int copies);
 
 // ---- lower_layers.cpp: a layer class → kernels and collectives per pass ---------------------
 

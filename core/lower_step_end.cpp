@@ -87,8 +87,8 @@ class StepEnd {
     const std::int64_t tensor = strategy_.degrees.tensor;
     const std::int64_t experts =
         std::int64_t{strategy_.degrees.expert} * strategy_.degrees.expert_tensor;
-    const GroupShape dense = joined(pass_.groups.dense_data, copies);
-    const GroupShape expert = joined(pass_.groups.expert_data, copies);
+    const GroupShape dense = joined(pass_.groups, pass_.groups.dense_data, copies);
+    const GroupShape expert = joined(pass_.groups, pass_.groups.expert_data, copies);
     const auto append = [&](std::int64_t parameters, const GroupShape& shape, std::int64_t stride) {
       if (parameters == 0 || shape.ranks == 1) return;
       append_groups(holders.stages,

@@ -96,7 +96,8 @@ constexpr std::int64_t microbatch_count(const Strategy& s) {
 struct Plan {
   Strategy strategy;
   /// Blocks of the model in every stage, in stage order (stage = chunk * pipeline + device for
-  /// looped schedules). Embedding belongs to the first stage, head to the last.
+  /// looped schedules). Embedding belongs to the first stage, head to the last. Where two stages
+  /// hold replicas of one part of the model (bidirectional schedules), one number for each part.
   std::vector<int> blocks_per_stage;
   friend bool operator==(const Plan&, const Plan&) = default;
 };

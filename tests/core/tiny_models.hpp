@@ -219,4 +219,19 @@ inline Plan even_plan(const Strategy& strategy, int blocks, int stages) {
   return plan;
 }
 
+/// Two sequences of 128 tokens in a micro-batch.
+inline Strategy strategy_of(ParallelDegrees degrees, std::int64_t microbatches) {
+  Strategy s;
+  s.degrees = degrees;
+  s.micro_batch = 2;
+  s.global_batch = 2 * degrees.data * microbatches;
+  s.sequence_length = 128;
+  s.schedule = degrees.chunks > 1 ? "interleaved-1f1b" : "1f1b";
+  return s;
+}
+
+inline Plan plan_of(const Strategy& s, int blocks) {
+  return even_plan(s, blocks, static_cast<int>(stage_count(s.degrees)));
+}
+
 }  // namespace meshwright::testing_models

@@ -1,0 +1,274 @@
+// What single passes make of a plan: collectives, recomputation, memory, the end of the step.
+#include "core/lower_passes.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/core/tiny_models.hpp"
+
+namespace meshwright {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing_models::cluster_of;
+using testing_models::gpt;
+using testing_models::mixture;
+using testing_models::plan_of;
+using testing_models::strategy_of;
+
+/// Collectives inside the parts of one name, or of all parts.
+std::vector<Collective> inside(const TaskGraph& graph, std::string_view part_name = {}) {
+  std::vector<Collective> found;
+  for (const WorkPart& part : graph.parts) {
+    if (!part_name.empty() && part.name != part_name) continue;
+    for (const Step& step : part.steps)
+      if (const auto* c = std::get_if<Collective>(&step)) found.push_back(*c);
+  }
+  return found;
+}
+
+std::vector<std::string> collectives_in(const TaskGraph& graph, std::string_view part_name) {
+  std::vector<std::string> names;
+  for (const Collective& c : inside(graph, part_name))
+    names.push_back(std::string(name_of(c.axis)) + " " + std::string(name_of(c.kind)));
+  return names;
+}
+
+std::int64_t count_kind(const TaskGraph& graph, TaskKind kind) {
+  return std::count_if(graph.tasks.begin(), graph.tasks.end(),
+                       [kind](const Task& task) { return task.kind == kind; });
+}
+
+// ---- collectives from cuts ------------------------------------------------------------------
+
+TaskGraph lower_dense(ParallelDegrees degrees, bool sequence_parallel) {
+  Strategy s = strategy_of(degrees, 1);
+  s.sequence_parallel = sequence_parallel;
+  return lower(plan_of(s, 2), gpt({.blocks = 2}), cluster_of(2, 4));
+}
+
+TEST(TensorParallelism, ReducesTwiceForwardAndTwiceBackwardInABlock) {
+  const TaskGraph graph = lower_dense({.tensor = 2}, false);
+  EXPECT_THAT(collectives_in(graph, "block.F"), ElementsAre("tp all-reduce", "tp all-reduce"));
+  EXPECT_THAT(collectives_in(graph, "block.B"), ElementsAre("tp all-reduce", "tp all-reduce"));
+  EXPECT_THAT(collectives_in(graph, "block.W"), IsEmpty());
+  EXPECT_THAT(collectives_in(graph, "embedding.F"), ElementsAre("tp all-reduce"));
+  EXPECT_THAT(collectives_in(graph, "head.F"), ElementsAre("tp all-reduce", "tp all-reduce"));
+  EXPECT_THAT(collectives_in(graph, "head.B"), ElementsAre("tp all-reduce"));
+}
+
+TEST(SequenceParallelism, GathersAndScattersInsteadAndGathersOnceMoreForWeights) {
+  const TaskGraph graph = lower_dense({.tensor = 2}, true);
+  EXPECT_THAT(collectives_in(graph, "block.F"), ElementsAre("tp all-gather", "tp reduce-scatter",
+                                                            "tp all-gather", "tp reduce-scatter"));
+  EXPECT_THAT(collectives_in(graph, "block.I"), ElementsAre("tp all-gather", "tp reduce-scatter",
+                                                            "tp all-gather", "tp reduce-scatter"));
+  EXPECT_THAT(collectives_in(graph, "block.W"), ElementsAre("tp all-gather", "tp all-gather"));
+  EXPECT_EQ(collectives_in(graph, "block.B").size(), 6u);
+}
+
+// Whole buffers: 2 * 128 tokens * 64 * 2 bytes.
+TEST(TensorParallelism, CountsWholeBuffers) {
+  for (const bool sequence_parallel : {false, true}) {
+    const TaskGraph graph = lower_dense({.tensor = 2}, sequence_parallel);
+    for (const Collective& c : inside(graph, "block.B")) {
+      EXPECT_EQ(c.bytes, Bytes(32'768));
+      EXPECT_EQ(c.group, (GroupShape{.ranks = 2, .nodes = 1, .groups_per_node = 1}));
+    }
+  }
+}
+
+TEST(ContextParallelism, GathersKeysAndValuesAndScattersTheirGradients) {
+  const TaskGraph graph = lower_dense({.context = 2}, false);
+  EXPECT_THAT(collectives_in(graph, "block.F"), ElementsAre("cp all-gather"));
+  EXPECT_THAT(collectives_in(graph, "block.B"), ElementsAre("cp all-gather", "cp reduce-scatter"));
+  for (const Collective& c : inside(graph))
+    EXPECT_EQ(c.bytes, Bytes(2 * 128 * (64 + 64) * 2));  // K and V of the whole sequence
+}
+
+// 256 tokens * 2 experts * 64 wide * 2 bytes = 65,536; half of it per tensor rank.
+TEST(ExpertParallelism, SendsTokensToTheirExpertsAndBack) {
+  const auto graph_of = [](ParallelDegrees degrees) {
+    return lower(plan_of(strategy_of(degrees, 1), 2), mixture(2), cluster_of(2, 4));
+  };
+  const TaskGraph plain = graph_of({.data = 4, .expert = 4});
+  EXPECT_THAT(collectives_in(plain, "block.F"), ElementsAre("ep all-to-all", "ep all-to-all"));
+  EXPECT_THAT(collectives_in(plain, "block.B"), ElementsAre("ep all-to-all", "ep all-to-all"));
+  for (const Collective& c : inside(plain)) EXPECT_EQ(c.bytes, Bytes(65'536));
+
+  const TaskGraph cut = graph_of({.data = 2, .tensor = 2, .expert = 2, .expert_tensor = 2});
+  EXPECT_THAT(collectives_in(cut, "block.F"),
+              ElementsAre("ep all-to-all", "ep all-gather", "ep reduce-scatter", "ep all-to-all",
+                          "tp all-gather"));
+  for (const Collective& c : inside(cut, "block.F"))
+    if (c.kind == CollectiveKind::kAllToAll) {
+      EXPECT_EQ(c.bytes, Bytes(32'768));
+    }
+}
+
+// ---- recomputation --------------------------------------------------------------------------
+
+std::vector<std::string> backward_parts(const Recompute& recompute, AttentionAlgorithm attention) {
+  Strategy s = strategy_of({}, 1);
+  s.recompute = recompute;
+  s.attention = attention;
+  const TaskGraph graph = lower(plan_of(s, 2), gpt({.blocks = 2}), cluster_of(1, 4));
+  std::vector<std::string> names;
+  for (const WorkPartUse& use : graph.works[1].parts) {
+    const WorkPart& part = graph.parts[static_cast<std::size_t>(use.part)];
+    EXPECT_EQ(part.recompute, part.name == "block.recompute");
+    for (int i = 0; i < use.count; ++i) names.push_back(part.name);
+  }
+  return names;
+}
+
+TEST(Recompute, RunsEachForwardAgainBeforeItsBackward) {
+  constexpr auto kFlash = AttentionAlgorithm::kFlash;
+  EXPECT_THAT(backward_parts({RecomputeKind::kNone, 0}, kFlash),
+              ElementsAre("head.B", "block.B", "block.B", "embedding.B"));
+  EXPECT_THAT(backward_parts({RecomputeKind::kFull, 0}, kFlash),
+              ElementsAre("head.B", "block.recompute", "block.B", "block.recompute", "block.B",
+                          "embedding.B"));
+  EXPECT_THAT(backward_parts({RecomputeKind::kBlocks, 1}, kFlash),
+              ElementsAre("head.B", "block.B", "block.recompute", "block.B", "embedding.B"));
+}
+
+TEST(Recompute, SelectivelyRepeatsStandardAttentionOnly) {
+  const Recompute selective{RecomputeKind::kSelective, 0};
+  EXPECT_EQ(backward_parts(selective, AttentionAlgorithm::kFlash).size(), 4u);
+  EXPECT_EQ(backward_parts(selective, AttentionAlgorithm::kStandard).size(), 6u);
+}
+
+// ---- memory ---------------------------------------------------------------------------------
+
+// One rank: 18 bytes per parameter. 3 blocks of 49,984, tables 640 * 64, head 128 + 512 * 64.
+TEST(ResidentMemory, Is18BytesPerParameterInMixedPrecision) {
+  const std::int64_t parameters = 3 * 49'984 + 640 * 64 + 128 + 512 * 64;
+  const Plan plan = plan_of(strategy_of({}, 1), 3);
+  const MemoryAmounts held = lower(plan, gpt({.blocks = 3}), cluster_of(1, 4)).ranks[0].resident;
+  EXPECT_EQ(held[MemoryClass::kWeights], Bytes(2 * parameters));
+  EXPECT_EQ(held[MemoryClass::kGradients], Bytes(4 * parameters));
+  EXPECT_EQ(held[MemoryClass::kOptimizer], Bytes(12 * parameters));
+  EXPECT_EQ(held[MemoryClass::kCommunication], Bytes(0));
+  EXPECT_EQ(held[MemoryClass::kReserved], Bytes(std::int64_t{1} << 30));
+}
+
+TEST(ResidentMemory, DividesOptimizerStateUnderZero1) {
+  Strategy s = strategy_of({.data = 2, .context = 2}, 1);
+  s.zero = 1;
+  const std::int64_t parameters = 3 * 49'984 + 640 * 64 + 128 + 512 * 64;  // divisible by 4
+  const MemoryAmounts held =
+      lower(plan_of(s, 3), gpt({.blocks = 3}), cluster_of(1, 4)).ranks[0].resident;
+  EXPECT_EQ(held[MemoryClass::kOptimizer], Bytes(3 * parameters));
+  EXPECT_EQ(held[MemoryClass::kGradients], Bytes(4 * parameters));
+}
+
+// The head's device holds a copy of a tied table: 512 * 64 elements more than its own norm.
+TEST(ResidentMemory, HoldsATiedTableOnBothEnds) {
+  const Plan plan = plan_of(strategy_of({.pipeline = 2}, 2), 2);
+  const TaskGraph graph = lower(plan, gpt({.blocks = 2, .tied = true}), cluster_of(1, 4));
+  EXPECT_EQ(graph.ranks[0].resident[MemoryClass::kWeights], Bytes(2 * (49'984 + 640 * 64)));
+  EXPECT_EQ(graph.ranks[1].resident[MemoryClass::kWeights], Bytes(2 * (49'984 + 512 * 64 + 128)));
+}
+
+// 1F1B: stage s of p holds min(m, p - s) micro-batches of its blocks at most.
+TEST(ActivationMemory, FollowsThePromiseOf1F1B) {
+  const ModelGraph model = gpt({.blocks = 4});
+  const TaskGraph graph =
+      lower(plan_of(strategy_of({.pipeline = 4}, 8), 4), model, cluster_of(1, 4));
+  std::vector<std::int64_t> held(4, 0), peak(4, 0);
+  for (const Task& task : graph.tasks) {
+    const auto rank = static_cast<std::size_t>(task.rank);
+    const Work& work = graph.works[task.work.index()];
+    held[rank] += work.acquired[MemoryClass::kActivations].value;
+    peak[rank] = std::max(peak[rank], held[rank]);
+    held[rank] -= work.released[MemoryClass::kActivations].value;
+  }
+  const std::int64_t block =
+      kept_activation_bytes(model, LayerId(1), shard_shape_of(strategy_of({}, 1)), {}).value;
+  EXPECT_EQ(peak[1], 3 * block);
+  EXPECT_EQ(peak[2], 2 * block);
+  EXPECT_GT(peak[0], 4 * block);  // and the embedding's masks
+  EXPECT_GT(peak[3], block);      // and the head's inputs
+}
+
+// ---- end of the step ------------------------------------------------------------------------
+
+std::vector<std::string> step_end(const Strategy& s, bool tied) {
+  const TaskGraph graph = lower(plan_of(s, 4), gpt({.blocks = 4, .tied = tied}), cluster_of(2, 4));
+  std::vector<std::string> names;
+  for (const Task& task : graph.tasks) {
+    if (task.rank != 0) continue;
+    if (task.kind == TaskKind::kOptimizer) names.push_back("optimizer");
+    if (task.kind != TaskKind::kCollective) continue;
+    const Collective& c = graph.works[task.work.index()].collective;
+    names.push_back(std::string(name_of(c.axis)) + " " + std::string(name_of(c.kind)));
+  }
+  return names;
+}
+
+TEST(StepEnd, ReducesGradientsThenNormThenUpdates) {
+  EXPECT_THAT(step_end(strategy_of({}, 1), false), ElementsAre("optimizer"));
+  EXPECT_THAT(step_end(strategy_of({.data = 2}, 1), false),
+              ElementsAre("dp all-reduce", "dp all-reduce", "optimizer"));
+  Strategy zero = strategy_of({.data = 2}, 1);
+  zero.zero = 1;
+  EXPECT_THAT(step_end(zero, false),
+              ElementsAre("dp reduce-scatter", "dp all-reduce", "optimizer", "dp all-gather"));
+  EXPECT_THAT(step_end(strategy_of({.data = 2, .pipeline = 2}, 2), true),
+              ElementsAre("dp all-reduce", "pp all-reduce", "dp all-reduce", "optimizer"));
+}
+
+TEST(StepEnd, LetsLaterChunksReduceFirst) {
+  Strategy s = strategy_of({.data = 2, .pipeline = 2, .chunks = 2}, 2);
+  const TaskGraph graph = lower(plan_of(s, 4), gpt({.blocks = 4}), cluster_of(2, 4));
+  std::vector<int> stages;
+  for (const Task& task : graph.tasks)
+    if (task.kind == TaskKind::kCollective && task.rank == 0 && task.stage >= 0)
+      stages.push_back(task.stage);
+  EXPECT_THAT(stages, ElementsAre(2, 0));
+}
+
+TEST(StepEnd, SpreadsTheNormOverAllRanks) {
+  const Plan plan = plan_of(strategy_of({.data = 4, .pipeline = 2}, 2), 4);
+  const TaskGraph graph = lower(plan, gpt({.blocks = 4}), cluster_of(2, 4));
+  const Task& norm = graph.tasks[static_cast<std::size_t>(graph.collectives.back().first)];
+  EXPECT_EQ(graph.works[norm.work.index()].collective.group,
+            (GroupShape{.ranks = 8, .nodes = 2, .groups_per_node = 1}));
+  EXPECT_EQ(count_kind(lower(plan, gpt({.blocks = 4}), cluster_of(2, 4), {.ranks = RankSet::kAll}),
+                       TaskKind::kOptimizer),
+            8);
+}
+
+// ---- groups ---------------------------------------------------------------------------------
+
+// Parts 0 and 3 of a bidirectional pipeline are on devices 0 and 3; ranks 2 d and 2 d + 1 on device
+// d.
+TEST(GroupShape, JoinsReplicasOfAPart) {
+  const Strategy s = strategy_of({.data = 2, .pipeline = 4}, 4);
+  const JobGroups apart = job_groups_of(s, cluster_of(2, 4));
+  EXPECT_EQ(joined(apart, apart.dense_data, 2), (GroupShape{4, 2, 2}));
+  const JobGroups together = job_groups_of(s, cluster_of(1, 8));
+  EXPECT_EQ(joined(together, together.dense_data, 2), (GroupShape{4, 1, 1}));
+  EXPECT_EQ(joined(apart, apart.dense_data, 1), apart.dense_data);
+}
+
+TEST(GroupShape, FollowsFromRankOrderAndNodes) {
+  const auto shape = [](std::int64_t count, std::int64_t stride, std::int64_t ranks) {
+    return group_shape_of(
+        {.count = count, .stride = stride, .job_ranks = ranks, .devices_per_node = 8});
+  };
+  EXPECT_EQ(shape(8, 1, 64), (GroupShape{8, 1, 1}));    // tensor inside a node
+  EXPECT_EQ(shape(8, 8, 64), (GroupShape{8, 8, 8}));    // data, one rank in each node
+  EXPECT_EQ(shape(8, 4, 64), (GroupShape{8, 4, 4}));    // two ranks in each node, four groups
+  EXPECT_EQ(shape(16, 1, 64), (GroupShape{16, 2, 1}));  // tensor over two nodes
+  EXPECT_EQ(shape(4, 2, 8), (GroupShape{4, 1, 1}));     // all in one node
+  EXPECT_EQ(shape(3, 1, 24), (GroupShape{3, 2, 4}));    // ranks 6, 7, 8 straddle two nodes
+  EXPECT_EQ(shape(1, 4, 64), (GroupShape{}));
+}
+
+}  // namespace
+}  // namespace meshwright
