@@ -3,7 +3,8 @@
 ///
 ///   time = latency + bytes / bandwidth,   the least over all enabled (algorithm, protocol)
 ///
-/// Formulas and figures are that file's, restated; nothing here is fitted to measurements.
+/// Formulas and figures are that file's, restated; nothing here is fitted to measurements. Left
+/// out: CollNet, since cluster files have no in-network reduction between nodes.
 ///
 /// Worked number, 8 x H100, all-reduce of 256 MiB: NVLS has 8 channels of 40 GB/s inside the node
 /// (60 GB/s the other way), so min(40 * 0.85 * 7/8 * 2, 60) = 59.5 GB/s a channel, 476 in all,

@@ -128,8 +128,7 @@ TEST(NcclTuner, DoesNotUseLl128OverPcie) {
                            NcclProtocol::kLl128));
 }
 
-// The chosen time is the least of all, and more ranks never make the same all-reduce cheaper by
-// more than a change of channels can: here only that choice is a minimum.
+// No enabled pair is faster than the choice, and the choice is one of them.
 TEST(NcclTuner, ChoosesTheLeastOfAllEnabledPairs) {
   for (const char* name : {"8xV100", "8xA100", "8xH100", "8xB200", "4x8xH100"})
     for (int exponent = 6; exponent <= 34; ++exponent)
