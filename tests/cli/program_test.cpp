@@ -32,7 +32,8 @@ class Program : public testing::Test {
     return run_program({.program = MESHWRIGHT_PROGRAM,
                         .arguments = words(arguments),
                         .folder = folder_.path(),
-                        .standard_input = standard_input});
+                        .standard_input = standard_input,
+                        .interrupt = false});
   }
   std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
 
@@ -157,6 +158,19 @@ TEST_F(Program, ReadsAPlanFromStandardInputAndWritesOneToStandardOutput) {
   ASSERT_EQ(planned.exit_code, 0);
   EXPECT_NO_THROW(plan_file_from_json(planned.standard_output, "standard output"));
   EXPECT_EQ(run("simulate - --json", planned.standard_output).exit_code, 0);
+  EXPECT_TRUE(folder_.file_names().empty());
+}
+
+TEST_F(Program, LeavesNoFileBehindWhenInterrupted) {
+  const ProgramRun planned = run("plan" + job_ + "-o -");
+  ASSERT_EQ(planned.exit_code, 0);
+  const ProgramRun interrupted = run_program({.program = MESHWRIGHT_PROGRAM,
+                                              .arguments = {"simulate", "-", "-o", "step.pftrace"},
+                                              .folder = folder_.path(),
+                                              .standard_input = planned.standard_output,
+                                              .interrupt = true});
+  EXPECT_EQ(interrupted.exit_code, 130);
+  EXPECT_EQ(interrupted.standard_output, "");
   EXPECT_TRUE(folder_.file_names().empty());
 }
 

@@ -1,12 +1,16 @@
 #include "tests/cli/run_program.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstdlib>
 #include <stdexcept>
+#include <thread>
 
 #include "core/io_file.hpp"
 
@@ -14,15 +18,25 @@ namespace meshwright {
 namespace {
 
 /// In the child, which only may call what is safe between fork() and exec().
-[[noreturn]] void become(const ProgramCall& call, std::vector<char*>& arguments,
-                         const std::string& in, const std::string& out, const std::string& error) {
+[[noreturn]] void become(const ProgramCall& call, std::vector<char*>& arguments, int in,
+                         const std::string& out, const std::string& error) {
   constexpr int kCannotRun = 127;
-  const bool is_redirected = dup2(open(in.c_str(), O_RDONLY), STDIN_FILENO) >= 0 &&
+  const bool is_redirected = dup2(in, STDIN_FILENO) >= 0 &&
                              dup2(open(out.c_str(), O_WRONLY), STDOUT_FILENO) >= 0 &&
                              dup2(open(error.c_str(), O_WRONLY), STDERR_FILENO) >= 0;
   if (is_redirected && chdir(call.folder.c_str()) == 0)
     execv(call.program.c_str(), arguments.data());
   _exit(kCannotRun);
+}
+
+/// The pause lets the program reach its read; a program that is slower is killed by the signal,
+/// which shells report with the same exit code.
+void interrupt_and_write(pid_t child, int pipe_end, const std::string& input) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  kill(child, SIGINT);
+  const ssize_t written = write(pipe_end, input.data(), input.size());
+  close(pipe_end);
+  if (written != static_cast<ssize_t>(input.size())) throw std::runtime_error("short write");
 }
 
 }  // namespace
@@ -48,9 +62,13 @@ std::vector<std::string> TemporaryFolder::file_names() const {
 
 ProgramRun run_program(const ProgramCall& call) {
   const TemporaryFolder streams;
-  const std::string in = streams.path() / "in", out = streams.path() / "out",
+  const std::string in_file = streams.path() / "in", out = streams.path() / "out",
                     error = streams.path() / "error";
-  write_file(in, call.standard_input);
+  write_file(in_file, call.standard_input);
+  std::array<int, 2> pipe_ends{-1, -1};
+  if (call.interrupt && pipe2(pipe_ends.data(), O_CLOEXEC) != 0)
+    throw std::runtime_error("no pipe");
+  const int in = call.interrupt ? pipe_ends[0] : open(in_file.c_str(), O_RDONLY | O_CLOEXEC);
   write_file(out, "");
   write_file(error, "");
 
@@ -63,6 +81,8 @@ ProgramRun run_program(const ProgramCall& call) {
   const pid_t child = fork();
   if (child < 0) throw std::runtime_error("fork failed");
   if (child == 0) become(call, arguments, in, out, error);
+  if (call.interrupt) interrupt_and_write(child, pipe_ends[1], call.standard_input);
+  close(in);
   int status = 0;
   if (waitpid(child, &status, 0) != child) throw std::runtime_error("waitpid failed");
   constexpr int kSignalled = 128;

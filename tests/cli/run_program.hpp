@@ -17,6 +17,9 @@ struct ProgramCall {
   std::vector<std::string> arguments;
   std::filesystem::path folder = ".";  ///< where it runs
   std::string standard_input;
+  /// Sends SIGINT, as Ctrl-C does, while the program waits for standard input (if it reads that),
+  /// which comes afterwards. The input must fit in a pipe: 64 KiB.
+  bool interrupt = false;
 };
 ProgramRun run_program(const ProgramCall& call);
 

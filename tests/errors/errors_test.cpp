@@ -70,7 +70,8 @@ TEST_P(UserError, IsExplainedAndLeavesNothingBehind) {
   const ProgramRun run = run_program({.program = MESHWRIGHT_PROGRAM,
                                       .arguments = lines_of(read_file((source / "args").string())),
                                       .folder = folder.path(),
-                                      .standard_input = content_or_nothing(source / "stdin")});
+                                      .standard_input = content_or_nothing(source / "stdin"),
+                                      .interrupt = false});
 
   EXPECT_EQ(run.exit_code, std::stoi(read_file((source / "exit").string())));
   expect_text(source / "stderr", run.standard_error);
