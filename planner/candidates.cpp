@@ -19,6 +19,9 @@ std::vector<int> divisors(std::int64_t number) {
   return found;
 }
 
+constexpr std::int64_t kLargestMicroBatch = 1 << 20;  ///< sequences; far beyond any device
+constexpr std::int64_t kMostMicrobatches = 1 << 26;   ///< orders of more are refused by all rules
+
 int round_up_quotient(int a, int b) { return (a + b - 1) / b; }
 
 /// Walks the space, outermost choice first; each step narrows `at_`.
@@ -110,7 +113,7 @@ class Enumeration {
   void add_micro_batches() {
     const std::int64_t batch = goal_.global_batch / at_.degrees.data;
     std::vector<int> powers;
-    for (std::int64_t size = 1; size <= batch && batch % size == 0; size *= 2)
+    for (std::int64_t size = 1; size <= kLargestMicroBatch && batch % size == 0; size *= 2)
       powers.push_back(static_cast<int>(size));
     for (const int size : choices(fixed_.micro_batch, powers)) {
       if (size < 1 || batch % size != 0) {
@@ -123,6 +126,10 @@ class Enumeration {
   }
 
   void add_schedules(std::int64_t microbatches) {
+    if (microbatches > kMostMicrobatches) {
+      turn_down(PruneReason::kStructure);
+      return;
+    }
     for (const ScheduleRule& rule : schedule_rules()) {
       if (fixed_.schedule ? rule.name != *fixed_.schedule : !rule.worth_searching) continue;
       at_.rule = &rule;
@@ -195,7 +202,9 @@ class Enumeration {
     constexpr Recompute kSelective{.kind = RecomputeKind::kSelective, .blocks = 0};
     std::vector<Recompute> recomputes{{}};
     if (fixed_.recompute) {
-      recomputes = {*fixed_.recompute};
+      // "block:0" asks for no block; in a candidate 0 means that the number is still open.
+      const bool no_block = fixed_.recompute == Recompute{RecomputeKind::kBlocks, 0};
+      recomputes = {no_block ? Recompute{} : *fixed_.recompute};
     } else {
       if (fixed_.attention == AttentionAlgorithm::kStandard) recomputes.push_back(kSelective);
       recomputes.push_back({.kind = RecomputeKind::kBlocks, .blocks = 0});

@@ -45,6 +45,7 @@ enum class PruneReason : std::uint8_t {
 inline constexpr int kPruneReasonCount = 5;
 std::string_view name_of(PruneReason reason);
 
+/// One row of the table: the best plan of its split over the devices.
 struct RankedPlan {
   Plan plan;
   Evaluation evaluation;
@@ -75,8 +76,9 @@ struct SearchResult {
 struct SearchOptions {
   int top = 10;
   int threads = 0;  ///< 0: all cores. The result does not depend on it.
-  std::function<void(std::int64_t done, std::int64_t of)> progress;  ///< called from one thread
-  std::function<bool()> cancelled;
+  std::function<void(std::int64_t done, std::int64_t of)> progress =
+      {};  ///< called from one thread
+  std::function<bool()> cancelled = {};
 };
 
 SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostModel& cost_model,
