@@ -161,8 +161,8 @@ class Enumeration {
     return leanest;
   }
 
-  /// What the rule can do here. A rule made for several chunks is left to do so: with one chunk it
-  /// is another rule of the table, holding more activations.
+  /// What the rule can do here. A rule made for several chunks is tried with several only: Megatron
+  /// refuses to interleave one.
   std::vector<int> chunk_counts(const ScheduleRule& rule, std::int64_t microbatches) const {
     const int pipeline = at_.degrees.pipeline;
     std::vector<int> free{1};
@@ -176,8 +176,14 @@ class Enumeration {
       degrees.chunks = count;
       return rule.problem(request_of(degrees, microbatches)).has_value();
     });
-    if (counts.size() > 1 && counts.front() == 1) counts.erase(counts.begin());
+    if (!fixed_.chunks && takes_several_chunks(rule)) std::erase(counts, 1);
     return counts;
+  }
+
+  static bool takes_several_chunks(const ScheduleRule& rule) {
+    ParallelDegrees degrees;
+    degrees.pipeline = degrees.chunks = 2;
+    return !rule.problem(request_of(degrees, 8));
   }
 
   void add_checked(std::int64_t microbatches) {
@@ -295,6 +301,13 @@ bool is_simpler(const Candidate& a, const Candidate& b) {
                       c.rule - schedule_rules().data());
   };
   return key(a) < key(b);
+}
+
+Dtype default_dtype(const Cluster& cluster) {
+  const DeviceModel& device = device_of(cluster, DeviceId(0));
+  for (const Dtype dtype : {Dtype::kBf16, Dtype::kFp16})
+    if (device.peak[static_cast<std::size_t>(dtype)]) return dtype;
+  return Dtype::kFp32;
 }
 
 CandidateSpace enumerate_candidates(const ModelGraph& model, const Cluster& cluster,

@@ -31,6 +31,9 @@ struct Candidate {
 
 Strategy strategy_of(const Candidate& candidate, const Goal& goal, const FixedChoices& fixed);
 
+/// What to compute in where nothing is said: bf16 where the device has it, else fp16, else fp32.
+Dtype default_dtype(const Cluster& cluster);
+
 /// What a strategy's schedule is generated from.
 ScheduleRequest request_of(const Strategy& strategy);
 ScheduleRequest request_of(const ParallelDegrees& degrees, std::int64_t microbatches);

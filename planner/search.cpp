@@ -315,12 +315,13 @@ std::string_view name_of(PruneReason reason) {
 
 SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostModel& cost_model,
                     const Goal& goal, const FixedChoices& fixed, const SearchOptions& options) {
-  const Job job{.model = model,
-                .cluster = cluster,
-                .cost_model = cost_model,
-                .goal = goal,
-                .fixed = fixed,
-                .threads = thread_count(options.threads)};
+  Job job{.model = model,
+          .cluster = cluster,
+          .cost_model = cost_model,
+          .goal = goal,
+          .fixed = fixed,
+          .threads = thread_count(options.threads)};
+  if (!fixed.dtype) job.fixed.dtype = default_dtype(cluster);
   SearchOptions sane = options;
   sane.top = std::max(1, options.top);
   return Search(job, sane).run();

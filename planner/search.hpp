@@ -23,7 +23,8 @@ struct Goal {
   std::int64_t sequence_length = 1;
 };
 
-/// Fields that are set restrict the search to that value (`plan --fix`).
+/// Fields that are set restrict the search to that value (`plan --fix`). An unset dtype is bf16
+/// where the device has it, else fp16, else fp32.
 struct FixedChoices {
   std::optional<int> tensor, pipeline, chunks, data, context, expert, expert_tensor, micro_batch,
       zero;

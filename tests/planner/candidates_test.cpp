@@ -67,6 +67,14 @@ TEST(Candidates, UseOnlySchedulesThatAreWorthSearchingUnlessAsked) {
     EXPECT_EQ(candidate.rule->name, "naive");
 }
 
+TEST(Candidates, InterleaveOnlySeveralChunks) {
+  const SmallJob small(small_dense_model(), kPlenty, {8, 16, 512});
+  for (const Candidate& candidate : space_of(small).candidates)
+    if (candidate.rule->name == "interleaved-1f1b") {
+      EXPECT_GT(candidate.degrees.chunks, 1);
+    }
+}
+
 TEST(Candidates, KeepTensorRanksInANodeUnlessAsked) {
   SmallJob small(small_dense_model(), kPlenty, {64, 64, 512});
   for (const Candidate& candidate : space_of(small).candidates)

@@ -192,6 +192,15 @@ TEST(Search, StopsWhenCancelledAndSaysThatNothingIsProved) {
   EXPECT_FALSE(result.plans.empty());
 }
 
+TEST(Search, ComputesInWhatTheDeviceHas) {
+  SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
+  small.cluster = cluster_from_toml(find_cluster("dgx-v100"));  // no bf16
+  small.cost_model = make_device_cost_model(small.cluster);
+  const SearchResult result = small.search({.top = 1, .threads = 1});
+  ASSERT_FALSE(result.plans.empty());
+  EXPECT_EQ(result.plans.front().plan.strategy.dtype, Dtype::kFp16);
+}
+
 TEST(CompletePlan, CutsLikeTheSearch) {
   const SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
   for (const RankedPlan& row : small.search({.top = 6, .threads = 1}).plans)
