@@ -1,4 +1,4 @@
-// Every include here breaks a rule, but for the last one.
+// The library is allowed here, but not to those who include this file from elsewhere.
 #include <fmt/format.h>
 #include <thread>
 #include <vector>
