@@ -366,10 +366,14 @@ void ScheduleJudge::check_caps(std::span<const int> held_caps) {
     int held = 0;
     for (std::size_t i = 0; i < schedule_.orders[d].size(); ++i) {
       const Action& a = schedule_.orders[d][i];
+      // The forward of a pair holds its activation before the backward frees one.
+      const bool forward = a.pass == Pass::kForward;
+      const int at_most = held + (forward || a.overlaps_next ? 1 : 0);
+      if (forward) ++held;
       if (a.pass == Pass::kBackward || a.pass == Pass::kBackwardWeight) --held;
-      if (a.pass != Pass::kForward || ++held <= held_caps[d]) continue;
+      if (at_most <= held_caps[d]) continue;
       report(fmt::format("device {}, action {} ({}): holds {} stage micro-batches, its cap is {}",
-                         d, i, plain_text(a), held, held_caps[d]));
+                         d, i, plain_text(a), at_most, held_caps[d]));
       break;
     }
   }

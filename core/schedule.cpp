@@ -162,6 +162,8 @@ std::vector<int> peak_held_microbatches(const Schedule& schedule) {
     int held = 0;
     int peak = 0;
     for (const Action& a : order) {
+      // The forward of a pair holds its activation before the backward frees one.
+      if (a.overlaps_next && a.pass != Pass::kForward) peak = std::max(peak, held + 1);
       if (a.pass == Pass::kForward) peak = std::max(peak, ++held);
       if (a.pass == Pass::kBackward || a.pass == Pass::kBackwardWeight) --held;
     }

@@ -90,6 +90,8 @@ struct ScheduleRequest {
   /// Most micro-batches of a whole device that cost-driven generators may hold. None: the
   /// schedule's own.
   std::optional<double> activation_cap;
+  /// Fraction of an activation that the input gradient frees already; for the cap alone.
+  double freed_by_input_gradient = 0;
   friend bool operator==(const ScheduleRequest&, const ScheduleRequest&) = default;
 };
 

@@ -1,4 +1,4 @@
-/// Schedules with one stage per device and whole backwards: naive, GPipe, 1F1B.
+/// Schedules with one stage per device and whole backwards: naive, GPipe, 1F1B and its kin.
 #include <algorithm>
 
 #include "core/check.hpp"
@@ -58,6 +58,36 @@ Schedule generate_1f1b(const ScheduleRequest& request) {
   for (int d = 0; d < request.devices; ++d)
     schedule.orders[static_cast<std::size_t>(d)] = one_forward_one_backward(
         StageId(d), request.microbatches, std::min(request.microbatches, request.devices - 1 - d));
+  return schedule;
+}
+
+/// PipeDream (Narayanan et al., SOSP 2019, arXiv:1806.03377): the order of 1F1B without a flush.
+/// Every micro-batch updates the weights at once; a device keeps the version that each micro-batch
+/// in flight went forward with.
+Schedule generate_pipedream(const ScheduleRequest& request) {
+  Schedule schedule = generate_1f1b(request);
+  schedule.name = "pipedream";
+  return schedule;
+}
+
+/// PipeDream-2BW (Narayanan et al., arXiv:2006.09503): gradients of m >= p micro-batches make one
+/// update, so that two versions are enough: W(t+1) = W(t) - n g(W(t-1)).
+Schedule generate_pipedream_2bw(const ScheduleRequest& request) {
+  Schedule schedule = generate_1f1b(request);
+  schedule.name = "pipedream-2bw";
+  return schedule;
+}
+
+/// 1F1B with the vocabulary layers split over all devices (Yeung et al., arXiv:2411.05288,
+/// Vocab-2): between last forward and first backward every device does its share of the output
+/// layer behind one barrier, for which one micro-batch more is in flight. The vocabulary passes
+/// themselves belong to the tasks between F and B and are no actions.
+Schedule generate_vocab_1f1b(const ScheduleRequest& request) {
+  Schedule schedule =
+      empty_schedule("vocab-1f1b", looped_placement(request.devices, 1), request.microbatches);
+  for (int d = 0; d < request.devices; ++d)
+    schedule.orders[static_cast<std::size_t>(d)] = one_forward_one_backward(
+        StageId(d), request.microbatches, std::min(request.microbatches, request.devices - d));
   return schedule;
 }
 

@@ -28,5 +28,16 @@ Schedule generate_zb_h2(const ScheduleRequest& request);
 Schedule generate_zb_v(const ScheduleRequest& request);
 Schedule generate_dualpipe(const ScheduleRequest& request);
 Schedule generate_dualpipev(const ScheduleRequest& request);
+Schedule generate_pipedream(const ScheduleRequest& request);
+Schedule generate_pipedream_2bw(const ScheduleRequest& request);
+Schedule generate_vocab_1f1b(const ScheduleRequest& request);
+Schedule generate_seq1f1b(const ScheduleRequest& request);
+Schedule generate_terapipe(const ScheduleRequest& request);
+Schedule generate_chimera(const ScheduleRequest& request);
+Schedule generate_hanayo(const ScheduleRequest& request);
+Schedule generate_v_half(const ScheduleRequest& request);
+Schedule generate_v_min(const ScheduleRequest& request);
+Schedule generate_zb_1p(const ScheduleRequest& request);
+Schedule generate_zb_2p(const ScheduleRequest& request);
 
 }  // namespace meshwright

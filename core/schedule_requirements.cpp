@@ -128,4 +128,101 @@ Placement bidirectional_of_request(const ScheduleRequest& r) {
   return bidirectional_placement(r.devices);
 }
 
+namespace {
+
+std::string times_text(const StageTimes& times) {
+  return fmt::format("{} forward, {} input and {} weight gradient times", times.forward.size(),
+                     times.backward_input.size(), times.backward_weight.size());
+}
+
+}  // namespace
+
+Problem automatic_problem(const ScheduleRequest& r) {
+  if (auto problem = one_chunk_problem(r)) return problem;
+  const auto devices = static_cast<std::size_t>(r.devices);
+  if (r.times && (r.times->forward.size() != devices || r.times->backward_input.size() != devices ||
+                  r.times->backward_weight.size() != devices))
+    return fmt::format("{} for {} stages: one of each per stage is needed", times_text(*r.times),
+                       r.devices);
+  if (r.activation_cap && !(*r.activation_cap >= 1))
+    return fmt::format("a cap of {} micro-batches per device: at least 1 is needed",
+                       *r.activation_cap);
+  if (!(r.freed_by_input_gradient >= 0 && r.freed_by_input_gradient < 1))
+    return fmt::format("the input gradient frees the fraction {}: 0 <= fraction < 1 is needed",
+                       r.freed_by_input_gradient);
+  return std::nullopt;
+}
+
+Problem slices_problem(const ScheduleRequest& r) {
+  if (auto problem = one_chunk_problem(r)) return problem;
+  if (r.slices && *r.slices < 1)
+    return fmt::format("{} slices of the sequence: at least 1 is needed", *r.slices);
+  return std::nullopt;
+}
+
+/// With fewer micro-batches per update a third version would be in flight.
+Problem two_versions_problem(const ScheduleRequest& r) {
+  if (auto problem = one_chunk_problem(r)) return problem;
+  if (r.microbatches < r.devices)
+    return fmt::format("{} micro-batches: two weight versions need at least {} (devices)",
+                       r.microbatches, r.devices);
+  return std::nullopt;
+}
+
+Problem chimera_problem(const ScheduleRequest& r) {
+  if (auto problem = one_chunk_problem(r)) return problem;
+  if (r.devices % 2 != 0)
+    return fmt::format("{} devices: two directions need an even number; use {} or {}", r.devices,
+                       r.devices - 1, r.devices + 1);
+  if (r.microbatches % r.devices != 0)
+    return fmt::format("{} micro-batches are not a multiple of {} devices; use {}", r.microbatches,
+                       r.devices, (r.microbatches / r.devices + 1) * r.devices);
+  return std::nullopt;
+}
+
+Problem hanayo_problem(const ScheduleRequest& r) {
+  if (auto problem = several_chunks_problem(r)) return problem;
+  if (r.chunks % 2 != 0)
+    return fmt::format("{} chunks per device: a wave is 2 chunks; use {}", r.chunks, r.chunks + 1);
+  return std::nullopt;
+}
+
+Placement waves_of_request(const ScheduleRequest& r) { return wave_placement(r.devices, r.chunks); }
+
+namespace {
+
+/// What the input gradient frees lets more than the cap be in flight, each with less.
+double capped_peak(const ScheduleRequest& r, int own_cap) {
+  const double cap = r.activation_cap.value_or(own_cap) / (1 - r.freed_by_input_gradient);
+  return std::min<double>(r.microbatches, cap);
+}
+
+}  // namespace
+
+double zb_1p_peak(const ScheduleRequest& r, PipelineRankId) { return capped_peak(r, r.devices); }
+double zb_2p_peak(const ScheduleRequest& r, PipelineRankId) {
+  return capped_peak(r, 2 * r.devices);
+}
+double v_half_peak(const ScheduleRequest& r, PipelineRankId) {
+  const int peak = (r.devices + 2) / 2;  // rounds down
+  return std::min(r.microbatches, peak);
+}
+double v_min_peak(const ScheduleRequest& r, PipelineRankId) {
+  const int peak = (r.devices + 4) / 3;  // rounds down
+  return std::min(r.microbatches, peak);
+}
+double seq1f1b_peak(const ScheduleRequest& r, PipelineRankId d) {
+  const int slices = r.slices.value_or(1);
+  return std::min<double>(r.microbatches, (r.devices - 1.0 - d.value + slices) / slices);
+}
+double vocab_peak(const ScheduleRequest& r, PipelineRankId d) {
+  return std::min(r.microbatches, r.devices + 1 - d.value);
+}
+
+/// One version per micro-batch in flight: each goes backward with the weights it went forward with.
+int stashed_versions(const ScheduleRequest& r, PipelineRankId d) {
+  return std::max(1, std::min(r.microbatches, r.devices - d.value));
+}
+int two_versions(const ScheduleRequest&, PipelineRankId) { return 2; }
+
 }  // namespace meshwright

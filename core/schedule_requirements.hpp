@@ -18,11 +18,17 @@ Problem interleaved_problem(const ScheduleRequest& request);
 Problem two_chunks_problem(const ScheduleRequest& request);
 Problem dualpipe_problem(const ScheduleRequest& request);
 Problem dualpipev_problem(const ScheduleRequest& request);
+Problem automatic_problem(const ScheduleRequest& request);
+Problem slices_problem(const ScheduleRequest& request);
+Problem two_versions_problem(const ScheduleRequest& request);
+Problem chimera_problem(const ScheduleRequest& request);
+Problem hanayo_problem(const ScheduleRequest& request);
 
 Placement one_chunk_placement(const ScheduleRequest& request);
 Placement loop_of_request(const ScheduleRequest& request);
 Placement v_of_request(const ScheduleRequest& request);
 Placement bidirectional_of_request(const ScheduleRequest& request);
+Placement waves_of_request(const ScheduleRequest& request);
 
 // Promised peaks, in micro-batches of a whole device.
 double one_microbatch(const ScheduleRequest& request, PipelineRankId device);
@@ -33,7 +39,15 @@ double one_per_device(const ScheduleRequest& request, PipelineRankId device);
 double zb_h2_peak(const ScheduleRequest& request, PipelineRankId device);
 double dualpipe_peak(const ScheduleRequest& request, PipelineRankId device);
 double dualpipev_peak(const ScheduleRequest& request, PipelineRankId device);
+double zb_1p_peak(const ScheduleRequest& request, PipelineRankId device);
+double zb_2p_peak(const ScheduleRequest& request, PipelineRankId device);
+double v_half_peak(const ScheduleRequest& request, PipelineRankId device);
+double v_min_peak(const ScheduleRequest& request, PipelineRankId device);
+double seq1f1b_peak(const ScheduleRequest& request, PipelineRankId device);
+double vocab_peak(const ScheduleRequest& request, PipelineRankId device);
 
+int stashed_versions(const ScheduleRequest& request, PipelineRankId device);
+int two_versions(const ScheduleRequest& request, PipelineRankId device);
 int one_version(const ScheduleRequest& request, PipelineRankId device);
 
 }  // namespace meshwright

@@ -106,6 +106,15 @@ TEST(CheckSchedule, NamesTheForwardThatBreaksTheCap) {
   EXPECT_THAT(check_schedule(gpipe, std::vector{2, 2}), ElementsAre("2 caps for 1 devices"));
 }
 
+// The pair (0B0;0F1) holds micro-batches 0 and 1 at once, in whichever order it is written.
+TEST(CheckSchedule, CountsBothPartsOfAPairAgainstTheCap) {
+  const Schedule pair = schedule_of(2, 1, {"0F0 (0B0;0F1) 0B1"});
+  EXPECT_THAT(check_schedule(pair, std::vector{2}), IsEmpty());
+  EXPECT_THAT(check_schedule(pair, std::vector{1}),
+              ElementsAre("device 0, action 1 (0B0): holds 2 stage micro-batches, its cap is 1"));
+  EXPECT_THAT(peak_held_microbatches(pair), ElementsAre(2));
+}
+
 TEST(CheckSchedule, KeepsSlicesInCausalOrder) {
   Schedule slices = schedule_of(2, 1, {"0F0 0F1 0B1 0B0"});
   slices.slices_per_microbatch = 2;

@@ -1,0 +1,139 @@
+#include "core/io_schedule_csv.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "core/error.hpp"
+#include "core/schedule_timing.hpp"
+
+namespace meshwright {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::string artifact(const std::string& file) {
+  std::ifstream in(std::string(MESHWRIGHT_SOURCE_DIR) + "/tests/core/data/" + file);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::string message_of(std::string_view text) {
+  try {
+    read_schedule_csv(text, "s", "s.csv");
+  } catch (const InputError& error) {
+    return format(error.diagnostics().at(0));
+  }
+  return "";
+}
+
+ScheduleRequest request_of(int p, int v, int m) {
+  ScheduleRequest request;
+  request.devices = p;
+  request.chunks = v;
+  request.microbatches = m;
+  return request;
+}
+
+// pytorch/pytorch@a2af973f46e7172e0494afebc88090d1a07eae66: dualpipev_4rank_10mb.csv
+TEST(ScheduleCsv, DualPipeVEqualsPyTorchsFileActionByAction) {
+  const std::string file = artifact("pytorch_dualpipev_4rank_10mb.csv");
+  const Schedule ours = find_schedule_rule("dualpipev")->generate(request_of(4, 2, 10));
+  EXPECT_EQ(write_schedule_csv(ours), file);
+  const ImportedSchedule theirs = read_schedule_csv(file, "dualpipev", "dualpipev.csv");
+  EXPECT_EQ(theirs.schedule, ours);
+  EXPECT_EQ(theirs.dialect, CsvDialect::kCurrent);
+  EXPECT_THAT(theirs.notes, IsEmpty());
+}
+
+// pytorch/pytorch@15380b18b0ecd42d0cc3c238654532de680d8611: zb1p_2rank_2stagep_compute.csv. In unit
+// times it takes 49 slots, 48 of them work; 4 and 3 chunks wait for their input gradient.
+TEST(ScheduleCsv, ReadsTheOldDialectOfPyTorchsZeroBubbleFile) {
+  const ImportedSchedule zb1p =
+      read_schedule_csv(artifact("pytorch_zb1p_2rank_2stagep_compute.csv"), "zb1p", "zb1p.csv");
+  EXPECT_EQ(zb1p.dialect, CsvDialect::kOld);
+  EXPECT_THAT(check_schedule(zb1p.schedule), IsEmpty());
+  const ScheduleTiming timing =
+      time_schedule(zb1p.schedule, uniform_times(4, Ticks(1), Ticks(1), Ticks(1)));
+  EXPECT_EQ(timing.makespan, Ticks(49));
+  EXPECT_NEAR(timing.makespan_bubble, 1.0 / 49.0, 1e-12);
+  EXPECT_THAT(peak_activations(zb1p.schedule, 1.0), ElementsAre(4 / 2.0, 3 / 2.0));
+}
+
+TEST(ScheduleCsv, ReadsBackEveryScheduleInBothContentsAndDialects) {
+  for (const ScheduleRule& rule : schedule_rules())
+    for (const int v : {1, 2}) {
+      const ScheduleRequest request = request_of(4, v, 8);
+      if (rule.problem(request)) continue;
+      const Schedule schedule = rule.generate(request);
+      if (schedule.placement.routes.size() > 1) continue;
+      for (const auto content : {CsvContent::kComputeOnly, CsvContent::kWithCommunication})
+        for (const auto dialect : {CsvDialect::kCurrent, CsvDialect::kOld}) {
+          const auto back = read_schedule_csv(write_schedule_csv(schedule, content, dialect),
+                                              schedule.name, "s.csv");
+          EXPECT_EQ(back.schedule, schedule) << rule.name;
+        }
+    }
+}
+
+TEST(ScheduleCsv, WritesReceivesBeforeAndSendsAfter) {
+  const Schedule schedule = find_schedule_rule("1f1b")->generate(request_of(2, 1, 1));
+  EXPECT_EQ(write_schedule_csv(schedule, CsvContent::kWithCommunication),
+            "0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n");
+  EXPECT_EQ(write_schedule_csv(schedule, CsvContent::kComputeOnly, CsvDialect::kOld),
+            "0F0,0BW0\n1F0,1BW0\n");
+}
+
+TEST(ScheduleCsv, LeavesOutWhatIsNoPassWithANote) {
+  const auto read = read_schedule_csv("0UNSHARD,0F0,,0B0,0REDUCE_GRAD,0RESHARD\r\n", "s", "s.csv");
+  EXPECT_EQ(to_text(read.schedule.orders[0]), "0F0 0B0");
+  EXPECT_THAT(
+      read.notes,
+      ElementsAre("1 x REDUCE_GRAD left out: communication follows from the order of the "
+                  "passes",
+                  "1 x RESHARD left out: communication follows from the order of the passes",
+                  "1 x UNSHARD left out: communication follows from the order of the "
+                  "passes"));
+}
+
+TEST(ScheduleCsv, ErrorsNameLineCellAndWhatWouldBeRight) {
+  EXPECT_EQ(message_of("0F0,0B0\n1F0,x\n"),
+            "error: s.csv:2, cell 2: 'x' is not an action\n  hint: an action is stage, type, "
+            "micro-batch, as in 0F12; a pair is (0F4;7B0)OVERLAP_F_B\n");
+  EXPECT_EQ(message_of("0F0,0RECVF0"),
+            "error: s.csv:1, cell 2: '0RECVF0' has the unknown type 'RECVF'\n  hint: did you mean "
+            "'RECV_F', 'RECV_B'?\n");
+  EXPECT_EQ(message_of("0F0,0B0\n0F1"),
+            "error: s.csv:2, cell 1: stage 0 runs on device 1, but ran on device 0 before\n  hint: "
+            "a stage lives on one device: one row\n");
+  EXPECT_EQ(message_of("0F0,2F0"),
+            "error: s.csv: stage 1 does not occur, but stage 2 does\n  hint: stages are numbered "
+            "0, 1, 2, ...\n");
+  EXPECT_EQ(message_of("0F0,0B"),
+            "error: s.csv:1, cell 2: '0B' has no micro-batch\n  hint: write 0B0 for micro-batch "
+            "0\n");
+  EXPECT_EQ(message_of("(0F0;0B0)"),
+            "error: s.csv:1, cell 1: '(0F0;0B0)' is not a pair\n  hint: a pair is "
+            "(0F4;7B0)OVERLAP_F_B\n");
+  EXPECT_EQ(message_of("0F99999999"),
+            "error: s.csv:1, cell 1: micro-batch 99999999 is out of range\n  hint: micro-batches "
+            "are 0..1048575\n");
+  EXPECT_EQ(message_of(""),
+            "error: s.csv: there is no action\n  hint: one row per device, as in "
+            "0F0,0F1,0B0,0B1\n");
+}
+
+TEST(ScheduleCsv, RefusesWhatTheFormatCannotSay) {
+  EXPECT_THROW(write_schedule_csv(find_schedule_rule("dualpipe")->generate(request_of(4, 1, 8))),
+               InputError);
+  ScheduleRequest sliced = request_of(2, 1, 2);
+  sliced.slices = 2;
+  EXPECT_THROW(write_schedule_csv(find_schedule_rule("seq1f1b")->generate(sliced)), InputError);
+}
+
+}  // namespace
+}  // namespace meshwright
