@@ -69,7 +69,7 @@ std::string grouped(std::int64_t count) {
   std::string text = std::to_string(count);
   const int first_digit = text.front() == '-' ? 1 : 0;
   for (int i = static_cast<int>(text.size()) - 3; i > first_digit; i -= 3)
-    text.insert(static_cast<std::size_t>(i), ",");
+    text.insert(static_cast<std::size_t>(i), 1, ',');
   return text;
 }
 

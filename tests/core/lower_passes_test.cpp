@@ -243,6 +243,30 @@ TEST(StepEnd, SpreadsTheNormOverAllRanks) {
             8);
 }
 
+/// Kernel of the update of the first rank.
+const Kernel& update_kernel(const TaskGraph& graph) {
+  const auto update = std::find_if(graph.works.begin(), graph.works.end(), [](const Work& work) {
+    return work.kind == TaskKind::kOptimizer;
+  });
+  const WorkPart& part = graph.parts[static_cast<std::size_t>(update->parts.front().part)];
+  return std::get<Kernel>(part.steps.front());
+}
+
+// One rank, bf16, N parameters: norm 4 + clip 8 + zeroing 4, AdamW reads the gradient 4, reads and
+// writes master 8 and moments 16, writes the weight 2: 46 N bytes. ZeRO-1 over two replicas updates
+// half of them but still zeroes all gradients: 42 N / 2 + 4 N.
+TEST(StepEnd, CountsEveryPassOverTheGradients) {
+  const ModelGraph model = gpt({.blocks = 2});
+  Strategy alone = strategy_of({}, 1);
+  const Kernel whole = update_kernel(lower(plan_of(alone, 2), model, cluster_of(1, 1)));
+  EXPECT_EQ(whole.memory_traffic, Bytes(46 * whole.m));
+  Strategy sharded = strategy_of({.data = 2}, 1);
+  sharded.zero = 1;
+  const Kernel half = update_kernel(lower(plan_of(sharded, 2), model, cluster_of(1, 2)));
+  EXPECT_NEAR(static_cast<double>(half.m), static_cast<double>(whole.m) / 2, 2);  // rounded up
+  EXPECT_EQ(half.memory_traffic, Bytes(42 * half.m + 4 * whole.m));
+}
+
 // ---- groups ---------------------------------------------------------------------------------
 
 // Parts 0 and 3 of a bidirectional pipeline are on devices 0 and 3; ranks 2 d and 2 d + 1 on device
