@@ -1,5 +1,6 @@
 /// Chrome trace-event JSON, for chrome://tracing, Perfetto and HTA. Export only, times in
-/// microseconds relative to the start of the step; pid = rank, tid = stream.
+/// microseconds relative to the start of the step, rounded down to nanoseconds; pid = rank, tid =
+/// 1,000,000 + stream (viewers sort the thread whose id is its process's first).
 #pragma once
 
 #include <string>

@@ -13,8 +13,8 @@
 
 namespace meshwright {
 
-/// One entry of `plans` in `plan --json` (ARCHITECTURE: contracts); times integer nanoseconds,
-/// sizes integer bytes, ratios doubles.
+/// One entry of `plans` in `plan --json`; times integer nanoseconds (Ticks are rounded to nearest
+/// on writing; times in whole nanoseconds come back exactly), sizes integer bytes, ratios doubles.
 struct PlanFigures {
   Strategy strategy;
   Ticks step_time, period;

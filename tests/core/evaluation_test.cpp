@@ -81,6 +81,22 @@ TEST(Evaluation, MemoryFitsUpToTheLastByte) {
   EXPECT_FALSE(fits_in_memory(e));
 }
 
+// B = 3 sequences of T = 5. Linear: 2 B T 4 8 = 960. Attention, every score: 2 B T T (4 + 4) for
+// each of 2 heads = 2400. The norm is no matrix product. Backward is twice the forward.
+TEST(ModelFlops, AreThreeForwardsOfEveryMatrixProduct) {
+  ModelGraph model;
+  model.operators.resize(3);
+  model.operators[0].shape = Norm{.kind = NormKind::kRmsNorm, .width = 4};
+  model.operators[1].shape = Linear{.in = 4, .out = 8};
+  model.operators[2].shape =
+      Attention{.heads = 2, .key_value_heads = 2, .key_size = 4, .value_size = 4, .window = {}};
+  Strategy strategy;
+  strategy.global_batch = 3;
+  strategy.sequence_length = 5;
+  strategy.recompute = {RecomputeKind::kFull, 0};  // work done again does not count
+  EXPECT_EQ(model_flops_per_step(model, strategy), Flops(3 * (960 + 2400)));
+}
+
 TEST(Evaluation, BubbleCausesHaveNames) {
   EXPECT_EQ(name_of(BubbleCause::kWarmUp), "warm-up");
   EXPECT_EQ(name_of(BubbleCause::kDrain), "drain");

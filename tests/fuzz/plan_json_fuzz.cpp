@@ -1,0 +1,19 @@
+/// Any text: refused with InputError, or a plan file that survives another round trip.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/check.hpp"
+#include "core/error.hpp"
+#include "core/io_plan.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace meshwright;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  try {
+    const PlanFile file = plan_file_from_json(text, "input");
+    MW_CHECK(plan_file_from_json(to_json(file), "again") == file);
+  } catch (const InputError&) {
+  }
+  return 0;
+}
