@@ -1,6 +1,6 @@
 /// Reading of *.pftrace; io_pftrace_write.cpp writes them. The layout is told in
 /// pftrace_fields.hpp. Fields that are not ours are skipped; memory stays in proportion to the
-/// bytes that were given.
+/// bytes that were given. One file, because every message of the format shares the reader's state.
 #include "core/io_pftrace.hpp"
 
 #include <fmt/format.h>
