@@ -29,7 +29,7 @@ std::vector<std::size_t> fullest_rank_by_position(std::span<const RankInfo> rank
 
 /// "10.2 GiB", or "-10.2 GiB" when the peak is above the capacity.
 std::string headroom_text(Bytes capacity, Bytes peak) {
-  return peak <= capacity ? to_text(capacity - peak) : "-" + to_text(peak - capacity);
+  return peak <= capacity ? to_text(capacity - peak) : fmt::format("-{}", to_text(peak - capacity));
 }
 
 double total_exposed(const PlanFigures& figures) {
