@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <queue>
+#include <tuple>
 #include <utility>
 
 #include "core/check.hpp"
@@ -89,16 +91,30 @@ std::vector<int> visits_behind(const OperationNetwork& n, const Placement& place
   return visits;
 }
 
+/// Among the open operations the earliest micro-batch goes first, and of one micro-batch the latest
+/// pass: where durations are zero, memory is given back before more is taken.
 void sort_topologically(OperationNetwork& n) {
+  const auto by_microbatch = [&](std::int32_t a, std::int32_t b) {
+    return std::tuple(n.microbatch_of(a), -n.pass_of(a), a) >
+           std::tuple(n.microbatch_of(b), -n.pass_of(b), b);
+  };
+  std::priority_queue<std::int32_t, std::vector<std::int32_t>, decltype(by_microbatch)> open(
+      by_microbatch);
   std::vector<std::size_t> waiting(static_cast<std::size_t>(n.size()));
   for (std::int32_t o = 0; o < n.size(); ++o) {
     waiting[static_cast<std::size_t>(o)] = n.before(o).size();
-    if (n.before(o).empty()) n.topological.push_back(o);
+    if (n.before(o).empty()) open.push(o);
   }
-  for (std::size_t i = 0; i < n.topological.size(); ++i)
-    for (const Precedence& next : n.after(n.topological[i]))
-      if (--waiting[static_cast<std::size_t>(next.operation)] == 0)
-        n.topological.push_back(next.operation);
+  n.topological_rank.resize(static_cast<std::size_t>(n.size()));
+  while (!open.empty()) {
+    const std::int32_t o = open.top();
+    open.pop();
+    n.topological_rank[static_cast<std::size_t>(o)] =
+        static_cast<std::int32_t>(n.topological.size());
+    n.topological.push_back(o);
+    for (const Precedence& next : n.after(o))
+      if (--waiting[static_cast<std::size_t>(next.operation)] == 0) open.push(next.operation);
+  }
   MW_CHECK(n.topological.size() == static_cast<std::size_t>(n.size()));
 }
 
@@ -144,6 +160,7 @@ OperationNetwork reversed(const OperationNetwork& network) {
   std::swap(mirrored.later_visits, mirrored.earlier_visits);
   mirrored.is_reversed = !network.is_reversed;
   std::reverse(mirrored.topological.begin(), mirrored.topological.end());
+  for (std::int32_t& rank : mirrored.topological_rank) rank = network.size() - 1 - rank;
   return mirrored;
 }
 
@@ -168,6 +185,15 @@ Ticks objective_of(const OperationNetwork& network, std::span<const Ticks> start
   return objective;
 }
 
+void sort_by_start(const OperationNetwork& network, std::span<const Ticks> starts,
+                   std::vector<std::int32_t>& operations) {
+  std::sort(operations.begin(), operations.end(), [&](std::int32_t a, std::int32_t b) {
+    const auto i = static_cast<std::size_t>(a), j = static_cast<std::size_t>(b);
+    return std::tuple(starts[i], network.duration[i], network.topological_rank[i]) <
+           std::tuple(starts[j], network.duration[j], network.topological_rank[j]);
+  });
+}
+
 Schedule to_schedule(const OperationNetwork& network, const Placement& placement,
                      std::span<const Ticks> starts) {
   constexpr std::array<Pass, kPasses> kPassOf{Pass::kForward, Pass::kBackwardInput,
@@ -178,14 +204,7 @@ Schedule to_schedule(const OperationNetwork& network, const Placement& placement
   schedule.placement = placement;
   schedule.route_of_microbatch.assign(static_cast<std::size_t>(network.microbatches), 0);
   for (std::vector<std::int32_t> order : network.of_machine) {
-    // Operations without duration may share a start; then the precedences decide.
-    std::vector<std::int32_t> rank(static_cast<std::size_t>(network.size()));
-    for (std::size_t i = 0; i < network.topological.size(); ++i)
-      rank[static_cast<std::size_t>(network.topological[i])] = static_cast<std::int32_t>(i);
-    std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-      const auto i = static_cast<std::size_t>(a), j = static_cast<std::size_t>(b);
-      return std::pair(starts[i], rank[i]) < std::pair(starts[j], rank[j]);
-    });
+    sort_by_start(network, starts, order);
     std::vector<Action>& actions = schedule.orders.emplace_back();
     for (const std::int32_t o : order)
       actions.push_back({StageId(network.stage_of(o)),

@@ -26,7 +26,7 @@ struct OperationNetwork {
   int stages = 0, microbatches = 0, machines = 0;
   std::vector<Ticks> duration;
   std::vector<std::int32_t> machine;
-  std::vector<std::int32_t> topological;
+  std::vector<std::int32_t> topological, topological_rank;
   std::vector<std::vector<std::int32_t>> of_machine;
   std::vector<std::int32_t> successor_begin,
       predecessor_begin;  ///< offsets, one more than operations
@@ -79,6 +79,11 @@ std::vector<Ticks> earliest_starts(const OperationNetwork& network);
 
 /// Largest end + tail of a schedule given by its starts.
 Ticks objective_of(const OperationNetwork& network, std::span<const Ticks> starts);
+
+/// Puts the operations of one machine into the order of a schedule. Operations without duration
+/// come before the one that starts with them, among themselves in topological order.
+void sort_by_start(const OperationNetwork& network, std::span<const Ticks> starts,
+                   std::vector<std::int32_t>& operations);
 
 /// Orders of the machines by start. The result has split backwards (I and W).
 Schedule to_schedule(const OperationNetwork& network, const Placement& placement,

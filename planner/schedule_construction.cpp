@@ -172,10 +172,7 @@ std::optional<Starts> starts_of_orders(const OperationNetwork& network,
 std::vector<int> peak_held(const OperationNetwork& network, std::span<const Ticks> starts) {
   std::vector<int> peaks;
   for (std::vector<std::int32_t> order : network.of_machine) {
-    std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-      return std::pair(starts[at(a)], starts[at(a)] + network.duration[at(a)]) <
-             std::pair(starts[at(b)], starts[at(b)] + network.duration[at(b)]);
-    });
+    sort_by_start(network, starts, order);
     int held = 0, peak = 0;
     for (const std::int32_t o : order) {
       const int pass = network.pass_of(o);

@@ -34,11 +34,7 @@ std::uint32_t TabuSearch::random() {
 void TabuSearch::load(const Starts& starts) {
   for (std::size_t machine = 0; machine < order_.size(); ++machine) {
     auto& order = order_[machine];
-    std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-      // Operations without duration come before the one that starts with them.
-      return std::pair(starts[at(a)], starts[at(a)] + network_.duration[at(a)]) <
-             std::pair(starts[at(b)], starts[at(b)] + network_.duration[at(b)]);
-    });
+    sort_by_start(network_, starts, order);
     std::int32_t held = 0;
     held_[machine].resize(order.size());
     for (std::size_t k = 0; k < order.size(); ++k) {

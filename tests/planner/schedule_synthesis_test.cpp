@@ -1,0 +1,133 @@
+#include "planner/schedule_synthesis.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "schedule_cases.hpp"
+
+namespace meshwright {
+namespace {
+
+TEST(Synthesis, FindsAndProvesEverySmallOptimum) {
+  int proved = 0, cases = 0;
+  for (const auto& row : read_case_rows("exact_small_optima.csv")) {
+    SCOPED_TRACE(testing::Message() << "row " << ++cases);
+    ASSERT_EQ(row.size(), 9u);
+    const int devices = std::stoi(row[1]);
+    SynthesisRequest request;
+    request.placement = row[0] == "v" ? wave_placement(devices, 2) : looped_placement(devices, 1);
+    request.microbatches = std::stoi(row[2]);
+    if (!row[3].empty()) request.caps.assign(static_cast<std::size_t>(devices), std::stoi(row[3]));
+    request.times.forward = table_times(row[5]);
+    request.times.backward_input = table_times(row[6]);
+    request.times.backward_weight = table_times(row[7]);
+    request.times.latency = table_time(std::stod(row[4]));
+    const SynthesizedSchedule made = synthesize(request);
+    const Ticks optimum = table_time(std::stod(row[8]));
+    EXPECT_EQ(made.value, optimum);
+    EXPECT_LE(made.lower_bound, optimum);
+    proved += is_proved_optimal(made) ? 1 : 0;
+  }
+  EXPECT_EQ(cases, 182);
+  EXPECT_EQ(proved, cases);
+}
+
+/// Value within the bounds, sound, and inside the caps: for any request.
+void expect_sound_and_within_caps(const SynthesisRequest& request) {
+  const SynthesizedSchedule made = synthesize(request);
+  EXPECT_THAT(check_schedule(made.schedule), testing::IsEmpty());
+  if (!request.caps.empty()) {
+    EXPECT_THAT(check_schedule(made.schedule, request.caps), testing::IsEmpty());
+  }
+  const ScheduleTiming timing = time_schedule(made.schedule, request.times);
+  EXPECT_EQ(made.value,
+            request.objective == ScheduleObjective::kMakespan ? timing.makespan : timing.period);
+  EXPECT_LE(made.lower_bound, made.value);
+  EXPECT_GE(gap_of(made), 0.0);
+}
+
+TEST(Synthesis, KeepsOrderAndCapsOnEveryPlacement) {
+  struct Shape {
+    Placement placement;
+    int microbatches;
+  };
+  const Shape shapes[] = {{looped_placement(1, 1), 3}, {looped_placement(3, 1), 5},
+                          {looped_placement(2, 3), 4}, {looped_placement(4, 2), 4},
+                          {wave_placement(3, 2), 4},   {wave_placement(2, 4), 3}};
+  for (std::uint32_t seed = 1; seed <= 12; ++seed)
+    for (const Shape& shape : shapes)
+      for (const auto objective : {ScheduleObjective::kMakespan, ScheduleObjective::kPeriod}) {
+        SCOPED_TRACE(testing::Message()
+                     << "seed " << seed << ", " << shape.placement.devices << " devices, "
+                     << shape.microbatches << " micro-batches, objective "
+                     << static_cast<int>(objective));
+        SynthesisRequest request = random_request(seed, shape.placement, shape.microbatches);
+        request.objective = objective;
+        request.effort = 400'000;
+        expect_sound_and_within_caps(request);
+      }
+}
+
+TEST(Synthesis, IsNeverBelowTheTrueOptimumAndNeverClaimsAFalseProof) {
+  for (std::uint32_t seed = 1; seed <= 25; ++seed)
+    for (const auto& placement : {looped_placement(2, 1), looped_placement(3, 1)})
+      for (const auto objective : {ScheduleObjective::kMakespan, ScheduleObjective::kPeriod}) {
+        SCOPED_TRACE(testing::Message() << "seed " << seed);
+        SynthesisRequest request = random_request(seed, placement, 2);
+        request.objective = objective;
+        Ticks least = Ticks::max();
+        for_every_schedule(request, [&](const Schedule& schedule) {
+          const ScheduleTiming timing = time_schedule(schedule, request.times);
+          least = std::min(
+              least, objective == ScheduleObjective::kMakespan ? timing.makespan : timing.period);
+        });
+        const SynthesizedSchedule made = synthesize(request);
+        EXPECT_LE(made.lower_bound, least);
+        EXPECT_GE(made.value, least);
+        if (objective == ScheduleObjective::kMakespan) {
+          EXPECT_EQ(made.value, least);
+        }
+      }
+}
+
+TEST(Synthesis, GivesTheSameScheduleEveryTime) {
+  const SynthesisRequest request = random_request(7, wave_placement(3, 2), 6);
+  EXPECT_EQ(synthesize(request).schedule, synthesize(request).schedule);
+}
+
+TEST(SynthesisRequest, NamesWhatCannotBeSolved) {
+  SynthesisRequest request;
+  request.placement = looped_placement(2, 2);
+  request.microbatches = 3;
+  request.times = uniform_times(4, Ticks(1), Ticks(1), Ticks(1));
+  EXPECT_EQ(problem_of(request), std::nullopt);
+  request.caps = {2, 1};
+  EXPECT_EQ(problem_of(request),
+            "device 1 may hold 1 stage-micro-batches, but one micro-batch passes 2 stages there");
+  request.caps = {2};
+  EXPECT_EQ(problem_of(request), "1 caps for 2 devices");
+  request.caps.clear();
+  request.times.forward.pop_back();
+  EXPECT_EQ(problem_of(request), "3 times for 4 stages");
+}
+
+TEST(MemoryTimeFront, NeverRisesWithMoreMemory) {
+  for (const auto& placement :
+       {looped_placement(4, 1), looped_placement(4, 2), wave_placement(4, 2)}) {
+    SynthesisRequest request = random_request(3, placement, 6);
+    request.effort = 200'000;
+    const std::vector<int> caps{2, 3, 4, 5, 6, 7, 8, 10, 12};
+    const std::vector<FrontPoint> front = memory_time_front(request, caps);
+    ASSERT_EQ(front.size(), caps.size());
+    for (std::size_t i = 0; i < front.size(); ++i) {
+      const std::vector<int> held = peak_held_microbatches(front[i].best.schedule);
+      EXPECT_LE(*std::max_element(held.begin(), held.end()), caps[i]);
+      if (i > 0) {
+        EXPECT_LE(front[i].best.value, front[i - 1].best.value);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace meshwright
