@@ -195,7 +195,7 @@ Page plan_page(const std::string& path) {
   text += strategy_text(strategy) + "\n";
   text += fmt::format("blocks in each stage: {}\n", fmt::join(file.plan.blocks_per_stage, " "));
   if (file.predicted) {
-    text += "\n" + figures_text(*file.predicted);
+    text += fmt::format("\n{}", figures_text(*file.predicted));
     if (!file.predicted->why.empty()) text += file.predicted->why + "\n";
   }
   text += fmt::format("\nTimes: {}\n", file.cost_model);
