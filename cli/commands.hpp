@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/job.hpp"
 #include "cli/strategy_flags.hpp"
@@ -62,6 +63,17 @@ struct ExplainFlags {
 };
 CLI::App* add_explain_command(CLI::App& app, ExplainFlags& flags);
 Outcome run_explain(const ExplainFlags& flags);
+
+/// Times are text until --unit is known.
+struct ScheduleFlags {
+  std::string name;
+  std::optional<int> stages, microbatches, chunks, cap;
+  std::vector<std::string> forward{"1"}, backward_input{"1"}, backward_weight{"1"};
+  std::string latency = "0", unit = "ms", objective = "makespan", csv_file;
+  OutputFlags output;
+};
+CLI::App* add_schedule_command(CLI::App& app, ScheduleFlags& flags);
+Outcome run_schedule(const ScheduleFlags& flags);
 
 struct ShowFlags {
   std::string what;

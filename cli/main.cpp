@@ -19,6 +19,7 @@ struct AllFlags {
   PlanFlags plan;
   SimulateFlags simulate;
   ExplainFlags explain;
+  ScheduleFlags schedule;
   ShowFlags show;
   ExportFlags export_timeline;
   DoctorFlags doctor;
@@ -34,6 +35,7 @@ std::vector<Command> add_commands(CLI::App& app, AllFlags& flags) {
       {add_plan_command(app, flags.plan), [&] { return run_plan(flags.plan); }},
       {add_simulate_command(app, flags.simulate), [&] { return run_simulate(flags.simulate); }},
       {add_explain_command(app, flags.explain), [&] { return run_explain(flags.explain); }},
+      {add_schedule_command(app, flags.schedule), [&] { return run_schedule(flags.schedule); }},
       {add_show_command(app, flags.show), [&] { return run_show(flags.show); }},
       {add_export_command(app, flags.export_timeline),
        [&] { return run_export(flags.export_timeline); }},

@@ -43,7 +43,8 @@ class Program : public testing::Test {
 };
 
 TEST_F(Program, HelpOfEveryCommandHasTwoExamples) {
-  for (const std::string command : {"plan", "simulate", "explain", "show", "export", "doctor"}) {
+  for (const std::string command :
+       {"plan", "simulate", "explain", "schedule", "show", "export", "doctor"}) {
     SCOPED_TRACE(command);
     const ProgramRun help = run(command + " --help");
     EXPECT_EQ(help.exit_code, 0);
@@ -55,6 +56,27 @@ TEST_F(Program, HelpOfEveryCommandHasTwoExamples) {
     EXPECT_EQ(examples, 2);
     expect_golden(help.standard_output, "help-" + command + ".txt");
   }
+}
+
+// 1F1B, 4 equal devices, F 1, I 1, W 1, 8 micro-batches: (m + p - 1) x 3 = 33.
+TEST_F(Program, TimesANamedSchedule) {
+  const ProgramRun timed = run(
+      "schedule --name 1f1b --stages 4 --microbatches 8 --tf 1 --tb 1 --tw 1 --tcomm 0 --unit ms "
+      "--json");
+  EXPECT_EQ(timed.exit_code, 0);
+  EXPECT_NE(timed.standard_output.find("\"makespan\": 33.0"), std::string::npos);
+}
+
+// With room for 2 p micro-batches only the first forwards to the last device are idle time: 8 x 3 +
+// 3 = 27 (ZB-H2, arXiv 2401.10241).
+TEST_F(Program, MakesAScheduleToMeasureAndProvesIt) {
+  const ProgramRun made = run(
+      "schedule --name auto --stages 4 --microbatches 8 --tf 1 --tb 1 --tw 1 --tcomm 0 --unit ms "
+      "--cap 8");
+  EXPECT_EQ(made.exit_code, 0);
+  EXPECT_NE(made.standard_output.find("makespan  27 ms, bubble 11.11 %, proved optimal"),
+            std::string::npos)
+      << made.standard_output;
 }
 
 TEST_F(Program, HelpListsTheCommands) { expect_golden(run("--help").standard_output, "help.txt"); }
