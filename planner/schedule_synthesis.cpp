@@ -265,12 +265,11 @@ void Synthesizer::search_locally() {
   const std::int64_t left = (request_.effort - spent_) / (kTabuVisits * network_.size());
   for (std::size_t i = 0; i < pool_.size() && i < kStarts && !is_done(); ++i) {
     const std::int64_t share = i + 1 == kStarts ? left : left / kStarts;
-    const std::int64_t before = tabu.evaluations();
     const std::int64_t used = tabu.evaluations();
     if (used >= left) break;
     const Starts& from = i == 0 ? best_.starts : pool_[i].starts;
     Starts improved = tabu.improve(from, {bound_, std::min(share, left - used)});
-    spent_ += (tabu.evaluations() - before) * kTabuVisits * network_.size();
+    spent_ += (tabu.evaluations() - used) * kTabuVisits * network_.size();
     const Ticks value = objective_of(network_, improved);
     if (value < best_.value) best_ = {value, std::move(improved), "tabu search"};
   }

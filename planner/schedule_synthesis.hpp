@@ -23,7 +23,7 @@ struct SynthesisRequest {
   /// limit. At least the number of stages on the device.
   std::vector<int> caps;
   ScheduleObjective objective = ScheduleObjective::kMakespan;
-  /// Work to spend, in visits of an operation: 4 million take about 50 ms on one core of 2024.
+  /// Work to spend, roughly, in visits of an operation.
   std::int64_t effort = 4'000'000;
   /// Schedules to start from as well, if they keep placement and caps.
   std::vector<Schedule> seeds;
