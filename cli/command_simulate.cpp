@@ -45,7 +45,7 @@ Simulation simulate_job(const Job& job, const SimulateFlags& flags) {
 }
 
 Timeline timeline_of(const Simulation& s, const Job& job) {
-  Timeline timeline = timeline_of(s.graph, s.prices, s.times);
+  Timeline timeline = timeline_of(s.graph, s.times);
   timeline.provenance["program"] = "meshwright " MESHWRIGHT_VERSION;
   timeline.provenance["model"] = job.file.model_name;
   timeline.provenance["cluster"] = job.file.cluster_name;

@@ -14,14 +14,11 @@
 #include "core/evaluation.hpp"
 #include "core/link_network.hpp"
 #include "core/task_graph.hpp"
-#include "core/timeline.hpp"
+#include "core/timeline_of.hpp"
 
 namespace meshwright {
 
-struct SimulatedTimes {
-  std::vector<Ticks> start, end;  ///< by task
-  friend bool operator==(const SimulatedTimes&, const SimulatedTimes&) = default;
-};
+using SimulatedTimes = TaskTimes;
 
 /// Linear pass; O(tasks + dependencies). Reuses the memory of `times`.
 void simulate(const TaskGraph& graph, std::span<const WorkPrice> prices, SimulatedTimes& times);
@@ -34,9 +31,6 @@ SimulatedTimes simulate_with_contention(const TaskGraph& graph, std::span<const 
 
 /// Largest end.
 Ticks makespan(const SimulatedTimes& times);
-
-Timeline timeline_of(const TaskGraph& graph, std::span<const WorkPrice> prices,
-                     const SimulatedTimes& times);
 
 /// What the figures need to know beside the graph.
 struct JobFacts {

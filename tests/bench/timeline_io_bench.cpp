@@ -21,7 +21,7 @@ const Timeline& million_spans() {
         schedule_of("1f1b", {.devices = 16, .microbatches = 10'870}),
         uniform_times(16, Ticks(1'000'000'123), Ticks(1'200'000'457), Ticks(800'000'789)),
         {.bytes = Bytes(1'000'000), .occupancy = Ticks(100'000'011), .latency = Ticks(50'000'001)});
-    return timeline_of(g.graph, g.prices, simulate(g.graph, g.prices));
+    return timeline_of(g.graph, simulate(g.graph, g.prices));
   }();
   return timeline;
 }

@@ -24,7 +24,7 @@ GraphBuilder two_stages() {
 TEST(TimelineOf, PutsEveryStreamOnATrackOfItsOwn) {
   const GraphBuilder g = two_stages();
   const SimulatedTimes times = simulate(g.graph, g.prices);
-  const Timeline timeline = timeline_of(g.graph, g.prices, times);
+  const Timeline timeline = timeline_of(g.graph, times);
   EXPECT_EQ(check_timeline(timeline), std::vector<std::string>{});
   EXPECT_EQ(timeline.tracks, (std::vector<TimelineTrack>{{RankId(0), Stream::kCompute},
                                                          {RankId(0), Stream::kSendNext},
@@ -46,7 +46,7 @@ TEST(TimelineOf, PutsEveryStreamOnATrackOfItsOwn) {
 
 TEST(TimelineOf, DrawsMessagesFromSendToReceive) {
   const GraphBuilder g = two_stages();
-  const Timeline timeline = timeline_of(g.graph, g.prices, simulate(g.graph, g.prices));
+  const Timeline timeline = timeline_of(g.graph, simulate(g.graph, g.prices));
   ASSERT_EQ(timeline.flows.size(), 2u);
   const auto from = timeline.spans[static_cast<std::size_t>(timeline.flows[0].from)];
   const auto to = timeline.spans[static_cast<std::size_t>(timeline.flows[0].to)];
@@ -74,7 +74,7 @@ TEST(TimelineOf, SamplesMemoryWhereItChanges) {
       work.transient = activations(4);
     }
   }
-  const Timeline timeline = timeline_of(g.graph, g.prices, simulate(g.graph, g.prices));
+  const Timeline timeline = timeline_of(g.graph, simulate(g.graph, g.prices));
   EXPECT_EQ(timeline.memory, (std::vector<MemorySample>{{Ticks(0), 0, activations(110)},
                                                         {Ticks(10), 0, activations(108)},
                                                         {Ticks(54), 0, activations(112)},

@@ -1,7 +1,8 @@
+#include "core/timeline_of.hpp"
+
 #include <algorithm>
 
 #include "core/check.hpp"
-#include "simulator/simulate.hpp"
 
 namespace meshwright {
 namespace {
@@ -29,7 +30,7 @@ std::vector<TimelineTrack> used_tracks(const TaskGraph& graph,
 
 /// Spans by track; a stream's tasks already stand in the order of their starts. Returns the place
 /// of every task's span.
-std::vector<std::int32_t> place_spans(const TaskGraph& graph, const SimulatedTimes& times,
+std::vector<std::int32_t> place_spans(const TaskGraph& graph, const TaskTimes& times,
                                       const std::vector<std::int32_t>& track_of,
                                       Timeline& timeline) {
   std::vector<std::int32_t> next(timeline.tracks.size() + 1, 0);
@@ -82,7 +83,7 @@ class MemoryCurve {
   std::vector<MemorySample> samples_;
 };
 
-std::vector<MemorySample> memory_samples(const TaskGraph& graph, const SimulatedTimes& times) {
+std::vector<MemorySample> memory_samples(const TaskGraph& graph, const TaskTimes& times) {
   std::vector<MemoryCurve> curves;
   curves.reserve(graph.ranks.size());
   for (const RankInfo& info : graph.ranks) curves.emplace_back(info.rank.value, info.resident);
@@ -100,14 +101,10 @@ std::vector<MemorySample> memory_samples(const TaskGraph& graph, const Simulated
 
 }  // namespace
 
-Timeline timeline_of(const TaskGraph& graph, std::span<const WorkPrice> prices,
-                     const SimulatedTimes& times) {
-  MW_CHECK(prices.size() == graph.works.size());
+Timeline timeline_of(const TaskGraph& graph, const TaskTimes& times) {
   MW_CHECK(times.start.size() == graph.tasks.size());
   MW_CHECK(times.end.size() == graph.tasks.size());
   Timeline timeline;
-  timeline.origin = TimelineOrigin::kPredicted;
-  timeline.clock = TimelineClock::kSimulated;
   timeline.names = stable_names(graph);
   std::vector<std::int32_t> track_of;
   timeline.tracks = used_tracks(graph, track_of);
