@@ -69,6 +69,12 @@ struct Collective {
   /// result; reduce-scatter: the unreduced input; all-to-all: what one rank sends (own part too).
   Bytes bytes;
   GroupShape group;
+  /// What it serves inside a layer, -1 at the end of a step (gradients, parameters, their norm):
+  /// the operator, the pass, and the activation that travels (backward: its gradient). The tensor
+  /// is -1 where all inputs of `source` but the first travel together: keys and values.
+  OperatorId source{-1};
+  TensorId tensor{-1};
+  Phase phase = Phase::kForward;
   friend bool operator==(const Collective&, const Collective&) = default;
 };
 

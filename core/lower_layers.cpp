@@ -114,12 +114,22 @@ class LayerLowering {
 
   Bytes token_bytes(std::int64_t width) const { return Bytes(tokens_.gathered * width * element_); }
 
-  static void communicate(CollectiveKind kind, Axis axis, Bytes bytes, const GroupShape& group,
-                          std::vector<Step>& steps) {
-    if (group.ranks > 1) steps.emplace_back(Collective{kind, axis, bytes, group});
+  /// Whom a collective serves.
+  struct Served {
+    int op = 0;  ///< counted from the layer's first
+    Phase phase = Phase::kForward;
+    TensorId tensor{-1};
+  };
+  void communicate(CollectiveKind kind, Axis axis, Bytes bytes, const GroupShape& group,
+                   const Served& served, std::vector<Step>& steps) const {
+    if (group.ranks == 1) return;
+    steps.emplace_back(Collective{kind, axis, bytes, group,
+                                  OperatorId(layer_.first_operator + served.op), served.tensor,
+                                  served.phase});
   }
-  void over_tensor(CollectiveKind kind, Bytes bytes, std::vector<Step>& steps) const {
-    communicate(kind, Axis::kTensor, bytes, groups_.tensor, steps);
+  void over_tensor(CollectiveKind kind, Bytes bytes, const Served& served,
+                   std::vector<Step>& steps) const {
+    communicate(kind, Axis::kTensor, bytes, groups_.tensor, served, steps);
   }
 
   void append(int i, Phase phase, std::vector<Step>& steps) {
@@ -132,89 +142,103 @@ class LayerLowering {
 
   void forward_of(int i, std::vector<Step>& steps) {
     const Operator& o = op(i);
+    constexpr Phase kPhase = Phase::kForward;
     if (shard_.sequence_parallel)
       for (const EnteringTensor& e : entering_)
-        if (e.first_reader == i) over_tensor(CollectiveKind::kAllGather, e.bytes, steps);
+        if (e.first_reader == i)
+          over_tensor(CollectiveKind::kAllGather, e.bytes, {i, kPhase, e.tensor}, steps);
     if (const auto* attention = std::get_if<Attention>(&o.shape))
-      gather_keys_and_values(*attention, CollectiveKind::kAllGather, steps);
+      gather_keys_and_values(*attention, CollectiveKind::kAllGather, {i, kPhase, {}}, steps);
     if (const auto* combine = std::get_if<TokenCombine>(&o.shape))
-      leave_experts(combine->experts_per_token, combine->width, steps);
-    append(i, Phase::kForward, steps);
+      leave_experts(rows_of(*combine), {i, kPhase, o.inputs.front()}, steps);
+    append(i, kPhase, steps);
     if (const auto* dispatch = std::get_if<TokenDispatch>(&o.shape))
-      reach_experts(dispatch->experts_per_token, dispatch->width, steps);
+      reach_experts(rows_of(*dispatch), {i, kPhase, o.outputs.front()}, steps);
     if (const auto* combine = std::get_if<TokenCombine>(&o.shape))
-      gather_without_sequence_parallel(combine->width, steps);
+      gather_without_sequence_parallel(combine->width, {i, kPhase, o.outputs.front()}, steps);
     if (const auto width = leaving_width(o))
       over_tensor(
           shard_.sequence_parallel ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
-          token_bytes(*width), steps);
+          token_bytes(*width), {i, kPhase, o.outputs.front()}, steps);
     if (std::holds_alternative<CrossEntropy>(o.shape) && !o.inputs.empty() &&
         activation(o.inputs.front()).cut == ActivationCut::kFeatures)
-      reduce_loss(steps);
+      reduce_loss({i, kPhase, o.inputs.front()}, steps);
   }
 
   /// Largest logit, then sum of exponentials together with the target's logit, per token in fp32.
-  void reduce_loss(std::vector<Step>& steps) const {
+  void reduce_loss(const Served& served, std::vector<Step>& steps) const {
     const Bytes one_per_token(tokens_.gathered * kFloat32Bytes);
-    over_tensor(CollectiveKind::kAllReduce, one_per_token, steps);
-    over_tensor(CollectiveKind::kAllReduce, one_per_token * 2, steps);
+    over_tensor(CollectiveKind::kAllReduce, one_per_token, served, steps);
+    over_tensor(CollectiveKind::kAllReduce, one_per_token * 2, served, steps);
   }
 
-  void gather_keys_and_values(const Attention& attention, CollectiveKind kind,
+  void gather_keys_and_values(const Attention& attention, CollectiveKind kind, Served served,
                               std::vector<Step>& steps) const {
     const std::int64_t heads = divide_up(attention.key_value_heads, shard_.degrees.tensor);
     const std::int64_t width = heads * (attention.key_size + attention.value_size);
+    served.tensor = TensorId(-1);
     communicate(kind, Axis::kContext,
                 Bytes(shard_.sequences * shard_.sequence_length * width * element_),
-                groups_.context, steps);
+                groups_.context, served, steps);
   }
 
+  /// What one rank hands to the experts of its tokens, or gets back from them.
+  template <class Routing>
+  Bytes rows_of(const Routing& routing) const {
+    return Bytes(tokens_.dispatched * routing.experts_per_token * routing.width * element_);
+  }
   /// Rows to the ranks of their experts (or their gradients back to them).
-  void reach_experts(int experts_per_token, std::int64_t width, std::vector<Step>& steps) const {
-    const Bytes rows(tokens_.dispatched * experts_per_token * width * element_);
-    communicate(CollectiveKind::kAllToAll, Axis::kExpert, rows, groups_.expert, steps);
+  void reach_experts(Bytes rows, const Served& served, std::vector<Step>& steps) const {
+    communicate(CollectiveKind::kAllToAll, Axis::kExpert, rows, groups_.expert, served, steps);
     communicate(CollectiveKind::kAllGather, Axis::kExpert, rows * groups_.expert_tensor.ranks,
-                groups_.expert_tensor, steps);
+                groups_.expert_tensor, served, steps);
   }
-  void leave_experts(int experts_per_token, std::int64_t width, std::vector<Step>& steps) const {
-    const Bytes rows(tokens_.dispatched * experts_per_token * width * element_);
+  void leave_experts(Bytes rows, const Served& served, std::vector<Step>& steps) const {
     communicate(CollectiveKind::kReduceScatter, Axis::kExpert, rows * groups_.expert_tensor.ranks,
-                groups_.expert_tensor, steps);
-    communicate(CollectiveKind::kAllToAll, Axis::kExpert, rows, groups_.expert, steps);
+                groups_.expert_tensor, served, steps);
+    communicate(CollectiveKind::kAllToAll, Axis::kExpert, rows, groups_.expert, served, steps);
   }
-  void gather_without_sequence_parallel(std::int64_t width, std::vector<Step>& steps) const {
+  void gather_without_sequence_parallel(std::int64_t width, const Served& served,
+                                        std::vector<Step>& steps) const {
     if (!shard_.sequence_parallel)
-      over_tensor(CollectiveKind::kAllGather, token_bytes(width), steps);
+      over_tensor(CollectiveKind::kAllGather, token_bytes(width), served, steps);
   }
 
   // ---- backward ----
 
   void backward_input_of(int i, std::vector<Step>& steps) {
     const Operator& o = op(i);
+    constexpr Phase kPhase = Phase::kBackwardInput;
     if (const auto width = leaving_width(o); width && shard_.sequence_parallel)
-      over_tensor(CollectiveKind::kAllGather, token_bytes(*width), steps);
+      over_tensor(CollectiveKind::kAllGather, token_bytes(*width), {i, kPhase, o.outputs.front()},
+                  steps);
     const auto* attention = std::get_if<Attention>(&o.shape);
-    if (attention != nullptr) gather_keys_and_values(*attention, CollectiveKind::kAllGather, steps);
-    const auto* dispatch = std::get_if<TokenDispatch>(&o.shape);
-    if (dispatch != nullptr) leave_experts(dispatch->experts_per_token, dispatch->width, steps);
-    append(i, Phase::kBackwardInput, steps);
-    if (const auto* combine = std::get_if<TokenCombine>(&o.shape))
-      reach_experts(combine->experts_per_token, combine->width, steps);
-    if (dispatch != nullptr) gather_without_sequence_parallel(dispatch->width, steps);
     if (attention != nullptr)
-      gather_keys_and_values(*attention, CollectiveKind::kReduceScatter, steps);
+      gather_keys_and_values(*attention, CollectiveKind::kAllGather, {i, kPhase, {}}, steps);
+    const auto* dispatch = std::get_if<TokenDispatch>(&o.shape);
+    if (dispatch != nullptr)
+      leave_experts(rows_of(*dispatch), {i, kPhase, o.outputs.front()}, steps);
+    append(i, kPhase, steps);
+    if (const auto* combine = std::get_if<TokenCombine>(&o.shape))
+      reach_experts(rows_of(*combine), {i, kPhase, o.inputs.front()}, steps);
+    if (dispatch != nullptr)
+      gather_without_sequence_parallel(dispatch->width, {i, kPhase, o.inputs.front()}, steps);
+    if (attention != nullptr)
+      gather_keys_and_values(*attention, CollectiveKind::kReduceScatter, {i, kPhase, {}}, steps);
     for (const EnteringTensor& e : entering_)
       if (e.first_reader == i)
         over_tensor(
             shard_.sequence_parallel ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
-            e.bytes, steps);
+            e.bytes, {i, kPhase, e.tensor}, steps);
   }
 
   void backward_weight_of(int i, std::vector<Step>& steps) {
     // In reverse order the last reader comes first: it gathers for all of them.
     if (shard_.sequence_parallel && std::holds_alternative<Linear>(op(i).shape))
       for (const EnteringTensor& e : entering_)
-        if (e.last_reader == i) over_tensor(CollectiveKind::kAllGather, e.bytes, steps);
+        if (e.last_reader == i)
+          over_tensor(CollectiveKind::kAllGather, e.bytes, {i, Phase::kBackwardWeight, e.tensor},
+                      steps);
     append(i, Phase::kBackwardWeight, steps);
   }
 

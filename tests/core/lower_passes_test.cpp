@@ -81,6 +81,30 @@ TEST(TensorParallelism, CountsWholeBuffers) {
   }
 }
 
+// What a rank communicates is a tensor of the operator that asks for it: executors look it up.
+TEST(TensorParallelism, SaysWhichTensorOfWhichOperatorTravels) {
+  const ModelGraph model = gpt({.blocks = 2});
+  const TaskGraph graph = lower_dense({.tensor = 2}, true);
+  int named = 0;
+  for (const WorkPart& part : graph.parts)
+    for (const Step& step : part.steps) {
+      const auto* c = std::get_if<Collective>(&step);
+      if (c == nullptr) continue;
+      ASSERT_GE(c->source.value, 0) << part.name;
+      ASSERT_GE(c->tensor.value, 0) << part.name;
+      const Operator& op = model.operators[c->source.index()];
+      const bool is_input = std::count(op.inputs.begin(), op.inputs.end(), c->tensor) == 1;
+      const bool is_output = std::count(op.outputs.begin(), op.outputs.end(), c->tensor) == 1;
+      EXPECT_NE(is_input, is_output) << op.name;
+      const bool gathers = c->kind == CollectiveKind::kAllGather;
+      if (c->phase == Phase::kForward) {
+        EXPECT_EQ(is_input, gathers || op.name == "loss") << op.name;
+      }
+      ++named;
+    }
+  EXPECT_GT(named, 20);
+}
+
 TEST(ContextParallelism, GathersKeysAndValuesAndScattersTheirGradients) {
   const TaskGraph graph = lower_dense({.context = 2}, false);
   EXPECT_THAT(collectives_in(graph, "block.F"), ElementsAre("cp all-gather"));
