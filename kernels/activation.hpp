@@ -1,0 +1,33 @@
+/// Activation functions, element by element.
+///
+///   ReLU       max(x, 0); its slope at 0 is 0
+///   GELU tanh  x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))   (arXiv 1606.08415)
+///   GELU erf   x Phi(x), Phi the normal distribution function
+///   SwiGLU     silu(x) * up,  silu(x) = x / (1 + e^-x)         (arXiv 2002.05202)
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/launch.hpp"
+#include "kernels/tensor_view.hpp"
+
+namespace meshwright {
+
+enum class ActivationFunction : std::uint8_t { kRelu, kGeluTanh, kGeluErf, kSwiGlu };
+
+struct ActivationForward {
+  ActivationFunction function = ActivationFunction::kGeluTanh;
+  ConstMatrix x;   ///< [rows, columns]; SwiGLU: the gate
+  ConstMatrix up;  ///< SwiGLU only
+  Matrix y;        ///< [rows, columns]; may be x or up
+};
+
+struct ActivationBackward {
+  ActivationFunction function = ActivationFunction::kGeluTanh;
+  ConstMatrix x, up;  ///< as given to the forward pass
+  ConstMatrix dy;
+  Matrix dx;   ///< may be dy
+  Matrix dup;  ///< SwiGLU only
+};
+
+}  // namespace meshwright

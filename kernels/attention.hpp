@@ -1,0 +1,72 @@
+/// softmax(scale Q K^T) V, fused: scores are never stored (FlashAttention-2, arXiv 2307.08691).
+///
+/// Letters: B sequences, A query heads, G key/value heads (A / G query heads share one), Tq queries
+/// and Tk keys of a sequence, D size of a query or key, Dv size of a value.
+/// Per-query statistics are fp32 [B, A, Tq].
+///
+/// Ring context parallelism (arXiv 2310.01889): a rank calls AttentionForward once per block of
+/// keys and folds each result into a running one with AttentionMerge; the backward pass calls
+/// AttentionBackward per block with the final log_sum_exp and delta, and accumulates. Positions say
+/// which part of the causal triangle a block is.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/launch.hpp"
+#include "kernels/tensor_view.hpp"
+
+namespace meshwright {
+
+struct AttentionShape {
+  std::int64_t sequences = 1;                   ///< B
+  std::int64_t heads = 1, key_value_heads = 1;  ///< A, G; G divides A
+  std::int64_t queries = 0, keys = 0;           ///< Tq, Tk
+  std::int64_t key_size = 0, value_size = 0;    ///< D, Dv
+  float scale = 1;                              ///< usually 1 / sqrt(D)
+  /// A query at position p sees keys at positions <= p; and > p - window if that is not 0.
+  bool causal = true;
+  std::int64_t window = 0;
+  std::int64_t first_query = 0, first_key = 0;  ///< position of query 0 and of key 0
+};
+
+/// out = softmax(...) V and log_sum_exp = log(sum of e^score). A query that sees no key gets zeros
+/// and minus infinity.
+struct AttentionForward {
+  AttentionShape shape;
+  ConstMatrix q;                 ///< [B Tq, A D]
+  ConstMatrix k;                 ///< [B Tk, G D]
+  ConstMatrix v;                 ///< [B Tk, G Dv]
+  Matrix out;                    ///< [B Tq, A Dv]
+  std::span<float> log_sum_exp;  ///< [B, A, Tq]
+};
+
+/// Folds the result over one block of keys into that over others:
+///   l' = log(e^l + e^m),  out' = out e^(l - l') + block e^(m - l')
+/// Start with out = 0 and log_sum_exp = -infinity. Keep `out` in fp32 where blocks are many.
+struct AttentionMerge {
+  AttentionShape shape;
+  Matrix out;                    ///< [B Tq, A Dv], updated
+  std::span<float> log_sum_exp;  ///< [B, A, Tq], updated
+  ConstMatrix block;
+  std::span<const float> block_log_sum_exp;
+};
+
+/// delta = sum over Dv of dout * out: the term that all keys of a query share.
+struct AttentionDelta {
+  AttentionShape shape;
+  ConstMatrix out, dout;   ///< [B Tq, A Dv]
+  std::span<float> delta;  ///< [B, A, Tq]
+};
+
+/// With P = e^(scale Q K^T - log_sum_exp):  dV = P^T dO,  dS = P (dO V^T - delta),
+/// dQ = scale dS K,  dK = scale dS^T Q; query heads that share a key head are summed.
+struct AttentionBackward {
+  AttentionShape shape;
+  ConstMatrix q, k, v, dout;
+  std::span<const float> log_sum_exp, delta;  ///< of the whole row, not of this block
+  Matrix dq, dk, dv;        ///< shapes of q, k, v; any storage, fp32 where blocks are accumulated
+  bool accumulate = false;  ///< add to dq, dk, dv
+};
+
+}  // namespace meshwright

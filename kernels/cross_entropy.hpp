@@ -1,0 +1,63 @@
+/// Softmax cross-entropy over the vocabulary, whole or cut over tensor ranks.
+///
+///   loss[n] = log(sum over v of e^logit[n, v]) - logit[n, target[n]]
+///
+/// One rank: CrossEntropyForward, then CrossEntropyGradient. Cut vocabulary: CrossEntropyMaximum,
+/// all-reduce max; CrossEntropySum, all-reduce sum of `sum` and `target_logit`; CrossEntropyLoss;
+/// CrossEntropyGradient (Megatron-LM's vocab-parallel loss, arXiv 1909.08053, section 3).
+/// A target of -1 means that the row does not count: loss and gradient are zero.
+/// Columns from `words` on are padding of the vocabulary: no word has them, gradient zero.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/launch.hpp"
+#include "kernels/tensor_view.hpp"
+
+namespace meshwright {
+
+/// This rank's logits and the global word of its first column.
+struct LogitShard {
+  ConstMatrix logits;           ///< [N, columns]
+  std::int64_t words = 0;       ///< columns that are words; <= columns
+  std::int64_t first_word = 0;  ///< global id of column 0
+};
+
+struct CrossEntropyMaximum {
+  LogitShard shard;
+  std::span<float> maximum;  ///< [N] out; -infinity where words = 0
+};
+
+struct CrossEntropySum {
+  LogitShard shard;
+  std::span<const std::int32_t> targets;  ///< [N] global ids
+  std::span<const float> maximum;         ///< [N] over all ranks
+  std::span<float> sum;                   ///< [N] out: sum of e^(logit - maximum) here
+  std::span<float> target_logit;          ///< [N] out: 0 where the target is elsewhere
+};
+
+struct CrossEntropyLoss {
+  std::span<const std::int32_t> targets;
+  std::span<const float> maximum, sum, target_logit;  ///< [N] over all ranks
+  std::span<float> loss;                              ///< [N] out
+};
+
+/// The three above in one pass over the logits.
+struct CrossEntropyForward {
+  LogitShard shard;
+  std::span<const std::int32_t> targets;
+  std::span<float> maximum, sum;  ///< [N] out: kept for the gradient
+  std::span<float> loss;          ///< [N] out
+};
+
+/// dlogits = scale (softmax - one_hot(target)); scale is 1 / tokens of the batch for a mean.
+struct CrossEntropyGradient {
+  LogitShard shard;
+  std::span<const std::int32_t> targets;
+  std::span<const float> maximum, sum;
+  float scale = 1;
+  Matrix dlogits;  ///< [N, columns]; may be the logits
+};
+
+}  // namespace meshwright

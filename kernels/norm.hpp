@@ -1,0 +1,53 @@
+/// Layer norm (arXiv 1607.06450) and root-mean-square norm (arXiv 1910.07467) over the columns.
+///
+///   layer norm   y = (x - mean) * r * weight + bias,  r = 1 / sqrt(variance + epsilon)
+///   rms norm     y = x * r * weight,                  r = 1 / sqrt(mean of x^2 + epsilon)
+///
+/// With groups > 1 every row is cut into that many equal parts, each normalised on its own with the
+/// same weight [columns / groups]: the norm of query and key heads. Statistics are per (row,
+/// group), groups fastest.
+#pragma once
+
+#include <span>
+
+#include "core/model_graph.hpp"
+#include "kernels/launch.hpp"
+#include "kernels/tensor_view.hpp"
+
+namespace meshwright {
+
+struct NormForward {
+  NormKind kind = NormKind::kLayerNorm;
+  ConstMatrix x;       ///< [rows, columns]
+  ConstVector weight;  ///< [columns / groups]
+  ConstVector bias;    ///< [columns / groups] or empty; layer norm only
+  float epsilon = 1e-5F;
+  std::int64_t groups = 1;
+  Matrix y;                            ///< [rows, columns]; may be x
+  std::span<float> mean;               ///< [rows groups] out; layer norm only, empty: not kept
+  std::span<float> inverse_deviation;  ///< [rows groups] out: r; empty: not kept
+};
+
+/// With xhat = (x - mean) r and g = dy * weight:
+///   dx = r (g - mean(g) - xhat mean(g xhat));  rms norm without the term mean(g).
+struct NormBackwardInput {
+  NormKind kind = NormKind::kLayerNorm;
+  ConstMatrix x, dy;
+  ConstVector weight;
+  std::span<const float> mean, inverse_deviation;  ///< from the forward pass; mean: layer norm only
+  std::int64_t groups = 1;
+  Matrix dx;
+  bool accumulate = false;  ///< dx += instead of dx =: where a residual branch joins
+};
+
+/// dweight += sum over rows of dy * xhat, dbias += sum over rows of dy.
+struct NormBackwardWeight {
+  NormKind kind = NormKind::kLayerNorm;
+  ConstMatrix x, dy;
+  std::span<const float> mean, inverse_deviation;
+  std::int64_t groups = 1;
+  std::span<float> dweight;  ///< [columns / groups], added to
+  std::span<float> dbias;    ///< [columns / groups] or empty, added to
+};
+
+}  // namespace meshwright

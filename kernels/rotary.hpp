@@ -1,0 +1,54 @@
+/// Rotary position embedding (arXiv 2104.09864), and moving parts of heads.
+///
+/// Pair i of the R rotated elements of a head turns by position * frequency[i]:
+///   (a, b) → (a cos - b sin, a sin + b cos)
+/// The gradient turns the other way: the same kernel with `inverse`.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/launch.hpp"
+#include "kernels/tensor_view.hpp"
+
+namespace meshwright {
+
+/// base^(-2 i / R) for i < R / 2. Models that stretch contexts change these numbers.
+std::vector<float> rotary_frequencies(std::int64_t rotated, double base);
+
+/// table[p][i] = (cos, sin) of (first_position + p) * frequency[i]; computed in double.
+struct RotaryTable {
+  std::span<const float> frequencies;  ///< [R / 2]
+  std::int64_t first_position = 0, positions = 0;
+  std::span<float> table;  ///< [positions, R / 2, 2]
+};
+
+enum class RotaryPairs : std::uint8_t {
+  kHalves,     ///< element i with i + R/2 (Llama in HuggingFace, GPT-NeoX)
+  kNeighbours  ///< element 2i with 2i + 1 (the paper, DeepSeek)
+};
+
+struct Rotary {
+  ConstMatrix x;  ///< [rows, heads head_size]
+  Matrix y;       ///< may be x; elements that are not rotated are copied
+  std::int64_t heads = 1, head_size = 0;
+  std::int64_t first = 0, rotated = 0;  ///< elements [first, first + rotated) of every head; even
+  RotaryPairs pairs = RotaryPairs::kHalves;
+  std::span<const float> table;             ///< [positions, rotated / 2, 2], from position 0
+  std::span<const std::int32_t> positions;  ///< [rows]: the table's row; context ranks have theirs
+  bool inverse = false;
+};
+
+/// Copies `count` elements of every head: y[r, h, to + i] = x[r, h, from + i]. One head of x goes
+/// to all heads of y (the shared rotary key of latent attention, arXiv 2405.04434); several heads
+/// of x are summed into the one head of y: the gradient of that.
+struct CopyHeads {
+  ConstMatrix x;  ///< [rows, heads_x size_x]
+  Matrix y;       ///< [rows, heads_y size_y]
+  std::int64_t heads_x = 1, size_x = 0, from = 0;
+  std::int64_t heads_y = 1, size_y = 0, to = 0;
+  std::int64_t count = 0;
+};
+
+}  // namespace meshwright
