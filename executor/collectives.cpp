@@ -1,0 +1,134 @@
+#include "executor/collectives.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "core/check.hpp"
+
+namespace meshwright {
+namespace {
+
+template <class T>
+std::span<std::byte> bytes_of(std::span<T> values, Block block) {
+  return std::as_writable_bytes(values.subspan(static_cast<std::size_t>(block.begin),
+                                               static_cast<std::size_t>(block.size())));
+}
+
+float float_of_bf16(std::uint16_t value) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);
+}
+/// To nearest, ties to even; a NaN stays one.
+std::uint16_t bf16_of_float(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if (value != value) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
+  return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
+}
+
+constexpr auto kSum = [](float a, float b) { return a + b; };
+constexpr auto kMax = [](float a, float b) { return std::max(a, b); };
+constexpr auto kBf16Sum = [](std::uint16_t a, std::uint16_t b) {
+  return bf16_of_float(float_of_bf16(a) + float_of_bf16(b));
+};
+
+}  // namespace
+
+Block block_of(std::int64_t elements, int members, int index) {
+  const std::int64_t size = (elements + members - 1) / members;
+  return {std::min(elements, size * index), std::min(elements, size * (index + 1))};
+}
+
+RankGroup::RankGroup(Communicator& communicator, std::vector<RankId> members, MessageTag tag)
+    : communicator_(communicator), members_(std::move(members)), tag_(tag) {
+  const auto me = std::find(members_.begin(), members_.end(), communicator.rank());
+  MW_CHECK(me != members_.end());
+  index_ = static_cast<int>(me - members_.begin());
+}
+
+/// Block b starts at member b + 1, collects one share at every member and ends at member b.
+template <class T, class Combine>
+Ticks RankGroup::reduce_blocks(std::span<T> values, Ticks ready, Combine combine) {
+  const int n = size();
+  const auto count = static_cast<std::int64_t>(values.size());
+  std::vector<T> incoming(static_cast<std::size_t>(block_of(count, n, 0).size()));
+  for (int step = 1; step < n; ++step) {
+    const Block sent = block_of(count, n, (index_ - step + n) % n);
+    communicator_.send(next(), tag_, bytes_of(values, sent), {ready, ready});
+    const Block kept = block_of(count, n, (index_ - step - 1 + 2 * n) % n);
+    const MessageTimes times =
+        communicator_.receive(previous(), tag_, bytes_of(std::span(incoming), {0, kept.size()}));
+    ready = std::max(ready, times.start);
+    for (std::int64_t i = 0; i < kept.size(); ++i) {
+      T& mine = values[static_cast<std::size_t>(kept.begin + i)];
+      mine = combine(incoming[static_cast<std::size_t>(i)], mine);
+    }
+  }
+  return ready;
+}
+
+template <class T, class Combine>
+Ticks RankGroup::reduce_all(std::span<T> values, Ticks ready, Combine combine) {
+  ready = reduce_blocks(values, ready, combine);
+  return all_gather(std::as_writable_bytes(values), sizeof(T), ready);
+}
+
+Ticks RankGroup::all_reduce(std::span<float> values, Ticks ready) {
+  return reduce_all(values, ready, kSum);
+}
+Ticks RankGroup::all_reduce(std::span<std::uint16_t> bf16_values, Ticks ready) {
+  return reduce_all(bf16_values, ready, kBf16Sum);
+}
+Ticks RankGroup::all_reduce_max(std::span<float> values, Ticks ready) {
+  return reduce_all(values, ready, kMax);
+}
+Ticks RankGroup::reduce_scatter(std::span<float> values, Ticks ready) {
+  return reduce_blocks(values, ready, kSum);
+}
+Ticks RankGroup::reduce_scatter(std::span<std::uint16_t> bf16_values, Ticks ready) {
+  return reduce_blocks(bf16_values, ready, kBf16Sum);
+}
+
+Ticks RankGroup::all_gather(std::span<std::byte> buffer, std::int64_t element_bytes, Ticks ready) {
+  const int n = size();
+  const std::int64_t count = static_cast<std::int64_t>(buffer.size()) / element_bytes;
+  const auto block = [&](int index) {
+    const Block elements = block_of(count, n, (index + 2 * n) % n);
+    return bytes_of(buffer, {elements.begin * element_bytes, elements.end * element_bytes});
+  };
+  for (int step = 0; step + 1 < n; ++step) {
+    communicator_.send(next(), tag_, block(index_ - step), {ready, ready});
+    const MessageTimes times = communicator_.receive(previous(), tag_, block(index_ - step - 1));
+    ready = std::max(ready, times.start);
+  }
+  return ready;
+}
+
+Ticks RankGroup::all_to_all(std::span<const std::span<const std::byte>> sent,
+                            std::span<const std::span<std::byte>> received, Ticks ready) {
+  MW_CHECK(sent.size() == members_.size() && received.size() == members_.size());
+  const MessageTimes mine{ready, ready};
+  const auto me = static_cast<std::size_t>(index_);
+  for (std::size_t i = 0; i < members_.size(); ++i)
+    if (i != me) communicator_.send(members_[i], tag_, sent[i], mine);
+  MW_CHECK(sent[me].size() == received[me].size());
+  std::copy(sent[me].begin(), sent[me].end(), received[me].begin());
+  for (std::size_t i = 0; i < members_.size(); ++i)
+    if (i != me)
+      ready = std::max(ready, communicator_.receive(members_[i], tag_, received[i]).start);
+  return ready;
+}
+
+/// The root needs to know when the others were ready, as they wait for it and it for them.
+Ticks RankGroup::broadcast(std::span<std::byte> bytes, int root, Ticks ready) {
+  std::vector<std::byte> nothing(static_cast<std::size_t>(size()));
+  ready = all_gather(nothing, 1, ready);
+  const RankId from = members_[static_cast<std::size_t>(root)];
+  if (index_ != root) {
+    communicator_.receive(from, tag_, bytes);
+    return ready;
+  }
+  for (const RankId member : members_)
+    if (member != from) communicator_.send(member, tag_, bytes, {ready, ready});
+  return ready;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,38 @@
+#include "executor/mailbox.hpp"
+
+#include <utility>
+
+namespace meshwright {
+
+void Mailbox::put(RankId from, MessageTag tag, Message message) {
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_[{from, tag}].push_back(std::move(message));
+  }
+  arrived_.notify_one();
+}
+
+Mailbox::Message Mailbox::take(RankId from, MessageTag tag) {
+  std::unique_lock lock(mutex_);
+  auto place = waiting_.end();
+  arrived_.wait(lock, [&] {
+    if (closed_) return true;
+    place = waiting_.find({from, tag});
+    return place != waiting_.end();
+  });
+  if (closed_) throw PeerFailure("the run has failed on another rank");
+  Message message = std::move(place->second.front());
+  place->second.pop_front();
+  if (place->second.empty()) waiting_.erase(place);
+  return message;
+}
+
+void Mailbox::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  arrived_.notify_all();
+}
+
+}  // namespace meshwright

@@ -1,0 +1,40 @@
+/// Messages that have arrived at one rank and were not asked for yet.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "executor/communicator.hpp"
+
+namespace meshwright {
+
+class Mailbox {
+ public:
+  struct Message {
+    std::vector<std::byte> bytes;
+    MessageTimes times;
+  };
+
+  void put(RankId from, MessageTag tag, Message message);
+  /// Waits for the next message of this sender and tag. Throws PeerFailure once closed, also when
+  /// the message is there: a failed run does not go on.
+  Message take(RankId from, MessageTag tag);
+  /// Wakes all who wait, for good.
+  void close();
+
+ private:
+  struct Key {
+    RankId from;
+    MessageTag tag;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::map<Key, std::deque<Message>> waiting_;
+  bool closed_ = false;
+};
+
+}  // namespace meshwright

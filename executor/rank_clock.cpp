@@ -1,0 +1,68 @@
+#include "executor/rank_clock.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace meshwright {
+
+Ticks thread_cpu_time() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return Ticks(std::int64_t{now.tv_sec} * kTicksPerSecond +
+               std::int64_t{now.tv_nsec} * kTicksPerNanosecond);
+}
+
+Ticks RankClock::wall() const {
+  const auto passed = std::chrono::steady_clock::now() - origin_;
+  const std::int64_t nanoseconds =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(passed).count();
+  return Ticks(std::max<std::int64_t>(0, nanoseconds) * kTicksPerNanosecond);
+}
+
+/// An absolute moment: errors of single wake-ups do not add up.
+void RankClock::sleep_until(Ticks moment) const {
+  if (kind_ != TimelineClock::kReplay || !occupies_thread_) return;
+  std::this_thread::sleep_until(origin_ + std::chrono::nanoseconds(to_nanoseconds(moment)));
+}
+
+void RankClock::start_task(Ticks ready, bool occupies_thread) {
+  occupies_thread_ = occupies_thread;
+  time_ = kind_ == TimelineClock::kWall ? wall() : ready;
+  sleep_until(time_);
+}
+
+void RankClock::start_kernel() {
+  if (kind_ == TimelineClock::kVirtual) cpu_at_start_ = thread_cpu_time();
+}
+
+void RankClock::end_kernel(Ticks price) {
+  switch (kind_) {
+    case TimelineClock::kVirtual:
+      time_ += thread_cpu_time() - cpu_at_start_;
+      break;
+    case TimelineClock::kReplay:
+      time_ += price;
+      sleep_until(time_);
+      break;
+    case TimelineClock::kWall:
+    case TimelineClock::kSimulated:
+      time_ = wall();
+  }
+}
+
+void RankClock::end_communication(Ticks latest, Ticks price) {
+  if (kind_ == TimelineClock::kWall) {
+    time_ = wall();
+    return;
+  }
+  time_ = std::max(time_, latest) + price;
+  sleep_until(time_);
+}
+
+Ticks RankClock::stamp() const {
+  return kind_ == TimelineClock::kReplay && occupies_thread_ ? wall() : time_;
+}
+
+}  // namespace meshwright

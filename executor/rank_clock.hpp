@@ -1,0 +1,51 @@
+/// The three clocks of a run, seen by one rank.
+///
+///   wall     what the machine's clock says; cores, caches and schedulers included
+///   virtual  kernels take the CPU time of this rank's thread, messages and collectives what the
+///            cost model says: a rank per core is pretended, and any network
+///   replay   everything takes what the cost model says, by sleeping until the moment: proves that
+///            the order of work can be carried out and takes the predicted time
+#pragma once
+
+#include <chrono>
+
+#include "core/timeline.hpp"
+#include "core/units.hpp"
+
+namespace meshwright {
+
+class RankClock {
+ public:
+  using Moment = std::chrono::steady_clock::time_point;
+  /// `origin` is time zero of the step on all ranks.
+  RankClock(TimelineClock kind, Moment origin) : kind_(kind), origin_(origin) {}
+
+  /// A task begins whose stream is free and whose inputs are there at `ready`. Tasks of other
+  /// streams than compute leave the thread alone: replay takes note of them and does not sleep.
+  void start_task(Ticks ready, bool occupies_thread);
+  void start_kernel();
+  void end_kernel(Ticks price);
+  /// Something shared with other ranks, the last of which was ready at `latest`.
+  void end_communication(Ticks latest, Ticks price);
+
+  /// Where this rank is, by its own account: what others are told.
+  Ticks time() const { return time_; }
+  /// What goes into the timeline: under replay, when the thread really
+  /// woke up.
+  Ticks stamp() const;
+  TimelineClock kind() const { return kind_; }
+
+ private:
+  Ticks wall() const;
+  void sleep_until(Ticks moment) const;
+  TimelineClock kind_;
+  Moment origin_;
+  Ticks time_;
+  Ticks cpu_at_start_;
+  bool occupies_thread_ = true;
+};
+
+/// CPU time that the calling thread has used.
+Ticks thread_cpu_time();
+
+}  // namespace meshwright

@@ -1,0 +1,59 @@
+/// Carries out one rank's tasks in their order: the executor's counterpart of the simulator's
+/// linear pass, with the same rules for when a task starts and ends.
+#pragma once
+
+#include <vector>
+
+#include "core/cost_model.hpp"
+#include "core/plan.hpp"
+#include "core/task_graph.hpp"
+#include "executor/communicator.hpp"
+#include "executor/launch.hpp"
+#include "executor/rank_clock.hpp"
+#include "executor/task_actions.hpp"
+
+namespace meshwright {
+
+/// A graph of all ranks (rank i of the job at TaskGraph::ranks[i]), ready to be carried out.
+/// Shared by the ranks; outlives their runs.
+class RunnableGraph {
+ public:
+  /// Prices may be all zero where the clock does not ask for them.
+  RunnableGraph(const TaskGraph& graph, const Plan& plan, const ModelGraph& model,
+                const CostModel& cost_model);
+
+  const TaskGraph& graph() const { return graph_; }
+  const WorkPrice& price_of(const Task& task) const { return prices_[task.work.index()]; }
+  const std::vector<TaskId>& tasks_of(RankId rank) const { return tasks_of_[rank.index()]; }
+  /// Kernels and collectives of a compute task, in order.
+  const std::vector<LayerStep>& steps_of(const Task& task) const {
+    return programs_[task.work.index()];
+  }
+  std::int32_t receiver_of(TaskId send) const { return receiver_[send.index()]; }  ///< rank index
+  /// Members of a collective, in the order of their tasks.
+  const std::vector<RankId>& members_of(const Task& task) const {
+    return members_[static_cast<std::size_t>(task.partner)];
+  }
+
+ private:
+  void expand(const Work& work, const std::vector<LayerId>& layers, const CostModel& cost_model,
+              std::vector<LayerStep>& program) const;
+  const TaskGraph& graph_;
+  std::vector<WorkPrice> prices_;
+  std::vector<std::vector<TaskId>> tasks_of_;
+  std::vector<std::vector<RankId>> members_;
+  std::vector<std::int32_t> receiver_;            ///< by task
+  std::vector<std::vector<LayerStep>> programs_;  ///< by work
+};
+
+struct TaskSpan {
+  TaskId task;
+  Ticks start, end;
+};
+
+/// One training step of one rank; spans in the order of its tasks. Throws what actions and
+/// communicator throw.
+std::vector<TaskSpan> run_step(const RunnableGraph& runnable, Communicator& communicator,
+                               TaskActions& actions, RankClock& clock, RankProgress& progress);
+
+}  // namespace meshwright
