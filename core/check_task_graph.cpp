@@ -87,12 +87,15 @@ class TaskGraphChecks {
         return task.stream == Stream::kReceiveNext || task.stream == Stream::kReceivePrevious;
       case TaskKind::kCollective:
         return task.stream == Stream::kTensor || task.stream == Stream::kContext ||
-               task.stream == Stream::kExpert || task.stream == Stream::kData;
+               task.stream == Stream::kExpert || task.stream == Stream::kData ||
+               task.stream == Stream::kParameters || task.stream == Stream::kToHost ||
+               task.stream == Stream::kFromHost;
+      case TaskKind::kOptimizer:
+        return task.stream == Stream::kCompute || task.stream == Stream::kHost;
       case TaskKind::kForward:
       case TaskKind::kBackward:
       case TaskKind::kBackwardInput:
       case TaskKind::kBackwardWeight:
-      case TaskKind::kOptimizer:
         break;
     }
     return task.stream == Stream::kCompute;

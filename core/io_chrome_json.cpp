@@ -30,7 +30,12 @@ std::string_view category_of(const TimelineTrack& track, const TimelineSpan& spa
     case Stream::kExpert:
       return "ep";
     case Stream::kData:
+    case Stream::kParameters:
       return "dp";
+    case Stream::kToHost:
+    case Stream::kFromHost:
+    case Stream::kHost:
+      return "host";
   }
   return "compute";
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/cluster.hpp"
+#include "core/data_parallelism.hpp"
 #include "core/dtype.hpp"
 #include "core/error.hpp"
 #include "core/ids.hpp"
@@ -83,9 +84,12 @@ struct Strategy {
   std::int64_t sequence_length = 1;
   std::string schedule = "1f1b";  ///< a name in schedule_rules()
   Recompute recompute;
-  int zero = 0;  ///< 0: replicated optimizer; 1: optimizer state cut over the data ranks
+  /// Rajbhandari et al., arXiv 1910.02054. Cut over the data ranks: 0: nothing, 1: optimizer state,
+  /// 2: gradients too, 3: parameters too (FSDP).
+  int zero = 0;
   Dtype dtype = Dtype::kBf16;
   AttentionAlgorithm attention = AttentionAlgorithm::kFlash;
+  DataParallelism data_parallelism;
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 /// Micro-batches of one replica in one step; global_batch must divide (check_plan says so).

@@ -35,9 +35,13 @@ enum class Stream : std::uint8_t {
   kTensor,
   kContext,
   kExpert,
-  kData
+  kData,        ///< gradients
+  kParameters,  ///< parameters on their way, beside gradients
+  kToHost,
+  kFromHost,
+  kHost  ///< work of the processor
 };
-inline constexpr int kStreamCount = 9;
+inline constexpr int kStreamCount = 13;
 std::string_view name_of(Stream stream);
 
 enum class TaskKind : std::uint8_t {
