@@ -17,17 +17,17 @@ enum class ActivationFunction : std::uint8_t { kRelu, kGeluTanh, kGeluErf, kSwiG
 
 struct ActivationForward {
   ActivationFunction function = ActivationFunction::kGeluTanh;
-  ConstMatrix x;   ///< [rows, columns]; SwiGLU: the gate
-  ConstMatrix up;  ///< SwiGLU only
-  Matrix y;        ///< [rows, columns]; may be x or up
+  ConstMatrix x = {};   ///< [rows, columns]; SwiGLU: the gate
+  ConstMatrix up = {};  ///< SwiGLU only
+  Matrix y = {};        ///< [rows, columns]; may be x or up
 };
 
 struct ActivationBackward {
   ActivationFunction function = ActivationFunction::kGeluTanh;
-  ConstMatrix x, up;  ///< as given to the forward pass
-  ConstMatrix dy;
-  Matrix dx;   ///< may be dy
-  Matrix dup;  ///< SwiGLU only
+  ConstMatrix x = {}, up = {};  ///< as given to the forward pass
+  ConstMatrix dy = {};
+  Matrix dx = {};   ///< may be dy
+  Matrix dup = {};  ///< SwiGLU only
 };
 
 }  // namespace meshwright

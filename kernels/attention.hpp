@@ -33,39 +33,40 @@ struct AttentionShape {
 /// out = softmax(...) V and log_sum_exp = log(sum of e^score). A query that sees no key gets zeros
 /// and minus infinity.
 struct AttentionForward {
-  AttentionShape shape;
-  ConstMatrix q;                 ///< [B Tq, A D]
-  ConstMatrix k;                 ///< [B Tk, G D]
-  ConstMatrix v;                 ///< [B Tk, G Dv]
-  Matrix out;                    ///< [B Tq, A Dv]
-  std::span<float> log_sum_exp;  ///< [B, A, Tq]
+  AttentionShape shape = {};
+  ConstMatrix q = {};                 ///< [B Tq, A D]
+  ConstMatrix k = {};                 ///< [B Tk, G D]
+  ConstMatrix v = {};                 ///< [B Tk, G Dv]
+  Matrix out = {};                    ///< [B Tq, A Dv]
+  std::span<float> log_sum_exp = {};  ///< [B, A, Tq]
 };
 
 /// Folds the result over one block of keys into that over others:
 ///   l' = log(e^l + e^m),  out' = out e^(l - l') + block e^(m - l')
 /// Start with out = 0 and log_sum_exp = -infinity. Keep `out` in fp32 where blocks are many.
 struct AttentionMerge {
-  AttentionShape shape;
-  Matrix out;                    ///< [B Tq, A Dv], updated
-  std::span<float> log_sum_exp;  ///< [B, A, Tq], updated
-  ConstMatrix block;
-  std::span<const float> block_log_sum_exp;
+  AttentionShape shape = {};
+  Matrix out = {};                    ///< [B Tq, A Dv], updated
+  std::span<float> log_sum_exp = {};  ///< [B, A, Tq], updated
+  ConstMatrix block = {};
+  std::span<const float> block_log_sum_exp = {};
 };
 
 /// delta = sum over Dv of dout * out: the term that all keys of a query share.
 struct AttentionDelta {
-  AttentionShape shape;
-  ConstMatrix out, dout;   ///< [B Tq, A Dv]
-  std::span<float> delta;  ///< [B, A, Tq]
+  AttentionShape shape = {};
+  ConstMatrix out = {}, dout = {};  ///< [B Tq, A Dv]
+  std::span<float> delta = {};      ///< [B, A, Tq]
 };
 
 /// With P = e^(scale Q K^T - log_sum_exp):  dV = P^T dO,  dS = P (dO V^T - delta),
 /// dQ = scale dS K,  dK = scale dS^T Q; query heads that share a key head are summed.
 struct AttentionBackward {
-  AttentionShape shape;
-  ConstMatrix q, k, v, dout;
-  std::span<const float> log_sum_exp, delta;  ///< of the whole row, not of this block
-  Matrix dq, dk, dv;        ///< shapes of q, k, v; any storage, fp32 where blocks are accumulated
+  AttentionShape shape = {};
+  ConstMatrix q = {}, k = {}, v = {}, dout = {};
+  std::span<const float> log_sum_exp = {}, delta = {};  ///< of the whole row, not of this block
+  Matrix dq = {}, dk = {},
+         dv = {};           ///< shapes of q, k, v; any storage, fp32 where blocks are accumulated
   bool accumulate = false;  ///< add to dq, dk, dv
 };
 

@@ -10,21 +10,21 @@
 namespace meshwright {
 
 struct BucketPart {
-  Vector vector;
+  Vector vector = {};
   std::int64_t offset = 0;  ///< first element in the bucket
 };
 
 /// bucket[offset + i] = scale * part[i], cast to the bucket's dtype.
 struct PackBucket {
-  std::span<const BucketPart> parts;  ///< host: the list; vectors lie with the back end
-  Vector bucket;
+  std::span<const BucketPart> parts = {};  ///< host: the list; vectors lie with the back end
+  Vector bucket = {};
   float scale = 1;
 };
 
 /// part[i] = scale * bucket[offset + i], cast to the part's dtype; or added to it.
 struct UnpackBucket {
-  ConstVector bucket;
-  std::span<const BucketPart> parts;  ///< host: the list
+  ConstVector bucket = {};
+  std::span<const BucketPart> parts = {};  ///< host: the list
   float scale = 1;
   bool accumulate = false;
 };

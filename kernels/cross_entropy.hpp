@@ -19,45 +19,45 @@ namespace meshwright {
 
 /// This rank's logits and the global word of its first column.
 struct LogitShard {
-  ConstMatrix logits;           ///< [N, columns]
+  ConstMatrix logits = {};      ///< [N, columns]
   std::int64_t words = 0;       ///< columns that are words; <= columns
   std::int64_t first_word = 0;  ///< global id of column 0
 };
 
 struct CrossEntropyMaximum {
-  LogitShard shard;
-  std::span<float> maximum;  ///< [N] out; -infinity where words = 0
+  LogitShard shard = {};
+  std::span<float> maximum = {};  ///< [N] out; -infinity where words = 0
 };
 
 struct CrossEntropySum {
-  LogitShard shard;
-  std::span<const std::int32_t> targets;  ///< [N] global ids
-  std::span<const float> maximum;         ///< [N] over all ranks
-  std::span<float> sum;                   ///< [N] out: sum of e^(logit - maximum) here
-  std::span<float> target_logit;          ///< [N] out: 0 where the target is elsewhere
+  LogitShard shard = {};
+  std::span<const std::int32_t> targets = {};  ///< [N] global ids
+  std::span<const float> maximum = {};         ///< [N] over all ranks
+  std::span<float> sum = {};                   ///< [N] out: sum of e^(logit - maximum) here
+  std::span<float> target_logit = {};          ///< [N] out: 0 where the target is elsewhere
 };
 
 struct CrossEntropyLoss {
-  std::span<const std::int32_t> targets;
-  std::span<const float> maximum, sum, target_logit;  ///< [N] over all ranks
-  std::span<float> loss;                              ///< [N] out
+  std::span<const std::int32_t> targets = {};
+  std::span<const float> maximum = {}, sum = {}, target_logit = {};  ///< [N] over all ranks
+  std::span<float> loss = {};                                        ///< [N] out
 };
 
 /// The three above in one pass over the logits.
 struct CrossEntropyForward {
-  LogitShard shard;
-  std::span<const std::int32_t> targets;
-  std::span<float> maximum, sum;  ///< [N] out: kept for the gradient
-  std::span<float> loss;          ///< [N] out
+  LogitShard shard = {};
+  std::span<const std::int32_t> targets = {};
+  std::span<float> maximum = {}, sum = {};  ///< [N] out: kept for the gradient
+  std::span<float> loss = {};               ///< [N] out
 };
 
 /// dlogits = scale (softmax - one_hot(target)); scale is 1 / tokens of the batch for a mean.
 struct CrossEntropyGradient {
-  LogitShard shard;
-  std::span<const std::int32_t> targets;
-  std::span<const float> maximum, sum;
+  LogitShard shard = {};
+  std::span<const std::int32_t> targets = {};
+  std::span<const float> maximum = {}, sum = {};
   float scale = 1;
-  Matrix dlogits;  ///< [N, columns]; may be the logits
+  Matrix dlogits = {};  ///< [N, columns]; may be the logits
 };
 
 }  // namespace meshwright

@@ -33,7 +33,7 @@ inline void add_to(const Matrix& m, std::int64_t row, std::int64_t column, doubl
 
 /// Element of a span by a 64-bit index, unsigned or not.
 template <class Span>
-auto& get(const Span& span, std::int64_t i) {
+auto& get(Span&& span, std::int64_t i) {
   return span[static_cast<std::size_t>(i)];
 }
 

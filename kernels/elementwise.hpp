@@ -11,39 +11,39 @@ namespace meshwright {
 
 /// y = a + b: residual connections.
 struct Add {
-  ConstMatrix a, b;
-  Matrix y;  ///< may be a or b
+  ConstMatrix a = {}, b = {};
+  Matrix y = {};  ///< may be a or b
 };
 
 /// y = x + bias in every row: after the sum of a row-cut linear layer over its ranks.
 struct BiasAdd {
-  ConstMatrix x;
-  ConstVector bias;  ///< [columns]
-  Matrix y;          ///< may be x
+  ConstMatrix x = {};
+  ConstVector bias = {};  ///< [columns]
+  Matrix y = {};          ///< may be x
 };
 
 /// dbias += sum of the rows of dy.
 struct BiasGradient {
-  ConstMatrix dy;
-  std::span<float> dbias;  ///< [columns], added to
+  ConstMatrix dy = {};
+  std::span<float> dbias = {};  ///< [columns], added to
 };
 /// One bias for each expert: row e of dbias gets rows [offset[e], offset[e+1]) of dy.
 struct GroupedBiasGradient {
-  ConstMatrix dy;
-  Matrix dbias;                           ///< [E, columns], fp32, added to
-  std::span<const std::int64_t> offsets;  ///< host: E + 1 row numbers
+  ConstMatrix dy = {};
+  Matrix dbias = {};                           ///< [E, columns], fp32, added to
+  std::span<const std::int64_t> offsets = {};  ///< host: E + 1 row numbers
 };
 
 /// y = sigmoid(gate[row]) x: the gate of shared experts.
 struct RowGateForward {
-  ConstMatrix x;
-  ConstMatrix gate;  ///< [rows, 1]
-  Matrix y;          ///< may be x
+  ConstMatrix x = {};
+  ConstMatrix gate = {};  ///< [rows, 1]
+  Matrix y = {};          ///< may be x
 };
 struct RowGateBackward {
-  ConstMatrix x, gate, dy;
-  Matrix dx;     ///< may be dy
-  Matrix dgate;  ///< [rows, 1]
+  ConstMatrix x = {}, gate = {}, dy = {};
+  Matrix dx = {};     ///< may be dy
+  Matrix dgate = {};  ///< [rows, 1]
 };
 
 enum class Reduction : std::uint8_t { kSum, kMaximum };
@@ -52,38 +52,38 @@ enum class Reduction : std::uint8_t { kSum, kMaximum };
 /// in fp32 and rounded once.
 struct Reduce {
   Reduction reduction = Reduction::kSum;
-  Vector into;
-  ConstVector from;
+  Vector into = {};
+  ConstVector from = {};
 };
 
 /// y = scale x, rounded to nearest even if y is bf16. Plain copies too.
 struct Cast {
-  ConstVector x;
-  Vector y;
+  ConstVector x = {};
+  Vector y = {};
   float scale = 1;
 };
 
 struct Fill {
-  Vector y;
+  Vector y = {};
   float value = 0;
 };
 
 /// total = scale * sum of x (in double, ascending): a loss from the losses of the tokens.
 struct Total {
-  std::span<const float> x;
+  std::span<const float> x = {};
   float scale = 1;
   float* total = nullptr;
 };
 
 /// loss[row] = mean over columns of (x - target)^2; dx = scale * 2 (x - target) / columns.
 struct MeanSquaredErrorForward {
-  ConstMatrix x, target;
-  std::span<float> loss;  ///< [rows]
+  ConstMatrix x = {}, target = {};
+  std::span<float> loss = {};  ///< [rows]
 };
 struct MeanSquaredErrorGradient {
-  ConstMatrix x, target;
+  ConstMatrix x = {}, target = {};
   float scale = 1;  ///< 1 / rows of the batch for a mean
-  Matrix dx;        ///< may be x
+  Matrix dx = {};   ///< may be x
 };
 
 }  // namespace meshwright

@@ -12,19 +12,19 @@
 namespace meshwright {
 
 struct EmbeddingForward {
-  ConstMatrix table;                  ///< [rows, H]
-  std::span<const std::int32_t> ids;  ///< [N]
+  ConstMatrix table = {};                  ///< [rows, H]
+  std::span<const std::int32_t> ids = {};  ///< [N]
   std::int64_t first_row = 0;
-  Matrix y;                 ///< [N, H]
+  Matrix y = {};            ///< [N, H]
   bool accumulate = false;  ///< y +=: positions on top of words
 };
 
 /// dtable[id - first_row] += dy[n], for n in ascending order (deterministic).
 struct EmbeddingBackward {
-  ConstMatrix dy;
-  std::span<const std::int32_t> ids;
+  ConstMatrix dy = {};
+  std::span<const std::int32_t> ids = {};
   std::int64_t first_row = 0;
-  Matrix dtable;  ///< [rows, H], fp32, added to
+  Matrix dtable = {};  ///< [rows, H], fp32, added to
 };
 
 }  // namespace meshwright

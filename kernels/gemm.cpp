@@ -8,6 +8,7 @@ namespace {
 
 template <class View>
 View moved(View view, std::int64_t elements) {
+  if (view.data == nullptr) return view;
   const std::int64_t bytes = elements * bytes_per_element(view.dtype);
   if constexpr (std::is_same_v<View, Matrix>)
     view.data = static_cast<std::byte*>(view.data) + bytes;

@@ -22,20 +22,20 @@ enum class GemmActivation : std::uint8_t { kNone, kGeluTanh, kGeluErf, kRelu };
 /// c = activation(alpha op(a) op(b) + beta c + bias); op transposes or not. beta = 0 ignores what
 /// c held (even NaN). k = 0 gives activation(beta c + bias). 2 m n k flop.
 struct Gemm {
-  ConstMatrix a;  ///< [m, k], or [k, m] if transpose_a
+  ConstMatrix a = {};  ///< [m, k], or [k, m] if transpose_a
   bool transpose_a = false;
-  ConstMatrix b;  ///< [k, n], or [n, k] if transpose_b
+  ConstMatrix b = {};  ///< [k, n], or [n, k] if transpose_b
   bool transpose_b = false;
-  Matrix c;  ///< [m, n]; overlaps neither a nor b
+  Matrix c = {};  ///< [m, n]; overlaps neither a nor b
   float alpha = 1, beta = 0;
-  ConstVector bias;  ///< [n] or empty: added to every row
+  ConstVector bias = {};  ///< [n] or empty: added to every row
   GemmActivation activation = GemmActivation::kNone;
-  Matrix before_activation;  ///< [m, n] or empty: where the activation's input is kept
+  Matrix before_activation = {};  ///< [m, n] or empty: where the activation's input is kept
 };
 
 /// `count` products of one shape; matrix i starts i * step elements after the first.
 struct BatchedGemm {
-  Gemm first;
+  Gemm first = {};
   std::int64_t count = 1;
   std::int64_t step_a = 0, step_b = 0, step_c = 0;
 };
@@ -43,20 +43,22 @@ struct BatchedGemm {
 /// One product per expert on the rows routed to it: rows [offset[e], offset[e+1]) of x times the
 /// weight of expert e.  y_e = x_e op(W_e) + bias_e. Experts without rows are skipped.
 struct GroupedGemm {
-  ConstMatrix x;        ///< [rows, k]
-  ConstMatrix weights;  ///< E matrices [k, n] under each other: [E k, n]; [E n, k] if transposed
-  bool transpose_weights = false;         ///< the input gradient: dx_e = dy_e W_e^T
-  Matrix y;                               ///< [rows, n]
-  ConstMatrix bias;                       ///< [E, n] or empty
-  std::span<const std::int64_t> offsets;  ///< host: E + 1 row numbers, ascending, from 0 to rows
+  ConstMatrix x = {};  ///< [rows, k]
+  ConstMatrix weights =
+      {};  ///< E matrices [k, n] under each other: [E k, n]; [E n, k] if transposed
+  bool transpose_weights = false;  ///< the input gradient: dx_e = dy_e W_e^T
+  Matrix y = {};                   ///< [rows, n]
+  ConstMatrix bias = {};           ///< [E, n] or empty
+  std::span<const std::int64_t> offsets =
+      {};  ///< host: E + 1 row numbers, ascending, from 0 to rows
 };
 
 /// Weight gradients of the experts: dW_e += x_e^T dy_e.
 struct GroupedGemmWeight {
-  ConstMatrix x;                          ///< [rows, k]
-  ConstMatrix dy;                         ///< [rows, n]
-  Matrix dweights;                        ///< [E k, n]; added to
-  std::span<const std::int64_t> offsets;  ///< host: as above
+  ConstMatrix x = {};                          ///< [rows, k]
+  ConstMatrix dy = {};                         ///< [rows, n]
+  Matrix dweights = {};                        ///< [E k, n]; added to
+  std::span<const std::int64_t> offsets = {};  ///< host: as above
 };
 
 /// The single products that a batch or a group consists of.

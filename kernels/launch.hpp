@@ -2,9 +2,9 @@
 ///
 /// A kernel is a pair of functions over one struct of arguments: `run` does the work, `scratch`
 /// says how much working memory that takes (asked with the same shapes; data pointers may be null).
-/// Kernels allocate nothing, keep no state and start no threads. Pointers lie in the memory of the
-/// back end (device memory for a GPU) unless a field is marked "host"; results meant for the host
-/// are copied there by the caller.
+/// Kernels keep no state and start no threads; but for the reference, they allocate nothing.
+/// Pointers lie in the memory of the back end (device memory for a GPU) unless a field is marked
+/// "host"; results meant for the host are copied there by the caller.
 #pragma once
 
 #include "core/check.hpp"
@@ -16,7 +16,7 @@ namespace meshwright {
 struct Launch {
   void* stream = nullptr;   ///< a GPU's stream: run() returns before the work is done; else unused
   void* scratch = nullptr;  ///< working memory, aligned to 64 bytes; contents do not matter
-  Bytes scratch_size;
+  Bytes scratch_size = {};
 };
 
 template <class Arguments>

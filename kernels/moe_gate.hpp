@@ -29,41 +29,41 @@ struct GateShape {
 };
 
 struct GateForward {
-  GateShape shape;
-  std::span<const float> logits;      ///< [N, E]
-  std::span<const float> correction;  ///< [E] or empty: added for the choice alone
-  std::span<float> scores;            ///< [N, E] out; may be the logits
-  std::span<std::int32_t> experts;    ///< [N, K] out, best first
-  std::span<float> weights;           ///< [N, K] out
+  GateShape shape = {};
+  std::span<const float> logits = {};      ///< [N, E]
+  std::span<const float> correction = {};  ///< [E] or empty: added for the choice alone
+  std::span<float> scores = {};            ///< [N, E] out; may be the logits
+  std::span<std::int32_t> experts = {};    ///< [N, K] out, best first
+  std::span<float> weights = {};           ///< [N, K] out
 };
 
 /// What balance needs to know: choices and mean share per expert; one all-reduce makes it global.
 struct GateLoad {
-  GateShape shape;
-  std::span<const float> scores;
-  std::span<const std::int32_t> experts;
-  std::span<float> choices;  ///< [E] out: how many chose e (exact below 2^24)
-  std::span<float> shares;   ///< [E] out: sum over tokens of e's share of the scores
+  GateShape shape = {};
+  std::span<const float> scores = {};
+  std::span<const std::int32_t> experts = {};
+  std::span<float> choices = {};  ///< [E] out: how many chose e (exact below 2^24)
+  std::span<float> shares = {};   ///< [E] out: sum over tokens of e's share of the scores
 };
 
 /// loss = coefficient * E * sum of (choices / (tokens K)) (shares / tokens).
 struct GateAuxiliaryLoss {
-  GateShape shape;  ///< tokens: those that choices and shares count
-  std::span<const float> choices, shares;
+  GateShape shape = {};  ///< tokens: those that choices and shares count
+  std::span<const float> choices = {}, shares = {};
   float coefficient = 0;
   float* loss = nullptr;
 };
 
 struct GateBackward {
-  GateShape shape;
-  std::span<const float> scores;
-  std::span<const std::int32_t> experts;
-  std::span<const float> dweights;  ///< [N, K]
-  std::span<const float> choices;   ///< [E] or empty: no auxiliary loss
+  GateShape shape = {};
+  std::span<const float> scores = {};
+  std::span<const std::int32_t> experts = {};
+  std::span<const float> dweights = {};  ///< [N, K]
+  std::span<const float> choices = {};   ///< [E] or empty: no auxiliary loss
   /// dloss/d(share of token n on e) = share_scale * choices[e]; for the loss above:
   /// coefficient * E / (K tokens^2), tokens as counted there.
   float share_scale = 0;
-  std::span<float> dlogits;  ///< [N, E] out
+  std::span<float> dlogits = {};  ///< [N, E] out
 };
 
 }  // namespace meshwright

@@ -18,36 +18,37 @@ namespace meshwright {
 
 struct NormForward {
   NormKind kind = NormKind::kLayerNorm;
-  ConstMatrix x;       ///< [rows, columns]
-  ConstVector weight;  ///< [columns / groups]
-  ConstVector bias;    ///< [columns / groups] or empty; layer norm only
+  ConstMatrix x = {};       ///< [rows, columns]
+  ConstVector weight = {};  ///< [columns / groups]
+  ConstVector bias = {};    ///< [columns / groups] or empty; layer norm only
   float epsilon = 1e-5F;
   std::int64_t groups = 1;
-  Matrix y;                            ///< [rows, columns]; may be x
-  std::span<float> mean;               ///< [rows groups] out; layer norm only, empty: not kept
-  std::span<float> inverse_deviation;  ///< [rows groups] out: r; empty: not kept
+  Matrix y = {};                            ///< [rows, columns]; may be x
+  std::span<float> mean = {};               ///< [rows groups] out; layer norm only, empty: not kept
+  std::span<float> inverse_deviation = {};  ///< [rows groups] out: r; empty: not kept
 };
 
 /// With xhat = (x - mean) r and g = dy * weight:
 ///   dx = r (g - mean(g) - xhat mean(g xhat));  rms norm without the term mean(g).
 struct NormBackwardInput {
   NormKind kind = NormKind::kLayerNorm;
-  ConstMatrix x, dy;
-  ConstVector weight;
-  std::span<const float> mean, inverse_deviation;  ///< from the forward pass; mean: layer norm only
+  ConstMatrix x = {}, dy = {};
+  ConstVector weight = {};
+  std::span<const float> mean = {},
+                         inverse_deviation = {};  ///< from the forward pass; mean: layer norm only
   std::int64_t groups = 1;
-  Matrix dx;
+  Matrix dx = {};
   bool accumulate = false;  ///< dx += instead of dx =: where a residual branch joins
 };
 
 /// dweight += sum over rows of dy * xhat, dbias += sum over rows of dy.
 struct NormBackwardWeight {
   NormKind kind = NormKind::kLayerNorm;
-  ConstMatrix x, dy;
-  std::span<const float> mean, inverse_deviation;
+  ConstMatrix x = {}, dy = {};
+  std::span<const float> mean = {}, inverse_deviation = {};
   std::int64_t groups = 1;
-  std::span<float> dweight;  ///< [columns / groups], added to
-  std::span<float> dbias;    ///< [columns / groups] or empty, added to
+  std::span<float> dweight = {};  ///< [columns / groups], added to
+  std::span<float> dbias = {};    ///< [columns / groups] or empty, added to
 };
 
 }  // namespace meshwright

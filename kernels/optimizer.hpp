@@ -15,9 +15,9 @@ namespace meshwright {
 ///   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2
 ///   w = w - rate (weight_decay w + mhat / (sqrt(vhat) + epsilon)),  mhat = m / (1 - beta1^step)
 struct AdamW {
-  std::span<float> master, first_moment, second_moment;
-  ConstVector gradient;
-  Vector parameter;  ///< or empty
+  std::span<float> master = {}, first_moment = {}, second_moment = {};
+  ConstVector gradient = {};
+  Vector parameter = {};  ///< or empty
   float learning_rate = 1e-3F, beta1 = 0.9F, beta2 = 0.999F, epsilon = 1e-8F, weight_decay = 0;
   std::int64_t step = 1;                  ///< 1 for the first update
   const float* gradient_scale = nullptr;  ///< null: 1
@@ -26,16 +26,16 @@ struct AdamW {
 /// v = momentum v + scale * gradient + weight_decay w;  w = w - rate v. No momentum: empty
 /// velocity.
 struct Sgd {
-  std::span<float> master, velocity;
-  ConstVector gradient;
-  Vector parameter;  ///< or empty
+  std::span<float> master = {}, velocity = {};
+  ConstVector gradient = {};
+  Vector parameter = {};  ///< or empty
   float learning_rate = 1e-2F, momentum = 0, weight_decay = 0;
   const float* gradient_scale = nullptr;
 };
 
 /// sum = sum + x_i^2 over all i (in double, then added): parts of a norm that ranks share.
 struct SquaredNorm {
-  ConstVector x;
+  ConstVector x = {};
   float* sum = nullptr;  ///< added to
 };
 

@@ -18,36 +18,36 @@ namespace meshwright {
 
 /// Orders slots by expert; slots of one expert stay in their order. O(slots + experts).
 struct SortByExpert {
-  std::span<const std::int32_t> experts;  ///< [slots], each in [0, E)
-  std::span<std::int32_t> slot_of_row;    ///< [slots] out
-  std::span<std::int32_t> row_of_slot;    ///< [slots] out: the inverse
-  std::span<std::int32_t> counts;         ///< [E] out: slots of each expert
+  std::span<const std::int32_t> experts = {};  ///< [slots], each in [0, E)
+  std::span<std::int32_t> slot_of_row = {};    ///< [slots] out
+  std::span<std::int32_t> row_of_slot = {};    ///< [slots] out: the inverse
+  std::span<std::int32_t> counts = {};         ///< [E] out: slots of each expert
 };
 
 /// y[r] = scales[i] * x[i / copies] with i = index[r].
 struct GatherRows {
-  ConstMatrix x;
-  std::span<const std::int32_t> index;  ///< [rows of y]
+  ConstMatrix x = {};
+  std::span<const std::int32_t> index = {};  ///< [rows of y]
   std::int64_t copies = 1;
-  std::span<const float> scales;  ///< [copies * rows of x], or empty: 1
-  Matrix y;
+  std::span<const float> scales = {};  ///< [copies * rows of x], or empty: 1
+  Matrix y = {};
 };
 
 /// y[n] = sum over k of weights[n K + k] * x[index[n K + k]]; an index of -1 adds nothing.
 struct CombineRows {
-  ConstMatrix x;
-  std::span<const std::int32_t> index;  ///< [rows of y * copies]
-  std::int64_t copies = 1;              ///< K
-  std::span<const float> weights;       ///< [rows of y * copies], or empty: 1
-  Matrix y;
+  ConstMatrix x = {};
+  std::span<const std::int32_t> index = {};  ///< [rows of y * copies]
+  std::int64_t copies = 1;                   ///< K
+  std::span<const float> weights = {};       ///< [rows of y * copies], or empty: 1
+  Matrix y = {};
 };
 
 /// dweights[n K + k] = dy[n] . x[index[n K + k]]; 0 for an index of -1.
 struct CombineWeightGradient {
-  ConstMatrix dy, x;
-  std::span<const std::int32_t> index;
+  ConstMatrix dy = {}, x = {};
+  std::span<const std::int32_t> index = {};
   std::int64_t copies = 1;
-  std::span<float> dweights;  ///< out
+  std::span<float> dweights = {};  ///< out
 };
 
 }  // namespace meshwright

@@ -19,9 +19,9 @@ std::vector<float> rotary_frequencies(std::int64_t rotated, double base);
 
 /// table[p][i] = (cos, sin) of (first_position + p) * frequency[i]; computed in double.
 struct RotaryTable {
-  std::span<const float> frequencies;  ///< [R / 2]
+  std::span<const float> frequencies = {};  ///< [R / 2]
   std::int64_t first_position = 0, positions = 0;
-  std::span<float> table;  ///< [positions, R / 2, 2]
+  std::span<float> table = {};  ///< [positions, R / 2, 2]
 };
 
 enum class RotaryPairs : std::uint8_t {
@@ -30,13 +30,14 @@ enum class RotaryPairs : std::uint8_t {
 };
 
 struct Rotary {
-  ConstMatrix x;  ///< [rows, heads head_size]
-  Matrix y;       ///< may be x; elements that are not rotated are copied
+  ConstMatrix x = {};  ///< [rows, heads head_size]
+  Matrix y = {};       ///< may be x; elements that are not rotated are copied
   std::int64_t heads = 1, head_size = 0;
   std::int64_t first = 0, rotated = 0;  ///< elements [first, first + rotated) of every head; even
   RotaryPairs pairs = RotaryPairs::kHalves;
-  std::span<const float> table;             ///< [positions, rotated / 2, 2], from position 0
-  std::span<const std::int32_t> positions;  ///< [rows]: the table's row; context ranks have theirs
+  std::span<const float> table = {};  ///< [positions, rotated / 2, 2], from position 0
+  std::span<const std::int32_t> positions =
+      {};  ///< [rows]: the table's row; context ranks have theirs
   bool inverse = false;
 };
 
@@ -44,8 +45,8 @@ struct Rotary {
 /// to all heads of y (the shared rotary key of latent attention, arXiv 2405.04434); several heads
 /// of x are summed into the one head of y: the gradient of that.
 struct CopyHeads {
-  ConstMatrix x;  ///< [rows, heads_x size_x]
-  Matrix y;       ///< [rows, heads_y size_y]
+  ConstMatrix x = {};  ///< [rows, heads_x size_x]
+  Matrix y = {};       ///< [rows, heads_y size_y]
   std::int64_t heads_x = 1, size_x = 0, from = 0;
   std::int64_t heads_y = 1, size_y = 0, to = 0;
   std::int64_t count = 0;

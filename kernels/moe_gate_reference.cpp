@@ -1,0 +1,156 @@
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/activation_formulas.hpp"
+#include "kernels/check_arguments.hpp"
+#include "kernels/element_access.hpp"
+#include "kernels/reference.hpp"
+
+namespace meshwright::reference {
+namespace {
+
+std::vector<double> scores_of(GateScore score, std::span<const float> logits) {
+  std::vector<double> scores(logits.begin(), logits.end());
+  if (score == GateScore::kSigmoid) {
+    for (double& s : scores) s = sigmoid(s);
+    return scores;
+  }
+  const double maximum = *std::max_element(scores.begin(), scores.end());
+  double sum = 0;
+  for (double& s : scores) sum += s = std::exp(s - maximum);
+  for (double& s : scores) s /= sum;
+  return scores;
+}
+
+template <class T>
+std::span<T> row_of(std::span<T> values, std::int64_t row, std::int64_t width) {
+  return values.subspan(static_cast<std::size_t>(row * width), static_cast<std::size_t>(width));
+}
+
+/// The K experts with the largest key, best first; equal keys: the smaller expert.
+void choose(std::span<const double> keys, std::span<std::int32_t> chosen) {
+  std::vector<std::int32_t> order(keys.size());
+  for (std::size_t e = 0; e < order.size(); ++e) order[e] = static_cast<std::int32_t>(e);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int32_t a, std::int32_t b) { return get(keys, a) > get(keys, b); });
+  std::copy_n(order.begin(), chosen.size(), chosen.begin());
+}
+
+double sum_of(std::span<const float> values) {
+  double sum = 0;
+  for (const float v : values) sum += double{v};
+  return sum;
+}
+
+}  // namespace
+
+void run(const Launch&, const GateForward& a) {
+  check(a);
+  const GateShape& s = a.shape;
+  for (std::int64_t n = 0; n < s.tokens; ++n) {
+    const std::vector<double> scores = scores_of(s.score, row_of(a.logits, n, s.experts));
+    for (std::int64_t e = 0; e < s.experts; ++e)
+      get(a.scores, n * s.experts + e) = static_cast<float>(get(scores, e));
+    // The stored scores decide, so that every back end with equal scores chooses equally.
+    std::vector<double> keys(scores.size());
+    for (std::int64_t e = 0; e < s.experts; ++e)
+      get(keys, e) = double{get(a.scores, n * s.experts + e) +
+                            (a.correction.empty() ? 0.0F : get(a.correction, e))};
+    const std::span<std::int32_t> chosen = row_of(a.experts, n, s.experts_per_token);
+    choose(keys, chosen);
+    double sum = 0;
+    for (const std::int32_t e : chosen) sum += get(scores, e);
+    for (std::int64_t k = 0; k < s.experts_per_token; ++k)
+      get(a.weights, n * s.experts_per_token + k) = static_cast<float>(
+          double{s.scale} * get(scores, get(chosen, k)) / (s.normalised ? sum : 1.0));
+  }
+}
+
+void run(const Launch&, const GateLoad& a) {
+  check(a);
+  const GateShape& s = a.shape;
+  std::vector<double> shares(static_cast<std::size_t>(s.experts), 0.0);
+  std::fill(a.choices.begin(), a.choices.end(), 0.0F);
+  for (const std::int32_t e : a.experts) get(a.choices, e) += 1;
+  for (std::int64_t n = 0; n < s.tokens; ++n) {
+    const std::span<const float> scores = row_of(a.scores, n, s.experts);
+    const double sum = s.score == GateScore::kSigmoid ? sum_of(scores) : 1.0;
+    for (std::int64_t e = 0; e < s.experts; ++e) get(shares, e) += double{get(scores, e)} / sum;
+  }
+  for (std::int64_t e = 0; e < s.experts; ++e)
+    get(a.shares, e) = static_cast<float>(get(shares, e));
+}
+
+void run(const Launch&, const GateAuxiliaryLoss& a) {
+  check(a);
+  const GateShape& s = a.shape;
+  const auto tokens = static_cast<double>(s.tokens);
+  double sum = 0;
+  for (std::int64_t e = 0; e < s.experts; ++e)
+    sum += double{get(a.choices, e)} * double{get(a.shares, e)};
+  const double scale = s.tokens == 0
+                           ? 0.0
+                           : double{a.coefficient} * static_cast<double>(s.experts) /
+                                 (static_cast<double>(s.experts_per_token) * tokens * tokens);
+  *a.loss = static_cast<float>(scale * sum);
+}
+
+namespace {
+
+/// Gradient with respect to the scores of token n: through the weights of its chosen experts.
+///   w_k = scale p_k / S, S = sum of chosen p:  dp_j = scale (dw_j - sum_k dw_k p_k / S) / S
+void add_weight_gradient(const GateBackward& a, std::int64_t n, std::vector<double>& dscores) {
+  const GateShape& s = a.shape;
+  const std::span<const float> scores = row_of(a.scores, n, s.experts);
+  const std::span<const std::int32_t> chosen = row_of(a.experts, n, s.experts_per_token);
+  const std::span<const float> dweights = row_of(a.dweights, n, s.experts_per_token);
+  double sum = 0, product = 0;
+  for (std::int64_t k = 0; k < s.experts_per_token; ++k) {
+    const double p = double{get(scores, get(chosen, k))};
+    sum += p;
+    product += double{get(dweights, k)} * p;
+  }
+  for (std::int64_t k = 0; k < s.experts_per_token; ++k) {
+    const double dw = double{get(dweights, k)};
+    get(dscores, get(chosen, k)) +=
+        double{s.scale} * (s.normalised ? (dw - product / sum) / sum : dw);
+  }
+}
+
+/// Through the shares: share = p for softmax, p / sum of p for sigmoid.
+void add_balance_gradient(const GateBackward& a, std::int64_t n, std::vector<double>& dscores) {
+  const GateShape& s = a.shape;
+  if (a.choices.empty()) return;
+  const std::span<const float> scores = row_of(a.scores, n, s.experts);
+  const bool divided = s.score == GateScore::kSigmoid;
+  const double sum = divided ? sum_of(scores) : 1.0;
+  double product = 0;
+  for (std::int64_t e = 0; divided && e < s.experts; ++e)
+    product += double{get(a.choices, e)} * double{get(scores, e)} / sum;
+  for (std::int64_t e = 0; e < s.experts; ++e)
+    get(dscores, e) += double{a.share_scale} * (double{get(a.choices, e)} - product) / sum;
+}
+
+}  // namespace
+
+void run(const Launch&, const GateBackward& a) {
+  check(a);
+  const GateShape& s = a.shape;
+  for (std::int64_t n = 0; n < s.tokens; ++n) {
+    std::vector<double> dscores(static_cast<std::size_t>(s.experts), 0.0);
+    add_weight_gradient(a, n, dscores);
+    add_balance_gradient(a, n, dscores);
+    const std::span<const float> scores = row_of(a.scores, n, s.experts);
+    double product = 0;  // softmax: dlogit = p (dp - sum of dp p)
+    for (std::int64_t e = 0; e < s.experts; ++e)
+      product += get(dscores, e) * double{get(scores, e)};
+    for (std::int64_t e = 0; e < s.experts; ++e) {
+      const double p = double{get(scores, e)}, dp = get(dscores, e);
+      get(a.dlogits, n * s.experts + e) = static_cast<float>(
+          s.score == GateScore::kSoftmax ? p * (dp - product) : dp * p * (1 - p));
+    }
+  }
+}
+
+}  // namespace meshwright::reference
