@@ -12,31 +12,29 @@ constexpr int kMostRounds = 200;  // a stop for slow convergence; stopping early
 std::size_t at(std::int32_t operation) { return static_cast<std::size_t>(operation); }
 }  // namespace
 
-ConstraintPropagation::ConstraintPropagation(const OperationNetwork& network,
-                                             ScheduleObjective objective)
-    : network_(network), objective_(objective), leaf_of_(at(network.size())) {}
+ConstraintPropagation::ConstraintPropagation(const OperationNetwork& network)
+    : network_(network), leaf_of_(at(network.size())) {
+  for (const auto& operations : network.of_machine)
+    forwards_.push_back({operations, operations, operations, operations, true});
+  backwards_ = forwards_;
+}
 
 bool ConstraintPropagation::could_meet(Ticks target) {
-  target_ = target;
-  const auto size = at(network_.size());
-  earliest_.assign(size, Ticks());
-  if (objective_ == ScheduleObjective::kMakespan) {
-    latest_.assign(size, target);
-  } else {
-    // The first forward of the first stage starts at 0; everything hangs on it within a period.
-    latest_.assign(size,
-                   target + target + objective_of(network_, meshwright::earliest_starts(network_)));
-    latest_[0] = network_.duration[0];
+  earliest_.resize(at(network_.size()));
+  latest_.resize(at(network_.size()));
+  for (std::size_t i = 0; i < earliest_.size(); ++i) {
+    earliest_[i] = network_.release[at(network_.machine[i])];
+    latest_[i] = target - network_.tail[at(network_.machine[i])];
   }
   return propagate();
 }
 
 bool ConstraintPropagation::propagate() {
+  for (std::size_t machine = 0; machine < forwards_.size(); ++machine) mark_stale(machine);
   if (!follow_precedences()) return false;
   for (int round = 0; round < kMostRounds; ++round) {
     bool moved = false, moved_back = false;
-    for (const auto& operations : network_.of_machine)
-      if (!narrow_machine(operations, earliest_, latest_, moved)) return false;
+    if (!narrow_stale(forwards_, earliest_, latest_, moved)) return false;
     if (moved && !follow_precedences()) return false;
     // Backwards in time: ends become starts, with the sign changed.
     mirrored_earliest_.resize(latest_.size());
@@ -45,9 +43,7 @@ bool ConstraintPropagation::propagate() {
       mirrored_earliest_[i] = -latest_[i];
       mirrored_latest_[i] = -earliest_[i];
     }
-    for (const auto& operations : network_.of_machine)
-      if (!narrow_machine(operations, mirrored_earliest_, mirrored_latest_, moved_back))
-        return false;
+    if (!narrow_stale(backwards_, mirrored_earliest_, mirrored_latest_, moved_back)) return false;
     if (moved_back) {
       for (std::size_t i = 0; i < latest_.size(); ++i) latest_[i] = -mirrored_earliest_[i];
       if (!follow_precedences()) return false;
@@ -57,69 +53,96 @@ bool ConstraintPropagation::propagate() {
   return true;
 }
 
-bool ConstraintPropagation::follow_precedences() {
-  if (!follow_precedences_once()) return false;
-  if (objective_ == ScheduleObjective::kMakespan) return true;
-  // A device's last end and its first start are at most a period apart.
-  for (int round = 0; round < kMostRounds; ++round) {
-    bool moved = false;
-    for (const auto& operations : network_.of_machine) {
-      Ticks latest_first = Ticks::max(), earliest_last = kNever;
-      for (const std::int32_t o : operations) {
-        latest_first = std::min(latest_first, latest_[at(o)] - network_.duration[at(o)]);
-        earliest_last = std::max(earliest_last, earliest_[at(o)] + network_.duration[at(o)]);
-      }
-      for (const std::int32_t o : operations) {
-        if (latest_[at(o)] > latest_first + target_) {
-          latest_[at(o)] = latest_first + target_;
-          moved = true;
-        }
-        if (earliest_[at(o)] < earliest_last - target_) {
-          earliest_[at(o)] = earliest_last - target_;
-          moved = true;
-        }
-      }
-    }
-    if (!moved) return true;
-    if (!follow_precedences_once()) return false;
+void ConstraintPropagation::mark_stale(std::size_t machine) {
+  forwards_[machine].is_stale = true;
+  backwards_[machine].is_stale = true;
+}
+
+bool ConstraintPropagation::narrow_stale(std::vector<SortedOperations>& machines,
+                                         std::vector<Ticks>& earliest,
+                                         const std::vector<Ticks>& latest, bool& moved) {
+  for (std::size_t machine = 0; machine < machines.size(); ++machine) {
+    if (!machines[machine].is_stale) continue;
+    machines[machine].is_stale = false;
+    bool moved_here = false;
+    if (!narrow_machine(machines[machine], earliest, latest, moved_here)) return false;
+    if (moved_here) mark_stale(machine);
+    moved |= moved_here;
   }
   return true;
 }
 
-bool ConstraintPropagation::follow_precedences_once() {
+bool ConstraintPropagation::follow_precedences() {
   const auto& order = network_.topological;
+  visits_ += 2 * network_.size();
   for (const std::int32_t o : order) {
     const Ticks end = earliest_[at(o)] + network_.duration[at(o)];
     if (end > latest_[at(o)]) return false;
     for (const Precedence& next : network_.after(o)) {
       Ticks& later = earliest_[at(next.operation)];
-      later = std::max(later, end + next.lag);
+      if (end + next.lag <= later) continue;
+      later = end + next.lag;
+      mark_stale(at(network_.machine[at(next.operation)]));
     }
   }
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
-    Ticks& latest = latest_[at(*it)];
+    Ticks latest = latest_[at(*it)];
     for (const Precedence& next : network_.after(*it))
       latest = std::min(
           latest, latest_[at(next.operation)] - network_.duration[at(next.operation)] - next.lag);
     if (earliest_[at(*it)] + network_.duration[at(*it)] > latest) return false;
+    if (latest == latest_[at(*it)]) continue;
+    latest_[at(*it)] = latest;
+    mark_stale(at(network_.machine[at(*it)]));
   }
   return true;
 }
 
+/// By time, plus or minus the duration. Insertion, since the order of before is nearly right; a
+/// plain sort where it is not.
+void ConstraintPropagation::resort(std::vector<std::int32_t>& operations,
+                                   const std::vector<Ticks>& times, bool minus_duration,
+                                   bool plus_duration) {
+  const std::size_t size = operations.size();
+  keyed_.resize(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    const std::size_t o = at(operations[i]);
+    Ticks key = times[o];
+    if (minus_duration) key -= network_.duration[o];
+    if (plus_duration) key += network_.duration[o];
+    keyed_[i] = {key, operations[i]};
+  }
+  std::size_t shifts_left = 8 * size;
+  for (std::size_t i = 1; i < size; ++i) {
+    const auto inserted = keyed_[i];
+    std::size_t k = i;
+    for (; k > 0 && inserted < keyed_[k - 1]; --k) keyed_[k] = keyed_[k - 1];
+    keyed_[k] = inserted;
+    if (i - k > shifts_left) {
+      std::sort(keyed_.begin(), keyed_.end());
+      break;
+    }
+    shifts_left -= i - k;
+  }
+  for (std::size_t i = 0; i < size; ++i) operations[i] = keyed_[i].second;
+}
+
 /// Raises earliest starts of one machine's operations. False: overload, the target is out of reach.
-bool ConstraintPropagation::narrow_machine(const std::vector<std::int32_t>& operations,
-                                           std::vector<Ticks>& earliest, std::vector<Ticks>& latest,
-                                           bool& moved) {
-  by_earliest_ = operations;
-  std::sort(by_earliest_.begin(), by_earliest_.end(),
-            [&](std::int32_t a, std::int32_t b) { return earliest[at(a)] < earliest[at(b)]; });
-  for (std::size_t leaf = 0; leaf < by_earliest_.size(); ++leaf)
-    leaf_of_[at(by_earliest_[leaf])] = static_cast<std::int32_t>(leaf);
-  raised_.assign(operations.size(), kNever);
-  find_detectable_precedences(earliest, latest);
-  if (!find_edges(earliest, latest)) return false;
-  for (std::size_t leaf = 0; leaf < by_earliest_.size(); ++leaf)
-    if (Ticks& start = earliest[at(by_earliest_[leaf])]; raised_[leaf] > start) {
+bool ConstraintPropagation::narrow_machine(SortedOperations& sorted, std::vector<Ticks>& earliest,
+                                           const std::vector<Ticks>& latest, bool& moved) {
+  constexpr std::int64_t kVisits = 16;  // four sortings, two trees
+  visits_ += kVisits * static_cast<std::int64_t>(sorted.by_earliest.size());
+  resort(sorted.by_earliest, earliest, false, false);
+  resort(sorted.by_earliest_end, earliest, false, true);
+  resort(sorted.by_latest_start, latest, true, false);
+  resort(sorted.by_latest_end, latest, false, false);
+  for (std::size_t leaf = 0; leaf < sorted.by_earliest.size(); ++leaf)
+    leaf_of_[at(sorted.by_earliest[leaf])] = static_cast<std::int32_t>(leaf);
+  raised_.assign(sorted.by_earliest.size(), kNever);
+  find_detectable_precedences(sorted, earliest, latest);
+  if (!find_edges(sorted, earliest, latest)) return false;
+  for (std::size_t leaf = 0; leaf < sorted.by_earliest.size(); ++leaf)
+    if (Ticks& start = earliest[at(sorted.by_earliest[leaf])]; raised_[leaf] > start) {
       start = raised_[leaf];
       moved = true;
     }
@@ -127,7 +150,8 @@ bool ConstraintPropagation::narrow_machine(const std::vector<std::int32_t>& oper
 }
 
 /// j must come before i when i, started as early as it can, would end after j's latest start.
-void ConstraintPropagation::find_detectable_precedences(const std::vector<Ticks>& earliest,
+void ConstraintPropagation::find_detectable_precedences(const SortedOperations& sorted,
+                                                        const std::vector<Ticks>& earliest,
                                                         const std::vector<Ticks>& latest) {
   const auto earliest_end = [&](std::int32_t o) {
     return earliest[at(o)] + network_.duration[at(o)];
@@ -135,17 +159,13 @@ void ConstraintPropagation::find_detectable_precedences(const std::vector<Ticks>
   const auto latest_start = [&](std::int32_t o) {
     return latest[at(o)] - network_.duration[at(o)];
   };
-  order_ = by_earliest_;
-  std::sort(order_.begin(), order_.end(),
-            [&](std::int32_t a, std::int32_t b) { return latest_start(a) < latest_start(b); });
-  by_earliest_end_ = by_earliest_;
-  std::sort(by_earliest_end_.begin(), by_earliest_end_.end(),
-            [&](std::int32_t a, std::int32_t b) { return earliest_end(a) < earliest_end(b); });
-  clear_tree(order_.size());
+  const auto& by_latest_start = sorted.by_latest_start;
+  clear_tree(by_latest_start.size());
   std::size_t next = 0;
-  for (const std::int32_t o : by_earliest_end_) {
-    for (; next < order_.size() && earliest_end(o) > latest_start(order_[next]); ++next) {
-      const std::int32_t j = order_[next];
+  for (const std::int32_t o : sorted.by_earliest_end) {
+    for (; next < by_latest_start.size() && earliest_end(o) > latest_start(by_latest_start[next]);
+         ++next) {
+      const std::int32_t j = by_latest_start[next];
       set_leaf(at(leaf_of_[at(j)]), earliest[at(j)], network_.duration[at(j)], Role::kChosen);
     }
     const auto leaf = at(leaf_of_[at(o)]);
@@ -157,13 +177,12 @@ void ConstraintPropagation::find_detectable_precedences(const std::vector<Ticks>
 }
 
 /// If a set with one more operation i could not end by the set's deadline, i comes after the set.
-bool ConstraintPropagation::find_edges(const std::vector<Ticks>& earliest,
+bool ConstraintPropagation::find_edges(const SortedOperations& sorted,
+                                       const std::vector<Ticks>& earliest,
                                        const std::vector<Ticks>& latest) {
-  order_ = by_earliest_;
-  std::sort(order_.begin(), order_.end(),
-            [&](std::int32_t a, std::int32_t b) { return latest[at(a)] > latest[at(b)]; });
-  clear_tree(order_.size());
-  for (const std::int32_t o : by_earliest_)
+  const auto& by_latest_end = sorted.by_latest_end;
+  clear_tree(by_latest_end.size());
+  for (const std::int32_t o : sorted.by_earliest)
     tree_[leaves_ + at(leaf_of_[at(o)])] = {network_.duration[at(o)],
                                             earliest[at(o)] + network_.duration[at(o)],
                                             network_.duration[at(o)],
@@ -171,13 +190,13 @@ bool ConstraintPropagation::find_edges(const std::vector<Ticks>& earliest,
                                             -1,
                                             -1};
   for (std::size_t k = leaves_ - 1; k > 0; --k) tree_[k] = joined(tree_[2 * k], tree_[2 * k + 1]);
-  for (std::size_t i = 0; i < order_.size(); ++i) {
-    const std::int32_t last = order_[i];
+  for (std::size_t i = by_latest_end.size(); i-- > 0;) {
+    const std::int32_t last = by_latest_end[i];
     if (tree_[1].end > latest[at(last)]) return false;
-    if (i + 1 == order_.size()) break;
+    if (i == 0) break;
     set_leaf(at(leaf_of_[at(last)]), earliest[at(last)], network_.duration[at(last)],
              Role::kOptional);
-    const Ticks deadline = latest[at(order_[i + 1])];
+    const Ticks deadline = latest[at(by_latest_end[i - 1])];
     while (tree_[1].end_with_one > deadline) {
       const std::int32_t owner = tree_[1].end_owner;
       if (owner < 0) return false;  // the chosen ones alone miss the deadline

@@ -2,18 +2,13 @@
 /// by machines doing one thing at a time. An empty window proves that the target cannot be met.
 #pragma once
 
-#include <optional>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "planner/operation_network.hpp"
 
 namespace meshwright {
-
-/// What "meeting the target" means.
-enum class ScheduleObjective : std::uint8_t {
-  kMakespan,  ///< last end of any device, the first start being 0
-  kPeriod     ///< for every device: last end - first start
-};
 
 /// Implied reductions, all sound: precedence, detectable precedences and edge finding in
 /// O(n log n) a machine with theta-lambda trees (P. Vilím, "O(n log n) filtering algorithms for
@@ -21,14 +16,18 @@ enum class ScheduleObjective : std::uint8_t {
 /// Caps that are no precedences (several stages per device) are not used: still sound.
 class ConstraintPropagation {
  public:
-  ConstraintPropagation(const OperationNetwork& network, ScheduleObjective objective);
+  explicit ConstraintPropagation(const OperationNetwork& network);
 
-  /// False: no schedule meets `target`. True: the windows are valid, which proves nothing.
+  /// False: no schedule has an objective of `target` or less. True: the windows are valid, which
+  /// proves nothing.
   bool could_meet(Ticks target);
 
   /// After could_meet() was true.
   const std::vector<Ticks>& earliest_starts() const { return earliest_; }
   const std::vector<Ticks>& latest_ends() const { return latest_; }
+
+  /// Work done so far, in operations looked at.
+  std::int64_t visits() const { return visits_; }
 
  private:
   friend class ScheduleBranching;
@@ -38,14 +37,27 @@ class ConstraintPropagation {
     std::int32_t work_owner = -1, end_owner = -1;  ///< that optional operation's leaf
   };
 
+  /// Operations of one machine in the orders that filtering needs, kept from call to call: windows
+  /// move little, so sorting again is nearly free.
+  struct SortedOperations {
+    std::vector<std::int32_t> by_earliest, by_earliest_end, by_latest_start, by_latest_end;
+    bool is_stale = true;  ///< a window moved since the machine was narrowed
+  };
+
   bool propagate();
   bool follow_precedences();
-  bool follow_precedences_once();
-  bool narrow_machine(const std::vector<std::int32_t>& operations, std::vector<Ticks>& earliest,
-                      std::vector<Ticks>& latest, bool& moved);
-  void find_detectable_precedences(const std::vector<Ticks>& earliest,
+  void mark_stale(std::size_t machine);
+  void resort(std::vector<std::int32_t>& operations, const std::vector<Ticks>& times,
+              bool minus_duration, bool plus_duration);
+  bool narrow_stale(std::vector<SortedOperations>& machines, std::vector<Ticks>& earliest,
+                    const std::vector<Ticks>& latest, bool& moved);
+  bool narrow_machine(SortedOperations& sorted, std::vector<Ticks>& earliest,
+                      const std::vector<Ticks>& latest, bool& moved);
+  void find_detectable_precedences(const SortedOperations& sorted,
+                                   const std::vector<Ticks>& earliest,
                                    const std::vector<Ticks>& latest);
-  bool find_edges(const std::vector<Ticks>& earliest, const std::vector<Ticks>& latest);
+  bool find_edges(const SortedOperations& sorted, const std::vector<Ticks>& earliest,
+                  const std::vector<Ticks>& latest);
 
   enum class Role : std::uint8_t { kAbsent, kChosen, kOptional };
   void set_leaf(std::size_t leaf, Ticks earliest, Ticks duration, Role role);
@@ -53,12 +65,11 @@ class ConstraintPropagation {
   static TreeNode joined(const TreeNode& left, const TreeNode& right);
 
   const OperationNetwork& network_;
-  ScheduleObjective objective_;
-  Ticks target_;
   std::vector<Ticks> earliest_, latest_, mirrored_earliest_, mirrored_latest_;
+  std::vector<SortedOperations> forwards_, backwards_;  ///< by machine, in both directions of time
+  std::int64_t visits_ = 0;
   // Scratch of narrow_machine.
-  std::vector<std::int32_t> by_earliest_, order_;
-  std::vector<std::int32_t> by_earliest_end_;
+  std::vector<std::pair<Ticks, std::int32_t>> keyed_;
   std::vector<std::int32_t> leaf_of_;
   std::vector<Ticks> raised_;  ///< by leaf
   std::vector<TreeNode> tree_;

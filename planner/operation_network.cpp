@@ -152,6 +152,31 @@ OperationNetwork make_operation_network(const Placement& placement, int microbat
   return n;
 }
 
+PeriodObjective aim_at_period(OperationNetwork& network) {
+  PeriodObjective objective;
+  const std::vector<Ticks> heads = earliest_starts(network);
+  std::vector<Ticks> first(static_cast<std::size_t>(network.machines), Ticks::max());
+  // Nothing comes before the first micro-batch on its first visit, if it was on no device twice.
+  std::vector<char> is_fixed(heads.size(), 0);
+  int fixed = 0;
+  for (const std::int32_t o : network.topological) {
+    const auto i = static_cast<std::size_t>(o);
+    Ticks& start = first[static_cast<std::size_t>(network.machine[i])];
+    start = std::min(start, heads[i]);
+    const auto stage = static_cast<std::size_t>(network.stage_of(o));
+    if (network.pass_of(o) != 0 || network.microbatch_of(o) != 0) continue;
+    if (network.earlier_visits[stage] != 0) continue;
+    is_fixed[i] = 1;
+    for (const Precedence& p : network.before(o))
+      if (!is_fixed[static_cast<std::size_t>(p.operation)]) is_fixed[i] = 0;
+    fixed += is_fixed[i];
+  }
+  objective.is_exact = fixed == network.machines;
+  objective.offset = *std::max_element(first.begin(), first.end());
+  for (std::size_t d = 0; d < first.size(); ++d) network.tail[d] = objective.offset - first[d];
+  return objective;
+}
+
 OperationNetwork reversed(const OperationNetwork& network) {
   OperationNetwork mirrored = network;
   std::swap(mirrored.successors, mirrored.predecessors);

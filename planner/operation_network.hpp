@@ -13,6 +13,13 @@
 
 namespace meshwright {
 
+/// What a schedule is to make least. Every operation starts as soon as its device is free and its
+/// inputs are there.
+enum class ScheduleObjective : std::uint8_t {
+  kMakespan,  ///< last end of any device, the first start being 0
+  kPeriod     ///< largest span of one device, from its first start to its last end
+};
+
 /// Neighbour of an operation: it starts no sooner than `lag` after the other one's end.
 struct Precedence {
   std::int32_t operation = 0;
@@ -70,6 +77,17 @@ struct OperationNetwork {
 /// The placement must have one route over all its stages.
 OperationNetwork make_operation_network(const Placement& placement, int microbatches,
                                         const StageTimes& times, std::span<const int> caps);
+
+/// Turns the objective of a network from the makespan into the period: the device that starts last
+/// counts from 0, the others have their lead as tails.
+struct PeriodObjective {
+  Ticks offset;  ///< objective - period
+  /// The first start of every device is the same in all schedules, as it is when a micro-batch
+  /// visits every device once before it comes back to any. Otherwise the objective, less the
+  /// offset, is only an upper bound of the period.
+  bool is_exact = true;
+};
+PeriodObjective aim_at_period(OperationNetwork& network);
 
 /// The same network with time running backwards: a schedule of one, mirrored, is one of the other.
 OperationNetwork reversed(const OperationNetwork& network);

@@ -56,17 +56,30 @@ Ticks one_machine_bound(const OperationNetwork& network) {
   return bound;
 }
 
-Ticks refutation_bound(ConstraintPropagation& propagation, Ticks bound, Ticks known, Ticks grain) {
-  constexpr int kMostHalvings = 12;  // leaves at most 1/4096 of the interval open
-  if (bound >= known) return known;
-  if (!propagation.could_meet(known - grain)) return known;
-  Ticks low = bound, high = known - grain;  // low: not refuted yet, nor shown possible
-  for (int i = 0; low < high && i < kMostHalvings; ++i) {
-    const Ticks middle = low + grain * ((high - low).value / grain.value / 2);
+Ticks refutation_bound(const OperationNetwork& network, ConstraintPropagation& propagation,
+                       Ticks bound, Ticks known) {
+  constexpr std::int64_t kFirstStep = 1024, kFinest = 16384;  // parts of the bound
+  const std::int64_t grain = network.grain.value;
+  const auto on_grain = [&](std::int64_t time) {
+    return Ticks((time + grain - 1) / grain * grain);
+  };
+  Ticks low = on_grain(bound.value);  // not refuted yet
+  Ticks high = known;                 // could be met
+  for (Ticks step = on_grain(bound.value / kFirstStep); low < high; step = step + step) {
+    const Ticks target = std::min(low == bound ? low : low + step, high - network.grain);
+    if (propagation.could_meet(target)) {
+      high = target;
+      break;
+    }
+    low = target + network.grain;
+  }
+  const Ticks finest = on_grain(bound.value / kFinest);
+  while (high - low >= finest && low < high) {
+    const Ticks middle = low + on_grain((high - low).value / 2) - network.grain;
     if (propagation.could_meet(middle))
       high = middle;
     else
-      low = middle + grain;
+      low = middle + network.grain;
   }
   return low;
 }

@@ -18,9 +18,10 @@ Ticks work_bound(const OperationNetwork& network);
 /// which is optimal for one machine, so no schedule ends sooner. O(n log n) a device.
 Ticks one_machine_bound(const OperationNetwork& network);
 
-/// Raises a bound: halves [bound, known] by what propagation refutes; `known` is the value of some
-/// schedule, values are multiples of `grain`. Every refuted target is a proof; returns `known` when
-/// nothing better can exist.
-Ticks refutation_bound(ConstraintPropagation& propagation, Ticks bound, Ticks known, Ticks grain);
+/// Raises a bound by what propagation refutes: gallops up from `bound`, then halves what is left;
+/// `known` is the value of some schedule, values are multiples of the network's grain. Every
+/// refuted target is a proof; returns `known` when nothing better can exist.
+Ticks refutation_bound(const OperationNetwork& network, ConstraintPropagation& propagation,
+                       Ticks bound, Ticks known);
 
 }  // namespace meshwright

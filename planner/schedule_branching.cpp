@@ -8,11 +8,10 @@ namespace {
 std::size_t at(std::int32_t operation) { return static_cast<std::size_t>(operation); }
 }  // namespace
 
-ScheduleBranching::ScheduleBranching(const OperationNetwork& network, ScheduleObjective objective)
-    : network_(network), propagation_(network, objective) {}
+ScheduleBranching::ScheduleBranching(const OperationNetwork& network)
+    : network_(network), propagation_(network) {}
 
-BranchingOutcome ScheduleBranching::improve(Starts known, Ticks bound, Ticks offset,
-                                            std::int64_t most_nodes) {
+BranchingOutcome ScheduleBranching::improve(Starts known, Ticks bound, std::int64_t most_nodes) {
   BranchingOutcome outcome{std::move(known), bound, 0};
   nodes_left_ = most_nodes;
   for (;;) {
@@ -20,7 +19,7 @@ BranchingOutcome ScheduleBranching::improve(Starts known, Ticks bound, Ticks off
     if (value <= outcome.bound) break;
     Node root;
     Verdict verdict = Verdict::kExhausted;
-    if (propagation_.could_meet(value - offset - network_.grain)) {
+    if (propagation_.could_meet(value - network_.grain)) {
       root.earliest = propagation_.earliest_;
       root.latest = propagation_.latest_;
       root.is_placed.assign(at(network_.size()), 0);

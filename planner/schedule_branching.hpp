@@ -10,7 +10,7 @@ namespace meshwright {
 
 struct BranchingOutcome {
   Starts starts;  ///< the best schedule known
-  Ticks bound;  ///< the objective's lower bound, offset included; its value if the search finished
+  Ticks bound;    ///< lower bound of the objective; its value if the search finished
   std::int64_t nodes = 0;
 };
 
@@ -19,10 +19,10 @@ struct BranchingOutcome {
 /// there is an optimal one). Precedence networks without caps only.
 class ScheduleBranching {
  public:
-  ScheduleBranching(const OperationNetwork& network, ScheduleObjective objective);
+  explicit ScheduleBranching(const OperationNetwork& network);
 
-  /// `offset` is what the network's tails add to the objective. At most `most_nodes` nodes.
-  BranchingOutcome improve(Starts known, Ticks bound, Ticks offset, std::int64_t most_nodes);
+  /// At most `most_nodes` nodes.
+  BranchingOutcome improve(Starts known, Ticks bound, std::int64_t most_nodes);
 
  private:
   enum class Verdict : std::uint8_t { kExhausted, kImproved, kStopped };

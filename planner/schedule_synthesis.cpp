@@ -34,12 +34,11 @@ class Synthesizer {
         reversed_(reversed(network_)),
         builder_(network_),
         reversed_builder_(reversed_),
-        propagation_(network_, request.objective),
+        propagation_(network_),
         forward_tails_(meshwright::earliest_starts(reversed_)),
         forward_heads_(meshwright::earliest_starts(network_)) {
     for (const auto& cap : network_.cap) has_machine_caps_ |= cap.has_value();
-    bound_ = request.objective == ScheduleObjective::kMakespan ? one_machine_bound(network_)
-                                                               : work_bound(network_) + offset_;
+    bound_ = period_.is_exact ? one_machine_bound(network_) : work_bound(network_) + period_.offset;
   }
 
   SynthesizedSchedule run() {
@@ -56,25 +55,17 @@ class Synthesizer {
   }
 
   Ticks bound_below(Ticks known) {
-    best_.value = known + offset_;
+    best_.value = known + period_.offset;
     spent_ = 0;
     raise_bound();
-    return bound_ - offset_;
+    return bound_ - period_.offset;
   }
 
  private:
-  /// For the period, starts are fixed to the earliest ones and become due dates: the objective is
-  /// largest (end - first start of the device) + offset.
   OperationNetwork make_network(const SynthesisRequest& request) {
     OperationNetwork network = make_operation_network(request.placement, request.microbatches,
                                                       request.times, request.caps);
-    if (request.objective == ScheduleObjective::kMakespan) return network;
-    const std::vector<Ticks> heads = meshwright::earliest_starts(network);
-    std::vector<Ticks> first(at(network.machines), Ticks::max());
-    for (std::size_t i = 0; i < heads.size(); ++i)
-      first[at(network.machine[i])] = std::min(first[at(network.machine[i])], heads[i]);
-    offset_ = *std::max_element(first.begin(), first.end());
-    for (std::size_t d = 0; d < first.size(); ++d) network.tail[d] = offset_ - first[d];
+    if (request.objective == ScheduleObjective::kPeriod) period_ = aim_at_period(network);
     return network;
   }
 
@@ -103,7 +94,7 @@ class Synthesizer {
   SynthesizedSchedule result();
 
   const SynthesisRequest& request_;
-  Ticks offset_;
+  PeriodObjective period_;
   OperationNetwork network_, reversed_;
   ScheduleBuilder builder_, reversed_builder_;
   ConstraintPropagation propagation_;
@@ -196,7 +187,7 @@ void Synthesizer::dispatch_by_pass() {
 void Synthesizer::dispatch_by_windows() {
   for (const int tenths : {0, 3, 7}) {
     if (is_done()) return;
-    const Ticks target = bound_ + Ticks((best_.value - bound_).value / 10 * tenths) - offset_;
+    const Ticks target = bound_ + Ticks((best_.value - bound_).value / 10 * tenths);
     spend(kFilterVisits);
     if (!propagation_.could_meet(target)) continue;
     std::vector<Ticks> tails(forward_tails_.size()), heads(forward_heads_.size());
@@ -209,9 +200,8 @@ void Synthesizer::dispatch_by_windows() {
 }
 
 void Synthesizer::raise_bound() {
-  if (best_.value <= bound_ || best_.value == Ticks::max()) return;
-  bound_ = offset_ +
-           refutation_bound(propagation_, bound_ - offset_, best_.value - offset_, network_.grain);
+  if (best_.value <= bound_ || best_.value == Ticks::max() || !period_.is_exact) return;
+  bound_ = refutation_bound(network_, propagation_, bound_, best_.value);
   spend(4 * kFilterVisits);
 }
 
@@ -243,13 +233,11 @@ void Synthesizer::justify_best() {
 /// Small cases are solved to proof.
 void Synthesizer::branch() {
   constexpr int kLargestBranched = 200;
-  // The period is not a regular objective: delaying a first forward may help, and active schedules
-  // need not contain an optimum.
-  if (request_.objective == ScheduleObjective::kPeriod) return;
-  if (is_done() || has_machine_caps_ || network_.size() > kLargestBranched) return;
-  ScheduleBranching branching(network_, request_.objective);
+  if (is_done() || !period_.is_exact || has_machine_caps_ || network_.size() > kLargestBranched)
+    return;
+  ScheduleBranching branching(network_);
   const std::int64_t nodes = request_.effort / (2 * kFilterVisits * network_.size());
-  BranchingOutcome outcome = branching.improve(best_.starts, bound_, offset_, nodes);
+  BranchingOutcome outcome = branching.improve(best_.starts, bound_, nodes);
   spend(kFilterVisits * outcome.nodes);
   if (objective_of(network_, outcome.starts) < best_.value)
     best_ = {objective_of(network_, outcome.starts), std::move(outcome.starts), "branch and bound"};
@@ -281,7 +269,7 @@ SynthesizedSchedule Synthesizer::result() {
   made.timing = time_schedule(made.schedule, request_.times);
   made.value = request_.objective == ScheduleObjective::kMakespan ? made.timing.makespan
                                                                   : made.timing.period;
-  made.lower_bound = std::min(bound_ - offset_, made.value);
+  made.lower_bound = std::min(bound_ - period_.offset, made.value);
   made.origin = best_.origin;
   return made;
 }

@@ -40,8 +40,8 @@ TEST(OneMachineBound, SeesMemoryAsPrecedence) {
 
 TEST(RefutationBound, ReturnsTheKnownValueWhenNothingBetterExists) {
   const OperationNetwork network = two_by_two();
-  ConstraintPropagation propagation(network, ScheduleObjective::kMakespan);
-  EXPECT_EQ(refutation_bound(propagation, Ticks(6), Ticks(7), Ticks(1)), Ticks(7));
+  ConstraintPropagation propagation(network);
+  EXPECT_EQ(refutation_bound(network, propagation, Ticks(6), Ticks(7)), Ticks(7));
 }
 
 /// Least value over every schedule, for both objectives.
