@@ -1,13 +1,8 @@
 #include "simulator/device_cost_model.hpp"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cmath>
-
 #include "simulator/nccl_model.hpp"
-#include "tests/simulator/csv_rows.hpp"
 #include "tests/simulator/reference_systems.hpp"
 
 namespace meshwright {
@@ -100,79 +95,6 @@ TEST(DeviceCostModel, LaunchesACollectiveLikeAKernel) {
   const Seconds without = model_of(system)->time_of(reduce);
   system.device.launch_overhead = Seconds(4e-6);
   EXPECT_NEAR(model_of(system)->time_of(reduce).value, without.value + 4e-6, 1e-15);
-}
-
-// Against measurements. Nothing in the model is fitted to these rows.
-
-ReferenceSystem h200_p5en() { return reference_system(90, 450, 16, 25, CpuVendor::kIntel); }
-
-ReferenceSystem measured_system(const std::string& name) {
-  if (name == "V100 vTrain") return v100_mesh();
-  if (name == "2x8xA100 p4de") return p4de();
-  if (name == "8xH200") return dgx_h100();
-  if (name == "4x8xH200 p5en") return h200_p5en();
-  if (name == "2x8xH100 p5") return reference_system(90, 450, 32, 12.5, CpuVendor::kAmd);
-  if (name == "8xB200" || name == "4x8xB200") return dgx_b200();
-  // All others are A100 nodes; the Galvatron sample does not name its device, A100 fits.
-  return dgx_a100();
-}
-
-CollectiveKind measured_kind(const std::string& name) {
-  if (name == "all_reduce") return CollectiveKind::kAllReduce;
-  if (name == "all_gather") return CollectiveKind::kAllGather;
-  if (name == "reduce_scatter") return CollectiveKind::kReduceScatter;
-  if (name == "all_to_all") return CollectiveKind::kAllToAll;
-  throw std::runtime_error(name);
-}
-
-struct ErrorSum {
-  int rows = 0;
-  double sum = 0, worst = 0;  ///< with sign: negative where the model is too fast
-  void add(double error) {
-    ++rows;
-    sum += error;
-    if (std::abs(error) > std::abs(worst)) worst = error;
-  }
-};
-
-/// By size: below 1 MiB, below 64 MiB, larger.
-using SystemErrors = std::array<ErrorSum, 3>;
-
-std::map<std::string, SystemErrors> collective_errors() {
-  std::map<std::string, SystemErrors> errors;
-  for (const CsvRow& row : csv_rows("collectives_measured.csv")) {
-    const std::int64_t bytes = std::stoll(row.at("bytes"));
-    const GroupShape shape{.ranks = std::stoi(row.at("gpus")), .nodes = std::stoi(row.at("nodes"))};
-    const auto model = model_of(measured_system(row.at("system")));
-    const Seconds time =
-        model->time_of(collective(measured_kind(row.at("collective")), bytes, shape));
-    std::string name = row.at("system");
-    if (row.at("collective") == "all_to_all") name += ", all-to-all";
-    const std::size_t size_class = bytes < (1 << 20) ? 0 : bytes < (64 << 20) ? 1 : 2;
-    errors[name][size_class].add(time.value / (1e-6 * std::stod(row.at("time_us"))) - 1);
-  }
-  return errors;
-}
-
-std::string columns(const ErrorSum& e) {
-  if (e.rows == 0) return fmt::format("{:>4} {:>6} {:>6}", 0, "-", "-");
-  return fmt::format("{:>4} {:>+5.0f}% {:>+5.0f}%", e.rows, 100 * e.sum / e.rows, 100 * e.worst);
-}
-
-// The table of simulator/README.md. The claim is on messages from 64 MiB on. Below, the tuner is
-// too fast by far: it knows nothing of launches, of the network's software or of how channels fill.
-TEST(CollectivesAgainstMeasurements, LargeMessagesStayWithinAQuarterOnTheAverage) {
-  const auto errors = collective_errors();
-  EXPECT_EQ(errors.size(), 12u);
-  fmt::print("{:<28} | {:^18} | {:^18} | {:^18}\n", "", "below 1 MiB", "below 64 MiB", "larger");
-  fmt::print("{:<28}", "system");
-  for (int i = 0; i < 3; ++i) fmt::print(" | {:>4} {:>6} {:>6}", "rows", "mean", "worst");
-  fmt::print("\n");
-  for (const auto& [name, by_size] : errors) {
-    fmt::print("{:<28} | {} | {} | {}\n", name, columns(by_size[0]), columns(by_size[1]),
-               columns(by_size[2]));
-    EXPECT_LT(std::abs(by_size[2].sum / by_size[2].rows), 0.25) << name;
-  }
 }
 
 }  // namespace

@@ -1,0 +1,154 @@
+#include "core/calibration.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <tuple>
+
+#include "core/check.hpp"
+
+namespace meshwright {
+namespace {
+
+bool is_positive(Seconds time) {  // false for NaN
+  return time.value > 0 && time.value <= std::numeric_limits<double>::max();
+}
+
+void check_shape(const CollectiveCurve& curve, const std::string& place,
+                 std::vector<Diagnostic>& found) {
+  if (curve.ranks < 2 || curve.nodes < 1 || curve.nodes > curve.ranks)
+    found.push_back({place,
+                     fmt::format("{} ranks on {} nodes is no group", curve.ranks, curve.nodes),
+                     "two ranks or more, with at least one on every node"});
+  if (curve.groups_per_node < 1 || (curve.nodes == 1 && curve.groups_per_node != 1))
+    found.push_back(
+        {place + "/groups_per_node",
+         fmt::format("{} groups at once on {} nodes", curve.groups_per_node, curve.nodes),
+         "1 on one node; across nodes, how many groups ran at the same time"});
+}
+
+void check_points(const CollectiveCurve& curve, const std::string& place,
+                  std::vector<Diagnostic>& found) {
+  if (curve.points.empty())
+    found.push_back({place + "/points", "no points", "a curve needs at least one"});
+  for (std::size_t i = 0; i < curve.points.size(); ++i) {
+    const CurvePoint& point = curve.points[i];
+    const std::string here = fmt::format("{}/points/{}", place, i);
+    if (point.bytes.value < 1 || !is_positive(point.time)) {
+      found.push_back({here, fmt::format("{} bytes in {} s", point.bytes.value, point.time.value),
+                       "sizes and times are above zero"});
+      return;
+    }
+    if (i == 0) continue;
+    const CurvePoint& before = curve.points[i - 1];
+    if (point.bytes <= before.bytes || point.time < before.time) {
+      found.push_back({here,
+                       fmt::format("{} bytes in {} s after {} bytes in {} s", point.bytes.value,
+                                   point.time.value, before.bytes.value, before.time.value),
+                       "sizes must ascend and times must not fall; `import` levels measurements"});
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Diagnostic> check_calibration(const Calibration& calibration,
+                                          const std::string& where) {
+  std::vector<Diagnostic> found;
+  if (calibration.collectives.size() > kMostCurves)
+    found.push_back({where + "/collectives",
+                     fmt::format("{} curves", calibration.collectives.size()),
+                     fmt::format("at most {}", kMostCurves)});
+  std::set<std::tuple<CollectiveKind, int, int, int>> shapes;
+  for (std::size_t i = 0; i < calibration.collectives.size(); ++i) {
+    const CollectiveCurve& curve = calibration.collectives[i];
+    const std::string place = fmt::format("{}/collectives/{}", where, i);
+    check_shape(curve, place, found);
+    check_points(curve, place, found);
+    if (!shapes.insert({curve.kind, curve.ranks, curve.nodes, curve.groups_per_node}).second)
+      found.push_back({place,
+                       fmt::format("a second curve for {} of {} ranks on {} nodes",
+                                   name_of(curve.kind), curve.ranks, curve.nodes),
+                       "keep one of them"});
+  }
+  return found;
+}
+
+Seconds time_on_curve(const CollectiveCurve& curve, Bytes bytes) {
+  MW_CHECK(!curve.points.empty());
+  MW_CHECK(bytes >= curve.points.front().bytes && bytes <= curve.points.back().bytes);
+  const auto right =
+      std::lower_bound(curve.points.begin(), curve.points.end(), bytes,
+                       [](const CurvePoint& point, Bytes b) { return point.bytes < b; });
+  if (right->bytes == bytes) return right->time;
+  const auto left = right - 1;
+  const double share =
+      std::log(ratio(bytes, left->bytes)) / std::log(ratio(right->bytes, left->bytes));
+  return left->time * std::pow(ratio(right->time, left->time), share);
+}
+
+namespace {
+
+/// Neighbours whose order was wrong, joined: they all get the mean of their log times.
+struct Block {
+  std::size_t first = 0, count = 1;
+  double log_time = 0;
+};
+
+void join_falling(std::vector<Block>& blocks) {
+  while (blocks.size() > 1) {
+    const Block last = blocks.back();
+    Block& before = blocks[blocks.size() - 2];
+    if (before.log_time <= last.log_time) return;
+    const double sum = before.log_time * static_cast<double>(before.count) +
+                       last.log_time * static_cast<double>(last.count);
+    before.count += last.count;
+    before.log_time = sum / static_cast<double>(before.count);
+    blocks.pop_back();
+  }
+}
+
+/// Sorted by size, each size once with the mean of its times.
+std::vector<CurvePoint> averaged(std::vector<CurvePoint> measured) {
+  std::stable_sort(measured.begin(), measured.end(),
+                   [](const CurvePoint& a, const CurvePoint& b) { return a.bytes < b.bytes; });
+  std::vector<CurvePoint> points;
+  for (std::size_t i = 0; i < measured.size();) {
+    std::size_t end = i;
+    Seconds sum;
+    for (; end < measured.size() && measured[end].bytes == measured[i].bytes; ++end)
+      sum += measured[end].time;
+    points.push_back({measured[i].bytes, sum / static_cast<double>(end - i)});
+    i = end;
+  }
+  return points;
+}
+
+}  // namespace
+
+LevelledPoints level_points(std::vector<CurvePoint> measured) {
+  for (const CurvePoint& point : measured) MW_CHECK(is_positive(point.time));
+  LevelledPoints result{.points = averaged(std::move(measured))};
+  std::vector<Block> blocks;
+  for (std::size_t i = 0; i < result.points.size(); ++i) {
+    blocks.push_back({.first = i, .log_time = std::log(result.points[i].time.value)});
+    join_falling(blocks);
+  }
+  for (const Block& block : blocks) {
+    if (block.count == 1) continue;
+    const Seconds level(std::exp(block.log_time));
+    for (std::size_t i = block.first; i < block.first + block.count; ++i) {
+      const double change = std::abs(ratio(level, result.points[i].time) - 1);
+      result.moved += change > 0 ? 1 : 0;
+      result.furthest = std::max(result.furthest, change);
+      result.points[i].time = level;
+    }
+  }
+  return result;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,82 @@
+#include "simulator/calibrated_cost_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "core/check.hpp"
+
+namespace meshwright {
+namespace {
+
+using Shape = std::tuple<CollectiveKind, int, int, int>;
+
+Shape shape_of(const CollectiveCurve& curve) {
+  return {curve.kind, curve.ranks, curve.nodes, curve.groups_per_node};
+}
+/// On one node, groups do not meet at a network port.
+Shape shape_of(const Collective& collective) {
+  const GroupShape& group = collective.group;
+  return {collective.kind, group.ranks, group.nodes, group.nodes == 1 ? 1 : group.groups_per_node};
+}
+
+class CalibratedCostModel final : public CostModel {
+ public:
+  CalibratedCostModel(std::unique_ptr<CostModel> base, Calibration calibration)
+      : base_(std::move(base)), calibration_(std::move(calibration)) {
+    MW_CHECK(check_calibration(calibration_, "").empty());
+    std::sort(calibration_.collectives.begin(), calibration_.collectives.end(),
+              [](const auto& a, const auto& b) { return shape_of(a) < shape_of(b); });
+  }
+
+  Seconds time_of(const Kernel& kernel) const override { return base_->time_of(kernel); }
+  TransferCost cost_of(const Transfer& transfer) const override { return base_->cost_of(transfer); }
+
+  Seconds time_of(const Collective& collective) const override {
+    const CollectiveCurve* curve = curve_for(collective);
+    if (curve == nullptr || collective.bytes.value <= 0) return base_->time_of(collective);
+    const CurvePoint &first = curve->points.front(), &last = curve->points.back();
+    if (collective.bytes < first.bytes) return scaled_base_time(collective, first);
+    if (collective.bytes > last.bytes) return scaled_base_time(collective, last);
+    return time_on_curve(*curve, collective.bytes);
+  }
+
+  std::string provenance() const override {
+    std::string text = base_->provenance();
+    if (calibration_.collectives.empty()) return text;
+    text += fmt::format("; measured curves of collectives: {}", calibration_.collectives.size());
+    for (const auto& [key, value] : calibration_.provenance)
+      text += fmt::format(", {}: {}", key, value);
+    return text;
+  }
+
+ private:
+  const CollectiveCurve* curve_for(const Collective& collective) const {
+    const Shape shape = shape_of(collective);
+    const auto& curves = calibration_.collectives;
+    const auto found =
+        std::lower_bound(curves.begin(), curves.end(), shape,
+                         [](const CollectiveCurve& c, const Shape& s) { return shape_of(c) < s; });
+    return found != curves.end() && shape_of(*found) == shape ? &*found : nullptr;
+  }
+  Seconds scaled_base_time(Collective collective, const CurvePoint& end) const {
+    const Seconds here = base_->time_of(collective);
+    collective.bytes = end.bytes;
+    const Seconds there = base_->time_of(collective);
+    return there.value > 0 ? here * ratio(end.time, there) : here;
+  }
+
+  std::unique_ptr<CostModel> base_;
+  Calibration calibration_;  ///< curves by shape
+};
+
+}  // namespace
+
+std::unique_ptr<CostModel> make_calibrated_cost_model(std::unique_ptr<CostModel> base,
+                                                      Calibration calibration) {
+  MW_CHECK(base != nullptr);
+  return std::make_unique<CalibratedCostModel>(std::move(base), std::move(calibration));
+}
+
+}  // namespace meshwright

@@ -1,0 +1,126 @@
+#include "core/calibration.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace meshwright {
+namespace {
+
+CollectiveCurve curve_of(std::vector<CurvePoint> points) {
+  return {.kind = CollectiveKind::kAllReduce,
+          .ranks = 8,
+          .nodes = 1,
+          .groups_per_node = 1,
+          .points = std::move(points),
+          .source = "by hand"};
+}
+
+std::vector<std::string> hints_of(const Calibration& calibration) {
+  std::vector<std::string> texts;
+  for (const Diagnostic& d : check_calibration(calibration, "x#")) texts.push_back(d.where);
+  return texts;
+}
+
+// From 4 bytes in 1 s to 64 bytes in 16 s: slope 1 on logarithms, so 16 bytes take 4 s. From 64 to
+// 256 bytes the time doubles, slope 1/2: 128 bytes take 16 sqrt(2) s.
+TEST(CollectiveCurve, IsStraightOnLogarithms) {
+  const CollectiveCurve curve =
+      curve_of({{Bytes(4), Seconds(1)}, {Bytes(64), Seconds(16)}, {Bytes(256), Seconds(32)}});
+  EXPECT_NEAR(time_on_curve(curve, Bytes(16)).value, 4, 1e-12);
+  EXPECT_NEAR(time_on_curve(curve, Bytes(128)).value, 16 * std::sqrt(2.0), 1e-12);
+}
+
+TEST(CollectiveCurve, PassesThroughItsPointsExactly) {
+  const CollectiveCurve curve = curve_of({{Bytes(3), Seconds(0.1)}, {Bytes(7), Seconds(0.3)}});
+  EXPECT_EQ(time_on_curve(curve, Bytes(3)).value, 0.1);
+  EXPECT_EQ(time_on_curve(curve, Bytes(7)).value, 0.3);
+}
+
+TEST(CollectiveCurve, NeverFallsWhereItsPointsDoNot) {
+  const CollectiveCurve curve = curve_of({{Bytes(100), Seconds(1e-5)},
+                                          {Bytes(200), Seconds(1e-5)},
+                                          {Bytes(1000), Seconds(3e-5)},
+                                          {Bytes(1100), Seconds(9e-5)}});
+  for (std::int64_t b = 101; b <= 1100; ++b)
+    EXPECT_GE(time_on_curve(curve, Bytes(b)), time_on_curve(curve, Bytes(b - 1))) << b;
+}
+
+// The bound that the header derives: alpha + S / beta at powers of two, read in between.
+TEST(CollectiveCurve, MeetsAnAlphaBetaLineWithin1Point51Percent) {
+  std::vector<CurvePoint> points;
+  const auto line = [](std::int64_t bytes) { return 20e-6 + static_cast<double>(bytes) / 200e9; };
+  for (std::int64_t b = 1024; b <= std::int64_t{1} << 32; b *= 2)
+    points.push_back({Bytes(b), Seconds(line(b))});
+  const CollectiveCurve curve = curve_of(points);
+  double worst = 0;
+  for (std::int64_t b = 1024; b <= std::int64_t{1} << 32; b += b / 37)
+    worst = std::max(worst, time_on_curve(curve, Bytes(b)).value / line(b) - 1);
+  EXPECT_LT(worst, 0.01506);
+  EXPECT_GT(worst, 0.014);
+}
+
+// 1, 4, 2: the last two fall, and get sqrt(4 * 2) each, 2.83.
+TEST(LevelPoints, JoinsNeighboursThatFall) {
+  const LevelledPoints levelled =
+      level_points({{Bytes(1), Seconds(1)}, {Bytes(2), Seconds(4)}, {Bytes(3), Seconds(2)}});
+  ASSERT_EQ(levelled.points.size(), 3u);
+  EXPECT_EQ(levelled.points[0].time.value, 1);
+  EXPECT_NEAR(levelled.points[1].time.value, std::sqrt(8.0), 1e-12);
+  EXPECT_EQ(levelled.points[1].time, levelled.points[2].time);
+  EXPECT_EQ(levelled.moved, 2);
+  EXPECT_NEAR(levelled.furthest, std::sqrt(8.0) / 2 - 1, 1e-12);
+}
+
+// 8, 4, 2, 16 → the first three become one block of 4 = (8 * 4 * 2)^(1/3); equal sizes are
+// averaged before: 16 is the mean of 15 and 17.
+TEST(LevelPoints, SortsAveragesAndPoolsUntilNothingFalls) {
+  const LevelledPoints levelled = level_points({{Bytes(40), Seconds(15)},
+                                                {Bytes(10), Seconds(8)},
+                                                {Bytes(30), Seconds(2)},
+                                                {Bytes(20), Seconds(4)},
+                                                {Bytes(40), Seconds(17)}});
+  ASSERT_EQ(levelled.points.size(), 4u);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_NEAR(levelled.points[static_cast<std::size_t>(i)].time.value, 4, 1e-12);
+  EXPECT_EQ(levelled.points[3].time.value, 16);
+}
+
+TEST(Calibration, NamesEveryCurveThatCannotBe) {
+  Calibration calibration;
+  const std::vector<CurvePoint> sound{{Bytes(1), Seconds(1)}};
+  CollectiveCurve one_rank = curve_of(sound),
+                  falling = curve_of({{Bytes(1), Seconds(2)}, {Bytes(2), Seconds(1)}});
+  one_rank.ranks = 1;
+  falling.ranks = 4;
+  calibration.collectives = {curve_of(sound), one_rank, falling, curve_of({}), curve_of(sound)};
+  calibration.collectives[3].ranks = 2;
+  EXPECT_EQ(hints_of(calibration),
+            (std::vector<std::string>{"x#/collectives/1", "x#/collectives/2/points/1",
+                                      "x#/collectives/3/points", "x#/collectives/4"}));
+}
+
+TEST(CalibrationFile, ComesBackAsItWasWritten) {
+  Calibration calibration;
+  calibration.provenance = {{"device", "H100"}, {"file", "all_reduce.txt"}};
+  calibration.collectives = {
+      curve_of({{Bytes(1024), Seconds(0.0000125)}, {Bytes(2048), Seconds(0.000014)}})};
+  EXPECT_EQ(calibration_from_json(to_json(calibration), "again"), calibration);
+}
+
+TEST(CalibrationFile, SaysWhatIsWrongWhere) {
+  const std::string text = R"({"schema": 1, "provenance": {}, "collectives": [
+      {"kind": "allreduce", "ranks": 1, "nodes": 1, "source": "x", "points": []}]})";
+  try {
+    calibration_from_json(text, "x.json");
+    FAIL() << "must not be read";
+  } catch (const InputError& error) {
+    ASSERT_EQ(error.diagnostics().size(), 2u);
+    EXPECT_EQ(error.diagnostics()[0].where, "x.json#/collectives/0/kind");
+    EXPECT_EQ(error.diagnostics()[0].hint, "did you mean 'all-reduce'?");
+    EXPECT_EQ(error.diagnostics()[1].where, "x.json#/collectives/0/ranks");
+  }
+}
+
+}  // namespace
+}  // namespace meshwright

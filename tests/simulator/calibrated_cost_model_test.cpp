@@ -1,0 +1,87 @@
+#include "simulator/calibrated_cost_model.hpp"
+
+#include <gtest/gtest.h>
+
+namespace meshwright {
+namespace {
+
+/// A collective takes a second a byte and ten for the start; all else is fixed.
+class PlainModel final : public CostModel {
+ public:
+  Seconds time_of(const Kernel&) const override { return Seconds(7); }
+  Seconds time_of(const Collective& collective) const override {
+    return Seconds(10.0 + static_cast<double>(collective.bytes.value));
+  }
+  TransferCost cost_of(const Transfer&) const override { return {Seconds(1), Seconds(2)}; }
+  std::string provenance() const override { return "plain"; }
+};
+
+/// All-gather of 4 ranks on 2 nodes: 40 s for 10 bytes, 160 s for 160 bytes.
+Calibration one_curve() {
+  Calibration calibration;
+  calibration.provenance["file"] = "gather.txt";
+  calibration.collectives.push_back(
+      {.kind = CollectiveKind::kAllGather,
+       .ranks = 4,
+       .nodes = 2,
+       .groups_per_node = 1,
+       .points = {{Bytes(10), Seconds(40)}, {Bytes(160), Seconds(160)}},
+       .source = "by hand"});
+  return calibration;
+}
+
+Collective gather(std::int64_t bytes) {
+  return {.kind = CollectiveKind::kAllGather,
+          .bytes = Bytes(bytes),
+          .group = {.ranks = 4, .nodes = 2, .groups_per_node = 1}};
+}
+
+// Half-way on logarithms: 40 bytes take sqrt(40 * 160) = 80 s.
+TEST(CalibratedCostModel, ReadsTheCurveBetweenItsEnds) {
+  const auto model = make_calibrated_cost_model(std::make_unique<PlainModel>(), one_curve());
+  EXPECT_NEAR(model->time_of(gather(40)).value, 80, 1e-9);
+  EXPECT_EQ(model->time_of(gather(10)).value, 40);
+}
+
+// Base says 20 s for 10 bytes, measured are 40: twice base below, 2 * (10 + 4) = 28. Above 160
+// bytes: 160 over 170, times 10 + 330 = 320.
+TEST(CalibratedCostModel, KeepsBasesShapeAtTheMeasuredLevelBeyondTheEnds) {
+  const auto model = make_calibrated_cost_model(std::make_unique<PlainModel>(), one_curve());
+  EXPECT_NEAR(model->time_of(gather(4)).value, 28, 1e-9);
+  EXPECT_NEAR(model->time_of(gather(330)).value, 320, 1e-9);
+}
+
+TEST(CalibratedCostModel, LeavesWhatWasNotMeasuredToBase) {
+  const auto model = make_calibrated_cost_model(std::make_unique<PlainModel>(), one_curve());
+  Collective other = gather(40);
+  other.kind = CollectiveKind::kAllReduce;
+  EXPECT_EQ(model->time_of(other).value, 50);
+  other = gather(40);
+  other.group.nodes = 1;
+  EXPECT_EQ(model->time_of(other).value, 50);
+  other = gather(40);
+  other.group.groups_per_node = 2;  // two such groups at once were not measured
+  EXPECT_EQ(model->time_of(other).value, 50);
+  EXPECT_EQ(model->time_of(gather(0)).value, 10);
+  EXPECT_EQ(model->time_of(Kernel{}).value, 7);
+  EXPECT_EQ(model->cost_of(Transfer{}).occupancy.value, 2);
+}
+
+// Inside a node groups share no network port: a curve of one group serves all.
+TEST(CalibratedCostModel, IgnoresGroupsAtOnceInsideANode) {
+  Calibration calibration = one_curve();
+  calibration.collectives.front().nodes = 1;
+  const auto model = make_calibrated_cost_model(std::make_unique<PlainModel>(), calibration);
+  Collective other = gather(10);
+  other.group = {.ranks = 4, .nodes = 1, .groups_per_node = 2};
+  EXPECT_EQ(model->time_of(other).value, 40);
+}
+
+TEST(CalibratedCostModel, SaysWhereItsCurvesAreFrom) {
+  const auto model = make_calibrated_cost_model(std::make_unique<PlainModel>(), one_curve());
+  EXPECT_EQ(model->provenance(), "plain; measured curves of collectives: 1, file: gather.txt");
+  EXPECT_EQ(make_calibrated_cost_model(std::make_unique<PlainModel>(), {})->provenance(), "plain");
+}
+
+}  // namespace
+}  // namespace meshwright
