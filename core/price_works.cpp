@@ -1,5 +1,10 @@
 #include "core/cost_model.hpp"
 
+#include <algorithm>
+#include <cstdlib>
+
+#include "core/check.hpp"
+
 namespace meshwright {
 namespace {
 
@@ -12,20 +17,53 @@ struct PartPrice {
   Flops flops;
 };
 
+bool is_kernel(const Step& step) { return std::holds_alternative<Kernel>(step); }
+
+/// Time of the kernels that a collective names in its Overlap, each claimed by one collective.
+Ticks kernels_beside(const WorkPart& part, std::size_t at, const std::vector<Ticks>& times,
+                     std::vector<bool>& claimed) {
+  const int count = std::get<Collective>(part.steps[at]).overlap.kernels;
+  const int direction = count > 0 ? 1 : -1;
+  Ticks sum;
+  auto step = static_cast<std::ptrdiff_t>(at);
+  for (int left = std::abs(count); left > 0; --left) {
+    step += direction;
+    const auto i = static_cast<std::size_t>(step);
+    MW_CHECK(step >= 0 && i < part.steps.size());
+    MW_CHECK(is_kernel(part.steps[i]));
+    MW_CHECK(!claimed[i]);
+    claimed[i] = true;
+    sum += times[i];
+  }
+  return sum;
+}
+
+/// What stays visible of a collective; see Overlap.
+Ticks visible(Ticks collective, Ticks kernels, int pieces) {
+  const Ticks hidden = pieces > 0 ? kernels - kernels / pieces : kernels;
+  return std::max(Ticks(), collective - hidden);
+}
+
 PartPrice price_of(const WorkPart& part, const CostModel& cost_model) {
   PartPrice price;
-  for (const Step& step : part.steps) {
-    Ticks time;
-    if (const auto* kernel = std::get_if<Kernel>(&step)) {
-      time = to_ticks(cost_model.time_of(*kernel));
+  std::vector<Ticks> times;
+  times.reserve(part.steps.size());
+  for (const Step& step : part.steps)
+    times.push_back(to_ticks(
+        std::visit([&](const auto& s) -> Seconds { return cost_model.time_of(s); }, step)));
+  std::vector<bool> claimed(part.steps.size(), false);
+  for (std::size_t i = 0; i < part.steps.size(); ++i) {
+    Ticks time = times[i];
+    if (const auto* kernel = std::get_if<Kernel>(&part.steps[i])) {
       if (part.recompute)
         price.recompute += time;
       else
         price.kernels[static_cast<std::size_t>(kernel->kind)] += time;
       price.flops += kernel->flops;
     } else {
-      const Collective& collective = std::get<Collective>(step);
-      time = to_ticks(cost_model.time_of(collective));
+      const Collective& collective = std::get<Collective>(part.steps[i]);
+      if (collective.overlap.kernels != 0)
+        time = visible(time, kernels_beside(part, i, times, claimed), collective.overlap.pieces);
       price.communication[static_cast<std::size_t>(collective.axis)] += time;
     }
     price.total += time;

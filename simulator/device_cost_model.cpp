@@ -59,6 +59,7 @@ class DeviceCostModel final : public CostModel {
  private:
   Seconds running_time(const Collective& collective) const {
     if (collective.kind == CollectiveKind::kAllToAll) return all_to_all_time(collective);
+    if (collective.kind == CollectiveKind::kRingExchange) return ring_exchange_time(collective);
     if (!device_.compute_capability) return plain_ring_time(collective);
     return nccl_choice(group_of(collective.group), collective.kind, collective.bytes).time;
   }
@@ -103,27 +104,47 @@ class DeviceCostModel final : public CostModel {
 
   /// Not in NCCL's tuner. The busiest link decides: each rank sends bytes (p - 1) / n inside its
   /// node and bytes (n - p) / n to other nodes by its share of the ports (p ranks a node of n in
-  /// all), both at once; the fabric's oversubscription slows the second.
+  /// all), both at once; the fabric's oversubscription slows the second. In two hops less crosses
+  /// the network, but all that comes from elsewhere is passed on inside: bytes (p - 1) / p.
   Seconds all_to_all_time(const Collective& collective) const {
     const GroupShape& shape = collective.group;
     const double n = shape.ranks, p = n / shape.nodes;
     const auto bytes = static_cast<double>(collective.bytes.value);
     const int ppn = (shape.ranks + shape.nodes - 1) / shape.nodes;
-    Seconds busiest(bytes * (p - 1) / n / local_rate(ppn).value);
+    const bool two_hops = shape.nodes > 1 && collective.sent_across_nodes.value > 0;
+    Seconds busiest(bytes * (p - 1) / (two_hops ? p : n) / local_rate(ppn).value);
     if (shape.nodes > 1) {
       const BytesPerSecond rate = port_rate(ppn * shape.groups_per_node);
       const double slowed = std::max(1.0, fabric_.oversubscription);
-      busiest = std::max(busiest, Seconds(bytes * (n - p) / n * slowed / rate.value));
+      const double across =
+          two_hops ? static_cast<double>(collective.sent_across_nodes.value) : bytes * (n - p) / n;
+      busiest = std::max(busiest, Seconds(across * slowed / rate.value));
     }
     const int batches = (shape.ranks - 1 + kPeersPerBatch - 1) / kPeersPerBatch;
-    return static_cast<double>(batches) * round_latency(collective) + busiest;
+    return static_cast<double>(batches) *
+               round_latency(collective, collective.bytes.value / shape.ranks) +
+           busiest;
   }
 
-  Seconds round_latency(const Collective& collective) const {
+  /// Sends to one neighbour, receives from the other. Of a ring that leaves the node one rank's
+  /// message does, and shares the ports with the rings beside it; the slower hop sets the pace.
+  Seconds ring_exchange_time(const Collective& collective) const {
+    const GroupShape& shape = collective.group;
+    const int ppn = (shape.ranks + shape.nodes - 1) / shape.nodes;
+    Seconds hop = ppn > 1 ? collective.bytes / local_rate(ppn) : Seconds(0.0);
+    if (shape.nodes > 1)
+      hop = std::max(hop, collective.bytes /
+                              port_rate(shape.groups_per_node * collective.node_exits) *
+                              std::max(1.0, fabric_.oversubscription));
+    return static_cast<double>(collective.rounds) *
+           (round_latency(collective, collective.bytes.value) + hop);
+  }
+
+  Seconds round_latency(const Collective& collective, std::int64_t message_bytes) const {
     const bool across = collective.group.nodes > 1;
     if (!device_.compute_capability) return across ? fabric_.latency : node_.local.latency;
     const SendLatency& latency = across ? kNetworkSend : kLocalSend;
-    const bool small = collective.bytes.value / collective.group.ranks <= kLlBytesPerChannel;
+    const bool small = message_bytes <= kLlBytesPerChannel;
     return small ? latency.ll : latency.simple;
   }
 

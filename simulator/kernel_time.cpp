@@ -80,9 +80,23 @@ Seconds attention_time(const Kernel& kernel, const DeviceModel& device) {
   return launch_time(kernel, device) + std::max(compute, memory);
 }
 
+/// One of the equal pieces. A GEMM is cut along its rows; attention along its keys, while the
+/// queries that fill the device stay.
+Kernel piece_of(const Kernel& kernel) {
+  Kernel piece = kernel;
+  piece.pieces = 1;
+  if (kernel.kind == KernelKind::kGemm || kernel.kind == KernelKind::kGroupedGemm)
+    piece.m = divide_up(kernel.m, kernel.pieces);
+  piece.flops = kernel.flops * (1.0 / kernel.pieces);
+  piece.memory_traffic = Bytes(divide_up(kernel.memory_traffic.value, kernel.pieces));
+  return piece;
+}
+
 }  // namespace
 
 Seconds kernel_time(const Kernel& kernel, const DeviceModel& device) {
+  if (kernel.pieces > 1)
+    return static_cast<double>(kernel.pieces) * kernel_time(piece_of(kernel), device);
   switch (kernel.kind) {
     case KernelKind::kGemm:
     case KernelKind::kGroupedGemm:

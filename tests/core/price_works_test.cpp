@@ -57,6 +57,30 @@ TEST(PriceWorks, SharesAddUpToTheDuration) {
   EXPECT_EQ(costs.kernels_priced, 3);  // each distinct part once, however many works use it
 }
 
+// Kernels of 8 s beside collectives of 10 s. In 4 pieces 6 s of the kernel hide 6 of the 10; if
+// neither needs the other all 8 do; two kernels of 8 and 4 s hide the collective.
+TEST(PriceWorks, HidesCollectivesBehindTheKernelsTheyName) {
+  const auto visible = [](int kernels, int pieces) {
+    Collective c;
+    c.overlap = {.kernels = kernels, .pieces = pieces};
+    const Kernel eight = kernel(KernelKind::kGemm, 8), four = kernel(KernelKind::kGemm, 4);
+    std::vector<Step> steps{c, eight, four};
+    if (kernels < 0) steps = {four, eight, c};
+    Work work;
+    work.parts = {{0, 1}};
+    const WorkPrice price = price_works({{"part", steps, false}}, {work}, RoundCosts()).front();
+    EXPECT_EQ(price.kernels[static_cast<std::size_t>(KernelKind::kGemm)], seconds(12));
+    EXPECT_EQ(price.duration, seconds(12) + price.communication[0]);
+    return price.communication[0];
+  };
+  EXPECT_EQ(visible(0, 0), seconds(10));
+  EXPECT_EQ(visible(1, 4), seconds(4));
+  EXPECT_EQ(visible(-1, 4), seconds(4));
+  EXPECT_EQ(visible(1, 0), seconds(2));
+  EXPECT_EQ(visible(2, 0), seconds(0));
+  EXPECT_EQ(visible(2, 3), seconds(2));  // 12 - 12 / 3 = 8 of 10
+}
+
 TEST(PriceWorks, PricesMessagesAndCollectives) {
   Work send, receive, collective;
   send.kind = TaskKind::kSend;
