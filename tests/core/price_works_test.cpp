@@ -62,6 +62,7 @@ TEST(PriceWorks, SharesAddUpToTheDuration) {
 TEST(PriceWorks, HidesCollectivesBehindTheKernelsTheyName) {
   const auto visible = [](int kernels, int pieces) {
     Collective c;
+    c.axis = Axis::kTensor;
     c.overlap = {.kernels = kernels, .pieces = pieces};
     const Kernel eight = kernel(KernelKind::kGemm, 8), four = kernel(KernelKind::kGemm, 4);
     std::vector<Step> steps{c, eight, four};
