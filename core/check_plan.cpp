@@ -240,9 +240,9 @@ class PlanChecks {
   // ---- memory, dtype, batch ----
 
   void check_memory_options() {
-    if (strategy_.zero != 0 && strategy_.zero != 1)
-      report("zero", fmt::format("level {} is not supported", strategy_.zero),
-             "use 0 (replicated optimizer) or 1 (optimizer state cut over the data ranks)");
+    if (strategy_.zero < 0 || strategy_.zero > 3)
+      report("zero", fmt::format("there is no level {}", strategy_.zero),
+             "use 0 (nothing is cut), 1 (optimizer state), 2 (gradients too) or 3 (parameters too)");
     const Recompute& recompute = strategy_.recompute;
     if (recompute.kind == RecomputeKind::kBlocks &&
         (recompute.blocks < 0 || recompute.blocks > traits_.blocks))

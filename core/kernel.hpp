@@ -134,6 +134,9 @@ struct Collective {
   bool colocated = false;     ///< push and pull: servers run on workers' devices
   int node_exits = 1;         ///< ring exchange: hops that leave one node at the same time
   int rounds = 1;             ///< ring exchange: times in a row
+  /// Ring exchange: its number within a ring all-reduce of n ranks: rounds 0 to n - 2 add what
+  /// arrives, n - 1 to 2 n - 3 replace with it; rank i sends chunk (i - round) mod n.
+  int first_round = 0;
   friend bool operator==(const Collective&, const Collective&) = default;
 };
 

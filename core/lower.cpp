@@ -1,8 +1,5 @@
 #include "core/lower.hpp"
 
-#include <fmt/format.h>
-
-#include <limits>
 #include <utility>
 
 #include "core/check.hpp"
@@ -29,43 +26,6 @@ std::vector<RankInfo> ranks_of(const StagesPass& pass, const ParallelDegrees& de
   return ranks;
 }
 
-/// Turns one pipeline's tasks into those of `replicas` pipelines that do not know of each other.
-void replicate(std::int64_t replicas, TaskGraph& graph) {
-  const std::size_t tasks = graph.tasks.size(), edges = graph.dependencies.size();
-  const auto copies = static_cast<std::size_t>(replicas);
-  const std::size_t tail = 8 * graph.ranks.size();
-  graph.tasks.reserve(tasks * copies + tail);
-  graph.dependency_begin.reserve(tasks * copies + tail + 1);
-  graph.dependencies.reserve(edges * copies + tail);
-  for (std::size_t r = 1; r < copies; ++r) {
-    const auto task_shift = static_cast<std::int32_t>(r * tasks);
-    const auto edge_shift = static_cast<std::int32_t>(r * edges);
-    for (std::size_t t = 0; t < tasks; ++t) {
-      Task task = graph.tasks[t];
-      task.rank = static_cast<std::int32_t>(task.rank * replicas + static_cast<std::int64_t>(r));
-      if (task.partner >= 0) task.partner += task_shift;
-      graph.tasks.push_back(task);
-      graph.dependency_begin.push_back(graph.dependency_begin[t + 1] + edge_shift);
-    }
-    for (std::size_t e = 0; e < edges; ++e)
-      graph.dependencies.push_back(TaskId(graph.dependencies[e].value + task_shift));
-  }
-  for (std::size_t t = 0; t < tasks; ++t)
-    graph.tasks[t].rank = static_cast<std::int32_t>(graph.tasks[t].rank * replicas);
-}
-
-void check_size(const TaskGraph& pipeline, std::int64_t replicas) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max() / 2;
-  const auto tasks = static_cast<std::int64_t>(pipeline.tasks.size());
-  if (tasks <= kMost / replicas) return;
-  throw InputError(Diagnostic{
-      "--all-ranks",
-      fmt::format("{} pipelines of {} tasks are more than the {} tasks that a graph "
-                  "can hold",
-                  replicas, tasks, kMost),
-      "lower one representative per pipeline position instead: it gives the same step time"});
-}
-
 }  // namespace
 
 TaskGraph lower(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
@@ -79,20 +39,16 @@ TaskGraph lower(const Plan& plan, const ModelGraph& model, const Cluster& cluste
   const Schedule schedule = rule->generate(schedule_request_of(strategy));
   MW_CHECK(schedule.placement == pass.placement);
 
-  TaskGraph graph;
-  graph.dependency_begin.push_back(0);
-  graph.works = pass.lowered.works;
-  graph.parts = std::move(pass.lowered.parts);
-  const PipelineTasks pipeline = append_pipeline_tasks(pass, schedule, graph);
+  FoldedGraph folded;
+  folded.graph.dependency_begin.push_back(0);
+  folded.graph.works = pass.lowered.works;
+  folded.graph.parts = std::move(pass.lowered.parts);
+  const PipelineTasks pipeline = append_pipeline_tasks(pass, strategy, schedule, folded);
+  append_step_end(pass, plan, model, pipeline, folded);
 
-  const bool all = options.ranks == RankSet::kAll;
-  const Replication replication{
-      .replicas = all ? pass.groups.stage_ranks : 1,
-      .tasks_per_pipeline = static_cast<std::int64_t>(graph.tasks.size())};
-  check_size(graph, replication.replicas);
-  graph.ranks = ranks_of(pass, strategy.degrees, replication.replicas);
-  if (replication.replicas > 1) replicate(replication.replicas, graph);
-  append_step_end(pass, plan, model, pipeline, replication, graph);
+  const std::int64_t replicas = options.ranks == RankSet::kAll ? pass.groups.stage_ranks : 1;
+  TaskGraph graph = replicas > 1 ? unfold(folded, replicas) : std::move(folded.graph);
+  graph.ranks = ranks_of(pass, strategy.degrees, replicas);
   return graph;
 }
 

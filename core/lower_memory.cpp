@@ -37,8 +37,11 @@ std::int64_t updated_parameters(const StagesPass& pass, const Strategy& strategy
                                 PipelineRankId device) {
   const auto copies = static_cast<std::int64_t>(pass.placement.routes.size());
   const bool cut = strategy.zero >= 1;
-  const std::int64_t dense_ranks = cut ? pass.groups.dense_data.ranks * copies : 1;
-  const std::int64_t expert_ranks = cut ? pass.groups.expert_data.ranks * copies : 1;
+  const auto ranks_of = [&](bool expert) {
+    return data_groups_of(strategy, pass.groups, expert).shard.shape.ranks * copies;
+  };
+  const std::int64_t dense_ranks = cut ? ranks_of(false) : 1;
+  const std::int64_t expert_ranks = cut ? ranks_of(true) : 1;
   std::int64_t count = 0;
   for_each_part_on(pass, device, [&](std::size_t part) {
     const LocalParameters& local = pass.parameters[part].local;
@@ -60,10 +63,12 @@ std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strateg
       if (part > 0) largest_message = std::max(largest_message, pass.boundary[part - 1]);
     });
     MemoryAmounts& amounts = resident[d];
-    amounts[MemoryClass::kWeights] = stored_element(strategy.dtype) * parameters;
-    amounts[MemoryClass::kGradients] = Bytes(parameters * kGradientBytes);
-    amounts[MemoryClass::kOptimizer] = Bytes(updated_parameters(pass, strategy, PipelineRankId(d)) *
-                                             optimizer_bytes(strategy.dtype));
+    const std::int64_t share = updated_parameters(pass, strategy, PipelineRankId(d));
+    amounts[MemoryClass::kWeights] =
+        stored_element(strategy.dtype) * (strategy.zero >= 3 ? share : parameters);
+    amounts[MemoryClass::kGradients] =
+        Bytes((strategy.zero >= 2 ? share : parameters) * kGradientBytes);
+    amounts[MemoryClass::kOptimizer] = Bytes(share * optimizer_bytes(strategy.dtype));
     // One buffer for an activation and one for a gradient on their way.
     if (sends_messages(pass.placement)) amounts[MemoryClass::kCommunication] = largest_message * 2;
     amounts[MemoryClass::kReserved] = device.reserved_memory;
@@ -91,6 +96,7 @@ Work optimizer_work(const StagesPass& pass, const Strategy& strategy, PipelineRa
   kernel.phase = Phase::kUpdate;
   kernel.dtype = Dtype::kFp32;
   kernel.m = updated_parameters(pass, strategy, device);
+  if (strategy.zero >= 2) held = kernel.m;
   kernel.memory_traffic = Bytes(kernel.m * per_parameter + held * kGradientBytes);
   WorkPart part;
   part.name = "optimizer";

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "core/cluster.hpp"
@@ -64,14 +66,44 @@ struct PartParameters {
   std::int64_t tied_copy = 0;
 };
 
+// ---- lower_units.cpp: layers whose parameters and gradients travel together -----------------
+
+/// Neighbouring layers of one part. Where a pass is cut, each unit's is a task of its own.
+struct ParameterUnit {
+  int first_layer = 0, layer_count = 0;  ///< within the part
+  LocalParameters before, parameters;    ///< of the units in front of it, and its own
+  StageWorks works;
+};
+/// Gradients that are reduced together, once the unit's backward pass is done.
+struct GradientBucket {
+  bool expert = false;
+  std::int64_t first = 0, count = 0;  ///< see ParameterRange
+  int unit = 0;
+};
+struct PartUnits {
+  std::vector<ParameterUnit> units;     ///< in the order of the layers; none: passes are whole
+  std::vector<GradientBucket> buckets;  ///< in the order of the backward pass
+};
+
 /// All that does not depend on micro-batch count and order of work.
 struct StagesPass {
   Placement placement;
   JobGroups groups;
   LoweredStages lowered;
   std::vector<PartParameters> parameters;  ///< by part
+  std::vector<PartUnits> units;            ///< by part
   std::vector<Bytes> boundary;             ///< by part: message to the next one, on one rank
 };
+/// True if some pass is cut into units: gradients or parameters travel beside it.
+bool cuts_passes(const Strategy& strategy, const StagesPass& pass);
+/// Units and buckets of a part whose layers have these parameters; works are left to the caller.
+///   ZeRO 0, 1   buckets are parameters in backward order, closed when they reach their size
+///               (PyTorch and Megatron-LM alike); a unit ends where a layer completes a bucket
+///   ZeRO 2      buckets are whole layers; one layer each if no size is given
+///   ZeRO 3      every layer is a unit and a bucket
+PartUnits cut_into_units(const std::vector<std::vector<LocalParameter>>& layers,
+                         const Strategy& strategy, const JobGroups& groups);
+
 StagesPass lower_stages_pass(const Plan& plan, const ModelGraph& model, const Cluster& cluster);
 
 // ---- lower_memory.cpp: resident bytes and the optimizer -------------------------------------
@@ -85,29 +117,104 @@ std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strateg
 Work optimizer_work(const StagesPass& pass, const Strategy& strategy, PipelineRankId device,
                     std::vector<WorkPart>& parts);
 
+// ---- lower_unfold.cpp: all ranks ------------------------------------------------------------
+
+/// Which replicas of a pipeline position take part in one collective: `count` of them, `stride`
+/// apart, with all groups like it side by side until all replicas are in one.
+struct CollectiveSpread {
+  std::int64_t stride = 1, count = 1;
+  /// Ranks of a group in one node, if the group is to begin with the first ranks of all nodes.
+  std::int64_t alternates_over = 1;
+};
+
+/// A graph of one representative per pipeline position, and how its collectives spread.
+struct FoldedGraph {
+  TaskGraph graph;
+  std::vector<CollectiveSpread> spreads;  ///< by collective of `graph`
+};
+
+/// All ranks; TaskGraph::ranks is left empty. O(tasks).
+TaskGraph unfold(const FoldedGraph& folded, std::int64_t replicas);
+
+/// Appends a task and its dependencies.
+TaskId append_task(TaskGraph& graph, const Task& task, std::span<const TaskId> dependencies);
+WorkId append_work(TaskGraph& graph, Work work);
+
+/// Opens a collective whose members are appended next.
+void open_collective(FoldedGraph& folded, const CollectiveSpread& spread);
+/// `task` with the work, kind and stream set; the stage and micro-batch are the caller's.
+TaskId append_member(FoldedGraph& folded, Task task, std::span<const TaskId> dependencies);
+
+// ---- lower_data_groups.cpp: who exchanges what on the data axis ------------------------------
+
+/// A group of ranks with the same parameters, and where it stands among the replicas.
+struct DataGroup {
+  GroupShape shape;
+  CollectiveSpread spread;
+};
+struct DataGroups {
+  DataGroup all;     ///< all ranks with the same parameters
+  DataGroup shard;   ///< those among which state is cut: all, or neighbours (hybrid sharding)
+  DataGroup across;  ///< those with the same share in all shard groups
+};
+/// `expert`: of the ranks with the same experts.
+DataGroups data_groups_of(const Strategy& strategy, const JobGroups& groups, bool expert);
+
+/// One collective of the data axis, to be appended behind the one before it.
+struct DataExchange {
+  Collective collective;
+  CollectiveSpread spread;
+  Stream stream = Stream::kData;
+};
+struct ReductionWish {
+  int copies = 1;           ///< stages that hold the part
+  bool sums_groups = true;  ///< hybrid sharding: over the shard groups too
+};
+/// Sums the gradients of a range: all-reduce (ZeRO 0) or reduce-scatter, by the plan's algorithm;
+/// none if there is nothing to sum.
+std::vector<DataExchange> reduce_exchanges(const ParameterRange& range, const Strategy& strategy,
+                                           const JobGroups& groups, const ReductionWish& wish);
+/// Gathers the new values of a range that is cut over its shard group.
+std::vector<DataExchange> gather_exchanges(const ParameterRange& range, const Strategy& strategy,
+                                           const JobGroups& groups, int copies);
+
+// ---- lower_data_parallel.cpp: passes cut into units -------------------------------------------
+
+/// Appends the unit tasks of passes that are cut, with the gathers and reductions beside them.
+/// Actions of a device must come in its order.
+class UnitEmission {
+ public:
+  UnitEmission(const StagesPass& pass, const Strategy& strategy, const Schedule& schedule,
+               FoldedGraph& folded);
+  ~UnitEmission();
+  bool cuts(const Action& action, int device) const;
+  /// `prototype` has all but the work; the first task waits for `inputs`. Returns the last task,
+  /// and notes which task completes each unit's gradients if this is the stage's last backward
+  /// pass.
+  TaskId append(const Action& action, const Task& prototype, std::span<const TaskId> inputs,
+                std::vector<std::int32_t>& completes_unit);
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
 // ---- lower_schedule.cpp: one pipeline's tasks -----------------------------------------------
 
 /// Tasks of one pipeline in topological order; Task::rank is the pipeline position.
 struct PipelineTasks {
   std::vector<std::int32_t> last_of_stage;   ///< by stage: its last compute task
   std::vector<std::int32_t> last_of_device;  ///< by pipeline position
+  /// By stage, then unit: the task that completes the unit's gradients; empty for stages whose last
+  /// backward pass is one task.
+  std::vector<std::vector<std::int32_t>> completes_unit;
 };
-PipelineTasks append_pipeline_tasks(const StagesPass& pass, const Schedule& schedule,
-                                    TaskGraph& graph);
+PipelineTasks append_pipeline_tasks(const StagesPass& pass, const Strategy& strategy,
+                                    const Schedule& schedule, FoldedGraph& folded);
 
 // ---- lower_step_end.cpp: gradients, optimizer, parameters -----------------------------------
 
-/// How one pipeline's tasks stand for the ranks of the job.
-struct Replication {
-  std::int64_t replicas = 1;            ///< ranks per pipeline position in the graph
-  std::int64_t tasks_per_pipeline = 0;  ///< task of replica r: first + r * this
-};
 void append_step_end(const StagesPass& pass, const Plan& plan, const ModelGraph& model,
-                     const PipelineTasks& pipeline, const Replication& replication,
-                     TaskGraph& graph);
-
-/// Appends a task and its dependencies.
-TaskId append_task(TaskGraph& graph, const Task& task, std::span<const TaskId> dependencies);
-WorkId append_work(TaskGraph& graph, Work work);
+                     const PipelineTasks& pipeline, FoldedGraph& folded);
 
 }  // namespace meshwright

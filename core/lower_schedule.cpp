@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "core/check.hpp"
 #include "core/lower_passes.hpp"
@@ -16,11 +17,12 @@ constexpr std::int32_t kNoInput = -2;  ///< the first stage reads tokens, the la
 /// the tasks is then a topological one.
 class PipelineEmission {
  public:
-  PipelineEmission(const StagesPass& pass, const Schedule& schedule, TaskGraph& graph)
+  PipelineEmission(const StagesPass& pass, const Strategy& strategy, const Schedule& schedule,
+                   FoldedGraph& folded)
       : pass_(pass),
         schedule_(schedule),
         placement_(schedule.placement),
-        graph_(graph),
+        graph_(folded.graph),
         stages_(placement_.device_of_stage.size()),
         microbatches_(static_cast<std::size_t>(schedule.microbatch_count)) {
     const std::size_t slots = stages_ * microbatches_;
@@ -28,12 +30,15 @@ class PipelineEmission {
     gradient_.assign(slots, kNotYet);
     done_.assign(slots, 0);
     tasks_.last_of_stage.assign(stages_, -1);
+    tasks_.completes_unit.resize(stages_);
+    if (cuts_passes(strategy, pass)) units_.emplace(pass, strategy, schedule, folded);
     tasks_.last_of_device.assign(static_cast<std::size_t>(placement_.devices), -1);
     link_routes();
     reserve();
   }
 
   PipelineTasks run() {
+    refuse_split_output();
     std::vector<std::size_t> next(schedule_.orders.size(), 0);
     bool advanced = true;
     while (advanced) {
@@ -90,6 +95,14 @@ class PipelineEmission {
     graph_.dependencies.reserve(graph_.tasks.capacity());
   }
 
+  void refuse_split_output() const {
+    if (schedule_.output_barriers == 0) return;
+    throw InputError(Diagnostic{
+        .where = fmt::format("schedule '{}'", schedule_.name),
+        .what = "splits the output layer over the devices, which steps are not simulated with yet",
+        .hint = "meshwright schedule times it from given stage times; of the same family is 1f1b"});
+  }
+
   static std::size_t end_of_group(std::span<const Action> order, std::size_t begin) {
     while (order[begin].overlaps_next && begin + 1 < order.size()) ++begin;
     return begin + 1;
@@ -103,6 +116,8 @@ class PipelineEmission {
       case Pass::kBackwardInput:
         return gradient_[slot(action.stage, action.microbatch)];
       case Pass::kBackwardWeight:
+      case Pass::kOutputScores:
+      case Pass::kOutputGradient:
         break;
     }
     return kNoInput;
@@ -127,7 +142,7 @@ class PipelineEmission {
       append_compute(action, device);
       inputs_.clear();  // the first one waits for all
     }
-    const TaskId last(graph_.tasks.size() - 1);
+    const TaskId last(tasks_.last_of_device[static_cast<std::size_t>(device)]);
     for (const Action& action : group) hand_out(action, last);
   }
 
@@ -150,8 +165,14 @@ class PipelineEmission {
       case Pass::kBackwardWeight:
         task.kind = TaskKind::kBackwardWeight, task.work = works.backward_weight;
         break;
+      case Pass::kOutputScores:
+      case Pass::kOutputGradient:
+        MW_CHECK(false);  // refused by refuse_split_output()
     }
-    const TaskId id = append_task(graph_, task, inputs_);
+    const bool is_cut = units_ && units_->cuts(action, device);
+    const TaskId id =
+        is_cut ? units_->append(action, task, inputs_, tasks_.completes_unit[action.stage.index()])
+               : append_task(graph_, task, inputs_);
     tasks_.last_of_stage[action.stage.index()] = id.value;
     tasks_.last_of_device[static_cast<std::size_t>(device)] = id.value;
   }
@@ -276,14 +297,15 @@ class PipelineEmission {
   std::vector<std::int32_t> next_stage_, previous_stage_;  ///< by route and stage
   std::vector<MessageWorks> messages_;                     ///< by route, stage and direction
   std::vector<TaskId> inputs_;
+  std::optional<UnitEmission> units_;  ///< where passes are cut
   PipelineTasks tasks_;
 };
 
 }  // namespace
 
-PipelineTasks append_pipeline_tasks(const StagesPass& pass, const Schedule& schedule,
-                                    TaskGraph& graph) {
-  return PipelineEmission(pass, schedule, graph).run();
+PipelineTasks append_pipeline_tasks(const StagesPass& pass, const Strategy& strategy,
+                                    const Schedule& schedule, FoldedGraph& folded) {
+  return PipelineEmission(pass, strategy, schedule, folded).run();
 }
 
 TaskId append_task(TaskGraph& graph, const Task& task, std::span<const TaskId> dependencies) {
@@ -291,6 +313,18 @@ TaskId append_task(TaskGraph& graph, const Task& task, std::span<const TaskId> d
   graph.dependencies.insert(graph.dependencies.end(), dependencies.begin(), dependencies.end());
   graph.dependency_begin.push_back(static_cast<std::int32_t>(graph.dependencies.size()));
   return TaskId(graph.tasks.size() - 1);
+}
+
+void open_collective(FoldedGraph& folded, const CollectiveSpread& spread) {
+  folded.graph.collectives.push_back({static_cast<std::int32_t>(folded.graph.tasks.size()), 0});
+  folded.spreads.push_back(spread);
+}
+
+TaskId append_member(FoldedGraph& folded, Task task, std::span<const TaskId> dependencies) {
+  task.kind = TaskKind::kCollective;
+  task.partner = static_cast<std::int32_t>(folded.graph.collectives.size() - 1);
+  ++folded.graph.collectives.back().count;
+  return append_task(folded.graph, task, dependencies);
 }
 
 WorkId append_work(TaskGraph& graph, Work work) {

@@ -16,6 +16,7 @@ struct LayerHoldings {
   LogitBytes logits;
   Bytes largest;
   LocalParameters parameters;
+  std::vector<LocalParameter> parameter_list;
 };
 
 /// A layer of a stage and whether its whole forward pass is done again.
@@ -62,8 +63,10 @@ class StagesLowering {
       held.needs.inputs = std::min(held.needs.inputs, held.kept);
       held.logits = logit_bytes(model_, layer, shard);
       held.largest = largest_activation(model_, layer, shard);
-      held.parameters = local_parameters(model_, layer, shard);
-      classes_.push_back(held);
+      held.parameter_list = local_parameter_list(model_, layer, shard);
+      for (const LocalParameter& parameter : held.parameter_list)
+        (parameter.expert ? held.parameters.expert : held.parameters.dense) += parameter.count;
+      classes_.push_back(std::move(held));
     }
   }
 
@@ -93,8 +96,9 @@ class StagesLowering {
       }
       const bool is_last = part + 1 == parts;
       if (is_last && is_kind(LayerKind::kHead)) take(false);
-      works_of_part_.push_back(append_stage_works());
+      works_of_part_.push_back(append_works(stage_));
       note_parameters(part, is_last);
+      pass_.units.push_back(units_of(part));
       note_boundary(next);
     }
     MW_CHECK(next == model_.layers.size());
@@ -111,14 +115,29 @@ class StagesLowering {
       work.parts.push_back({part, 1});
   }
 
-  StageWorks append_stage_works() {
+  /// Units of a part and their works; none where passes are never cut.
+  PartUnits units_of(int part) {
+    if (!cuts_passes(plan_.strategy, pass_)) return {};
+    std::vector<std::vector<LocalParameter>> layers;
+    for (const PlacedLayer& layer : stage_) layers.push_back(held(layer).parameter_list);
+    if (const std::int64_t copy = pass_.parameters[static_cast<std::size_t>(part)].tied_copy;
+        copy > 0)
+      layers.back().push_back({copy, false});
+    PartUnits made = cut_into_units(layers, plan_.strategy, pass_.groups);
+    for (ParameterUnit& unit : made.units)
+      unit.works = append_works(
+          {stage_.data() + unit.first_layer, static_cast<std::size_t>(unit.layer_count)});
+    return made;
+  }
+
+  StageWorks append_works(std::span<const PlacedLayer> layers) {
     Work forward, backward, input, weight;
     forward.kind = TaskKind::kForward;
     backward.kind = TaskKind::kBackward;
     input.kind = TaskKind::kBackwardInput;
     weight.kind = TaskKind::kBackwardWeight;
-    for (const PlacedLayer& layer : stage_) use(forward, held(layer).parts.forward);
-    for (auto layer = stage_.rbegin(); layer != stage_.rend(); ++layer) {
+    for (const PlacedLayer& layer : layers) use(forward, held(layer).parts.forward);
+    for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
       const LayerParts& parts = held(*layer).parts;
       const bool recomputes =
           layer->fully_recomputed || plan_.strategy.recompute.kind == RecomputeKind::kSelective;
@@ -130,7 +149,7 @@ class StagesLowering {
       use(input, parts.backward_input);
       use(weight, parts.backward_weight);
     }
-    fill_memory(forward, backward, input, weight);
+    fill_memory(layers, {forward, backward, input, weight});
     std::vector<Work>& works = pass_.lowered.works;
     const WorkId first(works.size());
     for (Work* work : {&forward, &backward, &input, &weight}) works.push_back(std::move(*work));
@@ -139,11 +158,15 @@ class StagesLowering {
 
   /// Activations live from the forward pass to the backward pass. When that is split, inputs of the
   /// weight gradients live on to W, and gradients of outputs live from I to W.
-  void fill_memory(Work& forward, Work& backward, Work& input, Work& weight) const {
+  struct PassWorks {
+    Work &forward, &backward, &input, &weight;
+  };
+  void fill_memory(std::span<const PlacedLayer> layers, PassWorks works) const {
+    auto& [forward, backward, input, weight] = works;
     constexpr MemoryClass kKept = MemoryClass::kActivations;
     constexpr MemoryClass kLogits = MemoryClass::kLogits;
     Bytes held_to_weight, recomputed_to_weight, gradients, logit_gradient;
-    for (const PlacedLayer& layer : stage_) {
+    for (const PlacedLayer& layer : layers) {
       const LayerHoldings& h = held(layer);
       const Bytes kept = layer.fully_recomputed ? h.kept_if_full : h.kept;
       forward.acquired[kKept] += kept;

@@ -229,10 +229,11 @@ bool belongs_to_first_layer(const ModelGraph& model, LayerId layer, TensorId id)
 
 }  // namespace
 
-LocalParameters local_parameters(const ModelGraph& model, LayerId layer, const ShardShape& shard) {
+std::vector<LocalParameter> local_parameter_list(const ModelGraph& model, LayerId layer,
+                                                 const ShardShape& shard) {
   const std::span<const Operator> operators = operators_of(model, layer);
   const VocabularyRows vocabulary = vocabulary_of(operators);
-  LocalParameters local;
+  std::vector<LocalParameter> list;
   std::vector<TensorId> seen;
   for (const Operator& op : operators)
     for (const TensorId id : op.parameters) {
@@ -240,9 +241,16 @@ LocalParameters local_parameters(const ModelGraph& model, LayerId layer, const S
       seen.push_back(id);
       if (belongs_to_first_layer(model, layer, id)) continue;
       const auto& parameter = std::get<ParameterTensor>(model.tensors[id.index()].shape);
-      const std::int64_t count = local_elements(parameter, vocabulary, shard.degrees);
-      (parameter.cut == ParameterCut::kExpert ? local.expert : local.dense) += count;
+      list.push_back({local_elements(parameter, vocabulary, shard.degrees),
+                      parameter.cut == ParameterCut::kExpert});
     }
+  return list;
+}
+
+LocalParameters local_parameters(const ModelGraph& model, LayerId layer, const ShardShape& shard) {
+  LocalParameters local;
+  for (const LocalParameter& parameter : local_parameter_list(model, layer, shard))
+    (parameter.expert ? local.expert : local.dense) += parameter.count;
   return local;
 }
 

@@ -111,6 +111,14 @@ constexpr LocalParameters& operator+=(LocalParameters& a, const LocalParameters&
   return a;
 }
 LocalParameters local_parameters(const ModelGraph& model, LayerId layer, const ShardShape& shard);
+/// The same, parameter by parameter, in the order of the layer's operators.
+struct LocalParameter {
+  std::int64_t count = 0;
+  bool expert = false;
+  friend bool operator==(const LocalParameter&, const LocalParameter&) = default;
+};
+std::vector<LocalParameter> local_parameter_list(const ModelGraph& model, LayerId layer,
+                                                 const ShardShape& shard);
 /// Of the table that a tied head shares with the embedding: what the head's device holds as a copy
 /// when the embedding is elsewhere. Zero for untied models.
 std::int64_t local_tied_parameters(const ModelGraph& model, const ShardShape& shard);

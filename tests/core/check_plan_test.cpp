@@ -136,8 +136,8 @@ TEST(CheckPlan, KnowsHowManyPositionsWereLearned) {
             "256 tokens, but 'tiny-gpt' has learned positions for 128");
 }
 
-TEST(CheckPlan, RefusesWhatIsNotSupportedYet) {
-  EXPECT_EQ(finding([](Plan& p) { p.strategy.zero = 3; }).what, "level 3 is not supported");
+TEST(CheckPlan, RefusesWhatThereIsNot) {
+  EXPECT_EQ(finding([](Plan& p) { p.strategy.zero = 4; }).what, "there is no level 4");
   const Diagnostic d = finding([](Plan& p) { p.strategy.dtype = Dtype::kFp8; });
   EXPECT_EQ(d,
             (Diagnostic{"--dtype", "device 'test-device' has no fp8 rate", "it has: fp32, bf16"}));

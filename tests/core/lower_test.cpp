@@ -262,10 +262,10 @@ TEST(Lower, NamesDeviceAndActionOfADeadlock) {
   Schedule schedule = find_schedule_rule("1f1b")->generate(schedule_request_of(plan.strategy));
   schedule.orders[0] = order_from_text("0F0 0B0 0F1 0B1");
   schedule.orders[1] = order_from_text("1F0 1F1 1B0 1B1");
-  TaskGraph graph;
-  graph.dependency_begin.push_back(0);
+  FoldedGraph folded;
+  folded.graph.dependency_begin.push_back(0);
   try {
-    append_pipeline_tasks(pass, schedule, graph);
+    append_pipeline_tasks(pass, plan.strategy, schedule, folded);
     FAIL() << "the orders wait for each other";
   } catch (const InputError& error) {
     ASSERT_EQ(error.diagnostics().size(), 2u);
@@ -281,10 +281,11 @@ TEST(Lower, LetsOverlappedPairsStartAndEndTogether) {
   const StagesPass pass = lower_stages_pass(plan, gpt({.blocks = 4}), cluster_of(1, 4));
   Schedule schedule = find_schedule_rule("1f1b")->generate(schedule_request_of(plan.strategy));
   schedule.orders[1] = order_from_text("1F0 (1F1;1B0) 1B1");
-  TaskGraph graph;
+  FoldedGraph folded;
+  TaskGraph& graph = folded.graph;
   graph.works = pass.lowered.works;
   graph.dependency_begin.push_back(0);
-  append_pipeline_tasks(pass, schedule, graph);
+  append_pipeline_tasks(pass, plan.strategy, schedule, folded);
   int backward = -1;
   for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
     const Task& task = graph.tasks[i];

@@ -1,0 +1,110 @@
+#include <algorithm>
+
+#include "core/check.hpp"
+#include "core/lower_passes.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr std::int64_t kGradientBytes = 4;  ///< gradients are accumulated and reduced in fp32
+constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// The 2 (n - 1) exchanges of a ring all-reduce over n ranks (Patarasuk and Yuan, 2009), or the
+/// half of them that is a reduce-scatter or an all-gather. In round r rank i sends chunk
+/// (i - r) mod n, of ceil(size / n) elements; in the first n - 1 rounds what arrives is added, then
+/// it replaces.
+std::vector<DataExchange> ring_rounds(const DataExchange& whole, const DataGroup& group,
+                                      RingOrder order, std::int64_t element) {
+  const int ranks = group.shape.ranks;
+  const bool scatters = whole.collective.kind != CollectiveKind::kAllGather;
+  const bool gathers = whole.collective.kind != CollectiveKind::kReduceScatter;
+  DataExchange one = whole;
+  one.collective.kind = CollectiveKind::kRingExchange;
+  one.collective.bytes = Bytes(element * divide_up(whole.collective.parameters.count, ranks));
+  const int per_node = ranks / group.shape.nodes;
+  if (order == RingOrder::kAlternating && group.shape.nodes > 1 && per_node > 1) {
+    one.collective.node_exits = per_node;
+    one.spread.alternates_over = per_node;
+  }
+  std::vector<DataExchange> rounds;
+  for (int round = scatters ? 0 : ranks - 1; round < (gathers ? 2 : 1) * (ranks - 1); ++round) {
+    one.collective.first_round = round;
+    rounds.push_back(one);
+  }
+  return rounds;
+}
+
+std::vector<DataExchange> exchanges_of(CollectiveKind kind, std::int64_t element,
+                                       const ParameterRange& range, const DataGroup& group,
+                                       const Strategy& strategy) {
+  if (range.count == 0 || group.shape.ranks == 1) return {};
+  const DataParallelism& data = strategy.data_parallelism;
+  DataExchange whole;
+  whole.collective.kind = kind;
+  whole.collective.axis = Axis::kData;
+  whole.collective.bytes = Bytes(element * range.count);
+  whole.collective.group = group.shape;
+  whole.collective.parameters = range;
+  whole.collective.algorithm = data.algorithm;
+  whole.spread = group.spread;
+  whole.stream = kind == CollectiveKind::kAllGather ? Stream::kParameters : Stream::kData;
+  if (data.kind != DataParallelKind::kRing) return {whole};
+  return ring_rounds(whole, group, data.ring_order, element);
+}
+
+DataGroup joined(const JobGroups& groups, DataGroup group, int copies) {
+  group.shape = joined(groups, group.shape, copies);
+  return group;
+}
+
+}  // namespace
+
+DataGroups data_groups_of(const Strategy& strategy, const JobGroups& groups, bool expert) {
+  const ParallelDegrees& d = strategy.degrees;
+  const GroupShape& shape = expert ? groups.expert_data : groups.dense_data;
+  const std::int64_t stride =
+      expert ? std::int64_t{d.expert} * d.expert_tensor : std::int64_t{d.tensor};
+  DataGroups made;
+  made.all = {shape, {.stride = stride, .count = groups.stage_ranks / stride}};
+  made.shard = made.all;
+  const std::int64_t ranks = strategy.data_parallelism.shard_ranks;
+  if (strategy.zero == 0 || ranks == 0 || ranks >= made.all.spread.count) return made;
+  MW_CHECK(made.all.spread.count % ranks == 0);
+  const auto group = [&](std::int64_t count, std::int64_t apart) {
+    return DataGroup{group_shape_of({.count = count,
+                                     .stride = apart,
+                                     .job_ranks = groups.all.ranks,
+                                     .devices_per_node = groups.devices_per_node}),
+                     {.stride = apart, .count = count}};
+  };
+  made.shard = group(ranks, stride);
+  made.across = group(made.all.spread.count / ranks, stride * ranks);
+  return made;
+}
+
+std::vector<DataExchange> reduce_exchanges(const ParameterRange& range, const Strategy& strategy,
+                                           const JobGroups& groups, const ReductionWish& wish) {
+  const DataGroups data = data_groups_of(strategy, groups, range.expert);
+  if (strategy.zero == 0)
+    return exchanges_of(CollectiveKind::kAllReduce, kGradientBytes, range,
+                        joined(groups, data.all, wish.copies), strategy);
+  const DataGroup shard = joined(groups, data.shard, wish.copies);
+  std::vector<DataExchange> exchanges =
+      exchanges_of(CollectiveKind::kReduceScatter, kGradientBytes, range, shard, strategy);
+  if (!wish.sums_groups || data.across.shape.ranks == 1) return exchanges;
+  ParameterRange share = range;  // of one rank: its place in the shard group says which
+  share.count = divide_up(range.count, shard.shape.ranks);
+  const auto sums =
+      exchanges_of(CollectiveKind::kAllReduce, kGradientBytes, share, data.across, strategy);
+  exchanges.insert(exchanges.end(), sums.begin(), sums.end());
+  return exchanges;
+}
+
+std::vector<DataExchange> gather_exchanges(const ParameterRange& range, const Strategy& strategy,
+                                           const JobGroups& groups, int copies) {
+  const DataGroups data = data_groups_of(strategy, groups, range.expert);
+  return exchanges_of(CollectiveKind::kAllGather, stored_element(strategy.dtype).value, range,
+                      joined(groups, data.shard, copies), strategy);
+}
+
+}  // namespace meshwright
