@@ -1,12 +1,8 @@
 #include "core/schedule_automatic.hpp"
 
 #include <algorithm>
-#include <array>
-#include <tuple>
 
 #include "core/check.hpp"
-#include "core/schedule_generators.hpp"
-#include "core/schedule_timing.hpp"
 
 namespace meshwright {
 namespace {
@@ -18,14 +14,17 @@ struct DeviceState {
   int forwards = 0;
   int inputs = 0;
   int weights = 0;
+  Ticks first_start;
   Ticks free;
-  Ticks waited;  ///< since its first forward
+  Ticks waited;          ///< since its first forward
+  Ticks down_link_free;  ///< link to the next device
+  Ticks up_link_free;    ///< link to the device before
 };
 
 class AutomaticScheduler {
  public:
   AutomaticScheduler(const AutomaticTask& task, const AutomaticChoices& choices);
-  Schedule run();
+  AutomaticOrders run();
 
  private:
   int device_count() const { return static_cast<int>(devices_.size()); }
@@ -37,256 +36,239 @@ class AutomaticScheduler {
   }
 
   Ticks duration(int d, Pass pass) const;
-  Ticks forward_arrival(int d, int mb) const;
-  Ticks input_arrival(int d, int mb) const;
-  bool has_room(int d) const;
+  Ticks longest_wait() const;
+  int weights_before_forward(int d) const;
+  bool has_room(int d) const { return weights_before_forward(d) == 0; }
 
-  void put(int d, Pass pass, int mb, Ticks arrival);
-  void put_weight(int d);
+  void put(int d, Pass pass);
+  Ticks send(Ticks end, Ticks& link_free) const;
+  std::vector<int> forwards_before_first_backward() const;
   void warm_up();
   void fill_gap(int d, Ticks arrival);
-  void place_input(int d);
-  void place_forward(int d);
-  bool may_hold_back(int d) const;
+  bool place_input(int d);
+  bool place_forward(int d, int lead);
+  bool holds_back(int d) const;
+  void plan_round();
+  AutomaticOrders finish();
 
   const AutomaticTask& task_;
   AutomaticChoices choices_;
   std::vector<DeviceState> devices_;
-  std::vector<Ticks> forward_end_;  ///< by device x micro-batch
-  std::vector<Ticks> input_end_;
-  Schedule schedule_;
+  std::vector<Ticks> forward_arrival_;  ///< by device x micro-batch
+  std::vector<Ticks> input_arrival_;
+  std::vector<char> held_back_;  ///< by device, for this round
+  AutomaticOrders orders_;
 };
 
 AutomaticScheduler::AutomaticScheduler(const AutomaticTask& task, const AutomaticChoices& choices)
     : task_(task), choices_(choices), devices_(task.times.forward.size()) {
   MW_CHECK(task.activation_caps.size() == devices_.size());
   const std::size_t cells = devices_.size() * static_cast<std::size_t>(task.microbatches);
-  forward_end_.resize(cells);
-  input_end_.resize(cells);
-  schedule_ = empty_schedule("", looped_placement(device_count(), 1), task.microbatches);
-  for (auto& order : schedule_.orders)
-    order.reserve(3 * static_cast<std::size_t>(task.microbatches));
+  forward_arrival_.resize(cells);
+  input_arrival_.resize(cells);
+  held_back_.resize(devices_.size());
+  orders_.passes.resize(devices_.size());
+  for (auto& order : orders_.passes) order.reserve(3 * static_cast<std::size_t>(task.microbatches));
 }
 
 Ticks AutomaticScheduler::duration(int d, Pass pass) const {
   const auto s = static_cast<std::size_t>(d);
-  switch (pass) {
-    case Pass::kForward:
-      return task_.times.forward[s];
-    case Pass::kBackward:
-      return task_.times.backward_input[s] + task_.times.backward_weight[s];
-    case Pass::kBackwardInput:
-      return task_.times.backward_input[s];
-    case Pass::kBackwardWeight:
-      return task_.times.backward_weight[s];
-  }
-  MW_CHECK(false);
+  if (pass == Pass::kForward) return task_.times.forward[s];
+  if (pass == Pass::kBackwardInput) return task_.times.backward_input[s];
+  MW_CHECK(pass == Pass::kBackwardWeight);
+  return task_.times.backward_weight[s];
 }
 
-Ticks AutomaticScheduler::forward_arrival(int d, int mb) const {
-  return d == 0 ? Ticks(0) : forward_end_[cell(d - 1, mb)] + task_.times.latency;
+Ticks AutomaticScheduler::longest_wait() const {
+  Ticks longest;
+  for (const DeviceState& state : devices_) longest = std::max(longest, state.waited);
+  return longest;
 }
 
-Ticks AutomaticScheduler::input_arrival(int d, int mb) const {
-  return d + 1 == device_count() ? forward_end_[cell(d, mb)]
-                                 : input_end_[cell(d + 1, mb)] + task_.times.latency;
-}
-
-bool AutomaticScheduler::has_room(int d) const {
+/// Weight gradients that must run before one more forward fits the cap; more than there are where
+/// even all of them are not enough.
+int AutomaticScheduler::weights_before_forward(int d) const {
   const DeviceState& state = device(d);
-  const double held = state.forwards - state.weights -
-                      task_.freed_by_input_gradient * (state.inputs - state.weights);
-  return held + 1 <= task_.activation_caps[static_cast<std::size_t>(d)] + kRounding;
+  const double freed = task_.freed_by_input_gradient;
+  const double cap = task_.activation_caps[static_cast<std::size_t>(d)];
+  int more = 0;
+  const auto fits = [&] {
+    const int weights = state.weights + more;
+    return state.forwards - weights - freed * (state.inputs - weights) + 1 <= cap + kRounding;
+  };
+  while (state.weights + more <= state.inputs && !fits()) ++more;
+  return more;
 }
 
-void AutomaticScheduler::put(int d, Pass pass, int mb, Ticks arrival) {
+Ticks AutomaticScheduler::send(Ticks end, Ticks& link_free) const {
+  const Ticks start = std::max(end, link_free);
+  link_free = start + task_.times.link_occupancy;
+  return start + task_.times.latency;
+}
+
+void AutomaticScheduler::put(int d, Pass pass) {
   DeviceState& state = device(d);
+  Ticks arrival;
+  if (pass == Pass::kForward) arrival = forward_arrival_[cell(d, state.forwards)];
+  if (pass == Pass::kBackwardInput) arrival = input_arrival_[cell(d, state.inputs)];
   const Ticks start = std::max(state.free, arrival);
-  if (state.forwards > 0) state.waited += start - state.free;
+  if (state.forwards > 0)
+    state.waited += start - state.free;
+  else
+    state.first_start = start;
   state.free = start + duration(d, pass);
-  schedule_.orders[static_cast<std::size_t>(d)].push_back({StageId(d), pass, MicrobatchId(mb)});
+  orders_.passes[static_cast<std::size_t>(d)].push_back(pass);
   if (pass == Pass::kForward) {
-    forward_end_[cell(d, mb)] = state.free;
+    if (d + 1 < device_count())
+      forward_arrival_[cell(d + 1, state.forwards)] = send(state.free, state.down_link_free);
+    else
+      input_arrival_[cell(d, state.forwards)] = state.free;
     ++state.forwards;
   } else if (pass == Pass::kBackwardInput) {
-    input_end_[cell(d, mb)] = state.free;
+    if (d > 0) input_arrival_[cell(d - 1, state.inputs)] = send(state.free, state.up_link_free);
     ++state.inputs;
   } else {
     ++state.weights;
   }
 }
 
-void AutomaticScheduler::put_weight(int d) {
-  put(d, Pass::kBackwardWeight, device(d).weights, Ticks(0));
-}
-
-/// As many forwards as fit before the first backward comes back, within the cap; every device runs
-/// at least one more than its successor.
-void AutomaticScheduler::warm_up() {
+/// Forwards of every device before its first input gradient: as many as fit before that gradient
+/// can be here, within the cap; then trimmed so that every device stays ahead of its successor.
+std::vector<int> AutomaticScheduler::forwards_before_first_backward() const {
   const int p = device_count();
   std::vector<int> counts(static_cast<std::size_t>(p), 1);
-  std::vector<int> limits;  // by the cap, and one less than the device before
-  for (int d = 0; d < p; ++d) {
-    const auto cap = static_cast<int>(
-        std::min<double>(task_.microbatches, task_.activation_caps[static_cast<std::size_t>(d)]));
-    limits.push_back(std::max(1, d == 0                 ? cap
-                                 : !choices_.stay_ahead ? cap
-                                                        : std::min(cap, limits.back() - 1)));
-  }
-  for (int d = 0; d < p; ++d) put(d, Pass::kForward, 0, forward_arrival(d, 0));
-  Ticks first_input = device(p - 1).free;  // when the first backward of device d may start
+  Ticks first_input = device(p - 1).free;  // when the first input gradient of device d may start
   for (int d = p - 1; d >= 0; --d) {
-    auto& count = counts[static_cast<std::size_t>(d)];
+    const auto i = static_cast<std::size_t>(d);
+    const int cap =
+        static_cast<int>(std::min<double>(task_.microbatches, task_.activation_caps[i]));
+    const int needed = d + 1 < p ? counts[i + 1] + 1 : 1;
     Ticks busy_until = device(d).free;
-    const auto fits = [&] { return count < limits[static_cast<std::size_t>(d)]; };
-    const int needed = d + 1 < p ? counts[static_cast<std::size_t>(d + 1)] + 1 : 1;
-    while (fits() && (count < needed || busy_until + duration(d, Pass::kForward) <= first_input ||
-                      (choices_.crowd_first_backward && busy_until < first_input))) {
+    while (counts[i] < cap &&
+           (counts[i] < needed || busy_until + duration(d, Pass::kForward) <= first_input ||
+            (choices_.crowd_first_backward && busy_until < first_input))) {
       busy_until += duration(d, Pass::kForward);
-      ++count;
+      ++counts[i];
     }
     first_input =
         std::max(first_input, busy_until) + duration(d, Pass::kBackwardInput) + task_.times.latency;
   }
-  for (int mb = 1; mb < task_.microbatches; ++mb)
-    for (int d = 0; d < p && mb < counts[static_cast<std::size_t>(d)]; ++d)
-      put(d, Pass::kForward, mb, forward_arrival(d, mb));
+  for (std::size_t i = 1; choices_.stay_ahead && i < counts.size(); ++i)
+    counts[i] = std::max(1, std::min(counts[i], counts[i - 1] - 1));
+  return counts;
 }
 
-/// Weight gradients until `arrival`; one more when the gap left would make this device the one that
-/// has waited longest.
+void AutomaticScheduler::warm_up() {
+  const int p = device_count();
+  for (int d = 0; d < p; ++d) put(d, Pass::kForward);
+  const std::vector<int> counts = forwards_before_first_backward();
+  for (int mb = 1; mb < task_.microbatches; ++mb)
+    for (int d = 0; d < p && mb < counts[static_cast<std::size_t>(d)]; ++d) put(d, Pass::kForward);
+  for (int d = p - 1; d >= 0; --d) put(d, Pass::kBackwardInput);
+}
+
+/// Weight gradients until `arrival`; one more, by choice, when the gap left is too small for it.
 void AutomaticScheduler::fill_gap(int d, Ticks arrival) {
   const DeviceState& state = device(d);
   while (state.weights < state.inputs && state.free + duration(d, Pass::kBackwardWeight) <= arrival)
-    put_weight(d);
+    put(d, Pass::kBackwardWeight);
   using Squeeze = AutomaticChoices::Squeeze;
   if (choices_.squeeze == Squeeze::kNever || state.weights == state.inputs || state.free >= arrival)
     return;
-  const Ticks longest =
-      std::max_element(devices_.begin(), devices_.end(), [](const auto& a, const auto& b) {
-        return a.waited < b.waited;
-      })->waited;
-  if (choices_.squeeze == Squeeze::kAlways || state.waited + (arrival - state.free) > longest)
-    put_weight(d);
+  const bool would_wait_longest = state.waited + (arrival - state.free) > longest_wait();
+  if (choices_.squeeze == Squeeze::kAlways || would_wait_longest) put(d, Pass::kBackwardWeight);
 }
 
-void AutomaticScheduler::place_input(int d) {
+bool AutomaticScheduler::place_input(int d) {
   const int mb = device(d).inputs;
-  if (mb == device(d).forwards) return;
-  if (d + 1 < device_count() && device(d + 1).inputs == mb) return;
-  const Ticks arrival = input_arrival(d, mb);
-  fill_gap(d, arrival);
-  put(d, Pass::kBackwardInput, mb, arrival);
-}
-
-/// The successor has forwards in store, and its store lasts until this device's next one.
-bool AutomaticScheduler::may_hold_back(int d) const {
-  return choices_.hold_back_forwards && d + 1 < device_count() &&
-         device(d).forwards - device(d + 1).forwards > 1;
-}
-
-void AutomaticScheduler::place_forward(int d) {
-  const int mb = device(d).forwards;
-  if (mb == task_.microbatches || may_hold_back(d)) return;
-  const int lead = choices_.stay_ahead ? 2 : 1;
-  if (d > 0 && device(d - 1).forwards < std::min(task_.microbatches, mb + lead)) return;
-  while (!has_room(d) && device(d).weights < device(d).inputs) put_weight(d);
-  if (!has_room(d)) return;
-  const Ticks arrival = forward_arrival(d, mb);
-  fill_gap(d, arrival);
-  put(d, Pass::kForward, mb, arrival);
-}
-
-Schedule AutomaticScheduler::run() {
-  const int p = device_count();
-  warm_up();
-  while (device(0).inputs < task_.microbatches) {
-    for (int d = p - 1; d >= 0; --d) place_input(d);
-    for (int d = 0; d < p; ++d) place_forward(d);
-  }
-  for (int d = 0; d < p; ++d)
-    while (device(d).weights < task_.microbatches) put_weight(d);
-  return std::move(schedule_);
-}
-
-}  // namespace
-
-Schedule schedule_automatically(const AutomaticTask& task, const AutomaticChoices& choices) {
-  return AutomaticScheduler(task, choices).run();
-}
-
-namespace {
-
-std::vector<AutomaticChoices> all_choices() {
-  using Squeeze = AutomaticChoices::Squeeze;
-  std::vector<AutomaticChoices> all;
-  for (const bool ahead : {true, false})
-    for (const bool crowd : {false, true})
-      for (const bool hold : {false, true})
-        for (const Squeeze squeeze : {Squeeze::kNever, Squeeze::kWhenWaitedMost, Squeeze::kAlways})
-          all.push_back({.crowd_first_backward = crowd,
-                         .hold_back_forwards = hold,
-                         .squeeze = squeeze,
-                         .stay_ahead = ahead});
-  return all;
-}
-
-bool fits_caps(const AutomaticTask& task, const Schedule& schedule) {
-  const std::vector<double> peaks = peak_activations(schedule, task.freed_by_input_gradient);
-  for (std::size_t d = 0; d < peaks.size(); ++d)
-    if (peaks[d] > task.activation_caps[d] + kRounding) return false;
+  if (mb == device(d).forwards) return false;
+  if (d + 1 < device_count() && device(d + 1).inputs == mb) return false;
+  // Nobody waits for the last input gradients of the first device: weight gradients go first.
+  if (d == 0 && device(d).forwards == task_.microbatches)
+    while (device(d).weights < device(d).inputs) put(d, Pass::kBackwardWeight);
+  fill_gap(d, input_arrival_[cell(d, mb)]);
+  put(d, Pass::kBackwardInput);
   return true;
 }
 
-}  // namespace
+/// May this device leave out a forward: does the successor have one in store, and does the next
+/// input gradient then come no later, or at no cost?
+bool AutomaticScheduler::holds_back(int d) const {
+  using HoldBack = AutomaticChoices::HoldBack;
+  const DeviceState& state = device(d);
+  if (choices_.hold_back == HoldBack::kNever || d + 1 == device_count() ||
+      state.forwards == task_.microbatches)
+    return false;
+  const DeviceState& next = device(d + 1);
+  if (state.forwards - next.forwards < 2) return false;
+  if (choices_.hold_back == HoldBack::kAlways) return true;
+  // When the next input gradient is here if the successor runs one forward before it.
+  const Ticks gradient = next.free + duration(d + 1, Pass::kForward) +
+                         duration(d + 1, Pass::kBackwardInput) + task_.times.latency;
+  if (state.free >= gradient) return true;
+  const int weights = std::min(weights_before_forward(d), state.inputs - state.weights);
+  const Ticks end =
+      state.free + weights * duration(d, Pass::kBackwardWeight) + duration(d, Pass::kForward);
+  if (end < gradient || (end == gradient && choices_.hold_back == HoldBack::kWhenLate))
+    return false;
+  return state.waited + (gradient - state.free) <= longest_wait();
+}
 
-Schedule best_automatic_schedule(const AutomaticTask& task) {
-  std::vector<Schedule> candidates;
-  for (const AutomaticChoices& choices : all_choices())
-    candidates.push_back(schedule_automatically(task, choices));
-  ScheduleRequest request;
-  request.devices = static_cast<int>(task.activation_caps.size());
-  request.microbatches = task.microbatches;
-  for (const auto generate : {generate_zb_h1, generate_zb_h2})
-    if (Schedule handcrafted = generate(request); fits_caps(task, handcrafted))
-      candidates.push_back(std::move(handcrafted));
-  const auto cost = [&](const Schedule& schedule) {
-    const ScheduleTiming timing = time_schedule(schedule, task.times);
-    return std::tuple(timing.period, timing.makespan);
-  };
-  std::size_t best = 0;
-  auto best_cost = cost(candidates[0]);
-  for (std::size_t i = 1; i < candidates.size(); ++i)
-    if (const auto other = cost(candidates[i]); other < best_cost) {
-      best = i;
-      best_cost = other;
+/// A device whose successor holds back has nobody to work for and holds back as well.
+void AutomaticScheduler::plan_round() {
+  bool successor = false;
+  for (int d = device_count() - 1; d >= 0; --d) {
+    const bool follows = successor && choices_.hold_back != AutomaticChoices::HoldBack::kAlways;
+    successor = follows || holds_back(d);
+    held_back_[static_cast<std::size_t>(d)] = successor;
+  }
+}
+
+bool AutomaticScheduler::place_forward(int d, int lead) {
+  const int mb = device(d).forwards;
+  if (mb == task_.microbatches || held_back_[static_cast<std::size_t>(d)]) return false;
+  if (d > 0 && device(d - 1).forwards < std::min(task_.microbatches, mb + lead)) return false;
+  while (!has_room(d) && device(d).weights < device(d).inputs) put(d, Pass::kBackwardWeight);
+  if (!has_room(d)) return false;
+  fill_gap(d, forward_arrival_[cell(d, mb)]);
+  put(d, Pass::kForward);
+  return true;
+}
+
+/// Rounds until all input gradients are placed. A round that places nothing (the cap leaves no room
+/// to stay ahead) is followed by one in which every device takes what it can.
+AutomaticOrders AutomaticScheduler::run() {
+  const int p = device_count();
+  warm_up();
+  int lead = choices_.stay_ahead ? 2 : 1;
+  while (device(0).inputs < task_.microbatches) {
+    bool moved = false;
+    plan_round();
+    for (int d = 0; d < p; ++d) moved |= place_forward(d, lead);
+    for (int d = p - 1; d >= 0; --d) moved |= place_input(d);
+    MW_CHECK(moved || lead > 1 || choices_.hold_back != AutomaticChoices::HoldBack::kNever);
+    if (!moved) {
+      lead = 1;
+      choices_.hold_back = AutomaticChoices::HoldBack::kNever;
     }
-  return std::move(candidates[best]);
+  }
+  for (int d = 0; d < p; ++d)
+    while (device(d).weights < task_.microbatches) put(d, Pass::kBackwardWeight);
+  return finish();
 }
 
-namespace {
-
-Schedule automatic_with_cap(std::string name, const ScheduleRequest& request, int own_cap) {
-  const Ticks unit(1);
-  const AutomaticTask task{
-      .microbatches = request.microbatches,
-      .times = request.times.value_or(uniform_times(request.devices, unit, unit, unit)),
-      .activation_caps = std::vector<double>(static_cast<std::size_t>(request.devices),
-                                             request.activation_cap.value_or(own_cap)),
-      .freed_by_input_gradient = request.freed_by_input_gradient};
-  Schedule schedule = best_automatic_schedule(task);
-  schedule.name = std::move(name);
-  return schedule;
+AutomaticOrders AutomaticScheduler::finish() {
+  for (const DeviceState& state : devices_) {
+    orders_.period = std::max(orders_.period, state.free - state.first_start);
+    orders_.makespan = std::max(orders_.makespan, state.free - devices_.front().first_start);
+  }
+  return std::move(orders_);
 }
 
 }  // namespace
 
-Schedule generate_zb_1p(const ScheduleRequest& request) {
-  return automatic_with_cap("zb-1p", request, request.devices);
-}
-
-Schedule generate_zb_2p(const ScheduleRequest& request) {
-  return automatic_with_cap("zb-2p", request, 2 * request.devices);
+AutomaticOrders schedule_automatically(const AutomaticTask& task, const AutomaticChoices& choices) {
+  return AutomaticScheduler(task, choices).run();
 }
 
 }  // namespace meshwright

@@ -1,9 +1,15 @@
-/// Handcrafted schedules of Zero Bubble (Qi et al., arXiv:2401.10241): the backward is split, and
-/// weight gradients fill the gaps.
+/// Schedules of Zero Bubble (Qi et al., arXiv:2401.10241): the backward is split, and weight
+/// gradients fill the gaps. Handcrafted ones first; then zb-1p and zb-2p, the results of a grid
+/// search over the choices of the automatic scheduler under their caps.
 #include <algorithm>
+#include <array>
+#include <optional>
+#include <tuple>
 
 #include "core/chunk_order_writer.hpp"
+#include "core/schedule_automatic.hpp"
 #include "core/schedule_generators.hpp"
+#include "core/schedule_timing.hpp"
 
 namespace meshwright {
 
@@ -81,6 +87,95 @@ Schedule generate_zb_v(const ScheduleRequest& request) {
     std::erase_if(order, [&](const Action& a) { return a.microbatch.value >= m; });
   }
   return schedule;
+}
+
+namespace {
+
+std::vector<AutomaticChoices> all_choices() {
+  using Squeeze = AutomaticChoices::Squeeze;
+  using HoldBack = AutomaticChoices::HoldBack;
+  std::vector<AutomaticChoices> all;
+  for (const bool ahead : {true, false})
+    for (const bool crowd : {false, true})
+      for (const HoldBack hold :
+           {HoldBack::kNever, HoldBack::kWhenLate, HoldBack::kWhenTight, HoldBack::kAlways})
+        for (const Squeeze squeeze : {Squeeze::kNever, Squeeze::kWhenWaitedMost, Squeeze::kAlways})
+          all.push_back({.crowd_first_backward = crowd,
+                         .hold_back = hold,
+                         .squeeze = squeeze,
+                         .stay_ahead = ahead});
+  return all;
+}
+
+bool fits_caps(const AutomaticTask& task, const Schedule& schedule) {
+  constexpr double kRounding = 1e-9;
+  const std::vector<double> peaks = peak_activations(schedule, task.freed_by_input_gradient);
+  for (std::size_t d = 0; d < peaks.size(); ++d)
+    if (peaks[d] > task.activation_caps[d] + kRounding) return false;
+  return true;
+}
+
+Schedule schedule_of(const PassOrders& passes, int microbatches) {
+  const auto p = static_cast<int>(passes.size());
+  Schedule schedule = empty_schedule("", looped_placement(p, 1), microbatches);
+  for (std::size_t d = 0; d < passes.size(); ++d) {
+    auto& order = schedule.orders[d];
+    order.reserve(passes[d].size());
+    std::array<int, 4> next{};  // by pass
+    for (const Pass pass : passes[d])
+      order.push_back({StageId(static_cast<int>(d)), pass,
+                       MicrobatchId(next[static_cast<std::size_t>(pass)]++)});
+  }
+  return schedule;
+}
+
+}  // namespace
+
+Schedule best_automatic_schedule(const AutomaticTask& task) {
+  std::optional<AutomaticOrders> best;
+  const auto value = [](const auto& timed) { return std::tuple(timed.period, timed.makespan); };
+  for (const AutomaticChoices& choices : all_choices())
+    if (AutomaticOrders orders = schedule_automatically(task, choices);
+        !best || value(orders) < value(*best))
+      best = std::move(orders);
+  ScheduleRequest request;
+  request.devices = static_cast<int>(task.activation_caps.size());
+  request.microbatches = task.microbatches;
+  std::optional<Schedule> handcrafted;
+  auto best_value = value(*best);
+  for (const auto generate : {generate_zb_h1, generate_zb_h2}) {
+    Schedule schedule = generate(request);
+    const auto other = value(time_schedule(schedule, task.times));
+    if (other >= best_value || !fits_caps(task, schedule)) continue;
+    best_value = other;
+    handcrafted = std::move(schedule);
+  }
+  return handcrafted ? *std::move(handcrafted) : schedule_of(best->passes, task.microbatches);
+}
+
+namespace {
+
+Schedule automatic_with_cap(std::string name, const ScheduleRequest& request, int own_cap) {
+  const Ticks unit(1);
+  const AutomaticTask task{
+      .microbatches = request.microbatches,
+      .times = request.times.value_or(uniform_times(request.devices, unit, unit, unit)),
+      .activation_caps = std::vector<double>(static_cast<std::size_t>(request.devices),
+                                             request.activation_cap.value_or(own_cap)),
+      .freed_by_input_gradient = request.freed_by_input_gradient};
+  Schedule schedule = best_automatic_schedule(task);
+  schedule.name = std::move(name);
+  return schedule;
+}
+
+}  // namespace
+
+Schedule generate_zb_1p(const ScheduleRequest& request) {
+  return automatic_with_cap("zb-1p", request, request.devices);
+}
+
+Schedule generate_zb_2p(const ScheduleRequest& request) {
+  return automatic_with_cap("zb-2p", request, 2 * request.devices);
 }
 
 }  // namespace meshwright

@@ -66,13 +66,7 @@ double freed_by_input_gradient(const TransformerShape& shape) {
   return 1 - 32.0 * shape.hidden / (34.0 * shape.hidden + 5.0 * shape.heads * kSequence);
 }
 
-/// One cell of 24 is not reached: 28.3B, m = 256, ZB-2p comes out at 0.0023, published is 0.0018.
-/// There the cap binds in every round: with one micro-batch more it is 0.0014.
-bool is_the_cell_not_reached(const VectorRow& row, const std::string& name) {
-  return row.at("model") == "28.3B" && row.at("m") == "256" && name == "zb-2p";
-}
-
-TEST(ZeroBubbleTable5, AutomaticColumnsComeOutToFourDecimalsButForOneCell) {
+TEST(ZeroBubbleTable5, AutomaticColumnsComeOutToFourDecimals) {
   const std::map<std::string, TransformerShape> shapes{
       {"1.5B", {2304, 24}}, {"6.2B", {4096, 32}}, {"14.6B", {5120, 40}}, {"28.3B", {6144, 48}}};
   for (const VectorRow& row : read_vectors("zero_bubble_table5.csv"))
@@ -80,8 +74,7 @@ TEST(ZeroBubbleTable5, AutomaticColumnsComeOutToFourDecimalsButForOneCell) {
       ScheduleRequest request = request_of(row, 1);
       request.times = times_of(row, request.devices, 1);
       request.freed_by_input_gradient = freed_by_input_gradient(shapes.at(row.at("model")));
-      EXPECT_EQ(bubble_rate(generate(name, request), *request.times),
-                is_the_cell_not_reached(row, name) ? "0.0023" : four_decimals(row.at(name)))
+      EXPECT_EQ(bubble_rate(generate(name, request), *request.times), four_decimals(row.at(name)))
           << row.at("model") << " m=" << row.at("m") << " " << name;
     }
 }
@@ -126,9 +119,10 @@ TEST(PublicSchedulers, ClosedOrdersGiveTheSamePeriodMakespanAndPeak) {
   EXPECT_EQ(compared, 558);
 }
 
-// The automatic scheduler is a heuristic of its own; on 338 rows of the public one it is as good or
-// better on 299, and 0.003 % longer on average. These bounds hold what was reached.
-TEST(PublicSchedulers, AutomaticPeriodsAreNotLongerOnAverageThanATenthOfAPerMille) {
+// On 338 rows of the public heuristic ours is as good or better on 337 and 0.15 % shorter on
+// average. In the row left (p = 16, m = 64, cap 24) the public one decides ties by rounding errors:
+// an end and an arrival that are both 528.079 ms differ in its sums of doubles.
+TEST(PublicSchedulers, AutomaticPeriodsAreNotLongerButWhereRoundingDecides) {
   double excess = 0;
   int count = 0;
   int not_longer = 0;
@@ -148,8 +142,8 @@ TEST(PublicSchedulers, AutomaticPeriodsAreNotLongerOnAverageThanATenthOfAPerMill
     ++count;
   }
   EXPECT_EQ(count, 338);
-  EXPECT_GE(not_longer, 299);
-  EXPECT_LE(excess / count, 1e-4);
+  EXPECT_GE(not_longer, 337);
+  EXPECT_LE(excess / count, -1.4e-3);
 }
 
 // F = I = W = 1, a pair lasts 3. 60 slots of work and 6 idle ones in every row, as drawn by
