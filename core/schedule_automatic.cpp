@@ -207,10 +207,10 @@ bool AutomaticScheduler::holds_back(int d) const {
                          duration(d + 1, Pass::kBackwardInput) + task_.times.latency;
   if (state.free >= gradient) return true;
   const int weights = std::min(weights_before_forward(d), state.inputs - state.weights);
-  const Ticks end =
-      state.free + weights * duration(d, Pass::kBackwardWeight) + duration(d, Pass::kForward);
-  if (end < gradient || (end == gradient && choices_.hold_back == HoldBack::kWhenLate))
-    return false;
+  const Ticks forward = duration(d, Pass::kForward);
+  const Ticks end = state.free + weights * duration(d, Pass::kBackwardWeight) + forward;
+  const Ticks tolerated = choices_.hold_back == HoldBack::kWhenVeryLate ? forward / 2 : Ticks(0);
+  if (end <= gradient + tolerated) return false;
   return state.waited + (gradient - state.free) <= longest_wait();
 }
 

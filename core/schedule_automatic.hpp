@@ -14,9 +14,10 @@ struct AutomaticChoices {
   /// Run one more forward before the first backward although it delays that backward.
   bool crowd_first_backward = false;
   /// Leave a forward out of a round while the next device has one in store: where it would delay
-  /// the next input gradient (kWhenLate; kWhenTight: or be done just in time for it) and the device
-  /// then still waits no longer than the one that has waited longest; or wherever it can be done.
-  enum class HoldBack { kNever, kWhenLate, kWhenTight, kAlways } hold_back = HoldBack::kNever;
+  /// the next input gradient (kWhenLate: at all; kWhenVeryLate: by more than half a forward) and
+  /// the device then still waits no longer than the one that has waited longest; or wherever it can
+  /// be done.
+  enum class HoldBack { kNever, kWhenLate, kWhenVeryLate, kAlways } hold_back = HoldBack::kNever;
   /// Put a weight gradient into a gap that is too small for it.
   enum class Squeeze { kNever, kWhenWaitedMost, kAlways } squeeze = Squeeze::kNever;
   /// Every device keeps at least one forward more than its successor, from the warm-up on.

@@ -98,7 +98,7 @@ std::vector<AutomaticChoices> all_choices() {
   for (const bool ahead : {true, false})
     for (const bool crowd : {false, true})
       for (const HoldBack hold :
-           {HoldBack::kNever, HoldBack::kWhenLate, HoldBack::kWhenTight, HoldBack::kAlways})
+           {HoldBack::kNever, HoldBack::kWhenLate, HoldBack::kWhenVeryLate, HoldBack::kAlways})
         for (const Squeeze squeeze : {Squeeze::kNever, Squeeze::kWhenWaitedMost, Squeeze::kAlways})
           all.push_back({.crowd_first_backward = crowd,
                          .hold_back = hold,

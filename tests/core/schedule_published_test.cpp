@@ -119,13 +119,11 @@ TEST(PublicSchedulers, ClosedOrdersGiveTheSamePeriodMakespanAndPeak) {
   EXPECT_EQ(compared, 558);
 }
 
-// On 338 rows of the public heuristic ours is as good or better on 337 and 0.15 % shorter on
-// average. In the row left (p = 16, m = 64, cap 24) the public one decides ties by rounding errors:
-// an end and an arrival that are both 528.079 ms differ in its sums of doubles.
-TEST(PublicSchedulers, AutomaticPeriodsAreNotLongerButWhereRoundingDecides) {
+// The public heuristic searches the same kind of choices; ours is never longer and on average
+// 0.17 % shorter.
+TEST(PublicSchedulers, AutomaticPeriodsAreNeverLonger) {
   double excess = 0;
   int count = 0;
-  int not_longer = 0;
   for (const VectorRow& row : read_vectors("pipeline_schedule_grid.csv")) {
     if (row.at("algorithm") != "zb-heuristic") continue;
     ScheduleRequest request = request_of(row, 1);
@@ -137,13 +135,13 @@ TEST(PublicSchedulers, AutomaticPeriodsAreNotLongerButWhereRoundingDecides) {
     EXPECT_LE(*std::max_element(peaks.begin(), peaks.end()), *request.activation_cap + 1e-9);
     const double longer =
         ratio(time_schedule(schedule, *request.times).period, milliseconds(row.at("period"))) - 1;
+    EXPECT_LE(longer, 1e-9) << "p=" << row.at("p") << " m=" << row.at("m") << " tF=" << row.at("tF")
+                            << " c=" << row.at("tcomm") << " cap=" << row.at("mem") << "p";
     excess += longer;
-    not_longer += longer <= 1e-6;
     ++count;
   }
   EXPECT_EQ(count, 338);
-  EXPECT_GE(not_longer, 337);
-  EXPECT_LE(excess / count, -1.4e-3);
+  EXPECT_LE(excess / count, -1.7e-3);
 }
 
 // F = I = W = 1, a pair lasts 3. 60 slots of work and 6 idle ones in every row, as drawn by
