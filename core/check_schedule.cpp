@@ -1,4 +1,5 @@
-/// Judges a schedule by the meaning of its actions alone; knows no generator.
+/// Judges a schedule by the meaning of its actions alone; knows no generator. One file beyond 400
+/// lines, for it is one list of rules over one table of positions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +15,7 @@ constexpr std::int64_t kMostCells = 1 << 23;
 /// A broken schedule is usually broken a thousand times in the same way.
 constexpr std::size_t kMostProblems = 20;
 
-constexpr int kPassCount = 4;
+constexpr int kPassCount = 6;
 constexpr std::int32_t kAbsent = -1;
 
 std::string text_of(const Action& action) { return to_text(std::span(&action, 1)); }
@@ -70,13 +71,18 @@ class ScheduleJudge {
   void check_cell(StageId stage, int microbatch);
   void check_order_within_devices();
   void check_slices(StageId stage, int microbatch);
+  void check_output_cell(StageId stage, int microbatch);
   void check_pair(int device, std::size_t position);
   void check_for_deadlock();
   void report_deadlock(const std::vector<std::size_t>& next, const std::vector<char>& done);
   void check_caps(std::span<const int> held_caps);
 
-  /// The passes that must have ended before `action` may start; at most two.
+  /// The passes that must have ended before `action` may start.
   std::vector<Action> inputs_of(const Action& action) const;
+  void append_all_stages(Pass pass, const Action& action, std::vector<Action>& inputs) const {
+    for (const StageId s : route_of(action.microbatch.value))
+      inputs.push_back({s, pass, action.microbatch});
+  }
 
   const Schedule& schedule_;
   std::vector<std::string> problems_;
@@ -106,6 +112,14 @@ bool ScheduleJudge::shape_is_sound() {
   if (slices < 1 || m % slices != 0)
     report(fmt::format("{} slices per micro-batch do not divide {} units of work", slices, m));
   check_routes();
+  const int barriers = schedule_.output_barriers;
+  if (barriers < 0 || barriers > 2)
+    report(fmt::format("{} barriers of the output layer; there are 0, 1 or 2", barriers));
+  if (barriers > 0 && (place.routes.size() != 1 || stage_count() != place.devices))
+    report(
+        fmt::format("a split output layer needs one stage per device and one route; there are "
+                    "{} stages on {} devices and {} routes",
+                    stage_count(), place.devices, place.routes.size()));
   if (!problems_.empty()) return false;
   for (int d = 0; d < place.devices; ++d) {
     const auto& order = schedule_.orders[static_cast<std::size_t>(d)];
@@ -190,7 +204,11 @@ void ScheduleJudge::check_pair(int device, std::size_t position) {
   if (second.overlaps_next)
     report(fmt::format("device {}, action {} ({}): is overlapped already and overlaps a third one",
                        device, position + 1, plain_text(second)));
-  const bool one_forward = (first.pass == Pass::kForward) != (second.pass == Pass::kForward);
+  const auto in_output = [](const Action& a) {
+    return a.pass == Pass::kOutputScores || a.pass == Pass::kOutputGradient;
+  };
+  const bool one_forward = !in_output(first) && !in_output(second) &&
+                           (first.pass == Pass::kForward) != (second.pass == Pass::kForward);
   if (!one_forward)
     report(
         fmt::format("device {}, action {}: {} overlaps {}; a pair is one forward and one backward",
@@ -199,7 +217,20 @@ void ScheduleJudge::check_pair(int device, std::size_t position) {
 
 void ScheduleJudge::check_completeness() {
   for (int mb = 0; mb < schedule_.microbatch_count; ++mb)
-    for (int s = 0; s < stage_count(); ++s) check_cell(StageId(s), mb);
+    for (int s = 0; s < stage_count(); ++s) {
+      check_cell(StageId(s), mb);
+      check_output_cell(StageId(s), mb);
+    }
+}
+
+void ScheduleJudge::check_output_cell(StageId stage, int mb) {
+  for (const Pass pass : {Pass::kOutputScores, Pass::kOutputGradient}) {
+    if (present(stage, pass, mb) == (schedule_.output_barriers > 0)) continue;
+    report(fmt::format(
+        "device {}: {}, a share of the output layer, is {}", device_of(stage),
+        text_of({stage, pass, MicrobatchId(mb)}),
+        schedule_.output_barriers > 0 ? "missing" : "there, but the schedule does not split it"));
+  }
 }
 
 void ScheduleJudge::check_cell(StageId stage, int mb) {
@@ -252,6 +283,7 @@ void ScheduleJudge::check_order_within_devices() {
       in_order(s, mb, Pass::kForward, Pass::kBackward);
       in_order(s, mb, Pass::kForward, Pass::kBackwardInput);
       in_order(s, mb, Pass::kBackwardInput, Pass::kBackwardWeight);
+      in_order(s, mb, Pass::kOutputScores, Pass::kOutputGradient);
       if ((mb + 1) % schedule_.slices_per_microbatch != 0) check_slices(s, mb);
     }
 }
@@ -285,12 +317,20 @@ std::vector<Action> ScheduleJudge::inputs_of(const Action& action) const {
     if (place > 0) inputs.push_back({route[place - 1], Pass::kForward, action.microbatch});
   } else if (action.pass == Pass::kBackwardWeight) {
     inputs.push_back({action.stage, Pass::kBackwardInput, action.microbatch});
+  } else if (action.pass == Pass::kOutputScores) {
+    inputs.push_back({route.back(), Pass::kForward, action.microbatch});
+  } else if (action.pass == Pass::kOutputGradient) {
+    append_all_stages(Pass::kOutputScores, action, inputs);
   } else {
     inputs.push_back({action.stage, Pass::kForward, action.microbatch});
     if (place + 1 < route.size()) {
       const StageId next = route[place + 1];
       const Pass pass = present(next, Pass::kBackward, mb) ? Pass::kBackward : Pass::kBackwardInput;
       inputs.push_back({next, pass, action.microbatch});
+    } else if (schedule_.output_barriers > 0) {
+      append_all_stages(
+          schedule_.output_barriers == 1 ? Pass::kOutputScores : Pass::kOutputGradient, action,
+          inputs);
     }
   }
   return inputs;

@@ -298,9 +298,11 @@ class CsvWriter {
 };
 
 [[noreturn]] void cannot_say(const Schedule& schedule, std::string what) {
-  throw InputError(Diagnostic{.where = fmt::format("schedule {}", schedule.name),
-                              .what = std::move(what),
-                              .hint = "choose a schedule with one route and whole sequences"});
+  throw InputError(Diagnostic{
+      .where = fmt::format("schedule {}", schedule.name),
+      .what = std::move(what),
+      .hint = "choose a schedule with one route, whole sequences and the output layer on "
+              "the last stage, as 1f1b"});
 }
 
 }  // namespace
@@ -317,6 +319,10 @@ std::string write_schedule_csv(const Schedule& schedule, CsvContent content, Csv
   if (schedule.slices_per_microbatch != 1)
     cannot_say(schedule, fmt::format("{} slices per micro-batch, PyTorch's CSV knows none",
                                      schedule.slices_per_microbatch));
+  if (schedule.output_barriers > 0)
+    cannot_say(schedule,
+               "the output layer is split over the devices (S and T), PyTorch's CSV "
+               "knows no such pass");
   fmt::memory_buffer out;
   const CsvWriter writer(schedule, content, dialect);
   for (const auto& order : schedule.orders) writer.write_row(order, out);

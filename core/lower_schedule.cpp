@@ -31,7 +31,7 @@ class PipelineEmission {
     done_.assign(slots, 0);
     tasks_.last_of_stage.assign(stages_, -1);
     tasks_.completes_unit.resize(stages_);
-    if (cuts_passes(strategy, pass)) units_.emplace(pass, strategy, schedule, folded);
+    if (has_units(strategy, pass)) units_.emplace(pass, strategy, schedule, folded);
     tasks_.last_of_device.assign(static_cast<std::size_t>(placement_.devices), -1);
     link_routes();
     reserve();
@@ -152,23 +152,8 @@ class PipelineEmission {
     task.rank = device;
     task.microbatch = action.microbatch.value;
     task.stage = static_cast<std::int16_t>(action.stage.value);
-    switch (action.pass) {
-      case Pass::kForward:
-        task.kind = TaskKind::kForward, task.work = works.forward;
-        break;
-      case Pass::kBackward:
-        task.kind = TaskKind::kBackward, task.work = works.backward;
-        break;
-      case Pass::kBackwardInput:
-        task.kind = TaskKind::kBackwardInput, task.work = works.backward_input;
-        break;
-      case Pass::kBackwardWeight:
-        task.kind = TaskKind::kBackwardWeight, task.work = works.backward_weight;
-        break;
-      case Pass::kOutputScores:
-      case Pass::kOutputGradient:
-        MW_CHECK(false);  // refused by refuse_split_output()
-    }
+    task.kind = task_kind_of(action.pass);
+    task.work = work_of(works, action.pass);
     const bool is_cut = units_ && units_->cuts(action, device);
     const TaskId id =
         is_cut ? units_->append(action, task, inputs_, tasks_.completes_unit[action.stage.index()])
@@ -313,6 +298,38 @@ TaskId append_task(TaskGraph& graph, const Task& task, std::span<const TaskId> d
   graph.dependencies.insert(graph.dependencies.end(), dependencies.begin(), dependencies.end());
   graph.dependency_begin.push_back(static_cast<std::int32_t>(graph.dependencies.size()));
   return TaskId(graph.tasks.size() - 1);
+}
+
+WorkId work_of(const StageWorks& works, Pass pass) {
+  switch (pass) {
+    case Pass::kForward:
+      return works.forward;
+    case Pass::kBackward:
+      return works.backward;
+    case Pass::kBackwardInput:
+      return works.backward_input;
+    case Pass::kBackwardWeight:
+    case Pass::kOutputScores:  // in schedules that cannot be lowered
+    case Pass::kOutputGradient:
+      break;
+  }
+  return works.backward_weight;
+}
+
+TaskKind task_kind_of(Pass pass) {
+  switch (pass) {
+    case Pass::kForward:
+      return TaskKind::kForward;
+    case Pass::kBackward:
+      return TaskKind::kBackward;
+    case Pass::kBackwardInput:
+      return TaskKind::kBackwardInput;
+    case Pass::kBackwardWeight:
+    case Pass::kOutputScores:  // in schedules that cannot be lowered
+    case Pass::kOutputGradient:
+      break;
+  }
+  return TaskKind::kBackwardWeight;
 }
 
 void open_collective(FoldedGraph& folded, const CollectiveSpread& spread) {

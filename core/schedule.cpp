@@ -21,6 +21,10 @@ char letter_of(Pass pass) {
       return 'I';
     case Pass::kBackwardWeight:
       return 'W';
+    case Pass::kOutputScores:
+      return 'S';
+    case Pass::kOutputGradient:
+      return 'T';
   }
   MW_CHECK(false);
 }
@@ -86,7 +90,7 @@ std::string to_text(std::span<const Action> order) {
 namespace {
 
 constexpr std::string_view kActionHint =
-    "an action is stage, letter (F, B, I or W), micro-batch, as in 0F12; a pair is (0F4;7B0)";
+    "an action is stage, letter (F, B, I, W, S or T), micro-batch, as in 0F12; a pair is (0F4;7B0)";
 
 [[noreturn]] void reject_word(std::string_view word, std::size_t position, std::string_view why) {
   throw InputError(Diagnostic{
@@ -107,7 +111,8 @@ std::optional<std::int32_t> take_index(std::string_view& rest) {
 
 std::optional<Pass> pass_of(char letter) {
   for (const Pass pass :
-       {Pass::kForward, Pass::kBackward, Pass::kBackwardInput, Pass::kBackwardWeight})
+       {Pass::kForward, Pass::kBackward, Pass::kBackwardInput, Pass::kBackwardWeight,
+        Pass::kOutputScores, Pass::kOutputGradient})
     if (letter_of(pass) == letter) return pass;
   return std::nullopt;
 }

@@ -18,12 +18,15 @@
 
 namespace meshwright {
 
-/// The letters are those of PyTorch's schedule CSV.
+/// The letters are those of PyTorch's schedule CSV; S and T, which it does not know, are those of
+/// Yeung et al., arXiv:2411.05288.
 enum class Pass : std::uint8_t {
   kForward,         ///< F
   kBackward,        ///< B: input and weight gradient together
   kBackwardInput,   ///< I: gradient of the input only
   kBackwardWeight,  ///< W: gradient of the weights only, any time after its I
+  kOutputScores,    ///< S: this device's share of the output layer's scores (its words)
+  kOutputGradient,  ///< T: gradients of that share, any time after S of all devices
 };
 char letter_of(Pass pass);
 
@@ -67,6 +70,12 @@ struct Schedule {
   /// k > 1: micro-batch u stands for sequence slice u mod k of micro-batch u / k. On every stage
   /// the forwards of its slices run first to last and the backwards last to first.
   int slices_per_microbatch = 1;
+  /// Where the output layer is split over the devices (Vocabulary Parallelism, arXiv:2411.05288):
+  /// barriers of all devices between the last forward of a micro-batch and its first backward.
+  /// 0: not split, the output layer belongs to the last stage, there are no S and T. 1: S of all
+  /// stages (Vocab-2, where S makes the gradient of the input as well). 2: S of all, then T of all
+  /// (Vocab-1). One stage per device then, and its S and T carry that stage.
+  int output_barriers = 0;
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 

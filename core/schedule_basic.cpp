@@ -78,17 +78,4 @@ Schedule generate_pipedream_2bw(const ScheduleRequest& request) {
   return schedule;
 }
 
-/// 1F1B with the vocabulary layers split over all devices (Yeung et al., arXiv:2411.05288,
-/// Vocab-2): between last forward and first backward every device does its share of the output
-/// layer behind one barrier, for which one micro-batch more is in flight. The vocabulary passes
-/// themselves belong to the tasks between F and B and are no actions.
-Schedule generate_vocab_1f1b(const ScheduleRequest& request) {
-  Schedule schedule =
-      empty_schedule("vocab-1f1b", looped_placement(request.devices, 1), request.microbatches);
-  for (int d = 0; d < request.devices; ++d)
-    schedule.orders[static_cast<std::size_t>(d)] = one_forward_one_backward(
-        StageId(d), request.microbatches, std::min(request.microbatches, request.devices - d));
-  return schedule;
-}
-
 }  // namespace meshwright

@@ -153,6 +153,16 @@ Problem automatic_problem(const ScheduleRequest& r) {
   return std::nullopt;
 }
 
+Problem vocabulary_problem(const ScheduleRequest& r) {
+  if (auto problem = one_chunk_problem(r)) return problem;
+  const auto devices = static_cast<std::size_t>(r.devices);
+  if (r.times && (r.times->forward.size() != devices || r.times->backward_input.size() != devices ||
+                  r.times->backward_weight.size() != devices))
+    return fmt::format("{} for {} stages: one of each per stage is needed", times_text(*r.times),
+                       r.devices);
+  return std::nullopt;
+}
+
 Problem slices_problem(const ScheduleRequest& r) {
   if (auto problem = one_chunk_problem(r)) return problem;
   if (r.slices && *r.slices < 1)
@@ -217,6 +227,10 @@ double seq1f1b_peak(const ScheduleRequest& r, PipelineRankId d) {
 }
 double vocab_peak(const ScheduleRequest& r, PipelineRankId d) {
   return std::min(r.microbatches, r.devices + 1 - d.value);
+}
+
+double vocab_1_peak(const ScheduleRequest& r, PipelineRankId d) {
+  return std::min(r.microbatches, r.devices + 2 - d.value);
 }
 
 /// One version per micro-batch in flight: each goes backward with the weights it went forward with.

@@ -23,6 +23,8 @@ Problem slices_problem(const ScheduleRequest& request);
 Problem two_versions_problem(const ScheduleRequest& request);
 Problem chimera_problem(const ScheduleRequest& request);
 Problem hanayo_problem(const ScheduleRequest& request);
+/// One chunk; times, if given, for every stage.
+Problem vocabulary_problem(const ScheduleRequest& request);
 
 Placement one_chunk_placement(const ScheduleRequest& request);
 Placement loop_of_request(const ScheduleRequest& request);
@@ -45,6 +47,7 @@ double v_half_peak(const ScheduleRequest& request, PipelineRankId device);
 double v_min_peak(const ScheduleRequest& request, PipelineRankId device);
 double seq1f1b_peak(const ScheduleRequest& request, PipelineRankId device);
 double vocab_peak(const ScheduleRequest& request, PipelineRankId device);
+double vocab_1_peak(const ScheduleRequest& request, PipelineRankId device);
 
 int stashed_versions(const ScheduleRequest& request, PipelineRankId device);
 int two_versions(const ScheduleRequest& request, PipelineRankId device);

@@ -16,6 +16,12 @@ class Evaluation {
   ScheduleTiming run();
 
  private:
+  /// A split output layer, for one micro-batch.
+  struct OutputLayer {
+    Ticks scores = kNotSent, gradient = kNotSent;  ///< when S and T may start
+    Ticks last_scores, last_gradient;              ///< end of the latest share so far
+    std::size_t open_scores = 0, open_gradients = 0;
+  };
   std::size_t cell(StageId stage, MicrobatchId mb) const {
     return mb.index() * stage_count_ + stage.index();
   }
@@ -30,6 +36,7 @@ class Evaluation {
   Ticks duration_of(const Action& action) const;
   bool try_step(std::size_t device);
   void finish(const Action& action, Ticks end);
+  void finish_output(const Action& action, Ticks end);
   void send(StageId from, StageId to, Ticks end, Ticks& arrival);
   void summarise();
 
@@ -39,6 +46,7 @@ class Evaluation {
   std::vector<std::int32_t> route_position_;  ///< by route x stage: place of the stage on the route
   std::vector<Ticks> activation_arrival_;     ///< by cell: when the input of F is there
   std::vector<Ticks> gradient_arrival_;       ///< by cell: when the input of B or I is there
+  std::vector<OutputLayer> output_;           ///< by micro-batch; empty if it is not split
   std::vector<Ticks> link_free_;              ///< by sender x receiver
   std::vector<Ticks> device_free_;
   std::vector<std::size_t> next_;
@@ -62,6 +70,10 @@ Evaluation::Evaluation(const Schedule& schedule, const StageTimes& times)
   gradient_arrival_.assign(stage_count_ * microbatches, kNotSent);
   for (std::size_t mb = 0; mb < microbatches; ++mb)
     activation_arrival_[cell(route_of(MicrobatchId(mb)).front(), MicrobatchId(mb))] = Ticks(0);
+  if (schedule.output_barriers > 0) {
+    output_.resize(microbatches);
+    for (OutputLayer& output : output_) output.open_scores = output.open_gradients = stage_count_;
+  }
   link_free_.assign(devices * devices, Ticks(0));
   device_free_.assign(devices, Ticks(0));
   next_.assign(devices, 0);
@@ -82,6 +94,10 @@ Ticks Evaluation::arrival_of_inputs(const Action& action) const {
       return gradient_arrival_[cell(action.stage, action.microbatch)];
     case Pass::kBackwardWeight:
       return Ticks(0);  // its I ran before on the same device
+    case Pass::kOutputScores:
+      return output_.empty() ? Ticks(0) : output_[action.microbatch.index()].scores;
+    case Pass::kOutputGradient:
+      return output_.empty() ? Ticks(0) : output_[action.microbatch.index()].gradient;
   }
   MW_CHECK(false);
 }
@@ -97,6 +113,10 @@ Ticks Evaluation::duration_of(const Action& action) const {
       return times_.backward_input[s];
     case Pass::kBackwardWeight:
       return times_.backward_weight[s];
+    case Pass::kOutputScores:
+      return times_.output_scores.empty() ? Ticks(0) : times_.output_scores[s];
+    case Pass::kOutputGradient:
+      return times_.output_gradients.empty() ? Ticks(0) : times_.output_gradients[s];
   }
   MW_CHECK(false);
 }
@@ -111,18 +131,36 @@ void Evaluation::send(StageId from, StageId to, Ticks end, Ticks& arrival) {
   Ticks& free = link_free_[sender * device_free_.size() + receiver];
   const Ticks start = std::max(end, free);
   free = start + times_.link_occupancy;
-  arrival = start + times_.latency;
+  arrival = start + latency_between(times_, from, to);
+}
+
+/// The last share of a pass to end, and the message that joins all shares, let the next pass start.
+void Evaluation::finish_output(const Action& action, Ticks end) {
+  const bool is_scores = action.pass == Pass::kOutputScores;
+  OutputLayer& output = output_[action.microbatch.index()];
+  std::size_t& open = is_scores ? output.open_scores : output.open_gradients;
+  Ticks& last = is_scores ? output.last_scores : output.last_gradient;
+  last = std::max(last, end);
+  if (--open > 0) return;
+  const Ticks joined = last + times_.barrier;
+  if (is_scores) output.gradient = joined;
+  if (schedule_.output_barriers == (is_scores ? 1 : 2))
+    gradient_arrival_[cell(route_of(action.microbatch).back(), action.microbatch)] = joined;
 }
 
 void Evaluation::finish(const Action& action, Ticks end) {
   if (action.pass == Pass::kBackwardWeight) return;
+  if (action.pass == Pass::kOutputScores || action.pass == Pass::kOutputGradient)
+    return finish_output(action, end);
   const MicrobatchId mb = action.microbatch;
   const auto& route = route_of(mb);
   const auto row = static_cast<std::size_t>(schedule_.route_of_microbatch[mb.index()]);
   const auto place =
       static_cast<std::size_t>(route_position_[row * stage_count_ + action.stage.index()]);
   if (action.pass == Pass::kForward) {
-    if (place + 1 == route.size())
+    if (place + 1 == route.size() && !output_.empty())
+      output_[mb.index()].scores = end + times_.barrier;
+    else if (place + 1 == route.size())
       gradient_arrival_[cell(action.stage, mb)] = end;  // the loss is part of the last stage
     else
       send(action.stage, route[place + 1], end, activation_arrival_[cell(route[place + 1], mb)]);

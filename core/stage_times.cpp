@@ -1,5 +1,7 @@
 #include "core/stage_times.hpp"
 
+#include <algorithm>
+
 #include "core/check.hpp"
 
 namespace meshwright {
@@ -7,12 +9,18 @@ namespace meshwright {
 StageTimes uniform_times(int stages, Ticks forward, Ticks backward_input, Ticks backward_weight) {
   MW_CHECK(stages >= 0);
   const auto count = static_cast<std::size_t>(stages);
-  return {.forward = std::vector<Ticks>(count, forward),
-          .backward_input = std::vector<Ticks>(count, backward_input),
-          .backward_weight = std::vector<Ticks>(count, backward_weight),
-          .latency = {},
-          .link_occupancy = {},
-          .overlapped_pair = {}};
+  StageTimes times;
+  times.forward.assign(count, forward);
+  times.backward_input.assign(count, backward_input);
+  times.backward_weight.assign(count, backward_weight);
+  return times;
+}
+
+Ticks latency_between(const StageTimes& times, StageId from, StageId to) {
+  if (times.boundary_latency.empty()) return times.latency;
+  const std::size_t boundary = std::min(from, to).index();
+  MW_CHECK(boundary < times.boundary_latency.size());
+  return times.boundary_latency[boundary];
 }
 
 }  // namespace meshwright

@@ -118,9 +118,12 @@ WorkId work_of(const StageWorks& works, Pass pass) {
     case Pass::kBackwardInput:
       return works.backward_input;
     case Pass::kBackwardWeight:
-      break;
+      return works.backward_weight;
+    case Pass::kOutputScores:
+    case Pass::kOutputGradient:
+      break;  // lower() refuses a split output layer
   }
-  return works.backward_weight;
+  MW_CHECK(false);
 }
 
 /// Totals over the memory classes, by work.

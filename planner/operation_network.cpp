@@ -19,14 +19,15 @@ struct Arc {
   Ticks lag;
 };
 
-std::vector<Arc> collect_arcs(const OperationNetwork& n, const Placement& placement, Ticks transfer,
-                              std::span<const int> caps) {
+std::vector<Arc> collect_arcs(const OperationNetwork& n, const Placement& placement,
+                              const StageTimes& times, std::span<const int> caps) {
   std::vector<Arc> arcs;
   const std::vector<StageId>& route = placement.routes.front();
   const bool one_stage_per_device = n.stages == n.machines;
   const auto lag_between = [&](StageId a, StageId b) {
-    return placement.device_of_stage[a.index()] == placement.device_of_stage[b.index()] ? Ticks()
-                                                                                        : transfer;
+    return placement.device_of_stage[a.index()] == placement.device_of_stage[b.index()]
+               ? Ticks()
+               : latency_between(times, a, b) + times.link_occupancy;
   };
   for (int j = 0; j < n.microbatches; ++j) {
     for (int s = 0; s < n.stages; ++s) {
@@ -146,7 +147,7 @@ OperationNetwork make_operation_network(const Placement& placement, int microbat
     for (std::size_t d = 0; d < caps.size(); ++d) n.cap[d] = caps[d];
   n.later_visits = visits_behind(n, placement, true);
   n.earlier_visits = visits_behind(n, placement, false);
-  store_arcs(n, collect_arcs(n, placement, times.latency + times.link_occupancy, caps));
+  store_arcs(n, collect_arcs(n, placement, times, caps));
   n.grain = common_grain(n);
   sort_topologically(n);
   return n;

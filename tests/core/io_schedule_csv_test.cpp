@@ -70,7 +70,7 @@ TEST(ScheduleCsv, ReadsBackEveryScheduleInBothContentsAndDialects) {
       const ScheduleRequest request = request_of(4, v, 8);
       if (rule.problem(request)) continue;
       const Schedule schedule = rule.generate(request);
-      if (schedule.placement.routes.size() > 1) continue;
+      if (schedule.placement.routes.size() > 1 || schedule.output_barriers > 0) continue;
       for (const auto content : {CsvContent::kComputeOnly, CsvContent::kWithCommunication})
         for (const auto dialect : {CsvDialect::kCurrent, CsvDialect::kOld}) {
           const auto back = read_schedule_csv(write_schedule_csv(schedule, content, dialect),

@@ -1,0 +1,150 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "core/io_schedule_csv.hpp"
+#include "core/schedule_timing.hpp"
+
+namespace meshwright {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Schedule vocabulary_schedule(std::string_view name, int devices, int microbatches,
+                             const StageTimes& times) {
+  ScheduleRequest request;
+  request.devices = devices;
+  request.microbatches = microbatches;
+  request.times = times;
+  return find_schedule_rule(name)->generate(request);
+}
+
+/// F = S = T = I = W = 1: a whole backward lasts 2.
+StageTimes unit_times(int stages) {
+  StageTimes times = uniform_times(stages, Ticks(1), Ticks(1), Ticks(1));
+  times.output_scores = times.output_gradients = times.forward;
+  return times;
+}
+
+// Two devices, three micro-batches, F = 1, B = 2, gaps of 1: blocks of 5. The last forward of
+// micro-batch 0 ends at 3. Device 0 has its gaps at 1, 6, 11 (after F) and 4, 9, 14 (after B): S0
+// at 4, T0 at 11; its first B is at 12. Device 1: gaps at 3, 8 and 11, 16; S0 at 3, T0 at 11; first
+// B at 9. Packed to the left:
+//
+//   time     0  1  2  3  4  5  6  7  8  9  10 11 12 13 14 15 16 17
+//   device 0 F0 .  S0 F1 .  S1 F2 T0 B0 B0 S2 T1 .  B1 B1 T2 B2 B2
+//   device 1 .  F0 S0 .  F1 S1 B0 B0 T0 F2 S2 B1 B1 T1 B2 B2 T2 .
+TEST(VocabularyParallelism, OneBarrierMatchesTheHandDrawnGrid) {
+  const StageTimes times = unit_times(2);
+  const Schedule schedule = vocabulary_schedule("vocab-1f1b", 2, 3, times);
+  EXPECT_EQ(to_text(schedule.orders[0]), "0F0 0S0 0F1 0S1 0F2 0T0 0B0 0S2 0T1 0B1 0T2 0B2");
+  EXPECT_EQ(to_text(schedule.orders[1]), "1F0 1S0 1F1 1S1 1B0 1T0 1F2 1S2 1B1 1T1 1B2 1T2");
+  const ScheduleTiming timing = time_schedule(schedule, times);
+  EXPECT_EQ(timing.makespan, Ticks(18));
+  EXPECT_EQ(timing.period, Ticks(18));  // of device 0
+  // 3 x 5 units of work on each device.
+  EXPECT_DOUBLE_EQ(timing.makespan_bubble, 1 - 30.0 / 36);
+}
+
+// The same with two barriers: the first B of device 0 is at 17, behind S2 (14) and T1 (16).
+TEST(VocabularyParallelism, TwoBarriersLetOneMoreForwardGoAhead) {
+  const Schedule schedule = vocabulary_schedule("vocab-1-1f1b", 2, 3, unit_times(2));
+  EXPECT_EQ(to_text(schedule.orders[0]), "0F0 0S0 0F1 0S1 0F2 0T0 0S2 0T1 0B0 0T2 0B1 0B2");
+  EXPECT_EQ(to_text(schedule.orders[1]), "1F0 1S0 1F1 1S1 1T0 1F2 1S2 1B0 1T1 1B1 1T2 1B2");
+}
+
+// One micro-batch on two devices, barrier 3: F0 ends at 2; S may start at 5, T at 9, and under
+// Vocab-1 the first backward at 13: 13 + 2 + 2 = 17. Vocab-2 needs no T before it: 9 + 2 + 2 = 13,
+// and the T of device 1 starts after its B, at 11.
+TEST(VocabularyParallelism, EveryBarrierCostsItsMessage) {
+  StageTimes times = unit_times(2);
+  times.barrier = Ticks(3);
+  const Schedule two = vocabulary_schedule("vocab-1-1f1b", 2, 1, times);
+  EXPECT_EQ(to_text(two.orders[1]), "1F0 1S0 1T0 1B0");
+  EXPECT_EQ(time_schedule(two, times).makespan, Ticks(17));
+  const Schedule one = vocabulary_schedule("vocab-1f1b", 2, 1, times);
+  EXPECT_EQ(to_text(one.orders[1]), "1F0 1S0 1B0 1T0");
+  EXPECT_EQ(time_schedule(one, times).makespan, Ticks(13));
+}
+
+// p, p + 1 and p + 2 on device 0, as in figure 10 of the paper.
+TEST(VocabularyParallelism, HoldsOneMicrobatchMoreForEachBarrier) {
+  const StageTimes times = unit_times(4);
+  EXPECT_THAT(peak_held_microbatches(vocabulary_schedule("1f1b", 4, 16, times)),
+              ElementsAre(4, 3, 2, 1));
+  EXPECT_THAT(peak_held_microbatches(vocabulary_schedule("vocab-1f1b", 4, 16, times)),
+              ElementsAre(5, 4, 3, 2));
+  EXPECT_THAT(peak_held_microbatches(vocabulary_schedule("vocab-1-1f1b", 4, 16, times)),
+              ElementsAre(6, 5, 4, 3));
+}
+
+// The point of the paper: an output layer of 48 (in thirds) on the last of four equal stages of
+// F 12 and B 24 makes a micro-batch last 84 there; split in four, each device works 36 + 12.
+TEST(VocabularyParallelism, SplittingTheOutputLayerRemovesItsImbalance) {
+  constexpr int kStages = 4, kMicrobatches = 32;
+  StageTimes whole = uniform_times(kStages, Ticks(12), Ticks(12), Ticks(12));
+  whole.forward.back() += Ticks(16);
+  whole.backward_input.back() += Ticks(16);
+  whole.backward_weight.back() += Ticks(16);
+  StageTimes split = uniform_times(kStages, Ticks(12), Ticks(12), Ticks(12));
+  split.output_scores.assign(kStages, Ticks(8));
+  split.output_gradients.assign(kStages, Ticks(4));
+  const Ticks on_last =
+      time_schedule(vocabulary_schedule("1f1b", kStages, kMicrobatches, whole), whole).makespan;
+  const Ticks on_all =
+      time_schedule(vocabulary_schedule("vocab-1f1b", kStages, kMicrobatches, split), split)
+          .makespan;
+  // Work alone: 32 x 84 against 32 x 48.
+  EXPECT_GE(on_last, Ticks(32 * 84));
+  EXPECT_GE(on_all, Ticks(32 * 48));
+  EXPECT_LE(on_all, Ticks(32 * 48 * 115 / 100));
+}
+
+TEST(VocabularyParallelism, OrdersComeBackFromText) {
+  const Schedule schedule = vocabulary_schedule("vocab-1-1f1b", 3, 5, unit_times(3));
+  for (const auto& order : schedule.orders) EXPECT_EQ(order_from_text(to_text(order)), order);
+}
+
+TEST(VocabularyParallelism, PyTorchsCsvCannotSayIt) {
+  const Schedule schedule = vocabulary_schedule("vocab-1f1b", 2, 2, unit_times(2));
+  try {
+    write_schedule_csv(schedule);
+    FAIL() << "written";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("PyTorch's CSV knows no such pass"));
+  }
+}
+
+TEST(VocabularyParallelism, TheCheckerMissesAShare) {
+  Schedule schedule = vocabulary_schedule("vocab-1f1b", 2, 2, unit_times(2));
+  auto& order = schedule.orders[0];
+  order.erase(order.begin() + 1);  // 0S0
+  EXPECT_THAT(check_schedule(schedule),
+              ElementsAre("device 0: 0S0, a share of the output layer, is missing"));
+}
+
+TEST(VocabularyParallelism, TheCheckerRefusesSharesThatNobodyAskedFor) {
+  Schedule schedule = vocabulary_schedule("vocab-1f1b", 1, 1, unit_times(1));
+  ASSERT_THAT(check_schedule(schedule), IsEmpty());
+  schedule.output_barriers = 0;
+  EXPECT_THAT(check_schedule(schedule),
+              ElementsAre("device 0: 0S0, a share of the output layer, is there, but the schedule "
+                          "does not split it",
+                          "device 0: 0T0, a share of the output layer, is there, but the schedule "
+                          "does not split it"));
+}
+
+// Device 1 would go backward before device 0 has done its share, which waits for that backward.
+TEST(VocabularyParallelism, TheCheckerFindsABarrierThatNeverEnds) {
+  Schedule schedule = vocabulary_schedule("vocab-1f1b", 2, 1, unit_times(2));
+  schedule.orders[0] = order_from_text("0F0 0B0 0S0 0T0");
+  EXPECT_THAT(check_schedule(schedule),
+              ElementsAre("deadlock: device 0 stands at action 1 (0B0) and waits for 1B0, action 2 "
+                          "of device 1; device 1 stands at action 2 (1B0) and waits for 0S0, "
+                          "action 2 of device 0"));
+}
+
+}  // namespace
+}  // namespace meshwright
