@@ -144,6 +144,30 @@ TEST(PublicSchedulers, AutomaticPeriodsAreNeverLonger) {
   EXPECT_LE(excess / count, -1.7e-3);
 }
 
+// Times of these rows are plain integers. No proved optimum can be beaten; eight rows have one.
+TEST(PublicSchedulers, SmallCasesAreNeverLongerAndNeverBelowTheProvedOptimum) {
+  int count = 0;
+  for (const VectorRow& row : read_vectors("zero_bubble_small_cases.csv")) {
+    SCOPED_TRACE(testing::Message() << "row " << ++count);
+    const auto number = [&](const char* cell) { return std::stod(row.at(cell)); };
+    const auto ticks = [&](const char* cell) { return Ticks(std::stoll(row.at(cell))); };
+    ScheduleRequest request = request_of(row, 1);
+    request.times = uniform_times(request.devices, ticks("tF"), ticks("tB"), ticks("tW"));
+    request.times->latency = ticks("tcomm");
+    request.activation_cap = number("max_mem") / number("mem_f");
+    request.freed_by_input_gradient = -number("mem_b") / number("mem_f");
+    const Schedule schedule = generate("zb-2p", request);
+    const ScheduleTiming timing = time_schedule(schedule, *request.times);
+    EXPECT_LE(timing.period, ticks("period"));
+    if (!row.at("least_period").empty()) {
+      EXPECT_GE(timing.period, ticks("least_period"));
+    }
+    for (const double peak : peak_activations(schedule, request.freed_by_input_gradient))
+      EXPECT_LE(peak, *request.activation_cap + 1e-9);
+  }
+  EXPECT_EQ(count, 12);
+}
+
 // F = I = W = 1, a pair lasts 3. 60 slots of work and 6 idle ones in every row, as drawn by
 // deepseek-ai/DualPipe@3da1bbe: README.md.
 TEST(DualPipe, BothPicturesTake66SlotsWith6Idle) {

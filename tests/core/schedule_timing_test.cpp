@@ -131,6 +131,59 @@ TEST(ScheduleTiming, ZeroBubbleFormFailsWithLongWeightGradients) {
   EXPECT_NE(time_of("zb-h1", {4, 8, 10, 9, 12}).period, scaled(8 * 31 + 3 * (10 + 9 - 12)));
 }
 
+TEST(ScheduleTiming, TheOtherZeroBubbleFormsFailOutsideTheirDomainToo) {
+  const Case long_weights{4, 8, 10, 9, 12};
+  EXPECT_NE(time_of("zb-h2", long_weights).period, scaled(8 * 31 + 3 * (10 + 9 - 2 * 12)));
+  const Case few{8, 12, 10, 10, 10};  // m < 2p: not even the warm-up of ZB-H2 fits
+  EXPECT_NE(time_of("zb-h2", few).period, scaled(12 * 30));
+  const Case unequal{4, 8, 10, 14, 6};  // ZB-V asks for tF = tB
+  EXPECT_NE(time_of("zb-v", unequal, 2).period, scaled(8 * 30 + 3 * (10 - 6)));
+}
+
+ScheduleTiming automatic(const Case& c, double cap, std::int64_t latency = 0) {
+  ScheduleRequest request = request_of(c, 1);
+  request.times = uniform_times(c.p, scaled(c.f), scaled(c.b), scaled(c.w));
+  request.times->latency = scaled(latency);
+  request.activation_cap = cap;
+  return time_schedule(find_schedule_rule("zb-2p")->generate(request), *request.times);
+}
+
+// Zero Bubble, appendix H: m <= p and tW < tB: (m + p - 1)(tF + tB) + tW; 1F1B has tW each time.
+TEST(ScheduleTiming, FewMicrobatchesHideAllWeightGradientsButOne) {
+  for (const Case& c : cases())
+    if (c.m <= c.p && c.w < c.b) {
+      EXPECT_EQ(automatic(c, c.p).makespan, scaled((c.m + c.p - 1) * (c.f + c.b) + c.w))
+          << text_of(c);
+    }
+}
+
+/// Forwards on device 0 before its first backward.
+int forwards_ahead(const Schedule& schedule) {
+  const auto& order = schedule.orders[0];
+  return static_cast<int>(std::find_if(order.begin(), order.end(),
+                                       [](const Action& a) { return a.pass != Pass::kForward; }) -
+                          order.begin());
+}
+
+// Zero Bubble, appendix B: the first input gradient is back after p tF + (p - 1)(tB + 2c); with k
+// forwards before it, device 0 waits for (p - 1)(tB + 2c) + (p - k) tF at least.
+TEST(ScheduleTiming, NoScheduleWaitsLessThanTheFirstBackwardAllows) {
+  int tight = 0;
+  for (const Case& c : cases())
+    for (const std::int64_t latency : {0, 1, 5})
+      for (const char* name : {"gpipe", "1f1b", "zb-h1", "zb-h2", "zb-1p", "zb-2p"}) {
+        const Schedule schedule = find_schedule_rule(name)->generate(request_of(c, 1));
+        StageTimes times = uniform_times(c.p, scaled(c.f), scaled(c.b), scaled(c.w));
+        times.latency = scaled(latency);
+        const Ticks least = scaled(c.m * c.total() + (c.p - 1) * (c.b + 2 * latency) +
+                                   (c.p - forwards_ahead(schedule)) * c.f);
+        const Ticks period = time_schedule(schedule, times).period;
+        EXPECT_GE(period, least) << name << text_of(c);
+        tight += period == least ? 1 : 0;
+      }
+  EXPECT_GT(tight, 100);
+}
+
 TEST(ScheduleTiming, ZbVHasABubbleOfPMinusOneTimesFMinusW) {
   for (const Case& c : cases())
     if (c.f == c.b && c.w <= c.f && c.m >= 2 * c.p) {
@@ -171,8 +224,12 @@ TEST(ScheduleTiming, ChimeraFormsHold) {
     EXPECT_DOUBLE_EQ(time_of("chimera", {d, d, 1, 1, 1}).makespan_bubble,
                      (d - 2.0) / (1.5 * d + d - 2.0));
   }
+  EXPECT_NEAR(time_of("chimera", {4, 8, 1, 1, 1}).makespan_bubble, 0.200, 5e-4);
+  EXPECT_NEAR(time_of("chimera", {4, 16, 1, 1, 1}).makespan_bubble, 0.172, 5e-4);
   EXPECT_DOUBLE_EQ(time_of("chimera", {8, 16, 1, 1, 1}).makespan_bubble, 3.0 / 11.0);
   EXPECT_DOUBLE_EQ(time_of("chimera", {8, 32, 1, 1, 1}).makespan_bubble, 5.0 / 21.0);
+  EXPECT_NEAR(time_of("chimera", {16, 32, 1, 1, 1}).makespan_bubble, 0.304, 5e-4);
+  EXPECT_NEAR(time_of("chimera", {16, 64, 1, 1, 1}).makespan_bubble, 0.267, 5e-4);
 }
 
 // List scheduling at m = P, tB = 2 tF; the paper's (2P - 2) / (3PW + P - 1) is close by:
