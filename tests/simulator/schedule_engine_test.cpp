@@ -177,5 +177,63 @@ TEST(DirectTiming, EqualsTheEngineOnEveryScheduleThatCanBeLowered) {
   EXPECT_GE(compared, 700);
 }
 
+/// Most bytes of activations that a device of the graph keeps between its passes.
+Bytes most_kept(const EngineRun& run, std::int32_t device) {
+  Bytes kept, most;
+  for (const std::size_t i : run.passes_of(device)) {
+    const Work& work = run.graph.works[run.graph.tasks[i].work.index()];
+    kept += work.acquired[MemoryClass::kActivations];
+    most = std::max(most, kept);
+    kept -= work.released[MemoryClass::kActivations];
+  }
+  EXPECT_EQ(kept, Bytes(0));
+  return most;
+}
+
+/// What a device with one stage keeps and gives back per micro-batch.
+struct KeptBytes {
+  Bytes forward;             ///< kept by F
+  Bytes input, input_freed;  ///< kept by I for W, and given back at the end of I
+};
+KeptBytes kept_bytes_of(const EngineRun& run, std::int32_t device) {
+  KeptBytes kept;
+  for (const std::size_t i : run.passes_of(device)) {
+    const Work& work = run.graph.works[run.graph.tasks[i].work.index()];
+    const Bytes acquired = work.acquired[MemoryClass::kActivations];
+    if (work.kind == TaskKind::kForward) kept.forward = acquired;
+    if (work.kind != TaskKind::kBackwardInput) continue;
+    kept.input = acquired;
+    kept.input_freed = work.released[MemoryClass::kActivations];
+  }
+  return kept;
+}
+
+// One stage per device: the peak in micro-batches times what a forward keeps, exactly where
+// backwards are whole. An input gradient holds what it keeps for W beside what it frees at its end:
+// by so much the graph may peak higher.
+TEST(DirectTiming, PeakActivationsAreThoseOfTheGraphInBytes) {
+  const ModelGraph model = testing_models::gpt({.blocks = kBlocks});
+  const Cluster cluster = testing_models::cluster_of(1, 8);
+  for (const char* name : {"naive", "gpipe", "1f1b", "zb-h1", "zb-h2", "zb-1p", "zb-2p"})
+    for (const int p : {1, 2, 4, 8}) {
+      SCOPED_TRACE(testing::Message() << name << " p=" << p);
+      const ScheduleRule* rule = find_schedule_rule(name);
+      const PipelineSize size{.devices = p, .microbatches = 3 * p};
+      EngineRun run;
+      run.graph = lower(plan_of(*rule, size), model, cluster);
+      const Schedule schedule = rule->generate(request_of(size));
+      for (int d = 0; d < p; ++d) {
+        const KeptBytes kept = kept_bytes_of(run, d);
+        ASSERT_GT(kept.forward, Bytes(0));
+        const double freed = ratio(kept.input_freed - kept.input, kept.forward);
+        const double peak = peak_activations(schedule, freed)[static_cast<std::size_t>(d)] *
+                            static_cast<double>(kept.forward.value);
+        const auto most = static_cast<double>(most_kept(run, d).value);
+        EXPECT_GE(most, peak - 1.0);
+        EXPECT_LE(most, peak + static_cast<double>(kept.input.value) + 1.0);
+      }
+    }
+}
+
 }  // namespace
 }  // namespace meshwright
