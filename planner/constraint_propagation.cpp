@@ -8,7 +8,8 @@ namespace meshwright {
 namespace {
 /// Earlier than anything; small enough that sums with real times do not overflow.
 constexpr Ticks kNever(-(std::int64_t{1} << 61));
-constexpr int kMostRounds = 200;  // a stop for slow convergence; stopping early stays sound
+/// Visits of one propagation: a stop for slow convergence, after which it is still sound.
+constexpr std::int64_t kMostVisits = 250'000;
 std::size_t at(std::int32_t operation) { return static_cast<std::size_t>(operation); }
 }  // namespace
 
@@ -32,7 +33,8 @@ bool ConstraintPropagation::could_meet(Ticks target) {
 bool ConstraintPropagation::propagate() {
   for (std::size_t machine = 0; machine < forwards_.size(); ++machine) mark_stale(machine);
   if (!follow_precedences()) return false;
-  for (int round = 0; round < kMostRounds; ++round) {
+  const std::int64_t last_visit = visits_ + kMostVisits;
+  while (visits_ < last_visit) {
     bool moved = false, moved_back = false;
     if (!narrow_stale(forwards_, earliest_, latest_, moved)) return false;
     if (moved && !follow_precedences()) return false;

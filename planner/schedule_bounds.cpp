@@ -57,15 +57,17 @@ Ticks one_machine_bound(const OperationNetwork& network) {
 }
 
 Ticks refutation_bound(const OperationNetwork& network, ConstraintPropagation& propagation,
-                       Ticks bound, Ticks known) {
+                       Ticks bound, Ticks known, std::int64_t most_visits) {
   constexpr std::int64_t kFirstStep = 1024, kFinest = 16384;  // parts of the bound
   const std::int64_t grain = network.grain.value;
+  const std::int64_t last_visit = propagation.visits() + most_visits;
   const auto on_grain = [&](std::int64_t time) {
     return Ticks((time + grain - 1) / grain * grain);
   };
   Ticks low = on_grain(bound.value);  // not refuted yet
   Ticks high = known;                 // could be met
-  for (Ticks step = on_grain(bound.value / kFirstStep); low < high; step = step + step) {
+  for (Ticks step = on_grain(bound.value / kFirstStep);
+       low < high && propagation.visits() < last_visit; step = step + step) {
     const Ticks target = std::min(low == bound ? low : low + step, high - network.grain);
     if (propagation.could_meet(target)) {
       high = target;
@@ -74,7 +76,7 @@ Ticks refutation_bound(const OperationNetwork& network, ConstraintPropagation& p
     low = target + network.grain;
   }
   const Ticks finest = on_grain(bound.value / kFinest);
-  while (high - low >= finest && low < high) {
+  while (high - low >= finest && low < high && propagation.visits() < last_visit) {
     const Ticks middle = low + on_grain((high - low).value / 2) - network.grain;
     if (propagation.could_meet(middle))
       high = middle;

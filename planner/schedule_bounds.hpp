@@ -2,8 +2,7 @@
 /// schedule is measured against.
 #pragma once
 
-#include <optional>
-#include <span>
+#include <cstdint>
 
 #include "planner/constraint_propagation.hpp"
 #include "planner/operation_network.hpp"
@@ -20,8 +19,9 @@ Ticks one_machine_bound(const OperationNetwork& network);
 
 /// Raises a bound by what propagation refutes: gallops up from `bound`, then halves what is left;
 /// `known` is the value of some schedule, values are multiples of the network's grain. Every
-/// refuted target is a proof; returns `known` when nothing better can exist.
+/// refuted target is a proof; returns `known` when nothing better can exist. Ends after about
+/// `most_visits` of the propagation with what is proved by then.
 Ticks refutation_bound(const OperationNetwork& network, ConstraintPropagation& propagation,
-                       Ticks bound, Ticks known);
+                       Ticks bound, Ticks known, std::int64_t most_visits);
 
 }  // namespace meshwright

@@ -21,7 +21,9 @@ TabuSearch::TabuSearch(const OperationNetwork& network)
       tail_(at(network.size())),
       waiting_(at(network.size())),
       sequence_(at(network.size())),
-      tabu_until_(at(network.size())) {}
+      not_left_until_(at(network.size())),
+      not_right_until_(at(network.size())),
+      seen_in_block_(at(network.size() / std::max(network.microbatches, 1))) {}
 
 /// xorshift32 (G. Marsaglia, 2003): the same on every platform.
 std::uint32_t TabuSearch::random() {
@@ -84,6 +86,62 @@ bool TabuSearch::evaluate() {
   return true;
 }
 
+Ticks TabuSearch::end(std::int32_t operation) const {
+  return head_[at(operation)] + network_.duration[at(operation)];
+}
+
+/// From the start of an operation to the end of the longest path through it.
+Ticks TabuSearch::remaining(std::int32_t operation) const {
+  return network_.duration[at(operation)] + tail_[at(operation)];
+}
+
+/// Earliest start by precedences alone.
+Ticks TabuSearch::arrival(std::int32_t operation) const {
+  Ticks time = network_.release[at(network_.machine[at(operation)])];
+  for (const Precedence& p : network_.before(operation))
+    time = std::max(time, end(p.operation) + p.lag);
+  return time;
+}
+
+/// Longest tail by precedences alone.
+Ticks TabuSearch::tail_of_successors(std::int32_t operation) const {
+  Ticks tail = network_.tail[at(network_.machine[at(operation)])];
+  for (const Precedence& next : network_.after(operation))
+    tail = std::max(tail, remaining(next.operation) + next.lag);
+  return tail;
+}
+
+bool TabuSearch::is_critical(std::int32_t operation) const {
+  return head_[at(operation)] + remaining(operation) == value_;
+}
+
+bool TabuSearch::is_tabu(const Move& move) const {
+  const std::size_t o = at(order_[move.machine][move.from]);
+  return (move.to < move.from ? not_left_until_[o] : not_right_until_[o]) > evaluations_;
+}
+
+/// No path leads from what is passed to the moved operation (or the other way round): a path to one
+/// of its predecessors would make that one end later than the first operation passed.
+bool TabuSearch::may_move(const Move& move) const {
+  const auto& order = order_[move.machine];
+  const std::int32_t moved = order[move.from];
+  const auto is_passed = [&](std::int32_t o) {
+    if (at(network_.machine[at(o)]) != move.machine) return false;
+    const auto [low, high] = std::minmax(move.from, move.to);
+    return at(position_[at(o)]) >= low && at(position_[at(o)]) <= high;
+  };
+  if (move.to < move.from) {
+    const Ticks limit = end(order[move.to]);
+    for (const Precedence& p : network_.before(moved))
+      if (is_passed(p.operation) || end(p.operation) > limit) return false;
+  } else {
+    const Ticks limit = remaining(order[move.to]);
+    for (const Precedence& next : network_.after(moved))
+      if (is_passed(next.operation) || remaining(next.operation) > limit) return false;
+  }
+  return true;
+}
+
 bool TabuSearch::may_swap(std::size_t machine, std::size_t position) const {
   const std::int32_t first = order_[machine][position], second = order_[machine][position + 1];
   for (const Precedence& next : network_.after(first))
@@ -95,83 +153,109 @@ bool TabuSearch::may_swap(std::size_t machine, std::size_t position) const {
   return pass != kForwardPass || before + 1 <= *network_.cap[machine];
 }
 
-/// Value of the longest path through one of the two after the swap (E. Taillard's estimate): a
-/// lower bound of the new value.
-Ticks TabuSearch::estimate_swap(std::size_t machine, std::size_t position) const {
-  const auto& order = order_[machine];
-  const std::int32_t first = order[position], second = order[position + 1];
-  const Ticks first_length = network_.duration[at(first)];
-  const Ticks second_length = network_.duration[at(second)];
-  Ticks second_head = network_.release[machine];
-  if (position > 0) {
-    const std::int32_t previous = order[position - 1];
-    second_head = std::max(second_head, head_[at(previous)] + network_.duration[at(previous)]);
+/// Longest path through an operation that changes place (E. Taillard's estimate): a lower bound of
+/// the new value.
+Ticks TabuSearch::estimate(const Move& move) {
+  const auto& order = order_[move.machine];
+  const auto [low, high] = std::minmax(move.from, move.to);
+  moved_.assign(order.begin() + static_cast<std::ptrdiff_t>(low),
+                order.begin() + static_cast<std::ptrdiff_t>(high) + 1);
+  if (move.to < move.from)
+    std::rotate(moved_.begin(), moved_.end() - 1, moved_.end());
+  else
+    std::rotate(moved_.begin(), moved_.begin() + 1, moved_.end());
+  moved_heads_.resize(moved_.size());
+  Ticks free = low > 0 ? end(order[low - 1]) : network_.release[move.machine];
+  for (std::size_t k = 0; k < moved_.size(); ++k) {
+    moved_heads_[k] = std::max(free, arrival(moved_[k]));
+    free = moved_heads_[k] + network_.duration[at(moved_[k])];
   }
-  Ticks first_head = second_head;
-  for (const Precedence& p : network_.before(second))
-    second_head =
-        std::max(second_head, head_[at(p.operation)] + network_.duration[at(p.operation)] + p.lag);
-  first_head = second_head + second_length;
-  for (const Precedence& p : network_.before(first))
-    first_head =
-        std::max(first_head, head_[at(p.operation)] + network_.duration[at(p.operation)] + p.lag);
-  Ticks first_tail = network_.tail[machine];
-  if (position + 2 < order.size()) {
-    const std::int32_t next = order[position + 2];
-    first_tail = std::max(first_tail, tail_[at(next)] + network_.duration[at(next)]);
+  Ticks left = high + 1 < order.size() ? remaining(order[high + 1]) : network_.tail[move.machine];
+  Ticks longest;
+  for (std::size_t k = moved_.size(); k-- > 0;) {
+    left = std::max(left, tail_of_successors(moved_[k])) + network_.duration[at(moved_[k])];
+    longest = std::max(longest, moved_heads_[k] + left);
   }
-  for (const Precedence& p : network_.after(first))
-    first_tail =
-        std::max(first_tail, tail_[at(p.operation)] + network_.duration[at(p.operation)] + p.lag);
-  Ticks second_tail = first_tail + first_length;
-  for (const Precedence& p : network_.after(second))
-    second_tail =
-        std::max(second_tail, tail_[at(p.operation)] + network_.duration[at(p.operation)] + p.lag);
-  return std::max(second_head + second_length + second_tail,
-                  first_head + first_length + first_tail);
+  return longest;
 }
 
-TabuSearch::Move TabuSearch::best_move(Ticks best_value) {
-  Move best;
-  std::pair<Ticks, std::uint32_t> best_rank;
+void TabuSearch::consider(const Move& move, Choice& best) {
+  const Ticks estimated = estimate(move);
+  if (is_tabu(move) && estimated >= best_value_) return;
+  const std::pair rank(estimated, random());
+  if (!best.move.exists() || rank < best.rank) best = {move, rank};
+}
+
+/// The first operation of every sequence in the block may go to its front, the last one to its end.
+void TabuSearch::consider_block(std::size_t machine, std::size_t first, std::size_t last,
+                                Choice& best) {
+  const auto& order = order_[machine];
+  const auto sequence_of = [&](std::size_t k) { return at(order[k] / network_.microbatches); };
+  ++blocks_;
+  seen_in_block_[sequence_of(first)] = blocks_;
+  for (std::size_t k = first + 1; k <= last; ++k) {
+    if (std::exchange(seen_in_block_[sequence_of(k)], blocks_) == blocks_) continue;
+    if (const Move move{machine, k, first}; may_move(move)) consider(move, best);
+  }
+  ++blocks_;
+  seen_in_block_[sequence_of(last)] = blocks_;
+  for (std::size_t k = last; k-- > first;) {
+    if (std::exchange(seen_in_block_[sequence_of(k)], blocks_) == blocks_) continue;
+    if (const Move move{machine, k, last}; may_move(move)) consider(move, best);
+  }
+}
+
+void TabuSearch::consider_swaps(std::size_t machine, std::size_t first, std::size_t last,
+                                Choice& best) {
+  for (std::size_t k = first; k < last; ++k)
+    if (may_swap(machine, k)) consider({machine, k + 1, k}, best);
+}
+
+TabuSearch::Move TabuSearch::best_move() {
+  Choice best;
   for (std::size_t machine = 0; machine < order_.size(); ++machine) {
     const auto& order = order_[machine];
-    for (std::size_t k = 0; k + 1 < order.size(); ++k) {
-      const std::int32_t first = order[k], second = order[k + 1];
-      const Ticks end = head_[at(first)] + network_.duration[at(first)];
-      if (end + tail_[at(first)] != value_ || end != head_[at(second)]) continue;
-      if (head_[at(second)] + network_.duration[at(second)] + tail_[at(second)] != value_) continue;
-      if (!may_swap(machine, k)) continue;
-      const Ticks estimate = estimate_swap(machine, k);
-      if (tabu_until_[at(second)] > evaluations_ && estimate >= best_value) continue;
-      const std::pair rank(estimate, random());
-      if (best.exists && rank >= best_rank) continue;
-      best = {machine, k, true};
-      best_rank = rank;
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      if (!is_critical(order[k])) continue;
+      const std::size_t first = k;
+      while (k + 1 < order.size() && is_critical(order[k + 1]) &&
+             end(order[k]) == head_[at(order[k + 1])])
+        ++k;
+      if (k == first) continue;
+      if (network_.cap[machine])
+        consider_swaps(machine, first, k, best);
+      else
+        consider_block(machine, first, k, best);
     }
   }
-  return best;
+  return best.move;
 }
 
-void TabuSearch::swap(const Move& move) {
+void TabuSearch::apply(const Move& move) {
   auto& order = order_[move.machine];
+  const auto [low, high] = std::minmax(move.from, move.to);
+  const auto begin = order.begin() + static_cast<std::ptrdiff_t>(low);
+  const auto stop = order.begin() + static_cast<std::ptrdiff_t>(high) + 1;
+  std::rotate(begin, move.to < move.from ? stop - 1 : begin + 1, stop);
   auto& held = held_[move.machine];
-  const std::int32_t before = move.position > 0 ? held[move.position - 1] : 0;
-  held[move.position] = before + (held[move.position + 1] - held[move.position]);
-  std::swap(order[move.position], order[move.position + 1]);
-  position_[at(order[move.position])] = static_cast<std::int32_t>(move.position);
-  position_[at(order[move.position + 1])] = static_cast<std::int32_t>(move.position + 1);
+  std::int32_t level = low > 0 ? held[low - 1] : 0;
+  for (std::size_t k = low; k <= high; ++k) {
+    position_[at(order[k])] = static_cast<std::int32_t>(k);
+    const int pass = network_.pass_of(order[k]);
+    level += pass == kForwardPass ? 1 : pass == kWeightPass ? -1 : 0;
+    held[k] = level;
+  }
 }
 
 /// Swaps a few neighbours anywhere, as long as the orders stay consistent.
 void TabuSearch::shake(int strength) {
   for (int i = 0; i < strength; ++i) {
-    const Move move{random() % order_.size(), 0, true};
-    if (order_[move.machine].size() < 2) continue;
-    const Move swapped{move.machine, random() % (order_[move.machine].size() - 1), true};
-    if (!may_swap(swapped.machine, swapped.position)) continue;
-    swap(swapped);
-    if (!evaluate()) swap(swapped);
+    const std::size_t machine = random() % order_.size();
+    if (order_[machine].size() < 2) continue;
+    const std::size_t position = random() % (order_[machine].size() - 1);
+    if (!may_swap(machine, position)) continue;
+    apply({machine, position + 1, position});
+    if (!evaluate()) apply({machine, position, position + 1});
   }
   evaluate();
 }
@@ -180,30 +264,34 @@ Starts TabuSearch::improve(Starts best, const TabuLimits& limits) {
   const std::int64_t last_evaluation = evaluations_ + limits.most_evaluations;
   load(best);
   if (!evaluate()) return best;
-  std::fill(tabu_until_.begin(), tabu_until_.end(), 0);
-  Ticks best_value = objective_of(network_, best);
+  std::fill(not_left_until_.begin(), not_left_until_.end(), 0);
+  std::fill(not_right_until_.begin(), not_right_until_.end(), 0);
+  best_value_ = objective_of(network_, best);
   std::int64_t last_progress = evaluations_;
   int shakes = 0;
-  while (best_value > limits.goal && evaluations_ < last_evaluation) {
-    const Move move = best_move(best_value);
-    if (!move.exists || evaluations_ - last_progress > kPatience) {
+  while (best_value_ > limits.goal && evaluations_ < last_evaluation) {
+    const Move move = best_move();
+    if (!move.exists() || evaluations_ - last_progress > kPatience) {
       load(best);
       shake(4 + (shakes++ % 5) * 4);
-      std::fill(tabu_until_.begin(), tabu_until_.end(), 0);
+      std::fill(not_left_until_.begin(), not_left_until_.end(), 0);
+      std::fill(not_right_until_.begin(), not_right_until_.end(), 0);
       last_progress = evaluations_;
       continue;
     }
-    const std::int32_t first = order_[move.machine][move.position];
-    swap(move);
-    tabu_until_[at(first)] = evaluations_ + kTenure + random() % 8 + network_.machines / 2;
-    if (!evaluate()) {  // cannot happen for critical neighbours, but memory keeps us honest
-      swap(move);
-      tabu_until_[at(first)] = evaluations_ + kPatience;
+    const bool is_to_left = move.to < move.from;
+    const std::size_t moved = at(order_[move.machine][move.from]);
+    apply(move);
+    const std::int64_t until = evaluations_ + kTenure + random() % 8 + network_.machines / 2;
+    (is_to_left ? not_right_until_ : not_left_until_)[moved] = until;
+    if (!evaluate()) {  // only operations without duration can hide a cycle
+      apply({move.machine, move.to, move.from});
+      (is_to_left ? not_left_until_ : not_right_until_)[moved] = evaluations_ + kPatience;
       evaluate();
       continue;
     }
-    if (value_ < best_value) {
-      best_value = value_;
+    if (value_ < best_value_) {
+      best_value_ = value_;
       best = head_;
       last_progress = evaluations_;
     }

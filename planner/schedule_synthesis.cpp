@@ -7,10 +7,13 @@
 #include <utility>
 
 #include "core/check.hpp"
+#include "core/schedule_automatic.hpp"
 #include "planner/schedule_bounds.hpp"
 #include "planner/schedule_branching.hpp"
 #include "planner/schedule_construction.hpp"
+#include "planner/schedule_justification.hpp"
 #include "planner/schedule_local_search.hpp"
+#include "planner/schedule_repetition.hpp"
 
 namespace meshwright {
 namespace {
@@ -18,6 +21,8 @@ std::size_t at(std::int32_t operation) { return static_cast<std::size_t>(operati
 
 /// Visits of an operation, roughly, that one call costs per operation of the network.
 constexpr std::int64_t kDispatchVisits = 4, kInsertVisits = 6, kTabuVisits = 3, kFilterVisits = 60;
+/// Above this many operations a shorter schedule is searched and its steady part repeated.
+constexpr int kLargestSearched = 10'000;
 constexpr std::array kPatiences{0.0, 0.3, 0.6, 1.0};
 
 struct Candidate {
@@ -43,12 +48,15 @@ class Synthesizer {
 
   SynthesizedSchedule run() {
     offer_seeds();
+    offer_repetition();
     dispatch_by_priority(forward_tails_, forward_heads_, "dispatch");
     dispatch_by_pass();
     raise_bound();
+    offer_automatic();
     dispatch_by_windows();
     justify_best();
     branch();
+    walk();
     search_locally();
     raise_bound();
     return result();
@@ -74,6 +82,11 @@ class Synthesizer {
     spent_ += visits_per_operation * network_.size();
   }
 
+  /// What propagation did since the last call; one of its visits costs two of the others.
+  void spend_filtering() {
+    spent_ += 2 * (propagation_.visits() - std::exchange(filtered_, propagation_.visits()));
+  }
+
   void offer(Starts starts, const char* origin) {
     const Ticks value = objective_of(network_, starts);
     pool_.push_back({value, starts, origin});
@@ -81,6 +94,9 @@ class Synthesizer {
   }
 
   void offer_seeds();
+  void offer_automatic();
+  void offer_seed(const Schedule& seed, const char* origin);
+  void offer_repetition();
   void dispatch_both(std::span<const std::int64_t> forward, std::span<const std::int64_t> backward,
                      double patience, const char* origin);
   void dispatch_by_priority(const std::vector<Ticks>& tails, const std::vector<Ticks>& heads,
@@ -90,6 +106,7 @@ class Synthesizer {
   void raise_bound();
   void justify_best();
   void branch();
+  void walk();
   void search_locally();
   SynthesizedSchedule result();
 
@@ -104,33 +121,71 @@ class Synthesizer {
   Candidate best_{Ticks::max(), {}, ""};
   std::vector<Candidate> pool_;
   std::int64_t spent_ = 0;
+  std::int64_t filtered_ = 0;  ///< visits of propagation already counted
 };
 
-/// Schedules of the zoo become machine orders; a whole backward becomes I and W in a row.
 void Synthesizer::offer_seeds() {
-  for (const Schedule& seed : request_.seeds) {
-    if (seed.placement != request_.placement || seed.microbatch_count != request_.microbatches)
-      continue;
-    std::vector<std::vector<std::int32_t>> orders;
-    for (const auto& actions : seed.orders) {
-      auto& order = orders.emplace_back();
-      for (const Action& a : actions) {
-        const auto id = [&](int pass) {
-          return network_.id(pass, a.stage.value, a.microbatch.value);
-        };
-        if (a.pass == Pass::kForward) order.push_back(id(0));
-        if (a.pass == Pass::kBackward || a.pass == Pass::kBackwardInput) order.push_back(id(1));
-        if (a.pass == Pass::kBackward || a.pass == Pass::kBackwardWeight) order.push_back(id(2));
-      }
-    }
-    if (std::optional<Starts> starts = starts_of_orders(network_, orders)) {
-      const std::vector<int> peaks = peak_held(network_, *starts);
-      bool fits = true;
-      for (std::size_t d = 0; d < request_.caps.size(); ++d) fits &= peaks[d] <= request_.caps[d];
-      if (fits) offer(std::move(*starts), "zoo");
-    }
-    spend(kDispatchVisits);
+  for (const Schedule& seed : request_.seeds)
+    if (seed.placement == request_.placement && seed.microbatch_count == request_.microbatches)
+      offer_seed(seed, "zoo");
+}
+
+/// Zero Bubble's automatic scheduler, which knows one stage per device.
+void Synthesizer::offer_automatic() {
+  constexpr std::int64_t kVisits = 120;  // all of its choices
+  if (is_done() || network_.size() > kLargestSearched) return;
+  if (request_.placement != looped_placement(network_.machines, 1)) return;
+  AutomaticTask task{.microbatches = request_.microbatches,
+                     .times = request_.times,
+                     .activation_caps = {request_.caps.begin(), request_.caps.end()}};
+  if (request_.caps.empty())
+    task.activation_caps.assign(at(network_.machines), request_.microbatches);
+  offer_seed(best_automatic_schedule(task), "zoo");
+  spend(kVisits);
+}
+
+/// Many micro-batches: what few of them do best, its steady part repeated.
+void Synthesizer::offer_repetition() {
+  constexpr int kOperations = 3'000, kAttempts = 3;
+  if (network_.size() <= kLargestSearched) return;
+  SynthesisRequest few = request_;
+  few.seeds.clear();
+  few.effort = request_.effort / 2;
+  const int least = std::max(2 * network_.machines, kOperations / (3 * network_.stages));
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    few.microbatches = least + attempt;
+    if (few.microbatches >= request_.microbatches ||
+        3 * few.microbatches * network_.stages > kLargestSearched)
+      return;
+    const std::optional<Schedule> longer =
+        repeat_steadily(synthesize(few).schedule, request_.times, request_.microbatches);
+    if (!longer) continue;
+    offer_seed(*longer, "steady repetition");
+    return;
   }
+}
+
+/// A schedule of the zoo becomes machine orders; a whole backward becomes I and W in a row.
+void Synthesizer::offer_seed(const Schedule& seed, const char* origin) {
+  spend(kDispatchVisits);
+  std::vector<std::vector<std::int32_t>> orders;
+  for (const auto& actions : seed.orders) {
+    auto& order = orders.emplace_back();
+    for (const Action& a : actions) {
+      const auto id = [&](int pass) {
+        return network_.id(pass, a.stage.value, a.microbatch.value);
+      };
+      if (a.pass == Pass::kForward) order.push_back(id(0));
+      if (a.pass == Pass::kBackward || a.pass == Pass::kBackwardInput) order.push_back(id(1));
+      if (a.pass == Pass::kBackward || a.pass == Pass::kBackwardWeight) order.push_back(id(2));
+    }
+  }
+  std::optional<Starts> starts = starts_of_orders(network_, orders);
+  if (!starts) return;
+  const std::vector<int> peaks = peak_held(network_, *starts);
+  for (std::size_t d = 0; d < request_.caps.size(); ++d)
+    if (peaks[d] > request_.caps[d]) return;
+  offer(std::move(*starts), origin);
 }
 
 void Synthesizer::dispatch_both(std::span<const std::int64_t> forward,
@@ -186,10 +241,11 @@ void Synthesizer::dispatch_by_pass() {
 /// Windows that propagation leaves open under an ambitious target know more than longest paths.
 void Synthesizer::dispatch_by_windows() {
   for (const int tenths : {0, 3, 7}) {
-    if (is_done()) return;
+    if (is_done() || spent_ > request_.effort / 2) return;
     const Ticks target = bound_ + Ticks((best_.value - bound_).value / 10 * tenths);
-    spend(kFilterVisits);
-    if (!propagation_.could_meet(target)) continue;
+    const bool is_open = propagation_.could_meet(target);
+    spend_filtering();
+    if (!is_open) continue;
     std::vector<Ticks> tails(forward_tails_.size()), heads(forward_heads_.size());
     for (std::size_t i = 0; i < tails.size(); ++i) {
       tails[i] = network_.duration[i] - propagation_.latest_ends()[i];
@@ -201,8 +257,9 @@ void Synthesizer::dispatch_by_windows() {
 
 void Synthesizer::raise_bound() {
   if (best_.value <= bound_ || best_.value == Ticks::max() || !period_.is_exact) return;
-  bound_ = refutation_bound(network_, propagation_, bound_, best_.value);
-  spend(4 * kFilterVisits);
+  if (network_.size() > kLargestSearched) return;
+  bound_ = refutation_bound(network_, propagation_, bound_, best_.value, request_.effort / 16);
+  spend_filtering();
 }
 
 /// The most promising schedules so far, justified; they are where the local search starts.
@@ -242,6 +299,18 @@ void Synthesizer::branch() {
   if (objective_of(network_, outcome.starts) < best_.value)
     best_ = {objective_of(network_, outcome.starts), std::move(outcome.starts), "branch and bound"};
   bound_ = std::max(bound_, outcome.bound);
+}
+
+/// Half of the effort that is left: the other half is the tabu search's.
+void Synthesizer::walk() {
+  if (has_machine_caps_ || is_done()) return;
+  constexpr std::int64_t kVisits = 2 * kInsertVisits;
+  JustificationWalk walk(network_, reversed_);
+  const std::int64_t steps = (request_.effort - spent_) / 2 / (kVisits * network_.size());
+  Starts improved = walk.improve(best_.starts, {bound_, steps});
+  spend(kVisits * walk.steps());
+  const Ticks value = objective_of(network_, improved);
+  if (value < best_.value) best_ = {value, std::move(improved), "justification walk"};
 }
 
 void Synthesizer::search_locally() {

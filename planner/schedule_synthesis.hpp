@@ -44,8 +44,9 @@ double gap_of(const SynthesizedSchedule& s);
 std::optional<std::string> problem_of(const SynthesisRequest& request);
 
 /// Portfolio: schedules of the zoo that fit, dispatching by several rules in both directions of
-/// time, double justification, tabu search on critical paths, and branching for small cases; stops
-/// as soon as value and bound meet. Deterministic. problem_of() must be empty.
+/// time, double justification, a random walk over packed schedules, tabu search on critical paths,
+/// and branching for small cases; stops as soon as value and bound meet. Deterministic.
+/// problem_of() must be empty.
 SynthesizedSchedule synthesize(const SynthesisRequest& request);
 
 /// Lower bound alone: as strong as propagation makes it below `known`, the value of some schedule.

@@ -41,7 +41,7 @@ TEST(OneMachineBound, SeesMemoryAsPrecedence) {
 TEST(RefutationBound, ReturnsTheKnownValueWhenNothingBetterExists) {
   const OperationNetwork network = two_by_two();
   ConstraintPropagation propagation(network);
-  EXPECT_EQ(refutation_bound(network, propagation, Ticks(6), Ticks(7)), Ticks(7));
+  EXPECT_EQ(refutation_bound(network, propagation, Ticks(6), Ticks(7), 1'000), Ticks(7));
 }
 
 /// Least value over every schedule, for both objectives.
