@@ -30,7 +30,7 @@ namespace meshwright {
 
 enum class Backend : std::uint8_t {
   kReference,  ///< plain loops, sums in double: what the others are compared with
-  kCpu,        ///< vectorised, GEMM by a library; one thread: the caller's
+  kCpu,        ///< vectorised; one thread: the caller's
   kCuda        ///< from a plug-in
 };
 std::string_view name_of(Backend backend);  ///< "reference", "cpu", "cuda"
@@ -102,7 +102,7 @@ struct KernelTable {
 /// The table of kReference or kCpu. kCpu picks, once, the code for this processor.
 const KernelTable& kernel_table(Backend backend);
 
-/// What kCpu uses here, for reports: "oneDNN 2.6.3, one thread; vector code: avx2".
+/// What kCpu uses here, for reports: "own kernels, packed products, one thread; vector code: avx2".
 std::string kernels_summary();
 
 }  // namespace meshwright

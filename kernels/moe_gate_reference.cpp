@@ -28,13 +28,17 @@ std::span<T> row_of(std::span<T> values, std::int64_t row, std::int64_t width) {
   return values.subspan(static_cast<std::size_t>(row * width), static_cast<std::size_t>(width));
 }
 
-/// The K experts with the largest key, best first; equal keys: the smaller expert.
+/// The K experts with the largest key, best first; equal keys: the smaller expert. An expert's
+/// place is the number of experts that beat it.
 void choose(std::span<const double> keys, std::span<std::int32_t> chosen) {
-  std::vector<std::int32_t> order(keys.size());
-  for (std::size_t e = 0; e < order.size(); ++e) order[e] = static_cast<std::int32_t>(e);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::int32_t a, std::int32_t b) { return get(keys, a) > get(keys, b); });
-  std::copy_n(order.begin(), chosen.size(), chosen.begin());
+  std::fill(chosen.begin(), chosen.end(), 0);
+  for (std::int64_t e = 0; e < std::ssize(keys); ++e) {
+    std::int64_t place = 0;
+    for (std::int64_t other = 0; other < std::ssize(keys); ++other)
+      if (get(keys, other) > get(keys, e) || (get(keys, other) == get(keys, e) && other < e))
+        ++place;
+    if (place < std::ssize(chosen)) get(chosen, place) = static_cast<std::int32_t>(e);
+  }
 }
 
 double sum_of(std::span<const float> values) {

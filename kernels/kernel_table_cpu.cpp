@@ -1,0 +1,33 @@
+#include "kernels/kernel_table_cpu.hpp"
+
+namespace meshwright {
+
+// Each is defined by kernel_table_level_cpu.cpp, compiled for that level.
+namespace cpu::generic {
+KernelTable table();
+}
+#ifdef MESHWRIGHT_X86_LEVELS
+namespace cpu::avx2 {
+KernelTable table();
+}
+namespace cpu::avx512 {
+KernelTable table();
+}
+#endif
+
+std::vector<CpuLevel> runnable_cpu_levels() {
+  std::vector<CpuLevel> levels{{"generic", cpu::generic::table()}};
+#ifdef MESHWRIGHT_X86_LEVELS
+  // What -march=x86-64-v3 and -v4 allow the compiler (x86-64 psABI, micro-architecture levels).
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
+    levels.push_back({"avx2", cpu::avx2::table()});
+  if (levels.size() == 2 && __builtin_cpu_supports("avx512f") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    levels.push_back({"avx512", cpu::avx512::table()});
+#endif
+  return levels;
+}
+
+}  // namespace meshwright

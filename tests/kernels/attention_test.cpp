@@ -1,0 +1,232 @@
+#include "kernels/attention.hpp"
+
+#include "tests/kernels/kernel_case.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// Inputs of one shape and everything that comes out of them.
+struct AttentionCase {
+  AttentionShape s;
+  TestMatrix q, k, v, dout;
+  TestMatrix out, log_sum_exp, delta, dq, dk, dv;
+
+  AttentionCase(const AttentionShape& shape, Dtype dtype)
+      : s(shape),
+        q(s.sequences * s.queries, s.heads * s.key_size, dtype, 3),
+        k(s.sequences * s.keys, s.key_value_heads * s.key_size, dtype, 1),
+        v(s.sequences * s.keys, s.key_value_heads * s.value_size, dtype, 2),
+        dout(s.sequences * s.queries, s.heads * s.value_size, dtype),
+        out(s.sequences * s.queries, s.heads * s.value_size, dtype, 1),
+        log_sum_exp(s.sequences * s.heads, s.queries),
+        delta(s.sequences * s.heads, s.queries),
+        dq(q.rows(), q.columns(), dtype, 2),
+        dk(k.rows(), k.columns(), dtype, 1),
+        dv(v.rows(), v.columns(), dtype, 3) {
+    q.random(1), k.random(2), v.random(3), dout.random(4);
+    dq.random(5), dk.random(6), dv.random(7);
+  }
+
+  void run_forward(const KernelTable& kernels) {
+    run_kernel(kernels.attention_forward,
+               {.shape = s, .q = q, .k = k, .v = v, .out = out, .log_sum_exp = log_sum_exp});
+  }
+  void run_backward(const KernelTable& kernels, bool accumulate = false) {
+    run_kernel(kernels.attention_delta, {.shape = s, .out = out, .dout = dout, .delta = delta});
+    run_kernel(kernels.attention_backward, {.shape = s,
+                                            .q = q,
+                                            .k = k,
+                                            .v = v,
+                                            .dout = dout,
+                                            .log_sum_exp = log_sum_exp,
+                                            .delta = delta,
+                                            .dq = dq,
+                                            .dk = dk,
+                                            .dv = dv,
+                                            .accumulate = accumulate});
+  }
+};
+
+// Two keys with scores 0 and ln 3: probabilities 1/4 and 3/4, values 8 and 4, so 5; the sum of
+// exponentials is 4.
+TEST(AttentionReference, AttendsByHand) {
+  AttentionCase c({.queries = 1, .keys = 2, .key_size = 1, .value_size = 1, .causal = false},
+                  Dtype::kFp32);
+  c.q.set(0, 1), c.k.set(0, 0), c.k.set(1, std::log(3.0)), c.v.set(0, 8), c.v.set(1, 4);
+  c.run_forward(reference_kernels());
+  EXPECT_NEAR(c.out[0], 5, 1e-6);
+  EXPECT_NEAR(c.log_sum_exp[0], std::log(4.0), 1e-6);
+}
+
+// Positions 5 and 6 against keys at 4, 5, 6 with a window of 2: (4, 5) and (5, 6). All scores are
+// equal, so the result is the mean of the values 1, 2, 4.
+TEST(AttentionReference, SeesWhatPositionsAndWindowAllow) {
+  AttentionCase c({.queries = 2,
+                   .keys = 3,
+                   .key_size = 1,
+                   .value_size = 1,
+                   .window = 2,
+                   .first_query = 5,
+                   .first_key = 4},
+                  Dtype::kFp32);
+  c.q.fill(0);
+  c.v.set(0, 1), c.v.set(1, 2), c.v.set(2, 4);
+  c.run_forward(reference_kernels());
+  EXPECT_EQ(c.out[0], 1.5);
+  EXPECT_EQ(c.out[1], 3);
+}
+
+TEST(AttentionReference, GradientsEqualFiniteDifferences) {
+  for (const AttentionShape& s : {AttentionShape{.heads = 2,
+                                 .key_value_heads = 1,
+                                 .queries = 3,
+                                 .keys = 3,
+                                 .key_size = 2,
+                                 .value_size = 3,
+                                 .scale = 0.7F},
+                                  AttentionShape{.queries = 2,
+                                  .keys = 4,
+                                  .key_size = 3,
+                                  .value_size = 1,
+                                  .scale = 0.5F,
+                                  .window = 2,
+                                  .first_query = 2}}) {
+    AttentionCase c(s, Dtype::kFp32);
+    c.run_forward(reference_kernels());
+    c.run_backward(reference_kernels());
+    const auto loss = [&] {
+      c.run_forward(reference_kernels());
+      return dot(c.out, c.dout);
+    };
+    expect_gradient(c.q, c.dq, loss, "dq");
+    expect_gradient(c.k, c.dk, loss, "dk");
+    expect_gradient(c.v, c.dv, loss, "dv");
+  }
+}
+
+std::vector<AttentionShape> attention_shapes() {
+  std::vector<AttentionShape> shapes;
+  for (const std::int64_t length : {0, 1, 3, 17, 63, 65, 131, 260})
+    for (const bool causal : {true, false})
+      shapes.push_back({.sequences = length < 64 ? 2 : 1,
+                        .heads = 2,
+                        .key_value_heads = 2,
+                        .queries = length,
+                        .keys = length,
+                        .key_size = 16,
+                        .value_size = 16,
+                        .scale = 0.25F,
+                        .causal = causal});
+  // Shared key heads; key and value of different, odd sizes; queries that are later than the keys.
+  shapes.push_back({.sequences = 2,
+                    .heads = 6,
+                    .key_value_heads = 2,
+                    .queries = 50,
+                    .keys = 50,
+                    .key_size = 24,
+                    .value_size = 16,
+                    .scale = 0.2F});
+  shapes.push_back({.heads = 3,
+                    .key_value_heads = 1,
+                    .queries = 49,
+                    .keys = 140,
+                    .key_size = 7,
+                    .value_size = 13,
+                    .scale = 0.3F,
+                    .first_query = 91});
+  // Windows that leave out whole tiles; blocks of a ring that are seen in part or not at all.
+  shapes.push_back({.queries = 300, .keys = 300, .key_size = 8, .value_size = 8, .window = 20});
+  shapes.push_back({.queries = 60, .keys = 60, .key_size = 8, .value_size = 8, .first_key = 30});
+  shapes.push_back({.queries = 20, .keys = 20, .key_size = 8, .value_size = 8, .first_key = 20});
+  shapes.push_back({.queries = 20, .keys = 0, .key_size = 8, .value_size = 8, .causal = false});
+  return shapes;
+}
+
+class AttentionVariant : public VariantTest {};
+
+// Scores are sums of D terms of size <= scale, at most 4 here, so they lose D 2^-24 * 4; e^score is
+// off by as much relatively, and so is a mean of values of size one. Gradients sum up to Tq such
+// terms of size <= 2, where each probability is ~1/Tk: 32 roundings of size one cover both.
+TEST_P(AttentionVariant, EqualsTheReference) {
+  for (const AttentionShape& s : attention_shapes())
+    for (const bool accumulate : {false, true}) {
+      AttentionCase actual(s, dtype()), expected(s, dtype());
+      actual.run_forward(kernels());
+      expected.run_forward(reference());
+      const std::string what = "Tq " + std::to_string(s.queries) + " Tk " + std::to_string(s.keys) +
+                               " heads " + std::to_string(s.heads) + (s.causal ? " causal" : "");
+      const double error = 32 * 0x1p-24;
+      expect_close(actual.out, expected.out, error, what + " out");
+      expect_close(actual.log_sum_exp, expected.log_sum_exp, error, what + " log_sum_exp");
+      // The backward pass of both starts from the same results.
+      actual.out = expected.out, actual.log_sum_exp = expected.log_sum_exp;
+      actual.run_backward(kernels(), accumulate);
+      expected.run_backward(reference(), accumulate);
+      expect_close(actual.delta, expected.delta, error, what + " delta");
+      expect_close(actual.dq, expected.dq, 2 * error, what + " dq");
+      expect_close(actual.dk, expected.dk, 2 * error, what + " dk");
+      expect_close(actual.dv, expected.dv, 2 * error, what + " dv");
+    }
+}
+
+// What a ring of context ranks does: queries [40, 80) against three blocks of keys, one of which is
+// in the future. Merged results and summed gradients equal those of all keys at once.
+TEST_P(AttentionVariant, BlocksOfKeysMergeToTheWhole) {
+  AttentionShape s{.heads = 2,
+                   .key_value_heads = 1,
+                   .queries = 40,
+                   .keys = 120,
+                   .key_size = 8,
+                   .value_size = 6,
+                   .scale = 0.5F,
+                   .first_query = 40};
+  AttentionCase whole(s, Dtype::kFp32);
+  whole.run_forward(reference());
+  whole.run_backward(reference());
+
+  TestMatrix out(40, 12), log_sum_exp(2, 40);
+  log_sum_exp.fill(-kInfinity);
+  const auto block_at = [&](std::int64_t first) {
+    AttentionShape part = s;
+    part.keys = 40, part.first_key = first;
+    AttentionCase c(part, Dtype::kFp32);
+    c.q = whole.q, c.dout = whole.dout;
+    for (std::int64_t r = 0; r < 40; ++r) {
+      for (std::int64_t i = 0; i < 8; ++i) c.k.set(r, i, whole.k(first + r, i));
+      for (std::int64_t i = 0; i < 6; ++i) c.v.set(r, i, whole.v(first + r, i));
+    }
+    return c;
+  };
+  for (const std::int64_t first : {40, 80, 0}) {
+    AttentionCase c = block_at(first);
+    c.run_forward(kernels());
+    run_kernel(kernels().attention_merge, {.shape = s,
+                                           .out = out,
+                                           .log_sum_exp = log_sum_exp,
+                                           .block = c.out,
+                                           .block_log_sum_exp = c.log_sum_exp});
+  }
+  const double error = 64 * 0x1p-24;  // as above, and three merges
+  expect_close(out, whole.out, error, "out");
+  expect_close(log_sum_exp, whole.log_sum_exp, error, "log_sum_exp");
+
+  TestMatrix dq(40, 16);
+  for (const std::int64_t first : {0, 40, 80}) {
+    AttentionCase c = block_at(first);
+    c.out = whole.out, c.log_sum_exp = log_sum_exp;
+    c.dq = dq, c.dk.fill(0), c.dv.fill(0);
+    c.run_backward(kernels(), true);
+    dq = c.dq;
+    for (std::int64_t r = 0; r < 40; ++r)
+      for (std::int64_t i = 0; i < 8; ++i)
+        EXPECT_NEAR(c.dk(r, i), whole.dk(first + r, i), 2 * error) << first << " " << r;
+  }
+  expect_close(dq, whole.dq, 2 * error, "dq");
+}
+
+MESHWRIGHT_ALL_VARIANTS(AttentionVariant);
+
+}  // namespace
+}  // namespace meshwright
