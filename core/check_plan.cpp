@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/check_data_parallelism.hpp"
 #include "core/plan.hpp"
 #include "core/schedule.hpp"
 
@@ -54,6 +55,7 @@ class PlanChecks {
     check_experts();
     check_sequence();
     check_memory_options();
+    take(data_parallelism_problems(strategy_, model_, cluster_));
     check_dtype();
     check_batch();
     if (found_.empty()) check_schedule_rule();
@@ -68,6 +70,11 @@ class PlanChecks {
       std::replace(place.begin() + static_cast<std::ptrdiff_t>(where_.size()), place.end(), '-',
                    '_');
     found_.push_back({std::move(place), std::move(what), std::move(hint)});
+  }
+
+  void take(std::vector<Diagnostic> problems) {
+    for (Diagnostic& problem : problems)
+      report(problem.where, std::move(problem.what), std::move(problem.hint));
   }
 
   void check_positive() {
@@ -241,8 +248,9 @@ class PlanChecks {
 
   void check_memory_options() {
     if (strategy_.zero < 0 || strategy_.zero > 3)
-      report("zero", fmt::format("there is no level {}", strategy_.zero),
-             "use 0 (nothing is cut), 1 (optimizer state), 2 (gradients too) or 3 (parameters too)");
+      report(
+          "zero", fmt::format("there is no level {}", strategy_.zero),
+          "use 0 (nothing is cut), 1 (optimizer state), 2 (gradients too) or 3 (parameters too)");
     const Recompute& recompute = strategy_.recompute;
     if (recompute.kind == RecomputeKind::kBlocks &&
         (recompute.blocks < 0 || recompute.blocks > traits_.blocks))
@@ -310,7 +318,20 @@ class PlanChecks {
              "use a schedule with one version of the weights, such as 1f1b");
       return;
     }
-    check_cut(rule->placement(request));
+    const Placement placement = rule->placement(request);
+    take(data_parallelism_problems(strategy_, placement));
+    check_cut(placement);
+    for (std::string& fault : order_faults(placement))
+      report("orders", std::move(fault), "leave the orders out, and plan again");
+  }
+
+  /// Orders of the plan's own: at most so many as are worth judging.
+  std::vector<std::string> order_faults(const Placement& placement) const {
+    if (plan_.orders.empty()) return {};
+    if (plan_.orders.size() != static_cast<std::size_t>(placement.devices))
+      return {fmt::format("{} orders for {} pipeline positions", plan_.orders.size(),
+                          placement.devices)};
+    return check_schedule(schedule_of(plan_));
   }
 
   void check_cut(const Placement& placement) {

@@ -56,6 +56,33 @@ ParallelDegrees read_degrees(JsonObjectReader& reader) {
   return d;
 }
 
+/// Keys that are written only where they differ from their defaults.
+DataParallelism read_data_parallelism(JsonObjectReader& reader) {
+  constexpr std::int64_t kMostServers = 1'000'000, kMostPrefetched = 1'000;
+  DataParallelism d;
+  read_word(
+      reader, "data_parallel", [](std::string_view w) { return data_parallel_from_name(w); },
+      d.kind, "collective, ring, parameter-server, async-parameter-server, one-process");
+  read_word(
+      reader, "collective_algorithm",
+      [](std::string_view w) { return collective_algorithm_from_name(w); }, d.algorithm,
+      "auto, ring, tree, nvls, hierarchical");
+  read_word(
+      reader, "bucket", [](std::string_view w) { return buckets_from_text(w); }, d.buckets,
+      "none, pytorch, megatron, or a size such as 25MiB");
+  d.overlap_gather = reader.boolean("overlap_gather", d.overlap_gather);
+  d.prefetch = static_cast<int>(reader.integer("fsdp_prefetch", 0, kMostPrefetched, d.prefetch));
+  d.reshard_after_forward = reader.boolean("fsdp_reshard", d.reshard_after_forward);
+  d.shard_ranks = static_cast<int>(reader.integer("shard_ranks", 0, kLargestDegree, d.shard_ranks));
+  d.offload_optimizer = reader.boolean("offload_optimizer", d.offload_optimizer);
+  d.servers = static_cast<int>(reader.integer("servers", 1, kMostServers, d.servers));
+  d.colocated_servers = reader.boolean("colocated_servers", d.colocated_servers);
+  read_word(
+      reader, "ring_order", [](std::string_view w) { return ring_order_from_name(w); },
+      d.ring_order, "neighbours, alternating");
+  return d;
+}
+
 Strategy read_strategy(const JsonValue& value, const std::string& place,
                        std::vector<Diagnostic>& problems) {
   JsonObjectReader reader(value, place, problems);
@@ -76,6 +103,7 @@ Strategy read_strategy(const JsonValue& value, const std::string& place,
   read_word(
       reader, "attention", [](std::string_view w) { return attention_from_name(w); }, s.attention,
       "flash, standard");
+  s.data_parallelism = read_data_parallelism(reader);
   reader.finish();
   return s;
 }
@@ -144,6 +172,37 @@ void read_source(JsonObjectReader& parent, std::string_view key, std::string_vie
   reader.finish();
 }
 
+/// One text per pipeline position, as to_text() writes it.
+std::vector<std::vector<Action>> read_orders(JsonObjectReader& reader,
+                                             std::vector<Diagnostic>& problems) {
+  std::vector<std::vector<Action>> orders;
+  const JsonValue* value = reader.optional("orders");
+  if (!value) return orders;
+  const auto* array = value->as<JsonArray>();
+  if (!array || array->size() > static_cast<std::size_t>(kLargestDegree)) {
+    reader.note("orders", "expected an array of texts, one per pipeline position", "");
+    return orders;
+  }
+  for (const JsonValue& entry : *array) {
+    const auto* text = entry.as<std::string>();
+    const std::string place = fmt::format("{}/{}", reader.place_of("orders"), orders.size());
+    if (!text) {
+      problems.push_back({place, fmt::format("expected a text, got {}", describe(entry)), ""});
+      return orders;
+    }
+    try {
+      orders.push_back(order_from_text(*text));
+    } catch (const InputError& error) {
+      for (Diagnostic problem : error.diagnostics()) {
+        problem.where = fmt::format("{}, {}", place, problem.where);
+        problems.push_back(std::move(problem));
+      }
+      return orders;
+    }
+  }
+  return orders;
+}
+
 void read_predicted(JsonObjectReader& reader, PlanFile& file, std::vector<Diagnostic>& problems) {
   const JsonValue* value = reader.optional("predicted");
   if (!value || value->is_null()) return;
@@ -178,6 +237,7 @@ PlanFile plan_file_from_json(std::string_view text, std::string_view where) {
   for (const std::int64_t blocks :
        reader.integers("blocks_per_stage", 0, kMostStages, static_cast<std::size_t>(kMostStages)))
     file.plan.blocks_per_stage.push_back(static_cast<int>(blocks));
+  file.plan.orders = read_orders(reader, problems);
   read_predicted(reader, file, problems);
   file.cost_model = reader.text("cost_model");
   reader.finish();

@@ -9,23 +9,44 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// What differs from the defaults.
+void add_data_parallelism(const DataParallelism& d, Json& json) {
+  const DataParallelism usual;
+  if (d.kind != usual.kind) json["data_parallel"] = name_of(d.kind);
+  if (d.algorithm != usual.algorithm) json["collective_algorithm"] = name_of(d.algorithm);
+  if (d.buckets != usual.buckets) json["bucket"] = to_text(d.buckets);
+  if (d.overlap_gather != usual.overlap_gather) json["overlap_gather"] = d.overlap_gather;
+  if (d.prefetch != usual.prefetch) json["fsdp_prefetch"] = d.prefetch;
+  if (d.reshard_after_forward != usual.reshard_after_forward)
+    json["fsdp_reshard"] = d.reshard_after_forward;
+  if (d.shard_ranks != usual.shard_ranks) json["shard_ranks"] = d.shard_ranks;
+  if (d.offload_optimizer != usual.offload_optimizer)
+    json["offload_optimizer"] = d.offload_optimizer;
+  if (d.servers != usual.servers) json["servers"] = d.servers;
+  if (d.colocated_servers != usual.colocated_servers)
+    json["colocated_servers"] = d.colocated_servers;
+  if (d.ring_order != usual.ring_order) json["ring_order"] = name_of(d.ring_order);
+}
+
 Json json_of(const Strategy& s) {
-  return Json{{"tp", s.degrees.tensor},
-              {"pp", s.degrees.pipeline},
-              {"vpp", s.degrees.chunks},
-              {"dp", s.degrees.data},
-              {"cp", s.degrees.context},
-              {"ep", s.degrees.expert},
-              {"etp", s.degrees.expert_tensor},
-              {"sequence_parallel", s.sequence_parallel},
-              {"micro_batch", s.micro_batch},
-              {"global_batch", s.global_batch},
-              {"seq", s.sequence_length},
-              {"schedule", s.schedule},
-              {"recompute", to_text(s.recompute)},
-              {"zero", s.zero},
-              {"dtype", name_of(s.dtype)},
-              {"attention", name_of(s.attention)}};
+  Json json{{"tp", s.degrees.tensor},
+            {"pp", s.degrees.pipeline},
+            {"vpp", s.degrees.chunks},
+            {"dp", s.degrees.data},
+            {"cp", s.degrees.context},
+            {"ep", s.degrees.expert},
+            {"etp", s.degrees.expert_tensor},
+            {"sequence_parallel", s.sequence_parallel},
+            {"micro_batch", s.micro_batch},
+            {"global_batch", s.global_batch},
+            {"seq", s.sequence_length},
+            {"schedule", s.schedule},
+            {"recompute", to_text(s.recompute)},
+            {"zero", s.zero},
+            {"dtype", name_of(s.dtype)},
+            {"attention", name_of(s.attention)}};
+  add_data_parallelism(s.data_parallelism, json);
+  return json;
 }
 
 Json json_of(const PlanFigures& f) {
@@ -66,13 +87,17 @@ std::string to_json(const PlanFigures& figures, int indent) {
 }
 
 std::string to_json(const PlanFile& file) {
-  const Json json{{"schema", 1},
-                  {"model", Json{{"name", file.model_name}, {"config", file.model_config}}},
-                  {"cluster", Json{{"name", file.cluster_name}, {"toml", file.cluster_toml}}},
-                  {"strategy", json_of(file.plan.strategy)},
-                  {"blocks_per_stage", file.plan.blocks_per_stage},
-                  {"predicted", file.predicted ? json_of(*file.predicted) : Json()},
-                  {"cost_model", file.cost_model}};
+  Json json{{"schema", 1},
+            {"model", Json{{"name", file.model_name}, {"config", file.model_config}}},
+            {"cluster", Json{{"name", file.cluster_name}, {"toml", file.cluster_toml}}},
+            {"strategy", json_of(file.plan.strategy)},
+            {"blocks_per_stage", file.plan.blocks_per_stage}};
+  if (!file.plan.orders.empty()) {
+    Json& orders = json["orders"] = Json::array();
+    for (const auto& order : file.plan.orders) orders.push_back(to_text(order));
+  }
+  json["predicted"] = file.predicted ? json_of(*file.predicted) : Json();
+  json["cost_model"] = file.cost_model;
   constexpr int kIndent = 2;
   return text_of(json, kIndent) + "\n";
 }

@@ -34,10 +34,15 @@ TaskGraph lower(const Plan& plan, const ModelGraph& model, const Cluster& cluste
     throw InputError(std::move(found));
   StagesPass pass = lower_stages_pass(plan, model, cluster);
   const Strategy& strategy = plan.strategy;
-  const ScheduleRule* rule = find_schedule_rule(strategy.schedule);
-  MW_CHECK(rule != nullptr);
-  const Schedule schedule = rule->generate(schedule_request_of(strategy));
+  const Schedule schedule = schedule_of(plan);
   MW_CHECK(schedule.placement == pass.placement);
+
+  const DataParallelKind kind = strategy.data_parallelism.kind;
+  if (kind == DataParallelKind::kOneProcess)
+    return lower_one_process(pass, plan, model, options.ranks);
+  if (kind == DataParallelKind::kParameterServer || kind == DataParallelKind::kAsyncParameterServer)
+    return lower_parameter_server(pass, plan, schedule, device_of(cluster, DeviceId(0)),
+                                  options.ranks);
 
   FoldedGraph folded;
   folded.graph.dependency_begin.push_back(0);

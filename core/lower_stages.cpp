@@ -117,7 +117,7 @@ class StagesLowering {
 
   /// Units of a part and their works; none where passes are never cut.
   PartUnits units_of(int part) {
-    if (!cuts_passes(plan_.strategy, pass_)) return {};
+    if (!has_units(plan_.strategy, pass_)) return {};
     std::vector<std::vector<LocalParameter>> layers;
     for (const PlacedLayer& layer : stage_) layers.push_back(held(layer).parameter_list);
     if (const std::int64_t copy = pass_.parameters[static_cast<std::size_t>(part)].tied_copy;
@@ -249,6 +249,14 @@ Placement placement_of(const Strategy& strategy) {
   const ScheduleRule* rule = find_schedule_rule(strategy.schedule);
   MW_CHECK(rule != nullptr);
   return rule->placement(schedule_request_of(strategy));
+}
+
+Schedule schedule_of(const Plan& plan) {
+  const ScheduleRule* rule = find_schedule_rule(plan.strategy.schedule);
+  MW_CHECK(rule != nullptr);
+  Schedule schedule = rule->generate(schedule_request_of(plan.strategy));
+  if (!plan.orders.empty()) schedule.orders = plan.orders;
+  return schedule;
 }
 
 int part_count(const Placement& placement) {

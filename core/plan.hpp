@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "core/ids.hpp"
 #include "core/model_graph.hpp"
+#include "core/schedule.hpp"
 
 namespace meshwright {
 
@@ -103,8 +104,16 @@ struct Plan {
   /// looped schedules). Embedding belongs to the first stage, head to the last. Where two stages
   /// hold replicas of one part of the model (bidirectional schedules), one number for each part.
   std::vector<int> blocks_per_stage;
+  /// The schedule's own orders, by pipeline position, where they were made to measure; empty: what
+  /// the schedule's rule generates.
+  std::vector<std::vector<Action>> orders = {};
   friend bool operator==(const Plan&, const Plan&) = default;
 };
+
+/// The schedule that orders made for one job are filed under ("auto"): its rule says the placement.
+inline constexpr std::string_view kMadeToMeasure = "auto";
+/// The order of work of one pipeline. The rule of the plan's schedule must accept the plan.
+Schedule schedule_of(const Plan& plan);
 
 /// Everything wrong with the plan, each with values and a way out: degrees against model, cluster
 /// and batch, the schedule's own rules, the stage cut. Empty: the plan can be lowered.

@@ -110,9 +110,8 @@ std::optional<std::int32_t> take_index(std::string_view& rest) {
 }
 
 std::optional<Pass> pass_of(char letter) {
-  for (const Pass pass :
-       {Pass::kForward, Pass::kBackward, Pass::kBackwardInput, Pass::kBackwardWeight,
-        Pass::kOutputScores, Pass::kOutputGradient})
+  for (const Pass pass : {Pass::kForward, Pass::kBackward, Pass::kBackwardInput,
+                          Pass::kBackwardWeight, Pass::kOutputScores, Pass::kOutputGradient})
     if (letter_of(pass) == letter) return pass;
   return std::nullopt;
 }

@@ -78,4 +78,15 @@ Schedule generate_pipedream_2bw(const ScheduleRequest& request) {
   return schedule;
 }
 
+/// What stands in for orders that have not been made: the planner replaces it.
+Schedule generate_made_to_measure(const ScheduleRequest& request) {
+  ScheduleRequest plain = request;
+  plain.times.reset();
+  plain.activation_cap.reset();
+  plain.freed_by_input_gradient = 0;
+  Schedule schedule = request.chunks == 1 ? generate_zb_1p(plain) : generate_hanayo(plain);
+  schedule.name = "auto";
+  return schedule;
+}
+
 }  // namespace meshwright

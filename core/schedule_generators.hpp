@@ -18,6 +18,7 @@ std::vector<Action> one_forward_one_backward(StageId stage, int microbatches, in
 /// Megatron's group size, or p where the request names none.
 int microbatch_group_of(const ScheduleRequest& request);
 
+Schedule generate_made_to_measure(const ScheduleRequest& request);
 Schedule generate_naive(const ScheduleRequest& request);
 Schedule generate_gpipe(const ScheduleRequest& request);
 Schedule generate_1f1b(const ScheduleRequest& request);

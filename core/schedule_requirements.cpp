@@ -137,13 +137,14 @@ std::string times_text(const StageTimes& times) {
 
 }  // namespace
 
-Problem automatic_problem(const ScheduleRequest& r) {
-  if (auto problem = one_chunk_problem(r)) return problem;
-  const auto devices = static_cast<std::size_t>(r.devices);
-  if (r.times && (r.times->forward.size() != devices || r.times->backward_input.size() != devices ||
-                  r.times->backward_weight.size() != devices))
+/// Of requests whose schedule is decided by costs.
+Problem costs_problem(const ScheduleRequest& r) {
+  const int stages = r.devices * r.chunks;
+  const auto entries = static_cast<std::size_t>(stages);
+  if (r.times && (r.times->forward.size() != entries || r.times->backward_input.size() != entries ||
+                  r.times->backward_weight.size() != entries))
     return fmt::format("{} for {} stages: one of each per stage is needed", times_text(*r.times),
-                       r.devices);
+                       stages);
   if (r.activation_cap && !(*r.activation_cap >= 1))
     return fmt::format("a cap of {} micro-batches per device: at least 1 is needed",
                        *r.activation_cap);
@@ -151,6 +152,16 @@ Problem automatic_problem(const ScheduleRequest& r) {
     return fmt::format("the input gradient frees the fraction {}: 0 <= fraction < 1 is needed",
                        r.freed_by_input_gradient);
   return std::nullopt;
+}
+
+Problem automatic_problem(const ScheduleRequest& r) {
+  if (auto problem = one_chunk_problem(r)) return problem;
+  return costs_problem(r);
+}
+
+Problem automatic_v_problem(const ScheduleRequest& r) {
+  if (auto problem = two_chunks_problem(r)) return problem;
+  return costs_problem(r);
 }
 
 Problem vocabulary_problem(const ScheduleRequest& r) {
@@ -162,6 +173,18 @@ Problem vocabulary_problem(const ScheduleRequest& r) {
                        r.devices);
   return std::nullopt;
 }
+
+Problem made_to_measure_problem(const ScheduleRequest& r) {
+  if (auto problem = sizes_problem(r)) return problem;
+  if (r.chunks > 1 && r.chunks % 2 != 0)
+    return fmt::format(
+        "{} chunks per device: orders are made to measure for 1, or for waves of 2; "
+        "use {} or {}",
+        r.chunks, r.chunks - 1, r.chunks + 1);
+  return std::nullopt;
+}
+
+Placement line_or_waves(const ScheduleRequest& r) { return wave_placement(r.devices, r.chunks); }
 
 Problem slices_problem(const ScheduleRequest& r) {
   if (auto problem = one_chunk_problem(r)) return problem;

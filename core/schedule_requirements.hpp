@@ -19,6 +19,10 @@ Problem two_chunks_problem(const ScheduleRequest& request);
 Problem dualpipe_problem(const ScheduleRequest& request);
 Problem dualpipev_problem(const ScheduleRequest& request);
 Problem automatic_problem(const ScheduleRequest& request);
+/// Two chunks per device, and costs as above.
+Problem automatic_v_problem(const ScheduleRequest& request);
+/// A line (one chunk) or waves (an even number of chunks).
+Problem made_to_measure_problem(const ScheduleRequest& request);
 Problem slices_problem(const ScheduleRequest& request);
 Problem two_versions_problem(const ScheduleRequest& request);
 Problem chimera_problem(const ScheduleRequest& request);
@@ -31,6 +35,7 @@ Placement loop_of_request(const ScheduleRequest& request);
 Placement v_of_request(const ScheduleRequest& request);
 Placement bidirectional_of_request(const ScheduleRequest& request);
 Placement waves_of_request(const ScheduleRequest& request);
+Placement line_or_waves(const ScheduleRequest& request);
 
 // Promised peaks, in micro-batches of a whole device.
 double one_microbatch(const ScheduleRequest& request, PipelineRankId device);

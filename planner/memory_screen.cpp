@@ -18,23 +18,18 @@ std::optional<MemoryShortfall> shortfall_of(std::span<const Bytes> peaks, Bytes 
                          .position = static_cast<int>(largest - peaks.begin())};
 }
 
-Schedule schedule_of(const Strategy& strategy) {
-  const ScheduleRule* rule = find_schedule_rule(strategy.schedule);
-  MW_CHECK(rule != nullptr);
-  return rule->generate(request_of(strategy));
-}
-
 /// One schedule, one capacity, any recomputation.
 class Screen {
  public:
   Screen(const Prospect& prospect, const Job& job)
       : job_(job),
         plan_(plan_of(prospect, job)),
-        schedule_(schedule_of(plan_.strategy)),
+        schedule_(schedule_of(plan_)),
         capacity_(job_facts(plan_.strategy, job.model, job.cluster).memory_capacity) {}
 
   std::optional<MemoryShortfall> under(const Recompute& recompute) {
     plan_.strategy.recompute = recompute;
+    if (cuts_passes(plan_.strategy)) return shortfall_of(plan_, job_);
     const LoweredStages lowered = lower_stages(plan_, job_.model, job_.cluster);
     return shortfall_of(peak_of_passes(lowered, schedule_), capacity_);
   }
@@ -73,8 +68,11 @@ Plan plan_of(const Prospect& prospect, const Job& job) {
 }
 
 std::optional<MemoryShortfall> shortfall_of(const Plan& plan, const Job& job) {
+  if (cuts_passes(plan.strategy))
+    return shortfall_of(lower(plan, job.model, job.cluster),
+                        job_facts(plan.strategy, job.model, job.cluster));
   const LoweredStages lowered = lower_stages(plan, job.model, job.cluster);
-  return shortfall_of(peak_of_passes(lowered, schedule_of(plan.strategy)),
+  return shortfall_of(peak_of_passes(lowered, schedule_of(plan)),
                       job_facts(plan.strategy, job.model, job.cluster).memory_capacity);
 }
 

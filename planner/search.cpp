@@ -17,6 +17,7 @@
 #include "planner/candidates.hpp"
 #include "planner/evaluate_plan.hpp"
 #include "planner/explain.hpp"
+#include "planner/made_to_measure.hpp"
 #include "planner/memory_screen.hpp"
 #include "planner/parallel_for.hpp"
 #include "planner/prospects.hpp"
@@ -315,6 +316,13 @@ std::string_view name_of(PruneReason reason) {
 
 SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostModel& cost_model,
                     const Goal& goal, const FixedChoices& fixed, const SearchOptions& options) {
+  if (fixed.schedule == kMadeToMeasure) {
+    FixedChoices named = fixed;
+    named.schedule.reset();
+    SearchResult result = search(model, cluster, cost_model, goal, named, options);
+    measure_best_rows(result, model, cluster, cost_model, thread_count(options.threads));
+    return result;
+  }
   Job job{.model = model,
           .cluster = cluster,
           .cost_model = cost_model,
@@ -329,6 +337,8 @@ SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostM
 
 Plan complete_plan(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster,
                    const CostModel& cost_model) {
+  if (strategy.schedule == kMadeToMeasure)
+    return best_ordered_plan(strategy, model, cluster, cost_model);
   const ScheduleRule* rule = find_schedule_rule(strategy.schedule);
   const int blocks = block_count(model);
   int parts = 1;
