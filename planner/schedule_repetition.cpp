@@ -45,11 +45,14 @@ std::vector<Moment> moments_of(const Schedule& schedule, const StageTimes& times
     const Action& action = schedule.orders[event.device][event.position];
     if (action.stage == first_stage && action.pass == Pass::kForward) {
       moments.push_back({event.start, action.microbatch.value, begun, passed});
-      for (int& count : moments.back().passed) count -= action.microbatch.value;
     }
     ++begun[event.device];
     ++passed[action.stage.index() * kPasses + static_cast<std::size_t>(action.pass)];
   }
+  for (Moment& moment : moments)
+    for (std::size_t i = 0; i < passed.size(); ++i)
+      if (passed[i] > 0)
+        moment.passed[i] -= moment.microbatch;  // whole or split backward, not both
   return moments;
 }
 

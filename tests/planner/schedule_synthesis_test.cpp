@@ -68,6 +68,33 @@ TEST(Synthesis, KeepsOrderAndCapsOnEveryPlacement) {
       }
 }
 
+/// Every kind of stage, cap and latency, W without duration or longer than B, one device to twelve.
+TEST(Synthesis, AnswersEveryRequestOfALine) {
+  std::mt19937 random(20);
+  const auto draw = [&](int least, int most) {
+    return least + static_cast<int>(random() % static_cast<unsigned>(most - least + 1));
+  };
+  for (int i = 0; i < 60; ++i) {
+    const int devices = draw(1, 12), microbatches = draw(1, 24);
+    SCOPED_TRACE(testing::Message() << "request " << i << ": " << devices << " devices, "
+                                    << microbatches << " micro-batches");
+    SynthesisRequest request;
+    request.placement = looped_placement(devices, 1);
+    request.microbatches = microbatches;
+    const int weight = draw(0, 2) * 70;
+    for (int s = 0; s < devices; ++s) {
+      request.times.forward.push_back(table_time(draw(80, 120)));
+      request.times.backward_input.push_back(table_time(draw(80, 120)));
+      request.times.backward_weight.push_back(table_time(weight == 0 ? 0 : weight + draw(0, 20)));
+    }
+    request.times.latency = table_time(draw(0, 20));
+    for (int d = 0; d < devices && i % 5 > 0; ++d) request.caps.push_back(draw(1, 2 * devices));
+    request.objective = i % 2 == 0 ? ScheduleObjective::kMakespan : ScheduleObjective::kPeriod;
+    request.effort = 300'000;
+    expect_sound_and_within_caps(request);
+  }
+}
+
 TEST(Synthesis, IsNeverBelowTheTrueOptimumAndNeverClaimsAFalseProof) {
   for (std::uint32_t seed = 1; seed <= 25; ++seed)
     for (const auto& placement : {looped_placement(2, 1), looped_placement(3, 1)})
