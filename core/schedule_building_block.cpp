@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/check.hpp"
+#include "core/schedule_automatic_v.hpp"
 #include "core/schedule_generators.hpp"
 
 namespace meshwright {
@@ -132,12 +133,12 @@ Schedule repeat_block(std::string name, const ScheduleRequest& request,
 Schedule generate_v_half(const ScheduleRequest& request) {
   constexpr std::array<std::array<int, 4>, 6> kSteps{
       {{2, 1, 1, 2}, {2, 1, 2, 1}, {2, 2, 1, 1}, {1, 2, 1, 2}, {1, 2, 2, 1}, {1, 1, 2, 2}}};
-  return repeat_block("v-half", request, kSteps);
+  return shortest_v(repeat_block("v-half", request, kSteps), request, (request.devices + 2) / 2);
 }
 
 Schedule generate_v_min(const ScheduleRequest& request) {
   constexpr std::array<std::array<int, 4>, 1> kSteps{{{1, 1, 1, 1}}};
-  return repeat_block("v-min", request, kSteps);
+  return shortest_v(repeat_block("v-min", request, kSteps), request, (request.devices + 4) / 3);
 }
 
 }  // namespace meshwright

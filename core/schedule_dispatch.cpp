@@ -138,8 +138,9 @@ void Dispatcher::choose(std::size_t d) {
       device.choice = c;
 }
 
-void Dispatcher::send(std::size_t from, std::int32_t to_stage, int pass, std::int32_t microbatch,
-                      Ticks end) {
+void Dispatcher::send(std::int32_t from_stage, std::int32_t to_stage, int pass,
+                      std::int32_t microbatch, Ticks end) {
+  const std::size_t from = task_.placement.device_of_stage[at(from_stage)].index();
   const std::size_t to = task_.placement.device_of_stage[at(to_stage)].index();
   Ticks& ready = arrival(pass, to_stage, microbatch);
   if (from == to) {
@@ -149,7 +150,7 @@ void Dispatcher::send(std::size_t from, std::int32_t to_stage, int pass, std::in
   Ticks& free = link_free_[from * devices_.size() + to];
   const Ticks start = std::max(end, free);
   free = start + task_.times.link_occupancy;
-  ready = start + task_.times.latency;
+  ready = start + latency_between(task_.times, StageId(from_stage), StageId(to_stage));
   choose(to);
 }
 
@@ -169,10 +170,10 @@ void Dispatcher::put(std::size_t d) {
     if (visit.next < 0)
       arrival(kInput, visit.stage, microbatch) = end;  // the loss is part of the last stage
     else
-      send(d, visit.next, kForward, microbatch, end);
+      send(visit.stage, visit.next, kForward, microbatch, end);
   } else if (choice.pass == kInput) {
     device.level -= visit.freed_by_input;
-    if (visit.previous >= 0) send(d, visit.previous, kInput, microbatch, end);
+    if (visit.previous >= 0) send(visit.stage, visit.previous, kInput, microbatch, end);
   } else {
     device.level -= visit.held - visit.freed_by_input;
   }

@@ -104,7 +104,7 @@ class Dispatcher {
   void choose(std::size_t device);
   void collect(const Device& device);
   void put(std::size_t device);
-  void send(std::size_t device, std::int32_t to_stage, int pass, std::int32_t microbatch,
+  void send(std::int32_t from_stage, std::int32_t to_stage, int pass, std::int32_t microbatch,
             Ticks end);
   Ticks& arrival(int pass, std::int32_t stage, std::int32_t microbatch) {
     return arrivals_[operation(pass, stage, microbatch)];

@@ -8,6 +8,7 @@
 
 #include "core/chunk_order_writer.hpp"
 #include "core/schedule_automatic.hpp"
+#include "core/schedule_automatic_v.hpp"
 #include "core/schedule_generators.hpp"
 #include "core/schedule_timing.hpp"
 
@@ -86,7 +87,7 @@ Schedule generate_zb_v(const ScheduleRequest& request) {
       while (write.weights(chunk) < rounds) write.weight(chunk);
     std::erase_if(order, [&](const Action& a) { return a.microbatch.value >= m; });
   }
-  return schedule;
+  return shortest_v(std::move(schedule), request, p);
 }
 
 namespace {
