@@ -104,11 +104,35 @@ class ClusterChecks {
       need_positive(place + ".local.bandwidth", node.local.bandwidth.value, "rate");
       need_not_negative(place + ".local.latency", node.local.latency.value, "time");
     }
+    if (node.local.tree) check_tree(place, node);
     if (node.ports < 0 || node.ports > kMostDevices)
       report(place + ".ports",
              fmt::format("must be from 0 to {}, got {}", kMostDevices, node.ports),
              "0 means: no network, one node only");
     if (node.ports > 0) need_positive(place + ".port_bandwidth", node.port_bandwidth.value, "rate");
+    if (node.host) {
+      need_positive(place + ".host.device_link", node.host->device_link.value, "rate");
+      need_positive(place + ".host.memory_bandwidth", node.host->memory_bandwidth.value, "rate");
+    }
+  }
+
+  void check_tree(const std::string& node_place, const NodeModel& node) {
+    const std::string place = node_place + ".local.tree";
+    const PcieTree& tree = *node.local.tree;
+    if (node.local.kind != LocalNetworkKind::kPcie)
+      report(place, "a tree of PCIe switches, but the devices are not joined by PCIe",
+             "leave it out, or set local.kind = \"pcie\"");
+    if (tree.switches < 1 || node.device_count % std::max(1, tree.switches) != 0)
+      report(place + ".switches",
+             fmt::format("{} switches cannot share {} devices evenly", tree.switches,
+                         node.device_count),
+             "give a number of switches that divides the devices");
+    if (tree.sockets < 1 || tree.switches % std::max(1, tree.sockets) != 0)
+      report(place + ".sockets",
+             fmt::format("{} sockets cannot share {} switches evenly", tree.sockets, tree.switches),
+             "give a number of sockets that divides the switches");
+    need_positive(place + ".uplink", tree.uplink.value, "rate");
+    if (tree.sockets > 1) need_positive(place + ".socket_link", tree.socket_link.value, "rate");
   }
 
   void check_groups() {
@@ -148,13 +172,29 @@ class ClusterChecks {
     }
   }
 
+  /// Written so that NaN fails too.
+  void check_oversubscription(const std::string& place, double value) {
+    if (value >= 1 && value <= std::numeric_limits<double>::max()) return;
+    report(place, fmt::format("must be at least 1, got {}", value),
+           "it is what comes in from below over what leads up: 1 means full bisection");
+  }
+
   void check_fabric() {
-    need_not_negative("fabric.latency", cluster_.fabric.latency.value, "time");
-    if (!(cluster_.fabric.oversubscription >= 1 &&
-          cluster_.fabric.oversubscription <= std::numeric_limits<double>::max()))
-      report("fabric.oversubscription",
-             fmt::format("must be at least 1, got {}", cluster_.fabric.oversubscription),
-             "1 means: full bisection");
+    const Fabric& fabric = cluster_.fabric;
+    need_not_negative("fabric.latency", fabric.latency.value, "time");
+    check_oversubscription("fabric.oversubscription", fabric.oversubscription);
+    int below = 1;
+    for (std::size_t l = 0; l < fabric.levels.size(); ++l) {
+      const FabricLevel& level = fabric.levels[l];
+      const std::string place = fmt::format("fabric.levels[{}]", l);
+      if (level.nodes < 2 || level.nodes <= below || level.nodes % below != 0)
+        report(place + ".nodes",
+               fmt::format("{} nodes below one switch, after {} on the level below", level.nodes,
+                           below),
+               "a level holds several whole switches of the level below: give a larger multiple");
+      check_oversubscription(place + ".oversubscription", level.oversubscription);
+      below = std::max(level.nodes, 1);
+    }
   }
 
   const Cluster& cluster_;

@@ -56,15 +56,32 @@ enum class LocalNetworkKind : std::uint8_t {
   kPcie,         ///< through switches and host bridges
   kSharedMemory  ///< processes on one CPU
 };
+/// Wires above the devices of a PCIe node. Devices are dealt to switches in order and evenly,
+/// switches to sockets; what has to climb shares the way up.
+struct PcieTree {
+  int switches = 1;            ///< of the node; devices below one reach each other by it alone
+  int sockets = 1;             ///< processors, each with its share of the switches
+  BytesPerSecond uplink;       ///< switch to processor, per direction
+  BytesPerSecond socket_link;  ///< processor to the other processors, per direction
+  friend bool operator==(const PcieTree&, const PcieTree&) = default;
+};
 struct LocalNetwork {
   LocalNetworkKind kind = LocalNetworkKind::kNvSwitch;
   BytesPerSecond bandwidth;           ///< per device and direction, datasheet
   Seconds latency;                    ///< one hop, for point-to-point messages
   bool in_network_reduction = false;  ///< NVLink SHARP (NVLS)
+  std::optional<PcieTree> tree = {};  ///< PCIe only; absent: devices meet nowhere but at devices
   friend bool operator==(const LocalNetwork&, const LocalNetwork&) = default;
 };
 
 enum class CpuVendor : std::uint8_t { kIntel, kAmd, kArm, kOther };
+
+/// The processor's side of a node, for optimizer state that is kept there.
+struct HostModel {
+  BytesPerSecond device_link;       ///< between a device and host memory, per device and direction
+  BytesPerSecond memory_bandwidth;  ///< that updates of all devices' parameters share
+  friend bool operator==(const HostModel&, const HostModel&) = default;
+};
 
 struct NodeModel {
   std::string name;
@@ -74,6 +91,7 @@ struct NodeModel {
   int ports = 0;  ///< network ports (NICs) of the node for training traffic; 0: single-node only
   BytesPerSecond port_bandwidth;  ///< per port and direction
   CpuVendor cpu = CpuVendor::kIntel;
+  std::optional<HostModel> host;  ///< absent: nothing can be kept in host memory
   friend bool operator==(const NodeModel&, const NodeModel&) = default;
 };
 
@@ -83,9 +101,19 @@ struct NodeGroup {
   friend bool operator==(const NodeGroup&, const NodeGroup&) = default;
 };
 
+/// A level of switches in a fat tree: groups of nodes below one switch (or one pod of them).
+struct FabricLevel {
+  int nodes = 1;                  ///< below one switch, consecutive
+  double oversubscription = 1.0;  ///< their ports' total : what leads up from there
+  friend bool operator==(const FabricLevel&, const FabricLevel&) = default;
+};
 struct Fabric {                   ///< the network between nodes
   Seconds latency;                ///< end to end, for point-to-point messages
   double oversubscription = 1.0;  ///< ports' total : bisection
+  /// Port k of every node hangs on rail k, a fat tree of its own. A message to a device of another
+  /// rail changes rails inside the sending node, over its local network, as NCCL's PXN does.
+  bool rails = false;
+  std::vector<FabricLevel> levels;  ///< from the nodes up; beyond the last: full bisection
   friend bool operator==(const Fabric&, const Fabric&) = default;
 };
 

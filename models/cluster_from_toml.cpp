@@ -68,6 +68,14 @@ LocalNetwork read_local_network(TomlReader& reader) {
   local.bandwidth = reader.bandwidth("bandwidth");
   local.latency = reader.seconds("latency");
   local.in_network_reduction = reader.flag("in_network_reduction", false);
+  reader.table("tree", false, [&](TomlReader& r) {
+    PcieTree tree;
+    tree.switches = r.whole_number("switches", 1, kMostOfAnything);
+    tree.sockets = r.whole_number("sockets", 1, kMostOfAnything, 1);
+    tree.uplink = r.bandwidth("uplink");
+    if (tree.sockets > 1) tree.socket_link = r.bandwidth("socket_link");
+    local.tree = tree;
+  });
   return local;
 }
 
@@ -82,13 +90,30 @@ NodeModel read_node(const std::string& key, TomlReader& reader) {
   node.cpu = static_cast<CpuVendor>(reader.choice("cpu", kVendors, 0));
   reader.table("local", node.device_count > 1,
                [&](TomlReader& r) { node.local = read_local_network(r); });
+  reader.table("host", false, [&](TomlReader& r) {
+    node.host = HostModel{.device_link = r.bandwidth("device_link"),
+                          .memory_bandwidth = r.bandwidth("memory_bandwidth")};
+  });
   return node;
 }
 
 Fabric read_fabric(TomlReader& reader) {
   constexpr double kMostOversubscribed = 1e6;
-  return {.latency = reader.seconds("latency"),
-          .oversubscription = reader.number("oversubscription", kMostOversubscribed, 1.0)};
+  const auto oversubscription = [&](TomlReader& r) {
+    return r.number("oversubscription", kMostOversubscribed, 1.0);
+  };
+  Fabric fabric;
+  fabric.latency = reader.seconds("latency");
+  fabric.oversubscription = oversubscription(reader);
+  fabric.rails = reader.flag("rails", false);
+  if (reader.has("levels"))
+    reader.array("levels", [&](TomlReader& r) {
+      FabricLevel level;
+      level.nodes = r.whole_number("nodes", 1, kMostOfAnything);
+      level.oversubscription = oversubscription(r);
+      fabric.levels.push_back(level);
+    });
+  return fabric;
 }
 
 Cluster read_cluster(const std::string& name, TomlReader& reader) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <vector>
 
 #include "core/check.hpp"
@@ -35,12 +37,16 @@ class DeviceCostModel final : public CostModel {
     if (device_.compute_capability) find_channels();
   }
 
-  Seconds time_of(const Kernel& kernel) const override { return kernel_time(kernel, device_); }
+  Seconds time_of(const Kernel& kernel) const override {
+    return kernel.on_host ? host_time(kernel) : kernel_time(kernel, device_);
+  }
 
   Seconds time_of(const Collective& collective) const override {
     MW_CHECK(collective.group.ranks >= 1);
     MW_CHECK(collective.group.nodes >= 1);
-    if (collective.group.ranks == 1 || collective.bytes.value == 0) return Seconds(0.0);
+    const bool has_partner =
+        collective.group.ranks > 1 || collective.servers > 0 || is_host_copy(collective.kind);
+    if (!has_partner || collective.bytes.value == 0) return Seconds(0.0);
     return device_.launch_overhead + running_time(collective);
   }
 
@@ -57,11 +63,129 @@ class DeviceCostModel final : public CostModel {
   }
 
  private:
+  static bool is_host_copy(CollectiveKind kind) {
+    return kind == CollectiveKind::kCopyToHost || kind == CollectiveKind::kCopyFromHost;
+  }
+
   Seconds running_time(const Collective& collective) const {
-    if (collective.kind == CollectiveKind::kAllToAll) return all_to_all_time(collective);
-    if (collective.kind == CollectiveKind::kRingExchange) return ring_exchange_time(collective);
-    if (!device_.compute_capability) return plain_ring_time(collective);
-    return nccl_choice(group_of(collective.group), collective.kind, collective.bytes).time;
+    switch (collective.kind) {
+      case CollectiveKind::kAllToAll:
+        return all_to_all_time(collective);
+      case CollectiveKind::kRingExchange:
+        return ring_exchange_time(collective);
+      case CollectiveKind::kScatter:
+      case CollectiveKind::kGather:
+        return rooted_time(collective);
+      case CollectiveKind::kPush:
+      case CollectiveKind::kPull:
+        return server_time(collective);
+      case CollectiveKind::kCopyToHost:
+      case CollectiveKind::kCopyFromHost:
+        MW_CHECK(node_.host.has_value());
+        return collective.bytes / node_.host->device_link;
+      case CollectiveKind::kAllReduce:
+      case CollectiveKind::kAllGather:
+      case CollectiveKind::kReduceScatter:
+      case CollectiveKind::kBroadcast:
+      case CollectiveKind::kReduce:
+        break;
+    }
+    return reduction_time(collective);
+  }
+
+  /// By the algorithm that the plan names; the tuner's choice where that one does not exist for the
+  /// collective.
+  Seconds reduction_time(const Collective& collective) const {
+    const bool all_reduce = collective.kind == CollectiveKind::kAllReduce;
+    const bool across = collective.group.nodes > 1;
+    const bool in_node = collective.group.ranks > collective.group.nodes;
+    if (collective.algorithm == CollectiveAlgorithm::kHierarchical && all_reduce && across &&
+        in_node)
+      return hierarchical_time(collective);
+    if (!device_.compute_capability) {
+      const bool tree = collective.algorithm == CollectiveAlgorithm::kTree && all_reduce;
+      return tree ? plain_tree_time(collective) : plain_ring_time(collective);
+    }
+    const NcclGroup group = group_of(collective.group);
+    if (const std::optional<NcclAlgorithm> forced = nccl_algorithm(collective.algorithm, across)) {
+      std::optional<Seconds> best;
+      for (int p = 0; p < kNcclProtocolCount; ++p) {
+        const auto time = nccl_time(group, collective.kind, collective.bytes, *forced,
+                                    static_cast<NcclProtocol>(p));
+        if (time && (!best || *time < *best)) best = time;
+      }
+      if (best) return *best;
+    }
+    return nccl_choice(group, collective.kind, collective.bytes).time;
+  }
+
+  static std::optional<NcclAlgorithm> nccl_algorithm(CollectiveAlgorithm algorithm, bool across) {
+    switch (algorithm) {
+      case CollectiveAlgorithm::kRing:
+        return NcclAlgorithm::kRing;
+      case CollectiveAlgorithm::kTree:
+        return NcclAlgorithm::kTree;
+      case CollectiveAlgorithm::kNvls:
+        return across ? NcclAlgorithm::kNvlsTree : NcclAlgorithm::kNvls;
+      case CollectiveAlgorithm::kAutomatic:
+      case CollectiveAlgorithm::kHierarchical:
+        break;
+    }
+    return std::nullopt;
+  }
+
+  /// Reduce-scatter among the p ranks of every node, p all-reduces of a p-th across nodes side by
+  /// side, all-gather in the nodes.
+  Seconds hierarchical_time(const Collective& collective) const {
+    const GroupShape& shape = collective.group;
+    const int ppn = (shape.ranks + shape.nodes - 1) / shape.nodes;
+    Collective part = collective;
+    part.algorithm = CollectiveAlgorithm::kAutomatic;
+    part.kind = CollectiveKind::kReduceScatter;
+    part.group = {.ranks = ppn, .nodes = 1, .groups_per_node = 1};
+    const Seconds scatter = running_time(part);
+    part.kind = CollectiveKind::kAllGather;
+    const Seconds gather = running_time(part);
+    part.kind = CollectiveKind::kAllReduce;
+    part.bytes = Bytes((collective.bytes.value + ppn - 1) / ppn);
+    part.group = {
+        .ranks = shape.nodes, .nodes = shape.nodes, .groups_per_node = ppn * shape.groups_per_node};
+    return scatter + running_time(part) + gather;
+  }
+
+  /// What one device of a group gets of the links that its members use side by side.
+  BytesPerSecond member_rate(const GroupShape& shape) const {
+    if (shape.nodes == 1) return local_rate(shape.ranks);
+    return port_rate((shape.ranks + shape.nodes - 1) / shape.nodes * shape.groups_per_node);
+  }
+
+  /// Scatter and gather: all but its own part passes the first member's link.
+  Seconds rooted_time(const Collective& collective) const {
+    const double n = collective.group.ranks;
+    const BytesPerSecond rate =
+        collective.group.nodes == 1 ? local_rate(collective.group.ranks) : port_rate(1);
+    return round_latency(collective, collective.bytes.value / collective.group.ranks) +
+           (n - 1) / n * (collective.bytes / rate);
+  }
+
+  /// Push and pull of N workers with k servers: the busiest link carries the larger of what one
+  /// worker sends, K, and what one server gets, N K / k; a server on a worker's device gets nothing
+  /// from itself.
+  Seconds server_time(const Collective& collective) const {
+    const double workers = collective.group.ranks, servers = collective.servers;
+    const double senders = collective.colocated ? workers - 1 : workers;
+    const bool all_serve = collective.colocated && collective.servers == collective.group.ranks;
+    const double sent = all_serve ? 1 - 1 / servers : 1.0;
+    const BytesPerSecond rate = member_rate(collective.group);
+    return round_latency(collective, collective.bytes.value / collective.servers) +
+           std::max(sent, senders / servers) * (collective.bytes / rate);
+  }
+
+  /// All devices of a node share its processor's memory.
+  Seconds host_time(const Kernel& kernel) const {
+    MW_CHECK(node_.host.has_value());
+    return static_cast<double>(node_.device_count) *
+           (kernel.memory_traffic / node_.host->memory_bandwidth);
   }
 
   /// Channels do not depend on the number of nodes beyond one, so the search is done beforehand for
@@ -160,8 +284,20 @@ class DeviceCostModel final : public CostModel {
     const Seconds hop =
         across ? std::max(fabric_.latency, node_.local.latency) : node_.local.latency;
     const double steps = collective.kind == CollectiveKind::kAllReduce ? 2 * (n - 1) : n - 1;
-    const double traffic = collective.kind == CollectiveKind::kBroadcast ? 1.0 : steps / n;
+    const bool to_or_from_one =
+        collective.kind == CollectiveKind::kBroadcast || collective.kind == CollectiveKind::kReduce;
+    const double traffic = to_or_from_one ? 1.0 : steps / n;
     return steps * hop + traffic * (collective.bytes / rate);
+  }
+
+  /// Reduced up a binary tree and handed down again, in a pipeline: ceil(log2 n) hops each way.
+  Seconds plain_tree_time(const Collective& collective) const {
+    const GroupShape& shape = collective.group;
+    const bool across = shape.nodes > 1;
+    BytesPerSecond rate = node_.local.bandwidth;
+    if (across) rate = std::min(rate, port_rate(shape.groups_per_node));
+    const Seconds hop = across ? fabric_.latency : node_.local.latency;
+    return 2 * std::ceil(std::log2(shape.ranks)) * hop + 2.0 * (collective.bytes / rate);
   }
 
   NodeModel node_;
