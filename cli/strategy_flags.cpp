@@ -66,6 +66,64 @@ void add_word_flag(CLI::App& app, const std::string& flag, std::optional<Choice>
       ->type_name(fmt::format("{}", fmt::join(words, "|")));
 }
 
+/// A word with a default, by which flags that were not given are known.
+template <class Choice, class Parse>
+void add_word_flag(CLI::App& app, const std::string& flag, Choice& value, Parse parse,
+                   const std::vector<std::string>& words, const std::string& description) {
+  app.add_option_function<std::string>(
+         flag,
+         [&value, flag, parse, words](const std::string& text) {
+           const auto parsed = parse(text);
+           if (!parsed)
+             throw UsageError({.where = flag,
+                               .what = fmt::format("there is no '{}'", text),
+                               .hint = suggest(text, words)});
+           value = *parsed;
+         },
+         description)
+      ->type_name(fmt::format("{}", fmt::join(words, "|")));
+}
+
+void add_number_flag(CLI::App& app, const std::string& flag, int& value, CountRange range,
+                     const std::string& description) {
+  app.add_option_function<std::string>(
+         flag,
+         [&value, flag, range](const std::string& text) {
+           value = static_cast<int>(parse_count(flag, text, range));
+         },
+         description)
+      ->type_name("N");
+}
+
+void add_data_parallelism_flags(CLI::App& app, DataParallelism& d) {
+  add_word_flag(app, "--data-parallel", d.kind, data_parallel_from_name,
+                {"collective", "ring", "parameter-server", "async-parameter-server", "one-process"},
+                "how replicas keep their parameters equal");
+  add_word_flag(app, "--collective-algorithm", d.algorithm, collective_algorithm_from_name,
+                {"auto", "ring", "tree", "nvls", "hierarchical"},
+                "of the data axis; auto: as NCCL's tuner chooses");
+  add_word_flag(app, "--bucket", d.buckets, buckets_from_text,
+                {"none", "pytorch", "megatron", "25MiB"},
+                "gradients reduced beside the last backward pass, in pieces of this size");
+  app.add_flag("--overlap-gather", d.overlap_gather,
+               "ZeRO 1, 2: gather parameters beside the next step's forward pass");
+  add_number_flag(app, "--fsdp-prefetch", d.prefetch, {.smallest = 0, .largest = 64},
+                  "ZeRO 3: layers gathered ahead");
+  app.add_flag_callback(
+      "--fsdp-no-reshard", [&d] { d.reshard_after_forward = false; },
+      "ZeRO 3: hold gathered parameters until the backward pass");
+  add_number_flag(app, "--shard-ranks", d.shard_ranks, {.smallest = 0, .largest = 1 << 20},
+                  "ranks that state is cut over (hybrid sharding); 0: all data ranks");
+  app.add_flag("--offload-optimizer", d.offload_optimizer,
+               "optimizer state in host memory, updated by the processor");
+  add_number_flag(app, "--servers", d.servers, {.smallest = 1, .largest = 1 << 20},
+                  "parameter servers, each with an equal part");
+  app.add_flag("--colocated-servers", d.colocated_servers,
+               "parameter servers on the first workers' devices");
+  add_word_flag(app, "--ring-order", d.ring_order, ring_order_from_name,
+                {"neighbours", "alternating"}, "how a written-out ring visits nodes");
+}
+
 [[noreturn]] void throw_missing(const std::string& flag, const std::string& hint) {
   throw UsageError({.where = flag, .what = "is needed and was not given", .hint = hint});
 }
@@ -119,7 +177,9 @@ void add_choice_flags(CLI::App& app, FixedChoices& choices) {
   app.add_option("--schedule", choices.schedule, "order of the micro-batches")->type_name("NAME");
   add_word_flag(app, "--recompute", choices.recompute, recompute_from_text,
                 {"none", "selective", "full", "block:N"}, "activations computed twice");
-  add_count(app, "--zero", choices.zero, kZeroRange, "ZeRO stage: 1 shards the optimizer state");
+  add_count(app, "--zero", choices.zero, kZeroRange,
+            "cut over the data ranks: 1 optimizer state, 2 gradients, 3 parameters (FSDP)");
+  add_data_parallelism_flags(app, choices.data_parallelism);
   app.add_flag_callback(
       "--sequence-parallel", [&choices] { choices.sequence_parallel = true; },
       "cut norms and dropouts along the sequence");
@@ -154,6 +214,7 @@ bool is_any_given(const StrategyFlags& flags) {
                          c.recompute.has_value(),
                          c.dtype.has_value(),
                          c.attention.has_value(),
+                         c.data_parallelism != DataParallelism{},
                          flags.global_batch.has_value(),
                          flags.sequence_length.has_value()};
   for (const bool flag : given)
@@ -183,6 +244,7 @@ Strategy to_strategy(const StrategyFlags& flags, std::optional<int> gpus) {
   s.zero = c.zero.value_or(s.zero);
   s.dtype = c.dtype.value_or(s.dtype);
   s.attention = c.attention.value_or(s.attention);
+  s.data_parallelism = c.data_parallelism;
   return s;
 }
 

@@ -31,22 +31,6 @@ bool makes_gradients(Pass pass) { return pass == Pass::kBackward || pass == Pass
 bool needs_parameters(Pass pass) { return pass != Pass::kBackwardWeight; }
 bool goes_back(Pass pass) { return pass == Pass::kBackward || pass == Pass::kBackwardInput; }
 
-WorkId work_of(const StageWorks& works, Pass pass) {
-  switch (pass) {
-    case Pass::kForward:
-      return works.forward;
-    case Pass::kBackward:
-      return works.backward;
-    case Pass::kBackwardInput:
-      return works.backward_input;
-    case Pass::kBackwardWeight:
-    case Pass::kOutputScores:  // in schedules that cannot be lowered
-    case Pass::kOutputGradient:
-      break;
-  }
-  return works.backward_weight;
-}
-
 /// One pass of one unit on a device.
 struct UnitUse {
   Action action;
@@ -144,7 +128,8 @@ class UnitUses {
       const std::size_t soon = std::min(places.size(), i + 1 + std::max<std::size_t>(1, ahead));
       for (std::size_t next = i + 1; next < soon; ++next)
         is_used_soon = is_used_soon || same_unit(use_at(next), use);
-      if (is_used_soon || waits_for_backward(use)) continue;
+      const bool is_awaited = waits_for_backward(use);
+      if (is_used_soon || is_awaited) continue;
       use.released[MemoryClass::kCommunication] += bytes;
       std::erase_if(held, is_it);
     }
@@ -231,7 +216,8 @@ class UnitEmission::State {
       awaited_.clear();
       ended_[d][place] = last;
       if (use.reduces) reduced_[d][place] = reduce(use, last, d);
-      if (use.completes_gradients) note(use, last, completes_unit);
+      if (use.completes_gradients)
+        note(use, use.reduces ? reduced_[d][place] : last, completes_unit);
     }
     return last;
   }

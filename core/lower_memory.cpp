@@ -20,6 +20,32 @@ std::int64_t optimizer_bytes(Dtype dtype) {
   return kMomentBytes + (weights_are_fp32(dtype) ? 0 : kMasterBytes);
 }
 
+/// What AdamW reads and writes per parameter: gradient, both moments, master, stored weight.
+std::int64_t adam_bytes(Dtype dtype) {
+  const std::int64_t weight =
+      weights_are_fp32(dtype) ? 2 * kMasterBytes : 2 * kMasterBytes + stored_element(dtype).value;
+  return kGradientBytes + 2 * kMomentBytes + weight;
+}
+
+Work update_work(std::int64_t parameters, std::int64_t traffic, bool on_host,
+                 std::vector<WorkPart>& parts) {
+  Kernel kernel;
+  kernel.kind = KernelKind::kOptimizer;
+  kernel.phase = Phase::kUpdate;
+  kernel.dtype = Dtype::kFp32;
+  kernel.m = parameters;
+  kernel.memory_traffic = Bytes(traffic);
+  kernel.on_host = on_host;
+  WorkPart part;
+  part.name = "optimizer";
+  part.steps.emplace_back(kernel);
+  parts.push_back(std::move(part));
+  Work work;
+  work.kind = TaskKind::kOptimizer;
+  work.parts.push_back({static_cast<std::int32_t>(parts.size() - 1), 1});
+  return work;
+}
+
 template <class Visitor>
 void for_each_part_on(const StagesPass& pass, PipelineRankId device, Visitor visit) {
   const Placement& placement = pass.placement;
@@ -68,7 +94,8 @@ std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strateg
         stored_element(strategy.dtype) * (strategy.zero >= 3 ? share : parameters);
     amounts[MemoryClass::kGradients] =
         Bytes((strategy.zero >= 2 ? share : parameters) * kGradientBytes);
-    amounts[MemoryClass::kOptimizer] = Bytes(share * optimizer_bytes(strategy.dtype));
+    if (!strategy.data_parallelism.offload_optimizer)
+      amounts[MemoryClass::kOptimizer] = Bytes(share * optimizer_bytes(strategy.dtype));
     // One buffer for an activation and one for a gradient on their way.
     if (sends_messages(pass.placement)) amounts[MemoryClass::kCommunication] = largest_message * 2;
     amounts[MemoryClass::kReserved] = device.reserved_memory;
@@ -83,29 +110,28 @@ std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strateg
 Work optimizer_work(const StagesPass& pass, const Strategy& strategy, PipelineRankId device,
                     std::vector<WorkPart>& parts) {
   constexpr std::int64_t kNormAndClipBytes = 3 * kGradientBytes;
-  const std::int64_t weight = weights_are_fp32(strategy.dtype)
-                                  ? 2 * kMasterBytes
-                                  : 2 * kMasterBytes + stored_element(strategy.dtype).value;
-  const std::int64_t per_parameter = kNormAndClipBytes + kGradientBytes + 2 * kMomentBytes + weight;
+  const std::int64_t per_parameter = kNormAndClipBytes + adam_bytes(strategy.dtype);
   std::int64_t held = 0;
   for_each_part_on(pass, device, [&](std::size_t part) {
     held += pass.parameters[part].local.dense + pass.parameters[part].local.expert;
   });
-  Kernel kernel;
-  kernel.kind = KernelKind::kOptimizer;
-  kernel.phase = Phase::kUpdate;
-  kernel.dtype = Dtype::kFp32;
-  kernel.m = updated_parameters(pass, strategy, device);
-  if (strategy.zero >= 2) held = kernel.m;
-  kernel.memory_traffic = Bytes(kernel.m * per_parameter + held * kGradientBytes);
-  WorkPart part;
-  part.name = "optimizer";
-  part.steps.emplace_back(kernel);
-  parts.push_back(std::move(part));
-  Work work;
-  work.kind = TaskKind::kOptimizer;
-  work.parts.push_back({static_cast<std::int32_t>(parts.size() - 1), 1});
-  return work;
+  const std::int64_t share = updated_parameters(pass, strategy, device);
+  if (strategy.zero >= 2) held = share;
+  if (strategy.data_parallelism.offload_optimizer)
+    return update_work(share, share * kGradientBytes + held * kGradientBytes, false, parts);
+  return update_work(share, share * per_parameter + held * kGradientBytes, false, parts);
+}
+
+Bytes optimizer_state_bytes(Dtype dtype) { return Bytes(optimizer_bytes(dtype)); }
+
+Work server_update_work(const Strategy& strategy, std::int64_t share, std::int64_t summing,
+                        std::vector<WorkPart>& parts) {
+  return update_work(share, share * (summing + adam_bytes(strategy.dtype)), false, parts);
+}
+
+Work host_optimizer_work(const Strategy& strategy, std::int64_t parameters,
+                         std::vector<WorkPart>& parts) {
+  return update_work(parameters, parameters * adam_bytes(strategy.dtype), true, parts);
 }
 
 }  // namespace meshwright

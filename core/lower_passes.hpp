@@ -95,7 +95,7 @@ struct StagesPass {
   std::vector<Bytes> boundary;             ///< by part: message to the next one, on one rank
 };
 /// True if some pass is cut into units: gradients or parameters travel beside it.
-bool cuts_passes(const Strategy& strategy, const StagesPass& pass);
+bool has_units(const Strategy& strategy, const StagesPass& pass);
 /// Units and buckets of a part whose layers have these parameters; works are left to the caller.
 ///   ZeRO 0, 1   buckets are parameters in backward order, closed when they reach their size
 ///               (PyTorch and Megatron-LM alike); a unit ends where a layer completes a bucket
@@ -116,6 +116,15 @@ std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strateg
                                            const DeviceModel& device);
 Work optimizer_work(const StagesPass& pass, const Strategy& strategy, PipelineRankId device,
                     std::vector<WorkPart>& parts);
+/// A parameter server updates its share; `summing` bytes per parameter are read and written first.
+Work server_update_work(const Strategy& strategy, std::int64_t share, std::int64_t summing,
+                        std::vector<WorkPart>& parts);
+/// Bytes of optimizer state per parameter.
+Bytes optimizer_state_bytes(Dtype dtype);
+/// With the state in host memory the device only takes the norm and clears its gradients; the
+/// processor updates a share of `parameters`.
+Work host_optimizer_work(const Strategy& strategy, std::int64_t parameters,
+                         std::vector<WorkPart>& parts);
 
 // ---- lower_unfold.cpp: all ranks ------------------------------------------------------------
 
@@ -205,12 +214,23 @@ class UnitEmission {
 struct PipelineTasks {
   std::vector<std::int32_t> last_of_stage;   ///< by stage: its last compute task
   std::vector<std::int32_t> last_of_device;  ///< by pipeline position
-  /// By stage, then unit: the task that completes the unit's gradients; empty for stages whose last
-  /// backward pass is one task.
+  /// By stage, then unit: the task that completes the unit's gradients, its backward pass or the
+  /// reduction behind it (ZeRO 2, 3); empty for stages whose last backward pass is one task.
   std::vector<std::vector<std::int32_t>> completes_unit;
 };
+WorkId work_of(const StageWorks& works, Pass pass);
+TaskKind task_kind_of(Pass pass);
 PipelineTasks append_pipeline_tasks(const StagesPass& pass, const Strategy& strategy,
                                     const Schedule& schedule, FoldedGraph& folded);
+
+// ---- lower_parameter_server.cpp, lower_one_process.cpp: whole models on every device ------------
+
+/// Workers and servers: the whole graph, ranks included. Servers stand behind the workers.
+TaskGraph lower_parameter_server(const StagesPass& pass, const Plan& plan, const Schedule& schedule,
+                                 const DeviceModel& device, RankSet ranks);
+/// PyTorch's DataParallel: the whole graph, ranks included.
+TaskGraph lower_one_process(const StagesPass& pass, const Plan& plan, const ModelGraph& model,
+                            RankSet ranks);
 
 // ---- lower_step_end.cpp: gradients, optimizer, parameters -----------------------------------
 

@@ -4,6 +4,7 @@
 // al., arXiv 1910.02054) the new parameters are gathered, unless the next step does so. ZeRO 2 and
 // 3 reduce with every backward pass: see lower_data_parallel.cpp.
 #include <algorithm>
+#include <array>
 
 #include "core/check.hpp"
 #include "core/lower_passes.hpp"
@@ -17,7 +18,8 @@ constexpr std::int64_t kFloat32Bytes = 4;  ///< gradients are accumulated and re
 struct Reduction {
   ParameterRange range;
   std::vector<StageId> stages;      ///< one, or two in bidirectional schedules
-  std::vector<std::int32_t> after;  ///< by stage: the task that completes its gradients
+  std::vector<std::int32_t> after;  ///< by stage: the task that completes its gradients, then
+                                    ///< those that reduce them and take them to the host
   std::int32_t last() const { return *std::max_element(after.begin(), after.end()); }
 };
 
@@ -33,12 +35,18 @@ class StepEnd {
         ready_(static_cast<std::size_t>(pass.placement.devices), TaskId(-1)) {}
 
   void run(bool tied_embeddings) {
-    const std::vector<Reduction> reductions = list_reductions();
+    std::vector<Reduction> reductions = list_reductions();
     if (strategy_.zero <= 1)
-      for (const Reduction& reduction : reductions) reduce(reduction);
+      for (Reduction& reduction : reductions) reduce(reduction);
     if (tied_embeddings) reduce_tied_table();
+    const bool offloaded = strategy_.data_parallelism.offload_optimizer;
+    if (offloaded)
+      for (Reduction& reduction : reductions) copy_to_host(reduction);
     reduce_norm();
     update();
+    returned_ = updated_;
+    if (offloaded)
+      for (const Reduction& reduction : reductions) update_on_host(reduction);
     const bool gathers = strategy_.zero == 1 || strategy_.zero == 2;
     if (gathers && !strategy_.data_parallelism.overlap_gather)
       for (const Reduction& reduction : reductions) gather(reduction);
@@ -56,8 +64,9 @@ class StepEnd {
     for (int part = 0; part < part_count(pass_.placement); ++part) {
       const auto index = static_cast<std::size_t>(part);
       const LocalParameters& local = pass_.parameters[index].local;
-      const bool cut = strategy_.data_parallelism.buckets.rule != BucketRule::kNone &&
-                       !pass_.units[index].units.empty();
+      const bool cut = !pass_.units[index].units.empty() &&
+                       (strategy_.data_parallelism.buckets.rule != BucketRule::kNone ||
+                        strategy_.data_parallelism.offload_optimizer);
       if (cut) {
         for (const GradientBucket& bucket : pass_.units[index].buckets)
           list.push_back(
@@ -84,11 +93,70 @@ class StepEnd {
     return made;
   }
 
-  void reduce(const Reduction& reduction) {
-    append(reduction,
-           reduce_exchanges(reduction.range, strategy_, pass_.groups,
-                            {.copies = static_cast<int>(reduction.stages.size())}),
-           [&](std::size_t i) { return TaskId(reduction.after[i]); });
+  void reduce(Reduction& reduction) {
+    const std::vector<DataExchange> exchanges =
+        reduce_exchanges(reduction.range, strategy_, pass_.groups,
+                         {.copies = static_cast<int>(reduction.stages.size())});
+    append(reduction, exchanges, [&](std::size_t i) { return TaskId(reduction.after[i]); });
+    if (exchanges.empty()) return;
+    for (std::size_t i = 0; i < reduction.stages.size(); ++i)
+      reduction.after[i] = ready_[device(reduction.stages[i]).index()].value;
+  }
+
+  // ---- optimizer state in host memory ----
+
+  /// Parameters of the range that one rank updates.
+  std::int64_t share_of(const Reduction& reduction) const {
+    if (strategy_.zero == 0) return reduction.range.count;
+    const DataGroups groups = data_groups_of(strategy_, pass_.groups, reduction.range.expert);
+    const auto ranks =
+        static_cast<std::int64_t>(reduction.stages.size()) * groups.shard.shape.ranks;
+    return (reduction.range.count + ranks - 1) / ranks;
+  }
+
+  TaskId copy(const Reduction& reduction, std::size_t i, CollectiveKind kind, TaskId after) {
+    const bool to_host = kind == CollectiveKind::kCopyToHost;
+    Collective collective;
+    collective.kind = kind;
+    collective.bytes =
+        (to_host ? Bytes(kFloat32Bytes) : stored_element(strategy_.dtype)) * share_of(reduction);
+    collective.parameters = reduction.range;
+    Task task;
+    task.work = append_collective_work(collective);
+    task.rank = device(reduction.stages[i]).value;
+    task.microbatch = -1;
+    task.stage = static_cast<std::int16_t>(reduction.stages[i].value);
+    task.stream = to_host ? Stream::kToHost : Stream::kFromHost;
+    open_collective(folded_, {});
+    return append_member(folded_, task, {&after, 1});
+  }
+
+  void copy_to_host(Reduction& reduction) {
+    copied_.resize(ready_.size(), TaskId(-1));
+    for (std::size_t i = 0; i < reduction.stages.size(); ++i) {
+      const TaskId copied =
+          copy(reduction, i, CollectiveKind::kCopyToHost, TaskId(reduction.after[i]));
+      reduction.after[i] = copied.value;
+      copied_[device(reduction.stages[i]).index()] = copied;
+    }
+  }
+
+  /// The processor waits for the norm and for the gradients; then the new values go back.
+  void update_on_host(const Reduction& reduction) {
+    for (std::size_t i = 0; i < reduction.stages.size(); ++i) {
+      const std::size_t d = device(reduction.stages[i]).index();
+      const std::array<TaskId, 2> after{TaskId(reduction.after[i]), updated_[d]};
+      Task task;
+      task.work =
+          append_work(graph_, host_optimizer_work(strategy_, share_of(reduction), graph_.parts));
+      task.rank = static_cast<std::int32_t>(d);
+      task.microbatch = -1;
+      task.stage = static_cast<std::int16_t>(reduction.stages[i].value);
+      task.kind = TaskKind::kOptimizer;
+      task.stream = Stream::kHost;
+      const TaskId done = append_task(graph_, task, after);
+      returned_[d] = copy(reduction, i, CollectiveKind::kCopyFromHost, done);
+    }
   }
 
   /// Each member waits for its optimizer.
@@ -96,7 +164,7 @@ class StepEnd {
     append(reduction,
            gather_exchanges(reduction.range, strategy_, pass_.groups,
                             static_cast<int>(reduction.stages.size())),
-           [&](std::size_t i) { return updated_[device(reduction.stages[i]).index()]; });
+           [&](std::size_t i) { return returned_[device(reduction.stages[i]).index()]; });
   }
 
   template <class After>
@@ -175,7 +243,10 @@ class StepEnd {
       task.microbatch = -1;
       task.stage = -1;
       task.kind = TaskKind::kOptimizer;
-      updated_[d] = append_task(graph_, task, {&ready_[d], ready_[d].value < 0 ? 0u : 1u});
+      std::vector<TaskId> after;
+      if (ready_[d].value >= 0) after.push_back(ready_[d]);
+      if (!copied_.empty()) after.push_back(copied_[d]);  // before gradients are cleared
+      updated_[d] = append_task(graph_, task, after);
     }
   }
 
@@ -184,8 +255,10 @@ class StepEnd {
   const PipelineTasks& pipeline_;
   FoldedGraph& folded_;
   TaskGraph& graph_;
-  std::vector<TaskId> ready_;    ///< by device: its last collective so far
-  std::vector<TaskId> updated_;  ///< by device: its optimizer task
+  std::vector<TaskId> ready_;     ///< by device: its last collective so far
+  std::vector<TaskId> updated_;   ///< by device: its optimizer task
+  std::vector<TaskId> returned_;  ///< by device: when its new parameters are there
+  std::vector<TaskId> copied_;    ///< by device: its last copy of gradients to the host
 };
 
 }  // namespace

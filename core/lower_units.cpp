@@ -112,11 +112,12 @@ int unit_of_layer(const std::vector<ParameterUnit>& units, int layer) {
 
 }  // namespace
 
-bool cuts_passes(const Strategy& strategy, const StagesPass& pass) {
-  const bool is_wanted = strategy.zero >= 2 ||
-                         strategy.data_parallelism.buckets.rule != BucketRule::kNone ||
-                         strategy.data_parallelism.overlap_gather;
-  return is_wanted && pass.groups.dense_data.ranks * pass.placement.routes.size() > 1;
+bool has_units(const Strategy& strategy, const StagesPass& pass) {
+  const DataParallelKind kind = strategy.data_parallelism.kind;
+  return cuts_passes(strategy) &&
+         (kind == DataParallelKind::kCollective || kind == DataParallelKind::kRing) &&
+         pass.groups.stage_ranks * static_cast<std::int64_t>(pass.placement.routes.size()) >
+             strategy.degrees.tensor;
 }
 
 PartUnits cut_into_units(const std::vector<std::vector<LocalParameter>>& layers,

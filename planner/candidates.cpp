@@ -290,7 +290,8 @@ Strategy strategy_of(const Candidate& candidate, const Goal& goal, const FixedCh
           .recompute = candidate.recompute,
           .zero = candidate.zero,
           .dtype = fixed.dtype.value_or(Dtype::kBf16),
-          .attention = fixed.attention.value_or(AttentionAlgorithm::kFlash)};
+          .attention = fixed.attention.value_or(AttentionAlgorithm::kFlash),
+          .data_parallelism = fixed.data_parallelism};
 }
 
 bool is_simpler(const Candidate& a, const Candidate& b) {

@@ -33,6 +33,7 @@ struct FixedChoices {
   std::optional<Recompute> recompute;
   std::optional<Dtype> dtype;
   std::optional<AttentionAlgorithm> attention;
+  DataParallelism data_parallelism = {};  ///< of every plan; never searched
 };
 
 /// Why a candidate was not simulated.

@@ -1,0 +1,174 @@
+#include "core/check_data_parallelism.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace meshwright {
+namespace {
+
+constexpr int kMostPrefetched = 64;
+
+bool has_servers(DataParallelKind kind) {
+  return kind == DataParallelKind::kParameterServer ||
+         kind == DataParallelKind::kAsyncParameterServer;
+}
+/// Kinds that know one axis only, and whole models.
+bool is_plain(DataParallelKind kind) {
+  return has_servers(kind) || kind == DataParallelKind::kOneProcess;
+}
+
+class DataParallelismChecks {
+ public:
+  DataParallelismChecks(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster)
+      : strategy_(strategy),
+        degrees_(strategy.degrees),
+        data_(strategy.data_parallelism),
+        has_experts_(traits_of(model).experts.has_value()),
+        cluster_(cluster) {}
+
+  std::vector<Diagnostic> run() {
+    check_units();
+    check_shards();
+    check_algorithm();
+    check_offload();
+    if (is_plain(data_.kind)) check_plain();
+    if (has_servers(data_.kind)) check_servers();
+    return std::move(found_);
+  }
+
+ private:
+  void report(std::string field, std::string what, std::string hint) {
+    found_.push_back({std::move(field), std::move(what), std::move(hint)});
+  }
+
+  void check_units() {
+    const bool sized = data_.buckets.rule != BucketRule::kNone;
+    if (strategy_.zero >= 3 && sized)
+      report("bucket", fmt::format("{} under ZeRO 3", to_text(data_.buckets)),
+             "ZeRO 3 reduces every layer by itself: leave --bucket at none");
+    if (data_.overlap_gather && (strategy_.zero == 0 || strategy_.zero >= 3))
+      report("overlap-gather",
+             fmt::format("ZeRO {} gathers nothing after its update", strategy_.zero),
+             strategy_.zero == 0 ? "use it with --zero 1 or 2" : "use --fsdp-prefetch instead");
+    else if (data_.overlap_gather && strategy_.zero == 1 && !sized)
+      report("overlap-gather", "needs gradient buckets to gather by",
+             "give --bucket a size, pytorch or megatron");
+    if (data_.prefetch < 0 || data_.prefetch > kMostPrefetched)
+      report("fsdp-prefetch", fmt::format("{} units ahead", data_.prefetch),
+             fmt::format("use 0 to {}", kMostPrefetched));
+  }
+
+  void check_shards() {
+    if (data_.shard_ranks == 0) return;
+    const std::int64_t data_ranks = std::int64_t{degrees_.data} * degrees_.context;
+    const auto divides = [&](std::int64_t ranks, std::string_view which) {
+      if (data_.shard_ranks >= 2 && ranks % data_.shard_ranks == 0) return;
+      report("shard-ranks",
+             fmt::format("shard groups of {} do not divide the {} ranks with the same {}",
+                         data_.shard_ranks, ranks, which),
+             "use a divisor above 1, or 0 for all of them");
+    };
+    if (strategy_.zero == 0)
+      report("shard-ranks", fmt::format("{}, but ZeRO 0 cuts nothing", data_.shard_ranks),
+             "use it with --zero 1, 2 or 3");
+    divides(data_ranks, "parameters");
+    const std::int64_t expert_ranks = std::int64_t{degrees_.expert} * degrees_.expert_tensor;
+    const std::int64_t stage_ranks = data_ranks * degrees_.tensor;
+    if (has_experts_ && expert_ranks > 0 && stage_ranks % expert_ranks == 0)
+      divides(stage_ranks / expert_ranks, "experts");
+  }
+
+  void check_algorithm() {
+    const CollectiveAlgorithm algorithm = data_.algorithm;
+    if (data_.kind == DataParallelKind::kRing && algorithm != CollectiveAlgorithm::kAutomatic &&
+        algorithm != CollectiveAlgorithm::kRing)
+      report("collective-algorithm",
+             fmt::format("{} with --data-parallel ring", name_of(algorithm)),
+             "the ring is written out: leave the algorithm at auto");
+    const NodeModel& node = node_of(cluster_, DeviceId(0));
+    if (algorithm == CollectiveAlgorithm::kNvls && !node.local.in_network_reduction)
+      report("collective-algorithm",
+             fmt::format("nvls, but the switches of node '{}' reduce nothing", node.name),
+             "use auto, ring, tree or hierarchical");
+  }
+
+  void check_offload() {
+    const NodeModel& node = node_of(cluster_, DeviceId(0));
+    if (!data_.offload_optimizer) return;
+    if (!node.host)
+      report("offload-optimizer", fmt::format("node '{}' has no figures for its host", node.name),
+             "give [nodes.X.host] a device_link and a memory_bandwidth in the cluster file");
+    if (is_plain(data_.kind))
+      report("offload-optimizer", fmt::format("with --data-parallel {}", name_of(data_.kind)),
+             "use collective or ring");
+  }
+
+  void check_plain() {
+    const std::int64_t others = std::int64_t{degrees_.pipeline} * degrees_.chunks *
+                                degrees_.context * degrees_.tensor * degrees_.expert *
+                                degrees_.expert_tensor;
+    const std::string kind(name_of(data_.kind));
+    if (others != 1)
+      report("data-parallel", fmt::format("{} with other axes than dp", kind),
+             "leave tp, pp, vpp, cp, ep and etp at 1, or use collective");
+    if (degrees_.data < 2)
+      report("dp", fmt::format("{} over {} replica", kind, degrees_.data), "use at least 2");
+    if (strategy_.zero != 0)
+      report("zero", fmt::format("level {} with --data-parallel {}", strategy_.zero, kind),
+             "only collective and ring cut state over the data ranks");
+    if (data_.buckets.rule != BucketRule::kNone)
+      report("bucket", fmt::format("{} with --data-parallel {}", to_text(data_.buckets), kind),
+             "only collective and ring reduce beside the backward pass");
+    const NodeModel& node = node_of(cluster_, DeviceId(0));
+    if (data_.kind == DataParallelKind::kOneProcess && degrees_.data > node.device_count)
+      report("dp",
+             fmt::format("one process over {} devices, but node '{}' has {}", degrees_.data,
+                         node.name, node.device_count),
+             "a process sees one node: use collective");
+  }
+
+  void check_servers() {
+    if (data_.servers < 1 || data_.servers > degrees_.data) {
+      report("servers", fmt::format("{} servers for {} workers", data_.servers, degrees_.data),
+             "use at least one, and at most one per worker");
+      return;
+    }
+    const std::int64_t devices = device_count(cluster_);
+    if (!data_.colocated_servers && std::int64_t{degrees_.data} + data_.servers > devices)
+      report("servers",
+             fmt::format("{} workers and {} servers, but cluster '{}' has {} devices",
+                         degrees_.data, data_.servers, cluster_.name, devices),
+             "take more nodes, fewer workers, or --colocated-servers");
+  }
+
+  const Strategy& strategy_;
+  const ParallelDegrees& degrees_;
+  const DataParallelism& data_;
+  bool has_experts_;
+  const Cluster& cluster_;
+  std::vector<Diagnostic> found_;
+};
+
+}  // namespace
+
+std::vector<Diagnostic> data_parallelism_problems(const Strategy& strategy, const ModelGraph& model,
+                                                  const Cluster& cluster) {
+  return DataParallelismChecks(strategy, model, cluster).run();
+}
+
+std::vector<Diagnostic> data_parallelism_problems(const Strategy& strategy,
+                                                  const Placement& placement) {
+  std::vector<Diagnostic> found;
+  if (placement.routes.size() < 2) return found;
+  const std::string what =
+      fmt::format("'{}' holds every part of the model twice", strategy.schedule);
+  if (strategy.zero >= 2)
+    found.push_back({"zero", fmt::format("level {}, but {}", strategy.zero, what),
+                     "use ZeRO 0 or 1, or a schedule that holds each part once"});
+  if (strategy.data_parallelism.shard_ranks > 0)
+    found.push_back({"shard-ranks", what, "use a schedule that holds each part once"});
+  return found;
+}
+
+}  // namespace meshwright

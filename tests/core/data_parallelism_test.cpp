@@ -1,0 +1,137 @@
+#include "core/data_parallelism.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "core/io_plan.hpp"
+#include "core/plan.hpp"
+#include "tests/core/tiny_models.hpp"
+
+namespace meshwright {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing_models::cluster_of;
+
+TEST(GradientBucketText, ReadsBackWhatItWrites) {
+  for (const char* text : {"none", "pytorch", "megatron", "25MiB", "1000001"}) {
+    const auto buckets = buckets_from_text(text);
+    ASSERT_TRUE(buckets) << text;
+    EXPECT_EQ(to_text(*buckets), text);
+  }
+  EXPECT_EQ(buckets_from_text("2 GiB")->bytes, Bytes(std::int64_t{2} << 30));
+  EXPECT_EQ(buckets_from_text("5KB")->bytes, Bytes(5'000));
+  for (const char* text : {"", "0", "-1", "25 miles", "MiB", "99999999999999999999", "9999999GiB"})
+    EXPECT_FALSE(buckets_from_text(text)) << text;
+}
+
+TEST(DataParallelism, KeepsAllItsFieldsInAPlanFile) {
+  PlanFile file;
+  file.plan = testing_models::even_plan(testing_models::strategy_of({.data = 8}, 2), 4, 1);
+  EXPECT_THAT(to_json(file.plan.strategy), testing::Not(HasSubstr("bucket")));  // as usual
+  file.plan.strategy.zero = 3;
+  file.plan.strategy.data_parallelism = {.kind = DataParallelKind::kRing,
+                                         .algorithm = CollectiveAlgorithm::kRing,
+                                         .buckets = {BucketRule::kBytes, Bytes(1'000'001)},
+                                         .overlap_gather = true,
+                                         .prefetch = 3,
+                                         .reshard_after_forward = false,
+                                         .shard_ranks = 4,
+                                         .offload_optimizer = true,
+                                         .servers = 2,
+                                         .colocated_servers = true,
+                                         .ring_order = RingOrder::kAlternating};
+  EXPECT_EQ(plan_file_from_json(to_json(file), "test").plan, file.plan);
+}
+
+TEST(DataParallelism, NamesWordsThatItDoesNotKnow) {
+  PlanFile file;
+  file.plan = testing_models::even_plan(testing_models::strategy_of({}, 1), 4, 1);
+  file.plan.strategy.data_parallelism.kind = DataParallelKind::kRing;
+  std::string text = to_json(file);
+  text.replace(text.find("\"ring\""), 6, "\"rung\"");
+  try {
+    plan_file_from_json(text, "x.plan.json");
+    FAIL() << "there is no rung";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.diagnostics().front().where, "x.plan.json#/strategy/data_parallel");
+    EXPECT_EQ(error.diagnostics().front().what, "unknown value 'rung'");
+  }
+}
+
+// ---- check_plan -----------------------------------------------------------------------------
+
+/// dp 8 over four nodes of two devices, two micro-batches.
+std::vector<std::string> found(const std::function<void(Strategy&)>& change) {
+  Plan plan = testing_models::plan_of(testing_models::strategy_of({.data = 8}, 2), 4);
+  change(plan.strategy);
+  std::vector<std::string> texts;
+  for (const Diagnostic& d : check_plan(plan, testing_models::gpt({.blocks = 4}), cluster_of(4, 2)))
+    texts.push_back(d.where + ": " + d.what);
+  return texts;
+}
+
+TEST(CheckDataParallelism, AcceptsEveryLevelOfZero) {
+  for (const int zero : {0, 1, 2, 3})
+    EXPECT_THAT(found([zero](Strategy& s) { s.zero = zero; }), IsEmpty());
+}
+
+TEST(CheckDataParallelism, RefusesOptionsThatHaveNoMeaningTogether) {
+  EXPECT_THAT(found([](Strategy& s) {
+                s.zero = 3;
+                s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(std::int64_t{25} << 20)};
+              }),
+              ElementsAre("--bucket: 25MiB under ZeRO 3"));
+  EXPECT_THAT(found([](Strategy& s) { s.data_parallelism.overlap_gather = true; }),
+              ElementsAre("--overlap-gather: ZeRO 0 gathers nothing after its update"));
+  EXPECT_THAT(found([](Strategy& s) { s.data_parallelism.shard_ranks = 2; }),
+              ElementsAre("--shard-ranks: 2, but ZeRO 0 cuts nothing"));
+  EXPECT_THAT(
+      found([](Strategy& s) {
+        s.zero = 3;
+        s.data_parallelism.shard_ranks = 3;
+      }),
+      ElementsAre("--shard-ranks: shard groups of 3 do not divide the 8 ranks with the same "
+                  "parameters"));
+  EXPECT_THAT(
+      found([](Strategy& s) { s.data_parallelism.algorithm = CollectiveAlgorithm::kNvls; }),
+      ElementsAre("--collective-algorithm: nvls, but the switches of node 'test-node' reduce "
+                  "nothing"));
+  EXPECT_THAT(found([](Strategy& s) { s.data_parallelism.offload_optimizer = true; }),
+              ElementsAre("--offload-optimizer: node 'test-node' has no figures for its host"));
+}
+
+TEST(CheckDataParallelism, CountsServersAndDevices) {
+  const auto with = [](int data, int servers, bool colocated) {
+    return found([=](Strategy& s) {
+      s = testing_models::strategy_of({.data = data}, 2);
+      s.data_parallelism.kind = DataParallelKind::kParameterServer;
+      s.data_parallelism.servers = servers;
+      s.data_parallelism.colocated_servers = colocated;
+    });
+  };
+  EXPECT_THAT(with(6, 2, false), IsEmpty());
+  EXPECT_THAT(with(8, 8, true), IsEmpty());
+  EXPECT_THAT(with(8, 2, false), ElementsAre("--servers: 8 workers and 2 servers, but cluster "
+                                             "'test-cluster' has 8 devices"));
+  EXPECT_THAT(with(4, 5, true), ElementsAre("--servers: 5 servers for 4 workers"));
+}
+
+TEST(CheckDataParallelism, KeepsOneProcessOnOneNode) {
+  EXPECT_THAT(found([](Strategy& s) { s.data_parallelism.kind = DataParallelKind::kOneProcess; }),
+              ElementsAre("--dp: one process over 8 devices, but node 'test-node' has 2"));
+}
+
+// The local batch of a replica must be whole micro-batches.
+TEST(CheckDataParallelism, WantsWholeMicrobatchesOnEveryReplica) {
+  EXPECT_THAT(found([](Strategy& s) { s.global_batch = 24; }),
+              ElementsAre("--global-batch: 24 sequences are not a multiple of micro-batch 2 x dp 8 "
+                          "= 16"));
+}
+
+}  // namespace
+}  // namespace meshwright

@@ -1,0 +1,452 @@
+// What the data axis adds to a graph: who exchanges what, how often, and what is held meanwhile.
+//
+// The tiny GPT has blocks of 49,984 parameters, tables of 640 * 64 = 40,960 and a head of
+// 128 + 512 * 64 = 32,896: P = 223,808 with three blocks, a multiple of 8.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/lower.hpp"
+#include "core/lower_passes.hpp"
+#include "tests/core/tiny_models.hpp"
+
+namespace meshwright {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing_models::cluster_of;
+using testing_models::gpt;
+using testing_models::plan_of;
+using testing_models::strategy_of;
+
+constexpr std::int64_t kBlock = 49'984, kTables = 40'960, kHead = 32'896;
+constexpr std::int64_t kAll = 3 * kBlock + kTables + kHead;
+
+/// Three blocks over four nodes of two devices.
+TaskGraph lowered(const Strategy& s, RankSet ranks = RankSet::kRepresentatives) {
+  return lower(plan_of(s, 3), gpt({.blocks = 3}), cluster_of(4, 2), {.ranks = ranks});
+}
+
+Strategy data_strategy(int data, int zero, std::int64_t microbatches = 1) {
+  Strategy s = strategy_of({.data = data}, microbatches);
+  s.zero = zero;
+  return s;
+}
+
+std::vector<Collective> collectives_of(const TaskGraph& graph, CollectiveKind kind, int rank = 0) {
+  std::vector<Collective> found;
+  for (const Task& task : graph.tasks) {
+    const Work& work = graph.works[task.work.index()];
+    if (task.kind == TaskKind::kCollective && task.rank == rank && work.collective.kind == kind)
+      found.push_back(work.collective);
+  }
+  return found;
+}
+
+std::int64_t bytes_of(const std::vector<Collective>& collectives) {
+  std::int64_t sum = 0;
+  for (const Collective& c : collectives) sum += c.bytes.value;
+  return sum;
+}
+
+/// Largest amount of one class that the first rank holds beside what is resident.
+std::int64_t peak_held(const TaskGraph& graph, MemoryClass memory_class) {
+  std::int64_t held = 0, peak = 0;
+  for (const Task& task : graph.tasks) {
+    if (task.rank != 0 || task.stream != Stream::kCompute) continue;
+    const Work& work = graph.works[task.work.index()];
+    held += work.acquired[memory_class].value;
+    peak = std::max(peak, held + work.transient[memory_class].value);
+    held -= work.released[memory_class].value;
+  }
+  return peak;
+}
+
+// ---- buckets --------------------------------------------------------------------------------
+
+// 100,000 bytes are 25,000 elements in fp32. A block is norm 128, q, k, v, out 4,096 + 64 each,
+// norm 128, up 16,384 + 256, down 16,384 + 64. In backward order:
+//   1  head 32,768
+//   2  its norm 128, block 3: down 16,448, up 256 + 16,384
+//   3  block 3: norm 128, out, v, k, q 16,640, norm 128; block 2: down 16,448
+//   4  block 2: up 16,640, norm 128, out 4,160, v 64 + 4,096
+//   5  block 2: k, q 8,320, norm 128; block 1: down 16,448, up's bias 256
+//   6  block 1: up 16,384, norm 128, out, v 8,320, k 64 + 4,096
+//   7  block 1: q 4,160, norm 128; positions 8,192, words 32,768
+TEST(GradientBuckets, CloseInBackwardOrderWhenFull) {
+  Strategy s = data_strategy(2, 0);
+  s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(100'000)};
+  const StagesPass pass = lower_stages_pass(plan_of(s, 3), gpt({.blocks = 3}), cluster_of(4, 2));
+  std::vector<std::int64_t> counts, firsts;
+  std::vector<int> units;
+  for (const GradientBucket& bucket : pass.units[0].buckets) {
+    counts.push_back(bucket.count);
+    firsts.push_back(bucket.first);
+    units.push_back(bucket.unit);
+  }
+  EXPECT_THAT(counts, ElementsAre(32'768, 33'216, 33'344, 25'088, 25'152, 28'992, 45'248));
+  EXPECT_THAT(units, ElementsAre(4, 3, 2, 2, 1, 1, 0));
+  EXPECT_EQ(firsts.front(), kAll - 32'768);
+  EXPECT_EQ(firsts.back(), 0);
+}
+
+// 1 MiB holds all 173,824 * 4 bytes of two blocks; PyTorch's first bucket takes them all.
+// Megatron's smallest has 40 million elements.
+TEST(GradientBuckets, FollowTheirNamedRules) {
+  const auto buckets = [](BucketRule rule, const std::vector<std::int64_t>& layers) {
+    std::vector<std::vector<LocalParameter>> list;
+    for (const std::int64_t count : layers) list.push_back({{count, false}});
+    Strategy s = data_strategy(2, 0);
+    s.data_parallelism.buckets.rule = rule;
+    std::vector<std::int64_t> counts;
+    for (const GradientBucket& b :
+         cut_into_units(list, s, job_groups_of(s, cluster_of(1, 2))).buckets)
+      counts.push_back(b.count);
+    return counts;
+  };
+  // 1 MiB = 262,144 elements, 25 MiB = 6,553,600.
+  EXPECT_THAT(buckets(BucketRule::kPyTorch, {4'000'000, 4'000'000, 4'000'000, 262'144}),
+              ElementsAre(262'144, 8'000'000, 4'000'000));
+  EXPECT_THAT(buckets(BucketRule::kMegatron, {30'000'000, 30'000'000, 30'000'000, 9'999'999}),
+              ElementsAre(69'999'999, 30'000'000));
+}
+
+// Two micro-batches: the first backward is one task, the second one a task per unit, and every
+// bucket waits for the task of its unit.
+TEST(GradientBuckets, CutTheLastBackwardOnly) {
+  Strategy s = data_strategy(2, 0, 2);
+  s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(100'000)};
+  const TaskGraph graph = lowered(s);
+  std::vector<std::int32_t> last_backward;
+  int first_backward = 0;
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+    if (graph.tasks[i].kind != TaskKind::kBackward) continue;
+    if (graph.tasks[i].microbatch == 0)
+      ++first_backward;
+    else
+      last_backward.push_back(static_cast<std::int32_t>(i));
+  }
+  EXPECT_EQ(first_backward, 1);
+  ASSERT_EQ(last_backward.size(), 5u);  // head, three blocks, tables
+  std::vector<std::int64_t> waits;      // for which of the five
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+    const Task& task = graph.tasks[i];
+    if (task.kind != TaskKind::kCollective || task.stage < 0) continue;
+    const auto before = graph.dependencies_of(TaskId(i));
+    ASSERT_EQ(before.size(), 1u);
+    const auto at = std::find(last_backward.begin(), last_backward.end(), before[0].value);
+    waits.push_back(at - last_backward.begin());
+  }
+  EXPECT_THAT(waits, ElementsAre(0, 1, 2, 2, 3, 3, 4));
+  EXPECT_EQ(bytes_of(collectives_of(graph, CollectiveKind::kAllReduce)), 4 * kAll + 4);  // and norm
+}
+
+// Split backward passes: a weight gradient pass completes a bucket.
+TEST(GradientBuckets, WaitForWeightGradientsWhereTheyAreApart) {
+  Strategy s = strategy_of({.data = 2, .pipeline = 2}, 4);
+  s.schedule = "zb-h1";
+  s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(100'000)};
+  const TaskGraph graph = lower(plan_of(s, 4), gpt({.blocks = 4}), cluster_of(2, 2));
+  EXPECT_THAT(check_task_graph(graph), IsEmpty());
+  int reductions = 0;
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+    if (graph.tasks[i].kind != TaskKind::kCollective || graph.tasks[i].stage < 0) continue;
+    for (const TaskId before : graph.dependencies_of(TaskId(i))) {
+      EXPECT_EQ(graph.tasks[before.index()].kind, TaskKind::kBackwardWeight);
+      ++reductions;
+    }
+  }
+  EXPECT_GT(reductions, 4);
+}
+
+// ---- ZeRO -----------------------------------------------------------------------------------
+
+// Over four ranks, in bytes per parameter: weights 2, gradients 4, optimizer 12.
+TEST(Zero, CutsOneClassMoreAtEveryLevel) {
+  const auto resident = [](int zero) { return lowered(data_strategy(4, zero)).ranks[0].resident; };
+  const auto bytes = [&](int zero) {
+    const MemoryAmounts held = resident(zero);
+    return std::vector<std::int64_t>{held[MemoryClass::kWeights].value,
+                                     held[MemoryClass::kGradients].value,
+                                     held[MemoryClass::kOptimizer].value};
+  };
+  EXPECT_THAT(bytes(0), ElementsAre(2 * kAll, 4 * kAll, 12 * kAll));
+  EXPECT_THAT(bytes(1), ElementsAre(2 * kAll, 4 * kAll, 3 * kAll));
+  EXPECT_THAT(bytes(2), ElementsAre(2 * kAll, kAll, 3 * kAll));
+  EXPECT_THAT(bytes(3), ElementsAre(kAll / 2, kAll, 3 * kAll));
+}
+
+// ZeRO 2 reduces with every micro-batch and gathers once; two gradient buffers of neighbouring
+// layers: two blocks are the largest.
+TEST(Zero, ReducesEveryMicrobatchAtLevel2) {
+  const TaskGraph graph = lowered(data_strategy(4, 2, 3));
+  EXPECT_EQ(bytes_of(collectives_of(graph, CollectiveKind::kReduceScatter)), 3 * 4 * kAll);
+  EXPECT_EQ(bytes_of(collectives_of(graph, CollectiveKind::kAllGather)), 2 * kAll);
+  EXPECT_EQ(peak_held(graph, MemoryClass::kGradients), 2 * 4 * kBlock);
+  EXPECT_EQ(peak_held(graph, MemoryClass::kCommunication), 0);
+}
+
+// One layer each: the reduction of a layer must be over before the next but one begins.
+TEST(Zero, HasTwoGradientBuffers) {
+  const TaskGraph graph = lowered(data_strategy(4, 2));
+  std::vector<std::size_t> passes, reductions;
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+    const Task& task = graph.tasks[i];
+    if (task.kind == TaskKind::kBackward) passes.push_back(i);
+    if (task.kind == TaskKind::kCollective && task.microbatch == 0) reductions.push_back(i);
+  }
+  ASSERT_EQ(passes.size(), 5u);
+  ASSERT_EQ(reductions.size(), 5u);
+  for (std::size_t i = 2; i < passes.size(); ++i)
+    EXPECT_THAT(graph.dependencies_of(TaskId(passes[i])), ElementsAre(TaskId(reductions[i - 2])));
+}
+
+// FSDP, prefetch 1, uses E 1 2 3 H | H 3 2 1 E: the head stays between its passes, and under two
+// micro-batches the tables between the first backward and the second forward. So m micro-batches
+// gather 2 m P - m H - (m - 1) E elements. At most two blocks are there at a time.
+TEST(FullySharded, GathersEveryUnitForEveryPass) {
+  for (const std::int64_t m : {1, 2, 3}) {
+    const TaskGraph graph = lowered(data_strategy(4, 3, m));
+    EXPECT_THAT(check_task_graph(graph), IsEmpty());
+    EXPECT_EQ(bytes_of(collectives_of(graph, CollectiveKind::kAllGather)),
+              2 * (2 * m * kAll - m * kHead - (m - 1) * kTables));
+    EXPECT_EQ(bytes_of(collectives_of(graph, CollectiveKind::kReduceScatter)), m * 4 * kAll);
+    EXPECT_EQ(peak_held(graph, MemoryClass::kCommunication), 2 * 2 * kBlock);
+    EXPECT_EQ(peak_held(graph, MemoryClass::kGradients), 2 * 4 * kBlock);
+  }
+}
+
+// Held from forward to backward, everything is there once.
+TEST(FullySharded, GathersOncePerMicrobatchWithoutResharding) {
+  Strategy s = data_strategy(4, 3, 2);
+  s.data_parallelism.reshard_after_forward = false;
+  const TaskGraph graph = lowered(s);
+  EXPECT_EQ(bytes_of(collectives_of(graph, CollectiveKind::kAllGather)), 2 * (2 * kAll - kTables));
+  EXPECT_EQ(peak_held(graph, MemoryClass::kCommunication), 2 * kAll);
+}
+
+// Prefetch d: the gather of use i starts when use i - d - 1 has ended, so d + 1 blocks are held;
+// with 0 the gather is never beside a pass.
+TEST(FullySharded, HoldsOneUnitMoreForEachOneGatheredAhead) {
+  const auto held = [](int prefetch) {
+    Strategy s = strategy_of({.data = 4}, 1);
+    s.zero = 3;
+    s.data_parallelism.prefetch = prefetch;
+    const TaskGraph graph = lower(plan_of(s, 8), gpt({.blocks = 8}), cluster_of(4, 2));
+    return peak_held(graph, MemoryClass::kCommunication);
+  };
+  for (const int prefetch : {0, 1, 2, 3}) EXPECT_EQ(held(prefetch), (prefetch + 1) * 2 * kBlock);
+}
+
+// Eight ranks on four nodes of two, sharded inside nodes: reduce-scatter of 4 P bytes over 2 ranks
+// with each of two micro-batches, then once an all-reduce of a half over the 4 nodes.
+TEST(HybridSharding, SumsSharesOverTheGroupsOnce) {
+  Strategy s = data_strategy(8, 3, 2);
+  s.data_parallelism.shard_ranks = 2;
+  const TaskGraph graph = lowered(s);
+  const auto scatters = collectives_of(graph, CollectiveKind::kReduceScatter);
+  auto sums = collectives_of(graph, CollectiveKind::kAllReduce);
+  sums.pop_back();  // the norm
+  EXPECT_EQ(bytes_of(scatters), 2 * 4 * kAll);
+  EXPECT_EQ(scatters.front().group, (GroupShape{.ranks = 2, .nodes = 1, .groups_per_node = 1}));
+  EXPECT_EQ(bytes_of(sums), 4 * kAll / 2);
+  EXPECT_EQ(sums.front().group, (GroupShape{.ranks = 4, .nodes = 4, .groups_per_node = 2}));
+  EXPECT_EQ(graph.ranks[0].resident[MemoryClass::kOptimizer], Bytes(12 * kAll / 2));
+
+  // Unfolded, the first shard group is ranks 0 and 1, the first group across is 0, 2, 4, 6.
+  const TaskGraph all = lowered(s, RankSet::kAll);
+  EXPECT_THAT(check_task_graph(all), IsEmpty());
+  std::map<CollectiveKind, std::vector<int>> first;
+  for (const CollectiveMembers& members : all.collectives) {
+    const auto begin = static_cast<std::size_t>(members.first);
+    const CollectiveKind kind = all.works[all.tasks[begin].work.index()].collective.kind;
+    if (first.contains(kind)) continue;
+    for (std::size_t i = begin; i < begin + static_cast<std::size_t>(members.count); ++i)
+      first[kind].push_back(all.tasks[i].rank);
+  }
+  EXPECT_THAT(first[CollectiveKind::kReduceScatter], ElementsAre(0, 1));
+  EXPECT_THAT(first[CollectiveKind::kAllReduce], ElementsAre(0, 2, 4, 6));
+}
+
+// ---- a ring, step by step -------------------------------------------------------------------
+
+// Five ranks, one vector cut into five chunks, carried out as the graph says: in every round each
+// member sends chunk (i - round) mod 5 to the next one. After 4 rounds everyone has one whole sum,
+// after 8 everyone has all of them.
+TEST(Ring, OfFiveSumsInEightRounds) {
+  Strategy s = strategy_of({.data = 5}, 1);
+  s.data_parallelism.kind = DataParallelKind::kRing;
+  const TaskGraph graph =
+      lower(plan_of(s, 3), gpt({.blocks = 3}), cluster_of(5, 1), {.ranks = RankSet::kAll});
+  EXPECT_THAT(check_task_graph(graph), IsEmpty());
+  constexpr int kRanks = 5;
+  std::vector<std::vector<int>> chunks(kRanks, std::vector<int>(kRanks));
+  for (int rank = 0; rank < kRanks; ++rank)
+    for (int chunk = 0; chunk < kRanks; ++chunk)
+      chunks[static_cast<std::size_t>(rank)][static_cast<std::size_t>(chunk)] = 1 << rank;
+  int rounds = 0;
+  for (const CollectiveMembers& members : graph.collectives) {
+    const Task& task = graph.tasks[static_cast<std::size_t>(members.first)];
+    const Collective& c = graph.works[task.work.index()].collective;
+    if (c.kind != CollectiveKind::kRingExchange) continue;
+    ASSERT_EQ(members.count, kRanks);
+    EXPECT_EQ(c.bytes, Bytes(4 * 44'762));  // ceil(223,808 / 5) elements
+    EXPECT_EQ(c.first_round, rounds++);
+    const auto before = chunks;
+    for (int i = 0; i < kRanks; ++i) {
+      const auto from = static_cast<std::size_t>(i),
+                 to = static_cast<std::size_t>((i + 1) % kRanks);
+      const auto chunk = static_cast<std::size_t>(((i - c.first_round) % kRanks + kRanks) % kRanks);
+      if (c.first_round < kRanks - 1)
+        chunks[to][chunk] += before[from][chunk];
+      else
+        chunks[to][chunk] = before[from][chunk];
+    }
+    for (std::size_t i = 0; rounds == 4 && i < kRanks; ++i)
+      EXPECT_EQ(chunks[i][(i + 1) % kRanks], 31) << "rank " << i;
+  }
+  EXPECT_EQ(rounds, 8);
+  for (const auto& own : chunks) EXPECT_THAT(own, ElementsAre(31, 31, 31, 31, 31));
+}
+
+// Under ZeRO 1 the first half of the rounds is the reduce-scatter, the second the all-gather behind
+// the update, in the stored type.
+TEST(Ring, IsCutInTwoHalvesByZero1) {
+  Strategy s = data_strategy(4, 1);
+  s.data_parallelism.kind = DataParallelKind::kRing;
+  std::vector<std::pair<int, std::int64_t>> rounds;
+  for (const Collective& c : collectives_of(lowered(s), CollectiveKind::kRingExchange))
+    rounds.emplace_back(c.first_round, c.bytes.value);
+  using Round = std::pair<int, std::int64_t>;
+  EXPECT_THAT(rounds, ElementsAre(Round(0, kAll), Round(1, kAll), Round(2, kAll),
+                                  Round(3, kAll / 2), Round(4, kAll / 2), Round(5, kAll / 2)));
+}
+
+// Two nodes of four: the alternating order begins with the first ranks of both nodes.
+TEST(Ring, VisitsNodesInTheOrderOfThePlan) {
+  const auto order = [](RingOrder ring_order) {
+    Strategy s = strategy_of({.data = 8}, 1);
+    s.data_parallelism.kind = DataParallelKind::kRing;
+    s.data_parallelism.ring_order = ring_order;
+    const TaskGraph graph =
+        lower(plan_of(s, 3), gpt({.blocks = 3}), cluster_of(2, 4), {.ranks = RankSet::kAll});
+    std::vector<int> ranks;
+    const CollectiveMembers& members = graph.collectives.front();
+    for (std::int32_t i = members.first; i < members.first + members.count; ++i)
+      ranks.push_back(graph.tasks[static_cast<std::size_t>(i)].rank);
+    return ranks;
+  };
+  EXPECT_THAT(order(RingOrder::kNeighbours), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+  EXPECT_THAT(order(RingOrder::kAlternating), ElementsAre(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+// ---- one process, parameter servers ---------------------------------------------------------
+
+// Two sequences of 128 tokens on each of two devices: inputs 2 * 256 * 8 bytes, logits of 512 words
+// in 2 bytes 2 * 256 * 512 * 2.
+TEST(OneProcess, ScattersGathersAndUpdatesOnTheFirstDevice) {
+  Strategy s = strategy_of({.data = 2}, 1);
+  s.data_parallelism.kind = DataParallelKind::kOneProcess;
+  const TaskGraph graph = lowered(s);
+  EXPECT_THAT(check_task_graph(graph), IsEmpty());
+  std::vector<std::string> first, second;
+  for (const Task& task : graph.tasks) {
+    const Work& work = graph.works[task.work.index()];
+    std::string name(name_of(task.kind));
+    if (task.kind == TaskKind::kCollective)
+      name = std::string(name_of(work.collective.kind)) + " " +
+             std::to_string(work.collective.bytes.value);
+    (task.rank == 0 ? first : second).push_back(name);
+  }
+  EXPECT_THAT(first, ElementsAre("broadcast 447616", "scatter 4096", "F", "gather 524288", "F",
+                                 "scatter 524288", "B", "reduce 895232", "optimizer"));
+  EXPECT_THAT(second, ElementsAre("broadcast 447616", "scatter 4096", "F", "gather 524288",
+                                  "scatter 524288", "B", "reduce 895232"));
+  EXPECT_EQ(graph.ranks[0].resident[MemoryClass::kOptimizer], Bytes(12 * kAll));
+  EXPECT_EQ(graph.ranks[1].resident[MemoryClass::kOptimizer], Bytes(0));
+  // Gathered outputs and their gradient in 2 bytes, the loss in 4, of two devices; and its own.
+  const std::int64_t words = 256 * 512;
+  EXPECT_EQ(peak_held(graph, MemoryClass::kLogits), 2 * words * (2 + 4 + 2) + words * 2);
+}
+
+// Six workers, two servers of half of everything; in step a server has room for all pushes.
+TEST(ParameterServer, HoldsAnEqualPartOnEveryServer) {
+  Strategy s = strategy_of({.data = 6}, 1);
+  s.data_parallelism.kind = DataParallelKind::kParameterServer;
+  s.data_parallelism.servers = 2;
+  const TaskGraph folded = lowered(s);
+  EXPECT_THAT(check_task_graph(folded), IsEmpty());
+  ASSERT_EQ(folded.ranks.size(), 2u);
+  EXPECT_EQ(folded.ranks[0].multiplicity, 6);
+  EXPECT_EQ(folded.ranks[1].multiplicity, 2);
+  const MemoryAmounts &worker = folded.ranks[0].resident, &server = folded.ranks[1].resident;
+  EXPECT_EQ(worker[MemoryClass::kWeights], Bytes(2 * kAll));
+  EXPECT_EQ(worker[MemoryClass::kGradients], Bytes(4 * kAll));
+  EXPECT_EQ(worker[MemoryClass::kOptimizer], Bytes(0));
+  EXPECT_EQ(server[MemoryClass::kWeights], Bytes(kAll));
+  EXPECT_EQ(server[MemoryClass::kGradients], Bytes(2 * kAll));
+  EXPECT_EQ(server[MemoryClass::kOptimizer], Bytes(6 * kAll));
+  EXPECT_EQ(server[MemoryClass::kCommunication], Bytes(6 * 2 * kAll));
+
+  const TaskGraph all = lowered(s, RankSet::kAll);
+  EXPECT_THAT(check_task_graph(all), IsEmpty());
+  EXPECT_EQ(all.ranks.size(), 8u);
+  s.data_parallelism.colocated_servers = true;
+  const TaskGraph mixed = lowered(s);
+  EXPECT_THAT(check_task_graph(mixed), IsEmpty());
+  ASSERT_EQ(mixed.ranks.size(), 2u);
+  EXPECT_EQ(mixed.ranks[0].multiplicity, 2);
+  EXPECT_EQ(mixed.ranks[0].resident[MemoryClass::kWeights], Bytes(3 * kAll));
+  EXPECT_EQ(mixed.ranks[1].multiplicity, 4);
+}
+
+// Four workers, two servers: every pair meets once to push and once to pull half of everything.
+TEST(AsyncParameterServer, LetsEveryWorkerMeetEveryServer) {
+  Strategy s = strategy_of({.data = 4}, 1);
+  s.data_parallelism.kind = DataParallelKind::kAsyncParameterServer;
+  s.data_parallelism.servers = 2;
+  const TaskGraph graph = lowered(s);
+  EXPECT_THAT(check_task_graph(graph), IsEmpty());
+  EXPECT_EQ(graph.ranks.size(), 6u);
+  std::map<std::pair<int, int>, int> pushes;
+  for (const CollectiveMembers& members : graph.collectives) {
+    ASSERT_EQ(members.count, 2);
+    const Task& worker = graph.tasks[static_cast<std::size_t>(members.first)];
+    const Collective& c = graph.works[worker.work.index()].collective;
+    EXPECT_EQ(c.bytes, Bytes(c.kind == CollectiveKind::kPush ? 2 * kAll : kAll));
+    if (c.kind == CollectiveKind::kPush)
+      ++pushes[{worker.rank, graph.tasks[static_cast<std::size_t>(members.first) + 1].rank}];
+  }
+  EXPECT_EQ(pushes.size(), 8u);
+}
+
+// ---- optimizer state in host memory ---------------------------------------------------------
+
+// ZeRO 1 over 4 ranks: a quarter of the gradients in 4 bytes goes to the host, of the weights in 2
+// bytes comes back; AdamW touches 4 + 8 + 16 + 2 = 30 bytes per parameter there.
+TEST(Offload, LeavesTheDeviceWithoutOptimizerState) {
+  Strategy s = data_strategy(4, 1);
+  s.data_parallelism.offload_optimizer = true;
+  Cluster cluster = cluster_of(4, 2);
+  cluster.nodes.at("test-node").host =
+      HostModel{.device_link = BytesPerSecond(32e9), .memory_bandwidth = BytesPerSecond(400e9)};
+  const TaskGraph graph = lower(plan_of(s, 3), gpt({.blocks = 3}), cluster);
+  EXPECT_THAT(check_task_graph(graph), IsEmpty());
+  EXPECT_EQ(graph.ranks[0].resident[MemoryClass::kOptimizer], Bytes(0));
+  EXPECT_EQ(bytes_of(collectives_of(graph, CollectiveKind::kCopyToHost)), kAll);
+  EXPECT_EQ(bytes_of(collectives_of(graph, CollectiveKind::kCopyFromHost)), kAll / 2);
+  for (const Task& task : graph.tasks) {
+    if (task.stream != Stream::kHost) continue;
+    const Work& work = graph.works[task.work.index()];
+    const auto part = static_cast<std::size_t>(work.parts.front().part);
+    const auto& kernel = std::get<Kernel>(graph.parts[part].steps.front());
+    EXPECT_TRUE(kernel.on_host);
+    EXPECT_EQ(kernel.memory_traffic, Bytes(30 * kAll / 4));
+  }
+}
+
+}  // namespace
+}  // namespace meshwright

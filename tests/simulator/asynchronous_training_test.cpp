@@ -1,0 +1,90 @@
+#include "simulator/asynchronous_training.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace meshwright {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr Ticks us(std::int64_t count) { return Ticks(count * 1'000'000); }
+
+// Alone: pull 1, compute 10, push 3, update 2 = 16 us a turn, and nobody overtakes.
+TEST(AsynchronousTraining, IsOneAfterAnotherForASingleWorker) {
+  const AsynchronousResult result = simulate_asynchronous({.compute = {us(10)},
+                                                           .push = us(3),
+                                                           .update = us(2),
+                                                           .pull = us(1),
+                                                           .latency = {},
+                                                           .turns = 5});
+  EXPECT_EQ(result.duration, us(5 * 16));
+  EXPECT_EQ(result.period, us(16));
+  EXPECT_THAT(result.staleness, ElementsAre(5));
+}
+
+// Four workers, push 3, compute 2, pull 1: the inward link needs 12 us for all of them, a worker by
+// itself 6. Weights leave at 0, 1, 2, 3, gradients are there at 3, 4, 5, 6, and from 3 us on the
+// link is never free: 10 turns end at 3 + 10 * 12. In the first turn 0, 1, 2, 3 others come before;
+// then always 3: worker 0 has its second weights at 6, with one update in them, and is the fifth to
+// push.
+TEST(AsynchronousTraining, IsBoundByTheServersLink) {
+  const AsynchronousResult result = simulate_asynchronous({.compute = {us(2), us(2), us(2), us(2)},
+                                                           .push = us(3),
+                                                           .update = {},
+                                                           .pull = us(1),
+                                                           .latency = {},
+                                                           .turns = 10});
+  EXPECT_EQ(result.duration, us(123));
+  EXPECT_THAT(result.staleness, ElementsAre(1, 1, 1, 37));
+  EXPECT_DOUBLE_EQ(result.mean_staleness, 2.85);
+  EXPECT_DOUBLE_EQ(result.busy, 120.0 / 123.0);
+  EXPECT_DOUBLE_EQ(result.updates_per_second, 40 / 123e-6);
+}
+
+// A worker that is ten times slower holds nobody up: its gradients are old instead. Fast ones take
+// pull 1 + compute 10 + push 1 = 12 us, 13 where they meet; the slow one's 102 us see about eight
+// of each of the two others' updates.
+TEST(AsynchronousTraining, LetsFastWorkersPassASlowOne) {
+  const AsynchronousResult even = simulate_asynchronous({.compute = {us(10), us(10), us(10)},
+                                                         .push = us(1),
+                                                         .update = {},
+                                                         .pull = us(1),
+                                                         .latency = {},
+                                                         .turns = 8});
+  const AsynchronousResult uneven = simulate_asynchronous({.compute = {us(10), us(10), us(100)},
+                                                           .push = us(1),
+                                                           .update = {},
+                                                           .pull = us(1),
+                                                           .latency = {},
+                                                           .turns = 8});
+  EXPECT_LT(even.staleness.size(), 4u);  // nobody is more than two updates old
+  EXPECT_GE(uneven.staleness.size(), 15u);
+  // The slow one alone takes 8 * 102 us, which the others do not lengthen by more than a message
+  // each turn.
+  EXPECT_GE(uneven.duration, us(8 * 102));
+  EXPECT_LE(uneven.duration, us(8 * 106));
+}
+
+TEST(AsynchronousTraining, GivesTheSameForTheSameSeed) {
+  AsynchronousTraining training{.compute = std::vector<Ticks>(8, us(20)),
+                                .push = us(1),
+                                .update = us(1),
+                                .pull = us(1),
+                                .latency = us(1),
+                                .jitter = 0.5,
+                                .seed = 7,
+                                .turns = 50};
+  const AsynchronousResult first = simulate_asynchronous(training);
+  EXPECT_EQ(simulate_asynchronous(training).staleness, first.staleness);
+  training.seed = 8;
+  EXPECT_NE(simulate_asynchronous(training).duration, first.duration);
+  std::int64_t updates = 0;
+  for (const std::int64_t count : first.staleness) updates += count;
+  EXPECT_EQ(updates, 8 * 50);
+  // Each worker's turn sees about one update of every other one.
+  EXPECT_NEAR(first.mean_staleness, 7, 1);
+}
+
+}  // namespace
+}  // namespace meshwright
