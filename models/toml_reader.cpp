@@ -205,6 +205,8 @@ double TomlReader::number(std::string_view key, double most, double absent) {
   return absent;
 }
 
+bool TomlReader::has(std::string_view key) { return find(key) != nullptr; }
+
 void TomlReader::table(std::string_view key, bool required,
                        const std::function<void(TomlReader&)>& read) {
   const toml::node* node = required ? find_required(key, "{...}") : find(key);

@@ -56,6 +56,8 @@ class TomlReader {
   /// A number in (0, most].
   double number(std::string_view key, double most, double absent);
 
+  /// True if something stands at `key`.
+  bool has(std::string_view key);
   /// Calls `read` for the table at `key`; a complaint if it is required and absent.
   void table(std::string_view key, bool required, const std::function<void(TomlReader&)>& read);
   /// Calls `read` for every table inside the table at `key`, with its name.

@@ -15,6 +15,7 @@ FlowsOnLinks::FlowsOnLinks(const std::vector<Link>& links)
 std::size_t FlowsOnLinks::start(const FlowRequest& request, Ticks now) {
   MW_CHECK(!request.route.empty());
   MW_CHECK(request.occupancy > Ticks());
+  MW_CHECK(request.shares.empty() || request.shares.size() == request.route.size());
   if (free_slots_.empty()) {
     free_slots_.push_back(flows_.size());
     flows_.emplace_back();
@@ -24,6 +25,7 @@ std::size_t FlowsOnLinks::start(const FlowRequest& request, Ticks now) {
   free_slots_.pop_back();
   flows_[slot] = {.task = request.task,
                   .route = request.route,
+                  .shares = request.shares,
                   .limit = request.limit,
                   .left = static_cast<double>(request.occupancy.value),
                   .speed = 0,
@@ -83,12 +85,17 @@ void FlowsOnLinks::pose_problem() {
   problem_.capacities.clear();
   problem_.rate_limits.clear();
   problem_.routes.clear();
+  problem_.shares.clear();
   problem_.route_begin.assign(1, 0);
   for (const LinkId link : joined_links_) problem_.capacities.push_back(capacities_[link.index()]);
   for (const std::size_t slot : joined_flows_) {
-    problem_.rate_limits.push_back(flows_[slot].limit);
-    for (const LinkId link : flows_[slot].route)
-      problem_.routes.push_back(link_number_[link.index()]);
+    const Flow& flow = flows_[slot];
+    problem_.rate_limits.push_back(flow.limit);
+    for (const LinkId link : flow.route) problem_.routes.push_back(link_number_[link.index()]);
+    if (flow.shares.empty())
+      problem_.shares.insert(problem_.shares.end(), flow.route.size(), 1.0);
+    else
+      problem_.shares.insert(problem_.shares.end(), flow.shares.begin(), flow.shares.end());
     problem_.route_begin.push_back(static_cast<std::int32_t>(problem_.routes.size()));
   }
 }

@@ -1,4 +1,4 @@
-/// Messages under way on shared links: how far each has come and when it will end.
+/// Messages and collectives under way on shared links: how far each has come and when it will end.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,13 @@
 
 namespace meshwright {
 
-/// A message that starts now.
+/// A message or a collective that starts now.
 struct FlowRequest {
-  TaskId task;                ///< its send
-  std::vector<LinkId> route;  ///< not empty
-  BytesPerSecond limit;       ///< its rate when alone
-  Ticks occupancy;            ///< its duration when alone, above zero
+  TaskId task;                      ///< its send; the first member of a collective
+  std::vector<LinkId> route;        ///< not empty
+  BytesPerSecond limit;             ///< its rate when alone
+  Ticks occupancy;                  ///< its duration when alone, above zero
+  std::vector<double> shares = {};  ///< beside `route`: of its rate, on that link; empty: all of it
 };
 
 struct FlowEnd {
@@ -45,6 +46,7 @@ class FlowsOnLinks {
   struct Flow {
     TaskId task;
     std::vector<LinkId> route;
+    std::vector<double> shares;
     BytesPerSecond limit;
     double left = 0;   ///< Ticks at full speed
     double speed = 0;  ///< share of the full speed since `since`; 0: not yet shared

@@ -1,11 +1,13 @@
-/// Simulation with contention: discrete events. Beside messages that share links, every task
-/// follows the rules of the linear pass (simulate.cpp), so that both give the same Ticks where
-/// nothing meets.
+/// Simulation with contention: discrete events. Beside messages and collectives that share links,
+/// every task follows the rules of the linear pass (simulate.cpp), so that both give the same Ticks
+/// where nothing meets.
 #include <algorithm>
+#include <limits>
 #include <queue>
 #include <tuple>
 
 #include "core/check.hpp"
+#include "simulator/collective_load.hpp"
 #include "simulator/contention.hpp"
 #include "simulator/simulate.hpp"
 
@@ -13,6 +15,8 @@ namespace meshwright {
 namespace {
 
 constexpr std::int32_t kNone = -1;
+/// Members of a collective behind the first have no flow of their own.
+constexpr std::size_t kNoSlot = std::numeric_limits<std::size_t>::max();
 
 /// Who waits for whom, turned round: a task's end lets its successors go on.
 struct Successors {
@@ -115,7 +119,13 @@ class EventLoop {
   /// New rates may have moved ends: the events of former ends stay in the queue and are passed
   /// over.
   void share_links(Ticks now) {
-    for (const FlowEnd& flow : flows_.rebalance(now)) schedule(flow.task.index(), flow.end);
+    for (const FlowEnd& flow : flows_.rebalance(now)) {
+      const Task& task = graph_.tasks[flow.task.index()];
+      const int members =
+          task.kind == TaskKind::kCollective ? members_of(task).count : 1;  // they end together
+      for (int m = 0; m < members; ++m)
+        schedule(flow.task.index() + static_cast<std::size_t>(m), flow.end);
+    }
   }
 
   /// All prerequisites of task i have ended, the last one now.
@@ -152,7 +162,35 @@ class EventLoop {
     Ticks duration;
     for (std::size_t i = first; i < last; ++i)
       duration = std::max(duration, price_of(graph_.tasks[i]).duration);
-    for (std::size_t i = first; i < last; ++i) run_until(i, now, now + duration);
+    CollectiveLoad load;
+    if (duration > Ticks()) load = load_of(graph_.collectives[c], duration);
+    if (load.route.empty()) {
+      for (std::size_t i = first; i < last; ++i) run_until(i, now, now + duration);
+      return;
+    }
+    for (std::size_t i = first; i < last; ++i) start_flowing(i, now);
+    slot_[first] = flows_.start({.task = TaskId(first),
+                                 .route = std::move(load.route),
+                                 .limit = load.rate,
+                                 .occupancy = duration,
+                                 .shares = std::move(load.shares)},
+                                now);
+  }
+  const CollectiveMembers& members_of(const Task& task) const {
+    return graph_.collectives[static_cast<std::size_t>(task.partner)];
+  }
+  CollectiveLoad load_of(const CollectiveMembers& members, Ticks duration) {
+    const auto first = static_cast<std::size_t>(members.first);
+    devices_.clear();
+    for (std::size_t i = first; i < first + static_cast<std::size_t>(members.count); ++i)
+      devices_.push_back(device_of(graph_.tasks[i].rank));
+    const Work& work = graph_.works[graph_.tasks[first].work.index()];
+    return collective_load(work.collective, devices_, network_, duration);
+  }
+  void start_flowing(std::size_t i, Ticks now) {
+    state_[i] = State::kFlowing;
+    times_.start[i] = now;
+    slot_[i] = kNoSlot;
   }
 
   void send(std::size_t i, const Task& task, Ticks now) {
@@ -165,19 +203,19 @@ class EventLoop {
       run_until(i, now, now + occupancy);
       return;
     }
-    state_[i] = State::kFlowing;
-    times_.start[i] = now;
+    start_flowing(i, now);
     slot_[i] = flows_.start({.task = TaskId(i),
                              .route = std::move(route),
                              .limit = bytes / to_seconds(occupancy),
-                             .occupancy = occupancy},
+                             .occupancy = occupancy,
+                             .shares = {}},
                             now);
   }
 
   void end(const Event& event, Ticks now) {
     const auto i = static_cast<std::size_t>(event.task);
     if (state_[i] == State::kEnded || times_.end[i] != event.time) return;  // a former end
-    if (state_[i] == State::kFlowing) flows_.finish(slot_[i]);
+    if (state_[i] == State::kFlowing && slot_[i] != kNoSlot) flows_.finish(slot_[i]);
     state_[i] = State::kEnded;
     const auto last = static_cast<std::size_t>(successors_.begin[i + 1]);
     for (auto s = static_cast<std::size_t>(successors_.begin[i]); s < last; ++s) {
@@ -203,7 +241,8 @@ class EventLoop {
   std::vector<Ticks> ready_;  ///< by task: last end of its prerequisites, a receive's send excepted
   std::vector<State> state_;
   std::vector<std::int32_t> receiver_;         ///< by task: rank that receives a send, or kNone
-  std::vector<std::size_t> slot_;              ///< by task: of its message under way
+  std::vector<std::size_t> slot_;              ///< by task: of its flow, or kNoSlot
+  std::vector<DeviceId> devices_;              ///< buffer of load_of()
   std::vector<std::int32_t> missing_members_;  ///< by collective
   std::priority_queue<Event> events_;
 };

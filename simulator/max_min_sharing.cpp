@@ -14,10 +14,14 @@ class ProgressiveFilling {
       : problem_(problem),
         left_(problem.capacities),
         growing_(problem.capacities.size(), 0),
+        weight_(problem.capacities.size(), 0.0),
         rates_(problem.rate_limits.size()) {
     for (std::size_t f = 0; f < rates_.size(); ++f) {
       open_.push_back(f);
-      for (const std::int32_t link : route(f)) ++growing_[static_cast<std::size_t>(link)];
+      for_each_use(f, [&](std::size_t link, double share_of_rate) {
+        ++growing_[link];
+        weight_[link] += share_of_rate;
+      });
     }
   }
 
@@ -42,10 +46,17 @@ class ProgressiveFilling {
     const auto end = static_cast<std::size_t>(problem_.route_begin[flow + 1]);
     return std::span(problem_.routes).subspan(begin, end - begin);
   }
-  /// What each flow on a link gets if all of them grow to the link's end.
-  BytesPerSecond share(std::size_t link) const {
-    return left_[link] / static_cast<double>(growing_[link]);
+  /// visit(link, share of the flow's rate that it takes there)
+  template <class Visit>
+  void for_each_use(std::size_t flow, Visit visit) const {
+    const auto begin = static_cast<std::size_t>(problem_.route_begin[flow]);
+    const auto end = static_cast<std::size_t>(problem_.route_begin[flow + 1]);
+    for (std::size_t i = begin; i < end; ++i)
+      visit(static_cast<std::size_t>(problem_.routes[i]),
+            problem_.shares.empty() ? 1.0 : problem_.shares[i]);
   }
+  /// The rate to which all flows on a link can grow until it is full.
+  BytesPerSecond share(std::size_t link) const { return left_[link] / weight_[link]; }
   BytesPerSecond lowest_share() const {
     BytesPerSecond lowest(std::numeric_limits<double>::infinity());
     for (std::size_t l = 0; l < left_.size(); ++l)
@@ -74,11 +85,11 @@ class ProgressiveFilling {
     MW_CHECK(stopped != open_.end());
     for (auto f = stopped; f != open_.end(); ++f) {
       rates_[*f] = rate;
-      for (const std::int32_t link : route(*f)) {
-        const auto l = static_cast<std::size_t>(link);
-        left_[l] = std::max(BytesPerSecond(), left_[l] - rate);
-        --growing_[l];
-      }
+      for_each_use(*f, [&](std::size_t l, double share_of_rate) {
+        left_[l] = std::max(BytesPerSecond(), left_[l] - rate * share_of_rate);
+        weight_[l] -= share_of_rate;
+        if (--growing_[l] == 0) weight_[l] = 0;  // no residue of rounding
+      });
     }
     open_.erase(stopped, open_.end());
   }
@@ -86,6 +97,7 @@ class ProgressiveFilling {
   const SharingProblem& problem_;
   std::vector<BytesPerSecond> left_;   ///< by link: capacity that stopped flows do not use
   std::vector<std::int32_t> growing_;  ///< by link: uses by flows that still grow
+  std::vector<double> weight_;         ///< by link: sum of the shares of these uses
   std::vector<std::size_t> open_;      ///< flows that still grow, ascending
   std::vector<bool> full_;
   std::vector<BytesPerSecond> rates_;
@@ -97,6 +109,8 @@ std::vector<BytesPerSecond> max_min_rates(const SharingProblem& problem) {
   MW_CHECK(problem.route_begin.size() == problem.rate_limits.size() + 1);
   for (const BytesPerSecond capacity : problem.capacities) MW_CHECK(capacity > BytesPerSecond());
   for (const BytesPerSecond limit : problem.rate_limits) MW_CHECK(limit > BytesPerSecond());
+  MW_CHECK(problem.shares.empty() || problem.shares.size() == problem.routes.size());
+  for (const double share : problem.shares) MW_CHECK(share > 0);
   return ProgressiveFilling(problem).run();
 }
 

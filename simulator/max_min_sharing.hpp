@@ -9,12 +9,14 @@
 
 namespace meshwright {
 
-/// Links and the flows over them. A flow that names a link twice uses it twice.
+/// Links and the flows over them. A flow that names a link twice uses it twice. A flow may load its
+/// links unequally, as a collective does: at rate r it takes shares[i] * r of the i-th link.
 struct SharingProblem {
   std::vector<BytesPerSecond> capacities;   ///< by link, above zero
   std::vector<BytesPerSecond> rate_limits;  ///< by flow, above zero: what it takes when alone
   std::vector<std::int32_t> route_begin;    ///< by flow, and the end: offsets into `routes`
   std::vector<std::int32_t> routes;         ///< links of flow 0, of flow 1, …
+  std::vector<double> shares = {};          ///< beside `routes`, above zero; empty: all are 1
   friend bool operator==(const SharingProblem&, const SharingProblem&) = default;
 };
 

@@ -9,11 +9,15 @@ namespace {
 
 /// One pass over the tasks in their order. Reads tasks and dependencies strictly forward; the only
 /// other memory touched is the ends of earlier tasks, the prices (few) and one time per stream.
+/// `durations` by task take the place of the prices' if kOwnDurations.
+template <bool kOwnDurations>
 class LinearPass {
  public:
-  LinearPass(const TaskGraph& graph, std::span<const WorkPrice> prices, SimulatedTimes& times)
+  LinearPass(const TaskGraph& graph, std::span<const WorkPrice> prices,
+             std::span<const Ticks> durations, SimulatedTimes& times)
       : graph_(graph),
         prices_(prices),
+        durations_(durations),
         times_(times),
         stream_free_(graph.ranks.size() * kStreamCount) {}
 
@@ -30,13 +34,20 @@ class LinearPass {
           break;
         default: {
           const Ticks start = ready(i, task);
-          place(i++, task, start, start + prices_[task.work.index()].duration);
+          place(i, task, start, start + duration_of(i, task));
+          ++i;
         }
       }
     }
   }
 
  private:
+  Ticks duration_of(std::size_t i, const Task& task) const {
+    if constexpr (kOwnDurations)
+      return durations_[i];
+    else
+      return prices_[task.work.index()].duration;
+  }
   Ticks& free_time(const Task& task) {
     return stream_free_[static_cast<std::size_t>(task.rank) * kStreamCount +
                         static_cast<std::size_t>(task.stream)];
@@ -69,7 +80,7 @@ class LinearPass {
     Ticks start, duration;
     for (std::size_t i = first; i < last; ++i) {
       start = std::max(start, ready(i, graph_.tasks[i]));
-      duration = std::max(duration, prices_[graph_.tasks[i].work.index()].duration);
+      duration = std::max(duration, duration_of(i, graph_.tasks[i]));
     }
     for (std::size_t i = first; i < last; ++i) place(i, graph_.tasks[i], start, start + duration);
     return last;
@@ -77,18 +88,31 @@ class LinearPass {
 
   const TaskGraph& graph_;
   std::span<const WorkPrice> prices_;
+  std::span<const Ticks> durations_;
   SimulatedTimes& times_;
   std::vector<Ticks> stream_free_;  ///< [rank, stream]: end of its last task so far
 };
 
-}  // namespace
-
-void simulate(const TaskGraph& graph, std::span<const WorkPrice> prices, SimulatedTimes& times) {
+template <bool kOwnDurations>
+void run_linear_pass(const TaskGraph& graph, std::span<const WorkPrice> prices,
+                     std::span<const Ticks> durations, SimulatedTimes& times) {
   MW_CHECK(prices.size() == graph.works.size());
   MW_CHECK(graph.dependency_begin.size() == graph.tasks.size() + 1);
   times.start.resize(graph.tasks.size());
   times.end.resize(graph.tasks.size());
-  LinearPass(graph, prices, times).run();
+  LinearPass<kOwnDurations>(graph, prices, durations, times).run();
+}
+
+}  // namespace
+
+void simulate(const TaskGraph& graph, std::span<const WorkPrice> prices, SimulatedTimes& times) {
+  run_linear_pass<false>(graph, prices, {}, times);
+}
+
+void simulate(const TaskGraph& graph, std::span<const WorkPrice> prices,
+              std::span<const Ticks> durations, SimulatedTimes& times) {
+  MW_CHECK(durations.size() == graph.tasks.size());
+  run_linear_pass<true>(graph, prices, durations, times);
 }
 
 SimulatedTimes simulate(const TaskGraph& graph, std::span<const WorkPrice> prices) {

@@ -23,9 +23,15 @@ using SimulatedTimes = TaskTimes;
 /// Linear pass; O(tasks + dependencies). Reuses the memory of `times`.
 void simulate(const TaskGraph& graph, std::span<const WorkPrice> prices, SimulatedTimes& times);
 SimulatedTimes simulate(const TaskGraph& graph, std::span<const WorkPrice> prices);
+/// With a duration for every task in place of the prices' (variation.hpp); latencies stay. A
+/// receive has no duration of its own.
+void simulate(const TaskGraph& graph, std::span<const WorkPrice> prices,
+              std::span<const Ticks> durations, SimulatedTimes& times);
 
-/// Discrete events; messages between devices share the links of `network` max-min fairly. A
-/// message's own speed limit is bytes / occupancy of its price.
+/// Discrete events; messages and collectives between devices share the links of `network` max-min
+/// fairly. A message's own speed limit is bytes / occupancy of its price, a collective's that it
+/// takes its price when alone (collective_load.hpp). Collectives inside a compute task keep their
+/// price.
 SimulatedTimes simulate_with_contention(const TaskGraph& graph, std::span<const WorkPrice> prices,
                                         const LinkNetwork& network);
 

@@ -43,8 +43,10 @@ GraphBuilder random_graph(std::mt19937& random, int ranks, int tasks) {
       const TaskId send = g.add_task(message, {.rank = from, .stream = Stream::kSendNext}, after);
       g.add_receive(send, {.rank = (from + 1) % ranks, .stream = Stream::kReceivePrevious});
     } else {
-      g.add_collective(g.add_collective_work(Axis::kData, Ticks(upto(80))), Stream::kData,
-                       {from, (from + 1) % ranks}, {after, {}});
+      const WorkId work = g.add_collective_work(Axis::kData, Ticks(upto(80)));
+      g.graph.works[work.index()].collective.bytes = Bytes(upto(60));
+      g.graph.works[work.index()].collective.kind = static_cast<CollectiveKind>(upto(6));
+      g.add_collective(work, Stream::kData, {from, (from + 1) % ranks}, {after, {}});
     }
   }
   return g;
@@ -126,6 +128,73 @@ TEST(EventLoop, NeverEndsATaskBeforeTheLinearPass) {
     delayed |= makespan(shared) > makespan(alone);
   }
   EXPECT_TRUE(delayed);
+}
+
+/// Two nodes of one device. An all-gather of `bytes` for `duration`, and, unless it is zero, a
+/// message of 1,000 bytes from the first to the second, which alone takes 1,000 ticks.
+GraphBuilder gather_and_message(Bytes bytes, Ticks duration, bool with_message) {
+  GraphBuilder g;
+  g.add_rank();
+  g.add_rank();
+  const WorkId work = g.add_collective_work(Axis::kData, duration);
+  g.graph.works[work.index()].collective = {
+      .kind = CollectiveKind::kAllGather, .bytes = bytes, .group = {}};
+  g.add_collective(work, Stream::kData, {0, 1}, {{}, {}});
+  if (!with_message) return g;
+  const WorkId message = g.add_message(Bytes(1000), Ticks(1000), Ticks(0));
+  g.add_receive(g.add_task(message, {.rank = 0, .stream = Stream::kSendNext}),
+                {.rank = 1, .stream = Stream::kReceivePrevious});
+  return g;
+}
+
+Ticks end_of(const SimulatedTimes& times, std::size_t task) { return times.end[task]; }
+
+// Of 2,000 bytes gathered by two, half goes each way: 1,000 over each port. Priced at 1,000 ticks
+// it fills its ports and takes that; so it does where the wires would need longer: the price
+// decides.
+TEST(EventLoop, LeavesALonelyCollectiveAtItsPrice) {
+  const LinkNetwork network = network_of(2, 1, kByteATick);
+  for (const std::int64_t duration : {333, 1000, 7777}) {
+    const GraphBuilder g = gather_and_message(Bytes(2000), Ticks(duration), false);
+    EXPECT_EQ(simulate_with_contention(g.graph, g.prices, network), simulate(g.graph, g.prices));
+    EXPECT_EQ(makespan(simulate(g.graph, g.prices)), Ticks(duration));
+  }
+}
+
+// Both want all of the port from node 0 to node 1: half each, and both end at 2,000; both members
+// of the collective end together, although nothing else uses the way back.
+TEST(EventLoop, SharesAPortBetweenACollectiveAndAMessage) {
+  const GraphBuilder g = gather_and_message(Bytes(2000), Ticks(1000), true);
+  const SimulatedTimes times =
+      simulate_with_contention(g.graph, g.prices, network_of(2, 1, kByteATick));
+  EXPECT_EQ(end_of(times, 0), Ticks(2000));
+  EXPECT_EQ(end_of(times, 1), Ticks(2000));
+  EXPECT_EQ(end_of(times, 3), Ticks(2000));
+}
+
+// Priced at 4,000 ticks the collective asks for a quarter of the port and gets it; the message has
+// three quarters: 1,000 / 0.75 = 1,333.3, rounded up.
+TEST(EventLoop, LeavesToAMessageWhatACollectiveDoesNotAskFor) {
+  const GraphBuilder g = gather_and_message(Bytes(2000), Ticks(4000), true);
+  const SimulatedTimes times =
+      simulate_with_contention(g.graph, g.prices, network_of(2, 1, kByteATick));
+  EXPECT_EQ(end_of(times, 0), Ticks(4000));
+  EXPECT_EQ(end_of(times, 3), Ticks(1334));
+}
+
+// Two groups of a node's two devices each gather across the node's one port: priced alone at 1,000
+// ticks, together at half speed: 2,000.
+TEST(EventLoop, SharesAPortBetweenTwoCollectives) {
+  GraphBuilder g;
+  for (int r = 0; r < 4; ++r) g.add_rank();
+  const WorkId work = g.add_collective_work(Axis::kData, Ticks(1000));
+  g.graph.works[work.index()].collective = {
+      .kind = CollectiveKind::kAllGather, .bytes = Bytes(2000), .group = {}};
+  g.add_collective(work, Stream::kData, {0, 2}, {{}, {}});
+  g.add_collective(work, Stream::kData, {1, 3}, {{}, {}});
+  const SimulatedTimes times =
+      simulate_with_contention(g.graph, g.prices, network_of(2, 2, kByteATick));
+  EXPECT_EQ(times.end, std::vector<Ticks>(4, Ticks(2000)));
 }
 
 }  // namespace

@@ -105,6 +105,40 @@ TEST(MaxMinSharing, KeepsALimitToTheLastBitWhereItEqualsTheShare) {
   EXPECT_EQ(rates_of(problem_of({25e9}, {{0}}, {limit})), (std::vector<double>{limit}));
 }
 
+// One link of 12. Flow 0 takes twice its rate of it, flow 1 once: 2 r + r = 12, so both have 4.
+// With a second link of 1 that flow 0 fills at a tenth of its rate, it would have 10: no bound.
+TEST(MaxMinSharing, WeighsAFlowByWhatItTakesOfEachLink) {
+  SharingProblem problem = problem_of({12, 1}, {{0, 1}, {0}});
+  problem.shares = {2, 0.1, 1};
+  EXPECT_EQ(rates_of(problem), (std::vector<double>{4, 4}));
+}
+
+// Uses of 2 are the same as naming the link twice.
+TEST(MaxMinSharing, TakesAShareOfTwoAsTwoUses) {
+  std::mt19937 random(7);
+  const auto upto = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  for (int round = 0; round < 200; ++round) {
+    std::vector<double> capacities(4);
+    for (double& capacity : capacities) capacity = 1 + upto(30);
+    std::vector<std::vector<std::int32_t>> once(5), twice(5);
+    std::vector<double> shares;
+    for (std::size_t f = 0; f < once.size(); ++f)
+      for (std::int32_t l = 0; l < 4; ++l) {
+        const int uses = upto(3);
+        if (uses == 0) continue;
+        once[f].push_back(l);
+        shares.push_back(uses);
+        for (int u = 0; u < uses; ++u) twice[f].push_back(l);
+      }
+    SharingProblem weighted = problem_of(capacities, once);
+    weighted.shares = shares;
+    const std::vector<double> rates = rates_of(weighted);
+    const std::vector<double> expected = rates_of(problem_of(capacities, twice));
+    for (std::size_t f = 0; f < rates.size(); ++f)  // summed in another order
+      EXPECT_NEAR(rates[f], expected[f], 1e-12 * expected[f]) << "round " << round;
+  }
+}
+
 TEST(MaxMinSharing, OfNothingIsNothing) { EXPECT_TRUE(rates_of(problem_of({1}, {})).empty()); }
 
 // Random small networks (fixed seed): the same rates as by trying, and the mark of max-min

@@ -1,0 +1,46 @@
+/// What makes one step differ from the next: slow devices and noise.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/cost_model.hpp"
+#include "core/ids.hpp"
+#include "core/task_graph.hpp"
+#include "core/units.hpp"
+
+namespace meshwright {
+
+struct Straggler {
+  RankId rank;
+  double factor = 1;  ///< of all its compute times, above zero
+  friend bool operator==(const Straggler&, const Straggler&) = default;
+};
+
+/// Every compute task, message and collective takes its price times exp(sigma z - sigma^2 / 2), z
+/// standard normal: log-normal with the price as its mean. z is a pure function of (seed, draw,
+/// TaskId); the members of a collective share one.
+struct Variation {
+  std::vector<Straggler> stragglers = {};  ///< of ranks in the graph; a rank may stand once
+  double jitter = 0;                       ///< sigma, 0 or above: 0.05 is about 5 %
+  std::uint64_t seed = 1;
+  friend bool operator==(const Variation&, const Variation&) = default;
+};
+
+/// By task. The graph must hold every rank (RankSet::kAll) for its noise to be that of the job: the
+/// slowest of eight replicas is slower than the one that stands for them. Reuses `durations`.
+/// O(tasks).
+void vary_durations(const TaskGraph& graph, std::span<const WorkPrice> prices,
+                    const Variation& variation, std::uint64_t draw, std::vector<Ticks>& durations);
+
+/// Step times of draws 0 … draws - 1, by draw. The same for any number of threads (0: as many as
+/// the machine has). O(draws * (tasks + dependencies)); 24 bytes per task and thread.
+std::vector<Ticks> draw_steps(const TaskGraph& graph, std::span<const WorkPrice> prices,
+                              const Variation& variation, int draws, int threads = 0);
+
+/// The smallest value that at least a share q of the values do not exceed (0 < q <= 1).
+Ticks quantile(std::vector<Ticks> values, double q);
+Ticks mean(std::span<const Ticks> values);
+
+}  // namespace meshwright
