@@ -318,11 +318,26 @@ class PlanChecks {
              "use a schedule with one version of the weights, such as 1f1b");
       return;
     }
+    if (splits_output_layer(*rule, request)) {
+      report(
+          "schedule",
+          fmt::format("{} splits the output layer over the devices, which cannot be lowered yet",
+                      strategy_.schedule),
+          "meshwright schedule times it from given stage times; 1f1b is the nearest that can be");
+      return;
+    }
     const Placement placement = rule->placement(request);
     take(data_parallelism_problems(strategy_, placement));
     check_cut(placement);
     for (std::string& fault : order_faults(placement))
       report("orders", std::move(fault), "leave the orders out, and plan again");
+  }
+
+  /// Seen on a single micro-batch. Planners try no such schedule: their checks stay cheap.
+  static bool splits_output_layer(const ScheduleRule& rule, ScheduleRequest request) {
+    request.microbatches = 1;
+    return !rule.worth_searching && !rule.problem(request) &&
+           rule.generate(request).output_barriers > 0;
   }
 
   /// Orders of the plan's own: at most so many as are worth judging.
