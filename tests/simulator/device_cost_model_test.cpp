@@ -54,6 +54,32 @@ TEST(DeviceCostModel, PricesAnAllToAllByItsBusiestLink) {
   EXPECT_NEAR(across.value, 2 * 22.4e-6 + 160e-6, 1e-12);
 }
 
+// 16 ranks on two nodes, 8 MB each of which 2 MB cross (80 us by one port of 25 GB/s); 7/8 of 8 MB
+// are passed on inside the node at 216 GB/s (32.4 us).
+TEST(DeviceCostModel, SendsOnceANodeInTwoHops) {
+  const auto model = model_of(dgx_a100());
+  Collective c = collective(CollectiveKind::kAllToAll, 8'000'000, {.ranks = 16, .nodes = 2});
+  c.sent_across_nodes = Bytes(2'000'000);
+  EXPECT_NEAR(model->time_of(c).value, 2 * 22.4e-6 + 80e-6, 1e-12);
+  c.sent_across_nodes = Bytes(500'000);  // 20 us: now the inside is busiest
+  EXPECT_NEAR(model->time_of(c).value, 2 * 22.4e-6 + 7e6 / 216e9, 1e-12);
+}
+
+// 21.6 MB a message. Inside a node 100 us at 216 GB/s and 11.8 us; between nodes one message a ring
+// leaves by a port of 25 GB/s, 864 us and 22.4 us; 16 rings share 8 ports.
+TEST(DeviceCostModel, PricesARingExchangeByItsSlowestHop) {
+  const auto model = model_of(dgx_a100());
+  const auto time = [&](GroupShape shape, int rounds) {
+    Collective c = collective(CollectiveKind::kRingExchange, 21'600'000, shape);
+    c.rounds = rounds;
+    return model->time_of(c).value;
+  };
+  EXPECT_NEAR(time({.ranks = 4}, 1), 111.8e-6, 1e-12);
+  EXPECT_NEAR(time({.ranks = 4}, 3), 3 * 111.8e-6, 1e-12);
+  EXPECT_NEAR(time({.ranks = 4, .nodes = 2}, 3), 3 * 886.4e-6, 1e-12);
+  EXPECT_NEAR(time({.ranks = 4, .nodes = 2, .groups_per_node = 16}, 1), 1750.4e-6, 1e-12);
+}
+
 // Four processes on one CPU at 10 GB/s and 1 us: all-reduce of 40 MB is 6 steps of 10 MB.
 TEST(DeviceCostModel, UsesPlainRingsWithoutNccl) {
   ReferenceSystem system = dgx_a100();
