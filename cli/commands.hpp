@@ -67,9 +67,11 @@ Outcome run_explain(const ExplainFlags& flags);
 /// Times are text until --unit is known.
 struct ScheduleFlags {
   std::string name;
-  std::optional<int> stages, microbatches, chunks, cap;
-  std::vector<std::string> forward{"1"}, backward_input{"1"}, backward_weight{"1"};
-  std::string latency = "0", unit = "ms", objective = "makespan", csv_file;
+  std::optional<int> stages, microbatches, chunks, slices, cap;
+  std::vector<std::string> forward{"1"}, backward_input{"1"}, backward_weight{"1"}, latency{"0"},
+      output_scores{"0"}, output_gradients{"0"};
+  std::string barrier = "0", unit = "ms", objective = "makespan", activation, check_file;
+  std::string csv_file, csv_content = "compute", csv_dialect = "current";
   OutputFlags output;
 };
 CLI::App* add_schedule_command(CLI::App& app, ScheduleFlags& flags);

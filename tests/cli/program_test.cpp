@@ -79,6 +79,37 @@ TEST_F(Program, MakesAScheduleToMeasureAndProvesIt) {
       << made.standard_output;
 }
 
+// The written CSV, with and without messages and in the older dialect, is the same schedule:
+// checked and timed again it takes as long. Latencies differ by boundary.
+TEST_F(Program, ChecksTheScheduleThatItWrote) {
+  const std::string times = " --tf 1,2,1,1 --tb 1 --tw 0.5 --tcomm 0.1,0.5,0.2 --json ";
+  for (const std::string form :
+       {"", "--csv-content comms", "--csv-dialect old", "--csv-content comms --csv-dialect old"}) {
+    SCOPED_TRACE(form);
+    const ProgramRun made = run("schedule --name auto --stages 4 --microbatches 6 --cap 3 --csv " +
+                                path("order.csv") + " " + form + times);
+    ASSERT_EQ(made.exit_code, 0) << made.standard_error;
+    const ProgramRun checked = run("schedule --check " + path("order.csv") + times + "--cap 3");
+    ASSERT_EQ(checked.exit_code, 0) << checked.standard_error;
+    const Json one = Json::parse(made.standard_output), two = Json::parse(checked.standard_output);
+    for (const char* key : {"makespan", "period", "peak_activations", "orders"})
+      EXPECT_EQ(one[key], two[key]) << key;
+  }
+}
+
+TEST_F(Program, ScheduleJsonHasTheKeysThatScriptsRelyOn) {
+  const ProgramRun run_ =
+      run("schedule --name pipedream --stages 3 --microbatches 6 --activation 2GiB --json");
+  ASSERT_EQ(run_.exit_code, 0) << run_.standard_error;
+  const Json json = Json::parse(run_.standard_output);
+  for (const char* key : {"makespan", "period"})
+    for (const char* figure : {"bubble", "lower_bound", "gap", "proved_optimal"})
+      EXPECT_TRUE(json[figure].contains(key)) << figure << ' ' << key;
+  EXPECT_EQ(json["weight_versions"], Json({3, 2, 1}));  // one per micro-batch in flight
+  EXPECT_EQ(json["peak_activations"], Json({3.0, 2.0, 1.0}));
+  EXPECT_EQ(json["peak_activation_bytes"][0], 3 * (std::int64_t{2} << 30));
+}
+
 TEST_F(Program, HelpListsTheCommands) { expect_golden(run("--help").standard_output, "help.txt"); }
 
 TEST_F(Program, SaysItsVersion) {
