@@ -31,8 +31,16 @@ void add_flag_changes(const Strategy& base, std::vector<Neighbour>& neighbours) 
     add(fmt::format("--recompute {}", to_text(recompute)),
         [=](Strategy& s) { s.recompute = recompute; });
   }
-  for (const int zero : {0, 1})
-    add(fmt::format("--zero {}", zero), [=](Strategy& s) { s.zero = zero; });
+  const bool replicated = base.degrees.data * base.degrees.context > 1;
+  for (const int zero : {0, 1, 2, 3})
+    if (zero <= 1 || replicated)
+      add(fmt::format("--zero {}", zero), [=](Strategy& s) { s.zero = zero; });
+  for (const BucketRule rule : {BucketRule::kNone, BucketRule::kPyTorch}) {
+    const GradientBuckets buckets{.rule = rule, .bytes = {}};
+    if (replicated)
+      add(fmt::format("--bucket {}", to_text(buckets)),
+          [=](Strategy& s) { s.data_parallelism.buckets = buckets; });
+  }
   add(base.sequence_parallel ? "--no-sequence-parallel" : "--sequence-parallel",
       [](Strategy& s) { s.sequence_parallel = !s.sequence_parallel; });
   for (const ScheduleRule& rule : schedule_rules())

@@ -62,6 +62,8 @@ std::string memory_sentence(const Plan& plan, const Evaluation& evaluation, cons
   }
   if (plan.strategy.zero == 1) {
     other.strategy.zero = 0;
+    other.strategy.data_parallelism.overlap_gather = false;  // there is nothing left to gather
+    other.strategy.data_parallelism.shard_ranks = 0;
     if (const auto shortfall = needs(other))
       return fmt::format("without ZeRO-1 it would need {:.1f} GiB", gibibytes(shortfall->needed));
   }

@@ -81,6 +81,13 @@ auto step_end_key(const Prospect& prospect) {
 }
 using StepEndKey = decltype(step_end_key(Prospect{}));
 
+/// What follows the gradients is one task after another, as step_end_times() adds it up.
+bool ends_in_a_row(const DataParallelism& data) {
+  const bool together =
+      data.kind == DataParallelKind::kCollective || data.kind == DataParallelKind::kRing;
+  return together && !data.offload_optimizer;
+}
+
 /// Of a step with the fewest micro-batches that the schedule can do.
 StepEndTimes step_end_of(const Prospect& prospect, const Job& job) {
   const Candidate& candidate = prospect.candidate;
@@ -89,6 +96,11 @@ StepEndTimes step_end_of(const Prospect& prospect, const Job& job) {
   while (candidate.rule->problem(request_of(candidate.degrees, fewest))) ++fewest;
   probe.strategy.global_batch =
       fewest * candidate.micro_batch * std::int64_t{candidate.degrees.data};
+  if (!ends_in_a_row(probe.strategy.data_parallelism)) {  // a weaker bound, but one that holds
+    StepEndTimes none;
+    none.reduction.assign(static_cast<std::size_t>(candidate.degrees.pipeline), Ticks());
+    return none;
+  }
   const TaskGraph graph = lower(probe, job.model, job.cluster);
   return step_end_times(graph, price_works(graph.parts, graph.works, job.cost_model));
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <CLI/CLI.hpp>
+
 namespace meshwright {
 namespace {
 
@@ -45,6 +47,31 @@ TEST(StrategyFlags, SeveralChunksMeanTheInterleavedScheduleUnlessAnotherIsNamed)
   EXPECT_EQ(to_strategy(flags, 1).schedule, "interleaved-1f1b");
   flags.choices.schedule = "breadth-first";
   EXPECT_EQ(to_strategy(flags, 1).schedule, "breadth-first");
+}
+
+TEST(StrategyFlags, PassOnWhatIsSaidOfTheDataAxis) {
+  FixedChoices choices;
+  CLI::App app;
+  add_choice_flags(app, choices);
+  app.parse(
+      "--zero 3 --data-parallel ring --collective-algorithm ring --bucket 25MiB "
+      "--overlap-gather --fsdp-prefetch 2 --fsdp-no-reshard --shard-ranks 4 "
+      "--offload-optimizer --servers 3 --colocated-servers --ring-order alternating");
+  EXPECT_EQ(choices.zero, 3);
+  const DataParallelism expected{.kind = DataParallelKind::kRing,
+                                 .algorithm = CollectiveAlgorithm::kRing,
+                                 .buckets = {BucketRule::kBytes, Bytes(std::int64_t{25} << 20)},
+                                 .overlap_gather = true,
+                                 .prefetch = 2,
+                                 .reshard_after_forward = false,
+                                 .shard_ranks = 4,
+                                 .offload_optimizer = true,
+                                 .servers = 3,
+                                 .colocated_servers = true,
+                                 .ring_order = RingOrder::kAlternating};
+  EXPECT_EQ(choices.data_parallelism, expected);
+  EXPECT_THROW(app.parse("--bucket many"), UsageError);
+  EXPECT_THROW(app.parse("--data-parallel rung"), UsageError);
 }
 
 TEST(StrategyFlags, BatchAndSequenceHaveNoDefault) {
