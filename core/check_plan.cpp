@@ -6,6 +6,8 @@
 #include <numeric>
 
 #include "core/check_data_parallelism.hpp"
+#include "core/check_model_parallelism.hpp"
+#include "core/lower_passes.hpp"
 #include "core/plan.hpp"
 #include "core/schedule.hpp"
 
@@ -56,6 +58,7 @@ class PlanChecks {
     check_sequence();
     check_memory_options();
     take(data_parallelism_problems(strategy_, model_, cluster_));
+    if (found_.empty()) take(model_parallelism_problems(plan_, model_, cluster_));
     check_dtype();
     check_batch();
     if (found_.empty()) check_schedule_rule();
@@ -120,17 +123,11 @@ class PlanChecks {
       return;
     }
     const NodeModel& node = node_of(cluster_, DeviceId(0));
-    if (ranks() > node.device_count && ranks() % node.device_count != 0)
+    if (is_homogeneous(cluster_) && ranks() > node.device_count && ranks() % node.device_count != 0)
       report("dp",
              fmt::format("{}, which leave a node of {} devices partly used", degree_product(),
                          node.device_count),
              fmt::format("use at most {} ranks, or a multiple of it", node.device_count));
-    const DeviceId last(static_cast<std::int32_t>(ranks() - 1));
-    if (&node_of(cluster_, last) != &node)
-      report("dp",
-             fmt::format("{} reach into nodes of another kind ('{}' after '{}')", degree_product(),
-                         node_of(cluster_, last).name, node.name),
-             "jobs over unequal nodes are not supported: use fewer ranks, or one kind of node");
   }
 
   // ---- tensor and sequence parallelism ----
@@ -148,7 +145,9 @@ class PlanChecks {
              fmt::format("degrees that divide them: {}", divisors_up_to(*count, ranks())));
     };
     need_divides(traits_.heads, "attention heads");
-    need_divides(traits_.key_value_heads, "key/value heads");
+    // More ranks than key/value heads hold copies of them.
+    if (!traits_.key_value_heads || tensor % *traits_.key_value_heads != 0)
+      need_divides(traits_.key_value_heads, "key/value heads");
     check_cut_widths();
   }
 
@@ -192,7 +191,13 @@ class PlanChecks {
             "leave --ep and --etp at 1");
       return;
     }
-    if (*traits_.experts % degrees_.expert != 0)
+    if (degrees_.expert > *traits_.experts)
+      report("ep",
+             fmt::format("expert degree {} is larger than the {} experts of '{}'", degrees_.expert,
+                         *traits_.experts, model_.name),
+             fmt::format("degrees that divide them: {}; further ranks can cut each expert (etp)",
+                         divisors_up_to(*traits_.experts, ranks())));
+    else if (*traits_.experts % degrees_.expert != 0)
       report(
           "ep",
           fmt::format("expert degree {} does not divide the {} experts of '{}'", degrees_.expert,
@@ -213,12 +218,15 @@ class PlanChecks {
   void check_sequence() {
     const std::int64_t length = strategy_.sequence_length;
     const std::int64_t context = degrees_.context;
-    // Each context rank takes an early and a late piece, which balances causal attention.
-    if (context > 1 && length % (2 * context) != 0)
+    // Each context rank takes an early and a late piece, which balances causal attention; where
+    // heads are exchanged it sees whole sequences.
+    const bool whole = strategy_.model_parallelism.context == ContextAlgorithm::kAllToAll;
+    const std::int64_t pieces = whole ? context : 2 * context;
+    if (context > 1 && length % pieces != 0)
       report("cp",
-             fmt::format("sequence length {} is not a multiple of 2 x {} context ranks", length,
-                         context),
-             fmt::format("use a length that is a multiple of {}", 2 * context));
+             fmt::format("sequence length {} is not a multiple of {}{} context ranks", length,
+                         whole ? "" : "2 x ", context),
+             fmt::format("use a length that is a multiple of {}", pieces));
     else if (strategy_.sequence_parallel && length / context % degrees_.tensor != 0)
       report("seq",
              fmt::format("{} tokens per context rank cannot be cut over {} tensor ranks",
@@ -260,14 +268,24 @@ class PlanChecks {
   }
 
   void check_dtype() {
-    const DeviceModel& device = device_of(cluster_, DeviceId(0));
-    if (device.peak[static_cast<std::size_t>(strategy_.dtype)]) return;
+    std::int64_t first = 0;
+    for (const NodeGroup& group : cluster_.groups) {
+      if (first >= ranks()) return;
+      const NodeModel& node = cluster_.nodes.at(group.node);
+      first += std::int64_t{node.device_count} * group.count;
+      if (!check_dtype_on(cluster_.devices.at(node.device))) return;
+    }
+  }
+
+  bool check_dtype_on(const DeviceModel& device) {
+    if (device.peak[static_cast<std::size_t>(strategy_.dtype)]) return true;
     std::vector<std::string_view> known;
     for (std::size_t i = 0; i < device.peak.size(); ++i)
       if (device.peak[i]) known.push_back(name_of(static_cast<Dtype>(i)));
     report("dtype",
            fmt::format("device '{}' has no {} rate", device.name, name_of(strategy_.dtype)),
            fmt::format("it has: {}", fmt::join(known, ", ")));
+    return false;
   }
 
   void check_batch() {
@@ -326,7 +344,13 @@ class PlanChecks {
           "meshwright schedule times it from given stage times; 1f1b is the nearest that can be");
       return;
     }
+    if (!plan_.device_of_stage.empty()) {
+      take(hand_placement_problems(plan_));
+      if (found_.empty()) check_cut(hand_placement(plan_));
+      return;
+    }
     const Placement placement = rule->placement(request);
+    take(mixed_nodes_problems(plan_, cluster_, placement));
     take(data_parallelism_problems(strategy_, placement));
     check_cut(placement);
     for (std::string& fault : order_faults(placement))

@@ -23,6 +23,9 @@ class CostModel {
   virtual Seconds time_of(const Kernel& kernel) const = 0;
   virtual Seconds time_of(const Collective& collective) const = 0;
   virtual TransferCost cost_of(const Transfer& transfer) const = 0;
+  /// The same for work on nodes of one kind (Work::node_kind); -1: the slowest of all kinds. The
+  /// result lives as long as this.
+  virtual const CostModel& on_nodes([[maybe_unused]] std::int32_t node_kind) const { return *this; }
   /// Name and origin of the figures, for provenance: "analytic A100-SXM4-80GB, NCCL 2.30 tuner".
   virtual std::string provenance() const = 0;
 };

@@ -83,6 +83,29 @@ DataParallelism read_data_parallelism(JsonObjectReader& reader) {
   return d;
 }
 
+double number_or(JsonObjectReader& reader, std::string_view key, double most, double when_missing) {
+  return reader.optional(key) ? reader.number(key, 0, most) : when_missing;
+}
+
+ModelParallelism read_model_parallelism(JsonObjectReader& reader) {
+  ModelParallelism m;
+  m.tensor_overlap = reader.boolean("tp_comm_overlap", false);
+  read_word(
+      reader, "context_algorithm",
+      [](std::string_view w) { return context_algorithm_from_name(w); }, m.context,
+      "all-gather, ring, all-to-all");
+  constexpr double kLargestRatio = 1e6;
+  m.routing.capacity = number_or(reader, "expert_capacity", kLargestRatio, m.routing.capacity);
+  m.routing.imbalance = number_or(reader, "expert_imbalance", kLargestRatio, m.routing.imbalance);
+  m.routing.fp8_dispatch = reader.boolean("expert_fp8_dispatch", false);
+  m.routing.node_limit =
+      static_cast<int>(reader.integer("expert_node_limit", 0, kLargestDegree, 0));
+  read_word(
+      reader, "rank_order", [](std::string_view w) { return rank_order_from_text(w); }, m.order,
+      "tp-cp-ep-dp-pp or another order of these five");
+  return m;
+}
+
 Strategy read_strategy(const JsonValue& value, const std::string& place,
                        std::vector<Diagnostic>& problems) {
   JsonObjectReader reader(value, place, problems);
@@ -104,6 +127,7 @@ Strategy read_strategy(const JsonValue& value, const std::string& place,
       reader, "attention", [](std::string_view w) { return attention_from_name(w); }, s.attention,
       "flash, standard");
   s.data_parallelism = read_data_parallelism(reader);
+  s.model_parallelism = read_model_parallelism(reader);
   reader.finish();
   return s;
 }
@@ -238,6 +262,10 @@ PlanFile plan_file_from_json(std::string_view text, std::string_view where) {
        reader.integers("blocks_per_stage", 0, kMostStages, static_cast<std::size_t>(kMostStages)))
     file.plan.blocks_per_stage.push_back(static_cast<int>(blocks));
   file.plan.orders = read_orders(reader, problems);
+  if (reader.optional("device_of_stage"))
+    for (const std::int64_t device : reader.integers("device_of_stage", 0, kLargestDegree,
+                                                     static_cast<std::size_t>(kMostStages)))
+      file.plan.device_of_stage.push_back(static_cast<int>(device));
   read_predicted(reader, file, problems);
   file.cost_model = reader.text("cost_model");
   reader.finish();

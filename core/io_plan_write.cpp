@@ -28,6 +28,22 @@ void add_data_parallelism(const DataParallelism& d, Json& json) {
   if (d.ring_order != usual.ring_order) json["ring_order"] = name_of(d.ring_order);
 }
 
+/// Options of the model's axes that are not as usual.
+void add_model_parallelism(const ModelParallelism& m, Json& json) {
+  constexpr ModelParallelism kUsual;
+  const auto add = [&json](const char* key, bool is_usual, const auto& value) {
+    if (!is_usual) json[key] = value;
+  };
+  add("tp_comm_overlap", m.tensor_overlap == kUsual.tensor_overlap, m.tensor_overlap);
+  add("context_algorithm", m.context == kUsual.context, name_of(m.context));
+  const ExpertRouting& routing = m.routing;
+  add("expert_capacity", routing.capacity == kUsual.routing.capacity, routing.capacity);
+  add("expert_imbalance", routing.imbalance == kUsual.routing.imbalance, routing.imbalance);
+  add("expert_fp8_dispatch", !routing.fp8_dispatch, routing.fp8_dispatch);
+  add("expert_node_limit", routing.node_limit == 0, routing.node_limit);
+  add("rank_order", m.order == kUsual.order, to_text(m.order));
+}
+
 Json json_of(const Strategy& s) {
   Json json{{"tp", s.degrees.tensor},
             {"pp", s.degrees.pipeline},
@@ -46,6 +62,7 @@ Json json_of(const Strategy& s) {
             {"dtype", name_of(s.dtype)},
             {"attention", name_of(s.attention)}};
   add_data_parallelism(s.data_parallelism, json);
+  add_model_parallelism(s.model_parallelism, json);
   return json;
 }
 
@@ -96,6 +113,7 @@ std::string to_json(const PlanFile& file) {
     Json& orders = json["orders"] = Json::array();
     for (const auto& order : file.plan.orders) orders.push_back(to_text(order));
   }
+  if (!file.plan.device_of_stage.empty()) json["device_of_stage"] = file.plan.device_of_stage;
   json["predicted"] = file.predicted ? json_of(*file.predicted) : Json();
   json["cost_model"] = file.cost_model;
   constexpr int kIndent = 2;

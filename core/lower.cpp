@@ -8,7 +8,7 @@
 namespace meshwright {
 namespace {
 
-std::vector<RankInfo> ranks_of(const StagesPass& pass, const ParallelDegrees& degrees,
+std::vector<RankInfo> ranks_of(const StagesPass& pass, const Strategy& strategy,
                                std::int64_t replicas) {
   const std::int64_t stage_ranks = pass.groups.stage_ranks;
   std::vector<RankInfo> ranks;
@@ -16,8 +16,9 @@ std::vector<RankInfo> ranks_of(const StagesPass& pass, const ParallelDegrees& de
   for (int d = 0; d < pass.placement.devices; ++d)
     for (std::int64_t replica = 0; replica < replicas; ++replica) {
       RankInfo info;
-      info.rank = RankId(static_cast<std::int32_t>(d * stage_ranks + replica));
-      info.coordinate = coordinate_of(degrees, info.rank);
+      info.rank = RankId(static_cast<std::int32_t>(rank_of(pass.groups, d, replica)));
+      info.coordinate =
+          coordinate_of(strategy.degrees, info.rank, strategy.model_parallelism.order);
       info.device = DeviceId(info.rank.value);  // ranks fill the devices in order
       info.multiplicity = static_cast<std::int32_t>(stage_ranks / replicas);
       info.resident = pass.lowered.resident[static_cast<std::size_t>(d)];
@@ -53,7 +54,7 @@ TaskGraph lower(const Plan& plan, const ModelGraph& model, const Cluster& cluste
 
   const std::int64_t replicas = options.ranks == RankSet::kAll ? pass.groups.stage_ranks : 1;
   TaskGraph graph = replicas > 1 ? unfold(folded, replicas) : std::move(folded.graph);
-  graph.ranks = ranks_of(pass, strategy.degrees, replicas);
+  graph.ranks = ranks_of(pass, strategy, replicas);
   return graph;
 }
 

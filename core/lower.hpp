@@ -68,4 +68,8 @@ constexpr bool cuts_passes(const Strategy& strategy) {
          data.kind == DataParallelKind::kOneProcess;
 }
 
+/// By pipeline position: the index in Cluster::groups of the nodes that decide its pace. Empty
+/// where all nodes are of one kind.
+std::vector<std::int32_t> node_kinds_of(const Strategy& strategy, const Cluster& cluster);
+
 }  // namespace meshwright

@@ -60,19 +60,17 @@ DataGroup joined(const JobGroups& groups, DataGroup group, int copies) {
 }  // namespace
 
 DataGroups data_groups_of(const Strategy& strategy, const JobGroups& groups, bool expert) {
-  const ParallelDegrees& d = strategy.degrees;
   const GroupShape& shape = expert ? groups.expert_data : groups.dense_data;
-  const std::int64_t stride =
-      expert ? std::int64_t{d.expert} * d.expert_tensor : std::int64_t{d.tensor};
+  const std::int64_t stride = expert ? groups.expert_stride : groups.dense_stride;
   DataGroups made;
-  made.all = {shape, {.stride = stride, .count = groups.stage_ranks / stride}};
+  made.all = {shape, {.stride = stride, .count = shape.ranks}};
   made.shard = made.all;
   const std::int64_t ranks = strategy.data_parallelism.shard_ranks;
   if (strategy.zero == 0 || ranks == 0 || ranks >= made.all.spread.count) return made;
   MW_CHECK(made.all.spread.count % ranks == 0);
   const auto group = [&](std::int64_t count, std::int64_t apart) {
     return DataGroup{group_shape_of({.count = count,
-                                     .stride = apart,
+                                     .stride = rank_stride(groups, apart),
                                      .job_ranks = groups.all.ranks,
                                      .devices_per_node = groups.devices_per_node}),
                      {.stride = apart, .count = count}};

@@ -9,13 +9,10 @@
 //                                           gradient, as it is not kept
 //   leave     reduce-scatter (SP), else     all-gather of the gradient (SP), else none
 //             all-reduce
-// Context parallelism: keys and values are gathered before attention, and again in the backward
-// pass since only the local part is kept; their gradients are reduce-scattered (Llama 3, arXiv
-// 2407.21783, section 3.3.2).
-// Experts: tokens travel by all-to-all over the expert ranks, forward and backward, balanced. Each
-// tensor rank sends 1/tensor of the tokens; without sequence parallelism the results are gathered
-// over the tensor ranks afterwards, and the gradient of the dispatched tokens in the backward pass.
-// Expert-tensor ranks gather the rows in front of the experts and reduce-scatter them behind.
+// With ModelParallelism::tensor_overlap they run beside the matrix products of blocks. What context
+// ranks exchange stands in lower_context.cpp, the way to experts and back in lower_experts.cpp;
+// without sequence parallelism the results of experts are gathered over the tensor ranks, and the
+// gradient of the dispatched tokens in the backward pass.
 #include <algorithm>
 #include <array>
 
@@ -25,7 +22,6 @@ namespace meshwright {
 namespace {
 
 constexpr std::int64_t kFloat32Bytes = 4;
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// A whole tensor that cut operators read; operators count from the layer's first.
 struct EnteringTensor {
@@ -44,7 +40,9 @@ class LayerLowering {
         shard_(shard_shape_of(strategy)),
         tokens_(local_tokens(shard_)),
         element_(stored_element(shard_.dtype).value),
-        is_cut_(shard_.degrees.tensor > 1) {
+        is_cut_(shard_.degrees.tensor > 1),
+        overlaps_(strategy.model_parallelism.tensor_overlap && shard_.sequence_parallel &&
+                  layer_.kind == LayerKind::kBlock) {
     if (is_cut_) find_entering_tensors();
   }
 
@@ -55,8 +53,8 @@ class LayerLowering {
   /// Operators in reverse; input gradients, weight gradients or both of each.
   void backward(bool inputs, bool weights, std::vector<Step>& steps) {
     for (int i = layer_.operator_count - 1; i >= 0; --i) {
-      if (inputs) backward_input_of(i, steps);
-      if (weights) backward_weight_of(i, steps);
+      if (inputs) backward_input_of(i, /*weights_follow=*/weights, steps);
+      if (weights) backward_weight_of(i, /*inputs_before=*/inputs, steps);
     }
   }
 
@@ -114,28 +112,59 @@ class LayerLowering {
 
   Bytes token_bytes(std::int64_t width) const { return Bytes(tokens_.gathered * width * element_); }
 
-  /// Whom a collective serves.
-  struct Served {
-    int op = 0;  ///< counted from the layer's first
-    Phase phase = Phase::kForward;
-    TensorId tensor{-1};
-  };
-  void communicate(CollectiveKind kind, Axis axis, Bytes bytes, const GroupShape& group,
-                   const Served& served, std::vector<Step>& steps) const {
-    if (group.ranks == 1) return;
-    steps.emplace_back(Collective{kind, axis, bytes, group,
-                                  OperatorId(layer_.first_operator + served.op), served.tensor,
-                                  served.phase});
+  Served serve(int i, Phase phase, TensorId tensor) const {
+    return {OperatorId(layer_.first_operator + i), phase, tensor};
   }
-  void over_tensor(CollectiveKind kind, Bytes bytes, const Served& served,
-                   std::vector<Step>& steps) const {
-    communicate(kind, Axis::kTensor, bytes, groups_.tensor, served, steps);
+  void over_tensor(CollectiveKind kind, Bytes bytes, const Served& served, std::vector<Step>& steps,
+                   const Overlap& overlap = {}) const {
+    Collective collective;
+    collective.kind = kind;
+    collective.axis = Axis::kTensor;
+    collective.bytes = bytes;
+    collective.group = groups_.tensor;
+    collective.overlap = overlap;
+    append_collective(collective, served, steps);
   }
 
-  void append(int i, Phase phase, std::vector<Step>& steps) {
+  // ---- communication beside matrix products ----
+
+  bool overlaps_product(int i) const {
+    return overlaps_ && std::holds_alternative<Linear>(op(i).shape);
+  }
+  /// A product, and the data that it needs or makes, in as many pieces as there are tensor ranks.
+  Overlap in_pieces(int direction, int i) const {
+    if (!overlaps_product(i)) return {};
+    return {.kernels = direction, .pieces = shard_.degrees.tensor};
+  }
+  /// A product that neither makes nor needs the data.
+  Overlap as_a_whole(int direction, bool product_is_there, int i) const {
+    if (!product_is_there || !overlaps_product(i)) return {};
+    return {.kernels = direction, .pieces = 0};
+  }
+
+  void find_kernels(int i, Phase phase) {
     kernels_.clear();
     append_kernels(model_, OperatorId(layer_.first_operator + i), shard_, phase, kernels_);
+  }
+  void append(int i, Phase phase, std::vector<Step>& steps) {
+    find_kernels(i, phase);
     steps.insert(steps.end(), kernels_.begin(), kernels_.end());
+  }
+  /// A product beside which data travels, if it does: each piece reads all of its weights.
+  void append_in_pieces(int i, Phase phase, bool travels, std::vector<Step>& steps) {
+    find_kernels(i, phase);
+    if (travels && overlaps_product(i)) {
+      Kernel& product = kernels_.front();
+      product.pieces = shard_.degrees.tensor;
+      product.memory_traffic +=
+          stored_element(shard_.dtype) * (product.n * product.k * (product.pieces - 1));
+    }
+    steps.insert(steps.end(), kernels_.begin(), kernels_.end());
+  }
+
+  bool reads_first(int i) const {
+    return std::any_of(entering_.begin(), entering_.end(),
+                       [i](const EnteringTensor& e) { return e.first_reader == i; });
   }
 
   // ---- forward ----
@@ -143,26 +172,35 @@ class LayerLowering {
   void forward_of(int i, std::vector<Step>& steps) {
     const Operator& o = op(i);
     constexpr Phase kPhase = Phase::kForward;
-    if (shard_.sequence_parallel)
-      for (const EnteringTensor& e : entering_)
-        if (e.first_reader == i)
-          over_tensor(CollectiveKind::kAllGather, e.bytes, {i, kPhase, e.tensor}, steps);
-    if (const auto* attention = std::get_if<Attention>(&o.shape))
-      gather_keys_and_values(*attention, CollectiveKind::kAllGather, {i, kPhase, {}}, steps);
+    if (const auto* attention = std::get_if<Attention>(&o.shape)) {
+      gather_entering(i, kPhase, steps);
+      attend(*attention, i, kPhase, steps);
+      return;
+    }
+    if (std::holds_alternative<TokenCombine>(o.shape))
+      append_leave_experts(expert_call(i, kPhase, o.inputs.front()), steps);
+    gather_entering(i, kPhase, steps);
+    const std::optional<std::int64_t> leaving = leaving_width(o);
+    append_in_pieces(i, kPhase, leaving || reads_first(i), steps);
+    if (std::holds_alternative<TokenDispatch>(o.shape))
+      append_reach_experts(expert_call(i, kPhase, o.outputs.front()), steps);
     if (const auto* combine = std::get_if<TokenCombine>(&o.shape))
-      leave_experts(rows_of(*combine), {i, kPhase, o.inputs.front()}, steps);
-    append(i, kPhase, steps);
-    if (const auto* dispatch = std::get_if<TokenDispatch>(&o.shape))
-      reach_experts(rows_of(*dispatch), {i, kPhase, o.outputs.front()}, steps);
-    if (const auto* combine = std::get_if<TokenCombine>(&o.shape))
-      gather_without_sequence_parallel(combine->width, {i, kPhase, o.outputs.front()}, steps);
-    if (const auto width = leaving_width(o))
+      gather_without_sequence_parallel(combine->width, serve(i, kPhase, o.outputs.front()), steps);
+    if (leaving)
       over_tensor(
           shard_.sequence_parallel ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
-          token_bytes(*width), {i, kPhase, o.outputs.front()}, steps);
+          token_bytes(*leaving), serve(i, kPhase, o.outputs.front()), steps, in_pieces(-1, i));
     if (std::holds_alternative<CrossEntropy>(o.shape) && !o.inputs.empty() &&
         activation(o.inputs.front()).cut == ActivationCut::kFeatures)
-      reduce_loss({i, kPhase, o.inputs.front()}, steps);
+      reduce_loss(serve(i, kPhase, o.inputs.front()), steps);
+  }
+
+  void gather_entering(int i, Phase phase, std::vector<Step>& steps) const {
+    if (!shard_.sequence_parallel) return;
+    for (const EnteringTensor& e : entering_)
+      if (e.first_reader == i)
+        over_tensor(CollectiveKind::kAllGather, e.bytes, serve(i, phase, e.tensor), steps,
+                    in_pieces(+1, i));
   }
 
   /// Largest logit, then sum of exponentials together with the target's logit, per token in fp32.
@@ -172,32 +210,16 @@ class LayerLowering {
     over_tensor(CollectiveKind::kAllReduce, one_per_token * 2, served, steps);
   }
 
-  void gather_keys_and_values(const Attention& attention, CollectiveKind kind, Served served,
-                              std::vector<Step>& steps) const {
-    const std::int64_t heads = divide_up(attention.key_value_heads, shard_.degrees.tensor);
-    const std::int64_t width = heads * (attention.key_size + attention.value_size);
-    served.tensor = TensorId(-1);
-    communicate(kind, Axis::kContext,
-                Bytes(shard_.sequences * shard_.sequence_length * width * element_),
-                groups_.context, served, steps);
+  void attend(const Attention& attention, int i, Phase phase, std::vector<Step>& steps) {
+    find_kernels(i, phase);
+    append_attention({attention, serve(i, phase, TensorId(-1)), shard_, groups_.context}, kernels_,
+                     steps);
   }
 
-  /// What one rank hands to the experts of its tokens, or gets back from them.
-  template <class Routing>
-  Bytes rows_of(const Routing& routing) const {
-    return Bytes(tokens_.dispatched * routing.experts_per_token * routing.width * element_);
+  ExpertCall expert_call(int i, Phase phase, TensorId rows) const {
+    return {activation(rows), serve(i, phase, rows), shard_, groups_};
   }
-  /// Rows to the ranks of their experts (or their gradients back to them).
-  void reach_experts(Bytes rows, const Served& served, std::vector<Step>& steps) const {
-    communicate(CollectiveKind::kAllToAll, Axis::kExpert, rows, groups_.expert, served, steps);
-    communicate(CollectiveKind::kAllGather, Axis::kExpert, rows * groups_.expert_tensor.ranks,
-                groups_.expert_tensor, served, steps);
-  }
-  void leave_experts(Bytes rows, const Served& served, std::vector<Step>& steps) const {
-    communicate(CollectiveKind::kReduceScatter, Axis::kExpert, rows * groups_.expert_tensor.ranks,
-                groups_.expert_tensor, served, steps);
-    communicate(CollectiveKind::kAllToAll, Axis::kExpert, rows, groups_.expert, served, steps);
-  }
+
   void gather_without_sequence_parallel(std::int64_t width, const Served& served,
                                         std::vector<Step>& steps) const {
     if (!shard_.sequence_parallel)
@@ -206,39 +228,49 @@ class LayerLowering {
 
   // ---- backward ----
 
-  void backward_input_of(int i, std::vector<Step>& steps) {
+  void backward_input_of(int i, bool weights_follow, std::vector<Step>& steps) {
     const Operator& o = op(i);
     constexpr Phase kPhase = Phase::kBackwardInput;
-    if (const auto width = leaving_width(o); width && shard_.sequence_parallel)
-      over_tensor(CollectiveKind::kAllGather, token_bytes(*width), {i, kPhase, o.outputs.front()},
-                  steps);
-    const auto* attention = std::get_if<Attention>(&o.shape);
-    if (attention != nullptr)
-      gather_keys_and_values(*attention, CollectiveKind::kAllGather, {i, kPhase, {}}, steps);
-    const auto* dispatch = std::get_if<TokenDispatch>(&o.shape);
-    if (dispatch != nullptr)
-      leave_experts(rows_of(*dispatch), {i, kPhase, o.outputs.front()}, steps);
-    append(i, kPhase, steps);
-    if (const auto* combine = std::get_if<TokenCombine>(&o.shape))
-      reach_experts(rows_of(*combine), {i, kPhase, o.inputs.front()}, steps);
-    if (dispatch != nullptr)
-      gather_without_sequence_parallel(dispatch->width, {i, kPhase, o.inputs.front()}, steps);
-    if (attention != nullptr)
-      gather_keys_and_values(*attention, CollectiveKind::kReduceScatter, {i, kPhase, {}}, steps);
+    const bool gathers = leaving_width(o) && shard_.sequence_parallel;
+    if (gathers)
+      over_tensor(CollectiveKind::kAllGather, token_bytes(*leaving_width(o)),
+                  serve(i, kPhase, o.outputs.front()), steps, in_pieces(+1, i));
+    if (std::holds_alternative<TokenDispatch>(o.shape))
+      append_leave_experts(expert_call(i, kPhase, o.outputs.front()), steps);
+    if (const auto* attention = std::get_if<Attention>(&o.shape))
+      attend(*attention, i, kPhase, steps);
+    else
+      append_in_pieces(i, kPhase, gathers, steps);
+    if (std::holds_alternative<TokenCombine>(o.shape))
+      append_reach_experts(expert_call(i, kPhase, o.inputs.front()), steps);
+    if (const auto* dispatch = std::get_if<TokenDispatch>(&o.shape))
+      gather_without_sequence_parallel(dispatch->width, serve(i, kPhase, o.inputs.front()), steps);
+    if (weights_follow && overlaps_product(i)) gather_again(i, true, steps);
+    hand_back_entering(i, weights_follow, steps);
+  }
+
+  /// The gradients of what entered here: whole ones are summed over the tensor ranks.
+  void hand_back_entering(int i, bool weights_follow, std::vector<Step>& steps) const {
     for (const EnteringTensor& e : entering_)
       if (e.first_reader == i)
         over_tensor(
             shard_.sequence_parallel ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
-            e.bytes, {i, kPhase, e.tensor}, steps);
+            e.bytes, serve(i, Phase::kBackwardInput, e.tensor), steps,
+            as_a_whole(+1, weights_follow, i));
   }
 
-  void backward_weight_of(int i, std::vector<Step>& steps) {
-    // In reverse order the last reader comes first: it gathers for all of them.
-    if (shard_.sequence_parallel && std::holds_alternative<Linear>(op(i).shape))
-      for (const EnteringTensor& e : entering_)
-        if (e.last_reader == i)
-          over_tensor(CollectiveKind::kAllGather, e.bytes, {i, Phase::kBackwardWeight, e.tensor},
-                      steps);
+  /// Inputs for the weight gradient, as they are not kept. In reverse order the last reader comes
+  /// first: it gathers for all of them.
+  void gather_again(int i, bool beside_product, std::vector<Step>& steps) const {
+    if (!shard_.sequence_parallel || !std::holds_alternative<Linear>(op(i).shape)) return;
+    for (const EnteringTensor& e : entering_)
+      if (e.last_reader == i)
+        over_tensor(CollectiveKind::kAllGather, e.bytes, serve(i, Phase::kBackwardWeight, e.tensor),
+                    steps, as_a_whole(-1, beside_product, i));
+  }
+
+  void backward_weight_of(int i, bool inputs_before, std::vector<Step>& steps) {
+    if (!(inputs_before && overlaps_product(i))) gather_again(i, false, steps);
     append(i, Phase::kBackwardWeight, steps);
   }
 
@@ -248,7 +280,7 @@ class LayerLowering {
   ShardShape shard_;
   LocalTokens tokens_;
   std::int64_t element_;
-  bool is_cut_;
+  bool is_cut_, overlaps_;
   std::vector<EnteringTensor> entering_;
   std::vector<Kernel> kernels_;  ///< kept to save allocations
 };
@@ -270,6 +302,16 @@ std::int32_t append_part(std::vector<WorkPart>& parts, WorkPart part) {
 }
 
 }  // namespace
+
+void append_collective(const Collective& collective, const Served& served,
+                       std::vector<Step>& steps) {
+  if (collective.group.ranks == 1) return;
+  Collective made = collective;
+  made.source = served.op;
+  made.tensor = served.tensor;
+  made.phase = served.phase;
+  steps.emplace_back(made);
+}
 
 LayerParts append_layer_parts(const ModelGraph& model, LayerId layer, const Strategy& strategy,
                               const JobGroups& groups, std::vector<WorkPart>& parts) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,8 +28,15 @@ struct GroupLayout {
 /// Of the sister group that touches most nodes.
 GroupShape group_shape_of(const GroupLayout& layout);
 
-/// Rank order tp-cp-dp-pp. Expert ranks are folded into the tensor x context x data ranks of a
-/// stage: expert-tensor fastest, then expert, then the replicas of the experts.
+/// `count` ranks, `stride` apart: one axis of a group.
+struct AxisExtent {
+  std::int64_t count = 1, stride = 1;
+};
+
+/// The ranks of the job by RankOrder, the groups of each axis and where they sit. Ranks of one
+/// pipeline position are *replicas* of each other, numbered in rank order; expert ranks are folded
+/// into them. Where an axis of fewer steps than the pipeline's lies between replicas, strides among
+/// replicas are smaller than among ranks.
 struct JobGroups {
   GroupShape tensor, context, expert, expert_tensor;
   GroupShape dense_data;       ///< ranks with the same dense parameters: data x context
@@ -36,8 +44,31 @@ struct JobGroups {
   GroupShape all;              ///< the whole job
   std::int64_t stage_ranks{};  ///< ranks of one pipeline position: data x context x tensor
   int devices_per_node = 1;
+  int pipeline = 1;
+  std::int64_t pipeline_stride = 1;            ///< among ranks
+  std::int64_t tensor_stride = 1;              ///< of tensor, among replicas
+  std::int64_t dense_stride = 1;               ///< of dense_data, among replicas
+  std::int64_t expert_stride = 1;              ///< of expert_data, among replicas
+  std::vector<std::int32_t> node_of_rank;      ///< where nodes differ in size; empty: all equal
+  std::vector<std::int32_t> kind_of_position;  ///< see Work::node_kind; empty: one kind
 };
 JobGroups job_groups_of(const Strategy& strategy, const Cluster& cluster);
+/// The rank of a replica at a pipeline position.
+std::int64_t rank_of(const JobGroups& groups, std::int64_t position, std::int64_t replica);
+/// A stride among replicas as one among ranks.
+std::int64_t rank_stride(const JobGroups& groups, std::int64_t stride);
+std::int64_t node_of_rank(const JobGroups& groups, std::int64_t rank);
+/// Extent of the ranks with the same dense parameters among the replicas; nothing if tensor ranks
+/// stand between context and data ranks.
+std::optional<AxisExtent> dense_data_extent(const ParallelDegrees& degrees, const RankOrder& order);
+
+/// Messages from each rank of one position to its partner at another.
+struct Crossing {
+  bool crosses_nodes = false;
+  int flows_per_node = 1;  ///< most that leave one node at once
+};
+Crossing crossing_of(const JobGroups& groups, int from, int to);
+
 /// The group of `copies` equal groups at pipeline positions that lie apart, on other nodes if the
 /// job has them.
 GroupShape joined(const JobGroups& groups, const GroupShape& shape, int copies);
@@ -52,10 +83,46 @@ struct LayerParts {
 LayerParts append_layer_parts(const ModelGraph& model, LayerId layer, const Strategy& strategy,
                               const JobGroups& groups, std::vector<WorkPart>& parts);
 
+/// Whom a collective inside a layer serves.
+struct Served {
+  OperatorId op;
+  Phase phase = Phase::kForward;
+  TensorId tensor{-1};
+};
+/// Appends nothing for a group of one.
+void append_collective(const Collective& collective, const Served& served,
+                       std::vector<Step>& steps);
+
+// ---- lower_context.cpp: attention of a part of the sequence ----------------------------------
+
+/// The kernels of one phase of an attention operator, and what context ranks exchange in front of,
+/// beside and behind them.
+struct AttentionCall {
+  const Attention& attention;
+  Served served;
+  const ShardShape& shard;
+  const GroupShape& context;
+};
+void append_attention(const AttentionCall& call, std::span<const Kernel> kernels,
+                      std::vector<Step>& steps);
+
+// ---- lower_experts.cpp: tokens on their way to experts and back ------------------------------
+
+/// `rows` is the routed tensor that travels. Towards the experts, or (backward) its gradient to
+/// the ranks that compute the experts' gradients.
+struct ExpertCall {
+  const ActivationTensor& rows;
+  Served served;
+  const ShardShape& shard;
+  const JobGroups& groups;
+};
+void append_reach_experts(const ExpertCall& call, std::vector<Step>& steps);
+void append_leave_experts(const ExpertCall& call, std::vector<Step>& steps);
+
 // ---- lower_stages.cpp: stages and what they hold --------------------------------------------
 
 ScheduleRequest schedule_request_of(const Strategy& strategy);
-Placement placement_of(const Strategy& strategy);
+Placement placement_of(const Plan& plan);
 /// Parts of the model (see Placement::part_of_stage).
 int part_count(const Placement& placement);
 
@@ -64,7 +131,17 @@ int part_count(const Placement& placement);
 struct PartParameters {
   LocalParameters local;
   std::int64_t tied_copy = 0;
+  PartialGradients partial;
 };
+
+// ---- lower_by_hand.cpp: layers placed by hand --------------------------------------------------
+
+/// Of a plan whose stages have their devices from Plan::device_of_stage.
+Placement hand_placement(const Plan& plan);
+/// naive: a micro-batch passes all stages forward and backward before the next one enters. gpipe:
+/// every device does all forwards of its first stage, of its next one and so on, then backwards the
+/// other way round.
+Schedule hand_schedule(const Plan& plan);
 
 // ---- lower_units.cpp: layers whose parameters and gradients travel together -----------------
 

@@ -225,21 +225,16 @@ class PipelineEmission {
     Work work;
     work.kind = TaskKind::kSend;
     work.transfer.bytes = pass_.boundary[static_cast<std::size_t>(part)];
-    work.transfer.crosses_nodes = node_of_stage(action.stage) != node_of_stage(to);
-    if (work.transfer.crosses_nodes)  // all ranks of the stage on one node send at once
-      work.transfer.flows_per_node = static_cast<int>(
-          std::min<std::int64_t>(pass_.groups.devices_per_node, pass_.groups.stage_ranks));
+    const Crossing crossing = crossing_of(pass_.groups, device_of(action.stage), device_of(to));
+    work.transfer.crosses_nodes = crossing.crosses_nodes;
+    work.transfer.flows_per_node = crossing.flows_per_node;
     made.send = append_work(graph_, work);
     work.kind = TaskKind::kReceive;
     made.receive = append_work(graph_, std::move(work));
     return made;
   }
 
-  std::int64_t node_of_stage(StageId stage) const {
-    const std::int64_t first_rank =
-        placement_.device_of_stage[stage.index()].value * pass_.groups.stage_ranks;
-    return first_rank / pass_.groups.devices_per_node;
-  }
+  int device_of(StageId stage) const { return placement_.device_of_stage[stage.index()].value; }
 
   void report_if_stuck(const std::vector<std::size_t>& next) const {
     std::vector<Diagnostic> stuck;

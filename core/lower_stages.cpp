@@ -17,6 +17,8 @@ struct LayerHoldings {
   Bytes largest;
   LocalParameters parameters;
   std::vector<LocalParameter> parameter_list;
+  PartialGradients partial;
+  ContextBuffers context;
 };
 
 /// A layer of a stage and whether its whole forward pass is done again.
@@ -29,7 +31,7 @@ class StagesLowering {
  public:
   StagesLowering(const Plan& plan, const ModelGraph& model, const Cluster& cluster)
       : plan_(plan), model_(model), cluster_(cluster) {
-    pass_.placement = placement_of(plan.strategy);
+    pass_.placement = placement_of(plan);
     pass_.groups = job_groups_of(plan.strategy, cluster);
   }
 
@@ -39,6 +41,7 @@ class StagesLowering {
     share_works_of_stages();
     pass_.lowered.resident =
         resident_memory(pass_, plan_.strategy, device_of(cluster_, DeviceId(0)));
+    reserve_by_kind();
     return std::move(pass_);
   }
 
@@ -66,6 +69,8 @@ class StagesLowering {
       held.parameter_list = local_parameter_list(model_, layer, shard);
       for (const LocalParameter& parameter : held.parameter_list)
         (parameter.expert ? held.parameters.expert : held.parameters.dense) += parameter.count;
+      held.partial = partial_gradients(model_, layer, shard);
+      held.context = context_buffers(model_, layer, shard);
       classes_.push_back(std::move(held));
     }
   }
@@ -86,6 +91,7 @@ class StagesLowering {
     };
     for (int part = 0; part < parts; ++part) {
       stage_.clear();
+      node_kind_ = kind_of_part(part);
       const auto take = [&](bool recomputed) {
         stage_.push_back({model_.layers[next++].layer_class, recomputed});
       };
@@ -152,7 +158,10 @@ class StagesLowering {
     fill_memory(layers, {forward, backward, input, weight});
     std::vector<Work>& works = pass_.lowered.works;
     const WorkId first(works.size());
-    for (Work* work : {&forward, &backward, &input, &weight}) works.push_back(std::move(*work));
+    for (Work* work : {&forward, &backward, &input, &weight}) {
+      work->node_kind = node_kind_;
+      works.push_back(std::move(*work));
+    }
     return {first, WorkId(first.value + 1), WorkId(first.value + 2), WorkId(first.value + 3)};
   }
 
@@ -180,6 +189,8 @@ class StagesLowering {
       widen(backward.transient, recomputed + h.largest * 2);
       widen(forward.transient, h.largest);
       widen(weight.transient, h.largest);
+      widen(backward.transient, h.context.backward, MemoryClass::kCommunication);
+      widen(forward.transient, h.context.forward, MemoryClass::kCommunication);
     }
     backward.released = forward.acquired;
     input.transient = backward.transient;
@@ -194,14 +205,37 @@ class StagesLowering {
     weight.released[kKept] += held_to_weight;
   }
 
-  static void widen(MemoryAmounts& transient, Bytes bytes) {
-    Bytes& working = transient[MemoryClass::kWorking];
-    working = std::max(working, bytes);
+  static void widen(MemoryAmounts& transient, Bytes bytes,
+                    MemoryClass memory_class = MemoryClass::kWorking) {
+    Bytes& held = transient[memory_class];
+    held = std::max(held, bytes);
+  }
+
+  /// Of the positions that hold the part; check_plan() demands that they agree.
+  std::int32_t kind_of_part(int part) const {
+    const std::vector<std::int32_t>& kinds = pass_.groups.kind_of_position;
+    if (kinds.empty()) return -1;
+    const auto& parts = pass_.placement.part_of_stage;
+    const auto stage = std::find(parts.begin(), parts.end(), part) - parts.begin();
+    return kinds[pass_.placement.device_of_stage[static_cast<std::size_t>(stage)].index()];
+  }
+
+  /// Devices of other kinds keep other amounts for themselves.
+  void reserve_by_kind() {
+    const std::vector<std::int32_t>& kinds = pass_.groups.kind_of_position;
+    for (std::size_t d = 0; d < kinds.size(); ++d) {
+      const NodeGroup& group = cluster_.groups[static_cast<std::size_t>(kinds[d])];
+      const DeviceModel& device = cluster_.devices.at(cluster_.nodes.at(group.node).device);
+      pass_.lowered.resident[d][MemoryClass::kReserved] = device.reserved_memory;
+    }
   }
 
   void note_parameters(int part, bool is_last) {
     PartParameters parameters;
-    for (const PlacedLayer& layer : stage_) parameters.local += held(layer).parameters;
+    for (const PlacedLayer& layer : stage_) {
+      parameters.local += held(layer).parameters;
+      parameters.partial += held(layer).partial;
+    }
     const std::vector<StageId>& route = pass_.placement.routes.front();
     const auto device = [&](StageId stage) {
       return pass_.placement.device_of_stage[stage.index()];
@@ -232,6 +266,7 @@ class StagesLowering {
   StagesPass pass_;
   std::vector<LayerHoldings> classes_;
   std::vector<PlacedLayer> stage_;
+  std::int32_t node_kind_ = -1;
   std::vector<StageWorks> works_of_part_;
 };
 
@@ -245,13 +280,15 @@ ScheduleRequest schedule_request_of(const Strategy& strategy) {
   return request;
 }
 
-Placement placement_of(const Strategy& strategy) {
-  const ScheduleRule* rule = find_schedule_rule(strategy.schedule);
+Placement placement_of(const Plan& plan) {
+  if (!plan.device_of_stage.empty()) return hand_placement(plan);
+  const ScheduleRule* rule = find_schedule_rule(plan.strategy.schedule);
   MW_CHECK(rule != nullptr);
-  return rule->placement(schedule_request_of(strategy));
+  return rule->placement(schedule_request_of(plan.strategy));
 }
 
 Schedule schedule_of(const Plan& plan) {
+  if (!plan.device_of_stage.empty()) return hand_schedule(plan);
   const ScheduleRule* rule = find_schedule_rule(plan.strategy.schedule);
   MW_CHECK(rule != nullptr);
   Schedule schedule = rule->generate(schedule_request_of(plan.strategy));

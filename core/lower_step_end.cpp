@@ -34,11 +34,12 @@ class StepEnd {
         graph_(folded.graph),
         ready_(static_cast<std::size_t>(pass.placement.devices), TaskId(-1)) {}
 
-  void run(bool tied_embeddings) {
+  void run(const ModelGraph& model) {
     std::vector<Reduction> reductions = list_reductions();
     if (strategy_.zero <= 1)
       for (Reduction& reduction : reductions) reduce(reduction);
-    if (tied_embeddings) reduce_tied_table();
+    sum_partial_gradients(model);
+    if (model.tied_embeddings) reduce_tied_table();
     const bool offloaded = strategy_.data_parallelism.offload_optimizer;
     if (offloaded)
       for (Reduction& reduction : reductions) copy_to_host(reduction);
@@ -194,6 +195,34 @@ class StepEnd {
     ready_[device(stage).index()] = append_member(folded_, task, {&after, 1});
   }
 
+  /// Over tensor ranks that have each seen a part only; see PartialGradients. Megatron-LM does so
+  /// at the same place (finalize_model_grads).
+  void sum_partial_gradients(const ModelGraph& model) {
+    const std::int64_t stride = pass_.groups.tensor_stride;
+    for (std::size_t s = 0; s < pass_.placement.part_of_stage.size(); ++s) {
+      const auto part = static_cast<std::size_t>(pass_.placement.part_of_stage[s]);
+      const PartialGradients& partial = pass_.parameters[part].partial;
+      if (partial.over_tensor > 0)
+        sum_over_tensor(StageId(s), partial.over_tensor, pass_.groups.tensor,
+                        {.stride = stride, .count = strategy_.degrees.tensor});
+      if (partial.over_copies == 0) continue;
+      const int copies = strategy_.degrees.tensor / *traits_of(model).key_value_heads;
+      const GroupShape shape = group_shape_of({.count = copies,
+                                               .stride = rank_stride(pass_.groups, stride),
+                                               .job_ranks = pass_.groups.all.ranks,
+                                               .devices_per_node = pass_.groups.devices_per_node});
+      sum_over_tensor(StageId(s), partial.over_copies, shape, {.stride = stride, .count = copies});
+    }
+  }
+
+  void sum_over_tensor(StageId stage, std::int64_t elements, const GroupShape& shape,
+                       const CollectiveSpread& spread) {
+    const WorkId work = append_collective_work(
+        {CollectiveKind::kAllReduce, Axis::kTensor, Bytes(kFloat32Bytes) * elements, shape});
+    open_collective(folded_, spread);
+    append_to(work, stage, TaskId(pipeline_.last_of_stage[stage.index()]));
+  }
+
   /// Embedding and head on different devices hold copies of one table and sum its gradient.
   void reduce_tied_table() {
     const std::int64_t elements = pass_.parameters.back().tied_copy;
@@ -201,7 +230,7 @@ class StepEnd {
     const std::vector<StageId>& route = pass_.placement.routes.front();
     const std::vector<StageId> ends{route.front(), route.back()};
     const std::int64_t distance =
-        std::abs(device(ends[1]).value - device(ends[0]).value) * pass_.groups.stage_ranks;
+        std::abs(device(ends[1]).value - device(ends[0]).value) * pass_.groups.pipeline_stride;
     const GroupShape shape =
         group_shape_of({.count = 2,
                         .stride = distance,
@@ -239,6 +268,8 @@ class StepEnd {
       Task task;
       task.work =
           append_work(graph_, optimizer_work(pass_, strategy_, PipelineRankId(d), graph_.parts));
+      if (!pass_.groups.kind_of_position.empty())
+        graph_.works[task.work.index()].node_kind = pass_.groups.kind_of_position[d];
       task.rank = static_cast<std::int32_t>(d);
       task.microbatch = -1;
       task.stage = -1;
@@ -265,7 +296,7 @@ class StepEnd {
 
 void append_step_end(const StagesPass& pass, const Plan& plan, const ModelGraph& model,
                      const PipelineTasks& pipeline, FoldedGraph& folded) {
-  StepEnd(pass, plan, pipeline, folded).run(model.tied_embeddings);
+  StepEnd(pass, plan, pipeline, folded).run(model);
 }
 
 }  // namespace meshwright

@@ -156,23 +156,55 @@ int experts_per_token(const OperatorShape& shape) {
   return 1;
 }
 
-/// Routed tensors carry one row per chosen expert: K of their layer's router.
+int experts_of(const OperatorShape& shape) {
+  const auto* expert = std::get_if<ExpertLinear>(&shape);
+  return expert != nullptr ? expert->experts : 0;
+}
+
+/// Routed tensors carry one row per chosen expert: K of the E of their layer's
+/// router.
 void count_routed_rows(ModelGraph& model) {
-  const auto set_rows = [&model](const std::vector<TensorId>& ids, int rows) {
+  const auto set_rows = [&model](const std::vector<TensorId>& ids, int rows, int experts) {
     for (const TensorId id : ids) {
       auto& tensor = std::get<ActivationTensor>(model.tensors[id.index()].shape);
-      if (tensor.routed) tensor.rows_per_token = rows;
+      if (!tensor.routed) continue;
+      tensor.rows_per_token = rows;
+      tensor.experts = experts;
     }
   };
   for (const Layer& layer : model.layers) {
     const auto begin = model.operators.begin() + layer.first_operator;
     const auto end = begin + layer.operator_count;
-    int rows = 1;
-    for (auto op = begin; op != end; ++op) rows = std::max(rows, experts_per_token(op->shape));
+    int rows = 1, experts = 0;
     for (auto op = begin; op != end; ++op) {
-      set_rows(op->inputs, rows);
-      set_rows(op->outputs, rows);
-      set_rows(op->kept, rows);
+      rows = std::max(rows, experts_per_token(op->shape));
+      experts = std::max(experts, experts_of(op->shape));
+    }
+    for (auto op = begin; op != end; ++op) {
+      set_rows(op->inputs, rows, experts);
+      set_rows(op->outputs, rows, experts);
+      set_rows(op->kept, rows, experts);
+    }
+  }
+}
+
+/// Keys and values are whole heads, from the attention back through norms and
+/// rotations.
+void mark_key_value_heads(ModelGraph& model) {
+  const auto activation = [&model](TensorId id) -> ActivationTensor& {
+    return std::get<ActivationTensor>(model.tensors[id.index()].shape);
+  };
+  for (auto op = model.operators.rbegin(); op != model.operators.rend(); ++op) {
+    if (const auto* attention = std::get_if<Attention>(&op->shape)) {
+      for (std::size_t i = 1; i < op->inputs.size(); ++i)
+        activation(op->inputs[i]).heads = static_cast<int>(attention->key_value_heads);
+    } else if (std::holds_alternative<Norm>(op->shape) ||
+               std::holds_alternative<RotaryEmbedding>(op->shape)) {
+      if (op->inputs.size() != op->outputs.size()) continue;
+      for (std::size_t i = 0; i < op->inputs.size(); ++i)
+        if (activation(op->inputs[i]).width == activation(op->outputs[i]).width &&
+            activation(op->outputs[i]).heads > 0)
+          activation(op->inputs[i]).heads = activation(op->outputs[i]).heads;
     }
   }
 }
@@ -381,6 +413,7 @@ ModelGraph ModelGraphBuilder::finish(std::int64_t longest_sequence, bool tied_em
   check_shapes(graph_);
   check_layers(graph_);
   count_routed_rows(graph_);
+  mark_key_value_heads(graph_);
   number_layer_classes(graph_);
   return std::move(graph_);
 }

@@ -35,7 +35,11 @@ struct ActivationTensor {
   bool routed = false;     ///< one row per (token, chosen expert): K rows a token
   ActivationCut cut = ActivationCut::kTokens;
   ElementWidth element = ElementWidth::kCompute;
-  int rows_per_token = 1;  ///< K where routed; ModelGraphBuilder::finish() fills it in
+  // What ModelGraphBuilder::finish() fills in.
+  int rows_per_token = 1;  ///< K where routed
+  int experts = 0;         ///< E where routed
+  int heads = 0;           ///< keys and values: G whole heads, of which ranks beyond G
+                           ///< hold copies
   friend bool operator==(const ActivationTensor&, const ActivationTensor&) = default;
 };
 

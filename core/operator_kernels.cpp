@@ -45,9 +45,9 @@ class KernelWriter {
 
   void operator()(const Linear& linear) const {
     MatrixShape shape{rows_of(linear.cut), linear.out, linear.in};
-    if (linear.cut == LinearCut::kColumn && linear.out == vocabulary_)
-      shape.n = padded_vocabulary(linear.out, tensor_);
-    if (linear.cut == LinearCut::kColumn) shape.n = divide_up(shape.n, tensor_);
+    if (linear.cut == LinearCut::kColumn)
+      shape.n = linear.out == vocabulary_ ? padded_vocabulary(linear.out, tensor_) / tensor_
+                                          : local_columns(model_, op_, tensor_);
     if (linear.cut == LinearCut::kRow) shape.k = divide_up(shape.k, tensor_);
     product(shape);
     if (linear.bias && phase_ == Phase::kBackwardWeight)
@@ -82,18 +82,20 @@ class KernelWriter {
   void operator()(const TokenDispatch& dispatch) const {
     if (phase_ == Phase::kBackwardWeight) return;
     // Forward: each token is read once and written K times; backward: the other way round.
-    memory_bound(tokens_.dispatched * (1 + dispatch.experts_per_token) * dispatch.width * element_);
+    memory_bound((tokens_.dispatched + sent_rows()) * dispatch.width * element_);
   }
 
   void operator()(const TokenCombine& combine) const {
     if (phase_ == Phase::kBackwardWeight) return;
-    memory_bound(tokens_.dispatched * (1 + combine.experts_per_token) * combine.width * element_);
+    memory_bound((tokens_.dispatched + sent_rows()) * combine.width * element_);
   }
 
   void operator()(const ExpertLinear& expert) const {
     const ParallelDegrees& degrees = shard_.degrees;
     const std::int64_t experts = divide_up(expert.experts, degrees.expert);
-    const std::int64_t rows = tokens_.dispatched * expert.experts_per_token * degrees.expert_tensor;
+    const std::int64_t rows = routed_rows(shard_, {expert.experts_per_token, expert.experts},
+                                          /*busiest=*/true) *
+                              degrees.expert_tensor;
     MatrixShape shape{rows, expert.out, expert.in};
     if (expert.cut == LinearCut::kColumn) shape.n = divide_up(shape.n, degrees.expert_tensor);
     if (expert.cut == LinearCut::kRow) shape.k = divide_up(shape.k, degrees.expert_tensor);
@@ -142,6 +144,15 @@ class KernelWriter {
     // The gradient of a sum is handed on; what is left is adding the two branches where they met.
     const bool rereads_inputs = phase_ == Phase::kBackwardInput && !adds;
     memory_bound(in + out + mask_bytes + (rereads_inputs ? in : 0));
+  }
+
+  /// Rows that this rank sends to experts or gets back.
+  std::int64_t sent_rows() const {
+    const bool dispatches = std::holds_alternative<TokenDispatch>(op_.shape);
+    const ActivationTensor& rows =
+        activation(dispatches ? op_.outputs.front() : op_.inputs.front());
+    return routed_rows(shard_, {rows.rows_per_token, std::max(1, rows.experts)},
+                       /*busiest=*/false);
   }
 
   bool table_is_cut() const {
@@ -197,11 +208,14 @@ class KernelWriter {
     std::int64_t heads = 0, key_value_heads = 0, queries = 0, keys = 0;
   };
   LocalAttention local(const Attention& attention) const {
-    return {.heads = divide_up(attention.heads, tensor_),
-            .key_value_heads = divide_up(attention.key_value_heads, tensor_),
-            .queries = tokens_.sequence,
+    // All-to-all makes whole sequences of a part of the heads.
+    const int parts = exchanges_heads() ? shard_.degrees.context : 1;
+    return {.heads = divide_up(divide_up(attention.heads, tensor_), parts),
+            .key_value_heads = divide_up(divide_up(attention.key_value_heads, tensor_), parts),
+            .queries = exchanges_heads() ? shard_.sequence_length : tokens_.sequence,
             .keys = shard_.sequence_length};
   }
+  bool exchanges_heads() const { return shard_.context == ContextAlgorithm::kAllToAll; }
 
   /// Keys that a query sees on average. Causal with a window w (T if none): w - w^2 / 2T, which is
   /// half of T without a window. Context parallelism balances the causal triangle over its ranks.
@@ -232,8 +246,12 @@ class KernelWriter {
     const std::int64_t output = shape.queries * shape.heads * attention.value_size;
     const std::int64_t key_value =
         shape.keys * shape.key_value_heads * (attention.key_size + attention.value_size);
+    // Round a ring each piece of the keys reads the queries again, and all but the first the output
+    // so far.
+    if (shard_.context == ContextAlgorithm::kRing) kernel.pieces = shard_.degrees.context;
+    const std::int64_t pieces = kernel.pieces;
     // Backward reads the same and the output's gradient, and writes gradients of Q, K, V.
-    const std::int64_t elements = query + key_value + output;
+    const std::int64_t elements = pieces * query + key_value + (2 * pieces - 1) * output;
     kernel.memory_traffic =
         Bytes(shard_.sequences * element_ * (forward ? elements : 2 * elements));
     kernels_.push_back(kernel);

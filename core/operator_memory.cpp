@@ -93,9 +93,10 @@ Bytes activation_bytes(const ActivationTensor& tensor, const ShardShape& shard) 
   const ParallelDegrees& degrees = shard.degrees;
   const bool features_are_cut = tensor.cut == ActivationCut::kFeatures;
   std::int64_t rows = features_are_cut ? tokens.gathered : tokens.cut;
-  std::int64_t width = features_are_cut ? divide_up(tensor.width, degrees.tensor) : tensor.width;
+  std::int64_t width = features_are_cut ? local_width(tensor, degrees.tensor) : tensor.width;
   if (tensor.routed) {  // experts see the rows of their expert-tensor group, their features cut
-    rows = tokens.dispatched * tensor.rows_per_token * degrees.expert_tensor;
+    rows = routed_rows(shard, {tensor.rows_per_token, std::max(1, tensor.experts)}, true) *
+           degrees.expert_tensor;
     width = features_are_cut ? divide_up(tensor.width, degrees.expert_tensor) : tensor.width;
   }
   if (tensor.per_key) width *= shard.sequence_length;
@@ -153,6 +154,34 @@ LogitBytes logit_bytes(const ModelGraph& model, LayerId layer, const ShardShape&
     bytes.gradient += stored_element(shard.dtype) * count;
   }
   return bytes;
+}
+
+AttentionBytes attention_bytes(const Attention& a, const ShardShape& shard) {
+  const std::int64_t tokens = local_tokens(shard).gathered;
+  const std::int64_t heads = divide_up(a.heads, shard.degrees.tensor);
+  const std::int64_t key_heads = divide_up(a.key_value_heads, shard.degrees.tensor);
+  const Bytes row = stored_element(shard.dtype) * tokens;
+  return {.queries = row * (heads * a.key_size),
+          .key_values = row * (key_heads * (a.key_size + a.value_size)),
+          .outputs = row * (heads * a.value_size)};
+}
+
+ContextBuffers context_buffers(const ModelGraph& model, LayerId layer, const ShardShape& shard) {
+  ContextBuffers most;
+  if (shard.degrees.context == 1) return most;
+  for (const Operator& op : operators_of(model, layer)) {
+    const auto* attention = std::get_if<Attention>(&op.shape);
+    if (attention == nullptr) continue;
+    const AttentionBytes bytes = attention_bytes(*attention, shard);
+    const std::int64_t blocks =
+        shard.context == ContextAlgorithm::kRing ? 2 : shard.degrees.context;
+    ContextBuffers held{bytes.key_values * blocks, bytes.key_values * (2 * blocks)};
+    if (shard.context == ContextAlgorithm::kAllToAll)
+      held.forward = held.backward = bytes.queries + bytes.key_values;
+    most.forward = std::max(most.forward, held.forward);
+    most.backward = std::max(most.backward, held.backward);
+  }
+  return most;
 }
 
 Bytes largest_activation(const ModelGraph& model, LayerId layer, const ShardShape& shard) {
@@ -229,6 +258,32 @@ bool belongs_to_first_layer(const ModelGraph& model, LayerId layer, TensorId id)
 
 }  // namespace
 
+namespace {
+
+/// True for products whose outputs are whole heads and more ranks than heads.
+bool makes_head_copies(const ModelGraph& model, const Operator& op, const ParallelDegrees& d) {
+  const auto* linear = std::get_if<Linear>(&op.shape);
+  if (linear == nullptr || linear->cut != LinearCut::kColumn) return false;
+  return std::any_of(op.outputs.begin(), op.outputs.end(), [&](TensorId id) {
+    const int heads = activation_of(model, id).heads;
+    return heads > 0 && d.tensor > heads;
+  });
+}
+
+/// Elements of one parameter of an operator on one rank.
+std::int64_t local_elements_of(const ModelGraph& model, const Operator& op, TensorId id,
+                               VocabularyRows vocabulary, const ParallelDegrees& degrees) {
+  const auto& parameter = std::get<ParameterTensor>(model.tensors[id.index()].shape);
+  if (parameter.cut != ParameterCut::kTensor || !makes_head_copies(model, op, degrees))
+    return local_elements(parameter, vocabulary, degrees);
+  std::int64_t rows = 1;  // all but the columns
+  for (const std::int64_t extent : parameter.shape) rows *= extent;
+  rows /= std::get<Linear>(op.shape).out;
+  return rows * local_columns(model, op, degrees.tensor);
+}
+
+}  // namespace
+
 std::vector<LocalParameter> local_parameter_list(const ModelGraph& model, LayerId layer,
                                                  const ShardShape& shard) {
   const std::span<const Operator> operators = operators_of(model, layer);
@@ -241,7 +296,7 @@ std::vector<LocalParameter> local_parameter_list(const ModelGraph& model, LayerI
       seen.push_back(id);
       if (belongs_to_first_layer(model, layer, id)) continue;
       const auto& parameter = std::get<ParameterTensor>(model.tensors[id.index()].shape);
-      list.push_back({local_elements(parameter, vocabulary, shard.degrees),
+      list.push_back({local_elements_of(model, op, id, vocabulary, shard.degrees),
                       parameter.cut == ParameterCut::kExpert});
     }
   return list;
@@ -252,6 +307,31 @@ LocalParameters local_parameters(const ModelGraph& model, LayerId layer, const S
   for (const LocalParameter& parameter : local_parameter_list(model, layer, shard))
     (parameter.expert ? local.expert : local.dense) += parameter.count;
   return local;
+}
+
+PartialGradients partial_gradients(const ModelGraph& model, LayerId layer,
+                                   const ShardShape& shard) {
+  PartialGradients partial;
+  if (shard.degrees.tensor == 1) return partial;
+  for (const Operator& op : operators_of(model, layer)) {
+    const bool works_on_features =
+        !op.outputs.empty() &&
+        activation_of(model, op.outputs.front()).cut == ActivationCut::kFeatures;
+    for (const TensorId id : op.parameters) {
+      const auto& parameter = std::get<ParameterTensor>(model.tensors[id.index()].shape);
+      if (!parameter.trained_by_gradient) continue;
+      if (parameter.cut == ParameterCut::kReplicated &&
+          (works_on_features || shard.sequence_parallel))
+        partial.over_tensor += local_elements(parameter, {}, shard.degrees);
+    }
+    if (!makes_head_copies(model, op, shard.degrees)) continue;
+    const auto& linear = std::get<Linear>(op.shape);
+    for (const TensorId id : op.outputs)
+      if (const ActivationTensor& output = activation_of(model, id); output.heads > 0)
+        partial.over_copies +=
+            (linear.in + (linear.bias ? 1 : 0)) * local_width(output, shard.degrees.tensor);
+  }
+  return partial;
 }
 
 std::int64_t local_tied_parameters(const ModelGraph& model, const ShardShape& shard) {

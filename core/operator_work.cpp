@@ -1,6 +1,7 @@
 #include "core/operator_work.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace meshwright {
 namespace {
@@ -15,7 +16,9 @@ ShardShape shard_shape_of(const Strategy& strategy) {
           .degrees = strategy.degrees,
           .sequence_parallel = strategy.sequence_parallel,
           .dtype = strategy.dtype,
-          .attention = strategy.attention};
+          .attention = strategy.attention,
+          .context = strategy.model_parallelism.context,
+          .routing = strategy.model_parallelism.routing};
 }
 
 LocalTokens local_tokens(const ShardShape& shard) {
@@ -25,6 +28,33 @@ LocalTokens local_tokens(const ShardShape& shard) {
   tokens.dispatched = divide_up(tokens.gathered, shard.degrees.tensor);
   tokens.cut = shard.sequence_parallel ? tokens.dispatched : tokens.gathered;
   return tokens;
+}
+
+std::int64_t routed_rows(const ShardShape& shard, const RoutedTokens& routed, bool busiest) {
+  const std::int64_t rows = local_tokens(shard).dispatched * routed.experts_per_token;
+  const ExpertRouting& routing = shard.routing;
+  const auto times = [](double factor, std::int64_t count) {
+    return static_cast<std::int64_t>(std::ceil(factor * static_cast<double>(count)));
+  };
+  if (routing.capacity > 0) {
+    const double mean = static_cast<double>(rows) / routed.experts;
+    return routed.experts * static_cast<std::int64_t>(std::ceil(routing.capacity * mean));
+  }
+  if (!busiest) return rows;
+  return times(std::min<double>(routing.imbalance, shard.degrees.expert), rows);
+}
+
+std::int64_t local_width(const ActivationTensor& activation, int tensor) {
+  if (activation.heads > 0)
+    return activation.width / activation.heads * divide_up(activation.heads, tensor);
+  return divide_up(activation.width, tensor);
+}
+
+std::int64_t local_columns(const ModelGraph& model, const Operator& op, int tensor) {
+  std::int64_t columns = 0;
+  for (const TensorId id : op.outputs)
+    columns += local_width(std::get<ActivationTensor>(model.tensors[id.index()].shape), tensor);
+  return columns;
 }
 
 Bytes stored_element(Dtype dtype) {

@@ -20,6 +20,8 @@ struct ShardShape {
   bool sequence_parallel = false;
   Dtype dtype = Dtype::kBf16;
   AttentionAlgorithm attention = AttentionAlgorithm::kFlash;
+  ContextAlgorithm context = ContextAlgorithm::kAllGather;
+  ExpertRouting routing = {};
   friend bool operator==(const ShardShape&, const ShardShape&) = default;
 };
 ShardShape shard_shape_of(const Strategy& strategy);
@@ -34,6 +36,20 @@ struct LocalTokens {
   friend bool operator==(const LocalTokens&, const LocalTokens&) = default;
 };
 LocalTokens local_tokens(const ShardShape& shard);
+
+/// Rows of K of E experts per token. What one rank of n tokens sends: n K; what the busiest expert
+/// rank gets on behalf of one such rank: n K times the imbalance. With capacity c both are
+/// E ceil(c n K / E). See ExpertRouting.
+struct RoutedTokens {
+  int experts_per_token = 1, experts = 1;
+};
+std::int64_t routed_rows(const ShardShape& shard, const RoutedTokens& routed, bool busiest);
+
+/// Columns of an activation on one of `tensor` ranks. Heads stay whole: with more ranks than heads,
+/// several ranks hold copies of one.
+std::int64_t local_width(const ActivationTensor& activation, int tensor);
+/// Columns that one rank makes of a column-cut product without vocabulary padding.
+std::int64_t local_columns(const ModelGraph& model, const Operator& op, int tensor);
 
 /// Bytes of a stored activation or weight. fp8 training stores bf16 and converts in front of each
 /// matrix multiplication (Micikevicius et al., arXiv 2209.05433; Transformer Engine does so).
@@ -119,6 +135,34 @@ struct LocalParameter {
 };
 std::vector<LocalParameter> local_parameter_list(const ModelGraph& model, LayerId layer,
                                                  const ShardShape& shard);
+/// Of a layer's parameters on one rank: those whose gradients the tensor ranks must add up, because
+/// each has seen a part only. Whole ones that work on cut tokens (sequence parallelism: norms,
+/// biases behind row cuts, routers) or on cut heads (norms of queries and keys) over all tensor
+/// ranks; copies of key and value heads over the ranks that hold the copies.
+struct PartialGradients {
+  std::int64_t over_tensor = 0, over_copies = 0;
+  friend bool operator==(const PartialGradients&, const PartialGradients&) = default;
+};
+constexpr PartialGradients& operator+=(PartialGradients& a, const PartialGradients& b) {
+  a.over_tensor += b.over_tensor;
+  a.over_copies += b.over_copies;
+  return a;
+}
+PartialGradients partial_gradients(const ModelGraph& model, LayerId layer, const ShardShape& shard);
+
+/// What attention holds beside its tensors while context ranks exchange; see ContextAlgorithm.
+/// Backward: keys and values and as much of their gradients; all-to-all as forward.
+struct ContextBuffers {
+  Bytes forward, backward;
+  friend bool operator==(const ContextBuffers&, const ContextBuffers&) = default;
+};
+ContextBuffers context_buffers(const ModelGraph& model, LayerId layer, const ShardShape& shard);
+/// Queries, keys with values, and outputs of one rank before any exchange.
+struct AttentionBytes {
+  Bytes queries, key_values, outputs;
+};
+AttentionBytes attention_bytes(const Attention& attention, const ShardShape& shard);
+
 /// Of the table that a tied head shares with the embedding: what the head's device holds as a copy
 /// when the embedding is elsewhere. Zero for untied models.
 std::int64_t local_tied_parameters(const ModelGraph& model, const ShardShape& shard);

@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "core/ids.hpp"
 #include "core/model_graph.hpp"
+#include "core/model_parallelism.hpp"
 #include "core/schedule.hpp"
 
 namespace meshwright {
@@ -36,23 +37,25 @@ constexpr std::int64_t stage_count(const ParallelDegrees& d) {
   return std::int64_t{d.pipeline} * d.chunks;
 }
 
-/// Position of one rank on the grid. Order tp-cp-dp-pp, Megatron's default: tensor varies fastest
-/// (stays inside a node), pipeline slowest (crosses nodes).
+/// Position of one rank on the grid.
 struct RankCoordinate {
   int pipeline = 0, data = 0, context = 0, tensor = 0;
   friend bool operator==(const RankCoordinate&, const RankCoordinate&) = default;
 };
-constexpr RankId rank_at(const ParallelDegrees& d, const RankCoordinate& c) {
-  return RankId(((c.pipeline * d.data + c.data) * d.context + c.context) * d.tensor + c.tensor);
-}
-constexpr RankCoordinate coordinate_of(const ParallelDegrees& d, RankId rank) {
-  RankCoordinate c;
-  c.tensor = rank.value % d.tensor;
-  c.context = rank.value / d.tensor % d.context;
-  c.data = rank.value / (d.tensor * d.context) % d.data;
-  c.pipeline = rank.value / (d.tensor * d.context * d.data);
-  return c;
-}
+/// Distance in ranks between neighbours along each axis, and along those of the expert ranks.
+struct RankStrides {
+  std::int64_t tensor = 1, context = 1, data = 1, pipeline = 1;
+  std::int64_t expert_tensor = 1, expert = 1, expert_data = 1;
+  std::int64_t expert_pipeline = 1;  ///< check_plan() demands that it equals `pipeline`
+  friend bool operator==(const RankStrides&, const RankStrides&) = default;
+};
+RankStrides strides_of(const ParallelDegrees& degrees, const RankOrder& order);
+
+/// In the default order: tensor varies fastest (stays inside a node), pipeline slowest.
+RankId rank_at(const ParallelDegrees& degrees, const RankCoordinate& coordinate,
+               const RankOrder& order = {});
+RankCoordinate coordinate_of(const ParallelDegrees& degrees, RankId rank,
+                             const RankOrder& order = {});
 
 enum class RecomputeKind : std::uint8_t {
   kNone,
@@ -91,6 +94,7 @@ struct Strategy {
   Dtype dtype = Dtype::kBf16;
   AttentionAlgorithm attention = AttentionAlgorithm::kFlash;
   DataParallelism data_parallelism;
+  ModelParallelism model_parallelism = {};
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 /// Micro-batches of one replica in one step; global_batch must divide (check_plan says so).
@@ -107,6 +111,10 @@ struct Plan {
   /// The schedule's own orders, by pipeline position, where they were made to measure; empty: what
   /// the schedule's rule generates.
   std::vector<std::vector<Action>> orders = {};
+  /// The device of one pipeline [0, pp) that runs each stage, where layers are placed by hand
+  /// (PyTorch's `to(device)`): any number of stages, in any order, for the schedules naive and
+  /// gpipe. Empty: where the schedule puts them.
+  std::vector<int> device_of_stage = {};
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 

@@ -114,12 +114,22 @@ WorkPrice price_of(const Work& work, const std::vector<PartPrice>& parts,
 
 std::vector<WorkPrice> price_works(const std::vector<WorkPart>& parts,
                                    const std::vector<Work>& works, const CostModel& cost_model) {
+  std::int32_t last_kind = -1;
+  for (const Work& work : works) last_kind = std::max(last_kind, work.node_kind);
+  std::vector<WorkPrice> prices(works.size());
   std::vector<PartPrice> part_prices;
-  part_prices.reserve(parts.size());
-  for (const WorkPart& part : parts) part_prices.push_back(price_of(part, cost_model));
-  std::vector<WorkPrice> prices;
-  prices.reserve(works.size());
-  for (const Work& work : works) prices.push_back(price_of(work, part_prices, cost_model));
+  for (std::int32_t kind = -1; kind <= last_kind; ++kind) {
+    const CostModel& on_kind = cost_model.on_nodes(kind);
+    std::vector<bool> used(parts.size(), false);
+    for (const Work& work : works)
+      if (work.node_kind == kind)
+        for (const WorkPartUse& use : work.parts) used[static_cast<std::size_t>(use.part)] = true;
+    part_prices.assign(parts.size(), {});
+    for (std::size_t p = 0; p < parts.size(); ++p)
+      if (used[p]) part_prices[p] = price_of(parts[p], on_kind);
+    for (std::size_t w = 0; w < works.size(); ++w)
+      if (works[w].node_kind == kind) prices[w] = price_of(works[w], part_prices, on_kind);
+  }
   return prices;
 }
 

@@ -90,6 +90,9 @@ struct Work {
   MemoryAmounts acquired;          ///< when the task starts, and kept
   MemoryAmounts released;          ///< when the task ends
   MemoryAmounts transient;         ///< while the task runs only
+  /// Index in Cluster::groups of the nodes that carry it out, where the job has several kinds; -1:
+  /// all alike, or ranks of several kinds together (the slowest decides).
+  std::int32_t node_kind = -1;
   friend bool operator==(const Work&, const Work&) = default;
 };
 

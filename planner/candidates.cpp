@@ -291,7 +291,8 @@ Strategy strategy_of(const Candidate& candidate, const Goal& goal, const FixedCh
           .zero = candidate.zero,
           .dtype = fixed.dtype.value_or(Dtype::kBf16),
           .attention = fixed.attention.value_or(AttentionAlgorithm::kFlash),
-          .data_parallelism = fixed.data_parallelism};
+          .data_parallelism = fixed.data_parallelism,
+          .model_parallelism = fixed.model_parallelism};
 }
 
 bool is_simpler(const Candidate& a, const Candidate& b) {

@@ -335,6 +335,31 @@ SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostM
   return Search(job, sane).run();
 }
 
+namespace {
+
+/// The cut whose slowest stage is fastest on the devices that run them.
+std::vector<int> best_cut(const Strategy& strategy, int parts, const ModelGraph& model,
+                          const Cluster& cluster, const CostModel& cost_model) {
+  const auto times_on = [&](std::int32_t kind) {
+    return times_to_cut(layer_passes(strategy, model, cluster, cost_model.on_nodes(kind)),
+                        strategy.recompute);
+  };
+  const std::vector<std::int32_t> kinds = node_kinds_of(strategy, cluster);
+  if (kinds.empty()) return cut_blocks(times_on(-1), parts);
+  std::map<std::int32_t, LayerTimes> known;
+  std::vector<LayerTimes> of_stage;
+  const Placement placement =
+      find_schedule_rule(strategy.schedule)->placement(request_of(strategy));
+  for (std::size_t stage = 0; stage < static_cast<std::size_t>(parts); ++stage) {
+    const std::int32_t kind = kinds[placement.device_of_stage[stage].index()];
+    if (!known.contains(kind)) known[kind] = times_on(kind);
+    of_stage.push_back(known[kind]);
+  }
+  return cut_blocks_for(of_stage);
+}
+
+}  // namespace
+
 Plan complete_plan(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster,
                    const CostModel& cost_model) {
   if (strategy.schedule == kMadeToMeasure)
@@ -350,8 +375,7 @@ Plan complete_plan(const Strategy& strategy, const ModelGraph& model, const Clus
   const Plan even{strategy, even_cut(blocks, parts)};
   if (auto problems = check_plan(even, model, cluster); !problems.empty())
     throw InputError(std::move(problems));
-  const LayerPasses layers = layer_passes(strategy, model, cluster, cost_model);
-  return {strategy, cut_blocks(times_to_cut(layers, strategy.recompute), parts)};
+  return {strategy, best_cut(strategy, parts, model, cluster, cost_model)};
 }
 
 }  // namespace meshwright

@@ -34,6 +34,7 @@ struct FixedChoices {
   std::optional<Dtype> dtype;
   std::optional<AttentionAlgorithm> attention;
   DataParallelism data_parallelism = {};  ///< of every plan; never searched
+  ModelParallelism model_parallelism = {};  ///< not searched: as usual, or as said
 };
 
 /// Why a candidate was not simulated.

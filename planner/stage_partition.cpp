@@ -138,6 +138,111 @@ Ticks slowest_stage(const LayerTimes& times, std::span<const int> blocks_per_sta
   return slowest;
 }
 
+namespace {
+
+/// Cuts over unequal devices, from the last stage to the first. A state is (stage, first block).
+class UnequalCut {
+ public:
+  explicit UnequalCut(std::span<const LayerTimes> times)
+      : times_(times), blocks_(static_cast<int>(times.front().blocks.size())) {
+    for (const LayerTimes& stage : times_) {
+      std::vector<Ticks> before(stage.blocks.size() + 1);
+      for (std::size_t i = 0; i < stage.blocks.size(); ++i)
+        before[i + 1] = before[i] + stage.blocks[i];
+      before_.push_back(std::move(before));
+    }
+  }
+
+  std::vector<int> run() {
+    // The least bottleneck first, then the most even of the cuts that reach it.
+    solve(Ticks::max());
+    const Ticks limit = best_.front().bottleneck;
+    solve(limit);
+    std::vector<int> cut;
+    for (std::size_t stage = 0, first = 0; stage < times_.size(); ++stage) {
+      cut.push_back(best_[at(stage, first)].count);
+      first += static_cast<std::size_t>(cut.back());
+    }
+    return cut;
+  }
+
+ private:
+  struct Best {
+    Ticks bottleneck = Ticks::max();
+    std::int64_t squares = 0;
+    int count = -1;  ///< blocks of this stage; -1: no cut
+  };
+
+  std::size_t at(std::size_t stage, std::size_t first) const {
+    return stage * static_cast<std::size_t>(blocks_ + 1) + first;
+  }
+
+  Ticks time_of(std::size_t stage, int first, int count) const {
+    Ticks time = before_[stage][static_cast<std::size_t>(first + count)] -
+                 before_[stage][static_cast<std::size_t>(first)];
+    if (stage == 0) time += times_[stage].embedding;
+    if (stage + 1 == times_.size()) time += times_[stage].head;
+    return time;
+  }
+
+  /// Under a limit evenness decides, without one the bottleneck.
+  void solve(Ticks limit) {
+    best_.assign(times_.size() * static_cast<std::size_t>(blocks_ + 1), {});
+    const bool limited = limit != Ticks::max();
+    for (std::size_t stage = times_.size(); stage-- > 0;) {
+      const bool is_last = stage + 1 == times_.size();
+      const bool is_outer = is_last || stage == 0;
+      for (int first = 0; first <= blocks_; ++first) {
+        Best& here = best_[at(stage, static_cast<std::size_t>(first))];
+        for (int count = is_outer ? 0 : 1; first + count <= blocks_; ++count) {
+          if (is_last && first + count != blocks_) continue;
+          const Ticks time = time_of(stage, first, count);
+          if (time > limit) continue;
+          Best found{time, std::int64_t{count} * count, count};
+          if (!is_last) {
+            const Best& rest = best_[at(stage + 1, static_cast<std::size_t>(first + count))];
+            if (rest.count < 0) continue;
+            found.bottleneck = std::max(found.bottleneck, rest.bottleneck);
+            found.squares += rest.squares;
+          }
+          const bool better =
+              limited ? found.squares < here.squares : found.bottleneck < here.bottleneck;
+          if (here.count < 0 || better) here = found;
+        }
+      }
+    }
+  }
+
+  std::span<const LayerTimes> times_;
+  int blocks_;
+  std::vector<std::vector<Ticks>> before_;  ///< by stage: time of the blocks in front of each block
+  std::vector<Best> best_;
+};
+
+}  // namespace
+
+Ticks slowest_stage_of(std::span<const LayerTimes> times_of_stage,
+                       std::span<const int> blocks_per_stage) {
+  MW_CHECK(times_of_stage.size() == blocks_per_stage.size());
+  Ticks slowest;
+  std::size_t block = 0;
+  for (std::size_t stage = 0; stage < times_of_stage.size(); ++stage) {
+    Ticks time;
+    if (stage == 0) time += times_of_stage[stage].embedding;
+    if (stage + 1 == times_of_stage.size()) time += times_of_stage[stage].head;
+    for (int i = 0; i < blocks_per_stage[stage]; ++i) time += times_of_stage[stage].blocks[block++];
+    slowest = std::max(slowest, time);
+  }
+  return slowest;
+}
+
+std::vector<int> cut_blocks_for(std::span<const LayerTimes> times_of_stage) {
+  MW_CHECK(!times_of_stage.empty());
+  MW_CHECK(can_cut(static_cast<int>(times_of_stage.front().blocks.size()),
+                   static_cast<int>(times_of_stage.size())));
+  return UnequalCut(times_of_stage).run();
+}
+
 std::vector<int> cut_blocks(const LayerTimes& times, int stages) {
   const int blocks = static_cast<int>(times.blocks.size());
   MW_CHECK(can_cut(blocks, stages));

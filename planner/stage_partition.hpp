@@ -29,10 +29,17 @@ constexpr bool can_cut(int blocks, int stages) {
 /// Needs can_cut(). O(L log(total time) + stages * L * (blocks in the largest stage)).
 std::vector<int> cut_blocks(const LayerTimes& times, int stages);
 
+/// The same where stages run on devices of different speeds: what the layers take on each stage's
+/// device, by stage. O(stages * L^2).
+std::vector<int> cut_blocks_for(std::span<const LayerTimes> times_of_stage);
+
 /// A cut that looks at block counts only: even, the remainder in the middle. Needs can_cut().
 std::vector<int> even_cut(int blocks, int stages);
 
 /// Time of the slowest stage under a cut; O(L).
 Ticks slowest_stage(const LayerTimes& times, std::span<const int> blocks_per_stage);
+/// With the times of each stage's device.
+Ticks slowest_stage_of(std::span<const LayerTimes> times_of_stage,
+                       std::span<const int> blocks_per_stage);
 
 }  // namespace meshwright

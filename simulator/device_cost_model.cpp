@@ -9,6 +9,7 @@
 
 #include "core/check.hpp"
 #include "simulator/kernel_time.hpp"
+#include "simulator/mixed_cost_model.hpp"
 #include "simulator/nccl_model.hpp"
 
 namespace meshwright {
@@ -310,6 +311,7 @@ class DeviceCostModel final : public CostModel {
 
 std::unique_ptr<CostModel> make_device_cost_model(const Cluster& cluster) {
   MW_CHECK(!cluster.groups.empty());
+  if (!is_homogeneous(cluster)) return make_mixed_cost_model(cluster);
   return std::make_unique<DeviceCostModel>(cluster);
 }
 

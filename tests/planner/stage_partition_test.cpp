@@ -108,5 +108,38 @@ TEST(CutBlocks, IsNeverWorseThanAnyOtherCutOfASmallModel) {
   }
 }
 
+// The second device is half as fast: 8 blocks of 3 on the first and 4 of 6 on the second take 24.
+TEST(CutBlocks, GivesSlowDevicesFewerBlocks) {
+  const std::vector<LayerTimes> times{uniform(12, 3, 0, 0), uniform(12, 6, 0, 0)};
+  EXPECT_THAT(cut_blocks_for(times), ElementsAre(8, 4));
+  EXPECT_EQ(slowest_stage_of(times, cut_blocks_for(times)), Ticks(24));
+}
+
+TEST(CutBlocks, IsNeverWorseThanAnyOtherCutOverUnequalDevices) {
+  constexpr unsigned kSeed = 20231105;
+  std::mt19937 random(kSeed);
+  for (int trial = 0; trial < 400; ++trial) {
+    SCOPED_TRACE(testing::Message() << "seed " << kSeed << " trial " << trial);
+    const int blocks = static_cast<int>(random() % 9);
+    const int stages = 1 + static_cast<int>(random() % static_cast<unsigned>(blocks + 2));
+    std::vector<LayerTimes> times;
+    for (int stage = 0; stage < stages; ++stage) {
+      times.push_back(uniform(blocks, 0, random() % 20, random() % 20));
+      for (Ticks& block : times.back().blocks) block = Ticks(1 + random() % 12);
+    }
+    const std::vector<int> found = cut_blocks_for(times);
+    const Ticks slowest = slowest_stage_of(times, found);
+    EXPECT_EQ(std::accumulate(found.begin(), found.end(), 0), blocks);
+    std::vector<int> cut;
+    for_each_cut(blocks, stages, cut, [&](const std::vector<int>& other) {
+      const Ticks time = slowest_stage_of(times, other);
+      EXPECT_LE(slowest, time);
+      if (time == slowest) {
+        EXPECT_LE(sum_of_squares(found), sum_of_squares(other));
+      }
+    });
+  }
+}
+
 }  // namespace
 }  // namespace meshwright

@@ -1,0 +1,179 @@
+#include "core/check_model_parallelism.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/lower_passes.hpp"
+
+namespace meshwright {
+namespace {
+
+class ModelParallelismChecks {
+ public:
+  ModelParallelismChecks(const Plan& plan, const ModelGraph& model, const Cluster& cluster)
+      : strategy_(plan.strategy),
+        degrees_(plan.strategy.degrees),
+        options_(plan.strategy.model_parallelism),
+        traits_(traits_of(model)),
+        model_(model),
+        cluster_(cluster) {}
+
+  std::vector<Diagnostic> run() {
+    if (options_.tensor_overlap && !strategy_.sequence_parallel)
+      report("tp-comm-overlap", "needs sequence parallelism",
+             "switch --sequence-parallel on: it is its gathers that overlap");
+    check_context();
+    check_routing();
+    check_order();
+    return std::move(found_);
+  }
+
+ private:
+  void report(std::string_view field, std::string what, std::string hint) {
+    found_.push_back({std::string(field), std::move(what), std::move(hint)});
+  }
+
+  void check_context() {
+    if (degrees_.context == 1) return;
+    if (options_.context == ContextAlgorithm::kRing &&
+        strategy_.attention == AttentionAlgorithm::kStandard)
+      report("context-algorithm", "ring needs fused attention, not standard",
+             "its pieces are put together by the row sums that fused attention keeps");
+    if (options_.context != ContextAlgorithm::kAllToAll) return;
+    const auto need_divides = [&](std::optional<int> heads, std::string_view what) {
+      if (!heads) return;
+      const int local = (*heads + degrees_.tensor - 1) / degrees_.tensor;
+      if (local % degrees_.context == 0) return;
+      report("cp",
+             fmt::format("all-to-all over {} context ranks does not divide the {} {} that each of "
+                         "{} tensor ranks has of '{}'",
+                         degrees_.context, local, what, degrees_.tensor, model_.name),
+             fmt::format("use a divisor of {}, or --context-algorithm ring or all-gather", local));
+    };
+    need_divides(traits_.heads, "attention heads");
+    need_divides(traits_.key_value_heads, "key/value heads");
+  }
+
+  void check_routing() {
+    const ExpertRouting& routing = options_.routing;
+    if (routing == ExpertRouting{}) return;
+    if (!traits_.experts) {
+      report("expert-capacity",
+             fmt::format("'{}' has no experts whose routing could be set", model_.name),
+             "leave the --expert options out");
+      return;
+    }
+    const double most = static_cast<double>(*traits_.experts) / *traits_.experts_per_token;
+    if (!std::isfinite(routing.capacity) || routing.capacity < 0 || routing.capacity > most)
+      report("expert-capacity",
+             fmt::format("{} times the mean, but an expert of '{}' cannot get more than {} times",
+                         routing.capacity, model_.name, most),
+             fmt::format("0 (dropless), or a factor up to {} experts / {} chosen = {}",
+                         *traits_.experts, *traits_.experts_per_token, most));
+    if (!std::isfinite(routing.imbalance) || routing.imbalance < 1 || routing.imbalance > most)
+      report("expert-imbalance", fmt::format("{} is not between 1 and {}", routing.imbalance, most),
+             fmt::format("1 is balanced; {} experts / {} chosen = {} is all rows on one rank",
+                         *traits_.experts, *traits_.experts_per_token, most));
+    if (routing.capacity > 0 && routing.imbalance != 1)
+      report("expert-imbalance", "with a capacity every expert takes equally many rows",
+             "leave one of --expert-capacity and --expert-imbalance out");
+    check_node_limit();
+  }
+
+  void check_node_limit() {
+    const int limit = options_.routing.node_limit;
+    if (limit == 0) return;
+    const int nodes = job_groups_of(strategy_, cluster_).expert.nodes;
+    const int experts_per_node = *traits_.experts / std::min(nodes, *traits_.experts);
+    const std::int64_t reachable = std::int64_t{limit} * experts_per_node;
+    if (limit < 0 || reachable < *traits_.experts_per_token)
+      report("expert-node-limit",
+             fmt::format("{} nodes of {} experts each hold fewer than the {} that a token chooses",
+                         limit, experts_per_node, *traits_.experts_per_token),
+             fmt::format("at least {}",
+                         (*traits_.experts_per_token + experts_per_node - 1) / experts_per_node));
+  }
+
+  void check_order() {
+    const RankStrides strides = strides_of(degrees_, options_.order);
+    if (strides.pipeline != strides.expert_pipeline)
+      report("rank-order",
+             fmt::format("{} puts neighbouring stages {} ranks apart, but {} apart for the expert "
+                         "ranks",
+                         to_text(options_.order), strides.pipeline, strides.expert_pipeline),
+             "put pp first or last");
+    if (!dense_data_extent(degrees_, options_.order))
+      report("rank-order",
+             fmt::format("{} puts tensor ranks between context and data ranks, which share "
+                         "parameters",
+                         to_text(options_.order)),
+             "keep cp and dp on one side of tp");
+  }
+
+  const Strategy& strategy_;
+  const ParallelDegrees& degrees_;
+  const ModelParallelism& options_;
+  ModelTraits traits_;
+  const ModelGraph& model_;
+  const Cluster& cluster_;
+  std::vector<Diagnostic> found_;
+};
+
+}  // namespace
+
+std::vector<Diagnostic> model_parallelism_problems(const Plan& plan, const ModelGraph& model,
+                                                   const Cluster& cluster) {
+  return ModelParallelismChecks(plan, model, cluster).run();
+}
+
+std::vector<Diagnostic> hand_placement_problems(const Plan& plan) {
+  const int devices = plan.strategy.degrees.pipeline;
+  std::vector<Diagnostic> found;
+  const auto report = [&found](std::string what, std::string hint) {
+    found.push_back({"stage-devices", std::move(what), std::move(hint)});
+  };
+  if (plan.strategy.schedule != "naive" && plan.strategy.schedule != "gpipe")
+    report(
+        fmt::format("layers placed by hand cannot run under schedule {}", plan.strategy.schedule),
+        "use --schedule naive or gpipe");
+  if (plan.strategy.degrees.chunks != 1)
+    report(fmt::format("layers placed by hand and {} chunks per device contradict each other",
+                       plan.strategy.degrees.chunks),
+           "leave --vpp out: a device may stand several times in --stage-devices");
+  if (plan.device_of_stage.size() != plan.blocks_per_stage.size())
+    report(fmt::format("{} devices for {} stages", plan.device_of_stage.size(),
+                       plan.blocks_per_stage.size()),
+           "give one device for every entry of --blocks-per-stage");
+  std::vector<bool> used(static_cast<std::size_t>(devices), false);
+  for (const int device : plan.device_of_stage) {
+    if (device >= 0 && device < devices) {
+      used[static_cast<std::size_t>(device)] = true;
+      continue;
+    }
+    report(fmt::format("there is no device {} in a pipeline of {}", device, devices),
+           fmt::format("devices count from 0 to {}", devices - 1));
+    return found;
+  }
+  const auto idle = std::find(used.begin(), used.end(), false);
+  if (idle != used.end())
+    report(fmt::format("device {} of {} has no stage", idle - used.begin(), devices),
+           "lower --pp, or give it one");
+  return found;
+}
+
+std::vector<Diagnostic> mixed_nodes_problems(const Plan& plan, const Cluster& cluster,
+                                             const Placement& placement) {
+  if (placement.routes.size() == 1 || is_homogeneous(cluster)) return {};
+  const std::vector<std::int32_t> kinds = job_groups_of(plan.strategy, cluster).kind_of_position;
+  if (std::equal(kinds.begin() + 1, kinds.end(), kinds.begin())) return {};
+  return {{"schedule",
+           fmt::format("{} holds every part of the model on two devices, which are of different "
+                       "kinds here",
+                       plan.strategy.schedule),
+           "use a schedule with one copy of the model, such as 1f1b"}};
+}
+
+}  // namespace meshwright

@@ -1,0 +1,76 @@
+#include "simulator/mixed_cost_model.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/check.hpp"
+#include "simulator/device_cost_model.hpp"
+
+namespace meshwright {
+namespace {
+
+class MixedCostModel final : public CostModel {
+ public:
+  explicit MixedCostModel(const Cluster& cluster) {
+    for (const NodeGroup& group : cluster.groups) {
+      Cluster alone = cluster;
+      alone.groups = {group};
+      kinds_.push_back(make_device_cost_model(alone));
+      devices_.push_back(cluster.nodes.at(group.node).device_count);
+    }
+  }
+
+  Seconds time_of(const Kernel& kernel) const override {
+    Seconds most;
+    for (const auto& kind : kinds_) most = std::max(most, kind->time_of(kernel));
+    return most;
+  }
+  /// As if all nodes were of one kind; small ones need more of them for as many ranks.
+  Seconds time_of(const Collective& collective) const override {
+    Seconds most;
+    for (std::size_t k = 0; k < kinds_.size(); ++k) {
+      Collective asked = collective;
+      GroupShape& group = asked.group;
+      group.nodes = std::max(group.nodes, (group.ranks + devices_[k] - 1) / devices_[k]);
+      const int ranks_in_node = (group.ranks + group.nodes - 1) / group.nodes;
+      group.groups_per_node = std::min(group.groups_per_node, devices_[k] / ranks_in_node);
+      most = std::max(most, kinds_[k]->time_of(asked));
+    }
+    return most;
+  }
+
+  TransferCost cost_of(const Transfer& transfer) const override {
+    TransferCost most = kinds_.front()->cost_of(transfer);
+    for (const auto& kind : kinds_) {
+      const TransferCost cost = kind->cost_of(transfer);
+      most.latency = std::max(most.latency, cost.latency);
+      most.occupancy = std::max(most.occupancy, cost.occupancy);
+    }
+    return most;
+  }
+
+  const CostModel& on_nodes(std::int32_t node_kind) const override {
+    if (node_kind < 0) return *this;
+    MW_CHECK(static_cast<std::size_t>(node_kind) < kinds_.size());
+    return *kinds_[static_cast<std::size_t>(node_kind)];
+  }
+
+  std::string provenance() const override {
+    std::string text;
+    for (const auto& kind : kinds_) text += (text.empty() ? "" : "; ") + kind->provenance();
+    return text;
+  }
+
+ private:
+  std::vector<std::unique_ptr<CostModel>> kinds_;  ///< by node group
+  std::vector<int> devices_;                       ///< of one node of each kind
+};
+
+}  // namespace
+
+std::unique_ptr<CostModel> make_mixed_cost_model(const Cluster& cluster) {
+  MW_CHECK(!cluster.groups.empty());
+  return std::make_unique<MixedCostModel>(cluster);
+}
+
+}  // namespace meshwright
