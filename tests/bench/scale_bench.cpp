@@ -1,0 +1,118 @@
+/// Whole jobs: plan to task graph to step time, on one thread, folded and with every rank.
+///
+///   Llama405b   TP 8, PP 16 interleaved by 8, as in the Llama 3 paper (arXiv 2407.21783, table 4:
+///               batches of 16 M tokens in sequences of 8,192), on H100
+///   DeepSeekV3  PP 16, EP 64, ZeRO 1, 1F1B (arXiv 2412.19437, section 3.2: 15,360 sequences of
+///               4,096 tokens, DualPipe there), on H800 taken as H100 with 400 GB/s of NVLink
+///
+/// Ranks grow with the replicas, each with the same work: tasks and time should grow linearly.
+/// Wanted on one core: 16,384 ranks in 2 s and 4 GiB with 10 million tasks/s, folded in 5 ms; the
+/// same step time either way, or the benchmark fails.
+#include <benchmark/benchmark.h>
+#include <sys/resource.h>
+
+#include "core/lower.hpp"
+#include "models/load.hpp"
+#include "planner/stage_partition.hpp"
+#include "simulator/device_cost_model.hpp"
+#include "simulator/simulate.hpp"
+
+namespace meshwright {
+namespace {
+
+struct Workload {
+  ModelGraph model;
+  Cluster cluster;
+  Plan plan;
+};
+
+Cluster hopper_cluster(std::int64_t devices) {
+  Cluster cluster = cluster_from_toml(find_cluster("dgx-h100"));
+  const int per_node = cluster.nodes.at(cluster.groups.front().node).device_count;
+  cluster.groups.front().count = static_cast<int>((devices + per_node - 1) / per_node);
+  return cluster;
+}
+
+/// `ranks` of them in pipelines of 8 x 16 where there are as many; 16 micro-batches a replica.
+Workload llama_405b(std::int64_t ranks) {
+  constexpr int kTensor = 8, kMicrobatches = 16;
+  Workload job;
+  job.model = model_from_config(find_model("llama-3.1-405b"));
+  job.cluster = hopper_cluster(ranks);
+  Strategy& s = job.plan.strategy;
+  s.degrees.tensor = kTensor;
+  s.degrees.pipeline = static_cast<int>(std::min<std::int64_t>(16, ranks / kTensor));
+  s.degrees.chunks = 8;
+  s.degrees.data = static_cast<int>(ranks / (kTensor * s.degrees.pipeline));
+  s.sequence_parallel = true;
+  s.global_batch = std::int64_t{kMicrobatches} * s.degrees.data;
+  s.sequence_length = 8192;
+  s.schedule = "interleaved-1f1b";
+  s.zero = 1;
+  job.plan.blocks_per_stage =
+      even_cut(block_count(job.model), s.degrees.pipeline * s.degrees.chunks);
+  return job;
+}
+
+/// 120 micro-batches a replica of 16 x 64 ranks.
+Workload deepseek_v3(std::int64_t ranks) {
+  Workload job;
+  job.model = model_from_config(find_model("deepseek-v3"));
+  job.cluster = hopper_cluster(ranks);
+  for (auto& [name, node] : job.cluster.nodes) node.local.bandwidth = BytesPerSecond(200e9);
+  Strategy& s = job.plan.strategy;
+  s.degrees.pipeline = 16;
+  s.degrees.data = static_cast<int>(ranks / 16);
+  s.degrees.expert = 64;
+  s.global_batch = 120 * std::int64_t{s.degrees.data};
+  s.sequence_length = 4096;
+  s.zero = 1;
+  s.model_parallelism.routing.node_limit = 4;
+  s.model_parallelism.routing.fp8_dispatch = true;
+  job.plan.blocks_per_stage = even_cut(block_count(job.model), 16);
+  return job;
+}
+
+/// Peak of the process so far, in GiB: of the largest run that came before.
+double peak_gib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / (1 << 20);
+}
+
+Ticks step_of(const Workload& job, const CostModel& costs, RankSet ranks, std::size_t& tasks) {
+  const TaskGraph graph = lower(job.plan, job.model, job.cluster, {.ranks = ranks});
+  tasks = graph.tasks.size();
+  return makespan(simulate(graph, price_works(graph.parts, graph.works, costs)));
+}
+
+void run(benchmark::State& state, Workload (*make)(std::int64_t), RankSet ranks) {
+  const Workload job = make(state.range(0));
+  const auto costs = make_device_cost_model(job.cluster);
+  std::size_t tasks = 0;
+  Ticks step;
+  for (auto _ : state) step = step_of(job, *costs, ranks, tasks);
+  std::size_t folded_tasks = 0;
+  if (step_of(job, *costs, RankSet::kRepresentatives, folded_tasks) != step)
+    state.SkipWithError("folded and unfolded step times differ");
+  state.counters["tasks"] = static_cast<double>(tasks);
+  state.counters["tasks/s"] =
+      benchmark::Counter(static_cast<double>(tasks), benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["step_ms"] = to_seconds(step).value * 1e3;
+  state.counters["peak_GiB"] = peak_gib();
+}
+
+void Llama405bFolded(benchmark::State& state) { run(state, llama_405b, RankSet::kRepresentatives); }
+void Llama405bAllRanks(benchmark::State& state) { run(state, llama_405b, RankSet::kAll); }
+void DeepSeekV3Folded(benchmark::State& state) {
+  run(state, deepseek_v3, RankSet::kRepresentatives);
+}
+void DeepSeekV3AllRanks(benchmark::State& state) { run(state, deepseek_v3, RankSet::kAll); }
+
+BENCHMARK(Llama405bFolded)->Arg(16384)->Unit(benchmark::kMillisecond);
+BENCHMARK(Llama405bAllRanks)->RangeMultiplier(4)->Range(64, 16384)->Unit(benchmark::kMillisecond);
+BENCHMARK(DeepSeekV3Folded)->Arg(2048)->Unit(benchmark::kMillisecond);
+BENCHMARK(DeepSeekV3AllRanks)->Arg(2048)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace meshwright
