@@ -63,6 +63,7 @@ void differentiate_row(const AttentionBackward& a, const KeyTile& k, const Query
   const KeyRange range = visible_keys(s, q.first + row, k.first, k.count);
   const std::int64_t statistic = (k.sequence * s.heads + q.head) * s.queries + q.first + row;
   const float log_sum_exp = a.log_sum_exp.data()[statistic], delta = a.delta.data()[statistic];
+  const float scale = s.scale;
   float* p = t.scores + row * kKeyTile;
   float* ds = t.dscores + row * kKeyTile;
   for (std::int64_t i = 0; i < range.first; ++i) p[i] = ds[i] = 0;
@@ -71,7 +72,7 @@ void differentiate_row(const AttentionBackward& a, const KeyTile& k, const Query
   for (std::int64_t i = range.first; i < range.end; ++i) {
     const float probability = exponential(p[i] - log_sum_exp);
     p[i] = probability;
-    ds[i] = s.scale * probability * (ds[i] - delta);
+    ds[i] = scale * probability * (ds[i] - delta);
   }
 }
 

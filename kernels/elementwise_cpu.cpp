@@ -118,22 +118,24 @@ void run(const Launch&, const Reduce& a) {
 
 void run(const Launch&, const Cast& a) {
   check(a);
+  const float scale = a.scale;
   Chunk x_buffer, y_buffer;
   for_each_chunk(a.y.size, [&](std::int64_t first, std::int64_t count) {
     const float* x = load(a.x, first, count, x_buffer);
     float* y = target(a.y, first, y_buffer);
     MESHWRIGHT_INDEPENDENT
-    for (std::int64_t i = 0; i < count; ++i) y[i] = a.scale * x[i];
+    for (std::int64_t i = 0; i < count; ++i) y[i] = scale * x[i];
     store(a.y, first, count, y);
   });
 }
 
 void run(const Launch&, const Fill& a) {
   check(a);
+  const float value = a.value;
   Chunk y_buffer;
   for_each_chunk(a.y.size, [&](std::int64_t first, std::int64_t count) {
     float* y = target(a.y, first, y_buffer);
-    for (std::int64_t i = 0; i < count; ++i) y[i] = a.value;
+    for (std::int64_t i = 0; i < count; ++i) y[i] = value;
     store(a.y, first, count, y);
   });
 }

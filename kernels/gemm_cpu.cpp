@@ -66,7 +66,8 @@ void finish_row(const Gemm& g, const Panel& panel, std::int64_t row) {
     float* x = panel.data + row * panel.stride + first;
     if (needs_panel(g) && g.beta != 0) {
       const float* before = load(g.c, row, column, count, before_buffer);
-      for (std::int64_t i = 0; i < count; ++i) x[i] += g.beta * before[i];
+      const float beta = g.beta;
+      for (std::int64_t i = 0; i < count; ++i) x[i] += beta * before[i];
     }
     if (g.bias.size != 0) {
       const float* bias = load(g.bias, column, count, bias_buffer);

@@ -27,7 +27,9 @@ void run(const Launch&, const AdamW& a) {
     return static_cast<float>(1 / (1 - __builtin_pow(static_cast<double>(beta), step)));
   };
   const float correct1 = inverse_correction(a.beta1), correct2 = inverse_correction(a.beta2);
-  const float fresh1 = 1 - a.beta1, fresh2 = 1 - a.beta2;
+  // Copies: a store through a float* could change the arguments, for all the compiler knows.
+  const float beta1 = a.beta1, beta2 = a.beta2, fresh1 = 1 - beta1, fresh2 = 1 - beta2;
+  const float rate = a.learning_rate, decay = a.weight_decay, epsilon = a.epsilon;
   Chunk buffer;
   for_each_chunk(
       static_cast<std::int64_t>(a.master.size()), [&](std::int64_t first, std::int64_t count) {
@@ -38,10 +40,10 @@ void run(const Launch&, const AdamW& a) {
         MESHWRIGHT_INDEPENDENT
         for (std::int64_t i = 0; i < count; ++i) {
           const float g = scale * gradient[i];
-          m[i] = a.beta1 * m[i] + fresh1 * g;
-          v[i] = a.beta2 * v[i] + fresh2 * (g * g);
-          const float direction = m[i] * correct1 / (__builtin_sqrtf(v[i] * correct2) + a.epsilon);
-          w[i] -= a.learning_rate * (a.weight_decay * w[i] + direction);
+          m[i] = beta1 * m[i] + fresh1 * g;
+          v[i] = beta2 * v[i] + fresh2 * (g * g);
+          const float direction = m[i] * correct1 / (__builtin_sqrtf(v[i] * correct2) + epsilon);
+          w[i] -= rate * (decay * w[i] + direction);
         }
         copy_out(a.parameter, first, count, w);
       });
@@ -50,6 +52,7 @@ void run(const Launch&, const AdamW& a) {
 void run(const Launch&, const Sgd& a) {
   check(a);
   const float scale = scale_at(a.gradient_scale);
+  const float rate = a.learning_rate, decay = a.weight_decay, momentum = a.momentum;
   Chunk buffer;
   for_each_chunk(static_cast<std::int64_t>(a.master.size()),
                  [&](std::int64_t first, std::int64_t count) {
@@ -58,13 +61,13 @@ void run(const Launch&, const Sgd& a) {
                    if (a.velocity.data() == nullptr || a.velocity.size() == 0) {
                      MESHWRIGHT_INDEPENDENT
                      for (std::int64_t i = 0; i < count; ++i)
-                       w[i] -= a.learning_rate * (scale * g[i] + a.weight_decay * w[i]);
+                       w[i] -= rate * (scale * g[i] + decay * w[i]);
                    } else {
                      float* v = a.velocity.data() + first;
                      MESHWRIGHT_INDEPENDENT
                      for (std::int64_t i = 0; i < count; ++i) {
-                       v[i] = a.momentum * v[i] + (scale * g[i] + a.weight_decay * w[i]);
-                       w[i] -= a.learning_rate * v[i];
+                       v[i] = momentum * v[i] + (scale * g[i] + decay * w[i]);
+                       w[i] -= rate * v[i];
                      }
                    }
                    copy_out(a.parameter, first, count, w);
