@@ -71,6 +71,28 @@ TEST(PlanFile, LooksAsTheGoldenFileDoes) {
   expect_golden(to_json(small_file()), "small.plan.json");
 }
 
+TEST(PlanFile, KeepsOptionsOfTheModelAxes) {
+  PlanFile file = small_file();
+  file.predicted.reset();
+  ModelParallelism& m = file.plan.strategy.model_parallelism;
+  m.tensor_overlap = true;
+  m.context = ContextAlgorithm::kRing;
+  m.routing = {.capacity = 1.25, .imbalance = 1.5, .fp8_dispatch = true, .node_limit = 4};
+  m.order = *rank_order_from_text("dp-cp-ep-tp-pp");
+  file.plan.device_of_stage = {0, 1, 0};
+  EXPECT_EQ(plan_file_from_json(to_json(file), "x"), file);
+}
+
+TEST(PlanFile, RefusesUnknownWordsOfTheModelAxes) {
+  const auto with = [](const std::string& entry) {
+    return refusal_of(edited("\"tp\": 8", entry + ", \"tp\": 8"));
+  };
+  EXPECT_THAT(with("\"context_algorithm\": \"gossip\""),
+              HasSubstr("unknown value 'gossip'\n  hint: one of all-gather, ring, all-to-all"));
+  EXPECT_THAT(with("\"rank_order\": \"tp-dp\""), HasSubstr("unknown value 'tp-dp'"));
+  EXPECT_THAT(with("\"expert_capacity\": -1"), HasSubstr("expert_capacity"));
+}
+
 TEST(PlanFile, ReadsBackEqual) {
   PlanFile file = small_file();
   EXPECT_EQ(plan_file_from_json(to_json(file), "x"), file);

@@ -1,0 +1,194 @@
+#include "core/check_model_parallelism.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/core/tiny_models.hpp"
+
+namespace meshwright {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing_models::cluster_of;
+using testing_models::gpt;
+using testing_models::mixture;
+using testing_models::plan_of;
+using testing_models::strategy_of;
+
+constexpr int kBlocks = 4;
+
+/// "where: what" of the only finding; nothing if there is none.
+std::string finding(ParallelDegrees degrees, const ModelGraph& model,
+                    const std::function<void(Plan&)>& change) {
+  Plan plan = plan_of(strategy_of(degrees, 4), kBlocks);
+  change(plan);
+  const std::vector<Diagnostic> found = check_plan(plan, model, cluster_of(4, 4));
+  EXPECT_LE(found.size(), 1u);
+  if (found.empty()) return "";
+  EXPECT_FALSE(found.front().hint.empty());
+  return found.front().where + ": " + found.front().what;
+}
+
+std::string with_experts(ParallelDegrees degrees, const ExpertRouting& routing) {
+  return finding(degrees, mixture(kBlocks),
+                 [&](Plan& p) { p.strategy.model_parallelism.routing = routing; });
+}
+
+TEST(CheckModelParallelism, WantsFewerExpertRanksThanExperts) {
+  EXPECT_EQ(with_experts({.data = 8, .expert = 8}, {}),
+            "--ep: expert degree 8 is larger than the 4 experts of 'tiny-mixture'");
+  EXPECT_EQ(with_experts({.data = 12, .expert = 3}, {}),
+            "--ep: expert degree 3 does not divide the 4 experts of 'tiny-mixture'");
+  EXPECT_EQ(with_experts({.data = 8, .expert = 4, .expert_tensor = 2}, {}), "");
+}
+
+// 4 experts, 2 a token: an expert cannot have more than twice the mean.
+TEST(CheckModelParallelism, WantsRoutingThatCanBe) {
+  const ParallelDegrees degrees{.data = 4, .expert = 4};
+  EXPECT_EQ(with_experts(degrees, {.imbalance = 2}), "");
+  EXPECT_EQ(with_experts(degrees, {.imbalance = 2.5}),
+            "--expert-imbalance: 2.5 is not between 1 and 2");
+  EXPECT_EQ(with_experts(degrees, {.imbalance = 0.5}),
+            "--expert-imbalance: 0.5 is not between 1 and 2");
+  EXPECT_THAT(with_experts(degrees, {.capacity = 3}), HasSubstr("--expert-capacity: 3 times"));
+  EXPECT_THAT(with_experts(degrees, {.capacity = 1.5, .imbalance = 1.5}),
+              HasSubstr("every expert takes equally many rows"));
+  EXPECT_THAT(finding({}, gpt({.blocks = kBlocks}),
+                      [](Plan& p) { p.strategy.model_parallelism.routing.capacity = 1; }),
+              HasSubstr("'tiny-gpt' has no experts whose routing could be set"));
+}
+
+// Expert ranks on two nodes of four: an expert a rank is too few for two a token on one node only
+// if a node has one.
+TEST(CheckModelParallelism, WantsEnoughExpertsOnTheNodesOfAToken) {
+  const ModelGraph model = mixture(kBlocks, 64, 8);
+  const auto limit = [](Plan& p) { p.strategy.model_parallelism.routing.node_limit = 1; };
+  EXPECT_EQ(finding({.data = 8, .expert = 8}, model, limit), "");
+  Plan plan = plan_of(strategy_of({.data = 8, .expert = 8}, 4), kBlocks);
+  limit(plan);
+  const auto found = check_plan(plan, model, cluster_of(8, 1));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].what, "1 nodes of 1 experts each hold fewer than the 2 that a token chooses");
+  EXPECT_EQ(found[0].hint, "at least 2");
+}
+
+TEST(CheckModelParallelism, WantsHeadsForAllToAll) {
+  const auto exchange = [](Plan& p) {
+    p.strategy.model_parallelism.context = ContextAlgorithm::kAllToAll;
+  };
+  const ModelGraph model = gpt({.blocks = kBlocks});
+  EXPECT_EQ(finding({.context = 4}, model, exchange), "");
+  Plan plan = plan_of(strategy_of({.context = 4, .tensor = 2}, 4), kBlocks);
+  exchange(plan);
+  const auto found = check_plan(plan, model, cluster_of(4, 4));
+  ASSERT_EQ(found.size(), 2u);  // heads, and as many key/value heads
+  EXPECT_EQ(found[0].what,
+            "all-to-all over 4 context ranks does not divide the 2 attention heads that each of 2 "
+            "tensor ranks has of 'tiny-gpt'");
+  EXPECT_EQ(found[0].hint, "use a divisor of 2, or --context-algorithm ring or all-gather");
+  EXPECT_THAT(finding({.context = 4}, model,
+                      [](Plan& p) {
+                        p.strategy.model_parallelism.context = ContextAlgorithm::kRing;
+                        p.strategy.attention = AttentionAlgorithm::kStandard;
+                      }),
+              HasSubstr("ring needs fused attention"));
+}
+
+// Zig-zag wants two pieces for each context rank; whole sequences of some heads want one.
+TEST(CheckModelParallelism, CutsTheSequenceAsTheAlgorithmNeeds) {
+  const auto length = [](ContextAlgorithm algorithm, std::int64_t tokens) {
+    return finding({.context = 4}, gpt({.blocks = kBlocks}), [&](Plan& p) {
+      p.strategy.model_parallelism.context = algorithm;
+      p.strategy.sequence_length = tokens;
+    });
+  };
+  EXPECT_EQ(length(ContextAlgorithm::kAllToAll, 100), "");
+  EXPECT_EQ(length(ContextAlgorithm::kRing, 100),
+            "--cp: sequence length 100 is not a multiple of 2 x 4 context ranks");
+  EXPECT_EQ(length(ContextAlgorithm::kAllToAll, 102),
+            "--cp: sequence length 102 is not a multiple of 4 context ranks");
+}
+
+TEST(CheckModelParallelism, WantsSequenceParallelismToOverlap) {
+  EXPECT_EQ(finding({.tensor = 2}, gpt({.blocks = kBlocks}),
+                    [](Plan& p) { p.strategy.model_parallelism.tensor_overlap = true; }),
+            "--tp-comm-overlap: needs sequence parallelism");
+}
+
+TEST(CheckModelParallelism, KnowsWhichOrdersCanBe) {
+  const auto order = [](ParallelDegrees degrees, const ModelGraph& model, const char* text) {
+    return finding(degrees, model, [&](Plan& p) {
+      p.strategy.model_parallelism.order = *rank_order_from_text(text);
+    });
+  };
+  const ModelGraph dense = gpt({.blocks = kBlocks});
+  const ParallelDegrees all{.data = 2, .pipeline = 2, .context = 2, .tensor = 2};
+  EXPECT_EQ(order(all, dense, "dp-cp-ep-tp-pp"), "");
+  EXPECT_EQ(order(all, dense, "pp-tp-cp-ep-dp"), "");
+  EXPECT_EQ(order(all, dense, "cp-tp-ep-dp-pp"),
+            "--rank-order: cp-tp-ep-dp-pp puts tensor ranks between context and data ranks, which "
+            "share parameters");
+  EXPECT_EQ(order({.data = 4, .pipeline = 2, .tensor = 2, .expert = 4}, mixture(kBlocks),
+                  "tp-pp-cp-ep-dp"),
+            "--rank-order: tp-pp-cp-ep-dp puts neighbouring stages 2 ranks apart, but 1 apart for "
+            "the expert ranks");
+}
+
+TEST(CheckModelParallelism, JudgesLayersPlacedByHand) {
+  const auto by_hand = [](std::vector<int> devices, const char* schedule, std::vector<int> blocks) {
+    return finding({.pipeline = 2}, gpt({.blocks = kBlocks}), [&](Plan& p) {
+      p.strategy.schedule = schedule;
+      p.device_of_stage = std::move(devices);
+      p.blocks_per_stage = std::move(blocks);
+    });
+  };
+  EXPECT_EQ(by_hand({0, 1, 0}, "gpipe", {1, 2, 1}), "");
+  EXPECT_EQ(by_hand({1, 0}, "naive", {1, 3}), "");
+  EXPECT_EQ(by_hand({0, 2}, "gpipe", {2, 2}),
+            "--stage-devices: there is no device 2 in a pipeline of 2");
+  EXPECT_EQ(by_hand({0, 0}, "gpipe", {2, 2}), "--stage-devices: device 1 of 2 has no stage");
+  EXPECT_EQ(by_hand({0, 1}, "1f1b", {2, 2}),
+            "--stage-devices: layers placed by hand cannot run under schedule 1f1b");
+  EXPECT_EQ(by_hand({0, 1, 0}, "gpipe", {2, 2}), "--stage-devices: 3 devices for 2 stages");
+  EXPECT_THAT(by_hand({0, 1}, "gpipe", {2, 1}), HasSubstr("2 + 1 add up to 3"));
+}
+
+TEST(RankOrderText, ReadsBackWhatItWritesAndNothingElse) {
+  EXPECT_EQ(to_text(RankOrder{}), "tp-cp-ep-dp-pp");
+  for (const char* text : {"tp-cp-ep-dp-pp", "pp-dp-ep-cp-tp", "ep-tp-dp-cp-pp"})
+    EXPECT_EQ(to_text(*rank_order_from_text(text)), text);
+  for (const char* text : {"", "tp", "tp-cp-ep-dp", "tp-tp-ep-dp-pp", "tp-cp-ep-dp-pp-",
+                           "tp-cp-ep-dp-xx", "-tp-cp-ep-dp-pp"})
+    EXPECT_FALSE(rank_order_from_text(text)) << text;
+}
+
+// tp 2, cp 3, dp 5, pp 7: strides are products of the faster degrees. Experts: etp 1, ep 10, so 3
+// replicas; without context ranks.
+TEST(RankOrder, SaysHowFarNeighboursAre) {
+  const ParallelDegrees d{.data = 5, .pipeline = 7, .context = 3, .tensor = 2, .expert = 10};
+  const RankStrides usual = strides_of(d, {});
+  EXPECT_EQ(usual, (RankStrides{.tensor = 1,
+                                .context = 2,
+                                .data = 6,
+                                .pipeline = 30,
+                                .expert_tensor = 1,
+                                .expert = 1,
+                                .expert_data = 10,
+                                .expert_pipeline = 30}));
+  const RankOrder other = *rank_order_from_text("pp-dp-ep-cp-tp");
+  const RankStrides strides = strides_of(d, other);
+  EXPECT_EQ(strides.pipeline, 1);
+  EXPECT_EQ(strides.data, 7);
+  EXPECT_EQ(strides.context, 35);
+  EXPECT_EQ(strides.tensor, 105);
+  EXPECT_EQ(strides.expert_data, 7);
+  EXPECT_EQ(strides.expert, 21);
+  for (int rank = 0; rank < 210; ++rank)
+    EXPECT_EQ(rank_at(d, coordinate_of(d, RankId(rank), other), other), RankId(rank));
+}
+
+}  // namespace
+}  // namespace meshwright
