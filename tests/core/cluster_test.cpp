@@ -117,6 +117,77 @@ TEST(LinkNetwork, SharesAnOversubscribedFabric) {
   EXPECT_EQ(network.links().back(), (Link{"fabric", BytesPerSecond(50e9)}));
 }
 
+// Four devices below two switches, a switch on each of two sockets: what leaves a switch goes up,
+// from one socket to the other, and down.
+TEST(LinkNetwork, ClimbsAPcieTreeOnlyAsFarAsItMust) {
+  Cluster cluster = cluster_of(1, 4);
+  node(cluster).local.kind = LocalNetworkKind::kPcie;
+  node(cluster).local.tree = PcieTree{.switches = 2,
+                                      .sockets = 2,
+                                      .uplink = BytesPerSecond(20e9),
+                                      .socket_link = BytesPerSecond(10e9)};
+  const LinkNetwork network(cluster, 4);
+  EXPECT_THAT(route_names(network, 0, 1),
+              ElementsAre("node0.device0.local.out", "node0.device1.local.in"));
+  EXPECT_THAT(route_names(network, 1, 2),
+              ElementsAre("node0.device1.local.out", "node0.switch0.out", "node0.socket0.out",
+                          "node0.socket1.in", "node0.switch1.in", "node0.device2.local.in"));
+}
+
+// 8 nodes of 4 ports of 25 GB/s; two nodes below a leaf, four below a pod, 2:1 above the leaf: 2 *
+// 4 * 25 / 2 = 100 GB/s up from a leaf.
+TEST(LinkNetwork, ClimbsAFatTreeOnlyAsFarAsItMust) {
+  Cluster cluster = cluster_of(8, 4);
+  cluster.fabric.levels = {{.nodes = 2, .oversubscription = 2.0},
+                           {.nodes = 4, .oversubscription = 1.0}};
+  const LinkNetwork network(cluster, 32);
+  EXPECT_THAT(route_names(network, 0, 4), ElementsAre("node0.port0.out", "node1.port0.in"));
+  EXPECT_THAT(route_names(network, 0, 8), ElementsAre("node0.port0.out", "level0.group0.out",
+                                                      "level0.group1.in", "node2.port0.in"));
+  EXPECT_THAT(route_names(network, 0, 31),
+              ElementsAre("node0.port0.out", "level0.group0.out", "level1.group0.out",
+                          "level1.group1.in", "level0.group3.in", "node7.port3.in"));
+  for (const Link& link : network.links())
+    if (link.name == "level0.group0.out") {
+      EXPECT_EQ(link.capacity, BytesPerSecond(100e9));
+    }
+}
+
+// Port k is on rail k: device 0 reaches device 2 of the other node by device 2 of its own. Each
+// rail has its own way up: 25 GB/s for every node below.
+TEST(LinkNetwork, ChangesRailsInsideTheSendingNode) {
+  Cluster cluster = cluster_of(4, 4);
+  cluster.fabric.rails = true;
+  cluster.fabric.levels = {{.nodes = 2, .oversubscription = 1.0}};
+  const LinkNetwork network(cluster, 16);
+  EXPECT_THAT(route_names(network, 1, 5), ElementsAre("node0.port1.out", "node1.port1.in"));
+  EXPECT_THAT(route_names(network, 0, 6),
+              ElementsAre("node0.device0.local.out", "node0.device2.local.in", "node0.port2.out",
+                          "node1.port2.in"));
+  EXPECT_THAT(route_names(network, 3, 15), ElementsAre("node0.port3.out", "level0.group0.rail3.out",
+                                                       "level0.group1.rail3.in", "node3.port3.in"));
+  for (const Link& link : network.links())
+    if (link.name == "level0.group0.rail3.out") {
+      EXPECT_EQ(link.capacity, BytesPerSecond(50e9));
+    }
+}
+
+TEST(CheckCluster, FindsTreesAndLevelsThatCannotBe) {
+  EXPECT_THAT(places([](Cluster& c) {
+                node(c).local.kind = LocalNetworkKind::kPcie;
+                node(c).local.tree = PcieTree{.switches = 3, .sockets = 2};
+              }),
+              ElementsAre("c.toml: nodes.test-node.local.tree.switches",
+                          "c.toml: nodes.test-node.local.tree.sockets",
+                          "c.toml: nodes.test-node.local.tree.uplink",
+                          "c.toml: nodes.test-node.local.tree.socket_link"));
+  EXPECT_THAT(
+      places([](Cluster& c) {
+        c.fabric.levels = {{.nodes = 4, .oversubscription = 0.5}, {.nodes = 6}};
+      }),
+      ElementsAre("c.toml: fabric.levels[0].oversubscription", "c.toml: fabric.levels[1].nodes"));
+}
+
 TEST(LinkNetwork, HoldsOnlyNodesThatAreUsed) {
   EXPECT_EQ(LinkNetwork(cluster_of(100, 4), 4).links().size(), 16u);  // 4 devices, 4 ports, 2 ways
 }

@@ -185,10 +185,11 @@ TEST(ClusterPresets, AreSoundAndSayWhereTheirFiguresAreFrom) {
 }
 
 TEST(ClusterPresets, AreTheOnesThatUsersAreTold) {
-  EXPECT_THAT(cluster_preset_names(),
-              testing::ElementsAre("cpu-laptop", "dgx-a100", "dgx-a100-40gb", "dgx-b200",
-                                   "dgx-h100", "dgx-h200", "dgx-v100", "gb200-nvl72", "p3.16xlarge",
-                                   "p4d.24xlarge", "pcie-4gpu"));
+  EXPECT_THAT(
+      cluster_preset_names(),
+      testing::ElementsAre("cpu-laptop", "dgx-a100", "dgx-a100-40gb", "dgx-b200", "dgx-h100",
+                           "dgx-h100-superpod", "dgx-h200", "dgx-v100", "gb200-nvl72",
+                           "llama3-h100", "p3.16xlarge", "p4d.24xlarge", "pcie-4gpu", "pcie-8gpu"));
 }
 
 // 560 nodes of 8; NVLink 600 GB/s in both directions; 200 Gbit/s a port.

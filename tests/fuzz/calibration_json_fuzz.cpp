@@ -1,0 +1,20 @@
+/// Any text: refused with InputError, or a sound calibration that its file gives back.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/calibration.hpp"
+#include "core/check.hpp"
+#include "core/error.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace meshwright;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  try {
+    const Calibration calibration = calibration_from_json(text, "input");
+    MW_CHECK(check_calibration(calibration, "").empty());
+    calibration_from_json(to_json(calibration), "again");
+  } catch (const InputError&) {
+  }
+  return 0;
+}
