@@ -66,7 +66,7 @@ struct DataParallelism {
   int shard_ranks = 0;
   bool offload_optimizer = false;  ///< optimizer state in host memory, updated by the processor
   int servers = 1;                 ///< parameter servers, each with an equal part
-  bool colocated_servers = false;  ///< on the first workers' devices instead of further ones
+  bool colocated_servers = false;  ///< on the last workers' devices instead of further ones
   RingOrder ring_order = RingOrder::kNeighbours;
   friend bool operator==(const DataParallelism&, const DataParallelism&) = default;
 };

@@ -50,8 +50,8 @@ class ParameterServers {
   TaskGraph& graph() { return folded_.graph; }
   bool is_asynchronous() const { return data_.kind == DataParallelKind::kAsyncParameterServer; }
 
-  /// Workers first; folded: one worker with a server on its device, if there are such, one without,
-  /// and one server apart.
+  /// Workers first, servers last: folded, one worker without a server on its device, one with, if
+  /// there are such, and one server apart.
   void add_ranks() {
     const int workers = strategy_.degrees.data, servers = data_.servers;
     const int mixed = data_.colocated_servers ? servers : 0;
@@ -70,8 +70,8 @@ class ParameterServers {
         graph().ranks.push_back(info);
       }
     };
-    add(0, mixed, true, true);
-    add(mixed, workers - mixed, true, false);
+    add(0, workers - mixed, true, false);
+    add(workers - mixed, mixed, true, true);
     if (!data_.colocated_servers) add(workers, servers, false, true);
     last_.assign(graph().ranks.size(), TaskId(-1));
   }

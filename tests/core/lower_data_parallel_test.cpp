@@ -398,9 +398,9 @@ TEST(ParameterServer, HoldsAnEqualPartOnEveryServer) {
   const TaskGraph mixed = lowered(s);
   EXPECT_THAT(check_task_graph(mixed), IsEmpty());
   ASSERT_EQ(mixed.ranks.size(), 2u);
-  EXPECT_EQ(mixed.ranks[0].multiplicity, 2);
-  EXPECT_EQ(mixed.ranks[0].resident[MemoryClass::kWeights], Bytes(3 * kAll));
-  EXPECT_EQ(mixed.ranks[1].multiplicity, 4);
+  EXPECT_EQ(mixed.ranks[0].multiplicity, 4);
+  EXPECT_EQ(mixed.ranks[1].multiplicity, 2);
+  EXPECT_EQ(mixed.ranks[1].resident[MemoryClass::kWeights], Bytes(3 * kAll));
 }
 
 // Four workers, two servers: every pair meets once to push and once to pull half of everything.
