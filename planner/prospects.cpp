@@ -123,16 +123,40 @@ Ticks bound_of(const Prospect& prospect, std::int64_t microbatches) {
 
 namespace {
 
+/// Over nodes of several kinds: of each layer the least, as bounds must not be too high.
+LayerPasses fastest_passes(const Strategy& strategy, const Job& job) {
+  const auto on_kind = [&](std::int32_t kind) {
+    return layer_passes(strategy, job.model, job.cluster, job.cost_model.on_nodes(kind));
+  };
+  if (is_homogeneous(job.cluster)) return on_kind(-1);
+  LayerPasses least = on_kind(0);
+  const auto take_least = [](std::vector<PassTimes>& least_of, const std::vector<PassTimes>& more) {
+    for (std::size_t i = 0; i < least_of.size(); ++i) {
+      least_of[i].forward = std::min(least_of[i].forward, more[i].forward);
+      least_of[i].backward = std::min(least_of[i].backward, more[i].backward);
+      least_of[i].backward_input = std::min(least_of[i].backward_input, more[i].backward_input);
+    }
+  };
+  for (std::size_t kind = 1; kind < job.cluster.groups.size(); ++kind) {
+    const LayerPasses passes = on_kind(static_cast<std::int32_t>(kind));
+    take_least(least.plain, passes.plain);
+    take_least(least.recomputed, passes.recomputed);
+  }
+  return least;
+}
+
 void settle_layers(const Job& job, std::vector<Prospect>& prospects) {
-  const int devices_per_node = node_of(job.cluster, DeviceId(0)).device_count;
+  // In other rank orders, or over unequal nodes, groups of any axis may lie differently.
+  const bool is_usual =
+      job.fixed.model_parallelism.order == RankOrder{} && is_homogeneous(job.cluster);
+  const int devices_per_node = is_usual ? node_of(job.cluster, DeviceId(0)).device_count : 0;
   SharedValues<ShapeKey, LayerPasses> layers;
   for (std::size_t i = 0; i < prospects.size(); ++i)
     layers.ask(shape_key(prospects[i].candidate, devices_per_node), i);
   layers.settle(
       job.threads,
       [&](std::size_t user) {
-        return layer_passes(strategy_of(prospects[user].candidate, job.goal, job.fixed), job.model,
-                            job.cluster, job.cost_model);
+        return fastest_passes(strategy_of(prospects[user].candidate, job.goal, job.fixed), job);
       },
       [&](std::size_t user, const auto& value) { prospects[user].layers = value; });
 }
