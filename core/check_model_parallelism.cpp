@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/lower_passes.hpp"
+#include "core/plan_numbers.hpp"
 
 namespace meshwright {
 namespace {
@@ -123,6 +124,41 @@ class ModelParallelismChecks {
 };
 
 }  // namespace
+
+std::vector<Diagnostic> expert_degree_problems(const Plan& plan, const ModelGraph& model) {
+  const ParallelDegrees& d = plan.strategy.degrees;
+  const std::optional<int> experts = traits_of(model).experts;
+  const std::int64_t expert_ranks = saturating_product({d.expert, d.expert_tensor});
+  const std::int64_t stage_ranks = saturating_product({d.tensor, d.context, d.data});
+  const std::int64_t ranks = saturating_product({stage_ranks, d.pipeline});
+  if (!experts && expert_ranks > 1)
+    return {{d.expert > 1 ? "ep" : "etp",
+             fmt::format("'{}' has no experts to spread over {} ranks", model.name, expert_ranks),
+             "leave --ep and --etp at 1"}};
+  if (!experts) return {};
+  std::vector<Diagnostic> found;
+  if (d.expert > *experts)
+    found.push_back(
+        {"ep",
+         fmt::format("expert degree {} is larger than the {} experts of '{}'", d.expert, *experts,
+                     model.name),
+         fmt::format("degrees that divide them: {}; further ranks can cut each expert (etp)",
+                     divisors_up_to(*experts, ranks))});
+  else if (*experts % d.expert != 0)
+    found.push_back({"ep",
+                     fmt::format("expert degree {} does not divide the {} experts of '{}'",
+                                 d.expert, *experts, model.name),
+                     fmt::format("degrees that divide them: {}", divisors_up_to(*experts, ranks))});
+  if (stage_ranks % expert_ranks != 0)
+    found.push_back(
+        {"ep",
+         fmt::format("ep {} x etp {} = {} does not divide the {} ranks of a stage (tp {} x cp {} x "
+                     "dp {})",
+                     d.expert, d.expert_tensor, expert_ranks, stage_ranks, d.tensor, d.context,
+                     d.data),
+         fmt::format("products that divide them: {}", divisors_up_to(stage_ranks, stage_ranks))});
+  return found;
+}
 
 std::vector<Diagnostic> model_parallelism_problems(const Plan& plan, const ModelGraph& model,
                                                    const Cluster& cluster) {

@@ -9,6 +9,10 @@
 
 namespace meshwright {
 
+/// Degrees of the experts against model and ranks. Fields are named as flags, without dashes in
+/// front; degrees must be positive.
+std::vector<Diagnostic> expert_degree_problems(const Plan& plan, const ModelGraph& model);
+
 /// Fields are named as flags, without dashes in front. Degrees must be positive and multiply to no
 /// more ranks than there are devices.
 std::vector<Diagnostic> model_parallelism_problems(const Plan& plan, const ModelGraph& model,

@@ -9,6 +9,7 @@
 #include "core/check_model_parallelism.hpp"
 #include "core/lower_passes.hpp"
 #include "core/plan.hpp"
+#include "core/plan_numbers.hpp"
 #include "core/schedule.hpp"
 
 namespace meshwright {
@@ -17,23 +18,6 @@ namespace {
 /// Tasks of one pipeline that can be ordered and simulated in reasonable time and memory.
 constexpr std::int64_t kMostPassesPerStep = std::int64_t{1} << 25;
 constexpr std::int64_t kMostStages = 32'000;  ///< stages are counted in 16 bits
-
-/// Products of user input: stays at the largest value instead of overflowing.
-std::int64_t saturating_product(std::initializer_list<std::int64_t> factors) {
-  std::int64_t product = 1;
-  for (const std::int64_t factor : factors)
-    if (__builtin_mul_overflow(product, factor, &product))
-      return std::numeric_limits<std::int64_t>::max();
-  return product;
-}
-
-std::string divisors_up_to(std::int64_t number, std::int64_t largest) {
-  constexpr std::size_t kMostListed = 16;
-  std::vector<std::int64_t> divisors;
-  for (std::int64_t d = 1; d <= std::min(number, largest) && divisors.size() < kMostListed; ++d)
-    if (number % d == 0) divisors.push_back(d);
-  return fmt::format("{}", fmt::join(divisors, ", "));
-}
 
 class PlanChecks {
  public:
@@ -54,7 +38,7 @@ class PlanChecks {
     if (!found_.empty()) return std::move(found_);
     check_ranks();
     check_tensor();
-    check_experts();
+    take(expert_degree_problems(plan_, model_));
     check_sequence();
     check_memory_options();
     take(data_parallelism_problems(strategy_, model_, cluster_));
@@ -179,40 +163,6 @@ class PlanChecks {
     if (const auto* expert = std::get_if<ExpertLinear>(&op.shape))
       return divides("etp", expert->cut, expert->in, expert->out, degrees_.expert_tensor);
     return true;
-  }
-
-  void check_experts() {
-    const std::int64_t expert_ranks = saturating_product({degrees_.expert, degrees_.expert_tensor});
-    if (!traits_.experts) {
-      if (expert_ranks > 1)
-        report(
-            degrees_.expert > 1 ? "ep" : "etp",
-            fmt::format("'{}' has no experts to spread over {} ranks", model_.name, expert_ranks),
-            "leave --ep and --etp at 1");
-      return;
-    }
-    if (degrees_.expert > *traits_.experts)
-      report("ep",
-             fmt::format("expert degree {} is larger than the {} experts of '{}'", degrees_.expert,
-                         *traits_.experts, model_.name),
-             fmt::format("degrees that divide them: {}; further ranks can cut each expert (etp)",
-                         divisors_up_to(*traits_.experts, ranks())));
-    else if (*traits_.experts % degrees_.expert != 0)
-      report(
-          "ep",
-          fmt::format("expert degree {} does not divide the {} experts of '{}'", degrees_.expert,
-                      *traits_.experts, model_.name),
-          fmt::format("degrees that divide them: {}", divisors_up_to(*traits_.experts, ranks())));
-    const std::int64_t stage_ranks =
-        saturating_product({degrees_.tensor, degrees_.context, degrees_.data});
-    if (stage_ranks % expert_ranks != 0)
-      report(
-          "ep",
-          fmt::format("ep {} x etp {} = {} does not divide the {} ranks of a stage (tp {} x "
-                      "cp {} x dp {})",
-                      degrees_.expert, degrees_.expert_tensor, expert_ranks, stage_ranks,
-                      degrees_.tensor, degrees_.context, degrees_.data),
-          fmt::format("products that divide them: {}", divisors_up_to(stage_ranks, stage_ranks)));
   }
 
   void check_sequence() {

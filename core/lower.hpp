@@ -9,11 +9,12 @@
 ///   all ranks     the graph of representatives, copied for every replica
 ///   memory        resident bytes per rank; what every task acquires, releases and needs meanwhile
 ///
-/// What the graph takes for granted: tokens are spread evenly over experts; collectives of tensor,
-/// context and expert parallelism block the compute stream (they are steps of a task), those of
-/// data parallelism run beside it, one per stage as soon as its last backward is done, or bucket by
-/// bucket. Gradients are accumulated and reduced in fp32. The norm of all gradients is a barrier
-/// before the optimizer.
+/// What the graph takes for granted: rows of experts are as ExpertRouting says, on every rank as on
+/// the busiest; collectives of tensor, context and expert parallelism are steps of a task and block
+/// it, but for what their Overlap hides; those of data parallelism run beside the compute stream,
+/// one per stage as soon as its last backward is done, or bucket by bucket. Over nodes of several
+/// kinds a pipeline position is as slow as its slowest device. Gradients are accumulated and
+/// reduced in fp32. The norm of all gradients is a barrier before the optimizer.
 ///
 /// Throws InputError with check_plan()'s diagnostics if the plan is not sound. O(tasks); 14 us
 /// for the stages of a 96-block GPT, 0.3 s and 0.3 GiB for 12 million tasks of 16,384 ranks.

@@ -1,0 +1,16 @@
+/// Numbers of plans in checks and messages.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+
+namespace meshwright {
+
+/// Products of user input: stays at the largest value instead of overflowing.
+std::int64_t saturating_product(std::initializer_list<std::int64_t> factors);
+
+/// "1, 2, 4, 8": the smallest divisors of `number` up to `largest`, at most 16 of them.
+std::string divisors_up_to(std::int64_t number, std::int64_t largest);
+
+}  // namespace meshwright
