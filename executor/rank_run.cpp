@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <map>
+#include <tuple>
 
 #include "core/check.hpp"
+#include "core/lower_passes.hpp"
 #include "executor/stage_layers.hpp"
 
 namespace meshwright {
@@ -112,7 +116,9 @@ class StepRun {
     clock_.start_task(ready(id, task), false);
     const Ticks start = clock_.time(), stamp = clock_.stamp();
     const WorkPrice& price = runnable_.price_of(task);
-    const RankId to = graph_.ranks[static_cast<std::size_t>(runnable_.receiver_of(id))].rank;
+    const RankId to =
+        graph_.ranks[static_cast<std::size_t>(graph_.tasks[runnable_.receive_of(id).index()].rank)]
+            .rank;
     communicator_.send(to, {Channel::kPipeline, id.value}, actions_.outgoing(task),
                        {start + price.latency, start + price.duration + price.latency});
     clock_.end_communication(start, price.duration);
@@ -162,41 +168,97 @@ RunnableGraph::RunnableGraph(const TaskGraph& graph, const Plan& plan, const Mod
       prices_(price_works(graph.parts, graph.works, cost_model)),
       tasks_of_(graph.ranks.size()),
       members_(graph.collectives.size()),
+      part_of_stage_(placement_of(plan).part_of_stage),
       receiver_(graph.tasks.size(), -1),
+      spans_(graph.works.size()),
       programs_(graph.works.size()) {
   const std::vector<std::vector<LayerId>> layers = layers_of_stages(plan, model);
+  find_spans(layers);
   for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
     const Task& task = graph.tasks[i];
     MW_CHECK(graph.ranks[static_cast<std::size_t>(task.rank)].rank.value == task.rank);
-    tasks_of_[static_cast<std::size_t>(task.rank)].push_back(TaskId(i));
     if (task.kind == TaskKind::kReceive)
-      receiver_[static_cast<std::size_t>(task.partner)] = task.rank;
+      receiver_[static_cast<std::size_t>(task.partner)] = static_cast<std::int32_t>(i);
     if (task.kind == TaskKind::kCollective)
       members_[static_cast<std::size_t>(task.partner)].push_back(RankId(task.rank));
     if (is_compute(task.kind) && programs_[task.work.index()].empty())
-      expand(graph.works[task.work.index()],
+      expand(task.work,
              task.stage < 0 ? std::vector<LayerId>() : layers[static_cast<std::size_t>(task.stage)],
-             cost_model, programs_[task.work.index()]);
+             cost_model);
+  }
+  order_tasks();
+}
+
+/// The tasks of one pass stand in its order: each goes on where the one before it ended.
+void RunnableGraph::find_spans(const std::vector<std::vector<LayerId>>& layers) {
+  std::map<std::tuple<std::int32_t, std::int16_t, std::int32_t, TaskKind>, std::size_t> passed;
+  for (const Task& task : graph_.tasks) {
+    if (!is_compute(task.kind) || task.stage < 0) continue;
+    std::size_t count = 0;
+    for (const WorkPartUse& use : graph_.works[task.work.index()].parts)
+      if (!graph_.parts[static_cast<std::size_t>(use.part)].recompute)
+        count += static_cast<std::size_t>(use.count);
+    std::size_t& first = passed[{task.rank, task.stage, task.microbatch, task.kind}];
+    const std::size_t all = layers[static_cast<std::size_t>(task.stage)].size();
+    LayerSpan& span = spans_[task.work.index()];
+    MW_CHECK(!span.is_known || (span.first == first && span.count == count));
+    span = {true, first == 0, first + count == all, first, count};
+    first += count;
+    MW_CHECK(first <= all);
   }
 }
 
 /// Parts stand in the order of the pass: forward down the layers, backward up. A layer that is
 /// recomputed has two parts in a row, and moves on with the second.
-void RunnableGraph::expand(const Work& work, const std::vector<LayerId>& layers,
-                           const CostModel& cost_model, std::vector<LayerStep>& program) const {
-  std::size_t passed = 0;
+void RunnableGraph::expand(WorkId id, const std::vector<LayerId>& layers,
+                           const CostModel& cost_model) {
+  const Work& work = graph_.works[id.index()];
+  std::size_t passed = spans_[id.index()].first;
   const auto layer = [&] {
     if (layers.empty()) return LayerId(-1);
-    MW_CHECK(passed < layers.size());
     return work.kind == TaskKind::kForward ? layers[passed] : layers[layers.size() - 1 - passed];
   };
   for (const WorkPartUse& use : work.parts)
     for (int repeat = 0; repeat < use.count; ++repeat) {
       const WorkPart& part = graph_.parts[static_cast<std::size_t>(use.part)];
       for (const Step& step : part.steps)
-        program.push_back({layer(), use.part, &step, price_of_step(step, cost_model)});
+        programs_[id.index()].push_back(
+            {layer(), use.part, &step, price_of_step(step, cost_model)});
       passed += part.recompute ? 0 : 1;
     }
+}
+
+/// Receives of one stream stay in their order.
+void RunnableGraph::order_tasks() {
+  using Pending = std::array<std::deque<TaskId>, kStreamCount>;
+  std::vector<Pending> pending(graph_.ranks.size());
+  for (std::size_t i = 0; i < graph_.tasks.size(); ++i) {
+    const Task& task = graph_.tasks[i];
+    const auto rank = static_cast<std::size_t>(task.rank);
+    if (task.kind == TaskKind::kReceive) {
+      pending[rank][static_cast<std::size_t>(task.stream)].emplace_back(i);
+      continue;
+    }
+    for (const TaskId before : graph_.dependencies_of(TaskId(i))) {
+      const Task& needed = graph_.tasks[before.index()];
+      if (needed.kind != TaskKind::kReceive) continue;
+      std::deque<TaskId>& waiting = pending[rank][static_cast<std::size_t>(needed.stream)];
+      while (!waiting.empty() && waiting.front() <= before) {
+        tasks_of_[rank].push_back(waiting.front());
+        waiting.pop_front();
+      }
+    }
+    tasks_of_[rank].emplace_back(i);
+  }
+}
+
+bool RunnableGraph::carries_gradient(const Task& task) const {
+  const bool sends = task.kind == TaskKind::kSend;
+  const TaskId send =
+      sends ? TaskId(static_cast<std::int32_t>(&task - graph_.tasks.data())) : TaskId(task.partner);
+  const Task& from = graph_.tasks[send.index()];
+  const Task& to = graph_.tasks[static_cast<std::size_t>(receiver_[send.index()])];
+  return to.stage < from.stage;
 }
 
 std::vector<TaskSpan> run_step(const RunnableGraph& runnable, Communicator& communicator,

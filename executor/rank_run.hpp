@@ -24,25 +24,41 @@ class RunnableGraph {
 
   const TaskGraph& graph() const { return graph_; }
   const WorkPrice& price_of(const Task& task) const { return prices_[task.work.index()]; }
+  /// In the order in which one thread carries them out: that of the graph, but receives stand where
+  /// they are needed first, so that a rank never waits for what it does not need yet.
   const std::vector<TaskId>& tasks_of(RankId rank) const { return tasks_of_[rank.index()]; }
+  /// A send, or a receive: whether a gradient travels.
+  bool carries_gradient(const Task& task) const;
+  int part_of_stage(std::size_t stage) const { return part_of_stage_[stage]; }
   /// Kernels and collectives of a compute task, in order.
   const std::vector<LayerStep>& steps_of(const Task& task) const {
     return programs_[task.work.index()];
   }
-  std::int32_t receiver_of(TaskId send) const { return receiver_[send.index()]; }  ///< rank index
+  TaskId receive_of(TaskId send) const { return TaskId(receiver_[send.index()]); }
+  /// A pass of a stage may be cut into several tasks: whether this one begins it, and ends it.
+  bool begins_pass(const Task& task) const { return spans_[task.work.index()].begins; }
+  bool ends_pass(const Task& task) const { return spans_[task.work.index()].ends; }
   /// Members of a collective, in the order of their tasks.
   const std::vector<RankId>& members_of(const Task& task) const {
     return members_[static_cast<std::size_t>(task.partner)];
   }
 
  private:
-  void expand(const Work& work, const std::vector<LayerId>& layers, const CostModel& cost_model,
-              std::vector<LayerStep>& program) const;
+  /// Layers of its stage that a work is about, counted in the order of the pass.
+  struct LayerSpan {
+    bool is_known = false, begins = true, ends = true;
+    std::size_t first = 0, count = 0;
+  };
+  void find_spans(const std::vector<std::vector<LayerId>>& layers);
+  void expand(WorkId work, const std::vector<LayerId>& layers, const CostModel& cost_model);
   const TaskGraph& graph_;
   std::vector<WorkPrice> prices_;
   std::vector<std::vector<TaskId>> tasks_of_;
   std::vector<std::vector<RankId>> members_;
-  std::vector<std::int32_t> receiver_;            ///< by task
+  void order_tasks();
+  std::vector<int> part_of_stage_;
+  std::vector<std::int32_t> receiver_;            ///< by task: the receive of a send
+  std::vector<LayerSpan> spans_;                  ///< by work
   std::vector<std::vector<LayerStep>> programs_;  ///< by work
 };
 

@@ -6,7 +6,7 @@
 namespace meshwright {
 
 std::vector<std::vector<LayerId>> layers_of_stages(const Plan& plan, const ModelGraph& model) {
-  const Placement placement = placement_of(plan.strategy);
+  const Placement placement = placement_of(plan);
   std::vector<std::vector<LayerId>> parts(plan.blocks_per_stage.size());
   std::size_t next = 0;
   const auto is_kind = [&](LayerKind kind) {

@@ -1,0 +1,70 @@
+/// Memory of one rank, counted by what it is for.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "core/memory_amounts.hpp"
+#include "core/units.hpp"
+#include "kernels/tensor_view.hpp"
+
+namespace meshwright {
+
+/// Held now, and the most that was held at once.
+class MemoryLedger {
+ public:
+  void hold(MemoryClass what, Bytes bytes);
+  void give_back(MemoryClass what, Bytes bytes);
+  const MemoryAmounts& held() const { return held_; }
+  const MemoryAmounts& peak() const { return peak_; }  ///< by class, when the total was largest
+
+ private:
+  MemoryAmounts held_, peak_;
+};
+
+/// Owned memory, aligned to 64 bytes, entered in a ledger for as long as it lives. Its contents are
+/// undefined at first.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(MemoryLedger& ledger, MemoryClass what, Bytes bytes);
+  Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer();
+  std::byte* data() { return memory_.get(); }
+  std::span<std::byte> bytes() { return {memory_.get(), static_cast<std::size_t>(size_.value)}; }
+  Bytes size() const { return size_; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const;
+  };
+  MemoryLedger* ledger_ = nullptr;
+  MemoryClass what_ = MemoryClass::kWorking;
+  Bytes size_;
+  std::unique_ptr<std::byte[], Free> memory_;
+};
+
+/// A matrix that owns its memory.
+class OwnedMatrix {
+ public:
+  OwnedMatrix() = default;
+  OwnedMatrix(MemoryLedger& ledger, MemoryClass what, std::int64_t rows, std::int64_t columns,
+              Dtype dtype);
+  bool empty() const { return buffer_.size() == Bytes(); }
+  std::int64_t rows() const { return rows_; }
+  std::int64_t columns() const { return columns_; }
+  Dtype dtype() const { return dtype_; }
+  Matrix view() { return dense_matrix(buffer_.data(), rows_, columns_, dtype_); }
+  std::span<std::byte> bytes() { return buffer_.bytes(); }
+  /// fp32 only.
+  std::span<float> floats();
+
+ private:
+  Buffer buffer_;
+  std::int64_t rows_ = 0, columns_ = 0;
+  Dtype dtype_ = Dtype::kFp32;
+};
+
+}  // namespace meshwright

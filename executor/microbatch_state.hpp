@@ -1,0 +1,59 @@
+/// Tensors of one micro-batch in one stage, from its forward pass to the end of its backward pass.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "core/ids.hpp"
+#include "executor/counted_memory.hpp"
+
+namespace meshwright {
+
+/// The forms in which an activation, or its gradient, is at hand on one rank.
+enum class Form : std::uint8_t {
+  kValue,             ///< this rank's part of it
+  kGatheredValue,     ///< all tokens of the tensor group, or all keys of the context group
+  kGradient,          ///< of this rank's part
+  kPartialGradient,   ///< of all of it, not yet summed over ranks
+  kGatheredGradient,  ///< all tokens of the tensor group
+};
+
+/// Where the rows of a mixture of experts went. A slot is one (token, choice).
+struct Routing {
+  std::vector<std::int32_t> experts;  ///< [N, K]
+  std::vector<float> weights;         ///< [N, K]
+  std::vector<float> weight_gradients;
+  std::vector<std::int32_t> slot_of_row, row_of_slot;  ///< of the tokens that this rank dispatches
+  std::vector<std::int32_t> counts;                    ///< [E] of those
+  /// On the side of the experts: rows of local expert e are [offsets[e], offsets[e + 1]).
+  std::vector<std::int64_t> offsets;
+  std::vector<std::int64_t> received_from;     ///< rows, by expert rank
+  std::vector<std::int32_t> place_of_arrival;  ///< received row → row sorted by local expert
+};
+
+struct MicrobatchState {
+  std::map<std::pair<std::int32_t, Form>, OwnedMatrix> tensors;  ///< by tensor and form
+  std::map<std::int32_t, OwnedMatrix> statistics;  ///< by operator: log-sum-exp of attention
+  std::map<std::int32_t, Routing> routing;         ///< by the tensor of scores
+  std::vector<float> loss_maximum, loss_sum, target_logit, loss;  ///< [N]
+  bool maximum_is_reduced = false;                                ///< half of the loss is done
+
+  OwnedMatrix dispatched_gradient;  ///< of a rank's own tokens, until all ranks have all
+
+  OwnedMatrix* find(TensorId id, Form form) {
+    const auto found = tensors.find({id.value, form});
+    return found == tensors.end() ? nullptr : &found->second;
+  }
+  void erase(TensorId id, Form form) { tensors.erase({id.value, form}); }
+};
+
+/// What the rows of this rank's micro-batch are: [B T / context], row b T/context + t.
+struct TokenRows {
+  std::vector<std::int32_t> words, targets;  ///< targets: the next words
+  std::vector<std::int32_t> positions;       ///< in the whole sequence
+  std::vector<std::int32_t> token_types;     ///< all zero
+};
+
+}  // namespace meshwright

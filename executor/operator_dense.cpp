@@ -1,0 +1,325 @@
+// Lookups, norms, matrix products and element-wise operators.
+#include <algorithm>
+
+#include "core/check.hpp"
+#include "executor/operator_pass.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr float kNormEpsilon = 1e-5F;
+
+bool is_cut_table(const OperatorPass& pass) {
+  const TensorId table = pass.op().parameters.front();
+  return std::get<ParameterTensor>(pass.rank.model.tensors[table.index()].shape).cut ==
+         ParameterCut::kTensor;
+}
+
+/// Words of all tokens of the tensor group where the table is cut; else of this rank's own tokens.
+std::span<const std::int32_t> looked_up(const OperatorPass& pass) {
+  const std::string& name = pass.op().name;
+  std::span<const std::int32_t> ids = pass.rows.words;
+  if (name.ends_with("positions")) ids = pass.rows.positions;
+  if (name.ends_with("token_types")) ids = pass.rows.token_types;
+  if (is_cut_table(pass) || !pass.rank.strategy.sequence_parallel) return ids;
+  const Block own = pass.own_rows();
+  return ids.subspan(static_cast<std::size_t>(own.begin), static_cast<std::size_t>(own.size()));
+}
+
+std::int64_t first_row(OperatorPass& pass) {
+  return pass.parameters.shard(pass.op().parameters.front()).held.front().front().begin;
+}
+
+}  // namespace
+
+void forward(OperatorPass& pass, const EmbeddingLookup&) {
+  const std::span<const std::int32_t> ids = looked_up(pass);
+  const Matrix y = pass.make_value(pass.output(), static_cast<std::int64_t>(ids.size()));
+  pass.rank.run(pass.rank.kernels.embedding_forward,
+                {.table = pass.parameters.weight(pass.op().parameters.front()),
+                 .ids = ids,
+                 .first_row = first_row(pass),
+                 .y = y});
+}
+
+void backward_weight(OperatorPass& pass, const EmbeddingLookup&) {
+  pass.rank.run(pass.rank.kernels.embedding_backward,
+                {.dy = pass.whole_gradient(pass.output()),
+                 .ids = looked_up(pass),
+                 .first_row = first_row(pass),
+                 .dtable = pass.parameters.gradient(pass.op().parameters.front())});
+}
+
+// ---- norms ----
+
+namespace {
+
+/// Statistics are not kept: they are computed again in the backward pass, from the input that is.
+struct NormAtWork {
+  std::int64_t groups = 1;  ///< heads of a query or key norm
+  std::vector<float> mean, inverse_deviation;
+};
+
+NormAtWork normalise(OperatorPass& pass, const Norm& norm, const Matrix& y) {
+  const Matrix x = pass.value(pass.input());
+  const std::vector<TensorId>& parameters = pass.op().parameters;
+  const ConstVector weight = flat(pass.parameters.weight(parameters[0]));
+  NormAtWork work;
+  work.groups = x.columns / weight.size;
+  const auto count = static_cast<std::size_t>(x.rows * work.groups);
+  work.inverse_deviation.resize(count);
+  if (norm.kind == NormKind::kLayerNorm) work.mean.resize(count);
+  const ConstVector bias =
+      parameters.size() > 1 ? flat(pass.parameters.weight(parameters[1])) : Vector{};
+  pass.rank.run(pass.rank.kernels.norm_forward, {.kind = norm.kind,
+                                                 .x = x,
+                                                 .weight = weight,
+                                                 .bias = bias,
+                                                 .epsilon = kNormEpsilon,
+                                                 .groups = work.groups,
+                                                 .y = y,
+                                                 .mean = work.mean,
+                                                 .inverse_deviation = work.inverse_deviation});
+  return work;
+}
+
+std::span<float> floats_of(const Matrix& m) {
+  return {static_cast<float*>(m.data), static_cast<std::size_t>(m.rows * m.columns)};
+}
+
+}  // namespace
+
+void forward(OperatorPass& pass, const Norm& norm) {
+  const Matrix y = pass.make_value(pass.output(), pass.value(pass.input()).rows);
+  normalise(pass, norm, y);
+}
+
+void backward_input(OperatorPass& pass, const Norm& norm) {
+  const Matrix x = pass.value(pass.input()), dy = pass.gradient(pass.output());
+  OwnedMatrix again = pass.rank.matrix(MemoryClass::kWorking, x.rows, x.columns, pass.rank.dtype);
+  const NormAtWork work = normalise(pass, norm, again.view());
+  const std::vector<TensorId>& parameters = pass.op().parameters;
+  pass.into_gradient(pass.input(), Form::kGradient, x, [&](const Matrix& dx, bool adds) {
+    pass.rank.run(pass.rank.kernels.norm_backward_input,
+                  {.kind = norm.kind,
+                   .x = x,
+                   .dy = dy,
+                   .weight = flat(pass.parameters.weight(parameters[0])),
+                   .mean = work.mean,
+                   .inverse_deviation = work.inverse_deviation,
+                   .groups = work.groups,
+                   .dx = dx,
+                   .accumulate = adds});
+  });
+  std::span<float> dbias;
+  if (parameters.size() > 1) dbias = floats_of(pass.parameters.gradient(parameters[1]));
+  pass.rank.run(pass.rank.kernels.norm_backward_weight,
+                {.kind = norm.kind,
+                 .x = x,
+                 .dy = dy,
+                 .mean = work.mean,
+                 .inverse_deviation = work.inverse_deviation,
+                 .groups = work.groups,
+                 .dweight = floats_of(pass.parameters.gradient(parameters[0])),
+                 .dbias = dbias});
+}
+
+// ---- linear layers ----
+
+namespace {
+
+/// One output of a linear layer with its columns of the matrix.
+struct Projection {
+  TensorId output;
+  Matrix weight, weight_gradient;  ///< [in, out]; [out, in] of a table that is read backwards
+  Vector bias, bias_gradient;      ///< empty: none
+};
+
+bool reads_table(const OperatorPass& pass) {
+  const TensorId weight = pass.op().parameters.front();
+  const std::vector<Operator>& all = pass.rank.model.operators;
+  return std::any_of(all.begin(), all.end(), [&](const Operator& o) {
+    return std::holds_alternative<EmbeddingLookup>(o.shape) && o.parameters.front() == weight;
+  });
+}
+
+std::vector<Projection> projections_of(OperatorPass& pass) {
+  const Operator& op = pass.op();
+  const Matrix weight = pass.parameters.weight(op.parameters[0]);
+  const Matrix gradient = pass.parameters.gradient(op.parameters[0]);
+  Vector bias, bias_gradient;
+  if (op.parameters.size() > 1) {
+    bias = flat(pass.parameters.weight(op.parameters[1]));
+    bias_gradient = flat(pass.parameters.gradient(op.parameters[1]));
+  }
+  if (op.outputs.size() == 1) return {{op.outputs[0], weight, gradient, bias, bias_gradient}};
+  std::vector<Projection> projections;
+  std::int64_t first = 0;
+  for (const TensorId output : op.outputs) {
+    const std::int64_t columns = pass.width(output);
+    Projection projection{
+        output, columns_of(weight, first, columns), columns_of(gradient, first, columns), {}, {}};
+    if (!bias.empty()) {
+      projection.bias = part_of(bias, first, columns);
+      projection.bias_gradient = part_of(bias_gradient, first, columns);
+    }
+    projections.push_back(projection);
+    first += columns;
+  }
+  return projections;
+}
+
+/// What the loss reads: fp32, and counted apart.
+bool is_logits(const OperatorPass& pass, TensorId tensor) {
+  const auto next = pass.id.index() + 1;
+  return next < pass.rank.model.operators.size() &&
+         std::holds_alternative<CrossEntropy>(pass.rank.model.operators[next].shape) &&
+         pass.rank.model.operators[next].inputs.front() == tensor;
+}
+
+/// Reads all tokens of the tensor group, whose other ranks have other columns.
+bool is_column_cut(const OperatorPass& pass, const Linear& linear) {
+  return pass.is_cut() && linear.cut == LinearCut::kColumn;
+}
+bool is_row_cut(const OperatorPass& pass, const Linear& linear) {
+  return pass.is_cut() && linear.cut == LinearCut::kRow;
+}
+
+}  // namespace
+
+void forward(OperatorPass& pass, const Linear& linear) {
+  const Matrix x =
+      is_column_cut(pass, linear) ? pass.whole(pass.input()) : pass.value(pass.input());
+  const bool transposed = reads_table(pass);
+  for (const Projection& p : projections_of(pass)) {
+    const std::int64_t columns = transposed ? p.weight.rows : p.weight.columns;
+    const bool logits = is_logits(pass, p.output);
+    const Matrix y =
+        pass.make(p.output, Form::kValue, x.rows, columns, logits ? Dtype::kFp32 : pass.rank.dtype,
+                  logits ? MemoryClass::kLogits : MemoryClass::kActivations);
+    // Outputs of a row cut are summed over the ranks: one of them adds the bias.
+    const bool adds_bias = !is_row_cut(pass, linear) || pass.rank.at.tensor == 0;
+    pass.rank.run(pass.rank.kernels.gemm, {.a = x,
+                                           .b = p.weight,
+                                           .transpose_b = transposed,
+                                           .c = y,
+                                           .bias = adds_bias ? p.bias : Vector{}});
+  }
+}
+
+void backward_input(OperatorPass& pass, const Linear& linear) {
+  const bool partial = is_column_cut(pass, linear);
+  const bool transposed = reads_table(pass);
+  for (const Projection& p : projections_of(pass)) {
+    const Matrix dy =
+        is_row_cut(pass, linear) ? pass.whole_gradient(p.output) : pass.gradient(p.output);
+    const std::int64_t columns = transposed ? p.weight.columns : p.weight.rows;
+    pass.into_gradient(pass.input(), partial ? Form::kPartialGradient : Form::kGradient,
+                       ConstMatrix{nullptr, dy.rows, columns, columns, pass.rank.dtype},
+                       [&](const Matrix& dx, bool adds) {
+                         pass.rank.run(pass.rank.kernels.gemm, {.a = dy,
+                                                                .b = p.weight,
+                                                                .transpose_b = !transposed,
+                                                                .c = dx,
+                                                                .beta = adds ? 1.0F : 0.0F});
+                       });
+  }
+}
+
+void backward_weight(OperatorPass& pass, const Linear& linear) {
+  const Matrix x =
+      is_column_cut(pass, linear) ? pass.whole(pass.input()) : pass.value(pass.input());
+  const bool transposed = reads_table(pass);
+  for (const Projection& p : projections_of(pass)) {
+    const Matrix dy =
+        is_row_cut(pass, linear) ? pass.whole_gradient(p.output) : pass.gradient(p.output);
+    pass.rank.run(pass.rank.kernels.gemm, {.a = transposed ? dy : x,
+                                           .transpose_a = true,
+                                           .b = transposed ? x : dy,
+                                           .c = p.weight_gradient,
+                                           .beta = 1});
+    // Behind a row cut every tensor rank adds the rows that are its own: the rest is the others'.
+    if (!p.bias.empty())
+      pass.rank.run(pass.rank.kernels.bias_gradient,
+                    {.dy = pass.gradient(p.output),
+                     .dbias = {static_cast<float*>(p.bias_gradient.data),
+                               static_cast<std::size_t>(p.bias_gradient.size)}});
+  }
+}
+
+// ---- element by element ----
+
+namespace {
+
+ActivationFunction function_of(ActivationKind kind) {
+  switch (kind) {
+    case ActivationKind::kGelu:
+      return ActivationFunction::kGeluTanh;
+    case ActivationKind::kRelu:
+      return ActivationFunction::kRelu;
+    case ActivationKind::kSwiGlu:
+      break;
+  }
+  return ActivationFunction::kSwiGlu;
+}
+
+/// The two halves that a gated activation reads: two tensors, or two halves of one.
+struct Gated {
+  Matrix gate, up;
+};
+Gated halves_of(const Matrix& both) {
+  return {columns_of(both, 0, both.columns / 2),
+          columns_of(both, both.columns / 2, both.columns / 2)};
+}
+
+}  // namespace
+
+void forward(OperatorPass& pass, const Activation& activation) {
+  const ActivationFunction function = function_of(activation.kind);
+  const Matrix x = pass.value(pass.input());
+  const Matrix y = pass.make_value(pass.output(), x.rows);
+  ActivationForward work{.function = function, .x = x, .y = y};
+  if (function == ActivationFunction::kSwiGlu) {
+    const Gated gated =
+        pass.op().inputs.size() > 1 ? Gated{x, pass.value(pass.input(1))} : halves_of(x);
+    work.x = gated.gate;
+    work.up = gated.up;
+  }
+  pass.rank.run(pass.rank.kernels.activation_forward, work);
+}
+
+void backward_input(OperatorPass& pass, const Activation& activation) {
+  const ActivationFunction function = function_of(activation.kind);
+  const Matrix x = pass.value(pass.input()), dy = pass.gradient(pass.output());
+  const bool two_inputs = pass.op().inputs.size() > 1;
+  const auto new_gradient = [&](TensorId input, std::int64_t columns) {
+    MW_CHECK(pass.state.find(input, Form::kGradient) == nullptr);  // no other reader
+    return pass.make(input, Form::kGradient, x.rows, columns, pass.rank.dtype,
+                     MemoryClass::kWorking);
+  };
+  const Matrix dx = new_gradient(pass.input(), x.columns);
+  ActivationBackward work{.function = function, .x = x, .dy = dy, .dx = dx};
+  if (function == ActivationFunction::kSwiGlu) {
+    const Gated in = two_inputs ? Gated{x, pass.value(pass.input(1))} : halves_of(x);
+    const Gated out =
+        two_inputs ? Gated{dx, new_gradient(pass.input(1), x.columns)} : halves_of(dx);
+    work.x = in.gate;
+    work.up = in.up;
+    work.dx = out.gate;
+    work.dup = out.up;
+  }
+  pass.rank.run(pass.rank.kernels.activation_backward, work);
+}
+
+void forward(OperatorPass& pass, const ResidualAdd&) {
+  const Matrix a = pass.value(pass.input(0)), b = pass.value(pass.input(1));
+  const Matrix y = pass.make_value(pass.output(), a.rows);
+  pass.rank.run(pass.rank.kernels.add, {.a = a, .b = b, .y = y});
+}
+
+void backward_input(OperatorPass& pass, const ResidualAdd&) {
+  const Matrix dy = pass.gradient(pass.output());
+  for (const TensorId input : pass.op().inputs) pass.add_gradient(input, dy);
+}
+
+}  // namespace meshwright

@@ -1,0 +1,84 @@
+// Softmax cross-entropy, over a whole vocabulary or one that is cut over the tensor ranks.
+#include <algorithm>
+
+#include "executor/operator_pass.hpp"
+
+namespace meshwright {
+namespace {
+
+/// Logits of this rank, and which of its columns are words.
+LogitShard shard_of(OperatorPass& pass, const CrossEntropy& loss) {
+  const Matrix logits = pass.value(pass.input());
+  const bool cut = pass.rank.activation(pass.input()).cut == ActivationCut::kFeatures;
+  const std::int64_t first = cut ? logits.columns * pass.rank.at.tensor : 0;
+  return {.logits = logits,
+          .words = std::clamp<std::int64_t>(loss.vocabulary - first, 0, logits.columns),
+          .first_word = first};
+}
+
+bool is_shared(const OperatorPass& pass) {
+  return pass.is_cut() && pass.rank.activation(pass.input()).cut == ActivationCut::kFeatures;
+}
+
+}  // namespace
+
+void forward(OperatorPass& pass, const CrossEntropy& loss) {
+  MicrobatchState& state = pass.state;
+  const LogitShard shard = shard_of(pass, loss);
+  const auto count = static_cast<std::size_t>(shard.logits.rows);
+  for (std::vector<float>* values :
+       {&state.loss_maximum, &state.loss_sum, &state.target_logit, &state.loss})
+    values->assign(count, 0.0F);
+  if (is_shared(pass)) {  // reduce_loss() goes on
+    pass.rank.run(pass.rank.kernels.cross_entropy_maximum,
+                  {.shard = shard, .maximum = state.loss_maximum});
+    return;
+  }
+  pass.rank.run(pass.rank.kernels.cross_entropy_forward, {.shard = shard,
+                                                          .targets = pass.rows.targets,
+                                                          .maximum = state.loss_maximum,
+                                                          .sum = state.loss_sum,
+                                                          .loss = state.loss});
+}
+
+/// First the largest logit, then sum of exponentials and the target's logit in one message.
+Ticks reduce_loss(OperatorPass& pass, RankGroup& group, Ticks ready) {
+  MicrobatchState& state = pass.state;
+  const LogitShard shard = shard_of(pass, std::get<CrossEntropy>(pass.op().shape));
+  if (!state.maximum_is_reduced) {
+    state.maximum_is_reduced = true;
+    return group.all_reduce_max(state.loss_maximum, ready);
+  }
+  state.maximum_is_reduced = false;
+  pass.rank.run(pass.rank.kernels.cross_entropy_sum, {.shard = shard,
+                                                      .targets = pass.rows.targets,
+                                                      .maximum = state.loss_maximum,
+                                                      .sum = state.loss_sum,
+                                                      .target_logit = state.target_logit});
+  std::vector<float> both = state.loss_sum;
+  both.insert(both.end(), state.target_logit.begin(), state.target_logit.end());
+  ready = group.all_reduce(std::span(both), ready);
+  const auto half = both.begin() + static_cast<std::ptrdiff_t>(both.size() / 2);
+  std::copy(both.begin(), half, state.loss_sum.begin());
+  std::copy(half, both.end(), state.target_logit.begin());
+  pass.rank.run(pass.rank.kernels.cross_entropy_loss, {.targets = pass.rows.targets,
+                                                       .maximum = state.loss_maximum,
+                                                       .sum = state.loss_sum,
+                                                       .target_logit = state.target_logit,
+                                                       .loss = state.loss});
+  return ready;
+}
+
+void backward_input(OperatorPass& pass, const CrossEntropy& loss) {
+  const LogitShard shard = shard_of(pass, loss);
+  const Matrix gradient = pass.make(pass.input(), Form::kGradient, shard.logits.rows,
+                                    shard.logits.columns, pass.rank.dtype, MemoryClass::kLogits);
+  pass.rank.run(pass.rank.kernels.cross_entropy_gradient, {.shard = shard,
+                                                           .targets = pass.rows.targets,
+                                                           .maximum = pass.state.loss_maximum,
+                                                           .sum = pass.state.loss_sum,
+                                                           .scale = pass.loss_scale,
+                                                           .dlogits = gradient});
+}
+
+}  // namespace meshwright

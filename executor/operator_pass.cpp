@@ -1,0 +1,79 @@
+#include "executor/operator_pass.hpp"
+
+#include "core/check.hpp"
+
+namespace meshwright {
+
+Block OperatorPass::own_rows() const {
+  return block_of(rank.tokens.gathered, rank.strategy.degrees.tensor, rank.at.tensor);
+}
+
+Matrix OperatorPass::value(TensorId tensor) {
+  OwnedMatrix* found = state.find(tensor, Form::kValue);
+  MW_CHECK(found != nullptr);
+  return found->view();
+}
+Matrix OperatorPass::whole(TensorId tensor) {
+  OwnedMatrix* found = state.find(tensor, Form::kGatheredValue);
+  return found != nullptr ? found->view() : value(tensor);
+}
+Matrix OperatorPass::gradient(TensorId tensor) {
+  OwnedMatrix* found = state.find(tensor, Form::kGradient);
+  MW_CHECK(found != nullptr);
+  return found->view();
+}
+Matrix OperatorPass::whole_gradient(TensorId tensor) {
+  OwnedMatrix* found = state.find(tensor, Form::kGatheredGradient);
+  return found != nullptr ? found->view() : gradient(tensor);
+}
+
+std::int64_t OperatorPass::width(TensorId tensor) const {
+  const ActivationTensor& whole_tensor = rank.activation(tensor);
+  if (whole_tensor.cut != ActivationCut::kFeatures) return whole_tensor.width;
+  const ParallelDegrees& degrees = rank.strategy.degrees;
+  return whole_tensor.width / (whole_tensor.routed ? degrees.expert_tensor : degrees.tensor);
+}
+
+Matrix OperatorPass::make_value(TensorId tensor, std::int64_t value_rows) {
+  const Dtype dtype =
+      rank.activation(tensor).element == ElementWidth::kFloat32 ? Dtype::kFp32 : rank.dtype;
+  return make(tensor, Form::kValue, value_rows, width(tensor), dtype, MemoryClass::kActivations);
+}
+
+Matrix OperatorPass::make(TensorId tensor, Form form, std::int64_t value_rows, std::int64_t columns,
+                          Dtype dtype, MemoryClass what) {
+  OwnedMatrix& made = state.tensors[{tensor.value, form}];
+  made = OwnedMatrix();  // what was there goes first
+  made = rank.matrix(what, value_rows, columns, dtype);
+  return made.view();
+}
+
+void OperatorPass::add_gradient(TensorId tensor, const ConstMatrix& more) {
+  into_gradient(tensor, Form::kGradient, more, [&](const Matrix& sum, bool adds) {
+    if (adds)
+      rank.run(rank.kernels.add, {.a = sum, .b = more, .y = sum});
+    else
+      rank.run(rank.kernels.cast, {.x = flat(more), .y = flat(sum)});
+  });
+}
+
+namespace {
+
+template <class Shape>
+void backward_input(OperatorPass&, const Shape&) {}
+template <class Shape>
+void backward_weight(OperatorPass&, const Shape&) {}
+
+}  // namespace
+
+void compute(OperatorPass& pass, Phase phase) {
+  std::visit(
+      [&](const auto& shape) {
+        if (phase == Phase::kForward) forward(pass, shape);
+        if (phase == Phase::kBackwardInput) backward_input(pass, shape);
+        if (phase == Phase::kBackwardWeight) backward_weight(pass, shape);
+      },
+      pass.op().shape);
+}
+
+}  // namespace meshwright

@@ -1,0 +1,55 @@
+#include "executor/rank_context.hpp"
+
+#include "core/check.hpp"
+
+namespace meshwright {
+namespace {
+
+Dtype storage_of(Dtype dtype) {
+  MW_CHECK(dtype == Dtype::kFp32 || dtype == Dtype::kBf16);  // check_runnable() refuses others
+  return dtype;
+}
+
+/// Ranks `stride` apart, and the place of `rank` among them.
+std::vector<RankId> ranks_along(RankId rank, std::int64_t stride, int count, int& index) {
+  index = static_cast<int>(rank.value / stride % count);
+  std::vector<RankId> ranks;
+  for (int i = 0; i < count; ++i)
+    ranks.emplace_back(static_cast<std::int32_t>(rank.value + (i - index) * stride));
+  return ranks;
+}
+
+}  // namespace
+
+AxisGroups axis_groups_of(const Strategy& strategy, RankId rank) {
+  const ParallelDegrees& d = strategy.degrees;
+  const RankStrides strides = strides_of(d, strategy.model_parallelism.order);
+  AxisGroups groups;
+  groups.tensor = ranks_along(rank, strides.tensor, d.tensor, groups.tensor_index);
+  groups.context = ranks_along(rank, strides.context, d.context, groups.context_index);
+  groups.expert = ranks_along(rank, strides.expert, d.expert, groups.expert_index);
+  groups.expert_tensor =
+      ranks_along(rank, strides.expert_tensor, d.expert_tensor, groups.expert_tensor_index);
+  return groups;
+}
+
+RankContext::RankContext(const ModelGraph& model_graph, const Plan& plan, Communicator& messages,
+                         const KernelTable& table)
+    : model(model_graph),
+      strategy(plan.strategy),
+      communicator(messages),
+      kernels(table),
+      rank(messages.rank()),
+      at(coordinate_of(plan.strategy.degrees, messages.rank(),
+                       plan.strategy.model_parallelism.order)),
+      shard(shard_shape_of(plan.strategy)),
+      tokens(local_tokens(shard)),
+      groups(axis_groups_of(plan.strategy, messages.rank())),
+      dtype(storage_of(plan.strategy.dtype)) {}
+
+Launch RankContext::launch_with(Bytes scratch) {
+  if (scratch > scratch_.size()) scratch_ = Buffer(uncounted_, MemoryClass::kWorking, scratch);
+  return {.stream = nullptr, .scratch = scratch_.data(), .scratch_size = scratch};
+}
+
+}  // namespace meshwright

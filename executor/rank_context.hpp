@@ -1,0 +1,60 @@
+/// What stays the same for one rank throughout a run.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/model_graph.hpp"
+#include "core/operator_work.hpp"
+#include "core/plan.hpp"
+#include "executor/communicator.hpp"
+#include "executor/counted_memory.hpp"
+#include "kernels/kernel_table.hpp"
+
+namespace meshwright {
+
+/// The ranks that this one shares an axis with, itself included, in ring order.
+struct AxisGroups {
+  std::vector<RankId> tensor, context, expert, expert_tensor;
+  int tensor_index = 0, context_index = 0, expert_index = 0, expert_tensor_index = 0;
+};
+AxisGroups axis_groups_of(const Strategy& strategy, RankId rank);
+
+class RankContext {
+ public:
+  RankContext(const ModelGraph& model, const Plan& plan, Communicator& communicator,
+              const KernelTable& kernels);
+
+  const ModelGraph& model;
+  const Strategy& strategy;
+  Communicator& communicator;
+  const KernelTable& kernels;
+  RankId rank;
+  RankCoordinate at;
+  ShardShape shard;
+  LocalTokens tokens;
+  AxisGroups groups;
+  Dtype dtype;  ///< of activations and weights: fp32 or bf16
+  MemoryLedger memory;
+
+  const Operator& op(OperatorId id) const { return model.operators[id.index()]; }
+  const ActivationTensor& activation(TensorId id) const {
+    return std::get<ActivationTensor>(model.tensors[id.index()].shape);
+  }
+
+  /// Runs a kernel with the scratch memory it asks for.
+  template <class Arguments>
+  void run(const KernelEntry<Arguments>& kernel, const Arguments& arguments) {
+    kernel(launch_with(kernel.scratch_bytes(arguments)), arguments);
+  }
+  OwnedMatrix matrix(MemoryClass what, std::int64_t rows, std::int64_t columns, Dtype type) {
+    return {memory, what, rows, columns, type};
+  }
+
+ private:
+  Launch launch_with(Bytes scratch);
+  MemoryLedger uncounted_;
+  Buffer scratch_;
+};
+
+}  // namespace meshwright

@@ -1,0 +1,191 @@
+#include "executor/train.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <numeric>
+
+#include "core/check.hpp"
+#include "core/error.hpp"
+#include "executor/training_actions.hpp"
+
+namespace meshwright {
+namespace {
+
+/// What the ranks tell the one that reports.
+struct RankReport {
+  double loss_sum = 0;
+  std::int64_t loss_tokens = 0;
+  Ticks origin;
+};
+
+/// All ranks of one run and what they have measured.
+class Training {
+ public:
+  explicit Training(const TrainingRequest& request)
+      : request_(request),
+        runnable_(request.graph, request.plan, request.model, request.cost_model) {
+    const auto ranks = request.graph.ranks.size();
+    run_.steps.resize(static_cast<std::size_t>(request.steps));
+    for (MeasuredStep& step : run_.steps) {
+      step.times.start.resize(request.graph.tasks.size());
+      step.times.end.resize(request.graph.tasks.size());
+    }
+    run_.peak_memory.resize(ranks);
+  }
+
+  TrainingRun run() {
+    run_.failure = run_threads(
+        static_cast<int>(request_.graph.ranks.size()),
+        [this](Communicator& c, RankProgress& p) { run_rank(c, p); }, request_.launch);
+    return std::move(run_);
+  }
+
+ private:
+  void run_rank(Communicator& communicator, RankProgress& progress) {
+    TrainingActions actions(runnable_, request_.plan, request_.model, communicator,
+                            request_.kernels, request_.text, request_.options);
+    for (int step = 0; step < request_.steps; ++step) {
+      actions.begin_step(step);
+      RankClock clock(request_.clock, common_origin(communicator));
+      const std::vector<TaskSpan> spans =
+          run_step(runnable_, communicator, actions, clock, progress);
+      MeasuredStep& measured = run_.steps[static_cast<std::size_t>(step)];
+      for (const TaskSpan& span : spans) {  // every task is of one rank: nobody else writes there
+        measured.times.start[span.task.index()] = span.start;
+        measured.times.end[span.task.index()] = span.end;
+      }
+      collect_loss(communicator, actions, measured, step);
+    }
+    run_.peak_memory[communicator.rank().index()] = actions.memory().peak();
+    if (request_.keep_parameters) collect_parameters(actions);
+  }
+
+  std::vector<RankId> all_ranks() const {
+    std::vector<RankId> ranks;
+    for (const RankInfo& info : request_.graph.ranks) ranks.push_back(info.rank);
+    return ranks;
+  }
+
+  /// Time zero of a step: the moment that rank 0 names when all are there.
+  RankClock::Moment common_origin(Communicator& communicator) const {
+    RankGroup all(communicator, all_ranks(), {Channel::kControl, 0});
+    auto nanoseconds = std::chrono::steady_clock::now().time_since_epoch();
+    all.broadcast(std::as_writable_bytes(std::span(&nanoseconds, 1)), 0, Ticks());
+    return RankClock::Moment(nanoseconds);
+  }
+
+  void collect_loss(Communicator& communicator, const TrainingActions& actions,
+                    MeasuredStep& measured, int step) {
+    RankGroup all(communicator, all_ranks(), {Channel::kControl, 1});
+    std::vector<double> sums(2 * static_cast<std::size_t>(all.size()));
+    sums[2 * static_cast<std::size_t>(all.index())] = actions.loss_sum();
+    sums[2 * static_cast<std::size_t>(all.index()) + 1] =
+        static_cast<double>(actions.loss_tokens());
+    all.all_gather(std::as_writable_bytes(std::span(sums)), 2 * sizeof(double), Ticks());
+    double sum = 0, tokens = 0;
+    for (std::size_t i = 0; i < sums.size(); i += 2) sum += sums[i], tokens += sums[i + 1];
+    const double loss = sum / tokens;
+    if (!std::isfinite(loss))
+      throw std::runtime_error(fmt::format("the loss of step {} is {}", step, loss));
+    if (communicator.rank() != RankId(0)) return;
+    measured.loss = loss;
+    if (request_.progress) request_.progress(step, measured);
+  }
+
+  /// Every element from whichever rank holds it.
+  void collect_parameters(TrainingActions& actions) {
+    const std::lock_guard lock(mutex_);
+    for (const TrainingActions::Stage& stage : actions.stages()) {
+      if (!stage.parameters) continue;
+      for (const ParameterShard& shard : stage.parameters->shards().shards) {
+        const Tensor& tensor = request_.model.tensors[shard.tensor.index()];
+        const auto& whole = std::get<ParameterTensor>(tensor.shape);
+        std::vector<float>& values = run_.parameters[tensor.name];
+        values.resize(static_cast<std::size_t>(std::accumulate(
+            whole.shape.begin(), whole.shape.end(), std::int64_t{1}, std::multiplies<>())));
+        const std::vector<std::int64_t> numbers = global_elements(shard, whole);
+        std::vector<float> held(numbers.size());
+        const Matrix weights = stage.parameters->weight(shard.tensor);
+        request_.kernels.cast(
+            {}, {.x = {weights.data, static_cast<std::int64_t>(held.size()), weights.dtype},
+                 .y = {held.data(), static_cast<std::int64_t>(held.size()), Dtype::kFp32}});
+        for (std::size_t i = 0; i < numbers.size(); ++i)
+          if (numbers[i] >= 0) values[static_cast<std::size_t>(numbers[i])] = held[i];
+      }
+    }
+  }
+
+  const TrainingRequest& request_;
+  RunnableGraph runnable_;
+  TrainingRun run_;
+  std::mutex mutex_;
+};
+
+void refuse(std::vector<Diagnostic>& problems, std::string where, std::string what,
+            std::string hint) {
+  problems.push_back({std::move(where), std::move(what), std::move(hint)});
+}
+
+}  // namespace
+
+std::vector<Diagnostic> check_runnable(const Plan& plan, const ModelGraph& model) {
+  const Strategy& s = plan.strategy;
+  std::vector<Diagnostic> problems;
+  if (s.dtype != Dtype::kFp32 && s.dtype != Dtype::kBf16)
+    refuse(problems, "--dtype", fmt::format("{} cannot be carried out here", name_of(s.dtype)),
+           "use fp32 or bf16");
+  if (s.degrees.expert_tensor > 1)
+    refuse(problems, "--etp",
+           fmt::format("experts cut over {} tensor ranks cannot be carried out",
+                       s.degrees.expert_tensor),
+           "use --etp 1");
+  const DataParallelism& data = s.data_parallelism;
+  if (s.zero >= 2 || data.overlap_gather || data.shard_ranks > 0 || data.offload_optimizer)
+    refuse(problems, "--zero", "parameters or gradients that are cut cannot be carried out",
+           "use --zero 0 or 1, without overlapped gathers, hybrid shards or offloading");
+  if (data.kind != DataParallelKind::kCollective)
+    refuse(problems, "--data-parallel",
+           fmt::format("'{}' cannot be carried out", name_of(data.kind)), "use collective");
+  const ModelParallelism& parallel = s.model_parallelism;
+  if (s.degrees.context > 1 && parallel.context != ContextAlgorithm::kAllGather)
+    refuse(problems, "--context-algorithm",
+           fmt::format("'{}' cannot be carried out", name_of(parallel.context)), "use all-gather");
+  if (parallel.routing.capacity > 0 || parallel.routing.fp8_dispatch ||
+      parallel.routing.node_limit > 0)
+    refuse(problems, "--expert-capacity", "experts with limits or fp8 cannot be carried out",
+           "leave the options of routing out");
+  const std::optional<int> heads = traits_of(model).key_value_heads;
+  if (heads && s.degrees.tensor > *heads)
+    refuse(problems, "--tp",
+           fmt::format("copies of {} key/value heads over {} tensor ranks cannot be carried out",
+                       *heads, s.degrees.tensor),
+           fmt::format("use --tp {} or less", *heads));
+  for (const Operator& op : model.operators)
+    if (std::holds_alternative<RotaryEmbedding>(op.shape) && op.inputs.size() != 2) {
+      refuse(problems, op.name, "latent attention cannot be carried out",
+             "use a model with grouped-query attention");
+      break;
+    }
+  return problems;
+}
+
+TrainingRun train(const TrainingRequest& request) { return Training(request).run(); }
+
+ModelGraph without_dropout(ModelGraph model) {
+  for (Operator& op : model.operators) {
+    if (auto* attention = std::get_if<Attention>(&op.shape)) {
+      if (attention->dropout && op.kept.size() > 4) op.kept.resize(4);  // Q, K, V, probabilities
+      attention->dropout = false;
+    }
+    if (auto* add = std::get_if<ResidualAdd>(&op.shape); add != nullptr && add->dropout) {
+      add->dropout = false;
+      op.kept.clear();
+    }
+  }
+  return model;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,521 @@
+#include "executor/training_actions.hpp"
+
+#include <algorithm>
+
+#include "core/check.hpp"
+#include "core/lower_passes.hpp"
+#include "executor/stage_layers.hpp"
+
+namespace meshwright {
+namespace {
+
+float loss_scale_of(const Strategy& strategy) {
+  return 1.0F / static_cast<float>(strategy.global_batch * strategy.sequence_length);
+}
+
+Channel channel_of(Axis axis) {
+  switch (axis) {
+    case Axis::kTensor:
+      return Channel::kTensor;
+    case Axis::kContext:
+      return Channel::kContext;
+    case Axis::kExpert:
+      return Channel::kExpert;
+    case Axis::kData:
+    case Axis::kPipeline:
+      break;
+  }
+  return Channel::kData;
+}
+
+bool is_backward(TaskKind kind) {
+  return kind == TaskKind::kBackward || kind == TaskKind::kBackwardInput;
+}
+
+}  // namespace
+
+TrainingActions::TrainingActions(const RunnableGraph& runnable, const Plan& plan,
+                                 const ModelGraph& model, Communicator& communicator,
+                                 const KernelTable& kernels, const TokenText& text,
+                                 const TrainingOptions& options)
+    : runnable_(runnable),
+      rank_(model, plan, communicator, kernels),
+      text_(text),
+      options_(options) {
+  const Placement placement = placement_of(plan);
+  const std::vector<std::vector<LayerId>> layers = layers_of_stages(plan, model);
+  find_shared_table(placement);
+  stages_.resize(layers.size());
+  for (std::size_t s = 0; s < layers.size(); ++s) {
+    stages_[s].layers = layers[s];
+    stages_[s].holders =
+        static_cast<int>(std::count(placement.part_of_stage.begin(), placement.part_of_stage.end(),
+                                    placement.part_of_stage[s]));
+  }
+  find_ends(placement);
+  for (std::size_t s = 0; s < layers.size(); ++s) {
+    if (placement.device_of_stage[s].value != rank_.at.pipeline) continue;
+    find_kept(stages_[s]);
+    const bool reads_first = s > 0 && owned_table_.value >= 0 && stages_[0].parameters &&
+                             stages_[s].layers.back().index() + 1 == model.layers.size();
+    stages_[s].parameters =
+        std::make_unique<StageParameters>(rank_, stages_[s].layers, updated_blocks(s), options.seed,
+                                          reads_first ? stages_[0].parameters.get() : nullptr,
+                                          reads_first ? owned_table_ : TensorId(-1));
+  }
+}
+
+/// A word table that the first stage and the last one share: two copies on different devices, one
+/// table on the same device.
+void TrainingActions::find_shared_table(const Placement& placement) {
+  const std::vector<StageId>& route = placement.routes.front();
+  if (!rank_.model.tied_embeddings || placement.routes.size() > 1) return;
+  const bool apart = placement.device_of_stage[route.front().index()] !=
+                     placement.device_of_stage[route.back().index()];
+  const auto lookup = static_cast<std::size_t>(rank_.model.layers.front().first_operator);
+  (apart ? shared_table_ : owned_table_) = rank_.model.operators[lookup].parameters.front();
+}
+
+/// The one activation that each stage hands to the next.
+void TrainingActions::find_ends(const Placement& placement) {
+  const auto here = [&](StageId stage) {
+    return placement.device_of_stage[stage.index()].value == rank_.at.pipeline;
+  };
+  for (const std::vector<StageId>& route : placement.routes)
+    for (std::size_t i = 0; i + 1 < route.size(); ++i) {
+      Stage& from = stages_[route[i].index()];
+      Stage& to = stages_[route[i + 1].index()];
+      from.next = route[i + 1].value;
+      to.previous = route[i].value;
+      from.next_is_here = here(route[i + 1]);
+      to.previous_is_here = here(route[i]);
+      const Layer& last = rank_.model.layers[from.layers.back().index()];
+      const auto end = static_cast<std::size_t>(last.first_operator + last.operator_count - 1);
+      from.output = rank_.model.operators[end].outputs.front();
+      to.input = from.output;
+    }
+}
+
+bool TrainingActions::is_recomputed(const Stage& stage, LayerId layer) const {
+  const Recompute& recompute = rank_.strategy.recompute;
+  if (rank_.model.layers[layer.index()].kind != LayerKind::kBlock) return false;
+  const auto first_block = std::find_if(stage.layers.begin(), stage.layers.end(), [&](LayerId l) {
+    return rank_.model.layers[l.index()].kind == LayerKind::kBlock;
+  });
+  return recompute.kind == RecomputeKind::kFull ||
+         (recompute.kind == RecomputeKind::kBlocks &&
+          layer.value - first_block->value < recompute.blocks);
+}
+
+/// What the backward pass reads: what operators say; of a recomputed layer its input alone.
+void TrainingActions::find_kept(Stage& stage) const {
+  for (const LayerId layer : stage.layers) {
+    const Layer& l = rank_.model.layers[layer.index()];
+    std::set<std::int32_t> made_here;
+    for (int i = 0; i < l.operator_count; ++i) {
+      const Operator& op = rank_.model.operators[static_cast<std::size_t>(l.first_operator + i)];
+      for (const TensorId id : op.outputs) made_here.insert(id.value);
+      for (const TensorId id : is_recomputed(stage, layer) ? op.inputs : op.kept)
+        if (!is_recomputed(stage, layer) || !made_here.contains(id.value))
+          stage.kept.insert(id.value);
+    }
+  }
+}
+
+// ---- the step ----
+
+void TrainingActions::begin_step(int step) {
+  step_ = step;
+  loss_sum_ = 0;
+  loss_tokens_ = 0;
+  rows_.clear();
+  next_tag_ = {};
+  norm_is_known_ = false;
+  for (Stage& stage : stages_) {
+    stage.microbatches.clear();
+    if (stage.parameters) stage.parameters->clear_gradients();
+  }
+}
+
+TokenRows TrainingActions::rows_of_microbatch(int microbatch) const {
+  const Strategy& s = rank_.strategy;
+  const std::int64_t local = rank_.tokens.sequence;
+  const std::int64_t first_sequence =
+      step_ * s.global_batch +
+      (rank_.at.data * microbatch_count(s) + microbatch) * std::int64_t{s.micro_batch};
+  TokenRows rows;
+  for (std::int64_t b = 0; b < s.micro_batch; ++b)
+    for (std::int64_t t = 0; t < local; ++t) {
+      const std::int64_t position = rank_.at.context * local + t;
+      const auto at = static_cast<std::size_t>((first_sequence + b) * s.sequence_length + position);
+      rows.words.push_back(text_.words[at % text_.words.size()]);
+      rows.targets.push_back(text_.words[(at + 1) % text_.words.size()]);
+      rows.positions.push_back(static_cast<std::int32_t>(position));
+    }
+  rows.token_types.assign(rows.words.size(), 0);
+  return rows;
+}
+
+// ---- tasks ----
+
+void TrainingActions::begin_task(const Task& task) {
+  layer_at_work_ = LayerId(-1);
+  last_op_ = OperatorId(-1);
+  if (task.stage < 0 || task.microbatch < 0) return;
+  if (!rows_.contains(task.microbatch))
+    rows_[task.microbatch] = rows_of_microbatch(task.microbatch);
+  Stage& stage = stage_of(task);
+  if (!runnable_.begins_pass(task)) return;
+  if (task.kind == TaskKind::kForward) begin_forward(task, stage);
+  if (is_backward(task.kind)) begin_backward(task, stage);
+}
+
+/// An input that was made on this device is taken from the stage that made it.
+void TrainingActions::begin_forward(const Task& task, Stage& stage) {
+  MicrobatchState& state = stage.microbatches[task.microbatch];
+  if (!stage.previous_is_here) return;
+  Stage& maker = stages_[static_cast<std::size_t>(stage.previous)];
+  MicrobatchState& made = maker.microbatches.at(task.microbatch);
+  OwnedMatrix& slot = state.tensors[{stage.input.value, Form::kValue}];
+  slot = std::move(*made.find(stage.input, Form::kValue));
+  made.erase(stage.input, Form::kValue);
+}
+
+void TrainingActions::begin_backward(const Task& task, Stage& stage) {
+  if (!stage.next_is_here) return;
+  Stage& reader = stages_[static_cast<std::size_t>(stage.next)];
+  MicrobatchState& made = reader.microbatches.at(task.microbatch);
+  MicrobatchState& state = stage.microbatches.at(task.microbatch);
+  state.tensors[{stage.output.value, Form::kGradient}] =
+      std::move(*made.find(stage.output, Form::kGradient));
+  made.erase(stage.output, Form::kGradient);
+}
+
+OperatorId TrainingActions::operator_in(LayerId layer, OperatorId source) const {
+  const Layer& here = rank_.model.layers[layer.index()];
+  for (const Layer& first : rank_.model.layers)
+    if (first.layer_class == here.layer_class)
+      return OperatorId(source.value - first.first_operator + here.first_operator);
+  MW_CHECK(false);
+}
+
+OperatorPass TrainingActions::pass_of(const Task& task, OperatorId op) {
+  Stage& stage = stage_of(task);
+  return {.rank = rank_,
+          .parameters = *stage.parameters,
+          .rows = rows_.at(task.microbatch),
+          .state = stage.microbatches.at(task.microbatch),
+          .id = op,
+          .loss_scale = loss_scale_of(rank_.strategy)};
+}
+
+void TrainingActions::compute(const Task& task, const LayerStep& step, const Kernel& kernel) {
+  if (task.kind == TaskKind::kOptimizer) return update_parameters();
+  if (layer_at_work_ != step.layer) leave_layer(task, layer_at_work_);
+  layer_at_work_ = step.layer;
+  const OperatorId op = operator_in(step.layer, kernel.source);
+  if (op == last_op_ && kernel.phase == last_phase_) return;
+  last_op_ = op;
+  last_phase_ = kernel.phase;
+  OperatorPass pass = pass_of(task, op);
+  meshwright::compute(pass, kernel.phase);
+}
+
+Ticks TrainingActions::communicate(const Task& task, const LayerStep& step,
+                                   const Collective& collective, Ticks ready) {
+  if (layer_at_work_ != step.layer) leave_layer(task, layer_at_work_);
+  layer_at_work_ = step.layer;
+  last_op_ = OperatorId(-1);
+  const Operator& first = rank_.model.operators[collective.source.index()];
+  OperatorPass pass = pass_of(task, operator_in(step.layer, collective.source));
+  // The tensor that stands where the collective's tensor stands in the first layer of the class.
+  Collective here = collective;
+  const auto translate = [&](const std::vector<TensorId>& from, const std::vector<TensorId>& to) {
+    for (std::size_t i = 0; i < from.size(); ++i)
+      if (from[i] == collective.tensor) here.tensor = to[i];
+  };
+  translate(first.inputs, pass.op().inputs);
+  translate(first.outputs, pass.op().outputs);
+  const AxisGroups& groups = rank_.groups;
+  const std::vector<RankId>& members = collective.axis == Axis::kTensor    ? groups.tensor
+                                       : collective.axis == Axis::kContext ? groups.context
+                                                                           : groups.expert;
+  const Channel channel = channel_of(collective.axis);
+  RankGroup group(rank_.communicator, members,
+                  {channel, next_tag_[static_cast<std::size_t>(channel)]++});
+  return meshwright::communicate(pass, here, group, ready);
+}
+
+/// Lets go of what nobody reads any more, as soon as the pass is through with a layer.
+void TrainingActions::leave_layer(const Task& task, LayerId layer) {
+  if (layer.value < 0 || task.stage < 0) return;
+  Stage& stage = stage_of(task);
+  MicrobatchState& state = stage.microbatches.at(task.microbatch);
+  const bool forward = task.kind == TaskKind::kForward;
+  const bool done = task.kind == TaskKind::kBackward || task.kind == TaskKind::kBackwardWeight;
+  const Layer& l = rank_.model.layers[layer.index()];
+  const auto last = static_cast<std::size_t>(l.first_operator + l.operator_count - 1);
+  for (int i = 0; i < l.operator_count; ++i) {
+    const Operator& op = rank_.model.operators[static_cast<std::size_t>(l.first_operator + i)];
+    const bool is_last = static_cast<std::size_t>(l.first_operator + i) == last;
+    for (const TensorId id : op.inputs) state.erase(id, Form::kGatheredValue);
+    for (const TensorId id : op.outputs) {
+      state.erase(id, Form::kGatheredValue);
+      if (forward && !is_last && !stage.kept.contains(id.value)) state.erase(id, Form::kValue);
+      if (!done) continue;
+      for (const Form form : {Form::kValue, Form::kGradient, Form::kGatheredGradient})
+        if (!(form == Form::kValue && is_last)) state.erase(id, form);
+    }
+    if (forward && is_recomputed(stage, layer)) state.statistics.erase(l.first_operator + i);
+  }
+}
+
+void TrainingActions::note_loss(const MicrobatchState& state) {
+  if (rank_.at.tensor != 0 || state.loss.empty()) return;
+  for (const float loss : state.loss) loss_sum_ += static_cast<double>(loss);
+  loss_tokens_ += static_cast<std::int64_t>(state.loss.size());
+}
+
+void TrainingActions::end_task(const Task& task) {
+  if (task.stage < 0 || task.microbatch < 0) return;
+  Stage& stage = stage_of(task);
+  switch (task.kind) {
+    case TaskKind::kForward:
+      leave_layer(task, layer_at_work_);
+      if (runnable_.ends_pass(task)) note_loss(stage.microbatches.at(task.microbatch));
+      break;
+    case TaskKind::kBackwardInput:
+      leave_layer(task, layer_at_work_);
+      break;
+    case TaskKind::kBackward:
+    case TaskKind::kBackwardWeight: {
+      leave_layer(task, layer_at_work_);
+      if (!runnable_.ends_pass(task)) break;
+      MicrobatchState& state = stage.microbatches.at(task.microbatch);
+      OwnedMatrix* gradient =
+          stage.previous < 0 ? nullptr : state.find(stage.input, Form::kGradient);
+      OwnedMatrix handed_on = gradient == nullptr ? OwnedMatrix() : std::move(*gradient);
+      state = MicrobatchState();
+      if (!handed_on.empty())
+        state.tensors[{stage.input.value, Form::kGradient}] = std::move(handed_on);
+      break;
+    }
+    case TaskKind::kSend: {
+      MicrobatchState& state = stage.microbatches.at(task.microbatch);
+      if (runnable_.carries_gradient(task))
+        state.erase(stage.input, Form::kGradient);
+      else if (!stage.kept.contains(stage.output.value))
+        state.erase(stage.output, Form::kValue);
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+// ---- messages between stages ----
+
+std::span<const std::byte> TrainingActions::outgoing(const Task& send) {
+  Stage& stage = stage_of(send);
+  MicrobatchState& state = stage.microbatches.at(send.microbatch);
+  OwnedMatrix* message = runnable_.carries_gradient(send) ? state.find(stage.input, Form::kGradient)
+                                                          : state.find(stage.output, Form::kValue);
+  MW_CHECK(message != nullptr);
+  return message->bytes();
+}
+
+std::span<std::byte> TrainingActions::incoming(const Task& receive) {
+  Stage& stage = stage_of(receive);
+  const bool gradient = runnable_.carries_gradient(receive);
+  const TensorId tensor = gradient ? stage.output : stage.input;
+  MicrobatchState& state = stage.microbatches[receive.microbatch];
+  OwnedMatrix& message = state.tensors[{tensor.value, gradient ? Form::kGradient : Form::kValue}];
+  message = rank_.matrix(gradient ? MemoryClass::kWorking : MemoryClass::kActivations,
+                         rank_.tokens.cut, rank_.activation(tensor).width, rank_.dtype);
+  return message.bytes();
+}
+
+// ---- the end of the step ----
+
+Ticks TrainingActions::communicate(const Task& task, const Collective& collective,
+                                   std::span<const RankId> members, Ticks ready) {
+  RankGroup group(rank_.communicator, {members.begin(), members.end()},
+                  {Channel::kData, task.partner});
+  if (collective.parameters.part >= 0) return communicate_parameters(collective, group, ready);
+  if (collective.axis == Axis::kPipeline) {  // the table that embedding and head share
+    return all_reduce(group, stage_of(task).parameters->gradient(shared_table_), ready);
+  }
+  if (collective.axis == Axis::kTensor) return sum_partial_gradients(stage_of(task), group, ready);
+  return reduce_norm(group, ready);
+}
+
+/// Of parameters that every tensor rank holds whole, but has used on a part of the tokens or the
+/// heads: see PartialGradients (core/operator_work.hpp).
+Ticks TrainingActions::sum_partial_gradients(Stage& stage, RankGroup& group, Ticks ready) {
+  std::vector<std::span<float>> runs;
+  std::vector<float> packed;
+  for (const LayerId layer : stage.layers) {
+    const Layer& l = rank_.model.layers[layer.index()];
+    for (int i = 0; i < l.operator_count; ++i) {
+      const Operator& op = rank_.model.operators[static_cast<std::size_t>(l.first_operator + i)];
+      const bool on_features = !op.outputs.empty() &&
+                               rank_.activation(op.outputs.front()).cut == ActivationCut::kFeatures;
+      for (const TensorId id : op.parameters) {
+        const auto& whole = std::get<ParameterTensor>(rank_.model.tensors[id.index()].shape);
+        if (whole.cut != ParameterCut::kReplicated || !whole.trained_by_gradient ||
+            !(on_features || rank_.strategy.sequence_parallel))
+          continue;
+        const Matrix gradient = stage.parameters->gradient(id);
+        runs.emplace_back(static_cast<float*>(gradient.data),
+                          static_cast<std::size_t>(gradient.rows * gradient.columns));
+        packed.insert(packed.end(), runs.back().begin(), runs.back().end());
+      }
+    }
+  }
+  ready = group.all_reduce(std::span(packed), ready);
+  auto next = packed.begin();
+  for (const std::span<float> run : runs) {
+    std::copy_n(next, run.size(), run.begin());
+    next += static_cast<std::ptrdiff_t>(run.size());
+  }
+  return ready;
+}
+
+Ticks TrainingActions::communicate_parameters(const Collective& collective, RankGroup& group,
+                                              Ticks ready) {
+  const ParameterRange& range = collective.parameters;
+  ParameterRun* run = nullptr;
+  for (std::size_t s = 0; s < stages_.size(); ++s)
+    if (stages_[s].parameters && runnable_.part_of_stage(s) == range.part)
+      run = &stages_[s].parameters->run(range.expert);
+  MW_CHECK(run != nullptr && range.first + range.count <= run->elements());
+  const auto first = static_cast<std::size_t>(range.first);
+  const auto count = static_cast<std::size_t>(range.count);
+  switch (collective.kind) {
+    case CollectiveKind::kAllReduce:
+      return group.all_reduce(run->gradients.floats().subspan(first, count), ready);
+    case CollectiveKind::kReduceScatter:
+      return group.reduce_scatter(run->gradients.floats().subspan(first, count), ready);
+    case CollectiveKind::kAllGather: {
+      const auto element = static_cast<std::size_t>(bytes_per_element(rank_.dtype));
+      return group.all_gather(run->weights.bytes().subspan(first * element, count * element),
+                              static_cast<std::int64_t>(element), ready);
+    }
+    default:
+      break;
+  }
+  MW_CHECK(false);  // check_runnable() refuses plans with others
+}
+
+/// Where gradients are scattered, each rank updates the blocks that it gets; else everything.
+std::array<std::vector<Block>, 2> TrainingActions::updated_blocks(std::size_t stage) const {
+  std::array<std::vector<Block>, 2> blocks;
+  const TaskGraph& graph = runnable_.graph();
+  for (const TaskId id : runnable_.tasks_of(rank_.rank)) {
+    const Task& task = graph.tasks[id.index()];
+    if (task.kind != TaskKind::kCollective) continue;
+    const Collective& collective = graph.works[task.work.index()].collective;
+    const ParameterRange& range = collective.parameters;
+    if (collective.kind != CollectiveKind::kReduceScatter ||
+        range.part != runnable_.part_of_stage(stage))
+      continue;
+    const std::vector<RankId>& members = runnable_.members_of(task);
+    const auto me = std::find(members.begin(), members.end(), rank_.rank) - members.begin();
+    const Block own = block_of(range.count, static_cast<int>(members.size()), static_cast<int>(me));
+    const Block block{range.first + own.begin, range.first + own.end};
+    std::vector<Block>& list = blocks[range.expert ? 1 : 0];
+    if (std::find(list.begin(), list.end(), block) == list.end()) list.push_back(block);
+  }
+  for (std::vector<Block>& list : blocks)
+    std::sort(list.begin(), list.end(),
+              [](const Block& a, const Block& b) { return a.begin < b.begin; });
+  return blocks;
+}
+
+/// Ranks that count the same elements of a parameter into the norm.
+std::int64_t TrainingActions::copies_of(const Stage& stage, const ParameterShard& shard) const {
+  const Strategy& s = rank_.strategy;
+  std::int64_t copies = stage.holders;
+  if (!shard.is_cut) copies *= s.degrees.tensor;
+  const ParallelDegrees& d = s.degrees;
+  const std::int64_t replicas = std::int64_t{d.data} * d.context;
+  const std::int64_t experts = std::int64_t{d.expert} * d.expert_tensor;
+  if (s.zero == 0) copies *= shard.expert ? replicas * d.tensor / experts : replicas;
+  const bool is_tied = shard.tensor == shared_table_;
+  return is_tied ? copies * 2 : copies;
+}
+
+/// Every parameter counts once, however many ranks hold it.
+double TrainingActions::squared_norm(Stage& stage) {
+  double sum = 0;
+  for (const ParameterShard& shard : stage.parameters->shards().shards) {
+    ParameterRun& run = stage.parameters->run(shard.expert);
+    float part = 0;
+    for (const Block& block : run.updated) {
+      const std::int64_t first = std::max(shard.offset, block.begin);
+      const std::int64_t last = std::min(shard.offset + shard.elements(), block.end);
+      if (first >= last) continue;
+      rank_.run(rank_.kernels.squared_norm,
+                {.x = part_of(flat(run.gradients.view()), first, last - first), .sum = &part});
+    }
+    sum += static_cast<double>(part) / static_cast<double>(copies_of(stage, shard));
+  }
+  return sum;
+}
+
+Ticks TrainingActions::reduce_norm(RankGroup& group, Ticks ready) {
+  double mine = 0;
+  for (Stage& stage : stages_)
+    if (stage.parameters) mine += squared_norm(stage);
+  std::array<float, 1> sum{static_cast<float>(mine)};
+  ready = group.all_reduce(std::span(sum), ready);
+  rank_.run(rank_.kernels.clip_scale,
+            {.sum = sum.data(), .limit = options_.gradient_clip, .scale = &clip_scale_});
+  norm_is_known_ = true;
+  return ready;
+}
+
+void TrainingActions::update_parameters() {
+  if (!norm_is_known_) {  // a job of one rank has nobody to ask
+    RankGroup alone(rank_.communicator, {rank_.rank}, {});
+    reduce_norm(alone, Ticks());
+  }
+  for (Stage& stage : stages_) {
+    if (!stage.parameters) continue;
+    for (const bool expert : {false, true}) {
+      std::int64_t place = 0;
+      for (const Block& block : stage.parameters->run(expert).updated) {
+        update(stage.parameters->run(expert), block, place);
+        place += block.size();
+      }
+    }
+  }
+}
+
+/// Elements of `block`, whose state begins at `place`.
+void TrainingActions::update(ParameterRun& run, const Block& block, std::int64_t place) {
+  if (block.size() == 0) return;
+  const auto state = [&](OwnedMatrix& of) {
+    return of.floats().subspan(static_cast<std::size_t>(place),
+                               static_cast<std::size_t>(block.size()));
+  };
+  const bool has_master = rank_.dtype != Dtype::kFp32;
+  const Vector weights = part_of(flat(run.weights.view()), block.begin, block.size());
+  const std::span<float> own(static_cast<float*>(weights.data),
+                             static_cast<std::size_t>(block.size()));
+  rank_.run(rank_.kernels.adamw,
+            {.master = has_master ? state(run.master) : own,
+             .first_moment = state(run.first_moment),
+             .second_moment = state(run.second_moment),
+             .gradient = part_of(flat(run.gradients.view()), block.begin, block.size()),
+             .parameter = has_master ? weights : Vector{},
+             .learning_rate = options_.learning_rate,
+             .beta1 = options_.beta1,
+             .beta2 = options_.beta2,
+             .epsilon = options_.epsilon,
+             .weight_decay = options_.weight_decay,
+             .step = step_ + 1,
+             .gradient_scale = &clip_scale_});
+}
+
+}  // namespace meshwright

@@ -1,0 +1,95 @@
+/// Real training: what the tasks of one rank do with its parameters and activations.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "core/schedule.hpp"
+#include "executor/operator_pass.hpp"
+#include "executor/rank_run.hpp"
+#include "executor/task_actions.hpp"
+#include "executor/training_options.hpp"
+
+namespace meshwright {
+
+class TrainingActions final : public TaskActions {
+ public:
+  TrainingActions(const RunnableGraph& runnable, const Plan& plan, const ModelGraph& model,
+                  Communicator& communicator, const KernelTable& kernels, const TokenText& text,
+                  const TrainingOptions& options);
+
+  void begin_step(int step) override;
+  void begin_task(const Task& task) override;
+  void end_task(const Task& task) override;
+  void compute(const Task& task, const LayerStep& step, const Kernel& kernel) override;
+  Ticks communicate(const Task& task, const LayerStep& step, const Collective& collective,
+                    Ticks ready) override;
+  Ticks communicate(const Task& task, const Collective& collective, std::span<const RankId> members,
+                    Ticks ready) override;
+  std::span<const std::byte> outgoing(const Task& send) override;
+  std::span<std::byte> incoming(const Task& receive) override;
+
+  /// Sum of the losses of this rank's tokens in this step, and how many tokens those are; tensor
+  /// ranks but the first have none.
+  double loss_sum() const { return loss_sum_; }
+  std::int64_t loss_tokens() const { return loss_tokens_; }
+  const MemoryLedger& memory() const { return rank_.memory; }
+
+  struct Stage {
+    std::vector<LayerId> layers;
+    TensorId input{-1}, output{-1};                       ///< handed over at its ends; -1: none
+    int previous = -1, next = -1;                         ///< stages on the same route
+    bool previous_is_here = false, next_is_here = false;  ///< on this rank's device
+    int holders = 1;              ///< stages that hold the same part of the model
+    std::set<std::int32_t> kept;  ///< tensors that stay until the backward pass
+    std::unique_ptr<StageParameters> parameters;
+    std::map<std::int32_t, MicrobatchState> microbatches;
+  };
+  /// By stage number; those of other devices have no parameters.
+  std::vector<Stage>& stages() { return stages_; }
+
+ private:
+  void find_shared_table(const Placement& placement);
+  void find_ends(const Placement& placement);
+  void find_kept(Stage& stage) const;
+  bool is_recomputed(const Stage& stage, LayerId layer) const;
+  Stage& stage_of(const Task& task) { return stages_[static_cast<std::size_t>(task.stage)]; }
+  TokenRows rows_of_microbatch(int microbatch) const;
+  OperatorPass pass_of(const Task& task, OperatorId op);
+  /// The operator of `layer` that stands where `source` stands in the first layer of its class.
+  OperatorId operator_in(LayerId layer, OperatorId source) const;
+  void begin_forward(const Task& task, Stage& stage);
+  void begin_backward(const Task& task, Stage& stage);
+  void leave_layer(const Task& task, LayerId layer);
+  void note_loss(const MicrobatchState& state);
+  std::array<std::vector<Block>, 2> updated_blocks(std::size_t stage) const;
+  void update_parameters();
+  void update(ParameterRun& run, const Block& block, std::int64_t place);
+  Ticks sum_partial_gradients(Stage& stage, RankGroup& group, Ticks ready);
+  Ticks reduce_norm(RankGroup& group, Ticks ready);
+  std::int64_t copies_of(const Stage& stage, const ParameterShard& shard) const;
+  double squared_norm(Stage& stage);
+  Ticks communicate_parameters(const Collective& collective, RankGroup& group, Ticks ready);
+
+  const RunnableGraph& runnable_;
+  RankContext rank_;
+  const TokenText& text_;
+  TrainingOptions options_;
+  std::vector<Stage> stages_;
+  std::map<std::int32_t, TokenRows> rows_;  ///< by micro-batch, of this step
+  int step_ = 0;
+  TensorId shared_table_{-1};  ///< held by the first and the last device, each a copy
+  TensorId owned_table_{-1};   ///< of the first stage, read by the last one on the same device
+  bool norm_is_known_ = false;
+  float clip_scale_ = 1;
+  double loss_sum_ = 0;
+  std::int64_t loss_tokens_ = 0;
+  LayerId layer_at_work_{-1};
+  OperatorId last_op_{-1};  ///< an operator's kernels of one phase are carried out together
+  Phase last_phase_ = Phase::kForward;
+  std::array<std::int32_t, 8> next_tag_{};  ///< by channel
+};
+
+}  // namespace meshwright

@@ -1,0 +1,177 @@
+/// The same mathematics however a plan cuts it: losses and parameters after some steps equal those
+/// of one rank.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/lower.hpp"
+#include "executor/train.hpp"
+#include "models/load.hpp"
+#include "models/presets.hpp"
+#include "simulator/device_cost_model.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr int kSteps = 3;
+
+constexpr std::string_view kGpt =
+    R"({"model_type": "gpt2", "n_embd": 32, "n_layer": 4, "n_head": 4, "n_positions": 16,
+        "vocab_size": 200, "resid_pdrop": 0, "attn_pdrop": 0, "embd_pdrop": 0})";
+constexpr std::string_view kLlama =
+    R"({"model_type": "llama", "hidden_size": 32, "num_hidden_layers": 4, "intermediate_size": 48,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 200,
+        "max_position_embeddings": 16, "rms_norm_eps": 1e-5})";
+constexpr std::string_view kMixtral =
+    R"({"model_type": "mixtral", "hidden_size": 32, "num_hidden_layers": 4,
+        "intermediate_size": 48, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "num_local_experts": 4, "num_experts_per_tok": 2, "vocab_size": 200,
+        "max_position_embeddings": 16, "rms_norm_eps": 1e-5, "rope_theta": 10000,
+        "sliding_window": null})";
+
+Strategy base() {
+  Strategy s;
+  s.micro_batch = 1;
+  s.global_batch = 8;
+  s.sequence_length = 16;
+  s.dtype = Dtype::kFp32;
+  return s;
+}
+
+TrainingRun run_plan(std::string_view config, const Strategy& strategy) {
+  const ModelGraph model = without_dropout(
+      model_from_config({.name = "tiny", .where = "tiny", .text = std::string(config)}));
+  const Cluster cluster = cluster_from_toml(find_cluster("dgx-a100"));
+  Plan plan{.strategy = strategy, .blocks_per_stage = {}};
+  const auto cost_model = make_device_cost_model(cluster);
+  const int stages = static_cast<int>(stage_count(strategy.degrees));
+  plan.blocks_per_stage.assign(static_cast<std::size_t>(stages), 4 / stages);
+  const TaskGraph graph = lower(plan, model, cluster, {.ranks = RankSet::kAll});
+  TokenText text;
+  for (int i = 0; i < 1000; ++i) text.words.push_back((i * i + 7 * i) % 200);
+  return train({.plan = plan,
+                .model = model,
+                .graph = graph,
+                .cost_model = *cost_model,
+                .text = text,
+                .kernels = kernel_table(Backend::kReference),
+                .steps = kSteps,
+                .keep_parameters = true});
+}
+
+void expect_same(const TrainingRun& one, const TrainingRun& many) {
+  ASSERT_FALSE(many.failure.has_value()) << many.failure->cause;
+  ASSERT_EQ(one.steps.size(), many.steps.size());
+  for (std::size_t i = 0; i < one.steps.size(); ++i)
+    EXPECT_NEAR(many.steps[i].loss / one.steps[i].loss, 1, 1e-5) << "step " << i;
+  ASSERT_EQ(one.parameters.size(), many.parameters.size());
+  for (const auto& [name, values] : one.parameters) {
+    const std::vector<float>& others = many.parameters.at(name);
+    ASSERT_EQ(values.size(), others.size()) << name;
+    double difference = 0, norm = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      difference += std::pow(static_cast<double>(values[i]) - static_cast<double>(others[i]), 2);
+      norm += std::pow(static_cast<double>(values[i]), 2);
+    }
+    EXPECT_LE(std::sqrt(difference), 1e-5 * std::max(1.0, std::sqrt(norm))) << name;
+  }
+}
+
+struct Case {
+  friend void PrintTo(const Case& tried, std::ostream* out) { *out << tried.name; }
+  std::string name;
+  std::string_view config;
+  Strategy strategy;
+};
+
+Case named(std::string name, std::string_view config, void (*change)(Strategy&)) {
+  Case made{std::move(name), config, base()};
+  change(made.strategy);
+  return made;
+}
+
+std::vector<Case> cases() {
+  using S = Strategy&;
+  return {
+      named("gpt_data_2", kGpt, [](S s) { s.degrees.data = 2; }),
+      named("gpt_data_4_zero_1", kGpt, [](S s) { s.degrees.data = 4, s.zero = 1; }),
+      named("gpt_tensor_2", kGpt, [](S s) { s.degrees.tensor = 2; }),
+      named("gpt_tensor_2_sequence", kGpt,
+            [](S s) { s.degrees.tensor = 2, s.sequence_parallel = true; }),
+      named("gpt_context_2", kGpt, [](S s) { s.degrees.context = 2; }),
+      named("gpt_pipeline_2", kGpt, [](S s) { s.degrees.pipeline = 2; }),
+      named("gpt_pipeline_4_gpipe", kGpt,
+            [](S s) { s.degrees.pipeline = 4, s.schedule = "gpipe"; }),
+      named("gpt_pipeline_2_interleaved", kGpt,
+            [](S s) {
+              s.degrees.pipeline = 2, s.degrees.chunks = 2, s.schedule = "interleaved-1f1b";
+            }),
+      named("gpt_pipeline_4_zb_h1", kGpt,
+            [](S s) { s.degrees.pipeline = 4, s.schedule = "zb-h1"; }),
+      named("gpt_pipeline_2_zb_v", kGpt,
+            [](S s) { s.degrees.pipeline = 2, s.degrees.chunks = 2, s.schedule = "zb-v"; }),
+      named("gpt_pipeline_4_chimera", kGpt,
+            [](S s) { s.degrees.pipeline = 4, s.schedule = "chimera"; }),
+      named("gpt_pipeline_2_dualpipev", kGpt,
+            [](S s) { s.degrees.pipeline = 2, s.degrees.chunks = 2, s.schedule = "dualpipev"; }),
+      named("gpt_pipeline_4_zb_2p", kGpt,
+            [](S s) { s.degrees.pipeline = 4, s.schedule = "zb-2p"; }),
+      named("gpt_data_2_buckets", kGpt,
+            [](S s) {
+              s.degrees.data = 2;
+              s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(8192)};
+            }),
+      named("gpt_data_2_pipeline_2_zero_1_buckets", kGpt,
+            [](S s) {
+              s.degrees.data = 2, s.degrees.pipeline = 2, s.zero = 1;
+              s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(8192)};
+            }),
+      named("gpt_recompute_full", kGpt, [](S s) { s.recompute.kind = RecomputeKind::kFull; }),
+      named("gpt_all", kGpt,
+            [](S s) { s.degrees.data = 2, s.degrees.pipeline = 2, s.degrees.tensor = 2; }),
+      named("llama_tensor_2", kLlama, [](S s) { s.degrees.tensor = 2; }),
+      named("llama_tensor_2_sequence", kLlama,
+            [](S s) { s.degrees.tensor = 2, s.sequence_parallel = true; }),
+      named("llama_zb_v_tensor_2_sequence", kLlama,
+            [](S s) {
+              s.degrees.pipeline = 2, s.degrees.chunks = 2, s.schedule = "zb-v";
+              s.degrees.tensor = 2, s.sequence_parallel = true;
+            }),
+      named("llama_context_4", kLlama, [](S s) { s.degrees.context = 4; }),
+      named("mixtral_expert_2", kMixtral, [](S s) { s.degrees.data = 2, s.degrees.expert = 2; }),
+      named("mixtral_expert_4_sequence", kMixtral,
+            [](S s) {
+              s.degrees.data = 2, s.degrees.tensor = 2, s.degrees.expert = 4;
+              s.sequence_parallel = true;
+            }),
+      named("mixtral_expert_4_tensor_2", kMixtral,
+            [](S s) { s.degrees.data = 2, s.degrees.tensor = 2, s.degrees.expert = 4; }),
+  };
+}
+
+class SameMathematics : public testing::TestWithParam<Case> {};
+
+TEST_P(SameMathematics, AsOneRank) {
+  static std::map<std::string_view, TrainingRun> one_rank;
+  const Case& c = GetParam();
+  if (!one_rank.contains(c.config)) {
+    one_rank[c.config] = run_plan(c.config, base());
+    ASSERT_FALSE(one_rank[c.config].failure.has_value()) << one_rank[c.config].failure->cause;
+  }
+  expect_same(one_rank[c.config], run_plan(c.config, c.strategy));
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, SameMathematics, testing::ValuesIn(cases()),
+                         [](const auto& tried) { return tried.param.name; });
+
+TEST(Training, LowersTheLoss) {
+  const TrainingRun run = run_plan(kGpt, base());
+  ASSERT_FALSE(run.failure.has_value()) << run.failure->cause;
+  // 200 words, none known at first: the loss starts at about ln 200 = 5.3.
+  EXPECT_NEAR(run.steps.front().loss, std::log(200.0), 0.3);
+  EXPECT_LT(run.steps.back().loss, run.steps.front().loss);
+}
+
+}  // namespace
+}  // namespace meshwright
