@@ -1,3 +1,4 @@
+// One function for each kernel, in the order of the headers; a long file because it is a list.
 #include "kernels/check_arguments.hpp"
 
 #include <initializer_list>
