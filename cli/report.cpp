@@ -11,20 +11,36 @@
 namespace meshwright {
 namespace {
 
-/// Index in `ranks` of the rank with the largest peak, for every pipeline position.
+/// Index in `ranks` of the rank with the largest peak, for every pipeline position, and at a
+/// position for everything that ranks hold: workers and servers, say.
 std::vector<std::size_t> fullest_rank_by_position(std::span<const RankInfo> ranks,
                                                   const Evaluation& evaluation) {
-  std::vector<std::optional<std::size_t>> fullest;
+  std::vector<std::size_t> fullest;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const auto position = static_cast<std::size_t>(ranks[r].coordinate.pipeline);
-    if (position >= fullest.size()) fullest.resize(position + 1);
-    std::optional<std::size_t>& best = fullest[position];
-    if (!best || total(evaluation.peak_memory[*best]) < total(evaluation.peak_memory[r])) best = r;
+    const auto like_it = std::find_if(fullest.begin(), fullest.end(), [&](std::size_t known) {
+      return ranks[known].coordinate.pipeline == ranks[r].coordinate.pipeline &&
+             ranks[known].resident == ranks[r].resident;
+    });
+    if (like_it == fullest.end())
+      fullest.push_back(r);
+    else if (total(evaluation.peak_memory[*like_it]) < total(evaluation.peak_memory[r]))
+      *like_it = r;
   }
-  std::vector<std::size_t> present;
-  for (const std::optional<std::size_t>& rank : fullest)
-    if (rank) present.push_back(*rank);
-  return present;
+  std::stable_sort(fullest.begin(), fullest.end(), [&](std::size_t a, std::size_t b) {
+    return ranks[a].coordinate.pipeline < ranks[b].coordinate.pipeline;
+  });
+  return fullest;
+}
+
+/// Its position, and the rank where several of a position differ.
+std::string position_text(std::span<const RankInfo> ranks, std::span<const std::size_t> chosen,
+                          std::size_t rank) {
+  const int position = ranks[rank].coordinate.pipeline;
+  const auto alike = std::count_if(chosen.begin(), chosen.end(), [&](std::size_t other) {
+    return ranks[other].coordinate.pipeline == position;
+  });
+  if (alike == 1) return std::to_string(position);
+  return fmt::format("{} (rank {})", position, ranks[rank].rank.value);
 }
 
 /// "10.2 GiB", or "-10.2 GiB" when the peak is above the capacity.
@@ -186,7 +202,7 @@ std::string memory_table(std::span<const RankInfo> ranks, const Evaluation& eval
   Table table{.columns = {{"pipeline rank"}}, .rows = {}};
   for (const std::size_t r : chosen) {
     peaks.push_back(evaluation.peak_memory[r]);
-    table.rows.push_back({std::to_string(ranks[r].coordinate.pipeline)});
+    table.rows.push_back({position_text(ranks, chosen, r)});
   }
   for (int i = 0; i < kMemoryClassCount; ++i) {
     const auto memory_class = static_cast<MemoryClass>(i);
@@ -208,9 +224,10 @@ std::string memory_table(std::span<const RankInfo> ranks, const Evaluation& eval
 std::string breakdown_table(std::span<const RankInfo> ranks, const Evaluation& evaluation) {
   std::vector<RankBreakdown> parts;
   Table table{.columns = {{"pipeline rank"}}, .rows = {}};
-  for (const std::size_t r : fullest_rank_by_position(ranks, evaluation)) {
+  const std::vector<std::size_t> chosen = fullest_rank_by_position(ranks, evaluation);
+  for (const std::size_t r : chosen) {
     parts.push_back(evaluation.ranks[r]);
-    table.rows.push_back({std::to_string(ranks[r].coordinate.pipeline)});
+    table.rows.push_back({position_text(ranks, chosen, r)});
   }
   const auto add = [&](std::string title, const std::function<Ticks(const RankBreakdown&)>& part) {
     add_column_if_used<RankBreakdown>(

@@ -273,6 +273,13 @@ class DeviceCostModel final : public CostModel {
     return small ? latency.ll : latency.simple;
   }
 
+  /// Of the links that a ring over the group passes.
+  BytesPerSecond slowest_rate(const GroupShape& shape) const {
+    if (shape.nodes == 1) return node_.local.bandwidth;
+    const BytesPerSecond port = port_rate(shape.groups_per_node);
+    return shape.ranks == shape.nodes ? port : std::min(port, node_.local.bandwidth);
+  }
+
   /// Devices without NCCL: a ring of n ranks, steps * latency + traffic / bandwidth, with 2 (n - 1)
   /// steps of bytes / n for all-reduce, n - 1 for the others (Thakur et al., 2005). The ring's
   /// slowest link decides.
@@ -280,8 +287,7 @@ class DeviceCostModel final : public CostModel {
     const GroupShape& shape = collective.group;
     const double n = shape.ranks;
     const bool across = shape.nodes > 1;
-    BytesPerSecond rate = node_.local.bandwidth;
-    if (across) rate = std::min(rate, port_rate(shape.groups_per_node));
+    const BytesPerSecond rate = slowest_rate(shape);
     const Seconds hop =
         across ? std::max(fabric_.latency, node_.local.latency) : node_.local.latency;
     const double steps = collective.kind == CollectiveKind::kAllReduce ? 2 * (n - 1) : n - 1;
@@ -295,8 +301,7 @@ class DeviceCostModel final : public CostModel {
   Seconds plain_tree_time(const Collective& collective) const {
     const GroupShape& shape = collective.group;
     const bool across = shape.nodes > 1;
-    BytesPerSecond rate = node_.local.bandwidth;
-    if (across) rate = std::min(rate, port_rate(shape.groups_per_node));
+    const BytesPerSecond rate = slowest_rate(shape);
     const Seconds hop = across ? fabric_.latency : node_.local.latency;
     return 2 * std::ceil(std::log2(shape.ranks)) * hop + 2.0 * (collective.bytes / rate);
   }

@@ -10,6 +10,7 @@
 
 #include "core/lower.hpp"
 #include "core/lower_passes.hpp"
+#include "core/schedule.hpp"
 #include "tests/core/tiny_models.hpp"
 
 namespace meshwright {
@@ -269,6 +270,35 @@ TEST(HybridSharding, SumsSharesOverTheGroupsOnce) {
   }
   EXPECT_THAT(first[CollectiveKind::kReduceScatter], ElementsAre(0, 1));
   EXPECT_THAT(first[CollectiveKind::kAllReduce], ElementsAre(0, 2, 4, 6));
+}
+
+// ---- every schedule -------------------------------------------------------------------------
+
+// Also those that hold every part twice, where both holders complete a bucket, and those that
+// overlap passes.
+TEST(DataAxis, MakesASoundGraphOfEveryScheduleThatAcceptsThePlan) {
+  const ModelGraph model = gpt({.blocks = 16, .tied = true});
+  const Cluster cluster = cluster_of(2, 4);
+  int lowered_plans = 0;
+  for (const ScheduleRule& rule : schedule_rules())
+    for (const int chunks : {1, 2})
+      for (const int zero : {0, 1, 2, 3}) {
+        Strategy s = strategy_of({.data = 2, .pipeline = 4, .chunks = chunks}, 8);
+        s.schedule = std::string(rule.name);
+        s.zero = zero;
+        if (zero < 3) s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(100'000)};
+        s.data_parallelism.overlap_gather = zero == 1;
+        const ScheduleRequest request = schedule_request_of(s);
+        if (rule.problem(request)) continue;
+        const Plan plan = testing_models::even_plan(s, 16, part_count(rule.placement(request)));
+        if (!check_plan(plan, model, cluster).empty()) continue;
+        SCOPED_TRACE(testing::Message() << s.schedule << ", zero " << zero);
+        EXPECT_THAT(check_task_graph(lower(plan, model, cluster)), IsEmpty());
+        EXPECT_THAT(check_task_graph(lower(plan, model, cluster, {.ranks = RankSet::kAll})),
+                    IsEmpty());
+        ++lowered_plans;
+      }
+  EXPECT_GT(lowered_plans, 40);
 }
 
 // ---- a ring, step by step -------------------------------------------------------------------

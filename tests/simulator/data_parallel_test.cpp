@@ -192,6 +192,16 @@ TEST(CollectiveAlgorithm, DecidesWhichLinksCarryWhat) {
   EXPECT_NEAR(milliseconds(CollectiveAlgorithm::kHierarchical), 1.8, 1e-9);
 }
 
+// Nodes of one device have no local network: the port decides. 2 * 3/4 * 120 MB / 25 GB/s.
+TEST(CollectiveAlgorithm, NeedsNoLocalNetworkOnNodesOfOneDevice) {
+  Cluster cluster = cluster_of(4, 1);
+  cluster.nodes.at("test-node").local = {};
+  Collective c;
+  c.bytes = Bytes(120'000'000);
+  c.group = {.ranks = 4, .nodes = 4, .groups_per_node = 1};
+  EXPECT_NEAR(make_device_cost_model(cluster)->time_of(c).value, 7.2e-3, 1e-12);
+}
+
 // NCCL's tuner takes the best of what can be forced.
 TEST(CollectiveAlgorithm, IsNeverFasterThanTheTunersChoice) {
   Cluster cluster = cluster_of(4, 8);
