@@ -36,10 +36,13 @@ class StepEnd {
 
   void run(const ModelGraph& model) {
     std::vector<Reduction> reductions = list_reductions();
+    // Where gradients are scattered, the two copies of a tied table are cut at different places:
+    // they are summed while both are whole.
+    if (model.tied_embeddings && strategy_.zero == 1) reduce_tied_table();
     if (strategy_.zero <= 1)
       for (Reduction& reduction : reductions) reduce(reduction);
     sum_partial_gradients(model);
-    if (model.tied_embeddings) reduce_tied_table();
+    if (model.tied_embeddings && strategy_.zero != 1) reduce_tied_table();
     const bool offloaded = strategy_.data_parallelism.offload_optimizer;
     if (offloaded)
       for (Reduction& reduction : reductions) copy_to_host(reduction);

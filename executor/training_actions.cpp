@@ -53,27 +53,42 @@ TrainingActions::TrainingActions(const RunnableGraph& runnable, const Plan& plan
                                     placement.part_of_stage[s]));
   }
   find_ends(placement);
-  for (std::size_t s = 0; s < layers.size(); ++s) {
-    if (placement.device_of_stage[s].value != rank_.at.pipeline) continue;
-    find_kept(stages_[s]);
-    const bool reads_first = s > 0 && owned_table_.value >= 0 && stages_[0].parameters &&
-                             stages_[s].layers.back().index() + 1 == model.layers.size();
-    stages_[s].parameters =
-        std::make_unique<StageParameters>(rank_, stages_[s].layers, updated_blocks(s), options.seed,
-                                          reads_first ? stages_[0].parameters.get() : nullptr,
-                                          reads_first ? owned_table_ : TensorId(-1));
-  }
+  // Embeddings first: a head on the same device reads their table.
+  for (const bool embeds : {true, false})
+    for (std::size_t s = 0; s < layers.size(); ++s)
+      if (placement.device_of_stage[s].value == rank_.at.pipeline &&
+          (layers[s].front() == LayerId(0)) == embeds)
+        hold(s);
 }
 
-/// A word table that the first stage and the last one share: two copies on different devices, one
-/// table on the same device.
+void TrainingActions::hold(std::size_t stage) {
+  Stage& held = stages_[stage];
+  find_kept(held);
+  const bool reads_table = rank_.model.tied_embeddings &&
+                           held.layers.back().index() + 1 == rank_.model.layers.size() &&
+                           held.layers.front() != LayerId(0);
+  const auto embedding = std::find_if(stages_.begin(), stages_.end(), [](const Stage& s) {
+    return s.parameters && s.layers.front() == LayerId(0);
+  });
+  const bool table_is_here = reads_table && embedding != stages_.end();
+  held.parameters =
+      std::make_unique<StageParameters>(rank_, held.layers, updated_blocks(stage), options_.seed,
+                                        table_is_here ? embedding->parameters.get() : nullptr,
+                                        table_is_here ? word_table() : TensorId(-1));
+}
+
+TensorId TrainingActions::word_table() const {
+  const auto lookup = static_cast<std::size_t>(rank_.model.layers.front().first_operator);
+  return rank_.model.operators[lookup].parameters.front();
+}
+
+/// A word table of which the first device and the last one hold a copy each.
 void TrainingActions::find_shared_table(const Placement& placement) {
   const std::vector<StageId>& route = placement.routes.front();
-  if (!rank_.model.tied_embeddings || placement.routes.size() > 1) return;
   const bool apart = placement.device_of_stage[route.front().index()] !=
                      placement.device_of_stage[route.back().index()];
-  const auto lookup = static_cast<std::size_t>(rank_.model.layers.front().first_operator);
-  (apart ? shared_table_ : owned_table_) = rank_.model.operators[lookup].parameters.front();
+  if (rank_.model.tied_embeddings && placement.routes.size() == 1 && apart)
+    shared_table_ = word_table();
 }
 
 /// The one activation that each stage hands to the next.

@@ -51,6 +51,8 @@ class TrainingActions final : public TaskActions {
   std::vector<Stage>& stages() { return stages_; }
 
  private:
+  void hold(std::size_t stage);
+  TensorId word_table() const;
   void find_shared_table(const Placement& placement);
   void find_ends(const Placement& placement);
   void find_kept(Stage& stage) const;
@@ -81,7 +83,6 @@ class TrainingActions final : public TaskActions {
   std::map<std::int32_t, TokenRows> rows_;  ///< by micro-batch, of this step
   int step_ = 0;
   TensorId shared_table_{-1};  ///< held by the first and the last device, each a copy
-  TensorId owned_table_{-1};   ///< of the first stage, read by the last one on the same device
   bool norm_is_known_ = false;
   float clip_scale_ = 1;
   double loss_sum_ = 0;
