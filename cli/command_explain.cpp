@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cli/asynchronous_report.hpp"
 #include "cli/commands.hpp"
 #include "cli/neighbours.hpp"
 #include "cli/report.hpp"
@@ -23,6 +24,7 @@ struct Explanation {
   Evaluation evaluation;
   PlanFigures figures;
   std::vector<EvaluatedNeighbour> neighbours;
+  std::string asynchronous;  ///< text on many turns without a barrier, or empty
 };
 
 Explanation explain(const Job& job) {
@@ -36,6 +38,7 @@ Explanation explain(const Job& job) {
   e.figures =
       figures_of(plan.strategy, e.evaluation, job.file.predicted ? job.file.predicted->why : "");
   e.neighbours = evaluate_neighbours(job);
+  e.asynchronous = asynchronous_text(plan.strategy, graph, prices);
   return e;
 }
 
@@ -79,7 +82,7 @@ std::string formulas_text(const Job& job) {
   return text;
 }
 
-std::string human_text(const Job& job, const Explanation& e) {
+std::string human_text(const Job& job, const Explanation& e, const FailureFlags& failures) {
   const Strategy& s = job.file.plan.strategy;
   std::string text =
       fmt::format("{} on {}: {} devices, global batch {}, sequences of {} tokens\n{}\n\n",
@@ -92,6 +95,9 @@ std::string human_text(const Job& job, const Explanation& e) {
   text += "\nWhere the step goes on each pipeline rank (wait: exposed communication)\n" +
           breakdown_table(e.ranks, e.evaluation);
   text += "\nMemory at its peak\n" + memory_table(e.ranks, e.evaluation);
+  text += e.asynchronous;
+  if (const auto model = failure_model(failures, static_cast<int>(rank_count(s.degrees))))
+    text += goodput_text(*model, checkpoint_interval(failures), e.evaluation.step_time);
   text += "\nWhat would change with one flag changed\n" + neighbours_text(e);
   return text + "\nWhere the figures are from (predictions are unvalidated on this cluster)\n" +
          formulas_text(job);
@@ -123,7 +129,8 @@ Json json_of(const MemoryAmounts& amounts) {
   return json;
 }
 
-std::string json_text(const Job& job, const Explanation& e) {
+std::string json_text(const Job& job, const Explanation& e, const FailureFlags& failures) {
+  const auto devices = static_cast<int>(rank_count(job.file.plan.strategy.degrees));
   Json json{{"schema", 1}};
   json.update(Json::parse(to_json(e.figures)));
   json["blocks_per_stage"] = job.file.plan.blocks_per_stage;
@@ -137,6 +144,8 @@ std::string json_text(const Job& job, const Explanation& e) {
   for (const EvaluatedNeighbour& neighbour : e.neighbours)
     json["changes"].push_back(
         {{"change", neighbour.change}, {"plan", Json::parse(to_json(neighbour.figures))}});
+  json.update(Json::parse(
+      variation_json({}, failure_model(failures, devices), checkpoint_interval(failures))));
   json["cost_model"] = job.cost_model->provenance();
   json["sources"] = job.cluster.sources;
   constexpr int kIndent = 2;
@@ -149,6 +158,7 @@ CLI::App* add_explain_command(CLI::App& app, ExplainFlags& flags) {
   CLI::App* command = app.add_subcommand(
       "explain", "Explain a plan: time and memory of every stage, and what a change would bring.");
   add_job_flags(*command, flags.job);
+  add_failure_flags(*command, flags.failures);
   add_output_flags(*command, flags.output, "the result");
   command->footer(
       "Examples:\n"
@@ -161,7 +171,8 @@ CLI::App* add_explain_command(CLI::App& app, ExplainFlags& flags) {
 Outcome run_explain(const ExplainFlags& flags) {
   const Job job = load_job(flags.job);
   const Explanation explanation = explain(job);
-  return deliver(flags.output.json ? json_text(job, explanation) : human_text(job, explanation),
+  return deliver(flags.output.json ? json_text(job, explanation, flags.failures)
+                                   : human_text(job, explanation, flags.failures),
                  flags.output);
 }
 

@@ -11,7 +11,6 @@
 #include "core/io_file.hpp"
 #include "models/load.hpp"
 #include "planner/search.hpp"
-#include "simulator/device_cost_model.hpp"
 
 namespace meshwright {
 namespace {
@@ -77,7 +76,7 @@ Search run_search(const PlanFlags& flags) {
   search_run.cluster_text = find_cluster(flags.cluster);
   const ModelGraph model = model_from_config(search_run.model_text);
   const Cluster cluster = cluster_from_toml(search_run.cluster_text);
-  const auto cost_model = make_device_cost_model(cluster);
+  const auto cost_model = make_cost_model(cluster, flags.calibration);
   search_run.cost_model = cost_model->provenance();
 
   ProgressLine progress;
@@ -172,6 +171,7 @@ CLI::App* add_plan_command(CLI::App& app, PlanFlags& flags) {
       ->type_name("NAME|FILE");
   command->add_option("--cluster", flags.cluster, "preset name or cluster.toml")
       ->type_name("NAME|FILE");
+  add_calibration_flag(*command, flags.calibration);
   add_count(*command, "--gpus", flags.gpus, kGpuRange, "devices to use");
   add_batch_flags(*command, flags.strategy);
   add_count(*command, "--top", flags.top, kTopRange, "plans to show (10)");

@@ -21,13 +21,19 @@ struct Simulation {
   std::vector<WorkPrice> prices;
   SimulatedTimes times;
   Evaluation evaluation;
+  std::optional<StepVariation> variation;
+  std::optional<FailureModel> failures;
+  std::optional<Seconds> checkpoint_interval;
 };
 
 Simulation simulate_job(const Job& job, const SimulateFlags& flags) {
-  // Messages of ranks that are folded away would be missing from the shared links.
-  const bool all_ranks = flags.all_ranks || flags.contention;
+  // Messages of ranks that are folded away would be missing from the shared links, and their noise
+  // from the slowest of all.
+  const bool all_ranks = flags.all_ranks || flags.contention || varies_steps(flags.variation);
   const Plan& plan = job.file.plan;
   Simulation s;
+  s.failures = failure_model(flags.failures, static_cast<int>(rank_count(plan.strategy.degrees)));
+  s.checkpoint_interval = checkpoint_interval(flags.failures);
   s.graph = lower(plan, job.model, job.cluster,
                   {.ranks = all_ranks ? RankSet::kAll : RankSet::kRepresentatives});
   stop_if_interrupted();
@@ -41,6 +47,8 @@ Simulation simulate_job(const Job& job, const SimulateFlags& flags) {
   stop_if_interrupted();
   s.evaluation =
       evaluate(s.graph, s.prices, s.times, job_facts(plan.strategy, job.model, job.cluster));
+  if (varies_steps(flags.variation))
+    s.variation = vary_steps(flags.variation, s.graph, s.prices, s.evaluation.step_time);
   return s;
 }
 
@@ -54,10 +62,12 @@ Timeline timeline_of(const Simulation& s, const Job& job) {
   return timeline;
 }
 
-std::string json_text(const PlanFigures& figures, const std::string& timeline_file) {
+std::string json_text(const PlanFigures& figures, const Simulation& s,
+                      const std::string& timeline_file) {
   using Json = nlohmann::ordered_json;
   Json json{{"schema", 1}};
   json.update(Json::parse(to_json(figures)));
+  json.update(Json::parse(variation_json(s.variation, s.failures, s.checkpoint_interval)));
   json["timeline"] = timeline_file.empty() ? Json() : Json(timeline_file);
   constexpr int kIndent = 2;
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -72,6 +82,8 @@ std::string human_text(const Job& job, const Simulation& s, const PlanFigures& f
   text += figures_text(figures);
   text += "\nWhere the step goes, mean over all ranks:\n" + step_parts_text(s.evaluation);
   text += "\nMemory at its peak:\n" + memory_table(s.graph.ranks, s.evaluation);
+  if (s.variation) text += variation_text(*s.variation);
+  if (s.failures) text += goodput_text(*s.failures, s.checkpoint_interval, s.evaluation.step_time);
   text += fmt::format("\nTimes: {}; unvalidated on this cluster.\n", job.cost_model->provenance());
   if (!fits_in_memory(s.evaluation))
     text += "This does not fit: the peak is above the memory of the device.\n";
@@ -87,7 +99,9 @@ CLI::App* add_simulate_command(CLI::App& app, SimulateFlags& flags) {
   command->add_flag("--all-ranks", flags.all_ranks,
                     "unfold every rank instead of one for each pipeline position");
   command->add_flag("--contention", flags.contention,
-                    "messages share the links of the network (unfolds every rank)");
+                    "messages and collectives share the links of the network (unfolds every rank)");
+  add_variation_flags(*command, flags.variation);
+  add_failure_flags(*command, flags.failures);
   add_output_flags(*command, flags.output, "the timeline, as a Perfetto trace");
   command->footer(
       "Examples:\n"
@@ -98,6 +112,10 @@ CLI::App* add_simulate_command(CLI::App& app, SimulateFlags& flags) {
 }
 
 Outcome run_simulate(const SimulateFlags& flags) {
+  if (flags.contention && varies_steps(flags.variation))
+    throw UsageError({.where = "--contention",
+                      .what = "was given with --straggler or --jitter",
+                      .hint = "noise is drawn without shared links: leave out one of them"});
   const Job job = load_job(flags.job);
   stop_if_interrupted();
   const Simulation s = simulate_job(job, flags);
@@ -106,7 +124,7 @@ Outcome run_simulate(const SimulateFlags& flags) {
   const std::string& file = flags.output.file;
   Outcome outcome;
   if (file != "-")  // else standard output is the timeline
-    outcome.text = flags.output.json ? json_text(figures, file) : human_text(job, s, figures);
+    outcome.text = flags.output.json ? json_text(figures, s, file) : human_text(job, s, figures);
   if (!file.empty()) {
     const std::string bytes = to_pftrace(timeline_of(s, job));
     stop_if_interrupted();

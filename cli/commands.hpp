@@ -9,6 +9,7 @@
 
 #include "cli/job.hpp"
 #include "cli/strategy_flags.hpp"
+#include "cli/variation_flags.hpp"
 
 namespace CLI {
 class App;
@@ -40,7 +41,7 @@ void add_output_flags(CLI::App& command, OutputFlags& flags, const std::string& 
 Outcome deliver(std::string text, const OutputFlags& flags);
 
 struct PlanFlags {
-  std::string model, cluster;
+  std::string model, cluster, calibration;
   std::optional<int> gpus, top, threads;
   bool fix = false, why = false;
   StrategyFlags strategy;
@@ -52,13 +53,25 @@ Outcome run_plan(const PlanFlags& flags);
 struct SimulateFlags {
   JobFlags job;
   bool all_ranks = false, contention = false;
+  VariationFlags variation;
+  FailureFlags failures;
   OutputFlags output;
 };
 CLI::App* add_simulate_command(CLI::App& app, SimulateFlags& flags);
 Outcome run_simulate(const SimulateFlags& flags);
 
+struct RunFlags {
+  JobFlags job;
+  std::string clock = "virtual", kernels = "cpu", text;
+  std::optional<int> steps, seed;
+  OutputFlags output;
+};
+CLI::App* add_run_command(CLI::App& app, RunFlags& flags);
+Outcome run_run(const RunFlags& flags);
+
 struct ExplainFlags {
   JobFlags job;
+  FailureFlags failures;
   OutputFlags output;
 };
 CLI::App* add_explain_command(CLI::App& app, ExplainFlags& flags);
@@ -90,6 +103,14 @@ struct ExportFlags {
 };
 CLI::App* add_export_command(CLI::App& app, ExportFlags& flags);
 Outcome run_export(const ExportFlags& flags);
+
+struct ImportFlags {
+  std::string file, format = "auto", like, collective;
+  std::optional<int> nodes;
+  OutputFlags output;
+};
+CLI::App* add_import_command(CLI::App& app, ImportFlags& flags);
+Outcome run_import(const ImportFlags& flags);
 
 struct DoctorFlags {
   OutputFlags output;

@@ -5,12 +5,13 @@
 #include "core/io_file.hpp"
 #include "models/load.hpp"
 #include "planner/search.hpp"
+#include "simulator/calibrated_cost_model.hpp"
 #include "simulator/device_cost_model.hpp"
 
 namespace meshwright {
 namespace {
 
-Job job_from_file(const std::string& path) {
+Job job_from_file(const std::string& path, const std::string& calibration_file) {
   const std::string where = path == "-" ? "standard input" : path;
   Job job;
   job.file = plan_file_from_json(read_file(path), where);
@@ -23,7 +24,7 @@ Job job_from_file(const std::string& path) {
   const std::vector<Diagnostic> problems =
       check_plan(job.file.plan, job.model, job.cluster, where + "#/strategy/");
   if (!problems.empty()) throw InputError(problems);
-  job.cost_model = make_device_cost_model(job.cluster);
+  job.cost_model = make_cost_model(job.cluster, calibration_file);
   return job;
 }
 
@@ -34,7 +35,7 @@ Job job_from_flags(const JobFlags& flags) {
   Job job;
   job.model = model_from_config(model);
   job.cluster = cluster_from_toml(cluster);
-  job.cost_model = make_device_cost_model(job.cluster);
+  job.cost_model = make_cost_model(job.cluster, flags.calibration);
   job.file = {.model_name = model.name,
               .model_config = model.text,
               .cluster_name = cluster.name,
@@ -49,11 +50,26 @@ Job job_from_flags(const JobFlags& flags) {
 
 }  // namespace
 
+void add_calibration_flag(CLI::App& app, std::string& calibration_file) {
+  app.add_option("--calibration", calibration_file,
+                 "measured curves of collectives, as `import` writes them")
+      ->type_name("FILE");
+}
+
+std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster,
+                                           const std::string& calibration_file) {
+  std::unique_ptr<CostModel> by_figures = make_device_cost_model(cluster);
+  if (calibration_file.empty()) return by_figures;
+  Calibration calibration = calibration_from_json(read_file(calibration_file), calibration_file);
+  return make_calibrated_cost_model(std::move(by_figures), std::move(calibration));
+}
+
 void add_job_flags(CLI::App& app, JobFlags& flags) {
   app.add_option("plan", flags.plan_file, "a plan file, or - for standard input")
       ->type_name("FILE");
   app.add_option("--model", flags.model, "preset name or config.json")->type_name("NAME|FILE");
   app.add_option("--cluster", flags.cluster, "preset name or cluster.toml")->type_name("NAME|FILE");
+  add_calibration_flag(app, flags.calibration);
   add_count(app, "--gpus", flags.gpus, kGpuRange, "devices of the job; --dp takes what is left");
   add_batch_flags(app, flags.strategy);
   add_choice_flags(app, flags.strategy.choices);
@@ -67,7 +83,7 @@ Job load_job(const JobFlags& flags) {
                       .what = "a plan file and flags that describe a job were both given",
                       .hint = "the plan file says it all: leave out the flags, or the file"});
   }
-  if (!flags.plan_file.empty()) return job_from_file(flags.plan_file);
+  if (!flags.plan_file.empty()) return job_from_file(flags.plan_file, flags.calibration);
   for (const auto& [flag, value] :
        {std::pair("--model", &flags.model), std::pair("--cluster", &flags.cluster)}) {
     if (value->empty()) {

@@ -20,6 +20,7 @@ namespace meshwright {
 struct JobFlags {
   std::string plan_file;       ///< "-": standard input; empty: flags say what the job is
   std::string model, cluster;  ///< preset names or files
+  std::string calibration;     ///< file; empty: none
   std::optional<int> gpus;     ///< absent: what the degrees multiply to
   StrategyFlags strategy;
 };
@@ -32,6 +33,12 @@ struct Job {
 };
 
 void add_job_flags(CLI::App& app, JobFlags& flags);
+
+/// --calibration, and what prices are by: the cluster's figures, and in front of them the measured
+/// curves of a calibration file, if one is named.
+void add_calibration_flag(CLI::App& app, std::string& calibration_file);
+std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster,
+                                           const std::string& calibration_file);
 
 /// Throws UsageError when neither or both ways are used, InputError when what they name is not
 /// sound.

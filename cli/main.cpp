@@ -18,10 +18,12 @@ namespace {
 struct AllFlags {
   PlanFlags plan;
   SimulateFlags simulate;
+  RunFlags run;
   ExplainFlags explain;
   ScheduleFlags schedule;
   ShowFlags show;
   ExportFlags export_timeline;
+  ImportFlags import_file;
   DoctorFlags doctor;
 };
 
@@ -34,11 +36,13 @@ std::vector<Command> add_commands(CLI::App& app, AllFlags& flags) {
   return {
       {add_plan_command(app, flags.plan), [&] { return run_plan(flags.plan); }},
       {add_simulate_command(app, flags.simulate), [&] { return run_simulate(flags.simulate); }},
+      {add_run_command(app, flags.run), [&] { return run_run(flags.run); }},
       {add_explain_command(app, flags.explain), [&] { return run_explain(flags.explain); }},
       {add_schedule_command(app, flags.schedule), [&] { return run_schedule(flags.schedule); }},
       {add_show_command(app, flags.show), [&] { return run_show(flags.show); }},
       {add_export_command(app, flags.export_timeline),
        [&] { return run_export(flags.export_timeline); }},
+      {add_import_command(app, flags.import_file), [&] { return run_import(flags.import_file); }},
       {add_doctor_command(app, flags.doctor), [&] { return run_doctor(flags.doctor); }},
   };
 }

@@ -1,0 +1,56 @@
+/// Flags about what makes steps differ and what failures cost, and what they give.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/cost_model.hpp"
+#include "core/task_graph.hpp"
+#include "simulator/goodput.hpp"
+#include "simulator/variation.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace meshwright {
+
+/// Text until it is known to be needed; empty: not given.
+struct VariationFlags {
+  std::vector<std::string> stragglers;  ///< "RANK:FACTOR"
+  std::string jitter;
+  std::optional<int> draws, threads;
+  std::optional<std::int64_t> seed;
+};
+struct FailureFlags {
+  std::string mtbf, checkpoint_write, restart, checkpoint_interval;
+};
+void add_variation_flags(CLI::App& app, VariationFlags& flags);
+void add_failure_flags(CLI::App& app, FailureFlags& flags);
+
+/// True if every rank is needed: --straggler or --jitter was given.
+bool varies_steps(const VariationFlags& flags);
+
+struct StepVariation {
+  Variation variation;
+  Ticks nominal, slowed;     ///< without noise: without and with stragglers
+  std::vector<Ticks> steps;  ///< by draw; empty without jitter
+};
+/// The graph must hold all ranks. UsageError for a rank that is not in it.
+StepVariation vary_steps(const VariationFlags& flags, const TaskGraph& graph,
+                         std::span<const WorkPrice> prices, Ticks nominal);
+std::string variation_text(const StepVariation& steps);
+
+/// Nothing if --mtbf was not given. UsageError for times that cannot be.
+std::optional<FailureModel> failure_model(const FailureFlags& flags, int devices);
+std::optional<Seconds> checkpoint_interval(const FailureFlags& flags);
+/// `step`: what one step between checkpoints takes.
+std::string goodput_text(const FailureModel& model, std::optional<Seconds> interval, Ticks step);
+
+/// A JSON object with the keys "variation" and "goodput", where asked for.
+std::string variation_json(const std::optional<StepVariation>& steps,
+                           const std::optional<FailureModel>& failures,
+                           std::optional<Seconds> interval);
+
+}  // namespace meshwright
