@@ -28,6 +28,19 @@ Job job_from_file(const std::string& path, const std::string& calibration_file) 
   return job;
 }
 
+/// Cut by hand if that was said.
+Plan plan_of(const StrategyFlags& flags, const Strategy& strategy, const Job& job) {
+  if (flags.blocks_per_stage.empty() && flags.device_of_stage.empty())
+    return complete_plan(strategy, job.model, job.cluster, *job.cost_model);
+  Plan plan;
+  plan.strategy = strategy;
+  plan.blocks_per_stage = flags.blocks_per_stage;
+  plan.device_of_stage = flags.device_of_stage;
+  if (auto problems = check_plan(plan, job.model, job.cluster); !problems.empty())
+    throw InputError(std::move(problems));
+  return plan;
+}
+
 Job job_from_flags(const JobFlags& flags) {
   const Strategy strategy = to_strategy(flags.strategy, flags.gpus);
   const NamedText model = find_model(flags.model);
@@ -40,7 +53,7 @@ Job job_from_flags(const JobFlags& flags) {
               .model_config = model.text,
               .cluster_name = cluster.name,
               .cluster_toml = cluster.text,
-              .plan = complete_plan(strategy, job.model, job.cluster, *job.cost_model),
+              .plan = plan_of(flags.strategy, strategy, job),
               .predicted = std::nullopt,
               .cost_model = job.cost_model->provenance()};
   const std::vector<Diagnostic> problems = check_plan(job.file.plan, job.model, job.cluster);
@@ -73,6 +86,7 @@ void add_job_flags(CLI::App& app, JobFlags& flags) {
   add_count(app, "--gpus", flags.gpus, kGpuRange, "devices of the job; --dp takes what is left");
   add_batch_flags(app, flags.strategy);
   add_choice_flags(app, flags.strategy.choices);
+  add_placement_flags(app, flags.strategy);
 }
 
 Job load_job(const JobFlags& flags) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -14,27 +15,6 @@ namespace {
 constexpr CountRange kDegreeRange{.smallest = 1, .largest = 1 << 16};
 constexpr CountRange kMicroBatchRange{.smallest = 1, .largest = 1 << 16};
 constexpr CountRange kZeroRange{.smallest = 0, .largest = 3};
-
-std::int64_t parse_count(const std::string& flag, const std::string& text, CountRange range) {
-  const std::string hint =
-      fmt::format("a whole number from {} to {}", range.smallest, range.largest);
-  std::int64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  const bool is_number = stop == end && !text.empty() && error != std::errc::invalid_argument;
-  if (!is_number) {
-    throw UsageError(
-        {.where = flag, .what = fmt::format("'{}' is not a number", text), .hint = hint});
-  }
-  const bool is_large =
-      error == std::errc::result_out_of_range ? text[0] != '-' : value > range.largest;
-  if (is_large || error == std::errc::result_out_of_range || value < range.smallest) {
-    throw UsageError({.where = flag,
-                      .what = fmt::format("{} is too {}", text, is_large ? "large" : "small"),
-                      .hint = hint});
-  }
-  return value;
-}
 
 template <class Integer>
 void add_count_flag(CLI::App& app, const std::string& flag, std::optional<Integer>& value,
@@ -119,9 +99,16 @@ void add_data_parallelism_flags(CLI::App& app, DataParallelism& d) {
   add_number_flag(app, "--servers", d.servers, {.smallest = 1, .largest = 1 << 20},
                   "parameter servers, each with an equal part");
   app.add_flag("--colocated-servers", d.colocated_servers,
-               "parameter servers on the first workers' devices");
+               "parameter servers on the last workers' devices");
   add_word_flag(app, "--ring-order", d.ring_order, ring_order_from_name,
                 {"neighbours", "alternating"}, "how a written-out ring visits nodes");
+}
+
+/// As many as were named; 1 if none was.
+int devices_by_hand(const StrategyFlags& flags) {
+  int most = 0;
+  for (const int device : flags.device_of_stage) most = std::max(most, device);
+  return most + 1;
 }
 
 [[noreturn]] void throw_missing(const std::string& flag, const std::string& hint) {
@@ -153,6 +140,27 @@ int data_degree(const FixedChoices& choices, const ParallelDegrees& degrees,
 }
 
 }  // namespace
+
+std::int64_t parse_count(const std::string& flag, const std::string& text, CountRange range) {
+  const std::string hint =
+      fmt::format("a whole number from {} to {}", range.smallest, range.largest);
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  const bool is_number = stop == end && !text.empty() && error != std::errc::invalid_argument;
+  if (!is_number) {
+    throw UsageError(
+        {.where = flag, .what = fmt::format("'{}' is not a number", text), .hint = hint});
+  }
+  const bool is_large =
+      error == std::errc::result_out_of_range ? text[0] != '-' : value > range.largest;
+  if (is_large || error == std::errc::result_out_of_range || value < range.smallest) {
+    throw UsageError({.where = flag,
+                      .what = fmt::format("{} is too {}", text, is_large ? "large" : "small"),
+                      .hint = hint});
+  }
+  return value;
+}
 
 void add_count(CLI::App& app, const std::string& flag, std::optional<int>& value, CountRange range,
                const std::string& description) {
@@ -190,6 +198,7 @@ void add_choice_flags(CLI::App& app, FixedChoices& choices) {
                 {"bf16", "fp16", "fp32", "tf32", "fp8"}, "number format of the matrix products");
   add_word_flag(app, "--attention", choices.attention, attention_from_name, {"flash", "standard"},
                 "fused attention, or scores kept in memory");
+  add_model_axis_flags(app, choices.model_parallelism);
 }
 
 void add_batch_flags(CLI::App& app, StrategyFlags& flags) {
@@ -215,11 +224,12 @@ bool is_any_given(const StrategyFlags& flags) {
                          c.dtype.has_value(),
                          c.attention.has_value(),
                          c.data_parallelism != DataParallelism{},
+                         c.model_parallelism != ModelParallelism{},
                          flags.global_batch.has_value(),
                          flags.sequence_length.has_value()};
   for (const bool flag : given)
     if (flag) return true;
-  return false;
+  return !flags.blocks_per_stage.empty() || !flags.device_of_stage.empty();
 }
 
 Strategy to_strategy(const StrategyFlags& flags, std::optional<int> gpus) {
@@ -228,7 +238,7 @@ Strategy to_strategy(const StrategyFlags& flags, std::optional<int> gpus) {
   const FixedChoices& c = flags.choices;
   Strategy s;
   s.degrees = {.data = 1,
-               .pipeline = c.pipeline.value_or(1),
+               .pipeline = c.pipeline.value_or(devices_by_hand(flags)),
                .chunks = c.chunks.value_or(1),
                .context = c.context.value_or(1),
                .tensor = c.tensor.value_or(1),
@@ -245,6 +255,7 @@ Strategy to_strategy(const StrategyFlags& flags, std::optional<int> gpus) {
   s.dtype = c.dtype.value_or(s.dtype);
   s.attention = c.attention.value_or(s.attention);
   s.data_parallelism = c.data_parallelism;
+  s.model_parallelism = c.model_parallelism;
   return s;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/error.hpp"
 #include "core/plan.hpp"
@@ -26,6 +27,8 @@ class UsageError : public InputError {
 struct StrategyFlags {
   FixedChoices choices;
   std::optional<std::int64_t> global_batch, sequence_length;
+  /// Layers placed by hand: see Plan. Empty: the cut whose slowest stage is fastest.
+  std::vector<int> blocks_per_stage, device_of_stage;
 };
 
 /// Adds a flag that takes a whole number of at least `smallest` and at most `largest`. A bad value
@@ -36,6 +39,7 @@ struct CountRange {
 inline constexpr CountRange kGpuRange{.smallest = 1, .largest = std::int64_t{1} << 20};
 inline constexpr CountRange kGlobalBatchRange{.smallest = 1, .largest = std::int64_t{1} << 24};
 inline constexpr CountRange kSequenceRange{.smallest = 1, .largest = std::int64_t{1} << 24};
+std::int64_t parse_count(const std::string& flag, const std::string& text, CountRange range);
 void add_count(CLI::App& app, const std::string& flag, std::optional<int>& value, CountRange range,
                const std::string& description);
 void add_count(CLI::App& app, const std::string& flag, std::optional<std::int64_t>& value,
@@ -43,6 +47,10 @@ void add_count(CLI::App& app, const std::string& flag, std::optional<std::int64_
 
 /// All but --global-batch and --seq.
 void add_choice_flags(CLI::App& app, FixedChoices& choices);
+/// Of the tensor, context and expert axes, and the rank order; add_choice_flags() has them.
+void add_model_axis_flags(CLI::App& app, ModelParallelism& options);
+/// --blocks-per-stage and --stage-devices.
+void add_placement_flags(CLI::App& app, StrategyFlags& flags);
 /// --global-batch and --seq.
 void add_batch_flags(CLI::App& app, StrategyFlags& flags);
 

@@ -89,5 +89,35 @@ TEST(StrategyFlags, KnowWhetherAnyWasGiven) {
   EXPECT_TRUE(is_any_given(flags_with_batch()));
 }
 
+TEST(StrategyFlags, PassOnWhatIsSaidOfTheModelAxes) {
+  FixedChoices choices;
+  CLI::App app;
+  add_choice_flags(app, choices);
+  app.parse(
+      "--tp-comm-overlap --context-algorithm ring --expert-capacity 1.25 --expert-imbalance 1.5 "
+      "--expert-fp8-dispatch --expert-node-limit 4 --rank-order dp-cp-ep-tp-pp");
+  ModelParallelism expected;
+  expected.tensor_overlap = true;
+  expected.context = ContextAlgorithm::kRing;
+  expected.routing = {.capacity = 1.25, .imbalance = 1.5, .fp8_dispatch = true, .node_limit = 4};
+  expected.order = *rank_order_from_text("dp-cp-ep-tp-pp");
+  EXPECT_EQ(choices.model_parallelism, expected);
+  StrategyFlags flags = flags_with_batch();
+  flags.choices = choices;
+  EXPECT_EQ(to_strategy(flags, 1).model_parallelism, expected);
+}
+
+TEST(StrategyFlags, TakeAsManyPipelineRanksAsDevicesWereNamed) {
+  StrategyFlags flags = flags_with_batch();
+  CLI::App app;
+  add_placement_flags(app, flags);
+  app.parse("--blocks-per-stage 3,1,2 --stage-devices 0,2,1");
+  EXPECT_EQ(flags.blocks_per_stage, (std::vector<int>{3, 1, 2}));
+  EXPECT_TRUE(is_any_given(flags));
+  EXPECT_EQ(to_strategy(flags, std::nullopt).degrees.pipeline, 3);
+  EXPECT_THROW(app.parse("--stage-devices 0,,1"), UsageError);
+  EXPECT_THROW(app.parse("--stage-devices 0,one"), UsageError);
+}
+
 }  // namespace
 }  // namespace meshwright
