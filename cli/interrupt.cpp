@@ -23,6 +23,8 @@ void watch_for_interrupts() {
 
 bool is_interrupted() { return interrupted; }
 
+const std::atomic<bool>* interrupt_flag() { return &interrupted; }
+
 void stop_if_interrupted() {
   if (is_interrupted()) throw Interrupted();
 }

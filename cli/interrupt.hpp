@@ -2,6 +2,7 @@
 /// no file is left half-written; the second one ends the program at once.
 #pragma once
 
+#include <atomic>
 #include <stdexcept>
 
 namespace meshwright {
@@ -13,6 +14,8 @@ class Interrupted : public std::runtime_error {
 
 void watch_for_interrupts();
 bool is_interrupted();
+/// For those who wait on other threads and look at it themselves.
+const std::atomic<bool>* interrupt_flag();
 /// Throws Interrupted after a Ctrl-C.
 void stop_if_interrupted();
 

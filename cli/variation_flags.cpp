@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -11,6 +12,7 @@
 #include "cli/report.hpp"
 #include "cli/strategy_flags.hpp"
 #include "core/parse_quantity.hpp"
+#include "planner/parallel_for.hpp"
 #include "simulator/simulate.hpp"
 
 namespace meshwright {
@@ -143,6 +145,25 @@ bool varies_steps(const VariationFlags& flags) {
   return !flags.stragglers.empty() || !flags.jitter.empty();
 }
 
+namespace {
+
+/// In ranges, one after another from as many threads.
+std::vector<Ticks> draw_side_by_side(const TaskGraph& graph, std::span<const WorkPrice> prices,
+                                     const Variation& variation, int draws, int threads) {
+  constexpr int kRange = 16;
+  std::vector<Ticks> steps(static_cast<std::size_t>(draws));
+  const auto ranges = static_cast<std::size_t>((draws + kRange - 1) / kRange);
+  parallel_for(ranges, threads, [&](std::size_t range) {
+    const std::size_t first = range * kRange;
+    const int count = std::min(kRange, draws - static_cast<int>(first));
+    const std::vector<Ticks> drawn = draw_steps(graph, prices, variation, count, first);
+    std::copy(drawn.begin(), drawn.end(), steps.begin() + static_cast<std::ptrdiff_t>(first));
+  });
+  return steps;
+}
+
+}  // namespace
+
 StepVariation vary_steps(const VariationFlags& flags, const TaskGraph& graph,
                          std::span<const WorkPrice> prices, Ticks nominal) {
   StepVariation result;
@@ -152,8 +173,9 @@ StepVariation vary_steps(const VariationFlags& flags, const TaskGraph& graph,
   quiet.jitter = 0;
   result.slowed = draw_steps(graph, prices, quiet, 1).front();
   if (result.variation.jitter > 0)
-    result.steps = draw_steps(graph, prices, result.variation, flags.draws.value_or(kDefaultDraws),
-                              flags.threads.value_or(0));
+    result.steps =
+        draw_side_by_side(graph, prices, result.variation, flags.draws.value_or(kDefaultDraws),
+                          thread_count(flags.threads.value_or(0)));
   return result;
 }
 

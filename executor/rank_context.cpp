@@ -33,6 +33,33 @@ AxisGroups axis_groups_of(const Strategy& strategy, RankId rank) {
   return groups;
 }
 
+const std::vector<RankId>& members_of(const AxisGroups& groups, const Collective& collective) {
+  switch (collective.axis) {
+    case Axis::kTensor:
+      return groups.tensor;
+    case Axis::kContext:
+      return groups.context;
+    default:
+      break;
+  }
+  return collective.kind == CollectiveKind::kAllToAll ? groups.expert : groups.expert_tensor;
+}
+
+Channel channel_of(Axis axis) {
+  switch (axis) {
+    case Axis::kTensor:
+      return Channel::kTensor;
+    case Axis::kContext:
+      return Channel::kContext;
+    case Axis::kExpert:
+      return Channel::kExpert;
+    case Axis::kData:
+    case Axis::kPipeline:
+      break;
+  }
+  return Channel::kData;
+}
+
 RankContext::RankContext(const ModelGraph& model_graph, const Plan& plan, Communicator& messages,
                          const KernelTable& table)
     : model(model_graph),

@@ -19,6 +19,9 @@ struct AxisGroups {
   int tensor_index = 0, context_index = 0, expert_index = 0, expert_tensor_index = 0;
 };
 AxisGroups axis_groups_of(const Strategy& strategy, RankId rank);
+/// Who carries out a collective inside a layer, and on which channel.
+const std::vector<RankId>& members_of(const AxisGroups& groups, const Collective& collective);
+Channel channel_of(Axis axis);
 
 class RankContext {
  public:

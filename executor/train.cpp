@@ -9,17 +9,11 @@
 
 #include "core/check.hpp"
 #include "core/error.hpp"
+#include "executor/idle_actions.hpp"
 #include "executor/training_actions.hpp"
 
 namespace meshwright {
 namespace {
-
-/// What the ranks tell the one that reports.
-struct RankReport {
-  double loss_sum = 0;
-  std::int64_t loss_tokens = 0;
-  Ticks origin;
-};
 
 /// All ranks of one run and what they have measured.
 class Training {
@@ -45,22 +39,41 @@ class Training {
 
  private:
   void run_rank(Communicator& communicator, RankProgress& progress) {
+    if (request_.clock == TimelineClock::kReplay) {
+      IdleActions actions(request_.plan.strategy, communicator);
+      for (int step = 0; step < request_.steps; ++step) {
+        run_one_step(communicator, progress, actions, step);
+        report(communicator, step, 0);
+      }
+      return;
+    }
     TrainingActions actions(runnable_, request_.plan, request_.model, communicator,
                             request_.kernels, request_.text, request_.options);
     for (int step = 0; step < request_.steps; ++step) {
-      actions.begin_step(step);
-      RankClock clock(request_.clock, common_origin(communicator));
-      const std::vector<TaskSpan> spans =
-          run_step(runnable_, communicator, actions, clock, progress);
-      MeasuredStep& measured = run_.steps[static_cast<std::size_t>(step)];
-      for (const TaskSpan& span : spans) {  // every task is of one rank: nobody else writes there
-        measured.times.start[span.task.index()] = span.start;
-        measured.times.end[span.task.index()] = span.end;
-      }
-      collect_loss(communicator, actions, measured, step);
+      run_one_step(communicator, progress, actions, step);
+      report(communicator, step, mean_loss(communicator, actions, step));
     }
     run_.peak_memory[communicator.rank().index()] = actions.memory().peak();
     if (request_.keep_parameters) collect_parameters(actions);
+  }
+
+  void run_one_step(Communicator& communicator, RankProgress& progress, TaskActions& actions,
+                    int step) {
+    actions.begin_step(step);
+    RankClock clock(request_.clock, common_origin(communicator));
+    MeasuredStep& measured = run_.steps[static_cast<std::size_t>(step)];
+    for (const TaskSpan& span : run_step(runnable_, communicator, actions, clock, progress)) {
+      // Every task is of one rank: nobody else writes there.
+      measured.times.start[span.task.index()] = span.start;
+      measured.times.end[span.task.index()] = span.end;
+    }
+  }
+
+  void report(const Communicator& communicator, int step, double loss) {
+    if (communicator.rank() != RankId(0)) return;
+    MeasuredStep& measured = run_.steps[static_cast<std::size_t>(step)];
+    measured.loss = loss;
+    if (request_.progress) request_.progress(step, measured);
   }
 
   std::vector<RankId> all_ranks() const {
@@ -77,22 +90,21 @@ class Training {
     return RankClock::Moment(nanoseconds);
   }
 
-  void collect_loss(Communicator& communicator, const TrainingActions& actions,
-                    MeasuredStep& measured, int step) {
+  double mean_loss(Communicator& communicator, const TrainingActions& actions, int step) const {
     RankGroup all(communicator, all_ranks(), {Channel::kControl, 1});
     std::vector<double> sums(2 * static_cast<std::size_t>(all.size()));
-    sums[2 * static_cast<std::size_t>(all.index())] = actions.loss_sum();
-    sums[2 * static_cast<std::size_t>(all.index()) + 1] =
-        static_cast<double>(actions.loss_tokens());
+    const std::size_t mine = 2 * static_cast<std::size_t>(all.index());
+    sums[mine] = actions.loss_sum();
+    sums[mine + 1] = static_cast<double>(actions.loss_tokens());
     all.all_gather(std::as_writable_bytes(std::span(sums)), 2 * sizeof(double), Ticks());
     double sum = 0, tokens = 0;
-    for (std::size_t i = 0; i < sums.size(); i += 2) sum += sums[i], tokens += sums[i + 1];
-    const double loss = sum / tokens;
-    if (!std::isfinite(loss))
-      throw std::runtime_error(fmt::format("the loss of step {} is {}", step, loss));
-    if (communicator.rank() != RankId(0)) return;
-    measured.loss = loss;
-    if (request_.progress) request_.progress(step, measured);
+    for (std::size_t i = 0; i < sums.size(); i += 2) {
+      sum += sums[i];
+      tokens += sums[i + 1];
+    }
+    if (!std::isfinite(sum))
+      throw std::runtime_error(fmt::format("the loss of step {} is {}", step, sum / tokens));
+    return sum / tokens;
   }
 
   /// Every element from whichever rank holds it.

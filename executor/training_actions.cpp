@@ -13,21 +13,6 @@ float loss_scale_of(const Strategy& strategy) {
   return 1.0F / static_cast<float>(strategy.global_batch * strategy.sequence_length);
 }
 
-Channel channel_of(Axis axis) {
-  switch (axis) {
-    case Axis::kTensor:
-      return Channel::kTensor;
-    case Axis::kContext:
-      return Channel::kContext;
-    case Axis::kExpert:
-      return Channel::kExpert;
-    case Axis::kData:
-    case Axis::kPipeline:
-      break;
-  }
-  return Channel::kData;
-}
-
 bool is_backward(TaskKind kind) {
   return kind == TaskKind::kBackward || kind == TaskKind::kBackwardInput;
 }
@@ -251,12 +236,8 @@ Ticks TrainingActions::communicate(const Task& task, const LayerStep& step,
   };
   translate(first.inputs, pass.op().inputs);
   translate(first.outputs, pass.op().outputs);
-  const AxisGroups& groups = rank_.groups;
-  const std::vector<RankId>& members = collective.axis == Axis::kTensor    ? groups.tensor
-                                       : collective.axis == Axis::kContext ? groups.context
-                                                                           : groups.expert;
   const Channel channel = channel_of(collective.axis);
-  RankGroup group(rank_.communicator, members,
+  RankGroup group(rank_.communicator, members_of(rank_.groups, collective),
                   {channel, next_tag_[static_cast<std::size_t>(channel)]++});
   return meshwright::communicate(pass, here, group, ready);
 }

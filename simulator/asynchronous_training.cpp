@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <queue>
-#include <random>
 #include <tuple>
 
 #include "core/check.hpp"
+#include "simulator/random_numbers.hpp"
 
 namespace meshwright {
 namespace {
@@ -29,7 +29,8 @@ class Server {
  public:
   explicit Server(const AsynchronousTraining& training)
       : training_(training),
-        random_(training.seed),
+        key_{static_cast<std::uint32_t>(training.seed),
+             static_cast<std::uint32_t>(training.seed >> 32)},
         turns_left_(training.compute.size(), training.turns),
         pulled_version_(training.compute.size(), 0) {}
 
@@ -87,13 +88,16 @@ class Server {
     return std::upper_bound(update_ends_.begin(), update_ends_.end(), time) - update_ends_.begin();
   }
 
-  /// A 53-bit fraction of the generator's output: the same on every platform.
+  /// Longer by a share of 32 bits.
   Ticks compute_time(std::size_t worker) {
     const Ticks plain = training_.compute[worker];
     if (training_.jitter <= 0) return plain;
-    constexpr double kFraction = 1.0 / 9007199254740992.0;
-    const double share = static_cast<double>(random_() >> 11) * kFraction * training_.jitter;
-    return plain + to_ticks(share * to_seconds(plain));
+    constexpr double kFraction = 1.0 / 4294967296.0;  // 2^-32
+    const PhiloxBlock counter{static_cast<std::uint32_t>(turns_drawn_),
+                              static_cast<std::uint32_t>(turns_drawn_ >> 32), 0, 0};
+    ++turns_drawn_;
+    const double share = philox4x32_10(counter, key_)[0] * kFraction;
+    return plain + to_ticks(share * training_.jitter * to_seconds(plain));
   }
 
   AsynchronousResult finish() {
@@ -111,7 +115,8 @@ class Server {
   }
 
   const AsynchronousTraining& training_;
-  std::mt19937_64 random_;
+  std::array<std::uint32_t, 2> key_;
+  std::uint64_t turns_drawn_ = 0;
   std::priority_queue<Event> events_;
   Ticks inward_free_, outward_free_, updated_;
   std::vector<Ticks> update_ends_;

@@ -1,9 +1,7 @@
 #include "simulator/variation.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <thread>
 
 #include "core/check.hpp"
 #include "simulator/random_numbers.hpp"
@@ -79,25 +77,16 @@ void vary_durations(const TaskGraph& graph, std::span<const WorkPrice> prices,
 }
 
 std::vector<Ticks> draw_steps(const TaskGraph& graph, std::span<const WorkPrice> prices,
-                              const Variation& variation, int draws, int threads) {
+                              const Variation& variation, int draws, std::uint64_t first) {
   MW_CHECK(draws >= 0);
   std::vector<Ticks> steps(static_cast<std::size_t>(draws));
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    std::vector<Ticks> durations;
-    SimulatedTimes times;
-    for (std::size_t d = next++; d < steps.size(); d = next++) {
-      vary_durations(graph, prices, variation, d, durations);
-      simulate(graph, prices, durations, times);
-      steps[d] = makespan(times);
-    }
-  };
-  const std::size_t wanted = threads > 0 ? static_cast<std::size_t>(threads)
-                                         : std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::jthread> others;
-  for (std::size_t t = 1; t < std::min(wanted, steps.size()); ++t) others.emplace_back(work);
-  work();
-  others.clear();  // waits for them
+  std::vector<Ticks> durations;
+  SimulatedTimes times;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    vary_durations(graph, prices, variation, first + i, durations);
+    simulate(graph, prices, durations, times);
+    steps[i] = makespan(times);
+  }
   return steps;
 }
 

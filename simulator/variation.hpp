@@ -34,10 +34,10 @@ struct Variation {
 void vary_durations(const TaskGraph& graph, std::span<const WorkPrice> prices,
                     const Variation& variation, std::uint64_t draw, std::vector<Ticks>& durations);
 
-/// Step times of draws 0 … draws - 1, by draw. The same for any number of threads (0: as many as
-/// the machine has). O(draws * (tasks + dependencies)); 24 bytes per task and thread.
+/// Step times of draws first … first + draws - 1. A draw depends on its number alone, so that
+/// ranges of them may be made side by side. O(draws * (tasks + dependencies)); 24 bytes per task.
 std::vector<Ticks> draw_steps(const TaskGraph& graph, std::span<const WorkPrice> prices,
-                              const Variation& variation, int draws, int threads = 0);
+                              const Variation& variation, int draws, std::uint64_t first = 0);
 
 /// The smallest value that at least a share q of the values do not exceed (0 < q <= 1).
 Ticks quantile(std::vector<Ticks> values, double q);

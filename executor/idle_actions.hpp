@@ -1,0 +1,33 @@
+/// Nothing is computed; ranks only meet where they would exchange something. What is left is the
+/// order of the work: replay.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "executor/rank_context.hpp"
+#include "executor/task_actions.hpp"
+
+namespace meshwright {
+
+class IdleActions final : public TaskActions {
+ public:
+  IdleActions(const Strategy& strategy, Communicator& communicator);
+  void begin_step(int step) override;
+  void begin_task(const Task&) override {}
+  void end_task(const Task&) override {}
+  void compute(const Task&, const LayerStep&, const Kernel&) override {}
+  Ticks communicate(const Task& task, const LayerStep& step, const Collective& collective,
+                    Ticks ready) override;
+  Ticks communicate(const Task& task, const Collective& collective, std::span<const RankId> members,
+                    Ticks ready) override;
+  std::span<const std::byte> outgoing(const Task&) override { return {}; }
+  std::span<std::byte> incoming(const Task&) override { return {}; }
+
+ private:
+  Communicator& communicator_;
+  AxisGroups groups_;
+  std::array<std::int32_t, 8> next_tag_{};  ///< by channel
+};
+
+}  // namespace meshwright
