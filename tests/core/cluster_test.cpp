@@ -175,7 +175,7 @@ TEST(LinkNetwork, ChangesRailsInsideTheSendingNode) {
 TEST(CheckCluster, FindsTreesAndLevelsThatCannotBe) {
   EXPECT_THAT(places([](Cluster& c) {
                 node(c).local.kind = LocalNetworkKind::kPcie;
-                node(c).local.tree = PcieTree{.switches = 3, .sockets = 2};
+                node(c).local.tree = PcieTree{3, 2, {}, {}};
               }),
               ElementsAre("c.toml: nodes.test-node.local.tree.switches",
                           "c.toml: nodes.test-node.local.tree.sockets",
