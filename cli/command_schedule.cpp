@@ -62,6 +62,9 @@ CLI::App* add_schedule_command(CLI::App& app, ScheduleFlags& flags) {
   add_count(*command, "--stages", flags.stages, kStageRange, "devices of the pipeline");
   add_count(*command, "--microbatches", flags.microbatches, kMicrobatchRange, "micro-batches");
   add_count(*command, "--chunks", flags.chunks, kChunkRange, "stages on each device");
+  command->add_option("--placement", flags.placement, "where auto puts several chunks")
+      ->check(CLI::IsMember({"loop", "v", "wave"}))
+      ->type_name("loop|v|wave");
   add_count(*command, "--slices", flags.slices, kSliceRange,
             "pieces of the sequence (seq1f1b, terapipe)");
   add_time_flags(*command, flags);
@@ -100,6 +103,9 @@ ScheduleFigures figures_of(const ScheduleFlags& flags) {
                 fmt::format("at most {} stages x micro-batches", kMostStageMicrobatches));
   if (flags.name.empty())
     refuse_flag("--name", "is needed and was not given", "auto, or one that show schedules lists");
+  if (flags.name != "auto" && !flags.placement.empty())
+    refuse_flag("--placement", fmt::format("'{}' has a placement of its own", flags.name),
+                "leave it out, or --name auto");
   if (flags.name != "auto") return named_schedule(flags);
   if (flags.slices)
     refuse_flag("--slices", "auto orders whole micro-batches", "seq1f1b and terapipe take slices");

@@ -85,6 +85,7 @@ struct ScheduleFlags {
       output_scores{"0"}, output_gradients{"0"};
   std::string barrier = "0", unit = "ms", objective = "makespan", activation, check_file;
   std::string csv_file, csv_content = "compute", csv_dialect = "current";
+  std::string placement;  ///< of auto: "loop", "v" or "wave"; empty: the better one
   OutputFlags output;
 };
 CLI::App* add_schedule_command(CLI::App& app, ScheduleFlags& flags);

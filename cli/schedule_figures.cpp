@@ -7,8 +7,8 @@
 #include "cli/decimal_time.hpp"
 #include "core/io_file.hpp"
 #include "core/io_schedule_csv.hpp"
+#include "planner/schedule_front.hpp"
 #include "planner/schedule_route_bounds.hpp"
-#include "planner/schedule_synthesis.hpp"
 
 namespace meshwright {
 namespace {
@@ -213,14 +213,30 @@ ScheduleFigures named_schedule(const ScheduleFlags& flags) {
   return f;
 }
 
-/// With several chunks the loop and the wave compete.
+namespace {
+
+/// With several chunks the loop and the wave compete, unless a flag says which. A V is a wave of
+/// two chunks.
+std::vector<Placement> placements_of(const ScheduleFlags& flags, int devices, int chunks) {
+  if (flags.placement == "v" && chunks != 2)
+    refuse_flag("--placement", fmt::format("a V has 2 chunks, not {}", chunks),
+                "--chunks 2, or --placement wave");
+  std::vector<Placement> placements;
+  if (flags.placement.empty() || flags.placement == "loop")
+    placements.push_back(looped_placement(devices, chunks));
+  if (flags.placement == "v" || flags.placement == "wave" ||
+      (flags.placement.empty() && chunks > 1 && devices > 1))
+    placements.push_back(wave_placement(devices, chunks));
+  return placements;
+}
+
+}  // namespace
+
 ScheduleFigures synthesised_schedule(const ScheduleFlags& flags) {
   const int devices = *flags.stages, chunks = flags.chunks.value_or(1);
   std::optional<ScheduleFigures> best;
   const bool by_makespan = flags.objective == "makespan";
-  std::vector<Placement> placements{looped_placement(devices, chunks)};
-  if (chunks > 1 && devices > 1) placements.push_back(wave_placement(devices, chunks));
-  for (const Placement& placement : placements) {
+  for (const Placement& placement : placements_of(flags, devices, chunks)) {
     SynthesisRequest request{.placement = placement,
                              .microbatches = *flags.microbatches,
                              .times = times_of(flags, placement),
@@ -229,7 +245,7 @@ ScheduleFigures synthesised_schedule(const ScheduleFlags& flags) {
     request.objective = by_makespan ? ScheduleObjective::kMakespan : ScheduleObjective::kPeriod;
     if (flags.cap) request.caps.assign(static_cast<std::size_t>(devices), *flags.cap * chunks);
     if (const auto problem = problem_of(request)) refuse_flag("--cap", *problem, "a larger cap");
-    SynthesizedSchedule made = synthesize(request);
+    SynthesizedSchedule made = best_within_caps(request);
     ScheduleFigures f;
     f.schedule = std::move(made.schedule);
     f.origin = std::move(made.origin);

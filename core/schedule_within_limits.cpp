@@ -14,6 +14,11 @@ namespace {
 /// xorshift32 (G. Marsaglia, 2003): the same on every platform.
 class Draws {
  public:
+  explicit Draws(std::uint32_t variation) {
+    constexpr std::uint32_t kOdd = 2'654'435'769u;  // 2^32 over the golden ratio
+    state_ ^= variation * kOdd;
+    if (state_ == 0) state_ = kOdd;
+  }
   std::uint32_t below(std::size_t count) {
     return static_cast<std::uint32_t>(next() % static_cast<std::uint32_t>(count));
   }
@@ -73,6 +78,7 @@ LimitedSearcher::LimitedSearcher(const DispatchTask& task, const LimitedSearch& 
     : task_(task),
       search_(search),
       dispatcher_(task),
+      draws_(search.variation),
       left_(search.dispatches),
       interval_(least_interval(task)) {}
 

@@ -19,6 +19,7 @@ struct LimitedSearch {
   StepFigure figure = StepFigure::kPeriod;
   int dispatches = 1000;                 ///< work to spend
   Ticks goal;                            ///< stop when reached: a lower bound
+  std::uint32_t variation = 0;           ///< another number, other draws: for several starts
   std::span<const Schedule> seeds = {};  ///< with the task's placement; need not keep the limits
 };
 

@@ -10,7 +10,7 @@
 #include "planner/evaluate_plan.hpp"
 #include "planner/layer_times.hpp"
 #include "planner/parallel_for.hpp"
-#include "planner/schedule_synthesis.hpp"
+#include "planner/schedule_front.hpp"
 
 namespace meshwright {
 namespace {
@@ -118,7 +118,7 @@ std::optional<RankedPlan> made_to_measure(const RankedPlan& named, const ModelGr
   if (Schedule seed = schedule_of(named.plan); seed.placement == request.placement)
     request.seeds.push_back(std::move(seed));
   if (problem_of(request)) return std::nullopt;
-  measured.plan.orders = synthesize(request).schedule.orders;
+  measured.plan.orders = best_within_caps(request).schedule.orders;
   measured.evaluation = evaluate_plan(measured.plan, model, cluster, cost_model);
   const bool is_better = measured.evaluation.step_time < named.evaluation.step_time ||
                          !fits_in_memory(named.evaluation);

@@ -132,6 +132,8 @@ OperationNetwork make_operation_network(const Placement& placement, int microbat
   n.of_machine.resize(static_cast<std::size_t>(n.machines));
   const std::array<const std::vector<Ticks>*, kPasses> durations{
       &times.forward, &times.backward_input, &times.backward_weight};
+  for (const int taken : {1, 0, -1})
+    n.room.insert(n.room.end(), static_cast<std::size_t>(n.stages), taken);
   for (int pass = 0; pass < kPasses; ++pass)
     for (std::size_t s = 0; s < static_cast<std::size_t>(n.stages); ++s)
       for (int j = 0; j < microbatches; ++j) {
@@ -151,6 +153,20 @@ OperationNetwork make_operation_network(const Placement& placement, int microbat
   n.grain = common_grain(n);
   sort_topologically(n);
   return n;
+}
+
+void weigh(OperationNetwork& network, std::span<const int> held,
+           std::span<const int> freed_by_input, std::span<const int> caps) {
+  const auto stages = static_cast<std::size_t>(network.stages);
+  MW_CHECK(!network.is_reversed);
+  MW_CHECK(held.size() == stages && freed_by_input.size() == stages);
+  MW_CHECK(caps.size() == network.cap.size());
+  for (std::size_t s = 0; s < stages; ++s) {
+    network.room[s] = held[s];
+    network.room[stages + s] = -freed_by_input[s];
+    network.room[2 * stages + s] = freed_by_input[s] - held[s];
+  }
+  network.cap.assign(caps.begin(), caps.end());
 }
 
 PeriodObjective aim_at_period(OperationNetwork& network) {

@@ -42,6 +42,10 @@ struct OperationNetwork {
   std::vector<Ticks> release, tail;
   /// Limit of held stage-micro-batches by machine, where the precedences do not express it already.
   std::vector<std::optional<int>> cap;
+  /// What an operation adds to what its machine holds, by (pass, stage). A forward takes when it
+  /// starts, the others give back when they end. One stage-micro-batch by F and back by W, unless
+  /// weigh() says otherwise.
+  std::vector<int> room;
   /// Stages that a micro-batch still visits on the device of stage s after it: each will want room.
   std::vector<int> later_visits, earlier_visits;
   bool is_reversed = false;  ///< then W takes room and F gives it back
@@ -56,6 +60,9 @@ struct OperationNetwork {
   }
   std::int32_t id(int pass, int stage, int microbatch) const {
     return (pass * stages + stage) * microbatches + microbatch;
+  }
+  int room_of(std::int32_t operation) const {
+    return room[static_cast<std::size_t>(operation / microbatches)];
   }
   /// 0 forward, 1 input gradient, 2 weight gradient.
   int pass_of(std::int32_t operation) const { return operation / microbatches / stages; }
@@ -77,6 +84,12 @@ struct OperationNetwork {
 /// The placement must have one route over all its stages.
 OperationNetwork make_operation_network(const Placement& placement, int microbatches,
                                         const StageTimes& times, std::span<const int> caps);
+
+/// Counts room in the caller's unit instead of stage-micro-batches: by stage, what a micro-batch
+/// holds from the start of its forward, and what of it the input gradient gives back already; caps
+/// by machine. For searches that ask room_of(); the network must not be reversed.
+void weigh(OperationNetwork& network, std::span<const int> held,
+           std::span<const int> freed_by_input, std::span<const int> caps);
 
 /// Turns the objective of a network from the makespan into the period: the device that starts last
 /// counts from 0, the others have their lead as tails.

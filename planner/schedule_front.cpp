@@ -8,6 +8,9 @@
 #include "core/check.hpp"
 #include "core/schedule_block_keys.hpp"
 #include "core/schedule_within_limits.hpp"
+#include "planner/schedule_construction.hpp"
+#include "planner/schedule_local_search.hpp"
+#include "planner/schedule_memory_bounds.hpp"
 #include "planner/schedule_synthesis.hpp"
 
 namespace meshwright {
@@ -40,11 +43,9 @@ std::vector<Schedule> seeds_of(const FrontRequest& request) {
   return seeds;
 }
 
-DispatchTask task_with_cap(const FrontRequest& request, int cap) {
-  const std::vector<int> caps(static_cast<std::size_t>(request.placement.devices), cap);
-  DispatchTask task = counted_task(request.placement, request.microbatches, request.times, caps);
-  if (!request.held.empty()) task.held.assign(request.held.begin(), request.held.end());
-  return task;
+std::vector<int> or_each(const std::vector<int>& given, const FrontRequest& request, int value) {
+  if (!given.empty()) return given;
+  return std::vector<int>(request.placement.device_of_stage.size(), value);
 }
 
 Ticks value_of(const ScheduleTiming& timing, ScheduleObjective objective) {
@@ -69,33 +70,73 @@ Ticks shortest(const std::vector<Schedule>& seeds, const FrontRequest& request) 
   return least;
 }
 
+/// Searches cap by cap: blocks and sequences as a whole by dispatching, then single operations of
+/// critical paths.
+class FrontSearch {
+ public:
+  explicit FrontSearch(const FrontRequest& request)
+      : request_(request),
+        held_(or_each(request.held, request, 1)),
+        freed_(or_each(request.freed_by_input, request, 0)),
+        network_(
+            make_operation_network(request.placement, request.microbatches, request.times, {})) {
+    if (request.objective == ScheduleObjective::kPeriod) offset_ = aim_at_period(network_).offset;
+    tabu_.emplace(network_);
+  }
+
+  DispatchTask task_with(std::span<const int> caps) const;
+  Schedule best(const DispatchTask& task, Ticks bound, std::span<const Schedule> seeds);
+
+ private:
+  Schedule with_critical_moves(const DispatchTask& task, const Schedule& schedule, Ticks bound);
+
+  const FrontRequest& request_;
+  std::vector<int> held_, freed_;
+  OperationNetwork network_;
+  Ticks offset_;
+  std::optional<TabuSearch> tabu_;  ///< of network_
+};
+
+DispatchTask FrontSearch::task_with(std::span<const int> caps) const {
+  DispatchTask task = counted_task(request_.placement, request_.microbatches, request_.times, caps);
+  task.held.assign(held_.begin(), held_.end());
+  task.freed_by_input.assign(freed_.begin(), freed_.end());
+  return task;
+}
+
+Schedule FrontSearch::with_critical_moves(const DispatchTask& task, const Schedule& schedule,
+                                          Ticks bound) {
+  constexpr int kMovesPerDispatch = 2;  // of about equal cost
+  const std::vector<int> caps(task.limits.begin(), task.limits.end());
+  weigh(network_, held_, freed_, caps);
+  const TabuLimits limits{bound + offset_, kMovesPerDispatch * request_.dispatches_per_cap};
+  Schedule moved =
+      to_schedule(network_, request_.placement, tabu_->improve(keys_of(task, schedule), limits));
+  moved.name = "auto";
+  return moved;
+}
+
+Schedule FrontSearch::best(const DispatchTask& task, Ticks bound, std::span<const Schedule> seeds) {
+  LimitedSearch search;
+  search.figure = request_.objective == ScheduleObjective::kMakespan ? StepFigure::kMakespan
+                                                                     : StepFigure::kPeriod;
+  search.dispatches = request_.dispatches_per_cap;
+  search.goal = bound;
+  search.seeds = seeds;
+  std::vector<Schedule> found{schedule_within_limits(task, search).schedule};
+  if (value_of(time_schedule(found.front(), request_.times), request_.objective) <= bound)
+    return std::move(found.front());
+  found.push_back(with_critical_moves(task, found.front(), bound));
+  constexpr int kPackings = 6;  // of both; judges them as well
+  search.dispatches = kPackings;
+  search.seeds = found;
+  return schedule_within_limits(task, search).schedule;
+}
+
 }  // namespace
 
 double gap_of(const MemoryTimePoint& point) {
   return ratio(point.value - point.lower_bound, point.lower_bound);
-}
-
-Ticks memory_bound(const DispatchTask& task, ScheduleObjective objective) {
-  // The way of the first micro-batch to the device, before which it cannot hold anything.
-  std::vector<Ticks> head(task.limits.size(), Ticks::max());
-  Ticks arrival;
-  const std::vector<StageId>& route = task.placement.routes.front();
-  for (std::size_t i = 0; i < route.size(); ++i) {
-    const PipelineRankId device = task.placement.device_of_stage[route[i].index()];
-    if (i > 0 && device != task.placement.device_of_stage[route[i - 1].index()])
-      arrival += latency_between(task.times, route[i - 1], route[i]);
-    head[device.index()] = std::min(head[device.index()], arrival);
-    arrival += task.times.forward[route[i].index()];
-  }
-  const std::vector<DeviceNeed> needs = needs_of_one_microbatch(task);
-  Ticks bound;
-  for (std::size_t d = 0; d < needs.size(); ++d) {
-    const std::int64_t limit = std::max<std::int64_t>(task.limits[d], 1);
-    const Ticks needed = needs[d].memory_time * task.microbatches + Ticks(limit - 1);
-    const Ticks span = std::max(needed / limit, needs[d].work * task.microbatches);
-    bound = std::max(bound, objective == ScheduleObjective::kMakespan ? head[d] + span : span);
-  }
-  return bound;
 }
 
 std::optional<std::string> problem_of(const FrontRequest& request) {
@@ -110,10 +151,15 @@ std::optional<std::string> problem_of(const FrontRequest& request) {
   const std::size_t stages = request.placement.device_of_stage.size();
   if (!request.held.empty() && request.held.size() != stages)
     return fmt::format("{} amounts held for {} stages", request.held.size(), stages);
+  if (!request.freed_by_input.empty() && request.freed_by_input.size() != stages)
+    return fmt::format("{} amounts freed for {} stages", request.freed_by_input.size(), stages);
   std::vector<std::int64_t> least(static_cast<std::size_t>(request.placement.devices), 0);
   for (std::size_t s = 0; s < stages; ++s) {
     const int held = request.held.empty() ? 1 : request.held[s];
+    const int freed = request.freed_by_input.empty() ? 0 : request.freed_by_input[s];
     if (held < 0) return fmt::format("stage {} holds {}", s, held);
+    if (freed < 0 || freed > held)
+      return fmt::format("stage {} frees {} of {} by its input gradient", s, freed, held);
     least[request.placement.device_of_stage[s].index()] += held;
   }
   for (std::size_t d = 0; d < least.size(); ++d)
@@ -128,17 +174,13 @@ std::vector<MemoryTimePoint> memory_time_front(const FrontRequest& request) {
   std::vector<Schedule> seeds = seeds_of(request);
   const Ticks known = shortest(seeds, request);
   const Ticks uncapped = known == Ticks::max() ? Ticks() : bound_without_caps(request, known);
+  FrontSearch search(request);
   std::vector<MemoryTimePoint> front;
   for (const int cap : request.caps) {
-    const DispatchTask task = task_with_cap(request, cap);
+    const DispatchTask task = search.task_with(
+        std::vector<int>(static_cast<std::size_t>(request.placement.devices), cap));
     const Ticks bound = std::max(uncapped, memory_bound(task, request.objective));
-    LimitedSearch search;
-    search.figure = request.objective == ScheduleObjective::kMakespan ? StepFigure::kMakespan
-                                                                      : StepFigure::kPeriod;
-    search.dispatches = request.dispatches_per_cap;
-    search.goal = bound;
-    search.seeds = seeds;
-    MemoryTimePoint point{cap, schedule_within_limits(task, search).schedule, {}, {}, {}};
+    MemoryTimePoint point{cap, search.best(task, bound, seeds), {}, {}, {}};
     if (point.schedule.name.empty()) point.schedule.name = "auto";
     point.timing = time_schedule(point.schedule, request.times);
     point.value = value_of(point.timing, request.objective);
@@ -148,6 +190,35 @@ std::vector<MemoryTimePoint> memory_time_front(const FrontRequest& request) {
     front.push_back(std::move(point));
   }
   return front;
+}
+
+SynthesizedSchedule best_within_caps(const SynthesisRequest& request) {
+  constexpr std::int64_t kVisits = 600'000;  // of an operation, by dispatching: 50 ms
+  SynthesizedSchedule made = synthesize(request);
+  const auto devices = static_cast<std::size_t>(request.placement.devices);
+  const std::size_t stages = request.placement.device_of_stage.size();
+  if (stages == devices || is_proved_optimal(made)) return made;
+  FrontRequest packed;
+  packed.placement = request.placement;
+  packed.microbatches = request.microbatches;
+  packed.times = request.times;
+  packed.objective = request.objective;
+  packed.seeds = request.seeds;
+  packed.seeds.push_back(made.schedule);
+  const std::int64_t operations = 3 * static_cast<std::int64_t>(stages) * request.microbatches;
+  packed.dispatches_per_cap =
+      static_cast<int>(std::clamp<std::int64_t>(kVisits / operations, 20, 400));
+  std::vector<int> caps = request.caps;
+  if (caps.empty()) caps.assign(devices, static_cast<int>(stages) * request.microbatches);
+  FrontSearch search(packed);
+  const DispatchTask task = search.task_with(caps);
+  made.lower_bound = std::max(made.lower_bound, memory_bound(task, request.objective));
+  Schedule schedule = search.best(task, made.lower_bound, seeds_of(packed));
+  const ScheduleTiming timing = time_schedule(schedule, request.times);
+  const Ticks value = value_of(timing, request.objective);
+  if (value >= made.value) return made;
+  schedule.name = made.schedule.name;
+  return {std::move(schedule), timing, value, made.lower_bound, "blocks and critical moves"};
 }
 
 }  // namespace meshwright

@@ -10,7 +10,7 @@
 #include "core/schedule_dispatch.hpp"
 #include "core/schedule_timing.hpp"
 #include "core/stage_times.hpp"
-#include "planner/constraint_propagation.hpp"
+#include "planner/schedule_synthesis.hpp"
 
 namespace meshwright {
 
@@ -24,8 +24,11 @@ struct FrontRequest {
   /// By stage, what a micro-batch holds there from the start of its forward to the end of its
   /// weight gradient. Empty: one each, so that caps count stage-micro-batches.
   std::vector<int> held;
+  /// By stage, what of it the end of the input gradient gives back. Empty: nothing.
+  std::vector<int> freed_by_input;
   ScheduleObjective objective = ScheduleObjective::kMakespan;
-  int dispatches_per_cap = 300;  ///< work to spend; see LimitedSearch
+  /// Work to spend; see LimitedSearch. Critical operations are moved for about as long again.
+  int dispatches_per_cap = 200;
   /// Tried at every cap besides the schedules of the zoo for this placement.
   std::vector<Schedule> seeds;
 };
@@ -49,9 +52,9 @@ std::optional<std::string> problem_of(const FrontRequest& request);
 /// no overlap) that keeps the cap. Deterministic. problem_of() must be empty.
 std::vector<MemoryTimePoint> memory_time_front(const FrontRequest& request);
 
-/// No schedule of the task is shorter than this on account of memory: a device lives at least the
-/// memory-time of all its activations over its limit, from its first start to its last end
-/// (J. D. C. Little, "A proof for the queuing formula L = lambda W", 1961).
-Ticks memory_bound(const DispatchTask& task, ScheduleObjective objective);
+/// synthesize(), and for several stages per device the search of the front within the caps of each
+/// device as well, with the bound that memory sets. Never longer than synthesize() alone; at most
+/// about a fifth of a second more. Deterministic. problem_of() must be empty.
+SynthesizedSchedule best_within_caps(const SynthesisRequest& request);
 
 }  // namespace meshwright

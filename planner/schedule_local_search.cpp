@@ -6,7 +6,6 @@
 namespace meshwright {
 namespace {
 std::size_t at(std::int32_t operation) { return static_cast<std::size_t>(operation); }
-constexpr int kForwardPass = 0, kWeightPass = 2;
 /// Evaluations without progress after which the search returns to the best schedule and shakes it.
 constexpr int kPatience = 600;
 constexpr int kTenure = 8;  ///< a swapped operation may not move back for 8 to 15 + p/2 moves
@@ -41,9 +40,7 @@ void TabuSearch::load(const Starts& starts) {
     held_[machine].resize(order.size());
     for (std::size_t k = 0; k < order.size(); ++k) {
       position_[at(order[k])] = static_cast<std::int32_t>(k);
-      const int pass = network_.pass_of(order[k]);
-      held += pass == kForwardPass ? 1 : pass == kWeightPass ? -1 : 0;
-      held_[machine][k] = held;
+      held_[machine][k] = held += network_.room_of(order[k]);
     }
   }
 }
@@ -125,6 +122,7 @@ bool TabuSearch::is_tabu(const Move& move) const {
 bool TabuSearch::may_move(const Move& move) const {
   const auto& order = order_[move.machine];
   const std::int32_t moved = order[move.from];
+  if (!keeps_cap(move)) return false;
   const auto is_passed = [&](std::int32_t o) {
     if (at(network_.machine[at(o)]) != move.machine) return false;
     const auto [low, high] = std::minmax(move.from, move.to);
@@ -146,11 +144,25 @@ bool TabuSearch::may_swap(std::size_t machine, std::size_t position) const {
   const std::int32_t first = order_[machine][position], second = order_[machine][position + 1];
   for (const Precedence& next : network_.after(first))
     if (next.operation == second) return false;
-  if (!network_.cap[machine]) return true;
-  // Only taking before giving back raises the level in between.
-  const std::int32_t before = position > 0 ? held_[machine][position - 1] : 0;
-  const int pass = network_.pass_of(second);
-  return pass != kForwardPass || before + 1 <= *network_.cap[machine];
+  return keeps_cap({machine, position + 1, position});
+}
+
+/// Taking sooner and giving back later raise the level in between.
+bool TabuSearch::keeps_cap(const Move& move) const {
+  if (!network_.cap[move.machine]) return true;
+  const auto& held = held_[move.machine];
+  const std::int32_t taken = network_.room_of(order_[move.machine][move.from]);
+  const int cap = *network_.cap[move.machine];
+  if (move.to < move.from) {
+    std::int32_t level = (move.to > 0 ? held[move.to - 1] : 0) + taken;
+    if (taken <= 0) return true;
+    for (std::size_t k = move.to; level <= cap && k < move.from; ++k) level = held[k] + taken;
+    return level <= cap;
+  }
+  if (taken >= 0) return true;
+  for (std::size_t k = move.from + 1; k <= move.to; ++k)
+    if (held[k] - taken > cap) return false;
+  return true;
 }
 
 /// Longest path through an operation that changes place (E. Taillard's estimate): a lower bound of
@@ -222,10 +234,8 @@ TabuSearch::Move TabuSearch::best_move() {
              end(order[k]) == head_[at(order[k + 1])])
         ++k;
       if (k == first) continue;
-      if (network_.cap[machine])
-        consider_swaps(machine, first, k, best);
-      else
-        consider_block(machine, first, k, best);
+      consider_block(machine, first, k, best);
+      if (network_.cap[machine]) consider_swaps(machine, first, k, best);
     }
   }
   return best.move;
@@ -241,9 +251,7 @@ void TabuSearch::apply(const Move& move) {
   std::int32_t level = low > 0 ? held[low - 1] : 0;
   for (std::size_t k = low; k <= high; ++k) {
     position_[at(order[k])] = static_cast<std::int32_t>(k);
-    const int pass = network_.pass_of(order[k]);
-    level += pass == kForwardPass ? 1 : pass == kWeightPass ? -1 : 0;
-    held[k] = level;
+    held[k] = level += network_.room_of(order[k]);
   }
 }
 

@@ -4,8 +4,8 @@
 /// A critical block is a run of operations of one machine without a gap on a longest path. Only
 /// taking an operation out of it to its front or to its end can shorten that path (E. Balas and
 /// A. Vazacopoulos, 1998), so those are the moves. The blocks of a busy pipeline are long and such
-/// a move passes many operations at once. Where a cap is not expressed by precedences, neighbours
-/// are swapped instead.
+/// a move passes many operations at once. Where a cap is not expressed by precedences, such a move
+/// may be barred, so neighbours are swapped as well.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +52,7 @@ class TabuSearch {
   bool is_tabu(const Move& move) const;
   bool may_move(const Move& move) const;
   bool may_swap(std::size_t machine, std::size_t position) const;
+  bool keeps_cap(const Move& move) const;
   Ticks arrival(std::int32_t operation) const;
   Ticks tail_of_successors(std::int32_t operation) const;
   Ticks end(std::int32_t operation) const;

@@ -381,17 +381,4 @@ Ticks lower_bound_of(const SynthesisRequest& request, Ticks known) {
   return Synthesizer(request).bound_below(known);
 }
 
-std::vector<FrontPoint> memory_time_front(const SynthesisRequest& request,
-                                          std::span<const int> caps) {
-  MW_CHECK(std::is_sorted(caps.begin(), caps.end()));
-  std::vector<FrontPoint> front;
-  SynthesisRequest next = request;
-  for (const int cap : caps) {
-    next.caps.assign(static_cast<std::size_t>(request.placement.devices), cap);
-    front.push_back({cap, synthesize(next)});
-    next.seeds.push_back(front.back().best.schedule);
-  }
-  return front;
-}
-
 }  // namespace meshwright

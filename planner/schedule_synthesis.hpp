@@ -52,14 +52,4 @@ SynthesizedSchedule synthesize(const SynthesisRequest& request);
 /// Lower bound alone: as strong as propagation makes it below `known`, the value of some schedule.
 Ticks lower_bound_of(const SynthesisRequest& request, Ticks known);
 
-/// One point of the memory-time front.
-struct FrontPoint {
-  int cap = 0;  ///< stage-micro-batches, the same on every device
-  SynthesizedSchedule best;
-};
-/// The best schedule for every cap, rising; a schedule for less memory is offered to the next cap,
-/// so that times never rise with memory. `effort` of the request is for each cap.
-std::vector<FrontPoint> memory_time_front(const SynthesisRequest& request,
-                                          std::span<const int> caps);
-
 }  // namespace meshwright

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "core/schedule_generators.hpp"
 #include "schedule_cases.hpp"
 
@@ -59,6 +61,20 @@ TEST(MemoryTimeFront, IsNeverLongerThanZbVVHalfAndVMinAtTheirCaps) {
   }
 }
 
+TEST(BestWithinCaps, KeepsTheCapOfEachDeviceAndIsNeverLongerThanSynthesis) {
+  for (const auto& placement : {looped_placement(4, 2), wave_placement(4, 2)})
+    for (std::uint32_t seed = 1; seed <= 4; ++seed) {
+      SynthesisRequest request = random_request(seed, placement, 8);
+      request.caps = {6, 5, 4, 3};
+      request.effort = 300'000;
+      const SynthesizedSchedule made = best_within_caps(request);
+      EXPECT_THAT(check_schedule(made.schedule, request.caps), testing::IsEmpty());
+      EXPECT_EQ(made.value, time_schedule(made.schedule, request.times).makespan);
+      EXPECT_LE(made.value, synthesize(request).value);
+      EXPECT_LE(made.lower_bound, made.value);
+    }
+}
+
 // Two devices and two micro-batches: no bound is above the least makespan or period of all
 // schedules within the cap, and no point is below it. The V is small enough for that at its least
 // cap only.
@@ -92,6 +108,54 @@ TEST(MemoryTimeFront, BoundsAndPointsHoldAgainstEverySchedule) {
         EXPECT_GE(point.value, least) << "seed " << seed << ", cap " << point.cap;
       }
     }
+}
+
+/// Eight devices, 32 micro-batches, all times apart by up to 20 %.
+FrontRequest eight_unequal_devices() {
+  std::mt19937 random(7);
+  FrontRequest request;
+  request.placement = wave_placement(8, 2);
+  request.microbatches = 32;
+  request.times = uniform_times(16, Ticks(), Ticks(), Ticks());
+  for (auto* passes :
+       {&request.times.forward, &request.times.backward_input, &request.times.backward_weight})
+    for (Ticks& time : *passes) time = Ticks(8'000 + static_cast<std::int64_t>(random() % 4'000));
+  request.times.latency = Ticks(500);
+  for (int cap = 2; cap <= 24; ++cap) request.caps.push_back(cap);
+  return request;
+}
+
+/// Of a named schedule, in its pure form or by the same times, against all caps that it keeps.
+void expect_no_longer_than(const Schedule& named, const std::vector<MemoryTimePoint>& front,
+                           const FrontRequest& request) {
+  const std::vector<int> held = peak_held_microbatches(named);
+  const ScheduleTiming timing = time_schedule(named, request.times);
+  const bool is_makespan = request.objective == ScheduleObjective::kMakespan;
+  for (const MemoryTimePoint& point : front)
+    if (point.cap >= *std::max_element(held.begin(), held.end())) {
+      EXPECT_LE(point.value, is_makespan ? timing.makespan : timing.period)
+          << named.name << " at " << point.cap;
+    }
+}
+
+TEST(MemoryTimeFront, OfTwentyCapsIsNeverLongerThanTheZooAtItsCaps) {
+  FrontRequest request = eight_unequal_devices();
+  ScheduleRequest pure;
+  pure.devices = 8;
+  pure.chunks = 2;
+  pure.microbatches = 32;
+  ScheduleRequest timed = pure;
+  timed.times = request.times;
+  for (const auto objective : {ScheduleObjective::kMakespan, ScheduleObjective::kPeriod}) {
+    request.objective = objective;
+    const std::vector<MemoryTimePoint> front = memory_time_front(request);
+    ASSERT_GE(front.size(), 20u);
+    for (const auto generate : {generate_v_min, generate_v_half, generate_zb_v}) {
+      expect_no_longer_than(generate(pure), front, request);
+      expect_no_longer_than(generate(timed), front, request);
+    }
+    EXPECT_LE(gap_of(front.back()), 0.05);
+  }
 }
 
 // Stage 0 holds three units and stage 3, on the same device of the V, one.

@@ -138,23 +138,5 @@ TEST(SynthesisRequest, NamesWhatCannotBeSolved) {
   EXPECT_EQ(problem_of(request), "3 times for 4 stages");
 }
 
-TEST(MemoryTimeFront, NeverRisesWithMoreMemory) {
-  for (const auto& placement :
-       {looped_placement(4, 1), looped_placement(4, 2), wave_placement(4, 2)}) {
-    SynthesisRequest request = random_request(3, placement, 6);
-    request.effort = 200'000;
-    const std::vector<int> caps{2, 3, 4, 5, 6, 7, 8, 10, 12};
-    const std::vector<FrontPoint> front = memory_time_front(request, caps);
-    ASSERT_EQ(front.size(), caps.size());
-    for (std::size_t i = 0; i < front.size(); ++i) {
-      const std::vector<int> held = peak_held_microbatches(front[i].best.schedule);
-      EXPECT_LE(*std::max_element(held.begin(), held.end()), caps[i]);
-      if (i > 0) {
-        EXPECT_LE(front[i].best.value, front[i - 1].best.value);
-      }
-    }
-  }
-}
-
 }  // namespace
 }  // namespace meshwright
