@@ -201,35 +201,41 @@ PartShards shards_of_part(const ModelGraph& model, std::span<const LayerId> laye
   return made;
 }
 
-std::vector<std::int64_t> global_elements(const ParameterShard& shard,
-                                          const ParameterTensor& whole) {
-  std::vector<std::int64_t> numbers{0};
-  for (std::size_t d = 0; d < shard.held.size(); ++d) {
-    std::vector<std::int64_t> next;
-    next.reserve(numbers.size() * static_cast<std::size_t>(shard.extent(d)));
-    for (const std::int64_t number : numbers)
-      for (const IndexRange& range : shard.held[d])
-        for (std::int64_t i = range.begin; i < range.end; ++i)
-          next.push_back(number < 0 || i >= whole.shape[d] ? -1 : number * whole.shape[d] + i);
-    numbers = std::move(next);
-  }
-  return numbers;
+namespace {
+
+/// Elements behind index `number` of the dimensions before `dimension`.
+void visit_elements(const ParameterShard& shard, const ParameterTensor& whole,
+                    std::size_t dimension, std::int64_t number,
+                    const std::function<void(std::int64_t)>& visit) {
+  if (dimension == shard.held.size()) return visit(number);
+  const std::int64_t extent = whole.shape[dimension];
+  for (const IndexRange& range : shard.held[dimension])
+    for (std::int64_t i = range.begin; i < range.end; ++i)
+      visit_elements(shard, whole, dimension + 1,
+                     number < 0 || i >= extent ? -1 : number * extent + i, visit);
+}
+
+}  // namespace
+
+void for_each_element(const ParameterShard& shard, const ParameterTensor& whole,
+                      const std::function<void(std::int64_t number)>& visit) {
+  visit_elements(shard, whole, 0, 0, visit);
 }
 
 void fill_initial(const ModelGraph& model, const ParameterShard& shard, std::uint64_t seed,
                   std::span<float> values) {
   const Tensor& tensor = model.tensors[shard.tensor.index()];
   const auto& whole = std::get<ParameterTensor>(tensor.shape);
-  const std::vector<std::int64_t> numbers = global_elements(shard, whole);
-  MW_CHECK(numbers.size() == values.size());
-  const bool is_vector = whole.shape.size() == 1;
+  MW_CHECK(shard.elements() == static_cast<std::int64_t>(values.size()));
   const bool is_bias = tensor.name.ends_with("bias");
+  const bool is_matrix = whole.shape.size() > 1 && !is_bias;
   const std::uint64_t key = mix(seed ^ hash_of(tensor.name));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    double value = is_vector && !is_bias ? 1 : 0;
-    if (!is_vector && !is_bias) value = kInitialDeviation * normal(key, numbers[i]);
-    values[i] = numbers[i] < 0 ? 0.0F : static_cast<float>(value);
-  }
+  std::size_t place = 0;
+  for_each_element(shard, whole, [&](std::int64_t number) {
+    double value = is_bias ? 0 : 1;
+    if (is_matrix) value = kInitialDeviation * normal(key, number);
+    values[place++] = number < 0 ? 0.0F : static_cast<float>(value);
+  });
 }
 
 }  // namespace meshwright

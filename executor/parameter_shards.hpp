@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -52,10 +53,10 @@ struct PartShards {
 PartShards shards_of_part(const ModelGraph& model, std::span<const LayerId> layers,
                           const Strategy& strategy, RankId rank, TensorId elsewhere = TensorId(-1));
 
-/// Elements of a shard's storage with their numbers in the whole parameter (row-major; -1:
-/// padding), in the order of storage.
-std::vector<std::int64_t> global_elements(const ParameterShard& shard,
-                                          const ParameterTensor& whole);
+/// Calls visit(number) for every element of the shard's storage, in its order, with the number in
+/// the whole parameter (row-major; -1: padding).
+void for_each_element(const ParameterShard& shard, const ParameterTensor& whole,
+                      const std::function<void(std::int64_t number)>& visit);
 
 /// What training starts from: a function of the seed, the parameter's name and the element's number
 /// in the whole parameter alone, so that every cut of a model starts from the same one. Matrices

@@ -61,11 +61,12 @@ Channel channel_of(Axis axis) {
 }
 
 RankContext::RankContext(const ModelGraph& model_graph, const Plan& plan, Communicator& messages,
-                         const KernelTable& table)
+                         const KernelTable& table, RankProgress& moves)
     : model(model_graph),
       strategy(plan.strategy),
       communicator(messages),
       kernels(table),
+      progress(moves),
       rank(messages.rank()),
       at(coordinate_of(plan.strategy.degrees, messages.rank(),
                        plan.strategy.model_parallelism.order)),

@@ -9,6 +9,7 @@
 #include "core/plan.hpp"
 #include "executor/communicator.hpp"
 #include "executor/counted_memory.hpp"
+#include "executor/launch.hpp"
 #include "kernels/kernel_table.hpp"
 
 namespace meshwright {
@@ -26,12 +27,13 @@ Channel channel_of(Axis axis);
 class RankContext {
  public:
   RankContext(const ModelGraph& model, const Plan& plan, Communicator& communicator,
-              const KernelTable& kernels);
+              const KernelTable& kernels, RankProgress& progress);
 
   const ModelGraph& model;
   const Strategy& strategy;
   Communicator& communicator;
   const KernelTable& kernels;
+  RankProgress& progress;
   RankId rank;
   RankCoordinate at;
   ShardShape shard;

@@ -38,11 +38,13 @@ void StageParameters::make_run(bool expert, std::uint64_t seed) {
   if (has_master) run.master = state();
 
   std::vector<float> initial(static_cast<std::size_t>(count));
-  for (const ParameterShard& shard : shards_.shards)
-    if (shard.expert == expert)
-      fill_initial(rank_.model, shard, seed,
-                   std::span(initial).subspan(static_cast<std::size_t>(shard.offset),
-                                              static_cast<std::size_t>(shard.elements())));
+  for (const ParameterShard& shard : shards_.shards) {
+    if (shard.expert != expert) continue;
+    fill_initial(rank_.model, shard, seed,
+                 std::span(initial).subspan(static_cast<std::size_t>(shard.offset),
+                                            static_cast<std::size_t>(shard.elements())));
+    rank_.progress.beats.fetch_add(1, std::memory_order_relaxed);
+  }
   rank_.run(rank_.kernels.cast,
             {.x = {initial.data(), count, Dtype::kFp32}, .y = flat(run.weights.view())});
   if (has_master) {

@@ -48,7 +48,7 @@ class Training {
       return;
     }
     TrainingActions actions(runnable_, request_.plan, request_.model, communicator,
-                            request_.kernels, request_.text, request_.options);
+                            request_.kernels, request_.text, request_.options, progress);
     for (int step = 0; step < request_.steps; ++step) {
       run_one_step(communicator, progress, actions, step);
       report(communicator, step, mean_loss(communicator, actions, step));
@@ -118,14 +118,16 @@ class Training {
         std::vector<float>& values = run_.parameters[tensor.name];
         values.resize(static_cast<std::size_t>(std::accumulate(
             whole.shape.begin(), whole.shape.end(), std::int64_t{1}, std::multiplies<>())));
-        const std::vector<std::int64_t> numbers = global_elements(shard, whole);
-        std::vector<float> held(numbers.size());
+        std::vector<float> held(static_cast<std::size_t>(shard.elements()));
         const Matrix weights = stage.parameters->weight(shard.tensor);
         request_.kernels.cast(
             {}, {.x = {weights.data, static_cast<std::int64_t>(held.size()), weights.dtype},
                  .y = {held.data(), static_cast<std::int64_t>(held.size()), Dtype::kFp32}});
-        for (std::size_t i = 0; i < numbers.size(); ++i)
-          if (numbers[i] >= 0) values[static_cast<std::size_t>(numbers[i])] = held[i];
+        auto element = held.begin();
+        for_each_element(shard, whole, [&](std::int64_t number) {
+          if (number >= 0) values[static_cast<std::size_t>(number)] = *element;
+          ++element;
+        });
       }
     }
   }

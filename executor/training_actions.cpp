@@ -22,9 +22,9 @@ bool is_backward(TaskKind kind) {
 TrainingActions::TrainingActions(const RunnableGraph& runnable, const Plan& plan,
                                  const ModelGraph& model, Communicator& communicator,
                                  const KernelTable& kernels, const TokenText& text,
-                                 const TrainingOptions& options)
+                                 const TrainingOptions& options, RankProgress& progress)
     : runnable_(runnable),
-      rank_(model, plan, communicator, kernels),
+      rank_(model, plan, communicator, kernels, progress),
       text_(text),
       options_(options) {
   const Placement placement = placement_of(plan);

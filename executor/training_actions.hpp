@@ -18,7 +18,7 @@ class TrainingActions final : public TaskActions {
  public:
   TrainingActions(const RunnableGraph& runnable, const Plan& plan, const ModelGraph& model,
                   Communicator& communicator, const KernelTable& kernels, const TokenText& text,
-                  const TrainingOptions& options);
+                  const TrainingOptions& options, RankProgress& progress);
 
   void begin_step(int step) override;
   void begin_task(const Task& task) override;
