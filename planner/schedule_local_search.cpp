@@ -6,20 +6,15 @@
 namespace meshwright {
 namespace {
 std::size_t at(std::int32_t operation) { return static_cast<std::size_t>(operation); }
-/// Evaluations without progress after which the search returns to the best schedule and shakes it.
-constexpr int kPatience = 600;
+/// Moves without progress after which the search returns to the best schedule and shakes it.
+constexpr int kPatience = 200;
 constexpr int kTenure = 8;  ///< a swapped operation may not move back for 8 to 15 + p/2 moves
 }  // namespace
 
 TabuSearch::TabuSearch(const OperationNetwork& network)
     : network_(network),
-      order_(network.of_machine),
+      orders_(network),
       held_(network.of_machine.size()),
-      position_(at(network.size())),
-      head_(at(network.size())),
-      tail_(at(network.size())),
-      waiting_(at(network.size())),
-      sequence_(at(network.size())),
       not_left_until_(at(network.size())),
       not_right_until_(at(network.size())),
       seen_in_block_(at(network.size() / std::max(network.microbatches, 1))) {}
@@ -32,116 +27,64 @@ std::uint32_t TabuSearch::random() {
   return random_state_;
 }
 
-void TabuSearch::load(const Starts& starts) {
-  for (std::size_t machine = 0; machine < order_.size(); ++machine) {
-    auto& order = order_[machine];
-    sort_by_start(network_, starts, order);
-    std::int32_t held = 0;
-    held_[machine].resize(order.size());
-    for (std::size_t k = 0; k < order.size(); ++k) {
-      position_[at(order[k])] = static_cast<std::int32_t>(k);
-      held_[machine][k] = held += network_.room_of(order[k]);
-    }
-  }
-}
-
-/// Heads and tails of all operations by longest paths. False: the orders contradict each other.
-bool TabuSearch::evaluate() {
-  ++evaluations_;
-  std::size_t count = 0;
-  for (std::int32_t o = 0; o < network_.size(); ++o) {
-    waiting_[at(o)] =
-        static_cast<std::int32_t>(network_.before(o).size()) + (position_[at(o)] > 0 ? 1 : 0);
-    head_[at(o)] = network_.release[at(network_.machine[at(o)])];
-    if (waiting_[at(o)] == 0) sequence_[count++] = o;
-  }
-  const auto arrive = [&](std::int32_t o, Ticks time) {
-    head_[at(o)] = std::max(head_[at(o)], time);
-    if (--waiting_[at(o)] == 0) sequence_[count++] = o;
-  };
-  for (std::size_t k = 0; k < count; ++k) {
-    const std::int32_t o = sequence_[k];
-    const Ticks end = head_[at(o)] + network_.duration[at(o)];
-    for (const Precedence& next : network_.after(o)) arrive(next.operation, end + next.lag);
-    const auto& order = order_[at(network_.machine[at(o)])];
-    if (const auto next = at(position_[at(o)]) + 1; next < order.size()) arrive(order[next], end);
-  }
-  if (count != sequence_.size()) return false;
-  value_ = Ticks();
-  for (std::size_t k = count; k-- > 0;) {
-    const std::int32_t o = sequence_[k];
-    Ticks tail = network_.tail[at(network_.machine[at(o)])];
-    for (const Precedence& next : network_.after(o))
-      tail = std::max(tail,
-                      tail_[at(next.operation)] + network_.duration[at(next.operation)] + next.lag);
-    const auto& order = order_[at(network_.machine[at(o)])];
-    if (const auto next = at(position_[at(o)]) + 1; next < order.size())
-      tail = std::max(tail, tail_[at(order[next])] + network_.duration[at(order[next])]);
-    tail_[at(o)] = tail;
-    value_ = std::max(value_, head_[at(o)] + network_.duration[at(o)] + tail);
+bool TabuSearch::load(const Starts& starts) {
+  std::fill(not_left_until_.begin(), not_left_until_.end(), 0);
+  std::fill(not_right_until_.begin(), not_right_until_.end(), 0);
+  if (!orders_.load(starts)) return false;
+  for (std::size_t machine = 0; machine < held_.size(); ++machine) {
+    held_[machine].resize(orders_.order(machine).size());
+    hold(machine, 0, held_[machine].size() - 1);
   }
   return true;
 }
 
-Ticks TabuSearch::end(std::int32_t operation) const {
-  return head_[at(operation)] + network_.duration[at(operation)];
+/// Counts the room in use after the positions from `low` to `high` anew.
+void TabuSearch::hold(std::size_t machine, std::size_t low, std::size_t high) {
+  auto& held = held_[machine];
+  std::int32_t level = low > 0 ? held[low - 1] : 0;
+  for (std::size_t k = low; k <= high; ++k)
+    held[k] = level += network_.room_of(orders_.order(machine)[k]);
 }
 
-/// From the start of an operation to the end of the longest path through it.
-Ticks TabuSearch::remaining(std::int32_t operation) const {
-  return network_.duration[at(operation)] + tail_[at(operation)];
-}
-
-/// Earliest start by precedences alone.
-Ticks TabuSearch::arrival(std::int32_t operation) const {
-  Ticks time = network_.release[at(network_.machine[at(operation)])];
-  for (const Precedence& p : network_.before(operation))
-    time = std::max(time, end(p.operation) + p.lag);
-  return time;
-}
-
-/// Longest tail by precedences alone.
-Ticks TabuSearch::tail_of_successors(std::int32_t operation) const {
-  Ticks tail = network_.tail[at(network_.machine[at(operation)])];
-  for (const Precedence& next : network_.after(operation))
-    tail = std::max(tail, remaining(next.operation) + next.lag);
-  return tail;
-}
-
-bool TabuSearch::is_critical(std::int32_t operation) const {
-  return head_[at(operation)] + remaining(operation) == value_;
+bool TabuSearch::perform(const Move& move) {
+  ++moves_;
+  if (!orders_.perform(move)) return false;
+  const auto [low, high] = std::minmax(move.from, move.to);
+  hold(move.machine, low, high);
+  return true;
 }
 
 bool TabuSearch::is_tabu(const Move& move) const {
-  const std::size_t o = at(order_[move.machine][move.from]);
-  return (move.to < move.from ? not_left_until_[o] : not_right_until_[o]) > evaluations_;
+  const std::size_t o = at(orders_.order(move.machine)[move.from]);
+  return (move.to < move.from ? not_left_until_[o] : not_right_until_[o]) > moves_;
 }
 
 /// No path leads from what is passed to the moved operation (or the other way round): a path to one
 /// of its predecessors would make that one end later than the first operation passed.
 bool TabuSearch::may_move(const Move& move) const {
-  const auto& order = order_[move.machine];
+  const auto& order = orders_.order(move.machine);
   const std::int32_t moved = order[move.from];
   if (!keeps_cap(move)) return false;
   const auto is_passed = [&](std::int32_t o) {
     if (at(network_.machine[at(o)]) != move.machine) return false;
     const auto [low, high] = std::minmax(move.from, move.to);
-    return at(position_[at(o)]) >= low && at(position_[at(o)]) <= high;
+    return orders_.position(o) >= low && orders_.position(o) <= high;
   };
   if (move.to < move.from) {
-    const Ticks limit = end(order[move.to]);
+    const Ticks limit = orders_.end(order[move.to]);
     for (const Precedence& p : network_.before(moved))
-      if (is_passed(p.operation) || end(p.operation) > limit) return false;
+      if (is_passed(p.operation) || orders_.end(p.operation) > limit) return false;
   } else {
-    const Ticks limit = remaining(order[move.to]);
+    const Ticks limit = orders_.remaining(order[move.to]);
     for (const Precedence& next : network_.after(moved))
-      if (is_passed(next.operation) || remaining(next.operation) > limit) return false;
+      if (is_passed(next.operation) || orders_.remaining(next.operation) > limit) return false;
   }
   return true;
 }
 
 bool TabuSearch::may_swap(std::size_t machine, std::size_t position) const {
-  const std::int32_t first = order_[machine][position], second = order_[machine][position + 1];
+  const std::int32_t first = orders_.order(machine)[position],
+                     second = orders_.order(machine)[position + 1];
   for (const Precedence& next : network_.after(first))
     if (next.operation == second) return false;
   return keeps_cap({machine, position + 1, position});
@@ -151,7 +94,7 @@ bool TabuSearch::may_swap(std::size_t machine, std::size_t position) const {
 bool TabuSearch::keeps_cap(const Move& move) const {
   if (!network_.cap[move.machine]) return true;
   const auto& held = held_[move.machine];
-  const std::int32_t taken = network_.room_of(order_[move.machine][move.from]);
+  const std::int32_t taken = network_.room_of(orders_.order(move.machine)[move.from]);
   const int cap = *network_.cap[move.machine];
   if (move.to < move.from) {
     std::int32_t level = (move.to > 0 ? held[move.to - 1] : 0) + taken;
@@ -168,7 +111,7 @@ bool TabuSearch::keeps_cap(const Move& move) const {
 /// Longest path through an operation that changes place (E. Taillard's estimate): a lower bound of
 /// the new value.
 Ticks TabuSearch::estimate(const Move& move) {
-  const auto& order = order_[move.machine];
+  const auto& order = orders_.order(move.machine);
   const auto [low, high] = std::minmax(move.from, move.to);
   moved_.assign(order.begin() + static_cast<std::ptrdiff_t>(low),
                 order.begin() + static_cast<std::ptrdiff_t>(high) + 1);
@@ -177,15 +120,17 @@ Ticks TabuSearch::estimate(const Move& move) {
   else
     std::rotate(moved_.begin(), moved_.begin() + 1, moved_.end());
   moved_heads_.resize(moved_.size());
-  Ticks free = low > 0 ? end(order[low - 1]) : network_.release[move.machine];
+  visits_ += 2 * static_cast<std::int64_t>(moved_.size());
+  Ticks free = low > 0 ? orders_.end(order[low - 1]) : network_.release[move.machine];
   for (std::size_t k = 0; k < moved_.size(); ++k) {
-    moved_heads_[k] = std::max(free, arrival(moved_[k]));
+    moved_heads_[k] = std::max(free, orders_.arrival(moved_[k]));
     free = moved_heads_[k] + network_.duration[at(moved_[k])];
   }
-  Ticks left = high + 1 < order.size() ? remaining(order[high + 1]) : network_.tail[move.machine];
+  Ticks left =
+      high + 1 < order.size() ? orders_.remaining(order[high + 1]) : network_.tail[move.machine];
   Ticks longest;
   for (std::size_t k = moved_.size(); k-- > 0;) {
-    left = std::max(left, tail_of_successors(moved_[k])) + network_.duration[at(moved_[k])];
+    left = std::max(left, orders_.departure(moved_[k])) + network_.duration[at(moved_[k])];
     longest = std::max(longest, moved_heads_[k] + left);
   }
   return longest;
@@ -201,7 +146,7 @@ void TabuSearch::consider(const Move& move, Choice& best) {
 /// The first operation of every sequence in the block may go to its front, the last one to its end.
 void TabuSearch::consider_block(std::size_t machine, std::size_t first, std::size_t last,
                                 Choice& best) {
-  const auto& order = order_[machine];
+  const auto& order = orders_.order(machine);
   const auto sequence_of = [&](std::size_t k) { return at(order[k] / network_.microbatches); };
   ++blocks_;
   seen_in_block_[sequence_of(first)] = blocks_;
@@ -225,13 +170,14 @@ void TabuSearch::consider_swaps(std::size_t machine, std::size_t first, std::siz
 
 TabuSearch::Move TabuSearch::best_move() {
   Choice best;
-  for (std::size_t machine = 0; machine < order_.size(); ++machine) {
-    const auto& order = order_[machine];
+  visits_ += network_.size() / 2;
+  for (std::size_t machine = 0; machine < orders_.machines(); ++machine) {
+    const auto& order = orders_.order(machine);
     for (std::size_t k = 0; k < order.size(); ++k) {
-      if (!is_critical(order[k])) continue;
+      if (!orders_.is_critical(order[k])) continue;
       const std::size_t first = k;
-      while (k + 1 < order.size() && is_critical(order[k + 1]) &&
-             end(order[k]) == head_[at(order[k + 1])])
+      while (k + 1 < order.size() && orders_.is_critical(order[k + 1]) &&
+             orders_.end(order[k]) == orders_.start(order[k + 1]))
         ++k;
       if (k == first) continue;
       consider_block(machine, first, k, best);
@@ -241,67 +187,42 @@ TabuSearch::Move TabuSearch::best_move() {
   return best.move;
 }
 
-void TabuSearch::apply(const Move& move) {
-  auto& order = order_[move.machine];
-  const auto [low, high] = std::minmax(move.from, move.to);
-  const auto begin = order.begin() + static_cast<std::ptrdiff_t>(low);
-  const auto stop = order.begin() + static_cast<std::ptrdiff_t>(high) + 1;
-  std::rotate(begin, move.to < move.from ? stop - 1 : begin + 1, stop);
-  auto& held = held_[move.machine];
-  std::int32_t level = low > 0 ? held[low - 1] : 0;
-  for (std::size_t k = low; k <= high; ++k) {
-    position_[at(order[k])] = static_cast<std::int32_t>(k);
-    held[k] = level += network_.room_of(order[k]);
-  }
-}
-
 /// Swaps a few neighbours anywhere, as long as the orders stay consistent.
 void TabuSearch::shake(int strength) {
   for (int i = 0; i < strength; ++i) {
-    const std::size_t machine = random() % order_.size();
-    if (order_[machine].size() < 2) continue;
-    const std::size_t position = random() % (order_[machine].size() - 1);
-    if (!may_swap(machine, position)) continue;
-    apply({machine, position + 1, position});
-    if (!evaluate()) apply({machine, position, position + 1});
+    const std::size_t machine = random() % orders_.machines();
+    if (orders_.order(machine).size() < 2) continue;
+    const std::size_t position = random() % (orders_.order(machine).size() - 1);
+    if (may_swap(machine, position)) perform({machine, position + 1, position});
   }
-  evaluate();
 }
 
 Starts TabuSearch::improve(Starts best, const TabuLimits& limits) {
-  const std::int64_t last_evaluation = evaluations_ + limits.most_evaluations;
-  load(best);
-  if (!evaluate()) return best;
-  std::fill(not_left_until_.begin(), not_left_until_.end(), 0);
-  std::fill(not_right_until_.begin(), not_right_until_.end(), 0);
+  const std::int64_t first_move = moves_, first_visit = visits();
+  if (!load(best)) return best;
   best_value_ = objective_of(network_, best);
-  std::int64_t last_progress = evaluations_;
+  std::int64_t last_progress = moves_;
   int shakes = 0;
-  while (best_value_ > limits.goal && evaluations_ < last_evaluation) {
+  while (best_value_ > limits.goal && moves_ - first_move < limits.most_moves &&
+         visits() - first_visit < limits.most_visits) {
     const Move move = best_move();
-    if (!move.exists() || evaluations_ - last_progress > kPatience) {
+    if (!move.exists() || moves_ - last_progress > kPatience) {
       load(best);
       shake(4 + (shakes++ % 5) * 4);
-      std::fill(not_left_until_.begin(), not_left_until_.end(), 0);
-      std::fill(not_right_until_.begin(), not_right_until_.end(), 0);
-      last_progress = evaluations_;
+      last_progress = ++moves_;  // so that the search ends even where nothing can move
       continue;
     }
-    const bool is_to_left = move.to < move.from;
-    const std::size_t moved = at(order_[move.machine][move.from]);
-    apply(move);
-    const std::int64_t until = evaluations_ + kTenure + random() % 8 + network_.machines / 2;
-    (is_to_left ? not_right_until_ : not_left_until_)[moved] = until;
-    if (!evaluate()) {  // only operations without duration can hide a cycle
-      apply({move.machine, move.to, move.from});
-      (is_to_left ? not_left_until_ : not_right_until_)[moved] = evaluations_ + kPatience;
-      evaluate();
+    const std::size_t moved = at(orders_.order(move.machine)[move.from]);
+    if (!perform(move)) {  // only operations without duration can hide a cycle
+      (move.is_to_left() ? not_left_until_ : not_right_until_)[moved] = moves_ + kPatience;
       continue;
     }
-    if (value_ < best_value_) {
-      best_value_ = value_;
-      best = head_;
-      last_progress = evaluations_;
+    const std::int64_t until = moves_ + kTenure + random() % 8 + network_.machines / 2;
+    (move.is_to_left() ? not_right_until_ : not_left_until_)[moved] = until;
+    if (orders_.value() < best_value_) {
+      best_value_ = orders_.value();
+      best = orders_.starts();
+      last_progress = moves_;
     }
   }
   return best;

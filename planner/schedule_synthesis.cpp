@@ -20,7 +20,7 @@ namespace {
 std::size_t at(std::int32_t operation) { return static_cast<std::size_t>(operation); }
 
 /// Visits of an operation, roughly, that one call costs per operation of the network.
-constexpr std::int64_t kDispatchVisits = 4, kInsertVisits = 6, kTabuVisits = 3, kFilterVisits = 60;
+constexpr std::int64_t kDispatchVisits = 9, kInsertVisits = 8, kFilterVisits = 60;
 /// Above this many operations a shorter schedule is searched and its steady part repeated.
 constexpr int kLargestSearched = 10'000;
 constexpr std::array kPatiences{0.0, 0.3, 0.6, 1.0};
@@ -274,8 +274,9 @@ void Synthesizer::justify_best() {
               pool_.end());
   if (pool_.size() > kKept) pool_.resize(kKept);
   if (has_machine_caps_) return;
+  const std::int64_t most = spent_ + request_.effort / 6;
   for (Candidate& candidate : pool_) {
-    if (is_done()) return;
+    if (is_done() || spent_ >= most) return;
     candidate.starts =
         justify(network_, reversed_, builder_, reversed_builder_, std::move(candidate.starts));
     candidate.value = objective_of(network_, candidate.starts);
@@ -301,35 +302,37 @@ void Synthesizer::branch() {
   bound_ = std::max(bound_, outcome.bound);
 }
 
-/// Half of the effort that is left: the other half is the tabu search's.
+/// A short way away from plateaus, where the tabu search sees few moves.
 void Synthesizer::walk() {
   if (has_machine_caps_ || is_done()) return;
   constexpr std::int64_t kVisits = 2 * kInsertVisits;
   JustificationWalk walk(network_, reversed_);
-  const std::int64_t steps = (request_.effort - spent_) / 2 / (kVisits * network_.size());
+  const std::int64_t steps = (request_.effort - spent_) / 20 / (kVisits * network_.size());
   Starts improved = walk.improve(best_.starts, {bound_, steps});
   spend(kVisits * walk.steps());
   const Ticks value = objective_of(network_, improved);
   if (value < best_.value) best_ = {value, std::move(improved), "justification walk"};
 }
 
+/// Half of the effort that is left for several starts in turn, half for the best that came of them.
 void Synthesizer::search_locally() {
-  constexpr int kStarts = 3;
+  constexpr std::size_t kStarts = 6;
+  constexpr std::int64_t kVisits = 5, kCost = 2;  // so many of its visits cost that many of others
   if (is_done()) return;
   std::stable_sort(pool_.begin(), pool_.end(),
                    [](const Candidate& a, const Candidate& b) { return a.value < b.value; });
   TabuSearch tabu(network_);
-  const std::int64_t left = (request_.effort - spent_) / (kTabuVisits * network_.size());
-  for (std::size_t i = 0; i < pool_.size() && i < kStarts && !is_done(); ++i) {
-    const std::int64_t share = i + 1 == kStarts ? left : left / kStarts;
-    const std::int64_t used = tabu.evaluations();
-    if (used >= left) break;
-    const Starts& from = i == 0 ? best_.starts : pool_[i].starts;
-    Starts improved = tabu.improve(from, {bound_, std::min(share, left - used)});
-    spent_ += (tabu.evaluations() - used) * kTabuVisits * network_.size();
+  const auto improve = [&](const Starts& from, std::int64_t effort) {
+    const std::int64_t before = tabu.visits();
+    Starts improved = tabu.improve(from, {.goal = bound_, .most_visits = effort * kVisits / kCost});
+    spent_ += (tabu.visits() - before) * kCost / kVisits;
     const Ticks value = objective_of(network_, improved);
     if (value < best_.value) best_ = {value, std::move(improved), "tabu search"};
-  }
+  };
+  const std::int64_t share = (request_.effort - spent_) / static_cast<std::int64_t>(2 * kStarts);
+  for (std::size_t i = 0; i < pool_.size() && i < kStarts && !is_done(); ++i)
+    improve(i == 0 ? best_.starts : pool_[i].starts, share);
+  if (!is_done()) improve(best_.starts, request_.effort - spent_);
 }
 
 SynthesizedSchedule Synthesizer::result() {
