@@ -24,7 +24,7 @@ bool can_be_packed(const Schedule& schedule, const FrontRequest& request) {
   return true;
 }
 
-/// The schedules of the zoo for this placement, in their pure form.
+/// The schedules of the zoo for this placement, in their pure form and made for these times.
 std::vector<Schedule> seeds_of(const FrontRequest& request) {
   ScheduleRequest wanted;
   wanted.devices = request.placement.devices;
@@ -38,7 +38,12 @@ std::vector<Schedule> seeds_of(const FrontRequest& request) {
   for (const ScheduleRule& rule : schedule_rules()) {
     if (rule.problem(wanted) || rule.placement(wanted) != request.placement) continue;
     Schedule seed = rule.generate(wanted);
-    if (can_be_packed(seed, request)) seeds.push_back(std::move(seed));
+    ScheduleRequest timed = wanted;
+    timed.times = request.times;
+    Schedule by_times = rule.generate(timed);
+    if (!can_be_packed(seed, request)) continue;
+    if (by_times.orders != seed.orders) seeds.push_back(std::move(by_times));
+    seeds.push_back(std::move(seed));
   }
   return seeds;
 }
@@ -70,8 +75,8 @@ Ticks shortest(const std::vector<Schedule>& seeds, const FrontRequest& request) 
   return least;
 }
 
-/// Searches cap by cap: blocks and sequences as a whole by dispatching, then single operations of
-/// critical paths.
+/// Searches cap by cap, from several starts if there is time for them: blocks and sequences as a
+/// whole by dispatching, then single operations of critical paths.
 class FrontSearch {
  public:
   explicit FrontSearch(const FrontRequest& request)
@@ -88,7 +93,8 @@ class FrontSearch {
   Schedule best(const DispatchTask& task, Ticks bound, std::span<const Schedule> seeds);
 
  private:
-  Schedule with_critical_moves(const DispatchTask& task, const Schedule& schedule, Ticks bound);
+  Schedule with_critical_moves(const DispatchTask& task, const Schedule& schedule, Ticks bound,
+                               int moves);
 
   const FrontRequest& request_;
   std::vector<int> held_, freed_;
@@ -105,11 +111,10 @@ DispatchTask FrontSearch::task_with(std::span<const int> caps) const {
 }
 
 Schedule FrontSearch::with_critical_moves(const DispatchTask& task, const Schedule& schedule,
-                                          Ticks bound) {
-  constexpr int kMovesPerDispatch = 2;  // of about equal cost
+                                          Ticks bound, int moves) {
   const std::vector<int> caps(task.limits.begin(), task.limits.end());
   weigh(network_, held_, freed_, caps);
-  const TabuLimits limits{bound + offset_, kMovesPerDispatch * request_.dispatches_per_cap};
+  const TabuLimits limits{bound + offset_, moves};
   Schedule moved =
       to_schedule(network_, request_.placement, tabu_->improve(keys_of(task, schedule), limits));
   moved.name = "auto";
@@ -117,18 +122,34 @@ Schedule FrontSearch::with_critical_moves(const DispatchTask& task, const Schedu
 }
 
 Schedule FrontSearch::best(const DispatchTask& task, Ticks bound, std::span<const Schedule> seeds) {
+  constexpr int kPerStart = 400, kMovesPerDispatch = 2;  // a move costs half a dispatch
+  const int starts = std::max(1, request_.dispatches_per_cap / kPerStart);
+  const int per_start = request_.dispatches_per_cap / starts;
   LimitedSearch search;
   search.figure = request_.objective == ScheduleObjective::kMakespan ? StepFigure::kMakespan
                                                                      : StepFigure::kPeriod;
-  search.dispatches = request_.dispatches_per_cap;
   search.goal = bound;
-  search.seeds = seeds;
-  std::vector<Schedule> found{schedule_within_limits(task, search).schedule};
-  if (value_of(time_schedule(found.front(), request_.times), request_.objective) <= bound)
-    return std::move(found.front());
-  found.push_back(with_critical_moves(task, found.front(), bound));
-  constexpr int kPackings = 6;  // of both; judges them as well
+  const auto value = [&](const Schedule& s) {
+    return value_of(time_schedule(s, request_.times), request_.objective);
+  };
+  std::vector<Schedule> found;
+  for (int start = 0; start < starts; ++start) {
+    search.variation = static_cast<std::uint32_t>(start);
+    // Every other start moves operations of the best seed, as it is.
+    const bool from_seeds = start % 2 == 1 && !seeds.empty();
+    search.seeds = from_seeds || start == 0 ? seeds : std::span<const Schedule>();
+    search.dispatches = from_seeds ? 3 * static_cast<int>(seeds.size()) : per_start;
+    found.push_back(schedule_within_limits(task, search).schedule);
+    if (value(found.back()) <= bound) return std::move(found.back());
+    const int moves = (from_seeds ? 2 : 1) * kMovesPerDispatch * per_start;
+    found.push_back(with_critical_moves(task, found.back(), bound, moves));
+  }
+  constexpr int kPackings = 6;  // a few of each; judges them as well
   search.dispatches = kPackings;
+  search.seeds = found;
+  Schedule best = schedule_within_limits(task, search).schedule;
+  if (starts == 1 || value(best) <= bound) return best;
+  found = {best, with_critical_moves(task, best, bound, request_.dispatches_per_cap)};
   search.seeds = found;
   return schedule_within_limits(task, search).schedule;
 }

@@ -27,8 +27,9 @@ struct FrontRequest {
   /// By stage, what of it the end of the input gradient gives back. Empty: nothing.
   std::vector<int> freed_by_input;
   ScheduleObjective objective = ScheduleObjective::kMakespan;
-  /// Work to spend; see LimitedSearch. Critical operations are moved for about as long again.
-  int dispatches_per_cap = 200;
+  /// Work to spend; see LimitedSearch. Critical operations are moved for about as long again. Every
+  /// 400 are another start.
+  int dispatches_per_cap = 150;
   /// Tried at every cap besides the schedules of the zoo for this placement.
   std::vector<Schedule> seeds;
 };
@@ -54,7 +55,7 @@ std::vector<MemoryTimePoint> memory_time_front(const FrontRequest& request);
 
 /// synthesize(), and for several stages per device the search of the front within the caps of each
 /// device as well, with the bound that memory sets. Never longer than synthesize() alone; at most
-/// about a fifth of a second more. Deterministic. problem_of() must be empty.
+/// about half a second more. Deterministic. problem_of() must be empty.
 SynthesizedSchedule best_within_caps(const SynthesisRequest& request);
 
 }  // namespace meshwright
