@@ -83,6 +83,7 @@ class TextReader {
 
  private:
   void read_comment(const TextLine& line, const std::vector<std::string>& words) {
+    if (words.size() < 2) return;
     if (words.size() > 4 && words[1] == "Collective" && words[3] == "starting:") {
       if (!output_.test.empty())
         refuse(source_, line.number, "a second test begins in the same file",
