@@ -230,19 +230,24 @@ double capped_peak(const ScheduleRequest& r, int own_cap) {
   return std::min<double>(r.microbatches, cap);
 }
 
+/// Of a V that is a pattern, unless times or a cap ask for an order of its own.
+double v_peak(const ScheduleRequest& r, int own_peak) {
+  if (!r.times && !r.activation_cap) return std::min(r.microbatches, own_peak);
+  return std::max(1.0, capped_peak(r, own_peak));
+}
+
 }  // namespace
 
 double zb_1p_peak(const ScheduleRequest& r, PipelineRankId) { return capped_peak(r, r.devices); }
 double zb_2p_peak(const ScheduleRequest& r, PipelineRankId) {
   return capped_peak(r, 2 * r.devices);
 }
+double zb_v_peak(const ScheduleRequest& r, PipelineRankId) { return v_peak(r, r.devices); }
 double v_half_peak(const ScheduleRequest& r, PipelineRankId) {
-  const int peak = (r.devices + 2) / 2;  // rounds down
-  return std::min(r.microbatches, peak);
+  return v_peak(r, (r.devices + 2) / 2);  // rounds down
 }
 double v_min_peak(const ScheduleRequest& r, PipelineRankId) {
-  const int peak = (r.devices + 4) / 3;  // rounds down
-  return std::min(r.microbatches, peak);
+  return v_peak(r, (r.devices + 4) / 3);  // rounds down
 }
 double seq1f1b_peak(const ScheduleRequest& r, PipelineRankId d) {
   const int slices = r.slices.value_or(1);

@@ -48,6 +48,7 @@ double dualpipe_peak(const ScheduleRequest& request, PipelineRankId device);
 double dualpipev_peak(const ScheduleRequest& request, PipelineRankId device);
 double zb_1p_peak(const ScheduleRequest& request, PipelineRankId device);
 double zb_2p_peak(const ScheduleRequest& request, PipelineRankId device);
+double zb_v_peak(const ScheduleRequest& request, PipelineRankId device);
 double v_half_peak(const ScheduleRequest& request, PipelineRankId device);
 double v_min_peak(const ScheduleRequest& request, PipelineRankId device);
 double seq1f1b_peak(const ScheduleRequest& request, PipelineRankId device);

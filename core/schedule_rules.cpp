@@ -80,7 +80,7 @@ constexpr std::array kRules{
                  .problem = automatic_v_problem,
                  .placement = v_of_request,
                  .generate = generate_zb_v,
-                 .peak_activations = one_per_device,
+                 .peak_activations = zb_v_peak,
                  .weight_versions = one_version,
                  .worth_searching = true},
     ScheduleRule{

@@ -82,5 +82,21 @@ TEST(AutomaticV, KeepsThePurePatternWithoutTimesAndIsNeverLongerWithThem) {
     }
 }
 
+TEST(AutomaticV, KeepsThePeakThatItsRulePromisesWithinACap) {
+  for (const char* name : {"zb-v", "v-half", "v-min"})
+    for (const int cap : {1, 2, 3, 6}) {
+      ScheduleRequest request = v_request(4, 9);
+      request.times = unequal_times(1, 8);
+      request.activation_cap = cap;
+      const ScheduleRule& rule = *find_schedule_rule(name);
+      const std::vector<double> peaks = peak_activations(rule.generate(request));
+      for (std::int32_t d = 0; d < 4; ++d) {
+        EXPECT_LE(peaks[static_cast<std::size_t>(d)],
+                  rule.peak_activations(request, PipelineRankId(d)));
+        EXPECT_LE(rule.peak_activations(request, PipelineRankId(d)), cap);
+      }
+    }
+}
+
 }  // namespace
 }  // namespace meshwright
