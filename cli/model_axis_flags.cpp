@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cli/strategy_flags.hpp"
+#include "cli/word_flag.hpp"
 
 namespace meshwright {
 namespace {
@@ -30,23 +31,6 @@ void add_ratio(CLI::App& app, const std::string& flag, double& value,
          flag, [&value, flag](const std::string& text) { value = parse_ratio(flag, text); },
          description)
       ->type_name("X");
-}
-
-template <class Choice, class Parse>
-void add_word(CLI::App& app, const std::string& flag, Choice& value, Parse parse,
-              const std::vector<std::string>& words, const std::string& description) {
-  app.add_option_function<std::string>(
-         flag,
-         [&value, flag, parse, words](const std::string& text) {
-           const auto parsed = parse(text);
-           if (!parsed)
-             throw UsageError({.where = flag,
-                               .what = fmt::format("there is no '{}'", text),
-                               .hint = suggest(text, words)});
-           value = *parsed;
-         },
-         description)
-      ->type_name(fmt::format("{}", fmt::join(words, "|")));
 }
 
 void read_order(const std::string& text, RankOrder& order) {
@@ -90,8 +74,8 @@ void add_placement_flags(CLI::App& app, StrategyFlags& flags) {
 void add_model_axis_flags(CLI::App& app, ModelParallelism& options) {
   app.add_flag("--tp-comm-overlap", options.tensor_overlap,
                "gather and scatter beside the matrix products");
-  add_word(app, "--context-algorithm", options.context, context_algorithm_from_name,
-           {"all-gather", "ring", "all-to-all"}, "what context ranks exchange");
+  add_word_flag(app, "--context-algorithm", options.context, context_algorithm_from_name,
+                {"all-gather", "ring", "all-to-all"}, "what context ranks exchange");
   add_ratio(app, "--expert-capacity", options.routing.capacity,
             "rows an expert takes at most, over the mean; 0: all");
   add_ratio(app, "--expert-imbalance", options.routing.imbalance,

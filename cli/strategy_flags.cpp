@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 
+#include "cli/word_flag.hpp"
 #include "core/schedule.hpp"
 
 namespace meshwright {
@@ -26,42 +27,6 @@ void add_count_flag(CLI::App& app, const std::string& flag, std::optional<Intege
          },
          description)
       ->type_name("N");
-}
-
-/// A flag that takes one of a few words. `parse` gives nothing for a word it does not know.
-template <class Choice, class Parse>
-void add_word_flag(CLI::App& app, const std::string& flag, std::optional<Choice>& value,
-                   Parse parse, const std::vector<std::string>& words,
-                   const std::string& description) {
-  app.add_option_function<std::string>(
-         flag,
-         [&value, flag, parse, words](const std::string& text) {
-           value = parse(text);
-           if (value) return;
-           throw UsageError({.where = flag,
-                             .what = fmt::format("there is no '{}'", text),
-                             .hint = suggest(text, words)});
-         },
-         description)
-      ->type_name(fmt::format("{}", fmt::join(words, "|")));
-}
-
-/// A word with a default, by which flags that were not given are known.
-template <class Choice, class Parse>
-void add_word_flag(CLI::App& app, const std::string& flag, Choice& value, Parse parse,
-                   const std::vector<std::string>& words, const std::string& description) {
-  app.add_option_function<std::string>(
-         flag,
-         [&value, flag, parse, words](const std::string& text) {
-           const auto parsed = parse(text);
-           if (!parsed)
-             throw UsageError({.where = flag,
-                               .what = fmt::format("there is no '{}'", text),
-                               .hint = suggest(text, words)});
-           value = *parsed;
-         },
-         description)
-      ->type_name(fmt::format("{}", fmt::join(words, "|")));
 }
 
 void add_number_flag(CLI::App& app, const std::string& flag, int& value, CountRange range,

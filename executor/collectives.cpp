@@ -1,9 +1,9 @@
 #include "executor/collectives.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include "core/check.hpp"
+#include "kernels/bfloat16.hpp"
 
 namespace meshwright {
 namespace {
@@ -14,20 +14,10 @@ std::span<std::byte> bytes_of(std::span<T> values, Block block) {
                                                static_cast<std::size_t>(block.size())));
 }
 
-float float_of_bf16(std::uint16_t value) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);
-}
-/// To nearest, ties to even; a NaN stays one.
-std::uint16_t bf16_of_float(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  if (value != value) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
-  return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
-}
-
 constexpr auto kSum = [](float a, float b) { return a + b; };
 constexpr auto kMax = [](float a, float b) { return std::max(a, b); };
 constexpr auto kBf16Sum = [](std::uint16_t a, std::uint16_t b) {
-  return bf16_of_float(float_of_bf16(a) + float_of_bf16(b));
+  return to_bf16(from_bf16(a) + from_bf16(b));
 };
 
 }  // namespace
