@@ -33,7 +33,7 @@ struct FixedChoices {
   std::optional<Recompute> recompute;
   std::optional<Dtype> dtype;
   std::optional<AttentionAlgorithm> attention;
-  DataParallelism data_parallelism = {};  ///< of every plan; never searched
+  DataParallelism data_parallelism = {};    ///< of every plan; never searched
   ModelParallelism model_parallelism = {};  ///< not searched: as usual, or as said
 };
 

@@ -9,8 +9,8 @@
 
 namespace meshwright {
 
-/// For jobs on `cluster`; if its nodes are of several kinds, see mixed_cost_model.hpp. Keeps its own
-/// copy of the figures.
+/// For jobs on `cluster`; if its nodes are of several kinds, see mixed_cost_model.hpp. Keeps its
+/// own copy of the figures.
 std::unique_ptr<CostModel> make_device_cost_model(const Cluster& cluster);
 
 }  // namespace meshwright
