@@ -24,7 +24,7 @@ struct SynthesisRequest {
   std::vector<int> caps;
   ScheduleObjective objective = ScheduleObjective::kMakespan;
   /// Work to spend, roughly, in visits of an operation.
-  std::int64_t effort = 4'000'000;
+  std::int64_t effort = 3'400'000;
   /// Schedules to start from as well, if they keep placement and caps.
   std::vector<Schedule> seeds;
 };
