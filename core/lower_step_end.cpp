@@ -37,12 +37,18 @@ class StepEnd {
   void run(const ModelGraph& model) {
     std::vector<Reduction> reductions = list_reductions();
     // Where gradients are scattered, the two copies of a tied table are cut at different places:
-    // they are summed while both are whole.
-    if (model.tied_embeddings && strategy_.zero == 1) reduce_tied_table();
+    // they are summed while both are whole, and their parts reduced behind that.
+    const bool table_first = has_tied_copy(model) && strategy_.zero == 1;
     if (strategy_.zero <= 1)
-      for (Reduction& reduction : reductions) reduce(reduction);
+      for (Reduction& reduction : reductions)
+        if (!(table_first && may_hold_table(reduction))) reduce(reduction);
+    if (table_first) {
+      reduce_tied_table();
+      for (Reduction& reduction : reductions)
+        if (may_hold_table(reduction)) reduce(reduction);
+    }
     sum_partial_gradients(model);
-    if (model.tied_embeddings && strategy_.zero != 1) reduce_tied_table();
+    if (has_tied_copy(model) && !table_first) reduce_tied_table();
     const bool offloaded = strategy_.data_parallelism.offload_optimizer;
     if (offloaded)
       for (Reduction& reduction : reductions) copy_to_host(reduction);
@@ -95,6 +101,15 @@ class StepEnd {
                                              : completes[static_cast<std::size_t>(unit)]);
     }
     return made;
+  }
+
+  bool has_tied_copy(const ModelGraph& model) const {
+    return model.tied_embeddings && pass_.parameters.back().tied_copy > 0;
+  }
+  /// Dense gradients of the first and the last part of the model.
+  bool may_hold_table(const Reduction& reduction) const {
+    const int part = reduction.range.part;
+    return !reduction.range.expert && (part == 0 || part + 1 == part_count(pass_.placement));
   }
 
   void reduce(Reduction& reduction) {
@@ -229,7 +244,6 @@ class StepEnd {
   /// Embedding and head on different devices hold copies of one table and sum its gradient.
   void reduce_tied_table() {
     const std::int64_t elements = pass_.parameters.back().tied_copy;
-    if (elements == 0) return;
     const std::vector<StageId>& route = pass_.placement.routes.front();
     const std::vector<StageId> ends{route.front(), route.back()};
     const std::int64_t distance =
