@@ -149,9 +149,12 @@ CLI::App* add_run_command(CLI::App& app, RunFlags& flags) {
   command->footer(
       "Clocks: virtual takes CPU time of every kernel and the model's time of every message;\n"
       "wall is what the machine's clock says; replay computes nothing and sleeps as predicted.\n"
-      "Dropout is left out. Example:\n"
-      "  meshwright run --model gpt2 --cluster cpu-laptop --pp 2 --dtype fp32 \\\n"
-      "      --global-batch 8 --seq 64 --steps 5 -o measured.pftrace");
+      "Dropout is left out.\n"
+      "\n"
+      "Examples:\n"
+      "  meshwright run best.plan.json --steps 10 -o measured.pftrace\n"
+      "  meshwright run --model gpt2 --cluster cpu-laptop --gpus 2 --pp 2 --dtype fp32 \\\n"
+      "      --global-batch 8 --seq 64 --clock wall");
   return command;
 }
 
