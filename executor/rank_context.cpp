@@ -10,12 +10,11 @@ Dtype storage_of(Dtype dtype) {
   return dtype;
 }
 
-/// Ranks `stride` apart, and the place of `rank` among them.
-std::vector<RankId> ranks_along(RankId rank, std::int64_t stride, int count, int& index) {
-  index = static_cast<int>(rank.value / stride % count);
+/// `count` ranks `stride` apart, `rank` among them.
+std::vector<RankId> ranks_along(RankId rank, std::int64_t stride, int count) {
+  const std::int64_t first = rank.value - rank.value / stride % count * stride;
   std::vector<RankId> ranks;
-  for (int i = 0; i < count; ++i)
-    ranks.emplace_back(static_cast<std::int32_t>(rank.value + (i - index) * stride));
+  for (int i = 0; i < count; ++i) ranks.emplace_back(static_cast<std::int32_t>(first + i * stride));
   return ranks;
 }
 
@@ -24,13 +23,10 @@ std::vector<RankId> ranks_along(RankId rank, std::int64_t stride, int count, int
 AxisGroups axis_groups_of(const Strategy& strategy, RankId rank) {
   const ParallelDegrees& d = strategy.degrees;
   const RankStrides strides = strides_of(d, strategy.model_parallelism.order);
-  AxisGroups groups;
-  groups.tensor = ranks_along(rank, strides.tensor, d.tensor, groups.tensor_index);
-  groups.context = ranks_along(rank, strides.context, d.context, groups.context_index);
-  groups.expert = ranks_along(rank, strides.expert, d.expert, groups.expert_index);
-  groups.expert_tensor =
-      ranks_along(rank, strides.expert_tensor, d.expert_tensor, groups.expert_tensor_index);
-  return groups;
+  return {.tensor = ranks_along(rank, strides.tensor, d.tensor),
+          .context = ranks_along(rank, strides.context, d.context),
+          .expert = ranks_along(rank, strides.expert, d.expert),
+          .expert_tensor = ranks_along(rank, strides.expert_tensor, d.expert_tensor)};
 }
 
 const std::vector<RankId>& members_of(const AxisGroups& groups, const Collective& collective) {

@@ -17,7 +17,6 @@ namespace meshwright {
 /// The ranks that this one shares an axis with, itself included, in ring order.
 struct AxisGroups {
   std::vector<RankId> tensor, context, expert, expert_tensor;
-  int tensor_index = 0, context_index = 0, expert_index = 0, expert_tensor_index = 0;
 };
 AxisGroups axis_groups_of(const Strategy& strategy, RankId rank);
 /// Who carries out a collective inside a layer, and on which channel.

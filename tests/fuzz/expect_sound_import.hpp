@@ -1,0 +1,30 @@
+/// What every importer of clusters promises for any bytes: refused with an InputError, or a sound
+/// cluster that its own file gives back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/check.hpp"
+#include "core/error.hpp"
+#include "models/import.hpp"
+
+namespace meshwright {
+
+template <class Import>
+void expect_sound_import(const std::uint8_t* data, std::size_t size, Import import) {
+  static const NamedText like = find_cluster("dgx-h100");
+  const NamedText source{.name = "input",
+                         .where = "input",
+                         .text = std::string(reinterpret_cast<const char*>(data), size)};
+  try {
+    const ImportedCluster imported = import(source, {.like = like, .nodes = 2});
+    const NamedText again{
+        .name = "input", .where = "again", .text = cluster_to_toml(imported.cluster)};
+    MW_CHECK(cluster_from_toml(again) == imported.cluster);
+  } catch (const InputError&) {
+  }
+}
+
+}  // namespace meshwright
