@@ -1,0 +1,46 @@
+/// What a slice is, as far as drawing and statistics tell slices apart.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "core/task_graph.hpp"
+#include "core/units.hpp"
+
+namespace meshwright {
+
+using Nanoseconds = Quantity<struct NanosecondDimension, std::int64_t>;
+
+/// The kinds of tasks, and what only measured runs show.
+enum class SliceKind : std::uint8_t {
+  kForward,
+  kBackward,
+  kBackwardInput,
+  kBackwardWeight,
+  kOptimizer,
+  kCollective,
+  kSend,
+  kReceive,
+  kRecompute,
+  kCopy,    ///< memory copies and sets
+  kKernel,  ///< device work whose pass is unknown
+  kHost     ///< work of the processor
+};
+inline constexpr int kSliceKindCount = 12;
+
+/// "F", "B", "I", "W", "optimizer", "collective", …
+std::string_view name_of(SliceKind kind);
+constexpr SliceKind slice_kind_of(TaskKind kind) { return static_cast<SliceKind>(kind); }
+static_assert(slice_kind_of(TaskKind::kReceive) == SliceKind::kReceive);
+constexpr bool is_pass(SliceKind kind) { return kind <= SliceKind::kBackwardWeight; }
+constexpr bool is_communication(SliceKind kind) {
+  return kind == SliceKind::kCollective || kind == SliceKind::kSend || kind == SliceKind::kReceive;
+}
+
+/// Whole nanoseconds, rounded down.
+constexpr Nanoseconds floor_nanoseconds(Ticks time) {
+  const std::int64_t whole = time.value / kTicksPerNanosecond;
+  return Nanoseconds(time.value % kTicksPerNanosecond < 0 ? whole - 1 : whole);
+}
+
+}  // namespace meshwright

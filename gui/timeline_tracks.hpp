@@ -1,0 +1,138 @@
+/// Slices of a timeline laid out for drawing tens of millions of them: columns instead of objects,
+/// rows one after another, each row by start and without overlaps. At most 20 bytes a slice, the
+/// coverage pyramid counted. Built by timeline_tracks_of() or a trace reader, then only read: a
+/// `std::shared_ptr<const TimelineTracks>` is handed between threads.
+///
+/// Times are whole nanoseconds since the first slice. Ticks are rounded down at both ends, so
+/// slices that do not overlap still do not.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/memory_amounts.hpp"
+#include "core/task_graph.hpp"
+#include "core/timeline.hpp"
+#include "core/units.hpp"
+#include "gui/timeline_coverage.hpp"
+#include "gui/timeline_kinds.hpp"
+
+namespace meshwright {
+
+/// One stream of one rank.
+struct TimelineRow {
+  std::string label;         ///< "compute", "stream 7"
+  std::int32_t rank = -1;    ///< RankId value; -1: of no rank
+  std::int32_t stream = -1;  ///< Stream value; -1: not one of ours
+  std::int32_t stage = -1;   ///< place in the pipeline; -1: unknown
+  std::int32_t replica = 0;  ///< data-parallel replica; only 0 is drawn when replicas are folded
+  bool is_compute = false;   ///< idle time between its slices is a bubble
+  friend bool operator==(const TimelineRow&, const TimelineRow&) = default;
+};
+
+/// What many slices have in common.
+struct SliceLabel {
+  std::string name;          ///< "F", "ncclDevKernel_AllReduce…"
+  std::int32_t stage = -1;   ///< -1: of no stage
+  std::int32_t parent = -1;  ///< free for readers
+  friend bool operator==(const SliceLabel&, const SliceLabel&) = default;
+};
+
+/// A message or a dependency from one slice to another, by index.
+struct SliceArrow {
+  std::uint32_t from = 0, to = 0;
+  friend auto operator<=>(const SliceArrow&, const SliceArrow&) = default;
+};
+
+/// Memory of a rank right after `time`.
+struct MemoryPoint {
+  Nanoseconds time;
+  MemoryAmounts amounts;
+  friend bool operator==(const MemoryPoint&, const MemoryPoint&) = default;
+};
+struct MemoryCurveOfRank {
+  std::int32_t rank = 0;
+  Bytes capacity;  ///< zero: unknown
+  std::vector<MemoryPoint> points;
+  friend bool operator==(const MemoryCurveOfRank&, const MemoryCurveOfRank&) = default;
+};
+
+inline constexpr std::uint16_t kNoMicrobatch = 0xffff;
+/// Stored duration of slices that are longer than 32 bits of nanoseconds; see long_durations.
+inline constexpr std::uint32_t kLongSlice = std::numeric_limits<std::uint32_t>::max();
+/// Stored label of slices whose label does not fit 16 bits; see far_labels.
+inline constexpr std::uint16_t kFarLabel = 0xffff;
+
+struct TimelineTracks {
+  TimelineOrigin origin = TimelineOrigin::kPredicted;
+  std::string title;  ///< file name or scenario
+  std::vector<TimelineRow> rows;
+  std::vector<std::size_t> row_begin;  ///< rows.size() + 1 offsets into the columns
+
+  // Columns, one entry a slice.
+  std::vector<std::int64_t> start_ns;
+  std::vector<std::uint32_t> duration_ns;
+  std::vector<SliceKind> kind;
+  std::vector<std::uint16_t> microbatch;
+  std::vector<std::uint16_t> label;  ///< in labels
+
+  std::vector<SliceLabel> labels;
+  std::vector<std::pair<std::size_t, std::int64_t>> long_durations;  ///< by slice
+  std::vector<std::pair<std::size_t, std::uint32_t>> far_labels;     ///< by slice
+  std::vector<SliceArrow> arrows;                                    ///< by `from`
+  std::vector<MemoryCurveOfRank> memory;                             ///< by rank
+  std::vector<Nanoseconds> iterations;  ///< starts of training steps, if the trace says so
+  std::map<std::string, std::string> provenance;
+  /// What readers left out or mended, in words for the user: "12 events dropped: …".
+  std::vector<std::string> notes;
+
+  Nanoseconds end;  ///< largest end of a slice
+  TimelineCoverage coverage;
+
+  std::size_t slice_count() const { return start_ns.size(); }
+  Nanoseconds start_of(std::size_t slice) const { return Nanoseconds(start_ns[slice]); }
+  Nanoseconds duration_of(std::size_t slice) const {
+    const std::uint32_t stored = duration_ns[slice];
+    return stored == kLongSlice ? long_duration(slice) : Nanoseconds(stored);
+  }
+  Nanoseconds end_of(std::size_t slice) const { return start_of(slice) + duration_of(slice); }
+  const SliceLabel& label_of(std::size_t slice) const {
+    return labels[label[slice] == kFarLabel ? far_label(slice) : label[slice]];
+  }
+  /// Row that holds `slice`; O(log rows).
+  std::size_t row_of(std::size_t slice) const;
+  /// First slice of `row` that ends after `time` (row_begin[row + 1]: none); O(log slices).
+  std::size_t first_ending_after(std::size_t row, Nanoseconds time) const;
+  /// First slice of `row` that starts at or after `time`; O(log slices).
+  std::size_t first_starting_from(std::size_t row, Nanoseconds time) const;
+  /// Slice of `row` that covers `time` (start ≤ time < end); row_begin[row + 1] if none does.
+  std::size_t slice_at(std::size_t row, Nanoseconds time) const;
+
+ private:
+  Nanoseconds long_duration(std::size_t slice) const;
+  std::size_t far_label(std::size_t slice) const;
+};
+
+/// "F7", "B12", "all-reduce".
+std::string short_name(const TimelineTracks& tracks, std::size_t slice);
+/// "r12.compute.s3.F7" where the timeline is ours, else rank, stream and name.
+std::string full_name(const TimelineTracks& tracks, std::size_t slice);
+
+/// Broken invariants in words: overlaps, order, columns of different lengths. Empty: sound.
+std::vector<std::string> check_timeline_tracks(const TimelineTracks& tracks);
+
+/// All bytes held for slices, coverage included; names, rows and memory curves left out.
+Bytes slice_storage(const TimelineTracks& tracks);
+
+/// Slice i is span i of the timeline. Linear, and builds the coverage; for jobs, not for the GUI
+/// thread beyond about 100,000 spans. With `graph` (the one the timeline was made of), rows know
+/// their replica and their place in the pipeline.
+TimelineTracks timeline_tracks_of(const Timeline& timeline, const TaskGraph* graph = nullptr);
+
+}  // namespace meshwright
