@@ -12,7 +12,7 @@
 #include "core/timeline_of.hpp"
 #include "gui/timeline_tracks.hpp"
 
-namespace meshwright {
+namespace meshwright::gui {
 
 /// What a gap of a compute row is for. The names of BubbleCause, and communication that the row
 /// stood still for.
@@ -79,4 +79,4 @@ std::vector<std::uint32_t> chain_of_causes(const TimelineCauses& causes,
                                            const TimelineTracks& tracks, std::size_t slice,
                                            std::size_t most = 16);
 
-}  // namespace meshwright
+}  // namespace meshwright::gui

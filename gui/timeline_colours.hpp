@@ -7,7 +7,7 @@
 
 #include "gui/timeline_kinds.hpp"
 
-namespace meshwright {
+namespace meshwright::gui {
 
 using Argb = std::uint32_t;
 
@@ -34,4 +34,4 @@ double contrast(Argb a, Argb b);
 /// Black or white, whichever is read better on `fill`.
 Argb text_on(Argb fill);
 
-}  // namespace meshwright
+}  // namespace meshwright::gui

@@ -7,7 +7,7 @@
 
 #include "gui/timeline_tracks.hpp"
 
-namespace meshwright {
+namespace meshwright::gui {
 
 enum class ComparisonAlignment : std::uint8_t { kIterationStart, kFirstForward, kFreeOffset };
 
@@ -35,4 +35,4 @@ struct TimelineComparison {
 TimelineComparison compare_tracks(const TimelineTracks& predicted, const TimelineTracks& measured,
                                   ComparisonAlignment alignment, Nanoseconds free_offset = {});
 
-}  // namespace meshwright
+}  // namespace meshwright::gui

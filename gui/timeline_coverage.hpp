@@ -15,7 +15,7 @@
 
 #include "gui/timeline_kinds.hpp"
 
-namespace meshwright {
+namespace meshwright::gui {
 
 struct TimelineTracks;
 
@@ -49,4 +49,4 @@ RowCoverage row_coverage(const TimelineTracks& tracks, std::size_t row);
 BusyTimes busy_times(const TimelineTracks& tracks, std::size_t row, Nanoseconds from,
                      Nanoseconds to);
 
-}  // namespace meshwright
+}  // namespace meshwright::gui

@@ -7,7 +7,7 @@
 #include "core/task_graph.hpp"
 #include "core/units.hpp"
 
-namespace meshwright {
+namespace meshwright::gui {
 
 using Nanoseconds = Quantity<struct NanosecondDimension, std::int64_t>;
 
@@ -43,4 +43,4 @@ constexpr Nanoseconds floor_nanoseconds(Ticks time) {
   return Nanoseconds(time.value % kTicksPerNanosecond < 0 ? whole - 1 : whole);
 }
 
-}  // namespace meshwright
+}  // namespace meshwright::gui

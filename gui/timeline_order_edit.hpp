@@ -8,7 +8,7 @@
 
 #include "gui/timeline_tracks.hpp"
 
-namespace meshwright {
+namespace meshwright::gui {
 
 /// Move the `from`-th slice of the row's passes to be its `to`-th; others close up.
 struct OrderEdit {
@@ -27,4 +27,4 @@ std::optional<OrderEdit> order_edit_at(const TimelineTracks& tracks, std::size_t
 /// Slices of the row's passes in the order after the edit.
 std::vector<std::size_t> order_after(const TimelineTracks& tracks, const OrderEdit& edit);
 
-}  // namespace meshwright
+}  // namespace meshwright::gui

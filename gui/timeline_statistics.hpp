@@ -10,7 +10,7 @@
 #include "gui/timeline_causes.hpp"
 #include "gui/timeline_tracks.hpp"
 
-namespace meshwright {
+namespace meshwright::gui {
 
 /// Rows (ascending, by index) and a span of time.
 struct TimelineArea {
@@ -47,4 +47,4 @@ std::string to_tsv(const TimelineTracks& tracks, const AreaStatistics& statistic
 std::string to_markdown(const TimelineTracks& tracks, const AreaStatistics& statistics);
 std::string to_json(const TimelineTracks& tracks, const AreaStatistics& statistics);
 
-}  // namespace meshwright
+}  // namespace meshwright::gui

@@ -23,7 +23,7 @@
 #include "gui/timeline_coverage.hpp"
 #include "gui/timeline_kinds.hpp"
 
-namespace meshwright {
+namespace meshwright::gui {
 
 /// One stream of one rank.
 struct TimelineRow {
@@ -135,4 +135,4 @@ Bytes slice_storage(const TimelineTracks& tracks);
 /// their replica and their place in the pipeline.
 TimelineTracks timeline_tracks_of(const Timeline& timeline, const TaskGraph* graph = nullptr);
 
-}  // namespace meshwright
+}  // namespace meshwright::gui

@@ -21,7 +21,7 @@
 #include "gui/timeline_statistics.hpp"
 #include "gui/timeline_tracks.hpp"
 
-namespace meshwright {
+namespace meshwright::gui {
 
 class TimelineView : public QWidget {
   Q_OBJECT
@@ -33,112 +33,112 @@ class TimelineView : public QWidget {
   // ---- what is shown; constant time, shared data ------------------------------------------------
   /// Null empties the view. The visible range is kept when the new tracks are about as long as the
   /// old ones (a slider moved), else everything is shown.
-  void setTracks(std::shared_ptr<const TimelineTracks> tracks);
+  void set_tracks(std::shared_ptr<const TimelineTracks> tracks);
   std::shared_ptr<const TimelineTracks> tracks() const;
   /// Chains of causes, critical path, slack and hatching of the tracks shown. Null: none known.
-  void setCauses(std::shared_ptr<const TimelineCauses> causes);
+  void set_causes(std::shared_ptr<const TimelineCauses> causes);
   /// Outlines of another timeline over this one (A/B snapshot). Null: none.
-  void setGhost(std::shared_ptr<const TimelineTracks> ghost);
-  /// Predicted over measured, row by row, with a lane of differences. Ends with setTracks().
-  void setComparison(std::shared_ptr<const TimelineTracks> predicted,
-                     std::shared_ptr<const TimelineTracks> measured);
-  void setAlignment(ComparisonAlignment alignment, Nanoseconds free_offset = {});
+  void set_ghost(std::shared_ptr<const TimelineTracks> ghost);
+  /// Predicted over measured, row by row, with a lane of differences. Ends with set_tracks().
+  void set_comparison(std::shared_ptr<const TimelineTracks> predicted,
+                      std::shared_ptr<const TimelineTracks> measured);
+  void set_alignment(ComparisonAlignment alignment, Nanoseconds free_offset = {});
   /// Text in place of rows while nothing is shown: "Planning…".
-  void setPlaceholder(const QString& text);
+  void set_placeholder(const QString& text);
 
   // ---- looks ------------------------------------------------------------------------------------
-  void setTheme(const TimelineColours& colours);
+  void set_theme(const TimelineColours& colours);
   const TimelineColours& theme() const;
-  void setReducedMotion(bool reduced);
-  void setCriticalPathShown(bool shown);
-  void setArrowsShown(bool shown);
-  void setBubbleCausesShown(bool shown);
-  void setCountersShown(bool shown);
-  void setReplicasFolded(bool folded);
+  void set_reduced_motion(bool reduced);
+  void set_critical_path_shown(bool shown);
+  void set_arrows_shown(bool shown);
+  void set_bubble_causes_shown(bool shown);
+  void set_counters_shown(bool shown);
+  void set_replicas_folded(bool folded);
   /// Colour by micro-batch in place of kind.
-  void setMicrobatchColours(bool shown);
+  void set_microbatch_colours(bool shown);
 
   // ---- where the view is ------------------------------------------------------------------------
-  void showAll();
-  void showRange(Nanoseconds from, Nanoseconds to);
-  Nanoseconds visibleFrom() const;
-  Nanoseconds visibleTo() const;
+  void show_all();
+  void show_range(Nanoseconds from, Nanoseconds to);
+  Nanoseconds visible_from() const;
+  Nanoseconds visible_to() const;
   /// Scrolls to the slice, selects it, zooms only if it would be narrower than a few pixels.
-  void goToSlice(std::size_t slice);
+  void go_to_slice(std::size_t slice);
   /// "r12 3.5ms", "12", "3.5 ms": rank, time or both; false with nothing changed if not understood.
-  bool goTo(const QString& place);
+  bool go_to(const QString& place);
   /// Slices whose name holds `text`; the number of hits. Moves to the first from the view on.
   int search(const QString& text);
-  void nextHit();
-  void previousHit();
+  void next_hit();
+  void previous_hit();
 
   // ---- selection --------------------------------------------------------------------------------
-  std::optional<std::size_t> selectedSlice() const;
-  std::optional<TimelineArea> selectedArea() const;
-  void selectSlice(std::optional<std::size_t> slice);
-  void selectArea(const std::optional<TimelineArea>& area);
-  std::optional<Nanoseconds> cursorA() const;
-  std::optional<Nanoseconds> cursorB() const;
+  std::optional<std::size_t> selected_slice() const;
+  std::optional<TimelineArea> selected_area() const;
+  void select_slice(std::optional<std::size_t> slice);
+  void select_area(const std::optional<TimelineArea>& area);
+  std::optional<Nanoseconds> cursor_a() const;
+  std::optional<Nanoseconds> cursor_b() const;
 
   // ---- editing ----------------------------------------------------------------------------------
   /// Slices of compute rows can be dragged to another place in the order of their row, and a
   /// stage's handle (left of its row) to slow the stage down.
-  void setEditable(bool editable);
+  void set_editable(bool editable);
   /// Judges an order while it is dragged: empty if it is sound, else the reason in words. Called on
   /// the GUI thread, must answer within a few milliseconds.
-  void setOrderJudge(std::function<QString(const OrderEdit&)> judge);
+  void set_order_judge(std::function<QString(const OrderEdit&)> judge);
 
   // ---- out --------------------------------------------------------------------------------------
   /// What is visible, at `scale` pixels per pixel. Waits for the painters.
-  QImage toImage(double scale = 1.0);
+  QImage to_image(double scale = 1.0);
   /// Format by suffix: .png .svg .pdf .csv .pftrace; visible range and rows. Returns the reason if
   /// it cannot be done, else an empty string.
-  QString exportTo(const QString& path, double scale = 1.0);
-  void copyImage();
-  void copyTable();
+  QString export_to(const QString& path, double scale = 1.0);
+  void copy_image();
+  void copy_table();
   /// Waits until what is shown is what was asked for; for tests and screenshots.
-  void waitForPainters();
+  void wait_for_painters();
 
   QSize sizeHint() const override;
   QSize minimumSizeHint() const override;
 
- public slots:
-  void zoomIn();
-  void zoomOut();
-  void fitSelection();
-  void nextSlice();
-  void previousSlice();
-  void followDependency();
-  void followDependencyBack();
-  void selectionToArea();
-  void markSelection();
-  void nextBubble();
-  void previousBubble();
-  void toggleCriticalPath();
-  void togglePinOfRow();
-  void clearSelection();
+ public Q_SLOTS:
+  void zoom_in();
+  void zoom_out();
+  void fit_selection();
+  void next_slice();
+  void previous_slice();
+  void follow_dependency();
+  void follow_dependency_back();
+  void selection_to_area();
+  void mark_selection();
+  void next_bubble();
+  void previous_bubble();
+  void toggle_critical_path();
+  void toggle_pin_of_row();
+  void clear_selection();
 
- signals:
+ Q_SIGNALS:
   /// -1: nothing under the pointer.
-  void sliceHovered(qint64 slice);
-  void sliceSelected(qint64 slice);
+  void slice_hovered(qint64 slice);
+  void slice_selected(qint64 slice);
   /// A gap of a compute row: the slice after it, or -1.
-  void bubbleHovered(qint64 slice_after);
-  void bubbleSelected(qint64 slice_after);
-  void areaSelected(const meshwright::TimelineArea& area);
-  void areaCleared();
-  void visibleRangeChanged(qint64 from_ns, qint64 to_ns);
-  void cursorsChanged();
+  void bubble_hovered(qint64 slice_after);
+  void bubble_selected(qint64 slice_after);
+  void area_selected(const meshwright::gui::TimelineArea& area);
+  void area_cleared();
+  void visible_range_changed(qint64 from_ns, qint64 to_ns);
+  void cursors_changed();
   /// One line on what is under the pointer, for the status bar; also for screen readers.
-  void hoverTextChanged(const QString& text);
+  void hover_text_changed(const QString& text);
   /// The user wants stage `stage` to take `factor` times as long (straggler). Emitted while
-  /// dragging with `final` false, once with true at the end.
-  void stageSlowdownRequested(int stage, double factor, bool final);
+  /// dragging with `is_final` false, once with true at the end.
+  void stage_slowdown_requested(int stage, double factor, bool is_final);
   /// The user dropped a slice at another place of its row's order.
-  void orderEdited(const meshwright::OrderEdit& edit);
+  void order_edited(const meshwright::gui::OrderEdit& edit);
   /// `/` or G was pressed: the window should focus its search or go-to field.
-  void searchRequested();
-  void goToRequested();
+  void search_requested();
+  void go_to_requested();
 
  protected:
   void paintEvent(QPaintEvent* event) override;
@@ -159,4 +159,4 @@ class TimelineView : public QWidget {
   std::unique_ptr<Parts> parts_;
 };
 
-}  // namespace meshwright
+}  // namespace meshwright::gui
