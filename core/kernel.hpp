@@ -23,13 +23,43 @@ enum class KernelKind : std::uint8_t {
 inline constexpr int kKernelKindCount = 5;
 std::string_view name_of(KernelKind kind);
 
+/// What a kernel computes. Kernels of one routine, phase and dtype are the same code and differ in
+/// size alone: what measurements are filed under. Formulas do not look at it.
+enum class Routine : std::uint8_t {
+  kProduct,
+  kAttention,
+  kEmbedding,
+  kLayerNorm,
+  kRmsNorm,
+  kGelu,
+  kRelu,
+  kSwiGlu,
+  kResidual,
+  kRotary,
+  kBias,     ///< column sums of a gradient
+  kSoftmax,  ///< of stored attention scores
+  kRouting,  ///< softmax over experts and choice
+  kDispatch,
+  kCombine,
+  kCrossEntropy,
+  kUpdate
+};
+inline constexpr int kRoutineCount = 17;
+std::string_view name_of(Routine routine);  ///< "product", "layer-norm", …
+std::optional<Routine> routine_from_name(std::string_view name);
+
 /// Which pass an operator's kernel belongs to. Weight gradients are apart so that schedules can
 /// split the backward pass (Zero Bubble, arXiv 2401.10241).
 enum class Phase : std::uint8_t { kForward, kBackwardInput, kBackwardWeight, kUpdate };
+inline constexpr int kPhaseCount = 4;
+/// "forward", "backward-input", "backward-weight", "update".
+std::string_view name_of(Phase phase);
+std::optional<Phase> phase_from_name(std::string_view name);
 
 struct Kernel {
   KernelKind kind = KernelKind::kMemoryBound;
   Phase phase = Phase::kForward;
+  Routine routine = Routine::kProduct;
   Dtype dtype = Dtype::kBf16;
   bool causal = false;  ///< attention: half of the scores are skipped
   std::int64_t batch = 1, m = 0, n = 0, k = 0;

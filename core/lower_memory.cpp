@@ -32,6 +32,7 @@ Work update_work(std::int64_t parameters, std::int64_t traffic, bool on_host,
   Kernel kernel;
   kernel.kind = KernelKind::kOptimizer;
   kernel.phase = Phase::kUpdate;
+  kernel.routine = Routine::kUpdate;
   kernel.dtype = Dtype::kFp32;
   kernel.m = parameters;
   kernel.memory_traffic = Bytes(traffic);

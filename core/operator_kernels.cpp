@@ -13,6 +13,38 @@ constexpr std::int64_t kMaskBytes = 1;
 
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
+struct RoutineOf {
+  Routine operator()(const EmbeddingLookup&) const { return Routine::kEmbedding; }
+  Routine operator()(const Norm& norm) const {
+    return norm.kind == NormKind::kRmsNorm ? Routine::kRmsNorm : Routine::kLayerNorm;
+  }
+  Routine operator()(const Linear&) const { return Routine::kProduct; }
+  Routine operator()(const RotaryEmbedding&) const { return Routine::kRotary; }
+  Routine operator()(const Attention&) const { return Routine::kAttention; }
+  Routine operator()(const Activation& activation) const {
+    switch (activation.kind) {
+      case ActivationKind::kGelu:
+        return Routine::kGelu;
+      case ActivationKind::kRelu:
+        return Routine::kRelu;
+      case ActivationKind::kSwiGlu:
+        break;
+    }
+    return Routine::kSwiGlu;
+  }
+  Routine operator()(const ResidualAdd&) const { return Routine::kResidual; }
+  Routine operator()(const Router&) const { return Routine::kProduct; }
+  Routine operator()(const TokenDispatch&) const { return Routine::kDispatch; }
+  Routine operator()(const TokenCombine&) const { return Routine::kCombine; }
+  Routine operator()(const ExpertLinear&) const { return Routine::kProduct; }
+  Routine operator()(const CrossEntropy&) const { return Routine::kCrossEntropy; }
+};
+
+struct Streaming {
+  int launches = 1;
+  std::optional<Routine> routine = {};  ///< absent: the operator's
+};
+
 struct MatrixShape {
   std::int64_t m = 0, n = 0, k = 0;
 };
@@ -51,7 +83,8 @@ class KernelWriter {
     if (linear.cut == LinearCut::kRow) shape.k = divide_up(shape.k, tensor_);
     product(shape);
     if (linear.bias && phase_ == Phase::kBackwardWeight)
-      memory_bound(shape.m * shape.n * element_);  // column sums of the output's gradient
+      // Column sums of the output's gradient.
+      memory_bound(shape.m * shape.n * element_, {.routine = Routine::kBias});
   }
 
   void operator()(const RotaryEmbedding& rotary) const {
@@ -76,7 +109,7 @@ class KernelWriter {
   void operator()(const Router& router) const {
     product({tokens_.cut, router.experts, router.hidden});
     if (phase_ == Phase::kBackwardWeight) return;
-    memory_bound(2 * tokens_.cut * router.experts * kFloat32Bytes);  // softmax and choice
+    memory_bound(2 * tokens_.cut * router.experts * kFloat32Bytes, {.routine = Routine::kRouting});
   }
 
   void operator()(const TokenDispatch& dispatch) const {
@@ -107,7 +140,8 @@ class KernelWriter {
     const std::int64_t scores = tokens_.gathered * local_words(model_, op_, shard_);
     // Logits in the stored type, softmax in fp32: read one, write the other; three sweeps forward
     // (maximum, sum of exponentials, target).
-    memory_bound(scores * (element_ + kFloat32Bytes), phase_ == Phase::kForward ? 3 : 1);
+    memory_bound(scores * (element_ + kFloat32Bytes),
+                 {.launches = phase_ == Phase::kForward ? 3 : 1});
   }
 
   void note_vocabulary(std::int64_t vocabulary) { vocabulary_ = vocabulary; }
@@ -117,16 +151,18 @@ class KernelWriter {
     Kernel kernel;
     kernel.kind = kind;
     kernel.phase = phase_;
+    kernel.routine = std::visit(RoutineOf{}, op_.shape);
     kernel.dtype = shard_.dtype;
     kernel.source = id_;
     return kernel;
   }
 
-  void memory_bound(std::int64_t traffic, int launches = 1) const {
+  void memory_bound(std::int64_t traffic, const Streaming& stream = {}) const {
     Kernel kernel = blank(KernelKind::kMemoryBound);
+    kernel.routine = stream.routine.value_or(kernel.routine);
     if (kernel.dtype == Dtype::kFp8) kernel.dtype = Dtype::kBf16;
     kernel.memory_traffic = Bytes(traffic);
-    kernel.launches = launches;
+    kernel.launches = stream.launches;
     kernels_.push_back(kernel);
   }
 
@@ -263,16 +299,17 @@ class KernelWriter {
     const std::int64_t key = attention.key_size, value = attention.value_size;
     const std::int64_t scores = shard_.sequences * shape.heads * q * n;
     const std::int64_t dropout_bytes = attention.dropout ? 2 * element_ + kMaskBytes : 0;
+    const Streaming softmax{.launches = attention.dropout ? 2 : 1, .routine = Routine::kSoftmax};
     if (phase_ == Phase::kForward) {
       batched_product({q, n, key});
-      memory_bound(scores * (2 * element_ + dropout_bytes), attention.dropout ? 2 : 1);
+      memory_bound(scores * (2 * element_ + dropout_bytes), softmax);
       batched_product({q, value, n});
       return;
     }
     batched_product({q, n, value});  // gradient of the probabilities
     batched_product({n, value, q});  // of the values
     // Softmax backward reads probabilities and their gradient, writes the scores' gradient.
-    memory_bound(scores * (3 * element_ + dropout_bytes), attention.dropout ? 2 : 1);
+    memory_bound(scores * (3 * element_ + dropout_bytes), softmax);
     batched_product({q, key, n});  // of the queries
     batched_product({n, key, q});  // of the keys
   }
@@ -280,6 +317,7 @@ class KernelWriter {
   void batched_product(MatrixShape shape) const {
     const auto& attention = std::get<Attention>(op_.shape);
     Kernel kernel = blank(KernelKind::kGemm);
+    kernel.routine = Routine::kProduct;
     kernel.batch = shard_.sequences * local(attention).heads;
     set(kernel, shape);
     kernel.flops = Flops(2.0 * static_cast<double>(kernel.batch) * static_cast<double>(shape.m) *

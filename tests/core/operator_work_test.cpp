@@ -176,6 +176,38 @@ TEST(Kernels, OfExpertsShareTheRoutedRowsEvenly) {
   EXPECT_EQ(half.flops, alone.flops);
 }
 
+// A GPT block: norm, three products for queries, keys and values, attention, projection, add; norm,
+// up, GELU, down, add. The weight gradient of each product comes with the column sums for its bias.
+TEST(Kernels, SayWhatTheyCompute) {
+  const ModelGraph graph = model();
+  const auto routines = [&](Phase phase) {
+    std::string names;
+    const Layer& block = graph.layers[kBlock.index()];
+    for (int i = 0; i < block.operator_count; ++i)
+      for (const Kernel& kernel : kernels_of(graph, OperatorId(block.first_operator + i),
+                                             shard(1, false, AttentionAlgorithm::kFlash), phase))
+        names.append(name_of(kernel.routine)).append(" ");
+    return names;
+  };
+  EXPECT_EQ(routines(Phase::kForward),
+            "layer-norm product product product attention product residual "
+            "layer-norm product gelu product residual ");
+  EXPECT_EQ(routines(Phase::kBackwardWeight),
+            "product bias product bias product bias product bias product bias product bias ");
+}
+
+TEST(Routines, AreFoundByTheirNames) {
+  for (int i = 0; i < kRoutineCount; ++i) {
+    const auto routine = static_cast<Routine>(i);
+    EXPECT_EQ(routine_from_name(name_of(routine)), routine);
+  }
+  for (int i = 0; i < kPhaseCount; ++i) {
+    const auto phase = static_cast<Phase>(i);
+    EXPECT_EQ(phase_from_name(name_of(phase)), phase);
+  }
+  EXPECT_EQ(routine_from_name("nothing"), std::nullopt);
+}
+
 // A block: 12 H^2 + 13 H; embedding (V + T) H; head 2 H + V H.
 TEST(LocalParameters, AddUpToTheModelAndAreCut) {
   const ModelGraph graph = model();
