@@ -54,7 +54,85 @@ void check_points(const CollectiveCurve& curve, const std::string& place,
   }
 }
 
+void check_machine(const MeasuredMachine& machine, const std::string& place,
+                   std::vector<Diagnostic>& found) {
+  const auto refuse = [&](const char* key, double value) {
+    found.push_back({place + key, fmt::format("{} is not above zero", value),
+                     "`calibrate` measures it: write the file again"});
+  };
+  const auto check = [&](const char* key, double value) {
+    if (!is_positive(Seconds(value))) refuse(key, value);
+  };
+  check("/cores", machine.cores);
+  check("/memory_bytes", static_cast<double>(machine.memory.value));
+  check("/message_latency_ns", machine.message_latency.value);
+  check("/message_bytes_per_second", machine.message_bandwidth.value);
+  check("/memory_bytes_per_second", machine.memory_bandwidth.value);
+  for (const auto& [dtype, rate] : machine.peak) check("/peak_flop_per_second", rate.value);
+}
+
+bool are_sizes(const KernelPoint& p) {
+  return p.batch >= 1 && p.m >= 0 && p.n >= 0 && p.k >= 0 && p.flops.value >= 0 &&
+         p.memory_traffic.value >= 0 && p.samples >= 1 && p.spread >= 0;
+}
+
+void check_kernels(const KernelCurve& curve, const std::string& place,
+                   std::vector<Diagnostic>& found) {
+  if (curve.points.empty())
+    found.push_back({place + "/points", "no points", "a kernel needs at least one"});
+  std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>> shapes;
+  for (std::size_t i = 0; i < curve.points.size(); ++i) {
+    const KernelPoint& p = curve.points[i];
+    const std::string here = fmt::format("{}/points/{}", place, i);
+    if (!is_positive(p.time) || !are_sizes(p)) {
+      found.push_back(
+          {here,
+           fmt::format("batch {}, m {}, n {}, k {} in {} s", p.batch, p.m, p.n, p.k, p.time.value),
+           "sizes are not negative, times are above zero"});
+      return;
+    }
+    if (!shapes.insert({p.batch, p.m, p.n, p.k, p.memory_traffic.value}).second) {
+      found.push_back({here, "stands twice", "keep one of them"});
+      return;
+    }
+  }
+}
+
+void check_all_kernels(const Calibration& calibration, const std::string& where,
+                       std::vector<Diagnostic>& found) {
+  std::set<KernelFamily> families;
+  std::size_t points = 0;
+  for (std::size_t i = 0; i < calibration.kernels.size(); ++i) {
+    const KernelCurve& curve = calibration.kernels[i];
+    const std::string place = fmt::format("{}/kernels/{}", where, i);
+    check_kernels(curve, place, found);
+    points += curve.points.size();
+    if (!families.insert(curve.family).second)
+      found.push_back({place,
+                       fmt::format("a second list for {} {}", name_of(curve.family.routine),
+                                   name_of(curve.family.phase)),
+                       "put its points into the first one"});
+  }
+  if (points > kMostKernelPoints)
+    found.push_back({where + "/kernels", fmt::format("{} points", points),
+                     fmt::format("at most {}", kMostKernelPoints)});
+}
+
 }  // namespace
+
+KernelFamily family_of(const Kernel& kernel) {
+  return {kernel.kind, kernel.routine, kernel.phase, kernel.dtype, kernel.causal};
+}
+
+KernelPoint point_of(const Kernel& kernel) {
+  return {.batch = kernel.batch,
+          .m = kernel.m,
+          .n = kernel.n,
+          .k = kernel.k,
+          .flops = kernel.flops,
+          .memory_traffic = kernel.memory_traffic,
+          .time = {}};
+}
 
 std::vector<Diagnostic> check_calibration(const Calibration& calibration,
                                           const std::string& where) {
@@ -75,6 +153,8 @@ std::vector<Diagnostic> check_calibration(const Calibration& calibration,
                                    name_of(curve.kind), curve.ranks, curve.nodes),
                        "keep one of them"});
   }
+  if (calibration.machine) check_machine(*calibration.machine, where + "/machine", found);
+  check_all_kernels(calibration, where, found);
   return found;
 }
 

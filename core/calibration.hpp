@@ -1,8 +1,12 @@
-/// Measured figures that take the place of formulas: so far curves of collectives, time against
-/// size. Written by `import` from the output of nccl-tests, read wherever a cluster is given.
+/// Measured figures that take the place of formulas: curves of collectives, time against size, and
+/// times of kernels at many shapes. Written by `import` from the output of nccl-tests and by
+/// `calibrate` from this machine, read wherever a cluster is given.
+///
+/// Whatever was measured belongs to a device and a kernel, never to a model or a plan.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,15 +34,60 @@ struct CollectiveCurve {
   friend bool operator==(const CollectiveCurve&, const CollectiveCurve&) = default;
 };
 
+/// One kernel at one shape: what Kernel says of it, and the median time of several calls.
+struct KernelPoint {
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;  ///< 0 where the kernel has no such size
+  Flops flops;
+  Bytes memory_traffic;
+  Seconds time;
+  double spread = 0;  ///< interquartile range over the median
+  int samples = 1;
+  friend bool operator==(const KernelPoint&, const KernelPoint&) = default;
+};
+
+/// Kernels that are the same code and differ in size alone.
+struct KernelFamily {
+  KernelKind kind = KernelKind::kMemoryBound;
+  Routine routine = Routine::kProduct;
+  Phase phase = Phase::kForward;
+  Dtype dtype = Dtype::kFp32;
+  bool causal = false;  ///< attention
+  friend auto operator<=>(const KernelFamily&, const KernelFamily&) = default;
+};
+KernelFamily family_of(const Kernel& kernel);
+KernelPoint point_of(const Kernel& kernel);  ///< its sizes; no time
+
+struct KernelCurve {
+  KernelFamily family;
+  std::vector<KernelPoint> points;  ///< shapes differ
+  friend bool operator==(const KernelCurve&, const KernelCurve&) = default;
+};
+
+/// The machine whose kernels were measured: all that a cluster of its cores needs.
+struct MeasuredMachine {
+  std::string processor;  ///< "AMD EPYC 7003"
+  int cores = 1;
+  Bytes memory;
+  Seconds message_latency;               ///< between two ranks that are threads
+  BytesPerSecond message_bandwidth;      ///< one message, handed over and taken in
+  BytesPerSecond memory_bandwidth;       ///< one core, large streams
+  std::map<Dtype, FlopsPerSecond> peak;  ///< one core, best product
+  friend bool operator==(const MeasuredMachine&, const MeasuredMachine&) = default;
+};
+
 struct Calibration {
   std::map<std::string, std::string> provenance;  ///< "device", "date", "command" → what was said
+  std::optional<MeasuredMachine> machine = {};    ///< absent: figures of some other machine
   std::vector<CollectiveCurve> collectives;       ///< shapes differ
+  std::vector<KernelCurve> kernels = {};          ///< families differ
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };
 
 inline constexpr std::size_t kMostCurves = 4096, kMostCurvePoints = 4096;
+inline constexpr std::size_t kMostKernelPoints = 65'536;  ///< in all families
 
-/// All that is wrong: shapes that cannot be or stand twice, sizes or times that do not rise.
+/// All that is wrong: shapes that cannot be or stand twice, sizes or times of collectives that do
+/// not rise, sizes that are negative, times that are not positive.
 std::vector<Diagnostic> check_calibration(const Calibration& calibration, const std::string& where);
 
 /// Time at a size inside the curve: straight between neighbours when both axes are logarithms, so
@@ -58,7 +107,8 @@ struct LevelledPoints {
 };
 LevelledPoints level_points(std::vector<CurvePoint> measured);
 
-/// Text form: JSON with `schema`, `provenance`, `collectives`; times in nanoseconds.
+/// Text form: JSON with `schema`, `provenance`, `collectives`, and, where measured, `machine` and
+/// `kernels`; times in nanoseconds.
 std::string to_json(const Calibration& calibration);
 /// Throws InputError: JSON pointer, expected and got.
 Calibration calibration_from_json(std::string_view text, std::string_view where);

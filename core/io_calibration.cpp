@@ -30,9 +30,10 @@ CollectiveKind read_kind(JsonObjectReader& reader) {
 }
 
 /// The array at `key`, or an empty one with a problem noted.
-const JsonArray& read_array(JsonObjectReader& reader, std::string_view key, std::size_t longest) {
+const JsonArray& read_array(JsonObjectReader& reader, std::string_view key, std::size_t longest,
+                            bool is_needed = true) {
   static const JsonArray kNothing;
-  const JsonValue* value = reader.required(key);
+  const JsonValue* value = is_needed ? reader.required(key) : reader.optional(key);
   if (value == nullptr) return kNothing;
   const auto* array = value->as<JsonArray>();
   if (array == nullptr) {
@@ -69,6 +70,117 @@ CollectiveCurve read_curve(const JsonValue& value, const std::string& place,
     curve.points.push_back(read_point(points[i], fmt::format("{}/points/{}", place, i), problems));
   reader.finish();
   return curve;
+}
+
+// ---- kernels ----
+
+/// One of the names that `name_of_value` gives the first `count` values.
+template <class Value, class NameOf>
+Value read_name(JsonObjectReader& reader, std::string_view key, int count, NameOf name_of_value) {
+  const std::string name = reader.text(key);
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) {
+    if (name_of_value(static_cast<Value>(i)) == name) return static_cast<Value>(i);
+    names.emplace_back(name_of_value(static_cast<Value>(i)));
+  }
+  if (!name.empty()) reader.note(key, fmt::format("unknown '{}'", name), suggest(name, names));
+  return {};
+}
+
+KernelPoint read_kernel_point(const JsonValue& value, const std::string& place,
+                              std::vector<Diagnostic>& problems) {
+  JsonObjectReader reader(value, place, problems);
+  constexpr std::int64_t kMostElements = std::int64_t{1} << 60;
+  KernelPoint point;
+  point.batch = reader.integer("batch", 1, kMostElements, 1);
+  point.m = reader.integer("m", 0, kMostElements, 0);
+  point.n = reader.integer("n", 0, kMostElements, 0);
+  point.k = reader.integer("k", 0, kMostElements, 0);
+  point.flops = Flops(reader.number("flop", 0, 1e30));
+  point.memory_traffic = Bytes(reader.integer("bytes", 0, kMostElements));
+  point.time = Seconds(reader.number("time_ns", 1e-3, kLongestNs) / kNanosecondsPerSecond);
+  point.spread = reader.number("spread", 0, 1e6);
+  point.samples = static_cast<int>(reader.integer("samples", 1, 1 << 30));
+  reader.finish();
+  return point;
+}
+
+KernelCurve read_kernel_curve(const JsonValue& value, const std::string& place,
+                              std::vector<Diagnostic>& problems) {
+  JsonObjectReader reader(value, place, problems);
+  KernelCurve curve;
+  curve.family = {
+      .kind = read_name<KernelKind>(reader, "kind", kKernelKindCount,
+                                    [](KernelKind k) { return name_of(k); }),
+      .routine = read_name<Routine>(reader, "routine", kRoutineCount,
+                                    [](Routine r) { return name_of(r); }),
+      .phase = read_name<Phase>(reader, "phase", kPhaseCount, [](Phase p) { return name_of(p); }),
+      .dtype = read_name<Dtype>(reader, "dtype", kDtypeCount, [](Dtype d) { return name_of(d); }),
+      .causal = reader.boolean("causal", false)};
+  const JsonArray& points = read_array(reader, "points", kMostCurvePoints);
+  for (std::size_t i = 0; i < points.size(); ++i)
+    curve.points.push_back(
+        read_kernel_point(points[i], fmt::format("{}/points/{}", place, i), problems));
+  reader.finish();
+  return curve;
+}
+
+nlohmann::ordered_json json_of(const KernelCurve& curve) {
+  using Json = nlohmann::ordered_json;
+  Json points = Json::array();
+  for (const KernelPoint& p : curve.points)
+    points.push_back({{"batch", p.batch},
+                      {"m", p.m},
+                      {"n", p.n},
+                      {"k", p.k},
+                      {"flop", p.flops.value},
+                      {"bytes", p.memory_traffic.value},
+                      {"time_ns", p.time.value * kNanosecondsPerSecond},
+                      {"spread", p.spread},
+                      {"samples", p.samples}});
+  return {{"kind", name_of(curve.family.kind)},   {"routine", name_of(curve.family.routine)},
+          {"phase", name_of(curve.family.phase)}, {"dtype", name_of(curve.family.dtype)},
+          {"causal", curve.family.causal},        {"points", std::move(points)}};
+}
+
+// ---- the machine ----
+
+MeasuredMachine read_machine(const JsonValue& value, const std::string& place,
+                             std::vector<Diagnostic>& problems) {
+  JsonObjectReader reader(value, place, problems);
+  constexpr double kFastest = 1e18;
+  MeasuredMachine machine;
+  machine.processor = reader.text("processor");
+  machine.cores = static_cast<int>(reader.integer("cores", 1, 1 << 16));
+  machine.memory = Bytes(reader.integer("memory_bytes", 1, std::int64_t{1} << 60));
+  machine.message_latency =
+      Seconds(reader.number("message_latency_ns", 1e-3, kLongestNs) / kNanosecondsPerSecond);
+  machine.message_bandwidth =
+      BytesPerSecond(reader.number("message_bytes_per_second", 1, kFastest));
+  machine.memory_bandwidth = BytesPerSecond(reader.number("memory_bytes_per_second", 1, kFastest));
+  if (const JsonValue* peak = reader.required("peak_flop_per_second")) {
+    JsonObjectReader rates(*peak, place + "/peak_flop_per_second", problems);
+    for (int d = 0; d < kDtypeCount; ++d) {
+      const auto dtype = static_cast<Dtype>(d);
+      if (rates.optional(name_of(dtype)) != nullptr)
+        machine.peak[dtype] = FlopsPerSecond(rates.number(name_of(dtype), 1, kFastest));
+    }
+    rates.finish();
+  }
+  reader.finish();
+  return machine;
+}
+
+nlohmann::ordered_json json_of(const MeasuredMachine& machine) {
+  nlohmann::ordered_json peak = nlohmann::ordered_json::object();
+  for (const auto& [dtype, rate] : machine.peak) peak[std::string(name_of(dtype))] = rate.value;
+  return {{"processor", machine.processor},
+          {"cores", machine.cores},
+          {"memory_bytes", machine.memory.value},
+          {"message_latency_ns", machine.message_latency.value * kNanosecondsPerSecond},
+          {"message_bytes_per_second", machine.message_bandwidth.value},
+          {"memory_bytes_per_second", machine.memory_bandwidth.value},
+          {"peak_flop_per_second", peak}};
 }
 
 std::map<std::string, std::string> read_provenance(JsonObjectReader& reader) {
@@ -110,9 +222,13 @@ std::string to_json(const Calibration& calibration) {
                       {"source", curve.source},
                       {"points", std::move(points)}});
   }
-  const Json json{{"schema", kSchema},
-                  {"provenance", std::move(provenance)},
-                  {"collectives", std::move(curves)}};
+  Json json{{"schema", kSchema}, {"provenance", std::move(provenance)}};
+  if (calibration.machine) json["machine"] = json_of(*calibration.machine);
+  json["collectives"] = std::move(curves);
+  if (!calibration.kernels.empty()) {
+    json["kernels"] = Json::array();
+    for (const KernelCurve& curve : calibration.kernels) json["kernels"].push_back(json_of(curve));
+  }
   constexpr int kIndent = 2;
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -129,6 +245,12 @@ Calibration calibration_from_json(std::string_view text, std::string_view where)
   for (std::size_t i = 0; i < curves.size(); ++i)
     calibration.collectives.push_back(
         read_curve(curves[i], fmt::format("{}/collectives/{}", place, i), problems));
+  if (const JsonValue* machine = reader.optional("machine"))
+    calibration.machine = read_machine(*machine, place + "/machine", problems);
+  const JsonArray& kernels = read_array(reader, "kernels", kMostCurves, /*is_needed=*/false);
+  for (std::size_t i = 0; i < kernels.size(); ++i)
+    calibration.kernels.push_back(
+        read_kernel_curve(kernels[i], fmt::format("{}/kernels/{}", place, i), problems));
   reader.finish();
   if (problems.empty()) problems = check_calibration(calibration, place);
   if (!problems.empty()) throw InputError(std::move(problems));
