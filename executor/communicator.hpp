@@ -40,6 +40,8 @@ class Communicator {
   /// Waits for the message, which must be as long as `bytes` (anything else is our bug). Throws
   /// PeerFailure when the run has failed elsewhere meanwhile.
   virtual MessageTimes receive(RankId from, MessageTag tag, std::span<std::byte> bytes) = 0;
+  /// Results for whoever started the ranks (LaunchOptions::on_report), in order.
+  virtual void report(std::span<const std::byte> bytes) = 0;
 };
 
 /// Another rank failed first; what it said is reported, not this.

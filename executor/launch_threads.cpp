@@ -1,12 +1,11 @@
 #include <condition_variable>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
-#include "core/error.hpp"
 #include "executor/launch.hpp"
+#include "executor/supervision.hpp"
 #include "executor/thread_communicator.hpp"
 
 namespace meshwright {
@@ -17,12 +16,14 @@ constexpr std::chrono::milliseconds kLook{50};  ///< how often the watchdog look
 
 /// All that the threads touch: a rank that hangs may outlive the launch and must find it there.
 struct Ranks {
-  explicit Ranks(int count) : hub(count), progress(static_cast<std::size_t>(count)) {}
+  Ranks(int count, ThreadHub::ReportSink sink)
+      : hub(count, std::move(sink)), progress(static_cast<std::size_t>(count)) {}
   ThreadHub hub;
   std::vector<RankProgress> progress;
   std::mutex mutex;
   std::condition_variable changed;
   int finished = 0;
+  std::optional<RankId> stopped;  ///< a rank that ended because another one had failed
   std::optional<RankFailure> failure;
 
   void fail(RankFailure what) {
@@ -30,93 +31,62 @@ struct Ranks {
       const std::lock_guard lock(mutex);
       if (!failure) failure = std::move(what);
     }
+    for (RankProgress& rank : progress) rank.must_stop = true;
     hub.close();
   }
 };
 
 void run_rank(Ranks& ranks, RankId rank, const RankBody& body) {
   RankProgress& progress = ranks.progress[rank.index()];
-  const auto failed = [&](std::string cause) {
-    ranks.fail({.rank = rank, .task = TaskId(progress.task.load()), .cause = std::move(cause)});
-  };
-  try {
-    ThreadCommunicator communicator(ranks.hub, rank);
-    body(communicator, progress);
-  } catch (const PeerFailure&) {
-    // Another rank has said why.
-  } catch (const std::exception& error) {
-    failed(error.what());
-  } catch (...) {
-    failed("an unknown exception");
-  }
+  CrashWatch::set_rank_of_this_thread(&progress);
+  ThreadCommunicator communicator(ranks.hub, rank);
+  BodyEnd end = run_body(body, communicator, progress);
+  CrashWatch::set_rank_of_this_thread(nullptr);
+  if (end.cause)
+    ranks.fail({.rank = rank, .task = TaskId(progress.task.load()), .cause = *end.cause});
   const std::lock_guard lock(ranks.mutex);
+  progress.is_finished = true;
+  if (end.was_stopped) ranks.stopped = rank;
   ++ranks.finished;
   ranks.changed.notify_all();
 }
 
-/// Notices when no rank has moved for a while.
-class Watchdog {
- public:
-  Watchdog(Ranks& ranks, const LaunchOptions& options) : ranks_(ranks), options_(options) {}
-
-  void look() {
-    if (options_.interrupted != nullptr && options_.interrupted->load())
-      return ranks_.fail({.rank = RankId(0), .cause = "interrupted"});
-    std::int64_t beats = 0;
-    for (const RankProgress& progress : ranks_.progress) beats += progress.beats.load();
-    const Clock::time_point now = Clock::now();
-    if (beats != beats_) {
-      beats_ = beats;
-      moved_ = now;
-    } else if (now - moved_ > options_.patience) {
-      ranks_.fail(hanging());
+/// Until all threads have ended, or one does not stop in time. True: all have ended.
+bool wait_for(Ranks& ranks, const LaunchOptions& options) {
+  const int count = ranks.hub.rank_count();
+  Watchdog watchdog(ranks.progress, options);
+  std::optional<Clock::time_point> failed_at;
+  std::unique_lock lock(ranks.mutex);
+  while (ranks.finished < count) {
+    ranks.changed.wait_for(lock, kLook);
+    if (ranks.failure) {
+      if (!failed_at) failed_at = Clock::now();
+      if (Clock::now() - *failed_at > options.patience / 4) return ranks.finished == count;
+      continue;
     }
+    lock.unlock();
+    if (std::optional<RankFailure> failure = watchdog.look()) ranks.fail(std::move(*failure));
+    lock.lock();
   }
-
- private:
-  /// The rank that does not wait for another one, or the first of a deadlock.
-  RankFailure hanging() const {
-    std::size_t culprit = 0;
-    for (std::size_t i = ranks_.progress.size(); i-- > 0;)
-      if (!ranks_.progress[i].is_waiting.load()) culprit = i;
-    const double seconds = std::chrono::duration<double>(options_.patience).count();
-    return {.rank = RankId(culprit),
-            .task = TaskId(ranks_.progress[culprit].task.load()),
-            .cause = "hangs: no rank has moved for " + std::to_string(seconds) + " s"};
-  }
-
-  Ranks& ranks_;
-  const LaunchOptions& options_;
-  std::int64_t beats_ = -1;
-  Clock::time_point moved_ = Clock::now();
-};
+  return true;
+}
 
 }  // namespace
 
 std::optional<RankFailure> run_threads(int ranks, const RankBody& body,
                                        const LaunchOptions& options) {
-  const auto shared = std::make_shared<Ranks>(ranks);
+  const auto shared = std::make_shared<Ranks>(ranks, options.on_report);
+  const CrashWatch crash_watch;
   std::vector<std::thread> threads;
   for (int i = 0; i < ranks; ++i)
     threads.emplace_back([shared, body, i] { run_rank(*shared, RankId(i), body); });
-  Watchdog watchdog(*shared, options);
-  std::unique_lock lock(shared->mutex);
-  std::optional<Clock::time_point> failed_at;
-  while (shared->finished < ranks) {
-    shared->changed.wait_for(lock, kLook);
-    if (shared->failure && !failed_at) failed_at = Clock::now();
-    if (failed_at && Clock::now() - *failed_at > options.patience / 4) break;
-    if (shared->failure) continue;
-    lock.unlock();
-    watchdog.look();
-    lock.lock();
-  }
-  const bool is_stuck = shared->finished < ranks;
-  std::optional<RankFailure> failure = shared->failure;
-  lock.unlock();
-  if (failure) failure->is_stuck = is_stuck;
-  for (std::thread& thread : threads) is_stuck ? thread.detach() : thread.join();
-  return failure;
+  const bool all_ended = wait_for(*shared, options);
+  for (std::thread& thread : threads) all_ended ? thread.join() : thread.detach();
+  shared->hub.shut_sink();
+  const std::lock_guard lock(shared->mutex);
+  if (!shared->failure && shared->stopped) return stopped_without_reason(*shared->stopped);
+  if (shared->failure) shared->failure->is_stuck = !all_ended;
+  return shared->failure;
 }
 
 }  // namespace meshwright

@@ -1,6 +1,9 @@
 #include "executor/mailbox.hpp"
 
+#include <algorithm>
 #include <utility>
+
+#include "core/check.hpp"
 
 namespace meshwright {
 
@@ -25,6 +28,13 @@ Mailbox::Message Mailbox::take(RankId from, MessageTag tag) {
   place->second.pop_front();
   if (place->second.empty()) waiting_.erase(place);
   return message;
+}
+
+MessageTimes Mailbox::take_into(RankId from, MessageTag tag, std::span<std::byte> bytes) {
+  const Message message = take(from, tag);
+  MW_CHECK(message.bytes.size() == bytes.size());
+  std::copy(message.bytes.begin(), message.bytes.end(), bytes.begin());
+  return message.times;
 }
 
 void Mailbox::close() {

@@ -22,6 +22,8 @@ class Mailbox {
   /// Waits for the next message of this sender and tag. Throws PeerFailure once closed, also when
   /// the message is there: a failed run does not go on.
   Message take(RankId from, MessageTag tag);
+  /// The same into memory of the right size (anything else is our bug).
+  MessageTimes take_into(RankId from, MessageTag tag, std::span<std::byte> bytes);
   /// Wakes all who wait, for good.
   void close();
 

@@ -1,13 +1,21 @@
 #include "executor/thread_communicator.hpp"
 
-#include <algorithm>
-
 #include "core/check.hpp"
 
 namespace meshwright {
 
 void ThreadHub::close() {
   for (Mailbox& mailbox : mailboxes_) mailbox.close();
+}
+
+void ThreadHub::report(RankId rank, std::span<const std::byte> bytes) {
+  const std::lock_guard lock(mutex_);
+  if (sink_) sink_(rank, bytes);
+}
+
+void ThreadHub::shut_sink() {
+  const std::lock_guard lock(mutex_);
+  sink_ = {};
 }
 
 void ThreadCommunicator::send(RankId to, MessageTag tag, std::span<const std::byte> bytes,
@@ -17,10 +25,7 @@ void ThreadCommunicator::send(RankId to, MessageTag tag, std::span<const std::by
 }
 
 MessageTimes ThreadCommunicator::receive(RankId from, MessageTag tag, std::span<std::byte> bytes) {
-  const Mailbox::Message message = hub_.mailbox_of(rank_).take(from, tag);
-  MW_CHECK(message.bytes.size() == bytes.size());
-  std::copy(message.bytes.begin(), message.bytes.end(), bytes.begin());
-  return message.times;
+  return hub_.mailbox_of(rank_).take_into(from, tag, bytes);
 }
 
 }  // namespace meshwright

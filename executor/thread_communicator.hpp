@@ -2,6 +2,8 @@
 #pragma once
 
 #include <deque>
+#include <functional>
+#include <mutex>
 
 #include "executor/communicator.hpp"
 #include "executor/mailbox.hpp"
@@ -11,14 +13,22 @@ namespace meshwright {
 /// Where the ranks of one job meet; outlives its communicators.
 class ThreadHub {
  public:
-  explicit ThreadHub(int ranks) : mailboxes_(static_cast<std::size_t>(ranks)) {}
+  using ReportSink = std::function<void(RankId, std::span<const std::byte>)>;
+  explicit ThreadHub(int ranks, ReportSink sink = {})
+      : mailboxes_(static_cast<std::size_t>(ranks)), sink_(std::move(sink)) {}
   int rank_count() const { return static_cast<int>(mailboxes_.size()); }
   Mailbox& mailbox_of(RankId rank) { return mailboxes_[rank.index()]; }
   /// Every rank that waits for a message, now or later, gets a PeerFailure.
   void close();
+  /// Calls the sink, one call at a time.
+  void report(RankId rank, std::span<const std::byte> bytes);
+  /// The sink is not called any more, now and later.
+  void shut_sink();
 
  private:
   std::deque<Mailbox> mailboxes_;
+  std::mutex mutex_;  ///< of the sink
+  ReportSink sink_;
 };
 
 class ThreadCommunicator final : public Communicator {
@@ -29,6 +39,7 @@ class ThreadCommunicator final : public Communicator {
   void send(RankId to, MessageTag tag, std::span<const std::byte> bytes,
             const MessageTimes& times) override;
   MessageTimes receive(RankId from, MessageTag tag, std::span<std::byte> bytes) override;
+  void report(std::span<const std::byte> bytes) override { hub_.report(rank_, bytes); }
 
  private:
   ThreadHub& hub_;

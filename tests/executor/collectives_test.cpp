@@ -3,9 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <mutex>
-
-#include "executor/launch.hpp"
+#include "tests/executor/on_ranks.hpp"
 
 namespace meshwright {
 namespace {
@@ -20,16 +18,13 @@ std::vector<RankId> all_ranks(int count) {
   return ranks;
 }
 
-/// Runs `body(group, rank)` on `count` ranks that form one group; returns what it returns, by rank.
-template <class Result, class Body>
-std::vector<Result> on_ranks(int count, Body body) {
-  std::vector<Result> results(static_cast<std::size_t>(count));
-  const auto failure = run_threads(count, [&](Communicator& communicator, RankProgress&) {
+/// Runs `body(group, rank)` on ranks that form one group; returns what it returns, by rank.
+template <class T, class Body>
+std::vector<std::vector<T>> on_group(RankKind kind, int count, Body body) {
+  return on_ranks<T>(kind, count, [&](Communicator& communicator) {
     RankGroup group(communicator, all_ranks(count), kTag);
-    results[communicator.rank().index()] = body(group, communicator.rank().value);
+    return std::vector<T>(body(group, communicator.rank().value));
   });
-  EXPECT_FALSE(failure.has_value()) << failure->cause;
-  return results;
 }
 
 /// Element i on rank r, small integers so that sums are exact.
@@ -53,53 +48,57 @@ TEST(Blocks, AreEqualButForTheLastOnes) {
   EXPECT_EQ(block_of(2, 4, 3), (Block{2, 2}));
 }
 
-class OnRanks : public testing::TestWithParam<std::tuple<int, int>> {};
+class OnRanks : public testing::TestWithParam<std::tuple<RankKind, int, int>> {};
 
 TEST_P(OnRanks, AllReduceSumsEverywhere) {
-  const auto [ranks, count] = GetParam();
-  const auto results =
-      on_ranks<std::vector<float>>(ranks, [count = count](RankGroup& group, int rank) {
-        std::vector<float> values = values_of(rank, count);
-        group.all_reduce(std::span(values), Ticks());
-        return values;
-      });
+  const auto [kind, ranks, count] = GetParam();
+  const auto results = on_group<float>(kind, ranks, [count = count](RankGroup& group, int rank) {
+    std::vector<float> values = values_of(rank, count);
+    group.all_reduce(std::span(values), Ticks());
+    return values;
+  });
   for (const auto& values : results)
     for (int i = 0; i < count; ++i)
       ASSERT_EQ(values[static_cast<std::size_t>(i)], sum_over(ranks, i)) << "element " << i;
 }
 
 TEST_P(OnRanks, ReduceScatterThenAllGatherIsAllReduce) {
-  const auto [ranks, count] = GetParam();
-  const auto results =
-      on_ranks<std::vector<float>>(ranks, [&, count = count](RankGroup& group, int rank) {
-        std::vector<float> values = values_of(rank, count);
-        group.reduce_scatter(std::span(values), Ticks());
-        const Block mine = block_of(count, group.size(), group.index());
-        for (std::int64_t i = 0; i < count; ++i)  // what is not mine must not matter
-          if (i < mine.begin || i >= mine.end) values[static_cast<std::size_t>(i)] = -1;
-        group.all_gather(std::as_writable_bytes(std::span(values)), sizeof(float), Ticks());
-        return values;
-      });
+  const auto [kind, ranks, count] = GetParam();
+  const auto results = on_group<float>(kind, ranks, [&, count = count](RankGroup& group, int rank) {
+    std::vector<float> values = values_of(rank, count);
+    group.reduce_scatter(std::span(values), Ticks());
+    const Block mine = block_of(count, group.size(), group.index());
+    for (std::int64_t i = 0; i < count; ++i)  // what is not mine must not matter
+      if (i < mine.begin || i >= mine.end) values[static_cast<std::size_t>(i)] = -1;
+    group.all_gather(std::as_writable_bytes(std::span(values)), sizeof(float), Ticks());
+    return values;
+  });
   for (const auto& values : results)
     for (int i = 0; i < count; ++i)
       ASSERT_EQ(values[static_cast<std::size_t>(i)], sum_over(ranks, i)) << "element " << i;
 }
 
 TEST_P(OnRanks, EveryMemberLearnsWhenTheLastWasReady) {
-  const auto [ranks, count] = GetParam();
-  const auto results = on_ranks<Ticks>(ranks, [count = count](RankGroup& group, int rank) {
+  const auto [kind, ranks, count] = GetParam();
+  const auto results = on_group<Ticks>(kind, ranks, [count = count](RankGroup& group, int rank) {
     std::vector<float> values = values_of(rank, count);
-    return group.all_reduce(std::span(values), Ticks(rank == 0 ? 100 : rank));
+    return std::vector{group.all_reduce(std::span(values), Ticks(rank == 0 ? 100 : rank))};
   });
-  for (const Ticks latest : results) EXPECT_EQ(latest, Ticks(100));
+  for (const auto& latest : results) EXPECT_THAT(latest, ElementsAre(Ticks(100)));
 }
 
 INSTANTIATE_TEST_SUITE_P(SizesAndCounts, OnRanks,
-                         testing::Combine(testing::Values(1, 2, 3, 4, 7),
+                         testing::Combine(testing::Values(RankKind::kThreads),
+                                          testing::Values(1, 2, 3, 4, 7),
                                           testing::Values(0, 1, 2, 5, 64, 1001)));
+INSTANTIATE_TEST_SUITE_P(InProcesses, OnRanks,
+                         testing::Combine(testing::Values(RankKind::kProcesses),
+                                          testing::Values(2, 3, 16), testing::Values(0, 5, 1001)));
 
-TEST(Collectives, AllToAllTransposes) {
-  const auto results = on_ranks<std::vector<std::uint8_t>>(3, [](RankGroup& group, int rank) {
+class Collectives : public testing::TestWithParam<RankKind> {};
+
+TEST_P(Collectives, AllToAllTransposes) {
+  const auto results = on_group<std::uint8_t>(GetParam(), 3, [](RankGroup& group, int rank) {
     // Rank r sends byte 10 r + i to rank i.
     std::vector<std::byte> sent(3), received(3);
     std::vector<std::span<const std::byte>> out;
@@ -118,22 +117,19 @@ TEST(Collectives, AllToAllTransposes) {
               ElementsAre(ElementsAre(0, 10, 20), ElementsAre(1, 11, 21), ElementsAre(2, 12, 22)));
 }
 
-TEST(Collectives, BroadcastComesFromTheRootAndWaitsForAll) {
-  const auto results = on_ranks<std::pair<int, Ticks>>(4, [](RankGroup& group, int rank) {
+TEST_P(Collectives, BroadcastComesFromTheRootAndWaitsForAll) {
+  const auto results = on_group<std::int64_t>(GetParam(), 4, [](RankGroup& group, int rank) {
     auto value = static_cast<std::byte>(rank);
     const Ticks latest = group.broadcast({&value, 1}, 2, Ticks(rank));
-    return std::pair(static_cast<int>(value), latest);
+    return std::vector{static_cast<std::int64_t>(value), latest.value};
   });
-  for (const auto& [value, latest] : results) {
-    EXPECT_EQ(value, 2);
-    EXPECT_EQ(latest, Ticks(3));
-  }
+  for (const auto& value_and_latest : results) EXPECT_THAT(value_and_latest, ElementsAre(2, 3));
 }
 
 /// 1 + 2^-9 has no bf16 of its own: it is rounded to 1, ties to even. A sum of four ones is exact.
-TEST(Collectives, Bf16SumsAreRoundedToNearestEven) {
+TEST_P(Collectives, Bf16SumsAreRoundedToNearestEven) {
   constexpr std::uint16_t kOne = 0x3f80, kTiny = 0x3b00 /* 2^-9 */, kTwo = 0x4000;
-  const auto results = on_ranks<std::vector<std::uint16_t>>(2, [](RankGroup& group, int rank) {
+  const auto results = on_group<std::uint16_t>(GetParam(), 2, [](RankGroup& group, int rank) {
     std::vector<std::uint16_t> values{kOne, rank == 0 ? kOne : kTiny};
     group.all_reduce(std::span(values), Ticks());
     return values;
@@ -141,9 +137,9 @@ TEST(Collectives, Bf16SumsAreRoundedToNearestEven) {
   for (const auto& values : results) EXPECT_THAT(values, ElementsAre(kTwo, kOne));
 }
 
-TEST(Collectives, GiveTheSameBitsEveryTime) {
-  const auto once = [] {
-    return on_ranks<std::vector<float>>(5, [](RankGroup& group, int rank) {
+TEST_P(Collectives, GiveTheSameBitsEveryTime) {
+  const auto once = [&] {
+    return on_group<float>(GetParam(), 5, [](RankGroup& group, int rank) {
       std::vector<float> values;
       for (int i = 0; i < 103; ++i) values.push_back(1.0F / static_cast<float>(rank * 103 + i + 1));
       group.all_reduce(std::span(values), Ticks());
@@ -154,6 +150,9 @@ TEST(Collectives, GiveTheSameBitsEveryTime) {
   EXPECT_EQ(first, once());
   for (const auto& values : first) EXPECT_EQ(values, first.front());
 }
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Collectives,
+                         testing::Values(RankKind::kThreads, RankKind::kProcesses), kind_name);
 
 }  // namespace
 }  // namespace meshwright

@@ -1,19 +1,28 @@
+/// How ranks of every kind start, end and fail.
 #include "executor/launch.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <mutex>
 #include <thread>
 
 #include "core/error.hpp"
+#include "tests/executor/on_ranks.hpp"
 
 namespace meshwright {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr LaunchOptions kImpatient{.patience = std::chrono::milliseconds(300)};
+constexpr std::chrono::milliseconds kShort{300};
 
 void wait_for_message(Communicator& communicator, RankProgress& progress, RankId from) {
   progress.is_waiting = true;
@@ -22,14 +31,51 @@ void wait_for_message(Communicator& communicator, RankProgress& progress, RankId
   progress.is_waiting = false;
 }
 
-TEST(RunThreads, EndsWhenAllRanksEnd) {
-  std::atomic<int> ran{0};
-  EXPECT_FALSE(run_threads(4, [&](Communicator&, RankProgress&) { ++ran; }).has_value());
-  EXPECT_EQ(ran, 4);
+RankId other(const Communicator& communicator) { return RankId(1 - communicator.rank().value); }
+
+/// After it, nobody is left who could be waited for.
+void expect_no_children() {
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
 }
 
-TEST(RunThreads, NamesTheRankThatThrewNotThoseThatWaitedForIt) {
-  const auto failure = run_threads(3, [](Communicator& communicator, RankProgress& progress) {
+class Ranks : public testing::TestWithParam<RankKind> {
+ protected:
+  void TearDown() override { expect_no_children(); }
+  std::optional<RankFailure> run(int ranks, const RankBody& body) {
+    return run_ranks(GetParam(), ranks, body, {.patience = kShort});
+  }
+};
+
+TEST_P(Ranks, EndWhenAllBodiesEnd) {
+  for (const int count : {1, 2, 16}) {
+    const auto ran = on_ranks<int>(GetParam(), count,
+                                   [](Communicator& c) { return std::vector{c.rank().value}; });
+    for (int i = 0; i < count; ++i) EXPECT_THAT(ran[static_cast<std::size_t>(i)], ElementsAre(i));
+  }
+}
+
+TEST_P(Ranks, ReportInOrder) {
+  std::array<std::vector<std::byte>, 2> reported;
+  const auto failure = run_ranks(GetParam(), 2,
+                                 [](Communicator& communicator, RankProgress&) {
+                                   for (std::uint8_t i = 0; i < 100; ++i) {
+                                     const std::byte byte{i};
+                                     communicator.report({&byte, 1});
+                                   }
+                                 },
+                                 {.on_report = [&](RankId rank, std::span<const std::byte> bytes) {
+                                   reported[rank.index()].push_back(bytes.front());
+                                 }});
+  ASSERT_FALSE(failure.has_value()) << failure->cause;
+  for (const auto& bytes : reported) {
+    ASSERT_EQ(bytes.size(), 100u);
+    for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(static_cast<std::size_t>(bytes[i]), i);
+  }
+}
+
+TEST_P(Ranks, NameTheOneThatThrewNotThoseThatWaitedForIt) {
+  const auto failure = run(3, [](Communicator& communicator, RankProgress& progress) {
     if (communicator.rank() == RankId(1)) {
       progress.task = 42;
       throw std::runtime_error("loss is NaN");
@@ -43,46 +89,138 @@ TEST(RunThreads, NamesTheRankThatThrewNotThoseThatWaitedForIt) {
   EXPECT_FALSE(failure->is_stuck);
 }
 
-TEST(RunThreads, NoticesADeadlock) {
-  const auto failure = run_threads(
-      2,
-      [](Communicator& communicator, RankProgress& progress) {
-        wait_for_message(communicator, progress, RankId(1 - communicator.rank().value));
-      },
-      kImpatient);
+TEST_P(Ranks, NoticeADeadlock) {
+  const auto failure = run(2, [](Communicator& communicator, RankProgress& progress) {
+    wait_for_message(communicator, progress, other(communicator));
+  });
   ASSERT_TRUE(failure.has_value());
-  EXPECT_THAT(failure->cause, HasSubstr("no rank has moved"));
+  EXPECT_THAT(failure->cause, HasSubstr("hangs: no rank has moved for 0.3 s"));
   EXPECT_FALSE(failure->is_stuck);
 }
 
-TEST(RunThreads, NamesTheRankThatHangs) {
-  std::atomic<bool> release{false};
-  const auto failure = run_threads(
-      3,
-      [&](Communicator& communicator, RankProgress& progress) {
-        if (communicator.rank() != RankId(2)) wait_for_message(communicator, progress, RankId(2));
-        progress.task = 7;
-        while (!release) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      },
-      kImpatient);
+/// Rank 0 is through and waits for nobody, but it is not the one that hangs.
+TEST_P(Ranks, NameTheOneThatHangs) {
+  static std::atomic<bool> release;
+  release = false;
+  const auto failure = run(3, [](Communicator& communicator, RankProgress& progress) {
+    if (communicator.rank() == RankId(0)) return;
+    if (communicator.rank() == RankId(1)) wait_for_message(communicator, progress, RankId(2));
+    progress.task = 7;
+    while (!release) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
   ASSERT_TRUE(failure.has_value());
   EXPECT_EQ(failure->rank, RankId(2));
   EXPECT_EQ(failure->task, TaskId(7));
-  EXPECT_TRUE(failure->is_stuck);
+  EXPECT_EQ(failure->is_stuck, GetParam() == RankKind::kThreads);  // a process can be killed
   release = true;
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the thread uses `release`
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the thread lets go of its memory
 }
 
-TEST(RunThreads, StopsWhenInterrupted) {
+TEST_P(Ranks, StopWhenInterrupted) {
   const std::atomic<bool> interrupted{true};
-  const auto failure =
-      run_threads(2,
-                  [](Communicator& communicator, RankProgress& progress) {
-                    wait_for_message(communicator, progress, RankId(1 - communicator.rank().value));
-                  },
-                  {.interrupted = &interrupted});
+  const auto failure = run_ranks(GetParam(), 2,
+                                 [](Communicator& communicator, RankProgress& progress) {
+                                   wait_for_message(communicator, progress, other(communicator));
+                                 },
+                                 {.interrupted = &interrupted});
   ASSERT_TRUE(failure.has_value());
-  EXPECT_EQ(failure->cause, "interrupted");
+  EXPECT_TRUE(failure->is_interruption);
+}
+
+TEST_P(Ranks, AreAskedToStopWhereTheyDoNotWait) {
+  const auto failure = run(2, [](Communicator& communicator, RankProgress& progress) {
+    if (communicator.rank() == RankId(1)) throw std::runtime_error("enough");
+    while (!progress.must_stop) {
+      ++progress.beats;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    throw PeerFailure("stopped");
+  });
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->rank, RankId(1));
+  EXPECT_EQ(failure->cause, "enough");
+  EXPECT_FALSE(failure->is_stuck);
+}
+
+/// A thread is kept where it crashed, for ever; the process of a rank is gone.
+TEST_P(Ranks, ReportACrash) {
+  const auto failure = run(2, [](Communicator& communicator, RankProgress& progress) {
+    if (communicator.rank() == RankId(0)) wait_for_message(communicator, progress, RankId(1));
+    progress.task = 5;
+    std::abort();
+  });
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->rank, RankId(1));
+  EXPECT_EQ(failure->task, TaskId(5));
+  EXPECT_THAT(failure->cause, HasSubstr("signal 6 (Aborted)"));
+  EXPECT_EQ(failure->is_stuck, GetParam() == RankKind::kThreads);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Ranks, testing::Values(RankKind::kThreads, RankKind::kProcesses),
+                         kind_name);
+
+TEST(RunProcesses, ReportAKilledRank) {
+  const auto failure = run_processes(3, [](Communicator& communicator, RankProgress& progress) {
+    progress.task = communicator.rank().value;
+    if (communicator.rank() == RankId(2)) raise(SIGKILL);
+    wait_for_message(communicator, progress, RankId(2));
+  });
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->rank, RankId(2));
+  EXPECT_EQ(failure->task, TaskId(2));
+  EXPECT_EQ(failure->cause, "was killed by signal 9 (Killed)");
+  expect_no_children();
+}
+
+TEST(RunProcesses, ReportARankThatExits) {
+  for (const int code : {0, 3}) {
+    const auto failure = run_processes(2, [&](Communicator& communicator, RankProgress& progress) {
+      if (communicator.rank() == RankId(0)) _exit(code);
+      wait_for_message(communicator, progress, RankId(0));
+    });
+    ASSERT_TRUE(failure.has_value());
+    EXPECT_EQ(failure->rank, RankId(0));
+    EXPECT_EQ(failure->cause,
+              "its process ended too early, with exit code " + std::to_string(code));
+  }
+  expect_no_children();
+}
+
+/// A process that is stopped neither moves nor takes a message.
+TEST(RunProcesses, ReportAStoppedRank) {
+  const auto failure = run_processes(2,
+                                     [](Communicator& communicator, RankProgress& progress) {
+                                       if (communicator.rank() == RankId(1)) raise(SIGSTOP);
+                                       wait_for_message(communicator, progress, RankId(1));
+                                     },
+                                     {.patience = kShort});
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->rank, RankId(1));
+  EXPECT_FALSE(failure->is_stuck);
+  expect_no_children();
+}
+
+/// A launcher that is killed takes its ranks along: the pipe that they hold open ends.
+TEST(RunProcesses, EndWithTheirLauncher) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  const pid_t launcher = fork();
+  ASSERT_GE(launcher, 0);
+  if (launcher == 0) {
+    close(ends[0]);
+    run_processes(3, [&](Communicator&, RankProgress&) {
+      [[maybe_unused]] const ssize_t n = write(ends[1], "r", 1);
+      for (;;) pause();
+    });
+    _exit(1);
+  }
+  close(ends[1]);
+  std::array<char, 1> letter{};
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(read(ends[0], letter.data(), 1), 1);  // all are at work
+  kill(launcher, SIGKILL);
+  EXPECT_EQ(read(ends[0], letter.data(), 1), 0);  // nobody holds the other end
+  close(ends[0]);
+  waitpid(launcher, nullptr, 0);
 }
 
 }  // namespace

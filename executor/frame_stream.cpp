@@ -1,0 +1,175 @@
+#include "executor/frame_stream.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "core/error.hpp"
+#include "executor/wire.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr std::size_t kBufferSize = std::size_t{1} << 16;
+/// Read at one go, so that no stream keeps the others waiting.
+constexpr std::size_t kFairShare = std::size_t{4} << 20;
+
+}  // namespace
+
+FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+FileDescriptor::~FileDescriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+std::array<FileDescriptor, 2> socket_pair() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0)
+    throw RuntimeFailure(
+        {"--ranks processes",
+         fmt::format("no socket can be made: {}", std::generic_category().message(errno)),
+         "raise the limit of open files (ulimit -n), or use fewer ranks"});
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+FrameHeader header_of(FrameKind kind, MessageTag tag, const MessageTimes& times, std::size_t size) {
+  ByteWriter writer;
+  writer.number(static_cast<std::uint64_t>(size));
+  writer.number(times.start.value);
+  writer.number(times.end.value);
+  writer.number(tag.id);
+  writer.number(static_cast<std::uint8_t>(tag.channel));
+  writer.number(static_cast<std::uint8_t>(kind));
+  FrameHeader header{};
+  const std::vector<std::byte> bytes = writer.take();
+  std::copy(bytes.begin(), bytes.end(), header.begin());
+  return header;
+}
+
+Frame frame_from(const FrameHeader& header) {
+  ByteReader reader(header);
+  const auto size = reader.number<std::uint64_t>();
+  Frame frame;
+  frame.times.start = Ticks(reader.number<std::int64_t>());
+  frame.times.end = Ticks(reader.number<std::int64_t>());
+  frame.tag.id = reader.number<std::int32_t>();
+  frame.tag.channel = static_cast<Channel>(reader.number<std::uint8_t>());
+  frame.kind = static_cast<FrameKind>(reader.number<std::uint8_t>());
+  frame.bytes.resize(size);
+  return frame;
+}
+
+FrameStream::FrameStream(FileDescriptor socket) : socket_(std::move(socket)) {}
+
+/// Bytes taken; all of them when nobody will read them any more.
+std::size_t FrameStream::send_now(std::span<const std::byte> first,
+                                  std::span<const std::byte> second) {
+  std::size_t taken = 0;
+  while (!is_broken_ && taken < first.size() + second.size()) {
+    const auto rest = [&](std::span<const std::byte> part, std::size_t before) {
+      const auto from = part.subspan(std::min(part.size(), taken - std::min(taken, before)));
+      return iovec{const_cast<std::byte*>(from.data()), from.size()};  // sendmsg() only reads
+    };
+    std::array<iovec, 2> parts{rest(first, 0), rest(second, first.size())};
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = parts.size();
+    const ssize_t n = ::sendmsg(fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && (errno == EAGAIN || errno == ENOBUFS)) return taken;
+    if (n < 0)
+      is_broken_ = true;
+    else
+      taken += static_cast<std::size_t>(n);
+  }
+  return is_broken_ ? first.size() + second.size() : taken;
+}
+
+void FrameStream::send(FrameKind kind, MessageTag tag, const MessageTimes& times,
+                       std::span<const std::byte> bytes) {
+  const FrameHeader header = header_of(kind, tag, times, bytes.size());
+  const std::lock_guard lock(mutex_);
+  if (sent_ > unsent_.size() / 2) {
+    unsent_.erase(unsent_.begin(), unsent_.begin() + static_cast<std::ptrdiff_t>(sent_));
+    sent_ = 0;
+  }
+  const std::size_t taken = unsent_.empty() ? send_now(header, bytes) : 0;
+  const auto keep = [&](std::span<const std::byte> part, std::size_t before) {
+    const auto from = part.subspan(std::min(part.size(), taken - std::min(taken, before)));
+    unsent_.insert(unsent_.end(), from.begin(), from.end());
+  };
+  keep(header, 0);
+  keep(bytes, header.size());
+}
+
+bool FrameStream::has_unsent() const {
+  const std::lock_guard lock(mutex_);
+  return !unsent_.empty();
+}
+
+void FrameStream::send_rest() {
+  const std::lock_guard lock(mutex_);
+  sent_ += send_now(std::span(unsent_).subspan(sent_), {});
+  if (sent_ < unsent_.size()) return;
+  unsent_ = {};
+  sent_ = 0;
+}
+
+bool FrameStream::receive(const std::function<void(Frame&&)>& take) {
+  buffer_.resize(kBufferSize);
+  for (std::size_t total = 0; total < kFairShare;) {
+    // Long frames are read where they belong.
+    const std::size_t missing =
+        header_size_ == kFrameHeaderSize ? frame_.bytes.size() - frame_size_ : 0;
+    const bool is_long = missing >= kBufferSize;
+    std::byte* to = is_long ? frame_.bytes.data() + frame_size_ : buffer_.data();
+    const ssize_t n = ::recv(fd(), to, is_long ? missing : kBufferSize, MSG_DONTWAIT);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return true;
+    if (n <= 0) return false;
+    const auto size = static_cast<std::size_t>(n);
+    total += size;
+    if (is_long) {
+      frame_size_ += size;
+      parse({}, take);
+    } else {
+      parse(std::span(buffer_).first(size), take);
+    }
+  }
+  return true;
+}
+
+void FrameStream::parse(std::span<const std::byte> bytes,
+                        const std::function<void(Frame&&)>& take) {
+  for (;;) {
+    if (header_size_ < kFrameHeaderSize) {
+      const std::size_t n = std::min(bytes.size(), kFrameHeaderSize - header_size_);
+      std::copy_n(bytes.begin(), n, header_.begin() + static_cast<std::ptrdiff_t>(header_size_));
+      header_size_ += n;
+      bytes = bytes.subspan(n);
+      if (header_size_ < kFrameHeaderSize) return;
+      frame_ = frame_from(header_);
+      frame_size_ = 0;
+    }
+    const std::size_t n = std::min(bytes.size(), frame_.bytes.size() - frame_size_);
+    std::copy_n(bytes.begin(), n, frame_.bytes.begin() + static_cast<std::ptrdiff_t>(frame_size_));
+    frame_size_ += n;
+    bytes = bytes.subspan(n);
+    if (frame_size_ < frame_.bytes.size()) return;
+    header_size_ = 0;
+    take(std::move(frame_));
+  }
+}
+
+}  // namespace meshwright

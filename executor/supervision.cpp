@@ -1,0 +1,133 @@
+#include "executor/supervision.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <exception>
+
+#include "core/check.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr std::array kCrashes{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+
+thread_local RankProgress* rank_of_this_thread = nullptr;
+
+/// Only a store and a sleep: both are allowed in a handler.
+void keep_crashed_thread(int signal) {
+  if (rank_of_this_thread != nullptr) {
+    rank_of_this_thread->signal.store(signal);
+    for (;;) ::pause();
+  }
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+}  // namespace
+
+std::string_view name_of(RankKind kind) {
+  switch (kind) {
+    case RankKind::kThreads:
+      return "threads";
+    case RankKind::kProcesses:
+      return "processes";
+    case RankKind::kMpi:
+      return "mpi";
+  }
+  MW_CHECK(false);
+}
+
+std::optional<RankFailure> run_ranks(RankKind kind, int ranks, const RankBody& body,
+                                     const LaunchOptions& options) {
+  switch (kind) {
+    case RankKind::kThreads:
+      return run_threads(ranks, body, options);
+    case RankKind::kProcesses:
+      return run_processes(ranks, body, options);
+    case RankKind::kMpi:
+      return run_mpi(ranks, body, options);
+  }
+  MW_CHECK(false);
+}
+
+BodyEnd run_body(const RankBody& body, Communicator& communicator, RankProgress& progress) {
+  try {
+    body(communicator, progress);
+    return {};
+  } catch (const PeerFailure&) {
+    return {.was_stopped = true, .cause = {}};
+  } catch (const std::exception& error) {
+    return {.was_stopped = false, .cause = error.what()};
+  } catch (...) {
+    return {.was_stopped = false, .cause = "an unknown exception"};
+  }
+}
+
+RankFailure stopped_without_reason(RankId rank) {
+  return {.rank = rank, .cause = "stopped, though no rank had failed"};
+}
+
+std::string signal_text(int signal) {
+  return fmt::format("signal {} ({})", signal, ::strsignal(signal));
+}
+
+std::optional<RankFailure> Watchdog::look() {
+  if (options_.interrupted != nullptr && options_.interrupted->load())
+    return RankFailure{.rank = RankId(0), .cause = "interrupted", .is_interruption = true};
+  std::int64_t beats = 0;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    if (const int signal = ranks_[i].signal.load())
+      return RankFailure{.rank = RankId(i),
+                         .task = TaskId(ranks_[i].task.load()),
+                         .cause = "crashed with " + signal_text(signal)};
+    beats += ranks_[i].beats.load();
+  }
+  const Clock::time_point now = Clock::now();
+  if (beats != beats_) {
+    beats_ = beats;
+    moved_ = now;
+  } else if (now - moved_ > options_.patience) {
+    return hanging();
+  }
+  return std::nullopt;
+}
+
+/// The rank that neither waits for another one nor is through, or the first of a deadlock.
+RankFailure Watchdog::hanging() const {
+  std::size_t culprit = ranks_.size();
+  for (std::size_t i = ranks_.size(); i-- > 0;)
+    if (!ranks_[i].is_waiting.load() && !ranks_[i].is_finished.load()) culprit = i;
+  for (std::size_t i = 0; culprit == ranks_.size(); ++i)
+    if (!ranks_[i].is_finished.load() || i + 1 == ranks_.size()) culprit = i;
+  const double seconds = std::chrono::duration<double>(options_.patience).count();
+  return {.rank = RankId(culprit),
+          .task = TaskId(ranks_[culprit].task.load()),
+          .cause = fmt::format("hangs: no rank has moved for {:g} s", seconds)};
+}
+
+CrashWatch::CrashWatch() {
+  for (const int crash : kCrashes) {
+    struct sigaction now {};
+    sigaction(crash, nullptr, &now);
+    if (now.sa_handler != SIG_DFL) continue;
+    struct sigaction keep {};
+    keep.sa_handler = keep_crashed_thread;
+    sigaction(crash, &keep, nullptr);
+  }
+}
+
+CrashWatch::~CrashWatch() {
+  for (const int crash : kCrashes) {
+    struct sigaction now {};
+    sigaction(crash, nullptr, &now);
+    if (now.sa_handler == keep_crashed_thread) ::signal(crash, SIG_DFL);
+  }
+}
+
+void CrashWatch::set_rank_of_this_thread(RankProgress* progress) { rank_of_this_thread = progress; }
+
+}  // namespace meshwright

@@ -1,0 +1,56 @@
+/// What launchers share: how a rank's body ended, which rank hangs, and crashes of threads.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "executor/launch.hpp"
+
+namespace meshwright {
+
+struct BodyEnd {
+  bool was_stopped = false;          ///< because another rank failed
+  std::optional<std::string> cause;  ///< of a failure of its own
+};
+/// Calls the body and catches what it throws.
+BodyEnd run_body(const RankBody& body, Communicator& communicator, RankProgress& progress);
+
+/// Of ranks that all ended without saying why some of them had to stop: our bug, told all the same.
+RankFailure stopped_without_reason(RankId rank);
+
+/// "signal 9 (Killed)"
+std::string signal_text(int signal);
+
+/// Notices interruptions, crashed threads, and when no rank has moved for a while.
+class Watchdog {
+ public:
+  /// Both outlive it.
+  Watchdog(std::span<const RankProgress> ranks, const LaunchOptions& options)
+      : ranks_(ranks), options_(options) {}
+  std::optional<RankFailure> look();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  RankFailure hanging() const;
+  std::span<const RankProgress> ranks_;
+  const LaunchOptions& options_;
+  std::int64_t beats_ = -1;
+  Clock::time_point moved_ = Clock::now();
+};
+
+/// While it lives, a thread that would crash the process while it carries out a rank stays where it
+/// is, and RankProgress::signal says why. Signals that somebody handles already (sanitizers) are
+/// left to them.
+class CrashWatch {
+ public:
+  CrashWatch();
+  ~CrashWatch();
+  CrashWatch(const CrashWatch&) = delete;
+  CrashWatch& operator=(const CrashWatch&) = delete;
+  /// To be called by the thread that carries out the rank; null: no longer.
+  static void set_rank_of_this_thread(RankProgress* progress);
+};
+
+}  // namespace meshwright
