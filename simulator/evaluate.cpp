@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/check.hpp"
+#include "simulator/idle_parts.hpp"
 #include "simulator/simulate.hpp"
 
 namespace meshwright {
@@ -112,7 +113,9 @@ class StepSplitter {
     RankWalk& walk = walks_[rank];
     RankBreakdown& parts = breakdowns_[rank];
     if (const Ticks from = walk.compute_end, to = times_.start[i]; from < to) {
-      const Ticks bubble = to - from - expose(from, to, binding(i), parts);
+      const Ticks bubble =
+          to - from -
+          expose(from, to, binding_prerequisite(graph_, times_, previous_, TaskId(i)), parts);
       if (to <= walk.passes.start) {
         parts.bubble[index_of(BubbleCause::kWarmUp)] += bubble;
       } else if (from >= walk.passes.end) {
@@ -154,38 +157,16 @@ class StepSplitter {
     parts.bubble[index_of(BubbleCause::kDependency)] += walk.idle_between - imbalance;
   }
 
-  /// Follows the chain of communication that ends the idle time [from, to), back from `latest`;
-  /// books what lies inside by axis and returns its sum. A message counts from the moment it is
-  /// sent, its latency included; what lies before that is the sender's business.
+  /// Books the communication inside the idle time [from, to) by axis and returns its sum.
   Ticks expose(Ticks from, Ticks to, std::int32_t latest, RankBreakdown& parts) const {
     Ticks sum;
-    std::int32_t current = latest;
-    const std::int32_t rank = latest == kNone ? kNone : task_at(latest).rank;
-    while (current != kNone && from < to) {
-      const Task& task = task_at(current);
-      if (!is_communication(task.kind) || task.rank != rank) break;
-      const bool received = task.kind == TaskKind::kReceive;
-      const Ticks begin = times_.start[static_cast<std::size_t>(received ? task.partner : current)];
-      const Ticks end = std::min(to, times_.end[static_cast<std::size_t>(current)]);
-      to = std::min(to, std::max(from, begin));
-      if (to < end) {
-        parts.exposed_communication[index_of(axis_of(task))] += end - to;
-        sum += end - to;
-      }
-      current = received ? kNone : binding(static_cast<std::size_t>(current));
-    }
+    each_exposed_part(graph_, times_, previous_, from, to, latest,
+                      [&](const Task& task, Ticks begin, Ticks end) {
+                        parts.exposed_communication[index_of(axis_of(task))] += end - begin;
+                        sum += end - begin;
+                      });
     return sum;
   }
-
-  /// The prerequisite that ends last: a dependency, or the predecessor on the stream.
-  std::int32_t binding(std::size_t i) const {
-    std::int32_t latest = previous_[i];
-    for (const TaskId d : graph_.dependencies_of(TaskId(i)))
-      if (latest == kNone || times_.end[static_cast<std::size_t>(latest)] < times_.end[d.index()])
-        latest = d.value;
-    return latest;
-  }
-  const Task& task_at(std::int32_t i) const { return graph_.tasks[static_cast<std::size_t>(i)]; }
   Axis axis_of(const Task& task) const {
     const Work& work = graph_.works[task.work.index()];
     return task.kind == TaskKind::kCollective ? work.collective.axis : work.transfer.axis;
