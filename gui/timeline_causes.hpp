@@ -14,23 +14,17 @@
 
 namespace meshwright::gui {
 
-/// What a gap of a compute row is for. The names of BubbleCause, and communication that the row
-/// stood still for.
-enum class IdleCause : std::uint8_t {
-  kWarmUp,
-  kDrain,
-  kDependency,  ///< in between, the input is on its way through other stages
-  kCommunication,
-  kUnknown
-};
+/// What a gap of a compute row is for: a bubble by its cause, or communication that the row stood
+/// still for (simulator/idle_parts.hpp).
+enum class IdleCause : std::uint8_t { kWarmUp, kDrain, kDependency, kCommunication, kUnknown };
 inline constexpr int kIdleCauseCount = 5;
 std::string_view name_of(IdleCause cause);
 
-/// Part of a gap; a gap may be communication at its end and dependency before.
-struct IdlePart {
+/// Part of a gap; a gap may be dependency first and communication at its end.
+struct IdleSpan {
   Nanoseconds from, to;
   IdleCause cause = IdleCause::kUnknown;
-  friend bool operator==(const IdlePart&, const IdlePart&) = default;
+  friend bool operator==(const IdleSpan&, const IdleSpan&) = default;
 };
 
 /// Bubble before `slice` (or at the end of its row).
@@ -46,16 +40,18 @@ inline constexpr std::uint32_t kNoSlice = 0xffff'ffff;
 struct TimelineCauses {
   /// By slice: what it waited for longest, or kNoSlice for a slice that starts the step.
   std::vector<std::uint32_t> binding;
-  /// By slice: how much later it could end without making the step longer.
+  /// By slice: how much later it could end without making the step longer; never too much (a
+  /// message that waits for its channel counts as tied to its send).
   std::vector<std::int64_t> slack_ns;
   /// On the longest chain to the end of the step, in order of time.
   std::vector<std::uint32_t> critical_path;
   std::vector<bool> is_critical;
+  std::vector<std::vector<std::uint32_t>> critical_of_row;  ///< in order of time
   /// CSR by slice: what it depends on, messages and stream order included, and who depends on it.
   std::vector<std::uint32_t> before_begin, before;
   std::vector<std::uint32_t> after_begin, after;
   std::vector<Bubble> bubbles;                     ///< of compute rows, largest first
-  std::vector<std::vector<IdlePart>> idle_of_row;  ///< by row, in order of time
+  std::vector<std::vector<IdleSpan>> idle_of_row;  ///< by row, in order of time
 
   std::span<const std::uint32_t> before_of(std::size_t slice) const {
     return {before.data() + before_begin[slice], before_begin[slice + 1] - before_begin[slice]};

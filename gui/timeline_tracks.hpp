@@ -38,9 +38,8 @@ struct TimelineRow {
 
 /// What many slices have in common.
 struct SliceLabel {
-  std::string name;          ///< "F", "ncclDevKernel_AllReduce…"
-  std::int32_t stage = -1;   ///< -1: of no stage
-  std::int32_t parent = -1;  ///< free for readers
+  std::string name;         ///< "F", "ncclDevKernel_AllReduce…"
+  std::int32_t stage = -1;  ///< -1: of no stage
   friend bool operator==(const SliceLabel&, const SliceLabel&) = default;
 };
 
@@ -92,7 +91,8 @@ struct TimelineTracks {
   /// What readers left out or mended, in words for the user: "12 events dropped: …".
   std::vector<std::string> notes;
 
-  Nanoseconds end;  ///< largest end of a slice
+  Nanoseconds base;  ///< what was subtracted from the times of the source
+  Nanoseconds end;   ///< largest end of a slice
   TimelineCoverage coverage;
 
   std::size_t slice_count() const { return start_ns.size(); }
@@ -121,11 +121,41 @@ struct TimelineTracks {
 
 /// "F7", "B12", "all-reduce".
 std::string short_name(const TimelineTracks& tracks, std::size_t slice);
-/// "r12.compute.s3.F7" where the timeline is ours, else rank, stream and name.
+/// "r12.compute.s3.F7"; the "#2" of tasks that share a name is left out.
 std::string full_name(const TimelineTracks& tracks, std::size_t slice);
 
 /// Broken invariants in words: overlaps, order, columns of different lengths. Empty: sound.
 std::vector<std::string> check_timeline_tracks(const TimelineTracks& tracks);
+
+/// Puts slices together that come one by one, in any order of rows but in order of start within a
+/// row. A slice that starts before the one in front of it on its row ends is moved behind it and
+/// shortened: rows never overlap.
+class TracksBuilder {
+ public:
+  struct Slice {
+    std::int64_t start_ns = 0, duration_ns = 0;
+    std::uint32_t label = 0;  ///< from label()
+    SliceKind kind = SliceKind::kKernel;
+    std::uint16_t microbatch = kNoMicrobatch;
+  };
+  std::size_t add_row(TimelineRow row);
+  /// Index of the label with this name and stage; equal ones are stored once.
+  std::uint32_t label(std::string_view name, std::int32_t stage);
+  void reserve(std::size_t slices);
+  /// Slices of the last row added; `start_ns` on the clock of the source.
+  void add(const Slice& slice);
+  std::size_t mended() const { return mended_; }
+  std::size_t slice_count() const { return tracks_.slice_count(); }
+  TimelineTracks& tracks() { return tracks_; }
+  /// Moves the earliest start to zero, with memory and iterations, and builds the coverage.
+  TimelineTracks finish();
+
+ private:
+  TimelineTracks tracks_;
+  std::map<std::pair<std::string, std::int32_t>, std::uint32_t, std::less<>> label_of_;
+  std::int64_t row_end_ = std::numeric_limits<std::int64_t>::min();
+  std::size_t mended_ = 0;
+};
 
 /// All bytes held for slices, coverage included; names, rows and memory curves left out.
 Bytes slice_storage(const TimelineTracks& tracks);
