@@ -23,13 +23,16 @@ Ticks RankClock::wall() const {
 
 /// An absolute moment: errors of single wake-ups do not add up.
 void RankClock::sleep_until(Ticks moment) const {
-  if (kind_ != TimelineClock::kReplay || !occupies_thread_) return;
+  if ((kind_ != TimelineClock::kReplay && !is_shaped()) || !occupies_thread_) return;
   std::this_thread::sleep_until(origin_ + std::chrono::nanoseconds(to_nanoseconds(moment)));
 }
 
 void RankClock::start_task(Ticks ready, bool occupies_thread) {
   occupies_thread_ = occupies_thread;
-  time_ = kind_ == TimelineClock::kWall ? wall() : ready;
+  if (is_shaped())
+    time_ = std::max(wall(), ready);  // what it waits for may be on its way still
+  else
+    time_ = kind_ == TimelineClock::kWall ? wall() : ready;
   sleep_until(time_);
 }
 
@@ -53,11 +56,12 @@ void RankClock::end_kernel(Ticks price) {
 }
 
 void RankClock::end_communication(Ticks latest, Ticks price) {
-  if (kind_ == TimelineClock::kWall) {
+  if (kind_ == TimelineClock::kWall && links_ == LinkTime::kReal) {
     time_ = wall();
     return;
   }
   time_ = std::max(time_, latest) + price;
+  if (is_shaped()) time_ = std::max(time_, wall());
   sleep_until(time_);
 }
 

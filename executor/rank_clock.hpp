@@ -1,6 +1,8 @@
 /// The three clocks of a run, seen by one rank.
 ///
-///   wall     what the machine's clock says; cores, caches and schedulers included
+///   wall     what the machine's clock says; cores, caches and schedulers included. Messages and
+///            collectives take what they really take, or, with modelled links, no less than what
+///            the cost model says: the machine stands for any network
 ///   virtual  kernels take the CPU time of this rank's thread, messages and collectives what the
 ///            cost model says: a rank per core is pretended, and any network
 ///   replay   everything takes what the cost model says, by sleeping until the moment: proves that
@@ -14,14 +16,19 @@
 
 namespace meshwright {
 
+/// What messages and collectives take under the wall clock; the others always model them.
+enum class LinkTime : std::uint8_t { kReal, kModelled };
+
 class RankClock {
  public:
   using Moment = std::chrono::steady_clock::time_point;
   /// `origin` is time zero of the step on all ranks.
-  RankClock(TimelineClock kind, Moment origin) : kind_(kind), origin_(origin) {}
+  RankClock(TimelineClock kind, Moment origin, LinkTime links = LinkTime::kReal)
+      : kind_(kind), links_(links), origin_(origin) {}
 
   /// A task begins whose stream is free and whose inputs are there at `ready`. Tasks of other
-  /// streams than compute leave the thread alone: replay takes note of them and does not sleep.
+  /// streams than compute leave the thread alone: replay and modelled links take note of them and
+  /// do not sleep.
   void start_task(Ticks ready, bool occupies_thread);
   void start_kernel();
   void end_kernel(Ticks price);
@@ -38,7 +45,9 @@ class RankClock {
  private:
   Ticks wall() const;
   void sleep_until(Ticks moment) const;
+  bool is_shaped() const { return kind_ == TimelineClock::kWall && links_ == LinkTime::kModelled; }
   TimelineClock kind_;
+  LinkTime links_;
   Moment origin_;
   Ticks time_;
   Ticks cpu_at_start_;

@@ -37,23 +37,26 @@ class Waiting {
 class StepRun {
  public:
   StepRun(const RunnableGraph& runnable, Communicator& communicator, TaskActions& actions,
-          RankClock& clock, RankProgress& progress)
+          RankClock& clock, RankProgress& progress, std::vector<TaskSpan>& spans)
       : runnable_(runnable),
         graph_(runnable.graph()),
         communicator_(communicator),
         actions_(actions),
         clock_(clock),
-        progress_(progress) {}
+        progress_(progress),
+        spans_(spans) {}
 
-  std::vector<TaskSpan> run() {
+  void run(const std::function<void(TaskId)>& before_task) {
     const std::vector<TaskId>& mine = runnable_.tasks_of(communicator_.rank());
     ends_.resize(graph_.tasks.size());
     spans_.reserve(mine.size());
     for (const TaskId id : mine) {
       progress_.task.store(id.value, std::memory_order_relaxed);
+      if (progress_.must_stop) throw PeerFailure("the run has failed on another rank");
+      if (before_task) before_task(id);
       run(id);
     }
-    return std::move(spans_);
+    progress_.task.store(-1, std::memory_order_relaxed);
   }
 
  private:
@@ -157,7 +160,7 @@ class StepRun {
   RankProgress& progress_;
   std::array<Ticks, kStreamCount> stream_free_{};
   std::vector<Ticks> ends_;  ///< by task, of this rank's
-  std::vector<TaskSpan> spans_;
+  std::vector<TaskSpan>& spans_;
 };
 
 }  // namespace
@@ -263,7 +266,15 @@ bool RunnableGraph::carries_gradient(const Task& task) const {
 
 std::vector<TaskSpan> run_step(const RunnableGraph& runnable, Communicator& communicator,
                                TaskActions& actions, RankClock& clock, RankProgress& progress) {
-  return StepRun(runnable, communicator, actions, clock, progress).run();
+  std::vector<TaskSpan> spans;
+  run_step(runnable, communicator, actions, clock, progress, spans);
+  return spans;
+}
+
+void run_step(const RunnableGraph& runnable, Communicator& communicator, TaskActions& actions,
+              RankClock& clock, RankProgress& progress, std::vector<TaskSpan>& spans,
+              const std::function<void(TaskId)>& before_task) {
+  StepRun(runnable, communicator, actions, clock, progress, spans).run(before_task);
 }
 
 }  // namespace meshwright

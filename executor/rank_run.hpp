@@ -2,6 +2,7 @@
 /// linear pass, with the same rules for when a task starts and ends.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "core/cost_model.hpp"
@@ -65,11 +66,18 @@ class RunnableGraph {
 struct TaskSpan {
   TaskId task;
   Ticks start, end;
+  friend bool operator==(const TaskSpan&, const TaskSpan&) = default;
 };
 
 /// One training step of one rank; spans in the order of its tasks. Throws what actions and
-/// communicator throw.
+/// communicator throw, and PeerFailure when the launcher asks the rank to stop.
 std::vector<TaskSpan> run_step(const RunnableGraph& runnable, Communicator& communicator,
                                TaskActions& actions, RankClock& clock, RankProgress& progress);
+
+/// The same. What it throws leaves the spans of tasks that had ended in `spans`; `before_task`, if
+/// any, is called before each.
+void run_step(const RunnableGraph& runnable, Communicator& communicator, TaskActions& actions,
+              RankClock& clock, RankProgress& progress, std::vector<TaskSpan>& spans,
+              const std::function<void(TaskId)>& before_task = {});
 
 }  // namespace meshwright

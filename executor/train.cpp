@@ -4,81 +4,156 @@
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
+#include <cstring>
+#include <memory>
 #include <numeric>
 
 #include "core/check.hpp"
 #include "core/error.hpp"
 #include "executor/idle_actions.hpp"
+#include "executor/run_report.hpp"
 #include "executor/training_actions.hpp"
 
 namespace meshwright {
 namespace {
 
-/// All ranks of one run and what they have measured.
-class Training {
+/// Puts together what the ranks report.
+class Gathering {
  public:
-  explicit Training(const TrainingRequest& request)
-      : request_(request),
-        runnable_(request.graph, request.plan, request.model, request.cost_model) {
-    const auto ranks = request.graph.ranks.size();
-    run_.steps.resize(static_cast<std::size_t>(request.steps));
-    for (MeasuredStep& step : run_.steps) {
-      step.times.start.resize(request.graph.tasks.size());
-      step.times.end.resize(request.graph.tasks.size());
-    }
-    run_.peak_memory.resize(ranks);
+  explicit Gathering(const TrainingRequest& request)
+      : request_(request), ranks_(request.graph.ranks.size()) {
+    run_.peak_memory.resize(ranks_);
   }
 
-  TrainingRun run() {
-    run_.failure = run_threads(
-        static_cast<int>(request_.graph.ranks.size()),
-        [this](Communicator& c, RankProgress& p) { run_rank(c, p); }, request_.launch);
+  void take(RankId rank, std::span<const std::byte> bytes) {
+    const RunReport report = run_report_from(bytes);
+    if (const auto* step = std::get_if<StepReport>(&report)) return take(rank, *step);
+    const auto& end = std::get<EndReport>(report);
+    run_.peak_memory[rank.index()] = end.peak_memory;
+    for (const ParameterValues& values : end.parameters) take(values);
+  }
+
+  /// What has been reported so far.
+  TrainingRun finish(std::optional<RankFailure> failure) {
+    run_.failure = std::move(failure);
+    if (!underway_.empty()) run_.unfinished = std::move(underway_.front().step);
     return std::move(run_);
   }
 
  private:
-  void run_rank(Communicator& communicator, RankProgress& progress) {
+  struct StepUnderway {
+    UnfinishedStep step;
+    double loss = 0;
+    std::size_t ranks = 0;  ///< that are through
+  };
+
+  /// Ranks are hardly ever a step apart, but then they are.
+  StepUnderway& underway(int step) {
+    while (static_cast<int>(run_.steps.size() + underway_.size()) <= step) {
+      StepUnderway& added = underway_.emplace_back();
+      const std::size_t tasks = request_.graph.tasks.size();
+      added.step.times.start.resize(tasks);
+      added.step.times.end.resize(tasks);
+      added.step.is_done.resize(tasks);
+    }
+    return underway_[static_cast<std::size_t>(step) - run_.steps.size()];
+  }
+
+  void take(RankId rank, const StepReport& report) {
+    StepUnderway& step = underway(report.step);
+    for (const TaskSpan& span : report.spans) {
+      step.step.times.start[span.task.index()] = span.start;
+      step.step.times.end[span.task.index()] = span.end;
+      step.step.is_done[span.task.index()] = true;
+    }
+    if (rank == RankId(0)) step.loss = report.loss;
+    step.ranks += report.is_whole ? 1 : 0;
+    if (step.ranks < ranks_) return;
+    run_.steps.push_back({.loss = step.loss, .times = std::move(step.step.times)});
+    underway_.erase(underway_.begin());
+    if (request_.progress) request_.progress(report.step, run_.steps.back());
+  }
+
+  void take(const ParameterValues& values) {
+    const Tensor& tensor = request_.model.tensors[values.tensor.index()];
+    const auto& whole = std::get<ParameterTensor>(tensor.shape);
+    std::vector<float>& all = run_.parameters[tensor.name];
+    all.resize(static_cast<std::size_t>(std::accumulate(whole.shape.begin(), whole.shape.end(),
+                                                        std::int64_t{1}, std::multiplies<>())));
+    MW_CHECK(static_cast<std::size_t>(values.first) + values.values.size() <= all.size());
+    std::copy(values.values.begin(), values.values.end(), all.begin() + values.first);
+  }
+
+  const TrainingRequest& request_;
+  std::size_t ranks_;
+  std::vector<StepUnderway> underway_;  ///< the first follows the last of run_.steps
+  TrainingRun run_;
+};
+
+/// All ranks of one run.
+class Training {
+ public:
+  explicit Training(const TrainingRequest& request)
+      : request_(request),
+        runnable_(request_.graph, request_.plan, request_.model, request_.cost_model),
+        gathering_(request_) {}
+
+  TrainingRun run() {
+    LaunchOptions launch = request_.launch;
+    launch.on_report = [this](RankId rank, std::span<const std::byte> bytes) {
+      gathering_.take(rank, bytes);
+    };
+    return gathering_.finish(run_ranks(
+        request_.ranks, static_cast<int>(request_.graph.ranks.size()),
+        [this](Communicator& c, RankProgress& p) { run_rank(c, p); }, launch));
+  }
+
+ private:
+  void run_rank(Communicator& communicator, RankProgress& progress) const {
     if (request_.clock == TimelineClock::kReplay) {
       IdleActions actions(request_.plan.strategy, communicator);
-      for (int step = 0; step < request_.steps; ++step) {
-        run_one_step(communicator, progress, actions, step);
-        report(communicator, step, 0);
-      }
-      return;
+      for (int step = 0; step < request_.steps; ++step)
+        run_one_step(
+            communicator, progress, actions, step, [](TaskId) {}, [] { return 0.0; });
+      return communicator.report(to_bytes(EndReport()));
     }
     TrainingActions actions(runnable_, request_.plan, request_.model, communicator,
                             request_.kernels, request_.text, request_.options, progress);
-    for (int step = 0; step < request_.steps; ++step) {
-      run_one_step(communicator, progress, actions, step);
-      report(communicator, step, mean_loss(communicator, actions, step));
-    }
-    run_.peak_memory[communicator.rank().index()] = actions.memory().peak();
-    if (request_.keep_parameters) collect_parameters(actions);
+    for (int step = 0; step < request_.steps; ++step)
+      run_one_step(
+          communicator, progress, actions, step, [&](TaskId task) { poison(actions, task); },
+          [&] { return mean_loss(communicator, actions, step); });
+    EndReport end{.peak_memory = actions.memory().peak(), .parameters = {}};
+    if (request_.keep_parameters) end.parameters = parameters_of(actions);
+    communicator.report(to_bytes(end));
   }
 
+  /// Reports the step, also when it comes to no end.
+  template <class Poison, class Loss>
   void run_one_step(Communicator& communicator, RankProgress& progress, TaskActions& actions,
-                    int step) {
-    actions.begin_step(step);
-    RankClock clock(request_.clock, common_origin(communicator));
-    MeasuredStep& measured = run_.steps[static_cast<std::size_t>(step)];
-    for (const TaskSpan& span : run_step(runnable_, communicator, actions, clock, progress)) {
-      // Every task is of one rank: nobody else writes there.
-      measured.times.start[span.task.index()] = span.start;
-      measured.times.end[span.task.index()] = span.end;
+                    int step, Poison poison, Loss loss) const {
+    const auto inject = [&](TaskId task) {
+      const std::optional<Fault>& fault = request_.fault;
+      if (!fault || fault->task != task || fault->step != step) return;
+      fault->kind == FaultKind::kNan ? poison(task) : commit(fault->kind);
+    };
+    StepReport report{.step = step, .spans = {}};
+    try {
+      actions.begin_step(step);
+      RankClock clock(request_.clock, common_origin(communicator), request_.links);
+      run_step(runnable_, communicator, actions, clock, progress, report.spans, inject);
+      report.loss = loss();
+      report.is_whole = true;
+    } catch (...) {
+      communicator.report(to_bytes(report));
+      throw;
     }
-  }
-
-  void report(const Communicator& communicator, int step, double loss) {
-    if (communicator.rank() != RankId(0)) return;
-    MeasuredStep& measured = run_.steps[static_cast<std::size_t>(step)];
-    measured.loss = loss;
-    if (request_.progress) request_.progress(step, measured);
+    communicator.report(to_bytes(report));
   }
 
   std::vector<RankId> all_ranks() const {
     std::vector<RankId> ranks;
-    for (const RankInfo& info : request_.graph.ranks) ranks.push_back(info.rank);
+    for (std::size_t i = 0; i < request_.graph.ranks.size(); ++i) ranks.emplace_back(i);
     return ranks;
   }
 
@@ -107,39 +182,60 @@ class Training {
     return sum / tokens;
   }
 
-  /// Every element from whichever rank holds it.
-  void collect_parameters(TrainingActions& actions) {
-    const std::lock_guard lock(mutex_);
+  /// Every element that this rank holds.
+  std::vector<ParameterValues> parameters_of(TrainingActions& actions) const {
+    std::vector<ParameterValues> parameters;
     for (const TrainingActions::Stage& stage : actions.stages()) {
       if (!stage.parameters) continue;
       for (const ParameterShard& shard : stage.parameters->shards().shards) {
         const Tensor& tensor = request_.model.tensors[shard.tensor.index()];
-        const auto& whole = std::get<ParameterTensor>(tensor.shape);
-        std::vector<float>& values = run_.parameters[tensor.name];
-        values.resize(static_cast<std::size_t>(std::accumulate(
-            whole.shape.begin(), whole.shape.end(), std::int64_t{1}, std::multiplies<>())));
         std::vector<float> held(static_cast<std::size_t>(shard.elements()));
         const Matrix weights = stage.parameters->weight(shard.tensor);
         request_.kernels.cast(
             {}, {.x = {weights.data, static_cast<std::int64_t>(held.size()), weights.dtype},
                  .y = {held.data(), static_cast<std::int64_t>(held.size()), Dtype::kFp32}});
         auto element = held.begin();
-        for_each_element(shard, whole, [&](std::int64_t number) {
-          if (number >= 0) values[static_cast<std::size_t>(number)] = *element;
+        for_each_element(shard, std::get<ParameterTensor>(tensor.shape), [&](std::int64_t number) {
+          if (number >= 0) add_element(parameters, shard.tensor, number, *element);
           ++element;
         });
       }
     }
+    return parameters;
   }
 
-  const TrainingRequest& request_;
+  /// Spoils a weight of the task's stage: of the first linear operator behind the stage's middle.
+  void poison(TrainingActions& actions, TaskId task) const {
+    const std::int16_t number = request_.graph.tasks[task.index()].stage;
+    MW_CHECK(number >= 0);
+    TrainingActions::Stage& stage = actions.stages()[static_cast<std::size_t>(number)];
+    for (std::size_t l = stage.layers.size() / 2; l < stage.layers.size(); ++l) {
+      const Layer& layer = request_.model.layers[stage.layers[l].index()];
+      for (int i = 0; i < layer.operator_count; ++i) {
+        const Operator& op =
+            request_.model.operators[static_cast<std::size_t>(layer.first_operator + i)];
+        if (!std::holds_alternative<Linear>(op.shape)) continue;
+        const Matrix weight = stage.parameters->weight(op.parameters.front());
+        // All bits set are NaN in every format of floating-point numbers.
+        std::memset(weight.data, 0xff, static_cast<std::size_t>(bytes_per_element(weight.dtype)));
+        return;
+      }
+    }
+  }
+
+  const TrainingRequest request_;
   RunnableGraph runnable_;
-  TrainingRun run_;
-  std::mutex mutex_;
+  Gathering gathering_;
 };
 
 }  // namespace
 
-TrainingRun train(const TrainingRequest& request) { return Training(request).run(); }
+TrainingRun train(const TrainingRequest& request) {
+  auto training = std::make_unique<Training>(request);
+  TrainingRun run = training->run();
+  // A thread that could not be stopped goes on using it.
+  if (run.failure && run.failure->is_stuck) static_cast<void>(training.release());
+  return run;
+}
 
 }  // namespace meshwright

@@ -1,4 +1,4 @@
-/// Carries a plan out: real training on ranks that are threads, and what was measured.
+/// Carries a plan out: real training on ranks of any kind, and what was measured.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,9 @@
 
 #include "core/cost_model.hpp"
 #include "core/timeline_of.hpp"
+#include "executor/fault_injection.hpp"
 #include "executor/launch.hpp"
+#include "executor/rank_clock.hpp"
 #include "executor/training_options.hpp"
 #include "kernels/kernel_table.hpp"
 
@@ -21,12 +23,21 @@ struct MeasuredStep {
   TaskTimes times;  ///< by task of the graph
 };
 
+/// A step that came to no end.
+struct UnfinishedStep {
+  TaskTimes times;
+  std::vector<bool> is_done;  ///< by task of the graph; others have no times
+};
+
 struct TrainingRun {
-  std::vector<MeasuredStep> steps;
+  std::vector<MeasuredStep> steps;  ///< those that all ranks came through
+  std::optional<UnfinishedStep> unfinished;
   /// Parameters at the end, whole and in fp32, by name; asked for by `keep_parameters`.
   std::map<std::string, std::vector<float>> parameters;
   std::vector<MemoryAmounts> peak_memory;  ///< by rank: counted, without reserved memory
-  std::optional<RankFailure> failure;      ///< the run ended early
+  /// The run ended early. If the rank is stuck, a thread still uses what the request refers to: it
+  /// has to stay where it is until the process ends.
+  std::optional<RankFailure> failure;
 };
 
 struct TrainingRequest {
@@ -40,8 +51,12 @@ struct TrainingRequest {
   int steps = 1;
   TrainingOptions options = {};
   bool keep_parameters = false;
-  LaunchOptions launch = {};
-  /// Called by rank 0's thread after each step.
+  RankKind ranks = RankKind::kThreads;
+  LaunchOptions launch = {};         ///< `on_report` is set by train()
+  LinkTime links = LinkTime::kReal;  ///< under the wall clock
+  std::optional<Fault> fault = {};   ///< to try what happens
+  /// Called for each step that all ranks have come through, one call at a time, on any thread of
+  /// the process that puts the run together: under MPI that of rank 0.
   std::function<void(int step, const MeasuredStep&)> progress = {};
 };
 

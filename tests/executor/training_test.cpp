@@ -5,68 +5,10 @@
 
 #include <cmath>
 
-#include "core/lower.hpp"
-#include "executor/train.hpp"
-#include "models/load.hpp"
-#include "models/presets.hpp"
-#include "simulator/device_cost_model.hpp"
+#include "tests/executor/tiny_training.hpp"
 
 namespace meshwright {
 namespace {
-
-constexpr int kSteps = 3;
-
-constexpr std::string_view kGpt =
-    R"({"model_type": "gpt2", "n_embd": 32, "n_layer": 4, "n_head": 4, "n_positions": 16,
-        "vocab_size": 200, "resid_pdrop": 0, "attn_pdrop": 0, "embd_pdrop": 0})";
-constexpr std::string_view kLlama =
-    R"({"model_type": "llama", "hidden_size": 32, "num_hidden_layers": 4, "intermediate_size": 48,
-        "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 200,
-        "max_position_embeddings": 16, "rms_norm_eps": 1e-5})";
-constexpr std::string_view kMixtral =
-    R"({"model_type": "mixtral", "hidden_size": 32, "num_hidden_layers": 4,
-        "intermediate_size": 48, "num_attention_heads": 4, "num_key_value_heads": 2,
-        "num_local_experts": 4, "num_experts_per_tok": 2, "vocab_size": 200,
-        "max_position_embeddings": 16, "rms_norm_eps": 1e-5, "rope_theta": 10000,
-        "sliding_window": null})";
-
-Strategy base() {
-  Strategy s;
-  s.micro_batch = 1;
-  s.global_batch = 8;
-  s.sequence_length = 16;
-  s.dtype = Dtype::kFp32;
-  return s;
-}
-
-struct RunOptions {
-  TimelineClock clock = TimelineClock::kVirtual;
-  TrainingOptions training = {};
-};
-
-TrainingRun run_plan(std::string_view config, const Strategy& strategy,
-                     const RunOptions& options = {}) {
-  const ModelGraph model = without_dropout(
-      model_from_config({.name = "tiny", .where = "tiny", .text = std::string(config)}));
-  const Cluster cluster = cluster_from_toml(find_cluster("dgx-a100"));
-  Plan plan{.strategy = strategy, .blocks_per_stage = {}};
-  const auto cost_model = make_device_cost_model(cluster);
-  const int stages = static_cast<int>(stage_count(strategy.degrees));
-  plan.blocks_per_stage.assign(static_cast<std::size_t>(stages), 4 / stages);
-  const TaskGraph graph = lower(plan, model, cluster, {.ranks = RankSet::kAll});
-  TokenText text;
-  for (int i = 0; i < 1000; ++i) text.words.push_back((i * i + 7 * i) % 200);
-  return train({.plan = plan,
-                .model = model,
-                .graph = graph,
-                .cost_model = *cost_model,
-                .text = text,
-                .kernels = kernel_table(Backend::kReference),
-                .clock = options.clock,
-                .steps = kSteps,
-                .options = options.training,
-                .keep_parameters = true});
-}
 
 void expect_same(const TrainingRun& one, const TrainingRun& many) {
   ASSERT_FALSE(many.failure.has_value()) << many.failure->cause;
