@@ -1,0 +1,184 @@
+// The device's side of device.hpp; part of the plug-in.
+#include <cuda_runtime.h>
+
+#include <array>
+
+#include "core/error.hpp"
+#include "kernels/cuda.hpp"
+#include "kernels/cuda_library.hpp"
+#include "kernels/device.hpp"
+
+namespace meshwright::cuda {
+
+void check_call(cudaError_t status, const char* call) {
+  if (status == cudaSuccess) return;
+  throw RuntimeFailure({.where = "CUDA",
+                        .what = std::string(call) + ": " + cudaGetErrorString(status) + " (" +
+                                cudaGetErrorName(status) + ")",
+                        .hint = ""});
+}
+
+namespace {
+
+cudaStream_t as_stream(void* stream) { return static_cast<cudaStream_t>(stream); }
+cudaEvent_t as_event(void* event) { return static_cast<cudaEvent_t>(event); }
+
+/// No driver, or one that is too old, or no device: all mean that there is nothing to run on.
+std::string missing() {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess && count > 0) return "";
+  cudaGetLastError();  // it would be reported by the next launch
+  if (status == cudaErrorInsufficientDriver || status == cudaErrorStubLibrary)
+    return "no driver: the NVIDIA driver is not installed, or older than CUDA " +
+           std::to_string(CUDART_VERSION / 1000) + "." + std::to_string(CUDART_VERSION % 1000 / 10);
+  if (status == cudaErrorNoDevice || status == cudaSuccess)
+    return "no device: the driver is there, but it offers no GPU";
+  return std::string("the driver says: ") + cudaGetErrorString(status);
+}
+
+int count() {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) == cudaSuccess) return devices;
+  cudaGetLastError();
+  return 0;
+}
+
+/// Memory that was given back stays with the process: the next step asks for it again.
+void keep_pool(int device) {
+  cudaMemPool_t pool = nullptr;
+  MESHWRIGHT_CUDA(cudaDeviceGetDefaultMemPool(&pool, device));
+  std::uint64_t all = ~std::uint64_t{0};
+  MESHWRIGHT_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
+}
+
+void select(int device) {
+  MESHWRIGHT_CUDA(cudaSetDevice(device));
+  keep_pool(device);
+}
+
+std::string hex_of(const cudaUUID_t& uuid) {
+  static constexpr std::array<char, 17> kDigits{"0123456789abcdef"};
+  std::string text;
+  for (const char byte : uuid.bytes) {
+    const auto bits = static_cast<unsigned char>(byte);
+    text += kDigits[bits >> 4];
+    text += kDigits[bits & 15];
+  }
+  return text;
+}
+
+DeviceDescription describe(int device) {
+  cudaDeviceProp properties{};
+  MESHWRIGHT_CUDA(cudaGetDeviceProperties(&properties, device));
+  std::size_t free = 0, total = 0;
+  MESHWRIGHT_CUDA(cudaSetDevice(device));
+  MESHWRIGHT_CUDA(cudaMemGetInfo(&free, &total));
+  int driver = 0, runtime = 0;
+  MESHWRIGHT_CUDA(cudaDriverGetVersion(&driver));
+  MESHWRIGHT_CUDA(cudaRuntimeGetVersion(&runtime));
+  const auto version = [](int v) {
+    return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10);
+  };
+  DeviceDescription d;
+  d.name = properties.name;
+  d.memory = Bytes(static_cast<std::int64_t>(total));
+  d.free_memory = Bytes(static_cast<std::int64_t>(free));
+  d.level_two_cache = Bytes(properties.l2CacheSize);
+  d.multiprocessors = properties.multiProcessorCount;
+  d.major = properties.major;
+  d.minor = properties.minor;
+  d.identity = hex_of(properties.uuid);
+  d.driver = "driver for CUDA " + version(driver) + ", run time " + version(runtime);
+  return d;
+}
+
+void* allocate(Bytes bytes, void* stream) {
+  void* memory = nullptr;
+  if (bytes.value == 0) return nullptr;
+  MESHWRIGHT_CUDA(
+      cudaMallocAsync(&memory, static_cast<std::size_t>(bytes.value), as_stream(stream)));
+  return memory;
+}
+/// From destructors too: a device that has failed has said so before.
+void give_back(void* memory, void* stream) {
+  if (memory != nullptr) cudaFreeAsync(memory, as_stream(stream));
+}
+void copy(void* to, const void* from, Bytes bytes, void* stream) {
+  if (bytes.value == 0) return;
+  MESHWRIGHT_CUDA(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes.value),
+                                  cudaMemcpyDefault, as_stream(stream)));
+}
+void fill(void* to, int byte, Bytes bytes, void* stream) {
+  if (bytes.value == 0) return;
+  MESHWRIGHT_CUDA(
+      cudaMemsetAsync(to, byte, static_cast<std::size_t>(bytes.value), as_stream(stream)));
+}
+
+void* create_stream() {
+  cudaStream_t stream = nullptr;
+  MESHWRIGHT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  return stream;
+}
+void destroy_stream(void* stream) { cudaStreamDestroy(as_stream(stream)); }
+void wait_for_stream(void* stream) { MESHWRIGHT_CUDA(cudaStreamSynchronize(as_stream(stream))); }
+
+void* create_event() {
+  cudaEvent_t event = nullptr;
+  MESHWRIGHT_CUDA(cudaEventCreate(&event));
+  return event;
+}
+void destroy_event(void* event) { cudaEventDestroy(as_event(event)); }
+void record(void* event, void* stream) {
+  MESHWRIGHT_CUDA(cudaEventRecord(as_event(event), as_stream(stream)));
+}
+void wait(void* stream, void* event) {
+  MESHWRIGHT_CUDA(cudaStreamWaitEvent(as_stream(stream), as_event(event), 0));
+}
+void wait_for_event(void* event) { MESHWRIGHT_CUDA(cudaEventSynchronize(as_event(event))); }
+bool has_happened(void* event) {
+  const cudaError_t status = cudaEventQuery(as_event(event));
+  if (status == cudaErrorNotReady) return false;
+  check_call(status, "cudaEventQuery");
+  return true;
+}
+Seconds between(void* first, void* second) {
+  float milliseconds = 0;
+  MESHWRIGHT_CUDA(cudaEventElapsedTime(&milliseconds, as_event(first), as_event(second)));
+  return Seconds(1e-3 * static_cast<double>(milliseconds));
+}
+
+DeviceTable device() {
+  DeviceTable t;
+  t.backend = Backend::kCuda;
+  t.missing = missing;
+  t.count = count;
+  t.describe = describe;
+  t.select = select;
+  t.allocate = allocate;
+  t.give_back = give_back;
+  t.copy = copy;
+  t.fill = fill;
+  t.create_stream = create_stream;
+  t.destroy_stream = destroy_stream;
+  t.wait_for_stream = wait_for_stream;
+  t.create_event = create_event;
+  t.destroy_event = destroy_event;
+  t.record = record;
+  t.wait = wait;
+  t.wait_for_event = wait_for_event;
+  t.has_happened = has_happened;
+  t.between = between;
+  return t;
+}
+
+}  // namespace
+}  // namespace meshwright::cuda
+
+extern "C" __attribute__((visibility("default"))) const meshwright::CudaExports*
+meshwright_cuda_exports() {
+  using namespace meshwright;  // NOLINT: one function, of no namespace
+  static const CudaExports exports{kCudaInterface, sizeof(KernelTable), sizeof(DeviceTable),
+                                   cuda::table(), cuda::device()};
+  return &exports;
+}

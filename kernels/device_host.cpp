@@ -1,0 +1,63 @@
+#include <chrono>
+#include <cstring>
+#include <new>
+
+#include "core/check.hpp"
+#include "kernels/device.hpp"
+
+namespace meshwright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::align_val_t kAlignment{256};
+
+/// Work is done when it is asked for: an event is the time at which it was recorded.
+struct HostEvent {
+  Clock::time_point at;
+};
+HostEvent& event_at(void* event) {
+  MW_CHECK(event != nullptr);
+  return *static_cast<HostEvent*>(event);
+}
+
+DeviceTable make_table() {
+  DeviceTable t;
+  t.backend = Backend::kCpu;
+  t.missing = [] { return std::string(); };
+  t.count = [] { return 1; };
+  t.describe = [](int) { return DeviceDescription{.name = "host"}; };
+  t.select = [](int device) { MW_CHECK(device == 0); };
+  t.allocate = [](Bytes bytes, void*) {
+    return ::operator new(static_cast<std::size_t>(bytes.value), kAlignment);
+  };
+  t.give_back = [](void* memory, void*) { ::operator delete(memory, kAlignment); };
+  t.copy = [](void* to, const void* from, Bytes bytes, void*) {
+    if (bytes.value > 0) std::memmove(to, from, static_cast<std::size_t>(bytes.value));
+  };
+  t.fill = [](void* to, int byte, Bytes bytes, void*) {
+    if (bytes.value > 0) std::memset(to, byte, static_cast<std::size_t>(bytes.value));
+  };
+  t.create_stream = []() -> void* { return nullptr; };
+  t.destroy_stream = [](void*) {};
+  t.wait_for_stream = [](void*) {};
+  t.create_event = []() -> void* { return new HostEvent{}; };
+  t.destroy_event = [](void* event) { delete static_cast<HostEvent*>(event); };
+  t.record = [](void* event, void*) { event_at(event).at = Clock::now(); };
+  t.wait = [](void*, void*) {};
+  t.wait_for_event = [](void*) {};
+  t.has_happened = [](void*) { return true; };
+  t.between = [](void* first, void* second) {
+    const std::chrono::duration<double> passed = event_at(second).at - event_at(first).at;
+    return Seconds(passed.count());
+  };
+  return t;
+}
+
+}  // namespace
+
+const DeviceTable& host_device() {
+  static const DeviceTable table = make_table();
+  return table;
+}
+
+}  // namespace meshwright
