@@ -1,0 +1,155 @@
+#include "simulator/what_if.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/check.hpp"
+
+namespace meshwright {
+namespace {
+
+bool is_compute(TaskKind kind) {
+  return kind != TaskKind::kCollective && kind != TaskKind::kSend && kind != TaskKind::kReceive;
+}
+
+/// All of it in one kind of kernel: what a pass consists of is no longer known.
+void set_duration(WorkPrice& price, Ticks duration) {
+  price.duration = duration;
+  price.latency = Ticks();
+  price.kernels.fill(Ticks());
+  price.kernels[static_cast<std::size_t>(KernelKind::kGemm)] = duration;
+  price.recompute = Ticks();
+  price.communication.fill(Ticks());
+}
+
+/// Gradients that are not set keep their part of a whole backward; its price does not tell the two
+/// apart, so both must be set for it to change.
+std::optional<Ticks> time_of(TaskKind kind, const WhatIf& what_if) {
+  switch (kind) {
+    case TaskKind::kForward:
+      return what_if.forward;
+    case TaskKind::kBackwardInput:
+      return what_if.backward_input;
+    case TaskKind::kBackwardWeight:
+      return what_if.backward_weight;
+    case TaskKind::kBackward:
+      if (what_if.backward_input && what_if.backward_weight)
+        return *what_if.backward_input + *what_if.backward_weight;
+      return std::nullopt;
+    case TaskKind::kOptimizer:
+    case TaskKind::kCollective:
+    case TaskKind::kSend:
+    case TaskKind::kReceive:
+      break;
+  }
+  return std::nullopt;
+}
+
+/// Parts are rounded one by one; the duration is their sum, as check_prices demands.
+WorkPrice slowed(WorkPrice price, double factor) {
+  const auto scale = [factor](Ticks& part) {
+    part = Ticks(std::llround(static_cast<double>(part.value) * factor));
+    return part;
+  };
+  price.duration = scale(price.recompute);
+  for (Ticks& part : price.kernels) price.duration += scale(part);
+  for (Ticks& part : price.communication) price.duration += scale(part);
+  return price;
+}
+
+void slow_ranks(const std::vector<double>& slowness, TaskGraph& graph,
+                std::vector<WorkPrice>& prices) {
+  const std::size_t works = graph.works.size();
+  constexpr std::int32_t kNotYet = -1;
+  // By pipeline position and work: its slowed copy.
+  std::vector<std::vector<std::int32_t>> copies(slowness.size());
+  for (Task& task : graph.tasks) {
+    const RankInfo& rank = graph.ranks[static_cast<std::size_t>(task.rank)];
+    const auto position = static_cast<std::size_t>(rank.coordinate.pipeline);
+    MW_CHECK(position < slowness.size());
+    if (slowness[position] == 1 || !is_compute(task.kind)) continue;
+    std::vector<std::int32_t>& copy_of = copies[position];
+    if (copy_of.empty()) copy_of.assign(works, kNotYet);
+    std::int32_t& copy = copy_of[task.work.index()];
+    if (copy == kNotYet) {
+      copy = static_cast<std::int32_t>(graph.works.size());
+      graph.works.push_back(Work(graph.works[task.work.index()]));
+      prices.push_back(slowed(prices[task.work.index()], slowness[position]));
+    }
+    task.work = WorkId(copy);
+  }
+}
+
+/// The list of `times` that a pass belongs to; null for what is none of F, I, W.
+std::vector<Ticks>* list_of(TaskKind kind, StageTimes& times) {
+  switch (kind) {
+    case TaskKind::kForward:
+      return &times.forward;
+    case TaskKind::kBackward:
+    case TaskKind::kBackwardInput:
+      return &times.backward_input;
+    case TaskKind::kBackwardWeight:
+      return &times.backward_weight;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+bool sets_pass_times(const WhatIf& what_if) {
+  return what_if.forward || what_if.backward_input || what_if.backward_weight;
+}
+
+void apply(const WhatIf& what_if, TaskGraph& graph, std::vector<WorkPrice>& prices) {
+  MW_CHECK(prices.size() == graph.works.size());
+  for (std::size_t w = 0; w < prices.size(); ++w) {
+    const TaskKind kind = graph.works[w].kind;
+    if (const std::optional<Ticks> time = time_of(kind, what_if)) set_duration(prices[w], *time);
+    if (kind == TaskKind::kSend && what_if.message) {
+      prices[w].duration = Ticks();
+      prices[w].latency = *what_if.message;
+    }
+  }
+  constexpr double kMost = 1000;
+  for (const double factor : what_if.slowness) MW_CHECK(factor >= 1 / kMost && factor <= kMost);
+  const auto is_slowed = [](double factor) { return factor != 1; };
+  if (std::any_of(what_if.slowness.begin(), what_if.slowness.end(), is_slowed))
+    slow_ranks(what_if.slowness, graph, prices);
+}
+
+std::optional<StageTimes> stage_times_of(const TaskGraph& graph,
+                                         const std::vector<WorkPrice>& prices,
+                                         const Schedule& schedule) {
+  const std::size_t stages = schedule.placement.device_of_stage.size();
+  if (schedule.output_barriers > 0) return std::nullopt;  // scores are part of other tasks
+  StageTimes times;
+  times.forward.assign(stages, Ticks());
+  times.backward_input.assign(stages, Ticks());
+  times.backward_weight.assign(stages, Ticks());
+  std::vector<std::int64_t> forwards(stages);
+  std::optional<Ticks> fastest_message;
+  for (const Task& task : graph.tasks) {
+    const WorkPrice& price = prices[task.work.index()];
+    if (task.kind == TaskKind::kSend) {
+      const Ticks message = price.duration + price.latency;
+      fastest_message = std::min(fastest_message.value_or(message), message);
+    }
+    std::vector<Ticks>* list = list_of(task.kind, times);
+    if (list == nullptr || task.stage < 0) continue;
+    const auto stage = static_cast<std::size_t>(task.stage);
+    if (stage >= stages) return std::nullopt;
+    (*list)[stage] = price.duration;
+    if (task.kind == TaskKind::kForward) ++forwards[stage];
+  }
+  std::vector<std::int64_t> due(stages);
+  for (const int route : schedule.route_of_microbatch)
+    for (const StageId stage : schedule.placement.routes[static_cast<std::size_t>(route)])
+      ++due[stage.index()];
+  if (forwards != due) return std::nullopt;  // passes are cut, or several ranks run each stage
+  times.latency = fastest_message.value_or(Ticks());
+  return times;
+}
+
+}  // namespace meshwright
