@@ -37,9 +37,9 @@ struct CollectiveCurve {
 /// One kernel at one shape: what Kernel says of it, and the median time of several calls.
 struct KernelPoint {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;  ///< 0 where the kernel has no such size
-  Flops flops;
-  Bytes memory_traffic;
-  Seconds time;
+  Flops flops = {};
+  Bytes memory_traffic = {};
+  Seconds time = {};
   double spread = 0;  ///< interquartile range over the median
   int samples = 1;
   friend bool operator==(const KernelPoint&, const KernelPoint&) = default;

@@ -6,6 +6,8 @@
 #include <tuple>
 
 #include "core/check.hpp"
+#include "simulator/kernel_curve_fit.hpp"
+#include "simulator/kernel_time.hpp"
 
 namespace meshwright {
 namespace {
@@ -28,9 +30,19 @@ class CalibratedCostModel final : public CostModel {
     MW_CHECK(check_calibration(calibration_, "").empty());
     std::sort(calibration_.collectives.begin(), calibration_.collectives.end(),
               [](const auto& a, const auto& b) { return shape_of(a) < shape_of(b); });
+    for (const KernelCurve& curve : calibration_.kernels)
+      fits_.emplace_back(curve.family, KernelCurveFit(curve));
+    std::sort(fits_.begin(), fits_.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
   }
 
-  Seconds time_of(const Kernel& kernel) const override { return base_->time_of(kernel); }
+  Seconds time_of(const Kernel& kernel) const override {
+    const KernelCurveFit* fit = kernel.on_host ? nullptr : fit_for(kernel);
+    if (fit == nullptr) return base_->time_of(kernel);
+    Kernel piece = piece_of(kernel);
+    if (kernel.kind == KernelKind::kAttention) piece.n /= kernel.pieces;
+    return static_cast<double>(kernel.pieces) * fit->time_of(piece);
+  }
   TransferCost cost_of(const Transfer& transfer) const override { return base_->cost_of(transfer); }
 
   Seconds time_of(const Collective& collective) const override {
@@ -44,14 +56,23 @@ class CalibratedCostModel final : public CostModel {
 
   std::string provenance() const override {
     std::string text = base_->provenance();
-    if (calibration_.collectives.empty()) return text;
-    text += fmt::format("; measured curves of collectives: {}", calibration_.collectives.size());
+    if (calibration_.collectives.empty() && fits_.empty()) return text;
+    if (!fits_.empty())
+      text = fmt::format("measured kernels: {} families (others: {})", fits_.size(), text);
+    if (!calibration_.collectives.empty())
+      text += fmt::format("; measured curves of collectives: {}", calibration_.collectives.size());
     for (const auto& [key, value] : calibration_.provenance)
       text += fmt::format(", {}: {}", key, value);
     return text;
   }
 
  private:
+  const KernelCurveFit* fit_for(const Kernel& kernel) const {
+    const KernelFamily family = family_of(kernel);
+    const auto found = std::lower_bound(fits_.begin(), fits_.end(), family,
+                                        [](const auto& f, const auto& s) { return f.first < s; });
+    return found != fits_.end() && found->first == family ? &found->second : nullptr;
+  }
   const CollectiveCurve* curve_for(const Collective& collective) const {
     const Shape shape = shape_of(collective);
     const auto& curves = calibration_.collectives;
@@ -68,7 +89,8 @@ class CalibratedCostModel final : public CostModel {
   }
 
   std::unique_ptr<CostModel> base_;
-  Calibration calibration_;  ///< curves by shape
+  Calibration calibration_;                                    ///< curves by shape
+  std::vector<std::pair<KernelFamily, KernelCurveFit>> fits_;  ///< by family
 };
 
 }  // namespace

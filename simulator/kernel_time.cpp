@@ -80,8 +80,8 @@ Seconds attention_time(const Kernel& kernel, const DeviceModel& device) {
   return launch_time(kernel, device) + std::max(compute, memory);
 }
 
-/// One of the equal pieces. A GEMM is cut along its rows; attention along its keys, while the
-/// queries that fill the device stay.
+}  // namespace
+
 Kernel piece_of(const Kernel& kernel) {
   Kernel piece = kernel;
   piece.pieces = 1;
@@ -91,8 +91,6 @@ Kernel piece_of(const Kernel& kernel) {
   piece.memory_traffic = Bytes(divide_up(kernel.memory_traffic.value, kernel.pieces));
   return piece;
 }
-
-}  // namespace
 
 Seconds kernel_time(const Kernel& kernel, const DeviceModel& device) {
   if (kernel.pieces > 1)

@@ -35,4 +35,8 @@ namespace meshwright {
 /// O(1), no allocation.
 Seconds kernel_time(const Kernel& kernel, const DeviceModel& device);
 
+/// One of the equal pieces that the kernel is done in. A GEMM is cut along its rows; attention
+/// along its keys, while the queries that fill the device stay.
+Kernel piece_of(const Kernel& kernel);
+
 }  // namespace meshwright

@@ -108,6 +108,76 @@ TEST(CalibrationFile, ComesBackAsItWasWritten) {
   EXPECT_EQ(calibration_from_json(to_json(calibration), "again"), calibration);
 }
 
+/// A machine, and two families of kernels.
+Calibration measured_machine() {
+  Calibration calibration;
+  calibration.provenance = {{"date", "2026-11-21"}};
+  calibration.machine = MeasuredMachine{.processor = "AMD EPYC",
+                                        .cores = 2,
+                                        .memory = Bytes(1 << 30),
+                                        .message_latency = Seconds(0.00002),
+                                        .message_bandwidth = BytesPerSecond(4e9),
+                                        .memory_bandwidth = BytesPerSecond(1e10),
+                                        .peak = {{Dtype::kFp32, FlopsPerSecond(6e10)}}};
+  KernelCurve product{.family = {.kind = KernelKind::kGemm, .phase = Phase::kBackwardWeight},
+                      .points = {}};
+  product.points.push_back({.m = 2, .n = 3, .k = 4, .flops = Flops(48), .time = Seconds(0.000002)});
+  product.points.push_back({.m = 4, .n = 3, .k = 4, .flops = Flops(96), .time = Seconds(0.000003)});
+  KernelCurve gelu{.family = {.routine = Routine::kGelu, .dtype = Dtype::kBf16}, .points = {}};
+  gelu.points.push_back(
+      {.memory_traffic = Bytes(4096), .time = Seconds(0.000005), .spread = 0.25, .samples = 8});
+  calibration.kernels = {product, gelu};
+  return calibration;
+}
+
+TEST(CalibrationFile, KeepsKernelsAndTheMachine) {
+  EXPECT_EQ(calibration_from_json(to_json(measured_machine()), "again"), measured_machine());
+}
+
+TEST(Calibration, NamesEveryKernelThatCannotBe) {
+  Calibration calibration = measured_machine();
+  calibration.kernels.push_back(calibration.kernels[0]);
+  calibration.kernels[0].points[1].m = 2;
+  calibration.kernels[1].points[0].time = Seconds(0.0);
+  calibration.machine->cores = 0;
+  EXPECT_EQ(hints_of(calibration),
+            (std::vector<std::string>{"x#/machine/cores", "x#/kernels/0/points/1",
+                                      "x#/kernels/1/points/0", "x#/kernels/2"}));
+}
+
+std::string replaced(std::string text, const std::string& what, const std::string& with) {
+  const std::size_t at = text.find(what);
+  EXPECT_NE(at, std::string::npos) << what;
+  return text.replace(at, what.size(), with);
+}
+
+// Every wrong value is named by its place; nothing half-read comes back.
+TEST(CalibrationFile, SaysWhichKernelIsWrong) {
+  const std::string sound = to_json(measured_machine());
+  const struct {
+    const char *what, *with, *where;
+  } mutations[] = {
+      {"\"gelu\"", "\"gelo\"", "x.json#/kernels/1/routine"},
+      {"\"backward-weight\"", "7", "x.json#/kernels/0/phase"},
+      {"\"bf16\"", "\"bf17\"", "x.json#/kernels/1/dtype"},
+      {"\"m\": 2", "\"m\": -2", "x.json#/kernels/0/points/0/m"},
+      {"\"samples\": 8", "\"samples\": 0", "x.json#/kernels/1/points/0/samples"},
+      {"\"cores\": 2", "\"cores\": 2.5", "x.json#/machine/cores"},
+      {"\"fp32\": 6", "\"fp99\": 6", "x.json#/machine/peak_flop_per_second/fp99"},
+      {"\"processor\"", "\"procesor\"", "x.json#/machine"},
+      {"\"spread\": 0.25", "\"spread\": [0.25]", "x.json#/kernels/1/points/0/spread"},
+  };
+  for (const auto& mutation : mutations) {
+    SCOPED_TRACE(mutation.with);
+    try {
+      calibration_from_json(replaced(sound, mutation.what, mutation.with), "x.json");
+      ADD_FAILURE() << "must not be read";
+    } catch (const InputError& error) {
+      EXPECT_EQ(error.diagnostics().front().where, mutation.where);
+    }
+  }
+}
+
 TEST(CalibrationFile, SaysWhatIsWrongWhere) {
   const std::string text = R"({"schema": 1, "provenance": {}, "collectives": [
       {"kind": "allreduce", "ranks": 1, "nodes": 1, "source": "x", "points": []}]})";

@@ -77,6 +77,51 @@ TEST(CalibratedCostModel, IgnoresGroupsAtOnceInsideANode) {
   EXPECT_EQ(model->time_of(other).value, 40);
 }
 
+// 1 s and 2 ms a byte, measured at 1,000 and 4,000 bytes: see kernel_curve_fit.hpp.
+Calibration one_kernel() {
+  Calibration calibration;
+  KernelCurve curve{.family = {.kind = KernelKind::kMemoryBound, .routine = Routine::kResidual},
+                    .points = {}};
+  for (const std::int64_t bytes : {1000, 4000})
+    curve.points.push_back(
+        {.memory_traffic = Bytes(bytes), .time = Seconds(1 + 0.002 * static_cast<double>(bytes))});
+  calibration.kernels = {curve};
+  return calibration;
+}
+Kernel addition(std::int64_t bytes) {
+  Kernel kernel;
+  kernel.routine = Routine::kResidual;
+  kernel.dtype = Dtype::kFp32;
+  kernel.memory_traffic = Bytes(bytes);
+  return kernel;
+}
+
+TEST(CalibratedCostModel, TakesKernelsFromTheirOwnFamilyAlone) {
+  const auto model = make_calibrated_cost_model(std::make_unique<PlainModel>(), one_kernel());
+  EXPECT_NEAR(model->time_of(addition(1000)).value, 3, 1e-9);
+  EXPECT_NEAR(model->time_of(addition(2000)).value, 5, 1e-9);
+  for (int change = 0; change < 4; ++change) {
+    Kernel other = addition(2000);
+    if (change == 0) other.routine = Routine::kGelu;
+    if (change == 1) other.phase = Phase::kBackwardInput;
+    if (change == 2) other.dtype = Dtype::kBf16;
+    if (change == 3) other.on_host = true;
+    EXPECT_EQ(model->time_of(other).value, 7) << change;
+  }
+}
+
+TEST(CalibratedCostModel, CountsPiecesOneAfterAnother) {
+  const auto model = make_calibrated_cost_model(std::make_unique<PlainModel>(), one_kernel());
+  Kernel halves = addition(2000);
+  halves.pieces = 2;  // two of 1,000 bytes
+  EXPECT_NEAR(model->time_of(halves).value, 6, 1e-9);
+}
+
+TEST(CalibratedCostModel, SaysThatKernelsWereMeasured) {
+  const auto model = make_calibrated_cost_model(std::make_unique<PlainModel>(), one_kernel());
+  EXPECT_EQ(model->provenance(), "measured kernels: 1 families (others: plain)");
+}
+
 TEST(CalibratedCostModel, SaysWhereItsCurvesAreFrom) {
   const auto model = make_calibrated_cost_model(std::make_unique<PlainModel>(), one_curve());
   EXPECT_EQ(model->provenance(), "plain; measured curves of collectives: 1, file: gather.txt");

@@ -1,0 +1,111 @@
+#include "models/this_machine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/check.hpp"
+#include "core/error.hpp"
+#include "core/io_file.hpp"
+#include "models/import.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr const char* kVariable = "MESHWRIGHT_CALIBRATION";
+constexpr const char* kRunCalibrate = "run `meshwright calibrate`: it takes two minutes";
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string source_of(const Calibration& calibration) {
+  const auto said = [&](const char* key) {
+    const auto found = calibration.provenance.find(key);
+    return found == calibration.provenance.end() ? std::string("unknown") : found->second;
+  };
+  return fmt::format("measured by meshwright calibrate, {}", said("date"));
+}
+
+DeviceModel core_of(const MeasuredMachine& machine) {
+  DeviceModel core;
+  core.name = "core of " + machine.processor;
+  core.memory = Bytes(machine.memory.value / machine.cores);
+  for (const auto& [dtype, rate] : machine.peak) core.peak[static_cast<std::size_t>(dtype)] = rate;
+  core.memory_bandwidth = machine.memory_bandwidth;
+  core.launch_overhead = Seconds(1e-6);
+  constexpr int kTile = 64;  ///< rows and columns of a result that a product works on at a time
+  core.gemm = {.max_efficiency = 1, .tile_m = kTile, .tile_n = kTile, .ramp = {}};
+  core.memory_efficiency = {.max_efficiency = 1, .half_speed_bytes = {}};
+  core.attention = {.forward = 0.3, .backward = 0.3};
+  return core;
+}
+
+}  // namespace
+
+std::string this_machine_path() {
+  if (const std::string file = variable(kVariable); !file.empty()) return file;
+  constexpr const char* kFile = "meshwright/this-machine.calib.json";
+  if (const std::string data = variable("XDG_DATA_HOME"); !data.empty())
+    return (std::filesystem::path(data) / kFile).string();
+  if (const std::string home = variable("HOME"); !home.empty())
+    return (std::filesystem::path(home) / ".local/share" / kFile).string();
+  throw RuntimeFailure({std::string(kThisMachine), "there is no place for its calibration",
+                        fmt::format("set {} to a file, or HOME", kVariable)});
+}
+
+Calibration this_machine_calibration() {
+  const std::string path = this_machine_path();
+  std::error_code error;
+  if (!std::filesystem::exists(path, error))
+    throw RuntimeFailure({std::string(kThisMachine),
+                          fmt::format("was not measured yet: there is no {}", path),
+                          kRunCalibrate});
+  Calibration calibration = calibration_from_json(read_file(path), path);
+  if (!calibration.machine)
+    throw InputError(
+        {path, "says nothing of a machine: it is no calibration of this one", kRunCalibrate});
+  return calibration;
+}
+
+Cluster cluster_of(const Calibration& calibration) {
+  MW_CHECK(calibration.machine.has_value());
+  const MeasuredMachine& machine = *calibration.machine;
+  Cluster cluster;
+  cluster.name = kThisMachine;
+  cluster.devices["core"] = core_of(machine);
+  NodeModel node;
+  node.name = kThisMachine;
+  node.device = "core";
+  node.device_count = std::max(machine.cores, kMostRanksOfThisMachine);
+  node.local = {.kind = LocalNetworkKind::kSharedMemory,
+                .bandwidth = machine.message_bandwidth,
+                .latency = machine.message_latency};
+  node.cpu = CpuVendor::kOther;
+  node.host = HostModel{.device_link = machine.memory_bandwidth,
+                        .memory_bandwidth = machine.memory_bandwidth};
+  cluster.nodes["machine"] = node;
+  cluster.groups = {{.node = "machine", .count = 1}};
+  const std::string measured = source_of(calibration);
+  for (const char* figure :
+       {"memory", "memory_bandwidth", "peak.fp32", "peak.bf16", "launch_overhead"})
+    cluster.sources[fmt::format("devices.core.{}", figure)] = measured;
+  cluster.sources["devices.core.launch_overhead"] = "assumption: a call with its bookkeeping";
+  cluster.sources["nodes.machine.device_count"] = fmt::format(
+      "{} cores; more ranks than cores have one of their own by the virtual clock alone",
+      machine.cores);
+  cluster.sources["nodes.machine.local.bandwidth"] = measured;
+  cluster.sources["nodes.machine.local.latency"] = measured;
+  return cluster;
+}
+
+NamedText this_machine_cluster(const Calibration& calibration) {
+  return {.name = std::string(kThisMachine),
+          .where = "the calibration of this machine",
+          .text = cluster_to_toml(cluster_of(calibration), {})};
+}
+
+}  // namespace meshwright
