@@ -168,6 +168,8 @@ std::vector<Diagnostic> data_parallelism_problems(const Strategy& strategy,
                      "use ZeRO 0 or 1, or a schedule that holds each part once"});
   if (strategy.data_parallelism.shard_ranks > 0)
     found.push_back({"shard-ranks", what, "use a schedule that holds each part once"});
+  if (strategy.data_parallelism.overlap_gather)
+    found.push_back({"overlap-gather", what, "use a schedule that holds each part once"});
   return found;
 }
 

@@ -37,6 +37,7 @@ struct UnitUse {
   int unit = 0;
   bool gathers = false, reduces = false;
   bool completes_gradients = false;  ///< within the stage's last backward pass
+  bool completes_table = false;      ///< no later use adds to the tied table's gradients
   int gather_after = -1;             ///< use that ends before the gather starts
   int after_reduction_of = -1;       ///< use whose reduction ends before this one starts
   MemoryAmounts acquired, released;  ///< beside what the pass itself does
@@ -159,12 +160,31 @@ class UnitUses {
       use_at(i).acquired[MemoryClass::kGradients] += bytes;
       use_at(std::min(i + 1, places.size() - 1)).released[MemoryClass::kGradients] += bytes;
     }
+    for (std::size_t i = places.size(); i-- > 0;) {
+      if (!adds_to_table(use_at(i))) continue;
+      use_at(i).completes_table = true;
+      break;
+    }
   }
 
+  bool adds_to_table(const UnitUse& use) const {
+    const PartUnits& part = units_of(use.action.stage);
+    return part.units[static_cast<std::size_t>(use.unit)].reads_table > 0 ||
+           std::any_of(part.buckets.begin(), part.buckets.end(),
+                       [&](const GradientBucket& b) { return b.is_table && b.unit == use.unit; });
+  }
+
+  /// Of what is cut over several ranks.
   Bytes unit_bytes(const UnitUse& use, std::int64_t element) const {
-    const LocalParameters& local =
-        units_of(use.action.stage).units[static_cast<std::size_t>(use.unit)].parameters;
-    return Bytes(element * (local.dense + local.expert));
+    const ParameterUnit& unit =
+        units_of(use.action.stage).units[static_cast<std::size_t>(use.unit)];
+    const auto is_cut = [&](bool expert) {
+      return data_groups_of(strategy_, pass_.groups, expert).shard.shape.ranks > 1;
+    };
+    std::int64_t elements = 0;
+    if (is_cut(false)) elements += unit.parameters.dense + unit.reads_table;
+    if (is_cut(true)) elements += unit.parameters.expert;
+    return Bytes(element * elements);
   }
 
   const StagesPass& pass_;
@@ -253,19 +273,33 @@ class UnitEmission::State {
     return made;
   }
 
-  /// Dense and expert parameters of the unit, each from its own group.
+  struct BucketOfPart {
+    const GradientBucket& bucket;
+    int part;
+    bool is_own;
+    ParameterRange range() const { return {part, bucket.expert, bucket.first, bucket.count}; }
+  };
+  /// The buckets that the unit completes, and the table that its head reads: values are gathered as
+  /// gradients were scattered. In the order of the layers every parameter is gathered in front of
+  /// its first use, as a bucket belongs to the first layer that it has parameters of.
+  std::vector<BucketOfPart> buckets_of(const UnitUse& use) const {
+    std::vector<BucketOfPart> buckets;
+    for (const GradientBucket& bucket : units_of(use).buckets)
+      if (bucket.unit == use.unit) buckets.push_back({bucket, part_of(use), true});
+    if (unit_of(use).reads_table > 0)
+      for (const GradientBucket& bucket : pass_.units.front().buckets)
+        if (bucket.is_table) buckets.push_back({bucket, 0, false});
+    return buckets;
+  }
+
   void gather(const UnitUse& use, std::size_t device) {
-    const ParameterUnit& unit = unit_of(use);
     const TaskId after = use.gather_after < 0
                              ? TaskId(-1)
                              : ended_[device][static_cast<std::size_t>(use.gather_after)];
-    for (const bool expert : {false, true}) {
-      const ParameterRange range{.part = part_of(use),
-                                 .expert = expert,
-                                 .first = expert ? unit.before.expert : unit.before.dense,
-                                 .count = expert ? unit.parameters.expert : unit.parameters.dense};
-      const TaskId gathered =
-          exchange(gather_exchanges(range, strategy_, pass_.groups, 1), use, after, device);
+    for (const BucketOfPart& bucket : buckets_of(use)) {
+      if (strategy_.zero < 3 && !bucket.is_own) continue;  // gathered with its embedding
+      const TaskId gathered = exchange(gather_exchanges(bucket.range(), strategy_, pass_.groups, 1),
+                                       use, after, device);
       if (gathered.value >= 0) awaited_.push_back(gathered);
     }
   }
@@ -273,14 +307,10 @@ class UnitEmission::State {
   /// Returns the task after which the unit's gradient buffer is free.
   TaskId reduce(const UnitUse& use, TaskId after, std::size_t device) {
     TaskId last = after;
-    for (const GradientBucket& bucket : units_of(use).buckets) {
-      if (bucket.unit != use.unit) continue;
-      const ParameterRange range{.part = part_of(use),
-                                 .expert = bucket.expert,
-                                 .first = bucket.first,
-                                 .count = bucket.count};
+    for (const BucketOfPart& bucket : buckets_of(use)) {
+      const bool completes = bucket.bucket.is_table ? use.completes_table : use.completes_gradients;
       const std::vector<DataExchange> exchanges = reduce_exchanges(
-          range, strategy_, pass_.groups, {.copies = 1, .sums_groups = use.completes_gradients});
+          bucket.range(), strategy_, pass_.groups, {.copies = 1, .sums_groups = completes});
       const TaskId reduced = exchange(exchanges, use, after, device);
       if (reduced.value >= 0) last = reduced;
     }

@@ -150,12 +150,20 @@ struct ParameterUnit {
   int first_layer = 0, layer_count = 0;  ///< within the part
   LocalParameters before, parameters;    ///< of the units in front of it, and its own
   StageWorks works;
+  /// Elements of the embedding's table, if this is a head that reads it on the same device: they
+  /// are gathered and reduced with this unit too (ZeRO 2 and 3).
+  std::int64_t reads_table = 0;
 };
 /// Gradients that are reduced together, once the unit's backward pass is done.
 struct GradientBucket {
   bool expert = false;
   std::int64_t first = 0, count = 0;  ///< see ParameterRange
   int unit = 0;
+  bool is_table = false;  ///< the tied table, or its copy
+};
+/// Where a tied table stands among the parameters of a part.
+struct TablePlace {
+  std::size_t layer = 0, parameter = 0;
 };
 struct PartUnits {
   std::vector<ParameterUnit> units;     ///< in the order of the layers; none: passes are whole
@@ -178,8 +186,10 @@ bool has_units(const Strategy& strategy, const StagesPass& pass);
 ///               (PyTorch and Megatron-LM alike); a unit ends where a layer completes a bucket
 ///   ZeRO 2      buckets are whole layers; one layer each if no size is given
 ///   ZeRO 3      every layer is a unit and a bucket
+/// Under ZeRO 2 and 3 a tied table is a bucket of its own: its two holders cut it alike.
 PartUnits cut_into_units(const std::vector<std::vector<LocalParameter>>& layers,
-                         const Strategy& strategy, const JobGroups& groups);
+                         const std::optional<TablePlace>& table, const Strategy& strategy,
+                         const JobGroups& groups);
 
 StagesPass lower_stages_pass(const Plan& plan, const ModelGraph& model, const Cluster& cluster);
 

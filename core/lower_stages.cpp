@@ -126,14 +126,28 @@ class StagesLowering {
     if (!has_units(plan_.strategy, pass_)) return {};
     std::vector<std::vector<LocalParameter>> layers;
     for (const PlacedLayer& layer : stage_) layers.push_back(held(layer).parameter_list);
-    if (const std::int64_t copy = pass_.parameters[static_cast<std::size_t>(part)].tied_copy;
-        copy > 0)
-      layers.back().push_back({copy, false});
-    PartUnits made = cut_into_units(layers, plan_.strategy, pass_.groups);
+    const std::int64_t copy = pass_.parameters[static_cast<std::size_t>(part)].tied_copy;
+    if (copy > 0) layers.back().push_back({copy, false});
+    PartUnits made =
+        cut_into_units(layers, table_among(layers, copy > 0), plan_.strategy, pass_.groups);
     for (ParameterUnit& unit : made.units)
       unit.works = append_works(
           {stage_.data() + unit.first_layer, static_cast<std::size_t>(unit.layer_count)});
+    const bool is_last = part + 1 == part_count(pass_.placement);
+    const bool has_it = part == 0 && made.units.size() == 1;
+    if (model_.tied_embeddings && is_last && copy == 0 && !has_it && plan_.strategy.zero >= 2)
+      made.units.back().reads_table =
+          local_tied_parameters(model_, shard_shape_of(plan_.strategy));
     return made;
+  }
+
+  /// The first parameter of the embedding, or the copy behind the head's own.
+  std::optional<TablePlace> table_among(const std::vector<std::vector<LocalParameter>>& layers,
+                                        bool has_copy) const {
+    if (!model_.tied_embeddings) return std::nullopt;
+    if (has_copy) return TablePlace{layers.size() - 1, layers.back().size() - 1};
+    if (stage_.front().layer_class == model_.layers.front().layer_class) return TablePlace{0, 0};
+    return std::nullopt;
   }
 
   StageWorks append_works(std::span<const PlacedLayer> layers) {

@@ -241,9 +241,12 @@ class StepEnd {
     append_to(work, stage, TaskId(pipeline_.last_of_stage[stage.index()]));
   }
 
-  /// Embedding and head on different devices hold copies of one table and sum its gradient.
+  /// Embedding and head on different devices hold copies of one table and sum its gradient: of the
+  /// same share each under ZeRO 2 and 3.
   void reduce_tied_table() {
-    const std::int64_t elements = pass_.parameters.back().tied_copy;
+    const std::int64_t shares =
+        strategy_.zero >= 2 ? data_groups_of(strategy_, pass_.groups, false).shard.shape.ranks : 1;
+    const std::int64_t elements = (pass_.parameters.back().tied_copy + shares - 1) / shares;
     const std::vector<StageId>& route = pass_.placement.routes.front();
     const std::vector<StageId> ends{route.front(), route.back()};
     const std::int64_t distance =

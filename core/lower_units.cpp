@@ -37,9 +37,10 @@ BucketSizes bucket_sizes(const GradientBuckets& buckets, int data_ranks) {
 /// Closes buckets over parameters that come in backward order.
 class BucketCutter {
  public:
-  BucketCutter(const std::vector<std::vector<LocalParameter>>& layers, BucketSizes sizes,
-               bool whole_layers)
-      : layers_(layers), sizes_(sizes), whole_layers_(whole_layers) {}
+  /// With `whole_layers`, buckets end where layers do, and around a table.
+  BucketCutter(const std::vector<std::vector<LocalParameter>>& layers,
+               const std::optional<TablePlace>& table, BucketSizes sizes, bool whole_layers)
+      : layers_(layers), table_(table), sizes_(sizes), whole_layers_(whole_layers) {}
 
   /// GradientBucket::unit is the layer that completes it.
   std::vector<GradientBucket> cut(bool expert) const {
@@ -48,15 +49,19 @@ class BucketCutter {
     const auto close = [&] {
       if (open.count > 0) buckets.push_back(open);
       open.count = 0;
+      open.is_table = false;
     };
     for (std::size_t layer = layers_.size(); layer-- > 0;) {
       for (std::size_t i = layers_[layer].size(); i-- > 0;) {
         const LocalParameter& parameter = layers_[layer][i];
         if (parameter.expert != expert) continue;
+        const bool stands_alone = whole_layers_ && is_table(layer, i);
+        if (stands_alone) close();
         open.first -= parameter.count;
         open.count += parameter.count;
         open.unit = static_cast<int>(layer);
-        if (!whole_layers_ && is_full(open, buckets)) close();
+        open.is_table = stands_alone;
+        if (stands_alone || (!whole_layers_ && is_full(open, buckets))) close();
       }
       if (is_full(open, buckets)) close();
     }
@@ -65,6 +70,9 @@ class BucketCutter {
   }
 
  private:
+  bool is_table(std::size_t layer, std::size_t parameter) const {
+    return table_ && table_->layer == layer && table_->parameter == parameter;
+  }
   std::int64_t count_of(bool expert) const {
     std::int64_t count = 0;
     for (const auto& layer : layers_)
@@ -77,6 +85,7 @@ class BucketCutter {
   }
 
   const std::vector<std::vector<LocalParameter>>& layers_;
+  const std::optional<TablePlace>& table_;
   BucketSizes sizes_;
   bool whole_layers_;
 };
@@ -93,7 +102,8 @@ std::vector<ParameterUnit> units_from(const std::vector<std::vector<LocalParamet
                        .layer_count = 0,
                        .before = before,
                        .parameters = {},
-                       .works = {}});
+                       .works = {},
+                       .reads_table = 0});
     }
     ++units.back().layer_count;
     for (const LocalParameter& parameter : layers[layer])
@@ -121,12 +131,13 @@ bool has_units(const Strategy& strategy, const StagesPass& pass) {
 }
 
 PartUnits cut_into_units(const std::vector<std::vector<LocalParameter>>& layers,
-                         const Strategy& strategy, const JobGroups& groups) {
+                         const std::optional<TablePlace>& table, const Strategy& strategy,
+                         const JobGroups& groups) {
   const GradientBuckets& rule = strategy.data_parallelism.buckets;
   const bool whole_layers = strategy.zero >= 2;
   const BucketSizes sizes =
       strategy.zero >= 3 ? BucketSizes{} : bucket_sizes(rule, groups.dense_data.ranks);
-  const BucketCutter cutter(layers, sizes, whole_layers);
+  const BucketCutter cutter(layers, table, sizes, whole_layers);
   PartUnits made;
   made.buckets = cutter.cut(false);
   const std::vector<GradientBucket> expert = cutter.cut(true);

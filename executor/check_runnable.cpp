@@ -24,12 +24,9 @@ std::vector<Diagnostic> check_runnable(const Plan& plan, const ModelGraph& model
                        s.degrees.expert_tensor),
            "use --etp 1");
   const DataParallelism& data = s.data_parallelism;
-  if (s.zero >= 2 || data.overlap_gather || data.shard_ranks > 0 || data.offload_optimizer)
-    refuse(problems, "--zero", "parameters or gradients that are cut cannot be carried out",
-           "use --zero 0 or 1, without overlapped gathers, hybrid shards or offloading");
-  if (data.kind != DataParallelKind::kCollective)
+  if (data.kind != DataParallelKind::kCollective && data.kind != DataParallelKind::kRing)
     refuse(problems, "--data-parallel",
-           fmt::format("'{}' cannot be carried out", name_of(data.kind)), "use collective");
+           fmt::format("'{}' cannot be carried out", name_of(data.kind)), "use collective or ring");
   const ModelParallelism& parallel = s.model_parallelism;
   if (s.degrees.context > 1 && parallel.context != ContextAlgorithm::kAllGather)
     refuse(problems, "--context-algorithm",

@@ -107,10 +107,43 @@ Ticks RankGroup::all_to_all(std::span<const std::span<const std::byte>> sent,
   return ready;
 }
 
+Ticks RankGroup::meet(Ticks ready) {
+  std::vector<std::byte> nothing(static_cast<std::size_t>(size()));
+  return all_gather(nothing, 1, ready);
+}
+
+// Neighbours alone would not learn when members further away were ready.
+Ticks RankGroup::ring_add(std::span<float> values, int round, Ticks ready) {
+  ready = meet(ready);
+  const int n = size();
+  const auto count = static_cast<std::int64_t>(values.size());
+  const Block sent = block_of(count, n, (index_ - round + 2 * n) % n);
+  const Block kept = block_of(count, n, (index_ - round - 1 + 2 * n) % n);
+  communicator_.send(next(), tag_, bytes_of(values, sent), {ready, ready});
+  std::vector<float> incoming(static_cast<std::size_t>(kept.size()));
+  communicator_.receive(previous(), tag_, std::as_writable_bytes(std::span(incoming)));
+  for (std::size_t i = 0; i < incoming.size(); ++i)
+    values[static_cast<std::size_t>(kept.begin) + i] += incoming[i];
+  return ready;
+}
+
+Ticks RankGroup::ring_replace(std::span<std::byte> buffer, std::int64_t element_bytes, int round,
+                              Ticks ready) {
+  ready = meet(ready);
+  const int n = size();
+  const std::int64_t count = static_cast<std::int64_t>(buffer.size()) / element_bytes;
+  const auto block = [&](int index) {
+    const Block elements = block_of(count, n, (index + 2 * n) % n);
+    return bytes_of(buffer, {elements.begin * element_bytes, elements.end * element_bytes});
+  };
+  communicator_.send(next(), tag_, block(index_ - round), {ready, ready});
+  communicator_.receive(previous(), tag_, block(index_ - round - 1));
+  return ready;
+}
+
 /// The root needs to know when the others were ready, as they wait for it and it for them.
 Ticks RankGroup::broadcast(std::span<std::byte> bytes, int root, Ticks ready) {
-  std::vector<std::byte> nothing(static_cast<std::size_t>(size()));
-  ready = all_gather(nothing, 1, ready);
+  ready = meet(ready);
   const RankId from = members_[static_cast<std::size_t>(root)];
   if (index_ != root) {
     communicator_.receive(from, tag_, bytes);

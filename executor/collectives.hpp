@@ -50,6 +50,13 @@ class RankGroup {
                    std::span<const std::span<std::byte>> received, Ticks ready);
   /// From member `root`.
   Ticks broadcast(std::span<std::byte> bytes, int root, Ticks ready);
+  /// One round of a ring all-reduce in which member i sends block (i - round) mod N to the next one
+  /// and adds what arrives (rounds 0 to N - 2), or replaces with it (N - 1 to 2 N - 3).
+  Ticks ring_add(std::span<float> values, int round, Ticks ready);
+  Ticks ring_replace(std::span<std::byte> buffer, std::int64_t element_bytes, int round,
+                     Ticks ready);
+  /// Nothing travels but when each member was ready.
+  Ticks meet(Ticks ready);
 
  private:
   template <class T, class Combine>

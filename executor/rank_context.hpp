@@ -40,6 +40,7 @@ class RankContext {
   AxisGroups groups;
   Dtype dtype;  ///< of activations and weights: fp32 or bf16
   MemoryLedger memory;
+  MemoryLedger host_memory;  ///< of the processor: optimizer state that does not stay here
 
   const Operator& op(OperatorId id) const { return model.operators[id.index()]; }
   const ActivationTensor& activation(TensorId id) const {

@@ -8,6 +8,7 @@
 
 #include "core/check.hpp"
 #include "core/lower_passes.hpp"
+#include "executor/early_gathers.hpp"
 #include "executor/stage_layers.hpp"
 
 namespace meshwright {
@@ -196,7 +197,7 @@ RunnableGraph::RunnableGraph(const TaskGraph& graph, const Plan& plan, const Mod
 void RunnableGraph::find_spans(const std::vector<std::vector<LayerId>>& layers) {
   std::map<std::tuple<std::int32_t, std::int16_t, std::int32_t, TaskKind>, std::size_t> passed;
   for (const Task& task : graph_.tasks) {
-    if (!is_compute(task.kind) || task.stage < 0) continue;
+    if (!is_compute(task.kind) || task.kind == TaskKind::kOptimizer || task.stage < 0) continue;
     std::size_t count = 0;
     for (const WorkPartUse& use : graph_.works[task.work.index()].parts)
       if (!graph_.parts[static_cast<std::size_t>(use.part)].recompute)
@@ -205,9 +206,10 @@ void RunnableGraph::find_spans(const std::vector<std::vector<LayerId>>& layers) 
     const std::size_t all = layers[static_cast<std::size_t>(task.stage)].size();
     LayerSpan& span = spans_[task.work.index()];
     MW_CHECK(!span.is_known || (span.first == first && span.count == count));
-    span = {true, first == 0, first + count == all, first, count};
+    MW_CHECK(first + count <= all);
+    const std::size_t lowest = task.kind == TaskKind::kForward ? first : all - first - count;
+    span = {true, first == 0, first + count == all, first, count, lowest};
     first += count;
-    MW_CHECK(first <= all);
   }
 }
 
@@ -253,6 +255,7 @@ void RunnableGraph::order_tasks() {
     }
     tasks_of_[rank].emplace_back(i);
   }
+  for (std::vector<TaskId>& tasks : tasks_of_) tasks = with_early_gathers(graph_, tasks);
 }
 
 bool RunnableGraph::carries_gradient(const Task& task) const {

@@ -39,6 +39,8 @@ class RunnableGraph {
   /// A pass of a stage may be cut into several tasks: whether this one begins it, and ends it.
   bool begins_pass(const Task& task) const { return spans_[task.work.index()].begins; }
   bool ends_pass(const Task& task) const { return spans_[task.work.index()].ends; }
+  /// Of the layers that a pass is about: the lowest one's place in its stage.
+  std::size_t lowest_layer(const Task& task) const { return spans_[task.work.index()].lowest; }
   /// Members of a collective, in the order of their tasks.
   const std::vector<RankId>& members_of(const Task& task) const {
     return members_[static_cast<std::size_t>(task.partner)];
@@ -49,6 +51,7 @@ class RunnableGraph {
   struct LayerSpan {
     bool is_known = false, begins = true, ends = true;
     std::size_t first = 0, count = 0;
+    std::size_t lowest = 0;  ///< in the stage
   };
   void find_spans(const std::vector<std::vector<LayerId>>& layers);
   void expand(WorkId work, const std::vector<LayerId>& layers, const CostModel& cost_model);

@@ -11,6 +11,7 @@
 #include "core/check.hpp"
 #include "core/error.hpp"
 #include "executor/idle_actions.hpp"
+#include "executor/owned_parameters.hpp"
 #include "executor/run_report.hpp"
 #include "executor/training_actions.hpp"
 
@@ -182,23 +183,18 @@ class Training {
     return sum / tokens;
   }
 
-  /// Every element that this rank holds.
+  /// Every element whose state this rank keeps.
   std::vector<ParameterValues> parameters_of(TrainingActions& actions) const {
     std::vector<ParameterValues> parameters;
     for (const TrainingActions::Stage& stage : actions.stages()) {
       if (!stage.parameters) continue;
-      for (const ParameterShard& shard : stage.parameters->shards().shards) {
-        const Tensor& tensor = request_.model.tensors[shard.tensor.index()];
-        std::vector<float> held(static_cast<std::size_t>(shard.elements()));
-        const Matrix weights = stage.parameters->weight(shard.tensor);
-        request_.kernels.cast(
-            {}, {.x = {weights.data, static_cast<std::int64_t>(held.size()), weights.dtype},
-                 .y = {held.data(), static_cast<std::int64_t>(held.size()), Dtype::kFp32}});
-        auto element = held.begin();
-        for_each_element(shard, std::get<ParameterTensor>(tensor.shape), [&](std::int64_t number) {
-          if (number >= 0) add_element(parameters, shard.tensor, number, *element);
-          ++element;
-        });
+      for (const bool expert : {false, true}) {
+        const std::vector<float> own =
+            own_values(stage.parameters->run(expert), StateKind::kWeights);
+        for_each_own_element(request_.model, *stage.parameters, expert,
+                             [&](TensorId tensor, std::int64_t number, std::size_t place) {
+                               add_element(parameters, tensor, number, own[place]);
+                             });
       }
     }
     return parameters;

@@ -26,7 +26,9 @@ TrainingActions::TrainingActions(const RunnableGraph& runnable, const Plan& plan
     : runnable_(runnable),
       rank_(model, plan, communicator, kernels, progress),
       text_(text),
-      options_(options) {
+      options_(options),
+      exchange_(rank_) {
+  if (rank_.strategy.zero >= 3) gathered_ = GatheredWeights(runnable, rank_.rank);
   const Placement placement = placement_of(plan);
   const std::vector<std::vector<LayerId>> layers = layers_of_stages(plan, model);
   find_shared_table(placement);
@@ -56,10 +58,11 @@ void TrainingActions::hold(std::size_t stage) {
     return s.parameters && s.layers.front() == LayerId(0);
   });
   const bool table_is_here = reads_table && embedding != stages_.end();
-  held.parameters =
-      std::make_unique<StageParameters>(rank_, held.layers, updated_blocks(stage), options_.seed,
-                                        table_is_here ? embedding->parameters.get() : nullptr,
-                                        table_is_here ? word_table() : TensorId(-1));
+  held.parameters = std::make_unique<StageParameters>(
+      rank_, held.layers,
+      layouts_of(runnable_, rank_.strategy, rank_.rank, runnable_.part_of_stage(stage)),
+      options_.seed, table_is_here ? embedding->parameters.get() : nullptr,
+      table_is_here ? word_table() : TensorId(-1));
 }
 
 TensorId TrainingActions::word_table() const {
@@ -210,7 +213,8 @@ OperatorPass TrainingActions::pass_of(const Task& task, OperatorId op) {
 }
 
 void TrainingActions::compute(const Task& task, const LayerStep& step, const Kernel& kernel) {
-  if (task.kind == TaskKind::kOptimizer) return update_parameters();
+  if (task.kind == TaskKind::kOptimizer)
+    return task.stream == Stream::kHost ? update_on_host(task) : update_parameters();
   if (layer_at_work_ != step.layer) leave_layer(task, layer_at_work_);
   layer_at_work_ = step.layer;
   const OperatorId op = operator_in(step.layer, kernel.source);
@@ -272,8 +276,22 @@ void TrainingActions::note_loss(const MicrobatchState& state) {
   loss_tokens_ += static_cast<std::int64_t>(state.loss.size());
 }
 
+/// What was gathered for these layers alone goes; so do the buffers of gradients that were reduced
+/// beside the pass.
+void TrainingActions::end_use_of_weights(const Task& task) {
+  for (const GatheredWeights::Piece& piece : gathered_.last_used_by(id_of(task))) {
+    ParameterRun& run = stage_of_part(piece.range.part).parameters->run(piece.range.expert);
+    if (run.layout().cuts_weights) run.close_weights(run.piece_at(piece.range.first), piece.use);
+  }
+  if (task.kind != TaskKind::kBackward && task.kind != TaskKind::kBackwardWeight) return;
+  for (Stage& stage : stages_)
+    if (stage.parameters)
+      for (const bool expert : {false, true}) stage.parameters->run(expert).let_go();
+}
+
 void TrainingActions::end_task(const Task& task) {
   if (task.stage < 0 || task.microbatch < 0) return;
+  end_use_of_weights(task);
   Stage& stage = stage_of(task);
   switch (task.kind) {
     case TaskKind::kForward:

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "core/schedule.hpp"
+#include "executor/early_gathers.hpp"
 #include "executor/operator_pass.hpp"
+#include "executor/parameter_exchange.hpp"
 #include "executor/rank_run.hpp"
 #include "executor/task_actions.hpp"
 #include "executor/training_options.hpp"
@@ -66,20 +68,29 @@ class TrainingActions final : public TaskActions {
   void begin_backward(const Task& task, Stage& stage);
   void leave_layer(const Task& task, LayerId layer);
   void note_loss(const MicrobatchState& state);
-  std::array<std::vector<Block>, 2> updated_blocks(std::size_t stage) const;
+  void end_use_of_weights(const Task& task);
+  TaskId id_of(const Task& task) const {
+    return TaskId(static_cast<std::size_t>(&task - runnable_.graph().tasks.data()));
+  }
+  Stage& stage_of_part(int part);
   void update_parameters();
-  void update(ParameterRun& run, const Block& block, std::int64_t place);
+  void update_on_host(const Task& task);
+  void copy_with_host(const Collective& collective);
+  void update(ParameterRun& run, const Block& range);
+  Ticks all_reduce_table(StageParameters& parameters, RankGroup& group, Ticks ready);
+  std::vector<TensorId> partial_parameters(const Stage& stage) const;
   Ticks sum_partial_gradients(Stage& stage, RankGroup& group, Ticks ready);
   Ticks reduce_norm(RankGroup& group, Ticks ready);
   std::int64_t copies_of(const Stage& stage, const ParameterShard& shard) const;
   double squared_norm(Stage& stage);
-  Ticks communicate_parameters(const Collective& collective, RankGroup& group, Ticks ready);
 
   const RunnableGraph& runnable_;
   RankContext rank_;
   const TokenText& text_;
   TrainingOptions options_;
   std::vector<Stage> stages_;
+  ParameterExchange exchange_;
+  GatheredWeights gathered_;
   std::map<std::int32_t, TokenRows> rows_;  ///< by micro-batch, of this step
   int step_ = 0;
   TensorId shared_table_{-1};  ///< held by the first and the last device, each a copy

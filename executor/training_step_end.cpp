@@ -6,24 +6,71 @@
 #include "executor/training_actions.hpp"
 
 namespace meshwright {
+namespace {
+
+bool is_copy(CollectiveKind kind) {
+  return kind == CollectiveKind::kCopyToHost || kind == CollectiveKind::kCopyFromHost;
+}
+std::span<float> floats_of(const Vector& of) {
+  return {static_cast<float*>(of.data), static_cast<std::size_t>(of.size)};
+}
+Block block_of(const ParameterRange& range) { return {range.first, range.first + range.count}; }
+
+template <class T>
+std::span<T> part_of(std::span<T> of, const Block& block, std::int64_t first) {
+  return of.subspan(static_cast<std::size_t>(block.begin - first),
+                    static_cast<std::size_t>(block.size()));
+}
+
+/// Calls visit(piece, block) for the own elements of every piece among those of `range`.
+template <class Visit>
+void for_each_own(const ParameterRun& run, const Block& range, Visit visit) {
+  for (std::size_t p = 0; p < run.layout().pieces.size(); ++p) {
+    const Block block = intersection(run.layout().pieces[p].own, range);
+    if (block.size() > 0) visit(p, block);
+  }
+}
+
+}  // namespace
 
 Ticks TrainingActions::communicate(const Task& task, const Collective& collective,
                                    std::span<const RankId> members, Ticks ready) {
+  if (is_copy(collective.kind)) {
+    copy_with_host(collective);
+    return ready;
+  }
   RankGroup group(rank_.communicator, {members.begin(), members.end()},
                   {Channel::kData, task.partner});
-  if (collective.parameters.part >= 0) return communicate_parameters(collective, group, ready);
-  if (collective.axis == Axis::kPipeline) {  // the table that embedding and head share
-    return all_reduce(group, stage_of(task).parameters->gradient(shared_table_), ready);
-  }
+  if (collective.parameters.part >= 0)
+    return exchange_.carry_out(collective, *stage_of_part(collective.parameters.part).parameters,
+                               group, gathered_.use_of(id_of(task)), ready);
+  if (collective.axis == Axis::kPipeline)
+    return all_reduce_table(*stage_of(task).parameters, group, ready);
   if (collective.axis == Axis::kTensor) return sum_partial_gradients(stage_of(task), group, ready);
   return reduce_norm(group, ready);
 }
 
-/// Of parameters that every tensor rank holds whole, but has used on a part of the tokens or the
+TrainingActions::Stage& TrainingActions::stage_of_part(int part) {
+  for (std::size_t s = 0; s < stages_.size(); ++s)
+    if (stages_[s].parameters && runnable_.part_of_stage(s) == part) return stages_[s];
+  MW_CHECK(false);
+}
+
+/// The table that embedding and head share. Both cut it alike.
+Ticks TrainingActions::all_reduce_table(StageParameters& parameters, RankGroup& group,
+                                        Ticks ready) {
+  ParameterRun& run = parameters.run(false);
+  const ParameterShard& table = parameters.shard(shared_table_);
+  const Block block{table.offset, table.offset + table.elements()};
+  return group.all_reduce(run.layout().cuts_gradients ? run.own_gradients(run.piece_at(block.begin))
+                                                      : floats_of(run.gradients(block)),
+                          ready);
+}
+
+/// Parameters that every tensor rank holds whole, but has used on a part of the tokens or the
 /// heads: see PartialGradients (core/operator_work.hpp).
-Ticks TrainingActions::sum_partial_gradients(Stage& stage, RankGroup& group, Ticks ready) {
-  std::vector<std::span<float>> runs;
-  std::vector<float> packed;
+std::vector<TensorId> TrainingActions::partial_parameters(const Stage& stage) const {
+  std::vector<TensorId> found;
   for (const LayerId layer : stage.layers) {
     const Layer& l = rank_.model.layers[layer.index()];
     for (int i = 0; i < l.operator_count; ++i) {
@@ -32,16 +79,32 @@ Ticks TrainingActions::sum_partial_gradients(Stage& stage, RankGroup& group, Tic
                                rank_.activation(op.outputs.front()).cut == ActivationCut::kFeatures;
       for (const TensorId id : op.parameters) {
         const auto& whole = std::get<ParameterTensor>(rank_.model.tensors[id.index()].shape);
-        if (whole.cut != ParameterCut::kReplicated || !whole.trained_by_gradient ||
-            !(on_features || rank_.strategy.sequence_parallel))
-          continue;
-        const Matrix gradient = stage.parameters->gradient(id);
-        runs.emplace_back(static_cast<float*>(gradient.data),
-                          static_cast<std::size_t>(gradient.rows * gradient.columns));
-        packed.insert(packed.end(), runs.back().begin(), runs.back().end());
+        if (whole.cut == ParameterCut::kReplicated && whole.trained_by_gradient &&
+            (on_features || rank_.strategy.sequence_parallel))
+          found.push_back(id);
       }
     }
   }
+  return found;
+}
+
+/// Tensor ranks cut them alike over the data ranks: of gradients that are cut, each sums its share.
+Ticks TrainingActions::sum_partial_gradients(Stage& stage, RankGroup& group, Ticks ready) {
+  std::vector<std::span<float>> runs;
+  for (const TensorId id : partial_parameters(stage)) {
+    const ParameterShard& shard = stage.parameters->shard(id);
+    ParameterRun& run = stage.parameters->run(shard.expert);
+    const Block block{shard.offset, shard.offset + shard.elements()};
+    if (!run.layout().cuts_gradients)
+      runs.push_back(floats_of(run.gradients(block)));
+    else
+      for_each_own(run, block, [&](std::size_t piece, const Block& own) {
+        runs.push_back(
+            part_of(run.own_gradients(piece), own, run.layout().pieces[piece].own.begin));
+      });
+  }
+  std::vector<float> packed;
+  for (const std::span<float> run : runs) packed.insert(packed.end(), run.begin(), run.end());
   ready = group.all_reduce(std::span(packed), ready);
   auto next = packed.begin();
   for (const std::span<float> run : runs) {
@@ -51,68 +114,18 @@ Ticks TrainingActions::sum_partial_gradients(Stage& stage, RankGroup& group, Tic
   return ready;
 }
 
-Ticks TrainingActions::communicate_parameters(const Collective& collective, RankGroup& group,
-                                              Ticks ready) {
-  const ParameterRange& range = collective.parameters;
-  ParameterRun* run = nullptr;
-  for (std::size_t s = 0; s < stages_.size(); ++s)
-    if (stages_[s].parameters && runnable_.part_of_stage(s) == range.part)
-      run = &stages_[s].parameters->run(range.expert);
-  MW_CHECK(run != nullptr && range.first + range.count <= run->elements());
-  const auto first = static_cast<std::size_t>(range.first);
-  const auto count = static_cast<std::size_t>(range.count);
-  switch (collective.kind) {
-    case CollectiveKind::kAllReduce:
-      return group.all_reduce(run->gradients.floats().subspan(first, count), ready);
-    case CollectiveKind::kReduceScatter:
-      return group.reduce_scatter(run->gradients.floats().subspan(first, count), ready);
-    case CollectiveKind::kAllGather: {
-      const auto element = static_cast<std::size_t>(bytes_per_element(rank_.dtype));
-      return group.all_gather(run->weights.bytes().subspan(first * element, count * element),
-                              static_cast<std::int64_t>(element), ready);
-    }
-    default:
-      break;
-  }
-  MW_CHECK(false);  // check_runnable() refuses plans with others
-}
-
-/// Where gradients are scattered, each rank updates the blocks that it gets; else everything.
-std::array<std::vector<Block>, 2> TrainingActions::updated_blocks(std::size_t stage) const {
-  std::array<std::vector<Block>, 2> blocks;
-  const TaskGraph& graph = runnable_.graph();
-  for (const TaskId id : runnable_.tasks_of(rank_.rank)) {
-    const Task& task = graph.tasks[id.index()];
-    if (task.kind != TaskKind::kCollective) continue;
-    const Collective& collective = graph.works[task.work.index()].collective;
-    const ParameterRange& range = collective.parameters;
-    if (collective.kind != CollectiveKind::kReduceScatter ||
-        range.part != runnable_.part_of_stage(stage))
-      continue;
-    const std::vector<RankId>& members = runnable_.members_of(task);
-    const auto me = std::find(members.begin(), members.end(), rank_.rank) - members.begin();
-    const Block own = block_of(range.count, static_cast<int>(members.size()), static_cast<int>(me));
-    const Block block{range.first + own.begin, range.first + own.end};
-    std::vector<Block>& list = blocks[range.expert ? 1 : 0];
-    if (std::find(list.begin(), list.end(), block) == list.end()) list.push_back(block);
-  }
-  for (std::vector<Block>& list : blocks)
-    std::sort(list.begin(), list.end(),
-              [](const Block& a, const Block& b) { return a.begin < b.begin; });
-  return blocks;
-}
-
 /// Ranks that count the same elements of a parameter into the norm.
 std::int64_t TrainingActions::copies_of(const Stage& stage, const ParameterShard& shard) const {
   const Strategy& s = rank_.strategy;
-  std::int64_t copies = stage.holders;
-  if (!shard.is_cut) copies *= s.degrees.tensor;
   const ParallelDegrees& d = s.degrees;
-  const std::int64_t replicas = std::int64_t{d.data} * d.context;
   const std::int64_t experts = std::int64_t{d.expert} * d.expert_tensor;
-  if (s.zero == 0) copies *= shard.expert ? replicas * d.tensor / experts : replicas;
-  const bool is_tied = shard.tensor == shared_table_;
-  return is_tied ? copies * 2 : copies;
+  const std::int64_t dense = std::int64_t{d.data} * d.context;
+  const std::int64_t replicas = shard.expert ? dense * d.tensor / experts : dense;
+  std::int64_t copies = stage.holders * replicas;
+  const std::int64_t shards = s.data_parallelism.shard_ranks;
+  if (s.zero > 0) copies = shards == 0 || shards >= replicas ? 1 : replicas / shards;
+  if (!shard.is_cut) copies *= d.tensor;
+  return shard.tensor == shared_table_ ? copies * 2 : copies;
 }
 
 /// Every parameter counts once, however many ranks hold it.
@@ -121,13 +134,15 @@ double TrainingActions::squared_norm(Stage& stage) {
   for (const ParameterShard& shard : stage.parameters->shards().shards) {
     ParameterRun& run = stage.parameters->run(shard.expert);
     float part = 0;
-    for (const Block& block : run.updated) {
-      const std::int64_t first = std::max(shard.offset, block.begin);
-      const std::int64_t last = std::min(shard.offset + shard.elements(), block.end);
-      if (first >= last) continue;
-      rank_.run(rank_.kernels.squared_norm,
-                {.x = part_of(flat(run.gradients.view()), first, last - first), .sum = &part});
-    }
+    for_each_own(
+        run, {shard.offset, shard.offset + shard.elements()},
+        [&](std::size_t piece, const Block& block) {
+          const std::span<float> own =
+              part_of(run.own_gradients(piece), block, run.layout().pieces[piece].own.begin);
+          rank_.run(rank_.kernels.squared_norm,
+                    {.x = {own.data(), static_cast<std::int64_t>(own.size()), Dtype::kFp32},
+                     .sum = &part});
+        });
     sum += static_cast<double>(part) / static_cast<double>(copies_of(stage, shard));
   }
   return sum;
@@ -150,42 +165,70 @@ void TrainingActions::update_parameters() {
     RankGroup alone(rank_.communicator, {rank_.rank}, {});
     reduce_norm(alone, Ticks());
   }
+  if (rank_.strategy.data_parallelism.offload_optimizer) return;  // the processor does it
   for (Stage& stage : stages_) {
     if (!stage.parameters) continue;
     for (const bool expert : {false, true}) {
-      std::int64_t place = 0;
-      for (const Block& block : stage.parameters->run(expert).updated) {
-        update(stage.parameters->run(expert), block, place);
-        place += block.size();
-      }
+      ParameterRun& run = stage.parameters->run(expert);
+      update(run, {0, run.elements()});
     }
   }
 }
 
-/// Elements of `block`, whose state begins at `place`.
-void TrainingActions::update(ParameterRun& run, const Block& block, std::int64_t place) {
-  if (block.size() == 0) return;
-  const auto state = [&](OwnedMatrix& of) {
-    return of.floats().subspan(static_cast<std::size_t>(place),
-                               static_cast<std::size_t>(block.size()));
-  };
-  const bool has_master = rank_.dtype != Dtype::kFp32;
-  const Vector weights = part_of(flat(run.weights.view()), block.begin, block.size());
-  const std::span<float> own(static_cast<float*>(weights.data),
-                             static_cast<std::size_t>(block.size()));
-  rank_.run(rank_.kernels.adamw,
-            {.master = has_master ? state(run.master) : own,
-             .first_moment = state(run.first_moment),
-             .second_moment = state(run.second_moment),
-             .gradient = part_of(flat(run.gradients.view()), block.begin, block.size()),
-             .parameter = has_master ? weights : Vector{},
-             .learning_rate = options_.learning_rate,
-             .beta1 = options_.beta1,
-             .beta2 = options_.beta2,
-             .epsilon = options_.epsilon,
-             .weight_decay = options_.weight_decay,
-             .step = step_ + 1,
-             .gradient_scale = &clip_scale_});
+/// The own ones of these elements.
+void TrainingActions::update(ParameterRun& run, const Block& range) {
+  for_each_own(run, range, [&](std::size_t piece, const Block& block) {
+    const std::int64_t first = run.layout().pieces[piece].own.begin;
+    const Vector weights =
+        meshwright::part_of(run.own_weights(piece), block.begin - first, block.size());
+    const std::span<float> gradient = part_of(run.gradients_for_update(piece), block, first);
+    const bool has_master = run.has_master();
+    rank_.run(rank_.kernels.adamw,
+              {.master = has_master ? part_of(run.master(piece), block, first) : floats_of(weights),
+               .first_moment = part_of(run.first_moment(piece), block, first),
+               .second_moment = part_of(run.second_moment(piece), block, first),
+               .gradient = {gradient.data(), block.size(), Dtype::kFp32},
+               .parameter = has_master && !run.layout().state_on_host ? weights : Vector{},
+               .learning_rate = options_.learning_rate,
+               .beta1 = options_.beta1,
+               .beta2 = options_.beta2,
+               .epsilon = options_.epsilon,
+               .weight_decay = options_.weight_decay,
+               .step = step_ + 1,
+               .gradient_scale = &clip_scale_});
+  });
+}
+
+// ---- optimizer state in host memory ----
+
+/// What the processor updates is what the copy behind it takes back.
+void TrainingActions::update_on_host(const Task& task) {
+  const TaskGraph& graph = runnable_.graph();
+  for (const TaskId id : runnable_.tasks_of(rank_.rank)) {
+    const Task& copy = graph.tasks[id.index()];
+    if (copy.kind != TaskKind::kCollective || copy.stream != Stream::kFromHost) continue;
+    const std::span<const TaskId> before = graph.dependencies_of(id);
+    if (std::find(before.begin(), before.end(), id_of(task)) == before.end()) continue;
+    const ParameterRange& range = graph.works[copy.work.index()].collective.parameters;
+    update(stage_of_part(range.part).parameters->run(range.expert), block_of(range));
+  }
+}
+
+void TrainingActions::copy_with_host(const Collective& collective) {
+  const ParameterRange& range = collective.parameters;
+  ParameterRun& run = stage_of_part(range.part).parameters->run(range.expert);
+  for_each_own(run, block_of(range), [&](std::size_t piece, const Block& block) {
+    const std::int64_t first = run.layout().pieces[piece].own.begin;
+    if (collective.kind == CollectiveKind::kCopyToHost) {
+      std::ranges::copy(part_of(run.own_gradients(piece), block, first),
+                        part_of(run.gradients_for_update(piece), block, first).begin());
+      return;
+    }
+    rank_.run(
+        rank_.kernels.cast,
+        {.x = {part_of(run.master(piece), block, first).data(), block.size(), Dtype::kFp32},
+         .y = meshwright::part_of(run.own_weights(piece), block.begin - first, block.size())});
+  });
 }
 
 }  // namespace meshwright

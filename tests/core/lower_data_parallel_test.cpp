@@ -104,7 +104,7 @@ TEST(GradientBuckets, FollowTheirNamedRules) {
     s.data_parallelism.buckets.rule = rule;
     std::vector<std::int64_t> counts;
     for (const GradientBucket& b :
-         cut_into_units(list, s, job_groups_of(s, cluster_of(1, 2))).buckets)
+         cut_into_units(list, std::nullopt, s, job_groups_of(s, cluster_of(1, 2))).buckets)
       counts.push_back(b.count);
     return counts;
   };

@@ -1,0 +1,93 @@
+#include "executor/early_gathers.hpp"
+
+#include <algorithm>
+
+#include "executor/rank_run.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr int kMostLayers = 1 << 16;  ///< of one stage
+
+/// Of weights for one pass of some layers.
+bool is_gather(const Task& task) {
+  return task.kind == TaskKind::kCollective && task.stream == Stream::kParameters &&
+         task.microbatch >= 0;
+}
+bool needs_weights(TaskKind kind) {
+  return kind == TaskKind::kForward || kind == TaskKind::kBackward ||
+         kind == TaskKind::kBackwardInput;
+}
+
+/// What is at hand for one layer, and the last pass so far that used it.
+struct Held {
+  std::vector<GatheredWeights::Piece> pieces;
+  TaskId last{-1};
+};
+
+}  // namespace
+
+std::vector<TaskId> with_early_gathers(const TaskGraph& graph, std::span<const TaskId> tasks) {
+  std::vector<TaskId> order;
+  std::map<std::int32_t, std::vector<TaskId>> behind;  // by the task that a gather waits for
+  for (const TaskId id : tasks) {
+    if (!is_gather(graph.tasks[id.index()])) continue;
+    const std::span<const TaskId> before = graph.dependencies_of(id);
+    if (before.empty())
+      order.push_back(id);
+    else
+      behind[before.back().value].push_back(id);
+  }
+  for (const TaskId id : tasks) {
+    if (is_gather(graph.tasks[id.index()])) continue;
+    order.push_back(id);
+    if (const auto found = behind.find(id.value); found != behind.end())
+      order.insert(order.end(), found->second.begin(), found->second.end());
+  }
+  return order;
+}
+
+/// In the order of the graph the gathers of a pass stand in front of it.
+GatheredWeights::GatheredWeights(const RunnableGraph& runnable, RankId rank) {
+  const TaskGraph& graph = runnable.graph();
+  std::vector<TaskId> tasks = runnable.tasks_of(rank);
+  std::sort(tasks.begin(), tasks.end());
+  std::map<int, Held> held;  // by use
+  std::vector<TaskId> gathers;
+  const auto let_go = [&](Held& of) {
+    if (!of.pieces.empty()) last_used_[of.last.value] = std::move(of.pieces);
+    of.pieces.clear();
+  };
+  for (const TaskId id : tasks) {
+    const Task& task = graph.tasks[id.index()];
+    if (is_gather(task)) gathers.push_back(id);
+    if (!needs_weights(task.kind)) continue;
+    const int use = task.stage * kMostLayers + static_cast<int>(runnable.lowest_layer(task));
+    Held& mine = held[use];
+    if (!gathers.empty()) let_go(mine);
+    for (const TaskId gather : gathers) {
+      use_of_gather_[gather.value] = use;
+      const Work& work = graph.works[graph.tasks[gather.index()].work.index()];
+      const ParameterRange& range = work.collective.parameters;
+      const bool is_known = std::any_of(mine.pieces.begin(), mine.pieces.end(),
+                                        [&](const Piece& p) { return p.range == range; });
+      if (!is_known) mine.pieces.push_back({range, use});  // of several rounds of a ring
+    }
+    gathers.clear();
+    mine.last = id;
+  }
+  for (auto& [use, of] : held) let_go(of);
+}
+
+int GatheredWeights::use_of(TaskId gather) const {
+  const auto found = use_of_gather_.find(gather.value);
+  return found == use_of_gather_.end() ? -1 : found->second;
+}
+
+std::span<const GatheredWeights::Piece> GatheredWeights::last_used_by(TaskId pass) const {
+  const auto found = last_used_.find(pass.value);
+  if (found == last_used_.end()) return {};
+  return found->second;
+}
+
+}  // namespace meshwright

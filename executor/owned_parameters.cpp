@@ -1,0 +1,71 @@
+#include "executor/owned_parameters.hpp"
+
+#include <algorithm>
+
+#include "core/check.hpp"
+
+namespace meshwright {
+namespace {
+
+std::span<float> kept(ParameterRun& run, StateKind kind, std::size_t piece) {
+  switch (kind) {
+    case StateKind::kFirstMoment:
+      return run.first_moment(piece);
+    case StateKind::kSecondMoment:
+      return run.second_moment(piece);
+    case StateKind::kWeights:
+      break;
+  }
+  if (run.has_master()) return run.master(piece);
+  const Vector weights = run.own_weights(piece);
+  MW_CHECK(weights.dtype == Dtype::kFp32);
+  return {static_cast<float*>(weights.data), static_cast<std::size_t>(weights.size)};
+}
+
+}  // namespace
+
+std::vector<float> own_values(ParameterRun& run, StateKind kind) {
+  std::vector<float> values;
+  values.reserve(static_cast<std::size_t>(run.layout().own_elements()));
+  for (std::size_t piece = 0; piece < run.layout().pieces.size(); ++piece) {
+    const std::span<float> own = kept(run, kind, piece);
+    values.insert(values.end(), own.begin(), own.end());
+  }
+  return values;
+}
+
+void set_own_values(RankContext& rank, ParameterRun& run, StateKind kind,
+                    std::span<const float> values) {
+  for (std::size_t piece = 0; piece < run.layout().pieces.size(); ++piece) {
+    const std::span<float> own = kept(run, kind, piece);
+    std::copy_n(values.begin(), own.size(), own.begin());
+    values = values.subspan(own.size());
+    if (kind == StateKind::kWeights && run.has_master())
+      rank.run(rank.kernels.cast,
+               {.x = {own.data(), static_cast<std::int64_t>(own.size()), Dtype::kFp32},
+                .y = run.own_weights(piece)});
+  }
+  MW_CHECK(values.empty());
+}
+
+void for_each_own_element(
+    const ModelGraph& model, StageParameters& parameters, bool expert,
+    const std::function<void(TensorId tensor, std::int64_t number, std::size_t place)>& visit) {
+  const std::vector<ParameterPiece>& pieces = parameters.run(expert).layout().pieces;
+  std::size_t piece = 0;
+  for (const ParameterShard& shard : parameters.shards().shards) {
+    if (shard.expert != expert) continue;
+    const auto& whole = std::get<ParameterTensor>(model.tensors[shard.tensor.index()].shape);
+    std::int64_t element = shard.offset;  // shards come in the order of their offsets
+    for_each_element(shard, whole, [&](std::int64_t number) {
+      while (element >= pieces[piece].all.end) ++piece;
+      const Block& own = pieces[piece].own;
+      if (number >= 0 && element >= own.begin && element < own.end)
+        visit(shard.tensor, number,
+              static_cast<std::size_t>(pieces[piece].place + element - own.begin));
+      ++element;
+    });
+  }
+}
+
+}  // namespace meshwright

@@ -1,0 +1,130 @@
+#include "executor/parameter_exchange.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/check.hpp"
+
+namespace meshwright {
+namespace {
+
+std::span<float> floats_of(const Vector& of) {
+  return {static_cast<float*>(of.data), static_cast<std::size_t>(of.size)};
+}
+std::span<std::byte> bytes_of(const Vector& of) {
+  return {static_cast<std::byte*>(of.data),
+          static_cast<std::size_t>(of.size * bytes_per_element(of.dtype))};
+}
+Block block_of(const ParameterRange& range) { return {range.first, range.first + range.count}; }
+
+/// The sum over shard groups is of one rank's share of a piece; other ranges are of whole pieces.
+bool is_share(const ParameterRange& range, const ParameterRun& run) {
+  return range.count < run.layout().pieces[run.piece_at(range.first)].all.size();
+}
+
+}  // namespace
+
+Ticks ParameterExchange::carry_out(const Collective& collective, StageParameters& parameters,
+                                   RankGroup& group, int use, Ticks ready) {
+  const ParameterRange& range = collective.parameters;
+  ParameterRun& run = parameters.run(range.expert);
+  MW_CHECK(range.first + range.count <= run.elements());
+  switch (collective.kind) {
+    case CollectiveKind::kAllReduce:
+    case CollectiveKind::kReduceScatter:
+      return reduce(collective, run, group, ready);
+    case CollectiveKind::kAllGather: {
+      Gathering gathering = begin_gather(range, run, group.size(), use);
+      ready = group.all_gather(gathering.buffer, bytes_per_element(rank_.dtype), ready);
+      if (!gathering.packed.empty()) copy_shares(gathering, group.size(), /*packs=*/false);
+      return ready;
+    }
+    case CollectiveKind::kRingExchange:
+      return ring_round(collective, run, group, use, ready);
+    default:
+      break;
+  }
+  MW_CHECK(false);
+}
+
+Ticks ParameterExchange::reduce(const Collective& collective, ParameterRun& run, RankGroup& group,
+                                Ticks ready) {
+  const ParameterRange& range = collective.parameters;
+  if (collective.kind == CollectiveKind::kAllReduce)
+    return group.all_reduce(rank_.strategy.zero == 0 ? floats_of(run.gradients(block_of(range)))
+                                                     : run.own_gradients(run.piece_at(range.first)),
+                            ready);
+  ready = group.reduce_scatter(floats_of(run.gradients(block_of(range))), ready);
+  if (run.layout().cuts_gradients) run.keep_own_gradients(run.piece_at(range.first));
+  return ready;
+}
+
+Ticks ParameterExchange::ring_round(const Collective& collective, ParameterRun& run,
+                                    RankGroup& group, int use, Ticks ready) {
+  const ParameterRange& range = collective.parameters;
+  const int ranks = group.size(), round = collective.first_round;
+  const bool adds = round < ranks - 1;
+  if (rank_.strategy.zero == 0 || is_share(range, run)) {
+    const std::span<float> sums = rank_.strategy.zero == 0
+                                      ? floats_of(run.gradients(block_of(range)))
+                                      : run.own_gradients(run.piece_at(range.first));
+    return adds ? group.ring_add(sums, round, ready)
+                : group.ring_replace(std::as_writable_bytes(sums), sizeof(float), round, ready);
+  }
+  if (adds) {
+    ready = group.ring_add(floats_of(run.gradients(block_of(range))), round, ready);
+    if (round + 2 == ranks && run.layout().cuts_gradients)
+      run.keep_own_gradients(run.piece_at(range.first));
+    return ready;
+  }
+  const std::pair place{2 * range.part + (range.expert ? 1 : 0), range.first};
+  if (round + 1 == ranks) rings_[place] = begin_gather(range, run, ranks, use);
+  Gathering& gathering = rings_.at(place);
+  ready = group.ring_replace(gathering.buffer, bytes_per_element(rank_.dtype), round, ready);
+  if (round + 3 == 2 * ranks) {
+    if (!gathering.packed.empty()) copy_shares(gathering, ranks, /*packs=*/false);
+    rings_.erase(place);
+  }
+  return ready;
+}
+
+/// A single piece is gathered in its place; the shares of several ones travel together.
+ParameterExchange::Gathering ParameterExchange::begin_gather(const ParameterRange& range,
+                                                             ParameterRun& run, int ranks,
+                                                             int use) {
+  Gathering gathering;
+  const std::vector<ParameterPiece>& pieces = run.layout().pieces;
+  std::int64_t share = 0;
+  for (std::size_t p = run.piece_at(range.first);
+       p < pieces.size() && pieces[p].all.begin < range.first + range.count; ++p) {
+    gathering.whole.push_back(run.layout().cuts_weights ? run.open_weights(p, use)
+                                                        : run.weights(pieces[p].all));
+    share += meshwright::block_of(pieces[p].all.size(), ranks, 0).size();
+  }
+  if (gathering.whole.size() == 1) {
+    gathering.buffer = bytes_of(gathering.whole.front());
+    return gathering;
+  }
+  gathering.packed.resize(static_cast<std::size_t>(share * ranks * bytes_per_element(rank_.dtype)));
+  gathering.buffer = gathering.packed;
+  copy_shares(gathering, ranks, /*packs=*/true);
+  return gathering;
+}
+
+/// Packs all shares, of which this rank's own are up to date, or takes them out again.
+void ParameterExchange::copy_shares(Gathering& gathering, int ranks, bool packs) {
+  const std::int64_t element = bytes_per_element(rank_.dtype);
+  const std::size_t slot = gathering.packed.size() / static_cast<std::size_t>(ranks);
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::byte* packed = gathering.packed.data() + slot * static_cast<std::size_t>(rank);
+    for (const Vector& whole : gathering.whole) {
+      const Block block = meshwright::block_of(whole.size, ranks, rank);
+      std::byte* in_place = static_cast<std::byte*>(whole.data) + block.begin * element;
+      const auto bytes = static_cast<std::size_t>(block.size() * element);
+      std::memcpy(packs ? packed : in_place, packs ? in_place : packed, bytes);
+      packed += meshwright::block_of(whole.size, ranks, 0).size() * element;
+    }
+  }
+}
+
+}  // namespace meshwright

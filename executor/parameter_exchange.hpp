@@ -1,0 +1,38 @@
+/// What the data axis does to parameters and gradients: reductions, gathers, and rounds of explicit
+/// rings.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "executor/collectives.hpp"
+#include "executor/stage_parameters.hpp"
+
+namespace meshwright {
+
+class ParameterExchange {
+ public:
+  explicit ParameterExchange(RankContext& rank) : rank_(rank) {}
+
+  /// A collective with a ParameterRange. Gathered pieces that are cut stay open for `use`.
+  Ticks carry_out(const Collective& collective, StageParameters& parameters, RankGroup& group,
+                  int use, Ticks ready);
+
+ private:
+  /// A gather under way. Share i of every piece is block_of(elements, ranks, i).
+  struct Gathering {
+    std::vector<Vector> whole;      ///< by piece of the range
+    std::vector<std::byte> packed;  ///< of several pieces: by rank, its share of each
+    std::span<std::byte> buffer;    ///< what travels
+  };
+  Ticks reduce(const Collective& collective, ParameterRun& run, RankGroup& group, Ticks ready);
+  Ticks ring_round(const Collective& collective, ParameterRun& run, RankGroup& group, int use,
+                   Ticks ready);
+  Gathering begin_gather(const ParameterRange& range, ParameterRun& run, int ranks, int use);
+  void copy_shares(Gathering& gathering, int ranks, bool packs);
+
+  RankContext& rank_;
+  std::map<std::pair<std::int32_t, std::int64_t>, Gathering> rings_;  ///< by run and first element
+};
+
+}  // namespace meshwright

@@ -1,0 +1,148 @@
+#include "executor/parameter_run.hpp"
+
+#include <algorithm>
+
+#include "core/check.hpp"
+
+namespace meshwright {
+namespace {
+
+Vector within(const Vector& of, const Block& block) {
+  return part_of(of, block.begin, block.size());
+}
+/// Elements of a buffer that begins at element `first` of the run.
+Vector within(const Vector& of, const Block& block, std::int64_t first) {
+  return part_of(of, block.begin - first, block.size());
+}
+std::span<float> floats_of(const Vector& of) {
+  return {static_cast<float*>(of.data), static_cast<std::size_t>(of.size)};
+}
+
+}  // namespace
+
+ParameterRun::ParameterRun(RankContext& rank, RunLayout layout, std::span<const float> initial)
+    : rank_(&rank),
+      layout_(std::move(layout)),
+      elements_(static_cast<std::int64_t>(initial.size())) {
+  if (layout_.pieces.empty() && elements_ > 0)
+    layout_.pieces = {{.all = {0, elements_}, .own = {0, elements_}}};
+  const std::int64_t own = layout_.own_elements();
+  const bool starts_from_own = layout_.cuts_weights;
+  weights_ = rank.matrix(MemoryClass::kWeights, 1, starts_from_own ? own : elements_, rank.dtype);
+  gradients_ = rank.matrix(MemoryClass::kGradients, 1, layout_.cuts_gradients ? own : elements_,
+                           Dtype::kFp32);
+  clear_gradients();
+  std::vector<float> owned;
+  for (const ParameterPiece& piece : layout_.pieces)
+    owned.insert(owned.end(), initial.begin() + piece.own.begin, initial.begin() + piece.own.end);
+  const std::span<const float> start = starts_from_own ? std::span<const float>(owned) : initial;
+  rank.run(rank.kernels.cast,
+           {.x = {start.data(), static_cast<std::int64_t>(start.size()), Dtype::kFp32},
+            .y = flat(weights_.view())});
+  if (!layout_.has_state) return;
+  const auto state = [&] {
+    OwnedMatrix made =
+        layout_.state_on_host
+            ? OwnedMatrix(rank.host_memory, MemoryClass::kOptimizer, 1, own, Dtype::kFp32)
+            : rank.matrix(MemoryClass::kOptimizer, 1, own, Dtype::kFp32);
+    std::ranges::fill(made.floats(), 0.0F);
+    return made;
+  };
+  first_moment_ = state();
+  second_moment_ = state();
+  if (rank.dtype == Dtype::kFp32 && !layout_.state_on_host) return;
+  if (layout_.state_on_host) host_gradients_ = state();
+  master_ = state();
+  std::ranges::copy(owned, master_.floats().begin());
+}
+
+std::size_t ParameterRun::piece_at(std::int64_t element) const {
+  const auto behind = std::upper_bound(
+      layout_.pieces.begin(), layout_.pieces.end(), element,
+      [](std::int64_t e, const ParameterPiece& piece) { return e < piece.all.begin; });
+  MW_CHECK(behind != layout_.pieces.begin());
+  return static_cast<std::size_t>(behind - layout_.pieces.begin()) - 1;
+}
+
+Vector ParameterRun::weights(const Block& block) {
+  if (!layout_.cuts_weights) return within(flat(weights_.view()), block);
+  if (block.size() == 0) return {nullptr, 0, rank_->dtype};
+  const std::size_t piece = piece_at(block.begin);
+  const auto open = whole_weights_.lower_bound({piece, 0});
+  if (open == whole_weights_.end() || open->first.first != piece)
+    return {nullptr, block.size(), rank_->dtype};
+  return within(flat(open->second.view()), block, layout_.pieces[piece].all.begin);
+}
+
+Vector ParameterRun::gradients(const Block& block) {
+  if (!layout_.cuts_gradients) return within(flat(gradients_.view()), block);
+  if (block.size() == 0) return {nullptr, 0, Dtype::kFp32};
+  const std::size_t piece = piece_at(block.begin);
+  const Block& all = layout_.pieces[piece].all;
+  OwnedMatrix& buffer = whole_gradients_[piece];
+  if (buffer.empty()) {
+    buffer = rank_->matrix(MemoryClass::kGradients, 1, all.size(), Dtype::kFp32);
+    std::ranges::fill(buffer.floats(), 0.0F);
+  }
+  return within(flat(buffer.view()), block, all.begin);
+}
+
+std::span<float> ParameterRun::own(OwnedMatrix& of, std::size_t piece) {
+  const ParameterPiece& which = layout_.pieces[piece];
+  return of.floats().subspan(static_cast<std::size_t>(which.place),
+                             static_cast<std::size_t>(which.own.size()));
+}
+
+Vector ParameterRun::own_weights(std::size_t piece) {
+  const ParameterPiece& which = layout_.pieces[piece];
+  const Vector all = flat(weights_.view());
+  return layout_.cuts_weights ? part_of(all, which.place, which.own.size())
+                              : within(all, which.own);
+}
+
+std::span<float> ParameterRun::own_gradients(std::size_t piece) {
+  return layout_.cuts_gradients
+             ? own(gradients_, piece)
+             : floats_of(within(flat(gradients_.view()), layout_.pieces[piece].own));
+}
+std::span<float> ParameterRun::gradients_for_update(std::size_t piece) {
+  return layout_.state_on_host ? own(host_gradients_, piece) : own_gradients(piece);
+}
+std::span<float> ParameterRun::master(std::size_t piece) { return own(master_, piece); }
+std::span<float> ParameterRun::first_moment(std::size_t piece) { return own(first_moment_, piece); }
+std::span<float> ParameterRun::second_moment(std::size_t piece) {
+  return own(second_moment_, piece);
+}
+
+void ParameterRun::clear_gradients() {
+  if (!gradients_.empty()) std::ranges::fill(gradients_.floats(), 0.0F);
+}
+
+Vector ParameterRun::open_weights(std::size_t piece, int use) {
+  const ParameterPiece& which = layout_.pieces[piece];
+  OwnedMatrix& buffer = whole_weights_[{piece, use}];
+  MW_CHECK(buffer.empty());
+  buffer = rank_->matrix(MemoryClass::kCommunication, 1, which.all.size(), rank_->dtype);
+  const Vector whole = flat(buffer.view());
+  rank_->run(rank_->kernels.cast,
+             {.x = own_weights(piece), .y = within(whole, which.own, which.all.begin)});
+  return whole;
+}
+
+void ParameterRun::close_weights(std::size_t piece, int use) {
+  MW_CHECK(whole_weights_.erase({piece, use}) == 1);
+}
+
+void ParameterRun::keep_own_gradients(std::size_t piece) {
+  const ParameterPiece& which = layout_.pieces[piece];
+  const auto open = whole_gradients_.find(piece);
+  MW_CHECK(layout_.cuts_gradients && open != whole_gradients_.end());
+  const std::span<float> kept = own_gradients(piece);
+  const std::span<float> more =
+      floats_of(within(flat(open->second.view()), which.own, which.all.begin));
+  for (std::size_t i = 0; i < kept.size(); ++i) kept[i] += more[i];
+  reduced_.push_back(std::move(open->second));
+  whole_gradients_.erase(open);
+}
+
+}  // namespace meshwright
