@@ -52,22 +52,5 @@ MESHWRIGHT_INLINE float silu_slope_of(float x) {
   return s * (1 + x * (1 - s));
 }
 
-/// In place; the end of a product.
-inline void activate(GemmActivation activation, std::int64_t count, float* x) {
-  switch (activation) {
-    case GemmActivation::kNone:
-      return;
-    case GemmActivation::kGeluTanh:
-      for (std::int64_t i = 0; i < count; ++i) x[i] = gelu_tanh_of(x[i]);
-      return;
-    case GemmActivation::kGeluErf:
-      for (std::int64_t i = 0; i < count; ++i) x[i] = gelu_erf_of(x[i]);
-      return;
-    case GemmActivation::kRelu:
-      for (std::int64_t i = 0; i < count; ++i) x[i] = relu_of(x[i]);
-      return;
-  }
-}
-
 }  // namespace
 }  // namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL

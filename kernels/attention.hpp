@@ -13,10 +13,24 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/dropout.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/tensor_view.hpp"
 
 namespace meshwright {
+
+/// Dropout of probabilities. Query t of head h and sequence b is row
+/// ((first_sequence + b) length + position of t) heads + first_head + h of the mask, a key's
+/// position its column.
+struct AttentionDropout {
+  DropoutMask mask = {};
+  std::int64_t first_sequence = 0, length = 0;  ///< number of sequence 0; positions of a sequence
+  std::int64_t first_head = 0, heads = 0;       ///< number of head 0; heads in all
+  [[gnu::always_inline]] constexpr std::int64_t row_of(std::int64_t sequence, std::int64_t position,
+                                                       std::int64_t head) const {
+    return ((first_sequence + sequence) * length + position) * heads + first_head + head;
+  }
+};
 
 struct AttentionShape {
   std::int64_t sequences = 1;                   ///< B
@@ -28,6 +42,7 @@ struct AttentionShape {
   bool causal = true;
   std::int64_t window = 0;
   std::int64_t first_query = 0, first_key = 0;  ///< position of query 0 and of key 0
+  AttentionDropout dropout = {};                ///< none if its probability is 0
 };
 
 /// out = softmax(...) V and log_sum_exp = log(sum of e^score). A query that sees no key gets zeros
@@ -50,6 +65,24 @@ struct AttentionMerge {
   std::span<float> log_sum_exp = {};  ///< [B, A, Tq], updated
   ConstMatrix block = {};
   std::span<const float> block_log_sum_exp = {};
+};
+
+/// One more score per head that no value belongs to (gpt-oss's sinks; StreamingLLM, arXiv
+/// 2309.17453): follows the last block of keys.
+///   l' = log(e^l + e^sink),  out' = out e^(l - l')
+struct AttentionSinks {
+  AttentionShape shape = {};
+  ConstVector sinks = {};             ///< [A]
+  Matrix out = {};                    ///< [B Tq, A Dv], updated
+  std::span<float> log_sum_exp = {};  ///< [B, A, Tq], updated
+};
+/// dsinks[h] -= sum over queries of e^(sink - log_sum_exp) delta. The other gradients are those of
+/// AttentionBackward with the new log_sum_exp and delta.
+struct AttentionSinksGradient {
+  AttentionShape shape = {};
+  ConstVector sinks = {};
+  std::span<const float> log_sum_exp = {}, delta = {};
+  std::span<float> dsinks = {};  ///< [A], added to
 };
 
 /// delta = sum over Dv of dout * out: the term that all keys of a query share.

@@ -9,34 +9,25 @@
 namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL {
 namespace {
 
-/// Working memory, all fp32. "packed" as left or right matrix of a product (gemm_packed.hpp).
+/// Working memory, all fp32.
 struct BackwardTiles {
-  float *keys_right, *values_right;   ///< K^T [D, keys] and V^T [Dv, keys] of the tile, packed
-  float* keys_again;                  ///< K [keys, D], packed: for dQ
-  float *queries_left, *dout_left;    ///< Q [queries, D], dO [queries, Dv], packed
-  float *queries_right, *dout_right;  ///< the same as right matrices: for dK and dV
-  float *scores, *dscores;            ///< [kQueryTile, kKeyTile]: P, then dS
-  float* packed;                      ///< one of these as left matrix, transposed or not
-  float *dk, *dv;                     ///< of the tile: [kKeyTile, D], [kKeyTile, Dv]
-  float* dq;                          ///< of all query heads that share the key head: [.., Tq, D]
+  float *keys, *values;     ///< of the tile, converted: [kKeyTile, D], [kKeyTile, Dv]; fp32: none
+  float *queries, *dout;    ///< likewise: [kQueryTile, D], [kQueryTile, Dv]
+  float *scores, *dscores;  ///< [kQueryTile, kKeyTile]: P, then dS
+  float *dk, *dv;           ///< of the tile: [kKeyTile, D], [kKeyTile, Dv]
+  float* dq;                ///< of all query heads that share the key head: [.., Tq, D]
   Bytes bytes;
 };
-BackwardTiles backward_tiles(const AttentionShape& s, void* memory) {
+BackwardTiles backward_tiles(const AttentionBackward& a, void* memory) {
+  const AttentionShape& s = a.shape;
   Pieces pieces(memory);
   BackwardTiles t{};
-  const std::int64_t key_width = round_up(s.key_size, kTileColumns);
-  const std::int64_t value_width = round_up(s.value_size, kTileColumns);
-  const std::int64_t tall_keys = round_up(kKeyTile, kTileRows);
-  t.keys_right = pieces.take(kKeyTile * s.key_size);
-  t.values_right = pieces.take(kKeyTile * s.value_size);
-  t.keys_again = pieces.take(kKeyTile * key_width);
-  t.queries_left = pieces.take(kQueryTile * s.key_size);
-  t.dout_left = pieces.take(kQueryTile * s.value_size);
-  t.queries_right = pieces.take(kQueryTile * key_width);
-  t.dout_right = pieces.take(kQueryTile * value_width);
+  t.keys = pieces.take(converted(a.k, kKeyTile * s.key_size));
+  t.values = pieces.take(converted(a.v, kKeyTile * s.value_size));
+  t.queries = pieces.take(converted(a.q, kQueryTile * s.key_size));
+  t.dout = pieces.take(converted(a.dout, kQueryTile * s.value_size));
   t.scores = pieces.take(kQueryTile * kKeyTile);
   t.dscores = pieces.take(kQueryTile * kKeyTile);
-  t.packed = pieces.take(kQueryTile * tall_keys);
   t.dk = pieces.take(kKeyTile * s.key_size);
   t.dv = pieces.take(kKeyTile * s.value_size);
   t.dq = pieces.take(s.heads / s.key_value_heads * s.queries * s.key_size);
@@ -50,6 +41,7 @@ void clear(float* data, std::int64_t count) {
 
 struct KeyTile {
   std::int64_t sequence, group, first, count;
+  Factor keys, values;
 };
 struct QueryTile {
   std::int64_t head, first, count;
@@ -68,37 +60,48 @@ void differentiate_row(const AttentionBackward& a, const KeyTile& k, const Query
   float* ds = t.dscores + row * kKeyTile;
   for (std::int64_t i = 0; i < range.first; ++i) p[i] = ds[i] = 0;
   for (std::int64_t i = range.end; i < k.count; ++i) p[i] = ds[i] = 0;
+  const std::int64_t seen = range.end - range.first;
+  const bool drops = s.dropout.mask.probability > 0;
+  const auto drop_row = [&](float* values) {
+    drop(s, k.sequence, q.head, q.first + row, k.first + range.first, seen, values + range.first);
+  };
+  if (drops) drop_row(ds);
   MESHWRIGHT_INDEPENDENT
   for (std::int64_t i = range.first; i < range.end; ++i) {
     const float probability = exponential(p[i] - log_sum_exp);
     p[i] = probability;
     ds[i] = scale * probability * (ds[i] - delta);
   }
+  if (drops) drop_row(p);
 }
 
 void add_query_tile(const AttentionBackward& a, const KeyTile& k, const QueryTile& q,
                     const BackwardTiles& t) {
   const AttentionShape& s = a.shape;
-  const Operand queries = head_of(a.q, k.sequence * s.queries + q.first, q.head, s.key_size);
-  const Operand dout = head_of(a.dout, k.sequence * s.queries + q.first, q.head, s.value_size);
-  pack_left(queries, q.count, s.key_size, t.queries_left);
-  pack_left(dout, q.count, s.value_size, t.dout_left);
-  pack_right(queries, q.count, s.key_size, t.queries_right);
-  pack_right(dout, q.count, s.value_size, t.dout_right);
-  multiply_packed(q.count, k.count, s.key_size, t.queries_left, t.keys_right, t.scores, kKeyTile,
-                  {.alpha = s.scale});
-  multiply_packed(q.count, k.count, s.value_size, t.dout_left, t.values_right, t.dscores, kKeyTile,
-                  {});
-  for (std::int64_t row = 0; row < q.count; ++row) differentiate_row(a, k, q, row, t);
-  pack_left(floats(t.scores, kKeyTile, true), k.count, q.count, t.packed);
-  multiply_packed(k.count, s.value_size, q.count, t.packed, t.dout_right, t.dv, s.value_size,
-                  {.beta = 1});
-  pack_left(floats(t.dscores, kKeyTile, true), k.count, q.count, t.packed);
-  multiply_packed(k.count, s.key_size, q.count, t.packed, t.queries_right, t.dk, s.key_size,
-                  {.beta = 1});
-  pack_left(floats(t.dscores, kKeyTile), q.count, k.count, t.packed);
-  multiply_packed(q.count, s.key_size, k.count, t.packed, t.keys_again,
-                  t.dq + (q.in_group * s.queries + q.first) * s.key_size, s.key_size, {.beta = 1});
+  const std::int64_t row = k.sequence * s.queries + q.first;
+  const Factor queries = head_of(a.q, row, q.count, q.head, s.key_size, t.queries);
+  const Factor dout = head_of(a.dout, row, q.count, q.head, s.value_size, t.dout);
+  const Factor scores{t.scores, kKeyTile}, dscores{t.dscores, kKeyTile};
+  const auto product = [](std::int64_t m, std::int64_t n, std::int64_t depth, const Factor& left,
+                          const Factor& right, float* c, std::int64_t stride) {
+    return FloatProduct{
+        .m = m, .n = n, .k = depth, .a = left, .b = right, .c = c, .stride = stride};
+  };
+  FloatProduct p =
+      product(q.count, k.count, s.key_size, queries, transposed(k.keys), t.scores, kKeyTile);
+  p.scale = s.scale;
+  multiply(p);
+  multiply(
+      product(q.count, k.count, s.value_size, dout, transposed(k.values), t.dscores, kKeyTile));
+  for (std::int64_t r = 0; r < q.count; ++r) differentiate_row(a, k, q, r, t);
+  const auto add = [&](FloatProduct sum) {
+    sum.adds = true;
+    multiply(sum);
+  };
+  float* dq = t.dq + (q.in_group * s.queries + q.first) * s.key_size;
+  add(product(k.count, s.value_size, q.count, transposed(scores), dout, t.dv, s.value_size));
+  add(product(k.count, s.key_size, q.count, transposed(dscores), queries, t.dk, s.key_size));
+  add(product(q.count, s.key_size, k.count, dscores, k.keys, dq, s.key_size));
 }
 
 /// Rows of fp32 into a part of a gradient.
@@ -117,14 +120,11 @@ void write_rows(const Matrix& into, std::int64_t row, std::int64_t column, std::
     });
 }
 
-void add_key_tile(const AttentionBackward& a, const KeyTile& k, const BackwardTiles& t) {
+void add_key_tile(const AttentionBackward& a, KeyTile k, const BackwardTiles& t) {
   const AttentionShape& s = a.shape;
   const std::int64_t row = k.sequence * s.keys + k.first, sharing = s.heads / s.key_value_heads;
-  const Operand keys = head_of(a.k, row, k.group, s.key_size);
-  pack_right(transposed(keys), s.key_size, k.count, t.keys_right);
-  pack_right(transposed(head_of(a.v, row, k.group, s.value_size)), s.value_size, k.count,
-             t.values_right);
-  pack_right(keys, k.count, s.key_size, t.keys_again);
+  k.keys = head_of(a.k, row, k.count, k.group, s.key_size, t.keys);
+  k.values = head_of(a.v, row, k.count, k.group, s.value_size, t.values);
   clear(t.dk, kKeyTile * s.key_size);
   clear(t.dv, kKeyTile * s.value_size);
   for (std::int64_t i = 0; i < sharing; ++i)
@@ -139,19 +139,19 @@ void add_key_tile(const AttentionBackward& a, const KeyTile& k, const BackwardTi
 
 }  // namespace
 
-Bytes scratch(const AttentionBackward& a) { return backward_tiles(a.shape, nullptr).bytes; }
+Bytes scratch(const AttentionBackward& a) { return backward_tiles(a, nullptr).bytes; }
 
 void run(const Launch& launch, const AttentionBackward& a) {
   check(a);
   const AttentionShape& s = a.shape;
-  const BackwardTiles t = backward_tiles(s, launch.scratch);
+  const BackwardTiles t = backward_tiles(a, launch.scratch);
   MW_CHECK(launch.scratch_size.value >= t.bytes.value);
   const std::int64_t sharing = s.heads / s.key_value_heads;
   for (std::int64_t sequence = 0; sequence < s.sequences; ++sequence)
     for (std::int64_t group = 0; group < s.key_value_heads; ++group) {
       clear(t.dq, sharing * s.queries * s.key_size);
       for (std::int64_t first = 0; first < s.keys; first += kKeyTile)
-        add_key_tile(a, {sequence, group, first, smaller(kKeyTile, s.keys - first)}, t);
+        add_key_tile(a, {sequence, group, first, smaller(kKeyTile, s.keys - first), {}, {}}, t);
       for (std::int64_t i = 0; i < sharing; ++i)
         write_rows(a.dq, sequence * s.queries, (group * sharing + i) * s.key_size, s.queries,
                    s.key_size, t.dq + i * s.queries * s.key_size, a.accumulate);

@@ -1,6 +1,5 @@
-// Attention forward. For each key/value head, keys and values are packed once; then every tile of
-// queries of every query head that shares them runs over the tiles of keys with a running maximum
-// and sum (FlashAttention-2, arXiv 2307.08691, algorithm 1).
+// Attention forward: every tile of queries of every query head runs over the tiles of keys with a
+// running maximum and sum (FlashAttention-2, arXiv 2307.08691, algorithm 1).
 #include "kernels/attention_tiles.hpp"
 #include "kernels/check_arguments.hpp"
 #include "kernels/cpu.hpp"
@@ -10,48 +9,36 @@ namespace {
 
 /// Working memory, all fp32.
 struct ForwardTiles {
-  float* keys;           ///< K^T, packed: [D, Tk]
-  float* values;         ///< V, packed tile by tile: [Tk, Dv]
-  float* queries;        ///< one tile, packed: [kQueryTile, D]
+  float *keys, *values;  ///< of one key/value head, converted: [Tk, D], [Tk, Dv]; fp32: none
+  float* queries;        ///< of one tile, converted: [kQueryTile, D]; fp32: none
   float* scores;         ///< [kQueryTile, kKeyTile]
-  float* probabilities;  ///< the same, packed
-  float* out;            ///< [kQueryTile, value_stride], not yet divided by the sums
-  float* maximum;        ///< [kQueryTile]
-  float* sum;            ///< [kQueryTile]
-  std::int64_t value_stride;
+  float* out;            ///< [kQueryTile, Dv], not yet divided by the sums
+  float *maximum, *sum;  ///< [kQueryTile]
   Bytes bytes;
 };
-ForwardTiles forward_tiles(const AttentionShape& s, void* memory) {
+ForwardTiles forward_tiles(const AttentionForward& a, void* memory) {
+  const AttentionShape& s = a.shape;
   Pieces pieces(memory);
   ForwardTiles t{};
-  t.value_stride = round_up(s.value_size, kTileColumns);
-  const std::int64_t keys = round_up(s.keys, kKeyTile);
-  t.keys = pieces.take(keys * s.key_size);
-  t.values = pieces.take(keys * t.value_stride);
-  t.queries = pieces.take(kQueryTile * s.key_size);
+  t.keys = pieces.take(converted(a.k, s.keys * s.key_size));
+  t.values = pieces.take(converted(a.v, s.keys * s.value_size));
+  t.queries = pieces.take(converted(a.q, kQueryTile * s.key_size));
   t.scores = pieces.take(kQueryTile * kKeyTile);
-  t.probabilities = pieces.take(kQueryTile * kKeyTile);
-  t.out = pieces.take(kQueryTile * t.value_stride);
+  t.out = pieces.take(kQueryTile * s.value_size);
   t.maximum = pieces.take(kQueryTile);
   t.sum = pieces.take(kQueryTile);
   t.bytes = pieces.bytes();
   return t;
 }
 
-void pack_keys_and_values(const AttentionForward& a, std::int64_t sequence, std::int64_t head,
-                          const ForwardTiles& t) {
-  const AttentionShape& s = a.shape;
-  for (std::int64_t key = 0; key < s.keys; key += kKeyTile) {
-    const std::int64_t count = smaller(kKeyTile, s.keys - key), row = sequence * s.keys + key;
-    pack_right(transposed(head_of(a.k, row, head, s.key_size)), s.key_size, count,
-               t.keys + key * s.key_size);
-    pack_right(head_of(a.v, row, head, s.value_size), count, s.value_size,
-               t.values + key * t.value_stride);
-  }
-}
+/// Keys and values of one head.
+struct KeyValueHead {
+  Factor keys, values;
+};
 
 /// Turns the scores of one row into probabilities relative to the new running maximum.
-void fold_row(const ForwardTiles& t, std::int64_t row, KeyRange range, std::int64_t keys) {
+void fold_row(const ForwardTiles& t, std::int64_t row, KeyRange range, std::int64_t keys,
+              std::int64_t value_size) {
   float* score = t.scores + row * kKeyTile;
   const std::int64_t count = range.end - range.first;
   const float here = maximum_of(count, [&](std::int64_t i) { return score[range.first + i]; });
@@ -66,8 +53,8 @@ void fold_row(const ForwardTiles& t, std::int64_t row, KeyRange range, std::int6
   t.sum[row] = t.sum[row] * shrink + lanes.total();
   t.maximum[row] = maximum;
   if (shrink == 1.0F) return;
-  float* out = t.out + row * t.value_stride;
-  for (std::int64_t d = 0; d < t.value_stride; ++d) out[d] *= shrink;
+  float* out = t.out + row * value_size;
+  for (std::int64_t d = 0; d < value_size; ++d) out[d] *= shrink;
 }
 
 struct QueryTile {
@@ -84,7 +71,7 @@ void write_tile(const AttentionForward& a, const QueryTile& tile, const ForwardT
       const std::int64_t row = tile.sequence * s.queries + tile.first + r;
       const std::int64_t column = tile.head * s.value_size + first;
       float* out = target(a.out, row, column, buffer);
-      const float* from = t.out + r * t.value_stride + first;
+      const float* from = t.out + r * s.value_size + first;
       for (std::int64_t d = 0; d < count; ++d) out[d] = from[d] * divisor;
       store(a.out, row, column, count, out);
     });
@@ -97,43 +84,61 @@ void write_tile(const AttentionForward& a, const QueryTile& tile, const ForwardT
   }
 }
 
-void attend(const AttentionForward& a, const QueryTile& tile, const ForwardTiles& t) {
+void attend(const AttentionForward& a, const KeyValueHead& head, const QueryTile& tile,
+            const ForwardTiles& t) {
   const AttentionShape& s = a.shape;
-  pack_left(head_of(a.q, tile.sequence * s.queries + tile.first, tile.head, s.key_size), tile.count,
-            s.key_size, t.queries);
+  const Factor queries = head_of(a.q, tile.sequence * s.queries + tile.first, tile.count, tile.head,
+                                 s.key_size, t.queries);
   for (std::int64_t r = 0; r < kQueryTile; ++r) t.maximum[r] = -__builtin_inff(), t.sum[r] = 0;
-  for (std::int64_t i = 0; i < kQueryTile * t.value_stride; ++i) t.out[i] = 0;
+  for (std::int64_t i = 0; i < kQueryTile * s.value_size; ++i) t.out[i] = 0;
   for (std::int64_t key = 0; key < s.keys; key += kKeyTile) {
     const std::int64_t keys = smaller(kKeyTile, s.keys - key);
     if (!any_visible(s, tile.first, tile.count, key, keys)) continue;
-    multiply_packed(tile.count, keys, s.key_size, t.queries, t.keys + key * s.key_size, t.scores,
-                    kKeyTile, {.alpha = s.scale});
-    for (std::int64_t r = 0; r < tile.count; ++r)
-      fold_row(t, r, visible_keys(s, tile.first + r, key, keys), keys);
-    pack_left(floats(t.scores, kKeyTile), tile.count, keys, t.probabilities);
-    multiply_packed(tile.count, s.value_size, keys, t.probabilities,
-                    t.values + key * t.value_stride, t.out, t.value_stride, {.beta = 1});
+    multiply({.m = tile.count,
+              .n = keys,
+              .k = s.key_size,
+              .a = queries,
+              .b = {head.keys.data + key * head.keys.stride, head.keys.stride, true},
+              .c = t.scores,
+              .stride = kKeyTile,
+              .scale = s.scale});
+    for (std::int64_t r = 0; r < tile.count; ++r) {
+      fold_row(t, r, visible_keys(s, tile.first + r, key, keys), keys, s.value_size);
+      if (s.dropout.mask.probability > 0)
+        drop(s, tile.sequence, tile.head, tile.first + r, key, keys, t.scores + r * kKeyTile);
+    }
+    multiply({.m = tile.count,
+              .n = s.value_size,
+              .k = keys,
+              .a = {t.scores, kKeyTile},
+              .b = {head.values.data + key * head.values.stride, head.values.stride},
+              .c = t.out,
+              .stride = s.value_size,
+              .adds = true});
   }
   write_tile(a, tile, t);
 }
 
 }  // namespace
 
-Bytes scratch(const AttentionForward& a) { return forward_tiles(a.shape, nullptr).bytes; }
+Bytes scratch(const AttentionForward& a) { return forward_tiles(a, nullptr).bytes; }
 
 void run(const Launch& launch, const AttentionForward& a) {
   check(a);
   const AttentionShape& s = a.shape;
-  const ForwardTiles t = forward_tiles(s, launch.scratch);
+  const ForwardTiles t = forward_tiles(a, launch.scratch);
   if (s.sequences == 0 || s.queries == 0) return;
   MW_CHECK(launch.scratch_size.value >= t.bytes.value);
   const std::int64_t sharing = s.heads / s.key_value_heads;
   for (std::int64_t sequence = 0; sequence < s.sequences; ++sequence)
     for (std::int64_t group = 0; group < s.key_value_heads; ++group) {
-      pack_keys_and_values(a, sequence, group, t);
-      for (std::int64_t head = group * sharing; head < (group + 1) * sharing; ++head)
+      const std::int64_t row = sequence * s.keys;
+      const KeyValueHead head{head_of(a.k, row, s.keys, group, s.key_size, t.keys),
+                              head_of(a.v, row, s.keys, group, s.value_size, t.values)};
+      for (std::int64_t query_head = group * sharing; query_head < (group + 1) * sharing;
+           ++query_head)
         for (std::int64_t first = 0; first < s.queries; first += kQueryTile)
-          attend(a, {sequence, head, first, smaller(kQueryTile, s.queries - first)}, t);
+          attend(a, head, {sequence, query_head, first, smaller(kQueryTile, s.queries - first)}, t);
     }
 }
 
@@ -174,6 +179,45 @@ void run(const Launch&, const AttentionMerge& a) {
     running =
         static_cast<float>(static_cast<double>(maximum) + __builtin_log(static_cast<double>(sum)));
   });
+}
+
+void run(const Launch&, const AttentionSinks& a) {
+  check(a);
+  const AttentionShape& s = a.shape;
+  Chunk before_buffer, out_buffer;
+  for_each_query(s, [&](std::int64_t row, std::int64_t column, std::int64_t statistic) {
+    float& running = a.log_sum_exp.data()[statistic];
+    const float sink = element_of(a.sinks, column / s.value_size);
+    const float maximum = larger(running, sink);
+    const float mine = exponential(running - maximum);
+    const float sum = mine + exponential(sink - maximum);
+    for_each_chunk(s.value_size, [&](std::int64_t first, std::int64_t count) {
+      const float* before = load(a.out, row, column + first, count, before_buffer);
+      float* out = target(a.out, row, column + first, out_buffer);
+      MESHWRIGHT_INDEPENDENT
+      for (std::int64_t d = 0; d < count; ++d) out[d] = before[d] * (mine / sum);
+      store(a.out, row, column + first, count, out);
+    });
+    running =
+        static_cast<float>(static_cast<double>(maximum) + __builtin_log(static_cast<double>(sum)));
+  });
+}
+
+void run(const Launch&, const AttentionSinksGradient& a) {
+  check(a);
+  const AttentionShape& s = a.shape;
+  for (std::int64_t head = 0; head < s.heads; ++head) {
+    const float sink = element_of(a.sinks, head);
+    Lanes lanes;
+    for (std::int64_t b = 0; b < s.sequences; ++b) {
+      const std::int64_t first = (b * s.heads + head) * s.queries;
+      const float* log_sum_exp = a.log_sum_exp.data() + first;
+      const float* delta = a.delta.data() + first;
+      lanes.add(s.queries,
+                [&](std::int64_t i) { return exponential(sink - log_sum_exp[i]) * delta[i]; });
+    }
+    a.dsinks.data()[head] -= lanes.total();
+  }
 }
 
 void run(const Launch&, const AttentionDelta& a) {

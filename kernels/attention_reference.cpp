@@ -52,6 +52,16 @@ std::vector<double> scores_of(const AttentionShape& s, const ConstMatrix& q, con
   return scores;
 }
 
+/// What a probability is multiplied with: 0, or 1 / (1 - p) where it is kept.
+double dropout_factor(const AttentionShape& s, const Query& q, std::int64_t key) {
+  const AttentionDropout& d = s.dropout;
+  if (d.mask.probability == 0) return 1;
+  const std::uint32_t row =
+      dropout_row(d.mask.key, d.row_of(q.sequence, s.first_query + q.query, q.head));
+  const bool kept = is_kept(row, s.first_key + key, dropout_threshold(d.mask.probability));
+  return kept ? 1 / (1 - double{d.mask.probability}) : 0;
+}
+
 }  // namespace
 
 void run(const Launch&, const AttentionForward& a) {
@@ -66,7 +76,7 @@ void run(const Launch&, const AttentionForward& a) {
     for (std::int64_t d = 0; d < s.value_size; ++d) {
       double out = 0;
       for (std::int64_t key = 0; sees_any && key < s.keys; ++key)
-        out += std::exp(get(scores, key) - maximum) / sum *
+        out += dropout_factor(s, query, key) * std::exp(get(scores, key) - maximum) / sum *
                at(a.v, query.sequence * s.keys + key, query.key_head(s) * s.value_size + d);
       put(a.out, query.row(s), query.head * s.value_size + d, out);
     }
@@ -92,6 +102,35 @@ void run(const Launch&, const AttentionMerge& a) {
     }
     running = static_cast<float>(merged);
   });
+}
+
+void run(const Launch&, const AttentionSinks& a) {
+  check(a);
+  const AttentionShape& s = a.shape;
+  for_each_query(s, [&](const Query& query) {
+    float& running = get(a.log_sum_exp, query.statistic(s));
+    const double l = double{running}, sink = at(a.sinks, query.head);
+    const double maximum = std::max(l, sink);
+    const double merged = maximum + std::log(std::exp(l - maximum) + std::exp(sink - maximum));
+    for (std::int64_t d = 0; d < s.value_size; ++d) {
+      const std::int64_t column = query.head * s.value_size + d;
+      put(a.out, query.row(s), column, at(a.out, query.row(s), column) * std::exp(l - merged));
+    }
+    running = static_cast<float>(merged);
+  });
+}
+
+void run(const Launch&, const AttentionSinksGradient& a) {
+  check(a);
+  const AttentionShape& s = a.shape;
+  std::vector<double> gradient(static_cast<std::size_t>(s.heads), 0.0);
+  for_each_query(s, [&](const Query& query) {
+    const double probability =
+        std::exp(at(a.sinks, query.head) - double{get(a.log_sum_exp, query.statistic(s))});
+    get(gradient, query.head) -= probability * double{get(a.delta, query.statistic(s))};
+  });
+  for (std::int64_t h = 0; h < s.heads; ++h)
+    get(a.dsinks, h) += static_cast<float>(get(gradient, h));
 }
 
 void run(const Launch&, const AttentionDelta& a) {
@@ -136,11 +175,12 @@ void add_query(const AttentionBackward& a, const Query& query, Gradients& gradie
     const std::int64_t k_column = query.key_head(s) * s.key_size;
     const std::int64_t v_column = query.key_head(s) * s.value_size;
     const double probability = std::exp(get(scores, key) - log_sum_exp);
+    const double kept = dropout_factor(s, query, key);
     double dprobability = 0;
     for (std::int64_t d = 0; d < s.value_size; ++d) {
       const double dout = at(a.dout, query.row(s), o_column + d);
-      dprobability += dout * at(a.v, key_row, v_column + d);
-      get(gradients.dv, key_row * a.dv.columns + v_column + d) += probability * dout;
+      dprobability += kept * dout * at(a.v, key_row, v_column + d);
+      get(gradients.dv, key_row * a.dv.columns + v_column + d) += kept * probability * dout;
     }
     const double dscore = double{s.scale} * probability * (dprobability - delta);
     for (std::int64_t d = 0; d < s.key_size; ++d) {

@@ -2,14 +2,13 @@
 /// Internal.
 #pragma once
 
-#include "kernels/gemm_packed.hpp"
+#include "kernels/products_cpu.hpp"
 
 namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL {
 namespace {
 
-/// A tile of scores: kQueryTile x kKeyTile floats (24 KiB) stay in the second-level cache at worst.
-constexpr std::int64_t kQueryTile = 48, kKeyTile = 128;
-static_assert(kQueryTile % kTileRows == 0 && kKeyTile % kTileColumns == 0);
+/// A tile of scores: kQueryTile x kKeyTile floats (32 KiB) stay in the second-level cache at worst.
+constexpr std::int64_t kQueryTile = 64, kKeyTile = 128;
 
 /// Keys of [first_key, first_key + keys) that a query sees: [first, end), relative to first_key.
 struct KeyRange {
@@ -22,7 +21,7 @@ MESHWRIGHT_INLINE KeyRange visible_keys(const AttentionShape& s, std::int64_t qu
   const std::int64_t position = s.first_query + query - s.first_key - first_key;
   const std::int64_t end = smaller(keys, position + 1);
   const std::int64_t oldest = s.window == 0 ? 0 : position - s.window + 1;
-  const std::int64_t first = oldest > 0 ? oldest : 0;
+  const std::int64_t first = oldest > 0 ? smaller(oldest, keys) : 0;
   return {first, end > first ? end : first};
 }
 /// Whether any of `queries` queries sees any of `keys` keys: the last one sees furthest ahead, the
@@ -36,13 +35,29 @@ MESHWRIGHT_INLINE bool any_visible(const AttentionShape& s, std::int64_t query,
   return s.window == 0 || offset - s.window + 1 < keys;
 }
 
+/// Multiplies the probabilities [0, count) of a query, the first of them that of key `first_key`,
+/// with 0 where they are dropped, else with 1 / (1 - p).
+MESHWRIGHT_INLINE void drop(const AttentionShape& s, std::int64_t sequence, std::int64_t head,
+                            std::int64_t query, std::int64_t first_key, std::int64_t count,
+                            float* values) {
+  const AttentionDropout& d = s.dropout;
+  const std::uint32_t row =
+      dropout_row(d.mask.key, d.row_of(sequence, s.first_query + query, head));
+  const std::uint32_t threshold = dropout_threshold(d.mask.probability);
+  const std::int64_t first = s.first_key + first_key;
+  const float scale = 1 / (1 - d.mask.probability);
+  MESHWRIGHT_INDEPENDENT
+  for (std::int64_t i = 0; i < count; ++i)
+    values[i] = is_kept(row, first + i, threshold) ? scale * values[i] : 0.0F;
+}
+
 /// Hands out pieces of the working memory, each aligned to 64 bytes; with null it only counts.
 class Pieces {
  public:
   explicit Pieces(void* memory) : memory_(static_cast<float*>(memory)) {}
   float* take(std::int64_t count) {
     float* piece = memory_ == nullptr ? nullptr : memory_ + used_;
-    used_ += round_up(count, 16);
+    used_ += (count + 15) / 16 * 16;
     return piece;
   }
   Bytes bytes() const { return Bytes(4 * used_); }
@@ -52,11 +67,17 @@ class Pieces {
   std::int64_t used_ = 0;
 };
 
-/// Rows of one head of queries or keys in a [B T, heads * size] matrix.
-MESHWRIGHT_INLINE Operand head_of(const ConstMatrix& m, std::int64_t row, std::int64_t head,
-                                  std::int64_t size) {
-  return moved(operand(m, false), row, head * size);
+/// Rows of one head of queries or keys in a [B T, heads * size] matrix, as floats: in place, or
+/// converted into `buffer`.
+inline Factor head_of(const ConstMatrix& m, std::int64_t row, std::int64_t rows, std::int64_t head,
+                      std::int64_t size, float* buffer) {
+  return factor_of(m, false, row, head * size, rows, size, buffer);
 }
+/// The floats that head_of() converts into.
+constexpr std::int64_t converted(const ConstMatrix& m, std::int64_t floats) {
+  return m.dtype == Dtype::kFp32 ? 0 : floats;
+}
+constexpr Factor transposed(Factor f) { return {f.data, f.stride, !f.transposed}; }
 
 }  // namespace
 }  // namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL

@@ -63,13 +63,6 @@ void check(const Gemm& g) {
   MW_CHECK(g.c.columns == (g.transpose_b ? g.b.rows : g.b.columns));
   MW_CHECK((g.transpose_a ? g.a.rows : g.a.columns) == (g.transpose_b ? g.b.columns : g.b.rows));
   if (!g.bias.empty()) check_size(g.bias, g.c.columns);
-  if (!g.before_activation.empty()) check_shape(g.before_activation, g.c.rows, g.c.columns);
-}
-
-void check(const BatchedGemm& g) {
-  MW_CHECK(g.count >= 0);
-  check(g.first);
-  MW_CHECK(g.first.before_activation.empty());
 }
 
 void check(const GroupedGemm& g) {
@@ -100,6 +93,7 @@ void check_shape_of(const AttentionShape& s) {
   MW_CHECK(s.heads > 0 && s.key_value_heads > 0 && s.heads % s.key_value_heads == 0);
   MW_CHECK(s.key_size > 0 && s.value_size > 0);
   MW_CHECK(s.window >= 0);
+  MW_CHECK(s.dropout.mask.probability >= 0 && s.dropout.mask.probability < 1);
 }
 void check_queries(const AttentionShape& s, const ConstMatrix& m, std::int64_t size) {
   check_shape(m, s.sequences * s.queries, s.heads * size);
@@ -126,6 +120,21 @@ void check(const AttentionMerge& a) {
   check_queries(a.shape, a.block, a.shape.value_size);
   check_size(a.log_sum_exp, statistics(a.shape));
   check_size(a.block_log_sum_exp, statistics(a.shape));
+}
+
+void check(const AttentionSinks& a) {
+  check_shape_of(a.shape);
+  check_size(a.sinks, a.shape.heads);
+  check_queries(a.shape, a.out, a.shape.value_size);
+  check_size(a.log_sum_exp, statistics(a.shape));
+}
+
+void check(const AttentionSinksGradient& a) {
+  check_shape_of(a.shape);
+  check_size(a.sinks, a.shape.heads);
+  check_size(a.log_sum_exp, statistics(a.shape));
+  check_size(a.delta, statistics(a.shape));
+  check_size(a.dsinks, a.shape.heads);
 }
 
 void check(const AttentionDelta& a) {
@@ -311,6 +320,19 @@ void check(const RowGateBackward& a) {
   check_shape(a.gate, a.x.rows, 1);
 }
 
+void check(const DropoutForward& a) {
+  check_same_shape(a.x, {a.y});
+  check_size(a.rows, a.x.rows);
+  check_size(a.kept, a.x.rows * a.x.columns);
+  MW_CHECK(a.mask.probability >= 0 && a.mask.probability < 1);
+}
+void check(const DropoutBackward& a) {
+  check_same_shape(a.dy, {a.dx});
+  check_size(a.kept, a.dy.rows * a.dy.columns);
+  MW_CHECK(a.probability >= 0 && a.probability < 1);
+}
+void check(const RoundToFloat8& a) { check_same_shape(a.x, {a.y}); }
+
 void check(const Reduce& a) {
   check_view(a.into);
   check_size(a.from, a.into.size);
@@ -338,6 +360,10 @@ namespace {
 void check_gate(const GateShape& s) {
   MW_CHECK(s.tokens >= 0 && s.experts > 0);
   MW_CHECK(s.experts_per_token > 0 && s.experts_per_token <= s.experts);
+  MW_CHECK(s.groups > 0 && s.groups <= kMostExpertGroups && s.experts % s.groups == 0);
+  MW_CHECK(s.chosen_groups > 0);
+  MW_CHECK(s.chosen_groups >= s.groups ||
+           s.chosen_groups * (s.experts / s.groups) >= s.experts_per_token);
 }
 }  // namespace
 

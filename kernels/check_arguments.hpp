@@ -8,13 +8,14 @@
 namespace meshwright {
 
 void check(const Gemm& g);
-void check(const BatchedGemm& g);
 void check(const GroupedGemm& g);
 void check(const GroupedGemmWeight& g);
 void check(const AttentionForward& a);
 void check(const AttentionMerge& a);
 void check(const AttentionDelta& a);
 void check(const AttentionBackward& a);
+void check(const AttentionSinks& a);
+void check(const AttentionSinksGradient& a);
 void check(const NormForward& a);
 void check(const NormBackwardInput& a);
 void check(const NormBackwardWeight& a);
@@ -36,6 +37,9 @@ void check(const BiasGradient& a);
 void check(const GroupedBiasGradient& a);
 void check(const RowGateForward& a);
 void check(const RowGateBackward& a);
+void check(const DropoutForward& a);
+void check(const DropoutBackward& a);
+void check(const RoundToFloat8& a);
 void check(const Reduce& a);
 void check(const Cast& a);
 void check(const Fill& a);

@@ -6,13 +6,14 @@
 namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL {
 
 void run(const Launch& launch, const Gemm& a);
-void run(const Launch& launch, const BatchedGemm& a);
 void run(const Launch& launch, const GroupedGemm& a);
 void run(const Launch& launch, const GroupedGemmWeight& a);
 void run(const Launch& launch, const AttentionForward& a);
 void run(const Launch& launch, const AttentionMerge& a);
 void run(const Launch& launch, const AttentionDelta& a);
 void run(const Launch& launch, const AttentionBackward& a);
+void run(const Launch& launch, const AttentionSinks& a);
+void run(const Launch& launch, const AttentionSinksGradient& a);
 void run(const Launch& launch, const NormForward& a);
 void run(const Launch& launch, const NormBackwardInput& a);
 void run(const Launch& launch, const NormBackwardWeight& a);
@@ -32,6 +33,9 @@ void run(const Launch& launch, const BiasGradient& a);
 void run(const Launch& launch, const GroupedBiasGradient& a);
 void run(const Launch& launch, const RowGateForward& a);
 void run(const Launch& launch, const RowGateBackward& a);
+void run(const Launch& launch, const DropoutForward& a);
+void run(const Launch& launch, const DropoutBackward& a);
+void run(const Launch& launch, const RoundToFloat8& a);
 void run(const Launch& launch, const Reduce& a);
 void run(const Launch& launch, const Cast& a);
 void run(const Launch& launch, const Fill& a);
@@ -52,7 +56,6 @@ void run(const Launch& launch, const PackBucket& a);
 void run(const Launch& launch, const UnpackBucket& a);
 
 Bytes scratch(const Gemm& g);
-Bytes scratch(const BatchedGemm& g);
 Bytes scratch(const GroupedGemm& g);
 Bytes scratch(const GroupedGemmWeight& g);
 Bytes scratch(const AttentionForward& a);

@@ -99,6 +99,11 @@ MESHWRIGHT_INLINE float element_of(const ConstMatrix& m, std::int64_t row, std::
   return from_bf16(static_cast<const std::uint16_t*>(m.data)[i]);
 }
 
+MESHWRIGHT_INLINE float element_of(const ConstVector& v, std::int64_t i) {
+  if (v.dtype == Dtype::kFp32) return static_cast<const float*>(v.data)[i];
+  return from_bf16(static_cast<const std::uint16_t*>(v.data)[i]);
+}
+
 /// Sums in kLanes partial sums that are then added in pairs: one order on every level.
 constexpr int kLanes = 16;
 

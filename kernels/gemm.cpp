@@ -1,21 +1,9 @@
 #include "kernels/gemm.hpp"
 
 #include <cstddef>
-#include <type_traits>
 
 namespace meshwright {
 namespace {
-
-template <class View>
-View moved(View view, std::int64_t elements) {
-  if (view.data == nullptr) return view;
-  const std::int64_t bytes = elements * bytes_per_element(view.dtype);
-  if constexpr (std::is_same_v<View, Matrix>)
-    view.data = static_cast<std::byte*>(view.data) + bytes;
-  else
-    view.data = static_cast<const std::byte*>(view.data) + bytes;
-  return view;
-}
 
 struct RowRange {
   std::int64_t first = 0, count = 0;
@@ -26,14 +14,6 @@ RowRange rows_of_expert(std::span<const std::int64_t> offsets, std::int64_t expe
 }
 
 }  // namespace
-
-Gemm product_of(const BatchedGemm& batch, std::int64_t i) {
-  Gemm product = batch.first;
-  product.a = moved(product.a, i * batch.step_a);
-  product.b = moved(product.b, i * batch.step_b);
-  product.c = moved(product.c, i * batch.step_c);
-  return product;
-}
 
 Gemm product_of(const GroupedGemm& group, std::int64_t expert) {
   const RowRange rows = rows_of_expert(group.offsets, expert);

@@ -17,27 +17,16 @@
 
 namespace meshwright {
 
-enum class GemmActivation : std::uint8_t { kNone, kGeluTanh, kGeluErf, kRelu };
-
-/// c = activation(alpha op(a) op(b) + beta c + bias); op transposes or not. beta = 0 ignores what
-/// c held (even NaN). k = 0 gives activation(beta c + bias). 2 m n k flop.
+/// c = op(a) op(b) + beta c + bias; op transposes or not. beta = 0 ignores what c held (even NaN).
+/// k = 0 gives beta c + bias. 2 m n k flop.
 struct Gemm {
   ConstMatrix a = {};  ///< [m, k], or [k, m] if transpose_a
   bool transpose_a = false;
   ConstMatrix b = {};  ///< [k, n], or [n, k] if transpose_b
   bool transpose_b = false;
   Matrix c = {};  ///< [m, n]; overlaps neither a nor b
-  float alpha = 1, beta = 0;
+  float beta = 0;
   ConstVector bias = {};  ///< [n] or empty: added to every row
-  GemmActivation activation = GemmActivation::kNone;
-  Matrix before_activation = {};  ///< [m, n] or empty: where the activation's input is kept
-};
-
-/// `count` products of one shape; matrix i starts i * step elements after the first.
-struct BatchedGemm {
-  Gemm first = {};
-  std::int64_t count = 1;
-  std::int64_t step_a = 0, step_b = 0, step_c = 0;
 };
 
 /// One product per expert on the rows routed to it: rows [offset[e], offset[e+1]) of x times the
@@ -61,8 +50,10 @@ struct GroupedGemmWeight {
   std::span<const std::int64_t> offsets = {};  ///< host: as above
 };
 
-/// The single products that a batch or a group consists of.
-Gemm product_of(const BatchedGemm& batch, std::int64_t i);
+/// The single products that a group consists of.
+inline std::int64_t expert_count(std::span<const std::int64_t> offsets) {
+  return static_cast<std::int64_t>(offsets.size()) - 1;
+}
 Gemm product_of(const GroupedGemm& group, std::int64_t expert);
 Gemm product_of(const GroupedGemmWeight& group, std::int64_t expert);
 

@@ -1,5 +1,7 @@
 #include "kernels/kernel_table.hpp"
 
+#include <fmt/format.h>
+
 #include "core/check.hpp"
 #include "kernels/kernel_table_cpu.hpp"
 #include "kernels/kernel_table_reference.hpp"
@@ -18,22 +20,15 @@ std::string_view name_of(Backend backend) {
   return "";
 }
 
-namespace {
-const CpuLevel& fastest_cpu_level() {
-  static const CpuLevel level = runnable_cpu_levels().back();
-  return level;
-}
-}  // namespace
-
 const KernelTable& kernel_table(Backend backend) {
   MW_CHECK(backend != Backend::kCuda);
-  static const KernelTable reference = reference_table();
-  return backend == Backend::kReference ? reference : fastest_cpu_level().table;
+  static const KernelTable reference = reference_table(), cpu = fastest_cpu_table();
+  return backend == Backend::kReference ? reference : cpu;
 }
 
 std::string kernels_summary() {
-  return "own kernels, packed products, one thread; vector code: " +
-         std::string(fastest_cpu_level().name);
+  return fmt::format("products by {}, one thread; vector code: {}", products_by(),
+                     runnable_cpu_levels().back().name);
 }
 
 }  // namespace meshwright

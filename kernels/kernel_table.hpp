@@ -16,8 +16,10 @@
 #include "kernels/attention.hpp"
 #include "kernels/bucket.hpp"
 #include "kernels/cross_entropy.hpp"
+#include "kernels/dropout.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/embedding.hpp"
+#include "kernels/float8.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/moe_gate.hpp"
@@ -39,7 +41,6 @@ struct KernelTable {
   Backend backend = Backend::kReference;
 
   KernelEntry<Gemm> gemm;
-  KernelEntry<BatchedGemm> batched_gemm;
   KernelEntry<GroupedGemm> grouped_gemm;
   KernelEntry<GroupedGemmWeight> grouped_gemm_weight;
 
@@ -47,6 +48,8 @@ struct KernelTable {
   KernelEntry<AttentionMerge> attention_merge;
   KernelEntry<AttentionDelta> attention_delta;
   KernelEntry<AttentionBackward> attention_backward;
+  KernelEntry<AttentionSinks> attention_sinks;
+  KernelEntry<AttentionSinksGradient> attention_sinks_gradient;
 
   KernelEntry<NormForward> norm_forward;
   KernelEntry<NormBackwardInput> norm_backward_input;
@@ -73,6 +76,9 @@ struct KernelTable {
   KernelEntry<GroupedBiasGradient> grouped_bias_gradient;
   KernelEntry<RowGateForward> row_gate_forward;
   KernelEntry<RowGateBackward> row_gate_backward;
+  KernelEntry<DropoutForward> dropout_forward;
+  KernelEntry<DropoutBackward> dropout_backward;
+  KernelEntry<RoundToFloat8> round_to_float8;
   KernelEntry<Reduce> reduce;
   KernelEntry<Cast> cast;
   KernelEntry<Fill> fill;
@@ -102,7 +108,7 @@ struct KernelTable {
 /// The table of kReference or kCpu. kCpu picks, once, the code for this processor.
 const KernelTable& kernel_table(Backend backend);
 
-/// What kCpu uses here, for reports: "own kernels, packed products, one thread; vector code: avx2".
+/// What kCpu uses here, for reports: "products by Eigen, one thread; vector code: avx2".
 std::string kernels_summary();
 
 }  // namespace meshwright

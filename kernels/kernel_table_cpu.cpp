@@ -1,5 +1,9 @@
 #include "kernels/kernel_table_cpu.hpp"
 
+#ifdef MESHWRIGHT_ONEDNN
+#include "kernels/gemm_onednn.hpp"
+#endif
+
 namespace meshwright {
 
 // Each is defined by kernel_table_level_cpu.cpp, compiled for that level.
@@ -29,5 +33,22 @@ std::vector<CpuLevel> runnable_cpu_levels() {
 #endif
   return levels;
 }
+
+#ifdef MESHWRIGHT_ONEDNN
+std::vector<CpuLevel> cpu_variants() {
+  std::vector<CpuLevel> variants = runnable_cpu_levels();
+  variants.push_back({"onednn", onednn_table(OneDnnUse::kPossible)});
+  return variants;
+}
+KernelTable fastest_cpu_table() { return onednn_table(OneDnnUse::kFaster); }
+std::string products_by() {
+  const std::string library = onednn_summary(OneDnnUse::kFaster);
+  return library.empty() ? "Eigen" : library;
+}
+#else
+std::vector<CpuLevel> cpu_variants() { return runnable_cpu_levels(); }
+KernelTable fastest_cpu_table() { return runnable_cpu_levels().back().table; }
+std::string products_by() { return "Eigen"; }
+#endif
 
 }  // namespace meshwright

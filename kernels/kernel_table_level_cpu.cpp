@@ -8,13 +8,14 @@ KernelTable table() {
   KernelTable table;
   table.backend = Backend::kCpu;
   table.gemm = {run, scratch};
-  table.batched_gemm = {run, scratch};
   table.grouped_gemm = {run, scratch};
   table.grouped_gemm_weight = {run, scratch};
   table.attention_forward = {run, scratch};
   table.attention_merge = {run, nullptr};
   table.attention_delta = {run, nullptr};
   table.attention_backward = {run, scratch};
+  table.attention_sinks = {run, nullptr};
+  table.attention_sinks_gradient = {run, nullptr};
   table.norm_forward = {run, nullptr};
   table.norm_backward_input = {run, nullptr};
   table.norm_backward_weight = {run, nullptr};
@@ -36,6 +37,9 @@ KernelTable table() {
   table.grouped_bias_gradient = {run, nullptr};
   table.row_gate_forward = {run, nullptr};
   table.row_gate_backward = {run, nullptr};
+  table.dropout_forward = {run, nullptr};
+  table.dropout_backward = {run, nullptr};
+  table.round_to_float8 = {run, nullptr};
   table.reduce = {run, nullptr};
   table.cast = {run, nullptr};
   table.fill = {run, nullptr};

@@ -9,13 +9,14 @@ KernelTable reference_table() {
   KernelTable table;
   table.backend = Backend::kReference;
   table.gemm = {run, nullptr};
-  table.batched_gemm = {run, nullptr};
   table.grouped_gemm = {run, nullptr};
   table.grouped_gemm_weight = {run, nullptr};
   table.attention_forward = {run, nullptr};
   table.attention_merge = {run, nullptr};
   table.attention_delta = {run, nullptr};
   table.attention_backward = {run, nullptr};
+  table.attention_sinks = {run, nullptr};
+  table.attention_sinks_gradient = {run, nullptr};
   table.norm_forward = {run, nullptr};
   table.norm_backward_input = {run, nullptr};
   table.norm_backward_weight = {run, nullptr};
@@ -37,6 +38,9 @@ KernelTable reference_table() {
   table.grouped_bias_gradient = {run, nullptr};
   table.row_gate_forward = {run, nullptr};
   table.row_gate_backward = {run, nullptr};
+  table.dropout_forward = {run, nullptr};
+  table.dropout_backward = {run, nullptr};
+  table.round_to_float8 = {run, nullptr};
   table.reduce = {run, nullptr};
   table.cast = {run, nullptr};
   table.fill = {run, nullptr};

@@ -2,7 +2,8 @@
 ///
 /// A kernel is a pair of functions over one struct of arguments: `run` does the work, `scratch`
 /// says how much working memory that takes (asked with the same shapes; data pointers may be null).
-/// Kernels keep no state and start no threads; but for the reference, they allocate nothing.
+/// Kernels keep no state that a result depends on and start no threads; but for the reference and
+/// for libraries behind products, they allocate nothing.
 /// Pointers lie in the memory of the back end (device memory for a GPU) unless a field is marked
 /// "host"; results meant for the host are copied there by the caller.
 #pragma once

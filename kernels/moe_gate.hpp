@@ -21,11 +21,17 @@ namespace meshwright {
 
 enum class GateScore : std::uint8_t { kSoftmax, kSigmoid };
 
+inline constexpr std::int64_t kMostExpertGroups = 64;
+
 struct GateShape {
   GateScore score = GateScore::kSoftmax;
   std::int64_t tokens = 0, experts = 0, experts_per_token = 0;  ///< N, E, K
   bool normalised = true;
   float scale = 1;  ///< DeepSeek's routed_scaling_factor
+  /// Experts are `groups` equal runs, those of one node each. A token's experts come out of the
+  /// `chosen_groups` runs whose ceil(K / chosen_groups) largest keys (score + correction) have the
+  /// largest sum, of equal ones the first (DeepSeek-V3, arXiv 2412.19437, section 2.1.2).
+  std::int64_t groups = 1, chosen_groups = 1;
 };
 
 struct GateForward {

@@ -17,23 +17,71 @@ void score_row(GateScore score, std::int64_t experts, const float* logits, float
   for (std::int64_t e = 0; e < experts; ++e) scores[e] /= sum;
 }
 
-/// The K largest keys in K scans: each takes the best that comes after the one before it in the
-/// order of falling keys and rising experts. NaN is never chosen; where nothing is left, expert 0.
-void choose(const GateForward& a, const float* scores, std::int32_t* chosen) {
-  const GateShape& s = a.shape;
-  const float* correction = a.correction.size() == 0 ? nullptr : a.correction.data();
-  float last_key = 0;
-  for (std::int64_t k = 0; k < s.experts_per_token; ++k) {
-    std::int64_t best = -1;
-    float best_key = 0;
-    for (std::int64_t e = 0; e < s.experts; ++e) {
-      const float key = correction == nullptr ? scores[e] : scores[e] + correction[e];
-      const bool is_left =
-          k == 0 ? key == key : (key < last_key || (key == last_key && e > chosen[k - 1]));
-      if (is_left && (best < 0 || key > best_key)) best = e, best_key = key;
+/// Keys of the experts, by which they are chosen.
+struct Keys {
+  const float *scores, *correction;  ///< correction: null for none
+  MESHWRIGHT_INLINE float operator()(std::int64_t e) const {
+    return correction == nullptr ? scores[e] : scores[e] + correction[e];
+  }
+};
+
+/// The largest of `count` keys that comes after key `last` of number `last_index` in the order of
+/// falling keys and rising numbers; -1: none is left. NaN is never chosen.
+template <class Key>
+MESHWRIGHT_INLINE std::int64_t next_best(std::int64_t count, const Key& key, bool is_first,
+                                         float last, std::int64_t last_index) {
+  std::int64_t best = -1;
+  float best_key = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float k = key(i);
+    const bool is_left = is_first ? k == k : (k < last || (k == last && i > last_index));
+    if (is_left && (best < 0 || k > best_key)) best = i, best_key = k;
+  }
+  return best;
+}
+
+/// Sum of the largest keys of a run of experts, best first.
+MESHWRIGHT_INLINE float sum_of_best(const GateShape& s, const Keys& keys, std::int64_t group) {
+  const std::int64_t size = s.experts / s.groups;
+  const std::int64_t wanted = (s.experts_per_token + s.chosen_groups - 1) / s.chosen_groups;
+  const auto key = [&](std::int64_t i) { return keys(group * size + i); };
+  float sum = 0, last = 0;
+  std::int64_t at = -1;
+  for (std::int64_t i = 0; i < wanted; ++i) {
+    at = next_best(size, key, i == 0, last, at);
+    if (at < 0) break;
+    last = key(at);
+    sum += last;
+  }
+  return sum;
+}
+
+/// The K largest keys in K scans, of the chosen runs; where nothing is left, expert 0.
+void choose(const GateShape& s, const Keys& keys, std::int32_t* chosen) {
+  bool is_open[kMostExpertGroups];
+  const std::int64_t size = s.experts / s.groups;
+  const bool limited = s.chosen_groups < s.groups;
+  if (limited) {
+    float sums[kMostExpertGroups];
+    for (std::int64_t g = 0; g < s.groups; ++g)
+      sums[g] = sum_of_best(s, keys, g), is_open[g] = false;
+    std::int64_t at = -1;
+    for (std::int64_t i = 0; i < s.chosen_groups; ++i) {
+      at = next_best(
+          s.groups, [&](std::int64_t g) { return sums[g]; }, i == 0, at < 0 ? 0 : sums[at], at);
+      if (at < 0) break;
+      is_open[at] = true;
     }
-    chosen[k] = static_cast<std::int32_t>(best < 0 ? 0 : best);
-    last_key = best_key;
+  }
+  const auto key = [&](std::int64_t e) {
+    return limited && !is_open[e / size] ? -__builtin_inff() : keys(e);
+  };
+  float last = 0;
+  std::int64_t at = -1;
+  for (std::int64_t k = 0; k < s.experts_per_token; ++k) {
+    at = next_best(s.experts, key, k == 0, last, at);
+    chosen[k] = static_cast<std::int32_t>(at < 0 ? 0 : at);
+    if (at >= 0) last = key(at);
   }
 }
 
@@ -47,7 +95,7 @@ void run(const Launch&, const GateForward& a) {
     std::int32_t* chosen = a.experts.data() + n * s.experts_per_token;
     float* weights = a.weights.data() + n * s.experts_per_token;
     score_row(s.score, s.experts, a.logits.data() + n * s.experts, scores);
-    choose(a, scores, chosen);
+    choose(s, {scores, a.correction.size() == 0 ? nullptr : a.correction.data()}, chosen);
     float sum = 0;
     for (std::int64_t k = 0; k < s.experts_per_token; ++k) sum += scores[chosen[k]];
     const float factor = s.normalised ? s.scale / sum : s.scale;

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <vector>
 
 #include "kernels/activation_formulas.hpp"
@@ -41,6 +43,26 @@ void choose(std::span<const double> keys, std::span<std::int32_t> chosen) {
   }
 }
 
+/// Keys of runs that are not among the chosen ones become -infinity.
+void leave_out_groups(const GateShape& s, std::span<double> keys) {
+  if (s.chosen_groups >= s.groups) return;
+  const std::int64_t size = s.experts / s.groups;
+  const std::int64_t best = (s.experts_per_token + s.chosen_groups - 1) / s.chosen_groups;
+  std::vector<double> sums;
+  for (std::int64_t g = 0; g < s.groups; ++g) {
+    std::vector<double> run(keys.begin() + g * size, keys.begin() + (g + 1) * size);
+    std::sort(run.begin(), run.end(), std::greater<>());
+    float sum = 0;  // in fp32, best first: every back end compares the same sums
+    for (std::int64_t i = 0; i < std::min(best, size); ++i) sum += static_cast<float>(get(run, i));
+    sums.push_back(double{sum});
+  }
+  std::vector<std::int32_t> chosen(static_cast<std::size_t>(s.chosen_groups));
+  choose(sums, chosen);
+  for (std::int64_t g = 0; g < s.groups; ++g)
+    if (std::find(chosen.begin(), chosen.end(), g) == chosen.end())
+      std::fill_n(keys.begin() + g * size, size, -std::numeric_limits<double>::infinity());
+}
+
 double sum_of(std::span<const float> values) {
   double sum = 0;
   for (const float v : values) sum += double{v};
@@ -62,6 +84,7 @@ void run(const Launch&, const GateForward& a) {
       get(keys, e) = double{get(a.scores, n * s.experts + e) +
                             (a.correction.empty() ? 0.0F : get(a.correction, e))};
     const std::span<std::int32_t> chosen = row_of(a.experts, n, s.experts_per_token);
+    leave_out_groups(s, keys);
     choose(keys, chosen);
     double sum = 0;
     for (const std::int32_t e : chosen) sum += get(scores, e);

@@ -24,7 +24,7 @@ struct SortByExpert {
   std::span<std::int32_t> counts = {};         ///< [E] out: slots of each expert
 };
 
-/// y[r] = scales[i] * x[i / copies] with i = index[r].
+/// y[r] = scales[i] * x[i / copies] with i = index[r]; zeros for an index of -1.
 struct GatherRows {
   ConstMatrix x = {};
   std::span<const std::int32_t> index = {};  ///< [rows of y]

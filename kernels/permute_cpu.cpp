@@ -30,8 +30,14 @@ void run(const Launch&, const GatherRows& a) {
   Chunk x_buffer, y_buffer;
   for (std::int64_t r = 0; r < a.y.rows; ++r) {
     const std::int64_t from = a.index.data()[r];
-    const float scale = a.scales.size() == 0 ? 1.0F : a.scales.data()[from];
+    const float scale = a.scales.size() == 0 || from < 0 ? 1.0F : a.scales.data()[from];
     for_each_chunk(a.y.columns, [&](std::int64_t first, std::int64_t count) {
+      if (from < 0) {
+        float* zeros = target(a.y, r, first, y_buffer);
+        for (std::int64_t i = 0; i < count; ++i) zeros[i] = 0;
+        store(a.y, r, first, count, zeros);
+        return;
+      }
       const float* x = load(a.x, from / a.copies, first, count, x_buffer);
       float* y = target(a.y, r, first, y_buffer);
       for (std::int64_t i = 0; i < count; ++i) y[i] = scale * x[i];

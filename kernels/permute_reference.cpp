@@ -24,9 +24,9 @@ void run(const Launch&, const GatherRows& a) {
   check(a);
   for (std::int64_t r = 0; r < a.y.rows; ++r) {
     const std::int64_t from = get(a.index, r);
-    const double scale = a.scales.empty() ? 1.0 : double{get(a.scales, from)};
+    const double scale = a.scales.empty() || from < 0 ? 1.0 : double{get(a.scales, from)};
     for (std::int64_t i = 0; i < a.y.columns; ++i)
-      put(a.y, r, i, scale * at(a.x, from / a.copies, i));
+      put(a.y, r, i, from < 0 ? 0 : scale * at(a.x, from / a.copies, i));
   }
 }
 

@@ -158,16 +158,23 @@ TEST_P(AttentionVariant, EqualsTheReference) {
       const std::string what = "Tq " + std::to_string(s.queries) + " Tk " + std::to_string(s.keys) +
                                " heads " + std::to_string(s.heads) + (s.causal ? " causal" : "");
       const double error = 32 * 0x1p-24;
-      expect_close(actual.out, expected.out, error, what + " out");
+      // On tensor cores P and dS are rounded to bf16: each by 2^-9 of itself at most. P sums to
+      // one, so `out` is off by 2^-9; gradients sum such errors of either sign, of terms that are
+      // up to 4 scale times P: three times that is where they stay.
+      const bool rounds = is_cuda() && dtype() == Dtype::kBf16;
+      const double dv_error = rounds ? 0x1p-7 : 2 * error;
+      const double slope_error =
+          rounds ? 0x1p-7 * std::max(1.0, 4.0 * static_cast<double>(s.scale)) : 2 * error;
+      expect_close(actual.out, expected.out, rounds ? 0x1p-9 : error, what + " out");
       expect_close(actual.log_sum_exp, expected.log_sum_exp, error, what + " log_sum_exp");
       // The backward pass of both starts from the same results.
       actual.out = expected.out, actual.log_sum_exp = expected.log_sum_exp;
       actual.run_backward(kernels(), accumulate);
       expected.run_backward(reference(), accumulate);
       expect_close(actual.delta, expected.delta, error, what + " delta");
-      expect_close(actual.dq, expected.dq, 2 * error, what + " dq");
-      expect_close(actual.dk, expected.dk, 2 * error, what + " dk");
-      expect_close(actual.dv, expected.dv, 2 * error, what + " dv");
+      expect_close(actual.dq, expected.dq, slope_error, what + " dq");
+      expect_close(actual.dk, expected.dk, slope_error, what + " dk");
+      expect_close(actual.dv, expected.dv, dv_error, what + " dv");
     }
 }
 

@@ -1,21 +1,24 @@
 #include "kernels/gemm.hpp"
 
+#include <filesystem>
+#include <iterator>
+#include <thread>
+
 #include "tests/kernels/kernel_case.hpp"
 
 namespace meshwright {
 namespace {
 
-// [1 2; 3 4] [5 6; 7 8] = [19 22; 43 50]; twice that plus half of 10, plus the bias (1, -1).
+// [1 2; 3 4] [5 6; 7 8] = [19 22; 43 50]; plus half of 10, plus the bias (1, -1).
 TEST(GemmReference, MultipliesByHand) {
   TestMatrix a(2, 2), b(2, 2), c(2, 2), bias(1, 2);
   for (int i = 0; i < 4; ++i) a.set(i, i + 1), b.set(i, i + 5), c.set(i, 10);
   bias.set(0, 1), bias.set(1, -1);
-  run_kernel(reference_kernels().gemm,
-             {.a = a, .b = b, .c = c, .alpha = 2, .beta = 0.5F, .bias = bias});
-  EXPECT_EQ(c(0, 0), 44);
-  EXPECT_EQ(c(0, 1), 48);
-  EXPECT_EQ(c(1, 0), 92);
-  EXPECT_EQ(c(1, 1), 104);
+  run_kernel(reference_kernels().gemm, {.a = a, .b = b, .c = c, .beta = 0.5F, .bias = bias});
+  EXPECT_EQ(c(0, 0), 25);
+  EXPECT_EQ(c(0, 1), 26);
+  EXPECT_EQ(c(1, 0), 49);
+  EXPECT_EQ(c(1, 1), 54);
 }
 
 struct Shape {
@@ -28,31 +31,29 @@ class GemmVariant : public VariantTest {
   /// 2^-24 k: k^2 2^-24 in the worst case. Random signs make k 2^-24 generous.
   static double error_of(std::int64_t k) { return static_cast<double>(k + 8) * 0x1p-24; }
 
-  void expect_product(Shape s, bool transpose_a, bool transpose_b, Gemm extra, Dtype c_dtype) {
+  void expect_product(Shape s, bool transpose_a, bool transpose_b, Gemm extra, Dtype c_dtype,
+                      bool adds_bias = false) {
     TestMatrix a =
         transpose_a ? TestMatrix(s.k, s.m, dtype(), 3) : TestMatrix(s.m, s.k, dtype(), 3);
     TestMatrix b =
         transpose_b ? TestMatrix(s.n, s.k, dtype(), 1) : TestMatrix(s.k, s.n, dtype(), 1);
     TestMatrix bias(1, s.n, dtype());
     a.random(1), b.random(2), bias.random(4);
-    TestMatrix c(s.m, s.n, c_dtype, 5), kept(s.m, s.n, c_dtype, 2);
+    TestMatrix c(s.m, s.n, c_dtype, 5);
     c.random(3);
     if (extra.beta == 0) c.fill(std::numeric_limits<double>::quiet_NaN());
-    TestMatrix expected = c, expected_kept = kept;
+    TestMatrix expected = c;
     extra.a = a, extra.b = b;
     extra.transpose_a = transpose_a, extra.transpose_b = transpose_b;
-    if (extra.activation != GemmActivation::kNone) extra.bias = bias;
+    if (adds_bias) extra.bias = bias;
     extra.c = c;
-    if (extra.activation != GemmActivation::kNone) extra.before_activation = kept;
     run_kernel(kernels().gemm, extra);
     extra.c = expected;
-    if (extra.activation != GemmActivation::kNone) extra.before_activation = expected_kept;
     run_kernel(reference().gemm, extra);
     const std::string what = "m=" + std::to_string(s.m) + " n=" + std::to_string(s.n) +
                              " k=" + std::to_string(s.k) + (transpose_a ? " T" : " N") +
                              (transpose_b ? "T" : "N");
     expect_close(c, expected, error_of(s.k), what);
-    expect_close(kept, expected_kept, error_of(s.k), what + " kept");
   }
 };
 
@@ -64,26 +65,55 @@ TEST_P(GemmVariant, EqualsTheReferenceForOddSizesAndAllTranspositions) {
           for (const bool tb : {false, true}) expect_product({m, n, k}, ta, tb, {}, dtype());
 }
 
-// Beyond every block: 256 deep, 192 tall, 1024 wide.
+// Beyond every block, whose edge is 512.
 TEST_P(GemmVariant, EqualsTheReferenceAcrossBlocks) {
-  for (const Shape s : {Shape{7, 5, 600}, Shape{200, 9, 20}, Shape{5, 1100, 30}})
+  for (const Shape s : {Shape{7, 5, 600}, Shape{520, 9, 20}, Shape{5, 1100, 30}})
     for (const bool transposed : {false, true})
       expect_product(s, transposed, !transposed, {}, dtype());
 }
 
-TEST_P(GemmVariant, ScalesAndAccumulates) {
+TEST_P(GemmVariant, Accumulates) {
   for (const Dtype c : {Dtype::kFp32, Dtype::kBf16})
     for (const std::int64_t k : {0, 17, 300}) {
-      expect_product({17, 19, k}, true, false, {.alpha = 0.5F, .beta = 1}, c);
-      expect_product({17, 19, k}, false, true, {.alpha = -2, .beta = 0.25F}, c);
+      expect_product({17, 19, k}, true, false, {.beta = 1}, c);
+      expect_product({17, 19, k}, false, true, {.beta = 0.25F}, c);
     }
 }
 
-TEST_P(GemmVariant, AddsTheBiasAndActivates) {
-  for (const GemmActivation activation :
-       {GemmActivation::kGeluTanh, GemmActivation::kGeluErf, GemmActivation::kRelu})
-    for (const Dtype c : {Dtype::kFp32, Dtype::kBf16})
-      expect_product({17, 1030, 9}, false, false, {.activation = activation}, c);
+TEST_P(GemmVariant, AddsTheBias) {
+  for (const Dtype c : {Dtype::kFp32, Dtype::kBf16})
+    for (const float beta : {0.0F, 1.0F})
+      expect_product({17, 1030, 9}, false, false, {.beta = beta}, c, true);
+}
+
+// What makes runs repeatable: the same arguments give the same bits, wherever they lie.
+TEST_P(GemmVariant, GivesTheSameBitsAgain) {
+  TestMatrix a(70, 530, dtype()), b(530, 90, dtype()), c(70, 90);
+  a.random(1), b.random(2);
+  run_kernel(kernels().gemm, {.a = a, .b = b, .c = c});
+  for (int i = 0; i < 3; ++i) {
+    const TestMatrix a_again = a, b_again = b;
+    TestMatrix again(70, 90);
+    run_kernel(kernels().gemm, {.a = a_again, .b = b_again, .c = again});
+    EXPECT_TRUE(same_bits(again, c));
+  }
+}
+
+// Ranks are threads of their own: a library that started more would slow them down unseen.
+TEST_P(GemmVariant, StartsNoThreads) {
+  if (is_cuda()) GTEST_SKIP() << "the driver has threads of its own";
+  const auto threads = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  };
+  if (!std::filesystem::exists("/proc/self/task")) GTEST_SKIP() << "no list of threads here";
+  const auto before = threads();
+  std::ptrdiff_t during = 0;
+  std::thread([&] {
+    expect_product({300, 300, 300}, false, false, {}, dtype());
+    during = threads();
+  }).join();
+  EXPECT_EQ(during, before + 1);
 }
 
 TEST_P(GemmVariant, MultipliesDifferentDtypes) {
@@ -92,44 +122,6 @@ TEST_P(GemmVariant, MultipliesDifferentDtypes) {
   run_kernel(kernels().gemm, {.a = a, .b = b, .c = c});
   run_kernel(reference().gemm, {.a = a, .b = b, .c = expected});
   expect_close(c, expected, error_of(33), "fp32 times bf16");
-}
-
-// What makes tensor, data and sequence parallelism exact: an element of the result does not know
-// how many rows and columns stand around it.
-TEST_P(GemmVariant, CuttingRowsOrColumnsChangesNoBit) {
-  TestMatrix a(70, 530, dtype()), b(530, 90, dtype()), whole(70, 90), cut(70, 90);
-  a.random(1), b.random(2);
-  run_kernel(kernels().gemm, {.a = a, .b = b, .c = whole});
-  for (const std::int64_t first : {0, 31}) {
-    const std::int64_t rows = first == 0 ? 31 : 39;
-    for (const std::int64_t column : {0, 44}) {
-      const std::int64_t columns = column == 0 ? 44 : 46;
-      run_kernel(kernels().gemm,
-                 {.a = rows_of(ConstMatrix(a), first, rows),
-                  .b = columns_of(ConstMatrix(b), column, columns),
-                  .c = columns_of(rows_of(Matrix(cut), first, rows), column, columns)});
-    }
-  }
-  EXPECT_TRUE(same_bits(cut, whole));
-}
-
-TEST_P(GemmVariant, MultipliesBatches) {
-  TestMatrix a(3 * 5, 7, dtype()), b(3 * 7, 11, dtype()), c(3 * 5, 11, dtype());
-  TestMatrix expected(3 * 5, 11, dtype());
-  a.random(1), b.random(2);
-  BatchedGemm batch{.first = {.a = rows_of(ConstMatrix(a), 0, 5),
-                              .b = rows_of(ConstMatrix(b), 0, 7),
-                              .c = rows_of(Matrix(c), 0, 5)},
-                    .count = 3,
-                    .step_a = 5 * 7,
-                    .step_b = 7 * 11,
-                    .step_c = 5 * 11};
-  run_kernel(kernels().batched_gemm, batch);
-  for (std::int64_t i = 0; i < 3; ++i)
-    run_kernel(reference().gemm, {.a = rows_of(ConstMatrix(a), 5 * i, 5),
-                                  .b = rows_of(ConstMatrix(b), 7 * i, 7),
-                                  .c = rows_of(Matrix(expected), 5 * i, 5)});
-  expect_close(c, expected, error_of(7), "batch");
 }
 
 // Four experts with 3, 0, 9 and 1 rows.

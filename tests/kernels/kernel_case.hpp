@@ -2,8 +2,8 @@
 /// memory of exactly the size asked for, and comparisons whose tolerance follows from the dtype.
 ///
 /// A case is written once: it runs on the reference and on every variant this processor can run
-/// (levels of the cpu kernels), in fp32 and bf16, and compares. Gradients of the reference itself
-/// are compared with finite differences.
+/// (levels of the cpu kernels, products by oneDNN, and cuda where there is a device), in fp32 and
+/// bf16, and compares. Gradients of the reference itself are compared with finite differences.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,6 +20,7 @@
 #include "kernels/bfloat16.hpp"
 #include "kernels/kernel_table.hpp"
 #include "kernels/kernel_table_cpu.hpp"
+#include "tests/kernels/staged_kernels.hpp"
 
 namespace meshwright {
 
@@ -152,21 +153,29 @@ struct Variant {
   std::string name;
   KernelTable table;
   Dtype dtype = Dtype::kFp32;
+  std::string missing = {};  ///< what it cannot run without; empty: it runs
   friend void PrintTo(const Variant& v, std::ostream* out) { *out << v.name; }
 };
 inline std::vector<Variant> all_variants() {
   std::vector<Variant> variants;
-  for (const CpuLevel& level : runnable_cpu_levels())
+  for (const CpuLevel& level : cpu_variants())
     for (const Dtype dtype : {Dtype::kFp32, Dtype::kBf16})
       variants.push_back(
           {std::string(level.name) + "_" + std::string(name_of(dtype)), level.table, dtype});
+  for (const Dtype dtype : {Dtype::kFp32, Dtype::kBf16})
+    variants.push_back({"cuda_" + std::string(name_of(dtype)), staged_cuda_table(), dtype,
+                        cuda_is_missing()});
   return variants;
 }
 class VariantTest : public testing::TestWithParam<Variant> {
  protected:
+  void SetUp() override {
+    if (!GetParam().missing.empty()) GTEST_SKIP() << GetParam().missing;
+  }
   const KernelTable& kernels() const { return GetParam().table; }
   const KernelTable& reference() const { return reference_kernels(); }
   Dtype dtype() const { return GetParam().dtype; }
+  bool is_cuda() const { return kernels().backend == Backend::kCuda; }
 };
 inline std::string variant_name(const testing::TestParamInfo<Variant>& test) {
   return test.param.name;

@@ -1,0 +1,64 @@
+/// Dropout whose masks are functions of numbers alone: of a key (seed, step and operator), of a row
+/// and of a column of the whole tensor. However a tensor is cut over ranks, its elements are kept
+/// or dropped as if it were not cut, and a pass that is done again draws what it drew before.
+///
+/// A row's number is mixed with the key by splitmix64 (Steele, Lea and Flood 2014), the result with
+/// the column by the finaliser of MurmurHash3 (Appleby 2011): 24 bits are compared with the
+/// probability. What is kept is divided by 1 - probability, so that its mean stays.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/launch.hpp"
+#include "kernels/tensor_view.hpp"
+
+namespace meshwright {
+
+struct DropoutMask {
+  float probability = 0;  ///< of being dropped: in [0, 1)
+  std::uint64_t key = 0;
+  friend bool operator==(const DropoutMask&, const DropoutMask&) = default;
+};
+
+/// splitmix64: one step from `x`.
+[[gnu::always_inline]] constexpr std::uint64_t mixed_bits(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15U;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
+}
+/// What all columns of a row share.
+[[gnu::always_inline]] constexpr std::uint32_t dropout_row(std::uint64_t key, std::int64_t row) {
+  return static_cast<std::uint32_t>(mixed_bits(key + mixed_bits(static_cast<std::uint64_t>(row))));
+}
+/// A number below `threshold` drops the element.
+[[gnu::always_inline]] constexpr std::uint32_t dropout_threshold(float probability) {
+  return static_cast<std::uint32_t>(probability * 0x1p24F + 0.5F);
+}
+[[gnu::always_inline]] constexpr bool is_kept(std::uint32_t row, std::int64_t column,
+                                              std::uint32_t threshold) {
+  std::uint32_t bits = row + static_cast<std::uint32_t>(column) * 0x9e3779b9U;
+  bits = (bits ^ (bits >> 16)) * 0x85ebca6bU;
+  bits = (bits ^ (bits >> 13)) * 0xc2b2ae35U;
+  return ((bits ^ (bits >> 16)) >> 8) >= threshold;
+}
+
+/// y = x / (1 - probability) where kept, else 0.
+struct DropoutForward {
+  DropoutMask mask = {};
+  std::span<const std::int64_t> rows = {};  ///< host: numbers of the rows in the whole tensor
+  ConstMatrix x = {};                       ///< whole rows
+  Matrix y = {};                            ///< may be x
+  std::span<std::uint8_t> kept = {};        ///< [rows columns] out: 1 kept, 0 dropped
+};
+
+/// dx = dy / (1 - probability) where kept, else 0.
+struct DropoutBackward {
+  float probability = 0;
+  std::span<const std::uint8_t> kept = {};
+  ConstMatrix dy = {};
+  Matrix dx = {};  ///< may be dy
+};
+
+}  // namespace meshwright
