@@ -77,6 +77,16 @@ struct ExplainFlags {
 CLI::App* add_explain_command(CLI::App& app, ExplainFlags& flags);
 Outcome run_explain(const ExplainFlags& flags);
 
+struct SweepFlags {
+  std::string model, cluster, calibration, show = "step";
+  std::optional<int> gpus, threads;
+  std::vector<std::string> over;
+  StrategyFlags strategy;
+  OutputFlags output;
+};
+CLI::App* add_sweep_command(CLI::App& app, SweepFlags& flags);
+Outcome run_sweep(const SweepFlags& flags);
+
 /// Times are text until --unit is known.
 struct ScheduleFlags {
   std::string name;

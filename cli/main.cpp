@@ -20,6 +20,7 @@ struct AllFlags {
   SimulateFlags simulate;
   RunFlags run;
   ExplainFlags explain;
+  SweepFlags sweep;
   ScheduleFlags schedule;
   ShowFlags show;
   ExportFlags export_timeline;
@@ -38,6 +39,7 @@ std::vector<Command> add_commands(CLI::App& app, AllFlags& flags) {
       {add_simulate_command(app, flags.simulate), [&] { return run_simulate(flags.simulate); }},
       {add_run_command(app, flags.run), [&] { return run_run(flags.run); }},
       {add_explain_command(app, flags.explain), [&] { return run_explain(flags.explain); }},
+      {add_sweep_command(app, flags.sweep), [&] { return run_sweep(flags.sweep); }},
       {add_schedule_command(app, flags.schedule), [&] { return run_schedule(flags.schedule); }},
       {add_show_command(app, flags.show), [&] { return run_show(flags.show); }},
       {add_export_command(app, flags.export_timeline),

@@ -1,0 +1,284 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/report.hpp"
+#include "cli/sweep_axes.hpp"
+#include "cli/table.hpp"
+#include "core/io_file.hpp"
+#include "core/parse_quantity.hpp"
+#include "models/load.hpp"
+#include "planner/sweep.hpp"
+
+namespace meshwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A figure that can stand in a cell.
+struct Figure {
+  const char* name;
+  const char* title;
+  std::string (*text)(const PlanFigures&);
+  double (*number)(const PlanFigures&);
+  bool more_is_better;
+};
+
+constexpr Figure kFigures[]{
+    {"step", "step time", [](const PlanFigures& f) { return to_text(f.step_time); },
+     [](const PlanFigures& f) { return static_cast<double>(f.step_time.value); }, false},
+    {"period", "time between steps without a barrier",
+     [](const PlanFigures& f) { return to_text(f.period); },
+     [](const PlanFigures& f) { return static_cast<double>(f.period.value); }, false},
+    {"bubble", "idle share of the busiest rank between steps",
+     [](const PlanFigures& f) { return percent(f.bubble_of_period); },
+     [](const PlanFigures& f) { return f.bubble_of_period; }, false},
+    {"mfu", "model arithmetic over peak", [](const PlanFigures& f) { return percent(f.mfu); },
+     [](const PlanFigures& f) { return f.mfu; }, true},
+    {"tokens", "tokens a second on each device",
+     [](const PlanFigures& f) { return fmt::format("{:.1f}", f.tokens_per_second_per_gpu); },
+     [](const PlanFigures& f) { return f.tokens_per_second_per_gpu; }, true},
+    {"memory", "peak memory of the fullest device",
+     [](const PlanFigures& f) { return to_text(f.peak_memory); },
+     [](const PlanFigures& f) { return static_cast<double>(f.peak_memory.value); }, false}};
+
+const Figure& figure_named(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Figure& figure : kFigures) {
+    if (figure.name == name) return figure;
+    names.emplace_back(figure.name);
+  }
+  throw UsageError({.where = "--show",
+                    .what = fmt::format("there is no '{}'", name),
+                    .hint = suggest(name, names)});
+}
+
+struct SweepRun {
+  std::vector<SweptFlag> swept;
+  std::vector<SweptStrategy> combinations;
+  std::vector<SweepPoint> points;  ///< of each combination
+};
+
+bool fits(const PlanFigures& figures) { return figures.peak_memory <= figures.memory_capacity; }
+
+/// Index of the best point that fits; points.size() if none does.
+std::size_t best_point(const SweepRun& run, const Figure& figure) {
+  std::size_t best = run.points.size();
+  for (std::size_t i = 0; i < run.points.size(); ++i) {
+    if (!run.points[i].figures || !fits(*run.points[i].figures)) continue;
+    const double value = figure.number(*run.points[i].figures);
+    const bool is_better =
+        best == run.points.size() ||
+        (figure.more_is_better ? value > figure.number(*run.points[best].figures)
+                               : value < figure.number(*run.points[best].figures));
+    if (is_better) best = i;
+  }
+  return best;
+}
+
+SweepRun run_points(const SweepFlags& flags) {
+  if (flags.over.empty())
+    throw UsageError({.where = "--over",
+                      .what = "is needed and was not given",
+                      .hint = "for example --over pp=1,2,4,8 --over schedule=1f1b,zb-h1"});
+  for (const auto& [flag, value] :
+       {std::pair("--model", &flags.model), std::pair("--cluster", &flags.cluster)})
+    if (value->empty())
+      throw UsageError({.where = flag,
+                        .what = "is needed and was not given",
+                        .hint = "see meshwright sweep --help"});
+  SweepRun run;
+  for (const std::string& text : flags.over) run.swept.push_back(swept_flag_from_text(text));
+  run.combinations = combinations(flags.strategy, run.swept);
+  const ModelGraph model = model_from_config(find_model(flags.model));
+  const Cluster cluster = cluster_from_toml(find_cluster(flags.cluster));
+  const auto cost_model = make_cost_model(cluster, flags.calibration);
+
+  // Degrees that do not multiply to --gpus are problems of their point, not of the command.
+  run.points.resize(run.combinations.size());
+  std::vector<Strategy> strategies;
+  std::vector<std::size_t> point_of;
+  for (std::size_t i = 0; i < run.combinations.size(); ++i) {
+    try {
+      strategies.push_back(to_strategy(run.combinations[i].flags, flags.gpus));
+      point_of.push_back(i);
+    } catch (const UsageError& error) {
+      if (error.diagnostics().front().where != "--gpus" &&
+          error.diagnostics().front().where != "--dp")
+        throw;
+      run.points[i].problems = error.diagnostics();
+    }
+  }
+  const SweepOptions options{.threads = flags.threads.value_or(0), .progress = {}, .cancelled = [] {
+                               return is_interrupted();
+                             }};
+  std::vector<SweepPoint> evaluated = sweep(strategies, model, cluster, *cost_model, options);
+  stop_if_interrupted();
+  for (std::size_t i = 0; i < evaluated.size(); ++i)
+    run.points[point_of[i]] = std::move(evaluated[i]);
+  return run;
+}
+
+// ---- text ---------------------------------------------------------------------------------------
+
+/// "pp 4, schedule zb-h1": of the first `count` flags.
+std::string name_of(const SweepRun& run, std::size_t point, std::size_t count) {
+  std::string name;
+  for (std::size_t f = 0; f < count; ++f)
+    name += fmt::format("{}{} {}", f == 0 ? "" : ", ", run.swept[f].flag.substr(2),
+                        run.swept[f].values[run.combinations[point].value_of_flag[f]]);
+  return name;
+}
+
+std::string cell(const SweepPoint& point, const Figure& figure, bool says_full, bool is_best) {
+  if (!point.figures) return "-";
+  const bool is_full = says_full && !fits(*point.figures);
+  return figure.text(*point.figures) + (is_full ? " !" : "") + (is_best ? " *" : "");
+}
+
+/// One flag: all figures of every value. More: the last flag across, the others down.
+Table table_of(const SweepRun& run, const Figure& figure) {
+  const std::size_t best = best_point(run, figure);
+  const bool is_list = run.swept.size() == 1;
+  Table table;
+  table.columns.push_back({"", Align::kLeft});
+  if (is_list)
+    for (const Figure& each : kFigures) table.columns.push_back({each.name});
+  else
+    for (const std::string& value : run.swept.back().values)
+      table.columns.push_back({run.swept.back().flag.substr(2) + " " + value});
+  const std::size_t across = is_list ? 1 : run.swept.back().values.size();
+  for (std::size_t i = 0; i < run.points.size(); i += across) {
+    std::vector<std::string> row{name_of(run, i, is_list ? 1 : run.swept.size() - 1)};
+    if (is_list)
+      for (const Figure& each : kFigures)
+        row.push_back(cell(run.points[i], each, std::string_view(each.name) == "memory",
+                           i == best && &each == &figure));
+    else
+      for (std::size_t j = i; j < i + across; ++j)
+        row.push_back(cell(run.points[j], figure, true, j == best));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+/// The first few points that cannot be, and why.
+std::string problems_text(const SweepRun& run) {
+  constexpr std::size_t kMostShown = 5;
+  std::string text;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < run.points.size(); ++i) {
+    if (run.points[i].problems.empty() || ++count > kMostShown) continue;
+    const Diagnostic& first = run.points[i].problems.front();
+    text +=
+        fmt::format("  {}: {} {}\n", name_of(run, i, run.swept.size()), first.where, first.what);
+  }
+  if (count > kMostShown) text += fmt::format("  and {} more\n", count - kMostShown);
+  return text.empty() ? "" : "\n-: cannot be.\n" + text;
+}
+
+std::string human_text(const SweepRun& run, const Figure& figure) {
+  const bool is_any_full =
+      std::any_of(run.points.begin(), run.points.end(),
+                  [](const SweepPoint& p) { return p.figures && !fits(*p.figures); });
+  return fmt::format("{}; * is the best that fits{}\n\n{}{}", figure.title,
+                     is_any_full ? ", ! does not fit in memory" : "",
+                     to_text(table_of(run, figure)), problems_text(run));
+}
+
+// ---- files --------------------------------------------------------------------------------------
+
+Json values_of(const SweepRun& run, std::size_t point) {
+  Json values = Json::object();
+  for (std::size_t f = 0; f < run.swept.size(); ++f)
+    values[run.swept[f].flag.substr(2)] =
+        run.swept[f].values[run.combinations[point].value_of_flag[f]];
+  return values;
+}
+
+std::string json_text(const SweepRun& run, const Figure& figure) {
+  Json points = Json::array();
+  for (std::size_t i = 0; i < run.points.size(); ++i) {
+    const SweepPoint& point = run.points[i];
+    Json entry{{"values", values_of(run, i)}};
+    entry["plan"] = point.figures ? Json::parse(to_json(*point.figures)) : Json();
+    entry["problems"] = Json::array();
+    for (const Diagnostic& d : point.problems)
+      entry["problems"].push_back({{"where", d.where}, {"what", d.what}, {"hint", d.hint}});
+    points.push_back(std::move(entry));
+  }
+  const std::size_t best = best_point(run, figure);
+  const Json json{{"schema", 1},
+                  {"shown", figure.name},
+                  {"best", best < run.points.size() ? values_of(run, best) : Json()},
+                  {"points", std::move(points)}};
+  constexpr int kIndent = 2;
+  return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// Times in seconds, memory in bytes, shares as numbers; empty where a point cannot be.
+std::string csv_text(const SweepRun& run) {
+  std::string text;
+  for (const SweptFlag& flag : run.swept) text += flag.flag.substr(2) + ",";
+  text += "step_s,period_s,bubble,mfu,tokens_per_s_per_gpu,peak_memory_bytes,fits\n";
+  for (std::size_t i = 0; i < run.points.size(); ++i) {
+    for (std::size_t f = 0; f < run.swept.size(); ++f)
+      text += run.swept[f].values[run.combinations[i].value_of_flag[f]] + ",";
+    if (const auto& figures = run.points[i].figures) {
+      text += fmt::format(
+          "{:.9g},{:.9g},{:.6f},{:.6f},{:.3f},{},{}\n", to_seconds(figures->step_time).value,
+          to_seconds(figures->period).value, figures->bubble_of_period, figures->mfu,
+          figures->tokens_per_second_per_gpu, figures->peak_memory.value, fits(*figures) ? 1 : 0);
+    } else {
+      text += ",,,,,,\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+CLI::App* add_sweep_command(CLI::App& app, SweepFlags& flags) {
+  CLI::App* command = app.add_subcommand(
+      "sweep", "Simulate every combination of some flags' values, side by side.");
+  constexpr CountRange kThreadRange{.smallest = 0, .largest = 1024};
+  command->add_option("--over", flags.over, "a strategy flag and its values; may be repeated")
+      ->type_name("FLAG=V,V,…")
+      ->take_all();
+  command->add_option("--show", flags.show, "the figure in the cells, by which the best is marked")
+      ->type_name("step|period|bubble|mfu|tokens|memory");
+  command->add_option("--model", flags.model, "preset name or config.json")->type_name("NAME|FILE");
+  command->add_option("--cluster", flags.cluster, "preset name or cluster.toml")
+      ->type_name("NAME|FILE");
+  add_calibration_flag(*command, flags.calibration);
+  add_count(*command, "--gpus", flags.gpus, kGpuRange,
+            "devices of the job; --dp takes what is left");
+  add_count(*command, "--threads", flags.threads, kThreadRange, "0: one per core");
+  add_batch_flags(*command, flags.strategy);
+  add_choice_flags(*command, flags.strategy.choices);
+  add_output_flags(*command, flags.output, "the figures of all points, as CSV");
+  command->footer(
+      "Example:\n"
+      "  meshwright sweep --model llama-3.1-70b --cluster dgx-h100 --gpus 64 --tp 8 --seq 8192 \\\n"
+      "      --sequence-parallel --zero 1 --over pp=1,2,4,8 --over global-batch=32,64,128,256 \\\n"
+      "      --show bubble");
+  return command;
+}
+
+Outcome run_sweep(const SweepFlags& flags) {
+  const Figure& figure = figure_named(flags.show);
+  const SweepRun run = run_points(flags);
+  const std::string& file = flags.output.file;
+  if (!file.empty()) write_file(file, csv_text(run));
+  Outcome outcome;
+  if (file != "-")
+    outcome.text = flags.output.json ? json_text(run, figure) : human_text(run, figure);
+  outcome.exit_code = best_point(run, figure) < run.points.size() ? kExitDone : kExitNoPlanFits;
+  return outcome;
+}
+
+}  // namespace meshwright

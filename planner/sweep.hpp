@@ -1,0 +1,38 @@
+/// Many strategies of one job side by side: each is completed to a plan and simulated, or has its
+/// reasons why it cannot be.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/cluster.hpp"
+#include "core/cost_model.hpp"
+#include "core/error.hpp"
+#include "core/io_plan.hpp"
+#include "core/model_graph.hpp"
+#include "core/plan.hpp"
+
+namespace meshwright {
+
+struct SweepPoint {
+  Strategy strategy;
+  std::optional<PlanFigures> figures;  ///< absent: `problems` say why
+  std::vector<Diagnostic> problems;
+};
+
+struct SweepOptions {
+  int threads = 0;  ///< 0: all cores. The result does not depend on it.
+  /// Called from any of the threads, one at a time.
+  std::function<void(std::size_t done, std::size_t of)> progress = {};
+  std::function<bool()> cancelled = {};  ///< called from any of the threads
+};
+
+/// One point per strategy, in their order. When cancelled, the points that were not begun have
+/// neither figures nor problems. Whether a plan fits in memory is left to the figures.
+std::vector<SweepPoint> sweep(std::span<const Strategy> strategies, const ModelGraph& model,
+                              const Cluster& cluster, const CostModel& cost_model,
+                              const SweepOptions& options = {});
+
+}  // namespace meshwright
