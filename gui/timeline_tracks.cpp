@@ -74,6 +74,45 @@ std::string full_name(const TimelineTracks& tracks, std::size_t slice) {
   return name + "." + short_name(tracks, slice);
 }
 
+namespace {
+
+std::string in_lower_case(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> slices_named(const TimelineTracks& tracks, std::string_view text,
+                                        std::size_t most) {
+  std::vector<std::uint32_t> found;
+  const std::string wanted = in_lower_case(std::string(text));
+  // A text without digits names all slices of a label or none of them, whatever their micro-batch.
+  const bool has_digits =
+      std::any_of(wanted.begin(), wanted.end(), [](char c) { return c >= '0' && c <= '9'; });
+  std::vector<std::string> label_names;
+  for (const SliceLabel& label : tracks.labels) label_names.push_back(in_lower_case(label.name));
+  for (std::size_t row = 0; row < tracks.rows.size() && found.size() < most; ++row) {
+    const TimelineRow& r = tracks.rows[row];
+    const std::string prefix =
+        in_lower_case(r.rank >= 0 ? fmt::format("r{}.{}", r.rank, r.label) : r.label);
+    const bool row_matches = prefix.find(wanted) != std::string::npos;
+    for (std::size_t s = tracks.row_begin[row]; s < tracks.row_begin[row + 1]; ++s) {
+      const auto label = static_cast<std::size_t>(&tracks.label_of(s) - tracks.labels.data());
+      bool matches = row_matches || label_names[label].find(wanted) != std::string::npos;
+      if (!matches && (has_digits || wanted.find('.') != std::string::npos))
+        matches = in_lower_case(full_name(tracks, s)).find(wanted) != std::string::npos;
+      if (matches) found.push_back(static_cast<std::uint32_t>(s));
+      if (found.size() >= most) break;
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return tracks.start_ns[a] < tracks.start_ns[b];
+  });
+  return found;
+}
+
 std::vector<std::string> check_timeline_tracks(const TimelineTracks& tracks) {
   std::vector<std::string> problems;
   const std::size_t count = tracks.start_ns.size();

@@ -124,6 +124,11 @@ std::string short_name(const TimelineTracks& tracks, std::size_t slice);
 /// "r12.compute.s3.F7"; the "#2" of tasks that share a name is left out.
 std::string full_name(const TimelineTracks& tracks, std::size_t slice);
 
+/// Slices whose full or short name holds `text` (lower case is compared), ordered by start, at most
+/// `most`. Linear in slices, without building names of labels that cannot match.
+std::vector<std::uint32_t> slices_named(const TimelineTracks& tracks, std::string_view text,
+                                        std::size_t most = 100'000);
+
 /// Broken invariants in words: overlaps, order, columns of different lengths. Empty: sound.
 std::vector<std::string> check_timeline_tracks(const TimelineTracks& tracks);
 
@@ -164,5 +169,10 @@ Bytes slice_storage(const TimelineTracks& tracks);
 /// thread beyond about 100,000 spans. With `graph` (the one the timeline was made of), rows know
 /// their replica and their place in the pipeline.
 TimelineTracks timeline_tracks_of(const Timeline& timeline, const TaskGraph* graph = nullptr);
+
+/// Back again: slices of `rows` that have a part in [from, to), whole. InputError where a row is no
+/// stream of a rank, or a slice no task, as in traces of other programs.
+Timeline timeline_of_tracks(const TimelineTracks& tracks, const std::vector<std::size_t>& rows,
+                            Nanoseconds from, Nanoseconds to);
 
 }  // namespace meshwright::gui

@@ -13,15 +13,23 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "gui/timeline_causes.hpp"
 #include "gui/timeline_colours.hpp"
 #include "gui/timeline_comparison.hpp"
+#include "gui/timeline_layout.hpp"
 #include "gui/timeline_order_edit.hpp"
 #include "gui/timeline_statistics.hpp"
 #include "gui/timeline_tracks.hpp"
 
+class QPainter;
+
 namespace meshwright::gui {
+
+struct TimelineGeometry;
+struct TimelineTarget;
+class TimelineTableModel;
 
 class TimelineView : public QWidget {
   Q_OBJECT
@@ -43,6 +51,8 @@ class TimelineView : public QWidget {
   void set_comparison(std::shared_ptr<const TimelineTracks> predicted,
                       std::shared_ptr<const TimelineTracks> measured);
   void set_alignment(ComparisonAlignment alignment, Nanoseconds free_offset = {});
+  /// Pairs, offset and residual of the comparison shown; null: none.
+  std::shared_ptr<const TimelineComparison> comparison() const;
   /// Text in place of rows while nothing is shown: "Planning…".
   void set_placeholder(const QString& text);
 
@@ -55,6 +65,9 @@ class TimelineView : public QWidget {
   void set_bubble_causes_shown(bool shown);
   void set_counters_shown(bool shown);
   void set_replicas_folded(bool folded);
+  /// Streams of all ranks, not of those that were opened alone.
+  void set_all_streams_shown(bool shown);
+  void set_lane_order(LaneOrder order);
   /// Colour by micro-batch in place of kind.
   void set_microbatch_colours(bool shown);
 
@@ -79,6 +92,7 @@ class TimelineView : public QWidget {
   void select_area(const std::optional<TimelineArea>& area);
   std::optional<Nanoseconds> cursor_a() const;
   std::optional<Nanoseconds> cursor_b() const;
+  void set_cursors(std::optional<Nanoseconds> a, std::optional<Nanoseconds> b);
 
   // ---- editing ----------------------------------------------------------------------------------
   /// Slices of compute rows can be dragged to another place in the order of their row, and a
@@ -94,6 +108,10 @@ class TimelineView : public QWidget {
   /// Format by suffix: .png .svg .pdf .csv .pftrace; visible range and rows. Returns the reason if
   /// it cannot be done, else an empty string.
   QString export_to(const QString& path, double scale = 1.0);
+  /// Whether export_to() knows .svg in this build.
+  static bool has_svg();
+  /// The table shows what is visible now.
+  void fill_table(TimelineTableModel& table) const;
   void copy_image();
   void copy_table();
   /// Waits until what is shown is what was asked for; for tests and screenshots.
@@ -152,10 +170,64 @@ class TimelineView : public QWidget {
   void mouseDoubleClickEvent(QMouseEvent* event) override;
   void contextMenuEvent(QContextMenuEvent* event) override;
   void leaveEvent(QEvent* event) override;
+  void focusOutEvent(QFocusEvent* event) override;
   void changeEvent(QEvent* event) override;
 
  private:
   struct Parts;
+  friend class TimelineAccessible;
+
+  void make_font();
+  void make_actions();
+  void retranslate_actions();
+  void forget_what_was_chosen();
+  void show_new_tracks(bool keep_range);
+  void arrange();
+  void refresh();
+  void set_window(const TimeWindow& window);
+  void reveal_row(std::size_t row);
+  void select_bubble(const Bubble& bubble);
+  void go_to_bubble(std::ptrdiff_t step);
+  void announce_selection();
+  void move_on();
+  bool hold_key(int key, quint32 scan_code, bool down);
+  void zoom_by(double factor, double body_x);
+  void pan_by(double pixels);
+  void step_slice(int step);
+  void step_row(int step);
+  void show_end();
+
+  TimelineGeometry geometry_of_parts() const;
+  TimelineTarget target_at(QPoint position) const;
+  void hover_at(QPoint position);
+  void drag_to(QPoint position);
+  void end_drag(QPoint position);
+  void click(QPoint position, Qt::KeyboardModifiers modifiers);
+  void click_gutter(QPoint position);
+  void begin_press(QPoint position, Qt::MouseButton button, Qt::KeyboardModifiers modifiers);
+  TimelineArea area_between(QPoint a, QPoint b) const;
+  std::optional<std::size_t> handle_at(QPoint position) const;
+
+  void paint_gutter(QPainter& painter, const TimelineGeometry& geometry) const;
+  void paint_ruler(QPainter& painter, const TimelineGeometry& geometry) const;
+  void paint_overview(QPainter& painter, const TimelineGeometry& geometry) const;
+  void paint_body(QPainter& painter, const TimelineGeometry& geometry) const;
+  void paint_overlay(QPainter& painter, const TimelineGeometry& geometry) const;
+  void paint_area(QPainter& painter, const TimelineArea& area,
+                  const TimelineGeometry& geometry) const;
+  void paint_arrows(QPainter& painter, const TimelineGeometry& geometry) const;
+  void paint_cursors(QPainter& painter, const TimelineGeometry& geometry) const;
+  void paint_drag(QPainter& painter, const TimelineGeometry& geometry) const;
+  void paint_tip(QPainter& painter, const TimelineGeometry& geometry) const;
+  void paint_frame(QPainter& painter, const TimelineGeometry& geometry);
+  void paint_vectors(QPainter& painter);
+  std::vector<std::size_t> visible_rows() const;
+  QString visible_table() const;
+  QString tip_text() const;
+  /// Of a slice or a gap of the first tracks, on the screen; empty if it is not visible.
+  QRectF box_of(std::size_t row, Nanoseconds from, Nanoseconds to,
+                const TimelineGeometry& geometry) const;
+
   std::unique_ptr<Parts> parts_;
 };
 

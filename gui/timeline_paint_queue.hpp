@@ -1,0 +1,48 @@
+/// Paints scenes on other threads, the latest one asked for last. While one is painted, only the
+/// newest request waits; pictures always arrive on the thread of the queue.
+#pragma once
+
+#include <QImage>
+#include <QObject>
+#include <QThreadPool>
+#include <atomic>
+#include <functional>
+#include <optional>
+
+#include "gui/timeline_painter.hpp"
+
+namespace meshwright::gui {
+
+class TimelinePaintQueue : public QObject {
+  Q_OBJECT
+ public:
+  explicit TimelinePaintQueue(QObject* parent = nullptr);
+  /// Waits for the picture under way, which stops early.
+  ~TimelinePaintQueue() override;
+
+  /// Does nothing if this scene is the one that was asked for last.
+  void request(const TimelineScene& scene);
+  void request_overview(std::shared_ptr<const TimelineTracks> tracks,
+                        const TimelineColours& colours, QSize size);
+  bool is_idle() const { return !running_; }
+  /// Until all that was asked for has been delivered.
+  void wait();
+
+ Q_SIGNALS:
+  void painted(const QImage& image, const meshwright::gui::TimelineScene& scene);
+  void overview_painted(const QImage& image);
+
+ private:
+  using Work = std::function<std::function<void()>()>;  ///< painting, then delivery
+  void start_next();
+
+  QThreadPool worker_, lanes_;
+  std::atomic<bool> cancelled_{false};
+  bool running_ = false;
+  std::optional<TimelineScene> last_;
+  Work next_scene_, next_overview_;
+};
+
+}  // namespace meshwright::gui
+
+Q_DECLARE_METATYPE(meshwright::gui::TimelineScene)

@@ -1,0 +1,474 @@
+/// The widget itself: what it shows and where it looks. Painting, input and actions have files of
+/// their own: timeline_view_paint.cpp, _input.cpp, _actions.cpp, _export.cpp.
+#include "gui/timeline_view.hpp"
+
+#include <QEvent>
+#include <QResizeEvent>
+#include <algorithm>
+#include <cmath>
+
+#include "gui/timeline_accessible.hpp"
+#include "gui/timeline_ruler.hpp"
+#include "gui/timeline_view_parts.hpp"
+
+namespace meshwright::gui {
+namespace {
+
+constexpr int kTextPixels = 11;
+
+/// Views of two timelines are alike enough that a slider's move should not move the view.
+bool is_about_as_long(Nanoseconds a, Nanoseconds b) {
+  return a > Nanoseconds(0) && b > Nanoseconds(0) && a < b * 2 && b < a * 2;
+}
+
+}  // namespace
+
+TimelineView::TimelineView(QWidget* parent) : QWidget(parent), parts_(std::make_unique<Parts>()) {
+  setObjectName(QStringLiteral("timeline"));
+  setFocusPolicy(Qt::StrongFocus);
+  setMouseTracking(true);
+  setAttribute(Qt::WA_OpaquePaintEvent);
+  setAccessibleName(tr("Timeline"));
+  setAccessibleDescription(tr("Rows of ranks over time; a table of slices"));
+  register_timeline_accessibility();
+  Parts& p = *parts_;
+  p.style.colours = light_colours();
+  p.placeholder = tr("Nothing to show yet");
+  p.scroll_bar = new QScrollBar(Qt::Vertical, this);
+  p.scroll_bar->setFocusPolicy(Qt::NoFocus);
+  p.scroll_bar->hide();
+  p.queue = new TimelinePaintQueue(this);
+  connect(p.queue, &TimelinePaintQueue::painted, this,
+          [this](const QImage& image, const TimelineScene& scene) {
+            parts_->body_image = image;
+            parts_->body_scene = scene;
+            update();
+          });
+  connect(p.queue, &TimelinePaintQueue::overview_painted, this, [this](const QImage& image) {
+    parts_->overview_image = image;
+    update(geometry_of_parts().overview);
+  });
+  connect(p.scroll_bar, &QScrollBar::valueChanged, this, [this] { refresh(); });
+  p.motion.setInterval(16);
+  connect(&p.motion, &QTimer::timeout, this, &TimelineView::move_on);
+  make_font();
+  make_actions();
+}
+
+TimelineView::~TimelineView() {
+  // Pictures under way must not find half of the view gone.
+  delete parts_->queue;
+}
+
+void TimelineView::make_font() {
+  Parts& p = *parts_;
+  QFont label = font();
+  const double scale = devicePixelRatioF();
+  label.setPixelSize(static_cast<int>(std::lround(kTextPixels * scale)));
+  p.style.scale = scale;
+  p.font = std::make_shared<const LabelFont>(label);
+}
+
+// ---- what is shown ------------------------------------------------------------------------------
+
+void TimelineView::set_tracks(std::shared_ptr<const TimelineTracks> tracks) {
+  Parts& p = *parts_;
+  const bool keep_range = p.tracks != nullptr && tracks != nullptr && p.measured == nullptr &&
+                          is_about_as_long(p.tracks->end, tracks->end);
+  p.tracks = std::move(tracks);
+  p.measured = nullptr;
+  p.comparison = nullptr;
+  forget_what_was_chosen();
+  show_new_tracks(keep_range);
+}
+
+void TimelineView::forget_what_was_chosen() {
+  Parts& p = *parts_;
+  p.causes = nullptr;
+  p.slice.reset();
+  p.bubble.reset();
+  p.bubble_index.reset();
+  p.hover = {};
+  p.hits.clear();
+  p.order_edit.reset();
+  p.drag = TimelineDrag::kNone;
+  if (p.area) {
+    p.area.reset();
+    Q_EMIT area_cleared();
+  }
+}
+
+void TimelineView::show_new_tracks(bool keep_range) {
+  Parts& p = *parts_;
+  arrange();
+  if (p.tracks == nullptr) {
+    p.body_image = p.overview_image = QImage();
+    p.body_scene.reset();
+    update();
+    return;
+  }
+  if (!keep_range) show_all();
+  p.queue->request_overview(p.tracks, p.style.colours, geometry_of_parts().overview.size());
+  refresh();
+}
+
+std::shared_ptr<const TimelineTracks> TimelineView::tracks() const { return parts_->tracks; }
+
+void TimelineView::set_causes(std::shared_ptr<const TimelineCauses> causes) {
+  parts_->causes = std::move(causes);
+  parts_->bubble_index.reset();
+  refresh();
+}
+
+void TimelineView::set_ghost(std::shared_ptr<const TimelineTracks> ghost) {
+  parts_->ghost = std::move(ghost);
+  refresh();
+}
+
+void TimelineView::set_comparison(std::shared_ptr<const TimelineTracks> predicted,
+                                  std::shared_ptr<const TimelineTracks> measured) {
+  Parts& p = *parts_;
+  p.tracks = std::move(predicted);
+  p.measured = std::move(measured);
+  forget_what_was_chosen();
+  set_alignment(p.alignment);
+  show_new_tracks(false);
+}
+
+void TimelineView::set_alignment(ComparisonAlignment alignment, Nanoseconds free_offset) {
+  Parts& p = *parts_;
+  p.alignment = alignment;
+  if (p.tracks == nullptr || p.measured == nullptr) return;
+  p.comparison = std::make_shared<const TimelineComparison>(
+      compare_tracks(*p.tracks, *p.measured, alignment, free_offset));
+  refresh();
+}
+
+std::shared_ptr<const TimelineComparison> TimelineView::comparison() const {
+  return parts_->comparison;
+}
+
+void TimelineView::set_placeholder(const QString& text) {
+  parts_->placeholder = text;
+  update();
+}
+
+// ---- looks --------------------------------------------------------------------------------------
+
+void TimelineView::set_theme(const TimelineColours& colours) {
+  Parts& p = *parts_;
+  if (p.style.colours == colours) return;
+  p.style.colours = colours;
+  if (p.tracks != nullptr)
+    p.queue->request_overview(p.tracks, colours, geometry_of_parts().overview.size());
+  refresh();
+}
+
+const TimelineColours& TimelineView::theme() const { return parts_->style.colours; }
+
+void TimelineView::set_reduced_motion(bool reduced) { parts_->reduced_motion = reduced; }
+
+void TimelineView::set_critical_path_shown(bool shown) {
+  parts_->style.critical_path = shown;
+  refresh();
+}
+
+void TimelineView::set_arrows_shown(bool shown) {
+  parts_->arrows = shown;
+  update();
+}
+
+void TimelineView::set_bubble_causes_shown(bool shown) {
+  parts_->style.bubble_causes = shown;
+  refresh();
+}
+
+void TimelineView::set_microbatch_colours(bool shown) {
+  parts_->style.microbatch_colours = shown;
+  refresh();
+}
+
+void TimelineView::set_counters_shown(bool shown) {
+  parts_->options.counters = shown;
+  arrange();
+  refresh();
+}
+
+void TimelineView::set_replicas_folded(bool folded) {
+  parts_->options.fold_replicas = folded;
+  arrange();
+  refresh();
+}
+
+void TimelineView::set_all_streams_shown(bool shown) {
+  parts_->options.all_open = shown;
+  arrange();
+  refresh();
+}
+
+void TimelineView::set_lane_order(LaneOrder order) {
+  parts_->options.order = order;
+  arrange();
+  refresh();
+}
+
+// ---- where the view is --------------------------------------------------------------------------
+
+TimelineGeometry TimelineView::geometry_of_parts() const {
+  using G = TimelineGeometry;
+  const int bar = parts_->scroll_bar->isHidden() ? 0 : parts_->scroll_bar->sizeHint().width();
+  const int right = std::max(1, width() - G::kGutter - bar);
+  const int top = G::kOverview + G::kRuler;
+  return {.overview = {G::kGutter, 0, right, G::kOverview},
+          .ruler = {G::kGutter, G::kOverview, right, G::kRuler},
+          .gutter = {0, top, G::kGutter, std::max(1, height() - top)},
+          .body = {G::kGutter, top, right, std::max(1, height() - top)}};
+}
+
+/// Lanes anew; the scroll bar follows.
+void TimelineView::arrange() {
+  Parts& p = *parts_;
+  if (p.tracks == nullptr) {
+    p.arrangement = nullptr;
+    p.scroll_bar->hide();
+    return;
+  }
+  p.arrangement = std::make_shared<const LaneArrangement>(
+      p.measured != nullptr ? arrange_comparison(*p.tracks, *p.measured, p.options)
+                            : arrange_lanes(*p.tracks, p.options));
+  const int room = geometry_of_parts().body.height();
+  p.scroll_bar->setVisible(p.arrangement->height > room);
+  const TimelineGeometry g = geometry_of_parts();
+  p.scroll_bar->setRange(0, std::max(0, p.arrangement->height - room));
+  p.scroll_bar->setPageStep(room);
+  p.scroll_bar->setSingleStep(26);
+  p.scroll_bar->setGeometry(g.body.right() + 1, g.body.top(), p.scroll_bar->sizeHint().width(),
+                            g.body.height());
+  p.window.width = g.body.width();
+}
+
+/// The picture of what is shown now, soon.
+void TimelineView::refresh() {
+  Parts& p = *parts_;
+  if (p.tracks != nullptr && p.arrangement != nullptr)
+    p.queue->request(p.scene(geometry_of_parts()));
+  update();
+}
+
+void TimelineView::set_window(const TimeWindow& window) {
+  Parts& p = *parts_;
+  if (p.window == window) return;
+  p.window = window;
+  p.window.width = geometry_of_parts().body.width();
+  refresh();
+  Q_EMIT visible_range_changed(window.from.value, window.to.value);
+}
+
+void TimelineView::show_all() {
+  if (parts_->tracks == nullptr) return;
+  Nanoseconds end = parts_->tracks->end;
+  if (parts_->measured != nullptr && parts_->comparison != nullptr)
+    end = std::max(end, parts_->measured->end + parts_->comparison->offset);
+  set_window(whole(end, geometry_of_parts().body.width()));
+}
+
+void TimelineView::show_range(Nanoseconds from, Nanoseconds to) {
+  if (to - from < kShortestWindow) {
+    const Nanoseconds middle = from + (to - from) / 2;
+    from = middle - kShortestWindow / 2;
+    to = from + kShortestWindow;
+  }
+  set_window({from, to, geometry_of_parts().body.width()});
+}
+
+Nanoseconds TimelineView::visible_from() const { return parts_->window.from; }
+Nanoseconds TimelineView::visible_to() const { return parts_->window.to; }
+
+/// Opens and scrolls until the row is on the screen.
+void TimelineView::reveal_row(std::size_t row) {
+  Parts& p = *parts_;
+  const auto lane_of_row = [&] {
+    const auto& lanes = p.arrangement->lanes;
+    return std::find_if(lanes.begin(), lanes.end(), [&](const Lane& lane) {
+      return lane.kind == LaneKind::kSlices && !lane.is_measured &&
+             lane.row == static_cast<std::int32_t>(row);
+    });
+  };
+  auto lane = lane_of_row();
+  if (lane == p.arrangement->lanes.end()) {
+    p.options.open_ranks.insert(p.tracks->rows[row].rank);
+    if (p.tracks->rows[row].replica > 0) p.options.fold_replicas = false;
+    arrange();
+    lane = lane_of_row();
+  }
+  if (lane == p.arrangement->lanes.end() || lane->is_pinned) return;
+  const int room = geometry_of_parts().body.height() - p.arrangement->pinned_height;
+  const int top = lane->top - p.arrangement->pinned_height;
+  if (top < p.scroll())
+    p.scroll_bar->setValue(top);
+  else if (top + lane->height > p.scroll() + room)
+    p.scroll_bar->setValue(top + lane->height - room);
+}
+
+void TimelineView::go_to_slice(std::size_t slice) {
+  Parts& p = *parts_;
+  if (p.tracks == nullptr || slice >= p.tracks->slice_count()) return;
+  select_slice(slice);
+  reveal_row(p.tracks->row_of(slice));
+  const Nanoseconds from = p.tracks->start_of(slice), to = p.tracks->end_of(slice);
+  Nanoseconds span = p.window.span();
+  constexpr double kVisiblePixels = 8;
+  const double pixels = p.window.pixel_of(to) - p.window.pixel_of(from);
+  if (pixels < kVisiblePixels)
+    span = std::max(kShortestWindow, std::max(Nanoseconds(1), to - from) * 40);
+  if (pixels < kVisiblePixels || from < p.window.from || to > p.window.to) {
+    const Nanoseconds middle = from + (to - from) / 2;
+    show_range(middle - span / 2, middle + span / 2);
+  }
+  refresh();
+}
+
+bool TimelineView::go_to(const QString& place) {
+  Parts& p = *parts_;
+  if (p.tracks == nullptr) return false;
+  std::optional<std::size_t> row;
+  QString rest = place.trimmed();
+  if (rest.isEmpty()) return false;
+  const QString first = rest.section(QLatin1Char(' '), 0, 0);
+  const QString digits = first.startsWith(QLatin1Char('r')) ? first.mid(1) : first;
+  bool is_rank = false;
+  const int rank = digits.toInt(&is_rank);
+  if (is_rank && (first.startsWith(QLatin1Char('r')) || rest == first)) {
+    for (std::size_t r = 0; r < p.tracks->rows.size() && !row; ++r)
+      if (p.tracks->rows[r].rank == rank) row = r;
+    if (!row) return false;
+    rest = rest.mid(first.size()).trimmed();
+  }
+  Nanoseconds time;
+  const bool has_time = parse_time(rest.toStdString(), time);
+  if (!has_time && !(row && rest.isEmpty())) return false;
+  if (row) reveal_row(*row);
+  if (has_time) show_range(time - p.window.span() / 2, time + p.window.span() / 2);
+  if (has_time) p.cursor_a = time;
+  refresh();
+  return true;
+}
+
+int TimelineView::search(const QString& text) {
+  Parts& p = *parts_;
+  p.hits.clear();
+  p.hit = 0;
+  if (p.tracks == nullptr || text.trimmed().isEmpty()) {
+    update();
+    return 0;
+  }
+  const std::string wanted = text.trimmed().toLower().toStdString();
+  p.hits = slices_named(*p.tracks, wanted);
+  if (p.hits.empty()) {
+    update();
+    return 0;
+  }
+  // The first from the view on, in time.
+  for (std::size_t i = 0; i < p.hits.size(); ++i)
+    if (p.tracks->end_of(p.hits[i]) > p.window.from) {
+      p.hit = i;
+      break;
+    }
+  go_to_slice(p.hits[p.hit]);
+  return static_cast<int>(p.hits.size());
+}
+
+void TimelineView::next_hit() {
+  Parts& p = *parts_;
+  if (p.hits.empty()) return;
+  p.hit = (p.hit + 1) % p.hits.size();
+  go_to_slice(p.hits[p.hit]);
+}
+
+void TimelineView::previous_hit() {
+  Parts& p = *parts_;
+  if (p.hits.empty()) return;
+  p.hit = (p.hit + p.hits.size() - 1) % p.hits.size();
+  go_to_slice(p.hits[p.hit]);
+}
+
+// ---- selection ----------------------------------------------------------------------------------
+
+std::optional<std::size_t> TimelineView::selected_slice() const { return parts_->slice; }
+std::optional<TimelineArea> TimelineView::selected_area() const { return parts_->area; }
+std::optional<Nanoseconds> TimelineView::cursor_a() const { return parts_->cursor_a; }
+std::optional<Nanoseconds> TimelineView::cursor_b() const { return parts_->cursor_b; }
+
+void TimelineView::set_cursors(std::optional<Nanoseconds> a, std::optional<Nanoseconds> b) {
+  parts_->cursor_a = a;
+  parts_->cursor_b = b;
+  update();
+  Q_EMIT cursors_changed();
+}
+
+void TimelineView::select_slice(std::optional<std::size_t> slice) {
+  Parts& p = *parts_;
+  if (slice && (p.tracks == nullptr || *slice >= p.tracks->slice_count())) slice.reset();
+  p.bubble.reset();
+  if (p.slice == slice) return;
+  p.slice = slice;
+  update();
+  Q_EMIT slice_selected(slice ? static_cast<qint64>(*slice) : -1);
+  if (slice) Q_EMIT hover_text_changed(describe_slice(*p.tracks, p.causes.get(), *slice));
+  announce_selection();
+}
+
+void TimelineView::select_bubble(const Bubble& bubble) {
+  Parts& p = *parts_;
+  p.slice.reset();
+  p.bubble = bubble;
+  update();
+  Q_EMIT bubble_selected(bubble.slice_after);
+  Q_EMIT hover_text_changed(describe_bubble(*p.tracks, p.causes.get(), bubble));
+}
+
+void TimelineView::select_area(const std::optional<TimelineArea>& area) {
+  Parts& p = *parts_;
+  if (p.area == area) return;
+  p.area = area;
+  update();
+  if (area)
+    Q_EMIT area_selected(*area);
+  else
+    Q_EMIT area_cleared();
+}
+
+void TimelineView::set_editable(bool editable) {
+  parts_->editable = editable;
+  update();
+}
+
+void TimelineView::set_order_judge(std::function<QString(const OrderEdit&)> judge) {
+  parts_->judge = std::move(judge);
+}
+
+// ---- size ---------------------------------------------------------------------------------------
+
+QSize TimelineView::sizeHint() const { return {960, 420}; }
+QSize TimelineView::minimumSizeHint() const { return {320, 140}; }
+
+void TimelineView::resizeEvent(QResizeEvent* event) {
+  Parts& p = *parts_;
+  if (std::abs(p.style.scale - devicePixelRatioF()) > 1e-6) make_font();
+  arrange();
+  if (p.tracks != nullptr)
+    p.queue->request_overview(p.tracks, p.style.colours, geometry_of_parts().overview.size());
+  refresh();
+  QWidget::resizeEvent(event);
+}
+
+void TimelineView::changeEvent(QEvent* event) {
+  if (event->type() == QEvent::FontChange) {
+    make_font();
+    refresh();
+  }
+  if (event->type() == QEvent::LanguageChange) retranslate_actions();
+  QWidget::changeEvent(event);
+}
+
+}  // namespace meshwright::gui

@@ -1,0 +1,386 @@
+/// What can be done by keyboard: a QAction each, so that menus, the command palette and tests find
+/// them. W, A, S, D count by their place on the keyboard, not by what is printed on the key.
+#include <QKeyEvent>
+#include <algorithm>
+#include <cmath>
+
+#include "gui/timeline_view.hpp"
+#include "gui/timeline_view_parts.hpp"
+
+namespace meshwright::gui {
+namespace {
+
+/// Codes of the physical keys under Linux (evdev's codes + 8, X11 and Wayland alike), by W, S, A,
+/// D.
+constexpr std::array<quint32, 4> kScanCodes{25, 39, 38, 40};
+constexpr std::array<int, 4> kKeys{Qt::Key_W, Qt::Key_S, Qt::Key_A, Qt::Key_D};
+enum HeldKey : std::size_t { kIn, kOut, kLeft, kRight };
+
+struct ActionText {
+  const char* name;  ///< objectName: stable, for tests and settings
+  const char* text;
+  const char* shortcut;
+};
+
+constexpr std::array<ActionText, 26> kActions{{
+    {"timeline.zoom-in", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Zoom in (W)"), "+"},
+    {"timeline.zoom-out", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Zoom out (S)"), "-"},
+    {"timeline.pan-left", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Earlier (A)"),
+     "Ctrl+Left"},
+    {"timeline.pan-right", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Later (D)"),
+     "Ctrl+Right"},
+    {"timeline.all", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Show everything"), "Home"},
+    {"timeline.end", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Go to the end"), "End"},
+    {"timeline.fit",
+     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Centre the selection, then fit it"), "F"},
+    {"timeline.next", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Next slice of the row"),
+     "."},
+    {"timeline.previous",
+     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Previous slice of the row"), ","},
+    {"timeline.follow",
+     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Follow to what waits for it"), "]"},
+    {"timeline.follow-back",
+     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Follow back to what it waited for"), "["},
+    {"timeline.area", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Selection to area"), "R"},
+    {"timeline.mark",
+     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Cursors around the selection"), "M"},
+    {"timeline.next-hit", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Next search hit"),
+     "Return"},
+    {"timeline.previous-hit",
+     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Previous search hit"), "Shift+Return"},
+    {"timeline.next-bubble",
+     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Next bubble, largest first"), "B"},
+    {"timeline.previous-bubble",
+     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Previous bubble"), "Shift+B"},
+    {"timeline.critical-path", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Critical path"),
+     "C"},
+    {"timeline.search", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Search"), "/"},
+    {"timeline.go-to", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Go to rank or time"),
+     "G"},
+    {"timeline.pin",
+     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Pin the row, or let it go"), "P"},
+    {"timeline.row-down", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Same time, next row"),
+     "Down"},
+    {"timeline.row-up",
+     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Same time, previous row"), "Up"},
+    {"timeline.page-down", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Rows further down"),
+     "PgDown"},
+    {"timeline.page-up", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Rows further up"),
+     "PgUp"},
+    {"timeline.clear", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Clear the selection"),
+     "Esc"},
+}};
+
+}  // namespace
+
+void TimelineView::make_actions() {
+  Parts& p = *parts_;
+  const auto pan = [this](double part) {
+    return [this, part] { pan_by(part * parts_->window.width); };
+  };
+  const auto page = [this](int pages) {
+    return [this, pages] {
+      parts_->scroll_bar->setValue(parts_->scroll() + pages * parts_->scroll_bar->pageStep());
+    };
+  };
+  const auto row = [this](int step) { return [this, step] { step_row(step); }; };
+  const std::array<std::function<void()>, kActions.size()> work{
+      [this] { zoom_in(); },
+      [this] { zoom_out(); },
+      pan(-0.25),
+      pan(0.25),
+      [this] { show_all(); },
+      [this] { show_end(); },
+      [this] { fit_selection(); },
+      [this] { next_slice(); },
+      [this] { previous_slice(); },
+      [this] { follow_dependency(); },
+      [this] { follow_dependency_back(); },
+      [this] { selection_to_area(); },
+      [this] { mark_selection(); },
+      [this] { next_hit(); },
+      [this] { previous_hit(); },
+      [this] { next_bubble(); },
+      [this] { previous_bubble(); },
+      [this] { toggle_critical_path(); },
+      [this] { Q_EMIT search_requested(); },
+      [this] { Q_EMIT go_to_requested(); },
+      [this] { toggle_pin_of_row(); },
+      row(1),
+      row(-1),
+      page(1),
+      page(-1),
+      [this] { clear_selection(); },
+  };
+  for (std::size_t i = 0; i < kActions.size(); ++i) {
+    auto* action = new QAction(this);
+    action->setObjectName(QLatin1String(kActions[i].name));
+    action->setShortcut(QKeySequence(QLatin1String(kActions[i].shortcut)));
+    action->setShortcutContext(Qt::WidgetShortcut);
+    connect(action, &QAction::triggered, this, work[i]);
+    addAction(action);
+  }
+  p.motion.setTimerType(Qt::PreciseTimer);
+  retranslate_actions();
+}
+
+void TimelineView::retranslate_actions() {
+  const QList<QAction*> all = actions();
+  for (std::size_t i = 0; i < kActions.size() && static_cast<qsizetype>(i) < all.size(); ++i)
+    all[static_cast<qsizetype>(i)]->setText(tr(kActions[i].text));
+}
+
+// ---- keys that act while they are held
+// ------------------------------------------------------------
+
+bool TimelineView::hold_key(int key, quint32 scan_code, bool down) {
+  Parts& p = *parts_;
+  // A key without a scan code (a test, a remote desktop) counts by its letter.
+  std::size_t which = kKeys.size();
+  for (std::size_t i = 0; i < kKeys.size(); ++i)
+    if (scan_code != 0 ? scan_code == kScanCodes[i] : key == kKeys[i]) which = i;
+  if (which == kKeys.size() || p.tracks == nullptr) return false;
+  if (down && p.reduced_motion) {
+    const double x = p.pointer ? p.pointer->x() - TimelineGeometry::kGutter : p.window.width / 2.0;
+    if (which == kIn || which == kOut) zoom_by(which == kIn ? 0.7 : 1 / 0.7, x);
+    if (which == kLeft || which == kRight) pan_by((which == kLeft ? -0.15 : 0.15) * p.window.width);
+    return true;
+  }
+  p.held[which] = down;
+  const bool any = std::any_of(p.held.begin(), p.held.end(), [](bool held) { return held; });
+  if (any && !p.motion.isActive()) {
+    p.motion_clock.start();
+    p.motion.start();
+    move_on();
+  } else if (!any) {
+    p.motion.stop();
+    p.speed = 0;
+  }
+  return true;
+}
+
+/// One step of a held key: about a fourth of the view in its first second, faster from then on.
+void TimelineView::move_on() {
+  Parts& p = *parts_;
+  const double seconds =
+      std::clamp(static_cast<double>(p.motion_clock.restart()) / 1000, 0.016, 0.1);
+  p.speed = std::min(3.0, p.speed + 4 * seconds + (p.speed == 0 ? 1.0 : 0.0));
+  const double x = p.pointer ? p.pointer->x() - TimelineGeometry::kGutter : p.window.width / 2.0;
+  if (p.held[kIn] != p.held[kOut])
+    zoom_by(std::exp2((p.held[kIn] ? -1.6 : 1.6) * p.speed * seconds), x);
+  if (p.held[kLeft] != p.held[kRight])
+    pan_by((p.held[kLeft] ? -0.5 : 0.5) * p.speed * seconds * p.window.width);
+}
+
+void TimelineView::keyPressEvent(QKeyEvent* event) {
+  const Qt::KeyboardModifiers others = event->modifiers() & ~Qt::ShiftModifier;
+  if (others == Qt::NoModifier && event->isAutoRepeat() && parts_->motion.isActive()) return;
+  if (others == Qt::NoModifier && hold_key(event->key(), event->nativeScanCode(), true)) return;
+  switch (event->key()) {
+    case Qt::Key_Left:
+      pan_by(-0.1 * parts_->window.width);
+      return;
+    case Qt::Key_Right:
+      pan_by(0.1 * parts_->window.width);
+      return;
+    default:
+      QWidget::keyPressEvent(event);
+  }
+}
+
+void TimelineView::keyReleaseEvent(QKeyEvent* event) {
+  if (event->isAutoRepeat()) return;
+  if (!hold_key(event->key(), event->nativeScanCode(), false)) QWidget::keyReleaseEvent(event);
+}
+
+void TimelineView::focusOutEvent(QFocusEvent* event) {
+  parts_->held = {};
+  parts_->motion.stop();
+  parts_->speed = 0;
+  QWidget::focusOutEvent(event);
+  update();
+}
+
+// ---- actions
+// --------------------------------------------------------------------------------------
+
+void TimelineView::zoom_in() { zoom_by(0.7, parts_->window.width / 2.0); }
+void TimelineView::zoom_out() { zoom_by(1 / 0.7, parts_->window.width / 2.0); }
+
+void TimelineView::show_end() {
+  const Parts& p = *parts_;
+  if (p.tracks == nullptr) return;
+  set_window(panned(p.window, p.tracks->end - p.window.to + p.window.span() / 50, p.tracks->end));
+}
+
+/// First the middle, then the size.
+void TimelineView::fit_selection() {
+  Parts& p = *parts_;
+  if (p.tracks == nullptr) return;
+  Nanoseconds from, to;
+  if (p.slice) {
+    from = p.tracks->start_of(*p.slice), to = p.tracks->end_of(*p.slice);
+  } else if (p.bubble) {
+    from = p.bubble->from, to = p.bubble->to;
+  } else if (p.area) {
+    from = p.area->from, to = p.area->to;
+  } else {
+    show_all();
+    return;
+  }
+  const Nanoseconds middle = from + (to - from) / 2, half = p.window.span() / 2;
+  const bool is_centred = std::abs((p.window.from + half - middle).value) <=
+                          std::max<std::int64_t>(1, p.window.span().value / 200);
+  if (is_centred || to - from > p.window.span())
+    show_range(from - (to - from) * 2 - Nanoseconds(20), to + (to - from) * 2 + Nanoseconds(20));
+  else
+    show_range(middle - half, middle + half);
+}
+
+void TimelineView::step_slice(int step) {
+  const Parts& p = *parts_;
+  if (p.tracks == nullptr || p.tracks->slice_count() == 0) return;
+  if (!p.slice) {
+    // Begin with the first slice on the screen.
+    for (const Lane& lane : p.arrangement->lanes) {
+      if (lane.kind != LaneKind::kSlices || lane.is_measured) continue;
+      const auto row = static_cast<std::size_t>(lane.row);
+      const std::size_t first = p.tracks->first_ending_after(row, p.window.from);
+      if (first >= p.tracks->row_begin[row + 1]) continue;
+      go_to_slice(first);
+      return;
+    }
+    return;
+  }
+  const std::size_t row = p.tracks->row_of(*p.slice);
+  if (step > 0 ? *p.slice + 1 < p.tracks->row_begin[row + 1] : *p.slice > p.tracks->row_begin[row])
+    go_to_slice(step > 0 ? *p.slice + 1 : *p.slice - 1);
+}
+void TimelineView::next_slice() { step_slice(1); }
+void TimelineView::previous_slice() { step_slice(-1); }
+
+/// The slice at the same time on the next lane that has one.
+void TimelineView::step_row(int step) {
+  const Parts& p = *parts_;
+  if (p.tracks == nullptr) return;
+  if (!p.slice) {
+    step_slice(1);
+    return;
+  }
+  const auto& lanes = p.arrangement->lanes;
+  const auto own = static_cast<std::int32_t>(p.tracks->row_of(*p.slice));
+  const Nanoseconds at = p.tracks->start_of(*p.slice) + p.tracks->duration_of(*p.slice) / 2;
+  std::ptrdiff_t index = 0;
+  const auto count = static_cast<std::ptrdiff_t>(lanes.size());
+  const auto is_row = [&](std::ptrdiff_t i) {
+    const Lane& lane = lanes[static_cast<std::size_t>(i)];
+    return lane.kind == LaneKind::kSlices && !lane.is_measured && !lane.is_pinned;
+  };
+  while (index < count && !(is_row(index) && lanes[static_cast<std::size_t>(index)].row == own))
+    ++index;
+  for (index += step; index >= 0 && index < count; index += step) {
+    if (!is_row(index)) continue;
+    const auto row = static_cast<std::size_t>(lanes[static_cast<std::size_t>(index)].row);
+    const std::size_t end = p.tracks->row_begin[row + 1];
+    std::size_t slice = p.tracks->first_ending_after(row, at);
+    if (slice >= end && end > p.tracks->row_begin[row]) slice = end - 1;
+    if (slice >= end) continue;
+    go_to_slice(slice);
+    return;
+  }
+}
+
+void TimelineView::follow_dependency() {
+  const Parts& p = *parts_;
+  if (!p.slice || p.causes == nullptr) return;
+  std::uint32_t next = kNoSlice;
+  for (const std::uint32_t after : p.causes->after_of(*p.slice))
+    if (next == kNoSlice || p.causes->binding[after] == *p.slice) next = after;
+  if (next != kNoSlice) go_to_slice(next);
+}
+
+void TimelineView::follow_dependency_back() {
+  const Parts& p = *parts_;
+  if (p.causes == nullptr) return;
+  std::size_t slice = p.tracks->slice_count();
+  if (p.slice) slice = *p.slice;
+  if (p.bubble && p.bubble->slice_after >= 0)
+    slice = static_cast<std::size_t>(p.bubble->slice_after);
+  if (slice < p.causes->binding.size() && p.causes->binding[slice] != kNoSlice)
+    go_to_slice(p.causes->binding[slice]);
+}
+
+void TimelineView::selection_to_area() {
+  const Parts& p = *parts_;
+  if (p.slice)
+    select_area(TimelineArea{.rows = {p.tracks->row_of(*p.slice)},
+                             .from = p.tracks->start_of(*p.slice),
+                             .to = p.tracks->end_of(*p.slice)});
+  else if (p.bubble)
+    select_area(TimelineArea{.rows = {p.bubble->row}, .from = p.bubble->from, .to = p.bubble->to});
+}
+
+void TimelineView::mark_selection() {
+  const Parts& p = *parts_;
+  if (p.slice)
+    set_cursors(p.tracks->start_of(*p.slice), p.tracks->end_of(*p.slice));
+  else if (p.bubble)
+    set_cursors(p.bubble->from, p.bubble->to);
+  else if (p.area)
+    set_cursors(p.area->from, p.area->to);
+}
+
+void TimelineView::go_to_bubble(std::ptrdiff_t step) {
+  Parts& p = *parts_;
+  if (p.causes == nullptr || p.causes->bubbles.empty()) return;
+  const auto count = static_cast<std::ptrdiff_t>(p.causes->bubbles.size());
+  std::ptrdiff_t index =
+      p.bubble_index ? static_cast<std::ptrdiff_t>(*p.bubble_index) : (step > 0 ? -1 : 0);
+  for (std::ptrdiff_t tries = 0; tries < count; ++tries) {
+    index = ((index + step) % count + count) % count;
+    const Bubble& bubble = p.causes->bubbles[static_cast<std::size_t>(index)];
+    if (p.options.fold_replicas && p.tracks->rows[bubble.row].replica > 0) continue;
+    p.bubble_index = static_cast<std::size_t>(index);
+    reveal_row(bubble.row);
+    const Nanoseconds length = bubble.to - bubble.from;
+    if (bubble.from < p.window.from || bubble.to > p.window.to || length * 50 < p.window.span())
+      show_range(bubble.from - length * 2, bubble.to + length * 2);
+    select_bubble(bubble);
+    refresh();
+    return;
+  }
+}
+void TimelineView::next_bubble() { go_to_bubble(1); }
+void TimelineView::previous_bubble() { go_to_bubble(-1); }
+
+void TimelineView::toggle_critical_path() { set_critical_path_shown(!parts_->style.critical_path); }
+
+void TimelineView::toggle_pin_of_row() {
+  Parts& p = *parts_;
+  std::optional<std::size_t> row;
+  if (p.slice)
+    row = p.tracks->row_of(*p.slice);
+  else if (p.hover.lane && !p.arrangement->lanes[*p.hover.lane].is_measured)
+    row = static_cast<std::size_t>(p.arrangement->lanes[*p.hover.lane].row);
+  if (!row) return;
+  const auto at = std::find(p.options.pinned.begin(), p.options.pinned.end(), *row);
+  if (at == p.options.pinned.end())
+    p.options.pinned.push_back(*row);
+  else
+    p.options.pinned.erase(at);
+  arrange();
+  refresh();
+}
+
+void TimelineView::clear_selection() {
+  Parts& p = *parts_;
+  p.bubble.reset();
+  p.hits.clear();
+  p.drag = TimelineDrag::kNone;
+  p.order_edit.reset();
+  select_slice(std::nullopt);
+  select_area(std::nullopt);
+  update();
+}
+
+}  // namespace meshwright::gui
