@@ -40,6 +40,10 @@ struct WorkPrice {
   Flops flops;                                    ///< arithmetic, recomputation included
 };
 
+/// By step: what of it is visible. Kernels whole; a collective as its Overlap leaves it. The sum is
+/// what the part takes.
+std::vector<Ticks> price_steps(const WorkPart& part, const CostModel& cost_model);
+
 /// Prices by work id. Each distinct part is priced once.
 std::vector<WorkPrice> price_works(const std::vector<WorkPart>& parts,
                                    const std::vector<Work>& works, const CostModel& cost_model);

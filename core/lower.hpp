@@ -21,10 +21,12 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "core/cluster.hpp"
 #include "core/model_graph.hpp"
 #include "core/plan.hpp"
+#include "core/schedule.hpp"
 #include "core/task_graph.hpp"
 
 namespace meshwright {
@@ -58,6 +60,14 @@ struct LoweredStages {
   friend bool operator==(const LoweredStages&, const LoweredStages&) = default;
 };
 LoweredStages lower_stages(const Plan& plan, const ModelGraph& model, const Cluster& cluster);
+
+/// Where the plan's stages lie: as its schedule puts them, or as they are placed by hand.
+Placement placement_of(const Plan& plan);
+/// Layers of each part of the model (see Placement::part_of_stage), first to last: the embedding
+/// with the first part, the head with the last one, blocks as Plan::blocks_per_stage cuts them.
+std::vector<std::vector<LayerId>> layers_of_parts(const Plan& plan, const ModelGraph& model);
+/// The same by stage.
+std::vector<std::vector<LayerId>> layers_of_stages(const Plan& plan, const ModelGraph& model);
 
 /// True if lower() may cut passes into tasks of some layers each, or adds buffers to them, so that
 /// the works of lower_stages() are not the tasks of the plan.

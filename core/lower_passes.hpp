@@ -122,7 +122,6 @@ void append_leave_experts(const ExpertCall& call, std::vector<Step>& steps);
 // ---- lower_stages.cpp: stages and what they hold --------------------------------------------
 
 ScheduleRequest schedule_request_of(const Strategy& strategy);
-Placement placement_of(const Plan& plan);
 /// Parts of the model (see Placement::part_of_stage).
 int part_count(const Placement& placement);
 

@@ -81,33 +81,28 @@ class StagesLowering {
            (recompute.kind == RecomputeKind::kBlocks && block_of_stage < recompute.blocks);
   }
 
-  /// Embedding with the first part, head with the last one.
   void lower_parts_of_model() {
-    const int parts = part_count(pass_.placement);
-    MW_CHECK(plan_.blocks_per_stage.size() == static_cast<std::size_t>(parts));
-    std::size_t next = 0;
-    const auto is_kind = [&](LayerKind kind) {
-      return next < model_.layers.size() && model_.layers[next].kind == kind;
-    };
-    for (int part = 0; part < parts; ++part) {
-      stage_.clear();
-      node_kind_ = kind_of_part(part);
-      const auto take = [&](bool recomputed) {
-        stage_.push_back({model_.layers[next++].layer_class, recomputed});
-      };
-      if (part == 0 && is_kind(LayerKind::kEmbedding)) take(false);
-      for (int block = 0; block < plan_.blocks_per_stage[static_cast<std::size_t>(part)]; ++block) {
-        MW_CHECK(is_kind(LayerKind::kBlock));
-        take(is_recomputed(block));
-      }
-      const bool is_last = part + 1 == parts;
-      if (is_last && is_kind(LayerKind::kHead)) take(false);
+    const std::vector<std::vector<LayerId>> parts = layers_of_parts(plan_, model_);
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      place_layers(parts[part]);
+      const int number = static_cast<int>(part);
+      node_kind_ = kind_of_part(number);
       works_of_part_.push_back(append_works(stage_));
-      note_parameters(part, is_last);
-      pass_.units.push_back(units_of(part));
-      note_boundary(next);
+      note_parameters(number, part + 1 == parts.size());
+      pass_.units.push_back(units_of(number));
+      note_boundary(parts[part].back());
     }
-    MW_CHECK(next == model_.layers.size());
+  }
+
+  void place_layers(std::span<const LayerId> layers) {
+    stage_.clear();
+    int block = 0;
+    for (const LayerId id : layers) {
+      const Layer& layer = model_.layers[id.index()];
+      const bool is_block = layer.kind == LayerKind::kBlock;
+      stage_.push_back({layer.layer_class, is_block && is_recomputed(block)});
+      block += is_block ? 1 : 0;
+    }
   }
 
   const LayerHoldings& held(const PlacedLayer& layer) const {
@@ -263,9 +258,9 @@ class StagesLowering {
     pass_.parameters.push_back(parameters);
   }
 
-  void note_boundary(std::size_t next_layer) {
+  void note_boundary(LayerId last) {
     const ShardShape shard = shard_shape_of(plan_.strategy);
-    const std::int64_t width = next_layer == 0 ? 0 : model_.layers[next_layer - 1].output_width;
+    const std::int64_t width = model_.layers[last.index()].output_width;
     pass_.boundary.push_back(stored_element(shard.dtype) * (local_tokens(shard).cut * width));
   }
 
@@ -299,6 +294,33 @@ Placement placement_of(const Plan& plan) {
   const ScheduleRule* rule = find_schedule_rule(plan.strategy.schedule);
   MW_CHECK(rule != nullptr);
   return rule->placement(schedule_request_of(plan.strategy));
+}
+
+std::vector<std::vector<LayerId>> layers_of_parts(const Plan& plan, const ModelGraph& model) {
+  std::vector<std::vector<LayerId>> parts(plan.blocks_per_stage.size());
+  MW_CHECK(static_cast<int>(parts.size()) == part_count(placement_of(plan)));
+  std::size_t next = 0;
+  const auto is_kind = [&](LayerKind kind) {
+    return next < model.layers.size() && model.layers[next].kind == kind;
+  };
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    if (part == 0 && is_kind(LayerKind::kEmbedding)) parts[part].emplace_back(next++);
+    for (int block = 0; block < plan.blocks_per_stage[part]; ++block) {
+      MW_CHECK(is_kind(LayerKind::kBlock));
+      parts[part].emplace_back(next++);
+    }
+    if (part + 1 == parts.size() && is_kind(LayerKind::kHead)) parts[part].emplace_back(next++);
+  }
+  MW_CHECK(next == model.layers.size());
+  return parts;
+}
+
+std::vector<std::vector<LayerId>> layers_of_stages(const Plan& plan, const ModelGraph& model) {
+  const std::vector<std::vector<LayerId>> parts = layers_of_parts(plan, model);
+  std::vector<std::vector<LayerId>> stages;
+  for (const int part : placement_of(plan).part_of_stage)
+    stages.push_back(parts[static_cast<std::size_t>(part)]);
+  return stages;
 }
 
 Schedule schedule_of(const Plan& plan) {

@@ -107,6 +107,9 @@ PromisedWidths promised_widths(const OperatorShape& shape) {
     PromisedWidths operator()(const ResidualAdd& s) const {
       return {.in = 2 * s.width, .out = s.width, .first_parameter = {}};
     }
+    PromisedWidths operator()(const RowGate& s) const {
+      return {.in = s.width + 1, .out = s.width, .first_parameter = {}};
+    }
     PromisedWidths operator()(const Router& s) const {
       return {.in = s.hidden, .out = {}, .first_parameter = s.hidden * s.experts};
     }

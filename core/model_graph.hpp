@@ -95,7 +95,7 @@ struct Attention {  ///< softmax(Q K^T) V, without its projections
   std::int64_t key_size = 0, value_size = 0;  ///< D of queries and keys, D of values
   bool causal = true;
   std::optional<std::int64_t> window;  ///< keys seen by a query, if limited
-  bool dropout = false;
+  double dropout = 0;                  ///< probability that a probability is dropped
   friend bool operator==(const Attention&, const Attention&) = default;
 };
 enum class ActivationKind : std::uint8_t { kGelu, kRelu, kSwiGlu };  ///< SwiGLU reads 2 widths
@@ -107,8 +107,14 @@ struct Activation {
 };
 struct ResidualAdd {
   std::int64_t width = 0;
-  bool dropout = false;
+  /// Probability that an element is dropped: of the second input in blocks, of the sum in the
+  /// embedding layer.
+  double dropout = 0;
   friend bool operator==(const ResidualAdd&, const ResidualAdd&) = default;
+};
+struct RowGate {  ///< y = sigmoid(g) x with one g a token: inputs x [B, T, width] and g [B, T, 1]
+  std::int64_t width = 0;
+  friend bool operator==(const RowGate&, const RowGate&) = default;
 };
 struct Router {  ///< token → scores over E experts → top K
   std::int64_t hidden = 0;
@@ -139,7 +145,7 @@ struct CrossEntropy {
 
 using OperatorShape =
     std::variant<EmbeddingLookup, Norm, Linear, RotaryEmbedding, Attention, Activation, ResidualAdd,
-                 Router, TokenDispatch, TokenCombine, ExpertLinear, CrossEntropy>;
+                 RowGate, Router, TokenDispatch, TokenCombine, ExpertLinear, CrossEntropy>;
 
 struct Operator {
   std::string name;  ///< "layer7.attention.query"

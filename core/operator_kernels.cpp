@@ -33,6 +33,7 @@ struct RoutineOf {
     return Routine::kSwiGlu;
   }
   Routine operator()(const ResidualAdd&) const { return Routine::kResidual; }
+  Routine operator()(const RowGate&) const { return Routine::kSwiGlu; }
   Routine operator()(const Router&) const { return Routine::kProduct; }
   Routine operator()(const TokenDispatch&) const { return Routine::kDispatch; }
   Routine operator()(const TokenCombine&) const { return Routine::kCombine; }
@@ -105,6 +106,8 @@ class KernelWriter {
   void operator()(const ResidualAdd& add) const {
     elementwise(add.dropout ? tokens_.cut * add.width * kMaskBytes : 0);
   }
+
+  void operator()(const RowGate&) const { elementwise(0); }
 
   void operator()(const Router& router) const {
     product({tokens_.cut, router.experts, router.hidden});

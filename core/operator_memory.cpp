@@ -319,7 +319,6 @@ PartialGradients partial_gradients(const ModelGraph& model, LayerId layer,
         activation_of(model, op.outputs.front()).cut == ActivationCut::kFeatures;
     for (const TensorId id : op.parameters) {
       const auto& parameter = std::get<ParameterTensor>(model.tensors[id.index()].shape);
-      if (!parameter.trained_by_gradient) continue;
       if (parameter.cut == ParameterCut::kReplicated &&
           (works_on_features || shard.sequence_parallel))
         partial.over_tensor += local_elements(parameter, {}, shard.degrees);

@@ -46,14 +46,9 @@ Ticks visible(Ticks collective, Ticks kernels, int pieces) {
 
 PartPrice price_of(const WorkPart& part, const CostModel& cost_model) {
   PartPrice price;
-  std::vector<Ticks> times;
-  times.reserve(part.steps.size());
-  for (const Step& step : part.steps)
-    times.push_back(to_ticks(
-        std::visit([&](const auto& s) -> Seconds { return cost_model.time_of(s); }, step)));
-  std::vector<bool> claimed(part.steps.size(), false);
+  const std::vector<Ticks> times = price_steps(part, cost_model);
   for (std::size_t i = 0; i < part.steps.size(); ++i) {
-    Ticks time = times[i];
+    const Ticks time = times[i];
     if (const auto* kernel = std::get_if<Kernel>(&part.steps[i])) {
       if (part.recompute)
         price.recompute += time;
@@ -62,8 +57,6 @@ PartPrice price_of(const WorkPart& part, const CostModel& cost_model) {
       price.flops += kernel->flops;
     } else {
       const Collective& collective = std::get<Collective>(part.steps[i]);
-      if (collective.overlap.kernels != 0)
-        time = visible(time, kernels_beside(part, i, times, claimed), collective.overlap.pieces);
       price.communication[static_cast<std::size_t>(collective.axis)] += time;
     }
     price.total += time;
@@ -111,6 +104,21 @@ WorkPrice price_of(const Work& work, const std::vector<PartPrice>& parts,
 }
 
 }  // namespace
+
+std::vector<Ticks> price_steps(const WorkPart& part, const CostModel& cost_model) {
+  std::vector<Ticks> times;
+  times.reserve(part.steps.size());
+  for (const Step& step : part.steps)
+    times.push_back(to_ticks(
+        std::visit([&](const auto& s) -> Seconds { return cost_model.time_of(s); }, step)));
+  std::vector<bool> claimed(part.steps.size(), false);
+  for (std::size_t i = 0; i < part.steps.size(); ++i)
+    if (const auto* collective = std::get_if<Collective>(&part.steps[i]);
+        collective != nullptr && collective->overlap.kernels != 0)
+      times[i] =
+          visible(times[i], kernels_beside(part, i, times, claimed), collective->overlap.pieces);
+  return times;
+}
 
 std::vector<WorkPrice> price_works(const std::vector<WorkPart>& parts,
                                    const std::vector<Work>& works, const CostModel& cost_model) {

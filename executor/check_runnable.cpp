@@ -53,11 +53,11 @@ std::vector<Diagnostic> check_runnable(const Plan& plan, const ModelGraph& model
 ModelGraph without_dropout(ModelGraph model) {
   for (Operator& op : model.operators) {
     if (auto* attention = std::get_if<Attention>(&op.shape)) {
-      if (attention->dropout && op.kept.size() > 4) op.kept.resize(4);  // Q, K, V, probabilities
-      attention->dropout = false;
+      if (attention->dropout > 0 && op.kept.size() > 4) op.kept.resize(4);  // Q, K, V, probabilities
+      attention->dropout = 0;
     }
-    if (auto* add = std::get_if<ResidualAdd>(&op.shape); add != nullptr && add->dropout) {
-      add->dropout = false;
+    if (auto* add = std::get_if<ResidualAdd>(&op.shape); add != nullptr && add->dropout > 0) {
+      add->dropout = 0;
       op.kept.clear();
     }
   }

@@ -33,6 +33,7 @@ class RankGroup {
   RankGroup(Communicator& communicator, std::vector<RankId> members, MessageTag tag);
   int size() const { return static_cast<int>(members_.size()); }
   int index() const { return index_; }  ///< of this rank among the members
+  MessageTag tag() const { return tag_; }
 
   /// 2 (N - 1) messages of n / N elements.
   Ticks all_reduce(std::span<float> values, Ticks ready);

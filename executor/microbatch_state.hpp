@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/ids.hpp"
+#include "executor/communicator.hpp"
 #include "executor/counted_memory.hpp"
 
 namespace meshwright {
@@ -18,9 +19,12 @@ enum class Form : std::uint8_t {
   kGradient,          ///< of this rank's part
   kPartialGradient,   ///< of all of it, not yet summed over ranks
   kGatheredGradient,  ///< all tokens of the tensor group
+  kHeadCutValue,      ///< whole sequences of a part of the heads (all-to-all context)
+  kHeadCutGradient,
 };
 
-/// Where the rows of a mixture of experts went. A slot is one (token, choice).
+/// Where the rows of a mixture of experts went. A slot is one (token, choice). Under a capacity
+/// slot_of_row has -1 for rows that only fill up, row_of_slot for slots that were dropped.
 struct Routing {
   std::vector<std::int32_t> experts;  ///< [N, K]
   std::vector<float> weights;         ///< [N, K]
@@ -31,6 +35,10 @@ struct Routing {
   std::vector<std::int64_t> offsets;
   std::vector<std::int64_t> received_from;     ///< rows, by expert rank
   std::vector<std::int32_t> place_of_arrival;  ///< received row → row sorted by local expert
+  /// Expert-tensor ranks work on the rows of their whole group: how many each of them has, and
+  /// where those, one rank behind the other, stand when sorted by local expert.
+  std::vector<std::int64_t> rows_of_member;
+  std::vector<std::int32_t> place_in_group;
 };
 
 struct MicrobatchState {
@@ -39,8 +47,12 @@ struct MicrobatchState {
   std::map<std::int32_t, Routing> routing;         ///< by the tensor of scores
   std::vector<float> loss_maximum, loss_sum, target_logit, loss;  ///< [N]
   bool maximum_is_reduced = false;                                ///< half of the loss is done
+  bool loss_of_own_rows = false;  ///< each tensor rank has the loss of its own tokens
 
   OwnedMatrix dispatched_gradient;  ///< of a rank's own tokens, until all ranks have all
+  std::map<std::int32_t, Buffer> dropout_masks;  ///< by operator: a byte for each element
+  std::vector<float> attention_delta;            ///< until the backward kernels have used it
+  MessageTag ring_tag;                           ///< of keys and values that go round
 
   OwnedMatrix* find(TensorId id, Form form) {
     const auto found = tensors.find({id.value, form});
@@ -51,6 +63,8 @@ struct MicrobatchState {
 
 /// What the rows of this rank's micro-batch are: [B T / context], row b T/context + t.
 struct TokenRows {
+  std::int64_t first_sequence = 0;           ///< of the micro-batch, within the training step
+  std::vector<std::int64_t> numbers;         ///< of the tokens: sequence * T + position
   std::vector<std::int32_t> words, targets;  ///< targets: the next words
   std::vector<std::int32_t> positions;       ///< in the whole sequence
   std::vector<std::int32_t> token_types;     ///< all zero

@@ -1,200 +1,250 @@
-// Attention and rotary positions; keys and values gathered over context ranks.
+// Attention over all keys that are here: its own, those gathered from context ranks, or whole
+// sequences of a part of the heads. Round a ring: ring_attention.cpp.
 #include <cmath>
-#include <cstring>
 
 #include "core/check.hpp"
-#include "executor/operator_pass.hpp"
+#include "executor/attention_calls.hpp"
 
 namespace meshwright {
 namespace {
 
-constexpr double kRotaryBase = 10'000;  // arXiv 2104.09864, section 3.2.2
-
-/// The attention that reads what a rotary operator writes.
-const Attention& attention_behind(const OperatorPass& pass) {
-  const std::vector<Operator>& all = pass.rank.model.operators;
-  for (std::size_t i = pass.id.index() + 1; i < all.size(); ++i)
-    if (const auto* attention = std::get_if<Attention>(&all[i].shape)) return *attention;
-  MW_CHECK(false);
+bool exchanges_heads(const OperatorPass& pass) {
+  return pass.rank.strategy.degrees.context > 1 &&
+         pass.rank.strategy.model_parallelism.context == ContextAlgorithm::kAllToAll;
 }
-
-/// Turns heads of `size` by the positions of the rows; backwards for gradients.
-void rotate(OperatorPass& pass, const ConstMatrix& x, const Matrix& y, std::int64_t size,
-            bool inverse) {
-  const std::vector<float> frequencies = rotary_frequencies(size, kRotaryBase);
-  std::vector<float> table(static_cast<std::size_t>(pass.rank.strategy.sequence_length * size));
-  pass.rank.run(pass.rank.kernels.rotary_table, {.frequencies = frequencies,
-                                                 .first_position = 0,
-                                                 .positions = pass.rank.strategy.sequence_length,
-                                                 .table = table});
-  pass.rank.run(pass.rank.kernels.rotary, {.x = x,
-                                           .y = y,
-                                           .heads = x.columns / size,
-                                           .head_size = size,
-                                           .rotated = size,
-                                           .table = table,
-                                           .positions = pass.rows.positions,
-                                           .inverse = inverse});
+bool goes_round_a_ring(const OperatorPass& pass) {
+  return pass.rank.strategy.degrees.context > 1 &&
+         pass.rank.strategy.model_parallelism.context == ContextAlgorithm::kRing;
 }
 
 }  // namespace
 
-void forward(OperatorPass& pass, const RotaryEmbedding&) {
-  const std::int64_t size = attention_behind(pass).key_size;
-  for (std::size_t i = 0; i < pass.op().inputs.size(); ++i) {
-    const Matrix x = pass.value(pass.input(i));
-    rotate(pass, x, pass.make_value(pass.output(i), x.rows), size, false);
-  }
+LocalHeads local_heads(const OperatorPass& pass, const Attention& attention) {
+  const int tensors = pass.rank.strategy.degrees.tensor;
+  const auto share = [](std::int64_t heads, int ranks) { return (heads + ranks - 1) / ranks; };
+  LocalHeads local{.heads = attention.heads / tensors,
+                   .key_value_heads = share(attention.key_value_heads, tensors),
+                   .first = attention.heads / tensors * pass.rank.at.tensor};
+  if (!exchanges_heads(pass)) return local;
+  const int contexts = pass.rank.strategy.degrees.context;
+  local.heads /= contexts;
+  local.key_value_heads /= contexts;
+  local.first += local.heads * pass.rank.at.context;
+  return local;
 }
 
-void backward_input(OperatorPass& pass, const RotaryEmbedding&) {
-  const std::int64_t size = attention_behind(pass).key_size;
-  for (std::size_t i = 0; i < pass.op().inputs.size(); ++i) {
-    const Matrix dy = pass.gradient(pass.output(i));
-    MW_CHECK(pass.state.find(pass.input(i), Form::kGradient) == nullptr);
-    const Matrix dx = pass.make(pass.input(i), Form::kGradient, dy.rows, dy.columns,
-                                pass.rank.dtype, MemoryClass::kWorking);
-    rotate(pass, dy, dx, size, true);
+std::vector<QueryRun> query_runs(const OperatorPass& pass) {
+  const std::int64_t sequences = pass.rank.shard.sequences;
+  if (exchanges_heads(pass)) {
+    const std::int64_t length = pass.rank.shard.sequence_length;
+    return {{0, sequences * length, 0, sequences, 0, length}};
   }
+  const std::vector<SequencePiece> pieces =
+      sequence_pieces(pass.rank.strategy, pass.rank.at.context);
+  if (pieces.size() == 1)
+    return {{0, sequences * pieces[0].length, 0, sequences, pieces[0].first_position,
+             pieces[0].length}};
+  std::vector<QueryRun> runs;
+  for (std::int64_t b = 0; b < sequences; ++b)
+    for (const SequencePiece& piece : pieces)
+      runs.push_back({b * pass.rank.tokens.sequence + piece.first_row, piece.length, b, 1,
+                      piece.first_position, piece.length});
+  return runs;
 }
 
-// ---- attention ----
+bool meet(const Attention& attention, const QueryRun& queries, const KeyRun& keys) {
+  if (!attention.causal) return true;
+  if (keys.first_position >= queries.first_position + queries.length) return false;
+  return !attention.window ||
+         keys.first_position + keys.length > queries.first_position - *attention.window + 1;
+}
 
-namespace {
-
-AttentionShape shape_of(const OperatorPass& pass, const Attention& attention) {
-  const int tensor = pass.rank.strategy.degrees.tensor;
-  return {.sequences = pass.rank.shard.sequences,
-          .heads = attention.heads / tensor,
-          .key_value_heads = attention.key_value_heads / tensor,
-          .queries = pass.rank.tokens.sequence,
-          .keys = pass.rank.shard.sequence_length,
+AttentionShape call_shape(const OperatorPass& pass, const Attention& attention,
+                          const QueryRun& queries, const KeyRun& keys) {
+  const LocalHeads heads = local_heads(pass, attention);
+  return {.sequences = queries.sequences,
+          .heads = heads.heads,
+          .key_value_heads = heads.key_value_heads,
+          .queries = queries.length,
+          .keys = keys.length,
           .key_size = attention.key_size,
           .value_size = attention.value_size,
           .scale = static_cast<float>(1 / std::sqrt(static_cast<double>(attention.key_size))),
           .causal = attention.causal,
           .window = attention.window.value_or(0),
-          .first_query = pass.rank.at.context * pass.rank.tokens.sequence,
-          .first_key = 0};
+          .first_query = queries.first_position,
+          .first_key = keys.first_position,
+          .dropout = {.mask = pass.dropout_mask(attention.dropout),
+                      .first_sequence = pass.rows.first_sequence + queries.first_sequence,
+                      .length = pass.rank.shard.sequence_length,
+                      .first_head = heads.first,
+                      .heads = attention.heads}};
 }
-std::int64_t statistics_of(const AttentionShape& shape) {
-  return shape.sequences * shape.heads * shape.queries;
+
+std::span<float> statistics_of(std::span<float> all, const QueryRun& queries, std::int64_t heads) {
+  return all.subspan(static_cast<std::size_t>(queries.first_row * heads),
+                     static_cast<std::size_t>(queries.rows * heads));
+}
+
+// ---- sinks ----
+
+namespace {
+
+/// Those of the heads of a call, which a rank's own parameters hold among those of its tensor rank.
+Block sinks_of_call(const OperatorPass& pass, const AttentionShape& shape) {
+  const auto& attention = std::get<Attention>(pass.op().shape);
+  const std::int64_t held = attention.heads / pass.rank.strategy.degrees.tensor;
+  const std::int64_t first = shape.dropout.first_head - held * pass.rank.at.tensor;
+  return {first, first + shape.heads};
+}
+
+}  // namespace
+
+void add_sinks(OperatorPass& pass, const AttentionShape& shape, const Matrix& out,
+               std::span<float> log_sum_exp) {
+  if (pass.op().parameters.empty()) return;
+  const Block mine = sinks_of_call(pass, shape);
+  const Vector sinks = flat(pass.parameters.weight(pass.op().parameters.front()));
+  pass.rank.run(pass.rank.kernels.attention_sinks,
+                {.shape = shape,
+                 .sinks = part_of(sinks, mine.begin, mine.size()),
+                 .out = out,
+                 .log_sum_exp = log_sum_exp});
+}
+
+void add_sink_gradients(OperatorPass& pass, const AttentionShape& shape,
+                        std::span<const float> log_sum_exp, std::span<const float> delta) {
+  if (pass.op().parameters.empty()) return;
+  const Block mine = sinks_of_call(pass, shape);
+  const TensorId id = pass.op().parameters.front();
+  const Vector sinks = flat(pass.parameters.weight(id));
+  const Vector gradient = part_of(flat(pass.parameters.gradient(id)), mine.begin, mine.size());
+  pass.rank.run(
+      pass.rank.kernels.attention_sinks_gradient,
+      {.shape = shape,
+       .sinks = part_of(sinks, mine.begin, mine.size()),
+       .log_sum_exp = log_sum_exp,
+       .delta = delta,
+       .dsinks = {static_cast<float*>(gradient.data), static_cast<std::size_t>(gradient.size)}});
+}
+
+// ---- the operator ----
+
+namespace {
+
+/// All keys, of the sequences of a call.
+KeyRun all_keys(const OperatorPass& pass, const QueryRun& queries) {
+  const std::int64_t length = pass.rank.shard.sequence_length;
+  return {queries.first_sequence * length, queries.sequences * length, 0, length};
+}
+
+/// Of a query, key or value and their gradients, what the kernels see: heads of whole sequences
+/// where those were exchanged.
+Matrix seen(OperatorPass& pass, TensorId tensor) {
+  return exchanges_heads(pass) ? pass.at(tensor, Form::kHeadCutValue) : pass.whole(tensor);
 }
 
 }  // namespace
 
 void forward(OperatorPass& pass, const Attention& attention) {
-  const AttentionShape shape = shape_of(pass, attention);
-  const Matrix q = pass.value(pass.input(0));
-  const Matrix out = pass.make_value(pass.output(), q.rows);
+  if (goes_round_a_ring(pass)) return ring_forward(pass, attention);
+  const Matrix q = exchanges_heads(pass) ? seen(pass, pass.input(0)) : pass.value(pass.input(0));
+  const Matrix k = seen(pass, pass.input(1)), v = seen(pass, pass.input(2));
+  const LocalHeads heads = local_heads(pass, attention);
+  const Matrix out = exchanges_heads(pass) ? pass.make(pass.output(), Form::kHeadCutValue, q.rows,
+                                                       heads.heads * attention.value_size,
+                                                       pass.rank.dtype, MemoryClass::kCommunication)
+                                           : pass.make_value(pass.output(), q.rows);
   OwnedMatrix& sums = pass.state.statistics[pass.id.value];
   sums = OwnedMatrix();
-  sums = pass.rank.matrix(MemoryClass::kActivations, 1, statistics_of(shape), Dtype::kFp32);
-  pass.rank.run(pass.rank.kernels.attention_forward, {.shape = shape,
-                                                      .q = q,
-                                                      .k = pass.whole(pass.input(1)),
-                                                      .v = pass.whole(pass.input(2)),
-                                                      .out = out,
-                                                      .log_sum_exp = sums.floats()});
+  sums = pass.rank.matrix(MemoryClass::kActivations, 1, q.rows * heads.heads, Dtype::kFp32);
+  for (const QueryRun& queries : query_runs(pass)) {
+    const KeyRun keys = all_keys(pass, queries);
+    const AttentionShape shape = call_shape(pass, attention, queries, keys);
+    const Matrix part = rows_of(out, queries.first_row, queries.rows);
+    const std::span<float> statistics = statistics_of(sums.floats(), queries, heads.heads);
+    pass.rank.run(pass.rank.kernels.attention_forward,
+                  {.shape = shape,
+                   .q = rows_of(q, queries.first_row, queries.rows),
+                   .k = rows_of(k, keys.first_row, keys.rows),
+                   .v = rows_of(v, keys.first_row, keys.rows),
+                   .out = part,
+                   .log_sum_exp = statistics});
+    add_sinks(pass, shape, part, statistics);
+  }
 }
 
-void backward_input(OperatorPass& pass, const Attention& attention) {
-  const AttentionShape shape = shape_of(pass, attention);
-  const Matrix out = pass.value(pass.output()), dout = pass.gradient(pass.output());
-  const Matrix q = pass.value(pass.input(0));
-  const Matrix k = pass.whole(pass.input(1)), v = pass.whole(pass.input(2));
-  const std::span<float> sums = pass.state.statistics.at(pass.id.value).floats();
-  std::vector<float> delta(sums.size());
-  pass.rank.run(pass.rank.kernels.attention_delta,
-                {.shape = shape, .out = out, .dout = dout, .delta = delta});
+namespace {
+
+/// Gradients of queries, keys and values as the kernels write them.
+struct AttentionGradients {
+  Matrix dq, dk, dv;
+};
+
+AttentionGradients make_gradients(OperatorPass& pass, const Matrix& q, const Matrix& k,
+                                  const Matrix& v) {
   const auto make = [&](std::size_t i, Form form, const Matrix& like) {
     MW_CHECK(pass.state.find(pass.input(i), form) == nullptr);  // no other reader
     return pass.make(pass.input(i), form, like.rows, like.columns, pass.rank.dtype,
                      MemoryClass::kWorking);
   };
+  if (exchanges_heads(pass))
+    return {make(0, Form::kHeadCutGradient, q), make(1, Form::kHeadCutGradient, k),
+            make(2, Form::kHeadCutGradient, v)};
   // Under context parallelism every rank has gradients of all keys, summed afterwards.
   const bool cut = pass.rank.strategy.degrees.context > 1;
   const Form form = cut ? Form::kPartialGradient : Form::kGradient;
-  pass.rank.run(pass.rank.kernels.attention_backward, {.shape = shape,
-                                                       .q = q,
-                                                       .k = k,
-                                                       .v = v,
-                                                       .dout = dout,
-                                                       .log_sum_exp = sums,
-                                                       .delta = delta,
-                                                       .dq = make(0, Form::kGradient, q),
-                                                       .dk = make(1, form, k),
-                                                       .dv = make(2, form, v)});
+  return {make(0, Form::kGradient, q), make(1, form, k), make(2, form, v)};
 }
 
-// ---- context parallelism ----
-
-namespace {
-
-/// Rows travel as [context rank][sequence][token], attention wants [sequence][context rank][token].
-class ContextLayout {
- public:
-  ContextLayout(const OperatorPass& pass, std::int64_t columns)
-      : sequences_(pass.rank.shard.sequences),
-        ranks_(pass.rank.strategy.degrees.context),
-        run_(static_cast<std::size_t>(pass.rank.tokens.sequence * columns *
-                                      bytes_per_element(pass.rank.dtype))) {}
-  std::size_t bytes() const { return static_cast<std::size_t>(sequences_ * ranks_) * run_; }
-  void to_sequences(const std::byte* by_rank, std::byte* by_sequence) const {
-    for_each_run([&](std::size_t rank_first, std::size_t sequence_first) {
-      std::memcpy(by_sequence + sequence_first, by_rank + rank_first, run_);
-    });
-  }
-  void to_ranks(const std::byte* by_sequence, std::byte* by_rank) const {
-    for_each_run([&](std::size_t rank_first, std::size_t sequence_first) {
-      std::memcpy(by_rank + rank_first, by_sequence + sequence_first, run_);
-    });
-  }
-
- private:
-  template <class Visit>
-  void for_each_run(Visit visit) const {
-    for (std::int64_t r = 0; r < ranks_; ++r)
-      for (std::int64_t s = 0; s < sequences_; ++s)
-        visit(static_cast<std::size_t>(r * sequences_ + s) * run_,
-              static_cast<std::size_t>(s * ranks_ + r) * run_);
-  }
-  std::int64_t sequences_, ranks_;
-  std::size_t run_;  ///< bytes of one rank's tokens of one sequence
-};
+/// Keys and values whose gradients several calls add to.
+void clear(OperatorPass& pass, const Matrix& m) {
+  pass.rank.run(pass.rank.kernels.fill, {.y = flat(m), .value = 0});
+}
 
 }  // namespace
 
-Ticks gather_keys_and_values(OperatorPass& pass, RankGroup& group, Ticks ready) {
-  for (const std::size_t i : {1U, 2U}) {
-    const TensorId tensor = pass.input(i);
-    const Matrix own = pass.value(tensor);
-    const ContextLayout layout(pass, own.columns);
-    std::vector<std::byte> by_rank(layout.bytes());
-    const std::size_t mine = by_rank.size() / static_cast<std::size_t>(group.size());
-    std::memcpy(by_rank.data() + mine * static_cast<std::size_t>(group.index()), own.data, mine);
-    ready = group.all_gather(by_rank, static_cast<std::int64_t>(mine) / own.rows, ready);
-    const Matrix all = pass.make(tensor, Form::kGatheredValue, own.rows * group.size(), own.columns,
-                                 pass.rank.dtype, MemoryClass::kWorking);
-    layout.to_sequences(by_rank.data(), static_cast<std::byte*>(all.data));
+void backward_input(OperatorPass& pass, const Attention& attention) {
+  if (goes_round_a_ring(pass)) return ring_backward(pass, attention);
+  const bool head_cut = exchanges_heads(pass);
+  const Matrix q = head_cut ? seen(pass, pass.input(0)) : pass.value(pass.input(0));
+  const Matrix k = seen(pass, pass.input(1)), v = seen(pass, pass.input(2));
+  const Matrix dout =
+      head_cut ? pass.at(pass.output(), Form::kHeadCutGradient) : pass.gradient(pass.output());
+  const LocalHeads heads = local_heads(pass, attention);
+  const std::span<float> sums = pass.state.statistics.at(pass.id.value).floats();
+  std::vector<float>& delta = pass.state.attention_delta;  // exchanged with the gradient
+  if (!head_cut) delta.assign(sums.size(), 0.0F);
+  const AttentionGradients gradients = make_gradients(pass, q, k, v);
+  const std::vector<QueryRun> runs = query_runs(pass);
+  if (runs.size() > 1)
+    for (const Matrix& m : {gradients.dq, gradients.dk, gradients.dv}) clear(pass, m);
+  for (const QueryRun& queries : runs) {
+    const KeyRun keys = all_keys(pass, queries);
+    const AttentionShape shape = call_shape(pass, attention, queries, keys);
+    const std::span<float> deltas = statistics_of(delta, queries, heads.heads);
+    const std::span<float> statistics = statistics_of(sums, queries, heads.heads);
+    if (!head_cut)
+      pass.rank.run(pass.rank.kernels.attention_delta,
+                    {.shape = shape,
+                     .out = rows_of(pass.value(pass.output()), queries.first_row, queries.rows),
+                     .dout = rows_of(dout, queries.first_row, queries.rows),
+                     .delta = deltas});
+    pass.rank.run(pass.rank.kernels.attention_backward,
+                  {.shape = shape,
+                   .q = rows_of(q, queries.first_row, queries.rows),
+                   .k = rows_of(k, keys.first_row, keys.rows),
+                   .v = rows_of(v, keys.first_row, keys.rows),
+                   .dout = rows_of(dout, queries.first_row, queries.rows),
+                   .log_sum_exp = statistics,
+                   .delta = deltas,
+                   .dq = rows_of(gradients.dq, queries.first_row, queries.rows),
+                   .dk = rows_of(gradients.dk, keys.first_row, keys.rows),
+                   .dv = rows_of(gradients.dv, keys.first_row, keys.rows),
+                   .accumulate = runs.size() > 1});
+    add_sink_gradients(pass, shape, statistics, deltas);
   }
-  return ready;
-}
-
-Ticks scatter_key_and_value_gradients(OperatorPass& pass, RankGroup& group, Ticks ready) {
-  for (const std::size_t i : {1U, 2U}) {
-    const TensorId tensor = pass.input(i);
-    OwnedMatrix all = std::move(*pass.state.find(tensor, Form::kPartialGradient));
-    pass.state.erase(tensor, Form::kPartialGradient);
-    const ContextLayout layout(pass, all.columns());
-    OwnedMatrix by_rank =
-        pass.rank.matrix(MemoryClass::kWorking, all.rows(), all.columns(), pass.rank.dtype);
-    layout.to_ranks(all.bytes().data(), by_rank.bytes().data());
-    ready = reduce_scatter(group, by_rank.view(), ready);
-    const std::int64_t mine = all.rows() / group.size();
-    pass.add_gradient(tensor, rows_of(by_rank.view(), mine * group.index(), mine));
-  }
-  return ready;
+  delta.clear();
 }
 
 }  // namespace meshwright

@@ -106,20 +106,13 @@ Ticks reduce_scatter(RankGroup& group, const Matrix& m, Ticks ready) {
 }
 
 Ticks communicate(OperatorPass& pass, const Collective& collective, RankGroup& group, Ticks ready) {
-  const bool forward = collective.phase == Phase::kForward;
   switch (collective.axis) {
     case Axis::kTensor:
       return over_tensor_ranks(pass, collective, group, ready);
     case Axis::kContext:
-      return collective.kind == CollectiveKind::kAllGather
-                 ? gather_keys_and_values(pass, group, ready)
-                 : scatter_key_and_value_gradients(pass, group, ready);
+      return over_context_ranks(pass, collective, group, ready);
     case Axis::kExpert:
-      MW_CHECK(collective.kind == CollectiveKind::kAllToAll);
-      // Rows go out for dispatch, and for the gradient of combine.
-      return std::holds_alternative<TokenDispatch>(pass.op().shape) == forward
-                 ? reach_experts(pass, group, forward ? Form::kValue : Form::kGradient, ready)
-                 : leave_experts(pass, group, forward ? Form::kValue : Form::kGradient, ready);
+      return over_expert_ranks(pass, collective, group, ready);
     case Axis::kData:
     case Axis::kPipeline:
       break;

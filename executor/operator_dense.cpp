@@ -311,15 +311,4 @@ void backward_input(OperatorPass& pass, const Activation& activation) {
   pass.rank.run(pass.rank.kernels.activation_backward, work);
 }
 
-void forward(OperatorPass& pass, const ResidualAdd&) {
-  const Matrix a = pass.value(pass.input(0)), b = pass.value(pass.input(1));
-  const Matrix y = pass.make_value(pass.output(), a.rows);
-  pass.rank.run(pass.rank.kernels.add, {.a = a, .b = b, .y = y});
-}
-
-void backward_input(OperatorPass& pass, const ResidualAdd&) {
-  const Matrix dy = pass.gradient(pass.output());
-  for (const TensorId input : pass.op().inputs) pass.add_gradient(input, dy);
-}
-
 }  // namespace meshwright

@@ -1,30 +1,12 @@
-// Mixture of experts: the router, rows on their way to the experts and home, grouped products.
-//
-// At home the rows of a rank stand sorted by expert, in the order of their tokens; with the experts
-// they stand sorted by local expert, then by the rank that they came from.
-#include <cstring>
+// Mixture of experts: the router, rows on their way to the experts and home, grouped products. What
+// travels between the ranks is in expert_exchange.cpp.
 #include <numeric>
 
 #include "core/check.hpp"
-#include "executor/operator_pass.hpp"
+#include "executor/expert_rows.hpp"
 
 namespace meshwright {
 namespace {
-
-GateShape gate_shape(const OperatorPass& pass, const Router& router, std::int64_t tokens) {
-  // A correction of scores goes with sigmoid scores (DeepSeek-V3, arXiv 2412.19437, section 2.1.2).
-  const bool sigmoid = pass.op().parameters.size() > 1 &&
-                       pass.rank.model.tensors[pass.op().parameters.back().index()].name.ends_with(
-                           "score_correction");
-  return {.score = sigmoid ? GateScore::kSigmoid : GateScore::kSoftmax,
-          .tokens = tokens,
-          .experts = router.experts,
-          .experts_per_token = router.experts_per_token};
-}
-
-Routing& routing_of(OperatorPass& pass, TensorId scores) {
-  return pass.state.routing[scores.value];
-}
 
 /// What was dispatched to the experts among which the operator is.
 Routing& routing_of_layer(OperatorPass& pass) {
@@ -48,10 +30,31 @@ std::span<T> slots_of(std::vector<T>& per_slot, const Block& tokens, std::int64_
                                      static_cast<std::size_t>(tokens.size() * copies));
 }
 
-std::vector<std::int64_t> offsets_of(std::span<const std::int32_t> counts) {
-  std::vector<std::int64_t> offsets(counts.size() + 1, 0);
-  std::partial_sum(counts.begin(), counts.end(), offsets.begin() + 1);
-  return offsets;
+/// A parameter of the router beside its matrix; -1: it has none.
+TensorId router_parameter(const OperatorPass& pass, std::string_view name) {
+  for (const TensorId id : pass.op().parameters)
+    if (pass.rank.model.tensors[id.index()].name.ends_with(name)) return id;
+  return TensorId(-1);
+}
+
+std::vector<float> as_floats(OperatorPass& pass, const Matrix& m) {
+  std::vector<float> values(static_cast<std::size_t>(m.rows * m.columns));
+  pass.rank.run(pass.rank.kernels.cast,
+                {.x = flat(m), .y = {values.data(), m.rows * m.columns, Dtype::kFp32}});
+  return values;
+}
+
+GateShape gate_shape(const OperatorPass& pass, const Router& router, std::int64_t tokens) {
+  // A correction of scores goes with sigmoid scores (DeepSeek-V3, arXiv 2412.19437, section 2.1.2).
+  const bool sigmoid = router_parameter(pass, kScoreCorrection).value >= 0;
+  const int limit = pass.rank.shard.routing.node_limit;
+  const int nodes = pass.options.routing.nodes > 0 ? pass.options.routing.nodes : pass.expert_nodes;
+  return {.score = sigmoid ? GateScore::kSigmoid : GateScore::kSoftmax,
+          .tokens = tokens,
+          .experts = router.experts,
+          .experts_per_token = router.experts_per_token,
+          .groups = limit > 0 ? nodes : 1,
+          .chosen_groups = limit > 0 ? limit : 1};
 }
 
 }  // namespace
@@ -65,14 +68,22 @@ void forward(OperatorPass& pass, const Router& router) {
   const auto slots = static_cast<std::size_t>(x.rows * router.experts_per_token);
   routing.experts.assign(slots, 0);
   routing.weights.assign(slots, 0.0F);
+  ConstVector bias;
+  if (const TensorId id = router_parameter(pass, kRouterBias); id.value >= 0)
+    bias = flat(pass.parameters.weight(id));
+  std::vector<float> correction;
+  if (const TensorId id = router_parameter(pass, kScoreCorrection); id.value >= 0)
+    correction = as_floats(pass, pass.parameters.weight(id));
   pass.rank.run(pass.rank.kernels.gemm, {.a = x,
                                          .b = pass.parameters.weight(pass.op().parameters.front()),
                                          .transpose_b = true,
-                                         .c = scores});
+                                         .c = scores,
+                                         .bias = bias});
   const std::span<float> all(static_cast<float*>(scores.data),
                              static_cast<std::size_t>(scores.rows * scores.columns));
   pass.rank.run(pass.rank.kernels.gate_forward, {.shape = gate_shape(pass, router, x.rows),
                                                  .logits = all,
+                                                 .correction = correction,
                                                  .scores = all,
                                                  .experts = routing.experts,
                                                  .weights = routing.weights});
@@ -99,36 +110,61 @@ void backward_input(OperatorPass& pass, const Router& router) {
   });
 }
 
+/// The "gradient" of a score correction is how many rows each expert got: summed over all ranks as
+/// gradients are, it moves the correction at the end of the step.
 void backward_weight(OperatorPass& pass, const Router&) {
+  const Matrix logits = pass.gradient(pass.output());
   pass.rank.run(pass.rank.kernels.gemm,
-                {.a = pass.gradient(pass.output()),
+                {.a = logits,
                  .transpose_a = true,
                  .b = pass.value(pass.input()),
                  .c = pass.parameters.gradient(pass.op().parameters.front()),
                  .beta = 1});
+  if (const TensorId id = router_parameter(pass, kRouterBias); id.value >= 0)
+    pass.rank.run(pass.rank.kernels.bias_gradient,
+                  {.dy = logits, .dbias = floats_of(pass.parameters.gradient(id))});
+  const TensorId correction = router_parameter(pass, kScoreCorrection);
+  if (correction.value < 0) return;
+  const std::span<float> counts = floats_of(pass.parameters.gradient(correction));
+  for (const std::int32_t expert : routing_of(pass, pass.output()).experts)
+    counts[static_cast<std::size_t>(expert)] += 1;
 }
 
 // ---- to the experts ----
+
+namespace {
+
+/// All rows in the order of their experts.
+void sort_rows(OperatorPass& pass, std::span<const std::int32_t> experts, Routing& routing) {
+  routing.slot_of_row.assign(experts.size(), 0);
+  routing.row_of_slot.assign(experts.size(), 0);
+  pass.rank.run(pass.rank.kernels.sort_by_expert, {.experts = experts,
+                                                   .slot_of_row = routing.slot_of_row,
+                                                   .row_of_slot = routing.row_of_slot,
+                                                   .counts = routing.counts});
+}
+
+}  // namespace
 
 void forward(OperatorPass& pass, const TokenDispatch& dispatch) {
   const Matrix x = pass.value(pass.input(0));
   const Block own = dispatched_rows(pass, x);
   Routing& routing = routing_of(pass, pass.input(1));
-  const auto slots = static_cast<std::size_t>(own.size() * dispatch.experts_per_token);
-  routing.slot_of_row.assign(slots, 0);
-  routing.row_of_slot.assign(slots, 0);
   routing.counts.assign(static_cast<std::size_t>(pass.value(pass.input(1)).columns), 0);
-  pass.rank.run(pass.rank.kernels.sort_by_expert,
-                {.experts = slots_of(routing.experts, own, dispatch.experts_per_token),
-                 .slot_of_row = routing.slot_of_row,
-                 .row_of_slot = routing.row_of_slot,
-                 .counts = routing.counts});
+  const std::span<const std::int32_t> experts =
+      slots_of(routing.experts, own, dispatch.experts_per_token);
+  if (pass.rank.shard.routing.capacity > 0)
+    fill_to_capacity(pass, experts, dispatch.experts_per_token, routing);
+  else
+    sort_rows(pass, experts, routing);
   routing.offsets = offsets_of(routing.counts);  // where all experts are here
-  const Matrix rows = pass.make_value(pass.output(), static_cast<std::int64_t>(slots));
+  const Matrix rows =
+      pass.make_value(pass.output(), static_cast<std::int64_t>(routing.slot_of_row.size()));
   pass.rank.run(pass.rank.kernels.gather_rows, {.x = rows_of(x, own.begin, own.size()),
                                                 .index = routing.slot_of_row,
                                                 .copies = dispatch.experts_per_token,
                                                 .y = rows});
+  round_outgoing(pass, rows);
 }
 
 void backward_input(OperatorPass& pass, const TokenDispatch& dispatch) {
@@ -148,17 +184,45 @@ void backward_input(OperatorPass& pass, const TokenDispatch& dispatch) {
 
 // ---- experts ----
 
+namespace {
+
+/// Columns of the output whose bias this rank holds: of a row cut, each expert-tensor rank adds a
+/// part of the bias to its summand.
+Block bias_columns(const OperatorPass& pass, const ExpertLinear& expert, std::int64_t columns) {
+  if (expert.cut != LinearCut::kRow) return {0, columns};
+  return block_of(columns, pass.rank.strategy.degrees.expert_tensor,
+                  cut_place_of(pass.rank.strategy, pass.rank.rank).expert_tensor);
+}
+
+}  // namespace
+
 void forward(OperatorPass& pass, const ExpertLinear& expert) {
   const Matrix x = pass.value(pass.input());
   const std::vector<TensorId>& parameters = pass.op().parameters;
   const Matrix y = pass.make_value(pass.output(), x.rows);
-  pass.rank.run(
-      pass.rank.kernels.grouped_gemm,
-      {.x = x,
-       .weights = pass.parameters.weight(parameters[0]),
-       .y = y,
-       .bias = expert.bias ? ConstMatrix(pass.parameters.weight(parameters[1])) : ConstMatrix{},
-       .offsets = routing_of_layer(pass).offsets});
+  ConstMatrix bias;
+  OwnedMatrix widened;  // with zeros where others add
+  if (expert.bias) {
+    const Matrix held = pass.parameters.weight(parameters[1]);
+    bias = held;
+    if (held.columns < y.columns) {
+      widened = pass.rank.matrix(MemoryClass::kWorking, held.rows, y.columns, held.dtype);
+      pass.rank.run(pass.rank.kernels.fill, {.y = flat(widened.view()), .value = 0});
+      const Block mine = bias_columns(pass, expert, y.columns);
+      pass.rank.run(pass.rank.kernels.copy_heads, {.x = held,
+                                                   .y = widened.view(),
+                                                   .size_x = held.columns,
+                                                   .size_y = y.columns,
+                                                   .to = mine.begin,
+                                                   .count = mine.size()});
+      bias = widened.view();
+    }
+  }
+  pass.rank.run(pass.rank.kernels.grouped_gemm, {.x = x,
+                                                 .weights = pass.parameters.weight(parameters[0]),
+                                                 .y = y,
+                                                 .bias = bias,
+                                                 .offsets = routing_of_layer(pass).offsets});
 }
 
 void backward_input(OperatorPass& pass, const ExpertLinear&) {
@@ -183,9 +247,12 @@ void backward_weight(OperatorPass& pass, const ExpertLinear& expert) {
                  .dy = dy,
                  .dweights = pass.parameters.gradient(parameters[0]),
                  .offsets = offsets});
-  if (expert.bias)
-    pass.rank.run(pass.rank.kernels.grouped_bias_gradient,
-                  {.dy = dy, .dbias = pass.parameters.gradient(parameters[1]), .offsets = offsets});
+  if (!expert.bias) return;
+  const Block mine = bias_columns(pass, expert, dy.columns);
+  pass.rank.run(pass.rank.kernels.grouped_bias_gradient,
+                {.dy = columns_of(dy, mine.begin, mine.size()),
+                 .dbias = pass.parameters.gradient(parameters[1]),
+                 .offsets = offsets});
 }
 
 // ---- home again ----
@@ -223,132 +290,7 @@ void backward_input(OperatorPass& pass, const TokenCombine& combine) {
                                                 .copies = copies,
                                                 .scales = slots_of(routing.weights, own, copies),
                                                 .y = drows});
-}
-
-// ---- between the ranks ----
-
-namespace {
-
-/// Ranges of rows that go to, or come from, each expert rank.
-struct RowExchange {
-  std::vector<std::int64_t> sent, received;  ///< rows, by expert rank
-};
-
-std::vector<std::int64_t> rows_per_rank(std::span<const std::int32_t> counts, int ranks) {
-  const std::size_t local = counts.size() / static_cast<std::size_t>(ranks);
-  std::vector<std::int64_t> rows;
-  for (std::size_t first = 0; first < counts.size(); first += local)
-    rows.push_back(std::accumulate(counts.begin() + static_cast<std::ptrdiff_t>(first),
-                                   counts.begin() + static_cast<std::ptrdiff_t>(first + local),
-                                   std::int64_t{0}));
-  return rows;
-}
-
-template <class Byte>
-std::vector<std::span<Byte>> cut_rows(Byte* data, std::span<const std::int64_t> rows,
-                                      std::size_t row_bytes) {
-  std::vector<std::span<Byte>> spans;
-  for (const std::int64_t count : rows) {
-    const std::size_t size = static_cast<std::size_t>(count) * row_bytes;
-    spans.emplace_back(data, size);
-    data += size;
-  }
-  return spans;
-}
-
-/// Tells every expert rank how many rows come for each of its experts, and works out where what
-/// arrives here belongs.
-Ticks agree_on_rows(Routing& routing, RankGroup& group, Ticks ready) {
-  const auto ranks = static_cast<std::size_t>(group.size());
-  const std::size_t local = routing.counts.size() / ranks;
-  std::vector<std::int32_t> arriving(routing.counts.size());
-  const std::vector<std::int64_t> each(ranks, static_cast<std::int64_t>(local));
-  const auto sent = cut_rows(reinterpret_cast<const std::byte*>(routing.counts.data()),  // NOLINT
-                             each, sizeof(std::int32_t));
-  const auto received = cut_rows(reinterpret_cast<std::byte*>(arriving.data()),  // NOLINT
-                                 each, sizeof(std::int32_t));
-  ready = group.all_to_all(sent, received, ready);
-
-  routing.received_from = rows_per_rank(arriving, group.size());
-  std::vector<std::int32_t> per_expert(local, 0);
-  for (std::size_t i = 0; i < arriving.size(); ++i) per_expert[i % local] += arriving[i];
-  routing.offsets = offsets_of(per_expert);
-  std::vector<std::int64_t> next(routing.offsets.begin(), routing.offsets.end() - 1);
-  routing.place_of_arrival.clear();
-  for (std::size_t i = 0; i < arriving.size(); ++i)
-    for (std::int32_t row = 0; row < arriving[i]; ++row)
-      routing.place_of_arrival.push_back(static_cast<std::int32_t>(next[i % local]++));
-  return ready;
-}
-
-std::size_t row_bytes_of(const ConstMatrix& m) {
-  return static_cast<std::size_t>(m.columns * bytes_per_element(m.dtype));
-}
-
-}  // namespace
-
-Ticks reach_experts(OperatorPass& pass, RankGroup& group, Form form, Ticks ready) {
-  Routing& routing = routing_of(pass, pass.input(1));
-  const bool is_dispatch = form == Form::kValue;
-  if (is_dispatch) ready = agree_on_rows(routing, group, ready);
-  const TensorId tensor = is_dispatch ? pass.output() : pass.input(0);
-  OwnedMatrix home = std::move(*pass.state.find(tensor, form));
-  const ConstMatrix from = home.view();
-  const std::size_t row_bytes = row_bytes_of(from);
-  std::vector<std::byte> arrived(routing.place_of_arrival.size() * row_bytes);
-  const std::vector<std::int64_t> sent_rows = rows_per_rank(routing.counts, group.size());
-  const auto sent = cut_rows(static_cast<const std::byte*>(from.data), sent_rows, row_bytes);
-  const auto received = cut_rows(arrived.data(), routing.received_from, row_bytes);
-  ready = group.all_to_all(sent, received, ready);
-  const auto rows = static_cast<std::int64_t>(routing.place_of_arrival.size());
-  const Matrix sorted = pass.make(tensor, form, rows, from.columns, from.dtype,
-                                  is_dispatch ? MemoryClass::kActivations : MemoryClass::kWorking);
-  for (std::size_t i = 0; i < routing.place_of_arrival.size(); ++i)
-    std::memcpy(static_cast<std::byte*>(sorted.data) +
-                    static_cast<std::size_t>(routing.place_of_arrival[i]) * row_bytes,
-                arrived.data() + i * row_bytes, row_bytes);
-  return ready;
-}
-
-Ticks leave_experts(OperatorPass& pass, RankGroup& group, Form form, Ticks ready) {
-  const Routing& routing = routing_of(pass, pass.input(1));
-  const bool is_combine = form == Form::kValue;
-  const TensorId tensor = is_combine ? pass.input(0) : pass.output();
-  OwnedMatrix sorted = std::move(*pass.state.find(tensor, form));
-  const ConstMatrix from = sorted.view();
-  const std::size_t row_bytes = row_bytes_of(from);
-  std::vector<std::byte> leaving(routing.place_of_arrival.size() * row_bytes);
-  for (std::size_t i = 0; i < routing.place_of_arrival.size(); ++i)
-    std::memcpy(leaving.data() + i * row_bytes,
-                static_cast<const std::byte*>(from.data) +
-                    static_cast<std::size_t>(routing.place_of_arrival[i]) * row_bytes,
-                row_bytes);
-  const auto rows = static_cast<std::int64_t>(routing.slot_of_row.size());
-  const Matrix home = pass.make(tensor, form, rows, from.columns, from.dtype,
-                                is_combine ? MemoryClass::kActivations : MemoryClass::kWorking);
-  const auto sent =
-      cut_rows(static_cast<const std::byte*>(leaving.data()), routing.received_from, row_bytes);
-  const auto received = cut_rows(static_cast<std::byte*>(home.data),
-                                 rows_per_rank(routing.counts, group.size()), row_bytes);
-  return group.all_to_all(sent, received, ready);
-}
-
-/// Without sequence parallelism every tensor rank needs what the others' tokens brought.
-Ticks gather_dispatched(OperatorPass& pass, RankGroup& group, Ticks ready) {
-  if (std::holds_alternative<TokenCombine>(pass.op().shape)) {
-    const Matrix y = pass.value(pass.output());
-    return group.all_gather(
-        {static_cast<std::byte*>(y.data), static_cast<std::size_t>(y.rows) * row_bytes_of(y)},
-        static_cast<std::int64_t>(row_bytes_of(y)), ready);
-  }
-  OwnedMatrix sum = std::move(pass.state.dispatched_gradient);
-  ready = group.all_gather(sum.bytes(), static_cast<std::int64_t>(row_bytes_of(sum.view())), ready);
-  pass.add_gradient(pass.input(0), sum.view());
-  // The router, which every rank carries out for all tokens, needs the gradients of its weights.
-  Routing& routing = routing_of(pass, pass.input(1));
-  const auto copies = static_cast<std::int64_t>(routing.weight_gradients.size()) / sum.rows();
-  return group.all_gather(std::as_writable_bytes(std::span(routing.weight_gradients)),
-                          copies * static_cast<std::int64_t>(sizeof(float)), ready);
+  round_outgoing(pass, drows);
 }
 
 }  // namespace meshwright

@@ -16,6 +16,17 @@ LogitShard shard_of(OperatorPass& pass, const CrossEntropy& loss) {
           .first_word = first};
 }
 
+/// The next words of the rows whose logits are here: the rank's own ones where a head that is not
+/// cut works on cut tokens.
+std::span<const std::int32_t> targets_of(OperatorPass& pass) {
+  const std::span<const std::int32_t> all = pass.rows.targets;
+  const std::int64_t rows = pass.value(pass.input()).rows;
+  pass.state.loss_of_own_rows = rows < static_cast<std::int64_t>(all.size());
+  if (!pass.state.loss_of_own_rows) return all;
+  return all.subspan(static_cast<std::size_t>(pass.own_rows().begin),
+                     static_cast<std::size_t>(rows));
+}
+
 bool is_shared(const OperatorPass& pass) {
   return pass.is_cut() && pass.rank.activation(pass.input()).cut == ActivationCut::kFeatures;
 }
@@ -35,7 +46,7 @@ void forward(OperatorPass& pass, const CrossEntropy& loss) {
     return;
   }
   pass.rank.run(pass.rank.kernels.cross_entropy_forward, {.shard = shard,
-                                                          .targets = pass.rows.targets,
+                                                          .targets = targets_of(pass),
                                                           .maximum = state.loss_maximum,
                                                           .sum = state.loss_sum,
                                                           .loss = state.loss});
@@ -51,7 +62,7 @@ Ticks reduce_loss(OperatorPass& pass, RankGroup& group, Ticks ready) {
   }
   state.maximum_is_reduced = false;
   pass.rank.run(pass.rank.kernels.cross_entropy_sum, {.shard = shard,
-                                                      .targets = pass.rows.targets,
+                                                      .targets = targets_of(pass),
                                                       .maximum = state.loss_maximum,
                                                       .sum = state.loss_sum,
                                                       .target_logit = state.target_logit});
@@ -61,7 +72,7 @@ Ticks reduce_loss(OperatorPass& pass, RankGroup& group, Ticks ready) {
   const auto half = both.begin() + static_cast<std::ptrdiff_t>(both.size() / 2);
   std::copy(both.begin(), half, state.loss_sum.begin());
   std::copy(half, both.end(), state.target_logit.begin());
-  pass.rank.run(pass.rank.kernels.cross_entropy_loss, {.targets = pass.rows.targets,
+  pass.rank.run(pass.rank.kernels.cross_entropy_loss, {.targets = targets_of(pass),
                                                        .maximum = state.loss_maximum,
                                                        .sum = state.loss_sum,
                                                        .target_logit = state.target_logit,
@@ -74,7 +85,7 @@ void backward_input(OperatorPass& pass, const CrossEntropy& loss) {
   const Matrix gradient = pass.make(pass.input(), Form::kGradient, shard.logits.rows,
                                     shard.logits.columns, pass.rank.dtype, MemoryClass::kLogits);
   pass.rank.run(pass.rank.kernels.cross_entropy_gradient, {.shard = shard,
-                                                           .targets = pass.rows.targets,
+                                                           .targets = targets_of(pass),
                                                            .maximum = pass.state.loss_maximum,
                                                            .sum = pass.state.loss_sum,
                                                            .scale = pass.loss_scale,

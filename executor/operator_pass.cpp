@@ -8,30 +8,40 @@ Block OperatorPass::own_rows() const {
   return block_of(rank.tokens.gathered, rank.strategy.degrees.tensor, rank.at.tensor);
 }
 
-Matrix OperatorPass::value(TensorId tensor) {
-  OwnedMatrix* found = state.find(tensor, Form::kValue);
+Matrix OperatorPass::at(TensorId tensor, Form form) {
+  OwnedMatrix* found = state.find(tensor, form);
   MW_CHECK(found != nullptr);
   return found->view();
 }
+Matrix OperatorPass::value(TensorId tensor) { return at(tensor, Form::kValue); }
 Matrix OperatorPass::whole(TensorId tensor) {
   OwnedMatrix* found = state.find(tensor, Form::kGatheredValue);
   return found != nullptr ? found->view() : value(tensor);
 }
-Matrix OperatorPass::gradient(TensorId tensor) {
-  OwnedMatrix* found = state.find(tensor, Form::kGradient);
-  MW_CHECK(found != nullptr);
-  return found->view();
-}
+Matrix OperatorPass::gradient(TensorId tensor) { return at(tensor, Form::kGradient); }
 Matrix OperatorPass::whole_gradient(TensorId tensor) {
   OwnedMatrix* found = state.find(tensor, Form::kGatheredGradient);
   return found != nullptr ? found->view() : gradient(tensor);
+}
+
+DropoutMask OperatorPass::dropout_mask(double probability) const {
+  std::uint64_t key = mixed_bits(options.seed ^ 0x64726f706f7574);  // apart from initial values
+  for (const std::int64_t number : {std::int64_t{step}, std::int64_t{id.value}})
+    key = mixed_bits(key + static_cast<std::uint64_t>(number));
+  return {.probability = static_cast<float>(probability), .key = key};
+}
+
+bool exchanges_heads_again(const Strategy& strategy) {
+  return strategy.recompute.kind == RecomputeKind::kSelective &&
+         strategy.attention == AttentionAlgorithm::kStandard;
 }
 
 std::int64_t OperatorPass::width(TensorId tensor) const {
   const ActivationTensor& whole_tensor = rank.activation(tensor);
   if (whole_tensor.cut != ActivationCut::kFeatures) return whole_tensor.width;
   const ParallelDegrees& degrees = rank.strategy.degrees;
-  return whole_tensor.width / (whole_tensor.routed ? degrees.expert_tensor : degrees.tensor);
+  if (whole_tensor.routed) return whole_tensor.width / degrees.expert_tensor;
+  return local_width(whole_tensor, degrees.tensor);
 }
 
 Matrix OperatorPass::make_value(TensorId tensor, std::int64_t value_rows) {

@@ -5,6 +5,7 @@
 #include "executor/microbatch_state.hpp"
 #include "executor/rank_context.hpp"
 #include "executor/stage_parameters.hpp"
+#include "executor/training_options.hpp"
 
 namespace meshwright {
 
@@ -16,6 +17,9 @@ class OperatorPass {
   MicrobatchState& state;
   OperatorId id;
   float loss_scale;  ///< 1 / tokens of a training step: gradients are those of the mean loss
+  const TrainingOptions& options;
+  int step = 0;          ///< number of the training step
+  int expert_nodes = 1;  ///< over which the experts of a layer are spread
 
   const Operator& op() const { return rank.op(id); }
   TensorId input(std::size_t i = 0) const { return op().inputs[i]; }
@@ -27,11 +31,14 @@ class OperatorPass {
   /// where tokens are dispatched to experts.
   Block own_rows() const;
 
+  Matrix at(TensorId tensor, Form form);
   Matrix value(TensorId tensor);  ///< this rank's part
   Matrix whole(TensorId tensor);  ///< gathered where it has been
   Matrix gradient(TensorId tensor);
   Matrix whole_gradient(TensorId tensor);  ///< gathered where it has been
 
+  /// Of this operator in this step, the same on all ranks.
+  DropoutMask dropout_mask(double probability) const;
   /// Local columns of an activation.
   std::int64_t width(TensorId tensor) const;
   Matrix make_value(TensorId tensor, std::int64_t value_rows);
@@ -51,8 +58,11 @@ class OperatorPass {
   void add_gradient(TensorId tensor, const ConstMatrix& more);
 };
 
-// One function per operator and pass, by family: operator_dense.cpp, operator_attention.cpp,
-// operator_experts.cpp, operator_loss.cpp. Operators whose weights' gradients come out of the same
+/// True if selective recomputation does the attention's exchanges again.
+bool exchanges_heads_again(const Strategy& strategy);
+
+// One function per operator and pass, by family: operator_dense.cpp, operator_rotary.cpp,
+// operator_attention.cpp, operator_residual.cpp, operator_experts.cpp, operator_loss.cpp. Operators whose weights' gradients come out of the same
 // kernel as those of their inputs have them in backward_input().
 
 void forward(OperatorPass& pass, const EmbeddingLookup& table);
@@ -66,6 +76,8 @@ void forward(OperatorPass& pass, const Activation& activation);
 void backward_input(OperatorPass& pass, const Activation& activation);
 void forward(OperatorPass& pass, const ResidualAdd& add);
 void backward_input(OperatorPass& pass, const ResidualAdd& add);
+void forward(OperatorPass& pass, const RowGate& gate);
+void backward_input(OperatorPass& pass, const RowGate& gate);
 
 void forward(OperatorPass& pass, const RotaryEmbedding& rotary);
 void backward_input(OperatorPass& pass, const RotaryEmbedding& rotary);
@@ -89,10 +101,12 @@ void backward_input(OperatorPass& pass, const CrossEntropy& loss);
 /// The collectives that serve an operator, by what they do to its tensors. Each returns when the
 /// last member was ready.
 Ticks reduce_loss(OperatorPass& pass, RankGroup& group, Ticks ready);
-Ticks gather_keys_and_values(OperatorPass& pass, RankGroup& group, Ticks ready);
-Ticks scatter_key_and_value_gradients(OperatorPass& pass, RankGroup& group, Ticks ready);
-Ticks reach_experts(OperatorPass& pass, RankGroup& group, Form form, Ticks ready);
-Ticks leave_experts(OperatorPass& pass, RankGroup& group, Form form, Ticks ready);
+Ticks over_context_ranks(OperatorPass& pass, const Collective& collective, RankGroup& group,
+                         Ticks ready);
+Ticks start_ring(OperatorPass& pass, RankGroup& group, Ticks ready);
+Ticks finish_ring(OperatorPass& pass, RankGroup& group, Ticks ready);
+Ticks over_expert_ranks(OperatorPass& pass, const Collective& collective, RankGroup& group,
+                        Ticks ready);
 Ticks gather_dispatched(OperatorPass& pass, RankGroup& group, Ticks ready);
 
 /// Sums of activations over a group, in the dtype in which they are stored.

@@ -15,11 +15,30 @@ constexpr double kInitialDeviation = 0.02;
 const ParameterTensor& parameter(const ModelGraph& model, TensorId id) {
   return std::get<ParameterTensor>(model.tensors[id.index()].shape);
 }
-std::int64_t width_of(const ModelGraph& model, TensorId id) {
-  return std::get<ActivationTensor>(model.tensors[id.index()].shape).width;
+
+/// Columns of one projection of a joint matrix. Heads stay whole: of fewer heads than ranks,
+/// neighbouring ranks hold copies.
+struct Projection {
+  std::int64_t width = 0;
+  int heads = 0;  ///< 0: not of whole heads
+};
+
+std::vector<IndexRange> cut(std::span<const Projection> projections, int index, int parts) {
+  std::vector<IndexRange> held;
+  std::int64_t first = 0;
+  for (const auto& [width, heads] : projections) {
+    const int cuts = heads > 0 ? std::min(heads, parts) : parts;
+    const std::int64_t size = width / cuts;
+    MW_CHECK(size * cuts == width);
+    MW_CHECK(parts % cuts == 0);
+    const std::int64_t mine = index / (parts / cuts);
+    held.push_back({first + mine * size, first + (mine + 1) * size});
+    first += width;
+  }
+  return held;
 }
 
-/// Part `index` of `parts` of every run: each projection of a joint matrix is cut on its own.
+/// Part `index` of `parts` of every run.
 std::vector<IndexRange> cut(std::span<const std::int64_t> runs, int index, int parts) {
   std::vector<IndexRange> held;
   std::int64_t first = 0;
@@ -52,10 +71,13 @@ class OperatorShards {
   }
 
  private:
-  std::vector<std::int64_t> output_widths() const {
-    std::vector<std::int64_t> widths;
-    for (const TensorId id : op_.outputs) widths.push_back(width_of(model_, id));
-    return widths;
+  std::vector<Projection> projections() const {
+    std::vector<Projection> list;
+    for (const TensorId id : op_.outputs) {
+      const auto& output = std::get<ActivationTensor>(model_.tensors[id.index()].shape);
+      list.push_back({output.width, output.heads});
+    }
+    return list;
   }
 
   /// A block of the vocabulary, padded so that all blocks are equal.
@@ -83,7 +105,21 @@ class OperatorShards {
                           shard.held[1][0].end == linear.in && is_lookup_table(shard.tensor);
     std::vector<IndexRange>& dimension = is_table ? shard.held.front() : shard.held.back();
     dimension =
-        makes_logits ? words(linear.out) : cut(output_widths(), place_.tensor, place_.tensors);
+        makes_logits ? words(linear.out) : cut(projections(), place_.tensor, place_.tensors);
+    for (const IndexRange& range : makes_logits ? std::vector<IndexRange>() : dimension)
+      shard.column_copies.push_back(copies_of(range));
+    if (std::ranges::count(shard.column_copies, 1) == std::ssize(shard.column_copies))
+      shard.column_copies.clear();
+  }
+
+  /// Ranks that hold these columns.
+  int copies_of(const IndexRange& range) const {
+    std::int64_t first = 0;
+    for (const auto& [width, heads] : projections()) {
+      first += width;
+      if (range.begin < first) return heads > 0 ? std::max(1, place_.tensors / heads) : 1;
+    }
+    return 1;
   }
 
   /// Word tables and heads: what the loss reads.
@@ -106,9 +142,9 @@ class OperatorShards {
     const std::array<std::int64_t, 1> experts{linear.experts};
     shard.held[0] = cut(experts, place_.expert, place_.experts);
     const bool is_matrix = shard.held.size() == 3;
-    if (linear.cut == LinearCut::kRow && !is_matrix) return;  // bias of all outputs
+    // Of the bias behind a row cut each rank adds its columns.
     std::vector<IndexRange>& dimension =
-        linear.cut == LinearCut::kColumn ? shard.held.back() : shard.held[1];
+        linear.cut == LinearCut::kColumn || !is_matrix ? shard.held.back() : shard.held[1];
     // Gate and up projections stand side by side in one matrix.
     const bool gated = linear.cut == LinearCut::kColumn && feeds_gated_activation();
     const std::int64_t extent = dimension[0].end;
@@ -227,7 +263,8 @@ void fill_initial(const ModelGraph& model, const ParameterShard& shard, std::uin
   const Tensor& tensor = model.tensors[shard.tensor.index()];
   const auto& whole = std::get<ParameterTensor>(tensor.shape);
   MW_CHECK(shard.elements() == static_cast<std::int64_t>(values.size()));
-  const bool is_bias = tensor.name.ends_with("bias");
+  const bool is_bias = tensor.name.ends_with("bias") || tensor.name.ends_with("sinks") ||
+                       tensor.name.ends_with("score_correction");
   const bool is_matrix = whole.shape.size() > 1 && !is_bias;
   const std::uint64_t key = mix(seed ^ hash_of(tensor.name));
   std::size_t place = 0;

@@ -30,6 +30,9 @@ struct ParameterShard {
   std::int64_t offset = 0;  ///< of its first element in the dense or the expert run
   /// By dimension: the indices held, in the order of storage. Row-major, as the whole parameter.
   std::vector<std::vector<IndexRange>> held;
+  /// By range of the last dimension: ranks of the tensor group that hold it, where there are more
+  /// ranks than key and value heads; else empty.
+  std::vector<int> column_copies;
   bool is_cut = false;  ///< by tensor or expert parallelism; else all those ranks hold all of it
 
   std::int64_t extent(std::size_t dimension) const;

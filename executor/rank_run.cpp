@@ -7,19 +7,14 @@
 #include <tuple>
 
 #include "core/check.hpp"
-#include "core/lower_passes.hpp"
+#include "core/lower.hpp"
 #include "executor/early_gathers.hpp"
-#include "executor/stage_layers.hpp"
 
 namespace meshwright {
 namespace {
 
 bool is_compute(TaskKind kind) {
   return kind != TaskKind::kCollective && kind != TaskKind::kSend && kind != TaskKind::kReceive;
-}
-
-Ticks price_of_step(const Step& step, const CostModel& cost_model) {
-  return std::visit([&](const auto& what) { return to_ticks(cost_model.time_of(what)); }, step);
 }
 
 /// While it lives, the rank waits for another one.
@@ -53,7 +48,7 @@ class StepRun {
     spans_.reserve(mine.size());
     for (const TaskId id : mine) {
       progress_.task.store(id.value, std::memory_order_relaxed);
-      if (progress_.must_stop) throw PeerFailure("the run has failed on another rank");
+      stop_if_asked();
       if (before_task) before_task(id);
       run(id);
     }
@@ -81,6 +76,11 @@ class StepRun {
     beat();
   }
 
+  /// Also of sleeps that were cut short: their times would be wrong.
+  void stop_if_asked() const {
+    if (progress_.must_stop) throw PeerFailure("the run has failed on another rank");
+  }
+
   void beat() { progress_.beats.fetch_add(1, std::memory_order_relaxed); }
 
   /// All dependencies are tasks of this rank.
@@ -91,6 +91,7 @@ class StepRun {
   }
 
   void finish(TaskId id, const Task& task, Ticks stamp_at_start) {
+    stop_if_asked();
     ends_[id.index()] = clock_.time();
     stream_free_[static_cast<std::size_t>(task.stream)] = clock_.time();
     spans_.push_back({id, std::min(stamp_at_start, clock_.stamp()), clock_.stamp()});
@@ -120,9 +121,7 @@ class StepRun {
     clock_.start_task(ready(id, task), false);
     const Ticks start = clock_.time(), stamp = clock_.stamp();
     const WorkPrice& price = runnable_.price_of(task);
-    const RankId to =
-        graph_.ranks[static_cast<std::size_t>(graph_.tasks[runnable_.receive_of(id).index()].rank)]
-            .rank;
+    const RankId to = runnable_.rank_of(graph_.tasks[runnable_.receive_of(id).index()]);
     communicator_.send(to, {Channel::kPipeline, id.value}, actions_.outgoing(task),
                        {start + price.latency, start + price.duration + price.latency});
     clock_.end_communication(start, price.duration);
@@ -131,7 +130,7 @@ class StepRun {
 
   void receive(TaskId id, const Task& task) {
     const Task& sent = graph_.tasks[static_cast<std::size_t>(task.partner)];
-    const RankId from = graph_.ranks[static_cast<std::size_t>(sent.rank)].rank;
+    const RankId from = runnable_.rank_of(sent);
     const Waiting waiting(progress_);
     const MessageTimes times =
         communicator_.receive(from, {Channel::kPipeline, task.partner}, actions_.incoming(task));
@@ -180,11 +179,10 @@ RunnableGraph::RunnableGraph(const TaskGraph& graph, const Plan& plan, const Mod
   find_spans(layers);
   for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
     const Task& task = graph.tasks[i];
-    MW_CHECK(graph.ranks[static_cast<std::size_t>(task.rank)].rank.value == task.rank);
     if (task.kind == TaskKind::kReceive)
       receiver_[static_cast<std::size_t>(task.partner)] = static_cast<std::int32_t>(i);
     if (task.kind == TaskKind::kCollective)
-      members_[static_cast<std::size_t>(task.partner)].push_back(RankId(task.rank));
+      members_[static_cast<std::size_t>(task.partner)].push_back(rank_of(task));
     if (is_compute(task.kind) && programs_[task.work.index()].empty())
       expand(task.work,
              task.stage < 0 ? std::vector<LayerId>() : layers[static_cast<std::size_t>(task.stage)],
@@ -223,14 +221,15 @@ void RunnableGraph::expand(WorkId id, const std::vector<LayerId>& layers,
     if (layers.empty()) return LayerId(-1);
     return work.kind == TaskKind::kForward ? layers[passed] : layers[layers.size() - 1 - passed];
   };
-  for (const WorkPartUse& use : work.parts)
+  for (const WorkPartUse& use : work.parts) {
+    const WorkPart& part = graph_.parts[static_cast<std::size_t>(use.part)];
+    const std::vector<Ticks> prices = price_steps(part, cost_model.on_nodes(work.node_kind));
     for (int repeat = 0; repeat < use.count; ++repeat) {
-      const WorkPart& part = graph_.parts[static_cast<std::size_t>(use.part)];
-      for (const Step& step : part.steps)
-        programs_[id.index()].push_back(
-            {layer(), use.part, &step, price_of_step(step, cost_model)});
+      for (std::size_t i = 0; i < part.steps.size(); ++i)
+        programs_[id.index()].push_back({layer(), use.part, &part.steps[i], prices[i]});
       passed += part.recompute ? 0 : 1;
     }
+  }
 }
 
 /// Receives of one stream stay in their order.
@@ -239,7 +238,7 @@ void RunnableGraph::order_tasks() {
   std::vector<Pending> pending(graph_.ranks.size());
   for (std::size_t i = 0; i < graph_.tasks.size(); ++i) {
     const Task& task = graph_.tasks[i];
-    const auto rank = static_cast<std::size_t>(task.rank);
+    const std::size_t rank = rank_of(task).index();
     if (task.kind == TaskKind::kReceive) {
       pending[rank][static_cast<std::size_t>(task.stream)].emplace_back(i);
       continue;

@@ -15,8 +15,8 @@
 
 namespace meshwright {
 
-/// A graph of all ranks (rank i of the job at TaskGraph::ranks[i]), ready to be carried out.
-/// Shared by the ranks; outlives their runs.
+/// A graph of all ranks, in any order, ready to be carried out. Shared by the ranks; outlives their
+/// runs.
 class RunnableGraph {
  public:
   /// Prices may be all zero where the clock does not ask for them.
@@ -25,6 +25,9 @@ class RunnableGraph {
 
   const TaskGraph& graph() const { return graph_; }
   const WorkPrice& price_of(const Task& task) const { return prices_[task.work.index()]; }
+  RankId rank_of(const Task& task) const {
+    return graph_.ranks[static_cast<std::size_t>(task.rank)].rank;
+  }
   /// In the order in which one thread carries them out: that of the graph, but receives stand where
   /// they are needed first, so that a rank never waits for what it does not need yet.
   const std::vector<TaskId>& tasks_of(RankId rank) const { return tasks_of_[rank.index()]; }

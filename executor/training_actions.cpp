@@ -3,14 +3,26 @@
 #include <algorithm>
 
 #include "core/check.hpp"
-#include "core/lower_passes.hpp"
-#include "executor/stage_layers.hpp"
+#include "core/lower.hpp"
+#include "executor/sequence_pieces.hpp"
 
 namespace meshwright {
 namespace {
 
 float loss_scale_of(const Strategy& strategy) {
   return 1.0F / static_cast<float>(strategy.global_batch * strategy.sequence_length);
+}
+
+/// Nodes over which expert ranks lie: where tokens travel to experts.
+int expert_nodes_of(const TaskGraph& graph) {
+  int nodes = 1;
+  for (const WorkPart& part : graph.parts)
+    for (const Step& step : part.steps)
+      if (const auto* collective = std::get_if<Collective>(&step);
+          collective != nullptr && collective->axis == Axis::kExpert &&
+          collective->kind == CollectiveKind::kAllToAll)
+        nodes = std::max(nodes, collective->group.nodes);
+  return nodes;
 }
 
 bool is_backward(TaskKind kind) {
@@ -27,7 +39,8 @@ TrainingActions::TrainingActions(const RunnableGraph& runnable, const Plan& plan
       rank_(model, plan, communicator, kernels, progress),
       text_(text),
       options_(options),
-      exchange_(rank_) {
+      exchange_(rank_),
+      expert_nodes_(expert_nodes_of(runnable.graph())) {
   if (rank_.strategy.zero >= 3) gathered_ = GatheredWeights(runnable, rank_.rank);
   const Placement placement = placement_of(plan);
   const std::vector<std::vector<LayerId>> layers = layers_of_stages(plan, model);
@@ -136,25 +149,28 @@ void TrainingActions::begin_step(int step) {
   norm_is_known_ = false;
   for (Stage& stage : stages_) {
     stage.microbatches.clear();
+    stage.summed_over_tensor = false;
     if (stage.parameters) stage.parameters->clear_gradients();
   }
 }
 
 TokenRows TrainingActions::rows_of_microbatch(int microbatch) const {
   const Strategy& s = rank_.strategy;
-  const std::int64_t local = rank_.tokens.sequence;
-  const std::int64_t first_sequence =
-      step_ * s.global_batch +
-      (rank_.at.data * microbatch_count(s) + microbatch) * std::int64_t{s.micro_batch};
   TokenRows rows;
+  rows.first_sequence =
+      (rank_.at.data * microbatch_count(s) + microbatch) * std::int64_t{s.micro_batch};
   for (std::int64_t b = 0; b < s.micro_batch; ++b)
-    for (std::int64_t t = 0; t < local; ++t) {
-      const std::int64_t position = rank_.at.context * local + t;
-      const auto at = static_cast<std::size_t>((first_sequence + b) * s.sequence_length + position);
-      rows.words.push_back(text_.words[at % text_.words.size()]);
-      rows.targets.push_back(text_.words[(at + 1) % text_.words.size()]);
-      rows.positions.push_back(static_cast<std::int32_t>(position));
-    }
+    for (const SequencePiece& piece : sequence_pieces(s, rank_.at.context))
+      for (std::int64_t t = 0; t < piece.length; ++t) {
+        const std::int64_t position = piece.first_position + t;
+        const std::int64_t number = (rows.first_sequence + b) * s.sequence_length + position;
+        const auto at =
+            static_cast<std::size_t>(step_ * s.global_batch * s.sequence_length + number);
+        rows.words.push_back(text_.words[at % text_.words.size()]);
+        rows.targets.push_back(text_.words[(at + 1) % text_.words.size()]);
+        rows.positions.push_back(static_cast<std::int32_t>(position));
+        rows.numbers.push_back(number);
+      }
   rows.token_types.assign(rows.words.size(), 0);
   return rows;
 }
@@ -209,7 +225,10 @@ OperatorPass TrainingActions::pass_of(const Task& task, OperatorId op) {
           .rows = rows_.at(task.microbatch),
           .state = stage.microbatches.at(task.microbatch),
           .id = op,
-          .loss_scale = loss_scale_of(rank_.strategy)};
+          .loss_scale = loss_scale_of(rank_.strategy),
+          .options = options_,
+          .step = step_,
+          .expert_nodes = expert_nodes_};
 }
 
 void TrainingActions::compute(const Task& task, const LayerStep& step, const Kernel& kernel) {
@@ -252,6 +271,7 @@ void TrainingActions::leave_layer(const Task& task, LayerId layer) {
   Stage& stage = stage_of(task);
   MicrobatchState& state = stage.microbatches.at(task.microbatch);
   const bool forward = task.kind == TaskKind::kForward;
+  if (forward) check_layer(task, layer);
   const bool done = task.kind == TaskKind::kBackward || task.kind == TaskKind::kBackwardWeight;
   const Layer& l = rank_.model.layers[layer.index()];
   const auto last = static_cast<std::size_t>(l.first_operator + l.operator_count - 1);
@@ -262,16 +282,22 @@ void TrainingActions::leave_layer(const Task& task, LayerId layer) {
     for (const TensorId id : op.outputs) {
       state.erase(id, Form::kGatheredValue);
       if (forward && !is_last && !stage.kept.contains(id.value)) state.erase(id, Form::kValue);
+      const bool exchanged_again = exchanges_heads_again(rank_.strategy);
+      if (forward && (exchanged_again || !stage.kept.contains(id.value)))
+        state.erase(id, Form::kHeadCutValue);
       if (!done) continue;
       for (const Form form : {Form::kValue, Form::kGradient, Form::kGatheredGradient})
         if (!(form == Form::kValue && is_last)) state.erase(id, form);
     }
-    if (forward && is_recomputed(stage, layer)) state.statistics.erase(l.first_operator + i);
+    if (forward && is_recomputed(stage, layer)) {
+      state.statistics.erase(l.first_operator + i);
+      state.dropout_masks.erase(l.first_operator + i);
+    }
   }
 }
 
 void TrainingActions::note_loss(const MicrobatchState& state) {
-  if (rank_.at.tensor != 0 || state.loss.empty()) return;
+  if ((rank_.at.tensor != 0 && !state.loss_of_own_rows) || state.loss.empty()) return;
   for (const float loss : state.loss) loss_sum_ += static_cast<double>(loss);
   loss_tokens_ += static_cast<std::int64_t>(state.loss.size());
 }

@@ -44,8 +44,9 @@ class TrainingActions final : public TaskActions {
     TensorId input{-1}, output{-1};                       ///< handed over at its ends; -1: none
     int previous = -1, next = -1;                         ///< stages on the same route
     bool previous_is_here = false, next_is_here = false;  ///< on this rank's device
-    int holders = 1;              ///< stages that hold the same part of the model
-    std::set<std::int32_t> kept;  ///< tensors that stay until the backward pass
+    int holders = 1;                  ///< stages that hold the same part of the model
+    bool summed_over_tensor = false;  ///< gradients that every tensor rank has a part of
+    std::set<std::int32_t> kept;      ///< tensors that stay until the backward pass
     std::unique_ptr<StageParameters> parameters;
     std::map<std::int32_t, MicrobatchState> microbatches;
   };
@@ -67,6 +68,11 @@ class TrainingActions final : public TaskActions {
   void begin_forward(const Task& task, Stage& stage);
   void begin_backward(const Task& task, Stage& stage);
   void leave_layer(const Task& task, LayerId layer);
+  /// Throws with the first operator whose output is not finite, if that of the layer is not.
+  void check_layer(const Task& task, LayerId layer);
+  /// Throws where the gradients are not finite of which this is the squared norm; all members call
+  /// it.
+  void check_gradients(float squared_norm_of_all, RankGroup& group);
   void note_loss(const MicrobatchState& state);
   void end_use_of_weights(const Task& task);
   TaskId id_of(const Task& task) const {
@@ -76,9 +82,17 @@ class TrainingActions final : public TaskActions {
   void update_parameters();
   void update_on_host(const Task& task);
   void copy_with_host(const Collective& collective);
-  void update(ParameterRun& run, const Block& range);
+  void update(StageParameters& parameters, bool expert, const Block& range);
+  void update_by_gradient(ParameterRun& run, const Block& range);
+  void balance(ParameterRun& run, const ParameterShard& shard, const Block& correction);
+  double mean_rows_of(TensorId correction) const;
+  bool is_trained_by_gradient(const ParameterShard& shard) const;
   Ticks all_reduce_table(StageParameters& parameters, RankGroup& group, Ticks ready);
-  std::vector<TensorId> partial_parameters(const Stage& stage) const;
+  struct PartialRange {
+    bool expert = false;
+    Block block;
+  };
+  std::vector<PartialRange> partial_gradients(const Stage& stage, bool over_copies) const;
   Ticks sum_partial_gradients(Stage& stage, RankGroup& group, Ticks ready);
   Ticks reduce_norm(RankGroup& group, Ticks ready);
   std::int64_t copies_of(const Stage& stage, const ParameterShard& shard) const;
@@ -91,6 +105,7 @@ class TrainingActions final : public TaskActions {
   std::vector<Stage> stages_;
   ParameterExchange exchange_;
   GatheredWeights gathered_;
+  int expert_nodes_ = 1;                    ///< over which the experts of a layer are spread
   std::map<std::int32_t, TokenRows> rows_;  ///< by micro-batch, of this step
   int step_ = 0;
   TensorId shared_table_{-1};  ///< held by the first and the last device, each a copy

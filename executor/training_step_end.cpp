@@ -1,6 +1,7 @@
 // The end of a training step on one rank: gradients are summed or scattered, their norm clips them,
 // and every rank updates the elements that are its own.
 #include <algorithm>
+#include <cmath>
 
 #include "core/check.hpp"
 #include "executor/training_actions.hpp"
@@ -20,6 +21,20 @@ template <class T>
 std::span<T> part_of(std::span<T> of, const Block& block, std::int64_t first) {
   return of.subspan(static_cast<std::size_t>(block.begin - first),
                     static_cast<std::size_t>(block.size()));
+}
+
+/// Elements of the columns of which several tensor ranks hold copies: row by row.
+std::vector<Block> copied_columns(const ParameterShard& shard) {
+  std::vector<Block> blocks;
+  const std::int64_t columns = shard.extent(shard.held.size() - 1);
+  std::int64_t first = 0;
+  for (std::size_t r = 0; r < shard.column_copies.size(); ++r) {
+    const std::int64_t size = shard.held.back()[r].size();
+    for (std::int64_t row = 0; shard.column_copies[r] > 1 && row < shard.elements(); row += columns)
+      blocks.push_back({shard.offset + row + first, shard.offset + row + first + size});
+    first += size;
+  }
+  return blocks;
 }
 
 /// Calls visit(piece, block) for the own elements of every piece among those of `range`.
@@ -67,10 +82,13 @@ Ticks TrainingActions::all_reduce_table(StageParameters& parameters, RankGroup& 
                           ready);
 }
 
-/// Parameters that every tensor rank holds whole, but has used on a part of the tokens or the
-/// heads: see PartialGradients (core/operator_work.hpp).
-std::vector<TensorId> TrainingActions::partial_parameters(const Stage& stage) const {
-  std::vector<TensorId> found;
+/// Gradients that tensor ranks must add up, because each has seen a part only: see PartialGradients
+/// (core/operator_work.hpp). Over all of them parameters that each holds whole, but has used on a
+/// part of the tokens or the heads; over those that hold copies of key and value heads, the columns
+/// of these.
+std::vector<TrainingActions::PartialRange> TrainingActions::partial_gradients(
+    const Stage& stage, bool over_copies) const {
+  std::vector<PartialRange> found;
   for (const LayerId layer : stage.layers) {
     const Layer& l = rank_.model.layers[layer.index()];
     for (int i = 0; i < l.operator_count; ++i) {
@@ -78,10 +96,15 @@ std::vector<TensorId> TrainingActions::partial_parameters(const Stage& stage) co
       const bool on_features = !op.outputs.empty() &&
                                rank_.activation(op.outputs.front()).cut == ActivationCut::kFeatures;
       for (const TensorId id : op.parameters) {
+        const ParameterShard& shard = stage.parameters->shard(id);
         const auto& whole = std::get<ParameterTensor>(rank_.model.tensors[id.index()].shape);
-        if (whole.cut == ParameterCut::kReplicated && whole.trained_by_gradient &&
-            (on_features || rank_.strategy.sequence_parallel))
-          found.push_back(id);
+        const Block all{shard.offset, shard.offset + shard.elements()};
+        if (over_copies) {
+          for (const Block& block : copied_columns(shard)) found.push_back({shard.expert, block});
+        } else if (whole.cut == ParameterCut::kReplicated &&
+                   (on_features || rank_.strategy.sequence_parallel)) {
+          found.push_back({shard.expert, all});
+        }
       }
     }
   }
@@ -90,11 +113,13 @@ std::vector<TensorId> TrainingActions::partial_parameters(const Stage& stage) co
 
 /// Tensor ranks cut them alike over the data ranks: of gradients that are cut, each sums its share.
 Ticks TrainingActions::sum_partial_gradients(Stage& stage, RankGroup& group, Ticks ready) {
+  std::vector<PartialRange> ranges;
+  if (!stage.summed_over_tensor) ranges = partial_gradients(stage, /*over_copies=*/false);
+  stage.summed_over_tensor = true;  // behind that, over the copies
+  if (ranges.empty()) ranges = partial_gradients(stage, /*over_copies=*/true);
   std::vector<std::span<float>> runs;
-  for (const TensorId id : partial_parameters(stage)) {
-    const ParameterShard& shard = stage.parameters->shard(id);
-    ParameterRun& run = stage.parameters->run(shard.expert);
-    const Block block{shard.offset, shard.offset + shard.elements()};
+  for (const auto& [expert, block] : ranges) {
+    ParameterRun& run = stage.parameters->run(expert);
     if (!run.layout().cuts_gradients)
       runs.push_back(floats_of(run.gradients(block)));
     else
@@ -128,24 +153,34 @@ std::int64_t TrainingActions::copies_of(const Stage& stage, const ParameterShard
   return shard.tensor == shared_table_ ? copies * 2 : copies;
 }
 
-/// Every parameter counts once, however many ranks hold it.
+/// Every parameter counts once, however many ranks hold it; what no gradient moves does not.
 double TrainingActions::squared_norm(Stage& stage) {
-  double sum = 0;
-  for (const ParameterShard& shard : stage.parameters->shards().shards) {
+  const auto norm_of = [&](const ParameterShard& shard, const Block& range) {
     ParameterRun& run = stage.parameters->run(shard.expert);
     float part = 0;
-    for_each_own(
-        run, {shard.offset, shard.offset + shard.elements()},
-        [&](std::size_t piece, const Block& block) {
-          const std::span<float> own =
-              part_of(run.own_gradients(piece), block, run.layout().pieces[piece].own.begin);
-          rank_.run(rank_.kernels.squared_norm,
-                    {.x = {own.data(), static_cast<std::int64_t>(own.size()), Dtype::kFp32},
-                     .sum = &part});
-        });
-    sum += static_cast<double>(part) / static_cast<double>(copies_of(stage, shard));
+    for_each_own(run, range, [&](std::size_t piece, const Block& block) {
+      const std::span<float> own =
+          part_of(run.own_gradients(piece), block, run.layout().pieces[piece].own.begin);
+      rank_.run(
+          rank_.kernels.squared_norm,
+          {.x = {own.data(), static_cast<std::int64_t>(own.size()), Dtype::kFp32}, .sum = &part});
+    });
+    return static_cast<double>(part);
+  };
+  double sum = 0;
+  for (const ParameterShard& shard : stage.parameters->shards().shards) {
+    if (!is_trained_by_gradient(shard)) continue;
+    double once = norm_of(shard, {shard.offset, shard.offset + shard.elements()});
+    for (const Block& block : copied_columns(shard))  // one of the copies is enough
+      once -= norm_of(shard, block) * (1 - 1.0 / shard.column_copies.back());
+    sum += once / static_cast<double>(copies_of(stage, shard));
   }
   return sum;
+}
+
+bool TrainingActions::is_trained_by_gradient(const ParameterShard& shard) const {
+  const Tensor& tensor = rank_.model.tensors[shard.tensor.index()];
+  return std::get<ParameterTensor>(tensor.shape).trained_by_gradient;
 }
 
 Ticks TrainingActions::reduce_norm(RankGroup& group, Ticks ready) {
@@ -154,6 +189,7 @@ Ticks TrainingActions::reduce_norm(RankGroup& group, Ticks ready) {
     if (stage.parameters) mine += squared_norm(stage);
   std::array<float, 1> sum{static_cast<float>(mine)};
   ready = group.all_reduce(std::span(sum), ready);
+  check_gradients(sum.front(), group);
   rank_.run(rank_.kernels.clip_scale,
             {.sum = sum.data(), .limit = options_.gradient_clip, .scale = &clip_scale_});
   norm_is_known_ = true;
@@ -169,14 +205,61 @@ void TrainingActions::update_parameters() {
   for (Stage& stage : stages_) {
     if (!stage.parameters) continue;
     for (const bool expert : {false, true}) {
-      ParameterRun& run = stage.parameters->run(expert);
-      update(run, {0, run.elements()});
+      update(*stage.parameters, expert, {0, stage.parameters->run(expert).elements()});
     }
   }
 }
 
-/// The own ones of these elements.
-void TrainingActions::update(ParameterRun& run, const Block& range) {
+/// The own ones of these elements: by gradient, but for score corrections.
+void TrainingActions::update(StageParameters& parameters, bool expert, const Block& range) {
+  ParameterRun& run = parameters.run(expert);
+  std::int64_t next = range.begin;
+  for (const ParameterShard& shard : parameters.shards().shards) {
+    if (shard.expert != expert || is_trained_by_gradient(shard)) continue;
+    const Block correction = intersection({shard.offset, shard.offset + shard.elements()}, range);
+    if (correction.size() == 0) continue;
+    update_by_gradient(run, {next, correction.begin});
+    balance(run, shard, correction);
+    next = correction.end;
+  }
+  update_by_gradient(run, {next, range.end});
+}
+
+/// Experts with more rows than the mean become less likely, those with fewer more likely
+/// (DeepSeek-V3, arXiv 2412.19437, section 2.1.2). The gradients are the rows of each expert.
+void TrainingActions::balance(ParameterRun& run, const ParameterShard& shard,
+                              const Block& correction) {
+  const double mean = mean_rows_of(shard.tensor);
+  for_each_own(run, correction, [&](std::size_t piece, const Block& block) {
+    const std::int64_t first = run.layout().pieces[piece].own.begin;
+    const std::span<float> rows = part_of(run.gradients_for_update(piece), block, first);
+    const Vector weights =
+        meshwright::part_of(run.own_weights(piece), block.begin - first, block.size());
+    const std::span<float> exact =
+        run.has_master() ? part_of(run.master(piece), block, first) : floats_of(weights);
+    for (std::size_t e = 0; e < rows.size(); ++e) {
+      const double missing = mean - static_cast<double>(rows[e]);
+      exact[e] +=
+          missing == 0 ? 0 : std::copysign(options_.balance_rate, static_cast<float>(missing));
+    }
+    if (run.has_master() && !run.layout().state_on_host)
+      rank_.run(rank_.kernels.cast,
+                {.x = {exact.data(), block.size(), Dtype::kFp32}, .y = weights});
+  });
+}
+
+/// Rows of an expert in one step if all got equally many.
+double TrainingActions::mean_rows_of(TensorId correction) const {
+  const Strategy& s = rank_.strategy;
+  for (const Operator& op : rank_.model.operators)
+    if (const auto* router = std::get_if<Router>(&op.shape);
+        router != nullptr && op.parameters.back() == correction)
+      return static_cast<double>(s.global_batch * s.sequence_length * router->experts_per_token) /
+             router->experts;
+  MW_CHECK(false);
+}
+
+void TrainingActions::update_by_gradient(ParameterRun& run, const Block& range) {
   for_each_own(run, range, [&](std::size_t piece, const Block& block) {
     const std::int64_t first = run.layout().pieces[piece].own.begin;
     const Vector weights =
@@ -210,7 +293,7 @@ void TrainingActions::update_on_host(const Task& task) {
     const std::span<const TaskId> before = graph.dependencies_of(id);
     if (std::find(before.begin(), before.end(), id_of(task)) == before.end()) continue;
     const ParameterRange& range = graph.works[copy.work.index()].collective.parameters;
-    update(stage_of_part(range.part).parameters->run(range.expert), block_of(range));
+    update(*stage_of_part(range.part).parameters, range.expert, block_of(range));
   }
 }
 

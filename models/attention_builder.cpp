@@ -111,7 +111,7 @@ TensorId write_attention_core(GraphWriter& writer, const AttentionConfig& a,
   const ActivationTensor scores{.width = a.heads, .per_key = true, .cut = ActivationCut::kFeatures};
   std::vector<TensorId> kept{heads.queries, heads.keys, heads.values,
                              writer.activation("attention.probabilities", scores)};
-  if (a.dropout) {
+  if (a.dropout > 0) {
     ActivationTensor mask = scores;
     mask.element = ElementWidth::kMask;
     kept.push_back(writer.activation("attention.dropout_mask", mask));

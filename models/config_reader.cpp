@@ -145,14 +145,14 @@ bool ConfigReader::flag(std::string_view key, bool absent) {
   return absent;
 }
 
-bool ConfigReader::dropout(std::string_view key, double absent) {
+double ConfigReader::dropout(std::string_view key, double absent) {
   const json* value = find(key);
-  if (value == nullptr || value->is_null()) return absent > 0;
+  if (value == nullptr || value->is_null()) return absent;
   const double probability = value->is_number() ? value->get<double>() : -1;
-  if (probability >= 0 && probability < 1) return probability > 0;
+  if (probability >= 0 && probability < 1) return probability;
   complain(key, fmt::format("{} is {}", key, shown(*value)),
            "write a probability, at least 0 and less than 1");
-  return absent > 0;
+  return absent;
 }
 
 std::string ConfigReader::choice(std::string_view key, const std::string& absent,

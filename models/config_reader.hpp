@@ -44,8 +44,8 @@ class ConfigReader {
   /// A whole number from 0 to `most`; null is 0.
   std::int64_t count(std::string_view key, std::int64_t absent, std::int64_t most);
   bool flag(std::string_view key, bool absent);
-  /// True for a dropout probability above 0.
-  bool dropout(std::string_view key, double absent);
+  /// A probability of dropout, below 1.
+  double dropout(std::string_view key, double absent);
   /// One of `allowed`.
   std::string choice(std::string_view key, const std::string& absent,
                      const std::vector<std::string>& allowed);

@@ -128,7 +128,6 @@ TensorId write_shared_experts(GraphWriter& writer, std::int64_t hidden, const Ex
   const FeedForwardConfig shape{.width = e.shared_width};
   const TensorId output = write_dense(writer, hidden, {"shared_experts", shape}, input);
   if (!e.shared_gate) return output;
-  // sigmoid(x w) scales the output: the product keeps both factors for its gradient.
   const TensorId weight = writer.parameter("shared_experts.gate.weight", {{hidden, 1}});
   const TensorId gate = writer.activation("shared_experts.gate", {.width = 1});
   writer.add("shared_experts.gate", {.name = {},
@@ -136,8 +135,16 @@ TensorId write_shared_experts(GraphWriter& writer, std::int64_t hidden, const Ex
                                      .inputs = {input},
                                      .outputs = {gate},
                                      .parameters = {weight},
-                                     .kept = {input, gate, output}});
-  return output;
+                                     .kept = {input}});
+  // sigmoid(x w) scales the output: the product keeps both factors for its gradient.
+  const TensorId gated = writer.activation("shared_experts.gated", {.width = hidden});
+  writer.add("shared_experts.gated", {.name = {},
+                                      .shape = RowGate{hidden},
+                                      .inputs = {output, gate},
+                                      .outputs = {gated},
+                                      .parameters = {},
+                                      .kept = {output, gate}});
+  return gated;
 }
 
 }  // namespace
@@ -150,7 +157,7 @@ TensorId write_feed_forward(GraphWriter& writer, const TransformerConfig& config
   const TensorId routed = write_experts(writer, config.hidden, e, input);
   if (e.shared_width == 0) return routed;
   const TensorId shared = write_shared_experts(writer, config.hidden, e, input);
-  return writer.residual("experts.sum", routed, shared, config.hidden, false);
+  return writer.residual("experts.sum", routed, shared, config.hidden, 0);
 }
 
 }  // namespace meshwright

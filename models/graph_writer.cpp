@@ -125,10 +125,10 @@ TensorId GraphWriter::linear(const LinearSpec& spec, TensorId input) {
 }
 
 TensorId GraphWriter::residual(std::string_view name, TensorId left, TensorId right,
-                               std::int64_t width, bool dropout) {
+                               std::int64_t width, double dropout) {
   const TensorId output = activation(name, {.width = width});
   std::vector<TensorId> kept;
-  if (dropout)
+  if (dropout > 0)
     kept.push_back(activation(fmt::format("{}.dropout_mask", name),
                               {.width = width, .element = ElementWidth::kMask}));
   add(name, {.name = {},

@@ -47,7 +47,7 @@ class GraphWriter {
   std::vector<TensorId> linears(const LinearSpec& spec, TensorId input);
   TensorId linear(const LinearSpec& spec, TensorId input);
   TensorId residual(std::string_view name, TensorId left, TensorId right, std::int64_t width,
-                    bool dropout);
+                    double dropout);
 
  private:
   std::string where_;

@@ -22,7 +22,7 @@ Embedding write_embedding(GraphWriter& writer, const TransformerConfig& config) 
     const TensorId positions =
         writer.lookup("positions", config.positions, hidden, ParameterCut::kReplicated).output;
     const bool is_last = config.token_types == 0;
-    sum = writer.residual("sum", sum, positions, hidden, is_last && config.embedding_dropout);
+    sum = writer.residual("sum", sum, positions, hidden, is_last ? config.embedding_dropout : 0);
   }
   if (config.token_types > 0) {
     const TensorId types =

@@ -29,7 +29,7 @@ struct AttentionConfig {
   std::optional<LatentAttention> latent;
   bool rotary = true;
   bool causal = true;
-  bool dropout = false;          ///< on the attention probabilities
+  double dropout = 0;            ///< of the attention probabilities
   bool projection_bias = false;  ///< on queries, keys, values (latent: on the compressions)
   bool output_bias = false;
   bool query_key_norm = false;  ///< RMS norm of every query and key head (Qwen3)
@@ -67,7 +67,7 @@ struct TransformerConfig {
   NormKind norm = NormKind::kRmsNorm;
   bool norm_after = false;            ///< norm(x + f(x)) as in BERT, instead of x + f(norm(x))
   bool masked_language_head = false;  ///< dense, GELU and norm before the logits, which are biased
-  bool embedding_dropout = false, residual_dropout = false;
+  double embedding_dropout = 0, residual_dropout = 0;
   AttentionConfig attention;
   FeedForwardConfig feed_forward;
   ExpertsConfig experts;  ///< of the layers that use them

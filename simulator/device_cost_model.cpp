@@ -237,7 +237,8 @@ class DeviceCostModel final : public CostModel {
     const auto bytes = static_cast<double>(collective.bytes.value);
     const int ppn = (shape.ranks + shape.nodes - 1) / shape.nodes;
     const bool two_hops = shape.nodes > 1 && collective.sent_across_nodes.value > 0;
-    Seconds busiest(bytes * (p - 1) / (two_hops ? p : n) / local_rate(ppn).value);
+    Seconds busiest;
+    if (ppn > 1) busiest = Seconds(bytes * (p - 1) / (two_hops ? p : n) / local_rate(ppn).value);
     if (shape.nodes > 1) {
       const BytesPerSecond rate = port_rate(ppn * shape.groups_per_node);
       const double slowed = std::max(1.0, fabric_.oversubscription);

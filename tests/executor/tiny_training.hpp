@@ -61,16 +61,17 @@ struct TinyJob {
 
 inline TinyJob tiny_job(std::string_view config, const Strategy& strategy,
                         const NamedText& cluster = find_cluster("dgx-a100")) {
-  TinyJob job{.model = without_dropout(model_from_config(
-                  {.name = "tiny", .where = "tiny", .text = std::string(config)})),
-              .cluster = cluster_from_toml(cluster),
-              .plan = {.strategy = strategy, .blocks_per_stage = {}},
-              .cost_model = {},
-              .graph = {},
-              .text = {}};
+  TinyJob job{
+      .model = model_from_config({.name = "tiny", .where = "tiny", .text = std::string(config)}),
+      .cluster = cluster_from_toml(cluster),
+      .plan = {.strategy = strategy, .blocks_per_stage = {}},
+      .cost_model = {},
+      .graph = {},
+      .text = {}};
   job.cost_model = make_device_cost_model(job.cluster);
   const int stages = static_cast<int>(stage_count(strategy.degrees));
-  job.plan.blocks_per_stage.assign(static_cast<std::size_t>(stages), 4 / stages);
+  job.plan.blocks_per_stage.assign(static_cast<std::size_t>(stages),
+                                   block_count(job.model) / stages);
   job.graph = lower(job.plan, job.model, job.cluster, {.ranks = RankSet::kAll});
   for (int i = 0; i < 1000; ++i) job.text.words.push_back((i * i + 7 * i) % 200);
   return job;
@@ -80,15 +81,18 @@ struct RunOptions {
   TimelineClock clock = TimelineClock::kVirtual;
   TrainingOptions training = {};
   RankKind ranks = RankKind::kThreads;
+  NamedText cluster = find_cluster("dgx-a100");
+  int steps = kSteps;
 };
 
 inline TrainingRun run_plan(std::string_view config, const Strategy& strategy,
                             const RunOptions& options = {}) {
-  const TinyJob job = tiny_job(config, strategy);
+  const TinyJob job = tiny_job(config, strategy, options.cluster);
   TrainingRequest request = job.request();
   request.clock = options.clock;
   request.options = options.training;
   request.ranks = options.ranks;
+  request.steps = options.steps;
   return train(request);
 }
 

@@ -1,0 +1,251 @@
+// Attention whose keys and values go round the context ranks (arXiv 2310.01889): n - 1 times a rank
+// hands the block that it has worked on to the next one. Results over blocks are merged by their
+// sums of exponentials; gradients of a block follow it one step behind, gather a part on every rank
+// and come home with one hop more, which finish_ring() makes.
+//
+// The kernels of a lowered pass stand behind its exchange: start_ring() only meets, messages travel
+// while the blocks are worked on.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/check.hpp"
+#include "executor/attention_calls.hpp"
+
+namespace meshwright {
+namespace {
+
+/// Keys and values of one rank, or their gradients, in one message.
+class KeyValueBlock {
+ public:
+  KeyValueBlock(OperatorPass& pass, std::int64_t rows, std::int64_t key_columns,
+                std::int64_t value_columns, Dtype dtype)
+      : keys_(pass.rank.matrix(MemoryClass::kCommunication, rows, key_columns, dtype)),
+        values_(pass.rank.matrix(MemoryClass::kCommunication, rows, value_columns, dtype)) {}
+  Matrix keys() { return keys_.view(); }
+  Matrix values() { return values_.view(); }
+  std::array<std::span<std::byte>, 2> bytes() { return {keys_.bytes(), values_.bytes()}; }
+
+ private:
+  OwnedMatrix keys_, values_;
+};
+
+/// Neighbours on the ring of context ranks.
+class Ring {
+ public:
+  explicit Ring(OperatorPass& pass)
+      : rank_(pass.rank), tag_(pass.state.ring_tag), size_(pass.rank.strategy.degrees.context) {}
+  int size() const { return size_; }
+  /// Whose block is here after `step` hops.
+  int owner(int step) const { return (rank_.at.context - step + 2 * size_) % size_; }
+
+  void send(KeyValueBlock& block) {
+    for (const std::span<std::byte> bytes : block.bytes())
+      rank_.communicator.send(neighbour(1), tag_, bytes, {});
+  }
+  void receive(KeyValueBlock& block) {
+    rank_.progress.is_waiting = true;
+    for (const std::span<std::byte> bytes : block.bytes())
+      rank_.communicator.receive(neighbour(size_ - 1), tag_, bytes);
+    rank_.progress.is_waiting = false;
+  }
+
+ private:
+  RankId neighbour(int distance) const {
+    const int index = (rank_.at.context + distance) % size_;
+    return rank_.groups.context[static_cast<std::size_t>(index)];
+  }
+  RankContext& rank_;
+  MessageTag tag_;
+  int size_;
+};
+
+void copy(OperatorPass& pass, const ConstMatrix& from, const Matrix& to) {
+  pass.rank.run(pass.rank.kernels.cast, {.x = flat(from), .y = flat(to)});
+}
+
+KeyValueBlock own_block(OperatorPass& pass) {
+  const Matrix k = pass.value(pass.input(1)), v = pass.value(pass.input(2));
+  KeyValueBlock block(pass, k.rows, k.columns, v.columns, pass.rank.dtype);
+  copy(pass, k, block.keys());
+  copy(pass, v, block.values());
+  return block;
+}
+
+/// Calls visit(queries, keys) for all that meet among this rank's queries and the keys of `owner`.
+template <class Visit>
+void for_each_meeting(OperatorPass& pass, const Attention& attention, int owner, Visit visit) {
+  const std::vector<SequencePiece> pieces = sequence_pieces(pass.rank.strategy, owner);
+  for (const QueryRun& queries : query_runs(pass))
+    for (const SequencePiece& piece : pieces) {
+      const KeyRun keys{queries.first_sequence * pass.rank.tokens.sequence + piece.first_row,
+                        piece.length, piece.first_position, piece.length};
+      if (meet(attention, queries, keys)) visit(queries, keys);
+    }
+}
+
+/// What the kernels find out block by block, in fp32.
+struct RunningResult {
+  OwnedMatrix out;        ///< [rows, A Dv]
+  std::span<float> sums;  ///< of exponentials, as logarithms
+};
+
+void attend_block(OperatorPass& pass, const Attention& attention, KeyValueBlock& block, int owner,
+                  RunningResult& running) {
+  const Matrix q = pass.value(pass.input(0));
+  const std::int64_t heads = local_heads(pass, attention).heads;
+  for_each_meeting(pass, attention, owner, [&](const QueryRun& queries, const KeyRun& keys) {
+    const AttentionShape shape = call_shape(pass, attention, queries, keys);
+    OwnedMatrix part = pass.rank.matrix(MemoryClass::kWorking, queries.rows,
+                                        heads * attention.value_size, Dtype::kFp32);
+    std::vector<float> part_sums(static_cast<std::size_t>(queries.rows * heads));
+    pass.rank.run(pass.rank.kernels.attention_forward,
+                  {.shape = shape,
+                   .q = rows_of(q, queries.first_row, queries.rows),
+                   .k = rows_of(block.keys(), keys.first_row, keys.rows),
+                   .v = rows_of(block.values(), keys.first_row, keys.rows),
+                   .out = part.view(),
+                   .log_sum_exp = part_sums});
+    pass.rank.run(pass.rank.kernels.attention_merge,
+                  {.shape = shape,
+                   .out = rows_of(running.out.view(), queries.first_row, queries.rows),
+                   .log_sum_exp = statistics_of(running.sums, queries, heads),
+                   .block = part.view(),
+                   .block_log_sum_exp = part_sums});
+  });
+}
+
+}  // namespace
+
+void ring_forward(OperatorPass& pass, const Attention& attention) {
+  const LocalHeads heads = local_heads(pass, attention);
+  const std::int64_t rows = pass.value(pass.input(0)).rows;
+  OwnedMatrix& sums = pass.state.statistics[pass.id.value];
+  sums = OwnedMatrix();
+  sums = pass.rank.matrix(MemoryClass::kActivations, 1, rows * heads.heads, Dtype::kFp32);
+  RunningResult running{pass.rank.matrix(MemoryClass::kWorking, rows,
+                                         heads.heads * attention.value_size, Dtype::kFp32),
+                        sums.floats()};
+  std::ranges::fill(running.out.floats(), 0.0F);
+  std::ranges::fill(running.sums, -INFINITY);
+
+  Ring ring(pass);
+  KeyValueBlock here = own_block(pass);
+  KeyValueBlock next(pass, here.keys().rows, here.keys().columns, here.values().columns,
+                     pass.rank.dtype);
+  for (int step = 0; step < ring.size(); ++step) {
+    const bool travels = step + 1 < ring.size();
+    if (travels) ring.send(here);
+    attend_block(pass, attention, here, ring.owner(step), running);
+    if (!travels) break;
+    ring.receive(next);
+    std::swap(here, next);
+  }
+  for (const QueryRun& queries : query_runs(pass))
+    add_sinks(pass, call_shape(pass, attention, queries, {}),
+              rows_of(running.out.view(), queries.first_row, queries.rows),
+              statistics_of(running.sums, queries, heads.heads));
+  copy(pass, running.out.view(), pass.make_value(pass.output(), rows));
+}
+
+namespace {
+
+/// Of all calls; gradients of sinks are made beside.
+std::vector<float> deltas_of(OperatorPass& pass, const Attention& attention,
+                             std::span<float> sums) {
+  const std::int64_t heads = local_heads(pass, attention).heads;
+  const Matrix out = pass.value(pass.output()), dout = pass.gradient(pass.output());
+  std::vector<float> deltas(sums.size());
+  for (const QueryRun& queries : query_runs(pass)) {
+    const AttentionShape shape = call_shape(pass, attention, queries, {});
+    const std::span<float> mine = statistics_of(deltas, queries, heads);
+    pass.rank.run(pass.rank.kernels.attention_delta,
+                  {.shape = shape,
+                   .out = rows_of(out, queries.first_row, queries.rows),
+                   .dout = rows_of(dout, queries.first_row, queries.rows),
+                   .delta = mine});
+    add_sink_gradients(pass, shape, statistics_of(sums, queries, heads), mine);
+  }
+  return deltas;
+}
+
+struct RingGradients {
+  OwnedMatrix dq;         ///< fp32
+  std::span<float> sums;  ///< of whole rows
+  std::vector<float> delta;
+};
+
+void differentiate_block(OperatorPass& pass, const Attention& attention, KeyValueBlock& block,
+                         KeyValueBlock& gradients, int owner, RingGradients& own) {
+  const Matrix q = pass.value(pass.input(0)), dout = pass.gradient(pass.output());
+  const std::int64_t heads = local_heads(pass, attention).heads;
+  for_each_meeting(pass, attention, owner, [&](const QueryRun& queries, const KeyRun& keys) {
+    pass.rank.run(pass.rank.kernels.attention_backward,
+                  {.shape = call_shape(pass, attention, queries, keys),
+                   .q = rows_of(q, queries.first_row, queries.rows),
+                   .k = rows_of(block.keys(), keys.first_row, keys.rows),
+                   .v = rows_of(block.values(), keys.first_row, keys.rows),
+                   .dout = rows_of(dout, queries.first_row, queries.rows),
+                   .log_sum_exp = statistics_of(own.sums, queries, heads),
+                   .delta = statistics_of(own.delta, queries, heads),
+                   .dq = rows_of(own.dq.view(), queries.first_row, queries.rows),
+                   .dk = rows_of(gradients.keys(), keys.first_row, keys.rows),
+                   .dv = rows_of(gradients.values(), keys.first_row, keys.rows),
+                   .accumulate = true});
+  });
+}
+
+void clear(OperatorPass& pass, const Matrix& m) {
+  pass.rank.run(pass.rank.kernels.fill, {.y = flat(m), .value = 0});
+}
+
+}  // namespace
+
+void ring_backward(OperatorPass& pass, const Attention& attention) {
+  const Matrix q = pass.value(pass.input(0));
+  const std::span<float> sums = pass.state.statistics.at(pass.id.value).floats();
+  RingGradients own{pass.rank.matrix(MemoryClass::kWorking, q.rows, q.columns, Dtype::kFp32), sums,
+                    deltas_of(pass, attention, sums)};
+  std::ranges::fill(own.dq.floats(), 0.0F);
+
+  Ring ring(pass);
+  KeyValueBlock here = own_block(pass);
+  const auto block_like = [&] {
+    return KeyValueBlock(pass, here.keys().rows, here.keys().columns, here.values().columns,
+                         pass.rank.dtype);
+  };
+  KeyValueBlock next = block_like(), gradients = block_like();
+  clear(pass, gradients.keys());
+  clear(pass, gradients.values());
+  for (int step = 0; step < ring.size(); ++step) {
+    const bool travels = step + 1 < ring.size();
+    if (travels) ring.send(here);
+    if (step > 0) ring.receive(gradients);
+    differentiate_block(pass, attention, here, gradients, ring.owner(step), own);
+    if (!travels) break;
+    ring.receive(next);
+    ring.send(gradients);
+    std::swap(here, next);
+  }
+  MW_CHECK(pass.state.find(pass.input(0), Form::kGradient) == nullptr);  // no other reader
+  copy(pass, own.dq.view(),
+       pass.make(pass.input(0), Form::kGradient, q.rows, q.columns, pass.rank.dtype,
+                 MemoryClass::kWorking));
+  ring.send(gradients);  // finish_ring() receives
+}
+
+Ticks start_ring(OperatorPass& pass, RankGroup& group, Ticks ready) {
+  pass.state.ring_tag = group.tag();
+  return group.meet(ready);
+}
+
+Ticks finish_ring(OperatorPass& pass, RankGroup& group, Ticks ready) {
+  const Matrix k = pass.value(pass.input(1)), v = pass.value(pass.input(2));
+  KeyValueBlock gradients(pass, k.rows, k.columns, v.columns, pass.rank.dtype);
+  Ring(pass).receive(gradients);
+  pass.add_gradient(pass.input(1), gradients.keys());
+  pass.add_gradient(pass.input(2), gradients.values());
+  return group.meet(ready);
+}
+
+}  // namespace meshwright

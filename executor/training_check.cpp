@@ -1,0 +1,79 @@
+/// Where numbers stop being numbers: looked for while it happens, since a step later every
+/// parameter is NaN and nobody can tell.
+///
+/// The output of every layer is looked at as the forward pass leaves it: H numbers a token, beside
+/// some 24 H^2 multiplications of a block, and still in the cache. Only when one is not finite, the
+/// operators of the layer are gone through for the first that made it. What a rank hands on to
+/// others has been looked at before, so the first rank that stops is the one where it began.
+/// Gradients are looked at through their norm, which is there anyway.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+#include "executor/training_actions.hpp"
+
+namespace meshwright {
+namespace {
+
+/// Neither infinite nor NaN has all bits of the exponent set.
+template <class Bits>
+bool all_finite(const std::byte* data, std::int64_t count, Bits exponent) {
+  Bits largest = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    Bits bits{};
+    std::memcpy(&bits, data + static_cast<std::size_t>(i) * sizeof(Bits), sizeof(Bits));
+    largest = std::max(largest, static_cast<Bits>(bits & exponent));
+  }
+  return largest < exponent;
+}
+
+bool is_finite(OwnedMatrix& matrix) {
+  constexpr std::uint32_t kFp32Exponent = 0x7f80'0000;
+  constexpr std::uint16_t kBf16Exponent = 0x7f80;
+  const std::int64_t count = matrix.rows() * matrix.columns();
+  const std::byte* data = matrix.bytes().data();
+  return matrix.dtype() == Dtype::kFp32 ? all_finite(data, count, kFp32Exponent)
+                                        : all_finite(data, count, kBf16Exponent);
+}
+
+}  // namespace
+
+void TrainingActions::check_layer(const Task& task, LayerId layer) {
+  MicrobatchState& state = stage_of(task).microbatches.at(task.microbatch);
+  const Layer& l = rank_.model.layers[layer.index()];
+  const auto finite = [&](int i) {
+    const Operator& op = rank_.model.operators[static_cast<std::size_t>(l.first_operator + i)];
+    return std::all_of(op.outputs.begin(), op.outputs.end(), [&](TensorId id) {
+      OwnedMatrix* value = state.find(id, Form::kValue);
+      return value == nullptr || is_finite(*value);
+    });
+  };
+  if (finite(l.operator_count - 1)) return;
+  int first = 0;
+  while (finite(first)) ++first;
+  const Operator& op = rank_.model.operators[static_cast<std::size_t>(l.first_operator + first)];
+  throw std::runtime_error(fmt::format("the output of '{}' is not finite, in step {} and layer {}",
+                                       op.name, step_, layer.value));
+}
+
+void TrainingActions::check_gradients(float squared_norm_of_all, RankGroup& group) {
+  if (std::isfinite(squared_norm_of_all)) return;
+  std::size_t first = 0;
+  while (first < stages_.size() &&
+         !(stages_[first].parameters && !std::isfinite(squared_norm(stages_[first]))))
+    ++first;
+  const bool is_here = first < stages_.size();
+  std::array<float, 1> found{is_here ? 1.0F : 0.0F};
+  group.all_reduce_max(std::span(found), Ticks());
+  if (is_here)
+    throw std::runtime_error(
+        fmt::format("the gradients of stage {} are not finite, in step {}", first, step_));
+  if (found.front() > 0) throw PeerFailure("another rank says which gradients are not finite");
+  throw std::runtime_error(fmt::format("the norm of all gradients overflows, in step {}", step_));
+}
+
+}  // namespace meshwright
