@@ -343,8 +343,7 @@ void run(const Launch& launch, const AttentionBackward& a) {
   }
 }
 
-// ---- one warp for each query of each head
-// ---------------------------------------------------------
+// ---- one warp for each query of each head -------------------------------------------------
 
 namespace {
 

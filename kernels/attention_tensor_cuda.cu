@@ -26,8 +26,7 @@ constexpr float kInfinity = INFINITY;
 constexpr float kLog2E = 1.4426950408889634F;
 using Bf16 = std::uint16_t;
 
-// ---- instructions
-// ---------------------------------------------------------------------------------
+// ---- instructions -------------------------------------------------------------------------
 
 __device__ inline std::uint32_t shared_address(const void* p) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
@@ -68,8 +67,7 @@ __device__ inline float power_of_2(float x) {
   return y;
 }
 
-// ---- tiles in shared memory
-// -----------------------------------------------------------------------
+// ---- tiles in shared memory ---------------------------------------------------------------
 
 /// Rows of kSize bf16 in pieces of eight. Piece c of row r lies where piece c ^ (r % 8) would:
 /// eight rows of one piece are then in different banks.
@@ -244,8 +242,7 @@ __device__ bool all_visible(const AttentionShape& s, std::int64_t query, int row
   return offset - (kTile - 1) >= 0 && (s.window == 0 || offset + rows - 1 < s.window);
 }
 
-// ---- forward
-// --------------------------------------------------------------------------------------
+// ---- forward ------------------------------------------------------------------------------
 
 /// The running softmax of 16 rows of a warp: rows g and g + 8 of a lane.
 struct Running {
@@ -404,8 +401,7 @@ __global__ void __launch_bounds__(kThreads, 2) forward_kernel(const __grid_const
   }
 }
 
-// ---- backward
-// -------------------------------------------------------------------------------------
+// ---- backward -----------------------------------------------------------------------------
 
 /// P = e^(scale S - log_sum_exp) into `scores` and P (dP - delta) into `dscores`, zero where
 /// unseen. The statistics are those of the queries, which are the rows or the columns of the tile;
@@ -567,8 +563,7 @@ __global__ void __launch_bounds__(kThreads, 2)
                     value_size, dv, 1.0F, 1.0F, a.accumulate);
 }
 
-// ---- launches
-// -------------------------------------------------------------------------------------
+// ---- launches -----------------------------------------------------------------------------
 
 constexpr std::int64_t kMostSize = 128;
 

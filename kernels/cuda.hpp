@@ -78,7 +78,7 @@ Bytes scratch(const Total& a);
 
 KernelTable table();
 
-// ---- what the families share ------------------------------------------------------------------
+// ---- what the families share --------------------------------------------------------------
 
 inline cudaStream_t stream_of(const Launch& launch) {
   return static_cast<cudaStream_t>(launch.stream);

@@ -118,7 +118,7 @@ __device__ inline int pack_count(std::int64_t columns, std::int64_t column) {
   return left < kPack ? static_cast<int>(left) : kPack;
 }
 
-// ---- sums over threads: every thread gets the result, the order is always the same -------------
+// ---- sums over threads: every thread gets the result, the order is always the same --------
 
 __device__ inline float warp_sum(float v) {
 #pragma unroll
@@ -153,8 +153,7 @@ __device__ inline T row_sum(T v, T* shared) {
   return sum;
 }
 
-// ---- maps: out = f(in), pack by pack
-// -------------------------------------------------------------
+// ---- maps: out = f(in), pack by pack ------------------------------------------------------
 
 /// Where a pack stands.
 struct Place {
@@ -216,7 +215,7 @@ void map(cudaStream_t stream, const ConstMatrix (&in)[kIn], const Matrix (&out)[
   check_launch();
 }
 
-// ---- sums over rows, column by column -----------------------------------------------------------
+// ---- sums over rows, column by column -----------------------------------------------------
 
 /// Rows are summed in chunks, whose sums are added in order: the result depends on the shape alone.
 struct ColumnSums {

@@ -111,8 +111,7 @@ void run(const Launch& launch, const MeanSquaredErrorGradient& a) {
   map2(launch, a.x, a.target, a.dx, ScaledDifference{factor});
 }
 
-// ---- a result for each row
-// ------------------------------------------------------------------------
+// ---- a result for each row ----------------------------------------------------------------
 
 namespace {
 
@@ -176,8 +175,7 @@ void run(const Launch& launch, const MeanSquaredErrorForward& a) {
   check_launch();
 }
 
-// ---- sums over everything
-// -------------------------------------------------------------------------
+// ---- sums over everything -----------------------------------------------------------------
 
 namespace {
 
@@ -217,8 +215,7 @@ void run(const Launch& launch, const Total& a) {
   check_launch();
 }
 
-// ---- gradients of biases
-// ----------------------------------------------------------------------------
+// ---- gradients of biases ------------------------------------------------------------------
 
 namespace {
 

@@ -30,8 +30,7 @@ void check_blas(cublasStatus_t status, const char* call) {
                         .hint = ""});
 }
 
-// ---- descriptions that live as long as a call
-// -----------------------------------------------------
+// ---- descriptions that live as long as a call ---------------------------------------------
 
 template <class T, cublasStatus_t (*kDestroy)(T)>
 struct Owned {
@@ -77,8 +76,7 @@ std::uint32_t alignment_of(const void* data) {
   return alignment;
 }
 
-// ---- algorithms, chosen once for each shape
-// -------------------------------------------------------
+// ---- algorithms, chosen once for each shape -----------------------------------------------
 
 /// Everything that the choice depends on.
 using ShapeKey = std::array<std::int64_t, 18>;
@@ -207,8 +205,7 @@ void multiply_surely(cudaStream_t stream, const Gemm& g, std::byte* workspace) {
     check_blas(CUBLAS_STATUS_NOT_SUPPORTED, "cublasLtMatmulAlgoGetHeuristic");
 }
 
-// ---- what surrounds it
-// ----------------------------------------------------------------------------
+// ---- what surrounds it --------------------------------------------------------------------
 
 bool is_mixed(const Gemm& g) { return g.a.dtype != g.b.dtype; }
 /// Both operands as they are multiplied.
@@ -332,8 +329,7 @@ void run(const Launch& launch, const Gemm& original) {
   if (!original.bias.empty()) run(launch, BiasAdd{.x = g.c, .bias = original.bias, .y = g.c});
 }
 
-// ---- experts: one product after the other
-// ---------------------------------------------------------
+// ---- experts: one product after the other -------------------------------------------------
 
 namespace {
 template <class Group>

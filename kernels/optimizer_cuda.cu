@@ -93,8 +93,7 @@ void run(const Launch& launch, const Sgd& a) {
   map<1, 1>(stream_of(launch), {w}, {w}, step, true);
 }
 
-// ---- norm of the gradients
-// ------------------------------------------------------------------------
+// ---- norm of the gradients ----------------------------------------------------------------
 
 namespace {
 

@@ -163,6 +163,8 @@ inline std::vector<Variant> all_variants() {
       variants.push_back(
           {std::string(level.name) + "_" + std::string(name_of(dtype)), level.table, dtype});
   for (const Dtype dtype : {Dtype::kFp32, Dtype::kBf16})
+    variants.push_back({"staged_" + std::string(name_of(dtype)), staged_host_table(), dtype});
+  for (const Dtype dtype : {Dtype::kFp32, Dtype::kBf16})
     variants.push_back({"cuda_" + std::string(name_of(dtype)), staged_cuda_table(), dtype,
                         cuda_is_missing()});
   return variants;

@@ -11,10 +11,17 @@
 namespace meshwright {
 namespace {
 
-const CudaExports& cuda() { return *cuda_library().exports; }
+/// Kernels and the device that they run on.
+struct Target {
+  const KernelTable& kernels;
+  const DeviceTable& device;
+};
+Target target_of(Backend backend) {
+  if (backend == Backend::kCpu) return {kernel_table(Backend::kCpu), host_device()};
+  return {cuda_library().exports->kernels, cuda_library().exports->device};
+}
 
-// ---- the fields of a struct of arguments
-// ----------------------------------------------------------
+// ---- the fields of a struct of arguments --------------------------------------------------
 
 struct Anything {
   template <class T>
@@ -70,8 +77,7 @@ void for_each_field(T& object, Visit& visit) {
   }
 }
 
-// ---- memory
-// -----------------------------------------------------------------------------------------
+// ---- memory -------------------------------------------------------------------------------
 
 /// A run of host memory and its copy on the device, at the same distance from a multiple of 16:
 /// kernels choose their accesses by that.
@@ -84,11 +90,11 @@ struct Region {
 /// instead. Two views of one matrix (y = x, or parts of it) stay two views of one.
 class Stage {
  public:
-  Stage() = default;
+  explicit Stage(const DeviceTable& device) : device_(device) {}
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
   ~Stage() {
-    for (const Region& r : regions_) cuda().device.give_back(r.allocation, nullptr);
+    for (const Region& r : regions_) device_.give_back(r.allocation, nullptr);
   }
 
   template <class Arguments>
@@ -101,8 +107,8 @@ class Stage {
   }
   void to_host() {
     for (const Region& r : regions_)
-      cuda().device.copy(r.begin, r.device, Bytes(r.end - r.begin), nullptr);
-    cuda().device.wait_for_stream(nullptr);
+      device_.copy(r.begin, r.device, Bytes(r.end - r.begin), nullptr);
+    device_.wait_for_stream(nullptr);
   }
 
   void operator()(ConstMatrix& m) { visit_matrix(m); }
@@ -159,59 +165,56 @@ class Stage {
     for (Region& r : regions_) {
       const auto shift = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(r.begin) % 16);
       const Bytes size(r.end - r.begin);
-      r.allocation =
-          static_cast<std::byte*>(cuda().device.allocate(Bytes(size.value + shift), nullptr));
+      r.allocation = static_cast<std::byte*>(device_.allocate(Bytes(size.value + shift), nullptr));
       r.device = r.allocation + shift;
-      cuda().device.copy(r.device, r.begin, size, nullptr);
+      device_.copy(r.device, r.begin, size, nullptr);
     }
   }
 
+  const DeviceTable& device_;
   bool replaces_ = false;
   std::vector<Region> regions_;
   std::vector<BucketPart> parts_;
 };
 
-// ---- kernels
-// ----------------------------------------------------------------------------------------
+// ---- kernels ------------------------------------------------------------------------------
 
-template <class Arguments, KernelEntry<Arguments> KernelTable::*kKernel>
+template <Backend kBackend, class Arguments, KernelEntry<Arguments> KernelTable::*kKernel>
 void run_staged(const Launch&, const Arguments& on_host) {
-  const KernelEntry<Arguments>& kernel = cuda().kernels.*kKernel;
-  Stage stage;
+  const Target target = target_of(kBackend);
+  const KernelEntry<Arguments>& kernel = target.kernels.*kKernel;
+  Stage stage(target.device);
   const Arguments arguments = stage.to_device(on_host);
   const Bytes size = kernel.scratch_bytes(arguments);
-  void* scratch = cuda().device.allocate(size, nullptr);
-  cuda().device.fill(scratch, 0xFF, size, nullptr);  // NaN in fp32 and in bf16
+  void* scratch = target.device.allocate(size, nullptr);
+  target.device.fill(scratch, 0xFF, size, nullptr);  // NaN in fp32 and in bf16
   kernel(Launch{nullptr, scratch, size}, arguments);
-  cuda().device.give_back(scratch, nullptr);
+  target.device.give_back(scratch, nullptr);
   stage.to_host();
 }
 
-template <auto kKernel>
+template <Backend kBackend, auto kKernel>
 void stage(KernelTable& table) {
   [&]<class Arguments>(KernelEntry<Arguments>& entry) {
-    entry = {&run_staged<Arguments, kKernel>, nullptr};
+    entry = {&run_staged<kBackend, Arguments, kKernel>, nullptr};
   }(table.*kKernel);
 }
 
-template <auto... kKernels>
+template <Backend kBackend, auto... kKernels>
 KernelTable staged() {
   // A kernel that is missing below would be null.
   static_assert(sizeof(KernelTable) == 8 + sizeof...(kKernels) * sizeof(KernelEntry<Gemm>));
   KernelTable table;
-  table.backend = Backend::kCuda;
-  (stage<kKernels>(table), ...);
+  table.backend = kBackend;
+  (stage<kBackend, kKernels>(table), ...);
   return table;
 }
 
-}  // namespace
-
-std::string cuda_is_missing() { return cuda_library().missing; }
-
-KernelTable staged_cuda_table() {
+template <Backend kBackend>
+KernelTable staged_table() {
   using T = KernelTable;
   return staged<
-      &T::gemm, &T::grouped_gemm, &T::grouped_gemm_weight, &T::attention_forward,
+      kBackend, &T::gemm, &T::grouped_gemm, &T::grouped_gemm_weight, &T::attention_forward,
       &T::attention_merge, &T::attention_delta, &T::attention_backward, &T::attention_sinks,
       &T::attention_sinks_gradient, &T::norm_forward, &T::norm_backward_input,
       &T::norm_backward_weight, &T::activation_forward, &T::activation_backward, &T::rotary_table,
@@ -225,5 +228,11 @@ KernelTable staged_cuda_table() {
       &T::sort_by_expert, &T::gather_rows, &T::combine_rows, &T::combine_weight_gradient, &T::adamw,
       &T::sgd, &T::squared_norm, &T::clip_scale, &T::pack_bucket, &T::unpack_bucket>();
 }
+
+}  // namespace
+
+std::string cuda_is_missing() { return cuda_library().missing; }
+KernelTable staged_cuda_table() { return staged_table<Backend::kCuda>(); }
+KernelTable staged_host_table() { return staged_table<Backend::kCpu>(); }
 
 }  // namespace meshwright
