@@ -7,6 +7,7 @@
 
 #include "core/evaluation.hpp"
 #include "core/io_plan.hpp"
+#include "core/strategy_text.hpp"
 #include "core/task_graph.hpp"
 #include "planner/search.hpp"
 
@@ -16,11 +17,6 @@ namespace meshwright {
 std::string percent(double share);
 /// "1,234,567"
 std::string grouped(std::int64_t count);
-
-/// "TP8 PP8x3 DP16 SP": degrees above 1, chunks per device after the x.
-std::string split_text(const Strategy& strategy);
-/// "TP8 PP8x3 DP16 SP, interleaved-1f1b, micro-batch 1, recompute selective, ZeRO 1, bf16"
-std::string strategy_text(const Strategy& strategy);
 
 /// One row per plan, best first, numbered from 1.
 std::string plan_table(std::span<const PlanFigures> plans);
