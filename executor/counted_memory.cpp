@@ -20,11 +20,31 @@ void MemoryLedger::give_back(MemoryClass what, Bytes bytes) {
   MW_CHECK(held_[what].value >= 0);
 }
 
-void Buffer::Free::operator()(std::byte* memory) const { ::operator delete[](memory, kAlignment); }
+std::byte* MemoryLedger::take_block(Bytes bytes) {
+  std::vector<std::byte*>& spare = spare_[bytes.value];
+  if (spare.empty())
+    return static_cast<std::byte*>(
+        ::operator new(static_cast<std::size_t>(bytes.value), kAlignment));
+  std::byte* block = spare.back();
+  spare.pop_back();
+  spare_bytes_ -= bytes;
+  return block;
+}
+
+void MemoryLedger::give_back_block(std::byte* block, Bytes bytes) {
+  if (spare_bytes_ + bytes > total(peak_)) return ::operator delete(block, kAlignment);
+  spare_[bytes.value].push_back(block);
+  spare_bytes_ += bytes;
+}
+
+MemoryLedger::~MemoryLedger() {
+  for (const auto& [size, blocks] : spare_)
+    for (std::byte* block : blocks) ::operator delete(block, kAlignment);
+}
 
 Buffer::Buffer(MemoryLedger& ledger, MemoryClass what, Bytes bytes)
     : ledger_(&ledger), what_(what), size_(bytes) {
-  memory_.reset(new (kAlignment) std::byte[static_cast<std::size_t>(bytes.value)]);
+  memory_ = ledger.take_block(bytes);
   ledger.hold(what, bytes);
 }
 
@@ -37,7 +57,9 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 }
 
 Buffer::~Buffer() {
-  if (ledger_ != nullptr) ledger_->give_back(what_, size_);
+  if (ledger_ == nullptr) return;
+  ledger_->give_back(what_, size_);
+  ledger_->give_back_block(memory_, size_);
 }
 
 OwnedMatrix::OwnedMatrix(MemoryLedger& ledger, MemoryClass what, std::int64_t rows,

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
+#include <map>
 #include <span>
+#include <vector>
 
 #include "core/memory_amounts.hpp"
 #include "core/units.hpp"
@@ -11,16 +12,27 @@
 
 namespace meshwright {
 
-/// Held now, and the most that was held at once.
+/// Held now, and the most that was held at once. Memory that was given back is kept for the next
+/// buffer of the same size, at most as much as the peak: a training step asks for the same sizes
+/// again and again, and fresh pages cost more than many a kernel. Outlives its buffers.
 class MemoryLedger {
  public:
+  MemoryLedger() = default;
+  MemoryLedger(const MemoryLedger&) = delete;
+  MemoryLedger& operator=(const MemoryLedger&) = delete;
+  ~MemoryLedger();
   void hold(MemoryClass what, Bytes bytes);
   void give_back(MemoryClass what, Bytes bytes);
+  std::byte* take_block(Bytes bytes);  ///< aligned to 64 bytes, undefined contents
+  void give_back_block(std::byte* block, Bytes bytes);
+  Bytes spare() const { return spare_bytes_; }  ///< kept for later buffers
   const MemoryAmounts& held() const { return held_; }
   const MemoryAmounts& peak() const { return peak_; }  ///< by class, when the total was largest
 
  private:
   MemoryAmounts held_, peak_;
+  std::map<std::int64_t, std::vector<std::byte*>> spare_;  ///< by size
+  Bytes spare_bytes_;
 };
 
 /// Owned memory, aligned to 64 bytes, entered in a ledger for as long as it lives. Its contents are
@@ -32,18 +44,15 @@ class Buffer {
   Buffer(Buffer&& other) noexcept { *this = std::move(other); }
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
-  std::byte* data() { return memory_.get(); }
-  std::span<std::byte> bytes() { return {memory_.get(), static_cast<std::size_t>(size_.value)}; }
+  std::byte* data() { return memory_; }
+  std::span<std::byte> bytes() { return {memory_, static_cast<std::size_t>(size_.value)}; }
   Bytes size() const { return size_; }
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const;
-  };
   MemoryLedger* ledger_ = nullptr;
   MemoryClass what_ = MemoryClass::kWorking;
   Bytes size_;
-  std::unique_ptr<std::byte[], Free> memory_;
+  std::byte* memory_ = nullptr;
 };
 
 /// A matrix that owns its memory.

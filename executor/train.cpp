@@ -14,6 +14,7 @@
 #include "executor/owned_parameters.hpp"
 #include "executor/run_report.hpp"
 #include "executor/training_actions.hpp"
+#include "executor/turns.hpp"
 
 namespace meshwright {
 namespace {
@@ -120,9 +121,13 @@ class Training {
     }
     TrainingActions actions(runnable_, request_.plan, request_.model, communicator,
                             request_.kernels, request_.text, request_.options, progress);
+    ActionsInTurn in_turn(actions, *turns_, progress);
+    const bool takes_turns =
+        request_.clock == TimelineClock::kVirtual && request_.ranks == RankKind::kThreads;
+    TaskActions& all_actions = takes_turns ? static_cast<TaskActions&>(in_turn) : actions;
     for (int step = 0; step < request_.steps; ++step)
       run_one_step(
-          communicator, progress, actions, step, [&](TaskId task) { poison(actions, task); },
+          communicator, progress, all_actions, step, [&](TaskId task) { poison(actions, task); },
           [&] { return mean_loss(communicator, actions, step); });
     EndReport end{.peak_memory = actions.memory().peak(), .parameters = {}};
     if (request_.keep_parameters) end.parameters = parameters_of(actions);
@@ -222,6 +227,7 @@ class Training {
   const TrainingRequest request_;
   RunnableGraph runnable_;
   Gathering gathering_;
+  std::unique_ptr<Turns> turns_ = std::make_unique<Turns>(Turns::usual_number());
 };
 
 }  // namespace

@@ -1,0 +1,70 @@
+/// Ranks that compute in turn, so that what a kernel takes does not depend on who else computes: by
+/// the virtual clock every rank has a core of its own, whatever the machine has.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+
+#include "executor/launch.hpp"
+#include "executor/task_actions.hpp"
+
+namespace meshwright {
+
+/// So many ranks may compute at once. Shared by the threads of a run.
+class Turns {
+ public:
+  explicit Turns(int at_once) : free_(at_once) {}
+  /// Half of the processor's threads, as two of them share a core as a rule; at least one.
+  static int usual_number();
+  /// Throws PeerFailure when the rank is asked to stop meanwhile.
+  void take(RankProgress& progress);
+  void give_back();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable given_back_;
+  int free_;
+};
+
+/// Actions of a rank that holds a turn through each compute task, but for its collectives. Actions,
+/// turns and progress belong to others and outlive this.
+class ActionsInTurn final : public TaskActions {
+ public:
+  ActionsInTurn(TaskActions& actions, Turns& turns, RankProgress& progress)
+      : actions_(actions), turns_(turns), progress_(progress) {}
+  ~ActionsInTurn() override { leave(); }
+  ActionsInTurn(const ActionsInTurn&) = delete;
+  ActionsInTurn& operator=(const ActionsInTurn&) = delete;
+
+  void begin_step(int step) override { actions_.begin_step(step); }
+  void begin_task(const Task& task) override { actions_.begin_task(task); }
+  void end_task(const Task& task) override {
+    actions_.end_task(task);
+    leave();
+  }
+  void compute(const Task& task, const LayerStep& step, const Kernel& kernel) override {
+    enter();
+    actions_.compute(task, step, kernel);
+  }
+  Ticks communicate(const Task& task, const LayerStep& step, const Collective& collective,
+                    Ticks ready) override {
+    leave();
+    return actions_.communicate(task, step, collective, ready);
+  }
+  Ticks communicate(const Task& task, const Collective& collective, std::span<const RankId> members,
+                    Ticks ready) override {
+    return actions_.communicate(task, collective, members, ready);
+  }
+  std::span<const std::byte> outgoing(const Task& send) override { return actions_.outgoing(send); }
+  std::span<std::byte> incoming(const Task& receive) override { return actions_.incoming(receive); }
+
+ private:
+  void enter();
+  void leave();
+  TaskActions& actions_;
+  Turns& turns_;
+  RankProgress& progress_;
+  bool has_turn_ = false;
+};
+
+}  // namespace meshwright
