@@ -5,6 +5,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/show_pages.hpp"
+#include "models/this_machine.hpp"
 
 namespace meshwright {
 namespace {
@@ -14,7 +15,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 }
 
 [[noreturn]] void throw_unknown(const std::string& what) {
-  std::vector<std::string> known{"models", "clusters", "schedules"};
+  std::vector<std::string> known{"models", "clusters", "schedules", std::string(kThisMachine)};
   for (const auto& names : {model_preset_names(), cluster_preset_names(), schedule_names()})
     known.insert(known.end(), names.begin(), names.end());
   const std::vector<std::string> near = nearest_names(what, known);
@@ -31,7 +32,7 @@ Page page_of(const std::string& what) {
   if (what == "schedules") return schedules_page();
   if (what.ends_with(".pftrace")) return timeline_page(what);
   if (what.ends_with(".plan.json")) return plan_page(what);
-  if (what.ends_with(".toml") || contains(cluster_preset_names(), what))
+  if (what.ends_with(".toml") || what == kThisMachine || contains(cluster_preset_names(), what))
     return cluster_page(find_cluster(what));
   if (what.ends_with(".json") || contains(model_preset_names(), what))
     return model_page(find_model(what));

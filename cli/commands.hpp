@@ -69,6 +69,20 @@ struct RunFlags {
 CLI::App* add_run_command(CLI::App& app, RunFlags& flags);
 Outcome run_run(const RunFlags& flags);
 
+struct CompareFlags {
+  std::string predicted, measured, max_error;  ///< "10%"; empty: not judged
+  OutputFlags output;
+};
+CLI::App* add_compare_command(CLI::App& app, CompareFlags& flags);
+Outcome run_compare(const CompareFlags& flags);
+
+struct CalibrateFlags {
+  bool quick = false;
+  OutputFlags output;
+};
+CLI::App* add_calibrate_command(CLI::App& app, CalibrateFlags& flags);
+Outcome run_calibrate(const CalibrateFlags& flags);
+
 struct ExplainFlags {
   JobFlags job;
   FailureFlags failures;

@@ -4,12 +4,17 @@
 
 #include "core/io_file.hpp"
 #include "models/load.hpp"
+#include "models/this_machine.hpp"
 #include "planner/search.hpp"
 #include "simulator/calibrated_cost_model.hpp"
 #include "simulator/device_cost_model.hpp"
 
 namespace meshwright {
 namespace {
+
+Calibration read_calibration(const std::string& file) {
+  return calibration_from_json(read_file(file), file);
+}
 
 Job job_from_file(const std::string& path, const std::string& calibration_file) {
   const std::string where = path == "-" ? "standard input" : path;
@@ -65,15 +70,16 @@ Job job_from_flags(const JobFlags& flags) {
 
 void add_calibration_flag(CLI::App& app, std::string& calibration_file) {
   app.add_option("--calibration", calibration_file,
-                 "measured curves of collectives, as `import` writes them")
+                 "measured kernels and collectives, as `calibrate` and `import` write them")
       ->type_name("FILE");
 }
 
 std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster,
                                            const std::string& calibration_file) {
   std::unique_ptr<CostModel> by_figures = make_device_cost_model(cluster);
-  if (calibration_file.empty()) return by_figures;
-  Calibration calibration = calibration_from_json(read_file(calibration_file), calibration_file);
+  if (calibration_file.empty() && cluster.name != kThisMachine) return by_figures;
+  Calibration calibration = calibration_file.empty() ? this_machine_calibration()
+                                                     : read_calibration(calibration_file);
   return make_calibrated_cost_model(std::move(by_figures), std::move(calibration));
 }
 

@@ -34,8 +34,8 @@ struct Job {
 
 void add_job_flags(CLI::App& app, JobFlags& flags);
 
-/// --calibration, and what prices are by: the cluster's figures, and in front of them the measured
-/// curves of a calibration file, if one is named.
+/// --calibration, and what prices are by: the cluster's figures, and in front of them what a
+/// calibration file says, if one is named; for this-machine its own, if none is.
 void add_calibration_flag(CLI::App& app, std::string& calibration_file);
 std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster,
                                            const std::string& calibration_file);

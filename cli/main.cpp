@@ -19,6 +19,8 @@ struct AllFlags {
   PlanFlags plan;
   SimulateFlags simulate;
   RunFlags run;
+  CompareFlags compare;
+  CalibrateFlags calibrate;
   ExplainFlags explain;
   SweepFlags sweep;
   ScheduleFlags schedule;
@@ -38,6 +40,9 @@ std::vector<Command> add_commands(CLI::App& app, AllFlags& flags) {
       {add_plan_command(app, flags.plan), [&] { return run_plan(flags.plan); }},
       {add_simulate_command(app, flags.simulate), [&] { return run_simulate(flags.simulate); }},
       {add_run_command(app, flags.run), [&] { return run_run(flags.run); }},
+      {add_compare_command(app, flags.compare), [&] { return run_compare(flags.compare); }},
+      {add_calibrate_command(app, flags.calibrate),
+       [&] { return run_calibrate(flags.calibrate); }},
       {add_explain_command(app, flags.explain), [&] { return run_explain(flags.explain); }},
       {add_sweep_command(app, flags.sweep), [&] { return run_sweep(flags.sweep); }},
       {add_schedule_command(app, flags.schedule), [&] { return run_schedule(flags.schedule); }},

@@ -7,6 +7,7 @@
 #include "core/io_file.hpp"
 #include "models/load.hpp"
 #include "models/presets.hpp"
+#include "models/this_machine.hpp"
 
 namespace meshwright {
 namespace {
@@ -75,6 +76,7 @@ Shelf clusters() {
 
 NamedText find_model(const std::string& name_or_path) { return find_on(models(), name_or_path); }
 NamedText find_cluster(const std::string& name_or_path) {
+  if (name_or_path == kThisMachine) return this_machine_cluster(this_machine_calibration());
   return find_on(clusters(), name_or_path);
 }
 std::vector<std::string> model_preset_names() { return names_on(models()); }

@@ -19,7 +19,8 @@ struct NamedText {
 };
 
 /// A preset name; else a path, if it contains '/', ends in .json (.toml), exists, or is "-" for
-/// standard input. Unknown: InputError with near names and how to pass a file.
+/// standard input. Unknown: InputError with near names and how to pass a file. The cluster
+/// `this-machine` is what `calibrate` measured (this_machine.hpp).
 NamedText find_model(const std::string& name_or_path);
 NamedText find_cluster(const std::string& name_or_path);
 std::vector<std::string> model_preset_names();    ///< sorted

@@ -1,0 +1,135 @@
+#include "cli/calibrate.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/sysinfo.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "cli/calibration_probes.hpp"
+#include "executor/measure_messages.hpp"
+#include "kernels/kernel_table.hpp"
+
+namespace meshwright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kCountedSteps = 2;  ///< with 2 blocks and 2 micro-batches: 8 calls of most kernels
+constexpr int kMostRounds = 4;
+
+/// "AMD EPYC 7763 64-Core Processor"
+std::string processor_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("model name"))
+      if (const std::size_t colon = line.find(": "); colon != std::string::npos)
+        return line.substr(colon + 2);
+  return "unknown processor";
+}
+
+Bytes machine_memory() {
+  struct sysinfo info {};
+  if (::sysinfo(&info) != 0) return Bytes(std::int64_t{1} << 30);
+  return Bytes(static_cast<std::int64_t>(info.totalram) * static_cast<std::int64_t>(info.mem_unit));
+}
+
+/// Load of the machine over the last minute: others who want its cores.
+std::string load_text() {
+  std::array<double, 1> load{};
+  return ::getloadavg(load.data(), 1) == 1 ? fmt::format("{:.1f}", load[0]) : "unknown";
+}
+
+std::map<std::string, std::string> provenance_of(const CalibrationRequest& request,
+                                                 const std::string& load_before) {
+  std::map<std::string, std::string> provenance;
+  provenance["device"] = processor_name();
+  provenance["date"] = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)));
+  provenance["program"] = "meshwright " MESHWRIGHT_VERSION;
+  provenance["command"] = request.command;
+  provenance["kernels"] = kernels_summary();
+  provenance["conditions"] = fmt::format(
+      "load {} before, {} after; CPU time of one thread, medians; messages by the wall "
+      "clock",
+      load_before, load_text());
+#if defined(__clang__)
+  provenance["compiler"] = "clang " __clang_version__;
+#else
+  provenance["compiler"] = "gcc " __VERSION__;
+#endif
+#ifndef NDEBUG
+  provenance["compiler"] += ", checks on";
+#endif
+  return provenance;
+}
+
+/// Probes round by round until the time is up; the first round runs through at least the smallest.
+std::vector<KernelCurve> measure_kernels(const CalibrationRequest& request, Clock::time_point end,
+                                         std::string& left_out) {
+  const std::vector<ProbeShape> probes = calibration_probes();
+  const Clock::time_point start = Clock::now();
+  std::vector<TimedKernels> timed;
+  std::size_t done = 0;
+  const std::size_t most = kMostRounds * probes.size();
+  for (; done < most && (done == 0 || Clock::now() < end); ++done) {
+    const ProbeShape& shape = probes[done % probes.size()];
+    for (TimedKernels& kernels :
+         run_probe(probe_of(shape), kernel_table(Backend::kCpu), kCountedSteps))
+      timed.push_back(std::move(kernels));
+    if (request.progress)
+      request.progress(name_of(shape), std::chrono::duration<double>(Clock::now() - start) /
+                                           std::chrono::duration<double>(end - start));
+  }
+  left_out =
+      fmt::format("{} of {} probes, {} in all", std::min(done, probes.size()), probes.size(), done);
+  return kernel_curves(timed);
+}
+
+/// The best rate of any product, and the rate of the largest streams.
+void set_rates(const std::vector<KernelCurve>& curves, MeasuredMachine& machine) {
+  for (const KernelCurve& curve : curves)
+    for (const KernelPoint& point : curve.points) {
+      if (curve.family.kind == KernelKind::kGemm) {
+        FlopsPerSecond& peak = machine.peak[curve.family.dtype];
+        peak = std::max(peak, point.flops / point.time);
+      }
+      if (curve.family.routine == Routine::kResidual || curve.family.routine == Routine::kUpdate)
+        machine.memory_bandwidth =
+            std::max(machine.memory_bandwidth, point.memory_traffic / point.time);
+    }
+}
+
+}  // namespace
+
+Calibration calibrate(const CalibrationRequest& request) {
+  const Clock::time_point start = Clock::now();
+  const std::string load_before = load_text();
+  Calibration calibration;
+  MeasuredMachine machine;
+  machine.processor = processor_name();
+  machine.cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  machine.memory = machine_memory();
+  const MessageFigures messages = measure_messages();
+  machine.message_latency = messages.latency;
+  machine.message_bandwidth = messages.bandwidth;
+  if (request.progress) request.progress("messages", 0);
+  constexpr int kMostMembers = 16;
+  for (int ranks = 2; ranks <= std::min(machine.cores, kMostMembers); ranks *= 2) {
+    for (CollectiveCurve& curve : measure_collectives(ranks))
+      calibration.collectives.push_back(std::move(curve));
+    if (request.progress) request.progress(fmt::format("collectives of {} ranks", ranks), 0);
+  }
+  std::string probes;
+  calibration.kernels = measure_kernels(request, start + request.budget, probes);
+  set_rates(calibration.kernels, machine);
+  calibration.machine = machine;
+  calibration.provenance = provenance_of(request, load_before);
+  calibration.provenance["probes"] = probes;
+  return calibration;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,106 @@
+#include "cli/calibration_probes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/transformer_builder.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr std::int64_t kHeadSize = 32;
+constexpr int kBlocks = 2, kMicrobatches = 2;
+constexpr int kExperts = 4, kExpertsPerToken = 2;
+
+TransformerConfig config_of(const ProbeShape& shape) {
+  TransformerConfig config;
+  config.hidden = shape.hidden;
+  config.vocabulary = shape.vocabulary;
+  config.positions = shape.length;
+  AttentionConfig& attention = config.attention;
+  attention.head_size = std::min(kHeadSize, shape.hidden / shape.cut);
+  attention.value_size = attention.head_size;
+  attention.heads = std::max<std::int64_t>(1, shape.hidden / shape.cut / attention.head_size);
+  attention.key_value_heads = attention.heads;
+  config.feed_forward.width = 4 * shape.hidden / shape.cut;
+  config.layers.resize(kBlocks);
+  if (shape.kind == ProbeKind::kGpt) {
+    config.learned_positions = config.tied_embeddings = true;
+    config.norm = NormKind::kLayerNorm;
+    attention.rotary = false;
+    attention.projection_bias = attention.output_bias = config.feed_forward.bias = true;
+    config.feed_forward.activation = ActivationKind::kGelu;
+    return config;
+  }
+  if (attention.heads % 2 == 0) attention.key_value_heads = attention.heads / 2;
+  config.feed_forward.width = 2 * shape.hidden / shape.cut;
+  if (shape.kind == ProbeKind::kMixture) {
+    config.experts = {.experts = kExperts,
+                      .experts_per_token = kExpertsPerToken,
+                      .width = 2 * shape.hidden / shape.cut};
+    for (LayerConfig& layer : config.layers) layer.uses_experts = true;
+  }
+  return config;
+}
+
+std::string_view name_of(ProbeKind kind) {
+  switch (kind) {
+    case ProbeKind::kGpt:
+      return "gpt";
+    case ProbeKind::kLlama:
+      return "llama";
+    case ProbeKind::kMixture:
+      break;
+  }
+  return "mixture";
+}
+
+/// Multiply-adds of a step, by and large.
+double size_of(const ProbeShape& s) {
+  const double tokens = static_cast<double>(s.length) * s.sequences * kMicrobatches;
+  const double h = static_cast<double>(s.hidden);
+  return tokens * h *
+         (kBlocks * 12 * h / static_cast<double>(s.cut) + static_cast<double>(s.vocabulary));
+}
+
+}  // namespace
+
+std::string name_of(const ProbeShape& shape) {
+  return fmt::format("{} hidden {} / {}, {} x {} tokens, {}", name_of(shape.kind), shape.hidden,
+                     shape.cut, shape.sequences, shape.length, name_of(shape.dtype));
+}
+
+KernelProbe probe_of(const ProbeShape& shape) {
+  KernelProbe probe;
+  probe.name = name_of(shape);
+  probe.model = build_transformer(config_of(shape), "probe", "llama", "probe");
+  Strategy& s = probe.strategy;
+  s.micro_batch = shape.sequences;
+  s.global_batch = kMicrobatches * shape.sequences;
+  s.sequence_length = shape.length;
+  s.dtype = shape.dtype;
+  return probe;
+}
+
+std::vector<ProbeShape> calibration_probes() {
+  std::vector<ProbeShape> shapes;
+  for (const Dtype dtype : {Dtype::kFp32, Dtype::kBf16})
+    for (const ProbeKind kind : {ProbeKind::kGpt, ProbeKind::kLlama, ProbeKind::kMixture})
+      for (const std::int64_t hidden : {64, 128, 256, 512})
+        for (const std::int64_t cut : {1, 2, 4})
+          for (const std::int64_t length : {32, 64, 128, 256}) {
+            // Most jobs have larger tables where layers are wider.
+            ProbeShape shape{kind, hidden, cut, length, 4 * hidden / cut, 1, dtype};
+            if (length == 128) shape = {kind, hidden, cut, 64, 256, 2, dtype};
+            shapes.push_back(shape);
+          }
+  // Small ones cost nothing and show what a call costs; fp32 is what most CPU jobs use.
+  std::stable_sort(shapes.begin(), shapes.end(), [](const ProbeShape& a, const ProbeShape& b) {
+    return size_of(a) * (a.dtype == Dtype::kFp32 ? 1 : 4) <
+           size_of(b) * (b.dtype == Dtype::kFp32 ? 1 : 4);
+  });
+  return shapes;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,32 @@
+/// Small models whose layers have the shapes that ranks of small jobs see: what `calibrate` trains
+/// for a few steps to time kernels.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "executor/measure_kernels.hpp"
+
+namespace meshwright {
+
+enum class ProbeKind : std::uint8_t {
+  kGpt,      ///< layer norm, biases, GELU, tied table
+  kLlama,    ///< RMS norm, rotary positions, shared key heads, SwiGLU
+  kMixture,  ///< experts
+};
+
+/// One layer cut as `cut` tensor ranks cut it, for `sequences` of `length` tokens.
+struct ProbeShape {
+  ProbeKind kind = ProbeKind::kGpt;
+  std::int64_t hidden = 64, cut = 1, length = 64, vocabulary = 256;
+  int sequences = 1;
+  Dtype dtype = Dtype::kFp32;
+};
+std::string name_of(const ProbeShape& shape);  ///< "gpt hidden 64 / 2, 1 x 64 tokens, fp32"
+KernelProbe probe_of(const ProbeShape& shape);
+
+/// What matters most first: whoever runs out of time has measured a bit of everything.
+std::vector<ProbeShape> calibration_probes();
+
+}  // namespace meshwright

@@ -1,0 +1,94 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/calibrate.hpp"
+#include "cli/commands.hpp"
+#include "cli/interrupt.hpp"
+#include "core/io_file.hpp"
+#include "core/parse_quantity.hpp"
+#include "models/this_machine.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr std::chrono::seconds kWhole(90), kQuick(15);
+
+void show_progress(const std::string& what, double share) {
+  stop_if_interrupted();
+  fmt::print(stderr, "{:>3.0f} %  {}\n", 100 * std::min(1.0, share), what);
+}
+
+std::string place_of(const CalibrateFlags& flags) {
+  return flags.output.file.empty() ? this_machine_path() : flags.output.file;
+}
+
+/// What the file says, by and large.
+std::string summary(const Calibration& calibration, const std::string& place) {
+  const MeasuredMachine& machine = *calibration.machine;
+  std::size_t points = 0;
+  for (const KernelCurve& curve : calibration.kernels) points += curve.points.size();
+  std::string text = fmt::format("{}: {} cores, {} of memory\n", machine.processor, machine.cores,
+                                 to_text(machine.memory));
+  for (const auto& [dtype, rate] : machine.peak)
+    text += fmt::format("  products, {:<10} up to {:.1f} GFLOP/s on one core\n", name_of(dtype),
+                        1e-9 * rate.value);
+  text += fmt::format("  large streams        {} on one core\n", to_text(machine.memory_bandwidth));
+  text += fmt::format("  messages             {:.1f} us, then {}\n",
+                      1e6 * machine.message_latency.value, to_text(machine.message_bandwidth));
+  text += fmt::format("  kernels              {} families at {} shapes; {}\n",
+                      calibration.kernels.size(), points, calibration.provenance.at("probes"));
+  return text + fmt::format("Written to {}; --cluster this-machine reads {}.\n", place,
+                            this_machine_path() == place ? "it" : this_machine_path());
+}
+
+std::string json_summary(const Calibration& calibration, const std::string& place) {
+  using Json = nlohmann::ordered_json;
+  return Json{{"schema", 1},
+              {"file", place},
+              {"families", calibration.kernels.size()},
+              {"provenance", calibration.provenance}}
+             .dump(2, ' ', false, Json::error_handler_t::replace) +
+         "\n";
+}
+
+}  // namespace
+
+CLI::App* add_calibrate_command(CLI::App& app, CalibrateFlags& flags) {
+  CLI::App* command = app.add_subcommand(
+      "calibrate", "Measure this machine's kernels and messages: what this-machine is priced by.");
+  command->add_flag("--quick", flags.quick, "20 seconds instead of two minutes, fewer shapes");
+  add_output_flags(*command, flags.output, "the calibration, else where this-machine finds it");
+  command->footer(
+      "Kernels are timed as they run in training steps of small models, one thread at a time, by\n"
+      "CPU time. Without -o the calibration goes to $MESHWRIGHT_CALIBRATION, else to\n"
+      "$XDG_DATA_HOME/meshwright/this-machine.calib.json (~/.local/share).\n"
+      "\n"
+      "Examples:\n"
+      "  meshwright calibrate\n"
+      "  meshwright plan --model gpt2 --cluster this-machine --gpus 2 --dtype fp32 \\\n"
+      "      --global-batch 8 --seq 64 -o best.plan.json");
+  return command;
+}
+
+Outcome run_calibrate(const CalibrateFlags& flags) {
+  const std::string place = place_of(flags);
+  const Calibration calibration =
+      calibrate({.budget = flags.quick ? kQuick : kWhole,
+                 .command = flags.quick ? "meshwright calibrate --quick" : "meshwright calibrate",
+                 .progress = show_progress});
+  stop_if_interrupted();
+  if (place == "-") return {.text = to_json(calibration)};
+  const std::filesystem::path folder = std::filesystem::path(place).parent_path();
+  std::error_code error;
+  if (flags.output.file.empty() && !folder.empty())
+    std::filesystem::create_directories(folder, error);  // else write_file() says what is wrong
+  write_file(place, to_json(calibration));
+  return {.text =
+              flags.output.json ? json_summary(calibration, place) : summary(calibration, place)};
+}
+
+}  // namespace meshwright
