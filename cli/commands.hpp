@@ -19,6 +19,7 @@ namespace meshwright {
 
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitNoPlanFits = 1;
+inline constexpr int kExitRunFailed = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitBadInput = 3;
 inline constexpr int kExitMissingEnvironment = 4;
@@ -28,6 +29,8 @@ inline constexpr int kExitInterrupted = 130;
 struct Outcome {
   std::string text;  ///< for standard output
   int exit_code = kExitDone;
+  /// A thread is left that could not be stopped: the process has to end as it is.
+  bool leaves_a_thread = false;
 };
 
 /// --json and -o, the same for all.
@@ -62,7 +65,9 @@ Outcome run_simulate(const SimulateFlags& flags);
 
 struct RunFlags {
   JobFlags job;
-  std::string clock = "virtual", kernels = "cpu", text;
+  std::string ranks = "threads", clock = "virtual", links, kernels = "cpu";
+  std::string text, tokens, token_type = "uint16";
+  std::string patience, fault;  ///< text until it is needed
   std::optional<int> steps, seed;
   OutputFlags output;
 };

@@ -19,6 +19,7 @@ void watch_for_interrupts() {
   action.sa_handler = [](int) { interrupted = true; };
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
 }
 
 bool is_interrupted() { return interrupted; }

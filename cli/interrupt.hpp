@@ -1,4 +1,4 @@
-/// Ctrl-C. The first one only raises a flag, which commands look at between their steps, so that
+/// Ctrl-C, or SIGTERM. The first one only raises a flag, which commands look at between their steps, so that
 /// no file is left half-written; the second one ends the program at once.
 #pragma once
 

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <span>
 
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/run_failed.hpp"
 #include "core/error.hpp"
 #include "core/io_file.hpp"
 
@@ -89,13 +92,21 @@ Diagnostic usage_diagnostic(const CLI::ParseError& error, const CLI::App& app,
           fmt::format("see meshwright {} --help", command.get_name())};
 }
 
-void print_json_error(const char* kind, std::span<const Diagnostic> diagnostics) {
-  using Json = nlohmann::ordered_json;
-  Json all = Json::array();
-  for (const Diagnostic& d : diagnostics)
-    all.push_back({{"kind", kind}, {"where", d.where}, {"what", d.what}, {"hint", d.hint}});
+using Json = nlohmann::ordered_json;
+
+Json json_of(const char* kind, const Diagnostic& d) {
+  return {{"kind", kind}, {"where", d.where}, {"what", d.what}, {"hint", d.hint}};
+}
+
+void print_json_errors(const Json& all) {
   const Json json{{"schema", 1}, {"error", all.front()}, {"errors", all}};
   fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+void print_json_error(const char* kind, std::span<const Diagnostic> diagnostics) {
+  Json all = Json::array();
+  for (const Diagnostic& d : diagnostics) all.push_back(json_of(kind, d));
+  print_json_errors(all);
 }
 
 /// Text to standard error; with --json the same as JSON on standard output.
@@ -107,6 +118,25 @@ int report(const char* kind, std::span<const Diagnostic> diagnostics, bool json,
 
 int report(const char* kind, const Diagnostic& diagnostic, bool json, int exit_code) {
   return report(kind, std::span(&diagnostic, 1), json, exit_code);
+}
+
+/// Whatever a thread that is left may do meanwhile: no destructor runs.
+[[noreturn]] void end_at_once(int exit_code) {
+  std::fflush(nullptr);
+  std::_Exit(exit_code);
+}
+
+int report(const RunFailed& error, bool json) {
+  const RunFailed::What& what = error.details();
+  fmt::print(stderr, "{}", format(error.diagnostic()));
+  if (json) {
+    Json failure = json_of("run", error.diagnostic());
+    failure["rank"] = what.rank.value;
+    failure["task"] = what.task.empty() ? Json() : Json(what.task);
+    print_json_errors(Json::array({failure}));
+  }
+  if (what.leaves_a_thread) end_at_once(kExitRunFailed);
+  return kExitRunFailed;
 }
 
 // ---- running ------------------------------------------------------------------------------------
@@ -125,6 +155,7 @@ int run_command(CLI::App& app, const std::vector<Command>& commands,
     if (!command.parser->parsed()) continue;
     const Outcome outcome = command.run();
     if (!outcome.text.empty()) write_file("-", outcome.text);
+    if (outcome.leaves_a_thread) end_at_once(outcome.exit_code);
     return outcome.exit_code;
   }
   return report("input", {"command line", "a command is needed", "see meshwright --help"}, json,
@@ -146,6 +177,8 @@ int run(const std::vector<std::string>& arguments) {
     return report("input", error.diagnostics(), json, kExitUsage);
   } catch (const InputError& error) {
     return report("input", error.diagnostics(), json, kExitBadInput);
+  } catch (const RunFailed& error) {
+    return report(error, json);
   } catch (const RuntimeFailure& error) {
     return report("environment", error.diagnostic(), json, kExitMissingEnvironment);
   } catch (const Interrupted&) {

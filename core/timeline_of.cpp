@@ -29,18 +29,20 @@ std::vector<TimelineTrack> used_tracks(const TaskGraph& graph,
 }
 
 /// Spans by track; a stream's tasks already stand in the order of their starts. Returns the place
-/// of every task's span.
+/// of the span of every task that is done.
 std::vector<std::int32_t> place_spans(const TaskGraph& graph, const TaskTimes& times,
+                                      const std::vector<bool>& is_done,
                                       const std::vector<std::int32_t>& track_of,
                                       Timeline& timeline) {
   std::vector<std::int32_t> next(timeline.tracks.size() + 1, 0);
-  for (const Task& task : graph.tasks)
-    ++next[static_cast<std::size_t>(track_of[stream_index(task)]) + 1];
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i)
+    if (is_done[i]) ++next[static_cast<std::size_t>(track_of[stream_index(graph.tasks[i])]) + 1];
   for (std::size_t t = 1; t < next.size(); ++t) next[t] += next[t - 1];
 
   std::vector<std::int32_t> place(graph.tasks.size());
-  timeline.spans.resize(graph.tasks.size());
+  timeline.spans.resize(static_cast<std::size_t>(next.back()));
   for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+    if (!is_done[i]) continue;
     const Task& task = graph.tasks[i];
     const std::int32_t track = track_of[stream_index(task)];
     place[i] = next[static_cast<std::size_t>(track)]++;
@@ -83,13 +85,14 @@ class MemoryCurve {
   std::vector<MemorySample> samples_;
 };
 
-std::vector<MemorySample> memory_samples(const TaskGraph& graph, const TaskTimes& times) {
+std::vector<MemorySample> memory_samples(const TaskGraph& graph, const TaskTimes& times,
+                                         const std::vector<bool>& is_done) {
   std::vector<MemoryCurve> curves;
   curves.reserve(graph.ranks.size());
   for (const RankInfo& info : graph.ranks) curves.emplace_back(info.rank.value, info.resident);
   for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
     const Task& task = graph.tasks[i];
-    if (task.stream != Stream::kCompute) continue;
+    if (task.stream != Stream::kCompute || !is_done[i]) continue;
     curves[static_cast<std::size_t>(task.rank)].run(graph.works[task.work.index()], times.start[i],
                                                     times.end[i]);
   }
@@ -102,18 +105,26 @@ std::vector<MemorySample> memory_samples(const TaskGraph& graph, const TaskTimes
 }  // namespace
 
 Timeline timeline_of(const TaskGraph& graph, const TaskTimes& times) {
+  return timeline_of(graph, times, std::vector<bool>(graph.tasks.size(), true));
+}
+
+Timeline timeline_of(const TaskGraph& graph, const TaskTimes& times,
+                     const std::vector<bool>& is_done) {
   MW_CHECK(times.start.size() == graph.tasks.size());
   MW_CHECK(times.end.size() == graph.tasks.size());
+  MW_CHECK(is_done.size() == graph.tasks.size());
   Timeline timeline;
   timeline.names = stable_names(graph);
   std::vector<std::int32_t> track_of;
   timeline.tracks = used_tracks(graph, track_of);
-  const std::vector<std::int32_t> place = place_spans(graph, times, track_of, timeline);
-  for (std::size_t i = 0; i < graph.tasks.size(); ++i)
-    if (const Task& task = graph.tasks[i]; task.kind == TaskKind::kReceive)
-      timeline.flows.push_back(
-          {.from = place[static_cast<std::size_t>(task.partner)], .to = place[i]});
-  timeline.memory = memory_samples(graph, times);
+  const std::vector<std::int32_t> place = place_spans(graph, times, is_done, track_of, timeline);
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+    const Task& task = graph.tasks[i];
+    const auto sent = static_cast<std::size_t>(task.partner);
+    if (task.kind == TaskKind::kReceive && is_done[i] && is_done[sent])
+      timeline.flows.push_back({.from = place[sent], .to = place[i]});
+  }
+  timeline.memory = memory_samples(graph, times, is_done);
   return timeline;
 }
 

@@ -37,15 +37,22 @@ static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 static_assert(std::atomic<std::int32_t>::is_always_lock_free);
 static_assert(std::atomic<bool>::is_always_lock_free);
 
+enum class FailureKind : std::uint8_t {
+  kError,        ///< the rank says what is wrong
+  kDeath,        ///< it crashed, was killed, or ended without a word
+  kHang,         ///< neither it nor any other rank moves
+  kInterruption  ///< LaunchOptions::interrupted; no rank is at fault
+};
+
 /// The first thing that went wrong, where, and doing what.
 struct RankFailure {
+  FailureKind kind = FailureKind::kError;
   RankId rank;
   TaskId task{-1};  ///< -1: outside any task
   std::string cause;
   /// The rank could not be stopped: its thread is still there and may touch whatever the run was
   /// given; only ending the process ends it.
   bool is_stuck = false;
-  bool is_interruption = false;  ///< LaunchOptions::interrupted; no rank is at fault
 };
 
 using RankBody = std::function<void(Communicator&, RankProgress&)>;

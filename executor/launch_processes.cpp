@@ -188,7 +188,7 @@ class Children {
       case FrameKind::kFailed: {
         children_[rank].is_through = true;
         const auto* text = reinterpret_cast<const char*>(frame.bytes.data());
-        return fail(failure_of(rank, std::string(text, frame.bytes.size())));
+        return fail(failure_of(rank, FailureKind::kError, std::string(text, frame.bytes.size())));
       }
       case FrameKind::kFinished:
         children_[rank].is_through = true;
@@ -208,15 +208,17 @@ class Children {
       if (ended == 0) continue;
       child.pid = 0;
       if (ended > 0 && WIFSIGNALED(status))
-        fail(failure_of(i, "was killed by " + signal_text(WTERMSIG(status))));
+        fail(failure_of(i, FailureKind::kDeath, "was killed by " + signal_text(WTERMSIG(status))));
       else if (!child.is_through || status != 0)
         fail(failure_of(
-            i, fmt::format("its process ended too early, with exit code {}", WEXITSTATUS(status))));
+            i, FailureKind::kDeath,
+            fmt::format("its process ended too early, with exit code {}", WEXITSTATUS(status))));
     }
   }
 
-  RankFailure failure_of(std::size_t rank, std::string cause) {
-    return {.rank = RankId(rank),
+  RankFailure failure_of(std::size_t rank, FailureKind kind, std::string cause) {
+    return {.kind = kind,
+            .rank = RankId(rank),
             .task = TaskId(progress_.all()[rank].task.load()),
             .cause = std::move(cause)};
   }

@@ -43,7 +43,10 @@ void run_rank(Ranks& ranks, RankId rank, const RankBody& body) {
   BodyEnd end = run_body(body, communicator, progress);
   CrashWatch::set_rank_of_this_thread(nullptr);
   if (end.cause)
-    ranks.fail({.rank = rank, .task = TaskId(progress.task.load()), .cause = *end.cause});
+    ranks.fail({.kind = FailureKind::kError,
+                .rank = rank,
+                .task = TaskId(progress.task.load()),
+                .cause = *end.cause});
   const std::lock_guard lock(ranks.mutex);
   progress.is_finished = true;
   if (end.was_stopped) ranks.stopped = rank;

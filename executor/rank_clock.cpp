@@ -24,7 +24,13 @@ Ticks RankClock::wall() const {
 /// An absolute moment: errors of single wake-ups do not add up.
 void RankClock::sleep_until(Ticks moment) const {
   if ((kind_ != TimelineClock::kReplay && !is_shaped()) || !occupies_thread_) return;
-  std::this_thread::sleep_until(origin_ + std::chrono::nanoseconds(to_nanoseconds(moment)));
+  const Moment until = origin_ + std::chrono::nanoseconds(to_nanoseconds(moment));
+  constexpr std::chrono::milliseconds kLook{50};  // how often a long sleep looks up
+  while (must_stop_ != nullptr && until - std::chrono::steady_clock::now() > kLook) {
+    if (*must_stop_) return;
+    std::this_thread::sleep_for(kLook);
+  }
+  std::this_thread::sleep_until(until);
 }
 
 void RankClock::start_task(Ticks ready, bool occupies_thread) {

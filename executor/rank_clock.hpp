@@ -9,6 +9,7 @@
 ///            the order of work can be carried out and takes the predicted time
 #pragma once
 
+#include <atomic>
 #include <chrono>
 
 #include "core/timeline.hpp"
@@ -22,9 +23,11 @@ enum class LinkTime : std::uint8_t { kReal, kModelled };
 class RankClock {
  public:
   using Moment = std::chrono::steady_clock::time_point;
-  /// `origin` is time zero of the step on all ranks.
-  RankClock(TimelineClock kind, Moment origin, LinkTime links = LinkTime::kReal)
-      : kind_(kind), links_(links), origin_(origin) {}
+  /// `origin` is time zero of the step on all ranks. Where `must_stop` is set, if it is given,
+  /// nobody sleeps any more, and times mean nothing.
+  RankClock(TimelineClock kind, Moment origin, LinkTime links = LinkTime::kReal,
+            const std::atomic<bool>* must_stop = nullptr)
+      : kind_(kind), links_(links), origin_(origin), must_stop_(must_stop) {}
 
   /// A task begins whose stream is free and whose inputs are there at `ready`. Tasks of other
   /// streams than compute leave the thread alone: replay and modelled links take note of them and
@@ -49,6 +52,7 @@ class RankClock {
   TimelineClock kind_;
   LinkTime links_;
   Moment origin_;
+  const std::atomic<bool>* must_stop_;
   Ticks time_;
   Ticks cpu_at_start_;
   bool occupies_thread_ = true;

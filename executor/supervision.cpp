@@ -68,7 +68,7 @@ BodyEnd run_body(const RankBody& body, Communicator& communicator, RankProgress&
 }
 
 RankFailure stopped_without_reason(RankId rank) {
-  return {.rank = rank, .cause = "stopped, though no rank had failed"};
+  return {.kind = FailureKind::kDeath, .rank = rank, .cause = "stopped, though no rank had failed"};
 }
 
 std::string signal_text(int signal) {
@@ -77,11 +77,13 @@ std::string signal_text(int signal) {
 
 std::optional<RankFailure> Watchdog::look() {
   if (options_.interrupted != nullptr && options_.interrupted->load())
-    return RankFailure{.rank = RankId(0), .cause = "interrupted", .is_interruption = true};
+    return RankFailure{
+        .kind = FailureKind::kInterruption, .rank = RankId(0), .cause = "interrupted"};
   std::int64_t beats = 0;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     if (const int signal = ranks_[i].signal.load())
-      return RankFailure{.rank = RankId(i),
+      return RankFailure{.kind = FailureKind::kDeath,
+                         .rank = RankId(i),
                          .task = TaskId(ranks_[i].task.load()),
                          .cause = "crashed with " + signal_text(signal)};
     beats += ranks_[i].beats.load();
@@ -104,7 +106,8 @@ RankFailure Watchdog::hanging() const {
   for (std::size_t i = 0; culprit == ranks_.size(); ++i)
     if (!ranks_[i].is_finished.load() || i + 1 == ranks_.size()) culprit = i;
   const double seconds = std::chrono::duration<double>(options_.patience).count();
-  return {.rank = RankId(culprit),
+  return {.kind = FailureKind::kHang,
+          .rank = RankId(culprit),
           .task = TaskId(ranks_[culprit].task.load()),
           .cause = fmt::format("hangs: no rank has moved for {:g} s", seconds)};
 }

@@ -1,7 +1,6 @@
 #include "tests/cli/run_program.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +36,16 @@ void interrupt_and_write(pid_t child, int pipe_end, const std::string& input) {
   const ssize_t written = write(pipe_end, input.data(), input.size());
   close(pipe_end);
   if (written != static_cast<ssize_t>(input.size())) throw std::runtime_error("short write");
+}
+
+/// Gives up, as the test will notice, when the text does not come.
+void interrupt_after(pid_t child, const ProgramCall& call, const std::string& error_file) {
+  constexpr int kMostLooks = 3000;
+  for (int i = 0; i < kMostLooks; ++i) {
+    if (read_file(error_file).find(call.interrupt_after) != std::string::npos) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  kill(child, call.signal);
 }
 
 }  // namespace
@@ -82,6 +91,7 @@ ProgramRun run_program(const ProgramCall& call) {
   if (child < 0) throw std::runtime_error("fork failed");
   if (child == 0) become(call, arguments, in, out, error);
   if (call.interrupt) interrupt_and_write(child, pipe_ends[1], call.standard_input);
+  if (!call.interrupt_after.empty()) interrupt_after(child, call, error);
   close(in);
   int status = 0;
   if (waitpid(child, &status, 0) != child) throw std::runtime_error("waitpid failed");

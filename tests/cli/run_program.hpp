@@ -1,6 +1,8 @@
 /// Runs a program as a user would, and catches everything it says.
 #pragma once
 
+#include <signal.h>
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -20,6 +22,9 @@ struct ProgramCall {
   /// Sends SIGINT, as Ctrl-C does, while the program waits for standard input (if it reads that),
   /// which comes afterwards. The input must fit in a pipe: 64 KiB.
   bool interrupt = false;
+  /// Sends `signal` as soon as this stands on standard error; empty: never.
+  std::string interrupt_after = {};
+  int signal = SIGINT;
 };
 ProgramRun run_program(const ProgramCall& call);
 

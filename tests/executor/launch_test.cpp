@@ -124,7 +124,7 @@ TEST_P(Ranks, StopWhenInterrupted) {
                                  },
                                  {.interrupted = &interrupted});
   ASSERT_TRUE(failure.has_value());
-  EXPECT_TRUE(failure->is_interruption);
+  EXPECT_EQ(failure->kind, FailureKind::kInterruption);
 }
 
 TEST_P(Ranks, AreAskedToStopWhereTheyDoNotWait) {

@@ -1,0 +1,34 @@
+/// A rank of `run` failed: exit code 1, with the rank, its task and the cause.
+#pragma once
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/ids.hpp"
+
+namespace meshwright {
+
+class RunFailed : public std::runtime_error {
+ public:
+  struct What {
+    RankId rank;
+    std::string task;  ///< its name in timelines; empty: outside any
+    std::string cause, hint;
+    /// A thread is left that could not be stopped: the process has to end as it is.
+    bool leaves_a_thread = false;
+  };
+  explicit RunFailed(What what) : std::runtime_error(what.cause), what_(std::move(what)) {}
+  const What& details() const { return what_; }
+  Diagnostic diagnostic() const {
+    const std::string rank = "rank " + std::to_string(what_.rank.value);
+    return {what_.task.empty() ? rank : rank + ", " + what_.task, what_.cause, what_.hint};
+  }
+
+ private:
+  What what_;
+};
+
+}  // namespace meshwright

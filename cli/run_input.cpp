@@ -1,0 +1,158 @@
+#include "cli/run_input.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <string_view>
+
+#include "core/io_file.hpp"
+#include "core/parse_quantity.hpp"
+#include "executor/example_text.hpp"
+#include "simulator/simulate.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr int kMostRanks = 16;  ///< of one machine: a thread or process each
+constexpr std::size_t kLargestTokenFile = std::size_t{1} << 30;
+constexpr FlopsPerSecond kSlowestKernel{1e9};  ///< of a rank that has to share its core
+constexpr Seconds kPatience{6};
+constexpr Seconds kMostPatience{86'400};
+
+[[noreturn]] void refuse(std::string where, std::string what, std::string hint) {
+  throw InputError(Diagnostic{std::move(where), std::move(what), std::move(hint)});
+}
+
+/// Bytes as words of the vocabulary.
+TokenText words_of_text(const std::string& path, const ModelGraph& model) {
+  constexpr std::int64_t kByteValues = 256;
+  if (traits_of(model).vocabulary < kByteValues)
+    refuse("--model",
+           fmt::format("has {} words, but a text is read as bytes, {} of them",
+                       traits_of(model).vocabulary, kByteValues),
+           "take a model with a vocabulary of at least 256, or give --tokens");
+  const std::string bytes = path.empty() ? std::string(example_text()) : read_file(path);
+  if (bytes.empty()) refuse(path, "is empty", "name a file with some text, or leave --text out");
+  TokenText text;
+  text.words.reserve(bytes.size());
+  for (const char c : bytes) text.words.push_back(static_cast<unsigned char>(c));
+  return text;
+}
+
+/// Little-endian numbers without a header.
+template <class Token>
+TokenText words_of_tokens(const std::string& path, const ModelGraph& model) {
+  const std::string bytes = read_file(path, kLargestTokenFile);
+  if (bytes.empty()) refuse(path, "is empty", "name a file with some tokens");
+  if (bytes.size() % sizeof(Token) != 0)
+    refuse(
+        path,
+        fmt::format("has {} bytes, which are no whole tokens of {}", bytes.size(), sizeof(Token)),
+        "say what a token is with --token-type uint16 or uint32");
+  const std::int64_t vocabulary = traits_of(model).vocabulary;
+  TokenText text;
+  text.words.reserve(bytes.size() / sizeof(Token));
+  for (std::size_t i = 0; i < bytes.size(); i += sizeof(Token)) {
+    Token token{};
+    for (std::size_t b = sizeof(Token); b-- > 0;)
+      token = static_cast<Token>((token << 8) | static_cast<unsigned char>(bytes[i + b]));
+    if (token >= vocabulary)
+      refuse(path,
+             fmt::format("token {} at place {} is beyond the model's vocabulary of {} words", token,
+                         i / sizeof(Token), vocabulary),
+             "take the model that the file was made for, or another --token-type");
+    text.words.push_back(static_cast<std::int32_t>(token));
+  }
+  return text;
+}
+
+/// What Linux can give to new work without swapping; nothing where it does not say.
+std::optional<Bytes> available_memory() {
+  std::istringstream lines;
+  try {
+    lines.str(read_file("/proc/meminfo"));
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+  for (std::string word; lines >> word;) {
+    std::int64_t kibibytes = 0;
+    if (word == "MemAvailable:" && lines >> kibibytes) return Bytes(kibibytes * 1024);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+TokenText read_words(const RunFlags& flags, const ModelGraph& model) {
+  if (!flags.tokens.empty() && !flags.text.empty())
+    throw UsageError({.where = "--tokens",
+                      .what = "was given with --text",
+                      .hint = "one of them is what the model learns: leave the other out"});
+  if (flags.tokens.empty()) return words_of_text(flags.text, model);
+  return flags.token_type == "uint32" ? words_of_tokens<std::uint32_t>(flags.tokens, model)
+                                      : words_of_tokens<std::uint16_t>(flags.tokens, model);
+}
+
+void check_plan(const Job& job, RankKind ranks) {
+  std::vector<Diagnostic> problems = check_runnable(job.file.plan, job.model);
+  const std::int64_t count = rank_count(job.file.plan.strategy.degrees);
+  if (ranks != RankKind::kMpi && count > kMostRanks)
+    problems.push_back({"--gpus", fmt::format("{} ranks are more than {}", count, kMostRanks),
+                        "run a smaller plan: fewer replicas, or fewer parts of one"});
+  if (!problems.empty()) throw InputError(problems);
+}
+
+/// Drivers and libraries of a device, which there are none of here, are left out.
+void check_memory(const TaskGraph& graph, int ranks_here) {
+  Bytes all;
+  for (MemoryAmounts peak : peak_memory_by_rank(graph)) {
+    peak[MemoryClass::kReserved] = Bytes();
+    all += total(peak);
+  }
+  const auto ranks = static_cast<std::int64_t>(graph.ranks.size());
+  const Bytes needed(all.value / ranks * ranks_here);
+  const std::optional<Bytes> available = available_memory();
+  if (available && needed > *available)
+    refuse("memory",
+           fmt::format("{} ranks need {} at their peaks, but {} of this machine are free",
+                       ranks_here, to_text(needed), to_text(*available)),
+           "run a smaller model, fewer replicas, smaller micro-batches, or --clock replay");
+}
+
+TimelineClock clock_of(const RunFlags& flags) {
+  if (flags.clock == "wall") return TimelineClock::kWall;
+  return flags.clock == "replay" ? TimelineClock::kReplay : TimelineClock::kVirtual;
+}
+
+LinkTime links_of(const RunFlags& flags) {
+  if (flags.links == "real" && flags.clock != "wall")
+    throw UsageError({.where = "--links",
+                      .what = fmt::format("the {} clock always models links", flags.clock),
+                      .hint = "add --clock wall, or leave --links out"});
+  return flags.links == "modelled" ? LinkTime::kModelled : LinkTime::kReal;
+}
+
+RankKind ranks_of(const RunFlags& flags) {
+  if (flags.ranks == "processes") return RankKind::kProcesses;
+  return flags.ranks == "mpi" ? RankKind::kMpi : RankKind::kThreads;
+}
+
+std::chrono::milliseconds patience_of(const RunFlags& flags, const TaskGraph& graph) {
+  Seconds patience = kPatience;
+  if (!flags.patience.empty()) {
+    patience = parse_seconds(flags.patience, "--patience");
+    if (patience <= Seconds() || patience > kMostPatience)
+      refuse("--patience", fmt::format("'{}' is not above 0 and at most a day", flags.patience),
+             "as in --patience 10s");
+  }
+  Flops most;
+  for (const WorkPart& part : graph.parts)
+    for (const Step& step : part.steps)
+      if (const auto* kernel = std::get_if<Kernel>(&step)) most = std::max(most, kernel->flops);
+  const double milliseconds = (patience + most / kSlowestKernel).value * 1e3;
+  return std::chrono::milliseconds(std::max(1LL, std::llround(milliseconds)));
+}
+
+}  // namespace meshwright

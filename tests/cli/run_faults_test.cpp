@@ -1,0 +1,199 @@
+/// What `run` does when something goes wrong, as a user sees it, with ranks of every kind.
+#include <dirent.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/io_file.hpp"
+#include "core/io_pftrace.hpp"
+#include "tests/cli/run_program.hpp"
+
+namespace meshwright {
+namespace {
+
+using Json = nlohmann::json;
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr std::string_view kTinyGpt =
+    R"({"model_type": "gpt2", "n_embd": 32, "n_layer": 4, "n_head": 4, "n_positions": 64,
+        "vocab_size": 256, "resid_pdrop": 0, "attn_pdrop": 0, "embd_pdrop": 0})";
+
+/// Two stages of a tiny model, with ranks of one kind. Programs run in a folder of their own.
+class RunFaults : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    write_file(path("tiny.json"), kTinyGpt);
+    std::string cluster =
+        read_file(std::string(MESHWRIGHT_SOURCE_DIR) + "/models/clusters/cpu-laptop.toml");
+    const std::string latency = "latency = \"2 us\"";
+    cluster.replace(cluster.find(latency), latency.size(), "latency = \"30 s\"");
+    write_file(path("slow.toml"), cluster);
+  }
+  void TearDown() override { EXPECT_THAT(processes_left(), IsEmpty()); }
+
+  /// --output names a file in the folder, and so tells these processes from others.
+  ProgramCall call(const std::string& more, const std::string& cluster = "cpu-laptop") const {
+    std::istringstream stream("run --model " + path("tiny.json") + " --cluster " + cluster +
+                              " --gpus 2 --pp 2 --dtype fp32 --global-batch 4 --seq 16 --ranks " +
+                              GetParam() + " -o " + path("out.pftrace") + " " + more);
+    return {.program = MESHWRIGHT_PROGRAM,
+            .arguments = {std::istream_iterator<std::string>(stream), {}},
+            .folder = folder_.path(),
+            .standard_input = ""};
+  }
+  ProgramRun run(const std::string& more) const { return run_program(call(more)); }
+  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+  bool has_output() const { return std::filesystem::exists(path("out.pftrace")); }
+
+  void expect_failure(const ProgramRun& run, const std::string& message) const {
+    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_THAT(run.standard_error, HasSubstr(message));
+    EXPECT_FALSE(has_output());
+    EXPECT_EQ(folder_.file_names(), (std::vector<std::string>{"slow.toml", "tiny.json"}));
+  }
+
+  const TemporaryFolder folder_;
+
+ private:
+  /// Command lines of processes that still have something to do with the folder.
+  std::vector<std::string> processes_left() const {
+    std::vector<std::string> left;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      std::ifstream file(entry.path() / "cmdline");
+      const std::string line{std::istreambuf_iterator<char>(file), {}};
+      if (line.find(folder_.path().string()) != std::string::npos) left.push_back(line);
+    }
+    return left;
+  }
+};
+
+TEST_P(RunFaults, AreNotThereWithoutAFault) {
+  const ProgramRun done = run("--steps 2 --json");
+  EXPECT_EQ(done.exit_code, 0) << done.standard_error;
+  EXPECT_EQ(Json::parse(done.standard_output)["ranks"], GetParam());
+  EXPECT_TRUE(has_output());
+}
+
+TEST_P(RunFaults, NameRankTaskAndCauseOfARankThatThrows) {
+  expect_failure(run("--inject-fault rank=1,task=F2,kind=throw"),
+                 "error: rank 1, r1.compute.s1.F2: a fault was injected\n");
+}
+
+TEST_P(RunFaults, AreToldAsJson) {
+  const ProgramRun failed = run("--inject-fault rank=1,task=B1,kind=throw,step=1 --json");
+  EXPECT_EQ(failed.exit_code, 1);
+  const Json error = Json::parse(failed.standard_output)["error"];
+  EXPECT_EQ(error["kind"], "run");
+  EXPECT_EQ(error["rank"], 1);
+  EXPECT_EQ(error["task"], "r1.compute.s1.B1");
+  EXPECT_EQ(error["what"], "a fault was injected");
+}
+
+TEST_P(RunFaults, NameARankThatCrashes) {
+  const ProgramRun failed = run("--inject-fault rank=1,task=F1,kind=abort");
+  expect_failure(failed, "error: rank 1, r1.compute.s1.F1: ");
+  EXPECT_THAT(failed.standard_error, HasSubstr("signal 6 (Aborted)"));
+}
+
+TEST_P(RunFaults, NameARankThatHangsWithinTenSecondsUnlessAskedOtherwise) {
+  const auto start = std::chrono::steady_clock::now();
+  const ProgramRun failed = run("--inject-fault rank=1,task=B0,kind=hang,step=1 --patience 400ms");
+  expect_failure(failed, "error: rank 1, r1.compute.s1.B0: hangs: no rank has moved for");
+  EXPECT_THAT(failed.standard_error, HasSubstr("as in --patience 60s"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+}
+
+TEST_P(RunFaults, NameARankThatDies) {
+  const ProgramRun failed = run("--inject-fault rank=1,task=F2,kind=die");
+  if (GetParam() == "threads") {
+    EXPECT_EQ(failed.exit_code, 3);
+    EXPECT_THAT(failed.standard_error, HasSubstr("a thread cannot die alone"));
+    return;
+  }
+  expect_failure(failed,
+                 "error: rank 1, r1.compute.s1.F2: was killed by signal 9 (Killed)\n"
+                 "  hint: the system kills processes when memory runs out");
+}
+
+TEST_P(RunFaults, NameARankThatEndsWithoutAWord) {
+  if (GetParam() == "threads") GTEST_SKIP() << "a thread cannot end the process alone";
+  expect_failure(run("--inject-fault rank=0,task=B0,kind=exit"),
+                 "error: rank 0, r0.compute.s0.B0: its process ended too early, with exit code 0");
+}
+
+/// Stage 1 holds layers 3 to 5 of embedding, four blocks and head: the spoilt weight is the first
+/// linear one of layer 4.
+TEST_P(RunFaults, NameStepAndOperatorWhereNumbersEnd) {
+  const ProgramRun failed = run("--inject-fault rank=1,task=F3,kind=nan,step=1");
+  expect_failure(failed, "error: rank 1, r1.compute.s1.F3: the output of '");
+  EXPECT_THAT(failed.standard_error, HasSubstr("' is not finite, in step 1 and layer 4\n"));
+}
+
+TEST_P(RunFaults, OfWritingLeaveNothingBehind) {
+  ProgramCall full = call("--steps 1");
+  *std::find(full.arguments.begin(), full.arguments.end(), path("out.pftrace")) = "/dev/full";
+  const ProgramRun failed = run_program(full);
+  EXPECT_EQ(failed.exit_code, 4);
+  EXPECT_THAT(failed.standard_error,
+              HasSubstr("error: /dev/full: cannot be written: No space left"));
+  EXPECT_EQ(folder_.file_names(), (std::vector<std::string>{"slow.toml", "tiny.json"}));
+}
+
+TEST_P(RunFaults, OfMemoryAreForeseen) {
+  ProgramCall huge = call("--steps 1");
+  *std::find(huge.arguments.begin(), huge.arguments.end(), path("tiny.json")) = "gpt3-175b";
+  const ProgramRun failed = run_program(huge);
+  EXPECT_EQ(failed.exit_code, 3);
+  EXPECT_THAT(failed.standard_error,
+              testing::ContainsRegex("error: memory: 2 ranks need [0-9.]+ [GT]iB at their peaks, "
+                                     "but [0-9.]+ [GT]iB of this machine are free"));
+}
+
+// ---- Ctrl-C ----
+
+TEST_P(RunFaults, CtrlCWritesTheMedianOfTheStepsThatWereDone) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    ProgramCall interrupted = call("--steps 100000 --json");
+    interrupted.interrupt_after = "step   3";
+    interrupted.signal = signal;
+    const ProgramRun stopped = run_program(interrupted);
+    EXPECT_EQ(stopped.exit_code, 130) << stopped.standard_error;
+    const Json json = Json::parse(stopped.standard_output);
+    EXPECT_TRUE(json["interrupted"]);
+    EXPECT_GE(json["steps"].size(), 4u);
+    const Timeline timeline = timeline_from_pftrace(read_file(path("out.pftrace")), "out.pftrace");
+    EXPECT_THAT(check_timeline(timeline), IsEmpty());
+    EXPECT_EQ(to_nanoseconds(makespan(timeline)), json["step_time_ns"]);
+    EXPECT_THAT(timeline.provenance.at("steps"), HasSubstr("interrupted after "));
+    std::filesystem::remove(path("out.pftrace"));
+  }
+}
+
+/// With 30 s for a message nobody comes to the end of the first step: the second stage waits for
+/// its first input and has computed nothing.
+TEST_P(RunFaults, CtrlCInTheFirstStepWritesTheTasksThatWereDone) {
+  ProgramCall interrupted = call("--clock wall --links modelled --patience 60s", path("slow.toml"));
+  interrupted.interrupt_after = "tasks a step";
+  const ProgramRun stopped = run_program(interrupted);
+  EXPECT_EQ(stopped.exit_code, 130) << stopped.standard_error;
+  EXPECT_THAT(stopped.standard_output, HasSubstr("interrupted after 0 of 5 steps"));
+  const Timeline timeline = timeline_from_pftrace(read_file(path("out.pftrace")), "out.pftrace");
+  EXPECT_THAT(check_timeline(timeline), IsEmpty());
+  for (const TimelineSpan& span : timeline.spans) {
+    const TimelineTrack& track = timeline.tracks[static_cast<std::size_t>(span.track)];
+    EXPECT_TRUE(track.rank == RankId(0) || track.stream != Stream::kCompute);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, RunFaults, testing::Values("threads", "processes"),
+                         [](const auto& kind) { return kind.param; });
+
+}  // namespace
+}  // namespace meshwright
