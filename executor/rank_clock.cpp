@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "kernels/staged_kernels.hpp"
+
 namespace meshwright {
 
 Ticks thread_cpu_time() {
@@ -12,6 +14,14 @@ Ticks thread_cpu_time() {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return Ticks(std::int64_t{now.tv_sec} * kTicksPerSecond +
                std::int64_t{now.tv_nsec} * kTicksPerNanosecond);
+}
+
+namespace {
+Ticks device_time() { return to_ticks(staged_time()); }
+}  // namespace
+
+WorkTime work_time_of(Backend backend) {
+  return backend == Backend::kCuda ? device_time : thread_cpu_time;
 }
 
 Ticks RankClock::wall() const {
@@ -43,13 +53,13 @@ void RankClock::start_task(Ticks ready, bool occupies_thread) {
 }
 
 void RankClock::start_kernel() {
-  if (kind_ == TimelineClock::kVirtual) cpu_at_start_ = thread_cpu_time();
+  if (kind_ == TimelineClock::kVirtual) work_at_start_ = work_time_();
 }
 
 void RankClock::end_kernel(Ticks price) {
   switch (kind_) {
     case TimelineClock::kVirtual:
-      time_ += thread_cpu_time() - cpu_at_start_;
+      time_ += work_time_() - work_at_start_;
       break;
     case TimelineClock::kReplay:
       time_ += price;

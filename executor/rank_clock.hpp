@@ -3,8 +3,9 @@
 ///   wall     what the machine's clock says; cores, caches and schedulers included. Messages and
 ///            collectives take what they really take, or, with modelled links, no less than what
 ///            the cost model says: the machine stands for any network
-///   virtual  kernels take the CPU time of this rank's thread, messages and collectives what the
-///            cost model says: a rank per core is pretended, and any network
+///   virtual  kernels take the CPU time of this rank's thread, or what a GPU's events say they
+///            took; messages and collectives what the cost model says: a rank per core (per GPU)
+///            is pretended, and any network
 ///   replay   everything takes what the cost model says, by sleeping until the moment: proves that
 ///            the order of work can be carried out and takes the predicted time
 #pragma once
@@ -14,11 +15,17 @@
 
 #include "core/timeline.hpp"
 #include "core/units.hpp"
+#include "kernels/kernel_table.hpp"
 
 namespace meshwright {
 
 /// What messages and collectives take under the wall clock; the others always model them.
 enum class LinkTime : std::uint8_t { kReal, kModelled };
+
+/// Time that the calling thread's kernels have taken so far: CPU time of the thread, or time of the
+/// device for kernels that run there (kernels/staged_kernels.hpp).
+using WorkTime = Ticks (*)();
+WorkTime work_time_of(Backend backend);
 
 class RankClock {
  public:
@@ -28,6 +35,9 @@ class RankClock {
   RankClock(TimelineClock kind, Moment origin, LinkTime links = LinkTime::kReal,
             const std::atomic<bool>* must_stop = nullptr)
       : kind_(kind), links_(links), origin_(origin), must_stop_(must_stop) {}
+
+  /// What the virtual clock measures kernels by; CPU time unless this is called.
+  void measure_by(WorkTime work_time) { work_time_ = work_time; }
 
   /// A task begins whose stream is free and whose inputs are there at `ready`. Tasks of other
   /// streams than compute leave the thread alone: replay and modelled links take note of them and
@@ -54,7 +64,8 @@ class RankClock {
   Moment origin_;
   const std::atomic<bool>* must_stop_;
   Ticks time_;
-  Ticks cpu_at_start_;
+  WorkTime work_time_ = work_time_of(Backend::kCpu);
+  Ticks work_at_start_;
   bool occupies_thread_ = true;
 };
 

@@ -80,6 +80,9 @@ KernelTable table();
 
 // ---- what the families share --------------------------------------------------------------
 
+/// One thread waits so long; the rest of the device is free. Defined in elementwise_cuda.cu.
+void delay(Seconds time, void* stream);
+
 inline cudaStream_t stream_of(const Launch& launch) {
   return static_cast<cudaStream_t>(launch.stream);
 }

@@ -41,6 +41,7 @@ CudaLibrary open() {
   }
   library.exports = exports();
   library.missing = library.exports->device.missing();
+  if (library.missing.empty()) library.exports->device.select(0);
   return library;
 }
 

@@ -49,6 +49,8 @@ struct DeviceTable {
   void (*wait)(void* stream, void* event) = nullptr;  ///< the stream waits, the host does not
   void (*wait_for_event)(void* event) = nullptr;      ///< the host waits
   bool (*has_happened)(void* event) = nullptr;
+  /// The stream does nothing for so long.
+  void (*delay)(Seconds time, void* stream) = nullptr;
   /// Time between two recorded events that have happened.
   Seconds (*between)(void* first, void* second) = nullptr;
 };

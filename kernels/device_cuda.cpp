@@ -168,6 +168,7 @@ DeviceTable device() {
   t.wait = wait;
   t.wait_for_event = wait_for_event;
   t.has_happened = has_happened;
+  t.delay = cuda::delay;
   t.between = between;
   return t;
 }

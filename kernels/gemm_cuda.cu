@@ -7,10 +7,12 @@
 // of ours.
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "core/error.hpp"
 #include "kernels/cuda_pack.hpp"
@@ -132,9 +134,7 @@ struct Call {
   Layout left, right, result;
 };
 
-/// Nothing where cuBLASLt has none.
-std::optional<cublasLtMatmulAlgo_t> best_algorithm(const Call& call, const Gemm& g) {
-  Preference preference;
+void describe(Preference& preference, const Gemm& g) {
   check_blas(cublasLtMatmulPreferenceCreate(&preference.value), "cublasLtMatmulPreferenceCreate");
   set(preference.value, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
       static_cast<std::size_t>(kWorkspace));
@@ -147,15 +147,30 @@ std::optional<cublasLtMatmulAlgo_t> best_algorithm(const Call& call, const Gemm&
   set(preference.value, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, out);
   if (!g.bias.empty() && alignment_of(g.bias.data) < out) out = alignment_of(g.bias.data);
   set(preference.value, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, out);
-  cublasLtMatmulHeuristicResult_t found{};
+}
+
+/// nvcc 13.0 breaks down over containers of cuBLASLt's own types, which are structs without names.
+struct Algorithm {
+  cublasLtMatmulAlgo_t value;
+};
+constexpr int kMostAlgorithms = 32;
+
+/// Up to `most`, the one that cuBLASLt expects to be fastest first; none where it has none.
+std::vector<Algorithm> algorithms_for(const Call& call, const Gemm& g, int most) {
+  Preference preference;
+  describe(preference, g);
+  MW_CHECK(most <= kMostAlgorithms);
+  cublasLtMatmulHeuristicResult_t found[kMostAlgorithms] = {};
   int count = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
       handle(), call.description.value, call.left.value, call.right.value, call.result.value,
-      call.result.value, preference.value, 1, &found, &count);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && count == 0))
-    return std::nullopt;
+      call.result.value, preference.value, most, found, &count);
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
   check_blas(status, "cublasLtMatmulAlgoGetHeuristic");
-  return found.algo;
+  std::vector<Algorithm> algorithms;
+  for (int i = 0; i < count; ++i)
+    if (found[i].state == CUBLAS_STATUS_SUCCESS) algorithms.push_back({found[i].algo});
+  return algorithms;
 }
 
 std::optional<cublasLtMatmulAlgo_t> algorithm_for(const Call& call, const Gemm& g) {
@@ -166,16 +181,13 @@ std::optional<cublasLtMatmulAlgo_t> algorithm_for(const Call& call, const Gemm& 
     const auto known = l.algorithms.find(key);
     if (known != l.algorithms.end()) return known->second;
   }
-  const std::optional<cublasLtMatmulAlgo_t> algorithm = best_algorithm(call, g);
-  if (!algorithm) return std::nullopt;
+  const std::vector<Algorithm> algorithms = algorithms_for(call, g, 1);
+  if (algorithms.empty()) return std::nullopt;
   const std::lock_guard lock(l.mutex);
-  return l.algorithms.emplace(key, *algorithm).first->second;
+  return l.algorithms.emplace(key, algorithms.front().value).first->second;
 }
 
-/// c = op(a) op(b) + beta c + bias, all of dtypes that cuBLASLt takes together, nothing empty.
-/// False, and nothing done, where it has no way to do it.
-bool multiply(cudaStream_t stream, const Gemm& g, std::byte* workspace) {
-  Call call;
+void describe(Call& call, const Gemm& g) {
   check_blas(cublasLtMatmulDescCreate(&call.description.value, CUBLAS_COMPUTE_32F, CUDA_R_32F),
              "cublasLtMatmulDescCreate");
   set(call.description.value, CUBLASLT_MATMUL_DESC_TRANSA,
@@ -190,14 +202,24 @@ bool multiply(cudaStream_t stream, const Gemm& g, std::byte* workspace) {
   describe(call.left, g.b);
   describe(call.right, g.a);
   describe(call.result, g.c);
+}
+
+cublasStatus_t multiply_by(const cublasLtMatmulAlgo_t& algorithm, const Call& call, const Gemm& g,
+                           cudaStream_t stream, std::byte* workspace) {
+  const float alpha = 1;
+  return cublasLtMatmul(handle(), call.description.value, &alpha, g.b.data, call.left.value,
+                        g.a.data, call.right.value, &g.beta, g.c.data, call.result.value, g.c.data,
+                        call.result.value, &algorithm, workspace, kWorkspace, stream);
+}
+
+/// c = op(a) op(b) + beta c + bias, all of dtypes that cuBLASLt takes together, nothing empty.
+/// False, and nothing done, where it has no way to do it.
+bool multiply(cudaStream_t stream, const Gemm& g, std::byte* workspace) {
+  Call call;
+  describe(call, g);
   const std::optional<cublasLtMatmulAlgo_t> algorithm = algorithm_for(call, g);
   if (!algorithm) return false;
-  const float alpha = 1;
-  check_blas(
-      cublasLtMatmul(handle(), call.description.value, &alpha, g.b.data, call.left.value, g.a.data,
-                     call.right.value, &g.beta, g.c.data, call.result.value, g.c.data,
-                     call.result.value, &*algorithm, workspace, kWorkspace, stream),
-      "cublasLtMatmul");
+  check_blas(multiply_by(*algorithm, call, g, stream, workspace), "cublasLtMatmul");
   return true;
 }
 void multiply_surely(cudaStream_t stream, const Gemm& g, std::byte* workspace) {
@@ -328,6 +350,54 @@ void run(const Launch& launch, const Gemm& original) {
   multiply_surely(stream, g, memory.workspace);
   if (!original.bias.empty()) run(launch, BiasAdd{.x = g.c, .bias = original.bias, .y = g.c});
 }
+
+// ---- for reports: the best of what there is -----------------------------------------------------
+
+namespace {
+
+/// Shortest time of five products one after the other, by one algorithm.
+double seconds_by(const cublasLtMatmulAlgo_t& algorithm, const Call& call, const Gemm& g,
+                  std::byte* workspace) {
+  constexpr int kRounds = 5, kRepeats = 3;
+  cudaEvent_t first = nullptr, last = nullptr;
+  MESHWRIGHT_CUDA(cudaEventCreate(&first));
+  MESHWRIGHT_CUDA(cudaEventCreate(&last));
+  double best = 1e9;
+  for (int round = 0; round < kRounds; ++round) {
+    MESHWRIGHT_CUDA(cudaEventRecord(first));
+    bool failed = false;
+    for (int i = 0; i < kRepeats; ++i)
+      failed |= multiply_by(algorithm, call, g, nullptr, workspace) != CUBLAS_STATUS_SUCCESS;
+    MESHWRIGHT_CUDA(cudaEventRecord(last));
+    MESHWRIGHT_CUDA(cudaEventSynchronize(last));
+    float milliseconds = 0;
+    MESHWRIGHT_CUDA(cudaEventElapsedTime(&milliseconds, first, last));
+    if (!failed && milliseconds > 0) best = std::min(best, 1e-3 * milliseconds / kRepeats);
+  }
+  MESHWRIGHT_CUDA(cudaEventDestroy(first));
+  MESHWRIGHT_CUDA(cudaEventDestroy(last));
+  return best;
+}
+
+}  // namespace
+}  // namespace meshwright::cuda
+
+/// Seconds of the fastest of the algorithms that cuBLASLt offers for a product of bf16 matrices.
+extern "C" __attribute__((visibility("default"))) double meshwright_cuda_best_product_seconds(
+    const meshwright::Gemm& g) {
+  using namespace meshwright::cuda;  // NOLINT: one function, of no namespace
+  void* workspace = nullptr;
+  MESHWRIGHT_CUDA(cudaMalloc(&workspace, kWorkspace));
+  Call call;
+  describe(call, g);
+  double best = 1e9;
+  for (const Algorithm& algorithm : algorithms_for(call, g, kMostAlgorithms))
+    best = std::min(best, seconds_by(algorithm.value, call, g, static_cast<std::byte*>(workspace)));
+  MESHWRIGHT_CUDA(cudaFree(workspace));
+  return best;
+}
+
+namespace meshwright::cuda {
 
 // ---- experts: one product after the other -------------------------------------------------
 

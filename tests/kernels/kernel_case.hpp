@@ -18,9 +18,10 @@
 #include <vector>
 
 #include "kernels/bfloat16.hpp"
+#include "kernels/cuda_library.hpp"
 #include "kernels/kernel_table.hpp"
 #include "kernels/kernel_table_cpu.hpp"
-#include "tests/kernels/staged_kernels.hpp"
+#include "kernels/staged_kernels.hpp"
 
 namespace meshwright {
 
@@ -163,10 +164,11 @@ inline std::vector<Variant> all_variants() {
       variants.push_back(
           {std::string(level.name) + "_" + std::string(name_of(dtype)), level.table, dtype});
   for (const Dtype dtype : {Dtype::kFp32, Dtype::kBf16})
-    variants.push_back({"staged_" + std::string(name_of(dtype)), staged_host_table(), dtype});
+    variants.push_back(
+        {"staged_" + std::string(name_of(dtype)), staged_kernels(Backend::kCpu), dtype});
   for (const Dtype dtype : {Dtype::kFp32, Dtype::kBf16})
-    variants.push_back({"cuda_" + std::string(name_of(dtype)), staged_cuda_table(), dtype,
-                        cuda_is_missing()});
+    variants.push_back({"cuda_" + std::string(name_of(dtype)), staged_kernels(Backend::kCuda),
+                        dtype, cuda_library().missing});
   return variants;
 }
 class VariantTest : public testing::TestWithParam<Variant> {

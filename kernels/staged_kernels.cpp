@@ -1,7 +1,8 @@
-#include "tests/kernels/staged_kernels.hpp"
+#include "kernels/staged_kernels.hpp"
 
 #include <algorithm>
 #include <cstddef>
+#include <mutex>
 #include <type_traits>
 #include <vector>
 
@@ -83,6 +84,7 @@ void for_each_field(T& object, Visit& visit) {
 /// kernels choose their accesses by that.
 struct Region {
   std::byte *begin, *end;
+  bool may_be_written;
   std::byte *allocation = nullptr, *device = nullptr;
 };
 
@@ -107,7 +109,7 @@ class Stage {
   }
   void to_host() {
     for (const Region& r : regions_)
-      device_.copy(r.begin, r.device, Bytes(r.end - r.begin), nullptr);
+      if (r.may_be_written) device_.copy(r.begin, r.device, Bytes(r.end - r.begin), nullptr);
     device_.wait_for_stream(nullptr);
   }
 
@@ -145,8 +147,9 @@ class Stage {
   template <class Pointer>
   void visit(Pointer& data, std::int64_t bytes) {
     if (bytes == 0) return;
+    constexpr bool kWritten = !std::is_const_v<std::remove_pointer_t<Pointer>>;
     auto* host = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(data));
-    if (!replaces_) return regions_.push_back({host, host + bytes});
+    if (!replaces_) return regions_.push_back({host, host + bytes, kWritten});
     for (const Region& r : regions_)
       if (host >= r.begin && host + bytes <= r.end)
         data = reinterpret_cast<Pointer>(r.device + (host - r.begin));
@@ -157,10 +160,12 @@ class Stage {
               [](const Region& a, const Region& b) { return a.begin < b.begin; });
     std::vector<Region> merged;
     for (const Region& r : regions_)
-      if (!merged.empty() && r.begin < merged.back().end)
-        merged.back().end = std::max(merged.back().end, r.end);
-      else
+      if (merged.empty() || r.begin >= merged.back().end) {
         merged.push_back(r);
+      } else {
+        merged.back().end = std::max(merged.back().end, r.end);
+        merged.back().may_be_written |= r.may_be_written;
+      }
     regions_ = std::move(merged);
     for (Region& r : regions_) {
       const auto shift = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(r.begin) % 16);
@@ -179,18 +184,59 @@ class Stage {
 
 // ---- kernels ------------------------------------------------------------------------------
 
+/// Kernels have the device for themselves: ranks that share it must not slow each other down, and
+/// what one takes is what it would take on a device of its own.
+std::mutex& device_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+thread_local Seconds time_of_thread{};
+
+/// Long enough for the host to put all launches of a kernel on the stream before the first begins:
+/// what is timed has no gaps in which the device waits for the host.
+constexpr Seconds kHeadStart(60e-6);
+
+/// Two events that the work between them is timed by.
+class Stopwatch {
+ public:
+  explicit Stopwatch(const DeviceTable& device)
+      : device_(device), first_(device.create_event()), last_(device.create_event()) {}
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  ~Stopwatch() {
+    device_.destroy_event(first_);
+    device_.destroy_event(last_);
+  }
+  void start() {
+    device_.delay(kHeadStart, nullptr);
+    device_.record(first_, nullptr);
+  }
+  void stop() { device_.record(last_, nullptr); }
+  Seconds passed() const { return device_.between(first_, last_); }
+
+ private:
+  const DeviceTable& device_;
+  void *first_, *last_;
+};
+
 template <Backend kBackend, class Arguments, KernelEntry<Arguments> KernelTable::*kKernel>
 void run_staged(const Launch&, const Arguments& on_host) {
   const Target target = target_of(kBackend);
   const KernelEntry<Arguments>& kernel = target.kernels.*kKernel;
+  const std::lock_guard lock(device_mutex());
   Stage stage(target.device);
   const Arguments arguments = stage.to_device(on_host);
   const Bytes size = kernel.scratch_bytes(arguments);
   void* scratch = target.device.allocate(size, nullptr);
   target.device.fill(scratch, 0xFF, size, nullptr);  // NaN in fp32 and in bf16
+  Stopwatch watch(target.device);
+  watch.start();
   kernel(Launch{nullptr, scratch, size}, arguments);
+  watch.stop();
   target.device.give_back(scratch, nullptr);
   stage.to_host();
+  time_of_thread = time_of_thread + watch.passed();
 }
 
 template <Backend kBackend, auto kKernel>
@@ -231,8 +277,11 @@ KernelTable staged_table() {
 
 }  // namespace
 
-std::string cuda_is_missing() { return cuda_library().missing; }
-KernelTable staged_cuda_table() { return staged_table<Backend::kCuda>(); }
-KernelTable staged_host_table() { return staged_table<Backend::kCpu>(); }
+KernelTable staged_kernels(Backend backend) {
+  MW_CHECK(backend != Backend::kReference);
+  return backend == Backend::kCuda ? staged_table<Backend::kCuda>() : staged_table<Backend::kCpu>();
+}
+
+Seconds staged_time() { return time_of_thread; }
 
 }  // namespace meshwright
