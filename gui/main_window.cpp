@@ -1,7 +1,399 @@
 #include "gui/main_window.hpp"
 
+#include <QApplication>
+#include <QCloseEvent>
+#include <QDockWidget>
+#include <QDragEnterEvent>
+#include <QFileDialog>
+#include <QLabel>
+#include <QMenuBar>
+#include <QMimeData>
+#include <QSettings>
+#include <QStackedWidget>
+#include <QStatusBar>
+#include <QTabBar>
+#include <QVBoxLayout>
+
+#include "gui/actions.hpp"
+#include "gui/command_palette.hpp"
+#include "gui/error_dialog.hpp"
+#include "gui/job_list.hpp"
+#include "gui/key_sheet.hpp"
+#include "gui/kpi_strip.hpp"
+#include "gui/log_list.hpp"
+#include "gui/number_text.hpp"
+#include "gui/preferences_dialog.hpp"
+#include "gui/problem_list.hpp"
+#include "gui/scenario_panel.hpp"
+#include "gui/screens.hpp"
+#include "gui/theme.hpp"
+#include "gui/welcome_screen.hpp"
+
 namespace meshwright::gui {
 
-MainWindow::MainWindow() { setWindowTitle("Meshwright"); }
+MainWindow::MainWindow(Workbench& workbench) : workbench_(workbench) {
+  setWindowTitle("Meshwright");
+  setAcceptDrops(true);
+  actions_ = new ActionSet(this);
+  build_centre();
+  build_docks();
+  build_actions();
+  connect_workbench();
+  constexpr QSize kUsual(1440, 900);
+  resize(kUsual);
+  restore_state();
+  apply_preferences();
+  show_screen(screens_.front()->name());
+}
+
+MainWindow::~MainWindow() = default;
+
+// ---- building -----------------------------------------------------------------------------------
+
+void MainWindow::build_centre() {
+  auto* centre = new QWidget;
+  auto* column = new QVBoxLayout(centre);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  tabs_ = new QTabBar;
+  tabs_->setObjectName("screens");
+  tabs_->setExpanding(false);
+  tabs_->setDrawBase(false);
+  tabs_->setAccessibleName(tr("Screens"));
+  kpis_ = new KpiStrip;
+  stack_ = new QStackedWidget;
+  screens_ = make_screens(workbench_, stack_);
+  for (Screen* screen : screens_) {
+    stack_->addWidget(screen);
+    tabs_->addTab(screen->title());
+  }
+  column->addWidget(tabs_);
+  column->addWidget(kpis_);
+  column->addWidget(stack_, 1);
+  setCentralWidget(centre);
+  connect(tabs_, &QTabBar::currentChanged, this, &MainWindow::bring_to_front);
+}
+
+QDockWidget* MainWindow::add_dock(const QString& name, const QString& title,
+                                  Qt::DockWidgetArea area, QWidget* content) {
+  auto* dock = new QDockWidget(title, this);
+  dock->setObjectName("dock." + name);
+  dock->setWidget(content);
+  dock->setFeatures(QDockWidget::DockWidgetClosable | QDockWidget::DockWidgetMovable);
+  addDockWidget(area, dock);
+  return dock;
+}
+
+void MainWindow::build_docks() {
+  panel_ = new ScenarioPanel(workbench_);
+  inspectors_ = new QStackedWidget;
+  for (Screen* screen : screens_) {
+    QWidget* inspector = screen->inspector();
+    inspectors_->addWidget(inspector != nullptr ? inspector : new QWidget);
+  }
+  inspectors_->setMinimumWidth(240);
+  problems_ = new ProblemList;
+  log_ = new LogList;
+  job_list_ = new JobList(workbench_.jobs());
+  setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
+  setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
+  scenario_dock_ = add_dock("scenario", tr("Scenario"), Qt::LeftDockWidgetArea, panel_);
+  inspector_dock_ = add_dock("inspector", tr("Inspector"), Qt::RightDockWidgetArea, inspectors_);
+  problems_dock_ = add_dock("problems", tr("Problems"), Qt::BottomDockWidgetArea, problems_);
+  log_dock_ = add_dock("log", tr("Log"), Qt::BottomDockWidgetArea, log_);
+  jobs_dock_ = add_dock("jobs", tr("Jobs"), Qt::BottomDockWidgetArea, job_list_);
+  tabifyDockWidget(problems_dock_, log_dock_);
+  tabifyDockWidget(log_dock_, jobs_dock_);
+  for (QDockWidget* dock : {problems_dock_, log_dock_, jobs_dock_}) dock->hide();
+  status_ = new QLabel;
+  status_->setContentsMargins(8, 2, 8, 2);
+  statusBar()->addPermanentWidget(status_);
+  connect(problems_, &ProblemList::chosen, panel_, &ScenarioPanel::go_to_problem);
+}
+
+void MainWindow::build_actions() {
+  add_file_actions();
+  add_edit_actions();
+  add_view_actions();
+  add_go_actions();
+  add_help_actions();
+  for (Screen* screen : screens_) screen->add_actions(*actions_);
+  actions_->add({"file.quit",
+                 MenuId::kFile,
+                 tr("&Quit"),
+                 tr("Stops every job and closes the window"),
+                 {QKeySequence("Ctrl+Q")}},
+                [this] { close(); });
+  fill_menus();
+}
+
+void MainWindow::add_file_actions() {
+  actions_->add({"file.open",
+                 MenuId::kFile,
+                 tr("&Open…"),
+                 tr("Plans, traces, schedules, calibrations, models, clusters"),
+                 {QKeySequence::Open}},
+                [this] {
+                  workbench_.open(QFileDialog::getOpenFileNames(
+                      this, tr("Open"), {},
+                      tr("Files of Meshwright (%1);;All files (*)")
+                          .arg(QString::fromStdString(openable_patterns()))));
+                });
+}
+
+void MainWindow::add_edit_actions() {
+  QUndoStack& stack = workbench_.scenario().undo_stack();
+  QAction* undo = actions_->add({"edit.undo",
+                                 MenuId::kEdit,
+                                 tr("&Undo"),
+                                 tr("Takes back the last change of the scenario"),
+                                 {QKeySequence::Undo}},
+                                [&stack] { stack.undo(); });
+  QAction* redo = actions_->add({"edit.redo",
+                                 MenuId::kEdit,
+                                 tr("&Redo"),
+                                 tr("Makes the change again"),
+                                 {QKeySequence("Ctrl+Y"), QKeySequence("Ctrl+Shift+Z")}},
+                                [&stack] { stack.redo(); });
+  undo->setEnabled(false);
+  redo->setEnabled(false);
+  connect(&stack, &QUndoStack::canUndoChanged, undo, &QAction::setEnabled);
+  connect(&stack, &QUndoStack::canRedoChanged, redo, &QAction::setEnabled);
+  connect(&stack, &QUndoStack::undoTextChanged, undo,
+          [undo](const QString& text) { undo->setText(tr("&Undo %1").arg(text)); });
+  connect(&stack, &QUndoStack::redoTextChanged, redo,
+          [redo](const QString& text) { redo->setText(tr("&Redo %1").arg(text)); });
+  actions_->add({"edit.next-schedule",
+                 MenuId::kEdit,
+                 tr("&Next schedule"),
+                 tr("The same work in the next order that is possible"),
+                 {QKeySequence("Alt+Right")}},
+                [this] { panel_->step_schedule(1); });
+  actions_->add({"edit.previous-schedule",
+                 MenuId::kEdit,
+                 tr("&Previous schedule"),
+                 tr("The same work in the order before"),
+                 {QKeySequence("Alt+Left")}},
+                [this] { panel_->step_schedule(-1); });
+  actions_->add({"edit.preferences",
+                 MenuId::kEdit,
+                 tr("Pre&ferences…"),
+                 tr("Looks, units, keys, language"),
+                 {QKeySequence("Ctrl+,")}},
+                [this] {
+                  auto* dialog = new PreferencesDialog(workbench_.preferences(), *actions_, this);
+                  dialog->setAttribute(Qt::WA_DeleteOnClose);
+                  dialog->open();
+                });
+}
+
+void MainWindow::add_view_actions() {
+  const std::pair<QDockWidget*, const char*> docks[]{{scenario_dock_, "Ctrl+Alt+1"},
+                                                     {inspector_dock_, "Ctrl+Alt+2"},
+                                                     {problems_dock_, "Ctrl+Alt+3"},
+                                                     {log_dock_, "Ctrl+Alt+4"},
+                                                     {jobs_dock_, "Ctrl+Alt+5"}};
+  for (const auto& [dock, keys] : docks) {
+    QAction* action = dock->toggleViewAction();
+    action->setShortcut(QKeySequence(keys));
+    addAction(action);
+    actions_->adopt("view." + dock->objectName(), MenuId::kView, action);
+  }
+  actions_->add({"view.theme",
+                 MenuId::kView,
+                 tr("Next t&heme"),
+                 tr("Light, dark, high contrast"),
+                 {QKeySequence("T")}},
+                [this] {
+                  PreferenceValues values = workbench_.preferences().values();
+                  const ThemeChoice now = resolved(values.theme);
+                  values.theme = now == ThemeChoice::kLight  ? ThemeChoice::kDark
+                                 : now == ThemeChoice::kDark ? ThemeChoice::kHighContrast
+                                                             : ThemeChoice::kLight;
+                  workbench_.preferences().set(values);
+                });
+  actions_->add_switch(
+      {"view.full-screen", MenuId::kView, tr("F&ull screen"), {}, {QKeySequence("F11")}}, false,
+      [this](bool on) { on ? showFullScreen() : showNormal(); });
+}
+
+void MainWindow::add_go_actions() {
+  int number = 0;
+  for (Screen* screen : screens_) {
+    ++number;
+    QList<QKeySequence> keys;
+    if (number <= 9) keys = {QKeySequence(QString::number(number))};
+    actions_->add({"go." + screen->name(), MenuId::kGo, screen->title(),
+                   tr("Shows the screen %1").arg(screen->title()), keys},
+                  [this, name = screen->name()] { show_screen(name); });
+  }
+  actions_->add({"go.scenario",
+                 MenuId::kGo,
+                 tr("&Knobs of the scenario"),
+                 tr("Puts the focus on the first knob"),
+                 {QKeySequence("Ctrl+K")}},
+                [this] {
+                  scenario_dock_->show();
+                  panel_->schedules()->setFocus(Qt::ShortcutFocusReason);
+                });
+}
+
+void MainWindow::add_help_actions() {
+  actions_->add({"help.palette",
+                 MenuId::kHelp,
+                 tr("&Command palette…"),
+                 tr("Finds every action by its name"),
+                 {QKeySequence("Ctrl+Shift+P")}},
+                [this] {
+                  auto* palette = new CommandPalette(*actions_, this);
+                  palette->setAttribute(Qt::WA_DeleteOnClose);
+                  palette->open();
+                });
+  actions_->add({"help.keys",
+                 MenuId::kHelp,
+                 tr("&Keys"),
+                 tr("All keys on one sheet"),
+                 {QKeySequence("?"), QKeySequence("F1")}},
+                [this] {
+                  auto* sheet = new KeySheet(*actions_, this);
+                  sheet->setAttribute(Qt::WA_DeleteOnClose);
+                  sheet->open();
+                });
+}
+
+void MainWindow::fill_menus() {
+  const QString titles[kMenuCount]{tr("&File"), tr("&Edit"), tr("&View"),  tr("&Go"),
+                                   tr("&Plan"), tr("&Run"),  tr("&Tools"), tr("&Help")};
+  for (int m = 0; m < kMenuCount; ++m) {
+    QMenu* menu = nullptr;
+    for (const ActionEntry& entry : actions_->entries()) {
+      if (static_cast<int>(entry.menu) != m) continue;
+      if (menu == nullptr) {
+        menu = menuBar()->addMenu(titles[m]);
+        menu->setToolTipsVisible(true);
+      }
+      menu->addAction(entry.action);
+    }
+  }
+}
+
+void MainWindow::connect_workbench() {
+  connect(&workbench_, &Workbench::simulated, this, &MainWindow::show_simulation);
+  connect(&workbench_, &Workbench::snapshot_changed, this, &MainWindow::show_simulation);
+  connect(&workbench_, &Workbench::screen_requested, this, &MainWindow::show_screen);
+  connect(&workbench_, &Workbench::file_opened, this, &MainWindow::take_file);
+  connect(&workbench_, &Workbench::logged, log_, &LogList::add);
+  connect(&workbench_, &Workbench::logged, this,
+          [this](const QString& line) { statusBar()->showMessage(line, 8000); });
+  connect(&workbench_.jobs(), &Jobs::failed, this, &MainWindow::show_failure);
+  connect(&workbench_.preferences(), &Preferences::changed, this, &MainWindow::apply_preferences);
+}
+
+// ---- showing ------------------------------------------------------------------------------------
+
+Screen* MainWindow::find_screen(const QString& name) const {
+  for (Screen* screen : screens_)
+    if (screen->name() == name) return screen;
+  return nullptr;
+}
+
+Screen* MainWindow::current_screen() const {
+  return screens_[static_cast<std::size_t>(stack_->currentIndex())];
+}
+
+void MainWindow::show_screen(const QString& name) {
+  for (std::size_t i = 0; i < screens_.size(); ++i)
+    if (screens_[i]->name() == name) {
+      tabs_->setCurrentIndex(static_cast<int>(i));
+      bring_to_front(static_cast<int>(i));
+    }
+}
+
+void MainWindow::bring_to_front(int index) {
+  Screen* screen = screens_[static_cast<std::size_t>(index)];
+  stack_->setCurrentIndex(index);
+  inspectors_->setCurrentIndex(index);
+  inspector_dock_->setVisible(screen->inspector() != nullptr);
+  scenario_dock_->setVisible(screen->uses_scenario());
+  kpis_->setVisible(screen->uses_scenario());
+  screen->come_to_front();
+  screen->setFocus(Qt::OtherFocusReason);
+}
+
+void MainWindow::show_simulation() {
+  const auto latest = workbench_.simulation();
+  const auto sound = workbench_.sound_simulation();
+  const auto snapshot = workbench_.snapshot();
+  kpis_->show_simulation(sound.get(), snapshot.get(), latest && latest->is_sound(),
+                         workbench_.preferences().values().time_unit);
+  if (!latest) return;
+  problems_->show_problems(latest->problems);
+  problems_dock_->setWindowTitle(
+      latest->is_sound() ? tr("Problems") : tr("Problems (%1)").arg(latest->problems.size()));
+  status_->setText(latest->is_sound()
+                       ? tr("%1 on %2 · %3 tasks")
+                             .arg(QString::fromStdString(latest->scenario.model.name),
+                                  QString::fromStdString(latest->scenario.cluster.name),
+                                  count_text(static_cast<qint64>(latest->graph.tasks.size())))
+                       : tr("⚠ %n problem(s)", nullptr, static_cast<int>(latest->problems.size())));
+}
+
+void MainWindow::take_file(const std::shared_ptr<const OpenedFile>& file) {
+  const QString path = QString::fromStdString(file->path);
+  add_recent_file(path);
+  for (Screen* screen : screens_) {
+    if (!screen->take(*file)) continue;
+    show_screen(screen->name());
+    workbench_.log(tr("Opened %1").arg(path));
+    return;
+  }
+  workbench_.log(tr("No screen shows %1").arg(path));
+}
+
+void MainWindow::show_failure(const QString& title, const JobFailure& failure) {
+  for (const Diagnostic& diagnostic : failure.diagnostics)
+    workbench_.log(QString::fromStdString(format(diagnostic)).trimmed());
+  auto* dialog = new ErrorDialog(title, failure, this);
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->open();
+}
+
+void MainWindow::apply_preferences() {
+  const PreferenceValues& values = workbench_.preferences().values();
+  apply_theme(*qApp, values);
+  actions_->set_keys(values.keys);
+  show_simulation();
+}
+
+bool MainWindow::is_settled() {
+  return workbench_.jobs().is_idle() && current_screen()->is_settled();
+}
+
+// ---- window -------------------------------------------------------------------------------------
+
+void MainWindow::restore_state() {
+  const QSettings settings;
+  restoreGeometry(settings.value("window/geometry").toByteArray());
+  restoreState(settings.value("window/state").toByteArray());
+}
+
+void MainWindow::closeEvent(QCloseEvent* event) {
+  QSettings settings;
+  settings.setValue("window/geometry", saveGeometry());
+  settings.setValue("window/state", saveState());
+  workbench_.jobs().cancel_all();
+  event->accept();
+}
+
+void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
+  if (event->mimeData()->hasUrls()) event->acceptProposedAction();
+}
+
+void MainWindow::dropEvent(QDropEvent* event) {
+  QStringList paths;
+  for (const QUrl& url : event->mimeData()->urls())
+    if (url.isLocalFile()) paths.append(url.toLocalFile());
+  workbench_.open(paths);
+}
 
 }  // namespace meshwright::gui

@@ -1,0 +1,21 @@
+/// What went wrong, where, and what can be done about it; the whole text can be copied.
+#pragma once
+
+#include <QDialog>
+
+#include "gui/jobs.hpp"
+
+namespace meshwright::gui {
+
+class ErrorDialog : public QDialog {
+  Q_OBJECT
+ public:
+  ErrorDialog(const QString& title, const JobFailure& failure, QWidget* parent = nullptr);
+  /// As `meshwright` prints it.
+  QString text() const { return text_; }
+
+ private:
+  QString text_;
+};
+
+}  // namespace meshwright::gui

@@ -1,0 +1,57 @@
+/// S2: the scenario's timeline, following every move of a knob; the formula beside the simulation;
+/// orders edited by dragging.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "gui/screen.hpp"
+#include "gui/timeline_view.hpp"
+
+class QLabel;
+class QTextBrowser;
+
+namespace meshwright::gui {
+
+class ExploreScreen : public Screen {
+  Q_OBJECT
+ public:
+  explicit ExploreScreen(Workbench& workbench, QWidget* parent = nullptr);
+  QString name() const override { return "explore"; }
+  QString title() const override { return tr("Explore"); }
+  void add_actions(ActionSet& actions) override;
+  QWidget* inspector() override;
+  bool take(const OpenedFile& file) override;
+  bool is_settled() override;
+  TimelineView& view() { return *view_; }
+
+ private:
+  void connect_view();
+  void add_edit_actions(ActionSet& actions);
+  void add_export_actions(ActionSet& actions);
+  void show_simulation();
+  void show_causes();
+  void show_ghost();
+  void show_formula();
+  void show_slice(qint64 slice);
+  void show_area(const TimelineArea& area);
+  void apply_preferences();
+  QString judge(const OrderEdit& edit) const;
+  void take_order(const OrderEdit& edit);
+  void toggle_snapshot();
+  void swap_with_snapshot();
+  void make_to_measure();
+  void save_plan();
+  void save_schedule();
+  void export_picture();
+  void copy_state();
+  void paste_state();
+  void save(const QString& title, const QString& pattern, const QString& suffix,
+            const std::function<std::string()>& content);
+
+  TimelineView* view_;
+  QLabel *formula_, *problems_;
+  QTextBrowser* inspector_;
+};
+
+}  // namespace meshwright::gui

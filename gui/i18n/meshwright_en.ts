@@ -1,0 +1,54 @@
+<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE TS>
+<TS version="2.1" language="en" sourcelanguage="en">
+<context>
+    <name>MainWindow</name>
+    <message numerus="yes">
+        <source>⚠ %n problem(s)</source>
+        <translation>
+            <numerusform>⚠ %n problem</numerusform>
+            <numerusform>⚠ %n problems</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>QObject</name>
+    <message numerus="yes">
+        <source>%1 of %n rows</source>
+        <translation>
+            <numerusform>%1 of %n row</numerusform>
+            <numerusform>%1 of %n rows</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>RunScreen</name>
+    <message numerus="yes">
+        <source>Done: %n steps.</source>
+        <translation type="unfinished">
+            <numerusform></numerusform>
+            <numerusform></numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>SweepScreen</name>
+    <message numerus="yes">
+        <source>%n combinations…</source>
+        <translation>
+            <numerusform>%n combination…</numerusform>
+            <numerusform>%n combinations…</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>Workbench</name>
+    <message numerus="yes">
+        <source>Open %n files</source>
+        <translation>
+            <numerusform>Open %n file</numerusform>
+            <numerusform>Open %n files</numerusform>
+        </translation>
+    </message>
+</context>
+</TS>

@@ -1,0 +1,2281 @@
+<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE TS>
+<TS version="2.1" language="zh_CN" sourcelanguage="en">
+<context>
+    <name>CommandPalette</name>
+    <message>
+        <source>Type what you want to do</source>
+        <translation>输入要执行的操作</translation>
+    </message>
+    <message>
+        <source>Command</source>
+        <translation>命令</translation>
+    </message>
+</context>
+<context>
+    <name>CompareScreen</name>
+    <message>
+        <source>&amp;Align by</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Align by</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>start of the step</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>first forward pass</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Errors</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Why the step differs</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Worst tasks</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Open a measured trace: it is laid on the scenario. Or choose two files with Compare in the menu Run.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No comparison yet</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Errors of the prediction</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Compare &amp;two traces…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The predicted one, then the measured one</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Predicted and measured trace</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Traces (*.pftrace *.json *.json.gz);;All files (*)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Choose two files: the predicted and the measured trace.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Compare</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>mean shift of starts %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>what</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>predicted</source>
+        <translation>预测</translation>
+    </message>
+    <message>
+        <source>measured</source>
+        <translation>实测</translation>
+    </message>
+    <message>
+        <source>error</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>mean error of a task</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>tasks</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The lanes stand side by side, but the tasks could not be joined: %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Step: predicted &lt;b&gt;%1&lt;/b&gt;, measured &lt;b&gt;%2&lt;/b&gt; (median of %3, spread %4): &lt;b&gt;%5&lt;/b&gt; · %6 tasks joined</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>step</source>
+        <translation>单步</translation>
+    </message>
+    <message>
+        <source>kind</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>stage</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>stream</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>peak memory, rank %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>tasks took longer</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>waited for messages</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>waited otherwise</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>&lt;p&gt;Largest differences: predicted, measured&lt;/p&gt;</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>ErrorDialog</name>
+    <message>
+        <source>Hint: %1</source>
+        <translation>提示：%1</translation>
+    </message>
+    <message>
+        <source>This input cannot be used.</source>
+        <translation>无法使用此输入。</translation>
+    </message>
+    <message>
+        <source>This machine refused.</source>
+        <translation>本机无法完成该操作。</translation>
+    </message>
+    <message>
+        <source>Meshwright has a fault. Please report it with the text below.</source>
+        <translation>Meshwright 出现内部错误，请附上以下文字报告。</translation>
+    </message>
+    <message>
+        <source>What went wrong</source>
+        <translation>错误详情</translation>
+    </message>
+    <message>
+        <source>&amp;Copy text</source>
+        <translation>复制文本(&amp;C)</translation>
+    </message>
+</context>
+<context>
+    <name>ExploreScreen</name>
+    <message>
+        <source>stages are not equally long</source>
+        <translation>各阶段耗时不等</translation>
+    </message>
+    <message>
+        <source>messages take time</source>
+        <translation>消息传输需要时间</translation>
+    </message>
+    <message>
+        <source>m &lt; p: the pipeline never fills</source>
+        <translation>m &lt; p：流水线从未填满</translation>
+    </message>
+    <message>
+        <source>m is no multiple of p</source>
+        <translation>m 不是 p 的倍数</translation>
+    </message>
+    <message>
+        <source>F, B and W are not equally long</source>
+        <translation>F、B、W 耗时不等</translation>
+    </message>
+    <message>
+        <source>Inspector</source>
+        <translation>检查器</translation>
+    </message>
+    <message>
+        <source>Simulating…</source>
+        <translation>正在模拟…</translation>
+    </message>
+    <message>
+        <source>Slow position %1 down ×%2</source>
+        <translation>位置 %1 减速 ×%2</translation>
+    </message>
+    <message>
+        <source>Bubble, simulated: &lt;b&gt;%1&lt;/b&gt;. No closed form is known for %2.</source>
+        <translation>模拟气泡：&lt;b&gt;%1&lt;/b&gt;。%2 没有已知的闭式公式。</translation>
+    </message>
+    <message>
+        <source>every assumption of the formula holds</source>
+        <translation>公式的所有假设均成立</translation>
+    </message>
+    <message>
+        <source>they differ because %1</source>
+        <translation>两者不同，因为%1</translation>
+    </message>
+    <message>
+        <source>, and </source>
+        <translation>，并且</translation>
+    </message>
+    <message>
+        <source>Bubble by formula: %1 = %2 = &lt;b&gt;%3&lt;/b&gt; · simulated: &lt;b&gt;%4&lt;/b&gt; · %5</source>
+        <translation>公式气泡：%1 = %2 = &lt;b&gt;%3&lt;/b&gt; · 模拟值：&lt;b&gt;%4&lt;/b&gt; · %5</translation>
+    </message>
+    <message>
+        <source>nothing is shown yet</source>
+        <translation>尚无内容</translation>
+    </message>
+    <message>
+        <source>only whole passes can be moved</source>
+        <translation>只能移动完整的计算段</translation>
+    </message>
+    <message>
+        <source>The pass stays where it was: %1</source>
+        <translation>计算段保持原位：%1</translation>
+    </message>
+    <message>
+        <source>Move a pass</source>
+        <translation>移动计算段</translation>
+    </message>
+    <message>
+        <source>Open %1</source>
+        <translation>打开 %1</translation>
+    </message>
+    <message>
+        <source>Pin as &amp;A</source>
+        <translation>固定为 A(&amp;A)</translation>
+    </message>
+    <message>
+        <source>Keeps this scenario as outlines behind the next ones; again: lets it go</source>
+        <translation>将当前方案以轮廓形式保留在后续方案之后；再次执行则取消</translation>
+    </message>
+    <message>
+        <source>S&amp;wap with A</source>
+        <translation>与 A 交换(&amp;W)</translation>
+    </message>
+    <message>
+        <source>The pinned scenario comes back, this one is pinned</source>
+        <translation>恢复固定的方案，并固定当前方案</translation>
+    </message>
+    <message>
+        <source>Make a schedule to &amp;measure</source>
+        <translation>定制调度(&amp;M)</translation>
+    </message>
+    <message>
+        <source>Searches orders of its own for these stage times, messages and memory</source>
+        <translation>针对当前阶段耗时、消息与内存搜索专用执行顺序</translation>
+    </message>
+    <message>
+        <source>&amp;Copy as one line</source>
+        <translation>复制为一行(&amp;C)</translation>
+    </message>
+    <message>
+        <source>The scenario as a command line of meshwright simulate</source>
+        <translation>以 meshwright simulate 命令行表示的方案</translation>
+    </message>
+    <message>
+        <source>&amp;Paste a line</source>
+        <translation>粘贴一行(&amp;P)</translation>
+    </message>
+    <message>
+        <source>Takes the scenario from a line that was copied</source>
+        <translation>从复制的一行恢复方案</translation>
+    </message>
+    <message>
+        <source>&amp;Save plan…</source>
+        <translation>保存计划…(&amp;S)</translation>
+    </message>
+    <message>
+        <source>A .plan.json that every command takes</source>
+        <translation>所有命令都能读取的 .plan.json</translation>
+    </message>
+    <message>
+        <source>Save &amp;schedule…</source>
+        <translation>保存调度…(&amp;S)</translation>
+    </message>
+    <message>
+        <source>PyTorch&apos;s schedule CSV</source>
+        <translation>PyTorch 调度 CSV</translation>
+    </message>
+    <message>
+        <source>&amp;Export what is shown…</source>
+        <translation>导出当前视图…(&amp;E)</translation>
+    </message>
+    <message>
+        <source>PNG, SVG, PDF, CSV or .pftrace of the visible range</source>
+        <translation>将可见范围导出为 PNG、SVG、PDF、CSV 或 .pftrace</translation>
+    </message>
+    <message>
+        <source>Copy p&amp;icture</source>
+        <translation>复制图片(&amp;I)</translation>
+    </message>
+    <message>
+        <source>What is shown, to the clipboard</source>
+        <translation>将当前视图复制到剪贴板</translation>
+    </message>
+    <message>
+        <source>Swap with A</source>
+        <translation>与 A 交换</translation>
+    </message>
+    <message>
+        <source>Make a schedule to measure</source>
+        <translation>定制调度</translation>
+    </message>
+    <message>
+        <source>Schedule made to measure</source>
+        <translation>定制的调度</translation>
+    </message>
+    <message>
+        <source>Wrote %1</source>
+        <translation>已写入 %1</translation>
+    </message>
+    <message>
+        <source>Save plan</source>
+        <translation>保存计划</translation>
+    </message>
+    <message>
+        <source>Plans (*.plan.json)</source>
+        <translation>计划 (*.plan.json)</translation>
+    </message>
+    <message>
+        <source>Save schedule</source>
+        <translation>保存调度</translation>
+    </message>
+    <message>
+        <source>PyTorch schedules (*.csv)</source>
+        <translation>PyTorch 调度 (*.csv)</translation>
+    </message>
+    <message>
+        <source>Export what is shown</source>
+        <translation>导出当前视图</translation>
+    </message>
+    <message>
+        <source>Could not write %1: %2</source>
+        <translation>无法写入 %1：%2</translation>
+    </message>
+    <message>
+        <source>Copied the scenario as one line</source>
+        <translation>方案已复制为一行</translation>
+    </message>
+    <message>
+        <source>Paste a line</source>
+        <translation>粘贴一行</translation>
+    </message>
+</context>
+<context>
+    <name>HeatMap</name>
+    <message>
+        <source>Heat map</source>
+        <translation>热力图</translation>
+    </message>
+</context>
+<context>
+    <name>JobList</name>
+    <message>
+        <source>Job</source>
+        <translation>任务</translation>
+    </message>
+    <message>
+        <source>Progress</source>
+        <translation>进度</translation>
+    </message>
+    <message>
+        <source>Jobs</source>
+        <translation>任务</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>取消</translation>
+    </message>
+    <message>
+        <source>Cancel %1</source>
+        <translation>取消 %1</translation>
+    </message>
+</context>
+<context>
+    <name>KeySheet</name>
+    <message>
+        <source> or </source>
+        <translation> 或 </translation>
+    </message>
+    <message>
+        <source>Keys</source>
+        <translation>快捷键</translation>
+    </message>
+    <message>
+        <source>File</source>
+        <translation>文件</translation>
+    </message>
+    <message>
+        <source>Edit</source>
+        <translation>编辑</translation>
+    </message>
+    <message>
+        <source>View</source>
+        <translation>视图</translation>
+    </message>
+    <message>
+        <source>Go</source>
+        <translation>转到</translation>
+    </message>
+    <message>
+        <source>Plan</source>
+        <translation>计划</translation>
+    </message>
+    <message>
+        <source>Run</source>
+        <translation>运行</translation>
+    </message>
+    <message>
+        <source>Tools</source>
+        <translation>工具</translation>
+    </message>
+    <message>
+        <source>Help</source>
+        <translation>帮助</translation>
+    </message>
+</context>
+<context>
+    <name>KpiStrip</name>
+    <message>
+        <source>Step</source>
+        <translation>单步</translation>
+    </message>
+    <message>
+        <source>Time of one training step, from first start to last end</source>
+        <translation>一个训练步的时间，从最早开始到最晚结束</translation>
+    </message>
+    <message>
+        <source>Bubble</source>
+        <translation>气泡</translation>
+    </message>
+    <message>
+        <source>Idle share of the busiest device, of the pipeline&apos;s makespan</source>
+        <translation>最忙设备在流水线总时长中的空闲占比</translation>
+    </message>
+    <message>
+        <source>Bubble of period</source>
+        <translation>周期气泡</translation>
+    </message>
+    <message>
+        <source>The same of the longest device&apos;s own span: what is lost when steps overlap</source>
+        <translation>相对于单设备最长跨度的空闲占比：各步可重叠时的损失</translation>
+    </message>
+    <message>
+        <source>MFU</source>
+        <translation>MFU</translation>
+    </message>
+    <message>
+        <source>Model FLOP utilisation: useful arithmetic over the device&apos;s peak</source>
+        <translation>模型算力利用率：有效运算量与设备峰值之比</translation>
+    </message>
+    <message>
+        <source>Peak memory</source>
+        <translation>峰值内存</translation>
+    </message>
+    <message>
+        <source>Fullest device, of its capacity</source>
+        <translation>占用最高的设备及其容量</translation>
+    </message>
+    <message>
+        <source>Tokens/s per GPU</source>
+        <translation>每 GPU 词元/秒</translation>
+    </message>
+    <message>
+        <source>Tokens of one step over its time and devices</source>
+        <translation>每步词元数除以时间与设备数</translation>
+    </message>
+    <message>
+        <source>Lower bound</source>
+        <translation>下界</translation>
+    </message>
+    <message>
+        <source>No order of the same passes makes the pipeline shorter; how far it is off</source>
+        <translation>相同计算段的任何顺序都不会更短；显示与下界的差距</translation>
+    </message>
+    <message>
+        <source>HFU %1</source>
+        <translation>HFU %1</translation>
+    </message>
+    <message>
+        <source>of %1</source>
+        <translation>共 %1</translation>
+    </message>
+    <message>
+        <source>⚠ %1 too much</source>
+        <translation>⚠ 超出 %1</translation>
+    </message>
+    <message>
+        <source>gap %1</source>
+        <translation>差距 %1</translation>
+    </message>
+    <message>
+        <source>not for this plan</source>
+        <translation>不适用于此计划</translation>
+    </message>
+</context>
+<context>
+    <name>LogList</name>
+    <message>
+        <source>Log</source>
+        <translation>日志</translation>
+    </message>
+</context>
+<context>
+    <name>LossChart</name>
+    <message>
+        <source>Loss by step</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>step %1: %2</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>step</source>
+        <translation>单步</translation>
+    </message>
+    <message>
+        <source>loss</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>MainWindow</name>
+    <message>
+        <source>Screens</source>
+        <translation>界面</translation>
+    </message>
+    <message>
+        <source>Scenario</source>
+        <translation>方案</translation>
+    </message>
+    <message>
+        <source>Inspector</source>
+        <translation>检查器</translation>
+    </message>
+    <message>
+        <source>Problems</source>
+        <translation>问题</translation>
+    </message>
+    <message>
+        <source>Log</source>
+        <translation>日志</translation>
+    </message>
+    <message>
+        <source>Jobs</source>
+        <translation>任务</translation>
+    </message>
+    <message>
+        <source>&amp;Quit</source>
+        <translation>退出(&amp;Q)</translation>
+    </message>
+    <message>
+        <source>Stops every job and closes the window</source>
+        <translation>停止所有任务并关闭窗口</translation>
+    </message>
+    <message>
+        <source>&amp;Open…</source>
+        <translation>打开…(&amp;O)</translation>
+    </message>
+    <message>
+        <source>Plans, traces, schedules, calibrations, models, clusters</source>
+        <translation>计划、轨迹、调度、校准、模型、集群</translation>
+    </message>
+    <message>
+        <source>Open</source>
+        <translation>打开</translation>
+    </message>
+    <message>
+        <source>Files of Meshwright (%1);;All files (*)</source>
+        <translation>Meshwright 文件 (%1);;所有文件 (*)</translation>
+    </message>
+    <message>
+        <source>&amp;Undo</source>
+        <translation>撤销(&amp;U)</translation>
+    </message>
+    <message>
+        <source>Takes back the last change of the scenario</source>
+        <translation>撤销方案的上一次更改</translation>
+    </message>
+    <message>
+        <source>&amp;Redo</source>
+        <translation>重做(&amp;R)</translation>
+    </message>
+    <message>
+        <source>Makes the change again</source>
+        <translation>重新执行更改</translation>
+    </message>
+    <message>
+        <source>&amp;Undo %1</source>
+        <translation>撤销 %1(&amp;U)</translation>
+    </message>
+    <message>
+        <source>&amp;Redo %1</source>
+        <translation>重做 %1(&amp;R)</translation>
+    </message>
+    <message>
+        <source>&amp;Next schedule</source>
+        <translation>下一个调度(&amp;N)</translation>
+    </message>
+    <message>
+        <source>The same work in the next order that is possible</source>
+        <translation>以下一种可行顺序执行相同的工作</translation>
+    </message>
+    <message>
+        <source>&amp;Previous schedule</source>
+        <translation>上一个调度(&amp;P)</translation>
+    </message>
+    <message>
+        <source>The same work in the order before</source>
+        <translation>以上一种顺序执行相同的工作</translation>
+    </message>
+    <message>
+        <source>Pre&amp;ferences…</source>
+        <translation>首选项…(&amp;F)</translation>
+    </message>
+    <message>
+        <source>Looks, units, keys, language</source>
+        <translation>外观、单位、快捷键、语言</translation>
+    </message>
+    <message>
+        <source>Next t&amp;heme</source>
+        <translation>切换主题(&amp;H)</translation>
+    </message>
+    <message>
+        <source>Light, dark, high contrast</source>
+        <translation>浅色、深色、高对比度</translation>
+    </message>
+    <message>
+        <source>F&amp;ull screen</source>
+        <translation>全屏(&amp;U)</translation>
+    </message>
+    <message>
+        <source>Shows the screen %1</source>
+        <translation>显示界面“%1”</translation>
+    </message>
+    <message>
+        <source>&amp;Knobs of the scenario</source>
+        <translation>方案参数(&amp;K)</translation>
+    </message>
+    <message>
+        <source>Puts the focus on the first knob</source>
+        <translation>将焦点移到第一个参数</translation>
+    </message>
+    <message>
+        <source>&amp;Command palette…</source>
+        <translation>命令面板…(&amp;C)</translation>
+    </message>
+    <message>
+        <source>Finds every action by its name</source>
+        <translation>按名称查找任意操作</translation>
+    </message>
+    <message>
+        <source>&amp;Keys</source>
+        <translation>快捷键(&amp;K)</translation>
+    </message>
+    <message>
+        <source>All keys on one sheet</source>
+        <translation>全部快捷键一览</translation>
+    </message>
+    <message>
+        <source>&amp;File</source>
+        <translation>文件(&amp;F)</translation>
+    </message>
+    <message>
+        <source>&amp;Edit</source>
+        <translation>编辑(&amp;E)</translation>
+    </message>
+    <message>
+        <source>&amp;View</source>
+        <translation>视图(&amp;V)</translation>
+    </message>
+    <message>
+        <source>&amp;Go</source>
+        <translation>转到(&amp;G)</translation>
+    </message>
+    <message>
+        <source>&amp;Plan</source>
+        <translation>计划(&amp;P)</translation>
+    </message>
+    <message>
+        <source>&amp;Run</source>
+        <translation>运行(&amp;R)</translation>
+    </message>
+    <message>
+        <source>&amp;Tools</source>
+        <translation>工具(&amp;T)</translation>
+    </message>
+    <message>
+        <source>&amp;Help</source>
+        <translation>帮助(&amp;H)</translation>
+    </message>
+    <message>
+        <source>Problems (%1)</source>
+        <translation>问题 (%1)</translation>
+    </message>
+    <message>
+        <source>%1 on %2 · %3 tasks</source>
+        <translation>%1，集群 %2 · %3 个任务</translation>
+    </message>
+    <message numerus="yes">
+        <source>⚠ %n problem(s)</source>
+        <translation>
+            <numerusform>⚠ %n 个问题</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Opened %1</source>
+        <translation>已打开 %1</translation>
+    </message>
+    <message>
+        <source>No screen shows %1</source>
+        <translation>没有界面可以显示 %1</translation>
+    </message>
+</context>
+<context>
+    <name>MemoryBars</name>
+    <message>
+        <source>weights</source>
+        <translation>权重</translation>
+    </message>
+    <message>
+        <source>gradients</source>
+        <translation>梯度</translation>
+    </message>
+    <message>
+        <source>optimizer state</source>
+        <translation>优化器状态</translation>
+    </message>
+    <message>
+        <source>activations</source>
+        <translation>激活</translation>
+    </message>
+    <message>
+        <source>working</source>
+        <translation>临时</translation>
+    </message>
+    <message>
+        <source>logits</source>
+        <translation>logits</translation>
+    </message>
+    <message>
+        <source>communication</source>
+        <translation>通信</translation>
+    </message>
+    <message>
+        <source>reserved</source>
+        <translation>保留</translation>
+    </message>
+    <message>
+        <source>Memory of every pipeline position</source>
+        <translation>各流水线位置的内存</translation>
+    </message>
+    <message>
+        <source>pipeline position</source>
+        <translation>流水线位置</translation>
+    </message>
+    <message>
+        <source>capacity %1</source>
+        <translation>容量 %1</translation>
+    </message>
+    <message>
+        <source>position %1: %2</source>
+        <translation>位置 %1：%2</translation>
+    </message>
+</context>
+<context>
+    <name>MemoryCurve</name>
+    <message>
+        <source>Memory over time</source>
+        <translation>内存随时间变化</translation>
+    </message>
+    <message>
+        <source>Click: that moment in the timeline</source>
+        <translation>单击：转到时间线上的该时刻</translation>
+    </message>
+    <message>
+        <source>time in rank %1</source>
+        <translation>rank %1 的时间</translation>
+    </message>
+    <message>
+        <source>peak %1 at %2</source>
+        <translation>峰值 %1，位于 %2</translation>
+    </message>
+</context>
+<context>
+    <name>MemoryScreen</name>
+    <message>
+        <source>Memory at its peak</source>
+        <translation>峰值时的内存</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;Fits.&lt;/b&gt; The fullest device holds %1 of %2: %3 are free.</source>
+        <translation>&lt;b&gt;放得下。&lt;/b&gt;占用最高的设备使用 %2 中的 %1，剩余 %3。</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;Does not fit.&lt;/b&gt; The fullest device would need %1, %2 more than the %3 it has.</source>
+        <translation>&lt;b&gt;放不下。&lt;/b&gt;占用最高的设备需要 %1，比其 %3 多 %2。</translation>
+    </message>
+    <message>
+        <source>position</source>
+        <translation>位置</translation>
+    </message>
+    <message>
+        <source>all</source>
+        <translation>全部</translation>
+    </message>
+</context>
+<context>
+    <name>ParetoScatter</name>
+    <message>
+        <source>step time</source>
+        <translation>步时间</translation>
+    </message>
+    <message>
+        <source>peak memory</source>
+        <translation>峰值内存</translation>
+    </message>
+    <message>
+        <source>Plans by step time and memory</source>
+        <translation>按步时间和内存排列的计划</translation>
+    </message>
+    <message>
+        <source>plan %1: %2, %3</source>
+        <translation>计划 %1：%2，%3</translation>
+    </message>
+</context>
+<context>
+    <name>PlansScreen</name>
+    <message>
+        <source>matrix products</source>
+        <translation>矩阵乘</translation>
+    </message>
+    <message>
+        <source>expert products</source>
+        <translation>专家矩阵乘</translation>
+    </message>
+    <message>
+        <source>attention</source>
+        <translation>注意力</translation>
+    </message>
+    <message>
+        <source>memory-bound kernels</source>
+        <translation>访存受限算子</translation>
+    </message>
+    <message>
+        <source>optimizer kernels</source>
+        <translation>优化器算子</translation>
+    </message>
+    <message>
+        <source>bubble: warm-up</source>
+        <translation>气泡：预热</translation>
+    </message>
+    <message>
+        <source>bubble: drain</source>
+        <translation>气泡：排空</translation>
+    </message>
+    <message>
+        <source>bubble: dependency</source>
+        <translation>气泡：依赖</translation>
+    </message>
+    <message>
+        <source>bubble: imbalance</source>
+        <translation>气泡：不均衡</translation>
+    </message>
+    <message>
+        <source>recomputation</source>
+        <translation>重计算</translation>
+    </message>
+    <message>
+        <source>optimizer</source>
+        <translation>优化器</translation>
+    </message>
+    <message>
+        <source>exposed %1 messages</source>
+        <translation>暴露的 %1 通信</translation>
+    </message>
+    <message>
+        <source>proved optimal among them</source>
+        <translation>已证明其中最优</translation>
+    </message>
+    <message>
+        <source>gap %1</source>
+        <translation>差距 %1</translation>
+    </message>
+    <message>
+        <source>%1 candidates; ruled out by %2; %3 simulated; %4</source>
+        <translation>%1 个候选；被 %2 排除；模拟 %3 个；%4</translation>
+    </message>
+    <message>
+        <source>&amp;Search</source>
+        <translation>搜索(&amp;S)</translation>
+    </message>
+    <message>
+        <source>&amp;Cancel</source>
+        <translation>取消(&amp;C)</translation>
+    </message>
+    <message>
+        <source>Searches every split of the scenario&apos;s devices, every schedule and what to recompute and shard, with the simulator as judge. A few seconds.</source>
+        <translation>搜索设备的所有切分、所有调度以及重计算与分片方式，由模拟器评判，需数秒。</translation>
+    </message>
+    <message>
+        <source>Plans, best first</source>
+        <translation>计划，最优在前</translation>
+    </message>
+    <message>
+        <source>Only plans with the scenario&apos;s value</source>
+        <translation>仅保留取方案当前值的计划</translation>
+    </message>
+    <message>
+        <source>Hold fast:</source>
+        <translation>锁定：</translation>
+    </message>
+    <message>
+        <source>schedule</source>
+        <translation>调度</translation>
+    </message>
+    <message>
+        <source>micro-batch</source>
+        <translation>微批</translation>
+    </message>
+    <message>
+        <source>recompute</source>
+        <translation>重计算</translation>
+    </message>
+    <message>
+        <source>Why</source>
+        <translation>原因</translation>
+    </message>
+    <message>
+        <source>Against the best</source>
+        <translation>与最优对比</translation>
+    </message>
+    <message>
+        <source>Hand over</source>
+        <translation>移交</translation>
+    </message>
+    <message>
+        <source>Commands for this plan</source>
+        <translation>此计划的命令</translation>
+    </message>
+    <message>
+        <source>&amp;Search plans</source>
+        <translation>搜索计划(&amp;S)</translation>
+    </message>
+    <message>
+        <source>Which split trains this model fastest on these devices</source>
+        <translation>在这些设备上以何种切分训练该模型最快</translation>
+    </message>
+    <message>
+        <source>&amp;Cancel the search</source>
+        <translation>取消搜索(&amp;C)</translation>
+    </message>
+    <message>
+        <source>&amp;Take the plan over</source>
+        <translation>采用该计划(&amp;T)</translation>
+    </message>
+    <message>
+        <source>The chosen plan becomes the scenario of Explore</source>
+        <translation>所选计划成为“探索”中的方案</translation>
+    </message>
+    <message>
+        <source>Searching for %1 devices…</source>
+        <translation>正在为 %1 个设备搜索…</translation>
+    </message>
+    <message>
+        <source>Search plans</source>
+        <translation>搜索计划</translation>
+    </message>
+    <message>
+        <source>Cancelled.</source>
+        <translation>已取消。</translation>
+    </message>
+    <message>
+        <source>No plan fits: %1</source>
+        <translation>没有可行的计划：%1</translation>
+    </message>
+    <message>
+        <source>Nearest: %1</source>
+        <translation>最接近的：%1</translation>
+    </message>
+    <message>
+        <source>split</source>
+        <translation>切分</translation>
+    </message>
+    <message>
+        <source>mbs</source>
+        <translation>微批大小</translation>
+    </message>
+    <message>
+        <source>step</source>
+        <translation>单步</translation>
+    </message>
+    <message>
+        <source>tokens/s/device</source>
+        <translation>词元/秒/设备</translation>
+    </message>
+    <message>
+        <source>bubble</source>
+        <translation>气泡</translation>
+    </message>
+    <message>
+        <source>exposed</source>
+        <translation>暴露</translation>
+    </message>
+    <message>
+        <source>peak memory</source>
+        <translation>峰值内存</translation>
+    </message>
+    <message>
+        <source>headroom</source>
+        <translation>余量</translation>
+    </message>
+    <message>
+        <source>Enter takes it over into Explore, where every slice of it can be looked at.</source>
+        <translation>按回车将其采用到“探索”，可查看每个片段。</translation>
+    </message>
+    <message>
+        <source># the same plan on the command line
+%1
+
+# carried out on this machine, if it is small enough
+%2</source>
+        <translation># 命令行中的同一计划
+%1
+
+# 若规模足够小，可在本机执行
+%2</translation>
+    </message>
+    <message>
+        <source>plan 1</source>
+        <translation>计划 1</translation>
+    </message>
+    <message>
+        <source>plan %1</source>
+        <translation>计划 %1</translation>
+    </message>
+    <message>
+        <source>Take over plan %1</source>
+        <translation>采用计划 %1</translation>
+    </message>
+</context>
+<context>
+    <name>PreferencesDialog</name>
+    <message>
+        <source>Preferences</source>
+        <translation>首选项</translation>
+    </message>
+    <message>
+        <source>Looks</source>
+        <translation>外观</translation>
+    </message>
+    <message>
+        <source>Keys</source>
+        <translation>快捷键</translation>
+    </message>
+    <message>
+        <source>Meshwright sends nothing to anybody.</source>
+        <translation>Meshwright 不会向任何人发送数据。</translation>
+    </message>
+    <message>
+        <source>Theme</source>
+        <translation>主题</translation>
+    </message>
+    <message>
+        <source>As the desktop</source>
+        <translation>跟随桌面</translation>
+    </message>
+    <message>
+        <source>Light</source>
+        <translation>浅色</translation>
+    </message>
+    <message>
+        <source>Dark</source>
+        <translation>深色</translation>
+    </message>
+    <message>
+        <source>High contrast</source>
+        <translation>高对比度</translation>
+    </message>
+    <message>
+        <source>Colours of passes</source>
+        <translation>计算段配色</translation>
+    </message>
+    <message>
+        <source>Okabe–Ito (colour-blind safe)</source>
+        <translation>Okabe–Ito（色盲友好）</translation>
+    </message>
+    <message>
+        <source>PyTorch</source>
+        <translation>PyTorch</translation>
+    </message>
+    <message>
+        <source>Megatron paper</source>
+        <translation>Megatron 论文</translation>
+    </message>
+    <message>
+        <source>Zero Bubble paper</source>
+        <translation>Zero Bubble 论文</translation>
+    </message>
+    <message>
+        <source>Times in</source>
+        <translation>时间单位</translation>
+    </message>
+    <message>
+        <source>whatever reads best</source>
+        <translation>自动选择</translation>
+    </message>
+    <message>
+        <source>Language</source>
+        <translation>语言</translation>
+    </message>
+    <message>
+        <source>A new language is spoken from the next start on.</source>
+        <translation>新语言在下次启动后生效。</translation>
+    </message>
+    <message>
+        <source>Size of text</source>
+        <translation>文字大小</translation>
+    </message>
+    <message>
+        <source>Nothing moves by itself</source>
+        <translation>关闭动画</translation>
+    </message>
+    <message>
+        <source>Motion</source>
+        <translation>动态效果</translation>
+    </message>
+    <message>
+        <source>Action</source>
+        <translation>操作</translation>
+    </message>
+    <message>
+        <source>Key</source>
+        <translation>按键</translation>
+    </message>
+    <message>
+        <source>%1 is taken by %2</source>
+        <translation>%1 被 %2 占用</translation>
+    </message>
+    <message>
+        <source> and </source>
+        <translation> 和 </translation>
+    </message>
+</context>
+<context>
+    <name>ProblemList</name>
+    <message>
+        <source>Where</source>
+        <translation>位置</translation>
+    </message>
+    <message>
+        <source>What</source>
+        <translation>问题</translation>
+    </message>
+    <message>
+        <source>What would be right</source>
+        <translation>建议</translation>
+    </message>
+    <message>
+        <source>Problems</source>
+        <translation>问题</translation>
+    </message>
+</context>
+<context>
+    <name>QObject</name>
+    <message>
+        <source>as A</source>
+        <translation>同 A</translation>
+    </message>
+    <message>
+        <source>%1 vs A</source>
+        <translation>%1（对比 A）</translation>
+    </message>
+    <message>
+        <source>pt</source>
+        <translation>个百分点</translation>
+    </message>
+    <message>
+        <source>something is still being worked out</source>
+        <translation>仍有内容在计算</translation>
+    </message>
+    <message>
+        <source>cannot write %1</source>
+        <translation>无法写入 %1</translation>
+    </message>
+    <message>
+        <source>warm-up</source>
+        <translation>预热</translation>
+    </message>
+    <message>
+        <source>drain</source>
+        <translation>排空</translation>
+    </message>
+    <message>
+        <source>waiting for other stages</source>
+        <translation>等待其他阶段</translation>
+    </message>
+    <message>
+        <source>waiting for communication</source>
+        <translation>等待通信</translation>
+    </message>
+    <message>
+        <source>unknown</source>
+        <translation>未知</translation>
+    </message>
+    <message>
+        <source> of stage %1</source>
+        <translation>，阶段 %1</translation>
+    </message>
+    <message>
+        <source> on rank %1</source>
+        <translation>，rank %1</translation>
+    </message>
+    <message>
+        <source>Kind</source>
+        <translation>种类</translation>
+    </message>
+    <message>
+        <source>Starts</source>
+        <translation>开始</translation>
+    </message>
+    <message>
+        <source>Takes</source>
+        <translation>耗时</translation>
+    </message>
+    <message>
+        <source>Slack</source>
+        <translation>松弛</translation>
+    </message>
+    <message>
+        <source>Critical path</source>
+        <translation>关键路径</translation>
+    </message>
+    <message>
+        <source>yes</source>
+        <translation>是</translation>
+    </message>
+    <message>
+        <source>no</source>
+        <translation>否</translation>
+    </message>
+    <message>
+        <source>Started when it did because of</source>
+        <translation>决定其开始时刻的是</translation>
+    </message>
+    <message>
+        <source>Bubble of %1</source>
+        <translation>气泡 %1</translation>
+    </message>
+    <message>
+        <source>before %1</source>
+        <translation>位于 %1 之前</translation>
+    </message>
+    <message>
+        <source>It waited for</source>
+        <translation>它在等待</translation>
+    </message>
+    <message numerus="yes">
+        <source>%1 of %n rows</source>
+        <translation>
+            <numerusform>%n 行，共 %1</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Slices</source>
+        <translation>片段</translation>
+    </message>
+    <message>
+        <source>Idle</source>
+        <translation>空闲</translation>
+    </message>
+    <message>
+        <source>Of the compute rows</source>
+        <translation>计算行之中</translation>
+    </message>
+    <message>
+        <source>Where the step goes</source>
+        <translation>单步时间构成</translation>
+    </message>
+    <message>
+        <source>recomputation</source>
+        <translation>重计算</translation>
+    </message>
+    <message>
+        <source>optimizer</source>
+        <translation>优化器</translation>
+    </message>
+    <message>
+        <source>exposed %1</source>
+        <translation>暴露的 %1 通信</translation>
+    </message>
+    <message>
+        <source>bubble: %1</source>
+        <translation>气泡：%1</translation>
+    </message>
+    <message>
+        <source>Plan</source>
+        <translation>计划</translation>
+    </message>
+    <message>
+        <source>Step</source>
+        <translation>单步</translation>
+    </message>
+    <message>
+        <source>Pipeline</source>
+        <translation>流水线</translation>
+    </message>
+    <message>
+        <source>Period</source>
+        <translation>周期</translation>
+    </message>
+    <message>
+        <source>Per GPU</source>
+        <translation>每 GPU</translation>
+    </message>
+    <message>
+        <source>Tasks</source>
+        <translation>任务数</translation>
+    </message>
+    <message>
+        <source>Layers per stage: %1</source>
+        <translation>每阶段层数：%1</translation>
+    </message>
+    <message>
+        <source>Times: %1; unvalidated on this cluster.</source>
+        <translation>时间来源：%1；未在此集群上验证。</translation>
+    </message>
+</context>
+<context>
+    <name>RunScreen</name>
+    <message>
+        <source>&amp;Run</source>
+        <translation>运行(&amp;R)</translation>
+    </message>
+    <message>
+        <source>&amp;Stop</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Co&amp;mpare</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Carries the scenario out on this machine in real arithmetic and measures its timeline. For small models: the ranks share this machine&apos;s cores.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Nothing was measured yet</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Output of the run</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>virtual: CPU time of kernels, modelled messages · wall: the machine&apos;s clock · replay: sleeps as predicted</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>C&amp;lock</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>R&amp;anks</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>S&amp;teps</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>&amp;Run the scenario</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Carries it out on this machine and measures its timeline</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>&amp;Stop the run</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What was measured until then is kept</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>&amp;Compare with the prediction</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Lays the measured timeline on the predicted one</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The program meshwright was found neither beside this one nor on the path: build it, or put it there.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Running…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Stopping…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Read measured lanes</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The run was killed.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message numerus="yes">
+        <source>Done: %n steps.</source>
+        <translation type="unfinished">
+            <numerusform></numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Ended with exit code %1; the reason stands in the output.</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>ScenarioPanel</name>
+    <message>
+        <source>Job</source>
+        <translation>任务</translation>
+    </message>
+    <message>
+        <source>From a file…</source>
+        <translation>从文件…</translation>
+    </message>
+    <message>
+        <source>Model</source>
+        <translation>模型</translation>
+    </message>
+    <message>
+        <source>What is trained: a preset or a config.json</source>
+        <translation>训练对象：预设或 config.json</translation>
+    </message>
+    <message>
+        <source>Cluster</source>
+        <translation>集群</translation>
+    </message>
+    <message>
+        <source>What it is trained on: a preset or a TOML file</source>
+        <translation>训练环境：预设或 TOML 文件</translation>
+    </message>
+    <message>
+        <source>Pipeline</source>
+        <translation>流水线</translation>
+    </message>
+    <message>
+        <source>Schedule</source>
+        <translation>调度</translation>
+    </message>
+    <message>
+        <source>Order of forwards and backwards. Alt+← and Alt+→ step through all of them</source>
+        <translation>前向与反向的顺序。用 Alt+← 和 Alt+→ 逐一切换</translation>
+    </message>
+    <message>
+        <source>Pipeline devices</source>
+        <translation>流水线设备</translation>
+    </message>
+    <message>
+        <source>Consecutive groups of layers, one per device</source>
+        <translation>连续的层组，每设备一组</translation>
+    </message>
+    <message>
+        <source>Micro-batches</source>
+        <translation>微批数</translation>
+    </message>
+    <message>
+        <source>Of one replica in one step. Below p the pipeline never fills</source>
+        <translation>单副本每步的微批数。小于 p 时流水线不会填满</translation>
+    </message>
+    <message>
+        <source>Chunks per device</source>
+        <translation>每设备块数</translation>
+    </message>
+    <message>
+        <source>Stages that every device holds</source>
+        <translation>每个设备持有的阶段数</translation>
+    </message>
+    <message>
+        <source>Time per stage</source>
+        <translation>各阶段时间</translation>
+    </message>
+    <message>
+        <source>Slow position %1 down ×%2</source>
+        <translation>位置 %1 减速 ×%2</translation>
+    </message>
+    <message>
+        <source>Split</source>
+        <translation>切分</translation>
+    </message>
+    <message>
+        <source>Tensor ranks</source>
+        <translation>张量并行</translation>
+    </message>
+    <message>
+        <source>Parts of every weight matrix</source>
+        <translation>每个权重矩阵的切分数</translation>
+    </message>
+    <message>
+        <source>Replicas</source>
+        <translation>副本数</translation>
+    </message>
+    <message>
+        <source>Copies of the model; micro-batches stay, the global batch follows</source>
+        <translation>模型副本；微批数不变，全局批随之变化</translation>
+    </message>
+    <message>
+        <source>Context ranks</source>
+        <translation>上下文并行</translation>
+    </message>
+    <message>
+        <source>Parts of the sequence</source>
+        <translation>序列的切分数</translation>
+    </message>
+    <message>
+        <source>Expert ranks</source>
+        <translation>专家并行</translation>
+    </message>
+    <message>
+        <source>Parts of the set of experts</source>
+        <translation>专家集合的切分数</translation>
+    </message>
+    <message>
+        <source>Sequence parallelism</source>
+        <translation>序列并行</translation>
+    </message>
+    <message>
+        <source>Norms and dropouts are cut along the sequence over the tensor ranks</source>
+        <translation>归一化与 dropout 在张量并行组内沿序列切分</translation>
+    </message>
+    <message>
+        <source>ZeRO</source>
+        <translation>ZeRO</translation>
+    </message>
+    <message>
+        <source>What is cut over the replicas: optimizer state, gradients, parameters</source>
+        <translation>在副本间切分：优化器状态、梯度、参数</translation>
+    </message>
+    <message>
+        <source>0: nothing</source>
+        <translation>0：不切分</translation>
+    </message>
+    <message>
+        <source>1: optimizer state</source>
+        <translation>1：优化器状态</translation>
+    </message>
+    <message>
+        <source>2: and gradients</source>
+        <translation>2：及梯度</translation>
+    </message>
+    <message>
+        <source>3: and parameters</source>
+        <translation>3：及参数</translation>
+    </message>
+    <message>
+        <source>Recompute</source>
+        <translation>重计算</translation>
+    </message>
+    <message>
+        <source>Activations that are worked out twice instead of kept</source>
+        <translation>不保存而重新计算的激活</translation>
+    </message>
+    <message>
+        <source>none</source>
+        <translation>无</translation>
+    </message>
+    <message>
+        <source>selective</source>
+        <translation>选择性</translation>
+    </message>
+    <message>
+        <source>full</source>
+        <translation>全部</translation>
+    </message>
+    <message>
+        <source>Batch</source>
+        <translation>批</translation>
+    </message>
+    <message>
+        <source>Sequences per micro-batch</source>
+        <translation>每微批序列数</translation>
+    </message>
+    <message>
+        <source>The number of micro-batches stays, the global batch follows</source>
+        <translation>微批数不变，全局批随之变化</translation>
+    </message>
+    <message>
+        <source>Tokens per sequence</source>
+        <translation>序列长度</translation>
+    </message>
+    <message>
+        <source>Length of one sequence</source>
+        <translation>单个序列的长度</translation>
+    </message>
+    <message>
+        <source>Numbers</source>
+        <translation>数值格式</translation>
+    </message>
+    <message>
+        <source>Format of the matrix products</source>
+        <translation>矩阵乘的数值格式</translation>
+    </message>
+    <message>
+        <source>Pass times</source>
+        <translation>计算段时间</translation>
+    </message>
+    <message>
+        <source>By hand instead of the cost model</source>
+        <translation>手动指定，不用代价模型</translation>
+    </message>
+    <message>
+        <source>Every stage takes the same; the bars above change single positions</source>
+        <translation>各阶段相同；上方条形可改变单个位置</translation>
+    </message>
+    <message>
+        <source>Forward</source>
+        <translation>前向</translation>
+    </message>
+    <message>
+        <source>One micro-batch on one stage</source>
+        <translation>一个阶段上的一个微批</translation>
+    </message>
+    <message>
+        <source>Input gradient</source>
+        <translation>输入梯度</translation>
+    </message>
+    <message>
+        <source>What the stage in front waits for</source>
+        <translation>前一阶段所等待的</translation>
+    </message>
+    <message>
+        <source>Weight gradient</source>
+        <translation>权重梯度</translation>
+    </message>
+    <message>
+        <source>May be done at any time after the input gradient</source>
+        <translation>可在输入梯度之后任意时刻完成</translation>
+    </message>
+    <message>
+        <source>Message</source>
+        <translation>消息</translation>
+    </message>
+    <message>
+        <source>From stage to stage, beside the work</source>
+        <translation>阶段之间，与计算并行</translation>
+    </message>
+    <message>
+        <source>HuggingFace configurations (*.json)</source>
+        <translation>HuggingFace 配置 (*.json)</translation>
+    </message>
+    <message>
+        <source>Cluster files (*.toml)</source>
+        <translation>集群文件 (*.toml)</translation>
+    </message>
+    <message>
+        <source>Pass times by hand</source>
+        <translation>手动计算段时间</translation>
+    </message>
+    <message>
+        <source>Pass times of the cost model</source>
+        <translation>代价模型的计算段时间</translation>
+    </message>
+    <message>
+        <source>Schedule %1</source>
+        <translation>调度 %1</translation>
+    </message>
+    <message>
+        <source>edited by hand</source>
+        <translation>手动编辑</translation>
+    </message>
+    <message>
+        <source>%1 devices, %2 sequences a step</source>
+        <translation>%1 个设备，每步 %2 个序列</translation>
+    </message>
+</context>
+<context>
+    <name>StageBars</name>
+    <message>
+        <source>Time of every pipeline position</source>
+        <translation>各流水线位置的时间</translation>
+    </message>
+    <message>
+        <source>Drag a bar to slow a pipeline position down; double click to set it back</source>
+        <translation>拖动条形使该位置变慢；双击恢复</translation>
+    </message>
+    <message>
+        <source>Pipeline position %1: %2 a micro-batch, %3 times as priced.
+Drag to change, double click to set it back.</source>
+        <translation>流水线位置 %1：每微批 %2，为预测的 %3 倍。
+拖动更改，双击恢复。</translation>
+    </message>
+</context>
+<context>
+    <name>SweepScreen</name>
+    <message>
+        <source>bubble between steps</source>
+        <translation>步间气泡</translation>
+    </message>
+    <message>
+        <source>bubble of the makespan</source>
+        <translation>总时长气泡</translation>
+    </message>
+    <message>
+        <source>step time</source>
+        <translation>步时间</translation>
+    </message>
+    <message>
+        <source>MFU</source>
+        <translation>MFU</translation>
+    </message>
+    <message>
+        <source>tokens per second and device</source>
+        <translation>每设备每秒词元</translation>
+    </message>
+    <message>
+        <source>peak memory</source>
+        <translation>峰值内存</translation>
+    </message>
+    <message>
+        <source>&amp;Figure</source>
+        <translation>指标(&amp;F)</translation>
+    </message>
+    <message>
+        <source>&amp;Rows</source>
+        <translation>行(&amp;R)</translation>
+    </message>
+    <message>
+        <source>C&amp;olumns</source>
+        <translation>列(&amp;O)</translation>
+    </message>
+    <message>
+        <source>Sweep &amp;schedules</source>
+        <translation>扫描调度(&amp;S)</translation>
+    </message>
+    <message>
+        <source>Every schedule over the number of micro-batches</source>
+        <translation>所有调度 × 微批数</translation>
+    </message>
+    <message>
+        <source>Next &amp;figure of the sweep</source>
+        <translation>下一个指标(&amp;F)</translation>
+    </message>
+    <message>
+        <source>Bubble, step time, MFU, tokens, memory</source>
+        <translation>气泡、步时间、MFU、词元、内存</translation>
+    </message>
+    <message numerus="yes">
+        <source>%n combinations…</source>
+        <translation>
+            <numerusform>%n 种组合…</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Sweep</source>
+        <translation>扫描</translation>
+    </message>
+    <message>
+        <source>hatched: does not fit in memory · –: cannot be (%1 of %2) · click: take over</source>
+        <translation>阴影：内存不足 · –：不可行（%2 中的 %1）· 单击：采用</translation>
+    </message>
+    <message>
+        <source>Take over %1 %2, %3 %4</source>
+        <translation>采用 %1 %2，%3 %4</translation>
+    </message>
+</context>
+<context>
+    <name>Timeline</name>
+    <message>
+        <source>warm-up</source>
+        <translation>预热</translation>
+    </message>
+    <message>
+        <source>drain</source>
+        <translation>排空</translation>
+    </message>
+    <message>
+        <source>dependency</source>
+        <translation>依赖</translation>
+    </message>
+    <message>
+        <source>communication</source>
+        <translation>通信</translation>
+    </message>
+    <message>
+        <source>idle</source>
+        <translation>空闲</translation>
+    </message>
+    <message>
+        <source>message of rank %1 (%2)</source>
+        <translation>rank %1 的消息（%2）</translation>
+    </message>
+    <message>
+        <source>%1 of stage %2</source>
+        <translation>%1，阶段 %2</translation>
+    </message>
+    <message>
+        <source>%1 of rank %2</source>
+        <translation>%1，rank %2</translation>
+    </message>
+    <message>
+        <source>rank %1, %2</source>
+        <translation>rank %1，%2</translation>
+    </message>
+    <message>
+        <source>stage %1</source>
+        <translation>阶段 %1</translation>
+    </message>
+    <message>
+        <source>%1 from %2</source>
+        <translation>%1，起于 %2</translation>
+    </message>
+    <message>
+        <source>critical: no slack</source>
+        <translation>关键：无松弛</translation>
+    </message>
+    <message>
+        <source>slack %1</source>
+        <translation>松弛 %1</translation>
+    </message>
+    <message>
+        <source>idle for %1</source>
+        <translation>空闲 %1</translation>
+    </message>
+    <message>
+        <source>%1 %2</source>
+        <translation>%1 %2</translation>
+    </message>
+    <message>
+        <source>%1 waits for %2</source>
+        <translation>%1 等待 %2</translation>
+    </message>
+    <message>
+        <source>%1 here: %2</source>
+        <translation>此处 %1：%2</translation>
+    </message>
+</context>
+<context>
+    <name>TimelineTableModel</name>
+    <message>
+        <source>Rank</source>
+        <translation>Rank</translation>
+    </message>
+    <message>
+        <source>Stream</source>
+        <translation>流</translation>
+    </message>
+    <message>
+        <source>Stage</source>
+        <translation>阶段</translation>
+    </message>
+    <message>
+        <source>Name</source>
+        <translation>名称</translation>
+    </message>
+    <message>
+        <source>Kind</source>
+        <translation>种类</translation>
+    </message>
+    <message>
+        <source>Micro-batch</source>
+        <translation>微批</translation>
+    </message>
+    <message>
+        <source>Start</source>
+        <translation>开始</translation>
+    </message>
+    <message>
+        <source>Duration</source>
+        <translation>时长</translation>
+    </message>
+    <message>
+        <source>Slack</source>
+        <translation>松弛</translation>
+    </message>
+    <message>
+        <source>Waits for</source>
+        <translation>等待</translation>
+    </message>
+</context>
+<context>
+    <name>TimelineView</name>
+    <message>
+        <source> · waits for %1</source>
+        <translation> · 等待 %1</translation>
+    </message>
+    <message>
+        <source>rank %1, %2: %3</source>
+        <translation>rank %1，%2：%3</translation>
+    </message>
+    <message>
+        <source>visible slice %1</source>
+        <translation>可见片段 %1</translation>
+    </message>
+    <message>
+        <source>Timeline</source>
+        <translation>时间线</translation>
+    </message>
+    <message>
+        <source>Rows of ranks over time; a table of slices</source>
+        <translation>各 rank 随时间的行；片段表</translation>
+    </message>
+    <message>
+        <source>Nothing to show yet</source>
+        <translation>尚无内容可显示</translation>
+    </message>
+    <message>
+        <source>there is nothing to save yet</source>
+        <translation>尚无内容可保存</translation>
+    </message>
+    <message>
+        <source>the picture could not be encoded</source>
+        <translation>无法编码图片</translation>
+    </message>
+    <message>
+        <source>&apos;.%1&apos; is not known here; known: .png .pdf%2 .csv .pftrace</source>
+        <translation>不支持“.%1”；支持：.png .pdf%2 .csv .pftrace</translation>
+    </message>
+    <message>
+        <source>rank %1</source>
+        <translation>rank %1</translation>
+    </message>
+    <message>
+        <source>stage %1</source>
+        <translation>阶段 %1</translation>
+    </message>
+    <message>
+        <source>measured</source>
+        <translation>实测</translation>
+    </message>
+    <message>
+        <source>predicted</source>
+        <translation>预测</translation>
+    </message>
+    <message>
+        <source>memory</source>
+        <translation>内存</translation>
+    </message>
+    <message>
+        <source>in flight</source>
+        <translation>在途</translation>
+    </message>
+    <message>
+        <source>streams</source>
+        <translation>流</translation>
+    </message>
+    <message>
+        <source>difference</source>
+        <translation>差异</translation>
+    </message>
+    <message>
+        <source>shown: %1</source>
+        <translation>显示：%1</translation>
+    </message>
+    <message>
+        <source>Δt %1</source>
+        <translation>Δt %1</translation>
+    </message>
+    <message>
+        <source>stage × %1</source>
+        <translation>阶段 × %1</translation>
+    </message>
+    <message>
+        <source>stays where it is</source>
+        <translation>保持原位</translation>
+    </message>
+    <message>
+        <source>place %1 in its row</source>
+        <translation>行内第 %1 位</translation>
+    </message>
+</context>
+<context>
+    <name>Waterfall</name>
+    <message>
+        <source>Difference of two plans</source>
+        <translation>两个计划的差异</translation>
+    </message>
+</context>
+<context>
+    <name>WelcomeScreen</name>
+    <message>
+        <source>The textbook bubble</source>
+        <translation>教科书气泡</translation>
+    </message>
+    <message>
+        <source>1F1B, four equal stages: (p − 1) / (m + p − 1), to the last digit</source>
+        <translation>1F1B，四个相同阶段：(p − 1) / (m + p − 1)，分毫不差</translation>
+    </message>
+    <message>
+        <source>Interleaving</source>
+        <translation>交错调度</translation>
+    </message>
+    <message>
+        <source>GPT-3 175B in three chunks per device: a smaller bubble, more messages</source>
+        <translation>GPT-3 175B，每设备三块：气泡更小，消息更多</translation>
+    </message>
+    <message>
+        <source>Zero bubble</source>
+        <translation>零气泡</translation>
+    </message>
+    <message>
+        <source>Weight gradients fill the gaps of 1F1B at the same memory</source>
+        <translation>以相同内存，用权重梯度填补 1F1B 的空隙</translation>
+    </message>
+    <message>
+        <source>DualPipeV</source>
+        <translation>DualPipeV</translation>
+    </message>
+    <message>
+        <source>Forwards and backwards from both ends of a V</source>
+        <translation>从 V 形两端执行前向与反向</translation>
+    </message>
+    <message>
+        <source>A straggler</source>
+        <translation>掉队者</translation>
+    </message>
+    <message>
+        <source>One stage is 30 % slower: who waits, and for whom?</source>
+        <translation>一个阶段慢 30 %：谁在等谁？</translation>
+    </message>
+    <message>
+        <source>GPT-3 on 1,024 GPUs</source>
+        <translation>1,024 个 GPU 上的 GPT-3</translation>
+    </message>
+    <message>
+        <source>16 stages, 6 chunks, 8 replicas of 8 tensor ranks</source>
+        <translation>16 个阶段，6 块，8 副本 × 8 路张量并行</translation>
+    </message>
+    <message>
+        <source>Plan, simulate and run the parallel training of large models.</source>
+        <translation>规划、模拟并运行大模型并行训练。</translation>
+    </message>
+    <message>
+        <source>Recent files</source>
+        <translation>最近的文件</translation>
+    </message>
+    <message>
+        <source>Open</source>
+        <translation>打开</translation>
+    </message>
+    <message>
+        <source>Drop files here: plans, traces (.pftrace, Chrome, Kineto), schedules (CSV),
+calibrations, models (config.json), clusters (TOML)</source>
+        <translation>将文件拖到此处：计划、轨迹（.pftrace、Chrome、Kineto）、调度（CSV）、
+校准、模型（config.json）、集群（TOML）</translation>
+    </message>
+    <message>
+        <source>Examples</source>
+        <translation>示例</translation>
+    </message>
+    <message>
+        <source>Example: %1</source>
+        <translation>示例：%1</translation>
+    </message>
+    <message>
+        <source>Open example %1</source>
+        <translation>打开示例 %1</translation>
+    </message>
+    <message>
+        <source>Nothing has been opened yet</source>
+        <translation>尚未打开任何文件</translation>
+    </message>
+</context>
+<context>
+    <name>Workbench</name>
+    <message>
+        <source>Simulate</source>
+        <translation>模拟</translation>
+    </message>
+    <message>
+        <source>Find causes of gaps</source>
+        <translation>查找空隙原因</translation>
+    </message>
+    <message>
+        <source>Open %1</source>
+        <translation>打开 %1</translation>
+    </message>
+    <message numerus="yes">
+        <source>Open %n files</source>
+        <translation>
+            <numerusform>打开 %n 个文件</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::CompareScreen</name>
+    <message>
+        <source>Compare</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::ExploreScreen</name>
+    <message>
+        <source>Explore</source>
+        <translation>探索</translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::MemoryScreen</name>
+    <message>
+        <source>Memory</source>
+        <translation>内存</translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::PlansScreen</name>
+    <message>
+        <source>Plans</source>
+        <translation>计划</translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::RunScreen</name>
+    <message>
+        <source>Run</source>
+        <translation>运行</translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::SweepScreen</name>
+    <message>
+        <source>Sweep</source>
+        <translation>扫描</translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::TimelineView</name>
+    <message>
+        <source>Zoom in (W)</source>
+        <translation>放大 (W)</translation>
+    </message>
+    <message>
+        <source>Zoom out (S)</source>
+        <translation>缩小 (S)</translation>
+    </message>
+    <message>
+        <source>Earlier (A)</source>
+        <translation>向前 (A)</translation>
+    </message>
+    <message>
+        <source>Later (D)</source>
+        <translation>向后 (D)</translation>
+    </message>
+    <message>
+        <source>Show everything</source>
+        <translation>显示全部</translation>
+    </message>
+    <message>
+        <source>Go to the end</source>
+        <translation>转到末尾</translation>
+    </message>
+    <message>
+        <source>Centre the selection, then fit it</source>
+        <translation>居中选区，再适应窗口</translation>
+    </message>
+    <message>
+        <source>Next slice of the row</source>
+        <translation>该行下一个片段</translation>
+    </message>
+    <message>
+        <source>Previous slice of the row</source>
+        <translation>该行上一个片段</translation>
+    </message>
+    <message>
+        <source>Follow to what waits for it</source>
+        <translation>转到等待它的片段</translation>
+    </message>
+    <message>
+        <source>Follow back to what it waited for</source>
+        <translation>转到它所等待的片段</translation>
+    </message>
+    <message>
+        <source>Selection to area</source>
+        <translation>选区转为区域</translation>
+    </message>
+    <message>
+        <source>Cursors around the selection</source>
+        <translation>用游标标记选区</translation>
+    </message>
+    <message>
+        <source>Next search hit</source>
+        <translation>下一个匹配</translation>
+    </message>
+    <message>
+        <source>Previous search hit</source>
+        <translation>上一个匹配</translation>
+    </message>
+    <message>
+        <source>Next bubble, largest first</source>
+        <translation>下一个气泡（由大到小）</translation>
+    </message>
+    <message>
+        <source>Previous bubble</source>
+        <translation>上一个气泡</translation>
+    </message>
+    <message>
+        <source>Critical path</source>
+        <translation>关键路径</translation>
+    </message>
+    <message>
+        <source>Search</source>
+        <translation>搜索</translation>
+    </message>
+    <message>
+        <source>Go to rank or time</source>
+        <translation>转到 rank 或时间</translation>
+    </message>
+    <message>
+        <source>Pin the row, or let it go</source>
+        <translation>固定或取消固定该行</translation>
+    </message>
+    <message>
+        <source>Same time, next row</source>
+        <translation>同一时刻，下一行</translation>
+    </message>
+    <message>
+        <source>Same time, previous row</source>
+        <translation>同一时刻，上一行</translation>
+    </message>
+    <message>
+        <source>Rows further down</source>
+        <translation>向下翻行</translation>
+    </message>
+    <message>
+        <source>Rows further up</source>
+        <translation>向上翻行</translation>
+    </message>
+    <message>
+        <source>Clear the selection</source>
+        <translation>清除选区</translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::WelcomeScreen</name>
+    <message>
+        <source>Welcome</source>
+        <translation>欢迎</translation>
+    </message>
+</context>
+</TS>

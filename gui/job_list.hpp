@@ -1,0 +1,29 @@
+/// Jobs that wait or run, each with its progress and a way to cancel it.
+#pragma once
+
+#include <QTreeWidget>
+#include <map>
+
+#include "gui/jobs.hpp"
+
+class QProgressBar;
+
+namespace meshwright::gui {
+
+class JobList : public QTreeWidget {
+  Q_OBJECT
+ public:
+  explicit JobList(Jobs& jobs, QWidget* parent = nullptr);
+
+ private:
+  struct Row {
+    QTreeWidgetItem* item;
+    QProgressBar* bar;
+  };
+  void show_jobs();
+  Row& row_of(const JobStatus& status);
+  Jobs& jobs_;
+  std::map<JobId, Row> rows_;
+};
+
+}  // namespace meshwright::gui

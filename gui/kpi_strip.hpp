@@ -1,0 +1,31 @@
+/// The figures that matter, above everything that shows a scenario: they follow every move, and
+/// stand beside those of the pinned snapshot if there is one.
+#pragma once
+
+#include <QLabel>
+#include <QWidget>
+#include <vector>
+
+#include "gui/preferences.hpp"
+#include "gui/simulation.hpp"
+
+namespace meshwright::gui {
+
+class KpiStrip : public QWidget {
+  Q_OBJECT
+ public:
+  explicit KpiStrip(QWidget* parent = nullptr);
+  /// Null: dashes. `is_current` false: greyed, while the setting is not possible.
+  void show_simulation(const Simulation* simulation, const Simulation* snapshot, bool is_current,
+                       TimeUnit unit);
+
+ private:
+  struct Card {
+    QLabel* value;
+    QLabel* beside;
+  };
+  Card add_card(const QString& title, const QString& hint);
+  Card step_, bubble_makespan_, bubble_period_, mfu_, memory_, throughput_, bound_;
+};
+
+}  // namespace meshwright::gui

@@ -1,0 +1,43 @@
+/// S10: looks, units, language and keys. Every change shows at once; Cancel takes all back.
+#pragma once
+
+#include <QDialog>
+#include <map>
+
+#include "gui/preferences.hpp"
+
+class QCheckBox;
+class QComboBox;
+class QDoubleSpinBox;
+class QKeySequenceEdit;
+class QLabel;
+
+namespace meshwright::gui {
+
+class ActionSet;
+
+class PreferencesDialog : public QDialog {
+  Q_OBJECT
+ public:
+  PreferencesDialog(Preferences& preferences, ActionSet& actions, QWidget* parent = nullptr);
+  void reject() override;
+
+ private:
+  QWidget* looks_page();
+  QWidget* keys_page(const ActionSet& actions);
+  void show_values();
+  void take_values();
+  void show_conflicts();
+
+  Preferences& preferences_;
+  ActionSet& actions_;
+  PreferenceValues before_;
+  QComboBox *theme_, *palette_, *time_unit_, *language_;
+  QDoubleSpinBox* font_scale_;
+  QCheckBox* reduced_motion_;
+  std::map<QString, QKeySequenceEdit*> keys_;
+  QLabel* conflicts_;
+  bool is_showing_ = false;
+};
+
+}  // namespace meshwright::gui

@@ -1,0 +1,22 @@
+/// What is wrong with the scenario; a click goes to the knob.
+#pragma once
+
+#include <QTreeWidget>
+#include <vector>
+
+#include "core/error.hpp"
+
+namespace meshwright::gui {
+
+class ProblemList : public QTreeWidget {
+  Q_OBJECT
+ public:
+  explicit ProblemList(QWidget* parent = nullptr);
+  void show_problems(const std::vector<Diagnostic>& problems);
+
+ Q_SIGNALS:
+  /// Diagnostic::where of the one that was clicked.
+  void chosen(const QString& where);
+};
+
+}  // namespace meshwright::gui

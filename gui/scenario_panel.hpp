@@ -1,0 +1,67 @@
+/// The knobs of the scenario. Every change goes through the ScenarioEditor, so everything can be
+/// undone; what is not possible is explained under the knob that says it.
+#pragma once
+
+#include <QCheckBox>
+#include <QComboBox>
+#include <QLabel>
+#include <QScrollArea>
+#include <map>
+
+#include "gui/knob.hpp"
+#include "gui/stage_bars.hpp"
+#include "gui/workbench.hpp"
+
+class QVBoxLayout;
+
+namespace meshwright::gui {
+
+class ScenarioPanel : public QScrollArea {
+  Q_OBJECT
+ public:
+  explicit ScenarioPanel(Workbench& workbench, QWidget* parent = nullptr);
+  /// By the flag of the command line: "pp", "global-batch". Null if there is none.
+  CountKnob* knob(const QString& flag) const;
+  QComboBox* schedules() { return schedule_; }
+  StageBars* stage_bars() { return bars_; }
+  /// Scrolls to the knob that a diagnostic is about and gives it the focus.
+  void go_to_problem(const QString& where);
+  /// The next or previous schedule that is possible for the degrees as they are.
+  void step_schedule(int direction);
+
+ private:
+  void add_job(QVBoxLayout& column);
+  void add_pipeline(QVBoxLayout& column);
+  void add_split(QVBoxLayout& column);
+  void add_batch(QVBoxLayout& column);
+  void add_times(QVBoxLayout& column);
+  void add_stages(QVBoxLayout& column);
+  CountKnob* add_knob(QVBoxLayout& column, const QString& flag, const KnobText& text,
+                      std::vector<int> stops, int most,
+                      const std::function<void(Scenario&, int)>& change);
+  QComboBox* add_choice(QVBoxLayout& column, const QString& flag, const QString& label,
+                        const QString& hint, const std::function<void(Scenario&, int)>& change);
+  TimeKnob* add_time(QVBoxLayout& column, const KnobText& text, std::optional<Ticks> WhatIf::*time);
+  void edit(const QString& text, const QString& gesture,
+            const std::function<void(Scenario&)>& change);
+  void choose_source(QComboBox& box, bool is_model, int index);
+  void set_times_by_hand(bool by_hand);
+  void show_scenario();
+  void show_simulation();
+  void show_source(QComboBox& box, const NamedText& text);
+  QLabel* add_problem_label(QVBoxLayout& column, const QString& flag);
+
+  Workbench& workbench_;
+  std::map<QString, CountKnob*> knobs_;
+  std::map<QString, QLabel*> problems_;  ///< of what is no knob, by flag
+  std::map<QString, QWidget*> fields_;   ///< what to focus, by flag
+  QComboBox *model_, *cluster_, *schedule_, *recompute_, *zero_, *dtype_;
+  QCheckBox *sequence_parallel_, *by_hand_;
+  QWidget* times_;
+  TimeKnob *forward_, *backward_, *weight_, *message_;
+  StageBars* bars_;
+  QLabel *devices_, *other_problems_;
+  bool is_showing_ = false;  ///< knobs are being set, not moved
+};
+
+}  // namespace meshwright::gui

@@ -1,0 +1,161 @@
+#include "gui/simulation.hpp"
+
+#include <algorithm>
+
+#include "core/io_file.hpp"
+#include "core/lower.hpp"
+#include "core/timeline_of.hpp"
+#include "planner/evaluate_plan.hpp"
+#include "planner/made_to_measure.hpp"
+#include "planner/schedule_route_bounds.hpp"
+#include "planner/search.hpp"
+#include "simulator/calibrated_cost_model.hpp"
+#include "simulator/device_cost_model.hpp"
+#include "simulator/simulate.hpp"
+
+namespace meshwright::gui {
+namespace {
+
+constexpr std::size_t kJobsKept = 8;
+/// Tasks that a slider may ask for; beyond, a picture would take seconds and gigabytes.
+constexpr std::int64_t kMostPasses = 4'000'000;
+
+std::unique_ptr<CostModel> cost_model_of(const Cluster& cluster, const std::string& calibration) {
+  std::unique_ptr<CostModel> by_figures = make_device_cost_model(cluster);
+  if (calibration.empty()) return by_figures;
+  return make_calibrated_cost_model(std::move(by_figures),
+                                    calibration_from_json(read_file(calibration), calibration));
+}
+
+std::vector<Diagnostic> what_if_problems(const Scenario& scenario) {
+  if (!sets_pass_times(scenario.what_if) || !cuts_passes(scenario.strategy)) return {};
+  return {{"--zero", "passes with times by hand must be whole",
+           "ZeRO 2 and 3 and gradient buckets cut them: take ZeRO 0 or 1, or leave the times to "
+           "the cost model"}};
+}
+
+std::vector<Diagnostic> size_problems(const Scenario& scenario) {
+  const ParallelDegrees& d = scenario.strategy.degrees;
+  const std::int64_t passes = std::int64_t{d.pipeline} * d.chunks * microbatches(scenario);
+  if (passes <= kMostPasses) return {};
+  return {{"--global-batch", std::to_string(passes) + " forward passes are too many to draw",
+           "at most " + std::to_string(kMostPasses) + ": fewer micro-batches or stages"}};
+}
+
+std::optional<PipelineBounds> bounds_of(const Simulation& s) {
+  if (!s.stage_times) return std::nullopt;
+  return PipelineBounds{route_bound(s.schedule, *s.stage_times),
+                        busiest_device_work(s.schedule, *s.stage_times)};
+}
+
+/// Passes of one micro-batch, mean over the step.
+std::vector<Ticks> times_of_positions(const Simulation& s) {
+  std::vector<Ticks> times(static_cast<std::size_t>(s.plan.strategy.degrees.pipeline));
+  for (const Task& task : s.graph.tasks) {
+    if (task.kind > TaskKind::kBackwardWeight) continue;
+    const RankInfo& rank = s.graph.ranks[static_cast<std::size_t>(task.rank)];
+    times[static_cast<std::size_t>(rank.coordinate.pipeline)] +=
+        s.prices[task.work.index()].duration;
+  }
+  for (Ticks& time : times) time = time / std::max(1, microbatches(s.scenario));
+  return times;
+}
+
+void work_out(Simulation& s) {
+  s.plan = plan_of(s.scenario, *s.job);
+  s.problems = check_plan(s.plan, s.job->model, s.job->cluster);
+  for (const auto& more : {what_if_problems(s.scenario), size_problems(s.scenario)})
+    s.problems.insert(s.problems.end(), more.begin(), more.end());
+  if (!s.problems.empty()) return;
+  s.schedule = schedule_of(s.plan);
+  s.graph = lower(s.plan, s.job->model, s.job->cluster);
+  s.prices = price_works(s.graph.parts, s.graph.works, *s.job->cost_model);
+  apply(s.scenario.what_if, s.graph, s.prices);
+  simulate(s.graph, s.prices, s.times);
+  s.evaluation = evaluate(s.graph, s.prices, s.times,
+                          job_facts(s.plan.strategy, s.job->model, s.job->cluster));
+  s.figures = figures_of(s.plan.strategy, s.evaluation, "");
+  if (!cuts_passes(s.plan.strategy)) s.stage_times = stage_times_of(s.graph, s.prices, s.schedule);
+  s.time_of_position = times_of_positions(s);
+  s.bounds = bounds_of(s);
+  s.formula = bubble_formula(s.plan, s.schedule, s.stage_times);
+  s.tracks = std::make_shared<const TimelineTracks>(
+      timeline_tracks_of(timeline_of(s.graph, s.times), &s.graph));
+}
+
+}  // namespace
+
+std::shared_ptr<const LoadedJob> JobLibrary::load(const Scenario& s) {
+  const std::lock_guard lock(mutex_);
+  const auto is_it = [&](const Entry& entry) {
+    return entry.model == s.model && entry.cluster == s.cluster &&
+           entry.calibration_file == s.calibration_file;
+  };
+  if (const auto found = std::find_if(entries_.begin(), entries_.end(), is_it);
+      found != entries_.end())
+    return found->job;
+  auto job = std::make_shared<LoadedJob>();
+  job->model = model_from_config(s.model);
+  job->cluster = cluster_from_toml(s.cluster);
+  job->cost_model = cost_model_of(job->cluster, s.calibration_file);
+  if (entries_.size() == kJobsKept) entries_.erase(entries_.begin());
+  entries_.push_back({s.model, s.cluster, s.calibration_file, job});
+  return job;
+}
+
+Plan plan_of(const Scenario& s, const LoadedJob& job) {
+  Plan plan;
+  plan.strategy = s.strategy;
+  plan.orders = s.orders;
+  plan.blocks_per_stage = s.blocks_per_stage;
+  plan.device_of_stage = s.device_of_stage;
+  if (!plan.blocks_per_stage.empty()) return plan;
+  // The cut does not depend on the orders, and schedules made to measure would be searched for.
+  Strategy named = s.strategy;
+  if (named.schedule == kMadeToMeasure) named.schedule = "gpipe", named.degrees.chunks = 1;
+  if (s.strategy.degrees.chunks > 1 && s.strategy.schedule == kMadeToMeasure)
+    named.schedule = "hanayo", named.degrees.chunks = s.strategy.degrees.chunks;
+  plan.blocks_per_stage =
+      complete_plan(named, job.model, job.cluster, *job.cost_model).blocks_per_stage;
+  return plan;
+}
+
+PlanFile plan_file_of(const Simulation& s) {
+  return {.model_name = s.scenario.model.name,
+          .model_config = s.scenario.model.text,
+          .cluster_name = s.scenario.cluster.name,
+          .cluster_toml = s.scenario.cluster.text,
+          .plan = s.plan,
+          .predicted = s.scenario.what_if == WhatIf{} ? std::optional(s.figures) : std::nullopt,
+          .cost_model = s.job->cost_model->provenance()};
+}
+
+std::shared_ptr<const Simulation> simulate_scenario(const Scenario& scenario, JobLibrary& library) {
+  auto simulation = std::make_shared<Simulation>();
+  simulation->scenario = scenario;
+  try {
+    simulation->job = library.load(scenario);
+    work_out(*simulation);
+  } catch (const InputError& error) {
+    simulation->problems = error.diagnostics();
+  }
+  return simulation;
+}
+
+std::shared_ptr<const TimelineCauses> causes_of(const Simulation& s) {
+  return std::make_shared<const TimelineCauses>(timeline_causes_of(s.graph, s.times, *s.tracks));
+}
+
+Scenario made_to_measure_scenario(const Scenario& scenario, JobLibrary& library) {
+  const std::shared_ptr<const LoadedJob> job = library.load(scenario);
+  Strategy strategy = scenario.strategy;
+  strategy.schedule = kMadeToMeasure;
+  const Plan plan = best_ordered_plan(strategy, job->model, job->cluster, *job->cost_model);
+  Scenario made = scenario;
+  made.strategy = plan.strategy;
+  made.blocks_per_stage = plan.blocks_per_stage;
+  made.orders = plan.orders;
+  return made;
+}
+
+}  // namespace meshwright::gui
