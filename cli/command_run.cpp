@@ -132,6 +132,8 @@ CLI::App* add_run_command(CLI::App& app, RunFlags& flags) {
   command->add_option("--token-type", flags.token_type, "of --tokens (uint16)")
       ->check(CLI::IsMember({"uint16", "uint32"}))
       ->type_name("NAME");
+  command->add_flag("--all-steps", flags.all_steps,
+                    "write all steps one after another, not only the median one");
   add_output_flags(*command, flags.output, "the measured timeline, as a Perfetto trace");
   command->footer(
       "Ranks: threads of this process, processes that it starts, or the processes of mpirun.\n"

@@ -69,6 +69,7 @@ struct RunFlags {
   std::string text, tokens, token_type = "uint16";
   std::string patience, fault;  ///< text until it is needed
   std::optional<int> steps, seed;
+  bool all_steps = false;  ///< in the timeline; else the median one
   OutputFlags output;
 };
 CLI::App* add_run_command(CLI::App& app, RunFlags& flags);

@@ -8,6 +8,7 @@
 #include "cli/report.hpp"
 #include "cli/run_input.hpp"
 #include "core/io_pftrace.hpp"
+#include "executor/measured_timeline.hpp"
 #include "simulator/variation.hpp"
 
 namespace meshwright {
@@ -88,7 +89,10 @@ std::string results_trace(const RunResults& results) {
   const TrainingRun& run = results.run;
   Timeline timeline;
   if (!run.steps.empty())
-    timeline = timeline_of(results.graph, run.steps[spread_of(run).median_step].times);
+    timeline = measured_timeline(results.graph, run,
+                                 results.flags.all_steps
+                                     ? std::nullopt
+                                     : std::optional(spread_of(run).median_step));
   else if (run.unfinished)
     timeline = timeline_of(results.graph, run.unfinished->times, run.unfinished->is_done);
   timeline.origin = TimelineOrigin::kMeasured;

@@ -5,22 +5,23 @@
 
 namespace meshwright {
 
-Timeline measured_timeline(const TaskGraph& graph, const TrainingRun& run, TimelineClock clock) {
+Timeline measured_timeline(const TaskGraph& graph, const TrainingRun& run,
+                           std::optional<std::size_t> only) {
   MW_CHECK(!run.steps.empty());
+  MW_CHECK(!only || *only < run.steps.size());
   std::vector<Timeline> steps;
-  for (const MeasuredStep& step : run.steps) {
-    steps.push_back(timeline_of(graph, step.times));
-    steps.back().memory.clear();  // it says what was predicted
+  for (std::size_t i = 0; i < run.steps.size(); ++i) {
+    if (only && *only != i) continue;
+    steps.push_back(timeline_of(graph, run.steps[i].times));
+    steps.back().memory.clear();
   }
   steps.front().origin = TimelineOrigin::kMeasured;
-  steps.front().clock = clock;
-  // Counted peaks are by rank id; samples stand by rank id too.
   for (std::size_t rank = 0; rank < run.peak_memory.size(); ++rank)
     if (total(run.peak_memory[rank]).value > 0)
       steps.front().memory.push_back({.time = Ticks(),
                                       .rank = static_cast<std::int32_t>(rank),
                                       .amounts = run.peak_memory[rank]});
-  return join_steps(steps);
+  return only ? steps.front() : join_steps(steps);
 }
 
 }  // namespace meshwright

@@ -1,5 +1,8 @@
-/// What was measured, as a timeline: all steps one after another.
+/// What was measured, as a timeline: one step, or all of them one after another.
 #pragma once
+
+#include <cstddef>
+#include <optional>
 
 #include "core/task_graph.hpp"
 #include "core/timeline.hpp"
@@ -7,8 +10,10 @@
 
 namespace meshwright {
 
-/// Steps joined (core/timeline_steps.hpp), the first one among them; memory is each rank's counted
-/// peak, one sample at time zero. At least one step.
-Timeline measured_timeline(const TaskGraph& graph, const TrainingRun& run, TimelineClock clock);
+/// The step `only`, or all steps joined (core/timeline_steps.hpp); memory is each rank's counted
+/// peak, one sample at time zero, since what works say of it is a prediction. The clock is the
+/// caller's to set. At least one step.
+Timeline measured_timeline(const TaskGraph& graph, const TrainingRun& run,
+                           std::optional<std::size_t> only);
 
 }  // namespace meshwright
