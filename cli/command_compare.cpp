@@ -76,24 +76,19 @@ std::string tasks_table(const std::string& title, const std::vector<ComparedTask
 
 std::string memory_table(const ValidationReport& report) {
   if (report.memory.empty()) return "\nPeak memory: not in both timelines.\n";
-  Table table{
-      .columns = {{"  peak memory", Align::kLeft}, {"predicted"}, {"counted"}, {"error"}},
-      .rows = {}};
+  Table table{.columns = {{"  peak memory", Align::kLeft}, {"predicted"}, {"counted"}, {"error"}},
+              .rows = {}};
   for (const ComparedMemory& m : report.memory)
-    table.rows.push_back({fmt::format("  rank {}", m.rank.value), to_text(m.predicted),
-                          to_text(m.measured),
-                          m.predicted == m.measured
-                              ? "none"
-                              : error_text(relative_error(m.predicted, m.measured))});
+    table.rows.push_back(
+        {fmt::format("  rank {}", m.rank.value), to_text(m.predicted), to_text(m.measured),
+         m.predicted == m.measured ? "none" : error_text(relative_error(m.predicted, m.measured))});
   return "\n" + to_text(table);
 }
 
 std::string worst_table(const ValidationReport& report) {
-  Table table{.columns = {{"  largest differences", Align::kLeft},
-                          {"predicted"},
-                          {"measured"},
-                          {"error"}},
-              .rows = {}};
+  Table table{
+      .columns = {{"  largest differences", Align::kLeft}, {"predicted"}, {"measured"}, {"error"}},
+      .rows = {}};
   for (const ComparedTask& task : report.worst)
     table.rows.push_back({"  " + task.name, to_text(task.predicted), to_text(task.measured),
                           error_text(relative_error(task.predicted, task.measured))});
@@ -209,8 +204,7 @@ CLI::App* add_compare_command(CLI::App& app, CompareFlags& flags) {
       "several measured steps the first one warms up and is left out.\n"
       "\n"
       "Examples:\n"
-      "  meshwright simulate best.plan.json --all-ranks -o predicted.pftrace\n"
-      "  meshwright run best.plan.json --steps 10 -o measured.pftrace\n"
+      "  meshwright run best.plan.json --steps 10 --all-steps -o measured.pftrace\n"
       "  meshwright compare predicted.pftrace measured.pftrace --max-error 10%");
   return command;
 }
@@ -224,8 +218,7 @@ Outcome run_compare(const CompareFlags& flags) {
   if (!flags.max_error.empty()) limit = parse_error_limit(flags.max_error);
   const Timeline predicted = read_timeline(flags.predicted);
   const Timeline measured = read_timeline(flags.measured);
-  const ValidationReport report =
-      compare({predicted, flags.predicted}, {measured, flags.measured});
+  const ValidationReport report = compare({predicted, flags.predicted}, {measured, flags.measured});
   std::optional<bool> is_within;
   if (limit)
     is_within = std::abs(step_error(report).value_or(0)) <= *limit &&

@@ -1,0 +1,107 @@
+/// calibrate's cluster, run and compare through the program.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "core/calibration.hpp"
+#include "core/io_file.hpp"
+#include "tests/cli/run_program.hpp"
+
+namespace meshwright {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+
+class ValidationProgram : public testing::Test {
+ protected:
+  ValidationProgram() { setenv("MESHWRIGHT_CALIBRATION", path("mine.calib.json").c_str(), 1); }
+  std::string path(const std::string& file) const { return (folder_.path() / file).string(); }
+  ProgramRun run(std::vector<std::string> arguments) const {
+    return run_program({.program = MESHWRIGHT_PROGRAM,
+                        .arguments = std::move(arguments),
+                        .folder = folder_.path(),
+                        .standard_input = "",
+                        .interrupt = false});
+  }
+  /// A GPT of 2 layers for two pipeline ranks.
+  std::vector<std::string> job(std::vector<std::string> first, const std::string& micro_batch) {
+    write_file(path("tiny.json"),
+               R"({"model_type": "gpt2", "n_embd": 32, "n_head": 2, "n_layer": 2, "vocab_size": 256,
+                   "n_positions": 16, "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0})");
+    for (const char* word : {"--model", "./tiny.json", "--cluster", "this-machine", "--gpus", "2",
+                             "--pp", "2", "--dtype", "fp32", "--global-batch", "4", "--seq", "16"})
+      first.emplace_back(word);
+    first.insert(first.end(), {"--micro-batch", micro_batch});
+    return first;
+  }
+  /// As if calibrated: one family of kernels, 2 cores.
+  void calibrate() const {
+    Calibration calibration;
+    calibration.provenance["date"] = "by hand";
+    calibration.machine = MeasuredMachine{.processor = "test processor",
+                                          .cores = 2,
+                                          .memory = Bytes(std::int64_t{8} << 30),
+                                          .message_latency = Seconds(1e-5),
+                                          .message_bandwidth = BytesPerSecond(4e9),
+                                          .memory_bandwidth = BytesPerSecond(1e10),
+                                          .peak = {{Dtype::kFp32, FlopsPerSecond(5e10)}}};
+    write_file(path("mine.calib.json"), to_json(calibration));
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(ValidationProgram, PlansForThisMachineOnceItIsCalibrated) {
+  const ProgramRun before = run(job({"simulate"}, "1"));
+  EXPECT_EQ(before.exit_code, 4);
+  EXPECT_THAT(before.standard_error, HasSubstr("run `meshwright calibrate`"));
+  calibrate();
+  const ProgramRun after = run(job({"simulate"}, "1"));
+  EXPECT_EQ(after.exit_code, 0) << after.standard_error;
+  EXPECT_THAT(after.standard_output, HasSubstr("core of test processor"));
+  EXPECT_THAT(run({"show", "this-machine"}).standard_output, HasSubstr("test processor"));
+}
+
+TEST_F(ValidationProgram, ComparesARunWithItsPrediction) {
+  calibrate();
+  ASSERT_EQ(run(job({"simulate", "--all-ranks", "-o", "p.pftrace"}, "1")).exit_code, 0);
+  ASSERT_EQ(run(job({"run", "--steps", "3", "--all-steps", "-o", "m.pftrace"}, "1")).exit_code, 0);
+  const ProgramRun compared = run({"compare", "p.pftrace", "m.pftrace", "--json"});
+  ASSERT_EQ(compared.exit_code, 0) << compared.standard_error;
+  const Json json = Json::parse(compared.standard_output);
+  EXPECT_EQ(json["step"]["counted_steps"], 2);
+  EXPECT_EQ(json["verdict"], nullptr);
+  EXPECT_EQ(json["by_kind"]["F"]["tasks"], 8);  // 2 stages, 4 micro-batches
+  EXPECT_EQ(json["by_stage"].size(), 2u);
+  EXPECT_EQ(json["memory"]["ranks"].size(), 2u);
+  const std::int64_t parts = json["attribution_ns"]["compute"].get<std::int64_t>() +
+                             json["attribution_ns"]["communication"].get<std::int64_t>() +
+                             json["attribution_ns"]["waiting"].get<std::int64_t>();
+  const std::int64_t whole = json["step"]["measured_ns"].get<std::int64_t>() -
+                             json["step"]["predicted_ns"].get<std::int64_t>();
+  EXPECT_NEAR(static_cast<double>(parts), static_cast<double>(whole), 3.0) << "rounding of each";
+}
+
+// A limit far below any machine's noise.
+TEST_F(ValidationProgram, JudgesByTheExitCode) {
+  calibrate();
+  ASSERT_EQ(run(job({"simulate", "--all-ranks", "-o", "p.pftrace"}, "1")).exit_code, 0);
+  ASSERT_EQ(run(job({"run", "--steps", "2", "-o", "m.pftrace"}, "1")).exit_code, 0);
+  const ProgramRun beyond = run({"compare", "p.pftrace", "m.pftrace", "--max-error", "0.000001%"});
+  EXPECT_EQ(beyond.exit_code, 1);
+  EXPECT_THAT(beyond.standard_output, HasSubstr("the prediction does not hold"));
+}
+
+TEST_F(ValidationProgram, RefusesARunOfAnotherPlan) {
+  calibrate();
+  ASSERT_EQ(run(job({"simulate", "--all-ranks", "-o", "p.pftrace"}, "1")).exit_code, 0);
+  ASSERT_EQ(run(job({"run", "--steps", "1", "-o", "m.pftrace"}, "2")).exit_code, 0);
+  const ProgramRun other = run({"compare", "p.pftrace", "m.pftrace"});
+  EXPECT_EQ(other.exit_code, 3);
+  EXPECT_THAT(other.standard_error, HasSubstr("these are different plans"));
+}
+
+}  // namespace
+}  // namespace meshwright

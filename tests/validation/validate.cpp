@@ -1,0 +1,314 @@
+/// Predicts and runs many plans on this machine and prints how far they are apart.
+///
+///   replay    carries the order of work out by sleeping as long as predicted, in slow motion where
+///   a
+///             step takes less than a second: a wake-up of the system would be long beside its
+///             tasks
+///   virtual   CPU time of every kernel, messages as predicted; kernels are predicted from a
+///             calibration taken between the runs
+///   wall      what the machine's clock says: reported, never judged, since cores are shared
+///   memory    the counted peak of the fullest rank
+///
+/// `validate --quick` judges a third of the plans. Exit code 1 if a limit is broken: replay 1 % for
+/// each plan, virtual 5 % on the average and 10 % for each.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "cli/calibration_probes.hpp"
+#include "cli/table.hpp"
+#include "core/calibration.hpp"
+#include "core/compare.hpp"
+#include "core/io_file.hpp"
+#include "core/lower.hpp"
+#include "core/timeline_steps.hpp"
+#include "executor/example_text.hpp"
+#include "executor/measure_kernels.hpp"
+#include "executor/train.hpp"
+#include "models/this_machine.hpp"
+#include "planner/search.hpp"
+#include "simulator/calibrated_cost_model.hpp"
+#include "simulator/device_cost_model.hpp"
+#include "simulator/simulate.hpp"
+#include "tests/validation/validation_plans.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr double kReplayLimit = 0.01, kVirtualMean = 0.05, kVirtualWorst = 0.10;
+
+struct Flags {
+  bool quick = false, wall = false, verbose = false;
+  int steps = 5, rounds = 2, attempts = 1;
+  std::string stored, only, write;
+};
+
+/// A machine whose messages are fixed: predicted and virtual times have them in common.
+Calibration blank_calibration() {
+  Calibration calibration;
+  calibration.machine = MeasuredMachine{
+      .processor = "this processor",
+      .cores = 2,
+      .memory = Bytes(std::int64_t{8} << 30),
+      .message_latency = Seconds(20e-6),
+      .message_bandwidth = BytesPerSecond(4e9),
+      .memory_bandwidth = BytesPerSecond(10e9),
+      .peak = {{Dtype::kFp32, FlopsPerSecond(60e9)}, {Dtype::kBf16, FlopsPerSecond(60e9)}}};
+  return calibration;
+}
+
+/// Everything takes `factor` times as long.
+class SlowMotion final : public CostModel {
+ public:
+  SlowMotion(const CostModel& costs, int factor) : costs_(costs), factor_(factor) {}
+  Seconds time_of(const Kernel& kernel) const override { return factor_ * costs_.time_of(kernel); }
+  Seconds time_of(const Collective& collective) const override {
+    return factor_ * costs_.time_of(collective);
+  }
+  TransferCost cost_of(const Transfer& transfer) const override {
+    const TransferCost cost = costs_.cost_of(transfer);
+    return {factor_ * cost.latency, factor_ * cost.occupancy};
+  }
+  std::string provenance() const override { return costs_.provenance(); }
+
+ private:
+  const CostModel& costs_;
+  double factor_;
+};
+
+struct Measured {
+  ValidationPlan plan;
+  Plan completed;
+  TaskGraph graph;
+  std::vector<Timeline> steps;      ///< virtual, without warm-up
+  std::vector<Ticks> wall;          ///< step times
+  std::vector<MemoryAmounts> peak;  ///< counted, by rank
+};
+
+class Validation {
+ public:
+  explicit Validation(const Flags& flags)
+      : flags_(flags),
+        cluster_(cluster_of(blank_calibration())),
+        base_(make_device_cost_model(cluster_)) {
+    for (const char c : example_text()) text_.words.push_back(static_cast<unsigned char>(c));
+  }
+
+  int run() {
+    choose_plans();
+    const std::vector<ProbeShape> probes = calibration_probes();
+    for (int round = 0; round < flags_.rounds; ++round)
+      for (std::size_t i = 0; i < runs_.size(); ++i) {
+        for (std::size_t p = i; p < probes.size(); p += runs_.size()) probe(probes[p]);
+        fmt::print(stderr, "round {}: {}\n", round + 1, runs_[i].plan.name);
+        measure(runs_[i]);
+      }
+    const Calibration calibration = calibration_of_session();
+    if (!flags_.write.empty()) write_file(flags_.write, to_json(calibration));
+    return report(calibration);
+  }
+
+ private:
+  void choose_plans() {
+    std::size_t number = 0;
+    for (ValidationPlan& plan : validation_plans()) {
+      if (!flags_.only.empty() && plan.name.find(flags_.only) == std::string::npos) continue;
+      Measured run;
+      run.plan = std::move(plan);
+      const Strategy& s = run.plan.strategy;
+      Plan guess;
+      guess.strategy = s;
+      if (!check_runnable(guess, run.plan.model).empty()) {
+        left_out_.push_back(run.plan.name);
+        continue;
+      }
+      if (flags_.quick && number++ % 3 != 0) continue;
+      run.completed = complete_plan(s, run.plan.model, cluster_, *base_);
+      run.graph = lower(run.completed, run.plan.model, cluster_, {.ranks = RankSet::kAll});
+      runs_.push_back(std::move(run));
+    }
+  }
+
+  void probe(const ProbeShape& shape) {
+    constexpr int kSteps = 2;
+    for (TimedKernels& timed : run_probe(probe_of(shape), kernel_table(Backend::kCpu), kSteps))
+      timed_.push_back(std::move(timed));
+  }
+
+  TrainingRun train_by(const Measured& run, TimelineClock clock, const CostModel& costs,
+                       int steps) {
+    TrainingRun trained = train({.plan = run.completed,
+                                 .model = run.plan.model,
+                                 .graph = run.graph,
+                                 .cost_model = costs,
+                                 .text = text_,
+                                 .kernels = kernel_table(Backend::kCpu),
+                                 .clock = clock,
+                                 .steps = steps + 1});
+    if (trained.failure)
+      throw std::runtime_error(fmt::format("{}: {}", run.plan.name, trained.failure->cause));
+    trained.steps.erase(trained.steps.begin());  // warm-up
+    return trained;
+  }
+
+  void measure(Measured& run) {
+    TrainingRun trained = train_by(run, TimelineClock::kVirtual, *base_, flags_.steps);
+    for (const MeasuredStep& step : trained.steps) {
+      run.steps.push_back(timeline_of(run.graph, step.times));
+      run.steps.back().origin = TimelineOrigin::kMeasured;
+      run.steps.back().clock = TimelineClock::kVirtual;
+    }
+    run.peak = std::move(trained.peak_memory);
+    if (!flags_.wall) return;
+    for (const MeasuredStep& step : train_by(run, TimelineClock::kWall, *base_, flags_.steps).steps)
+      run.wall.push_back(step_time(timeline_of(run.graph, step.times)));
+  }
+
+  Calibration calibration_of_session() const {
+    Calibration calibration = blank_calibration();
+    calibration.kernels = kernel_curves(timed_);
+    return calibration;
+  }
+
+  std::unique_ptr<CostModel> costs_of(const Calibration& calibration) const {
+    return make_calibrated_cost_model(make_device_cost_model(cluster_), calibration);
+  }
+
+  Timeline predict(const Measured& run, const CostModel& costs) const {
+    const std::vector<WorkPrice> prices = price_works(run.graph.parts, run.graph.works, costs);
+    return timeline_of(run.graph, simulate(run.graph, prices));
+  }
+
+  /// Median of a few replayed steps.
+  double replay_error(const Measured& run, const CostModel& costs, Ticks predicted) {
+    constexpr int kSteps = 3;
+    const int factor =
+        static_cast<int>(std::ceil(std::max(1.0, 1.0 / to_seconds(predicted).value)));
+    const SlowMotion slow(costs, factor);
+    std::vector<double> errors;
+    for (const MeasuredStep& step : train_by(run, TimelineClock::kReplay, slow, kSteps).steps)
+      errors.push_back(
+          *relative_error(predicted * factor, step_time(timeline_of(run.graph, step.times))));
+    std::sort(errors.begin(), errors.end());
+    return errors[errors.size() / 2];
+  }
+
+  int report(const Calibration& calibration) {
+    const std::unique_ptr<CostModel> costs = costs_of(calibration);
+    std::unique_ptr<CostModel> stored;
+    if (!flags_.stored.empty())
+      stored = costs_of(calibration_from_json(read_file(flags_.stored), flags_.stored));
+    Table table{.columns = {{"plan", Align::kLeft},
+                            {"ranks"},
+                            {"predicted"},
+                            {"virtual"},
+                            {"error"},
+                            {"replay"},
+                            {"wall"},
+                            {"memory"}},
+                .rows = {}};
+    if (stored) table.columns.push_back({"stored"});
+    double sum = 0, worst = 0, stored_sum = 0, stored_worst = 0, replay_worst = 0;
+    for (Measured& run : runs_) {
+      const Timeline predicted = predict(run, *costs);
+      std::vector<Timeline> with_warm_up{run.steps.front()};
+      with_warm_up.insert(with_warm_up.end(), run.steps.begin(), run.steps.end());
+      Timeline measured = join_steps(with_warm_up);
+      const ValidationReport found = compare({predicted, "predicted"}, {measured, "measured"});
+      const double error = *step_error(found);
+      const double replay = replay_error(run, *costs, found.predicted_step);
+      sum += std::abs(error);
+      worst = std::max(worst, std::abs(error));
+      replay_worst = std::max(replay_worst, std::abs(replay));
+      std::vector<std::string> row{run.plan.name,
+                                   std::to_string(run.graph.ranks.size()),
+                                   milliseconds(found.predicted_step),
+                                   milliseconds(found.measured_step),
+                                   percent(error),
+                                   percent(replay),
+                                   wall_text(run),
+                                   memory_text(predicted, run)};
+      if (stored) {
+        const double e = *relative_error(step_time(predict(run, *stored)), found.measured_step);
+        stored_sum += std::abs(e);
+        stored_worst = std::max(stored_worst, std::abs(e));
+        row.push_back(percent(e));
+      }
+      table.rows.push_back(std::move(row));
+      if (flags_.verbose) print_details(run, found, *costs);
+    }
+    const double mean = sum / static_cast<double>(runs_.size());
+    fmt::print("{}\n{} plans: virtual mean {:.1f} %, worst {:.1f} %; replay worst {:.2f} %\n",
+               to_text(table), runs_.size(), 100 * mean, 100 * worst, 100 * replay_worst);
+    if (stored)
+      fmt::print("stored calibration: mean {:.1f} %, worst {:.1f} %\n",
+                 100 * stored_sum / static_cast<double>(runs_.size()), 100 * stored_worst);
+    if (!left_out_.empty()) fmt::print("cannot be carried out: {}\n", fmt::join(left_out_, "; "));
+    return mean <= kVirtualMean && worst <= kVirtualWorst && replay_worst <= kReplayLimit ? 0 : 1;
+  }
+
+  void print_details(const Measured& run, const ValidationReport& found, const CostModel&) const {
+    fmt::print(stderr, "{}\n", run.plan.name);
+    for (const ComparedTasks& kind : found.by_kind)
+      fmt::print(stderr, "    {:<12} {:>10} {:>10} {}\n", kind.name, milliseconds(kind.predicted),
+                 milliseconds(kind.measured),
+                 percent(relative_error(kind.predicted, kind.measured).value_or(0)));
+  }
+
+  static std::string milliseconds(Ticks time) {
+    return fmt::format("{:.3f} ms", 1e3 * to_seconds(time).value);
+  }
+  static std::string percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
+  static std::string wall_text(const Measured& run) {
+    if (run.wall.empty()) return "-";
+    std::vector<Ticks> times = run.wall;
+    std::sort(times.begin(), times.end());
+    return fmt::format("{} ({:.0f} to {:.0f})", milliseconds(times[times.size() / 2]),
+                       1e3 * to_seconds(times.front()).value, 1e3 * to_seconds(times.back()).value);
+  }
+  static std::string memory_text(const Timeline& predicted, const Measured& run) {
+    Bytes most, counted;
+    for (const MemorySample& sample : predicted.memory)
+      most = std::max(most, total(sample.amounts) - sample.amounts[MemoryClass::kReserved]);
+    for (const MemoryAmounts& peak : run.peak) counted = std::max(counted, total(peak));
+    if (most == counted) return "equal";
+    return fmt::format("{:+.2f} %", 100 * relative_error(most, counted).value_or(0));
+  }
+
+  const Flags& flags_;
+  Cluster cluster_;
+  std::unique_ptr<CostModel> base_;
+  TokenText text_;
+  std::vector<Measured> runs_;
+  std::vector<std::string> left_out_;
+  std::vector<TimedKernels> timed_;
+};
+
+int main_of(int argc, char** argv) {
+  CLI::App app("Predicts and runs many plans on this machine and prints how far they are apart.",
+               "validate");
+  Flags flags;
+  app.add_flag("--quick", flags.quick, "every third plan");
+  app.add_flag("--wall", flags.wall, "measure by the wall clock as well");
+  app.add_flag("--verbose", flags.verbose, "errors by kind of task");
+  app.add_option("--steps", flags.steps, "of every plan, one of warm-up beside");
+  app.add_option("--rounds", flags.rounds, "through all plans");
+  app.add_option("--attempts", flags.attempts, "until the limits are kept");
+  app.add_option("--only", flags.only, "plans whose name has this in it");
+  app.add_option("--stored", flags.stored, "a calibration of another time, to compare with");
+  app.add_option("--write", flags.write, "where to keep the kernels measured between the runs");
+  CLI11_PARSE(app, argc, argv);
+  int exit_code = 1;
+  for (int attempt = 0; attempt < flags.attempts && exit_code != 0; ++attempt)
+    exit_code = Validation(flags).run();
+  return exit_code;
+}
+
+}  // namespace
+}  // namespace meshwright
+
+int main(int argc, char** argv) { return meshwright::main_of(argc, argv); }
