@@ -14,15 +14,15 @@ say() { printf 'gpu: %s\n' "$*" >&2; }
 make_bundle() {
   local build=$root/build/gpu library
   cmake --preset release -S "$root" -B "$build" >&2 || exit 1
-  ninja -C "$build" meshwright kernels_test gpu_report meshwright_cuda >&2 || exit 1
+  ninja -C "$build" meshwright kernels_test gpu_report nccl_smoke meshwright_cuda >&2 || exit 1
   [[ -f $build/bin/libmeshwright_cuda.so ]] || { say "no nvcc, so no plug-in: nothing to bundle"; exit 4; }
   rm -rf "$bundle" && mkdir -p "$bundle/bin" "$bundle/lib"
-  for program in meshwright kernels_test gpu_report libmeshwright_cuda.so; do
+  for program in meshwright kernels_test gpu_report nccl_smoke libmeshwright_cuda.so; do
     strip -o "$bundle/bin/$program" "$build/bin/$program" && chmod +x "$bundle/bin/$program"
   done
   [[ -x $build/bin/nccl_smoke ]] && cp "$build/bin/nccl_smoke" "$bundle/bin/"
   # All but the C library, which must be the box's own; the box needs one no older than ours.
-  for library in $(ldd "$bundle"/bin/meshwright "$bundle"/bin/kernels_test "$bundle"/bin/gpu_report |
+  for library in $(ldd "$bundle"/bin/meshwright "$bundle"/bin/kernels_test "$bundle"/bin/gpu_report "$bundle"/bin/nccl_smoke |
     awk '$3 ~ /^\// {print $3}' | sort -u); do
     case $(basename "$library") in
       libc.so* | libm.so* | ld-linux* | libpthread* | libdl* | librt* | libcuda* | libcublas*) ;;
