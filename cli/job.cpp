@@ -78,8 +78,8 @@ std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster,
                                            const std::string& calibration_file) {
   std::unique_ptr<CostModel> by_figures = make_device_cost_model(cluster);
   if (calibration_file.empty() && cluster.name != kThisMachine) return by_figures;
-  Calibration calibration = calibration_file.empty() ? this_machine_calibration()
-                                                     : read_calibration(calibration_file);
+  Calibration calibration =
+      calibration_file.empty() ? this_machine_calibration() : read_calibration(calibration_file);
   return make_calibrated_cost_model(std::move(by_figures), std::move(calibration));
 }
 
