@@ -12,7 +12,9 @@
 #include <thread>
 
 #include "cli/calibration_probes.hpp"
+#include "cli/run_device.hpp"
 #include "executor/measure_messages.hpp"
+#include "kernels/cuda_library.hpp"
 #include "kernels/kernel_table.hpp"
 
 namespace meshwright {
@@ -51,7 +53,7 @@ std::map<std::string, std::string> provenance_of(const CalibrationRequest& reque
   provenance["date"] = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)));
   provenance["program"] = "meshwright " MESHWRIGHT_VERSION;
   provenance["command"] = request.command;
-  provenance["kernels"] = kernels_summary();
+  provenance["kernels"] = kernels_text(request.device);
   provenance["conditions"] = fmt::format(
       "load {} before, {} after; CPU time of one thread, medians; messages by the wall "
       "clock",
@@ -78,7 +80,7 @@ std::vector<KernelCurve> measure_kernels(const CalibrationRequest& request, Cloc
   for (; done < most && (done == 0 || Clock::now() < end); ++done) {
     const ProbeShape& shape = probes[done % probes.size()];
     for (TimedKernels& kernels :
-         run_probe(probe_of(shape), kernel_table(Backend::kCpu), kCountedSteps))
+         run_probe(probe_of(shape), kernels_of_device(request.device), kCountedSteps))
       timed.push_back(std::move(kernels));
     if (request.progress)
       request.progress(name_of(shape), std::chrono::duration<double>(Clock::now() - start) /
@@ -87,6 +89,13 @@ std::vector<KernelCurve> measure_kernels(const CalibrationRequest& request, Cloc
   left_out =
       fmt::format("{} of {} probes, {} in all", std::min(done, probes.size()), probes.size(), done);
   return kernel_curves(timed);
+}
+
+/// A GPU that ranks share in turn: by the virtual clock each of them has it for itself.
+void describe_gpu(MeasuredMachine& machine) {
+  const DeviceDescription gpu = cuda_library().exports->device.describe(0);
+  machine.processor = gpu.name;
+  machine.memory = gpu.memory;
 }
 
 /// The best rate of any product, and the rate of the largest stream: small ones stay in caches.
@@ -115,6 +124,10 @@ Calibration calibrate(const CalibrationRequest& request) {
   machine.processor = processor_name();
   machine.cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   machine.memory = machine_memory();
+  if (request.device == "cuda") {
+    static_cast<void>(kernels_of_device(request.device));  // or says what is missing
+    describe_gpu(machine);
+  }
   const MessageFigures messages = measure_messages();
   machine.message_latency = messages.latency;
   machine.message_bandwidth = messages.bandwidth;

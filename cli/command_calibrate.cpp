@@ -61,10 +61,14 @@ CLI::App* add_calibrate_command(CLI::App& app, CalibrateFlags& flags) {
   CLI::App* command = app.add_subcommand(
       "calibrate", "Measure this machine's kernels and messages: what this-machine is priced by.");
   command->add_flag("--quick", flags.quick, "20 seconds instead of two minutes, fewer shapes");
+  command->add_option("--device", flags.device, "whose kernels: this machine's cores' or a GPU's")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->type_name("NAME");
   add_output_flags(*command, flags.output, "the calibration, else where this-machine finds it");
   command->footer(
       "Kernels are timed as they run in training steps of small models, one thread at a time, by\n"
-      "CPU time. Without -o the calibration goes to $MESHWRIGHT_CALIBRATION, else to\n"
+      "CPU time; with --device cuda on the GPU, by its events. Without -o the calibration goes to\n"
+      "$MESHWRIGHT_CALIBRATION, else to\n"
       "$XDG_DATA_HOME/meshwright/this-machine.calib.json (~/.local/share).\n"
       "\n"
       "Examples:\n"
@@ -79,6 +83,7 @@ Outcome run_calibrate(const CalibrateFlags& flags) {
   const Calibration calibration =
       calibrate({.budget = flags.quick ? kQuick : kWhole,
                  .command = flags.quick ? "meshwright calibrate --quick" : "meshwright calibrate",
+                 .device = flags.device,
                  .progress = show_progress});
   stop_if_interrupted();
   if (place == "-") return {.text = to_json(calibration)};

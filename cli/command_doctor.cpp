@@ -7,6 +7,7 @@
 
 #include "cli/commands.hpp"
 #include "core/parse_quantity.hpp"
+#include "kernels/cuda_library.hpp"
 #include "models/load.hpp"
 
 namespace meshwright {
@@ -50,6 +51,19 @@ std::string compiler() {
 #endif
 }
 
+/// GPUs that `run --device cuda` can use, or why there is none.
+std::string gpus() {
+  const CudaLibrary& library = cuda_library();
+  if (!library.missing.empty()) return "none: " + library.missing;
+  std::string text;
+  for (int i = 0; i < library.exports->device.count(); ++i) {
+    const DeviceDescription device = library.exports->device.describe(i);
+    text += fmt::format("{}{}, {}, compute capability {}.{}, {}", i == 0 ? "" : "; ", device.name,
+                        to_text(device.memory), device.major, device.minor, device.driver);
+  }
+  return text;
+}
+
 }  // namespace
 
 CLI::App* add_doctor_command(CLI::App& app, DoctorFlags& flags) {
@@ -77,6 +91,7 @@ Outcome run_doctor(const DoctorFlags& flags) {
                                   {"compiler", compiler()},
                                   {"cores", cores},
                                   {"memory_bytes", memory.value},
+                                  {"gpus", gpus()},
                                   {"models", presets.models},
                                   {"clusters", presets.clusters},
                                   {"problems", problems},
@@ -86,6 +101,7 @@ Outcome run_doctor(const DoctorFlags& flags) {
   } else {
     text = fmt::format("meshwright {}, built with {}\n", MESHWRIGHT_VERSION, compiler());
     text += fmt::format("machine    {} cores, {} of memory\n", cores, to_text(memory));
+    text += fmt::format("GPUs       {}\n", gpus());
     text += fmt::format("presets    {} models and {} clusters load\n", presets.models,
                         presets.clusters);
     for (const Diagnostic& d : presets.problems) text += format(d);

@@ -65,11 +65,12 @@ Outcome run_simulate(const SimulateFlags& flags);
 
 struct RunFlags {
   JobFlags job;
-  std::string ranks = "threads", clock = "virtual", links, kernels = "cpu";
+  std::string ranks = "threads", clock = "virtual", links, kernels = "cpu", device = "cpu";
   std::string text, tokens, token_type = "uint16";
   std::string patience, fault;  ///< text until it is needed
   std::optional<int> steps, seed;
   bool all_steps = false;  ///< in the timeline; else the median one
+  bool live = false;       ///< write it after every step
   OutputFlags output;
 };
 CLI::App* add_run_command(CLI::App& app, RunFlags& flags);
@@ -84,6 +85,7 @@ Outcome run_compare(const CompareFlags& flags);
 
 struct CalibrateFlags {
   bool quick = false;
+  std::string device = "cpu";
   OutputFlags output;
 };
 CLI::App* add_calibrate_command(CLI::App& app, CalibrateFlags& flags);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/report.hpp"
+#include "cli/run_device.hpp"
 #include "cli/run_input.hpp"
 #include "core/io_pftrace.hpp"
 #include "executor/measured_timeline.hpp"
@@ -100,7 +101,7 @@ std::string results_trace(const RunResults& results) {
   timeline.provenance["program"] = "meshwright " MESHWRIGHT_VERSION;
   timeline.provenance["model"] = results.job.file.model_name;
   timeline.provenance["strategy"] = strategy_text(results.job.file.plan.strategy);
-  timeline.provenance["kernels"] = kernels_summary();
+  timeline.provenance["kernels"] = kernels_text(results.flags.device);
   timeline.provenance["ranks"] = results.flags.ranks;
   timeline.provenance["steps"] = progress_text(results);
   if (clock_of(results.flags) == TimelineClock::kWall)
