@@ -102,7 +102,7 @@ std::optional<std::size_t> lane_at(const LaneArrangement& arrangement, int y, in
 // ---- draw lists ---------------------------------------------------------------------------------
 
 inline constexpr double kBoxWidth = 3.0;     ///< narrower slices are folded
-inline constexpr double kLabelWidth = 18.0;  ///< narrower boxes have no name
+inline constexpr double kLabelWidth = 14.0;  ///< narrower boxes have no name
 inline constexpr double kHatchWidth = 5.0;   ///< narrower idle parts are not hatched
 inline constexpr std::uint16_t kFullShare = 65535;
 

@@ -174,7 +174,7 @@ class LanePainter {
     const double right = std::min(static_cast<float>(pixels_.width), box.right);
     std::string text = short_name(tracks(), box.slice);
     int width = scene_.font->width_of(text);
-    const int room = static_cast<int>(right - left) - scaled(4);
+    const int room = static_cast<int>(right - left) - scaled(2);
     while (width > room && text.size() > 1) {
       text.pop_back();
       width = scene_.font->width_of(text);

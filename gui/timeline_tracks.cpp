@@ -82,6 +82,17 @@ std::string in_lower_case(std::string text) {
   return text;
 }
 
+/// "f7" of "F" and micro-batch 7; `reuse` keeps its memory.
+bool is_in_short_name(const std::string& label, std::uint16_t microbatch, const std::string& wanted,
+                      std::string& reuse) {
+  if (microbatch == kNoMicrobatch) return false;  // the label alone has been looked at
+  std::array<char, 8> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), microbatch).ptr;
+  reuse.assign(label);
+  reuse.append(digits.data(), end);
+  return reuse.find(wanted) != std::string::npos;
+}
+
 }  // namespace
 
 std::vector<std::uint32_t> slices_named(const TimelineTracks& tracks, std::string_view text,
@@ -91,6 +102,8 @@ std::vector<std::uint32_t> slices_named(const TimelineTracks& tracks, std::strin
   // A text without digits names all slices of a label or none of them, whatever their micro-batch.
   const bool has_digits =
       std::any_of(wanted.begin(), wanted.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const bool has_dots = wanted.find('.') != std::string::npos;
+  std::string text_of_slice;
   std::vector<std::string> label_names;
   for (const SliceLabel& label : tracks.labels) label_names.push_back(in_lower_case(label.name));
   for (std::size_t row = 0; row < tracks.rows.size() && found.size() < most; ++row) {
@@ -101,8 +114,10 @@ std::vector<std::uint32_t> slices_named(const TimelineTracks& tracks, std::strin
     for (std::size_t s = tracks.row_begin[row]; s < tracks.row_begin[row + 1]; ++s) {
       const auto label = static_cast<std::size_t>(&tracks.label_of(s) - tracks.labels.data());
       bool matches = row_matches || label_names[label].find(wanted) != std::string::npos;
-      if (!matches && (has_digits || wanted.find('.') != std::string::npos))
+      if (!matches && has_dots)
         matches = in_lower_case(full_name(tracks, s)).find(wanted) != std::string::npos;
+      else if (!matches && has_digits)
+        matches = is_in_short_name(label_names[label], tracks.microbatch[s], wanted, text_of_slice);
       if (matches) found.push_back(static_cast<std::uint32_t>(s));
       if (found.size() >= most) break;
     }

@@ -233,10 +233,23 @@ void TimelineView::arrange() {
     p.scroll_bar->hide();
     return;
   }
-  p.arrangement = std::make_shared<const LaneArrangement>(
-      p.measured != nullptr ? arrange_comparison(*p.tracks, *p.measured, p.options)
-                            : arrange_lanes(*p.tracks, p.options));
+  const auto arranged = [&](const LaneOptions& options) {
+    return p.measured != nullptr ? arrange_comparison(*p.tracks, *p.measured, options)
+                                 : arrange_lanes(*p.tracks, options);
+  };
   const int room = geometry_of_parts().body.height();
+  LaneArrangement arrangement = arranged(p.options);
+  // Few lanes may be as much as two thirds higher than many.
+  constexpr double kMostGrowth = 1.67;
+  const double growth = std::min(kMostGrowth, room * 0.98 / std::max(1, arrangement.height));
+  if (growth > 1.05) {
+    LaneOptions larger = p.options;
+    for (int* size : {&larger.sizes.compute, &larger.sizes.stream, &larger.sizes.counter,
+                      &larger.sizes.difference})
+      *size = static_cast<int>(*size * growth);
+    arrangement = arranged(larger);
+  }
+  p.arrangement = std::make_shared<const LaneArrangement>(std::move(arrangement));
   p.scroll_bar->setVisible(p.arrangement->height > room);
   const TimelineGeometry g = geometry_of_parts();
   p.scroll_bar->setRange(0, std::max(0, p.arrangement->height - room));

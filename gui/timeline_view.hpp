@@ -218,7 +218,10 @@ class TimelineView : public QWidget {
   void paint_arrows(QPainter& painter, const TimelineGeometry& geometry) const;
   void paint_cursors(QPainter& painter, const TimelineGeometry& geometry) const;
   void paint_drag(QPainter& painter, const TimelineGeometry& geometry) const;
-  void paint_tip(QPainter& painter, const TimelineGeometry& geometry) const;
+  void paint_tip(QPainter& painter) const;
+  QRect tip_place(const QString& text) const;
+  QFont tip_font() const;
+  QRegion hover_region() const;
   void paint_frame(QPainter& painter, const TimelineGeometry& geometry);
   void paint_vectors(QPainter& painter);
   std::vector<std::size_t> visible_rows() const;
@@ -232,3 +235,6 @@ class TimelineView : public QWidget {
 };
 
 }  // namespace meshwright::gui
+
+Q_DECLARE_METATYPE(meshwright::gui::OrderEdit)
+Q_DECLARE_METATYPE(meshwright::gui::TimelineArea)

@@ -55,11 +55,13 @@ std::optional<std::size_t> TimelineView::handle_at(QPoint position) const {
 
 void TimelineView::hover_at(QPoint position) {
   Parts& p = *parts_;
+  QRegion dirty = hover_region();
   p.pointer = position;
   const TimelineTarget target = target_at(position);
   const bool changed = !(target == p.hover);
   p.hover = target;
-  update();
+  dirty += hover_region();
+  update(dirty);
   if (!changed) return;
   const bool measured = target.lane && p.arrangement->lanes[*target.lane].is_measured;
   Q_EMIT slice_hovered(target.slice && !measured ? static_cast<qint64>(*target.slice) : -1);

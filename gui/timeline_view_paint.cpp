@@ -55,12 +55,16 @@ void TimelineView::paintEvent(QPaintEvent* event) {
     return;
   }
   paint_body(painter, geometry);
-  paint_gutter(painter, geometry);
-  paint_overview(painter, geometry);
-  paint_ruler(painter, geometry);
+  // A move of the pointer repaints a few strips of the body: names and overview are left alone.
+  if (event->region().intersects(geometry.gutter)) paint_gutter(painter, geometry);
+  if (event->region().intersects(geometry.overview.united(geometry.ruler))) {
+    paint_overview(painter, geometry);
+    paint_ruler(painter, geometry);
+  }
   paint_overlay(painter, geometry);
   if (hasFocus()) {
     painter.setPen(QPen(palette().color(QPalette::Highlight), 1));
+    painter.setBrush(Qt::NoBrush);
     painter.drawRect(rect().adjusted(0, 0, -1, -1));
   }
 }
@@ -265,8 +269,8 @@ void TimelineView::paint_overlay(QPainter& painter, const TimelineGeometry& geom
     QColor cross = colour(c.faint_text);
     cross.setAlpha(90);
     painter.setPen(QPen(cross, 1));
-    painter.drawLine(p.pointer->x(), geometry.ruler.top(), p.pointer->x(), geometry.body.bottom());
-    if (p.drag == TimelineDrag::kNone) paint_tip(painter, geometry);
+    painter.drawLine(p.pointer->x(), geometry.body.top(), p.pointer->x(), geometry.body.bottom());
+    if (p.drag == TimelineDrag::kNone) paint_tip(painter);
   }
 }
 
@@ -364,7 +368,8 @@ void TimelineView::paint_cursors(QPainter& painter, const TimelineGeometry& geom
   };
   cursor(p.cursor_a, p.style.colours.cursor_a, QStringLiteral("A"));
   cursor(p.cursor_b, p.style.colours.cursor_b, QStringLiteral("B"));
-  if (p.cursor_a && p.cursor_b) {
+  const auto is_visible = [&](Nanoseconds at) { return p.window.from <= at && at <= p.window.to; };
+  if (p.cursor_a && p.cursor_b && (is_visible(*p.cursor_a) || is_visible(*p.cursor_b))) {
     const double a = p.window.pixel_of(*p.cursor_a), b = p.window.pixel_of(*p.cursor_b);
     const Nanoseconds apart =
         std::max(*p.cursor_a, *p.cursor_b) - std::min(*p.cursor_a, *p.cursor_b);
@@ -431,19 +436,48 @@ QString TimelineView::tip_text() const {
   return {};
 }
 
-void TimelineView::paint_tip(QPainter& painter, const TimelineGeometry& geometry) const {
+QRect TimelineView::tip_place(const QString& text) const {
   const Parts& p = *parts_;
-  const QString text = tip_text();
-  if (text.isEmpty() || !p.pointer) return;
-  QFont small = font();
-  small.setPixelSize(12);
-  painter.setFont(small);
-  const QRect room(0, 0, std::min(460, geometry.body.width() - 20), 400);
-  QRect place = QFontMetrics(small).boundingRect(room, Qt::TextWordWrap, text);
+  if (text.isEmpty() || !p.pointer) return {};
+  const QRect room(0, 0, std::min(460, geometry_of_parts().body.width() - 20), 400);
+  QRect place = QFontMetrics(tip_font()).boundingRect(room, Qt::TextWordWrap, text);
   place = place.adjusted(-8, -5, 8, 5);
   place.moveTopLeft(*p.pointer + QPoint(14, 18));
   if (place.right() > width() - 4) place.moveRight(width() - 4);
   if (place.bottom() > height() - 4) place.moveBottom(p.pointer->y() - 10);
+  return place;
+}
+
+QFont TimelineView::tip_font() const {
+  QFont small = font();
+  small.setPixelSize(12);
+  return small;
+}
+
+/// All that the pointer's place has put on the screen.
+QRegion TimelineView::hover_region() const {
+  const Parts& p = *parts_;
+  if (!p.pointer || p.tracks == nullptr || p.arrangement == nullptr) return {};
+  const TimelineGeometry geometry = geometry_of_parts();
+  QRegion region(QRect(p.pointer->x() - 2, geometry.body.top(), 5, geometry.body.height()));
+  region += tip_place(tip_text()).adjusted(-2, -2, 2, 2);
+  QRectF box;
+  if (p.hover.bubble) {
+    box = box_of(p.hover.bubble->row, p.hover.bubble->from, p.hover.bubble->to, geometry);
+  } else if (p.hover.slice && !p.arrangement->lanes[*p.hover.lane].is_measured) {
+    const std::size_t s = *p.hover.slice;
+    box = box_of(p.tracks->row_of(s), p.tracks->start_of(s), p.tracks->end_of(s), geometry);
+  }
+  region += box.intersected(QRectF(rect())).toAlignedRect().adjusted(-2, -2, 2, 2);
+  return region;
+}
+
+void TimelineView::paint_tip(QPainter& painter) const {
+  const Parts& p = *parts_;
+  const QString text = tip_text();
+  const QRect place = tip_place(text);
+  if (place.isEmpty()) return;
+  painter.setFont(tip_font());
   painter.setRenderHint(QPainter::Antialiasing);
   painter.setPen(QPen(colour(p.style.colours.grid), 1));
   painter.setBrush(colour(p.style.colours.background));

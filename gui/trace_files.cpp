@@ -1,0 +1,176 @@
+#include "gui/trace_files.hpp"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+
+#include "core/error.hpp"
+#include "core/io_file.hpp"
+#include "core/io_pftrace.hpp"
+#include "gui/timeline_ruler.hpp"
+#include "gui/trace_rows.hpp"
+
+namespace meshwright::gui {
+namespace {
+
+bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
+
+bool is_json(std::string_view bytes) {
+  const std::size_t first = bytes.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && (bytes[first] == '{' || bytes[first] == '[');
+}
+
+/// Members one after another, as gzip allows. Refuses what grows beyond the largest trace.
+std::string unzipped(std::string_view bytes, const std::string& where) {
+  const auto refuse = [&](const char* what) {
+    throw InputError(
+        Diagnostic{where, what, "unpack it with gunzip to see how far it can be read"});
+  };
+  z_stream stream{};
+  constexpr int kGzipOnly = 16 + MAX_WBITS;
+  if (inflateInit2(&stream, kGzipOnly) != Z_OK) refuse("cannot be unpacked");
+  const std::unique_ptr<z_stream, int (*)(z_stream*)> closing(&stream, inflateEnd);
+  std::string out;
+  std::vector<char> piece(std::size_t{1} << 20);
+  std::size_t at = 0;
+  int state = Z_OK;
+  while (at < bytes.size() || stream.avail_in > 0) {
+    if (stream.avail_in == 0) {
+      const std::size_t take = std::min<std::size_t>(bytes.size() - at, std::size_t{1} << 28);
+      stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data() + at));
+      stream.avail_in = static_cast<uInt>(take);
+      at += take;
+    }
+    stream.next_out = reinterpret_cast<Bytef*>(piece.data());
+    stream.avail_out = static_cast<uInt>(piece.size());
+    state = inflate(&stream, Z_NO_FLUSH);
+    if (state != Z_OK && state != Z_STREAM_END) refuse("is no sound gzip file");
+    out.append(piece.data(), piece.size() - stream.avail_out);
+    if (out.size() > kLargestTraceFile) refuse("is larger than 4 GiB when unpacked");
+    if (state == Z_STREAM_END && inflateReset(&stream) != Z_OK) refuse("cannot be unpacked");
+  }
+  // What is still to come out without further input.
+  if (state != Z_STREAM_END) refuse("ends too early");
+  return out;
+}
+
+std::string content_of(const std::string& path) {
+  std::string bytes = read_file(path, kLargestTraceFile);
+  return is_gzip(bytes) ? unzipped(bytes, path) : bytes;
+}
+
+/// The number behind the last "rank" of a file's name: "rank12_trace.json".
+std::optional<std::int32_t> rank_in_name(const std::string& path) {
+  const std::size_t folder = path.rfind('/');
+  const std::string_view name =
+      std::string_view(path).substr(folder == std::string::npos ? 0 : folder + 1);
+  std::size_t at = name.rfind("rank");
+  if (at == std::string_view::npos) return std::nullopt;
+  at += 4;
+  while (at < name.size() && (name[at] == '_' || name[at] == '-')) ++at;
+  std::int32_t rank = 0;
+  const auto result = std::from_chars(name.data() + at, name.data() + name.size(), rank);
+  if (result.ec != std::errc() || rank < 0) return std::nullopt;
+  return rank;
+}
+
+std::string file_name(const std::string& path) {
+  const std::size_t folder = path.rfind('/');
+  return folder == std::string::npos ? path : path.substr(folder + 1);
+}
+
+TimelineTracks tracks_of_ranks(std::vector<RankTrace> traces) {
+  std::stable_sort(traces.begin(), traces.end(),
+                   [](const RankTrace& a, const RankTrace& b) { return a.rank < b.rank; });
+  for (std::size_t i = 1; i < traces.size(); ++i)
+    if (traces[i].rank == traces[i - 1].rank)
+      throw InputError(
+          Diagnostic{traces[i].where,
+                     fmt::format("is of rank {}, as '{}' is", traces[i].rank, traces[i - 1].where),
+                     "open one file per rank"});
+  std::vector<std::string> notes;
+  if (traces.size() > 1) {
+    const ClockAlignment alignment = align_clocks(traces);
+    if (alignment.shared > 0)
+      notes.push_back(fmt::format("clocks aligned on {} shared collectives, residual {}",
+                                  alignment.shared, format_time(alignment.residual)));
+    if (!alignment.alone.empty())
+      notes.push_back(
+          fmt::format("ranks {} share no collective with rank {}: their clocks are as "
+                      "they were written",
+                      fmt::join(alignment.alone, ", "), traces.front().rank));
+  }
+  TimelineTracks tracks = tracks_of_events(traces);
+  tracks.notes.insert(tracks.notes.begin(), notes.begin(), notes.end());
+  return tracks;
+}
+
+RankTrace rank_trace_of(std::string_view bytes, const std::string& where, std::int32_t fallback,
+                        const std::function<void(std::size_t)>& progress) {
+  RankTrace trace{
+      .events = read_trace_events(bytes, where, progress), .rank = fallback, .where = where};
+  if (const auto named = rank_in_name(where)) trace.rank = *named;
+  if (trace.events.rank && *trace.events.rank >= 0 && *trace.events.rank < 0x7fff'ffff)
+    trace.rank = static_cast<std::int32_t>(*trace.events.rank);
+  return trace;
+}
+
+void refuse_several(const std::string& path) {
+  throw InputError(Diagnostic{path, "is a timeline of all ranks; it cannot be opened with others",
+                              "open it alone, or compare two timelines"});
+}
+
+}  // namespace
+
+TimelineTracks tracks_of_trace(std::string_view bytes, const std::string& where) {
+  std::string plain;
+  if (is_gzip(bytes)) {
+    plain = unzipped(bytes, where);
+    bytes = plain;
+  }
+  TimelineTracks tracks;
+  if (is_json(bytes)) {
+    std::vector<RankTrace> traces;
+    traces.push_back(rank_trace_of(bytes, where, 0, {}));
+    tracks = tracks_of_ranks(std::move(traces));
+  } else {
+    tracks = timeline_tracks_of(timeline_from_pftrace(bytes, where));
+  }
+  tracks.title = file_name(where);
+  return tracks;
+}
+
+TimelineTracks read_trace_files(const std::vector<std::string>& paths,
+                                const TraceFileProgress& progress) {
+  if (paths.empty()) throw InputError(Diagnostic{"files", "none was given", "choose at least one"});
+  std::vector<RankTrace> traces;
+  const auto all = static_cast<std::int64_t>(paths.size());
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const std::string bytes = content_of(paths[i]);
+    // Every file counts for a thousand steps, whatever its size: sizes are known when it is open.
+    const auto report = [&](std::size_t read) {
+      if (progress.report)
+        progress.report(
+            static_cast<std::int64_t>(i) * 1000 +
+                static_cast<std::int64_t>(1000 * read / std::max<std::size_t>(1, bytes.size())),
+            all * 1000);
+    };
+    report(0);
+    if (!is_json(bytes)) {
+      if (paths.size() > 1) refuse_several(paths[i]);
+      return tracks_of_trace(bytes, paths[i]);
+    }
+    traces.push_back(rank_trace_of(bytes, paths[i], static_cast<std::int32_t>(i), report));
+    if (paths.size() > 1 && traces.back().events.origin) refuse_several(paths[i]);
+  }
+  TimelineTracks tracks = tracks_of_ranks(std::move(traces));
+  tracks.title = paths.size() == 1
+                     ? file_name(paths[0])
+                     : fmt::format("{} and {} more", file_name(paths[0]), paths.size() - 1);
+  return tracks;
+}
+
+}  // namespace meshwright::gui

@@ -1,0 +1,167 @@
+// The timeline of the desktop program against its bars: repaint at every zoom, opening of a large
+// trace, statistics, and what a move of the pointer costs. `of_bound` is the time over the bar; 1
+// is just met. Offscreen, 1920 x 920 pixels, 64 ranks, two threads.
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <QApplication>
+#include <QMouseEvent>
+#include <QThreadPool>
+#include <map>
+
+#include "gui/timeline_painter.hpp"
+#include "gui/timeline_view.hpp"
+#include "gui/trace_files.hpp"
+#include "tests/gui/random_tracks.hpp"
+
+namespace meshwright::gui {
+namespace {
+
+constexpr int kWidth = 1920, kHeight = 920, kRanks = 64;
+
+/// Seconds an iteration takes, over the bar.
+benchmark::Counter over(double bar_seconds) {
+  return {bar_seconds, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert};
+}
+
+/// Made once for every size.
+std::shared_ptr<const TimelineTracks> tracks_of(std::int64_t millions) {
+  static std::map<std::int64_t, std::shared_ptr<const TimelineTracks>> made;
+  auto& tracks = made[millions];
+  if (tracks == nullptr) {
+    made.erase(made.begin(), made.find(millions));  // one of them in memory at a time
+    const auto per_row = static_cast<int>(millions * 1'000'000 / kRanks);
+    tracks = std::make_shared<const TimelineTracks>(
+        random_tracks(1, {.rows = kRanks, .slices_per_row = per_row, .longest_ns = 100'000}));
+  }
+  return made[millions];
+}
+
+TimelineScene scene_of(std::shared_ptr<const TimelineTracks> tracks) {
+  TimelineScene scene;
+  LaneOptions options;
+  options.sizes.compute = 12;
+  scene.arrangement = std::make_shared<const LaneArrangement>(arrange_lanes(*tracks, options));
+  QFont font;
+  font.setPixelSize(9);
+  scene.font = std::make_shared<const LabelFont>(font);
+  scene.height = kHeight;
+  scene.style.colours = light_colours();
+  scene.tracks = std::move(tracks);
+  return scene;
+}
+
+/// Arguments: millions of slices, powers of ten that the view is zoomed in.
+void repaint(benchmark::State& state) {
+  TimelineScene scene = scene_of(tracks_of(state.range(0)));
+  const Nanoseconds end = scene.tracks->end;
+  double part = 1;
+  for (std::int64_t i = 0; i < state.range(1); ++i) part /= 10;
+  const auto span = static_cast<std::int64_t>(static_cast<double>(end.value) * part);
+  const std::int64_t from = (end.value - span) / 3;
+  scene.window = {Nanoseconds(from), Nanoseconds(from + span), kWidth};
+  QThreadPool pool;
+  pool.setMaxThreadCount(2);
+  for (auto _ : state) benchmark::DoNotOptimize(paint_scene(scene, &pool));
+  state.counters["of_bound"] = over(state.range(0) <= 10 ? 0.020 : 0.033);
+  state.counters["bytes_per_slice"] = static_cast<double>(slice_storage(*scene.tracks).value) /
+                                      static_cast<double>(scene.tracks->slice_count());
+}
+BENCHMARK(repaint)
+    ->ArgNames({"million", "zoom"})
+    ->ArgsProduct({{10, 30}, {0, 1, 2, 3, 4, 5}})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+
+/// The tracks themselves: columns and coverage of a million slices.
+void build_tracks(benchmark::State& state) {
+  for (auto _ : state)
+    benchmark::DoNotOptimize(
+        random_tracks(1, {.rows = kRanks, .slices_per_row = 1'000'000 / kRanks}));
+}
+BENCHMARK(build_tracks)->Unit(benchmark::kMillisecond);
+
+void statistics_of_everything(benchmark::State& state) {
+  const auto tracks = tracks_of(10);
+  TimelineArea area{.rows = {}, .from = tracks->end / 7, .to = tracks->end / 7 * 6};
+  for (std::size_t row = 0; row < tracks->rows.size(); ++row) area.rows.push_back(row);
+  for (auto _ : state) benchmark::DoNotOptimize(area_statistics(*tracks, area));
+}
+BENCHMARK(statistics_of_everything)->Unit(benchmark::kMicrosecond);
+
+/// A trace as a profiler writes it: kernels on two streams, operators that nest.
+std::string kineto_of(int events) {
+  std::string text = R"({"schemaVersion":1,"distributedInfo":{"rank":0},"traceEvents":[)";
+  text += R"({"ph":"M","name":"thread_name","pid":0,"tid":7,"args":{"name":"stream 7"}})";
+  for (int i = 0; i < events; ++i) {
+    const int kind = i % 4;
+    text += fmt::format(
+        R"(,
+  {{
+    "ph": "X", "cat": "{}", "name": "{}{}", "pid": {}, "tid": {},
+    "ts": {}.{:03}, "dur": {}.250,
+    "args": {{
+      "External id": {}, "device": 0, "context": 1, "stream": 7, "correlation": {},
+      "registers per thread": 32, "block": [128, 1, 1], "grid": [432, 1, 1]
+    }}
+  }})",
+        kind == 0 ? "kernel" : "cpu_op", kind == 0 ? "void at::native::gemm_" : "aten::op_", i % 97,
+        kind == 0 ? 0 : 4242, kind == 0 ? 7 : 1, i * 10, i % 1000, kind == 0 ? 30 : 8, i, i);
+  }
+  return text + "]}";
+}
+
+void open_a_kineto_trace(benchmark::State& state) {
+  const std::string text = kineto_of(1'000'000);
+  for (auto _ : state) benchmark::DoNotOptimize(tracks_of_trace(text, "bench"));
+  state.SetBytesProcessed(static_cast<std::int64_t>(text.size()) * state.iterations());
+  state.counters["of_bound"] = over(3);
+}
+BENCHMARK(open_a_kineto_trace)->Unit(benchmark::kMillisecond)->Iterations(2);
+
+/// On the GUI thread: the overlay and the blit of a picture that is there.
+void move_the_pointer(benchmark::State& state) {
+  TimelineView view;
+  view.resize(kWidth, kHeight);
+  view.show();
+  view.set_tracks(tracks_of(10));
+  view.wait_for_painters();
+  QImage screen(view.size(), QImage::Format_RGB32);
+  int x = 200;
+  for (auto _ : state) {
+    x = x < 1800 ? x + 7 : 200;
+    const QPoint at(x, 300);
+    QMouseEvent event(QEvent::MouseMove, at, at, Qt::NoButton, Qt::NoButton, Qt::NoModifier);
+    QApplication::sendEvent(&view, &event);
+    QApplication::processEvents();
+  }
+  state.counters["of_bound"] = over(0.001);
+}
+BENCHMARK(move_the_pointer)->Unit(benchmark::kMicrosecond);
+
+/// From tracks to pixels of an example: 8 stages, 64 micro-batches would fit many times.
+void first_paint(benchmark::State& state) {
+  const auto tracks =
+      std::make_shared<const TimelineTracks>(random_tracks(1, {.rows = 8, .slices_per_row = 256}));
+  for (auto _ : state) {
+    TimelineView view;
+    view.resize(kWidth, kHeight);
+    view.show();
+    view.set_tracks(tracks);
+    view.wait_for_painters();
+    benchmark::DoNotOptimize(view.grab());
+  }
+  state.counters["of_bound"] = over(0.3);
+}
+BENCHMARK(first_paint)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+}  // namespace
+}  // namespace meshwright::gui
+
+int main(int argc, char** argv) {
+  if (qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM")) qputenv("QT_QPA_PLATFORM", "offscreen");
+  const QApplication application(argc, argv);
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

@@ -1,0 +1,508 @@
+// The timeline under keys, pointer and wheel, on the offscreen platform.
+#include "gui/timeline_view.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <QAccessible>
+#include <QApplication>
+#include <QClipboard>
+#include <QFileInfo>
+#include <QImage>
+#include <QSignalSpy>
+#include <QTemporaryDir>
+#include <QTest>
+#include <QWheelEvent>
+
+#include "core/io_file.hpp"
+#include "gui/timeline_table_model.hpp"
+#include "gui/trace_files.hpp"
+#include "tests/gui/random_tracks.hpp"
+#include "tests/gui/shown_pipeline.hpp"
+
+namespace meshwright::gui {
+namespace {
+
+using ::testing::ElementsAre;
+
+/// Left of the rows and above them.
+constexpr int kLeft = 132, kTop = 54;
+
+class TimelineViewTest : public testing::Test {
+ protected:
+  TimelineViewTest() : shown(shown_pipeline("1f1b", {.devices = 4, .microbatches = 8})) {
+    view.resize(kLeft + 1000, 400);
+    view.set_reduced_motion(true);
+    view.set_tracks(shown.tracks);
+    view.set_causes(shown.causes);
+    view.show();
+    view.activateWindow();
+    view.setFocus();
+    EXPECT_TRUE(QTest::qWaitForWindowActive(&view));
+    view.show_range(Nanoseconds(0), Nanoseconds(40'000'000));  // 40 us a pixel
+    view.wait_for_painters();
+  }
+
+  int x_of(Nanoseconds time) const {
+    return kLeft +
+           static_cast<int>(
+               ratio(time - view.visible_from(), view.visible_to() - view.visible_from()) * 1000);
+  }
+  Nanoseconds middle_of(std::size_t slice) const {
+    return shown.tracks->start_of(slice) + shown.tracks->duration_of(slice) / 2;
+  }
+  /// Rows of ranks are found by what the view says is under the pointer.
+  int y_of_rank(int rank) {
+    QSignalSpy spy(&view, &TimelineView::slice_hovered);
+    for (int y = kTop + 4; y < view.height(); y += 4) {
+      for (int x = kLeft + 20; x < kLeft + 1000; x += 60) {
+        spy.clear();
+        QTest::mouseMove(&view, {x, y});
+        if (spy.isEmpty() || spy.back().at(0).toLongLong() < 0) continue;
+        const auto slice = static_cast<std::size_t>(spy.back().at(0).toLongLong());
+        if (shown.tracks->rows[shown.tracks->row_of(slice)].rank == rank) return y + 4;
+        break;
+      }
+    }
+    ADD_FAILURE() << "rank " << rank << " is not on the screen";
+    return 0;
+  }
+  std::size_t slice_named(const std::string& name) const {
+    const auto found = slices_named(*shown.tracks, name);
+    EXPECT_FALSE(found.empty()) << name;
+    return found.empty() ? 0 : found.front();
+  }
+  void drag(QPoint from, QPoint to, Qt::KeyboardModifiers modifiers = {},
+            Qt::MouseButton button = Qt::LeftButton) {
+    const auto send = [&](QEvent::Type type, QPoint at, Qt::MouseButton b, Qt::MouseButtons held) {
+      QMouseEvent event(type, at, view.mapToGlobal(at), b, held, modifiers);
+      QApplication::sendEvent(&view, &event);
+    };
+    send(QEvent::MouseButtonPress, from, button, button);
+    for (int step = 1; step <= 4; ++step)
+      send(QEvent::MouseMove, from + (to - from) * step / 4, Qt::NoButton, button);
+    send(QEvent::MouseButtonRelease, to, button, {});
+  }
+  void wheel(QPoint at, int notches, Qt::KeyboardModifiers modifiers) {
+    QWheelEvent event(at, view.mapToGlobal(at), {}, {0, 120 * notches}, Qt::NoButton, modifiers,
+                      Qt::NoScrollPhase, false);
+    QApplication::sendEvent(&view, &event);
+  }
+  Nanoseconds span() const { return view.visible_to() - view.visible_from(); }
+
+  ShownPipeline shown;
+  TimelineView view;
+};
+
+// ---- keys
+// -----------------------------------------------------------------------------------------
+
+TEST_F(TimelineViewTest, ZoomsAndPansWithWASD) {
+  const Nanoseconds before = span();
+  QTest::keyClick(&view, Qt::Key_W);
+  EXPECT_LT(span(), before);
+  const Nanoseconds closer = span(), from = view.visible_from();
+  QTest::keyClick(&view, Qt::Key_D);
+  EXPECT_GT(view.visible_from(), from);
+  EXPECT_EQ(span(), closer);
+  QTest::keyClick(&view, Qt::Key_A);
+  QTest::keyClick(&view, Qt::Key_S);
+  EXPECT_GT(span(), closer);
+}
+
+// On a French keyboard Z lies where W lies on an American one (scan code 25).
+TEST_F(TimelineViewTest, CountsKeysByTheirPlace) {
+  const auto press = [&](int key, quint32 scan_code) {
+    QKeyEvent down(QEvent::KeyPress, key, Qt::NoModifier, scan_code, 0, 0);
+    QApplication::sendEvent(&view, &down);
+    QKeyEvent up(QEvent::KeyRelease, key, Qt::NoModifier, scan_code, 0, 0);
+    QApplication::sendEvent(&view, &up);
+  };
+  const Nanoseconds before = span();
+  press(Qt::Key_W, 52);
+  EXPECT_EQ(span(), before);
+  press(Qt::Key_Z, 25);
+  EXPECT_LT(span(), before);
+}
+
+TEST_F(TimelineViewTest, MovesSmoothlyWhileAKeyIsHeld) {
+  view.set_reduced_motion(false);
+  const Nanoseconds before = span();
+  QTest::keyPress(&view, Qt::Key_W);
+  QTRY_VERIFY_WITH_TIMEOUT(span() < before * 9 / 10, 3000);
+  QTest::keyRelease(&view, Qt::Key_W);
+  const Nanoseconds after = span();
+  QTest::qWait(60);
+  EXPECT_EQ(span(), after);
+}
+
+TEST_F(TimelineViewTest, StepsFromSliceToSliceAndAlongDependencies) {
+  const std::size_t forward = slice_named("r0.compute.s0.F0");
+  view.select_slice(forward);
+  QTest::keyClick(&view, Qt::Key_Period);
+  EXPECT_EQ(view.selected_slice(), forward + 1);
+  QTest::keyClick(&view, Qt::Key_Comma);
+  EXPECT_EQ(view.selected_slice(), forward);
+  // F0 of stage 0 → its message → … → F0 of stage 1, and back again.
+  QTest::keyClick(&view, Qt::Key_BracketRight);
+  ASSERT_TRUE(view.selected_slice());
+  EXPECT_NE(view.selected_slice(), forward);
+  QTest::keyClick(&view, Qt::Key_BracketLeft);
+  EXPECT_EQ(view.selected_slice(), forward);
+  QTest::keyClick(&view, Qt::Key_Down);
+  ASSERT_TRUE(view.selected_slice());
+  EXPECT_NE(shown.tracks->row_of(*view.selected_slice()), shown.tracks->row_of(forward));
+  QTest::keyClick(&view, Qt::Key_Escape);
+  EXPECT_FALSE(view.selected_slice());
+}
+
+TEST_F(TimelineViewTest, TurnsTheSelectionIntoAnAreaAndCursors) {
+  const std::size_t slice = slice_named("r1.compute.s1.F0");
+  view.select_slice(slice);
+  QTest::keyClick(&view, Qt::Key_R);
+  ASSERT_TRUE(view.selected_area());
+  EXPECT_EQ(view.selected_area()->from, shown.tracks->start_of(slice));
+  EXPECT_THAT(view.selected_area()->rows, ElementsAre(shown.tracks->row_of(slice)));
+  QTest::keyClick(&view, Qt::Key_M);
+  EXPECT_EQ(view.cursor_a(), shown.tracks->start_of(slice));
+  EXPECT_EQ(view.cursor_b(), shown.tracks->end_of(slice));
+}
+
+TEST_F(TimelineViewTest, CentresTheSelectionThenFitsIt) {
+  const std::size_t slice = slice_named("r2.compute.s2.B3");
+  view.select_slice(slice);
+  const Nanoseconds before = span();
+  QTest::keyClick(&view, Qt::Key_F);
+  EXPECT_EQ(span(), before);
+  EXPECT_NEAR(static_cast<double>((view.visible_from() + span() / 2).value),
+              static_cast<double>(middle_of(slice).value), 2);
+  QTest::keyClick(&view, Qt::Key_F);
+  EXPECT_LT(span(), before);
+}
+
+TEST_F(TimelineViewTest, GoesThroughBubblesLargestFirst) {
+  QSignalSpy spy(&view, &TimelineView::bubble_selected);
+  QTest::keyClick(&view, Qt::Key_B);
+  QTest::keyClick(&view, Qt::Key_B);
+  QTest::keyClick(&view, Qt::Key_B, Qt::ShiftModifier);
+  ASSERT_EQ(spy.size(), 3);
+  EXPECT_EQ(spy[0].at(0).toLongLong(), shown.causes->bubbles[0].slice_after);
+  EXPECT_EQ(spy[1].at(0).toLongLong(), shown.causes->bubbles[1].slice_after);
+  EXPECT_EQ(spy[2].at(0).toLongLong(), shown.causes->bubbles[0].slice_after);
+}
+
+TEST_F(TimelineViewTest, ReachesEveryActionByAShortcutOfItsOwn) {
+  std::set<QString> shortcuts;
+  for (const QAction* action : view.actions()) {
+    EXPECT_FALSE(action->text().isEmpty());
+    EXPECT_FALSE(action->shortcut().isEmpty()) << action->objectName().toStdString();
+    EXPECT_TRUE(shortcuts.insert(action->shortcut().toString()).second)
+        << action->shortcut().toString().toStdString();
+  }
+  // Each of them may be triggered at any time, with tracks and without.
+  for (QAction* action : view.actions()) action->trigger();
+  view.set_tracks(nullptr);
+  for (QAction* action : view.actions()) action->trigger();
+}
+
+// ---- pointer
+// --------------------------------------------------------------------------------------
+
+TEST_F(TimelineViewTest, SelectsTheSliceThatIsClicked) {
+  const std::size_t slice = slice_named("r2.compute.s2.F1");
+  QSignalSpy spy(&view, &TimelineView::slice_selected);
+  QTest::mouseClick(&view, Qt::LeftButton, {}, {x_of(middle_of(slice)), y_of_rank(2)});
+  EXPECT_EQ(view.selected_slice(), slice);
+  ASSERT_EQ(spy.size(), 1);
+  EXPECT_EQ(spy[0].at(0).toLongLong(), static_cast<qint64>(slice));
+}
+
+// The bubble of rank 0 between its warm-up and its first backward pass.
+TEST_F(TimelineViewTest, WalksTheChainBehindABubbleClickByClick) {
+  const std::size_t backward = slice_named("r0.compute.s0.B0");
+  QSignalSpy text(&view, &TimelineView::hover_text_changed);
+  const QPoint in_bubble(x_of(shown.tracks->start_of(backward)) - 8, y_of_rank(0));
+  QSignalSpy spy(&view, &TimelineView::bubble_selected);
+  QTest::mouseClick(&view, Qt::LeftButton, {}, in_bubble);
+  ASSERT_EQ(spy.size(), 1);
+  EXPECT_EQ(spy[0].at(0).toLongLong(), static_cast<qint64>(backward));
+  EXPECT_THAT(text.back().at(0).toString().toStdString(),
+              testing::HasSubstr("B0 of stage 0 waits"));
+  QTest::mouseClick(&view, Qt::LeftButton, {}, in_bubble);
+  ASSERT_TRUE(view.selected_slice());
+  EXPECT_EQ(shown.tracks->kind[*view.selected_slice()], SliceKind::kReceive);
+  QTest::keyClick(&view, Qt::Key_BracketLeft);
+  EXPECT_EQ(shown.tracks->kind[*view.selected_slice()], SliceKind::kSend);
+}
+
+// 200 pixels of 40 us from pixel 100 on: 4 ms to 12.04 ms, the end pixel counted.
+TEST_F(TimelineViewTest, SelectsTheAreaThatIsDragged) {
+  const int first = y_of_rank(1), last = y_of_rank(2);
+  drag({kLeft + 100, first}, {kLeft + 300, last});
+  ASSERT_TRUE(view.selected_area());
+  EXPECT_EQ(view.selected_area()->from, Nanoseconds(4'000'000));
+  EXPECT_EQ(view.selected_area()->to, Nanoseconds(12'040'000));
+  std::vector<int> ranks;
+  const TimelineArea area = *view.selected_area();
+  for (const std::size_t row : area.rows) ranks.push_back(shown.tracks->rows[row].rank);
+  EXPECT_THAT(ranks, ElementsAre(1, 2));
+}
+
+TEST_F(TimelineViewTest, PansWithShiftAndTheMiddleButton) {
+  const Nanoseconds from = view.visible_from(), length = span();
+  view.show_range(Nanoseconds(5'000'000), Nanoseconds(15'000'000));
+  drag({kLeft + 500, kTop + 20}, {kLeft + 400, kTop + 20}, Qt::ShiftModifier);
+  EXPECT_EQ(view.visible_from(), Nanoseconds(6'000'000));
+  drag({kLeft + 400, kTop + 20}, {kLeft + 500, kTop + 20}, {}, Qt::MiddleButton);
+  EXPECT_EQ(view.visible_from(), Nanoseconds(5'000'000));
+  EXPECT_FALSE(view.selected_area());
+  EXPECT_NE(from, view.visible_from());
+  EXPECT_NE(length, span());
+}
+
+TEST_F(TimelineViewTest, ZoomsAtThePointerWithTheWheel) {
+  const QPoint at(kLeft + 250, kTop + 20);
+  const Nanoseconds before = span();
+  wheel(at, 2, Qt::ControlModifier);
+  EXPECT_EQ(span(), before / 2);  // two notches halve
+  EXPECT_NEAR(static_cast<double>((view.visible_from() + span() / 4).value), 10'000'000, 50'000);
+  const Nanoseconds closer = view.visible_from();
+  wheel(at, -1, Qt::ShiftModifier);
+  EXPECT_GT(view.visible_from(), closer);
+}
+
+TEST_F(TimelineViewTest, MeasuresBetweenTwoCursorsOnTheRuler) {
+  QSignalSpy spy(&view, &TimelineView::cursors_changed);
+  drag({kLeft + 100, 40}, {kLeft + 200, 40});
+  drag({kLeft + 500, 40}, {kLeft + 600, 40}, Qt::ShiftModifier);
+  EXPECT_EQ(view.cursor_a(), Nanoseconds(8'000'000));
+  EXPECT_EQ(view.cursor_b(), Nanoseconds(24'000'000));
+  drag({kLeft + 600, 40}, {kLeft + 550, 40});  // takes hold of B
+  EXPECT_EQ(view.cursor_b(), Nanoseconds(22'000'000));
+  EXPECT_EQ(view.cursor_a(), Nanoseconds(8'000'000));
+  EXPECT_GT(spy.size(), 3);
+}
+
+TEST_F(TimelineViewTest, FollowsTheOverview) {
+  view.show_range(Nanoseconds(0), Nanoseconds(4'000'000));
+  drag({kLeft + 500, 10}, {kLeft + 600, 10});
+  EXPECT_EQ(span(), Nanoseconds(4'000'000));
+  const double middle = static_cast<double>((view.visible_from() + span() / 2).value);
+  EXPECT_NEAR(middle / static_cast<double>(shown.tracks->end.value), 0.6, 0.02);
+}
+
+// ---- editing
+// --------------------------------------------------------------------------------------
+
+TEST_F(TimelineViewTest, AsksToSlowAStageDownByItsHandle) {
+  view.set_editable(true);
+  const int y = y_of_rank(2);
+  QSignalSpy spy(&view, &TimelineView::stage_slowdown_requested);
+  drag({kLeft - 5, y}, {kLeft + 195, y});  // 200 pixels: twice as long
+  ASSERT_GE(spy.size(), 2);
+  EXPECT_EQ(spy.back().at(0).toInt(), 2);
+  EXPECT_DOUBLE_EQ(spy.back().at(1).toDouble(), 2.0);
+  EXPECT_TRUE(spy.back().at(2).toBool());
+  EXPECT_FALSE(spy.front().at(2).toBool());
+  view.set_editable(false);
+  spy.clear();
+  drag({kLeft - 5, y}, {kLeft + 195, y});
+  EXPECT_TRUE(spy.isEmpty());
+}
+
+TEST_F(TimelineViewTest, EditsTheOrderByDraggingTheSelectedSliceIfTheJudgeAgrees) {
+  view.set_editable(true);
+  int asked = 0;
+  QString verdict;
+  view.set_order_judge([&](const OrderEdit&) {
+    ++asked;
+    return verdict;
+  });
+  const std::size_t slice = slice_named("r0.compute.s0.F1");
+  const QPoint at(x_of(middle_of(slice)), y_of_rank(0));
+  const QPoint to = at + QPoint(x_of(Nanoseconds(2'100'000)) - x_of(Nanoseconds(0)), 0);
+  QSignalSpy spy(&view, &TimelineView::order_edited);
+  drag(at, to);  // not selected yet: an area
+  EXPECT_TRUE(spy.isEmpty());
+  view.clear_selection();
+  QTest::mouseClick(&view, Qt::LeftButton, {}, at);
+  drag(at, to);
+  ASSERT_EQ(spy.size(), 1);
+  const auto edit = spy[0].at(0).value<OrderEdit>();
+  EXPECT_EQ(edit.rank, 0);
+  EXPECT_EQ(edit.from, 1);
+  EXPECT_EQ(edit.to, 3);
+  EXPECT_GT(asked, 0);
+  verdict = QStringLiteral("deadlock");
+  drag(at, to);
+  EXPECT_EQ(spy.size(), 1);
+}
+
+// ---- finding
+// --------------------------------------------------------------------------------------
+
+TEST_F(TimelineViewTest, FindsSlicesByName) {
+  EXPECT_EQ(view.search(QStringLiteral("f7")), 4);  // one on each rank
+  const auto first = view.selected_slice();
+  QTest::keyClick(&view, Qt::Key_Return);
+  EXPECT_NE(view.selected_slice(), first);
+  QTest::keyClick(&view, Qt::Key_Return, Qt::ShiftModifier);
+  EXPECT_EQ(view.selected_slice(), first);
+  EXPECT_EQ(view.search(QStringLiteral("no such name")), 0);
+}
+
+TEST_F(TimelineViewTest, GoesToRanksAndTimes) {
+  EXPECT_TRUE(view.go_to(QStringLiteral("r3 12 ms")));
+  EXPECT_EQ(view.cursor_a(), Nanoseconds(12'000'000));
+  EXPECT_TRUE(view.go_to(QStringLiteral("2")));
+  EXPECT_TRUE(view.go_to(QStringLiteral("3.5us")));
+  for (const char* nothing : {"", "r99", "x", "12 parsecs", "r1 x"})
+    EXPECT_FALSE(view.go_to(QString::fromLatin1(nothing))) << nothing;
+}
+
+// ---- pictures
+// -------------------------------------------------------------------------------------
+
+TEST_F(TimelineViewTest, PaintsSlicesInTheirColours) {
+  const QImage image = view.to_image();
+  const int y = y_of_rank(1);
+  for (const char* name : {"r1.compute.s1.F2", "r1.compute.s1.B3"}) {
+    const std::size_t slice = slice_named(name);
+    // Beside the label, inside the box.
+    const int x = x_of(shown.tracks->start_of(slice)) + 4;
+    const Argb wanted = light_colours().slice[static_cast<std::size_t>(shown.tracks->kind[slice])];
+    EXPECT_EQ(image.pixel(x, y), wanted) << name;
+  }
+}
+
+TEST_F(TimelineViewTest, KeepsTheRangeWhenASliderMoves) {
+  view.show_range(Nanoseconds(3'000'000), Nanoseconds(9'000'000));
+  view.set_tracks(
+      shown_pipeline("1f1b", {.devices = 4, .microbatches = 9}).tracks);  // a little longer
+  EXPECT_EQ(view.visible_from(), Nanoseconds(3'000'000));
+  view.set_tracks(shown_pipeline("1f1b", {.devices = 4, .microbatches = 64}).tracks);
+  EXPECT_LT(view.visible_from(), Nanoseconds(0));
+}
+
+TEST_F(TimelineViewTest, ShowsAMeasuredRunBelowItsPrediction) {
+  const ShownPipeline measured =
+      shown_pipeline("1f1b", {.devices = 4, .microbatches = 8}, Ticks(1'200'000'000));
+  view.set_comparison(shown.tracks, measured.tracks);
+  ASSERT_NE(view.comparison(), nullptr);
+  EXPECT_EQ(view.comparison()->slices.size(), shown.tracks->slice_count());
+  EXPECT_EQ(view.comparison()->measured_alone, 0U);
+  view.wait_for_painters();
+  EXPECT_FALSE(view.to_image().isNull());
+  view.set_alignment(ComparisonAlignment::kFreeOffset, Nanoseconds(55));
+  EXPECT_EQ(view.comparison()->offset, Nanoseconds(55));
+  view.set_tracks(shown.tracks);
+  EXPECT_EQ(view.comparison(), nullptr);
+}
+
+TEST_F(TimelineViewTest, SavesWhatIsOnTheScreen) {
+  const QTemporaryDir folder;
+  const auto path = [&](const char* name) { return folder.filePath(QLatin1String(name)); };
+  EXPECT_EQ(view.export_to(path("a.png")), QString());
+  EXPECT_EQ(QImage(path("a.png")).size(), view.size());
+  EXPECT_EQ(view.export_to(path("b.png"), 2.0), QString());
+  EXPECT_EQ(QImage(path("b.png")).size(), view.size() * 2);
+  EXPECT_EQ(view.export_to(path("c.pdf")), QString());
+  EXPECT_EQ(read_file(path("c.pdf").toStdString()).substr(0, 5), "%PDF-");
+  if (TimelineView::has_svg()) {
+    EXPECT_EQ(view.export_to(path("d.svg")), QString());
+    EXPECT_THAT(read_file(path("d.svg").toStdString()), testing::HasSubstr("<svg"));
+  }
+  EXPECT_FALSE(view.export_to(path("e.docx")).isEmpty());
+  EXPECT_FALSE(view.export_to(QStringLiteral("/nowhere/at/all.png")).isEmpty());
+}
+
+TEST_F(TimelineViewTest, SavesTheVisibleSlicesAsTableAndTrace) {
+  const QTemporaryDir folder;
+  view.show_range(Nanoseconds(0), Nanoseconds(2'500'000));
+  const std::string csv = folder.filePath(QStringLiteral("a.csv")).toStdString();
+  ASSERT_EQ(view.export_to(QString::fromStdString(csv)), QString());
+  const std::string text = read_file(csv);
+  EXPECT_THAT(text,
+              testing::StartsWith("rank,stream,stage,name,kind,microbatch,start_ns,duration_ns\n"
+                                  "0,compute,0,F0,F,0,0,1000000\n"));
+  const std::string trace = folder.filePath(QStringLiteral("a.pftrace")).toStdString();
+  ASSERT_EQ(view.export_to(QString::fromStdString(trace)), QString());
+  const TimelineTracks again = read_trace_files({trace});
+  EXPECT_EQ(static_cast<std::ptrdiff_t>(again.slice_count()) + 1,
+            std::count(text.begin(), text.end(), '\n'));
+  view.copy_table();
+  EXPECT_EQ(QApplication::clipboard()->text().toStdString(), text);
+  view.copy_image();
+  EXPECT_EQ(QApplication::clipboard()->image().size(), view.size() * 2);
+}
+
+// ---- for readers
+// ----------------------------------------------------------------------------------
+
+TEST_F(TimelineViewTest, IsATableOfSlicesForScreenReaders) {
+  QAccessibleInterface* accessible = QAccessible::queryAccessibleInterface(&view);
+  ASSERT_NE(accessible, nullptr);
+  QAccessibleTableInterface* table = accessible->tableInterface();
+  ASSERT_NE(table, nullptr);
+  EXPECT_EQ(table->rowCount(), 4);
+  EXPECT_EQ(table->columnCount(), 16);  // F and B of eight micro-batches
+  QAccessibleInterface* cell = table->cellAt(1, 0);
+  ASSERT_NE(cell, nullptr);
+  const std::string text = cell->text(QAccessible::Name).toStdString();
+  EXPECT_THAT(text, testing::HasSubstr("F0"));
+  EXPECT_THAT(text, testing::HasSubstr("rank 1"));
+  EXPECT_THAT(text, testing::HasSubstr("waits for"));
+  cell->actionInterface()->doAction(QAccessibleActionInterface::pressAction());
+  EXPECT_EQ(view.selected_slice(), slice_named("r1.compute.s1.F0"));
+  EXPECT_EQ(table->selectedCellCount(), 1);
+  EXPECT_EQ(table->cellAt(99, 0), nullptr);
+  EXPECT_THAT(table->rowDescription(0).toStdString(), testing::HasSubstr("idle"));
+}
+
+TEST_F(TimelineViewTest, MirrorsWhatIsVisibleInATable) {
+  view.show_range(Nanoseconds(0), Nanoseconds(2'500'000));
+  TimelineTableModel table;
+  view.fill_table(table);
+  ASSERT_GT(table.rowCount(), 3);
+  EXPECT_EQ(table.data(table.index(0, TimelineTableModel::kName)).toString(), "F0");
+  EXPECT_EQ(table.data(table.index(0, TimelineTableModel::kStart)).toString(), "0 ns");
+  EXPECT_EQ(table.data(table.index(1, TimelineTableModel::kDuration)).toString(), "1 ms");
+  EXPECT_EQ(table.headerData(0, Qt::Horizontal).toString(), "Rank");
+  EXPECT_FALSE(table.is_cut());
+}
+
+// ---- threads
+// --------------------------------------------------------------------------------------
+
+// What is painted when a view goes away is given up, not waited out for long, and never delivered.
+TEST(TimelineViews, MayGoAwayWhileTheyArePainted) {
+  const auto large = std::make_shared<const TimelineTracks>(
+      random_tracks(1, {.rows = 32, .slices_per_row = 20'000}));
+  for (int i = 0; i < 10; ++i) {
+    TimelineView view;
+    view.resize(800, 600);
+    view.show();
+    view.set_tracks(large);
+    for (int step = 0; step < 5; ++step) {
+      view.zoom_in();
+      if (i % 2 == 0) QApplication::processEvents();
+    }
+  }
+}
+
+TEST(TimelineViews, ShowTheLatestOfManyViews) {
+  const auto large = std::make_shared<const TimelineTracks>(
+      random_tracks(1, {.rows = 8, .slices_per_row = 5'000}));
+  TimelineView view;
+  view.resize(800, 400);
+  view.show();
+  view.set_tracks(large);
+  for (int step = 0; step < 30; ++step) view.zoom_in();
+  view.wait_for_painters();
+  QImage shown(view.size(), QImage::Format_RGB32);
+  view.render(&shown);
+  EXPECT_EQ(shown.copy(kLeft, kTop, 600, 300), view.to_image().copy(kLeft, kTop, 600, 300));
+}
+
+}  // namespace
+}  // namespace meshwright::gui

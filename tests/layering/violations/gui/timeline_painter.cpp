@@ -1,0 +1,4 @@
+#include <QImage>
+#include <QWidget>
+
+#include "executor/launch.hpp"
