@@ -68,8 +68,8 @@ CLI::App* add_calibrate_command(CLI::App& app, CalibrateFlags& flags) {
   command->footer(
       "Kernels are timed as they run in training steps of small models, one thread at a time, by\n"
       "CPU time; with --device cuda on the GPU, by its events. Without -o the calibration goes to\n"
-      "$MESHWRIGHT_CALIBRATION, else to\n"
-      "$XDG_DATA_HOME/meshwright/this-machine.calib.json (~/.local/share).\n"
+      "$MESHWRIGHT_CALIBRATION, else to $XDG_DATA_HOME/meshwright/this-machine.calib.json\n"
+      "(~/.local/share).\n"
       "\n"
       "Examples:\n"
       "  meshwright calibrate\n"
