@@ -68,7 +68,10 @@ std::vector<TimedKernels> run_probe(const KernelProbe& probe, const KernelTable&
     }
     timed = watched.take();
   };
-  if (const auto failure = run_threads(1, body)) throw std::runtime_error(failure->cause);
+  // One rank waits for nobody: however slow the machine is, it does not hang.
+  const LaunchOptions patiently{.patience = std::chrono::minutes(10)};
+  if (const auto failure = run_threads(1, body, patiently))
+    throw std::runtime_error(failure->cause);
   return timed;
 }
 

@@ -148,7 +148,8 @@ class Validation {
                                  .text = text_,
                                  .kernels = kernel_table(Backend::kCpu),
                                  .clock = clock,
-                                 .steps = steps + 1});
+                                 .steps = steps + 1,
+                                 .launch = {.patience = std::chrono::minutes(1)}});
     if (trained.failure)
       throw std::runtime_error(fmt::format("{}: {}", run.plan.name, trained.failure->cause));
     trained.steps.erase(trained.steps.begin());  // warm-up
