@@ -20,6 +20,7 @@ struct Running {
   TaskGraph graph;
   TokenText words;
   std::optional<Fault> fault;
+  std::optional<Checkpoint> resumed;
 };
 
 void prepare(Running& running, const RunFlags& flags) {
@@ -32,6 +33,7 @@ void prepare(Running& running, const RunFlags& flags) {
   running.graph = lower(job.file.plan, job.model, job.cluster, {.ranks = RankSet::kAll});
   if (clock_of(flags) != TimelineClock::kReplay)
     check_memory(running.graph, static_cast<int>(running.graph.ranks.size()));
+  running.resumed = resumed_checkpoint(flags.checkpoints, job.model, job.file.plan.strategy);
   if (!flags.fault.empty()) running.fault = fault_from_text(flags.fault, running.graph);
   if (running.fault && ranks_of(flags) == RankKind::kThreads &&
       (running.fault->kind == FaultKind::kDie || running.fault->kind == FaultKind::kExit))
@@ -47,7 +49,8 @@ void show_progress(int step, const MeasuredStep& measured) {
 
 TrainingRun carry_out(const Running& running, const RunFlags& flags) {
   TrainingOptions options;
-  options.seed = static_cast<std::uint64_t>(flags.seed.value_or(1));
+  options.seed =
+      running.resumed ? running.resumed->seed : static_cast<std::uint64_t>(flags.seed.value_or(1));
   fmt::print(stderr, "{} tasks a step on {} {}\n", running.graph.tasks.size(),
              running.graph.ranks.size(), flags.ranks);
   return train(
@@ -60,6 +63,8 @@ TrainingRun carry_out(const Running& running, const RunFlags& flags) {
        .clock = clock_of(flags),
        .steps = flags.steps.value_or(kDefaultSteps),
        .options = options,
+       .checkpoints = checkpoint_options(flags.checkpoints, running.resumed,
+                                         clock_of(flags) != TimelineClock::kReplay),
        .ranks = ranks_of(flags),
        .launch = {.patience = patience_of(flags, running.graph), .interrupted = interrupt_flag()},
        .links = links_of(flags),
@@ -125,6 +130,7 @@ CLI::App* add_run_command(CLI::App& app, RunFlags& flags) {
   add_machine_flags(*command, flags);
   add_count(*command, "--steps", flags.steps, {1, 100'000}, "training steps (5)");
   add_count(*command, "--seed", flags.seed, {0, 1'000'000'000}, "of the first parameters (1)");
+  add_checkpoint_flags(*command, flags.checkpoints);
   command->add_option("--text", flags.text, "file to learn, byte by byte; else a built-in one")
       ->type_name("FILE");
   command->add_option("--tokens", flags.tokens, "file to learn: numbers, as a tokenizer wrote them")

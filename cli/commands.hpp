@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/checkpoint_flags.hpp"
 #include "cli/job.hpp"
 #include "cli/strategy_flags.hpp"
 #include "cli/variation_flags.hpp"
@@ -71,6 +72,7 @@ struct RunFlags {
   std::optional<int> steps, seed;
   bool all_steps = false;  ///< in the timeline; else the median one
   bool live = false;       ///< write it after every step
+  CheckpointFlags checkpoints;
   OutputFlags output;
 };
 CLI::App* add_run_command(CLI::App& app, RunFlags& flags);

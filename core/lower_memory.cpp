@@ -130,6 +130,10 @@ Work server_update_work(const Strategy& strategy, std::int64_t share, std::int64
   return update_work(share, share * (summing + adam_bytes(strategy.dtype)), false, parts);
 }
 
+Work server_sum_work(std::int64_t share, int workers, std::vector<WorkPart>& parts) {
+  return update_work(share, share * kGradientBytes * (workers + 1), false, parts);
+}
+
 Work host_optimizer_work(const Strategy& strategy, std::int64_t parameters,
                          std::vector<WorkPart>& parts) {
   return update_work(parameters, parameters * adam_bytes(strategy.dtype), true, parts);

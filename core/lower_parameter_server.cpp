@@ -166,15 +166,44 @@ class ParameterServers {
     const std::vector<TaskId> pushed = append_all(
         append_collective(collective(CollectiveKind::kPush, workers, data_.servers)), last_);
     // The sum reads every worker's gradient and writes one.
-    const WorkId update = append_work(
-        graph(),
-        server_update_work(strategy_, share_, kGradientBytes * (workers + 1), graph().parts));
     std::vector<TaskId> updated = pushed;
-    for (const std::int32_t rank : servers_)
-      updated[static_cast<std::size_t>(rank)] =
-          append_update(update, rank, pushed[static_cast<std::size_t>(rank)]);
+    if (data_.servers == 1) {
+      on_servers(
+          server_update_work(strategy_, share_, kGradientBytes * (workers + 1), graph().parts),
+          updated);
+    } else {
+      on_servers(server_sum_work(share_, workers, graph().parts), updated);
+      reduce_norm(updated);
+      on_servers(server_update_work(strategy_, share_, 0, graph().parts), updated);
+    }
     append_all(append_collective(collective(CollectiveKind::kPull, workers, data_.servers)),
                updated);
+  }
+
+  /// Each behind the rank's entry in `after`, which it becomes.
+  void on_servers(Work made, std::vector<TaskId>& after) {
+    const WorkId work = append_work(graph(), std::move(made));
+    for (const std::int32_t rank : servers_) {
+      TaskId& last = after[static_cast<std::size_t>(rank)];
+      last = append_update(work, rank, last);
+    }
+  }
+
+  /// Clipping needs the norm of all gradients, of which every server has a part.
+  void reduce_norm(std::vector<TaskId>& after) {
+    Collective norm;
+    norm.kind = CollectiveKind::kAllReduce;
+    norm.bytes = Bytes(kGradientBytes);
+    const int ranks = strategy_.degrees.data + (data_.colocated_servers ? 0 : data_.servers);
+    const int per_node = std::min(ranks, pass_.groups.devices_per_node);
+    const int nodes = (ranks - 1) / per_node - (ranks - data_.servers) / per_node + 1;
+    norm.group = {.ranks = data_.servers, .nodes = nodes, .groups_per_node = 1};
+    const WorkId work = append_collective(norm);
+    open_collective(folded_, {});
+    for (const std::int32_t rank : servers_) {
+      TaskId& last = after[static_cast<std::size_t>(rank)];
+      last = append_member_task(work, rank, Stream::kData, last);
+    }
   }
 
   std::vector<TaskId> append_all(WorkId work, const std::vector<TaskId>& after) {

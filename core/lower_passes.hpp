@@ -205,6 +205,8 @@ Work optimizer_work(const StagesPass& pass, const Strategy& strategy, PipelineRa
 /// A parameter server updates its share; `summing` bytes per parameter are read and written first.
 Work server_update_work(const Strategy& strategy, std::int64_t share, std::int64_t summing,
                         std::vector<WorkPart>& parts);
+/// A parameter server adds up the gradients of all workers in its share.
+Work server_sum_work(std::int64_t share, int workers, std::vector<WorkPart>& parts);
 /// Bytes of optimizer state per parameter.
 Bytes optimizer_state_bytes(Dtype dtype);
 /// With the state in host memory the device only takes the norm and clears its gradients; the

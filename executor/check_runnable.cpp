@@ -23,10 +23,6 @@ std::vector<Diagnostic> check_runnable(const Plan& plan, const ModelGraph& model
            fmt::format("experts cut over {} tensor ranks cannot be carried out",
                        s.degrees.expert_tensor),
            "use --etp 1");
-  const DataParallelism& data = s.data_parallelism;
-  if (data.kind != DataParallelKind::kCollective && data.kind != DataParallelKind::kRing)
-    refuse(problems, "--data-parallel",
-           fmt::format("'{}' cannot be carried out", name_of(data.kind)), "use collective or ring");
   const ModelParallelism& parallel = s.model_parallelism;
   if (s.degrees.context > 1 && parallel.context != ContextAlgorithm::kAllGather)
     refuse(problems, "--context-algorithm",

@@ -203,10 +203,14 @@ void RunnableGraph::find_spans(const std::vector<std::vector<LayerId>>& layers) 
     std::size_t& first = passed[{task.rank, task.stage, task.microbatch, task.kind}];
     const std::size_t all = layers[static_cast<std::size_t>(task.stage)].size();
     LayerSpan& span = spans_[task.work.index()];
+    if (first == all) {
+      span = {true, false, false, true, all - 1, 0, all - 1};
+      continue;
+    }
     MW_CHECK(!span.is_known || (span.first == first && span.count == count));
     MW_CHECK(first + count <= all);
     const std::size_t lowest = task.kind == TaskKind::kForward ? first : all - first - count;
-    span = {true, first == 0, first + count == all, first, count, lowest};
+    span = {true, first == 0, first + count == all, false, first, count, lowest};
     first += count;
   }
 }
@@ -219,7 +223,8 @@ void RunnableGraph::expand(WorkId id, const std::vector<LayerId>& layers,
   std::size_t passed = spans_[id.index()].first;
   const auto layer = [&] {
     if (layers.empty()) return LayerId(-1);
-    return work.kind == TaskKind::kForward ? layers[passed] : layers[layers.size() - 1 - passed];
+    return work.kind == TaskKind::kForward ? layers[std::min(passed, layers.size() - 1)]
+                                           : layers[layers.size() - 1 - passed];
   };
   for (const WorkPartUse& use : work.parts) {
     const WorkPart& part = graph_.parts[static_cast<std::size_t>(use.part)];

@@ -42,6 +42,8 @@ class RunnableGraph {
   /// A pass of a stage may be cut into several tasks: whether this one begins it, and ends it.
   bool begins_pass(const Task& task) const { return spans_[task.work.index()].begins; }
   bool ends_pass(const Task& task) const { return spans_[task.work.index()].ends; }
+  /// Forward work on what the pass has made already: the loss of all devices' outputs.
+  bool is_behind_pass(const Task& task) const { return spans_[task.work.index()].is_behind; }
   /// Of the layers that a pass is about: the lowest one's place in its stage.
   std::size_t lowest_layer(const Task& task) const { return spans_[task.work.index()].lowest; }
   /// Members of a collective, in the order of their tasks.
@@ -52,7 +54,7 @@ class RunnableGraph {
  private:
   /// Layers of its stage that a work is about, counted in the order of the pass.
   struct LayerSpan {
-    bool is_known = false, begins = true, ends = true;
+    bool is_known = false, begins = true, ends = true, is_behind = false;
     std::size_t first = 0, count = 0;
     std::size_t lowest = 0;  ///< in the stage
   };

@@ -55,6 +55,10 @@ Block intersection(const Block& a, const Block& b) {
 RunLayouts layouts_of(const RunnableGraph& runnable, const Strategy& strategy, RankId rank,
                       int part) {
   RunLayouts layouts;
+  const DataParallelKind kind = strategy.data_parallelism.kind;
+  const bool one_process = kind == DataParallelKind::kOneProcess;
+  const bool has_servers =
+      kind == DataParallelKind::kParameterServer || kind == DataParallelKind::kAsyncParameterServer;
   const TaskGraph& graph = runnable.graph();
   for (const TaskId id : runnable.tasks_of(rank)) {
     const Task& task = graph.tasks[id.index()];
@@ -77,6 +81,7 @@ RunLayouts layouts_of(const RunnableGraph& runnable, const Strategy& strategy, R
     put_in_order(layout.pieces);
     layout.cuts_gradients = strategy.zero >= 2 && !layout.pieces.empty();
     layout.cuts_weights = strategy.zero >= 3 && !layout.pieces.empty();
+    layout.has_state = !has_servers && (!one_process || rank == RankId(0));
     layout.state_on_host = strategy.data_parallelism.offload_optimizer;
   }
   return layouts;

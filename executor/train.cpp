@@ -125,13 +125,27 @@ class Training {
     const bool takes_turns =
         request_.clock == TimelineClock::kVirtual && request_.ranks == RankKind::kThreads;
     TaskActions& all_actions = takes_turns ? static_cast<TaskActions&>(in_turn) : actions;
-    for (int step = 0; step < request_.steps; ++step)
+    const CheckpointOptions& checkpoints = request_.checkpoints;
+    if (checkpoints.resume != nullptr) restore(actions, *checkpoints.resume);
+    for (int step = 0; step < request_.steps; ++step) {
       run_one_step(
           communicator, progress, all_actions, step, [&](TaskId task) { poison(actions, task); },
           [&] { return mean_loss(communicator, actions, step); });
+      if (checkpoints.saves_after(step, request_.steps)) save(communicator, actions, step);
+    }
     EndReport end{.peak_memory = actions.memory().peak(), .parameters = {}};
     if (request_.keep_parameters) end.parameters = parameters_of(actions);
     communicator.report(to_bytes(end));
+  }
+
+  void save(Communicator& communicator, TrainingActions& actions, int step) const {
+    const Strategy& s = request_.plan.strategy;
+    Checkpoint about;
+    about.step = request_.checkpoints.first_step() + step + 1;
+    about.text_position = about.step * s.global_batch * s.sequence_length;
+    about.seed = request_.options.seed;
+    save_checkpoint(communicator, actions, request_.model, about,
+                    checkpoint_path(request_.checkpoints.save, about.step));
   }
 
   /// Reports the step, also when it comes to no end.
@@ -145,7 +159,7 @@ class Training {
     };
     StepReport report{.step = step, .spans = {}};
     try {
-      actions.begin_step(step);
+      actions.begin_step(static_cast<int>(request_.checkpoints.first_step()) + step);
       RankClock clock(request_.clock, common_origin(communicator), request_.links);
       run_step(runnable_, communicator, actions, clock, progress, report.spans, inject);
       report.loss = loss();
@@ -191,17 +205,14 @@ class Training {
   /// Every element whose state this rank keeps.
   std::vector<ParameterValues> parameters_of(TrainingActions& actions) const {
     std::vector<ParameterValues> parameters;
-    for (const TrainingActions::Stage& stage : actions.stages()) {
-      if (!stage.parameters) continue;
+    for (StageParameters* updated : actions.updated_parameters())
       for (const bool expert : {false, true}) {
-        const std::vector<float> own =
-            own_values(stage.parameters->run(expert), StateKind::kWeights);
-        for_each_own_element(request_.model, *stage.parameters, expert,
+        const std::vector<float> own = own_values(updated->run(expert), StateKind::kWeights);
+        for_each_own_element(request_.model, *updated, expert,
                              [&](TensorId tensor, std::int64_t number, std::size_t place) {
                                add_element(parameters, tensor, number, own[place]);
                              });
       }
-    }
     return parameters;
   }
 
@@ -217,6 +228,7 @@ class Training {
             request_.model.operators[static_cast<std::size_t>(layer.first_operator + i)];
         if (!std::holds_alternative<Linear>(op.shape)) continue;
         const Matrix weight = stage.parameters->weight(op.parameters.front());
+        if (weight.data == nullptr) continue;  // cut, and not gathered now
         // All bits set are NaN in every format of floating-point numbers.
         std::memset(weight.data, 0xff, static_cast<std::size_t>(bytes_per_element(weight.dtype)));
         return;

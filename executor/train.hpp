@@ -9,6 +9,7 @@
 
 #include "core/cost_model.hpp"
 #include "core/timeline_of.hpp"
+#include "executor/checkpoint.hpp"
 #include "executor/fault_injection.hpp"
 #include "executor/launch.hpp"
 #include "executor/rank_clock.hpp"
@@ -51,6 +52,7 @@ struct TrainingRequest {
   int steps = 1;
   TrainingOptions options = {};
   bool keep_parameters = false;
+  CheckpointOptions checkpoints = {};
   RankKind ranks = RankKind::kThreads;
   LaunchOptions launch = {};         ///< `on_report` is set by train()
   LinkTime links = LinkTime::kReal;  ///< under the wall clock

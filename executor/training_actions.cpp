@@ -10,7 +10,10 @@ namespace meshwright {
 namespace {
 
 float loss_scale_of(const Strategy& strategy) {
-  return 1.0F / static_cast<float>(strategy.global_batch * strategy.sequence_length);
+  // What an asynchronous worker pushes is an update of its own, of the mean over its own tokens.
+  const bool alone = strategy.data_parallelism.kind == DataParallelKind::kAsyncParameterServer;
+  return (alone ? static_cast<float>(strategy.degrees.data) : 1.0F) /
+         static_cast<float>(strategy.global_batch * strategy.sequence_length);
 }
 
 /// Nodes over which expert ranks lie: where tokens travel to experts.
@@ -56,9 +59,10 @@ TrainingActions::TrainingActions(const RunnableGraph& runnable, const Plan& plan
   // Embeddings first: a head on the same device reads their table.
   for (const bool embeds : {true, false})
     for (std::size_t s = 0; s < layers.size(); ++s)
-      if (placement.device_of_stage[s].value == rank_.at.pipeline &&
+      if (placement.device_of_stage[s].value == rank_.at.pipeline && !is_apart() &&
           (layers[s].front() == LayerId(0)) == embeds)
         hold(s);
+  set_up_whole_models();
 }
 
 void TrainingActions::hold(std::size_t stage) {
@@ -220,10 +224,15 @@ OperatorId TrainingActions::operator_in(LayerId layer, OperatorId source) const 
 
 OperatorPass TrainingActions::pass_of(const Task& task, OperatorId op) {
   Stage& stage = stage_of(task);
+  return pass_over(stage, rows_.at(task.microbatch), stage.microbatches.at(task.microbatch), op);
+}
+
+OperatorPass TrainingActions::pass_over(Stage& stage, const TokenRows& rows, MicrobatchState& state,
+                                        OperatorId op) {
   return {.rank = rank_,
           .parameters = *stage.parameters,
-          .rows = rows_.at(task.microbatch),
-          .state = stage.microbatches.at(task.microbatch),
+          .rows = rows,
+          .state = state,
           .id = op,
           .loss_scale = loss_scale_of(rank_.strategy),
           .options = options_,
@@ -232,8 +241,11 @@ OperatorPass TrainingActions::pass_of(const Task& task, OperatorId op) {
 }
 
 void TrainingActions::compute(const Task& task, const LayerStep& step, const Kernel& kernel) {
-  if (task.kind == TaskKind::kOptimizer)
+  if (task.kind == TaskKind::kOptimizer) {
+    if (has_servers()) return update_as_server();
     return task.stream == Stream::kHost ? update_on_host(task) : update_parameters();
+  }
+  if (runnable_.is_behind_pass(task)) return compute_loss_of_all(task, kernel);
   if (layer_at_work_ != step.layer) leave_layer(task, layer_at_work_);
   layer_at_work_ = step.layer;
   const OperatorId op = operator_in(step.layer, kernel.source);

@@ -3,13 +3,16 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "core/schedule.hpp"
 #include "executor/early_gathers.hpp"
+#include "executor/one_process.hpp"
 #include "executor/operator_pass.hpp"
 #include "executor/parameter_exchange.hpp"
+#include "executor/parameter_server.hpp"
 #include "executor/rank_run.hpp"
 #include "executor/task_actions.hpp"
 #include "executor/training_options.hpp"
@@ -52,6 +55,13 @@ class TrainingActions final : public TaskActions {
   };
   /// By stage number; those of other devices have no parameters.
   std::vector<Stage>& stages() { return stages_; }
+  /// Parameters of which this rank keeps and updates elements.
+  std::vector<StageParameters*> updated_parameters();
+  /// All that it has, those that others update included.
+  std::vector<StageParameters*> held_parameters();
+  /// `steps` training steps have been done elsewhere.
+  void resume_after(std::int64_t steps);
+  RankContext& rank() { return rank_; }
 
  private:
   void hold(std::size_t stage);
@@ -62,7 +72,20 @@ class TrainingActions final : public TaskActions {
   bool is_recomputed(const Stage& stage, LayerId layer) const;
   Stage& stage_of(const Task& task) { return stages_[static_cast<std::size_t>(task.stage)]; }
   TokenRows rows_of_microbatch(int microbatch) const;
+  // Whole models on every device: training_whole_models.cpp.
+  void set_up_whole_models();
+  bool is_apart() const;  ///< a server without a model
+  bool has_servers() const;
+  Ticks communicate_whole_models(const Task& task, const Collective& collective,
+                                 std::span<const RankId> members, RankGroup& group, Ticks ready);
+  void update_as_server();
+  void clip_own_gradients();
+  Ticks reduce_norm_of_servers(RankGroup& group, Ticks ready);
+  void compute_loss_of_all(const Task& task, const Kernel& kernel);
+  std::vector<TokenRows> rows_of_all(int microbatch);
   OperatorPass pass_of(const Task& task, OperatorId op);
+  OperatorPass pass_over(Stage& stage, const TokenRows& rows, MicrobatchState& state,
+                         OperatorId op);
   /// The operator of `layer` that stands where `source` stands in the first layer of its class.
   OperatorId operator_in(LayerId layer, OperatorId source) const;
   void begin_forward(const Task& task, Stage& stage);
@@ -105,7 +128,12 @@ class TrainingActions final : public TaskActions {
   std::vector<Stage> stages_;
   ParameterExchange exchange_;
   GatheredWeights gathered_;
-  int expert_nodes_ = 1;                    ///< over which the experts of a layer are spread
+  int expert_nodes_ = 1;  ///< over which the experts of a layer are spread
+  Stage server_;          ///< what it has of the model
+  std::optional<ParameterServerRank> servers_;
+  std::optional<OneProcess> one_process_;
+  bool sums_are_there_ = false;
+  int server_updates_ = 0;
   std::map<std::int32_t, TokenRows> rows_;  ///< by micro-batch, of this step
   int step_ = 0;
   TensorId shared_table_{-1};  ///< held by the first and the last device, each a copy

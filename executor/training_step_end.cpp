@@ -56,6 +56,8 @@ Ticks TrainingActions::communicate(const Task& task, const Collective& collectiv
   }
   RankGroup group(rank_.communicator, {members.begin(), members.end()},
                   {Channel::kData, task.partner});
+  if (has_servers() || one_process_)
+    return communicate_whole_models(task, collective, members, group, ready);
   if (collective.parameters.part >= 0)
     return exchange_.carry_out(collective, *stage_of_part(collective.parameters.part).parameters,
                                group, gathered_.use_of(id_of(task)), ready);
@@ -143,6 +145,7 @@ Ticks TrainingActions::sum_partial_gradients(Stage& stage, RankGroup& group, Tic
 std::int64_t TrainingActions::copies_of(const Stage& stage, const ParameterShard& shard) const {
   const Strategy& s = rank_.strategy;
   const ParallelDegrees& d = s.degrees;
+  if (has_servers() || one_process_) return 1;
   const std::int64_t experts = std::int64_t{d.expert} * d.expert_tensor;
   const std::int64_t dense = std::int64_t{d.data} * d.context;
   const std::int64_t replicas = shard.expert ? dense * d.tensor / experts : dense;

@@ -185,6 +185,28 @@ std::vector<Case> explicit_rings() {
   };
 }
 
+void with_servers(S s, int workers, int servers, bool colocated) {
+  s.degrees.data = workers;
+  s.data_parallelism.kind = DataParallelKind::kParameterServer;
+  s.data_parallelism.servers = servers;
+  s.data_parallelism.colocated_servers = colocated;
+}
+
+std::vector<Case> whole_models() {
+  return {
+      named("gpt_1_server", kTinyGpt, [](S s) { with_servers(s, 4, 1, false); }),
+      named("gpt_3_servers", kTinyGpt, [](S s) { with_servers(s, 4, 3, false); }),
+      named("llama_2_colocated_servers", kTinyLlama, [](S s) { with_servers(s, 2, 2, true); }),
+      named("mixtral_2_servers", kTinyMixtral, [](S s) { with_servers(s, 4, 2, false); }),
+      named(
+          "gpt_one_process", kTinyGpt,
+          [](S s) { s.degrees.data = 4, s.data_parallelism.kind = DataParallelKind::kOneProcess; }),
+      named(
+          "mixtral_one_process", kTinyMixtral,
+          [](S s) { s.degrees.data = 2, s.data_parallelism.kind = DataParallelKind::kOneProcess; }),
+  };
+}
+
 class DataParallel : public testing::TestWithParam<Case> {};
 
 TEST_P(DataParallel, ComputesWhatOneRankDoes) {
@@ -203,6 +225,7 @@ const auto kName = [](const auto& tried) { return tried.param.name; };
 INSTANTIATE_TEST_SUITE_P(CutState, DataParallel, testing::ValuesIn(cut_state()), kName);
 INSTANTIATE_TEST_SUITE_P(GathersAndShards, DataParallel, testing::ValuesIn(gathers_and_shards()),
                          kName);
+INSTANTIATE_TEST_SUITE_P(WholeModels, DataParallel, testing::ValuesIn(whole_models()), kName);
 INSTANTIATE_TEST_SUITE_P(ExplicitRings, DataParallel, testing::ValuesIn(explicit_rings()), kName);
 
 }  // namespace

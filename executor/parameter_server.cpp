@@ -1,0 +1,173 @@
+#include "executor/parameter_server.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/check.hpp"
+
+namespace meshwright {
+namespace {
+
+std::span<const RankId> workers_of(const Collective& collective, std::span<const RankId> members) {
+  return members.first(static_cast<std::size_t>(collective.group.ranks));
+}
+std::span<const RankId> servers_of(const Collective& collective, std::span<const RankId> members) {
+  return members.last(static_cast<std::size_t>(collective.servers));
+}
+bool is_among(std::span<const RankId> ranks, RankId rank) {
+  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+std::size_t bytes_of(const Vector& of) {
+  return static_cast<std::size_t>(of.size * bytes_per_element(of.dtype));
+}
+
+}  // namespace
+
+RunLayouts server_layouts(const ServerPlace& place, RankId rank, const PartShards& shards) {
+  const Block joint =
+      block_of(shards.dense + shards.expert, place.servers, place.server_number(rank));
+  RunLayouts layouts;
+  for (const bool expert : {false, true}) {
+    const std::int64_t count = expert ? shards.expert : shards.dense;
+    const std::int64_t first = expert ? shards.dense : 0;
+    const Block all{first, first + count};
+    Block own = intersection(joint, all);
+    if (own.size() == 0) own = {first, first};
+    RunLayout& layout = layouts[expert ? 1 : 0];
+    if (count > 0)
+      layout.pieces = {{.all = {0, count}, .own = {own.begin - first, own.end - first}}};
+    layout.cuts_gradients = layout.cuts_weights = true;
+  }
+  return layouts;
+}
+
+ParameterServerRank::ParameterServerRank(RankContext& rank, const ServerPlace& place,
+                                         StageParameters* worker, StageParameters* server)
+    : rank_(rank), place_(place), worker_(worker), server_(server) {
+  const PartShards& shards = (worker != nullptr ? worker : server)->shards();
+  dense_ = shards.dense;
+  all_ = shards.dense + shards.expert;
+  if (server == nullptr) return;
+  const bool in_step = rank.strategy.data_parallelism.kind == DataParallelKind::kParameterServer;
+  pushes_ = rank.matrix(MemoryClass::kCommunication, in_step ? place.workers : 1,
+                        block_of_server(rank.rank).size(), Dtype::kFp32);
+}
+
+Block ParameterServerRank::block_of_server(RankId server) const {
+  return block_of(all_, place_.servers, place_.server_number(server));
+}
+
+template <class Visit>
+void ParameterServerRank::for_each_run(StageParameters& parameters, const Block& joint,
+                                       Visit visit) {
+  const Block dense = intersection(joint, {0, dense_});
+  const Block expert = intersection(joint, {dense_, all_});
+  if (dense.size() > 0) visit(parameters.run(false), dense);
+  if (expert.size() > 0)
+    visit(parameters.run(true), Block{expert.begin - dense_, expert.end - dense_});
+}
+
+std::vector<float> ParameterServerRank::gradients_of(const Block& joint) {
+  std::vector<float> values;
+  for_each_run(*worker_, joint, [&](ParameterRun& run, const Block& block) {
+    const Vector gradients = run.gradients(block);
+    const auto* first = static_cast<const float*>(gradients.data);
+    values.insert(values.end(), first, first + gradients.size);
+  });
+  for (float& value : values) value *= scale_;
+  return values;
+}
+
+/// Of the server, in the type in which they are used.
+std::vector<std::byte> ParameterServerRank::own_weights() {
+  std::vector<std::byte> values;
+  for_each_run(*server_, block_of_server(rank_.rank), [&](ParameterRun& run, const Block&) {
+    const Vector weights = run.own_weights(0);
+    const auto* first = static_cast<const std::byte*>(weights.data);
+    values.insert(values.end(), first, first + bytes_of(weights));
+  });
+  return values;
+}
+
+void ParameterServerRank::set_weights(const Block& joint, std::span<const std::byte> values) {
+  for_each_run(*worker_, joint, [&](ParameterRun& run, const Block& block) {
+    const Vector weights = run.weights(block);
+    std::memcpy(weights.data, values.data(), bytes_of(weights));
+    values = values.subspan(bytes_of(weights));
+  });
+  MW_CHECK(values.empty());
+}
+
+Ticks ParameterServerRank::push(const Collective& collective, std::span<const RankId> members,
+                                RankGroup& group, MessageTag tag, Ticks ready) {
+  ready = group.meet(ready);
+  const std::span<const RankId> workers = workers_of(collective, members);
+  if (is_among(workers, rank_.rank))
+    for (const RankId server : servers_of(collective, members)) {
+      if (server == rank_.rank) continue;
+      const std::vector<float> gradients = gradients_of(block_of_server(server));
+      rank_.communicator.send(server, tag, std::as_bytes(std::span(gradients)), {ready, ready});
+    }
+  if (!is_among(servers_of(collective, members), rank_.rank)) return ready;
+  for (std::size_t w = 0; w < workers.size(); ++w) {
+    const auto share = static_cast<std::size_t>(pushes_.columns());
+    const std::span<float> row = pushes_.floats().subspan(w * share, share);
+    if (workers[w] == rank_.rank)
+      std::ranges::copy(gradients_of(block_of_server(rank_.rank)), row.begin());
+    else
+      rank_.communicator.receive(workers[w], tag, std::as_writable_bytes(row));
+  }
+  arrived_ = static_cast<int>(workers.size());
+  return ready;
+}
+
+Ticks ParameterServerRank::pull(const Collective& collective, std::span<const RankId> members,
+                                RankGroup& group, MessageTag tag, Ticks ready) {
+  ready = group.meet(ready);
+  const std::span<const RankId> workers = workers_of(collective, members);
+  const std::span<const RankId> servers = servers_of(collective, members);
+  if (is_among(servers, rank_.rank)) {
+    const std::vector<std::byte> weights = own_weights();
+    for (const RankId worker : workers)
+      if (worker != rank_.rank) rank_.communicator.send(worker, tag, weights, {ready, ready});
+  }
+  if (!is_among(workers, rank_.rank)) return ready;
+  const auto element = static_cast<std::size_t>(bytes_per_element(rank_.dtype));
+  for (const RankId server : servers) {
+    const Block joint = block_of_server(server);
+    if (server == rank_.rank) {
+      hand_to_own_worker();
+      continue;
+    }
+    std::vector<std::byte> weights(static_cast<std::size_t>(joint.size()) * element);
+    rank_.communicator.receive(server, tag, weights);
+    set_weights(joint, weights);
+  }
+  return ready;
+}
+
+void ParameterServerRank::sum_pushes() {
+  const Block joint = block_of_server(rank_.rank);
+  std::vector<float> sum;
+  if (arrived_ == 0) sum = gradients_of(joint);
+  const std::span<const float> pushed = pushes_.empty() ? std::span<float>() : pushes_.floats();
+  const auto share = static_cast<std::size_t>(joint.size());
+  for (std::size_t w = 0; w < static_cast<std::size_t>(arrived_); ++w) {
+    const std::span<const float> more = pushed.subspan(w * share, share);
+    if (w == 0) sum.assign(more.begin(), more.end());
+    for (std::size_t i = 0; w > 0 && i < share; ++i) sum[i] += more[i];
+  }
+  arrived_ = 0;
+  std::span<const float> left(sum);
+  for_each_run(*server_, joint, [&](ParameterRun& run, const Block& block) {
+    std::ranges::copy(left.first(static_cast<std::size_t>(block.size())),
+                      run.own_gradients(0).begin());
+    left = left.subspan(static_cast<std::size_t>(block.size()));
+  });
+}
+
+void ParameterServerRank::hand_to_own_worker() {
+  if (worker_ != nullptr) set_weights(block_of_server(rank_.rank), own_weights());
+}
+
+}  // namespace meshwright

@@ -1,0 +1,79 @@
+/// Named arrays go through a file unchanged; what is no such file is refused.
+#include "core/io_safetensors.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+
+namespace meshwright {
+namespace {
+
+/// The header's length in front of it, little-endian.
+std::string with_header(const std::string& header, const std::string& data = "") {
+  std::string content;
+  for (int i = 0; i < 8; ++i) content += static_cast<char>(header.size() >> (8 * i) & 0xff);
+  return content + header + data;
+}
+
+std::string refusal_of(const std::string& content) {
+  try {
+    tensors_from_safetensors(content, "x");
+  } catch (const InputError& error) {
+    return error.diagnostics().front().what;
+  }
+  return "accepted";
+}
+
+TEST(Safetensors, GiveBackWhatWasWritten) {
+  const TensorFile file{
+      .metadata = {{"step", "3"}},
+      .tensors = {{"b", {2, 3}, {1, 2, 3, 4, 5, 6}}, {"a", {}, {-0.5F}}, {"empty", {0, 4}, {}}}};
+  EXPECT_EQ(tensors_from_safetensors(to_safetensors(file), "x"), file);
+}
+
+/// 1.0F is 0x3f800000. The format's own example of a header has spaces behind it.
+TEST(Safetensors, ReadWhatOthersWrite) {
+  const TensorFile file = tensors_from_safetensors(
+      with_header(R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}   )",
+                  std::string("\0\0\x80\x3f", 4)),
+      "x");
+  ASSERT_EQ(file.tensors.size(), 1U);
+  EXPECT_THAT(file.tensors[0].values, testing::ElementsAre(1.0F));
+}
+
+TEST(Safetensors, BeginTheDataAtAMultipleOfEightBytes) {
+  const std::string content = to_safetensors({.metadata = {}, .tensors = {{"w", {1}, {1}}}});
+  EXPECT_EQ((content.size() - 4) % 8, 0U);
+}
+
+TEST(Safetensors, RefuseWhatIsNone) {
+  const std::string four(4, '\0');
+  EXPECT_THAT(refusal_of(""), testing::HasSubstr("too few"));
+  EXPECT_THAT(refusal_of(std::string(8, '\xff')), testing::HasSubstr("promises a header"));
+  EXPECT_THAT(refusal_of(with_header("[]")), testing::HasSubstr("an array as header"));
+  EXPECT_THAT(refusal_of(with_header(R"({"w":{"dtype":"F16","shape":[1],"data_offsets":[0,2]}})")),
+              testing::HasSubstr("\"F16\""));
+  const auto entry = [&](const std::string& shape, const std::string& offsets) {
+    return refusal_of(with_header(
+        R"({"w":{"dtype":"F32","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}", four));
+  };
+  EXPECT_EQ(entry("[1]", "[0,4]"), "accepted");
+  EXPECT_THAT(entry("[2]", "[0,4]"), testing::HasSubstr("do not agree"));
+  EXPECT_THAT(entry("[1]", "[4,0]"), testing::HasSubstr("do not agree"));
+  EXPECT_THAT(entry("[1]", "[0]"), testing::HasSubstr("do not agree"));
+  EXPECT_THAT(entry("[1]", "[4,8]"), testing::HasSubstr("begins at 4"));
+  EXPECT_THAT(entry("[0]", "[0,0]"), testing::HasSubstr("promises 0 bytes"));
+  // 2^33 times 2^33 elements leave 64 bits.
+  EXPECT_THAT(entry("[8589934592,8589934592]", "[0,4]"), testing::HasSubstr("do not agree"));
+}
+
+TEST(Safetensors, RefuseOverlaps) {
+  EXPECT_THAT(refusal_of(with_header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+                                     R"("b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+                                     std::string(8, '\0'))),
+              testing::HasSubstr("begins at 0"));
+}
+
+}  // namespace
+}  // namespace meshwright
