@@ -1,20 +1,15 @@
 #include "gui/explore_screen.hpp"
 
-#include <QApplication>
-#include <QClipboard>
-#include <QFileDialog>
 #include <QLabel>
+#include <QLineEdit>
+#include <QShortcut>
 #include <QTextBrowser>
-#include <QToolBar>
 #include <QVBoxLayout>
 
-#include "core/io_file.hpp"
-#include "core/io_schedule_csv.hpp"
-#include "gui/actions.hpp"
+#include "gui/legend_strip.hpp"
 #include "gui/number_text.hpp"
 #include "gui/order_edit.hpp"
 #include "gui/slice_text.hpp"
-#include "gui/state_text.hpp"
 #include "gui/theme.hpp"
 #include "gui/workbench.hpp"
 
@@ -45,14 +40,18 @@ QString assumption_text(FormulaAssumption assumption) {
 ExploreScreen::ExploreScreen(Workbench& workbench, QWidget* parent)
     : Screen(workbench, parent),
       view_(new TimelineView),
+      field_(new QLineEdit),
       formula_(new QLabel),
       problems_(new QLabel),
+      legend_(new LegendStrip),
       inspector_(new QTextBrowser(this)) {
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(0);
   column->addWidget(problems_);
+  column->addWidget(field_);
   column->addWidget(view_, 1);
+  column->addWidget(legend_);
   column->addWidget(formula_);
   formula_->setContentsMargins(10, 6, 10, 6);
   formula_->setTextFormat(Qt::RichText);
@@ -62,6 +61,14 @@ ExploreScreen::ExploreScreen(Workbench& workbench, QWidget* parent)
   problems_->setProperty("role", "problem");
   problems_->setWordWrap(true);
   problems_->hide();
+  field_->setClearButtonEnabled(true);
+  field_->hide();
+  connect(field_, &QLineEdit::returnPressed, this, &ExploreScreen::take_answer);
+  auto* leave = new QShortcut(Qt::Key_Escape, field_, nullptr, nullptr, Qt::WidgetShortcut);
+  connect(leave, &QShortcut::activated, this, [this] {
+    field_->hide();
+    view_->setFocus();
+  });
   inspector_->setFrameShape(QFrame::NoFrame);
   inspector_->setAccessibleName(tr("Inspector"));
   view_->set_placeholder(tr("Simulating…"));
@@ -86,6 +93,8 @@ void ExploreScreen::connect_view() {
   });
   connect(view_, &TimelineView::area_selected, this, &ExploreScreen::show_area);
   connect(view_, &TimelineView::area_cleared, this, [this] { show_slice(-1); });
+  connect(view_, &TimelineView::search_requested, this, [this] { ask_for(false); });
+  connect(view_, &TimelineView::go_to_requested, this, [this] { ask_for(true); });
   connect(view_, &TimelineView::order_edited, this, &ExploreScreen::take_order);
   connect(view_, &TimelineView::stage_slowdown_requested, this,
           [this](int position, double factor, bool is_final) {
@@ -116,8 +125,14 @@ void ExploreScreen::show_simulation() {
   problems_->setText(problems.join("\n"));
   problems_->setVisible(!problems.isEmpty());
   if (!s->is_sound()) return;
+  // Whoever looks at all of it wants to go on doing so.
+  const auto before = view_->tracks();
+  const bool shows_all =
+      before && view_->visible_from().value <= 0 && view_->visible_to() >= before->end;
   view_->set_tracks(s->tracks);
+  if (shows_all) view_->show_all();
   view_->set_causes(nullptr);
+  legend_->show_kinds(s->kinds);
   show_formula();
   if (!view_->selected_slice() && !view_->selected_area()) show_slice(-1);
 }
@@ -172,6 +187,30 @@ void ExploreScreen::apply_preferences() {
   const PreferenceValues& values = workbench().preferences().values();
   view_->set_theme(timeline_colours_of(values));
   view_->set_reduced_motion(values.reduced_motion);
+  legend_->set_colours(timeline_colours_of(values));
+}
+
+void ExploreScreen::ask_for(bool is_place) {
+  field_is_for_place_ = is_place;
+  field_->clear();
+  field_->setPlaceholderText(is_place ? tr("Rank, time or both: r12 3.5ms")
+                                      : tr("Part of a slice's name: F7, all-reduce"));
+  field_->setAccessibleName(field_->placeholderText());
+  field_->show();
+  field_->setFocus(Qt::ShortcutFocusReason);
+}
+
+void ExploreScreen::take_answer() {
+  if (field_is_for_place_) {
+    if (!view_->go_to(field_->text())) {
+      workbench().log(tr("No such place: %1").arg(field_->text()));
+      return;
+    }
+  } else {
+    workbench().log(tr("%n hit(s)", nullptr, view_->search(field_->text())));
+  }
+  field_->hide();
+  view_->setFocus();
 }
 
 // ---- editing ------------------------------------------------------------------------------------
@@ -215,150 +254,6 @@ bool ExploreScreen::take(const OpenedFile& file) {
     return false;
   }
   return true;
-}
-
-// ---- actions ------------------------------------------------------------------------------------
-
-void ExploreScreen::add_actions(ActionSet& actions) {
-  for (QAction* action : view_->actions())
-    actions.adopt(action->objectName(), MenuId::kView, action);
-  add_edit_actions(actions);
-  add_export_actions(actions);
-}
-
-void ExploreScreen::add_edit_actions(ActionSet& actions) {
-  actions.add({"explore.snapshot",
-               MenuId::kEdit,
-               tr("Pin as &A"),
-               tr("Keeps this scenario as outlines behind the next ones; again: lets it go"),
-               {QKeySequence("Ctrl+D")}},
-              [this] { toggle_snapshot(); });
-  actions.add({"explore.swap",
-               MenuId::kEdit,
-               tr("S&wap with A"),
-               tr("The pinned scenario comes back, this one is pinned"),
-               {QKeySequence("Ctrl+Shift+D")}},
-              [this] { swap_with_snapshot(); });
-  actions.add({"explore.made-to-measure",
-               MenuId::kPlan,
-               tr("Make a schedule to &measure"),
-               tr("Searches orders of its own for these stage times, messages and memory"),
-               {QKeySequence("Ctrl+M")}},
-              [this] { make_to_measure(); });
-  actions.add({"explore.copy-state",
-               MenuId::kEdit,
-               tr("&Copy as one line"),
-               tr("The scenario as a command line of meshwright simulate"),
-               {QKeySequence("Ctrl+Shift+C")}},
-              [this] { copy_state(); });
-  actions.add({"explore.paste-state",
-               MenuId::kEdit,
-               tr("&Paste a line"),
-               tr("Takes the scenario from a line that was copied"),
-               {QKeySequence("Ctrl+Shift+V")}},
-              [this] { paste_state(); });
-}
-
-void ExploreScreen::add_export_actions(ActionSet& actions) {
-  actions.add({"explore.save-plan",
-               MenuId::kFile,
-               tr("&Save plan…"),
-               tr("A .plan.json that every command takes"),
-               {QKeySequence::Save}},
-              [this] { save_plan(); });
-  actions.add({"explore.save-schedule",
-               MenuId::kFile,
-               tr("Save &schedule…"),
-               tr("PyTorch's schedule CSV"),
-               {QKeySequence("Ctrl+Shift+S")}},
-              [this] { save_schedule(); });
-  actions.add({"explore.export",
-               MenuId::kFile,
-               tr("&Export what is shown…"),
-               tr("PNG, SVG, PDF, CSV or .pftrace of the visible range"),
-               {QKeySequence("Ctrl+E")}},
-              [this] { export_picture(); });
-  actions.add({"explore.copy-picture",
-               MenuId::kEdit,
-               tr("Copy p&icture"),
-               tr("What is shown, to the clipboard"),
-               {QKeySequence("Ctrl+Alt+C")}},
-              [this] { view_->copy_image(); });
-}
-
-void ExploreScreen::toggle_snapshot() {
-  workbench().set_snapshot(workbench().snapshot() ? nullptr : workbench().sound_simulation());
-}
-
-void ExploreScreen::swap_with_snapshot() {
-  const auto snapshot = workbench().snapshot();
-  if (!snapshot) return;
-  workbench().set_snapshot(workbench().sound_simulation());
-  workbench().scenario().replace(tr("Swap with A"), snapshot->scenario);
-}
-
-void ExploreScreen::make_to_measure() {
-  workbench().jobs().start<Scenario>(
-      {tr("Make a schedule to measure"), "made-to-measure", true}, this,
-      [scenario = workbench().scenario().scenario(), &library = workbench().library()](
-          const JobContext&) { return made_to_measure_scenario(scenario, library); },
-      [this, before = workbench().scenario().scenario()](const Scenario& made) {
-        if (workbench().scenario().scenario() != before) return;  // no longer asked for
-        workbench().scenario().replace(tr("Schedule made to measure"), made);
-      });
-}
-
-void ExploreScreen::save(const QString& title, const QString& pattern, const QString& suffix,
-                         const std::function<std::string()>& content) {
-  QString path = QFileDialog::getSaveFileName(this, title, {}, pattern);
-  if (path.isEmpty()) return;
-  if (!path.contains('.')) path += suffix;
-  workbench().jobs().start<int>(
-      {title, "", true}, this,
-      [content, file = path.toStdString()](const JobContext&) {
-        write_file(file, content());
-        return 0;
-      },
-      [this, path](int) { workbench().log(tr("Wrote %1").arg(path)); });
-}
-
-void ExploreScreen::save_plan() {
-  const auto s = workbench().sound_simulation();
-  if (s)
-    save(tr("Save plan"), tr("Plans (*.plan.json)"), ".plan.json",
-         [s] { return to_json(plan_file_of(*s)); });
-}
-
-void ExploreScreen::save_schedule() {
-  const auto s = workbench().sound_simulation();
-  if (s)
-    save(tr("Save schedule"), tr("PyTorch schedules (*.csv)"), ".csv",
-         [s] { return write_schedule_csv(s->schedule); });
-}
-
-void ExploreScreen::export_picture() {
-  const QString path = QFileDialog::getSaveFileName(
-      this, tr("Export what is shown"), {},
-      "PNG (*.png);;SVG (*.svg);;PDF (*.pdf);;CSV (*.csv);;Perfetto (*.pftrace)");
-  if (path.isEmpty()) return;
-  const QString reason = view_->export_to(path, path.endsWith(".png") ? 2.0 : 1.0);
-  workbench().log(reason.isEmpty() ? tr("Wrote %1").arg(path)
-                                   : tr("Could not write %1: %2").arg(path, reason));
-}
-
-void ExploreScreen::copy_state() {
-  QApplication::clipboard()->setText(
-      QString::fromStdString(to_state_text(workbench().scenario().scenario())));
-  workbench().log(tr("Copied the scenario as one line"));
-}
-
-void ExploreScreen::paste_state() {
-  workbench().jobs().start<Scenario>(
-      {tr("Paste a line"), "paste", true}, this,
-      [text = QApplication::clipboard()->text().toStdString()](const JobContext&) {
-        return scenario_from_state_text(text);
-      },
-      [this](const Scenario& s) { workbench().scenario().replace(tr("Paste a line"), s); });
 }
 
 }  // namespace meshwright::gui

@@ -9,9 +9,12 @@
 #include "gui/timeline_view.hpp"
 
 class QLabel;
+class QLineEdit;
 class QTextBrowser;
 
 namespace meshwright::gui {
+
+class LegendStrip;
 
 class ExploreScreen : public Screen {
   Q_OBJECT
@@ -29,6 +32,9 @@ class ExploreScreen : public Screen {
   void connect_view();
   void add_edit_actions(ActionSet& actions);
   void add_export_actions(ActionSet& actions);
+  void add_view_switches(ActionSet& actions);
+  void ask_for(bool is_place);
+  void take_answer();
   void show_simulation();
   void show_causes();
   void show_ghost();
@@ -50,7 +56,10 @@ class ExploreScreen : public Screen {
             const std::function<std::string()>& content);
 
   TimelineView* view_;
+  QLineEdit* field_;                 ///< for a search or a place; hidden until asked for
+  bool field_is_for_place_ = false;  ///< rank or time, not a search
   QLabel *formula_, *problems_;
+  LegendStrip* legend_;
   QTextBrowser* inspector_;
 };
 

@@ -4,7 +4,7 @@
 
 #include "core/error.hpp"
 #include "core/io_file.hpp"
-#include "core/io_pftrace.hpp"
+#include "gui/trace_files.hpp"
 
 namespace meshwright::gui {
 namespace {
@@ -51,11 +51,6 @@ std::string stem_of(const std::string& path) {
   return name;
 }
 
-std::shared_ptr<const TimelineTracks> read_trace(const std::string& path, std::string_view bytes) {
-  return std::make_shared<const TimelineTracks>(
-      timeline_tracks_of(timeline_from_pftrace(bytes, path)));
-}
-
 ImportedSchedule read_schedule(const std::string& path, const std::string& text) {
   ImportedSchedule read = read_schedule_csv(text, stem_of(path), path);
   std::vector<Diagnostic> faults;
@@ -75,7 +70,7 @@ OpenedContent read_content(const std::string& path, std::string text) {
       return file;
     }
     case FileKind::kTrace:
-      return read_trace(path, text);
+      return std::make_shared<const TimelineTracks>(tracks_of_trace(text, path));
     case FileKind::kCalibration:
       return calibration_from_json(text, path);
     case FileKind::kSchedule:
@@ -101,7 +96,8 @@ OpenedFile open_files(const std::vector<std::string>& paths,
   const bool are_traces =
       paths.size() > 1 || std::any_of(paths.begin(), paths.end(), is_trace_name);
   if (are_traces)
-    return {paths.front(), read_trace(paths.front(), read_file(paths.front(), kLargestTraceFile))};
+    return {paths.front(),
+            std::make_shared<const TimelineTracks>(read_trace_files(paths, {.report = progress}))};
   std::string text = read_file(paths.front(), kLargestTraceFile);
   if (progress) progress(1, 1);
   return {paths.front(), read_content(paths.front(), std::move(text))};

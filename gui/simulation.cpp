@@ -1,6 +1,7 @@
 #include "gui/simulation.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "core/io_file.hpp"
 #include "core/lower.hpp"
@@ -61,6 +62,15 @@ std::vector<Ticks> times_of_positions(const Simulation& s) {
   return times;
 }
 
+std::vector<SliceKind> kinds_of(const TaskGraph& graph) {
+  std::array<bool, kTaskKindCount> is_there{};
+  for (const Task& task : graph.tasks) is_there[static_cast<std::size_t>(task.kind)] = true;
+  std::vector<SliceKind> kinds;
+  for (std::size_t k = 0; k < is_there.size(); ++k)
+    if (is_there[k]) kinds.push_back(slice_kind_of(static_cast<TaskKind>(k)));
+  return kinds;
+}
+
 void work_out(Simulation& s) {
   s.plan = plan_of(s.scenario, *s.job);
   s.problems = check_plan(s.plan, s.job->model, s.job->cluster);
@@ -81,6 +91,7 @@ void work_out(Simulation& s) {
   s.formula = bubble_formula(s.plan, s.schedule, s.stage_times);
   s.tracks = std::make_shared<const TimelineTracks>(
       timeline_tracks_of(timeline_of(s.graph, s.times), &s.graph));
+  s.kinds = kinds_of(s.graph);
 }
 
 }  // namespace

@@ -69,6 +69,7 @@ struct Simulation {
   std::optional<PipelineBounds> bounds;
   std::optional<BubbleFormula> formula;
   std::shared_ptr<const TimelineTracks> tracks;
+  std::vector<SliceKind> kinds;  ///< that the timeline shows, ascending
   bool is_sound() const { return problems.empty(); }
 };
 

@@ -18,7 +18,7 @@ Tones tones_of(ThemeChoice theme) {
     return {"#1e2127", "#16181d", "#1b1e24", "#2b3038", "#e6e8ec",
             "#9aa2ae", "#3a404b", "#3d9be0", "#06121c", "#6cb8f0"};
   if (theme == ThemeChoice::kHighContrast)
-    return {"#000000", "#000000", "#101010", "#000000", "#ffffff",
+    return {"#000000", "#141414", "#1c1c1c", "#4a4a4a", "#ffffff",
             "#ffffff", "#ffffff", "#ffd500", "#000000", "#6cd0ff"};
   return {"#f4f5f7", "#ffffff", "#f7f8fa", "#ffffff", "#1b1f26",
           "#5a6472", "#c9ced6", "#0072b2", "#ffffff", "#005b8f"};

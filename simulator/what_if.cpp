@@ -81,19 +81,44 @@ void slow_ranks(const std::vector<double>& slowness, TaskGraph& graph,
   }
 }
 
-/// The list of `times` that a pass belongs to; null for what is none of F, I, W.
-std::vector<Ticks>* list_of(TaskKind kind, StageTimes& times) {
-  switch (kind) {
-    case TaskKind::kForward:
-      return &times.forward;
-    case TaskKind::kBackward:
-    case TaskKind::kBackwardInput:
-      return &times.backward_input;
-    case TaskKind::kBackwardWeight:
-      return &times.backward_weight;
-    default:
-      return nullptr;
+/// Shortest price of each kind of pass, by stage.
+struct ShortestPasses {
+  std::vector<std::optional<Ticks>> forward, backward, input, weight;
+  explicit ShortestPasses(std::size_t stages)
+      : forward(stages), backward(stages), input(stages), weight(stages) {}
+
+  std::vector<std::optional<Ticks>>* list_of(TaskKind kind) {
+    switch (kind) {
+      case TaskKind::kForward:
+        return &forward;
+      case TaskKind::kBackward:
+        return &backward;
+      case TaskKind::kBackwardInput:
+        return &input;
+      case TaskKind::kBackwardWeight:
+        return &weight;
+      default:
+        return nullptr;
+    }
   }
+  void note(TaskKind kind, std::size_t stage, Ticks price) {
+    if (auto* list = list_of(kind))
+      (*list)[stage] = std::min((*list)[stage].value_or(price), price);
+  }
+};
+
+/// Whole backwards stand with the gradient of the input where no stage splits them; where some are
+/// split (DualPipe), both gradients together are no longer than a whole one.
+void set_backward(const ShortestPasses& passes, std::size_t stage, StageTimes& times) {
+  const std::optional<Ticks> whole = passes.backward[stage];
+  if (!passes.input[stage]) {
+    times.backward_input[stage] = whole.value_or(Ticks());
+    return;
+  }
+  const Ticks input = std::min(*passes.input[stage], whole.value_or(*passes.input[stage]));
+  const Ticks weight = passes.weight[stage].value_or(Ticks());
+  times.backward_input[stage] = input;
+  times.backward_weight[stage] = whole ? std::min(weight, *whole - input) : weight;
 }
 
 }  // namespace
@@ -128,6 +153,7 @@ std::optional<StageTimes> stage_times_of(const TaskGraph& graph,
   times.forward.assign(stages, Ticks());
   times.backward_input.assign(stages, Ticks());
   times.backward_weight.assign(stages, Ticks());
+  ShortestPasses passes(stages);
   std::vector<std::int64_t> forwards(stages);
   std::optional<Ticks> fastest_message;
   for (const Task& task : graph.tasks) {
@@ -136,11 +162,10 @@ std::optional<StageTimes> stage_times_of(const TaskGraph& graph,
       const Ticks message = price.duration + price.latency;
       fastest_message = std::min(fastest_message.value_or(message), message);
     }
-    std::vector<Ticks>* list = list_of(task.kind, times);
-    if (list == nullptr || task.stage < 0) continue;
+    if (passes.list_of(task.kind) == nullptr || task.stage < 0) continue;
     const auto stage = static_cast<std::size_t>(task.stage);
     if (stage >= stages) return std::nullopt;
-    (*list)[stage] = price.duration;
+    passes.note(task.kind, stage, price.duration);
     if (task.kind == TaskKind::kForward) ++forwards[stage];
   }
   std::vector<std::int64_t> due(stages);
@@ -148,6 +173,10 @@ std::optional<StageTimes> stage_times_of(const TaskGraph& graph,
     for (const StageId stage : schedule.placement.routes[static_cast<std::size_t>(route)])
       ++due[stage.index()];
   if (forwards != due) return std::nullopt;  // passes are cut, or several ranks run each stage
+  for (std::size_t stage = 0; stage < stages; ++stage) {
+    times.forward[stage] = passes.forward[stage].value_or(Ticks());
+    set_backward(passes, stage, times);
+  }
   times.latency = fastest_message.value_or(Ticks());
   return times;
 }

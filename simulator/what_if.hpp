@@ -34,9 +34,10 @@ bool sets_pass_times(const WhatIf& what_if);
 /// slowed, else O(works).
 void apply(const WhatIf& what_if, TaskGraph& graph, std::vector<WorkPrice>& prices);
 
-/// What every stage of a priced graph takes, for bounds: `latency` is the fastest message, so that
-/// a bound with these times holds for the graph. Nothing if passes are cut into several tasks,
-/// several ranks run each stage, or the output layer is split over the devices.
+/// What every stage of a priced graph takes, for bounds: `latency` is the fastest message, and a
+/// pass that is priced in two ways counts as the shorter one, so that bounds hold for the graph.
+/// Nothing if passes are cut into several tasks, several ranks run each stage, or the output layer
+/// is split over the devices.
 std::optional<StageTimes> stage_times_of(const TaskGraph& graph,
                                          const std::vector<WorkPrice>& prices,
                                          const Schedule& schedule);

@@ -2,16 +2,6 @@
 <!DOCTYPE TS>
 <TS version="2.1" language="en" sourcelanguage="en">
 <context>
-    <name>MainWindow</name>
-    <message numerus="yes">
-        <source>⚠ %n problem(s)</source>
-        <translation>
-            <numerusform>⚠ %n problem</numerusform>
-            <numerusform>⚠ %n problems</numerusform>
-        </translation>
-    </message>
-</context>
-<context>
     <name>QObject</name>
     <message numerus="yes">
         <source>%1 of %n rows</source>
@@ -22,17 +12,37 @@
     </message>
 </context>
 <context>
-    <name>RunScreen</name>
+    <name>meshwright::gui::ExploreScreen</name>
     <message numerus="yes">
-        <source>Done: %n steps.</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
-            <numerusform></numerusform>
+        <source>%n hit(s)</source>
+        <translation>
+            <numerusform>%n hit</numerusform>
+            <numerusform>%n hits</numerusform>
         </translation>
     </message>
 </context>
 <context>
-    <name>SweepScreen</name>
+    <name>meshwright::gui::MainWindow</name>
+    <message numerus="yes">
+        <source>⚠ %n problem(s)</source>
+        <translation>
+            <numerusform>⚠ %n problem</numerusform>
+            <numerusform>⚠ %n problems</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::RunScreen</name>
+    <message numerus="yes">
+        <source>Done: %n steps.</source>
+        <translation>
+            <numerusform>Done: %n step.</numerusform>
+            <numerusform>Done: %n steps.</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::SweepScreen</name>
     <message numerus="yes">
         <source>%n combinations…</source>
         <translation>
@@ -42,7 +52,7 @@
     </message>
 </context>
 <context>
-    <name>Workbench</name>
+    <name>meshwright::gui::Workbench</name>
     <message numerus="yes">
         <source>Open %n files</source>
         <translation>

@@ -2,7 +2,239 @@
 <!DOCTYPE TS>
 <TS version="2.1" language="zh_CN" sourcelanguage="en">
 <context>
-    <name>CommandPalette</name>
+    <name>QObject</name>
+    <message>
+        <source>as A</source>
+        <translation>同 A</translation>
+    </message>
+    <message>
+        <source>%1 vs A</source>
+        <translation>%1（对比 A）</translation>
+    </message>
+    <message>
+        <source>pt</source>
+        <translation>个百分点</translation>
+    </message>
+    <message>
+        <source>something is still being worked out</source>
+        <translation>仍有内容在计算</translation>
+    </message>
+    <message>
+        <source>cannot write %1</source>
+        <translation>无法写入 %1</translation>
+    </message>
+    <message>
+        <source>warm-up</source>
+        <translation>预热</translation>
+    </message>
+    <message>
+        <source>drain</source>
+        <translation>排空</translation>
+    </message>
+    <message>
+        <source>waiting for other stages</source>
+        <translation>等待其他阶段</translation>
+    </message>
+    <message>
+        <source>waiting for communication</source>
+        <translation>等待通信</translation>
+    </message>
+    <message>
+        <source>unknown</source>
+        <translation>未知</translation>
+    </message>
+    <message>
+        <source> of stage %1</source>
+        <translation>，阶段 %1</translation>
+    </message>
+    <message>
+        <source> on rank %1</source>
+        <translation>，rank %1</translation>
+    </message>
+    <message>
+        <source>Kind</source>
+        <translation>种类</translation>
+    </message>
+    <message>
+        <source>Starts</source>
+        <translation>开始</translation>
+    </message>
+    <message>
+        <source>Takes</source>
+        <translation>耗时</translation>
+    </message>
+    <message>
+        <source>Slack</source>
+        <translation>松弛</translation>
+    </message>
+    <message>
+        <source>Critical path</source>
+        <translation>关键路径</translation>
+    </message>
+    <message>
+        <source>yes</source>
+        <translation>是</translation>
+    </message>
+    <message>
+        <source>no</source>
+        <translation>否</translation>
+    </message>
+    <message>
+        <source>Started when it did because of</source>
+        <translation>决定其开始时刻的是</translation>
+    </message>
+    <message>
+        <source>Bubble of %1</source>
+        <translation>气泡 %1</translation>
+    </message>
+    <message>
+        <source>before %1</source>
+        <translation>位于 %1 之前</translation>
+    </message>
+    <message>
+        <source>It waited for</source>
+        <translation>它在等待</translation>
+    </message>
+    <message numerus="yes">
+        <source>%1 of %n rows</source>
+        <translation>
+            <numerusform>%n 行，共 %1</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Slices</source>
+        <translation>片段</translation>
+    </message>
+    <message>
+        <source>Idle</source>
+        <translation>空闲</translation>
+    </message>
+    <message>
+        <source>Of the compute rows</source>
+        <translation>计算行之中</translation>
+    </message>
+    <message>
+        <source>Where the step goes</source>
+        <translation>单步时间构成</translation>
+    </message>
+    <message>
+        <source>recomputation</source>
+        <translation>重计算</translation>
+    </message>
+    <message>
+        <source>optimizer</source>
+        <translation>优化器</translation>
+    </message>
+    <message>
+        <source>exposed %1</source>
+        <translation>暴露的 %1 通信</translation>
+    </message>
+    <message>
+        <source>bubble: %1</source>
+        <translation>气泡：%1</translation>
+    </message>
+    <message>
+        <source>Plan</source>
+        <translation>计划</translation>
+    </message>
+    <message>
+        <source>Step</source>
+        <translation>单步</translation>
+    </message>
+    <message>
+        <source>Pipeline</source>
+        <translation>流水线</translation>
+    </message>
+    <message>
+        <source>Period</source>
+        <translation>周期</translation>
+    </message>
+    <message>
+        <source>Per GPU</source>
+        <translation>每 GPU</translation>
+    </message>
+    <message>
+        <source>Tasks</source>
+        <translation>任务数</translation>
+    </message>
+    <message>
+        <source>Layers per stage: %1</source>
+        <translation>每阶段层数：%1</translation>
+    </message>
+    <message>
+        <source>Times: %1; unvalidated on this cluster.</source>
+        <translation>时间来源：%1；未在此集群上验证。</translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::CalibrationScreen</name>
+    <message>
+        <source>%1, %2 ranks on %3 nodes</source>
+        <translation>%1，%3 个节点上 %2 个 rank</translation>
+    </message>
+    <message>
+        <source>, causal</source>
+        <translation>，因果</translation>
+    </message>
+    <message>
+        <source>size of the whole buffer</source>
+        <translation>整个缓冲区大小</translation>
+    </message>
+    <message>
+        <source>time of one call</source>
+        <translation>单次调用时间</translation>
+    </message>
+    <message>
+        <source>arithmetic of one call, FLOP</source>
+        <translation>单次调用的运算量，FLOP</translation>
+    </message>
+    <message>
+        <source>memory traffic of one call</source>
+        <translation>单次调用的访存量</translation>
+    </message>
+    <message>
+        <source>batch %1, %2 × %3 × %4: %5, spread %6 of %7</source>
+        <translation>批 %1，%2 × %3 × %4：%5，离散 %6，共 %7 次</translation>
+    </message>
+    <message>
+        <source>Open a calibration: `meshwright calibrate -o mine.calib.json` measures this machine, `meshwright import` reads the output of nccl-tests.</source>
+        <translation>打开校准文件：`meshwright calibrate -o mine.calib.json` 测量本机，`meshwright import` 读取 nccl-tests 输出。</translation>
+    </message>
+    <message>
+        <source>Measured curves</source>
+        <translation>实测曲线</translation>
+    </message>
+    <message>
+        <source>Where the calibration is from</source>
+        <translation>校准来源</translation>
+    </message>
+    <message>
+        <source>&amp;Use the calibration</source>
+        <translation>使用该校准(&amp;U)</translation>
+    </message>
+    <message>
+        <source>The scenario is priced by the measured curves</source>
+        <translation>方案按实测曲线定价</translation>
+    </message>
+    <message>
+        <source>&lt;p&gt;&lt;b&gt;%1&lt;/b&gt;, %2 cores, %3 memory&lt;br&gt;message %4 + size over %5&lt;br&gt;memory %6&lt;/p&gt;</source>
+        <translation>&lt;p&gt;&lt;b&gt;%1&lt;/b&gt;，%2 核，内存 %3&lt;br&gt;消息 %4 + 大小 / %5&lt;br&gt;访存 %6&lt;/p&gt;</translation>
+    </message>
+    <message>
+        <source>%1: %2 curves of collectives, %3 families of kernels. Ctrl+Alt+U prices the scenario by them.</source>
+        <translation>%1：%2 条集合通信曲线，%3 类算子。按 Ctrl+Alt+U 用其为方案定价。</translation>
+    </message>
+    <message>
+        <source>Use the calibration %1</source>
+        <translation>使用校准 %1</translation>
+    </message>
+    <message>
+        <source>Calibration</source>
+        <translation>校准</translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::CommandPalette</name>
     <message>
         <source>Type what you want to do</source>
         <translation>输入要执行的操作</translation>
@@ -13,78 +245,82 @@
     </message>
 </context>
 <context>
-    <name>CompareScreen</name>
+    <name>meshwright::gui::CompareScreen</name>
     <message>
         <source>&amp;Align by</source>
-        <translation type="unfinished"></translation>
+        <translation>对齐方式(&amp;A)</translation>
     </message>
     <message>
         <source>Align by</source>
-        <translation type="unfinished"></translation>
+        <translation>对齐方式</translation>
     </message>
     <message>
         <source>start of the step</source>
-        <translation type="unfinished"></translation>
+        <translation>步开始</translation>
     </message>
     <message>
         <source>first forward pass</source>
-        <translation type="unfinished"></translation>
+        <translation>首个前向</translation>
     </message>
     <message>
         <source>Errors</source>
-        <translation type="unfinished"></translation>
+        <translation>误差</translation>
     </message>
     <message>
         <source>Why the step differs</source>
-        <translation type="unfinished"></translation>
+        <translation>单步差异原因</translation>
     </message>
     <message>
         <source>Worst tasks</source>
-        <translation type="unfinished"></translation>
+        <translation>误差最大的任务</translation>
     </message>
     <message>
         <source>Open a measured trace: it is laid on the scenario. Or choose two files with Compare in the menu Run.</source>
-        <translation type="unfinished"></translation>
+        <translation>打开实测轨迹，与当前方案叠加；或用“运行”菜单中的“比较”选择两个文件。</translation>
     </message>
     <message>
         <source>No comparison yet</source>
-        <translation type="unfinished"></translation>
+        <translation>尚无比较</translation>
     </message>
     <message>
         <source>Errors of the prediction</source>
-        <translation type="unfinished"></translation>
+        <translation>预测误差</translation>
     </message>
     <message>
         <source>Compare &amp;two traces…</source>
-        <translation type="unfinished"></translation>
+        <translation>比较两条轨迹…(&amp;T)</translation>
     </message>
     <message>
         <source>The predicted one, then the measured one</source>
-        <translation type="unfinished"></translation>
+        <translation>先预测，后实测</translation>
     </message>
     <message>
         <source>Predicted and measured trace</source>
-        <translation type="unfinished"></translation>
+        <translation>预测与实测轨迹</translation>
     </message>
     <message>
         <source>Traces (*.pftrace *.json *.json.gz);;All files (*)</source>
-        <translation type="unfinished"></translation>
+        <translation>轨迹 (*.pftrace *.json *.json.gz);;所有文件 (*)</translation>
     </message>
     <message>
         <source>Choose two files: the predicted and the measured trace.</source>
-        <translation type="unfinished"></translation>
+        <translation>请选择两个文件：预测轨迹和实测轨迹。</translation>
     </message>
     <message>
         <source>Compare</source>
-        <translation type="unfinished"></translation>
+        <translation>比较</translation>
+    </message>
+    <message>
+        <source>%1, alone. A measured trace that is opened is laid on the scenario.</source>
+        <translation>仅 %1。打开实测轨迹后会与当前方案对齐。</translation>
     </message>
     <message>
         <source>mean shift of starts %1</source>
-        <translation type="unfinished"></translation>
+        <translation>开始时刻平均偏移 %1</translation>
     </message>
     <message>
         <source>what</source>
-        <translation type="unfinished"></translation>
+        <translation>项目</translation>
     </message>
     <message>
         <source>predicted</source>
@@ -96,23 +332,23 @@
     </message>
     <message>
         <source>error</source>
-        <translation type="unfinished"></translation>
+        <translation>误差</translation>
     </message>
     <message>
         <source>mean error of a task</source>
-        <translation type="unfinished"></translation>
+        <translation>任务平均误差</translation>
     </message>
     <message>
         <source>tasks</source>
-        <translation type="unfinished"></translation>
+        <translation>任务</translation>
     </message>
     <message>
         <source>The lanes stand side by side, but the tasks could not be joined: %1</source>
-        <translation type="unfinished"></translation>
+        <translation>两组时间线已并列，但任务无法匹配：%1</translation>
     </message>
     <message>
         <source>Step: predicted &lt;b&gt;%1&lt;/b&gt;, measured &lt;b&gt;%2&lt;/b&gt; (median of %3, spread %4): &lt;b&gt;%5&lt;/b&gt; · %6 tasks joined</source>
-        <translation type="unfinished"></translation>
+        <translation>单步：预测 &lt;b&gt;%1&lt;/b&gt;，实测 &lt;b&gt;%2&lt;/b&gt;（%3 步中位数，离散 %4）：&lt;b&gt;%5&lt;/b&gt; · 匹配 %6 个任务</translation>
     </message>
     <message>
         <source>step</source>
@@ -120,39 +356,39 @@
     </message>
     <message>
         <source>kind</source>
-        <translation type="unfinished"></translation>
+        <translation>种类</translation>
     </message>
     <message>
         <source>stage</source>
-        <translation type="unfinished"></translation>
+        <translation>阶段</translation>
     </message>
     <message>
         <source>stream</source>
-        <translation type="unfinished"></translation>
+        <translation>流</translation>
     </message>
     <message>
         <source>peak memory, rank %1</source>
-        <translation type="unfinished"></translation>
+        <translation>峰值内存，rank %1</translation>
     </message>
     <message>
         <source>tasks took longer</source>
-        <translation type="unfinished"></translation>
+        <translation>任务耗时更长</translation>
     </message>
     <message>
         <source>waited for messages</source>
-        <translation type="unfinished"></translation>
+        <translation>等待消息</translation>
     </message>
     <message>
         <source>waited otherwise</source>
-        <translation type="unfinished"></translation>
+        <translation>其他等待</translation>
     </message>
     <message>
         <source>&lt;p&gt;Largest differences: predicted, measured&lt;/p&gt;</source>
-        <translation type="unfinished"></translation>
+        <translation>&lt;p&gt;最大差异：预测值、实测值&lt;/p&gt;</translation>
     </message>
 </context>
 <context>
-    <name>ErrorDialog</name>
+    <name>meshwright::gui::ErrorDialog</name>
     <message>
         <source>Hint: %1</source>
         <translation>提示：%1</translation>
@@ -179,7 +415,7 @@
     </message>
 </context>
 <context>
-    <name>ExploreScreen</name>
+    <name>meshwright::gui::ExploreScreen</name>
     <message>
         <source>stages are not equally long</source>
         <translation>各阶段耗时不等</translation>
@@ -233,6 +469,24 @@
         <translation>公式气泡：%1 = %2 = &lt;b&gt;%3&lt;/b&gt; · 模拟值：&lt;b&gt;%4&lt;/b&gt; · %5</translation>
     </message>
     <message>
+        <source>Rank, time or both: r12 3.5ms</source>
+        <translation>rank、时间或两者：r12 3.5ms</translation>
+    </message>
+    <message>
+        <source>Part of a slice&apos;s name: F7, all-reduce</source>
+        <translation>片段名称的一部分：F7、all-reduce</translation>
+    </message>
+    <message>
+        <source>No such place: %1</source>
+        <translation>没有这个位置：%1</translation>
+    </message>
+    <message numerus="yes">
+        <source>%n hit(s)</source>
+        <translation>
+            <numerusform>%n 个匹配</numerusform>
+        </translation>
+    </message>
+    <message>
         <source>nothing is shown yet</source>
         <translation>尚无内容</translation>
     </message>
@@ -251,6 +505,38 @@
     <message>
         <source>Open %1</source>
         <translation>打开 %1</translation>
+    </message>
+    <message>
+        <source>&amp;Arrows of messages</source>
+        <translation>消息箭头(&amp;A)</translation>
+    </message>
+    <message>
+        <source>Of the selection, from sends to receives</source>
+        <translation>选区内从发送到接收</translation>
+    </message>
+    <message>
+        <source>&amp;Bubbles by cause</source>
+        <translation>按原因标记气泡(&amp;B)</translation>
+    </message>
+    <message>
+        <source>Hatches every gap by what it waits for</source>
+        <translation>按等待原因为空隙加阴影</translation>
+    </message>
+    <message>
+        <source>Co&amp;unters</source>
+        <translation>计数器(&amp;U)</translation>
+    </message>
+    <message>
+        <source>Memory and links under the rows</source>
+        <translation>在行下方显示内存与链路</translation>
+    </message>
+    <message>
+        <source>Colour by &amp;micro-batch</source>
+        <translation>按微批着色(&amp;M)</translation>
+    </message>
+    <message>
+        <source>Instead of by kind</source>
+        <translation>而非按种类</translation>
     </message>
     <message>
         <source>Pin as &amp;A</source>
@@ -372,16 +658,20 @@
         <source>Paste a line</source>
         <translation>粘贴一行</translation>
     </message>
+    <message>
+        <source>Explore</source>
+        <translation>探索</translation>
+    </message>
 </context>
 <context>
-    <name>HeatMap</name>
+    <name>meshwright::gui::HeatMap</name>
     <message>
         <source>Heat map</source>
         <translation>热力图</translation>
     </message>
 </context>
 <context>
-    <name>JobList</name>
+    <name>meshwright::gui::JobList</name>
     <message>
         <source>Job</source>
         <translation>任务</translation>
@@ -404,7 +694,7 @@
     </message>
 </context>
 <context>
-    <name>KeySheet</name>
+    <name>meshwright::gui::KeySheet</name>
     <message>
         <source> or </source>
         <translation> 或 </translation>
@@ -447,7 +737,7 @@
     </message>
 </context>
 <context>
-    <name>KpiStrip</name>
+    <name>meshwright::gui::KpiStrip</name>
     <message>
         <source>Step</source>
         <translation>单步</translation>
@@ -526,21 +816,80 @@
     </message>
 </context>
 <context>
-    <name>LogList</name>
+    <name>meshwright::gui::LegendStrip</name>
+    <message>
+        <source>F forward</source>
+        <translation>F 前向</translation>
+    </message>
+    <message>
+        <source>B backward</source>
+        <translation>B 反向</translation>
+    </message>
+    <message>
+        <source>I input gradient</source>
+        <translation>I 输入梯度</translation>
+    </message>
+    <message>
+        <source>W weight gradient</source>
+        <translation>W 权重梯度</translation>
+    </message>
+    <message>
+        <source>optimizer</source>
+        <translation>优化器</translation>
+    </message>
+    <message>
+        <source>collective</source>
+        <translation>集合通信</translation>
+    </message>
+    <message>
+        <source>send</source>
+        <translation>发送</translation>
+    </message>
+    <message>
+        <source>receive</source>
+        <translation>接收</translation>
+    </message>
+    <message>
+        <source>recomputation</source>
+        <translation>重计算</translation>
+    </message>
+    <message>
+        <source>copy</source>
+        <translation>拷贝</translation>
+    </message>
+    <message>
+        <source>kernel</source>
+        <translation>算子</translation>
+    </message>
+    <message>
+        <source>host</source>
+        <translation>主机</translation>
+    </message>
+    <message>
+        <source>Legend</source>
+        <translation>图例</translation>
+    </message>
+    <message>
+        <source>bubble, hatched by cause</source>
+        <translation>气泡，按原因加阴影</translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::LogList</name>
     <message>
         <source>Log</source>
         <translation>日志</translation>
     </message>
 </context>
 <context>
-    <name>LossChart</name>
+    <name>meshwright::gui::LossChart</name>
     <message>
         <source>Loss by step</source>
-        <translation type="unfinished"></translation>
+        <translation>各步损失</translation>
     </message>
     <message>
         <source>step %1: %2</source>
-        <translation type="unfinished"></translation>
+        <translation>步 %1：%2</translation>
     </message>
     <message>
         <source>step</source>
@@ -548,11 +897,11 @@
     </message>
     <message>
         <source>loss</source>
-        <translation type="unfinished"></translation>
+        <translation>损失</translation>
     </message>
 </context>
 <context>
-    <name>MainWindow</name>
+    <name>meshwright::gui::MainWindow</name>
     <message>
         <source>Screens</source>
         <translation>界面</translation>
@@ -745,7 +1094,7 @@
     </message>
 </context>
 <context>
-    <name>MemoryBars</name>
+    <name>meshwright::gui::MemoryBars</name>
     <message>
         <source>weights</source>
         <translation>权重</translation>
@@ -796,7 +1145,7 @@
     </message>
 </context>
 <context>
-    <name>MemoryCurve</name>
+    <name>meshwright::gui::MemoryCurve</name>
     <message>
         <source>Memory over time</source>
         <translation>内存随时间变化</translation>
@@ -815,7 +1164,7 @@
     </message>
 </context>
 <context>
-    <name>MemoryScreen</name>
+    <name>meshwright::gui::MemoryScreen</name>
     <message>
         <source>Memory at its peak</source>
         <translation>峰值时的内存</translation>
@@ -836,9 +1185,13 @@
         <source>all</source>
         <translation>全部</translation>
     </message>
+    <message>
+        <source>Memory</source>
+        <translation>内存</translation>
+    </message>
 </context>
 <context>
-    <name>ParetoScatter</name>
+    <name>meshwright::gui::ParetoScatter</name>
     <message>
         <source>step time</source>
         <translation>步时间</translation>
@@ -857,7 +1210,7 @@
     </message>
 </context>
 <context>
-    <name>PlansScreen</name>
+    <name>meshwright::gui::PlansScreen</name>
     <message>
         <source>matrix products</source>
         <translation>矩阵乘</translation>
@@ -1070,9 +1423,20 @@
         <source>Take over plan %1</source>
         <translation>采用计划 %1</translation>
     </message>
+    <message>
+        <source>Plans</source>
+        <translation>计划</translation>
+    </message>
 </context>
 <context>
-    <name>PreferencesDialog</name>
+    <name>meshwright::gui::PointChart</name>
+    <message>
+        <source>Measured points</source>
+        <translation>实测点</translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::PreferencesDialog</name>
     <message>
         <source>Preferences</source>
         <translation>首选项</translation>
@@ -1175,7 +1539,7 @@
     </message>
 </context>
 <context>
-    <name>ProblemList</name>
+    <name>meshwright::gui::ProblemList</name>
     <message>
         <source>Where</source>
         <translation>位置</translation>
@@ -1194,269 +1558,108 @@
     </message>
 </context>
 <context>
-    <name>QObject</name>
-    <message>
-        <source>as A</source>
-        <translation>同 A</translation>
-    </message>
-    <message>
-        <source>%1 vs A</source>
-        <translation>%1（对比 A）</translation>
-    </message>
-    <message>
-        <source>pt</source>
-        <translation>个百分点</translation>
-    </message>
-    <message>
-        <source>something is still being worked out</source>
-        <translation>仍有内容在计算</translation>
-    </message>
-    <message>
-        <source>cannot write %1</source>
-        <translation>无法写入 %1</translation>
-    </message>
-    <message>
-        <source>warm-up</source>
-        <translation>预热</translation>
-    </message>
-    <message>
-        <source>drain</source>
-        <translation>排空</translation>
-    </message>
-    <message>
-        <source>waiting for other stages</source>
-        <translation>等待其他阶段</translation>
-    </message>
-    <message>
-        <source>waiting for communication</source>
-        <translation>等待通信</translation>
-    </message>
-    <message>
-        <source>unknown</source>
-        <translation>未知</translation>
-    </message>
-    <message>
-        <source> of stage %1</source>
-        <translation>，阶段 %1</translation>
-    </message>
-    <message>
-        <source> on rank %1</source>
-        <translation>，rank %1</translation>
-    </message>
-    <message>
-        <source>Kind</source>
-        <translation>种类</translation>
-    </message>
-    <message>
-        <source>Starts</source>
-        <translation>开始</translation>
-    </message>
-    <message>
-        <source>Takes</source>
-        <translation>耗时</translation>
-    </message>
-    <message>
-        <source>Slack</source>
-        <translation>松弛</translation>
-    </message>
-    <message>
-        <source>Critical path</source>
-        <translation>关键路径</translation>
-    </message>
-    <message>
-        <source>yes</source>
-        <translation>是</translation>
-    </message>
-    <message>
-        <source>no</source>
-        <translation>否</translation>
-    </message>
-    <message>
-        <source>Started when it did because of</source>
-        <translation>决定其开始时刻的是</translation>
-    </message>
-    <message>
-        <source>Bubble of %1</source>
-        <translation>气泡 %1</translation>
-    </message>
-    <message>
-        <source>before %1</source>
-        <translation>位于 %1 之前</translation>
-    </message>
-    <message>
-        <source>It waited for</source>
-        <translation>它在等待</translation>
-    </message>
-    <message numerus="yes">
-        <source>%1 of %n rows</source>
-        <translation>
-            <numerusform>%n 行，共 %1</numerusform>
-        </translation>
-    </message>
-    <message>
-        <source>Slices</source>
-        <translation>片段</translation>
-    </message>
-    <message>
-        <source>Idle</source>
-        <translation>空闲</translation>
-    </message>
-    <message>
-        <source>Of the compute rows</source>
-        <translation>计算行之中</translation>
-    </message>
-    <message>
-        <source>Where the step goes</source>
-        <translation>单步时间构成</translation>
-    </message>
-    <message>
-        <source>recomputation</source>
-        <translation>重计算</translation>
-    </message>
-    <message>
-        <source>optimizer</source>
-        <translation>优化器</translation>
-    </message>
-    <message>
-        <source>exposed %1</source>
-        <translation>暴露的 %1 通信</translation>
-    </message>
-    <message>
-        <source>bubble: %1</source>
-        <translation>气泡：%1</translation>
-    </message>
-    <message>
-        <source>Plan</source>
-        <translation>计划</translation>
-    </message>
-    <message>
-        <source>Step</source>
-        <translation>单步</translation>
-    </message>
-    <message>
-        <source>Pipeline</source>
-        <translation>流水线</translation>
-    </message>
-    <message>
-        <source>Period</source>
-        <translation>周期</translation>
-    </message>
-    <message>
-        <source>Per GPU</source>
-        <translation>每 GPU</translation>
-    </message>
-    <message>
-        <source>Tasks</source>
-        <translation>任务数</translation>
-    </message>
-    <message>
-        <source>Layers per stage: %1</source>
-        <translation>每阶段层数：%1</translation>
-    </message>
-    <message>
-        <source>Times: %1; unvalidated on this cluster.</source>
-        <translation>时间来源：%1；未在此集群上验证。</translation>
-    </message>
-</context>
-<context>
-    <name>RunScreen</name>
+    <name>meshwright::gui::RunScreen</name>
     <message>
         <source>&amp;Run</source>
         <translation>运行(&amp;R)</translation>
     </message>
     <message>
         <source>&amp;Stop</source>
-        <translation type="unfinished"></translation>
+        <translation>停止(&amp;S)</translation>
     </message>
     <message>
         <source>Co&amp;mpare</source>
-        <translation type="unfinished"></translation>
+        <translation>比较(&amp;M)</translation>
     </message>
     <message>
         <source>Carries the scenario out on this machine in real arithmetic and measures its timeline. For small models: the ranks share this machine&apos;s cores.</source>
-        <translation type="unfinished"></translation>
+        <translation>在本机以真实运算执行方案并测量时间线。适用于小模型：各 rank 共享本机核心。</translation>
     </message>
     <message>
         <source>Nothing was measured yet</source>
-        <translation type="unfinished"></translation>
+        <translation>尚无测量</translation>
     </message>
     <message>
         <source>Output of the run</source>
-        <translation type="unfinished"></translation>
+        <translation>运行输出</translation>
     </message>
     <message>
         <source>virtual: CPU time of kernels, modelled messages · wall: the machine&apos;s clock · replay: sleeps as predicted</source>
-        <translation type="unfinished"></translation>
+        <translation>virtual：算子 CPU 时间与模型化消息 · wall：机器时钟 · replay：按预测休眠</translation>
     </message>
     <message>
         <source>C&amp;lock</source>
-        <translation type="unfinished"></translation>
+        <translation>时钟(&amp;L)</translation>
     </message>
     <message>
         <source>R&amp;anks</source>
-        <translation type="unfinished"></translation>
+        <translation>rank 数(&amp;A)</translation>
     </message>
     <message>
         <source>S&amp;teps</source>
-        <translation type="unfinished"></translation>
+        <translation>步数(&amp;T)</translation>
     </message>
     <message>
         <source>&amp;Run the scenario</source>
-        <translation type="unfinished"></translation>
+        <translation>运行方案(&amp;R)</translation>
     </message>
     <message>
         <source>Carries it out on this machine and measures its timeline</source>
-        <translation type="unfinished"></translation>
+        <translation>在本机执行并测量时间线</translation>
     </message>
     <message>
         <source>&amp;Stop the run</source>
-        <translation type="unfinished"></translation>
+        <translation>停止运行(&amp;S)</translation>
     </message>
     <message>
         <source>What was measured until then is kept</source>
-        <translation type="unfinished"></translation>
+        <translation>保留此前的测量结果</translation>
     </message>
     <message>
         <source>&amp;Compare with the prediction</source>
-        <translation type="unfinished"></translation>
+        <translation>与预测比较(&amp;C)</translation>
     </message>
     <message>
         <source>Lays the measured timeline on the predicted one</source>
-        <translation type="unfinished"></translation>
+        <translation>将实测时间线叠加到预测时间线上</translation>
     </message>
     <message>
         <source>The program meshwright was found neither beside this one nor on the path: build it, or put it there.</source>
-        <translation type="unfinished"></translation>
+        <translation>在本程序旁和 PATH 中均未找到 meshwright 程序：请构建或放置它。</translation>
     </message>
     <message>
         <source>Running…</source>
-        <translation type="unfinished"></translation>
+        <translation>正在运行…</translation>
     </message>
     <message>
         <source>Stopping…</source>
-        <translation type="unfinished"></translation>
+        <translation>正在停止…</translation>
     </message>
     <message>
         <source>Read measured lanes</source>
-        <translation type="unfinished"></translation>
+        <translation>读取实测行</translation>
     </message>
     <message>
         <source>The run was killed.</source>
-        <translation type="unfinished"></translation>
+        <translation>运行已被终止。</translation>
     </message>
     <message numerus="yes">
         <source>Done: %n steps.</source>
-        <translation type="unfinished">
-            <numerusform></numerusform>
+        <translation>
+            <numerusform>完成：%n 步。</numerusform>
         </translation>
     </message>
     <message>
         <source>Ended with exit code %1; the reason stands in the output.</source>
-        <translation type="unfinished"></translation>
+        <translation>以退出码 %1 结束；原因见输出。</translation>
+    </message>
+    <message>
+        <source>Run</source>
+        <translation>运行</translation>
     </message>
 </context>
 <context>
-    <name>ScenarioPanel</name>
+    <name>meshwright::gui::ScenarioPanel</name>
     <message>
         <source>Job</source>
         <translation>任务</translation>
@@ -1715,7 +1918,7 @@
     </message>
 </context>
 <context>
-    <name>StageBars</name>
+    <name>meshwright::gui::StageBars</name>
     <message>
         <source>Time of every pipeline position</source>
         <translation>各流水线位置的时间</translation>
@@ -1732,7 +1935,7 @@ Drag to change, double click to set it back.</source>
     </message>
 </context>
 <context>
-    <name>SweepScreen</name>
+    <name>meshwright::gui::SweepScreen</name>
     <message>
         <source>bubble between steps</source>
         <translation>步间气泡</translation>
@@ -1805,7 +2008,7 @@ Drag to change, double click to set it back.</source>
     </message>
 </context>
 <context>
-    <name>Timeline</name>
+    <name>meshwright::gui::Timeline</name>
     <message>
         <source>warm-up</source>
         <translation>预热</translation>
@@ -1876,7 +2079,7 @@ Drag to change, double click to set it back.</source>
     </message>
 </context>
 <context>
-    <name>TimelineTableModel</name>
+    <name>meshwright::gui::TimelineTableModel</name>
     <message>
         <source>Rank</source>
         <translation>Rank</translation>
@@ -1919,7 +2122,7 @@ Drag to change, double click to set it back.</source>
     </message>
 </context>
 <context>
-    <name>TimelineView</name>
+    <name>meshwright::gui::TimelineView</name>
     <message>
         <source> · waits for %1</source>
         <translation> · 等待 %1</translation>
@@ -2008,164 +2211,6 @@ Drag to change, double click to set it back.</source>
         <source>place %1 in its row</source>
         <translation>行内第 %1 位</translation>
     </message>
-</context>
-<context>
-    <name>Waterfall</name>
-    <message>
-        <source>Difference of two plans</source>
-        <translation>两个计划的差异</translation>
-    </message>
-</context>
-<context>
-    <name>WelcomeScreen</name>
-    <message>
-        <source>The textbook bubble</source>
-        <translation>教科书气泡</translation>
-    </message>
-    <message>
-        <source>1F1B, four equal stages: (p − 1) / (m + p − 1), to the last digit</source>
-        <translation>1F1B，四个相同阶段：(p − 1) / (m + p − 1)，分毫不差</translation>
-    </message>
-    <message>
-        <source>Interleaving</source>
-        <translation>交错调度</translation>
-    </message>
-    <message>
-        <source>GPT-3 175B in three chunks per device: a smaller bubble, more messages</source>
-        <translation>GPT-3 175B，每设备三块：气泡更小，消息更多</translation>
-    </message>
-    <message>
-        <source>Zero bubble</source>
-        <translation>零气泡</translation>
-    </message>
-    <message>
-        <source>Weight gradients fill the gaps of 1F1B at the same memory</source>
-        <translation>以相同内存，用权重梯度填补 1F1B 的空隙</translation>
-    </message>
-    <message>
-        <source>DualPipeV</source>
-        <translation>DualPipeV</translation>
-    </message>
-    <message>
-        <source>Forwards and backwards from both ends of a V</source>
-        <translation>从 V 形两端执行前向与反向</translation>
-    </message>
-    <message>
-        <source>A straggler</source>
-        <translation>掉队者</translation>
-    </message>
-    <message>
-        <source>One stage is 30 % slower: who waits, and for whom?</source>
-        <translation>一个阶段慢 30 %：谁在等谁？</translation>
-    </message>
-    <message>
-        <source>GPT-3 on 1,024 GPUs</source>
-        <translation>1,024 个 GPU 上的 GPT-3</translation>
-    </message>
-    <message>
-        <source>16 stages, 6 chunks, 8 replicas of 8 tensor ranks</source>
-        <translation>16 个阶段，6 块，8 副本 × 8 路张量并行</translation>
-    </message>
-    <message>
-        <source>Plan, simulate and run the parallel training of large models.</source>
-        <translation>规划、模拟并运行大模型并行训练。</translation>
-    </message>
-    <message>
-        <source>Recent files</source>
-        <translation>最近的文件</translation>
-    </message>
-    <message>
-        <source>Open</source>
-        <translation>打开</translation>
-    </message>
-    <message>
-        <source>Drop files here: plans, traces (.pftrace, Chrome, Kineto), schedules (CSV),
-calibrations, models (config.json), clusters (TOML)</source>
-        <translation>将文件拖到此处：计划、轨迹（.pftrace、Chrome、Kineto）、调度（CSV）、
-校准、模型（config.json）、集群（TOML）</translation>
-    </message>
-    <message>
-        <source>Examples</source>
-        <translation>示例</translation>
-    </message>
-    <message>
-        <source>Example: %1</source>
-        <translation>示例：%1</translation>
-    </message>
-    <message>
-        <source>Open example %1</source>
-        <translation>打开示例 %1</translation>
-    </message>
-    <message>
-        <source>Nothing has been opened yet</source>
-        <translation>尚未打开任何文件</translation>
-    </message>
-</context>
-<context>
-    <name>Workbench</name>
-    <message>
-        <source>Simulate</source>
-        <translation>模拟</translation>
-    </message>
-    <message>
-        <source>Find causes of gaps</source>
-        <translation>查找空隙原因</translation>
-    </message>
-    <message>
-        <source>Open %1</source>
-        <translation>打开 %1</translation>
-    </message>
-    <message numerus="yes">
-        <source>Open %n files</source>
-        <translation>
-            <numerusform>打开 %n 个文件</numerusform>
-        </translation>
-    </message>
-</context>
-<context>
-    <name>meshwright::gui::CompareScreen</name>
-    <message>
-        <source>Compare</source>
-        <translation type="unfinished"></translation>
-    </message>
-</context>
-<context>
-    <name>meshwright::gui::ExploreScreen</name>
-    <message>
-        <source>Explore</source>
-        <translation>探索</translation>
-    </message>
-</context>
-<context>
-    <name>meshwright::gui::MemoryScreen</name>
-    <message>
-        <source>Memory</source>
-        <translation>内存</translation>
-    </message>
-</context>
-<context>
-    <name>meshwright::gui::PlansScreen</name>
-    <message>
-        <source>Plans</source>
-        <translation>计划</translation>
-    </message>
-</context>
-<context>
-    <name>meshwright::gui::RunScreen</name>
-    <message>
-        <source>Run</source>
-        <translation>运行</translation>
-    </message>
-</context>
-<context>
-    <name>meshwright::gui::SweepScreen</name>
-    <message>
-        <source>Sweep</source>
-        <translation>扫描</translation>
-    </message>
-</context>
-<context>
-    <name>meshwright::gui::TimelineView</name>
     <message>
         <source>Zoom in (W)</source>
         <translation>放大 (W)</translation>
@@ -2272,10 +2317,198 @@ calibrations, models (config.json), clusters (TOML)</source>
     </message>
 </context>
 <context>
+    <name>meshwright::gui::TopologyMap</name>
+    <message>
+        <source>Devices in their nodes</source>
+        <translation>节点中的设备</translation>
+    </message>
+    <message>
+        <source>node %1</source>
+        <translation>节点 %1</translation>
+    </message>
+    <message>
+        <source>rank %1: pp %2, dp %3, cp %4, tp %5</source>
+        <translation>rank %1：pp %2，dp %3，cp %4，tp %5</translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::TopologyScreen</name>
+    <message>
+        <source>NVLink switches</source>
+        <translation>NVLink 交换机</translation>
+    </message>
+    <message>
+        <source>NVLink mesh</source>
+        <translation>NVLink 网状互连</translation>
+    </message>
+    <message>
+        <source>PCIe</source>
+        <translation>PCIe</translation>
+    </message>
+    <message>
+        <source>shared memory</source>
+        <translation>共享内存</translation>
+    </message>
+    <message>
+        <source>&amp;Groups of</source>
+        <translation>分组(&amp;G)</translation>
+    </message>
+    <message>
+        <source>Groups of</source>
+        <translation>分组</translation>
+    </message>
+    <message>
+        <source>Next &amp;axis of the topology</source>
+        <translation>下一个并行轴(&amp;A)</translation>
+    </message>
+    <message>
+        <source>Colours devices by tensor, context, data or pipeline groups</source>
+        <translation>按张量、上下文、数据或流水线组为设备着色</translation>
+    </message>
+    <message>
+        <source>%1 × %2, %3 in a node, %4 at %5 per device</source>
+        <translation>%1 × %2，每节点 %3 个，%4，每设备 %5</translation>
+    </message>
+    <message>
+        <source>; between nodes %1 ports of %2</source>
+        <translation>；节点间 %1 个端口，每个 %2</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;Rank %1&lt;/b&gt;&lt;table cellspacing=8&gt;</source>
+        <translation>&lt;b&gt;Rank %1&lt;/b&gt;&lt;table cellspacing=8&gt;</translation>
+    </message>
+    <message>
+        <source>&lt;tr&gt;&lt;td&gt;&lt;b&gt;%1&lt;/b&gt;&lt;/td&gt;&lt;td&gt;%2 ranks: %3&lt;/td&gt;&lt;td&gt;%4&lt;/td&gt;&lt;td&gt;the step waits %5 for it&lt;/td&gt;&lt;/tr&gt;</source>
+        <translation>&lt;tr&gt;&lt;td&gt;&lt;b&gt;%1&lt;/b&gt;&lt;/td&gt;&lt;td&gt;%2 个 rank：%3&lt;/td&gt;&lt;td&gt;%4&lt;/td&gt;&lt;td&gt;单步为其等待 %5&lt;/td&gt;&lt;/tr&gt;</translation>
+    </message>
+    <message>
+        <source>inside one node</source>
+        <translation>单节点内</translation>
+    </message>
+    <message>
+        <source>over %1 nodes</source>
+        <translation>跨 %1 个节点</translation>
+    </message>
+    <message>
+        <source>Topology</source>
+        <translation>拓扑</translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::Waterfall</name>
+    <message>
+        <source>Difference of two plans</source>
+        <translation>两个计划的差异</translation>
+    </message>
+</context>
+<context>
     <name>meshwright::gui::WelcomeScreen</name>
+    <message>
+        <source>The textbook bubble</source>
+        <translation>教科书气泡</translation>
+    </message>
+    <message>
+        <source>1F1B, four equal stages: (p − 1) / (m + p − 1), to the last digit</source>
+        <translation>1F1B，四个相同阶段：(p − 1) / (m + p − 1)，分毫不差</translation>
+    </message>
+    <message>
+        <source>Interleaving</source>
+        <translation>交错调度</translation>
+    </message>
+    <message>
+        <source>GPT-3 175B in three chunks per device: a smaller bubble, more messages</source>
+        <translation>GPT-3 175B，每设备三块：气泡更小，消息更多</translation>
+    </message>
+    <message>
+        <source>Zero bubble</source>
+        <translation>零气泡</translation>
+    </message>
+    <message>
+        <source>Weight gradients fill the gaps of 1F1B at the same memory</source>
+        <translation>以相同内存，用权重梯度填补 1F1B 的空隙</translation>
+    </message>
+    <message>
+        <source>DualPipeV</source>
+        <translation>DualPipeV</translation>
+    </message>
+    <message>
+        <source>Forwards and backwards from both ends of a V</source>
+        <translation>从 V 形两端执行前向与反向</translation>
+    </message>
+    <message>
+        <source>A straggler</source>
+        <translation>掉队者</translation>
+    </message>
+    <message>
+        <source>One stage is 30 % slower: who waits, and for whom?</source>
+        <translation>一个阶段慢 30 %：谁在等谁？</translation>
+    </message>
+    <message>
+        <source>GPT-3 on 1,024 GPUs</source>
+        <translation>1,024 个 GPU 上的 GPT-3</translation>
+    </message>
+    <message>
+        <source>16 stages, 6 chunks, 8 replicas of 8 tensor ranks</source>
+        <translation>16 个阶段，6 块，8 副本 × 8 路张量并行</translation>
+    </message>
+    <message>
+        <source>Plan, simulate and run the parallel training of large models.</source>
+        <translation>规划、模拟并运行大模型并行训练。</translation>
+    </message>
+    <message>
+        <source>Recent files</source>
+        <translation>最近的文件</translation>
+    </message>
+    <message>
+        <source>Open</source>
+        <translation>打开</translation>
+    </message>
+    <message>
+        <source>Drop files here: plans, traces (.pftrace, Chrome, Kineto), schedules (CSV),
+calibrations, models (config.json), clusters (TOML)</source>
+        <translation>将文件拖到此处：计划、轨迹（.pftrace、Chrome、Kineto）、调度（CSV）、
+校准、模型（config.json）、集群（TOML）</translation>
+    </message>
+    <message>
+        <source>Examples</source>
+        <translation>示例</translation>
+    </message>
+    <message>
+        <source>Example: %1</source>
+        <translation>示例：%1</translation>
+    </message>
+    <message>
+        <source>Open example %1</source>
+        <translation>打开示例 %1</translation>
+    </message>
+    <message>
+        <source>Nothing has been opened yet</source>
+        <translation>尚未打开任何文件</translation>
+    </message>
     <message>
         <source>Welcome</source>
         <translation>欢迎</translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::Workbench</name>
+    <message>
+        <source>Simulate</source>
+        <translation>模拟</translation>
+    </message>
+    <message>
+        <source>Find causes of gaps</source>
+        <translation>查找空隙原因</translation>
+    </message>
+    <message>
+        <source>Open %1</source>
+        <translation>打开 %1</translation>
+    </message>
+    <message numerus="yes">
+        <source>Open %n files</source>
+        <translation>
+            <numerusform>打开 %n 个文件</numerusform>
+        </translation>
     </message>
 </context>
 </TS>

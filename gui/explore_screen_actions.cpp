@@ -1,0 +1,188 @@
+// What can be done on the screen Explore by menu and key.
+#include <QApplication>
+#include <QClipboard>
+#include <QFileDialog>
+
+#include "core/io_file.hpp"
+#include "core/io_schedule_csv.hpp"
+#include "gui/actions.hpp"
+#include "gui/explore_screen.hpp"
+#include "gui/state_text.hpp"
+#include "gui/workbench.hpp"
+
+namespace meshwright::gui {
+
+void ExploreScreen::add_actions(ActionSet& actions) {
+  for (QAction* action : view_->actions())
+    actions.adopt(action->objectName(), MenuId::kView, action);
+  add_view_switches(actions);
+  add_edit_actions(actions);
+  add_export_actions(actions);
+}
+
+void ExploreScreen::add_view_switches(ActionSet& actions) {
+  actions.add_switch({"explore.arrows",
+                      MenuId::kView,
+                      tr("&Arrows of messages"),
+                      tr("Of the selection, from sends to receives"),
+                      {QKeySequence("Ctrl+Alt+A")}},
+                     true, [this](bool on) { view_->set_arrows_shown(on); });
+  actions.add_switch({"explore.causes",
+                      MenuId::kView,
+                      tr("&Bubbles by cause"),
+                      tr("Hatches every gap by what it waits for"),
+                      {QKeySequence("Ctrl+Alt+B")}},
+                     true, [this](bool on) { view_->set_bubble_causes_shown(on); });
+  actions.add_switch({"explore.counters",
+                      MenuId::kView,
+                      tr("Co&unters"),
+                      tr("Memory and links under the rows"),
+                      {QKeySequence("Ctrl+Alt+U")}},
+                     false, [this](bool on) { view_->set_counters_shown(on); });
+  actions.add_switch({"explore.microbatch-colours",
+                      MenuId::kView,
+                      tr("Colour by &micro-batch"),
+                      tr("Instead of by kind"),
+                      {QKeySequence("Ctrl+Alt+M")}},
+                     false, [this](bool on) { view_->set_microbatch_colours(on); });
+  view_->set_arrows_shown(true);
+  view_->set_bubble_causes_shown(true);
+  view_->set_counters_shown(false);
+}
+
+void ExploreScreen::add_edit_actions(ActionSet& actions) {
+  actions.add({"explore.snapshot",
+               MenuId::kEdit,
+               tr("Pin as &A"),
+               tr("Keeps this scenario as outlines behind the next ones; again: lets it go"),
+               {QKeySequence("Ctrl+D")}},
+              [this] { toggle_snapshot(); });
+  actions.add({"explore.swap",
+               MenuId::kEdit,
+               tr("S&wap with A"),
+               tr("The pinned scenario comes back, this one is pinned"),
+               {QKeySequence("Ctrl+Shift+D")}},
+              [this] { swap_with_snapshot(); });
+  actions.add({"explore.made-to-measure",
+               MenuId::kPlan,
+               tr("Make a schedule to &measure"),
+               tr("Searches orders of its own for these stage times, messages and memory"),
+               {QKeySequence("Ctrl+M")}},
+              [this] { make_to_measure(); });
+  actions.add({"explore.copy-state",
+               MenuId::kEdit,
+               tr("&Copy as one line"),
+               tr("The scenario as a command line of meshwright simulate"),
+               {QKeySequence("Ctrl+Shift+C")}},
+              [this] { copy_state(); });
+  actions.add({"explore.paste-state",
+               MenuId::kEdit,
+               tr("&Paste a line"),
+               tr("Takes the scenario from a line that was copied"),
+               {QKeySequence("Ctrl+Shift+V")}},
+              [this] { paste_state(); });
+}
+
+void ExploreScreen::add_export_actions(ActionSet& actions) {
+  actions.add({"explore.save-plan",
+               MenuId::kFile,
+               tr("&Save plan…"),
+               tr("A .plan.json that every command takes"),
+               {QKeySequence::Save}},
+              [this] { save_plan(); });
+  actions.add({"explore.save-schedule",
+               MenuId::kFile,
+               tr("Save &schedule…"),
+               tr("PyTorch's schedule CSV"),
+               {QKeySequence("Ctrl+Shift+S")}},
+              [this] { save_schedule(); });
+  actions.add({"explore.export",
+               MenuId::kFile,
+               tr("&Export what is shown…"),
+               tr("PNG, SVG, PDF, CSV or .pftrace of the visible range"),
+               {QKeySequence("Ctrl+E")}},
+              [this] { export_picture(); });
+  actions.add({"explore.copy-picture",
+               MenuId::kEdit,
+               tr("Copy p&icture"),
+               tr("What is shown, to the clipboard"),
+               {QKeySequence("Ctrl+Alt+C")}},
+              [this] { view_->copy_image(); });
+}
+
+void ExploreScreen::toggle_snapshot() {
+  workbench().set_snapshot(workbench().snapshot() ? nullptr : workbench().sound_simulation());
+}
+
+void ExploreScreen::swap_with_snapshot() {
+  const auto snapshot = workbench().snapshot();
+  if (!snapshot) return;
+  workbench().set_snapshot(workbench().sound_simulation());
+  workbench().scenario().replace(tr("Swap with A"), snapshot->scenario);
+}
+
+void ExploreScreen::make_to_measure() {
+  workbench().jobs().start<Scenario>(
+      {tr("Make a schedule to measure"), "made-to-measure", true}, this,
+      [scenario = workbench().scenario().scenario(), &library = workbench().library()](
+          const JobContext&) { return made_to_measure_scenario(scenario, library); },
+      [this, before = workbench().scenario().scenario()](const Scenario& made) {
+        if (workbench().scenario().scenario() != before) return;  // no longer asked for
+        workbench().scenario().replace(tr("Schedule made to measure"), made);
+      });
+}
+
+void ExploreScreen::save(const QString& title, const QString& pattern, const QString& suffix,
+                         const std::function<std::string()>& content) {
+  QString path = QFileDialog::getSaveFileName(this, title, {}, pattern);
+  if (path.isEmpty()) return;
+  if (!path.contains('.')) path += suffix;
+  workbench().jobs().start<int>(
+      {title, "", true}, this,
+      [content, file = path.toStdString()](const JobContext&) {
+        write_file(file, content());
+        return 0;
+      },
+      [this, path](int) { workbench().log(tr("Wrote %1").arg(path)); });
+}
+
+void ExploreScreen::save_plan() {
+  const auto s = workbench().sound_simulation();
+  if (s)
+    save(tr("Save plan"), tr("Plans (*.plan.json)"), ".plan.json",
+         [s] { return to_json(plan_file_of(*s)); });
+}
+
+void ExploreScreen::save_schedule() {
+  const auto s = workbench().sound_simulation();
+  if (s)
+    save(tr("Save schedule"), tr("PyTorch schedules (*.csv)"), ".csv",
+         [s] { return write_schedule_csv(s->schedule); });
+}
+
+void ExploreScreen::export_picture() {
+  const QString path = QFileDialog::getSaveFileName(
+      this, tr("Export what is shown"), {},
+      "PNG (*.png);;SVG (*.svg);;PDF (*.pdf);;CSV (*.csv);;Perfetto (*.pftrace)");
+  if (path.isEmpty()) return;
+  const QString reason = view_->export_to(path, path.endsWith(".png") ? 2.0 : 1.0);
+  workbench().log(reason.isEmpty() ? tr("Wrote %1").arg(path)
+                                   : tr("Could not write %1: %2").arg(path, reason));
+}
+
+void ExploreScreen::copy_state() {
+  QApplication::clipboard()->setText(
+      QString::fromStdString(to_state_text(workbench().scenario().scenario())));
+  workbench().log(tr("Copied the scenario as one line"));
+}
+
+void ExploreScreen::paste_state() {
+  workbench().jobs().start<Scenario>(
+      {tr("Paste a line"), "paste", true}, this,
+      [text = QApplication::clipboard()->text().toStdString()](const JobContext&) {
+        return scenario_from_state_text(text);
+      },
+      [this](const Scenario& s) { workbench().scenario().replace(tr("Paste a line"), s); });
+}
+
+}  // namespace meshwright::gui

@@ -1,0 +1,364 @@
+#include "gui/main_window.hpp"
+
+#include <QElapsedTimer>
+#include <QLineEdit>
+#include <QMenuBar>
+#include <QTemporaryDir>
+#include <QTimer>
+#include <QTreeWidget>
+#include <fstream>
+#include <set>
+
+#include "gui/actions.hpp"
+#include "gui/command_palette.hpp"
+#include "gui/error_dialog.hpp"
+#include "gui/explore_screen.hpp"
+#include "gui/key_sheet.hpp"
+#include "gui/preferences_dialog.hpp"
+#include "gui/scenario_panel.hpp"
+#include "gui/screenshot.hpp"
+#include "tests/gui/window_fixture.hpp"
+
+namespace meshwright::gui {
+namespace {
+
+using MainWindowTest = WindowTest;
+
+/// Closes what opens while a test triggers things one after another.
+class DialogCloser {
+ public:
+  DialogCloser() {
+    QObject::connect(&timer_, &QTimer::timeout, [this] {
+      for (QWidget* widget : QApplication::topLevelWidgets())
+        if (widget->isVisible() && (widget->inherits("QDialog") || widget->inherits("QMenu"))) {
+          widget->close();
+          ++closed_;
+        }
+    });
+    timer_.start(5);
+  }
+  int closed() const { return closed_; }
+
+ private:
+  QTimer timer_;
+  int closed_ = 0;
+};
+
+/// How long this thread has been ready and was kept from running by others (Linux, proc(5)); zero
+/// where the system does not say.
+qint64 nanoseconds_kept_waiting() {
+  std::ifstream file("/proc/thread-self/schedstat");
+  qint64 ran = 0, waited = 0;
+  file >> ran >> waited;
+  return waited;
+}
+
+/// Longest time that the event loop did not turn, by a timer of one millisecond. What a busy
+/// machine takes away is not the program's doing and is left out.
+class Watchdog {
+ public:
+  Watchdog() {
+    reset();
+    QObject::connect(&timer_, &QTimer::timeout, [this] {
+      const qint64 kept = nanoseconds_kept_waiting();
+      longest_ = std::max(longest_, since_.nsecsElapsed() - (kept - kept_before_));
+      since_.start();
+      kept_before_ = kept;
+    });
+    timer_.start(1);
+  }
+  double longest_ms() const { return static_cast<double>(longest_) * 1e-6; }
+  void reset() { longest_ = 0, kept_before_ = nanoseconds_kept_waiting(), since_.start(); }
+
+ private:
+  QTimer timer_;
+  QElapsedTimer since_;
+  qint64 longest_ = 0, kept_before_ = 0;
+};
+
+TEST_F(MainWindowTest, TriggersEveryActionOnEveryScreenWithoutHarm) {
+  ASSERT_TRUE(settles());
+  const DialogCloser closer;
+  std::vector<QString> names;
+  for (const ActionEntry& entry : window->actions().entries()) names.push_back(entry.name);
+  ASSERT_GE(names.size(), 40u);
+  for (const char* screen : {"welcome", "explore"}) {
+    for (const QString& name : names) {
+      if (name == "file.quit") continue;  // CloseStopsJobs has it
+      window->show_screen(screen);
+      QAction* action = window->actions().find(name);
+      ASSERT_NE(action, nullptr);
+      action->trigger();
+      QTest::qWait(1);
+    }
+  }
+  EXPECT_GT(closer.closed(), 4);
+  EXPECT_TRUE(settles());
+}
+
+TEST_F(MainWindowTest, ReachesEveryActionByKeyboard) {
+  std::set<QAction*> in_menus;
+  for (const QAction* menu : window->menuBar()->actions()) {
+    EXPECT_TRUE(menu->text().contains('&')) << menu->text().toStdString();
+    for (QAction* action : menu->menu()->actions()) in_menus.insert(action);
+  }
+  for (const ActionEntry& entry : window->actions().entries()) {
+    EXPECT_TRUE(in_menus.contains(entry.action)) << entry.name.toStdString();
+    EXPECT_FALSE(entry.action->text().isEmpty()) << entry.name.toStdString();
+    EXPECT_FALSE(entry.action->shortcuts().isEmpty()) << entry.name.toStdString();
+  }
+}
+
+TEST_F(MainWindowTest, GivesNoKeyToTwoActions) {
+  std::map<QString, QString> users;
+  for (const ActionEntry& entry : window->actions().entries())
+    for (const QKeySequence& keys : entry.action->shortcuts()) {
+      const auto [found, is_new] = users.emplace(keys.toString(), entry.name);
+      EXPECT_TRUE(is_new) << keys.toString().toStdString() << ": " << entry.name.toStdString()
+                          << " and " << found->second.toStdString();
+    }
+}
+
+TEST_F(MainWindowTest, OpensEveryExampleWithinASecond) {
+  ASSERT_TRUE(settles());
+  for (const Example& example : example_scenarios()) {
+    QElapsedTimer timer;
+    timer.start();
+    window->actions().find("example." + QString::fromUtf8(example.name.data()))->trigger();
+    ASSERT_TRUE(QTest::qWaitFor([&] { return workbench->is_up_to_date(); }, kPatienceMs));
+    EXPECT_TRUE(workbench->simulation()->is_sound())
+        << example.name << ": " << workbench->simulation()->problems.front().what;
+    EXPECT_EQ(window->current_screen()->name(), "explore");
+    RecordProperty(std::string(example.name), static_cast<int>(timer.elapsed()));
+    EXPECT_LT(timer.elapsed(), 1000) << example.name;
+  }
+}
+
+TEST_F(MainWindowTest, FollowsAKnobAndTakesItBack) {
+  ASSERT_TRUE(settles());
+  const Ticks before = workbench->simulation()->evaluation.step_time;
+  CountKnob* knob = window->scenario_panel().knob("microbatches");
+  knob->box()->setValue(64);
+  ASSERT_TRUE(settles());
+  EXPECT_EQ(microbatches(workbench->simulation()->scenario), 64);
+  EXPECT_GT(workbench->simulation()->evaluation.step_time, before);
+  window->actions().find("edit.undo")->trigger();
+  ASSERT_TRUE(settles());
+  EXPECT_EQ(workbench->simulation()->evaluation.step_time, before);
+  EXPECT_EQ(knob->value(), 32);
+  window->actions().find("edit.redo")->trigger();
+  ASSERT_TRUE(settles());
+  EXPECT_EQ(microbatches(workbench->simulation()->scenario), 64);
+}
+
+// One drag over many values is one step of undo; the next drag is another.
+TEST_F(MainWindowTest, UndoesADragAsAWhole) {
+  ASSERT_TRUE(settles());
+  QSlider* slider = window->scenario_panel().knob("microbatches")->slider();
+  const int steps_before = workbench->scenario().undo_stack().count();
+  for (int drag = 0; drag < 2; ++drag) {
+    slider->setSliderDown(true);
+    for (int i = 1; i <= 5; ++i) slider->setValue(5 * drag + i);
+    slider->setSliderDown(false);
+  }
+  EXPECT_EQ(workbench->scenario().undo_stack().count(), steps_before + 2);
+}
+
+TEST_F(MainWindowTest, ExplainsAnImpossibleSettingInPlaceAndKeepsThePicture) {
+  ASSERT_TRUE(settles());
+  const auto sound = workbench->sound_simulation();
+  window->scenario_panel().knob("tp")->box()->setValue(5);
+  ASSERT_TRUE(settles());
+  EXPECT_FALSE(workbench->simulation()->is_sound());
+  EXPECT_EQ(workbench->sound_simulation(), sound);
+  window->show_screen("explore");
+  const auto labels = window->scenario_panel().knob("tp")->findChildren<QLabel*>();
+  EXPECT_TRUE(std::any_of(labels.begin(), labels.end(), [](const QLabel* label) {
+    return !label->isHidden() && label->text().contains("tensor degree 5");
+  }));
+}
+
+TEST_F(MainWindowTest, StepsThroughAllSchedulesThatArePossible) {
+  ASSERT_TRUE(settles());
+  std::set<std::string> seen;
+  for (int i = 0; i < 40; ++i) {
+    window->actions().find("edit.next-schedule")->trigger();
+    ASSERT_TRUE(settles());
+    seen.insert(workbench->scenario().scenario().strategy.schedule);
+  }
+  EXPECT_GE(seen.size(), 10u);
+  window->actions().find("edit.previous-schedule")->trigger();
+  ASSERT_TRUE(settles());
+}
+
+TEST_F(MainWindowTest, SlowsAPositionByDraggingItsBar) {
+  ASSERT_TRUE(settles());
+  window->show_screen("explore");
+  ASSERT_TRUE(settles());
+  const Ticks before = workbench->simulation()->evaluation.step_time;
+  StageBars* bars = window->scenario_panel().stage_bars();
+  const QPoint top = bars->handle_of(3);
+  QTest::mousePress(bars, Qt::LeftButton, {}, top);
+  QTest::mouseMove(bars, top - QPoint(0, 5));
+  QTest::mouseMove(bars, {top.x(), 2});
+  QTest::mouseRelease(bars, Qt::LeftButton, {}, {top.x(), 2});
+  ASSERT_TRUE(settles());
+  ASSERT_EQ(workbench->scenario().scenario().what_if.slowness.size(), 8u);
+  EXPECT_GT(workbench->scenario().scenario().what_if.slowness[3], 1.1);
+  EXPECT_GT(workbench->simulation()->evaluation.step_time, before);
+}
+
+TEST_F(MainWindowTest, PinsASnapshotAndSwapsWithIt) {
+  ASSERT_TRUE(settles());
+  const Scenario first = workbench->scenario().scenario();
+  window->actions().find("explore.snapshot")->trigger();
+  ASSERT_TRUE(workbench->snapshot());
+  window->scenario_panel().knob("pp")->box()->setValue(4);
+  ASSERT_TRUE(settles());
+  window->actions().find("explore.swap")->trigger();
+  ASSERT_TRUE(settles());
+  EXPECT_EQ(workbench->scenario().scenario(), first);
+  EXPECT_EQ(workbench->snapshot()->scenario.strategy.degrees.pipeline, 4);
+  window->actions().find("explore.snapshot")->trigger();
+  EXPECT_FALSE(workbench->snapshot());
+}
+
+TEST_F(MainWindowTest, CopiesAScenarioAsALineAndPastesIt) {
+  ASSERT_TRUE(settles());
+  const Scenario first = workbench->scenario().scenario();
+  window->actions().find("explore.copy-state")->trigger();
+  window->scenario_panel().knob("pp")->box()->setValue(4);
+  window->actions().find("explore.paste-state")->trigger();
+  ASSERT_TRUE(settles());
+  EXPECT_EQ(workbench->scenario().scenario(), first);
+}
+
+TEST_F(MainWindowTest, RunsWhatIsTypedIntoThePalette) {
+  ASSERT_TRUE(settles());
+  window->actions().find("help.palette")->trigger();
+  auto* palette = open_dialog<CommandPalette>();
+  ASSERT_NE(palette, nullptr);
+  QTest::keyClicks(palette->findChild<QLineEdit*>(), "explore screen");
+  QTest::keyClick(palette->findChild<QLineEdit*>(), Qt::Key_Return);
+  EXPECT_EQ(window->current_screen()->name(), "explore");
+}
+
+struct BrokenFile {
+  const char *name, *content, *said;
+};
+
+// One file of every kind: the dialog names the file and what is wrong, and nothing else changes.
+TEST_F(MainWindowTest, ShowsADialogForABrokenFileOfEachKind) {
+  ASSERT_TRUE(settles());
+  const BrokenFile files[]{
+      {"a.plan.json", R"({"schema": 1, "strategy": {}})", "a.plan.json"},
+      {"b.pftrace", "this is no trace", "b.pftrace"},
+      {"c.csv", "0F0,nonsense\n", "c.csv"},
+      {"d.toml", "schema = 1\nname = 3", "d.toml"},
+      {"e.json", R"({"model_type": "gpt2", "n_layer": -1})", "e.json"},
+      {"f.json", R"({"schema": 1, "provenance": 4, "collectives": []})", "f.json"},
+      {"g.bin", "\x01\x02\x03", "g.bin"},
+      {"h.json", "{", "h.json"},
+  };
+  const Scenario before = workbench->scenario().scenario();
+  QTemporaryDir folder;
+  for (const BrokenFile& file : files) {
+    const QString path = folder.filePath(file.name);
+    std::ofstream(path.toStdString()) << file.content;
+    workbench->open({path});
+    ASSERT_TRUE(QTest::qWaitFor([&] { return open_dialog<ErrorDialog>() != nullptr; }, kPatienceMs))
+        << file.name;
+    EXPECT_TRUE(open_dialog<ErrorDialog>()->text().contains(file.said)) << file.name;
+    close_dialogs();
+    QTest::qWait(1);
+  }
+  workbench->open({folder.filePath("missing.plan.json")});
+  EXPECT_TRUE(QTest::qWaitFor([&] { return open_dialog<ErrorDialog>() != nullptr; }, kPatienceMs));
+  EXPECT_EQ(workbench->scenario().scenario(), before);
+}
+
+TEST_F(MainWindowTest, OpensThePlanAndTheScheduleThatItSaves) {
+  ASSERT_TRUE(settles());
+  QTemporaryDir folder;
+  const auto simulation = workbench->sound_simulation();
+  const std::string plan = folder.filePath("x.plan.json").toStdString();
+  std::ofstream(plan) << to_json(plan_file_of(*simulation));
+  const std::string csv = folder.filePath("x.csv").toStdString();
+  std::ofstream(csv) << write_schedule_csv(simulation->schedule);
+  window->scenario_panel().knob("pp")->box()->setValue(4);
+  workbench->open({QString::fromStdString(plan)});
+  ASSERT_TRUE(settles());
+  EXPECT_EQ(workbench->simulation()->evaluation, simulation->evaluation);
+  workbench->open({QString::fromStdString(csv)});
+  ASSERT_TRUE(settles());
+  EXPECT_EQ(workbench->scenario().scenario().orders, simulation->schedule.orders);
+  EXPECT_EQ(workbench->simulation()->evaluation.step_time, simulation->evaluation.step_time);
+}
+
+// The window is closed and everything taken down while a search for orders is under way.
+TEST_F(MainWindowTest, ClosesInTheMiddleOfAnyJob) {
+  ASSERT_TRUE(settles());
+  for (int work = 0; work < 3; ++work) {
+    Workbench other;
+    MainWindow closing(other);
+    closing.show();
+    if (work == 0) closing.actions().find("explore.made-to-measure")->trigger();
+    if (work == 1) other.open({QString::fromUtf8(MESHWRIGHT_SOURCE_DIR "/README.md")});
+    QElapsedTimer timer;
+    timer.start();
+    closing.actions().find("file.quit")->trigger();
+    EXPECT_FALSE(closing.isVisible());
+    EXPECT_LT(timer.elapsed(), 1000);
+  }
+}
+
+// What the event loop is kept from by: a window that is up and sliders that move.
+TEST_F(MainWindowTest, NeverBlocksItsThreadForLongWhileASliderMoves) {
+  window->show_screen("explore");
+  ASSERT_TRUE(settles());
+  QSlider* slider = window->scenario_panel().knob("microbatches")->slider();
+  slider->setSliderDown(true);
+  slider->setValue(slider->value() + 1);  // first time: fonts and images are made
+  ASSERT_TRUE(settles());
+  Watchdog watchdog;
+  for (int i = 0; i < 60; ++i) {
+    slider->setValue(slider->minimum() + i % slider->maximum());
+    QTest::qWait(8);
+  }
+  slider->setSliderDown(false);
+  ASSERT_TRUE(settles());
+  RecordProperty("longest_block_us", static_cast<int>(1e3 * watchdog.longest_ms()));
+  EXPECT_LE(watchdog.longest_ms(), 50);
+}
+
+TEST_F(MainWindowTest, ChangesItsThemeAndRemembersIt) {
+  ASSERT_TRUE(settles());
+  PreferenceValues values = workbench->preferences().values();
+  values.theme = ThemeChoice::kDark;
+  workbench->preferences().set(values);
+  EXPECT_LT(window->palette().color(QPalette::Window).lightness(), 128);
+  const Preferences next_start;
+  EXPECT_EQ(next_start.values().theme, ThemeChoice::kDark);
+}
+
+TEST_F(MainWindowTest, TakesKeysFromThePreferences) {
+  PreferenceValues values = workbench->preferences().values();
+  values.keys["view.theme"] = QKeySequence("Ctrl+Alt+T");
+  workbench->preferences().set(values);
+  EXPECT_EQ(window->actions().find("view.theme")->shortcut(), QKeySequence("Ctrl+Alt+T"));
+  workbench->preferences().set({});
+  EXPECT_EQ(window->actions().find("view.theme")->shortcut(), QKeySequence("T"));
+}
+
+TEST_F(MainWindowTest, SavesAScreenshotOfEveryScreen) {
+  QTemporaryDir folder;
+  for (const Screen* screen : window->screens()) {
+    window->show_screen(screen->name());
+    const QString path = folder.filePath(screen->name() + ".png");
+    EXPECT_EQ(save_screenshot(*window, path).toStdString(), "");
+    EXPECT_EQ(QImage(path).size(), window->size() * window->devicePixelRatio());
+  }
+}
+
+}  // namespace
+}  // namespace meshwright::gui

@@ -1,0 +1,24 @@
+#include "gui/translations.hpp"
+
+#include <gtest/gtest.h>
+
+#include <QFile>
+#include <QTranslator>
+
+namespace meshwright::gui {
+namespace {
+
+// Contexts are the classes with their namespaces, as Qt looks them up.
+TEST(Translations, SpeakSimplifiedChinese) {
+  if (!QFile::exists(":/i18n/meshwright_zh_CN.qm"))
+    GTEST_SKIP() << "built without Qt's LinguistTools";
+  QTranslator translator;
+  ASSERT_TRUE(translator.load(":/i18n/meshwright_zh_CN.qm"));
+  EXPECT_EQ(translator.translate("meshwright::gui::MainWindow", "&File"),
+            QString::fromUtf8("文件(&F)"));
+  EXPECT_EQ(translator.translate("meshwright::gui::ScenarioPanel", "Micro-batches"),
+            QString::fromUtf8("微批数"));
+}
+
+}  // namespace
+}  // namespace meshwright::gui
