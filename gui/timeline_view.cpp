@@ -91,7 +91,8 @@ void TimelineView::forget_what_was_chosen() {
   p.hover = {};
   p.hits.clear();
   p.order_edit.reset();
-  p.drag = TimelineDrag::kNone;
+  p.pressed = {};
+  if (p.drag == TimelineDrag::kOrder) p.drag = TimelineDrag::kNone;
   if (p.area) {
     p.area.reset();
     Q_EMIT area_cleared();
@@ -250,6 +251,7 @@ void TimelineView::arrange() {
     arrangement = arranged(larger);
   }
   p.arrangement = std::make_shared<const LaneArrangement>(std::move(arrangement));
+  p.hover = {};  // it names lanes of the arrangement before
   p.scroll_bar->setVisible(p.arrangement->height > room);
   const TimelineGeometry g = geometry_of_parts();
   p.scroll_bar->setRange(0, std::max(0, p.arrangement->height - room));

@@ -130,6 +130,8 @@ void TimelineView::begin_press(QPoint position, Qt::MouseButton button,
   } else if (handle_at(position)) {
     p.drag = TimelineDrag::kSlowdown;
     p.slowdown = 1.0;
+    const Lane& lane = p.arrangement->lanes[*handle_at(position)];
+    p.slowed_stage = p.tracks_of(lane)->rows[static_cast<std::size_t>(lane.row)].stage;
   } else {
     p.drag = TimelineDrag::kPress;
   }
@@ -183,9 +185,7 @@ void TimelineView::drag_to(QPoint position) {
       // 200 pixels to the right are twice as long.
       const double exponent = (position.x() - p.press.x()) / 200.0;
       p.slowdown = std::clamp(std::round(std::exp2(exponent) * 20) / 20, 0.25, 8.0);
-      const Lane& lane = p.arrangement->lanes[*p.pressed.lane];
-      Q_EMIT stage_slowdown_requested(p.tracks->rows[static_cast<std::size_t>(lane.row)].stage,
-                                      p.slowdown, false);
+      Q_EMIT stage_slowdown_requested(p.slowed_stage, p.slowdown, false);
       Q_EMIT hover_text_changed(tip_text());
       break;
     }
@@ -230,8 +230,7 @@ void TimelineView::end_drag(QPoint position) {
       break;
     }
     case TimelineDrag::kSlowdown: {
-      const Lane& lane = p.arrangement->lanes[*p.pressed.lane];
-      const int stage = p.tracks->rows[static_cast<std::size_t>(lane.row)].stage;
+      const int stage = p.slowed_stage;
       const double factor = p.slowdown;
       p.drag = TimelineDrag::kNone;
       Q_EMIT stage_slowdown_requested(stage, factor, true);

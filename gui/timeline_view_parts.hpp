@@ -79,6 +79,7 @@ struct TimelineView::Parts {
   TimelineTarget pressed;
   QPoint drag_to;
   double slowdown = 1.0;
+  std::int32_t slowed_stage = -1;  ///< stays while new tracks come in answer to the drag
   std::optional<OrderEdit> order_edit;
   QString order_problem;
   bool editable = false;

@@ -310,6 +310,19 @@ TEST_F(TimelineViewTest, AsksToSlowAStageDownByItsHandle) {
   EXPECT_TRUE(spy.isEmpty());
 }
 
+// Every move is answered by a new simulation; the drag goes on over it.
+TEST_F(TimelineViewTest, KeepsAskingWhileNewTracksComeIn) {
+  view.set_editable(true);
+  const int y = y_of_rank(1);
+  QSignalSpy spy(&view, &TimelineView::stage_slowdown_requested);
+  QObject::connect(&view, &TimelineView::stage_slowdown_requested, &view,
+                   [&] { view.set_tracks(shown.tracks); });
+  drag({kLeft - 5, y}, {kLeft + 195, y});
+  EXPECT_EQ(spy.size(), 5);
+  EXPECT_EQ(spy.back().at(0).toInt(), 1);
+  EXPECT_TRUE(spy.back().at(2).toBool());
+}
+
 TEST_F(TimelineViewTest, EditsTheOrderByDraggingTheSelectedSliceIfTheJudgeAgrees) {
   view.set_editable(true);
   int asked = 0;
