@@ -26,7 +26,6 @@ struct Running {
 void prepare(Running& running, const RunFlags& flags) {
   running.job = load_job(flags.job);
   Job& job = running.job;
-  job.model = without_dropout(std::move(job.model));
   check_plan(job, ranks_of(flags));
   static_cast<void>(links_of(flags));
   running.words = read_words(flags, job.model);

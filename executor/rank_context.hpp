@@ -1,6 +1,7 @@
 /// What stays the same for one rank throughout a run.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -39,6 +40,7 @@ class RankContext {
   LocalTokens tokens;
   AxisGroups groups;
   Dtype dtype;  ///< of activations and weights: fp32 or bf16
+  std::function<void(bool begins)> tell_of_waits;  ///< see TaskActions; may be empty
   MemoryLedger memory;
   MemoryLedger host_memory;  ///< of the processor: optimizer state that does not stay here
 

@@ -44,13 +44,18 @@ class Ring {
       rank_.communicator.send(neighbour(1), tag_, bytes, {});
   }
   void receive(KeyValueBlock& block) {
-    rank_.progress.is_waiting = true;
+    wait(true);
     for (const std::span<std::byte> bytes : block.bytes())
       rank_.communicator.receive(neighbour(size_ - 1), tag_, bytes);
-    rank_.progress.is_waiting = false;
+    wait(false);
   }
 
  private:
+  /// Who else would compute may do so meanwhile.
+  void wait(bool begins) {
+    rank_.progress.is_waiting = begins;
+    if (rank_.tell_of_waits) rank_.tell_of_waits(begins);
+  }
   RankId neighbour(int distance) const {
     const int index = (rank_.at.context + distance) % size_;
     return rank_.groups.context[static_cast<std::size_t>(index)];

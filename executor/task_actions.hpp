@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 
 #include "core/ids.hpp"
@@ -21,6 +22,9 @@ struct LayerStep {
 class TaskActions {
  public:
   virtual ~TaskActions() = default;
+  /// To be called with true before, and with false behind every wait for another rank that is part
+  /// of a computation: keys and values round a ring. Says nothing where there is none.
+  virtual void tell_of_waits([[maybe_unused]] std::function<void(bool begins)> tell) {}
   /// Before the first task of training step `step`.
   virtual void begin_step(int step) = 0;
   virtual void begin_task(const Task& task) = 0;

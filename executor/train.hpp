@@ -67,7 +67,4 @@ std::vector<Diagnostic> check_runnable(const Plan& plan, const ModelGraph& model
 
 TrainingRun train(const TrainingRequest& request);
 
-/// The model without dropout: what is trained, since masks would have to be equal for every cut.
-ModelGraph without_dropout(ModelGraph model);
-
 }  // namespace meshwright

@@ -25,6 +25,9 @@ class TrainingActions final : public TaskActions {
                   Communicator& communicator, const KernelTable& kernels, const TokenText& text,
                   const TrainingOptions& options, RankProgress& progress);
 
+  void tell_of_waits(std::function<void(bool begins)> tell) override {
+    rank_.tell_of_waits = std::move(tell);
+  }
   void begin_step(int step) override;
   void begin_task(const Task& task) override;
   void end_task(const Task& task) override;

@@ -31,8 +31,21 @@ class Turns {
 class ActionsInTurn final : public TaskActions {
  public:
   ActionsInTurn(TaskActions& actions, Turns& turns, RankProgress& progress)
-      : actions_(actions), turns_(turns), progress_(progress) {}
-  ~ActionsInTurn() override { leave(); }
+      : actions_(actions), turns_(turns), progress_(progress) {
+    // A wait inside a collective finds no turn to give back, and takes none.
+    actions_.tell_of_waits([this, had_turn = false](bool begins) mutable {
+      if (begins) {
+        had_turn = has_turn_;
+        leave();
+      } else if (had_turn) {
+        enter();
+      }
+    });
+  }
+  ~ActionsInTurn() override {
+    actions_.tell_of_waits({});
+    leave();
+  }
   ActionsInTurn(const ActionsInTurn&) = delete;
   ActionsInTurn& operator=(const ActionsInTurn&) = delete;
 
