@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <exception>
+#include <memory>
 
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
@@ -10,6 +12,8 @@
 #include "cli/run_results.hpp"
 #include "core/io_file.hpp"
 #include "core/lower.hpp"
+#include "core/parse_quantity.hpp"
+#include "executor/mpi_job.hpp"
 
 namespace meshwright {
 namespace {
@@ -21,6 +25,9 @@ struct Running {
   TokenText words;
   std::optional<Fault> fault;
   std::optional<Checkpoint> resumed;
+  std::unique_ptr<MpiJob> mpi;  ///< --ranks mpi only
+  /// One process speaks for all.
+  bool is_silent() const { return mpi && mpi->rank() != RankId(0); }
 };
 
 void prepare(Running& running, const RunFlags& flags) {
@@ -28,10 +35,18 @@ void prepare(Running& running, const RunFlags& flags) {
   Job& job = running.job;
   check_plan(job, ranks_of(flags));
   static_cast<void>(links_of(flags));
+  if (!flags.patience.empty()) static_cast<void>(parse_seconds(flags.patience, "--patience"));
   running.words = read_words(flags, job.model);
   running.graph = lower(job.file.plan, job.model, job.cluster, {.ranks = RankSet::kAll});
+  const auto ranks = static_cast<int>(running.graph.ranks.size());
+  if (running.mpi && running.mpi->rank_count() != ranks)
+    throw InputError(
+        Diagnostic{"--ranks mpi",
+                   fmt::format("mpirun has started {} processes for a plan of {} ranks",
+                               running.mpi->rank_count(), ranks),
+                   fmt::format("as in mpirun -np {}", ranks)});
   if (clock_of(flags) != TimelineClock::kReplay)
-    check_memory(running.graph, static_cast<int>(running.graph.ranks.size()));
+    check_memory(running.graph, running.mpi ? running.mpi->ranks_here() : ranks);
   running.resumed = resumed_checkpoint(flags.checkpoints, job.model, job.file.plan.strategy);
   if (!flags.fault.empty()) running.fault = fault_from_text(flags.fault, running.graph);
   if (running.fault && ranks_of(flags) == RankKind::kThreads &&
@@ -39,6 +54,27 @@ void prepare(Running& running, const RunFlags& flags) {
     throw InputError(Diagnostic{"--inject-fault", "a thread cannot die alone",
                                 "use kind=abort, or --ranks processes"});
   stop_if_interrupted();
+}
+
+/// What keeps one process of the job from going on keeps all. False: another one says why.
+bool prepare_together(Running& running, const RunFlags& flags) {
+  if (!running.mpi) {
+    prepare(running, flags);
+    return true;
+  }
+  std::exception_ptr problem;
+  std::string words;
+  try {
+    prepare(running, flags);
+  } catch (const std::exception& error) {
+    problem = std::current_exception();
+    words = error.what();
+  }
+  const std::string first = running.mpi->first_problem(words);
+  if (first.empty()) return true;
+  if (running.is_silent()) return false;
+  if (problem) std::rethrow_exception(problem);
+  throw RuntimeFailure({"--ranks mpi", first, "all ranks read the same files, each for itself"});
 }
 
 void show_progress(int step, const MeasuredStep& measured) {
@@ -50,8 +86,9 @@ TrainingRun carry_out(const Running& running, const RunFlags& flags) {
   TrainingOptions options;
   options.seed =
       running.resumed ? running.resumed->seed : static_cast<std::uint64_t>(flags.seed.value_or(1));
-  fmt::print(stderr, "{} tasks a step on {} {}\n", running.graph.tasks.size(),
-             running.graph.ranks.size(), flags.ranks);
+  if (!running.is_silent())
+    fmt::print(stderr, "{} tasks a step on {} {}\n", running.graph.tasks.size(),
+               running.graph.ranks.size(), flags.ranks == "mpi" ? "processes of MPI" : flags.ranks);
   return train(
       {.plan = running.job.file.plan,
        .model = running.job.model,
@@ -65,7 +102,9 @@ TrainingRun carry_out(const Running& running, const RunFlags& flags) {
        .checkpoints = checkpoint_options(flags.checkpoints, running.resumed,
                                          clock_of(flags) != TimelineClock::kReplay),
        .ranks = ranks_of(flags),
-       .launch = {.patience = patience_of(flags, running.graph), .interrupted = interrupt_flag()},
+       .launch = {.patience = patience_of(flags, running.graph),
+                  .interrupted = interrupt_flag(),
+                  .mpi = running.mpi.get()},
        .links = links_of(flags),
        .fault = running.fault,
        .progress = show_progress});
@@ -155,12 +194,13 @@ CLI::App* add_run_command(CLI::App& app, RunFlags& flags) {
 
 Outcome run_run(const RunFlags& flags) {
   auto running = std::make_unique<Running>();
-  prepare(*running, flags);
+  if (ranks_of(flags) == RankKind::kMpi) running->mpi = start_mpi();
+  if (!prepare_together(*running, flags)) return {};
   const TrainingRun run = carry_out(*running, flags);
   const bool leaves_a_thread = run.failure && run.failure->is_stuck;
   const Running& kept = *running;
   if (leaves_a_thread) static_cast<void>(running.release());  // the thread goes on using it
-  Outcome outcome = finish(kept, run, flags);
+  Outcome outcome = kept.is_silent() ? Outcome() : finish(kept, run, flags);
   outcome.leaves_a_thread = leaves_a_thread;
   return outcome;
 }

@@ -59,15 +59,18 @@ FrameHeader header_of(FrameKind kind, MessageTag tag, const MessageTimes& times,
 
 Frame frame_from(const FrameHeader& header) {
   ByteReader reader(header);
-  const auto size = reader.number<std::uint64_t>();
+  static_cast<void>(reader.number<std::uint64_t>());
   Frame frame;
   frame.times.start = Ticks(reader.number<std::int64_t>());
   frame.times.end = Ticks(reader.number<std::int64_t>());
   frame.tag.id = reader.number<std::int32_t>();
   frame.tag.channel = static_cast<Channel>(reader.number<std::uint8_t>());
   frame.kind = static_cast<FrameKind>(reader.number<std::uint8_t>());
-  frame.bytes.resize(size);
   return frame;
+}
+
+std::size_t size_from(const FrameHeader& header) {
+  return ByteReader(header).number<std::uint64_t>();
 }
 
 FrameStream::FrameStream(FileDescriptor socket) : socket_(std::move(socket)) {}
@@ -160,6 +163,7 @@ void FrameStream::parse(std::span<const std::byte> bytes,
       bytes = bytes.subspan(n);
       if (header_size_ < kFrameHeaderSize) return;
       frame_ = frame_from(header_);
+      frame_.bytes.resize(size_from(header_));
       frame_size_ = 0;
     }
     const std::size_t n = std::min(bytes.size(), frame_.bytes.size() - frame_size_);

@@ -50,8 +50,9 @@ struct Frame {
 inline constexpr std::size_t kFrameHeaderSize = 32;
 using FrameHeader = std::array<std::byte, kFrameHeaderSize>;
 FrameHeader header_of(FrameKind kind, MessageTag tag, const MessageTimes& times, std::size_t size);
-/// A frame with room for its bytes.
+/// A frame without its bytes, and how many those are.
 Frame frame_from(const FrameHeader& header);
+std::size_t size_from(const FrameHeader& header);
 
 class FrameStream {
  public:

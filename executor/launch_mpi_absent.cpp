@@ -1,12 +1,18 @@
-/// Stands for launch_mpi.cpp where no MPI was found.
+/// Stands for launch_mpi.cpp and mpi_job.cpp where no MPI was found.
+#include "core/check.hpp"
 #include "core/error.hpp"
 #include "executor/launch.hpp"
+#include "executor/mpi_job.hpp"
 
 namespace meshwright {
 
-std::optional<RankFailure> run_mpi(int, const RankBody&, const LaunchOptions&) {
+std::unique_ptr<MpiJob> start_mpi() {
   throw RuntimeFailure({"--ranks mpi", "this program was built without MPI",
                         "install OpenMPI and build again, or use --ranks processes"});
+}
+
+std::optional<RankFailure> run_mpi(int, const RankBody&, const LaunchOptions&) {
+  MW_CHECK(false);  // there is no MpiJob that one could have
 }
 
 }  // namespace meshwright

@@ -18,11 +18,13 @@ void Mailbox::put(RankId from, MessageTag tag, Message message) {
 Mailbox::Message Mailbox::take(RankId from, MessageTag tag) {
   std::unique_lock lock(mutex_);
   auto place = waiting_.end();
+  ++takers_;
   arrived_.wait(lock, [&] {
     if (closed_) return true;
     place = waiting_.find({from, tag});
     return place != waiting_.end();
   });
+  --takers_;
   if (closed_) throw PeerFailure("the run has failed on another rank");
   Message message = std::move(place->second.front());
   place->second.pop_front();

@@ -1,6 +1,7 @@
 /// Messages that have arrived at one rank and were not asked for yet.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -26,6 +27,8 @@ class Mailbox {
   MessageTimes take_into(RankId from, MessageTag tag, std::span<std::byte> bytes);
   /// Wakes all who wait, for good.
   void close();
+  /// Somebody stands here and waits.
+  bool is_waited_for() const { return takers_ > 0; }
 
  private:
   struct Key {
@@ -37,6 +40,7 @@ class Mailbox {
   std::condition_variable arrived_;
   std::map<Key, std::deque<Message>> waiting_;
   bool closed_ = false;
+  std::atomic<int> takers_{0};
 };
 
 }  // namespace meshwright

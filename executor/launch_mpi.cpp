@@ -1,0 +1,243 @@
+/// Every process of the job carries out one rank, in a thread of its own; the main thread moves the
+/// messages. Rank 0 watches: the others tell it how far they are.
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "core/check.hpp"
+#include "core/error.hpp"
+#include "executor/launch.hpp"
+#include "executor/mpi_communicator.hpp"
+#include "executor/mpi_job.hpp"
+#include "executor/supervision.hpp"
+#include "executor/wire.hpp"
+
+namespace meshwright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kTell{100};  ///< how often ranks say how far they are
+/// mpirun kills all processes about a second after it was told to stop.
+constexpr std::chrono::milliseconds kInterruptionGrace{600};
+
+/// What a process holds that its rank may use after the launch has been given up.
+struct OwnRank {
+  explicit OwnRank(const MpiJob& job) : communicator(job.rank(), job.rank_count()) {}
+  MpiCommunicator communicator;
+  RankProgress progress;
+  BodyEnd end;  ///< once is_finished
+};
+
+std::vector<std::byte> bytes_of(const RankFailure& failure) {
+  ByteWriter writer;
+  writer.number(static_cast<std::uint8_t>(failure.kind));
+  writer.number(failure.task.value);
+  writer.text(failure.cause);
+  return writer.take();
+}
+
+RankFailure failure_from(RankId rank, std::span<const std::byte> bytes) {
+  ByteReader reader(bytes);
+  const auto kind = static_cast<FailureKind>(reader.number<std::uint8_t>());
+  const TaskId task(reader.number<std::int32_t>());
+  return {.kind = kind, .rank = rank, .task = task, .cause = reader.text()};
+}
+
+/// Where process ids mean the same: this start of this machine, and what it shows us of itself.
+std::string home_of_pids() {
+  std::error_code ignored;
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  return boot + std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string();
+}
+
+std::vector<std::byte> bytes_of(const RankProgress& progress, const std::string& home) {
+  ByteWriter writer;
+  writer.number(progress.beats.load());
+  writer.number(progress.task.load());
+  writer.number(progress.signal.load());
+  writer.number(static_cast<std::uint8_t>(progress.is_waiting.load()));
+  writer.number(static_cast<std::uint32_t>(::getpid()));
+  writer.text(home);
+  return writer.take();
+}
+
+class MpiLaunch {
+ public:
+  MpiLaunch(MpiJob& job, const LaunchOptions& options)
+      : job_(job),
+        options_(options),
+        own_(std::make_shared<OwnRank>(job)),
+        ranks_(static_cast<std::size_t>(job.rank_count())),
+        pids_(ranks_.size(), 0),
+        watchdog_(ranks_, options_) {}
+
+  std::optional<RankFailure> run(const RankBody& body) {
+    const CrashWatch crash_watch;
+    std::thread thread([own = own_, body] {
+      CrashWatch::set_rank_of_this_thread(&own->progress);
+      own->end = run_body(body, own->communicator, own->progress);
+      CrashWatch::set_rank_of_this_thread(nullptr);
+      own->progress.is_finished = true;
+    });
+    while (!is_over_ || !own_->communicator.is_idle()) {
+      own_->communicator.move([this](RankId from, Frame&& frame) { take(from, frame); });
+      tell();
+      if (is_first()) watch();
+      if (is_given_up_) break;
+    }
+    const bool is_stuck = !own_->progress.is_finished || is_given_up_;
+    own_->progress.is_finished ? thread.join() : thread.detach();
+    if (failure_) failure_->is_stuck = is_stuck;
+    return failure_;
+  }
+
+ private:
+  bool is_first() const { return job_.rank() == RankId(0); }
+
+  void post(RankId to, FrameKind kind, std::span<const std::byte> bytes = {}) {
+    own_->communicator.post(to, kind, {}, {}, bytes);
+  }
+
+  /// To rank 0: how far this rank is, and, once, how it ended.
+  void tell() {
+    const Clock::time_point now = Clock::now();
+    const bool ends = own_->progress.is_finished && !has_told_end_;
+    if (!ends && now - told_ < kTell) return;
+    told_ = now;
+    const RankProgress& progress = own_->progress;
+    if (!has_told_end_) post(RankId(0), FrameKind::kProgress, bytes_of(progress, home_));
+    const auto fail = [&](FailureKind kind, std::string cause) {
+      post(RankId(0), FrameKind::kFailed,
+           bytes_of({.kind = kind,
+                     .rank = job_.rank(),
+                     .task = TaskId(progress.task.load()),
+                     .cause = std::move(cause)}));
+    };
+    if (options_.interrupted != nullptr && *options_.interrupted && !has_told_interruption_) {
+      has_told_interruption_ = true;
+      fail(FailureKind::kInterruption, "interrupted");
+      stop_own_rank();
+    }
+    if (!ends) return;
+    has_told_end_ = true;
+    if (own_->end.cause) fail(FailureKind::kError, *own_->end.cause);
+    const std::byte was_stopped{own_->end.was_stopped};
+    post(RankId(0), FrameKind::kFinished, {&was_stopped, 1});
+  }
+
+  void stop_own_rank() {
+    own_->progress.must_stop = true;
+    own_->communicator.close();
+  }
+
+  void take(RankId from, const Frame& frame) {
+    switch (frame.kind) {
+      case FrameKind::kStop:  // from rank 0
+        return stop_own_rank();
+      case FrameKind::kReport:
+        if (options_.on_report) options_.on_report(from, frame.bytes);
+        return;
+      case FrameKind::kFailed:
+        return fail(failure_from(from, frame.bytes));
+      case FrameKind::kProgress:
+        return note_progress(from, frame.bytes);
+      case FrameKind::kFinished:
+        if (!is_first()) {
+          is_over_ = true;  // all are through
+          return;
+        }
+        if (frame.bytes.front() != std::byte{0} && !stopped_) stopped_ = from;
+        ranks_[from.index()].is_finished = true;
+        return;
+      case FrameKind::kMessage:
+        break;
+    }
+    MW_CHECK(false);
+  }
+
+  // ---- rank 0 ----
+
+  void note_progress(RankId from, std::span<const std::byte> bytes) {
+    ByteReader reader(bytes);
+    RankProgress& progress = ranks_[from.index()];
+    progress.beats = reader.number<std::int64_t>();
+    progress.task = reader.number<std::int32_t>();
+    progress.signal = reader.number<std::int32_t>();
+    progress.is_waiting = reader.number<std::uint8_t>() != 0;
+    const auto pid = static_cast<pid_t>(reader.number<std::uint32_t>());
+    pids_[from.index()] = reader.text() == home_ ? pid : 0;
+  }
+
+  /// mpirun stops all when one dies, and does not say to us which; here it can be seen.
+  std::optional<RankFailure> find_dead() const {
+    for (std::size_t i = 0; i < pids_.size(); ++i)
+      if (pids_[i] > 0 && !ranks_[i].is_finished && ::kill(pids_[i], 0) != 0)
+        return RankFailure{.kind = FailureKind::kDeath,
+                           .rank = RankId(i),
+                           .task = TaskId(ranks_[i].task.load()),
+                           .cause = "its process is gone: killed, or ended without a word"};
+    return std::nullopt;
+  }
+
+  void watch() {
+    const Clock::time_point now = Clock::now();
+    if (now - watched_ < kTell / 2) return;
+    watched_ = now;
+    if (std::optional<RankFailure> dead = find_dead()) fail(std::move(*dead));
+    if (!failure_)
+      if (std::optional<RankFailure> failure = watchdog_.look()) fail(std::move(*failure));
+    std::size_t finished = 0;
+    for (const RankProgress& rank : ranks_) finished += rank.is_finished ? 1 : 0;
+    if (finished == ranks_.size() && !is_over_) {
+      is_over_ = true;
+      if (!failure_ && stopped_) failure_ = stopped_without_reason(*stopped_);
+      for (std::size_t i = 1; i < ranks_.size(); ++i) post(RankId(i), FrameKind::kFinished);
+    }
+    const auto grace = failure_ && failure_->kind == FailureKind::kInterruption
+                           ? std::min<Clock::duration>(kInterruptionGrace, options_.patience / 4)
+                           : Clock::duration(options_.patience / 4);
+    if (failure_ && !is_over_ && (now - failed_ > grace || failure_->kind == FailureKind::kDeath))
+      is_given_up_ = true;
+  }
+
+  void fail(RankFailure failure) {
+    // mpirun interrupts all when one has died.
+    if (failure.kind == FailureKind::kInterruption)
+      if (std::optional<RankFailure> dead = find_dead()) failure = std::move(*dead);
+    if (failure_) return;
+    failure_ = std::move(failure);
+    failed_ = Clock::now();
+    for (std::size_t i = 1; i < ranks_.size(); ++i) post(RankId(i), FrameKind::kStop);
+    stop_own_rank();
+  }
+
+  MpiJob& job_;
+  const LaunchOptions& options_;
+  std::shared_ptr<OwnRank> own_;
+  Clock::time_point told_, watched_, failed_;
+  bool has_told_end_ = false, has_told_interruption_ = false;
+  bool is_over_ = false;
+  bool is_given_up_ = false;  ///< somebody does not stop, or is no more
+  std::vector<RankProgress> ranks_;
+  const std::string home_ = home_of_pids();
+  std::vector<pid_t> pids_;  ///< of ranks on this machine; 0: elsewhere, or not known yet
+  Watchdog watchdog_;
+  std::optional<RankId> stopped_;
+  std::optional<RankFailure> failure_;
+};
+
+}  // namespace
+
+std::optional<RankFailure> run_mpi(int ranks, const RankBody& body, const LaunchOptions& options) {
+  MW_CHECK(options.mpi != nullptr && options.mpi->rank_count() == ranks);
+  return MpiLaunch(*options.mpi, options).run(body);
+}
+
+}  // namespace meshwright

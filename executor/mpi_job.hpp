@@ -1,0 +1,35 @@
+/// The processes that mpirun (or srun) has started: `--ranks mpi`. Where the program was built
+/// without MPI, all that is left of it is a message.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/ids.hpp"
+
+namespace meshwright {
+
+/// Of this process, as OpenMPI, MPICH and Slurm tell it before MPI is started; nothing: no job.
+std::optional<RankId> rank_in_environment();
+
+/// MPI from its start to its end; once in a process. All processes of the job make the same calls.
+class MpiJob {
+ public:
+  virtual ~MpiJob() = default;
+  RankId rank() const { return rank_; }
+  int rank_count() const { return rank_count_; }
+  int ranks_here() const { return ranks_here_; }  ///< on this machine
+  /// Empty when all bring nothing; else, at rank 0, what the first rank with something to say says,
+  /// with its number, and at all others something.
+  virtual std::string first_problem(const std::string& mine) = 0;
+
+ protected:
+  RankId rank_;
+  int rank_count_ = 1, ranks_here_ = 1;
+};
+
+/// RuntimeFailure where the program has no MPI, or was not started by mpirun.
+std::unique_ptr<MpiJob> start_mpi();
+
+}  // namespace meshwright

@@ -1,0 +1,166 @@
+/// `run --ranks mpi` as a user starts it, with two processes of OpenMPI. Skipped where there is no
+/// mpirun, or no MPI in the program.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/io_file.hpp"
+#include "core/io_pftrace.hpp"
+#include "tests/cli/run_program.hpp"
+
+namespace meshwright {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<std::string> words(const std::string& line) {
+  std::istringstream stream(line);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+/// In the folders of PATH; empty: nowhere.
+std::string find_program(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (std::filesystem::exists(folder + "/" + name)) return folder + "/" + name;
+  return {};
+}
+
+class RunMpi : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_file(path("tiny.json"),
+               R"({"model_type": "gpt2", "n_embd": 32, "n_layer": 4, "n_head": 4,
+                   "n_positions": 64, "vocab_size": 256, "resid_pdrop": 0, "attn_pdrop": 0,
+                   "embd_pdrop": 0})");
+    mpirun_ = find_program("mpirun.openmpi");
+    if (mpirun_.empty()) GTEST_SKIP() << "there is no mpirun.openmpi";
+    if (run_program(alone("mpi")).standard_error.find("without MPI") != std::string::npos)
+      GTEST_SKIP() << "the program was built without MPI";
+    // OpenMPI refuses root, and more processes than cores, unless told twice.
+    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 1);  // needs rights of ptrace
+  }
+  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+
+  ProgramCall alone(const std::string& kind) const {
+    return {.program = MESHWRIGHT_PROGRAM,
+            .arguments = words("run --model " + path("tiny.json") +
+                               " --cluster cpu-laptop --gpus 2 --pp 2 --dtype fp32 "
+                               "--global-batch 4 --seq 16 --ranks " +
+                               kind),
+            .folder = folder_.path(),
+            .standard_input = ""};
+  }
+  ProgramCall under_mpirun(const std::string& more, int processes = 2) const {
+    ProgramCall call = alone("mpi");
+    std::vector<std::string> arguments =
+        words("--oversubscribe --mca mpi_yield_when_idle 1 -np " + std::to_string(processes));
+    arguments.push_back(call.program);
+    arguments.insert(arguments.end(), call.arguments.begin(), call.arguments.end());
+    const std::vector<std::string> last = words(more);
+    arguments.insert(arguments.end(), last.begin(), last.end());
+    return {
+        .program = mpirun_, .arguments = arguments, .folder = folder_.path(), .standard_input = ""};
+  }
+
+  const TemporaryFolder folder_;
+  std::string mpirun_;
+};
+
+TEST_F(RunMpi, ComputesWhatThreadsCompute) {
+  ProgramCall call = alone("threads");
+  call.arguments.insert(call.arguments.end(), {"--steps", "3", "--json"});
+  const ProgramRun threads = run_program(call);
+  const ProgramRun mpi = run_program(under_mpirun("--steps 3 --json -o " + path("out.pftrace")));
+  ASSERT_EQ(mpi.exit_code, 0) << mpi.standard_error;
+  const Json expected = Json::parse(threads.standard_output),
+             measured = Json::parse(mpi.standard_output);
+  ASSERT_EQ(measured["steps"].size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(measured["steps"][i]["loss"], expected["steps"][i]["loss"]) << "to the last bit";
+  EXPECT_EQ(measured["peak_memory_bytes_per_rank"], expected["peak_memory_bytes_per_rank"]);
+  const Timeline timeline = timeline_from_pftrace(read_file(path("out.pftrace")), "out.pftrace");
+  EXPECT_THAT(check_timeline(timeline), IsEmpty());
+  EXPECT_EQ(mpi.standard_error.find("tasks a step"), mpi.standard_error.rfind("tasks a step"))
+      << "one process speaks for all";
+}
+
+TEST_F(RunMpi, NeedsMpirun) {
+  const ProgramRun run = run_program(alone("mpi"));
+  EXPECT_EQ(run.exit_code, 4);
+  EXPECT_EQ(run.standard_error,
+            "error: --ranks mpi: mpirun has not started this program\n"
+            "  hint: as in mpirun -np 2 meshwright run best.plan.json --ranks mpi\n");
+}
+
+TEST_F(RunMpi, NeedsAsManyProcessesAsThePlanHasRanks) {
+  const ProgramRun run = run_program(under_mpirun("", 3));
+  EXPECT_EQ(run.exit_code, 3);
+  EXPECT_THAT(run.standard_error,
+              HasSubstr("error: --ranks mpi: mpirun has started 3 processes for a plan of 2 ranks\n"
+                        "  hint: as in mpirun -np 2\n"));
+}
+
+class RunMpiFault : public RunMpi {
+ protected:
+  void TearDown() override {
+    EXPECT_LT(std::chrono::steady_clock::now() - start_, std::chrono::seconds(10));
+    EXPECT_FALSE(std::filesystem::exists(path("out.pftrace")));
+  }
+  ProgramRun run_with(const std::string& fault) const {
+    return run_program(under_mpirun("--patience 1s -o " + path("out.pftrace") +
+                                    " --inject-fault rank=1,task=B1,step=1,kind=" + fault));
+  }
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+TEST_F(RunMpiFault, OfARankThatThrowsIsNamed) {
+  const ProgramRun run = run_with("throw");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.standard_error,
+              HasSubstr("error: rank 1, r1.compute.s1.B1: a fault was injected"));
+}
+
+TEST_F(RunMpiFault, OfARankThatHangsIsNamed) {
+  const ProgramRun run = run_with("hang");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.standard_error, HasSubstr("error: rank 1, r1.compute.s1.B1: hangs"));
+}
+
+TEST_F(RunMpiFault, OfARankThatCrashesIsNamed) {
+  const ProgramRun run = run_with("abort");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.standard_error,
+              HasSubstr("error: rank 1, r1.compute.s1.B1: crashed with signal 6 (Aborted)"));
+}
+
+/// mpirun reports it too, ends the job, and exits as the process did.
+TEST_F(RunMpiFault, OfARankThatDiesEndsTheJob) {
+  const ProgramRun run = run_with("die");
+  EXPECT_NE(run.exit_code, 0);
+  EXPECT_THAT(run.standard_error, HasSubstr("rank 1"));
+}
+
+TEST_F(RunMpi, CtrlCWritesWhatWasMeasured) {
+  ProgramCall call = under_mpirun("--steps 100000 -o " + path("out.pftrace"));
+  call.interrupt_after = "step   3";
+  const ProgramRun run = run_program(call);
+  EXPECT_NE(run.exit_code, 0);
+  const Timeline timeline = timeline_from_pftrace(read_file(path("out.pftrace")), "out.pftrace");
+  EXPECT_THAT(check_timeline(timeline), IsEmpty());
+  EXPECT_THAT(timeline.provenance.at("steps"), HasSubstr("interrupted after "));
+}
+
+}  // namespace
+}  // namespace meshwright
