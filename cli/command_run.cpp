@@ -7,6 +7,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/run_device.hpp"
 #include "cli/run_failed.hpp"
 #include "cli/run_input.hpp"
 #include "cli/run_results.hpp"
@@ -31,6 +32,11 @@ struct Running {
 };
 
 void prepare(Running& running, const RunFlags& flags) {
+  if (flags.live && (flags.output.file.empty() || flags.output.file == "-"))
+    throw UsageError({.where = "--live",
+                      .what = "needs a file to write",
+                      .hint = "name one: -o measured.pftrace"});
+  static_cast<void>(kernels_for_run(flags));
   running.job = load_job(flags.job);
   Job& job = running.job;
   check_plan(job, ranks_of(flags));
@@ -77,10 +83,25 @@ bool prepare_together(Running& running, const RunFlags& flags) {
   throw RuntimeFailure({"--ranks mpi", first, "all ranks read the same files, each for itself"});
 }
 
-void show_progress(int step, const MeasuredStep& measured) {
-  fmt::print(stderr, "step {:>3}  loss {:.4f}  {:.3f} ms\n", step, measured.loss,
-             to_seconds(step_time(measured)).value * 1e3);
-}
+/// Says every step, and with --live writes what was measured so far.
+class Progress {
+ public:
+  Progress(const Running& running, const RunFlags& flags) : running_(running), flags_(flags) {}
+  void operator()(int step, const MeasuredStep& measured) {
+    if (flags_.live && !running_.is_silent()) {
+      so_far_.steps.push_back(measured);
+      write_file(flags_.output.file,
+                 results_trace({running_.job, flags_, running_.graph, so_far_}));
+    }
+    fmt::print(stderr, "step {:>3}  loss {:.4f}  {:.3f} ms\n", step, measured.loss,
+               to_seconds(step_time(measured)).value * 1e3);
+  }
+
+ private:
+  const Running& running_;
+  const RunFlags& flags_;
+  TrainingRun so_far_;
+};
 
 TrainingRun carry_out(const Running& running, const RunFlags& flags) {
   TrainingOptions options;
@@ -89,25 +110,24 @@ TrainingRun carry_out(const Running& running, const RunFlags& flags) {
   if (!running.is_silent())
     fmt::print(stderr, "{} tasks a step on {} {}\n", running.graph.tasks.size(),
                running.graph.ranks.size(), flags.ranks == "mpi" ? "processes of MPI" : flags.ranks);
-  return train(
-      {.plan = running.job.file.plan,
-       .model = running.job.model,
-       .graph = running.graph,
-       .cost_model = *running.job.cost_model,
-       .text = running.words,
-       .kernels = kernel_table(flags.kernels == "reference" ? Backend::kReference : Backend::kCpu),
-       .clock = clock_of(flags),
-       .steps = flags.steps.value_or(kDefaultSteps),
-       .options = options,
-       .checkpoints = checkpoint_options(flags.checkpoints, running.resumed,
-                                         clock_of(flags) != TimelineClock::kReplay),
-       .ranks = ranks_of(flags),
-       .launch = {.patience = patience_of(flags, running.graph),
-                  .interrupted = interrupt_flag(),
-                  .mpi = running.mpi.get()},
-       .links = links_of(flags),
-       .fault = running.fault,
-       .progress = show_progress});
+  return train({.plan = running.job.file.plan,
+                .model = running.job.model,
+                .graph = running.graph,
+                .cost_model = *running.job.cost_model,
+                .text = running.words,
+                .kernels = kernels_for_run(flags),
+                .clock = clock_of(flags),
+                .steps = flags.steps.value_or(kDefaultSteps),
+                .options = options,
+                .checkpoints = checkpoint_options(flags.checkpoints, running.resumed,
+                                                  clock_of(flags) != TimelineClock::kReplay),
+                .ranks = ranks_of(flags),
+                .launch = {.patience = patience_of(flags, running.graph),
+                           .interrupted = interrupt_flag(),
+                           .mpi = running.mpi.get()},
+                .links = links_of(flags),
+                .fault = running.fault,
+                .progress = Progress(running, flags)});
 }
 
 std::string hint_for(const RankFailure& failure) {
@@ -154,6 +174,10 @@ void add_machine_flags(CLI::App& command, RunFlags& flags) {
   command.add_option("--kernels", flags.kernels, "cpu, or the plain ones they are checked with")
       ->check(CLI::IsMember({"cpu", "reference"}))
       ->type_name("NAME");
+  command
+      .add_option("--device", flags.device, "what ranks compute on: this machine's cores or a GPU")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->type_name("NAME");
   command.add_option("--patience", flags.patience, "ranks that stand still for so long hang (6s)")
       ->type_name("TIME");
   command.add_option("--inject-fault", flags.fault)->group("");  // in executor/README.md
@@ -178,11 +202,13 @@ CLI::App* add_run_command(CLI::App& app, RunFlags& flags) {
       ->type_name("NAME");
   command->add_flag("--all-steps", flags.all_steps,
                     "write all steps one after another, not only the median one");
+  command->add_flag("--live", flags.live, "write -o after every step, not only at the end");
   add_output_flags(*command, flags.output, "the measured timeline, as a Perfetto trace");
   command->footer(
       "Ranks: threads of this process, processes that it starts, or the processes of mpirun.\n"
       "Clocks: virtual takes CPU time of every kernel and the model's time of every message;\n"
       "wall is what the machine's clock says; replay computes nothing and sleeps as predicted.\n"
+      "With --device cuda all ranks share one GPU, one kernel at a time, each timed there.\n"
       "Dropout is left out. Ctrl-C writes what was measured until then.\n"
       "\n"
       "Examples:\n"

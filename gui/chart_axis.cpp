@@ -1,0 +1,127 @@
+#include "gui/chart_axis.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace meshwright::gui {
+namespace {
+
+constexpr double kRoom = 0.06;     ///< beyond the outermost values, of the range
+constexpr double kLogRoom = 0.08;  ///< the same in decades, of the decades
+
+/// 1, 2 or 5 times a power of ten, so that `range` has about `wanted` of them.
+double round_step(double range, int wanted) {
+  const double raw = range / std::max(1, wanted);
+  const double power = std::pow(10.0, std::floor(std::log10(raw)));
+  const double lead = raw / power;
+  return power * (lead < 1.5 ? 1 : lead < 3.5 ? 2 : lead < 7.5 ? 5 : 10);
+}
+
+std::vector<double> linear_ticks(double low, double high, int wanted) {
+  const double step = round_step(high - low, wanted);
+  std::vector<double> ticks;
+  for (double i = std::ceil(low / step - 1e-9); i * step <= high + step * 1e-9; ++i)
+    ticks.push_back(i * step);
+  return ticks;
+}
+
+}  // namespace
+
+double ChartAxis::share_of(double value) const {
+  if (scale == AxisScale::kLinear) return (value - low) / (high - low);
+  return std::log(value / low) / std::log(high / low);
+}
+
+double ChartAxis::value_at(double share) const {
+  if (scale == AxisScale::kLinear) return low + share * (high - low);
+  return low * std::pow(high / low, share);
+}
+
+ChartAxis axis_of(const std::vector<double>& values, AxisScale scale, bool from_zero) {
+  ChartAxis axis;
+  axis.scale = scale;
+  bool is_first = true;
+  for (const double value : values) {
+    if (!std::isfinite(value) || (scale == AxisScale::kLogarithmic && value <= 0)) continue;
+    axis.low = is_first ? value : std::min(axis.low, value);
+    axis.high = is_first ? value : std::max(axis.high, value);
+    is_first = false;
+  }
+  if (scale == AxisScale::kLogarithmic) {
+    if (is_first) return axis.low = 1, axis.high = 10, axis;
+    const double room = std::max(kLogRoom * std::log10(axis.high / axis.low), 0.05);
+    axis.low *= std::pow(10.0, -room);
+    axis.high *= std::pow(10.0, room);
+    return axis;
+  }
+  if (is_first) return axis;
+  if (from_zero) axis.low = std::min(0.0, axis.low);
+  const double range = axis.high - axis.low;
+  const double room = range > 0 ? kRoom * range : std::max(1.0, std::abs(axis.high)) / 2;
+  axis.high += room;
+  if (!from_zero || axis.low < 0) axis.low -= room;
+  return axis;
+}
+
+std::vector<double> ticks_of(const ChartAxis& axis, int wanted) {
+  if (axis.scale == AxisScale::kLinear) return linear_ticks(axis.low, axis.high, wanted);
+  const auto first = static_cast<int>(std::ceil(std::log10(axis.low) - 1e-9));
+  const auto last = static_cast<int>(std::floor(std::log10(axis.high) + 1e-9));
+  if (last <= first) return linear_ticks(axis.low, axis.high, wanted);
+  const int every = std::max(1, (last - first + wanted) / std::max(1, wanted));
+  std::vector<double> ticks;
+  for (int power = first; power <= last; power += every) ticks.push_back(std::pow(10.0, power));
+  return ticks;
+}
+
+QRectF plot_area(const QRectF& outer, const QFontMetricsF& metrics) {
+  const double line = metrics.height();
+  const double labels = metrics.horizontalAdvance("0000.00 GiB");
+  return outer.adjusted(labels + line + 8, line, -line, -2.4 * line - 8);
+}
+
+void paint_axes(QPainter& painter, const QRectF& plot, const ChartAxis& x, const ChartAxis& y,
+                const ChartColours& colours) {
+  const QFontMetricsF metrics(painter.font());
+  const double line = metrics.height();
+  const auto label = [](const ChartAxis& axis, double value) {
+    return axis.text ? axis.text(value) : QString::number(value, 'g', 4);
+  };
+  for (const double tick : ticks_of(x, static_cast<int>(plot.width() / 90))) {
+    const double at = plot.left() + plot.width() * x.share_of(tick);
+    painter.setPen(colours.grid);
+    painter.drawLine(QPointF(at, plot.top()), QPointF(at, plot.bottom()));
+    painter.setPen(colours.faint_text);
+    painter.drawText(QRectF(at - 60, plot.bottom() + 3, 120, line), Qt::AlignCenter,
+                     label(x, tick));
+  }
+  for (const double tick : ticks_of(y, static_cast<int>(plot.height() / 45))) {
+    const double at = plot.bottom() - plot.height() * y.share_of(tick);
+    painter.setPen(colours.grid);
+    painter.drawLine(QPointF(plot.left(), at), QPointF(plot.right(), at));
+    painter.setPen(colours.faint_text);
+    painter.drawText(QRectF(plot.left() - 124, at - line / 2, 120, line),
+                     Qt::AlignRight | Qt::AlignVCenter, label(y, tick));
+  }
+  painter.setPen(colours.axis);
+  painter.drawLine(plot.bottomLeft(), plot.bottomRight());
+  painter.drawLine(plot.bottomLeft(), plot.topLeft());
+  painter.setPen(colours.text);
+  painter.drawText(QRectF(plot.left(), plot.bottom() + line + 5, plot.width(), line),
+                   Qt::AlignCenter, x.title);
+  painter.save();
+  painter.translate(plot.left() - metrics.horizontalAdvance("0000.00 GiB") - line,
+                    plot.center().y());
+  painter.rotate(-90);
+  painter.drawText(QRectF(-plot.height() / 2, -line / 2, plot.height(), line), Qt::AlignCenter,
+                   y.title);
+  painter.restore();
+}
+
+QPointF point_of(const QRectF& plot, const ChartAxis& x, const ChartAxis& y, double x_value,
+                 double y_value) {
+  return {plot.left() + plot.width() * x.share_of(x_value),
+          plot.bottom() - plot.height() * y.share_of(y_value)};
+}
+
+}  // namespace meshwright::gui

@@ -1,0 +1,50 @@
+/// Memory at its peak by pipeline position and by what it is for, against what a device has.
+#pragma once
+
+#include <QColor>
+#include <QWidget>
+#include <vector>
+
+#include "core/memory_amounts.hpp"
+
+namespace meshwright::gui {
+
+/// The same everywhere in the program; `is_hatched` sets neighbours apart without colour.
+struct MemoryLook {
+  QColor colour;
+  Qt::BrushStyle pattern = Qt::SolidPattern;
+};
+MemoryLook look_of(MemoryClass memory_class);
+QString text_of(MemoryClass memory_class);
+
+class MemoryBars : public QWidget {
+  Q_OBJECT
+ public:
+  explicit MemoryBars(QWidget* parent = nullptr);
+  /// One bar each: of the fullest rank of every pipeline position. `capacity` zero: unknown.
+  void show_amounts(std::vector<MemoryAmounts> amounts, Bytes capacity);
+  int chosen() const { return chosen_; }
+  QRectF bar_of(int position) const;
+  QSize sizeHint() const override { return {480, 300}; }
+
+ Q_SIGNALS:
+  void position_chosen(int position);
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  bool event(QEvent* event) override;
+
+ private:
+  QRectF area() const;
+  double full_scale() const;
+  int position_at(const QPointF& point) const;
+  void choose(int position);
+  void paint_bar(QPainter& painter, int position) const;
+  std::vector<MemoryAmounts> amounts_;
+  Bytes capacity_;
+  int chosen_ = 0;
+};
+
+}  // namespace meshwright::gui

@@ -1,0 +1,35 @@
+/// S6: where memory goes: by stage and class at the peak, and over time for one pipeline position.
+#pragma once
+
+#include "gui/screen.hpp"
+
+class QLabel;
+class QTableWidget;
+
+namespace meshwright::gui {
+
+class MemoryBars;
+class MemoryCurve;
+
+class MemoryScreen : public Screen {
+  Q_OBJECT
+ public:
+  explicit MemoryScreen(Workbench& workbench, QWidget* parent = nullptr);
+  QString name() const override { return "memory"; }
+  QString title() const override { return tr("Memory"); }
+  bool is_settled() override;
+
+ private:
+  void show_simulation();
+  void show_table();
+  void show_position(int position);
+  QWidget* make_legend();
+
+  MemoryBars* bars_;
+  MemoryCurve* curve_;
+  QTableWidget* table_;
+  QLabel* verdict_;
+  std::vector<std::size_t> fullest_;  ///< by pipeline position: index into the graph's ranks
+};
+
+}  // namespace meshwright::gui

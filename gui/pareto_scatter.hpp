@@ -1,0 +1,38 @@
+/// Plans as points: step time against peak memory. Those that no other beats in both are joined.
+#pragma once
+
+#include <QWidget>
+#include <vector>
+
+#include "core/io_plan.hpp"
+
+namespace meshwright::gui {
+
+/// Indices of the plans that no other is both as fast and as small as, by memory.
+std::vector<std::size_t> pareto_front(const std::vector<PlanFigures>& plans);
+
+class ParetoScatter : public QWidget {
+  Q_OBJECT
+ public:
+  explicit ParetoScatter(QWidget* parent = nullptr);
+  void show_plans(std::vector<PlanFigures> plans);
+  /// -1: none.
+  void set_chosen(int plan);
+  QPointF place_of(int plan) const;
+  QSize sizeHint() const override { return {420, 300}; }
+
+ Q_SIGNALS:
+  void plan_chosen(int plan);
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  bool event(QEvent* event) override;
+
+ private:
+  int plan_at(const QPointF& point) const;
+  std::vector<PlanFigures> plans_;
+  int chosen_ = -1;
+};
+
+}  // namespace meshwright::gui

@@ -1,0 +1,68 @@
+/// S4: the planner's answer: a table of plans, the same as points, why each is where it is, what it
+/// differs in from the best, and how to take it over. Knobs of the scenario can be held fast.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "gui/scenario.hpp"
+#include "gui/screen.hpp"
+#include "planner/search.hpp"
+
+class QCheckBox;
+class QLabel;
+class QPlainTextEdit;
+class QPushButton;
+class QTableWidget;
+class QTextBrowser;
+
+namespace meshwright::gui {
+
+class ParetoScatter;
+class Waterfall;
+
+class PlansScreen : public Screen {
+  Q_OBJECT
+ public:
+  explicit PlansScreen(Workbench& workbench, QWidget* parent = nullptr);
+  QString name() const override { return "plans"; }
+  QString title() const override { return tr("Plans"); }
+  void add_actions(ActionSet& actions) override;
+  bool is_settled() override;
+  /// Searches with what the scenario says: model, cluster, devices, batch, sequence.
+  void start();
+  void cancel();
+  const SearchResult* result() const { return result_ ? &*result_ : nullptr; }
+  QTableWidget& table() { return *table_; }
+
+ private:
+  /// A knob of the scenario that the search may be held to.
+  struct Lock {
+    QCheckBox* box;
+    void (*hold)(const Strategy&, FixedChoices&);
+  };
+  void add_lock(const QString& text, void (*hold)(const Strategy&, FixedChoices&));
+  QWidget* make_knobs();
+  QWidget* make_details();
+  void show_result(SearchResult result);
+  void show_table();
+  void choose(int plan);
+  void show_difference(int plan);
+  void take_over();
+  Scenario scenario_of_plan(std::size_t plan) const;
+
+  QPushButton *start_, *cancel_;
+  QLabel* certificate_;
+  QTableWidget* table_;
+  ParetoScatter* scatter_;
+  Waterfall* waterfall_;
+  QTextBrowser* why_;
+  QPlainTextEdit* hand_over_;
+  std::vector<Lock> locks_;
+  Scenario asked_;  ///< what the result is of
+  std::optional<SearchResult> result_;
+  std::vector<PlanFigures> figures_;
+  bool is_searching_ = false;
+};
+
+}  // namespace meshwright::gui

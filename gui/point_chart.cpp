@@ -1,0 +1,63 @@
+#include "gui/point_chart.hpp"
+
+#include <QHelpEvent>
+#include <QPainter>
+#include <QToolTip>
+
+namespace meshwright::gui {
+
+PointChart::PointChart(QWidget* parent) : QWidget(parent) {
+  setAccessibleName(tr("Measured points"));
+}
+
+void PointChart::show_series(PointSeries series) {
+  series_ = std::move(series);
+  std::vector<double> xs, ys;
+  for (const QPointF& point : series_.points) {
+    xs.push_back(point.x());
+    ys.push_back(point.y());
+  }
+  x_ = axis_of(xs, AxisScale::kLogarithmic);
+  y_ = axis_of(ys, AxisScale::kLogarithmic);
+  x_.title = series_.x_title;
+  y_.title = series_.y_title;
+  x_.text = series_.x_text;
+  y_.text = series_.y_text;
+  update();
+}
+
+QPointF PointChart::place_of(std::size_t point) const {
+  return point_of(plot_area(rect(), QFontMetricsF(font())), x_, y_, series_.points[point].x(),
+                  series_.points[point].y());
+}
+
+void PointChart::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  painter.setRenderHint(QPainter::Antialiasing);
+  const ChartColours colours = chart_colours(palette());
+  painter.fillRect(rect(), colours.background);
+  if (series_.points.empty()) return;
+  paint_axes(painter, plot_area(rect(), QFontMetricsF(font())), x_, y_, colours);
+  QPolygonF line;
+  for (std::size_t i = 0; i < series_.points.size(); ++i) line += place_of(i);
+  painter.setPen(QPen(colours.series[0], 1.5));
+  if (series_.is_joined) painter.drawPolyline(line);
+  painter.setBrush(colours.series[0]);
+  for (const QPointF& point : line) painter.drawEllipse(point, 3.5, 3.5);
+}
+
+bool PointChart::event(QEvent* event) {
+  if (event->type() == QEvent::PaletteChange) update();
+  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
+  auto* help = static_cast<QHelpEvent*>(event);
+  constexpr double kReach = 10;
+  for (std::size_t i = 0; i < series_.points.size(); ++i) {
+    if (QLineF(place_of(i), help->pos()).length() > kReach) continue;
+    QToolTip::showText(help->globalPos(), series_.texts[i], this);
+    return true;
+  }
+  QToolTip::hideText();
+  return true;
+}
+
+}  // namespace meshwright::gui

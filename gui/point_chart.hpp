@@ -1,0 +1,37 @@
+/// Measured points against a size on two logarithmic axes, with a line through them where they are
+/// one curve.
+#pragma once
+
+#include <QWidget>
+#include <vector>
+
+#include "gui/chart_axis.hpp"
+
+namespace meshwright::gui {
+
+struct PointSeries {
+  QString x_title, y_title;
+  std::vector<QPointF> points;
+  std::vector<QString> texts;  ///< of every point, for the tooltip
+  bool is_joined = false;
+  std::function<QString(double)> x_text, y_text;
+};
+
+class PointChart : public QWidget {
+  Q_OBJECT
+ public:
+  explicit PointChart(QWidget* parent = nullptr);
+  void show_series(PointSeries series);
+  QSize sizeHint() const override { return {640, 420}; }
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  bool event(QEvent* event) override;
+
+ private:
+  QPointF place_of(std::size_t point) const;
+  PointSeries series_;
+  ChartAxis x_, y_;
+};
+
+}  // namespace meshwright::gui

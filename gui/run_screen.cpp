@@ -1,0 +1,258 @@
+#include "gui/run_screen.hpp"
+
+#include <signal.h>
+
+#include <QComboBox>
+#include <QCoreApplication>
+#include <QFile>
+#include <QFileInfo>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QPlainTextEdit>
+#include <QPushButton>
+#include <QRegularExpression>
+#include <QSpinBox>
+#include <QSplitter>
+#include <QStandardPaths>
+#include <QTemporaryDir>
+#include <QTimer>
+#include <QVBoxLayout>
+
+#include "core/io_file.hpp"
+#include "core/io_pftrace.hpp"
+#include "core/timeline_of.hpp"
+#include "gui/actions.hpp"
+#include "gui/loss_chart.hpp"
+#include "gui/theme.hpp"
+#include "gui/timeline_view.hpp"
+#include "gui/trace_files.hpp"
+#include "gui/workbench.hpp"
+
+namespace meshwright::gui {
+namespace {
+
+constexpr int kPatienceMs = 5000;  ///< after asking a run to end
+
+/// Beside this program, else on the path; empty: nowhere.
+QString find_program() {
+  const QString beside = QCoreApplication::applicationDirPath() + "/meshwright";
+  if (QFileInfo(beside).isExecutable()) return beside;
+  return QStandardPaths::findExecutable("meshwright");
+}
+
+}  // namespace
+
+std::optional<RunProgress> run_progress_from_line(const QString& line) {
+  static const QRegularExpression kLine(R"(^step\s+(\d+)\s+loss\s+(\S+)\s+([0-9.]+) ms$)");
+  const QRegularExpressionMatch match = kLine.match(line.trimmed());
+  if (!match.hasMatch()) return std::nullopt;
+  return RunProgress{match.captured(1).toInt(), match.captured(2).toDouble(),
+                     match.captured(3).toDouble()};
+}
+
+RunScreen::RunScreen(Workbench& workbench, QWidget* parent)
+    : Screen(workbench, parent),
+      clock_(new QComboBox),
+      ranks_(new QComboBox),
+      steps_(new QSpinBox),
+      start_(new QPushButton(tr("&Run"))),
+      cancel_(new QPushButton(tr("&Stop"))),
+      compare_(new QPushButton(tr("Co&mpare"))),
+      verdict_(new QLabel),
+      losses_(new LossChart),
+      view_(new TimelineView),
+      output_(new QPlainTextEdit) {
+  auto* column = new QVBoxLayout(this);
+  column->addWidget(make_knobs());
+  verdict_->setWordWrap(true);
+  verdict_->setText(
+      tr("Carries the scenario out on this machine in real arithmetic and measures "
+         "its timeline. For small models: the ranks share this machine's cores."));
+  column->addWidget(verdict_);
+  auto* lower = new QSplitter(Qt::Horizontal);
+  lower->addWidget(losses_);
+  lower->addWidget(output_);
+  auto* both = new QSplitter(Qt::Vertical);
+  both->addWidget(view_);
+  both->addWidget(lower);
+  both->setStretchFactor(0, 2);
+  both->setStretchFactor(1, 1);
+  column->addWidget(both, 1);
+  view_->set_placeholder(tr("Nothing was measured yet"));
+  output_->setReadOnly(true);
+  output_->setAccessibleName(tr("Output of the run"));
+  constexpr int kMostLines = 10'000;
+  output_->setMaximumBlockCount(kMostLines);
+  const auto apply_theme = [this] {
+    view_->set_theme(timeline_colours_of(this->workbench().preferences().values()));
+  };
+  connect(&workbench.preferences(), &Preferences::changed, this, apply_theme);
+  apply_theme();
+  process_.setProcessChannelMode(QProcess::MergedChannels);
+  connect(&process_, &QProcess::readyRead, this, &RunScreen::read_lines);
+  connect(&process_, &QProcess::finished, this, &RunScreen::end);
+}
+
+RunScreen::~RunScreen() {
+  process_.disconnect(this);
+  if (!is_running()) return;
+  process_.kill();  // its children die with it
+  process_.waitForFinished(kPatienceMs);
+}
+
+QWidget* RunScreen::make_knobs() {
+  auto* knobs = new QWidget;
+  auto* row = new QHBoxLayout(knobs);
+  row->setContentsMargins(0, 0, 0, 0);
+  clock_->addItems({"virtual", "wall", "replay"});
+  clock_->setToolTip(
+      tr("virtual: CPU time of kernels, modelled messages · wall: the machine's "
+         "clock · replay: sleeps as predicted"));
+  ranks_->addItems({"threads", "processes"});
+  steps_->setRange(1, 1000);
+  steps_->setValue(5);
+  const auto add = [&](const QString& text, QWidget* knob) {
+    auto* label = new QLabel(text);
+    label->setBuddy(knob);
+    knob->setAccessibleName(QString(text).remove('&'));
+    row->addWidget(label);
+    row->addWidget(knob);
+    row->addSpacing(10);
+  };
+  row->addWidget(start_);
+  row->addWidget(cancel_);
+  row->addWidget(compare_);
+  row->addSpacing(16);
+  add(tr("C&lock"), clock_);
+  add(tr("R&anks"), ranks_);
+  add(tr("S&teps"), steps_);
+  row->addStretch(1);
+  cancel_->setEnabled(false);
+  compare_->setEnabled(false);
+  connect(start_, &QPushButton::clicked, this, &RunScreen::start);
+  connect(cancel_, &QPushButton::clicked, this, &RunScreen::cancel);
+  connect(compare_, &QPushButton::clicked, this, &RunScreen::open_in_compare);
+  return knobs;
+}
+
+void RunScreen::add_actions(ActionSet& actions) {
+  actions.add({"run.start",
+               MenuId::kRun,
+               tr("&Run the scenario"),
+               tr("Carries it out on this machine and measures its timeline"),
+               {QKeySequence("Ctrl+R")}},
+              [this] {
+                workbench().show_screen(name());
+                start();
+              });
+  actions.add({"run.stop",
+               MenuId::kRun,
+               tr("&Stop the run"),
+               tr("What was measured until then is kept"),
+               {QKeySequence("Ctrl+Shift+R")}},
+              [this] { cancel(); });
+  actions.add({"run.compare",
+               MenuId::kRun,
+               tr("&Compare with the prediction"),
+               tr("Lays the measured timeline on the predicted one"),
+               {QKeySequence("Ctrl+Alt+R")}},
+              [this] { open_in_compare(); });
+}
+
+void RunScreen::start() {
+  const auto simulation = workbench().sound_simulation();
+  if (is_running() || !simulation) return;
+  const QString program = find_program();
+  if (program.isEmpty()) {
+    verdict_->setText(
+        tr("The program meshwright was found neither beside this one nor on the "
+           "path: build it, or put it there."));
+    return;
+  }
+  folder_ = std::make_unique<QTemporaryDir>();
+  losses_->clear();
+  output_->clear();
+  rest_.clear();
+  compare_->setEnabled(false);
+  try {
+    write_file(folder_->filePath("x.plan.json").toStdString(), to_json(plan_file_of(*simulation)));
+    Timeline predicted = timeline_of(simulation->graph, simulation->times);
+    write_file(folder_->filePath("predicted.pftrace").toStdString(), to_pftrace(predicted));
+  } catch (const RuntimeFailure& failure) {
+    verdict_->setText(QString::fromStdString(failure.diagnostic().what));
+    return;
+  }
+  process_.start(program,
+                 {"run", folder_->filePath("x.plan.json"), "--clock", clock_->currentText(),
+                  "--ranks", ranks_->currentText(), "--steps", QString::number(steps_->value()),
+                  "--live", "-o", folder_->filePath("measured.pftrace")});
+  verdict_->setText(tr("Running…"));
+  start_->setEnabled(false);
+  cancel_->setEnabled(true);
+}
+
+void RunScreen::cancel() {
+  if (!is_running()) return;
+  verdict_->setText(tr("Stopping…"));
+  ::kill(static_cast<pid_t>(process_.processId()), SIGINT);
+  QTimer::singleShot(kPatienceMs, &process_, [this] {
+    if (is_running()) process_.kill();
+  });
+}
+
+void RunScreen::read_lines() {
+  rest_ += QString::fromUtf8(process_.readAll());
+  for (qsizetype end = rest_.indexOf('\n'); end >= 0; end = rest_.indexOf('\n')) {
+    take_line(rest_.left(end));
+    rest_.remove(0, end + 1);
+  }
+}
+
+void RunScreen::take_line(const QString& line) {
+  output_->appendPlainText(line);
+  const std::optional<RunProgress> progress = run_progress_from_line(line);
+  if (!progress) return;
+  losses_->add(progress->step, progress->loss);
+  load_trace();
+}
+
+/// Latest wins: reading a trace may take longer than a step.
+void RunScreen::load_trace() {
+  const QString path = folder_->filePath("measured.pftrace");
+  if (!QFileInfo::exists(path)) return;
+  workbench().jobs().start<std::shared_ptr<const TimelineTracks>>(
+      {tr("Read measured lanes"), "run.lanes", false}, this,
+      [file = path.toStdString()](const JobContext&) {
+        return std::make_shared<const TimelineTracks>(read_trace_files({file}));
+      },
+      [this](const std::shared_ptr<const TimelineTracks>& tracks) { view_->set_tracks(tracks); },
+      [this](const JobFailure& failure) {
+        workbench().log(QString::fromStdString(failure.diagnostics.front().what));
+      });
+}
+
+void RunScreen::end(int exit_code, QProcess::ExitStatus status) {
+  read_lines();
+  if (!rest_.isEmpty()) take_line(std::exchange(rest_, {}));
+  start_->setEnabled(true);
+  cancel_->setEnabled(false);
+  const bool has_trace = QFileInfo::exists(folder_->filePath("measured.pftrace"));
+  compare_->setEnabled(has_trace);
+  if (status == QProcess::CrashExit)
+    verdict_->setText(tr("The run was killed."));
+  else if (exit_code == 0)
+    verdict_->setText(tr("Done: %n steps.", nullptr, static_cast<int>(losses_->size())));
+  else
+    verdict_->setText(
+        tr("Ended with exit code %1; the reason stands in the output.").arg(exit_code));
+  if (has_trace) load_trace();
+  Q_EMIT ended(exit_code);
+}
+
+void RunScreen::open_in_compare() {
+  if (!compare_->isEnabled()) return;
+  workbench().compare(folder_->filePath("predicted.pftrace"),
+                      folder_->filePath("measured.pftrace"));
+}
+
+}  // namespace meshwright::gui

@@ -1,0 +1,37 @@
+/// What a sweep varies: a knob of the scenario and the values it takes.
+#pragma once
+
+#include <QString>
+#include <functional>
+#include <vector>
+
+#include "gui/scenario.hpp"
+
+namespace meshwright::gui {
+
+enum class SweepKnob : std::uint8_t {
+  kPipeline,
+  kMicrobatches,
+  kSchedule,
+  kChunks,
+  kTensor,
+  kData,
+  kMicroBatch,
+  kRecompute,
+  kZero
+};
+inline constexpr int kSweepKnobCount = 9;
+
+struct SweepValue {
+  QString label;
+  std::function<void(Scenario&)> put;
+  bool is_now = false;  ///< what the scenario has already
+};
+struct SweepAxis {
+  QString title;
+  std::vector<SweepValue> values;  ///< that of the scenario is among them
+};
+QString title_of(SweepKnob knob);
+SweepAxis sweep_axis(SweepKnob knob, const Scenario& base);
+
+}  // namespace meshwright::gui

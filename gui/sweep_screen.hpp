@@ -1,0 +1,52 @@
+/// S7: one figure over two knobs as a heat map with lines of equal value; a click takes the cell
+/// over into the scenario.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "gui/heat_map.hpp"
+#include "gui/screen.hpp"
+#include "gui/sweep_axis.hpp"
+
+class QComboBox;
+class QLabel;
+
+namespace meshwright::gui {
+
+class SweepScreen : public Screen {
+  Q_OBJECT
+ public:
+  explicit SweepScreen(Workbench& workbench, QWidget* parent = nullptr);
+  QString name() const override { return "sweep"; }
+  QString title() const override { return tr("Sweep"); }
+  void add_actions(ActionSet& actions) override;
+  void come_to_front() override;
+  bool is_settled() override;
+  HeatMap& map() { return *map_; }
+
+ private:
+  /// One scenario worked out: its figures, or why it has none.
+  struct Cell {
+    std::optional<PlanFigures> figures;
+    QString problem;
+  };
+  /// What was asked for last. Cells stand row by row.
+  struct Grid {
+    SweepAxis rows, columns;
+    std::vector<Scenario> scenarios;
+    std::vector<Cell> cells;  ///< empty while they are worked out
+  };
+  void start();
+  void show_grid();
+  void take_over(int row, int column);
+
+  QComboBox *rows_, *columns_, *figure_;
+  QLabel* note_;
+  HeatMap* map_;
+  Grid grid_;
+  Scenario base_;
+  bool is_in_front_ = false;
+};
+
+}  // namespace meshwright::gui

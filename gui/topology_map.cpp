@@ -1,0 +1,196 @@
+#include "gui/topology_map.hpp"
+
+#include <QHelpEvent>
+#include <QKeyEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QToolTip>
+#include <algorithm>
+#include <cmath>
+
+#include "gui/theme.hpp"
+
+namespace meshwright::gui {
+namespace {
+
+constexpr double kDevice = 34, kGap = 4, kMargin = 12, kTitle = 18;
+constexpr int kDevicesAcross = 4;
+
+double node_width(int devices) {
+  return 2 * kGap + std::min(devices, kDevicesAcross) * (kDevice + kGap);
+}
+double node_height(int devices) {
+  return kTitle + 2 * kGap +
+         std::ceil(devices / static_cast<double>(kDevicesAcross)) * (kDevice + kGap);
+}
+
+}  // namespace
+
+GroupPlace group_place(const Strategy& strategy, RankId rank, TopologyAxis axis) {
+  const ParallelDegrees& d = strategy.degrees;
+  const RankCoordinate c = coordinate_of(d, rank, strategy.model_parallelism.order);
+  // The other coordinates as one number.
+  switch (axis) {
+    case TopologyAxis::kTensor:
+      return {c.tensor, (c.pipeline * d.data + c.data) * d.context + c.context};
+    case TopologyAxis::kContext:
+      return {c.context, (c.pipeline * d.data + c.data) * d.tensor + c.tensor};
+    case TopologyAxis::kData:
+      return {c.data, (c.pipeline * d.context + c.context) * d.tensor + c.tensor};
+    case TopologyAxis::kPipeline:
+      return {c.pipeline, (c.data * d.context + c.context) * d.tensor + c.tensor};
+  }
+  return {};
+}
+
+TopologyMap::TopologyMap(QWidget* parent) : QWidget(parent) {
+  setFocusPolicy(Qt::StrongFocus);
+  setAccessibleName(tr("Devices in their nodes"));
+}
+
+void TopologyMap::show_job(const Strategy& strategy, std::vector<int> nodes) {
+  strategy_ = strategy;
+  nodes_ = std::move(nodes);
+  first_of_node_.clear();
+  node_of_rank_.clear();
+  for (std::size_t n = 0; n < nodes_.size(); ++n) {
+    first_of_node_.push_back(static_cast<int>(node_of_rank_.size()));
+    node_of_rank_.insert(node_of_rank_.end(), static_cast<std::size_t>(nodes_[n]),
+                         static_cast<int>(n));
+  }
+  chosen_ = std::clamp(chosen_, 0, std::max(0, static_cast<int>(node_of_rank_.size()) - 1));
+  updateGeometry();
+  setMinimumHeight(sizeHint().height());
+  update();
+}
+
+void TopologyMap::set_axis(TopologyAxis axis) {
+  axis_ = axis;
+  update();
+}
+
+int TopologyMap::columns() const {
+  const int widest = nodes_.empty() ? 1 : *std::max_element(nodes_.begin(), nodes_.end());
+  return std::max(1, static_cast<int>((width() - kMargin) / (node_width(widest) + kMargin)));
+}
+
+QSize TopologyMap::sizeHint() const {
+  const int widest = nodes_.empty() ? 1 : *std::max_element(nodes_.begin(), nodes_.end());
+  const int rows = static_cast<int>(std::ceil(static_cast<double>(nodes_.size()) / columns()));
+  return {640, static_cast<int>(kMargin + rows * (node_height(widest) + kMargin))};
+}
+
+QRectF TopologyMap::node_box(int node) const {
+  const int widest = *std::max_element(nodes_.begin(), nodes_.end());
+  const int column = node % columns(), row = node / columns();
+  return {kMargin + column * (node_width(widest) + kMargin),
+          kMargin + row * (node_height(widest) + kMargin),
+          node_width(nodes_[static_cast<std::size_t>(node)]),
+          node_height(nodes_[static_cast<std::size_t>(node)])};
+}
+
+QRectF TopologyMap::device_box(int rank) const {
+  const int node = node_of_rank_[static_cast<std::size_t>(rank)];
+  const int place = rank - first_of_node_[static_cast<std::size_t>(node)];
+  const QRectF box = node_box(node);
+  return {box.left() + 2 * kGap + (place % kDevicesAcross) * (kDevice + kGap) - kGap / 2,
+          box.top() + kTitle + kGap + (place / kDevicesAcross) * (kDevice + kGap), kDevice,
+          kDevice};
+}
+
+void TopologyMap::paintEvent(QPaintEvent* event) {
+  QPainter painter(this);
+  painter.setRenderHint(QPainter::Antialiasing);
+  const ChartColours colours = chart_colours(palette());
+  painter.fillRect(rect(), colours.background);
+  if (node_of_rank_.empty()) return;
+  const GroupPlace chosen = group_place(strategy_, RankId(chosen_), axis_);
+  QFont small = font();
+  small.setPointSizeF(small.pointSizeF() * 0.85);
+  painter.setFont(small);
+  for (int node = 0; node < static_cast<int>(nodes_.size()); ++node) {
+    const QRectF box = node_box(node);
+    if (!box.intersects(event->rect())) continue;
+    painter.setPen(colours.axis);
+    painter.setBrush(colours.panel);
+    painter.drawRoundedRect(box, 5, 5);
+    painter.setPen(colours.faint_text);
+    painter.drawText(QRectF(box.left() + 6, box.top() + 1, box.width(), kTitle), Qt::AlignVCenter,
+                     tr("node %1").arg(node));
+    const int first = first_of_node_[static_cast<std::size_t>(node)];
+    for (int rank = first; rank < first + nodes_[static_cast<std::size_t>(node)]; ++rank) {
+      const GroupPlace place = group_place(strategy_, RankId(rank), axis_);
+      const QColor colour =
+          colours.series[static_cast<std::size_t>(place.group) % colours.series.size()];
+      const QRectF device = device_box(rank);
+      const bool is_with_chosen = place.group == chosen.group;
+      painter.setBrush(colour);
+      painter.setOpacity(is_with_chosen ? 1.0 : 0.45);
+      painter.setPen(Qt::NoPen);
+      painter.drawRoundedRect(device, 4, 4);
+      painter.setOpacity(1);
+      if (rank == chosen_ || is_with_chosen) {
+        painter.setPen(QPen(colours.text, rank == chosen_ ? 3 : 1.5));
+        painter.setBrush(Qt::NoBrush);
+        painter.drawRoundedRect(device, 4, 4);
+      }
+      painter.setPen(is_with_chosen ? QColor(qGray(colour.rgb()) > 110 ? Qt::black : Qt::white)
+                                    : colours.text);
+      painter.drawText(device, Qt::AlignCenter, QString("%1\n·%2").arg(rank).arg(place.member));
+    }
+  }
+}
+
+int TopologyMap::rank_at(const QPointF& point) const {
+  for (int rank = 0; rank < static_cast<int>(node_of_rank_.size()); ++rank)
+    if (device_box(rank).contains(point)) return rank;
+  return -1;
+}
+
+void TopologyMap::choose(int rank) {
+  if (rank < 0 || rank >= static_cast<int>(node_of_rank_.size())) return;
+  chosen_ = rank;
+  update();
+  Q_EMIT rank_chosen(rank);
+}
+
+void TopologyMap::mousePressEvent(QMouseEvent* event) { choose(rank_at(event->position())); }
+
+void TopologyMap::keyPressEvent(QKeyEvent* event) {
+  switch (event->key()) {
+    case Qt::Key_Left:
+      return choose(chosen_ - 1);
+    case Qt::Key_Right:
+      return choose(chosen_ + 1);
+    case Qt::Key_Up:
+      return choose(chosen_ - kDevicesAcross);
+    case Qt::Key_Down:
+      return choose(chosen_ + kDevicesAcross);
+    default:
+      QWidget::keyPressEvent(event);
+  }
+}
+
+bool TopologyMap::event(QEvent* event) {
+  if (event->type() == QEvent::PaletteChange) update();
+  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
+  auto* help = static_cast<QHelpEvent*>(event);
+  const int rank = rank_at(help->pos());
+  if (rank < 0) {
+    QToolTip::hideText();
+    return true;
+  }
+  const RankCoordinate c =
+      coordinate_of(strategy_.degrees, RankId(rank), strategy_.model_parallelism.order);
+  QToolTip::showText(help->globalPos(),
+                     tr("rank %1: pp %2, dp %3, cp %4, tp %5")
+                         .arg(rank)
+                         .arg(c.pipeline)
+                         .arg(c.data)
+                         .arg(c.context)
+                         .arg(c.tensor),
+                     this);
+  return true;
+}
+
+}  // namespace meshwright::gui

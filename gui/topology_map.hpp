@@ -1,0 +1,55 @@
+/// Nodes with their devices, drawn; ranks are coloured and numbered by their group on one axis.
+#pragma once
+
+#include <QWidget>
+#include <vector>
+
+#include "core/cluster.hpp"
+#include "core/plan.hpp"
+
+namespace meshwright::gui {
+
+enum class TopologyAxis : std::uint8_t { kTensor, kContext, kData, kPipeline };
+inline constexpr int kTopologyAxisCount = 4;
+
+/// Position of `rank` along the axis, and the number of its group: ranks that differ in nothing but
+/// that position.
+struct GroupPlace {
+  int member = 0;
+  int group = 0;
+  friend bool operator==(const GroupPlace&, const GroupPlace&) = default;
+};
+GroupPlace group_place(const Strategy& strategy, RankId rank, TopologyAxis axis);
+
+class TopologyMap : public QWidget {
+  Q_OBJECT
+ public:
+  explicit TopologyMap(QWidget* parent = nullptr);
+  /// `nodes`: devices of every node that the job uses, in order.
+  void show_job(const Strategy& strategy, std::vector<int> nodes);
+  void set_axis(TopologyAxis axis);
+  int chosen() const { return chosen_; }
+  QSize sizeHint() const override;
+
+ Q_SIGNALS:
+  void rank_chosen(int rank);
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  bool event(QEvent* event) override;
+
+ private:
+  int columns() const;
+  QRectF node_box(int node) const;
+  QRectF device_box(int rank) const;
+  int rank_at(const QPointF& point) const;
+  void choose(int rank);
+  Strategy strategy_;
+  std::vector<int> nodes_, first_of_node_, node_of_rank_;
+  TopologyAxis axis_ = TopologyAxis::kTensor;
+  int chosen_ = 0;
+};
+
+}  // namespace meshwright::gui

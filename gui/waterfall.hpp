@@ -1,0 +1,34 @@
+/// From one step time to another, part by part: what got shorter and what longer.
+#pragma once
+
+#include <QWidget>
+#include <vector>
+
+#include "core/units.hpp"
+
+namespace meshwright::gui {
+
+struct WaterfallPart {
+  QString name;
+  Ticks before, after;
+};
+
+class Waterfall : public QWidget {
+  Q_OBJECT
+ public:
+  explicit Waterfall(QWidget* parent = nullptr);
+  /// Parts of each side add up to its total; parts that are equal are left out.
+  void show_parts(const QString& before, const QString& after, std::vector<WaterfallPart> parts);
+  QSize sizeHint() const override { return {420, 260}; }
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void changeEvent(QEvent* event) override;
+
+ private:
+  QString before_, after_;
+  std::vector<WaterfallPart> parts_;
+  Ticks total_before_, total_after_;
+};
+
+}  // namespace meshwright::gui

@@ -1,0 +1,143 @@
+/// Axes, lines of equal value, Pareto fronts, groups on the map: what charts draw, without pixels.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "gui/chart_axis.hpp"
+#include "gui/iso_lines.hpp"
+#include "gui/pareto_scatter.hpp"
+#include "gui/run_screen.hpp"
+#include "gui/sweep_axis.hpp"
+#include "gui/topology_map.hpp"
+
+namespace meshwright::gui {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::Pointwise;
+
+TEST(ChartAxis, HoldsAllValuesAndReturnsThem) {
+  for (const AxisScale scale : {AxisScale::kLinear, AxisScale::kLogarithmic}) {
+    const ChartAxis axis = axis_of({3, 40, 700}, scale);
+    for (const double value : {3.0, 40.0, 700.0}) {
+      EXPECT_GT(axis.share_of(value), 0);
+      EXPECT_LT(axis.share_of(value), 1);
+      EXPECT_NEAR(axis.value_at(axis.share_of(value)), value, 1e-9 * value);
+    }
+  }
+  EXPECT_DOUBLE_EQ(axis_of({5, 10}, AxisScale::kLinear, true).low, 0);
+}
+
+TEST(ChartAxis, IsSoundWithoutValuesWithOneAndWithBadOnes) {
+  for (const std::vector<double>& values :
+       {std::vector<double>{}, {7}, {0}, {-1, 0}, {std::nan(""), INFINITY, 5}})
+    for (const AxisScale scale : {AxisScale::kLinear, AxisScale::kLogarithmic}) {
+      const ChartAxis axis = axis_of(values, scale);
+      EXPECT_LT(axis.low, axis.high);
+      EXPECT_TRUE(std::isfinite(axis.low) && std::isfinite(axis.high));
+      EXPECT_LT(ticks_of(axis, 5).size(), 20U);
+    }
+}
+
+TEST(ChartAxis, TicksAreRound) {
+  ChartAxis axis;
+  axis.low = 0;
+  axis.high = 10;
+  EXPECT_THAT(ticks_of(axis, 5), Pointwise(DoubleNear(1e-12), {0.0, 2.0, 4.0, 6.0, 8.0, 10.0}));
+  axis.low = 1e-6;
+  axis.high = 1;
+  axis.scale = AxisScale::kLogarithmic;
+  // Seven powers of ten, of which every second is enough.
+  EXPECT_THAT(ticks_of(axis, 4), Pointwise(DoubleNear(1e-12), {1e-6, 1e-4, 1e-2, 1.0}));
+}
+
+TEST(IsoLine, CutsASlopeHalfway) {
+  // Values rise by 1 to the right: 0.5 lies halfway between the columns, in every row.
+  const ValueGrid slope{{0.0, 1.0}, {0.0, 1.0}, {0.0, 1.0}};
+  const std::vector<QLineF> line = iso_line(slope, 0.5);
+  ASSERT_EQ(line.size(), 2U);
+  for (const QLineF& piece : line) {
+    EXPECT_DOUBLE_EQ(piece.x1(), 0.5);
+    EXPECT_DOUBLE_EQ(piece.x2(), 0.5);
+    EXPECT_DOUBLE_EQ(std::abs(piece.dy()), 1);
+  }
+  EXPECT_TRUE(iso_line(slope, 2).empty());
+}
+
+TEST(IsoLine, CutsCornersOfASaddleOffAsItsMiddleSays) {
+  // Two high corners opposite each other; the middle is low: each high corner is cut off alone.
+  const ValueGrid low_middle{{1.0, 0.0}, {0.0, 1.0}};
+  for (const QLineF& piece : iso_line(low_middle, 0.6))
+    EXPECT_NEAR(piece.length(), 0.4 * std::sqrt(2), 1e-12);
+  // At 0.4 the middle is high: each low corner is cut off alone.
+  for (const QLineF& piece : iso_line(low_middle, 0.4))
+    EXPECT_NEAR(piece.length(), 0.4 * std::sqrt(2), 1e-12);
+  EXPECT_EQ(iso_line(low_middle, 0.6).size(), 2U);
+}
+
+TEST(IsoLine, LeavesSquaresWithoutAllValuesOut) {
+  const ValueGrid grid{{0.0, 1.0}, {std::nullopt, 1.0}};
+  EXPECT_TRUE(iso_line(grid, 0.5).empty());
+}
+
+PlanFigures plan(std::int64_t step, std::int64_t memory) {
+  PlanFigures figures;
+  figures.step_time = Ticks(step);
+  figures.peak_memory = Bytes(memory);
+  return figures;
+}
+
+TEST(ParetoFront, HoldsWhatNothingBeatsInBoth) {
+  // 1 is beaten by 0 in both, 3 equals 0 in time and needs more.
+  EXPECT_THAT(pareto_front({plan(10, 50), plan(12, 60), plan(8, 70), plan(10, 55), plan(20, 20)}),
+              ElementsAre(4U, 0U, 2U));
+  EXPECT_TRUE(pareto_front({}).empty());
+}
+
+TEST(GroupPlace, CutsTheRanksOfEveryAxisIntoGroupsOfItsSize) {
+  Strategy strategy;
+  strategy.degrees = {.data = 3, .pipeline = 2, .context = 2, .tensor = 4};
+  const int sizes[kTopologyAxisCount]{4, 2, 3, 2};
+  for (int a = 0; a < kTopologyAxisCount; ++a) {
+    std::map<int, std::set<int>> members;
+    for (int rank = 0; rank < 48; ++rank) {
+      const GroupPlace place = group_place(strategy, RankId(rank), static_cast<TopologyAxis>(a));
+      EXPECT_TRUE(members[place.group].insert(place.member).second);
+    }
+    EXPECT_EQ(members.size(), static_cast<std::size_t>(48 / sizes[a]));
+    for (const auto& [group, places] : members) {
+      EXPECT_EQ(places.size(), static_cast<std::size_t>(sizes[a]));
+      EXPECT_EQ(*places.rbegin(), sizes[a] - 1);
+    }
+  }
+}
+
+TEST(SweepAxis, HasTheScenarioAmongItsValues) {
+  const Scenario base = default_scenario();
+  for (int knob = 0; knob < kSweepKnobCount; ++knob) {
+    const SweepAxis axis = sweep_axis(static_cast<SweepKnob>(knob), base);
+    int now = 0;
+    for (const SweepValue& value : axis.values) {
+      Scenario changed = base;
+      value.put(changed);
+      if (!value.is_now) continue;
+      ++now;
+      EXPECT_EQ(changed, base) << axis.title.toStdString();
+    }
+    EXPECT_EQ(now, 1) << axis.title.toStdString();
+  }
+}
+
+TEST(RunProgress, IsReadFromItsLine) {
+  EXPECT_EQ(run_progress_from_line("step   3  loss 4.1253  12.504 ms"),
+            (RunProgress{3, 4.1253, 12.504}));
+  for (const char* other : {"", "step", "12 tasks a step on 4 threads", "step x loss 1 2 ms"})
+    EXPECT_EQ(run_progress_from_line(other), std::nullopt);
+}
+
+}  // namespace
+}  // namespace meshwright::gui
