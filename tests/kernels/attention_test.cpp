@@ -78,6 +78,57 @@ TEST(AttentionReference, SeesWhatPositionsAndWindowAllow) {
   EXPECT_EQ(c.out[1], 3);
 }
 
+// Two keys with scores 0 and a sink of ln 2: probabilities 1/4 each of values 8 and 4, and 1/2 of
+// nothing. The sums of exponentials without and with the sink are 2 and 4.
+TEST(AttentionReference, LeavesSinksTheirShare) {
+  AttentionCase c({.queries = 1, .keys = 2, .key_size = 1, .value_size = 1, .causal = false},
+                  Dtype::kFp32);
+  c.q.fill(0), c.v.set(0, 8), c.v.set(1, 4);
+  c.run_forward(reference_kernels());
+  TestMatrix sinks(1, 1);
+  sinks.set(0, std::log(2.0));
+  run_kernel(reference_kernels().attention_sinks,
+             {.shape = c.s, .sinks = sinks, .out = c.out, .log_sum_exp = c.log_sum_exp});
+  EXPECT_NEAR(c.out[0], 3, 1e-6);
+  EXPECT_NEAR(c.log_sum_exp[0], std::log(4.0), 1e-6);
+}
+
+TEST(AttentionReference, GradientsOfDroppedAndSunkEqualFiniteDifferences) {
+  AttentionShape s{.sequences = 2,
+                   .heads = 2,
+                   .key_value_heads = 1,
+                   .queries = 3,
+                   .keys = 4,
+                   .key_size = 2,
+                   .value_size = 3,
+                   .scale = 0.7F,
+                   .first_query = 1};
+  s.dropout = {.mask = {.probability = 0.4F, .key = 5}, .length = 8, .first_head = 1, .heads = 4};
+  AttentionCase c(s, Dtype::kFp32);
+  TestMatrix sinks(1, 2), dsinks(1, 2);
+  sinks.random(9);
+  const auto run_forward = [&] {
+    c.run_forward(reference_kernels());
+    run_kernel(reference_kernels().attention_sinks,
+               {.shape = s, .sinks = sinks, .out = c.out, .log_sum_exp = c.log_sum_exp});
+  };
+  run_forward();
+  c.run_backward(reference_kernels());
+  run_kernel(reference_kernels().attention_sinks_gradient, {.shape = s,
+                                                            .sinks = sinks,
+                                                            .log_sum_exp = c.log_sum_exp,
+                                                            .delta = c.delta,
+                                                            .dsinks = dsinks});
+  const auto loss = [&] {
+    run_forward();
+    return dot(c.out, c.dout);
+  };
+  expect_gradient(c.q, c.dq, loss, "dq");
+  expect_gradient(c.k, c.dk, loss, "dk");
+  expect_gradient(c.v, c.dv, loss, "dv");
+  expect_gradient(sinks, dsinks, loss, "dsinks");
+}
+
 TEST(AttentionReference, GradientsEqualFiniteDifferences) {
   for (const AttentionShape& s : {AttentionShape{.heads = 2,
                                  .key_value_heads = 1,
@@ -140,6 +191,23 @@ std::vector<AttentionShape> attention_shapes() {
   shapes.push_back({.queries = 300, .keys = 300, .key_size = 8, .value_size = 8, .window = 20});
   shapes.push_back({.queries = 60, .keys = 60, .key_size = 8, .value_size = 8, .first_key = 30});
   shapes.push_back({.queries = 20, .keys = 20, .key_size = 8, .value_size = 8, .first_key = 20});
+  // Dropout, of heads that are some of many and of keys that are not the first.
+  shapes.push_back({.sequences = 2,
+                    .heads = 4,
+                    .key_value_heads = 2,
+                    .queries = 70,
+                    .keys = 150,
+                    .key_size = 8,
+                    .value_size = 16,
+                    .scale = 0.3F,
+                    .window = 120,
+                    .first_query = 130,
+                    .first_key = 20,
+                    .dropout = {.mask = {.probability = 0.3F, .key = 77},
+                                .first_sequence = 3,
+                                .length = 512,
+                                .first_head = 2,
+                                .heads = 8}});
   shapes.push_back({.queries = 20, .keys = 0, .key_size = 8, .value_size = 8, .causal = false});
   return shapes;
 }
@@ -176,6 +244,42 @@ TEST_P(AttentionVariant, EqualsTheReference) {
       expect_close(actual.dk, expected.dk, slope_error, what + " dk");
       expect_close(actual.dv, expected.dv, dv_error, what + " dv");
     }
+}
+
+TEST_P(AttentionVariant, SinksEqualTheReference) {
+  for (const std::int64_t queries : {1, 33}) {
+    const AttentionShape s{.sequences = 2,
+                           .heads = 3,
+                           .key_value_heads = 3,
+                           .queries = queries,
+                           .keys = queries,
+                           .key_size = 8,
+                           .value_size = 20,
+                           .scale = 0.3F};
+    AttentionCase expected(s, dtype());
+    expected.run_forward(reference());
+    AttentionCase actual = expected;
+    TestMatrix sinks(1, 3, dtype()), dsinks(1, 3), expected_dsinks(1, 3);
+    sinks.random(8), dsinks.random(2), expected_dsinks.random(2);
+    const double error = 32 * 0x1p-24;  // as above
+    for (AttentionCase* c : {&actual, &expected})
+      run_kernel((c == &actual ? kernels() : reference()).attention_sinks,
+                 {.shape = s, .sinks = sinks, .out = c->out, .log_sum_exp = c->log_sum_exp});
+    expect_close(actual.out, expected.out, error, "out");
+    expect_close(actual.log_sum_exp, expected.log_sum_exp, error, "log_sum_exp");
+    expected.delta.random(6);
+    const auto gradient = [&](const KernelTable& table, TestMatrix& into) {
+      run_kernel(table.attention_sinks_gradient, {.shape = s,
+                                                  .sinks = sinks,
+                                                  .log_sum_exp = expected.log_sum_exp,
+                                                  .delta = expected.delta,
+                                                  .dsinks = into});
+    };
+    gradient(kernels(), dsinks);
+    gradient(reference(), expected_dsinks);
+    // 66 products of size one at most, each off by a few roundings.
+    expect_close(dsinks, expected_dsinks, 66 * 8 * 0x1p-24, "dsinks");
+  }
 }
 
 // What a ring of context ranks does: queries [40, 80) against three blocks of keys, one of which is

@@ -82,6 +82,24 @@ TEST(GateReference, ChoosesByHand) {
   EXPECT_NEAR(c.weights[0], 0.2, 1e-6);
 }
 
+// Six experts on three nodes, two of which a token may reach, three experts per token: two of a
+// node count. Sums 0.9 + 0.0 (node 0), 0.5 + 0.5 (node 1), 0.6 + 0.35 (node 2): nodes 1 and 2, of
+// which the best three are 4 (0.6), 2 and 3, although expert 0 beats all.
+TEST(GateReference, ReachesFewNodes) {
+  GateCase c({.score = GateScore::kSigmoid,
+              .tokens = 1,
+              .experts = 6,
+              .experts_per_token = 3,
+              .groups = 3,
+              .chosen_groups = 2});
+  c.correction.fill(0);
+  c.logits.fill(0);  // sigmoid(0) = 1/2 everywhere: the correction sets the keys
+  int expert = 0;
+  for (const double key : {0.9, 0.0, 0.5, 0.5, 0.6, 0.35}) c.correction.set(expert++, key - 0.5);
+  c.run_forward(reference_kernels());
+  EXPECT_EQ(c.experts, (std::vector<std::int32_t>{4, 2, 3}));
+}
+
 std::vector<GateShape> gate_shapes(std::int64_t tokens) {
   std::vector<GateShape> shapes;
   for (const GateScore score : {GateScore::kSoftmax, GateScore::kSigmoid})
@@ -131,6 +149,8 @@ TEST_P(ExpertsVariant, GateEqualsTheReference) {
                     .scale = 2.5F});
   shapes.push_back({.tokens = 33, .experts = 130, .experts_per_token = 6, .normalised = false});
   shapes.push_back({.tokens = 0, .experts = 4, .experts_per_token = 2});
+  shapes.push_back(
+      {.tokens = 33, .experts = 12, .experts_per_token = 4, .groups = 4, .chosen_groups = 2});
   for (const GateShape& s : shapes) {
     GateCase actual(s), expected(s);
     actual.run_forward(kernels());
@@ -206,6 +226,19 @@ TEST_P(ExpertsVariant, GathersAndCombinesRows) {
   }
   expect_close(gathered, expected_rows, 0, "gathered");
   expect_close(combined, expected, 4 * 0x1p-24, "combined");
+}
+
+TEST_P(ExpertsVariant, FillsRowsOfNoSlotWithZeros) {
+  TestMatrix x(2, 600, dtype()), y(3, 600, dtype(), 1), scales(2, 1);
+  x.random(1), scales.fill(2), y.random(2);
+  const std::vector<std::int32_t> slots{1, -1, 0};
+  run_kernel(kernels().gather_rows,
+             {.x = x, .index = slots, .copies = 1, .scales = scales, .y = y});
+  for (std::int64_t i = 0; i < 600; ++i) {
+    EXPECT_EQ(y(0, i), 2 * x(1, i));
+    EXPECT_EQ(y(1, i), 0);
+    EXPECT_EQ(y(2, i), 2 * x(0, i));
+  }
 }
 
 // combine is linear in its rows: <combine(rows), dy> = <rows, gather(dy)>, and its derivative in
