@@ -209,7 +209,7 @@ CLI::App* add_run_command(CLI::App& app, RunFlags& flags) {
       "Clocks: virtual takes CPU time of every kernel and the model's time of every message;\n"
       "wall is what the machine's clock says; replay computes nothing and sleeps as predicted.\n"
       "With --device cuda all ranks share one GPU, one kernel at a time, each timed there.\n"
-      "Dropout is left out. Ctrl-C writes what was measured until then.\n"
+      "Ctrl-C writes what was measured until then.\n"
       "\n"
       "Examples:\n"
       "  meshwright run best.plan.json --steps 10 -o measured.pftrace\n"

@@ -113,7 +113,7 @@ void CalibrationScreen::add_actions(ActionSet& actions) {
                MenuId::kTools,
                tr("&Use the calibration"),
                tr("The scenario is priced by the measured curves"),
-               {QKeySequence("Ctrl+Alt+U")}},
+               {QKeySequence("Ctrl+Alt+P")}},
               [this] { use_in_scenario(); });
 }
 
@@ -145,7 +145,7 @@ void CalibrationScreen::show_calibration() {
                 .arg(from(key).toHtmlEscaped(), from(value).toHtmlEscaped());
   provenance_->setHtml(html + "</table>");
   note_->setText(tr("%1: %2 curves of collectives, %3 families of kernels. "
-                    "Ctrl+Alt+U prices the scenario by them.")
+                    "Ctrl+Alt+P prices the scenario by them.")
                      .arg(from(path_))
                      .arg(c.collectives.size())
                      .arg(c.kernels.size()));

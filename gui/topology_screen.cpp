@@ -83,7 +83,7 @@ void TopologyScreen::add_actions(ActionSet& actions) {
                MenuId::kTools,
                tr("Next &axis of the topology"),
                tr("Colours devices by tensor, context, data or pipeline groups"),
-               {QKeySequence("Ctrl+Alt+A")}},
+               {QKeySequence("Ctrl+Alt+G")}},
               [this] { axis_->setCurrentIndex((axis_->currentIndex() + 1) % axis_->count()); });
 }
 
