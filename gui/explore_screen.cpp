@@ -74,6 +74,12 @@ ExploreScreen::ExploreScreen(Workbench& workbench, QWidget* parent)
   view_->set_placeholder(tr("Simulating…"));
   view_->set_editable(true);
   view_->set_order_judge([this](const OrderEdit& edit) { return judge(edit); });
+  constexpr int kOverviewEveryMs = 150;
+  overview_.setSingleShot(true);
+  overview_.setInterval(kOverviewEveryMs);
+  connect(&overview_, &QTimer::timeout, this, [this] {
+    if (!view_->selected_slice() && !view_->selected_area()) show_slice(-1);
+  });
   connect_view();
   connect(&workbench, &Workbench::simulated, this, &ExploreScreen::show_simulation);
   connect(&workbench, &Workbench::causes_found, this, &ExploreScreen::show_causes);
@@ -108,7 +114,7 @@ void ExploreScreen::connect_view() {
 QWidget* ExploreScreen::inspector() { return inspector_; }
 
 bool ExploreScreen::is_settled() {
-  if (!workbench().is_up_to_date()) return false;
+  if (!workbench().is_up_to_date() || overview_.isActive()) return false;
   view_->wait_for_painters();
   return true;
 }
@@ -134,7 +140,7 @@ void ExploreScreen::show_simulation() {
   view_->set_causes(nullptr);
   legend_->show_kinds(s->kinds);
   show_formula();
-  if (!view_->selected_slice() && !view_->selected_area()) show_slice(-1);
+  if (!overview_.isActive()) overview_.start();
 }
 
 void ExploreScreen::show_causes() {

@@ -2,6 +2,7 @@
 /// orders edited by dragging.
 #pragma once
 
+#include <QTimer>
 #include <functional>
 #include <string>
 
@@ -61,6 +62,7 @@ class ExploreScreen : public Screen {
   QLabel *formula_, *problems_;
   LegendStrip* legend_;
   QTextBrowser* inspector_;
+  QTimer overview_;  ///< rich text is slow to lay out: a few times a second is enough
 };
 
 }  // namespace meshwright::gui

@@ -25,7 +25,7 @@ void ExploreScreen::add_view_switches(ActionSet& actions) {
                       MenuId::kView,
                       tr("&Arrows of messages"),
                       tr("Of the selection, from sends to receives"),
-                      {QKeySequence("Ctrl+Alt+A")}},
+                      {QKeySequence("Ctrl+Alt+W")}},
                      true, [this](bool on) { view_->set_arrows_shown(on); });
   actions.add_switch({"explore.causes",
                       MenuId::kView,
@@ -37,7 +37,7 @@ void ExploreScreen::add_view_switches(ActionSet& actions) {
                       MenuId::kView,
                       tr("Co&unters"),
                       tr("Memory and links under the rows"),
-                      {QKeySequence("Ctrl+Alt+U")}},
+                      {QKeySequence("Ctrl+Alt+K")}},
                      false, [this](bool on) { view_->set_counters_shown(on); });
   actions.add_switch({"explore.microbatch-colours",
                       MenuId::kView,
