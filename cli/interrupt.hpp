@@ -1,5 +1,5 @@
-/// Ctrl-C, or SIGTERM. The first one only raises a flag, which commands look at between their steps, so that
-/// no file is left half-written; the second one ends the program at once.
+/// Ctrl-C, or SIGTERM. The first one only raises a flag, which commands look at between their
+/// steps, so that no file is left half-written; the second one ends the program at once.
 #pragma once
 
 #include <atomic>

@@ -90,10 +90,9 @@ std::string results_trace(const RunResults& results) {
   const TrainingRun& run = results.run;
   Timeline timeline;
   if (!run.steps.empty())
-    timeline = measured_timeline(results.graph, run,
-                                 results.flags.all_steps
-                                     ? std::nullopt
-                                     : std::optional(spread_of(run).median_step));
+    timeline = measured_timeline(
+        results.graph, run,
+        results.flags.all_steps ? std::nullopt : std::optional(spread_of(run).median_step));
   else if (run.unfinished)
     timeline = timeline_of(results.graph, run.unfinished->times, run.unfinished->is_done);
   timeline.origin = TimelineOrigin::kMeasured;

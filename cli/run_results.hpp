@@ -29,8 +29,8 @@ struct RunResults {
 };
 std::string results_text(const RunResults& results);
 std::string results_json(const RunResults& results);
-/// The timeline of the median step, or of all, as a Perfetto trace, with counted peaks of memory; of
-/// a run that was interrupted in its first step, what that came to.
+/// The timeline of the median step, or of all, as a Perfetto trace, with counted peaks of memory;
+/// of a run that was interrupted in its first step, what that came to.
 std::string results_trace(const RunResults& results);
 
 }  // namespace meshwright

@@ -131,8 +131,7 @@ class StagesLowering {
     const bool is_last = part + 1 == part_count(pass_.placement);
     const bool has_it = part == 0 && made.units.size() == 1;
     if (model_.tied_embeddings && is_last && copy == 0 && !has_it && plan_.strategy.zero >= 2)
-      made.units.back().reads_table =
-          local_tied_parameters(model_, shard_shape_of(plan_.strategy));
+      made.units.back().reads_table = local_tied_parameters(model_, shard_shape_of(plan_.strategy));
     return made;
   }
 

@@ -62,8 +62,9 @@ class OperatorPass {
 bool exchanges_heads_again(const Strategy& strategy);
 
 // One function per operator and pass, by family: operator_dense.cpp, operator_rotary.cpp,
-// operator_attention.cpp, operator_residual.cpp, operator_experts.cpp, operator_loss.cpp. Operators whose weights' gradients come out of the same
-// kernel as those of their inputs have them in backward_input().
+// operator_attention.cpp, operator_residual.cpp, operator_experts.cpp, operator_loss.cpp. Operators
+// whose weights' gradients come out of the same kernel as those of their inputs have them in
+// backward_input().
 
 void forward(OperatorPass& pass, const EmbeddingLookup& table);
 void backward_weight(OperatorPass& pass, const EmbeddingLookup& table);

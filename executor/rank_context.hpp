@@ -39,7 +39,7 @@ class RankContext {
   ShardShape shard;
   LocalTokens tokens;
   AxisGroups groups;
-  Dtype dtype;  ///< of activations and weights: fp32 or bf16
+  Dtype dtype;                                     ///< of activations and weights: fp32 or bf16
   std::function<void(bool begins)> tell_of_waits;  ///< see TaskActions; may be empty
   MemoryLedger memory;
   MemoryLedger host_memory;  ///< of the processor: optimizer state that does not stay here

@@ -3,8 +3,8 @@
 /// NaN, and copies back what may have been written.
 ///
 /// This is how the executor's ranks, whose memory is the host's, compute on a GPU: every kernel for
-/// real and alone on the device, one rank after the other, timed there by events. The copies are not
-/// counted. Tests run every case in this way.
+/// real and alone on the device, one rank after the other, timed there by events. The copies are
+/// not counted. Tests run every case in this way.
 #pragma once
 
 #include "core/units.hpp"

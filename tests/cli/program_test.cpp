@@ -43,8 +43,8 @@ class Program : public testing::Test {
 };
 
 TEST_F(Program, HelpOfEveryCommandHasTwoExamples) {
-  for (const std::string command :
-       {"plan", "simulate", "run", "compare", "calibrate", "explain", "schedule", "show", "export", "import", "doctor"}) {
+  for (const std::string command : {"plan", "simulate", "run", "compare", "calibrate", "explain",
+                                    "schedule", "show", "export", "import", "doctor"}) {
     SCOPED_TRACE(command);
     const ProgramRun help = run(command + " --help");
     EXPECT_EQ(help.exit_code, 0);
