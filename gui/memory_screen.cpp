@@ -73,6 +73,11 @@ MemoryScreen::MemoryScreen(Workbench& workbench, QWidget* parent)
   connect(&workbench, &Workbench::simulated, this, &MemoryScreen::show_simulation);
 }
 
+void MemoryScreen::showEvent(QShowEvent* event) {
+  Screen::showEvent(event);
+  show_simulation();
+}
+
 bool MemoryScreen::is_settled() { return workbench().is_up_to_date(); }
 
 QWidget* MemoryScreen::make_legend() {
@@ -91,7 +96,7 @@ QWidget* MemoryScreen::make_legend() {
 
 void MemoryScreen::show_simulation() {
   const auto s = workbench().sound_simulation();
-  if (!s || s != workbench().simulation()) return;
+  if (!isVisible() || !s || s != workbench().simulation()) return;
   fullest_ = fullest_ranks(*s);
   std::vector<MemoryAmounts> amounts;
   for (const std::size_t rank : fullest_) amounts.push_back(s->evaluation.peak_memory[rank]);

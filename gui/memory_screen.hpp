@@ -19,7 +19,11 @@ class MemoryScreen : public Screen {
   QString title() const override { return tr("Memory"); }
   bool is_settled() override;
 
+ protected:
+  void showEvent(QShowEvent* event) override;
+
  private:
+  /// Only while it can be seen: a slider moves often.
   void show_simulation();
   void show_table();
   void show_position(int position);

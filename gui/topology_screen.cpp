@@ -87,11 +87,16 @@ void TopologyScreen::add_actions(ActionSet& actions) {
               [this] { axis_->setCurrentIndex((axis_->currentIndex() + 1) % axis_->count()); });
 }
 
+void TopologyScreen::showEvent(QShowEvent* event) {
+  Screen::showEvent(event);
+  show_simulation();
+}
+
 bool TopologyScreen::is_settled() { return workbench().is_up_to_date(); }
 
 void TopologyScreen::show_simulation() {
   const auto s = workbench().sound_simulation();
-  if (!s || s != workbench().simulation()) return;
+  if (!isVisible() || !s || s != workbench().simulation()) return;
   const Cluster& cluster = s->job->cluster;
   const int ranks = static_cast<int>(rank_count(s->plan.strategy.degrees));
   const NodeModel& node = node_of(cluster, DeviceId(0));

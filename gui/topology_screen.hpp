@@ -20,7 +20,11 @@ class TopologyScreen : public Screen {
   void add_actions(ActionSet& actions) override;
   bool is_settled() override;
 
+ protected:
+  void showEvent(QShowEvent* event) override;
+
  private:
+  /// Only while it can be seen: a slider moves often.
   void show_simulation();
   void show_device(int rank);
 
