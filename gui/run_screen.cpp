@@ -91,6 +91,10 @@ RunScreen::RunScreen(Workbench& workbench, QWidget* parent)
   process_.setProcessChannelMode(QProcess::MergedChannels);
   connect(&process_, &QProcess::readyRead, this, &RunScreen::read_lines);
   connect(&process_, &QProcess::finished, this, &RunScreen::end);
+  connect(&process_, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
+    if (error == QProcess::FailedToStart)  // finished() does not come then
+      settle(tr("The program could not be started: %1").arg(process_.errorString()));
+  });
 }
 
 RunScreen::~RunScreen() {
@@ -159,9 +163,11 @@ void RunScreen::add_actions(ActionSet& actions) {
               [this] { open_in_compare(); });
 }
 
+bool RunScreen::is_settled() { return !cancel_->isEnabled(); }
+
 void RunScreen::start() {
   const auto simulation = workbench().sound_simulation();
-  if (is_running() || !simulation) return;
+  if (cancel_->isEnabled() || !simulation) return;
   const QString program = find_program();
   if (program.isEmpty()) {
     verdict_->setText(
@@ -169,30 +175,49 @@ void RunScreen::start() {
            "path: build it, or put it there."));
     return;
   }
-  folder_ = std::make_unique<QTemporaryDir>();
+  folder_ = std::make_shared<QTemporaryDir>();
   losses_->clear();
   output_->clear();
   rest_.clear();
   compare_->setEnabled(false);
-  try {
-    write_file(folder_->filePath("x.plan.json").toStdString(), to_json(plan_file_of(*simulation)));
-    Timeline predicted = timeline_of(simulation->graph, simulation->times);
-    write_file(folder_->filePath("predicted.pftrace").toStdString(), to_pftrace(predicted));
-  } catch (const RuntimeFailure& failure) {
-    verdict_->setText(QString::fromStdString(failure.diagnostic().what));
-    return;
-  }
+  start_->setEnabled(false);
+  cancel_->setEnabled(true);
+  verdict_->setText(tr("Running…"));
+  workbench().jobs().start<bool>(
+      {tr("Prepare the run"), "run.prepare", false}, this,
+      [simulation, folder = folder_](const JobContext&) {
+        const auto path = [&](const char* file) { return folder->filePath(file).toStdString(); };
+        write_file(path("x.plan.json"), to_json(plan_file_of(*simulation)));
+        write_file(path("predicted.pftrace"),
+                   to_pftrace(timeline_of(simulation->graph, simulation->times)));
+        return true;
+      },
+      [this, program](bool) { launch(program); },
+      [this](const JobFailure& failure) {
+        settle(QString::fromStdString(failure.diagnostics.front().what));
+      });
+}
+
+void RunScreen::launch(const QString& program) {
   process_.start(program,
                  {"run", folder_->filePath("x.plan.json"), "--clock", clock_->currentText(),
                   "--ranks", ranks_->currentText(), "--steps", QString::number(steps_->value()),
                   "--live", "-o", folder_->filePath("measured.pftrace")});
-  verdict_->setText(tr("Running…"));
-  start_->setEnabled(false);
-  cancel_->setEnabled(true);
+}
+
+/// Nothing runs any more.
+void RunScreen::settle(const QString& verdict) {
+  verdict_->setText(verdict);
+  start_->setEnabled(true);
+  cancel_->setEnabled(false);
 }
 
 void RunScreen::cancel() {
-  if (!is_running()) return;
+  if (!is_running()) {
+    workbench().jobs().cancel_lane("run.prepare");
+    if (cancel_->isEnabled()) settle(tr("Stopped before it began."));
+    return;
+  }
   verdict_->setText(tr("Stopping…"));
   ::kill(static_cast<pid_t>(process_.processId()), SIGINT);
   QTimer::singleShot(kPatienceMs, &process_, [this] {
@@ -222,7 +247,7 @@ void RunScreen::load_trace() {
   if (!QFileInfo::exists(path)) return;
   workbench().jobs().start<std::shared_ptr<const TimelineTracks>>(
       {tr("Read measured lanes"), "run.lanes", false}, this,
-      [file = path.toStdString()](const JobContext&) {
+      [file = path.toStdString(), folder = folder_](const JobContext&) {
         return std::make_shared<const TimelineTracks>(read_trace_files({file}));
       },
       [this](const std::shared_ptr<const TimelineTracks>& tracks) { view_->set_tracks(tracks); },
@@ -234,17 +259,14 @@ void RunScreen::load_trace() {
 void RunScreen::end(int exit_code, QProcess::ExitStatus status) {
   read_lines();
   if (!rest_.isEmpty()) take_line(std::exchange(rest_, {}));
-  start_->setEnabled(true);
-  cancel_->setEnabled(false);
   const bool has_trace = QFileInfo::exists(folder_->filePath("measured.pftrace"));
   compare_->setEnabled(has_trace);
   if (status == QProcess::CrashExit)
-    verdict_->setText(tr("The run was killed."));
+    settle(tr("The run was killed."));
   else if (exit_code == 0)
-    verdict_->setText(tr("Done: %n steps.", nullptr, static_cast<int>(losses_->size())));
+    settle(tr("Done: %n steps.", nullptr, static_cast<int>(losses_->size())));
   else
-    verdict_->setText(
-        tr("Ended with exit code %1; the reason stands in the output.").arg(exit_code));
+    settle(tr("Ended with exit code %1; the reason stands in the output.").arg(exit_code));
   if (has_trace) load_trace();
   Q_EMIT ended(exit_code);
 }

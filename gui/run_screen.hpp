@@ -2,9 +2,9 @@
 /// losses, and its lanes as they come in.
 #pragma once
 
-#include <QElapsedTimer>
 #include <QProcess>
 #include <memory>
+#include <optional>
 
 #include "gui/screen.hpp"
 #include "gui/timeline_tracks.hpp"
@@ -38,7 +38,7 @@ class RunScreen : public Screen {
   QString name() const override { return "run"; }
   QString title() const override { return tr("Run"); }
   void add_actions(ActionSet& actions) override;
-  bool is_settled() override { return !is_running(); }
+  bool is_settled() override;
   void start();
   /// Asks the program to end as Ctrl-C would, so that what was measured is kept; kills it when it
   /// does not within a few seconds.
@@ -50,6 +50,8 @@ class RunScreen : public Screen {
 
  private:
   QWidget* make_knobs();
+  void launch(const QString& program);
+  void settle(const QString& verdict);
   void read_lines();
   void take_line(const QString& line);
   void load_trace();
@@ -64,7 +66,7 @@ class RunScreen : public Screen {
   TimelineView* view_;
   QPlainTextEdit* output_;
   QProcess process_;
-  std::unique_ptr<QTemporaryDir> folder_;  ///< plan and traces of the latest run
+  std::shared_ptr<QTemporaryDir> folder_;  ///< plan and traces of the latest run; jobs hold it too
   QString rest_;                           ///< of a line that is not complete
 };
 

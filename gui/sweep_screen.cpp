@@ -94,7 +94,7 @@ SweepScreen::SweepScreen(Workbench& workbench, QWidget* parent)
   connect(figure_, &QComboBox::currentIndexChanged, this, &SweepScreen::show_grid);
   connect(map_, &HeatMap::cell_chosen, this, &SweepScreen::take_over);
   connect(&workbench.scenario(), &ScenarioEditor::changed, this, [this] {
-    if (is_in_front_ && isVisible()) start();
+    if (isVisible()) start();
   });
 }
 
@@ -119,7 +119,6 @@ void SweepScreen::add_actions(ActionSet& actions) {
 }
 
 void SweepScreen::come_to_front() {
-  is_in_front_ = true;
   if (grid_.scenarios.empty() || base_ != workbench().scenario().scenario()) start();
 }
 

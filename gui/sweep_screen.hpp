@@ -46,7 +46,6 @@ class SweepScreen : public Screen {
   HeatMap* map_;
   Grid grid_;
   Scenario base_;
-  bool is_in_front_ = false;
 };
 
 }  // namespace meshwright::gui
