@@ -24,13 +24,13 @@ bool is_about_as_long(Nanoseconds a, Nanoseconds b) {
 }  // namespace
 
 TimelineView::TimelineView(QWidget* parent) : QWidget(parent), parts_(std::make_unique<Parts>()) {
+  register_timeline_accessibility();  // before the first call that lets Qt ask for our interface
   setObjectName(QStringLiteral("timeline"));
   setFocusPolicy(Qt::StrongFocus);
   setMouseTracking(true);
   setAttribute(Qt::WA_OpaquePaintEvent);
   setAccessibleName(tr("Timeline"));
   setAccessibleDescription(tr("Rows of ranks over time; a table of slices"));
-  register_timeline_accessibility();
   Parts& p = *parts_;
   p.style.colours = light_colours();
   p.placeholder = tr("Nothing to show yet");
