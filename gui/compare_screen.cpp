@@ -62,7 +62,7 @@ OpenedComparison compare_files(const std::string& predicted, const std::string& 
 OpenedComparison compare_with(const Simulation& simulation,
                               const std::shared_ptr<const TimelineTracks>& measured,
                               const std::string& path) {
-  OpenedComparison opened{simulation.tracks, measured, std::nullopt, {}};
+  OpenedComparison opened{simulation.tracks, measured, nullptr, std::nullopt, {}};
   try {
     const Timeline p = timeline_of(simulation.graph, simulation.times);
     const Timeline m = timeline_from_pftrace(read_file(path), path);
@@ -146,21 +146,31 @@ void CompareScreen::choose_files() {
   dialog->open();
 }
 
-void CompareScreen::open(const QString& predicted, const QString& measured) {
-  workbench().show_screen(name());
+/// Opens and joins beside the GUI thread, then shows.
+void CompareScreen::start(const std::function<OpenedComparison()>& open) {
   workbench().jobs().start<std::shared_ptr<OpenedComparison>>(
       {tr("Compare"), "compare", true}, this,
-      [p = predicted.toStdString(), m = measured.toStdString()](const JobContext&) {
-        auto opened = std::make_shared<OpenedComparison>(compare_files(p, m));
-        // Files in either order: one says that it is measured.
-        if (opened->predicted->origin == TimelineOrigin::kMeasured &&
-            opened->measured->origin == TimelineOrigin::kPredicted)
-          *opened = compare_files(m, p);
+      [open, alignment = alignment()](const JobContext&) {
+        auto opened = std::make_shared<OpenedComparison>(open());
+        opened->pairs = std::make_shared<const TimelineComparison>(
+            compare_tracks(*opened->predicted, *opened->measured, alignment));
         return opened;
       },
       [this](const std::shared_ptr<OpenedComparison>& opened) {
         show_comparison(std::move(*opened));
       });
+}
+
+void CompareScreen::open(const QString& predicted, const QString& measured) {
+  workbench().show_screen(name());
+  start([p = predicted.toStdString(), m = measured.toStdString()] {
+    OpenedComparison opened = compare_files(p, m);
+    // Files in either order: one says that it is measured.
+    if (opened.predicted->origin == TimelineOrigin::kMeasured &&
+        opened.measured->origin == TimelineOrigin::kPredicted)
+      opened = compare_files(m, p);
+    return opened;
+  });
 }
 
 bool CompareScreen::take(const OpenedFile& file) {
@@ -175,32 +185,46 @@ bool CompareScreen::take(const OpenedFile& file) {
     residual_->clear();
     return true;
   }
-  workbench().jobs().start<std::shared_ptr<OpenedComparison>>(
-      {tr("Compare"), "compare", true}, this,
-      [simulation, measured = *tracks, path = file.path](const JobContext&) {
-        return std::make_shared<OpenedComparison>(compare_with(*simulation, measured, path));
-      },
-      [this](const std::shared_ptr<OpenedComparison>& opened) {
-        show_comparison(std::move(*opened));
-      });
+  start([simulation, measured = *tracks, path = file.path] {
+    return compare_with(*simulation, measured, path);
+  });
   return true;
 }
 
 void CompareScreen::show_comparison(OpenedComparison comparison) {
   shown_ = std::move(comparison);
-  view_->set_comparison(shown_.predicted, shown_.measured);
-  align();
+  view_->set_comparison(shown_.predicted, shown_.measured, shown_.pairs);
+  show_residual();
   show_report();
+}
+
+ComparisonAlignment CompareScreen::alignment() const {
+  return alignment_->currentIndex() == 0 ? ComparisonAlignment::kIterationStart
+                                         : ComparisonAlignment::kFirstForward;
 }
 
 void CompareScreen::align() {
   if (!shown_.predicted) return;
-  view_->set_alignment(alignment_->currentIndex() == 0 ? ComparisonAlignment::kIterationStart
-                                                       : ComparisonAlignment::kFirstForward);
-  const auto pairs = view_->comparison();
-  residual_->setText(pairs ? tr("mean shift of starts %1")
-                                 .arg(time_text(Ticks(pairs->residual.value * kTicksPerNanosecond)))
-                           : QString());
+  using Pairs = std::shared_ptr<const TimelineComparison>;
+  workbench().jobs().start<Pairs>(
+      {tr("Align"), "compare.align", false}, this,
+      [predicted = shown_.predicted, measured = shown_.measured,
+       alignment = alignment()](const JobContext&) {
+        return std::make_shared<const TimelineComparison>(
+            compare_tracks(*predicted, *measured, alignment));
+      },
+      [this, measured = shown_.measured](const Pairs& pairs) {
+        if (shown_.measured != measured) return;  // another comparison by now
+        shown_.pairs = pairs;
+        view_->set_pairs(pairs);
+        show_residual();
+      });
+}
+
+void CompareScreen::show_residual() {
+  residual_->setText(
+      tr("mean shift of starts %1")
+          .arg(time_text(Ticks(shown_.pairs->residual.value * kTicksPerNanosecond))));
 }
 
 // ---- report -------------------------------------------------------------------------------------

@@ -1,10 +1,12 @@
 /// S3: predicted over measured, row by row, with the errors beside them.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "core/compare.hpp"
 #include "gui/screen.hpp"
+#include "gui/timeline_comparison.hpp"
 #include "gui/timeline_tracks.hpp"
 
 class QComboBox;
@@ -20,6 +22,7 @@ class Waterfall;
 /// Two timelines side by side, and what came of joining them.
 struct OpenedComparison {
   std::shared_ptr<const TimelineTracks> predicted, measured;
+  std::shared_ptr<const TimelineComparison> pairs;
   std::optional<ValidationReport> report;
   QString problem;  ///< why there is no report
 };
@@ -40,10 +43,13 @@ class CompareScreen : public Screen {
 
  private:
   void choose_files();
+  void start(const std::function<OpenedComparison()>& open);
   void show_comparison(OpenedComparison comparison);
+  void show_residual();
   void show_report();
   void add_rows(const QString& group, const std::vector<ComparedTasks>& tasks);
   void add_row(const QStringList& cells, bool is_bad);
+  ComparisonAlignment alignment() const;
   void align();
 
   QComboBox* alignment_;

@@ -213,10 +213,28 @@ void ExploreScreen::take_answer() {
       return;
     }
   } else {
-    workbench().log(tr("%n hit(s)", nullptr, view_->search(field_->text())));
+    search(field_->text().trimmed());
   }
   field_->hide();
   view_->setFocus();
+}
+
+void ExploreScreen::search(const QString& text) {
+  const auto tracks = view_->tracks();
+  if (tracks == nullptr || text.isEmpty()) {
+    view_->show_hits({});
+    return;
+  }
+  workbench().jobs().start<std::vector<std::uint32_t>>(
+      {tr("Search"), "explore.search", false}, this,
+      [tracks, wanted = text.toStdString()](const JobContext&) {
+        return slices_named(*tracks, wanted);
+      },
+      [this, tracks](const std::vector<std::uint32_t>& found) {
+        if (view_->tracks() != tracks) return;  // another timeline by now
+        view_->show_hits(found);
+        workbench().log(tr("%n hit(s)", nullptr, static_cast<int>(found.size())));
+      });
 }
 
 // ---- editing ------------------------------------------------------------------------------------

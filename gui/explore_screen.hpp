@@ -36,6 +36,7 @@ class ExploreScreen : public Screen {
   void add_view_switches(ActionSet& actions);
   void ask_for(bool is_place);
   void take_answer();
+  void search(const QString& text);
   void show_simulation();
   void show_causes();
   void show_ghost();
@@ -51,6 +52,8 @@ class ExploreScreen : public Screen {
   void save_plan();
   void save_schedule();
   void export_picture();
+  void copy_picture();
+  void copy_table();
   void copy_state();
   void paste_state();
   void save(const QString& title, const QString& pattern, const QString& suffix,

@@ -11,6 +11,12 @@
 #include "gui/workbench.hpp"
 
 namespace meshwright::gui {
+namespace {
+
+/// Pictures are made for screens and pages finer than the view's.
+constexpr double kPictureScale = 2.0;
+
+}  // namespace
 
 void ExploreScreen::add_actions(ActionSet& actions) {
   for (QAction* action : view_->actions())
@@ -107,7 +113,13 @@ void ExploreScreen::add_export_actions(ActionSet& actions) {
                tr("Copy p&icture"),
                tr("What is shown, to the clipboard"),
                {QKeySequence("Ctrl+Alt+C")}},
-              [this] { view_->copy_image(); });
+              [this] { copy_picture(); });
+  actions.add({"explore.copy-table",
+               MenuId::kEdit,
+               tr("Copy ta&ble"),
+               tr("Of the area selected, or else the visible slices, for a spreadsheet"),
+               {QKeySequence("Ctrl+Alt+T")}},
+              [this] { copy_table(); });
 }
 
 void ExploreScreen::toggle_snapshot() {
@@ -165,9 +177,30 @@ void ExploreScreen::export_picture() {
       this, tr("Export what is shown"), {},
       "PNG (*.png);;SVG (*.svg);;PDF (*.pdf);;CSV (*.csv);;Perfetto (*.pftrace)");
   if (path.isEmpty()) return;
-  const QString reason = view_->export_to(path, path.endsWith(".png") ? 2.0 : 1.0);
-  workbench().log(reason.isEmpty() ? tr("Wrote %1").arg(path)
-                                   : tr("Could not write %1: %2").arg(path, reason));
+  workbench().jobs().start<int>(
+      {tr("Export"), "", true}, this,
+      [snapshot = view_->snapshot(), file = path.toStdString()](const JobContext&) {
+        write_snapshot(snapshot, file, file.ends_with(".png") ? kPictureScale : 1.0);
+        return 0;
+      },
+      [this, path](int) { workbench().log(tr("Wrote %1").arg(path)); });
+}
+
+void ExploreScreen::copy_picture() {
+  workbench().jobs().start<QImage>(
+      {tr("Copy picture"), "explore.copy", false}, this,
+      [snapshot = view_->snapshot()](const JobContext&) {
+        return to_image(snapshot, kPictureScale);
+      },
+      [](const QImage& image) { QApplication::clipboard()->setImage(image); });
+}
+
+void ExploreScreen::copy_table() {
+  if (view_->tracks() == nullptr) return;
+  workbench().jobs().start<QString>(
+      {tr("Copy table"), "explore.copy", false}, this,
+      [snapshot = view_->snapshot()](const JobContext&) { return to_table(snapshot); },
+      [](const QString& table) { QApplication::clipboard()->setText(table); });
 }
 
 void ExploreScreen::copy_state() {

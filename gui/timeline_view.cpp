@@ -86,6 +86,7 @@ void TimelineView::forget_what_was_chosen() {
   Parts& p = *parts_;
   p.causes = nullptr;
   p.slice.reset();
+  p.measured_slice.reset();
   p.bubble.reset();
   p.bubble_index.reset();
   p.hover = {};
@@ -124,29 +125,6 @@ void TimelineView::set_causes(std::shared_ptr<const TimelineCauses> causes) {
 void TimelineView::set_ghost(std::shared_ptr<const TimelineTracks> ghost) {
   parts_->ghost = std::move(ghost);
   refresh();
-}
-
-void TimelineView::set_comparison(std::shared_ptr<const TimelineTracks> predicted,
-                                  std::shared_ptr<const TimelineTracks> measured) {
-  Parts& p = *parts_;
-  p.tracks = std::move(predicted);
-  p.measured = std::move(measured);
-  forget_what_was_chosen();
-  set_alignment(p.alignment);
-  show_new_tracks(false);
-}
-
-void TimelineView::set_alignment(ComparisonAlignment alignment, Nanoseconds free_offset) {
-  Parts& p = *parts_;
-  p.alignment = alignment;
-  if (p.tracks == nullptr || p.measured == nullptr) return;
-  p.comparison = std::make_shared<const TimelineComparison>(
-      compare_tracks(*p.tracks, *p.measured, alignment, free_offset));
-  refresh();
-}
-
-std::shared_ptr<const TimelineComparison> TimelineView::comparison() const {
-  return parts_->comparison;
 }
 
 void TimelineView::set_placeholder(const QString& text) {
@@ -369,28 +347,21 @@ bool TimelineView::go_to(const QString& place) {
   return true;
 }
 
-int TimelineView::search(const QString& text) {
+void TimelineView::show_hits(std::vector<std::uint32_t> slices) {
   Parts& p = *parts_;
-  p.hits.clear();
+  p.hits = std::move(slices);
   p.hit = 0;
-  if (p.tracks == nullptr || text.trimmed().isEmpty()) {
-    update();
-    return 0;
-  }
-  const std::string wanted = text.trimmed().toLower().toStdString();
-  p.hits = slices_named(*p.tracks, wanted);
+  if (p.tracks == nullptr) p.hits.clear();
   if (p.hits.empty()) {
     update();
-    return 0;
+    return;
   }
-  // The first from the view on, in time.
   for (std::size_t i = 0; i < p.hits.size(); ++i)
     if (p.tracks->end_of(p.hits[i]) > p.window.from) {
       p.hit = i;
       break;
     }
   go_to_slice(p.hits[p.hit]);
-  return static_cast<int>(p.hits.size());
 }
 
 void TimelineView::next_hit() {
@@ -427,6 +398,7 @@ void TimelineView::select_slice(std::optional<std::size_t> slice) {
   p.bubble.reset();
   if (p.slice == slice) return;
   p.slice = slice;
+  p.measured_slice = slice ? p.measured_of(*slice) : std::nullopt;
   update();
   Q_EMIT slice_selected(slice ? static_cast<qint64>(*slice) : -1);
   if (slice) Q_EMIT hover_text_changed(describe_slice(*p.tracks, p.causes.get(), *slice));
@@ -436,6 +408,7 @@ void TimelineView::select_slice(std::optional<std::size_t> slice) {
 void TimelineView::select_bubble(const Bubble& bubble) {
   Parts& p = *parts_;
   p.slice.reset();
+  p.measured_slice.reset();
   p.bubble = bubble;
   update();
   Q_EMIT bubble_selected(bubble.slice_after);

@@ -20,6 +20,7 @@
 #include "gui/timeline_comparison.hpp"
 #include "gui/timeline_layout.hpp"
 #include "gui/timeline_order_edit.hpp"
+#include "gui/timeline_snapshot.hpp"
 #include "gui/timeline_statistics.hpp"
 #include "gui/timeline_tracks.hpp"
 
@@ -47,10 +48,13 @@ class TimelineView : public QWidget {
   void set_causes(std::shared_ptr<const TimelineCauses> causes);
   /// Outlines of another timeline over this one (A/B snapshot). Null: none.
   void set_ghost(std::shared_ptr<const TimelineTracks> ghost);
-  /// Predicted over measured, row by row, with a lane of differences. Ends with set_tracks().
+  /// Predicted over measured, row by row, with a lane of differences; `pairs` is compare_tracks()
+  /// of the two, which takes too long for the GUI thread. Ends with set_tracks().
   void set_comparison(std::shared_ptr<const TimelineTracks> predicted,
-                      std::shared_ptr<const TimelineTracks> measured);
-  void set_alignment(ComparisonAlignment alignment, Nanoseconds free_offset = {});
+                      std::shared_ptr<const TimelineTracks> measured,
+                      std::shared_ptr<const TimelineComparison> pairs);
+  /// The same two, aligned in another way. Does nothing without a comparison.
+  void set_pairs(std::shared_ptr<const TimelineComparison> pairs);
   /// Pairs, offset and residual of the comparison shown; null: none.
   std::shared_ptr<const TimelineComparison> comparison() const;
   /// Text in place of rows while nothing is shown: "Planning…".
@@ -80,8 +84,9 @@ class TimelineView : public QWidget {
   void go_to_slice(std::size_t slice);
   /// "r12 3.5ms", "12", "3.5 ms": rank, time or both; false with nothing changed if not understood.
   bool go_to(const QString& place);
-  /// Slices whose name holds `text`; the number of hits. Moves to the first from the view on.
-  int search(const QString& text);
+  /// Marks these slices, in time's order within a row, as slices_named() finds them (on another
+  /// thread), and moves to the first from the view on. Empty: marks none.
+  void show_hits(std::vector<std::uint32_t> slices);
   void next_hit();
   void previous_hit();
 
@@ -103,17 +108,10 @@ class TimelineView : public QWidget {
   void set_order_judge(std::function<QString(const OrderEdit&)> judge);
 
   // ---- out --------------------------------------------------------------------------------------
-  /// What is visible, at `scale` pixels per pixel. Waits for the painters.
-  QImage to_image(double scale = 1.0);
-  /// Format by suffix: .png .svg .pdf .csv .pftrace; visible range and rows. Returns the reason if
-  /// it cannot be done, else an empty string.
-  QString export_to(const QString& path, double scale = 1.0);
-  /// Whether export_to() knows .svg in this build.
-  static bool has_svg();
+  /// What is shown now, to be painted, copied or written elsewhere.
+  TimelineSnapshot snapshot();
   /// The table shows what is visible now.
   void fill_table(TimelineTableModel& table) const;
-  void copy_image();
-  void copy_table();
   /// Waits until what is shown is what was asked for; for tests and screenshots.
   void wait_for_painters();
 
@@ -223,9 +221,7 @@ class TimelineView : public QWidget {
   QFont tip_font() const;
   QRegion hover_region() const;
   void paint_frame(QPainter& painter, const TimelineGeometry& geometry);
-  void paint_vectors(QPainter& painter);
   std::vector<std::size_t> visible_rows() const;
-  QString visible_table() const;
   QString tip_text() const;
   /// Of a slice or a gap of the first tracks, on the screen; empty if it is not visible.
   QRectF box_of(std::size_t row, Nanoseconds from, Nanoseconds to,

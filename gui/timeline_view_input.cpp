@@ -258,7 +258,11 @@ void TimelineView::click(QPoint position, Qt::KeyboardModifiers) {
   }
   if (!geometry.body.contains(position)) return;
   const TimelineTarget target = target_at(position);
-  if (target.lane && p.arrangement->lanes[*target.lane].is_measured) return;
+  if (target.lane && p.arrangement->lanes[*target.lane].is_measured) {
+    // A measured slice stands for the predicted one it is paired with.
+    if (target.slice) select_slice(p.predicted_of(*target.slice));
+    return;
+  }
   if (target.slice) {
     select_slice(target.slice);
   } else if (target.bubble) {
@@ -307,9 +311,9 @@ void TimelineView::mouseDoubleClickEvent(QMouseEvent* event) {
       arrange();
       refresh();
     }
-  } else if (const TimelineTarget target = target_at(position); target.slice) {
-    select_slice(target.slice);
-    fit_selection();
+  } else if (target_at(position).slice) {
+    click(position, event->modifiers());
+    if (p.slice) fit_selection();
   }
 }
 

@@ -219,17 +219,29 @@ void TimelineView::paint_ruler(QPainter& painter, const TimelineGeometry& geomet
 
 QRectF TimelineView::box_of(std::size_t row, Nanoseconds from, Nanoseconds to,
                             const TimelineGeometry& geometry) const {
-  const Parts& p = *parts_;
-  for (const Lane& lane : p.arrangement->lanes) {
-    if (lane.kind != LaneKind::kSlices || lane.is_measured ||
+  return parts_->box_of(false, row, from, to, geometry);
+}
+
+/// Times are those of the lane's own tracks.
+QRectF TimelineView::Parts::box_of(bool is_measured, std::size_t row, Nanoseconds from,
+                                   Nanoseconds to, const TimelineGeometry& geometry) const {
+  for (const Lane& lane : arrangement->lanes) {
+    if (lane.kind != LaneKind::kSlices || lane.is_measured != is_measured ||
         lane.row != static_cast<std::int32_t>(row))
       continue;
-    const double left = p.window.pixel_of(from), right = p.window.pixel_of(to);
-    const int top = geometry.body.top() + lane.top - (lane.is_pinned ? 0 : p.scroll());
+    const TimeWindow shown = window_of(lane);
+    const double left = shown.pixel_of(from), right = shown.pixel_of(to);
+    const int top = geometry.body.top() + lane.top - (lane.is_pinned ? 0 : scroll());
     return {geometry.body.left() + left, static_cast<double>(top), std::max(1.0, right - left),
             static_cast<double>(lane.height)};
   }
   return {};
+}
+
+QRectF TimelineView::Parts::box_of_slice(bool is_measured, std::size_t one,
+                                         const TimelineGeometry& geometry) const {
+  const TimelineTracks& shown = is_measured ? *measured : *tracks;
+  return box_of(is_measured, shown.row_of(one), shown.start_of(one), shown.end_of(one), geometry);
 }
 
 void TimelineView::paint_overlay(QPainter& painter, const TimelineGeometry& geometry) const {
@@ -237,30 +249,31 @@ void TimelineView::paint_overlay(QPainter& painter, const TimelineGeometry& geom
   const TimelineColours& c = p.style.colours;
   painter.save();
   painter.setClipRect(geometry.body, Qt::IntersectClip);
-  const auto outline = [&](std::size_t row, Nanoseconds from, Nanoseconds to, Argb with,
-                           int width) {
-    const QRectF box = box_of(row, from, to, geometry);
+  const auto outline_box = [&](const QRectF& box, Argb with, int width) {
     if (box.isEmpty()) return;
     painter.setPen(QPen(colour(with), width));
     painter.setBrush(Qt::NoBrush);
     painter.drawRect(box.intersected(QRectF(geometry.body).adjusted(-4, -4, 4, 4))
                          .adjusted(width / 2.0, width / 2.0, -width / 2.0, -width / 2.0));
   };
+  const auto outline = [&](bool is_measured, std::size_t slice, Argb with, int width) {
+    outline_box(p.box_of_slice(is_measured, slice, geometry), with, width);
+  };
   for (std::size_t i = 0; i < p.hits.size() && i < 2000; ++i) {
     const std::size_t s = p.hits[i];
     if (p.tracks->end_of(s) < p.window.from || p.tracks->start_of(s) > p.window.to) continue;
-    outline(p.tracks->row_of(s), p.tracks->start_of(s), p.tracks->end_of(s), c.cursor_b, 1);
+    outline(false, s, c.cursor_b, 1);
   }
   if (p.area) paint_area(painter, *p.area, geometry);
   if (p.hover.bubble && !p.hover.slice)
-    outline(p.hover.bubble->row, p.hover.bubble->from, p.hover.bubble->to, c.hover, 1);
-  if (p.hover.slice && p.hover.lane && !p.arrangement->lanes[*p.hover.lane].is_measured)
-    outline(p.tracks->row_of(*p.hover.slice), p.tracks->start_of(*p.hover.slice),
-            p.tracks->end_of(*p.hover.slice), c.hover, 1);
-  if (p.slice)
-    outline(p.tracks->row_of(*p.slice), p.tracks->start_of(*p.slice), p.tracks->end_of(*p.slice),
-            c.selection, 2);
-  if (p.bubble) outline(p.bubble->row, p.bubble->from, p.bubble->to, c.selection, 2);
+    outline_box(box_of(p.hover.bubble->row, p.hover.bubble->from, p.hover.bubble->to, geometry),
+                c.hover, 1);
+  if (p.hover.slice && p.hover.lane)
+    outline(p.arrangement->lanes[*p.hover.lane].is_measured, *p.hover.slice, c.hover, 1);
+  if (p.slice) outline(false, *p.slice, c.selection, 2);
+  if (p.measured_slice) outline(true, *p.measured_slice, c.selection, 2);
+  if (p.bubble)
+    outline_box(box_of(p.bubble->row, p.bubble->from, p.bubble->to, geometry), c.selection, 2);
   if (p.arrows) paint_arrows(painter, geometry);
   painter.restore();
   paint_cursors(painter, geometry);
@@ -464,9 +477,8 @@ QRegion TimelineView::hover_region() const {
   QRectF box;
   if (p.hover.bubble) {
     box = box_of(p.hover.bubble->row, p.hover.bubble->from, p.hover.bubble->to, geometry);
-  } else if (p.hover.slice && !p.arrangement->lanes[*p.hover.lane].is_measured) {
-    const std::size_t s = *p.hover.slice;
-    box = box_of(p.tracks->row_of(s), p.tracks->start_of(s), p.tracks->end_of(s), geometry);
+  } else if (p.hover.slice) {
+    box = p.box_of_slice(p.arrangement->lanes[*p.hover.lane].is_measured, *p.hover.slice, geometry);
   }
   region += box.intersected(QRectF(rect())).toAlignedRect().adjusted(-2, -2, 2, 2);
   return region;

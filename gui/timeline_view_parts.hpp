@@ -49,7 +49,6 @@ struct TimelineView::Parts {
   std::shared_ptr<const TimelineTracks> tracks, measured, ghost;
   std::shared_ptr<const TimelineCauses> causes;
   std::shared_ptr<const TimelineComparison> comparison;
-  ComparisonAlignment alignment = ComparisonAlignment::kFirstForward;
   QString placeholder;
 
   // How it is shown.
@@ -62,6 +61,7 @@ struct TimelineView::Parts {
 
   // What is chosen.
   std::optional<std::size_t> slice;
+  std::optional<std::size_t> measured_slice;  ///< paired with `slice`
   std::optional<Bubble> bubble;
   std::optional<TimelineArea> area;
   std::optional<Nanoseconds> cursor_a, cursor_b;
@@ -103,6 +103,14 @@ struct TimelineView::Parts {
     return lane.is_measured ? measured.get() : tracks.get();
   }
   TimeWindow window_of(const Lane& lane) const;
+  /// Pairs of the comparison; linear in the slices of a row, and logarithmic.
+  std::optional<std::size_t> measured_of(std::size_t predicted) const;
+  std::optional<std::size_t> predicted_of(std::size_t of_measured) const;
+  std::vector<SlicePair>::const_iterator first_pair_from(std::size_t of_measured) const;
+  /// On the screen, empty if its row is not; times are those of its own tracks.
+  QRectF box_of(bool is_measured, std::size_t row, Nanoseconds from, Nanoseconds to,
+                const TimelineGeometry& geometry) const;
+  QRectF box_of_slice(bool is_measured, std::size_t one, const TimelineGeometry& geometry) const;
 };
 
 /// One line on a slice, on a gap and on the mixture of a pixel; translated.

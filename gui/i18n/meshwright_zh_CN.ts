@@ -247,6 +247,10 @@
 <context>
     <name>meshwright::gui::CompareScreen</name>
     <message>
+        <source>Align</source>
+        <translation>对齐</translation>
+    </message>
+    <message>
         <source>&amp;Align by</source>
         <translation>对齐方式(&amp;A)</translation>
     </message>
@@ -611,6 +615,30 @@
         <translation>将当前视图复制到剪贴板</translation>
     </message>
     <message>
+        <source>Copy ta&amp;ble</source>
+        <translation>复制表格(&amp;B)</translation>
+    </message>
+    <message>
+        <source>Of the area selected, or else the visible slices, for a spreadsheet</source>
+        <translation>复制所选区域的统计；未选择时复制可见的切片，供电子表格使用</translation>
+    </message>
+    <message>
+        <source>Search</source>
+        <translation>搜索</translation>
+    </message>
+    <message>
+        <source>Export</source>
+        <translation>导出</translation>
+    </message>
+    <message>
+        <source>Copy picture</source>
+        <translation>复制图片</translation>
+    </message>
+    <message>
+        <source>Copy table</source>
+        <translation>复制表格</translation>
+    </message>
+    <message>
         <source>Swap with A</source>
         <translation>与 A 交换</translation>
     </message>
@@ -645,10 +673,6 @@
     <message>
         <source>Export what is shown</source>
         <translation>导出当前视图</translation>
-    </message>
-    <message>
-        <source>Could not write %1: %2</source>
-        <translation>无法写入 %1：%2</translation>
     </message>
     <message>
         <source>Copied the scenario as one line</source>
@@ -2146,18 +2170,6 @@ Drag to change, double click to set it back.</source>
     <message>
         <source>Nothing to show yet</source>
         <translation>尚无内容可显示</translation>
-    </message>
-    <message>
-        <source>there is nothing to save yet</source>
-        <translation>尚无内容可保存</translation>
-    </message>
-    <message>
-        <source>the picture could not be encoded</source>
-        <translation>无法编码图片</translation>
-    </message>
-    <message>
-        <source>&apos;.%1&apos; is not known here; known: .png .pdf%2 .csv .pftrace</source>
-        <translation>不支持“.%1”；支持：.png .pdf%2 .csv .pftrace</translation>
     </message>
     <message>
         <source>rank %1</source>

@@ -13,7 +13,9 @@
 #include <QTemporaryDir>
 #include <QTest>
 #include <QWheelEvent>
+#include <thread>
 
+#include "core/error.hpp"
 #include "core/io_file.hpp"
 #include "gui/timeline_table_model.hpp"
 #include "gui/trace_files.hpp"
@@ -355,13 +357,17 @@ TEST_F(TimelineViewTest, EditsTheOrderByDraggingTheSelectedSliceIfTheJudgeAgrees
 // --------------------------------------------------------------------------------------
 
 TEST_F(TimelineViewTest, FindsSlicesByName) {
-  EXPECT_EQ(view.search(QStringLiteral("f7")), 4);  // one on each rank
+  const std::vector<std::uint32_t> found = slices_named(*shown.tracks, "f7");
+  ASSERT_EQ(found.size(), 4U);  // one on each rank
+  view.show_hits(found);
   const auto first = view.selected_slice();
   QTest::keyClick(&view, Qt::Key_Return);
   EXPECT_NE(view.selected_slice(), first);
   QTest::keyClick(&view, Qt::Key_Return, Qt::ShiftModifier);
   EXPECT_EQ(view.selected_slice(), first);
-  EXPECT_EQ(view.search(QStringLiteral("no such name")), 0);
+  view.show_hits({});
+  QTest::keyClick(&view, Qt::Key_Return);
+  EXPECT_EQ(view.selected_slice(), first);
 }
 
 TEST_F(TimelineViewTest, GoesToRanksAndTimes) {
@@ -377,7 +383,7 @@ TEST_F(TimelineViewTest, GoesToRanksAndTimes) {
 // -------------------------------------------------------------------------------------
 
 TEST_F(TimelineViewTest, PaintsSlicesInTheirColours) {
-  const QImage image = view.to_image();
+  const QImage image = to_image(view.snapshot());
   const int y = y_of_rank(1);
   for (const char* name : {"r1.compute.s1.F2", "r1.compute.s1.B3"}) {
     const std::size_t slice = slice_named(name);
@@ -400,13 +406,32 @@ TEST_F(TimelineViewTest, KeepsTheRangeWhenASliderMoves) {
 TEST_F(TimelineViewTest, ShowsAMeasuredRunBelowItsPrediction) {
   const ShownPipeline measured =
       shown_pipeline("1f1b", {.devices = 4, .microbatches = 8}, Ticks(1'200'000'000));
-  view.set_comparison(shown.tracks, measured.tracks);
+  const auto pairs_at = [&](ComparisonAlignment alignment, Nanoseconds offset) {
+    return std::make_shared<const TimelineComparison>(
+        compare_tracks(*shown.tracks, *measured.tracks, alignment, offset));
+  };
+  view.set_comparison(shown.tracks, measured.tracks,
+                      pairs_at(ComparisonAlignment::kIterationStart, Nanoseconds(0)));
   ASSERT_NE(view.comparison(), nullptr);
   EXPECT_EQ(view.comparison()->slices.size(), shown.tracks->slice_count());
   EXPECT_EQ(view.comparison()->measured_alone, 0U);
   view.wait_for_painters();
-  EXPECT_FALSE(view.to_image().isNull());
-  view.set_alignment(ComparisonAlignment::kFreeOffset, Nanoseconds(55));
+  EXPECT_FALSE(to_image(view.snapshot()).isNull());
+  // A click on a measured slice chooses the predicted one it is paired with.
+  const auto b3 = slices_named(*measured.tracks, "r2.compute.s2.B3");
+  ASSERT_EQ(b3.size(), 1U);
+  const int x = x_of(measured.tracks->start_of(b3[0]) + measured.tracks->duration_of(b3[0]) / 2);
+  QSignalSpy hovered(&view, &TimelineView::slice_hovered);
+  QSignalSpy words(&view, &TimelineView::hover_text_changed);
+  int y = y_of_rank(2);  // of the prediction; what was measured is somewhere below
+  for (; y < view.height(); y += 2) {
+    QTest::mouseMove(&view, {x, y});
+    if (hovered.back().at(0).toLongLong() < 0 && words.back().at(0).toString().startsWith("B3"))
+      break;
+  }
+  QTest::mouseClick(&view, Qt::LeftButton, {}, {x, y});
+  EXPECT_EQ(view.selected_slice(), slice_named("r2.compute.s2.B3"));
+  view.set_pairs(pairs_at(ComparisonAlignment::kFreeOffset, Nanoseconds(55)));
   EXPECT_EQ(view.comparison()->offset, Nanoseconds(55));
   view.set_tracks(shown.tracks);
   EXPECT_EQ(view.comparison(), nullptr);
@@ -414,39 +439,63 @@ TEST_F(TimelineViewTest, ShowsAMeasuredRunBelowItsPrediction) {
 
 TEST_F(TimelineViewTest, SavesWhatIsOnTheScreen) {
   const QTemporaryDir folder;
-  const auto path = [&](const char* name) { return folder.filePath(QLatin1String(name)); };
-  EXPECT_EQ(view.export_to(path("a.png")), QString());
-  EXPECT_EQ(QImage(path("a.png")).size(), view.size());
-  EXPECT_EQ(view.export_to(path("b.png"), 2.0), QString());
-  EXPECT_EQ(QImage(path("b.png")).size(), view.size() * 2);
-  EXPECT_EQ(view.export_to(path("c.pdf")), QString());
-  EXPECT_EQ(read_file(path("c.pdf").toStdString()).substr(0, 5), "%PDF-");
-  if (TimelineView::has_svg()) {
-    EXPECT_EQ(view.export_to(path("d.svg")), QString());
-    EXPECT_THAT(read_file(path("d.svg").toStdString()), testing::HasSubstr("<svg"));
+  const auto path = [&](const char* name) {
+    return folder.filePath(QLatin1String(name)).toStdString();
+  };
+  const TimelineSnapshot snapshot = view.snapshot();
+  write_snapshot(snapshot, path("a.png"));
+  EXPECT_EQ(QImage(QString::fromStdString(path("a.png"))).size(), view.size());
+  write_snapshot(snapshot, path("b.png"), 2.0);
+  EXPECT_EQ(QImage(QString::fromStdString(path("b.png"))).size(), view.size() * 2);
+  write_snapshot(snapshot, path("c.pdf"));
+  EXPECT_EQ(read_file(path("c.pdf")).substr(0, 5), "%PDF-");
+  if (can_write_svg()) {
+    write_snapshot(snapshot, path("d.svg"));
+    EXPECT_THAT(read_file(path("d.svg")), testing::HasSubstr("<svg"));
   }
-  EXPECT_FALSE(view.export_to(path("e.docx")).isEmpty());
-  EXPECT_FALSE(view.export_to(QStringLiteral("/nowhere/at/all.png")).isEmpty());
+  EXPECT_THROW(write_snapshot(snapshot, path("e.docx")), InputError);
+  EXPECT_FALSE(QFileInfo::exists(QString::fromStdString(path("e.docx"))));
+  EXPECT_THROW(write_snapshot(snapshot, "/nowhere/at/all.png"), RuntimeFailure);
+  EXPECT_THROW(write_snapshot(TimelineView().snapshot(), path("f.png")), InputError);
+}
+
+// Names and rulers are recorded on the GUI thread and painted elsewhere.
+TEST_F(TimelineViewTest, SnapshotsArePaintedOnAnyThreadAsTheViewIs) {
+  view.select_slice(slice_named("r1.compute.s1.F0"));
+  view.wait_for_painters();
+  QImage shown_now(view.size(), QImage::Format_RGB32);
+  view.clearFocus();  // its frame is not part of the picture
+  view.render(&shown_now);
+  QImage painted;
+  std::thread([&painted, snapshot = view.snapshot()] { painted = to_image(snapshot); }).join();
+  const QRect body(kLeft, kTop, 1000, 340);
+  EXPECT_EQ(painted.copy(body), shown_now.copy(body));
+  // Recorded text may be set a fraction of a pixel elsewhere; nothing else may differ.
+  int different = 0;
+  for (int y = 0; y < view.height(); ++y)
+    for (int x = 0; x < view.width(); ++x)
+      different += painted.pixel(x, y) != shown_now.pixel(x, y);
+  EXPECT_LT(different, view.width() * view.height() / 100);
 }
 
 TEST_F(TimelineViewTest, SavesTheVisibleSlicesAsTableAndTrace) {
   const QTemporaryDir folder;
   view.show_range(Nanoseconds(0), Nanoseconds(2'500'000));
   const std::string csv = folder.filePath(QStringLiteral("a.csv")).toStdString();
-  ASSERT_EQ(view.export_to(QString::fromStdString(csv)), QString());
+  write_snapshot(view.snapshot(), csv);
   const std::string text = read_file(csv);
   EXPECT_THAT(text,
               testing::StartsWith("rank,stream,stage,name,kind,microbatch,start_ns,duration_ns\n"
                                   "0,compute,0,F0,F,0,0,1000000\n"));
   const std::string trace = folder.filePath(QStringLiteral("a.pftrace")).toStdString();
-  ASSERT_EQ(view.export_to(QString::fromStdString(trace)), QString());
+  write_snapshot(view.snapshot(), trace);
   const TimelineTracks again = read_trace_files({trace});
   EXPECT_EQ(static_cast<std::ptrdiff_t>(again.slice_count()) + 1,
             std::count(text.begin(), text.end(), '\n'));
-  view.copy_table();
-  EXPECT_EQ(QApplication::clipboard()->text().toStdString(), text);
-  view.copy_image();
-  EXPECT_EQ(QApplication::clipboard()->image().size(), view.size() * 2);
+  EXPECT_EQ(to_table(view.snapshot()).toStdString(), text);
+  view.select_area(TimelineArea{{0, 1}, Nanoseconds(0), Nanoseconds(2'000'000)});
+  const auto statistics = area_statistics(*shown.tracks, *view.selected_area(), shown.causes.get());
+  EXPECT_EQ(to_table(view.snapshot()).toStdString(), to_tsv(*shown.tracks, statistics));
 }
 
 // ---- for readers
@@ -514,7 +563,8 @@ TEST(TimelineViews, ShowTheLatestOfManyViews) {
   view.wait_for_painters();
   QImage shown(view.size(), QImage::Format_RGB32);
   view.render(&shown);
-  EXPECT_EQ(shown.copy(kLeft, kTop, 600, 300), view.to_image().copy(kLeft, kTop, 600, 300));
+  EXPECT_EQ(shown.copy(kLeft, kTop, 600, 300),
+            to_image(view.snapshot()).copy(kLeft, kTop, 600, 300));
 }
 
 }  // namespace
