@@ -160,7 +160,9 @@ class Training {
     StepReport report{.step = step, .spans = {}};
     try {
       actions.begin_step(static_cast<int>(request_.checkpoints.first_step()) + step);
-      RankClock clock(request_.clock, common_origin(communicator), request_.links);
+      RankClock clock(request_.clock, common_origin(communicator), request_.links,
+                      &progress.must_stop);
+      clock.measure_by(work_time_of(request_.kernels.backend));
       run_step(runnable_, communicator, actions, clock, progress, report.spans, inject);
       report.loss = loss();
       report.is_whole = true;
