@@ -136,7 +136,7 @@ ModelGraph grouped_attention() {
                          .key_size = 16,
                          .value_size = 16,
                          .window = {},
-                         .dropout = false},
+                         .dropout = 0},
                {q, k, v},
                {context},
                {},

@@ -66,7 +66,7 @@ struct BlockWriter {
                            .key_size = hidden / heads,
                            .value_size = hidden / heads,
                            .window = {},
-                           .dropout = true},
+                           .dropout = 0.1},
                  {q, k, v},
                  {y},
                  {},
@@ -75,7 +75,7 @@ struct BlockWriter {
   }
   TensorId residual(TensorId a, TensorId b) {
     const TensorId y = activation(hidden);
-    builder.add({"residual", ResidualAdd{hidden, true}, {a, b}, {y}, {}, {mask(hidden)}});
+    builder.add({"residual", ResidualAdd{hidden, 0.1}, {a, b}, {y}, {}, {mask(hidden)}});
     return y;
   }
   TensorId gelu(TensorId x, std::int64_t width) {

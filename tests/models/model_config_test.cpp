@@ -116,9 +116,9 @@ TEST(ModelConfig, LooksBothWaysInBertOnly) {
 }
 
 TEST(ModelConfig, KeepsDropoutMasksOnlyWhereThereIsDropout) {
-  EXPECT_TRUE(attention_of(model_of(R"({"model_type": "gpt2"})"), 0).dropout);
-  EXPECT_FALSE(attention_of(model_of(R"({"model_type": "gpt2", "attn_pdrop": 0})"), 0).dropout);
-  EXPECT_FALSE(attention_of(model_of(R"({"model_type": "llama"})"), 0).dropout);
+  EXPECT_EQ(attention_of(model_of(R"({"model_type": "gpt2"})"), 0).dropout, 0.1);
+  EXPECT_EQ(attention_of(model_of(R"({"model_type": "gpt2", "attn_pdrop": 0})"), 0).dropout, 0);
+  EXPECT_EQ(attention_of(model_of(R"({"model_type": "llama"})"), 0).dropout, 0);
 }
 
 // Keys of 128 + 64 elements, values of 128.
