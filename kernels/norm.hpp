@@ -23,8 +23,8 @@ struct NormForward {
   ConstVector bias = {};    ///< [columns / groups] or empty; layer norm only
   float epsilon = 1e-5F;
   std::int64_t groups = 1;
-  Matrix y = {};                            ///< [rows, columns]; may be x
-  std::span<float> mean = {};               ///< [rows groups] out; layer norm only, empty: not kept
+  Matrix y = {};               ///< [rows, columns]; may be x; or empty: statistics alone
+  std::span<float> mean = {};  ///< [rows groups] out; layer norm only, empty: not kept
   std::span<float> inverse_deviation = {};  ///< [rows groups] out: r; empty: not kept
 };
 

@@ -42,7 +42,8 @@ void run(const Launch&, const NormForward& a) {
     const float width = static_cast<float>(part.width);
     const float mean = centred ? sum_of<1>(a.x, part, 0) / width : 0.0F;
     const float r = 1.0F / root(sum_of<2>(a.x, part, mean) / width + a.epsilon);
-    for_each_chunk(part.width, [&](std::int64_t first, std::int64_t count) {
+    const std::int64_t written = a.y.data == nullptr ? 0 : part.width;
+    for_each_chunk(written, [&](std::int64_t first, std::int64_t count) {
       const float* x = load(a.x, part.row, part.first + first, count, x_buffer);
       const float* w = load(a.weight, first, count, w_buffer);
       float* y = target(a.y, part.row, part.first + first, y_buffer);

@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kMostThreads) norm_forward_kernel(const Forwar
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
     const std::int64_t i = first + p * step;
-    if (i >= width) break;
+    if (i >= width || a.y.data == nullptr) break;
     const int count = pack_count(width, i);
     const Pack weight = load_pack(a.weight, 0, i, count);
     Pack bias{};

@@ -35,7 +35,7 @@ void run(const Launch&, const NormForward& a) {
       for (std::int64_t i = 0; i < width; ++i)
         squares += std::pow(at(a.x, row, first + i) - mean, 2);
       const double r = 1 / std::sqrt(squares / static_cast<double>(width) + double{a.epsilon});
-      for (std::int64_t i = 0; i < width; ++i) {
+      for (std::int64_t i = 0; i < width && a.y.data != nullptr; ++i) {
         const double xhat = (at(a.x, row, first + i) - mean) * r;
         put(a.y, row, first + i, xhat * at(a.weight, i) + (a.bias.empty() ? 0.0 : at(a.bias, i)));
       }

@@ -148,6 +148,21 @@ TEST_P(NormVariant, EqualsTheReference) {
     }
 }
 
+TEST_P(NormVariant, GivesStatisticsAlone) {
+  for (const NormKind kind : {NormKind::kLayerNorm, NormKind::kRmsNorm}) {
+    TestMatrix x(5, 70, dtype()), weight(1, 70, dtype()), y(5, 70, dtype());
+    TestMatrix mean(5, 1), r(5, 1), mean_alone(5, 1), r_alone(5, 1);
+    x.random(1), weight.random(2);
+    NormForward forward{
+        .kind = kind, .x = x, .weight = weight, .y = y, .mean = mean, .inverse_deviation = r};
+    run_kernel(kernels().norm_forward, forward);
+    forward.y = {}, forward.mean = mean_alone, forward.inverse_deviation = r_alone;
+    run_kernel(kernels().norm_forward, forward);
+    EXPECT_TRUE(same_bits(mean_alone, mean));
+    EXPECT_TRUE(same_bits(r_alone, r));
+  }
+}
+
 MESHWRIGHT_ALL_VARIANTS(NormVariant);
 
 }  // namespace
