@@ -35,6 +35,12 @@ struct AttentionEfficiency {  ///< fused (flash) attention, of the peak, for lon
   friend bool operator==(const AttentionEfficiency&, const AttentionEfficiency&) = default;
 };
 
+/// Whose kernels run on a device, and thereby which tensors are held between and beside them.
+enum class KernelLibrary : std::uint8_t {
+  kFrameworks,  ///< of PyTorch and Megatron-LM: by published formulas (operator_work.hpp)
+  kOwn          ///< of this project's executor: buffer by buffer (activation_buffers.hpp)
+};
+
 struct DeviceModel {
   std::string name;  ///< "A100-SXM4-80GB"
   Bytes memory;
@@ -47,6 +53,7 @@ struct DeviceModel {
   GemmEfficiency gemm;
   MemoryEfficiency memory_efficiency;
   AttentionEfficiency attention;
+  KernelLibrary kernels = KernelLibrary::kFrameworks;
   friend bool operator==(const DeviceModel&, const DeviceModel&) = default;
 };
 

@@ -98,7 +98,9 @@ std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strateg
     if (!strategy.data_parallelism.offload_optimizer)
       amounts[MemoryClass::kOptimizer] = Bytes(share * optimizer_bytes(strategy.dtype));
     // One buffer for an activation and one for a gradient on their way.
-    if (sends_messages(pass.placement)) amounts[MemoryClass::kCommunication] = largest_message * 2;
+    // Our own executor sends from, and receives into, the tensors themselves.
+    if (sends_messages(pass.placement) && device.kernels != KernelLibrary::kOwn)
+      amounts[MemoryClass::kCommunication] = largest_message * 2;
     amounts[MemoryClass::kReserved] = device.reserved_memory;
   }
   return resident;

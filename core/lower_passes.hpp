@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "core/activation_buffers.hpp"
 #include "core/cluster.hpp"
 #include "core/lower.hpp"
 #include "core/model_graph.hpp"
@@ -177,6 +178,7 @@ struct StagesPass {
   std::vector<PartParameters> parameters;  ///< by part
   std::vector<PartUnits> units;            ///< by part
   std::vector<Bytes> boundary;             ///< by part: message to the next one, on one rank
+  std::vector<SliceMemory> memory;         ///< by part; empty unless buffers are counted
 };
 /// True if some pass is cut into units: gradients or parameters travel beside it.
 bool has_units(const Strategy& strategy, const StagesPass& pass);

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include "core/check.hpp"
 #include "core/lower_passes.hpp"
@@ -138,12 +141,53 @@ class PipelineEmission {
     inputs_.clear();
     for (const Action& action : group)
       if (const std::int32_t input = input_of(action); input >= 0) inputs_.push_back(TaskId(input));
+    const std::size_t begin = graph_.tasks.size();
     for (const Action& action : group) {
       append_compute(action, device);
       inputs_.clear();  // the first one waits for all
     }
+    const bool are_whole = graph_.tasks.size() - begin == group.size();  // not cut into units
+    if (group.size() == 2 && are_whole && !pass_.memory.empty()) hold_together(group, begin);
     const TaskId last(tasks_.last_of_device[static_cast<std::size_t>(device)]);
     for (const Action& action : group) hand_out(action, last);
+  }
+
+  /// What both passes of a pair receive is there when the first one begins; what both send leaves
+  /// when the second one ends.
+  void hold_together(std::span<const Action> pair, std::size_t begin) {
+    Task &first = graph_.tasks[begin], &second = graph_.tasks[begin + 1];
+    const auto [known, is_new] =
+        works_of_pair_.try_emplace({first.work.value, second.work.value}, WorkId(-1), WorkId(-1));
+    if (is_new) {
+      const MemoryAmounts arrives = memory_of(pair[1]).arrives,
+                          departs = memory_of(pair[0]).departs;
+      Work one = graph_.works[first.work.index()], other = graph_.works[second.work.index()];
+      one.acquired += arrives;
+      one.acquired += departs;
+      one.transient -= departs;
+      other.transient -= arrives;
+      other.released += arrives;
+      other.released += departs;
+      known->second = {append_work(graph_, std::move(one)), append_work(graph_, std::move(other))};
+    }
+    std::tie(first.work, second.work) = known->second;
+  }
+  const PassMemory& memory_of(const Action& action) const {
+    const int part = placement_.part_of_stage[action.stage.index()];
+    const SliceMemory& memory = pass_.memory[static_cast<std::size_t>(part)];
+    switch (action.pass) {
+      case Pass::kForward:
+        return memory.forward;
+      case Pass::kBackward:
+        return memory.backward;
+      case Pass::kBackwardInput:
+        return memory.backward_input;
+      case Pass::kBackwardWeight:
+      case Pass::kOutputScores:
+      case Pass::kOutputGradient:
+        break;
+    }
+    return memory.backward_weight;
   }
 
   void append_compute(const Action& action, int device) {
@@ -276,6 +320,8 @@ class PipelineEmission {
   std::vector<std::uint8_t> done_;                   ///< by slot: Done flags
   std::vector<std::int32_t> next_stage_, previous_stage_;  ///< by route and stage
   std::vector<MessageWorks> messages_;                     ///< by route, stage and direction
+  /// Of passes side by side, by their works alone.
+  std::map<std::pair<std::int32_t, std::int32_t>, std::pair<WorkId, WorkId>> works_of_pair_;
   std::vector<TaskId> inputs_;
   std::optional<UnitEmission> units_;  ///< where passes are cut
   PipelineTasks tasks_;

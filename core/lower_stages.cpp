@@ -1,5 +1,9 @@
+// Stages and what their passes hold. Long because one walk over layers, parts and units fills all
+// of StagesPass.
 #include <algorithm>
+#include <optional>
 
+#include "core/activation_buffers.hpp"
 #include "core/check.hpp"
 #include "core/lower_passes.hpp"
 
@@ -8,6 +12,7 @@ namespace {
 
 /// What one layer of a class holds on one rank.
 struct LayerHoldings {
+  LayerId first;  ///< of the class
   LayerParts parts;
   Bytes kept;           ///< as the strategy says
   Bytes kept_if_whole;  ///< without any recomputation
@@ -23,6 +28,7 @@ struct LayerHoldings {
 
 /// A layer of a stage and whether its whole forward pass is done again.
 struct PlacedLayer {
+  LayerId layer;
   std::int32_t layer_class = 0;
   bool fully_recomputed = false;
 };
@@ -58,6 +64,7 @@ class StagesLowering {
         return kept_activation_bytes(model_, layer, shard, {.kind = how, .blocks = 0});
       };
       LayerHoldings held;
+      held.first = layer;
       held.parts = append_layer_parts(model_, layer, plan_.strategy, pass_.groups, parts);
       held.kept_if_whole = kept(RecomputeKind::kNone);
       held.kept_if_full = kept(RecomputeKind::kFull);
@@ -75,19 +82,15 @@ class StagesLowering {
     }
   }
 
-  bool is_recomputed(int block_of_stage) const {
-    const Recompute& recompute = plan_.strategy.recompute;
-    return recompute.kind == RecomputeKind::kFull ||
-           (recompute.kind == RecomputeKind::kBlocks && block_of_stage < recompute.blocks);
-  }
-
   void lower_parts_of_model() {
     const std::vector<std::vector<LayerId>> parts = layers_of_parts(plan_, model_);
     for (std::size_t part = 0; part < parts.size(); ++part) {
+      keeps_ = StageKeeps(model_, parts[part], plan_.strategy.recompute);
       place_layers(parts[part]);
       const int number = static_cast<int>(part);
       node_kind_ = kind_of_part(number);
-      works_of_part_.push_back(append_works(stage_));
+      works_of_part_.push_back(append_works(stage_, ends_of(number)));
+      if (memory_of_last_) pass_.memory.push_back(*memory_of_last_);
       note_parameters(number, part + 1 == parts.size());
       pass_.units.push_back(units_of(number));
       note_boundary(parts[part].back());
@@ -96,13 +99,26 @@ class StagesLowering {
 
   void place_layers(std::span<const LayerId> layers) {
     stage_.clear();
-    int block = 0;
-    for (const LayerId id : layers) {
-      const Layer& layer = model_.layers[id.index()];
-      const bool is_block = layer.kind == LayerKind::kBlock;
-      stage_.push_back({layer.layer_class, is_block && is_recomputed(block)});
-      block += is_block ? 1 : 0;
-    }
+    for (const LayerId id : layers)
+      stage_.push_back({id, model_.layers[id.index()].layer_class, keeps_.is_recomputed(id)});
+  }
+
+  /// Which of a slice's neighbours are on the same device.
+  struct SliceEnds {
+    bool previous_is_here = false, next_is_here = false;
+  };
+  SliceEnds ends_of(int part) const {
+    const Placement& placement = pass_.placement;
+    const auto& on = placement.device_of_stage;
+    for (const std::vector<StageId>& route : placement.routes)
+      for (std::size_t i = 0; i < route.size(); ++i) {
+        if (placement.part_of_stage[route[i].index()] != part) continue;
+        const auto is_here = [&](std::size_t other) {
+          return on[route[other].index()] == on[route[i].index()];
+        };
+        return {i > 0 && is_here(i - 1), i + 1 < route.size() && is_here(i + 1)};
+      }
+    MW_CHECK(false);
   }
 
   const LayerHoldings& held(const PlacedLayer& layer) const {
@@ -125,9 +141,12 @@ class StagesLowering {
     if (copy > 0) layers.back().push_back({copy, false});
     PartUnits made =
         cut_into_units(layers, table_among(layers, copy > 0), plan_.strategy, pass_.groups);
+    const SliceEnds ends = ends_of(part);
     for (ParameterUnit& unit : made.units)
       unit.works = append_works(
-          {stage_.data() + unit.first_layer, static_cast<std::size_t>(unit.layer_count)});
+          {stage_.data() + unit.first_layer, static_cast<std::size_t>(unit.layer_count)},
+          {ends.previous_is_here || &unit != &made.units.front(),
+           ends.next_is_here || &unit != &made.units.back()});
     const bool is_last = part + 1 == part_count(pass_.placement);
     const bool has_it = part == 0 && made.units.size() == 1;
     if (model_.tied_embeddings && is_last && copy == 0 && !has_it && plan_.strategy.zero >= 2)
@@ -144,7 +163,7 @@ class StagesLowering {
     return std::nullopt;
   }
 
-  StageWorks append_works(std::span<const PlacedLayer> layers) {
+  StageWorks append_works(std::span<const PlacedLayer> layers, const SliceEnds& ends) {
     Work forward, backward, input, weight;
     forward.kind = TaskKind::kForward;
     backward.kind = TaskKind::kBackward;
@@ -153,9 +172,7 @@ class StagesLowering {
     for (const PlacedLayer& layer : layers) use(forward, held(layer).parts.forward);
     for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
       const LayerParts& parts = held(*layer).parts;
-      const bool recomputes =
-          layer->fully_recomputed || plan_.strategy.recompute.kind == RecomputeKind::kSelective;
-      if (recomputes && parts.recompute >= 0) {
+      if (recomputes(*layer)) {
         use(backward, parts.recompute);
         use(input, parts.recompute);
       }
@@ -163,7 +180,10 @@ class StagesLowering {
       use(input, parts.backward_input);
       use(weight, parts.backward_weight);
     }
-    fill_memory(layers, {forward, backward, input, weight});
+    if (device_of(cluster_, DeviceId(0)).kernels == KernelLibrary::kOwn)
+      memory_of_last_ = count_buffers(layers, ends, {forward, backward, input, weight});
+    else
+      fill_memory(layers, {forward, backward, input, weight});
     std::vector<Work>& works = pass_.lowered.works;
     const WorkId first(works.size());
     for (Work* work : {&forward, &backward, &input, &weight}) {
@@ -171,6 +191,11 @@ class StagesLowering {
       works.push_back(std::move(*work));
     }
     return {first, WorkId(first.value + 1), WorkId(first.value + 2), WorkId(first.value + 3)};
+  }
+
+  bool recomputes(const PlacedLayer& layer) const {
+    return held(layer).parts.recompute >= 0 &&
+           (layer.fully_recomputed || plan_.strategy.recompute.kind == RecomputeKind::kSelective);
   }
 
   /// Activations live from the forward pass to the backward pass. When that is split, inputs of the
@@ -211,6 +236,40 @@ class StagesLowering {
     input.released[kKept] -= held_to_weight;
     weight.released = input.acquired;
     weight.released[kKept] += held_to_weight;
+  }
+
+  /// Buffer by buffer, as the executor has them.
+  SliceMemory count_buffers(std::span<const PlacedLayer> layers, const SliceEnds& ends,
+                            PassWorks works) const {
+    if (layers.empty()) return {};
+    StageSlice slice{.layers = {},
+                     .keeps = keeps_,
+                     .previous_is_here = ends.previous_is_here,
+                     .next_is_here = ends.next_is_here};
+    const auto steps = [&](std::int32_t part) {
+      return &pass_.lowered.parts[static_cast<std::size_t>(part)].steps;
+    };
+    for (const PlacedLayer& layer : layers) {
+      const LayerParts& parts = held(layer).parts;
+      slice.layers.push_back({.layer = layer.layer,
+                              .first_of_class = held(layer).first,
+                              .forward = steps(parts.forward),
+                              .recompute = recomputes(layer) ? steps(parts.recompute) : nullptr,
+                              .backward = steps(parts.backward),
+                              .backward_input = steps(parts.backward_input),
+                              .backward_weight = steps(parts.backward_weight)});
+    }
+    const SliceMemory memory = slice_memory(model_, plan_.strategy, slice);
+    const auto note = [](Work& work, const PassMemory& pass) {
+      work.acquired = pass.acquired;
+      work.released = pass.released;
+      work.transient = pass.transient;
+    };
+    note(works.forward, memory.forward);
+    note(works.backward, memory.backward);
+    note(works.input, memory.backward_input);
+    note(works.weight, memory.backward_weight);
+    return memory;
   }
 
   static void widen(MemoryAmounts& transient, Bytes bytes,
@@ -274,8 +333,10 @@ class StagesLowering {
   StagesPass pass_;
   std::vector<LayerHoldings> classes_;
   std::vector<PlacedLayer> stage_;
+  StageKeeps keeps_;  ///< of the stage
   std::int32_t node_kind_ = -1;
   std::vector<StageWorks> works_of_part_;
+  std::optional<SliceMemory> memory_of_last_;  ///< works; none: buffers are not counted
 };
 
 }  // namespace

@@ -6,22 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "core/activation_buffers.hpp"
 #include "core/ids.hpp"
 #include "executor/communicator.hpp"
 #include "executor/counted_memory.hpp"
 
 namespace meshwright {
-
-/// The forms in which an activation, or its gradient, is at hand on one rank.
-enum class Form : std::uint8_t {
-  kValue,             ///< this rank's part of it
-  kGatheredValue,     ///< all tokens of the tensor group, or all keys of the context group
-  kGradient,          ///< of this rank's part
-  kPartialGradient,   ///< of all of it, not yet summed over ranks
-  kGatheredGradient,  ///< all tokens of the tensor group
-  kHeadCutValue,      ///< whole sequences of a part of the heads (all-to-all context)
-  kHeadCutGradient,
-};
 
 /// Where the rows of a mixture of experts went. A slot is one (token, choice). Under a capacity
 /// slot_of_row has -1 for rows that only fill up, row_of_slot for slots that were dropped.
@@ -59,6 +49,14 @@ struct MicrobatchState {
     return found == tensors.end() ? nullptr : &found->second;
   }
   void erase(TensorId id, Form form) { tensors.erase({id.value, form}); }
+  void erase(const ActivationBuffer& buffer) {
+    if (buffer.form == Form::kSoftmaxSums)
+      statistics.erase(buffer.id);
+    else if (buffer.form == Form::kDropoutMask)
+      dropout_masks.erase(buffer.id);
+    else
+      tensors.erase({buffer.id, buffer.form});
+  }
 };
 
 /// What the rows of this rank's micro-batch are: [B T / context], row b T/context + t.

@@ -53,7 +53,10 @@ Ticks sum_input_gradient(OperatorPass& pass, const Collective& collective, RankG
   pass.state.erase(tensor, Form::kPartialGradient);
   if (collective.kind == CollectiveKind::kAllReduce) {
     ready = all_reduce(group, all.view(), ready);
-    pass.add_gradient(tensor, all.view());
+    if (pass.state.find(tensor, Form::kGradient) == nullptr)
+      pass.state.tensors[{tensor.value, Form::kGradient}] = std::move(all);
+    else
+      pass.add_gradient(tensor, all.view());
     return ready;
   }
   ready = reduce_scatter(group, all.view(), ready);

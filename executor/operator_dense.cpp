@@ -60,6 +60,7 @@ struct NormAtWork {
   std::vector<float> mean, inverse_deviation;
 };
 
+/// `y` may be absent: then only the statistics are wanted.
 NormAtWork normalise(OperatorPass& pass, const Norm& norm, const Matrix& y) {
   const Matrix x = pass.value(pass.input());
   const std::vector<TensorId>& parameters = pass.op().parameters;
@@ -96,8 +97,7 @@ void forward(OperatorPass& pass, const Norm& norm) {
 
 void backward_input(OperatorPass& pass, const Norm& norm) {
   const Matrix x = pass.value(pass.input()), dy = pass.gradient(pass.output());
-  OwnedMatrix again = pass.rank.matrix(MemoryClass::kWorking, x.rows, x.columns, pass.rank.dtype);
-  const NormAtWork work = normalise(pass, norm, again.view());
+  const NormAtWork work = normalise(pass, norm, {});
   const std::vector<TensorId>& parameters = pass.op().parameters;
   pass.into_gradient(pass.input(), Form::kGradient, x, [&](const Matrix& dx, bool adds) {
     pass.rank.run(pass.rank.kernels.norm_backward_input,

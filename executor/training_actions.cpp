@@ -43,7 +43,10 @@ TrainingActions::TrainingActions(const RunnableGraph& runnable, const Plan& plan
       text_(text),
       options_(options),
       exchange_(rank_),
-      expert_nodes_(expert_nodes_of(runnable.graph())) {
+      expert_nodes_(expert_nodes_of(runnable.graph())),
+      visits_(rank_.model, [this](LayerId layer, OperatorId op, Visit visit) {
+        leave_operator(layer, op, visit);
+      }) {
   if (rank_.strategy.zero >= 3) gathered_ = GatheredWeights(runnable, rank_.rank);
   const Placement placement = placement_of(plan);
   const std::vector<std::vector<LayerId>> layers = layers_of_stages(plan, model);
@@ -67,7 +70,7 @@ TrainingActions::TrainingActions(const RunnableGraph& runnable, const Plan& plan
 
 void TrainingActions::hold(std::size_t stage) {
   Stage& held = stages_[stage];
-  find_kept(held);
+  held.keeps = StageKeeps(rank_.model, held.layers, rank_.strategy.recompute);
   const bool reads_table = rank_.model.tied_embeddings &&
                            held.layers.back().index() + 1 == rank_.model.layers.size() &&
                            held.layers.front() != LayerId(0);
@@ -116,32 +119,6 @@ void TrainingActions::find_ends(const Placement& placement) {
     }
 }
 
-bool TrainingActions::is_recomputed(const Stage& stage, LayerId layer) const {
-  const Recompute& recompute = rank_.strategy.recompute;
-  if (rank_.model.layers[layer.index()].kind != LayerKind::kBlock) return false;
-  const auto first_block = std::find_if(stage.layers.begin(), stage.layers.end(), [&](LayerId l) {
-    return rank_.model.layers[l.index()].kind == LayerKind::kBlock;
-  });
-  return recompute.kind == RecomputeKind::kFull ||
-         (recompute.kind == RecomputeKind::kBlocks &&
-          layer.value - first_block->value < recompute.blocks);
-}
-
-/// What the backward pass reads: what operators say; of a recomputed layer its input alone.
-void TrainingActions::find_kept(Stage& stage) const {
-  for (const LayerId layer : stage.layers) {
-    const Layer& l = rank_.model.layers[layer.index()];
-    std::set<std::int32_t> made_here;
-    for (int i = 0; i < l.operator_count; ++i) {
-      const Operator& op = rank_.model.operators[static_cast<std::size_t>(l.first_operator + i)];
-      for (const TensorId id : op.outputs) made_here.insert(id.value);
-      for (const TensorId id : is_recomputed(stage, layer) ? op.inputs : op.kept)
-        if (!is_recomputed(stage, layer) || !made_here.contains(id.value))
-          stage.kept.insert(id.value);
-    }
-  }
-}
-
 // ---- the step ----
 
 void TrainingActions::begin_step(int step) {
@@ -182,8 +159,9 @@ TokenRows TrainingActions::rows_of_microbatch(int microbatch) const {
 // ---- tasks ----
 
 void TrainingActions::begin_task(const Task& task) {
-  layer_at_work_ = LayerId(-1);
   last_op_ = OperatorId(-1);
+  stage_at_work_ = task.stage;
+  microbatch_at_work_ = task.microbatch;
   if (task.stage < 0 || task.microbatch < 0) return;
   if (!rows_.contains(task.microbatch))
     rows_[task.microbatch] = rows_of_microbatch(task.microbatch);
@@ -246,9 +224,8 @@ void TrainingActions::compute(const Task& task, const LayerStep& step, const Ker
     return task.stream == Stream::kHost ? update_on_host(task) : update_parameters();
   }
   if (runnable_.is_behind_pass(task)) return compute_loss_of_all(task, kernel);
-  if (layer_at_work_ != step.layer) leave_layer(task, layer_at_work_);
-  layer_at_work_ = step.layer;
   const OperatorId op = operator_in(step.layer, kernel.source);
+  visits_.go_to(step.layer, op, visit_of(task.kind, kernel.phase));
   if (op == last_op_ && kernel.phase == last_phase_) return;
   last_op_ = op;
   last_phase_ = kernel.phase;
@@ -258,11 +235,11 @@ void TrainingActions::compute(const Task& task, const LayerStep& step, const Ker
 
 Ticks TrainingActions::communicate(const Task& task, const LayerStep& step,
                                    const Collective& collective, Ticks ready) {
-  if (layer_at_work_ != step.layer) leave_layer(task, layer_at_work_);
-  layer_at_work_ = step.layer;
+  const OperatorId op = operator_in(step.layer, collective.source);
+  visits_.go_to(step.layer, op, visit_of(task.kind, collective.phase));
   last_op_ = OperatorId(-1);
   const Operator& first = rank_.model.operators[collective.source.index()];
-  OperatorPass pass = pass_of(task, operator_in(step.layer, collective.source));
+  OperatorPass pass = pass_of(task, op);
   // The tensor that stands where the collective's tensor stands in the first layer of the class.
   Collective here = collective;
   const auto translate = [&](const std::vector<TensorId>& from, const std::vector<TensorId>& to) {
@@ -277,35 +254,20 @@ Ticks TrainingActions::communicate(const Task& task, const LayerStep& step,
   return meshwright::communicate(pass, here, group, ready);
 }
 
-/// Lets go of what nobody reads any more, as soon as the pass is through with a layer.
-void TrainingActions::leave_layer(const Task& task, LayerId layer) {
-  if (layer.value < 0 || task.stage < 0) return;
-  Stage& stage = stage_of(task);
-  MicrobatchState& state = stage.microbatches.at(task.microbatch);
-  const bool forward = task.kind == TaskKind::kForward;
-  if (forward) check_layer(task, layer);
-  const bool done = task.kind == TaskKind::kBackward || task.kind == TaskKind::kBackwardWeight;
+void TrainingActions::leave_operator(LayerId layer, OperatorId op, Visit visit) {
+  Stage& stage = stages_[static_cast<std::size_t>(stage_at_work_)];
+  MicrobatchState& state = stage.microbatches.at(microbatch_at_work_);
   const Layer& l = rank_.model.layers[layer.index()];
-  const auto last = static_cast<std::size_t>(l.first_operator + l.operator_count - 1);
-  for (int i = 0; i < l.operator_count; ++i) {
-    const Operator& op = rank_.model.operators[static_cast<std::size_t>(l.first_operator + i)];
-    const bool is_last = static_cast<std::size_t>(l.first_operator + i) == last;
-    for (const TensorId id : op.inputs) state.erase(id, Form::kGatheredValue);
-    for (const TensorId id : op.outputs) {
-      state.erase(id, Form::kGatheredValue);
-      if (forward && !is_last && !stage.kept.contains(id.value)) state.erase(id, Form::kValue);
-      const bool exchanged_again = exchanges_heads_again(rank_.strategy);
-      if (forward && (exchanged_again || !stage.kept.contains(id.value)))
-        state.erase(id, Form::kHeadCutValue);
-      if (!done) continue;
-      for (const Form form : {Form::kValue, Form::kGradient, Form::kGatheredGradient})
-        if (!(form == Form::kValue && is_last)) state.erase(id, form);
-    }
-    if (forward && is_recomputed(stage, layer)) {
-      state.statistics.erase(l.first_operator + i);
-      state.dropout_masks.erase(l.first_operator + i);
-    }
+  const bool is_last = op.value == l.first_operator + l.operator_count - 1;
+  if (visit == Visit::kForward && is_last) {
+    check_layer(state, layer);
+    for (int i = 0; i < l.operator_count; ++i)
+      for (const TensorId id : rank_.op(OperatorId(l.first_operator + i)).outputs)
+        if (exchanges_heads_again(rank_.strategy) || !stage.keeps.keeps(id))
+          state.erase(id, Form::kHeadCutValue);
   }
+  for (const ActivationBuffer& dead : read_no_more(rank_.model, stage.keeps, layer, op, visit))
+    state.erase(dead);
 }
 
 void TrainingActions::note_loss(const MicrobatchState& state) {
@@ -333,15 +295,15 @@ void TrainingActions::end_task(const Task& task) {
   Stage& stage = stage_of(task);
   switch (task.kind) {
     case TaskKind::kForward:
-      leave_layer(task, layer_at_work_);
+      visits_.finish();
       if (runnable_.ends_pass(task)) note_loss(stage.microbatches.at(task.microbatch));
       break;
     case TaskKind::kBackwardInput:
-      leave_layer(task, layer_at_work_);
+      visits_.finish();
       break;
     case TaskKind::kBackward:
     case TaskKind::kBackwardWeight: {
-      leave_layer(task, layer_at_work_);
+      visits_.finish();
       if (!runnable_.ends_pass(task)) break;
       MicrobatchState& state = stage.microbatches.at(task.microbatch);
       OwnedMatrix* gradient =
@@ -356,7 +318,7 @@ void TrainingActions::end_task(const Task& task) {
       MicrobatchState& state = stage.microbatches.at(task.microbatch);
       if (runnable_.carries_gradient(task))
         state.erase(stage.input, Form::kGradient);
-      else if (!stage.kept.contains(stage.output.value))
+      else if (!stage.keeps.keeps(stage.output))
         state.erase(stage.output, Form::kValue);
       break;
     }

@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "core/schedule.hpp"
@@ -52,7 +51,7 @@ class TrainingActions final : public TaskActions {
     bool previous_is_here = false, next_is_here = false;  ///< on this rank's device
     int holders = 1;                  ///< stages that hold the same part of the model
     bool summed_over_tensor = false;  ///< gradients that every tensor rank has a part of
-    std::set<std::int32_t> kept;      ///< tensors that stay until the backward pass
+    StageKeeps keeps;                 ///< what stays until the backward pass
     std::unique_ptr<StageParameters> parameters;
     std::map<std::int32_t, MicrobatchState> microbatches;
   };
@@ -71,8 +70,6 @@ class TrainingActions final : public TaskActions {
   TensorId word_table() const;
   void find_shared_table(const Placement& placement);
   void find_ends(const Placement& placement);
-  void find_kept(Stage& stage) const;
-  bool is_recomputed(const Stage& stage, LayerId layer) const;
   Stage& stage_of(const Task& task) { return stages_[static_cast<std::size_t>(task.stage)]; }
   TokenRows rows_of_microbatch(int microbatch) const;
   // Whole models on every device: training_whole_models.cpp.
@@ -93,9 +90,10 @@ class TrainingActions final : public TaskActions {
   OperatorId operator_in(LayerId layer, OperatorId source) const;
   void begin_forward(const Task& task, Stage& stage);
   void begin_backward(const Task& task, Stage& stage);
-  void leave_layer(const Task& task, LayerId layer);
+  /// Lets go of what nobody reads any more when a pass is through with an operator.
+  void leave_operator(LayerId layer, OperatorId op, Visit visit);
   /// Throws with the first operator whose output is not finite, if that of the layer is not.
-  void check_layer(const Task& task, LayerId layer);
+  void check_layer(MicrobatchState& state, LayerId layer);
   /// Throws where the gradients are not finite of which this is the squared norm; all members call
   /// it.
   void check_gradients(float squared_norm_of_all, RankGroup& group);
@@ -144,7 +142,9 @@ class TrainingActions final : public TaskActions {
   float clip_scale_ = 1;
   double loss_sum_ = 0;
   std::int64_t loss_tokens_ = 0;
-  LayerId layer_at_work_{-1};
+  LayerVisits visits_;
+  std::int16_t stage_at_work_ = -1;
+  std::int32_t microbatch_at_work_ = -1;
   OperatorId last_op_{-1};  ///< an operator's kernels of one phase are carried out together
   Phase last_phase_ = Phase::kForward;
   std::array<std::int32_t, 8> next_tag_{};  ///< by channel

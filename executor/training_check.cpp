@@ -42,8 +42,7 @@ bool is_finite(OwnedMatrix& matrix) {
 
 }  // namespace
 
-void TrainingActions::check_layer(const Task& task, LayerId layer) {
-  MicrobatchState& state = stage_of(task).microbatches.at(task.microbatch);
+void TrainingActions::check_layer(MicrobatchState& state, LayerId layer) {
   const Layer& l = rank_.model.layers[layer.index()];
   const auto finite = [&](int i) {
     const Operator& op = rank_.model.operators[static_cast<std::size_t>(l.first_operator + i)];

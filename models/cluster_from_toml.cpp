@@ -42,10 +42,12 @@ void read_peaks(TomlReader& reader, DeviceModel& device) {
 }
 
 DeviceModel read_device(const std::string& key, TomlReader& reader) {
+  static const std::vector<std::string> kKernels{"frameworks", "own"};
   DeviceModel device;
   device.name = reader.text("name", key);
   device.memory = reader.bytes("memory");
   device.reserved_memory = reader.bytes("reserved_memory", Bytes(0));
+  device.kernels = static_cast<KernelLibrary>(reader.choice("kernels", kKernels, 0));
   device.memory_bandwidth = reader.bandwidth("memory_bandwidth");
   device.launch_overhead = reader.seconds("launch_overhead");
   device.multiprocessors = reader.whole_number("multiprocessors", 1, 1 << 16, 1);

@@ -112,6 +112,7 @@ class ClusterWriter {
     line("name", quoted(device.name));
     line("memory", text_of(device.memory));
     line_unless_zero("reserved_memory", device.reserved_memory);
+    if (device.kernels == KernelLibrary::kOwn) line("kernels", quoted("own"));
     line("memory_bandwidth", text_of(device.memory_bandwidth));
     line("launch_overhead", text_of(device.launch_overhead));
     line("multiprocessors", device.multiprocessors);

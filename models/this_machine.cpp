@@ -34,6 +34,7 @@ DeviceModel core_of(const MeasuredMachine& machine) {
   DeviceModel core;
   core.name = "core of " + machine.processor;
   core.memory = Bytes(machine.memory.value / machine.cores);
+  core.kernels = KernelLibrary::kOwn;
   for (const auto& [dtype, rate] : machine.peak) core.peak[static_cast<std::size_t>(dtype)] = rate;
   core.memory_bandwidth = machine.memory_bandwidth;
   core.launch_overhead = Seconds(1e-6);

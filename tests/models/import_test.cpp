@@ -47,6 +47,7 @@ TEST(ClusterFile, ComesBackWithTreesRailsAndLevels) {
   cluster.fabric.levels = {{.nodes = 8, .oversubscription = 1.0},
                            {.nodes = 32, .oversubscription = 3.5}};
   cluster.name = "a \"quoted\"\nname";
+  cluster.devices.begin()->second.kernels = KernelLibrary::kOwn;
   EXPECT_EQ(cluster_from_toml(named(cluster_to_toml(cluster))), cluster);
 }
 
