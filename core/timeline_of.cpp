@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/check.hpp"
+#include "core/timeline_spans.hpp"
 
 namespace meshwright {
 namespace {
@@ -60,7 +61,9 @@ std::vector<std::int32_t> place_spans(const TaskGraph& graph, const TaskTimes& t
 /// Memory of one rank over time, a sample per change.
 class MemoryCurve {
  public:
-  MemoryCurve(std::int32_t rank, const MemoryAmounts& resident) : rank_(rank), held_(resident) {
+  MemoryCurve(std::int32_t rank, const MemoryAmounts& resident, std::size_t tasks)
+      : rank_(rank), held_(resident) {
+    samples_.reserve(2 * tasks + 1);
     record(Ticks(), held_);
   }
   void run(const Work& work, Ticks start, Ticks end) {
@@ -87,16 +90,23 @@ class MemoryCurve {
 
 std::vector<MemorySample> memory_samples(const TaskGraph& graph, const TaskTimes& times,
                                          const std::vector<bool>& is_done) {
+  std::vector<std::size_t> tasks_of_rank(graph.ranks.size(), 0);
+  for (const Task& task : graph.tasks)
+    tasks_of_rank[static_cast<std::size_t>(task.rank)] += task.stream == Stream::kCompute;
   std::vector<MemoryCurve> curves;
   curves.reserve(graph.ranks.size());
-  for (const RankInfo& info : graph.ranks) curves.emplace_back(info.rank.value, info.resident);
+  for (std::size_t r = 0; r < graph.ranks.size(); ++r)
+    curves.emplace_back(graph.ranks[r].rank.value, graph.ranks[r].resident, tasks_of_rank[r]);
   for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
     const Task& task = graph.tasks[i];
     if (task.stream != Stream::kCompute || !is_done[i]) continue;
     curves[static_cast<std::size_t>(task.rank)].run(graph.works[task.work.index()], times.start[i],
                                                     times.end[i]);
   }
+  std::size_t count = 0;
+  for (const MemoryCurve& curve : curves) count += curve.samples().size();
   std::vector<MemorySample> samples;
+  samples.reserve(count);
   for (const MemoryCurve& curve : curves)
     samples.insert(samples.end(), curve.samples().begin(), curve.samples().end());
   return samples;
@@ -110,14 +120,23 @@ Timeline timeline_of(const TaskGraph& graph, const TaskTimes& times) {
 
 Timeline timeline_of(const TaskGraph& graph, const TaskTimes& times,
                      const std::vector<bool>& is_done) {
+  Timeline timeline = timeline_spans_of(graph, times, is_done);
+  timeline.names = stable_names(graph);
+  return timeline;
+}
+
+Timeline timeline_spans_of(const TaskGraph& graph, const TaskTimes& times,
+                           const std::vector<bool>& is_done) {
   MW_CHECK(times.start.size() == graph.tasks.size());
   MW_CHECK(times.end.size() == graph.tasks.size());
   MW_CHECK(is_done.size() == graph.tasks.size());
   Timeline timeline;
-  timeline.names = stable_names(graph);
   std::vector<std::int32_t> track_of;
   timeline.tracks = used_tracks(graph, track_of);
   const std::vector<std::int32_t> place = place_spans(graph, times, is_done, track_of, timeline);
+  timeline.flows.reserve(static_cast<std::size_t>(
+      std::count_if(graph.tasks.begin(), graph.tasks.end(),
+                    [](const Task& task) { return task.kind == TaskKind::kReceive; })));
   for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
     const Task& task = graph.tasks[i];
     const auto sent = static_cast<std::size_t>(task.partner);

@@ -5,7 +5,6 @@
 
 #include "core/io_file.hpp"
 #include "core/lower.hpp"
-#include "core/timeline_of.hpp"
 #include "planner/evaluate_plan.hpp"
 #include "planner/made_to_measure.hpp"
 #include "planner/schedule_route_bounds.hpp"
@@ -89,8 +88,7 @@ void work_out(Simulation& s) {
   s.time_of_position = times_of_positions(s);
   s.bounds = bounds_of(s);
   s.formula = bubble_formula(s.plan, s.schedule, s.stage_times);
-  s.tracks = std::make_shared<const TimelineTracks>(
-      timeline_tracks_of(timeline_of(s.graph, s.times), &s.graph));
+  s.tracks = std::make_shared<const TimelineTracks>(timeline_tracks_of(s.graph, s.times));
   s.kinds = kinds_of(s.graph);
 }
 

@@ -61,7 +61,7 @@ struct TimelineCauses {
   }
 };
 
-/// `tracks` from timeline_tracks_of(timeline_of(graph, times), …). O(tasks + dependencies).
+/// `tracks` from timeline_tracks_of(graph, times). O(tasks + dependencies).
 TimelineCauses timeline_causes_of(const TaskGraph& graph, const TaskTimes& times,
                                   const TimelineTracks& tracks);
 

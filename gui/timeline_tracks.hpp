@@ -19,6 +19,7 @@
 #include "core/memory_amounts.hpp"
 #include "core/task_graph.hpp"
 #include "core/timeline.hpp"
+#include "core/timeline_of.hpp"
 #include "core/units.hpp"
 #include "gui/timeline_coverage.hpp"
 #include "gui/timeline_kinds.hpp"
@@ -166,9 +167,12 @@ class TracksBuilder {
 Bytes slice_storage(const TimelineTracks& tracks);
 
 /// Slice i is span i of the timeline. Linear, and builds the coverage; for jobs, not for the GUI
-/// thread beyond about 100,000 spans. With `graph` (the one the timeline was made of), rows know
-/// their replica and their place in the pipeline.
-TimelineTracks timeline_tracks_of(const Timeline& timeline, const TaskGraph* graph = nullptr);
+/// thread beyond about 100,000 spans.
+TimelineTracks timeline_tracks_of(const Timeline& timeline);
+
+/// The same of all tasks of a graph, without building their names; and rows know their replica and
+/// their place in the pipeline.
+TimelineTracks timeline_tracks_of(const TaskGraph& graph, const TaskTimes& times);
 
 /// Back again: slices of `rows` that have a part in [from, to), whole. InputError where a row is no
 /// stream of a rank, or a slice no task, as in traces of other programs.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/timeline_of.hpp"
 #include "gui/simulation.hpp"
 #include "gui/state_text.hpp"
 
@@ -124,6 +125,37 @@ TEST(SimulatedScenario, SaysWhatIsWrong) {
   ASSERT_FALSE(simulation->is_sound());
   EXPECT_EQ(simulation->problems.front().where, "--tp");
   EXPECT_EQ(simulation->tracks, nullptr);
+}
+
+/// One kind of everything that has a name: passes, messages, collectives, the optimizer.
+Scenario with_collectives() {
+  Scenario s = default_scenario();
+  set_pipeline_degree(s, 4);
+  set_tensor_degree(s, 2);
+  set_data_degree(s, 2);
+  s.strategy.zero = 2;
+  set_microbatches(s, 12);
+  return s;
+}
+
+// Labels are read off the graph; the names of a timeline say the same.
+TEST(SimulatedScenario, ShowsItsTasksAsATimelineWithNamesDoes) {
+  JobLibrary library;
+  const auto s = simulate_scenario(with_collectives(), library);
+  ASSERT_TRUE(s->is_sound()) << s->problems.front().what;
+  const Timeline named = timeline_of(s->graph, s->times);
+  const TimelineTracks wanted = timeline_tracks_of(named);
+  ASSERT_EQ(s->tracks->slice_count(), wanted.slice_count());
+  EXPECT_EQ(s->tracks->start_ns, wanted.start_ns);
+  EXPECT_EQ(s->tracks->duration_ns, wanted.duration_ns);
+  EXPECT_EQ(s->tracks->arrows, wanted.arrows);
+  EXPECT_EQ(s->tracks->memory, wanted.memory);
+  std::size_t collectives = 0;
+  for (std::size_t slice = 0; slice < wanted.slice_count(); ++slice) {
+    ASSERT_EQ(full_name(*s->tracks, slice), full_name(wanted, slice));
+    collectives += named.spans[slice].kind == TaskKind::kCollective;
+  }
+  EXPECT_GT(collectives, 0U);
 }
 
 TEST(SimulatedScenario, RefusesPassTimesByHandWherePassesAreCut) {

@@ -25,7 +25,7 @@ inline ShownPipeline shown_pipeline(std::string_view schedule, const PipelineSiz
       schedule_of(schedule, size), times,
       {.bytes = Bytes(8), .occupancy = Ticks(100'000'000), .latency = Ticks(10'000'000)});
   const SimulatedTimes simulated = simulate(built.graph, built.prices);
-  TimelineTracks tracks = timeline_tracks_of(timeline_of(built.graph, simulated), &built.graph);
+  TimelineTracks tracks = timeline_tracks_of(built.graph, simulated);
   for (TimelineRow& row : tracks.rows) row.stage = row.rank;
   auto causes =
       std::make_shared<TimelineCauses>(timeline_causes_of(built.graph, simulated, tracks));

@@ -29,8 +29,7 @@ Shown one_f_one_b(int devices, int microbatches) {
               .tracks = {},
               .causes = {}};
   shown.times = simulate(shown.built.graph, shown.built.prices);
-  shown.tracks =
-      timeline_tracks_of(timeline_of(shown.built.graph, shown.times), &shown.built.graph);
+  shown.tracks = timeline_tracks_of(shown.built.graph, shown.times);
   shown.causes = timeline_causes_of(shown.built.graph, shown.times, shown.tracks);
   return shown;
 }
