@@ -75,7 +75,10 @@ Vector ParameterRun::weights(const Block& block) {
 }
 
 Vector ParameterRun::gradients(const Block& block) {
-  if (!layout_.cuts_gradients) return within(flat(gradients_.view()), block);
+  if (!layout_.cuts_gradients) {
+    gradients_are_zero_ = false;
+    return within(flat(gradients_.view()), block);
+  }
   if (block.size() == 0) return {nullptr, 0, Dtype::kFp32};
   const std::size_t piece = piece_at(block.begin);
   const Block& all = layout_.pieces[piece].all;
@@ -101,6 +104,7 @@ Vector ParameterRun::own_weights(std::size_t piece) {
 }
 
 std::span<float> ParameterRun::own_gradients(std::size_t piece) {
+  gradients_are_zero_ = false;
   return layout_.cuts_gradients
              ? own(gradients_, piece)
              : floats_of(within(flat(gradients_.view()), layout_.pieces[piece].own));
@@ -115,7 +119,8 @@ std::span<float> ParameterRun::second_moment(std::size_t piece) {
 }
 
 void ParameterRun::clear_gradients() {
-  if (!gradients_.empty()) std::ranges::fill(gradients_.floats(), 0.0F);
+  if (!gradients_.empty() && !gradients_are_zero_) std::ranges::fill(gradients_.floats(), 0.0F);
+  gradients_are_zero_ = true;
 }
 
 Vector ParameterRun::open_weights(std::size_t piece, int use) {

@@ -43,6 +43,7 @@ class ParameterRun {
   /// fp32 weights apart from those that are used: of 16-bit weights, and on the host.
   bool has_master() const { return !master_.empty(); }
 
+  /// Those that are kept become zero; nothing to do where nobody has asked for one since.
   void clear_gradients();
 
   /// A buffer for all weights of a piece, with the own ones in their place. Several uses may hold a
@@ -61,6 +62,7 @@ class ParameterRun {
   std::int64_t elements_ = 0;
   OwnedMatrix weights_;    ///< [1, n] in the compute dtype: all, or own ones
   OwnedMatrix gradients_;  ///< [1, n], fp32: all, or own ones
+  bool gradients_are_zero_ = false;
   OwnedMatrix host_gradients_;
   OwnedMatrix master_, first_moment_, second_moment_;                 ///< own ones
   std::map<std::pair<std::size_t, int>, OwnedMatrix> whole_weights_;  ///< by piece and use

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "kernels/staged_kernels.hpp"
 
@@ -70,6 +71,12 @@ void RankClock::end_kernel(Ticks price) {
       time_ = wall();
   }
 }
+
+void RankClock::set_kernel_aside() {
+  if (kind_ == TimelineClock::kVirtual) set_aside_ += work_time_() - work_at_start_;
+}
+
+void RankClock::add_set_aside() { time_ += std::exchange(set_aside_, Ticks()); }
 
 void RankClock::end_communication(Ticks latest, Ticks price) {
   if (kind_ == TimelineClock::kWall && links_ == LinkTime::kReal) {

@@ -45,6 +45,10 @@ class RankClock {
   void start_task(Ticks ready, bool occupies_thread);
   void start_kernel();
   void end_kernel(Ticks price);
+  /// Ends what start_kernel() began, as part of a task still to come: by the virtual clock its time
+  /// is kept until that task asks for it.
+  void set_kernel_aside();
+  void add_set_aside();
   /// Something shared with other ranks, the last of which was ready at `latest`.
   void end_communication(Ticks latest, Ticks price);
 
@@ -65,7 +69,7 @@ class RankClock {
   const std::atomic<bool>* must_stop_;
   Ticks time_;
   WorkTime work_time_ = work_time_of(Backend::kCpu);
-  Ticks work_at_start_;
+  Ticks work_at_start_, set_aside_;
   bool occupies_thread_ = true;
 };
 

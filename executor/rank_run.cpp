@@ -113,6 +113,7 @@ class StepRun {
       }
       beat();
     }
+    if (task.kind == TaskKind::kOptimizer) clock_.add_set_aside();
     finish(id, task, stamp);
   }
 
@@ -144,9 +145,13 @@ class StepRun {
   void collective(TaskId id, const Task& task) {
     clock_.start_task(ready(id, task), false);
     const Ticks arrived = clock_.stamp();
+    const Collective& what = graph_.works[task.work.index()].collective;
+    clock_.start_kernel();
+    actions_.prepare(task, what);
+    clock_.set_kernel_aside();
     const Waiting waiting(progress_);
-    const Ticks latest = actions_.communicate(task, graph_.works[task.work.index()].collective,
-                                              runnable_.members_of(task), clock_.time());
+    const Ticks latest =
+        actions_.communicate(task, what, runnable_.members_of(task), clock_.time());
     const Ticks start = std::max(clock_.time(), latest);
     clock_.end_communication(latest, runnable_.price_of(task).duration);
     finish(id, task, std::max(arrived, start));

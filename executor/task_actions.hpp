@@ -34,6 +34,10 @@ class TaskActions {
   /// member was.
   virtual Ticks communicate(const Task& task, const LayerStep& step, const Collective& collective,
                             Ticks ready) = 0;
+  /// What this rank does alone in front of a collective that is a task of its own, and what is
+  /// priced with its update of parameters: the norm of its gradients. Else nothing.
+  virtual void prepare([[maybe_unused]] const Task& task,
+                       [[maybe_unused]] const Collective& collective) {}
   /// A collective that is a task of its own; `members` are its ranks in order.
   virtual Ticks communicate(const Task& task, const Collective& collective,
                             std::span<const RankId> members, Ticks ready) = 0;

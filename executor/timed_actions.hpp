@@ -30,6 +30,9 @@ class TimedActions final : public TaskActions {
   void compute(const Task& task, const LayerStep& step, const Kernel& kernel) override;
   Ticks communicate(const Task& task, const LayerStep& step, const Collective& collective,
                     Ticks ready) override;
+  void prepare(const Task& task, const Collective& collective) override {
+    actions_.prepare(task, collective);
+  }
   Ticks communicate(const Task& task, const Collective& collective, std::span<const RankId> members,
                     Ticks ready) override {
     return actions_.communicate(task, collective, members, ready);

@@ -33,6 +33,7 @@ class TrainingActions final : public TaskActions {
   void compute(const Task& task, const LayerStep& step, const Kernel& kernel) override;
   Ticks communicate(const Task& task, const LayerStep& step, const Collective& collective,
                     Ticks ready) override;
+  void prepare(const Task& task, const Collective& collective) override;
   Ticks communicate(const Task& task, const Collective& collective, std::span<const RankId> members,
                     Ticks ready) override;
   std::span<const std::byte> outgoing(const Task& send) override;
@@ -121,6 +122,7 @@ class TrainingActions final : public TaskActions {
   Ticks reduce_norm(RankGroup& group, Ticks ready);
   std::int64_t copies_of(const Stage& stage, const ParameterShard& shard) const;
   double squared_norm(Stage& stage);
+  double squared_norm_of_own();
 
   const RunnableGraph& runnable_;
   RankContext rank_;
@@ -140,6 +142,7 @@ class TrainingActions final : public TaskActions {
   TensorId shared_table_{-1};  ///< held by the first and the last device, each a copy
   bool norm_is_known_ = false;
   float clip_scale_ = 1;
+  std::optional<double> own_squared_norm_;  ///< once prepare() has it
   double loss_sum_ = 0;
   std::int64_t loss_tokens_ = 0;
   LayerVisits visits_;

@@ -48,6 +48,12 @@ void for_each_own(const ParameterRun& run, const Block& range, Visit visit) {
 
 }  // namespace
 
+void TrainingActions::prepare(const Task&, const Collective& collective) {
+  const bool is_norm = collective.kind == CollectiveKind::kAllReduce &&
+                       collective.axis == Axis::kData && collective.parameters.part < 0;
+  if (is_norm && !has_servers() && !one_process_) own_squared_norm_ = squared_norm_of_own();
+}
+
 Ticks TrainingActions::communicate(const Task& task, const Collective& collective,
                                    std::span<const RankId> members, Ticks ready) {
   if (is_copy(collective.kind)) {
@@ -186,11 +192,17 @@ bool TrainingActions::is_trained_by_gradient(const ParameterShard& shard) const 
   return std::get<ParameterTensor>(tensor.shape).trained_by_gradient;
 }
 
-Ticks TrainingActions::reduce_norm(RankGroup& group, Ticks ready) {
-  double mine = 0;
+double TrainingActions::squared_norm_of_own() {
+  double sum = 0;
   for (Stage& stage : stages_)
-    if (stage.parameters) mine += squared_norm(stage);
-  std::array<float, 1> sum{static_cast<float>(mine)};
+    if (stage.parameters) sum += squared_norm(stage);
+  return sum;
+}
+
+Ticks TrainingActions::reduce_norm(RankGroup& group, Ticks ready) {
+  if (!own_squared_norm_) own_squared_norm_ = squared_norm_of_own();
+  std::array<float, 1> sum{static_cast<float>(*own_squared_norm_)};
+  own_squared_norm_.reset();
   ready = group.all_reduce(std::span(sum), ready);
   check_gradients(sum.front(), group);
   rank_.run(rank_.kernels.clip_scale,
@@ -199,17 +211,19 @@ Ticks TrainingActions::reduce_norm(RankGroup& group, Ticks ready) {
   return ready;
 }
 
+/// Norm, update and zeroing are what the graph prices as the optimizer's task.
 void TrainingActions::update_parameters() {
   if (!norm_is_known_) {  // a job of one rank has nobody to ask
     RankGroup alone(rank_.communicator, {rank_.rank}, {});
     reduce_norm(alone, Ticks());
   }
-  if (rank_.strategy.data_parallelism.offload_optimizer) return;  // the processor does it
+  // Optimizer state on the host is updated there, from copies.
+  const bool updates = !rank_.strategy.data_parallelism.offload_optimizer;
   for (Stage& stage : stages_) {
     if (!stage.parameters) continue;
-    for (const bool expert : {false, true}) {
-      update(*stage.parameters, expert, {0, stage.parameters->run(expert).elements()});
-    }
+    for (const bool expert : {false, true})
+      if (updates) update(*stage.parameters, expert, {0, stage.parameters->run(expert).elements()});
+    stage.parameters->clear_gradients();
   }
 }
 

@@ -64,6 +64,11 @@ class ActionsInTurn final : public TaskActions {
     leave();
     return actions_.communicate(task, step, collective, ready);
   }
+  void prepare(const Task& task, const Collective& collective) override {
+    enter();
+    actions_.prepare(task, collective);
+    leave();
+  }
   Ticks communicate(const Task& task, const Collective& collective, std::span<const RankId> members,
                     Ticks ready) override {
     return actions_.communicate(task, collective, members, ready);

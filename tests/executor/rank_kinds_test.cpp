@@ -185,6 +185,23 @@ RankClock clock_that_began(std::chrono::milliseconds ago, LinkTime links) {
 
 /// A message of 1 ms that was ready at 0 and is taken half a second later has taken longer than
 /// that: nothing is added. One that takes a second more than has passed is waited for.
+/// Work of 7 ticks at 100 in front of a collective belongs to the update that begins at 200.
+TEST(RankClock, CountsWorkSetAsideOnceWithTheTaskThatAsksForIt) {
+  static Ticks worked;
+  RankClock clock(TimelineClock::kVirtual, RankClock::Moment());
+  clock.measure_by([] { return worked; });
+  clock.start_task(Ticks(100), false);
+  clock.start_kernel();
+  worked += Ticks(7);
+  clock.set_kernel_aside();
+  EXPECT_EQ(clock.time(), Ticks(100));
+  clock.start_task(Ticks(200), true);
+  clock.add_set_aside();
+  EXPECT_EQ(clock.time(), Ticks(207));
+  clock.add_set_aside();
+  EXPECT_EQ(clock.time(), Ticks(207));
+}
+
 TEST(RankClock, WaitsOnlyForLinksThatAreSlowerThanTheMachine) {
   RankClock fast = clock_that_began(std::chrono::milliseconds(500), LinkTime::kModelled);
   const RankClock::Moment before = std::chrono::steady_clock::now();
