@@ -27,13 +27,14 @@ std::int64_t adam_bytes(Dtype dtype) {
   return kGradientBytes + 2 * kMomentBytes + weight;
 }
 
-Work update_work(std::int64_t parameters, std::int64_t traffic, bool on_host,
+/// Updates of 16-bit weights are other code than those of fp32 weights, and measured apart.
+Work update_work(std::int64_t parameters, std::int64_t traffic, Dtype weights, bool on_host,
                  std::vector<WorkPart>& parts) {
   Kernel kernel;
   kernel.kind = KernelKind::kOptimizer;
   kernel.phase = Phase::kUpdate;
   kernel.routine = Routine::kUpdate;
-  kernel.dtype = Dtype::kFp32;
+  kernel.dtype = weights;
   kernel.m = parameters;
   kernel.memory_traffic = Bytes(traffic);
   kernel.on_host = on_host;
@@ -121,24 +122,28 @@ Work optimizer_work(const StagesPass& pass, const Strategy& strategy, PipelineRa
   const std::int64_t share = updated_parameters(pass, strategy, device);
   if (strategy.zero >= 2) held = share;
   if (strategy.data_parallelism.offload_optimizer)
-    return update_work(share, share * kGradientBytes + held * kGradientBytes, false, parts);
-  return update_work(share, share * per_parameter + held * kGradientBytes, false, parts);
+    return update_work(share, share * kGradientBytes + held * kGradientBytes, strategy.dtype, false,
+                       parts);
+  return update_work(share, share * per_parameter + held * kGradientBytes, strategy.dtype, false,
+                     parts);
 }
 
 Bytes optimizer_state_bytes(Dtype dtype) { return Bytes(optimizer_bytes(dtype)); }
 
 Work server_update_work(const Strategy& strategy, std::int64_t share, std::int64_t summing,
                         std::vector<WorkPart>& parts) {
-  return update_work(share, share * (summing + adam_bytes(strategy.dtype)), false, parts);
+  return update_work(share, share * (summing + adam_bytes(strategy.dtype)), strategy.dtype, false,
+                     parts);
 }
 
 Work server_sum_work(std::int64_t share, int workers, std::vector<WorkPart>& parts) {
-  return update_work(share, share * kGradientBytes * (workers + 1), false, parts);
+  return update_work(share, share * kGradientBytes * (workers + 1), Dtype::kFp32, false, parts);
 }
 
 Work host_optimizer_work(const Strategy& strategy, std::int64_t parameters,
                          std::vector<WorkPart>& parts) {
-  return update_work(parameters, parameters * adam_bytes(strategy.dtype), true, parts);
+  return update_work(parameters, parameters * adam_bytes(strategy.dtype), strategy.dtype, true,
+                     parts);
 }
 
 }  // namespace meshwright
