@@ -72,6 +72,13 @@ void RankClock::end_kernel(Ticks price) {
   }
 }
 
+void RankClock::pause_kernel() {
+  if (kind_ == TimelineClock::kVirtual) work_at_pause_ = work_time_();
+}
+void RankClock::resume_kernel() {
+  if (kind_ == TimelineClock::kVirtual) work_at_start_ += work_time_() - work_at_pause_;
+}
+
 void RankClock::set_kernel_aside() {
   if (kind_ == TimelineClock::kVirtual) set_aside_ += work_time_() - work_at_start_;
 }

@@ -45,6 +45,9 @@ class RankClock {
   void start_task(Ticks ready, bool occupies_thread);
   void start_kernel();
   void end_kernel(Ticks price);
+  /// A wait for other ranks inside a kernel: by the virtual clock it takes no time.
+  void pause_kernel();
+  void resume_kernel();
   /// Ends what start_kernel() began, as part of a task still to come: by the virtual clock its time
   /// is kept until that task asks for it.
   void set_kernel_aside();
@@ -69,7 +72,7 @@ class RankClock {
   const std::atomic<bool>* must_stop_;
   Ticks time_;
   WorkTime work_time_ = work_time_of(Backend::kCpu);
-  Ticks work_at_start_, set_aside_;
+  Ticks work_at_start_, work_at_pause_, set_aside_;
   bool occupies_thread_ = true;
 };
 

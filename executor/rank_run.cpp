@@ -40,7 +40,13 @@ class StepRun {
         actions_(actions),
         clock_(clock),
         progress_(progress),
-        spans_(spans) {}
+        spans_(spans) {
+    actions_.tell_of_waits(
+        [this](bool begins) { begins ? clock_.pause_kernel() : clock_.resume_kernel(); });
+  }
+  ~StepRun() { actions_.tell_of_waits({}); }
+  StepRun(const StepRun&) = delete;
+  StepRun& operator=(const StepRun&) = delete;
 
   void run(const std::function<void(TaskId)>& before_task) {
     const std::vector<TaskId>& mine = runnable_.tasks_of(communicator_.rank());
@@ -102,6 +108,7 @@ class StepRun {
     const Ticks stamp = clock_.stamp();
     for (const LayerStep& step : runnable_.steps_of(task)) {
       if (const auto* kernel = std::get_if<Kernel>(step.step)) {
+        actions_.wait_for_turn();
         clock_.start_kernel();
         actions_.compute(task, step, *kernel);
         clock_.end_kernel(step.price);
@@ -146,6 +153,7 @@ class StepRun {
     clock_.start_task(ready(id, task), false);
     const Ticks arrived = clock_.stamp();
     const Collective& what = graph_.works[task.work.index()].collective;
+    actions_.wait_for_turn();
     clock_.start_kernel();
     actions_.prepare(task, what);
     clock_.set_kernel_aside();

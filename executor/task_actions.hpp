@@ -25,6 +25,9 @@ class TaskActions {
   /// To be called with true before, and with false behind every wait for another rank that is part
   /// of a computation: keys and values round a ring. Says nothing where there is none.
   virtual void tell_of_waits([[maybe_unused]] std::function<void(bool begins)> tell) {}
+  /// Returns when this rank may compute. Called in front of compute() and prepare(), whose time
+  /// counts; that of waiting does not.
+  virtual void wait_for_turn() {}
   /// Before the first task of training step `step`.
   virtual void begin_step(int step) = 0;
   virtual void begin_task(const Task& task) = 0;

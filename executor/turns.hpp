@@ -3,7 +3,9 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
+#include <utility>
 
 #include "executor/launch.hpp"
 #include "executor/task_actions.hpp"
@@ -35,10 +37,12 @@ class ActionsInTurn final : public TaskActions {
     // A wait inside a collective finds no turn to give back, and takes none.
     actions_.tell_of_waits([this, had_turn = false](bool begins) mutable {
       if (begins) {
+        if (tell_) tell_(true);
         had_turn = has_turn_;
         leave();
-      } else if (had_turn) {
-        enter();
+      } else {
+        if (had_turn) enter();
+        if (tell_) tell_(false);
       }
     });
   }
@@ -49,6 +53,8 @@ class ActionsInTurn final : public TaskActions {
   ActionsInTurn(const ActionsInTurn&) = delete;
   ActionsInTurn& operator=(const ActionsInTurn&) = delete;
 
+  void tell_of_waits(std::function<void(bool begins)> tell) override { tell_ = std::move(tell); }
+  void wait_for_turn() override { enter(); }
   void begin_step(int step) override { actions_.begin_step(step); }
   void begin_task(const Task& task) override { actions_.begin_task(task); }
   void end_task(const Task& task) override {
@@ -80,6 +86,7 @@ class ActionsInTurn final : public TaskActions {
   void enter();
   void leave();
   TaskActions& actions_;
+  std::function<void(bool begins)> tell_;
   Turns& turns_;
   RankProgress& progress_;
   bool has_turn_ = false;

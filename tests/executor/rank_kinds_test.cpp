@@ -185,6 +185,22 @@ RankClock clock_that_began(std::chrono::milliseconds ago, LinkTime links) {
 
 /// A message of 1 ms that was ready at 0 and is taken half a second later has taken longer than
 /// that: nothing is added. One that takes a second more than has passed is waited for.
+/// 3 ticks of work, 50 of waiting, 4 of work.
+TEST(RankClock, CountsNoWaitInsideAKernel) {
+  static Ticks worked;
+  RankClock clock(TimelineClock::kVirtual, RankClock::Moment());
+  clock.measure_by([] { return worked; });
+  clock.start_task(Ticks(100), true);
+  clock.start_kernel();
+  worked += Ticks(3);
+  clock.pause_kernel();
+  worked += Ticks(50);
+  clock.resume_kernel();
+  worked += Ticks(4);
+  clock.end_kernel(Ticks());
+  EXPECT_EQ(clock.time(), Ticks(107));
+}
+
 /// Work of 7 ticks at 100 in front of a collective belongs to the update that begins at 200.
 TEST(RankClock, CountsWorkSetAsideOnceWithTheTaskThatAsksForIt) {
   static Ticks worked;

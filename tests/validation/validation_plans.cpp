@@ -118,6 +118,19 @@ std::vector<ValidationPlan> validation_plans() {
     set_pipeline(s, 4, "1f1b");
     s.degrees.tensor = s.degrees.data = 2;
   });
+  list.add_gpt(kSmall, "tp 4, pp 2, dp 2", [](Strategy& s) {
+    set_pipeline(s, 2, "1f1b");
+    s.degrees.tensor = 4;
+    s.degrees.data = 2;
+  });
+  list.add_gpt(kSmall, "tp 2, cp 2, pp 2, dp 2", [](Strategy& s) {
+    set_pipeline(s, 2, "1f1b");
+    s.degrees.tensor = s.degrees.context = s.degrees.data = 2;
+  });
+  list.add_gpt(kSmall, "dp 4, parameter server", [](Strategy& s) {
+    s.degrees.data = 4;
+    s.data_parallelism.kind = DataParallelKind::kParameterServer;
+  });
   list.add_gpt(kMedium, "bf16, one rank", [](Strategy& s) { s.dtype = Dtype::kBf16; });
   list.add_gpt(kMedium, "bf16, tp 2", [](Strategy& s) {
     s.dtype = Dtype::kBf16;
