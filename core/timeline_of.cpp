@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/check.hpp"
-#include "core/timeline_spans.hpp"
+#include "core/memory_curve.hpp"
 
 namespace meshwright {
 namespace {
@@ -58,57 +58,17 @@ std::vector<std::int32_t> place_spans(const TaskGraph& graph, const TaskTimes& t
   return place;
 }
 
-/// Memory of one rank over time, a sample per change.
-class MemoryCurve {
- public:
-  MemoryCurve(std::int32_t rank, const MemoryAmounts& resident, std::size_t tasks)
-      : rank_(rank), held_(resident) {
-    samples_.reserve(2 * tasks + 1);
-    record(Ticks(), held_);
-  }
-  void run(const Work& work, Ticks start, Ticks end) {
-    held_ += work.acquired;
-    MemoryAmounts during = held_;
-    during += work.transient;
-    record(start, during);
-    held_ -= work.released;
-    record(end, held_);
-  }
-  const std::vector<MemorySample>& samples() const { return samples_; }
-
- private:
-  /// The last change of a moment stands; a moment that changes nothing leaves no sample.
-  void record(Ticks time, const MemoryAmounts& amounts) {
-    if (!samples_.empty() && samples_.back().time == time) samples_.pop_back();
-    if (!samples_.empty() && samples_.back().amounts == amounts) return;
-    samples_.push_back({.time = time, .rank = rank_, .amounts = amounts});
-  }
-  std::int32_t rank_;
-  MemoryAmounts held_;
-  std::vector<MemorySample> samples_;
-};
-
 std::vector<MemorySample> memory_samples(const TaskGraph& graph, const TaskTimes& times,
                                          const std::vector<bool>& is_done) {
-  std::vector<std::size_t> tasks_of_rank(graph.ranks.size(), 0);
-  for (const Task& task : graph.tasks)
-    tasks_of_rank[static_cast<std::size_t>(task.rank)] += task.stream == Stream::kCompute;
-  std::vector<MemoryCurve> curves;
-  curves.reserve(graph.ranks.size());
-  for (std::size_t r = 0; r < graph.ranks.size(); ++r)
-    curves.emplace_back(graph.ranks[r].rank.value, graph.ranks[r].resident, tasks_of_rank[r]);
-  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
-    const Task& task = graph.tasks[i];
-    if (task.stream != Stream::kCompute || !is_done[i]) continue;
-    curves[static_cast<std::size_t>(task.rank)].run(graph.works[task.work.index()], times.start[i],
-                                                    times.end[i]);
-  }
+  const std::vector<std::vector<MemoryLevel>> curves = memory_curves(graph, times, is_done);
   std::size_t count = 0;
-  for (const MemoryCurve& curve : curves) count += curve.samples().size();
+  for (const std::vector<MemoryLevel>& curve : curves) count += curve.size();
   std::vector<MemorySample> samples;
   samples.reserve(count);
-  for (const MemoryCurve& curve : curves)
-    samples.insert(samples.end(), curve.samples().begin(), curve.samples().end());
+  for (std::size_t r = 0; r < curves.size(); ++r)
+    for (const MemoryLevel& level : curves[r])
+      samples.push_back(
+          {.time = level.time, .rank = graph.ranks[r].rank.value, .amounts = level.amounts});
   return samples;
 }
 
@@ -120,13 +80,6 @@ Timeline timeline_of(const TaskGraph& graph, const TaskTimes& times) {
 
 Timeline timeline_of(const TaskGraph& graph, const TaskTimes& times,
                      const std::vector<bool>& is_done) {
-  Timeline timeline = timeline_spans_of(graph, times, is_done);
-  timeline.names = stable_names(graph);
-  return timeline;
-}
-
-Timeline timeline_spans_of(const TaskGraph& graph, const TaskTimes& times,
-                           const std::vector<bool>& is_done) {
   MW_CHECK(times.start.size() == graph.tasks.size());
   MW_CHECK(times.end.size() == graph.tasks.size());
   MW_CHECK(is_done.size() == graph.tasks.size());
@@ -144,6 +97,7 @@ Timeline timeline_spans_of(const TaskGraph& graph, const TaskTimes& times,
       timeline.flows.push_back({.from = place[sent], .to = place[i]});
   }
   timeline.memory = memory_samples(graph, times, is_done);
+  timeline.names = stable_names(graph);
   return timeline;
 }
 

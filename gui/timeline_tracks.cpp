@@ -6,7 +6,6 @@
 #include <charconv>
 
 #include "core/check.hpp"
-#include "core/timeline_spans.hpp"
 
 namespace meshwright::gui {
 namespace {
@@ -280,17 +279,6 @@ TimelineRow row_of_track(const TimelineTrack& track) {
           .is_compute = track.stream == Stream::kCompute};
 }
 
-void add_rank_facts(const TaskGraph& graph, TimelineTracks& tracks) {
-  std::map<std::int32_t, const RankInfo*> by_rank;
-  for (const RankInfo& info : graph.ranks) by_rank[info.rank.value] = &info;
-  for (TimelineRow& row : tracks.rows) {
-    const auto info = by_rank.find(row.rank);
-    if (info == by_rank.end()) continue;
-    row.stage = info->second->coordinate.pipeline;
-    row.replica = info->second->coordinate.data;
-  }
-}
-
 void add_memory(const Timeline& timeline, TimelineTracks& tracks) {
   for (const MemorySample& sample : timeline.memory) {
     if (tracks.memory.empty() || tracks.memory.back().rank != sample.rank)
@@ -308,39 +296,10 @@ void add_arrows(const Timeline& timeline, TimelineTracks& tracks) {
   std::sort(tracks.arrows.begin(), tracks.arrows.end());
 }
 
-/// Labels of a graph's tasks: name_of() their kind and stage, looked up without text.
-class TaskLabels {
- public:
-  TaskLabels(const TaskGraph& graph, TracksBuilder& builder) : graph_(graph), builder_(builder) {}
+}  // namespace
 
-  std::uint32_t of(const Task& task) {
-    const std::int32_t collective =
-        task.kind == TaskKind::kCollective
-            ? 1 + static_cast<std::int32_t>(graph_.works[task.work.index()].collective.kind)
-            : 0;
-    const std::int32_t name = collective * kTaskKindCount + static_cast<std::int32_t>(task.kind);
-    const auto [at, is_new] = known_.try_emplace(std::pair(name, task.stage), 0U);
-    if (is_new) at->second = builder_.label(name_of_task(task), task.stage);
-    return at->second;
-  }
-
- private:
-  std::string name_of_task(const Task& task) const {
-    std::string name(meshwright::name_of(task.kind));
-    if (task.kind == TaskKind::kCollective)
-      name +=
-          fmt::format(".{}", meshwright::name_of(graph_.works[task.work.index()].collective.kind));
-    return name;
-  }
-
-  const TaskGraph& graph_;
-  TracksBuilder& builder_;
-  std::map<std::pair<std::int32_t, std::int32_t>, std::uint32_t> known_;
-};
-
-/// Tracks of a timeline whose slices are labelled by `label_of(span, row_prefix)`.
-template <class LabelOf>
-TimelineTracks tracks_of(const Timeline& timeline, TracksBuilder& builder, LabelOf label_of) {
+TimelineTracks timeline_tracks_of(const Timeline& timeline) {
+  TracksBuilder builder;
   builder.reserve(timeline.spans.size());
   std::size_t next = 0;
   for (std::size_t track = 0; track < timeline.tracks.size(); ++track) {
@@ -351,10 +310,11 @@ TimelineTracks tracks_of(const Timeline& timeline, TracksBuilder& builder, Label
            timeline.spans[next].track == static_cast<std::int32_t>(track);
          ++next) {
       const TimelineSpan& span = timeline.spans[next];
+      const std::string& name = timeline.names[static_cast<std::size_t>(span.name)];
       const Nanoseconds start = floor_nanoseconds(span.start), end = floor_nanoseconds(span.end);
       builder.add({.start_ns = start.value,
                    .duration_ns = (end - start).value,
-                   .label = label_of(span, prefix),
+                   .label = builder.label(label_name(name, prefix, span), span.stage),
                    .kind = slice_kind_of(span.kind),
                    .microbatch = span.microbatch >= 0 && span.microbatch < kNoMicrobatch
                                      ? static_cast<std::uint16_t>(span.microbatch)
@@ -368,29 +328,6 @@ TimelineTracks tracks_of(const Timeline& timeline, TracksBuilder& builder, Label
   add_memory(timeline, tracks);
   add_arrows(timeline, tracks);
   return builder.finish();
-}
-
-}  // namespace
-
-TimelineTracks timeline_tracks_of(const Timeline& timeline) {
-  TracksBuilder builder;
-  return tracks_of(timeline, builder, [&](const TimelineSpan& span, std::string_view prefix) {
-    const std::string& name = timeline.names[static_cast<std::size_t>(span.name)];
-    return builder.label(label_name(name, prefix, span), span.stage);
-  });
-}
-
-TimelineTracks timeline_tracks_of(const TaskGraph& graph, const TaskTimes& times) {
-  TracksBuilder builder;
-  TaskLabels labels(graph, builder);
-  const Timeline spans =
-      timeline_spans_of(graph, times, std::vector<bool>(graph.tasks.size(), true));
-  TimelineTracks tracks =
-      tracks_of(spans, builder, [&](const TimelineSpan& span, std::string_view) {
-        return labels.of(graph.tasks[static_cast<std::size_t>(span.name)]);
-      });
-  add_rank_facts(graph, tracks);
-  return tracks;
 }
 
 }  // namespace meshwright::gui
