@@ -23,8 +23,8 @@ Scenario scenario_of_tasks(std::int64_t tasks) {
   return s;
 }
 
-/// Prints the tasks that there really were and the 95 % point of all repeats; bound: 33 ms at
-/// 100,000 tasks.
+/// Prints the tasks that there really were, and the 95 % point of all repeats beside its bound: two
+/// pictures of a screen with 60 a second, whatever the tasks.
 void SliderToPixels(benchmark::State& state) {
   JobLibrary library;
   TimelineView view;
@@ -51,7 +51,11 @@ void SliderToPixels(benchmark::State& state) {
   const auto last = static_cast<double>(milliseconds.size() - 1);
   state.counters["tasks"] = static_cast<double>(tasks);
   state.counters["p50_ms"] = milliseconds[static_cast<std::size_t>(0.5 * last)];
-  state.counters["p95_ms"] = milliseconds[static_cast<std::size_t>(kShare * last)];
+  const double p95 = milliseconds[static_cast<std::size_t>(kShare * last)];
+  constexpr double kBoundMs = 33;
+  state.counters["p95_ms"] = p95;
+  state.counters["bound_ms"] = kBoundMs;
+  state.counters["of_bound"] = p95 / kBoundMs;
 }
 BENCHMARK(SliderToPixels)
     ->Arg(1'000)
