@@ -1,5 +1,6 @@
 #include "gui/calibration_screen.hpp"
 
+#include <QFileDialog>
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QListWidget>
@@ -8,6 +9,7 @@
 #include <QVBoxLayout>
 
 #include "gui/actions.hpp"
+#include "gui/empty_notice.hpp"
 #include "gui/number_text.hpp"
 #include "gui/point_chart.hpp"
 #include "gui/workbench.hpp"
@@ -44,6 +46,7 @@ PointSeries series_of(const CollectiveCurve& curve) {
   series.x_text = [](double bytes) { return bytes_text(Bytes(static_cast<std::int64_t>(bytes))); };
   series.y_text = seconds_text;
   series.is_joined = true;
+  series.x_is_bytes = true;
   for (const CurvePoint& point : curve.points) {
     series.points.emplace_back(static_cast<double>(point.bytes.value), point.time.value);
     series.texts.push_back(
@@ -64,6 +67,7 @@ PointSeries series_of(const KernelCurve& curve) {
   series.x_text = [by_flops](double x) {
     return by_flops ? QString::number(x, 'g', 2) : bytes_text(Bytes(static_cast<std::int64_t>(x)));
   };
+  series.x_is_bytes = !by_flops;
   series.y_text = seconds_text;
   for (const KernelPoint& point : curve.points) {
     const double x = by_flops ? static_cast<double>(point.flops.value)
@@ -90,9 +94,7 @@ CalibrationScreen::CalibrationScreen(Workbench& workbench, QWidget* parent)
       note_(new QLabel) {
   auto* column = new QVBoxLayout(this);
   note_->setWordWrap(true);
-  note_->setText(
-      tr("Open a calibration: `meshwright calibrate -o mine.calib.json` measures this "
-         "machine, `meshwright import` reads the output of nccl-tests."));
+  note_->hide();
   column->addWidget(note_);
   auto* left = new QSplitter(Qt::Vertical);
   left->addWidget(curves_);
@@ -102,10 +104,27 @@ CalibrationScreen::CalibrationScreen(Workbench& workbench, QWidget* parent)
   both->addWidget(chart_);
   both->setStretchFactor(0, 1);
   both->setStretchFactor(1, 3);
+  notice_ = new EmptyNotice(
+      {tr("No calibration is open"),
+       tr("Measured times of kernels and messages, as points and curves. `meshwright calibrate -o "
+          "mine.calib.json` measures this machine, `meshwright import` reads the output of "
+          "nccl-tests."),
+       tr("Open…")},
+      [this] { choose_file(); }, both);
+  column->addWidget(notice_, 1);
   column->addWidget(both, 1);
   curves_->setAccessibleName(tr("Measured curves"));
   provenance_->setAccessibleName(tr("Where the calibration is from"));
   connect(curves_, &QListWidget::currentRowChanged, this, &CalibrationScreen::show_curve);
+}
+
+void CalibrationScreen::choose_file() {
+  auto* dialog = new QFileDialog(this, tr("Open a calibration"), {},
+                                 tr("Calibrations (*.json);;All files (*)"));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  connect(dialog, &QFileDialog::filesSelected, this,
+          [this](const QStringList& files) { workbench().open(files); });
+  dialog->open();
 }
 
 void CalibrationScreen::add_actions(ActionSet& actions) {
@@ -128,6 +147,8 @@ bool CalibrationScreen::take(const OpenedFile& file) {
 
 void CalibrationScreen::show_calibration() {
   const Calibration& c = *calibration_;
+  notice_->give_way();
+  note_->show();
   curves_->clear();
   for (const CollectiveCurve& curve : c.collectives) curves_->addItem(title_of(curve));
   for (const KernelCurve& curve : c.kernels) curves_->addItem(title_of(curve.family));

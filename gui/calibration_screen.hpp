@@ -13,6 +13,7 @@ class QTextBrowser;
 
 namespace meshwright::gui {
 
+class EmptyNotice;
 class PointChart;
 
 class CalibrationScreen : public Screen {
@@ -26,6 +27,7 @@ class CalibrationScreen : public Screen {
   bool take(const OpenedFile& file) override;
 
  private:
+  void choose_file();
   void show_calibration();
   void show_curve(int row);
   void use_in_scenario();
@@ -34,6 +36,7 @@ class CalibrationScreen : public Screen {
   PointChart* chart_;
   QTextBrowser* provenance_;
   QLabel* note_;
+  EmptyNotice* notice_;
   std::optional<Calibration> calibration_;
   std::string path_;
 };

@@ -17,8 +17,15 @@ double round_step(double range, int wanted) {
   return power * (lead < 1.5 ? 1 : lead < 3.5 ? 2 : lead < 7.5 ? 5 : 10);
 }
 
-std::vector<double> linear_ticks(double low, double high, int wanted) {
-  const double step = round_step(high - low, wanted);
+/// 1024 to the power that the axis' values are written in.
+double unit_of(const ChartAxis& axis) {
+  if (!axis.is_binary || axis.high < 1) return 1;
+  constexpr double kBitsOfUnit = 10;
+  return std::exp2(kBitsOfUnit * std::floor(std::log2(axis.high) / kBitsOfUnit));
+}
+
+std::vector<double> linear_ticks(double low, double high, int wanted, double unit) {
+  const double step = unit * round_step((high - low) / unit, wanted);
   std::vector<double> ticks;
   for (double i = std::ceil(low / step - 1e-9); i * step <= high + step * 1e-9; ++i)
     ticks.push_back(i * step);
@@ -64,13 +71,15 @@ ChartAxis axis_of(const std::vector<double>& values, AxisScale scale, bool from_
 }
 
 std::vector<double> ticks_of(const ChartAxis& axis, int wanted) {
-  if (axis.scale == AxisScale::kLinear) return linear_ticks(axis.low, axis.high, wanted);
-  const auto first = static_cast<int>(std::ceil(std::log10(axis.low) - 1e-9));
-  const auto last = static_cast<int>(std::floor(std::log10(axis.high) + 1e-9));
-  if (last <= first) return linear_ticks(axis.low, axis.high, wanted);
+  if (axis.scale == AxisScale::kLinear)
+    return linear_ticks(axis.low, axis.high, wanted, unit_of(axis));
+  const double base = axis.is_binary ? 2 : 10;
+  const auto first = static_cast<int>(std::ceil(std::log(axis.low) / std::log(base) - 1e-9));
+  const auto last = static_cast<int>(std::floor(std::log(axis.high) / std::log(base) + 1e-9));
+  if (last <= first) return linear_ticks(axis.low, axis.high, wanted, unit_of(axis));
   const int every = std::max(1, (last - first + wanted) / std::max(1, wanted));
   std::vector<double> ticks;
-  for (int power = first; power <= last; power += every) ticks.push_back(std::pow(10.0, power));
+  for (int power = first; power <= last; power += every) ticks.push_back(std::pow(base, power));
   return ticks;
 }
 
@@ -87,12 +96,12 @@ void paint_axes(QPainter& painter, const QRectF& plot, const ChartAxis& x, const
   const auto label = [](const ChartAxis& axis, double value) {
     return axis.text ? axis.text(value) : QString::number(value, 'g', 4);
   };
-  for (const double tick : ticks_of(x, static_cast<int>(plot.width() / 90))) {
+  for (const double tick : ticks_of(x, static_cast<int>(plot.width() / 70))) {
     const double at = plot.left() + plot.width() * x.share_of(tick);
     painter.setPen(colours.grid);
     painter.drawLine(QPointF(at, plot.top()), QPointF(at, plot.bottom()));
     painter.setPen(colours.faint_text);
-    painter.drawText(QRectF(at - 60, plot.bottom() + 3, 120, line), Qt::AlignCenter,
+    painter.drawText(QRectF(at - 60, plot.bottom() + 6, 120, line), Qt::AlignCenter,
                      label(x, tick));
   }
   for (const double tick : ticks_of(y, static_cast<int>(plot.height() / 45))) {
@@ -107,7 +116,7 @@ void paint_axes(QPainter& painter, const QRectF& plot, const ChartAxis& x, const
   painter.drawLine(plot.bottomLeft(), plot.bottomRight());
   painter.drawLine(plot.bottomLeft(), plot.topLeft());
   painter.setPen(colours.text);
-  painter.drawText(QRectF(plot.left(), plot.bottom() + line + 5, plot.width(), line),
+  painter.drawText(QRectF(plot.left(), plot.bottom() + line + 8, plot.width(), line),
                    Qt::AlignCenter, x.title);
   painter.save();
   painter.translate(plot.left() - metrics.horizontalAdvance("0000.00 GiB") - line,

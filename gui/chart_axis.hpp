@@ -17,6 +17,7 @@ enum class AxisScale : std::uint8_t { kLinear, kLogarithmic };
 struct ChartAxis {
   double low = 0, high = 1;
   AxisScale scale = AxisScale::kLinear;
+  bool is_binary = false;  ///< of bytes: ticks are round in KiB, MiB, GiB
   QString title;
   std::function<QString(double)> text;  ///< of a tick
 
@@ -30,7 +31,8 @@ struct ChartAxis {
 ChartAxis axis_of(const std::vector<double>& values, AxisScale scale, bool from_zero = false);
 
 /// Linear: about `wanted` round values (1, 2 or 5 times a power of ten). Logarithmic: powers of
-/// ten, thinned out to about `wanted`, or round values where there is less than one decade.
+/// ten, of binary axes powers of two, thinned out to about `wanted`, or round values where there is
+/// less than one of them.
 std::vector<double> ticks_of(const ChartAxis& axis, int wanted);
 
 /// The plot inside `outer` when there is room for tick labels and titles; then grid, ticks, titles.

@@ -1,6 +1,7 @@
 #include "gui/compare_screen.hpp"
 
 #include <QComboBox>
+#include <QDoubleSpinBox>
 #include <QFileDialog>
 #include <QHBoxLayout>
 #include <QHeaderView>
@@ -15,6 +16,7 @@
 #include "core/io_pftrace.hpp"
 #include "core/timeline_of.hpp"
 #include "gui/actions.hpp"
+#include "gui/empty_notice.hpp"
 #include "gui/number_text.hpp"
 #include "gui/theme.hpp"
 #include "gui/timeline_view.hpp"
@@ -78,12 +80,14 @@ OpenedComparison compare_with(const Simulation& simulation,
 CompareScreen::CompareScreen(Workbench& workbench, QWidget* parent)
     : Screen(workbench, parent),
       alignment_(new QComboBox),
+      offset_(new QDoubleSpinBox),
       verdict_(new QLabel),
       residual_(new QLabel),
       view_(new TimelineView),
       table_(new QTableWidget),
       waterfall_(new Waterfall),
-      worst_(new QTextBrowser) {
+      worst_(new QTextBrowser),
+      notes_(new QTextBrowser) {
   auto* column = new QVBoxLayout(this);
   auto* head = new QHBoxLayout;
   column->addLayout(head);
@@ -92,27 +96,40 @@ CompareScreen::CompareScreen(Workbench& workbench, QWidget* parent)
   auto* label = new QLabel(tr("&Align by"));
   label->setBuddy(alignment_);
   alignment_->setAccessibleName(tr("Align by"));
-  alignment_->addItems({tr("start of the step"), tr("first forward pass")});
+  alignment_->addItems({tr("start of the step"), tr("first forward pass"), tr("hand")});
   head->addWidget(label);
   head->addWidget(alignment_);
+  constexpr double kMostOffset = 1e6;
+  offset_->setRange(-kMostOffset, kMostOffset);
+  offset_->setDecimals(3);
+  offset_->setSuffix(" ms");
+  offset_->setAccessibleName(tr("What is added to the measured times"));
+  offset_->setToolTip(offset_->accessibleName());
+  offset_->hide();
+  head->addWidget(offset_);
   auto* pages = new QTabWidget;
   pages->addTab(table_, tr("Errors"));
   pages->addTab(waterfall_, tr("Why the step differs"));
   pages->addTab(worst_, tr("Worst tasks"));
+  pages->addTab(notes_, tr("Notes"));
   auto* both = new QSplitter(Qt::Vertical);
   both->addWidget(view_);
   both->addWidget(pages);
   both->setStretchFactor(0, 3);
   both->setStretchFactor(1, 2);
+  notice_ = new EmptyNotice(
+      {tr("No comparison yet"),
+       tr("Open a measured trace: it is laid on the scenario. Or choose two files with Compare in "
+          "the menu Run, or carry a scenario out on the screen Run."),
+       tr("Choose two traces…")},
+      [this] { choose_files(); }, both);
+  column->addWidget(notice_, 1);
   column->addWidget(both, 1);
   verdict_->setWordWrap(true);
-  verdict_->setText(
-      tr("Open a measured trace: it is laid on the scenario. Or choose two files with "
-         "Compare in the menu Run."));
-  view_->set_placeholder(tr("No comparison yet"));
   table_->setEditTriggers(QAbstractItemView::NoEditTriggers);
   table_->setSelectionBehavior(QAbstractItemView::SelectRows);
   table_->verticalHeader()->hide();
+  table_->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
   table_->setAccessibleName(tr("Errors of the prediction"));
   const auto apply_theme = [this] {
     view_->set_theme(timeline_colours_of(this->workbench().preferences().values()));
@@ -120,6 +137,7 @@ CompareScreen::CompareScreen(Workbench& workbench, QWidget* parent)
   connect(&workbench.preferences(), &Preferences::changed, this, apply_theme);
   apply_theme();
   connect(alignment_, &QComboBox::currentIndexChanged, this, &CompareScreen::align);
+  connect(offset_, &QDoubleSpinBox::valueChanged, this, &CompareScreen::align);
   connect(&workbench, &Workbench::comparison_requested, this, &CompareScreen::open);
 }
 
@@ -150,10 +168,10 @@ void CompareScreen::choose_files() {
 void CompareScreen::start(const std::function<OpenedComparison()>& open) {
   workbench().jobs().start<std::shared_ptr<OpenedComparison>>(
       {tr("Compare"), "compare", true}, this,
-      [open, alignment = alignment()](const JobContext&) {
+      [open, alignment = alignment(), offset = offset_by_hand()](const JobContext&) {
         auto opened = std::make_shared<OpenedComparison>(open());
         opened->pairs = std::make_shared<const TimelineComparison>(
-            compare_tracks(*opened->predicted, *opened->measured, alignment));
+            compare_tracks(*opened->predicted, *opened->measured, alignment, offset));
         return opened;
       },
       [this](const std::shared_ptr<OpenedComparison>& opened) {
@@ -183,6 +201,8 @@ bool CompareScreen::take(const OpenedFile& file) {
     verdict_->setText(tr("%1, alone. A measured trace that is opened is laid on the scenario.")
                           .arg(from(file.path)));
     residual_->clear();
+    notice_->give_way();
+    show_notes({{from(file.path), tracks->get()}});
     return true;
   }
   start([simulation, measured = *tracks, path = file.path] {
@@ -193,25 +213,39 @@ bool CompareScreen::take(const OpenedFile& file) {
 
 void CompareScreen::show_comparison(OpenedComparison comparison) {
   shown_ = std::move(comparison);
+  notice_->give_way();
+  show_notes({{tr("predicted"), shown_.predicted.get()}, {tr("measured"), shown_.measured.get()}});
   view_->set_comparison(shown_.predicted, shown_.measured, shown_.pairs);
   show_residual();
   show_report();
 }
 
 ComparisonAlignment CompareScreen::alignment() const {
-  return alignment_->currentIndex() == 0 ? ComparisonAlignment::kIterationStart
-                                         : ComparisonAlignment::kFirstForward;
+  switch (alignment_->currentIndex()) {
+    case 0:
+      return ComparisonAlignment::kIterationStart;
+    case 1:
+      return ComparisonAlignment::kFirstForward;
+    default:
+      return ComparisonAlignment::kFreeOffset;
+  }
+}
+
+Nanoseconds CompareScreen::offset_by_hand() const {
+  constexpr double kNanosecondsPerMillisecond = 1e6;
+  return Nanoseconds(std::llround(offset_->value() * kNanosecondsPerMillisecond));
 }
 
 void CompareScreen::align() {
+  offset_->setVisible(alignment() == ComparisonAlignment::kFreeOffset);
   if (!shown_.predicted) return;
   using Pairs = std::shared_ptr<const TimelineComparison>;
   workbench().jobs().start<Pairs>(
       {tr("Align"), "compare.align", false}, this,
-      [predicted = shown_.predicted, measured = shown_.measured,
-       alignment = alignment()](const JobContext&) {
+      [predicted = shown_.predicted, measured = shown_.measured, alignment = alignment(),
+       offset = offset_by_hand()](const JobContext&) {
         return std::make_shared<const TimelineComparison>(
-            compare_tracks(*predicted, *measured, alignment));
+            compare_tracks(*predicted, *measured, alignment, offset));
       },
       [this, measured = shown_.measured](const Pairs& pairs) {
         if (shown_.measured != measured) return;  // another comparison by now
@@ -225,6 +259,22 @@ void CompareScreen::show_residual() {
   residual_->setText(
       tr("mean shift of starts %1")
           .arg(time_text(Ticks(shown_.pairs->residual.value * kTicksPerNanosecond))));
+}
+
+/// What readers left out or mended, and what the files say of themselves.
+void CompareScreen::show_notes(
+    const std::vector<std::pair<QString, const TimelineTracks*>>& traces) {
+  QString html;
+  for (const auto& [name, tracks] : traces) {
+    html += "<h4>" + name.toHtmlEscaped() + "</h4>";
+    for (const std::string& note : tracks->notes) html += "<p>⚠ " + from(note).toHtmlEscaped();
+    html += "<table cellspacing=6>";
+    for (const auto& [key, value] : tracks->provenance)
+      html += QString("<tr><td><b>%1</b></td><td>%2</td></tr>")
+                  .arg(from(key).toHtmlEscaped(), from(value).toHtmlEscaped());
+    html += "</table>";
+  }
+  notes_->setHtml(html);
 }
 
 // ---- report -------------------------------------------------------------------------------------
@@ -255,7 +305,7 @@ void CompareScreen::show_report() {
            error_text(step_error(r)), "", ""},
           std::abs(step_error(r).value_or(0)) > kNotableError);
   add_rows(tr("kind"), r.by_kind);
-  add_rows(tr("stage"), r.by_stage);
+  add_rows({}, r.by_stage);  // "stage 0"
   add_rows(tr("stream"), r.by_stream);
   for (const ComparedMemory& m : r.memory) {
     const auto error = relative_error(m.predicted, m.measured);
@@ -264,7 +314,6 @@ void CompareScreen::show_report() {
             std::abs(error.value_or(0)) > kNotableError);
   }
   table_->resizeColumnsToContents();
-  table_->horizontalHeader()->setStretchLastSection(true);
 
   const StepAttribution& a = r.attribution;
   waterfall_->show_parts(tr("predicted"), tr("measured"),
@@ -283,8 +332,9 @@ void CompareScreen::show_report() {
 void CompareScreen::add_rows(const QString& group, const std::vector<ComparedTasks>& tasks) {
   for (const ComparedTasks& one : tasks) {
     const auto error = relative_error(one.predicted, one.measured);
-    add_row({group + " " + from(one.name), time_text(one.predicted), time_text(one.measured),
-             error_text(error), percent_text(one.mean_error), count_text(one.tasks)},
+    add_row({group.isEmpty() ? from(one.name) : group + " " + from(one.name),
+             time_text(one.predicted), time_text(one.measured), error_text(error),
+             percent_text(one.mean_error), count_text(one.tasks)},
             std::abs(error.value_or(0)) > kNotableError);
   }
 }

@@ -10,12 +10,14 @@
 #include "gui/timeline_tracks.hpp"
 
 class QComboBox;
+class QDoubleSpinBox;
 class QLabel;
 class QTableWidget;
 class QTextBrowser;
 
 namespace meshwright::gui {
 
+class EmptyNotice;
 class TimelineView;
 class Waterfall;
 
@@ -46,18 +48,22 @@ class CompareScreen : public Screen {
   void start(const std::function<OpenedComparison()>& open);
   void show_comparison(OpenedComparison comparison);
   void show_residual();
+  void show_notes(const std::vector<std::pair<QString, const TimelineTracks*>>& traces);
   void show_report();
   void add_rows(const QString& group, const std::vector<ComparedTasks>& tasks);
   void add_row(const QStringList& cells, bool is_bad);
   ComparisonAlignment alignment() const;
+  Nanoseconds offset_by_hand() const;
   void align();
 
   QComboBox* alignment_;
+  QDoubleSpinBox* offset_;
   QLabel *verdict_, *residual_;
   TimelineView* view_;
   QTableWidget* table_;
   Waterfall* waterfall_;
-  QTextBrowser* worst_;
+  QTextBrowser *worst_, *notes_;
+  EmptyNotice* notice_;
   OpenedComparison shown_;
 };
 

@@ -53,6 +53,7 @@ ErrorDialog::ErrorDialog(const QString& title, const JobFailure& failure, QWidge
   body->setAccessibleName(tr("What went wrong"));
   column->addWidget(body);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close);
+  buttons->button(QDialogButtonBox::Close)->setText(tr("Close"));
   QPushButton* copy = buttons->addButton(tr("&Copy text"), QDialogButtonBox::ActionRole);
   connect(copy, &QPushButton::clicked, this, [this] { QApplication::clipboard()->setText(text_); });
   connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);

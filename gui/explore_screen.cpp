@@ -3,21 +3,20 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QShortcut>
+#include <QSplitter>
 #include <QTextBrowser>
 #include <QVBoxLayout>
 
 #include "gui/legend_strip.hpp"
 #include "gui/number_text.hpp"
 #include "gui/order_edit.hpp"
+#include "gui/slice_table.hpp"
 #include "gui/slice_text.hpp"
 #include "gui/theme.hpp"
 #include "gui/workbench.hpp"
 
 namespace meshwright::gui {
 namespace {
-
-/// Beyond that, checking an order while it is dragged would be felt.
-constexpr std::size_t kMostPassesJudged = 20'000;
 
 QString assumption_text(FormulaAssumption assumption) {
   switch (assumption) {
@@ -40,6 +39,7 @@ QString assumption_text(FormulaAssumption assumption) {
 ExploreScreen::ExploreScreen(Workbench& workbench, QWidget* parent)
     : Screen(workbench, parent),
       view_(new TimelineView),
+      table_(new SliceTable(*view_)),
       field_(new QLineEdit),
       formula_(new QLabel),
       problems_(new QLabel),
@@ -50,7 +50,13 @@ ExploreScreen::ExploreScreen(Workbench& workbench, QWidget* parent)
   column->setSpacing(0);
   column->addWidget(problems_);
   column->addWidget(field_);
-  column->addWidget(view_, 1);
+  auto* both = new QSplitter(Qt::Vertical);
+  both->addWidget(view_);
+  both->addWidget(table_);
+  both->setStretchFactor(0, 2);
+  both->setStretchFactor(1, 1);
+  table_->hide();
+  column->addWidget(both, 1);
   column->addWidget(legend_);
   column->addWidget(formula_);
   formula_->setContentsMargins(10, 6, 10, 6);
@@ -114,7 +120,9 @@ void ExploreScreen::connect_view() {
 QWidget* ExploreScreen::inspector() { return inspector_; }
 
 bool ExploreScreen::is_settled() {
-  if (!workbench().is_up_to_date() || overview_.isActive()) return false;
+  if (!workbench().is_up_to_date() || overview_.isActive() || view_->is_gliding() ||
+      !table_->is_settled())
+    return false;
   view_->wait_for_painters();
   return true;
 }
@@ -131,20 +139,28 @@ void ExploreScreen::show_simulation() {
   problems_->setText(problems.join("\n"));
   problems_->setVisible(!problems.isEmpty());
   if (!s->is_sound()) return;
-  // Whoever looks at all of it wants to go on doing so.
-  const auto before = view_->tracks();
-  const bool shows_all =
-      before && view_->visible_from().value <= 0 && view_->visible_to() >= before->end;
-  view_->set_tracks(s->tracks);
-  if (shows_all) view_->show_all();
-  view_->set_causes(nullptr);
+  show_tracks();
   legend_->show_kinds(s->kinds);
   show_formula();
   if (!overview_.isActive()) overview_.start();
 }
 
+void ExploreScreen::show_tracks() {
+  const Simulation& s = *workbench().simulation();
+  const auto before = view_->tracks();
+  const TimeWindow window = view_->window();
+  view_->set_tracks(s.tracks);
+  view_->set_causes(nullptr);
+  table_->refill_soon();
+  // The same work in another order: where each pass goes is what one wants to see.
+  const std::string& schedule = s.plan.strategy.schedule;
+  if (before && schedule != schedule_shown_) view_->glide_from(*before, window);
+  schedule_shown_ = schedule;
+}
+
 void ExploreScreen::show_causes() {
   view_->set_causes(workbench().causes());
+  table_->refill_soon();
   if (view_->selected_slice()) show_slice(static_cast<qint64>(*view_->selected_slice()));
 }
 
@@ -244,6 +260,8 @@ QString ExploreScreen::judge(const OrderEdit& edit) const {
   if (!s) return tr("nothing is shown yet");
   const std::optional<Schedule> schedule = edited_schedule(*s, edit);
   if (!schedule) return tr("only whole passes can be moved");
+  // Beyond that, checking an order while it is dragged would be felt.
+  constexpr std::size_t kMostPassesJudged = 20'000;
   std::size_t passes = 0;
   for (const auto& order : schedule->orders) passes += order.size();
   if (passes > kMostPassesJudged) return {};  // judged when it is dropped

@@ -16,6 +16,7 @@ class QTextBrowser;
 namespace meshwright::gui {
 
 class LegendStrip;
+class SliceTable;
 
 class ExploreScreen : public Screen {
   Q_OBJECT
@@ -28,6 +29,7 @@ class ExploreScreen : public Screen {
   bool take(const OpenedFile& file) override;
   bool is_settled() override;
   TimelineView& view() { return *view_; }
+  SliceTable& table() { return *table_; }
 
  private:
   void connect_view();
@@ -38,6 +40,7 @@ class ExploreScreen : public Screen {
   void take_answer();
   void search(const QString& text);
   void show_simulation();
+  void show_tracks();
   void show_causes();
   void show_ghost();
   void show_formula();
@@ -60,10 +63,12 @@ class ExploreScreen : public Screen {
             const std::function<std::string()>& content);
 
   TimelineView* view_;
+  SliceTable* table_;                ///< hidden until asked for
   QLineEdit* field_;                 ///< for a search or a place; hidden until asked for
   bool field_is_for_place_ = false;  ///< rank or time, not a search
   QLabel *formula_, *problems_;
   LegendStrip* legend_;
+  std::string schedule_shown_;
   QTextBrowser* inspector_;
   QTimer overview_;  ///< rich text is slow to lay out: a few times a second is enough
 };

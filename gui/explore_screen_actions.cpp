@@ -7,6 +7,7 @@
 #include "core/io_schedule_csv.hpp"
 #include "gui/actions.hpp"
 #include "gui/explore_screen.hpp"
+#include "gui/slice_table.hpp"
 #include "gui/state_text.hpp"
 #include "gui/workbench.hpp"
 
@@ -39,21 +40,29 @@ void ExploreScreen::add_view_switches(ActionSet& actions) {
                       tr("Hatches every gap by what it waits for"),
                       {QKeySequence("Ctrl+Alt+B")}},
                      true, [this](bool on) { view_->set_bubble_causes_shown(on); });
-  actions.add_switch({"explore.counters",
-                      MenuId::kView,
-                      tr("Co&unters"),
-                      tr("Memory and links under the rows"),
-                      {QKeySequence("Ctrl+Alt+K")}},
-                     false, [this](bool on) { view_->set_counters_shown(on); });
+  actions.add_switch(
+      {"explore.counters",
+       MenuId::kView,
+       tr("Co&unters"),
+       tr("Memory, micro-batches in flight and streams under the rows; at first memory "
+          "where there is room"),
+       {QKeySequence("Ctrl+Alt+K")}},
+      true, [this](bool on) { view_->set_counters_shown(on); });
   actions.add_switch({"explore.microbatch-colours",
                       MenuId::kView,
                       tr("Colour by &micro-batch"),
                       tr("Instead of by kind"),
                       {QKeySequence("Ctrl+Alt+M")}},
                      false, [this](bool on) { view_->set_microbatch_colours(on); });
+  actions.add_switch({"explore.table",
+                      MenuId::kView,
+                      tr("S&lices as a table"),
+                      tr("What is shown, row by row, to be read or copied"),
+                      {QKeySequence("Ctrl+Alt+L")}},
+                     false, [this](bool on) { table_->setVisible(on); });
   view_->set_arrows_shown(true);
   view_->set_bubble_causes_shown(true);
-  view_->set_counters_shown(false);
+  view_->set_counters_where_room();
 }
 
 void ExploreScreen::add_edit_actions(ActionSet& actions) {

@@ -6,6 +6,7 @@
 #include <QPainter>
 #include <QToolTip>
 #include <algorithm>
+#include <cmath>
 
 #include "gui/theme.hpp"
 
@@ -93,12 +94,13 @@ void HeatMap::paintEvent(QPaintEvent*) {
   if (content_.values.empty()) return;
   paint_cells(painter);
   paint_lines(painter);
+  paint_texts(painter);
+  paint_levels(painter);
   paint_titles(painter);
 }
 
 void HeatMap::paint_cells(QPainter& painter) const {
   const ChartColours colours = chart_colours(palette());
-  const QFontMetricsF metrics(painter.font());
   for (int row = 0; row < content_.rows.size(); ++row)
     for (int column = 0; column < content_.columns.size(); ++column) {
       const auto r = static_cast<std::size_t>(row), c = static_cast<std::size_t>(column);
@@ -108,16 +110,6 @@ void HeatMap::paint_cells(QPainter& painter) const {
       painter.fillRect(cell, colour);
       if (content_.marked[r][c])
         painter.fillRect(cell, QBrush(readable_on(colour), Qt::BDiagPattern));
-      const QString text = value ? content_.texts[r][c] : QString("–");
-      painter.setPen(value ? readable_on(colour) : colours.faint_text);
-      const double width = metrics.horizontalAdvance(text) + 6;
-      if (width > cell.width()) continue;
-      if (content_.marked[r][c]) {
-        const QRectF behind(cell.center().x() - width / 2, cell.center().y() - metrics.height() / 2,
-                            width, metrics.height());
-        painter.fillRect(behind, colour);
-      }
-      painter.drawText(cell, Qt::AlignCenter, text);
     }
   const auto frame = [&](int row, int column, const QPen& pen) {
     if (row < 0 || column < 0) return;
@@ -129,13 +121,34 @@ void HeatMap::paint_cells(QPainter& painter) const {
   if (hasFocus()) frame(cursor_.y(), cursor_.x(), QPen(colours.text, 2, Qt::DashLine));
 }
 
+/// Over the lines and hatches, each on a patch of its cell's colour, so that all can be read.
+void HeatMap::paint_texts(QPainter& painter) const {
+  const ChartColours colours = chart_colours(palette());
+  const QFontMetricsF metrics(painter.font());
+  for (int row = 0; row < content_.rows.size(); ++row)
+    for (int column = 0; column < content_.columns.size(); ++column) {
+      const auto r = static_cast<std::size_t>(row), c = static_cast<std::size_t>(column);
+      const std::optional<double> value = content_.values[r][c];
+      const QString text = value ? content_.texts[r][c] : QString("–");
+      const QRectF cell = cell_at(row, column);
+      QRectF patch(0, 0, metrics.horizontalAdvance(text) + 8, metrics.height() + 2);
+      if (patch.width() > cell.width()) continue;
+      patch.moveCenter(cell.center());
+      const QColor colour = value ? colour_of(*value) : colours.panel;
+      painter.setPen(Qt::NoPen);
+      painter.setBrush(colour);
+      painter.drawRoundedRect(patch, 3, 3);
+      painter.setPen(value ? readable_on(colour) : colours.faint_text);
+      painter.drawText(patch, Qt::AlignCenter, text);
+    }
+}
+
 void HeatMap::paint_lines(QPainter& painter) const {
   const QRectF first = cell_at(0, 0);
   const auto to_screen = [&](const QPointF& p) {
     return QPointF(first.center().x() + p.x() * first.width(),
                    first.center().y() - p.y() * first.height());
   };
-  const ChartColours colours = chart_colours(palette());
   for (const double level : content_.levels) {
     const std::vector<QLineF> line = iso_line(content_.values, level);
     for (const auto& [colour, width] :
@@ -144,11 +157,30 @@ void HeatMap::paint_lines(QPainter& painter) const {
       for (const QLineF& piece : line)
         painter.drawLine(to_screen(piece.p1()), to_screen(piece.p2()));
     }
-    if (line.empty() || !content_.level_text) continue;
+  }
+}
+
+/// Where a line is furthest from the numbers in the middles of cells.
+void HeatMap::paint_levels(QPainter& painter) const {
+  if (!content_.level_text) return;
+  const QRectF first = cell_at(0, 0);
+  const ChartColours colours = chart_colours(palette());
+  const QFontMetricsF metrics(painter.font());
+  const auto from_numbers = [](const QLineF& piece) {
+    const QPointF at = piece.center();
+    return std::hypot(at.x() - std::round(at.x()), at.y() - std::round(at.y()));
+  };
+  for (const double level : content_.levels) {
+    const std::vector<QLineF> line = iso_line(content_.values, level);
+    if (line.empty()) continue;
+    const QPointF at =
+        std::max_element(line.begin(), line.end(), [&](const auto& a, const auto& b) {
+          return from_numbers(a) < from_numbers(b);
+        })->center();
     const QString text = content_.level_text(level);
-    const QFontMetricsF metrics(painter.font());
     QRectF box(0, 0, metrics.horizontalAdvance(text) + 6, metrics.height());
-    box.moveCenter(to_screen(line[line.size() / 2].center()));
+    box.moveCenter(QPointF(first.center().x() + at.x() * first.width(),
+                           first.center().y() - at.y() * first.height()));
     painter.fillRect(box, colours.background);
     painter.setPen(colours.text);
     painter.drawText(box, Qt::AlignCenter, text);

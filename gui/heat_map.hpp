@@ -46,6 +46,8 @@ class HeatMap : public QWidget {
   QColor colour_of(double value) const;
   void paint_cells(QPainter& painter) const;
   void paint_lines(QPainter& painter) const;
+  void paint_texts(QPainter& painter) const;
+  void paint_levels(QPainter& painter) const;
   void paint_titles(QPainter& painter) const;
   HeatMapContent content_;
   double low_ = 0, high_ = 1;

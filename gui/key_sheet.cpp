@@ -1,6 +1,7 @@
 #include "gui/key_sheet.hpp"
 
 #include <QDialogButtonBox>
+#include <QPushButton>
 #include <QTextBrowser>
 #include <QVBoxLayout>
 
@@ -37,6 +38,7 @@ KeySheet::KeySheet(const ActionSet& actions, QWidget* parent) : QDialog(parent) 
   sheet->setAccessibleName(tr("Keys"));
   column->addWidget(sheet);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close);
+  buttons->button(QDialogButtonBox::Close)->setText(tr("Close"));
   connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
   column->addWidget(buttons);
   constexpr QSize kUsual(560, 720);

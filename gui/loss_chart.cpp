@@ -2,6 +2,7 @@
 
 #include <QEvent>
 #include <QPainter>
+#include <cmath>
 
 #include "gui/chart_axis.hpp"
 
@@ -33,6 +34,9 @@ void LossChart::paintEvent(QPaintEvent*) {
   }
   ChartAxis x = axis_of(steps, AxisScale::kLinear), y = axis_of(values, AxisScale::kLinear);
   x.title = tr("step");
+  x.text = [](double step) {
+    return step == std::floor(step) ? QString::number(static_cast<int>(step)) : QString();
+  };
   y.title = tr("loss");
   const QRectF plot = plot_area(rect(), QFontMetricsF(font()));
   paint_axes(painter, plot, x, y, colours);

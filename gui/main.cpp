@@ -25,6 +25,7 @@ void add_options(QCommandLineParser& parser) {
   parser.addOption({"screen", "the screen to show first: welcome, explore, …", "NAME"});
   parser.addOption({"list-screens", "print the names of all screens and end"});
   parser.addOption({"example", "a built-in example to open, such as textbook", "NAME"});
+  parser.addOption({"do", "an action, such as plans.search; may be given several times", "ACTION"});
   parser.addOption({"theme", "system, light, dark or high-contrast", "NAME"});
   parser.addOption({"language", "en or zh_CN", "CODE"});
   parser.addOption({"size", "of the window, such as 1440x900", "WxH"});
@@ -47,6 +48,17 @@ bool override_preferences(const QCommandLineParser& parser, Preferences& prefere
   if (parser.isSet("language")) values.language = parser.value("language");
   preferences.override_for_now(values);
   return true;
+}
+
+/// The actions of --do, each when the one before has done its work; what is not known is returned.
+QString do_actions(MainWindow& window, const QStringList& names) {
+  for (const QString& name : names) {
+    QAction* action = window.actions().find(name);
+    if (action == nullptr) return name;
+    wait_until_settled(window);
+    action->trigger();
+  }
+  return {};
 }
 
 QSize size_from(const QString& text) {
@@ -89,6 +101,8 @@ int main(int argc, char** argv) {
   if (!screen.isEmpty()) window.show_screen(screen);
   window.show();
   workbench.open(parser.positionalArguments());
+  if (const QString unknown = do_actions(window, parser.values("do")); !unknown.isEmpty())
+    return refuse(QString("--do: there is no action '%1'").arg(unknown));
   if (parser.isSet("screenshot")) {
     const QString problem = save_screenshot(window, parser.value("screenshot"));
     if (problem.isEmpty()) return 0;

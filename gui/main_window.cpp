@@ -18,6 +18,7 @@
 #include "gui/command_palette.hpp"
 #include "gui/error_dialog.hpp"
 #include "gui/job_list.hpp"
+#include "gui/job_progress.hpp"
 #include "gui/key_sheet.hpp"
 #include "gui/kpi_strip.hpp"
 #include "gui/log_list.hpp"
@@ -107,6 +108,7 @@ void MainWindow::build_docks() {
   for (QDockWidget* dock : {problems_dock_, log_dock_, jobs_dock_}) dock->hide();
   status_ = new QLabel;
   status_->setContentsMargins(8, 2, 8, 2);
+  statusBar()->addPermanentWidget(new JobProgress(workbench_.jobs()));
   statusBar()->addPermanentWidget(status_);
   connect(problems_, &ProblemList::chosen, panel_, &ScenarioPanel::go_to_problem);
 }

@@ -125,6 +125,7 @@ void MemoryBars::paintEvent(QPaintEvent*) {
                                                           : QString();
   };
   y.high = full_scale();
+  y.is_binary = true;
   y.text = [](double value) { return bytes_text(Bytes(static_cast<std::int64_t>(value))); };
   paint_axes(painter, area(), x, y, colours);
   for (int i = 0; i < static_cast<int>(amounts_.size()); ++i) paint_bar(painter, i);

@@ -51,6 +51,7 @@ void MemoryCurve::paintEvent(QPaintEvent*) {
   x.text = time_of;
   x.title = tr("time in rank %1").arg(curve_.rank);
   y.high = most * 1.08;
+  y.is_binary = true;
   y.text = [](double value) { return bytes_text(Bytes(static_cast<std::int64_t>(value))); };
   const QRectF plot = area();
   paint_axes(painter, plot, x, y, colours);

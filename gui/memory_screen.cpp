@@ -68,6 +68,7 @@ MemoryScreen::MemoryScreen(Workbench& workbench, QWidget* parent)
   table_->setSelectionBehavior(QAbstractItemView::SelectRows);
   table_->setAccessibleName(tr("Memory at its peak"));
   table_->verticalHeader()->hide();
+  table_->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
   connect(bars_, &MemoryBars::position_chosen, this, &MemoryScreen::show_position);
   connect(table_, &QTableWidget::currentCellChanged, this, [this](int row) { show_position(row); });
   connect(&workbench, &Workbench::simulated, this, &MemoryScreen::show_simulation);

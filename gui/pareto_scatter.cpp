@@ -30,6 +30,7 @@ ChartAxis memory_axis(const std::vector<PlanFigures>& plans) {
   for (const PlanFigures& plan : plans) values.push_back(memory_of(plan));
   ChartAxis axis = axis_of(values, AxisScale::kLinear);
   axis.title = ParetoScatter::tr("peak memory");
+  axis.is_binary = true;
   axis.text = [](double bytes) { return bytes_text(Bytes(static_cast<std::int64_t>(bytes))); };
   return axis;
 }
@@ -88,8 +89,19 @@ void ParetoScatter::paintEvent(QPaintEvent*) {
     painter.setBrush(is_chosen ? colours.series[1] : colours.series[0]);
     painter.setPen(QPen(is_chosen ? colours.text : colours.background, is_chosen ? 2 : 1));
     painter.drawEllipse(place_of(i), is_chosen ? 8 : 5, is_chosen ? 8 : 5);
-    painter.setPen(colours.faint_text);
-    painter.drawText(place_of(i) + QPointF(8, -6), QString::number(i + 1));
+  }
+  // Numbers that would lie on one another's are left to the tip; the best plan's stays.
+  painter.setPen(colours.faint_text);
+  std::vector<QRectF> taken;
+  for (int i = 0; i < static_cast<int>(plans_.size()); ++i) {
+    const QString number = QString::number(i + 1);
+    QRectF box = painter.fontMetrics().boundingRect(number);
+    box.moveBottomLeft(place_of(i) + QPointF(8, -4));
+    if (std::any_of(taken.begin(), taken.end(),
+                    [&](const QRectF& other) { return other.intersects(box); }))
+      continue;
+    taken.push_back(box);
+    painter.drawText(box, Qt::AlignCenter, number);
   }
 }
 

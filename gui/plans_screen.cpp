@@ -15,8 +15,10 @@
 
 #include "core/strategy_text.hpp"
 #include "gui/actions.hpp"
+#include "gui/empty_notice.hpp"
 #include "gui/number_text.hpp"
 #include "gui/pareto_scatter.hpp"
+#include "gui/part_names.hpp"
 #include "gui/state_text.hpp"
 #include "gui/waterfall.hpp"
 #include "gui/workbench.hpp"
@@ -28,36 +30,6 @@ constexpr int kPlansWanted = 25;
 
 QString from(const std::string& text) { return QString::fromStdString(text); }
 
-QString part_name(KernelKind kind) {
-  switch (kind) {
-    case KernelKind::kGemm:
-      return PlansScreen::tr("matrix products");
-    case KernelKind::kGroupedGemm:
-      return PlansScreen::tr("expert products");
-    case KernelKind::kAttention:
-      return PlansScreen::tr("attention");
-    case KernelKind::kMemoryBound:
-      return PlansScreen::tr("memory-bound kernels");
-    case KernelKind::kOptimizer:
-      return PlansScreen::tr("optimizer kernels");
-  }
-  return {};
-}
-
-QString part_name(BubbleCause cause) {
-  switch (cause) {
-    case BubbleCause::kWarmUp:
-      return PlansScreen::tr("bubble: warm-up");
-    case BubbleCause::kDrain:
-      return PlansScreen::tr("bubble: drain");
-    case BubbleCause::kDependency:
-      return PlansScreen::tr("bubble: dependency");
-    case BubbleCause::kImbalance:
-      return PlansScreen::tr("bubble: imbalance");
-  }
-  return {};
-}
-
 /// The parts of a step as times, by a name; they add up to the step but for rounding, which goes
 /// to the last one.
 std::vector<std::pair<QString, Ticks>> parts_of(const Evaluation& evaluation) {
@@ -68,9 +40,7 @@ std::vector<std::pair<QString, Ticks>> parts_of(const Evaluation& evaluation) {
   named.emplace_back(PlansScreen::tr("recomputation"), shares.recompute);
   named.emplace_back(PlansScreen::tr("optimizer"), shares.optimizer);
   for (std::size_t i = 0; i < shares.exposed_communication.size(); ++i)
-    named.emplace_back(PlansScreen::tr("exposed %1 messages")
-                           .arg(from(std::string(name_of(static_cast<Axis>(i))))),
-                       shares.exposed_communication[i]);
+    named.emplace_back(part_name(static_cast<Axis>(i)), shares.exposed_communication[i]);
   for (std::size_t i = 0; i < shares.bubble.size(); ++i)
     named.emplace_back(part_name(static_cast<BubbleCause>(i)), shares.bubble[i]);
   std::vector<std::pair<QString, Ticks>> parts;
@@ -115,21 +85,27 @@ PlansScreen::PlansScreen(Workbench& workbench, QWidget* parent)
   column->addWidget(make_knobs());
   certificate_->setWordWrap(true);
   certificate_->setProperty("role", "faint");
-  certificate_->setText(
-      tr("Searches every split of the scenario's devices, every schedule and what "
-         "to recompute and shard, with the simulator as judge. A few seconds."));
   column->addWidget(certificate_);
   auto* both = new QSplitter(Qt::Vertical);
   both->addWidget(table_);
   both->addWidget(make_details());
   both->setStretchFactor(0, 1);
   both->setStretchFactor(1, 1);
+  notice_ = new EmptyNotice(
+      {tr("No plans yet"),
+       tr("Searches every split of the scenario's devices, every schedule and what to recompute "
+          "and "
+          "shard, with the simulator as judge. A few seconds."),
+       tr("Search")},
+      [this] { start(); }, both);
+  column->addWidget(notice_, 1);
   column->addWidget(both, 1);
   table_->setEditTriggers(QAbstractItemView::NoEditTriggers);
   table_->setSelectionBehavior(QAbstractItemView::SelectRows);
   table_->setSelectionMode(QAbstractItemView::SingleSelection);
   table_->setAccessibleName(tr("Plans, best first"));
   table_->verticalHeader()->hide();
+  table_->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
   cancel_->setEnabled(false);
   connect(start_, &QPushButton::clicked, this, &PlansScreen::start);
   connect(cancel_, &QPushButton::clicked, this, &PlansScreen::cancel);
@@ -281,6 +257,7 @@ void PlansScreen::show_result(SearchResult result) {
           tr("Nearest: %1").arg(from(strategy_text(result_->infeasible->nearest->plan.strategy)));
   }
   certificate_->setText(text);
+  if (!figures_.empty()) notice_->give_way();
   scatter_->show_plans(figures_);
   show_table();
   if (!figures_.empty()) table_->setCurrentCell(0, 0);
@@ -322,7 +299,6 @@ void PlansScreen::show_table() {
     }
   }
   table_->resizeColumnsToContents();
-  table_->horizontalHeader()->setStretchLastSection(true);
 }
 
 void PlansScreen::choose(int plan) {

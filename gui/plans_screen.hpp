@@ -18,6 +18,7 @@ class QTextBrowser;
 
 namespace meshwright::gui {
 
+class EmptyNotice;
 class ParetoScatter;
 class Waterfall;
 
@@ -53,6 +54,7 @@ class PlansScreen : public Screen {
 
   QPushButton *start_, *cancel_;
   QLabel* certificate_;
+  EmptyNotice* notice_;
   QTableWidget* table_;
   ParetoScatter* scatter_;
   Waterfall* waterfall_;

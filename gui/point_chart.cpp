@@ -19,6 +19,7 @@ void PointChart::show_series(PointSeries series) {
   }
   x_ = axis_of(xs, AxisScale::kLogarithmic);
   y_ = axis_of(ys, AxisScale::kLogarithmic);
+  x_.is_binary = series_.x_is_bytes;
   x_.title = series_.x_title;
   y_.title = series_.y_title;
   x_.text = series_.x_text;

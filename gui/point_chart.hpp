@@ -14,6 +14,7 @@ struct PointSeries {
   std::vector<QPointF> points;
   std::vector<QString> texts;  ///< of every point, for the tooltip
   bool is_joined = false;
+  bool x_is_bytes = false;
   std::function<QString(double)> x_text, y_text;
 };
 

@@ -31,6 +31,10 @@ PreferencesDialog::PreferencesDialog(Preferences& preferences, ActionSet& action
   column->addWidget(nothing_is_sent);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel |
                                        QDialogButtonBox::RestoreDefaults);
+  // Qt's own translations may not be installed.
+  buttons->button(QDialogButtonBox::Ok)->setText(tr("OK"));
+  buttons->button(QDialogButtonBox::Cancel)->setText(tr("Cancel"));
+  buttons->button(QDialogButtonBox::RestoreDefaults)->setText(tr("Restore defaults"));
   connect(buttons, &QDialogButtonBox::accepted, this, &QDialog::accept);
   connect(buttons, &QDialogButtonBox::rejected, this, &PreferencesDialog::reject);
   connect(buttons->button(QDialogButtonBox::RestoreDefaults), &QPushButton::clicked, this, [this] {

@@ -22,6 +22,7 @@
 #include "core/io_pftrace.hpp"
 #include "core/timeline_of.hpp"
 #include "gui/actions.hpp"
+#include "gui/empty_notice.hpp"
 #include "gui/loss_chart.hpp"
 #include "gui/theme.hpp"
 #include "gui/timeline_view.hpp"
@@ -65,9 +66,6 @@ RunScreen::RunScreen(Workbench& workbench, QWidget* parent)
   auto* column = new QVBoxLayout(this);
   column->addWidget(make_knobs());
   verdict_->setWordWrap(true);
-  verdict_->setText(
-      tr("Carries the scenario out on this machine in real arithmetic and measures "
-         "its timeline. For small models: the ranks share this machine's cores."));
   column->addWidget(verdict_);
   auto* lower = new QSplitter(Qt::Horizontal);
   lower->addWidget(losses_);
@@ -77,8 +75,15 @@ RunScreen::RunScreen(Workbench& workbench, QWidget* parent)
   both->addWidget(lower);
   both->setStretchFactor(0, 2);
   both->setStretchFactor(1, 1);
+  notice_ = new EmptyNotice(
+      {tr("Nothing was measured yet"),
+       tr("Carries the scenario out on this machine in real arithmetic and measures its timeline. "
+          "For small models: the ranks share this machine's cores."),
+       tr("Run")},
+      [this] { start(); }, both);
+  column->addWidget(notice_, 1);
   column->addWidget(both, 1);
-  view_->set_placeholder(tr("Nothing was measured yet"));
+  view_->set_placeholder(tr("Waiting for the first step…"));
   output_->setReadOnly(true);
   output_->setAccessibleName(tr("Output of the run"));
   constexpr int kMostLines = 10'000;
@@ -175,6 +180,7 @@ void RunScreen::start() {
            "path: build it, or put it there."));
     return;
   }
+  notice_->give_way();
   folder_ = std::make_shared<QTemporaryDir>();
   losses_->clear();
   output_->clear();

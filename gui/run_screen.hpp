@@ -18,6 +18,7 @@ class QTemporaryDir;
 
 namespace meshwright::gui {
 
+class EmptyNotice;
 class LossChart;
 class TimelineView;
 
@@ -62,6 +63,7 @@ class RunScreen : public Screen {
   QSpinBox* steps_;
   QPushButton *start_, *cancel_, *compare_;
   QLabel* verdict_;
+  EmptyNotice* notice_;
   LossChart* losses_;
   TimelineView* view_;
   QPlainTextEdit* output_;

@@ -1,6 +1,6 @@
 #include "gui/screenshot.hpp"
 
-#include <QCoreApplication>
+#include <QApplication>
 #include <QElapsedTimer>
 #include <QEventLoop>
 #include <QPixmap>
@@ -10,18 +10,33 @@
 
 namespace meshwright::gui {
 
-QString save_screenshot(MainWindow& window, const QString& path, int patience_ms) {
-  constexpr int kCalmMs = 150;  // layouts settle, results start further jobs
+bool wait_until_settled(MainWindow& window, int patience_ms) {
+  constexpr int kCalmMs = 150;    // layouts settle, results start further jobs
+  constexpr int kCalmTurns = 10;  // a busy machine may sleep through the time above
+  int turns = 0;
   QElapsedTimer waited, calm;
   waited.start();
   calm.start();
-  while (calm.elapsed() < kCalmMs) {
-    QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
-    if (!window.is_settled()) calm.restart();
-    if (waited.elapsed() > patience_ms) return QObject::tr("something is still being worked out");
+  while (calm.elapsed() < kCalmMs || turns < kCalmTurns) {
+    QApplication::processEvents(QEventLoop::AllEvents, 20);
+    ++turns;
+    if (!window.is_settled()) {
+      turns = 0;
+      calm.restart();
+    }
+    if (waited.elapsed() > patience_ms) return false;
     QThread::msleep(2);
   }
-  return window.grab().save(path, "PNG") ? QString() : QObject::tr("cannot write %1").arg(path);
+  return true;
+}
+
+QString save_screenshot(MainWindow& window, const QString& path, int patience_ms) {
+  if (!wait_until_settled(window, patience_ms))
+    return QObject::tr("something is still being worked out");
+  // A dialog is in front of the window and what the user looks at.
+  QWidget* dialog = QApplication::activeModalWidget();
+  QWidget& shown = dialog != nullptr ? *dialog : window;
+  return shown.grab().save(path, "PNG") ? QString() : QObject::tr("cannot write %1").arg(path);
 }
 
 }  // namespace meshwright::gui

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "gui/number_text.hpp"
+#include "gui/part_names.hpp"
 
 namespace meshwright::gui {
 namespace {
@@ -146,15 +147,13 @@ QString overview_html(const Simulation& s, TimeUnit unit) {
     if (share >= 5e-4) table.row(name, percent_text(share));
   };
   for (int k = 0; k < kKernelKindCount; ++k)
-    add(text_of(name_of(static_cast<KernelKind>(k))), shares.compute[static_cast<std::size_t>(k)]);
+    add(part_name(static_cast<KernelKind>(k)), shares.compute[static_cast<std::size_t>(k)]);
   add(QObject::tr("recomputation"), shares.recompute);
   add(QObject::tr("optimizer"), shares.optimizer);
   for (int a = 0; a < kAxisCount; ++a)
-    add(QObject::tr("exposed %1").arg(text_of(name_of(static_cast<Axis>(a)))),
-        shares.exposed_communication[static_cast<std::size_t>(a)]);
+    add(part_name(static_cast<Axis>(a)), shares.exposed_communication[static_cast<std::size_t>(a)]);
   for (int c = 0; c < kBubbleCauseCount; ++c)
-    add(QObject::tr("bubble: %1").arg(text_of(name_of(static_cast<BubbleCause>(c)))),
-        shares.bubble[static_cast<std::size_t>(c)]);
+    add(part_name(static_cast<BubbleCause>(c)), shares.bubble[static_cast<std::size_t>(c)]);
   html += table.html();
   html += "<h3>" + QObject::tr("Plan") + "</h3>";
   Table plan;

@@ -42,10 +42,12 @@ QStatusBar::item { border: none; }
 QToolBar { background: %5; border: none; border-bottom: 1px solid %3; spacing: 4px; padding: 3px; }
 QLabel[role="title"] { font-size: 20pt; font-weight: 600; }
 QLabel[role="heading"] { font-weight: 600; }
+QLabel[role="subtitle"] { font-size: 14pt; font-weight: 600; }
 QLabel[role="faint"] { color: %6; }
 QLabel[role="problem"] { color: %7; }
 QGroupBox { font-weight: 600; border: none; border-top: 1px solid %3; margin-top: 10px; padding-top: 10px; }
 QGroupBox::title { subcontrol-origin: margin; left: 0px; padding: 0 6px 0 0; }
+QCheckBox::indicator:unchecked, QRadioButton::indicator:unchecked { border: 1px solid %6; border-radius: 2px; background: %8; width: 12px; height: 12px; }
 QFrame[role="card"] { background: %8; border: 1px solid %3; border-radius: 6px; }
 QFrame[role="drop"] { border: 2px dashed %3; border-radius: 8px; }
 QFrame[role="drop"][active="true"] { border-color: %4; }

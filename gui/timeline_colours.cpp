@@ -36,11 +36,11 @@ SliceColours slice_colours(SlicePalette palette) {
   return colours;
 }
 
-/// In the order of MemoryClass: weights, gradients, optimizer, activations, working, logits,
-/// communication, reserved.
+/// As on the screen Memory, in the order of MemoryClass: weights, gradients, optimizer,
+/// activations, working, logits, communication, reserved.
 constexpr std::array<Argb, kMemoryClassCount> kMemoryColours{
-    opaque(0x0072b2), opaque(0x56b4e9), opaque(0xf0e442), opaque(0xe69f00),
-    opaque(0x009e73), opaque(0xcc79a7), opaque(0xd55e00), opaque(0x8a8f98)};
+    opaque(0x0072b2), opaque(0x56b4e9), opaque(0x009e73), opaque(0xe69f00),
+    opaque(0xf0e442), opaque(0xd55e00), opaque(0xcc79a7), opaque(0x8a8f98)};
 
 }  // namespace
 

@@ -54,6 +54,16 @@ InFlightCurve in_flight_curve(const TimelineTracks& tracks, std::size_t row) {
   return curve;
 }
 
+InFlightCurves::InFlightCurves(std::shared_ptr<const TimelineTracks> tracks)
+    : tracks_(std::move(tracks)),
+      once_(std::make_unique<std::once_flag[]>(tracks_->rows.size())),
+      curves_(tracks_->rows.size()) {}
+
+const InFlightCurve& InFlightCurves::of_row(std::size_t row) {
+  std::call_once(once_[row], [&] { curves_[row] = in_flight_curve(*tracks_, row); });
+  return curves_[row];
+}
+
 std::vector<std::int32_t> peaks_of_pixels(const InFlightCurve& curve, const TimeWindow& window) {
   std::vector<std::int32_t> peaks(static_cast<std::size_t>(window.width), 0);
   auto next = static_cast<std::size_t>(

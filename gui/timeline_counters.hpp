@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "gui/timeline_layout.hpp"
@@ -18,6 +20,18 @@ struct InFlightCurve {
   std::int32_t peak = 0;
 };
 InFlightCurve in_flight_curve(const TimelineTracks& tracks, std::size_t row);
+
+/// The curves of one timeline's rows, each worked out when it is first asked for. For any thread.
+class InFlightCurves {
+ public:
+  explicit InFlightCurves(std::shared_ptr<const TimelineTracks> tracks);
+  const InFlightCurve& of_row(std::size_t row);
+
+ private:
+  std::shared_ptr<const TimelineTracks> tracks_;
+  std::unique_ptr<std::once_flag[]> once_;
+  std::vector<InFlightCurve> curves_;
+};
 
 /// Largest value within every pixel of the window; a peak is never lost between pixels.
 std::vector<std::int32_t> peaks_of_pixels(const InFlightCurve& curve, const TimeWindow& window);

@@ -92,6 +92,7 @@ void add_counters(const TimelineTracks& tracks, const RankRows& rank, const Lane
   const auto row = static_cast<std::int32_t>(rank.rows.front());
   if (has_memory(tracks, rank.rank))
     stack.add({.kind = LaneKind::kMemory, .row = row, .rank = rank.rank}, options.sizes.counter);
+  if (options.counters != LaneCounters::kAll) return;
   if (tracks.rows[rank.rows.front()].is_compute)
     stack.add({.kind = LaneKind::kInFlight, .row = row, .rank = rank.rank},
               options.sizes.counter / 2);
@@ -125,8 +126,9 @@ LaneArrangement arrange_lanes(const TimelineTracks& tracks, const LaneOptions& o
                 height_of(tracks.rows[row], options.sizes));
       ++shown;
     }
-    if (options.counters) add_counters(tracks, rank, options, stack);
-    if (open || options.counters) stack.space();
+    const bool counted = options.counters != LaneCounters::kNone;
+    if (counted) add_counters(tracks, rank, options, stack);
+    if (open || counted) stack.space();
   }
   stack.result.height = stack.y();
   return std::move(stack.result);

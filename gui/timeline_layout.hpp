@@ -53,6 +53,8 @@ TimeWindow whole(Nanoseconds end, int width);
 
 enum class LaneKind : std::uint8_t { kSlices, kMemory, kInFlight, kLinks, kDifference };
 enum class LaneOrder : std::uint8_t { kRank, kStage, kStraggler };
+/// Curves under the rows of a rank: none, memory, or also micro-batches in flight and streams.
+enum class LaneCounters : std::uint8_t { kNone, kMemory, kAll };
 
 struct Lane {
   LaneKind kind = LaneKind::kSlices;
@@ -78,7 +80,7 @@ struct LaneOptions {
   std::set<std::int32_t> open_ranks;  ///< streams shown
   bool all_open = false;
   bool fold_replicas = true;  ///< replica 0 only
-  bool counters = false;
+  LaneCounters counters = LaneCounters::kNone;
   LaneOrder order = LaneOrder::kRank;
   LaneSizes sizes;
   friend bool operator==(const LaneOptions&, const LaneOptions&) = default;

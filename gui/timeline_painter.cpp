@@ -254,6 +254,18 @@ class LanePainter {
     for (int y = top; y < bottom; ++y) pixels_.row(y)[x] = colour;
   }
 
+  /// What stays the same all the time is pale beside what comes and goes.
+  std::array<Argb, kMemoryClassCount> memory_colours() const {
+    std::array<Argb, kMemoryClassCount> colour = colours_.memory;
+    constexpr Argb kVeil = 0xa0000000U;
+    for (const MemoryClass steady : {MemoryClass::kWeights, MemoryClass::kGradients,
+                                     MemoryClass::kOptimizer, MemoryClass::kReserved}) {
+      Argb& pale = colour[static_cast<std::size_t>(steady)];
+      pale = blended(pale, (colours_.row_stripe & 0xffffffU) | kVeil);
+    }
+    return colour;
+  }
+
   void paint_memory() const {
     fill_background();
     const auto& curves = tracks().memory;
@@ -264,13 +276,15 @@ class LanePainter {
     const auto top = kHeadroom * static_cast<double>(
                                      std::max({peak_of(*curve), curve->capacity, Bytes(1)}).value);
     const std::vector<const MemoryPoint*> points = memory_of_pixels(*curve, window_);
-    for (int x = 0; x < pixels_.width; ++x) {
+    const std::array<Argb, kMemoryClassCount> colour = memory_colours();
+    const int end = end_pixel(static_cast<float>(window_.pixel_of(tracks().end)), pixels_.width);
+    for (int x = 0; x < end; ++x) {
       const MemoryPoint* point = points[static_cast<std::size_t>(x)];
       if (point == nullptr) continue;
       double below = 0;
       for (std::size_t c = 0; c < kMemoryClassCount; ++c) {
         const double above = below + static_cast<double>(point->amounts.by_class[c].value) / top;
-        fill_column(x, below, above, colours_.memory[c]);
+        fill_column(x, below, above, colour[c]);
         below = above;
       }
     }
@@ -284,7 +298,8 @@ class LanePainter {
 
   void paint_in_flight() const {
     fill_background();
-    const InFlightCurve curve = in_flight_curve(tracks(), row());
+    if (scene_.in_flight == nullptr) return;
+    const InFlightCurve& curve = scene_.in_flight->of_row(row());
     if (curve.peak == 0) return;
     const std::vector<std::int32_t> peaks = peaks_of_pixels(curve, window_);
     const Argb colour = colours_.slice[static_cast<std::size_t>(SliceKind::kBackwardInput)];

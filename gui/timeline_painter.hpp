@@ -34,6 +34,7 @@ struct TimelineScene {
   std::shared_ptr<const TimelineTracks> tracks, measured, ghost;
   std::shared_ptr<const TimelineCauses> causes;
   std::shared_ptr<const TimelineComparison> comparison;
+  std::shared_ptr<InFlightCurves> in_flight;  ///< of `tracks`; null: no counters are shown
   std::shared_ptr<const LaneArrangement> arrangement;
   std::shared_ptr<const LabelFont> font;
   TimeWindow window;  ///< width in pixels, not device pixels

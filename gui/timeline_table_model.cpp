@@ -52,6 +52,11 @@ void TimelineTableModel::show(std::shared_ptr<const TimelineTracks> tracks,
   endResetModel();
 }
 
+int TimelineTableModel::row_of(std::size_t slice) const {
+  const auto at = std::lower_bound(slices_.begin(), slices_.end(), slice);
+  return at != slices_.end() && *at == slice ? static_cast<int>(at - slices_.begin()) : -1;
+}
+
 int TimelineTableModel::rowCount(const QModelIndex& parent) const {
   return parent.isValid() ? 0 : static_cast<int>(slices_.size());
 }

@@ -31,12 +31,17 @@ class TimelineTableModel : public QAbstractTableModel {
   static constexpr std::size_t kMostRows = 200'000;
 
   explicit TimelineTableModel(QObject* parent = nullptr);
-  /// Slices of `rows` (indices in tracks.rows; empty: all) that have a part in [from, to), row by
-  /// row.
+  /// Slices of `rows` (indices in tracks.rows, ascending; empty: all) that have a part in [from,
+  /// to), row by row.
   void show(std::shared_ptr<const TimelineTracks> tracks,
             std::shared_ptr<const TimelineCauses> causes, const std::vector<std::size_t>& rows,
             Nanoseconds from, Nanoseconds to);
   bool is_cut() const { return cut_; }
+  bool shows(const std::shared_ptr<const TimelineTracks>& tracks) const {
+    return tracks_ == tracks;
+  }
+  /// Of a slice; -1 if it is not shown. Logarithmic.
+  int row_of(std::size_t slice) const;
   std::size_t slice_of(int row) const { return slices_[static_cast<std::size_t>(row)]; }
 
   int rowCount(const QModelIndex& parent = {}) const override;

@@ -1,5 +1,5 @@
 /// The widget itself: what it shows and where it looks. Painting, input and actions have files of
-/// their own: timeline_view_paint.cpp, _input.cpp, _actions.cpp, _export.cpp.
+/// their own: timeline_view_navigation.cpp, _paint.cpp, _overlay.cpp, _input.cpp, _actions.cpp, ….
 #include "gui/timeline_view.hpp"
 
 #include <QEvent>
@@ -8,7 +8,6 @@
 #include <cmath>
 
 #include "gui/timeline_accessible.hpp"
-#include "gui/timeline_ruler.hpp"
 #include "gui/timeline_view_parts.hpp"
 
 namespace meshwright::gui {
@@ -73,8 +72,11 @@ void TimelineView::make_font() {
 
 void TimelineView::set_tracks(std::shared_ptr<const TimelineTracks> tracks) {
   Parts& p = *parts_;
+  // Whoever looks at all of it wants to go on doing so.
+  const bool shows_all =
+      p.tracks != nullptr && p.window.from <= Nanoseconds(0) && p.window.to >= p.tracks->end;
   const bool keep_range = p.tracks != nullptr && tracks != nullptr && p.measured == nullptr &&
-                          is_about_as_long(p.tracks->end, tracks->end);
+                          !shows_all && is_about_as_long(p.tracks->end, tracks->end);
   p.tracks = std::move(tracks);
   p.measured = nullptr;
   p.comparison = nullptr;
@@ -102,6 +104,8 @@ void TimelineView::forget_what_was_chosen() {
 
 void TimelineView::show_new_tracks(bool keep_range) {
   Parts& p = *parts_;
+  p.gliding.clear();
+  p.in_flight = p.tracks == nullptr ? nullptr : std::make_shared<InFlightCurves>(p.tracks);
   arrange();
   if (p.tracks == nullptr) {
     p.body_image = p.overview_image = QImage();
@@ -168,7 +172,14 @@ void TimelineView::set_microbatch_colours(bool shown) {
 }
 
 void TimelineView::set_counters_shown(bool shown) {
-  parts_->options.counters = shown;
+  parts_->options.counters = shown ? LaneCounters::kAll : LaneCounters::kNone;
+  parts_->counters_where_room = false;
+  arrange();
+  refresh();
+}
+
+void TimelineView::set_counters_where_room() {
+  parts_->counters_where_room = true;
   arrange();
   refresh();
 }
@@ -191,7 +202,7 @@ void TimelineView::set_lane_order(LaneOrder order) {
   refresh();
 }
 
-// ---- where the view is --------------------------------------------------------------------------
+// ---- where things are --------------------------------------------------------------------------
 
 TimelineGeometry TimelineView::geometry_of_parts() const {
   using G = TimelineGeometry;
@@ -204,6 +215,33 @@ TimelineGeometry TimelineView::geometry_of_parts() const {
           .body = {G::kGutter, top, right, std::max(1, height() - top)}};
 }
 
+/// Memory where it fits, if counters are not asked for; then lanes as high as there is room for.
+LaneArrangement TimelineView::lanes_for(int room) const {
+  const Parts& p = *parts_;
+  const auto arranged = [&](const LaneOptions& options) {
+    return p.measured != nullptr ? arrange_comparison(*p.tracks, *p.measured, options)
+                                 : arrange_lanes(*p.tracks, options);
+  };
+  constexpr int kLowCounter = 26;  // the rows are what one looks at
+  LaneOptions options = p.options;
+  LaneArrangement arrangement = arranged(options);
+  if (p.counters_where_room) {
+    LaneOptions more = options;
+    more.counters = LaneCounters::kMemory;
+    more.sizes.counter = kLowCounter;
+    LaneArrangement with = arranged(more);
+    if (with.height <= room) arrangement = std::move(with), options = std::move(more);
+  }
+  if (arrangement.height > room) return arrangement;
+  constexpr double kMostGrowth = 2.0, kLeastGrowth = 1.05, kFilled = 0.98;
+  const double growth = std::min(kMostGrowth, room * kFilled / std::max(1, arrangement.height));
+  if (growth < kLeastGrowth) return arrangement;
+  for (int* size : {&options.sizes.compute, &options.sizes.stream, &options.sizes.counter,
+                    &options.sizes.difference})
+    *size = static_cast<int>(*size * growth);
+  return arranged(options);
+}
+
 /// Lanes anew; the scroll bar follows.
 void TimelineView::arrange() {
   Parts& p = *parts_;
@@ -212,23 +250,8 @@ void TimelineView::arrange() {
     p.scroll_bar->hide();
     return;
   }
-  const auto arranged = [&](const LaneOptions& options) {
-    return p.measured != nullptr ? arrange_comparison(*p.tracks, *p.measured, options)
-                                 : arrange_lanes(*p.tracks, options);
-  };
   const int room = geometry_of_parts().body.height();
-  LaneArrangement arrangement = arranged(p.options);
-  // Few lanes may be as much as two thirds higher than many.
-  constexpr double kMostGrowth = 1.67;
-  const double growth = std::min(kMostGrowth, room * 0.98 / std::max(1, arrangement.height));
-  if (growth > 1.05) {
-    LaneOptions larger = p.options;
-    for (int* size : {&larger.sizes.compute, &larger.sizes.stream, &larger.sizes.counter,
-                      &larger.sizes.difference})
-      *size = static_cast<int>(*size * growth);
-    arrangement = arranged(larger);
-  }
-  p.arrangement = std::make_shared<const LaneArrangement>(std::move(arrangement));
+  p.arrangement = std::make_shared<const LaneArrangement>(lanes_for(room));
   p.hover = {};  // it names lanes of the arrangement before
   p.scroll_bar->setVisible(p.arrangement->height > room);
   const TimelineGeometry g = geometry_of_parts();
@@ -246,136 +269,6 @@ void TimelineView::refresh() {
   if (p.tracks != nullptr && p.arrangement != nullptr)
     p.queue->request(p.scene(geometry_of_parts()));
   update();
-}
-
-void TimelineView::set_window(const TimeWindow& window) {
-  Parts& p = *parts_;
-  if (p.window == window) return;
-  p.window = window;
-  p.window.width = geometry_of_parts().body.width();
-  refresh();
-  Q_EMIT visible_range_changed(window.from.value, window.to.value);
-}
-
-void TimelineView::show_all() {
-  if (parts_->tracks == nullptr) return;
-  Nanoseconds end = parts_->tracks->end;
-  if (parts_->measured != nullptr && parts_->comparison != nullptr)
-    end = std::max(end, parts_->measured->end + parts_->comparison->offset);
-  set_window(whole(end, geometry_of_parts().body.width()));
-}
-
-void TimelineView::show_range(Nanoseconds from, Nanoseconds to) {
-  if (to - from < kShortestWindow) {
-    const Nanoseconds middle = from + (to - from) / 2;
-    from = middle - kShortestWindow / 2;
-    to = from + kShortestWindow;
-  }
-  set_window({from, to, geometry_of_parts().body.width()});
-}
-
-Nanoseconds TimelineView::visible_from() const { return parts_->window.from; }
-Nanoseconds TimelineView::visible_to() const { return parts_->window.to; }
-
-/// Opens and scrolls until the row is on the screen.
-void TimelineView::reveal_row(std::size_t row) {
-  Parts& p = *parts_;
-  const auto lane_of_row = [&] {
-    const auto& lanes = p.arrangement->lanes;
-    return std::find_if(lanes.begin(), lanes.end(), [&](const Lane& lane) {
-      return lane.kind == LaneKind::kSlices && !lane.is_measured &&
-             lane.row == static_cast<std::int32_t>(row);
-    });
-  };
-  auto lane = lane_of_row();
-  if (lane == p.arrangement->lanes.end()) {
-    p.options.open_ranks.insert(p.tracks->rows[row].rank);
-    if (p.tracks->rows[row].replica > 0) p.options.fold_replicas = false;
-    arrange();
-    lane = lane_of_row();
-  }
-  if (lane == p.arrangement->lanes.end() || lane->is_pinned) return;
-  const int room = geometry_of_parts().body.height() - p.arrangement->pinned_height;
-  const int top = lane->top - p.arrangement->pinned_height;
-  if (top < p.scroll())
-    p.scroll_bar->setValue(top);
-  else if (top + lane->height > p.scroll() + room)
-    p.scroll_bar->setValue(top + lane->height - room);
-}
-
-void TimelineView::go_to_slice(std::size_t slice) {
-  Parts& p = *parts_;
-  if (p.tracks == nullptr || slice >= p.tracks->slice_count()) return;
-  select_slice(slice);
-  reveal_row(p.tracks->row_of(slice));
-  const Nanoseconds from = p.tracks->start_of(slice), to = p.tracks->end_of(slice);
-  Nanoseconds span = p.window.span();
-  constexpr double kVisiblePixels = 8;
-  const double pixels = p.window.pixel_of(to) - p.window.pixel_of(from);
-  if (pixels < kVisiblePixels)
-    span = std::max(kShortestWindow, std::max(Nanoseconds(1), to - from) * 40);
-  if (pixels < kVisiblePixels || from < p.window.from || to > p.window.to) {
-    const Nanoseconds middle = from + (to - from) / 2;
-    show_range(middle - span / 2, middle + span / 2);
-  }
-  refresh();
-}
-
-bool TimelineView::go_to(const QString& place) {
-  Parts& p = *parts_;
-  if (p.tracks == nullptr) return false;
-  std::optional<std::size_t> row;
-  QString rest = place.trimmed();
-  if (rest.isEmpty()) return false;
-  const QString first = rest.section(QLatin1Char(' '), 0, 0);
-  const QString digits = first.startsWith(QLatin1Char('r')) ? first.mid(1) : first;
-  bool is_rank = false;
-  const int rank = digits.toInt(&is_rank);
-  if (is_rank && (first.startsWith(QLatin1Char('r')) || rest == first)) {
-    for (std::size_t r = 0; r < p.tracks->rows.size() && !row; ++r)
-      if (p.tracks->rows[r].rank == rank) row = r;
-    if (!row) return false;
-    rest = rest.mid(first.size()).trimmed();
-  }
-  Nanoseconds time;
-  const bool has_time = parse_time(rest.toStdString(), time);
-  if (!has_time && !(row && rest.isEmpty())) return false;
-  if (row) reveal_row(*row);
-  if (has_time) show_range(time - p.window.span() / 2, time + p.window.span() / 2);
-  if (has_time) p.cursor_a = time;
-  refresh();
-  return true;
-}
-
-void TimelineView::show_hits(std::vector<std::uint32_t> slices) {
-  Parts& p = *parts_;
-  p.hits = std::move(slices);
-  p.hit = 0;
-  if (p.tracks == nullptr) p.hits.clear();
-  if (p.hits.empty()) {
-    update();
-    return;
-  }
-  for (std::size_t i = 0; i < p.hits.size(); ++i)
-    if (p.tracks->end_of(p.hits[i]) > p.window.from) {
-      p.hit = i;
-      break;
-    }
-  go_to_slice(p.hits[p.hit]);
-}
-
-void TimelineView::next_hit() {
-  Parts& p = *parts_;
-  if (p.hits.empty()) return;
-  p.hit = (p.hit + 1) % p.hits.size();
-  go_to_slice(p.hits[p.hit]);
-}
-
-void TimelineView::previous_hit() {
-  Parts& p = *parts_;
-  if (p.hits.empty()) return;
-  p.hit = (p.hit + p.hits.size() - 1) % p.hits.size();
-  go_to_slice(p.hits[p.hit]);
 }
 
 // ---- selection ----------------------------------------------------------------------------------

@@ -40,12 +40,16 @@ class TimelineView : public QWidget {
   ~TimelineView() override;
 
   // ---- what is shown; constant time, shared data ------------------------------------------------
-  /// Null empties the view. The visible range is kept when the new tracks are about as long as the
-  /// old ones (a slider moved), else everything is shown.
+  /// Null empties the view. A part that is looked at is kept when the new tracks are about as long
+  /// as the old ones (a slider moved), else everything is shown.
   void set_tracks(std::shared_ptr<const TimelineTracks> tracks);
   std::shared_ptr<const TimelineTracks> tracks() const;
   /// Chains of causes, critical path, slack and hatching of the tracks shown. Null: none known.
   void set_causes(std::shared_ptr<const TimelineCauses> causes);
+  /// Slices glide to their places from those that they had in `before`, seen through `window`, in
+  /// the blink of an eye. Not if motion is reduced, or there are too many of them.
+  void glide_from(const TimelineTracks& before, const TimeWindow& window);
+  bool is_gliding() const;
   /// Outlines of another timeline over this one (A/B snapshot). Null: none.
   void set_ghost(std::shared_ptr<const TimelineTracks> ghost);
   /// Predicted over measured, row by row, with a lane of differences; `pairs` is compare_tracks()
@@ -68,6 +72,8 @@ class TimelineView : public QWidget {
   void set_arrows_shown(bool shown);
   void set_bubble_causes_shown(bool shown);
   void set_counters_shown(bool shown);
+  /// Until the next set_counters_shown(): memory, where it fits without scrolling.
+  void set_counters_where_room();
   void set_replicas_folded(bool folded);
   /// Streams of all ranks, not of those that were opened alone.
   void set_all_streams_shown(bool shown);
@@ -80,6 +86,7 @@ class TimelineView : public QWidget {
   void show_range(Nanoseconds from, Nanoseconds to);
   Nanoseconds visible_from() const;
   Nanoseconds visible_to() const;
+  const TimeWindow& window() const;
   /// Scrolls to the slice, selects it, zooms only if it would be narrower than a few pixels.
   void go_to_slice(std::size_t slice);
   /// "r12 3.5ms", "12", "3.5 ms": rank, time or both; false with nothing changed if not understood.
@@ -170,6 +177,7 @@ class TimelineView : public QWidget {
   void leaveEvent(QEvent* event) override;
   void focusOutEvent(QFocusEvent* event) override;
   void changeEvent(QEvent* event) override;
+  void timerEvent(QTimerEvent* event) override;
 
  private:
   struct Parts;
@@ -181,6 +189,7 @@ class TimelineView : public QWidget {
   void forget_what_was_chosen();
   void show_new_tracks(bool keep_range);
   void arrange();
+  LaneArrangement lanes_for(int room) const;
   void refresh();
   void set_window(const TimeWindow& window);
   void reveal_row(std::size_t row);
@@ -210,6 +219,7 @@ class TimelineView : public QWidget {
   void paint_ruler(QPainter& painter, const TimelineGeometry& geometry) const;
   void paint_overview(QPainter& painter, const TimelineGeometry& geometry) const;
   void paint_body(QPainter& painter, const TimelineGeometry& geometry) const;
+  void paint_glide(QPainter& painter, const TimelineGeometry& geometry) const;
   void paint_overlay(QPainter& painter, const TimelineGeometry& geometry) const;
   void paint_area(QPainter& painter, const TimelineArea& area,
                   const TimelineGeometry& geometry) const;

@@ -1,6 +1,7 @@
 /// What a TimelineView holds; for its own source files only.
 #pragma once
 
+#include <QBasicTimer>
 #include <QElapsedTimer>
 #include <QImage>
 #include <QPoint>
@@ -13,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "gui/timeline_glide.hpp"
 #include "gui/timeline_paint_queue.hpp"
 #include "gui/timeline_view.hpp"
 
@@ -53,6 +55,8 @@ struct TimelineView::Parts {
 
   // How it is shown.
   LaneOptions options;
+  bool counters_where_room = false;
+  std::shared_ptr<InFlightCurves> in_flight;  ///< of `tracks`
   std::shared_ptr<const LaneArrangement> arrangement;
   TimeWindow window{Nanoseconds(0), Nanoseconds(1'000), 1};
   SceneStyle style;
@@ -90,6 +94,11 @@ struct TimelineView::Parts {
   QImage body_image, overview_image;
   std::optional<TimelineScene> body_scene;
   QScrollBar* scroll_bar = nullptr;
+
+  // Slices on their way to new places; empty: none.
+  std::vector<GlidingSlice> gliding;
+  QBasicTimer glide;
+  QElapsedTimer glide_clock;
 
   // Smooth zoom and pan while W, A, S, D are held.
   QTimer motion;

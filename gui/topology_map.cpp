@@ -13,15 +13,24 @@
 namespace meshwright::gui {
 namespace {
 
-constexpr double kDevice = 34, kGap = 4, kMargin = 12, kTitle = 18;
+constexpr double kSmallest = 34, kLargest = 76;  ///< sides of a device
+constexpr double kGap = 4, kMargin = 12, kTitle = 20;
 constexpr int kDevicesAcross = 4;
 
-double node_width(int devices) {
-  return 2 * kGap + std::min(devices, kDevicesAcross) * (kDevice + kGap);
+double node_width(int devices, double side) {
+  return 2 * kGap + std::min(devices, kDevicesAcross) * (side + kGap);
 }
-double node_height(int devices) {
+double node_height(int devices, double side) {
   return kTitle + 2 * kGap +
-         std::ceil(devices / static_cast<double>(kDevicesAcross)) * (kDevice + kGap);
+         std::ceil(devices / static_cast<double>(kDevicesAcross)) * (side + kGap);
+}
+int columns_of(int width, int widest, double side) {
+  return std::max(1, static_cast<int>((width - kMargin) / (node_width(widest, side) + kMargin)));
+}
+double height_of(std::size_t nodes, int width, int widest, double side) {
+  const int columns = columns_of(width, widest, side);
+  const double rows = std::ceil(static_cast<double>(nodes) / columns);
+  return kMargin + rows * (node_height(widest, side) + kMargin);
 }
 
 }  // namespace
@@ -51,6 +60,7 @@ TopologyMap::TopologyMap(QWidget* parent) : QWidget(parent) {
 void TopologyMap::show_job(const Strategy& strategy, std::vector<int> nodes) {
   strategy_ = strategy;
   nodes_ = std::move(nodes);
+  widest_ = nodes_.empty() ? 1 : *std::max_element(nodes_.begin(), nodes_.end());
   first_of_node_.clear();
   node_of_rank_.clear();
   for (std::size_t n = 0; n < nodes_.size(); ++n) {
@@ -59,6 +69,7 @@ void TopologyMap::show_job(const Strategy& strategy, std::vector<int> nodes) {
                          static_cast<int>(n));
   }
   chosen_ = std::clamp(chosen_, 0, std::max(0, static_cast<int>(node_of_rank_.size()) - 1));
+  choose_side();
   updateGeometry();
   setMinimumHeight(sizeHint().height());
   update();
@@ -69,33 +80,41 @@ void TopologyMap::set_axis(TopologyAxis axis) {
   update();
 }
 
-int TopologyMap::columns() const {
-  const int widest = nodes_.empty() ? 1 : *std::max_element(nodes_.begin(), nodes_.end());
-  return std::max(1, static_cast<int>((width() - kMargin) / (node_width(widest) + kMargin)));
+/// As large as fits without scrolling.
+void TopologyMap::choose_side() {
+  side_ = kSmallest;
+  while (side_ + 1 <= kLargest &&
+         height_of(nodes_.size(), width(), widest_, side_ + 1) <= height() &&
+         node_width(widest_, side_ + 1) + 2 * kMargin <= width())
+    ++side_;
 }
 
+void TopologyMap::resizeEvent(QResizeEvent* event) {
+  choose_side();
+  setMinimumHeight(sizeHint().height());
+  QWidget::resizeEvent(event);
+}
+
+/// With the smallest devices: what is left is used by larger ones.
 QSize TopologyMap::sizeHint() const {
-  const int widest = nodes_.empty() ? 1 : *std::max_element(nodes_.begin(), nodes_.end());
-  const int rows = static_cast<int>(std::ceil(static_cast<double>(nodes_.size()) / columns()));
-  return {640, static_cast<int>(kMargin + rows * (node_height(widest) + kMargin))};
+  return {640, static_cast<int>(height_of(nodes_.size(), width(), widest_, kSmallest))};
 }
 
 QRectF TopologyMap::node_box(int node) const {
-  const int widest = *std::max_element(nodes_.begin(), nodes_.end());
-  const int column = node % columns(), row = node / columns();
-  return {kMargin + column * (node_width(widest) + kMargin),
-          kMargin + row * (node_height(widest) + kMargin),
-          node_width(nodes_[static_cast<std::size_t>(node)]),
-          node_height(nodes_[static_cast<std::size_t>(node)])};
+  const int columns = columns_of(width(), widest_, side_);
+  const int column = node % columns, row = node / columns;
+  return {kMargin + column * (node_width(widest_, side_) + kMargin),
+          kMargin + row * (node_height(widest_, side_) + kMargin),
+          node_width(nodes_[static_cast<std::size_t>(node)], side_),
+          node_height(nodes_[static_cast<std::size_t>(node)], side_)};
 }
 
 QRectF TopologyMap::device_box(int rank) const {
   const int node = node_of_rank_[static_cast<std::size_t>(rank)];
   const int place = rank - first_of_node_[static_cast<std::size_t>(node)];
   const QRectF box = node_box(node);
-  return {box.left() + 2 * kGap + (place % kDevicesAcross) * (kDevice + kGap) - kGap / 2,
-          box.top() + kTitle + kGap + (place / kDevicesAcross) * (kDevice + kGap), kDevice,
-          kDevice};
+  return {box.left() + 2 * kGap + (place % kDevicesAcross) * (side_ + kGap) - kGap / 2,
+          box.top() + kTitle + kGap + (place / kDevicesAcross) * (side_ + kGap), side_, side_};
 }
 
 void TopologyMap::paintEvent(QPaintEvent* event) {
@@ -106,7 +125,7 @@ void TopologyMap::paintEvent(QPaintEvent* event) {
   if (node_of_rank_.empty()) return;
   const GroupPlace chosen = group_place(strategy_, RankId(chosen_), axis_);
   QFont small = font();
-  small.setPointSizeF(small.pointSizeF() * 0.85);
+  if (side_ < 48) small.setPointSizeF(small.pointSizeF() * 0.85);
   painter.setFont(small);
   for (int node = 0; node < static_cast<int>(nodes_.size()); ++node) {
     const QRectF box = node_box(node);

@@ -39,9 +39,10 @@ class TopologyMap : public QWidget {
   void mousePressEvent(QMouseEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
   bool event(QEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
-  int columns() const;
+  void choose_side();
   QRectF node_box(int node) const;
   QRectF device_box(int rank) const;
   int rank_at(const QPointF& point) const;
@@ -49,7 +50,8 @@ class TopologyMap : public QWidget {
   Strategy strategy_;
   std::vector<int> nodes_, first_of_node_, node_of_rank_;
   TopologyAxis axis_ = TopologyAxis::kTensor;
-  int chosen_ = 0;
+  int chosen_ = 0, widest_ = 1;  ///< widest_: devices of the largest node
+  double side_ = 0;              ///< of a device, in pixels
 };
 
 }  // namespace meshwright::gui

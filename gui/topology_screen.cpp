@@ -123,7 +123,11 @@ void TopologyScreen::show_device(int rank) {
   if (rank < 0 || rank >= ranks) return;
   constexpr Axis kAxes[kTopologyAxisCount]{Axis::kTensor, Axis::kContext, Axis::kData,
                                            Axis::kPipeline};
-  QString html = tr("<b>Rank %1</b><table cellspacing=8>").arg(rank);
+  QString html =
+      tr("<b>Rank %1</b> · every box: the rank, and ·its place in its group; framed: the "
+         "same group")
+          .arg(rank) +
+      "<table cellspacing=8>";
   for (int a = 0; a < kTopologyAxisCount; ++a) {
     const auto axis = static_cast<TopologyAxis>(a);
     const GroupPlace mine = group_place(strategy, RankId(rank), axis);

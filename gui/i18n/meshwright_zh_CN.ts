@@ -2,6 +2,49 @@
 <!DOCTYPE TS>
 <TS version="2.1" language="zh_CN" sourcelanguage="en">
 <context>
+    <name>Parts</name>
+    <message>
+        <source>matrix products</source>
+        <translation>矩阵乘</translation>
+    </message>
+    <message>
+        <source>expert products</source>
+        <translation>专家矩阵乘</translation>
+    </message>
+    <message>
+        <source>attention</source>
+        <translation>注意力</translation>
+    </message>
+    <message>
+        <source>memory-bound kernels</source>
+        <translation>访存受限算子</translation>
+    </message>
+    <message>
+        <source>optimizer kernels</source>
+        <translation>优化器算子</translation>
+    </message>
+    <message>
+        <source>bubble: warm-up</source>
+        <translation>气泡：预热</translation>
+    </message>
+    <message>
+        <source>bubble: drain</source>
+        <translation>气泡：排空</translation>
+    </message>
+    <message>
+        <source>bubble: dependency</source>
+        <translation>气泡：依赖</translation>
+    </message>
+    <message>
+        <source>bubble: imbalance</source>
+        <translation>气泡：不均衡</translation>
+    </message>
+    <message>
+        <source>exposed %1 messages</source>
+        <translation>暴露的 %1 通信</translation>
+    </message>
+</context>
+<context>
     <name>QObject</name>
     <message>
         <source>as A</source>
@@ -126,14 +169,6 @@
         <translation>优化器</translation>
     </message>
     <message>
-        <source>exposed %1</source>
-        <translation>暴露的 %1 通信</translation>
-    </message>
-    <message>
-        <source>bubble: %1</source>
-        <translation>气泡：%1</translation>
-    </message>
-    <message>
         <source>Plan</source>
         <translation>计划</translation>
     </message>
@@ -167,6 +202,77 @@
     </message>
 </context>
 <context>
+    <name>Timeline</name>
+    <message>
+        <source>warm-up</source>
+        <translation>预热</translation>
+    </message>
+    <message>
+        <source>drain</source>
+        <translation>排空</translation>
+    </message>
+    <message>
+        <source>dependency</source>
+        <translation>依赖</translation>
+    </message>
+    <message>
+        <source>communication</source>
+        <translation>通信</translation>
+    </message>
+    <message>
+        <source>idle</source>
+        <translation>空闲</translation>
+    </message>
+    <message>
+        <source>message of rank %1 (%2)</source>
+        <translation>rank %1 的消息（%2）</translation>
+    </message>
+    <message>
+        <source>%1 of stage %2</source>
+        <translation>%1，阶段 %2</translation>
+    </message>
+    <message>
+        <source>%1 of rank %2</source>
+        <translation>%1，rank %2</translation>
+    </message>
+    <message>
+        <source>rank %1, %2</source>
+        <translation>rank %1，%2</translation>
+    </message>
+    <message>
+        <source>stage %1</source>
+        <translation>阶段 %1</translation>
+    </message>
+    <message>
+        <source>%1 from %2</source>
+        <translation>%1，起于 %2</translation>
+    </message>
+    <message>
+        <source>critical: no slack</source>
+        <translation>关键：无松弛</translation>
+    </message>
+    <message>
+        <source>slack %1</source>
+        <translation>松弛 %1</translation>
+    </message>
+    <message>
+        <source>idle for %1</source>
+        <translation>空闲 %1</translation>
+    </message>
+    <message>
+        <source>%1 %2</source>
+        <translation>%1 %2</translation>
+    </message>
+    <message>
+        <source>%1 waits for %2</source>
+        <translation>%1 等待 %2</translation>
+    </message>
+    <message>
+        <source>%1 here: %2</source>
+        <translation>此处 %1：%2</translation>
+    </message>
+</context>
+<context>
     <name>meshwright::gui::CalibrationScreen</name>
     <message>
         <source>%1, %2 ranks on %3 nodes</source>
@@ -197,10 +303,6 @@
         <translation>批 %1，%2 × %3 × %4：%5，离散 %6，共 %7 次</translation>
     </message>
     <message>
-        <source>Open a calibration: `meshwright calibrate -o mine.calib.json` measures this machine, `meshwright import` reads the output of nccl-tests.</source>
-        <translation>打开校准文件：`meshwright calibrate -o mine.calib.json` 测量本机，`meshwright import` 读取 nccl-tests 输出。</translation>
-    </message>
-    <message>
         <source>Measured curves</source>
         <translation>实测曲线</translation>
     </message>
@@ -221,16 +323,36 @@
         <translation>&lt;p&gt;&lt;b&gt;%1&lt;/b&gt;，%2 核，内存 %3&lt;br&gt;消息 %4 + 大小 / %5&lt;br&gt;访存 %6&lt;/p&gt;</translation>
     </message>
     <message>
-        <source>%1: %2 curves of collectives, %3 families of kernels. Ctrl+Alt+U prices the scenario by them.</source>
-        <translation>%1：%2 条集合通信曲线，%3 类算子。按 Ctrl+Alt+U 用其为方案定价。</translation>
-    </message>
-    <message>
         <source>Use the calibration %1</source>
         <translation>使用校准 %1</translation>
     </message>
     <message>
         <source>Calibration</source>
         <translation>校准</translation>
+    </message>
+    <message>
+        <source>No calibration is open</source>
+        <translation>尚未打开校准</translation>
+    </message>
+    <message>
+        <source>Measured times of kernels and messages, as points and curves. `meshwright calibrate -o mine.calib.json` measures this machine, `meshwright import` reads the output of nccl-tests.</source>
+        <translation>以点和曲线显示算子与消息的实测时间。`meshwright calibrate -o mine.calib.json` 测量本机，`meshwright import` 读取 nccl-tests 的输出。</translation>
+    </message>
+    <message>
+        <source>Open…</source>
+        <translation>打开…</translation>
+    </message>
+    <message>
+        <source>Open a calibration</source>
+        <translation>打开校准</translation>
+    </message>
+    <message>
+        <source>Calibrations (*.json);;All files (*)</source>
+        <translation>校准 (*.json);;所有文件 (*)</translation>
+    </message>
+    <message>
+        <source>%1: %2 curves of collectives, %3 families of kernels. Ctrl+Alt+P prices the scenario by them.</source>
+        <translation>%1：%2 条集合通信曲线，%3 个算子族。Ctrl+Alt+P 按其为方案定价。</translation>
     </message>
 </context>
 <context>
@@ -277,10 +399,6 @@
     <message>
         <source>Worst tasks</source>
         <translation>误差最大的任务</translation>
-    </message>
-    <message>
-        <source>Open a measured trace: it is laid on the scenario. Or choose two files with Compare in the menu Run.</source>
-        <translation>打开实测轨迹，与当前方案叠加；或用“运行”菜单中的“比较”选择两个文件。</translation>
     </message>
     <message>
         <source>No comparison yet</source>
@@ -363,10 +481,6 @@
         <translation>种类</translation>
     </message>
     <message>
-        <source>stage</source>
-        <translation>阶段</translation>
-    </message>
-    <message>
         <source>stream</source>
         <translation>流</translation>
     </message>
@@ -389,6 +503,26 @@
     <message>
         <source>&lt;p&gt;Largest differences: predicted, measured&lt;/p&gt;</source>
         <translation>&lt;p&gt;最大差异：预测值、实测值&lt;/p&gt;</translation>
+    </message>
+    <message>
+        <source>hand</source>
+        <translation>手动</translation>
+    </message>
+    <message>
+        <source>What is added to the measured times</source>
+        <translation>加到实测时间上的偏移</translation>
+    </message>
+    <message>
+        <source>Notes</source>
+        <translation>备注</translation>
+    </message>
+    <message>
+        <source>Open a measured trace: it is laid on the scenario. Or choose two files with Compare in the menu Run, or carry a scenario out on the screen Run.</source>
+        <translation>打开一条实测轨迹，它会与当前方案对齐。也可在“运行”菜单中选择两个文件进行比较，或在“运行”页实际执行方案。</translation>
+    </message>
+    <message>
+        <source>Choose two traces…</source>
+        <translation>选择两条轨迹…</translation>
     </message>
 </context>
 <context>
@@ -416,6 +550,10 @@
     <message>
         <source>&amp;Copy text</source>
         <translation>复制文本(&amp;C)</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>关闭</translation>
     </message>
 </context>
 <context>
@@ -529,10 +667,6 @@
     <message>
         <source>Co&amp;unters</source>
         <translation>计数器(&amp;U)</translation>
-    </message>
-    <message>
-        <source>Memory and links under the rows</source>
-        <translation>在行下方显示内存与链路</translation>
     </message>
     <message>
         <source>Colour by &amp;micro-batch</source>
@@ -686,6 +820,18 @@
         <source>Explore</source>
         <translation>探索</translation>
     </message>
+    <message>
+        <source>S&amp;lices as a table</source>
+        <translation>以表格显示切片(&amp;L)</translation>
+    </message>
+    <message>
+        <source>What is shown, row by row, to be read or copied</source>
+        <translation>逐行列出当前显示内容，便于阅读或复制</translation>
+    </message>
+    <message>
+        <source>Memory, micro-batches in flight and streams under the rows; at first memory where there is room</source>
+        <translation>在各行下方显示内存、在途微批和流；起初在空间允许时显示内存</translation>
+    </message>
 </context>
 <context>
     <name>meshwright::gui::HeatMap</name>
@@ -715,6 +861,17 @@
     <message>
         <source>Cancel %1</source>
         <translation>取消 %1</translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::JobProgress</name>
+    <message>
+        <source>Progress</source>
+        <translation>进度</translation>
+    </message>
+    <message>
+        <source>%1, and %2 more</source>
+        <translation>%1，另有 %2 项</translation>
     </message>
 </context>
 <context>
@@ -758,6 +915,10 @@
     <message>
         <source>Help</source>
         <translation>帮助</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>关闭</translation>
     </message>
 </context>
 <context>
@@ -1236,52 +1397,12 @@
 <context>
     <name>meshwright::gui::PlansScreen</name>
     <message>
-        <source>matrix products</source>
-        <translation>矩阵乘</translation>
-    </message>
-    <message>
-        <source>expert products</source>
-        <translation>专家矩阵乘</translation>
-    </message>
-    <message>
-        <source>attention</source>
-        <translation>注意力</translation>
-    </message>
-    <message>
-        <source>memory-bound kernels</source>
-        <translation>访存受限算子</translation>
-    </message>
-    <message>
-        <source>optimizer kernels</source>
-        <translation>优化器算子</translation>
-    </message>
-    <message>
-        <source>bubble: warm-up</source>
-        <translation>气泡：预热</translation>
-    </message>
-    <message>
-        <source>bubble: drain</source>
-        <translation>气泡：排空</translation>
-    </message>
-    <message>
-        <source>bubble: dependency</source>
-        <translation>气泡：依赖</translation>
-    </message>
-    <message>
-        <source>bubble: imbalance</source>
-        <translation>气泡：不均衡</translation>
-    </message>
-    <message>
         <source>recomputation</source>
         <translation>重计算</translation>
     </message>
     <message>
         <source>optimizer</source>
         <translation>优化器</translation>
-    </message>
-    <message>
-        <source>exposed %1 messages</source>
-        <translation>暴露的 %1 通信</translation>
     </message>
     <message>
         <source>proved optimal among them</source>
@@ -1451,6 +1572,14 @@
         <source>Plans</source>
         <translation>计划</translation>
     </message>
+    <message>
+        <source>No plans yet</source>
+        <translation>尚无计划</translation>
+    </message>
+    <message>
+        <source>Search</source>
+        <translation>搜索</translation>
+    </message>
 </context>
 <context>
     <name>meshwright::gui::PointChart</name>
@@ -1560,6 +1689,18 @@
     <message>
         <source> and </source>
         <translation> 和 </translation>
+    </message>
+    <message>
+        <source>OK</source>
+        <translation>确定</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>取消</translation>
+    </message>
+    <message>
+        <source>Restore defaults</source>
+        <translation>恢复默认</translation>
     </message>
 </context>
 <context>
@@ -1680,6 +1821,22 @@
     <message>
         <source>Run</source>
         <translation>运行</translation>
+    </message>
+    <message>
+        <source>The program could not be started: %1</source>
+        <translation>程序无法启动：%1</translation>
+    </message>
+    <message>
+        <source>Prepare the run</source>
+        <translation>准备运行</translation>
+    </message>
+    <message>
+        <source>Stopped before it began.</source>
+        <translation>尚未开始即已停止。</translation>
+    </message>
+    <message>
+        <source>Waiting for the first step…</source>
+        <translation>等待第一步…</translation>
     </message>
 </context>
 <context>
@@ -1942,6 +2099,13 @@
     </message>
 </context>
 <context>
+    <name>meshwright::gui::SliceTable</name>
+    <message>
+        <source>Slices shown</source>
+        <translation>当前显示的切片</translation>
+    </message>
+</context>
+<context>
     <name>meshwright::gui::StageBars</name>
     <message>
         <source>Time of every pipeline position</source>
@@ -2029,77 +2193,6 @@ Drag to change, double click to set it back.</source>
     <message>
         <source>Take over %1 %2, %3 %4</source>
         <translation>采用 %1 %2，%3 %4</translation>
-    </message>
-</context>
-<context>
-    <name>meshwright::gui::Timeline</name>
-    <message>
-        <source>warm-up</source>
-        <translation>预热</translation>
-    </message>
-    <message>
-        <source>drain</source>
-        <translation>排空</translation>
-    </message>
-    <message>
-        <source>dependency</source>
-        <translation>依赖</translation>
-    </message>
-    <message>
-        <source>communication</source>
-        <translation>通信</translation>
-    </message>
-    <message>
-        <source>idle</source>
-        <translation>空闲</translation>
-    </message>
-    <message>
-        <source>message of rank %1 (%2)</source>
-        <translation>rank %1 的消息（%2）</translation>
-    </message>
-    <message>
-        <source>%1 of stage %2</source>
-        <translation>%1，阶段 %2</translation>
-    </message>
-    <message>
-        <source>%1 of rank %2</source>
-        <translation>%1，rank %2</translation>
-    </message>
-    <message>
-        <source>rank %1, %2</source>
-        <translation>rank %1，%2</translation>
-    </message>
-    <message>
-        <source>stage %1</source>
-        <translation>阶段 %1</translation>
-    </message>
-    <message>
-        <source>%1 from %2</source>
-        <translation>%1，起于 %2</translation>
-    </message>
-    <message>
-        <source>critical: no slack</source>
-        <translation>关键：无松弛</translation>
-    </message>
-    <message>
-        <source>slack %1</source>
-        <translation>松弛 %1</translation>
-    </message>
-    <message>
-        <source>idle for %1</source>
-        <translation>空闲 %1</translation>
-    </message>
-    <message>
-        <source>%1 %2</source>
-        <translation>%1 %2</translation>
-    </message>
-    <message>
-        <source>%1 waits for %2</source>
-        <translation>%1 等待 %2</translation>
-    </message>
-    <message>
-        <source>%1 here: %2</source>
-        <translation>此处 %1：%2</translation>
     </message>
 </context>
 <context>
@@ -2386,10 +2479,6 @@ Drag to change, double click to set it back.</source>
         <translation>；节点间 %1 个端口，每个 %2</translation>
     </message>
     <message>
-        <source>&lt;b&gt;Rank %1&lt;/b&gt;&lt;table cellspacing=8&gt;</source>
-        <translation>&lt;b&gt;Rank %1&lt;/b&gt;&lt;table cellspacing=8&gt;</translation>
-    </message>
-    <message>
         <source>&lt;tr&gt;&lt;td&gt;&lt;b&gt;%1&lt;/b&gt;&lt;/td&gt;&lt;td&gt;%2 ranks: %3&lt;/td&gt;&lt;td&gt;%4&lt;/td&gt;&lt;td&gt;the step waits %5 for it&lt;/td&gt;&lt;/tr&gt;</source>
         <translation>&lt;tr&gt;&lt;td&gt;&lt;b&gt;%1&lt;/b&gt;&lt;/td&gt;&lt;td&gt;%2 个 rank：%3&lt;/td&gt;&lt;td&gt;%4&lt;/td&gt;&lt;td&gt;单步为其等待 %5&lt;/td&gt;&lt;/tr&gt;</translation>
     </message>
@@ -2404,6 +2493,10 @@ Drag to change, double click to set it back.</source>
     <message>
         <source>Topology</source>
         <translation>拓扑</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;Rank %1&lt;/b&gt; · every box: the rank, and ·its place in its group; framed: the same group</source>
+        <translation>&lt;b&gt;Rank %1&lt;/b&gt; · 每个方框：rank 及其在组内的位置（·）；加框者属于同一组</translation>
     </message>
 </context>
 <context>

@@ -55,6 +55,21 @@ TEST(ChartAxis, TicksAreRound) {
   EXPECT_THAT(ticks_of(axis, 4), Pointwise(DoubleNear(1e-12), {1e-6, 1e-4, 1e-2, 1.0}));
 }
 
+// 86 GiB at a tick for about every 20 GiB; then from 1 KiB to 16 KiB by powers of two.
+TEST(ChartAxis, MarksBytesAtRoundBinarySizes) {
+  constexpr double kKiB = 1024, kGiB = kKiB * kKiB * kKiB;
+  ChartAxis axis;
+  axis.is_binary = true;
+  axis.high = 86 * kGiB;
+  EXPECT_THAT(ticks_of(axis, 5),
+              Pointwise(DoubleNear(1e-3), {0.0, 20 * kGiB, 40 * kGiB, 60 * kGiB, 80 * kGiB}));
+  axis.scale = AxisScale::kLogarithmic;
+  axis.low = 0.9 * kKiB;
+  axis.high = 17 * kKiB;
+  EXPECT_THAT(ticks_of(axis, 5),
+              Pointwise(DoubleNear(1e-9), {kKiB, 2 * kKiB, 4 * kKiB, 8 * kKiB, 16 * kKiB}));
+}
+
 TEST(IsoLine, CutsASlopeHalfway) {
   // Values rise by 1 to the right: 0.5 lies halfway between the columns, in every row.
   const ValueGrid slope{{0.0, 1.0}, {0.0, 1.0}, {0.0, 1.0}};

@@ -1,17 +1,27 @@
 /// What the screens beside Explore are for, done as a user would.
+#include <QClipboard>
 #include <QLabel>
+#include <QProgressBar>
+#include <QSemaphore>
 #include <QSignalSpy>
+#include <QStandardPaths>
 #include <QTableWidget>
 #include <QTemporaryDir>
+#include <QTextBrowser>
 
 #include "core/io_file.hpp"
 #include "core/io_pftrace.hpp"
+#include "core/io_schedule_csv.hpp"
 #include "core/timeline_of.hpp"
 #include "gui/actions.hpp"
 #include "gui/compare_screen.hpp"
+#include "gui/explore_screen.hpp"
+#include "gui/job_progress.hpp"
 #include "gui/plans_screen.hpp"
 #include "gui/run_screen.hpp"
+#include "gui/slice_table.hpp"
 #include "gui/sweep_screen.hpp"
+#include "gui/timeline_table_model.hpp"
 #include "models/load.hpp"
 #include "tests/gui/window_fixture.hpp"
 
@@ -105,7 +115,117 @@ TEST_F(ScreensTest, ComparisonOfATimelineWithItselfShowsNoError) {
   EXPECT_EQ(compare.comparison().predicted->origin, TimelineOrigin::kPredicted);
 }
 
+// The table is of what the timeline shows; its current row and the selected slice are one.
+TEST_F(ScreensTest, TheTableFollowsTheTimelineAndIsFollowedByIt) {
+  set_small_scenario();
+  auto& explore = screen<ExploreScreen>("explore");
+  window->actions().find("explore.table")->trigger();
+  ASSERT_TRUE(settles());
+  SliceTable& table = explore.table();
+  ASSERT_TRUE(table.isVisible());
+  const int all = table.slices().rowCount();
+  ASSERT_GT(all, 16);  // F and B of 4 micro-batches on 2 devices, and the optimizer's
+  explore.view().setFocus();
+  explore.view().select_slice(table.slices().slice_of(5));
+  EXPECT_EQ(table.selectionModel()->currentIndex().row(), 5);
+  table.setFocus();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return table.hasFocus(); }, kPatienceMs));
+  QTest::keyClick(&table, Qt::Key_Down);
+  EXPECT_EQ(explore.view().selected_slice(), table.slices().slice_of(6));
+  QTest::keyClick(&table, Qt::Key_C, Qt::ControlModifier);
+  const QStringList lines = QApplication::clipboard()->text().trimmed().split('\n');
+  ASSERT_EQ(lines.size(), 2);
+  EXPECT_EQ(lines[1].split('\t').size(), TimelineTableModel::kColumnCount);
+  explore.view().setFocus();
+  explore.view().show_range(Nanoseconds(0), explore.view().tracks()->end / 4);
+  ASSERT_TRUE(settles());
+  EXPECT_LT(table.slices().rowCount(), all);
+  window->actions().find("explore.table")->trigger();
+  EXPECT_FALSE(table.isVisible());
+}
+
+// 1f1b of two stages on rank 0: F0 F1 B0 F2 B1 F3 B2 B3. F2 dropped on the start of B0 goes before
+// it, which only holds one micro-batch more; B0 dropped before F0 could never start.
+TEST_F(ScreensTest, APassIsDraggedToAnotherPlaceAndTakenBack) {
+  set_small_scenario();
+  TimelineView& view = screen<ExploreScreen>("explore").view();
+  ASSERT_TRUE(settles());
+  constexpr int kLeft = 132, kInFirstRow = 54 + 10;
+  const auto slice = [&](const char* name) {
+    const std::size_t found = slices_named(*view.tracks(), name).front();
+    return std::pair(view.tracks()->start_of(found), view.tracks()->end_of(found));
+  };
+  const auto x_of = [&](Nanoseconds time) {
+    return kLeft + static_cast<int>(view.window().pixel_of(time));
+  };
+  const auto drag = [&](const char* name, Nanoseconds to) {
+    const auto [start, end] = slice(name);
+    const QPoint from(x_of(start + (end - start) / 2), kInFirstRow), there(x_of(to), kInFirstRow);
+    QTest::mouseClick(&view, Qt::LeftButton, {}, from);
+    QTest::mousePress(&view, Qt::LeftButton, {}, from);
+    QTest::mouseMove(&view, from + QPoint(from.x() < there.x() ? 15 : -15, 0));
+    QTest::mouseMove(&view, there);
+    QTest::mouseRelease(&view, Qt::LeftButton, {}, there);
+  };
+  const Scenario before = workbench->scenario().scenario();
+  drag("r0.compute.s0.B0", Nanoseconds(0));
+  ASSERT_TRUE(settles());
+  EXPECT_EQ(workbench->scenario().scenario(), before);
+  drag("r0.compute.s0.F2", slice("r0.compute.s0.B0").first);
+  ASSERT_TRUE(settles());
+  ASSERT_FALSE(workbench->scenario().scenario().orders.empty());
+  EXPECT_TRUE(workbench->simulation()->is_sound());
+  EXPECT_LT(slice("r0.compute.s0.F2").first, slice("r0.compute.s0.B0").first);
+  const std::string csv = write_schedule_csv(workbench->simulation()->schedule);
+  EXPECT_EQ(csv.substr(0, csv.find('\n')), "0F0,0F1,0F2,0B0,0B1,0F3,0B2,0B3");
+  window->actions().find("edit.undo")->trigger();
+  ASSERT_TRUE(settles());
+  EXPECT_EQ(workbench->scenario().scenario(), before);
+}
+
+TEST_F(ScreensTest, TheStatusBarShowsWhatIsBeingWorkedOn) {
+  ASSERT_TRUE(settles());
+  auto* progress = window->findChild<JobProgress*>();
+  ASSERT_NE(progress, nullptr);
+  EXPECT_FALSE(progress->isVisible());
+  QSemaphore gate;
+  workbench->jobs().start<int>(
+      {"count", "", true}, window.get(),
+      [&](const JobContext& context) {
+        context.report(3, 4);
+        gate.acquire();
+        return 0;
+      },
+      [](int) {});
+  auto* bar = progress->findChild<QProgressBar*>();
+  EXPECT_TRUE(QTest::qWaitFor(
+      [&] { return progress->isVisible() && bar->maximum() > 0 && bar->value() > 0; }, 10'000));
+  EXPECT_EQ(4 * bar->value(), 3 * bar->maximum());
+  gate.release();
+  ASSERT_TRUE(settles());
+  EXPECT_FALSE(progress->isVisible());
+}
+
+TEST_F(ScreensTest, ATraceSaysWhatWasMendedInIt) {
+  auto& compare = screen<CompareScreen>("compare");
+  const QTemporaryDir folder;
+  const QString path = folder.filePath("overlapping.json");
+  write_file(path.toStdString(), R"({"traceEvents": [
+    {"ph": "X", "name": "a", "cat": "kernel", "pid": 0, "tid": 7, "ts": 0, "dur": 10},
+    {"ph": "X", "name": "b", "cat": "kernel", "pid": 0, "tid": 7, "ts": 5, "dur": 10},
+    {"ph": "X", "name": "c", "cat": "kernel", "pid": 0, "tid": 7, "dur": 10}]})");
+  workbench->open({path});
+  ASSERT_TRUE(settles());
+  const auto pages = compare.findChildren<QTextBrowser*>();
+  EXPECT_TRUE(std::any_of(pages.begin(), pages.end(), [](const QTextBrowser* page) {
+    return page->toPlainText().contains("1 events were dropped");
+  }));
+}
+
 TEST_F(ScreensTest, ARunIsMeasuredAndStopped) {
+  if (QStandardPaths::findExecutable("meshwright", {QCoreApplication::applicationDirPath()})
+          .isEmpty())
+    GTEST_SKIP() << "the program meshwright is not built";
   set_small_scenario();
   auto& run = screen<RunScreen>("run");
   QSignalSpy ended(&run, &RunScreen::ended);

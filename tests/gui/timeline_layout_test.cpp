@@ -200,6 +200,23 @@ TEST(Lanes, ShowTheStreamsOfOpenRanksAndPinnedRowsOnTop) {
   EXPECT_EQ(arrangement.lanes[3].height, options.sizes.stream);
 }
 
+TEST(Lanes, CarryAsManyCountersAsAreAskedFor) {
+  TimelineTracks tracks = four_ranks();
+  for (int rank = 0; rank < 4; ++rank)
+    tracks.memory.push_back({.rank = rank, .capacity = {}, .points = {}});
+  const auto kinds = [&](LaneCounters counters) {
+    LaneOptions options;
+    options.counters = counters;
+    std::string text;
+    for (const Lane& lane : arrange_lanes(tracks, options).lanes)
+      text += "smild"[static_cast<int>(lane.kind)];
+    return text;
+  };
+  EXPECT_EQ(kinds(LaneCounters::kNone), "ss");
+  EXPECT_EQ(kinds(LaneCounters::kMemory), "smsm");
+  EXPECT_EQ(kinds(LaneCounters::kAll), "smilsmil");  // memory, in flight, links
+}
+
 // Pinned lanes do not scroll; others do, and vanish behind them.
 TEST(Lanes, AreFoundWhereTheyAreScrolledTo) {
   const TimelineTracks tracks = four_ranks();

@@ -403,6 +403,47 @@ TEST_F(TimelineViewTest, KeepsTheRangeWhenASliderMoves) {
   EXPECT_LT(view.visible_from(), Nanoseconds(0));
 }
 
+TEST_F(TimelineViewTest, GlidesToAnotherOrderUnlessMotionIsReduced) {
+  const ShownPipeline other = shown_pipeline("gpipe", {.devices = 4, .microbatches = 8});
+  const TimeWindow window = view.window();
+  view.set_tracks(other.tracks);
+  view.glide_from(*shown.tracks, window);
+  EXPECT_FALSE(view.is_gliding());
+  view.set_reduced_motion(false);
+  view.glide_from(*shown.tracks, window);
+  EXPECT_TRUE(view.is_gliding());
+  QImage under_way(view.size(), QImage::Format_RGB32);
+  view.render(&under_way);
+  EXPECT_TRUE(QTest::qWaitFor([&] { return !view.is_gliding(); }, 5'000));
+  view.wait_for_painters();
+  view.clearFocus();  // its frame is not part of the picture
+  QImage arrived(view.size(), QImage::Format_RGB32);
+  view.render(&arrived);
+  EXPECT_NE(under_way, arrived);
+  EXPECT_EQ(arrived.copy(kLeft, kTop, 1000, 340),
+            to_image(view.snapshot()).copy(kLeft, kTop, 1000, 340));
+}
+
+TEST_F(TimelineViewTest, ShowsCountersWhereThereIsRoom) {
+  const auto rows_end = [&] {  // of the last row that has a slice under the pointer
+    int end = 0;
+    QSignalSpy spy(&view, &TimelineView::slice_hovered);
+    for (int y = kTop + 2; y < view.height(); y += 2) {
+      QTest::mouseMove(&view, {x_of(middle_of(slice_named("r3.compute.s3.B3"))), y});
+      if (!spy.isEmpty() && spy.back().at(0).toLongLong() >= 0) end = y;
+    }
+    return end;
+  };
+  view.resize(view.width(), 900);
+  const int without = rows_end();
+  view.set_counters_where_room();
+  EXPECT_GT(rows_end(), without);
+  view.resize(view.width(), 230);
+  const int low = rows_end();
+  view.set_counters_shown(false);
+  EXPECT_EQ(rows_end(), low);  // there was no room
+}
+
 TEST_F(TimelineViewTest, ShowsAMeasuredRunBelowItsPrediction) {
   const ShownPipeline measured =
       shown_pipeline("1f1b", {.devices = 4, .microbatches = 8}, Ticks(1'200'000'000));

@@ -1,0 +1,16 @@
+/// What the parts of a step are called, in the user's language.
+#pragma once
+
+#include <QString>
+
+#include "core/evaluation.hpp"
+
+namespace meshwright::gui {
+
+QString part_name(KernelKind kind);
+/// "bubble: warm-up"
+QString part_name(BubbleCause cause);
+/// "exposed tp messages"
+QString part_name(Axis axis);
+
+}  // namespace meshwright::gui

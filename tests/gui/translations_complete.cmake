@@ -1,0 +1,16 @@
+# Fails if a text of the sources has no translation. Needs LUPDATE, TS, SOURCE_DIR and WORK_DIR.
+get_filename_component(name ${TS} NAME)
+file(COPY ${TS} DESTINATION ${WORK_DIR})
+execute_process(COMMAND ${LUPDATE} -silent -I . -locations none -no-obsolete gui -ts ${WORK_DIR}/${name}
+                WORKING_DIRECTORY ${SOURCE_DIR} RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+if(failed)
+  message(FATAL_ERROR "lupdate ended with ${failed}")
+endif()
+file(READ ${WORK_DIR}/${name} text)
+string(REGEX MATCHALL "<source>[^<]*</source>[^<]*(<translatorcomment>[^<]*</translatorcomment>[^<]*)?<translation type=\"unfinished\"" missing "${text}")
+list(LENGTH missing count)
+if(count GREATER 0)
+  list(JOIN missing "\n  " listed)
+  message(FATAL_ERROR "${count} texts of ${name} have no translation; ./dev translations lists them there:\n  ${listed}")
+endif()
+message(STATUS "every text is translated in ${name}")
