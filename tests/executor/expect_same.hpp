@@ -1,31 +1,55 @@
-/// The claim that tests of every mode make: the same mathematics as on one rank.
+/// The claims that tests of every mode make: the same mathematics as on one rank, or the same to
+/// the last bit.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "tests/executor/tiny_training.hpp"
 
 namespace meshwright {
 
-/// Losses of all steps and parameters behind the last one.
-inline void expect_same(const TrainingRun& one, const TrainingRun& many) {
-  ASSERT_FALSE(many.failure.has_value()) << many.failure->cause;
-  ASSERT_EQ(one.steps.size(), many.steps.size());
-  for (std::size_t i = 0; i < one.steps.size(); ++i)
-    EXPECT_NEAR(many.steps[i].loss / one.steps[i].loss, 1, 1e-5) << "step " << i;
-  ASSERT_EQ(one.parameters.size(), many.parameters.size());
-  for (const auto& [name, values] : one.parameters) {
-    const std::vector<float>& others = many.parameters.at(name);
+using Parameters = std::map<std::string, std::vector<float>>;
+
+/// Relative to the norm of each parameter.
+inline void expect_same_parameters(const Parameters& one, const Parameters& many,
+                                   double tolerance) {
+  ASSERT_EQ(one.size(), many.size());
+  for (const auto& [name, values] : one) {
+    const std::vector<float>& others = many.at(name);
     ASSERT_EQ(values.size(), others.size()) << name;
     double difference = 0, norm = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
       difference += std::pow(static_cast<double>(values[i]) - static_cast<double>(others[i]), 2);
       norm += std::pow(static_cast<double>(values[i]), 2);
     }
-    EXPECT_LE(std::sqrt(difference), 1e-5 * std::max(1.0, std::sqrt(norm))) << name;
+    EXPECT_LE(std::sqrt(difference), tolerance * std::max(1.0, std::sqrt(norm))) << name;
   }
+}
+
+/// Losses of all steps and parameters behind the last one.
+inline void expect_same_run(const TrainingRun& one, const TrainingRun& many,
+                            double tolerance = 1e-5) {
+  ASSERT_FALSE(one.failure.has_value()) << one.failure->cause;
+  ASSERT_FALSE(many.failure.has_value()) << many.failure->cause;
+  ASSERT_EQ(one.steps.size(), many.steps.size());
+  for (std::size_t i = 0; i < one.steps.size(); ++i)
+    EXPECT_NEAR(many.steps[i].loss / one.steps[i].loss, 1, tolerance) << "step " << i;
+  expect_same_parameters(one.parameters, many.parameters, tolerance);
+}
+
+inline void expect_bitwise_same_run(const TrainingRun& one, const TrainingRun& many) {
+  ASSERT_FALSE(one.failure.has_value()) << one.failure->cause;
+  ASSERT_FALSE(many.failure.has_value()) << many.failure->cause;
+  ASSERT_EQ(one.steps.size(), many.steps.size());
+  for (std::size_t i = 0; i < one.steps.size(); ++i)
+    EXPECT_EQ(many.steps[i].loss, one.steps[i].loss) << "step " << i;
+  EXPECT_EQ(one.parameters, many.parameters);
 }
 
 }  // namespace meshwright

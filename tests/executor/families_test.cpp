@@ -99,7 +99,7 @@ class EveryFamily : public testing::TestWithParam<TinyFamily> {
   static void expect_same_with(void (*change)(Strategy&)) {
     Strategy cut = base();
     change(cut);
-    expect_same(on_one_rank(), run(cut));
+    expect_same_run(on_one_rank(), run(cut));
   }
 };
 

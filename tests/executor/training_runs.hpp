@@ -1,16 +1,9 @@
-/// Even smaller models, for many plans of many steps, and what it means that two runs are the same.
+/// Even smaller models, for many plans of many steps.
 #pragma once
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <map>
-#include <string>
 #include <string_view>
-#include <vector>
 
-#include "tests/executor/tiny_training.hpp"
+#include "tests/executor/expect_same.hpp"
 
 namespace meshwright {
 
@@ -36,47 +29,7 @@ inline Strategy tiny_strategy() {
 
 inline TrainingRun train_tiny(std::string_view config, const Strategy& strategy, int steps,
                               const TrainingOptions& options = {}) {
-  const TinyJob job = tiny_job(config, strategy);
-  TrainingRequest request = job.request();
-  request.steps = steps;
-  request.options = options;
-  return train(request);
-}
-
-using Parameters = std::map<std::string, std::vector<float>>;
-
-/// Relative to the norm of each parameter.
-inline void expect_same_parameters(const Parameters& one, const Parameters& many,
-                                   double tolerance) {
-  ASSERT_EQ(one.size(), many.size());
-  for (const auto& [name, values] : one) {
-    const std::vector<float>& others = many.at(name);
-    ASSERT_EQ(values.size(), others.size()) << name;
-    double difference = 0, norm = 0;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      difference += std::pow(static_cast<double>(values[i]) - static_cast<double>(others[i]), 2);
-      norm += std::pow(static_cast<double>(values[i]), 2);
-    }
-    EXPECT_LE(std::sqrt(difference), tolerance * std::max(1.0, std::sqrt(norm))) << name;
-  }
-}
-
-inline void expect_same_run(const TrainingRun& one, const TrainingRun& many, double tolerance) {
-  ASSERT_FALSE(one.failure.has_value()) << one.failure->cause;
-  ASSERT_FALSE(many.failure.has_value()) << many.failure->cause;
-  ASSERT_EQ(one.steps.size(), many.steps.size());
-  for (std::size_t i = 0; i < one.steps.size(); ++i)
-    EXPECT_NEAR(many.steps[i].loss / one.steps[i].loss, 1, tolerance) << "step " << i;
-  expect_same_parameters(one.parameters, many.parameters, tolerance);
-}
-
-inline void expect_bitwise_same_run(const TrainingRun& one, const TrainingRun& many) {
-  ASSERT_FALSE(one.failure.has_value()) << one.failure->cause;
-  ASSERT_FALSE(many.failure.has_value()) << many.failure->cause;
-  ASSERT_EQ(one.steps.size(), many.steps.size());
-  for (std::size_t i = 0; i < one.steps.size(); ++i)
-    EXPECT_EQ(many.steps[i].loss, one.steps[i].loss) << "step " << i;
-  EXPECT_EQ(one.parameters, many.parameters);
+  return run_plan(config, strategy, {.training = options, .steps = steps});
 }
 
 }  // namespace meshwright

@@ -90,7 +90,7 @@ TEST_P(SameMathematics, AsOneRank) {
     one_rank[c.config] = run_plan(c.config, base());
     ASSERT_FALSE(one_rank[c.config].failure.has_value()) << one_rank[c.config].failure->cause;
   }
-  expect_same(one_rank[c.config], run_plan(c.config, c.strategy));
+  expect_same_run(one_rank[c.config], run_plan(c.config, c.strategy));
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, SameMathematics, testing::ValuesIn(cases()),
