@@ -14,7 +14,9 @@
 #include "core/io_file.hpp"
 #include "core/lower.hpp"
 #include "core/parse_quantity.hpp"
+#include "executor/guarded_process.hpp"
 #include "executor/mpi_job.hpp"
+#include "executor/supervision.hpp"
 
 namespace meshwright {
 namespace {
@@ -26,7 +28,9 @@ struct Running {
   TokenText words;
   std::optional<Fault> fault;
   std::optional<Checkpoint> resumed;
-  std::unique_ptr<MpiJob> mpi;  ///< --ranks mpi only
+  // --ranks mpi only
+  std::unique_ptr<SharedProgress> progress;
+  std::unique_ptr<MpiJob> mpi;
   /// One process speaks for all.
   bool is_silent() const { return mpi && mpi->rank() != RankId(0); }
 };
@@ -41,6 +45,8 @@ void prepare(Running& running, const RunFlags& flags) {
   Job& job = running.job;
   check_plan(job, ranks_of(flags));
   static_cast<void>(links_of(flags));
+  check_folder_of("--output", flags.output.file);
+  check_folder_of("--save", flags.checkpoints.save);
   if (!flags.patience.empty()) static_cast<void>(parse_seconds(flags.patience, "--patience"));
   running.words = read_words(flags, job.model);
   running.graph = lower(job.file.plan, job.model, job.cluster, {.ranks = RankSet::kAll});
@@ -147,9 +153,43 @@ RunFailed failed_run(const RankFailure& failure, const TaskGraph& graph) {
                     .leaves_a_thread = failure.is_stuck});
 }
 
+/// Read from the plan once more: this process has only waited for the one that carried it out.
+std::string task_name(const RunFlags& flags, TaskId task) {
+  if (task.value < 0 || flags.job.plan_file == "-") return "";
+  const Job job = load_job(flags.job);
+  return stable_name(lower(job.file.plan, job.model, job.cluster, {.ranks = RankSet::kAll}), task);
+}
+
+/// What is left to do once the process of an MPI rank has ended. Of a killed one this process knows
+/// best what it did: it says so, and mpirun ends the job.
+Outcome after(const ChildEnd& end, RankId rank, const RankProgress& progress,
+              const RunFlags& flags) {
+  Outcome outcome;
+  outcome.exit_code = end.signal == 0 ? end.exit_code : kExitRunFailed;
+  if (end.signal == 0 || end.was_told_to_end) return outcome;
+  const RankFailure failure{.kind = FailureKind::kDeath,
+                            .rank = rank,
+                            .task = TaskId(progress.task.load()),
+                            .cause = "was killed by " + signal_text(end.signal)};
+  throw RunFailed({.rank = rank,
+                   .task = task_name(flags, failure.task),
+                   .cause = failure.cause,
+                   .hint = hint_for(failure)});
+}
+
+/// The one that has watched over a dead rank tells of it, and mpirun ends this process meanwhile.
+void leave_it_to_the_watcher(const RankFailure& failure, const Running& running) {
+  constexpr std::chrono::seconds kForWatcher{3};
+  if (running.mpi && failure.kind == FailureKind::kDeath && failure.rank != RankId(0) &&
+      failure.cause.find("its process is gone") != std::string::npos)
+    wait_to_be_ended(kForWatcher, kExitRunFailed);
+}
+
 Outcome finish(const Running& running, const TrainingRun& run, const RunFlags& flags) {
-  if (run.failure && run.failure->kind != FailureKind::kInterruption)
+  if (run.failure && run.failure->kind != FailureKind::kInterruption) {
+    leave_it_to_the_watcher(*run.failure, running);
     throw failed_run(*run.failure, running.graph);
+  }
   const RunResults results{running.job, flags, running.graph, run};
   Outcome outcome;
   if (run.failure) outcome.exit_code = kExitInterrupted;
@@ -220,7 +260,14 @@ CLI::App* add_run_command(CLI::App& app, RunFlags& flags) {
 
 Outcome run_run(const RunFlags& flags) {
   auto running = std::make_unique<Running>();
-  if (ranks_of(flags) == RankKind::kMpi) running->mpi = start_mpi();
+  if (ranks_of(flags) == RankKind::kMpi) {
+    running->progress = std::make_unique<SharedProgress>(1);
+    RankProgress& progress = running->progress->all().front();
+    if (const std::optional<RankId> rank = rank_in_environment())
+      if (const std::optional<ChildEnd> end = run_in_child())
+        return after(*end, *rank, progress, flags);
+    running->mpi = start_mpi(progress);
+  }
   if (!prepare_together(*running, flags)) return {};
   const TrainingRun run = carry_out(*running, flags);
   const bool leaves_a_thread = run.failure && run.failure->is_stuck;

@@ -1,9 +1,11 @@
 #include "cli/run_input.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <sstream>
 #include <string_view>
 
@@ -17,7 +19,9 @@ namespace {
 
 constexpr int kMostRanks = 16;  ///< of one machine: a thread or process each
 constexpr std::size_t kLargestTokenFile = std::size_t{1} << 30;
-constexpr FlopsPerSecond kSlowestKernel{1e9};  ///< of a rank that has to share its core
+// Of a rank that has to share its core with many others:
+constexpr FlopsPerSecond kSlowestKernel{1e9};
+constexpr BytesPerSecond kSlowestMemory{2e8};  ///< pages that are used for the first time
 constexpr Seconds kPatience{6};
 constexpr Seconds kMostPatience{86'400};
 
@@ -68,19 +72,39 @@ TokenText words_of_tokens(const std::string& path, const ModelGraph& model) {
   return text;
 }
 
-/// What Linux can give to new work without swapping; nothing where it does not say.
-std::optional<Bytes> available_memory() {
-  std::istringstream lines;
+/// The number behind `word` in a file of the system, or its first one where no word is asked for;
+/// nothing where there is none.
+std::optional<std::int64_t> number_in(const std::string& path, std::string_view word = "") {
+  std::istringstream words;
   try {
-    lines.str(read_file("/proc/meminfo"));
-  } catch (const InputError&) {
+    words.str(read_file(path));
+  } catch (const InputError&) {  // not on this system
     return std::nullopt;
   }
-  for (std::string word; lines >> word;) {
-    std::int64_t kibibytes = 0;
-    if (word == "MemAvailable:" && lines >> kibibytes) return Bytes(kibibytes * 1024);
+  for (std::string read; word.empty() || words >> read;) {
+    std::int64_t number = 0;
+    if ((word.empty() || read == word) && words >> number) return number;
+    if (word.empty()) break;
   }
   return std::nullopt;
+}
+
+/// What a container may still take (control groups, version 2); nothing: it has no limit. Cached
+/// files go when memory is short.
+std::optional<Bytes> left_to_container() {
+  const std::string group = "/sys/fs/cgroup/";
+  const auto most = number_in(group + "memory.max"), used = number_in(group + "memory.current");
+  if (!most || !used) return std::nullopt;
+  const std::int64_t cached = number_in(group + "memory.stat", "file").value_or(0);
+  return Bytes(std::max<std::int64_t>(0, *most - *used + cached));
+}
+
+/// What Linux can give to new work without swapping; nothing where it does not say.
+std::optional<Bytes> available_memory() {
+  const std::optional<std::int64_t> kibibytes = number_in("/proc/meminfo", "MemAvailable:");
+  if (!kibibytes) return std::nullopt;
+  const Bytes machine(*kibibytes * 1024);
+  return std::min(machine, left_to_container().value_or(machine));
 }
 
 }  // namespace
@@ -121,6 +145,20 @@ void check_memory(const TaskGraph& graph, int ranks_here) {
            "run a smaller model, fewer replicas, smaller micro-batches, or --clock replay");
 }
 
+void check_folder_of(const std::string& flag, const std::string& path) {
+  namespace fs = std::filesystem;
+  if (path.empty() || path == "-") return;
+  std::error_code error;
+  const bool is_folder = path.ends_with('/') || fs::is_directory(path, error);
+  fs::path folder = is_folder ? fs::path(path) : fs::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  if (!fs::is_directory(folder, error))
+    refuse(flag, fmt::format("there is no folder '{}'", folder.string()), "make it first");
+  if (::access(folder.c_str(), W_OK | X_OK) != 0 && !fs::exists(path, error))
+    refuse(flag, fmt::format("nothing can be written into the folder '{}'", folder.string()),
+           "name another one");
+}
+
 TimelineClock clock_of(const RunFlags& flags) {
   if (flags.clock == "wall") return TimelineClock::kWall;
   return flags.clock == "replay" ? TimelineClock::kReplay : TimelineClock::kVirtual;
@@ -151,7 +189,11 @@ std::chrono::milliseconds patience_of(const RunFlags& flags, const TaskGraph& gr
   for (const WorkPart& part : graph.parts)
     for (const Step& step : part.steps)
       if (const auto* kernel = std::get_if<Kernel>(&step)) most = std::max(most, kernel->flops);
-  const double milliseconds = (patience + most / kSlowestKernel).value * 1e3;
+  Bytes largest;
+  for (const MemoryAmounts& peak : peak_memory_by_rank(graph))
+    largest = std::max(largest, total(peak) - peak[MemoryClass::kReserved]);
+  patience = patience + most / kSlowestKernel + largest / kSlowestMemory;
+  const double milliseconds = patience.value * 1e3;
   return std::chrono::milliseconds(std::max(1LL, std::llround(milliseconds)));
 }
 

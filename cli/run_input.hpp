@@ -15,13 +15,17 @@ void check_plan(const Job& job, RankKind ranks);
 /// Memory of this machine for `ranks_here` of the job's ranks: InputError.
 void check_memory(const TaskGraph& graph, int ranks_here);
 
+/// A run is too long to find out at its end that its results have no place: InputError if the
+/// folder of `path` is not there or may not be written. Empty, "-" and devices are left alone.
+void check_folder_of(const std::string& flag, const std::string& path);
+
 /// Of clocks and links that do not go together: UsageError.
 TimelineClock clock_of(const RunFlags& flags);
 LinkTime links_of(const RunFlags& flags);
 RankKind ranks_of(const RunFlags& flags);
 
 /// How long a run may stand still before it is said to hang: --patience, and time for its largest
-/// kernel on a slow machine.
+/// kernel and for making its memory on a slow machine.
 std::chrono::milliseconds patience_of(const RunFlags& flags, const TaskGraph& graph);
 
 }  // namespace meshwright

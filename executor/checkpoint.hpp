@@ -2,8 +2,10 @@
 ///
 /// A safetensors file (core/io_safetensors.hpp) with three fp32 tensors for each parameter of the
 /// model, whole: NAME, NAME.first_moment and NAME.second_moment (of AdamW). Its metadata say which
-/// format, model, seed, training step and word of the text it is. Weights that asynchronous workers
-/// have not yet pulled again are no part of it: after a resume all start from the servers'.
+/// format, model, seed, training step and word of the text it is. Workers of an asynchronous server
+/// each go on from what they pulled last: of N such workers there are N tensors more for each
+/// parameter, NAME.worker_0 and so on, and "workers" among the metadata. Plans of as many workers
+/// go on from them, others all from the servers' weights.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +33,8 @@ struct Checkpoint {
   std::int64_t text_position = 0;  ///< words of the text that they read
   std::uint64_t seed = 0;
   std::map<std::string, ParameterState> parameters;  ///< by name
+  /// By name and worker: weights, whole; empty where all ranks have the same.
+  std::map<std::string, std::vector<std::vector<float>>> of_workers = {};
   friend bool operator==(const Checkpoint&, const Checkpoint&) = default;
 };
 

@@ -5,6 +5,7 @@
 /// topological order cannot deadlock. Messages with one tag from one sender arrive in order.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -29,6 +30,17 @@ struct MessageTimes {
   friend bool operator==(const MessageTimes&, const MessageTimes&) = default;
 };
 
+/// Rises with everything that a rank gets done, however little: what stands still for long hangs.
+using Beats = std::atomic<std::int64_t>;
+
+/// To be called in loops over the elements of parameters.
+inline void beat_now_and_then(Beats& beats, std::size_t count) {
+  constexpr std::size_t kSome = std::size_t{1} << 17;
+  if (count % kSome == 0) beats.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// A beat for every piece of a message that has left or arrived: a long one is no sign of a rank
+/// that hangs.
 class Communicator {
  public:
   virtual ~Communicator() = default;

@@ -73,8 +73,6 @@ std::size_t size_from(const FrameHeader& header) {
   return ByteReader(header).number<std::uint64_t>();
 }
 
-FrameStream::FrameStream(FileDescriptor socket) : socket_(std::move(socket)) {}
-
 /// Bytes taken; all of them when nobody will read them any more.
 std::size_t FrameStream::send_now(std::span<const std::byte> first,
                                   std::span<const std::byte> second) {
@@ -91,10 +89,10 @@ std::size_t FrameStream::send_now(std::span<const std::byte> first,
     const ssize_t n = ::sendmsg(fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == ENOBUFS)) return taken;
-    if (n < 0)
-      is_broken_ = true;
-    else
-      taken += static_cast<std::size_t>(n);
+    is_broken_ = n < 0;
+    if (is_broken_) break;
+    taken += static_cast<std::size_t>(n);
+    beat();
   }
   return is_broken_ ? first.size() + second.size() : taken;
 }
@@ -129,32 +127,35 @@ void FrameStream::send_rest() {
   sent_ = 0;
 }
 
-bool FrameStream::receive(const std::function<void(Frame&&)>& take) {
+bool FrameStream::receive(const FrameParser::Take& take) {
   buffer_.resize(kBufferSize);
   for (std::size_t total = 0; total < kFairShare;) {
-    // Long frames are read where they belong.
-    const std::size_t missing =
-        header_size_ == kFrameHeaderSize ? frame_.bytes.size() - frame_size_ : 0;
-    const bool is_long = missing >= kBufferSize;
-    std::byte* to = is_long ? frame_.bytes.data() + frame_size_ : buffer_.data();
-    const ssize_t n = ::recv(fd(), to, is_long ? missing : kBufferSize, MSG_DONTWAIT);
+    const std::span<std::byte> missing = parser_.missing();
+    const bool is_long = missing.size() >= kBufferSize;
+    const std::span<std::byte> to = is_long ? missing : std::span(buffer_);
+    const ssize_t n = ::recv(fd(), to.data(), to.size(), MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) return true;
     if (n <= 0) return false;
     const auto size = static_cast<std::size_t>(n);
     total += size;
-    if (is_long) {
-      frame_size_ += size;
-      parse({}, take);
-    } else {
-      parse(std::span(buffer_).first(size), take);
-    }
+    beat();
+    is_long ? parser_.filled(size, take) : parser_.parse(to.first(size), take);
   }
   return true;
 }
 
-void FrameStream::parse(std::span<const std::byte> bytes,
-                        const std::function<void(Frame&&)>& take) {
+std::span<std::byte> FrameParser::missing() {
+  if (header_size_ < kFrameHeaderSize) return {};
+  return std::span(frame_.bytes).subspan(frame_size_);
+}
+
+void FrameParser::filled(std::size_t size, const Take& take) {
+  frame_size_ += size;
+  parse({}, take);
+}
+
+void FrameParser::parse(std::span<const std::byte> bytes, const Take& take) {
   for (;;) {
     if (header_size_ < kFrameHeaderSize) {
       const std::size_t n = std::min(bytes.size(), kFrameHeaderSize - header_size_);

@@ -54,9 +54,29 @@ FrameHeader header_of(FrameKind kind, MessageTag tag, const MessageTimes& times,
 Frame frame_from(const FrameHeader& header);
 std::size_t size_from(const FrameHeader& header);
 
+/// Frames out of the bytes that come from one sender, in pieces of any size.
+class FrameParser {
+ public:
+  using Take = std::function<void(Frame&&)>;
+  /// Calls take() with every frame that these bytes complete.
+  void parse(std::span<const std::byte> bytes, const Take& take);
+  /// What the frame under way still lacks; nothing before its header is whole. Whoever reads into
+  /// its beginning says how much with filled(): the bytes of long frames need no other place.
+  std::span<std::byte> missing();
+  void filled(std::size_t size, const Take& take);
+
+ private:
+  FrameHeader header_{};
+  std::size_t header_size_ = 0;  ///< bytes of it that have arrived
+  Frame frame_;
+  std::size_t frame_size_ = 0;
+};
+
 class FrameStream {
  public:
-  explicit FrameStream(FileDescriptor socket);
+  /// `beats`, if given, rise with whatever moves; they outlive it.
+  explicit FrameStream(FileDescriptor socket, Beats* beats = nullptr)
+      : socket_(std::move(socket)), beats_(beats) {}
   int fd() const { return socket_.get(); }
 
   /// Any thread. Frames for an end that is gone are dropped.
@@ -69,23 +89,23 @@ class FrameStream {
 
   /// Calls take() with every frame that is whole; one thread only. False: the other end is gone and
   /// everything it sent was taken.
-  bool receive(const std::function<void(Frame&&)>& take);
+  bool receive(const FrameParser::Take& take);
 
  private:
   std::size_t send_now(std::span<const std::byte> first, std::span<const std::byte> second);
-  void parse(std::span<const std::byte> bytes, const std::function<void(Frame&&)>& take);
+  void beat() {
+    if (beats_ != nullptr) beats_->fetch_add(1, std::memory_order_relaxed);
+  }
 
   FileDescriptor socket_;
+  Beats* beats_;
   mutable std::mutex mutex_;       ///< of what is unsent
   std::vector<std::byte> unsent_;  ///< from sent_ on
   std::size_t sent_ = 0;
   bool is_broken_ = false;
 
   std::vector<std::byte> buffer_;
-  FrameHeader header_{};
-  std::size_t header_size_ = 0;  ///< bytes of it that have arrived
-  Frame frame_;
-  std::size_t frame_size_ = 0;
+  FrameParser parser_;
 };
 
 }  // namespace meshwright

@@ -25,11 +25,12 @@ std::string_view name_of(RankKind kind);  ///< "threads", "processes", "mpi"
 /// What a launcher may look at while the rank runs. Lies in shared memory where ranks are
 /// processes, so that it outlives a rank that dies.
 struct RankProgress {
-  std::atomic<std::int64_t> beats{0};    ///< rises with every kernel and message
+  Beats beats{0};                        ///< rises with every kernel and piece of a message
   std::atomic<std::int32_t> task{-1};    ///< under way; -1: none
   std::atomic<std::int32_t> signal{0};   ///< that would have killed the rank; 0: none
   std::atomic<bool> is_waiting{false};   ///< for another rank
   std::atomic<bool> is_finished{false};  ///< nothing more will come
+  std::atomic<bool> is_on_disk{false};   ///< reads or writes a file, which takes what it takes
   /// Set by the launcher: the rank ends with a PeerFailure before its next task.
   std::atomic<bool> must_stop{false};
 };

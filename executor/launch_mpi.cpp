@@ -28,9 +28,10 @@ constexpr std::chrono::milliseconds kInterruptionGrace{600};
 
 /// What a process holds that its rank may use after the launch has been given up.
 struct OwnRank {
-  explicit OwnRank(const MpiJob& job) : communicator(job.rank(), job.rank_count()) {}
+  explicit OwnRank(const MpiJob& job)
+      : progress(job.progress()), communicator(job.rank(), job.rank_count(), progress.beats) {}
+  RankProgress& progress;
   MpiCommunicator communicator;
-  RankProgress progress;
   BodyEnd end;  ///< once is_finished
 };
 
@@ -63,6 +64,7 @@ std::vector<std::byte> bytes_of(const RankProgress& progress, const std::string&
   writer.number(progress.task.load());
   writer.number(progress.signal.load());
   writer.number(static_cast<std::uint8_t>(progress.is_waiting.load()));
+  writer.number(static_cast<std::uint8_t>(progress.is_on_disk.load()));
   writer.number(static_cast<std::uint32_t>(::getpid()));
   writer.text(home);
   return writer.take();
@@ -171,6 +173,7 @@ class MpiLaunch {
     progress.task = reader.number<std::int32_t>();
     progress.signal = reader.number<std::int32_t>();
     progress.is_waiting = reader.number<std::uint8_t>() != 0;
+    progress.is_on_disk = reader.number<std::uint8_t>() != 0;
     const auto pid = static_cast<pid_t>(reader.number<std::uint32_t>());
     pids_[from.index()] = reader.text() == home_ ? pid : 0;
   }

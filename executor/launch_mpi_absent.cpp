@@ -6,7 +6,7 @@
 
 namespace meshwright {
 
-std::unique_ptr<MpiJob> start_mpi() {
+std::unique_ptr<MpiJob> start_mpi(RankProgress&) {
   throw RuntimeFailure({"--ranks mpi", "this program was built without MPI",
                         "install OpenMPI and build again, or use --ranks processes"});
 }

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,7 +10,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
-#include <new>
 #include <system_error>
 #include <vector>
 
@@ -25,27 +23,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLook{50};  ///< how often the parent looks round
-
-/// What all processes see.
-class SharedProgress {
- public:
-  explicit SharedProgress(int ranks)
-      : count_(static_cast<std::size_t>(ranks)),
-        memory_(
-            ::mmap(nullptr, size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
-    if (memory_ == MAP_FAILED) throw std::bad_alloc();
-    for (std::size_t i = 0; i < count_; ++i) new (&all()[i]) RankProgress();
-  }
-  SharedProgress(const SharedProgress&) = delete;
-  SharedProgress& operator=(const SharedProgress&) = delete;
-  ~SharedProgress() { ::munmap(memory_, size()); }
-  std::span<RankProgress> all() { return {static_cast<RankProgress*>(memory_), count_}; }
-
- private:
-  std::size_t size() const { return count_ * sizeof(RankProgress); }
-  std::size_t count_;
-  void* memory_;
-};
 
 /// Every rank's ends of its sockets, and the launcher's.
 struct Sockets {
@@ -74,7 +51,7 @@ Sockets connect_all(std::size_t ranks) {
 void be_rank(RankId rank, RankSockets sockets, const RankBody& body,
              RankProgress& progress) noexcept {
   {
-    SocketCommunicator communicator(rank, std::move(sockets));
+    SocketCommunicator communicator(rank, std::move(sockets), progress.beats);
     const BodyEnd end = run_body(body, communicator, progress);
     if (end.cause)
       communicator.tell(FrameKind::kFailed, std::as_bytes(std::span(*end.cause)));

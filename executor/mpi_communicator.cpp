@@ -3,7 +3,6 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <climits>
 #include <thread>
 
 #include "core/check.hpp"
@@ -12,6 +11,9 @@ namespace meshwright {
 namespace {
 
 constexpr int kTag = 1;
+/// Frames travel in pieces of so many bytes: each that is through is a sign of life, and MPI counts
+/// bytes of a message by an int.
+constexpr std::size_t kPiece = std::size_t{4} << 20;
 /// Rounds without a message in which only the processor is offered to others; then rounds last.
 constexpr int kBusyRounds = 200;
 constexpr std::chrono::microseconds kPause{100};
@@ -21,28 +23,29 @@ constexpr std::chrono::microseconds kPause{100};
 /// Bytes with the header behind them, so that those that arrive lie at the start of their memory.
 struct MpiCommunicator::Outgoing {
   RankId to;
-  std::vector<std::byte> bytes;
-  MPI_Request request = MPI_REQUEST_NULL;
+  bool is_sign_of_life = true;        ///< those that only tell of progress are none
+  std::vector<std::byte> bytes;       ///< header first
+  std::vector<MPI_Request> pieces{};  ///< under way, in order
+  std::size_t left = 0;               ///< of them, those that have gone
 };
 
-MpiCommunicator::MpiCommunicator(RankId rank, int rank_count)
-    : rank_(rank), rank_count_(rank_count) {}
+MpiCommunicator::MpiCommunicator(RankId rank, int rank_count, Beats& beats)
+    : rank_(rank), beats_(beats), parsers_(static_cast<std::size_t>(rank_count)) {}
 MpiCommunicator::~MpiCommunicator() = default;
 
 void MpiCommunicator::send(RankId to, MessageTag tag, std::span<const std::byte> bytes,
                            const MessageTimes& times) {
-  MW_CHECK(to.value >= 0 && to.value < rank_count_);
+  MW_CHECK(to.value >= 0 && to.value < rank_count());
   post(to, FrameKind::kMessage, tag, times, bytes);
 }
 
 void MpiCommunicator::post(RankId to, FrameKind kind, MessageTag tag, const MessageTimes& times,
                            std::span<const std::byte> bytes) {
-  MW_CHECK(bytes.size() < INT_MAX - kFrameHeaderSize);  // of one message of MPI
   const FrameHeader header = header_of(kind, tag, times, bytes.size());
-  Outgoing out{.to = to, .bytes = {}};
-  out.bytes.reserve(bytes.size() + header.size());
-  out.bytes.insert(out.bytes.end(), bytes.begin(), bytes.end());
+  Outgoing out{.to = to, .is_sign_of_life = kind != FrameKind::kProgress, .bytes = {}};
+  out.bytes.reserve(header.size() + bytes.size());
   out.bytes.insert(out.bytes.end(), header.begin(), header.end());
+  out.bytes.insert(out.bytes.end(), bytes.begin(), bytes.end());
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(out));
@@ -55,22 +58,18 @@ bool MpiCommunicator::is_idle() const {
   return queue_.empty() && under_way_.empty();
 }
 
-namespace {
-
-/// `bytes` with the header at their end.
-Frame frame_of(std::vector<std::byte>&& bytes) {
-  MW_CHECK(bytes.size() >= kFrameHeaderSize);
-  FrameHeader header{};
-  std::copy(bytes.end() - kFrameHeaderSize, bytes.end(), header.begin());
-  bytes.resize(bytes.size() - kFrameHeaderSize);
-  Frame frame = frame_from(header);
-  frame.bytes = std::move(bytes);
-  return frame;
+FrameParser::Take MpiCommunicator::sorter(RankId from, const Take& take) {
+  return [this, from, &take](Frame&& frame) {
+    if (frame.kind == FrameKind::kMessage) {
+      beats_.fetch_add(1, std::memory_order_relaxed);
+      mailbox_.put(from, frame.tag, {std::move(frame.bytes), frame.times});
+    } else {
+      take(from, std::move(frame));
+    }
+  };
 }
 
-}  // namespace
-
-bool MpiCommunicator::start_sends(const std::function<void(RankId, Frame&&)>& take) {
+bool MpiCommunicator::start_sends(const Take& take) {
   std::vector<Outgoing> queue;
   {
     const std::lock_guard lock(mutex_);
@@ -78,29 +77,41 @@ bool MpiCommunicator::start_sends(const std::function<void(RankId, Frame&&)>& ta
     for (Outgoing& out : queue)
       if (out.to != rank_) under_way_.push_back(std::move(out));
   }
-  for (Outgoing& out : queue) {
-    if (out.bytes.empty()) continue;  // moved: under way
-    Frame frame = frame_of(std::move(out.bytes));
-    if (frame.kind == FrameKind::kMessage)
-      mailbox_.put(rank_, frame.tag, {std::move(frame.bytes), frame.times});
-    else
-      take(rank_, std::move(frame));
+  for (const Outgoing& out : queue)  // those that were moved are empty
+    if (out.to == rank_) parsers_[rank_.index()].parse(out.bytes, sorter(rank_, take));
+  bool did_something = !queue.empty();
+  for (Outgoing& out : under_way_) {
+    if (out.pieces.empty()) start(out);
+    did_something |= advance(out);
   }
-  for (Outgoing& out : under_way_)
-    if (out.request == MPI_REQUEST_NULL)
-      MPI_Isend(out.bytes.data(), static_cast<int>(out.bytes.size()), MPI_BYTE, out.to.value, kTag,
-                MPI_COMM_WORLD, &out.request);
-  const bool did_something = !queue.empty();
   const std::lock_guard lock(mutex_);
-  std::erase_if(under_way_, [](Outgoing& out) {
-    int is_done = 0;
-    MPI_Test(&out.request, &is_done, MPI_STATUS_IGNORE);
-    return is_done != 0;
-  });
+  std::erase_if(under_way_, [](const Outgoing& out) { return out.left == out.pieces.size(); });
   return did_something;
 }
 
-bool MpiCommunicator::take_arrived(const std::function<void(RankId, Frame&&)>& take) {
+/// MPI keeps pieces from one process to another in their order.
+void MpiCommunicator::start(Outgoing& out) {
+  for (std::size_t first = 0; first < out.bytes.size(); first += kPiece) {
+    MPI_Request& request = out.pieces.emplace_back();
+    MPI_Isend(out.bytes.data() + first,
+              static_cast<int>(std::min(kPiece, out.bytes.size() - first)), MPI_BYTE, out.to.value,
+              kTag, MPI_COMM_WORLD, &request);
+  }
+}
+
+/// True: pieces have gone.
+bool MpiCommunicator::advance(Outgoing& out) {
+  const std::size_t before = out.left;
+  for (; out.left < out.pieces.size(); ++out.left) {
+    int is_done = 0;
+    MPI_Test(&out.pieces[out.left], &is_done, MPI_STATUS_IGNORE);
+    if (is_done == 0) break;
+    if (out.is_sign_of_life) beats_.fetch_add(1, std::memory_order_relaxed);
+  }
+  return out.left > before;
+}
+
+bool MpiCommunicator::take_arrived(const Take& take) {
   bool did_something = false;
   for (;;) {
     int is_there = 0, size = 0;
@@ -109,20 +120,23 @@ bool MpiCommunicator::take_arrived(const std::function<void(RankId, Frame&&)>& t
     if (is_there == 0) return did_something;
     did_something = true;
     MPI_Get_count(&status, MPI_BYTE, &size);
-    std::vector<std::byte> bytes(static_cast<std::size_t>(size));
-    MPI_Recv(bytes.data(), size, MPI_BYTE, status.MPI_SOURCE, kTag, MPI_COMM_WORLD,
-             MPI_STATUS_IGNORE);
     const RankId from(status.MPI_SOURCE);
-    Frame frame = frame_of(std::move(bytes));
-    if (frame.kind == FrameKind::kMessage)
-      mailbox_.put(from, frame.tag, {std::move(frame.bytes), frame.times});
+    FrameParser& parser = parsers_[from.index()];
+    const auto count = static_cast<std::size_t>(size);
+    const bool has_place = parser.missing().size() >= count;
+    if (!has_place) piece_.resize(count);
+    MPI_Recv(has_place ? parser.missing().data() : piece_.data(), size, MPI_BYTE, from.value, kTag,
+             MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (count == kPiece) beats_.fetch_add(1, std::memory_order_relaxed);
+    if (has_place)
+      parser.filled(count, sorter(from, take));
     else
-      take(from, std::move(frame));
+      parser.parse(std::span(piece_).first(count), sorter(from, take));
   }
 }
 
 /// A rank that computes has its core to itself but for a look every now and then.
-void MpiCommunicator::move(const std::function<void(RankId, Frame&&)>& take) {
+void MpiCommunicator::move(const Take& take) {
   const bool sent = start_sends(take);
   const bool took = take_arrived(take);
   idle_rounds_ = sent || took ? 0 : idle_rounds_ + 1;

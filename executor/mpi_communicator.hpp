@@ -15,10 +15,12 @@ namespace meshwright {
 
 class MpiCommunicator final : public Communicator {
  public:
-  MpiCommunicator(RankId rank, int rank_count);
+  using Take = std::function<void(RankId, Frame&&)>;
+  /// `beats` outlives it.
+  MpiCommunicator(RankId rank, int rank_count, Beats& beats);
   ~MpiCommunicator() override;
   RankId rank() const override { return rank_; }
-  int rank_count() const override { return rank_count_; }
+  int rank_count() const override { return static_cast<int>(parsers_.size()); }
   void send(RankId to, MessageTag tag, std::span<const std::byte> bytes,
             const MessageTimes& times) override;
   MessageTimes receive(RankId from, MessageTag tag, std::span<std::byte> bytes) override {
@@ -35,21 +37,27 @@ class MpiCommunicator final : public Communicator {
 
   /// Sends what is waiting and takes in what has come; frames that are no messages between ranks go
   /// to take(). Waits a little where there is nothing to do. One thread only.
-  void move(const std::function<void(RankId, Frame&&)>& take);
+  void move(const Take& take);
   /// True once everything that was posted has left.
   bool is_idle() const;
 
  private:
   struct Outgoing;
-  bool start_sends(const std::function<void(RankId, Frame&&)>& take);
-  bool take_arrived(const std::function<void(RankId, Frame&&)>& take);
+  bool start_sends(const Take& take);
+  bool take_arrived(const Take& take);
+  static void start(Outgoing& out);
+  bool advance(Outgoing& out);
+  /// Puts messages into the mailbox; what else there is goes to take(), which outlives it.
+  FrameParser::Take sorter(RankId from, const Take& take);
   RankId rank_;
-  int rank_count_;
+  Beats& beats_;
   Mailbox mailbox_;
   mutable std::mutex mutex_;  ///< of the queue
   std::condition_variable posted_;
   std::vector<Outgoing> queue_;
-  std::vector<Outgoing> under_way_;  ///< MPI still reads their bytes
+  std::vector<Outgoing> under_way_;   ///< MPI still reads their bytes
+  std::vector<FrameParser> parsers_;  ///< by sender
+  std::vector<std::byte> piece_;
   int idle_rounds_ = 0;
 };
 

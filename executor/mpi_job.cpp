@@ -13,7 +13,7 @@ namespace {
 
 class StartedMpi final : public MpiJob {
  public:
-  StartedMpi() {
+  explicit StartedMpi(RankProgress& progress) : MpiJob(progress) {
     // OpenMPI's own handlers of crashes would come before CrashWatch.
     ::setenv("OMPI_MCA_opal_signal", "", 0);
     int provided = 0;
@@ -54,11 +54,11 @@ class StartedMpi final : public MpiJob {
 
 }  // namespace
 
-std::unique_ptr<MpiJob> start_mpi() {
+std::unique_ptr<MpiJob> start_mpi(RankProgress& progress) {
   if (!rank_in_environment())
     throw RuntimeFailure({"--ranks mpi", "mpirun has not started this program",
                           "as in mpirun -np 2 meshwright run best.plan.json --ranks mpi"});
-  return std::make_unique<StartedMpi>();
+  return std::make_unique<StartedMpi>(progress);
 }
 
 }  // namespace meshwright

@@ -18,6 +18,7 @@ std::span<float> kept(ParameterRun& run, StateKind kind, std::size_t piece) {
   }
   if (run.has_master()) return run.master(piece);
   const Vector weights = run.own_weights(piece);
+  if (weights.size == 0) return {};  // where it owns nothing, there is no master to be found
   MW_CHECK(weights.dtype == Dtype::kFp32);
   return {static_cast<float*>(weights.data), static_cast<std::size_t>(weights.size)};
 }

@@ -32,6 +32,8 @@ ParameterRun::ParameterRun(RankContext& rank, RunLayout layout, std::span<const 
   gradients_ = rank.matrix(MemoryClass::kGradients, 1, layout_.cuts_gradients ? own : elements_,
                            Dtype::kFp32);
   clear_gradients();
+  const auto beat = [&] { rank.progress.beats.fetch_add(1, std::memory_order_relaxed); };
+  beat();  // large runs take their time in every line
   std::vector<float> owned;
   for (const ParameterPiece& piece : layout_.pieces)
     owned.insert(owned.end(), initial.begin() + piece.own.begin, initial.begin() + piece.own.end);
@@ -39,6 +41,7 @@ ParameterRun::ParameterRun(RankContext& rank, RunLayout layout, std::span<const 
   rank.run(rank.kernels.cast,
            {.x = {start.data(), static_cast<std::int64_t>(start.size()), Dtype::kFp32},
             .y = flat(weights_.view())});
+  beat();
   if (!layout_.has_state) return;
   const auto state = [&] {
     OwnedMatrix made =
@@ -46,6 +49,7 @@ ParameterRun::ParameterRun(RankContext& rank, RunLayout layout, std::span<const 
             ? OwnedMatrix(rank.host_memory, MemoryClass::kOptimizer, 1, own, Dtype::kFp32)
             : rank.matrix(MemoryClass::kOptimizer, 1, own, Dtype::kFp32);
     std::ranges::fill(made.floats(), 0.0F);
+    beat();
     return made;
   };
   first_moment_ = state();

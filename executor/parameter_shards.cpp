@@ -259,7 +259,7 @@ void for_each_element(const ParameterShard& shard, const ParameterTensor& whole,
 }
 
 void fill_initial(const ModelGraph& model, const ParameterShard& shard, std::uint64_t seed,
-                  std::span<float> values) {
+                  std::span<float> values, Beats& beats) {
   const Tensor& tensor = model.tensors[shard.tensor.index()];
   const auto& whole = std::get<ParameterTensor>(tensor.shape);
   MW_CHECK(shard.elements() == static_cast<std::int64_t>(values.size()));
@@ -272,6 +272,7 @@ void fill_initial(const ModelGraph& model, const ParameterShard& shard, std::uin
     double value = is_bias ? 0 : 1;
     if (is_matrix) value = kInitialDeviation * normal(key, number);
     values[place++] = number < 0 ? 0.0F : static_cast<float>(value);
+    beat_now_and_then(beats, place);
   });
 }
 

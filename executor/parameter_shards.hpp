@@ -13,6 +13,7 @@
 #include "core/ids.hpp"
 #include "core/model_graph.hpp"
 #include "core/plan.hpp"
+#include "executor/communicator.hpp"
 
 namespace meshwright {
 
@@ -63,8 +64,9 @@ void for_each_element(const ParameterShard& shard, const ParameterTensor& whole,
 
 /// What training starts from: a function of the seed, the parameter's name and the element's number
 /// in the whole parameter alone, so that every cut of a model starts from the same one. Matrices
-/// are normal with deviation 0.02 (GPT-2), norms one, biases zero.
+/// are normal with deviation 0.02 (GPT-2), norms one, biases zero. A beat for every hundred
+/// thousand elements or so: a word table takes seconds.
 void fill_initial(const ModelGraph& model, const ParameterShard& shard, std::uint64_t seed,
-                  std::span<float> values);
+                  std::span<float> values, Beats& beats);
 
 }  // namespace meshwright

@@ -10,12 +10,13 @@
 
 namespace meshwright {
 
-SocketCommunicator::SocketCommunicator(RankId rank, RankSockets sockets)
+SocketCommunicator::SocketCommunicator(RankId rank, RankSockets sockets, Beats& beats)
     : rank_(rank), wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   MW_CHECK(wake_.get() >= 0);
-  const auto peer_of = [](FileDescriptor& socket) {
+  const auto peer_of = [&](FileDescriptor& socket) {
     const bool is_there = socket.get() >= 0;
-    return Peer{is_there ? std::make_unique<FrameStream>(std::move(socket)) : nullptr, is_there};
+    return Peer{is_there ? std::make_unique<FrameStream>(std::move(socket), &beats) : nullptr,
+                is_there};
   };
   for (FileDescriptor& socket : sockets.peers) peers_.push_back(peer_of(socket));
   launcher_ = peer_of(sockets.launcher);

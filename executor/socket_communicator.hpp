@@ -22,7 +22,8 @@ struct RankSockets {
 
 class SocketCommunicator final : public Communicator {
  public:
-  SocketCommunicator(RankId rank, RankSockets sockets);
+  /// `beats` outlives it.
+  SocketCommunicator(RankId rank, RankSockets sockets, Beats& beats);
   /// Waits until everything that was sent has left.
   ~SocketCommunicator() override;
   RankId rank() const override { return rank_; }

@@ -21,8 +21,8 @@ ParameterRun StageParameters::made_run(bool expert, const RunLayout& layout, std
     if (shard.expert != expert) continue;
     fill_initial(rank_.model, shard, seed,
                  std::span(initial).subspan(static_cast<std::size_t>(shard.offset),
-                                            static_cast<std::size_t>(shard.elements())));
-    rank_.progress.beats.fetch_add(1, std::memory_order_relaxed);
+                                            static_cast<std::size_t>(shard.elements())),
+                 rank_.progress.beats);
   }
   return {rank_, layout, initial};
 }

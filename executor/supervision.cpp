@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstring>
 #include <exception>
+#include <new>
 
 #include "core/check.hpp"
+#include "core/error.hpp"
 
 namespace meshwright {
 namespace {
@@ -60,6 +63,9 @@ BodyEnd run_body(const RankBody& body, Communicator& communicator, RankProgress&
     return {};
   } catch (const PeerFailure&) {
     return {.was_stopped = true, .cause = {}};
+  } catch (const RuntimeFailure& error) {
+    const Diagnostic& what = error.diagnostic();
+    return {.was_stopped = false, .cause = what.where + ": " + what.what};
   } catch (const std::exception& error) {
     return {.was_stopped = false, .cause = error.what()};
   } catch (...) {
@@ -71,6 +77,14 @@ RankFailure stopped_without_reason(RankId rank) {
   return {.kind = FailureKind::kDeath, .rank = rank, .cause = "stopped, though no rank had failed"};
 }
 
+SharedProgress::SharedProgress(int ranks)
+    : count_(static_cast<std::size_t>(ranks)),
+      memory_(::mmap(nullptr, size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+  if (memory_ == MAP_FAILED) throw std::bad_alloc();
+  for (std::size_t i = 0; i < count_; ++i) new (&all()[i]) RankProgress();
+}
+SharedProgress::~SharedProgress() { ::munmap(memory_, size()); }
+
 std::string signal_text(int signal) {
   return fmt::format("signal {} ({})", signal, ::strsignal(signal));
 }
@@ -80,6 +94,7 @@ std::optional<RankFailure> Watchdog::look() {
     return RankFailure{
         .kind = FailureKind::kInterruption, .rank = RankId(0), .cause = "interrupted"};
   std::int64_t beats = 0;
+  bool is_on_disk = false;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     if (const int signal = ranks_[i].signal.load())
       return RankFailure{.kind = FailureKind::kDeath,
@@ -87,9 +102,10 @@ std::optional<RankFailure> Watchdog::look() {
                          .task = TaskId(ranks_[i].task.load()),
                          .cause = "crashed with " + signal_text(signal)};
     beats += ranks_[i].beats.load();
+    is_on_disk |= ranks_[i].is_on_disk.load();
   }
   const Clock::time_point now = Clock::now();
-  if (beats != beats_) {
+  if (beats != beats_ || is_on_disk) {
     beats_ = beats;
     moved_ = now;
   } else if (now - moved_ > options_.patience) {

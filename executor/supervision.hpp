@@ -23,6 +23,22 @@ RankFailure stopped_without_reason(RankId rank);
 /// "signal 9 (Killed)"
 std::string signal_text(int signal);
 
+/// Of ranks, where all processes that are forked from now on see it, and what they write outlives
+/// them. Its lock-free numbers are all that they share.
+class SharedProgress {
+ public:
+  explicit SharedProgress(int ranks);
+  SharedProgress(const SharedProgress&) = delete;
+  SharedProgress& operator=(const SharedProgress&) = delete;
+  ~SharedProgress();
+  std::span<RankProgress> all() { return {static_cast<RankProgress*>(memory_), count_}; }
+
+ private:
+  std::size_t size() const { return count_ * sizeof(RankProgress); }
+  std::size_t count_;
+  void* memory_;
+};
+
 /// Notices interruptions, crashed threads, and when no rank has moved for a while.
 class Watchdog {
  public:

@@ -22,10 +22,13 @@ void ThreadCommunicator::send(RankId to, MessageTag tag, std::span<const std::by
                               const MessageTimes& times) {
   MW_CHECK(to.value >= 0 && to.value < rank_count());
   hub_.mailbox_of(to).put(rank_, tag, {{bytes.begin(), bytes.end()}, times});
+  beats_.fetch_add(1, std::memory_order_relaxed);
 }
 
 MessageTimes ThreadCommunicator::receive(RankId from, MessageTag tag, std::span<std::byte> bytes) {
-  return hub_.mailbox_of(rank_).take_into(from, tag, bytes);
+  const MessageTimes times = hub_.mailbox_of(rank_).take_into(from, tag, bytes);
+  beats_.fetch_add(1, std::memory_order_relaxed);
+  return times;
 }
 
 }  // namespace meshwright

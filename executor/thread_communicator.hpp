@@ -33,7 +33,9 @@ class ThreadHub {
 
 class ThreadCommunicator final : public Communicator {
  public:
-  ThreadCommunicator(ThreadHub& hub, RankId rank) : hub_(hub), rank_(rank) {}
+  /// Both outlive it.
+  ThreadCommunicator(ThreadHub& hub, RankId rank, Beats& beats)
+      : hub_(hub), rank_(rank), beats_(beats) {}
   RankId rank() const override { return rank_; }
   int rank_count() const override { return hub_.rank_count(); }
   void send(RankId to, MessageTag tag, std::span<const std::byte> bytes,
@@ -44,6 +46,7 @@ class ThreadCommunicator final : public Communicator {
  private:
   ThreadHub& hub_;
   RankId rank_;
+  Beats& beats_;
 };
 
 }  // namespace meshwright

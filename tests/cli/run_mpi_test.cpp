@@ -145,11 +145,20 @@ TEST_F(RunMpiFault, OfARankThatCrashesIsNamed) {
               HasSubstr("error: rank 1, r1.compute.s1.B1: crashed with signal 6 (Aborted)"));
 }
 
-/// mpirun reports it too, ends the job, and exits as the process did.
-TEST_F(RunMpiFault, OfARankThatDiesEndsTheJob) {
+/// mpirun itself would end the job without a word of the task, and exit as the process did.
+TEST_F(RunMpiFault, OfARankThatDiesIsNamed) {
   const ProgramRun run = run_with("die");
-  EXPECT_NE(run.exit_code, 0);
-  EXPECT_THAT(run.standard_error, HasSubstr("rank 1"));
+  EXPECT_EQ(run.exit_code, 1) << run.standard_error;
+  EXPECT_THAT(run.standard_error, HasSubstr("error: rank 1, r1.compute.s1.B1: "));
+}
+
+TEST_F(RunMpiFault, OfTheRankThatWatchesTheOthersIsNamed) {
+  const ProgramRun run =
+      run_program(under_mpirun("--patience 1s -o " + path("out.pftrace") +
+                               " --inject-fault rank=0,task=B1,step=1,kind=die"));
+  EXPECT_EQ(run.exit_code, 1) << run.standard_error;
+  EXPECT_THAT(run.standard_error,
+              HasSubstr("error: rank 0, r0.compute.s0.B1: was killed by signal 9 (Killed)"));
 }
 
 TEST_F(RunMpi, CtrlCWritesWhatWasMeasured) {

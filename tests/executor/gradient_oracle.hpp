@@ -43,7 +43,7 @@ class GradientOracle {
       : job_(tiny_job(config, one_rank)),
         runnable_(job_.graph, job_.plan, job_.model, *job_.cost_model),
         hub_(1),
-        communicator_(hub_, RankId(0)),
+        communicator_(hub_, RankId(0), progress_.beats),
         request_(job_.request()),
         actions_(runnable_, job_.plan, job_.model, communicator_, request_.kernels, job_.text,
                  TrainingOptions(), progress_) {}

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <thread>
 
@@ -154,6 +155,48 @@ TEST_P(Ranks, ReportACrash) {
   EXPECT_EQ(failure->task, TaskId(5));
   EXPECT_THAT(failure->cause, HasSubstr("signal 6 (Aborted)"));
   EXPECT_EQ(failure->is_stuck, GetParam() == RankKind::kThreads);
+}
+
+/// A message of 64 MiB is many pieces to a socket, each of them a sign of life of both ends; in
+/// memory it is one.
+TEST_P(Ranks, BeatWithEveryPieceOfAMessage) {
+  constexpr std::size_t kSize = std::size_t{64} << 20;
+  std::array<std::int64_t, 2> beats{};
+  const auto failure =
+      run_ranks(GetParam(), 2,
+                [](Communicator& communicator, RankProgress& progress) {
+                  const std::int64_t before = progress.beats;
+                  std::vector<std::byte> bytes(kSize);
+                  if (communicator.rank() == RankId(0)) {
+                    communicator.send(RankId(1), {}, bytes, {});
+                    wait_for_message(communicator, progress, RankId(1));  // it is there
+                  } else {
+                    communicator.receive(RankId(0), {}, bytes);
+                    communicator.send(RankId(0), {}, std::span(bytes).first(1), {});
+                  }
+                  const std::int64_t passed = progress.beats - before;
+                  communicator.report(std::as_bytes(std::span(&passed, 1)));
+                },
+                {.on_report = [&](RankId rank, std::span<const std::byte> bytes) {
+                  std::memcpy(&beats[rank.index()], bytes.data(), sizeof(std::int64_t));
+                }});
+  ASSERT_FALSE(failure.has_value()) << failure->cause;
+  const std::int64_t least = GetParam() == RankKind::kThreads ? 2 : 16;
+  EXPECT_GE(beats[0], least);
+  EXPECT_GE(beats[1], least);
+}
+
+/// While a rank waits for the disk, nobody hangs.
+TEST_P(Ranks, MayTakeTheirTimeOnDisk) {
+  const auto failure = run(2, [](Communicator& communicator, RankProgress& progress) {
+    if (communicator.rank() == RankId(1))
+      return wait_for_message(communicator, progress, RankId(0));
+    progress.is_on_disk = true;
+    std::this_thread::sleep_for(3 * kShort);
+    progress.is_on_disk = false;
+    communicator.send(RankId(1), {}, std::array<std::byte, 1>{}, {});
+  });
+  EXPECT_FALSE(failure.has_value()) << failure->cause;
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Ranks, testing::Values(RankKind::kThreads, RankKind::kProcesses),

@@ -1,0 +1,63 @@
+#include "executor/guarded_process.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <system_error>
+#include <thread>
+
+#include "core/error.hpp"
+
+namespace meshwright {
+namespace {
+
+// Signal handlers have no other way to know, and to say.
+int exit_code_when_ended = 0;
+volatile std::sig_atomic_t is_told_to_end = 0;
+
+void handle_end(void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+}  // namespace
+
+std::optional<ChildEnd> run_in_child() {
+  std::fflush(nullptr);  // else the child would write it again
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0)
+    throw RuntimeFailure({"--ranks mpi",
+                          fmt::format("a rank's process cannot be started: {}",
+                                      std::generic_category().message(errno)),
+                          "raise the limit of processes (ulimit -u)"});
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);
+    return std::nullopt;
+  }
+  handle_end([](int) { is_told_to_end = 1; });
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  ChildEnd end{.was_told_to_end = is_told_to_end != 0};
+  (WIFSIGNALED(status) ? end.signal : end.exit_code) =
+      WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+  return end;
+}
+
+void wait_to_be_ended(std::chrono::milliseconds time, int exit_code) {
+  exit_code_when_ended = exit_code;
+  handle_end([](int) { ::_exit(exit_code_when_ended); });
+  std::this_thread::sleep_for(time);
+}
+
+}  // namespace meshwright
