@@ -88,7 +88,12 @@ class ModelParallelismChecks {
     const int limit = options_.routing.node_limit;
     if (limit == 0) return;
     const int nodes = job_groups_of(strategy_, cluster_).expert.nodes;
-    const int experts_per_node = *traits_.experts / std::min(nodes, *traits_.experts);
+    if (*traits_.experts % nodes != 0)
+      return report(
+          "expert-node-limit",
+          fmt::format("the {} experts do not lie evenly on {} nodes", *traits_.experts, nodes),
+          "leave it out, or spread experts so that every node holds equally many");
+    const int experts_per_node = *traits_.experts / nodes;
     const std::int64_t reachable = std::int64_t{limit} * experts_per_node;
     if (limit < 0 || reachable < *traits_.experts_per_token)
       report("expert-node-limit",

@@ -120,6 +120,8 @@ std::string read_file(const std::string& path, std::size_t limit) {
   if (::fstat(file.get(), &status) != 0)
     refuse_input(path, fmt::format("cannot be read: {}", reason(errno)), "");
   if (S_ISDIR(status.st_mode)) refuse_input(path, "is a folder", "name a file in it");
+  // Devices such as /dev/zero never end: nobody keeps gigabytes in one.
+  if (S_ISCHR(status.st_mode)) limit = std::min(limit, kLargestTextFile);
   const auto size = static_cast<std::size_t>(std::max<off_t>(status.st_size, 0));
   if (size > limit)
     refuse_input(path, fmt::format("has {} bytes, more than the {} allowed", size, limit),
