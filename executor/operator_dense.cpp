@@ -133,6 +133,7 @@ struct Projection {
   TensorId output;
   Matrix weight, weight_gradient;  ///< [in, out]; [out, in] of a table that is read backwards
   Vector bias, bias_gradient;      ///< empty: none
+  // Gradients are empty where nobody asked for them.
 };
 
 bool reads_table(const OperatorPass& pass) {
@@ -143,26 +144,26 @@ bool reads_table(const OperatorPass& pass) {
   });
 }
 
-std::vector<Projection> projections_of(OperatorPass& pass) {
+/// Gradients where they are asked for alone: asking makes buffers of those that are cut.
+std::vector<Projection> projections_of(OperatorPass& pass, bool with_gradients = false) {
   const Operator& op = pass.op();
   const Matrix weight = pass.parameters.weight(op.parameters[0]);
-  const Matrix gradient = pass.parameters.gradient(op.parameters[0]);
+  Matrix gradient;
   Vector bias, bias_gradient;
-  if (op.parameters.size() > 1) {
-    bias = flat(pass.parameters.weight(op.parameters[1]));
-    bias_gradient = flat(pass.parameters.gradient(op.parameters[1]));
+  if (op.parameters.size() > 1) bias = flat(pass.parameters.weight(op.parameters[1]));
+  if (with_gradients) {
+    gradient = pass.parameters.gradient(op.parameters[0]);
+    if (op.parameters.size() > 1) bias_gradient = flat(pass.parameters.gradient(op.parameters[1]));
   }
   if (op.outputs.size() == 1) return {{op.outputs[0], weight, gradient, bias, bias_gradient}};
   std::vector<Projection> projections;
   std::int64_t first = 0;
   for (const TensorId output : op.outputs) {
     const std::int64_t columns = pass.width(output);
-    Projection projection{
-        output, columns_of(weight, first, columns), columns_of(gradient, first, columns), {}, {}};
-    if (!bias.empty()) {
-      projection.bias = part_of(bias, first, columns);
-      projection.bias_gradient = part_of(bias_gradient, first, columns);
-    }
+    Projection projection{output, columns_of(weight, first, columns), {}, {}, {}};
+    if (with_gradients) projection.weight_gradient = columns_of(gradient, first, columns);
+    if (!bias.empty()) projection.bias = part_of(bias, first, columns);
+    if (!bias_gradient.empty()) projection.bias_gradient = part_of(bias_gradient, first, columns);
     projections.push_back(projection);
     first += columns;
   }
@@ -230,7 +231,7 @@ void backward_weight(OperatorPass& pass, const Linear& linear) {
   const Matrix x =
       is_column_cut(pass, linear) ? pass.whole(pass.input()) : pass.value(pass.input());
   const bool transposed = reads_table(pass);
-  for (const Projection& p : projections_of(pass)) {
+  for (const Projection& p : projections_of(pass, /*with_gradients=*/true)) {
     const Matrix dy =
         is_row_cut(pass, linear) ? pass.whole_gradient(p.output) : pass.gradient(p.output);
     pass.rank.run(pass.rank.kernels.gemm, {.a = transposed ? dy : x,
