@@ -21,9 +21,9 @@ TransformerConfig config_of(const ProbeShape& shape) {
   AttentionConfig& attention = config.attention;
   attention.head_size = std::min(kHeadSize, shape.hidden / shape.cut);
   attention.value_size = attention.head_size;
-  attention.heads = std::max<std::int64_t>(1, shape.hidden / shape.cut / attention.head_size);
+  attention.heads = shape.hidden / attention.head_size;
   attention.key_value_heads = attention.heads;
-  config.feed_forward.width = 4 * shape.hidden / shape.cut;
+  config.feed_forward.width = 4 * shape.hidden;
   config.layers.resize(kBlocks);
   if (shape.kind == ProbeKind::kGpt) {
     config.learned_positions = config.tied_embeddings = true;
@@ -33,12 +33,11 @@ TransformerConfig config_of(const ProbeShape& shape) {
     config.feed_forward.activation = ActivationKind::kGelu;
     return config;
   }
-  if (attention.heads % 2 == 0) attention.key_value_heads = attention.heads / 2;
-  config.feed_forward.width = 2 * shape.hidden / shape.cut;
+  if (attention.heads / shape.cut % 2 == 0) attention.key_value_heads = attention.heads / 2;
+  config.feed_forward.width = 2 * shape.hidden;
   if (shape.kind == ProbeKind::kMixture) {
-    config.experts = {.experts = kExperts,
-                      .experts_per_token = kExpertsPerToken,
-                      .width = 2 * shape.hidden / shape.cut};
+    config.experts = {
+        .experts = kExperts, .experts_per_token = kExpertsPerToken, .width = 2 * shape.hidden};
     for (LayerConfig& layer : config.layers) layer.uses_experts = true;
   }
   return config;
@@ -56,12 +55,17 @@ std::string_view name_of(ProbeKind kind) {
   return "mixture";
 }
 
-/// Multiply-adds of a step, by and large.
+/// Ranks that hold experts see tokens of their own; tensor ranks see the same ones.
+int replicas_of(const ProbeShape& shape) {
+  return shape.kind == ProbeKind::kMixture ? static_cast<int>(shape.cut) : 1;
+}
+
+/// Multiply-adds of a step on all ranks, by and large.
 double size_of(const ProbeShape& s) {
-  const double tokens = static_cast<double>(s.length) * s.sequences * kMicrobatches;
+  const double tokens =
+      static_cast<double>(s.length) * s.sequences * kMicrobatches * replicas_of(s);
   const double h = static_cast<double>(s.hidden);
-  return tokens * h *
-         (kBlocks * 12 * h / static_cast<double>(s.cut) + static_cast<double>(s.vocabulary));
+  return tokens * h * (kBlocks * 12 * h + static_cast<double>(s.vocabulary));
 }
 
 }  // namespace
@@ -77,7 +81,11 @@ KernelProbe probe_of(const ProbeShape& shape) {
   probe.model = build_transformer(config_of(shape), "probe", "llama", "probe");
   Strategy& s = probe.strategy;
   s.micro_batch = shape.sequences;
-  s.global_batch = kMicrobatches * shape.sequences;
+  s.global_batch = kMicrobatches * shape.sequences * replicas_of(shape);
+  if (shape.kind == ProbeKind::kMixture)
+    s.degrees.data = s.degrees.expert = static_cast<int>(shape.cut);
+  else
+    s.degrees.tensor = static_cast<int>(shape.cut);
   s.sequence_length = shape.length;
   s.dtype = shape.dtype;
   return probe;
@@ -91,8 +99,8 @@ std::vector<ProbeShape> calibration_probes() {
         for (const std::int64_t cut : {1, 2, 4})
           for (const std::int64_t length : {32, 64, 128, 256}) {
             // Most jobs have larger tables where layers are wider.
-            ProbeShape shape{kind, hidden, cut, length, 4 * hidden / cut, 1, dtype};
-            if (length == 128) shape = {kind, hidden, cut, 64, 256, 2, dtype};
+            ProbeShape shape{kind, hidden, cut, length, 4 * hidden, 1, dtype};
+            if (length == 128) shape.vocabulary = 256 * cut;
             shapes.push_back(shape);
           }
   // Small ones cost nothing and show what a call costs; fp32 is what most CPU jobs use.

@@ -16,7 +16,9 @@ enum class ProbeKind : std::uint8_t {
   kMixture,  ///< experts
 };
 
-/// One layer cut as `cut` tensor ranks cut it, for `sequences` of `length` tokens.
+/// Layers cut over `cut` tensor ranks, or their experts over as many expert ranks, for `sequences`
+/// of `length` tokens in a micro-batch. Ranks that wait for each other find their caches as ranks
+/// of jobs do.
 struct ProbeShape {
   ProbeKind kind = ProbeKind::kGpt;
   std::int64_t hidden = 64, cut = 1, length = 64, vocabulary = 256;

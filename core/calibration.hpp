@@ -34,7 +34,7 @@ struct CollectiveCurve {
   friend bool operator==(const CollectiveCurve&, const CollectiveCurve&) = default;
 };
 
-/// One kernel at one shape: what Kernel says of it, and the median time of several calls.
+/// One kernel at one shape: what Kernel says of it, and the time of a call: the mean of several.
 struct KernelPoint {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;  ///< 0 where the kernel has no such size
   Flops flops = {};

@@ -1,9 +1,11 @@
 #include "executor/measure_kernels.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <stdexcept>
+
 #include "core/lower.hpp"
-#include "executor/launch.hpp"
 #include "executor/train.hpp"
-#include "executor/training_actions.hpp"
 
 namespace meshwright {
 namespace {
@@ -17,8 +19,8 @@ class NoCosts final : public CostModel {
   std::string provenance() const override { return "none"; }
 };
 
-/// One device for all dtypes, of which only its being one matters.
-Cluster one_device() {
+/// Devices for all dtypes, of which only their number matters.
+Cluster devices(int count) {
   DeviceModel device;
   device.name = "core";
   device.memory = Bytes(std::int64_t{1} << 50);
@@ -26,6 +28,7 @@ Cluster one_device() {
   device.memory_bandwidth = BytesPerSecond(1);
   NodeModel node;
   node.device = "core";
+  node.device_count = count;
   Cluster cluster;
   cluster.devices["core"] = device;
   cluster.nodes["machine"] = node;
@@ -53,25 +56,24 @@ std::vector<TimedKernels> run_probe(const KernelProbe& probe, const KernelTable&
   Plan plan;
   plan.strategy = probe.strategy;
   plan.blocks_per_stage = {block_count(probe.model)};
-  const TaskGraph graph = lower(plan, probe.model, one_device(), {.ranks = RankSet::kAll});
-  const RunnableGraph runnable(graph, plan, probe.model, NoCosts());
+  const Cluster cluster = devices(static_cast<int>(rank_count(probe.strategy.degrees)));
+  const TaskGraph graph = lower(plan, probe.model, cluster, {.ranks = RankSet::kAll});
   const TokenText text = some_words(probe.model);
   std::vector<TimedKernels> timed;
-  const auto body = [&](Communicator& communicator, RankProgress& progress) {
-    TrainingActions actions(runnable, plan, probe.model, communicator, kernels, text, {}, progress);
-    TimedActions watched(actions, work_time_of(kernels.backend));
-    for (int step = 0; step <= counted_steps; ++step) {
-      if (step == 1) watched.forget();
-      watched.begin_step(step);
-      RankClock clock(TimelineClock::kVirtual, std::chrono::steady_clock::now());
-      run_step(runnable, communicator, watched, clock, progress);
-    }
-    timed = watched.take();
-  };
-  // One rank waits for nobody: however slow the machine is, it does not hang.
-  const LaunchOptions patiently{.patience = std::chrono::minutes(10)};
-  if (const auto failure = run_threads(1, body, patiently))
-    throw std::runtime_error(failure->cause);
+  const NoCosts no_costs;
+  const TrainingRun run = train({.plan = plan,
+                                 .model = probe.model,
+                                 .graph = graph,
+                                 .cost_model = no_costs,
+                                 .text = text,
+                                 .kernels = kernels,
+                                 .steps = counted_steps + 1,
+                                 // However slow the machine is, it does not hang.
+                                 .launch = {.patience = std::chrono::minutes(10)},
+                                 .kernel_times = [&](std::vector<TimedKernels> of_rank) {
+                                   std::ranges::move(of_rank, std::back_inserter(timed));
+                                 }});
+  if (run.failure) throw std::runtime_error(run.failure->cause);
   return timed;
 }
 

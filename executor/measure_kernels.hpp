@@ -1,5 +1,5 @@
-/// Times the executor's own kernels as they run in training steps of small models on one rank: with
-/// the caches, the memory and the copies that they have there.
+/// Times the executor's own kernels as they run in training steps of small models, by the virtual
+/// clock: with the caches, the memory and the copies that they have there.
 #pragma once
 
 #include <chrono>
@@ -16,8 +16,8 @@
 
 namespace meshwright {
 
-/// A model to train for a few steps, whose layers have the shapes that are wanted. The strategy is
-/// of one rank.
+/// A model to train for a few steps, whose layers have the shapes that are wanted, on one stage of
+/// ranks.
 struct KernelProbe {
   std::string name;
   ModelGraph model;  ///< without dropout

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "core/calibration.hpp"
@@ -24,6 +25,9 @@ class TimedActions final : public TaskActions {
   explicit TimedActions(TaskActions& actions, WorkTime work_time = thread_cpu_time)
       : actions_(actions), work_time_(work_time) {}
 
+  void tell_of_waits(std::function<void(bool begins)> tell) override {
+    actions_.tell_of_waits(std::move(tell));
+  }
   void begin_step(int step) override { actions_.begin_step(step); }
   void begin_task(const Task& task) override { actions_.begin_task(task); }
   void end_task(const Task& task) override;
@@ -57,7 +61,8 @@ class TimedActions final : public TaskActions {
   const Kernel* first_ = nullptr;
 };
 
-/// Median times of kernels, filed by family and shape. Kernels that were only timed together share
+/// Mean times of kernels, filed by family and shape; a call that took more than three times the
+/// median counts as that much. Kernels that were only timed together share
 /// their time as a rough formula (flop at 20 GFLOP/s, bytes at 5 GB/s) says. Points of equal shape
 /// are pooled. Sorted by family, then by shape.
 std::vector<KernelCurve> kernel_curves(const std::vector<TimedKernels>& timed);

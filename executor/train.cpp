@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <numeric>
 
 #include "core/check.hpp"
@@ -121,17 +122,26 @@ class Training {
     }
     TrainingActions actions(runnable_, request_.plan, request_.model, communicator,
                             request_.kernels, request_.text, request_.options, progress);
-    ActionsInTurn in_turn(actions, *turns_, progress);
-    const bool takes_turns =
-        request_.clock == TimelineClock::kVirtual && request_.ranks == RankKind::kThreads;
-    TaskActions& all_actions = takes_turns ? static_cast<TaskActions&>(in_turn) : actions;
+    TimedActions timed(actions, work_time_of(request_.kernels.backend));
+    const bool is_thread = request_.ranks == RankKind::kThreads;
+    const bool is_timed = is_thread && request_.kernel_times;
+    TaskActions& own_actions = is_timed ? static_cast<TaskActions&>(timed) : actions;
+    ActionsInTurn in_turn(own_actions, *turns_, communicator.rank(), progress);
+    const bool takes_turns = is_thread && request_.clock == TimelineClock::kVirtual;
+    if (takes_turns) turns_->settle(communicator.rank());
+    TaskActions& all_actions = takes_turns ? static_cast<TaskActions&>(in_turn) : own_actions;
     const CheckpointOptions& checkpoints = request_.checkpoints;
     if (checkpoints.resume != nullptr) restore(actions, *checkpoints.resume);
     for (int step = 0; step < request_.steps; ++step) {
+      if (step == 1) timed.forget();
       run_one_step(
           communicator, progress, all_actions, step, [&](TaskId task) { poison(actions, task); },
           [&] { return mean_loss(communicator, actions, step); });
       if (checkpoints.saves_after(step, request_.steps)) save(communicator, actions, step);
+    }
+    if (is_timed) {
+      const std::lock_guard lock(*kernel_times_mutex_);
+      request_.kernel_times(timed.take());
     }
     EndReport end{.peak_memory = actions.memory().peak(), .parameters = {}};
     if (request_.keep_parameters) end.parameters = parameters_of(actions);
@@ -241,6 +251,7 @@ class Training {
   const TrainingRequest request_;
   RunnableGraph runnable_;
   Gathering gathering_;
+  std::unique_ptr<std::mutex> kernel_times_mutex_ = std::make_unique<std::mutex>();
   std::unique_ptr<Turns> turns_ = std::make_unique<Turns>(Turns::usual_number());
 };
 

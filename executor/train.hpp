@@ -13,6 +13,7 @@
 #include "executor/fault_injection.hpp"
 #include "executor/launch.hpp"
 #include "executor/rank_clock.hpp"
+#include "executor/timed_actions.hpp"
 #include "executor/training_options.hpp"
 #include "kernels/kernel_table.hpp"
 
@@ -60,6 +61,9 @@ struct TrainingRequest {
   /// Called for each step that all ranks have come through, one call at a time, on any thread of
   /// the process that puts the run together: under MPI that of rank 0.
   std::function<void(int step, const MeasuredStep&)> progress = {};
+  /// Called with what the kernels of a rank that is a thread took in all steps but the first, when
+  /// it ends; one call at a time.
+  std::function<void(std::vector<TimedKernels>)> kernel_times = {};
 };
 
 /// What cannot be carried out, with values and a way out; empty: train() may be called.

@@ -1,47 +1,94 @@
 #include "executor/turns.hpp"
 
+#include <fmt/format.h>
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
+#include <fstream>
+#include <map>
+#include <string>
 #include <thread>
+
+#include "core/check.hpp"
 
 namespace meshwright {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{50};  ///< how often a waiting rank looks about
 
+/// Processors of this program, one of every core: of those that share it, the last.
+std::vector<int> processors_of_cores() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {};
+  std::map<std::string, int> of_core;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (!CPU_ISSET(static_cast<unsigned>(i), &allowed)) continue;
+    std::string core = fmt::format("alone {}", i);
+    std::ifstream siblings(
+        fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", i));
+    std::getline(siblings, core);
+    of_core[core] = i;
+  }
+  std::vector<int> processors;
+  for (const auto& [core, processor] : of_core) processors.push_back(processor);
+  std::sort(processors.begin(), processors.end());
+  return processors;
+}
+
 }  // namespace
+
+/// The last processors: the first one is where most systems handle interrupts.
+Turns::Turns(int at_once) : slots_(static_cast<std::size_t>(at_once)) {
+  MW_CHECK(at_once > 0);
+  const std::vector<int> processors = processors_of_cores();
+  if (processors.size() < slots_.size()) return;  // threads go where there is room
+  for (std::size_t i = 0; i < slots_.size(); ++i)
+    slots_[i].processor = processors[processors.size() - slots_.size() + i];
+}
 
 int Turns::usual_number() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / 2);
 }
 
-void Turns::take(RankProgress& progress) {
-  std::unique_lock lock(mutex_);
-  while (free_ == 0) {
-    if (progress.must_stop) throw PeerFailure("the run has failed on another rank");
-    progress.is_waiting = true;
-    given_back_.wait_for(lock, kLook);
-  }
-  progress.is_waiting = false;
-  --free_;
+void Turns::settle(RankId rank) const {
+  const std::optional<int>& processor = slots_[rank.index() % slots_.size()].processor;
+  if (!processor) return;
+  cpu_set_t alone;
+  CPU_ZERO(&alone);
+  CPU_SET(static_cast<unsigned>(*processor), &alone);
+  static_cast<void>(sched_setaffinity(0, sizeof alone, &alone));  // 0: the calling thread
 }
 
-void Turns::give_back() {
-  {
-    const std::lock_guard lock(mutex_);
-    ++free_;
+void Turns::take(RankId rank, RankProgress& progress) {
+  Slot& slot = slot_of(rank);
+  std::unique_lock lock(slot.mutex);
+  while (!slot.is_free) {
+    if (progress.must_stop) throw PeerFailure("the run has failed on another rank");
+    progress.is_waiting = true;
+    slot.given_back.wait_for(lock, kLook);
   }
-  given_back_.notify_one();
+  progress.is_waiting = false;
+  slot.is_free = false;
+}
+
+void Turns::give_back(RankId rank) {
+  Slot& slot = slot_of(rank);
+  {
+    const std::lock_guard lock(slot.mutex);
+    slot.is_free = true;
+  }
+  slot.given_back.notify_one();
 }
 
 void ActionsInTurn::enter() {
   if (has_turn_) return;
-  turns_.take(progress_);
+  turns_.take(rank_, progress_);
   has_turn_ = true;
 }
 
 void ActionsInTurn::leave() {
-  if (has_turn_) turns_.give_back();
+  if (has_turn_) turns_.give_back(rank_);
   has_turn_ = false;
 }
 

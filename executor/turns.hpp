@@ -1,39 +1,53 @@
 /// Ranks that compute in turn, so that what a kernel takes does not depend on who else computes: by
 /// the virtual clock every rank has a core of its own, whatever the machine has.
+///
+/// Ranks that take turns stay on one processor. Otherwise every turn finds its data in the caches
+/// of another one, and a processor that nobody uses between two turns is given to other programs.
 #pragma once
 
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "executor/launch.hpp"
 #include "executor/task_actions.hpp"
 
 namespace meshwright {
 
-/// So many ranks may compute at once. Shared by the threads of a run.
+/// So many ranks may compute at once: rank r together with all but those that have the same
+/// remainder of r. Shared by the threads of a run.
 class Turns {
  public:
-  explicit Turns(int at_once) : free_(at_once) {}
+  explicit Turns(int at_once);
   /// Half of the processor's threads, as two of them share a core as a rule; at least one.
   static int usual_number();
+  /// Puts the calling thread, which is this rank's, on the processor of those it takes turns with.
+  /// Where the system does not let it, it stays where it is.
+  void settle(RankId rank) const;
   /// Throws PeerFailure when the rank is asked to stop meanwhile.
-  void take(RankProgress& progress);
-  void give_back();
+  void take(RankId rank, RankProgress& progress);
+  void give_back(RankId rank);
 
  private:
-  std::mutex mutex_;
-  std::condition_variable given_back_;
-  int free_;
+  struct Slot {
+    std::mutex mutex;
+    std::condition_variable given_back;
+    bool is_free = true;
+    std::optional<int> processor;
+  };
+  Slot& slot_of(RankId rank) { return slots_[rank.index() % slots_.size()]; }
+  std::vector<Slot> slots_;
 };
 
 /// Actions of a rank that holds a turn through each compute task, but for its collectives. Actions,
 /// turns and progress belong to others and outlive this.
 class ActionsInTurn final : public TaskActions {
  public:
-  ActionsInTurn(TaskActions& actions, Turns& turns, RankProgress& progress)
-      : actions_(actions), turns_(turns), progress_(progress) {
+  ActionsInTurn(TaskActions& actions, Turns& turns, RankId rank, RankProgress& progress)
+      : actions_(actions), turns_(turns), rank_(rank), progress_(progress) {
     // A wait inside a collective finds no turn to give back, and takes none.
     actions_.tell_of_waits([this, had_turn = false](bool begins) mutable {
       if (begins) {
@@ -88,6 +102,7 @@ class ActionsInTurn final : public TaskActions {
   TaskActions& actions_;
   std::function<void(bool begins)> tell_;
   Turns& turns_;
+  RankId rank_;
   RankProgress& progress_;
   bool has_turn_ = false;
 };

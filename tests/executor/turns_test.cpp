@@ -1,6 +1,7 @@
 #include "executor/turns.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <atomic>
 #include <thread>
@@ -15,15 +16,16 @@ TEST(Turns, LetNoMoreInThanThereAre) {
   std::atomic<int> inside{0}, most{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t)
-    threads.emplace_back([&] {
+    threads.emplace_back([&, rank = RankId(t)] {
+      turns.settle(rank);
       RankProgress progress;
       for (int i = 0; i < kRounds; ++i) {
-        turns.take(progress);
+        turns.take(rank, progress);
         const int now = ++inside;
         for (int seen = most; now > seen && !most.compare_exchange_weak(seen, now);) {
         }
         --inside;
-        turns.give_back();
+        turns.give_back(rank);
       }
     });
   for (std::thread& thread : threads) thread.join();
@@ -34,12 +36,43 @@ TEST(Turns, LetNoMoreInThanThereAre) {
 TEST(Turns, AreNotWaitedForByARankThatMustStop) {
   Turns turns(1);
   RankProgress first, second;
-  turns.take(first);
+  turns.take(RankId(0), first);
   second.must_stop = true;
-  EXPECT_THROW(turns.take(second), PeerFailure);
-  turns.give_back();
+  EXPECT_THROW(turns.take(RankId(1), second), PeerFailure);
+  turns.give_back(RankId(0));
   second.must_stop = false;
-  turns.take(second);  // the failed attempt took nothing
+  turns.take(RankId(1), second);  // the failed attempt took nothing
+}
+
+/// The processors on which the thread of a rank may run.
+cpu_set_t processors_of(const Turns& turns, RankId rank) {
+  cpu_set_t allowed;
+  std::thread thread([&] {
+    turns.settle(rank);
+    ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  });
+  thread.join();
+  return allowed;
+}
+
+// With one turn all ranks share a processor; threads that are no ranks go where they like, still.
+TEST(Turns, KeepRanksThatTakeThemOnOneProcessor) {
+  cpu_set_t before, after;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  const Turns turns(1);
+  const cpu_set_t first = processors_of(turns, RankId(0)), third = processors_of(turns, RankId(2));
+  EXPECT_EQ(CPU_COUNT(&first), 1);
+  EXPECT_TRUE(CPU_EQUAL(&first, &third));
+  ASSERT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
+}
+
+// More turns than the machine can have cores: nobody is put anywhere.
+TEST(Turns, LeaveThreadsAloneWhereThereAreNotEnoughProcessors) {
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  const cpu_set_t allowed = processors_of(Turns(CPU_SETSIZE + 1), RankId(0));
+  EXPECT_TRUE(CPU_EQUAL(&all, &allowed));
 }
 
 /// Notes whether somebody else could compute.
@@ -66,11 +99,11 @@ bool is_free(Turns& turns) {
   RankProgress progress;
   progress.must_stop = true;
   try {
-    turns.take(progress);
+    turns.take(RankId(1), progress);
   } catch (const PeerFailure&) {
     return false;
   }
-  turns.give_back();
+  turns.give_back(RankId(1));
   return true;
 }
 
@@ -78,7 +111,7 @@ TEST(ActionsInTurn, HoldATurnWhileTheyComputeAndNotWhileTheyCommunicate) {
   Turns turns(1);
   Nothing nothing;
   RankProgress progress;
-  ActionsInTurn actions(nothing, turns, progress);
+  ActionsInTurn actions(nothing, turns, RankId(0), progress);
   EXPECT_TRUE(is_free(turns));
   actions.compute({}, {}, {});
   EXPECT_FALSE(is_free(turns));
@@ -95,7 +128,7 @@ TEST(ActionsInTurn, GiveTheirTurnBackWhenAKernelFails) {
     Nothing nothing;
     nothing.fails = true;
     RankProgress progress;
-    ActionsInTurn actions(nothing, turns, progress);
+    ActionsInTurn actions(nothing, turns, RankId(0), progress);
     EXPECT_THROW(actions.compute({}, {}, {}), std::runtime_error);
   }
   EXPECT_TRUE(is_free(turns));
