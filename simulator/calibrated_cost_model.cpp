@@ -23,6 +23,16 @@ Shape shape_of(const Collective& collective) {
   return {collective.kind, group.ranks, group.nodes, group.nodes == 1 ? 1 : group.groups_per_node};
 }
 
+/// Every piece reads all queries and its part of the keys.
+void take_keys_apart(Kernel& piece, const Kernel& whole) {
+  piece.n /= whole.pieces;
+  if (whole.m + whole.n == 0) return;
+  const double share =
+      static_cast<double>(piece.m + piece.n) / static_cast<double>(whole.m + whole.n);
+  piece.memory_traffic =
+      Bytes(static_cast<std::int64_t>(static_cast<double>(whole.memory_traffic.value) * share));
+}
+
 class CalibratedCostModel final : public CostModel {
  public:
   CalibratedCostModel(std::unique_ptr<CostModel> base, Calibration calibration)
@@ -40,7 +50,7 @@ class CalibratedCostModel final : public CostModel {
     const KernelCurveFit* fit = kernel.on_host ? nullptr : fit_for(kernel);
     if (fit == nullptr) return base_->time_of(kernel);
     Kernel piece = piece_of(kernel);
-    if (kernel.kind == KernelKind::kAttention) piece.n /= kernel.pieces;
+    if (kernel.kind == KernelKind::kAttention) take_keys_apart(piece, kernel);
     return static_cast<double>(kernel.pieces) * fit->time_of(piece);
   }
   TransferCost cost_of(const Transfer& transfer) const override { return base_->cost_of(transfer); }

@@ -17,6 +17,7 @@ using Column = Eigen::Matrix<double, kFeatures, 1>;
 constexpr double kPower = 3;     // of the distance in a weight
 constexpr double kOwnReach = 3;  // doublings away from which base counts as one point
 constexpr double kBlur = 0.5;    // doublings within which points are averaged
+constexpr double kSharing = 4;   // by which keys read by half as many heads are further away
 
 bool is_product(KernelKind kind) {
   return kind == KernelKind::kGemm || kind == KernelKind::kGroupedGemm;
@@ -107,10 +108,14 @@ KernelCurveFit::Features KernelCurveFit::features_of(const KernelPoint& point) c
 }
 
 KernelCurveFit::Coordinates KernelCurveFit::coordinates_of(const KernelPoint& point) const {
-  if (is_product(kind_) || kind_ == KernelKind::kAttention)
-    return {doublings(static_cast<double>(point.batch)), doublings(static_cast<double>(point.m)),
-            doublings(static_cast<double>(point.n)), doublings(static_cast<double>(point.k))};
-  return {doublings(static_cast<double>(point.memory_traffic.value)), 0, 0, 0};
+  const auto bytes = static_cast<double>(point.memory_traffic.value);
+  if (!is_product(kind_) && kind_ != KernelKind::kAttention) return {doublings(bytes)};
+  const auto b = static_cast<double>(point.batch), m = static_cast<double>(point.m);
+  const auto n = static_cast<double>(point.n), k = static_cast<double>(point.k);
+  Coordinates at{doublings(b), doublings(m), doublings(n), doublings(k)};
+  if (kind_ == KernelKind::kAttention)
+    at[4] = kSharing * (doublings(bytes) - doublings(b * (m + n) * k));
+  return at;
 }
 
 double KernelCurveFit::base_of(const Features& features) const {

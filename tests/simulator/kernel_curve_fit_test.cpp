@@ -77,5 +77,32 @@ TEST(KernelCurveFit, TakesOnePointForALaw) {
   EXPECT_GT(fit.time_of(product(640, 64, 64)).value, 0);
 }
 
+// Two points that differ in bytes alone, 3:4, as where two query heads share a key head, or none
+// do: base minimises (x / 1 - 1)^2 + (x / 2 - 1)^2, so it is 1.2. At the second point its own
+// correction ln(2 / 1.2) = 0.51083 has the weight 1 / 0.5^3 = 8, that of the first ln(1 / 1.2) =
+// -0.18232 has 1 / (0.25 + (4 log2(4 / 3))^2)^1.5 = 0.1919, none has 1 / 27: 1.2 exp((8 * 0.51083 -
+// 0.1919 * 0.18232) / 8.2289) = 1.9634.
+TEST(KernelCurveFit, TellsHeadsThatShareKeysFromThoseThatDoNot) {
+  KernelPoint shared{.batch = 4,
+                     .m = 64,
+                     .n = 64,
+                     .k = 32,
+                     .flops = Flops(1e6),
+                     .memory_traffic = Bytes(98'304),
+                     .time = Seconds(1)};
+  KernelPoint own = shared;
+  own.memory_traffic = Bytes(131'072);
+  own.time = Seconds(2);
+  const KernelCurveFit fit(
+      {.family = {.kind = KernelKind::kAttention, .routine = Routine::kAttention},
+       .points = {shared, own}});
+  Kernel kernel;
+  kernel.kind = KernelKind::kAttention;
+  kernel.batch = 4, kernel.m = kernel.n = 64, kernel.k = 32;
+  kernel.flops = Flops(1e6);
+  kernel.memory_traffic = Bytes(131'072);
+  EXPECT_NEAR(fit.time_of(kernel).value, 1.9634, 1e-3);
+}
+
 }  // namespace
 }  // namespace meshwright
