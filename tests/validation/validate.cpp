@@ -4,6 +4,7 @@
 ///             wake-up of the system would be long beside its tasks
 ///   virtual   CPU time of every kernel, messages as predicted; kernels are predicted from a
 ///             calibration taken between the runs
+///   typical   the virtual clock again, in steps put together from the median of every task
 ///   wall      what the machine's clock says: reported, never judged, since cores are shared
 ///   memory    the counted peak of the fullest rank
 ///
@@ -15,6 +16,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <set>
 
@@ -33,6 +35,8 @@
 #include "simulator/calibrated_cost_model.hpp"
 #include "simulator/device_cost_model.hpp"
 #include "simulator/simulate.hpp"
+#include "tests/validation/kernel_errors.hpp"
+#include "tests/validation/typical_step.hpp"
 #include "tests/validation/validation_plans.hpp"
 
 namespace meshwright {
@@ -41,8 +45,8 @@ namespace {
 constexpr double kReplayLimit = 0.01, kVirtualMean = 0.05, kVirtualWorst = 0.10;
 
 struct Flags {
-  bool quick = false, wall = false, verbose = false;
-  int steps = 5, rounds = 2, attempts = 1;
+  bool quick = false, wall = false, verbose = false, kernels = false;
+  int steps = 2, rounds = 4, attempts = 1;
   std::string stored, write, clocks = "both";
   std::vector<std::string> only;
   bool replays() const { return clocks != "virtual"; }
@@ -102,6 +106,7 @@ struct Measured {
   Plan completed;
   TaskGraph graph;
   std::vector<Timeline> steps;      ///< virtual, without warm-up
+  std::vector<TaskTimes> times;     ///< of the same steps
   std::vector<Ticks> wall;          ///< step times
   std::vector<MemoryAmounts> peak;  ///< counted, by rank
 };
@@ -121,7 +126,8 @@ class Validation {
     const std::vector<ProbeShape> probes = calibration_probes();
     for (int round = 0; round < flags_.rounds; ++round)
       for (std::size_t i = 0; i < runs_.size(); ++i) {
-        for (std::size_t p = i; p < probes.size(); p += runs_.size()) probe(probes[p]);
+        for (std::size_t p = i; p < probes.size(); p += runs_.size())
+          if (flags_.rounds == 1 || static_cast<int>(p) % 2 == round % 2) probe(probes[p]);
         fmt::print(stderr, "round {}: {}\n", round + 1, runs_[i].plan.name);
         measure(runs_[i]);
       }
@@ -153,8 +159,8 @@ class Validation {
   }
 
   void probe(const ProbeShape& shape) {
-    constexpr int kSteps = 2;
-    for (TimedKernels& timed : run_probe(probe_of(shape), kernel_table(Backend::kCpu), kSteps))
+    for (TimedKernels& timed :
+         run_probe(probe_of(shape), kernel_table(Backend::kCpu), /*counted_steps=*/1))
       timed_.push_back(std::move(timed));
   }
 
@@ -168,19 +174,27 @@ class Validation {
                                  .kernels = kernel_table(Backend::kCpu),
                                  .clock = clock,
                                  .steps = steps + 1,
-                                 .launch = {.patience = std::chrono::minutes(1)}});
+                                 .launch = {.patience = std::chrono::minutes(1)},
+                                 .kernel_times = watcher(clock)});
     if (trained.failure)
       throw std::runtime_error(fmt::format("{}: {}", run.plan.name, trained.failure->cause));
     trained.steps.erase(trained.steps.begin());  // warm-up
     return trained;
   }
 
+  std::function<void(std::vector<TimedKernels>)> watcher(TimelineClock clock) {
+    if (!flags_.kernels || clock != TimelineClock::kVirtual) return {};
+    return [this](std::vector<TimedKernels> timed) {
+      std::ranges::move(timed, std::back_inserter(watched_));
+    };
+  }
   void measure(Measured& run) {
     TrainingRun trained = train_by(run, TimelineClock::kVirtual, *base_, flags_.steps);
     for (const MeasuredStep& step : trained.steps) {
       run.steps.push_back(timeline_of(run.graph, step.times));
       run.steps.back().origin = TimelineOrigin::kMeasured;
       run.steps.back().clock = TimelineClock::kVirtual;
+      run.times.push_back(step.times);
     }
     run.peak = std::move(trained.peak_memory);
     if (!flags_.wall) return;
@@ -222,6 +236,7 @@ class Validation {
 
   int report(const Calibration& calibration) {
     const std::unique_ptr<CostModel> costs = costs_of(calibration);
+    if (flags_.kernels) fmt::print("{}\n", kernel_errors(watched_, *costs));
     std::unique_ptr<CostModel> stored;
     if (!flags_.stored.empty())
       stored = costs_of(calibration_from_json(read_file(flags_.stored), flags_.stored));
@@ -230,12 +245,14 @@ class Validation {
                             {"predicted"},
                             {"virtual"},
                             {"error"},
+                            {"typical"},
                             {"stored"},
                             {"wall"},
                             {"memory"},
                             {"replay"}},
                 .rows = {}};
-    double sum = 0, worst = 0, stored_sum = 0, stored_worst = 0, replay_worst = 0;
+    double sum = 0, worst = 0, typical_sum = 0, typical_worst = 0, stored_sum = 0, stored_worst = 0,
+           replay_worst = 0;
     for (Measured& run : runs_) {
       const Timeline predicted = predict(run, *costs);
       std::vector<std::string> row{run.plan.name, std::to_string(run.graph.ranks.size()),
@@ -247,6 +264,12 @@ class Validation {
         worst = std::max(worst, std::abs(error));
         row.push_back(milliseconds(found.measured_step));
         row.push_back(percent(error));
+        const double typical =
+            relative_error(step_time(predicted), typical_step(run.graph, run.times, *costs))
+                .value_or(0);
+        typical_sum += std::abs(typical);
+        typical_worst = std::max(typical_worst, std::abs(typical));
+        row.push_back(percent(typical));
         if (flags_.verbose) print_details(run, found);
         if (stored) {
           const double e = *relative_error(step_time(predict(run, *stored)), found.measured_step);
@@ -259,7 +282,7 @@ class Validation {
         row.push_back(wall_text(run));
         row.push_back(memory_text(predicted, run));
       } else {
-        row.insert(row.end(), {"-", "-", "-", "-", "-"});
+        row.insert(row.end(), {"-", "-", "-", "-", "-", "-"});
       }
       if (flags_.replays()) {
         const double replay = replay_error(run, *costs, step_time(predicted));
@@ -273,6 +296,9 @@ class Validation {
     const double mean = sum / static_cast<double>(runs_.size());
     fmt::print("{}\n{} plans: virtual mean {:.1f} %, worst {:.1f} %; replay worst {:.2f} %\n",
                to_text(table), runs_.size(), 100 * mean, 100 * worst, 100 * replay_worst);
+    if (flags_.trains())
+      fmt::print("typical steps: mean {:.1f} %, worst {:.1f} %\n",
+                 100 * typical_sum / static_cast<double>(runs_.size()), 100 * typical_worst);
     if (stored)
       fmt::print("stored calibration: mean {:.1f} %, worst {:.1f} %\n",
                  100 * stored_sum / static_cast<double>(runs_.size()), 100 * stored_worst);
@@ -320,7 +346,8 @@ class Validation {
   TokenText text_;
   std::vector<Measured> runs_;
   std::vector<std::string> left_out_;
-  std::vector<TimedKernels> timed_;
+  std::vector<TimedKernels> timed_;    ///< in the probes
+  std::vector<TimedKernels> watched_;  ///< in the runs
 };
 
 int main_of(int argc, char** argv) {
@@ -330,7 +357,8 @@ int main_of(int argc, char** argv) {
   app.add_flag("--quick", flags.quick, "every third plan");
   app.add_flag("--wall", flags.wall, "measure by the wall clock as well");
   app.add_flag("--verbose", flags.verbose, "errors by kind of task");
-  app.add_option("--steps", flags.steps, "of every plan, one of warm-up beside");
+  app.add_flag("--kernels", flags.kernels, "errors by kernel; measuring it takes time, too");
+  app.add_option("--steps", flags.steps, "of every plan in a round, one of warm-up beside");
   app.add_option("--rounds", flags.rounds, "through all plans");
   app.add_option("--attempts", flags.attempts, "until the limits are kept");
   app.add_option("--only", flags.only, "plans with this in their names; several times: either");
