@@ -38,13 +38,15 @@ std::vector<int> processors_of_cores() {
 
 }  // namespace
 
-/// The last processors: the first one is where most systems handle interrupts.
+/// Beginning where the system has put the caller: other programs that do the same begin elsewhere.
 Turns::Turns(int at_once) : slots_(static_cast<std::size_t>(at_once)) {
   MW_CHECK(at_once > 0);
   const std::vector<int> processors = processors_of_cores();
   if (processors.size() < slots_.size()) return;  // threads go where there is room
+  const auto here = std::lower_bound(processors.begin(), processors.end(), sched_getcpu());
+  const auto first = static_cast<std::size_t>(here - processors.begin());
   for (std::size_t i = 0; i < slots_.size(); ++i)
-    slots_[i].processor = processors[processors.size() - slots_.size() + i];
+    slots_[i].processor = processors[(first + i) % processors.size()];
 }
 
 int Turns::usual_number() {
