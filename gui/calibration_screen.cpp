@@ -34,9 +34,13 @@ QString title_of(const CollectiveCurve& curve) {
 }
 
 QString title_of(const KernelFamily& family) {
-  return QString("%1 %2 %3%4")
-      .arg(from(name_of(family.routine)), from(name_of(family.phase)), from(name_of(family.dtype)),
-           family.causal ? CalibrationScreen::tr(", causal") : QString());
+  // A routine may be of two kinds: the products of experts are products too.
+  const QString kind =
+      family.kind == KernelKind::kGroupedGemm ? from(name_of(family.kind)) + " " : QString();
+  return kind + QString("%1 %2 %3%4")
+                    .arg(from(name_of(family.routine)), from(name_of(family.phase)),
+                         from(name_of(family.dtype)),
+                         family.causal ? CalibrationScreen::tr(", causal") : QString());
 }
 
 PointSeries series_of(const CollectiveCurve& curve) {
@@ -104,6 +108,7 @@ CalibrationScreen::CalibrationScreen(Workbench& workbench, QWidget* parent)
   both->addWidget(chart_);
   both->setStretchFactor(0, 1);
   both->setStretchFactor(1, 3);
+  both->setSizes({360, 1080});
   notice_ = new EmptyNotice(
       {tr("No calibration is open"),
        tr("Measured times of kernels and messages, as points and curves. `meshwright calibrate -o "

@@ -88,7 +88,6 @@ class VectorLane {
     painter_.save();
     const QRectF box(place_.left() + idle.left, place_.top(), idle.right - idle.left,
                      place_.height());
-    painter_.setClipRect(box, Qt::IntersectClip);
     painter_.setPen(QPen(colour(scene_.style.colours.hatch), 0.6));
     constexpr double kStep = 6;
     const double height = place_.height();
@@ -97,8 +96,13 @@ class VectorLane {
         idle.cause == IdleCause::kWarmUp || idle.cause == IdleCause::kCommunication;
     if (rising || falling)
       for (double x = box.left() - height; x < box.right(); x += kStep) {
-        if (falling) painter_.drawLine(QPointF(x, box.top()), QPointF(x + height, box.bottom()));
-        if (rising) painter_.drawLine(QPointF(x, box.bottom()), QPointF(x + height, box.top()));
+        // Cut by hand: SVG files of Qt have no clipping.
+        const double from = std::max(x, box.left()), to = std::min(x + height, box.right());
+        if (falling)
+          painter_.drawLine(QPointF(from, box.top() + from - x), QPointF(to, box.top() + to - x));
+        if (rising)
+          painter_.drawLine(QPointF(from, box.bottom() - from + x),
+                            QPointF(to, box.bottom() - to + x));
       }
     else
       for (double y = box.top() + kStep / 2; y < box.bottom(); y += kStep)
