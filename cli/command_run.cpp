@@ -14,6 +14,7 @@
 #include "core/io_file.hpp"
 #include "core/lower.hpp"
 #include "core/parse_quantity.hpp"
+#include "core/weight_versions.hpp"
 #include "executor/guarded_process.hpp"
 #include "executor/mpi_job.hpp"
 #include "executor/supervision.hpp"
@@ -35,6 +36,19 @@ struct Running {
   bool is_silent() const { return mpi && mpi->rank() != RankId(0); }
 };
 
+/// All steps are one graph: there is no moment between two of them.
+void check_without_flush(const Job& job, const RunFlags& flags) {
+  const auto refuse = [&](const char* flag, const char* hint) {
+    throw InputError(Diagnostic{
+        flag,
+        fmt::format("the pipeline of {} is full between steps", job.file.plan.strategy.schedule),
+        hint});
+  };
+  if (flags.checkpoints.every)
+    refuse("--save-every", "leave it out: --save writes when the last step has left the pipeline");
+  if (flags.live) refuse("--live", "leave it out: the timeline is of all steps, at the end");
+}
+
 void prepare(Running& running, const RunFlags& flags) {
   if (flags.live && (flags.output.file.empty() || flags.output.file == "-"))
     throw UsageError({.where = "--live",
@@ -49,7 +63,9 @@ void prepare(Running& running, const RunFlags& flags) {
   check_folder_of("--save", flags.checkpoints.save);
   if (!flags.patience.empty()) static_cast<void>(parse_seconds(flags.patience, "--patience"));
   running.words = read_words(flags, job.model);
-  running.graph = lower(job.file.plan, job.model, job.cluster, {.ranks = RankSet::kAll});
+  if (updates_without_flush(job.file.plan.strategy)) check_without_flush(job, flags);
+  running.graph = lower(job.file.plan, job.model, job.cluster,
+                        {.ranks = RankSet::kAll, .steps = flags.steps.value_or(kDefaultSteps)});
   const auto ranks = static_cast<int>(running.graph.ranks.size());
   if (running.mpi && running.mpi->rank_count() != ranks)
     throw InputError(

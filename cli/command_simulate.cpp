@@ -10,6 +10,7 @@
 #include "core/io_pftrace.hpp"
 #include "core/link_network.hpp"
 #include "core/lower.hpp"
+#include "core/weight_versions.hpp"
 #include "planner/evaluate_plan.hpp"
 #include "simulator/simulate.hpp"
 
@@ -26,16 +27,15 @@ struct Simulation {
   std::optional<Seconds> checkpoint_interval;
 };
 
-Simulation simulate_job(const Job& job, const SimulateFlags& flags) {
+/// Graph, prices and times; `steps` as in LoweringOptions.
+Simulation simulate_graph(const Job& job, const SimulateFlags& flags, int steps) {
   // Messages of ranks that are folded away would be missing from the shared links, and their noise
   // from the slowest of all.
   const bool all_ranks = flags.all_ranks || flags.contention || varies_steps(flags.variation);
   const Plan& plan = job.file.plan;
   Simulation s;
-  s.failures = failure_model(flags.failures, static_cast<int>(rank_count(plan.strategy.degrees)));
-  s.checkpoint_interval = checkpoint_interval(flags.failures);
   s.graph = lower(plan, job.model, job.cluster,
-                  {.ranks = all_ranks ? RankSet::kAll : RankSet::kRepresentatives});
+                  {.ranks = all_ranks ? RankSet::kAll : RankSet::kRepresentatives, .steps = steps});
   stop_if_interrupted();
   s.prices = price_works(s.graph.parts, s.graph.works, *job.cost_model);
   if (flags.contention) {
@@ -45,10 +45,22 @@ Simulation simulate_job(const Job& job, const SimulateFlags& flags) {
     simulate(s.graph, s.prices, s.times);
   }
   stop_if_interrupted();
-  s.evaluation =
-      evaluate(s.graph, s.prices, s.times, job_facts(plan.strategy, job.model, job.cluster));
+  return s;
+}
+
+Simulation simulate_job(const Job& job, const SimulateFlags& flags) {
+  const Strategy& strategy = job.file.plan.strategy;
+  const auto failures =
+      failure_model(flags.failures, static_cast<int>(rank_count(strategy.degrees)));
+  const auto interval = checkpoint_interval(flags.failures);
+  Simulation s = simulate_graph(job, flags, 0);
+  s.failures = failures;
+  s.checkpoint_interval = interval;
+  const JobFacts facts = job_facts(strategy, job.model, job.cluster);
+  s.evaluation = evaluate(s.graph, s.prices, s.times, facts);
   if (varies_steps(flags.variation))
-    s.variation = vary_steps(flags.variation, s.graph, s.prices, s.evaluation.step_time);
+    s.variation =
+        vary_steps(flags.variation, {s.graph, s.prices, facts.step}, s.evaluation.step_time);
   return s;
 }
 
@@ -100,6 +112,8 @@ CLI::App* add_simulate_command(CLI::App& app, SimulateFlags& flags) {
                     "unfold every rank instead of one for each pipeline position");
   command->add_flag("--contention", flags.contention,
                     "messages and collectives share the links of the network (unfolds every rank)");
+  add_count(*command, "--steps", flags.steps, {1, 100'000},
+            "of the timeline, if the schedule has no flush: as many as run --steps");
   add_variation_flags(*command, flags.variation);
   add_failure_flags(*command, flags.failures);
   add_output_flags(*command, flags.output, "the timeline, as a Perfetto trace");
@@ -117,6 +131,11 @@ Outcome run_simulate(const SimulateFlags& flags) {
                       .what = "was given with --straggler or --jitter",
                       .hint = "noise is drawn without shared links: leave out one of them"});
   const Job job = load_job(flags.job);
+  if (flags.steps && !updates_without_flush(job.file.plan.strategy))
+    throw UsageError(
+        {.where = "--steps",
+         .what = fmt::format("of {}, whose steps are all alike", job.file.plan.strategy.schedule),
+         .hint = "leave it out: it is for schedules without a flush"});
   stop_if_interrupted();
   const Simulation s = simulate_job(job, flags);
   const std::string why = job.file.predicted ? job.file.predicted->why : "";
@@ -126,7 +145,8 @@ Outcome run_simulate(const SimulateFlags& flags) {
   if (file != "-")  // else standard output is the timeline
     outcome.text = flags.output.json ? json_text(figures, s, file) : human_text(job, s, figures);
   if (!file.empty()) {
-    const std::string bytes = to_pftrace(timeline_of(s, job));
+    const std::string bytes =
+        to_pftrace(timeline_of(flags.steps ? simulate_graph(job, flags, *flags.steps) : s, job));
     stop_if_interrupted();
     write_file(file, bytes);
   }

@@ -57,6 +57,7 @@ Outcome run_plan(const PlanFlags& flags);
 struct SimulateFlags {
   JobFlags job;
   bool all_ranks = false, contention = false;
+  std::optional<int> steps;  ///< of the timeline, without a flush
   VariationFlags variation;
   FailureFlags failures;
   OutputFlags output;

@@ -44,7 +44,8 @@ void add_flag_changes(const Strategy& base, std::vector<Neighbour>& neighbours) 
   add(base.sequence_parallel ? "--no-sequence-parallel" : "--sequence-parallel",
       [](Strategy& s) { s.sequence_parallel = !s.sequence_parallel; });
   for (const ScheduleRule& rule : schedule_rules())
-    add(fmt::format("--schedule {}", rule.name),
+    if (rule.updates == UpdateTime::kAfterFlush)  // others would train to other weights
+      add(fmt::format("--schedule {}", rule.name),
         [&](Strategy& s) { s.schedule = std::string(rule.name); });
 }
 

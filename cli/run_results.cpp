@@ -28,9 +28,7 @@ std::string progress_text(const RunResults& results) {
 
 }  // namespace
 
-Ticks step_time(const MeasuredStep& step) {
-  return *std::max_element(step.times.end.begin(), step.times.end.end());
-}
+Ticks step_time(const MeasuredStep& step) { return step.duration; }
 
 StepSpread spread_of(const TrainingRun& run) {
   std::vector<std::size_t> steps;
@@ -89,7 +87,7 @@ std::string results_json(const RunResults& results) {
 std::string results_trace(const RunResults& results) {
   const TrainingRun& run = results.run;
   Timeline timeline;
-  if (!run.steps.empty())
+  if (!run.steps.empty() && !run.steps.back().times.start.empty())
     timeline = measured_timeline(
         results.graph, run,
         results.flags.all_steps ? std::nullopt : std::optional(spread_of(run).median_step));

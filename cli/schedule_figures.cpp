@@ -169,7 +169,7 @@ void offer_zoo(const SynthesisRequest& request, const ScheduleFlags& flags, Sche
     asked.microbatches = request.microbatches;
     asked.chunks = flags.chunks.value_or(1);
     asked.times = request.times;
-    if (rule.problem(asked) || rule.weight_versions(asked, PipelineRankId(0)) > 1 ||
+    if (rule.problem(asked) || rule.updates != UpdateTime::kAfterFlush ||
         rule.placement(asked) != request.placement)
       continue;
     ScheduleFigures named;

@@ -148,15 +148,16 @@ bool varies_steps(const VariationFlags& flags) {
 namespace {
 
 /// In ranges, one after another from as many threads.
-std::vector<Ticks> draw_side_by_side(const TaskGraph& graph, std::span<const WorkPrice> prices,
-                                     const Variation& variation, int draws, int threads) {
+std::vector<Ticks> draw_side_by_side(const PricedGraph& priced, const Variation& variation,
+                                     int draws, int threads) {
   constexpr int kRange = 16;
   std::vector<Ticks> steps(static_cast<std::size_t>(draws));
   const auto ranges = static_cast<std::size_t>((draws + kRange - 1) / kRange);
   parallel_for(ranges, threads, [&](std::size_t range) {
     const std::size_t first = range * kRange;
     const int count = std::min(kRange, draws - static_cast<int>(first));
-    const std::vector<Ticks> drawn = draw_steps(graph, prices, variation, count, first);
+    const std::vector<Ticks> drawn =
+        draw_steps(priced.graph, priced.prices, variation, count, first, priced.step);
     std::copy(drawn.begin(), drawn.end(), steps.begin() + static_cast<std::ptrdiff_t>(first));
   });
   return steps;
@@ -164,18 +165,16 @@ std::vector<Ticks> draw_side_by_side(const TaskGraph& graph, std::span<const Wor
 
 }  // namespace
 
-StepVariation vary_steps(const VariationFlags& flags, const TaskGraph& graph,
-                         std::span<const WorkPrice> prices, Ticks nominal) {
+StepVariation vary_steps(const VariationFlags& flags, const PricedGraph& priced, Ticks nominal) {
   StepVariation result;
-  result.variation = variation_of(flags, graph);
+  result.variation = variation_of(flags, priced.graph);
   result.nominal = nominal;
   Variation quiet = result.variation;
   quiet.jitter = 0;
-  result.slowed = draw_steps(graph, prices, quiet, 1).front();
+  result.slowed = draw_steps(priced.graph, priced.prices, quiet, 1, 0, priced.step).front();
   if (result.variation.jitter > 0)
-    result.steps =
-        draw_side_by_side(graph, prices, result.variation, flags.draws.value_or(kDefaultDraws),
-                          thread_count(flags.threads.value_or(0)));
+    result.steps = draw_side_by_side(priced, result.variation, flags.draws.value_or(kDefaultDraws),
+                                     thread_count(flags.threads.value_or(0)));
   return result;
 }
 

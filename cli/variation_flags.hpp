@@ -37,9 +37,13 @@ struct StepVariation {
   Ticks nominal, slowed;     ///< without noise: without and with stragglers
   std::vector<Ticks> steps;  ///< by draw; empty without jitter
 };
-/// The graph must hold all ranks. UsageError for a rank that is not in it.
-StepVariation vary_steps(const VariationFlags& flags, const TaskGraph& graph,
-                         std::span<const WorkPrice> prices, Ticks nominal);
+struct PricedGraph {
+  const TaskGraph& graph;  ///< of all ranks
+  std::span<const WorkPrice> prices;
+  std::optional<StepInWindow> step;  ///< of a graph of several steps
+};
+/// UsageError for a rank that is not in the graph.
+StepVariation vary_steps(const VariationFlags& flags, const PricedGraph& priced, Ticks nominal);
 std::string variation_text(const StepVariation& steps);
 
 /// Nothing if --mtbf was not given. UsageError for times that cannot be.

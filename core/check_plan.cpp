@@ -11,6 +11,7 @@
 #include "core/plan.hpp"
 #include "core/plan_numbers.hpp"
 #include "core/schedule.hpp"
+#include "core/weight_versions.hpp"
 
 namespace meshwright {
 namespace {
@@ -279,12 +280,9 @@ class PlanChecks {
              fmt::format("known schedules: {}", fmt::join(schedule_names(), ", ")));
       return;
     }
-    if (rule->weight_versions(request, PipelineRankId(0)) > 1) {
-      report("schedule",
-             fmt::format("{} updates weights without a flush, which cannot be lowered",
-                         strategy_.schedule),
-             "use a schedule with one version of the weights, such as 1f1b");
-      return;
+    if (updates_without_flush(strategy_)) {
+      take(without_flush_problems(plan_, model_));
+      if (!found_.empty()) return;
     }
     if (splits_output_layer(*rule, request)) {
       report(

@@ -4,6 +4,7 @@
 
 #include "core/check.hpp"
 #include "core/lower_passes.hpp"
+#include "core/weight_versions.hpp"
 
 namespace meshwright {
 namespace {
@@ -35,7 +36,7 @@ TaskGraph lower(const Plan& plan, const ModelGraph& model, const Cluster& cluste
     throw InputError(std::move(found));
   StagesPass pass = lower_stages_pass(plan, model, cluster);
   const Strategy& strategy = plan.strategy;
-  const Schedule schedule = schedule_of(plan);
+  const Schedule schedule = schedule_to_lower(plan, options.steps);
   MW_CHECK(schedule.placement == pass.placement);
 
   const DataParallelKind kind = strategy.data_parallelism.kind;
@@ -50,7 +51,7 @@ TaskGraph lower(const Plan& plan, const ModelGraph& model, const Cluster& cluste
   folded.graph.works = pass.lowered.works;
   folded.graph.parts = std::move(pass.lowered.parts);
   const PipelineTasks pipeline = append_pipeline_tasks(pass, strategy, schedule, folded);
-  append_step_end(pass, plan, model, pipeline, folded);
+  if (!updates_without_flush(strategy)) append_step_end(pass, plan, model, pipeline, folded);
 
   const std::int64_t replicas = options.ranks == RankSet::kAll ? pass.groups.stage_ranks : 1;
   TaskGraph graph = replicas > 1 ? unfold(folded, replicas) : std::move(folded.graph);

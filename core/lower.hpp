@@ -14,7 +14,8 @@
 /// it, but for what their Overlap hides; those of data parallelism run beside the compute stream,
 /// one per stage as soon as its last backward is done, or bucket by bucket. Over nodes of several
 /// kinds a pipeline position is as slow as its slowest device. Gradients are accumulated and
-/// reduced in fp32. The norm of all gradients is a barrier before the optimizer.
+/// reduced in fp32. The norm of all gradients is a barrier before the optimizer, but for schedules
+/// without a flush: their stages update between passes, and a graph covers several steps.
 ///
 /// Throws InputError with check_plan()'s diagnostics if the plan is not sound. O(tasks); 14 us
 /// for the stages of a 96-block GPT, 0.3 s and 0.3 GiB for 12 million tasks of 16,384 ranks.
@@ -38,6 +39,9 @@ enum class RankSet : std::uint8_t {
 
 struct LoweringOptions {
   RankSet ranks = RankSet::kRepresentatives;
+  /// Of a schedule without a flush: how many steps the graph covers (core/weight_versions.hpp); 0:
+  /// those of steady_window(). Others cover one.
+  int steps = 0;
   friend bool operator==(const LoweringOptions&, const LoweringOptions&) = default;
 };
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/lower_passes.hpp"
+#include "core/weight_versions.hpp"
 
 namespace meshwright {
 namespace {
@@ -56,6 +57,11 @@ void for_each_part_on(const StagesPass& pass, PipelineRankId device, Visitor vis
       visit(static_cast<std::size_t>(placement.part_of_stage[s]));
 }
 
+/// Copies of the weights that a device holds, of which the optimizer changes the newest.
+int weight_copies(const Strategy& strategy, PipelineRankId device) {
+  return updates_without_flush(strategy) ? weight_versions_of(strategy, device).held : 1;
+}
+
 /// Neighbouring stages on different devices send to each other.
 bool sends_messages(const Placement& placement) { return placement.devices > 1; }
 
@@ -93,7 +99,8 @@ std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strateg
     MemoryAmounts& amounts = resident[d];
     const std::int64_t share = updated_parameters(pass, strategy, PipelineRankId(d));
     amounts[MemoryClass::kWeights] =
-        stored_element(strategy.dtype) * (strategy.zero >= 3 ? share : parameters);
+        stored_element(strategy.dtype) *
+        ((strategy.zero >= 3 ? share : parameters) * weight_copies(strategy, PipelineRankId(d)));
     amounts[MemoryClass::kGradients] =
         Bytes((strategy.zero >= 2 ? share : parameters) * kGradientBytes);
     if (!strategy.data_parallelism.offload_optimizer)
@@ -110,11 +117,15 @@ std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strateg
 /// Around AdamW a step passes over the gradients again: norm (a read), clipping (a read and a
 /// write) of the share this rank updates, and zeroing all of its gradient buffer. AdamW itself
 /// reads the gradient, reads and writes master and moments, and writes the stored weight. 16-bit
-/// weights, nothing cut: 12 + 4 + 4 + 16 + 8 + 2 = 46 bytes per parameter.
+/// weights, nothing cut: 12 + 4 + 4 + 16 + 8 + 2 = 46 bytes per parameter. Where a new version is
+/// not to overwrite its predecessor, fp32 weights are copied first (a read and a write); 16-bit
+/// weights are made of the master anyway.
 Work optimizer_work(const StagesPass& pass, const Strategy& strategy, PipelineRankId device,
                     std::vector<WorkPart>& parts) {
   constexpr std::int64_t kNormAndClipBytes = 3 * kGradientBytes;
-  const std::int64_t per_parameter = kNormAndClipBytes + adam_bytes(strategy.dtype);
+  const bool copies = weights_are_fp32(strategy.dtype) && weight_copies(strategy, device) > 1;
+  const std::int64_t per_parameter = kNormAndClipBytes + adam_bytes(strategy.dtype) +
+                                     (copies ? 2 * stored_element(strategy.dtype).value : 0);
   std::int64_t held = 0;
   for_each_part_on(pass, device, [&](std::size_t part) {
     held += pass.parameters[part].local.dense + pass.parameters[part].local.expert;

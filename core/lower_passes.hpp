@@ -298,6 +298,23 @@ class UnitEmission {
   std::unique_ptr<State> state_;
 };
 
+// ---- lower_without_flush.cpp: updates between passes -------------------------------------------
+
+/// Appends the reductions and the update of every batch (core/weight_versions.hpp). Both carry the
+/// micro-batch that completes it.
+class UpdatesWithoutFlush {
+ public:
+  UpdatesWithoutFlush(const StagesPass& pass, const Strategy& strategy, FoldedGraph& folded);
+  ~UpdatesWithoutFlush();
+  /// Nothing unless the backward pass, task `done`, completes a batch.
+  void append_behind(const Action& backward, int device, TaskId done);
+
+ private:
+  struct Stage;
+  FoldedGraph& folded_;
+  std::vector<Stage> stages_;
+};
+
 // ---- lower_schedule.cpp: one pipeline's tasks -----------------------------------------------
 
 /// Tasks of one pipeline in topological order; Task::rank is the pipeline position.

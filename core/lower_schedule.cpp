@@ -9,6 +9,7 @@
 
 #include "core/check.hpp"
 #include "core/lower_passes.hpp"
+#include "core/weight_versions.hpp"
 
 namespace meshwright {
 namespace {
@@ -35,6 +36,7 @@ class PipelineEmission {
     tasks_.last_of_stage.assign(stages_, -1);
     tasks_.completes_unit.resize(stages_);
     if (has_units(strategy, pass)) units_.emplace(pass, strategy, schedule, folded);
+    if (updates_without_flush(strategy)) updates_.emplace(pass, strategy, folded);
     tasks_.last_of_device.assign(static_cast<std::size_t>(placement_.devices), -1);
     link_routes();
     reserve();
@@ -150,6 +152,8 @@ class PipelineEmission {
     if (group.size() == 2 && are_whole && !pass_.memory.empty()) hold_together(group, begin);
     const TaskId last(tasks_.last_of_device[static_cast<std::size_t>(device)]);
     for (const Action& action : group) hand_out(action, last);
+    for (const Action& action : group)
+      if (updates_ && action.pass == Pass::kBackward) updates_->append_behind(action, device, last);
   }
 
   /// What both passes of a pair receive is there when the first one begins; what both send leaves
@@ -323,7 +327,8 @@ class PipelineEmission {
   /// Of passes side by side, by their works alone.
   std::map<std::pair<std::int32_t, std::int32_t>, std::pair<WorkId, WorkId>> works_of_pair_;
   std::vector<TaskId> inputs_;
-  std::optional<UnitEmission> units_;  ///< where passes are cut
+  std::optional<UnitEmission> units_;           ///< where passes are cut
+  std::optional<UpdatesWithoutFlush> updates_;  ///< where the pipeline is never flushed
   PipelineTasks tasks_;
 };
 

@@ -104,6 +104,13 @@ struct ScheduleRequest {
   friend bool operator==(const ScheduleRequest&, const ScheduleRequest&) = default;
 };
 
+/// When a stage updates its weights.
+enum class UpdateTime : std::uint8_t {
+  kAfterFlush,      ///< once a step, when the pipeline has run empty
+  kEachMicrobatch,  ///< behind every backward pass; the pipeline stays full
+  kEachStep         ///< behind a step's last backward pass; the pipeline stays full
+};
+
 /// One row of the zoo. Adding a schedule = one generator and one row in schedule_rules.cpp.
 struct ScheduleRule {
   std::string_view name;     ///< "interleaved-1f1b"
@@ -121,6 +128,7 @@ struct ScheduleRule {
   int (*weight_versions)(const ScheduleRequest&, PipelineRankId device);
   /// Planners try it: one optimizer step a flush, and the best choice for some job.
   bool worth_searching = false;
+  UpdateTime updates = UpdateTime::kAfterFlush;
 };
 
 std::span<const ScheduleRule> schedule_rules();

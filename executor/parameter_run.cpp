@@ -28,7 +28,9 @@ ParameterRun::ParameterRun(RankContext& rank, RunLayout layout, std::span<const 
     layout_.pieces = {{.all = {0, elements_}, .own = {0, elements_}}};
   const std::int64_t own = layout_.own_elements();
   const bool starts_from_own = layout_.cuts_weights;
-  weights_ = rank.matrix(MemoryClass::kWeights, 1, starts_from_own ? own : elements_, rank.dtype);
+  for (int version = 0; version < layout_.weight_versions; ++version)
+    weights_.push_back(
+        rank.matrix(MemoryClass::kWeights, 1, starts_from_own ? own : elements_, rank.dtype));
   gradients_ = rank.matrix(MemoryClass::kGradients, 1, layout_.cuts_gradients ? own : elements_,
                            Dtype::kFp32);
   clear_gradients();
@@ -40,7 +42,7 @@ ParameterRun::ParameterRun(RankContext& rank, RunLayout layout, std::span<const 
   const std::span<const float> start = starts_from_own ? std::span<const float>(owned) : initial;
   rank.run(rank.kernels.cast,
            {.x = {start.data(), static_cast<std::int64_t>(start.size()), Dtype::kFp32},
-            .y = flat(weights_.view())});
+            .y = flat(weights_.front().view())});
   beat();
   if (!layout_.has_state) return;
   const auto state = [&] {
@@ -69,13 +71,25 @@ std::size_t ParameterRun::piece_at(std::int64_t element) const {
 }
 
 Vector ParameterRun::weights(const Block& block) {
-  if (!layout_.cuts_weights) return within(flat(weights_.view()), block);
+  if (!layout_.cuts_weights) return within(flat(weights_[version_used_].view()), block);
   if (block.size() == 0) return {nullptr, 0, rank_->dtype};
   const std::size_t piece = piece_at(block.begin);
   const auto open = whole_weights_.lower_bound({piece, 0});
   if (open == whole_weights_.end() || open->first.first != piece)
     return {nullptr, block.size(), rank_->dtype};
   return within(flat(open->second.view()), block, layout_.pieces[piece].all.begin);
+}
+
+void ParameterRun::use_version(int version) {
+  version_used_ = static_cast<std::size_t>(version) % weights_.size();
+}
+
+/// A master copy is what 16-bit weights are made of: all of them, so that nothing is left to copy.
+void ParameterRun::begin_version(int version) {
+  const std::size_t next = static_cast<std::size_t>(version) % weights_.size();
+  if (next != version_newest_ && !has_master() && !weights_[next].empty())
+    std::ranges::copy(weights_[version_newest_].bytes(), weights_[next].bytes().begin());
+  version_newest_ = next;
 }
 
 Vector ParameterRun::gradients(const Block& block) {
@@ -102,7 +116,7 @@ std::span<float> ParameterRun::own(OwnedMatrix& of, std::size_t piece) {
 
 Vector ParameterRun::own_weights(std::size_t piece) {
   const ParameterPiece& which = layout_.pieces[piece];
-  const Vector all = flat(weights_.view());
+  const Vector all = flat(weights_[version_newest_].view());
   return layout_.cuts_weights ? part_of(all, which.place, which.own.size())
                               : within(all, which.own);
 }

@@ -32,7 +32,14 @@ class ParameterRun {
   /// fp32.
   Vector gradients(const Block& block);
 
-  // Own elements of a piece.
+  // Versions of the weights, where several are held. Version v lies where v modulo their number
+  // says; 0 is there from the start.
+  /// weights() are of this version from now on.
+  void use_version(int version);
+  /// A version of its own for the update that follows, made of the newest one so far.
+  void begin_version(int version);
+
+  // Own elements of a piece; weights are those of the newest version.
   Vector own_weights(std::size_t piece);
   std::span<float> own_gradients(std::size_t piece);
   /// What the update reads: a copy on the host where the state is there.
@@ -60,8 +67,9 @@ class ParameterRun {
   RankContext* rank_ = nullptr;
   RunLayout layout_;
   std::int64_t elements_ = 0;
-  OwnedMatrix weights_;    ///< [1, n] in the compute dtype: all, or own ones
-  OwnedMatrix gradients_;  ///< [1, n], fp32: all, or own ones
+  std::vector<OwnedMatrix> weights_;  ///< by version: [1, n] in the compute dtype, all or own
+  std::size_t version_used_ = 0, version_newest_ = 0;  ///< in weights_
+  OwnedMatrix gradients_;                              ///< [1, n], fp32: all, or own ones
   bool gradients_are_zero_ = false;
   OwnedMatrix host_gradients_;
   OwnedMatrix master_, first_moment_, second_moment_;                 ///< own ones

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/check.hpp"
+#include "core/weight_versions.hpp"
 
 namespace meshwright {
 namespace {
@@ -77,8 +78,12 @@ RunLayouts layouts_of(const RunnableGraph& runnable, const Strategy& strategy, R
               {.all = {range.first, range.first + range.count},
                .own = {range.first + own.begin, range.first + own.end}});
   }
+  const PipelineRankId position(
+      coordinate_of(strategy.degrees, rank, strategy.model_parallelism.order).pipeline);
   for (RunLayout& layout : layouts) {
     put_in_order(layout.pieces);
+    if (updates_without_flush(strategy))
+      layout.weight_versions = weight_versions_of(strategy, position).held;
     layout.cuts_gradients = strategy.zero >= 2 && !layout.pieces.empty();
     layout.cuts_weights = strategy.zero >= 3 && !layout.pieces.empty();
     layout.has_state = !has_servers && (!one_process || rank == RankId(0));

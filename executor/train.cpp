@@ -8,9 +8,11 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <utility>
 
 #include "core/check.hpp"
 #include "core/error.hpp"
+#include "core/weight_versions.hpp"
 #include "executor/idle_actions.hpp"
 #include "executor/owned_parameters.hpp"
 #include "executor/run_report.hpp"
@@ -24,8 +26,11 @@ namespace {
 class Gathering {
  public:
   explicit Gathering(const TrainingRequest& request)
-      : request_(request), ranks_(request.graph.ranks.size()) {
+      : request_(request),
+        ranks_(request.graph.ranks.size()),
+        covers_all_steps_(updates_without_flush(request.plan.strategy)) {
     run_.peak_memory.resize(ranks_);
+    if (covers_all_steps_) all_steps_ = no_times();
   }
 
   void take(RankId rank, std::span<const std::byte> bytes) {
@@ -39,40 +44,61 @@ class Gathering {
   /// What has been reported so far.
   TrainingRun finish(std::optional<RankFailure> failure) {
     run_.failure = std::move(failure);
-    if (!underway_.empty()) run_.unfinished = std::move(underway_.front().step);
+    if (!covers_all_steps_) {
+      if (!underway_.empty()) run_.unfinished = std::move(underway_.front().step);
+    } else if (static_cast<int>(run_.steps.size()) == request_.steps) {
+      run_.steps.back().times = std::move(all_steps_.times);
+    } else {
+      run_.unfinished = std::move(all_steps_);
+    }
     return std::move(run_);
   }
 
  private:
   struct StepUnderway {
     UnfinishedStep step;
-    double loss = 0;
-    std::size_t ranks = 0;  ///< that are through
+    std::vector<double> losses;  ///< by rank
+    Ticks end;                   ///< of its last task
+    std::size_t ranks = 0;       ///< that are through
   };
+
+  UnfinishedStep no_times() const {
+    const std::size_t tasks = request_.graph.tasks.size();
+    UnfinishedStep made;
+    made.times.start.resize(tasks);
+    made.times.end.resize(tasks);
+    made.is_done.resize(tasks);
+    return made;
+  }
 
   /// Ranks are hardly ever a step apart, but then they are.
   StepUnderway& underway(int step) {
     while (static_cast<int>(run_.steps.size() + underway_.size()) <= step) {
       StepUnderway& added = underway_.emplace_back();
-      const std::size_t tasks = request_.graph.tasks.size();
-      added.step.times.start.resize(tasks);
-      added.step.times.end.resize(tasks);
-      added.step.is_done.resize(tasks);
+      added.losses.resize(ranks_);
+      if (!covers_all_steps_) added.step = no_times();
     }
     return underway_[static_cast<std::size_t>(step) - run_.steps.size()];
   }
 
   void take(RankId rank, const StepReport& report) {
     StepUnderway& step = underway(report.step);
+    UnfinishedStep& spans = covers_all_steps_ ? all_steps_ : step.step;
     for (const TaskSpan& span : report.spans) {
-      step.step.times.start[span.task.index()] = span.start;
-      step.step.times.end[span.task.index()] = span.end;
-      step.step.is_done[span.task.index()] = true;
+      spans.times.start[span.task.index()] = span.start;
+      spans.times.end[span.task.index()] = span.end;
+      spans.is_done[span.task.index()] = true;
+      step.end = std::max(step.end, span.end);
     }
-    if (rank == RankId(0)) step.loss = report.loss;
+    step.losses[rank.index()] = report.loss;
     step.ranks += report.is_whole ? 1 : 0;
     if (step.ranks < ranks_) return;
-    run_.steps.push_back({.loss = step.loss, .times = std::move(step.step.times)});
+    const Ticks begin = covers_all_steps_ ? std::exchange(end_of_last_, step.end) : Ticks();
+    run_.steps.push_back({.loss = covers_all_steps_
+                                      ? std::accumulate(step.losses.begin(), step.losses.end(), 0.0)
+                                      : step.losses.front(),
+                          .times = std::move(step.step.times),
+                          .duration = step.end - begin});
     underway_.erase(underway_.begin());
     if (request_.progress) request_.progress(report.step, run_.steps.back());
   }
@@ -89,6 +115,9 @@ class Gathering {
 
   const TrainingRequest& request_;
   std::size_t ranks_;
+  bool covers_all_steps_;               ///< the graph does: its schedule has no flush
+  UnfinishedStep all_steps_;            ///< where it does
+  Ticks end_of_last_;                   ///< of the last step that all came through
   std::vector<StepUnderway> underway_;  ///< the first follows the last of run_.steps
   TrainingRun run_;
 };
@@ -99,7 +128,11 @@ class Training {
   explicit Training(const TrainingRequest& request)
       : request_(request),
         runnable_(request_.graph, request_.plan, request_.model, request_.cost_model),
-        gathering_(request_) {}
+        gathering_(request_) {
+    const std::int64_t microbatches = microbatch_count(request.plan.strategy) * request.steps;
+    for (const Task& task : request.graph.tasks)
+      MW_CHECK(!covers_all_steps_ || task.microbatch < microbatches);
+  }
 
   TrainingRun run() {
     LaunchOptions launch = request_.launch;
@@ -115,7 +148,10 @@ class Training {
   void run_rank(Communicator& communicator, RankProgress& progress) const {
     if (request_.clock == TimelineClock::kReplay) {
       IdleActions actions(request_.plan.strategy, communicator);
-      for (int step = 0; step < request_.steps; ++step)
+      if (covers_all_steps_)
+        run_all_steps(
+            communicator, progress, actions, [](TaskId) {}, [](int) { return 0.0; });
+      for (int step = 0; step < request_.steps && !covers_all_steps_; ++step)
         run_one_step(
             communicator, progress, actions, step, [](TaskId) {}, [] { return 0.0; });
       return communicator.report(to_bytes(EndReport()));
@@ -132,11 +168,17 @@ class Training {
     TaskActions& all_actions = takes_turns ? static_cast<TaskActions&>(in_turn) : own_actions;
     const CheckpointOptions& checkpoints = request_.checkpoints;
     if (checkpoints.resume != nullptr) restore(actions, *checkpoints.resume);
-    for (int step = 0; step < request_.steps; ++step) {
+    const auto spoil = [&](TaskId task) { poison(actions, task); };
+    if (covers_all_steps_) {
+      run_all_steps(communicator, progress, all_actions, spoil,
+                    [&](int step) { return share_of_loss(actions, step); });
+      const int last = request_.steps - 1;
+      if (checkpoints.saves_after(last, request_.steps)) save(communicator, actions, last);
+    }
+    for (int step = 0; step < request_.steps && !covers_all_steps_; ++step) {
       if (step == 1) timed.forget();
-      run_one_step(
-          communicator, progress, all_actions, step, [&](TaskId task) { poison(actions, task); },
-          [&] { return mean_loss(communicator, actions, step); });
+      run_one_step(communicator, progress, all_actions, step, spoil,
+                   [&] { return mean_loss(communicator, actions, step); });
       if (checkpoints.saves_after(step, request_.steps)) save(communicator, actions, step);
     }
     if (is_timed) {
@@ -181,6 +223,60 @@ class Training {
       throw;
     }
     communicator.report(to_bytes(report));
+  }
+
+  /// One graph for all steps, without a flush between them. A rank reports a step when it has done
+  /// the last update of it; what it has done of the next one by then is in the report.
+  template <class Poison, class Loss>
+  void run_all_steps(Communicator& communicator, RankProgress& progress, TaskActions& actions,
+                     Poison poison, Loss loss) const {
+    std::vector<TaskSpan> spans;
+    std::size_t reported = 0;
+    int step = 0;
+    const auto report = [&](bool is_whole) {
+      StepReport made{.step = step, .is_whole = is_whole, .spans = {}};
+      if (is_whole) made.loss = loss(step);
+      made.spans.assign(spans.begin() + static_cast<std::ptrdiff_t>(reported), spans.end());
+      reported = spans.size();
+      step += is_whole ? 1 : 0;
+      communicator.report(to_bytes(made));
+    };
+    const auto before_task = [&](TaskId next) {
+      if (ends_step(spans, step)) report(true);
+      const std::optional<Fault>& fault = request_.fault;
+      if (!fault || fault->task != next) return;  // the task is of one step only
+      fault->kind == FaultKind::kNan ? poison(next) : commit(fault->kind);
+    };
+    try {
+      actions.begin_step(static_cast<int>(request_.checkpoints.first_step()));
+      RankClock clock(request_.clock, common_origin(communicator), request_.links,
+                      &progress.must_stop);
+      clock.measure_by(work_time_of(request_.kernels.backend));
+      run_step(runnable_, communicator, actions, clock, progress, spans, before_task);
+      MW_CHECK(ends_step(spans, step));
+      report(true);
+    } catch (...) {
+      report(false);
+      throw;
+    }
+  }
+
+  /// The last of these tasks is the last update of the step.
+  bool ends_step(const std::vector<TaskSpan>& spans, int step) const {
+    if (spans.empty()) return false;
+    const Task& last = request_.graph.tasks[spans.back().task.index()];
+    return last.kind == TaskKind::kOptimizer &&
+           last.microbatch + 1 == (step + 1) * microbatch_count(request_.plan.strategy);
+  }
+
+  /// Of the mean over all tokens of the step, what this rank's tokens add.
+  double share_of_loss(const TrainingActions& actions, int step) const {
+    const Strategy& s = request_.plan.strategy;
+    const double share =
+        actions.loss_sum(step) / static_cast<double>(s.global_batch * s.sequence_length);
+    if (!std::isfinite(share))
+      throw std::runtime_error(fmt::format("the loss of step {} is {}", step, share));
+    return share;
   }
 
   std::vector<RankId> all_ranks() const {
@@ -249,6 +345,7 @@ class Training {
   }
 
   const TrainingRequest request_;
+  bool covers_all_steps_ = updates_without_flush(request_.plan.strategy);
   RunnableGraph runnable_;
   Gathering gathering_;
   std::unique_ptr<std::mutex> kernel_times_mutex_ = std::make_unique<std::mutex>();

@@ -22,7 +22,10 @@ namespace meshwright {
 /// One training step as it was measured.
 struct MeasuredStep {
   double loss = 0;  ///< mean over the tokens of the global batch
-  TaskTimes times;  ///< by task of the graph
+  /// By task of the graph. Where it covers all steps, the last one has the times of all of them,
+  /// the others have none.
+  TaskTimes times;
+  Ticks duration;  ///< from its start, or the end of the step before it, to its last end
 };
 
 /// A step that came to no end.
@@ -45,7 +48,7 @@ struct TrainingRun {
 struct TrainingRequest {
   const Plan& plan;
   const ModelGraph& model;
-  const TaskGraph& graph;  ///< of all ranks
+  const TaskGraph& graph;  ///< of all ranks, and of all steps if the schedule has no flush
   const CostModel& cost_model;
   const TokenText& text;
   const KernelTable& kernels;

@@ -9,10 +9,13 @@
 namespace meshwright {
 namespace {
 
-float loss_scale_of(const Strategy& strategy) {
-  // What an asynchronous worker pushes is an update of its own, of the mean over its own tokens.
+/// Every update is of the mean over its own tokens: of those of one worker by asynchronous servers,
+/// or of a few micro-batches without a flush.
+float loss_scale_of(const Strategy& strategy, const std::optional<WeightVersions>& versions) {
   const bool alone = strategy.data_parallelism.kind == DataParallelKind::kAsyncParameterServer;
-  return (alone ? static_cast<float>(strategy.degrees.data) : 1.0F) /
+  std::int64_t updates = alone ? strategy.degrees.data : 1;
+  if (versions) updates = microbatch_count(strategy) / versions->microbatches_per_batch;
+  return static_cast<float>(updates) /
          static_cast<float>(strategy.global_batch * strategy.sequence_length);
 }
 
@@ -47,6 +50,8 @@ TrainingActions::TrainingActions(const RunnableGraph& runnable, const Plan& plan
       visits_(rank_.model, [this](LayerId layer, OperatorId op, Visit visit) {
         leave_operator(layer, op, visit);
       }) {
+  if (updates_without_flush(rank_.strategy))
+    versions_ = weight_versions_of(rank_.strategy, PipelineRankId(rank_.at.pipeline));
   if (rank_.strategy.zero >= 3) gathered_ = GatheredWeights(runnable, rank_.rank);
   const Placement placement = placement_of(plan);
   const std::vector<std::vector<LayerId>> layers = layers_of_stages(plan, model);
@@ -123,8 +128,7 @@ void TrainingActions::find_ends(const Placement& placement) {
 
 void TrainingActions::begin_step(int step) {
   step_ = step;
-  loss_sum_ = 0;
-  loss_tokens_ = 0;
+  losses_.clear();
   rows_.clear();
   next_tag_ = {};
   norm_is_known_ = false;
@@ -137,16 +141,18 @@ void TrainingActions::begin_step(int step) {
 
 TokenRows TrainingActions::rows_of_microbatch(int microbatch) const {
   const Strategy& s = rank_.strategy;
+  const int step = step_ + step_in_graph(microbatch);
+  const std::int64_t of_step = microbatch - step_in_graph(microbatch) * microbatch_count(s);
   TokenRows rows;
   rows.first_sequence =
-      (rank_.at.data * microbatch_count(s) + microbatch) * std::int64_t{s.micro_batch};
+      (rank_.at.data * microbatch_count(s) + of_step) * std::int64_t{s.micro_batch};
   for (std::int64_t b = 0; b < s.micro_batch; ++b)
     for (const SequencePiece& piece : sequence_pieces(s, rank_.at.context))
       for (std::int64_t t = 0; t < piece.length; ++t) {
         const std::int64_t position = piece.first_position + t;
         const std::int64_t number = (rows.first_sequence + b) * s.sequence_length + position;
         const auto at =
-            static_cast<std::size_t>(step_ * s.global_batch * s.sequence_length + number);
+            static_cast<std::size_t>(step * s.global_batch * s.sequence_length + number);
         rows.words.push_back(text_.words[at % text_.words.size()]);
         rows.targets.push_back(text_.words[(at + 1) % text_.words.size()]);
         rows.positions.push_back(static_cast<std::int32_t>(position));
@@ -167,6 +173,7 @@ void TrainingActions::begin_task(const Task& task) {
     rows_[task.microbatch] = rows_of_microbatch(task.microbatch);
   Stage& stage = stage_of(task);
   if (!runnable_.begins_pass(task)) return;
+  if (versions_) use_weights_for(task);
   if (task.kind == TaskKind::kForward) begin_forward(task, stage);
   if (is_backward(task.kind)) begin_backward(task, stage);
 }
@@ -202,7 +209,10 @@ OperatorId TrainingActions::operator_in(LayerId layer, OperatorId source) const 
 
 OperatorPass TrainingActions::pass_of(const Task& task, OperatorId op) {
   Stage& stage = stage_of(task);
-  return pass_over(stage, rows_.at(task.microbatch), stage.microbatches.at(task.microbatch), op);
+  OperatorPass pass =
+      pass_over(stage, rows_.at(task.microbatch), stage.microbatches.at(task.microbatch), op);
+  pass.step += step_in_graph(task.microbatch);
+  return pass;
 }
 
 OperatorPass TrainingActions::pass_over(Stage& stage, const TokenRows& rows, MicrobatchState& state,
@@ -212,7 +222,7 @@ OperatorPass TrainingActions::pass_over(Stage& stage, const TokenRows& rows, Mic
           .rows = rows,
           .state = state,
           .id = op,
-          .loss_scale = loss_scale_of(rank_.strategy),
+          .loss_scale = loss_scale_of(rank_.strategy, versions_),
           .options = options_,
           .step = step_,
           .expert_nodes = expert_nodes_};
@@ -221,6 +231,7 @@ OperatorPass TrainingActions::pass_over(Stage& stage, const TokenRows& rows, Mic
 void TrainingActions::compute(const Task& task, const LayerStep& step, const Kernel& kernel) {
   if (task.kind == TaskKind::kOptimizer) {
     if (has_servers()) return update_as_server();
+    if (versions_) return update_without_flush(task);
     return task.stream == Stream::kHost ? update_on_host(task) : update_parameters();
   }
   if (runnable_.is_behind_pass(task)) return compute_loss_of_all(task, kernel);
@@ -270,10 +281,16 @@ void TrainingActions::leave_operator(LayerId layer, OperatorId op, Visit visit) 
     state.erase(dead);
 }
 
-void TrainingActions::note_loss(const MicrobatchState& state) {
+void TrainingActions::note_loss(const MicrobatchState& state, int step) {
   if ((rank_.at.tensor != 0 && !state.loss_of_own_rows) || state.loss.empty()) return;
-  for (const float loss : state.loss) loss_sum_ += static_cast<double>(loss);
-  loss_tokens_ += static_cast<std::int64_t>(state.loss.size());
+  Loss& noted = losses_[step];
+  for (const float loss : state.loss) noted.sum += static_cast<double>(loss);
+  noted.tokens += static_cast<std::int64_t>(state.loss.size());
+}
+
+TrainingActions::Loss TrainingActions::loss_of(int step) const {
+  const auto found = losses_.find(step);
+  return found == losses_.end() ? Loss() : found->second;
 }
 
 /// What was gathered for these layers alone goes; so do the buffers of gradients that were reduced
@@ -296,7 +313,8 @@ void TrainingActions::end_task(const Task& task) {
   switch (task.kind) {
     case TaskKind::kForward:
       visits_.finish();
-      if (runnable_.ends_pass(task)) note_loss(stage.microbatches.at(task.microbatch));
+      if (runnable_.ends_pass(task))
+        note_loss(stage.microbatches.at(task.microbatch), step_in_graph(task.microbatch));
       break;
     case TaskKind::kBackwardInput:
       visits_.finish();

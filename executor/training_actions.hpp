@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/schedule.hpp"
+#include "core/weight_versions.hpp"
 #include "executor/early_gathers.hpp"
 #include "executor/one_process.hpp"
 #include "executor/operator_pass.hpp"
@@ -40,9 +41,10 @@ class TrainingActions final : public TaskActions {
   std::span<std::byte> incoming(const Task& receive) override;
 
   /// Sum of the losses of this rank's tokens in this step, and how many tokens those are; tensor
-  /// ranks but the first have none.
-  double loss_sum() const { return loss_sum_; }
-  std::int64_t loss_tokens() const { return loss_tokens_; }
+  /// ranks but the first have none. Where a graph covers several steps, of the one that is `step`
+  /// steps behind the first.
+  double loss_sum(int step = 0) const { return loss_of(step).sum; }
+  std::int64_t loss_tokens(int step = 0) const { return loss_of(step).tokens; }
   const MemoryLedger& memory() const { return rank_.memory; }
 
   struct Stage {
@@ -98,7 +100,16 @@ class TrainingActions final : public TaskActions {
   /// Throws where the gradients are not finite of which this is the squared norm; all members call
   /// it.
   void check_gradients(float squared_norm_of_all, RankGroup& group);
-  void note_loss(const MicrobatchState& state);
+  void note_loss(const MicrobatchState& state, int step);
+  struct Loss {
+    double sum = 0;
+    std::int64_t tokens = 0;
+  };
+  Loss loss_of(int step) const;
+  // Several steps in one graph, without a flush: training_without_flush.cpp.
+  int step_in_graph(int microbatch) const;
+  void use_weights_for(const Task& task);
+  void update_without_flush(const Task& task);
   void end_use_of_weights(const Task& task);
   TaskId id_of(const Task& task) const {
     return TaskId(static_cast<std::size_t>(&task - runnable_.graph().tasks.data()));
@@ -143,8 +154,8 @@ class TrainingActions final : public TaskActions {
   bool norm_is_known_ = false;
   float clip_scale_ = 1;
   std::optional<double> own_squared_norm_;  ///< once prepare() has it
-  double loss_sum_ = 0;
-  std::int64_t loss_tokens_ = 0;
+  std::map<int, Loss> losses_;              ///< by step in the graph
+  std::optional<WeightVersions> versions_;  ///< without a flush
   LayerVisits visits_;
   std::int16_t stage_at_work_ = -1;
   std::int32_t microbatch_at_work_ = -1;

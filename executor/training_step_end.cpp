@@ -151,7 +151,7 @@ Ticks TrainingActions::sum_partial_gradients(Stage& stage, RankGroup& group, Tic
 std::int64_t TrainingActions::copies_of(const Stage& stage, const ParameterShard& shard) const {
   const Strategy& s = rank_.strategy;
   const ParallelDegrees& d = s.degrees;
-  if (has_servers() || one_process_) return 1;
+  if (has_servers() || one_process_ || versions_) return 1;
   const std::int64_t experts = std::int64_t{d.expert} * d.expert_tensor;
   const std::int64_t dense = std::int64_t{d.data} * d.context;
   const std::int64_t replicas = shard.expert ? dense * d.tensor / experts : dense;

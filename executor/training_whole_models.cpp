@@ -164,7 +164,7 @@ void TrainingActions::compute_loss_of_all(const Task& task, const Kernel& kernel
   for (std::size_t device = 0; device < states.size(); ++device) {
     OperatorPass pass = pass_over(stage_of(task), rows[device], states[device], kernel.source);
     meshwright::compute(pass, kernel.phase);
-    if (kernel.phase == Phase::kForward) note_loss(states[device]);
+    if (kernel.phase == Phase::kForward) note_loss(states[device], 0);
   }
 }
 

@@ -48,16 +48,18 @@ std::optional<PipelineBounds> bounds_of(const Simulation& s) {
                         busiest_device_work(s.schedule, *s.stage_times)};
 }
 
-/// Passes of one micro-batch, mean over the step.
+/// Passes of one micro-batch, mean over the graph: a step, or several without a flush.
 std::vector<Ticks> times_of_positions(const Simulation& s) {
   std::vector<Ticks> times(static_cast<std::size_t>(s.plan.strategy.degrees.pipeline));
+  int count = 0;
   for (const Task& task : s.graph.tasks) {
     if (task.kind > TaskKind::kBackwardWeight) continue;
+    count = std::max(count, task.microbatch + 1);
     const RankInfo& rank = s.graph.ranks[static_cast<std::size_t>(task.rank)];
     times[static_cast<std::size_t>(rank.coordinate.pipeline)] +=
         s.prices[task.work.index()].duration;
   }
-  for (Ticks& time : times) time = time / std::max(1, microbatches(s.scenario));
+  for (Ticks& time : times) time = time / std::max(1, count);
   return times;
 }
 

@@ -254,10 +254,17 @@ void check_goal(const Cluster& cluster, const Goal& goal, const FixedChoices& fi
                         .what = fmt::format("{} devices asked for, cluster '{}' has {}", goal.gpus,
                                             cluster.name, device_count(cluster)),
                         .hint = fmt::format("at most {}", device_count(cluster))});
-  if (fixed.schedule && find_schedule_rule(*fixed.schedule) == nullptr)
+  const ScheduleRule* rule = fixed.schedule ? find_schedule_rule(*fixed.schedule) : nullptr;
+  if (fixed.schedule && rule == nullptr)
     problems.push_back({.where = "--schedule",
                         .what = fmt::format("unknown schedule '{}'", *fixed.schedule),
                         .hint = suggest(*fixed.schedule, schedule_names())});
+  if (rule != nullptr && rule->updates != UpdateTime::kAfterFlush)
+    problems.push_back({.where = "--schedule",
+                        .what = fmt::format("{} trains with stale weights, which no plan that is "
+                                            "searched for may do",
+                                            *fixed.schedule),
+                        .hint = "meshwright simulate and run take it, with the degrees"});
   if (!problems.empty()) throw InputError(std::move(problems));
 }
 

@@ -3,9 +3,22 @@
 #include "core/cost_model.hpp"
 #include "core/evaluation.hpp"
 #include "core/lower.hpp"
+#include "core/weight_versions.hpp"
 #include "planner/search.hpp"
 
 namespace meshwright {
+
+namespace {
+
+/// Of a graph that lower() made for as many steps as it takes by itself.
+std::optional<StepInWindow> step_of(const Strategy& strategy) {
+  if (!updates_without_flush(strategy)) return std::nullopt;
+  const auto microbatches = static_cast<int>(microbatch_count(strategy));
+  return StepInWindow{.first_microbatch = steady_window(strategy).steady * microbatches,
+                      .microbatches = microbatches};
+}
+
+}  // namespace
 
 JobFacts job_facts(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster) {
   const std::int64_t ranks = rank_count(strategy.degrees);
@@ -29,7 +42,8 @@ JobFacts job_facts(const Strategy& strategy, const ModelGraph& model, const Clus
           .tokens_per_step = strategy.global_batch * strategy.sequence_length,
           .job_ranks = ranks,
           .device_peak = slowest,
-          .memory_capacity = least};
+          .memory_capacity = least,
+          .step = step_of(strategy)};
 }
 
 Evaluation evaluate_plan(const Plan& plan, const ModelGraph& model, const Cluster& cluster,

@@ -1,6 +1,7 @@
 /// Splits the step of every rank into parts that add up to it exactly.
 ///
-/// A step lasts from the first start to the last end over all ranks. On a rank's compute stream
+/// A step lasts from the first start to the last end over all ranks (in a window of several, see
+/// step_bounds.hpp). On a rank's compute stream
 /// it consists of tasks, whose prices say what is inside, and of gaps. A gap is followed back from
 /// the task that ends it: as long as that task waited for a message or a collective under way to
 /// it, the gap is exposed communication of that axis; what is left is bubble.
@@ -47,27 +48,34 @@ struct RankWalk {
 class StepSplitter {
  public:
   StepSplitter(const TaskGraph& graph, std::span<const WorkPrice> prices,
-               const SimulatedTimes& times)
+               const SimulatedTimes& times, const std::optional<StepInWindow>& step)
       : graph_(graph),
         prices_(prices),
         times_(times),
+        in_window_(step.has_value()),
+        bounds_(step_bounds(graph, times, step)),
         walks_(graph.ranks.size()),
         breakdowns_(graph.ranks.size()) {
     survey();
   }
 
-  /// First start and last end.
-  Ticks step_start() const { return step_start_; }
-  Ticks step_end() const { return step_end_; }
+  Ticks step_time() const { return bounds_.time; }
+  bool in_window() const { return in_window_; }
   const std::vector<RankWalk>& walks() const { return walks_; }
+
+  /// Tasks of the compute streams only are in a window or not.
+  bool counts(std::size_t i) const {
+    const auto rank = static_cast<std::size_t>(graph_.tasks[i].rank);
+    return bounds_.from[rank] <= times_.start[i] && times_.end[i] <= bounds_.to[rank];
+  }
 
   std::vector<RankBreakdown> split() {
     for (std::size_t i = 0; i < graph_.tasks.size(); ++i)
-      if (graph_.tasks[i].stream == Stream::kCompute) account(i);
+      if (graph_.tasks[i].stream == Stream::kCompute && counts(i)) account(i);
     const Ticks busiest = busiest_work();
     for (std::size_t r = 0; r < walks_.size(); ++r) {
       close(r, busiest);
-      MW_CHECK(total(breakdowns_[r]) == step_end_ - step_start_);
+      MW_CHECK(total(breakdowns_[r]) == bounds_.time);
     }
     return std::move(breakdowns_);
   }
@@ -83,17 +91,14 @@ class StepSplitter {
   void survey() {
     std::vector<std::int32_t> last_on_stream(graph_.ranks.size() * kStreamCount, kNone);
     previous_.resize(graph_.tasks.size());
-    step_start_ = Ticks::max();
     for (std::size_t i = 0; i < graph_.tasks.size(); ++i) {
       const Task& task = graph_.tasks[i];
       const auto rank = static_cast<std::size_t>(task.rank);
       std::int32_t& last = last_on_stream[rank * kStreamCount + index_of(task.stream)];
       previous_[i] = last;
       last = static_cast<std::int32_t>(i);
-      step_start_ = std::min(step_start_, times_.start[i]);
-      step_end_ = std::max(step_end_, times_.end[i]);
       RankWalk& walk = walks_[rank];
-      if (is_pipeline_pass(task.kind)) {
+      if (is_of_pipeline(task) && counts(i)) {
         walk.passes.start = std::min(walk.passes.start, times_.start[i]);
         walk.passes.end = std::max(walk.passes.end, times_.end[i]);
         walk.passes.work += times_.end[i] - times_.start[i];
@@ -103,7 +108,15 @@ class StepSplitter {
           latest = static_cast<std::int32_t>(i);
       }
     }
-    for (RankWalk& walk : walks_) walk.compute_end = step_start_;
+    for (std::size_t r = 0; r < walks_.size(); ++r) {
+      walks_[r].compute_end = bounds_.from[r];
+      if (in_window_) walks_[r].passes.start = bounds_.from[r];
+    }
+  }
+
+  /// Updates of a pipeline that is not flushed stand between its passes.
+  bool is_of_pipeline(const Task& task) const {
+    return is_pipeline_pass(task.kind) || (in_window_ && task.kind == TaskKind::kOptimizer);
   }
 
   /// The gap before a compute task, and the task itself.
@@ -149,9 +162,13 @@ class StepSplitter {
   void close(std::size_t rank, Ticks busiest) {
     RankWalk& walk = walks_[rank];
     RankBreakdown& parts = breakdowns_[rank];
-    const Ticks tail = step_end_ - walk.compute_end;
-    const Ticks exposed = expose(walk.compute_end, step_end_, walk.last_collective, parts);
-    parts.bubble[index_of(BubbleCause::kDrain)] += tail - exposed;
+    if (in_window_) {  // a rank whose step is shorter than the longest waits for other ranks
+      walk.idle_between += bounds_.time - (walk.compute_end - bounds_.from[rank]);
+    } else {
+      const Ticks end = bounds_.to[rank];
+      const Ticks exposed = expose(walk.compute_end, end, walk.last_collective, parts);
+      parts.bubble[index_of(BubbleCause::kDrain)] += end - walk.compute_end - exposed;
+    }
     const Ticks imbalance = std::min(walk.idle_between, busiest - walk.passes.work);
     parts.bubble[index_of(BubbleCause::kImbalance)] += imbalance;
     parts.bubble[index_of(BubbleCause::kDependency)] += walk.idle_between - imbalance;
@@ -175,7 +192,8 @@ class StepSplitter {
   const TaskGraph& graph_;
   std::span<const WorkPrice> prices_;
   const SimulatedTimes& times_;
-  Ticks step_start_, step_end_;
+  bool in_window_;
+  StepBounds bounds_;
   std::vector<std::int32_t> previous_;  ///< by task: predecessor on its stream
   std::vector<RankWalk> walks_;
   std::vector<RankBreakdown> breakdowns_;
@@ -194,6 +212,12 @@ void check_prices(const TaskGraph& graph, std::span<const WorkPrice> prices) {
 }
 
 void set_pipeline_figures(const StepSplitter& splitter, Evaluation& result) {
+  if (splitter.in_window()) {
+    result.period = result.pipeline_makespan = splitter.step_time();
+    result.bubble_of_period = 1 - ratio(splitter.busiest_work(), result.period);
+    result.bubble_of_makespan = result.bubble_of_period;
+    return;
+  }
   Ticks first = Ticks::max(), last;
   for (const RankWalk& walk : splitter.walks()) {
     if (walk.passes.end <= walk.passes.start) continue;  // no passes on this rank
@@ -210,10 +234,14 @@ void set_pipeline_figures(const StepSplitter& splitter, Evaluation& result) {
 
 /// Arithmetic of the whole job: tasks are counted by work first, so that the sum of the floating
 /// figures is short and its order does not depend on the order of tasks.
-Flops hardware_flops(const TaskGraph& graph, std::span<const WorkPrice> prices) {
+Flops hardware_flops(const TaskGraph& graph, std::span<const WorkPrice> prices,
+                     const StepSplitter& splitter) {
   std::vector<std::int64_t> runs(graph.works.size());
-  for (const Task& task : graph.tasks)
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+    const Task& task = graph.tasks[i];
+    if (splitter.in_window() && !splitter.counts(i)) continue;
     runs[task.work.index()] += graph.ranks[static_cast<std::size_t>(task.rank)].multiplicity;
+  }
   Flops sum;
   for (std::size_t w = 0; w < runs.size(); ++w)
     sum += prices[w].flops * static_cast<double>(runs[w]);
@@ -221,14 +249,14 @@ Flops hardware_flops(const TaskGraph& graph, std::span<const WorkPrice> prices) 
 }
 
 void set_rates(const TaskGraph& graph, std::span<const WorkPrice> prices, const JobFacts& job,
-               Evaluation& result) {
+               const StepSplitter& splitter, Evaluation& result) {
   MW_CHECK(job.job_ranks > 0);
   MW_CHECK(result.step_time > Ticks());
   const Seconds step = to_seconds(result.step_time);
   const auto ranks = static_cast<double>(job.job_ranks);
   result.tokens_per_second_per_gpu = static_cast<double>(job.tokens_per_step) / step.value / ranks;
   result.model_flops_per_gpu = job.model_flops_per_step / step / ranks;
-  result.hardware_flops_per_gpu = hardware_flops(graph, prices) / step / ranks;
+  result.hardware_flops_per_gpu = hardware_flops(graph, prices, splitter) / step / ranks;
   if (job.device_peak > FlopsPerSecond()) {
     result.mfu = ratio(result.model_flops_per_gpu, job.device_peak);
     result.hfu = ratio(result.hardware_flops_per_gpu, job.device_peak);
@@ -245,15 +273,15 @@ Evaluation evaluate(const TaskGraph& graph, std::span<const WorkPrice> prices,
   check_prices(graph, prices);
 
   Evaluation result;
-  StepSplitter splitter(graph, prices, times);
-  result.step_time = splitter.step_end() - splitter.step_start();
+  StepSplitter splitter(graph, prices, times, job.step);
+  result.step_time = splitter.step_time();
   result.ranks = splitter.split();
   set_pipeline_figures(splitter, result);
   result.peak_memory = peak_memory_by_rank(graph);
   for (const RankInfo& rank : graph.ranks) result.multiplicity.push_back(rank.multiplicity);
   result.job_ranks = job.job_ranks;
   result.memory_capacity = job.memory_capacity;
-  set_rates(graph, prices, job, result);
+  set_rates(graph, prices, job, splitter, result);
   return result;
 }
 

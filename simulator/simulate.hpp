@@ -15,6 +15,7 @@
 #include "core/link_network.hpp"
 #include "core/task_graph.hpp"
 #include "core/timeline_of.hpp"
+#include "simulator/step_bounds.hpp"
 
 namespace meshwright {
 
@@ -45,7 +46,10 @@ struct JobFacts {
   std::int64_t job_ranks = 1;
   FlopsPerSecond device_peak;
   Bytes memory_capacity;
+  std::optional<StepInWindow> step = {};  ///< of a graph of several steps: the one that counts
 };
+/// Of a step in a window all times are its period: step_time, period and pipeline_makespan are the
+/// same, updates count as work of the pipeline, and warm-up and drain belong to no step.
 Evaluation evaluate(const TaskGraph& graph, std::span<const WorkPrice> prices,
                     const SimulatedTimes& times, const JobFacts& job);
 

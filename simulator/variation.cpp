@@ -77,7 +77,8 @@ void vary_durations(const TaskGraph& graph, std::span<const WorkPrice> prices,
 }
 
 std::vector<Ticks> draw_steps(const TaskGraph& graph, std::span<const WorkPrice> prices,
-                              const Variation& variation, int draws, std::uint64_t first) {
+                              const Variation& variation, int draws, std::uint64_t first,
+                              const std::optional<StepInWindow>& step) {
   MW_CHECK(draws >= 0);
   std::vector<Ticks> steps(static_cast<std::size_t>(draws));
   std::vector<Ticks> durations;
@@ -85,7 +86,7 @@ std::vector<Ticks> draw_steps(const TaskGraph& graph, std::span<const WorkPrice>
   for (std::size_t i = 0; i < steps.size(); ++i) {
     vary_durations(graph, prices, variation, first + i, durations);
     simulate(graph, prices, durations, times);
-    steps[i] = makespan(times);
+    steps[i] = step ? step_bounds(graph, times, step).time : makespan(times);
   }
   return steps;
 }

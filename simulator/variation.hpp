@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "core/ids.hpp"
 #include "core/task_graph.hpp"
 #include "core/units.hpp"
+#include "simulator/step_bounds.hpp"
 
 namespace meshwright {
 
@@ -34,10 +36,12 @@ struct Variation {
 void vary_durations(const TaskGraph& graph, std::span<const WorkPrice> prices,
                     const Variation& variation, std::uint64_t draw, std::vector<Ticks>& durations);
 
-/// Step times of draws first … first + draws - 1. A draw depends on its number alone, so that
-/// ranges of them may be made side by side. O(draws * (tasks + dependencies)); 24 bytes per task.
+/// Step times of draws first … first + draws - 1, of `step` where the graph covers several. A draw
+/// depends on its number alone, so that ranges of them may be made side by side. O(draws * (tasks +
+/// dependencies)); 24 bytes per task.
 std::vector<Ticks> draw_steps(const TaskGraph& graph, std::span<const WorkPrice> prices,
-                              const Variation& variation, int draws, std::uint64_t first = 0);
+                              const Variation& variation, int draws, std::uint64_t first = 0,
+                              const std::optional<StepInWindow>& step = {});
 
 /// The smallest value that at least a share q of the values do not exceed (0 < q <= 1).
 Ticks quantile(std::vector<Ticks> values, double q);

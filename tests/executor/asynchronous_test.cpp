@@ -1,50 +1,10 @@
 /// Asynchronous parameter servers against a serial emulation of how stale their weights are.
+#include "tests/executor/adamw_emulation.hpp"
 #include "tests/executor/gradient_oracle.hpp"
 #include "tests/executor/training_runs.hpp"
 
 namespace meshwright {
 namespace {
-
-/// AdamW (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2) on some elements of all.
-class Server {
- public:
-  Server(const TrainingOptions& options, Block block)
-      : o_(options),
-        block_(block),
-        first_(static_cast<std::size_t>(block.size())),
-        second_(static_cast<std::size_t>(block.size())) {}
-  const Block& block() const { return block_; }
-
-  void update(std::vector<float>& weights, const std::vector<float>& gradient) {
-    ++updates_;
-    const double b1 = static_cast<double>(o_.beta1), b2 = static_cast<double>(o_.beta2);
-    for (std::size_t i = 0; i < first_.size(); ++i) {
-      const std::size_t at = static_cast<std::size_t>(block_.begin) + i;
-      const double g = static_cast<double>(gradient[at]);
-      first_[i] = b1 * first_[i] + (1 - b1) * g;
-      second_[i] = b2 * second_[i] + (1 - b2) * g * g;
-      const double m = first_[i] / (1 - std::pow(b1, updates_));
-      const double v = second_[i] / (1 - std::pow(b2, updates_));
-      const double w = static_cast<double>(weights[at]);
-      const double step = m / (std::sqrt(v) + static_cast<double>(o_.epsilon)) +
-                          static_cast<double>(o_.weight_decay) * w;
-      weights[at] = static_cast<float>(w - static_cast<double>(o_.learning_rate) * step);
-    }
-  }
-
- private:
-  TrainingOptions o_;
-  Block block_;
-  std::vector<double> first_, second_;
-  int updates_ = 0;
-};
-
-void clip(std::vector<float>& gradient, double limit) {
-  double sum = 0;
-  for (const float g : gradient) sum += static_cast<double>(g) * static_cast<double>(g);
-  const double scale = std::sqrt(sum) > limit ? limit / std::sqrt(sum) : 1;
-  for (float& g : gradient) g = static_cast<float>(scale * static_cast<double>(g));
-}
 
 struct Emulated {
   std::vector<double> losses;
@@ -63,7 +23,7 @@ Emulated emulate(std::string_view config, const Strategy& strategy, int steps) {
   std::vector<float> weights = oracle.initial_weights();
   const auto elements = static_cast<std::int64_t>(weights.size());
   std::vector<std::vector<float>> seen(static_cast<std::size_t>(workers), weights);
-  std::vector<Server> all;
+  std::vector<EmulatedAdamW> all;
   for (int s = 0; s < servers; ++s)
     all.emplace_back(TrainingOptions(), block_of(elements, servers, s));
   Emulated made;
@@ -79,7 +39,7 @@ Emulated emulate(std::string_view config, const Strategy& strategy, int steps) {
     made.losses.push_back(loss);
     for (int turn = 0; turn < servers; ++turn)
       for (int w = 0; w < workers; ++w) {
-        Server& server = all[static_cast<std::size_t>((w + turn) % servers)];
+        EmulatedAdamW& server = all[static_cast<std::size_t>((w + turn) % servers)];
         server.update(weights, gradients[static_cast<std::size_t>(w)]);
         const Block& block = server.block();
         std::copy(weights.begin() + block.begin, weights.begin() + block.end,

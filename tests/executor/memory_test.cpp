@@ -72,6 +72,11 @@ std::vector<Case> schedules() {
       named("dualpipe_4_bf16", kLlama,
             [](S s) { pipeline(s, 4, "dualpipe"), s.dtype = Dtype::kBf16; }),
       named("chimera_4", kGpt, [](S s) { pipeline(s, 4, "chimera"); }),
+      named("pipedream_4", kLlama, [](S s) { pipeline(s, 4, "pipedream"); }),
+      named("pipedream_2_data_2_bf16", kLlama,
+            [](S s) { pipeline(s, 2, "pipedream"), s.degrees.data = 2, s.dtype = Dtype::kBf16; }),
+      named("pipedream_2bw_4_recompute", kLlama,
+            [](S s) { pipeline(s, 4, "pipedream-2bw"), s.recompute.kind = RecomputeKind::kFull; }),
       named("1f1b_2_recompute", kGpt,
             [](S s) { pipeline(s, 2, "1f1b"), s.recompute.kind = RecomputeKind::kFull; }),
       named("zb_h1_2_recompute", kLlama,
@@ -102,10 +107,11 @@ class CountedMemory : public testing::TestWithParam<Case> {};
 TEST_P(CountedMemory, EqualsThePrediction) {
   TinyJob job = tiny_job(GetParam().config, GetParam().strategy);
   for (auto& [key, device] : job.cluster.devices) device.kernels = KernelLibrary::kOwn;
-  job.graph = lower(job.plan, job.model, job.cluster, {.ranks = RankSet::kAll});
+  constexpr int kTwoSteps = 2;
+  job.graph = lower(job.plan, job.model, job.cluster, {.ranks = RankSet::kAll, .steps = kTwoSteps});
   EXPECT_THAT(check_task_graph(job.graph), testing::IsEmpty());
   TrainingRequest request = job.request();
-  request.steps = 2;
+  request.steps = kTwoSteps;
   const TrainingRun run = train(request);
   ASSERT_FALSE(run.failure.has_value()) << run.failure->cause;
   std::vector<MemoryAmounts> predicted = peak_memory_by_rank(job.graph);

@@ -59,8 +59,9 @@ struct TinyJob {
   }
 };
 
+/// A graph of `steps` steps if the schedule has no flush.
 inline TinyJob tiny_job(std::string_view config, const Strategy& strategy,
-                        const NamedText& cluster = find_cluster("dgx-a100")) {
+                        const NamedText& cluster = find_cluster("dgx-a100"), int steps = kSteps) {
   TinyJob job{
       .model = model_from_config({.name = "tiny", .where = "tiny", .text = std::string(config)}),
       .cluster = cluster_from_toml(cluster),
@@ -72,7 +73,7 @@ inline TinyJob tiny_job(std::string_view config, const Strategy& strategy,
   const int stages = static_cast<int>(stage_count(strategy.degrees));
   job.plan.blocks_per_stage.assign(static_cast<std::size_t>(stages),
                                    block_count(job.model) / stages);
-  job.graph = lower(job.plan, job.model, job.cluster, {.ranks = RankSet::kAll});
+  job.graph = lower(job.plan, job.model, job.cluster, {.ranks = RankSet::kAll, .steps = steps});
   for (int i = 0; i < 1000; ++i) job.text.words.push_back((i * i + 7 * i) % 200);
   return job;
 }
@@ -87,7 +88,7 @@ struct RunOptions {
 
 inline TrainingRun run_plan(std::string_view config, const Strategy& strategy,
                             const RunOptions& options = {}) {
-  const TinyJob job = tiny_job(config, strategy, options.cluster);
+  const TinyJob job = tiny_job(config, strategy, options.cluster, options.steps);
   TrainingRequest request = job.request();
   request.clock = options.clock;
   request.options = options.training;

@@ -104,6 +104,12 @@ std::vector<ValidationPlan> validation_plans() {
     list.add(size, llama, "llama", "one rank", [](Strategy&) {});
     list.add(size, llama, "llama", "tp 2, dp 2",
              [](Strategy& s) { s.degrees.tensor = s.degrees.data = 2; });
+    list.add(size, llama, "llama", "pp 4, pipedream",
+             [](Strategy& s) { set_pipeline(s, 4, "pipedream"); });
+    list.add(size, llama, "llama", "pp 2, dp 2, pipedream-2bw", [](Strategy& s) {
+      set_pipeline(s, 2, "pipedream-2bw");
+      s.degrees.data = 2;
+    });
     list.add(size, mixture, "mixture", "ep 2",
              [](Strategy& s) { s.degrees.data = s.degrees.expert = 2; });
     // Which experts a router chooses belongs to the text and the weights, and cannot be predicted:
