@@ -130,7 +130,8 @@ TrainingRun carry_out(const Running& running, const RunFlags& flags) {
   options.seed =
       running.resumed ? running.resumed->seed : static_cast<std::uint64_t>(flags.seed.value_or(1));
   if (!running.is_silent())
-    fmt::print(stderr, "{} tasks a step on {} {}\n", running.graph.tasks.size(),
+    fmt::print(stderr, "{} tasks {} on {} {}\n", running.graph.tasks.size(),
+               updates_without_flush(running.job.file.plan.strategy) ? "in all steps" : "a step",
                running.graph.ranks.size(), flags.ranks == "mpi" ? "processes of MPI" : flags.ranks);
   return train({.plan = running.job.file.plan,
                 .model = running.job.model,

@@ -173,7 +173,8 @@ void TrainingActions::begin_task(const Task& task) {
     rows_[task.microbatch] = rows_of_microbatch(task.microbatch);
   Stage& stage = stage_of(task);
   if (!runnable_.begins_pass(task)) return;
-  if (versions_) use_weights_for(task);
+  if (versions_ && (task.kind == TaskKind::kForward || is_backward(task.kind)))
+    use_weights_for(task);
   if (task.kind == TaskKind::kForward) begin_forward(task, stage);
   if (is_backward(task.kind)) begin_backward(task, stage);
 }

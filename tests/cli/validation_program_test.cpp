@@ -31,10 +31,13 @@ class ValidationProgram : public testing::Test {
     write_file(path("tiny.json"),
                R"({"model_type": "gpt2", "n_embd": 32, "n_head": 2, "n_layer": 2, "vocab_size": 256,
                    "n_positions": 16, "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0})");
-    for (const char* word : {"--model", "./tiny.json", "--cluster", "this-machine", "--gpus", "2",
-                             "--pp", "2", "--dtype", "fp32", "--global-batch", "4", "--seq", "16"})
+    first.insert(first.end(), {"--model", "./tiny.json", "--micro-batch", micro_batch});
+    return with_strategy(std::move(first));
+  }
+  static std::vector<std::string> with_strategy(std::vector<std::string> first) {
+    for (const char* word : {"--cluster", "this-machine", "--gpus", "2", "--pp", "2", "--dtype",
+                             "fp32", "--global-batch", "4", "--seq", "16"})
       first.emplace_back(word);
-    first.insert(first.end(), {"--micro-batch", micro_batch});
     return first;
   }
   /// As if calibrated: one family of kernels, 2 cores.
@@ -82,6 +85,30 @@ TEST_F(ValidationProgram, ComparesARunWithItsPrediction) {
   const std::int64_t whole = json["step"]["measured_ns"].get<std::int64_t>() -
                              json["step"]["predicted_ns"].get<std::int64_t>();
   EXPECT_NEAR(static_cast<double>(parts), static_cast<double>(whole), 3.0) << "rounding of each";
+}
+
+// Two stages, three steps of four micro-batches, an update behind each backward pass: one graph.
+TEST_F(ValidationProgram, ComparesAllStepsTogetherWithoutAFlush) {
+  calibrate();
+  write_file(path("untied.json"),
+             R"({"model_type": "llama", "hidden_size": 32, "num_attention_heads": 2,
+                 "num_key_value_heads": 2, "num_hidden_layers": 2, "intermediate_size": 48,
+                 "vocab_size": 256, "max_position_embeddings": 16, "rms_norm_eps": 1e-5})");
+  const auto job_of = [&](std::vector<std::string> first) {
+    first.insert(first.end(), {"--model", "./untied.json", "--schedule", "pipedream"});
+    return with_strategy(std::move(first));
+  };
+  const ProgramRun predicted = run(job_of({"simulate", "--steps", "3", "-o", "p.pftrace"}));
+  ASSERT_EQ(predicted.exit_code, 0) << predicted.standard_error;
+  const ProgramRun measured = run(job_of({"run", "--steps", "3", "-o", "m.pftrace", "--json"}));
+  ASSERT_EQ(measured.exit_code, 0) << measured.standard_error;
+  EXPECT_EQ(Json::parse(measured.standard_output)["steps"].size(), 3u);
+  const ProgramRun compared = run({"compare", "p.pftrace", "m.pftrace", "--json"});
+  ASSERT_EQ(compared.exit_code, 0) << compared.standard_error;
+  const Json json = Json::parse(compared.standard_output);
+  EXPECT_EQ(json["by_kind"]["F"]["tasks"], 2 * 3 * 4);
+  EXPECT_EQ(json["by_kind"]["optimizer"]["tasks"], 2 * 3 * 4);
+  for (const Json& rank : json["memory"]["ranks"]) EXPECT_EQ(rank["error"], 0.0);
 }
 
 // A limit far below any machine's noise.

@@ -43,7 +43,7 @@ Simulated simulated(const Strategy& s, const HandPrices& by_hand) {
   const ModelGraph model = testing_models::gpt({.blocks = s.degrees.pipeline});
   const Plan plan = testing_models::even_plan(s, s.degrees.pipeline, s.degrees.pipeline);
   Simulated made;
-  made.graph = lower(plan, model, testing_models::cluster_of(2, 4));
+  made.graph = lower(plan, model, testing_models::cluster_of(1, 8));
   EXPECT_THAT(check_task_graph(made.graph), IsEmpty());
   made.prices.resize(made.graph.works.size());
   for (const Task& task : made.graph.tasks) {
