@@ -81,8 +81,8 @@ std::vector<KernelCurve> measure_kernels(const CalibrationRequest& request, Cloc
   const std::size_t most = kMostRounds * probes.size();
   for (; done < most && (done == 0 || Clock::now() < end); ++done) {
     const ProbeShape& shape = probes[done % probes.size()];
-    for (TimedKernels& kernels :
-         run_probe(probe_of(shape), kernels_of_device(request.device), kCountedSteps))
+    for (TimedKernels& kernels : run_probe(probe_of(shape), kernels_of_device(request.device),
+                                           kCountedSteps, device_of(request.device)))
       timed.push_back(std::move(kernels));
     if (request.progress)
       request.progress(name_of(shape), std::chrono::duration<double>(Clock::now() - start) /

@@ -2,8 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
+#include <optional>
 
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
@@ -11,11 +13,13 @@
 #include "cli/run_failed.hpp"
 #include "cli/run_input.hpp"
 #include "cli/run_results.hpp"
+#include "cli/start_copies.hpp"
 #include "core/io_file.hpp"
 #include "core/lower.hpp"
 #include "core/parse_quantity.hpp"
 #include "core/weight_versions.hpp"
 #include "executor/guarded_process.hpp"
+#include "executor/job_environment.hpp"
 #include "executor/mpi_job.hpp"
 #include "executor/supervision.hpp"
 
@@ -32,8 +36,11 @@ struct Running {
   // --ranks mpi only
   std::unique_ptr<SharedProgress> progress;
   std::unique_ptr<MpiJob> mpi;
+  std::optional<JobPlace> place;  ///< --ranks job and nccl: who this process is, if one of theirs
   /// One process speaks for all.
-  bool is_silent() const { return mpi && mpi->rank() != RankId(0); }
+  bool is_silent() const {
+    return (mpi && mpi->rank() != RankId(0)) || (place && place->rank != 0);
+  }
 };
 
 /// All steps are one graph: there is no moment between two of them.
@@ -55,6 +62,7 @@ void prepare(Running& running, const RunFlags& flags) {
                       .what = "needs a file to write",
                       .hint = "name one: -o measured.pftrace"});
   static_cast<void>(kernels_for_run(flags));
+  static_cast<void>(nccl_for_run(flags));
   running.job = load_job(flags.job);
   Job& job = running.job;
   check_plan(job, ranks_of(flags));
@@ -73,7 +81,13 @@ void prepare(Running& running, const RunFlags& flags) {
                    fmt::format("mpirun has started {} processes for a plan of {} ranks",
                                running.mpi->rank_count(), ranks),
                    fmt::format("as in mpirun -np {}", ranks)});
-  if (clock_of(flags) != TimelineClock::kReplay)
+  if (running.place && running.place->ranks != ranks)
+    throw InputError(Diagnostic{
+        "--ranks " + flags.ranks,
+        fmt::format("{} processes were started for a plan of {} ranks", running.place->ranks,
+                    ranks),
+        fmt::format("start {} of them, or none: then they are started from here", ranks)});
+  if (clock_of(flags) != TimelineClock::kReplay && !running.place)
     check_memory(running.graph, running.mpi ? running.mpi->ranks_here() : ranks);
   running.resumed = resumed_checkpoint(flags.checkpoints, job.model, job.file.plan.strategy);
   if (!flags.fault.empty()) running.fault = fault_from_text(flags.fault, running.graph);
@@ -139,6 +153,9 @@ TrainingRun carry_out(const Running& running, const RunFlags& flags) {
                 .cost_model = *running.job.cost_model,
                 .text = running.words,
                 .kernels = kernels_for_run(flags),
+                .device = device_of(flags.device),
+                .nccl = nccl_for_run(flags),
+                .nccl_device = nccl_for_run(flags) == nullptr ? 0 : gpu_of_process(),
                 .clock = clock_of(flags),
                 .steps = flags.steps.value_or(kDefaultSteps),
                 .options = options,
@@ -147,7 +164,8 @@ TrainingRun carry_out(const Running& running, const RunFlags& flags) {
                 .ranks = ranks_of(flags),
                 .launch = {.patience = patience_of(flags, running.graph),
                            .interrupted = interrupt_flag(),
-                           .mpi = running.mpi.get()},
+                           .mpi = running.mpi.get(),
+                           .job = running.place ? &*running.place : nullptr},
                 .links = links_of(flags),
                 .fault = running.fault,
                 .progress = Progress(running, flags)});
@@ -218,7 +236,7 @@ Outcome finish(const Running& running, const TrainingRun& run, const RunFlags& f
 
 void add_machine_flags(CLI::App& command, RunFlags& flags) {
   command.add_option("--ranks", flags.ranks, "what a rank is: see below")
-      ->check(CLI::IsMember({"threads", "processes", "mpi"}))
+      ->check(CLI::IsMember({"threads", "processes", "mpi", "job", "nccl"}))
       ->type_name("NAME");
   command.add_option("--clock", flags.clock, "what time is: see below")
       ->check(CLI::IsMember({"wall", "virtual", "replay"}))
@@ -262,10 +280,13 @@ CLI::App* add_run_command(CLI::App& app, RunFlags& flags) {
   command->add_flag("--live", flags.live, "write -o after every step, not only at the end");
   add_output_flags(*command, flags.output, "the measured timeline, as a Perfetto trace");
   command->footer(
-      "Ranks: threads of this process, processes that it starts, or the processes of mpirun.\n"
+      "Ranks: threads of this process, processes that it starts, the processes of mpirun; or of a\n"
+      "job, which meet over TCP: those that torchrun, srun or mpirun has started, else copies of\n"
+      "this program. nccl is a job whose processes have a GPU each.\n"
       "Clocks: virtual takes CPU time of every kernel and the model's time of every message;\n"
       "wall is what the machine's clock says; replay computes nothing and sleeps as predicted.\n"
-      "With --device cuda all ranks share one GPU, one kernel at a time, each timed there.\n"
+      "With --device cuda threads share one GPU: by the virtual clock one kernel at a time, each\n"
+      "timed there. Processes of mpirun or of --ranks nccl have one each (--clock wall).\n"
       "Ctrl-C writes what was measured until then.\n"
       "\n"
       "Examples:\n"
@@ -274,6 +295,19 @@ CLI::App* add_run_command(CLI::App& app, RunFlags& flags) {
       "      --global-batch 8 --seq 64 --clock wall --ranks processes");
   return command;
 }
+
+namespace {
+
+/// Nobody has started its processes. What is wrong with the input is said by this one alone.
+Outcome start_job(const RunFlags& flags) {
+  Running checked;
+  prepare(checked, flags);
+  Outcome outcome;
+  outcome.exit_code = start_copies(static_cast<int>(checked.graph.ranks.size()));
+  return outcome;
+}
+
+}  // namespace
 
 Outcome run_run(const RunFlags& flags) {
   auto running = std::make_unique<Running>();
@@ -284,6 +318,10 @@ Outcome run_run(const RunFlags& flags) {
       if (const std::optional<ChildEnd> end = run_in_child())
         return after(*end, *rank, progress, flags);
     running->mpi = start_mpi(progress);
+  }
+  if (ranks_of(flags) == RankKind::kJob) {
+    running->place = job_place_from([](const char* name) { return std::getenv(name); });
+    if (!running->place) return start_job(flags);
   }
   if (!prepare_together(*running, flags)) return {};
   const TrainingRun run = carry_out(*running, flags);

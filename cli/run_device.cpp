@@ -1,24 +1,31 @@
 #include "cli/run_device.hpp"
 
+#include <algorithm>
+
+#include "executor/mpi_job.hpp"
 #include "kernels/cuda_library.hpp"
-#include "kernels/staged_kernels.hpp"
 
 namespace meshwright {
 namespace {
 
-/// All ranks share one GPU, one kernel at a time; its time is measured, and nothing else is.
+bool has_gpu_each(const RunFlags& flags) {
+  return flags.device == "cuda" && (flags.ranks == "mpi" || flags.ranks == "nccl");
+}
+
+/// Threads share one GPU, processes of a job have one each.
 void check_flags(const RunFlags& flags) {
   if (flags.kernels != "cpu")
     throw InputError(Diagnostic{"--kernels", "the plain kernels run on the processor",
                                 "leave out --device cuda, or --kernels"});
-  if (flags.ranks != "threads")
-    throw InputError(Diagnostic{"--ranks", "ranks that share a GPU are threads of one process",
-                                "leave out --ranks"});
-  if (flags.clock == "wall")
-    throw InputError(Diagnostic{"--clock",
-                                "copies to and from the GPU would be measured as well: the wall "
-                                "clock says nothing here",
-                                "use --clock virtual, which takes every kernel's time on the GPU"});
+  if (flags.ranks == "processes")
+    throw InputError(Diagnostic{"--ranks", "processes that fork cannot use a GPU",
+                                "leave out --ranks to share one, or --ranks nccl for one each"});
+  if (flags.ranks == "job")
+    throw InputError(
+        Diagnostic{"--ranks", "processes with a GPU each meet by NCCL", "use --ranks nccl"});
+  if (has_gpu_each(flags) && flags.clock != "wall")
+    throw InputError(Diagnostic{"--clock", "ranks with a GPU each go by the machine's clock",
+                                "add --clock wall"});
 }
 
 }  // namespace
@@ -30,12 +37,36 @@ const KernelTable& kernels_of_device(const std::string& device) {
     throw RuntimeFailure({.where = "--device cuda",
                           .what = library.missing,
                           .hint = "leave out --device to use this machine's cores"});
-  static const KernelTable staged = staged_kernels(Backend::kCuda);
-  return staged;
+  return library.exports->kernels;
+}
+
+const DeviceTable* device_of(const std::string& device) {
+  return device == "cuda" ? &cuda_library().exports->device : nullptr;
+}
+
+const NcclTable* nccl_for_run(const RunFlags& flags) {
+  if (!has_gpu_each(flags)) return nullptr;
+  const NcclTable* table = nccl_table();
+  const std::string missing =
+      table == nullptr ? "the GPU plug-in was built without NCCL's header" : table->missing();
+  if (!missing.empty())
+    throw RuntimeFailure({.where = "--ranks " + flags.ranks,
+                          .what = missing,
+                          .hint = "install NCCL, or share one GPU by --ranks threads"});
+  return table;
+}
+
+int gpu_of_process() {
+  const int devices = std::max(1, cuda_library().exports->device.count());
+  return local_rank_in_environment() % devices;
 }
 
 const KernelTable& kernels_for_run(const RunFlags& flags) {
   if (flags.device == "cuda") check_flags(flags);
+  if (flags.ranks == "nccl" && flags.device != "cuda")
+    throw InputError(
+        Diagnostic{"--ranks", "NCCL is for ranks with a GPU each",
+                   "add --device cuda, or use --ranks job for processes without GPUs"});
   if (flags.kernels == "reference") return kernel_table(Backend::kReference);
   return kernels_of_device(flags.device);
 }

@@ -122,7 +122,8 @@ TokenText read_words(const RunFlags& flags, const ModelGraph& model) {
 void check_plan(const Job& job, RankKind ranks) {
   std::vector<Diagnostic> problems = check_runnable(job.file.plan, job.model);
   const std::int64_t count = rank_count(job.file.plan.strategy.degrees);
-  if (ranks != RankKind::kMpi && count > kMostRanks)
+  const bool are_here = ranks != RankKind::kMpi && ranks != RankKind::kJob;
+  if (are_here && count > kMostRanks)
     problems.push_back({"--gpus", fmt::format("{} ranks are more than {}", count, kMostRanks),
                         "run a smaller plan: fewer replicas, or fewer parts of one"});
   if (!problems.empty()) throw InputError(problems);
@@ -174,6 +175,7 @@ LinkTime links_of(const RunFlags& flags) {
 
 RankKind ranks_of(const RunFlags& flags) {
   if (flags.ranks == "processes") return RankKind::kProcesses;
+  if (flags.ranks == "job" || flags.ranks == "nccl") return RankKind::kJob;
   return flags.ranks == "mpi" ? RankKind::kMpi : RankKind::kThreads;
 }
 

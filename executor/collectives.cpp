@@ -3,22 +3,26 @@
 #include <algorithm>
 
 #include "core/check.hpp"
-#include "kernels/bfloat16.hpp"
 
 namespace meshwright {
 namespace {
 
-template <class T>
-std::span<std::byte> bytes_of(std::span<T> values, Block block) {
-  return std::as_writable_bytes(values.subspan(static_cast<std::size_t>(block.begin),
-                                               static_cast<std::size_t>(block.size())));
+std::span<std::byte> bytes_of(const Vector& values, Block block) {
+  const Vector part = part_of(values, block.begin, block.size());
+  return {static_cast<std::byte*>(part.data),
+          static_cast<std::size_t>(part.size * bytes_per_element(part.dtype))};
+}
+std::span<std::byte> bytes_of(std::span<std::byte> bytes, Block block) {
+  return bytes.subspan(static_cast<std::size_t>(block.begin),
+                       static_cast<std::size_t>(block.size()));
 }
 
-constexpr auto kSum = [](float a, float b) { return a + b; };
-constexpr auto kMax = [](float a, float b) { return std::max(a, b); };
-constexpr auto kBf16Sum = [](std::uint16_t a, std::uint16_t b) {
-  return to_bf16(from_bf16(a) + from_bf16(b));
-};
+Vector vector_of(std::span<float> values) {
+  return {values.data(), std::ssize(values), Dtype::kFp32};
+}
+Vector vector_of(std::span<std::uint16_t> bf16_values) {
+  return {bf16_values.data(), std::ssize(bf16_values), Dtype::kBf16};
+}
 
 }  // namespace
 
@@ -35,49 +39,59 @@ RankGroup::RankGroup(Communicator& communicator, std::vector<RankId> members, Me
 }
 
 /// Block b starts at member b + 1, collects one share at every member and ends at member b.
-template <class T, class Combine>
-Ticks RankGroup::reduce_blocks(std::span<T> values, Ticks ready, Combine combine) {
+Ticks RankGroup::reduce_blocks(const Vector& values, Ticks ready, Reduction reduction) {
   const int n = size();
-  const auto count = static_cast<std::int64_t>(values.size());
-  std::vector<T> incoming(static_cast<std::size_t>(block_of(count, n, 0).size()));
   for (int step = 1; step < n; ++step) {
-    const Block sent = block_of(count, n, (index_ - step + n) % n);
+    const Block sent = block_of(values.size, n, (index_ - step + n) % n);
     communicator_.send(next(), tag_, bytes_of(values, sent), {ready, ready});
-    const Block kept = block_of(count, n, (index_ - step - 1 + 2 * n) % n);
-    const MessageTimes times =
-        communicator_.receive(previous(), tag_, bytes_of(std::span(incoming), {0, kept.size()}));
+    const Block kept = block_of(values.size, n, (index_ - step - 1 + 2 * n) % n);
+    const MessageTimes times = communicator_.receive_into(part_of(values, kept.begin, kept.size()),
+                                                          {previous(), tag_}, reduction);
     ready = std::max(ready, times.start);
-    for (std::int64_t i = 0; i < kept.size(); ++i) {
-      T& mine = values[static_cast<std::size_t>(kept.begin + i)];
-      mine = combine(incoming[static_cast<std::size_t>(i)], mine);
-    }
   }
   return ready;
 }
 
-template <class T, class Combine>
-Ticks RankGroup::reduce_all(std::span<T> values, Ticks ready, Combine combine) {
-  ready = reduce_blocks(values, ready, combine);
-  return all_gather(std::as_writable_bytes(values), sizeof(T), ready);
+Ticks RankGroup::scatter_sums(const Vector& values, Ticks ready) {
+  GroupCall call = call_of(GroupCall::Kind::kReduceScatter);
+  call.values = values;
+  return communicator_.carry_out(call) ? ready : reduce_blocks(values, ready, Reduction::kSum);
+}
+
+Ticks RankGroup::reduce_all(const Vector& values, Ticks ready, Reduction reduction) {
+  GroupCall call = call_of(GroupCall::Kind::kAllReduce);
+  call.values = values;
+  call.reduction = reduction;
+  if (communicator_.carry_out(call)) return ready;
+  ready = reduce_blocks(values, ready, reduction);
+  return all_gather(bytes_of(values, {0, values.size}), bytes_per_element(values.dtype), ready);
 }
 
 Ticks RankGroup::all_reduce(std::span<float> values, Ticks ready) {
-  return reduce_all(values, ready, kSum);
+  return reduce_all(vector_of(values), ready, Reduction::kSum);
 }
 Ticks RankGroup::all_reduce(std::span<std::uint16_t> bf16_values, Ticks ready) {
-  return reduce_all(bf16_values, ready, kBf16Sum);
+  return reduce_all(vector_of(bf16_values), ready, Reduction::kSum);
 }
 Ticks RankGroup::all_reduce_max(std::span<float> values, Ticks ready) {
-  return reduce_all(values, ready, kMax);
+  return reduce_all(vector_of(values), ready, Reduction::kMaximum);
 }
 Ticks RankGroup::reduce_scatter(std::span<float> values, Ticks ready) {
-  return reduce_blocks(values, ready, kSum);
+  return scatter_sums(vector_of(values), ready);
 }
 Ticks RankGroup::reduce_scatter(std::span<std::uint16_t> bf16_values, Ticks ready) {
-  return reduce_blocks(bf16_values, ready, kBf16Sum);
+  return scatter_sums(vector_of(bf16_values), ready);
+}
+
+GroupCall RankGroup::call_of(GroupCall::Kind kind) const {
+  return {.kind = kind, .members = members_, .index = index_};
 }
 
 Ticks RankGroup::all_gather(std::span<std::byte> buffer, std::int64_t element_bytes, Ticks ready) {
+  GroupCall call = call_of(GroupCall::Kind::kAllGather);
+  call.bytes = buffer;
+  call.element_bytes = element_bytes;
+  if (communicator_.carry_out(call)) return ready;
   const int n = size();
   const std::int64_t count = static_cast<std::int64_t>(buffer.size()) / element_bytes;
   const auto block = [&](int index) {
@@ -95,12 +109,16 @@ Ticks RankGroup::all_gather(std::span<std::byte> buffer, std::int64_t element_by
 Ticks RankGroup::all_to_all(std::span<const std::span<const std::byte>> sent,
                             std::span<const std::span<std::byte>> received, Ticks ready) {
   MW_CHECK(sent.size() == members_.size() && received.size() == members_.size());
+  GroupCall call = call_of(GroupCall::Kind::kAllToAll);
+  call.sent = sent;
+  call.received = received;
+  if (communicator_.carry_out(call)) return ready;
   const MessageTimes mine{ready, ready};
   const auto me = static_cast<std::size_t>(index_);
   for (std::size_t i = 0; i < members_.size(); ++i)
     if (i != me) communicator_.send(members_[i], tag_, sent[i], mine);
   MW_CHECK(sent[me].size() == received[me].size());
-  std::copy(sent[me].begin(), sent[me].end(), received[me].begin());
+  communicator_.copy(received[me], sent[me]);
   for (std::size_t i = 0; i < members_.size(); ++i)
     if (i != me)
       ready = std::max(ready, communicator_.receive(members_[i], tag_, received[i]).start);
@@ -125,11 +143,10 @@ Ticks RankGroup::ring_add(std::span<float> values, int round, Ticks ready) {
   const auto count = static_cast<std::int64_t>(values.size());
   const Block sent = block_of(count, n, (index_ - round + 2 * n) % n);
   const Block kept = block_of(count, n, (index_ - round - 1 + 2 * n) % n);
-  communicator_.send(next(), tag_, bytes_of(values, sent), {ready, ready});
-  std::vector<float> incoming(static_cast<std::size_t>(kept.size()));
-  communicator_.receive(previous(), tag_, std::as_writable_bytes(std::span(incoming)));
-  for (std::size_t i = 0; i < incoming.size(); ++i)
-    values[static_cast<std::size_t>(kept.begin) + i] += incoming[i];
+  const Vector all = vector_of(values);
+  communicator_.send(next(), tag_, bytes_of(all, sent), {ready, ready});
+  communicator_.receive_into(part_of(all, kept.begin, kept.size()), {previous(), tag_},
+                             Reduction::kSum);
   return ready;
 }
 
@@ -149,6 +166,10 @@ Ticks RankGroup::ring_replace(std::span<std::byte> buffer, std::int64_t element_
 
 /// The root needs to know when the others were ready, as they wait for it and it for them.
 Ticks RankGroup::broadcast(std::span<std::byte> bytes, int root, Ticks ready) {
+  GroupCall call = call_of(GroupCall::Kind::kBroadcast);
+  call.bytes = bytes;
+  call.root = root;
+  if (communicator_.carry_out(call)) return ready;
   ready = meet(ready);
   const RankId from = members_[static_cast<std::size_t>(root)];
   if (index_ != root) {

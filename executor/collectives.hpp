@@ -60,10 +60,10 @@ class RankGroup {
   Ticks meet(Ticks ready);
 
  private:
-  template <class T, class Combine>
-  Ticks reduce_blocks(std::span<T> values, Ticks ready, Combine combine);
-  template <class T, class Combine>
-  Ticks reduce_all(std::span<T> values, Ticks ready, Combine combine);
+  Ticks reduce_blocks(const Vector& values, Ticks ready, Reduction reduction);
+  Ticks scatter_sums(const Vector& values, Ticks ready);
+  GroupCall call_of(GroupCall::Kind kind) const;
+  Ticks reduce_all(const Vector& values, Ticks ready, Reduction reduction);
   RankId next() const { return members_[static_cast<std::size_t>((index_ + 1) % size())]; }
   RankId previous() const {
     return members_[static_cast<std::size_t>((index_ + size() - 1) % size())];

@@ -13,6 +13,7 @@
 
 #include "core/ids.hpp"
 #include "core/units.hpp"
+#include "kernels/elementwise.hpp"
 
 namespace meshwright {
 
@@ -28,6 +29,27 @@ struct MessageTag {
 struct MessageTimes {
   Ticks start, end;
   friend bool operator==(const MessageTimes&, const MessageTimes&) = default;
+};
+
+struct MessageSource {
+  RankId from;
+  MessageTag tag;
+};
+
+/// A collective as a whole, on `members` in the order of their blocks: see RankGroup, whose
+/// functions these are.
+struct GroupCall {
+  enum class Kind : std::uint8_t { kAllReduce, kReduceScatter, kAllGather, kAllToAll, kBroadcast };
+  Kind kind = Kind::kAllReduce;
+  std::span<const RankId> members = {};
+  int index = 0;                                       ///< of this rank among them
+  Vector values = {};                                  ///< of the reductions
+  Reduction reduction = Reduction::kSum;               ///< of kAllReduce
+  std::span<std::byte> bytes = {};                     ///< of kAllGather and kBroadcast
+  std::int64_t element_bytes = 1;                      ///< of kAllGather
+  std::span<const std::span<const std::byte>> sent{};  ///< of kAllToAll, by member, as is the next
+  std::span<const std::span<std::byte>> received{};
+  int root = 0;  ///< of kBroadcast
 };
 
 /// Rises with everything that a rank gets done, however little: what stands still for long hangs.
@@ -52,6 +74,15 @@ class Communicator {
   /// Waits for the message, which must be as long as `bytes` (anything else is our bug). Throws
   /// PeerFailure when the run has failed elsewhere meanwhile.
   virtual MessageTimes receive(RankId from, MessageTag tag, std::span<std::byte> bytes) = 0;
+  /// Combines what is in `values` with a message as long: message + value, or the larger. bf16 is
+  /// added in fp32 and rounded once.
+  virtual MessageTimes receive_into(const Vector& values, const MessageSource& source,
+                                    Reduction reduction);
+  /// A message to oneself, as it were: in order with the others, and of the same length.
+  virtual void copy(std::span<std::byte> to, std::span<const std::byte> from);
+  /// True: it has been carried out, or will be in the order of a stream. False, on all members
+  /// alike: it has to be made of messages.
+  virtual bool carry_out([[maybe_unused]] const GroupCall& call) { return false; }
   /// Results for whoever started the ranks (LaunchOptions::on_report), in order.
   virtual void report(std::span<const std::byte> bytes) = 0;
 };

@@ -33,15 +33,16 @@ Ticks gather_keys_and_values(OperatorPass& pass, RankGroup& group, Ticks ready) 
     const std::size_t row = row_bytes_of(own);
     OwnedMatrix by_rank = pass.rank.matrix(MemoryClass::kCommunication, own.rows * group.size(),
                                            own.columns, pass.rank.dtype);
-    std::memcpy(by_rank.bytes().data() + static_cast<std::size_t>(own.rows * group.index()) * row,
-                own.data, static_cast<std::size_t>(own.rows) * row);
+    pass.rank.copy(
+        by_rank.bytes().data() + static_cast<std::size_t>(own.rows * group.index()) * row, own.data,
+        static_cast<std::size_t>(own.rows) * row);
     ready = group.all_gather(by_rank.bytes(), static_cast<std::int64_t>(row), ready);
     const Matrix all = pass.make(tensor, Form::kGatheredValue, own.rows * group.size(), own.columns,
                                  pass.rank.dtype, MemoryClass::kCommunication);
     for_each_piece(pass, [&](std::int64_t from, std::int64_t to, std::int64_t rows) {
-      std::memcpy(static_cast<std::byte*>(all.data) + static_cast<std::size_t>(to) * row,
-                  by_rank.bytes().data() + static_cast<std::size_t>(from) * row,
-                  static_cast<std::size_t>(rows) * row);
+      pass.rank.copy(static_cast<std::byte*>(all.data) + static_cast<std::size_t>(to) * row,
+                     by_rank.bytes().data() + static_cast<std::size_t>(from) * row,
+                     static_cast<std::size_t>(rows) * row);
     });
   }
   return ready;
@@ -56,9 +57,9 @@ Ticks scatter_key_and_value_gradients(OperatorPass& pass, RankGroup& group, Tick
     OwnedMatrix by_rank =
         pass.rank.matrix(MemoryClass::kCommunication, all.rows(), all.columns(), pass.rank.dtype);
     for_each_piece(pass, [&](std::int64_t to, std::int64_t from, std::int64_t rows) {
-      std::memcpy(by_rank.bytes().data() + static_cast<std::size_t>(to) * row,
-                  all.bytes().data() + static_cast<std::size_t>(from) * row,
-                  static_cast<std::size_t>(rows) * row);
+      pass.rank.copy(by_rank.bytes().data() + static_cast<std::size_t>(to) * row,
+                     all.bytes().data() + static_cast<std::size_t>(from) * row,
+                     static_cast<std::size_t>(rows) * row);
     });
     ready = reduce_scatter(group, by_rank.view(), ready);
     const std::int64_t mine = all.rows() / group.size();
@@ -107,6 +108,7 @@ void append(std::vector<std::byte>& to, const std::byte* from, std::size_t size)
 /// Every tensor's heads go to the ranks that work on them.
 Ticks tokens_to_heads(OperatorPass& pass, std::span<const HeadExchange> tensors, RankGroup& group,
                       Parcels& parcels, Ticks ready) {
+  pass.rank.wait();  // parcels are packed and unpacked by the host
   for (int r = 0; r < group.size(); ++r) {
     const auto i = static_cast<std::size_t>(r);
     const std::size_t behind = parcels.received[i].size();  // equal on all ranks
@@ -135,6 +137,7 @@ Ticks tokens_to_heads(OperatorPass& pass, std::span<const HeadExchange> tensors,
 /// And back.
 Ticks heads_to_tokens(OperatorPass& pass, std::span<const HeadExchange> tensors, RankGroup& group,
                       Ticks ready) {
+  pass.rank.wait();
   Parcels parcels(group.size());
   for (int r = 0; r < group.size(); ++r) {
     const auto i = static_cast<std::size_t>(r);
@@ -220,11 +223,11 @@ Ticks gradients_to_heads(OperatorPass& pass, const Attention& attention, RankGro
     deltas.received[r].resize(deltas.sent[r].size());
   }
   ready = deltas.exchange(group, ready);
-  pass.state.attention_delta.assign(static_cast<std::size_t>(delta.rows() * local), 0.0F);
+  pass.state.attention_delta = pass.rank.numbers(delta.rows() * local);
   for (std::size_t r = 0; r < deltas.received.size(); ++r)
     for (std::int64_t row = 0; row < sequences * heads; ++row)
-      std::memcpy(pass.state.attention_delta.data() + row * pass.rank.shard.sequence_length +
-                      static_cast<std::int64_t>(r) * local,
+      std::memcpy(pass.state.attention_delta.floats().data() +
+                      row * pass.rank.shard.sequence_length + static_cast<std::int64_t>(r) * local,
                   deltas.received[r].data() + static_cast<std::size_t>(row * local) * sizeof(float),
                   static_cast<std::size_t>(local) * sizeof(float));
   return ready;

@@ -22,6 +22,7 @@ void MemoryLedger::give_back(MemoryClass what, Bytes bytes) {
 
 std::byte* MemoryLedger::take_block(Bytes bytes) {
   std::vector<std::byte*>& spare = spare_[bytes.value];
+  if (spare.empty() && queue_ != nullptr) return queue_->allocate(bytes);
   if (spare.empty())
     return static_cast<std::byte*>(
         ::operator new(static_cast<std::size_t>(bytes.value), kAlignment));
@@ -32,14 +33,19 @@ std::byte* MemoryLedger::take_block(Bytes bytes) {
 }
 
 void MemoryLedger::give_back_block(std::byte* block, Bytes bytes) {
-  if (spare_bytes_ + bytes > total(peak_)) return ::operator delete(block, kAlignment);
+  if (spare_bytes_ + bytes > total(peak_)) return let_go(block);
   spare_[bytes.value].push_back(block);
   spare_bytes_ += bytes;
 }
 
 MemoryLedger::~MemoryLedger() {
   for (const auto& [size, blocks] : spare_)
-    for (std::byte* block : blocks) ::operator delete(block, kAlignment);
+    for (std::byte* block : blocks) let_go(block);
+}
+
+void MemoryLedger::let_go(std::byte* block) {
+  if (queue_ != nullptr) return queue_->give_back(block);
+  ::operator delete(block, kAlignment);
 }
 
 Buffer::Buffer(MemoryLedger& ledger, MemoryClass what, Bytes bytes)

@@ -8,6 +8,7 @@
 
 #include "core/memory_amounts.hpp"
 #include "core/units.hpp"
+#include "kernels/device_queue.hpp"
 #include "kernels/tensor_view.hpp"
 
 namespace meshwright {
@@ -18,6 +19,8 @@ namespace meshwright {
 class MemoryLedger {
  public:
   MemoryLedger() = default;
+  /// Memory of a queue, which outlives it; null: of the host.
+  explicit MemoryLedger(DeviceQueue* queue) : queue_(queue) {}
   MemoryLedger(const MemoryLedger&) = delete;
   MemoryLedger& operator=(const MemoryLedger&) = delete;
   ~MemoryLedger();
@@ -30,6 +33,8 @@ class MemoryLedger {
   const MemoryAmounts& peak() const { return peak_; }  ///< by class, when the total was largest
 
  private:
+  void let_go(std::byte* block);
+  DeviceQueue* queue_ = nullptr;
   MemoryAmounts held_, peak_;
   std::map<std::int64_t, std::vector<std::byte*>> spare_;  ///< by size
   Bytes spare_bytes_;

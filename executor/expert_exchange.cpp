@@ -117,19 +117,22 @@ std::size_t row_bytes_of(const ConstMatrix& m) {
   return static_cast<std::size_t>(m.columns * bytes_per_element(m.dtype));
 }
 
-/// Row i of `rows` goes to row place[i].
-void place_rows(std::span<const std::int32_t> place, const std::byte* from, std::byte* to,
-                std::size_t row_bytes) {
+/// Row place[i] comes from row i.
+void place_rows(OperatorPass& pass, std::span<const std::int32_t> place, const ConstMatrix& from,
+                const Matrix& to) {
+  std::vector<std::int32_t> source(place.size());
   for (std::size_t i = 0; i < place.size(); ++i)
-    std::memcpy(to + static_cast<std::size_t>(place[i]) * row_bytes, from + i * row_bytes,
-                row_bytes);
+    source[static_cast<std::size_t>(place[i])] = static_cast<std::int32_t>(i);
+  pass.rank.run(pass.rank.kernels.gather_rows, {.x = from, .index = source, .y = to});
 }
 /// And back.
-void fetch_rows(std::span<const std::int32_t> place, const std::byte* from, std::byte* to,
-                std::size_t row_bytes) {
-  for (std::size_t i = 0; i < place.size(); ++i)
-    std::memcpy(to + i * row_bytes, from + static_cast<std::size_t>(place[i]) * row_bytes,
-                row_bytes);
+void fetch_rows(OperatorPass& pass, std::span<const std::int32_t> place, const ConstMatrix& from,
+                const Matrix& to) {
+  pass.rank.run(pass.rank.kernels.gather_rows, {.x = from, .index = place, .y = to});
+}
+/// Rows on their way, in no form and counted nowhere.
+OwnedMatrix travelling_rows(OperatorPass& pass, std::size_t rows, const ConstMatrix& like) {
+  return pass.rank.uncounted(static_cast<std::int64_t>(rows), like.columns, like.dtype);
 }
 
 /// Of counts [sender][local expert]: where rows, one sender's behind the other's, stand when sorted
@@ -179,15 +182,14 @@ Ticks reach_experts(OperatorPass& pass, const RoutedRows& rows, RankGroup& group
   OwnedMatrix home = std::move(*pass.state.find(rows.tensor, rows.form));
   const ConstMatrix from = home.view();
   const std::size_t row_bytes = row_bytes_of(from);
-  std::vector<std::byte> arrived(routing.place_of_arrival.size() * row_bytes);
+  OwnedMatrix arrived = travelling_rows(pass, routing.place_of_arrival.size(), from);
   const std::vector<std::int64_t> sent_rows = rows_per_rank(routing.counts, group.size());
   const auto sent = cut_rows(static_cast<const std::byte*>(from.data), sent_rows, row_bytes);
-  const auto received = cut_rows(arrived.data(), routing.received_from, row_bytes);
+  const auto received = cut_rows(arrived.bytes().data(), routing.received_from, row_bytes);
   ready = group.all_to_all(sent, received, ready);
   const Matrix sorted = pass.make(rows.tensor, rows.form, std::ssize(routing.place_of_arrival),
                                   from.columns, from.dtype, rows.memory());
-  place_rows(routing.place_of_arrival, arrived.data(), static_cast<std::byte*>(sorted.data),
-             row_bytes);
+  place_rows(pass, routing.place_of_arrival, arrived.view(), sorted);
   return ready;
 }
 
@@ -196,13 +198,12 @@ Ticks leave_experts(OperatorPass& pass, const RoutedRows& rows, RankGroup& group
   OwnedMatrix sorted = std::move(*pass.state.find(rows.tensor, rows.form));
   const ConstMatrix from = sorted.view();
   const std::size_t row_bytes = row_bytes_of(from);
-  std::vector<std::byte> leaving(routing.place_of_arrival.size() * row_bytes);
-  fetch_rows(routing.place_of_arrival, static_cast<const std::byte*>(from.data), leaving.data(),
-             row_bytes);
+  OwnedMatrix leaving = travelling_rows(pass, routing.place_of_arrival.size(), from);
+  fetch_rows(pass, routing.place_of_arrival, from, leaving.view());
   const Matrix home = pass.make(rows.tensor, rows.form, std::ssize(routing.slot_of_row),
                                 from.columns, from.dtype, rows.memory());
   const auto sent =
-      cut_rows(static_cast<const std::byte*>(leaving.data()), routing.received_from, row_bytes);
+      cut_rows<const std::byte>(leaving.bytes().data(), routing.received_from, row_bytes);
   const auto received = cut_rows(static_cast<std::byte*>(home.data),
                                  rows_per_rank(routing.counts, group.size()), row_bytes);
   return group.all_to_all(sent, received, ready);
@@ -230,15 +231,15 @@ Ticks gather_group(OperatorPass& pass, const RoutedRows& rows, RankGroup& group,
   OwnedMatrix mine = std::move(*pass.state.find(rows.tensor, rows.form));
   const ConstMatrix from = mine.view();
   const std::size_t row_bytes = row_bytes_of(from);
-  std::vector<std::byte> arrived(routing.place_in_group.size() * row_bytes);
+  OwnedMatrix arrived = travelling_rows(pass, routing.place_in_group.size(), from);
   const std::vector<std::span<const std::byte>> sent(
       static_cast<std::size_t>(group.size()),
       {static_cast<const std::byte*>(from.data), static_cast<std::size_t>(from.rows) * row_bytes});
-  ready =
-      group.all_to_all(sent, cut_rows(arrived.data(), routing.rows_of_member, row_bytes), ready);
+  ready = group.all_to_all(
+      sent, cut_rows(arrived.bytes().data(), routing.rows_of_member, row_bytes), ready);
   const Matrix all = pass.make(rows.tensor, rows.form, std::ssize(routing.place_in_group),
                                from.columns, from.dtype, rows.memory());
-  place_rows(routing.place_in_group, arrived.data(), static_cast<std::byte*>(all.data), row_bytes);
+  place_rows(pass, routing.place_in_group, arrived.view(), all);
   return ready;
 }
 
@@ -249,15 +250,14 @@ Ticks sum_group(OperatorPass& pass, const RoutedRows& rows, RankGroup& group, Ti
   OwnedMatrix summands = std::move(*pass.state.find(rows.tensor, rows.form));
   const ConstMatrix from = summands.view();
   const std::size_t row_bytes = row_bytes_of(from);
-  std::vector<std::byte> leaving(routing.place_in_group.size() * row_bytes);
-  fetch_rows(routing.place_in_group, static_cast<const std::byte*>(from.data), leaving.data(),
-             row_bytes);
+  OwnedMatrix leaving = travelling_rows(pass, routing.place_in_group.size(), from);
+  fetch_rows(pass, routing.place_in_group, from, leaving.view());
   const std::int64_t own = routing.rows_of_member[static_cast<std::size_t>(group.index())];
   const std::vector<std::int64_t> each(static_cast<std::size_t>(group.size()), own);
   OwnedMatrix arrived =
       pass.rank.matrix(MemoryClass::kCommunication, own * group.size(), from.columns, from.dtype);
   ready = group.all_to_all(
-      cut_rows(static_cast<const std::byte*>(leaving.data()), routing.rows_of_member, row_bytes),
+      cut_rows<const std::byte>(leaving.bytes().data(), routing.rows_of_member, row_bytes),
       cut_rows(arrived.bytes().data(), each, row_bytes), ready);
   OwnedMatrix sum = pass.rank.matrix(MemoryClass::kWorking, own, from.columns, Dtype::kFp32);
   pass.rank.run(pass.rank.kernels.fill, {.y = flat(sum.view()), .value = 0});

@@ -2,27 +2,28 @@
 # Everything that is tried on a GPU, within ten minutes: see gpu_runbook.md. Called by ./dev gpu.
 #
 #   gpu_run.sh bundle          builds here what a box without our libraries needs: gpu_bundle/
-#   gpu_run.sh run [FOLDER]    on the box: from gpu_bundle/, else builds; results into FOLDER
+#   gpu_run.sh run [--part kernels|plans|sanitizers] [FOLDER]
+#                              on the box: from gpu_bundle/, else builds; results into FOLDER
 set -uo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 bundle=$root/gpu_bundle
+most_mib=64 # what boxes take in at once
 
 say() { printf 'gpu: %s\n' "$*" >&2; }
 
 # ---- bundle: programs, the plug-in and the libraries that other systems may not have ------------
 make_bundle() {
   local build=$root/build/gpu library
-  cmake --preset release -S "$root" -B "$build" >&2 || exit 1
-  ninja -C "$build" meshwright kernels_test gpu_report nccl_smoke meshwright_cuda >&2 || exit 1
+  cmake --preset cuda -S "$root" -B "$build" >&2 || exit 1
+  ninja -C "$build" meshwright kernels_test executor_test gpu_report nccl_smoke meshwright_cuda >&2 || exit 1
   [[ -f $build/bin/libmeshwright_cuda.so ]] || { say "no nvcc, so no plug-in: nothing to bundle"; exit 4; }
   rm -rf "$bundle" && mkdir -p "$bundle/bin" "$bundle/lib"
-  for program in meshwright kernels_test gpu_report nccl_smoke libmeshwright_cuda.so; do
+  for program in meshwright kernels_test executor_test gpu_report nccl_smoke libmeshwright_cuda.so; do
     strip -o "$bundle/bin/$program" "$build/bin/$program" && chmod +x "$bundle/bin/$program"
   done
-  [[ -x $build/bin/nccl_smoke ]] && cp "$build/bin/nccl_smoke" "$bundle/bin/"
   # All but the C library, which must be the box's own; the box needs one no older than ours.
-  for library in $(ldd "$bundle"/bin/meshwright "$bundle"/bin/kernels_test "$bundle"/bin/gpu_report "$bundle"/bin/nccl_smoke |
+  for library in $(ldd "$bundle"/bin/meshwright "$bundle"/bin/kernels_test "$bundle"/bin/executor_test "$bundle"/bin/gpu_report "$bundle"/bin/nccl_smoke |
     awk '$3 ~ /^\// {print $3}' | sort -u); do
     case $(basename "$library") in
       libc.so* | libm.so* | ld-linux* | libpthread* | libdl* | librt* | libcuda* | libcublas*) ;;
@@ -31,6 +32,10 @@ make_bundle() {
   done
   git -C "$root" rev-parse --short HEAD >"$bundle/commit" 2>/dev/null
   du -sh "$bundle" >&2
+  if (($(du -sm "$bundle" | cut -f1) > most_mib)); then
+    say "the bundle is larger than $most_mib MiB"
+    exit 1
+  fi
 }
 
 # ---- run ------------------------------------------------------------------------------------------
@@ -59,10 +64,24 @@ run_tests() {
     --gtest_output="json:$out/kernels_test.json"
 }
 
+# Small models under all kinds of plans, on the device and on the host.
+run_training() {
+  "$bin/executor_test" --gtest_filter='*CudaTraining*' --gtest_brief=1 \
+    --gtest_output="json:$out/executor_test.json"
+}
+
 # One case for each kind of access; the whole list would take too long under a checker.
 run_checker() { # TOOL FILTER
   compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 20 \
     "$bin/kernels_test" --gtest_filter="$2" --gtest_brief=1
+}
+
+# Steps of GPT-2 124M on this GPU alone, by the wall clock: tensors stay there, kernels follow each
+# other, tasks are timed by events.
+measure_throughput() {
+  "$bin/meshwright" run --model gpt2 --cluster this-machine --gpus 1 --dtype bf16 --seq 1024 \
+    --global-batch 8 --steps 5 --device cuda --clock wall --json >"$out/throughput.json" &&
+    tail -c 2000 "$out/throughput.json"
 }
 
 # Plans of one model on 1 to 16 ranks, all carried out on this one device: what was predicted beside
@@ -117,8 +136,34 @@ PY
   done
 }
 
-run_all() {
-  out=${1:-$root/build/gpu-results}
+# Seconds for each step; with the five that a step may go beyond its limit before it is killed, every
+# part ends within ten minutes.
+run_kernels() { # TESTS TRAINING REPORT
+  step tests "$1" "$0" part run_tests
+  step training "$2" "$0" part run_training
+  step report "$3" "$bin/gpu_report" -o "$out/kernels.json"
+  return 0
+}
+run_plans() { # CALIBRATE VALIDATION THROUGHPUT NCCL TORCH
+  step calibrate "$1" "$bin/meshwright" calibrate --device cuda --quick -o "$out/device.calib.json"
+  step validation "$2" "$0" part validate
+  step throughput "$3" "$0" part measure_throughput
+  if [[ -x $bin/nccl_smoke ]]; then step nccl "$4" "$bin/nccl_smoke"; fi
+  if python3 -c 'import torch' 2>/dev/null; then
+    step torch "$5" python3 "$root/executor/gpu_torch.py" "$out/torch.json"
+  fi
+  return 0
+}
+run_sanitizers() { # MEMCHECK RACECHECK
+  command -v compute-sanitizer >/dev/null || return 0
+  step memcheck "$1" "$0" part run_checker memcheck '*Attention*cuda*:*Norm*cuda*'
+  step racecheck "$2" "$0" part run_checker racecheck '*Blocks*cuda*:*Sorts*cuda*'
+  return 0
+}
+
+run_all() { # PART FOLDER
+  local which=$1
+  out=${2:-$root/build/gpu-results}
   mkdir -p "$out"
   out=$(cd "$out" && pwd)
   bin=$bundle/bin
@@ -135,22 +180,16 @@ run_all() {
       --format=csv 2>&1
     printf '\n| step | result | time |\n|---|---|---|\n'
   } >"$out/summary.md"
-  step doctor 20 "$bin/meshwright" doctor
+  step doctor 15 "$bin/meshwright" doctor
   grep -q '^GPUs  *none' "$out/doctor.txt" && { cat "$out/doctor.txt" >&2; exit 4; }
-  step tests 150 "$0" part run_tests
-  step report 120 "$bin/gpu_report" -o "$out/kernels.json"
-  step calibrate 60 "$bin/meshwright" calibrate --device cuda --quick -o "$out/device.calib.json"
-  step validation 100 "$0" part validate
-  if command -v compute-sanitizer >/dev/null; then
-    step memcheck 60 "$0" part run_checker memcheck '*Attention*cuda*:*Norm*cuda*'
-    step racecheck 60 "$0" part run_checker racecheck '*Blocks*cuda*:*Sorts*cuda*'
-  fi
-  if [[ -x $bin/nccl_smoke ]]; then step nccl 40 "$bin/nccl_smoke"; fi
-  if python3 -c 'import torch' 2>/dev/null; then
-    step torch 90 python3 "$root/executor/gpu_torch.py" "$out/torch.json"
-  fi
+  case $which in
+    all) run_kernels 120 50 60 && run_plans 40 90 30 30 40 && run_sanitizers 35 25 ;;
+    kernels) run_kernels 240 150 150 ;;
+    plans) run_plans 100 240 60 60 90 ;;
+    sanitizers) run_sanitizers 280 280 ;;
+  esac
   {
-    for part in report validation torch; do
+    for part in report validation throughput torch; do
       printf '\n## %s\n\n' "$part"
       cat "$out/$part.txt" 2>/dev/null
     done
@@ -159,7 +198,21 @@ run_all() {
 }
 case ${1:-run} in
   bundle) make_bundle ;;
-  run) run_all "${2:-}" ;;
+  run)
+    shift
+    which=all
+    if [[ ${1:-} == --part ]]; then
+      which=${2:-}
+      shift 2 || shift
+    fi
+    case $which in
+      all | kernels | plans | sanitizers) run_all "$which" "${1:-}" ;;
+      *)
+        say "--part kernels, plans or sanitizers, not '$which'"
+        exit 2
+        ;;
+    esac
+    ;;
   part) shift && "$@" ;; # one function, for step()
   *)
     say "bundle or run, not '$1'"

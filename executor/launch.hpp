@@ -18,9 +18,10 @@ namespace meshwright {
 enum class RankKind : std::uint8_t {
   kThreads,    ///< of this process
   kProcesses,  ///< children of this process, on this machine
-  kMpi         ///< started by mpirun: this process is one of them
+  kMpi,        ///< started by mpirun: this process is one of them
+  kJob         ///< started by anybody: this process is one of them
 };
-std::string_view name_of(RankKind kind);  ///< "threads", "processes", "mpi"
+std::string_view name_of(RankKind kind);  ///< "threads", "processes", "mpi", "job"
 
 /// What a launcher may look at while the rank runs. Lies in shared memory where ranks are
 /// processes, so that it outlives a rank that dies.
@@ -59,6 +60,10 @@ struct RankFailure {
 using RankBody = std::function<void(Communicator&, RankProgress&)>;
 
 class MpiJob;
+struct JobPlace;
+
+/// Processes of a job may be started one after the other.
+inline constexpr std::chrono::milliseconds kMeetingPatience = std::chrono::seconds(60);
 
 struct LaunchOptions {
   /// A run in which no rank moves for so long hangs. A quarter of it is what ranks are then given
@@ -69,7 +74,8 @@ struct LaunchOptions {
   /// Takes what ranks report (Communicator::report()): one call at a time, in the order of each
   /// rank, on any thread. Under MPI the process of rank 0 takes those of all ranks.
   std::function<void(RankId, std::span<const std::byte>)> on_report = {};
-  MpiJob* mpi = nullptr;  ///< kMpi only
+  MpiJob* mpi = nullptr;          ///< kMpi only
+  const JobPlace* job = nullptr;  ///< kJob only
 };
 
 /// Runs `body` once per rank. Nothing when all came to their end; after a failure the other ranks
@@ -85,5 +91,7 @@ std::optional<RankFailure> run_processes(int ranks, const RankBody& body,
                                          const LaunchOptions& options = {});
 /// All processes of the job call it; one rank each. Only that of rank 0 is told of failures.
 std::optional<RankFailure> run_mpi(int ranks, const RankBody& body, const LaunchOptions& options);
+/// The same for processes that meet over TCP.
+std::optional<RankFailure> run_job(int ranks, const RankBody& body, const LaunchOptions& options);
 
 }  // namespace meshwright

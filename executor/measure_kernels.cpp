@@ -52,7 +52,7 @@ TokenText some_words(const ModelGraph& model) {
 }  // namespace
 
 std::vector<TimedKernels> run_probe(const KernelProbe& probe, const KernelTable& kernels,
-                                    int counted_steps) {
+                                    int counted_steps, const DeviceTable* device) {
   Plan plan;
   plan.strategy = probe.strategy;
   plan.blocks_per_stage = {block_count(probe.model)};
@@ -67,6 +67,7 @@ std::vector<TimedKernels> run_probe(const KernelProbe& probe, const KernelTable&
                                  .cost_model = no_costs,
                                  .text = text,
                                  .kernels = kernels,
+                                 .device = device,
                                  .steps = counted_steps + 1,
                                  // However slow the machine is, it does not hang.
                                  .launch = {.patience = std::chrono::minutes(10)},

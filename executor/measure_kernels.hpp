@@ -12,6 +12,7 @@
 #include "core/model_graph.hpp"
 #include "core/plan.hpp"
 #include "executor/timed_actions.hpp"
+#include "kernels/device.hpp"
 #include "kernels/kernel_table.hpp"
 
 namespace meshwright {
@@ -24,8 +25,9 @@ struct KernelProbe {
   Strategy strategy;
 };
 
-/// Steps of one probe; the first one warms up and is not counted. Throws what the executor throws.
+/// Steps of one probe; the first one warms up and is not counted. Kernels of a device take its
+/// memory and are timed there. Throws what the executor throws.
 std::vector<TimedKernels> run_probe(const KernelProbe& probe, const KernelTable& kernels,
-                                    int counted_steps);
+                                    int counted_steps, const DeviceTable* device = nullptr);
 
 }  // namespace meshwright

@@ -13,6 +13,8 @@ namespace meshwright {
 
 /// Of this process, as OpenMPI, MPICH and Slurm tell it before MPI is started; nothing: no job.
 std::optional<RankId> rank_in_environment();
+/// Its number among the processes of this machine; 0 where nobody says.
+int local_rank_in_environment();
 
 /// MPI from its start to its end; once in a process. All processes of the job make the same calls.
 class MpiJob {

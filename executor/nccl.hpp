@@ -9,6 +9,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "core/dtype.hpp"
@@ -26,6 +27,15 @@ struct NcclPlace {
   NcclId id = {};
   int ranks = 1, rank = 0, device = 0;
   std::chrono::milliseconds patience = std::chrono::seconds(20);
+};
+
+/// Bytes to and from one peer; 0 bytes: nothing.
+struct NcclTransfer {
+  int peer = 0;
+  const void* from = nullptr;
+  Bytes sent = {};
+  void* to = nullptr;
+  Bytes received = {};
 };
 
 struct NcclTable {
@@ -46,6 +56,13 @@ struct NcclTable {
   /// Bytes to and from one peer, at once: neither waits for the other. 0 bytes: nothing.
   void (*exchange)(void* communicator, int peer, const void* from, Bytes sent, void* to,
                    Bytes received, void* stream) = nullptr;
+  /// Any number of those at once.
+  void (*exchange_all)(void* communicator, std::span<const NcclTransfer> transfers,
+                       void* stream) = nullptr;
+  /// Throws, with the communicator aborted, where it has failed.
+  void (*check)(void* communicator) = nullptr;
+  /// Ends it for good, also while a kernel of it runs; leave() is still to be called.
+  void (*abort)(void* communicator) = nullptr;
   /// The host waits for the stream, as long as the communicator's patience lasts.
   void (*wait)(void* communicator, void* stream) = nullptr;
   /// NCCL's own estimate of an all-reduce (ncclGroupSimulateEnd); negative: it has none.

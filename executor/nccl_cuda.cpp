@@ -97,7 +97,8 @@ Joined& joined(void* communicator) {
 /// Calls `is_done` until it is, the communicator has failed or patience has come to its end.
 template <class IsDone>
 void watch(Joined& j, const char* what, const IsDone& is_done) {
-  const Clock::time_point end = Clock::now() + j.place.patience;
+  constexpr std::chrono::milliseconds kShortWait{2};
+  const Clock::time_point start = Clock::now(), end = start + j.place.patience;
   while (true) {
     ncclResult_t state = ncclSuccess;
     const ncclResult_t asked = library().async_error(j.comm, &state);
@@ -108,7 +109,11 @@ void watch(Joined& j, const char* what, const IsDone& is_done) {
     if (Clock::now() > end)
       abort_and_fail(j, std::string(what) + " did not come to its end within " +
                             std::to_string(j.place.patience.count()) + " ms: a peer is missing");
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    // Most waits are for the communicator's own thread to put a kernel on the stream.
+    if (Clock::now() - start < kShortWait)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
 }
 
@@ -173,21 +178,43 @@ void all_gather(void* communicator, const void* from, void* to, std::int64_t cou
          library().all_gather(from, to, size_of(count), type_of(dtype), j.comm, as_stream(stream)),
          "ncclAllGather");
 }
-void exchange(void* communicator, int peer, const void* from, Bytes sent, void* to, Bytes received,
-              void* stream) {
+void exchange_all(void* communicator, std::span<const NcclTransfer> transfers, void* stream) {
   Joined& j = joined(communicator);
   const auto check = [&](ncclResult_t result, const char* what) {
     if (result != ncclSuccess && result != ncclInProgress)
       abort_and_fail(j, std::string(what) + ": " + library().error_string(result));
   };
   check(library().group_start(), "ncclGroupStart");
-  if (sent.value > 0)
-    check(library().send(from, size_of(sent.value), ncclInt8, peer, j.comm, as_stream(stream)),
-          "ncclSend");
-  if (received.value > 0)
-    check(library().receive(to, size_of(received.value), ncclInt8, peer, j.comm, as_stream(stream)),
-          "ncclRecv");
+  for (const NcclTransfer& t : transfers) {
+    if (t.sent.value > 0)
+      check(library().send(t.from, size_of(t.sent.value), ncclInt8, t.peer, j.comm,
+                           as_stream(stream)),
+            "ncclSend");
+    if (t.received.value > 0)
+      check(library().receive(t.to, size_of(t.received.value), ncclInt8, t.peer, j.comm,
+                              as_stream(stream)),
+            "ncclRecv");
+  }
   settle(j, library().group_end(), "ncclGroupEnd");
+}
+void exchange(void* communicator, int peer, const void* from, Bytes sent, void* to, Bytes received,
+              void* stream) {
+  const NcclTransfer one{peer, from, sent, to, received};
+  exchange_all(communicator, std::span(&one, 1), stream);
+}
+
+void check(void* communicator) {
+  Joined& j = joined(communicator);
+  if (j.comm == nullptr) fail(j.place.rank, "the communicator was aborted");
+  ncclResult_t state = ncclSuccess;
+  const ncclResult_t asked = library().async_error(j.comm, &state);
+  if (asked != ncclSuccess) state = asked;
+  if (state != ncclSuccess && state != ncclInProgress)
+    abort_and_fail(j, library().error_string(state));
+}
+void abort(void* communicator) {
+  Joined& j = joined(communicator);
+  if (j.comm != nullptr) library().abort(std::exchange(j.comm, nullptr));
 }
 
 void wait(void* communicator, void* stream) {
@@ -232,6 +259,9 @@ NcclTable make_table() {
   t.reduce_scatter = reduce_scatter;
   t.all_gather = all_gather;
   t.exchange = exchange;
+  t.exchange_all = exchange_all;
+  t.check = check;
+  t.abort = abort;
   t.wait = wait;
   t.estimate_all_reduce = estimate_all_reduce;
   return t;

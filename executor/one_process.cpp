@@ -88,12 +88,8 @@ void OneProcess::reduce_gradients(std::span<const RankId> members, MessageTag ta
       rank_.communicator.send(members.front(), tag, bytes_of(mine), kAtOnce);
       continue;
     }
-    std::vector<float> more(static_cast<std::size_t>(run.elements()));
-    auto* sum = static_cast<float*>(mine.data);
-    for (const RankId from : members.subspan(1)) {
-      rank_.communicator.receive(from, tag, std::as_writable_bytes(std::span(more)));
-      for (std::size_t e = 0; e < more.size(); ++e) sum[e] += more[e];
-    }
+    for (const RankId from : members.subspan(1))
+      rank_.communicator.receive_into(mine, {from, tag}, Reduction::kSum);
   }
   if (!is_first()) parameters_.clear_gradients();
 }

@@ -213,8 +213,8 @@ void backward_input(OperatorPass& pass, const Attention& attention) {
       head_cut ? pass.at(pass.output(), Form::kHeadCutGradient) : pass.gradient(pass.output());
   const LocalHeads heads = local_heads(pass, attention);
   const std::span<float> sums = pass.state.statistics.at(pass.id.value).floats();
-  std::vector<float>& delta = pass.state.attention_delta;  // exchanged with the gradient
-  if (!head_cut) delta.assign(sums.size(), 0.0F);
+  OwnedMatrix& delta = pass.state.attention_delta;  // exchanged with the gradient
+  if (!head_cut) delta = pass.rank.numbers(std::ssize(sums));
   const AttentionGradients gradients = make_gradients(pass, q, k, v);
   const std::vector<QueryRun> runs = query_runs(pass);
   if (runs.size() > 1)
@@ -222,7 +222,7 @@ void backward_input(OperatorPass& pass, const Attention& attention) {
   for (const QueryRun& queries : runs) {
     const KeyRun keys = all_keys(pass, queries);
     const AttentionShape shape = call_shape(pass, attention, queries, keys);
-    const std::span<float> deltas = statistics_of(delta, queries, heads.heads);
+    const std::span<float> deltas = statistics_of(delta.floats(), queries, heads.heads);
     const std::span<float> statistics = statistics_of(sums, queries, heads.heads);
     if (!head_cut)
       pass.rank.run(pass.rank.kernels.attention_delta,
@@ -244,7 +244,7 @@ void backward_input(OperatorPass& pass, const Attention& attention) {
                    .accumulate = runs.size() > 1});
     add_sink_gradients(pass, shape, statistics, deltas);
   }
-  delta.clear();
+  delta = OwnedMatrix();
 }
 
 }  // namespace meshwright

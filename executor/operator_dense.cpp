@@ -57,7 +57,7 @@ namespace {
 /// Statistics are not kept: they are computed again in the backward pass, from the input that is.
 struct NormAtWork {
   std::int64_t groups = 1;  ///< heads of a query or key norm
-  std::vector<float> mean, inverse_deviation;
+  OwnedMatrix mean, inverse_deviation;
 };
 
 /// `y` may be absent: then only the statistics are wanted.
@@ -67,20 +67,21 @@ NormAtWork normalise(OperatorPass& pass, const Norm& norm, const Matrix& y) {
   const ConstVector weight = flat(pass.parameters.weight(parameters[0]));
   NormAtWork work;
   work.groups = x.columns / weight.size;
-  const auto count = static_cast<std::size_t>(x.rows * work.groups);
-  work.inverse_deviation.resize(count);
-  if (norm.kind == NormKind::kLayerNorm) work.mean.resize(count);
+  const std::int64_t count = x.rows * work.groups;
+  work.inverse_deviation = pass.rank.numbers(count);
+  if (norm.kind == NormKind::kLayerNorm) work.mean = pass.rank.numbers(count);
   const ConstVector bias =
       parameters.size() > 1 ? flat(pass.parameters.weight(parameters[1])) : Vector{};
-  pass.rank.run(pass.rank.kernels.norm_forward, {.kind = norm.kind,
-                                                 .x = x,
-                                                 .weight = weight,
-                                                 .bias = bias,
-                                                 .epsilon = kNormEpsilon,
-                                                 .groups = work.groups,
-                                                 .y = y,
-                                                 .mean = work.mean,
-                                                 .inverse_deviation = work.inverse_deviation});
+  pass.rank.run(pass.rank.kernels.norm_forward,
+                {.kind = norm.kind,
+                 .x = x,
+                 .weight = weight,
+                 .bias = bias,
+                 .epsilon = kNormEpsilon,
+                 .groups = work.groups,
+                 .y = y,
+                 .mean = work.mean.floats(),
+                 .inverse_deviation = work.inverse_deviation.floats()});
   return work;
 }
 
@@ -97,7 +98,7 @@ void forward(OperatorPass& pass, const Norm& norm) {
 
 void backward_input(OperatorPass& pass, const Norm& norm) {
   const Matrix x = pass.value(pass.input()), dy = pass.gradient(pass.output());
-  const NormAtWork work = normalise(pass, norm, {});
+  NormAtWork work = normalise(pass, norm, {});
   const std::vector<TensorId>& parameters = pass.op().parameters;
   pass.into_gradient(pass.input(), Form::kGradient, x, [&](const Matrix& dx, bool adds) {
     pass.rank.run(pass.rank.kernels.norm_backward_input,
@@ -105,8 +106,8 @@ void backward_input(OperatorPass& pass, const Norm& norm) {
                    .x = x,
                    .dy = dy,
                    .weight = flat(pass.parameters.weight(parameters[0])),
-                   .mean = work.mean,
-                   .inverse_deviation = work.inverse_deviation,
+                   .mean = work.mean.floats(),
+                   .inverse_deviation = work.inverse_deviation.floats(),
                    .groups = work.groups,
                    .dx = dx,
                    .accumulate = adds});
@@ -117,8 +118,8 @@ void backward_input(OperatorPass& pass, const Norm& norm) {
                 {.kind = norm.kind,
                  .x = x,
                  .dy = dy,
-                 .mean = work.mean,
-                 .inverse_deviation = work.inverse_deviation,
+                 .mean = work.mean.floats(),
+                 .inverse_deviation = work.inverse_deviation.floats(),
                  .groups = work.groups,
                  .dweight = floats_of(pass.parameters.gradient(parameters[0])),
                  .dbias = dbias});

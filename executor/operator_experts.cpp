@@ -126,6 +126,7 @@ void backward_weight(OperatorPass& pass, const Router&) {
   const TensorId correction = router_parameter(pass, kScoreCorrection);
   if (correction.value < 0) return;
   const std::span<float> counts = floats_of(pass.parameters.gradient(correction));
+  pass.rank.wait();
   for (const std::int32_t expert : routing_of(pass, pass.output()).experts)
     counts[static_cast<std::size_t>(expert)] += 1;
 }

@@ -27,6 +27,10 @@ std::span<const std::int32_t> targets_of(OperatorPass& pass) {
                      static_cast<std::size_t>(rows));
 }
 
+void copy(OperatorPass& pass, const ConstMatrix& from, const Matrix& to) {
+  pass.rank.run(pass.rank.kernels.cast, {.x = flat(from), .y = flat(to)});
+}
+
 bool is_shared(const OperatorPass& pass) {
   return pass.is_cut() && pass.rank.activation(pass.input()).cut == ActivationCut::kFeatures;
 }
@@ -36,20 +40,19 @@ bool is_shared(const OperatorPass& pass) {
 void forward(OperatorPass& pass, const CrossEntropy& loss) {
   MicrobatchState& state = pass.state;
   const LogitShard shard = shard_of(pass, loss);
-  const auto count = static_cast<std::size_t>(shard.logits.rows);
-  for (std::vector<float>* values :
+  for (OwnedMatrix* values :
        {&state.loss_maximum, &state.loss_sum, &state.target_logit, &state.loss})
-    values->assign(count, 0.0F);
+    *values = pass.rank.numbers(shard.logits.rows);
   if (is_shared(pass)) {  // reduce_loss() goes on
     pass.rank.run(pass.rank.kernels.cross_entropy_maximum,
-                  {.shard = shard, .maximum = state.loss_maximum});
+                  {.shard = shard, .maximum = state.loss_maximum.floats()});
     return;
   }
   pass.rank.run(pass.rank.kernels.cross_entropy_forward, {.shard = shard,
                                                           .targets = targets_of(pass),
-                                                          .maximum = state.loss_maximum,
-                                                          .sum = state.loss_sum,
-                                                          .loss = state.loss});
+                                                          .maximum = state.loss_maximum.floats(),
+                                                          .sum = state.loss_sum.floats(),
+                                                          .loss = state.loss.floats()});
 }
 
 /// First the largest logit, then sum of exponentials and the target's logit in one message.
@@ -58,25 +61,28 @@ Ticks reduce_loss(OperatorPass& pass, RankGroup& group, Ticks ready) {
   const LogitShard shard = shard_of(pass, std::get<CrossEntropy>(pass.op().shape));
   if (!state.maximum_is_reduced) {
     state.maximum_is_reduced = true;
-    return group.all_reduce_max(state.loss_maximum, ready);
+    return group.all_reduce_max(state.loss_maximum.floats(), ready);
   }
   state.maximum_is_reduced = false;
   pass.rank.run(pass.rank.kernels.cross_entropy_sum, {.shard = shard,
                                                       .targets = targets_of(pass),
-                                                      .maximum = state.loss_maximum,
-                                                      .sum = state.loss_sum,
-                                                      .target_logit = state.target_logit});
-  std::vector<float> both = state.loss_sum;
-  both.insert(both.end(), state.target_logit.begin(), state.target_logit.end());
-  ready = group.all_reduce(std::span(both), ready);
-  const auto half = both.begin() + static_cast<std::ptrdiff_t>(both.size() / 2);
-  std::copy(both.begin(), half, state.loss_sum.begin());
-  std::copy(half, both.end(), state.target_logit.begin());
+                                                      .maximum = state.loss_maximum.floats(),
+                                                      .sum = state.loss_sum.floats(),
+                                                      .target_logit = state.target_logit.floats()});
+  const std::int64_t count = state.loss_sum.columns();
+  OwnedMatrix both = pass.rank.numbers(2 * count);
+  const Matrix sums = columns_of(both.view(), 0, count);
+  const Matrix logits = columns_of(both.view(), count, count);
+  copy(pass, state.loss_sum.view(), sums);
+  copy(pass, state.target_logit.view(), logits);
+  ready = group.all_reduce(both.floats(), ready);
+  copy(pass, sums, state.loss_sum.view());
+  copy(pass, logits, state.target_logit.view());
   pass.rank.run(pass.rank.kernels.cross_entropy_loss, {.targets = targets_of(pass),
-                                                       .maximum = state.loss_maximum,
-                                                       .sum = state.loss_sum,
-                                                       .target_logit = state.target_logit,
-                                                       .loss = state.loss});
+                                                       .maximum = state.loss_maximum.floats(),
+                                                       .sum = state.loss_sum.floats(),
+                                                       .target_logit = state.target_logit.floats(),
+                                                       .loss = state.loss.floats()});
   return ready;
 }
 
@@ -84,12 +90,13 @@ void backward_input(OperatorPass& pass, const CrossEntropy& loss) {
   const LogitShard shard = shard_of(pass, loss);
   const Matrix gradient = pass.make(pass.input(), Form::kGradient, shard.logits.rows,
                                     shard.logits.columns, pass.rank.dtype, MemoryClass::kLogits);
-  pass.rank.run(pass.rank.kernels.cross_entropy_gradient, {.shard = shard,
-                                                           .targets = targets_of(pass),
-                                                           .maximum = pass.state.loss_maximum,
-                                                           .sum = pass.state.loss_sum,
-                                                           .scale = pass.loss_scale,
-                                                           .dlogits = gradient});
+  pass.rank.run(pass.rank.kernels.cross_entropy_gradient,
+                {.shard = shard,
+                 .targets = targets_of(pass),
+                 .maximum = pass.state.loss_maximum.floats(),
+                 .sum = pass.state.loss_sum.floats(),
+                 .scale = pass.loss_scale,
+                 .dlogits = gradient});
 }
 
 }  // namespace meshwright

@@ -26,12 +26,11 @@ struct Turned {
 void rotate(OperatorPass& pass, const ConstMatrix& x, const Matrix& y, const Turned& turned,
             bool inverse) {
   const std::vector<float> frequencies = rotary_frequencies(turned.count, kRotaryBase);
-  std::vector<float> table(
-      static_cast<std::size_t>(pass.rank.strategy.sequence_length * turned.count));
+  OwnedMatrix table = pass.rank.numbers(pass.rank.strategy.sequence_length * turned.count);
   pass.rank.run(pass.rank.kernels.rotary_table, {.frequencies = frequencies,
                                                  .first_position = 0,
                                                  .positions = pass.rank.strategy.sequence_length,
-                                                 .table = table});
+                                                 .table = table.floats()});
   pass.rank.run(pass.rank.kernels.rotary, {.x = x,
                                            .y = y,
                                            .heads = x.columns / turned.head_size,
@@ -39,7 +38,7 @@ void rotate(OperatorPass& pass, const ConstMatrix& x, const Matrix& y, const Tur
                                            .first = turned.first,
                                            .rotated = turned.count,
                                            .pairs = turned.pairs,
-                                           .table = table,
+                                           .table = table.floats(),
                                            .positions = pass.rows.positions,
                                            .inverse = inverse});
 }

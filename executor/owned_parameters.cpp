@@ -39,6 +39,7 @@ void set_own_values(RankContext& rank, ParameterRun& run, StateKind kind,
                     std::span<const float> values) {
   for (std::size_t piece = 0; piece < run.layout().pieces.size(); ++piece) {
     const std::span<float> own = kept(run, kind, piece);
+    rank.wait();
     std::copy_n(values.begin(), own.size(), own.begin());
     values = values.subspan(own.size());
     if (kind == StateKind::kWeights && run.has_master())

@@ -1,7 +1,6 @@
 #include "executor/parameter_exchange.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/check.hpp"
 
@@ -105,24 +104,24 @@ ParameterExchange::Gathering ParameterExchange::begin_gather(const ParameterRang
     gathering.buffer = bytes_of(gathering.whole.front());
     return gathering;
   }
-  gathering.packed.resize(static_cast<std::size_t>(share * ranks * bytes_per_element(rank_.dtype)));
-  gathering.buffer = gathering.packed;
+  gathering.packed = rank_.uncounted(ranks, share, rank_.dtype);
+  gathering.buffer = gathering.packed.bytes();
   copy_shares(gathering, ranks, /*packs=*/true);
   return gathering;
 }
 
 /// Packs all shares, of which this rank's own are up to date, or takes them out again.
 void ParameterExchange::copy_shares(Gathering& gathering, int ranks, bool packs) {
-  const std::int64_t element = bytes_per_element(rank_.dtype);
-  const std::size_t slot = gathering.packed.size() / static_cast<std::size_t>(ranks);
   for (int rank = 0; rank < ranks; ++rank) {
-    std::byte* packed = gathering.packed.data() + slot * static_cast<std::size_t>(rank);
+    const Vector row = flat(rows_of(gathering.packed.view(), rank, 1));
+    std::int64_t place = 0;
     for (const Vector& whole : gathering.whole) {
       const Block block = meshwright::block_of(whole.size, ranks, rank);
-      std::byte* in_place = static_cast<std::byte*>(whole.data) + block.begin * element;
-      const auto bytes = static_cast<std::size_t>(block.size() * element);
-      std::memcpy(packs ? packed : in_place, packs ? in_place : packed, bytes);
-      packed += meshwright::block_of(whole.size, ranks, 0).size() * element;
+      const Vector in_place = part_of(whole, block.begin, block.size());
+      const Vector packed = part_of(row, place, block.size());
+      rank_.run(rank_.kernels.cast,
+                {.x = packs ? in_place : packed, .y = packs ? packed : in_place});
+      place += meshwright::block_of(whole.size, ranks, 0).size();
     }
   }
 }

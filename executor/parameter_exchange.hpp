@@ -21,9 +21,9 @@ class ParameterExchange {
  private:
   /// A gather under way. Share i of every piece is block_of(elements, ranks, i).
   struct Gathering {
-    std::vector<Vector> whole;      ///< by piece of the range
-    std::vector<std::byte> packed;  ///< of several pieces: by rank, its share of each
-    std::span<std::byte> buffer;    ///< what travels
+    std::vector<Vector> whole;    ///< by piece of the range
+    OwnedMatrix packed;           ///< [ranks, n]: of several pieces, a rank's share of each
+    std::span<std::byte> buffer;  ///< what travels
   };
   Ticks reduce(const Collective& collective, ParameterRun& run, RankGroup& group, Ticks ready);
   Ticks ring_round(const Collective& collective, ParameterRun& run, RankGroup& group, int use,

@@ -44,13 +44,14 @@ ParameterRun::ParameterRun(RankContext& rank, RunLayout layout, std::span<const 
            {.x = {start.data(), static_cast<std::int64_t>(start.size()), Dtype::kFp32},
             .y = flat(weights_.front().view())});
   beat();
+  rank.wait();  // what was kept for the device is as large as the parameters
   if (!layout_.has_state) return;
   const auto state = [&] {
     OwnedMatrix made =
         layout_.state_on_host
             ? OwnedMatrix(rank.host_memory, MemoryClass::kOptimizer, 1, own, Dtype::kFp32)
             : rank.matrix(MemoryClass::kOptimizer, 1, own, Dtype::kFp32);
-    std::ranges::fill(made.floats(), 0.0F);
+    clear(made);
     beat();
     return made;
   };
@@ -59,7 +60,12 @@ ParameterRun::ParameterRun(RankContext& rank, RunLayout layout, std::span<const 
   if (rank.dtype == Dtype::kFp32 && !layout_.state_on_host) return;
   if (layout_.state_on_host) host_gradients_ = state();
   master_ = state();
-  std::ranges::copy(owned, master_.floats().begin());
+  rank.run(rank.kernels.cast, {.x = {owned.data(), own, Dtype::kFp32}, .y = flat(master_.view())});
+  rank.wait();
+}
+
+void ParameterRun::clear(OwnedMatrix& m) {
+  rank_->run(rank_->kernels.fill, {.y = flat(m.view()), .value = 0});
 }
 
 std::size_t ParameterRun::piece_at(std::int64_t element) const {
@@ -88,7 +94,8 @@ void ParameterRun::use_version(int version) {
 void ParameterRun::begin_version(int version) {
   const std::size_t next = static_cast<std::size_t>(version) % weights_.size();
   if (next != version_newest_ && !has_master() && !weights_[next].empty())
-    std::ranges::copy(weights_[version_newest_].bytes(), weights_[next].bytes().begin());
+    rank_->run(rank_->kernels.cast,
+               {.x = flat(weights_[version_newest_].view()), .y = flat(weights_[next].view())});
   version_newest_ = next;
 }
 
@@ -103,7 +110,7 @@ Vector ParameterRun::gradients(const Block& block) {
   OwnedMatrix& buffer = whole_gradients_[piece];
   if (buffer.empty()) {
     buffer = rank_->matrix(MemoryClass::kGradients, 1, all.size(), Dtype::kFp32);
-    std::ranges::fill(buffer.floats(), 0.0F);
+    clear(buffer);
   }
   return within(flat(buffer.view()), block, all.begin);
 }
@@ -137,7 +144,7 @@ std::span<float> ParameterRun::second_moment(std::size_t piece) {
 }
 
 void ParameterRun::clear_gradients() {
-  if (!gradients_.empty() && !gradients_are_zero_) std::ranges::fill(gradients_.floats(), 0.0F);
+  if (!gradients_.empty() && !gradients_are_zero_) clear(gradients_);
   gradients_are_zero_ = true;
 }
 
@@ -161,9 +168,9 @@ void ParameterRun::keep_own_gradients(std::size_t piece) {
   const auto open = whole_gradients_.find(piece);
   MW_CHECK(layout_.cuts_gradients && open != whole_gradients_.end());
   const std::span<float> kept = own_gradients(piece);
-  const std::span<float> more =
-      floats_of(within(flat(open->second.view()), which.own, which.all.begin));
-  for (std::size_t i = 0; i < kept.size(); ++i) kept[i] += more[i];
+  rank_->run(rank_->kernels.reduce,
+             {.into = {kept.data(), std::ssize(kept), Dtype::kFp32},
+              .from = within(flat(open->second.view()), which.own, which.all.begin)});
   reduced_.push_back(std::move(open->second));
   whole_gradients_.erase(open);
 }

@@ -64,6 +64,7 @@ class ParameterRun {
 
  private:
   std::span<float> own(OwnedMatrix& of, std::size_t piece);
+  void clear(OwnedMatrix& m);
   RankContext* rank_ = nullptr;
   RunLayout layout_;
   std::int64_t elements_ = 0;

@@ -68,6 +68,7 @@ void ParameterServerRank::for_each_run(StageParameters& parameters, const Block&
 }
 
 std::vector<float> ParameterServerRank::gradients_of(const Block& joint) {
+  rank_.wait();
   std::vector<float> values;
   for_each_run(*worker_, joint, [&](ParameterRun& run, const Block& block) {
     const Vector gradients = run.gradients(block);
@@ -80,6 +81,7 @@ std::vector<float> ParameterServerRank::gradients_of(const Block& joint) {
 
 /// Of the server, in the type in which they are used.
 std::vector<std::byte> ParameterServerRank::own_weights() {
+  rank_.wait();
   std::vector<std::byte> values;
   for_each_run(*server_, block_of_server(rank_.rank), [&](ParameterRun& run, const Block&) {
     const Vector weights = run.own_weights(0);
@@ -90,6 +92,7 @@ std::vector<std::byte> ParameterServerRank::own_weights() {
 }
 
 void ParameterServerRank::set_weights(const Block& joint, std::span<const std::byte> values) {
+  rank_.wait();
   for_each_run(*worker_, joint, [&](ParameterRun& run, const Block& block) {
     const Vector weights = run.weights(block);
     std::memcpy(weights.data, values.data(), bytes_of(weights));
@@ -109,6 +112,7 @@ Ticks ParameterServerRank::push(const Collective& collective, std::span<const Ra
       rank_.communicator.send(server, tag, std::as_bytes(std::span(gradients)), {ready, ready});
     }
   if (!is_among(servers_of(collective, members), rank_.rank)) return ready;
+  rank_.wait();
   for (std::size_t w = 0; w < workers.size(); ++w) {
     const auto share = static_cast<std::size_t>(pushes_.columns());
     const std::span<float> row = pushes_.floats().subspan(w * share, share);
@@ -147,6 +151,7 @@ Ticks ParameterServerRank::pull(const Collective& collective, std::span<const Ra
 }
 
 void ParameterServerRank::sum_pushes() {
+  rank_.wait();
   const Block joint = block_of_server(rank_.rank);
   std::vector<float> sum;
   if (arrived_ == 0) sum = gradients_of(joint);

@@ -1,5 +1,7 @@
 #include "executor/rank_context.hpp"
 
+#include <cstring>
+
 #include "core/check.hpp"
 
 namespace meshwright {
@@ -57,7 +59,7 @@ Channel channel_of(Axis axis) {
 }
 
 RankContext::RankContext(const ModelGraph& model_graph, const Plan& plan, Communicator& messages,
-                         const KernelTable& table, RankProgress& moves)
+                         const KernelTable& table, RankProgress& moves, DeviceQueue* device_queue)
     : model(model_graph),
       strategy(plan.strategy),
       communicator(messages),
@@ -69,11 +71,26 @@ RankContext::RankContext(const ModelGraph& model_graph, const Plan& plan, Commun
       shard(shard_shape_of(plan.strategy)),
       tokens(local_tokens(shard)),
       groups(axis_groups_of(plan.strategy, messages.rank())),
-      dtype(storage_of(plan.strategy.dtype)) {}
+      dtype(storage_of(plan.strategy.dtype)),
+      queue(device_queue),
+      memory(home_of_tensors()),
+      uncounted_(home_of_tensors()) {}
+
+DeviceQueue* RankContext::home_of_tensors() const {
+  return queue != nullptr && queue->shares_memory() ? queue : nullptr;
+}
+
+void RankContext::copy(void* to, const void* from, std::size_t bytes) {
+  const Bytes size(static_cast<std::int64_t>(bytes));
+  if (queue != nullptr && queue->holds(to, size) && queue->holds(from, size))
+    return queue->copy(to, from, size);
+  wait();
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
 
 Launch RankContext::launch_with(Bytes scratch) {
   if (scratch > scratch_.size()) scratch_ = Buffer(uncounted_, MemoryClass::kWorking, scratch);
-  return {.stream = nullptr, .scratch = scratch_.data(), .scratch_size = scratch};
+  return {.stream = queue, .scratch = scratch_.data(), .scratch_size = scratch};
 }
 
 }  // namespace meshwright

@@ -27,7 +27,7 @@ Channel channel_of(Axis axis);
 class RankContext {
  public:
   RankContext(const ModelGraph& model, const Plan& plan, Communicator& communicator,
-              const KernelTable& kernels, RankProgress& progress);
+              const KernelTable& kernels, RankProgress& progress, DeviceQueue* queue = nullptr);
 
   const ModelGraph& model;
   const Strategy& strategy;
@@ -39,7 +39,8 @@ class RankContext {
   ShardShape shard;
   LocalTokens tokens;
   AxisGroups groups;
-  Dtype dtype;                                     ///< of activations and weights: fp32 or bf16
+  Dtype dtype;         ///< of activations and weights: fp32 or bf16
+  DeviceQueue* queue;  ///< of queued kernels, which tensors lie with if it can; null: other kernels
   std::function<void(bool begins)> tell_of_waits;  ///< see TaskActions; may be empty
   MemoryLedger memory;
   MemoryLedger host_memory;  ///< of the processor: optimizer state that does not stay here
@@ -54,12 +55,25 @@ class RankContext {
   void run(const KernelEntry<Arguments>& kernel, const Arguments& arguments) {
     kernel(launch_with(kernel.scratch_bytes(arguments)), arguments);
   }
+  /// To be called before the host reads or writes memory that kernels have been given.
+  void wait() {
+    if (queue != nullptr) queue->wait();
+  }
+  /// In order with the kernels.
+  void copy(void* to, const void* from, std::size_t bytes);
+  /// Of memory that nobody counts.
+  OwnedMatrix uncounted(std::int64_t rows, std::int64_t columns, Dtype type) {
+    return {uncounted_, MemoryClass::kWorking, rows, columns, type};
+  }
+  /// fp32 numbers of rows or tokens, for kernels; not counted.
+  OwnedMatrix numbers(std::int64_t count) { return uncounted(1, count, Dtype::kFp32); }
   OwnedMatrix matrix(MemoryClass what, std::int64_t rows, std::int64_t columns, Dtype type) {
     return {memory, what, rows, columns, type};
   }
 
  private:
   Launch launch_with(Bytes scratch);
+  DeviceQueue* home_of_tensors() const;
   MemoryLedger uncounted_;
   Buffer scratch_;
 };

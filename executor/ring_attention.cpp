@@ -69,6 +69,10 @@ void copy(OperatorPass& pass, const ConstMatrix& from, const Matrix& to) {
   pass.rank.run(pass.rank.kernels.cast, {.x = flat(from), .y = flat(to)});
 }
 
+void clear(OperatorPass& pass, const Matrix& m) {
+  pass.rank.run(pass.rank.kernels.fill, {.y = flat(m), .value = 0});
+}
+
 KeyValueBlock own_block(OperatorPass& pass) {
   const Matrix k = pass.value(pass.input(1)), v = pass.value(pass.input(2));
   KeyValueBlock block(pass, k.rows, k.columns, v.columns, pass.rank.dtype);
@@ -103,20 +107,20 @@ void attend_block(OperatorPass& pass, const Attention& attention, KeyValueBlock&
     const AttentionShape shape = call_shape(pass, attention, queries, keys);
     OwnedMatrix part = pass.rank.matrix(MemoryClass::kWorking, queries.rows,
                                         heads * attention.value_size, Dtype::kFp32);
-    std::vector<float> part_sums(static_cast<std::size_t>(queries.rows * heads));
+    OwnedMatrix part_sums = pass.rank.numbers(queries.rows * heads);
     pass.rank.run(pass.rank.kernels.attention_forward,
                   {.shape = shape,
                    .q = rows_of(q, queries.first_row, queries.rows),
                    .k = rows_of(block.keys(), keys.first_row, keys.rows),
                    .v = rows_of(block.values(), keys.first_row, keys.rows),
                    .out = part.view(),
-                   .log_sum_exp = part_sums});
+                   .log_sum_exp = part_sums.floats()});
     pass.rank.run(pass.rank.kernels.attention_merge,
                   {.shape = shape,
                    .out = rows_of(running.out.view(), queries.first_row, queries.rows),
                    .log_sum_exp = statistics_of(running.sums, queries, heads),
                    .block = part.view(),
-                   .block_log_sum_exp = part_sums});
+                   .block_log_sum_exp = part_sums.floats()});
   });
 }
 
@@ -131,8 +135,8 @@ void ring_forward(OperatorPass& pass, const Attention& attention) {
   RunningResult running{pass.rank.matrix(MemoryClass::kWorking, rows,
                                          heads.heads * attention.value_size, Dtype::kFp32),
                         sums.floats()};
-  std::ranges::fill(running.out.floats(), 0.0F);
-  std::ranges::fill(running.sums, -INFINITY);
+  clear(pass, running.out.view());
+  pass.rank.run(pass.rank.kernels.fill, {.y = flat(sums.view()), .value = -INFINITY});
 
   Ring ring(pass);
   KeyValueBlock here = own_block(pass);
@@ -156,14 +160,13 @@ void ring_forward(OperatorPass& pass, const Attention& attention) {
 namespace {
 
 /// Of all calls; gradients of sinks are made beside.
-std::vector<float> deltas_of(OperatorPass& pass, const Attention& attention,
-                             std::span<float> sums) {
+OwnedMatrix deltas_of(OperatorPass& pass, const Attention& attention, std::span<float> sums) {
   const std::int64_t heads = local_heads(pass, attention).heads;
   const Matrix out = pass.value(pass.output()), dout = pass.gradient(pass.output());
-  std::vector<float> deltas(sums.size());
+  OwnedMatrix deltas = pass.rank.numbers(std::ssize(sums));
   for (const QueryRun& queries : query_runs(pass)) {
     const AttentionShape shape = call_shape(pass, attention, queries, {});
-    const std::span<float> mine = statistics_of(deltas, queries, heads);
+    const std::span<float> mine = statistics_of(deltas.floats(), queries, heads);
     pass.rank.run(pass.rank.kernels.attention_delta,
                   {.shape = shape,
                    .out = rows_of(out, queries.first_row, queries.rows),
@@ -177,7 +180,7 @@ std::vector<float> deltas_of(OperatorPass& pass, const Attention& attention,
 struct RingGradients {
   OwnedMatrix dq;         ///< fp32
   std::span<float> sums;  ///< of whole rows
-  std::vector<float> delta;
+  OwnedMatrix delta;
 };
 
 void differentiate_block(OperatorPass& pass, const Attention& attention, KeyValueBlock& block,
@@ -192,16 +195,12 @@ void differentiate_block(OperatorPass& pass, const Attention& attention, KeyValu
                    .v = rows_of(block.values(), keys.first_row, keys.rows),
                    .dout = rows_of(dout, queries.first_row, queries.rows),
                    .log_sum_exp = statistics_of(own.sums, queries, heads),
-                   .delta = statistics_of(own.delta, queries, heads),
+                   .delta = statistics_of(own.delta.floats(), queries, heads),
                    .dq = rows_of(own.dq.view(), queries.first_row, queries.rows),
                    .dk = rows_of(gradients.keys(), keys.first_row, keys.rows),
                    .dv = rows_of(gradients.values(), keys.first_row, keys.rows),
                    .accumulate = true});
   });
-}
-
-void clear(OperatorPass& pass, const Matrix& m) {
-  pass.rank.run(pass.rank.kernels.fill, {.y = flat(m), .value = 0});
 }
 
 }  // namespace
@@ -211,7 +210,7 @@ void ring_backward(OperatorPass& pass, const Attention& attention) {
   const std::span<float> sums = pass.state.statistics.at(pass.id.value).floats();
   RingGradients own{pass.rank.matrix(MemoryClass::kWorking, q.rows, q.columns, Dtype::kFp32), sums,
                     deltas_of(pass, attention, sums)};
-  std::ranges::fill(own.dq.floats(), 0.0F);
+  clear(pass, own.dq.view());
 
   Ring ring(pass);
   KeyValueBlock here = own_block(pass);

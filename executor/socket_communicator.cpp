@@ -53,6 +53,11 @@ void SocketCommunicator::tell(FrameKind kind, std::span<const std::byte> bytes) 
   if (launcher_.stream->has_unsent()) wake();
 }
 
+void SocketCommunicator::stop() {
+  is_stopped_ = true;
+  mailbox_.close();
+}
+
 void SocketCommunicator::run() {
   while (wait_and_move()) {
   }
@@ -87,10 +92,10 @@ bool SocketCommunicator::wait_and_move() {
     const RankId from(is_launcher ? -1 : static_cast<std::int32_t>(&peer - peers_.data()));
     if (peer.is_open)
       peer.is_open = peer.stream->receive([&](Frame&& frame) {
-        if (is_launcher) return mailbox_.close();  // it only ever says stop
+        if (is_launcher) return stop();  // it only ever says that
         mailbox_.put(from, frame.tag, {std::move(frame.bytes), frame.times});
       });
-    if (is_launcher && !peer.is_open) mailbox_.close();
+    if (is_launcher && !peer.is_open) stop();
   }
   return true;
 }

@@ -32,6 +32,8 @@ class SocketCommunicator final : public Communicator {
             const MessageTimes& times) override;
   MessageTimes receive(RankId from, MessageTag tag, std::span<std::byte> bytes) override;
   void report(std::span<const std::byte> bytes) override { tell(FrameKind::kReport, bytes); }
+  /// The launcher has said so, or is gone: whoever waits for a message gets a PeerFailure.
+  bool is_stopped() const { return is_stopped_; }
   /// Something for the launcher.
   void tell(FrameKind kind, std::span<const std::byte> bytes = {});
 
@@ -44,12 +46,13 @@ class SocketCommunicator final : public Communicator {
   /// False: nothing is left to do.
   bool wait_and_move();
   void wake();
+  void stop();
   RankId rank_;
   std::vector<Peer> peers_;
   Peer launcher_;
   FileDescriptor wake_;
   Mailbox mailbox_;
-  std::atomic<bool> ending_{false};
+  std::atomic<bool> ending_{false}, is_stopped_{false};
   std::thread thread_;
 };
 

@@ -40,6 +40,8 @@ std::string_view name_of(RankKind kind) {
       return "processes";
     case RankKind::kMpi:
       return "mpi";
+    case RankKind::kJob:
+      return "job";
   }
   MW_CHECK(false);
 }
@@ -53,6 +55,8 @@ std::optional<RankFailure> run_ranks(RankKind kind, int ranks, const RankBody& b
       return run_processes(ranks, body, options);
     case RankKind::kMpi:
       return run_mpi(ranks, body, options);
+    case RankKind::kJob:
+      return run_job(ranks, body, options);
   }
   MW_CHECK(false);
 }

@@ -13,11 +13,15 @@
 #include "core/check.hpp"
 #include "core/error.hpp"
 #include "core/weight_versions.hpp"
+#include "executor/device_communicator.hpp"
+#include "executor/device_spans.hpp"
 #include "executor/idle_actions.hpp"
+#include "executor/nccl_communicator.hpp"
 #include "executor/owned_parameters.hpp"
 #include "executor/run_report.hpp"
 #include "executor/training_actions.hpp"
 #include "executor/turns.hpp"
+#include "kernels/staged_kernels.hpp"
 
 namespace meshwright {
 namespace {
@@ -150,14 +154,35 @@ class Training {
       IdleActions actions(request_.plan.strategy, communicator);
       if (covers_all_steps_)
         run_all_steps(
-            communicator, progress, actions, [](TaskId) {}, [](int) { return 0.0; });
+            communicator, progress, StepActions(actions), [](TaskId) {}, [](int) { return 0.0; });
       for (int step = 0; step < request_.steps && !covers_all_steps_; ++step)
         run_one_step(
-            communicator, progress, actions, step, [](TaskId) {}, [] { return 0.0; });
+            communicator, progress, StepActions(actions), step, [](TaskId) {}, [] { return 0.0; });
       return communicator.report(to_bytes(EndReport()));
     }
+    if (request_.device == nullptr) return train_on(communicator, progress, nullptr);
+    // By the virtual clock a kernel takes what it takes alone on the device.
+    const bool is_virtual = request_.clock == TimelineClock::kVirtual;
+    request_.device->select(request_.nccl_device);
+    DeviceQueue queue(request_.kernels, *request_.device,
+                      is_virtual ? QueueTiming::kEachKernel : QueueTiming::kNone);
+    if (request_.nccl == nullptr) {
+      DeviceCommunicator on_device(communicator, queue);
+      return train_on(on_device, progress, &queue);
+    }
+    NcclCommunicator by_nccl(communicator, queue, nccl_groups_of(runnable_, request_.plan.strategy),
+                             {.table = *request_.nccl,
+                              .device = request_.nccl_device,
+                              .patience = request_.launch.patience,
+                              .must_stop = &progress.must_stop});
+    train_on(by_nccl, progress, &queue);
+  }
+
+  /// Tensors lie with the queue, if there is one, which the communicator knows then.
+  void train_on(Communicator& communicator, RankProgress& progress, DeviceQueue* queue) const {
     TrainingActions actions(runnable_, request_.plan, request_.model, communicator,
-                            request_.kernels, request_.text, request_.options, progress);
+                            queue == nullptr ? request_.kernels : queued_, request_.text,
+                            request_.options, progress, queue);
     TimedActions timed(actions, work_time_of(request_.kernels.backend));
     const bool is_thread = request_.ranks == RankKind::kThreads;
     const bool is_timed = is_thread && request_.kernel_times;
@@ -165,20 +190,30 @@ class Training {
     ActionsInTurn in_turn(own_actions, *turns_, communicator.rank(), progress);
     const bool takes_turns = is_thread && request_.clock == TimelineClock::kVirtual;
     if (takes_turns) turns_->settle(communicator.rank());
-    TaskActions& all_actions = takes_turns ? static_cast<TaskActions&>(in_turn) : own_actions;
+    std::optional<DeviceSpans> spans;  // by the wall clock the host runs ahead of the device
+    if (queue != nullptr && request_.clock == TimelineClock::kWall &&
+        request_.links == LinkTime::kReal)
+      spans.emplace(own_actions, *queue);
+    StepActions all_actions(own_actions, spans ? &*spans : nullptr);
+    if (takes_turns) all_actions.actions = &in_turn;
+    if (spans) all_actions.actions = &*spans;
     const CheckpointOptions& checkpoints = request_.checkpoints;
     if (checkpoints.resume != nullptr) restore(actions, *checkpoints.resume);
     const auto spoil = [&](TaskId task) { poison(actions, task); };
     if (covers_all_steps_) {
-      run_all_steps(communicator, progress, all_actions, spoil,
-                    [&](int step) { return share_of_loss(actions, step); });
+      run_all_steps(communicator, progress, all_actions, spoil, [&](int step) {
+        actions.settle();
+        return share_of_loss(actions, step);
+      });
       const int last = request_.steps - 1;
       if (checkpoints.saves_after(last, request_.steps)) save(communicator, actions, last);
     }
     for (int step = 0; step < request_.steps && !covers_all_steps_; ++step) {
       if (step == 1) timed.forget();
-      run_one_step(communicator, progress, all_actions, step, spoil,
-                   [&] { return mean_loss(communicator, actions, step); });
+      run_one_step(communicator, progress, all_actions, step, spoil, [&] {
+        actions.settle();
+        return mean_loss(communicator, actions, step);
+      });
       if (checkpoints.saves_after(step, request_.steps)) save(communicator, actions, step);
     }
     if (is_timed) {
@@ -200,10 +235,18 @@ class Training {
                     checkpoint_path(request_.checkpoints.save, about.step));
   }
 
+  struct StepActions {
+    explicit StepActions(TaskActions& all, DeviceSpans* of_device = nullptr)
+        : actions(&all), spans(of_device) {}
+    TaskActions* actions;
+    DeviceSpans* spans;  ///< null: the clock knows when tasks were carried out
+  };
+
   /// Reports the step, also when it comes to no end.
   template <class Poison, class Loss>
-  void run_one_step(Communicator& communicator, RankProgress& progress, TaskActions& actions,
+  void run_one_step(Communicator& communicator, RankProgress& progress, const StepActions& all,
                     int step, Poison poison, Loss loss) const {
+    TaskActions& actions = *all.actions;
     const auto inject = [&](TaskId task) {
       const std::optional<Fault>& fault = request_.fault;
       if (!fault || fault->task != task || fault->step != step) return;
@@ -212,11 +255,13 @@ class Training {
     StepReport report{.step = step, .spans = {}};
     try {
       actions.begin_step(static_cast<int>(request_.checkpoints.first_step()) + step);
-      RankClock clock(request_.clock, common_origin(communicator), request_.links,
-                      &progress.must_stop);
+      const RankClock::Moment origin = common_origin(communicator);
+      RankClock clock(request_.clock, origin, request_.links, &progress.must_stop);
+      if (all.spans != nullptr) all.spans->start(origin);
       clock.measure_by(work_time_of(request_.kernels.backend));
       run_step(runnable_, communicator, actions, clock, progress, report.spans, inject);
       report.loss = loss();
+      if (all.spans != nullptr) all.spans->correct(report.spans);
       report.is_whole = true;
     } catch (...) {
       communicator.report(to_bytes(report));
@@ -228,14 +273,16 @@ class Training {
   /// One graph for all steps, without a flush between them. A rank reports a step when it has done
   /// the last update of it; what it has done of the next one by then is in the report.
   template <class Poison, class Loss>
-  void run_all_steps(Communicator& communicator, RankProgress& progress, TaskActions& actions,
+  void run_all_steps(Communicator& communicator, RankProgress& progress, const StepActions& all,
                      Poison poison, Loss loss) const {
+    TaskActions& actions = *all.actions;
     std::vector<TaskSpan> spans;
     std::size_t reported = 0;
     int step = 0;
     const auto report = [&](bool is_whole) {
       StepReport made{.step = step, .is_whole = is_whole, .spans = {}};
       if (is_whole) made.loss = loss(step);
+      if (is_whole && all.spans != nullptr) all.spans->correct(spans);
       made.spans.assign(spans.begin() + static_cast<std::ptrdiff_t>(reported), spans.end());
       reported = spans.size();
       step += is_whole ? 1 : 0;
@@ -249,8 +296,9 @@ class Training {
     };
     try {
       actions.begin_step(static_cast<int>(request_.checkpoints.first_step()));
-      RankClock clock(request_.clock, common_origin(communicator), request_.links,
-                      &progress.must_stop);
+      const RankClock::Moment origin = common_origin(communicator);
+      RankClock clock(request_.clock, origin, request_.links, &progress.must_stop);
+      if (all.spans != nullptr) all.spans->start(origin);
       clock.measure_by(work_time_of(request_.kernels.backend));
       run_step(runnable_, communicator, actions, clock, progress, spans, before_task);
       MW_CHECK(ends_step(spans, step));
@@ -312,6 +360,7 @@ class Training {
 
   /// Every element whose state this rank keeps.
   std::vector<ParameterValues> parameters_of(TrainingActions& actions) const {
+    actions.rank().wait();
     std::vector<ParameterValues> parameters;
     for (StageParameters* updated : actions.updated_parameters())
       for (const bool expert : {false, true}) {
@@ -337,6 +386,7 @@ class Training {
         if (!std::holds_alternative<Linear>(op.shape)) continue;
         const Matrix weight = stage.parameters->weight(op.parameters.front());
         if (weight.data == nullptr) continue;  // cut, and not gathered now
+        actions.rank().wait();
         // All bits set are NaN in every format of floating-point numbers.
         std::memset(weight.data, 0xff, static_cast<std::size_t>(bytes_per_element(weight.dtype)));
         return;
@@ -346,6 +396,7 @@ class Training {
 
   const TrainingRequest request_;
   bool covers_all_steps_ = updates_without_flush(request_.plan.strategy);
+  const KernelTable queued_ = queued_kernels(request_.kernels.backend);
   RunnableGraph runnable_;
   Gathering gathering_;
   std::unique_ptr<std::mutex> kernel_times_mutex_ = std::make_unique<std::mutex>();

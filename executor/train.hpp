@@ -12,9 +12,11 @@
 #include "executor/checkpoint.hpp"
 #include "executor/fault_injection.hpp"
 #include "executor/launch.hpp"
+#include "executor/nccl.hpp"
 #include "executor/rank_clock.hpp"
 #include "executor/timed_actions.hpp"
 #include "executor/training_options.hpp"
+#include "kernels/device.hpp"
 #include "kernels/kernel_table.hpp"
 
 namespace meshwright {
@@ -52,6 +54,12 @@ struct TrainingRequest {
   const CostModel& cost_model;
   const TokenText& text;
   const KernelTable& kernels;
+  /// Whose memory the kernels take; null: that of the host.
+  const DeviceTable* device = nullptr;
+  /// Ranks have a device each, which is number nccl_device, and meet by NCCL; null: they share one,
+  /// as threads. Goes with the wall clock.
+  const NcclTable* nccl = nullptr;
+  int nccl_device = 0;
   TimelineClock clock = TimelineClock::kVirtual;
   int steps = 1;
   TrainingOptions options = {};

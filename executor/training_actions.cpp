@@ -40,16 +40,19 @@ bool is_backward(TaskKind kind) {
 TrainingActions::TrainingActions(const RunnableGraph& runnable, const Plan& plan,
                                  const ModelGraph& model, Communicator& communicator,
                                  const KernelTable& kernels, const TokenText& text,
-                                 const TrainingOptions& options, RankProgress& progress)
+                                 const TrainingOptions& options, RankProgress& progress,
+                                 DeviceQueue* queue)
     : runnable_(runnable),
-      rank_(model, plan, communicator, kernels, progress),
+      rank_(model, plan, communicator, kernels, progress, queue),
       text_(text),
       options_(options),
       exchange_(rank_),
       expert_nodes_(expert_nodes_of(runnable.graph())),
+      clip_scale_(rank_.numbers(1)),
       visits_(rank_.model, [this](LayerId layer, OperatorId op, Visit visit) {
         leave_operator(layer, op, visit);
       }) {
+  set_clip_scale(1);
   if (updates_without_flush(rank_.strategy))
     versions_ = weight_versions_of(rank_.strategy, PipelineRankId(rank_.at.pipeline));
   if (rank_.strategy.zero >= 3) gathered_ = GatheredWeights(runnable, rank_.rank);
@@ -129,6 +132,8 @@ void TrainingActions::find_ends(const Placement& placement) {
 void TrainingActions::begin_step(int step) {
   step_ = step;
   losses_.clear();
+  new_losses_.clear();
+  unchecked_layers_.clear();
   rows_.clear();
   next_tag_ = {};
   norm_is_known_ = false;
@@ -282,16 +287,26 @@ void TrainingActions::leave_operator(LayerId layer, OperatorId op, Visit visit) 
     state.erase(dead);
 }
 
-void TrainingActions::note_loss(const MicrobatchState& state, int step) {
+/// Added up by settle(), so that nobody waits for it now.
+void TrainingActions::note_loss(MicrobatchState& state, int step) {
   if ((rank_.at.tensor != 0 && !state.loss_of_own_rows) || state.loss.empty()) return;
-  Loss& noted = losses_[step];
-  for (const float loss : state.loss) noted.sum += static_cast<double>(loss);
-  noted.tokens += static_cast<std::int64_t>(state.loss.size());
+  new_losses_.push_back({step, std::move(state.loss)});
 }
 
 TrainingActions::Loss TrainingActions::loss_of(int step) const {
   const auto found = losses_.find(step);
   return found == losses_.end() ? Loss() : found->second;
+}
+
+void TrainingActions::settle() {
+  rank_.wait();
+  check_layers_of_queue();
+  for (NewLoss& of_tokens : new_losses_) {
+    Loss& noted = losses_[of_tokens.step];
+    for (const float loss : of_tokens.losses.floats()) noted.sum += static_cast<double>(loss);
+    noted.tokens += of_tokens.losses.columns();
+  }
+  new_losses_.clear();
 }
 
 /// What was gathered for these layers alone goes; so do the buffers of gradients that were reduced

@@ -23,7 +23,8 @@ class TrainingActions final : public TaskActions {
  public:
   TrainingActions(const RunnableGraph& runnable, const Plan& plan, const ModelGraph& model,
                   Communicator& communicator, const KernelTable& kernels, const TokenText& text,
-                  const TrainingOptions& options, RankProgress& progress);
+                  const TrainingOptions& options, RankProgress& progress,
+                  DeviceQueue* queue = nullptr);
 
   void tell_of_waits(std::function<void(bool begins)> tell) override {
     rank_.tell_of_waits = std::move(tell);
@@ -40,6 +41,9 @@ class TrainingActions final : public TaskActions {
   std::span<const std::byte> outgoing(const Task& send) override;
   std::span<std::byte> incoming(const Task& receive) override;
 
+  /// To be called at the end of a step: adds up what is known by then, and throws if an output was
+  /// not finite. Waits for the device.
+  void settle();
   /// Sum of the losses of this rank's tokens in this step, and how many tokens those are; tensor
   /// ranks but the first have none. Where a graph covers several steps, of the one that is `step`
   /// steps behind the first.
@@ -100,7 +104,7 @@ class TrainingActions final : public TaskActions {
   /// Throws where the gradients are not finite of which this is the squared norm; all members call
   /// it.
   void check_gradients(float squared_norm_of_all, RankGroup& group);
-  void note_loss(const MicrobatchState& state, int step);
+  void note_loss(MicrobatchState& state, int step);
   struct Loss {
     double sum = 0;
     std::int64_t tokens = 0;
@@ -110,6 +114,10 @@ class TrainingActions final : public TaskActions {
   int step_in_graph(int microbatch) const;
   void use_weights_for(const Task& task);
   void update_without_flush(const Task& task);
+  /// On a device: puts the norm of the layer's output on its queue, and looks at it later if it
+  /// runs ahead.
+  bool is_finite_on_device(MicrobatchState& state, LayerId layer);
+  void check_layers_of_queue();
   void end_use_of_weights(const Task& task);
   TaskId id_of(const Task& task) const {
     return TaskId(static_cast<std::size_t>(&task - runnable_.graph().tasks.data()));
@@ -133,6 +141,11 @@ class TrainingActions final : public TaskActions {
   Ticks reduce_norm(RankGroup& group, Ticks ready);
   std::int64_t copies_of(const Stage& stage, const ParameterShard& shard) const;
   double squared_norm(Stage& stage);
+  void add_squared_norm(ParameterRun& run, const Block& range, float* sum);
+  void set_clip_scale(float value) {
+    rank_.run(rank_.kernels.fill, {.y = flat(clip_scale_.view()), .value = value});
+  }
+  float* clip_scale() { return clip_scale_.floats().data(); }
   double squared_norm_of_own();
 
   const RunnableGraph& runnable_;
@@ -152,7 +165,17 @@ class TrainingActions final : public TaskActions {
   int step_ = 0;
   TensorId shared_table_{-1};  ///< held by the first and the last device, each a copy
   bool norm_is_known_ = false;
-  float clip_scale_ = 1;
+  OwnedMatrix clip_scale_;  ///< one number
+  struct NewLoss {
+    int step;            ///< in the graph
+    OwnedMatrix losses;  ///< of tokens, [1, N]
+  };
+  std::vector<NewLoss> new_losses_;  ///< not added up yet
+  struct LayerNorm {
+    LayerId layer;
+    OwnedMatrix squared;  ///< one number
+  };
+  std::vector<LayerNorm> unchecked_layers_;
   std::optional<double> own_squared_norm_;  ///< once prepare() has it
   std::map<int, Loss> losses_;              ///< by step in the graph
   std::optional<WeightVersions> versions_;  ///< without a flush

@@ -51,16 +51,45 @@ void TrainingActions::check_layer(MicrobatchState& state, LayerId layer) {
       return value == nullptr || is_finite(*value);
     });
   };
-  if (finite(l.operator_count - 1)) return;
+  if (rank_.queue != nullptr ? is_finite_on_device(state, layer) : finite(l.operator_count - 1))
+    return;
+  rank_.wait();
   int first = 0;
-  while (finite(first)) ++first;
+  while (first + 1 < l.operator_count && finite(first)) ++first;
   const Operator& op = rank_.model.operators[static_cast<std::size_t>(l.first_operator + first)];
   throw std::runtime_error(fmt::format("the output of '{}' is not finite, in step {} and layer {}",
                                        op.name, step_, layer.value));
 }
 
+/// Squares of finite numbers may overflow in fp32: beyond 1e19 they are as good as infinite.
+bool TrainingActions::is_finite_on_device(MicrobatchState& state, LayerId layer) {
+  const Layer& l = rank_.model.layers[layer.index()];
+  const Operator& last =
+      rank_.model.operators[static_cast<std::size_t>(l.first_operator + l.operator_count - 1)];
+  OwnedMatrix squared = rank_.numbers(1);
+  rank_.run(rank_.kernels.fill, {.y = flat(squared.view()), .value = 0});
+  for (const TensorId id : last.outputs)
+    if (OwnedMatrix* value = state.find(id, Form::kValue); value != nullptr)
+      rank_.run(rank_.kernels.squared_norm,
+                {.x = flat(value->view()), .sum = squared.floats().data()});
+  if (rank_.queue->timing() == QueueTiming::kEachKernel)
+    return std::isfinite(squared.floats().front());
+  unchecked_layers_.push_back({layer, std::move(squared)});
+  return true;
+}
+
+void TrainingActions::check_layers_of_queue() {
+  for (LayerNorm& norm : unchecked_layers_)
+    if (!std::isfinite(norm.squared.floats().front()))
+      throw std::runtime_error(
+          fmt::format("the output of layer {} is not finite, in step {}", norm.layer.value, step_));
+  unchecked_layers_.clear();
+}
+
 void TrainingActions::check_gradients(float squared_norm_of_all, RankGroup& group) {
   if (std::isfinite(squared_norm_of_all)) return;
+  rank_.wait();
+  check_layers_of_queue();
   std::size_t first = 0;
   while (first < stages_.size() &&
          !(stages_[first].parameters && !std::isfinite(squared_norm(stages_[first]))))

@@ -136,14 +136,21 @@ Ticks TrainingActions::sum_partial_gradients(Stage& stage, RankGroup& group, Tic
             part_of(run.own_gradients(piece), own, run.layout().pieces[piece].own.begin));
       });
   }
-  std::vector<float> packed;
-  for (const std::span<float> run : runs) packed.insert(packed.end(), run.begin(), run.end());
-  ready = group.all_reduce(std::span(packed), ready);
-  auto next = packed.begin();
-  for (const std::span<float> run : runs) {
-    std::copy_n(next, run.size(), run.begin());
-    next += static_cast<std::ptrdiff_t>(run.size());
-  }
+  std::int64_t count = 0;
+  for (const std::span<float> run : runs) count += std::ssize(run);
+  OwnedMatrix packed = rank_.numbers(count);
+  const auto copy = [&](bool packs) {
+    std::int64_t next = 0;
+    for (const std::span<float> run : runs) {
+      const Vector part = meshwright::part_of(flat(packed.view()), next, std::ssize(run));
+      const Vector in_place{run.data(), std::ssize(run), Dtype::kFp32};
+      rank_.run(rank_.kernels.cast, {.x = packs ? in_place : part, .y = packs ? part : in_place});
+      next += std::ssize(run);
+    }
+  };
+  copy(/*packs=*/true);
+  ready = group.all_reduce(packed.floats(), ready);
+  copy(/*packs=*/false);
   return ready;
 }
 
@@ -164,27 +171,44 @@ std::int64_t TrainingActions::copies_of(const Stage& stage, const ParameterShard
 
 /// Every parameter counts once, however many ranks hold it; what no gradient moves does not.
 double TrainingActions::squared_norm(Stage& stage) {
-  const auto norm_of = [&](const ParameterShard& shard, const Block& range) {
-    ParameterRun& run = stage.parameters->run(shard.expert);
-    float part = 0;
-    for_each_own(run, range, [&](std::size_t piece, const Block& block) {
-      const std::span<float> own =
-          part_of(run.own_gradients(piece), block, run.layout().pieces[piece].own.begin);
-      rank_.run(
-          rank_.kernels.squared_norm,
-          {.x = {own.data(), static_cast<std::int64_t>(own.size()), Dtype::kFp32}, .sum = &part});
-    });
-    return static_cast<double>(part);
+  struct Part {
+    const ParameterShard& shard;
+    Block range;
+    bool is_copy = false;
   };
-  double sum = 0;
+  std::vector<Part> parts;
   for (const ParameterShard& shard : stage.parameters->shards().shards) {
     if (!is_trained_by_gradient(shard)) continue;
-    double once = norm_of(shard, {shard.offset, shard.offset + shard.elements()});
-    for (const Block& block : copied_columns(shard))  // one of the copies is enough
-      once -= norm_of(shard, block) * (1 - 1.0 / shard.column_copies.back());
-    sum += once / static_cast<double>(copies_of(stage, shard));
+    parts.push_back({shard, {shard.offset, shard.offset + shard.elements()}});
+    for (const Block& block : copied_columns(shard)) parts.push_back({shard, block, true});
+  }
+  OwnedMatrix norms = rank_.numbers(std::ssize(parts));
+  rank_.run(rank_.kernels.fill, {.y = flat(norms.view()), .value = 0});
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    add_squared_norm(stage.parameters->run(parts[i].shard.expert), parts[i].range,
+                     norms.floats().data() + i);
+  rank_.wait();
+  double sum = 0, once = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const ParameterShard& shard = parts[i].shard;
+    const auto norm = static_cast<double>(norms.floats()[i]);
+    if (parts[i].is_copy)  // one of the copies is enough
+      once -= norm * (1 - 1.0 / shard.column_copies.back());
+    else
+      once = norm;
+    if (i + 1 == parts.size() || !parts[i + 1].is_copy)
+      sum += once / static_cast<double>(copies_of(stage, shard));
   }
   return sum;
+}
+
+void TrainingActions::add_squared_norm(ParameterRun& run, const Block& range, float* sum) {
+  for_each_own(run, range, [&](std::size_t piece, const Block& block) {
+    const std::span<float> own =
+        part_of(run.own_gradients(piece), block, run.layout().pieces[piece].own.begin);
+    rank_.run(rank_.kernels.squared_norm,
+              {.x = {own.data(), std::ssize(own), Dtype::kFp32}, .sum = sum});
+  });
 }
 
 bool TrainingActions::is_trained_by_gradient(const ParameterShard& shard) const {
@@ -206,7 +230,7 @@ Ticks TrainingActions::reduce_norm(RankGroup& group, Ticks ready) {
   ready = group.all_reduce(std::span(sum), ready);
   check_gradients(sum.front(), group);
   rank_.run(rank_.kernels.clip_scale,
-            {.sum = sum.data(), .limit = options_.gradient_clip, .scale = &clip_scale_});
+            {.sum = sum.data(), .limit = options_.gradient_clip, .scale = clip_scale()});
   norm_is_known_ = true;
   return ready;
 }
@@ -254,6 +278,7 @@ void TrainingActions::balance(ParameterRun& run, const ParameterShard& shard,
         meshwright::part_of(run.own_weights(piece), block.begin - first, block.size());
     const std::span<float> exact =
         run.has_master() ? part_of(run.master(piece), block, first) : floats_of(weights);
+    rank_.wait();
     for (std::size_t e = 0; e < rows.size(); ++e) {
       const double missing = mean - static_cast<double>(rows[e]);
       exact[e] +=
@@ -295,7 +320,7 @@ void TrainingActions::update_by_gradient(ParameterRun& run, const Block& range) 
                .epsilon = options_.epsilon,
                .weight_decay = options_.weight_decay,
                .step = step_ + 1,
-               .gradient_scale = &clip_scale_});
+               .gradient_scale = clip_scale()});
   });
 }
 
@@ -320,6 +345,7 @@ void TrainingActions::copy_with_host(const Collective& collective) {
   for_each_own(run, block_of(range), [&](std::size_t piece, const Block& block) {
     const std::int64_t first = run.layout().pieces[piece].own.begin;
     if (collective.kind == CollectiveKind::kCopyToHost) {
+      rank_.wait();
       std::ranges::copy(part_of(run.own_gradients(piece), block, first),
                         part_of(run.gradients_for_update(piece), block, first).begin());
       return;

@@ -104,8 +104,9 @@ void TrainingActions::clip_own_gradients() {
     return;
   const auto sum = static_cast<float>(squared_norm(stages_.front()));
   rank_.run(rank_.kernels.clip_scale,
-            {.sum = &sum, .limit = options_.gradient_clip, .scale = &clip_scale_});
-  servers_->scale_gradients(clip_scale_);
+            {.sum = &sum, .limit = options_.gradient_clip, .scale = clip_scale()});
+  rank_.wait();
+  servers_->scale_gradients(*clip_scale());
   norm_is_known_ = true;
 }
 
@@ -113,7 +114,7 @@ Ticks TrainingActions::reduce_norm_of_servers(RankGroup& group, Ticks ready) {
   std::array<float, 1> sum{static_cast<float>(squared_norm(server_))};
   ready = group.all_reduce(std::span(sum), ready);
   rank_.run(rank_.kernels.clip_scale,
-            {.sum = sum.data(), .limit = options_.gradient_clip, .scale = &clip_scale_});
+            {.sum = sum.data(), .limit = options_.gradient_clip, .scale = clip_scale()});
   return ready;
 }
 
@@ -130,13 +131,14 @@ void TrainingActions::update_as_server() {
     RankGroup alone(rank_.communicator, {rank_.rank}, {});
     if (in_step) reduce_norm_of_servers(alone, Ticks());
   }
-  const float clip = in_step ? clip_scale_ : 1;
-  const float own_clip = std::exchange(clip_scale_, clip);
+  rank_.wait();
+  const float own_clip = *clip_scale();
+  if (!in_step) set_clip_scale(1);
   const int step = std::exchange(step_, server_updates_++);  // AdamW counts updates
   for (const bool expert : {false, true})
     update(*server_.parameters, expert, {0, server_.parameters->run(expert).elements()});
   step_ = step;
-  clip_scale_ = own_clip;
+  if (!in_step) set_clip_scale(own_clip);
   sums_are_there_ = false;
   if (is_of_own_worker) servers_->hand_to_own_worker();
 }

@@ -41,7 +41,6 @@ CudaLibrary open() {
   }
   library.exports = exports();
   library.missing = library.exports->device.missing();
-  if (library.missing.empty()) library.exports->device.select(0);
   return library;
 }
 

@@ -34,6 +34,13 @@ struct DeviceTable {
 
   void* (*allocate)(Bytes bytes, void* stream) = nullptr;  ///< aligned to 256 bytes
   void (*give_back)(void* memory, void* stream) = nullptr;
+  /// Memory that host and device address alike, at home on the device, aligned to 256 bytes; at
+  /// once, whatever streams do. Only where shares_memory().
+  bool (*shares_memory)() = nullptr;
+  void* (*allocate_shared)(Bytes bytes) = nullptr;
+  void (*give_back_shared)(void* memory) = nullptr;
+  /// Brings shared memory to the device, so that the next kernel does not have to.
+  void (*bring)(const void* memory, Bytes bytes, void* stream) = nullptr;
   /// Between host and device, either way, or within one. Host memory must stay as it is until the
   /// stream has come that far.
   void (*copy)(void* to, const void* from, Bytes bytes, void* stream) = nullptr;

@@ -104,6 +104,42 @@ void* allocate(Bytes bytes, void* stream) {
 void give_back(void* memory, void* stream) {
   if (memory != nullptr) cudaFreeAsync(memory, as_stream(stream));
 }
+/// Host threads touch it while kernels of other ranks run, which not every system allows (Windows
+/// and its Linux do not).
+bool shares_memory() {
+  int device = 0, managed = 0, at_once = 0;
+  MESHWRIGHT_CUDA(cudaGetDevice(&device));
+  MESHWRIGHT_CUDA(cudaDeviceGetAttribute(&managed, cudaDevAttrManagedMemory, device));
+  MESHWRIGHT_CUDA(cudaDeviceGetAttribute(&at_once, cudaDevAttrConcurrentManagedAccess, device));
+  return managed != 0 && at_once != 0;
+}
+
+/// Pages are made where they are first touched, and drawn back to the device when a kernel touches
+/// them after the host has.
+void* allocate_shared(Bytes bytes) {
+  int device = 0;
+  void* memory = nullptr;
+  MESHWRIGHT_CUDA(cudaGetDevice(&device));
+  MESHWRIGHT_CUDA(cudaMallocManaged(&memory, static_cast<std::size_t>(bytes.value)));
+  const cudaMemLocation home{cudaMemLocationTypeDevice, device};
+  const cudaError_t advised = cudaMemAdvise(memory, static_cast<std::size_t>(bytes.value),
+                                            cudaMemAdviseSetPreferredLocation, home);
+  if (advised != cudaSuccess) cudaGetLastError();  // only an advice
+  return memory;
+}
+void give_back_shared(void* memory) {
+  if (memory != nullptr) cudaFree(memory);
+}
+
+void bring(const void* memory, Bytes bytes, void* stream) {
+  int device = 0;
+  MESHWRIGHT_CUDA(cudaGetDevice(&device));
+  const cudaMemLocation home{cudaMemLocationTypeDevice, device};
+  const cudaError_t status = cudaMemPrefetchAsync(memory, static_cast<std::size_t>(bytes.value),
+                                                  home, 0, as_stream(stream));
+  if (status != cudaSuccess) cudaGetLastError();  // kernels fetch what they touch
+}
+
 void copy(void* to, const void* from, Bytes bytes, void* stream) {
   if (bytes.value == 0) return;
   MESHWRIGHT_CUDA(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes.value),
@@ -157,6 +193,10 @@ DeviceTable device() {
   t.select = select;
   t.allocate = allocate;
   t.give_back = give_back;
+  t.shares_memory = shares_memory;
+  t.allocate_shared = allocate_shared;
+  t.give_back_shared = give_back_shared;
+  t.bring = bring;
   t.copy = copy;
   t.fill = fill;
   t.create_stream = create_stream;

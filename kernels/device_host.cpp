@@ -31,6 +31,12 @@ DeviceTable make_table() {
     return ::operator new(static_cast<std::size_t>(bytes.value), kAlignment);
   };
   t.give_back = [](void* memory, void*) { ::operator delete(memory, kAlignment); };
+  t.shares_memory = [] { return true; };
+  t.allocate_shared = [](Bytes bytes) {
+    return ::operator new(static_cast<std::size_t>(bytes.value), kAlignment);
+  };
+  t.give_back_shared = [](void* memory) { ::operator delete(memory, kAlignment); };
+  t.bring = [](const void*, Bytes, void*) {};
   t.copy = [](void* to, const void* from, Bytes bytes, void*) {
     if (bytes.value > 0) std::memmove(to, from, static_cast<std::size_t>(bytes.value));
   };

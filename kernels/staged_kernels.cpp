@@ -4,79 +4,15 @@
 #include <cstddef>
 #include <mutex>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/check.hpp"
+#include "kernels/argument_fields.hpp"
 #include "kernels/cuda_library.hpp"
 
 namespace meshwright {
 namespace {
-
-/// Kernels and the device that they run on.
-struct Target {
-  const KernelTable& kernels;
-  const DeviceTable& device;
-};
-Target target_of(Backend backend) {
-  if (backend == Backend::kCpu) return {kernel_table(Backend::kCpu), host_device()};
-  return {cuda_library().exports->kernels, cuda_library().exports->device};
-}
-
-// ---- the fields of a struct of arguments --------------------------------------------------
-
-struct Anything {
-  template <class T>
-  operator T() const;
-};
-template <class T, class... A>
-constexpr std::size_t field_count() {
-  if constexpr (requires { T{A{}..., Anything{}}; })
-    return field_count<T, A..., Anything>();
-  else
-    return sizeof...(A);
-}
-
-/// Calls visit(field) for every field of an aggregate, in order.
-template <class T, class Visit>
-void for_each_field(T& object, Visit& visit) {
-  constexpr std::size_t kCount = field_count<T>();
-  static_assert(kCount >= 2 && kCount <= 12);
-  const auto all = [&](auto&... fields) { (visit(fields), ...); };
-  if constexpr (kCount == 2) {
-    auto& [a, b] = object;
-    all(a, b);
-  } else if constexpr (kCount == 3) {
-    auto& [a, b, c] = object;
-    all(a, b, c);
-  } else if constexpr (kCount == 4) {
-    auto& [a, b, c, d] = object;
-    all(a, b, c, d);
-  } else if constexpr (kCount == 5) {
-    auto& [a, b, c, d, e] = object;
-    all(a, b, c, d, e);
-  } else if constexpr (kCount == 6) {
-    auto& [a, b, c, d, e, f] = object;
-    all(a, b, c, d, e, f);
-  } else if constexpr (kCount == 7) {
-    auto& [a, b, c, d, e, f, g] = object;
-    all(a, b, c, d, e, f, g);
-  } else if constexpr (kCount == 8) {
-    auto& [a, b, c, d, e, f, g, h] = object;
-    all(a, b, c, d, e, f, g, h);
-  } else if constexpr (kCount == 9) {
-    auto& [a, b, c, d, e, f, g, h, i] = object;
-    all(a, b, c, d, e, f, g, h, i);
-  } else if constexpr (kCount == 10) {
-    auto& [a, b, c, d, e, f, g, h, i, j] = object;
-    all(a, b, c, d, e, f, g, h, i, j);
-  } else if constexpr (kCount == 11) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k] = object;
-    all(a, b, c, d, e, f, g, h, i, j, k);
-  } else {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l] = object;
-    all(a, b, c, d, e, f, g, h, i, j, k, l);
-  }
-}
 
 // ---- memory -------------------------------------------------------------------------------
 
@@ -89,14 +25,15 @@ struct Region {
 };
 
 /// Visits the arguments twice: first collects what they view, then puts the device's addresses
-/// instead. Two views of one matrix (y = x, or parts of it) stay two views of one.
+/// instead. Two views of one matrix (y = x, or parts of it) stay two views of one. Memory of the
+/// queue is left alone.
 class Stage {
  public:
-  explicit Stage(const DeviceTable& device) : device_(device) {}
+  explicit Stage(DeviceQueue& queue) : queue_(queue), device_(queue.device()) {}
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
   ~Stage() {
-    for (const Region& r : regions_) device_.give_back(r.allocation, nullptr);
+    for (const Region& r : regions_) device_.give_back(r.allocation, queue_.stream());
   }
 
   template <class Arguments>
@@ -107,10 +44,15 @@ class Stage {
     for_each_field(arguments, *this);
     return arguments;
   }
+  /// Only where something is to come back, the host waits for it.
   void to_host() {
+    bool returns = false;
     for (const Region& r : regions_)
-      if (r.may_be_written) device_.copy(r.begin, r.device, Bytes(r.end - r.begin), nullptr);
-    device_.wait_for_stream(nullptr);
+      if (r.may_be_written) {
+        device_.copy(r.begin, r.device, Bytes(r.end - r.begin), queue_.stream());
+        returns = true;
+      }
+    if (returns) queue_.wait();
   }
 
   void operator()(ConstMatrix& m) { visit_matrix(m); }
@@ -147,6 +89,12 @@ class Stage {
   template <class Pointer>
   void visit(Pointer& data, std::int64_t bytes) {
     if (bytes == 0) return;
+    if (queue_.holds(data, Bytes(bytes))) {
+      // What is timed must not begin with the way from the host.
+      if (replaces_ && queue_.timing() == QueueTiming::kEachKernel)
+        device_.bring(data, Bytes(bytes), queue_.stream());
+      return;
+    }
     constexpr bool kWritten = !std::is_const_v<std::remove_pointer_t<Pointer>>;
     auto* host = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(data));
     if (!replaces_) return regions_.push_back({host, host + bytes, kWritten});
@@ -170,12 +118,15 @@ class Stage {
     for (Region& r : regions_) {
       const auto shift = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(r.begin) % 16);
       const Bytes size(r.end - r.begin);
-      r.allocation = static_cast<std::byte*>(device_.allocate(Bytes(size.value + shift), nullptr));
+      r.allocation =
+          static_cast<std::byte*>(device_.allocate(Bytes(size.value + shift), queue_.stream()));
       r.device = r.allocation + shift;
-      device_.copy(r.device, r.begin, size, nullptr);
+      const std::span<const std::byte> bytes(r.begin, static_cast<std::size_t>(size.value));
+      device_.copy(r.device, queue_.keep(bytes), size, queue_.stream());
     }
   }
 
+  DeviceQueue& queue_;
   const DeviceTable& device_;
   bool replaces_ = false;
   std::vector<Region> regions_;
@@ -200,8 +151,11 @@ constexpr Seconds kHeadStart(60e-6);
 /// Two events that the work between them is timed by.
 class Stopwatch {
  public:
-  explicit Stopwatch(const DeviceTable& device)
-      : device_(device), first_(device.create_event()), last_(device.create_event()) {}
+  explicit Stopwatch(const DeviceQueue& queue)
+      : device_(queue.device()),
+        stream_(queue.stream()),
+        first_(device_.create_event()),
+        last_(device_.create_event()) {}
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
   ~Stopwatch() {
@@ -209,70 +163,99 @@ class Stopwatch {
     device_.destroy_event(last_);
   }
   void start() {
-    device_.delay(kHeadStart, nullptr);
-    device_.record(first_, nullptr);
+    device_.delay(kHeadStart, stream_);
+    device_.record(first_, stream_);
   }
-  void stop() { device_.record(last_, nullptr); }
+  void stop() { device_.record(last_, stream_); }
   Seconds passed() const { return device_.between(first_, last_); }
 
  private:
   const DeviceTable& device_;
-  void *first_, *last_;
+  void *stream_, *first_, *last_;
 };
 
-template <Backend kBackend, class Arguments, KernelEntry<Arguments> KernelTable::*kKernel>
-void run_staged(const Launch&, const Arguments& on_host) {
-  const Target target = target_of(kBackend);
-  const KernelEntry<Arguments>& kernel = target.kernels.*kKernel;
+/// Working memory of one call; what was put on the stream before it goes may still use it.
+class Scratch {
+ public:
+  Scratch(const DeviceQueue& queue, Bytes size)
+      : queue_(queue), size_(size), memory_(queue.device().allocate(size, queue.stream())) {}
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() { queue_.device().give_back(memory_, queue_.stream()); }
+  void spoil() { queue_.device().fill(memory_, 0xFF, size_, queue_.stream()); }  // NaN, also bf16
+  Launch launch() const { return {queue_.stream(), memory_, size_}; }
+
+ private:
+  const DeviceQueue& queue_;
+  Bytes size_;
+  void* memory_;
+};
+
+template <auto kKernel, class Arguments>
+void run_timed(DeviceQueue& queue, const Arguments& on_host) {
+  const KernelEntry<Arguments>& kernel = queue.kernels().*kKernel;
   const std::lock_guard lock(device_mutex());
-  Stage stage(target.device);
+  Stage stage(queue);
   const Arguments arguments = stage.to_device(on_host);
-  const Bytes size = kernel.scratch_bytes(arguments);
-  void* scratch = target.device.allocate(size, nullptr);
-  target.device.fill(scratch, 0xFF, size, nullptr);  // NaN in fp32 and in bf16
-  Stopwatch watch(target.device);
-  watch.start();
-  kernel(Launch{nullptr, scratch, size}, arguments);
-  watch.stop();
-  target.device.give_back(scratch, nullptr);
+  Stopwatch watch(queue);
+  {
+    Scratch scratch(queue, kernel.scratch_bytes(arguments));
+    scratch.spoil();
+    watch.start();
+    kernel(scratch.launch(), arguments);
+    watch.stop();
+  }
+  queue.note_work();
   stage.to_host();
+  queue.wait();
   time_of_thread = time_of_thread + watch.passed();
 }
 
-template <Backend kBackend, auto kKernel>
-void stage(KernelTable& table) {
-  [&]<class Arguments>(KernelEntry<Arguments>& entry) {
-    entry = {&run_staged<kBackend, Arguments, kKernel>, nullptr};
-  }(table.*kKernel);
+template <auto kKernel, class Arguments>
+void run_in_order(DeviceQueue& queue, const Arguments& anywhere) {
+  const KernelEntry<Arguments>& kernel = queue.kernels().*kKernel;
+  Stage stage(queue);
+  queue.note_work();
+  const Arguments arguments = stage.to_device(anywhere);
+  const Scratch scratch(queue, kernel.scratch_bytes(arguments));
+  kernel(scratch.launch(), arguments);
+  stage.to_host();
 }
 
-template <Backend kBackend, auto... kKernels>
-KernelTable staged() {
-  // A kernel that is missing below would be null.
-  static_assert(sizeof(KernelTable) == 8 + sizeof...(kKernels) * sizeof(KernelEntry<Gemm>));
-  KernelTable table;
-  table.backend = kBackend;
-  (stage<kBackend, kKernels>(table), ...);
-  return table;
+template <auto kKernel, class Arguments>
+void run_queued(const Launch& launch, const Arguments& arguments) {
+  MW_CHECK(launch.stream != nullptr);
+  auto& queue = *static_cast<DeviceQueue*>(launch.stream);
+  if (queue.timing() == QueueTiming::kEachKernel)
+    run_timed<kKernel>(queue, arguments);
+  else
+    run_in_order<kKernel>(queue, arguments);
+}
+
+DeviceQueue queue_on(Backend backend) {
+  if (backend == Backend::kCpu)
+    return {kernel_table(Backend::kCpu), host_device(), QueueTiming::kEachKernel};
+  const CudaExports& cuda = *cuda_library().exports;
+  cuda.device.select(0);
+  return {cuda.kernels, cuda.device, QueueTiming::kEachKernel};
+}
+
+template <Backend kBackend, auto kKernel, class Arguments>
+void run_staged(const Launch&, const Arguments& arguments) {
+  thread_local DeviceQueue queue = queue_on(kBackend);
+  run_timed<kKernel>(queue, arguments);
 }
 
 template <Backend kBackend>
 KernelTable staged_table() {
-  using T = KernelTable;
-  return staged<
-      kBackend, &T::gemm, &T::grouped_gemm, &T::grouped_gemm_weight, &T::attention_forward,
-      &T::attention_merge, &T::attention_delta, &T::attention_backward, &T::attention_sinks,
-      &T::attention_sinks_gradient, &T::norm_forward, &T::norm_backward_input,
-      &T::norm_backward_weight, &T::activation_forward, &T::activation_backward, &T::rotary_table,
-      &T::rotary, &T::copy_heads, &T::embedding_forward, &T::embedding_backward,
-      &T::cross_entropy_maximum, &T::cross_entropy_sum, &T::cross_entropy_loss,
-      &T::cross_entropy_forward, &T::cross_entropy_gradient, &T::add, &T::bias_add,
-      &T::bias_gradient, &T::grouped_bias_gradient, &T::row_gate_forward, &T::row_gate_backward,
-      &T::dropout_forward, &T::dropout_backward, &T::round_to_float8, &T::reduce, &T::cast,
-      &T::fill, &T::total, &T::mean_squared_error_forward, &T::mean_squared_error_gradient,
-      &T::gate_forward, &T::gate_load, &T::gate_auxiliary_loss, &T::gate_backward,
-      &T::sort_by_expert, &T::gather_rows, &T::combine_rows, &T::combine_weight_gradient, &T::adamw,
-      &T::sgd, &T::squared_norm, &T::clip_scale, &T::pack_bucket, &T::unpack_bucket>();
+  KernelTable table;
+  table.backend = kBackend;
+  for_each_kernel([&]<auto kKernel>() {
+    [&]<class Arguments>(KernelEntry<Arguments>& entry) {
+      entry = {&run_staged<kBackend, kKernel, Arguments>, nullptr};
+    }(table.*kKernel);
+  });
+  return table;
 }
 
 }  // namespace
@@ -280,6 +263,17 @@ KernelTable staged_table() {
 KernelTable staged_kernels(Backend backend) {
   MW_CHECK(backend != Backend::kReference);
   return backend == Backend::kCuda ? staged_table<Backend::kCuda>() : staged_table<Backend::kCpu>();
+}
+
+KernelTable queued_kernels(Backend backend) {
+  KernelTable table;
+  table.backend = backend;
+  for_each_kernel([&]<auto kKernel>() {
+    [&]<class Arguments>(KernelEntry<Arguments>& entry) {
+      entry = {&run_queued<kKernel, Arguments>, nullptr};
+    }(table.*kKernel);
+  });
+  return table;
 }
 
 Seconds staged_time() { return time_of_thread; }

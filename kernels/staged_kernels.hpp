@@ -1,13 +1,14 @@
-/// The kernels of a device for arguments in the host's memory: every call copies what its arguments
-/// view to the device, runs there with exactly the working memory that was asked for, filled with
-/// NaN, and copies back what may have been written.
+/// The kernels of a device for arguments that lie anywhere. What lies in memory of the host is
+/// copied to the device for each call and, where it may have been written, back.
 ///
-/// This is how the executor's ranks, whose memory is the host's, compute on a GPU: every kernel for
-/// real and alone on the device, one rank after the other, timed there by events. The copies are
-/// not counted. Tests run every case in this way.
+/// This is how the executor's ranks compute on a GPU. Queued kernels take the memory of their
+/// DeviceQueue as it is: tensors stay on the device. Staged kernels know no such memory: every
+/// argument travels, each call gets exactly the working memory that it asks for, filled with NaN,
+/// and is timed. Tests run every case in this way.
 #pragma once
 
 #include "core/units.hpp"
+#include "kernels/device_queue.hpp"
 #include "kernels/kernel_table.hpp"
 
 namespace meshwright {
@@ -16,7 +17,11 @@ namespace meshwright {
 /// kCpu: the cpu kernels with the host as the device, which checks the staging itself.
 KernelTable staged_kernels(Backend backend);
 
-/// What the staged kernels that the calling thread ran took on their device, in all.
+/// Launch::stream is the DeviceQueue, whose kernels, device and timing they are; Launch::scratch is
+/// not used. `backend` is what the table says of itself.
+KernelTable queued_kernels(Backend backend);
+
+/// What kernels that were timed took on their device, of those that the calling thread ran, in all.
 Seconds staged_time();
 
 }  // namespace meshwright

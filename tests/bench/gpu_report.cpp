@@ -430,6 +430,7 @@ int report(const std::vector<std::string>& arguments) {
     fmt::print(stderr, "error: {}\n", cuda_library().missing);
     return 4;
   }
+  cuda().device.select(0);
   const DeviceDescription d = cuda().device.describe(0);
   fmt::print("{}, {} multiprocessors, {}\n\n", d.name, d.multiprocessors, d.driver);
   fmt::print("| kernel | us | achieved | bound | share |\n|---|---|---|---|---|\n");

@@ -1,0 +1,92 @@
+#include "executor/device_communicator.hpp"
+
+#include <vector>
+
+#include "core/check.hpp"
+
+namespace meshwright {
+
+bool DeviceCommunicator::is_on_device(std::span<const std::byte> bytes) const {
+  return !bytes.empty() && queue_.holds(bytes.data(), Bytes(std::ssize(bytes)));
+}
+
+/// A copy is made in the sender's stream, so that it may go on with the memory at once.
+void DeviceCommunicator::send(RankId to, MessageTag tag, std::span<const std::byte> bytes,
+                              const MessageTimes& times) {
+  Parcel parcel{.size = std::ssize(bytes)};
+  if (is_on_device(bytes)) {
+    const DeviceTable& device = queue_.device();
+    parcel.block = device.allocate(Bytes(parcel.size), queue_.stream());
+    queue_.copy(parcel.block, bytes.data(), Bytes(parcel.size));
+    parcel.is_there = device.create_event();
+    device.record(parcel.is_there, queue_.stream());
+  }
+  messages_.send(to, tag, std::as_bytes(std::span(&parcel, 1)), times);
+  if (parcel.block == nullptr && !bytes.empty()) messages_.send(to, tag, bytes, times);
+}
+
+/// From here on the stream waits for the parcel, if it is one of the device.
+DeviceCommunicator::Arrival DeviceCommunicator::take(RankId from, MessageTag tag,
+                                                     std::int64_t size) {
+  Arrival arrival;
+  arrival.times =
+      messages_.receive(from, tag, std::as_writable_bytes(std::span(&arrival.parcel, 1)));
+  MW_CHECK(arrival.parcel.size == size);
+  if (arrival.parcel.block != nullptr)
+    queue_.device().wait(queue_.stream(), arrival.parcel.is_there);
+  return arrival;
+}
+
+/// In the order of this rank's stream, behind its use.
+void DeviceCommunicator::let_go(const Parcel& parcel) {
+  queue_.device().give_back(parcel.block, queue_.stream());
+  if (parcel.is_there != nullptr) queue_.device().destroy_event(parcel.is_there);
+}
+
+MessageTimes DeviceCommunicator::receive(RankId from, MessageTag tag, std::span<std::byte> bytes) {
+  const Arrival arrival = take(from, tag, std::ssize(bytes));
+  if (bytes.empty()) return arrival.times;
+  if (arrival.parcel.block == nullptr) {
+    if (is_on_device(bytes)) queue_.wait();
+    messages_.receive(from, tag, bytes);
+    return arrival.times;
+  }
+  queue_.copy(bytes.data(), arrival.parcel.block, Bytes(std::ssize(bytes)));
+  let_go(arrival.parcel);
+  if (!is_on_device(bytes)) queue_.wait();
+  return arrival.times;
+}
+
+MessageTimes DeviceCommunicator::receive_into(const Vector& values, const MessageSource& source,
+                                              Reduction reduction) {
+  const Bytes size(values.size * bytes_per_element(values.dtype));
+  if (!queue_.holds(values.data, size))
+    return Communicator::receive_into(values, source, reduction);
+  const Arrival arrival = take(source.from, source.tag, size.value);
+  if (size.value == 0) return arrival.times;
+  const KernelEntry<Reduce>& kernel = queue_.kernels().reduce;
+  Parcel parcel = arrival.parcel;
+  std::vector<std::byte> bytes;
+  if (parcel.block == nullptr) {
+    bytes.resize(static_cast<std::size_t>(size.value));
+    messages_.receive(source.from, source.tag, bytes);
+    parcel.block = queue_.device().allocate(size, queue_.stream());
+    queue_.copy(parcel.block, queue_.keep(bytes), size);
+  }
+  kernel(
+      {.stream = queue_.stream()},
+      {.reduction = reduction, .into = values, .from = {parcel.block, values.size, values.dtype}});
+  queue_.note_work();
+  let_go(parcel);
+  return arrival.times;
+}
+
+void DeviceCommunicator::copy(std::span<std::byte> to, std::span<const std::byte> from) {
+  if (from.empty()) return;
+  if (is_on_device(to) && is_on_device(from))
+    return queue_.copy(to.data(), from.data(), Bytes(std::ssize(from)));
+  queue_.wait();
+  Communicator::copy(to, from);
+}
+
+}  // namespace meshwright

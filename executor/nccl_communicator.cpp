@@ -1,0 +1,381 @@
+#include "executor/nccl_communicator.hpp"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <thread>
+
+#include "core/check.hpp"
+#include "core/error.hpp"
+#include "executor/collectives.hpp"
+#include "executor/rank_context.hpp"
+
+namespace meshwright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+/// Apart from the control channel's other uses, which count from 0.
+constexpr std::int32_t kFirstIdTag = 1 << 20;
+constexpr std::chrono::microseconds kLook{20};
+
+Bytes bytes_of(const Vector& values) {
+  return Bytes(values.size * bytes_per_element(values.dtype));
+}
+
+void add_ring(std::set<std::pair<RankId, RankId>>& directions, std::span<const RankId> members) {
+  for (std::size_t i = 0; i < members.size(); ++i)
+    directions.emplace(members[i], members[(i + 1) % members.size()]);
+}
+
+}  // namespace
+
+NcclGroups nccl_groups_of(const RunnableGraph& runnable, const Strategy& strategy) {
+  NcclGroups all;
+  const auto add = [&](std::span<const RankId> members) {
+    if (members.size() > 1) all.groups.emplace(members.begin(), members.end());
+  };
+  const TaskGraph& graph = runnable.graph();
+  const bool rings =
+      strategy.degrees.context > 1 && strategy.model_parallelism.context == ContextAlgorithm::kRing;
+  for (std::size_t r = 0; r < graph.ranks.size(); ++r) {
+    const AxisGroups groups = axis_groups_of(strategy, RankId(r));
+    for (const auto* members :
+         {&groups.tensor, &groups.context, &groups.expert, &groups.expert_tensor})
+      add(*members);
+    if (rings) add_ring(all.directions, groups.context);
+  }
+  for (std::size_t t = 0; t < graph.tasks.size(); ++t) {
+    const Task& task = graph.tasks[t];
+    if (task.kind == TaskKind::kSend)
+      all.directions.emplace(runnable.rank_of(task),
+                             runnable.rank_of(graph.tasks[runnable.receive_of(TaskId(t)).index()]));
+    if (task.kind != TaskKind::kCollective) continue;
+    add(runnable.members_of(task));
+    if (graph.works[task.work.index()].collective.kind == CollectiveKind::kRingExchange)
+      add_ring(all.directions, runnable.members_of(task));
+  }
+  return all;
+}
+
+/// All ranks go through the groups and pairs in one order: the first that is not complete yet waits
+/// for nobody who waits for a later one.
+NcclCommunicator::NcclCommunicator(Communicator& messages, DeviceQueue& queue,
+                                   const NcclGroups& groups, const NcclOptions& options)
+    : messages_(messages), queue_(queue), options_(options) {
+  std::int32_t number = kFirstIdTag;
+  try {
+    for (const std::vector<RankId>& members : groups.groups) {
+      if (std::ranges::find(members, rank()) != members.end())
+        new_line(groups_[members]).nccl = join(members, number);
+      ++number;
+    }
+    for (const auto& [from, to] : groups.directions) {
+      const std::array members{from, to};
+      if (from == rank() || to == rank()) {
+        Line& line = new_line(from == rank() ? to_[to] : from_[from]);
+        line.stream = queue_.device().create_stream();
+        line.nccl = join(members, number);
+      }
+      ++number;
+    }
+  } catch (...) {
+    abort_all();
+    for_each_line([&](Line& line) {
+      if (line.nccl != nullptr) options_.table.leave(line.nccl);
+      if (line.stream != nullptr) queue_.device().destroy_stream(line.stream);
+    });
+    throw;
+  }
+  queue_.wait_by([this](void* stream) { wait_for(stream); });
+}
+
+/// Others leave too, at their end; behind a failure nobody can be waited for.
+NcclCommunicator::~NcclCommunicator() {
+  bool has_failed = std::uncaught_exceptions() > 0;
+  try {
+    if (!has_failed) finish();
+  } catch (const std::exception&) {
+    has_failed = true;
+  }
+  if (has_failed) abort_all();
+  for_each_line([&](Line& line) {
+    try {
+      options_.table.leave(line.nccl);
+    } catch (const std::exception&) {  // it is gone all the same
+    }
+    if (line.stream != nullptr) queue_.device().destroy_stream(line.stream);
+  });
+  queue_.wait_by({});
+}
+
+void NcclCommunicator::finish() {
+  queue_.wait();
+  for_each_line([&](Line& line) {
+    if (line.stream != nullptr) wait_for(line.stream);
+  });
+}
+
+/// The first member makes the id and tells the others.
+void* NcclCommunicator::join(std::span<const RankId> members, std::int32_t number) {
+  const MessageTag tag{Channel::kControl, number};
+  NcclPlace place{.ranks = static_cast<int>(members.size()),
+                  .device = options_.device,
+                  .patience = options_.patience};
+  if (members.front() == rank()) {
+    place.id = options_.table.make_id();
+    for (const RankId member : members.subspan(1))
+      messages_.send(member, tag, std::as_bytes(std::span(place.id)), {});
+  } else {
+    messages_.receive(members.front(), tag, std::as_writable_bytes(std::span(place.id)));
+  }
+  place.rank = static_cast<int>(std::ranges::find(members, rank()) - members.begin());
+  return options_.table.join(place);
+}
+
+template <class Visit>
+void NcclCommunicator::for_each_line(Visit visit) {
+  for (Line* line : lines_) visit(*line);
+}
+
+bool NcclCommunicator::is_on_device(const void* memory, std::size_t size) const {
+  return queue_.holds(memory, Bytes(static_cast<std::int64_t>(size)));
+}
+
+// ---- waiting ----
+
+void NcclCommunicator::abort_all() noexcept {
+  for_each_line([&](Line& line) {
+    if (line.nccl != nullptr) options_.table.abort(line.nccl);
+  });
+}
+
+void NcclCommunicator::check_all() {
+  for_each_line([&](Line& line) { options_.table.check(line.nccl); });
+  if (options_.must_stop != nullptr && *options_.must_stop)
+    throw PeerFailure("the run has failed on another rank");
+}
+
+/// Looks often at first: most waits are short.
+void NcclCommunicator::wait_for(void* stream) {
+  const DeviceTable& device = queue_.device();
+  void* end = device.create_event();
+  device.record(end, stream);
+  const Clock::time_point limit = Clock::now() + options_.patience;
+  try {
+    while (!device.has_happened(end)) {
+      check_all();
+      if (Clock::now() > limit)
+        throw RuntimeFailure({.where = "NCCL",
+                              .what = "work of a stream did not come to its end within " +
+                                      std::to_string(options_.patience.count()) + " ms",
+                              .hint = "a peer is missing"});
+      std::this_thread::sleep_for(kLook);
+    }
+  } catch (...) {
+    abort_all();
+    device.destroy_event(end);
+    throw;
+  }
+  device.destroy_event(end);
+}
+
+/// What is put on `to_stream` from now on comes behind what stands on `from_stream`.
+void NcclCommunicator::hand_over(void* from_stream, void* to_stream) {
+  const DeviceTable& device = queue_.device();
+  void* reached = device.create_event();
+  device.record(reached, from_stream);
+  device.wait(to_stream, reached);
+  device.destroy_event(reached);  // lives until nobody waits for it
+}
+
+// ---- messages ----
+
+/// From a copy, so that the rank may go on with the memory whenever the receiver comes.
+void NcclCommunicator::send(RankId to, MessageTag tag, std::span<const std::byte> bytes,
+                            const MessageTimes& times) {
+  const auto line = to_.find(to);
+  const Notice notice{std::ssize(bytes), !bytes.empty() && line != to_.end() &&
+                                             is_on_device(bytes.data(), bytes.size())};
+  messages_.send(to, tag, std::as_bytes(std::span(&notice, 1)), times);
+  if (bytes.empty()) return;
+  if (notice.is_by_nccl == 0) {
+    if (is_on_device(bytes.data(), bytes.size())) queue_.wait();
+    return messages_.send(to, tag, bytes, times);
+  }
+  const DeviceTable& device = queue_.device();
+  const Bytes size(notice.size);
+  void* block = device.allocate(size, queue_.stream());
+  queue_.copy(block, bytes.data(), size);
+  hand_over(queue_.stream(), line->second.stream);
+  const NcclTransfer transfer{.peer = 1, .from = block, .sent = size};
+  options_.table.exchange_all(line->second.nccl, std::span(&transfer, 1), line->second.stream);
+  device.give_back(block, line->second.stream);
+}
+
+NcclCommunicator::Arrival NcclCommunicator::take_notice(RankId from, MessageTag tag,
+                                                        std::size_t size) {
+  Arrival arrival;
+  arrival.times =
+      messages_.receive(from, tag, std::as_writable_bytes(std::span(&arrival.notice, 1)));
+  MW_CHECK(arrival.notice.size == static_cast<std::int64_t>(size));
+  return arrival;
+}
+
+/// Into memory of the device, in order with the rank's kernels.
+void NcclCommunicator::receive_by_nccl(RankId from, void* to, Bytes size) {
+  const Line& line = from_.at(from);
+  hand_over(queue_.stream(), line.stream);
+  const NcclTransfer transfer{.peer = 0, .to = to, .received = size};
+  options_.table.exchange_all(line.nccl, std::span(&transfer, 1), line.stream);
+  hand_over(line.stream, queue_.stream());
+  queue_.note_work();
+}
+
+MessageTimes NcclCommunicator::receive(RankId from, MessageTag tag, std::span<std::byte> bytes) {
+  const Arrival arrival = take_notice(from, tag, bytes.size());
+  if (bytes.empty()) return arrival.times;
+  const bool stays = is_on_device(bytes.data(), bytes.size());
+  const Bytes size(arrival.notice.size);
+  if (arrival.notice.is_by_nccl == 0) {
+    if (stays) queue_.wait();
+    messages_.receive(from, tag, bytes);
+  } else if (stays) {
+    receive_by_nccl(from, bytes.data(), size);
+  } else {
+    void* block = queue_.device().allocate(size, queue_.stream());
+    receive_by_nccl(from, block, size);
+    queue_.copy(bytes.data(), block, size);
+    queue_.device().give_back(block, queue_.stream());
+    queue_.wait();
+  }
+  return arrival.times;
+}
+
+MessageTimes NcclCommunicator::receive_into(const Vector& values, const MessageSource& source,
+                                            Reduction reduction) {
+  const Bytes size = bytes_of(values);
+  if (!queue_.holds(values.data, size) || size.value == 0)
+    return Communicator::receive_into(values, source, reduction);
+  const Arrival arrival =
+      take_notice(source.from, source.tag, static_cast<std::size_t>(size.value));
+  const DeviceTable& device = queue_.device();
+  void* block = device.allocate(size, queue_.stream());
+  if (arrival.notice.is_by_nccl != 0) {
+    receive_by_nccl(source.from, block, size);
+  } else {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(size.value));
+    messages_.receive(source.from, source.tag, bytes);
+    queue_.copy(block, queue_.keep(bytes), size);
+  }
+  queue_.kernels().reduce(
+      {.stream = queue_.stream()},
+      {.reduction = reduction, .into = values, .from = {block, values.size, values.dtype}});
+  queue_.note_work();
+  device.give_back(block, queue_.stream());
+  return arrival.times;
+}
+
+void NcclCommunicator::copy(std::span<std::byte> to, std::span<const std::byte> from) {
+  if (from.empty()) return;
+  if (is_on_device(to.data(), to.size()) && is_on_device(from.data(), from.size()))
+    return queue_.copy(to.data(), from.data(), Bytes(std::ssize(from)));
+  queue_.wait();
+  Communicator::copy(to, from);
+}
+
+// ---- collectives ----
+
+/// Whether its memory is that of the queue, which is so on all members or on none. What is empty
+/// needs nothing done.
+bool NcclCommunicator::carry_out(const GroupCall& call) {
+  const auto found = groups_.find({call.members.begin(), call.members.end()});
+  if (found == groups_.end()) return false;
+  void* nccl = found->second.nccl;
+  const auto members = static_cast<std::int64_t>(call.members.size());
+  const Vector& v = call.values;
+  switch (call.kind) {
+    case GroupCall::Kind::kAllToAll:
+      return all_to_all(nccl, call);
+    case GroupCall::Kind::kAllGather:
+      return all_gather(nccl, call);
+    case GroupCall::Kind::kAllReduce:
+    case GroupCall::Kind::kReduceScatter: {
+      if (v.size == 0) return true;
+      if (!queue_.holds(v.data, bytes_of(v))) return false;
+      queue_.note_work();
+      // NCCL scatters equal blocks only; of others it sums everything, everywhere.
+      if (call.kind == GroupCall::Kind::kAllReduce || v.size % members != 0) {
+        options_.table.all_reduce(nccl, v.data, v.data, v.size, v.dtype, call.reduction,
+                                  queue_.stream());
+        return true;
+      }
+      const std::int64_t block = v.size / members;
+      options_.table.reduce_scatter(nccl, v.data, part_of(v, block * call.index, block).data, block,
+                                    v.dtype, queue_.stream());
+      return true;
+    }
+    case GroupCall::Kind::kBroadcast: {
+      if (call.bytes.empty()) return true;
+      if (!is_on_device(call.bytes.data(), call.bytes.size())) return false;
+      const Bytes size(std::ssize(call.bytes));
+      std::vector<NcclTransfer> transfers;
+      if (call.index != call.root)
+        transfers.push_back({.peer = call.root, .to = call.bytes.data(), .received = size});
+      for (int peer = 0; call.index == call.root && peer < members; ++peer)
+        if (peer != call.root)
+          transfers.push_back({.peer = peer, .from = call.bytes.data(), .sent = size});
+      queue_.note_work();
+      options_.table.exchange_all(nccl, transfers, queue_.stream());
+      return true;
+    }
+  }
+  MW_CHECK(false);
+}
+
+/// Equal blocks are gathered in place; of others every member sends its own to everybody.
+bool NcclCommunicator::all_gather(void* nccl, const GroupCall& call) {
+  if (call.bytes.empty()) return true;
+  if (!is_on_device(call.bytes.data(), call.bytes.size())) return false;
+  const int members = static_cast<int>(call.members.size());
+  const std::int64_t elements = std::ssize(call.bytes) / call.element_bytes;
+  const auto block = [&](int index) {
+    const Block b = block_of(elements, members, index);
+    return call.bytes.subspan(static_cast<std::size_t>(b.begin * call.element_bytes),
+                              static_cast<std::size_t>(b.size() * call.element_bytes));
+  };
+  const std::span<std::byte> own = block(call.index);
+  queue_.note_work();
+  std::vector<NcclTransfer> transfers;
+  for (int peer = 0; peer < members; ++peer)
+    if (peer != call.index)
+      transfers.push_back({peer, own.data(), Bytes(std::ssize(own)), block(peer).data(),
+                           Bytes(std::ssize(block(peer)))});
+  // In units of a bf16 number, which NCCL copies like any other two bytes.
+  if (elements % members == 0 && own.size() % 2 == 0)
+    options_.table.all_gather(nccl, own.data(), call.bytes.data(), std::ssize(own) / 2,
+                              Dtype::kBf16, queue_.stream());
+  else
+    options_.table.exchange_all(nccl, transfers, queue_.stream());
+  return true;
+}
+
+bool NcclCommunicator::all_to_all(void* nccl, const GroupCall& call) {
+  std::vector<NcclTransfer> transfers;
+  for (std::size_t i = 0; i < call.members.size(); ++i) {
+    const std::span<const std::byte> out = call.sent[i];
+    const std::span<std::byte> in = call.received[i];
+    if (!out.empty() && !is_on_device(out.data(), out.size())) return false;
+    if (!in.empty() && !is_on_device(in.data(), in.size())) return false;
+    if (static_cast<int>(i) != call.index && out.size() + in.size() > 0)
+      transfers.push_back({static_cast<int>(i), out.data(), Bytes(std::ssize(out)), in.data(),
+                           Bytes(std::ssize(in))});
+  }
+  const auto me = static_cast<std::size_t>(call.index);
+  MW_CHECK(call.sent[me].size() == call.received[me].size());
+  copy(call.received[me], call.sent[me]);
+  queue_.note_work();
+  if (!transfers.empty()) options_.table.exchange_all(nccl, transfers, queue_.stream());
+  return true;
+}
+
+}  // namespace meshwright

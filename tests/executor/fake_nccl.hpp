@@ -1,0 +1,199 @@
+/// NCCL's table of functions for ranks that are threads and a device that is the host: calls are
+/// carried out at once, by whoever makes them, and members wait for each other there. What NCCL
+/// leaves to its user is as strict as there: equal blocks, in-place addresses, matching sizes.
+#pragma once
+
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/check.hpp"
+#include "core/error.hpp"
+#include "executor/nccl.hpp"
+#include "kernels/bfloat16.hpp"
+
+namespace meshwright::fake_nccl {
+
+/// Where the members of one communicator meet.
+struct Club {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int joined = 0, arrived = 0, left = 0;
+  bool is_aborted = false;
+  std::vector<std::vector<std::byte>> brought;                            ///< by member
+  std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> way;  ///< from, to
+};
+struct Member {
+  std::shared_ptr<Club> club;
+  NcclPlace place;
+};
+
+struct World {
+  std::mutex mutex;
+  std::map<NcclId, std::shared_ptr<Club>> clubs;
+  int next_id = 0;
+};
+inline World& world() {
+  static World all;
+  return all;
+}
+
+inline Member& member(void* communicator) { return *static_cast<Member*>(communicator); }
+
+template <class IsDone>
+void wait(Member& me, std::unique_lock<std::mutex>& lock, IsDone is_done) {
+  Club& club = *me.club;
+  const bool came =
+      club.changed.wait_for(lock, me.place.patience, [&] { return club.is_aborted || is_done(); });
+  if (came && !club.is_aborted) return;
+  club.is_aborted = true;
+  club.changed.notify_all();
+  throw RuntimeFailure({.where = "fake NCCL", .what = "a peer is missing", .hint = ""});
+}
+
+/// Every member brings bytes and sees those of all.
+template <class Use>
+void share(Member& me, const void* from, std::int64_t bytes, Use use) {
+  Club& club = *me.club;
+  std::unique_lock lock(club.mutex);
+  wait(me, lock, [&] { return club.left == 0; });  // the one before is over
+  const auto* first = static_cast<const std::byte*>(from);
+  club.brought.resize(static_cast<std::size_t>(me.place.ranks));
+  club.brought[static_cast<std::size_t>(me.place.rank)].assign(first, first + bytes);
+  if (++club.arrived == me.place.ranks) {
+    club.arrived = 0;
+    club.left = me.place.ranks;
+    club.changed.notify_all();
+  }
+  wait(me, lock, [&] { return club.left > 0; });
+  for (const auto& part : club.brought) MW_CHECK(static_cast<std::int64_t>(part.size()) == bytes);
+  use(club.brought);
+  --club.left;
+  club.changed.notify_all();
+}
+
+inline float value_at(const std::vector<std::byte>& bytes, std::int64_t i, Dtype dtype) {
+  if (dtype == Dtype::kFp32) return reinterpret_cast<const float*>(bytes.data())[i];
+  return from_bf16(reinterpret_cast<const std::uint16_t*>(bytes.data())[i]);
+}
+inline void set_value(void* to, std::int64_t i, Dtype dtype, float value) {
+  if (dtype == Dtype::kFp32)
+    static_cast<float*>(to)[i] = value;
+  else
+    static_cast<std::uint16_t*>(to)[i] = to_bf16(value);
+}
+inline float combined(const std::vector<std::vector<std::byte>>& all, std::int64_t i, Dtype dtype,
+                      Reduction reduction) {
+  float sum = value_at(all.front(), i, dtype);
+  for (std::size_t m = 1; m < all.size(); ++m) {
+    const float more = value_at(all[m], i, dtype);
+    sum = reduction == Reduction::kSum ? sum + more : std::max(sum, more);
+  }
+  return sum;
+}
+
+inline void exchange_all(void* communicator, std::span<const NcclTransfer> transfers, void*) {
+  Member& me = member(communicator);
+  Club& club = *me.club;
+  std::unique_lock lock(club.mutex);
+  for (const NcclTransfer& t : transfers) {
+    MW_CHECK(t.peer != me.place.rank && t.peer >= 0 && t.peer < me.place.ranks);
+    const auto* first = static_cast<const std::byte*>(t.from);
+    if (t.sent.value > 0)
+      club.way[{me.place.rank, t.peer}].emplace_back(first, first + t.sent.value);
+  }
+  club.changed.notify_all();
+  for (const NcclTransfer& t : transfers) {
+    if (t.received.value == 0) continue;
+    auto& arrives = club.way[{t.peer, me.place.rank}];
+    wait(me, lock, [&] { return !arrives.empty(); });
+    MW_CHECK(static_cast<std::int64_t>(arrives.front().size()) == t.received.value);
+    std::memcpy(t.to, arrives.front().data(), arrives.front().size());
+    arrives.pop_front();
+  }
+}
+
+inline NcclTable make_table() {
+  NcclTable t;
+  t.missing = [] { return std::string(); };
+  t.version = [] { return 22809; };
+  t.make_id = [] {
+    const std::lock_guard lock(world().mutex);
+    NcclId id{};
+    std::memcpy(id.data(), &++world().next_id, sizeof(int));
+    return id;
+  };
+  t.join = [](const NcclPlace& place) -> void* {
+    auto me = std::make_unique<Member>();
+    me->place = place;
+    {
+      const std::lock_guard lock(world().mutex);
+      std::shared_ptr<Club>& club = world().clubs[place.id];
+      if (!club) club = std::make_shared<Club>();
+      me->club = club;
+    }
+    std::unique_lock lock(me->club->mutex);
+    ++me->club->joined;
+    me->club->changed.notify_all();
+    wait(*me, lock, [&] { return me->club->joined == place.ranks; });
+    lock.unlock();
+    return me.release();
+  };
+  t.leave = [](void* communicator) { delete &member(communicator); };
+  t.all_reduce = [](void* c, const void* from, void* to, std::int64_t count, Dtype dtype,
+                    Reduction reduction, void*) {
+    share(member(c), from, count * bytes_per_element(dtype), [&](const auto& all) {
+      for (std::int64_t i = 0; i < count; ++i)
+        set_value(to, i, dtype, combined(all, i, dtype, reduction));
+    });
+  };
+  t.reduce_scatter = [](void* c, const void* from, void* to, std::int64_t count, Dtype dtype,
+                        void*) {
+    Member& me = member(c);
+    const std::int64_t first = me.place.rank * count;
+    share(me, from, me.place.ranks * count * bytes_per_element(dtype), [&](const auto& all) {
+      for (std::int64_t i = 0; i < count; ++i)
+        set_value(to, i, dtype, combined(all, first + i, dtype, Reduction::kSum));
+    });
+  };
+  t.all_gather = [](void* c, const void* from, void* to, std::int64_t count, Dtype dtype, void*) {
+    const std::int64_t bytes = count * bytes_per_element(dtype);
+    share(member(c), from, bytes, [&](const auto& all) {
+      for (std::size_t m = 0; m < all.size(); ++m)
+        std::memcpy(static_cast<std::byte*>(to) + m * static_cast<std::size_t>(bytes),
+                    all[m].data(), all[m].size());
+    });
+  };
+  t.exchange = [](void* c, int peer, const void* from, Bytes sent, void* to, Bytes received,
+                  void* stream) {
+    const NcclTransfer one{peer, from, sent, to, received};
+    exchange_all(c, std::span(&one, 1), stream);
+  };
+  t.exchange_all = exchange_all;
+  t.check = [](void* c) {
+    Member& me = member(c);
+    const std::lock_guard lock(me.club->mutex);
+    if (me.club->is_aborted)
+      throw RuntimeFailure({.where = "fake NCCL", .what = "aborted", .hint = ""});
+  };
+  t.abort = [](void* c) {
+    Member& me = member(c);
+    const std::lock_guard lock(me.club->mutex);
+    me.club->is_aborted = true;
+    me.club->changed.notify_all();
+  };
+  t.wait = [](void*, void*) {};
+  t.estimate_all_reduce = [](void*, std::int64_t, Dtype) { return Seconds(-1); };
+  return t;
+}
+
+inline const NcclTable& table() {
+  static const NcclTable fake = make_table();
+  return fake;
+}
+
+}  // namespace meshwright::fake_nccl

@@ -1,0 +1,176 @@
+/// Processes that meet over TCP, here as threads of one: what they say to each other is the same.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "core/error.hpp"
+#include "executor/collectives.hpp"
+#include "executor/launch.hpp"
+#include "executor/tcp_meeting.hpp"
+
+namespace meshwright {
+namespace {
+
+using testing::HasSubstr;
+
+/// One that was free a moment ago.
+std::uint16_t free_port() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ::bind(fd, reinterpret_cast<sockaddr*>(&address), size);
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  ::close(fd);
+  return ntohs(address.sin_port);
+}
+
+JobPlace place_of(int rank, int ranks, std::uint16_t port) {
+  return {.rank = rank,
+          .ranks = ranks,
+          .local_rank = rank,
+          .host = "127.0.0.1",
+          .port = port,
+          .started_by = "test"};
+}
+
+/// By rank, what its process would get.
+struct JobEnds {
+  std::vector<std::optional<RankFailure>> failures;
+  std::vector<std::vector<std::byte>> reports;  ///< the last of each rank
+};
+
+JobEnds run_all(int ranks, const RankBody& body) {
+  const std::uint16_t port = free_port();
+  JobEnds ends;
+  ends.failures.resize(static_cast<std::size_t>(ranks));
+  ends.reports.resize(static_cast<std::size_t>(ranks));
+  std::vector<std::thread> processes;
+  for (int r = 0; r < ranks; ++r)
+    processes.emplace_back([&, r] {
+      const JobPlace place = place_of(r, ranks, port);
+      LaunchOptions options;
+      options.patience = std::chrono::milliseconds(2000);
+      options.job = &place;
+      options.on_report = [&](RankId from, std::span<const std::byte> bytes) {
+        ends.reports[from.index()].assign(bytes.begin(), bytes.end());
+      };
+      ends.failures[static_cast<std::size_t>(r)] = run_ranks(RankKind::kJob, ranks, body, options);
+    });
+  for (std::thread& process : processes) process.join();
+  return ends;
+}
+
+std::vector<RankId> all_ranks(int count) {
+  std::vector<RankId> ranks;
+  for (int i = 0; i < count; ++i) ranks.emplace_back(i);
+  return ranks;
+}
+
+TEST(TcpJob, CarriesMessagesBetweenAllRanksAndReportsToTheFirst) {
+  constexpr int kRanks = 4;
+  const JobEnds ends = run_all(kRanks, [](Communicator& communicator, RankProgress&) {
+    std::vector<float> values(1000, static_cast<float>(communicator.rank().value + 1));
+    RankGroup group(communicator, all_ranks(kRanks), {Channel::kData, 1});
+    group.all_reduce(std::span(values), Ticks());
+    communicator.report(std::as_bytes(std::span(values).last(1)));
+  });
+  for (const auto& failure : ends.failures) EXPECT_FALSE(failure.has_value()) << failure->cause;
+  for (const std::vector<std::byte>& report : ends.reports) {
+    ASSERT_EQ(report.size(), sizeof(float));
+    float value = 0;
+    std::memcpy(&value, report.data(), sizeof(value));
+    EXPECT_EQ(value, 10);  // 1 + 2 + 3 + 4
+  }
+}
+
+TEST(TcpJob, OfOneRankMeetsNobody) {
+  const JobEnds ends = run_all(1, [](Communicator& communicator, RankProgress&) {
+    communicator.report(std::as_bytes(std::span("1", 1)));
+  });
+  EXPECT_FALSE(ends.failures[0].has_value());
+  EXPECT_EQ(ends.reports[0].size(), 1u);
+}
+
+// Rank 2 fails while the others wait for it: the first is told which one and why, all end.
+TEST(TcpJob, EndsAllRanksWhenOneFails) {
+  const JobEnds ends = run_all(3, [](Communicator& communicator, RankProgress& progress) {
+    progress.task = 7;
+    if (communicator.rank() == RankId(2)) throw std::runtime_error("out of luck");
+    std::array<std::byte, 1> byte{};
+    communicator.receive(RankId(2), {Channel::kData, 1}, byte);
+  });
+  ASSERT_TRUE(ends.failures[0].has_value());
+  EXPECT_EQ(ends.failures[0]->rank, RankId(2));
+  EXPECT_EQ(ends.failures[0]->cause, "out of luck");
+  EXPECT_EQ(ends.failures[0]->task, TaskId(7));
+  EXPECT_FALSE(ends.failures[0]->is_stuck);
+  EXPECT_FALSE(ends.failures[1].has_value());
+  EXPECT_FALSE(ends.failures[2].has_value());
+}
+
+TEST(TcpMeeting, SaysWhoIsMissing) {
+  const JobPlace place = place_of(0, 3, free_port());
+  try {
+    meet_over_tcp(place, std::chrono::milliseconds(200));
+    ADD_FAILURE() << "nobody was missed";
+  } catch (const RuntimeFailure& failure) {
+    EXPECT_THAT(failure.what(), HasSubstr("missing ranks: 1 2"));
+  }
+}
+
+TEST(TcpMeeting, SaysWhereRankZeroShouldBe) {
+  const std::uint16_t port = free_port();
+  const JobPlace place = place_of(1, 2, port);
+  try {
+    meet_over_tcp(place, std::chrono::milliseconds(200));
+    ADD_FAILURE() << "nobody was missed";
+  } catch (const RuntimeFailure& failure) {
+    EXPECT_THAT(failure.what(), HasSubstr("127.0.0.1 port " + std::to_string(port)));
+  }
+}
+
+// A stranger with other words, and one of another job, are sent away; the meeting goes on.
+TEST(TcpMeeting, SendsStrangersAway) {
+  const std::uint16_t port = free_port();
+  std::thread stranger([port] {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (int i = 0; i < 200; ++i) {
+      const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+      if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) {
+        constexpr std::string_view kWords = "GET / HTTP/1.1\r\nHost: somewhere\r\n\r\n";
+        EXPECT_EQ(::send(fd, kWords.data(), kWords.size(), MSG_NOSIGNAL), std::ssize(kWords));
+        ::close(fd);
+        return;
+      }
+      ::close(fd);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    ADD_FAILURE() << "nobody listened";
+  });
+  std::optional<JobSockets> second;
+  std::thread other([&] {
+    stranger.join();
+    second = meet_over_tcp(place_of(1, 2, port), std::chrono::seconds(10));
+  });
+  const JobSockets first = meet_over_tcp(place_of(0, 2, port), std::chrono::seconds(10));
+  other.join();
+  EXPECT_GE(first.own.peers[1].get(), 0);
+  EXPECT_GE(first.of_launcher[1].get(), 0);
+  ASSERT_TRUE(second.has_value());
+  EXPECT_GE(second->own.peers[0].get(), 0);
+}
+
+}  // namespace
+}  // namespace meshwright
