@@ -46,7 +46,7 @@ void add_flag_changes(const Strategy& base, std::vector<Neighbour>& neighbours) 
   for (const ScheduleRule& rule : schedule_rules())
     if (rule.updates == UpdateTime::kAfterFlush)  // others would train to other weights
       add(fmt::format("--schedule {}", rule.name),
-        [&](Strategy& s) { s.schedule = std::string(rule.name); });
+          [&](Strategy& s) { s.schedule = std::string(rule.name); });
 }
 
 /// Twice as much of one axis and half as much of another.

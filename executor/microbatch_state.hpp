@@ -35,13 +35,13 @@ struct MicrobatchState {
   std::map<std::pair<std::int32_t, Form>, OwnedMatrix> tensors;  ///< by tensor and form
   std::map<std::int32_t, OwnedMatrix> statistics;  ///< by operator: log-sum-exp of attention
   std::map<std::int32_t, Routing> routing;         ///< by the tensor of scores
-  OwnedMatrix loss_maximum, loss_sum, target_logit, loss;         ///< [1, N]
-  bool maximum_is_reduced = false;                                ///< half of the loss is done
+  OwnedMatrix loss_maximum, loss_sum, target_logit, loss;  ///< [1, N]
+  bool maximum_is_reduced = false;                         ///< half of the loss is done
   bool loss_of_own_rows = false;  ///< each tensor rank has the loss of its own tokens
 
   OwnedMatrix dispatched_gradient;  ///< of a rank's own tokens, until all ranks have all
   std::map<std::int32_t, Buffer> dropout_masks;  ///< by operator: a byte for each element
-  OwnedMatrix attention_delta;  ///< fp32, until the backward kernels have used it
+  OwnedMatrix attention_delta;                   ///< fp32, until the backward kernels have used it
   MessageTag ring_tag;                           ///< of keys and values that go round
 
   OwnedMatrix* find(TensorId id, Form form) {

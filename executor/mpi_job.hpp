@@ -23,7 +23,7 @@ class MpiJob {
   virtual ~MpiJob() = default;
   RankId rank() const { return rank_; }
   int rank_count() const { return rank_count_; }
-  int ranks_here() const { return ranks_here_; }  ///< on this machine
+  int ranks_here() const { return ranks_here_; }        ///< on this machine
   RankProgress& progress() const { return progress_; }  ///< of this process's rank
   /// Empty when all bring nothing; else, at rank 0, what the first rank with something to say says,
   /// with its number, and at all others something.
