@@ -54,7 +54,7 @@ endmacro()
 
 # A system include of a header is judged by its spelling alone.
 function(is_library_header name result)
-  if(name MATCHES "[/.]" AND NOT name MATCHES "^(sys/|[a-z_]+\\.h$)")
+  if(name MATCHES "[/.]" AND NOT name MATCHES "^((sys|netinet)/|[a-z_]+\\.h$)")
     set(${result} TRUE PARENT_SCOPE)
   else()
     set(${result} FALSE PARENT_SCOPE)
