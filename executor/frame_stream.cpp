@@ -19,7 +19,8 @@ namespace meshwright {
 namespace {
 
 constexpr std::size_t kBufferSize = std::size_t{1} << 16;
-/// Read at one go, so that no stream keeps the others waiting.
+/// Moved at one go, so that no stream keeps the others waiting, and a long message gives signs of
+/// life.
 constexpr std::size_t kFairShare = std::size_t{4} << 20;
 
 }  // namespace
@@ -80,9 +81,11 @@ std::size_t FrameStream::send_now(std::span<const std::byte> first,
   while (!is_broken_ && taken < first.size() + second.size()) {
     const auto rest = [&](std::span<const std::byte> part, std::size_t before) {
       const auto from = part.subspan(std::min(part.size(), taken - std::min(taken, before)));
-      return iovec{const_cast<std::byte*>(from.data()), from.size()};  // sendmsg() only reads
+      const std::size_t size = std::min(from.size(), kFairShare);
+      return iovec{const_cast<std::byte*>(from.data()), size};  // sendmsg() only reads
     };
     std::array<iovec, 2> parts{rest(first, 0), rest(second, first.size())};
+    if (parts[0].iov_len == kFairShare) parts[1].iov_len = 0;  // not all of the first part
     msghdr message{};
     message.msg_iov = parts.data();
     message.msg_iovlen = parts.size();

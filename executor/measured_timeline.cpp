@@ -10,12 +10,13 @@ Timeline measured_timeline(const TaskGraph& graph, const TrainingRun& run,
   MW_CHECK(!run.steps.empty());
   MW_CHECK(!only || *only < run.steps.size());
   std::vector<Timeline> steps;
-  if (run.steps.front().times.start.empty()) {  // one graph for all steps
+  const bool is_one_graph = run.steps.front().times.start.empty();  // for all steps
+  if (is_one_graph) {
     steps.push_back(timeline_of(graph, run.steps.back().times));
     steps.back().memory.clear();
     only = 0;
   }
-  for (std::size_t i = 0; i < run.steps.size() && steps.empty(); ++i) {
+  for (std::size_t i = 0; i < run.steps.size() && !is_one_graph; ++i) {
     if (only && *only != i) continue;
     steps.push_back(timeline_of(graph, run.steps[i].times));
     steps.back().memory.clear();

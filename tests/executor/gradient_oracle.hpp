@@ -62,6 +62,7 @@ class GradientOracle {
     WithoutUpdate actions(actions_);
     actions.begin_step(batch);
     run_step(runnable_, communicator_, actions, clock, progress_);
+    actions_.settle();
     const std::span<const float> gradient = run().own_gradients(0);
     return {actions_.loss_sum() / static_cast<double>(actions_.loss_tokens()),
             {gradient.begin(), gradient.end()}};
