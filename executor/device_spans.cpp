@@ -26,13 +26,13 @@ void DeviceSpans::start(RankClock::Moment origin) {
   record();
 }
 
-void DeviceSpans::correct(std::span<TaskSpan> spans) {
+void DeviceSpans::correct(std::span<TaskSpan> spans, std::size_t from) {
   queue_.wait();
   MW_CHECK(used_ >= 1 + 2 * spans.size());
   const auto at = [&](std::size_t event) {
     return zero_ + to_ticks(queue_.device().between(events_.front(), events_[event]));
   };
-  for (std::size_t i = 0; i < spans.size(); ++i) {
+  for (std::size_t i = from; i < spans.size(); ++i) {
     spans[i].start = at(1 + 2 * i);
     spans[i].end = at(2 + 2 * i);
   }

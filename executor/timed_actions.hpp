@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/calibration.hpp"
+#include "executor/forwarded_actions.hpp"
 #include "executor/rank_clock.hpp"
-#include "executor/task_actions.hpp"
 
 namespace meshwright {
 
@@ -20,29 +20,16 @@ struct TimedKernels {
 };
 
 /// Actions belong to others and outlive this.
-class TimedActions final : public TaskActions {
+class TimedActions final : public ForwardedActions {
  public:
   explicit TimedActions(TaskActions& actions, WorkTime work_time = thread_cpu_time)
-      : actions_(actions), work_time_(work_time) {}
+      : ForwardedActions(actions), work_time_(work_time) {}
 
-  void tell_of_waits(std::function<void(bool begins)> tell) override {
-    actions_.tell_of_waits(std::move(tell));
-  }
-  void begin_step(int step) override { actions_.begin_step(step); }
-  void begin_task(const Task& task) override { actions_.begin_task(task); }
   void end_task(const Task& task) override;
   void compute(const Task& task, const LayerStep& step, const Kernel& kernel) override;
   Ticks communicate(const Task& task, const LayerStep& step, const Collective& collective,
                     Ticks ready) override;
-  void prepare(const Task& task, const Collective& collective) override {
-    actions_.prepare(task, collective);
-  }
-  Ticks communicate(const Task& task, const Collective& collective, std::span<const RankId> members,
-                    Ticks ready) override {
-    return actions_.communicate(task, collective, members, ready);
-  }
-  std::span<const std::byte> outgoing(const Task& send) override { return actions_.outgoing(send); }
-  std::span<std::byte> incoming(const Task& receive) override { return actions_.incoming(receive); }
+  using ForwardedActions::communicate;
 
   /// In no order that means anything, but always the same one.
   std::vector<TimedKernels> take();
@@ -51,7 +38,6 @@ class TimedActions final : public TaskActions {
 
  private:
   void close_group();
-  TaskActions& actions_;
   WorkTime work_time_;
   std::vector<Kernel> group_;  ///< under way
   LayerId layer_{-1};

@@ -7,14 +7,13 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <numeric>
-#include <utility>
 
 #include "core/check.hpp"
 #include "core/error.hpp"
 #include "core/weight_versions.hpp"
 #include "executor/device_communicator.hpp"
 #include "executor/device_spans.hpp"
+#include "executor/gather_reports.hpp"
 #include "executor/idle_actions.hpp"
 #include "executor/nccl_communicator.hpp"
 #include "executor/owned_parameters.hpp"
@@ -26,113 +25,13 @@
 namespace meshwright {
 namespace {
 
-/// Puts together what the ranks report.
-class Gathering {
- public:
-  explicit Gathering(const TrainingRequest& request)
-      : request_(request),
-        ranks_(request.graph.ranks.size()),
-        covers_all_steps_(updates_without_flush(request.plan.strategy)) {
-    run_.peak_memory.resize(ranks_);
-    if (covers_all_steps_) all_steps_ = no_times();
-  }
-
-  void take(RankId rank, std::span<const std::byte> bytes) {
-    const RunReport report = run_report_from(bytes);
-    if (const auto* step = std::get_if<StepReport>(&report)) return take(rank, *step);
-    const auto& end = std::get<EndReport>(report);
-    run_.peak_memory[rank.index()] = end.peak_memory;
-    for (const ParameterValues& values : end.parameters) take(values);
-  }
-
-  /// What has been reported so far.
-  TrainingRun finish(std::optional<RankFailure> failure) {
-    run_.failure = std::move(failure);
-    if (!covers_all_steps_) {
-      if (!underway_.empty()) run_.unfinished = std::move(underway_.front().step);
-    } else if (static_cast<int>(run_.steps.size()) == request_.steps) {
-      run_.steps.back().times = std::move(all_steps_.times);
-    } else {
-      run_.unfinished = std::move(all_steps_);
-    }
-    return std::move(run_);
-  }
-
- private:
-  struct StepUnderway {
-    UnfinishedStep step;
-    std::vector<double> losses;  ///< by rank
-    Ticks end;                   ///< of its last task
-    std::size_t ranks = 0;       ///< that are through
-  };
-
-  UnfinishedStep no_times() const {
-    const std::size_t tasks = request_.graph.tasks.size();
-    UnfinishedStep made;
-    made.times.start.resize(tasks);
-    made.times.end.resize(tasks);
-    made.is_done.resize(tasks);
-    return made;
-  }
-
-  /// Ranks are hardly ever a step apart, but then they are.
-  StepUnderway& underway(int step) {
-    while (static_cast<int>(run_.steps.size() + underway_.size()) <= step) {
-      StepUnderway& added = underway_.emplace_back();
-      added.losses.resize(ranks_);
-      if (!covers_all_steps_) added.step = no_times();
-    }
-    return underway_[static_cast<std::size_t>(step) - run_.steps.size()];
-  }
-
-  void take(RankId rank, const StepReport& report) {
-    StepUnderway& step = underway(report.step);
-    UnfinishedStep& spans = covers_all_steps_ ? all_steps_ : step.step;
-    for (const TaskSpan& span : report.spans) {
-      spans.times.start[span.task.index()] = span.start;
-      spans.times.end[span.task.index()] = span.end;
-      spans.is_done[span.task.index()] = true;
-      step.end = std::max(step.end, span.end);
-    }
-    step.losses[rank.index()] = report.loss;
-    step.ranks += report.is_whole ? 1 : 0;
-    if (step.ranks < ranks_) return;
-    const Ticks begin = covers_all_steps_ ? std::exchange(end_of_last_, step.end) : Ticks();
-    run_.steps.push_back({.loss = covers_all_steps_
-                                      ? std::accumulate(step.losses.begin(), step.losses.end(), 0.0)
-                                      : step.losses.front(),
-                          .times = std::move(step.step.times),
-                          .duration = step.end - begin});
-    underway_.erase(underway_.begin());
-    if (request_.progress) request_.progress(report.step, run_.steps.back());
-  }
-
-  void take(const ParameterValues& values) {
-    const Tensor& tensor = request_.model.tensors[values.tensor.index()];
-    const auto& whole = std::get<ParameterTensor>(tensor.shape);
-    std::vector<float>& all = run_.parameters[tensor.name];
-    all.resize(static_cast<std::size_t>(std::accumulate(whole.shape.begin(), whole.shape.end(),
-                                                        std::int64_t{1}, std::multiplies<>())));
-    MW_CHECK(static_cast<std::size_t>(values.first) + values.values.size() <= all.size());
-    std::copy(values.values.begin(), values.values.end(), all.begin() + values.first);
-  }
-
-  const TrainingRequest& request_;
-  std::size_t ranks_;
-  bool covers_all_steps_;               ///< the graph does: its schedule has no flush
-  UnfinishedStep all_steps_;            ///< where it does
-  Ticks end_of_last_;                   ///< of the last step that all came through
-  std::vector<StepUnderway> underway_;  ///< the first follows the last of run_.steps
-  TrainingRun run_;
-};
-
 /// All ranks of one run.
 class Training {
  public:
   explicit Training(const TrainingRequest& request)
       : request_(request),
         runnable_(request_.graph, request_.plan, request_.model, request_.cost_model),
-        gathering_(request_) {
+        gathered_(request_) {
     const std::int64_t microbatches = microbatch_count(request.plan.strategy) * request.steps;
     for (const Task& task : request.graph.tasks)
       MW_CHECK(!covers_all_steps_ || task.microbatch < microbatches);
@@ -141,9 +40,9 @@ class Training {
   TrainingRun run() {
     LaunchOptions launch = request_.launch;
     launch.on_report = [this](RankId rank, std::span<const std::byte> bytes) {
-      gathering_.take(rank, bytes);
+      gathered_.take(rank, bytes);
     };
-    return gathering_.finish(run_ranks(
+    return gathered_.finish(run_ranks(
         request_.ranks, static_cast<int>(request_.graph.ranks.size()),
         [this](Communicator& c, RankProgress& p) { run_rank(c, p); }, launch));
   }
@@ -282,7 +181,7 @@ class Training {
     const auto report = [&](bool is_whole) {
       StepReport made{.step = step, .is_whole = is_whole, .spans = {}};
       if (is_whole) made.loss = loss(step);
-      if (is_whole && all.spans != nullptr) all.spans->correct(spans);
+      if (is_whole && all.spans != nullptr) all.spans->correct(spans, reported);
       made.spans.assign(spans.begin() + static_cast<std::ptrdiff_t>(reported), spans.end());
       reported = spans.size();
       step += is_whole ? 1 : 0;
@@ -398,7 +297,7 @@ class Training {
   bool covers_all_steps_ = updates_without_flush(request_.plan.strategy);
   const KernelTable queued_ = queued_kernels(request_.kernels.backend);
   RunnableGraph runnable_;
-  Gathering gathering_;
+  GatheredReports gathered_;
   std::unique_ptr<std::mutex> kernel_times_mutex_ = std::make_unique<std::mutex>();
   std::unique_ptr<Turns> turns_ = std::make_unique<Turns>(Turns::usual_number());
 };

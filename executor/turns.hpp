@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "executor/forwarded_actions.hpp"
 #include "executor/launch.hpp"
-#include "executor/task_actions.hpp"
 
 namespace meshwright {
 
@@ -44,10 +44,10 @@ class Turns {
 
 /// Actions of a rank that holds a turn through each compute task, but for its collectives. Actions,
 /// turns and progress belong to others and outlive this.
-class ActionsInTurn final : public TaskActions {
+class ActionsInTurn final : public ForwardedActions {
  public:
   ActionsInTurn(TaskActions& actions, Turns& turns, RankId rank, RankProgress& progress)
-      : actions_(actions), turns_(turns), rank_(rank), progress_(progress) {
+      : ForwardedActions(actions), turns_(turns), rank_(rank), progress_(progress) {
     // A wait inside a collective finds no turn to give back, and takes none.
     actions_.tell_of_waits([this, had_turn = false](bool begins) mutable {
       if (begins) {
@@ -69,8 +69,6 @@ class ActionsInTurn final : public TaskActions {
 
   void tell_of_waits(std::function<void(bool begins)> tell) override { tell_ = std::move(tell); }
   void wait_for_turn() override { enter(); }
-  void begin_step(int step) override { actions_.begin_step(step); }
-  void begin_task(const Task& task) override { actions_.begin_task(task); }
   void end_task(const Task& task) override {
     actions_.end_task(task);
     leave();
@@ -89,17 +87,11 @@ class ActionsInTurn final : public TaskActions {
     actions_.prepare(task, collective);
     leave();
   }
-  Ticks communicate(const Task& task, const Collective& collective, std::span<const RankId> members,
-                    Ticks ready) override {
-    return actions_.communicate(task, collective, members, ready);
-  }
-  std::span<const std::byte> outgoing(const Task& send) override { return actions_.outgoing(send); }
-  std::span<std::byte> incoming(const Task& receive) override { return actions_.incoming(receive); }
+  using ForwardedActions::communicate;
 
  private:
   void enter();
   void leave();
-  TaskActions& actions_;
   std::function<void(bool begins)> tell_;
   Turns& turns_;
   RankId rank_;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <vector>
 
+#include "executor/forwarded_actions.hpp"
 #include "executor/owned_parameters.hpp"
 #include "executor/thread_communicator.hpp"
 #include "executor/training_actions.hpp"
@@ -12,28 +13,12 @@
 namespace meshwright {
 
 /// A training step without its update.
-class WithoutUpdate final : public TaskActions {
+class WithoutUpdate final : public ForwardedActions {
  public:
-  explicit WithoutUpdate(TrainingActions& actions) : actions_(actions) {}
-  void begin_step(int step) override { actions_.begin_step(step); }
-  void begin_task(const Task& task) override { actions_.begin_task(task); }
-  void end_task(const Task& task) override { actions_.end_task(task); }
+  using ForwardedActions::ForwardedActions;
   void compute(const Task& task, const LayerStep& step, const Kernel& kernel) override {
     if (task.kind != TaskKind::kOptimizer) actions_.compute(task, step, kernel);
   }
-  Ticks communicate(const Task& task, const LayerStep& step, const Collective& collective,
-                    Ticks ready) override {
-    return actions_.communicate(task, step, collective, ready);
-  }
-  Ticks communicate(const Task& task, const Collective& collective, std::span<const RankId> members,
-                    Ticks ready) override {
-    return actions_.communicate(task, collective, members, ready);
-  }
-  std::span<const std::byte> outgoing(const Task& send) override { return actions_.outgoing(send); }
-  std::span<std::byte> incoming(const Task& receive) override { return actions_.incoming(receive); }
-
- private:
-  TrainingActions& actions_;
 };
 
 /// Weights and gradients are all dense parameters in their order (a model without experts).

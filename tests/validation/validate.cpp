@@ -306,11 +306,13 @@ class Validation {
       table.rows.push_back(std::move(row));
     }
     const double mean = sum / static_cast<double>(runs_.size());
-    fmt::print("{}\n{} plans: virtual mean {:.1f} %, worst {:.1f} %; replay worst {:.2f} %\n",
-               to_text(table), runs_.size(), 100 * mean, 100 * worst, 100 * replay_worst);
-    if (flags_.trains())
+    fmt::print("{}\n{} plans\n", to_text(table), runs_.size());
+    if (flags_.replays()) fmt::print("replay: worst {:.2f} %\n", 100 * replay_worst);
+    if (flags_.trains()) {
+      fmt::print("virtual: mean {:.1f} %, worst {:.1f} %\n", 100 * mean, 100 * worst);
       fmt::print("typical steps: mean {:.1f} %, worst {:.1f} %\n",
                  100 * typical_sum / static_cast<double>(runs_.size()), 100 * typical_worst);
+    }
     if (stored)
       fmt::print("stored calibration: mean {:.1f} %, worst {:.1f} %\n",
                  100 * stored_sum / static_cast<double>(runs_.size()), 100 * stored_worst);
