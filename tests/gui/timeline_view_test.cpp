@@ -1,100 +1,18 @@
 // The timeline under keys, pointer and wheel, on the offscreen platform.
-#include "gui/timeline_view.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <QAccessible>
 #include <QApplication>
-#include <QClipboard>
-#include <QFileInfo>
 #include <QImage>
 #include <QSignalSpy>
-#include <QTemporaryDir>
 #include <QTest>
-#include <QWheelEvent>
-#include <thread>
 
-#include "core/error.hpp"
-#include "core/io_file.hpp"
-#include "gui/timeline_table_model.hpp"
-#include "gui/trace_files.hpp"
-#include "tests/gui/random_tracks.hpp"
-#include "tests/gui/shown_pipeline.hpp"
+#include "tests/gui/timeline_view_fixture.hpp"
 
 namespace meshwright::gui {
 namespace {
 
 using ::testing::ElementsAre;
-
-/// Left of the rows and above them.
-constexpr int kLeft = 132, kTop = 54;
-
-class TimelineViewTest : public testing::Test {
- protected:
-  TimelineViewTest() : shown(shown_pipeline("1f1b", {.devices = 4, .microbatches = 8})) {
-    view.resize(kLeft + 1000, 400);
-    view.set_reduced_motion(true);
-    view.set_tracks(shown.tracks);
-    view.set_causes(shown.causes);
-    view.show();
-    view.activateWindow();
-    view.setFocus();
-    EXPECT_TRUE(QTest::qWaitForWindowActive(&view));
-    view.show_range(Nanoseconds(0), Nanoseconds(40'000'000));  // 40 us a pixel
-    view.wait_for_painters();
-  }
-
-  int x_of(Nanoseconds time) const {
-    return kLeft +
-           static_cast<int>(
-               ratio(time - view.visible_from(), view.visible_to() - view.visible_from()) * 1000);
-  }
-  Nanoseconds middle_of(std::size_t slice) const {
-    return shown.tracks->start_of(slice) + shown.tracks->duration_of(slice) / 2;
-  }
-  /// Rows of ranks are found by what the view says is under the pointer.
-  int y_of_rank(int rank) {
-    QSignalSpy spy(&view, &TimelineView::slice_hovered);
-    for (int y = kTop + 4; y < view.height(); y += 4) {
-      for (int x = kLeft + 20; x < kLeft + 1000; x += 60) {
-        spy.clear();
-        QTest::mouseMove(&view, {x, y});
-        if (spy.isEmpty() || spy.back().at(0).toLongLong() < 0) continue;
-        const auto slice = static_cast<std::size_t>(spy.back().at(0).toLongLong());
-        if (shown.tracks->rows[shown.tracks->row_of(slice)].rank == rank) return y + 4;
-        break;
-      }
-    }
-    ADD_FAILURE() << "rank " << rank << " is not on the screen";
-    return 0;
-  }
-  std::size_t slice_named(const std::string& name) const {
-    const auto found = slices_named(*shown.tracks, name);
-    EXPECT_FALSE(found.empty()) << name;
-    return found.empty() ? 0 : found.front();
-  }
-  void drag(QPoint from, QPoint to, Qt::KeyboardModifiers modifiers = {},
-            Qt::MouseButton button = Qt::LeftButton) {
-    const auto send = [&](QEvent::Type type, QPoint at, Qt::MouseButton b, Qt::MouseButtons held) {
-      QMouseEvent event(type, at, view.mapToGlobal(at), b, held, modifiers);
-      QApplication::sendEvent(&view, &event);
-    };
-    send(QEvent::MouseButtonPress, from, button, button);
-    for (int step = 1; step <= 4; ++step)
-      send(QEvent::MouseMove, from + (to - from) * step / 4, Qt::NoButton, button);
-    send(QEvent::MouseButtonRelease, to, button, {});
-  }
-  void wheel(QPoint at, int notches, Qt::KeyboardModifiers modifiers) {
-    QWheelEvent event(at, view.mapToGlobal(at), {}, {0, 120 * notches}, Qt::NoButton, modifiers,
-                      Qt::NoScrollPhase, false);
-    QApplication::sendEvent(&view, &event);
-  }
-  Nanoseconds span() const { return view.visible_to() - view.visible_from(); }
-
-  ShownPipeline shown;
-  TimelineView view;
-};
 
 // ---- keys
 // -----------------------------------------------------------------------------------------
@@ -476,136 +394,6 @@ TEST_F(TimelineViewTest, ShowsAMeasuredRunBelowItsPrediction) {
   EXPECT_EQ(view.comparison()->offset, Nanoseconds(55));
   view.set_tracks(shown.tracks);
   EXPECT_EQ(view.comparison(), nullptr);
-}
-
-TEST_F(TimelineViewTest, SavesWhatIsOnTheScreen) {
-  const QTemporaryDir folder;
-  const auto path = [&](const char* name) {
-    return folder.filePath(QLatin1String(name)).toStdString();
-  };
-  const TimelineSnapshot snapshot = view.snapshot();
-  write_snapshot(snapshot, path("a.png"));
-  EXPECT_EQ(QImage(QString::fromStdString(path("a.png"))).size(), view.size());
-  write_snapshot(snapshot, path("b.png"), 2.0);
-  EXPECT_EQ(QImage(QString::fromStdString(path("b.png"))).size(), view.size() * 2);
-  write_snapshot(snapshot, path("c.pdf"));
-  EXPECT_EQ(read_file(path("c.pdf")).substr(0, 5), "%PDF-");
-  if (can_write_svg()) {
-    write_snapshot(snapshot, path("d.svg"));
-    EXPECT_THAT(read_file(path("d.svg")), testing::HasSubstr("<svg"));
-  }
-  EXPECT_THROW(write_snapshot(snapshot, path("e.docx")), InputError);
-  EXPECT_FALSE(QFileInfo::exists(QString::fromStdString(path("e.docx"))));
-  EXPECT_THROW(write_snapshot(snapshot, "/nowhere/at/all.png"), RuntimeFailure);
-  EXPECT_THROW(write_snapshot(TimelineView().snapshot(), path("f.png")), InputError);
-}
-
-// Names and rulers are recorded on the GUI thread and painted elsewhere.
-TEST_F(TimelineViewTest, SnapshotsArePaintedOnAnyThreadAsTheViewIs) {
-  view.select_slice(slice_named("r1.compute.s1.F0"));
-  view.wait_for_painters();
-  QImage shown_now(view.size(), QImage::Format_RGB32);
-  view.clearFocus();  // its frame is not part of the picture
-  view.render(&shown_now);
-  QImage painted;
-  std::thread([&painted, snapshot = view.snapshot()] { painted = to_image(snapshot); }).join();
-  const QRect body(kLeft, kTop, 1000, 340);
-  EXPECT_EQ(painted.copy(body), shown_now.copy(body));
-  // Recorded text may be set a fraction of a pixel elsewhere; nothing else may differ.
-  int different = 0;
-  for (int y = 0; y < view.height(); ++y)
-    for (int x = 0; x < view.width(); ++x)
-      different += painted.pixel(x, y) != shown_now.pixel(x, y);
-  EXPECT_LT(different, view.width() * view.height() / 100);
-}
-
-TEST_F(TimelineViewTest, SavesTheVisibleSlicesAsTableAndTrace) {
-  const QTemporaryDir folder;
-  view.show_range(Nanoseconds(0), Nanoseconds(2'500'000));
-  const std::string csv = folder.filePath(QStringLiteral("a.csv")).toStdString();
-  write_snapshot(view.snapshot(), csv);
-  const std::string text = read_file(csv);
-  EXPECT_THAT(text,
-              testing::StartsWith("rank,stream,stage,name,kind,microbatch,start_ns,duration_ns\n"
-                                  "0,compute,0,F0,F,0,0,1000000\n"));
-  const std::string trace = folder.filePath(QStringLiteral("a.pftrace")).toStdString();
-  write_snapshot(view.snapshot(), trace);
-  const TimelineTracks again = read_trace_files({trace});
-  EXPECT_EQ(static_cast<std::ptrdiff_t>(again.slice_count()) + 1,
-            std::count(text.begin(), text.end(), '\n'));
-  EXPECT_EQ(to_table(view.snapshot()).toStdString(), text);
-  view.select_area(TimelineArea{{0, 1}, Nanoseconds(0), Nanoseconds(2'000'000)});
-  const auto statistics = area_statistics(*shown.tracks, *view.selected_area(), shown.causes.get());
-  EXPECT_EQ(to_table(view.snapshot()).toStdString(), to_tsv(*shown.tracks, statistics));
-}
-
-// ---- for readers
-// ----------------------------------------------------------------------------------
-
-TEST_F(TimelineViewTest, IsATableOfSlicesForScreenReaders) {
-  QAccessibleInterface* accessible = QAccessible::queryAccessibleInterface(&view);
-  ASSERT_NE(accessible, nullptr);
-  QAccessibleTableInterface* table = accessible->tableInterface();
-  ASSERT_NE(table, nullptr);
-  EXPECT_EQ(table->rowCount(), 4);
-  EXPECT_EQ(table->columnCount(), 16);  // F and B of eight micro-batches
-  QAccessibleInterface* cell = table->cellAt(1, 0);
-  ASSERT_NE(cell, nullptr);
-  const std::string text = cell->text(QAccessible::Name).toStdString();
-  EXPECT_THAT(text, testing::HasSubstr("F0"));
-  EXPECT_THAT(text, testing::HasSubstr("rank 1"));
-  EXPECT_THAT(text, testing::HasSubstr("waits for"));
-  cell->actionInterface()->doAction(QAccessibleActionInterface::pressAction());
-  EXPECT_EQ(view.selected_slice(), slice_named("r1.compute.s1.F0"));
-  EXPECT_EQ(table->selectedCellCount(), 1);
-  EXPECT_EQ(table->cellAt(99, 0), nullptr);
-  EXPECT_THAT(table->rowDescription(0).toStdString(), testing::HasSubstr("idle"));
-}
-
-TEST_F(TimelineViewTest, MirrorsWhatIsVisibleInATable) {
-  view.show_range(Nanoseconds(0), Nanoseconds(2'500'000));
-  TimelineTableModel table;
-  view.fill_table(table);
-  ASSERT_GT(table.rowCount(), 3);
-  EXPECT_EQ(table.data(table.index(0, TimelineTableModel::kName)).toString(), "F0");
-  EXPECT_EQ(table.data(table.index(0, TimelineTableModel::kStart)).toString(), "0 ns");
-  EXPECT_EQ(table.data(table.index(1, TimelineTableModel::kDuration)).toString(), "1 ms");
-  EXPECT_EQ(table.headerData(0, Qt::Horizontal).toString(), "Rank");
-  EXPECT_FALSE(table.is_cut());
-}
-
-// ---- threads
-// --------------------------------------------------------------------------------------
-
-// What is painted when a view goes away is given up, not waited out for long, and never delivered.
-TEST(TimelineViews, MayGoAwayWhileTheyArePainted) {
-  const auto large = std::make_shared<const TimelineTracks>(
-      random_tracks(1, {.rows = 32, .slices_per_row = 20'000}));
-  for (int i = 0; i < 10; ++i) {
-    TimelineView view;
-    view.resize(800, 600);
-    view.show();
-    view.set_tracks(large);
-    for (int step = 0; step < 5; ++step) {
-      view.zoom_in();
-      if (i % 2 == 0) QApplication::processEvents();
-    }
-  }
-}
-
-TEST(TimelineViews, ShowTheLatestOfManyViews) {
-  const auto large = std::make_shared<const TimelineTracks>(
-      random_tracks(1, {.rows = 8, .slices_per_row = 5'000}));
-  TimelineView view;
-  view.resize(800, 400);
-  view.show();
-  view.set_tracks(large);
-  for (int step = 0; step < 30; ++step) view.zoom_in();
-  view.wait_for_painters();
-  QImage shown(view.size(), QImage::Format_RGB32);
-  view.render(&shown);
-  EXPECT_EQ(shown.copy(kLeft, kTop, 600, 300),
-            to_image(view.snapshot()).copy(kLeft, kTop, 600, 300));
 }
 
 }  // namespace
