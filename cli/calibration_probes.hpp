@@ -1,4 +1,4 @@
-/// Small models whose layers have the shapes that ranks of small jobs see: what `calibrate` trains
+/// Models whose layers have the shapes that ranks of small jobs see: what `calibrate` trains
 /// for a few steps to time kernels.
 #pragma once
 
@@ -21,11 +21,11 @@ enum class ProbeKind : std::uint8_t {
 /// of jobs do.
 struct ProbeShape {
   ProbeKind kind = ProbeKind::kGpt;
-  std::int64_t hidden = 64, cut = 1, length = 64, vocabulary = 256;
+  std::int64_t hidden = 128, cut = 1, length = 64, vocabulary = 256;
   int sequences = 1;
   Dtype dtype = Dtype::kFp32;
 };
-std::string name_of(const ProbeShape& shape);  ///< "gpt hidden 64 / 2, 1 x 64 tokens, fp32"
+std::string name_of(const ProbeShape& shape);  ///< "gpt hidden 128 / 2, 1 x 64 tokens, fp32"
 KernelProbe probe_of(const ProbeShape& shape);
 
 /// What matters most first: whoever runs out of time has measured a bit of everything.

@@ -14,8 +14,8 @@ struct Size {
   const char* name;
   int hidden, heads, blocks, vocabulary, length;
 };
-constexpr Size kSmall{"small", 128, 4, 8, 512, 64};
-constexpr Size kMedium{"medium", 256, 8, 4, 1024, 128};
+constexpr Size kSmall{"small", 256, 8, 8, 1024, 64};
+constexpr Size kMedium{"medium", 512, 8, 4, 2048, 128};
 
 ModelGraph model_of(const std::string& config) {
   return model_from_config({.name = "validated", .where = "validated", .text = config});
