@@ -65,10 +65,17 @@ void Turns::settle(RankId rank) const {
 void Turns::take(RankId rank, RankProgress& progress) {
   Slot& slot = slot_of(rank);
   std::unique_lock lock(slot.mutex);
-  while (!slot.is_free) {
-    if (progress.must_stop) throw PeerFailure("the run has failed on another rank");
-    progress.is_waiting = true;
-    slot.given_back.wait_for(lock, kLook);
+  if (!slot.is_free) {
+    Waiting waiting;
+    slot.queue.push_back(&waiting);
+    while (!waiting.is_next) {
+      if (progress.must_stop) {
+        std::erase(slot.queue, &waiting);
+        throw PeerFailure("the run has failed on another rank");
+      }
+      progress.is_waiting = true;
+      waiting.handed_over.wait_for(lock, kLook);
+    }
   }
   progress.is_waiting = false;
   slot.is_free = false;
@@ -76,17 +83,25 @@ void Turns::take(RankId rank, RankProgress& progress) {
 
 void Turns::give_back(RankId rank) {
   Slot& slot = slot_of(rank);
-  {
-    const std::lock_guard lock(slot.mutex);
-    slot.is_free = true;
-  }
-  slot.given_back.notify_one();
+  const std::lock_guard lock(slot.mutex);
+  slot.is_free = slot.queue.empty();
+  if (slot.is_free) return;
+  slot.queue.front()->is_next = true;
+  slot.queue.front()->handed_over.notify_one();  // it is there as long as the mutex is held
+  slot.queue.pop_front();
+}
+
+bool Turns::is_wanted(RankId rank) {
+  Slot& slot = slot_of(rank);
+  const std::lock_guard lock(slot.mutex);
+  return !slot.queue.empty();
 }
 
 void ActionsInTurn::enter() {
   if (has_turn_) return;
   turns_.take(rank_, progress_);
   has_turn_ = true;
+  turn_began_ = std::chrono::steady_clock::now();
 }
 
 void ActionsInTurn::leave() {

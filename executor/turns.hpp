@@ -5,7 +5,9 @@
 /// of another one, and a processor that nobody uses between two turns is given to other programs.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -18,7 +20,7 @@
 namespace meshwright {
 
 /// So many ranks may compute at once: rank r together with all but those that have the same
-/// remainder of r. Shared by the threads of a run.
+/// remainder of r. Whoever asks first is next. Shared by the threads of a run.
 class Turns {
  public:
   explicit Turns(int at_once);
@@ -30,11 +32,17 @@ class Turns {
   /// Throws PeerFailure when the rank is asked to stop meanwhile.
   void take(RankId rank, RankProgress& progress);
   void give_back(RankId rank);
+  /// Whether another rank waits for the turn that this one has.
+  bool is_wanted(RankId rank);
 
  private:
+  struct Waiting {
+    std::condition_variable handed_over;
+    bool is_next = false;
+  };
   struct Slot {
     std::mutex mutex;
-    std::condition_variable given_back;
+    std::deque<Waiting*> queue;
     bool is_free = true;
     std::optional<int> processor;
   };
@@ -42,8 +50,11 @@ class Turns {
   std::vector<Slot> slots_;
 };
 
-/// Actions of a rank that holds a turn through each compute task, but for its collectives. Actions,
-/// turns and progress belong to others and outlive this.
+/// Actions of a rank that holds a turn through each compute task, but for its collectives and for
+/// others that wait while it has had its share: ranks advance side by side. A machine that is slow
+/// for a tenth of a second is then slow for all of them, as machines of their own would hardly be,
+/// and not for the one that the others wait for. Actions, turns and progress belong to others and
+/// outlive this.
 class ActionsInTurn final : public ForwardedActions {
  public:
   ActionsInTurn(TaskActions& actions, Turns& turns, RankId rank, RankProgress& progress)
@@ -68,7 +79,10 @@ class ActionsInTurn final : public ForwardedActions {
   ActionsInTurn& operator=(const ActionsInTurn&) = delete;
 
   void tell_of_waits(std::function<void(bool begins)> tell) override { tell_ = std::move(tell); }
-  void wait_for_turn() override { enter(); }
+  void wait_for_turn() override {
+    if (has_had_its_share() && turns_.is_wanted(rank_)) leave();
+    enter();
+  }
   void end_task(const Task& task) override {
     actions_.end_task(task);
     leave();
@@ -90,6 +104,10 @@ class ActionsInTurn final : public ForwardedActions {
   using ForwardedActions::communicate;
 
  private:
+  static constexpr std::chrono::milliseconds kShare{1};
+  bool has_had_its_share() const {
+    return has_turn_ && std::chrono::steady_clock::now() - turn_began_ > kShare;
+  }
   void enter();
   void leave();
   std::function<void(bool begins)> tell_;
@@ -97,6 +115,7 @@ class ActionsInTurn final : public ForwardedActions {
   RankId rank_;
   RankProgress& progress_;
   bool has_turn_ = false;
+  std::chrono::steady_clock::time_point turn_began_;
 };
 
 }  // namespace meshwright

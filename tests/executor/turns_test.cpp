@@ -44,6 +44,29 @@ TEST(Turns, AreNotWaitedForByARankThatMustStop) {
   turns.take(RankId(1), second);  // the failed attempt took nothing
 }
 
+/// Three ranks that never wait for anything else, each asking again before it gives back.
+TEST(Turns, GoRoundInTheOrderOfAsking) {
+  Turns turns(1);
+  RankProgress own;
+  turns.take(RankId(0), own);
+  std::vector<int> order;
+  std::vector<std::thread> threads;
+  std::vector<RankProgress> progress(3);
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      turns.take(RankId(t + 1), progress[static_cast<std::size_t>(t)]);
+      order.push_back(t);  // one at a time
+      turns.give_back(RankId(t + 1));
+    });
+    while (!progress[static_cast<std::size_t>(t)].is_waiting) std::this_thread::yield();
+  }
+  EXPECT_TRUE(turns.is_wanted(RankId(0)));
+  turns.give_back(RankId(0));
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 2}));
+  EXPECT_FALSE(turns.is_wanted(RankId(0)));
+}
+
 /// The processors on which the thread of a rank may run.
 cpu_set_t processors_of(const Turns& turns, RankId rank) {
   cpu_set_t allowed;
@@ -120,6 +143,26 @@ TEST(ActionsInTurn, HoldATurnWhileTheyComputeAndNotWhileTheyCommunicate) {
   actions.compute({}, {}, {});
   actions.end_task({});
   EXPECT_TRUE(is_free(turns));
+}
+
+TEST(ActionsInTurn, LetOthersInBetweenTwoKernelsOfOneTask) {
+  Turns turns(1);
+  Nothing nothing;
+  RankProgress progress, of_other;
+  ActionsInTurn actions(nothing, turns, RankId(0), progress);
+  actions.wait_for_turn();
+  std::atomic<bool> has_been_in = false;
+  std::thread other([&] {
+    turns.take(RankId(1), of_other);
+    has_been_in = true;
+    turns.give_back(RankId(1));
+  });
+  while (!of_other.is_waiting) std::this_thread::yield();
+  EXPECT_FALSE(has_been_in);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));  // a kernel, longer than its share
+  actions.wait_for_turn();
+  EXPECT_TRUE(has_been_in);
+  other.join();
 }
 
 TEST(ActionsInTurn, GiveTheirTurnBackWhenAKernelFails) {
