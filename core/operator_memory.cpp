@@ -36,10 +36,11 @@ class TensorSum {
  public:
   TensorSum(const ModelGraph& model, const ShardShape& shard) : model_(model), shard_(shard) {}
   void skip(TensorId id) { seen_.push_back(id); }
-  void add(TensorId id) {
+  void add(TensorId id) { add(id, shard_); }
+  void add(TensorId id, const ShardShape& shard) {
     if (std::find(seen_.begin(), seen_.end(), id) != seen_.end()) return;
     seen_.push_back(id);
-    sum_ += activation_bytes(activation_of(model_, id), shard_);
+    sum_ += activation_bytes(activation_of(model_, id), shard);
   }
   Bytes sum() const { return sum_; }
 
@@ -128,10 +129,17 @@ WeightGradientNeeds weight_gradient_needs(const ModelGraph& model, LayerId layer
   const std::span<const Operator> operators = operators_of(model, layer);
   TensorSum inputs(model, shard), gradients(model, shard);
   skip_logits(operators, gradients);
+  ShardShape all_tokens = shard;
+  all_tokens.sequence_parallel = false;
   for (const Operator& op : operators) {
     if (!has_weight_product(op.shape)) continue;
     for (const TensorId id : op.inputs) inputs.add(id);
-    for (const TensorId id : op.outputs) gradients.add(id);
+    // The input gradient of a product that is summed over ranks has gathered what it starts from,
+    // and nobody gathers it again for the weights: over t tensor ranks a GPT layer's gradients are
+    // T B H (14 / t + 4) bytes, with sequence parallelism as without.
+    const auto* linear = std::get_if<Linear>(&op.shape);
+    const bool is_summed = linear != nullptr && linear->cut == LinearCut::kRow;
+    for (const TensorId id : op.outputs) gradients.add(id, is_summed ? all_tokens : shard);
   }
   return {.inputs = inputs.sum(), .output_gradients = gradients.sum()};
 }

@@ -81,6 +81,19 @@ TEST(WeightGradientNeeds, AreThe32OfZeroBubble) {
   EXPECT_EQ(needs.output_gradients, Bytes(18 * kTbh));
 }
 
+// Over t tensor ranks every rank needs all tokens of the gradients behind its two row-cut products
+// (projection 2, down 2), with sequence parallelism too: they were gathered for the input
+// gradients. The rest is cut: over features (qkv 6, up 8), or over tokens.
+TEST(WeightGradientNeeds, HaveGatheredGradientsUnderSequenceParallelism) {
+  for (const int t : {2, 4}) {
+    const WeightGradientNeeds needs = weight_gradient_needs(model(), kBlock, standard(t, true));
+    EXPECT_EQ(needs.inputs, Bytes(14 * kTbh / t));
+    EXPECT_EQ(needs.output_gradients, Bytes(14 * kTbh / t + 4 * kTbh));
+    EXPECT_EQ(needs.output_gradients,
+              weight_gradient_needs(model(), kBlock, standard(t)).output_gradients);
+  }
+}
+
 // Logits: 4 bytes * 384 tokens * 512 words, apart from the 4 TBH of the head's norm and product.
 TEST(Logits, AreCountedOnceAndCutOverTensorRanks) {
   const ModelGraph graph = model();
