@@ -42,7 +42,7 @@ class ProgressLine {
 struct Search {
   NamedText model_text, cluster_text;
   Goal goal;
-  std::string cost_model;
+  std::string cost_model, calibration;
   SearchResult result;
   Seconds time;
 };
@@ -76,8 +76,10 @@ Search run_search(const PlanFlags& flags) {
   search_run.cluster_text = find_cluster(flags.cluster);
   const ModelGraph model = model_from_config(search_run.model_text);
   const Cluster cluster = cluster_from_toml(search_run.cluster_text);
-  const auto cost_model = make_cost_model(cluster, flags.calibration);
+  const std::optional<Calibration> calibration = calibration_for(cluster, flags.calibration);
+  const auto cost_model = make_cost_model(cluster, calibration);
   search_run.cost_model = cost_model->provenance();
+  search_run.calibration = text_of(calibration);
 
   ProgressLine progress;
   const auto start = std::chrono::steady_clock::now();
@@ -159,7 +161,8 @@ PlanFile plan_file_of(const Search& run) {
           .cluster_toml = run.cluster_text.text,
           .plan = best.plan,
           .predicted = figures_of(best),
-          .cost_model = run.cost_model};
+          .cost_model = run.cost_model,
+          .calibration = run.calibration};
 }
 
 }  // namespace

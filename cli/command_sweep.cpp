@@ -96,7 +96,7 @@ SweepRun run_points(const SweepFlags& flags) {
   run.combinations = combinations(flags.strategy, run.swept);
   const ModelGraph model = model_from_config(find_model(flags.model));
   const Cluster cluster = cluster_from_toml(find_cluster(flags.cluster));
-  const auto cost_model = make_cost_model(cluster, flags.calibration);
+  const auto cost_model = make_cost_model(cluster, calibration_for(cluster, flags.calibration));
 
   // Degrees that do not multiply to --gpus are problems of their point, not of the command.
   run.points.resize(run.combinations.size());

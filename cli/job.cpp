@@ -12,10 +12,6 @@
 namespace meshwright {
 namespace {
 
-Calibration read_calibration(const std::string& file) {
-  return calibration_from_json(read_file(file), file);
-}
-
 Job job_from_file(const std::string& path, const std::string& calibration_file) {
   const std::string where = path == "-" ? "standard input" : path;
   Job job;
@@ -29,7 +25,12 @@ Job job_from_file(const std::string& path, const std::string& calibration_file) 
   const std::vector<Diagnostic> problems =
       check_plan(job.file.plan, job.model, job.cluster, where + "#/strategy/");
   if (!problems.empty()) throw InputError(problems);
-  job.cost_model = make_cost_model(job.cluster, calibration_file);
+  // The flag comes first; files of earlier versions do not say what their machine was measured as.
+  const bool embeds = !job.file.calibration.empty() && calibration_file.empty();
+  const std::optional<Calibration> calibration =
+      embeds ? calibration_from_json(job.file.calibration, where + "#/cluster/calibration")
+             : calibration_for(job.cluster, calibration_file);
+  job.cost_model = make_cost_model(job.cluster, calibration);
   return job;
 }
 
@@ -53,14 +54,16 @@ Job job_from_flags(const JobFlags& flags) {
   Job job;
   job.model = model_from_config(model);
   job.cluster = cluster_from_toml(cluster);
-  job.cost_model = make_cost_model(job.cluster, flags.calibration);
+  const std::optional<Calibration> calibration = calibration_for(job.cluster, flags.calibration);
+  job.cost_model = make_cost_model(job.cluster, calibration);
   job.file = {.model_name = model.name,
               .model_config = model.text,
               .cluster_name = cluster.name,
               .cluster_toml = cluster.text,
               .plan = plan_of(flags.strategy, strategy, job),
               .predicted = std::nullopt,
-              .cost_model = job.cost_model->provenance()};
+              .cost_model = job.cost_model->provenance(),
+              .calibration = text_of(calibration)};
   const std::vector<Diagnostic> problems = check_plan(job.file.plan, job.model, job.cluster);
   if (!problems.empty()) throw InputError(problems);
   return job;
@@ -74,13 +77,23 @@ void add_calibration_flag(CLI::App& app, std::string& calibration_file) {
       ->type_name("FILE");
 }
 
-std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster,
+std::optional<Calibration> calibration_for(const Cluster& cluster,
                                            const std::string& calibration_file) {
+  if (!calibration_file.empty())
+    return calibration_from_json(read_file(calibration_file), calibration_file);
+  if (cluster.name != kThisMachine) return std::nullopt;
+  return this_machine_calibration();
+}
+
+std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster,
+                                           const std::optional<Calibration>& calibration) {
   std::unique_ptr<CostModel> by_figures = make_device_cost_model(cluster);
-  if (calibration_file.empty() && cluster.name != kThisMachine) return by_figures;
-  Calibration calibration =
-      calibration_file.empty() ? this_machine_calibration() : read_calibration(calibration_file);
-  return make_calibrated_cost_model(std::move(by_figures), std::move(calibration));
+  if (!calibration) return by_figures;
+  return make_calibrated_cost_model(std::move(by_figures), *calibration);
+}
+
+std::string text_of(const std::optional<Calibration>& calibration) {
+  return calibration ? to_json(*calibration) : "";
 }
 
 void add_job_flags(CLI::App& app, JobFlags& flags) {

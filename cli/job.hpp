@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/strategy_flags.hpp"
+#include "core/calibration.hpp"
 #include "core/cluster.hpp"
 #include "core/cost_model.hpp"
 #include "core/io_plan.hpp"
@@ -34,11 +35,15 @@ struct Job {
 
 void add_job_flags(CLI::App& app, JobFlags& flags);
 
-/// --calibration, and what prices are by: the cluster's figures, and in front of them what a
-/// calibration file says, if one is named; for this-machine its own, if none is.
 void add_calibration_flag(CLI::App& app, std::string& calibration_file);
-std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster,
+/// What --calibration names; for this-machine its own, if nothing is named.
+std::optional<Calibration> calibration_for(const Cluster& cluster,
                                            const std::string& calibration_file);
+/// What prices are by: the cluster's figures, and in front of them what was measured.
+std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster,
+                                           const std::optional<Calibration>& calibration);
+/// For plan files (PlanFile::calibration).
+std::string text_of(const std::optional<Calibration>& calibration);
 
 /// Throws UsageError when neither or both ways are used, InputError when what they name is not
 /// sound.

@@ -185,14 +185,24 @@ PlanFigures read_figures(const JsonValue& value, const std::string& place,
   return f;
 }
 
-/// "model": {"name", "config"} and "cluster": {"name", "toml"}.
-void read_source(JsonObjectReader& parent, std::string_view key, std::string_view text_key,
-                 std::string& name, std::string& text, std::vector<Diagnostic>& problems) {
-  const JsonValue* value = parent.required(key);
+/// {"name", "config"}
+void read_model(JsonObjectReader& parent, PlanFile& file, std::vector<Diagnostic>& problems) {
+  const JsonValue* value = parent.required("model");
   if (!value) return;
-  JsonObjectReader reader(*value, parent.place_of(key), problems);
-  name = reader.text("name");
-  text = reader.text(text_key);
+  JsonObjectReader reader(*value, parent.place_of("model"), problems);
+  file.model_name = reader.text("name");
+  file.model_config = reader.text("config");
+  reader.finish();
+}
+
+/// {"name", "toml"} and, of measured machines, "calibration"
+void read_cluster(JsonObjectReader& parent, PlanFile& file, std::vector<Diagnostic>& problems) {
+  const JsonValue* value = parent.required("cluster");
+  if (!value) return;
+  JsonObjectReader reader(*value, parent.place_of("cluster"), problems);
+  file.cluster_name = reader.text("name");
+  file.cluster_toml = reader.text("toml");
+  if (reader.optional("calibration")) file.calibration = reader.text("calibration");
   reader.finish();
 }
 
@@ -254,8 +264,8 @@ PlanFile plan_file_from_json(std::string_view text, std::string_view where) {
   if (!problems.empty()) throw InputError(std::move(problems));
 
   PlanFile file;
-  read_source(reader, "model", "config", file.model_name, file.model_config, problems);
-  read_source(reader, "cluster", "toml", file.cluster_name, file.cluster_toml, problems);
+  read_model(reader, file, problems);
+  read_cluster(reader, file, problems);
   if (const JsonValue* strategy = reader.required("strategy"))
     file.plan.strategy = read_strategy(*strategy, reader.place_of("strategy"), problems);
   for (const std::int64_t blocks :

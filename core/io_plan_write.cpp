@@ -109,6 +109,7 @@ std::string to_json(const PlanFile& file) {
             {"cluster", Json{{"name", file.cluster_name}, {"toml", file.cluster_toml}}},
             {"strategy", json_of(file.plan.strategy)},
             {"blocks_per_stage", file.plan.blocks_per_stage}};
+  if (!file.calibration.empty()) json["cluster"]["calibration"] = file.calibration;
   if (!file.plan.orders.empty()) {
     Json& orders = json["orders"] = Json::array();
     for (const auto& order : file.plan.orders) orders.push_back(to_text(order));

@@ -20,11 +20,12 @@ constexpr std::size_t kJobsKept = 8;
 /// Tasks that a slider may ask for; beyond, a picture would take seconds and gigabytes.
 constexpr std::int64_t kMostPasses = 4'000'000;
 
-std::unique_ptr<CostModel> cost_model_of(const Cluster& cluster, const std::string& calibration) {
+std::unique_ptr<CostModel> cost_model_of(const Cluster& cluster, const std::string& calibration,
+                                         const std::string& where) {
   std::unique_ptr<CostModel> by_figures = make_device_cost_model(cluster);
   if (calibration.empty()) return by_figures;
   return make_calibrated_cost_model(std::move(by_figures),
-                                    calibration_from_json(read_file(calibration), calibration));
+                                    calibration_from_json(calibration, where));
 }
 
 std::vector<Diagnostic> what_if_problems(const Scenario& scenario) {
@@ -108,7 +109,8 @@ std::shared_ptr<const LoadedJob> JobLibrary::load(const Scenario& s) {
   auto job = std::make_shared<LoadedJob>();
   job->model = model_from_config(s.model);
   job->cluster = cluster_from_toml(s.cluster);
-  job->cost_model = cost_model_of(job->cluster, s.calibration_file);
+  if (!s.calibration_file.empty()) job->calibration = read_file(s.calibration_file);
+  job->cost_model = cost_model_of(job->cluster, job->calibration, s.calibration_file);
   if (entries_.size() == kJobsKept) entries_.erase(entries_.begin());
   entries_.push_back({s.model, s.cluster, s.calibration_file, job});
   return job;
@@ -138,7 +140,8 @@ PlanFile plan_file_of(const Simulation& s) {
           .cluster_toml = s.scenario.cluster.text,
           .plan = s.plan,
           .predicted = s.scenario.what_if == WhatIf{} ? std::optional(s.figures) : std::nullopt,
-          .cost_model = s.job->cost_model->provenance()};
+          .cost_model = s.job->cost_model->provenance(),
+          .calibration = s.job->calibration};
 }
 
 std::shared_ptr<const Simulation> simulate_scenario(const Scenario& scenario, JobLibrary& library) {

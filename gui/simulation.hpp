@@ -24,6 +24,7 @@ namespace meshwright::gui {
 struct LoadedJob {
   ModelGraph model;
   Cluster cluster;
+  std::string calibration;  ///< text of the scenario's; empty: none
   std::unique_ptr<CostModel> cost_model;
 };
 

@@ -40,8 +40,8 @@ class ValidationProgram : public testing::Test {
       first.emplace_back(word);
     return first;
   }
-  /// As if calibrated: one family of kernels, 2 cores.
-  void calibrate() const {
+  /// As if calibrated: one family of kernels, 2 cores. `product`: what a small one takes.
+  void calibrate(Seconds product = Seconds(1e-5)) const {
     Calibration calibration;
     calibration.provenance["date"] = "by hand";
     calibration.machine = MeasuredMachine{.processor = "test processor",
@@ -51,6 +51,15 @@ class ValidationProgram : public testing::Test {
                                           .message_bandwidth = BytesPerSecond(4e9),
                                           .memory_bandwidth = BytesPerSecond(1e10),
                                           .peak = {{Dtype::kFp32, FlopsPerSecond(5e10)}}};
+    KernelCurve products{.family = {.kind = KernelKind::kGemm}, .points = {}};
+    for (const int m : {16, 64})
+      products.points.push_back({.m = m,
+                                 .n = 96,
+                                 .k = 32,
+                                 .flops = Flops(2.0 * m * 96 * 32),
+                                 .memory_traffic = Bytes(4 * (m * 32 + 96 * 32 + m * 96)),
+                                 .time = product * (m / 16.0)});
+    calibration.kernels.push_back(products);
     write_file(path("mine.calib.json"), to_json(calibration));
   }
   TemporaryFolder folder_;
@@ -65,6 +74,26 @@ TEST_F(ValidationProgram, PlansForThisMachineOnceItIsCalibrated) {
   EXPECT_EQ(after.exit_code, 0) << after.standard_error;
   EXPECT_THAT(after.standard_output, HasSubstr("core of test processor"));
   EXPECT_THAT(run({"show", "this-machine"}).standard_output, HasSubstr("test processor"));
+}
+
+/// A plan file has the calibration that it was made with: neither another one of this machine nor
+/// its absence changes what the file says.
+TEST_F(ValidationProgram, PlansStandAlone) {
+  calibrate(Seconds(1e-5));
+  ASSERT_EQ(run(job({"plan", "-o", "x.plan.json"}, "1")).exit_code, 0);
+  const auto step_of = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"simulate", "x.plan.json", "--json"});
+    const ProgramRun simulated = run(more);
+    EXPECT_EQ(simulated.exit_code, 0) << simulated.standard_error;
+    return Json::parse(simulated.standard_output).at("step_time_ns").get<std::int64_t>();
+  };
+  const std::int64_t planned = step_of({});
+  EXPECT_EQ(Json::parse(read_file(path("x.plan.json")))["predicted"]["step_time_ns"], planned);
+  calibrate(Seconds(1e-3));
+  EXPECT_EQ(step_of({}), planned);
+  EXPECT_GT(step_of({"--calibration", "mine.calib.json"}), planned) << "the flag comes first";
+  std::filesystem::remove(path("mine.calib.json"));
+  EXPECT_EQ(step_of({}), planned);
 }
 
 TEST_F(ValidationProgram, ComparesARunWithItsPrediction) {

@@ -100,6 +100,13 @@ TEST(PlanFile, ReadsBackEqual) {
   EXPECT_EQ(plan_file_from_json(to_json(file), "x"), file);
 }
 
+TEST(PlanFile, KeepsTheCalibrationThatItWasMadeWith) {
+  PlanFile file = small_file();
+  EXPECT_EQ(to_json(file).find("calibration"), std::string::npos);
+  file.calibration = "{\"schema\": 1}";
+  EXPECT_EQ(plan_file_from_json(to_json(file), "x"), file);
+}
+
 TEST(PlanFile, TimesAreWholeNanosecondsRoundedToNearest) {
   PlanFile file = small_file();
   file.predicted->step_time = Ticks(1'234'567'499);
