@@ -82,9 +82,17 @@ class Lifetimes {
     };
     for (const TensorId id : op().inputs) let_go(id);
     for (const TensorId id : op().outputs) let_go(id);
+    if (visit_ == Visit::kForward && at_ + 1 == count()) drop_cut_heads();
     if (visit_ == Visit::kRecompute || !keeps_.is_recomputed(layer_)) return;
     dead_.push_back({id_, Form::kSoftmaxSums});
     dead_.push_back({id_, Form::kDropoutMask});
+  }
+
+  /// Those that are not kept, or made again.
+  void drop_cut_heads() {
+    for (const Operator& o : operators_)
+      for (const TensorId id : o.outputs)
+        if (keeps_.exchanges_heads_again() || !keeps_.keeps(id)) drop(id, Form::kHeadCutValue);
   }
 
   void backward() {
@@ -130,8 +138,21 @@ Visit visit_of(TaskKind kind, Phase phase) {
   return kind == TaskKind::kBackwardWeight ? Visit::kBackwardWeight : Visit::kBackward;
 }
 
+bool has_gradient_with_inputs(const ModelGraph& model, TensorId parameter) {
+  return std::any_of(model.operators.begin(), model.operators.end(), [&](const Operator& op) {
+    return !has_weight_phase(op) && has(op.parameters, parameter);
+  });
+}
+
+bool exchanges_heads_again(const Strategy& strategy) {
+  return strategy.recompute.kind == RecomputeKind::kSelective &&
+         strategy.attention == AttentionAlgorithm::kStandard;
+}
+
 StageKeeps::StageKeeps(const ModelGraph& model, std::span<const LayerId> layers,
-                       const Recompute& recompute) {
+                       const Strategy& strategy)
+    : exchanges_heads_again_(meshwright::exchanges_heads_again(strategy)) {
+  const Recompute& recompute = strategy.recompute;
   int block = 0;
   for (const LayerId layer : layers) {
     const bool is_block = model.layers[layer.index()].kind == LayerKind::kBlock;

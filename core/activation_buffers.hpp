@@ -59,17 +59,26 @@ enum class Visit : std::uint8_t {
 /// Of a step in a task of this kind.
 Visit visit_of(TaskKind kind, Phase phase);
 
+/// Parameters of norms, and sinks: their gradients come with those of the operator's inputs, also
+/// where a backward pass is split. O(operators).
+bool has_gradient_with_inputs(const ModelGraph& model, TensorId parameter);
+
+/// True if selective recomputation does the exchanges of heads (ContextAlgorithm) again.
+bool exchanges_heads_again(const Strategy& strategy);
+
 /// Layers of a stage and what they keep until their backward pass: what their operators say, of a
 /// fully recomputed layer the inputs alone.
 class StageKeeps {
  public:
   StageKeeps() = default;
-  StageKeeps(const ModelGraph& model, std::span<const LayerId> layers, const Recompute& recompute);
+  StageKeeps(const ModelGraph& model, std::span<const LayerId> layers, const Strategy& strategy);
   bool is_recomputed(LayerId layer) const { return recomputed_.contains(layer.value); }
   bool keeps(TensorId tensor) const { return kept_.contains(tensor.value); }
+  bool exchanges_heads_again() const { return exchanges_heads_again_; }
 
  private:
   std::set<std::int32_t> recomputed_, kept_;
+  bool exchanges_heads_again_ = false;
 };
 
 /// Buffers that go when a visit of the operator is over. O(operators of the layer).

@@ -36,8 +36,8 @@ struct PlanFile {
   Plan plan;
   std::optional<PlanFigures> predicted;
   std::string cost_model;  ///< provenance
-  /// Text of core/calibration.hpp that the plan was made with, so that the file stands alone; empty:
-  /// the cluster's figures say it all.
+  /// Text of core/calibration.hpp that the plan was made with, so that the file stands alone;
+  /// empty: the cluster's figures say it all.
   std::string calibration = {};
   friend bool operator==(const PlanFile&, const PlanFile&) = default;
 };

@@ -1,5 +1,6 @@
 #include "core/lower.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/check.hpp"
@@ -28,6 +29,23 @@ std::vector<RankInfo> ranks_of(const StagesPass& pass, const Strategy& strategy,
   return ranks;
 }
 
+/// Our executor's passes for inputs make gradients of norms and sinks. Where gradients are cut,
+/// those are kept whole until the pass for weights has its buffers.
+void keep_gradients_apart(const Strategy& strategy, const Schedule& schedule, StagesPass& pass) {
+  constexpr std::int64_t kGradientBytes = 4;
+  if (strategy.zero < 2 || data_groups_of(strategy, pass.groups, false).shard.shape.ranks == 1)
+    return;
+  const auto is_split = [](const Action& action) { return action.pass == Pass::kBackwardInput; };
+  for (std::size_t s = 0; s < pass.placement.device_of_stage.size(); ++s) {
+    const std::size_t device = pass.placement.device_of_stage[s].index();
+    const auto& order = schedule.orders[device];
+    if (std::none_of(order.begin(), order.end(), is_split)) continue;
+    const auto part = static_cast<std::size_t>(pass.placement.part_of_stage[s]);
+    pass.lowered.resident[device][MemoryClass::kGradients] +=
+        Bytes(pass.parameters[part].gradients_with_inputs * kGradientBytes);
+  }
+}
+
 }  // namespace
 
 TaskGraph lower(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
@@ -46,6 +64,8 @@ TaskGraph lower(const Plan& plan, const ModelGraph& model, const Cluster& cluste
     return lower_parameter_server(pass, plan, schedule, device_of(cluster, DeviceId(0)),
                                   options.ranks);
 
+  if (device_of(cluster, DeviceId(0)).kernels == KernelLibrary::kOwn)
+    keep_gradients_apart(strategy, schedule, pass);
   FoldedGraph folded;
   folded.graph.dependency_begin.push_back(0);
   folded.graph.works = pass.lowered.works;

@@ -122,7 +122,9 @@ class UnitUses {
       if (std::none_of(held.begin(), held.end(), is_it)) {
         use.gathers = true;
         use.gather_after = i > ahead ? places[i - ahead - 1] : -1;
-        use_at(i - std::min(i, ahead)).acquired[MemoryClass::kCommunication] += bytes;
+        // Weight passes in between need no parameters, but are passed with them at hand.
+        const auto beside = static_cast<std::size_t>(use.gather_after + 1);
+        uses[beside].acquired[MemoryClass::kCommunication] += bytes;
         held.push_back(i);
       }
       bool is_used_soon = false;

@@ -132,6 +132,7 @@ struct PartParameters {
   LocalParameters local;
   std::int64_t tied_copy = 0;
   PartialGradients partial;
+  std::int64_t gradients_with_inputs = 0;  ///< elements: has_gradient_with_inputs()
 };
 
 // ---- lower_by_hand.cpp: layers placed by hand --------------------------------------------------

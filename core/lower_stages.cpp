@@ -85,7 +85,7 @@ class StagesLowering {
   void lower_parts_of_model() {
     const std::vector<std::vector<LayerId>> parts = layers_of_parts(plan_, model_);
     for (std::size_t part = 0; part < parts.size(); ++part) {
-      keeps_ = StageKeeps(model_, parts[part], plan_.strategy.recompute);
+      keeps_ = StageKeeps(model_, parts[part], plan_.strategy);
       place_layers(parts[part]);
       const int number = static_cast<int>(part);
       node_kind_ = kind_of_part(number);
@@ -303,6 +303,8 @@ class StagesLowering {
       parameters.local += held(layer).parameters;
       parameters.partial += held(layer).partial;
     }
+    for (const PlacedLayer& layer : stage_)
+      parameters.gradients_with_inputs += gradients_with_inputs(layer.layer);
     const std::vector<StageId>& route = pass_.placement.routes.front();
     const auto device = [&](StageId stage) {
       return pass_.placement.device_of_stage[stage.index()];
@@ -314,6 +316,24 @@ class StagesLowering {
       parameters.local.dense += parameters.tied_copy;
     }
     pass_.parameters.push_back(parameters);
+  }
+
+  /// Whole, or cut over the tensor ranks as sinks are.
+  std::int64_t gradients_with_inputs(LayerId layer) const {
+    const Layer& l = model_.layers[layer.index()];
+    const int tensors = plan_.strategy.degrees.tensor;
+    std::int64_t elements = 0;
+    for (int i = 0; i < l.operator_count; ++i)
+      for (const TensorId id :
+           model_.operators[static_cast<std::size_t>(l.first_operator + i)].parameters) {
+        if (!has_gradient_with_inputs(model_, id)) continue;
+        const auto& parameter = std::get<ParameterTensor>(model_.tensors[id.index()].shape);
+        std::int64_t count = 1;
+        for (const std::int64_t extent : parameter.shape) count *= extent;
+        elements +=
+            parameter.cut == ParameterCut::kTensor ? (count + tensors - 1) / tensors : count;
+      }
+    return elements;
   }
 
   void note_boundary(LayerId last) {

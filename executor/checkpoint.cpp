@@ -6,6 +6,7 @@
 
 #include "core/io_file.hpp"
 #include "executor/checkpoint_parts.hpp"
+#include "executor/copies_in_pieces.hpp"
 #include "executor/owned_parameters.hpp"
 #include "executor/run_report.hpp"
 #include "executor/training_actions.hpp"
@@ -41,7 +42,7 @@ std::vector<ParameterValues> own_state(TrainingActions& actions, StateKind kind)
   for (StageParameters* parameters : actions.updated_parameters())
     for (const bool expert : {false, true}) {
       if (!expert && is_replica(rank.strategy, rank.at)) continue;
-      const std::vector<float> own = own_values(parameters->run(expert), kind);
+      const std::vector<float> own = own_values(parameters->run(expert), kind, rank.progress.beats);
       for_each_own_element(rank.model, *parameters, expert,
                            [&](TensorId tensor, std::int64_t number, std::size_t place) {
                              add_element(state, tensor, number, own[place]);
@@ -137,8 +138,8 @@ void save_checkpoint(Communicator& communicator, TrainingActions& actions, const
   if (collects)
     for_each_parameter(model, [&](const Tensor& tensor, const ParameterTensor& parameter) {
       for_each_state_kind([&](StateKind kind, std::string_view) {
-        values_of(whole.parameters[tensor.name], kind)
-            .resize(static_cast<std::size_t>(elements_of(parameter)));
+        values_of(whole.parameters[tensor.name], kind) = zeros<float>(
+            static_cast<std::size_t>(elements_of(parameter)), actions.rank().progress.beats);
       });
     });
   for_each_state_kind([&](StateKind kind, std::string_view) {
@@ -171,7 +172,8 @@ std::vector<float> held_values(const RankContext& rank, StageParameters& paramet
                                const Checkpoint& checkpoint, StateKind kind) {
   const std::optional<std::size_t> worker =
       worker_of(rank, parameters.run(expert).layout(), checkpoint);
-  std::vector<float> values(static_cast<std::size_t>(parameters.run(expert).elements()));
+  std::vector<float> values = zeros<float>(
+      static_cast<std::size_t>(parameters.run(expert).elements()), rank.progress.beats);
   for (const ParameterShard& shard : parameters.shards().shards) {
     if (shard.expert != expert) continue;
     const Tensor& tensor = rank.model.tensors[shard.tensor.index()];
@@ -201,7 +203,10 @@ void restore(RankContext& rank, StageParameters& parameters, bool expert,
     if (!run.layout().has_state) return;
     std::vector<float> own;
     for (const ParameterPiece& piece : pieces)
-      own.insert(own.end(), held.begin() + piece.own.begin, held.begin() + piece.own.end);
+      append(own,
+             std::span(held).subspan(static_cast<std::size_t>(piece.own.begin),
+                                     static_cast<std::size_t>(piece.own.size())),
+             rank.progress.beats);
     set_own_values(rank, run, kind, own);
   });
 }

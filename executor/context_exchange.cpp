@@ -89,40 +89,65 @@ std::byte* row_at(const Matrix& m, std::int64_t row) {
   return static_cast<std::byte*>(m.data) + static_cast<std::size_t>(row) * row_bytes_of(m);
 }
 
-/// Messages of one all-to-all: packed rows of several tensors, and what follows them.
-struct Parcels {
-  std::vector<std::vector<std::byte>> sent, received;
-  explicit Parcels(int ranks)
-      : sent(static_cast<std::size_t>(ranks)), received(static_cast<std::size_t>(ranks)) {}
-  Ticks exchange(RankGroup& group, Ticks ready) {
-    std::vector<std::span<const std::byte>> out(sent.begin(), sent.end());
-    std::vector<std::span<std::byte>> in(received.begin(), received.end());
-    return group.all_to_all(out, in, ready);
+/// Messages of one all-to-all, packed by rank: as much for every one.
+class Parcels {
+ public:
+  Parcels(OperatorPass& pass, int ranks, std::size_t bytes_of_rank)
+      : rank_(pass.rank),
+        size_(bytes_of_rank),
+        sent_(made(pass, ranks)),
+        received_(made(pass, ranks)) {}
+  std::byte* sent(int rank) { return sent_.data() + static_cast<std::size_t>(rank) * size_; }
+  const std::byte* received(int rank) {
+    return received_.data() + static_cast<std::size_t>(rank) * size_;
   }
+  /// The host may read what has been received.
+  Ticks exchange(RankGroup& group, Ticks ready) {
+    std::vector<std::span<const std::byte>> out;
+    std::vector<std::span<std::byte>> in;
+    for (int r = 0; r < group.size(); ++r) {
+      const std::size_t first = static_cast<std::size_t>(r) * size_;
+      out.push_back(sent_.bytes().subspan(first, size_));
+      in.push_back(received_.bytes().subspan(first, size_));
+    }
+    ready = group.all_to_all(out, in, ready);
+    rank_.wait();
+    return ready;
+  }
+
+ private:
+  Buffer made(OperatorPass& pass, int ranks) const {
+    const auto bytes = static_cast<std::int64_t>(size_) * ranks;
+    return {pass.rank.memory, MemoryClass::kCommunication, Bytes(bytes)};
+  }
+  RankContext& rank_;
+  std::size_t size_;
+  Buffer sent_, received_;
 };
 
-void append(std::vector<std::byte>& to, const std::byte* from, std::size_t size) {
-  to.insert(to.end(), from, from + size);
+std::size_t bytes_of_rank(std::span<const HeadExchange> tensors) {
+  std::size_t sum = 0;
+  for (const HeadExchange& t : tensors)
+    sum += static_cast<std::size_t>(t.tokens.rows) * row_bytes_of(t.heads);
+  return sum;
 }
 
 /// Every tensor's heads go to the ranks that work on them.
 Ticks tokens_to_heads(OperatorPass& pass, std::span<const HeadExchange> tensors, RankGroup& group,
-                      Parcels& parcels, Ticks ready) {
+                      Ticks ready) {
   pass.rank.wait();  // parcels are packed and unpacked by the host
+  Parcels parcels(pass, group.size(), bytes_of_rank(tensors));
   for (int r = 0; r < group.size(); ++r) {
-    const auto i = static_cast<std::size_t>(r);
-    const std::size_t behind = parcels.received[i].size();  // equal on all ranks
+    std::byte* next = parcels.sent(r);
     for (const HeadExchange& t : tensors) {
       const std::size_t share = row_bytes_of(t.heads);
-      for (std::int64_t row = 0; row < t.tokens.rows; ++row)
-        append(parcels.sent[i], row_at(t.tokens, row) + i * share, share);
+      for (std::int64_t row = 0; row < t.tokens.rows; ++row, next += share)
+        std::memcpy(next, row_at(t.tokens, row) + static_cast<std::size_t>(r) * share, share);
     }
-    MW_CHECK(behind == 0);
-    parcels.received[i].resize(parcels.sent[i].size());
   }
   ready = parcels.exchange(group, ready);
   for (int r = 0; r < group.size(); ++r) {
-    const std::byte* next = parcels.received[static_cast<std::size_t>(r)].data();
+    const std::byte* next = parcels.received(r);
     for (const HeadExchange& t : tensors) {
       const std::size_t share = row_bytes_of(t.heads);
       for_each_row_of(pass, r, [&](std::int64_t, std::int64_t row) {
@@ -138,23 +163,22 @@ Ticks tokens_to_heads(OperatorPass& pass, std::span<const HeadExchange> tensors,
 Ticks heads_to_tokens(OperatorPass& pass, std::span<const HeadExchange> tensors, RankGroup& group,
                       Ticks ready) {
   pass.rank.wait();
-  Parcels parcels(group.size());
+  Parcels parcels(pass, group.size(), bytes_of_rank(tensors));
   for (int r = 0; r < group.size(); ++r) {
-    const auto i = static_cast<std::size_t>(r);
+    std::byte* next = parcels.sent(r);
     for (const HeadExchange& t : tensors)
       for_each_row_of(pass, r, [&](std::int64_t, std::int64_t row) {
-        append(parcels.sent[i], row_at(t.heads, row), row_bytes_of(t.heads));
+        std::memcpy(next, row_at(t.heads, row), row_bytes_of(t.heads));
+        next += row_bytes_of(t.heads);
       });
-    parcels.received[i].resize(parcels.sent[i].size());
   }
   ready = parcels.exchange(group, ready);
   for (int r = 0; r < group.size(); ++r) {
-    const auto i = static_cast<std::size_t>(r);
-    const std::byte* next = parcels.received[i].data();
+    const std::byte* next = parcels.received(r);
     for (const HeadExchange& t : tensors) {
       const std::size_t share = row_bytes_of(t.heads);
       for (std::int64_t row = 0; row < t.tokens.rows; ++row, next += share)
-        std::memcpy(row_at(t.tokens, row) + i * share, next, share);
+        std::memcpy(row_at(t.tokens, row) + static_cast<std::size_t>(r) * share, next, share);
     }
   }
   return ready;
@@ -174,8 +198,7 @@ Ticks queries_to_heads(OperatorPass& pass, RankGroup& group, Ticks ready) {
   for (const TensorId tensor : pass.op().inputs)
     tensors.push_back(
         to_heads(pass, tensor, pass.value(tensor), Form::kHeadCutValue, MemoryClass::kActivations));
-  Parcels parcels(group.size());
-  ready = tokens_to_heads(pass, tensors, group, parcels, ready);
+  ready = tokens_to_heads(pass, tensors, group, ready);
   if (!exchanges_heads_again(pass.rank.strategy))
     for (const TensorId tensor : pass.op().inputs) pass.state.erase(tensor, Form::kValue);
   return ready;
@@ -209,27 +232,23 @@ Ticks gradients_to_heads(OperatorPass& pass, const Attention& attention, RankGro
                                                     .delta = delta.floats()});
   const HeadExchange tensor =
       to_heads(pass, pass.output(), dout, Form::kHeadCutGradient, MemoryClass::kCommunication);
-  Parcels parcels(group.size());
-  ready = tokens_to_heads(pass, std::span(&tensor, 1), group, parcels, ready);
+  ready = tokens_to_heads(pass, std::span(&tensor, 1), group, ready);
 
-  Parcels deltas(group.size());
-  for (std::size_t r = 0; r < deltas.sent.size(); ++r) {
-    for (std::int64_t b = 0; b < sequences; ++b) {
-      const Matrix rows =
-          rows_of(delta.view(), b * all + static_cast<std::int64_t>(r) * heads, heads);
-      append(deltas.sent[r], static_cast<const std::byte*>(rows.data),
-             static_cast<std::size_t>(rows.rows) * row_bytes_of(rows));
-    }
-    deltas.received[r].resize(deltas.sent[r].size());
-  }
+  const std::int64_t rows_of_rank = sequences * heads;
+  const auto row_bytes = static_cast<std::size_t>(local) * sizeof(float);
+  Parcels deltas(pass, group.size(), static_cast<std::size_t>(rows_of_rank) * row_bytes);
+  for (int r = 0; r < group.size(); ++r)
+    for (std::int64_t b = 0; b < sequences; ++b)
+      std::memcpy(deltas.sent(r) + static_cast<std::size_t>(b * heads) * row_bytes,
+                  rows_of(delta.view(), b * all + r * heads, heads).data,
+                  static_cast<std::size_t>(heads) * row_bytes);
   ready = deltas.exchange(group, ready);
   pass.state.attention_delta = pass.rank.numbers(delta.rows() * local);
-  for (std::size_t r = 0; r < deltas.received.size(); ++r)
-    for (std::int64_t row = 0; row < sequences * heads; ++row)
+  for (int r = 0; r < group.size(); ++r)
+    for (std::int64_t row = 0; row < rows_of_rank; ++row)
       std::memcpy(pass.state.attention_delta.floats().data() +
-                      row * pass.rank.shard.sequence_length + static_cast<std::int64_t>(r) * local,
-                  deltas.received[r].data() + static_cast<std::size_t>(row * local) * sizeof(float),
-                  static_cast<std::size_t>(local) * sizeof(float));
+                      row * pass.rank.shard.sequence_length + r * local,
+                  deltas.received(r) + static_cast<std::size_t>(row) * row_bytes, row_bytes);
   return ready;
 }
 

@@ -79,6 +79,27 @@ GatheredWeights::GatheredWeights(const RunnableGraph& runnable, RankId rank) {
   for (auto& [use, of] : held) let_go(of);
 }
 
+std::map<std::int32_t, std::vector<ParameterRange>> reduced_behind(const RunnableGraph& runnable,
+                                                                   RankId rank) {
+  const TaskGraph& graph = runnable.graph();
+  std::map<std::int32_t, std::vector<ParameterRange>> reduced;
+  for (const TaskId id : runnable.tasks_of(rank)) {
+    const Task& task = graph.tasks[id.index()];
+    if (task.kind != TaskKind::kCollective || task.stream != Stream::kData || task.microbatch < 0)
+      continue;
+    const Collective& collective = graph.works[task.work.index()].collective;
+    const bool reduces =
+        collective.kind == CollectiveKind::kReduceScatter ||
+        (collective.kind == CollectiveKind::kRingExchange && collective.first_round == 0);
+    for (const TaskId before : graph.dependencies_of(id)) {
+      const TaskKind kind = graph.tasks[before.index()].kind;
+      if (reduces && (kind == TaskKind::kBackward || kind == TaskKind::kBackwardWeight))
+        reduced[before.value].push_back(collective.parameters);
+    }
+  }
+  return reduced;
+}
+
 int GatheredWeights::use_of(TaskId gather) const {
   const auto found = use_of_gather_.find(gather.value);
   return found == use_of_gather_.end() ? -1 : found->second;

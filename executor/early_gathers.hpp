@@ -1,5 +1,5 @@
 /// Weights that are gathered for one use (ZeRO 3): when one thread gathers them, and how long they
-/// stay.
+/// stay. Gradients that are reduced behind one use (ZeRO 2 and 3).
 #pragma once
 
 #include <map>
@@ -35,5 +35,10 @@ class GatheredWeights {
   std::map<std::int32_t, int> use_of_gather_;             ///< by task
   std::map<std::int32_t, std::vector<Piece>> last_used_;  ///< by task
 };
+
+/// Gradients of one rank whose buffers a backward pass needs, as they are reduced behind it: by
+/// task.
+std::map<std::int32_t, std::vector<ParameterRange>> reduced_behind(const RunnableGraph& runnable,
+                                                                   RankId rank);
 
 }  // namespace meshwright

@@ -130,9 +130,9 @@ void fetch_rows(OperatorPass& pass, std::span<const std::int32_t> place, const C
                 const Matrix& to) {
   pass.rank.run(pass.rank.kernels.gather_rows, {.x = from, .index = place, .y = to});
 }
-/// Rows on their way, in no form and counted nowhere.
 OwnedMatrix travelling_rows(OperatorPass& pass, std::size_t rows, const ConstMatrix& like) {
-  return pass.rank.uncounted(static_cast<std::int64_t>(rows), like.columns, like.dtype);
+  return pass.rank.matrix(MemoryClass::kCommunication, static_cast<std::int64_t>(rows),
+                          like.columns, like.dtype);
 }
 
 /// Of counts [sender][local expert]: where rows, one sender's behind the other's, stand when sorted

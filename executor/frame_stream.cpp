@@ -110,8 +110,14 @@ void FrameStream::send(FrameKind kind, MessageTag tag, const MessageTimes& times
   }
   const std::size_t taken = unsent_.empty() ? send_now(header, bytes) : 0;
   const auto keep = [&](std::span<const std::byte> part, std::size_t before) {
-    const auto from = part.subspan(std::min(part.size(), taken - std::min(taken, before)));
-    unsent_.insert(unsent_.end(), from.begin(), from.end());
+    auto from = part.subspan(std::min(part.size(), taken - std::min(taken, before)));
+    if (from.size() > kFairShare) unsent_.reserve(unsent_.size() + from.size());
+    while (!from.empty()) {
+      const auto piece = from.first(std::min(from.size(), kFairShare));
+      unsent_.insert(unsent_.end(), piece.begin(), piece.end());
+      from = from.subspan(piece.size());
+      beat();
+    }
   };
   keep(header, 0);
   keep(bytes, header.size());
@@ -148,8 +154,16 @@ bool FrameStream::receive(const FrameParser::Take& take) {
   return true;
 }
 
+/// A step at a time: clearing fresh memory for all of a long frame would be a long silence.
+void FrameParser::make_room() {
+  constexpr std::size_t kStep = std::size_t{16} << 20;
+  if (frame_size_ == frame_.bytes.size())
+    frame_.bytes.resize(std::min(expected_, frame_size_ + kStep));
+}
+
 std::span<std::byte> FrameParser::missing() {
   if (header_size_ < kFrameHeaderSize) return {};
+  make_room();
   return std::span(frame_.bytes).subspan(frame_size_);
 }
 
@@ -167,14 +181,19 @@ void FrameParser::parse(std::span<const std::byte> bytes, const Take& take) {
       bytes = bytes.subspan(n);
       if (header_size_ < kFrameHeaderSize) return;
       frame_ = frame_from(header_);
-      frame_.bytes.resize(size_from(header_));
+      expected_ = size_from(header_);
+      frame_.bytes.reserve(expected_);
       frame_size_ = 0;
     }
-    const std::size_t n = std::min(bytes.size(), frame_.bytes.size() - frame_size_);
-    std::copy_n(bytes.begin(), n, frame_.bytes.begin() + static_cast<std::ptrdiff_t>(frame_size_));
-    frame_size_ += n;
-    bytes = bytes.subspan(n);
-    if (frame_size_ < frame_.bytes.size()) return;
+    while (frame_size_ < expected_ && !bytes.empty()) {
+      make_room();
+      const std::size_t n = std::min(bytes.size(), frame_.bytes.size() - frame_size_);
+      std::copy_n(bytes.begin(), n,
+                  frame_.bytes.begin() + static_cast<std::ptrdiff_t>(frame_size_));
+      frame_size_ += n;
+      bytes = bytes.subspan(n);
+    }
+    if (frame_size_ < expected_) return;
     header_size_ = 0;
     take(std::move(frame_));
   }

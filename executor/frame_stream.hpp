@@ -68,8 +68,9 @@ class FrameParser {
  private:
   FrameHeader header_{};
   std::size_t header_size_ = 0;  ///< bytes of it that have arrived
+  void make_room();
   Frame frame_;
-  std::size_t frame_size_ = 0;
+  std::size_t frame_size_ = 0, expected_ = 0;  ///< bytes that have arrived, and all of them
 };
 
 class FrameStream {

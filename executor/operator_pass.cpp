@@ -31,11 +31,6 @@ DropoutMask OperatorPass::dropout_mask(double probability) const {
   return {.probability = static_cast<float>(probability), .key = key};
 }
 
-bool exchanges_heads_again(const Strategy& strategy) {
-  return strategy.recompute.kind == RecomputeKind::kSelective &&
-         strategy.attention == AttentionAlgorithm::kStandard;
-}
-
 std::int64_t OperatorPass::width(TensorId tensor) const {
   const ActivationTensor& whole_tensor = rank.activation(tensor);
   if (whole_tensor.cut != ActivationCut::kFeatures) return whole_tensor.width;

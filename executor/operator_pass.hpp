@@ -58,9 +58,6 @@ class OperatorPass {
   void add_gradient(TensorId tensor, const ConstMatrix& more);
 };
 
-/// True if selective recomputation does the attention's exchanges again.
-bool exchanges_heads_again(const Strategy& strategy);
-
 // One function per operator and pass, by family: operator_dense.cpp, operator_rotary.cpp,
 // operator_attention.cpp, operator_residual.cpp, operator_experts.cpp, operator_loss.cpp. Operators
 // whose weights' gradients come out of the same kernel as those of their inputs have them in

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/check.hpp"
+#include "executor/copies_in_pieces.hpp"
 
 namespace meshwright {
 namespace {
@@ -25,12 +26,12 @@ std::span<float> kept(ParameterRun& run, StateKind kind, std::size_t piece) {
 
 }  // namespace
 
-std::vector<float> own_values(ParameterRun& run, StateKind kind) {
+std::vector<float> own_values(ParameterRun& run, StateKind kind, Beats& beats) {
   std::vector<float> values;
   values.reserve(static_cast<std::size_t>(run.layout().own_elements()));
   for (std::size_t piece = 0; piece < run.layout().pieces.size(); ++piece) {
     const std::span<float> own = kept(run, kind, piece);
-    values.insert(values.end(), own.begin(), own.end());
+    append(values, std::span<const float>(own), beats);
   }
   return values;
 }

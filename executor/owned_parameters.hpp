@@ -13,7 +13,7 @@ enum class StateKind : std::uint8_t { kWeights, kFirstMoment, kSecondMoment };
 inline constexpr int kStateKindCount = 3;
 
 /// Own elements of the run side by side, in fp32: weights as precisely as they are kept.
-std::vector<float> own_values(ParameterRun& run, StateKind kind);
+std::vector<float> own_values(ParameterRun& run, StateKind kind, Beats& beats);
 /// The inverse; weights are rounded where they are used in 16 bits.
 void set_own_values(RankContext& rank, ParameterRun& run, StateKind kind,
                     std::span<const float> values);

@@ -53,8 +53,11 @@ Ticks ParameterExchange::reduce(const Collective& collective, ParameterRun& run,
     return group.all_reduce(rank_.strategy.zero == 0 ? floats_of(run.gradients(block_of(range)))
                                                      : run.own_gradients(run.piece_at(range.first)),
                             ready);
-  ready = group.reduce_scatter(floats_of(run.gradients(block_of(range))), ready);
-  if (run.layout().cuts_gradients) run.keep_own_gradients(run.piece_at(range.first));
+  const bool cuts = run.layout().cuts_gradients;
+  const std::size_t piece = run.piece_at(range.first);
+  ready = group.reduce_scatter(
+      floats_of(cuts ? run.gradients_to_reduce(piece) : run.gradients(block_of(range))), ready);
+  if (cuts) run.keep_own_gradients(piece);
   return ready;
 }
 
@@ -71,9 +74,13 @@ Ticks ParameterExchange::ring_round(const Collective& collective, ParameterRun& 
                 : group.ring_replace(std::as_writable_bytes(sums), sizeof(float), round, ready);
   }
   if (adds) {
-    ready = group.ring_add(floats_of(run.gradients(block_of(range))), round, ready);
-    if (round + 2 == ranks && run.layout().cuts_gradients)
-      run.keep_own_gradients(run.piece_at(range.first));
+    const bool cuts = run.layout().cuts_gradients;
+    const std::size_t piece = run.piece_at(range.first);
+    const Vector sums = !cuts        ? run.gradients(block_of(range))
+                        : round == 0 ? run.gradients_to_reduce(piece)
+                                     : run.open_gradients(piece);
+    ready = group.ring_add(floats_of(sums), round, ready);
+    if (round + 2 == ranks && cuts) run.keep_own_gradients(piece);
     return ready;
   }
   const std::pair place{2 * range.part + (range.expert ? 1 : 0), range.first};

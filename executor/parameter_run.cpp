@@ -34,16 +34,19 @@ ParameterRun::ParameterRun(RankContext& rank, RunLayout layout, std::span<const 
   gradients_ = rank.matrix(MemoryClass::kGradients, 1, layout_.cuts_gradients ? own : elements_,
                            Dtype::kFp32);
   clear_gradients();
-  const auto beat = [&] { rank.progress.beats.fetch_add(1, std::memory_order_relaxed); };
-  beat();  // large runs take their time in every line
   std::vector<float> owned;
+  owned.reserve(static_cast<std::size_t>(own));
   for (const ParameterPiece& piece : layout_.pieces)
-    owned.insert(owned.end(), initial.begin() + piece.own.begin, initial.begin() + piece.own.end);
+    for_each_piece(piece.own.size(), PieceLimits().elements,
+                   [&](std::int64_t first, std::int64_t count) {
+                     const auto begin = initial.begin() + piece.own.begin + first;
+                     owned.insert(owned.end(), begin, begin + count);
+                     rank.progress.beats.fetch_add(1, std::memory_order_relaxed);
+                   });
   const std::span<const float> start = starts_from_own ? std::span<const float>(owned) : initial;
   rank.run(rank.kernels.cast,
            {.x = {start.data(), static_cast<std::int64_t>(start.size()), Dtype::kFp32},
             .y = flat(weights_.front().view())});
-  beat();
   rank.wait();  // what was kept for the device is as large as the parameters
   if (!layout_.has_state) return;
   const auto state = [&] {
@@ -52,7 +55,6 @@ ParameterRun::ParameterRun(RankContext& rank, RunLayout layout, std::span<const 
             ? OwnedMatrix(rank.host_memory, MemoryClass::kOptimizer, 1, own, Dtype::kFp32)
             : rank.matrix(MemoryClass::kOptimizer, 1, own, Dtype::kFp32);
     clear(made);
-    beat();
     return made;
   };
   first_moment_ = state();
@@ -105,14 +107,47 @@ Vector ParameterRun::gradients(const Block& block) {
     return within(flat(gradients_.view()), block);
   }
   if (block.size() == 0) return {nullptr, 0, Dtype::kFp32};
+  std::int64_t place = 0;
+  for (const Block& apart : apart_) {
+    if (apart.begin <= block.begin && block.end <= apart.end)
+      return part_of(flat(gradients_apart_.view()), place + block.begin - apart.begin,
+                     block.size());
+    place += apart.size();
+  }
   const std::size_t piece = piece_at(block.begin);
-  const Block& all = layout_.pieces[piece].all;
+  return within(open_gradients(piece), block, layout_.pieces[piece].all.begin);
+}
+
+void ParameterRun::keep_apart(std::vector<Block> blocks) {
+  apart_ = std::move(blocks);
+  std::int64_t count = 0;
+  for (const Block& block : apart_) count += block.size();
+  gradients_apart_ = rank_->matrix(MemoryClass::kGradients, 1, count, Dtype::kFp32);
+  clear(gradients_apart_);
+}
+
+Vector ParameterRun::open_gradients(std::size_t piece) {
   OwnedMatrix& buffer = whole_gradients_[piece];
   if (buffer.empty()) {
-    buffer = rank_->matrix(MemoryClass::kGradients, 1, all.size(), Dtype::kFp32);
+    buffer =
+        rank_->matrix(MemoryClass::kGradients, 1, layout_.pieces[piece].all.size(), Dtype::kFp32);
     clear(buffer);
   }
-  return within(flat(buffer.view()), block, all.begin);
+  return flat(buffer.view());
+}
+
+Vector ParameterRun::gradients_to_reduce(std::size_t piece) {
+  const Vector whole = open_gradients(piece);
+  const Block& all = layout_.pieces[piece].all;
+  std::int64_t place = 0;
+  for (const Block& apart : apart_) {
+    const Vector kept = part_of(flat(gradients_apart_.view()), place, apart.size());
+    place += apart.size();
+    if (apart.begin < all.begin || apart.end > all.end) continue;
+    rank_->run(rank_->kernels.reduce, {.into = within(whole, apart, all.begin), .from = kept});
+    rank_->run(rank_->kernels.fill, {.y = kept, .value = 0});
+  }
+  return whole;
 }
 
 std::span<float> ParameterRun::own(OwnedMatrix& of, std::size_t piece) {

@@ -31,6 +31,14 @@ class ParameterRun {
   Vector weights(const Block& block);
   /// fp32.
   Vector gradients(const Block& block);
+  /// Of gradients that are cut: those of these elements are kept whole, beside the buffers of their
+  /// pieces, until their piece is reduced: passes for inputs make them, before the buffers are
+  /// there.
+  void keep_apart(std::vector<Block> blocks);
+  /// The piece's buffer, zero if it was not there yet.
+  Vector open_gradients(std::size_t piece);
+  /// The same with what was kept apart.
+  Vector gradients_to_reduce(std::size_t piece);
 
   // Versions of the weights, where several are held. Version v lies where v modulo their number
   // says; 0 is there from the start.
@@ -76,6 +84,8 @@ class ParameterRun {
   OwnedMatrix master_, first_moment_, second_moment_;                 ///< own ones
   std::map<std::pair<std::size_t, int>, OwnedMatrix> whole_weights_;  ///< by piece and use
   std::map<std::size_t, OwnedMatrix> whole_gradients_;                ///< by piece
+  std::vector<Block> apart_;                                          ///< rising
+  OwnedMatrix gradients_apart_;  ///< [1, n], fp32: of apart_, one behind the other
   std::vector<OwnedMatrix> reduced_;
 };
 

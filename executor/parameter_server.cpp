@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/check.hpp"
+#include "executor/copies_in_pieces.hpp"
 
 namespace meshwright {
 namespace {
@@ -72,10 +73,14 @@ std::vector<float> ParameterServerRank::gradients_of(const Block& joint) {
   std::vector<float> values;
   for_each_run(*worker_, joint, [&](ParameterRun& run, const Block& block) {
     const Vector gradients = run.gradients(block);
-    const auto* first = static_cast<const float*>(gradients.data);
-    values.insert(values.end(), first, first + gradients.size);
+    append(values,
+           std::span(static_cast<const float*>(gradients.data),
+                     static_cast<std::size_t>(gradients.size)),
+           rank_.progress.beats);
   });
-  for (float& value : values) value *= scale_;
+  visit_in_pieces(std::span(values), rank_.progress.beats, [&](std::span<float> piece) {
+    for (float& value : piece) value *= scale_;
+  });
   return values;
 }
 
@@ -85,8 +90,8 @@ std::vector<std::byte> ParameterServerRank::own_weights() {
   std::vector<std::byte> values;
   for_each_run(*server_, block_of_server(rank_.rank), [&](ParameterRun& run, const Block&) {
     const Vector weights = run.own_weights(0);
-    const auto* first = static_cast<const std::byte*>(weights.data);
-    values.insert(values.end(), first, first + bytes_of(weights));
+    append(values, std::span(static_cast<const std::byte*>(weights.data), bytes_of(weights)),
+           rank_.progress.beats);
   });
   return values;
 }
@@ -95,7 +100,12 @@ void ParameterServerRank::set_weights(const Block& joint, std::span<const std::b
   rank_.wait();
   for_each_run(*worker_, joint, [&](ParameterRun& run, const Block& block) {
     const Vector weights = run.weights(block);
-    std::memcpy(weights.data, values.data(), bytes_of(weights));
+    std::byte* to = static_cast<std::byte*>(weights.data);
+    visit_in_pieces(values.first(bytes_of(weights)), rank_.progress.beats,
+                    [&](std::span<const std::byte> piece) {
+                      std::memcpy(to, piece.data(), piece.size());
+                      to += piece.size();
+                    });
     values = values.subspan(bytes_of(weights));
   });
   MW_CHECK(values.empty());
@@ -143,7 +153,8 @@ Ticks ParameterServerRank::pull(const Collective& collective, std::span<const Ra
       hand_to_own_worker();
       continue;
     }
-    std::vector<std::byte> weights(static_cast<std::size_t>(joint.size()) * element);
+    auto weights =
+        zeros<std::byte>(static_cast<std::size_t>(joint.size()) * element, rank_.progress.beats);
     rank_.communicator.receive(server, tag, weights);
     set_weights(joint, weights);
   }
@@ -159,8 +170,11 @@ void ParameterServerRank::sum_pushes() {
   const auto share = static_cast<std::size_t>(joint.size());
   for (std::size_t w = 0; w < static_cast<std::size_t>(arrived_); ++w) {
     const std::span<const float> more = pushed.subspan(w * share, share);
-    if (w == 0) sum.assign(more.begin(), more.end());
-    for (std::size_t i = 0; w > 0 && i < share; ++i) sum[i] += more[i];
+    if (w == 0) append(sum, more, rank_.progress.beats);
+    for (std::size_t i = 0; w > 0 && i < share; ++i) {
+      sum[i] += more[i];
+      beat_now_and_then(rank_.progress.beats, i);
+    }
   }
   arrived_ = 0;
   std::span<const float> left(sum);

@@ -10,6 +10,7 @@
 #include "core/plan.hpp"
 #include "executor/communicator.hpp"
 #include "executor/counted_memory.hpp"
+#include "executor/kernel_pieces.hpp"
 #include "executor/launch.hpp"
 #include "kernels/kernel_table.hpp"
 
@@ -50,10 +51,15 @@ class RankContext {
     return std::get<ActivationTensor>(model.tensors[id.index()].shape);
   }
 
-  /// Runs a kernel with the scratch memory it asks for.
+  /// Runs a kernel with the scratch memory it asks for: on a processor in pieces, if it may take
+  /// long.
   template <class Arguments>
   void run(const KernelEntry<Arguments>& kernel, const Arguments& arguments) {
-    kernel(launch_with(kernel.scratch_bytes(arguments)), arguments);
+    const auto call = [&](const Arguments& piece) {
+      kernel(launch_with(kernel.scratch_bytes(piece)), piece);
+      progress.beats.fetch_add(1, std::memory_order_relaxed);
+    };
+    queue == nullptr ? in_pieces(arguments, PieceLimits(), call) : call(arguments);
   }
   /// To be called before the host reads or writes memory that kernels have been given.
   void wait() {

@@ -61,8 +61,10 @@ RunLayouts layouts_of(const RunnableGraph& runnable, const Strategy& strategy, R
   const bool has_servers =
       kind == DataParallelKind::kParameterServer || kind == DataParallelKind::kAsyncParameterServer;
   const TaskGraph& graph = runnable.graph();
+  bool splits_backward = false;
   for (const TaskId id : runnable.tasks_of(rank)) {
     const Task& task = graph.tasks[id.index()];
+    splits_backward |= task.kind == TaskKind::kBackwardInput;
     if (task.kind != TaskKind::kCollective || strategy.zero == 0) continue;
     const Collective& collective = graph.works[task.work.index()].collective;
     const ParameterRange& range = collective.parameters;
@@ -86,6 +88,7 @@ RunLayouts layouts_of(const RunnableGraph& runnable, const Strategy& strategy, R
       layout.weight_versions = weight_versions_of(strategy, position).held;
     layout.cuts_gradients = strategy.zero >= 2 && !layout.pieces.empty();
     layout.cuts_weights = strategy.zero >= 3 && !layout.pieces.empty();
+    layout.splits_backward = splits_backward;
     layout.has_state = !has_servers && (!one_process || rank == RankId(0));
     layout.state_on_host = strategy.data_parallelism.offload_optimizer;
   }

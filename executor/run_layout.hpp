@@ -24,6 +24,9 @@ struct RunLayout {
   std::vector<ParameterPiece> pieces;  ///< rising, without gaps; none: one that is all this rank's
   /// Held from step to step: own elements only (ZeRO 2 and 3, and 3; servers).
   bool cuts_gradients = false, cuts_weights = false;
+  /// Passes for inputs are apart from those for weights, and make some gradients of weights
+  /// already.
+  bool splits_backward = false;
   int weight_versions = 1;     ///< held side by side: schedules without a flush
   bool has_state = true;       ///< this rank updates what it owns
   bool state_on_host = false;  ///< where the processor updates it

@@ -1,5 +1,8 @@
 #include "executor/stage_parameters.hpp"
 
+#include "core/activation_buffers.hpp"
+#include "core/check.hpp"
+
 namespace meshwright {
 
 StageParameters::StageParameters(RankContext& rank, std::span<const LayerId> layers,
@@ -16,15 +19,32 @@ StageParameters::StageParameters(RankContext& rank, std::span<const LayerId> lay
 }
 
 ParameterRun StageParameters::made_run(bool expert, const RunLayout& layout, std::uint64_t seed) {
-  std::vector<float> initial(static_cast<std::size_t>(expert ? shards_.expert : shards_.dense));
+  std::vector<float> initial;
+  initial.reserve(static_cast<std::size_t>(expert ? shards_.expert : shards_.dense));
   for (const ParameterShard& shard : shards_.shards) {
     if (shard.expert != expert) continue;
+    MW_CHECK(shard.offset == std::ssize(initial));
+    for_each_piece(shard.elements(), PieceLimits().elements, [&](std::int64_t, std::int64_t count) {
+      initial.resize(initial.size() + static_cast<std::size_t>(count));  // fresh pages take long
+      rank_.progress.beats.fetch_add(1, std::memory_order_relaxed);
+    });
     fill_initial(rank_.model, shard, seed,
-                 std::span(initial).subspan(static_cast<std::size_t>(shard.offset),
-                                            static_cast<std::size_t>(shard.elements())),
+                 std::span(initial).last(static_cast<std::size_t>(shard.elements())),
                  rank_.progress.beats);
   }
-  return {rank_, layout, initial};
+  ParameterRun run(rank_, layout, initial);
+  if (layout.cuts_gradients && layout.splits_backward && !expert)
+    run.keep_apart(made_with_inputs());
+  return run;
+}
+
+/// Elements whose gradients come out of the operators' backward passes for inputs.
+std::vector<Block> StageParameters::made_with_inputs() const {
+  std::vector<Block> blocks;
+  for (const ParameterShard& held : shards_.shards)
+    if (!held.expert && has_gradient_with_inputs(rank_.model, held.tensor))
+      blocks.push_back({held.offset, held.offset + held.elements()});
+  return blocks;
 }
 
 void StageParameters::clear_gradients() {

@@ -29,6 +29,7 @@ class StageParameters {
 
  private:
   ParameterRun made_run(bool expert, const RunLayout& layout, std::uint64_t seed);
+  std::vector<Block> made_with_inputs() const;
   Matrix view(TensorId id, bool is_gradient);
   RankContext& rank_;
   StageParameters* owner_;

@@ -263,7 +263,8 @@ class Training {
     std::vector<ParameterValues> parameters;
     for (StageParameters* updated : actions.updated_parameters())
       for (const bool expert : {false, true}) {
-        const std::vector<float> own = own_values(updated->run(expert), StateKind::kWeights);
+        const std::vector<float> own =
+            own_values(updated->run(expert), StateKind::kWeights, actions.rank().progress.beats);
         for_each_own_element(request_.model, *updated, expert,
                              [&](TensorId tensor, std::int64_t number, std::size_t place) {
                                add_element(parameters, tensor, number, own[place]);

@@ -56,6 +56,7 @@ TrainingActions::TrainingActions(const RunnableGraph& runnable, const Plan& plan
   if (updates_without_flush(rank_.strategy))
     versions_ = weight_versions_of(rank_.strategy, PipelineRankId(rank_.at.pipeline));
   if (rank_.strategy.zero >= 3) gathered_ = GatheredWeights(runnable, rank_.rank);
+  if (rank_.strategy.zero >= 2) reduced_behind_ = reduced_behind(runnable, rank_.rank);
   const Placement placement = placement_of(plan);
   const std::vector<std::vector<LayerId>> layers = layers_of_stages(plan, model);
   find_shared_table(placement);
@@ -78,7 +79,7 @@ TrainingActions::TrainingActions(const RunnableGraph& runnable, const Plan& plan
 
 void TrainingActions::hold(std::size_t stage) {
   Stage& held = stages_[stage];
-  held.keeps = StageKeeps(rank_.model, held.layers, rank_.strategy.recompute);
+  held.keeps = StageKeeps(rank_.model, held.layers, rank_.strategy);
   const bool reads_table = rank_.model.tied_embeddings &&
                            held.layers.back().index() + 1 == rank_.model.layers.size() &&
                            held.layers.front() != LayerId(0);
@@ -173,7 +174,9 @@ void TrainingActions::begin_task(const Task& task) {
   last_op_ = OperatorId(-1);
   stage_at_work_ = task.stage;
   microbatch_at_work_ = task.microbatch;
+  if (task.kind == TaskKind::kOptimizer) let_go_of_reduced();
   if (task.stage < 0 || task.microbatch < 0) return;
+  open_gradients_behind(task);
   if (!rows_.contains(task.microbatch))
     rows_[task.microbatch] = rows_of_microbatch(task.microbatch);
   Stage& stage = stage_of(task);
@@ -182,6 +185,15 @@ void TrainingActions::begin_task(const Task& task) {
     use_weights_for(task);
   if (task.kind == TaskKind::kForward) begin_forward(task, stage);
   if (is_backward(task.kind)) begin_backward(task, stage);
+}
+
+void TrainingActions::open_gradients_behind(const Task& task) {
+  const auto found = reduced_behind_.find(id_of(task).value);
+  if (found == reduced_behind_.end()) return;
+  for (const ParameterRange& range : found->second) {
+    ParameterRun& run = stage_of_part(range.part).parameters->run(range.expert);
+    if (run.layout().cuts_gradients) run.open_gradients(run.piece_at(range.first));
+  }
 }
 
 /// An input that was made on this device is taken from the stage that made it.
@@ -276,13 +288,7 @@ void TrainingActions::leave_operator(LayerId layer, OperatorId op, Visit visit) 
   MicrobatchState& state = stage.microbatches.at(microbatch_at_work_);
   const Layer& l = rank_.model.layers[layer.index()];
   const bool is_last = op.value == l.first_operator + l.operator_count - 1;
-  if (visit == Visit::kForward && is_last) {
-    check_layer(state, layer);
-    for (int i = 0; i < l.operator_count; ++i)
-      for (const TensorId id : rank_.op(OperatorId(l.first_operator + i)).outputs)
-        if (exchanges_heads_again(rank_.strategy) || !stage.keeps.keeps(id))
-          state.erase(id, Form::kHeadCutValue);
-  }
+  if (visit == Visit::kForward && is_last) check_layer(state, layer);
   for (const ActivationBuffer& dead : read_no_more(rank_.model, stage.keeps, layer, op, visit))
     state.erase(dead);
 }
@@ -316,7 +322,11 @@ void TrainingActions::end_use_of_weights(const Task& task) {
     ParameterRun& run = stage_of_part(piece.range.part).parameters->run(piece.range.expert);
     if (run.layout().cuts_weights) run.close_weights(run.piece_at(piece.range.first), piece.use);
   }
-  if (task.kind != TaskKind::kBackward && task.kind != TaskKind::kBackwardWeight) return;
+  if (task.kind == TaskKind::kBackward || task.kind == TaskKind::kBackwardWeight)
+    let_go_of_reduced();
+}
+
+void TrainingActions::let_go_of_reduced() {
   for (Stage& stage : stages_)
     if (stage.parameters)
       for (const bool expert : {false, true}) stage.parameters->run(expert).let_go();

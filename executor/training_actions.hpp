@@ -95,6 +95,8 @@ class TrainingActions final : public TaskActions {
                          OperatorId op);
   /// The operator of `layer` that stands where `source` stands in the first layer of its class.
   OperatorId operator_in(LayerId layer, OperatorId source) const;
+  void open_gradients_behind(const Task& task);
+  void let_go_of_reduced();
   void begin_forward(const Task& task, Stage& stage);
   void begin_backward(const Task& task, Stage& stage);
   /// Lets go of what nobody reads any more when a pass is through with an operator.
@@ -155,6 +157,7 @@ class TrainingActions final : public TaskActions {
   std::vector<Stage> stages_;
   ParameterExchange exchange_;
   GatheredWeights gathered_;
+  std::map<std::int32_t, std::vector<ParameterRange>> reduced_behind_;  ///< by task; ZeRO 2 and 3
   int expert_nodes_ = 1;  ///< over which the experts of a layer are spread
   Stage server_;          ///< what it has of the model
   std::optional<ParameterServerRank> servers_;

@@ -33,7 +33,9 @@ class GradientOracle {
         actions_(runnable_, job_.plan, job_.model, communicator_, request_.kernels, job_.text,
                  TrainingOptions(), progress_) {}
 
-  std::vector<float> initial_weights() { return own_values(run(), StateKind::kWeights); }
+  std::vector<float> initial_weights() {
+    return own_values(run(), StateKind::kWeights, progress_.beats);
+  }
 
   struct Result {
     double loss = 0;  ///< mean

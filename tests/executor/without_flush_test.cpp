@@ -1,5 +1,9 @@
 /// PipeDream and PipeDream-2BW against serial emulations of how stale their weights are.
+#include <filesystem>
+
+#include "core/io_file.hpp"
 #include "core/weight_versions.hpp"
+#include "executor/checkpoint.hpp"
 #include "executor/measured_timeline.hpp"
 #include "simulator/simulate.hpp"
 #include "tests/executor/adamw_emulation.hpp"
@@ -103,8 +107,9 @@ GradientOracle::Result at_microbatch(GradientOracle& oracle, const Strategy& s, 
 
 /// w(t+1) = w(t) - nu grad f(w_1(t-n+1), ..., w_n(t)) for micro-batch t (PipeDream, section 3.3):
 /// stage k of n, from 1, is n - k updates behind, and at its first weights until then. `is_stale`
-/// false: what no pipeline does.
-Emulated emulate_pipedream(const Strategy& s, bool is_stale = true) {
+/// false: what no pipeline does. The pipeline starts again, empty, from the weights that are there
+/// behind `resumed_after` steps.
+Emulated emulate_pipedream(const Strategy& s, bool is_stale = true, int resumed_after = 0) {
   Strategy one = tiny_strategy();
   one.global_batch = 1;
   GradientOracle oracle(kTinyLlama, one);
@@ -115,7 +120,8 @@ Emulated emulate_pipedream(const Strategy& s, bool is_stale = true) {
   made.losses.assign(kManySteps, 0);
   for (int t = 0; t < kManySteps * m; ++t) {
     std::vector<int> versions;
-    for (int k = 1; k <= n; ++k) versions.push_back(std::max(0, t - (is_stale ? n - k : 0)));
+    const int oldest = t >= resumed_after * m ? resumed_after * m : 0;
+    for (int k = 1; k <= n; ++k) versions.push_back(std::max(oldest, t - (is_stale ? n - k : 0)));
     const auto result = at_microbatch(oracle, s, t, history.weights(versions));
     made.losses[static_cast<std::size_t>(t / m)] += result.loss / m;
     history.update(result.gradient);
@@ -125,8 +131,8 @@ Emulated emulate_pipedream(const Strategy& s, bool is_stale = true) {
 }
 
 /// W(t+1) = W(t) - nu grad f(W(t-1)), the gradient of a whole step (PipeDream-2BW, section 3.1);
-/// the first two steps are both of W(0).
-Emulated emulate_2bw(const Strategy& s) {
+/// the first two steps are both of W(0), and those of a resumed run of the weights it starts from.
+Emulated emulate_2bw(const Strategy& s, int resumed_after = 0) {
   Strategy one = tiny_strategy();
   one.global_batch = s.global_batch;
   GradientOracle oracle(kTinyLlama, one);
@@ -134,7 +140,7 @@ Emulated emulate_2bw(const Strategy& s) {
   Emulated made;
   for (int t = 0; t < kManySteps; ++t) {
     const std::vector<int> versions(static_cast<std::size_t>(s.degrees.pipeline),
-                                    std::max(0, t - 1));
+                                    std::max(t >= resumed_after ? resumed_after : 0, t - 1));
     const auto result = oracle.at(history.weights(versions), t);
     made.losses.push_back(result.loss);
     history.update(result.gradient);
@@ -189,6 +195,47 @@ INSTANTIATE_TEST_SUITE_P(
                     named("two_versions_4_recompute", pipelined("pipedream-2bw", 4, 1),
                           [](Strategy& s) { s.recompute.kind = RecomputeKind::kFull; })),
     [](const auto& tried) { return tried.param.name; });
+
+/// A checkpoint is what is there when the pipeline has run empty: one version of the weights. The
+/// run that it resumes is another one than the run that goes on: for its first micro-batches no
+/// weights are as stale. It is what a serial emulation does that starts there, with all moments.
+TEST(ResumedWithoutFlush, StartsFromAnEmptyPipeline) {
+  constexpr int kFirst = 4;
+  const std::string file = testing::TempDir() + "/without_flush.safetensors";
+  for (const std::string_view schedule : {"pipedream", "pipedream-2bw"}) {
+    SCOPED_TRACE(schedule);
+    const Strategy strategy = pipelined(schedule, 4, 1);
+    const auto run = [&](int steps, const CheckpointOptions& checkpoints) {
+      const TinyJob job = tiny_job(kTinyLlama, strategy, find_cluster("dgx-a100"), steps);
+      TrainingRequest request = job.request();
+      request.steps = steps;
+      request.checkpoints = checkpoints;
+      return train(request);
+    };
+    const TrainingRun first = run(kFirst, {.save = file});
+    ASSERT_FALSE(first.failure.has_value()) << first.failure->cause;
+    const Checkpoint saved = checkpoint_from_file(read_file(file, kLargestTensorFile),
+                                                  tiny_job(kTinyLlama, strategy).model, file);
+    const TrainingRun rest = run(kManySteps - kFirst, {.save = {}, .every = 0, .resume = &saved});
+    ASSERT_FALSE(rest.failure.has_value()) << rest.failure->cause;
+
+    const bool each = schedule == "pipedream";
+    const Emulated emulated =
+        each ? emulate_pipedream(strategy, true, kFirst) : emulate_2bw(strategy, kFirst);
+    const Emulated whole = each ? emulate_pipedream(strategy) : emulate_2bw(strategy);
+    double error = 0, difference = 0;
+    for (std::size_t i = 0; i < rest.steps.size(); ++i) {
+      error = std::max(error, std::abs(rest.steps[i].loss / emulated.losses[i + kFirst] - 1));
+      difference =
+          std::max(difference, std::abs(rest.steps[i].loss / whole.losses[i + kFirst] - 1));
+    }
+    expect_same_parameters(emulated.parameters, rest.parameters, 1e-5);
+    EXPECT_LT(error, 1e-5);
+    // It would prove nothing if the run that was never interrupted were as near.
+    EXPECT_GT(difference, 4 * error);
+    std::filesystem::remove(file);
+  }
+}
 
 /// Its emulations would prove nothing if weights of no age gave the same.
 TEST(WithoutFlushShows, ThatItsWeightsAreStale) {
