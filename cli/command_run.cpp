@@ -162,7 +162,7 @@ TrainingRun carry_out(const Running& running, const RunFlags& flags) {
                 .checkpoints = checkpoint_options(flags.checkpoints, running.resumed,
                                                   clock_of(flags) != TimelineClock::kReplay),
                 .ranks = ranks_of(flags),
-                .launch = {.patience = patience_of(flags, running.graph),
+                .launch = {.patience = patience_of(flags),
                            .interrupted = interrupt_flag(),
                            .mpi = running.mpi.get(),
                            .job = running.place ? &*running.place : nullptr},

@@ -19,10 +19,9 @@ namespace {
 
 constexpr int kMostRanks = 16;  ///< of one machine: a thread or process each
 constexpr std::size_t kLargestTokenFile = std::size_t{1} << 30;
-// Of a rank that has to share its core with many others:
-constexpr FlopsPerSecond kSlowestKernel{1e9};
-constexpr BytesPerSecond kSlowestMemory{2e8};  ///< pages that are used for the first time
-constexpr Seconds kPatience{6};
+/// Ranks on processors show life many times a second (executor/kernel_pieces.hpp); a GPU's start,
+/// and meeting by NCCL, take seconds in one call.
+constexpr Seconds kPatience{6}, kPatienceWithGpus{30};
 constexpr Seconds kMostPatience{86'400};
 
 [[noreturn]] void refuse(std::string where, std::string what, std::string hint) {
@@ -179,22 +178,14 @@ RankKind ranks_of(const RunFlags& flags) {
   return flags.ranks == "mpi" ? RankKind::kMpi : RankKind::kThreads;
 }
 
-std::chrono::milliseconds patience_of(const RunFlags& flags, const TaskGraph& graph) {
-  Seconds patience = kPatience;
+std::chrono::milliseconds patience_of(const RunFlags& flags) {
+  Seconds patience = flags.device == "cpu" ? kPatience : kPatienceWithGpus;
   if (!flags.patience.empty()) {
     patience = parse_seconds(flags.patience, "--patience");
     if (patience <= Seconds() || patience > kMostPatience)
       refuse("--patience", fmt::format("'{}' is not above 0 and at most a day", flags.patience),
              "as in --patience 10s");
   }
-  Flops most;
-  for (const WorkPart& part : graph.parts)
-    for (const Step& step : part.steps)
-      if (const auto* kernel = std::get_if<Kernel>(&step)) most = std::max(most, kernel->flops);
-  Bytes largest;
-  for (const MemoryAmounts& peak : peak_memory_by_rank(graph))
-    largest = std::max(largest, total(peak) - peak[MemoryClass::kReserved]);
-  patience = patience + most / kSlowestKernel + largest / kSlowestMemory;
   const double milliseconds = patience.value * 1e3;
   return std::chrono::milliseconds(std::max(1LL, std::llround(milliseconds)));
 }

@@ -24,8 +24,7 @@ TimelineClock clock_of(const RunFlags& flags);
 LinkTime links_of(const RunFlags& flags);
 RankKind ranks_of(const RunFlags& flags);
 
-/// How long a run may stand still before it is said to hang: --patience, and time for its largest
-/// kernel and for making its memory on a slow machine.
-std::chrono::milliseconds patience_of(const RunFlags& flags, const TaskGraph& graph);
+/// How long a run may stand still before it is said to hang: --patience.
+std::chrono::milliseconds patience_of(const RunFlags& flags);
 
 }  // namespace meshwright

@@ -110,6 +110,14 @@ TEST_P(RunFaults, NameARankThatHangsWithinTenSecondsUnlessAskedOtherwise) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
 }
 
+/// The same for every model: all that takes long shows life in between.
+TEST_P(RunFaults, NameARankThatHangsAfterSixSecondsOfSilence) {
+  const auto start = std::chrono::steady_clock::now();
+  const ProgramRun failed = run("--inject-fault rank=1,task=B0,kind=hang,step=1");
+  expect_failure(failed, "error: rank 1, r1.compute.s1.B0: hangs: no rank has moved for 6 s\n");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+}
+
 TEST_P(RunFaults, NameARankThatDies) {
   const ProgramRun failed = run("--inject-fault rank=1,task=F2,kind=die");
   if (GetParam() == "threads") {
