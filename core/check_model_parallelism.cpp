@@ -87,8 +87,9 @@ class ModelParallelismChecks {
   void check_node_limit() {
     const int limit = options_.routing.node_limit;
     if (limit == 0) return;
-    const int nodes = job_groups_of(strategy_, cluster_).expert.nodes;
-    if (*traits_.experts % nodes != 0)
+    const JobGroups groups = job_groups_of(strategy_, cluster_);
+    const int nodes = groups.expert.nodes;
+    if (*traits_.experts % nodes != 0 || !have_blocks_in_nodes(groups))
       return report(
           "expert-node-limit",
           fmt::format("the {} experts do not lie evenly on {} nodes", *traits_.experts, nodes),
@@ -101,6 +102,21 @@ class ModelParallelismChecks {
                          limit, experts_per_node, *traits_.experts_per_token),
              fmt::format("at least {}",
                          (*traits_.experts_per_token + experts_per_node - 1) / experts_per_node));
+  }
+
+  /// The gate chooses among equal blocks of experts (kernels/moe_gate.hpp). A block that lies on
+  /// two nodes would take a token to more of them than the limit says.
+  bool have_blocks_in_nodes(const JobGroups& groups) const {
+    const RankStrides strides = strides_of(degrees_, options_.order);
+    if (degrees_.expert % groups.expert.nodes != 0) return false;
+    const int block = degrees_.expert / groups.expert.nodes;
+    const std::int64_t ranks = groups.stage_ranks * degrees_.pipeline;
+    for (std::int64_t rank = 0; rank < ranks; ++rank) {
+      const std::int64_t place = rank / strides.expert % degrees_.expert;
+      const std::int64_t first = rank - place % block * strides.expert;
+      if (node_of_rank(groups, rank) != node_of_rank(groups, first)) return false;
+    }
+    return true;
   }
 
   void check_order() {

@@ -75,6 +75,31 @@ TEST(CheckModelParallelism, WantsEnoughExpertsOnTheNodesOfAToken) {
   EXPECT_EQ(found[0].hint, "at least 2");
 }
 
+// Gates choose among as many equal blocks of experts as there are nodes. 12 expert ranks are two
+// blocks of 6: on nodes of 8 and 4 the second one lies on both. The first 8 on nodes of 6 are 6 and
+// 2; on nodes of 12 the second group of 8 has 4 on each of two.
+TEST(CheckModelParallelism, WantsBlocksOfExpertsInTheirNodes) {
+  const auto found = [](int ranks, int experts, const Cluster& cluster) {
+    const ModelGraph model = mixture(kBlocks, 64, experts);
+    Plan plan = plan_of(strategy_of({.data = ranks, .expert = experts}, 4), kBlocks);
+    plan.strategy.model_parallelism.routing.node_limit = 1;
+    plan.strategy.global_batch = 4 * ranks;
+    const std::vector<Diagnostic> all = check_plan(plan, model, cluster);
+    EXPECT_LE(all.size(), 1u);
+    return all.empty() ? "" : all.front().what;
+  };
+  Cluster uneven = cluster_of(1, 8);
+  NodeModel small = uneven.nodes.begin()->second;
+  small.device_count = 4;
+  uneven.nodes["small"] = small;
+  uneven.groups.push_back({.node = "small", .count = 1});
+  EXPECT_EQ(found(12, 12, uneven), "the 12 experts do not lie evenly on 2 nodes");
+  EXPECT_EQ(found(12, 12, cluster_of(2, 6)), "");
+  EXPECT_EQ(found(8, 8, uneven), "");
+  EXPECT_EQ(found(24, 8, cluster_of(4, 6)), "the 8 experts do not lie evenly on 3 nodes");
+  EXPECT_EQ(found(24, 8, cluster_of(2, 12)), "");
+}
+
 TEST(CheckModelParallelism, WantsHeadsForAllToAll) {
   const auto exchange = [](Plan& p) {
     p.strategy.model_parallelism.context = ContextAlgorithm::kAllToAll;
