@@ -101,8 +101,11 @@ void paint_axes(QPainter& painter, const QRectF& plot, const ChartAxis& x, const
     painter.setPen(colours.grid);
     painter.drawLine(QPointF(at, plot.top()), QPointF(at, plot.bottom()));
     painter.setPen(colours.faint_text);
-    painter.drawText(QRectF(at - 60, plot.bottom() + 6, 120, line), Qt::AlignCenter,
-                     label(x, tick));
+    const QString text = label(x, tick);
+    const double half = metrics.horizontalAdvance(text) / 2 + 1;
+    const double middle = std::min(at, plot.right() + line - half);  // not beyond the widget's edge
+    painter.drawText(QRectF(middle - half, plot.bottom() + 6, 2 * half, line), Qt::AlignCenter,
+                     text);
   }
   for (const double tick : ticks_of(y, static_cast<int>(plot.height() / 45))) {
     const double at = plot.bottom() - plot.height() * y.share_of(tick);

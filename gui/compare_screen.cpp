@@ -4,38 +4,32 @@
 #include <QDoubleSpinBox>
 #include <QFileDialog>
 #include <QHBoxLayout>
-#include <QHeaderView>
 #include <QLabel>
+#include <QPropertyAnimation>
+#include <QPushButton>
+#include <QSlider>
 #include <QSplitter>
-#include <QTabWidget>
-#include <QTableWidget>
-#include <QTextBrowser>
 #include <QVBoxLayout>
 
 #include "core/io_file.hpp"
 #include "core/io_pftrace.hpp"
 #include "core/timeline_of.hpp"
 #include "gui/actions.hpp"
+#include "gui/comparison_report.hpp"
 #include "gui/empty_notice.hpp"
 #include "gui/number_text.hpp"
 #include "gui/theme.hpp"
+#include "gui/timeline_morph.hpp"
 #include "gui/timeline_view.hpp"
 #include "gui/trace_files.hpp"
-#include "gui/waterfall.hpp"
 #include "gui/workbench.hpp"
 
 namespace meshwright::gui {
 namespace {
 
-/// Beyond it a row is marked: what the program holds itself to for single kinds of task.
-constexpr double kNotableError = 0.1;
+constexpr int kMorphSteps = 100;
 
 QString from(const std::string& text) { return QString::fromStdString(text); }
-
-QString error_text(std::optional<double> error) {
-  if (!error) return "–";
-  return (*error >= 0 ? "+" : "−") + percent_text(std::abs(*error));
-}
 
 /// Joined by the names of tasks; traces of other programs have none that a plan knows.
 void join(OpenedComparison& opened, const CompareInput& predicted, const CompareInput& measured) {
@@ -48,6 +42,7 @@ void join(OpenedComparison& opened, const CompareInput& predicted, const Compare
 
 OpenedComparison compare_files(const std::string& predicted, const std::string& measured) {
   OpenedComparison opened;
+  opened.measured_path = measured;
   const std::string bytes_p = read_file(predicted), bytes_m = read_file(measured);
   opened.predicted = std::make_shared<const TimelineTracks>(tracks_of_trace(bytes_p, predicted));
   opened.measured = std::make_shared<const TimelineTracks>(tracks_of_trace(bytes_m, measured));
@@ -64,7 +59,12 @@ OpenedComparison compare_files(const std::string& predicted, const std::string& 
 OpenedComparison compare_with(const Simulation& simulation,
                               const std::shared_ptr<const TimelineTracks>& measured,
                               const std::string& path) {
-  OpenedComparison opened{simulation.tracks, measured, nullptr, std::nullopt, {}};
+  OpenedComparison opened{.predicted = simulation.tracks,
+                          .measured = measured,
+                          .pairs = nullptr,
+                          .report = std::nullopt,
+                          .problem = {},
+                          .measured_path = path};
   try {
     const Timeline p = timeline_of(simulation.graph, simulation.times);
     const Timeline m = timeline_from_pftrace(read_file(path), path);
@@ -83,38 +83,19 @@ CompareScreen::CompareScreen(Workbench& workbench, QWidget* parent)
       offset_(new QDoubleSpinBox),
       verdict_(new QLabel),
       residual_(new QLabel),
+      morph_(new QSlider(Qt::Horizontal)),
+      recalibrate_(new QPushButton(tr("Re&calibrate"))),
       view_(new TimelineView),
-      table_(new QTableWidget),
-      waterfall_(new Waterfall),
-      worst_(new QTextBrowser),
-      notes_(new QTextBrowser) {
+      report_(new ComparisonReport) {
   auto* column = new QVBoxLayout(this);
-  auto* head = new QHBoxLayout;
-  column->addLayout(head);
-  head->addWidget(verdict_, 1);
-  head->addWidget(residual_);
-  auto* label = new QLabel(tr("&Align by"));
-  label->setBuddy(alignment_);
-  alignment_->setAccessibleName(tr("Align by"));
-  alignment_->addItems({tr("start of the step"), tr("first forward pass"), tr("hand")});
-  head->addWidget(label);
-  head->addWidget(alignment_);
-  constexpr double kMostOffset = 1e6;
-  offset_->setRange(-kMostOffset, kMostOffset);
-  offset_->setDecimals(3);
-  offset_->setSuffix(" ms");
-  offset_->setAccessibleName(tr("What is added to the measured times"));
-  offset_->setToolTip(offset_->accessibleName());
-  offset_->hide();
-  head->addWidget(offset_);
-  auto* pages = new QTabWidget;
-  pages->addTab(table_, tr("Errors"));
-  pages->addTab(waterfall_, tr("Why the step differs"));
-  pages->addTab(worst_, tr("Worst tasks"));
-  pages->addTab(notes_, tr("Notes"));
+  verdict_->setWordWrap(true);
+  column->addWidget(verdict_);
+  knobs_ = make_knobs();
+  column->addWidget(knobs_);
+  knobs_->hide();
   auto* both = new QSplitter(Qt::Vertical);
   both->addWidget(view_);
-  both->addWidget(pages);
+  both->addWidget(report_);
   both->setStretchFactor(0, 3);
   both->setStretchFactor(1, 2);
   notice_ = new EmptyNotice(
@@ -125,12 +106,6 @@ CompareScreen::CompareScreen(Workbench& workbench, QWidget* parent)
       [this] { choose_files(); }, both);
   column->addWidget(notice_, 1);
   column->addWidget(both, 1);
-  verdict_->setWordWrap(true);
-  table_->setEditTriggers(QAbstractItemView::NoEditTriggers);
-  table_->setSelectionBehavior(QAbstractItemView::SelectRows);
-  table_->verticalHeader()->hide();
-  table_->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
-  table_->setAccessibleName(tr("Errors of the prediction"));
   const auto apply_theme = [this] {
     view_->set_theme(timeline_colours_of(this->workbench().preferences().values()));
   };
@@ -138,7 +113,49 @@ CompareScreen::CompareScreen(Workbench& workbench, QWidget* parent)
   apply_theme();
   connect(alignment_, &QComboBox::currentIndexChanged, this, &CompareScreen::align);
   connect(offset_, &QDoubleSpinBox::valueChanged, this, &CompareScreen::align);
+  connect(morph_, &QSlider::valueChanged, this, &CompareScreen::morph);
+  connect(report_, &ComparisonReport::task_chosen, this, &CompareScreen::go_to_task);
+  connect(recalibrate_, &QPushButton::clicked, this, &CompareScreen::recalibrate);
   connect(&workbench, &Workbench::comparison_requested, this, &CompareScreen::open);
+  connect(&workbench, &Workbench::calibrated, this, &CompareScreen::take_calibration);
+  connect(&workbench, &Workbench::simulated, this, [this] {
+    if (awaits_simulation_ && this->workbench().is_up_to_date()) lay_on_scenario();
+  });
+}
+
+QWidget* CompareScreen::make_knobs() {
+  auto* knobs = new QWidget;
+  auto* row = new QHBoxLayout(knobs);
+  row->setContentsMargins(0, 0, 0, 0);
+  const auto add = [&](const QString& text, QWidget* knob) {
+    auto* label = new QLabel(text);
+    label->setBuddy(knob);
+    knob->setAccessibleName(QString(text).remove('&'));
+    row->addWidget(label);
+    row->addWidget(knob);
+  };
+  alignment_->addItems({tr("start of the step"), tr("first forward pass"), tr("hand")});
+  add(tr("&Align by"), alignment_);
+  constexpr double kMostOffset = 1e6;
+  offset_->setRange(-kMostOffset, kMostOffset);
+  offset_->setDecimals(3);
+  offset_->setSuffix(" ms");
+  offset_->setAccessibleName(tr("What is added to the measured times"));
+  offset_->setToolTip(offset_->accessibleName());
+  offset_->hide();
+  row->addWidget(offset_);
+  row->addWidget(residual_);
+  row->addStretch(1);
+  morph_->setRange(0, kMorphSteps);
+  morph_->setFixedWidth(200);
+  morph_->setToolTip(tr("Moves the predicted slices to where they were measured"));
+  add(tr("predicte&d"), morph_);
+  row->addWidget(new QLabel(tr("measured")));
+  row->addStretch(1);
+  recalibrate_->setToolTip(
+      tr("Measures this machine, prices the scenario by it and compares again"));
+  row->addWidget(recalibrate_);
+  return knobs;
 }
 
 void CompareScreen::add_actions(ActionSet& actions) {
@@ -148,6 +165,24 @@ void CompareScreen::add_actions(ActionSet& actions) {
                tr("The predicted one, then the measured one"),
                {QKeySequence("Ctrl+Shift+O")}},
               [this] { choose_files(); });
+  actions.add({"compare.morph",
+               MenuId::kRun,
+               tr("&Morph predicted into measured"),
+               tr("And back: every slice moves to where it was measured"),
+               {QKeySequence("Ctrl+Alt+O")}},
+              [this] { play_morph(); });
+  actions.add({"compare.again",
+               MenuId::kRun,
+               tr("&Lay the measured trace on the scenario"),
+               tr("As the scenario is now"),
+               {QKeySequence("Ctrl+Alt+Y")}},
+              [this] { lay_on_scenario(); });
+  actions.add({"compare.recalibrate",
+               MenuId::kRun,
+               tr("Re&calibrate and compare again"),
+               recalibrate_->toolTip(),
+               {QKeySequence("Ctrl+Alt+E")}},
+              [this] { recalibrate(); });
 }
 
 void CompareScreen::choose_files() {
@@ -181,6 +216,7 @@ void CompareScreen::start(const std::function<OpenedComparison()>& open) {
 
 void CompareScreen::open(const QString& predicted, const QString& measured) {
   workbench().show_screen(name());
+  error_before_.reset();
   start([p = predicted.toStdString(), m = measured.toStdString()] {
     OpenedComparison opened = compare_files(p, m);
     // Files in either order: one says that it is measured.
@@ -197,27 +233,77 @@ bool CompareScreen::take(const OpenedFile& file) {
   const auto simulation = workbench().sound_simulation();
   if ((*tracks)->origin != TimelineOrigin::kMeasured || !simulation) {
     shown_ = {};
+    knobs_->hide();
     view_->set_tracks(*tracks);
     verdict_->setText(tr("%1, alone. A measured trace that is opened is laid on the scenario.")
                           .arg(from(file.path)));
     residual_->clear();
     notice_->give_way();
-    show_notes({{from(file.path), tracks->get()}});
+    report_->show_notes({{from(file.path), tracks->get()}});
+    report_->show_report({});
     return true;
   }
+  error_before_.reset();
   start([simulation, measured = *tracks, path = file.path] {
     return compare_with(*simulation, measured, path);
   });
   return true;
 }
 
+/// Equal names are told apart by "#2", which slices do not have: the first is shown.
+void CompareScreen::go_to_task(const QString& name) {
+  if (!shown_.predicted) return;
+  using Found = std::vector<std::uint32_t>;
+  workbench().jobs().start<Found>(
+      {tr("Find a task"), "compare.find", false}, this,
+      [tracks = shown_.predicted, text = name.section('#', 0, 0).toStdString()](const JobContext&) {
+        return slices_named(*tracks, text, 1);
+      },
+      [this, of = shown_.predicted](const Found& found) {
+        if (shown_.predicted == of && !found.empty()) view_->go_to_slice(found.front());
+      });
+}
+
+// ---- again --------------------------------------------------------------------------------------
+
+void CompareScreen::lay_on_scenario() {
+  awaits_simulation_ = false;
+  const auto simulation = workbench().sound_simulation();
+  if (!shown_.measured || shown_.measured_path.empty() || !simulation) return;
+  if (shown_.report) error_before_ = step_error(*shown_.report);
+  workbench().show_screen(name());
+  start([simulation, measured = shown_.measured, path = shown_.measured_path] {
+    return compare_with(*simulation, measured, path);
+  });
+}
+
+void CompareScreen::recalibrate() {
+  if (!shown_.measured) return;
+  awaits_calibration_ = true;
+  workbench().calibrate();
+}
+
+/// The scenario is priced by it, and being simulated.
+void CompareScreen::take_calibration(bool is_sound) {
+  if (!std::exchange(awaits_calibration_, false) || !is_sound) return;
+  awaits_simulation_ = true;
+  if (workbench().is_up_to_date()) lay_on_scenario();
+}
+
+// ---- showing ------------------------------------------------------------------------------------
+
 void CompareScreen::show_comparison(OpenedComparison comparison) {
   shown_ = std::move(comparison);
   notice_->give_way();
-  show_notes({{tr("predicted"), shown_.predicted.get()}, {tr("measured"), shown_.measured.get()}});
+  knobs_->show();
+  const QSignalBlocker quiet(morph_);
+  morph_->setValue(0);
+  report_->show_notes(
+      {{tr("predicted"), shown_.predicted.get()}, {tr("measured"), shown_.measured.get()}});
   view_->set_comparison(shown_.predicted, shown_.measured, shown_.pairs);
   show_residual();
-  show_report();
+  report_->show_report(shown_.report);
+  show_verdict();
 }
 
 ComparisonAlignment CompareScreen::alignment() const {
@@ -252,7 +338,37 @@ void CompareScreen::align() {
         shown_.pairs = pairs;
         view_->set_pairs(pairs);
         show_residual();
+        if (morph_->value() > 0) morph();
       });
+}
+
+/// Latest wins: the picture follows the slider as fast as slices can be moved.
+void CompareScreen::morph() {
+  if (!shown_.pairs) return;
+  using Tracks = std::shared_ptr<const TimelineTracks>;
+  const double share = static_cast<double>(morph_->value()) / kMorphSteps;
+  workbench().jobs().start<Tracks>(
+      {tr("Morph"), "compare.morph", false}, this,
+      [predicted = shown_.predicted, measured = shown_.measured, pairs = shown_.pairs,
+       share](const JobContext&) {
+        if (share == 0) return predicted;
+        return std::make_shared<const TimelineTracks>(
+            morphed(*predicted, *measured, *pairs, share));
+      },
+      [this, of = shown_.predicted](const Tracks& tracks) {
+        if (shown_.predicted == of) view_->set_morphed(tracks);
+      });
+}
+
+void CompareScreen::play_morph() {
+  if (!shown_.pairs) return;
+  const int target = morph_->value() == 0 ? kMorphSteps : 0;
+  if (workbench().preferences().values().reduced_motion) return morph_->setValue(target);
+  constexpr int kPlayMs = 600;
+  auto* play = new QPropertyAnimation(morph_, "value", this);
+  play->setDuration(kPlayMs);
+  play->setEndValue(target);
+  play->start(QAbstractAnimation::DeleteWhenStopped);
 }
 
 void CompareScreen::show_residual() {
@@ -261,92 +377,21 @@ void CompareScreen::show_residual() {
           .arg(time_text(Ticks(shown_.pairs->residual.value * kTicksPerNanosecond))));
 }
 
-/// What readers left out or mended, and what the files say of themselves.
-void CompareScreen::show_notes(
-    const std::vector<std::pair<QString, const TimelineTracks*>>& traces) {
-  QString html;
-  for (const auto& [name, tracks] : traces) {
-    html += "<h4>" + name.toHtmlEscaped() + "</h4>";
-    for (const std::string& note : tracks->notes) html += "<p>⚠ " + from(note).toHtmlEscaped();
-    html += "<table cellspacing=6>";
-    for (const auto& [key, value] : tracks->provenance)
-      html += QString("<tr><td><b>%1</b></td><td>%2</td></tr>")
-                  .arg(from(key).toHtmlEscaped(), from(value).toHtmlEscaped());
-    html += "</table>";
-  }
-  notes_->setHtml(html);
-}
-
-// ---- report -------------------------------------------------------------------------------------
-
-void CompareScreen::show_report() {
-  table_->clear();
-  table_->setRowCount(0);
-  const QStringList titles{
-      tr("what"), tr("predicted"), tr("measured"), tr("error"), tr("mean error of a task"),
-      tr("tasks")};
-  table_->setColumnCount(static_cast<int>(titles.size()));
-  table_->setHorizontalHeaderLabels(titles);
-  worst_->clear();
+void CompareScreen::show_verdict() {
   if (!shown_.report) {
     verdict_->setText(tr("The lanes stand side by side, but the tasks could not be joined: %1")
                           .arg(shown_.problem));
-    waterfall_->show_parts({}, {}, {});
     return;
   }
   const ValidationReport& r = *shown_.report;
-  verdict_->setText(
+  QString text =
       tr("Step: predicted <b>%1</b>, measured <b>%2</b> (median of %3, spread %4): "
          "<b>%5</b> · %6 tasks joined")
           .arg(time_text(r.predicted_step), time_text(r.measured_step))
           .arg(r.counted_steps)
-          .arg(time_text(r.measured_spread), error_text(step_error(r)), count_text(r.matched)));
-  add_row({tr("step"), time_text(r.predicted_step), time_text(r.measured_step),
-           error_text(step_error(r)), "", ""},
-          std::abs(step_error(r).value_or(0)) > kNotableError);
-  add_rows(tr("kind"), r.by_kind);
-  add_rows({}, r.by_stage);  // "stage 0"
-  add_rows(tr("stream"), r.by_stream);
-  for (const ComparedMemory& m : r.memory) {
-    const auto error = relative_error(m.predicted, m.measured);
-    add_row({tr("peak memory, rank %1").arg(m.rank.value), bytes_text(m.predicted),
-             bytes_text(m.measured), error_text(error), "", ""},
-            std::abs(error.value_or(0)) > kNotableError);
-  }
-  table_->resizeColumnsToContents();
-
-  const StepAttribution& a = r.attribution;
-  waterfall_->show_parts(tr("predicted"), tr("measured"),
-                         {{tr("step"), r.predicted_step, r.predicted_step},
-                          {tr("tasks took longer"), {}, a.compute},
-                          {tr("waited for messages"), {}, a.communication},
-                          {tr("waited otherwise"), {}, a.waiting}});
-  QString html = "<table cellspacing=8>";
-  for (const ComparedTask& task : r.worst)
-    html += QString("<tr><td>%1</td><td align=right>%2</td><td align=right>%3</td></tr>")
-                .arg(from(task.name).toHtmlEscaped(), time_text(task.predicted),
-                     time_text(task.measured));
-  worst_->setHtml(tr("<p>Largest differences: predicted, measured</p>") + html + "</table>");
-}
-
-void CompareScreen::add_rows(const QString& group, const std::vector<ComparedTasks>& tasks) {
-  for (const ComparedTasks& one : tasks) {
-    const auto error = relative_error(one.predicted, one.measured);
-    add_row({group.isEmpty() ? from(one.name) : group + " " + from(one.name),
-             time_text(one.predicted), time_text(one.measured), error_text(error),
-             percent_text(one.mean_error), count_text(one.tasks)},
-            std::abs(error.value_or(0)) > kNotableError);
-  }
-}
-
-void CompareScreen::add_row(const QStringList& cells, bool is_bad) {
-  const int row = table_->rowCount();
-  table_->insertRow(row);
-  for (int column = 0; column < cells.size(); ++column) {
-    auto* item = new QTableWidgetItem(is_bad && column == 3 ? "⚠ " + cells[column] : cells[column]);
-    if (column > 0) item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
-    table_->setItem(row, column, item);
-  }
+          .arg(time_text(r.measured_spread), error_text(step_error(r)), count_text(r.matched));
+  if (error_before_) text += " · " + tr("before: %1").arg(error_text(error_before_));
+  verdict_->setText(text);
 }
 
 }  // namespace meshwright::gui

@@ -12,21 +12,22 @@
 class QComboBox;
 class QDoubleSpinBox;
 class QLabel;
-class QTableWidget;
-class QTextBrowser;
+class QPushButton;
+class QSlider;
 
 namespace meshwright::gui {
 
+class ComparisonReport;
 class EmptyNotice;
 class TimelineView;
-class Waterfall;
 
 /// Two timelines side by side, and what came of joining them.
 struct OpenedComparison {
   std::shared_ptr<const TimelineTracks> predicted, measured;
   std::shared_ptr<const TimelineComparison> pairs;
   std::optional<ValidationReport> report;
-  QString problem;  ///< why there is no report
+  QString problem;            ///< why there is no report
+  std::string measured_path;  ///< to be laid on another prediction; empty: not of a file
 };
 
 class CompareScreen : public Screen {
@@ -42,29 +43,41 @@ class CompareScreen : public Screen {
   /// Two trace files.
   void open(const QString& predicted, const QString& measured);
   const OpenedComparison& comparison() const { return shown_; }
+  /// 0: predicted slices where they were predicted; its maximum: where they were measured.
+  QSlider& morph_slider() const { return *morph_; }
+  TimelineView& view() const { return *view_; }
+  /// Error of the step before the scenario was laid under the same trace again.
+  std::optional<double> error_before() const { return error_before_; }
 
  private:
+  QWidget* make_knobs();
   void choose_files();
   void start(const std::function<OpenedComparison()>& open);
   void show_comparison(OpenedComparison comparison);
   void show_residual();
-  void show_notes(const std::vector<std::pair<QString, const TimelineTracks*>>& traces);
-  void show_report();
-  void add_rows(const QString& group, const std::vector<ComparedTasks>& tasks);
-  void add_row(const QStringList& cells, bool is_bad);
+  void show_verdict();
   ComparisonAlignment alignment() const;
   Nanoseconds offset_by_hand() const;
   void align();
+  void go_to_task(const QString& name);
+  void morph();
+  void play_morph();
+  void lay_on_scenario();
+  void recalibrate();
+  void take_calibration(bool is_sound);
 
   QComboBox* alignment_;
   QDoubleSpinBox* offset_;
   QLabel *verdict_, *residual_;
+  QWidget* knobs_;
+  QSlider* morph_;
+  QPushButton* recalibrate_;
   TimelineView* view_;
-  QTableWidget* table_;
-  Waterfall* waterfall_;
-  QTextBrowser *worst_, *notes_;
+  ComparisonReport* report_;
   EmptyNotice* notice_;
   OpenedComparison shown_;
+  std::optional<double> error_before_;
+  bool awaits_calibration_ = false, awaits_simulation_ = false;
 };
 
 }  // namespace meshwright::gui

@@ -5,6 +5,7 @@
 #include <QTimer>
 
 #include "gui/actions.hpp"
+#include "gui/explore_screen.hpp"
 #include "gui/main_window.hpp"
 #include "gui/screenshot.hpp"
 #include "gui/translations.hpp"
@@ -30,6 +31,10 @@ void add_options(QCommandLineParser& parser) {
   parser.addOption({"language", "en or zh_CN", "CODE"});
   parser.addOption({"size", "of the window, such as 1440x900", "WxH"});
   parser.addOption({"screenshot", "write the window to a PNG and end", "FILE"});
+  parser.addOption({"export",
+                    "write what the timeline of Explore shows and end: .png, .svg, .pdf, .csv or "
+                    ".pftrace",
+                    "FILE"});
 }
 
 int refuse(const QString& what) {
@@ -59,6 +64,22 @@ QString do_actions(MainWindow& window, const QStringList& names) {
     action->trigger();
   }
   return {};
+}
+
+int export_timeline(MainWindow& window, const QString& path) {
+  window.show_screen("explore");
+  wait_until_settled(window);
+  auto& explore = static_cast<ExploreScreen&>(*window.current_screen());
+  try {
+    write_snapshot(explore.view().snapshot(), path.toStdString());
+    return 0;
+  } catch (const meshwright::InputError& error) {
+    QTextStream(stderr) << QString::fromStdString(format(error.diagnostics().front()));
+    return kExitUsage;
+  } catch (const meshwright::RuntimeFailure& failure) {
+    QTextStream(stderr) << QString::fromStdString(format(failure.diagnostic()));
+    return kExitMissingEnvironment;
+  }
 }
 
 QSize size_from(const QString& text) {
@@ -109,5 +130,6 @@ int main(int argc, char** argv) {
     QTextStream(stderr) << "error: --screenshot: " << problem << "\n";
     return kExitMissingEnvironment;
   }
+  if (parser.isSet("export")) return export_timeline(window, parser.value("export"));
   return QApplication::exec();
 }

@@ -60,7 +60,8 @@ ImportedSchedule read_schedule(const std::string& path, const std::string& text)
   return read;
 }
 
-OpenedContent read_content(const std::string& path, std::string text) {
+OpenedContent read_content(const std::string& path, std::string text,
+                           const TraceFileProgress& progress) {
   const NamedText named{stem_of(path), path, text};
   switch (kind_of_text(path, text)) {
     case FileKind::kPlan: {
@@ -70,7 +71,7 @@ OpenedContent read_content(const std::string& path, std::string text) {
       return file;
     }
     case FileKind::kTrace:
-      return std::make_shared<const TimelineTracks>(tracks_of_trace(text, path));
+      return std::make_shared<const TimelineTracks>(tracks_of_trace(text, path, progress));
     case FileKind::kCalibration:
       return calibration_from_json(text, path);
     case FileKind::kSchedule:
@@ -99,8 +100,7 @@ OpenedFile open_files(const std::vector<std::string>& paths,
     return {paths.front(),
             std::make_shared<const TimelineTracks>(read_trace_files(paths, {.report = progress}))};
   std::string text = read_file(paths.front(), kLargestTraceFile);
-  if (progress) progress(1, 1);
-  return {paths.front(), read_content(paths.front(), std::move(text))};
+  return {paths.front(), read_content(paths.front(), std::move(text), {.report = progress})};
 }
 
 std::string openable_patterns() {

@@ -47,4 +47,20 @@ QString part_name(Axis axis) {
       .arg(QString::fromUtf8(name.data(), static_cast<qsizetype>(name.size())));
 }
 
+QString part_name(PruneReason reason) {
+  switch (reason) {
+    case PruneReason::kStructure:
+      return Words::tr("structure");
+    case PruneReason::kSchedule:
+      return Words::tr("schedule");
+    case PruneReason::kMemory:
+      return Words::tr("memory");
+    case PruneReason::kBound:
+      return Words::tr("bound");
+    case PruneReason::kDominated:
+      return Words::tr("dominated");
+  }
+  return {};
+}
+
 }  // namespace meshwright::gui

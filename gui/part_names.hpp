@@ -4,6 +4,7 @@
 #include <QString>
 
 #include "core/evaluation.hpp"
+#include "planner/search.hpp"
 
 namespace meshwright::gui {
 
@@ -12,5 +13,7 @@ QString part_name(KernelKind kind);
 QString part_name(BubbleCause cause);
 /// "exposed tp messages"
 QString part_name(Axis axis);
+/// What candidates of a search were ruled out by.
+QString part_name(PruneReason reason);
 
 }  // namespace meshwright::gui

@@ -61,8 +61,7 @@ QString certificate_of(const SearchResult& result) {
   QStringList pruned;
   for (int i = 0; i < kPruneReasonCount; ++i)
     if (const std::int64_t count = c.pruned[static_cast<std::size_t>(i)]; count > 0)
-      pruned += QString("%1 %2").arg(count_text(count),
-                                     from(std::string(name_of(static_cast<PruneReason>(i)))));
+      pruned += QString("%1 %2").arg(count_text(count), part_name(static_cast<PruneReason>(i)));
   const QString verdict = c.proved_optimal ? PlansScreen::tr("proved optimal among them")
                                            : PlansScreen::tr("gap %1").arg(percent_text(c.gap));
   return PlansScreen::tr("%1 candidates; ruled out by %2; %3 simulated; %4")

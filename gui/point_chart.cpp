@@ -17,6 +17,7 @@ void PointChart::show_series(PointSeries series) {
     xs.push_back(point.x());
     ys.push_back(point.y());
   }
+  ys.insert(ys.end(), series_.expected.begin(), series_.expected.end());
   x_ = axis_of(xs, AxisScale::kLogarithmic);
   y_ = axis_of(ys, AxisScale::kLogarithmic);
   x_.is_binary = series_.x_is_bytes;
@@ -32,6 +33,11 @@ QPointF PointChart::place_of(std::size_t point) const {
                   series_.points[point].y());
 }
 
+QPointF PointChart::place_of_expected(std::size_t point) const {
+  return point_of(plot_area(rect(), QFontMetricsF(font())), x_, y_, series_.points[point].x(),
+                  series_.expected[point]);
+}
+
 void PointChart::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.setRenderHint(QPainter::Antialiasing);
@@ -43,6 +49,14 @@ void PointChart::paintEvent(QPaintEvent*) {
   for (std::size_t i = 0; i < series_.points.size(); ++i) line += place_of(i);
   painter.setPen(QPen(colours.series[0], 1.5));
   if (series_.is_joined) painter.drawPolyline(line);
+  // A ring where the point was expected, and how far it missed.
+  painter.setPen(QPen(colours.series[1], 1.5));
+  painter.setBrush(Qt::NoBrush);
+  for (std::size_t i = 0; i < series_.expected.size(); ++i) {
+    painter.drawLine(place_of_expected(i), line[static_cast<qsizetype>(i)]);
+    painter.drawEllipse(place_of_expected(i), 4.5, 4.5);
+  }
+  painter.setPen(QPen(colours.series[0], 1.5));
   painter.setBrush(colours.series[0]);
   for (const QPointF& point : line) painter.drawEllipse(point, 3.5, 3.5);
 }

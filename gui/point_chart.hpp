@@ -12,7 +12,8 @@ namespace meshwright::gui {
 struct PointSeries {
   QString x_title, y_title;
   std::vector<QPointF> points;
-  std::vector<QString> texts;  ///< of every point, for the tooltip
+  std::vector<QString> texts;    ///< of every point, for the tooltip
+  std::vector<double> expected;  ///< of every point: y without having measured it; empty: unknown
   bool is_joined = false;
   bool x_is_bytes = false;
   std::function<QString(double)> x_text, y_text;
@@ -31,6 +32,7 @@ class PointChart : public QWidget {
 
  private:
   QPointF place_of(std::size_t point) const;
+  QPointF place_of_expected(std::size_t point) const;
   PointSeries series_;
   ChartAxis x_, y_;
 };

@@ -1,9 +1,6 @@
 #include "gui/run_screen.hpp"
 
-#include <signal.h>
-
 #include <QComboBox>
-#include <QCoreApplication>
 #include <QFile>
 #include <QFileInfo>
 #include <QHBoxLayout>
@@ -13,9 +10,7 @@
 #include <QRegularExpression>
 #include <QSpinBox>
 #include <QSplitter>
-#include <QStandardPaths>
 #include <QTemporaryDir>
-#include <QTimer>
 #include <QVBoxLayout>
 
 #include "core/io_file.hpp"
@@ -30,19 +25,6 @@
 #include "gui/workbench.hpp"
 
 namespace meshwright::gui {
-namespace {
-
-constexpr int kPatienceMs = 5000;  ///< after asking a run to end
-
-/// Beside this program, else on the path; empty: nowhere.
-QString find_program() {
-  const QString beside = QCoreApplication::applicationDirPath() + "/meshwright";
-  if (QFileInfo(beside).isExecutable()) return beside;
-  return QStandardPaths::findExecutable("meshwright");
-}
-
-}  // namespace
-
 std::optional<RunProgress> run_progress_from_line(const QString& line) {
   static const QRegularExpression kLine(R"(^step\s+(\d+)\s+loss\s+(\S+)\s+([0-9.]+) ms$)");
   const QRegularExpressionMatch match = kLine.match(line.trimmed());
@@ -93,20 +75,8 @@ RunScreen::RunScreen(Workbench& workbench, QWidget* parent)
   };
   connect(&workbench.preferences(), &Preferences::changed, this, apply_theme);
   apply_theme();
-  process_.setProcessChannelMode(QProcess::MergedChannels);
-  connect(&process_, &QProcess::readyRead, this, &RunScreen::read_lines);
-  connect(&process_, &QProcess::finished, this, &RunScreen::end);
-  connect(&process_, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
-    if (error == QProcess::FailedToStart)  // finished() does not come then
-      settle(tr("The program could not be started: %1").arg(process_.errorString()));
-  });
-}
-
-RunScreen::~RunScreen() {
-  process_.disconnect(this);
-  if (!is_running()) return;
-  process_.kill();  // its children die with it
-  process_.waitForFinished(kPatienceMs);
+  connect(&program_, &ChildProgram::line_read, this, &RunScreen::take_line);
+  connect(&program_, &ChildProgram::ended, this, &RunScreen::end);
 }
 
 QWidget* RunScreen::make_knobs() {
@@ -173,18 +143,10 @@ bool RunScreen::is_settled() { return !cancel_->isEnabled(); }
 void RunScreen::start() {
   const auto simulation = workbench().sound_simulation();
   if (cancel_->isEnabled() || !simulation) return;
-  const QString program = find_program();
-  if (program.isEmpty()) {
-    verdict_->setText(
-        tr("The program meshwright was found neither beside this one nor on the "
-           "path: build it, or put it there."));
-    return;
-  }
   notice_->give_way();
   folder_ = std::make_shared<QTemporaryDir>();
   losses_->clear();
   output_->clear();
-  rest_.clear();
   compare_->setEnabled(false);
   start_->setEnabled(false);
   cancel_->setEnabled(true);
@@ -198,15 +160,14 @@ void RunScreen::start() {
                    to_pftrace(timeline_of(simulation->graph, simulation->times)));
         return true;
       },
-      [this, program](bool) { launch(program); },
+      [this](bool) { launch(); },
       [this](const JobFailure& failure) {
         settle(QString::fromStdString(failure.diagnostics.front().what));
       });
 }
 
-void RunScreen::launch(const QString& program) {
-  process_.start(program,
-                 {"run", folder_->filePath("x.plan.json"), "--clock", clock_->currentText(),
+void RunScreen::launch() {
+  program_.start({"run", folder_->filePath("x.plan.json"), "--clock", clock_->currentText(),
                   "--ranks", ranks_->currentText(), "--steps", QString::number(steps_->value()),
                   "--live", "-o", folder_->filePath("measured.pftrace")});
 }
@@ -225,18 +186,7 @@ void RunScreen::cancel() {
     return;
   }
   verdict_->setText(tr("Stopping…"));
-  ::kill(static_cast<pid_t>(process_.processId()), SIGINT);
-  QTimer::singleShot(kPatienceMs, &process_, [this] {
-    if (is_running()) process_.kill();
-  });
-}
-
-void RunScreen::read_lines() {
-  rest_ += QString::fromUtf8(process_.readAll());
-  for (qsizetype end = rest_.indexOf('\n'); end >= 0; end = rest_.indexOf('\n')) {
-    take_line(rest_.left(end));
-    rest_.remove(0, end + 1);
-  }
+  program_.interrupt();
 }
 
 void RunScreen::take_line(const QString& line) {
@@ -262,19 +212,17 @@ void RunScreen::load_trace() {
       });
 }
 
-void RunScreen::end(int exit_code, QProcess::ExitStatus status) {
-  read_lines();
-  if (!rest_.isEmpty()) take_line(std::exchange(rest_, {}));
+void RunScreen::end(const ChildProgramEnd& end) {
   const bool has_trace = QFileInfo::exists(folder_->filePath("measured.pftrace"));
   compare_->setEnabled(has_trace);
-  if (status == QProcess::CrashExit)
-    settle(tr("The run was killed."));
-  else if (exit_code == 0)
+  if (!end.problem.isEmpty())
+    settle(end.problem);
+  else if (end.exit_code == 0)
     settle(tr("Done: %n steps.", nullptr, static_cast<int>(losses_->size())));
   else
-    settle(tr("Ended with exit code %1; the reason stands in the output.").arg(exit_code));
+    settle(tr("Ended with exit code %1; the reason stands in the output.").arg(end.exit_code));
   if (has_trace) load_trace();
-  Q_EMIT ended(exit_code);
+  Q_EMIT ended(end.exit_code);
 }
 
 void RunScreen::open_in_compare() {

@@ -2,10 +2,10 @@
 /// losses, and its lanes as they come in.
 #pragma once
 
-#include <QProcess>
 #include <memory>
 #include <optional>
 
+#include "gui/child_program.hpp"
 #include "gui/screen.hpp"
 #include "gui/timeline_tracks.hpp"
 
@@ -35,28 +35,25 @@ class RunScreen : public Screen {
   Q_OBJECT
  public:
   explicit RunScreen(Workbench& workbench, QWidget* parent = nullptr);
-  ~RunScreen() override;
   QString name() const override { return "run"; }
   QString title() const override { return tr("Run"); }
   void add_actions(ActionSet& actions) override;
   bool is_settled() override;
   void start();
-  /// Asks the program to end as Ctrl-C would, so that what was measured is kept; kills it when it
-  /// does not within a few seconds.
+  /// What was measured until then is kept; see ChildProgram::interrupt().
   void cancel();
-  bool is_running() const { return process_.state() != QProcess::NotRunning; }
+  bool is_running() const { return program_.is_running(); }
 
  Q_SIGNALS:
   void ended(int exit_code);
 
  private:
   QWidget* make_knobs();
-  void launch(const QString& program);
+  void launch();
   void settle(const QString& verdict);
-  void read_lines();
   void take_line(const QString& line);
   void load_trace();
-  void end(int exit_code, QProcess::ExitStatus status);
+  void end(const ChildProgramEnd& end);
   void open_in_compare();
 
   QComboBox *clock_, *ranks_;
@@ -67,9 +64,9 @@ class RunScreen : public Screen {
   LossChart* losses_;
   TimelineView* view_;
   QPlainTextEdit* output_;
-  QProcess process_;
-  std::shared_ptr<QTemporaryDir> folder_;  ///< plan and traces of the latest run; jobs hold it too
-  QString rest_;                           ///< of a line that is not complete
+  /// Plan and traces of the latest run; jobs hold it too. Outlives the program that writes to it.
+  std::shared_ptr<QTemporaryDir> folder_;
+  ChildProgram program_;
 };
 
 }  // namespace meshwright::gui

@@ -61,6 +61,12 @@ Scenario scenario_of(const PlanFile& file) {
   return s;
 }
 
+const std::vector<Recompute>& recompute_choices() {
+  static const std::vector<Recompute> all{
+      {RecomputeKind::kNone, 0}, {RecomputeKind::kSelective, 0}, {RecomputeKind::kFull, 0}};
+  return all;
+}
+
 std::vector<Example> example_scenarios() {
   std::vector<Example> examples;
   examples.push_back({"textbook", default_scenario()});

@@ -43,6 +43,10 @@ struct Example {
 /// Six of them, each small enough to be drawn at once. Title and text are the welcome screen's.
 std::vector<Example> example_scenarios();
 
+/// What the knobs offer.
+inline constexpr Dtype kDtypeChoices[]{Dtype::kBf16, Dtype::kFp16, Dtype::kFp32, Dtype::kFp8};
+const std::vector<Recompute>& recompute_choices();
+
 // ---- edits that keep what the user means ------------------------------------------------------
 
 int microbatches(const Scenario& scenario);

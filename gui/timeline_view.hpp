@@ -59,6 +59,9 @@ class TimelineView : public QWidget {
                       std::shared_ptr<const TimelineComparison> pairs);
   /// The same two, aligned in another way. Does nothing without a comparison.
   void set_pairs(std::shared_ptr<const TimelineComparison> pairs);
+  /// The same predicted slices at other times (timeline_morph.hpp): what is chosen and where the
+  /// view is stays. Does nothing without a comparison.
+  void set_morphed(std::shared_ptr<const TimelineTracks> predicted);
   /// Pairs, offset and residual of the comparison shown; null: none.
   std::shared_ptr<const TimelineComparison> comparison() const;
   /// Text in place of rows while nothing is shown: "Planning…".
@@ -215,6 +218,7 @@ class TimelineView : public QWidget {
   TimelineArea area_between(QPoint a, QPoint b) const;
   std::optional<std::size_t> handle_at(QPoint position) const;
 
+  std::pair<QString, QString> names_of(const Lane& lane) const;
   void paint_gutter(QPainter& painter, const TimelineGeometry& geometry) const;
   void paint_ruler(QPainter& painter, const TimelineGeometry& geometry) const;
   void paint_overview(QPainter& painter, const TimelineGeometry& geometry) const;

@@ -23,6 +23,13 @@ void TimelineView::set_pairs(std::shared_ptr<const TimelineComparison> pairs) {
   refresh();
 }
 
+void TimelineView::set_morphed(std::shared_ptr<const TimelineTracks> predicted) {
+  if (parts_->measured == nullptr) return;
+  parts_->tracks = std::move(predicted);
+  parts_->in_flight = std::make_shared<InFlightCurves>(parts_->tracks);
+  refresh();
+}
+
 std::shared_ptr<const TimelineComparison> TimelineView::comparison() const {
   return parts_->comparison;
 }

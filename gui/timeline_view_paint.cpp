@@ -14,6 +14,12 @@ namespace {
 
 QColor colour(Argb argb) { return QColor::fromRgba(argb); }
 
+/// The triangle beside a rank's name: points down where its streams are shown.
+QPolygonF opener(bool is_open, QPointF at) {
+  const QPolygonF down({{-4, -2}, {4, -2}, {0, 3}}), right({{-2, -4}, {-2, 4}, {3, 0}});
+  return (is_open ? down : right).translated(at);
+}
+
 }  // namespace
 
 TimelineScene TimelineView::Parts::scene(const TimelineGeometry& geometry) const {
@@ -87,6 +93,31 @@ void TimelineView::paint_body(QPainter& painter, const TimelineGeometry& geometr
   painter.restore();
 }
 
+/// What stands left of a lane: large, and small beside it.
+std::pair<QString, QString> TimelineView::names_of(const Lane& lane) const {
+  const TimelineRow& row = parts_->tracks_of(lane)->rows[static_cast<std::size_t>(lane.row)];
+  const QString label = QString::fromStdString(row.label);
+  switch (lane.kind) {
+    case LaneKind::kSlices:
+      break;
+    case LaneKind::kMemory:
+      return {{}, tr("memory")};
+    case LaneKind::kInFlight:
+      return {{}, tr("in flight")};
+    case LaneKind::kLinks:
+      return {{}, tr("streams")};
+    case LaneKind::kDifference:
+      return {{}, tr("difference")};
+  }
+  const bool is_named = lane.leads_rank && row.rank >= 0;
+  const QString name = is_named ? tr("rank %1").arg(row.rank) : QString();
+  if (parts_->measured != nullptr && lane.leads_rank && !lane.is_measured)
+    return {name, tr("predicted")};
+  if (!is_named) return {name, lane.is_measured && row.is_compute ? tr("measured") : label};
+  if (lane.is_pinned && !row.is_compute) return {name, label};
+  return {name, row.stage >= 0 ? tr("stage %1").arg(row.stage) : QString()};
+}
+
 void TimelineView::paint_gutter(QPainter& painter, const TimelineGeometry& geometry) const {
   const Parts& p = *parts_;
   const TimelineColours& c = p.style.colours;
@@ -108,40 +139,9 @@ void TimelineView::paint_gutter(QPainter& painter, const TimelineGeometry& geome
     if (lane.can_open) {
       painter.setPen(Qt::NoPen);
       painter.setBrush(colour(c.faint_text));
-      const double x = 9, y = top + lane.height / 2.0;
-      const QPolygonF triangle = lane.is_open
-                                     ? QPolygonF({{x - 4, y - 2}, {x + 4, y - 2}, {x, y + 3}})
-                                     : QPolygonF({{x - 2, y - 4}, {x - 2, y + 4}, {x + 3, y}});
-      painter.drawPolygon(triangle);
+      painter.drawPolygon(opener(lane.is_open, {9, top + lane.height / 2.0}));
     }
-    QString name, detail;
-    switch (lane.kind) {
-      case LaneKind::kSlices:
-        if (lane.leads_rank && row.rank >= 0) {
-          name = tr("rank %1").arg(row.rank);
-          if (lane.is_pinned && !row.is_compute)
-            detail = QString::fromStdString(row.label);
-          else if (row.stage >= 0)
-            detail = tr("stage %1").arg(row.stage);
-        } else {
-          detail = lane.is_measured && row.is_compute ? tr("measured")
-                                                      : QString::fromStdString(row.label);
-        }
-        if (p.measured != nullptr && lane.leads_rank && !lane.is_measured) detail = tr("predicted");
-        break;
-      case LaneKind::kMemory:
-        detail = tr("memory");
-        break;
-      case LaneKind::kInFlight:
-        detail = tr("in flight");
-        break;
-      case LaneKind::kLinks:
-        detail = tr("streams");
-        break;
-      case LaneKind::kDifference:
-        detail = tr("difference");
-        break;
-    }
+    const auto [name, detail] = names_of(lane);
     painter.setFont(text);
     painter.setPen(colour(c.text));
     painter.drawText(place.adjusted(20, 0, -4, 0), Qt::AlignVCenter | Qt::AlignLeft, name);
@@ -202,8 +202,10 @@ void TimelineView::paint_ruler(QPainter& painter, const TimelineGeometry& geomet
     painter.drawLine(x, place.bottom() - (mark.label.empty() ? 3 : 8), x, place.bottom());
     if (mark.label.empty()) continue;
     painter.setPen(colour(c.faint_text));
+    const QString label = QString::fromStdString(mark.label);
+    if (x + 4 + painter.fontMetrics().horizontalAdvance(label) > place.right()) continue;
     painter.drawText(QRect(x + 4, place.top(), 120, place.height() - 4),
-                     Qt::AlignLeft | Qt::AlignVCenter, QString::fromStdString(mark.label));
+                     Qt::AlignLeft | Qt::AlignVCenter, label);
   }
   painter.setPen(colour(c.grid));
   painter.drawLine(place.bottomLeft(), place.bottomRight());

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/number_text.hpp"
 #include "gui/theme.hpp"
 
 namespace meshwright::gui {
@@ -117,47 +118,78 @@ QRectF TopologyMap::device_box(int rank) const {
           box.top() + kTitle + kGap + (place / kDevicesAcross) * (side_ + kGap), side_, side_};
 }
 
+void TopologyMap::show_shares(std::vector<double> of_device, std::vector<double> of_network) {
+  share_of_device_ = std::move(of_device);
+  share_of_network_ = std::move(of_network);
+  update();
+}
+
 void TopologyMap::paintEvent(QPaintEvent* event) {
   QPainter painter(this);
   painter.setRenderHint(QPainter::Antialiasing);
-  const ChartColours colours = chart_colours(palette());
-  painter.fillRect(rect(), colours.background);
+  painter.fillRect(rect(), chart_colours(palette()).background);
   if (node_of_rank_.empty()) return;
   const GroupPlace chosen = group_place(strategy_, RankId(chosen_), axis_);
   QFont small = font();
   if (side_ < 48) small.setPointSizeF(small.pointSizeF() * 0.85);
   painter.setFont(small);
   for (int node = 0; node < static_cast<int>(nodes_.size()); ++node) {
-    const QRectF box = node_box(node);
-    if (!box.intersects(event->rect())) continue;
-    painter.setPen(colours.axis);
-    painter.setBrush(colours.panel);
-    painter.drawRoundedRect(box, 5, 5);
-    painter.setPen(colours.faint_text);
-    painter.drawText(QRectF(box.left() + 6, box.top() + 1, box.width(), kTitle), Qt::AlignVCenter,
-                     tr("node %1").arg(node));
+    if (!node_box(node).intersects(event->rect())) continue;
+    paint_node(painter, node);
     const int first = first_of_node_[static_cast<std::size_t>(node)];
-    for (int rank = first; rank < first + nodes_[static_cast<std::size_t>(node)]; ++rank) {
-      const GroupPlace place = group_place(strategy_, RankId(rank), axis_);
-      const QColor colour =
-          colours.series[static_cast<std::size_t>(place.group) % colours.series.size()];
-      const QRectF device = device_box(rank);
-      const bool is_with_chosen = place.group == chosen.group;
-      painter.setBrush(colour);
-      painter.setOpacity(is_with_chosen ? 1.0 : 0.45);
-      painter.setPen(Qt::NoPen);
-      painter.drawRoundedRect(device, 4, 4);
-      painter.setOpacity(1);
-      if (rank == chosen_ || is_with_chosen) {
-        painter.setPen(QPen(colours.text, rank == chosen_ ? 3 : 1.5));
-        painter.setBrush(Qt::NoBrush);
-        painter.drawRoundedRect(device, 4, 4);
-      }
-      painter.setPen(is_with_chosen ? QColor(qGray(colour.rgb()) > 110 ? Qt::black : Qt::white)
-                                    : colours.text);
-      painter.drawText(device, Qt::AlignCenter, QString("%1\n·%2").arg(rank).arg(place.member));
-    }
+    for (int rank = first; rank < first + nodes_[static_cast<std::size_t>(node)]; ++rank)
+      paint_device(painter, rank, chosen);
   }
+}
+
+void TopologyMap::paint_node(QPainter& painter, int node) const {
+  const ChartColours colours = chart_colours(palette());
+  const QRectF box = node_box(node);
+  painter.setPen(colours.axis);
+  painter.setBrush(colours.panel);
+  painter.drawRoundedRect(box, 5, 5);
+  painter.setPen(colours.faint_text);
+  const QRectF title(box.left() + 6, box.top() + 1, box.width() - 12, kTitle);
+  painter.drawText(title, Qt::AlignVCenter, tr("node %1").arg(node));
+  const auto n = static_cast<std::size_t>(node);
+  if (n < share_of_network_.size() && share_of_network_[n] > 0)
+    painter.drawText(title, Qt::AlignVCenter | Qt::AlignRight,
+                     tr("network %1").arg(percent_text(share_of_network_[n])));
+}
+
+/// At its foot, how full its own link is.
+void TopologyMap::paint_device(QPainter& painter, int rank, const GroupPlace& chosen) const {
+  const ChartColours colours = chart_colours(palette());
+  const GroupPlace place = group_place(strategy_, RankId(rank), axis_);
+  const QColor colour =
+      colours.series[static_cast<std::size_t>(place.group) % colours.series.size()];
+  const QRectF device = device_box(rank);
+  const bool is_with_chosen = place.group == chosen.group;
+  painter.setBrush(colour);
+  painter.setOpacity(is_with_chosen ? 1.0 : 0.45);
+  painter.setPen(Qt::NoPen);
+  painter.drawRoundedRect(device, 4, 4);
+  painter.setOpacity(1);
+  const QColor ink =
+      is_with_chosen ? QColor(qGray(colour.rgb()) > 110 ? Qt::black : Qt::white) : colours.text;
+  if (const auto r = static_cast<std::size_t>(rank); r < share_of_device_.size()) {
+    const QRectF foot(device.left() + 5, device.bottom() - 7, device.width() - 10, 4);
+    painter.setPen(QPen(ink, 0.7));
+    painter.setBrush(Qt::NoBrush);
+    painter.drawRect(foot);
+    painter.fillRect(
+        QRectF(foot.left(), foot.top(), foot.width() * std::clamp(share_of_device_[r], 0.0, 1.0),
+               foot.height()),
+        ink);
+  }
+  if (is_with_chosen) {
+    painter.setPen(QPen(colours.text, rank == chosen_ ? 3 : 1.5));
+    painter.setBrush(Qt::NoBrush);
+    painter.drawRoundedRect(device, 4, 4);
+  }
+  painter.setPen(ink);
+  painter.drawText(device.adjusted(0, 0, 0, -6), Qt::AlignCenter,
+                   QString("%1\n·%2").arg(rank).arg(place.member));
 }
 
 int TopologyMap::rank_at(const QPointF& point) const {
@@ -201,14 +233,17 @@ bool TopologyMap::event(QEvent* event) {
   }
   const RankCoordinate c =
       coordinate_of(strategy_.degrees, RankId(rank), strategy_.model_parallelism.order);
-  QToolTip::showText(help->globalPos(),
-                     tr("rank %1: pp %2, dp %3, cp %4, tp %5")
-                         .arg(rank)
-                         .arg(c.pipeline)
-                         .arg(c.data)
-                         .arg(c.context)
-                         .arg(c.tensor),
-                     this);
+  QString text = tr("rank %1: pp %2, dp %3, cp %4, tp %5")
+                     .arg(rank)
+                     .arg(c.pipeline)
+                     .arg(c.data)
+                     .arg(c.context)
+                     .arg(c.tensor);
+  if (const auto r = static_cast<std::size_t>(rank); r < share_of_device_.size())
+    text +=
+        "\n" +
+        tr("%1 of its link's bandwidth, mean over a step").arg(percent_text(share_of_device_[r]));
+  QToolTip::showText(help->globalPos(), text, this);
   return true;
 }
 

@@ -28,6 +28,8 @@ class TopologyMap : public QWidget {
   /// `nodes`: devices of every node that the job uses, in order.
   void show_job(const Strategy& strategy, std::vector<int> nodes);
   void set_axis(TopologyAxis axis);
+  /// Shares of their links' bandwidth, by device and by node, as LinkUses has them; empty: unknown.
+  void show_shares(std::vector<double> of_device, std::vector<double> of_network);
   int chosen() const { return chosen_; }
   QSize sizeHint() const override;
 
@@ -45,10 +47,13 @@ class TopologyMap : public QWidget {
   void choose_side();
   QRectF node_box(int node) const;
   QRectF device_box(int rank) const;
+  void paint_node(QPainter& painter, int node) const;
+  void paint_device(QPainter& painter, int rank, const GroupPlace& chosen) const;
   int rank_at(const QPointF& point) const;
   void choose(int rank);
   Strategy strategy_;
   std::vector<int> nodes_, first_of_node_, node_of_rank_;
+  std::vector<double> share_of_device_, share_of_network_;
   TopologyAxis axis_ = TopologyAxis::kTensor;
   int chosen_ = 0, widest_ = 1;  ///< widest_: devices of the largest node
   double side_ = 0;              ///< of a device, in pixels

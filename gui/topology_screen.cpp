@@ -2,8 +2,10 @@
 
 #include <QComboBox>
 #include <QHBoxLayout>
+#include <QHeaderView>
 #include <QLabel>
 #include <QScrollArea>
+#include <QTableWidget>
 #include <QVBoxLayout>
 #include <set>
 
@@ -49,7 +51,8 @@ TopologyScreen::TopologyScreen(Workbench& workbench, QWidget* parent)
       axis_(new QComboBox),
       cluster_(new QLabel),
       device_(new QLabel),
-      map_(new TopologyMap) {
+      map_(new TopologyMap),
+      table_(new QTableWidget(0, 3)) {
   auto* column = new QVBoxLayout(this);
   auto* head = new QHBoxLayout;
   column->addLayout(head);
@@ -70,6 +73,13 @@ TopologyScreen::TopologyScreen(Workbench& workbench, QWidget* parent)
   device_->setTextFormat(Qt::RichText);
   device_->setWordWrap(true);
   column->addWidget(device_);
+  table_->setAccessibleName(tr("Links, fullest first"));
+  table_->setHorizontalHeaderLabels({tr("share"), tr("used"), tr("link")});
+  table_->setEditTriggers(QAbstractItemView::NoEditTriggers);
+  table_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  table_->horizontalHeader()->setStretchLastSection(true);
+  table_->verticalHeader()->hide();
+  table_->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
   connect(axis_, &QComboBox::currentIndexChanged, this, [this](int axis) {
     map_->set_axis(static_cast<TopologyAxis>(axis));
     show_device(map_->chosen());
@@ -92,7 +102,11 @@ void TopologyScreen::showEvent(QShowEvent* event) {
   show_simulation();
 }
 
-bool TopologyScreen::is_settled() { return workbench().is_up_to_date(); }
+bool TopologyScreen::is_settled() {
+  return workbench().is_up_to_date() && links_of_ == workbench().sound_simulation();
+}
+
+QWidget* TopologyScreen::inspector() { return table_; }
 
 void TopologyScreen::show_simulation() {
   const auto s = workbench().sound_simulation();
@@ -112,6 +126,49 @@ void TopologyScreen::show_simulation() {
   cluster_->setText(text);
   map_->show_job(s->plan.strategy, nodes_of_job(cluster, ranks));
   show_device(map_->chosen());
+  find_links();
+}
+
+void TopologyScreen::find_links() {
+  const auto simulation = workbench().sound_simulation();
+  if (links_of_ == simulation) return;
+  using Found = std::shared_ptr<const std::optional<LinkUses>>;
+  workbench().jobs().start<Found>(
+      {tr("Find what links carry"), "links", false}, this,
+      [simulation](const JobContext&) {
+        return std::make_shared<const std::optional<LinkUses>>(link_uses(*simulation));
+      },
+      [this, simulation](const Found& found) {
+        if (simulation != workbench().sound_simulation()) return;  // the slider has moved on
+        links_of_ = simulation;
+        links_ = *found;
+        show_links();
+      });
+}
+
+void TopologyScreen::show_links() {
+  map_->show_shares(links_ ? links_->share_of_device : std::vector<double>{},
+                    links_ ? links_->share_of_network : std::vector<double>{});
+  constexpr std::size_t kMostShown = 200;
+  const std::size_t shown = links_ ? std::min(kMostShown, links_->busiest.size()) : 0;
+  table_->setRowCount(static_cast<int>(shown));
+  for (std::size_t row = 0; row < shown; ++row) {
+    const LinkUse& link = links_->links[links_->busiest[row]];
+    const QStringList cells{percent_text(link.share()), rate_text(link.used),
+                            QString::fromStdString(link.name)};
+    for (int column = 0; column < cells.size(); ++column) {
+      auto* item = new QTableWidgetItem(cells[column]);
+      if (column < 2) item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
+      item->setToolTip(
+          tr("%1: %2 of %3, mean over a step").arg(cells[2], cells[1], rate_text(link.capacity)));
+      table_->setItem(static_cast<int>(row), column, item);
+    }
+  }
+  table_->resizeColumnsToContents();
+  table_->setToolTip(
+      links_ ? tr("Mean over a step: messages between stages and all collectives, every direction "
+                  "of every link")
+             : tr("Too many ranks to add up what their links carry"));
 }
 
 /// Which nodes each group of a rank reaches, and how much of the step waits for it.

@@ -2,10 +2,15 @@
 /// group a device belongs to and what joins its members.
 #pragma once
 
+#include <memory>
+#include <optional>
+
+#include "gui/link_use.hpp"
 #include "gui/screen.hpp"
 
 class QComboBox;
 class QLabel;
+class QTableWidget;
 
 namespace meshwright::gui {
 
@@ -18,7 +23,10 @@ class TopologyScreen : public Screen {
   QString name() const override { return "topology"; }
   QString title() const override { return tr("Topology"); }
   void add_actions(ActionSet& actions) override;
+  QWidget* inspector() override;
   bool is_settled() override;
+  /// Of the scenario that is shown; null until it is worked out, or where it is too large.
+  const LinkUses* links() const { return links_ ? &*links_ : nullptr; }
 
  protected:
   void showEvent(QShowEvent* event) override;
@@ -27,10 +35,15 @@ class TopologyScreen : public Screen {
   /// Only while it can be seen: a slider moves often.
   void show_simulation();
   void show_device(int rank);
+  void find_links();
+  void show_links();
 
   QComboBox* axis_;
   QLabel *cluster_, *device_;
   TopologyMap* map_;
+  QTableWidget* table_;
+  std::shared_ptr<const Simulation> links_of_;
+  std::optional<LinkUses> links_;
 };
 
 }  // namespace meshwright::gui

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include <QCoreApplication>
+
 #include <algorithm>
 #include <charconv>
 #include <memory>
@@ -15,6 +17,11 @@
 
 namespace meshwright::gui {
 namespace {
+
+/// Notes are for the user to read; errors are the same as on the command line.
+class Words {
+  Q_DECLARE_TR_FUNCTIONS(TraceFiles)
+};
 
 bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
 
@@ -95,13 +102,17 @@ TimelineTracks tracks_of_ranks(std::vector<RankTrace> traces) {
   if (traces.size() > 1) {
     const ClockAlignment alignment = align_clocks(traces);
     if (alignment.shared > 0)
-      notes.push_back(fmt::format("clocks aligned on {} shared collectives, residual {}",
-                                  alignment.shared, format_time(alignment.residual)));
+      notes.push_back(Words::tr("clocks aligned on %1 shared collectives, residual %2")
+                          .arg(alignment.shared)
+                          .arg(QString::fromStdString(format_time(alignment.residual)))
+                          .toStdString());
     if (!alignment.alone.empty())
       notes.push_back(
-          fmt::format("ranks {} share no collective with rank {}: their clocks are as "
-                      "they were written",
-                      fmt::join(alignment.alone, ", "), traces.front().rank));
+          Words::tr("ranks %1 share no collective with rank %2: their clocks are as they were "
+                    "written")
+              .arg(QString::fromStdString(fmt::format("{}", fmt::join(alignment.alone, ", "))))
+              .arg(traces.front().rank)
+              .toStdString());
   }
   TimelineTracks tracks = tracks_of_events(traces);
   tracks.notes.insert(tracks.notes.begin(), notes.begin(), notes.end());
@@ -125,7 +136,8 @@ void refuse_several(const std::string& path) {
 
 }  // namespace
 
-TimelineTracks tracks_of_trace(std::string_view bytes, const std::string& where) {
+TimelineTracks tracks_of_trace(std::string_view bytes, const std::string& where,
+                               const TraceFileProgress& progress) {
   std::string plain;
   if (is_gzip(bytes)) {
     plain = unzipped(bytes, where);
@@ -134,7 +146,11 @@ TimelineTracks tracks_of_trace(std::string_view bytes, const std::string& where)
   TimelineTracks tracks;
   if (is_json(bytes)) {
     std::vector<RankTrace> traces;
-    traces.push_back(rank_trace_of(bytes, where, 0, {}));
+    const auto report = [&](std::size_t read) {
+      if (progress.report)
+        progress.report(static_cast<std::int64_t>(read), static_cast<std::int64_t>(bytes.size()));
+    };
+    traces.push_back(rank_trace_of(bytes, where, 0, report));
     tracks = tracks_of_ranks(std::move(traces));
   } else {
     tracks = timeline_tracks_of(timeline_from_pftrace(bytes, where));

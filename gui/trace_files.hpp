@@ -22,6 +22,7 @@ TimelineTracks read_trace_files(const std::vector<std::string>& paths,
                                 const TraceFileProgress& progress = {});
 
 /// The same for contents that are in memory; `where` names it in messages.
-TimelineTracks tracks_of_trace(std::string_view bytes, const std::string& where);
+TimelineTracks tracks_of_trace(std::string_view bytes, const std::string& where,
+                               const TraceFileProgress& progress = {});
 
 }  // namespace meshwright::gui

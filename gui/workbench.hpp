@@ -45,6 +45,9 @@ class Workbench : public QObject {
   void compare(const QString& predicted, const QString& measured) {
     Q_EMIT comparison_requested(predicted, measured);
   }
+  /// Measures this machine, then prices the scenario by it; ends in calibrated().
+  void calibrate() { Q_EMIT calibration_requested(); }
+  void tell_calibrated(bool is_sound) { Q_EMIT calibrated(is_sound); }
   void show_screen(const QString& name) { Q_EMIT screen_requested(name); }
   /// A line in the log.
   void log(const QString& line) { Q_EMIT logged(line); }
@@ -56,6 +59,9 @@ class Workbench : public QObject {
   void snapshot_changed();
   void screen_requested(const QString& name);
   void comparison_requested(const QString& predicted, const QString& measured);
+  void calibration_requested();
+  /// False: it was stopped or failed, and the scenario is as it was.
+  void calibrated(bool is_sound);
   void file_opened(const std::shared_ptr<const meshwright::gui::OpenedFile>& file);
   void logged(const QString& line);
 

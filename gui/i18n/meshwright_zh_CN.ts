@@ -43,6 +43,26 @@
         <source>exposed %1 messages</source>
         <translation>暴露的 %1 通信</translation>
     </message>
+    <message>
+        <source>structure</source>
+        <translation>结构</translation>
+    </message>
+    <message>
+        <source>schedule</source>
+        <translation>调度</translation>
+    </message>
+    <message>
+        <source>memory</source>
+        <translation>内存</translation>
+    </message>
+    <message>
+        <source>bound</source>
+        <translation>下界</translation>
+    </message>
+    <message>
+        <source>dominated</source>
+        <translation>被支配</translation>
+    </message>
 </context>
 <context>
     <name>QObject</name>
@@ -273,11 +293,34 @@
     </message>
 </context>
 <context>
-    <name>meshwright::gui::CalibrationScreen</name>
+    <name>TraceFiles</name>
     <message>
-        <source>%1, %2 ranks on %3 nodes</source>
-        <translation>%1，%3 个节点上 %2 个 rank</translation>
+        <source>clocks aligned on %1 shared collectives, residual %2</source>
+        <translation>已按 %1 个共有的集合通信对齐时钟，残差 %2</translation>
     </message>
+    <message>
+        <source>ranks %1 share no collective with rank %2: their clocks are as they were written</source>
+        <translation>rank %1 与 rank %2 没有共有的集合通信：它们的时钟保持原样</translation>
+    </message>
+    <message>
+        <source>%1 events were dropped: they make no sense</source>
+        <translation>丢弃了 %1 个事件：它们没有意义</translation>
+    </message>
+    <message>
+        <source>%1 slices nest deeper than %2 and are not shown</source>
+        <translation>%1 个片段嵌套超过 %2 层，未显示</translation>
+    </message>
+    <message>
+        <source>%1 slices are weeks away from the others and are not shown</source>
+        <translation>%1 个片段与其他片段相隔数周，未显示</translation>
+    </message>
+    <message>
+        <source>%1 slices overlapped others of their stream and were cut</source>
+        <translation>%1 个片段与同一流中的其他片段重叠，已截短</translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::CalibrationScreen</name>
     <message>
         <source>, causal</source>
         <translation>，因果</translation>
@@ -335,10 +378,6 @@
         <translation>尚未打开校准</translation>
     </message>
     <message>
-        <source>Measured times of kernels and messages, as points and curves. `meshwright calibrate -o mine.calib.json` measures this machine, `meshwright import` reads the output of nccl-tests.</source>
-        <translation>以点和曲线显示算子与消息的实测时间。`meshwright calibrate -o mine.calib.json` 测量本机，`meshwright import` 读取 nccl-tests 的输出。</translation>
-    </message>
-    <message>
         <source>Open…</source>
         <translation>打开…</translation>
     </message>
@@ -353,6 +392,89 @@
     <message>
         <source>%1: %2 curves of collectives, %3 families of kernels. Ctrl+Alt+P prices the scenario by them.</source>
         <translation>%1：%2 条集合通信曲线，%3 个算子族。Ctrl+Alt+P 按其为方案定价。</translation>
+    </message>
+    <message>
+        <source>the other points alone say %1</source>
+        <translation>仅凭其余各点推算为 %1</translation>
+    </message>
+    <message>
+        <source>○ what all other points say of each one: missed by %1 (median), %2 at most</source>
+        <translation>○ 用其余各点推算每一点：偏差中位数 %1，最大 %2</translation>
+    </message>
+    <message>
+        <source>&amp;Measure this machine</source>
+        <translation>测量本机(&amp;M)</translation>
+    </message>
+    <message>
+        <source>&amp;Stop</source>
+        <translation>停止(&amp;S)</translation>
+    </message>
+    <message>
+        <source>&amp;Quickly</source>
+        <translation>快速(&amp;Q)</translation>
+    </message>
+    <message>
+        <source>&amp;Price the scenario by it</source>
+        <translation>用它给方案计价(&amp;P)</translation>
+    </message>
+    <message>
+        <source>Measured times of kernels and messages, as points and curves. Measure this machine, or open a file: `meshwright calibrate` writes them, on a GPU with `--device cuda`, and `meshwright import` reads the output of nccl-tests.</source>
+        <translation>以点和曲线显示实测的内核与消息时间。可以测量本机，也可以打开文件：`meshwright calibrate` 写出这种文件（在 GPU 上加 `--device cuda`），`meshwright import` 读取 nccl-tests 的输出。</translation>
+    </message>
+    <message>
+        <source>20 seconds in place of two minutes, fewer shapes</source>
+        <translation>20 秒而不是两分钟，形状较少</translation>
+    </message>
+    <message>
+        <source>Progress of the measurement</source>
+        <translation>测量进度</translation>
+    </message>
+    <message>
+        <source>Measuring…</source>
+        <translation>正在测量…</translation>
+    </message>
+    <message>
+        <source>Measured.</source>
+        <translation>测量完成。</translation>
+    </message>
+    <message>
+        <source>Not measured: %1</source>
+        <translation>未能测量：%1</translation>
+    </message>
+    <message>
+        <source>Times kernels and messages, then prices the scenario by them</source>
+        <translation>测量内核与消息的时间，再用它们给方案计价</translation>
+    </message>
+    <message>
+        <source>Stop measur&amp;ing</source>
+        <translation>停止测量(&amp;I)</translation>
+    </message>
+    <message>
+        <source>Nothing of it is kept</source>
+        <translation>不保留任何结果</translation>
+    </message>
+    <message>
+        <source>%1, %2 ranks</source>
+        <translation>%1，%2 个 rank</translation>
+    </message>
+    <message>
+        <source> on %1 nodes</source>
+        <translation>，%1 个节点</translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::ChildProgram</name>
+    <message>
+        <source>The program could not be started: %1</source>
+        <translation>程序无法启动：%1</translation>
+    </message>
+    <message>
+        <source>The program meshwright was found neither beside this one nor on the path: build it, or put it there.</source>
+        <translation>本程序旁边和 PATH 中都没有找到程序 meshwright：请构建它，或把它放到那里。</translation>
+    </message>
+    <message>
+        <source>It was killed.</source>
+        <translation>它被强行终止了。</translation>
     </message>
 </context>
 <context>
@@ -377,10 +499,6 @@
         <translation>对齐方式(&amp;A)</translation>
     </message>
     <message>
-        <source>Align by</source>
-        <translation>对齐方式</translation>
-    </message>
-    <message>
         <source>start of the step</source>
         <translation>步开始</translation>
     </message>
@@ -389,24 +507,8 @@
         <translation>首个前向</translation>
     </message>
     <message>
-        <source>Errors</source>
-        <translation>误差</translation>
-    </message>
-    <message>
-        <source>Why the step differs</source>
-        <translation>单步差异原因</translation>
-    </message>
-    <message>
-        <source>Worst tasks</source>
-        <translation>误差最大的任务</translation>
-    </message>
-    <message>
         <source>No comparison yet</source>
         <translation>尚无比较</translation>
-    </message>
-    <message>
-        <source>Errors of the prediction</source>
-        <translation>预测误差</translation>
     </message>
     <message>
         <source>Compare &amp;two traces…</source>
@@ -441,6 +543,109 @@
         <translation>开始时刻平均偏移 %1</translation>
     </message>
     <message>
+        <source>predicted</source>
+        <translation>预测</translation>
+    </message>
+    <message>
+        <source>measured</source>
+        <translation>实测</translation>
+    </message>
+    <message>
+        <source>The lanes stand side by side, but the tasks could not be joined: %1</source>
+        <translation>两组时间线已并列，但任务无法匹配：%1</translation>
+    </message>
+    <message>
+        <source>Step: predicted &lt;b&gt;%1&lt;/b&gt;, measured &lt;b&gt;%2&lt;/b&gt; (median of %3, spread %4): &lt;b&gt;%5&lt;/b&gt; · %6 tasks joined</source>
+        <translation>单步：预测 &lt;b&gt;%1&lt;/b&gt;，实测 &lt;b&gt;%2&lt;/b&gt;（%3 步中位数，离散 %4）：&lt;b&gt;%5&lt;/b&gt; · 匹配 %6 个任务</translation>
+    </message>
+    <message>
+        <source>hand</source>
+        <translation>手动</translation>
+    </message>
+    <message>
+        <source>What is added to the measured times</source>
+        <translation>加到实测时间上的偏移</translation>
+    </message>
+    <message>
+        <source>Open a measured trace: it is laid on the scenario. Or choose two files with Compare in the menu Run, or carry a scenario out on the screen Run.</source>
+        <translation>打开一条实测轨迹，它会与当前方案对齐。也可在“运行”菜单中选择两个文件进行比较，或在“运行”页实际执行方案。</translation>
+    </message>
+    <message>
+        <source>Choose two traces…</source>
+        <translation>选择两条轨迹…</translation>
+    </message>
+    <message>
+        <source>Re&amp;calibrate</source>
+        <translation>重新校准(&amp;C)</translation>
+    </message>
+    <message>
+        <source>Moves the predicted slices to where they were measured</source>
+        <translation>把预测的片段移到实测的位置</translation>
+    </message>
+    <message>
+        <source>predicte&amp;d</source>
+        <translation>预测(&amp;D)</translation>
+    </message>
+    <message>
+        <source>Measures this machine, prices the scenario by it and compares again</source>
+        <translation>测量本机，用结果给方案计价，然后再次比较</translation>
+    </message>
+    <message>
+        <source>&amp;Morph predicted into measured</source>
+        <translation>从预测变形为实测(&amp;M)</translation>
+    </message>
+    <message>
+        <source>And back: every slice moves to where it was measured</source>
+        <translation>再来一次则还原：每个片段移到其实测位置</translation>
+    </message>
+    <message>
+        <source>&amp;Lay the measured trace on the scenario</source>
+        <translation>把实测轨迹叠到方案上(&amp;L)</translation>
+    </message>
+    <message>
+        <source>As the scenario is now</source>
+        <translation>按方案现在的样子</translation>
+    </message>
+    <message>
+        <source>Re&amp;calibrate and compare again</source>
+        <translation>重新校准并再次比较(&amp;C)</translation>
+    </message>
+    <message>
+        <source>Find a task</source>
+        <translation>查找任务</translation>
+    </message>
+    <message>
+        <source>Morph</source>
+        <translation>变形</translation>
+    </message>
+    <message>
+        <source>before: %1</source>
+        <translation>之前：%1</translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::ComparisonReport</name>
+    <message>
+        <source>Errors</source>
+        <translation>误差</translation>
+    </message>
+    <message>
+        <source>Why the step differs</source>
+        <translation>单步差异原因</translation>
+    </message>
+    <message>
+        <source>Worst tasks</source>
+        <translation>误差最大的任务</translation>
+    </message>
+    <message>
+        <source>Notes</source>
+        <translation>备注</translation>
+    </message>
+    <message>
+        <source>Errors of the prediction</source>
+        <translation>预测误差</translation>
+    </message>
+    <message>
         <source>what</source>
         <translation>项目</translation>
     </message>
@@ -463,14 +668,6 @@
     <message>
         <source>tasks</source>
         <translation>任务</translation>
-    </message>
-    <message>
-        <source>The lanes stand side by side, but the tasks could not be joined: %1</source>
-        <translation>两组时间线已并列，但任务无法匹配：%1</translation>
-    </message>
-    <message>
-        <source>Step: predicted &lt;b&gt;%1&lt;/b&gt;, measured &lt;b&gt;%2&lt;/b&gt; (median of %3, spread %4): &lt;b&gt;%5&lt;/b&gt; · %6 tasks joined</source>
-        <translation>单步：预测 &lt;b&gt;%1&lt;/b&gt;，实测 &lt;b&gt;%2&lt;/b&gt;（%3 步中位数，离散 %4）：&lt;b&gt;%5&lt;/b&gt; · 匹配 %6 个任务</translation>
     </message>
     <message>
         <source>step</source>
@@ -503,26 +700,6 @@
     <message>
         <source>&lt;p&gt;Largest differences: predicted, measured&lt;/p&gt;</source>
         <translation>&lt;p&gt;最大差异：预测值、实测值&lt;/p&gt;</translation>
-    </message>
-    <message>
-        <source>hand</source>
-        <translation>手动</translation>
-    </message>
-    <message>
-        <source>What is added to the measured times</source>
-        <translation>加到实测时间上的偏移</translation>
-    </message>
-    <message>
-        <source>Notes</source>
-        <translation>备注</translation>
-    </message>
-    <message>
-        <source>Open a measured trace: it is laid on the scenario. Or choose two files with Compare in the menu Run, or carry a scenario out on the screen Run.</source>
-        <translation>打开一条实测轨迹，它会与当前方案对齐。也可在“运行”菜单中选择两个文件进行比较，或在“运行”页实际执行方案。</translation>
-    </message>
-    <message>
-        <source>Choose two traces…</source>
-        <translation>选择两条轨迹…</translation>
     </message>
 </context>
 <context>
@@ -1789,10 +1966,6 @@
         <translation>将实测时间线叠加到预测时间线上</translation>
     </message>
     <message>
-        <source>The program meshwright was found neither beside this one nor on the path: build it, or put it there.</source>
-        <translation>在本程序旁和 PATH 中均未找到 meshwright 程序：请构建或放置它。</translation>
-    </message>
-    <message>
         <source>Running…</source>
         <translation>正在运行…</translation>
     </message>
@@ -1803,10 +1976,6 @@
     <message>
         <source>Read measured lanes</source>
         <translation>读取实测行</translation>
-    </message>
-    <message>
-        <source>The run was killed.</source>
-        <translation>运行已被终止。</translation>
     </message>
     <message numerus="yes">
         <source>Done: %n steps.</source>
@@ -1821,10 +1990,6 @@
     <message>
         <source>Run</source>
         <translation>运行</translation>
-    </message>
-    <message>
-        <source>The program could not be started: %1</source>
-        <translation>程序无法启动：%1</translation>
     </message>
     <message>
         <source>Prepare the run</source>
@@ -2435,6 +2600,14 @@ Drag to change, double click to set it back.</source>
         <source>rank %1: pp %2, dp %3, cp %4, tp %5</source>
         <translation>rank %1：pp %2，dp %3，cp %4，tp %5</translation>
     </message>
+    <message>
+        <source>network %1</source>
+        <translation>网络 %1</translation>
+    </message>
+    <message>
+        <source>%1 of its link&apos;s bandwidth, mean over a step</source>
+        <translation>占其链路带宽的 %1（一步内平均）</translation>
+    </message>
 </context>
 <context>
     <name>meshwright::gui::TopologyScreen</name>
@@ -2497,6 +2670,38 @@ Drag to change, double click to set it back.</source>
     <message>
         <source>&lt;b&gt;Rank %1&lt;/b&gt; · every box: the rank, and ·its place in its group; framed: the same group</source>
         <translation>&lt;b&gt;Rank %1&lt;/b&gt; · 每个方框：rank 及其在组内的位置（·）；加框者属于同一组</translation>
+    </message>
+    <message>
+        <source>Links, fullest first</source>
+        <translation>链路，最满的在前</translation>
+    </message>
+    <message>
+        <source>link</source>
+        <translation>链路</translation>
+    </message>
+    <message>
+        <source>used</source>
+        <translation>已用</translation>
+    </message>
+    <message>
+        <source>share</source>
+        <translation>占比</translation>
+    </message>
+    <message>
+        <source>Find what links carry</source>
+        <translation>统计链路流量</translation>
+    </message>
+    <message>
+        <source>Mean over a step: messages between stages and all collectives, every direction of every link</source>
+        <translation>一步内的平均值：阶段之间的消息和全部集合通信，每条链路的每个方向</translation>
+    </message>
+    <message>
+        <source>Too many ranks to add up what their links carry</source>
+        <translation>rank 太多，无法统计各链路的流量</translation>
+    </message>
+    <message>
+        <source>%1: %2 of %3, mean over a step</source>
+        <translation>%1：%3 中的 %2，一步内平均</translation>
     </message>
 </context>
 <context>

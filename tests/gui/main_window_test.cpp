@@ -44,38 +44,6 @@ class DialogCloser {
   int closed_ = 0;
 };
 
-/// How long this thread has been ready and was kept from running by others (Linux, proc(5)); zero
-/// where the system does not say.
-qint64 nanoseconds_kept_waiting() {
-  std::ifstream file("/proc/thread-self/schedstat");
-  qint64 ran = 0, waited = 0;
-  file >> ran >> waited;
-  return waited;
-}
-
-/// Longest time that the event loop did not turn, by a timer of one millisecond. What a busy
-/// machine takes away is not the program's doing and is left out.
-class Watchdog {
- public:
-  Watchdog() {
-    reset();
-    QObject::connect(&timer_, &QTimer::timeout, [this] {
-      const qint64 kept = nanoseconds_kept_waiting();
-      longest_ = std::max(longest_, since_.nsecsElapsed() - (kept - kept_before_));
-      since_.start();
-      kept_before_ = kept;
-    });
-    timer_.start(1);
-  }
-  double longest_ms() const { return static_cast<double>(longest_) * 1e-6; }
-  void reset() { longest_ = 0, kept_before_ = nanoseconds_kept_waiting(), since_.start(); }
-
- private:
-  QTimer timer_;
-  QElapsedTimer since_;
-  qint64 longest_ = 0, kept_before_ = 0;
-};
-
 TEST_F(MainWindowTest, TriggersEveryActionOnEveryScreenWithoutHarm) {
   ASSERT_TRUE(settles());
   const DialogCloser closer;
@@ -84,7 +52,7 @@ TEST_F(MainWindowTest, TriggersEveryActionOnEveryScreenWithoutHarm) {
   ASSERT_GE(names.size(), 40u);
   for (const Screen* screen : window->screens()) {
     for (const QString& name : names) {
-      if (name == "file.quit") continue;  // ClosesInTheMiddleOfAnyJob has it
+      if (name == "file.quit") continue;  // closing_test.cpp has it
       window->show_screen(screen->name());
       QAction* action = window->actions().find(name);
       ASSERT_NE(action, nullptr);
@@ -259,6 +227,9 @@ TEST_F(MainWindowTest, ShowsADialogForABrokenFileOfEachKind) {
       {"f.json", R"({"schema": 1, "provenance": 4, "collectives": []})", "f.json"},
       {"g.bin", "\x01\x02\x03", "g.bin"},
       {"h.json", "{", "h.json"},
+      {"i.trace.json", R"({"traceEvents": [{"ph": "X", "ts": )", "i.trace.json"},
+      {"j.pt.trace.json", R"({"schemaVersion": 1, "traceEvents": 7})", "j.pt.trace.json"},
+      {"k.json.gz", "\x1f\x8b not packed", "k.json.gz"},
   };
   const Scenario before = workbench->scenario().scenario();
   QTemporaryDir folder;
@@ -293,42 +264,6 @@ TEST_F(MainWindowTest, OpensThePlanAndTheScheduleThatItSaves) {
   ASSERT_TRUE(settles());
   EXPECT_EQ(workbench->scenario().scenario().orders, simulation->schedule.orders);
   EXPECT_EQ(workbench->simulation()->evaluation.step_time, simulation->evaluation.step_time);
-}
-
-// The window is closed and everything taken down while a search for orders is under way.
-TEST_F(MainWindowTest, ClosesInTheMiddleOfAnyJob) {
-  ASSERT_TRUE(settles());
-  for (int work = 0; work < 3; ++work) {
-    Workbench other;
-    MainWindow closing(other);
-    closing.show();
-    if (work == 0) closing.actions().find("explore.made-to-measure")->trigger();
-    if (work == 1) other.open({QString::fromUtf8(MESHWRIGHT_SOURCE_DIR "/README.md")});
-    QElapsedTimer timer;
-    timer.start();
-    closing.actions().find("file.quit")->trigger();
-    EXPECT_FALSE(closing.isVisible());
-    EXPECT_LT(timer.elapsed(), 1000);
-  }
-}
-
-// What the event loop is kept from by: a window that is up and sliders that move.
-TEST_F(MainWindowTest, NeverBlocksItsThreadForLongWhileASliderMoves) {
-  window->show_screen("explore");
-  ASSERT_TRUE(settles());
-  QSlider* slider = window->scenario_panel().knob("microbatches")->slider();
-  slider->setSliderDown(true);
-  slider->setValue(slider->value() + 1);  // first time: fonts and images are made
-  ASSERT_TRUE(settles());
-  Watchdog watchdog;
-  for (int i = 0; i < 60; ++i) {
-    slider->setValue(slider->minimum() + i % slider->maximum());
-    QTest::qWait(8);
-  }
-  slider->setSliderDown(false);
-  ASSERT_TRUE(settles());
-  RecordProperty("longest_block_us", static_cast<int>(1e3 * watchdog.longest_ms()));
-  EXPECT_LE(watchdog.longest_ms(), 50);
 }
 
 TEST_F(MainWindowTest, ChangesItsThemeAndRemembersIt) {

@@ -4,7 +4,7 @@
 #include <QProgressBar>
 #include <QSemaphore>
 #include <QSignalSpy>
-#include <QStandardPaths>
+#include <QSlider>
 #include <QTableWidget>
 #include <QTemporaryDir>
 #include <QTextBrowser>
@@ -14,6 +14,7 @@
 #include "core/io_schedule_csv.hpp"
 #include "core/timeline_of.hpp"
 #include "gui/actions.hpp"
+#include "gui/calibration_screen.hpp"
 #include "gui/compare_screen.hpp"
 #include "gui/explore_screen.hpp"
 #include "gui/job_progress.hpp"
@@ -22,37 +23,12 @@
 #include "gui/slice_table.hpp"
 #include "gui/sweep_screen.hpp"
 #include "gui/timeline_table_model.hpp"
-#include "models/load.hpp"
 #include "tests/gui/window_fixture.hpp"
 
 namespace meshwright::gui {
 namespace {
 
-class ScreensTest : public WindowTest {
- protected:
-  template <class ScreenKind>
-  ScreenKind& screen(const char* name) {
-    window->show_screen(name);
-    return *qobject_cast<ScreenKind*>(window->find_screen(name));
-  }
-  /// Small enough to be searched and trained while a test waits.
-  void set_small_scenario() {
-    Scenario small = default_scenario();
-    small.model = {.name = "small", .where = "small.json", .text = R"({
-      "model_type": "gpt2", "n_embd": 32, "n_layer": 4, "n_head": 4, "n_positions": 64,
-      "vocab_size": 256})"};
-    small.cluster = find_cluster("cpu-laptop");
-    small.strategy = {};
-    small.strategy.degrees.pipeline = 2;
-    small.strategy.dtype = Dtype::kFp32;
-    small.strategy.global_batch = 4;
-    small.strategy.sequence_length = 16;
-    workbench->scenario().replace("small", small);
-    ASSERT_TRUE(settles());
-    ASSERT_TRUE(workbench->simulation()->is_sound())
-        << workbench->simulation()->problems.front().what;
-  }
-};
+using ScreensTest = WindowTest;
 
 TEST_F(ScreensTest, PlansAreSearchedAndTakenOver) {
   set_small_scenario();
@@ -97,15 +73,23 @@ TEST_F(ScreensTest, ACellOfTheSweepBecomesTheScenario) {
   EXPECT_EQ(workbench->scenario().scenario().strategy.degrees.pipeline, 2);
 }
 
+/// The simulated timeline in a file, as if it had been measured `factor` times as slow.
+void write_measured(const Simulation& simulation, std::int64_t factor, const QString& path) {
+  Timeline timeline = timeline_of(simulation.graph, simulation.times);
+  timeline.origin = TimelineOrigin::kMeasured;
+  for (TimelineSpan& span : timeline.spans)
+    span.start = span.start * factor, span.end = span.end * factor;
+  write_file(path.toStdString(), to_pftrace(timeline));
+}
+
 TEST_F(ScreensTest, ComparisonOfATimelineWithItselfShowsNoError) {
   set_small_scenario();
   const auto simulation = workbench->simulation();
-  Timeline timeline = timeline_of(simulation->graph, simulation->times);
   const QTemporaryDir folder;
   const QString predicted = folder.filePath("p.pftrace"), measured = folder.filePath("m.pftrace");
-  write_file(predicted.toStdString(), to_pftrace(timeline));
-  timeline.origin = TimelineOrigin::kMeasured;
-  write_file(measured.toStdString(), to_pftrace(timeline));
+  write_file(predicted.toStdString(),
+             to_pftrace(timeline_of(simulation->graph, simulation->times)));
+  write_measured(*simulation, 1, measured);
   auto& compare = screen<CompareScreen>("compare");
   compare.open(measured, predicted);  // the wrong way round: it says itself which is which
   ASSERT_TRUE(settles());
@@ -113,6 +97,55 @@ TEST_F(ScreensTest, ComparisonOfATimelineWithItselfShowsNoError) {
       << compare.comparison().problem.toStdString();
   EXPECT_EQ(step_error(*compare.comparison().report), 0.0);
   EXPECT_EQ(compare.comparison().predicted->origin, TimelineOrigin::kPredicted);
+}
+
+// Everything was measured twice as slow, on the same clock: at the end of the slider the last
+// predicted slice ends where the last measured one does, half of the way at 1.5 times its end.
+TEST_F(ScreensTest, TheMorphSliderMovesPredictedSlicesToMeasuredOnes) {
+  set_small_scenario();
+  const QTemporaryDir folder;
+  const QString path = folder.filePath("m.pftrace");
+  write_measured(*workbench->simulation(), 2, path);
+  workbench->open({path});
+  ASSERT_TRUE(settles());
+  auto& compare = screen<CompareScreen>("compare");
+  ASSERT_TRUE(compare.comparison().pairs);
+  const Nanoseconds end = compare.comparison().predicted->end;
+  QSlider& slider = compare.morph_slider();
+  slider.setFocus();
+  QTest::keyClick(&slider, Qt::Key_End);
+  ASSERT_TRUE(settles());
+  EXPECT_EQ(slider.value(), slider.maximum());
+  EXPECT_NEAR(static_cast<double>(compare.view().tracks()->end.value),
+              2.0 * static_cast<double>(end.value), 2);
+  slider.setValue(slider.maximum() / 2);
+  ASSERT_TRUE(settles());
+  EXPECT_NEAR(static_cast<double>(compare.view().tracks()->end.value),
+              1.5 * static_cast<double>(end.value), 2);
+  window->actions().find("compare.morph")->trigger();  // back, as a picture in motion
+  ASSERT_TRUE(QTest::qWaitFor([&] { return slider.value() == 0; }, kPatienceMs));
+  ASSERT_TRUE(settles());
+  EXPECT_EQ(compare.view().tracks()->end, end);
+}
+
+// The scenario's first stage is slowed down after the trace was laid on it: laid on it again, the
+// error is another, and the one before is still said.
+TEST_F(ScreensTest, ATraceIsLaidOnTheScenarioAgain) {
+  set_small_scenario();
+  const QTemporaryDir folder;
+  const QString path = folder.filePath("m.pftrace");
+  write_measured(*workbench->simulation(), 2, path);
+  workbench->open({path});
+  ASSERT_TRUE(settles());
+  auto& compare = screen<CompareScreen>("compare");
+  ASSERT_TRUE(compare.comparison().report);
+  EXPECT_NEAR(*step_error(*compare.comparison().report), -0.5, 1e-3);
+  workbench->scenario().edit("slower", {}, [](Scenario& s) { s.what_if.slowness.assign(2, 2.0); });
+  ASSERT_TRUE(settles());
+  window->actions().find("compare.again")->trigger();
+  ASSERT_TRUE(settles());
+  EXPECT_NEAR(*compare.error_before(), -0.5, 1e-3);
+  EXPECT_GT(*step_error(*compare.comparison().report), -0.3);
 }
 
 // The table is of what the timeline shows; its current row and the selected slice are one.
@@ -223,9 +256,7 @@ TEST_F(ScreensTest, ATraceSaysWhatWasMendedInIt) {
 }
 
 TEST_F(ScreensTest, ARunIsMeasuredAndStopped) {
-  if (QStandardPaths::findExecutable("meshwright", {QCoreApplication::applicationDirPath()})
-          .isEmpty())
-    GTEST_SKIP() << "the program meshwright is not built";
+  if (ChildProgram::find().isEmpty()) GTEST_SKIP() << "the program meshwright is not built";
   set_small_scenario();
   auto& run = screen<RunScreen>("run");
   QSignalSpy ended(&run, &RunScreen::ended);
@@ -242,6 +273,50 @@ TEST_F(ScreensTest, ARunIsMeasuredAndStopped) {
   ASSERT_TRUE(settles());
   EXPECT_TRUE(run.is_settled());
   EXPECT_TRUE(ended.isEmpty());
+}
+
+TEST(CalibrationProgress, IsReadFromTheProgramsLines) {
+  EXPECT_EQ(calibration_progress_from_line("  4 %  collectives of 2 ranks"),
+            (CalibrationProgress{4, "collectives of 2 ranks"}));
+  EXPECT_EQ(calibration_progress_from_line("100 %  x"), (CalibrationProgress{100, "x"}));
+  EXPECT_FALSE(calibration_progress_from_line("error: disk: is full"));
+}
+
+TEST_F(ScreensTest, AMeasurementOfTheMachineIsStopped) {
+  if (ChildProgram::find().isEmpty()) GTEST_SKIP() << "the program meshwright is not built";
+  set_small_scenario();
+  const Scenario before = workbench->scenario().scenario();
+  auto& calibration = screen<CalibrationScreen>("calibration");
+  QSignalSpy ended(workbench.get(), &Workbench::calibrated);
+  window->actions().find("calibration.measure")->trigger();
+  EXPECT_FALSE(calibration.is_settled());
+  window->actions().find("calibration.stop")->trigger();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !ended.isEmpty(); }, kPatienceMs));
+  EXPECT_FALSE(ended.front().front().toBool());
+  EXPECT_FALSE(calibration.is_measuring());
+  EXPECT_EQ(workbench->scenario().scenario(), before);
+}
+
+// One click: this machine is measured, the scenario priced by it, and the trace laid on it again.
+TEST_F(ScreensTest, RecalibrationComparesBeforeAndAfter) {
+  if (ChildProgram::find().isEmpty()) GTEST_SKIP() << "the program meshwright is not built";
+  set_small_scenario();
+  const QTemporaryDir folder;
+  const QString path = folder.filePath("m.pftrace");
+  write_measured(*workbench->simulation(), 2, path);
+  workbench->open({path});
+  ASSERT_TRUE(settles());
+  auto& compare = screen<CompareScreen>("compare");
+  screen<CalibrationScreen>("calibration").set_quick(true);
+  window->actions().find("compare.recalibrate")->trigger();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return compare.error_before().has_value(); }, 240'000));
+  ASSERT_TRUE(settles());
+  EXPECT_EQ(window->current_screen()->name(), "compare");
+  EXPECT_NEAR(*compare.error_before(), -0.5, 1e-3);
+  EXPECT_FALSE(workbench->scenario().scenario().calibration_file.empty());
+  ASSERT_TRUE(compare.comparison().report);
+  EXPECT_NE(*step_error(*compare.comparison().report), *compare.error_before());
+  EXPECT_TRUE(screen<CalibrationScreen>("calibration").calibration()->machine);
 }
 
 }  // namespace

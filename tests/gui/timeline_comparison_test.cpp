@@ -2,38 +2,20 @@
 
 #include <gtest/gtest.h>
 
-#include "gui/timeline_colours.hpp"
 #include "gui/timeline_order_edit.hpp"
+#include "tests/gui/row_of_pieces.hpp"
 
 namespace meshwright::gui {
 namespace {
-
-struct Piece {
-  SliceKind kind;
-  int microbatch;
-  std::int64_t from, to;
-};
-
-TimelineTracks one_row(const std::vector<Piece>& pieces) {
-  TracksBuilder builder;
-  builder.add_row({.label = "compute", .rank = 0, .stream = 0, .stage = 0, .is_compute = true});
-  for (const Piece& piece : pieces)
-    builder.add({.start_ns = piece.from,
-                 .duration_ns = piece.to - piece.from,
-                 .label = builder.label(name_of(piece.kind), 0),
-                 .kind = piece.kind,
-                 .microbatch = static_cast<std::uint16_t>(piece.microbatch)});
-  return builder.finish();
-}
 
 constexpr SliceKind kF = SliceKind::kForward, kB = SliceKind::kBackward, kH = SliceKind::kHost;
 
 // Measured: a host task first, so that F0 starts at 5; aligned on F0, F1 is 2 late and B0 4 late.
 TEST(Comparison, PairsByPassAndAlignsOnTheFirstForward) {
   const TimelineTracks predicted =
-      one_row({{kF, 0, 0, 10}, {kF, 1, 10, 20}, {kB, 0, 20, 40}, {kB, 1, 40, 60}});
+      row_of_pieces({{kF, 0, 0, 10}, {kF, 1, 10, 20}, {kB, 0, 20, 40}, {kB, 1, 40, 60}});
   const TimelineTracks measured =
-      one_row({{kH, 0, 0, 5}, {kF, 0, 5, 17}, {kF, 1, 17, 29}, {kB, 0, 29, 49}});
+      row_of_pieces({{kH, 0, 0, 5}, {kF, 0, 5, 17}, {kF, 1, 17, 29}, {kB, 0, 29, 49}});
   const TimelineComparison c =
       compare_tracks(predicted, measured, ComparisonAlignment::kFirstForward);
   EXPECT_EQ(c.rows, (std::vector<RowPair>{{0, 0}}));
@@ -50,8 +32,8 @@ TEST(Comparison, PairsByPassAndAlignsOnTheFirstForward) {
 }
 
 TEST(OrderEdit, GoesBehindEveryPassWhoseMiddleIsEarlier) {
-  const TimelineTracks tracks =
-      one_row({{kF, 0, 0, 10}, {kF, 1, 10, 20}, {kH, 0, 20, 22}, {kF, 2, 30, 40}, {kB, 0, 40, 60}});
+  const TimelineTracks tracks = row_of_pieces(
+      {{kF, 0, 0, 10}, {kF, 1, 10, 20}, {kH, 0, 20, 22}, {kF, 2, 30, 40}, {kB, 0, 40, 60}});
   // F0 dropped at 36: behind F1 and F2 (middle 35), before B0 (50).
   const auto edit = order_edit_at(tracks, 0, Nanoseconds(36));
   ASSERT_TRUE(edit);

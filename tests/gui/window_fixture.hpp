@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "gui/main_window.hpp"
+#include "models/load.hpp"
 
 namespace meshwright::gui {
 
@@ -26,6 +27,28 @@ class WindowTest : public testing::Test {
   }
   ~WindowTest() override { close_dialogs(); }
 
+  template <class ScreenKind>
+  ScreenKind& screen(const char* name) {
+    window->show_screen(name);
+    return *qobject_cast<ScreenKind*>(window->find_screen(name));
+  }
+  /// Small enough to be searched and trained while a test waits.
+  void set_small_scenario() {
+    Scenario small = default_scenario();
+    small.model = {.name = "small", .where = "small.json", .text = R"({
+      "model_type": "gpt2", "n_embd": 32, "n_layer": 4, "n_head": 4, "n_positions": 64,
+      "vocab_size": 256})"};
+    small.cluster = find_cluster("cpu-laptop");
+    small.strategy = {};
+    small.strategy.degrees.pipeline = 2;
+    small.strategy.dtype = Dtype::kFp32;
+    small.strategy.global_batch = 4;
+    small.strategy.sequence_length = 16;
+    workbench->scenario().replace("small", small);
+    ASSERT_TRUE(settles());
+    ASSERT_TRUE(workbench->simulation()->is_sound())
+        << workbench->simulation()->problems.front().what;
+  }
   bool settles() {
     return QTest::qWaitFor([this] { return window->is_settled(); }, kPatienceMs);
   }

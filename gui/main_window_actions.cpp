@@ -1,0 +1,184 @@
+/// What can be done from everywhere, by menu and key; screens add what can be done on them.
+#include <QApplication>
+#include <QDockWidget>
+#include <QFileDialog>
+#include <QMenuBar>
+
+#include "gui/actions.hpp"
+#include "gui/command_palette.hpp"
+#include "gui/key_sheet.hpp"
+#include "gui/main_window.hpp"
+#include "gui/preferences_dialog.hpp"
+#include "gui/scenario_panel.hpp"
+#include "gui/theme.hpp"
+#include "gui/welcome_screen.hpp"
+
+namespace meshwright::gui {
+
+void MainWindow::build_actions() {
+  add_file_actions();
+  add_edit_actions();
+  add_view_actions();
+  add_go_actions();
+  add_help_actions();
+  for (Screen* screen : screens_) screen->add_actions(*actions_);
+  actions_->add({"file.quit",
+                 MenuId::kFile,
+                 tr("&Quit"),
+                 tr("Stops every job and closes the window"),
+                 {QKeySequence("Ctrl+Q")}},
+                [this] { close(); });
+  fill_menus();
+}
+
+void MainWindow::add_file_actions() {
+  actions_->add({"file.open",
+                 MenuId::kFile,
+                 tr("&Open…"),
+                 tr("Plans, traces, schedules, calibrations, models, clusters"),
+                 {QKeySequence::Open}},
+                [this] {
+                  workbench_.open(QFileDialog::getOpenFileNames(
+                      this, tr("Open"), {},
+                      tr("Files of Meshwright (%1);;All files (*)")
+                          .arg(QString::fromStdString(openable_patterns()))));
+                });
+}
+
+void MainWindow::add_edit_actions() {
+  QUndoStack& stack = workbench_.scenario().undo_stack();
+  QAction* undo = actions_->add({"edit.undo",
+                                 MenuId::kEdit,
+                                 tr("&Undo"),
+                                 tr("Takes back the last change of the scenario"),
+                                 {QKeySequence::Undo}},
+                                [&stack] { stack.undo(); });
+  QAction* redo = actions_->add({"edit.redo",
+                                 MenuId::kEdit,
+                                 tr("&Redo"),
+                                 tr("Makes the change again"),
+                                 {QKeySequence("Ctrl+Y"), QKeySequence("Ctrl+Shift+Z")}},
+                                [&stack] { stack.redo(); });
+  undo->setEnabled(false);
+  redo->setEnabled(false);
+  connect(&stack, &QUndoStack::canUndoChanged, undo, &QAction::setEnabled);
+  connect(&stack, &QUndoStack::canRedoChanged, redo, &QAction::setEnabled);
+  connect(&stack, &QUndoStack::undoTextChanged, undo,
+          [undo](const QString& text) { undo->setText(tr("&Undo %1").arg(text)); });
+  connect(&stack, &QUndoStack::redoTextChanged, redo,
+          [redo](const QString& text) { redo->setText(tr("&Redo %1").arg(text)); });
+  actions_->add({"edit.next-schedule",
+                 MenuId::kEdit,
+                 tr("&Next schedule"),
+                 tr("The same work in the next order that is possible"),
+                 {QKeySequence("Alt+Right")}},
+                [this] { panel_->step_schedule(1); });
+  actions_->add({"edit.previous-schedule",
+                 MenuId::kEdit,
+                 tr("&Previous schedule"),
+                 tr("The same work in the order before"),
+                 {QKeySequence("Alt+Left")}},
+                [this] { panel_->step_schedule(-1); });
+  actions_->add({"edit.preferences",
+                 MenuId::kEdit,
+                 tr("Pre&ferences…"),
+                 tr("Looks, units, keys, language"),
+                 {QKeySequence("Ctrl+,")}},
+                [this] {
+                  auto* dialog = new PreferencesDialog(workbench_.preferences(), *actions_, this);
+                  dialog->setAttribute(Qt::WA_DeleteOnClose);
+                  dialog->open();
+                });
+}
+
+void MainWindow::add_view_actions() {
+  const std::pair<QDockWidget*, const char*> docks[]{{scenario_dock_, "Ctrl+Alt+1"},
+                                                     {inspector_dock_, "Ctrl+Alt+2"},
+                                                     {problems_dock_, "Ctrl+Alt+3"},
+                                                     {log_dock_, "Ctrl+Alt+4"},
+                                                     {jobs_dock_, "Ctrl+Alt+5"}};
+  for (const auto& [dock, keys] : docks) {
+    QAction* action = dock->toggleViewAction();
+    action->setShortcut(QKeySequence(keys));
+    addAction(action);
+    actions_->adopt("view." + dock->objectName(), MenuId::kView, action);
+  }
+  actions_->add({"view.theme",
+                 MenuId::kView,
+                 tr("Next t&heme"),
+                 tr("Light, dark, high contrast"),
+                 {QKeySequence("T")}},
+                [this] {
+                  PreferenceValues values = workbench_.preferences().values();
+                  const ThemeChoice now = resolved(values.theme);
+                  values.theme = now == ThemeChoice::kLight  ? ThemeChoice::kDark
+                                 : now == ThemeChoice::kDark ? ThemeChoice::kHighContrast
+                                                             : ThemeChoice::kLight;
+                  workbench_.preferences().set(values);
+                });
+  actions_->add_switch(
+      {"view.full-screen", MenuId::kView, tr("F&ull screen"), {}, {QKeySequence("F11")}}, false,
+      [this](bool on) { on ? showFullScreen() : showNormal(); });
+}
+
+void MainWindow::add_go_actions() {
+  int number = 0;
+  for (Screen* screen : screens_) {
+    ++number;
+    QList<QKeySequence> keys;
+    if (number <= 9) keys = {QKeySequence(QString::number(number))};
+    actions_->add({"go." + screen->name(), MenuId::kGo, screen->title(),
+                   tr("Shows the screen %1").arg(screen->title()), keys},
+                  [this, name = screen->name()] { show_screen(name); });
+  }
+  actions_->add({"go.scenario",
+                 MenuId::kGo,
+                 tr("&Knobs of the scenario"),
+                 tr("Puts the focus on the first knob"),
+                 {QKeySequence("Ctrl+K")}},
+                [this] {
+                  scenario_dock_->show();
+                  panel_->schedules()->setFocus(Qt::ShortcutFocusReason);
+                });
+}
+
+void MainWindow::add_help_actions() {
+  actions_->add({"help.palette",
+                 MenuId::kHelp,
+                 tr("&Command palette…"),
+                 tr("Finds every action by its name"),
+                 {QKeySequence("Ctrl+Shift+P")}},
+                [this] {
+                  auto* palette = new CommandPalette(*actions_, this);
+                  palette->setAttribute(Qt::WA_DeleteOnClose);
+                  palette->open();
+                });
+  actions_->add({"help.keys",
+                 MenuId::kHelp,
+                 tr("&Keys"),
+                 tr("All keys on one sheet"),
+                 {QKeySequence("?"), QKeySequence("F1")}},
+                [this] {
+                  auto* sheet = new KeySheet(*actions_, this);
+                  sheet->setAttribute(Qt::WA_DeleteOnClose);
+                  sheet->open();
+                });
+}
+
+void MainWindow::fill_menus() {
+  const QString titles[kMenuCount]{tr("&File"), tr("&Edit"), tr("&View"),  tr("&Go"),
+                                   tr("&Plan"), tr("&Run"),  tr("&Tools"), tr("&Help")};
+  for (int m = 0; m < kMenuCount; ++m) {
+    QMenu* menu = nullptr;
+    for (const ActionEntry& entry : actions_->entries()) {
+      if (static_cast<int>(entry.menu) != m) continue;
+      if (menu == nullptr) {
+        menu = menuBar()->addMenu(titles[m]);
+        menu->setToolTipsVisible(true);
+      }
+      menu->addAction(entry.action);
+    }
+  }
+}
+
+}  // namespace meshwright::gui

@@ -1,0 +1,219 @@
+/// The window is closed and everything taken down in the middle of each kind of work. Nothing may
+/// hang, crash, or stay behind: no thread, no child process.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <QComboBox>
+#include <QDir>
+#include <QElapsedTimer>
+#include <QSpinBox>
+#include <QTemporaryDir>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "core/io_file.hpp"
+#include "gui/actions.hpp"
+#include "gui/calibration_screen.hpp"
+#include "gui/run_screen.hpp"
+#include "gui/scenario.hpp"
+#include "tests/gui/window_fixture.hpp"
+
+namespace meshwright::gui {
+namespace {
+
+/// Under the address sanitizer on a busy machine too.
+constexpr int kMostMsToClose = 5'000;
+
+int thread_count() {
+  int count = 0;
+  for ([[maybe_unused]] const auto& task : std::filesystem::directory_iterator("/proc/self/task"))
+    ++count;
+  return count;
+}
+
+/// State and parent of a process, proc(5); the name in between may hold anything.
+std::pair<char, pid_t> state_and_parent(pid_t process) {
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  std::string line;
+  std::getline(file, line);
+  const std::size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos || name_end + 4 > line.size()) return {'X', 0};
+  pid_t parent = 0;
+  const std::string_view rest = std::string_view(line).substr(name_end + 4);
+  std::from_chars(rest.data(), rest.data() + rest.size(), parent);
+  return {line[name_end + 2], parent};
+}
+
+std::multimap<pid_t, pid_t> processes_by_parent() {
+  std::multimap<pid_t, pid_t> processes;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    pid_t process = 0;
+    const auto parsed = std::from_chars(name.data(), name.data() + name.size(), process);
+    if (parsed.ec != std::errc() || process == 0) continue;
+    processes.emplace(state_and_parent(process).second, process);
+  }
+  return processes;
+}
+
+/// Children of this process, and theirs.
+std::set<pid_t> descendants() {
+  const auto by_parent = processes_by_parent();
+  std::set<pid_t> found;
+  std::vector<pid_t> open{::getpid()};
+  while (!open.empty()) {
+    const auto [begin, end] = by_parent.equal_range(open.back());
+    open.pop_back();
+    for (auto child = begin; child != end; ++child)
+      if (found.insert(child->second).second) open.push_back(child->second);
+  }
+  return found;
+}
+
+/// One that has ended and that nobody has asked after yet is no longer alive.
+bool is_alive(pid_t process) {
+  const char state = state_and_parent(process).first;
+  return state != 'X' && state != 'Z';
+}
+
+class ClosingTest : public WindowTest {
+ protected:
+  /// The default scenario with so many micro-batches that the work takes seconds.
+  void set_large_scenario(int micro_batches) {
+    Scenario large = default_scenario();
+    set_pipeline_degree(large, 16);
+    set_microbatches(large, micro_batches);
+    workbench->scenario().replace("large", large);
+  }
+  bool becomes_busy(const QString& lane) {
+    return QTest::qWaitFor([&] { return workbench->jobs().is_busy(lane); }, kPatienceMs);
+  }
+  bool starts_children(std::size_t count) {
+    return QTest::qWaitFor([&] { return descendants().size() >= count; }, kPatienceMs);
+  }
+
+  /// As main() ends: the window closes, then everything goes.
+  void close_and_check() {
+    ASSERT_FALSE(workbench->jobs().is_idle() && descendants().empty()) << "nothing is under way";
+    const std::set<pid_t> children = descendants();
+    QElapsedTimer timer;
+    timer.start();
+    window->actions().find("file.quit")->trigger();
+    EXPECT_FALSE(window->isVisible());
+    window.reset();
+    workbench.reset();
+    const qint64 took = timer.elapsed();
+    RecordProperty("closed_within_ms", static_cast<int>(took));
+    EXPECT_LT(took, kMostMsToClose);
+    for (const pid_t child : children)
+      EXPECT_TRUE(QTest::qWaitFor([&] { return !is_alive(child); }, kMostMsToClose))
+          << "process " << child << " stayed behind";
+    QThreadPool::globalInstance()->waitForDone();
+    EXPECT_TRUE(QTest::qWaitFor([&] { return thread_count() <= most_threads_; }, kMostMsToClose))
+        << thread_count() << " threads, " << most_threads_ << " are Qt's own";
+  }
+
+ private:
+  /// What stays between windows: this thread, those that Qt keeps for work to come, one that Qt
+  /// watches child processes with.
+  const int most_threads_ = 3 + QThreadPool::globalInstance()->maxThreadCount();
+};
+
+TEST_F(ClosingTest, InTheMiddleOfASearchOfPlans) {
+  ASSERT_TRUE(settles());
+  window->actions().find("plans.search")->trigger();
+  ASSERT_TRUE(becomes_busy("plan"));
+  QTest::qWait(200);  // the search has its own threads by then
+  close_and_check();
+}
+
+TEST_F(ClosingTest, InTheMiddleOfASearchForOrders) {
+  ASSERT_TRUE(settles());
+  window->actions().find("explore.made-to-measure")->trigger();
+  ASSERT_TRUE(becomes_busy("made-to-measure"));
+  QTest::qWait(50);
+  close_and_check();
+}
+
+TEST_F(ClosingTest, InTheMiddleOfASweep) {
+  ASSERT_TRUE(settles());
+  window->show_screen("sweep");
+  ASSERT_TRUE(becomes_busy("sweep"));
+  close_and_check();
+}
+
+TEST_F(ClosingTest, InTheMiddleOfASimulationOfALargeScenario) {
+  ASSERT_TRUE(settles());
+  window->show_screen("explore");
+  set_large_scenario(10'000);  // 920,000 tasks
+  ASSERT_TRUE(becomes_busy("simulate"));
+  QTest::qWait(20);
+  close_and_check();
+}
+
+TEST_F(ClosingTest, InTheMiddleOfTheSearchForCausesOfALargeScenario) {
+  ASSERT_TRUE(settles());
+  set_large_scenario(4'000);
+  ASSERT_TRUE(becomes_busy("causes"));
+  close_and_check();
+}
+
+TEST_F(ClosingTest, InTheMiddleOfOpeningAFile) {
+  ASSERT_TRUE(settles());
+  const QTemporaryDir folder;
+  std::string trace = R"({"traceEvents": [)";
+  for (int i = 0; i < 400'000; ++i)
+    trace += fmt::format(R"({}{{"ph":"X","name":"k{}","cat":"kernel","pid":0,"tid":7,"ts":{},)"
+                         R"("dur":2}})",
+                         i == 0 ? "" : ",\n", i % 97, 3 * i);
+  const QString path = folder.filePath("rank0.json");
+  write_file(path.toStdString(), trace + "]}");
+  workbench->open({path});
+  ASSERT_TRUE(becomes_busy("open"));
+  QTest::qWait(20);
+  close_and_check();
+}
+
+class ClosingTestOfRuns : public ClosingTest, public testing::WithParamInterface<const char*> {};
+
+// A rank is a thread of the program, or a process of its own that must not stay either.
+TEST_P(ClosingTestOfRuns, InTheMiddleOfARun) {
+  if (ChildProgram::find().isEmpty()) GTEST_SKIP() << "the program meshwright is not built";
+  set_small_scenario();
+  auto& run = screen<RunScreen>("run");
+  for (QComboBox* box : run.findChildren<QComboBox*>()) {
+    if (box->findText(GetParam()) >= 0) box->setCurrentText(GetParam());
+    if (box->findText("wall") >= 0) box->setCurrentText("wall");
+  }
+  run.findChild<QSpinBox*>()->setValue(1000);
+  // Folders for a while are named after the program; only this test's are of interest.
+  const QString name = QCoreApplication::applicationName();
+  QCoreApplication::setApplicationName(QString("%1-%2").arg(name).arg(::getpid()));
+  const auto folders = [pattern = QCoreApplication::applicationName() + "-*"] {
+    return QDir::temp().entryList({pattern}).size();
+  };
+  window->actions().find("run.start")->trigger();
+  QCoreApplication::setApplicationName(name);
+  EXPECT_EQ(folders(), 1);
+  ASSERT_TRUE(starts_children(std::string_view(GetParam()) == "processes" ? 3 : 1));
+  EXPECT_TRUE(run.is_running());
+  close_and_check();
+  EXPECT_EQ(folders(), 0) << "plan and trace stayed behind";
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, ClosingTestOfRuns, testing::Values("threads", "processes"),
+                         [](const auto& ranks) { return std::string(ranks.param); });
+
+TEST_F(ClosingTest, InTheMiddleOfACalibration) {
+  if (ChildProgram::find().isEmpty()) GTEST_SKIP() << "the program meshwright is not built";
+  ASSERT_TRUE(settles());
+  window->actions().find("calibration.measure")->trigger();
+  ASSERT_TRUE(starts_children(1));
+  QTest::qWait(100);
+  EXPECT_TRUE(screen<CalibrationScreen>("calibration").is_measuring());
+  close_and_check();
+}
+
+}  // namespace
+}  // namespace meshwright::gui
