@@ -97,8 +97,9 @@ void ComparisonReport::show_report(const std::optional<ValidationReport>& report
                           {tr("waited otherwise"), {}, a.waiting}});
   QString html = "<table cellspacing=8>";
   for (const ComparedTask& task : r.worst)
-    html += QString("<tr><td><a href='%1'>%1</a></td><td align=right>%2</td>"
-                    "<td align=right>%3</td></tr>")
+    html += QString(
+                "<tr><td><a href='%1'>%1</a></td><td align=right>%2</td>"
+                "<td align=right>%3</td></tr>")
                 .arg(from(task.name).toHtmlEscaped(), time_text(task.predicted),
                      time_text(task.measured));
   worst_->setHtml(tr("<p>Largest differences: predicted, measured</p>") + html + "</table>");
