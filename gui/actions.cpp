@@ -1,15 +1,26 @@
 #include "gui/actions.hpp"
 
+#include <QRegularExpression>
 #include <QWidget>
 
 #include "core/check.hpp"
 
 namespace meshwright::gui {
+namespace {
+
+/// Languages without Latin letters name the key behind the text: "打开(&O)…".
+QString without_mnemonic(QString text) {
+  static const QRegularExpression kKeyBehind(R"(\s*\(&.\))");
+  return text.remove(kKeyBehind).remove('&').remove("…");
+}
+
+}  // namespace
 
 ActionSet::ActionSet(QWidget* window) : QObject(window), window_(window) {}
 
 QAction* ActionSet::add(const ActionRequest& request, const std::function<void()>& triggered) {
   auto* action = new QAction(request.text, this);
+  action->setIconText(without_mnemonic(request.text));
   action->setToolTip(request.hint.isEmpty() ? action->iconText() : request.hint);
   action->setStatusTip(action->toolTip());
   action->setShortcuts(request.keys);

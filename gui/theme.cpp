@@ -94,9 +94,12 @@ QPalette palette_of(ThemeChoice theme) {
   p.setColor(QPalette::Mid, t.border);
   p.setColor(QPalette::Dark, t.border.darker(130));
   p.setColor(QPalette::Shadow, QColor(0, 0, 0));
+  // Nothing is faint there: what cannot be used is told by its surface too.
+  const bool is_high_contrast = resolved(theme) == ThemeChoice::kHighContrast;
   for (const QPalette::ColorRole role :
        {QPalette::WindowText, QPalette::Text, QPalette::ButtonText})
-    p.setColor(QPalette::Disabled, role, t.faint);
+    p.setColor(QPalette::Disabled, role, is_high_contrast ? QColor("#b0b0b0") : QColor(t.faint));
+  if (is_high_contrast) p.setColor(QPalette::Disabled, QPalette::Button, t.window);
   return p;
 }
 
