@@ -78,6 +78,7 @@ TopologyScreen::TopologyScreen(Workbench& workbench, QWidget* parent)
   table_->setEditTriggers(QAbstractItemView::NoEditTriggers);
   table_->setSelectionBehavior(QAbstractItemView::SelectRows);
   table_->horizontalHeader()->setStretchLastSection(true);
+  table_->setTextElideMode(Qt::ElideMiddle);  // the direction stands at the end
   table_->verticalHeader()->hide();
   table_->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
   connect(axis_, &QComboBox::currentIndexChanged, this, [this](int axis) {

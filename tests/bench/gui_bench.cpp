@@ -82,7 +82,7 @@ void FirstPaint(benchmark::State& state) {
     window.show_screen("explore");
     window.show();
     TimelineView& view = qobject_cast<ExploreScreen*>(window.find_screen("explore"))->view();
-    while (view.tracks() == nullptr) QApplication::processEvents(QEventLoop::AllEvents, 1);
+    while (view.tracks() == nullptr) QApplication::processEvents(QEventLoop::WaitForMoreEvents);
     view.wait_for_painters();
     benchmark::DoNotOptimize(window.grab());
     largest = std::max(largest, static_cast<double>(timer.nsecsElapsed()) * 1e-6);
