@@ -36,7 +36,6 @@ bool is_replica(const Strategy& strategy, const RankCoordinate& at) {
 }
 
 std::vector<ParameterValues> own_state(TrainingActions& actions, StateKind kind) {
-  actions.rank().wait();
   std::vector<ParameterValues> state;
   const RankContext& rank = actions.rank();
   for (StageParameters* parameters : actions.updated_parameters())

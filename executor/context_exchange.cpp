@@ -1,7 +1,5 @@
 // What context ranks exchange for attention; see ContextAlgorithm. The ring itself is in
 // ring_attention.cpp.
-#include <cstring>
-
 #include "core/check.hpp"
 #include "executor/attention_calls.hpp"
 
@@ -76,85 +74,96 @@ struct HeadExchange {
   Matrix heads;   ///< [B T, width / n]
 };
 
-/// Tokens of rank r within the rows of whole sequences; contiguous, see sequence_pieces().
-template <class Visit>
-void for_each_row_of(const OperatorPass& pass, int rank, Visit visit) {
-  const std::int64_t local = pass.rank.tokens.sequence;
-  for (std::int64_t b = 0; b < pass.rank.shard.sequences; ++b)
-    for (std::int64_t t = 0; t < local; ++t)
-      visit(b * local + t, b * pass.rank.shard.sequence_length + rank * local + t);
-}
-
-std::byte* row_at(const Matrix& m, std::int64_t row) {
-  return static_cast<std::byte*>(m.data) + static_cast<std::size_t>(row) * row_bytes_of(m);
-}
-
-/// Messages of one all-to-all, packed by rank: as much for every one.
-class Parcels {
- public:
-  Parcels(OperatorPass& pass, int ranks, std::size_t bytes_of_rank)
-      : rank_(pass.rank),
-        size_(bytes_of_rank),
-        sent_(made(pass, ranks)),
-        received_(made(pass, ranks)) {}
-  std::byte* sent(int rank) { return sent_.data() + static_cast<std::size_t>(rank) * size_; }
-  const std::byte* received(int rank) {
-    return received_.data() + static_cast<std::size_t>(rank) * size_;
-  }
-  /// The host may read what has been received.
+/// Messages of one all-to-all, which the rank's kernels fill and empty: elements of several tensors
+/// one behind the other, as many for every rank.
+struct Parcels {
+  OwnedMatrix sent, received;  ///< a row for each rank
+  Parcels(OperatorPass& pass, int ranks, std::int64_t elements, Dtype dtype)
+      : sent(pass.rank.matrix(MemoryClass::kCommunication, ranks, elements, dtype)),
+        received(pass.rank.matrix(MemoryClass::kCommunication, ranks, elements, dtype)) {}
   Ticks exchange(RankGroup& group, Ticks ready) {
     std::vector<std::span<const std::byte>> out;
     std::vector<std::span<std::byte>> in;
+    const std::size_t size = row_bytes_of(sent.view());
     for (int r = 0; r < group.size(); ++r) {
-      const std::size_t first = static_cast<std::size_t>(r) * size_;
-      out.push_back(sent_.bytes().subspan(first, size_));
-      in.push_back(received_.bytes().subspan(first, size_));
+      const std::size_t first = static_cast<std::size_t>(r) * size;
+      out.push_back(sent.bytes().subspan(first, size));
+      in.push_back(received.bytes().subspan(first, size));
     }
-    ready = group.all_to_all(out, in, ready);
-    rank_.wait();
-    return ready;
+    return group.all_to_all(out, in, ready);
+  }
+};
+
+/// Takes matrices out of one rank's parcel, or puts them there, in their order.
+class ParcelReader {
+ public:
+  ParcelReader(OwnedMatrix& parcels, int rank) : rest_(flat(rows_of(parcels.view(), rank, 1))) {}
+  Matrix next(std::int64_t rows, std::int64_t columns) {
+    const Vector taken = part_of(rest_, 0, rows * columns);
+    rest_ = part_of(rest_, taken.size, rest_.size - taken.size);
+    return dense_matrix(taken.data, rows, columns, taken.dtype);
   }
 
  private:
-  Buffer made(OperatorPass& pass, int ranks) const {
-    const auto bytes = static_cast<std::int64_t>(size_) * ranks;
-    return {pass.rank.memory, MemoryClass::kCommunication, Bytes(bytes)};
-  }
-  RankContext& rank_;
-  std::size_t size_;
-  Buffer sent_, received_;
+  Vector rest_;
 };
 
-std::size_t bytes_of_rank(std::span<const HeadExchange> tensors) {
-  std::size_t sum = 0;
-  for (const HeadExchange& t : tensors)
-    sum += static_cast<std::size_t>(t.tokens.rows) * row_bytes_of(t.heads);
-  return sum;
+std::int64_t elements_of(std::span<const HeadExchange> tensors) {
+  std::int64_t elements = 0;
+  for (const HeadExchange& t : tensors) elements += t.tokens.rows * t.heads.columns;
+  return elements;
+}
+
+/// Columns of whole rows: all that is of one rank's heads.
+void pack_columns(OperatorPass& pass, const Matrix& whole, std::int64_t first, const Matrix& part) {
+  pass.rank.run(pass.rank.kernels.copy_heads, {.x = whole,
+                                               .y = part,
+                                               .size_x = whole.columns,
+                                               .from = first,
+                                               .size_y = part.columns,
+                                               .count = part.columns});
+}
+void unpack_columns(OperatorPass& pass, const Matrix& part, const Matrix& whole,
+                    std::int64_t first) {
+  pass.rank.run(pass.rank.kernels.copy_heads, {.x = part,
+                                               .y = whole,
+                                               .size_x = part.columns,
+                                               .size_y = whole.columns,
+                                               .to = first,
+                                               .count = part.columns});
+}
+
+/// Tokens of rank r within the rows of whole sequences; contiguous, see sequence_pieces(). Calls
+/// visit(rows of theirs, rows of the whole).
+template <class Visit>
+void for_each_sequence_of(const OperatorPass& pass, int rank, const Matrix& theirs,
+                          const Matrix& whole, Visit visit) {
+  const std::int64_t local = pass.rank.tokens.sequence;
+  for (std::int64_t b = 0; b < pass.rank.shard.sequences; ++b)
+    visit(rows_of(theirs, b * local, local),
+          rows_of(whole, b * pass.rank.shard.sequence_length + rank * local, local));
+}
+void copy_rows(OperatorPass& pass, const Matrix& from, const Matrix& to) {
+  pass.rank.copy(to.data, from.data, static_cast<std::size_t>(to.rows) * row_bytes_of(to));
 }
 
 /// Every tensor's heads go to the ranks that work on them.
 Ticks tokens_to_heads(OperatorPass& pass, std::span<const HeadExchange> tensors, RankGroup& group,
                       Ticks ready) {
-  pass.rank.wait();  // parcels are packed and unpacked by the host
-  Parcels parcels(pass, group.size(), bytes_of_rank(tensors));
+  Parcels parcels(pass, group.size(), elements_of(tensors), pass.rank.dtype);
   for (int r = 0; r < group.size(); ++r) {
-    std::byte* next = parcels.sent(r);
-    for (const HeadExchange& t : tensors) {
-      const std::size_t share = row_bytes_of(t.heads);
-      for (std::int64_t row = 0; row < t.tokens.rows; ++row, next += share)
-        std::memcpy(next, row_at(t.tokens, row) + static_cast<std::size_t>(r) * share, share);
-    }
+    ParcelReader parcel(parcels.sent, r);
+    for (const HeadExchange& t : tensors)
+      pack_columns(pass, t.tokens, r * t.heads.columns,
+                   parcel.next(t.tokens.rows, t.heads.columns));
   }
   ready = parcels.exchange(group, ready);
   for (int r = 0; r < group.size(); ++r) {
-    const std::byte* next = parcels.received(r);
-    for (const HeadExchange& t : tensors) {
-      const std::size_t share = row_bytes_of(t.heads);
-      for_each_row_of(pass, r, [&](std::int64_t, std::int64_t row) {
-        std::memcpy(row_at(t.heads, row), next, share);
-        next += share;
-      });
-    }
+    ParcelReader parcel(parcels.received, r);
+    for (const HeadExchange& t : tensors)
+      for_each_sequence_of(
+          pass, r, parcel.next(t.tokens.rows, t.heads.columns), t.heads,
+          [&](const Matrix& theirs, const Matrix& whole) { copy_rows(pass, theirs, whole); });
   }
   return ready;
 }
@@ -162,24 +171,20 @@ Ticks tokens_to_heads(OperatorPass& pass, std::span<const HeadExchange> tensors,
 /// And back.
 Ticks heads_to_tokens(OperatorPass& pass, std::span<const HeadExchange> tensors, RankGroup& group,
                       Ticks ready) {
-  pass.rank.wait();
-  Parcels parcels(pass, group.size(), bytes_of_rank(tensors));
+  Parcels parcels(pass, group.size(), elements_of(tensors), pass.rank.dtype);
   for (int r = 0; r < group.size(); ++r) {
-    std::byte* next = parcels.sent(r);
+    ParcelReader parcel(parcels.sent, r);
     for (const HeadExchange& t : tensors)
-      for_each_row_of(pass, r, [&](std::int64_t, std::int64_t row) {
-        std::memcpy(next, row_at(t.heads, row), row_bytes_of(t.heads));
-        next += row_bytes_of(t.heads);
-      });
+      for_each_sequence_of(
+          pass, r, parcel.next(t.tokens.rows, t.heads.columns), t.heads,
+          [&](const Matrix& theirs, const Matrix& whole) { copy_rows(pass, whole, theirs); });
   }
   ready = parcels.exchange(group, ready);
   for (int r = 0; r < group.size(); ++r) {
-    const std::byte* next = parcels.received(r);
-    for (const HeadExchange& t : tensors) {
-      const std::size_t share = row_bytes_of(t.heads);
-      for (std::int64_t row = 0; row < t.tokens.rows; ++row, next += share)
-        std::memcpy(row_at(t.tokens, row) + static_cast<std::size_t>(r) * share, next, share);
-    }
+    ParcelReader parcel(parcels.received, r);
+    for (const HeadExchange& t : tensors)
+      unpack_columns(pass, parcel.next(t.tokens.rows, t.heads.columns), t.tokens,
+                     r * t.heads.columns);
   }
   return ready;
 }
@@ -234,21 +239,21 @@ Ticks gradients_to_heads(OperatorPass& pass, const Attention& attention, RankGro
       to_heads(pass, pass.output(), dout, Form::kHeadCutGradient, MemoryClass::kCommunication);
   ready = tokens_to_heads(pass, std::span(&tensor, 1), group, ready);
 
-  const std::int64_t rows_of_rank = sequences * heads;
-  const auto row_bytes = static_cast<std::size_t>(local) * sizeof(float);
-  Parcels deltas(pass, group.size(), static_cast<std::size_t>(rows_of_rank) * row_bytes);
-  for (int r = 0; r < group.size(); ++r)
+  Parcels deltas(pass, group.size(), sequences * heads * local, Dtype::kFp32);
+  for (int r = 0; r < group.size(); ++r) {
+    ParcelReader parcel(deltas.sent, r);
     for (std::int64_t b = 0; b < sequences; ++b)
-      std::memcpy(deltas.sent(r) + static_cast<std::size_t>(b * heads) * row_bytes,
-                  rows_of(delta.view(), b * all + r * heads, heads).data,
-                  static_cast<std::size_t>(heads) * row_bytes);
+      copy_rows(pass, rows_of(delta.view(), b * all + r * heads, heads), parcel.next(heads, local));
+  }
   ready = deltas.exchange(group, ready);
   pass.state.attention_delta = pass.rank.numbers(delta.rows() * local);
+  const Matrix whole = dense_matrix(pass.state.attention_delta.view().data, sequences * heads,
+                                    pass.rank.shard.sequence_length, Dtype::kFp32);
   for (int r = 0; r < group.size(); ++r)
-    for (std::int64_t row = 0; row < rows_of_rank; ++row)
-      std::memcpy(pass.state.attention_delta.floats().data() +
-                      row * pass.rank.shard.sequence_length + r * local,
-                  deltas.received(r) + static_cast<std::size_t>(row) * row_bytes, row_bytes);
+    unpack_columns(
+        pass,
+        ParcelReader(deltas.received, r).next(sequences * heads, local),
+        whole, r * local);
   return ready;
 }
 

@@ -33,7 +33,8 @@ std::byte* MemoryLedger::take_block(Bytes bytes) {
 }
 
 void MemoryLedger::give_back_block(std::byte* block, Bytes bytes) {
-  if (spare_bytes_ + bytes > total(peak_)) return let_go(block);
+  // A queue's device keeps what was given back itself, and has it for all that ask.
+  if (queue_ != nullptr || spare_bytes_ + bytes > total(peak_)) return let_go(block);
   spare_[bytes.value].push_back(block);
   spare_bytes_ += bytes;
 }

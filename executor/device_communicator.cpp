@@ -16,7 +16,7 @@ void DeviceCommunicator::send(RankId to, MessageTag tag, std::span<const std::by
   Parcel parcel{.size = std::ssize(bytes)};
   if (is_on_device(bytes)) {
     const DeviceTable& device = queue_.device();
-    parcel.block = device.allocate(Bytes(parcel.size), queue_.stream());
+    parcel.block = allocated_on(device, Bytes(parcel.size), queue_.stream());
     queue_.copy(parcel.block, bytes.data(), Bytes(parcel.size));
     parcel.is_there = device.create_event();
     device.record(parcel.is_there, queue_.stream());
@@ -47,14 +47,24 @@ MessageTimes DeviceCommunicator::receive(RankId from, MessageTag tag, std::span<
   const Arrival arrival = take(from, tag, std::ssize(bytes));
   if (bytes.empty()) return arrival.times;
   if (arrival.parcel.block == nullptr) {
-    if (is_on_device(bytes)) queue_.wait();
-    messages_.receive(from, tag, bytes);
+    receive_from_host(from, tag, bytes);
     return arrival.times;
   }
   queue_.copy(bytes.data(), arrival.parcel.block, Bytes(std::ssize(bytes)));
   let_go(arrival.parcel);
   if (!is_on_device(bytes)) queue_.wait();
   return arrival.times;
+}
+
+void DeviceCommunicator::receive_from_host(RankId from, MessageTag tag,
+                                           std::span<std::byte> bytes) {
+  if (!is_on_device(bytes)) {
+    messages_.receive(from, tag, bytes);
+    return;
+  }
+  std::vector<std::byte> arrived(bytes.size());
+  messages_.receive(from, tag, arrived);
+  queue_.write(bytes.data(), arrived.data(), Bytes(std::ssize(bytes)));
 }
 
 MessageTimes DeviceCommunicator::receive_into(const Vector& values, const MessageSource& source,
@@ -70,8 +80,8 @@ MessageTimes DeviceCommunicator::receive_into(const Vector& values, const Messag
   if (parcel.block == nullptr) {
     bytes.resize(static_cast<std::size_t>(size.value));
     messages_.receive(source.from, source.tag, bytes);
-    parcel.block = queue_.device().allocate(size, queue_.stream());
-    queue_.copy(parcel.block, queue_.keep(bytes), size);
+    parcel.block = allocated_on(queue_.device(), size, queue_.stream());
+    queue_.write(parcel.block, bytes.data(), size);
   }
   kernel(
       {.stream = queue_.stream()},
@@ -83,9 +93,10 @@ MessageTimes DeviceCommunicator::receive_into(const Vector& values, const Messag
 
 void DeviceCommunicator::copy(std::span<std::byte> to, std::span<const std::byte> from) {
   if (from.empty()) return;
-  if (is_on_device(to) && is_on_device(from))
-    return queue_.copy(to.data(), from.data(), Bytes(std::ssize(from)));
-  queue_.wait();
+  const Bytes size(std::ssize(from));
+  if (is_on_device(to) && is_on_device(from)) return queue_.copy(to.data(), from.data(), size);
+  if (is_on_device(to)) return queue_.write(to.data(), from.data(), size);
+  if (is_on_device(from)) return queue_.read(to.data(), from.data(), size);
   Communicator::copy(to, from);
 }
 

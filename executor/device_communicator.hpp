@@ -37,6 +37,7 @@ class DeviceCommunicator final : public Communicator {
   };
   bool is_on_device(std::span<const std::byte> bytes) const;
   Arrival take(RankId from, MessageTag tag, std::int64_t size);
+  void receive_from_host(RankId from, MessageTag tag, std::span<std::byte> bytes);
   void let_go(const Parcel& parcel);
 
   Communicator& messages_;

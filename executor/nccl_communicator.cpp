@@ -199,12 +199,14 @@ void NcclCommunicator::send(RankId to, MessageTag tag, std::span<const std::byte
   messages_.send(to, tag, std::as_bytes(std::span(&notice, 1)), times);
   if (bytes.empty()) return;
   if (notice.is_by_nccl == 0) {
-    if (is_on_device(bytes.data(), bytes.size())) queue_.wait();
-    return messages_.send(to, tag, bytes, times);
+    if (!is_on_device(bytes.data(), bytes.size())) return messages_.send(to, tag, bytes, times);
+    std::vector<std::byte> on_host(bytes.size());
+    queue_.read(on_host.data(), bytes.data(), Bytes(notice.size));
+    return messages_.send(to, tag, on_host, times);
   }
   const DeviceTable& device = queue_.device();
   const Bytes size(notice.size);
-  void* block = device.allocate(size, queue_.stream());
+  void* block = allocated_on(device, size, queue_.stream());
   queue_.copy(block, bytes.data(), size);
   hand_over(queue_.stream(), line->second.stream);
   const NcclTransfer transfer{.peer = 1, .from = block, .sent = size};
@@ -237,12 +239,13 @@ MessageTimes NcclCommunicator::receive(RankId from, MessageTag tag, std::span<st
   const bool stays = is_on_device(bytes.data(), bytes.size());
   const Bytes size(arrival.notice.size);
   if (arrival.notice.is_by_nccl == 0) {
-    if (stays) queue_.wait();
-    messages_.receive(from, tag, bytes);
+    std::vector<std::byte> on_host(stays ? bytes.size() : 0);
+    messages_.receive(from, tag, stays ? std::span(on_host) : bytes);
+    if (stays) queue_.write(bytes.data(), on_host.data(), size);
   } else if (stays) {
     receive_by_nccl(from, bytes.data(), size);
   } else {
-    void* block = queue_.device().allocate(size, queue_.stream());
+    void* block = allocated_on(queue_.device(), size, queue_.stream());
     receive_by_nccl(from, block, size);
     queue_.copy(bytes.data(), block, size);
     queue_.device().give_back(block, queue_.stream());
@@ -259,13 +262,13 @@ MessageTimes NcclCommunicator::receive_into(const Vector& values, const MessageS
   const Arrival arrival =
       take_notice(source.from, source.tag, static_cast<std::size_t>(size.value));
   const DeviceTable& device = queue_.device();
-  void* block = device.allocate(size, queue_.stream());
+  void* block = allocated_on(device, size, queue_.stream());
   if (arrival.notice.is_by_nccl != 0) {
     receive_by_nccl(source.from, block, size);
   } else {
     std::vector<std::byte> bytes(static_cast<std::size_t>(size.value));
     messages_.receive(source.from, source.tag, bytes);
-    queue_.copy(block, queue_.keep(bytes), size);
+    queue_.write(block, bytes.data(), size);
   }
   queue_.kernels().reduce(
       {.stream = queue_.stream()},
@@ -277,9 +280,12 @@ MessageTimes NcclCommunicator::receive_into(const Vector& values, const MessageS
 
 void NcclCommunicator::copy(std::span<std::byte> to, std::span<const std::byte> from) {
   if (from.empty()) return;
-  if (is_on_device(to.data(), to.size()) && is_on_device(from.data(), from.size()))
-    return queue_.copy(to.data(), from.data(), Bytes(std::ssize(from)));
-  queue_.wait();
+  const bool into_tensor = is_on_device(to.data(), to.size());
+  const bool from_tensor = is_on_device(from.data(), from.size());
+  const Bytes size(std::ssize(from));
+  if (into_tensor && from_tensor) return queue_.copy(to.data(), from.data(), size);
+  if (into_tensor) return queue_.write(to.data(), from.data(), size);
+  if (from_tensor) return queue_.read(to.data(), from.data(), size);
   Communicator::copy(to, from);
 }
 

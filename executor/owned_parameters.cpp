@@ -31,7 +31,14 @@ std::vector<float> own_values(ParameterRun& run, StateKind kind, Beats& beats) {
   values.reserve(static_cast<std::size_t>(run.layout().own_elements()));
   for (std::size_t piece = 0; piece < run.layout().pieces.size(); ++piece) {
     const std::span<float> own = kept(run, kind, piece);
-    append(values, std::span<const float>(own), beats);
+    const std::size_t place = values.size();
+    values.resize(place + own.size());
+    for_each_piece(std::ssize(own), PieceLimits().elements,
+                   [&](std::int64_t first, std::int64_t count) {
+                     run.rank().copy(values.data() + place + first, own.data() + first,
+                                     static_cast<std::size_t>(count) * sizeof(float));
+                     beats.fetch_add(1, std::memory_order_relaxed);
+                   });
   }
   return values;
 }
@@ -40,8 +47,7 @@ void set_own_values(RankContext& rank, ParameterRun& run, StateKind kind,
                     std::span<const float> values) {
   for (std::size_t piece = 0; piece < run.layout().pieces.size(); ++piece) {
     const std::span<float> own = kept(run, kind, piece);
-    rank.wait();
-    std::copy_n(values.begin(), own.size(), own.begin());
+    if (!own.empty()) rank.copy(own.data(), values.data(), own.size_bytes());
     values = values.subspan(own.size());
     if (kind == StateKind::kWeights && run.has_master())
       rank.run(rank.kernels.cast,

@@ -22,6 +22,7 @@ class ParameterRun {
   /// `initial` has all elements.
   ParameterRun(RankContext& rank, RunLayout layout, std::span<const float> initial);
 
+  RankContext& rank() { return *rank_; }
   std::int64_t elements() const { return elements_; }
   const RunLayout& layout() const { return layout_; }
   std::size_t piece_at(std::int64_t element) const;

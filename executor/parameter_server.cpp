@@ -1,7 +1,6 @@
 #include "executor/parameter_server.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/check.hpp"
 #include "executor/copies_in_pieces.hpp"
@@ -69,14 +68,12 @@ void ParameterServerRank::for_each_run(StageParameters& parameters, const Block&
 }
 
 std::vector<float> ParameterServerRank::gradients_of(const Block& joint) {
-  rank_.wait();
-  std::vector<float> values;
+  std::vector<float> values(static_cast<std::size_t>(joint.size()));
+  float* next = values.data();
   for_each_run(*worker_, joint, [&](ParameterRun& run, const Block& block) {
     const Vector gradients = run.gradients(block);
-    append(values,
-           std::span(static_cast<const float*>(gradients.data),
-                     static_cast<std::size_t>(gradients.size)),
-           rank_.progress.beats);
+    rank_.copy(next, gradients.data, bytes_of(gradients));
+    next += gradients.size;
   });
   visit_in_pieces(std::span(values), rank_.progress.beats, [&](std::span<float> piece) {
     for (float& value : piece) value *= scale_;
@@ -86,26 +83,20 @@ std::vector<float> ParameterServerRank::gradients_of(const Block& joint) {
 
 /// Of the server, in the type in which they are used.
 std::vector<std::byte> ParameterServerRank::own_weights() {
-  rank_.wait();
   std::vector<std::byte> values;
   for_each_run(*server_, block_of_server(rank_.rank), [&](ParameterRun& run, const Block&) {
     const Vector weights = run.own_weights(0);
-    append(values, std::span(static_cast<const std::byte*>(weights.data), bytes_of(weights)),
-           rank_.progress.beats);
+    const std::size_t place = values.size();
+    values.resize(place + bytes_of(weights));
+    rank_.copy(values.data() + place, weights.data, bytes_of(weights));
   });
   return values;
 }
 
 void ParameterServerRank::set_weights(const Block& joint, std::span<const std::byte> values) {
-  rank_.wait();
   for_each_run(*worker_, joint, [&](ParameterRun& run, const Block& block) {
     const Vector weights = run.weights(block);
-    std::byte* to = static_cast<std::byte*>(weights.data);
-    visit_in_pieces(values.first(bytes_of(weights)), rank_.progress.beats,
-                    [&](std::span<const std::byte> piece) {
-                      std::memcpy(to, piece.data(), piece.size());
-                      to += piece.size();
-                    });
+    rank_.copy(weights.data, values.data(), bytes_of(weights));
     values = values.subspan(bytes_of(weights));
   });
   MW_CHECK(values.empty());
@@ -122,14 +113,15 @@ Ticks ParameterServerRank::push(const Collective& collective, std::span<const Ra
       rank_.communicator.send(server, tag, std::as_bytes(std::span(gradients)), {ready, ready});
     }
   if (!is_among(servers_of(collective, members), rank_.rank)) return ready;
-  rank_.wait();
   for (std::size_t w = 0; w < workers.size(); ++w) {
     const auto share = static_cast<std::size_t>(pushes_.columns());
     const std::span<float> row = pushes_.floats().subspan(w * share, share);
-    if (workers[w] == rank_.rank)
-      std::ranges::copy(gradients_of(block_of_server(rank_.rank)), row.begin());
-    else
+    if (workers[w] == rank_.rank) {
+      const std::vector<float> own = gradients_of(block_of_server(rank_.rank));
+      rank_.copy(row.data(), own.data(), row.size_bytes());
+    } else {
       rank_.communicator.receive(workers[w], tag, std::as_writable_bytes(row));
+    }
   }
   arrived_ = static_cast<int>(workers.size());
   return ready;
@@ -162,15 +154,13 @@ Ticks ParameterServerRank::pull(const Collective& collective, std::span<const Ra
 }
 
 void ParameterServerRank::sum_pushes() {
-  rank_.wait();
   const Block joint = block_of_server(rank_.rank);
   std::vector<float> sum;
   if (arrived_ == 0) sum = gradients_of(joint);
-  const std::span<const float> pushed = pushes_.empty() ? std::span<float>() : pushes_.floats();
   const auto share = static_cast<std::size_t>(joint.size());
   for (std::size_t w = 0; w < static_cast<std::size_t>(arrived_); ++w) {
-    const std::span<const float> more = pushed.subspan(w * share, share);
-    if (w == 0) append(sum, more, rank_.progress.beats);
+    std::vector<float> more = rank_.on_host(pushes_.floats().subspan(w * share, share));
+    if (w == 0) sum = std::move(more);
     for (std::size_t i = 0; w > 0 && i < share; ++i) {
       sum[i] += more[i];
       beat_now_and_then(rank_.progress.beats, i);
@@ -179,8 +169,9 @@ void ParameterServerRank::sum_pushes() {
   arrived_ = 0;
   std::span<const float> left(sum);
   for_each_run(*server_, joint, [&](ParameterRun& run, const Block& block) {
-    std::ranges::copy(left.first(static_cast<std::size_t>(block.size())),
-                      run.own_gradients(0).begin());
+    const std::span<float> gradients = run.own_gradients(0);
+    MW_CHECK(std::ssize(gradients) == block.size());
+    rank_.copy(gradients.data(), left.data(), gradients.size_bytes());
     left = left.subspan(static_cast<std::size_t>(block.size()));
   });
 }

@@ -73,18 +73,16 @@ RankContext::RankContext(const ModelGraph& model_graph, const Plan& plan, Commun
       groups(axis_groups_of(plan.strategy, messages.rank())),
       dtype(storage_of(plan.strategy.dtype)),
       queue(device_queue),
-      memory(home_of_tensors()),
-      uncounted_(home_of_tensors()) {}
-
-DeviceQueue* RankContext::home_of_tensors() const {
-  return queue != nullptr && queue->shares_memory() ? queue : nullptr;
-}
+      memory(queue),
+      uncounted_(queue) {}
 
 void RankContext::copy(void* to, const void* from, std::size_t bytes) {
   const Bytes size(static_cast<std::int64_t>(bytes));
-  if (queue != nullptr && queue->holds(to, size) && queue->holds(from, size))
-    return queue->copy(to, from, size);
-  wait();
+  const bool into_tensor = queue != nullptr && queue->holds(to, size);
+  const bool from_tensor = queue != nullptr && queue->holds(from, size);
+  if (into_tensor && from_tensor) return queue->copy(to, from, size);
+  if (into_tensor) return queue->write(to, from, size);
+  if (from_tensor) return queue->read(to, from, size);
   if (bytes > 0) std::memcpy(to, from, bytes);
 }
 

@@ -41,7 +41,7 @@ class RankContext {
   LocalTokens tokens;
   AxisGroups groups;
   Dtype dtype;         ///< of activations and weights: fp32 or bf16
-  DeviceQueue* queue;  ///< of queued kernels, which tensors lie with if it can; null: other kernels
+  DeviceQueue* queue;  ///< of queued kernels, which tensors lie with; null: other kernels
   std::function<void(bool begins)> tell_of_waits;  ///< see TaskActions; may be empty
   MemoryLedger memory;
   MemoryLedger host_memory;  ///< of the processor: optimizer state that does not stay here
@@ -61,12 +61,25 @@ class RankContext {
     };
     queue == nullptr ? in_pieces(arguments, PieceLimits(), call) : call(arguments);
   }
-  /// To be called before the host reads or writes memory that kernels have been given.
+  /// Until all that was put on the queue is done: before something on the host goes that a queue
+  /// still works with.
   void wait() {
     if (queue != nullptr) queue->wait();
   }
-  /// In order with the kernels.
+  /// In order with the kernels, between tensors and the host either way: the one way for the host
+  /// to see tensors or to change them. What comes to the host is there at once.
   void copy(void* to, const void* from, std::size_t bytes);
+  /// Of tensors, or of what lies on the host already.
+  template <class T>
+  std::vector<T> on_host(std::span<const T> values) {
+    std::vector<T> host(values.size());
+    copy(host.data(), values.data(), values.size_bytes());
+    return host;
+  }
+  std::vector<float> on_host(std::span<float> values) {
+    return on_host(std::span<const float>(values));
+  }
+  float on_host(const float* number) { return on_host(std::span(number, 1)).front(); }
   /// Of memory that nobody counts.
   OwnedMatrix uncounted(std::int64_t rows, std::int64_t columns, Dtype type) {
     return {uncounted_, MemoryClass::kWorking, rows, columns, type};
@@ -79,7 +92,6 @@ class RankContext {
 
  private:
   Launch launch_with(Bytes scratch);
-  DeviceQueue* home_of_tensors() const;
   MemoryLedger uncounted_;
   Buffer scratch_;
 };

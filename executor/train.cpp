@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <memory>
 #include <mutex>
 
@@ -259,7 +258,6 @@ class Training {
 
   /// Every element whose state this rank keeps.
   std::vector<ParameterValues> parameters_of(TrainingActions& actions) const {
-    actions.rank().wait();
     std::vector<ParameterValues> parameters;
     for (StageParameters* updated : actions.updated_parameters())
       for (const bool expert : {false, true}) {
@@ -286,9 +284,10 @@ class Training {
         if (!std::holds_alternative<Linear>(op.shape)) continue;
         const Matrix weight = stage.parameters->weight(op.parameters.front());
         if (weight.data == nullptr) continue;  // cut, and not gathered now
-        actions.rank().wait();
         // All bits set are NaN in every format of floating-point numbers.
-        std::memset(weight.data, 0xff, static_cast<std::size_t>(bytes_per_element(weight.dtype)));
+        const std::uint32_t spoiled = ~std::uint32_t{0};
+        actions.rank().copy(weight.data, &spoiled,
+                            static_cast<std::size_t>(bytes_per_element(weight.dtype)));
         return;
       }
     }

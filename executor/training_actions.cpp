@@ -305,11 +305,11 @@ TrainingActions::Loss TrainingActions::loss_of(int step) const {
 }
 
 void TrainingActions::settle() {
-  rank_.wait();
   check_layers_of_queue();
   for (NewLoss& of_tokens : new_losses_) {
     Loss& noted = losses_[of_tokens.step];
-    for (const float loss : of_tokens.losses.floats()) noted.sum += static_cast<double>(loss);
+    for (const float loss : rank_.on_host(of_tokens.losses.floats()))
+      noted.sum += static_cast<double>(loss);
     noted.tokens += of_tokens.losses.columns();
   }
   new_losses_.clear();

@@ -31,11 +31,13 @@ bool all_finite(const std::byte* data, std::int64_t count, Bits exponent) {
   return largest < exponent;
 }
 
-bool is_finite(OwnedMatrix& matrix) {
+bool is_finite(RankContext& rank, OwnedMatrix& matrix) {
   constexpr std::uint32_t kFp32Exponent = 0x7f80'0000;
   constexpr std::uint16_t kBf16Exponent = 0x7f80;
   const std::int64_t count = matrix.rows() * matrix.columns();
-  const std::byte* data = matrix.bytes().data();
+  std::vector<std::byte> copy;
+  if (rank.queue != nullptr) copy = rank.on_host(std::span<const std::byte>(matrix.bytes()));
+  const std::byte* data = copy.empty() ? matrix.bytes().data() : copy.data();
   return matrix.dtype() == Dtype::kFp32 ? all_finite(data, count, kFp32Exponent)
                                         : all_finite(data, count, kBf16Exponent);
 }
@@ -48,12 +50,11 @@ void TrainingActions::check_layer(MicrobatchState& state, LayerId layer) {
     const Operator& op = rank_.model.operators[static_cast<std::size_t>(l.first_operator + i)];
     return std::all_of(op.outputs.begin(), op.outputs.end(), [&](TensorId id) {
       OwnedMatrix* value = state.find(id, Form::kValue);
-      return value == nullptr || is_finite(*value);
+      return value == nullptr || is_finite(rank_, *value);
     });
   };
   if (rank_.queue != nullptr ? is_finite_on_device(state, layer) : finite(l.operator_count - 1))
     return;
-  rank_.wait();
   int first = 0;
   while (first + 1 < l.operator_count && finite(first)) ++first;
   const Operator& op = rank_.model.operators[static_cast<std::size_t>(l.first_operator + first)];
@@ -73,14 +74,14 @@ bool TrainingActions::is_finite_on_device(MicrobatchState& state, LayerId layer)
       rank_.run(rank_.kernels.squared_norm,
                 {.x = flat(value->view()), .sum = squared.floats().data()});
   if (rank_.queue->timing() == QueueTiming::kEachKernel)
-    return std::isfinite(squared.floats().front());
+    return std::isfinite(rank_.on_host(squared.floats().data()));
   unchecked_layers_.push_back({layer, std::move(squared)});
   return true;
 }
 
 void TrainingActions::check_layers_of_queue() {
   for (LayerNorm& norm : unchecked_layers_)
-    if (!std::isfinite(norm.squared.floats().front()))
+    if (!std::isfinite(rank_.on_host(norm.squared.floats().data())))
       throw std::runtime_error(
           fmt::format("the output of layer {} is not finite, in step {}", norm.layer.value, step_));
   unchecked_layers_.clear();
@@ -88,7 +89,6 @@ void TrainingActions::check_layers_of_queue() {
 
 void TrainingActions::check_gradients(float squared_norm_of_all, RankGroup& group) {
   if (std::isfinite(squared_norm_of_all)) return;
-  rank_.wait();
   check_layers_of_queue();
   std::size_t first = 0;
   while (first < stages_.size() &&

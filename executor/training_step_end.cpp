@@ -187,11 +187,11 @@ double TrainingActions::squared_norm(Stage& stage) {
   for (std::size_t i = 0; i < parts.size(); ++i)
     add_squared_norm(stage.parameters->run(parts[i].shard.expert), parts[i].range,
                      norms.floats().data() + i);
-  rank_.wait();
+  const std::vector<float> on_host = rank_.on_host(norms.floats());
   double sum = 0, once = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const ParameterShard& shard = parts[i].shard;
-    const auto norm = static_cast<double>(norms.floats()[i]);
+    const auto norm = static_cast<double>(on_host[i]);
     if (parts[i].is_copy)  // one of the copies is enough
       once -= norm * (1 - 1.0 / shard.column_copies.back());
     else
@@ -273,17 +273,19 @@ void TrainingActions::balance(ParameterRun& run, const ParameterShard& shard,
   const double mean = mean_rows_of(shard.tensor);
   for_each_own(run, correction, [&](std::size_t piece, const Block& block) {
     const std::int64_t first = run.layout().pieces[piece].own.begin;
-    const std::span<float> rows = part_of(run.gradients_for_update(piece), block, first);
+    const std::vector<float> rows =
+        rank_.on_host(part_of(run.gradients_for_update(piece), block, first));
     const Vector weights =
         meshwright::part_of(run.own_weights(piece), block.begin - first, block.size());
     const std::span<float> exact =
         run.has_master() ? part_of(run.master(piece), block, first) : floats_of(weights);
-    rank_.wait();
+    std::vector<float> moved = rank_.on_host(exact);
     for (std::size_t e = 0; e < rows.size(); ++e) {
       const double missing = mean - static_cast<double>(rows[e]);
-      exact[e] +=
+      moved[e] +=
           missing == 0 ? 0 : std::copysign(options_.balance_rate, static_cast<float>(missing));
     }
+    rank_.copy(exact.data(), moved.data(), exact.size_bytes());
     if (run.has_master() && !run.layout().state_on_host)
       rank_.run(rank_.kernels.cast,
                 {.x = {exact.data(), block.size(), Dtype::kFp32}, .y = weights});
@@ -345,9 +347,9 @@ void TrainingActions::copy_with_host(const Collective& collective) {
   for_each_own(run, block_of(range), [&](std::size_t piece, const Block& block) {
     const std::int64_t first = run.layout().pieces[piece].own.begin;
     if (collective.kind == CollectiveKind::kCopyToHost) {
-      rank_.wait();
-      std::ranges::copy(part_of(run.own_gradients(piece), block, first),
-                        part_of(run.gradients_for_update(piece), block, first).begin());
+      const std::span<float> gradients = part_of(run.own_gradients(piece), block, first);
+      rank_.copy(part_of(run.gradients_for_update(piece), block, first).data(), gradients.data(),
+                 gradients.size_bytes());
       return;
     }
     rank_.run(

@@ -105,8 +105,7 @@ void TrainingActions::clip_own_gradients() {
   const auto sum = static_cast<float>(squared_norm(stages_.front()));
   rank_.run(rank_.kernels.clip_scale,
             {.sum = &sum, .limit = options_.gradient_clip, .scale = clip_scale()});
-  rank_.wait();
-  servers_->scale_gradients(*clip_scale());
+  servers_->scale_gradients(rank_.on_host(clip_scale()));
   norm_is_known_ = true;
 }
 
@@ -131,8 +130,7 @@ void TrainingActions::update_as_server() {
     RankGroup alone(rank_.communicator, {rank_.rank}, {});
     if (in_step) reduce_norm_of_servers(alone, Ticks());
   }
-  rank_.wait();
-  const float own_clip = *clip_scale();
+  const float own_clip = rank_.on_host(clip_scale());
   if (!in_step) set_clip_scale(1);
   const int step = std::exchange(step_, server_updates_++);  // AdamW counts updates
   for (const bool expert : {false, true})

@@ -31,16 +31,17 @@ struct DeviceTable {
   DeviceDescription (*describe)(int device) = nullptr;
   /// The device of what the calling thread does from now on.
   void (*select)(int device) = nullptr;
+  /// Of the selected device: what allocate() could still give, and all that it has.
+  Bytes (*free_memory)() = nullptr;
+  Bytes (*memory)() = nullptr;
 
-  void* (*allocate)(Bytes bytes, void* stream) = nullptr;  ///< aligned to 256 bytes
+  /// Memory of the device, which the host cannot touch, aligned to 256 bytes. Null where there is
+  /// not so much left: allocated_on() is for those who cannot go on then.
+  void* (*allocate)(Bytes bytes, void* stream) = nullptr;
   void (*give_back)(void* memory, void* stream) = nullptr;
-  /// Memory that host and device address alike, at home on the device, aligned to 256 bytes; at
-  /// once, whatever streams do. Only where shares_memory().
-  bool (*shares_memory)() = nullptr;
-  void* (*allocate_shared)(Bytes bytes) = nullptr;
-  void (*give_back_shared)(void* memory) = nullptr;
-  /// Brings shared memory to the device, so that the next kernel does not have to.
-  void (*bring)(const void* memory, Bytes bytes, void* stream) = nullptr;
+  /// Memory of the host that copies need not wait for, aligned to 64 bytes; null: none is left.
+  void* (*allocate_on_host)(Bytes bytes) = nullptr;
+  void (*give_back_on_host)(void* memory) = nullptr;
   /// Between host and device, either way, or within one. Host memory must stay as it is until the
   /// stream has come that far.
   void (*copy)(void* to, const void* from, Bytes bytes, void* stream) = nullptr;
@@ -61,6 +62,9 @@ struct DeviceTable {
   /// Time between two recorded events that have happened.
   Seconds (*between)(void* first, void* second) = nullptr;
 };
+
+/// allocate(), or RuntimeFailure with how much was asked for and how much there is.
+void* allocated_on(const DeviceTable& device, Bytes bytes, void* stream);
 
 /// The host itself: one device, memory of the process.
 const DeviceTable& host_device();

@@ -44,12 +44,17 @@ int count() {
   return 0;
 }
 
-/// Memory that was given back stays with the process: the next step asks for it again.
+/// Memory that was given back stays with the process: the next step asks for it again. It is given
+/// to another stream only once its work is done, or where the streams wait for each other anyway: a
+/// stream must not be made to wait for another rank's, which may wait for a message of this one.
 void keep_pool(int device) {
   cudaMemPool_t pool = nullptr;
   MESHWRIGHT_CUDA(cudaDeviceGetDefaultMemPool(&pool, device));
   std::uint64_t all = ~std::uint64_t{0};
   MESHWRIGHT_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
+  int waits_for_others = 0;
+  MESHWRIGHT_CUDA(
+      cudaMemPoolSetAttribute(pool, cudaMemPoolReuseAllowInternalDependencies, &waits_for_others));
 }
 
 void select(int device) {
@@ -93,51 +98,61 @@ DeviceDescription describe(int device) {
   return d;
 }
 
+/// Null where the pool cannot grow; the failed call must not be reported by the next launch.
 void* allocate(Bytes bytes, void* stream) {
   void* memory = nullptr;
   if (bytes.value == 0) return nullptr;
-  MESHWRIGHT_CUDA(
-      cudaMallocAsync(&memory, static_cast<std::size_t>(bytes.value), as_stream(stream)));
+  const cudaError_t status =
+      cudaMallocAsync(&memory, static_cast<std::size_t>(bytes.value), as_stream(stream));
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    return nullptr;
+  }
+  check_call(status, "cudaMallocAsync");
   return memory;
 }
 /// From destructors too: a device that has failed has said so before.
 void give_back(void* memory, void* stream) {
   if (memory != nullptr) cudaFreeAsync(memory, as_stream(stream));
 }
-/// Host threads touch it while kernels of other ranks run, which not every system allows (Windows
-/// and its Linux do not).
-bool shares_memory() {
-  int device = 0, managed = 0, at_once = 0;
+
+cudaMemPool_t pool_of_current_device() {
+  int device = 0;
+  cudaMemPool_t pool = nullptr;
   MESHWRIGHT_CUDA(cudaGetDevice(&device));
-  MESHWRIGHT_CUDA(cudaDeviceGetAttribute(&managed, cudaDevAttrManagedMemory, device));
-  MESHWRIGHT_CUDA(cudaDeviceGetAttribute(&at_once, cudaDevAttrConcurrentManagedAccess, device));
-  return managed != 0 && at_once != 0;
+  MESHWRIGHT_CUDA(cudaDeviceGetDefaultMemPool(&pool, device));
+  return pool;
+}
+std::uint64_t pool_attribute(cudaMemPoolAttr attribute) {
+  std::uint64_t value = 0;
+  MESHWRIGHT_CUDA(cudaMemPoolGetAttribute(pool_of_current_device(), attribute, &value));
+  return value;
+}
+/// Of the card, and what the pool keeps of what was given back.
+Bytes free_memory() {
+  std::size_t free = 0, total = 0;
+  MESHWRIGHT_CUDA(cudaMemGetInfo(&free, &total));
+  const std::uint64_t kept = pool_attribute(cudaMemPoolAttrReservedMemCurrent) -
+                             pool_attribute(cudaMemPoolAttrUsedMemCurrent);
+  return Bytes(static_cast<std::int64_t>(free + kept));
+}
+Bytes memory() {
+  std::size_t free = 0, total = 0;
+  MESHWRIGHT_CUDA(cudaMemGetInfo(&free, &total));
+  return Bytes(static_cast<std::int64_t>(total));
 }
 
-/// Pages are made where they are first touched, and drawn back to the device when a kernel touches
-/// them after the host has.
-void* allocate_shared(Bytes bytes) {
-  int device = 0;
+/// Page-locked, so that copies run beside the host.
+void* allocate_on_host(Bytes bytes) {
   void* memory = nullptr;
-  MESHWRIGHT_CUDA(cudaGetDevice(&device));
-  MESHWRIGHT_CUDA(cudaMallocManaged(&memory, static_cast<std::size_t>(bytes.value)));
-  const cudaMemLocation home{cudaMemLocationTypeDevice, device};
-  const cudaError_t advised = cudaMemAdvise(memory, static_cast<std::size_t>(bytes.value),
-                                            cudaMemAdviseSetPreferredLocation, home);
-  if (advised != cudaSuccess) cudaGetLastError();  // only an advice
-  return memory;
+  const cudaError_t status =
+      cudaHostAlloc(&memory, static_cast<std::size_t>(bytes.value), cudaHostAllocPortable);
+  if (status == cudaSuccess) return memory;
+  cudaGetLastError();
+  return nullptr;
 }
-void give_back_shared(void* memory) {
-  if (memory != nullptr) cudaFree(memory);
-}
-
-void bring(const void* memory, Bytes bytes, void* stream) {
-  int device = 0;
-  MESHWRIGHT_CUDA(cudaGetDevice(&device));
-  const cudaMemLocation home{cudaMemLocationTypeDevice, device};
-  const cudaError_t status = cudaMemPrefetchAsync(memory, static_cast<std::size_t>(bytes.value),
-                                                  home, 0, as_stream(stream));
-  if (status != cudaSuccess) cudaGetLastError();  // kernels fetch what they touch
+void give_back_on_host(void* memory) {
+  if (memory != nullptr) cudaFreeHost(memory);
 }
 
 void copy(void* to, const void* from, Bytes bytes, void* stream) {
@@ -193,10 +208,10 @@ DeviceTable device() {
   t.select = select;
   t.allocate = allocate;
   t.give_back = give_back;
-  t.shares_memory = shares_memory;
-  t.allocate_shared = allocate_shared;
-  t.give_back_shared = give_back_shared;
-  t.bring = bring;
+  t.free_memory = free_memory;
+  t.memory = memory;
+  t.allocate_on_host = allocate_on_host;
+  t.give_back_on_host = give_back_on_host;
   t.copy = copy;
   t.fill = fill;
   t.create_stream = create_stream;

@@ -2,7 +2,10 @@
 #include <cstring>
 #include <new>
 
+#include <fmt/format.h>
+
 #include "core/check.hpp"
+#include "core/error.hpp"
 #include "kernels/device.hpp"
 
 namespace meshwright {
@@ -27,16 +30,15 @@ DeviceTable make_table() {
   t.count = [] { return 1; };
   t.describe = [](int) { return DeviceDescription{.name = "host"}; };
   t.select = [](int device) { MW_CHECK(device == 0); };
+  t.free_memory = t.memory = [] { return Bytes(0); };  // nobody asks where new fails by itself
   t.allocate = [](Bytes bytes, void*) {
     return ::operator new(static_cast<std::size_t>(bytes.value), kAlignment);
   };
   t.give_back = [](void* memory, void*) { ::operator delete(memory, kAlignment); };
-  t.shares_memory = [] { return true; };
-  t.allocate_shared = [](Bytes bytes) {
+  t.allocate_on_host = [](Bytes bytes) {
     return ::operator new(static_cast<std::size_t>(bytes.value), kAlignment);
   };
-  t.give_back_shared = [](void* memory) { ::operator delete(memory, kAlignment); };
-  t.bring = [](const void*, Bytes, void*) {};
+  t.give_back_on_host = [](void* memory) { ::operator delete(memory, kAlignment); };
   t.copy = [](void* to, const void* from, Bytes bytes, void*) {
     if (bytes.value > 0) std::memmove(to, from, static_cast<std::size_t>(bytes.value));
   };
@@ -61,6 +63,21 @@ DeviceTable make_table() {
 }
 
 }  // namespace
+
+void* allocated_on(const DeviceTable& device, Bytes bytes, void* stream) {
+  void* memory = device.allocate(bytes, stream);
+  if (memory != nullptr || bytes.value == 0) return memory;
+  constexpr double kGibibyte = 1 << 30;
+  const auto text = [](Bytes b) {
+    return fmt::format("{:.2f} GiB", static_cast<double>(b.value) / kGibibyte);
+  };
+  throw RuntimeFailure(
+      {.where = "memory of the GPU",
+       .what = fmt::format("does not fit: {} more were asked for, {} of {} are free", text(bytes),
+                           text(device.free_memory()), text(device.memory())),
+       .hint = "a smaller micro-batch, --recompute or --zero need less; so do fewer ranks on one "
+               "GPU; meshwright simulate says how much"});
+}
 
 const DeviceTable& host_device() {
   static const DeviceTable table = make_table();

@@ -6,6 +6,14 @@
 #include "core/check.hpp"
 
 namespace meshwright {
+namespace {
+
+constexpr std::size_t kKeptBlock = std::size_t{1} << 20;
+/// Beyond this the host waits for the copy instead of making one of its own: starting values of
+/// parameters would otherwise be held twice.
+constexpr std::int64_t kMostKept = std::int64_t{16} << 20;
+
+}  // namespace
 
 DeviceQueue::DeviceQueue(const KernelTable& kernels, const DeviceTable& device, QueueTiming timing)
     : kernels_(kernels), device_(device), timing_(timing), stream_(device.create_stream()) {}
@@ -15,24 +23,31 @@ DeviceQueue::~DeviceQueue() {
   try {
     wait();
   } catch (const std::exception&) {
-    kept_.clear();
+    forget_kept();
   }
   for (const auto& [memory, size] : blocks_)
-    device_.give_back_shared(const_cast<std::byte*>(memory));
+    device_.give_back(const_cast<std::byte*>(memory), stream_);
   device_.destroy_stream(stream_);
+  for (const KeptBlock& block : kept_) device_.give_back_on_host(block.memory);
 }
 
+/// Memory that work still uses is there again once the queue has come that far.
 std::byte* DeviceQueue::allocate(Bytes bytes) {
   const Bytes size(std::max<std::int64_t>(bytes.value, 1));
-  auto* memory = static_cast<std::byte*>(device_.allocate_shared(size));
-  blocks_.emplace(memory, size.value);
-  return memory;
+  void* memory = device_.allocate(size, stream_);
+  if (memory == nullptr) {
+    has_work_ = true;
+    wait();
+    memory = allocated_on(device_, size, stream_);
+  }
+  has_work_ = true;
+  blocks_.emplace(static_cast<std::byte*>(memory), size.value);
+  return static_cast<std::byte*>(memory);
 }
 
 void DeviceQueue::give_back(std::byte* memory) {
   MW_CHECK(blocks_.erase(memory) == 1);
-  wait();
-  device_.give_back_shared(memory);
+  device_.give_back(memory, stream_);
 }
 
 bool DeviceQueue::holds(const void* memory, Bytes bytes) const {
@@ -43,21 +58,55 @@ bool DeviceQueue::holds(const void* memory, Bytes bytes) const {
   return first - start + bytes.value <= size;
 }
 
-const std::byte* DeviceQueue::keep(std::span<const std::byte> bytes) {
-  std::unique_ptr<std::byte[]>& kept = kept_.emplace_back(new std::byte[bytes.size()]);
-  std::ranges::copy(bytes, kept.get());
-  return kept.get();
-}
+// ---- copies ----
 
 void DeviceQueue::copy(void* to, const void* from, Bytes bytes) {
+  if (bytes.value == 0) return;
   device_.copy(to, from, bytes, stream_);
   has_work_ = true;
 }
 
+void DeviceQueue::read(void* to_host, const void* from, Bytes bytes) {
+  copy(to_host, from, bytes);
+  wait();
+}
+
+void DeviceQueue::write(void* to, const void* from_host, Bytes bytes) {
+  if (bytes.value == 0) return;
+  if (bytes.value > kMostKept) {
+    copy(to, from_host, bytes);
+    return wait();
+  }
+  const std::span source(static_cast<const std::byte*>(from_host),
+                         static_cast<std::size_t>(bytes.value));
+  copy(to, keep(source), bytes);
+}
+
+/// Blocks are filled one behind the other, and from the first one again after a wait.
+const std::byte* DeviceQueue::keep(std::span<const std::byte> bytes) {
+  constexpr std::size_t kAlignment = 64;
+  while (kept_in_use_ == 0 || used_of_last_ + bytes.size() > kept_[kept_in_use_ - 1].size) {
+    if (kept_in_use_ == kept_.size()) {
+      const std::size_t size = std::max(bytes.size(), kKeptBlock);
+      void* memory = device_.allocate_on_host(Bytes(static_cast<std::int64_t>(size)));
+      if (memory == nullptr) throw std::bad_alloc();
+      kept_.push_back({static_cast<std::byte*>(memory), size});
+    }
+    ++kept_in_use_;
+    used_of_last_ = 0;
+  }
+  std::byte* kept = kept_[kept_in_use_ - 1].memory + used_of_last_;
+  std::ranges::copy(bytes, kept);
+  used_of_last_ += (bytes.size() + kAlignment - 1) / kAlignment * kAlignment;
+  return kept;
+}
+
+void DeviceQueue::forget_kept() { kept_in_use_ = used_of_last_ = 0; }
+
 void DeviceQueue::wait() {
   if (has_work_) waits_ ? waits_(stream_) : device_.wait_for_stream(stream_);
   has_work_ = false;
-  kept_.clear();
+  forget_kept();
 }
 
 }  // namespace meshwright

@@ -1,17 +1,16 @@
-/// The work of one rank on a device, in order: its stream, the memory that host and device both
-/// address, and what the host must leave alone until the device has come that far.
+/// The work of one rank on a device, in order: its stream, its memory there, and the copies by
+/// which the host sees or changes that memory. There is no other way: memory of a queue is the
+/// device's alone, an address of it means nothing to the host.
 ///
-/// Kernels in a queue (queued_kernels()) take memory of the queue as it is; only arguments that lie
+/// Kernels in a queue (queued_kernels()) take memory of the queue as it is; arguments that lie
 /// elsewhere are copied there and, if they may have been written, back. The host goes on before a
-/// kernel is done, unless something has to be copied back or kernels are timed. So memory of the
-/// queue may be read or written by the host only after wait(), and until the next kernel.
+/// kernel is done, unless something has to be copied back or kernels are timed.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -40,29 +39,38 @@ class DeviceQueue {
   void* stream() const { return stream_; }
   QueueTiming timing() const { return timing_; }
 
-  /// Whether there is memory that both sides address. If not, tensors stay on the host and every
-  /// argument is copied.
-  bool shares_memory() const { return device_.shares_memory(); }
-  /// Undefined contents, aligned to 256 bytes; of at least one byte.
+  /// Undefined contents, aligned to 256 bytes; of at least one byte. RuntimeFailure, with numbers,
+  /// where the device has not so much.
   std::byte* allocate(Bytes bytes);
-  /// Waits first, as work may still use it.
+  /// Work that was put on the queue before may still use it.
   void give_back(std::byte* memory);
   /// True if all of it was allocated here.
   bool holds(const void* memory, Bytes bytes) const;
 
-  /// A copy of `bytes` that stays until the next wait(): for copies to the device.
-  const std::byte* keep(std::span<const std::byte> bytes);
+  /// Within the memory of this queue, or between it and what the device allocated.
+  void copy(void* to, const void* from, Bytes bytes);
+  /// To the host, behind all that was put on the queue; waits for it.
+  void read(void* to_host, const void* from, Bytes bytes);
+  /// From the host, which may do with its memory what it likes from then on.
+  void write(void* to, const void* from_host, Bytes bytes);
+
   /// The host waits until all that was put on the queue is done.
   void wait();
   /// How the host waits for a stream: for whoever has to look at other things meanwhile. Empty: as
   /// the device does.
   void wait_by(std::function<void(void* stream)> waits) { waits_ = std::move(waits); }
-  /// Within the memory of this queue, or between it and what the device allocated.
-  void copy(void* to, const void* from, Bytes bytes);
   /// To be told by whoever puts work on stream() past the kernels.
   void note_work() { has_work_ = true; }
 
  private:
+  /// Memory of the host that copies are made from, until the next wait().
+  struct KeptBlock {
+    std::byte* memory;
+    std::size_t size;
+  };
+  const std::byte* keep(std::span<const std::byte> bytes);
+  void forget_kept();
+
   const KernelTable& kernels_;
   const DeviceTable& device_;
   QueueTiming timing_;
@@ -70,7 +78,9 @@ class DeviceQueue {
   bool has_work_ = false;
   std::function<void(void*)> waits_;
   std::map<const std::byte*, std::int64_t> blocks_;  ///< size by address
-  std::vector<std::unique_ptr<std::byte[]>> kept_;
+  std::vector<KeptBlock> kept_;
+  std::size_t kept_in_use_ = 0;   ///< of these blocks
+  std::size_t used_of_last_ = 0;  ///< bytes of the last one in use
 };
 
 }  // namespace meshwright

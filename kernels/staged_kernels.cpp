@@ -49,7 +49,7 @@ class Stage {
     bool returns = false;
     for (const Region& r : regions_)
       if (r.may_be_written) {
-        device_.copy(r.begin, r.device, Bytes(r.end - r.begin), queue_.stream());
+        queue_.copy(r.begin, r.device, Bytes(r.end - r.begin));
         returns = true;
       }
     if (returns) queue_.wait();
@@ -89,12 +89,7 @@ class Stage {
   template <class Pointer>
   void visit(Pointer& data, std::int64_t bytes) {
     if (bytes == 0) return;
-    if (queue_.holds(data, Bytes(bytes))) {
-      // What is timed must not begin with the way from the host.
-      if (replaces_ && queue_.timing() == QueueTiming::kEachKernel)
-        device_.bring(data, Bytes(bytes), queue_.stream());
-      return;
-    }
+    if (queue_.holds(data, Bytes(bytes))) return;
     constexpr bool kWritten = !std::is_const_v<std::remove_pointer_t<Pointer>>;
     auto* host = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(data));
     if (!replaces_) return regions_.push_back({host, host + bytes, kWritten});
@@ -118,11 +113,10 @@ class Stage {
     for (Region& r : regions_) {
       const auto shift = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(r.begin) % 16);
       const Bytes size(r.end - r.begin);
-      r.allocation =
-          static_cast<std::byte*>(device_.allocate(Bytes(size.value + shift), queue_.stream()));
+      r.allocation = static_cast<std::byte*>(
+          allocated_on(device_, Bytes(size.value + shift), queue_.stream()));
       r.device = r.allocation + shift;
-      const std::span<const std::byte> bytes(r.begin, static_cast<std::size_t>(size.value));
-      device_.copy(r.device, queue_.keep(bytes), size, queue_.stream());
+      queue_.write(r.device, r.begin, size);
     }
   }
 
@@ -178,7 +172,7 @@ class Stopwatch {
 class Scratch {
  public:
   Scratch(const DeviceQueue& queue, Bytes size)
-      : queue_(queue), size_(size), memory_(queue.device().allocate(size, queue.stream())) {}
+      : queue_(queue), size_(size), memory_(allocated_on(queue.device(), size, queue.stream())) {}
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
   ~Scratch() { queue_.device().give_back(memory_, queue_.stream()); }

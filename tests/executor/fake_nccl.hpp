@@ -1,6 +1,7 @@
-/// NCCL's table of functions for ranks that are threads and a device that is the host: calls are
-/// carried out at once, by whoever makes them, and members wait for each other there. What NCCL
-/// leaves to its user is as strict as there: equal blocks, in-place addresses, matching sizes.
+/// NCCL's table of functions for ranks that are threads and a device on the host: calls are carried
+/// out by whoever makes them, once their stream has come that far, and members wait for each other
+/// there. What NCCL leaves to its user is as strict as there: equal blocks, in-place addresses,
+/// matching sizes, memory of the device (late_device.hpp hides it from everybody else).
 #pragma once
 
 #include <condition_variable>
@@ -15,6 +16,7 @@
 #include "core/error.hpp"
 #include "executor/nccl.hpp"
 #include "kernels/bfloat16.hpp"
+#include "tests/kernels/late_device.hpp"
 
 namespace meshwright::fake_nccl {
 
@@ -40,6 +42,16 @@ struct World {
 inline World& world() {
   static World all;
   return all;
+}
+
+/// Work in front of the call is done; nothing behind it is there yet.
+inline void come_to_the_end_of(void* stream) {
+  if (stream != nullptr) late_device().wait_for_stream(stream);
+}
+template <class T>
+T* seen(T* memory) {
+  MW_CHECK(memory == nullptr || late::memory().holds(memory));
+  return late::memory().seen(memory);
 }
 
 inline Member& member(void* communicator) { return *static_cast<Member*>(communicator); }
@@ -96,15 +108,17 @@ inline float combined(const std::vector<std::vector<std::byte>>& all, std::int64
   return sum;
 }
 
-inline void exchange_all(void* communicator, std::span<const NcclTransfer> transfers, void*) {
+inline void exchange_all(void* communicator, std::span<const NcclTransfer> transfers,
+                         void* stream) {
+  come_to_the_end_of(stream);
   Member& me = member(communicator);
   Club& club = *me.club;
   std::unique_lock lock(club.mutex);
   for (const NcclTransfer& t : transfers) {
     MW_CHECK(t.peer != me.place.rank && t.peer >= 0 && t.peer < me.place.ranks);
-    const auto* first = static_cast<const std::byte*>(t.from);
-    if (t.sent.value > 0)
-      club.way[{me.place.rank, t.peer}].emplace_back(first, first + t.sent.value);
+    if (t.sent.value == 0) continue;
+    const auto* first = static_cast<const std::byte*>(seen(t.from));
+    club.way[{me.place.rank, t.peer}].emplace_back(first, first + t.sent.value);
   }
   club.changed.notify_all();
   for (const NcclTransfer& t : transfers) {
@@ -112,7 +126,7 @@ inline void exchange_all(void* communicator, std::span<const NcclTransfer> trans
     auto& arrives = club.way[{t.peer, me.place.rank}];
     wait(me, lock, [&] { return !arrives.empty(); });
     MW_CHECK(static_cast<std::int64_t>(arrives.front().size()) == t.received.value);
-    std::memcpy(t.to, arrives.front().data(), arrives.front().size());
+    std::memcpy(seen(t.to), arrives.front().data(), arrives.front().size());
     arrives.pop_front();
   }
 }
@@ -145,26 +159,30 @@ inline NcclTable make_table() {
   };
   t.leave = [](void* communicator) { delete &member(communicator); };
   t.all_reduce = [](void* c, const void* from, void* to, std::int64_t count, Dtype dtype,
-                    Reduction reduction, void*) {
-    share(member(c), from, count * bytes_per_element(dtype), [&](const auto& all) {
+                    Reduction reduction, void* stream) {
+    come_to_the_end_of(stream);
+    share(member(c), seen(from), count * bytes_per_element(dtype), [&](const auto& all) {
       for (std::int64_t i = 0; i < count; ++i)
-        set_value(to, i, dtype, combined(all, i, dtype, reduction));
+        set_value(seen(to), i, dtype, combined(all, i, dtype, reduction));
     });
   };
   t.reduce_scatter = [](void* c, const void* from, void* to, std::int64_t count, Dtype dtype,
-                        void*) {
+                        void* stream) {
+    come_to_the_end_of(stream);
     Member& me = member(c);
     const std::int64_t first = me.place.rank * count;
-    share(me, from, me.place.ranks * count * bytes_per_element(dtype), [&](const auto& all) {
+    share(me, seen(from), me.place.ranks * count * bytes_per_element(dtype), [&](const auto& all) {
       for (std::int64_t i = 0; i < count; ++i)
-        set_value(to, i, dtype, combined(all, first + i, dtype, Reduction::kSum));
+        set_value(seen(to), i, dtype, combined(all, first + i, dtype, Reduction::kSum));
     });
   };
-  t.all_gather = [](void* c, const void* from, void* to, std::int64_t count, Dtype dtype, void*) {
+  t.all_gather = [](void* c, const void* from, void* to, std::int64_t count, Dtype dtype,
+                    void* stream) {
+    come_to_the_end_of(stream);
     const std::int64_t bytes = count * bytes_per_element(dtype);
-    share(member(c), from, bytes, [&](const auto& all) {
+    share(member(c), seen(from), bytes, [&](const auto& all) {
       for (std::size_t m = 0; m < all.size(); ++m)
-        std::memcpy(static_cast<std::byte*>(to) + m * static_cast<std::size_t>(bytes),
+        std::memcpy(static_cast<std::byte*>(seen(to)) + m * static_cast<std::size_t>(bytes),
                     all[m].data(), all[m].size());
     });
   };

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "core/error.hpp"
 #include "executor/collectives.hpp"
 #include "tests/executor/fake_nccl.hpp"
@@ -32,23 +34,31 @@ NcclGroups one_group(int count) {
   return groups;
 }
 
+Bytes bytes_of(std::span<const float> values) {
+  return Bytes(static_cast<std::int64_t>(values.size_bytes()));
+}
+
 /// Numbers in the memory of a queue, 10 r + i on rank r.
 std::span<float> numbers_on(DeviceQueue& queue, int rank, std::size_t count) {
-  const auto bytes = static_cast<std::int64_t>(count * sizeof(float));
-  auto* memory = reinterpret_cast<float*>(queue.allocate(Bytes(bytes)));
-  for (std::size_t i = 0; i < count; ++i)
-    memory[i] = static_cast<float>(10 * rank) + static_cast<float>(i);
+  std::vector<float> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), static_cast<float>(10 * rank));
+  auto* memory = reinterpret_cast<float*>(queue.allocate(bytes_of(numbers)));
+  queue.write(memory, numbers.data(), bytes_of(numbers));
   return {memory, count};
+}
+std::vector<float> read(DeviceQueue& queue, std::span<const float> values) {
+  std::vector<float> numbers(values.size());
+  queue.read(numbers.data(), values.data(), bytes_of(values));
+  return numbers;
 }
 
 /// Runs body(communicator, queue) on ranks that meet by the fake NCCL; returns floats by rank.
 template <class Body>
 std::vector<std::vector<float>> on_nccl(int count, Body body) {
   return on_ranks<float>(RankKind::kThreads, count, [&](Communicator& messages) {
-    DeviceQueue queue(kernel_table(Backend::kCpu), host_device(), QueueTiming::kNone);
+    DeviceQueue queue(late_kernels(), late_device(), QueueTiming::kNone);
     NcclCommunicator communicator(messages, queue, one_group(count), {.table = fake_nccl::table()});
-    const std::span<const float> result = body(communicator, queue);
-    return std::vector<float>(result.begin(), result.end());
+    return read(queue, body(communicator, queue));
   });
 }
 
@@ -172,8 +182,9 @@ TEST(NcclMessages, ComeFromAnyMemoryIntoAnyMemory) {
     c.receive_into({there.data() + 2, 2, Dtype::kFp32}, {RankId(0), kTag}, Reduction::kSum);
     c.receive_into({there.data() + 2, 2, Dtype::kFp32}, {RankId(0), kTag}, Reduction::kMaximum);
     c.receive(RankId(0), kTag, {});
-    there[0] += here[0] - 100;
-    there[1] += here[1] - 100;
+    std::vector<float> sums = read(queue, there);
+    for (std::size_t i = 0; i < 2; ++i) sums[i] += here[i] - 100;
+    queue.write(there.data(), sums.data(), bytes_of(there));
     return there;
   });
   // 100 + 0 - 100, 101 + 1 - 100; max(12 + 2, 100), max(13 + 3, 101).
@@ -223,7 +234,7 @@ TEST(NcclWait, EndsWhenTheRunHasFailedElsewhere) {
 
 TEST(NcclWait, AbortsWhatOthersWaitFor) {
   const auto failure = run_ranks(RankKind::kThreads, 2, [](Communicator& messages, RankProgress&) {
-    DeviceQueue queue(kernel_table(Backend::kCpu), host_device(), QueueTiming::kNone);
+    DeviceQueue queue(late_kernels(), late_device(), QueueTiming::kNone);
     NcclCommunicator communicator(messages, queue, one_group(2), {.table = fake_nccl::table()});
     if (communicator.rank() == RankId(1)) throw std::runtime_error("out of luck");
     const std::span<float> values = numbers_on(queue, 0, 4);
@@ -265,8 +276,8 @@ TEST_P(NcclTraining, ComputesWhatMessagesCompute) {
                           .graph = job.graph,
                           .cost_model = *job.cost_model,
                           .text = job.text,
-                          .kernels = kernel_table(Backend::kCpu),
-                          .device = &host_device(),
+                          .kernels = late_kernels(),
+                          .device = &late_device(),
                           .nccl = &fake_nccl::table(),
                           .clock = TimelineClock::kWall,
                           .steps = 2,

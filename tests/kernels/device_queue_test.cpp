@@ -1,10 +1,12 @@
 #include "kernels/device_queue.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 
+#include "core/error.hpp"
 #include "kernels/cuda_library.hpp"
 #include "kernels/staged_kernels.hpp"
 #include "tests/kernels/late_device.hpp"
@@ -17,6 +19,15 @@ struct Four {
   explicit Four(DeviceQueue& on) : queue(on), values(reinterpret_cast<float*>(allocate())) {}
   Vector vector() const { return {values, 4, Dtype::kFp32}; }
   std::byte* allocate() { return queue.allocate(Bytes(16)); }
+  void set(float value) const {
+    const std::array<float, 4> all{value, value, value, value};
+    queue.write(values, all.data(), Bytes(16));
+  }
+  std::vector<float> get() const {
+    std::vector<float> all(4);
+    queue.read(all.data(), values, Bytes(16));
+    return all;
+  }
   DeviceQueue& queue;
   float* values;
 };
@@ -41,11 +52,68 @@ TEST_F(Queue, HoldsWhatItAllocatedAndNothingElse) {
 
 TEST_F(Queue, RunsAheadOfKernelsInItsMemory) {
   const Four x(queue);
-  std::fill_n(x.values, 4, 1.0F);
-  kernels.fill(launch, {.y = x.vector(), .value = 2});
-  EXPECT_EQ(x.values[0], 1);  // nobody has waited yet
+  x.set(1);
   queue.wait();
-  EXPECT_EQ(x.values[0], 2);
+  kernels.fill(launch, {.y = x.vector(), .value = 2});
+  EXPECT_EQ(*late::memory().seen(x.values), 1);  // nobody has waited yet
+  EXPECT_EQ(x.get()[0], 2);                      // a copy to the host waits
+}
+
+// On a GPU such an access ends the program, too.
+using QueueDeathTest = Queue;
+TEST_F(QueueDeathTest, HidesItsMemoryFromTheHost) {
+  const Four x(queue);
+  x.set(1);
+  EXPECT_DEATH(std::fill_n(x.values, 4, 2.0F), "");
+}
+
+TEST_F(Queue, SaysHowMuchMemoryIsMissing) {
+  const Bytes all = late_device().memory();
+  try {
+    queue.allocate(Bytes(all.value + 1));
+    FAIL() << "there was more than there is";
+  } catch (const RuntimeFailure& failure) {
+    EXPECT_EQ(failure.diagnostic().where, "memory of the GPU");
+    EXPECT_THAT(failure.diagnostic().what, testing::HasSubstr("does not fit: 0.25 GiB"));
+    EXPECT_THAT(failure.diagnostic().what, testing::HasSubstr("of 0.25 GiB are free"));
+  }
+}
+
+// What was given back is there again once the work that used it is done, which takes a wait.
+TEST_F(Queue, WaitsForMemoryThatIsStillInUse) {
+  const Bytes most(late_device().memory().value / 4 * 3);
+  std::byte* first = queue.allocate(most);
+  queue.give_back(first);
+  EXPECT_EQ(queue.allocate(most), first);
+}
+
+TEST_F(Queue, KeepsWhatIsWrittenUntilItIsThere) {
+  const Four x(queue), y(queue);
+  std::array<float, 4> one{1, 1, 1, 1};
+  queue.write(x.values, one.data(), Bytes(16));
+  one.fill(2);
+  queue.write(y.values, one.data(), Bytes(16));
+  one.fill(3);
+  EXPECT_EQ(x.get()[0], 1);
+  EXPECT_EQ(y.get()[3], 2);
+}
+
+// More than is kept at once, in pieces that do not fill a block evenly: every copy is made from its
+// own bytes.
+TEST_F(Queue, KeepsManyWritesApart) {
+  constexpr std::int64_t kCount = 100'001;
+  std::vector<std::byte*> blocks;
+  std::vector<float> values(kCount);
+  for (int i = 0; i < 20; ++i) {
+    blocks.push_back(queue.allocate(Bytes(4 * kCount)));
+    values.assign(kCount, static_cast<float>(i));
+    queue.write(blocks.back(), values.data(), Bytes(4 * kCount));
+  }
+  for (int i = 0; i < 20; ++i) {
+    queue.read(values.data(), blocks[static_cast<std::size_t>(i)], Bytes(4 * kCount));
+    EXPECT_EQ(values.front(), static_cast<float>(i));
+    EXPECT_EQ(values.back(), static_cast<float>(i));
+  }
 }
 
 TEST_F(Queue, WaitsForResultsThatLieElsewhere) {
@@ -62,8 +130,7 @@ TEST_F(Queue, KeepsInputsThatLieElsewhere) {
   std::array<float, 4> x{1, 2, 3, 4};
   kernels.cast(launch, {.x = {x.data(), 4, Dtype::kFp32}, .y = y.vector()});
   x.fill(0);
-  queue.wait();
-  EXPECT_EQ(std::vector<float>(y.values, y.values + 4), (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(y.get(), (std::vector<float>{1, 2, 3, 4}));
 }
 
 TEST_F(Queue, IsDoneWithMemoryThatItGivesBack) {
@@ -71,7 +138,7 @@ TEST_F(Queue, IsDoneWithMemoryThatItGivesBack) {
   kernels.fill(launch, {.y = x.vector(), .value = 3});
   kernels.cast(launch, {.x = x.vector(), .y = y.vector()});
   queue.give_back(reinterpret_cast<std::byte*>(x.values));
-  EXPECT_EQ(y.values[3], 3);
+  EXPECT_EQ(y.get()[3], 3);
 }
 
 TEST_F(Queue, TimesEachKernelWhereThatIsWanted) {
@@ -79,8 +146,8 @@ TEST_F(Queue, TimesEachKernelWhereThatIsWanted) {
   const Four x(timed);
   const Seconds before = staged_time();
   kernels.fill({.stream = &timed}, {.y = x.vector(), .value = 2});
-  EXPECT_EQ(x.values[0], 2);
   EXPECT_GT(staged_time(), before);
+  EXPECT_EQ(x.get()[0], 2);
 }
 
 // ---- on a device ----
@@ -90,7 +157,6 @@ class CudaQueue : public testing::Test {
   void SetUp() override {
     if (!cuda_library().missing.empty()) GTEST_SKIP() << cuda_library().missing;
     device().select(0);
-    if (!device().shares_memory()) GTEST_SKIP() << "host and device share no memory here";
   }
   static const DeviceTable& device() { return cuda_library().exports->device; }
   static DeviceQueue queue_with(QueueTiming timing) {
@@ -99,15 +165,23 @@ class CudaQueue : public testing::Test {
   KernelTable kernels = queued_kernels(Backend::kCuda);
 };
 
-TEST_F(CudaQueue, SharesItsMemoryWithTheHost) {
+TEST_F(CudaQueue, CopiesToAndFromTheHost) {
   DeviceQueue queue = queue_with(QueueTiming::kNone);
   const Four x(queue), y(queue);
   for (int round = 1; round <= 3; ++round) {
-    std::fill_n(x.values, 4, static_cast<float>(round));
+    x.set(static_cast<float>(round));
     kernels.cast({.stream = &queue}, {.x = x.vector(), .y = y.vector(), .scale = 2});
-    queue.wait();
-    EXPECT_EQ(y.values[3], 2 * static_cast<float>(round));
+    EXPECT_EQ(y.get()[3], 2 * static_cast<float>(round));
   }
+}
+
+// More than the card has: an error with numbers, and what comes next works.
+TEST_F(CudaQueue, SaysHowMuchMemoryIsMissing) {
+  DeviceQueue queue = queue_with(QueueTiming::kNone);
+  EXPECT_THROW(queue.allocate(Bytes(device().memory().value * 2)), RuntimeFailure);
+  const Four x(queue);
+  kernels.fill({.stream = &queue}, {.y = x.vector(), .value = 4});
+  EXPECT_EQ(x.get()[0], 4);
 }
 
 TEST_F(CudaQueue, BringsAndKeepsWhatLiesElsewhere) {
@@ -125,7 +199,7 @@ TEST_F(CudaQueue, BringsAndKeepsWhatLiesElsewhere) {
 TEST_F(CudaQueue, WaitsForEventsOfAnother) {
   DeviceQueue first = queue_with(QueueTiming::kNone), second = queue_with(QueueTiming::kNone);
   const Four x(first), y(second);
-  std::fill_n(x.values, 4, 1.0F);
+  x.set(1);
   device().delay(Seconds(20e-3), first.stream());
   kernels.fill({.stream = &first}, {.y = x.vector(), .value = 5});
   void* filled = device().create_event();
@@ -133,8 +207,7 @@ TEST_F(CudaQueue, WaitsForEventsOfAnother) {
   device().wait(second.stream(), filled);
   device().destroy_event(filled);
   second.copy(y.values, x.values, Bytes(16));
-  second.wait();
-  EXPECT_EQ(y.values[0], 5);
+  EXPECT_EQ(y.get()[0], 5);
 }
 
 TEST_F(CudaQueue, TimesEachKernel) {
@@ -142,8 +215,8 @@ TEST_F(CudaQueue, TimesEachKernel) {
   const Four x(queue);
   const Seconds before = staged_time();
   kernels.fill({.stream = &queue}, {.y = x.vector(), .value = 2});
-  EXPECT_EQ(x.values[0], 2);
   EXPECT_GT(staged_time(), before);
+  EXPECT_EQ(x.get()[0], 2);
 }
 
 // 64 MiB given back and taken again while kernels that use it are under way.
@@ -158,7 +231,7 @@ TEST_F(CudaQueue, IsDoneWithMemoryThatItGivesBack) {
     kernels.cast({.stream = &queue},
                  {.x = part_of(ConstVector(all), kCount - 4, 4), .y = y.vector()});
     queue.give_back(block);
-    EXPECT_EQ(y.values[0], static_cast<float>(round));
+    EXPECT_EQ(y.get()[0], static_cast<float>(round));
   }
 }
 

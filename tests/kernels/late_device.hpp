@@ -1,7 +1,8 @@
 /// A device on the host that puts everything off until somebody waits for it: work lies in streams,
 /// in order, and is done when the host waits for the stream, or another stream for one of its
 /// events. Whoever reads what nobody waited for, or lets go of what work still needs, gets wrong
-/// numbers. New memory is NaN.
+/// numbers. Its memory is hidden from the host: whoever touches it without a copy crashes. New
+/// memory is NaN, and so is what was let go of.
 #pragma once
 
 #include <chrono>
@@ -10,13 +11,13 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <span>
 #include <vector>
 
 #include "core/check.hpp"
 #include "kernels/argument_fields.hpp"
 #include "kernels/device.hpp"
+#include "tests/kernels/hidden_memory.hpp"
 
 namespace meshwright {
 
@@ -57,13 +58,11 @@ void put(void* stream, Work work) {
   const std::lock_guard lock(mutex());
   stream_at(stream).work.push_back(std::move(work));
 }
-inline void* new_memory(Bytes bytes) {
-  const auto size = static_cast<std::size_t>(bytes.value);
-  void* memory = ::operator new (size, std::align_val_t{256});
-  std::memset(memory, 0xFF, size);
-  return memory;
+/// Of the device, of which there is one: larger than whatever tests put there.
+inline HiddenMemory& memory() {
+  static HiddenMemory all(Bytes(std::int64_t{1} << 28));
+  return all;
 }
-inline void free_memory(void* memory) { ::operator delete (memory, std::align_val_t{256}); }
 
 /// Lists that a kernel reads before its call returns.
 struct HostLists {
@@ -88,9 +87,11 @@ void run(const Launch& launch, const Arguments& arguments) {
   };
   const auto call = std::make_shared<Call>(Call{arguments, {}});
   for_each_field(call->arguments, call->lists);
-  put(launch.stream, [call, launch] {
-    (kernel_table(Backend::kCpu).*kKernel)({nullptr, launch.scratch, launch.scratch_size},
-                                           call->arguments);
+  AsSeen as_seen(memory());
+  as_seen(std::span(call->lists.parts));
+  for_each_field(call->arguments, as_seen);
+  put(launch.stream, [call, scratch = memory().seen(launch.scratch), size = launch.scratch_size] {
+    (kernel_table(Backend::kCpu).*kKernel)({nullptr, scratch, size}, call->arguments);
   });
 }
 
@@ -100,17 +101,25 @@ inline DeviceTable make_device() {
   t.count = [] { return 1; };
   t.describe = [](int) { return DeviceDescription{.name = "late"}; };
   t.select = [](int) {};
-  t.allocate = [](Bytes bytes, void*) { return new_memory(bytes); };
-  t.give_back = [](void* memory, void* stream) { put(stream, [memory] { free_memory(memory); }); };
-  t.shares_memory = [] { return true; };
-  t.allocate_shared = new_memory;
-  t.give_back_shared = free_memory;
-  t.bring = [](const void*, Bytes, void*) {};
+  t.free_memory = [] { return memory().free(); };
+  t.memory = [] { return memory().size(); };
+  t.allocate = [](Bytes bytes, void*) { return memory().allocate(bytes); };
+  t.give_back = [](void* block, void* stream) {
+    if (block != nullptr) put(stream, [block] { memory().give_back(block); });
+  };
+  t.allocate_on_host = [](Bytes bytes) {
+    return ::operator new (static_cast<std::size_t>(bytes.value), std::align_val_t{64});
+  };
+  t.give_back_on_host = [](void* block) { ::operator delete (block, std::align_val_t{64}); };
   t.copy = [](void* to, const void* from, Bytes bytes, void* stream) {
-    put(stream, [=] { std::memmove(to, from, static_cast<std::size_t>(bytes.value)); });
+    put(stream, [to = memory().seen(to), from = memory().seen(from), bytes] {
+      std::memmove(to, from, static_cast<std::size_t>(bytes.value));
+    });
   };
   t.fill = [](void* to, int byte, Bytes bytes, void* stream) {
-    put(stream, [=] { std::memset(to, byte, static_cast<std::size_t>(bytes.value)); });
+    put(stream, [to = memory().seen(to), byte, bytes] {
+      std::memset(to, byte, static_cast<std::size_t>(bytes.value));
+    });
   };
   t.create_stream = []() -> void* { return new Stream; };
   t.destroy_stream = [](void* stream) {
@@ -140,7 +149,12 @@ inline DeviceTable make_device() {
     const std::lock_guard lock(mutex());
     event_at(event)->wait();
   };
-  t.has_happened = [](void* event) { return event_at(event)->has_happened; };
+  t.has_happened = [](void* event) {  // who asks again and again waits, too
+    const std::lock_guard lock(mutex());
+    Event& asked = *event_at(event);
+    if (!asked.has_happened) asked.stream->do_next();
+    return asked.has_happened;
+  };
   t.delay = [](Seconds, void*) {};
   t.between = [](void* first, void* second) {
     const std::chrono::duration<double> passed = event_at(second)->at - event_at(first)->at;

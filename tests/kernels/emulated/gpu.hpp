@@ -1,0 +1,78 @@
+/// A GPU that the processor plays, slowly and strictly: what the cuda kernels need of CUDA's language
+/// and run time, so that the sources which nvcc compiles are compiled by any C++ compiler, too, and
+/// their kernels run on a machine without a GPU. emulate.cmake rewrites what is not C++: launches
+/// and the declaration of dynamic shared memory. Instructions are in cuda_instructions.hpp.
+///
+/// The threads of a block are fibers, one block after the other. A thread runs until it meets others
+/// (a barrier, or an instruction of its warp), in rising or falling order: what depends on that
+/// order depends on a barrier that is missing. Copies into shared memory arrive as late as they may.
+/// Lanes that leave, or meet elsewhere, while others wait for them are reported, not waited for.
+///
+/// Not modelled: races that the order of threads does not show, memory spaces, time, rounding of
+/// approximate instructions, and the compiler that is used in the end.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "core/check.hpp"
+
+namespace emulated {
+
+inline constexpr int kLanes = 32;
+
+struct Dim {
+  unsigned x = 1, y = 1, z = 1;
+  Dim() = default;
+  Dim(unsigned dim_x, unsigned dim_y = 1, unsigned dim_z = 1)  // NOLINT: as CUDA's own
+      : x(dim_x), y(dim_y), z(dim_z) {}
+};
+
+/// Whether the threads of a block come last one first.
+void set_falling_order(bool falls);
+
+// ---- of the calling thread ----
+
+extern thread_local Dim thread_index, block_index, block_dim, grid_dim;
+
+/// Waits for all threads of the block that have not ended.
+void meet_block();
+/// Waits for the lanes of `mask`, of which each brings `mine`; one then calls exchange(all).
+using Lanes = void* (&)[kLanes];
+void meet_warp(unsigned mask, void (*exchange)(Lanes lanes, unsigned mask), void* mine);
+std::byte* dynamic_shared_memory();
+/// Copies that arrive when the thread waits for their group.
+void copy_later(void* to, const void* from, std::size_t bytes);
+void end_group_of_copies();
+void wait_for_copies(std::size_t groups_that_may_be_missing);
+
+// ---- launches ----
+
+/// Of kernels, by their address: what cudaFuncSetAttribute allowed.
+std::map<const void*, std::size_t>& allowed_shared_bytes();
+struct Launch {
+  Dim grid, block;
+  std::size_t shared_bytes = 0;
+  Launch(Dim grid_size, Dim block_size, std::size_t bytes = 0, const void* = nullptr)
+      : grid(grid_size), block(block_size), shared_bytes(bytes) {}
+  template <class... Arguments>
+  auto operator()(const Arguments&... arguments) const {
+    return std::pair(*this, std::tuple<Arguments...>(arguments...));
+  }
+};
+void run(const Launch& launch, const void* kernel, const std::function<void()>& thread);
+
+/// kernel<<<grid, block, bytes, stream>>>(arguments)
+template <class... Parameters, class... Arguments>
+void operator%(void (*kernel)(Parameters...),
+               const std::pair<Launch, std::tuple<Arguments...>>& call) {
+  run(call.first, reinterpret_cast<const void*>(kernel), [&] {
+    std::apply([&](const Arguments&... a) { kernel(static_cast<Parameters>(a)...); }, call.second);
+  });
+}
+
+}  // namespace emulated
