@@ -1,11 +1,8 @@
-// What forward and backward attention on tensor cores share: instructions, tiles in shared memory,
-// their products. Internal; read by nvcc alone.
+// What forward and backward attention on tensor cores share: tiles in shared memory, their
+// products. Internal; read by nvcc alone.
 //
-// Fragments of mma.m16n8k16 (PTX ISA, "Matrix Fragments for mma.m16n8k16"), lane = 4 g + t:
-//   A  a0 (g, 2t..)  a1 (g + 8, 2t..)  a2 (g, 2t + 8..)  a3 (g + 8, 2t + 8..)     [row, k]
-//   B  b0 (2t.., g)  b1 (2t + 8.., g)                                            [k, column]
-//   C  c0 c1 (g, 2t..)  c2 c3 (g + 8, 2t..)                                      [row, column]
-// So two neighbouring C tiles are one A operand without any exchange between lanes.
+// By the fragments of multiply() (cuda_instructions.hpp) two neighbouring C tiles are one A operand
+// without any exchange between lanes.
 #pragma once
 
 #include <cmath>
@@ -19,47 +16,6 @@ constexpr int kTile = 64;  ///< keys (queries) at a time
 constexpr float kInfinity = INFINITY;
 constexpr float kLog2E = 1.4426950408889634F;
 using Bf16 = std::uint16_t;
-
-// ---- instructions -------------------------------------------------------------------------
-
-__device__ inline std::uint32_t shared_address(const void* p) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
-}
-__device__ inline void copy_16_bytes(void* shared, const void* global) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(shared)),
-               "l"(global)
-               : "memory");
-}
-__device__ inline void end_of_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-/// Waits until all groups of copies but the last `kPending` of this thread have arrived.
-template <int kPending>
-__device__ inline void wait_for_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-}
-__device__ inline void load_matrices(std::uint32_t (&r)[4], const void* row_of_lane) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(shared_address(row_of_lane))
-               : "memory");
-}
-__device__ inline void load_transposed(std::uint32_t (&r)[4], const void* row_of_lane) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(shared_address(row_of_lane))
-               : "memory");
-}
-__device__ inline void multiply(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
-                                std::uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-__device__ inline float power_of_2(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 
 // ---- tiles in shared memory ---------------------------------------------------------------
 

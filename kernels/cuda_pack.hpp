@@ -8,6 +8,7 @@
 
 #include "kernels/check_arguments.hpp"
 #include "kernels/cuda.hpp"
+#include "kernels/cuda_instructions.hpp"
 
 namespace meshwright::cuda {
 
@@ -38,12 +39,6 @@ struct Pack {
 
 __device__ inline float from_bits(std::uint32_t bf16_in_upper_half) {
   return __uint_as_float(bf16_in_upper_half);
-}
-/// Two floats, rounded to nearest even, `low` in the lower half.
-__device__ inline std::uint32_t to_bf16_pair(float low, float high) {
-  std::uint32_t pair;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  return pair;
 }
 __device__ inline std::uint16_t to_bf16_bits(float value) {
   return static_cast<std::uint16_t>(to_bf16_pair(value, 0.0F) & 0xFFFFU);
@@ -299,7 +294,7 @@ void add_column_sums(cudaStream_t stream, const ColumnSums& shape, float* partia
   if (shape.rows == 0 || shape.columns == 0) return;
   const std::int64_t chunks = shape.chunks();
   const dim3 grid(grid_of(steps_of(shape.columns, kPack * kWarp)), static_cast<unsigned>(chunks));
-  column_sums_kernel<kSums><<<grid, dim3(kWarp, kColumnThreads), 0, stream>>>(
+  column_sums_kernel<kSums, F><<<grid, dim3(kWarp, kColumnThreads), 0, stream>>>(
       shape.rows, shape.columns, steps_of(shape.rows, chunks), partial, f);
   check_launch();
   add_partial_kernel<kSums>

@@ -113,10 +113,9 @@ void run(const Launch& launch, const MeanSquaredErrorGradient& a) {
 
 namespace {
 __global__ void delay_kernel(const std::uint64_t nanoseconds) {
-  std::uint64_t start = 0, now = 0;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
-  do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-  while (now - start < nanoseconds);
+  const std::uint64_t start = nanoseconds_now();
+  while (nanoseconds_now() - start < nanoseconds) {
+  }
 }
 }  // namespace
 

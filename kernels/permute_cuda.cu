@@ -203,8 +203,10 @@ __global__ void __launch_bounds__(kMapThreads) gather_kernel(const RowsWork a) {
   const std::int64_t row = i / a.packs_per_row, column = (i - row * a.packs_per_row) * kPack;
   const int count = pack_count(a.columns, column);
   const std::int32_t slot = a.index[row];
+  Pack p{};
+  if (slot < 0) return store_pack(a.y, row, column, count, p);
   const float scale = a.weights == nullptr ? 1.0F : a.weights[slot];
-  Pack p = load_pack(a.x, slot / a.copies, column, count);
+  p = load_pack(a.x, slot / a.copies, column, count);
 #pragma unroll
   for (int e = 0; e < kPack; ++e) p.v[e] *= scale;
   store_pack(a.y, row, column, count, p);

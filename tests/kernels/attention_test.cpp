@@ -187,6 +187,14 @@ std::vector<AttentionShape> attention_shapes() {
                     .value_size = 13,
                     .scale = 0.3F,
                     .first_query = 91});
+  // Heads as wide as those of large models.
+  shapes.push_back({.heads = 2,
+                    .key_value_heads = 1,
+                    .queries = 70,
+                    .keys = 70,
+                    .key_size = 128,
+                    .value_size = 120,
+                    .scale = 0.09F});
   // Windows that leave out whole tiles; blocks of a ring that are seen in part or not at all.
   shapes.push_back({.queries = 300, .keys = 300, .key_size = 8, .value_size = 8, .window = 20});
   shapes.push_back({.queries = 60, .keys = 60, .key_size = 8, .value_size = 8, .first_key = 30});
@@ -220,6 +228,7 @@ class AttentionVariant : public VariantTest {};
 TEST_P(AttentionVariant, EqualsTheReference) {
   for (const AttentionShape& s : attention_shapes())
     for (const bool accumulate : {false, true}) {
+      if (is_emulated() && s.queries > 131 && s.window == 0) continue;  // takes too long there
       AttentionCase actual(s, dtype()), expected(s, dtype());
       actual.run_forward(kernels());
       expected.run_forward(reference());

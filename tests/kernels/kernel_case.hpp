@@ -2,8 +2,9 @@
 /// memory of exactly the size asked for, and comparisons whose tolerance follows from the dtype.
 ///
 /// A case is written once: it runs on the reference and on every variant this processor can run
-/// (levels of the cpu kernels, products by oneDNN, and cuda where there is a device), in fp32 and
-/// bf16, and compares. Gradients of the reference itself are compared with finite differences.
+/// (levels of the cpu kernels, products by oneDNN, the cuda kernels on an emulated GPU, and on a
+/// real one where there is one), in fp32 and bf16, and compares. Gradients of the reference itself
+/// are compared with finite differences.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,6 +23,7 @@
 #include "kernels/kernel_table.hpp"
 #include "kernels/kernel_table_cpu.hpp"
 #include "kernels/staged_kernels.hpp"
+#include "tests/kernels/emulated/table.hpp"
 
 namespace meshwright {
 
@@ -167,6 +169,11 @@ inline std::vector<Variant> all_variants() {
     variants.push_back(
         {"staged_" + std::string(name_of(dtype)), staged_kernels(Backend::kCpu), dtype});
   for (const Dtype dtype : {Dtype::kFp32, Dtype::kBf16})
+    for (const bool falls : {false, true})
+      variants.push_back(
+          {std::string(falls ? "emulated_falling_" : "emulated_") + std::string(name_of(dtype)),
+           emulated_kernels(falls), dtype});
+  for (const Dtype dtype : {Dtype::kFp32, Dtype::kBf16})
     variants.push_back({"cuda_" + std::string(name_of(dtype)), staged_kernels(Backend::kCuda),
                         dtype, cuda_library().missing});
   return variants;
@@ -179,6 +186,7 @@ class VariantTest : public testing::TestWithParam<Variant> {
   const KernelTable& kernels() const { return GetParam().table; }
   const KernelTable& reference() const { return reference_kernels(); }
   Dtype dtype() const { return GetParam().dtype; }
+  bool is_emulated() const { return GetParam().name.starts_with("emulated"); }
   bool is_cuda() const { return kernels().backend == Backend::kCuda; }
 };
 inline std::string variant_name(const testing::TestParamInfo<Variant>& test) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "tests/kernels/emulated/gpu.hpp"
 
@@ -41,7 +42,8 @@ inline float2 make_float2(float x, float y) { return {x, y}; }
 
 inline void __syncthreads() { emulated::meet_block(); }
 inline void __syncwarp(unsigned mask = 0xFFFFFFFFU) {
-  emulated::meet_warp(mask, [](emulated::Lanes, unsigned) {}, nullptr);
+  emulated::meet_warp(
+      mask, [](emulated::Lanes, unsigned) {}, nullptr);
 }
 
 namespace emulated {
@@ -68,9 +70,8 @@ T shuffle(unsigned mask, T value, int lane) {
   return mine.result;
 }
 inline int my_lane() {
-  return static_cast<int>((thread_index.x +
-                           block_dim.x * (thread_index.y + block_dim.y * thread_index.z)) %
-                          kLanes);
+  return static_cast<int>(
+      (thread_index.x + block_dim.x * (thread_index.y + block_dim.y * thread_index.z)) % kLanes);
 }
 }  // namespace emulated
 template <class T>
@@ -139,6 +140,7 @@ struct EmulatedEvent {
   std::chrono::steady_clock::time_point at;
 };
 using cudaEvent_t = EmulatedEvent*;
+enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToDevice = 3 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 inline const char* cudaGetErrorString(cudaError_t) { return "emulated"; }
@@ -181,7 +183,7 @@ inline cudaError_t cudaMemsetAsync(void* memory, int byte, std::size_t bytes, cu
   std::memset(memory, byte, bytes);
   return cudaSuccess;
 }
-inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, int,
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                                    cudaStream_t) {
   std::memcpy(to, from, bytes);
   return cudaSuccess;

@@ -1,12 +1,14 @@
-/// A GPU that the processor plays, slowly and strictly: what the cuda kernels need of CUDA's language
-/// and run time, so that the sources which nvcc compiles are compiled by any C++ compiler, too, and
-/// their kernels run on a machine without a GPU. emulate.cmake rewrites what is not C++: launches
-/// and the declaration of dynamic shared memory. Instructions are in cuda_instructions.hpp.
+/// A GPU that the processor plays, slowly and strictly: what the cuda kernels need of CUDA's
+/// language and run time, so that the sources which nvcc compiles are compiled by any C++ compiler,
+/// too, and their kernels run on a machine without a GPU. emulate.cmake rewrites what is not C++:
+/// launches and the declaration of dynamic shared memory. Instructions are in
+/// cuda_instructions.hpp.
 ///
-/// The threads of a block are fibers, one block after the other. A thread runs until it meets others
-/// (a barrier, or an instruction of its warp), in rising or falling order: what depends on that
-/// order depends on a barrier that is missing. Copies into shared memory arrive as late as they may.
-/// Lanes that leave, or meet elsewhere, while others wait for them are reported, not waited for.
+/// The threads of a block are fibers, one block after the other. A thread runs until it meets
+/// others (a barrier, or an instruction of its warp), in rising or falling order: what depends on
+/// that order depends on a barrier that is missing. Copies into shared memory arrive as late as
+/// they may. Lanes that leave, or meet elsewhere, while others wait for them are reported, not
+/// waited for.
 ///
 /// Not modelled: races that the order of threads does not show, memory spaces, time, rounding of
 /// approximate instructions, and the compiler that is used in the end.

@@ -1,0 +1,98 @@
+#include "tests/kernels/emulated/table.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <map>
+
+#include "core/check.hpp"
+#include "kernels/argument_fields.hpp"
+#include "kernels/cuda.hpp"
+#include "kernels/staged_kernels.hpp"
+#include "tests/kernels/emulated/gpu.hpp"
+
+namespace meshwright {
+
+namespace cuda {
+void check_call(cudaError_t status, const char*) { MW_CHECK(status == cudaSuccess); }
+}  // namespace cuda
+
+const KernelTable& emulated_table() {
+  static const KernelTable table = cuda::table();
+  return table;
+}
+
+namespace {
+
+// ---- memory with fences -------------------------------------------------------------------
+
+struct Mapping {
+  void* begin;
+  std::size_t size;
+};
+std::map<void*, Mapping>& mappings() {
+  static thread_local std::map<void*, Mapping> all;
+  return all;
+}
+
+/// Aligned to 16 bytes, which is what kernels go by.
+void* allocate_fenced(Bytes bytes, void*) {
+  constexpr std::size_t kAlignment = 16;
+  if (bytes.value == 0) return nullptr;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const auto wanted = static_cast<std::size_t>(bytes.value);
+  const std::size_t size = (wanted + page - 1) / page * page;
+  void* memory = ::mmap(nullptr, size + page, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  MW_CHECK(memory != MAP_FAILED);
+  auto* begin = static_cast<std::byte*>(memory);
+  MW_CHECK(::mprotect(begin + size, page, PROT_NONE) == 0);
+  void* block = begin + size - (wanted + kAlignment - 1) / kAlignment * kAlignment;
+  mappings()[block] = {memory, size + page};
+  return block;
+}
+void give_back_fenced(void* block, void*) {
+  if (block == nullptr) return;
+  const auto found = mappings().find(block);
+  MW_CHECK(found != mappings().end());
+  ::munmap(found->second.begin, found->second.size);
+  mappings().erase(found);
+}
+
+const DeviceTable& fenced_device() {
+  static const DeviceTable device = [] {
+    DeviceTable t = host_device();
+    t.allocate = allocate_fenced;
+    t.give_back = give_back_fenced;
+    return t;
+  }();
+  return device;
+}
+
+template <bool kFalls, auto kKernel, class Arguments>
+void run_emulated(const Launch&, const Arguments& arguments) {
+  static const KernelTable queued = queued_kernels(Backend::kCuda);
+  thread_local DeviceQueue queue(emulated_table(), fenced_device(), QueueTiming::kEachKernel);
+  emulated::set_falling_order(kFalls);
+  (queued.*kKernel)({.stream = &queue}, arguments);
+}
+
+template <bool kFalls>
+KernelTable fenced_table() {
+  KernelTable table;
+  table.backend = Backend::kCuda;
+  for_each_kernel([&]<auto kKernel>() {
+    [&]<class Arguments>(KernelEntry<Arguments>& entry) {
+      entry = {&run_emulated<kFalls, kKernel, Arguments>, nullptr};
+    }(table.*kKernel);
+  });
+  return table;
+}
+
+}  // namespace
+
+KernelTable emulated_kernels(bool falling_order) {
+  return falling_order ? fenced_table<true>() : fenced_table<false>();
+}
+
+}  // namespace meshwright
