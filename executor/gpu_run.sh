@@ -4,6 +4,9 @@
 #   gpu_run.sh bundle          builds here what a box without our libraries needs: gpu_bundle/
 #   gpu_run.sh run [--part kernels|plans|sanitizers] [FOLDER]
 #                              on the box: from gpu_bundle/, else builds; results into FOLDER
+#
+# FOLDER gets at most eight files, kept up to date after every step, so that a call that is cut off
+# leaves what it had: summary.md, the JSON of reports, the device file, and all logs in one archive.
 set -uo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -15,7 +18,8 @@ say() { printf 'gpu: %s\n' "$*" >&2; }
 # ---- bundle: programs, the plug-in and the libraries that other systems may not have ------------
 make_bundle() {
   local build=$root/build/gpu library
-  cmake --preset cuda -S "$root" -B "$build" >&2 || exit 1
+  cmake --preset release -S "$root" -B "$build" \
+    "-DMESHWRIGHT_CUDA_ARCHITECTURES=${MESHWRIGHT_CUDA_ARCHITECTURES:-90a-real}" >&2 || exit 1
   ninja -C "$build" meshwright kernels_test executor_test gpu_report nccl_smoke meshwright_cuda >&2 || exit 1
   [[ -f $build/bin/libmeshwright_cuda.so ]] || { say "no nvcc, so no plug-in: nothing to bundle"; exit 4; }
   rm -rf "$bundle" && mkdir -p "$bundle/bin" "$bundle/lib"
@@ -31,14 +35,39 @@ make_bundle() {
     esac
   done
   git -C "$root" rev-parse --short HEAD >"$bundle/commit" 2>/dev/null
-  du -sh "$bundle" >&2
-  if (($(du -sm "$bundle" | cut -f1) > most_mib)); then
-    say "the bundle is larger than $most_mib MiB"
+  check_needs
+  # The sources travel with it.
+  local kib=$(($(du -sk "$bundle" | cut -f1) + $(git -C "$root" ls-files -z | (cd "$root" && xargs -0 du -ck) | tail -1 | cut -f1)))
+  say "bundle and sources: $((kib / 1024)) MiB"
+  if ((kib > most_mib * 1024)); then
+    say "that is more than $most_mib MiB"
     exit 1
   fi
 }
 
+# Nothing may be needed that neither lies in the bundle nor is the C library, cuBLASLt or the driver's.
+check_needs() {
+  local program library
+  for program in "$bundle"/bin/*; do
+    while read -r library; do
+      case $library in
+        libc.so.6 | libm.so.6 | ld-linux-x86-64.so.2 | libpthread.so.0 | libdl.so.2 | librt.so.1) ;;
+        libcublasLt.so.13) [[ $program == *.so ]] || { say "$program needs $library"; exit 1; } ;;
+        *) [[ -f $bundle/lib/$library ]] || { say "$program needs $library, which is not there"; exit 1; } ;;
+      esac
+    done < <(readelf -d "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+  done
+}
+
 # ---- run ------------------------------------------------------------------------------------------
+# Before anything is built or started.
+require_gpu() {
+  [[ -e /dev/nvidia0 || -e /dev/nvidiactl ]] && return
+  nvidia-smi -L >/dev/null 2>&1 && return
+  say "no GPU here: no /dev/nvidia0, and nvidia-smi lists none. This is for a box with one"
+  exit 4
+}
+
 # cuBLASLt, NCCL: of the toolkit, or of Python's wheels.
 find_libraries() {
   local folders
@@ -56,7 +85,31 @@ step() {
   timeout -k 5 "$limit" "$@" >"$out/$name.txt" 2>&1 || status=$?
   printf '| %s | %s | %d s |\n' "$name" "$( ((status)) && echo "failed: $status" || echo passed)" \
     $((SECONDS - start)) | tee -a "$out/summary.md" >&2
+  publish
   return "$status"
+}
+
+# What is there by now, for whoever takes files away.
+publish() {
+  local file
+  {
+    cat "$out/summary.md"
+    for part in report validation throughput nccl torch train; do
+      [[ -f $out/$part.txt ]] || continue
+      printf '\n## %s\n\n' "$part"
+      grep -v '^gpu: ' "$out/$part.txt" | tail -n 120
+    done
+    for part in doctor tests training calibrate memcheck racecheck; do
+      grep -q "^| $part | failed" "$out/summary.md" || continue
+      printf '\n## %s failed\n\n```\n' "$part"
+      grep -v '^\[       OK\|^\[ RUN' "$out/$part.txt" | tail -n 60
+      printf '```\n'
+    done
+  } >"$results/summary.md"
+  for file in kernels.json torch.json train.json throughput.json device.calib.json; do
+    [[ -f $out/$file ]] && cp "$out/$file" "$results/"
+  done
+  tar -C "$out" -czf "$results/logs.tar.gz" . 2>/dev/null
 }
 
 run_tests() {
@@ -80,8 +133,14 @@ run_checker() { # TOOL FILTER
 # other, tasks are timed by events.
 measure_throughput() {
   "$bin/meshwright" run --model gpt2 --cluster this-machine --gpus 1 --dtype bf16 --seq 1024 \
-    --global-batch 8 --steps 5 --device cuda --clock wall --json >"$out/throughput.json" &&
-    tail -c 2000 "$out/throughput.json"
+    --micro-batch 8 --global-batch 8 --steps 12 --device cuda --clock wall --json \
+    >"$out/throughput.json" || return
+  python3 - "$out/throughput.json" <<'PY'
+import json, sys
+run = json.load(open(sys.argv[1]))
+step = run["step_time_ns"]  # the median
+print(f"GPT-2 124M, bf16, 8 x 1024: {step / 1e6:.2f} ms a step, {8 * 1024 / step * 1e9:.0f} tokens/s")
+PY
 }
 
 # Plans of one model on 1 to 16 ranks, all carried out on this one device: what was predicted beside
@@ -144,12 +203,13 @@ run_kernels() { # TESTS TRAINING REPORT
   step report "$3" "$bin/gpu_report" -o "$out/kernels.json"
   return 0
 }
-run_plans() { # CALIBRATE VALIDATION THROUGHPUT NCCL TORCH
+run_plans() { # CALIBRATE VALIDATION THROUGHPUT NCCL TORCH TRAIN
   step calibrate "$1" "$bin/meshwright" calibrate --device cuda --quick -o "$out/device.calib.json"
   step validation "$2" "$0" part validate
   step throughput "$3" "$0" part measure_throughput
   if [[ -x $bin/nccl_smoke ]]; then step nccl "$4" "$bin/nccl_smoke"; fi
   if python3 -c 'import torch' 2>/dev/null; then
+    step train "$6" python3 "$root/executor/gpu_torch_train.py" "$out/train.json"
     step torch "$5" python3 "$root/executor/gpu_torch.py" "$out/torch.json"
   fi
   return 0
@@ -163,16 +223,18 @@ run_sanitizers() { # MEMCHECK RACECHECK
 
 run_all() { # PART FOLDER
   local which=$1
-  out=${2:-$root/build/gpu-results}
-  mkdir -p "$out"
-  out=$(cd "$out" && pwd)
+  require_gpu
+  results=${2:-$root/build/gpu-results}
+  mkdir -p "$results" || exit 1
+  results=$(cd "$results" && pwd)
+  out=$(mktemp -d) # logs and the files of plans: more than anybody wants to see
   bin=$bundle/bin
   if [[ ! -x $bin/kernels_test ]]; then
     say "no gpu_bundle/ here: building"
     make_bundle
   fi
   find_libraries
-  export out bin
+  export out bin results
   {
     printf '# GPU run of %s\n\ncommit %s\n\n' "$(date -u '+%Y-%m-%d %H:%M UTC')" \
       "$(cat "$bundle/commit" 2>/dev/null)"
@@ -183,18 +245,12 @@ run_all() { # PART FOLDER
   step doctor 15 "$bin/meshwright" doctor
   grep -q '^GPUs  *none' "$out/doctor.txt" && { cat "$out/doctor.txt" >&2; exit 4; }
   case $which in
-    all) run_kernels 120 50 60 && run_plans 40 90 30 30 40 && run_sanitizers 35 25 ;;
-    kernels) run_kernels 240 150 150 ;;
-    plans) run_plans 100 240 60 60 90 ;;
-    sanitizers) run_sanitizers 280 280 ;;
+    all) run_kernels 110 60 50 && run_plans 40 80 25 20 30 60 && run_sanitizers 20 15 ;;
+    kernels) run_kernels 240 180 120 ;;
+    plans) run_plans 80 200 60 40 60 100 ;;
+    sanitizers) run_sanitizers 280 240 ;;
   esac
-  {
-    for part in report validation throughput torch; do
-      printf '\n## %s\n\n' "$part"
-      cat "$out/$part.txt" 2>/dev/null
-    done
-  } >>"$out/summary.md"
-  cat "$out/summary.md"
+  cat "$results/summary.md"
 }
 case ${1:-run} in
   bundle) make_bundle ;;

@@ -65,12 +65,9 @@ void run(const Launch& launch, const PackBucket& a);
 void run(const Launch& launch, const UnpackBucket& a);
 
 Bytes scratch(const Gemm& a);
-Bytes scratch(const GroupedGemm& a);
-Bytes scratch(const GroupedGemmWeight& a);
 Bytes scratch(const NormBackwardWeight& a);
 Bytes scratch(const EmbeddingBackward& a);
 Bytes scratch(const BiasGradient& a);
-Bytes scratch(const DropoutForward& a);
 Bytes scratch(const GateLoad& a);
 Bytes scratch(const SortByExpert& a);
 Bytes scratch(const SquaredNorm& a);

@@ -47,7 +47,7 @@ struct DropoutMask {
 /// y = x / (1 - probability) where kept, else 0.
 struct DropoutForward {
   DropoutMask mask = {};
-  std::span<const std::int64_t> rows = {};  ///< host: numbers of the rows in the whole tensor
+  std::span<const std::int64_t> rows = {};  ///< numbers of the rows in the whole tensor
   ConstMatrix x = {};                       ///< whole rows
   Matrix y = {};                            ///< may be x
   std::span<std::uint8_t> kept = {};        ///< [rows columns] out: 1 kept, 0 dropped

@@ -64,23 +64,13 @@ __global__ void __launch_bounds__(kMapThreads)
 
 }  // namespace
 
-Bytes scratch(const DropoutForward& a) {
-  Pieces pieces;
-  pieces.take<std::int64_t>(static_cast<std::int64_t>(a.rows.size()));
-  return pieces.bytes();
-}
-
 void run(const Launch& launch, const DropoutForward& a) {
   check(a);
   if (a.x.empty()) return;
-  // The list is on the host: copied before the call returns, so the caller may free it.
-  auto* rows = Pieces(launch).take<std::int64_t>(a.x.rows);
-  MESHWRIGHT_CUDA(cudaMemcpyAsync(rows, a.rows.data(), a.rows.size() * sizeof(std::int64_t),
-                                  cudaMemcpyHostToDevice, stream_of(launch)));
   const Drop drop{a.mask.key,
                   dropout_threshold(a.mask.probability),
                   1 / (1 - a.mask.probability),
-                  rows,
+                  a.rows.data(),
                   a.kept.data(),
                   a.x.columns};
   map<1, 1>(stream_of(launch), {a.x}, {a.y}, drop, true);

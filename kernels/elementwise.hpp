@@ -31,7 +31,7 @@ struct BiasGradient {
 struct GroupedBiasGradient {
   ConstMatrix dy = {};
   Matrix dbias = {};                           ///< [E, columns], fp32, added to
-  std::span<const std::int64_t> offsets = {};  ///< host: E + 1 row numbers
+  std::span<const std::int64_t> offsets = {};  ///< E + 1 row numbers
 };
 
 /// y = sigmoid(gate[row]) x: the gate of shared experts.

@@ -240,16 +240,10 @@ struct RowsOf {
   }
 };
 
-/// Row numbers of groups, as many as the arguments of a launch hold.
-struct Offsets {
-  static constexpr int kMost = 128;
-  std::int64_t first[kMost + 1];
-};
-
 /// One block for 32 packs of columns of one expert.
 __global__ void __launch_bounds__(kWarp* kColumnThreads)
     grouped_sums_kernel(const View dy, const std::int64_t columns, const View dbias,
-                        const std::int64_t first_expert, const Offsets offsets) {
+                        const std::int64_t* offsets) {
   __shared__ float shared[kColumnThreads][kWarp * kPack + 1];
   const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
   const std::int64_t tile = static_cast<std::int64_t>(blockIdx.x) * kWarp * kPack;
@@ -259,7 +253,7 @@ __global__ void __launch_bounds__(kWarp* kColumnThreads)
 #pragma unroll
   for (int i = 0; i < kPack; ++i) sum.v[i] = 0;
   if (count > 0)
-    for (std::int64_t row = offsets.first[blockIdx.y] + y; row < offsets.first[blockIdx.y + 1];
+    for (std::int64_t row = offsets[blockIdx.y] + y; row < offsets[blockIdx.y + 1];
          row += kColumnThreads) {
       const Pack p = load_pack(dy, row, column, count);
 #pragma unroll
@@ -270,10 +264,10 @@ __global__ void __launch_bounds__(kWarp* kColumnThreads)
   __syncthreads();
   const int mine = y * kWarp + x;
   if (tile + mine >= columns) return;
-  float total = load_one(dbias, first_expert + blockIdx.y, tile + mine);
+  float total = load_one(dbias, blockIdx.y, tile + mine);
 #pragma unroll
   for (int other = 0; other < kColumnThreads; ++other) total += shared[other][mine];
-  store_one(dbias, first_expert + blockIdx.y, tile + mine, total);
+  store_one(dbias, blockIdx.y, tile + mine, total);
 }
 
 ColumnSums shape_of(const BiasGradient& a) { return {a.dy.rows, a.dy.columns}; }
@@ -296,17 +290,11 @@ void run(const Launch& launch, const BiasGradient& a) {
 void run(const Launch& launch, const GroupedBiasGradient& a) {
   check(a);
   if (a.dy.empty()) return;
-  const auto experts = static_cast<std::int64_t>(a.offsets.size()) - 1;
-  for (std::int64_t first = 0; first < experts; first += Offsets::kMost) {
-    const std::int64_t count = experts - first < Offsets::kMost ? experts - first : Offsets::kMost;
-    Offsets offsets{};
-    for (std::int64_t e = 0; e <= count; ++e)
-      offsets.first[e] = a.offsets[static_cast<std::size_t>(first + e)];
-    const dim3 grid(grid_of(steps_of(a.dy.columns, kPack * kWarp)), static_cast<unsigned>(count));
-    grouped_sums_kernel<<<grid, dim3(kWarp, kColumnThreads), 0, stream_of(launch)>>>(
-        view_of(a.dy), a.dy.columns, view_of(ConstMatrix(a.dbias)), first, offsets);
-    check_launch();
-  }
+  const dim3 grid(grid_of(steps_of(a.dy.columns, kPack * kWarp)),
+                  static_cast<unsigned>(expert_count(a.offsets)));
+  grouped_sums_kernel<<<grid, dim3(kWarp, kColumnThreads), 0, stream_of(launch)>>>(
+      view_of(a.dy), a.dy.columns, view_of(ConstMatrix(a.dbias)), a.offsets.data());
+  check_launch();
 }
 
 }  // namespace meshwright::cuda

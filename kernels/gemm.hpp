@@ -35,11 +35,10 @@ struct GroupedGemm {
   ConstMatrix x = {};  ///< [rows, k]
   ConstMatrix weights =
       {};  ///< E matrices [k, n] under each other: [E k, n]; [E n, k] if transposed
-  bool transpose_weights = false;  ///< the input gradient: dx_e = dy_e W_e^T
-  Matrix y = {};                   ///< [rows, n]
-  ConstMatrix bias = {};           ///< [E, n] or empty
-  std::span<const std::int64_t> offsets =
-      {};  ///< host: E + 1 row numbers, ascending, from 0 to rows
+  bool transpose_weights = false;              ///< the input gradient: dx_e = dy_e W_e^T
+  Matrix y = {};                               ///< [rows, n]
+  ConstMatrix bias = {};                       ///< [E, n] or empty
+  std::span<const std::int64_t> offsets = {};  ///< E + 1 row numbers, ascending, from 0 to rows
 };
 
 /// Weight gradients of the experts: dW_e += x_e^T dy_e.
@@ -47,10 +46,10 @@ struct GroupedGemmWeight {
   ConstMatrix x = {};                          ///< [rows, k]
   ConstMatrix dy = {};                         ///< [rows, n]
   Matrix dweights = {};                        ///< [E k, n]; added to
-  std::span<const std::int64_t> offsets = {};  ///< host: as above
+  std::span<const std::int64_t> offsets = {};  ///< as above
 };
 
-/// The single products that a group consists of.
+/// The single products that a group consists of; where the host can read the offsets.
 inline std::int64_t expert_count(std::span<const std::int64_t> offsets) {
   return static_cast<std::int64_t>(offsets.size()) - 1;
 }

@@ -396,37 +396,3 @@ extern "C" __attribute__((visibility("default"))) double meshwright_cuda_best_pr
   MESHWRIGHT_CUDA(cudaFree(workspace));
   return best;
 }
-
-namespace meshwright::cuda {
-
-// ---- experts: one product after the other -------------------------------------------------
-
-namespace {
-template <class Group>
-Bytes largest_scratch(const Group& g) {
-  Bytes largest(0);
-  for (std::int64_t e = 0; e < expert_count(g.offsets); ++e) {
-    const Bytes bytes = scratch(product_of(g, e));
-    if (bytes.value > largest.value) largest = bytes;
-  }
-  return largest;
-}
-template <class Group>
-void run_group(const Launch& launch, const Group& g) {
-  for (std::int64_t e = 0; e < expert_count(g.offsets); ++e) run(launch, product_of(g, e));
-}
-}  // namespace
-
-Bytes scratch(const GroupedGemm& g) { return largest_scratch(g); }
-Bytes scratch(const GroupedGemmWeight& g) { return largest_scratch(g); }
-
-void run(const Launch& launch, const GroupedGemm& g) {
-  check(g);
-  run_group(launch, g);
-}
-void run(const Launch& launch, const GroupedGemmWeight& g) {
-  check(g);
-  run_group(launch, g);
-}
-
-}  // namespace meshwright::cuda

@@ -21,11 +21,13 @@ void run(const Launch&, const Gemm& g) {
 
 void run(const Launch& launch, const GroupedGemm& g) {
   check(g);
+  check_offsets(g.offsets, g.x.rows);
   for (std::int64_t e = 0; e < expert_count(g.offsets); ++e) run(launch, product_of(g, e));
 }
 
 void run(const Launch& launch, const GroupedGemmWeight& g) {
   check(g);
+  check_offsets(g.offsets, g.x.rows);
   for (std::int64_t e = 0; e < expert_count(g.offsets); ++e) run(launch, product_of(g, e));
 }
 

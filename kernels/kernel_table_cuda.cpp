@@ -7,8 +7,8 @@ KernelTable table() {
   KernelTable table;
   table.backend = Backend::kCuda;
   table.gemm = {run, scratch};
-  table.grouped_gemm = {run, scratch};
-  table.grouped_gemm_weight = {run, scratch};
+  table.grouped_gemm = {run, nullptr};
+  table.grouped_gemm_weight = {run, nullptr};
   table.attention_forward = {run, nullptr};
   table.attention_merge = {run, nullptr};
   table.attention_delta = {run, nullptr};
@@ -36,7 +36,7 @@ KernelTable table() {
   table.grouped_bias_gradient = {run, nullptr};
   table.row_gate_forward = {run, nullptr};
   table.row_gate_backward = {run, nullptr};
-  table.dropout_forward = {run, scratch};
+  table.dropout_forward = {run, nullptr};
   table.dropout_backward = {run, nullptr};
   table.round_to_float8 = {run, nullptr};
   table.reduce = {run, nullptr};

@@ -62,7 +62,6 @@ class Stage {
   void operator()(LogitShard& shard) { visit_matrix(shard.logits); }
   void operator()(float*& one) { visit(one, one == nullptr ? 0 : 4); }
   void operator()(const float*& one) { visit(one, one == nullptr ? 0 : 4); }
-  void operator()(std::span<const std::int64_t>&) {}  // marked "host" in every header
   template <class T>
   void operator()(std::span<T>& values) {
     T* data = values.data();

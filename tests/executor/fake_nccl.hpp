@@ -1,7 +1,8 @@
 /// NCCL's table of functions for ranks that are threads and a device on the host: calls are carried
 /// out by whoever makes them, once their stream has come that far, and members wait for each other
-/// there. What NCCL leaves to its user is as strict as there: equal blocks, in-place addresses,
-/// matching sizes, memory of the device (late_device.hpp hides it from everybody else).
+/// there; what they bring stands in the stream and is there when somebody waits for it. What NCCL
+/// leaves to its user is as strict as there: equal blocks, in-place addresses, matching sizes,
+/// memory of the device (late_device.hpp hides it from everybody else).
 #pragma once
 
 #include <condition_variable>
@@ -52,6 +53,14 @@ template <class T>
 T* seen(T* memory) {
   MW_CHECK(memory == nullptr || late::memory().holds(memory));
   return late::memory().seen(memory);
+}
+
+/// In the order of the stream.
+inline void deliver(void* stream, void* to, std::vector<std::byte> bytes) {
+  const auto arrive = [to = seen(to), what = std::move(bytes)] {
+    std::memcpy(to, what.data(), what.size());
+  };
+  stream == nullptr ? arrive() : late::put(stream, arrive);
 }
 
 inline Member& member(void* communicator) { return *static_cast<Member*>(communicator); }
@@ -126,7 +135,7 @@ inline void exchange_all(void* communicator, std::span<const NcclTransfer> trans
     auto& arrives = club.way[{t.peer, me.place.rank}];
     wait(me, lock, [&] { return !arrives.empty(); });
     MW_CHECK(static_cast<std::int64_t>(arrives.front().size()) == t.received.value);
-    std::memcpy(seen(t.to), arrives.front().data(), arrives.front().size());
+    deliver(stream, t.to, std::move(arrives.front()));
     arrives.pop_front();
   }
 }
@@ -161,30 +170,35 @@ inline NcclTable make_table() {
   t.all_reduce = [](void* c, const void* from, void* to, std::int64_t count, Dtype dtype,
                     Reduction reduction, void* stream) {
     come_to_the_end_of(stream);
+    std::vector<std::byte> result(static_cast<std::size_t>(count * bytes_per_element(dtype)));
     share(member(c), seen(from), count * bytes_per_element(dtype), [&](const auto& all) {
       for (std::int64_t i = 0; i < count; ++i)
-        set_value(seen(to), i, dtype, combined(all, i, dtype, reduction));
+        set_value(result.data(), i, dtype, combined(all, i, dtype, reduction));
     });
+    deliver(stream, to, std::move(result));
   };
   t.reduce_scatter = [](void* c, const void* from, void* to, std::int64_t count, Dtype dtype,
                         void* stream) {
     come_to_the_end_of(stream);
     Member& me = member(c);
     const std::int64_t first = me.place.rank * count;
+    std::vector<std::byte> result(static_cast<std::size_t>(count * bytes_per_element(dtype)));
     share(me, seen(from), me.place.ranks * count * bytes_per_element(dtype), [&](const auto& all) {
       for (std::int64_t i = 0; i < count; ++i)
-        set_value(seen(to), i, dtype, combined(all, first + i, dtype, Reduction::kSum));
+        set_value(result.data(), i, dtype, combined(all, first + i, dtype, Reduction::kSum));
     });
+    deliver(stream, to, std::move(result));
   };
   t.all_gather = [](void* c, const void* from, void* to, std::int64_t count, Dtype dtype,
                     void* stream) {
     come_to_the_end_of(stream);
     const std::int64_t bytes = count * bytes_per_element(dtype);
+    std::vector<std::byte> result;
     share(member(c), seen(from), bytes, [&](const auto& all) {
-      for (std::size_t m = 0; m < all.size(); ++m)
-        std::memcpy(static_cast<std::byte*>(seen(to)) + m * static_cast<std::size_t>(bytes),
-                    all[m].data(), all[m].size());
+      for (const std::vector<std::byte>& part : all)
+        result.insert(result.end(), part.begin(), part.end());
     });
+    deliver(stream, to, std::move(result));
   };
   t.exchange = [](void* c, int peer, const void* from, Bytes sent, void* to, Bytes received,
                   void* stream) {

@@ -163,6 +163,39 @@ TEST_P(GemmVariant, MultipliesTheRowsOfEachExpert) {
   expect_close(dw, expected_dw, 10 * error_of(13), "dw");
 }
 
+// Experts whose rows fill no tile, one and several, whose first row is no multiple of anything; odd
+// sizes and sizes that allow accesses of 16 bytes.
+TEST_P(GemmVariant, MultipliesExpertsOfManyRows) {
+  const std::vector<std::int64_t> offsets{0, 71, 71, 340, 341};
+  for (const auto& [k, n] : {std::pair<std::int64_t, std::int64_t>{136, 152}, {67, 131}}) {
+    TestMatrix x(341, k, dtype()), weights(4 * k, n, dtype()), bias(4, n, dtype());
+    TestMatrix y(341, n, dtype(), n % 8), expected(341, n, dtype());
+    x.random(1), weights.random(2), bias.random(3);
+    GroupedGemm forward{.x = x, .weights = weights, .y = y, .bias = bias, .offsets = offsets};
+    run_kernel(kernels().grouped_gemm, forward);
+    forward.y = expected;
+    run_kernel(reference().grouped_gemm, forward);
+    expect_close(y, expected, error_of(k), "y");
+
+    TestMatrix dy(341, n, dtype()), dx(341, k, dtype()), expected_dx(341, k, dtype());
+    dy.random(4);
+    GroupedGemm back{
+        .x = dy, .weights = weights, .transpose_weights = true, .y = dx, .offsets = offsets};
+    run_kernel(kernels().grouped_gemm, back);
+    back.y = expected_dx;
+    run_kernel(reference().grouped_gemm, back);
+    expect_close(dx, expected_dx, error_of(n), "dx");
+
+    TestMatrix dw(4 * k, n), expected_dw(4 * k, n);
+    dw.random(5), expected_dw.random(5);
+    GroupedGemmWeight weight{.x = x, .dy = dy, .dweights = dw, .offsets = offsets};
+    run_kernel(kernels().grouped_gemm_weight, weight);
+    weight.dweights = expected_dw;
+    run_kernel(reference().grouped_gemm_weight, weight);
+    expect_close(dw, expected_dw, error_of(269), "dw");  // rows of the largest expert
+  }
+}
+
 MESHWRIGHT_ALL_VARIANTS(GemmVariant);
 
 // Wrong shapes are bugs of the caller and are caught, not computed.

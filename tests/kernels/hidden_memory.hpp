@@ -121,8 +121,7 @@ class AsSeen {
   void operator()(LogitShard& shard) { (*this)(shard.logits); }
   void operator()(float*& one) { see(one, false); }
   void operator()(const float*& one) { see(one, false); }
-  void operator()(std::span<const std::int64_t>&) {}  // marked "host" in every header
-  void operator()(std::span<const BucketPart>&) {}    // the list too; its vectors below
+  void operator()(std::span<const BucketPart>&) {}  // a list on the host; its vectors below
   void operator()(std::span<BucketPart> parts) {
     for (BucketPart& part : parts) (*this)(part.vector);
   }

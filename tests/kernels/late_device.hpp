@@ -66,11 +66,7 @@ inline HiddenMemory& memory() {
 
 /// Lists that a kernel reads before its call returns.
 struct HostLists {
-  std::vector<std::vector<std::int64_t>> numbers;
   std::vector<BucketPart> parts;
-  void operator()(std::span<const std::int64_t>& list) {
-    list = numbers.emplace_back(list.begin(), list.end());
-  }
   void operator()(std::span<const BucketPart>& list) {
     parts.assign(list.begin(), list.end());
     list = parts;

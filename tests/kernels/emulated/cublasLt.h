@@ -169,6 +169,7 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t prod
                                      const void* c, cublasLtMatrixLayout_t lc, void* d,
                                      cublasLtMatrixLayout_t ld, const cublasLtMatmulAlgo_t*, void*,
                                      std::size_t, cudaStream_t) {
+  const emulated::DeviceAtWork at_work;
   const bool ta = product->transpose_a == CUBLAS_OP_T, tb = product->transpose_b == CUBLAS_OP_T;
   const std::uint64_t rows = ta ? la->columns : la->rows, depth = ta ? la->rows : la->columns;
   const std::uint64_t columns = tb ? lb->rows : lb->columns;

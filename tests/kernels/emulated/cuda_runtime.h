@@ -180,11 +180,13 @@ inline cudaError_t cudaFree(void* memory) {
   return cudaSuccess;
 }
 inline cudaError_t cudaMemsetAsync(void* memory, int byte, std::size_t bytes, cudaStream_t) {
+  const emulated::DeviceAtWork at_work;
   std::memset(memory, byte, bytes);
   return cudaSuccess;
 }
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                                    cudaStream_t) {
+  const emulated::DeviceAtWork at_work;
   std::memcpy(to, from, bytes);
   return cudaSuccess;
 }

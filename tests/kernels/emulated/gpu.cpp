@@ -227,6 +227,17 @@ void run_block() {
 
 void set_falling_order(bool order_falls) { falls = order_falls; }
 
+namespace {
+thread_local void (*told_of_work)(bool) = nullptr;
+}
+void set_on_work(void (*on_work)(bool begins)) { told_of_work = on_work; }
+DeviceAtWork::DeviceAtWork() {
+  if (told_of_work != nullptr) told_of_work(true);
+}
+DeviceAtWork::~DeviceAtWork() {
+  if (told_of_work != nullptr) told_of_work(false);
+}
+
 void meet_block() { yield(State::kAtBarrier); }
 
 void meet_warp(unsigned mask, void (*exchange)(Lanes, unsigned), void* mine) {
@@ -260,6 +271,7 @@ std::map<const void*, std::size_t>& allowed_shared_bytes() {
 }
 
 void run(const Launch& launch, const void* kernel, const std::function<void()>& thread) {
+  const DeviceAtWork at_work;
   static thread_local Guarded shared;
   const std::size_t threads = std::size_t{launch.block.x} * launch.block.y * launch.block.z;
   if (threads == 0 || threads > 1024) fail("a block of a size that no GPU has");

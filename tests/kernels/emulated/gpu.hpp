@@ -37,6 +37,17 @@ struct Dim {
 /// Whether the threads of a block come last one first.
 void set_falling_order(bool falls);
 
+/// Called with true when the device begins to work and with false when it is done: for memory that
+/// only the device may touch. Of the calling thread; null: nobody.
+void set_on_work(void (*on_work)(bool begins));
+class DeviceAtWork {
+ public:
+  DeviceAtWork();
+  DeviceAtWork(const DeviceAtWork&) = delete;
+  DeviceAtWork& operator=(const DeviceAtWork&) = delete;
+  ~DeviceAtWork();
+};
+
 // ---- of the calling thread ----
 
 extern thread_local Dim thread_index, block_index, block_dim, grid_dim;

@@ -26,7 +26,9 @@ namespace {
 
 // ---- memory with fences -------------------------------------------------------------------
 
-struct Mapping {
+std::size_t page_size() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
+
+struct Mapping {  ///< without the fence
   void* begin;
   std::size_t size;
 };
@@ -35,27 +37,34 @@ std::map<void*, Mapping>& mappings() {
   return all;
 }
 
+void set_access(bool begins) {
+  for (const auto& [block, mapping] : mappings())
+    MW_CHECK(::mprotect(mapping.begin, mapping.size, begins ? PROT_READ | PROT_WRITE : PROT_NONE) ==
+             0);
+}
+
+/// Touched by the device alone: what runs on the host in front of a launch may not look.
 /// Aligned to 16 bytes, which is what kernels go by.
 void* allocate_fenced(Bytes bytes, void*) {
   constexpr std::size_t kAlignment = 16;
   if (bytes.value == 0) return nullptr;
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t page = page_size();
   const auto wanted = static_cast<std::size_t>(bytes.value);
   const std::size_t size = (wanted + page - 1) / page * page;
   void* memory = ::mmap(nullptr, size + page, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   MW_CHECK(memory != MAP_FAILED);
-  auto* begin = static_cast<std::byte*>(memory);
-  MW_CHECK(::mprotect(begin + size, page, PROT_NONE) == 0);
-  void* block = begin + size - (wanted + kAlignment - 1) / kAlignment * kAlignment;
-  mappings()[block] = {memory, size + page};
+  MW_CHECK(::mprotect(memory, size + page, PROT_NONE) == 0);
+  void* block =
+      static_cast<std::byte*>(memory) + size - (wanted + kAlignment - 1) / kAlignment * kAlignment;
+  mappings()[block] = {memory, size};
   return block;
 }
 void give_back_fenced(void* block, void*) {
   if (block == nullptr) return;
   const auto found = mappings().find(block);
   MW_CHECK(found != mappings().end());
-  ::munmap(found->second.begin, found->second.size);
+  ::munmap(found->second.begin, found->second.size + page_size());
   mappings().erase(found);
 }
 
@@ -64,6 +73,14 @@ const DeviceTable& fenced_device() {
     DeviceTable t = host_device();
     t.allocate = allocate_fenced;
     t.give_back = give_back_fenced;
+    t.copy = [](void* to, const void* from, Bytes bytes, void* stream) {
+      const emulated::DeviceAtWork at_work;
+      host_device().copy(to, from, bytes, stream);
+    };
+    t.fill = [](void* to, int byte, Bytes bytes, void* stream) {
+      const emulated::DeviceAtWork at_work;
+      host_device().fill(to, byte, bytes, stream);
+    };
     return t;
   }();
   return device;
@@ -74,7 +91,9 @@ void run_emulated(const Launch&, const Arguments& arguments) {
   static const KernelTable queued = queued_kernels(Backend::kCuda);
   thread_local DeviceQueue queue(emulated_table(), fenced_device(), QueueTiming::kEachKernel);
   emulated::set_falling_order(kFalls);
+  emulated::set_on_work(set_access);
   (queued.*kKernel)({.stream = &queue}, arguments);
+  emulated::set_on_work(nullptr);
 }
 
 template <bool kFalls>
