@@ -250,10 +250,8 @@ Ticks gradients_to_heads(OperatorPass& pass, const Attention& attention, RankGro
   const Matrix whole = dense_matrix(pass.state.attention_delta.view().data, sequences * heads,
                                     pass.rank.shard.sequence_length, Dtype::kFp32);
   for (int r = 0; r < group.size(); ++r)
-    unpack_columns(
-        pass,
-        ParcelReader(deltas.received, r).next(sequences * heads, local),
-        whole, r * local);
+    unpack_columns(pass, ParcelReader(deltas.received, r).next(sequences * heads, local), whole,
+                   r * local);
   return ready;
 }
 

@@ -16,7 +16,7 @@ void DeviceCommunicator::send(RankId to, MessageTag tag, std::span<const std::by
   Parcel parcel{.size = std::ssize(bytes)};
   if (is_on_device(bytes)) {
     const DeviceTable& device = queue_.device();
-    parcel.block = allocated_on(device, Bytes(parcel.size), queue_.stream());
+    parcel.block = queue_.working_memory(Bytes(parcel.size));
     queue_.copy(parcel.block, bytes.data(), Bytes(parcel.size));
     parcel.is_there = device.create_event();
     device.record(parcel.is_there, queue_.stream());
@@ -80,7 +80,7 @@ MessageTimes DeviceCommunicator::receive_into(const Vector& values, const Messag
   if (parcel.block == nullptr) {
     bytes.resize(static_cast<std::size_t>(size.value));
     messages_.receive(source.from, source.tag, bytes);
-    parcel.block = allocated_on(queue_.device(), size, queue_.stream());
+    parcel.block = queue_.working_memory(size);
     queue_.write(parcel.block, bytes.data(), size);
   }
   kernel(

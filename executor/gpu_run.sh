@@ -17,7 +17,9 @@ say() { printf 'gpu: %s\n' "$*" >&2; }
 
 # ---- bundle: programs, the plug-in and the libraries that other systems may not have ------------
 make_bundle() {
-  local build=$root/build/gpu library
+  local build=$root/build/release library
+  # The release build has the plug-in for Hopper; for others there is a build of its own.
+  [[ -z ${MESHWRIGHT_CUDA_ARCHITECTURES:-} ]] || build=$root/build/gpu
   cmake --preset release -S "$root" -B "$build" \
     "-DMESHWRIGHT_CUDA_ARCHITECTURES=${MESHWRIGHT_CUDA_ARCHITECTURES:-90a-real}" >&2 || exit 1
   ninja -C "$build" meshwright kernels_test executor_test gpu_report nccl_smoke meshwright_cuda >&2 || exit 1

@@ -206,7 +206,7 @@ void NcclCommunicator::send(RankId to, MessageTag tag, std::span<const std::byte
   }
   const DeviceTable& device = queue_.device();
   const Bytes size(notice.size);
-  void* block = allocated_on(device, size, queue_.stream());
+  void* block = queue_.working_memory(size);
   queue_.copy(block, bytes.data(), size);
   hand_over(queue_.stream(), line->second.stream);
   const NcclTransfer transfer{.peer = 1, .from = block, .sent = size};
@@ -245,7 +245,7 @@ MessageTimes NcclCommunicator::receive(RankId from, MessageTag tag, std::span<st
   } else if (stays) {
     receive_by_nccl(from, bytes.data(), size);
   } else {
-    void* block = allocated_on(queue_.device(), size, queue_.stream());
+    void* block = queue_.working_memory(size);
     receive_by_nccl(from, block, size);
     queue_.copy(bytes.data(), block, size);
     queue_.device().give_back(block, queue_.stream());
@@ -262,7 +262,7 @@ MessageTimes NcclCommunicator::receive_into(const Vector& values, const MessageS
   const Arrival arrival =
       take_notice(source.from, source.tag, static_cast<std::size_t>(size.value));
   const DeviceTable& device = queue_.device();
-  void* block = allocated_on(device, size, queue_.stream());
+  void* block = queue_.working_memory(size);
   if (arrival.notice.is_by_nccl != 0) {
     receive_by_nccl(source.from, block, size);
   } else {

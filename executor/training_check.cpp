@@ -79,11 +79,18 @@ bool TrainingActions::is_finite_on_device(MicrobatchState& state, LayerId layer)
   return true;
 }
 
+/// In one copy: each to the host is a wait.
 void TrainingActions::check_layers_of_queue() {
+  if (unchecked_layers_.empty()) return;
+  OwnedMatrix all = rank_.numbers(std::ssize(unchecked_layers_));
+  float* next = all.floats().data();
   for (LayerNorm& norm : unchecked_layers_)
-    if (!std::isfinite(rank_.on_host(norm.squared.floats().data())))
-      throw std::runtime_error(
-          fmt::format("the output of layer {} is not finite, in step {}", norm.layer.value, step_));
+    rank_.copy(next++, norm.squared.floats().data(), sizeof(float));
+  const std::vector<float> norms = rank_.on_host(all.floats());
+  for (std::size_t i = 0; i < norms.size(); ++i)
+    if (!std::isfinite(norms[i]))
+      throw std::runtime_error(fmt::format("the output of layer {} is not finite, in step {}",
+                                           unchecked_layers_[i].layer.value, step_));
   unchecked_layers_.clear();
 }
 

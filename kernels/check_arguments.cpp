@@ -45,12 +45,6 @@ void check_size_or_empty(std::span<T> values, std::int64_t size) {
 
 }  // namespace
 
-void check_offsets(std::span<const std::int64_t> offsets, std::int64_t rows) {
-  MW_CHECK(offsets.front() == 0);
-  MW_CHECK(offsets.back() == rows);
-  for (std::size_t e = 1; e < offsets.size(); ++e) MW_CHECK(offsets[e - 1] <= offsets[e]);
-}
-
 // ---- products -------------------------------------------------------------------------------
 
 void check(const Gemm& g) {

@@ -9,9 +9,6 @@ namespace meshwright {
 
 void check(const Gemm& g);
 void check(const GroupedGemm& g);
-/// What check() leaves out, since the host cannot read a device's offsets: from 0, ascending, to
-/// `rows`.
-void check_offsets(std::span<const std::int64_t> offsets, std::int64_t rows);
 void check(const GroupedGemmWeight& g);
 void check(const AttentionForward& a);
 void check(const AttentionMerge& a);

@@ -2,8 +2,13 @@
 #include <cuda_runtime.h>
 
 #include <array>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <string_view>
 
 #include "core/error.hpp"
+#include "kernels/block_pool.hpp"
 #include "kernels/cuda.hpp"
 #include "kernels/cuda_library.hpp"
 #include "kernels/device.hpp"
@@ -57,11 +62,6 @@ void keep_pool(int device) {
       cudaMemPoolSetAttribute(pool, cudaMemPoolReuseAllowInternalDependencies, &waits_for_others));
 }
 
-void select(int device) {
-  MESHWRIGHT_CUDA(cudaSetDevice(device));
-  keep_pool(device);
-}
-
 std::string hex_of(const cudaUUID_t& uuid) {
   static constexpr std::array<char, 17> kDigits{"0123456789abcdef"};
   std::string text;
@@ -98,10 +98,61 @@ DeviceDescription describe(int device) {
   return d;
 }
 
-/// Null where the pool cannot grow; the failed call must not be reported by the next launch.
+// ---- memory: CUDA's pool, or one of our own out of plain allocations where there is none ------
+
+void* create_event();
+void record(void* event, void* stream);
+bool has_happened(void* event);
+
+/// A failed call must not be reported by the next launch.
+void* allocate_plainly(Bytes bytes) {
+  void* memory = nullptr;
+  const cudaError_t status = cudaMalloc(&memory, static_cast<std::size_t>(bytes.value));
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    return nullptr;
+  }
+  check_call(status, "cudaMalloc");
+  return memory;
+}
+BlockPool& own_pool() {
+  constexpr int kMostDevices = 64;
+  static std::array<std::unique_ptr<BlockPool>, kMostDevices> pools;
+  static std::mutex mutex;
+  int device = 0;
+  MESHWRIGHT_CUDA(cudaGetDevice(&device));
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<BlockPool>& mine = pools.at(static_cast<std::size_t>(device));
+  if (mine == nullptr)
+    mine = std::make_unique<BlockPool>(
+        BlockPool::Source{.allocate = allocate_plainly,
+                          .give_back = [](void* memory) { cudaFree(memory); },
+                          .wait_for_all_work = [] { MESHWRIGHT_CUDA(cudaDeviceSynchronize()); },
+                          .create_event = create_event,
+                          .record = record,
+                          .has_happened = has_happened});
+  return *mine;
+}
+
+/// MESHWRIGHT_CUDA_POOL=own asks for ours, to tell faults of one from faults of the other.
+bool has_pool() {
+  static const bool answer = [] {
+    const char* wanted = std::getenv("MESHWRIGHT_CUDA_POOL");
+    if (wanted != nullptr && std::string_view(wanted) == "own") return false;
+    int device = 0, supported = 0;
+    MESHWRIGHT_CUDA(cudaGetDevice(&device));
+    return cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, device) ==
+               cudaSuccess &&
+           supported != 0;
+  }();
+  return answer;
+}
+
+/// Null where the pool cannot grow.
 void* allocate(Bytes bytes, void* stream) {
   void* memory = nullptr;
   if (bytes.value == 0) return nullptr;
+  if (!has_pool()) return own_pool().allocate(bytes, stream);
   const cudaError_t status =
       cudaMallocAsync(&memory, static_cast<std::size_t>(bytes.value), as_stream(stream));
   if (status == cudaErrorMemoryAllocation) {
@@ -113,7 +164,20 @@ void* allocate(Bytes bytes, void* stream) {
 }
 /// From destructors too: a device that has failed has said so before.
 void give_back(void* memory, void* stream) {
-  if (memory != nullptr) cudaFreeAsync(memory, as_stream(stream));
+  if (memory == nullptr) return;
+  if (has_pool()) {
+    cudaFreeAsync(memory, as_stream(stream));
+    return;
+  }
+  try {
+    own_pool().give_back(memory, stream);
+  } catch (const RuntimeFailure&) {  // it is lost with the device
+  }
+}
+
+void select(int device) {
+  MESHWRIGHT_CUDA(cudaSetDevice(device));
+  if (has_pool()) keep_pool(device);
 }
 
 cudaMemPool_t pool_of_current_device() {
@@ -132,6 +196,7 @@ std::uint64_t pool_attribute(cudaMemPoolAttr attribute) {
 Bytes free_memory() {
   std::size_t free = 0, total = 0;
   MESHWRIGHT_CUDA(cudaMemGetInfo(&free, &total));
+  if (!has_pool()) return Bytes(static_cast<std::int64_t>(free)) + own_pool().kept();
   const std::uint64_t kept = pool_attribute(cudaMemPoolAttrReservedMemCurrent) -
                              pool_attribute(cudaMemPoolAttrUsedMemCurrent);
   return Bytes(static_cast<std::int64_t>(free + kept));

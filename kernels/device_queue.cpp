@@ -32,17 +32,22 @@ DeviceQueue::~DeviceQueue() {
 }
 
 /// Memory that work still uses is there again once the queue has come that far.
+void* DeviceQueue::working_memory(Bytes bytes) {
+  void* memory = device_.allocate(bytes, stream_);
+  has_work_ = true;
+  if (memory != nullptr || bytes.value == 0) return memory;
+  if (waits_)
+    waits_(stream_);  // what is kept for copies stays: a call may be in the middle of its own
+  else
+    device_.wait_for_stream(stream_);
+  return allocated_on(device_, bytes, stream_);
+}
+
 std::byte* DeviceQueue::allocate(Bytes bytes) {
   const Bytes size(std::max<std::int64_t>(bytes.value, 1));
-  void* memory = device_.allocate(size, stream_);
-  if (memory == nullptr) {
-    has_work_ = true;
-    wait();
-    memory = allocated_on(device_, size, stream_);
-  }
-  has_work_ = true;
-  blocks_.emplace(static_cast<std::byte*>(memory), size.value);
-  return static_cast<std::byte*>(memory);
+  auto* memory = static_cast<std::byte*>(working_memory(size));
+  blocks_.emplace(memory, size.value);
+  return memory;
 }
 
 void DeviceQueue::give_back(std::byte* memory) {

@@ -40,8 +40,10 @@ class DeviceQueue {
   QueueTiming timing() const { return timing_; }
 
   /// Undefined contents, aligned to 256 bytes; of at least one byte. RuntimeFailure, with numbers,
-  /// where the device has not so much.
+  /// where the device has not so much, even when all that was put on the queue is done.
   std::byte* allocate(Bytes bytes);
+  /// The same for memory of a call, which is no tensor: given back by the device's give_back().
+  void* working_memory(Bytes bytes);
   /// Work that was put on the queue before may still use it.
   void give_back(std::byte* memory);
   /// True if all of it was allocated here.

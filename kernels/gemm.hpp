@@ -35,10 +35,11 @@ struct GroupedGemm {
   ConstMatrix x = {};  ///< [rows, k]
   ConstMatrix weights =
       {};  ///< E matrices [k, n] under each other: [E k, n]; [E n, k] if transposed
-  bool transpose_weights = false;              ///< the input gradient: dx_e = dy_e W_e^T
-  Matrix y = {};                               ///< [rows, n]
-  ConstMatrix bias = {};                       ///< [E, n] or empty
-  std::span<const std::int64_t> offsets = {};  ///< E + 1 row numbers, ascending, from 0 to rows
+  bool transpose_weights = false;  ///< the input gradient: dx_e = dy_e W_e^T
+  Matrix y = {};                   ///< [rows, n]
+  ConstMatrix bias = {};           ///< [E, n] or empty
+  std::span<const std::int64_t> offsets =
+      {};  ///< E + 1 numbers of rows, ascending, from 0 to all of them
 };
 
 /// Weight gradients of the experts: dW_e += x_e^T dy_e.

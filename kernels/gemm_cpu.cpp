@@ -1,6 +1,7 @@
 // Matrix products. What is stored as fp32 is multiplied where it lies; the rest is converted block
 // by block, and a result that is to be rounded is summed in fp32 first.
 #include "kernels/check_arguments.hpp"
+#include "kernels/check_offsets.hpp"
 #include "kernels/cpu.hpp"
 #include "kernels/products_cpu.hpp"
 

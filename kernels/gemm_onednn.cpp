@@ -14,6 +14,7 @@
 #include <unordered_map>
 
 #include "kernels/check_arguments.hpp"
+#include "kernels/check_offsets.hpp"
 #include "kernels/kernel_table_cpu.hpp"
 
 namespace meshwright {

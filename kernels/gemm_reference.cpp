@@ -1,4 +1,5 @@
 #include "kernels/check_arguments.hpp"
+#include "kernels/check_offsets.hpp"
 #include "kernels/element_access.hpp"
 #include "kernels/reference.hpp"
 

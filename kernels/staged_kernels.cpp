@@ -112,8 +112,7 @@ class Stage {
     for (Region& r : regions_) {
       const auto shift = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(r.begin) % 16);
       const Bytes size(r.end - r.begin);
-      r.allocation = static_cast<std::byte*>(
-          allocated_on(device_, Bytes(size.value + shift), queue_.stream()));
+      r.allocation = static_cast<std::byte*>(queue_.working_memory(Bytes(size.value + shift)));
       r.device = r.allocation + shift;
       queue_.write(r.device, r.begin, size);
     }
@@ -170,8 +169,8 @@ class Stopwatch {
 /// Working memory of one call; what was put on the stream before it goes may still use it.
 class Scratch {
  public:
-  Scratch(const DeviceQueue& queue, Bytes size)
-      : queue_(queue), size_(size), memory_(allocated_on(queue.device(), size, queue.stream())) {}
+  Scratch(DeviceQueue& queue, Bytes size)
+      : queue_(queue), size_(size), memory_(queue.working_memory(size)) {}
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
   ~Scratch() { queue_.device().give_back(memory_, queue_.stream()); }

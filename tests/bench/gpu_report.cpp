@@ -51,7 +51,7 @@ Randomness& randomness() {
 class Memory {
  public:
   explicit Memory(std::int64_t bytes) : bytes_(bytes) {
-    data_ = cuda().device.allocate(Bytes(bytes), nullptr);
+    data_ = allocated_on(cuda().device, Bytes(bytes), nullptr);
   }
   Memory(Memory&& other) noexcept {
     std::swap(data_, other.data_), std::swap(bytes_, other.bytes_);
@@ -197,6 +197,20 @@ void measure_ceilings() {
       [&] { cuda().device.copy(to.memory.data(), from.memory.data(), Bytes(kBytes), nullptr); }, 2);
   copy_rate = 2.0 * kBytes / time.value;
   add("copy of 2 GiB within the device", time, 2.0 * kBytes, copy_rate, "B/s");
+  constexpr std::int64_t kHostBytes = std::int64_t{256} << 20;
+  if (void* host = cuda().device.allocate_on_host(Bytes(kHostBytes)); host != nullptr) {
+    for (const bool up : {true, false}) {
+      const Seconds way = median_time(
+          [&] {
+            cuda().device.copy(up ? to.memory.data() : host, up ? host : from.memory.data(),
+                               Bytes(kHostBytes), nullptr);
+          },
+          1);
+      add(up ? "copy of 256 MiB from the host, page-locked" : "copy of 256 MiB to the host", way,
+          kHostBytes, kHostBytes / way.value, "B/s");
+    }
+    cuda().device.give_back_on_host(host);
+  }
   const Tensor one(1, 8, Dtype::kFp32);
   const Seconds launch = time_of(cuda().kernels.fill, {.y = one, .value = 0.5F}, 200);
   add("launch of an empty kernel", launch, 32, copy_rate, "B/s");
@@ -358,6 +372,36 @@ void measure_products() {
   }
 }
 
+/// All experts in one launch: rows spread unevenly, flop/s beside those of one large product.
+void measure_expert_products() {
+  constexpr std::int64_t kExperts = 8, kRows = 32768, kIn = 4096, kOut = 7168;
+  std::vector<std::int64_t> offsets{0};
+  for (std::int64_t e = 1; e < kExperts; ++e)
+    offsets.push_back(kRows * e / kExperts + 397 * (e % 3 - 1));
+  offsets.push_back(kRows);
+  const Memory there = Memory(8 * static_cast<std::int64_t>(offsets.size())).filled_with(offsets);
+  const std::span<const std::int64_t> firsts(static_cast<const std::int64_t*>(there.data()),
+                                             offsets.size());
+  const Tensor x(kRows, kIn), weights(kExperts * kIn, kOut), y(kRows, kOut);
+  const Tensor dweights(kExperts * kIn, kOut, Dtype::kFp32);
+  const double flop = 2.0 * kRows * kIn * kOut;
+  const std::string of = fmt::format(", 8 experts, {} x {} x {}, bf16", kRows, kOut, kIn);
+  add("products" + of,
+      time_of(cuda().kernels.grouped_gemm, {.x = x, .weights = weights, .y = y, .offsets = firsts},
+              2),
+      flop, product_rate, "flop/s");
+  const Tensor dx(kRows, kIn);
+  add("input gradients" + of,
+      time_of(cuda().kernels.grouped_gemm,
+              {.x = y, .weights = weights, .transpose_weights = true, .y = dx, .offsets = firsts},
+              2),
+      flop, product_rate, "flop/s");
+  add("weight gradients" + of,
+      time_of(cuda().kernels.grouped_gemm_weight,
+              {.x = x, .dy = y, .dweights = dweights, .offsets = firsts}, 2),
+      flop, product_rate, "flop/s");
+}
+
 void measure_attention(std::int64_t length, std::int64_t size) {
   const std::int64_t tokens = 16384, heads = 2048 / size;
   const AttentionShape s{.sequences = tokens / length,
@@ -436,6 +480,7 @@ int report(const std::vector<std::string>& arguments) {
   fmt::print("| kernel | us | achieved | bound | share |\n|---|---|---|---|---|\n");
   measure_ceilings();
   measure_products();
+  measure_expert_products();
   for (const std::int64_t size : {64, 128})
     for (const std::int64_t length : {1024, 4096, 16384}) measure_attention(length, size);
   measure_elementwise();

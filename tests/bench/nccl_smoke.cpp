@@ -47,6 +47,20 @@ bool all_equal(const DeviceTable& device, const void* memory, std::int64_t count
   return true;
 }
 
+/// What NCCL itself expects (ncclGroupSimulateEnd, since 2.22), for its cost model that is restated
+/// in the simulator. Nothing is sent.
+void say_estimates(const NcclTable& nccl, void* comm, int rank) {
+  for (const std::int64_t bytes : {std::int64_t{1} << 10, std::int64_t{1} << 20,
+                                   std::int64_t{1} << 24, std::int64_t{1} << 28}) {
+    const Seconds time = nccl.estimate_all_reduce(comm, bytes / 4, Dtype::kFp32);
+    if (rank != 0) continue;
+    if (time.value < 0) return fmt::print("this NCCL makes no estimates\n");
+    fmt::print("NCCL expects an all-reduce of {} bytes to take {:.1f} us\n", bytes,
+               1e6 * time.value);
+  }
+  std::fflush(stdout);
+}
+
 /// What a rank does; the exit code of its process.
 int be_rank(int rank, const std::string& file) {
   const CudaExports& cuda = *cuda_library().exports;
@@ -80,7 +94,9 @@ int be_rank(int rank, const std::string& file) {
   nccl.exchange(comm, 1 - rank, from, Bytes(4 * kCount), to, Bytes(4 * kCount), nullptr);
   expect("exchange", kCount, 3 - mine);
   nccl.all_gather(comm, from, to, kCount, Dtype::kFp32, nullptr);
-  expect("all-gather", kCount, 1);             // its first half is rank 0's
+  expect("all-gather", kCount, 1);  // its first half is rank 0's
+  if (rank == 0 && wrong == 0) fmt::print("all collectives agree\n"), std::fflush(stdout);
+  say_estimates(nccl, comm, rank);
   if (rank == 1) ::_exit(wrong == 0 ? 0 : 1);  // without a word
   try {
     nccl.all_reduce(comm, from, to, kCount, Dtype::kFp32, Reduction::kSum, nullptr);

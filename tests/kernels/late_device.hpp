@@ -75,7 +75,11 @@ struct HostLists {
   void operator()(T&) {}
 };
 
-template <auto kKernel, class Arguments>
+/// Whose kernels do the work: written for memory that they can read.
+using TableOf = const KernelTable& (*)();
+inline const KernelTable& cpu_table() { return kernel_table(Backend::kCpu); }
+
+template <TableOf kTable, auto kKernel, class Arguments>
 void run(const Launch& launch, const Arguments& arguments) {
   struct Call {
     Arguments arguments;
@@ -87,7 +91,7 @@ void run(const Launch& launch, const Arguments& arguments) {
   as_seen(std::span(call->lists.parts));
   for_each_field(call->arguments, as_seen);
   put(launch.stream, [call, scratch = memory().seen(launch.scratch), size = launch.scratch_size] {
-    (kernel_table(Backend::kCpu).*kKernel)({nullptr, scratch, size}, call->arguments);
+    (kTable().*kKernel)({nullptr, scratch, size}, call->arguments);
   });
 }
 
@@ -159,12 +163,13 @@ inline DeviceTable make_device() {
   return t;
 }
 
-inline KernelTable make_kernels() {
+template <TableOf kTable>
+KernelTable make_kernels() {
   KernelTable table;
-  table.backend = Backend::kCpu;
+  table.backend = kTable().backend;
   for_each_kernel([&]<auto kKernel>() {
     [&]<class Arguments>(KernelEntry<Arguments>& entry) {
-      entry = {&run<kKernel, Arguments>, (kernel_table(Backend::kCpu).*kKernel).scratch};
+      entry = {&run<kTable, kKernel, Arguments>, (kTable().*kKernel).scratch};
     }(table.*kKernel);
   });
   return table;
@@ -176,9 +181,10 @@ inline const DeviceTable& late_device() {
   static const DeviceTable device = late::make_device();
   return device;
 }
-/// The cpu kernels, on that device.
-inline const KernelTable& late_kernels() {
-  static const KernelTable kernels = late::make_kernels();
+/// The kernels of a table, on that device; the cpu's.
+template <late::TableOf kTable = late::cpu_table>
+const KernelTable& late_kernels() {
+  static const KernelTable kernels = late::make_kernels<kTable>();
   return kernels;
 }
 

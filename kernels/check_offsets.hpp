@@ -1,0 +1,18 @@
+/// What check_arguments.hpp leaves out, since the host cannot read a device's offsets. Internal.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/check.hpp"
+
+namespace meshwright {
+
+/// Row numbers of groups: from 0, ascending, to `rows`.
+inline void check_offsets(std::span<const std::int64_t> offsets, std::int64_t rows) {
+  MW_CHECK(offsets.front() == 0);
+  MW_CHECK(offsets.back() == rows);
+  for (std::size_t e = 1; e < offsets.size(); ++e) MW_CHECK(offsets[e - 1] <= offsets[e]);
+}
+
+}  // namespace meshwright
