@@ -160,9 +160,12 @@ Cluster cluster_with_node(const Template& from, NodeModel node, const ImportOpti
     cluster.sources["nodes.node.port_bandwidth"] = fmt::format("as {}", from.name);
   }
   if (node.ports == 0) cluster.sources.erase("nodes.node.port_bandwidth");
-  if (node.device_count == 1) cluster.sources.erase("nodes.node.local.bandwidth");
-  if (node.device_count > 1)
+  if (node.device_count > 1) {
     cluster.sources["nodes.node.local.latency"] = fmt::format("as {}", from.name);
+  } else {  // a device alone has no network in its node, nor do files say anything of it
+    node.local = {};
+    cluster.sources.erase("nodes.node.local.bandwidth");
+  }
   cluster.nodes["node"] = std::move(node);
   return cluster;
 }

@@ -114,6 +114,19 @@ TEST(ImportNvidiaSmi, DrawsTheTreeOfAPcieBox) {
   EXPECT_EQ(local.bandwidth, BytesPerSecond(31e9));
 }
 
+// Found by the fuzz target: one GPU and one port.
+TEST(ImportNvidiaSmi, KnowsAGpuAloneAndItsFileGivesItBack) {
+  const Cluster cluster = import_nvidia_smi(named(matrix(
+                                                1, [](int, int) { return ""; }, 1)),
+                                            like("dgx-h100"))
+                              .cluster;
+  EXPECT_EQ(cluster.nodes.at("node").device_count, 1);
+  EXPECT_EQ(cluster.nodes.at("node").ports, 1);
+  EXPECT_EQ(
+      cluster_from_toml({.name = cluster.name, .where = "again", .text = cluster_to_toml(cluster)}),
+      cluster);
+}
+
 TEST(ImportNvidiaSmi, RefusesWhatIsNoMatrix) {
   const auto complaints = [](const std::string& text) {
     return complaints_of([&] { import_nvidia_smi(named(text), like("dgx-h100")); });
