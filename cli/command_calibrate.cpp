@@ -8,6 +8,7 @@
 #include "cli/calibrate.hpp"
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/run_input.hpp"
 #include "core/io_file.hpp"
 #include "core/parse_quantity.hpp"
 #include "models/this_machine.hpp"
@@ -80,6 +81,7 @@ CLI::App* add_calibrate_command(CLI::App& app, CalibrateFlags& flags) {
 
 Outcome run_calibrate(const CalibrateFlags& flags) {
   const std::string place = place_of(flags);
+  check_folder_of("--output", flags.output.file);  // before two minutes of measuring
   const Calibration calibration =
       calibrate({.budget = flags.quick ? kQuick : kWhole,
                  .command = flags.quick ? "meshwright calibrate --quick" : "meshwright calibrate",

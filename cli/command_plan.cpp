@@ -73,7 +73,7 @@ Search run_search(const PlanFlags& flags) {
   Search search_run;
   search_run.goal = goal_of(flags);
   search_run.model_text = find_model(flags.model);
-  search_run.cluster_text = find_cluster(flags.cluster);
+  search_run.cluster_text = find_cluster(flags.cluster, flags.calibration);
   const ModelGraph model = model_from_config(search_run.model_text);
   const Cluster cluster = cluster_from_toml(search_run.cluster_text);
   const std::optional<Calibration> calibration = calibration_for(cluster, flags.calibration);

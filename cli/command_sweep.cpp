@@ -95,7 +95,7 @@ SweepRun run_points(const SweepFlags& flags) {
   for (const std::string& text : flags.over) run.swept.push_back(swept_flag_from_text(text));
   run.combinations = combinations(flags.strategy, run.swept);
   const ModelGraph model = model_from_config(find_model(flags.model));
-  const Cluster cluster = cluster_from_toml(find_cluster(flags.cluster));
+  const Cluster cluster = cluster_from_toml(find_cluster(flags.cluster, flags.calibration));
   const auto cost_model = make_cost_model(cluster, calibration_for(cluster, flags.calibration));
 
   // Degrees that do not multiply to --gpus are problems of their point, not of the command.

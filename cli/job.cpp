@@ -50,7 +50,7 @@ Plan plan_of(const StrategyFlags& flags, const Strategy& strategy, const Job& jo
 Job job_from_flags(const JobFlags& flags) {
   const Strategy strategy = to_strategy(flags.strategy, flags.gpus);
   const NamedText model = find_model(flags.model);
-  const NamedText cluster = find_cluster(flags.cluster);
+  const NamedText cluster = find_cluster(flags.cluster, flags.calibration);
   Job job;
   job.model = model_from_config(model);
   job.cluster = cluster_from_toml(cluster);
@@ -75,6 +75,16 @@ void add_calibration_flag(CLI::App& app, std::string& calibration_file) {
   app.add_option("--calibration", calibration_file,
                  "measured kernels and collectives, as `calibrate` and `import` write them")
       ->type_name("FILE");
+}
+
+NamedText find_cluster(const std::string& name, const std::string& calibration_file) {
+  if (name != kThisMachine || calibration_file.empty()) return find_cluster(name);
+  const Calibration calibration =
+      calibration_from_json(read_file(calibration_file), calibration_file);
+  if (!calibration.machine)
+    throw InputError({calibration_file, "says nothing of a machine: it is not of this-machine",
+                      "name the cluster that it was measured on, or run `meshwright calibrate`"});
+  return this_machine_cluster(calibration);
 }
 
 std::optional<Calibration> calibration_for(const Cluster& cluster,

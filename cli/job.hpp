@@ -11,6 +11,7 @@
 #include "core/cost_model.hpp"
 #include "core/io_plan.hpp"
 #include "core/model_graph.hpp"
+#include "models/load.hpp"
 
 namespace CLI {
 class App;
@@ -36,6 +37,9 @@ struct Job {
 void add_job_flags(CLI::App& app, JobFlags& flags);
 
 void add_calibration_flag(CLI::App& app, std::string& calibration_file);
+/// The cluster that --cluster names; this-machine is the one that --calibration was measured on, if
+/// that is given.
+NamedText find_cluster(const std::string& name, const std::string& calibration_file);
 /// What --calibration names; for this-machine its own, if nothing is named.
 std::optional<Calibration> calibration_for(const Cluster& cluster,
                                            const std::string& calibration_file);

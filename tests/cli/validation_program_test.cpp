@@ -76,6 +76,34 @@ TEST_F(ValidationProgram, PlansForThisMachineOnceItIsCalibrated) {
   EXPECT_THAT(run({"show", "this-machine"}).standard_output, HasSubstr("test processor"));
 }
 
+TEST_F(ValidationProgram, LooksForItsFolderBeforeItMeasures) {
+  const ProgramRun refused = run({"calibrate", "--quick", "-o", "nowhere/mine.calib.json"});
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_THAT(refused.standard_error, HasSubstr("--output: there is no folder"));
+  EXPECT_EQ(refused.standard_error.find('%'), std::string::npos) << "it has measured";
+}
+
+TEST_F(ValidationProgram, PlansForTheMachineThatACalibrationNames) {
+  calibrate();
+  std::filesystem::rename(path("mine.calib.json"), path("another.calib.json"));
+  std::vector<std::string> words = job({"simulate", "--calibration", "another.calib.json"}, "1");
+  const ProgramRun simulated = run(words);
+  EXPECT_EQ(simulated.exit_code, 0) << simulated.standard_error;
+  EXPECT_THAT(simulated.standard_output, HasSubstr("core of test processor"));
+  // Half of it, and one of kernels alone:
+  const std::string whole = read_file(path("another.calib.json"));
+  write_file(path("another.calib.json"), whole.substr(0, whole.size() / 2));
+  const ProgramRun half = run(words);
+  EXPECT_EQ(half.exit_code, 3);
+  EXPECT_THAT(half.standard_error, HasSubstr("another.calib.json"));
+  Calibration of_kernels = calibration_from_json(whole, "whole");
+  of_kernels.machine.reset();
+  write_file(path("another.calib.json"), to_json(of_kernels));
+  const ProgramRun nowhere = run(words);
+  EXPECT_EQ(nowhere.exit_code, 3);
+  EXPECT_THAT(nowhere.standard_error, HasSubstr("says nothing of a machine"));
+}
+
 /// A plan file has the calibration that it was made with: neither another one of this machine nor
 /// its absence changes what the file says.
 TEST_F(ValidationProgram, PlansStandAlone) {
