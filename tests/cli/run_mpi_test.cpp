@@ -53,17 +53,19 @@ class RunMpi : public testing::Test {
   }
   std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
 
-  ProgramCall alone(const std::string& kind) const {
+  ProgramCall alone(const std::string& kind,
+                    const std::string& how = "--pp 2 --global-batch 4 --seq 16") const {
     return {.program = MESHWRIGHT_PROGRAM,
-            .arguments = words("run --model " + path("tiny.json") +
-                               " --cluster cpu-laptop --gpus 2 --pp 2 --dtype fp32 "
-                               "--global-batch 4 --seq 16 --ranks " +
-                               kind),
+            .arguments =
+                words("run --model " + path("tiny.json") +
+                      " --cluster cpu-laptop --gpus 2 --dtype fp32 " + how + " --ranks " + kind),
             .folder = folder_.path(),
             .standard_input = ""};
   }
   ProgramCall under_mpirun(const std::string& more, int processes = 2) const {
-    ProgramCall call = alone("mpi");
+    return under_mpirun(alone("mpi"), more, processes);
+  }
+  ProgramCall under_mpirun(const ProgramCall& call, const std::string& more, int processes) const {
     std::vector<std::string> arguments =
         words("--oversubscribe --mca mpi_yield_when_idle 1 -np " + std::to_string(processes));
     arguments.push_back(call.program);
@@ -94,6 +96,41 @@ TEST_F(RunMpi, ComputesWhatThreadsCompute) {
   EXPECT_THAT(check_timeline(timeline), IsEmpty());
   EXPECT_EQ(mpi.standard_error.find("tasks a step"), mpi.standard_error.rfind("tasks a step"))
       << "one process speaks for all";
+}
+
+// 16.6 million parameters (words 20,000 x 512, positions, two blocks of 12 x 512^2 and biases): one
+// all-reduce of 66 MB.
+TEST_F(RunMpi, AllReducesGradientsOfMoreThan64Megabytes) {
+  write_file(path("tiny.json"),
+             R"({"model_type": "gpt2", "n_embd": 512, "n_layer": 2, "n_head": 4,
+                 "n_positions": 64, "vocab_size": 20000, "resid_pdrop": 0, "attn_pdrop": 0,
+                 "embd_pdrop": 0})");
+  const std::string how = "--dp 2 --global-batch 2 --seq 8 --steps 2 --json";
+  const ProgramRun threads = run_program(alone("threads", how));
+  const ProgramRun mpi = run_program(under_mpirun(alone("mpi", how), "", 2));
+  ASSERT_EQ(threads.exit_code, 0) << threads.standard_error;
+  ASSERT_EQ(mpi.exit_code, 0) << mpi.standard_error;
+  const Json expected = Json::parse(threads.standard_output),
+             measured = Json::parse(mpi.standard_output);
+  for (std::size_t i = 0; i < 2; ++i)
+    EXPECT_EQ(measured["steps"][i]["loss"], expected["steps"][i]["loss"]) << "to the last bit";
+  EXPECT_NE(measured["steps"][0]["loss"], measured["steps"][1]["loss"]);
+}
+
+TEST_F(RunMpi, TrainsInEveryWayThatRanksMeet) {
+  for (const std::string cut :
+       {"--tp 2 --sequence-parallel", "--dp 2 --zero 3", "--cp 2 --context-algorithm ring",
+        "--cp 2 --context-algorithm all-to-all"}) {
+    SCOPED_TRACE(cut);
+    const std::string how = cut + " --global-batch 4 --seq 16 --steps 2 --json";
+    const ProgramRun threads = run_program(alone("threads", how));
+    const ProgramRun mpi = run_program(under_mpirun(alone("mpi", how), "", 2));
+    ASSERT_EQ(threads.exit_code, 0) << threads.standard_error;
+    ASSERT_EQ(mpi.exit_code, 0) << mpi.standard_error;
+    EXPECT_EQ(Json::parse(mpi.standard_output)["steps"][1]["loss"],
+              Json::parse(threads.standard_output)["steps"][1]["loss"])
+        << "to the last bit";
+  }
 }
 
 TEST_F(RunMpi, NeedsMpirun) {
