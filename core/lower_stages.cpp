@@ -24,6 +24,7 @@ struct LayerHoldings {
   std::vector<LocalParameter> parameter_list;
   PartialGradients partial;
   ContextBuffers context;
+  std::int64_t gradients_with_inputs = 0;  ///< elements
 };
 
 /// A layer of a stage and whether its whole forward pass is done again.
@@ -78,6 +79,7 @@ class StagesLowering {
         (parameter.expert ? held.parameters.expert : held.parameters.dense) += parameter.count;
       held.partial = partial_gradients(model_, layer, shard);
       held.context = context_buffers(model_, layer, shard);
+      held.gradients_with_inputs = gradients_with_inputs(layer);
       classes_.push_back(std::move(held));
     }
   }
@@ -304,7 +306,7 @@ class StagesLowering {
       parameters.partial += held(layer).partial;
     }
     for (const PlacedLayer& layer : stage_)
-      parameters.gradients_with_inputs += gradients_with_inputs(layer.layer);
+      parameters.gradients_with_inputs += held(layer).gradients_with_inputs;
     const std::vector<StageId>& route = pass_.placement.routes.front();
     const auto device = [&](StageId stage) {
       return pass_.placement.device_of_stage[stage.index()];
@@ -318,21 +320,23 @@ class StagesLowering {
     pass_.parameters.push_back(parameters);
   }
 
-  /// Whole, or cut over the tensor ranks as sinks are.
+  /// Of norms and sinks, see has_gradient_with_inputs(): whole, or cut over the tensor ranks.
   std::int64_t gradients_with_inputs(LayerId layer) const {
     const Layer& l = model_.layers[layer.index()];
     const int tensors = plan_.strategy.degrees.tensor;
     std::int64_t elements = 0;
-    for (int i = 0; i < l.operator_count; ++i)
-      for (const TensorId id :
-           model_.operators[static_cast<std::size_t>(l.first_operator + i)].parameters) {
-        if (!has_gradient_with_inputs(model_, id)) continue;
+    for (int i = 0; i < l.operator_count; ++i) {
+      const Operator& op = model_.operators[static_cast<std::size_t>(l.first_operator + i)];
+      if (!std::holds_alternative<Norm>(op.shape) && !std::holds_alternative<Attention>(op.shape))
+        continue;
+      for (const TensorId id : op.parameters) {
         const auto& parameter = std::get<ParameterTensor>(model_.tensors[id.index()].shape);
         std::int64_t count = 1;
         for (const std::int64_t extent : parameter.shape) count *= extent;
         elements +=
             parameter.cut == ParameterCut::kTensor ? (count + tensors - 1) / tensors : count;
       }
+    }
     return elements;
   }
 
