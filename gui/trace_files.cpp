@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
-#include <QCoreApplication>
-
 #include <algorithm>
 #include <charconv>
 #include <memory>
@@ -17,11 +15,6 @@
 
 namespace meshwright::gui {
 namespace {
-
-/// Notes are for the user to read; errors are the same as on the command line.
-class Words {
-  Q_DECLARE_TR_FUNCTIONS(TraceFiles)
-};
 
 bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
 
@@ -102,17 +95,13 @@ TimelineTracks tracks_of_ranks(std::vector<RankTrace> traces) {
   if (traces.size() > 1) {
     const ClockAlignment alignment = align_clocks(traces);
     if (alignment.shared > 0)
-      notes.push_back(Words::tr("clocks aligned on %1 shared collectives, residual %2")
-                          .arg(alignment.shared)
-                          .arg(QString::fromStdString(format_time(alignment.residual)))
-                          .toStdString());
+      notes.push_back(fmt::format("clocks aligned on {} shared collectives, residual {}",
+                                  alignment.shared, format_time(alignment.residual)));
     if (!alignment.alone.empty())
       notes.push_back(
-          Words::tr("ranks %1 share no collective with rank %2: their clocks are as they were "
-                    "written")
-              .arg(QString::fromStdString(fmt::format("{}", fmt::join(alignment.alone, ", "))))
-              .arg(traces.front().rank)
-              .toStdString());
+          fmt::format("ranks {} share no collective with rank {}: their clocks are as they were "
+                      "written",
+                      fmt::join(alignment.alone, ", "), traces.front().rank));
   }
   TimelineTracks tracks = tracks_of_events(traces);
   tracks.notes.insert(tracks.notes.begin(), notes.begin(), notes.end());

@@ -1,7 +1,6 @@
 #include "gui/trace_rows.hpp"
 
 #include <fmt/format.h>
-#include <QCoreApplication>
 
 #include <algorithm>
 #include <charconv>
@@ -165,10 +164,6 @@ std::string lane_label(const TraceEvents& events, const Lane& lane) {
   return label;
 }
 
-class Words {
-  Q_DECLARE_TR_FUNCTIONS(TraceFiles)
-};
-
 class RowsOfTraces {
  public:
   explicit RowsOfTraces(const std::vector<RankTrace>& traces) : traces_(traces) {}
@@ -187,18 +182,16 @@ class RowsOfTraces {
     std::sort(tracks.arrows.begin(), tracks.arrows.end());
     std::stable_sort(tracks.memory.begin(), tracks.memory.end(),
                      [](const auto& a, const auto& b) { return a.rank < b.rank; });
-    note(dropped_, Words::tr("%1 events were dropped: they make no sense"));
-    note(too_deep_, Words::tr("%1 slices nest deeper than %2 and are not shown")
-                        .replace("%2", QString::number(kDeepest)));
-    note(far_, Words::tr("%1 slices are weeks away from the others and are not shown"));
-    note(builder_.mended(), Words::tr("%1 slices overlapped others of their stream and were cut"));
+    note(dropped_, "events were dropped: they make no sense");
+    note(too_deep_, fmt::format("slices nest deeper than {} and are not shown", kDeepest));
+    note(far_, "slices are weeks away from the others and are not shown");
+    note(builder_.mended(), "slices overlapped others of their stream and were cut");
     return builder_.finish();
   }
 
  private:
-  /// `what` holds a place for the count.
-  void note(std::size_t count, const QString& what) {
-    if (count > 0) builder_.tracks().notes.push_back(what.arg(count).toStdString());
+  void note(std::size_t count, std::string_view what) {
+    if (count > 0) builder_.tracks().notes.push_back(fmt::format("{} {}", count, what));
   }
 
   void set_reference() {

@@ -293,33 +293,6 @@
     </message>
 </context>
 <context>
-    <name>TraceFiles</name>
-    <message>
-        <source>clocks aligned on %1 shared collectives, residual %2</source>
-        <translation>已按 %1 个共有的集合通信对齐时钟，残差 %2</translation>
-    </message>
-    <message>
-        <source>ranks %1 share no collective with rank %2: their clocks are as they were written</source>
-        <translation>rank %1 与 rank %2 没有共有的集合通信：它们的时钟保持原样</translation>
-    </message>
-    <message>
-        <source>%1 events were dropped: they make no sense</source>
-        <translation>丢弃了 %1 个事件：它们没有意义</translation>
-    </message>
-    <message>
-        <source>%1 slices nest deeper than %2 and are not shown</source>
-        <translation>%1 个片段嵌套超过 %2 层，未显示</translation>
-    </message>
-    <message>
-        <source>%1 slices are weeks away from the others and are not shown</source>
-        <translation>%1 个片段与其他片段相隔数周，未显示</translation>
-    </message>
-    <message>
-        <source>%1 slices overlapped others of their stream and were cut</source>
-        <translation>%1 个片段与同一流中的其他片段重叠，已截短</translation>
-    </message>
-</context>
-<context>
     <name>meshwright::gui::CalibrationScreen</name>
     <message>
         <source>, causal</source>
