@@ -5,7 +5,7 @@
 #   gpu_run.sh run [--part kernels|plans|sanitizers] [FOLDER]
 #                              on the box: from gpu_bundle/, else builds; results into FOLDER
 #
-# FOLDER gets at most eight files, kept up to date after every step, so that a call that is cut off
+# FOLDER gets at most seven files, kept up to date after every step, so that a call that is cut off
 # leaves what it had: summary.md, the JSON of reports, the device file, and all logs in one archive.
 set -uo pipefail
 

@@ -1,7 +1,9 @@
 #include "kernels/device_queue.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
+#include <thread>
 
 #include "core/check.hpp"
 
@@ -12,6 +14,12 @@ constexpr std::size_t kKeptBlock = std::size_t{1} << 20;
 /// Beyond this the host waits for the copy instead of making one of its own: starting values of
 /// parameters would otherwise be held twice.
 constexpr std::int64_t kMostKept = std::int64_t{16} << 20;
+
+using Clock = std::chrono::steady_clock;
+/// Who has waited in vain for memory asks again so often, until no memory has come or gone for so
+/// long.
+constexpr std::chrono::microseconds kAskAgain{200};
+constexpr std::chrono::seconds kQuiet{1};
 
 }  // namespace
 
@@ -36,10 +44,22 @@ void* DeviceQueue::working_memory(Bytes bytes) {
   void* memory = device_.allocate(bytes, stream_);
   has_work_ = true;
   if (memory != nullptr || bytes.value == 0) return memory;
-  if (waits_)
-    waits_(stream_);  // what is kept for copies stays: a call may be in the middle of its own
-  else
-    device_.wait_for_stream(stream_);
+  return bytes > device_.memory() ? allocated_on(device_, bytes, stream_) : memory_of_others(bytes);
+}
+
+/// Other queues on the device, and other streams of this rank, give back in their own order: where
+/// this queue is done, they may not have come so far.
+void* DeviceQueue::memory_of_others(Bytes bytes) {
+  Bytes free = device_.free_memory();
+  for (Clock::time_point changed = Clock::now(); Clock::now() - changed < kQuiet;) {
+    wait_for_stream();  // what is kept for copies stays: a call may be in the middle of its own
+    if (void* memory = device_.allocate(bytes, stream_); memory != nullptr) return memory;
+    std::this_thread::sleep_for(kAskAgain);
+    if (const Bytes now = device_.free_memory(); now != free) {
+      free = now;
+      changed = Clock::now();
+    }
+  }
   return allocated_on(device_, bytes, stream_);
 }
 
@@ -108,8 +128,10 @@ const std::byte* DeviceQueue::keep(std::span<const std::byte> bytes) {
 
 void DeviceQueue::forget_kept() { kept_in_use_ = used_of_last_ = 0; }
 
+void DeviceQueue::wait_for_stream() { waits_ ? waits_(stream_) : device_.wait_for_stream(stream_); }
+
 void DeviceQueue::wait() {
-  if (has_work_) waits_ ? waits_(stream_) : device_.wait_for_stream(stream_);
+  if (has_work_) wait_for_stream();
   has_work_ = false;
   forget_kept();
 }

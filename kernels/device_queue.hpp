@@ -40,7 +40,8 @@ class DeviceQueue {
   QueueTiming timing() const { return timing_; }
 
   /// Undefined contents, aligned to 256 bytes; of at least one byte. RuntimeFailure, with numbers,
-  /// where the device has not so much, even when all that was put on the queue is done.
+  /// where the device has not so much, even when all that was put on the queue is done and others
+  /// on the device have given nothing back for a second.
   std::byte* allocate(Bytes bytes);
   /// The same for memory of a call, which is no tensor: given back by the device's give_back().
   void* working_memory(Bytes bytes);
@@ -70,6 +71,8 @@ class DeviceQueue {
     std::byte* memory;
     std::size_t size;
   };
+  void* memory_of_others(Bytes bytes);
+  void wait_for_stream();
   const std::byte* keep(std::span<const std::byte> bytes);
   void forget_kept();
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/cuda_pack.hpp"
@@ -97,13 +98,20 @@ void run(const Launch& launch, const Sgd& a) {
 
 namespace {
 
-constexpr int kNormBlocks = 528, kNormThreads = 256;  // four blocks for each of 132 multiprocessors
+constexpr int kNormThreads = 256;
+constexpr std::int64_t kMostNormBlocks = 528;  // four for each of 132 multiprocessors
+
+/// None without elements, beside the first.
+std::int64_t norm_blocks_of(const SquaredNorm& a) {
+  constexpr std::int64_t kOfBlock = std::int64_t{kNormThreads} * kPack;
+  return std::clamp<std::int64_t>((a.x.size + kOfBlock - 1) / kOfBlock, 1, kMostNormBlocks);
+}
 
 __global__ void __launch_bounds__(kNormThreads)
     partial_squares_kernel(const View x, const std::int64_t size, double* partial) {
   __shared__ double shared[kNormThreads / kWarp];
   double sum = 0;
-  const std::int64_t step = std::int64_t{kNormBlocks} * kNormThreads * kPack;
+  const std::int64_t step = std::int64_t{gridDim.x} * kNormThreads * kPack;
   std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * kNormThreads + threadIdx.x) * kPack;
 #pragma unroll 4
   for (; i < size; i += step) {
@@ -118,11 +126,10 @@ __global__ void __launch_bounds__(kNormThreads)
 }
 
 __global__ void __launch_bounds__(kNormThreads)
-    add_squares_kernel(const double* partial, float* sum) {
+    add_squares_kernel(const double* partial, const int count, float* sum) {
   __shared__ double shared[kNormThreads / kWarp];
   double mine = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < kNormBlocks; i += kNormThreads)
-    mine += partial[i];
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += kNormThreads) mine += partial[i];
   mine = row_sum(mine, shared);
   if (threadIdx.x == 0) *sum = static_cast<float>(static_cast<double>(*sum) + mine);
 }
@@ -135,19 +142,21 @@ __global__ void clip_scale_kernel(const float* sum, const float limit, float* sc
 
 }  // namespace
 
-Bytes scratch(const SquaredNorm&) {
+Bytes scratch(const SquaredNorm& a) {
   Pieces pieces;
-  pieces.take<double>(kNormBlocks);
+  pieces.take<double>(norm_blocks_of(a));
   return pieces.bytes();
 }
 
 void run(const Launch& launch, const SquaredNorm& a) {
   check(a);
-  auto* partial = Pieces(launch).take<double>(kNormBlocks);
-  partial_squares_kernel<<<kNormBlocks, kNormThreads, 0, stream_of(launch)>>>(view_of(a.x),
-                                                                              a.x.size, partial);
+  const std::int64_t blocks = norm_blocks_of(a);
+  auto* partial = Pieces(launch).take<double>(blocks);
+  partial_squares_kernel<<<grid_of(blocks), kNormThreads, 0, stream_of(launch)>>>(
+      view_of(a.x), a.x.size, partial);
   check_launch();
-  add_squares_kernel<<<1, kNormThreads, 0, stream_of(launch)>>>(partial, a.sum);
+  add_squares_kernel<<<1, kNormThreads, 0, stream_of(launch)>>>(partial, static_cast<int>(blocks),
+                                                                a.sum);
   check_launch();
 }
 

@@ -87,6 +87,23 @@ TEST_F(Queue, WaitsForMemoryThatIsStillInUse) {
   EXPECT_EQ(queue.allocate(most), first);
 }
 
+// On a device that is shared, what another queue has given back is there once that one's work is
+// done, which nobody here can wait for.
+TEST_F(Queue, WaitsForMemoryThatAnotherQueueStillUses) {
+  const Bytes most(late_device().memory().value / 4 * 3);
+  DeviceQueue other(late_kernels(), late_device(), QueueTiming::kNone);
+  std::byte* first = other.allocate(most);
+  other.give_back(first);
+  EXPECT_EQ(queue.allocate(most), first);
+}
+
+TEST_F(Queue, DoesNotWaitForMemoryThatNobodyGivesBack) {
+  const Bytes most(late_device().memory().value / 4 * 3);
+  DeviceQueue other(late_kernels(), late_device(), QueueTiming::kNone);
+  other.allocate(most);
+  EXPECT_THROW(queue.allocate(most), RuntimeFailure);
+}
+
 TEST_F(Queue, KeepsWhatIsWrittenUntilItIsThere) {
   const Four x(queue), y(queue);
   std::array<float, 4> one{1, 1, 1, 1};

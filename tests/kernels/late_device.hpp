@@ -1,8 +1,9 @@
 /// A device on the host that puts everything off until somebody waits for it: work lies in streams,
 /// in order, and is done when the host waits for the stream, or another stream for one of its
-/// events. Whoever reads what nobody waited for, or lets go of what work still needs, gets wrong
-/// numbers. Its memory is hidden from the host: whoever touches it without a copy crashes. New
-/// memory is NaN, and so is what was let go of.
+/// events. Time passes, too, when somebody asks for memory in vain: every stream does one piece.
+/// Whoever reads what nobody waited for, or lets go of what work still needs, gets wrong numbers.
+/// Its memory is hidden from the host: whoever touches it without a copy crashes. New memory is
+/// NaN, and so is what was let go of.
 #pragma once
 
 #include <chrono>
@@ -11,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -47,6 +49,17 @@ struct Event {
   }
 };
 using SharedEvent = std::shared_ptr<Event>;
+
+/// All of the device.
+inline std::set<Stream*>& streams() {
+  static std::set<Stream*> all;
+  return all;
+}
+inline void pass_time() {
+  const std::lock_guard lock(mutex());
+  for (Stream* stream : streams())
+    if (!stream->work.empty()) stream->do_next();
+}
 
 inline Stream& stream_at(void* stream) {
   MW_CHECK(stream != nullptr);
@@ -103,7 +116,11 @@ inline DeviceTable make_device() {
   t.select = [](int) {};
   t.free_memory = [] { return memory().free(); };
   t.memory = [] { return memory().size(); };
-  t.allocate = [](Bytes bytes, void*) { return memory().allocate(bytes); };
+  t.allocate = [](Bytes bytes, void*) {
+    void* block = memory().allocate(bytes);
+    if (block == nullptr) pass_time();
+    return block;
+  };
   t.give_back = [](void* block, void* stream) {
     if (block != nullptr) put(stream, [block] { memory().give_back(block); });
   };
@@ -121,10 +138,14 @@ inline DeviceTable make_device() {
       std::memset(to, byte, static_cast<std::size_t>(bytes.value));
     });
   };
-  t.create_stream = []() -> void* { return new Stream; };
+  t.create_stream = []() -> void* {
+    const std::lock_guard lock(mutex());
+    return *streams().insert(new Stream).first;
+  };
   t.destroy_stream = [](void* stream) {
     const std::lock_guard lock(mutex());
     while (!stream_at(stream).work.empty()) stream_at(stream).do_next();
+    streams().erase(&stream_at(stream));
     delete &stream_at(stream);
   };
   t.wait_for_stream = [](void* stream) {
