@@ -136,10 +136,11 @@ TEST_F(ClosingTest, InTheMiddleOfASearchOfPlans) {
 }
 
 TEST_F(ClosingTest, InTheMiddleOfASearchForOrders) {
+  constexpr int kSearchedForSeconds = 512;  // micro-batches
+  set_large_scenario(kSearchedForSeconds);
   ASSERT_TRUE(settles());
   window->actions().find("explore.made-to-measure")->trigger();
   ASSERT_TRUE(becomes_busy("made-to-measure"));
-  QTest::qWait(50);
   close_and_check();
 }
 
