@@ -247,9 +247,8 @@ MessageTimes NcclCommunicator::receive(RankId from, MessageTag tag, std::span<st
   } else {
     void* block = queue_.working_memory(size);
     receive_by_nccl(from, block, size);
-    queue_.copy(bytes.data(), block, size);
+    queue_.read(bytes.data(), block, size);
     queue_.device().give_back(block, queue_.stream());
-    queue_.wait();
   }
   return arrival.times;
 }

@@ -91,17 +91,22 @@ void DeviceQueue::copy(void* to, const void* from, Bytes bytes) {
   has_work_ = true;
 }
 
-void DeviceQueue::read(void* to_host, const void* from, Bytes bytes) {
-  copy(to_host, from, bytes);
+/// Waits first, in the way that may end in a failure: a copy that is then still to come would touch
+/// what was the caller's memory, and CUDA's own call waits for such a copy, watched by nobody.
+void DeviceQueue::copy_at_once(void* to, const void* from, Bytes bytes) {
   wait();
+  copy(to, from, bytes);
+  device_.wait_for_stream(stream_);
+  has_work_ = false;
+}
+
+void DeviceQueue::read(void* to_host, const void* from, Bytes bytes) {
+  copy_at_once(to_host, from, bytes);
 }
 
 void DeviceQueue::write(void* to, const void* from_host, Bytes bytes) {
   if (bytes.value == 0) return;
-  if (bytes.value > kMostKept) {
-    copy(to, from_host, bytes);
-    return wait();
-  }
+  if (bytes.value > kMostKept) return copy_at_once(to, from_host, bytes);
   const std::span source(static_cast<const std::byte*>(from_host),
                          static_cast<std::size_t>(bytes.value));
   copy(to, keep(source), bytes);

@@ -73,6 +73,7 @@ class DeviceQueue {
   };
   void* memory_of_others(Bytes bytes);
   void wait_for_stream();
+  void copy_at_once(void* to, const void* from, Bytes bytes);
   const std::byte* keep(std::span<const std::byte> bytes);
   void forget_kept();
 

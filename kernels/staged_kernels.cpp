@@ -46,13 +46,8 @@ class Stage {
   }
   /// Only where something is to come back, the host waits for it.
   void to_host() {
-    bool returns = false;
     for (const Region& r : regions_)
-      if (r.may_be_written) {
-        queue_.copy(r.begin, r.device, Bytes(r.end - r.begin));
-        returns = true;
-      }
-    if (returns) queue_.wait();
+      if (r.may_be_written) queue_.read(r.begin, r.device, Bytes(r.end - r.begin));
   }
 
   void operator()(ConstMatrix& m) { visit_matrix(m); }
