@@ -31,6 +31,8 @@ namespace meshwright::gui {
 MainWindow::MainWindow(Workbench& workbench) : workbench_(workbench) {
   setWindowTitle("Meshwright");
   setAcceptDrops(true);
+  // Before there are widgets that would have to change.
+  apply_theme(*qApp, workbench.preferences().values());
   actions_ = new ActionSet(this);
   build_centre();
   build_docks();

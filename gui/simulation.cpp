@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <future>
 
 #include "core/io_file.hpp"
 #include "core/lower.hpp"
@@ -73,6 +74,18 @@ std::vector<SliceKind> kinds_of(const TaskGraph& graph) {
   return kinds;
 }
 
+/// All that is said of a simulated graph in figures: everything but `tracks`.
+void find_figures(Simulation& s) {
+  s.evaluation = evaluate(s.graph, s.prices, s.times,
+                          job_facts(s.plan.strategy, s.job->model, s.job->cluster));
+  s.figures = figures_of(s.plan.strategy, s.evaluation, "");
+  if (!cuts_passes(s.plan.strategy)) s.stage_times = stage_times_of(s.graph, s.prices, s.schedule);
+  s.time_of_position = times_of_positions(s);
+  s.bounds = bounds_of(s);
+  s.formula = bubble_formula(s.plan, s.schedule, s.stage_times);
+  s.kinds = kinds_of(s.graph);
+}
+
 void work_out(Simulation& s) {
   s.plan = plan_of(s.scenario, *s.job);
   s.problems = check_plan(s.plan, s.job->model, s.job->cluster);
@@ -84,15 +97,10 @@ void work_out(Simulation& s) {
   s.prices = price_works(s.graph.parts, s.graph.works, *s.job->cost_model);
   apply(s.scenario.what_if, s.graph, s.prices);
   simulate(s.graph, s.prices, s.times);
-  s.evaluation = evaluate(s.graph, s.prices, s.times,
-                          job_facts(s.plan.strategy, s.job->model, s.job->cluster));
-  s.figures = figures_of(s.plan.strategy, s.evaluation, "");
-  if (!cuts_passes(s.plan.strategy)) s.stage_times = stage_times_of(s.graph, s.prices, s.schedule);
-  s.time_of_position = times_of_positions(s);
-  s.bounds = bounds_of(s);
-  s.formula = bubble_formula(s.plan, s.schedule, s.stage_times);
+  // Figures and picture read the same graph and nothing of each other.
+  auto figures = std::async(std::launch::async, [&s] { find_figures(s); });
   s.tracks = std::make_shared<const TimelineTracks>(timeline_tracks_of(s.graph, s.times));
-  s.kinds = kinds_of(s.graph);
+  figures.get();
 }
 
 }  // namespace

@@ -105,6 +105,12 @@ QPalette palette_of(ThemeChoice theme) {
 
 void apply_theme(QApplication& application, const PreferenceValues& values) {
   static const double kOwnPointSize = QApplication::font().pointSizeF();
+  // Each of the calls below visits all widgets there are: nothing is set that is set already.
+  constexpr const char* kApplied = "meshwright_theme";
+  const QString theme =
+      QString("%1 %2").arg(static_cast<int>(resolved(values.theme))).arg(values.font_scale);
+  if (application.property(kApplied) == theme) return;
+  application.setProperty(kApplied, theme);
   QApplication::setStyle(QStyleFactory::create("Fusion"));
   QFont font = QApplication::font();
   font.setPointSizeF(kOwnPointSize * values.font_scale);

@@ -7,46 +7,47 @@
 namespace meshwright::gui {
 
 TimelinePaintQueue::TimelinePaintQueue(QObject* parent) : QObject(parent) {
-  worker_.setMaxThreadCount(1);
+  for (Line* line : {&scenes_, &overviews_}) line->worker.setMaxThreadCount(1);
 }
 
 TimelinePaintQueue::~TimelinePaintQueue() {
   cancelled_.store(true);
-  worker_.waitForDone();
+  for (Line* line : {&scenes_, &overviews_}) line->worker.waitForDone();
   lanes_.waitForDone();
 }
 
 void TimelinePaintQueue::request(const TimelineScene& scene) {
   if (last_ == scene) return;
   last_ = scene;
-  next_scene_ = [this, scene]() -> std::function<void()> {
+  start(scenes_, [this, scene]() -> std::function<void()> {
     QImage image = paint_scene(scene, &lanes_, &cancelled_);
     return [this, scene, image = std::move(image)] { Q_EMIT painted(image, scene); };
-  };
-  start_next();
+  });
 }
 
 void TimelinePaintQueue::request_overview(std::shared_ptr<const TimelineTracks> tracks,
                                           const TimelineColours& colours, QSize size) {
-  next_overview_ = [this, tracks = std::move(tracks), colours, size]() -> std::function<void()> {
+  start(overviews_, [this, tracks = std::move(tracks), colours, size]() -> std::function<void()> {
     QImage image = paint_overview(*tracks, colours, size.width(), size.height(), &cancelled_);
     return [this, image = std::move(image)] { Q_EMIT overview_painted(image); };
-  };
-  start_next();
+  });
 }
 
-void TimelinePaintQueue::start_next() {
-  if (running_) return;
-  Work& next = next_scene_ ? next_scene_ : next_overview_;
-  if (!next) return;
-  running_ = true;
-  worker_.start([this, work = std::exchange(next, {})] {
+void TimelinePaintQueue::start(Line& line, Work work) {
+  line.next = std::move(work);
+  start_next(line);
+}
+
+void TimelinePaintQueue::start_next(Line& line) {
+  if (line.running || !line.next) return;
+  line.running = true;
+  line.worker.start([this, &line, work = std::exchange(line.next, {})] {
     std::function<void()> deliver = work();
     QMetaObject::invokeMethod(
         this,
-        [this, deliver = std::move(deliver)] {
-          running_ = false;
-          start_next();
+        [this, &line, deliver = std::move(deliver)] {
+          line.running = false;
+          start_next(line);
           deliver();
         },
         Qt::QueuedConnection);
@@ -54,8 +55,9 @@ void TimelinePaintQueue::start_next() {
 }
 
 void TimelinePaintQueue::wait() {
-  while (running_) {
-    worker_.waitForDone();
+  while (!is_idle()) {
+    scenes_.worker.waitForDone();
+    overviews_.worker.waitForDone();
     QCoreApplication::sendPostedEvents(this, QEvent::MetaCall);
   }
 }

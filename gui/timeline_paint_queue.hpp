@@ -1,5 +1,6 @@
-/// Paints scenes on other threads, the latest one asked for last. While one is painted, only the
-/// newest request waits; pictures always arrive on the thread of the queue.
+/// Paints scenes on other threads, the latest one asked for last, and overviews beside them. While
+/// one is painted, only the newest request of its sort waits; pictures always arrive on the thread
+/// of the queue.
 #pragma once
 
 #include <QImage>
@@ -24,7 +25,7 @@ class TimelinePaintQueue : public QObject {
   void request(const TimelineScene& scene);
   void request_overview(std::shared_ptr<const TimelineTracks> tracks,
                         const TimelineColours& colours, QSize size);
-  bool is_idle() const { return !running_; }
+  bool is_idle() const { return !scenes_.running && !overviews_.running; }
   /// Until all that was asked for has been delivered.
   void wait();
 
@@ -34,13 +35,18 @@ class TimelinePaintQueue : public QObject {
 
  private:
   using Work = std::function<std::function<void()>()>;  ///< painting, then delivery
-  void start_next();
+  struct Line {
+    QThreadPool worker;
+    Work next;
+    bool running = false;
+  };
+  void start(Line& line, Work work);
+  void start_next(Line& line);
 
-  QThreadPool worker_, lanes_;
+  QThreadPool lanes_;
   std::atomic<bool> cancelled_{false};
-  bool running_ = false;
   std::optional<TimelineScene> last_;
-  Work next_scene_, next_overview_;
+  Line scenes_, overviews_;
 };
 
 }  // namespace meshwright::gui

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <limits>
 #include <utility>
 
@@ -149,15 +150,17 @@ void add_arrows(const TaskGraph& graph, const std::vector<std::uint32_t>& slice_
   std::sort(tracks.arrows.begin(), tracks.arrows.end());
 }
 
-void add_memory(const TaskGraph& graph, const TaskTimes& times, TimelineTracks& tracks) {
-  const std::vector<std::vector<MemoryLevel>> curves = memory_curves(graph, times);
+std::vector<MemoryCurveOfRank> memory_of(const TaskGraph& graph, const TaskTimes& times) {
+  std::vector<std::vector<MemoryLevel>> curves = memory_curves(graph, times);
+  std::vector<MemoryCurveOfRank> memory(curves.size());
   for (std::size_t r = 0; r < curves.size(); ++r) {
-    MemoryCurveOfRank& curve = tracks.memory.emplace_back();
-    curve.rank = graph.ranks[r].rank.value;
-    curve.points.reserve(curves[r].size());
+    memory[r].rank = graph.ranks[r].rank.value;
+    memory[r].points.reserve(curves[r].size());
     for (const MemoryLevel& level : curves[r])
-      curve.points.push_back({.time = floor_nanoseconds(level.time), .amounts = level.amounts});
+      memory[r].points.push_back({.time = floor_nanoseconds(level.time), .amounts = level.amounts});
+    curves[r] = {};  // its place is taken by the points of the next rank
   }
+  return memory;
 }
 
 }  // namespace
@@ -165,14 +168,15 @@ void add_memory(const TaskGraph& graph, const TaskTimes& times, TimelineTracks& 
 TimelineTracks timeline_tracks_of(const TaskGraph& graph, const TaskTimes& times) {
   MW_CHECK(times.start.size() == graph.tasks.size());
   MW_CHECK(times.end.size() == graph.tasks.size());
+  auto memory = std::async(std::launch::async, [&] { return memory_of(graph, times); });
   TimelineTracks tracks;
   std::vector<std::uint32_t> first_slice = add_rows(graph, tracks);
   resize_columns(tracks, graph.tasks.size());
   const std::vector<std::uint32_t> slice_of =
       fill_columns(graph, times, std::move(first_slice), tracks);
   add_arrows(graph, slice_of, tracks);
-  add_memory(graph, times, tracks);
   tracks.coverage = build_coverage(tracks);
+  tracks.memory = memory.get();
   return tracks;
 }
 

@@ -39,6 +39,11 @@ TimelineScene TimelineView::Parts::scene(const TimelineGeometry& geometry) const
           .style = style};
 }
 
+bool TimelineView::Parts::body_is_of_now() const {
+  return tracks != nullptr && arrangement != nullptr && !body_image.isNull() && body_scene &&
+         body_scene->window == window && body_scene->scroll == scroll();
+}
+
 TimeWindow TimelineView::Parts::window_of(const Lane& lane) const {
   const Nanoseconds offset =
       lane.is_measured && comparison != nullptr ? comparison->offset : Nanoseconds(0);
@@ -49,8 +54,12 @@ void TimelineView::paintEvent(QPaintEvent* event) {
   const Parts& p = *parts_;
   QPainter painter(this);
   painter.setClipRegion(event->region());
-  painter.fillRect(rect(), colour(p.style.colours.background));
   const TimelineGeometry geometry = geometry_of_parts();
+  QRegion bare(rect());
+  if (p.gliding.empty() && p.body_is_of_now() &&
+      QSize(p.body_scene->window.width, p.body_scene->height) == geometry.body.size())
+    bare -= geometry.body;  // no pixel twice
+  for (const QRect& part : bare) painter.fillRect(part, colour(p.style.colours.background));
   if (p.tracks == nullptr || p.arrangement == nullptr) {
     painter.setPen(colour(p.style.colours.faint_text));
     painter.drawText(rect(), Qt::AlignCenter | Qt::TextWordWrap, p.placeholder);
@@ -81,7 +90,7 @@ void TimelineView::paint_body(QPainter& painter, const TimelineGeometry& geometr
   const TimelineScene& had = *p.body_scene;
   painter.save();
   painter.setClipRect(geometry.body, Qt::IntersectClip);
-  if (had.window == p.window && had.scroll == p.scroll()) {
+  if (p.body_is_of_now()) {
     painter.drawImage(geometry.body.topLeft(), p.body_image);
   } else {
     const double left = p.window.pixel_of(had.window.from),

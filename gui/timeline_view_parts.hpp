@@ -111,6 +111,8 @@ struct TimelineView::Parts {
   const TimelineTracks* tracks_of(const Lane& lane) const {
     return lane.is_measured ? measured.get() : tracks.get();
   }
+  /// The picture at hand shows what is looked at.
+  bool body_is_of_now() const;
   TimeWindow window_of(const Lane& lane) const;
   /// Pairs of the comparison; linear in the slices of a row, and logarithmic.
   std::optional<std::size_t> measured_of(std::size_t predicted) const;
