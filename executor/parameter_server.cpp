@@ -159,8 +159,11 @@ void ParameterServerRank::sum_pushes() {
   if (arrived_ == 0) sum = gradients_of(joint);
   const auto share = static_cast<std::size_t>(joint.size());
   for (std::size_t w = 0; w < static_cast<std::size_t>(arrived_); ++w) {
-    std::vector<float> more = rank_.on_host(pushes_.floats().subspan(w * share, share));
-    if (w == 0) sum = std::move(more);
+    const std::span<const float> row = pushes_.floats().subspan(w * share, share);
+    std::vector<float> copy;  // of what lies on a device; the host's own rows are read in place
+    if (rank_.queue != nullptr) copy = rank_.on_host(row);
+    const std::span<const float> more = copy.empty() ? row : std::span<const float>(copy);
+    if (w == 0) sum.assign(more.begin(), more.end());
     for (std::size_t i = 0; w > 0 && i < share; ++i) {
       sum[i] += more[i];
       beat_now_and_then(rank_.progress.beats, i);
