@@ -37,7 +37,7 @@ struct WorkPrice {
   std::array<Ticks, kKernelKindCount> kernels{};  ///< by KernelKind, without recomputation
   Ticks recompute;                                ///< kernels of recomputed parts
   std::array<Ticks, kAxisCount> communication{};  ///< blocking collectives inside, by Axis
-  Flops flops;                                    ///< arithmetic, recomputation included
+  Flops flops;                                    ///< with recomputation, every score counted
 };
 
 /// By step: what of it is visible. Kernels whole; a collective as its Overlap leaves it. The sum is

@@ -49,7 +49,7 @@ struct Evaluation {
 
   double tokens_per_second_per_gpu = 0;
   FlopsPerSecond model_flops_per_gpu;     ///< model work / step, recomputation not counted
-  FlopsPerSecond hardware_flops_per_gpu;  ///< arithmetic done / step
+  FlopsPerSecond hardware_flops_per_gpu;  ///< with recomputation; attention as there
   double mfu = 0, hfu = 0;                ///< the same over the device's peak
   Bytes memory_capacity;                  ///< smallest device
   friend bool operator==(const Evaluation&, const Evaluation&) = default;

@@ -17,6 +17,17 @@ struct PartPrice {
   Flops flops;
 };
 
+/// What a kernel counts for in hardware utilisation: as in model utilisation every score of
+/// attention, masked or not, so that the two differ by what is worked out twice alone (Korthikanti
+/// et al., arXiv 2205.05198, appendix A). Fused attention: see operator_kernels.cpp.
+Flops counted_flops(const Kernel& kernel) {
+  if (kernel.kind != KernelKind::kAttention) return kernel.flops;
+  const auto key = static_cast<double>(kernel.k), value = static_cast<double>(kernel.value_size);
+  const double products = kernel.phase == Phase::kForward ? key + value : 3 * key + 2 * value;
+  return Flops(2.0 * static_cast<double>(kernel.batch) * static_cast<double>(kernel.m) *
+               static_cast<double>(kernel.n) * products);
+}
+
 bool is_kernel(const Step& step) { return std::holds_alternative<Kernel>(step); }
 
 /// Time of the kernels that a collective names in its Overlap, each claimed by one collective.
@@ -54,7 +65,7 @@ PartPrice price_of(const WorkPart& part, const CostModel& cost_model) {
         price.recompute += time;
       else
         price.kernels[static_cast<std::size_t>(kernel->kind)] += time;
-      price.flops += kernel->flops;
+      price.flops += counted_flops(*kernel);
     } else {
       const Collective& collective = std::get<Collective>(part.steps[i]);
       price.communication[static_cast<std::size_t>(collective.axis)] += time;

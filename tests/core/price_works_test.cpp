@@ -27,14 +27,19 @@ Kernel kernel(KernelKind kind, std::int64_t m) {
   k.flops = Flops(100.0);
   return k;
 }
+/// 2 x 25 scores x (1 + 1) = 100 FLOPs.
+Kernel attention(std::int64_t m) {
+  Kernel k = kernel(KernelKind::kAttention, m);
+  k.n = 25, k.k = 1, k.value_size = 1;
+  return k;
+}
 Ticks seconds(std::int64_t s) { return Ticks(s * kTicksPerSecond); }
 
 std::vector<WorkPart> parts() {
   Collective gather;
   gather.axis = Axis::kTensor;
-  return {
-      {"block.B", {kernel(KernelKind::kGemm, 4), gather, kernel(KernelKind::kAttention, 1)}, false},
-      {"block.recompute", {kernel(KernelKind::kGemm, 2), gather}, true}};
+  return {{"block.B", {kernel(KernelKind::kGemm, 4), gather, attention(1)}, false},
+          {"block.recompute", {kernel(KernelKind::kGemm, 2), gather}, true}};
 }
 
 // Three blocks: 3 * (4 + 10 + 1) and recomputation 3 * (2 + 10) = 81 s.
@@ -55,6 +60,23 @@ TEST(PriceWorks, SharesAddUpToTheDuration) {
   EXPECT_EQ(sum, price.duration);
   EXPECT_EQ(price.flops, Flops(900.0));
   EXPECT_EQ(costs.kernels_priced, 3);  // each distinct part once, however many works use it
+}
+
+// Causal attention of 2 x 8 queries and keys of size 4 and values of size 2: the kernel skips half
+// of the scores, and what it counts for does not: 2 x 2 x 8 x 8 x (4 + 2) forward, backward
+// 2 x 2 x 8 x 8 x (3 x 4 + 2 x 2).
+TEST(PriceWorks, CountsEveryScoreOfAttentionAsUtilisationDoes) {
+  Kernel forward = attention(8);
+  forward.causal = true;
+  forward.batch = 2, forward.n = 8, forward.k = 4, forward.value_size = 2;
+  Kernel backward = forward;
+  backward.phase = Phase::kBackwardInput;
+  Work work;
+  work.kind = TaskKind::kForward;
+  work.parts = {{0, 1}};
+  const RoundCosts costs;
+  EXPECT_EQ(price_works({{"F", {forward}, false}}, {work}, costs).at(0).flops, Flops(1536.0));
+  EXPECT_EQ(price_works({{"B", {backward}, false}}, {work}, costs).at(0).flops, Flops(4096.0));
 }
 
 // Kernels of 8 s beside collectives of 10 s. In 4 pieces 6 s of the kernel hide 6 of the 10; if

@@ -42,6 +42,8 @@ Plan plan_of(const Case& c) {
   return testing_models::even_plan(s, kBlocks, static_cast<int>(stage_count(c.degrees)));
 }
 
+ModelGraph model_of_cases() { return testing_models::gpt({.blocks = kBlocks, .tied = true}); }
+
 struct Simulated {
   TaskGraph graph;
   std::vector<WorkPrice> prices;
@@ -49,7 +51,7 @@ struct Simulated {
 };
 
 Simulated simulated(const Case& c, const Cluster& cluster, RankSet ranks) {
-  const ModelGraph model = testing_models::gpt({.blocks = kBlocks, .tied = true});
+  const ModelGraph model = model_of_cases();
   Simulated result;
   result.graph = lower(plan_of(c), model, cluster, {.ranks = ranks});
   result.prices =
@@ -60,6 +62,7 @@ Simulated simulated(const Case& c, const Cluster& cluster, RankSet ranks) {
 
 Evaluation evaluated(const Case& c, const Simulated& s) {
   JobFacts job;
+  job.model_flops_per_step = model_flops_per_step(model_of_cases(), plan_of(c).strategy);
   job.job_ranks = rank_count(c.degrees);
   return evaluate(s.graph, s.prices, s.times, job);
 }
@@ -79,6 +82,16 @@ TEST(LoweredPlan, IsTheSameForRepresentativesAndForAllRanks) {
       EXPECT_EQ(all.ranks[r], folded.ranks[r / copies]) << "rank " << r;
       EXPECT_EQ(all.peak_memory[r], folded.peak_memory[r / copies]) << "rank " << r;
     }
+  }
+}
+
+// What is worked out twice, or on several ranks, only adds to what the model asks for.
+TEST(LoweredPlan, DoesAllTheArithmeticOfTheModel) {
+  const Cluster cluster = testing_models::cluster_of(2, 4);
+  for (const Case& c : cases()) {
+    const Evaluation e = evaluated(c, simulated(c, cluster, RankSet::kRepresentatives));
+    EXPECT_GE(e.hardware_flops_per_gpu, e.model_flops_per_gpu);
+    EXPECT_LT(e.hardware_flops_per_gpu.value, 1.5 * e.model_flops_per_gpu.value);
   }
 }
 
