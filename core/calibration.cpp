@@ -134,6 +134,21 @@ KernelPoint point_of(const Kernel& kernel) {
           .time = {}};
 }
 
+Kernel kernel_of(const KernelFamily& family, const KernelPoint& point) {
+  return {.kind = family.kind,
+          .phase = family.phase,
+          .routine = family.routine,
+          .dtype = family.dtype,
+          .causal = family.causal,
+          .batch = point.batch,
+          .m = point.m,
+          .n = point.n,
+          .k = point.k,
+          .flops = point.flops,
+          .memory_traffic = point.memory_traffic,
+          .source = {}};
+}
+
 std::vector<Diagnostic> check_calibration(const Calibration& calibration,
                                           const std::string& where) {
   std::vector<Diagnostic> found;
@@ -169,6 +184,24 @@ Seconds time_on_curve(const CollectiveCurve& curve, Bytes bytes) {
   const double share =
       std::log(ratio(bytes, left->bytes)) / std::log(ratio(right->bytes, left->bytes));
   return left->time * std::pow(ratio(right->time, left->time), share);
+}
+
+/// With u = 1 / t and v = S / t: least sum of (alpha u + v / beta - 1)^2.
+std::optional<AlphaBeta> alpha_beta_of(const CollectiveCurve& curve) {
+  double uu = 0, uv = 0, vv = 0, u_sum = 0, v_sum = 0;
+  for (const CurvePoint& point : curve.points) {
+    const double u = 1 / point.time.value;
+    const double v = static_cast<double>(point.bytes.value) * u;
+    uu += u * u, uv += u * v, vv += v * v, u_sum += u, v_sum += v;
+  }
+  const double determinant = uu * vv - uv * uv;
+  constexpr double kOneSize = 1e-12;  // equal sizes leave rounding alone
+  if (!(determinant > kOneSize * uu * vv)) return std::nullopt;
+  double alpha = (u_sum * vv - v_sum * uv) / determinant;
+  double per_byte = (v_sum * uu - u_sum * uv) / determinant;
+  if (alpha < 0) alpha = 0, per_byte = v_sum / vv;
+  if (!(per_byte > 0)) return std::nullopt;
+  return AlphaBeta{Seconds(alpha), BytesPerSecond(1 / per_byte)};
 }
 
 namespace {

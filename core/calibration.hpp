@@ -56,6 +56,8 @@ struct KernelFamily {
 };
 KernelFamily family_of(const Kernel& kernel);
 KernelPoint point_of(const Kernel& kernel);  ///< its sizes; no time
+/// A kernel of the family with the point's sizes: what a curve is asked about.
+Kernel kernel_of(const KernelFamily& family, const KernelPoint& point);
 
 struct KernelCurve {
   KernelFamily family;
@@ -96,6 +98,16 @@ std::vector<Diagnostic> check_calibration(const Calibration& calibration, const 
 /// alpha beta, is the middle of two points, sqrt((1 + 2^-0.5) (1 + 2^0.5)) / 2 = 1.01505.
 /// `bytes` must lie between the first and the last point. O(log points).
 Seconds time_on_curve(const CollectiveCurve& curve, Bytes bytes);
+
+/// The line alpha + S / beta that misses the points by least, each by its share of the time (least
+/// squares): what a collective costs to start, and the bandwidth of its whole buffer. Neither is
+/// negative. Nothing for points of one size, or times that do not rise with size.
+struct AlphaBeta {
+  Seconds alpha;
+  BytesPerSecond beta;
+  friend bool operator==(const AlphaBeta&, const AlphaBeta&) = default;
+};
+std::optional<AlphaBeta> alpha_beta_of(const CollectiveCurve& curve);
 
 /// Measurements in any order → a curve: equal sizes are averaged, and times that fall with size are
 /// levelled to the nearest rising sequence in log time (pool adjacent violators; Barlow et al.,

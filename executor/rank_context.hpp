@@ -8,6 +8,7 @@
 #include "core/model_graph.hpp"
 #include "core/operator_work.hpp"
 #include "core/plan.hpp"
+#include "core/rank_groups.hpp"
 #include "executor/communicator.hpp"
 #include "executor/counted_memory.hpp"
 #include "executor/kernel_pieces.hpp"
@@ -16,13 +17,6 @@
 
 namespace meshwright {
 
-/// The ranks that this one shares an axis with, itself included, in ring order.
-struct AxisGroups {
-  std::vector<RankId> tensor, context, expert, expert_tensor;
-};
-AxisGroups axis_groups_of(const Strategy& strategy, RankId rank);
-/// Who carries out a collective inside a layer, and on which channel.
-const std::vector<RankId>& members_of(const AxisGroups& groups, const Collective& collective);
 Channel channel_of(Axis axis);
 
 class RankContext {

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/lower.hpp"
+#include "core/rank_groups.hpp"
 #include "simulator/collective_load.hpp"
 
 namespace meshwright::gui {
@@ -17,11 +18,7 @@ constexpr std::int64_t kMostTasks = 4'000'000;
 class LinkLoads {
  public:
   LinkLoads(const Strategy& strategy, const TaskGraph& graph, const LinkNetwork& network)
-      : degrees_(strategy.degrees),
-        strides_(strides_of(strategy.degrees, strategy.model_parallelism.order)),
-        graph_(graph),
-        network_(network),
-        bytes_(network.links().size(), 0.0) {
+      : strategy_(strategy), graph_(graph), network_(network), bytes_(network.links().size(), 0.0) {
     for (const RankInfo& rank : graph.ranks) device_of_rank_[rank.rank.value] = rank.device;
   }
 
@@ -50,34 +47,18 @@ class LinkLoads {
   /// Collectives that are steps of a compute task; each group is looked at from its first rank.
   void add_inside(std::int32_t work, std::int32_t rank, std::int64_t times) {
     const RankId id = graph_.ranks[static_cast<std::size_t>(rank)].rank;
+    const AxisGroups groups = axis_groups_of(strategy_, id);
     for (const WorkPartUse& use : graph_.works[static_cast<std::size_t>(work)].parts)
       for (const Step& step : graph_.parts[static_cast<std::size_t>(use.part)].steps) {
         const auto* collective = std::get_if<Collective>(&step);
         if (collective == nullptr) continue;
-        const std::vector<RankId> members = members_of(*collective, id);
+        const std::vector<RankId>& members = members_of(groups, *collective);
         if (members.size() < 2 || members.front() != id) continue;
         std::vector<DeviceId> devices;
         for (const RankId member : members) devices.push_back(device_of_rank_.at(member.value));
         add(*collective, devices, static_cast<double>(times * use.count));
       }
   }
-  std::vector<RankId> members_of(const Collective& collective, RankId rank) const {
-    switch (collective.axis) {
-      case Axis::kTensor:
-        return ranks_along(rank, strides_.tensor, degrees_.tensor);
-      case Axis::kContext:
-        return ranks_along(rank, strides_.context, degrees_.context);
-      case Axis::kExpert:
-        return collective.kind == CollectiveKind::kAllToAll
-                   ? ranks_along(rank, strides_.expert, degrees_.expert)
-                   : ranks_along(rank, strides_.expert_tensor, degrees_.expert_tensor);
-      case Axis::kData:
-      case Axis::kPipeline:
-        break;
-    }
-    return {};
-  }
-
   /// Collectives that are tasks: their members stand side by side.
   void add_collectives() {
     std::map<std::pair<std::int32_t, std::int32_t>, std::pair<CollectiveMembers, int>> counted;
@@ -95,14 +76,6 @@ class LinkLoads {
         add(graph_.works[static_cast<std::size_t>(key.first)].collective, devices, one.second);
     }
   }
-  /// `count` ranks `stride` apart, `rank` among them.
-  static std::vector<RankId> ranks_along(RankId rank, std::int64_t stride, int count) {
-    const std::int64_t first = rank.value - rank.value / stride % count * stride;
-    std::vector<RankId> ranks;
-    for (int i = 0; i < count; ++i)
-      ranks.emplace_back(static_cast<std::int32_t>(first + i * stride));
-    return ranks;
-  }
   void add(const Collective& collective, const std::vector<DeviceId>& devices, double times) {
     for (const LinkBytes& load : bytes_on_links(collective, devices, network_))
       bytes_[load.link.index()] += times * load.bytes;
@@ -111,8 +84,7 @@ class LinkLoads {
     return graph_.ranks[static_cast<std::size_t>(rank)].device;
   }
 
-  const ParallelDegrees& degrees_;
-  RankStrides strides_;
+  const Strategy& strategy_;
   const TaskGraph& graph_;
   const LinkNetwork& network_;
   std::vector<double> bytes_;

@@ -31,6 +31,35 @@ TEST(CollectiveCurve, IsStraightOnLogarithms) {
   EXPECT_NEAR(time_on_curve(curve, Bytes(128)).value, 16 * std::sqrt(2.0), 1e-12);
 }
 
+TEST(KernelPoint, HasAKernelWithItsSizes) {
+  const KernelFamily family{.kind = KernelKind::kGemm, .dtype = Dtype::kBf16};
+  const KernelPoint point{
+      .batch = 2, .m = 3, .n = 4, .k = 5, .flops = Flops(240), .memory_traffic = Bytes(94)};
+  EXPECT_EQ(family_of(kernel_of(family, point)), family);
+  EXPECT_EQ(point_of(kernel_of(family, point)), point);
+}
+
+// On the line 20 us + S / 200 GB/s: found again. A point twice as slow as the other two, which are
+// on S / 1 B/s: u = 1, 1/2, 1/8; v = 1, 1, 1/2 (sizes 1, 2, 4; times 1, 2, 8).
+//   uu = 81/64, uv = 25/16, vv = 9/4; sums 13/8 and 5/2; determinant 81/64 9/4 - 625/256 = 104/256
+//   alpha = (13/8 9/4 - 5/2 25/16) / det = (-1/4) / det < 0, so 0; 1/beta = (5/2) / (9/4) = 10/9
+TEST(AlphaBeta, IsTheLineThatMissesByTheLeastShare) {
+  std::vector<CurvePoint> points;
+  for (std::int64_t b = 1024; b <= std::int64_t{1} << 30; b *= 4)
+    points.push_back({Bytes(b), Seconds(20e-6 + static_cast<double>(b) / 200e9)});
+  const auto exact = alpha_beta_of(curve_of(points));
+  ASSERT_TRUE(exact);
+  EXPECT_NEAR(exact->alpha.value, 20e-6, 1e-12);
+  EXPECT_NEAR(exact->beta.value, 200e9, 1e3);
+  const auto bent = alpha_beta_of(
+      curve_of({{Bytes(1), Seconds(1)}, {Bytes(2), Seconds(2)}, {Bytes(4), Seconds(8)}}));
+  ASSERT_TRUE(bent);
+  EXPECT_EQ(bent->alpha.value, 0);
+  EXPECT_NEAR(bent->beta.value, 0.9, 1e-12);
+  EXPECT_FALSE(alpha_beta_of(curve_of({{Bytes(4), Seconds(1)}})));
+  EXPECT_FALSE(alpha_beta_of(curve_of({})));
+}
+
 TEST(CollectiveCurve, PassesThroughItsPointsExactly) {
   const CollectiveCurve curve = curve_of({{Bytes(3), Seconds(0.1)}, {Bytes(7), Seconds(0.3)}});
   EXPECT_EQ(time_on_curve(curve, Bytes(3)).value, 0.1);

@@ -1,0 +1,323 @@
+#include "core/launch_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <utility>
+
+namespace meshwright {
+namespace {
+
+/// What none of the three can be told.
+std::vector<std::string> never_said(const Plan& plan) {
+  std::vector<std::string> notes;
+  const DataParallelism& d = plan.strategy.data_parallelism;
+  if (d.kind != DataParallelKind::kCollective)
+    notes.push_back(fmt::format("data parallelism '{}': replicas meet in collectives instead",
+                                name_of(d.kind)));
+  if (!plan.device_of_stage.empty()) notes.emplace_back("stages placed on devices by hand");
+  return notes;
+}
+
+bool is_even(const Plan& plan) {
+  const std::vector<int>& blocks = plan.blocks_per_stage;
+  return std::adjacent_find(blocks.begin(), blocks.end(), std::not_equal_to<>()) == blocks.end();
+}
+
+int layer_count(const Plan& plan) {
+  return std::accumulate(plan.blocks_per_stage.begin(), plan.blocks_per_stage.end(), 0);
+}
+
+// ---- Megatron-LM --------------------------------------------------------------------------------
+
+/// "Ett|tt|tt|tL": stages from first to last, embedding, layers and loss.
+std::string megatron_layout(const Plan& plan) {
+  std::string layout = "E";
+  for (std::size_t s = 0; s < plan.blocks_per_stage.size(); ++s)
+    layout +=
+        (s == 0 ? "" : "|") + std::string(static_cast<std::size_t>(plan.blocks_per_stage[s]), 't');
+  return layout + "L";
+}
+
+class MegatronFlags {
+ public:
+  explicit MegatronFlags(const Plan& plan)
+      : plan_(plan), s_(plan.strategy), result_{{}, never_said(plan)} {}
+
+  LaunchText all() {
+    degrees();
+    pipeline();
+    data();
+    memory();
+    batch();
+    result_.text = fmt::format("# {}, {} ranks\n{}\n", name_of(LaunchTarget::kMegatron),
+                               rank_count(s_.degrees), fmt::join(flags_, " \\\n"));
+    return std::move(result_);
+  }
+
+ private:
+  void flag(std::string text) { flags_.push_back("--" + std::move(text)); }
+  void degree(std::string_view name, int value) {
+    if (value > 1) flag(fmt::format("{} {}", name, value));
+  }
+  void miss(std::string what) { result_.not_said.push_back(std::move(what)); }
+
+  void degrees() {
+    const ParallelDegrees& d = s_.degrees;
+    degree("tensor-model-parallel-size", d.tensor);
+    if (s_.sequence_parallel) flag("sequence-parallel");
+    if (s_.model_parallelism.tensor_overlap) flag("tp-comm-overlap");
+    degree("context-parallel-size", d.context);
+    constexpr std::array<std::string_view, kContextAlgorithmCount> kContextKinds{"allgather", "p2p",
+                                                                                 "a2a"};
+    if (d.context > 1)
+      flag(fmt::format("cp-comm-type {}",
+                       kContextKinds[static_cast<std::size_t>(s_.model_parallelism.context)]));
+    degree("expert-model-parallel-size", d.expert);
+    if (d.expert > 1) flag(fmt::format("expert-tensor-parallel-size {}", d.expert_tensor));
+    const std::string order = to_text(s_.model_parallelism.order);
+    if (order == "tp-cp-ep-pp-dp")
+      flag("use-tp-pp-dp-mapping");
+    else if (order != to_text(RankOrder{}))
+      miss(fmt::format("rank order {}", order));
+  }
+
+  void pipeline() {
+    const ParallelDegrees& d = s_.degrees;
+    if (d.pipeline == 1) return;
+    flag(fmt::format("pipeline-model-parallel-size {}", d.pipeline));
+    const bool is_looped = s_.schedule == "1f1b" || s_.schedule == "interleaved-1f1b";
+    if (!is_looped)
+      miss(fmt::format("schedule {}: it runs 1F1B, interleaved where there are chunks",
+                       s_.schedule));
+    if (!is_even(plan_) && is_looped)
+      flag(fmt::format("pipeline-model-parallel-layout \"{}\"", megatron_layout(plan_)));
+    else
+      degree("num-virtual-stages-per-pipeline-rank", d.chunks);
+    if (!is_even(plan_) && !is_looped) miss("unequal stages");
+  }
+
+  void data() {
+    const DataParallelism& d = s_.data_parallelism;
+    if (s_.zero == 1) flag("use-distributed-optimizer");
+    if (s_.zero >= 2) {
+      flag("use-megatron-fsdp");
+      flag(fmt::format("data-parallel-sharding-strategy {}",
+                       s_.zero == 2 ? "optim_grads" : "optim_grads_params"));
+    }
+    if (d.buckets.rule != BucketRule::kNone) flag("overlap-grad-reduce");
+    if (d.overlap_gather && s_.zero >= 1) flag("overlap-param-gather");
+    if (d.offload_optimizer) flag("optimizer-cpu-offload");
+    if (d.shard_ranks > 0) miss(fmt::format("shards of {} ranks", d.shard_ranks));
+  }
+
+  void memory() {
+    switch (s_.recompute.kind) {
+      case RecomputeKind::kNone:
+        break;
+      case RecomputeKind::kSelective:
+        flag("recompute-granularity selective");
+        break;
+      case RecomputeKind::kFull:
+        flag("recompute-granularity full");
+        flag("recompute-method uniform");
+        flag("recompute-num-layers 1");
+        break;
+      case RecomputeKind::kBlocks:
+        flag("recompute-granularity full");
+        flag("recompute-method block");
+        flag(fmt::format("recompute-num-layers {}", s_.recompute.blocks));
+        break;
+    }
+    if (s_.dtype == Dtype::kFp16) flag("fp16");
+    if (s_.dtype == Dtype::kBf16 || s_.dtype == Dtype::kFp8) flag("bf16");
+    if (s_.dtype == Dtype::kFp8) flag("fp8-format hybrid");
+  }
+
+  void batch() {
+    flag(fmt::format("num-layers {}", layer_count(plan_)));
+    flag(fmt::format("micro-batch-size {}", s_.micro_batch));
+    flag(fmt::format("global-batch-size {}", s_.global_batch));
+    flag(fmt::format("seq-length {}", s_.sequence_length));
+  }
+
+  const Plan& plan_;
+  const Strategy& s_;
+  std::vector<std::string> flags_;
+  LaunchText result_;
+};
+
+// ---- torchtitan ---------------------------------------------------------------------------------
+
+/// torch.distributed.pipelining's name; empty: the order has to come from a file.
+std::string_view pytorch_schedule(const Plan& plan) {
+  if (!plan.orders.empty()) return {};
+  constexpr std::pair<std::string_view, std::string_view> kNames[]{
+      {"gpipe", "GPipe"},
+      {"1f1b", "1F1B"},
+      {"interleaved-1f1b", "Interleaved1F1B"},
+      {"breadth-first", "LoopedBFS"},
+      {"zb-v", "ZBVZeroBubble"},
+      {"dualpipev", "DualPipeV"}};
+  for (const auto& [ours, theirs] : kNames)
+    if (plan.strategy.schedule == ours) return theirs;
+  return {};
+}
+
+std::string titan_pipeline(const Plan& plan, std::vector<std::string>& not_said) {
+  const Strategy& s = plan.strategy;
+  if (s.degrees.pipeline == 1) return {};
+  std::string text = fmt::format("pipeline_parallel_degree = {}\n", s.degrees.pipeline);
+  if (const std::string_view name = pytorch_schedule(plan); !name.empty()) {
+    text += fmt::format("pipeline_parallel_schedule = \"{}\"\n", name);
+  } else {
+    text +=
+        "pipeline_parallel_schedule = \"PipelineScheduleMulti\"\n"
+        "pipeline_parallel_schedule_csv = \"schedule.csv\"\n";
+    not_said.push_back(
+        fmt::format("the order of schedule {}: save it as schedule.csv beside", s.schedule));
+  }
+  text += fmt::format("pipeline_parallel_microbatch_size = {}\n", s.micro_batch);
+  if (is_even(plan))
+    text += fmt::format(
+        "pipeline_parallel_layers_per_stage = {}\n"
+        "pipeline_parallel_first_stage_less_layers = 0\n"
+        "pipeline_parallel_last_stage_less_layers = 0\n",
+        plan.blocks_per_stage[0]);
+  else
+    not_said.push_back(fmt::format("layers per stage {}: name them in module_fqns_per_model_part",
+                                   fmt::join(plan.blocks_per_stage, " ")));
+  return text;
+}
+
+std::string titan_data(const Strategy& s, std::vector<std::string>& not_said) {
+  const DataParallelism& d = s.data_parallelism;
+  const int sharded = s.zero < 2 ? 1 : d.shard_ranks > 0 ? d.shard_ranks : s.degrees.data;
+  std::string text =
+      fmt::format("data_parallel_replicate_degree = {}\ndata_parallel_shard_degree = {}\n",
+                  s.degrees.data / sharded, sharded);
+  if (s.zero >= 2)
+    text += fmt::format("fsdp_reshard_after_forward = \"{}\"\n",
+                        s.zero == 3 && d.reshard_after_forward ? "always" : "never");
+  if (s.zero == 1)
+    not_said.emplace_back("ZeRO 1: replicas are whole; a shard degree would cut gradients too");
+  if (d.offload_optimizer) not_said.emplace_back("the optimizer on the host");
+  return text;
+}
+
+std::string titan_recompute(const Recompute& recompute, std::vector<std::string>& not_said) {
+  if (recompute.kind == RecomputeKind::kNone) return "none";
+  if (recompute.kind == RecomputeKind::kFull) return "full";
+  not_said.push_back(fmt::format("recompute {}: \"selective\" keeps other tensors than the plan",
+                                 to_text(recompute)));
+  return "selective";
+}
+
+LaunchText torchtitan_file(const Plan& plan) {
+  const Strategy& s = plan.strategy;
+  const ParallelDegrees& d = s.degrees;
+  LaunchText result{{}, never_said(plan)};
+  std::vector<std::string>& missing = result.not_said;
+  std::string text = fmt::format("# {}, {} ranks\n[parallelism]\n",
+                                 name_of(LaunchTarget::kTorchtitan), rank_count(d));
+  text += titan_data(s, missing);
+  text += fmt::format("tensor_parallel_degree = {}\ncontext_parallel_degree = {}\n", d.tensor,
+                      d.context);
+  if (d.expert > 1)
+    text += fmt::format("expert_parallel_degree = {}\nexpert_tensor_parallel_degree = {}\n",
+                        d.expert, d.expert_tensor);
+  text += titan_pipeline(plan, missing);
+  if (d.tensor > 1 && !s.sequence_parallel)
+    missing.emplace_back("no sequence parallelism: its tensor parallelism has it");
+  if (s.model_parallelism.order != RankOrder{})
+    missing.push_back(fmt::format("rank order {}", to_text(s.model_parallelism.order)));
+  // A pipeline gets all its micro-batches at once; without one gradients are accumulated.
+  const std::int64_t local = s.micro_batch * (d.pipeline > 1 ? microbatch_count(s) : 1);
+  text += fmt::format("\n[training]\nlocal_batch_size = {}\nglobal_batch_size = {}\nseq_len = {}\n",
+                      local, s.global_batch, s.sequence_length);
+  if (s.dtype == Dtype::kFp32 || s.dtype == Dtype::kTf32)
+    text += "mixed_precision_param = \"float32\"\n";
+  if (s.dtype == Dtype::kFp16 || s.dtype == Dtype::kFp8)
+    missing.push_back(fmt::format("{}: it trains in bf16", name_of(s.dtype)));
+  text += fmt::format("\n[activation_checkpoint]\nmode = \"{}\"\n",
+                      titan_recompute(s.recompute, missing));
+  result.text = std::move(text);
+  return result;
+}
+
+// ---- DeepSpeed ----------------------------------------------------------------------------------
+
+void note_deepspeed_gaps(const Plan& plan, std::vector<std::string>& not_said) {
+  const Strategy& s = plan.strategy;
+  const ParallelDegrees& d = s.degrees;
+  if (d.pipeline > 1)
+    not_said.push_back(
+        fmt::format("the pipeline: in code, PipelineModule(num_stages={}, "
+                    "partition_method=\"uniform\"), which runs 1F1B without chunks",
+                    d.pipeline));
+  if (d.pipeline > 1 && s.zero >= 2)
+    not_said.push_back(fmt::format("ZeRO {} with a pipeline: PipelineModule takes 0 or 1", s.zero));
+  if (d.pipeline > 1 && !is_even(plan)) not_said.emplace_back("unequal stages");
+  if (d.context > 1 && s.model_parallelism.context != ContextAlgorithm::kAllToAll)
+    not_said.push_back(fmt::format("context parallelism by {}: it exchanges heads (all-to-all)",
+                                   name_of(s.model_parallelism.context)));
+  if (s.recompute.kind != RecomputeKind::kNone)
+    not_said.push_back(fmt::format("recompute {}: call deepspeed.checkpointing in the model",
+                                   to_text(s.recompute)));
+  if (s.model_parallelism.order != RankOrder{})
+    not_said.push_back(fmt::format("rank order {}", to_text(s.model_parallelism.order)));
+}
+
+LaunchText deepspeed_file(const Plan& plan) {
+  const Strategy& s = plan.strategy;
+  const ParallelDegrees& d = s.degrees;
+  LaunchText result{{}, never_said(plan)};
+  nlohmann::ordered_json file;
+  file["train_batch_size"] = s.global_batch;
+  file["train_micro_batch_size_per_gpu"] = s.micro_batch;
+  file["gradient_accumulation_steps"] = microbatch_count(s);
+  nlohmann::ordered_json zero{{"stage", s.zero}};
+  if (s.zero > 0) zero["overlap_comm"] = s.data_parallelism.buckets.rule != BucketRule::kNone;
+  if (s.zero > 0 && s.data_parallelism.offload_optimizer)
+    zero["offload_optimizer"] = {{"device", "cpu"}};
+  if (s.zero == 3 && s.data_parallelism.shard_ranks > 0)
+    zero["mics_shard_size"] = s.data_parallelism.shard_ranks;
+  file["zero_optimization"] = zero;
+  if (s.dtype == Dtype::kBf16) file["bf16"] = {{"enabled", true}};
+  if (s.dtype == Dtype::kFp16) file["fp16"] = {{"enabled", true}};
+  if (s.dtype == Dtype::kFp8) result.not_said.emplace_back("fp8: it trains in bf16 or fp16");
+  if (d.tensor > 1) file["tensor_parallel"] = {{"autotp_size", d.tensor}};
+  if (d.expert > 1)
+    file["expert_parallel"] = {{"enabled", true},
+                               {"autoep_size", d.expert},
+                               {"expert_tensor_parallel_size", d.expert_tensor}};
+  if (d.context > 1) file["sequence_parallel_size"] = d.context;
+  note_deepspeed_gaps(plan, result.not_said);
+  result.text = file.dump(2) + "\n";
+  return result;
+}
+
+}  // namespace
+
+std::string_view name_of(LaunchTarget target) {
+  constexpr std::array<std::string_view, kLaunchTargetCount> kNames{
+      "Megatron-LM core_v0.19.0", "torchtitan v0.2.2", "DeepSpeed edaa7221"};
+  return kNames[static_cast<std::size_t>(target)];
+}
+
+LaunchText launch_text(LaunchTarget target, const Plan& plan) {
+  switch (target) {
+    case LaunchTarget::kMegatron:
+      return MegatronFlags(plan).all();
+    case LaunchTarget::kTorchtitan:
+      return torchtitan_file(plan);
+    case LaunchTarget::kDeepSpeed:
+      return deepspeed_file(plan);
+  }
+  return {};
+}
+
+}  // namespace meshwright

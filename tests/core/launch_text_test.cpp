@@ -1,0 +1,106 @@
+#include "core/launch_text.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace meshwright {
+namespace {
+
+/// 8 tensor, 4 pipeline, 2 data ranks; 16 sequences: 8 micro-batches of one for each replica.
+Plan plan_of(std::string schedule, int chunks, std::vector<int> blocks) {
+  Plan plan;
+  plan.strategy.degrees = {.data = 2, .pipeline = 4, .chunks = chunks, .tensor = 8};
+  plan.strategy.sequence_parallel = true;
+  plan.strategy.global_batch = 16;
+  plan.strategy.sequence_length = 2048;
+  plan.strategy.schedule = std::move(schedule);
+  plan.strategy.zero = 1;
+  plan.strategy.recompute = {RecomputeKind::kBlocks, 2};
+  plan.blocks_per_stage = std::move(blocks);
+  return plan;
+}
+
+TEST(LaunchText, GivesMegatronItsFlags) {
+  const LaunchText launch = launch_text(LaunchTarget::kMegatron,
+                                        plan_of("interleaved-1f1b", 2, {3, 3, 3, 3, 3, 3, 3, 3}));
+  EXPECT_EQ(launch.text,
+            "# Megatron-LM core_v0.19.0, 64 ranks\n"
+            "--tensor-model-parallel-size 8 \\\n"
+            "--sequence-parallel \\\n"
+            "--pipeline-model-parallel-size 4 \\\n"
+            "--num-virtual-stages-per-pipeline-rank 2 \\\n"
+            "--use-distributed-optimizer \\\n"
+            "--recompute-granularity full \\\n"
+            "--recompute-method block \\\n"
+            "--recompute-num-layers 2 \\\n"
+            "--bf16 \\\n"
+            "--num-layers 24 \\\n"
+            "--micro-batch-size 1 \\\n"
+            "--global-batch-size 16 \\\n"
+            "--seq-length 2048\n");
+  EXPECT_TRUE(launch.not_said.empty());
+}
+
+// Embedding in front of the first stage's layers, loss behind the last one's.
+TEST(LaunchText, DrawsUnequalStagesForMegatron) {
+  const LaunchText launch = launch_text(LaunchTarget::kMegatron, plan_of("1f1b", 1, {2, 3, 3, 1}));
+  EXPECT_NE(launch.text.find("--pipeline-model-parallel-layout \"Ett|ttt|ttt|tL\""),
+            std::string::npos)
+      << launch.text;
+}
+
+TEST(LaunchText, GivesTorchtitanAFile) {
+  Plan plan = plan_of("zb-v", 2, {3, 3, 3, 3, 3, 3, 3, 3});
+  plan.strategy.zero = 3;
+  plan.strategy.recompute = {};
+  const LaunchText launch = launch_text(LaunchTarget::kTorchtitan, plan);
+  EXPECT_EQ(launch.text,
+            "# torchtitan v0.2.2, 64 ranks\n"
+            "[parallelism]\n"
+            "data_parallel_replicate_degree = 1\n"
+            "data_parallel_shard_degree = 2\n"
+            "fsdp_reshard_after_forward = \"always\"\n"
+            "tensor_parallel_degree = 8\n"
+            "context_parallel_degree = 1\n"
+            "pipeline_parallel_degree = 4\n"
+            "pipeline_parallel_schedule = \"ZBVZeroBubble\"\n"
+            "pipeline_parallel_microbatch_size = 1\n"
+            "pipeline_parallel_layers_per_stage = 3\n"
+            "pipeline_parallel_first_stage_less_layers = 0\n"
+            "pipeline_parallel_last_stage_less_layers = 0\n"
+            "\n"
+            "[training]\n"
+            "local_batch_size = 8\n"
+            "global_batch_size = 16\n"
+            "seq_len = 2048\n"
+            "\n"
+            "[activation_checkpoint]\n"
+            "mode = \"none\"\n");
+  EXPECT_TRUE(launch.not_said.empty());
+}
+
+TEST(LaunchText, GivesDeepSpeedAFile) {
+  const LaunchText launch = launch_text(LaunchTarget::kDeepSpeed, plan_of("1f1b", 1, {6, 6, 6, 6}));
+  const auto file = nlohmann::json::parse(launch.text);
+  EXPECT_EQ(file["train_batch_size"], 16);
+  EXPECT_EQ(file["train_micro_batch_size_per_gpu"], 1);
+  EXPECT_EQ(file["gradient_accumulation_steps"], 8);
+  EXPECT_EQ(file["zero_optimization"]["stage"], 1);
+  EXPECT_EQ(file["tensor_parallel"]["autotp_size"], 8);
+  EXPECT_EQ(launch.not_said.size(), 2u);  // pipeline and recomputation are said in code
+}
+
+// A schedule that a trainer does not know is never passed off as another one.
+TEST(LaunchText, SaysWhatIsLost) {
+  for (int target = 0; target < kLaunchTargetCount; ++target)
+    EXPECT_FALSE(launch_text(static_cast<LaunchTarget>(target),
+                             plan_of("hanayo", 2, {3, 3, 3, 3, 3, 3, 3, 3}))
+                     .not_said.empty());
+  const LaunchText titan =
+      launch_text(LaunchTarget::kTorchtitan, plan_of("zb-h1", 1, {6, 6, 6, 6}));
+  EXPECT_NE(titan.text.find("schedule.csv"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace meshwright
