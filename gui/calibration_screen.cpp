@@ -14,133 +14,19 @@
 #include <QStandardPaths>
 #include <QTextBrowser>
 #include <QVBoxLayout>
-#include <algorithm>
-#include <cmath>
 
 #include "gui/actions.hpp"
+#include "gui/calibration_series.hpp"
 #include "gui/empty_notice.hpp"
 #include "gui/number_text.hpp"
 #include "gui/point_chart.hpp"
 #include "gui/workbench.hpp"
-#include "simulator/kernel_curve_fit.hpp"
 
 namespace meshwright::gui {
 namespace {
 
 QString from(std::string_view text) {
   return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
-}
-
-QString seconds_text(double seconds) {
-  constexpr double kPicoseconds = 1e12;
-  return time_text(Ticks(static_cast<std::int64_t>(seconds * kPicoseconds)));
-}
-
-QString title_of(const CollectiveCurve& curve) {
-  const QString text =
-      CalibrationScreen::tr("%1, %2 ranks").arg(from(name_of(curve.kind))).arg(curve.ranks);
-  return curve.nodes == 1 ? text : text + CalibrationScreen::tr(" on %1 nodes").arg(curve.nodes);
-}
-
-QString title_of(const KernelFamily& family) {
-  // A routine may be of two kinds: the products of experts are products too.
-  const QString kind =
-      family.kind == KernelKind::kGroupedGemm ? from(name_of(family.kind)) + " " : QString();
-  return kind + QString("%1 %2 %3%4")
-                    .arg(from(name_of(family.routine)), from(name_of(family.phase)),
-                         from(name_of(family.dtype)),
-                         family.causal ? CalibrationScreen::tr(", causal") : QString());
-}
-
-PointSeries series_of(const CollectiveCurve& curve) {
-  PointSeries series;
-  series.x_title = CalibrationScreen::tr("size of the whole buffer");
-  series.y_title = CalibrationScreen::tr("time of one call");
-  series.x_text = [](double bytes) { return bytes_text(Bytes(static_cast<std::int64_t>(bytes))); };
-  series.y_text = seconds_text;
-  series.is_joined = true;
-  series.x_is_bytes = true;
-  for (const CurvePoint& point : curve.points) {
-    series.points.emplace_back(static_cast<double>(point.bytes.value), point.time.value);
-    series.texts.push_back(
-        QString("%1: %2").arg(bytes_text(point.bytes), seconds_text(point.time.value)));
-  }
-  return series;
-}
-
-Kernel kernel_of(const KernelFamily& family, const KernelPoint& point) {
-  return {.kind = family.kind,
-          .phase = family.phase,
-          .routine = family.routine,
-          .dtype = family.dtype,
-          .causal = family.causal,
-          .batch = point.batch,
-          .m = point.m,
-          .n = point.n,
-          .k = point.k,
-          .flops = point.flops,
-          .memory_traffic = point.memory_traffic,
-          .source = {}};
-}
-
-/// What all other points say of each one: how far the curve can be trusted between its points.
-/// Empty for curves with too few points, or so many that it would take a while.
-std::vector<double> expected_without_itself(const KernelCurve& curve) {
-  constexpr std::size_t kFewest = 3, kMost = 300;
-  std::vector<double> expected;
-  if (curve.points.size() < kFewest || curve.points.size() > kMost) return expected;
-  for (std::size_t i = 0; i < curve.points.size(); ++i) {
-    KernelCurve others = curve;
-    others.points.erase(others.points.begin() + static_cast<std::ptrdiff_t>(i));
-    expected.push_back(
-        KernelCurveFit(others).time_of(kernel_of(curve.family, curve.points[i])).value);
-  }
-  return expected;
-}
-
-/// Against arithmetic where there is any, else against memory traffic.
-PointSeries series_of(const KernelCurve& curve) {
-  const bool by_flops = curve.family.kind == KernelKind::kGemm ||
-                        curve.family.kind == KernelKind::kGroupedGemm ||
-                        curve.family.kind == KernelKind::kAttention;
-  PointSeries series;
-  series.x_title = by_flops ? CalibrationScreen::tr("arithmetic of one call, FLOP")
-                            : CalibrationScreen::tr("memory traffic of one call");
-  series.y_title = CalibrationScreen::tr("time of one call");
-  series.x_text = [by_flops](double x) {
-    return by_flops ? QString::number(x, 'g', 2) : bytes_text(Bytes(static_cast<std::int64_t>(x)));
-  };
-  series.x_is_bytes = !by_flops;
-  series.y_text = seconds_text;
-  for (const KernelPoint& point : curve.points) {
-    const double x = by_flops ? static_cast<double>(point.flops.value)
-                              : static_cast<double>(point.memory_traffic.value);
-    series.points.emplace_back(x, point.time.value);
-    series.texts.push_back(CalibrationScreen::tr("batch %1, %2 × %3 × %4: %5, spread %6 of %7")
-                               .arg(point.batch)
-                               .arg(point.m)
-                               .arg(point.n)
-                               .arg(point.k)
-                               .arg(seconds_text(point.time.value), percent_text(point.spread))
-                               .arg(point.samples));
-  }
-  series.expected = expected_without_itself(curve);
-  for (std::size_t i = 0; i < series.expected.size(); ++i)
-    series.texts[i] += "\n" + CalibrationScreen::tr("the other points alone say %1")
-                                  .arg(seconds_text(series.expected[i]));
-  return series;
-}
-
-/// "○ each point … missed by 3 % (median), 12 % at most"; empty if nothing is known.
-QString residual_text(const PointSeries& series) {
-  if (series.expected.empty()) return {};
-  std::vector<double> missed;
-  for (std::size_t i = 0; i < series.expected.size(); ++i)
-    missed.push_back(std::abs(series.expected[i] / series.points[i].y() - 1));
-  std::sort(missed.begin(), missed.end());
-  return CalibrationScreen::tr(
-             "○ what all other points say of each one: missed by %1 (median), %2 at most")
-      .arg(percent_text(missed[missed.size() / 2]), percent_text(missed.back()));
 }
 
 /// A file that is not there yet: calibrations are kept, and what has read one need not ask whether
@@ -171,6 +57,7 @@ CalibrationScreen::CalibrationScreen(Workbench& workbench, QWidget* parent)
       stop_(new QPushButton(tr("&Stop"))),
       quick_(new QCheckBox(tr("&Quickly"))),
       use_(new QCheckBox(tr("&Price the scenario by it"))),
+      without_outliers_(new QCheckBox(tr("Without &outliers"))),
       progress_(new QProgressBar),
       verdict_(new QLabel),
       curves_(new QListWidget),
@@ -192,7 +79,13 @@ CalibrationScreen::CalibrationScreen(Workbench& workbench, QWidget* parent)
   auto* chart_column = new QVBoxLayout(right);
   chart_column->setContentsMargins(0, 0, 0, 0);
   chart_column->addWidget(chart_, 1);
-  chart_column->addWidget(residual_);
+  auto* below = new QHBoxLayout;
+  below->addWidget(residual_, 1);
+  below->addWidget(without_outliers_);
+  chart_column->addLayout(below);
+  without_outliers_->setToolTip(tr(
+      "Leaves out points that the others miss by far: beyond the quartiles of all misses by more "
+      "than one and a half times their distance"));
   residual_->setWordWrap(true);
   both->addWidget(right);
   both->setStretchFactor(0, 1);
@@ -210,6 +103,7 @@ CalibrationScreen::CalibrationScreen(Workbench& workbench, QWidget* parent)
   curves_->setAccessibleName(tr("Measured curves"));
   provenance_->setAccessibleName(tr("Where the calibration is from"));
   connect(curves_, &QListWidget::currentRowChanged, this, &CalibrationScreen::show_curve);
+  connect(without_outliers_, &QCheckBox::toggled, this, &CalibrationScreen::show_curve);
   connect(&workbench, &Workbench::calibration_requested, this, [this] {
     this->workbench().show_screen(name());
     use_->setChecked(true);
@@ -224,6 +118,9 @@ QWidget* CalibrationScreen::make_knobs() {
   auto* row = new QHBoxLayout(knobs);
   row->setContentsMargins(0, 0, 0, 0);
   quick_->setToolTip(tr("20 seconds in place of two minutes, fewer shapes"));
+  measure_->setToolTip(tr("Times kernels and messages on this machine: about two minutes"));
+  stop_->setToolTip(tr("Ends the measurement; nothing of it is kept"));
+  use_->setToolTip(tr("Times of the scenario come from what was measured, not from formulas"));
   use_->setChecked(true);
   stop_->setEnabled(false);
   progress_->setRange(0, 100);
@@ -347,7 +244,7 @@ void CalibrationScreen::show_calibration() {
         tr("<p><b>%1</b>, %2 cores, %3 memory<br>message %4 + size over %5<br>memory %6</p>")
             .arg(from(c.machine->processor).toHtmlEscaped())
             .arg(c.machine->cores)
-            .arg(bytes_text(c.machine->memory), seconds_text(c.machine->message_latency.value),
+            .arg(bytes_text(c.machine->memory), time_text(to_ticks(c.machine->message_latency)),
                  rate_text(c.machine->message_bandwidth), rate_text(c.machine->memory_bandwidth));
   html += "<table cellspacing=6>";
   for (const auto& [key, value] : c.provenance)
@@ -362,14 +259,27 @@ void CalibrationScreen::show_calibration() {
   if (curves_->count() > 0) curves_->setCurrentRow(0);
 }
 
-void CalibrationScreen::show_curve(int row) {
+/// Beside this thread: what all other points say of each one is as many fits as there are points.
+void CalibrationScreen::show_curve() {
+  const int row = curves_->currentRow();
   if (!calibration_ || row < 0) return;
   const auto i = static_cast<std::size_t>(row);
   const std::size_t collectives = calibration_->collectives.size();
-  PointSeries series = i < collectives ? series_of(calibration_->collectives[i])
-                                       : series_of(calibration_->kernels[i - collectives]);
-  residual_->setText(residual_text(series));
-  chart_->show_series(std::move(series));
+  const bool is_collective = i < collectives;
+  without_outliers_->setEnabled(!is_collective);
+  std::function<CurveSeries()> make;
+  if (is_collective)
+    make = [curve = calibration_->collectives[i]] { return series_of(curve); };
+  else
+    make = [curve = calibration_->kernels[i - collectives],
+            without = without_outliers_->isChecked()] { return series_of(curve, without); };
+  workbench().jobs().start<CurveSeries>(
+      {tr("Show a curve"), "calibration.curve", false}, this,
+      [make](const JobContext&) { return make(); },
+      [this](CurveSeries made) {
+        residual_->setText(made.note);
+        chart_->show_series(std::move(made.points));
+      });
 }
 
 void CalibrationScreen::use_in_scenario() {

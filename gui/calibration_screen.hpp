@@ -48,6 +48,9 @@ class CalibrationScreen : public Screen {
   void set_quick(bool quick);
   bool is_measuring() const { return program_.is_running(); }
   const std::optional<Calibration>& calibration() const { return calibration_; }
+  PointChart& chart() const { return *chart_; }
+  QListWidget& curves() const { return *curves_; }
+  QCheckBox& outlier_box() const { return *without_outliers_; }
 
  private:
   QWidget* make_knobs();
@@ -56,12 +59,12 @@ class CalibrationScreen : public Screen {
   void settle(const QString& verdict);
   void choose_file();
   void show_calibration();
-  void show_curve(int row);
+  void show_curve();
   void use_in_scenario();
   void price_scenario_by(const std::string& file);
 
   QPushButton *measure_, *stop_;
-  QCheckBox *quick_, *use_;
+  QCheckBox *quick_, *use_, *without_outliers_;
   QProgressBar* progress_;
   QLabel* verdict_;
   ChildProgram program_;

@@ -83,6 +83,23 @@ std::vector<double> ticks_of(const ChartAxis& axis, int wanted) {
   return ticks;
 }
 
+std::vector<double> ticks_apart(const ChartAxis& axis, double length,
+                                const std::function<double(double)>& width_of) {
+  constexpr double kDensest = 70, kGap = 8;
+  std::vector<double> ticks;
+  for (int wanted = std::max(1, static_cast<int>(length / kDensest)); wanted >= 1; --wanted) {
+    ticks = ticks_of(axis, wanted);
+    bool fits = true;
+    for (std::size_t i = 1; i < ticks.size() && fits; ++i) {
+      const double apart = length * (axis.share_of(ticks[i]) - axis.share_of(ticks[i - 1]));
+      fits = apart >= (width_of(ticks[i]) + width_of(ticks[i - 1])) / 2 + kGap;
+    }
+    if (fits) return ticks;
+  }
+  ticks.resize(std::min<std::size_t>(1, ticks.size()));
+  return ticks;
+}
+
 QRectF plot_area(const QRectF& outer, const QFontMetricsF& metrics) {
   const double line = metrics.height();
   const double labels = metrics.horizontalAdvance("0000.00 GiB");
@@ -96,7 +113,8 @@ void paint_axes(QPainter& painter, const QRectF& plot, const ChartAxis& x, const
   const auto label = [](const ChartAxis& axis, double value) {
     return axis.text ? axis.text(value) : QString::number(value, 'g', 4);
   };
-  for (const double tick : ticks_of(x, static_cast<int>(plot.width() / 70))) {
+  const auto width_of = [&](double tick) { return metrics.horizontalAdvance(label(x, tick)); };
+  for (const double tick : ticks_apart(x, plot.width(), width_of)) {
     const double at = plot.left() + plot.width() * x.share_of(tick);
     painter.setPen(colours.grid);
     painter.drawLine(QPointF(at, plot.top()), QPointF(at, plot.bottom()));

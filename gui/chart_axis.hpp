@@ -35,6 +35,11 @@ ChartAxis axis_of(const std::vector<double>& values, AxisScale scale, bool from_
 /// less than one of them.
 std::vector<double> ticks_of(const ChartAxis& axis, int wanted);
 
+/// As many ticks as can be labelled side by side on an axis of `length` pixels, where the label of
+/// a value is `width_of(value)` pixels wide; one at least.
+std::vector<double> ticks_apart(const ChartAxis& axis, double length,
+                                const std::function<double(double)>& width_of);
+
 /// The plot inside `outer` when there is room for tick labels and titles; then grid, ticks, titles.
 QRectF plot_area(const QRectF& outer, const QFontMetricsF& metrics);
 void paint_axes(QPainter& painter, const QRectF& plot, const ChartAxis& x, const ChartAxis& y,

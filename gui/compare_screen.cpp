@@ -106,11 +106,11 @@ CompareScreen::CompareScreen(Workbench& workbench, QWidget* parent)
       [this] { choose_files(); }, both);
   column->addWidget(notice_, 1);
   column->addWidget(both, 1);
-  const auto apply_theme = [this] {
-    view_->set_theme(timeline_colours_of(this->workbench().preferences().values()));
+  const auto apply = [this] {
+    apply_preferences(*view_, this->workbench().preferences().values());
   };
-  connect(&workbench.preferences(), &Preferences::changed, this, apply_theme);
-  apply_theme();
+  connect(&workbench.preferences(), &Preferences::changed, this, apply);
+  apply();
   connect(alignment_, &QComboBox::currentIndexChanged, this, &CompareScreen::align);
   connect(offset_, &QDoubleSpinBox::valueChanged, this, &CompareScreen::align);
   connect(morph_, &QSlider::valueChanged, this, &CompareScreen::morph);
@@ -135,6 +135,7 @@ QWidget* CompareScreen::make_knobs() {
     row->addWidget(knob);
   };
   alignment_->addItems({tr("start of the step"), tr("first forward pass"), tr("hand")});
+  alignment_->setToolTip(tr("What of the two timelines lies on the same moment"));
   add(tr("&Align by"), alignment_);
   constexpr double kMostOffset = 1e6;
   offset_->setRange(-kMostOffset, kMostOffset);

@@ -22,6 +22,7 @@ EmptyNotice::EmptyNotice(const Text& text, const std::function<void()>& pressed,
   add_label(text.text, "faint");
   if (!text.button.isEmpty()) {
     auto* button = new QPushButton(text.button);
+    button->setToolTip(text.text);
     connect(button, &QPushButton::clicked, this, pressed);
     column->addSpacing(8);
     column->addWidget(button, 0, Qt::AlignCenter);

@@ -207,8 +207,7 @@ void ExploreScreen::show_area(const TimelineArea& area) {
 
 void ExploreScreen::apply_preferences() {
   const PreferenceValues& values = workbench().preferences().values();
-  view_->set_theme(timeline_colours_of(values));
-  view_->set_reduced_motion(values.reduced_motion);
+  gui::apply_preferences(*view_, values);
   legend_->set_colours(timeline_colours_of(values));
 }
 

@@ -24,6 +24,7 @@ class ExploreScreen : public Screen {
   explicit ExploreScreen(Workbench& workbench, QWidget* parent = nullptr);
   QString name() const override { return "explore"; }
   QString title() const override { return tr("Explore"); }
+  bool shows_toolbar() const override { return true; }
   void add_actions(ActionSet& actions) override;
   QWidget* inspector() override;
   bool take(const OpenedFile& file) override;
@@ -56,7 +57,7 @@ class ExploreScreen : public Screen {
   void save_schedule();
   void export_picture();
   void copy_picture();
-  void copy_table();
+  void copy(QString (*text)(const TimelineSnapshot&));
   void copy_state();
   void paste_state();
   void save(const QString& title, const QString& pattern, const QString& suffix,

@@ -128,7 +128,22 @@ void ExploreScreen::add_export_actions(ActionSet& actions) {
                tr("Copy ta&ble"),
                tr("Of the area selected, or else the visible slices, for a spreadsheet"),
                {QKeySequence("Ctrl+Alt+T")}},
-              [this] { copy_table(); });
+              [this] { copy(to_table); });
+  actions.add({"explore.copy-markdown",
+               MenuId::kEdit,
+               tr("Copy figures as Mar&kdown"),
+               tr("What the area selected, or else all that is shown, is busy with"),
+               {QKeySequence("Ctrl+Alt+Shift+T")}},
+              [this] {
+                copy([](const TimelineSnapshot& s) { return area_text(s, AreaFormat::kMarkdown); });
+              });
+  actions.add(
+      {"explore.copy-json",
+       MenuId::kEdit,
+       tr("Copy figures as &JSON"),
+       tr("What the area selected, or else all that is shown, is busy with"),
+       {QKeySequence("Ctrl+Alt+J")}},
+      [this] { copy([](const TimelineSnapshot& s) { return area_text(s, AreaFormat::kJson); }); });
 }
 
 void ExploreScreen::toggle_snapshot() {
@@ -204,12 +219,12 @@ void ExploreScreen::copy_picture() {
       [](const QImage& image) { QApplication::clipboard()->setImage(image); });
 }
 
-void ExploreScreen::copy_table() {
+void ExploreScreen::copy(QString (*text)(const TimelineSnapshot&)) {
   if (view_->tracks() == nullptr) return;
   workbench().jobs().start<QString>(
       {tr("Copy table"), "explore.copy", false}, this,
-      [snapshot = view_->snapshot()](const JobContext&) { return to_table(snapshot); },
-      [](const QString& table) { QApplication::clipboard()->setText(table); });
+      [snapshot = view_->snapshot(), text](const JobContext&) { return text(snapshot); },
+      [](const QString& copied) { QApplication::clipboard()->setText(copied); });
 }
 
 void ExploreScreen::copy_state() {

@@ -24,6 +24,7 @@ JobList::Row& JobList::row_of(const JobStatus& status) {
   auto* item = new QTreeWidgetItem({status.title});
   auto* bar = new QProgressBar;
   auto* cancel = new QPushButton(tr("Cancel"));
+  cancel->setToolTip(tr("Gives this job up"));
   cancel->setAccessibleName(tr("Cancel %1").arg(status.title));
   connect(cancel, &QPushButton::clicked, this, [this, id = status.id] { jobs_.cancel(id); });
   addTopLevelItem(item);

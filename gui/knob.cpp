@@ -34,17 +34,22 @@ std::size_t nearest_stop(const std::vector<int>& stops, int value) {
   return index;
 }
 
+/// With the symbol that papers use, if there is one: "p: consecutive groups of layers".
+QString hint_of(const KnobText& text) {
+  return text.symbol.isEmpty() ? text.hint : QString("<i>%1</i>: %2").arg(text.symbol, text.hint);
+}
+
 QLabel* label_of(const KnobText& text, QWidget* buddy) {
   auto* label = new QLabel(
       text.symbol.isEmpty() ? text.label : QString("%1 <i>%2</i>").arg(text.label, text.symbol));
   label->setTextFormat(Qt::RichText);
-  label->setToolTip(text.hint);
+  label->setToolTip(hint_of(text));
   label->setBuddy(buddy);
   return label;
 }
 
 void describe(QWidget* widget, const KnobText& text) {
-  widget->setToolTip(text.hint);
+  widget->setToolTip(hint_of(text));
   widget->setAccessibleName(text.label);
   widget->setAccessibleDescription(text.hint);
 }

@@ -28,6 +28,17 @@
 
 namespace meshwright::gui {
 
+namespace {
+
+/// Pages that take the height there is. Else every text that changes has all pages, seen or not,
+/// lay their texts out to say how high they would like to be.
+class Pages : public QStackedWidget {
+ public:
+  bool hasHeightForWidth() const override { return false; }
+};
+
+}  // namespace
+
 MainWindow::MainWindow(Workbench& workbench) : workbench_(workbench) {
   setWindowTitle("Meshwright");
   setAcceptDrops(true);
@@ -59,8 +70,9 @@ void MainWindow::build_centre() {
   tabs_->setExpanding(false);
   tabs_->setDrawBase(false);
   tabs_->setAccessibleName(tr("Screens"));
+  tabs_->ensurePolished();  // else tabs chosen before the window is shown are too low
   kpis_ = new KpiStrip;
-  stack_ = new QStackedWidget;
+  stack_ = new Pages;
   screens_ = make_screens(workbench_, stack_);
   for (Screen* screen : screens_) {
     stack_->addWidget(screen);
@@ -85,7 +97,7 @@ QDockWidget* MainWindow::add_dock(const QString& name, const QString& title,
 
 void MainWindow::build_docks() {
   panel_ = new ScenarioPanel(workbench_);
-  inspectors_ = new QStackedWidget;
+  inspectors_ = new Pages;
   for (Screen* screen : screens_) {
     QWidget* inspector = screen->inspector();
     inspectors_->addWidget(inspector != nullptr ? inspector : new QWidget);
@@ -150,6 +162,7 @@ void MainWindow::bring_to_front(int index) {
   inspector_dock_->setVisible(screen->inspector() != nullptr);
   scenario_dock_->setVisible(screen->uses_scenario());
   kpis_->setVisible(screen->uses_scenario());
+  toolbar_->setVisible(screen->shows_toolbar());
   screen->come_to_front();
   screen->setFocus(Qt::OtherFocusReason);
 }
@@ -215,6 +228,8 @@ void MainWindow::closeEvent(QCloseEvent* event) {
   QSettings settings;
   settings.setValue("window/geometry", saveGeometry());
   settings.setValue("window/state", saveState());
+  const Scenario& scenario = workbench_.scenario().scenario();
+  if (scenario != default_scenario() && scenario.orders.empty()) keep_scenario(scenario);
   workbench_.jobs().cancel_all();
   event->accept();
 }

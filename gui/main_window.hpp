@@ -13,6 +13,7 @@ class QLabel;
 class QMenu;
 class QStackedWidget;
 class QTabBar;
+class QToolBar;
 
 namespace meshwright::gui {
 
@@ -56,6 +57,7 @@ class MainWindow : public QMainWindow {
   void add_go_actions();
   void add_help_actions();
   void fill_menus();
+  void build_toolbar();
   void connect_workbench();
   void bring_to_front(int index);
   void show_simulation();
@@ -78,6 +80,7 @@ class MainWindow : public QMainWindow {
   JobList* job_list_;
   QDockWidget *scenario_dock_, *inspector_dock_, *problems_dock_, *log_dock_, *jobs_dock_;
   QLabel* status_;
+  QToolBar* toolbar_;
 };
 
 }  // namespace meshwright::gui

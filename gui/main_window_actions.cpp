@@ -3,6 +3,8 @@
 #include <QDockWidget>
 #include <QFileDialog>
 #include <QMenuBar>
+#include <QToolBar>
+#include <QToolButton>
 
 #include "gui/actions.hpp"
 #include "gui/command_palette.hpp"
@@ -28,6 +30,7 @@ void MainWindow::build_actions() {
                  tr("Stops every job and closes the window"),
                  {QKeySequence("Ctrl+Q")}},
                 [this] { close(); });
+  build_toolbar();
   fill_menus();
 }
 
@@ -99,7 +102,9 @@ void MainWindow::add_view_actions() {
                                                      {jobs_dock_, "Ctrl+Alt+5"}};
   for (const auto& [dock, keys] : docks) {
     QAction* action = dock->toggleViewAction();
-    action->setShortcut(QKeySequence(keys));
+    QList<QKeySequence> all{QKeySequence(keys)};
+    if (dock == inspector_dock_) all += QKeySequence("Q");
+    action->setShortcuts(all);
     addAction(action);
     actions_->adopt("view." + dock->objectName(), MenuId::kView, action);
   }
@@ -179,6 +184,56 @@ void MainWindow::fill_menus() {
       menu->addAction(entry.action);
     }
   }
+}
+
+/// What is used most on a timeline, in words shorter than those of the menus.
+void MainWindow::build_toolbar() {
+  toolbar_ = addToolBar(tr("Toolbar"));
+  toolbar_->setObjectName("toolbar");
+  toolbar_->setMovable(false);
+  toolbar_->toggleViewAction()->setShortcut(QKeySequence("Ctrl+Alt+0"));
+  actions_->adopt("view.toolbar", MenuId::kView, toolbar_->toggleViewAction());
+  const auto add = [this](const char* name, const QString& text) {
+    QAction* action = actions_->find(name);
+    auto* button = new QToolButton;
+    button->setText(text);
+    button->setObjectName(QString("button.%1").arg(name));
+    button->setCheckable(action->isCheckable());
+    const auto follow = [button, action] {
+      button->setEnabled(action->isEnabled());
+      button->setChecked(action->isChecked());
+      const QString keys = action->shortcut().toString(QKeySequence::NativeText);
+      button->setToolTip(keys.isEmpty() ? action->toolTip()
+                                        : QString("%1 (%2)").arg(action->toolTip(), keys));
+    };
+    follow();
+    connect(action, &QAction::changed, button, follow);
+    connect(button, &QToolButton::clicked, action, [action, follow] {
+      action->trigger();
+      follow();
+    });
+    toolbar_->addWidget(button);
+  };
+  add("edit.undo", tr("Undo"));
+  add("edit.redo", tr("Redo"));
+  toolbar_->addSeparator();
+  add("edit.previous-schedule", tr("◀ Schedule"));
+  add("edit.next-schedule", tr("Schedule ▶"));
+  add("explore.snapshot", tr("Pin as A"));
+  toolbar_->addSeparator();
+  add("timeline.all", tr("Show all"));
+  add("timeline.fit", tr("Fit"));
+  add("timeline.next-bubble", tr("Next bubble"));
+  toolbar_->addSeparator();
+  add("timeline.critical-path", tr("Critical path"));
+  add("explore.causes", tr("Causes"));
+  add("explore.arrows", tr("Arrows"));
+  add("explore.counters", tr("Counters"));
+  add("explore.table", tr("Table"));
+  add("timeline.order", tr("Order"));
+  toolbar_->addSeparator();
+  add("explore.export", tr("Export"));
+  add("view.theme", tr("Theme"));
 }
 
 }  // namespace meshwright::gui

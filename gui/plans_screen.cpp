@@ -4,7 +4,6 @@
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
-#include <QPlainTextEdit>
 #include <QPushButton>
 #include <QSplitter>
 #include <QTabWidget>
@@ -16,6 +15,8 @@
 #include "core/strategy_text.hpp"
 #include "gui/actions.hpp"
 #include "gui/empty_notice.hpp"
+#include "gui/hand_over.hpp"
+#include "gui/memory_bars.hpp"
 #include "gui/number_text.hpp"
 #include "gui/pareto_scatter.hpp"
 #include "gui/part_names.hpp"
@@ -79,7 +80,8 @@ PlansScreen::PlansScreen(Workbench& workbench, QWidget* parent)
       scatter_(new ParetoScatter),
       waterfall_(new Waterfall),
       why_(new QTextBrowser),
-      hand_over_(new QPlainTextEdit) {
+      memory_(new MemoryBars),
+      hand_over_(new HandOver) {
   auto* column = new QVBoxLayout(this);
   column->addWidget(make_knobs());
   certificate_->setWordWrap(true);
@@ -124,6 +126,8 @@ QWidget* PlansScreen::make_knobs() {
   auto* knobs = new QWidget;
   auto* row = new QHBoxLayout(knobs);
   row->setContentsMargins(0, 0, 0, 0);
+  start_->setToolTip(tr("Which split trains this model fastest on these devices"));
+  cancel_->setToolTip(tr("Gives the search up; the plans found before stay"));
   row->addWidget(start_);
   row->addWidget(cancel_);
   row->addSpacing(16);
@@ -152,9 +156,8 @@ QWidget* PlansScreen::make_details() {
   auto* pages = new QTabWidget;
   pages->addTab(why_, tr("Why"));
   pages->addTab(waterfall_, tr("Against the best"));
+  pages->addTab(memory_, tr("Memory"));
   pages->addTab(hand_over_, tr("Hand over"));
-  hand_over_->setReadOnly(true);
-  hand_over_->setAccessibleName(tr("Commands for this plan"));
   why_->setFrameShape(QFrame::NoFrame);
   details->addWidget(pages);
   return details;
@@ -179,6 +182,12 @@ void PlansScreen::add_actions(ActionSet& actions) {
                tr("The chosen plan becomes the scenario of Explore"),
                {QKeySequence("Ctrl+Return")}},
               [this] { take_over(); });
+  actions.add({"plans.copy",
+               MenuId::kPlan,
+               tr("C&opy what hands the plan over"),
+               tr("Flags or file for the program that was chosen, to the clipboard"),
+               {QKeySequence("Ctrl+Alt+H")}},
+              [this] { hand_over_->copy(); });
 }
 
 bool PlansScreen::is_settled() { return !is_searching_; }
@@ -310,11 +319,8 @@ void PlansScreen::choose(int plan) {
                          from(f.why).toHtmlEscaped(),
                          tr("Enter takes it over into Explore, where every slice of it can be "
                             "looked at.")));
-  const QString line = from(to_state_text(scenario_of_plan(i)));
-  hand_over_->setPlainText(
-      tr("# the same plan on the command line\n%1\n\n# carried out on this machine, if it is small "
-         "enough\n%2")
-          .arg(line, QString(line).replace("meshwright simulate", "meshwright run")));
+  hand_over_->show_plan(result_->plans[i].plan, from(to_state_text(scenario_of_plan(i))));
+  show_memory(plan);
   show_difference(plan);
 }
 
@@ -325,6 +331,12 @@ void PlansScreen::show_difference(int plan) {
   for (std::size_t i = 0; i < best.size(); ++i)
     parts.push_back({best[i].first, best[i].second, chosen[i].second});
   waterfall_->show_parts(tr("plan 1"), tr("plan %1").arg(plan + 1), std::move(parts));
+}
+
+/// One bar for each pipeline position: what the search simulates is one rank of each.
+void PlansScreen::show_memory(int plan) {
+  const Evaluation& e = result_->plans[static_cast<std::size_t>(plan)].evaluation;
+  memory_->show_amounts(e.peak_memory, e.memory_capacity);
 }
 
 Scenario PlansScreen::scenario_of_plan(std::size_t plan) const {

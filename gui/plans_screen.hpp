@@ -11,7 +11,6 @@
 
 class QCheckBox;
 class QLabel;
-class QPlainTextEdit;
 class QPushButton;
 class QTableWidget;
 class QTextBrowser;
@@ -19,6 +18,8 @@ class QTextBrowser;
 namespace meshwright::gui {
 
 class EmptyNotice;
+class HandOver;
+class MemoryBars;
 class ParetoScatter;
 class Waterfall;
 
@@ -35,6 +36,7 @@ class PlansScreen : public Screen {
   void cancel();
   const SearchResult* result() const { return result_ ? &*result_ : nullptr; }
   QTableWidget& table() { return *table_; }
+  HandOver& hand_over() { return *hand_over_; }
 
  private:
   /// A knob of the scenario that the search may be held to.
@@ -49,6 +51,7 @@ class PlansScreen : public Screen {
   void show_table();
   void choose(int plan);
   void show_difference(int plan);
+  void show_memory(int plan);
   void take_over();
   Scenario scenario_of_plan(std::size_t plan) const;
 
@@ -59,7 +62,8 @@ class PlansScreen : public Screen {
   ParetoScatter* scatter_;
   Waterfall* waterfall_;
   QTextBrowser* why_;
-  QPlainTextEdit* hand_over_;
+  MemoryBars* memory_;
+  HandOver* hand_over_;
   std::vector<Lock> locks_;
   Scenario asked_;  ///< what the result is of
   std::optional<SearchResult> result_;

@@ -18,6 +18,7 @@ void PointChart::show_series(PointSeries series) {
     ys.push_back(point.y());
   }
   ys.insert(ys.end(), series_.expected.begin(), series_.expected.end());
+  for (const QPointF& point : series_.line) ys.push_back(point.y());
   x_ = axis_of(xs, AxisScale::kLogarithmic);
   y_ = axis_of(ys, AxisScale::kLogarithmic);
   x_.is_binary = series_.x_is_bytes;
@@ -49,6 +50,11 @@ void PointChart::paintEvent(QPaintEvent*) {
   for (std::size_t i = 0; i < series_.points.size(); ++i) line += place_of(i);
   painter.setPen(QPen(colours.series[0], 1.5));
   if (series_.is_joined) painter.drawPolyline(line);
+  QPolygonF law;
+  for (const QPointF& point : series_.line)
+    law += point_of(plot_area(rect(), QFontMetricsF(font())), x_, y_, point.x(), point.y());
+  painter.setPen(QPen(colours.series[1], 1.5, Qt::DashLine));
+  painter.drawPolyline(law);
   // A ring where the point was expected, and how far it missed.
   painter.setPen(QPen(colours.series[1], 1.5));
   painter.setBrush(Qt::NoBrush);

@@ -14,6 +14,7 @@ struct PointSeries {
   std::vector<QPointF> points;
   std::vector<QString> texts;    ///< of every point, for the tooltip
   std::vector<double> expected;  ///< of every point: y without having measured it; empty: unknown
+  std::vector<QPointF> line;     ///< a law through the points, by x; empty: none
   bool is_joined = false;
   bool x_is_bytes = false;
   std::function<QString(double)> x_text, y_text;
@@ -24,6 +25,7 @@ class PointChart : public QWidget {
  public:
   explicit PointChart(QWidget* parent = nullptr);
   void show_series(PointSeries series);
+  const PointSeries& series() const { return series_; }
   QSize sizeHint() const override { return {640, 420}; }
 
  protected:

@@ -5,6 +5,7 @@
 #include <QKeySequence>
 #include <QObject>
 #include <QString>
+#include <array>
 #include <map>
 
 #include "gui/timeline_colours.hpp"
@@ -31,6 +32,11 @@ struct PreferenceValues {
   std::map<QString, QKeySequence> keys;
   friend bool operator==(const PreferenceValues&, const PreferenceValues&) = default;
 };
+
+/// Names in PreferenceValues::keys of what a timeline does while a key is held: nearer, further,
+/// earlier, later. Without an entry it is the key at the place of W, S, A, D.
+inline constexpr std::array<const char*, 4> kHeldKeyNames{"hold.in", "hold.out", "hold.left",
+                                                          "hold.right"};
 
 class Preferences : public QObject {
   Q_OBJECT

@@ -50,20 +50,24 @@ PreferencesDialog::PreferencesDialog(Preferences& preferences, ActionSet& action
 QWidget* PreferencesDialog::looks_page() {
   auto* page = new QWidget;
   auto* form = new QFormLayout(page);
-  const auto add_box = [&](const QString& label, const QStringList& items) {
+  const auto add_box = [&](const QString& label, const QString& hint, const QStringList& items) {
     auto* box = new QComboBox;
     box->addItems(items);
     box->setAccessibleName(label);
+    box->setToolTip(hint);
     form->addRow(label, box);
     connect(box, &QComboBox::activated, this, &PreferencesDialog::take_values);
     return box;
   };
-  theme_ =
-      add_box(tr("Theme"), {tr("As the desktop"), tr("Light"), tr("Dark"), tr("High contrast")});
-  palette_ = add_box(tr("Colours of passes"), {tr("Okabe–Ito (colour-blind safe)"), tr("PyTorch"),
-                                               tr("Megatron paper"), tr("Zero Bubble paper")});
-  time_unit_ = add_box(tr("Times in"), {tr("whatever reads best"), "ns", "µs", "ms", "s"});
-  language_ = add_box(tr("Language"), {});
+  theme_ = add_box(tr("Theme"), tr("Colours of the whole program"),
+                   {tr("As the desktop"), tr("Light"), tr("Dark"), tr("High contrast")});
+  palette_ =
+      add_box(tr("Colours of passes"), tr("Of forward, backward and weight passes in timelines"),
+              {tr("Okabe–Ito (colour-blind safe)"), tr("PyTorch"), tr("Megatron paper"),
+               tr("Zero Bubble paper")});
+  time_unit_ = add_box(tr("Times in"), tr("The unit of every time that is shown"),
+                       {tr("whatever reads best"), "ns", "µs", "ms", "s"});
+  language_ = add_box(tr("Language"), tr("Of menus and texts"), {});
   language_->addItem(tr("As the desktop"), QString());
   for (const Language& language : languages()) language_->addItem(language.own_name, language.code);
   auto* at_next_start = new QLabel(tr("A new language is spoken from the next start on."));
@@ -73,9 +77,11 @@ QWidget* PreferencesDialog::looks_page() {
   font_scale_->setRange(0.75, 2.0);
   font_scale_->setSingleStep(0.05);
   font_scale_->setAccessibleName(tr("Size of text"));
+  font_scale_->setToolTip(tr("1 is the size that the desktop asks for"));
   form->addRow(tr("Size of text"), font_scale_);
   connect(font_scale_, &QDoubleSpinBox::valueChanged, this, &PreferencesDialog::take_values);
   reduced_motion_ = new QCheckBox(tr("Nothing moves by itself"));
+  reduced_motion_->setToolTip(tr("No gliding slices, no smooth zoom"));
   form->addRow(tr("Motion"), reduced_motion_);
   connect(reduced_motion_, &QCheckBox::clicked, this, &PreferencesDialog::take_values);
   return page;
@@ -95,17 +101,29 @@ QWidget* PreferencesDialog::keys_page(const ActionSet& actions) {
   conflicts_->setProperty("role", "problem");
   conflicts_->setWordWrap(true);
   column->addWidget(conflicts_);
-  for (const ActionEntry& entry : actions.entries()) {
-    auto* item = new QTreeWidgetItem({entry.action->iconText()});
-    item->setToolTip(0, entry.action->toolTip());
+  const auto add = [&](const QString& name, const QString& text, const QString& hint) {
+    auto* item = new QTreeWidgetItem({text});
+    item->setToolTip(0, hint);
     list->addTopLevelItem(item);
     auto* edit = new QKeySequenceEdit;
-    edit->setAccessibleName(entry.action->iconText());
+    edit->setAccessibleName(text);
+    edit->setToolTip(hint);
     list->setItemWidget(item, 1, edit);
-    keys_[entry.name] = edit;
+    keys_[name] = edit;
     connect(edit, &QKeySequenceEdit::editingFinished, this, &PreferencesDialog::take_values);
-  }
+  };
+  const QStringList held = held_key_texts();
+  for (std::size_t i = 0; i < kHeldKeyNames.size(); ++i)
+    add(kHeldKeyNames[i], held[static_cast<qsizetype>(i)],
+        tr("Moves the timeline as long as the key is held. Without one: where W, S, A, D lie on an "
+           "American keyboard"));
+  for (const ActionEntry& entry : actions.entries())
+    add(entry.name, entry.action->iconText(), entry.action->toolTip());
   return page;
+}
+
+QStringList PreferencesDialog::held_key_texts() {
+  return {tr("Held: nearer"), tr("Held: further away"), tr("Held: earlier"), tr("Held: later")};
 }
 
 void PreferencesDialog::show_values() {
@@ -119,6 +137,10 @@ void PreferencesDialog::show_values() {
   reduced_motion_->setChecked(v.reduced_motion);
   for (const ActionEntry& entry : actions_.entries())
     keys_[entry.name]->setKeySequence(entry.action->shortcut());
+  for (const char* name : kHeldKeyNames) {
+    const auto own = v.keys.find(name);
+    keys_[name]->setKeySequence(own == v.keys.end() ? QKeySequence() : own->second);
+  }
   show_conflicts();
   is_showing_ = false;
 }
@@ -138,6 +160,8 @@ void PreferencesDialog::take_values() {
     const QKeySequence own = entry.own_keys.isEmpty() ? QKeySequence() : entry.own_keys.front();
     if (keys != own) v.keys[entry.name] = keys;
   }
+  for (const char* name : kHeldKeyNames)
+    if (const QKeySequence keys = keys_[name]->keySequence(); !keys.isEmpty()) v.keys[name] = keys;
   preferences_.set(v);
   show_conflicts();
 }
@@ -148,6 +172,10 @@ void PreferencesDialog::show_conflicts() {
   for (const ActionEntry& entry : actions_.entries())
     if (const QKeySequence keys = keys_[entry.name]->keySequence(); !keys.isEmpty())
       users[keys.toString()] += entry.action->iconText();
+  const QStringList held = held_key_texts();
+  for (std::size_t i = 0; i < kHeldKeyNames.size(); ++i)
+    if (const QKeySequence keys = keys_[kHeldKeyNames[i]]->keySequence(); !keys.isEmpty())
+      users[keys.toString()] += held[static_cast<qsizetype>(i)];
   QStringList conflicts;
   for (const auto& [keys, names] : users)
     if (names.size() > 1) conflicts += tr("%1 is taken by %2").arg(keys, names.join(tr(" and ")));

@@ -21,6 +21,8 @@ class PreferencesDialog : public QDialog {
  public:
   PreferencesDialog(Preferences& preferences, ActionSet& actions, QWidget* parent = nullptr);
   void reject() override;
+  /// The field for the key of an action, or of one of kHeldKeyNames.
+  QKeySequenceEdit* key_field(const QString& name) const { return keys_.at(name); }
 
  private:
   QWidget* looks_page();
@@ -28,6 +30,7 @@ class PreferencesDialog : public QDialog {
   void show_values();
   void take_values();
   void show_conflicts();
+  static QStringList held_key_texts();
 
   Preferences& preferences_;
   ActionSet& actions_;

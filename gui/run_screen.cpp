@@ -70,11 +70,11 @@ RunScreen::RunScreen(Workbench& workbench, QWidget* parent)
   output_->setAccessibleName(tr("Output of the run"));
   constexpr int kMostLines = 10'000;
   output_->setMaximumBlockCount(kMostLines);
-  const auto apply_theme = [this] {
-    view_->set_theme(timeline_colours_of(this->workbench().preferences().values()));
+  const auto apply = [this] {
+    apply_preferences(*view_, this->workbench().preferences().values());
   };
-  connect(&workbench.preferences(), &Preferences::changed, this, apply_theme);
-  apply_theme();
+  connect(&workbench.preferences(), &Preferences::changed, this, apply);
+  apply();
   connect(&program_, &ChildProgram::line_read, this, &RunScreen::take_line);
   connect(&program_, &ChildProgram::ended, this, &RunScreen::end);
 }
@@ -88,6 +88,11 @@ QWidget* RunScreen::make_knobs() {
       tr("virtual: CPU time of kernels, modelled messages · wall: the machine's "
          "clock · replay: sleeps as predicted"));
   ranks_->addItems({"threads", "processes"});
+  ranks_->setToolTip(tr("What carries out a rank on this machine"));
+  steps_->setToolTip(tr("Training steps that are measured; the median of them is compared"));
+  start_->setToolTip(tr("Carries the scenario out on this machine and measures its timeline"));
+  cancel_->setToolTip(tr("What was measured until then is kept"));
+  compare_->setToolTip(tr("Lays the measured timeline on the predicted one"));
   steps_->setRange(1, 1000);
   steps_->setValue(5);
   const auto add = [&](const QString& text, QWidget* knob) {

@@ -23,6 +23,8 @@ class Screen : public QWidget {
   virtual QString title() const = 0;
   /// True: the knobs of the scenario and its figures are shown around this screen.
   virtual bool uses_scenario() const { return true; }
+  /// True: the toolbar, which is about the scenario's timeline, stands above this screen.
+  virtual bool shows_toolbar() const { return false; }
   /// Adds everything that the user can do here; called once.
   virtual void add_actions(ActionSet&) {}
   /// Shown in the dock on the right while this screen is in front; null: no dock. The screen keeps

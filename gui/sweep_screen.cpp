@@ -4,6 +4,7 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <mutex>
 
 #include "gui/actions.hpp"
@@ -57,6 +58,21 @@ std::vector<Figure> figures() {
            {}}};
 }
 
+/// Evenly between the least and the greatest of all values.
+std::vector<double> levels_between(const ValueGrid& values) {
+  std::vector<double> all;
+  for (const auto& row : values)
+    for (const auto& value : row)
+      if (value) all.push_back(*value);
+  if (all.empty()) return {};
+  const auto [least, greatest] = std::minmax_element(all.begin(), all.end());
+  constexpr int kLevels = 5;
+  std::vector<double> levels;
+  for (int i = 1; i <= kLevels; ++i)
+    levels.push_back(*least + (*greatest - *least) * i / (kLevels + 1));
+  return levels;
+}
+
 }  // namespace
 
 SweepScreen::SweepScreen(Workbench& workbench, QWidget* parent)
@@ -74,17 +90,18 @@ SweepScreen::SweepScreen(Workbench& workbench, QWidget* parent)
   rows_->setCurrentIndex(static_cast<int>(SweepKnob::kPipeline));
   columns_->setCurrentIndex(static_cast<int>(SweepKnob::kMicrobatches));
   for (const Figure& figure : figures()) figure_->addItem(figure.title);
-  const auto add = [&](const QString& text, QComboBox* box) {
+  const auto add = [&](const QString& text, const QString& hint, QComboBox* box) {
     auto* label = new QLabel(text);
     label->setBuddy(box);
+    box->setToolTip(hint);
     box->setAccessibleName(QString(text).remove('&'));
     row->addWidget(label);
     row->addWidget(box);
     row->addSpacing(12);
   };
-  add(tr("&Figure"), figure_);
-  add(tr("&Rows"), rows_);
-  add(tr("C&olumns"), columns_);
+  add(tr("&Figure"), tr("What the cells say and the lines follow"), figure_);
+  add(tr("&Rows"), tr("The knob that changes upwards"), rows_);
+  add(tr("C&olumns"), tr("The knob that changes to the right"), columns_);
   row->addStretch(1);
   note_->setProperty("role", "faint");
   row->addWidget(note_);
@@ -190,6 +207,7 @@ void SweepScreen::show_grid() {
       marked.push_back(cell.figures && cell.figures->peak_memory > cell.figures->memory_capacity);
     }
   }
+  if (content.levels.empty()) content.levels = levels_between(content.values);
   map_->show_content(std::move(content));
   note_->setText(tr("hatched: does not fit in memory · –: cannot be (%1 of %2) · click: take over")
                      .arg(impossible)

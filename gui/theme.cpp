@@ -5,6 +5,8 @@
 #include <QStyle>
 #include <QStyleFactory>
 
+#include "gui/timeline_view.hpp"
+
 namespace meshwright::gui {
 namespace {
 
@@ -130,6 +132,17 @@ TimelineColours timeline_colours_of(const PreferenceValues& values) {
       break;
   }
   return light_colours(values.palette);
+}
+
+void apply_preferences(TimelineView& view, const PreferenceValues& values) {
+  view.set_theme(timeline_colours_of(values));
+  view.set_reduced_motion(values.reduced_motion);
+  std::array<int, kHeldKeyNames.size()> held{};
+  for (std::size_t i = 0; i < held.size(); ++i)
+    if (const auto own = values.keys.find(kHeldKeyNames[i]);
+        own != values.keys.end() && !own->second.isEmpty())
+      held[i] = own->second[0].key();
+  view.set_held_keys(held);
 }
 
 ChartColours chart_colours(const QPalette& palette) {

@@ -14,6 +14,8 @@ class QApplication;
 
 namespace meshwright::gui {
 
+class TimelineView;
+
 /// kSystem resolved: dark if the desktop's own palette is.
 ThemeChoice resolved(ThemeChoice choice);
 /// Windows darker than their text. Qt 6.4 does not say it otherwise.
@@ -24,6 +26,9 @@ QPalette palette_of(ThemeChoice theme);
 void apply_theme(QApplication& application, const PreferenceValues& values);
 /// Of the timeline, for a theme that is resolved or not.
 TimelineColours timeline_colours_of(const PreferenceValues& values);
+
+/// Colours, motion and held keys of a timeline.
+void apply_preferences(TimelineView& view, const PreferenceValues& values);
 
 /// For charts and maps.
 struct ChartColours {

@@ -129,6 +129,18 @@ QString to_table(const TimelineSnapshot& snapshot) {
       *scene.tracks, area_statistics(*scene.tracks, *snapshot.selected, scene.causes.get())));
 }
 
+QString area_text(const TimelineSnapshot& snapshot, AreaFormat format) {
+  const TimelineScene& scene = snapshot.scene;
+  const TimelineArea visible{.rows = snapshot.rows,
+                             .from = std::max(scene.window.from, Nanoseconds(0)),
+                             .to = std::min(scene.window.to, scene.tracks->end)};
+  const AreaStatistics statistics =
+      area_statistics(*scene.tracks, snapshot.selected.value_or(visible), scene.causes.get());
+  return QString::fromStdString(format == AreaFormat::kJson
+                                    ? to_json(*scene.tracks, statistics)
+                                    : to_markdown(*scene.tracks, statistics));
+}
+
 void write_snapshot(const TimelineSnapshot& snapshot, const std::string& path, double scale) {
   if (snapshot.scene.tracks == nullptr)
     throw InputError(Diagnostic{path, "there is nothing to save yet", "simulate a plan first"});

@@ -37,6 +37,10 @@ QString to_csv(const TimelineSnapshot& snapshot);
 /// For a spreadsheet: statistics of the area selected, else to_csv().
 QString to_table(const TimelineSnapshot& snapshot);
 
+enum class AreaFormat : std::uint8_t { kMarkdown, kJson };
+/// Statistics of the area selected, else of all that is shown.
+QString area_text(const TimelineSnapshot& snapshot, AreaFormat format);
+
 /// Format by suffix: .png .pdf .svg .csv .pftrace. The file is whole or not there. Throws
 /// InputError for any other suffix or an empty snapshot, RuntimeFailure if it cannot be written.
 void write_snapshot(const TimelineSnapshot& snapshot, const std::string& path, double scale = 1.0);

@@ -153,6 +153,7 @@ void TimelineView::set_reduced_motion(bool reduced) { parts_->reduced_motion = r
 
 void TimelineView::set_critical_path_shown(bool shown) {
   parts_->style.critical_path = shown;
+  tick("timeline.critical-path", shown);
   refresh();
 }
 
@@ -184,17 +185,23 @@ void TimelineView::set_counters_where_room() {
   refresh();
 }
 
+void TimelineView::set_held_keys(const std::array<int, 4>& keys) { parts_->held_keys = keys; }
+
 void TimelineView::set_replicas_folded(bool folded) {
   parts_->options.fold_replicas = folded;
+  tick("timeline.replicas", !folded);
   arrange();
   refresh();
 }
 
 void TimelineView::set_all_streams_shown(bool shown) {
   parts_->options.all_open = shown;
+  tick("timeline.streams", shown);
   arrange();
   refresh();
 }
+
+const LaneOptions& TimelineView::lane_options() const { return parts_->options; }
 
 void TimelineView::set_lane_order(LaneOrder order) {
   parts_->options.order = order;

@@ -10,6 +10,7 @@
 #include <QImage>
 #include <QString>
 #include <QWidget>
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,6 +25,7 @@
 #include "gui/timeline_statistics.hpp"
 #include "gui/timeline_tracks.hpp"
 
+class QMenu;
 class QPainter;
 
 namespace meshwright::gui {
@@ -71,6 +73,9 @@ class TimelineView : public QWidget {
   void set_theme(const TimelineColours& colours);
   const TimelineColours& theme() const;
   void set_reduced_motion(bool reduced);
+  /// Keys (Qt::Key) that zoom in, zoom out, go left and right while they are held; 0: the key that
+  /// lies where W, S, A, D lies on an American keyboard.
+  void set_held_keys(const std::array<int, 4>& keys);
   void set_critical_path_shown(bool shown);
   void set_arrows_shown(bool shown);
   void set_bubble_causes_shown(bool shown);
@@ -81,6 +86,7 @@ class TimelineView : public QWidget {
   /// Streams of all ranks, not of those that were opened alone.
   void set_all_streams_shown(bool shown);
   void set_lane_order(LaneOrder order);
+  const LaneOptions& lane_options() const;
   /// Colour by micro-batch in place of kind.
   void set_microbatch_colours(bool shown);
 
@@ -189,6 +195,8 @@ class TimelineView : public QWidget {
   void make_font();
   void make_actions();
   void retranslate_actions();
+  void tick(const char* name, bool on);
+  void next_lane_order();
   void forget_what_was_chosen();
   void show_new_tracks(bool keep_range);
   void arrange();
@@ -214,6 +222,7 @@ class TimelineView : public QWidget {
   void end_drag(QPoint position);
   void click(QPoint position, Qt::KeyboardModifiers modifiers);
   void click_gutter(QPoint position);
+  void add_stage_entries(QMenu& menu);
   void begin_press(QPoint position, Qt::MouseButton button, Qt::KeyboardModifiers modifiers);
   TimelineArea area_between(QPoint a, QPoint b) const;
   std::optional<std::size_t> handle_at(QPoint position) const;

@@ -1,6 +1,5 @@
 /// What can be done by keyboard: a QAction each, so that menus, the command palette and tests find
-/// them. W, A, S, D count by their place on the keyboard, not by what is printed on the key.
-#include <QKeyEvent>
+/// them.
 #include <algorithm>
 #include <cmath>
 
@@ -10,19 +9,14 @@
 namespace meshwright::gui {
 namespace {
 
-/// Codes of the physical keys under Linux (evdev's codes + 8, X11 and Wayland alike), by W, S, A,
-/// D.
-constexpr std::array<quint32, 4> kScanCodes{25, 39, 38, 40};
-constexpr std::array<int, 4> kKeys{Qt::Key_W, Qt::Key_S, Qt::Key_A, Qt::Key_D};
-enum HeldKey : std::size_t { kIn, kOut, kLeft, kRight };
-
 struct ActionText {
   const char* name;  ///< objectName: stable, for tests and settings
   const char* text;
   const char* shortcut;
+  bool is_switch = false;
 };
 
-constexpr std::array<ActionText, 26> kActions{{
+constexpr std::array<ActionText, 29> kActions{{
     {"timeline.zoom-in", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Zoom in (W)"), "+"},
     {"timeline.zoom-out", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Zoom out (S)"), "-"},
     {"timeline.pan-left", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Earlier (A)"),
@@ -53,12 +47,19 @@ constexpr std::array<ActionText, 26> kActions{{
     {"timeline.previous-bubble",
      QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Previous bubble"), "Shift+B"},
     {"timeline.critical-path", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Critical path"),
-     "C"},
+     "C", true},
     {"timeline.search", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Search"), "/"},
     {"timeline.go-to", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Go to rank or time"),
      "G"},
     {"timeline.pin",
      QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Pin the row, or let it go"), "P"},
+    {"timeline.order",
+     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Order ranks by number, stage or work"),
+     "O"},
+    {"timeline.replicas", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "All replicas"), "U",
+     true},
+    {"timeline.streams", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Streams of all ranks"),
+     "E", true},
     {"timeline.row-down", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Same time, next row"),
      "Down"},
     {"timeline.row-up",
@@ -106,6 +107,9 @@ void TimelineView::make_actions() {
       [this] { Q_EMIT search_requested(); },
       [this] { Q_EMIT go_to_requested(); },
       [this] { toggle_pin_of_row(); },
+      [this] { next_lane_order(); },
+      [this] { set_replicas_folded(!parts_->options.fold_replicas); },
+      [this] { set_all_streams_shown(!parts_->options.all_open); },
       row(1),
       row(-1),
       page(1),
@@ -117,6 +121,7 @@ void TimelineView::make_actions() {
     action->setObjectName(QLatin1String(kActions[i].name));
     action->setShortcut(QKeySequence(QLatin1String(kActions[i].shortcut)));
     action->setShortcutContext(Qt::WidgetShortcut);
+    action->setCheckable(kActions[i].is_switch);
     connect(action, &QAction::triggered, this, work[i]);
     addAction(action);
   }
@@ -124,81 +129,21 @@ void TimelineView::make_actions() {
   retranslate_actions();
 }
 
+/// What is on is ticked in menus, whoever has switched it on.
+void TimelineView::tick(const char* name, bool on) {
+  for (QAction* action : actions())
+    if (action->objectName() == QLatin1String(name)) action->setChecked(on);
+}
+
+void TimelineView::next_lane_order() {
+  constexpr int kOrders = 3;
+  set_lane_order(static_cast<LaneOrder>((static_cast<int>(parts_->options.order) + 1) % kOrders));
+}
+
 void TimelineView::retranslate_actions() {
   const QList<QAction*> all = actions();
   for (std::size_t i = 0; i < kActions.size() && static_cast<qsizetype>(i) < all.size(); ++i)
     all[static_cast<qsizetype>(i)]->setText(tr(kActions[i].text));
-}
-
-// ---- keys that act while they are held
-// ------------------------------------------------------------
-
-bool TimelineView::hold_key(int key, quint32 scan_code, bool down) {
-  Parts& p = *parts_;
-  // A key without a scan code (a test, a remote desktop) counts by its letter.
-  std::size_t which = kKeys.size();
-  for (std::size_t i = 0; i < kKeys.size(); ++i)
-    if (scan_code != 0 ? scan_code == kScanCodes[i] : key == kKeys[i]) which = i;
-  if (which == kKeys.size() || p.tracks == nullptr) return false;
-  if (down && p.reduced_motion) {
-    const double x = p.pointer ? p.pointer->x() - TimelineGeometry::kGutter : p.window.width / 2.0;
-    if (which == kIn || which == kOut) zoom_by(which == kIn ? 0.7 : 1 / 0.7, x);
-    if (which == kLeft || which == kRight) pan_by((which == kLeft ? -0.15 : 0.15) * p.window.width);
-    return true;
-  }
-  p.held[which] = down;
-  const bool any = std::any_of(p.held.begin(), p.held.end(), [](bool held) { return held; });
-  if (any && !p.motion.isActive()) {
-    p.motion_clock.start();
-    p.motion.start();
-    move_on();
-  } else if (!any) {
-    p.motion.stop();
-    p.speed = 0;
-  }
-  return true;
-}
-
-/// One step of a held key: about a fourth of the view in its first second, faster from then on.
-void TimelineView::move_on() {
-  Parts& p = *parts_;
-  const double seconds =
-      std::clamp(static_cast<double>(p.motion_clock.restart()) / 1000, 0.016, 0.1);
-  p.speed = std::min(3.0, p.speed + 4 * seconds + (p.speed == 0 ? 1.0 : 0.0));
-  const double x = p.pointer ? p.pointer->x() - TimelineGeometry::kGutter : p.window.width / 2.0;
-  if (p.held[kIn] != p.held[kOut])
-    zoom_by(std::exp2((p.held[kIn] ? -1.6 : 1.6) * p.speed * seconds), x);
-  if (p.held[kLeft] != p.held[kRight])
-    pan_by((p.held[kLeft] ? -0.5 : 0.5) * p.speed * seconds * p.window.width);
-}
-
-void TimelineView::keyPressEvent(QKeyEvent* event) {
-  const Qt::KeyboardModifiers others = event->modifiers() & ~Qt::ShiftModifier;
-  if (others == Qt::NoModifier && event->isAutoRepeat() && parts_->motion.isActive()) return;
-  if (others == Qt::NoModifier && hold_key(event->key(), event->nativeScanCode(), true)) return;
-  switch (event->key()) {
-    case Qt::Key_Left:
-      pan_by(-0.1 * parts_->window.width);
-      return;
-    case Qt::Key_Right:
-      pan_by(0.1 * parts_->window.width);
-      return;
-    default:
-      QWidget::keyPressEvent(event);
-  }
-}
-
-void TimelineView::keyReleaseEvent(QKeyEvent* event) {
-  if (event->isAutoRepeat()) return;
-  if (!hold_key(event->key(), event->nativeScanCode(), false)) QWidget::keyReleaseEvent(event);
-}
-
-void TimelineView::focusOutEvent(QFocusEvent* event) {
-  parts_->held = {};
-  parts_->motion.stop();
-  parts_->speed = 0;
-  QWidget::focusOutEvent(event);
-  update();
 }
 
 // ---- actions

@@ -326,12 +326,29 @@ void TimelineView::leaveEvent(QEvent*) {
   Q_EMIT hover_text_changed(QString());
 }
 
+/// What if this stage were a straggler?
+void TimelineView::add_stage_entries(QMenu& menu) {
+  const Parts& p = *parts_;
+  if (!p.editable || !p.hover.lane) return;
+  const Lane& lane = p.arrangement->lanes[*p.hover.lane];
+  const std::int32_t stage = p.tracks_of(lane)->rows[static_cast<std::size_t>(lane.row)].stage;
+  if (lane.is_measured || stage < 0) return;
+  const auto add = [&](const QString& text, double factor) {
+    connect(menu.addAction(text), &QAction::triggered, this,
+            [this, stage, factor] { Q_EMIT stage_slowdown_requested(stage, factor, true); });
+  };
+  add(tr("Make position %1 20 % slower").arg(stage), 1.2);
+  add(tr("Position %1 at its own speed").arg(stage), 1.0);
+  menu.addSeparator();
+}
+
 void TimelineView::contextMenuEvent(QContextMenuEvent* event) {
   Parts& p = *parts_;
   if (p.tracks == nullptr) return;
   p.pointer = event->pos();
   p.hover = target_at(event->pos());
   QMenu menu(this);
+  add_stage_entries(menu);
   menu.addActions(actions());
   menu.exec(event->globalPos());
 }

@@ -103,7 +103,8 @@ struct TimelineView::Parts {
   // Smooth zoom and pan while W, A, S, D are held.
   QTimer motion;
   QElapsedTimer motion_clock;
-  std::array<bool, 4> held{};  ///< W, S, A, D
+  std::array<bool, 4> held{};      ///< W, S, A, D
+  std::array<int, 4> held_keys{};  ///< the user's own; 0: by place
   double speed = 0;
 
   TimelineScene scene(const TimelineGeometry& geometry) const;

@@ -33,6 +33,9 @@ QString network_text(LocalNetworkKind kind) {
   return {};
 }
 
+/// "node3.device1.local.out" → "n3.d1.local.out": the dock is narrow.
+QString short_link_name(QString link) { return link.replace("node", "n").replace("device", "d"); }
+
 /// Devices of every node, as far as the job goes.
 std::vector<int> nodes_of_job(const Cluster& cluster, int ranks) {
   std::vector<int> nodes;
@@ -59,6 +62,8 @@ TopologyScreen::TopologyScreen(Workbench& workbench, QWidget* parent)
   auto* label = new QLabel(tr("&Groups of"));
   label->setBuddy(axis_);
   axis_->setAccessibleName(tr("Groups of"));
+  axis_->setToolTip(
+      tr("Devices that work on one thing together have one colour: tp, cp, dp or pp"));
   for (const char* axis : kAxisNames) axis_->addItem(axis);
   head->addWidget(label);
   head->addWidget(axis_);
@@ -158,7 +163,7 @@ void TopologyScreen::show_links() {
     const QStringList cells{percent_text(link.share()), rate_text(link.used),
                             QString::fromStdString(link.name)};
     for (int column = 0; column < cells.size(); ++column) {
-      auto* item = new QTableWidgetItem(cells[column]);
+      auto* item = new QTableWidgetItem(column == 2 ? short_link_name(cells[2]) : cells[column]);
       if (column < 2) item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
       item->setToolTip(
           tr("%1: %2 of %3, mean over a step").arg(cells[2], cells[1], rate_text(link.capacity)));

@@ -13,8 +13,10 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 
+#include "core/strategy_text.hpp"
 #include "gui/actions.hpp"
 #include "gui/example_card.hpp"
+#include "gui/state_text.hpp"
 #include "gui/workbench.hpp"
 
 namespace meshwright::gui {
@@ -65,8 +67,22 @@ void add_recent_file(const QString& path) {
   QSettings().setValue("recent_files", files.mid(0, kRecentKept));
 }
 
+void keep_scenario(const Scenario& scenario) {
+  QSettings settings;
+  settings.setValue("last_scenario/line", QString::fromStdString(to_state_text(scenario)));
+  settings.setValue("last_scenario/title",
+                    WelcomeScreen::tr("%1 on %2: %3, %4")
+                        .arg(QString::fromStdString(scenario.model.name),
+                             QString::fromStdString(scenario.cluster.name),
+                             QString::fromStdString(split_text(scenario.strategy)),
+                             QString::fromStdString(scenario.strategy.schedule)));
+}
+
 WelcomeScreen::WelcomeScreen(Workbench& workbench, QWidget* parent)
-    : Screen(workbench, parent), recent_(new QListWidget), drop_zone_(new QFrame) {
+    : Screen(workbench, parent),
+      continue_(new QPushButton),
+      recent_(new QListWidget),
+      drop_zone_(new QFrame) {
   setAcceptDrops(true);
   auto* outer = new QHBoxLayout(this);
   auto* column = new QVBoxLayout;
@@ -81,6 +97,9 @@ WelcomeScreen::WelcomeScreen(Workbench& workbench, QWidget* parent)
   auto* motto = new QLabel(tr("Plan, simulate and run the parallel training of large models."));
   motto->setProperty("role", "faint");
   column->addWidget(motto);
+  column->addWidget(continue_, 0, Qt::AlignLeft);
+  continue_->setToolTip(tr("The scenario that was shown when the window was closed"));
+  connect(continue_, &QPushButton::clicked, this, &WelcomeScreen::open_kept_scenario);
   column->addSpacing(10);
   add_examples(*column);
   column->addSpacing(6);
@@ -124,6 +143,7 @@ void WelcomeScreen::add_examples(QVBoxLayout& column) {
     const ExampleText text = text_of(name);
     auto* card = new ExampleCard(text.title, text.text, example.scenario);
     card->setObjectName("example." + name);
+    card->setToolTip(text.text);
     connect(card, &ExampleCard::clicked, this, [this, name] { open_example(name); });
     grid->addWidget(card, index / kColumns, index % kColumns);
     ++index;
@@ -132,6 +152,12 @@ void WelcomeScreen::add_examples(QVBoxLayout& column) {
 }
 
 void WelcomeScreen::add_actions(ActionSet& actions) {
+  actions.add({"file.continue",
+               MenuId::kFile,
+               tr("&Continue where you left off"),
+               continue_->toolTip(),
+               {QKeySequence("Ctrl+L")}},
+              [this] { open_kept_scenario(); });
   int number = 0;
   for (const Example& example : example_scenarios()) {
     const QString name =
@@ -153,7 +179,23 @@ void WelcomeScreen::open_example(const QString& name) {
   workbench().show_screen("explore");
 }
 
+/// In a job: what the line names may be files.
+void WelcomeScreen::open_kept_scenario() {
+  const std::string line = QSettings().value("last_scenario/line").toString().toStdString();
+  if (line.empty()) return workbench().log(tr("There is no scenario of the last time yet"));
+  workbench().jobs().start<Scenario>(
+      {tr("Continue where you left off"), "paste", true}, this,
+      [line](const JobContext&) { return scenario_from_state_text(line); },
+      [this](const Scenario& scenario) {
+        workbench().scenario().replace(tr("Continue where you left off"), scenario);
+        workbench().show_screen("explore");
+      });
+}
+
 void WelcomeScreen::come_to_front() {
+  const QString last = QSettings().value("last_scenario/title").toString();
+  continue_->setText(tr("Continue: %1").arg(last));
+  continue_->setVisible(!last.isEmpty());
   recent_->clear();
   for (const QString& path : recent_files()) {
     auto* item = new QListWidgetItem(QFileInfo(path).fileName());

@@ -1,10 +1,13 @@
-/// S1: examples that open at once, recent files, and a place to drop files on.
+/// S1: examples that open at once, the scenario of the last time, recent files, and a place to drop
+/// files on.
 #pragma once
 
+#include "gui/scenario.hpp"
 #include "gui/screen.hpp"
 
 class QFrame;
 class QListWidget;
+class QPushButton;
 class QVBoxLayout;
 
 namespace meshwright::gui {
@@ -28,6 +31,8 @@ class WelcomeScreen : public Screen {
   void add_examples(QVBoxLayout& column);
   void open_example(const QString& name);
   void show_drop_zone_active(bool active);
+  void open_kept_scenario();
+  QPushButton* continue_;
   QListWidget* recent_;
   QFrame* drop_zone_;
 };
@@ -35,5 +40,8 @@ class WelcomeScreen : public Screen {
 /// Paths that were opened, latest first; kept between starts.
 QStringList recent_files();
 void add_recent_file(const QString& path);
+
+/// For the next start, as the line of state_text.hpp: so it must have no orders by hand.
+void keep_scenario(const Scenario& scenario);
 
 }  // namespace meshwright::gui

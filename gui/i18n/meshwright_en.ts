@@ -12,6 +12,23 @@
     </message>
 </context>
 <context>
+    <name>meshwright::gui::CalibrationScreen</name>
+    <message numerus="yes">
+        <source>%n outlier(s) left out</source>
+        <translation>
+            <numerusform>%n outlier left out</numerusform>
+            <numerusform>%n outliers left out</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n outlier(s)</source>
+        <translation>
+            <numerusform>%n outlier</numerusform>
+            <numerusform>%n outliers</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
     <name>meshwright::gui::ExploreScreen</name>
     <message numerus="yes">
         <source>%n hit(s)</source>

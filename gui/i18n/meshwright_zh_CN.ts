@@ -434,6 +434,46 @@
         <source> on %1 nodes</source>
         <translation>，%1 个节点</translation>
     </message>
+    <message>
+        <source>Without &amp;outliers</source>
+        <translation>排除离群点(&amp;O)</translation>
+    </message>
+    <message>
+        <source>Leaves out points that the others miss by far: beyond the quartiles of all misses by more than one and a half times their distance</source>
+        <translation>排除其余各点远远推算不准的点：偏差超出四分位数达四分位距的一倍半以上</translation>
+    </message>
+    <message>
+        <source>Times kernels and messages on this machine: about two minutes</source>
+        <translation>在本机测量内核与消息的时间：约两分钟</translation>
+    </message>
+    <message>
+        <source>Ends the measurement; nothing of it is kept</source>
+        <translation>结束测量，不保留任何结果</translation>
+    </message>
+    <message>
+        <source>Times of the scenario come from what was measured, not from formulas</source>
+        <translation>方案的时间取自测量结果，而非公式</translation>
+    </message>
+    <message>
+        <source>Show a curve</source>
+        <translation>显示曲线</translation>
+    </message>
+    <message>
+        <source>dashed: α + S / β, α = %1, β = %2</source>
+        <translation>虚线：α + S / β，α = %1，β = %2</translation>
+    </message>
+    <message numerus="yes">
+        <source>%n outlier(s) left out</source>
+        <translation>
+            <numerusform>已排除 %n 个离群点</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n outlier(s)</source>
+        <translation>
+            <numerusform>%n 个离群点</numerusform>
+        </translation>
+    </message>
 </context>
 <context>
     <name>meshwright::gui::ChildProgram</name>
@@ -594,6 +634,10 @@
     <message>
         <source>before: %1</source>
         <translation>之前：%1</translation>
+    </message>
+    <message>
+        <source>What of the two timelines lies on the same moment</source>
+        <translation>两条时间线以什么对齐到同一时刻</translation>
     </message>
 </context>
 <context>
@@ -982,6 +1026,61 @@
         <source>Memory, micro-batches in flight and streams under the rows; at first memory where there is room</source>
         <translation>在各行下方显示内存、在途微批和流；起初在空间允许时显示内存</translation>
     </message>
+    <message>
+        <source>Copy figures as Mar&amp;kdown</source>
+        <translation>以 Markdown 复制统计(&amp;K)</translation>
+    </message>
+    <message>
+        <source>What the area selected, or else all that is shown, is busy with</source>
+        <translation>所选区域（未选择时为所显示的全部）的时间都用在哪里</translation>
+    </message>
+    <message>
+        <source>Copy figures as &amp;JSON</source>
+        <translation>以 JSON 复制统计(&amp;J)</translation>
+    </message>
+</context>
+<context>
+    <name>meshwright::gui::HandOver</name>
+    <message>
+        <source>&amp;For</source>
+        <translation>用于(&amp;F)</translation>
+    </message>
+    <message>
+        <source>Program that trains</source>
+        <translation>执行训练的程序</translation>
+    </message>
+    <message>
+        <source>The program that is to train by this plan, and its version</source>
+        <translation>按此计划训练的程序及其版本</translation>
+    </message>
+    <message>
+        <source>C&amp;opy</source>
+        <translation>复制(&amp;O)</translation>
+    </message>
+    <message>
+        <source>The text below, to the clipboard</source>
+        <translation>将下方文本复制到剪贴板</translation>
+    </message>
+    <message>
+        <source>Commands for this plan</source>
+        <translation>此计划的命令</translation>
+    </message>
+    <message>
+        <source># the same plan on the command line
+%1
+
+# carried out on this machine, if it is small enough
+%2</source>
+        <translation># 命令行中的同一计划
+%1
+
+# 若规模足够小，可在本机执行
+%2</translation>
+    </message>
+    <message>
+        <source>It cannot be told:</source>
+        <translation>以下内容无法告知该程序：</translation>
+    </message>
 </context>
 <context>
     <name>meshwright::gui::HeatMap</name>
@@ -1011,6 +1110,10 @@
     <message>
         <source>Cancel %1</source>
         <translation>取消 %1</translation>
+    </message>
+    <message>
+        <source>Gives this job up</source>
+        <translation>放弃此任务</translation>
     </message>
 </context>
 <context>
@@ -1427,6 +1530,74 @@
         <source>No screen shows %1</source>
         <translation>没有界面可以显示 %1</translation>
     </message>
+    <message>
+        <source>Toolbar</source>
+        <translation>工具栏</translation>
+    </message>
+    <message>
+        <source>Undo</source>
+        <translation>撤销</translation>
+    </message>
+    <message>
+        <source>Redo</source>
+        <translation>重做</translation>
+    </message>
+    <message>
+        <source>◀ Schedule</source>
+        <translation>◀ 调度</translation>
+    </message>
+    <message>
+        <source>Schedule ▶</source>
+        <translation>调度 ▶</translation>
+    </message>
+    <message>
+        <source>Pin as A</source>
+        <translation>固定为 A</translation>
+    </message>
+    <message>
+        <source>Show all</source>
+        <translation>显示全部</translation>
+    </message>
+    <message>
+        <source>Fit</source>
+        <translation>适配</translation>
+    </message>
+    <message>
+        <source>Next bubble</source>
+        <translation>下一个气泡</translation>
+    </message>
+    <message>
+        <source>Critical path</source>
+        <translation>关键路径</translation>
+    </message>
+    <message>
+        <source>Causes</source>
+        <translation>原因</translation>
+    </message>
+    <message>
+        <source>Arrows</source>
+        <translation>箭头</translation>
+    </message>
+    <message>
+        <source>Counters</source>
+        <translation>计数曲线</translation>
+    </message>
+    <message>
+        <source>Table</source>
+        <translation>表格</translation>
+    </message>
+    <message>
+        <source>Order</source>
+        <translation>排序</translation>
+    </message>
+    <message>
+        <source>Export</source>
+        <translation>导出</translation>
+    </message>
+    <message>
+        <source>Theme</source>
+        <translation>主题</translation>
+    </message>
 </context>
 <context>
     <name>meshwright::gui::MemoryBars</name>
@@ -1615,10 +1786,6 @@
         <translation>移交</translation>
     </message>
     <message>
-        <source>Commands for this plan</source>
-        <translation>此计划的命令</translation>
-    </message>
-    <message>
         <source>&amp;Search plans</source>
         <translation>搜索计划(&amp;S)</translation>
     </message>
@@ -1695,18 +1862,6 @@
         <translation>按回车将其采用到“探索”，可查看每个片段。</translation>
     </message>
     <message>
-        <source># the same plan on the command line
-%1
-
-# carried out on this machine, if it is small enough
-%2</source>
-        <translation># 命令行中的同一计划
-%1
-
-# 若规模足够小，可在本机执行
-%2</translation>
-    </message>
-    <message>
         <source>plan 1</source>
         <translation>计划 1</translation>
     </message>
@@ -1729,6 +1884,22 @@
     <message>
         <source>Search</source>
         <translation>搜索</translation>
+    </message>
+    <message>
+        <source>Gives the search up; the plans found before stay</source>
+        <translation>放弃搜索；之前找到的计划保留</translation>
+    </message>
+    <message>
+        <source>Memory</source>
+        <translation>内存</translation>
+    </message>
+    <message>
+        <source>C&amp;opy what hands the plan over</source>
+        <translation>复制交付文本(&amp;O)</translation>
+    </message>
+    <message>
+        <source>Flags or file for the program that was chosen, to the clipboard</source>
+        <translation>将所选程序的参数或文件复制到剪贴板</translation>
     </message>
 </context>
 <context>
@@ -1851,6 +2022,50 @@
     <message>
         <source>Restore defaults</source>
         <translation>恢复默认</translation>
+    </message>
+    <message>
+        <source>Colours of the whole program</source>
+        <translation>整个程序的配色</translation>
+    </message>
+    <message>
+        <source>Of forward, backward and weight passes in timelines</source>
+        <translation>时间线中前向、反向与权重计算的颜色</translation>
+    </message>
+    <message>
+        <source>The unit of every time that is shown</source>
+        <translation>所有显示时间的单位</translation>
+    </message>
+    <message>
+        <source>Of menus and texts</source>
+        <translation>菜单与文字的语言</translation>
+    </message>
+    <message>
+        <source>1 is the size that the desktop asks for</source>
+        <translation>1 表示桌面设定的大小</translation>
+    </message>
+    <message>
+        <source>No gliding slices, no smooth zoom</source>
+        <translation>切片不滑动，缩放不平滑过渡</translation>
+    </message>
+    <message>
+        <source>Moves the timeline as long as the key is held. Without one: where W, S, A, D lie on an American keyboard</source>
+        <translation>按住时移动时间线。未设置时为美式键盘上 W、S、A、D 所在位置的键</translation>
+    </message>
+    <message>
+        <source>Held: nearer</source>
+        <translation>按住：放大</translation>
+    </message>
+    <message>
+        <source>Held: further away</source>
+        <translation>按住：缩小</translation>
+    </message>
+    <message>
+        <source>Held: earlier</source>
+        <translation>按住：向前</translation>
+    </message>
+    <message>
+        <source>Held: later</source>
+        <translation>按住：向后</translation>
     </message>
 </context>
 <context>
@@ -1975,6 +2190,18 @@
     <message>
         <source>Waiting for the first step…</source>
         <translation>等待第一步…</translation>
+    </message>
+    <message>
+        <source>What carries out a rank on this machine</source>
+        <translation>在本机上以什么执行每个 rank</translation>
+    </message>
+    <message>
+        <source>Training steps that are measured; the median of them is compared</source>
+        <translation>要测量的训练步数；比较其中位数</translation>
+    </message>
+    <message>
+        <source>Carries the scenario out on this machine and measures its timeline</source>
+        <translation>在本机上执行方案并测量其时间线</translation>
     </message>
 </context>
 <context>
@@ -2332,6 +2559,18 @@ Drag to change, double click to set it back.</source>
         <source>Take over %1 %2, %3 %4</source>
         <translation>采用 %1 %2，%3 %4</translation>
     </message>
+    <message>
+        <source>What the cells say and the lines follow</source>
+        <translation>单元格显示、等值线所依据的指标</translation>
+    </message>
+    <message>
+        <source>The knob that changes upwards</source>
+        <translation>沿纵向变化的参数</translation>
+    </message>
+    <message>
+        <source>The knob that changes to the right</source>
+        <translation>沿横向变化的参数</translation>
+    </message>
 </context>
 <context>
     <name>meshwright::gui::TimelineTableModel</name>
@@ -2558,6 +2797,26 @@ Drag to change, double click to set it back.</source>
         <source>Clear the selection</source>
         <translation>清除选区</translation>
     </message>
+    <message>
+        <source>Order ranks by number, stage or work</source>
+        <translation>按编号、阶段或工作量排列 rank</translation>
+    </message>
+    <message>
+        <source>All replicas</source>
+        <translation>全部副本</translation>
+    </message>
+    <message>
+        <source>Streams of all ranks</source>
+        <translation>所有 rank 的流</translation>
+    </message>
+    <message>
+        <source>Make position %1 20 % slower</source>
+        <translation>使位置 %1 慢 20 %</translation>
+    </message>
+    <message>
+        <source>Position %1 at its own speed</source>
+        <translation>位置 %1 恢复原速</translation>
+    </message>
 </context>
 <context>
     <name>meshwright::gui::TopologyMap</name>
@@ -2676,6 +2935,10 @@ Drag to change, double click to set it back.</source>
         <source>%1: %2 of %3, mean over a step</source>
         <translation>%1：%3 中的 %2，一步内平均</translation>
     </message>
+    <message>
+        <source>Devices that work on one thing together have one colour: tp, cp, dp or pp</source>
+        <translation>协同工作的设备同色：tp、cp、dp 或 pp</translation>
+    </message>
 </context>
 <context>
     <name>meshwright::gui::Waterfall</name>
@@ -2771,6 +3034,30 @@ calibrations, models (config.json), clusters (TOML)</source>
     <message>
         <source>Welcome</source>
         <translation>欢迎</translation>
+    </message>
+    <message>
+        <source>%1 on %2: %3, %4</source>
+        <translation>%1，%2：%3，%4</translation>
+    </message>
+    <message>
+        <source>The scenario that was shown when the window was closed</source>
+        <translation>上次关闭窗口时显示的方案</translation>
+    </message>
+    <message>
+        <source>&amp;Continue where you left off</source>
+        <translation>继续上次的工作(&amp;C)</translation>
+    </message>
+    <message>
+        <source>There is no scenario of the last time yet</source>
+        <translation>还没有上次的方案</translation>
+    </message>
+    <message>
+        <source>Continue where you left off</source>
+        <translation>继续上次的工作</translation>
+    </message>
+    <message>
+        <source>Continue: %1</source>
+        <translation>继续：%1</translation>
     </message>
 </context>
 <context>

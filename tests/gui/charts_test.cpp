@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "gui/calibration_series.hpp"
 #include "gui/chart_axis.hpp"
 #include "gui/iso_lines.hpp"
 #include "gui/pareto_scatter.hpp"
@@ -56,6 +57,20 @@ TEST(ChartAxis, TicksAreRound) {
 }
 
 // 86 GiB at a tick for about every 20 GiB; then from 1 KiB to 16 KiB by powers of two.
+// 0 to 10 over 700 pixels: 11 ticks are 70 pixels apart, 6 are 140, 3 are 350. Labels of 100 pixels
+// and a gap of 8 need 108, labels of 200 need 208; of labels wider than the axis there is one.
+TEST(ChartAxis, HasNoMoreTicksThanLabelsSideBySide) {
+  ChartAxis axis;
+  axis.high = 10;
+  const auto count = [&](double width) {
+    return ticks_apart(axis, 700, [&](double) { return width; }).size();
+  };
+  EXPECT_EQ(count(25), 11u);
+  EXPECT_EQ(count(100), 6u);
+  EXPECT_EQ(count(200), 3u);
+  EXPECT_EQ(count(900), 1u);
+}
+
 TEST(ChartAxis, MarksBytesAtRoundBinarySizes) {
   constexpr double kKiB = 1024, kGiB = kKiB * kKiB * kKiB;
   ChartAxis axis;
@@ -145,6 +160,52 @@ TEST(SweepAxis, HasTheScenarioAmongItsValues) {
     }
     EXPECT_EQ(now, 1) << axis.title.toStdString();
   }
+}
+
+// Quartiles of 1 2 3 4 5 are 2 and 4: the fences stand at 2 - 3 and 4 + 3. With 9 in place of 5
+// they are the same.
+TEST(Outliers, LieBeyondTukeysFences) {
+  EXPECT_TRUE(outliers_of({1, 2, 3, 4, 5}).empty());
+  EXPECT_EQ(outliers_of({9, 2, 3, 4, 1}), (std::vector<std::size_t>{0}));
+  EXPECT_TRUE(outliers_of({1, 1, 9}).empty());
+}
+
+/// One core does 1 GFLOP/s, and took five times as long for one of nine products.
+KernelCurve products() {
+  KernelCurve curve{{.kind = KernelKind::kGemm}, {}};
+  for (std::int64_t n = 64; curve.points.size() < 9; n += n / 2) {
+    const double flops = 2.0 * static_cast<double>(n * n * n);
+    curve.points.push_back({.m = n,
+                            .n = n,
+                            .k = n,
+                            .flops = Flops(flops),
+                            .memory_traffic = Bytes(12 * n * n),
+                            .time = Seconds(flops * 1e-9)});
+  }
+  curve.points[4].time = curve.points[4].time * 5.0;
+  return curve;
+}
+
+TEST(CalibrationSeries, LeavesOutWhatTheOtherPointsMissByFar) {
+  const CurveSeries all = series_of(products(), false), without = series_of(products(), true);
+  ASSERT_EQ(all.points.points.size(), 9u);
+  ASSERT_LT(without.points.points.size(), 9u);
+  const double slow = products().points[4].time.value;
+  EXPECT_TRUE(std::any_of(all.points.points.begin(), all.points.points.end(),
+                          [&](const QPointF& point) { return point.y() == slow; }));
+  EXPECT_FALSE(std::any_of(without.points.points.begin(), without.points.points.end(),
+                           [&](const QPointF& point) { return point.y() == slow; }));
+  EXPECT_TRUE(without.note.contains("left out"));
+}
+
+TEST(CalibrationSeries, DrawsTheLineThroughACollective) {
+  CollectiveCurve curve;
+  for (std::int64_t bytes = 1024; bytes <= 1 << 20; bytes *= 2)
+    curve.points.push_back({Bytes(bytes), Seconds(1e-5 + static_cast<double>(bytes) * 1e-9)});
+  const CurveSeries series = series_of(curve);
+  ASSERT_FALSE(series.points.line.empty());
+  EXPECT_NEAR(series.points.line.front().y(), 1e-5 + 1024e-9, 1e-12);
+  EXPECT_TRUE(series.note.contains("β = 1.00")) << series.note.toStdString();
 }
 
 TEST(RunProgress, IsReadFromItsLine) {

@@ -1,10 +1,12 @@
 #include "gui/main_window.hpp"
 
 #include <QElapsedTimer>
+#include <QKeySequenceEdit>
 #include <QLineEdit>
 #include <QMenuBar>
 #include <QTemporaryDir>
 #include <QTimer>
+#include <QToolButton>
 #include <QTreeWidget>
 #include <fstream>
 #include <set>
@@ -85,6 +87,65 @@ TEST_F(MainWindowTest, GivesNoKeyToTwoActions) {
       EXPECT_TRUE(is_new) << keys.toString().toStdString() << ": " << entry.name.toStdString()
                           << " and " << found->second.toStdString();
     }
+}
+
+// Whatever can be pressed, moved or typed into says what it is for.
+TEST_F(MainWindowTest, ExplainsEveryControl) {
+  ASSERT_TRUE(settles());
+  window->actions().find("edit.preferences")->trigger();
+  int explained = 0;
+  for (const QWidget* control : window->findChildren<QWidget*>()) {
+    const bool is_control =
+        control->inherits("QAbstractButton") || control->inherits("QComboBox") ||
+        control->inherits("QAbstractSlider") || control->inherits("QAbstractSpinBox");
+    const QWidget* parent = control->parentWidget();
+    const bool is_part = control->inherits("QScrollBar") || parent->inherits("QTabBar") ||
+                         parent->inherits("QMenuBar") || parent->inherits("QDialogButtonBox") ||
+                         parent->inherits("QDockWidget") || parent->inherits("QLineEdit") ||
+                         parent->inherits("QToolBar") || parent->inherits("QTableView");
+    if (!is_control || (is_part && !control->objectName().startsWith("button."))) continue;
+    ++explained;
+    EXPECT_FALSE(control->toolTip().isEmpty())
+        << control->metaObject()->className() << " '" << control->objectName().toStdString()
+        << "' '" << control->accessibleName().toStdString() << "' in "
+        << parent->metaObject()->className();
+  }
+  EXPECT_GT(explained, 60);
+  close_dialogs();
+}
+
+// The buttons are the menu's actions: one switches the other.
+TEST_F(MainWindowTest, HasAToolbarThatFollowsTheMenus) {
+  ASSERT_TRUE(settles());
+  window->show_screen("explore");
+  auto* path = window->findChild<QToolButton*>("button.timeline.critical-path");
+  ASSERT_NE(path, nullptr);
+  EXPECT_TRUE(path->isVisible());
+  QAction* action = window->actions().find("timeline.critical-path");
+  EXPECT_FALSE(path->isChecked());
+  action->trigger();
+  EXPECT_TRUE(path->isChecked());
+  QTest::mouseClick(path, Qt::LeftButton);
+  EXPECT_FALSE(action->isChecked());
+  EXPECT_FALSE(path->isChecked());
+  EXPECT_FALSE(window->findChild<QToolButton*>("button.edit.undo")->isEnabled());
+  window->show_screen("plans");
+  EXPECT_FALSE(path->isVisible());
+}
+
+TEST_F(MainWindowTest, ContinuesWhereItWasClosed) {
+  window->scenario_panel().knob("pp")->box()->setValue(4);
+  ASSERT_TRUE(settles());
+  const Scenario left = workbench->scenario().scenario();
+  window->close();
+  Workbench next;
+  MainWindow again(next);
+  again.show();
+  EXPECT_NE(next.scenario().scenario(), left);
+  again.actions().find("file.continue")->trigger();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return again.is_settled(); }, kPatienceMs));
+  EXPECT_EQ(next.scenario().scenario(), left);
+  EXPECT_EQ(again.current_screen()->name(), "explore");
 }
 
 TEST_F(MainWindowTest, OpensEveryExampleWithinASecond) {
@@ -283,6 +344,25 @@ TEST_F(MainWindowTest, TakesKeysFromThePreferences) {
   EXPECT_EQ(window->actions().find("view.theme")->shortcut(), QKeySequence("Ctrl+Alt+T"));
   workbench->preferences().set({});
   EXPECT_EQ(window->actions().find("view.theme")->shortcut(), QKeySequence("T"));
+}
+
+// Keys that are held are set beside those of actions, and kept.
+TEST_F(MainWindowTest, TakesHeldKeysFromThePreferences) {
+  ASSERT_TRUE(settles());
+  window->actions().find("edit.preferences")->trigger();
+  auto* dialog = open_dialog<PreferencesDialog>();
+  ASSERT_NE(dialog, nullptr);
+  dialog->key_field(kHeldKeyNames[0])->setKeySequence(QKeySequence("I"));
+  Q_EMIT dialog->key_field(kHeldKeyNames[0])->editingFinished();
+  dialog->accept();
+  const Preferences next_start;
+  EXPECT_EQ(next_start.values().keys.at(kHeldKeyNames[0]), QKeySequence("I"));
+  window->show_screen("explore");
+  TimelineView& view = qobject_cast<ExploreScreen*>(window->current_screen())->view();
+  const Nanoseconds before = view.visible_to() - view.visible_from();
+  QTest::keyClick(&view, Qt::Key_I);
+  EXPECT_TRUE(QTest::qWaitFor([&] { return view.visible_to() - view.visible_from() < before; },
+                              kPatienceMs));
 }
 
 TEST_F(MainWindowTest, SavesAScreenshotOfEveryScreen) {

@@ -1,6 +1,10 @@
 /// What the screens beside Explore are for, done as a user would.
+#include <QCheckBox>
 #include <QClipboard>
+#include <QComboBox>
+#include <QFileDialog>
 #include <QLabel>
+#include <QLineEdit>
 #include <QProgressBar>
 #include <QSemaphore>
 #include <QSignalSpy>
@@ -8,17 +12,21 @@
 #include <QTableWidget>
 #include <QTemporaryDir>
 #include <QTextBrowser>
+#include <QTimer>
 
 #include "core/io_file.hpp"
 #include "core/io_pftrace.hpp"
 #include "core/io_schedule_csv.hpp"
+#include "core/launch_text.hpp"
 #include "core/timeline_of.hpp"
 #include "gui/actions.hpp"
 #include "gui/calibration_screen.hpp"
 #include "gui/compare_screen.hpp"
 #include "gui/explore_screen.hpp"
+#include "gui/hand_over.hpp"
 #include "gui/job_progress.hpp"
 #include "gui/plans_screen.hpp"
+#include "gui/point_chart.hpp"
 #include "gui/run_screen.hpp"
 #include "gui/slice_table.hpp"
 #include "gui/sweep_screen.hpp"
@@ -28,7 +36,30 @@
 namespace meshwright::gui {
 namespace {
 
-using ScreensTest = WindowTest;
+class ScreensTest : public WindowTest {
+ protected:
+  /// A scenario that is small, measured `factor` times as slow as it is predicted, and the screen
+  /// that compares the two.
+  CompareScreen& compare_with_measured(std::int64_t factor) {
+    set_small_scenario();
+    const QString path = folder.filePath("measured.pftrace");
+    write_measured(*workbench->simulation(), factor, path);
+    workbench->open({path});
+    EXPECT_TRUE(settles());
+    return screen<CompareScreen>("compare");
+  }
+  static void write_measured(const Simulation& simulation, std::int64_t factor,
+                             const QString& path) {
+    Timeline timeline = timeline_of(simulation.graph, simulation.times);
+    timeline.origin = TimelineOrigin::kMeasured;
+    for (TimelineSpan& span : timeline.spans)
+      span.start = span.start * factor, span.end = span.end * factor;
+    write_file(path.toStdString(), to_pftrace(timeline));
+  }
+  void trigger(const char* action) { window->actions().find(action)->trigger(); }
+
+  const QTemporaryDir folder;
+};
 
 TEST_F(ScreensTest, PlansAreSearchedAndTakenOver) {
   set_small_scenario();
@@ -39,11 +70,30 @@ TEST_F(ScreensTest, PlansAreSearchedAndTakenOver) {
   ASSERT_FALSE(plans.result()->plans.empty());
   EXPECT_EQ(plans.table().rowCount(), static_cast<int>(plans.result()->plans.size()));
   plans.table().setCurrentCell(plans.table().rowCount() - 1, 0);
-  window->actions().find("plans.take-over")->trigger();
+  trigger("plans.take-over");
   ASSERT_TRUE(settles());
   EXPECT_EQ(workbench->scenario().scenario().strategy, plans.result()->plans.back().plan.strategy);
   EXPECT_EQ(workbench->simulation()->evaluation.step_time,
             plans.result()->plans.back().evaluation.step_time);
+}
+
+// To this program as a line, to others in their words; what is shown is what is copied.
+TEST_F(ScreensTest, APlanIsHandedOverToOtherPrograms) {
+  set_small_scenario();
+  auto& plans = screen<PlansScreen>("plans");
+  plans.start();
+  ASSERT_TRUE(settles());
+  ASSERT_NE(plans.result(), nullptr);
+  const Plan& best = plans.result()->plans.front().plan;
+  EXPECT_TRUE(plans.hand_over().text().contains("meshwright simulate"));
+  for (int t = 0; t < kLaunchTargetCount; ++t) {
+    const auto target = static_cast<LaunchTarget>(t);
+    plans.hand_over().targets().setCurrentIndex(t + 1);
+    EXPECT_EQ(plans.hand_over().targets().currentText().toStdString(), name_of(target));
+    EXPECT_EQ(plans.hand_over().text().toStdString(), launch_text(target, best).text);
+    trigger("plans.copy");
+    EXPECT_EQ(QApplication::clipboard()->text(), plans.hand_over().text());
+  }
 }
 
 TEST_F(ScreensTest, ACancelledSearchLeavesNothing) {
@@ -73,19 +123,9 @@ TEST_F(ScreensTest, ACellOfTheSweepBecomesTheScenario) {
   EXPECT_EQ(workbench->scenario().scenario().strategy.degrees.pipeline, 2);
 }
 
-/// The simulated timeline in a file, as if it had been measured `factor` times as slow.
-void write_measured(const Simulation& simulation, std::int64_t factor, const QString& path) {
-  Timeline timeline = timeline_of(simulation.graph, simulation.times);
-  timeline.origin = TimelineOrigin::kMeasured;
-  for (TimelineSpan& span : timeline.spans)
-    span.start = span.start * factor, span.end = span.end * factor;
-  write_file(path.toStdString(), to_pftrace(timeline));
-}
-
 TEST_F(ScreensTest, ComparisonOfATimelineWithItselfShowsNoError) {
   set_small_scenario();
   const auto simulation = workbench->simulation();
-  const QTemporaryDir folder;
   const QString predicted = folder.filePath("p.pftrace"), measured = folder.filePath("m.pftrace");
   write_file(predicted.toStdString(),
              to_pftrace(timeline_of(simulation->graph, simulation->times)));
@@ -102,13 +142,7 @@ TEST_F(ScreensTest, ComparisonOfATimelineWithItselfShowsNoError) {
 // Everything was measured twice as slow, on the same clock: at the end of the slider the last
 // predicted slice ends where the last measured one does, half of the way at 1.5 times its end.
 TEST_F(ScreensTest, TheMorphSliderMovesPredictedSlicesToMeasuredOnes) {
-  set_small_scenario();
-  const QTemporaryDir folder;
-  const QString path = folder.filePath("m.pftrace");
-  write_measured(*workbench->simulation(), 2, path);
-  workbench->open({path});
-  ASSERT_TRUE(settles());
-  auto& compare = screen<CompareScreen>("compare");
+  auto& compare = compare_with_measured(2);
   ASSERT_TRUE(compare.comparison().pairs);
   const Nanoseconds end = compare.comparison().predicted->end;
   QSlider& slider = compare.morph_slider();
@@ -122,7 +156,7 @@ TEST_F(ScreensTest, TheMorphSliderMovesPredictedSlicesToMeasuredOnes) {
   ASSERT_TRUE(settles());
   EXPECT_NEAR(static_cast<double>(compare.view().tracks()->end.value),
               1.5 * static_cast<double>(end.value), 2);
-  window->actions().find("compare.morph")->trigger();  // back, as a picture in motion
+  trigger("compare.morph");  // back, as a picture in motion
   ASSERT_TRUE(QTest::qWaitFor([&] { return slider.value() == 0; }, kPatienceMs));
   ASSERT_TRUE(settles());
   EXPECT_EQ(compare.view().tracks()->end, end);
@@ -131,28 +165,70 @@ TEST_F(ScreensTest, TheMorphSliderMovesPredictedSlicesToMeasuredOnes) {
 // The scenario's first stage is slowed down after the trace was laid on it: laid on it again, the
 // error is another, and the one before is still said.
 TEST_F(ScreensTest, ATraceIsLaidOnTheScenarioAgain) {
-  set_small_scenario();
-  const QTemporaryDir folder;
-  const QString path = folder.filePath("m.pftrace");
-  write_measured(*workbench->simulation(), 2, path);
-  workbench->open({path});
-  ASSERT_TRUE(settles());
-  auto& compare = screen<CompareScreen>("compare");
+  auto& compare = compare_with_measured(2);
   ASSERT_TRUE(compare.comparison().report);
   EXPECT_NEAR(*step_error(*compare.comparison().report), -0.5, 1e-3);
   workbench->scenario().edit("slower", {}, [](Scenario& s) { s.what_if.slowness.assign(2, 2.0); });
   ASSERT_TRUE(settles());
-  window->actions().find("compare.again")->trigger();
+  trigger("compare.again");
   ASSERT_TRUE(settles());
   EXPECT_NEAR(*compare.error_before(), -0.5, 1e-3);
   EXPECT_GT(*step_error(*compare.comparison().report), -0.3);
+}
+
+// As a user does it: the action asks for a file, and what is in the file is the order.
+TEST_F(ScreensTest, TheScheduleIsSavedWhereTheDialogSays) {
+  set_small_scenario();
+  const QString path = folder.filePath("order.csv");
+  QTimer::singleShot(0, window.get(), [&] {
+    auto* dialog = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
+    ASSERT_NE(dialog, nullptr);
+    dialog->findChild<QLineEdit*>("fileNameEdit")->setText(path);
+    QMetaObject::invokeMethod(dialog, "accept");
+  });
+  trigger("explore.save-schedule");
+  ASSERT_TRUE(settles());
+  EXPECT_EQ(read_file(path.toStdString()), write_schedule_csv(workbench->simulation()->schedule));
+}
+
+// Lines of equal value for figures of any size, not only for shares.
+TEST_F(ScreensTest, TheSweepDrawsLinesOfEqualTime) {
+  set_small_scenario();
+  auto& sweep = screen<SweepScreen>("sweep");
+  ASSERT_TRUE(settles());
+  trigger("sweep.figure");
+  trigger("sweep.figure");  // the step's time
+  EXPECT_EQ(sweep.map().content().levels.size(), 5u);
+}
+
+TEST_F(ScreensTest, OutliersOfACalibrationAreLeftOut) {
+  Calibration calibration;
+  KernelCurve curve{{.kind = KernelKind::kGemm}, {}};
+  for (std::int64_t n = 64; curve.points.size() < 9; n += n / 2)
+    curve.points.push_back({.m = n,
+                            .n = n,
+                            .k = n,
+                            .flops = Flops(2.0 * static_cast<double>(n * n * n)),
+                            .memory_traffic = Bytes(12 * n * n),
+                            .time = Seconds(2e-9 * static_cast<double>(n * n * n))});
+  curve.points[4].time = curve.points[4].time * 5.0;
+  calibration.kernels.push_back(curve);
+  const QString path = folder.filePath("x.calib.json");
+  write_file(path.toStdString(), to_json(calibration));
+  workbench->open({path});
+  ASSERT_TRUE(settles());
+  auto& shown = screen<CalibrationScreen>("calibration");
+  EXPECT_EQ(shown.chart().series().points.size(), 9u);
+  shown.outlier_box().click();
+  ASSERT_TRUE(settles());
+  EXPECT_LT(shown.chart().series().points.size(), 9u);
 }
 
 // The table is of what the timeline shows; its current row and the selected slice are one.
 TEST_F(ScreensTest, TheTableFollowsTheTimelineAndIsFollowedByIt) {
   set_small_scenario();
   auto& explore = screen<ExploreScreen>("explore");
-  window->actions().find("explore.table")->trigger();
+  trigger("explore.table");
   ASSERT_TRUE(settles());
   SliceTable& table = explore.table();
   ASSERT_TRUE(table.isVisible());
@@ -173,7 +249,7 @@ TEST_F(ScreensTest, TheTableFollowsTheTimelineAndIsFollowedByIt) {
   explore.view().show_range(Nanoseconds(0), explore.view().tracks()->end / 4);
   ASSERT_TRUE(settles());
   EXPECT_LT(table.slices().rowCount(), all);
-  window->actions().find("explore.table")->trigger();
+  trigger("explore.table");
   EXPECT_FALSE(table.isVisible());
 }
 
@@ -211,7 +287,7 @@ TEST_F(ScreensTest, APassIsDraggedToAnotherPlaceAndTakenBack) {
   EXPECT_LT(slice("r0.compute.s0.F2").first, slice("r0.compute.s0.B0").first);
   const std::string csv = write_schedule_csv(workbench->simulation()->schedule);
   EXPECT_EQ(csv.substr(0, csv.find('\n')), "0F0,0F1,0F2,0B0,0B1,0F3,0B2,0B3");
-  window->actions().find("edit.undo")->trigger();
+  trigger("edit.undo");
   ASSERT_TRUE(settles());
   EXPECT_EQ(workbench->scenario().scenario(), before);
 }
@@ -241,7 +317,6 @@ TEST_F(ScreensTest, TheStatusBarShowsWhatIsBeingWorkedOn) {
 
 TEST_F(ScreensTest, ATraceSaysWhatWasMendedInIt) {
   auto& compare = screen<CompareScreen>("compare");
-  const QTemporaryDir folder;
   const QString path = folder.filePath("overlapping.json");
   write_file(path.toStdString(), R"({"traceEvents": [
     {"ph": "X", "name": "a", "cat": "kernel", "pid": 0, "tid": 7, "ts": 0, "dur": 10},
@@ -263,7 +338,7 @@ TEST_F(ScreensTest, ARunIsMeasuredAndStopped) {
   run.start();
   ASSERT_TRUE(QTest::qWaitFor([&] { return !ended.isEmpty(); }, 60'000));
   EXPECT_EQ(ended.front().front().toInt(), 0);
-  window->actions().find("run.compare")->trigger();
+  trigger("run.compare");
   ASSERT_TRUE(settles());
   EXPECT_TRUE(screen<CompareScreen>("compare").comparison().report.has_value());
 
@@ -288,9 +363,9 @@ TEST_F(ScreensTest, AMeasurementOfTheMachineIsStopped) {
   const Scenario before = workbench->scenario().scenario();
   auto& calibration = screen<CalibrationScreen>("calibration");
   QSignalSpy ended(workbench.get(), &Workbench::calibrated);
-  window->actions().find("calibration.measure")->trigger();
+  trigger("calibration.measure");
   EXPECT_FALSE(calibration.is_settled());
-  window->actions().find("calibration.stop")->trigger();
+  trigger("calibration.stop");
   ASSERT_TRUE(QTest::qWaitFor([&] { return !ended.isEmpty(); }, kPatienceMs));
   EXPECT_FALSE(ended.front().front().toBool());
   EXPECT_FALSE(calibration.is_measuring());
@@ -300,15 +375,9 @@ TEST_F(ScreensTest, AMeasurementOfTheMachineIsStopped) {
 // One click: this machine is measured, the scenario priced by it, and the trace laid on it again.
 TEST_F(ScreensTest, RecalibrationComparesBeforeAndAfter) {
   if (ChildProgram::find().isEmpty()) GTEST_SKIP() << "the program meshwright is not built";
-  set_small_scenario();
-  const QTemporaryDir folder;
-  const QString path = folder.filePath("m.pftrace");
-  write_measured(*workbench->simulation(), 2, path);
-  workbench->open({path});
-  ASSERT_TRUE(settles());
-  auto& compare = screen<CompareScreen>("compare");
+  auto& compare = compare_with_measured(2);
   screen<CalibrationScreen>("calibration").set_quick(true);
-  window->actions().find("compare.recalibrate")->trigger();
+  trigger("compare.recalibrate");
   ASSERT_TRUE(QTest::qWaitFor([&] { return compare.error_before().has_value(); }, 240'000));
   ASSERT_TRUE(settles());
   EXPECT_EQ(window->current_screen()->name(), "compare");

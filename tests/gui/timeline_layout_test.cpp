@@ -1,8 +1,11 @@
 #include "gui/timeline_layout.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "tests/golden.hpp"
 #include "tests/gui/random_tracks.hpp"
+#include "tests/gui/shown_pipeline.hpp"
 
 namespace meshwright::gui {
 namespace {
@@ -59,6 +62,26 @@ TEST(LaneDrawing, BlendsPixelsOnTheEdgesOfSlices) {
             "pixels 8..9: B 0.80\n"
             "pixels 9..10: B 1.00\n"
             "folded 0\n");
+}
+
+// Four devices, F 1 ms, B and W 1.2 and 0.8 ms; 240 pixels over all of it.
+TEST(LaneDrawing, OfSchedulesIsAsTheGoldenFilesSay) {
+  constexpr std::pair<const char*, int> kSchedules[]{
+      {"1f1b", 1}, {"interleaved-1f1b", 2}, {"zb-h1", 1}, {"zb-v", 2}};
+  for (const auto& [schedule, chunks] : kSchedules) {
+    const ShownPipeline shown =
+        shown_pipeline(schedule, {.devices = 4, .microbatches = 8, .chunks = chunks});
+    const TimelineTracks& tracks = *shown.tracks;
+    std::string text;
+    for (const Lane& lane : arrange_lanes(tracks, {}).lanes) {
+      LaneDrawing drawing;
+      draw_lane(tracks, static_cast<std::size_t>(lane.row), {Nanoseconds(0), tracks.end, 240},
+                shown.causes.get(), drawing);
+      text += fmt::format("rank {} at {}, {} high\n{}", lane.rank, lane.top, lane.height,
+                          to_text(tracks, drawing));
+    }
+    expect_golden(text, fmt::format("lanes-{}.txt", schedule));
+  }
 }
 
 TEST(LaneDrawing, HatchesIdlePartsThatAreWideEnough) {

@@ -79,6 +79,13 @@ TEST_F(TimelineViewTest, SavesTheVisibleSlicesAsTableAndTrace) {
   view.select_area(TimelineArea{{0, 1}, Nanoseconds(0), Nanoseconds(2'000'000)});
   const auto statistics = area_statistics(*shown.tracks, *view.selected_area(), shown.causes.get());
   EXPECT_EQ(to_table(view.snapshot()).toStdString(), to_tsv(*shown.tracks, statistics));
+  EXPECT_EQ(area_text(view.snapshot(), AreaFormat::kMarkdown).toStdString(),
+            to_markdown(*shown.tracks, statistics));
+  EXPECT_EQ(area_text(view.snapshot(), AreaFormat::kJson).toStdString(),
+            to_json(*shown.tracks, statistics));
+  view.select_area(std::nullopt);  // then of all that is visible: 2.5 ms
+  EXPECT_THAT(area_text(view.snapshot(), AreaFormat::kJson).toStdString(),
+              testing::StartsWith("{\"span_ns\":2500000,"));
 }
 
 // ---- for readers

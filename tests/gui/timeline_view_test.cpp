@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <QApplication>
+#include <QContextMenuEvent>
 #include <QImage>
+#include <QMenu>
 #include <QSignalSpy>
 #include <QTest>
+#include <QTimer>
 
 #include "tests/gui/timeline_view_fixture.hpp"
 
@@ -43,6 +46,41 @@ TEST_F(TimelineViewTest, CountsKeysByTheirPlace) {
   EXPECT_EQ(span(), before);
   press(Qt::Key_Z, 25);
   EXPECT_LT(span(), before);
+}
+
+TEST_F(TimelineViewTest, TakesTheUsersOwnKeysInPlaceOfWASD) {
+  view.set_held_keys({Qt::Key_I, 0, 0, 0});
+  const Nanoseconds before = span();
+  QTest::keyClick(&view, Qt::Key_W);
+  EXPECT_EQ(span(), before);
+  QTest::keyClick(&view, Qt::Key_I);
+  EXPECT_LT(span(), before);
+  const Nanoseconds closer = span();
+  QTest::keyClick(&view, Qt::Key_S);  // as before
+  EXPECT_GT(span(), closer);
+}
+
+TEST_F(TimelineViewTest, OrdersAndUnfoldsRanksByKey) {
+  const auto is_ticked = [&](const char* name) {
+    const auto all = view.actions();
+    return (*std::find_if(all.begin(), all.end(),
+                          [&](const QAction* action) { return action->objectName() == name; }))
+        ->isChecked();
+  };
+  for (const LaneOrder order : {LaneOrder::kStage, LaneOrder::kStraggler, LaneOrder::kRank}) {
+    QTest::keyClick(&view, Qt::Key_O);
+    EXPECT_EQ(view.lane_options().order, order);
+  }
+  QTest::keyClick(&view, Qt::Key_U);
+  EXPECT_FALSE(view.lane_options().fold_replicas);
+  EXPECT_TRUE(is_ticked("timeline.replicas"));
+  QTest::keyClick(&view, Qt::Key_E);
+  EXPECT_TRUE(view.lane_options().all_open);
+  EXPECT_TRUE(is_ticked("timeline.streams"));
+  view.set_all_streams_shown(false);
+  EXPECT_FALSE(is_ticked("timeline.streams"));
+  QTest::keyClick(&view, Qt::Key_C);
+  EXPECT_TRUE(is_ticked("timeline.critical-path"));
 }
 
 TEST_F(TimelineViewTest, MovesSmoothlyWhileAKeyIsHeld) {
@@ -228,6 +266,33 @@ TEST_F(TimelineViewTest, AsksToSlowAStageDownByItsHandle) {
   spy.clear();
   drag({kLeft - 5, y}, {kLeft + 195, y});
   EXPECT_TRUE(spy.isEmpty());
+}
+
+// What if rank 2 were slower? Asked for by the menu of its row; rows that cannot be edited have
+// none.
+TEST_F(TimelineViewTest, OffersToMakeAPositionSlowerInItsMenu) {
+  QSignalSpy spy(&view, &TimelineView::stage_slowdown_requested);
+  const auto first_entry = [&](int y) {
+    QString text;
+    QTimer::singleShot(0, &view, [&] {
+      auto* menu = qobject_cast<QMenu*>(QApplication::activePopupWidget());
+      ASSERT_NE(menu, nullptr);
+      text = menu->actions().front()->text();
+      if (text.contains("20 %")) menu->actions().front()->trigger();
+      menu->close();
+    });
+    const QPoint at(kLeft + 100, y);
+    QContextMenuEvent event(QContextMenuEvent::Mouse, at, view.mapToGlobal(at));
+    QApplication::sendEvent(&view, &event);
+    return text;
+  };
+  const int y = y_of_rank(2);
+  EXPECT_FALSE(first_entry(y).contains("20 %"));
+  view.set_editable(true);
+  EXPECT_TRUE(first_entry(y).contains("20 %"));
+  ASSERT_EQ(spy.size(), 1);
+  EXPECT_EQ(spy[0].at(0).toInt(), 2);
+  EXPECT_DOUBLE_EQ(spy[0].at(1).toDouble(), 1.2);
 }
 
 // Every move is answered by a new simulation; the drag goes on over it.
