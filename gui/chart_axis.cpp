@@ -24,8 +24,10 @@ double unit_of(const ChartAxis& axis) {
   return std::exp2(kBitsOfUnit * std::floor(std::log2(axis.high) / kBitsOfUnit));
 }
 
-std::vector<double> linear_ticks(double low, double high, int wanted, double unit) {
-  const double step = unit * round_step((high - low) / unit, wanted);
+std::vector<double> linear_ticks(const ChartAxis& axis, int wanted) {
+  const double low = axis.low, high = axis.high, unit = unit_of(axis);
+  double step = unit * round_step((high - low) / unit, wanted);
+  if (axis.is_whole) step = std::max(1.0, step);
   std::vector<double> ticks;
   for (double i = std::ceil(low / step - 1e-9); i * step <= high + step * 1e-9; ++i)
     ticks.push_back(i * step);
@@ -71,12 +73,11 @@ ChartAxis axis_of(const std::vector<double>& values, AxisScale scale, bool from_
 }
 
 std::vector<double> ticks_of(const ChartAxis& axis, int wanted) {
-  if (axis.scale == AxisScale::kLinear)
-    return linear_ticks(axis.low, axis.high, wanted, unit_of(axis));
+  if (axis.scale == AxisScale::kLinear) return linear_ticks(axis, wanted);
   const double base = axis.is_binary ? 2 : 10;
   const auto first = static_cast<int>(std::ceil(std::log(axis.low) / std::log(base) - 1e-9));
   const auto last = static_cast<int>(std::floor(std::log(axis.high) / std::log(base) + 1e-9));
-  if (last <= first) return linear_ticks(axis.low, axis.high, wanted, unit_of(axis));
+  if (last <= first) return linear_ticks(axis, wanted);
   const int every = std::max(1, (last - first + wanted) / std::max(1, wanted));
   std::vector<double> ticks;
   for (int power = first; power <= last; power += every) ticks.push_back(std::pow(base, power));

@@ -18,6 +18,7 @@ struct ChartAxis {
   double low = 0, high = 1;
   AxisScale scale = AxisScale::kLinear;
   bool is_binary = false;  ///< of bytes: ticks are round in KiB, MiB, GiB
+  bool is_whole = false;   ///< of counts: no ticks between whole numbers; linear
   QString title;
   std::function<QString(double)> text;  ///< of a tick
 

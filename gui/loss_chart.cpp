@@ -34,9 +34,8 @@ void LossChart::paintEvent(QPaintEvent*) {
   }
   ChartAxis x = axis_of(steps, AxisScale::kLinear), y = axis_of(values, AxisScale::kLinear);
   x.title = tr("step");
-  x.text = [](double step) {
-    return step == std::floor(step) ? QString::number(static_cast<int>(step)) : QString();
-  };
+  x.is_whole = true;
+  x.text = [](double step) { return QString::number(std::lround(step)); };
   y.title = tr("loss");
   const QRectF plot = plot_area(rect(), QFontMetricsF(font()));
   paint_axes(painter, plot, x, y, colours);

@@ -6,6 +6,7 @@
 #include <QPainter>
 #include <QToolTip>
 #include <algorithm>
+#include <cmath>
 
 #include "gui/chart_axis.hpp"
 #include "gui/number_text.hpp"
@@ -119,11 +120,8 @@ void MemoryBars::paintEvent(QPaintEvent*) {
   x.low = -0.5;
   x.high = static_cast<double>(amounts_.size()) - 0.5;
   x.title = tr("pipeline position");
-  x.text = [count = amounts_.size()](double value) {
-    const bool is_whole = value == static_cast<int>(value) && value >= 0;
-    return is_whole && value < static_cast<double>(count) ? QString::number(static_cast<int>(value))
-                                                          : QString();
-  };
+  x.is_whole = true;
+  x.text = [](double position) { return QString::number(std::lround(position)); };
   y.high = full_scale();
   y.is_binary = true;
   y.text = [](double value) { return bytes_text(Bytes(static_cast<std::int64_t>(value))); };

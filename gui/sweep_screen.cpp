@@ -102,9 +102,10 @@ SweepScreen::SweepScreen(Workbench& workbench, QWidget* parent)
   add(tr("&Figure"), tr("What the cells say and the lines follow"), figure_);
   add(tr("&Rows"), tr("The knob that changes upwards"), rows_);
   add(tr("C&olumns"), tr("The knob that changes to the right"), columns_);
-  row->addStretch(1);
   note_->setProperty("role", "faint");
-  row->addWidget(note_);
+  note_->setWordWrap(true);  // else it decides how narrow the window may be
+  note_->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
+  row->addWidget(note_, 1);
   column->addWidget(map_, 1);
   for (QComboBox* box : {rows_, columns_})
     connect(box, &QComboBox::currentIndexChanged, this, &SweepScreen::start);

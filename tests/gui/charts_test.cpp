@@ -57,6 +57,14 @@ TEST(ChartAxis, TicksAreRound) {
 }
 
 // 86 GiB at a tick for about every 20 GiB; then from 1 KiB to 16 KiB by powers of two.
+// Five steps of a run on a wide chart: 0 to 4, nothing in between.
+TEST(ChartAxis, CountsInWholeNumbers) {
+  ChartAxis axis;
+  axis.high = 4;
+  axis.is_whole = true;
+  EXPECT_THAT(ticks_of(axis, 20), ElementsAre(0, 1, 2, 3, 4));
+}
+
 // 0 to 10 over 700 pixels: 11 ticks are 70 pixels apart, 6 are 140, 3 are 350. Labels of 100 pixels
 // and a gap of 8 need 108, labels of 200 need 208; of labels wider than the axis there is one.
 TEST(ChartAxis, HasNoMoreTicksThanLabelsSideBySide) {
