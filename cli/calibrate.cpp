@@ -13,7 +13,7 @@
 
 #include "cli/calibration_probes.hpp"
 #include "cli/run_device.hpp"
-#include "executor/measure_messages.hpp"
+#include "executor/measure_device.hpp"
 #include "kernels/cuda_library.hpp"
 #include "kernels/kernel_table.hpp"
 
@@ -57,9 +57,10 @@ std::map<std::string, std::string> provenance_of(const CalibrationRequest& reque
   provenance["command"] = request.command;
   provenance["kernels"] = kernels_text(request.device);
   provenance["conditions"] = fmt::format(
-      "load {} before, {} after; CPU time of one thread, means; messages by the wall "
-      "clock",
-      load_before, load_text());
+      "load {} before, {} after; {}", load_before, load_text(),
+      request.device == "cuda"
+          ? "kernels and copies by events of the GPU, means of kernels; launches by the wall clock"
+          : "CPU time of one thread, means; messages by the wall clock");
 #if defined(__clang__)
   provenance["compiler"] = "clang " __clang_version__;
 #else
@@ -74,7 +75,8 @@ std::map<std::string, std::string> provenance_of(const CalibrationRequest& reque
 /// Probes round by round until the time is up; the first round runs through at least the smallest.
 std::vector<KernelCurve> measure_kernels(const CalibrationRequest& request, Clock::time_point end,
                                          std::string& left_out) {
-  const std::vector<ProbeShape> probes = calibration_probes();
+  const std::vector<ProbeShape> probes =
+      request.device == "cuda" ? gpu_probes() : calibration_probes();
   const Clock::time_point start = Clock::now();
   std::vector<TimedKernels> timed;
   std::size_t done = 0;
@@ -93,11 +95,38 @@ std::vector<KernelCurve> measure_kernels(const CalibrationRequest& request, Cloc
   return kernel_curves(timed);
 }
 
-/// A GPU that ranks share in turn: by the virtual clock each of them has it for itself.
-void describe_gpu(MeasuredMachine& machine) {
-  const DeviceDescription gpu = cuda_library().exports->device.describe(0);
-  machine.processor = gpu.name;
-  machine.memory = gpu.memory;
+/// A GPU that ranks share in turn: by the virtual clock each of them has it for itself. Where there
+/// are several, messages are copies between two of them.
+void measure_gpus(Calibration& calibration, MeasuredMachine& machine) {
+  const CudaExports& cuda = *cuda_library().exports;
+  const DeviceDescription described = cuda.device.describe(0);
+  machine.processor = described.name;
+  machine.memory = described.memory;
+  machine.gpu = measure_gpu(cuda.kernels, cuda.device);
+  std::vector<CurvePoint> messages = measure_device_messages(cuda.device);
+  const MessageFigures figures = figures_of(messages);
+  machine.message_latency = figures.latency;
+  machine.message_bandwidth = figures.bandwidth;
+  if (machine.gpu->count > 1)
+    calibration.collectives.push_back({.kind = CollectiveKind::kBroadcast,
+                                       .ranks = 2,
+                                       .points = std::move(messages),
+                                       .source = "copies between two GPUs by events, medians"});
+}
+
+/// The host's ranks, as many as it has cores.
+void measure_host(const CalibrationRequest& request, Calibration& calibration,
+                  MeasuredMachine& machine) {
+  const MessageFigures messages = measure_messages();
+  machine.message_latency = messages.latency;
+  machine.message_bandwidth = messages.bandwidth;
+  if (request.progress) request.progress("messages", 0);
+  constexpr int kMostMembers = 16;
+  for (int ranks = 2; ranks <= std::min(machine.cores, kMostMembers); ranks *= 2) {
+    for (CollectiveCurve& curve : measure_collectives(ranks))
+      calibration.collectives.push_back(std::move(curve));
+    if (request.progress) request.progress(fmt::format("collectives of {} ranks", ranks), 0);
+  }
 }
 
 /// The best rate of any product, and the rate of the largest stream: small ones stay in caches.
@@ -128,21 +157,16 @@ Calibration calibrate(const CalibrationRequest& request) {
   machine.memory = machine_memory();
   if (request.device == "cuda") {
     static_cast<void>(kernels_of_device(request.device));  // or says what is missing
-    describe_gpu(machine);
-  }
-  const MessageFigures messages = measure_messages();
-  machine.message_latency = messages.latency;
-  machine.message_bandwidth = messages.bandwidth;
-  if (request.progress) request.progress("messages", 0);
-  constexpr int kMostMembers = 16;
-  for (int ranks = 2; ranks <= std::min(machine.cores, kMostMembers); ranks *= 2) {
-    for (CollectiveCurve& curve : measure_collectives(ranks))
-      calibration.collectives.push_back(std::move(curve));
-    if (request.progress) request.progress(fmt::format("collectives of {} ranks", ranks), 0);
+    measure_gpus(calibration, machine);
+    if (request.progress) request.progress("launches and copies", 0);
+  } else {
+    measure_host(request, calibration, machine);
   }
   std::string probes;
   calibration.kernels = measure_kernels(request, start + request.budget, probes);
   set_rates(calibration.kernels, machine);
+  if (machine.gpu)
+    machine.memory_bandwidth = machine.gpu->memory;  // streams of probes are in caches
   calibration.machine = machine;
   calibration.provenance = provenance_of(request, load_before);
   calibration.provenance["probes"] = probes;

@@ -143,4 +143,23 @@ std::vector<ProbeShape> calibration_probes() {
   return shapes;
 }
 
+/// Parameters start on the host, some ten million in a second: the widest layers come last, and
+/// those of the same width one behind the other only where several rounds are made. Few and many
+/// tokens, since plans cut batches.
+std::vector<ProbeShape> gpu_probes() {
+  std::vector<ProbeShape> shapes;
+  for (const Dtype dtype : {Dtype::kBf16, Dtype::kFp32})
+    for (const std::int64_t hidden : {512, 1024, 2048})
+      for (const ProbeKind kind : {ProbeKind::kGpt, ProbeKind::kLlama, ProbeKind::kMixture})
+        for (const std::int64_t cut : {1, 2, 4})
+          for (const auto& [length, sequences] :
+               {std::pair{256, 1}, std::pair{1024, 1}, std::pair{1024, 8}, std::pair{4096, 1}}) {
+            const bool is_wide = hidden == 2048;
+            if (dtype == Dtype::kFp32 && (cut > 1 || is_wide || length > 1024)) continue;
+            if (kind == ProbeKind::kMixture && (is_wide || cut == 4)) continue;
+            shapes.push_back({kind, hidden, cut, length, 16 * hidden, sequences, dtype});
+          }
+  return shapes;
+}
+
 }  // namespace meshwright

@@ -30,5 +30,8 @@ KernelProbe probe_of(const ProbeShape& shape);
 
 /// What matters most first: whoever runs out of time has measured a bit of everything.
 std::vector<ProbeShape> calibration_probes();
+/// The same for a GPU, which small layers leave idle: layers and batches of models that are worth
+/// one.
+std::vector<ProbeShape> gpu_probes();
 
 }  // namespace meshwright

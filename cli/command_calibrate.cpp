@@ -32,12 +32,19 @@ std::string summary(const Calibration& calibration, const std::string& place) {
   const MeasuredMachine& machine = *calibration.machine;
   std::size_t points = 0;
   for (const KernelCurve& curve : calibration.kernels) points += curve.points.size();
-  std::string text = fmt::format("{}: {} cores, {} of memory\n", machine.processor, machine.cores,
-                                 to_text(machine.memory));
+  const char* where = machine.gpu ? "on one GPU" : "on one core";
+  std::string text = machine.gpu ? fmt::format("{} x {}, {} of memory\n", machine.gpu->count,
+                                               machine.processor, to_text(machine.memory))
+                                 : fmt::format("{}: {} cores, {} of memory\n", machine.processor,
+                                               machine.cores, to_text(machine.memory));
   for (const auto& [dtype, rate] : machine.peak)
-    text += fmt::format("  products, {:<10} up to {:.1f} GFLOP/s on one core\n", name_of(dtype),
-                        1e-9 * rate.value);
-  text += fmt::format("  large streams        {} on one core\n", to_text(machine.memory_bandwidth));
+    text += fmt::format("  products, {:<10} up to {:.1f} GFLOP/s {}\n", name_of(dtype),
+                        1e-9 * rate.value, where);
+  text += fmt::format("  large streams        {} {}\n", to_text(machine.memory_bandwidth), where);
+  if (machine.gpu)
+    text += fmt::format("  copies               {} to the GPU, {} back; a launch takes {:.1f} us\n",
+                        to_text(machine.gpu->to_device), to_text(machine.gpu->from_device),
+                        1e6 * machine.gpu->launch_overhead.value);
   text += fmt::format("  messages             {:.1f} us, then {}\n",
                       1e6 * machine.message_latency.value, to_text(machine.message_bandwidth));
   text += fmt::format("  kernels              {} families at {} shapes; {}\n",
@@ -68,9 +75,10 @@ CLI::App* add_calibrate_command(CLI::App& app, CalibrateFlags& flags) {
   add_output_flags(*command, flags.output, "the calibration, else where this-machine finds it");
   command->footer(
       "Kernels are timed as they run in training steps of small models, one thread at a time, by\n"
-      "CPU time; with --device cuda on the GPU, by its events. Without -o the calibration goes to\n"
-      "$MESHWRIGHT_CALIBRATION, else to $XDG_DATA_HOME/meshwright/this-machine.calib.json\n"
-      "(~/.local/share).\n"
+      "CPU time; with --device cuda on the GPU, by its events, as are copies and messages. "
+      "Without\n"
+      "-o the calibration goes to $MESHWRIGHT_CALIBRATION, else to\n"
+      "$XDG_DATA_HOME/meshwright/this-machine.calib.json (~/.local/share).\n"
       "\n"
       "Examples:\n"
       "  meshwright calibrate\n"

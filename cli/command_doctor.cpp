@@ -68,12 +68,16 @@ std::string gpus() {
 
 CLI::App* add_doctor_command(CLI::App& app, DoctorFlags& flags) {
   CLI::App* command = app.add_subcommand("doctor", "Check this installation and this machine.");
+  command->add_option("--device", flags.device, "what is needed for: this machine's cores or a GPU")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->type_name("NAME");
   add_output_flags(*command, flags.output, "the result");
   command->footer(
-      "Exits with 4 if something that is needed is missing.\n\n"
+      "Exits with 4 if something that is needed is missing; a GPU is with --device cuda, as for "
+      "`run`.\n\n"
       "Examples:\n"
       "  meshwright doctor\n"
-      "  meshwright doctor --json");
+      "  meshwright doctor --device cuda --json");
   return command;
 }
 
@@ -82,6 +86,7 @@ Outcome run_doctor(const DoctorFlags& flags) {
   const unsigned cores = std::thread::hardware_concurrency();
   const Bytes memory = machine_memory();
   const bool is_sound = presets.problems.empty() && presets.models > 0 && presets.clusters > 0;
+  const bool has_device = flags.device != "cuda" || cuda_library().missing.empty();
   std::string text;
   if (flags.output.json) {
     nlohmann::ordered_json problems = nlohmann::ordered_json::array();
@@ -95,7 +100,7 @@ Outcome run_doctor(const DoctorFlags& flags) {
                                   {"models", presets.models},
                                   {"clusters", presets.clusters},
                                   {"problems", problems},
-                                  {"sound", is_sound}}
+                                  {"sound", is_sound && has_device}}
                .dump(2) +
            "\n";
   } else {
@@ -105,11 +110,13 @@ Outcome run_doctor(const DoctorFlags& flags) {
     text += fmt::format("presets    {} models and {} clusters load\n", presets.models,
                         presets.clusters);
     for (const Diagnostic& d : presets.problems) text += format(d);
-    text += is_sound ? "All that planning and simulation need is there.\n"
-                     : "Something is wrong with this installation.\n";
+    text += !is_sound ? "Something is wrong with this installation.\n"
+            : !has_device
+                ? "Planning and simulation have all that they need, --device cuda has not.\n"
+                : "All that planning and simulation need is there.\n";
   }
   Outcome outcome = deliver(std::move(text), flags.output);
-  outcome.exit_code = is_sound ? kExitDone : kExitMissingEnvironment;
+  outcome.exit_code = is_sound && has_device ? kExitDone : kExitMissingEnvironment;
   return outcome;
 }
 

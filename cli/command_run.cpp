@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "cli/activity_trace.hpp"
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/run_device.hpp"
@@ -61,6 +62,7 @@ void prepare(Running& running, const RunFlags& flags) {
     throw UsageError({.where = "--live",
                       .what = "needs a file to write",
                       .hint = "name one: -o measured.pftrace"});
+  check_activity(flags);
   static_cast<void>(kernels_for_run(flags));
   static_cast<void>(nccl_for_run(flags));
   running.job = load_job(flags.job);
@@ -68,6 +70,7 @@ void prepare(Running& running, const RunFlags& flags) {
   check_plan(job, ranks_of(flags));
   static_cast<void>(links_of(flags));
   check_folder_of("--output", flags.output.file);
+  check_folder_of("--activity", flags.activity);
   check_folder_of("--save", flags.checkpoints.save);
   if (!flags.patience.empty()) static_cast<void>(parse_seconds(flags.patience, "--patience"));
   running.words = read_words(flags, job.model);
@@ -139,7 +142,8 @@ class Progress {
   TrainingRun so_far_;
 };
 
-TrainingRun carry_out(const Running& running, const RunFlags& flags) {
+TrainingRun carry_out(const Running& running, const RunFlags& flags,
+                      const ActivityTable* recorder) {
   TrainingOptions options;
   options.seed =
       running.resumed ? running.resumed->seed : static_cast<std::uint64_t>(flags.seed.value_or(1));
@@ -156,6 +160,7 @@ TrainingRun carry_out(const Running& running, const RunFlags& flags) {
                 .device = device_of(flags.device),
                 .nccl = nccl_for_run(flags),
                 .nccl_device = nccl_for_run(flags) == nullptr ? 0 : gpu_of_process(),
+                .recorder = recorder,
                 .clock = clock_of(flags),
                 .steps = flags.steps.value_or(kDefaultSteps),
                 .options = options,
@@ -253,6 +258,10 @@ void add_machine_flags(CLI::App& command, RunFlags& flags) {
       .add_option("--device", flags.device, "what ranks compute on: this machine's cores or a GPU")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->type_name("NAME");
+  command
+      .add_option("--activity", flags.activity,
+                  "every kernel and copy of the GPU, by CUPTI, as a trace for Perfetto")
+      ->type_name("FILE");
   command.add_option("--patience", flags.patience, "ranks that stand still for so long hang (6s)")
       ->type_name("TIME");
   command.add_option("--inject-fault", flags.fault)->group("");  // in executor/README.md
@@ -324,7 +333,9 @@ Outcome run_run(const RunFlags& flags) {
     if (!running->place) return start_job(flags);
   }
   if (!prepare_together(*running, flags)) return {};
-  const TrainingRun run = carry_out(*running, flags);
+  ActivityRecording recording(flags);
+  const TrainingRun run = carry_out(*running, flags, recording.recorder());
+  recording.write(running->graph);
   const bool leaves_a_thread = run.failure && run.failure->is_stuck;
   const Running& kept = *running;
   if (leaves_a_thread) static_cast<void>(running.release());  // the thread goes on using it

@@ -70,6 +70,7 @@ struct RunFlags {
   std::string ranks = "threads", clock = "virtual", links, kernels = "cpu", device = "cpu";
   std::string text, tokens, token_type = "uint16";
   std::string patience, fault;  ///< text until it is needed
+  std::string activity;         ///< file for the kernels and copies of a GPU
   std::optional<int> steps, seed;
   bool all_steps = false;  ///< in the timeline; else the median one
   bool live = false;       ///< write it after every step
@@ -149,6 +150,7 @@ CLI::App* add_import_command(CLI::App& app, ImportFlags& flags);
 Outcome run_import(const ImportFlags& flags);
 
 struct DoctorFlags {
+  std::string device = "cpu";  ///< what must be there: "cuda", a GPU
   OutputFlags output;
 };
 CLI::App* add_doctor_command(CLI::App& app, DoctorFlags& flags);

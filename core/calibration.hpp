@@ -65,7 +65,16 @@ struct KernelCurve {
   friend bool operator==(const KernelCurve&, const KernelCurve&) = default;
 };
 
-/// The machine whose kernels were measured: all that a cluster of its cores needs.
+/// What a GPU does beside kernels.
+struct MeasuredGpu {
+  int count = 1;                          ///< GPUs of the machine
+  Seconds launch_overhead;                ///< of one small kernel behind the other
+  BytesPerSecond to_device, from_device;  ///< large copies of memory of the host
+  BytesPerSecond memory;                  ///< a large copy on the device: read and written
+  friend bool operator==(const MeasuredGpu&, const MeasuredGpu&) = default;
+};
+
+/// The machine whose kernels were measured: all that a cluster of its cores, or GPUs, needs.
 struct MeasuredMachine {
   std::string processor;  ///< "AMD EPYC 7003"
   int cores = 1;
@@ -74,6 +83,7 @@ struct MeasuredMachine {
   BytesPerSecond message_bandwidth;      ///< one message, handed over and taken in
   BytesPerSecond memory_bandwidth;       ///< one core, large streams
   std::map<Dtype, FlopsPerSecond> peak;  ///< one core, best product
+  std::optional<MeasuredGpu> gpu = {};   ///< then all of the above is the GPU's, but for the cores
   friend bool operator==(const MeasuredMachine&, const MeasuredMachine&) = default;
 };
 

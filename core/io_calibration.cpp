@@ -145,6 +145,29 @@ nlohmann::ordered_json json_of(const KernelCurve& curve) {
 
 // ---- the machine ----
 
+MeasuredGpu read_gpu(const JsonValue& value, const std::string& place,
+                     std::vector<Diagnostic>& problems) {
+  JsonObjectReader reader(value, place, problems);
+  constexpr double kFastest = 1e18;
+  MeasuredGpu gpu;
+  gpu.count = static_cast<int>(reader.integer("count", 1, 1 << 16));
+  gpu.launch_overhead =
+      Seconds(reader.number("launch_overhead_ns", 1e-3, kLongestNs) / kNanosecondsPerSecond);
+  gpu.to_device = BytesPerSecond(reader.number("to_device_bytes_per_second", 1, kFastest));
+  gpu.from_device = BytesPerSecond(reader.number("from_device_bytes_per_second", 1, kFastest));
+  gpu.memory = BytesPerSecond(reader.number("memory_bytes_per_second", 1, kFastest));
+  reader.finish();
+  return gpu;
+}
+
+nlohmann::ordered_json json_of(const MeasuredGpu& gpu) {
+  return {{"count", gpu.count},
+          {"launch_overhead_ns", gpu.launch_overhead.value * kNanosecondsPerSecond},
+          {"to_device_bytes_per_second", gpu.to_device.value},
+          {"from_device_bytes_per_second", gpu.from_device.value},
+          {"memory_bytes_per_second", gpu.memory.value}};
+}
+
 MeasuredMachine read_machine(const JsonValue& value, const std::string& place,
                              std::vector<Diagnostic>& problems) {
   JsonObjectReader reader(value, place, problems);
@@ -167,6 +190,8 @@ MeasuredMachine read_machine(const JsonValue& value, const std::string& place,
     }
     rates.finish();
   }
+  if (const JsonValue* gpu = reader.optional("gpu"))
+    machine.gpu = read_gpu(*gpu, place + "/gpu", problems);
   reader.finish();
   return machine;
 }
@@ -174,13 +199,16 @@ MeasuredMachine read_machine(const JsonValue& value, const std::string& place,
 nlohmann::ordered_json json_of(const MeasuredMachine& machine) {
   nlohmann::ordered_json peak = nlohmann::ordered_json::object();
   for (const auto& [dtype, rate] : machine.peak) peak[std::string(name_of(dtype))] = rate.value;
-  return {{"processor", machine.processor},
-          {"cores", machine.cores},
-          {"memory_bytes", machine.memory.value},
-          {"message_latency_ns", machine.message_latency.value * kNanosecondsPerSecond},
-          {"message_bytes_per_second", machine.message_bandwidth.value},
-          {"memory_bytes_per_second", machine.memory_bandwidth.value},
-          {"peak_flop_per_second", peak}};
+  nlohmann::ordered_json json{
+      {"processor", machine.processor},
+      {"cores", machine.cores},
+      {"memory_bytes", machine.memory.value},
+      {"message_latency_ns", machine.message_latency.value * kNanosecondsPerSecond},
+      {"message_bytes_per_second", machine.message_bandwidth.value},
+      {"memory_bytes_per_second", machine.memory_bandwidth.value},
+      {"peak_flop_per_second", peak}};
+  if (machine.gpu) json["gpu"] = json_of(*machine.gpu);
+  return json;
 }
 
 std::map<std::string, std::string> read_provenance(JsonObjectReader& reader) {

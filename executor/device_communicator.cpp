@@ -50,9 +50,12 @@ MessageTimes DeviceCommunicator::receive(RankId from, MessageTag tag, std::span<
     receive_from_host(from, tag, bytes);
     return arrival.times;
   }
-  queue_.copy(bytes.data(), arrival.parcel.block, Bytes(std::ssize(bytes)));
+  const Bytes size(std::ssize(bytes));
+  if (is_on_device(bytes))
+    queue_.copy(bytes.data(), arrival.parcel.block, size);
+  else
+    queue_.read(bytes.data(), arrival.parcel.block, size);
   let_go(arrival.parcel);
-  if (!is_on_device(bytes)) queue_.wait();
   return arrival.times;
 }
 
@@ -70,7 +73,7 @@ void DeviceCommunicator::receive_from_host(RankId from, MessageTag tag,
 MessageTimes DeviceCommunicator::receive_into(const Vector& values, const MessageSource& source,
                                               Reduction reduction) {
   const Bytes size(values.size * bytes_per_element(values.dtype));
-  if (!queue_.holds(values.data, size))
+  if (!queue_.use(values.data, size, /*writes=*/true))
     return Communicator::receive_into(values, source, reduction);
   const Arrival arrival = take(source.from, source.tag, size.value);
   if (size.value == 0) return arrival.times;

@@ -1,5 +1,6 @@
 #include "executor/device_spans.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 #include "core/check.hpp"
@@ -24,6 +25,7 @@ void DeviceSpans::start(RankClock::Moment origin) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(passed).count();
   zero_ = Ticks(nanoseconds * kTicksPerNanosecond);
   record();
+  queue_.wait();  // lanes do not wait for each other: none may begin before
 }
 
 void DeviceSpans::correct(std::span<TaskSpan> spans, std::size_t from) {
@@ -33,8 +35,12 @@ void DeviceSpans::correct(std::span<TaskSpan> spans, std::size_t from) {
     return zero_ + to_ticks(queue_.device().between(events_.front(), events_[event]));
   };
   for (std::size_t i = from; i < spans.size(); ++i) {
-    spans[i].start = at(1 + 2 * i);
-    spans[i].end = at(2 + 2 * i);
+    TaskSpan& span = spans[i];
+    span.start = at(1 + 2 * i);
+    span.end = at(2 + 2 * i);
+    for (const TaskId before : graph_.dependencies_of(span.task))
+      span.start = std::clamp(ends_[before.index()], span.start, span.end);
+    ends_[span.task.index()] = span.end;
   }
 }
 

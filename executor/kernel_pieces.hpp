@@ -34,42 +34,34 @@ void for_each_piece(std::int64_t all, std::int64_t most, const Visit& visit) {
 
 // ---- runs of parameters ----
 
+/// Arguments with vectors of one length.
+template <class Call, class Arguments, class First, class... More>
+void vectors_in_pieces(const Arguments& all, const PieceLimits& limits, const Call& call,
+                       First Arguments::*first, More Arguments::*... more) {
+  for_each_piece((all.*first).size, limits.elements, [&](std::int64_t begin, std::int64_t count) {
+    Arguments piece = all;
+    const auto cut = [&](auto vector) { piece.*vector = part_of(all.*vector, begin, count); };
+    cut(first);
+    (cut(more), ...);
+    call(piece);
+  });
+}
+
 template <class Call>
 void in_pieces(const Fill& all, const PieceLimits& limits, const Call& call) {
-  for_each_piece(all.y.size, limits.elements, [&](std::int64_t first, std::int64_t count) {
-    Fill piece = all;
-    piece.y = part_of(all.y, first, count);
-    call(piece);
-  });
+  vectors_in_pieces(all, limits, call, &Fill::y);
 }
-
 template <class Call>
 void in_pieces(const Cast& all, const PieceLimits& limits, const Call& call) {
-  for_each_piece(all.y.size, limits.elements, [&](std::int64_t first, std::int64_t count) {
-    Cast piece = all;
-    piece.x = part_of(all.x, first, count);
-    piece.y = part_of(all.y, first, count);
-    call(piece);
-  });
+  vectors_in_pieces(all, limits, call, &Cast::x, &Cast::y);
 }
-
 template <class Call>
 void in_pieces(const Reduce& all, const PieceLimits& limits, const Call& call) {
-  for_each_piece(all.into.size, limits.elements, [&](std::int64_t first, std::int64_t count) {
-    Reduce piece = all;
-    piece.into = part_of(all.into, first, count);
-    piece.from = part_of(all.from, first, count);
-    call(piece);
-  });
+  vectors_in_pieces(all, limits, call, &Reduce::into, &Reduce::from);
 }
-
 template <class Call>
 void in_pieces(const SquaredNorm& all, const PieceLimits& limits, const Call& call) {
-  for_each_piece(all.x.size, limits.elements, [&](std::int64_t first, std::int64_t count) {
-    SquaredNorm piece = all;
-    piece.x = part_of(all.x, first, count);
-    call(piece);
-  });
+  vectors_in_pieces(all, limits, call, &SquaredNorm::x);
 }
 
 template <class Call>
@@ -104,6 +96,8 @@ void in_pieces(const Gemm& all, const PieceLimits& limits, const Call& call) {
                    piece.a = all.transpose_a ? columns_of(all.a, first, count)
                                              : rows_of(all.a, first, count);
                    piece.c = rows_of(all.c, first, count);
+                   if (!all.gelu.empty()) piece.gelu = rows_of(all.gelu, first, count);
+                   if (!all.slope_at.empty()) piece.slope_at = rows_of(all.slope_at, first, count);
                    call(piece);
                  });
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -42,7 +43,8 @@ struct MicrobatchState {
   OwnedMatrix dispatched_gradient;  ///< of a rank's own tokens, until all ranks have all
   std::map<std::int32_t, Buffer> dropout_masks;  ///< by operator: a byte for each element
   OwnedMatrix attention_delta;                   ///< fp32, until the backward kernels have used it
-  MessageTag ring_tag;                           ///< of keys and values that go round
+  std::set<std::int32_t> made_with_product;  ///< GELUs that the product beside them has computed
+  MessageTag ring_tag;                       ///< of keys and values that go round
 
   OwnedMatrix* find(TensorId id, Form form) {
     const auto found = tensors.find({id.value, form});

@@ -43,6 +43,10 @@ struct NcclTable {
   int (*version)() = nullptr;          ///< 22809 is 2.28.9
   NcclId (*make_id)() = nullptr;
   void* (*join)(const NcclPlace& place) = nullptr;
+  bool (*can_split)() = nullptr;
+  /// Called by all members of a communicator: those of one color become another one, as which rank
+  /// of how many `place` says; its id does not count. Null where color is negative.
+  void* (*split)(void* communicator, int color, const NcclPlace& place) = nullptr;
   void (*leave)(void* communicator) = nullptr;
 
   // Device memory, fp32 or bf16; put on a stream, see wait(). `count` elements are those of one

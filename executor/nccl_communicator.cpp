@@ -57,26 +57,58 @@ NcclGroups nccl_groups_of(const RunnableGraph& runnable, const Strategy& strateg
   return all;
 }
 
-/// All ranks go through the groups and pairs in one order: the first that is not complete yet waits
-/// for nobody who waits for a later one.
+namespace {
+
+/// Numbers of groups, those in one row without a rank in common: the first row that is free.
+std::vector<std::vector<std::size_t>> rows_apart(
+    std::span<const std::vector<RankId>* const> groups) {
+  std::vector<std::vector<std::size_t>> rows;
+  std::vector<std::set<RankId>> busy;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const std::vector<RankId>& members = *groups[g];
+    std::size_t row = 0;
+    while (row < rows.size() &&
+           std::ranges::any_of(members, [&](RankId rank) { return busy[row].contains(rank); }))
+      ++row;
+    if (row == rows.size()) rows.emplace_back(), busy.emplace_back();
+    rows[row].push_back(g);
+    busy[row].insert(members.begin(), members.end());
+  }
+  return rows;
+}
+
+}  // namespace
+
+/// In an order that all ranks share.
+std::vector<NcclCommunicator::Club> NcclCommunicator::clubs_of(const NcclGroups& groups) {
+  std::vector<Club> clubs;
+  for (const std::vector<RankId>& members : groups.groups) {
+    const bool is_mine = std::ranges::find(members, rank()) != members.end();
+    clubs.push_back({members, is_mine ? &groups_[members] : nullptr});
+  }
+  for (const auto& [from, to] : groups.directions) {
+    Line* line = from == rank() ? &to_[to] : to == rank() ? &from_[from] : nullptr;
+    if (line != nullptr) line->stream = queue_.device().create_stream();
+    clubs.push_back({{from, to}, line});
+  }
+  return clubs;
+}
+
+/// Where groups meet one by one, all ranks go through them in one order: the first that is not
+/// complete yet waits for nobody who waits for a later one.
 NcclCommunicator::NcclCommunicator(Communicator& messages, DeviceQueue& queue,
                                    const NcclGroups& groups, const NcclOptions& options)
     : messages_(messages), queue_(queue), options_(options) {
-  std::int32_t number = kFirstIdTag;
+  const std::vector<Club> clubs = clubs_of(groups);
+  for (const Club& club : clubs)
+    if (club.line != nullptr) lines_.push_back(club.line);
   try {
-    for (const std::vector<RankId>& members : groups.groups) {
-      if (std::ranges::find(members, rank()) != members.end())
-        new_line(groups_[members]).nccl = join(members, number);
-      ++number;
-    }
-    for (const auto& [from, to] : groups.directions) {
-      const std::array members{from, to};
-      if (from == rank() || to == rank()) {
-        Line& line = new_line(from == rank() ? to_[to] : from_[from]);
-        line.stream = queue_.device().create_stream();
-        line.nccl = join(members, number);
-      }
-      ++number;
+    if (clubs.size() > 1 && options_.table.can_split()) {
+      split(clubs);
+    } else {
+      for (std::size_t c = 0; c < clubs.size(); ++c)
+        if (clubs[c].line != nullptr)
+          clubs[c].line->nccl = join(clubs[c].members, kFirstIdTag + static_cast<std::int32_t>(c));
     }
   } catch (...) {
     abort_all();
@@ -87,6 +119,36 @@ NcclCommunicator::NcclCommunicator(Communicator& messages, DeviceQueue& queue,
     throw;
   }
   queue_.wait_by([this](void* stream) { wait_for(stream); });
+}
+
+/// The communicator of all is needed no longer then.
+void NcclCommunicator::split(std::span<const Club> clubs) {
+  std::vector<RankId> everybody;
+  for (int r = 0; r < rank_count(); ++r) everybody.emplace_back(r);
+  std::vector<const std::vector<RankId>*> members;
+  for (const Club& club : clubs) members.push_back(&club.members);
+  void* all = join(everybody, kFirstIdTag);
+  try {
+    for (const std::vector<std::size_t>& row : rows_apart(members)) {
+      NcclPlace place{.device = options_.device, .patience = options_.patience};
+      int color = -1;
+      for (std::size_t c = 0; c < row.size(); ++c) {
+        const Club& club = clubs[row[c]];
+        if (club.line == nullptr) continue;
+        color = static_cast<int>(c);
+        place.ranks = static_cast<int>(club.members.size());
+        place.rank =
+            static_cast<int>(std::ranges::find(club.members, rank()) - club.members.begin());
+      }
+      void* made = options_.table.split(all, color, place);
+      if (color >= 0) clubs[row[static_cast<std::size_t>(color)]].line->nccl = made;
+    }
+  } catch (...) {
+    options_.table.abort(all);
+    options_.table.leave(all);
+    throw;
+  }
+  options_.table.leave(all);
 }
 
 /// Others leave too, at their end; behind a failure nobody can be waited for.
@@ -226,6 +288,7 @@ NcclCommunicator::Arrival NcclCommunicator::take_notice(RankId from, MessageTag 
 /// Into memory of the device, in order with the rank's kernels.
 void NcclCommunicator::receive_by_nccl(RankId from, void* to, Bytes size) {
   const Line& line = from_.at(from);
+  queue_.use(to, size, /*writes=*/true);
   hand_over(queue_.stream(), line.stream);
   const NcclTransfer transfer{.peer = 0, .to = to, .received = size};
   options_.table.exchange_all(line.nccl, std::span(&transfer, 1), line.stream);
@@ -256,7 +319,7 @@ MessageTimes NcclCommunicator::receive(RankId from, MessageTag tag, std::span<st
 MessageTimes NcclCommunicator::receive_into(const Vector& values, const MessageSource& source,
                                             Reduction reduction) {
   const Bytes size = bytes_of(values);
-  if (!queue_.holds(values.data, size) || size.value == 0)
+  if (size.value == 0 || !queue_.use(values.data, size, /*writes=*/true))
     return Communicator::receive_into(values, source, reduction);
   const Arrival arrival =
       take_notice(source.from, source.tag, static_cast<std::size_t>(size.value));
@@ -306,7 +369,7 @@ bool NcclCommunicator::carry_out(const GroupCall& call) {
     case GroupCall::Kind::kAllReduce:
     case GroupCall::Kind::kReduceScatter: {
       if (v.size == 0) return true;
-      if (!queue_.holds(v.data, bytes_of(v))) return false;
+      if (!queue_.use(v.data, bytes_of(v), /*writes=*/true)) return false;
       queue_.note_work();
       // NCCL scatters equal blocks only; of others it sums everything, everywhere.
       if (call.kind == GroupCall::Kind::kAllReduce || v.size % members != 0) {
@@ -321,8 +384,8 @@ bool NcclCommunicator::carry_out(const GroupCall& call) {
     }
     case GroupCall::Kind::kBroadcast: {
       if (call.bytes.empty()) return true;
-      if (!is_on_device(call.bytes.data(), call.bytes.size())) return false;
       const Bytes size(std::ssize(call.bytes));
+      if (!queue_.use(call.bytes.data(), size, call.index != call.root)) return false;
       std::vector<NcclTransfer> transfers;
       if (call.index != call.root)
         transfers.push_back({.peer = call.root, .to = call.bytes.data(), .received = size});
@@ -340,7 +403,7 @@ bool NcclCommunicator::carry_out(const GroupCall& call) {
 /// Equal blocks are gathered in place; of others every member sends its own to everybody.
 bool NcclCommunicator::all_gather(void* nccl, const GroupCall& call) {
   if (call.bytes.empty()) return true;
-  if (!is_on_device(call.bytes.data(), call.bytes.size())) return false;
+  if (!queue_.use(call.bytes.data(), Bytes(std::ssize(call.bytes)), /*writes=*/true)) return false;
   const int members = static_cast<int>(call.members.size());
   const std::int64_t elements = std::ssize(call.bytes) / call.element_bytes;
   const auto block = [&](int index) {
@@ -369,11 +432,11 @@ bool NcclCommunicator::all_to_all(void* nccl, const GroupCall& call) {
   for (std::size_t i = 0; i < call.members.size(); ++i) {
     const std::span<const std::byte> out = call.sent[i];
     const std::span<std::byte> in = call.received[i];
-    if (!out.empty() && !is_on_device(out.data(), out.size())) return false;
-    if (!in.empty() && !is_on_device(in.data(), in.size())) return false;
+    const Bytes out_size(std::ssize(out)), in_size(std::ssize(in));
+    if (!out.empty() && !queue_.use(out.data(), out_size, /*writes=*/false)) return false;
+    if (!in.empty() && !queue_.use(in.data(), in_size, /*writes=*/true)) return false;
     if (static_cast<int>(i) != call.index && out.size() + in.size() > 0)
-      transfers.push_back({static_cast<int>(i), out.data(), Bytes(std::ssize(out)), in.data(),
-                           Bytes(std::ssize(in))});
+      transfers.push_back({static_cast<int>(i), out.data(), out_size, in.data(), in_size});
   }
   const auto me = static_cast<std::size_t>(call.index);
   MW_CHECK(call.sent[me].size() == call.received[me].size());

@@ -3,9 +3,11 @@
 /// have to know beforehand.
 ///
 /// Each group of ranks that the plan's collectives name has a communicator of NCCL of its own,
-/// whose work stands in the rank's own stream: all members reach their collectives in one order.
+/// whose work stands in the queue's lane at work: all members reach their collectives in one order.
 /// Each ordered pair of ranks that send to each other has one too, with a stream of its own, so
-/// that a send waits for nobody but its receiver. Groups without one are served by messages.
+/// that a send waits for nobody but its receiver. Groups without one are served by messages. All
+/// are split off one communicator of all ranks, where NCCL can do that: those without a common rank
+/// at once.
 ///
 /// The host never waits without an end: a communicator that has failed, a run that has failed
 /// elsewhere, or a wait beyond the patience aborts all communicators.
@@ -77,7 +79,13 @@ class NcclCommunicator final : public Communicator {
     Notice notice;
     MessageTimes times;
   };
-  Line& new_line(Line& line) { return *lines_.emplace_back(&line); }
+  /// Who is to have a communicator of NCCL; the own line, if this rank is one of them.
+  struct Club {
+    std::vector<RankId> members;
+    Line* line = nullptr;
+  };
+  std::vector<Club> clubs_of(const NcclGroups& groups);
+  void split(std::span<const Club> clubs);
   void* join(std::span<const RankId> members, std::int32_t number);
   bool is_on_device(const void* memory, std::size_t size) const;
   Arrival take_notice(RankId from, MessageTag tag, std::size_t size);

@@ -24,6 +24,7 @@ struct Library {
   decltype(&ncclGetVersion) get_version = nullptr;
   decltype(&ncclGetUniqueId) get_unique_id = nullptr;
   decltype(&ncclCommInitRankConfig) init = nullptr;
+  decltype(&ncclCommSplit) split = nullptr;  ///< since 2.18
   decltype(&ncclCommGetAsyncError) async_error = nullptr;
   decltype(&ncclCommFinalize) finalize = nullptr;
   decltype(&ncclCommDestroy) destroy = nullptr;
@@ -55,6 +56,7 @@ Library open() {
   find(l.get_version, "ncclGetVersion");
   find(l.get_unique_id, "ncclGetUniqueId");
   find(l.init, "ncclCommInitRankConfig");
+  find(l.split, "ncclCommSplit", false);
   find(l.async_error, "ncclCommGetAsyncError");
   find(l.finalize, "ncclCommFinalize");
   find(l.destroy, "ncclCommDestroy");
@@ -143,6 +145,23 @@ void* join(const NcclPlace& place) {
   config.blocking = 0;
   settle(*j, library().init(&j->comm, place.ranks, id, place.rank, &config),
          "ncclCommInitRankConfig");
+  return j.release();
+}
+
+/// Behind a call that does not block both have a state: the old one's says that the new one is
+/// made.
+void* split(void* communicator, int color, const NcclPlace& place) {
+  Joined& all = joined(communicator);
+  auto j = std::make_unique<Joined>();
+  j->place = place;
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  settle(all,
+         library().split(all.comm, color < 0 ? NCCL_SPLIT_NOCOLOR : color, place.rank, &j->comm,
+                         &config),
+         "ncclCommSplit");
+  if (color < 0) return nullptr;
+  settle(*j, ncclInProgress, "ncclCommSplit");
   return j.release();
 }
 
@@ -254,6 +273,8 @@ NcclTable make_table() {
     return copy;
   };
   t.join = join;
+  t.can_split = [] { return library().split != nullptr; };
+  t.split = split;
   t.leave = leave;
   t.all_reduce = all_reduce;
   t.reduce_scatter = reduce_scatter;

@@ -1,5 +1,6 @@
 // Lookups, norms, matrix products and element-wise operators.
 #include <algorithm>
+#include <optional>
 
 #include "core/check.hpp"
 #include "executor/operator_pass.hpp"
@@ -187,6 +188,56 @@ bool is_row_cut(const OperatorPass& pass, const Linear& linear) {
   return pass.is_cut() && linear.cut == LinearCut::kRow;
 }
 
+/// The operator `distance` places further on, if it is a GELU of the same layer.
+std::optional<OperatorPass> gelu_beside(const OperatorPass& pass, int distance) {
+  const ModelGraph& model = pass.rank.model;
+  const std::int32_t number = pass.id.value + distance;
+  const auto holds = [](const Layer& layer, std::int32_t id) {
+    return id >= layer.first_operator && id < layer.first_operator + layer.operator_count;
+  };
+  if (std::ranges::none_of(model.layers, [&](const Layer& layer) {
+        return holds(layer, pass.id.value) && holds(layer, number);
+      }))
+    return std::nullopt;
+  OperatorPass beside = pass;
+  beside.id = OperatorId(number);
+  const auto* shape = std::get_if<Activation>(&beside.op().shape);
+  if (shape == nullptr || shape->kind != ActivationKind::kGelu) return std::nullopt;
+  return beside;
+}
+
+/// Where kernels follow each other on a device, a product with the GELU behind it, or with the
+/// slope of the one in front of it, saves passes over memory. By the virtual clock kernels are
+/// timed one by one, as the graph has them.
+bool fuses_gelu(const OperatorPass& pass) {
+  return pass.rank.queue != nullptr && pass.rank.queue->timing() == QueueTiming::kNone;
+}
+
+/// The GELU behind this linear layer, if the product may make its output, too. Nothing that the
+/// prediction of memory has gone by then may be there: recomputation and sequences that are
+/// gathered let their inputs go in between.
+std::optional<OperatorPass> gelu_behind(const OperatorPass& pass, const Linear& linear) {
+  const Strategy& s = pass.rank.strategy;
+  if (!fuses_gelu(pass) || is_row_cut(pass, linear) || pass.op().outputs.size() != 1 ||
+      s.recompute.kind != RecomputeKind::kNone || s.sequence_parallel)
+    return std::nullopt;
+  std::optional<OperatorPass> gelu = gelu_beside(pass, 1);
+  return gelu && gelu->input() == pass.output() ? gelu : std::nullopt;
+}
+
+/// The GELU in front of it, if the product of the backward pass may make the gradient of its input.
+std::optional<OperatorPass> gelu_before(const OperatorPass& pass, const Linear& linear) {
+  if (!fuses_gelu(pass) || is_column_cut(pass, linear) || pass.op().outputs.size() != 1 ||
+      pass.state.find(pass.input(), Form::kGradient) != nullptr)
+    return std::nullopt;
+  std::optional<OperatorPass> gelu = gelu_beside(pass, -1);
+  const auto reads = [&](const Operator& op) {
+    return std::ranges::find(op.inputs, pass.input()) != op.inputs.end();
+  };
+  const bool is_read_here_alone = std::ranges::count_if(pass.rank.model.operators, reads) == 1;
+  return gelu && gelu->output() == pass.input() && is_read_here_alone ? gelu : std::nullopt;
+}
+
 }  // namespace
 
 void forward(OperatorPass& pass, const Linear& linear) {
@@ -201,13 +252,35 @@ void forward(OperatorPass& pass, const Linear& linear) {
                   logits ? MemoryClass::kLogits : MemoryClass::kActivations);
     // Outputs of a row cut are summed over the ranks: one of them adds the bias.
     const bool adds_bias = !is_row_cut(pass, linear) || pass.rank.at.tensor == 0;
+    Matrix gelu;
+    if (std::optional<OperatorPass> behind = gelu_behind(pass, linear)) {
+      gelu = behind->make_value(behind->output(), x.rows);
+      pass.state.made_with_product.insert(behind->id.value);
+    }
     pass.rank.run(pass.rank.kernels.gemm, {.a = x,
                                            .b = p.weight,
                                            .transpose_b = transposed,
                                            .c = y,
-                                           .bias = adds_bias ? p.bias : Vector{}});
+                                           .bias = adds_bias ? p.bias : Vector{},
+                                           .gelu = gelu});
   }
 }
+
+namespace {
+
+/// The gradient of what the GELU in front is taken of; that of its result is never there.
+void backward_through_gelu(OperatorPass& pass, OperatorPass& gelu, const Matrix& dy,
+                           const Projection& p) {
+  const Matrix x = gelu.value(gelu.input());
+  const Matrix dx = gelu.make(gelu.input(), Form::kGradient, x.rows, x.columns, pass.rank.dtype,
+                              MemoryClass::kWorking);
+  pass.state.made_with_product.insert(gelu.id.value);
+  pass.rank.run(
+      pass.rank.kernels.gemm,
+      {.a = dy, .b = p.weight, .transpose_b = !reads_table(pass), .c = dx, .slope_at = x});
+}
+
+}  // namespace
 
 void backward_input(OperatorPass& pass, const Linear& linear) {
   const bool partial = is_column_cut(pass, linear);
@@ -215,6 +288,8 @@ void backward_input(OperatorPass& pass, const Linear& linear) {
   for (const Projection& p : projections_of(pass)) {
     const Matrix dy =
         is_row_cut(pass, linear) ? pass.whole_gradient(p.output) : pass.gradient(p.output);
+    if (std::optional<OperatorPass> gelu = gelu_before(pass, linear))
+      return backward_through_gelu(pass, *gelu, dy, p);
     const std::int64_t columns = transposed ? p.weight.columns : p.weight.rows;
     pass.into_gradient(pass.input(), partial ? Form::kPartialGradient : Form::kGradient,
                        ConstMatrix{nullptr, dy.rows, columns, columns, pass.rank.dtype},
@@ -277,6 +352,7 @@ Gated halves_of(const Matrix& both) {
 }  // namespace
 
 void forward(OperatorPass& pass, const Activation& activation) {
+  if (pass.state.made_with_product.erase(pass.id.value) > 0) return;
   const ActivationFunction function = function_of(activation.kind);
   const Matrix x = pass.value(pass.input());
   const Matrix y = pass.make_value(pass.output(), x.rows);
@@ -291,6 +367,7 @@ void forward(OperatorPass& pass, const Activation& activation) {
 }
 
 void backward_input(OperatorPass& pass, const Activation& activation) {
+  if (pass.state.made_with_product.erase(pass.id.value) > 0) return;
   const ActivationFunction function = function_of(activation.kind);
   const Matrix x = pass.value(pass.input()), dy = pass.gradient(pass.output());
   const bool two_inputs = pass.op().inputs.size() > 1;

@@ -159,10 +159,8 @@ void ParameterServerRank::sum_pushes() {
   if (arrived_ == 0) sum = gradients_of(joint);
   const auto share = static_cast<std::size_t>(joint.size());
   for (std::size_t w = 0; w < static_cast<std::size_t>(arrived_); ++w) {
-    const std::span<const float> row = pushes_.floats().subspan(w * share, share);
-    std::vector<float> copy;  // of what lies on a device; the host's own rows are read in place
-    if (rank_.queue != nullptr) copy = rank_.on_host(row);
-    const std::span<const float> more = copy.empty() ? row : std::span<const float>(copy);
+    const HostView row(rank_, std::span<const float>(pushes_.floats().subspan(w * share, share)));
+    const std::span<const float> more = row.values();
     if (w == 0) sum.assign(more.begin(), more.end());
     for (std::size_t i = 0; w > 0 && i < share; ++i) {
       sum[i] += more[i];

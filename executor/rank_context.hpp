@@ -90,4 +90,20 @@ class RankContext {
   Buffer scratch_;
 };
 
+/// Tensors as the host reads them: in place where they lie there, else a copy.
+template <class T>
+class HostView {
+ public:
+  HostView(RankContext& rank, std::span<const T> values) : values_(values) {
+    if (rank.queue != nullptr) values_ = copy_ = rank.on_host(values);
+  }
+  HostView(const HostView&) = delete;
+  HostView& operator=(const HostView&) = delete;
+  std::span<const T> values() const { return values_; }
+
+ private:
+  std::vector<T> copy_;
+  std::span<const T> values_;
+};
+
 }  // namespace meshwright

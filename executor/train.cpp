@@ -91,7 +91,7 @@ class Training {
     std::optional<DeviceSpans> spans;  // by the wall clock the host runs ahead of the device
     if (queue != nullptr && request_.clock == TimelineClock::kWall &&
         request_.links == LinkTime::kReal)
-      spans.emplace(own_actions, *queue);
+      spans.emplace(own_actions, request_.graph, *queue, request_.recorder);
     StepActions all_actions(own_actions, spans ? &*spans : nullptr);
     if (takes_turns) all_actions.actions = &in_turn;
     if (spans) all_actions.actions = &*spans;

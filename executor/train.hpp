@@ -17,6 +17,7 @@
 #include "executor/timed_actions.hpp"
 #include "executor/training_options.hpp"
 #include "kernels/device.hpp"
+#include "kernels/device_activity.hpp"
 #include "kernels/kernel_table.hpp"
 
 namespace meshwright {
@@ -60,6 +61,8 @@ struct TrainingRequest {
   /// as threads. Goes with the wall clock.
   const NcclTable* nccl = nullptr;
   int nccl_device = 0;
+  /// Told of every task that ranks carry out on a device by the wall clock and with real links.
+  const ActivityTable* recorder = nullptr;
   TimelineClock clock = TimelineClock::kVirtual;
   int steps = 1;
   TrainingOptions options = {};

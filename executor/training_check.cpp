@@ -35,9 +35,8 @@ bool is_finite(RankContext& rank, OwnedMatrix& matrix) {
   constexpr std::uint32_t kFp32Exponent = 0x7f80'0000;
   constexpr std::uint16_t kBf16Exponent = 0x7f80;
   const std::int64_t count = matrix.rows() * matrix.columns();
-  std::vector<std::byte> copy;
-  if (rank.queue != nullptr) copy = rank.on_host(std::span<const std::byte>(matrix.bytes()));
-  const std::byte* data = copy.empty() ? matrix.bytes().data() : copy.data();
+  const HostView view(rank, std::span<const std::byte>(matrix.bytes()));
+  const std::byte* data = view.values().data();
   return matrix.dtype() == Dtype::kFp32 ? all_finite(data, count, kFp32Exponent)
                                         : all_finite(data, count, kBf16Exponent);
 }

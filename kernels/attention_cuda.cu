@@ -297,6 +297,9 @@ void run(const Launch& launch, const AttentionForward& a) {
   check(a);
   const AttentionShape& s = a.shape;
   if (s.sequences == 0 || s.queries == 0) return;
+#ifdef MESHWRIGHT_CUDNN
+  if (run_by_cudnn(stream_of(launch), a)) return;
+#endif
   if (fits_tensor_cores(a)) return run_on_tensor_cores(stream_of(launch), a);
   const ForwardWork work{s,
                          keeping_of(s),

@@ -70,4 +70,8 @@ bool fits_tensor_cores(const AttentionBackward& a);
 void run_on_tensor_cores(cudaStream_t stream, const AttentionForward& a);
 void run_on_tensor_cores(cudaStream_t stream, const AttentionBackward& a);
 
+/// By cuDNN (attention_cudnn.cpp), in builds that define MESHWRIGHT_CUDNN. False, and nothing done,
+/// where it cannot.
+bool run_by_cudnn(cudaStream_t stream, const AttentionForward& a);
+
 }  // namespace meshwright::cuda

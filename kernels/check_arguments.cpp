@@ -55,6 +55,10 @@ void check(const Gemm& g) {
   MW_CHECK(g.c.columns == (g.transpose_b ? g.b.rows : g.b.columns));
   MW_CHECK((g.transpose_a ? g.a.rows : g.a.columns) == (g.transpose_b ? g.b.columns : g.b.rows));
   if (!g.bias.empty()) check_size(g.bias, g.c.columns);
+  if (!g.gelu.empty()) check_shape(g.gelu, g.c.rows, g.c.columns);
+  if (g.slope_at.empty()) return;
+  check_shape(g.slope_at, g.c.rows, g.c.columns);
+  MW_CHECK(g.beta == 0 && g.bias.empty() && g.gelu.empty());
 }
 
 void check(const GroupedGemm& g) {

@@ -12,7 +12,7 @@
 namespace meshwright {
 
 /// Raised whenever CudaExports or what it holds changes its meaning.
-inline constexpr int kCudaInterface = 3;
+inline constexpr int kCudaInterface = 4;
 
 /// What the plug-in's function `meshwright_cuda_exports` points to.
 struct CudaExports {

@@ -299,6 +299,10 @@ DeviceTable device() {
 extern "C" __attribute__((visibility("default"))) const meshwright::CudaExports*
 meshwright_cuda_exports() {
   using namespace meshwright;  // NOLINT: one function, of no namespace
+  // Streams beyond the number of queues to the device share one, and wait for each other there: a
+  // rank's lanes and those of its messages are more than the usual 8. Read when a device is first
+  // used.
+  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
   static const CudaExports exports{kCudaInterface, sizeof(KernelTable), sizeof(DeviceTable),
                                    cuda::table(), cuda::device()};
   return &exports;

@@ -4,8 +4,10 @@
 #include <chrono>
 #include <functional>
 #include <thread>
+#include <utility>
 
 #include "core/check.hpp"
+#include "core/error.hpp"
 
 namespace meshwright {
 namespace {
@@ -24,7 +26,11 @@ constexpr std::chrono::seconds kQuiet{1};
 }  // namespace
 
 DeviceQueue::DeviceQueue(const KernelTable& kernels, const DeviceTable& device, QueueTiming timing)
-    : kernels_(kernels), device_(device), timing_(timing), stream_(device.create_stream()) {}
+    : kernels_(kernels),
+      device_(device),
+      timing_(timing),
+      waits_(device.wait_for_stream),
+      lanes_(device) {}
 
 /// Also while a failure is on its way: what the device says then has been said before.
 DeviceQueue::~DeviceQueue() {
@@ -33,18 +39,21 @@ DeviceQueue::~DeviceQueue() {
   } catch (const std::exception&) {
     forget_kept();
   }
-  for (const auto& [memory, size] : blocks_)
-    device_.give_back(const_cast<std::byte*>(memory), stream_);
-  device_.destroy_stream(stream_);
-  for (const KeptBlock& block : kept_) device_.give_back_on_host(block.memory);
+  for (const auto& [memory, block] : blocks_)
+    device_.give_back(const_cast<std::byte*>(memory), stream());
+}
+
+void DeviceQueue::wait_by(std::function<void(void*)> waits) {
+  waits_ = waits ? std::move(waits) : device_.wait_for_stream;
 }
 
 /// Memory that work still uses is there again once the queue has come that far.
 void* DeviceQueue::working_memory(Bytes bytes) {
-  void* memory = device_.allocate(bytes, stream_);
-  has_work_ = true;
+  void* memory = device_.allocate(bytes, stream());
+  note_work();
   if (memory != nullptr || bytes.value == 0) return memory;
-  return bytes > device_.memory() ? allocated_on(device_, bytes, stream_) : memory_of_others(bytes);
+  return bytes > device_.memory() ? allocated_on(device_, bytes, stream())
+                                  : memory_of_others(bytes);
 }
 
 /// Other queues on the device, and other streams of this rank, give back in their own order: where
@@ -52,52 +61,78 @@ void* DeviceQueue::working_memory(Bytes bytes) {
 void* DeviceQueue::memory_of_others(Bytes bytes) {
   Bytes free = device_.free_memory();
   for (Clock::time_point changed = Clock::now(); Clock::now() - changed < kQuiet;) {
-    wait_for_stream();  // what is kept for copies stays: a call may be in the middle of its own
-    if (void* memory = device_.allocate(bytes, stream_); memory != nullptr) return memory;
+    // What is kept for copies stays: a call may be in the middle of its own.
+    lanes_.wait_for_all(waits_);
+    if (void* memory = device_.allocate(bytes, stream()); memory != nullptr) return memory;
     std::this_thread::sleep_for(kAskAgain);
     if (const Bytes now = device_.free_memory(); now != free) {
       free = now;
       changed = Clock::now();
     }
   }
-  return allocated_on(device_, bytes, stream_);
+  return allocated_on(device_, bytes, stream());
 }
 
 std::byte* DeviceQueue::allocate(Bytes bytes) {
   const Bytes size(std::max<std::int64_t>(bytes.value, 1));
   auto* memory = static_cast<std::byte*>(working_memory(size));
-  blocks_.emplace(memory, size.value);
+  lanes_.use(blocks_[memory].uses, 0, size.value, /*writes=*/true);
+  blocks_[memory].size = size.value;
   return memory;
 }
 
 void DeviceQueue::give_back(std::byte* memory) {
-  MW_CHECK(blocks_.erase(memory) == 1);
-  device_.give_back(memory, stream_);
+  const auto block = blocks_.find(memory);
+  MW_CHECK(block != blocks_.end());
+  void* behind = stream();
+  try {
+    behind = lanes_.stream_behind(block->second.uses);
+  } catch (const RuntimeFailure&) {  // from destructors, too: a failed device has said so before
+  }
+  device_.give_back(memory, behind);
+  blocks_.erase(block);
+}
+
+DeviceQueue::Blocks::const_iterator DeviceQueue::block_of(const void* memory, Bytes bytes) const {
+  const auto* first = static_cast<const std::byte*>(memory);
+  auto behind = blocks_.upper_bound(first);
+  if (behind == blocks_.begin()) return blocks_.end();
+  --behind;
+  return first - behind->first + bytes.value <= behind->second.size ? behind : blocks_.end();
 }
 
 bool DeviceQueue::holds(const void* memory, Bytes bytes) const {
-  const auto* first = static_cast<const std::byte*>(memory);
-  auto behind = blocks_.upper_bound(first);
-  if (behind == blocks_.begin()) return false;
-  const auto& [start, size] = *--behind;
-  return first - start + bytes.value <= size;
+  return block_of(memory, bytes) != blocks_.end();
+}
+
+bool DeviceQueue::use(const void* memory, Bytes bytes, bool writes) {
+  const auto found = block_of(memory, bytes);
+  if (found == blocks_.end()) return false;
+  const std::int64_t begin = static_cast<const std::byte*>(memory) - found->first;
+  lanes_.use(blocks_[found->first].uses, begin, begin + bytes.value, writes);
+  return true;
 }
 
 // ---- copies ----
 
 void DeviceQueue::copy(void* to, const void* from, Bytes bytes) {
   if (bytes.value == 0) return;
-  device_.copy(to, from, bytes, stream_);
-  has_work_ = true;
+  use(from, bytes, /*writes=*/false);
+  use(to, bytes, /*writes=*/true);
+  device_.copy(to, from, bytes, stream());
+  note_work();
 }
 
 /// Waits first, in the way that may end in a failure: a copy that is then still to come would touch
 /// what was the caller's memory, and CUDA's own call waits for such a copy, watched by nobody.
 void DeviceQueue::copy_at_once(void* to, const void* from, Bytes bytes) {
-  wait();
-  copy(to, from, bytes);
-  device_.wait_for_stream(stream_);
-  has_work_ = false;
+  use(from, bytes, /*writes=*/false);
+  use(to, bytes, /*writes=*/true);
+  lanes_.wait_at_work(waits_);
+  if (!lanes_.has_work()) forget_kept();
+  if (bytes.value == 0) return;
+  device_.copy(to, from, bytes, stream());
+  device_.wait_for_stream(stream());
 }
 
 void DeviceQueue::read(void* to_host, const void* from, Bytes bytes) {
@@ -120,12 +155,12 @@ const std::byte* DeviceQueue::keep(std::span<const std::byte> bytes) {
       const std::size_t size = std::max(bytes.size(), kKeptBlock);
       void* memory = device_.allocate_on_host(Bytes(static_cast<std::int64_t>(size)));
       if (memory == nullptr) throw std::bad_alloc();
-      kept_.push_back({static_cast<std::byte*>(memory), size});
+      kept_.push_back({{static_cast<std::byte*>(memory), device_.give_back_on_host}, size});
     }
     ++kept_in_use_;
     used_of_last_ = 0;
   }
-  std::byte* kept = kept_[kept_in_use_ - 1].memory + used_of_last_;
+  std::byte* kept = kept_[kept_in_use_ - 1].memory.get() + used_of_last_;
   std::ranges::copy(bytes, kept);
   used_of_last_ += (bytes.size() + kAlignment - 1) / kAlignment * kAlignment;
   return kept;
@@ -133,12 +168,12 @@ const std::byte* DeviceQueue::keep(std::span<const std::byte> bytes) {
 
 void DeviceQueue::forget_kept() { kept_in_use_ = used_of_last_ = 0; }
 
-void DeviceQueue::wait_for_stream() { waits_ ? waits_(stream_) : device_.wait_for_stream(stream_); }
-
 void DeviceQueue::wait() {
-  if (has_work_) wait_for_stream();
-  has_work_ = false;
+  lanes_.wait_for_all(waits_);
   forget_kept();
+  if (!lanes_.are_several()) return;
+  lanes_.begin_anew();
+  for (auto& [memory, block] : blocks_) block.uses.clear();
 }
 
 }  // namespace meshwright

@@ -1,6 +1,9 @@
-/// The work of one rank on a device, in order: its stream, its memory there, and the copies by
+/// The work of one rank on a device, in order: its streams, its memory there, and the copies by
 /// which the host sees or changes that memory. There is no other way: memory of a queue is the
 /// device's alone, an address of it means nothing to the host.
+///
+/// All work goes to one stream, until somebody goes to another lane of the queue (go_to_lane()):
+/// then lanes run side by side, each behind what it needs of the others (device_lanes.hpp).
 ///
 /// Kernels in a queue (queued_kernels()) take memory of the queue as it is; arguments that lie
 /// elsewhere are copied there and, if they may have been written, back. The host goes on before a
@@ -11,12 +14,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "core/units.hpp"
 #include "kernels/device.hpp"
+#include "kernels/device_lanes.hpp"
 
 namespace meshwright {
 
@@ -36,7 +40,10 @@ class DeviceQueue {
 
   const KernelTable& kernels() const { return kernels_; }
   const DeviceTable& device() const { return device_; }
-  void* stream() const { return stream_; }
+  /// Of the lane at work.
+  void* stream() const { return lanes_.stream(); }
+  /// Where work is put from here on; lane 0 is there from the start, each has a stream of its own.
+  void go_to_lane(int number) { lanes_.go_to(number); }
   QueueTiming timing() const { return timing_; }
 
   /// Undefined contents, aligned to 256 bytes; of at least one byte. RuntimeFailure, with numbers,
@@ -49,30 +56,38 @@ class DeviceQueue {
   void give_back(std::byte* memory);
   /// True if all of it was allocated here.
   bool holds(const void* memory, Bytes bytes) const;
+  /// The same, for whoever is about to use it on stream(), which waits for what that needs of other
+  /// lanes. Kernels and copies of this queue see to it themselves.
+  bool use(const void* memory, Bytes bytes, bool writes);
 
   /// Within the memory of this queue, or between it and what the device allocated.
   void copy(void* to, const void* from, Bytes bytes);
-  /// To the host, behind all that was put on the queue; waits for it.
+  /// To the host, behind all that was put on the lane at work; waits for it.
   void read(void* to_host, const void* from, Bytes bytes);
   /// From the host, which may do with its memory what it likes from then on.
   void write(void* to, const void* from_host, Bytes bytes);
 
-  /// The host waits until all that was put on the queue is done.
+  /// The host waits until all that was put on the queue is done, in all lanes.
   void wait();
   /// How the host waits for a stream: for whoever has to look at other things meanwhile. Empty: as
   /// the device does.
-  void wait_by(std::function<void(void* stream)> waits) { waits_ = std::move(waits); }
+  void wait_by(std::function<void(void* stream)> waits);
   /// To be told by whoever puts work on stream() past the kernels.
-  void note_work() { has_work_ = true; }
+  void note_work() { lanes_.note_work(); }
 
  private:
   /// Memory of the host that copies are made from, until the next wait().
   struct KeptBlock {
-    std::byte* memory;
+    std::unique_ptr<std::byte, void (*)(void*)> memory;
     std::size_t size;
   };
+  struct Block {
+    std::int64_t size = 0;
+    BlockUses uses;
+  };
+  using Blocks = std::map<const std::byte*, Block>;  ///< by address
+  Blocks::const_iterator block_of(const void* memory, Bytes bytes) const;
   void* memory_of_others(Bytes bytes);
-  void wait_for_stream();
   void copy_at_once(void* to, const void* from, Bytes bytes);
   const std::byte* keep(std::span<const std::byte> bytes);
   void forget_kept();
@@ -80,13 +95,12 @@ class DeviceQueue {
   const KernelTable& kernels_;
   const DeviceTable& device_;
   QueueTiming timing_;
-  void* stream_;
-  bool has_work_ = false;
   std::function<void(void*)> waits_;
-  std::map<const std::byte*, std::int64_t> blocks_;  ///< size by address
+  Blocks blocks_;
   std::vector<KeptBlock> kept_;
   std::size_t kept_in_use_ = 0;   ///< of these blocks
   std::size_t used_of_last_ = 0;  ///< bytes of the last one in use
+  DeviceLanes lanes_;             ///< go first: their work reads what is kept
 };
 
 }  // namespace meshwright

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/activation.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/tensor_view.hpp"
 
@@ -27,7 +28,24 @@ struct Gemm {
   Matrix c = {};  ///< [m, n]; overlaps neither a nor b
   float beta = 0;
   ConstVector bias = {};  ///< [n] or empty: added to every row
+  /// [m, n] or empty: becomes GELU (tanh) of c, perhaps of what c is before it is rounded.
+  Matrix gelu = {};
+  /// [m, n] or empty: c = op(a) op(b) times the slope of GELU (tanh) there, element by element: the
+  /// gradient of what GELU was taken of. Goes without beta, bias and `gelu`.
+  ConstMatrix slope_at = {};
 };
+inline bool has_gelu(const Gemm& g) { return !g.gelu.empty() || !g.slope_at.empty(); }
+
+/// Where no product has a GELU of its own: calls run(arguments) for the product and what follows.
+template <class Run>
+void run_gelu_apart(const Gemm& g, const Run& run) {
+  Gemm product = g;
+  product.gelu = {};
+  product.slope_at = {};
+  run(product);
+  if (!g.gelu.empty()) run(ActivationForward{.x = g.c, .y = g.gelu});
+  if (!g.slope_at.empty()) run(ActivationBackward{.x = g.slope_at, .dy = g.c, .dx = g.c});
+}
 
 /// One product per expert on the rows routed to it: rows [offset[e], offset[e+1]) of x times the
 /// weight of expert e.  y_e = x_e op(W_e) + bias_e. Experts without rows are skipped.

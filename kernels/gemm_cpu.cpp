@@ -102,6 +102,7 @@ Bytes scratch(const Gemm& g) {
 
 void run(const Launch& launch, const Gemm& g) {
   check(g);
+  if (has_gelu(g)) return run_gelu_apart(g, [&](const auto& part) { run(launch, part); });
   const Sizes s = sizes_of(g);
   const Blocks blocks = blocks_of(g);
   MW_CHECK(launch.scratch_size.value >= scratch(g).value);

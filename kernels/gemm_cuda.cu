@@ -1,5 +1,5 @@
-// Matrix products by cuBLASLt, bias fused. It thinks in columns: our row-major c = a b is its
-// c^T = b^T a^T, so a and b change places and nothing is moved.
+// Matrix products by cuBLASLt, bias and GELU fused. It thinks in columns: our row-major c = a b is
+// its c^T = b^T a^T, so a and b change places and nothing is moved.
 //
 // Both operands bf16 go to the tensor cores, both fp32 are multiplied in full fp32 (no tf32). An
 // fp32 operand beside a bf16 one is rounded to bf16 first. What cuBLASLt cannot write (fp32
@@ -81,7 +81,7 @@ std::uint32_t alignment_of(const void* data) {
 // ---- algorithms, chosen once for each shape -----------------------------------------------
 
 /// Everything that the choice depends on.
-using ShapeKey = std::array<std::int64_t, 18>;
+using ShapeKey = std::array<std::int64_t, 21>;
 
 int current_device() {
   int device = 0;
@@ -89,7 +89,20 @@ int current_device() {
   return device;
 }
 
+/// What cuBLASLt writes, and what its GELU leaves or reads beside it.
+const Matrix& result_of(const Gemm& g) { return g.gelu.empty() ? g.c : g.gelu; }
+ConstMatrix beside_of(const Gemm& g) { return g.gelu.empty() ? g.slope_at : ConstMatrix(g.c); }
+
+cublasLtEpilogue_t epilogue_of(const Gemm& g) {
+  if (!g.slope_at.empty()) return CUBLASLT_EPILOGUE_DGELU;
+  if (!g.gelu.empty())
+    return g.bias.empty() ? CUBLASLT_EPILOGUE_GELU_AUX : CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+  return g.bias.empty() ? CUBLASLT_EPILOGUE_DEFAULT : CUBLASLT_EPILOGUE_BIAS;
+}
+
 ShapeKey key_of(const Gemm& g) {
+  const Matrix& result = result_of(g);
+  const ConstMatrix beside = beside_of(g);
   const std::uint32_t bias = g.bias.empty() ? 256 : alignment_of(g.bias.data);
   return {g.a.rows,
           g.a.columns,
@@ -101,13 +114,16 @@ ShapeKey key_of(const Gemm& g) {
           leading(g.b),
           static_cast<std::int64_t>(g.b.dtype),
           g.transpose_b,
-          leading(g.c),
-          static_cast<std::int64_t>(g.c.dtype),
+          leading(result),
+          static_cast<std::int64_t>(result.dtype),
           alignment_of(g.a.data),
           alignment_of(g.b.data),
-          alignment_of(g.c.data),
+          alignment_of(result.data),
           bias,
-          (g.bias.empty() ? 0 : 2) + (g.beta == 0 ? 0 : 1),
+          beside.empty() ? 0 : leading(beside),
+          beside.empty() ? 256 : alignment_of(beside.data),
+          static_cast<std::int64_t>(epilogue_of(g)),
+          g.beta != 0,
           current_device()};
 }
 
@@ -143,7 +159,7 @@ void describe(Preference& preference, const Gemm& g) {
   set(preference.value, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes);
   set(preference.value, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(g.b.data));
   set(preference.value, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(g.a.data));
-  std::uint32_t out = alignment_of(g.c.data);
+  std::uint32_t out = alignment_of(result_of(g).data);
   set(preference.value, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, out);
   if (!g.bias.empty() && alignment_of(g.bias.data) < out) out = alignment_of(g.bias.data);
   set(preference.value, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, out);
@@ -194,21 +210,27 @@ void describe(Call& call, const Gemm& g) {
       g.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(call.description.value, CUBLASLT_MATMUL_DESC_TRANSB,
       g.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(call.description.value, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(g));
+  if (has_gelu(g)) {
+    const ConstMatrix beside = beside_of(g);
+    set(call.description.value, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, beside.data);
+    set(call.description.value, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, leading(beside));
+  }
   if (!g.bias.empty()) {
-    set(call.description.value, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
     set(call.description.value, CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.bias.data);
     set(call.description.value, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(g.bias.dtype));
   }
   describe(call.left, g.b);
   describe(call.right, g.a);
-  describe(call.result, g.c);
+  describe(call.result, result_of(g));
 }
 
 cublasStatus_t multiply_by(const cublasLtMatmulAlgo_t& algorithm, const Call& call, const Gemm& g,
                            cudaStream_t stream, std::byte* workspace) {
   const float alpha = 1;
+  void* result = result_of(g).data;
   return cublasLtMatmul(handle(), call.description.value, &alpha, g.b.data, call.left.value,
-                        g.a.data, call.right.value, &g.beta, g.c.data, call.result.value, g.c.data,
+                        g.a.data, call.right.value, &g.beta, result, call.result.value, result,
                         call.result.value, &algorithm, workspace, kWorkspace, stream);
 }
 
@@ -319,6 +341,16 @@ void multiply_in_panels(cudaStream_t stream, const Gemm& g, const Memory& memory
   }
 }
 
+/// cuBLASLt wants rows of multiples of 8 beside its GELU, and they are read 16 bytes at once.
+bool may_fuse_gelu(const Gemm& g) {
+  const ConstMatrix beside = beside_of(g);
+  const Dtype dtype = g.c.dtype;
+  return has_gelu(g) && depth_of(g) > 0 && g.beta == 0 && g.a.dtype == dtype &&
+         g.b.dtype == dtype && result_of(g).dtype == dtype && beside.dtype == dtype &&
+         (g.bias.empty() || g.bias.dtype == dtype) && leading(beside) % 8 == 0 &&
+         alignment_of(beside.data) >= 16;
+}
+
 }  // namespace
 
 Bytes scratch(const Gemm& g) {
@@ -331,6 +363,11 @@ void run(const Launch& launch, const Gemm& original) {
   check(original);
   Gemm g = original;
   if (g.c.empty()) return;
+  if (has_gelu(g)) {
+    Pieces pieces(launch);
+    if (may_fuse_gelu(g) && multiply(stream_of(launch), g, memory_for(g, pieces).workspace)) return;
+    return run_gelu_apart(g, [&](const auto& part) { run(launch, part); });
+  }
   const cudaStream_t stream = stream_of(launch);
   if (depth_of(g) == 0) {
     if (g.beta == 1 && g.bias.empty()) return;

@@ -147,8 +147,23 @@ const KernelTable& own_kernels() {
 }
 
 template <OneDnnUse Use>
+void multiply(const Launch& launch, const Gemm& g);
+
+/// A part of a product with GELU.
+template <OneDnnUse Use>
+struct RunPart {
+  const Launch& launch;
+  void operator()(const Gemm& g) const { multiply<Use>(launch, g); }
+  void operator()(const ActivationForward& a) const { own_kernels().activation_forward(launch, a); }
+  void operator()(const ActivationBackward& a) const {
+    own_kernels().activation_backward(launch, a);
+  }
+};
+
+template <OneDnnUse Use>
 void multiply(const Launch& launch, const Gemm& g) {
   check(g);
+  if (has_gelu(g)) return run_gelu_apart(g, RunPart<Use>{launch});
   const std::int64_t depth = g.transpose_a ? g.a.rows : g.a.columns;
   const std::int64_t work = g.c.rows * g.c.columns * depth;
   const bool worth_it = Use == OneDnnUse::kPossible ? work > 0 : work >= kSmall;

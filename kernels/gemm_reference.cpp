@@ -1,3 +1,4 @@
+#include "kernels/activation_formulas.hpp"
 #include "kernels/check_arguments.hpp"
 #include "kernels/check_offsets.hpp"
 #include "kernels/element_access.hpp"
@@ -16,7 +17,9 @@ void run(const Launch&, const Gemm& g) {
       double value = sum;
       if (g.beta != 0) value += double{g.beta} * at(g.c, i, j);
       if (!g.bias.empty()) value += at(g.bias, j);
+      if (!g.slope_at.empty()) value *= gelu_tanh_slope(at(g.slope_at, i, j));
       put(g.c, i, j, value);
+      if (!g.gelu.empty()) put(g.gelu, i, j, gelu_tanh(value));
     }
 }
 

@@ -83,8 +83,8 @@ class Stage {
   template <class Pointer>
   void visit(Pointer& data, std::int64_t bytes) {
     if (bytes == 0) return;
-    if (queue_.holds(data, Bytes(bytes))) return;
     constexpr bool kWritten = !std::is_const_v<std::remove_pointer_t<Pointer>>;
+    if (queue_.use(data, Bytes(bytes), kWritten)) return;
     auto* host = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(data));
     if (!replaces_) return regions_.push_back({host, host + bytes, kWritten});
     for (const Region& r : regions_)

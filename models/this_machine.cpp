@@ -30,14 +30,15 @@ std::string source_of(const Calibration& calibration) {
   return fmt::format("measured by meshwright calibrate, {}", said("date"));
 }
 
-DeviceModel core_of(const MeasuredMachine& machine) {
+/// A core, or a GPU.
+DeviceModel device_of(const MeasuredMachine& machine) {
   DeviceModel core;
-  core.name = "core of " + machine.processor;
-  core.memory = Bytes(machine.memory.value / machine.cores);
+  core.name = machine.gpu ? machine.processor : "core of " + machine.processor;
+  core.memory = machine.gpu ? machine.memory : Bytes(machine.memory.value / machine.cores);
   core.kernels = KernelLibrary::kOwn;
   for (const auto& [dtype, rate] : machine.peak) core.peak[static_cast<std::size_t>(dtype)] = rate;
   core.memory_bandwidth = machine.memory_bandwidth;
-  core.launch_overhead = Seconds(1e-6);
+  core.launch_overhead = machine.gpu ? machine.gpu->launch_overhead : Seconds(1e-6);
   constexpr int kTile = 64;  ///< rows and columns of a result that a product works on at a time
   core.gemm = {.max_efficiency = 1, .tile_m = kTile, .tile_n = kTile, .ramp = {}};
   core.memory_efficiency = {.max_efficiency = 1, .half_speed_bytes = {}};
@@ -77,27 +78,33 @@ Cluster cluster_of(const Calibration& calibration) {
   const MeasuredMachine& machine = *calibration.machine;
   Cluster cluster;
   cluster.name = kThisMachine;
-  cluster.devices["core"] = core_of(machine);
+  const std::string device = machine.gpu ? "gpu" : "core";
+  cluster.devices[device] = device_of(machine);
   NodeModel node;
   node.name = kThisMachine;
-  node.device = "core";
-  node.device_count = std::max(machine.cores, kMostRanksOfThisMachine);
+  node.device = device;
+  const int devices = machine.gpu ? machine.gpu->count : machine.cores;
+  node.device_count = std::max(devices, kMostRanksOfThisMachine);
   node.local = {.kind = LocalNetworkKind::kSharedMemory,
                 .bandwidth = machine.message_bandwidth,
                 .latency = machine.message_latency};
   node.cpu = CpuVendor::kOther;
-  node.host = HostModel{.device_link = machine.memory_bandwidth,
-                        .memory_bandwidth = machine.memory_bandwidth};
+  // Beside a GPU the memory of the host was not measured: no slower than copies of it.
+  const BytesPerSecond of_host = machine.gpu
+                                     ? std::min(machine.gpu->to_device, machine.gpu->from_device)
+                                     : machine.memory_bandwidth;
+  node.host = HostModel{.device_link = of_host, .memory_bandwidth = of_host};
   cluster.nodes["machine"] = node;
   cluster.groups = {{.node = "machine", .count = 1}};
   const std::string measured = source_of(calibration);
   for (const char* figure :
        {"memory", "memory_bandwidth", "peak.fp32", "peak.bf16", "launch_overhead"})
-    cluster.sources[fmt::format("devices.core.{}", figure)] = measured;
-  cluster.sources["devices.core.launch_overhead"] = "assumption: a call with its bookkeeping";
-  cluster.sources["nodes.machine.device_count"] = fmt::format(
-      "{} cores; more ranks than cores have one of their own by the virtual clock alone",
-      machine.cores);
+    cluster.sources[fmt::format("devices.{}.{}", device, figure)] = measured;
+  if (!machine.gpu)
+    cluster.sources["devices.core.launch_overhead"] = "assumption: a call with its bookkeeping";
+  cluster.sources["nodes.machine.device_count"] =
+      fmt::format("{} {}; more ranks than {} have one of their own by the virtual clock alone",
+                  devices, device == "gpu" ? "GPUs" : "cores", device == "gpu" ? "GPUs" : "cores");
   cluster.sources["nodes.machine.local.bandwidth"] = measured;
   cluster.sources["nodes.machine.local.latency"] = measured;
   return cluster;

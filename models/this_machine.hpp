@@ -1,4 +1,4 @@
-/// The cluster `this-machine`: the cores that `calibrate` measured.
+/// The cluster `this-machine`: the cores, or the GPUs, that `calibrate` measured.
 #pragma once
 
 #include <string>
@@ -21,8 +21,8 @@ std::string this_machine_path();
 /// The calibration found there. RuntimeFailure if there is none: `meshwright calibrate` writes it.
 Calibration this_machine_calibration();
 
-/// A node with a device for each core and for 16 ranks at least, memory shared by the cores alone,
-/// messages as measured. What its formulas say is for kernels that were not measured.
+/// A node with a device for each core or GPU and for 16 ranks at least, memory shared by the cores
+/// alone, messages as measured. What its formulas say is for kernels that were not measured.
 Cluster cluster_of(const Calibration& calibration);
 /// The same as a file, which plans embed.
 NamedText this_machine_cluster(const Calibration& calibration);

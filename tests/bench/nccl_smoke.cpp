@@ -1,7 +1,8 @@
 /// Two processes, each a rank of NCCL: on two GPUs, or both on one, which NCCL allows where they
 /// claim to be different hosts (NCCL_HOSTID, since 2.18). Collectives are compared with sums that
-/// are exact; then one rank dies and the other must say so within its patience. Times mean nothing
-/// here.
+/// are exact; then one rank dies and the other must say so within its patience. What NCCL expects
+/// an all-reduce to take stands beside what the simulator says of it, where there are two GPUs of a
+/// kind that a cluster file describes; nothing is timed.
 ///
 ///   nccl_smoke        exits with 0, 1 (wrong) or 4 (no device or no NCCL)
 #include <fcntl.h>
@@ -13,11 +14,15 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <vector>
 
 #include "core/error.hpp"
 #include "executor/nccl.hpp"
 #include "kernels/cuda_library.hpp"
+#include "models/load.hpp"
+#include "models/presets.hpp"
+#include "simulator/nccl_model.hpp"
 
 namespace meshwright {
 namespace {
@@ -47,23 +52,57 @@ bool all_equal(const DeviceTable& device, const void* memory, std::int64_t count
   return true;
 }
 
-/// What NCCL itself expects (ncclGroupSimulateEnd, since 2.22), for its cost model that is restated
-/// in the simulator. Nothing is sent.
+/// Of NCCL's cost model as it is restated in the simulator, for two GPUs of one node; none where no
+/// cluster file is of such GPUs.
+std::optional<Seconds> own_estimate(const std::string& device, Bytes bytes) {
+  for (const auto& [name, cluster_name] : {std::pair{"A100", "dgx-a100"},
+                                           {"H100", "dgx-h100"},
+                                           {"H200", "dgx-h200"},
+                                           {"B200", "dgx-b200"}}) {
+    if (device.find(name) == std::string::npos) continue;
+    const Cluster cluster = cluster_from_toml(find_cluster(cluster_name));
+    const NodeModel& node = cluster.nodes.begin()->second;
+    const NcclGroup group = nccl_group_of(cluster.devices.at(node.device), node, {.ranks = 2});
+    return nccl_choice(group, CollectiveKind::kAllReduce, bytes).time;
+  }
+  return std::nullopt;
+}
+
+/// What NCCL itself expects (ncclGroupSimulateEnd, since 2.22), beside ours. Nothing is sent.
 void say_estimates(const NcclTable& nccl, void* comm, int rank) {
+  const DeviceTable& device = cuda_library().exports->device;
+  const std::string name = device.count() > 1 ? device.describe(0).name : "";
   for (const std::int64_t bytes : {std::int64_t{1} << 10, std::int64_t{1} << 20,
                                    std::int64_t{1} << 24, std::int64_t{1} << 28}) {
     const Seconds time = nccl.estimate_all_reduce(comm, bytes / 4, Dtype::kFp32);
     if (rank != 0) continue;
     if (time.value < 0) return fmt::print("this NCCL makes no estimates\n");
-    fmt::print("NCCL expects an all-reduce of {} bytes to take {:.1f} us\n", bytes,
-               1e6 * time.value);
+    const std::optional<Seconds> ours = own_estimate(name, Bytes(bytes));
+    fmt::print("NCCL expects an all-reduce of {} bytes to take {:.1f} us{}\n", bytes,
+               1e6 * time.value,
+               ours ? fmt::format(", the simulator {:.1f} us", 1e6 * ours->value) : "");
   }
   std::fflush(stdout);
+}
+
+/// NCCL reads this when it is first used.
+void share_one_gpu(int rank) {
+  ::setenv("NCCL_HOSTID", rank == 0 ? "one" : "two", 1);
+  for (const auto& [name, value] : {std::pair{"NCCL_NET", "Socket"},
+                                    {"NCCL_IB_DISABLE", "1"},
+                                    {"NCCL_SOCKET_IFNAME", "lo"},
+                                    {"NCCL_MNNVL_ENABLE", "0"},
+                                    {"NCCL_NVLS_ENABLE", "0"},
+                                    {"NCCL_ALGO", "Ring"},
+                                    {"NCCL_PROTO", "Simple"},
+                                    {"NCCL_MAX_CTAS", "2"}})
+    ::setenv(name, value, 0);
 }
 
 /// What a rank does; the exit code of its process.
 int be_rank(int rank, const std::string& file) {
   const CudaExports& cuda = *cuda_library().exports;
+  if (cuda.device.count() < 2) share_one_gpu(rank);
   const NcclTable& nccl = *nccl_table();
   const NcclPlace place{.id = agree(file, rank),
                         .ranks = 2,
@@ -109,24 +148,10 @@ int be_rank(int rank, const std::string& file) {
   ::_exit(wrong == 0 ? 0 : 1);  // the communicator is gone: no clean end to be had
 }
 
-void set_environment(int rank) {
-  ::setenv("NCCL_HOSTID", rank == 0 ? "one" : "two", 1);
-  for (const auto& [name, value] : {std::pair{"NCCL_NET", "Socket"},
-                                    {"NCCL_IB_DISABLE", "1"},
-                                    {"NCCL_SOCKET_IFNAME", "lo"},
-                                    {"NCCL_MNNVL_ENABLE", "0"},
-                                    {"NCCL_NVLS_ENABLE", "0"},
-                                    {"NCCL_ALGO", "Ring"},
-                                    {"NCCL_PROTO", "Simple"},
-                                    {"NCCL_MAX_CTAS", "2"}})
-    ::setenv(name, value, 0);
-}
-
 /// Starts this program again as a rank: CUDA does not survive a fork.
 pid_t start(const char* program, int rank, const std::string& file) {
   const pid_t child = ::fork();
   if (child != 0) return child;
-  set_environment(rank);
   const std::string number = std::to_string(rank);
   ::execl(program, program, number.c_str(), file.c_str(), nullptr);
   ::_exit(127);

@@ -262,6 +262,11 @@ TEST_F(Program, DoctorFindsThisInstallationSound) {
   const ProgramRun doctor = run("doctor --json");
   EXPECT_EQ(doctor.exit_code, 0) << doctor.standard_output;
   EXPECT_EQ(Json::parse(doctor.standard_output)["sound"], true);
+  // Where a GPU is asked for, it must be there: `run` says the same.
+  const ProgramRun with_gpu = run("doctor --device cuda --json");
+  const bool has_none =
+      Json::parse(with_gpu.standard_output)["gpus"].get<std::string>().starts_with("none");
+  EXPECT_EQ(with_gpu.exit_code, has_none ? 4 : 0);
 }
 
 TEST_F(Program, FailsWhenStandardOutputCannotBeWritten) {

@@ -161,6 +161,13 @@ Calibration measured_machine() {
 
 TEST(CalibrationFile, KeepsKernelsAndTheMachine) {
   EXPECT_EQ(calibration_from_json(to_json(measured_machine()), "again"), measured_machine());
+  Calibration with_gpu = measured_machine();
+  with_gpu.machine->gpu = MeasuredGpu{.count = 2,
+                                      .launch_overhead = Seconds(0.000002),
+                                      .to_device = BytesPerSecond(5e10),
+                                      .from_device = BytesPerSecond(4e10),
+                                      .memory = BytesPerSecond(4e12)};
+  EXPECT_EQ(calibration_from_json(to_json(with_gpu), "again"), with_gpu);
 }
 
 TEST(Calibration, NamesEveryKernelThatCannotBe) {

@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "executor/device_spans.hpp"
 #include "kernels/cuda_library.hpp"
 #include "tests/executor/training_runs.hpp"
 #include "tests/kernels/late_device.hpp"
@@ -118,23 +122,61 @@ TEST_P(LateDevice, ComputesTheSameBitsWhenKernelsAreTimed) {
                           run(late_kernels(), &late_device(), TimelineClock::kVirtual));
 }
 
-// Tasks are timed by events in the rank's stream: none begins before the one in front of it ends.
+// Tasks are timed by events in their stream: none begins before the one in front of it ends.
 TEST_P(LateDevice, TimesTasksInTheOrderOfTheirStream) {
   const TrainingRun measured = run(late_kernels(), &late_device(), TimelineClock::kWall);
   ASSERT_FALSE(measured.failure.has_value()) << measured.failure->cause;
   const TaskTimes& times = measured.steps.back().times;
   const TinyJob job = tiny_job(GetParam().config, strategy());
-  std::vector<std::vector<std::pair<Ticks, Ticks>>> by_rank(job.graph.ranks.size());
-  for (std::size_t i = 0; i < job.graph.tasks.size(); ++i)
-    by_rank[static_cast<std::size_t>(job.graph.tasks[i].rank)].push_back(
-        {times.start[i], times.end[i]});
-  for (auto& spans : by_rank) {
+  std::map<std::pair<std::int32_t, Stream>, std::vector<std::pair<Ticks, Ticks>>> by_stream;
+  for (std::size_t i = 0; i < job.graph.tasks.size(); ++i) {
+    const Task& task = job.graph.tasks[i];
+    by_stream[{task.rank, task.stream}].push_back({times.start[i], times.end[i]});
+  }
+  for (auto& [stream, spans] : by_stream) {
     std::ranges::sort(spans);
     for (std::size_t i = 0; i < spans.size(); ++i) {
       EXPECT_LE(spans[i].first, spans[i].second);
       if (i == 0) continue;
       EXPECT_LE(spans[i - 1].second, spans[i].first);
     }
+  }
+}
+
+// Whoever records what a device does is told of each task, once a step, and of its end.
+TEST(LateRecorder, IsToldOfEveryTask) {
+  static std::mutex mutex;
+  static std::map<std::uint64_t, int> entered;
+  static std::atomic<int> open;
+  entered.clear(), open = 0;
+  static const ActivityTable recorder{.start = [] { return std::string(); },
+                                      .enter =
+                                          [](std::uint64_t task) {
+                                            const std::lock_guard lock(mutex);
+                                            ++entered[task];
+                                            ++open;
+                                          },
+                                      .leave = [] { --open; },
+                                      .stop = [] { return std::vector<DeviceActivity>(); }};
+  Strategy strategy = tiny_strategy();
+  strategy.degrees.data = 2;
+  const TinyJob job = tiny_job(kTinyGpt, strategy);
+  const TrainingRun run = train({.plan = job.plan,
+                                 .model = job.model,
+                                 .graph = job.graph,
+                                 .cost_model = *job.cost_model,
+                                 .text = job.text,
+                                 .kernels = late_kernels(),
+                                 .device = &late_device(),
+                                 .recorder = &recorder,
+                                 .clock = TimelineClock::kWall,
+                                 .steps = 2});
+  ASSERT_FALSE(run.failure.has_value()) << run.failure->cause;
+  EXPECT_EQ(open, 0);
+  EXPECT_EQ(entered.size(), 2 * job.graph.tasks.size());
+  for (const auto& [number, times] : entered) {
+    EXPECT_EQ(times, 1);
+    EXPECT_LT(task_of_activity(number).index(), job.graph.tasks.size());
   }
 }
 

@@ -140,6 +140,32 @@ inline void exchange_all(void* communicator, std::span<const NcclTransfer> trans
   }
 }
 
+const NcclTable& table();
+
+/// Members of a color agree on the id of their first one, and meet there.
+inline void* split(void* communicator, int color, const NcclPlace& place) {
+  struct Wish {
+    int color, rank, ranks;
+    NcclId id;
+  };
+  const Wish mine{color, place.rank, place.ranks, table().make_id()};
+  NcclPlace meeting = place;
+  int members = 0;
+  share(member(communicator), &mine, sizeof(mine), [&](const auto& all) {
+    for (const std::vector<std::byte>& part : all) {
+      Wish wish;
+      std::memcpy(&wish, part.data(), sizeof(wish));
+      if (wish.color != color) continue;
+      MW_CHECK(wish.ranks == place.ranks || color < 0);
+      if (wish.rank == 0) meeting.id = wish.id;
+      ++members;
+    }
+  });
+  if (color < 0) return nullptr;
+  MW_CHECK(members == place.ranks);
+  return table().join(meeting);
+}
+
 inline NcclTable make_table() {
   NcclTable t;
   t.missing = [] { return std::string(); };
@@ -166,6 +192,8 @@ inline NcclTable make_table() {
     lock.unlock();
     return me.release();
   };
+  t.can_split = [] { return true; };
+  t.split = split;
   t.leave = [](void* communicator) { delete &member(communicator); };
   t.all_reduce = [](void* c, const void* from, void* to, std::int64_t count, Dtype dtype,
                     Reduction reduction, void* stream) {

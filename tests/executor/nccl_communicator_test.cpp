@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "executor/collectives.hpp"
+#include "kernels/staged_kernels.hpp"
 #include "tests/executor/fake_nccl.hpp"
 #include "tests/executor/on_ranks.hpp"
 #include "tests/executor/training_runs.hpp"
@@ -189,6 +190,95 @@ TEST(NcclMessages, ComeFromAnyMemoryIntoAnyMemory) {
   });
   // 100 + 0 - 100, 101 + 1 - 100; max(12 + 2, 100), max(13 + 3, 101).
   EXPECT_THAT(results[1], ElementsAre(0, 2, 100, 101));
+}
+
+// As gradients that are summed while others are made: kernels go on beside, and wait where they
+// read the sums.
+TEST(NcclLanes, SumBesideKernelsThatNeedNothingOfIt) {
+  const auto results = on_nccl(2, [](Communicator& c, DeviceQueue& queue) {
+    const std::span<float> all = numbers_on(queue, c.rank().value, 4);
+    const std::span<float> sums = all.first(2), made = all.subspan(2);
+    queue.go_to_lane(1);
+    RankGroup(c, all_ranks(2), kTag).all_reduce(sums, Ticks());
+    queue.go_to_lane(0);
+    const KernelTable kernels = queued_kernels(Backend::kCpu);
+    kernels.fill({.stream = &queue}, {.y = {made.data(), 2, Dtype::kFp32}, .value = 7});
+    EXPECT_THAT(read(queue, made), ElementsAre(7, 7));
+    EXPECT_EQ(*late::memory().seen(sums.data()), static_cast<float>(10 * c.rank().value));
+    EXPECT_THAT(read(queue, sums), ElementsAre(10, 12));  // 0 + 10, 1 + 11
+    return all;
+  });
+  EXPECT_THAT(results[1], ElementsAre(10, 12, 7, 7));
+}
+
+// What comes from another rank comes while this one computes.
+TEST(NcclLanes, ReceiveBesideKernels) {
+  const auto results = on_nccl(2, [](Communicator& c, DeviceQueue& queue) {
+    const std::span<float> computed = numbers_on(queue, c.rank().value, 2);
+    queue.go_to_lane(1);
+    const std::span<float> message = numbers_on(queue, c.rank().value, 2);
+    if (c.rank() == RankId(0))
+      c.send(RankId(1), kTag, std::as_bytes(message), {});
+    else
+      c.receive(RankId(0), kTag, std::as_writable_bytes(message));
+    queue.go_to_lane(0);
+    EXPECT_THAT(read(queue, computed), ElementsAre(10 * c.rank().value, 10 * c.rank().value + 1));
+    if (c.rank() == RankId(1)) {
+      EXPECT_NE(*late::memory().seen(message.data()), 0);
+    }
+    return message;
+  });
+  EXPECT_THAT(results[1], ElementsAre(0, 1));
+}
+
+// Where NCCL cannot split, groups meet one by one.
+TEST(NcclGroups, MeetWithoutSplits) {
+  static NcclTable old = fake_nccl::table();
+  old.can_split = [] { return false; };
+  old.split = nullptr;
+  const auto results = on_ranks<float>(RankKind::kThreads, 3, [](Communicator& messages) {
+    DeviceQueue queue(late_kernels(), late_device(), QueueTiming::kNone);
+    NcclCommunicator c(messages, queue, one_group(3), {.table = old});
+    const std::span<float> values = numbers_on(queue, c.rank().value, 2);
+    RankGroup(c, all_ranks(3), kTag).all_reduce(values, Ticks());
+    return read(queue, values);
+  });
+  for (const auto& values : results) EXPECT_THAT(values, ElementsAre(30, 33));
+}
+
+// Five groups of four ranks: one of all, and pairs of which two at a time have no rank in common.
+TEST(NcclGroups, AreSplitOffOneOfAllRanks) {
+  static std::atomic<int> joins = 0, splits = 0;
+  joins = splits = 0;
+  static NcclTable counted = fake_nccl::table();
+  counted.make_id = [] {
+    ++joins;
+    return fake_nccl::table().make_id();
+  };
+  counted.split = [](void* all, int color, const NcclPlace& place) {
+    ++splits;
+    return fake_nccl::table().split(all, color, place);
+  };
+  const std::vector<std::vector<RankId>> pairs{{RankId(0), RankId(1)},
+                                               {RankId(2), RankId(3)},
+                                               {RankId(0), RankId(2)},
+                                               {RankId(1), RankId(3)}};
+  const auto results = on_ranks<float>(RankKind::kThreads, 4, [&](Communicator& messages) {
+    DeviceQueue queue(late_kernels(), late_device(), QueueTiming::kNone);
+    NcclGroups groups;
+    groups.groups.insert(pairs.begin(), pairs.end());
+    groups.groups.insert(all_ranks(4));
+    NcclCommunicator c(messages, queue, groups, {.table = counted});
+    const std::span<float> values = numbers_on(queue, c.rank().value, 1);
+    for (const std::vector<RankId>& members : pairs)
+      if (std::ranges::find(members, c.rank()) != members.end())
+        RankGroup(c, members, kTag).all_reduce(values, Ticks());
+    return read(queue, values);
+  });
+  // 0 + 10 and 20 + 30 first, then 10 + 50 everywhere.
+  for (const auto& values : results) EXPECT_THAT(values, ElementsAre(60));
+  EXPECT_EQ(joins, 1);
+  EXPECT_EQ(splits, 4 * 3);  // of all; 0 1 and 2 3; 0 2 and 1 3
 }
 
 // ---- failures ----

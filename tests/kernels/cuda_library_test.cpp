@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/device.hpp"
+#include "kernels/device_activity.hpp"
 
 namespace meshwright {
 namespace {
@@ -31,6 +32,30 @@ TEST(CudaLibrary, HasEveryKernel) {
 
 TEST(CudaLibrary, HasNoSymbolsOfOtherNames) {
   EXPECT_EQ(cuda_symbol("meshwright_no_such_function"), nullptr);
+}
+
+// CUPTI without a driver, or none at all: a reason, and the run goes on.
+TEST(CudaLibrary, SaysWhyNothingIsRecorded) {
+  const ActivityTable* recorder = activity_table();
+  if (recorder == nullptr) GTEST_SKIP() << "no plug-in, or built without CUPTI's header";
+  const std::string missing = recorder->start();
+  if (!cuda_library().missing.empty()) {
+    EXPECT_NE(missing, "");
+    return;
+  }
+  if (!missing.empty()) GTEST_SKIP() << missing;
+  const CudaExports& cuda = *cuda_library().exports;
+  cuda.device.select(0);
+  void* memory = cuda.device.allocate(Bytes(4096), nullptr);
+  recorder->enter(7);
+  cuda.kernels.fill({}, {.y = {memory, 1024, Dtype::kFp32}, .value = 1});
+  recorder->leave();
+  cuda.device.wait_for_stream(nullptr);
+  const std::vector<DeviceActivity> activities = recorder->stop();
+  cuda.device.give_back(memory, nullptr);
+  ASSERT_EQ(activities.size(), 1u);
+  EXPECT_EQ(activities.front().task, 7u);
+  EXPECT_LT(activities.front().start, activities.front().end);
 }
 
 /// What holds on every device.

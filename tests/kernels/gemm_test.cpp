@@ -21,6 +21,19 @@ TEST(GemmReference, MultipliesByHand) {
   EXPECT_EQ(c(1, 1), 54);
 }
 
+// 1 x 2 - 1 = 1 and -1 x 2 - 1 = -3; GELU there: 0.841192 and -0.00363739; its slope at
+// 2: 1.0860994.
+TEST(GemmReference, TakesGeluByHand) {
+  TestMatrix a(2, 1), b(1, 1), c(2, 1), bias(1, 1), gelu(2, 1), at(2, 1);
+  a.set(0, 1), a.set(1, -1), b.set(0, 2), bias.set(0, -1), at.fill(2);
+  run_kernel(reference_kernels().gemm, {.a = a, .b = b, .c = c, .bias = bias, .gelu = gelu});
+  EXPECT_EQ(c[1], -3);
+  EXPECT_NEAR(gelu[0], 0.841192, 1e-6);
+  EXPECT_NEAR(gelu[1], -0.00363739, 1e-6);
+  run_kernel(reference_kernels().gemm, {.a = a, .b = b, .c = c, .slope_at = at});
+  EXPECT_NEAR(c[1], -2 * 1.0860994, 1e-6);
+}
+
 struct Shape {
   std::int64_t m, n, k;
 };
@@ -84,6 +97,52 @@ TEST_P(GemmVariant, AddsTheBias) {
   for (const Dtype c : {Dtype::kFp32, Dtype::kBf16})
     for (const float beta : {0.0F, 1.0F})
       expect_product({17, 1030, 9}, false, false, {.beta = beta}, c, true);
+}
+
+/// Both dtypes of results, rows that cuBLASLt takes (multiples of 8) and others.
+struct GeluCase {
+  Shape s;
+  std::int64_t padding;
+};
+constexpr GeluCase kGeluCases[] = {{{17, 24, 9}, 0}, {{17, 24, 9}, 3}, {{33, 19, 40}, 5},
+                                   {{5, 16, 0}, 0},  {{0, 8, 3}, 0},   {{70, 520, 30}, 8}};
+
+// GELU may be taken of the sums or of what they are rounded to: its slope is at most 1.13, so the
+// results differ by 1.13 units of the largest sum.
+TEST_P(GemmVariant, TakesGeluOfTheResult) {
+  for (const Dtype c_dtype : {Dtype::kFp32, Dtype::kBf16})
+    for (const auto& [s, padding] : kGeluCases)
+      for (const bool adds_bias : {false, true}) {
+        TestMatrix a(s.m, s.k, dtype()), b(s.k, s.n, dtype()), bias(1, s.n, dtype());
+        a.random(1), b.random(2), bias.random(3);
+        TestMatrix c(s.m, s.n, c_dtype, padding), gelu(s.m, s.n, c_dtype, 2 * padding);
+        TestMatrix expected_c = c, expected = gelu;
+        Gemm product{.a = a, .b = b, .c = c, .gelu = gelu};
+        if (adds_bias) product.bias = bias;
+        run_kernel(kernels().gemm, product);
+        product.c = expected_c, product.gelu = expected;
+        run_kernel(reference().gemm, product);
+        double largest = 0;
+        for (std::int64_t i = 0; i < c.size(); ++i)
+          largest = std::max(largest, std::abs(expected_c[i]));
+        expect_close(c, expected_c, error_of(s.k), "c");
+        expect_close(gelu, expected, error_of(s.k) + 1.13 * unit_of(c_dtype) * largest, "gelu");
+      }
+}
+
+TEST_P(GemmVariant, MultipliesByTheSlopeOfGelu) {
+  for (const Dtype c_dtype : {Dtype::kFp32, Dtype::kBf16})
+    for (const auto& [s, padding] : kGeluCases) {
+      TestMatrix dy(s.m, s.k, dtype()), w(s.n, s.k, dtype()), x(s.m, s.n, c_dtype, padding);
+      dy.random(1), w.random(2), x.random(3, 3);
+      TestMatrix dx(s.m, s.n, c_dtype, 2 * padding), expected = dx;
+      dx.fill(std::numeric_limits<double>::quiet_NaN());
+      Gemm product{.a = dy, .b = w, .transpose_b = true, .c = dx, .slope_at = x};
+      run_kernel(kernels().gemm, product);
+      product.c = expected;
+      run_kernel(reference().gemm, product);
+      expect_close(dx, expected, 2 * error_of(s.k), "dx");
+    }
 }
 
 // What makes runs repeatable: the same arguments give the same bits, wherever they lie.

@@ -155,9 +155,10 @@ inline DeviceTable make_device() {
   t.create_event = []() -> void* { return new SharedEvent(std::make_shared<Event>()); };
   t.destroy_event = [](void* event) { delete static_cast<SharedEvent*>(event); };
   t.record = [](void* event, void* stream) {
-    const SharedEvent happens = event_at(event);
+    // Anew, whoever waits for what was recorded before: as cudaEventRecord.
+    const auto happens = std::make_shared<Event>();
     happens->stream = &stream_at(stream);
-    happens->has_happened = false;
+    *static_cast<SharedEvent*>(event) = happens;
     put(stream, [happens] {
       happens->has_happened = true;
       happens->at = std::chrono::steady_clock::now();

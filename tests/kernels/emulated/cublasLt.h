@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/activation_formulas.hpp"
 #include "kernels/bfloat16.hpp"
 
 enum cublasStatus_t {
@@ -22,12 +23,17 @@ enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
 enum cublasLtEpilogue_t {
   CUBLASLT_EPILOGUE_DEFAULT = 1,
   CUBLASLT_EPILOGUE_BIAS = 4,
+  CUBLASLT_EPILOGUE_GELU_AUX = 32 | 128,
+  CUBLASLT_EPILOGUE_GELU_AUX_BIAS = 32 | 128 | 4,
+  CUBLASLT_EPILOGUE_DGELU = 64 | 128,
 };
 enum cublasLtMatmulDescAttributes_t {
   CUBLASLT_MATMUL_DESC_TRANSA = 3,
   CUBLASLT_MATMUL_DESC_TRANSB = 4,
   CUBLASLT_MATMUL_DESC_EPILOGUE = 7,
   CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8,
+  CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER = 11,
+  CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD = 12,
   CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE = 26
 };
 enum cublasLtMatmulPreferenceAttributes_t {
@@ -52,6 +58,8 @@ struct Product {
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   const void* bias = nullptr;
   cudaDataType bias_type = CUDA_R_32F;
+  void* beside = nullptr;  ///< what GELU is taken of: written forward, read backward
+  std::int64_t beside_leading = 0;
 };
 inline float element(const void* data, cudaDataType type, std::int64_t i) {
   if (type == CUDA_R_32F) return static_cast<const float*>(data)[i];
@@ -125,6 +133,14 @@ inline cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d,
       to = &d->bias;
       wanted = sizeof(void*);
       break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+      to = &d->beside;
+      wanted = sizeof(void*);
+      break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+      to = &d->beside_leading;
+      wanted = sizeof(std::int64_t);
+      break;
     case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
       to = &d->bias_type;
       break;
@@ -155,8 +171,13 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
   *count = 0;
   if (a->type != b->type) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (a->type == CUDA_R_32F && c->type != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
-  const bool has_bias = d->epilogue == CUBLASLT_EPILOGUE_BIAS;
-  if (has_bias && d->bias_type != c->type) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if ((d->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0 && d->bias_type != c->type)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  const bool has_gelu = (d->epilogue & 128) != 0;
+  if (has_gelu &&
+      (d->beside_leading % 8 != 0 || d->beside_leading < static_cast<std::int64_t>(c->rows) ||
+       reinterpret_cast<std::uintptr_t>(d->beside) % 16 != 0))
+    return CUBLAS_STATUS_INVALID_VALUE;
   found[0] = {{1}, CUBLAS_STATUS_SUCCESS};
   *count = 1;
   return CUBLAS_STATUS_SUCCESS;
@@ -191,9 +212,18 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t prod
       if (keeps != 0)
         sum += static_cast<double>(keeps) *
                static_cast<double>(emulated::element(c, lc->type, at(lc, i, j)));
-      if (product->epilogue == CUBLASLT_EPILOGUE_BIAS)
+      if ((product->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0)
         sum += static_cast<double>(
             emulated::element(product->bias, product->bias_type, static_cast<std::int64_t>(i)));
+      const std::int64_t place =
+          static_cast<std::int64_t>(i) + static_cast<std::int64_t>(j) * product->beside_leading;
+      if (product->epilogue == CUBLASLT_EPILOGUE_DGELU) {
+        sum *= meshwright::gelu_tanh_slope(
+            static_cast<double>(emulated::element(product->beside, ld->type, place)));
+      } else if ((product->epilogue & CUBLASLT_EPILOGUE_GELU_AUX) == CUBLASLT_EPILOGUE_GELU_AUX) {
+        emulated::set_element(product->beside, ld->type, place, sum);
+        sum = meshwright::gelu_tanh(sum);
+      }
       emulated::set_element(d, ld->type, at(ld, i, j), sum);
     }
   return CUBLAS_STATUS_SUCCESS;
