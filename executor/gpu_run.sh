@@ -17,19 +17,20 @@ say() { printf 'gpu: %s\n' "$*" >&2; }
 
 # ---- bundle: programs, the plug-in and the libraries that other systems may not have ------------
 make_bundle() {
-  local build=$root/build/release library
+  local build=$root/build/release library program
+  local programs=(meshwright kernels_test executor_test gpu_report nccl_smoke)
   # The release build has the plug-in for Hopper; for others there is a build of its own.
   [[ -z ${MESHWRIGHT_CUDA_ARCHITECTURES:-} ]] || build=$root/build/gpu
   cmake --preset release -S "$root" -B "$build" \
     "-DMESHWRIGHT_CUDA_ARCHITECTURES=${MESHWRIGHT_CUDA_ARCHITECTURES:-90a-real}" >&2 || exit 1
-  ninja -C "$build" meshwright kernels_test executor_test gpu_report nccl_smoke meshwright_cuda >&2 || exit 1
+  ninja -C "$build" "${programs[@]}" meshwright_cuda >&2 || exit 1
   [[ -f $build/bin/libmeshwright_cuda.so ]] || { say "no nvcc, so no plug-in: nothing to bundle"; exit 4; }
   rm -rf "$bundle" && mkdir -p "$bundle/bin" "$bundle/lib"
-  for program in meshwright kernels_test executor_test gpu_report nccl_smoke libmeshwright_cuda.so; do
+  for program in "${programs[@]}" libmeshwright_cuda.so; do
     strip -o "$bundle/bin/$program" "$build/bin/$program" && chmod +x "$bundle/bin/$program"
   done
   # All but the C library, which must be the box's own; the box needs one no older than ours.
-  for library in $(ldd "$bundle"/bin/meshwright "$bundle"/bin/kernels_test "$bundle"/bin/executor_test "$bundle"/bin/gpu_report "$bundle"/bin/nccl_smoke |
+  for library in $(for program in "${programs[@]}"; do ldd "$bundle/bin/$program"; done |
     awk '$3 ~ /^\// {print $3}' | sort -u); do
     case $(basename "$library") in
       libc.so* | libm.so* | ld-linux* | libpthread* | libdl* | librt* | libcuda* | libcublas*) ;;
@@ -39,7 +40,7 @@ make_bundle() {
   git -C "$root" rev-parse --short HEAD >"$bundle/commit" 2>/dev/null
   check_needs
   # oneDNN alone has 38 MiB: packed, the whole takes a third. The sources travel with it.
-  tar -C "$bundle" -czf "$bundle/bundle.tar.gz" bin lib commit && rm -rf "$bundle/bin" "$bundle/lib"
+  tar -C "$bundle" -czf "$bundle/bundle.tar.gz" bin lib commit && rm -rf "${bundle:?}/bin" "${bundle:?}/lib"
   local kib=$(($(du -sk "$bundle" | cut -f1) + $(git -C "$root" ls-files -z | (cd "$root" && xargs -0 du -ck) | tail -1 | cut -f1)))
   say "bundle and sources: $((kib / 1024)) MiB"
   if ((kib > most_mib * 1024)); then
@@ -51,7 +52,7 @@ make_bundle() {
 # Nothing may be needed that neither lies in the bundle nor is the C library, cuBLASLt or the driver's.
 check_needs() {
   local program library
-  for program in "$bundle"/bin/*; do
+  for program in "$bundle"/bin/* "$bundle"/lib/*; do
     while read -r library; do
       case $library in
         libc.so.6 | libm.so.6 | ld-linux-x86-64.so.2 | libpthread.so.0 | libdl.so.2 | librt.so.1) ;;
@@ -60,6 +61,8 @@ check_needs() {
       esac
     done < <(readelf -d "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
   done
+  say "needs a C library of $(objdump -T "$bundle"/bin/* "$bundle"/lib/* | grep -o 'GLIBC_[0-9.]\+' |
+    sort -Vu | tail -1 | cut -d_ -f2) or newer"
 }
 
 # ---- run ------------------------------------------------------------------------------------------
@@ -71,14 +74,19 @@ require_gpu() {
   exit 4
 }
 
-# cuBLASLt, NCCL: of the toolkit, or of Python's wheels.
+# cuBLASLt, CUPTI, NCCL: of the toolkit, or of Python's wheels. Python itself goes without: the box's
+# own modules may want a newer C++ library than the bundle's.
 find_libraries() {
   local folders
   folders=$(python3 -c 'import glob, site, sys
 for p in {*site.getsitepackages(), *sys.path}:
     print(*glob.glob(p + "/nvidia/*/lib"), sep="\n")' 2>/dev/null | sort -u | tr '\n' ':')
-  export LD_LIBRARY_PATH=$bundle/lib:/usr/local/cuda/lib64:$folders${LD_LIBRARY_PATH:-}
+  export box_library_path=${LD_LIBRARY_PATH:-}
+  export LD_LIBRARY_PATH=$bundle/lib:/usr/local/cuda/lib64:/usr/local/cuda/extras/CUPTI/lib64
+  LD_LIBRARY_PATH+=:$folders$box_library_path
 }
+
+box_python() { LD_LIBRARY_PATH=$box_library_path python3 "$@"; }
 
 # step NAME SECONDS COMMAND...: output into NAME.txt; one line of the summary. Goes on when it fails.
 step() {
@@ -138,7 +146,7 @@ measure_throughput() {
   "$bin/meshwright" run --model gpt2 --cluster this-machine --gpus 1 --dtype bf16 --seq 1024 \
     --micro-batch 8 --global-batch 8 --steps 12 --device cuda --clock wall --json \
     >"$out/throughput.json" || return
-  python3 - "$out/throughput.json" <<'PY'
+  box_python - "$out/throughput.json" <<'PY'
 import json, sys
 run = json.load(open(sys.argv[1]))
 step = run["step_time_ns"]  # the median
@@ -177,7 +185,7 @@ validate() {
     # shellcheck disable=SC2086
     timeout 20 "$bin/meshwright" simulate --model "$model" --cluster this-machine $strategy \
       --dtype bf16 --global-batch 16 --seq 256 --json >"$out/predicted-$number.json"
-    python3 - "$strategy" "$out/plan-$number.json" "$out/predicted-$number.json" <<'PY'
+    box_python - "$strategy" "$out/plan-$number.json" "$out/predicted-$number.json" <<'PY'
 import json, sys
 
 def find(data, *names):
@@ -213,15 +221,15 @@ run_kernels() { # TESTS TRAINING REPORT
   step report "$3" "$bin/gpu_report" -o "$out/kernels.json"
   return 0
 }
-run_plans() { # CALIBRATE VALIDATION THROUGHPUT NCCL TORCH TRAIN ACTIVITY
+run_plans() { # CALIBRATE VALIDATION THROUGHPUT ACTIVITY NCCL TRAIN TORCH
   step calibrate "$1" "$bin/meshwright" calibrate --device cuda --quick -o "$out/device.calib.json"
   step validation "$2" "$0" part validate
   step throughput "$3" "$0" part measure_throughput
-  step activity "$7" "$0" part record_activity
-  if [[ -x $bin/nccl_smoke ]]; then step nccl "$4" "$bin/nccl_smoke"; fi
-  if python3 -c 'import torch' 2>/dev/null; then
-    step train "$6" python3 "$root/executor/gpu_torch_train.py" "$out/train.json"
-    step torch "$5" python3 "$root/executor/gpu_torch.py" "$out/torch.json"
+  step activity "$4" "$0" part record_activity
+  step nccl "$5" "$bin/nccl_smoke"
+  if box_python -c 'import torch' 2>/dev/null; then
+    step train "$6" "$0" part box_python "$root/executor/gpu_torch_train.py" "$out/train.json"
+    step torch "$7" "$0" part box_python "$root/executor/gpu_torch.py" "$out/torch.json"
   fi
   return 0
 }
@@ -252,16 +260,16 @@ run_all() { # PART FOLDER
   export out bin results
   {
     printf '# GPU run of %s\n\ncommit %s\n\n' "$(date -u '+%Y-%m-%d %H:%M UTC')" \
-      "$(cat "$bundle/commit" 2>/dev/null)"
+      "$(cat "$bundle/commit" 2>/dev/null || echo unknown)"
     nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm,clocks.max.sm \
       --format=csv 2>&1
     printf '\n| step | result | time |\n|---|---|---|\n'
   } >"$out/summary.md"
   step doctor 15 "$bin/meshwright" doctor --device cuda || { cat "$out/doctor.txt" >&2; exit 4; }
   case $which in
-    all) run_kernels 110 60 50 && run_plans 40 65 25 20 30 60 10 && run_sanitizers 20 15 ;;
+    all) run_kernels 110 60 50 && run_plans 40 65 25 10 20 60 30 && run_sanitizers 20 15 ;;
     kernels) run_kernels 240 180 120 ;;
-    plans) run_plans 80 180 60 40 60 100 15 ;;
+    plans) run_plans 80 180 60 15 40 100 60 ;;
     sanitizers) run_sanitizers 280 240 ;;
   esac
   cat "$results/summary.md"

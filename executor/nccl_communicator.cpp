@@ -70,7 +70,10 @@ std::vector<std::vector<std::size_t>> rows_apart(
     while (row < rows.size() &&
            std::ranges::any_of(members, [&](RankId rank) { return busy[row].contains(rank); }))
       ++row;
-    if (row == rows.size()) rows.emplace_back(), busy.emplace_back();
+    if (row == rows.size()) {
+      rows.emplace_back();
+      busy.emplace_back();
+    }
     rows[row].push_back(g);
     busy[row].insert(members.begin(), members.end());
   }
@@ -80,18 +83,19 @@ std::vector<std::vector<std::size_t>> rows_apart(
 }  // namespace
 
 /// In an order that all ranks share.
-std::vector<NcclCommunicator::Club> NcclCommunicator::clubs_of(const NcclGroups& groups) {
-  std::vector<Club> clubs;
+std::vector<NcclCommunicator::SharedLine> NcclCommunicator::shared_lines_of(
+    const NcclGroups& groups) {
+  std::vector<SharedLine> shared;
   for (const std::vector<RankId>& members : groups.groups) {
     const bool is_mine = std::ranges::find(members, rank()) != members.end();
-    clubs.push_back({members, is_mine ? &groups_[members] : nullptr});
+    shared.push_back({members, is_mine ? &groups_[members] : nullptr});
   }
   for (const auto& [from, to] : groups.directions) {
     Line* line = from == rank() ? &to_[to] : to == rank() ? &from_[from] : nullptr;
     if (line != nullptr) line->stream = queue_.device().create_stream();
-    clubs.push_back({{from, to}, line});
+    shared.push_back({{from, to}, line});
   }
-  return clubs;
+  return shared;
 }
 
 /// Where groups meet one by one, all ranks go through them in one order: the first that is not
@@ -99,16 +103,17 @@ std::vector<NcclCommunicator::Club> NcclCommunicator::clubs_of(const NcclGroups&
 NcclCommunicator::NcclCommunicator(Communicator& messages, DeviceQueue& queue,
                                    const NcclGroups& groups, const NcclOptions& options)
     : messages_(messages), queue_(queue), options_(options) {
-  const std::vector<Club> clubs = clubs_of(groups);
-  for (const Club& club : clubs)
-    if (club.line != nullptr) lines_.push_back(club.line);
+  const std::vector<SharedLine> shared = shared_lines_of(groups);
+  for (const SharedLine& group : shared)
+    if (group.line != nullptr) lines_.push_back(group.line);
   try {
-    if (clubs.size() > 1 && options_.table.can_split()) {
-      split(clubs);
+    if (shared.size() > 1 && options_.table.can_split()) {
+      split(shared);
     } else {
-      for (std::size_t c = 0; c < clubs.size(); ++c)
-        if (clubs[c].line != nullptr)
-          clubs[c].line->nccl = join(clubs[c].members, kFirstIdTag + static_cast<std::int32_t>(c));
+      for (std::size_t c = 0; c < shared.size(); ++c)
+        if (shared[c].line != nullptr)
+          shared[c].line->nccl =
+              join(shared[c].members, kFirstIdTag + static_cast<std::int32_t>(c));
     }
   } catch (...) {
     abort_all();
@@ -122,26 +127,26 @@ NcclCommunicator::NcclCommunicator(Communicator& messages, DeviceQueue& queue,
 }
 
 /// The communicator of all is needed no longer then.
-void NcclCommunicator::split(std::span<const Club> clubs) {
+void NcclCommunicator::split(std::span<const SharedLine> shared) {
   std::vector<RankId> everybody;
   for (int r = 0; r < rank_count(); ++r) everybody.emplace_back(r);
   std::vector<const std::vector<RankId>*> members;
-  for (const Club& club : clubs) members.push_back(&club.members);
+  for (const SharedLine& group : shared) members.push_back(&group.members);
   void* all = join(everybody, kFirstIdTag);
   try {
     for (const std::vector<std::size_t>& row : rows_apart(members)) {
       NcclPlace place{.device = options_.device, .patience = options_.patience};
       int color = -1;
       for (std::size_t c = 0; c < row.size(); ++c) {
-        const Club& club = clubs[row[c]];
-        if (club.line == nullptr) continue;
+        const SharedLine& group = shared[row[c]];
+        if (group.line == nullptr) continue;
         color = static_cast<int>(c);
-        place.ranks = static_cast<int>(club.members.size());
+        place.ranks = static_cast<int>(group.members.size());
         place.rank =
-            static_cast<int>(std::ranges::find(club.members, rank()) - club.members.begin());
+            static_cast<int>(std::ranges::find(group.members, rank()) - group.members.begin());
       }
       void* made = options_.table.split(all, color, place);
-      if (color >= 0) clubs[row[static_cast<std::size_t>(color)]].line->nccl = made;
+      if (color >= 0) shared[row[static_cast<std::size_t>(color)]].line->nccl = made;
     }
   } catch (...) {
     options_.table.abort(all);

@@ -80,12 +80,12 @@ class NcclCommunicator final : public Communicator {
     MessageTimes times;
   };
   /// Who is to have a communicator of NCCL; the own line, if this rank is one of them.
-  struct Club {
+  struct SharedLine {
     std::vector<RankId> members;
     Line* line = nullptr;
   };
-  std::vector<Club> clubs_of(const NcclGroups& groups);
-  void split(std::span<const Club> clubs);
+  std::vector<SharedLine> shared_lines_of(const NcclGroups& groups);
+  void split(std::span<const SharedLine> shared);
   void* join(std::span<const RankId> members, std::int32_t number);
   bool is_on_device(const void* memory, std::size_t size) const;
   Arrival take_notice(RankId from, MessageTag tag, std::size_t size);

@@ -231,11 +231,12 @@ std::optional<OperatorPass> gelu_before(const OperatorPass& pass, const Linear& 
       pass.state.find(pass.input(), Form::kGradient) != nullptr)
     return std::nullopt;
   std::optional<OperatorPass> gelu = gelu_beside(pass, -1);
+  if (!gelu || gelu->output() != pass.input()) return std::nullopt;
   const auto reads = [&](const Operator& op) {
     return std::ranges::find(op.inputs, pass.input()) != op.inputs.end();
   };
   const bool is_read_here_alone = std::ranges::count_if(pass.rank.model.operators, reads) == 1;
-  return gelu && gelu->output() == pass.input() && is_read_here_alone ? gelu : std::nullopt;
+  return is_read_here_alone ? gelu : std::nullopt;
 }
 
 }  // namespace

@@ -31,7 +31,10 @@ bool is_there() {
   static const bool answer = [] {
     const char* wanted = std::getenv("MESHWRIGHT_ATTENTION");
     if (wanted != nullptr && std::string_view(wanted) == "own") return false;
-    fe::cudnn_dlhandle = ::dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
+    const auto open = [](const char* name) { return ::dlopen(name, RTLD_NOW | RTLD_LOCAL); };
+    // The frontend opens a CUDA runtime of its own, and throws where there is none.
+    if (open("libcudart.so.13") == nullptr && open("libcudart.so.12") == nullptr) return false;
+    fe::cudnn_dlhandle = open("libcudnn.so.9");
     return fe::cudnn_dlhandle != nullptr;
   }();
   return answer;
@@ -105,6 +108,13 @@ std::unique_ptr<Plan> make_plan(cudnnHandle_t handle, const AttentionForward& a)
 struct Cudnn {
   cudnnHandle_t handle = nullptr;
   std::map<PlanKey, std::unique_ptr<Plan>> plans;
+  Cudnn() = default;
+  Cudnn(const Cudnn&) = delete;
+  Cudnn& operator=(const Cudnn&) = delete;
+  ~Cudnn() {
+    plans.clear();  // made with the handle
+    if (handle != nullptr) static_cast<void>(fe::detail::destroy_handle(handle));
+  }
 };
 
 PlanKey key_of(const AttentionForward& a) {

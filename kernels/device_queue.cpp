@@ -76,8 +76,9 @@ void* DeviceQueue::memory_of_others(Bytes bytes) {
 std::byte* DeviceQueue::allocate(Bytes bytes) {
   const Bytes size(std::max<std::int64_t>(bytes.value, 1));
   auto* memory = static_cast<std::byte*>(working_memory(size));
-  lanes_.use(blocks_[memory].uses, 0, size.value, /*writes=*/true);
-  blocks_[memory].size = size.value;
+  Block& block = blocks_[memory];
+  block.size = size.value;
+  lanes_.use(block.uses, 0, size.value, /*writes=*/true);
   return memory;
 }
 

@@ -32,18 +32,19 @@ std::string source_of(const Calibration& calibration) {
 
 /// A core, or a GPU.
 DeviceModel device_of(const MeasuredMachine& machine) {
-  DeviceModel core;
-  core.name = machine.gpu ? machine.processor : "core of " + machine.processor;
-  core.memory = machine.gpu ? machine.memory : Bytes(machine.memory.value / machine.cores);
-  core.kernels = KernelLibrary::kOwn;
-  for (const auto& [dtype, rate] : machine.peak) core.peak[static_cast<std::size_t>(dtype)] = rate;
-  core.memory_bandwidth = machine.memory_bandwidth;
-  core.launch_overhead = machine.gpu ? machine.gpu->launch_overhead : Seconds(1e-6);
+  DeviceModel device;
+  device.name = machine.gpu ? machine.processor : "core of " + machine.processor;
+  device.memory = machine.gpu ? machine.memory : Bytes(machine.memory.value / machine.cores);
+  device.kernels = KernelLibrary::kOwn;
+  for (const auto& [dtype, rate] : machine.peak)
+    device.peak[static_cast<std::size_t>(dtype)] = rate;
+  device.memory_bandwidth = machine.memory_bandwidth;
+  device.launch_overhead = machine.gpu ? machine.gpu->launch_overhead : Seconds(1e-6);
   constexpr int kTile = 64;  ///< rows and columns of a result that a product works on at a time
-  core.gemm = {.max_efficiency = 1, .tile_m = kTile, .tile_n = kTile, .ramp = {}};
-  core.memory_efficiency = {.max_efficiency = 1, .half_speed_bytes = {}};
-  core.attention = {.forward = 0.3, .backward = 0.3};
-  return core;
+  device.gemm = {.max_efficiency = 1, .tile_m = kTile, .tile_n = kTile, .ramp = {}};
+  device.memory_efficiency = {.max_efficiency = 1, .half_speed_bytes = {}};
+  device.attention = {.forward = 0.3, .backward = 0.3};
+  return device;
 }
 
 }  // namespace
@@ -103,8 +104,8 @@ Cluster cluster_of(const Calibration& calibration) {
   if (!machine.gpu)
     cluster.sources["devices.core.launch_overhead"] = "assumption: a call with its bookkeeping";
   cluster.sources["nodes.machine.device_count"] =
-      fmt::format("{} {}; more ranks than {} have one of their own by the virtual clock alone",
-                  devices, device == "gpu" ? "GPUs" : "cores", device == "gpu" ? "GPUs" : "cores");
+      fmt::format("{0} {1}; more ranks than {1} have one of their own by the virtual clock alone",
+                  devices, machine.gpu ? "GPUs" : "cores");
   cluster.sources["nodes.machine.local.bandwidth"] = measured;
   cluster.sources["nodes.machine.local.latency"] = measured;
   return cluster;

@@ -91,6 +91,16 @@ TEST_F(Lanes, WaitForTheSectionThatTheyNeedAndNoFurther) {
   EXPECT_NE(now(y), 1);
 }
 
+TEST_F(Lanes, WaitForTheSectionThatWroteTheirPartOfABlock) {
+  const Vector all = numbers(8), first = part_of(all, 0, 4), second = part_of(all, 4, 4);
+  queue.wait();
+  fill(1, first, 1);
+  fill(0, numbers(1), 0);
+  fill(1, second, 2);
+  EXPECT_EQ(read(0, first).front(), 1);
+  EXPECT_NE(now(second), 2);
+}
+
 // Let go of by the first lane while the second one still reads, and taken again by the third: the
 // device has no room for another.
 TEST_F(Lanes, KeepWhatIsGivenBackUntilAllHaveUsedIt) {
