@@ -11,14 +11,17 @@
 namespace meshwright {
 namespace {
 
-/// What none of the three can be told.
-std::vector<std::string> never_said(const Plan& plan) {
+/// What none of the three can be told. `own`: the buckets that it makes by itself.
+std::vector<std::string> never_said(const Plan& plan, BucketRule own) {
   std::vector<std::string> notes;
   const DataParallelism& d = plan.strategy.data_parallelism;
   if (d.kind != DataParallelKind::kCollective)
     notes.push_back(fmt::format("data parallelism '{}': replicas meet in collectives instead",
                                 name_of(d.kind)));
   if (!plan.device_of_stage.empty()) notes.emplace_back("stages placed on devices by hand");
+  // Sizes can be said, but count elements there, of whatever type gradients are reduced in.
+  if (d.buckets.rule != BucketRule::kNone && d.buckets.rule != own)
+    notes.push_back(fmt::format("gradient buckets {}: it makes its own", to_text(d.buckets)));
   return notes;
 }
 
@@ -45,7 +48,7 @@ std::string megatron_layout(const Plan& plan) {
 class MegatronFlags {
  public:
   explicit MegatronFlags(const Plan& plan)
-      : plan_(plan), s_(plan.strategy), result_{{}, never_said(plan)} {}
+      : plan_(plan), s_(plan.strategy), result_{{}, never_said(plan, BucketRule::kMegatron)} {}
 
   LaunchText all() {
     degrees();
@@ -102,16 +105,34 @@ class MegatronFlags {
 
   void data() {
     const DataParallelism& d = s_.data_parallelism;
-    if (s_.zero == 1) flag("use-distributed-optimizer");
-    if (s_.zero >= 2) {
-      flag("use-megatron-fsdp");
-      flag(fmt::format("data-parallel-sharding-strategy {}",
-                       s_.zero == 2 ? "optim_grads" : "optim_grads_params"));
+    if (s_.zero >= 1) flag("use-distributed-optimizer");
+    if (s_.zero >= 2) sharded_gradients();
+    // ZeRO 3 reduces and gathers every layer by itself. Gathering ahead alone is refused.
+    const bool gathers = s_.zero == 3 ? d.prefetch > 0 : d.overlap_gather && s_.zero >= 1;
+    const bool reduces = s_.zero == 3 || d.buckets.rule != BucketRule::kNone;
+    if (gathers && !reduces) miss("gathering ahead with gradients reduced at once: both overlap");
+    if (gathers || reduces) flag("overlap-grad-reduce");
+    if (gathers) flag("overlap-param-gather");
+    if (d.offload_optimizer && s_.zero >= 1) {
+      flag("optimizer-cpu-offload");
+      flag("use-precision-aware-optimizer");
+    } else if (d.offload_optimizer) {
+      miss("the optimizer on the host: it needs ZeRO 1 or more");
     }
-    if (d.buckets.rule != BucketRule::kNone) flag("overlap-grad-reduce");
-    if (d.overlap_gather && s_.zero >= 1) flag("overlap-param-gather");
-    if (d.offload_optimizer) flag("optimizer-cpu-offload");
-    if (d.shard_ranks > 0) miss(fmt::format("shards of {} ranks", d.shard_ranks));
+    if (d.shard_ranks > 0)
+      flag(fmt::format("num-distributed-optimizer-instances {}", s_.degrees.data / d.shard_ranks));
+  }
+
+  /// Megatron-FSDP. It asks for the last two.
+  void sharded_gradients() {
+    flag("use-megatron-fsdp");
+    flag(fmt::format("data-parallel-sharding-strategy {}",
+                     s_.zero == 2 ? "optim_grads" : "optim_grads_params"));
+    flag("no-gradient-accumulation-fusion");
+    flag("ckpt-format fsdp_dtensor");
+    miss("its environment: CUDA_DEVICE_MAX_CONNECTIONS must not be 1");
+    if (s_.zero == 3 && !s_.data_parallelism.reshard_after_forward)
+      miss("parameters kept after the forward pass");
   }
 
   void memory() {
@@ -208,6 +229,34 @@ std::string titan_data(const Strategy& s, std::vector<std::string>& not_said) {
   return text;
 }
 
+std::string titan_model(const Strategy& s, std::vector<std::string>& not_said) {
+  const ParallelDegrees& d = s.degrees;
+  std::string text = fmt::format("tensor_parallel_degree = {}\n", d.tensor);
+  if (s.model_parallelism.tensor_overlap) {
+    text += "enable_async_tensor_parallel = true\n";
+    not_said.emplace_back("overlap in tensor parallelism: it needs a compiled model");
+  }
+  if (d.tensor > 1 && !s.sequence_parallel)
+    not_said.emplace_back("no sequence parallelism: its tensor parallelism has it");
+  text += fmt::format("context_parallel_degree = {}\n", d.context);
+  if (d.context > 1 && s.model_parallelism.context == ContextAlgorithm::kAllToAll)
+    not_said.emplace_back("context parallelism by all-to-all of heads: it moves keys and values");
+  else if (d.context > 1)
+    text += fmt::format(
+        "context_parallel_rotate_method = \"{}\"\n",
+        s.model_parallelism.context == ContextAlgorithm::kRing ? "alltoall" : "allgather");
+  if (d.expert > 1) {
+    text += fmt::format("expert_parallel_degree = {}\nexpert_tensor_parallel_degree = {}\n",
+                        d.expert, d.expert_tensor);
+    if (d.expert_tensor != 1 && d.expert_tensor != d.tensor)
+      not_said.push_back(fmt::format("experts cut over {} tensor ranks: it takes 1 or {}",
+                                     d.expert_tensor, d.tensor));
+    if (s.zero < 2)
+      not_said.emplace_back("experts without sharded gradients: it finds their ranks among shards");
+  }
+  return text;
+}
+
 std::string titan_recompute(const Recompute& recompute, std::vector<std::string>& not_said) {
   if (recompute.kind == RecomputeKind::kNone) return "none";
   if (recompute.kind == RecomputeKind::kFull) return "full";
@@ -219,19 +268,13 @@ std::string titan_recompute(const Recompute& recompute, std::vector<std::string>
 LaunchText torchtitan_file(const Plan& plan) {
   const Strategy& s = plan.strategy;
   const ParallelDegrees& d = s.degrees;
-  LaunchText result{{}, never_said(plan)};
+  LaunchText result{{}, never_said(plan, BucketRule::kPyTorch)};
   std::vector<std::string>& missing = result.not_said;
   std::string text = fmt::format("# {}, {} ranks\n[parallelism]\n",
                                  name_of(LaunchTarget::kTorchtitan), rank_count(d));
   text += titan_data(s, missing);
-  text += fmt::format("tensor_parallel_degree = {}\ncontext_parallel_degree = {}\n", d.tensor,
-                      d.context);
-  if (d.expert > 1)
-    text += fmt::format("expert_parallel_degree = {}\nexpert_tensor_parallel_degree = {}\n",
-                        d.expert, d.expert_tensor);
+  text += titan_model(s, missing);
   text += titan_pipeline(plan, missing);
-  if (d.tensor > 1 && !s.sequence_parallel)
-    missing.emplace_back("no sequence parallelism: its tensor parallelism has it");
   if (s.model_parallelism.order != RankOrder{})
     missing.push_back(fmt::format("rank order {}", to_text(s.model_parallelism.order)));
   // A pipeline gets all its micro-batches at once; without one gradients are accumulated.
@@ -274,7 +317,7 @@ void note_deepspeed_gaps(const Plan& plan, std::vector<std::string>& not_said) {
 LaunchText deepspeed_file(const Plan& plan) {
   const Strategy& s = plan.strategy;
   const ParallelDegrees& d = s.degrees;
-  LaunchText result{{}, never_said(plan)};
+  LaunchText result{{}, never_said(plan, BucketRule::kNone)};
   nlohmann::ordered_json file;
   file["train_batch_size"] = s.global_batch;
   file["train_micro_batch_size_per_gpu"] = s.micro_batch;
@@ -290,17 +333,27 @@ LaunchText deepspeed_file(const Plan& plan) {
   if (s.dtype == Dtype::kFp16) file["fp16"] = {{"enabled", true}};
   if (s.dtype == Dtype::kFp8) result.not_said.emplace_back("fp8: it trains in bf16 or fp16");
   if (d.tensor > 1) file["tensor_parallel"] = {{"autotp_size", d.tensor}};
+  if (s.model_parallelism.tensor_overlap) file["tensor_parallel"]["tp_overlap_comm"] = true;
   if (d.expert > 1)
     file["expert_parallel"] = {{"enabled", true},
                                {"autoep_size", d.expert},
                                {"expert_tensor_parallel_size", d.expert_tensor}};
-  if (d.context > 1) file["sequence_parallel_size"] = d.context;
+  if (d.context > 1) {  // both: it lays out its ranks by the two
+    file["data_parallel_size"] = d.data;
+    file["sequence_parallel_size"] = d.context;
+  }
   note_deepspeed_gaps(plan, result.not_said);
   result.text = file.dump(2) + "\n";
   return result;
 }
 
 }  // namespace
+
+std::string_view word_of(LaunchTarget target) {
+  constexpr std::array<std::string_view, kLaunchTargetCount> kWords{"megatron", "torchtitan",
+                                                                    "deepspeed"};
+  return kWords[static_cast<std::size_t>(target)];
+}
 
 std::string_view name_of(LaunchTarget target) {
   constexpr std::array<std::string_view, kLaunchTargetCount> kNames{

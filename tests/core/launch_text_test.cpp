@@ -91,6 +91,76 @@ TEST(LaunchText, GivesDeepSpeedAFile) {
   EXPECT_EQ(launch.not_said.size(), 2u);  // pipeline and recomputation are said in code
 }
 
+// Its sharded optimizer and its own FSDP each ask for flags beside them.
+TEST(LaunchText, GivesMegatronWhatItsFlagsAskFor) {
+  Plan plan = plan_of("1f1b", 1, {6, 6, 6, 6});
+  plan.strategy.recompute = {};
+  plan.strategy.zero = 3;
+  plan.strategy.data_parallelism.offload_optimizer = true;
+  plan.strategy.data_parallelism.shard_ranks = 1;
+  const LaunchText launch = launch_text(LaunchTarget::kMegatron, plan);
+  EXPECT_NE(launch.text.find("--use-distributed-optimizer \\\n"
+                             "--use-megatron-fsdp \\\n"
+                             "--data-parallel-sharding-strategy optim_grads_params \\\n"
+                             "--no-gradient-accumulation-fusion \\\n"
+                             "--ckpt-format fsdp_dtensor \\\n"
+                             "--overlap-grad-reduce \\\n"
+                             "--overlap-param-gather \\\n"
+                             "--optimizer-cpu-offload \\\n"
+                             "--use-precision-aware-optimizer \\\n"
+                             "--num-distributed-optimizer-instances 2 \\\n"),
+            std::string::npos)
+      << launch.text;
+  EXPECT_EQ(launch.not_said.size(), 1u);  // the variable of its environment
+}
+
+// It refuses to gather parameters ahead where gradients are reduced at once.
+TEST(LaunchText, NeverGathersAheadWithoutReducingAhead) {
+  Plan plan = plan_of("1f1b", 1, {6, 6, 6, 6});
+  plan.strategy.zero = 2;
+  plan.strategy.data_parallelism.overlap_gather = true;
+  const LaunchText launch = launch_text(LaunchTarget::kMegatron, plan);
+  EXPECT_NE(launch.text.find("--overlap-grad-reduce"), std::string::npos);
+  EXPECT_EQ(launch.not_said.size(), 2u);  // that, and the variable of its environment
+}
+
+TEST(LaunchText, SaysHowTorchtitanMovesKeysAndValues) {
+  Plan plan = plan_of("1f1b", 1, {6, 6, 6, 6});
+  plan.strategy.zero = 3;
+  plan.strategy.recompute = {};
+  plan.strategy.degrees.context = 2;
+  plan.strategy.model_parallelism.context = ContextAlgorithm::kRing;
+  const LaunchText ring = launch_text(LaunchTarget::kTorchtitan, plan);
+  EXPECT_NE(ring.text.find("context_parallel_degree = 2\n"
+                           "context_parallel_rotate_method = \"alltoall\"\n"),
+            std::string::npos)
+      << ring.text;
+  EXPECT_TRUE(ring.not_said.empty());
+  plan.strategy.model_parallelism.context = ContextAlgorithm::kAllToAll;
+  const LaunchText heads = launch_text(LaunchTarget::kTorchtitan, plan);
+  EXPECT_EQ(heads.text.find("rotate_method"), std::string::npos);
+  EXPECT_EQ(heads.not_said.size(), 1u);
+}
+
+TEST(LaunchText, LaysOutDeepSpeedsRanksWithContextParallelism) {
+  Plan plan = plan_of("1f1b", 1, {6, 6, 6, 6});
+  plan.strategy.degrees.context = 2;
+  plan.strategy.model_parallelism.tensor_overlap = true;
+  const auto file = nlohmann::json::parse(launch_text(LaunchTarget::kDeepSpeed, plan).text);
+  EXPECT_EQ(file["data_parallel_size"], 2);
+  EXPECT_EQ(file["sequence_parallel_size"], 2);
+  EXPECT_EQ(file["tensor_parallel"]["tp_overlap_comm"], true);
+}
+
+// A size of buckets that a trainer chooses by itself is not passed off as the plan's.
+TEST(LaunchText, SaysWhoseBucketsTheyAre) {
+  Plan plan = plan_of("1f1b", 1, {6, 6, 6, 6});
+  plan.strategy.data_parallelism.buckets.rule = BucketRule::kMegatron;
+  EXPECT_TRUE(launch_text(LaunchTarget::kMegatron, plan).not_said.empty());
+  plan.strategy.data_parallelism.buckets.rule = BucketRule::kPyTorch;
+  EXPECT_EQ(launch_text(LaunchTarget::kMegatron, plan).not_said.size(), 1u);
+}
+
 // A schedule that a trainer does not know is never passed off as another one.
 TEST(LaunchText, SaysWhatIsLost) {
   for (int target = 0; target < kLaunchTargetCount; ++target)
