@@ -8,6 +8,8 @@
 #include "cli/neighbours.hpp"
 #include "cli/report.hpp"
 #include "cli/table.hpp"
+#include "cli/word_flag.hpp"
+#include "core/launch_text.hpp"
 #include "core/lower.hpp"
 #include "core/parse_quantity.hpp"
 #include "planner/evaluate_plan.hpp"
@@ -152,6 +154,38 @@ std::string json_text(const Job& job, const Explanation& e, const FailureFlags& 
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+// ---- other trainers -----------------------------------------------------------------------------
+
+std::optional<LaunchTarget> launch_target_from_text(std::string_view text) {
+  for (int t = 0; t < kLaunchTargetCount; ++t)
+    if (word_of(static_cast<LaunchTarget>(t)) == text) return static_cast<LaunchTarget>(t);
+  return std::nullopt;
+}
+
+std::vector<std::string> launch_words() {
+  std::vector<std::string> words;
+  for (int t = 0; t < kLaunchTargetCount; ++t)
+    words.emplace_back(word_of(static_cast<LaunchTarget>(t)));
+  return words;
+}
+
+/// The text stands alone, so that it can be used as it is; what it cannot tell goes beside it.
+Outcome launch_outcome(LaunchTarget target, const Plan& plan, const OutputFlags& flags) {
+  const LaunchText launch = launch_text(target, plan);
+  if (flags.json) {
+    const Json object{{"schema", 1},
+                      {"target", name_of(target)},
+                      {"text", launch.text},
+                      {"not_said", launch.not_said}};
+    constexpr int kIndent = 2;
+    return deliver(object.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n", flags);
+  }
+  Outcome outcome = deliver(launch.text, flags);
+  for (const std::string& one : launch.not_said)
+    outcome.notes += fmt::format("not said to {}: {}\n", name_of(target), one);
+  return outcome;
+}
+
 }  // namespace
 
 CLI::App* add_explain_command(CLI::App& app, ExplainFlags& flags) {
@@ -159,6 +193,8 @@ CLI::App* add_explain_command(CLI::App& app, ExplainFlags& flags) {
       "explain", "Explain a plan: time and memory of every stage, and what a change would bring.");
   add_job_flags(*command, flags.job);
   add_failure_flags(*command, flags.failures);
+  add_word_flag(*command, "--launch", flags.launch, launch_target_from_text, launch_words(),
+                "instead: flags or a file that make this trainer split the work so");
   add_output_flags(*command, flags.output, "the result");
   command->footer(
       "Examples:\n"
@@ -170,6 +206,7 @@ CLI::App* add_explain_command(CLI::App& app, ExplainFlags& flags) {
 
 Outcome run_explain(const ExplainFlags& flags) {
   const Job job = load_job(flags.job);
+  if (flags.launch) return launch_outcome(*flags.launch, job.file.plan, flags.output);
   const Explanation explanation = explain(job);
   return deliver(flags.output.json ? json_text(job, explanation, flags.failures)
                                    : human_text(job, explanation, flags.failures),

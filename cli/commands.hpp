@@ -11,6 +11,7 @@
 #include "cli/job.hpp"
 #include "cli/strategy_flags.hpp"
 #include "cli/variation_flags.hpp"
+#include "core/launch_text.hpp"
 
 namespace CLI {
 class App;
@@ -30,6 +31,7 @@ inline constexpr int kExitInterrupted = 130;
 struct Outcome {
   std::string text;  ///< for standard output
   int exit_code = kExitDone;
+  std::string notes = {};  ///< for standard error, beside a result: what it leaves out
   /// A thread is left that could not be stopped: the process has to end as it is.
   bool leaves_a_thread = false;
 };
@@ -97,6 +99,7 @@ Outcome run_calibrate(const CalibrateFlags& flags);
 
 struct ExplainFlags {
   JobFlags job;
+  std::optional<LaunchTarget> launch;  ///< the plan in that trainer's words, instead
   FailureFlags failures;
   OutputFlags output;
 };

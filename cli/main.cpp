@@ -154,6 +154,7 @@ int run_command(CLI::App& app, const std::vector<Command>& commands,
     if (!command.parser->parsed()) continue;
     const Outcome outcome = command.run();
     if (!outcome.text.empty()) write_file("-", outcome.text);
+    if (!outcome.notes.empty()) fmt::print(stderr, "{}", outcome.notes);
     if (outcome.leaves_a_thread) end_at_once(outcome.exit_code);
     return outcome.exit_code;
   }

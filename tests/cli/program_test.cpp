@@ -245,6 +245,21 @@ TEST_F(Program, ExplainsEveryPipelineRankAndWhatWouldChange) {
   EXPECT_TRUE(changes.contains("--tp 4 --pp 2"));
 }
 
+TEST_F(Program, SaysAPlanInAnotherTrainersWords) {
+  const std::string split = "explain" + job_ + "--tp 2 --pp 4 --schedule zb-h1 --launch ";
+  const ProgramRun flags = run(split + "megatron");
+  ASSERT_EQ(flags.exit_code, 0) << flags.standard_error;
+  EXPECT_THAT(flags.standard_output, HasSubstr("--tensor-model-parallel-size 2"));
+  EXPECT_THAT(flags.standard_error, HasSubstr("not said to Megatron-LM core_v0.19.0: schedule zb"));
+  // Nothing but the file itself, so that it can be given to the trainer.
+  const Json file = Json::parse(run(split + "deepspeed").standard_output);
+  EXPECT_EQ(file["train_batch_size"], 64);
+  const Json json = Json::parse(run(split + "torchtitan --json").standard_output);
+  EXPECT_THAT(json["text"], HasSubstr("pipeline_parallel_degree = 4"));
+  EXPECT_FALSE(json["not_said"].empty());
+  EXPECT_EQ(run(split + "megatrom").exit_code, 2);
+}
+
 TEST_F(Program, ListsShowEveryPresetAndEachCanBeShown) {
   for (const std::string kind : {"models", "clusters", "schedules"}) {
     const Json list = Json::parse(run("show " + kind + " --json").standard_output)[kind];
