@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "gui/theme.hpp"
+#include "gui/timeline_colours.hpp"
 
 namespace meshwright::gui {
 namespace {
@@ -28,9 +29,7 @@ QColor ramp_colour(double share) {
                           static_cast<float>(a.blueF() + part * (b.blueF() - a.blueF())));
 }
 
-QColor readable_on(const QColor& background) {
-  return qGray(background.rgb()) > 120 ? QColor(Qt::black) : QColor(Qt::white);
-}
+QColor readable_on(const QColor& background) { return QColor::fromRgb(text_on(background.rgb())); }
 
 }  // namespace
 

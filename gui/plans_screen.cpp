@@ -80,6 +80,7 @@ PlansScreen::PlansScreen(Workbench& workbench, QWidget* parent)
       scatter_(new ParetoScatter),
       waterfall_(new Waterfall),
       why_(new QTextBrowser),
+      pages_(new QTabWidget),
       memory_(new MemoryBars),
       hand_over_(new HandOver) {
   auto* column = new QVBoxLayout(this);
@@ -153,13 +154,13 @@ QWidget* PlansScreen::make_knobs() {
 QWidget* PlansScreen::make_details() {
   auto* details = new QSplitter(Qt::Horizontal);
   details->addWidget(scatter_);
-  auto* pages = new QTabWidget;
-  pages->addTab(why_, tr("Why"));
-  pages->addTab(waterfall_, tr("Against the best"));
-  pages->addTab(memory_, tr("Memory"));
-  pages->addTab(hand_over_, tr("Hand over"));
+  pages_->setDocumentMode(true);
+  pages_->addTab(why_, tr("Why"));
+  pages_->addTab(waterfall_, tr("Against the best"));
+  pages_->addTab(memory_, tr("Memory"));
+  pages_->addTab(hand_over_, tr("Hand over"));
   why_->setFrameShape(QFrame::NoFrame);
-  details->addWidget(pages);
+  details->addWidget(pages_);
   return details;
 }
 
@@ -188,6 +189,18 @@ void PlansScreen::add_actions(ActionSet& actions) {
                tr("Flags or file for the program that was chosen, to the clipboard"),
                {QKeySequence("Ctrl+Alt+H")}},
               [this] { hand_over_->copy(); });
+  constexpr const char* kPages[]{"plans.why", "plans.against-best", "plans.memory",
+                                 "plans.hand-over"};
+  for (int page = 0; page < pages_->count(); ++page)
+    actions.add({kPages[page],
+                 MenuId::kPlan,
+                 pages_->tabText(page),
+                 {},
+                 {QKeySequence(QString("Alt+%1").arg(page + 1))}},
+                [this, page] {
+                  workbench().show_screen(name());
+                  pages_->setCurrentIndex(page);
+                });
 }
 
 bool PlansScreen::is_settled() { return !is_searching_; }

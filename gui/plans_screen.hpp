@@ -12,6 +12,7 @@
 class QCheckBox;
 class QLabel;
 class QPushButton;
+class QTabWidget;
 class QTableWidget;
 class QTextBrowser;
 
@@ -62,6 +63,7 @@ class PlansScreen : public Screen {
   ParetoScatter* scatter_;
   Waterfall* waterfall_;
   QTextBrowser* why_;
+  QTabWidget* pages_;
   MemoryBars* memory_;
   HandOver* hand_over_;
   std::vector<Lock> locks_;

@@ -23,6 +23,7 @@ PreferencesDialog::PreferencesDialog(Preferences& preferences, ActionSet& action
   setWindowTitle(tr("Preferences"));
   auto* column = new QVBoxLayout(this);
   auto* pages = new QTabWidget;
+  pages->setDocumentMode(true);  // no pane: in dark themes it is paler than what stands on it
   pages->addTab(looks_page(), tr("Looks"));
   pages->addTab(keys_page(actions), tr("Keys"));
   column->addWidget(pages);

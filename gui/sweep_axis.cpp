@@ -7,7 +7,9 @@
 namespace meshwright::gui {
 namespace {
 
-QString text(const char* source) { return QCoreApplication::translate("SweepAxis", source); }
+class Words {
+  Q_DECLARE_TR_FUNCTIONS(SweepAxis)
+};
 
 /// Powers of two up to `most`, and what the scenario has.
 std::set<int> doublings(int most, int now) {
@@ -62,23 +64,23 @@ std::vector<SweepValue> zeros(const Scenario& base) {
 QString title_of(SweepKnob knob) {
   switch (knob) {
     case SweepKnob::kPipeline:
-      return text("pipeline p");
+      return Words::tr("pipeline p");
     case SweepKnob::kMicrobatches:
-      return text("micro-batches m");
+      return Words::tr("micro-batches m");
     case SweepKnob::kSchedule:
-      return text("schedule");
+      return Words::tr("schedule");
     case SweepKnob::kChunks:
-      return text("chunks v");
+      return Words::tr("chunks v");
     case SweepKnob::kTensor:
-      return text("tensor TP");
+      return Words::tr("tensor TP");
     case SweepKnob::kData:
-      return text("replicas DP");
+      return Words::tr("replicas DP");
     case SweepKnob::kMicroBatch:
-      return text("sequences in a micro-batch");
+      return Words::tr("sequences in a micro-batch");
     case SweepKnob::kRecompute:
-      return text("recompute");
+      return Words::tr("recompute");
     case SweepKnob::kZero:
-      return text("sharding");
+      return Words::tr("sharding");
   }
   return {};
 }

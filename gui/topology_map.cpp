@@ -10,6 +10,7 @@
 
 #include "gui/number_text.hpp"
 #include "gui/theme.hpp"
+#include "gui/timeline_colours.hpp"
 
 namespace meshwright::gui {
 namespace {
@@ -161,17 +162,17 @@ void TopologyMap::paint_node(QPainter& painter, int node) const {
 void TopologyMap::paint_device(QPainter& painter, int rank, const GroupPlace& chosen) const {
   const ChartColours colours = chart_colours(palette());
   const GroupPlace place = group_place(strategy_, RankId(rank), axis_);
-  const QColor colour =
-      colours.series[static_cast<std::size_t>(place.group) % colours.series.size()];
+  const QColor hue = colours.series[static_cast<std::size_t>(place.group) % colours.series.size()];
   const QRectF device = device_box(rank);
   const bool is_with_chosen = place.group == chosen.group;
+  constexpr int kPale = 115;  // of 255
+  QColor veil = hue;
+  veil.setAlpha(is_with_chosen ? 255 : kPale);
+  const QColor colour = QColor::fromRgb(blended(colours.panel.rgb(), veil.rgba()));
   painter.setBrush(colour);
-  painter.setOpacity(is_with_chosen ? 1.0 : 0.45);
   painter.setPen(Qt::NoPen);
   painter.drawRoundedRect(device, 4, 4);
-  painter.setOpacity(1);
-  const QColor ink =
-      is_with_chosen ? QColor(qGray(colour.rgb()) > 110 ? Qt::black : Qt::white) : colours.text;
+  const QColor ink = QColor::fromRgb(text_on(colour.rgb()));
   if (const auto r = static_cast<std::size_t>(rank); r < share_of_device_.size()) {
     const QRectF foot(device.left() + 5, device.bottom() - 7, device.width() - 10, 4);
     painter.setPen(QPen(ink, 0.7));

@@ -222,6 +222,45 @@
     </message>
 </context>
 <context>
+    <name>SweepAxis</name>
+    <message>
+        <source>pipeline p</source>
+        <translation>流水线 p</translation>
+    </message>
+    <message>
+        <source>micro-batches m</source>
+        <translation>微批数 m</translation>
+    </message>
+    <message>
+        <source>schedule</source>
+        <translation>调度</translation>
+    </message>
+    <message>
+        <source>chunks v</source>
+        <translation>块数 v</translation>
+    </message>
+    <message>
+        <source>tensor TP</source>
+        <translation>张量并行 TP</translation>
+    </message>
+    <message>
+        <source>replicas DP</source>
+        <translation>副本数 DP</translation>
+    </message>
+    <message>
+        <source>sequences in a micro-batch</source>
+        <translation>每微批序列数</translation>
+    </message>
+    <message>
+        <source>recompute</source>
+        <translation>重计算</translation>
+    </message>
+    <message>
+        <source>sharding</source>
+        <translation>切分 (ZeRO)</translation>
+    </message>
+</context>
+<context>
     <name>Timeline</name>
     <message>
         <source>warm-up</source>

@@ -20,6 +20,12 @@ namespace {
 constexpr double kMostMs = 50;
 /// With everything that others took on a machine where ten times as much wants to run as can.
 constexpr double kMostGapMs = 1'000;
+/// A sanitizer makes everything several times slower: then all is done, and no time is judged.
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kJudgesTimes = false;
+#else
+constexpr bool kJudgesTimes = true;
+#endif
 
 /// How long this thread has run (Linux, proc(5)).
 qint64 nanoseconds_run() {
@@ -61,7 +67,7 @@ class ResponsivenessTest : public WindowTest {
   /// threads that share a core slow each other down.
   void check(const char* what, const std::function<void()>& act) {
     double least = std::numeric_limits<double>::max(), shortest_gap = least;
-    for (int time = 0; time < 3 && least > kMostMs; ++time) {
+    for (int time = 0; time < (kJudgesTimes ? 3 : 1) && least > kMostMs; ++time) {
       watchdog_.reset();
       act();
       ASSERT_TRUE(settles());
@@ -70,6 +76,7 @@ class ResponsivenessTest : public WindowTest {
       shortest_gap = std::min(shortest_gap, watchdog_.longest_gap_ms());
     }
     RecordProperty(std::string(what) + "_us", static_cast<int>(1e3 * least));
+    if (!kJudgesTimes) return;
     EXPECT_LE(least, kMostMs) << what;
     EXPECT_LE(shortest_gap, kMostGapMs) << what;
   }
