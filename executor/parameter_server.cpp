@@ -153,28 +153,28 @@ Ticks ParameterServerRank::pull(const Collective& collective, std::span<const Ra
   return ready;
 }
 
+/// Where the gradients lie: the first push is copied there, the others are added.
 void ParameterServerRank::sum_pushes() {
   const Block joint = block_of_server(rank_.rank);
-  std::vector<float> sum;
-  if (arrived_ == 0) sum = gradients_of(joint);
+  std::vector<float> own;
+  if (arrived_ == 0) own = gradients_of(joint);
   const auto share = static_cast<std::size_t>(joint.size());
-  for (std::size_t w = 0; w < static_cast<std::size_t>(arrived_); ++w) {
-    const HostView row(rank_, std::span<const float>(pushes_.floats().subspan(w * share, share)));
-    const std::span<const float> more = row.values();
-    if (w == 0) sum.assign(more.begin(), more.end());
-    for (std::size_t i = 0; w > 0 && i < share; ++i) {
-      sum[i] += more[i];
-      beat_now_and_then(rank_.progress.beats, i);
-    }
-  }
-  arrived_ = 0;
-  std::span<const float> left(sum);
+  std::size_t first = 0;
   for_each_run(*server_, joint, [&](ParameterRun& run, const Block& block) {
-    const std::span<float> gradients = run.own_gradients(0);
-    MW_CHECK(std::ssize(gradients) == block.size());
-    rank_.copy(gradients.data(), left.data(), gradients.size_bytes());
-    left = left.subspan(static_cast<std::size_t>(block.size()));
+    const std::span<float> sum = run.own_gradients(0);
+    MW_CHECK(std::ssize(sum) == block.size());
+    if (arrived_ == 0) rank_.copy(sum.data(), own.data() + first, sum.size_bytes());
+    for (std::size_t w = 0; w < static_cast<std::size_t>(arrived_); ++w) {
+      const std::span<float> row = pushes_.floats().subspan(w * share + first, sum.size());
+      if (w == 0)
+        rank_.copy(sum.data(), row.data(), sum.size_bytes());
+      else
+        rank_.run(rank_.kernels.reduce, {.into = {sum.data(), block.size(), Dtype::kFp32},
+                                         .from = {row.data(), block.size(), Dtype::kFp32}});
+    }
+    first += sum.size();
   });
+  arrived_ = 0;
 }
 
 void ParameterServerRank::hand_to_own_worker() {

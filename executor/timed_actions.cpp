@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "core/check.hpp"
 #include "executor/rank_clock.hpp"
@@ -64,6 +65,13 @@ void TimedActions::compute(const Task& task, const LayerStep& step, const Kernel
   const Ticks start = work_time_();
   actions_.compute(task, step, kernel);
   time_ += work_time_() - start;
+  if (task.kind == TaskKind::kOptimizer) time_ += std::exchange(prepared_, Ticks());
+}
+
+void TimedActions::prepare(const Task& task, const Collective& collective) {
+  const Ticks start = work_time_();
+  actions_.prepare(task, collective);
+  prepared_ += work_time_() - start;
 }
 
 Ticks TimedActions::communicate(const Task& task, const LayerStep& step,

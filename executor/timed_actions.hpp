@@ -27,6 +27,9 @@ class TimedActions final : public ForwardedActions {
 
   void end_task(const Task& task) override;
   void compute(const Task& task, const LayerStep& step, const Kernel& kernel) override;
+  /// The norm of the own gradients, say, is part of the update to come, as it is where a job of one
+  /// rank updates, and in the clock's books.
+  void prepare(const Task& task, const Collective& collective) override;
   Ticks communicate(const Task& task, const LayerStep& step, const Collective& collective,
                     Ticks ready) override;
   using ForwardedActions::communicate;
@@ -41,7 +44,8 @@ class TimedActions final : public ForwardedActions {
   WorkTime work_time_;
   std::vector<Kernel> group_;  ///< under way
   LayerId layer_{-1};
-  Ticks time_;
+  Ticks time_;      ///< of the group
+  Ticks prepared_;  ///< for the next update
   /// By the step of the graph's part that begins the group, and its length: two parts may share it.
   std::map<std::pair<const Kernel*, std::size_t>, TimedKernels> timed_;
   const Kernel* first_ = nullptr;

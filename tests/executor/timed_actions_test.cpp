@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "executor/task_actions.hpp"
+
 namespace meshwright {
 namespace {
 
@@ -48,6 +50,45 @@ TEST(KernelCurves, ShareTheTimeOfKernelsThatWereTimedTogether) {
   EXPECT_EQ(curves[0].family.routine, Routine::kGelu);
   EXPECT_DOUBLE_EQ(curves[0].points[0].time.value, 6);
   EXPECT_DOUBLE_EQ(curves[1].points[0].time.value, 2);
+}
+
+/// What is prepared takes 3 s and a kernel 5 s, by a clock of its own.
+class SlowActions final : public TaskActions {
+ public:
+  static inline Ticks now;
+  void begin_step(int) override {}
+  void begin_task(const Task&) override {}
+  void end_task(const Task&) override {}
+  void prepare(const Task&, const Collective&) override { now += 3 * to_ticks(Seconds(1)); }
+  void compute(const Task&, const LayerStep&, const Kernel&) override {
+    now += 5 * to_ticks(Seconds(1));
+  }
+  Ticks communicate(const Task&, const LayerStep&, const Collective&, Ticks ready) override {
+    return ready;
+  }
+  Ticks communicate(const Task&, const Collective&, std::span<const RankId>, Ticks ready) override {
+    return ready;
+  }
+  std::span<const std::byte> outgoing(const Task&) override { return {}; }
+  std::span<std::byte> incoming(const Task&) override { return {}; }
+};
+
+// A job of several ranks takes the norm of its gradients in front of the collective that sums it:
+// as in a job of one rank, the update takes 3 + 5 s. The next one has nothing left of it.
+TEST(TimedActions, CountTheNormOfGradientsAsPartOfTheUpdate) {
+  SlowActions actions;
+  TimedActions timed(actions, [] { return SlowActions::now; });
+  Task update;
+  update.kind = TaskKind::kOptimizer;
+  const Kernel kernel = gelu(64);
+  timed.prepare({}, {});
+  for (int step = 0; step < 2; ++step) {
+    timed.compute(update, {}, kernel);
+    timed.end_task(update);
+  }
+  const std::vector<TimedKernels> all = timed.take();
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].times, seconds({8, 5}));
 }
 
 }  // namespace
