@@ -42,7 +42,9 @@ class FileDescriptor {
 }
 
 [[noreturn]] void fail_write(const std::string& path, int error) {
-  throw RuntimeFailure(Diagnostic{path, fmt::format("cannot be written: {}", reason(error)), ""});
+  const bool is_full = error == ENOSPC || error == EDQUOT;
+  throw RuntimeFailure(Diagnostic{path, fmt::format("cannot be written: {}", reason(error)),
+                                  is_full ? "free some space, or name another place" : ""});
 }
 
 [[noreturn]] void refuse_size(const std::string& path, std::size_t limit) {
@@ -97,17 +99,46 @@ std::string resolved(const std::string& path) {
   return real ? std::string(real.get()) : path;
 }
 
-/// A new file beside `target`. Its name holds the process id: two writers never share one.
-std::pair<std::string, int> create_temporary(const std::string& target, const std::string& path,
-                                             mode_t mode) {
+/// The name beside `target` that create() takes; false and errno where it does not. The name holds
+/// the process id: two writers never share one.
+template <class Create>
+std::string create_beside(const std::string& target, const std::string& path, Create create) {
   constexpr int kAttempts = 100;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     std::string name = fmt::format("{}.{}-{}.tmp", target, ::getpid(), attempt);
-    const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    if (fd >= 0) return {std::move(name), fd};
+    if (create(name)) return name;
     if (errno != EEXIST) fail_write(path, errno);
   }
   fail_write(path, EEXIST);
+}
+
+struct NewFile {
+  int fd;
+  std::string name;  ///< empty: it has none yet
+};
+
+/// A new file in the folder of `target`. Where the file system can, it has no name while it is
+/// written: of a writer that is killed nothing is left.
+NewFile create_temporary(const std::string& target, const std::string& path) {
+  constexpr mode_t kMode = 0666;  // less the umask
+  const std::size_t slash = target.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : target.substr(0, slash + 1);
+  const bool can_be_named = ::access("/proc/self/fd", X_OK) == 0;
+  int fd = can_be_named ? ::open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, kMode) : -1;
+  if (fd >= 0) return {fd, ""};
+  std::string name = create_beside(target, path, [&](const std::string& free) {
+    fd = ::open(free.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
+    return fd >= 0;
+  });
+  return {fd, std::move(name)};
+}
+
+/// A file that had none.
+std::string give_name(int fd, const std::string& target, const std::string& path) {
+  const std::string open_file = fmt::format("/proc/self/fd/{}", fd);
+  return create_beside(target, path, [&](const std::string& free) {
+    return ::linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, free.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  });
 }
 
 }  // namespace
@@ -137,16 +168,16 @@ void write_file(const std::string& path, std::string_view content) {
   if (exists && S_ISDIR(status.st_mode)) fail_write(path, EISDIR);
   if (exists && !S_ISREG(status.st_mode)) return write_in_place(path, content);
 
-  constexpr mode_t kNewFile = 0666;  // less the umask
-  auto [temporary, fd] = create_temporary(target, path, kNewFile);
+  auto [fd, temporary] = create_temporary(target, path);
   FileDescriptor file(fd);
   int error = write_all(file.get(), content);
   if (error == 0 && exists && ::fchmod(file.get(), status.st_mode & 07777) != 0) error = errno;
   if (error == 0 && ::fsync(file.get()) != 0) error = errno;
+  if (error == 0 && temporary.empty()) temporary = give_name(file.get(), target, path);
   if (error == 0) error = file.close();
   if (error == 0 && ::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
   if (error == 0) return;
-  ::unlink(temporary.c_str());
+  if (!temporary.empty()) ::unlink(temporary.c_str());
   fail_write(path, error);
 }
 

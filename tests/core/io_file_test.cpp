@@ -1,7 +1,10 @@
 #include "core/io_file.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -79,6 +82,23 @@ TEST_F(IoFile, LeavesNothingBehindWhenItCannotWrite) {
   EXPECT_EQ(entries(), 1u);
 }
 
+/// The system ends a writer in the middle of a file that is larger than it may be.
+TEST_F(IoFile, LeavesNothingBehindWhenItsWriterIsKilled) {
+  const int nameless = ::open(folder_.c_str(), O_WRONLY | O_TMPFILE, 0600);
+  if (nameless < 0) GTEST_SKIP() << "this file system has no files without a name";
+  ::close(nameless);
+  write_file(path("x"), "old");
+  const std::string large(1 << 20, 'x');
+  const rlimit half{.rlim_cur = large.size() / 2, .rlim_max = large.size() / 2};
+  const auto write_half = [&] {
+    ::setrlimit(RLIMIT_FSIZE, &half);
+    write_file(path("x"), large);
+  };
+  EXPECT_EXIT(write_half(), testing::KilledBySignal(SIGXFSZ), "");
+  EXPECT_EQ(read_file(path("x")), "old");
+  EXPECT_EQ(entries(), 1u) << "half a file stays";
+}
+
 TEST_F(IoFile, SaysThatTheDiskIsFullAndKeepsTheDevice) {
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
   try {
@@ -86,6 +106,7 @@ TEST_F(IoFile, SaysThatTheDiskIsFullAndKeepsTheDevice) {
     FAIL() << "a full device took the file";
   } catch (const RuntimeFailure& failure) {
     EXPECT_EQ(failure.diagnostic().what, "cannot be written: No space left on device");
+    EXPECT_EQ(failure.diagnostic().hint, "free some space, or name another place");
   }
   struct stat status {};
   ASSERT_EQ(::stat("/dev/full", &status), 0);
