@@ -184,7 +184,8 @@ std::string json_text(const ValidationReport& report, const std::optional<bool>&
 }
 
 Timeline read_timeline(const std::string& path) {
-  return timeline_from_pftrace(read_file(path), path == "-" ? "standard input" : path);
+  return timeline_from_pftrace(read_file(path, kLargestTraceFile),
+                               path == "-" ? "standard input" : path);
 }
 
 }  // namespace

@@ -15,6 +15,12 @@ namespace meshwright {
 namespace {
 
 constexpr const char* kAnotherPlan = "simulate and run one and the same plan file";
+constexpr const char* kInterruptLater = "let a run come to the end of a step before you stop it";
+
+bool was_interrupted(const Timeline& timeline) {
+  const auto steps = timeline.provenance.find("steps");
+  return steps != timeline.provenance.end() && steps->second.starts_with("interrupted");
+}
 
 bool is_compute(const TimelineSpan& span) {
   return span.kind != TaskKind::kCollective && span.kind != TaskKind::kSend &&
@@ -87,6 +93,11 @@ void refuse_other_plans(const std::map<TaskKey, const TimelineSpan*>& predicted,
         example.empty())
       example = fmt::format("{} is not in {}", key.second, left.where);
   if (missing_here == 0 && missing_there == 0) return;
+  if (missing_here == 0 && was_interrupted(right.timeline))
+    throw InputError({right.where,
+                      fmt::format("has {} of the {} tasks of {}: it was interrupted too early",
+                                  matched, matched + missing_there, left.where),
+                      kInterruptLater});
   throw InputError({right.where,
                     fmt::format("{} of {} tasks are in {} too: these are different plans; {}",
                                 matched, matched + missing_here, left.where, example),
@@ -269,7 +280,9 @@ Ticks spread_of(const std::vector<Timeline>& steps) {
 void check_inputs(const CompareInput& predicted, const CompareInput& measured) {
   for (const CompareInput& input : {predicted, measured})
     if (input.timeline.spans.empty())
-      throw InputError({input.where, "holds no task", "write it with simulate -o or run -o"});
+      throw InputError({input.where, "holds no task",
+                        was_interrupted(input.timeline) ? kInterruptLater
+                                                        : "write it with simulate -o or run -o"});
   if (predicted.timeline.origin == TimelineOrigin::kMeasured &&
       measured.timeline.origin == TimelineOrigin::kPredicted)
     throw InputError({predicted.where, "was measured, and the second timeline was predicted",

@@ -153,6 +153,19 @@ TEST(Compare, RefusesTimelinesOfDifferentPlans) {
             "r0.compute.s0.W0 is not in p.pftrace");
 }
 
+// Of four tasks the last one of rank 0 is missing.
+TEST(Compare, SaysOfARunThatWasInterruptedThatItWasAndNotThatItIsAnotherPlan) {
+  Timeline part = measured();
+  part.spans.erase(part.spans.begin() + 1);
+  part.provenance["steps"] = "interrupted after 0 of 5 steps";
+  EXPECT_EQ(complaint(predicted(), part),
+            "m.pftrace: has 3 of the 4 tasks of p.pftrace: it was interrupted too early");
+  part.names[0] = "r0.compute.s0.F7";
+  EXPECT_EQ(complaint(predicted(), part),
+            "m.pftrace: 2 of 3 tasks are in p.pftrace too: these are different plans; "
+            "r0.compute.s0.B0 is not in m.pftrace");
+}
+
 TEST(Compare, RefusesNothingAndTheWrongWayRound) {
   EXPECT_EQ(complaint(Timeline{}, measured()), "p.pftrace: holds no task");
   EXPECT_EQ(complaint(measured(), predicted()),
