@@ -27,6 +27,15 @@ std::string place_of(const CalibrateFlags& flags) {
   return flags.output.file.empty() ? this_machine_path() : flags.output.file;
 }
 
+/// Before two minutes of measuring.
+void check_place(const CalibrateFlags& flags, const std::string& place) {
+  const std::filesystem::path folder = std::filesystem::path(place).parent_path();
+  std::error_code error;
+  if (flags.output.file.empty() && !folder.empty())
+    std::filesystem::create_directories(folder, error);  // else it is not there, as is said then
+  check_place_of("--output", place);
+}
+
 /// What the file says, by and large.
 std::string summary(const Calibration& calibration, const std::string& place) {
   const MeasuredMachine& machine = *calibration.machine;
@@ -89,7 +98,7 @@ CLI::App* add_calibrate_command(CLI::App& app, CalibrateFlags& flags) {
 
 Outcome run_calibrate(const CalibrateFlags& flags) {
   const std::string place = place_of(flags);
-  check_folder_of("--output", flags.output.file);  // before two minutes of measuring
+  check_place(flags, place);
   const Calibration calibration =
       calibrate({.budget = flags.quick ? kQuick : kWhole,
                  .command = flags.quick ? "meshwright calibrate --quick" : "meshwright calibrate",
@@ -97,10 +106,6 @@ Outcome run_calibrate(const CalibrateFlags& flags) {
                  .progress = show_progress});
   stop_if_interrupted();
   if (place == "-") return {.text = to_json(calibration)};
-  const std::filesystem::path folder = std::filesystem::path(place).parent_path();
-  std::error_code error;
-  if (flags.output.file.empty() && !folder.empty())
-    std::filesystem::create_directories(folder, error);  // else write_file() says what is wrong
   write_file(place, to_json(calibration));
   return {.text =
               flags.output.json ? json_summary(calibration, place) : summary(calibration, place)};

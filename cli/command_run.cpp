@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "cli/activity_trace.hpp"
 #include "cli/commands.hpp"
@@ -57,7 +58,20 @@ void check_without_flush(const Job& job, const RunFlags& flags) {
   if (flags.live) refuse("--live", "leave it out: the timeline is of all steps, at the end");
 }
 
+/// Where ranks are started by others, each reads its input for itself: standard input is for one.
+void check_input_of_all(const RunFlags& flags) {
+  const RankKind kind = ranks_of(flags);
+  if (kind != RankKind::kMpi && kind != RankKind::kJob) return;
+  for (const std::string* file : {&flags.job.plan_file, &flags.job.calibration, &flags.text,
+                                  &flags.tokens, &flags.checkpoints.resume})
+    if (*file == "-")
+      throw InputError(Diagnostic{"--ranks " + flags.ranks,
+                                  "all processes read the input, and only one standard input",
+                                  "name a file in place of -"});
+}
+
 void prepare(Running& running, const RunFlags& flags) {
+  check_input_of_all(flags);
   if (flags.live && (flags.output.file.empty() || flags.output.file == "-"))
     throw UsageError({.where = "--live",
                       .what = "needs a file to write",
@@ -69,8 +83,8 @@ void prepare(Running& running, const RunFlags& flags) {
   Job& job = running.job;
   check_plan(job, ranks_of(flags));
   static_cast<void>(links_of(flags));
-  check_folder_of("--output", flags.output.file);
-  check_folder_of("--activity", flags.activity);
+  check_place_of("--output", flags.output.file);
+  check_place_of("--activity", flags.activity);
   check_folder_of("--save", flags.checkpoints.save);
   if (!flags.patience.empty()) static_cast<void>(parse_seconds(flags.patience, "--patience"));
   running.words = read_words(flags, job.model);
@@ -129,17 +143,29 @@ class Progress {
   void operator()(int step, const MeasuredStep& measured) {
     if (flags_.live && !running_.is_silent()) {
       so_far_.steps.push_back(measured);
-      write_file(flags_.output.file,
-                 results_trace({running_.job, flags_, running_.graph, so_far_}));
+      write_so_far();
     }
     fmt::print(stderr, "step {:>3}  loss {:.4f}  {:.3f} ms\n", step, measured.loss,
                to_seconds(step_time(measured)).value * 1e3);
   }
 
  private:
+  /// What was trained is worth more than a look at it: the run goes on, and its end writes again.
+  void write_so_far() {
+    try {
+      write_file(flags_.output.file,
+                 results_trace({running_.job, flags_, running_.graph, so_far_}));
+    } catch (const RuntimeFailure& failure) {
+      if (!std::exchange(has_complained_, true))
+        fmt::print(stderr, "warning: {}: {}; the run goes on and tries again\n",
+                   failure.diagnostic().where, failure.diagnostic().what);
+    }
+  }
+
   const Running& running_;
   const RunFlags& flags_;
   TrainingRun so_far_;
+  bool has_complained_ = false;
 };
 
 TrainingRun carry_out(const Running& running, const RunFlags& flags,
@@ -181,6 +207,7 @@ std::string hint_for(const RankFailure& failure) {
     return "if it is only slow, say how long to wait, as in --patience 60s";
   if (failure.kind == FailureKind::kDeath && failure.cause.find("signal 9") != std::string::npos)
     return "the system kills processes when memory runs out: try a smaller plan";
+  if (failure.cause == kNoMemory) return "try a smaller plan, or raise the limit (ulimit -v)";
   return "all ranks were stopped";
 }
 
@@ -206,11 +233,15 @@ Outcome after(const ChildEnd& end, RankId rank, const RankProgress& progress,
               const RunFlags& flags) {
   Outcome outcome;
   outcome.exit_code = end.signal == 0 ? end.exit_code : kExitRunFailed;
-  if (end.signal == 0 || end.was_told_to_end) return outcome;
+  // A rank that says itself why it ends does so in the end, or before its first task.
+  const bool is_through = progress.is_finished || progress.task.load() < 0 || end.exit_code != 0;
+  if ((end.signal == 0 && is_through) || end.was_told_to_end) return outcome;
   const RankFailure failure{.kind = FailureKind::kDeath,
                             .rank = rank,
                             .task = TaskId(progress.task.load()),
-                            .cause = "was killed by " + signal_text(end.signal)};
+                            .cause = end.signal != 0
+                                         ? "was killed by " + signal_text(end.signal)
+                                         : "its process ended too early, with exit code 0"};
   throw RunFailed({.rank = rank,
                    .task = task_name(flags, failure.task),
                    .cause = failure.cause,
@@ -309,10 +340,13 @@ namespace {
 
 /// Nobody has started its processes. What is wrong with the input is said by this one alone.
 Outcome start_job(const RunFlags& flags) {
-  Running checked;
-  prepare(checked, flags);
+  const auto ranks = [&] {
+    Running checked;  // goes before the copies read all of it again
+    prepare(checked, flags);
+    return static_cast<int>(checked.graph.ranks.size());
+  };
   Outcome outcome;
-  outcome.exit_code = start_copies(static_cast<int>(checked.graph.ranks.size()));
+  outcome.exit_code = start_copies(ranks());
   return outcome;
 }
 

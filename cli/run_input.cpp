@@ -150,13 +150,23 @@ void check_folder_of(const std::string& flag, const std::string& path) {
   if (path.empty() || path == "-") return;
   std::error_code error;
   const bool is_folder = path.ends_with('/') || fs::is_directory(path, error);
-  fs::path folder = is_folder ? fs::path(path) : fs::path(path).parent_path();
+  const fs::path target = fs::exists(path, error) ? fs::canonical(path, error) : fs::path(path);
+  fs::path folder = is_folder ? fs::path(path) : target.parent_path();
   if (folder.empty()) folder = ".";
   if (!fs::is_directory(folder, error))
     refuse(flag, fmt::format("there is no folder '{}'", folder.string()), "make it first");
-  if (::access(folder.c_str(), W_OK | X_OK) != 0 && !fs::exists(path, error))
+  // Files are replaced, and so need their folder; devices and pipes are written where they are.
+  const bool is_device = fs::exists(path, error) && !fs::is_regular_file(path, error) && !is_folder;
+  if (::access(folder.c_str(), W_OK | X_OK) != 0 && !is_device)
     refuse(flag, fmt::format("nothing can be written into the folder '{}'", folder.string()),
            "name another one");
+}
+
+void check_place_of(const std::string& flag, const std::string& path) {
+  std::error_code error;
+  if (path != "-" && std::filesystem::is_directory(path, error))
+    refuse(flag, fmt::format("'{}' is a folder", path), "name a file in it");
+  check_folder_of(flag, path);
 }
 
 TimelineClock clock_of(const RunFlags& flags) {

@@ -18,6 +18,8 @@ void check_memory(const TaskGraph& graph, int ranks_here);
 /// A run is too long to find out at its end that its results have no place: InputError if the
 /// folder of `path` is not there or may not be written. Empty, "-" and devices are left alone.
 void check_folder_of(const std::string& flag, const std::string& path);
+/// The same where `path` may not be a folder itself.
+void check_place_of(const std::string& flag, const std::string& path);
 
 /// Of clocks and links that do not go together: UsageError.
 TimelineClock clock_of(const RunFlags& flags);

@@ -17,7 +17,10 @@
 #include <system_error>
 #include <vector>
 
+#include "cli/interrupt.hpp"
+#include "cli/run_failed.hpp"
 #include "core/error.hpp"
+#include "executor/supervision.hpp"
 
 namespace meshwright {
 namespace {
@@ -74,6 +77,19 @@ std::uint16_t free_port() {
   ::_exit(127);
 }
 
+/// The process group of all copies; a signal handler has no other way to know it.
+volatile pid_t group_of_copies = 0;
+
+/// Whoever stops this process means the copies, which write what was measured. They are a group of
+/// their own, so that each signal reaches them once, wherever it comes from.
+void pass_signals_on() {
+  struct sigaction action {};
+  action.sa_handler = [](int signal) { ::kill(-group_of_copies, signal); };
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  if (is_interrupted()) ::kill(-group_of_copies, SIGTERM);  // before there was anybody to tell
+}
+
 }  // namespace
 
 int start_copies(int ranks) {
@@ -87,19 +103,29 @@ int start_copies(int ranks) {
       for (const pid_t started : copies) ::kill(started, SIGKILL);
       fail("fork");
     }
+    const pid_t group = copies.empty() ? copy : copies.front();
+    if (copy == 0) ::setpgid(0, group);
     if (copy == 0) become_copy(rank, ranks, port, arguments);
+    ::setpgid(copy, group);  // whichever of the two comes first
     copies.push_back(copy);
   }
-  ::signal(SIGINT, SIG_IGN);  // Ctrl-C reaches the copies too, which write what was measured
-  int code = 0;
+  group_of_copies = copies.front();
+  pass_signals_on();
+  int code = 0, signal_of_first = 0;
   for (std::size_t rank = 0; rank < copies.size(); ++rank) {
     int status = 0;
     while (::waitpid(copies[rank], &status, 0) < 0 && errno == EINTR) {
     }
     const int own = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (code == 0) code = own;
+    if (rank == 0 && WIFSIGNALED(status)) signal_of_first = WTERMSIG(status);
   }
-  return code;
+  // It watches over the others, and nobody else over it.
+  if (signal_of_first == 0 || signal_of_first == SIGINT || signal_of_first == SIGTERM) return code;
+  throw RunFailed({.rank = RankId(0),
+                   .task = "",
+                   .cause = "was killed by " + signal_text(signal_of_first),
+                   .hint = "the system kills processes when memory runs out"});
 }
 
 }  // namespace meshwright

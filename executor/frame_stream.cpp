@@ -76,7 +76,7 @@ std::size_t size_from(const FrameHeader& header) {
 
 /// Bytes taken; all of them when nobody will read them any more.
 std::size_t FrameStream::send_now(std::span<const std::byte> first,
-                                  std::span<const std::byte> second) {
+                                  std::span<const std::byte> second, bool is_sign_of_life) {
   std::size_t taken = 0;
   while (!is_broken_ && taken < first.size() + second.size()) {
     const auto rest = [&](std::span<const std::byte> part, std::size_t before) {
@@ -95,7 +95,7 @@ std::size_t FrameStream::send_now(std::span<const std::byte> first,
     is_broken_ = n < 0;
     if (is_broken_) break;
     taken += static_cast<std::size_t>(n);
-    beat();
+    if (is_sign_of_life) beat();
   }
   return is_broken_ ? first.size() + second.size() : taken;
 }
@@ -108,7 +108,8 @@ void FrameStream::send(FrameKind kind, MessageTag tag, const MessageTimes& times
     unsent_.erase(unsent_.begin(), unsent_.begin() + static_cast<std::ptrdiff_t>(sent_));
     sent_ = 0;
   }
-  const std::size_t taken = unsent_.empty() ? send_now(header, bytes) : 0;
+  const bool is_sign_of_life = kind != FrameKind::kProgress;  // a rank that hangs tells that, too
+  const std::size_t taken = unsent_.empty() ? send_now(header, bytes, is_sign_of_life) : 0;
   const auto keep = [&](std::span<const std::byte> part, std::size_t before) {
     auto from = part.subspan(std::min(part.size(), taken - std::min(taken, before)));
     if (from.size() > kFairShare) unsent_.reserve(unsent_.size() + from.size());
@@ -116,7 +117,7 @@ void FrameStream::send(FrameKind kind, MessageTag tag, const MessageTimes& times
       const auto piece = from.first(std::min(from.size(), kFairShare));
       unsent_.insert(unsent_.end(), piece.begin(), piece.end());
       from = from.subspan(piece.size());
-      beat();
+      if (is_sign_of_life) beat();
     }
   };
   keep(header, 0);

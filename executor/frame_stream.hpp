@@ -93,7 +93,8 @@ class FrameStream {
   bool receive(const FrameParser::Take& take);
 
  private:
-  std::size_t send_now(std::span<const std::byte> first, std::span<const std::byte> second);
+  std::size_t send_now(std::span<const std::byte> first, std::span<const std::byte> second,
+                       bool is_sign_of_life = true);
   void beat() {
     if (beats_ != nullptr) beats_->fetch_add(1, std::memory_order_relaxed);
   }

@@ -44,6 +44,7 @@ std::optional<ChildEnd> run_in_child() {
     if (::getppid() != parent) ::_exit(1);
     return std::nullopt;
   }
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // where mpirun is killed, nobody else ends the ranks at once
   handle_end([](int) { is_told_to_end = 1; });
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {

@@ -23,8 +23,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kTell{100};  ///< how often ranks say how far they are
-/// mpirun kills all processes about a second after it was told to stop.
-constexpr std::chrono::milliseconds kInterruptionGrace{600};
+/// mpirun kills all processes about a second after it was told to stop, and takes two to end them
+/// when one hangs: neither leaves ranks a quarter of the patience.
+constexpr std::chrono::milliseconds kShortGrace{600};
 
 /// What a process holds that its rank may use after the launch has been given up.
 struct OwnRank {
@@ -203,9 +204,10 @@ class MpiLaunch {
       if (!failure_ && stopped_) failure_ = stopped_without_reason(*stopped_);
       for (std::size_t i = 1; i < ranks_.size(); ++i) post(RankId(i), FrameKind::kFinished);
     }
-    const auto grace = failure_ && failure_->kind == FailureKind::kInterruption
-                           ? std::min<Clock::duration>(kInterruptionGrace, options_.patience / 4)
-                           : Clock::duration(options_.patience / 4);
+    const bool is_short = failure_ && (failure_->kind == FailureKind::kInterruption ||
+                                       failure_->kind == FailureKind::kHang);
+    const auto grace = is_short ? std::min<Clock::duration>(kShortGrace, options_.patience / 4)
+                                : Clock::duration(options_.patience / 4);
     if (failure_ && !is_over_ && (now - failed_ > grace || failure_->kind == FailureKind::kDeath))
       is_given_up_ = true;
   }

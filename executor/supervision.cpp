@@ -70,6 +70,8 @@ BodyEnd run_body(const RankBody& body, Communicator& communicator, RankProgress&
   } catch (const RuntimeFailure& error) {
     const Diagnostic& what = error.diagnostic();
     return {.was_stopped = false, .cause = what.where + ": " + what.what};
+  } catch (const std::bad_alloc&) {
+    return {.was_stopped = false, .cause = std::string(kNoMemory)};
   } catch (const std::exception& error) {
     return {.was_stopped = false, .cause = error.what()};
   } catch (...) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "executor/launch.hpp"
 
@@ -14,6 +15,8 @@ struct BodyEnd {
   bool was_stopped = false;          ///< because another rank failed
   std::optional<std::string> cause;  ///< of a failure of its own
 };
+/// As cause, when the body has asked for memory and got none.
+inline constexpr std::string_view kNoMemory = "the system gives it no more memory";
 /// Calls the body and catches what it throws.
 BodyEnd run_body(const RankBody& body, Communicator& communicator, RankProgress& progress);
 

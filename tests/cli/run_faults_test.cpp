@@ -154,6 +154,17 @@ TEST_P(RunFaults, OfWritingLeaveNothingBehind) {
   EXPECT_EQ(folder_.file_names(), (std::vector<std::string>{"slow.toml", "tiny.json"}));
 }
 
+/// A look at a run is not worth the run.
+TEST_P(RunFaults, OfWritingWhileItRunsLetItGoOn) {
+  ProgramCall full = call("--steps 3 --live");
+  *std::find(full.arguments.begin(), full.arguments.end(), path("out.pftrace")) = "/dev/full";
+  const ProgramRun failed = run_program(full);
+  EXPECT_EQ(failed.exit_code, 4) << failed.standard_error;
+  EXPECT_THAT(failed.standard_error, HasSubstr("warning: /dev/full: cannot be written: No space"));
+  EXPECT_THAT(failed.standard_error, HasSubstr("step   2"));
+  EXPECT_THAT(failed.standard_error, HasSubstr("error: /dev/full: cannot be written: No space"));
+}
+
 TEST_P(RunFaults, OfMemoryAreForeseen) {
   ProgramCall huge = call("--steps 1");
   *std::find(huge.arguments.begin(), huge.arguments.end(), path("tiny.json")) = "gpt3-175b";

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "core/io_file.hpp"
+#include "core/io_pftrace.hpp"
 #include "kernels/cuda_library.hpp"
 #include "tests/cli/run_program.hpp"
 
@@ -30,14 +31,17 @@ class RunJob : public testing::Test {
     for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_PORT"}) unsetenv(name);
   }
   ProgramRun run(const std::string& more) const {
+    return run_program(call_of(more + " --steps 3"));
+  }
+  ProgramCall call_of(const std::string& more) const {
     std::istringstream stream("run --model " + (folder_.path() / "tiny.json").string() +
                               " --cluster cpu-laptop --gpus 2 --pp 2 --dtype fp32 "
-                              "--global-batch 4 --seq 16 --steps 3 --ranks " +
+                              "--global-batch 4 --seq 16 --ranks " +
                               more);
-    return run_program({.program = MESHWRIGHT_PROGRAM,
-                        .arguments = {std::istream_iterator<std::string>(stream), {}},
-                        .folder = folder_.path(),
-                        .standard_input = ""});
+    return {.program = MESHWRIGHT_PROGRAM,
+            .arguments = {std::istream_iterator<std::string>(stream), {}},
+            .folder = folder_.path(),
+            .standard_input = ""};
   }
   const TemporaryFolder folder_;
 };
@@ -61,10 +65,38 @@ TEST_F(RunJob, NamesTheRankThatFails) {
   EXPECT_THAT(job.standard_error, HasSubstr("rank 1"));
 }
 
+/// Telling every now and then how far it is does not count as moving.
+TEST_F(RunJob, NamesTheRankThatHangs) {
+  const ProgramRun job = run("job --patience 1s --inject-fault rank=1,task=B0,kind=hang,step=1");
+  EXPECT_EQ(job.exit_code, 1);
+  EXPECT_THAT(job.standard_error, HasSubstr("error: rank 1, r1.compute.s1.B0: hangs: no rank"));
+}
+
 TEST_F(RunJob, NoticesAProcessThatDies) {
   const ProgramRun job = run("job --inject-fault rank=1,task=F0,kind=die,step=1");
   EXPECT_NE(job.exit_code, 0);
   EXPECT_THAT(job.standard_error, HasSubstr("its process is gone"));
+}
+
+/// A signal for the process that was started, not for its copies.
+TEST_F(RunJob, StopsItsCopiesWhenItIsStopped) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    ProgramCall call = call_of("job --steps 3000 -o out.pftrace");
+    call.interrupt_after = "step   3";
+    call.signal = signal;
+    const ProgramRun job = run_program(call);
+    EXPECT_EQ(job.exit_code, 130) << job.standard_error;
+    EXPECT_THAT(job.standard_output, HasSubstr("interrupted after "));
+    const std::string file = (folder_.path() / "out.pftrace").string();
+    const Timeline timeline = timeline_from_pftrace(read_file(file), file);
+    EXPECT_THAT(check_timeline(timeline), testing::IsEmpty());
+  }
+}
+
+TEST_F(RunJob, NoticesThatTheProcessWhichWatchesDies) {
+  const ProgramRun job = run("job --inject-fault rank=0,task=F0,kind=die,step=1");
+  EXPECT_EQ(job.exit_code, 1);
+  EXPECT_THAT(job.standard_error, HasSubstr("error: rank 0: was killed by signal 9 (Killed)"));
 }
 
 TEST_F(RunJob, NeedsAsManyProcessesAsThePlanHasRanks) {

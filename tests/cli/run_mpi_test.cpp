@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "core/io_file.hpp"
 #include "core/io_pftrace.hpp"
@@ -149,6 +151,13 @@ TEST_F(RunMpi, NeedsAsManyProcessesAsThePlanHasRanks) {
                         "  hint: as in mpirun -np 2\n"));
 }
 
+TEST_F(RunMpi, GoesOnWhenALookAtItCannotBeWritten) {
+  const ProgramRun run = run_program(under_mpirun("--steps 3 --live -o /dev/full"));
+  EXPECT_EQ(run.exit_code, 4) << run.standard_error;
+  EXPECT_THAT(run.standard_error, HasSubstr("step   2"));
+  EXPECT_THAT(run.standard_error, HasSubstr("error: /dev/full: cannot be written: No space"));
+}
+
 class RunMpiFault : public RunMpi {
  protected:
   void TearDown() override {
@@ -189,6 +198,13 @@ TEST_F(RunMpiFault, OfARankThatDiesIsNamed) {
   EXPECT_THAT(run.standard_error, HasSubstr("error: rank 1, r1.compute.s1.B1: "));
 }
 
+TEST_F(RunMpiFault, OfARankThatEndsWithoutAWordIsNamed) {
+  const ProgramRun run = run_with("exit");
+  EXPECT_EQ(run.exit_code, 1) << run.standard_error;
+  EXPECT_THAT(run.standard_error,
+              HasSubstr("error: rank 1, r1.compute.s1.B1: its process ended too early"));
+}
+
 TEST_F(RunMpiFault, OfTheRankThatWatchesTheOthersIsNamed) {
   const ProgramRun run =
       run_program(under_mpirun("--patience 1s -o " + path("out.pftrace") +
@@ -196,6 +212,26 @@ TEST_F(RunMpiFault, OfTheRankThatWatchesTheOthersIsNamed) {
   EXPECT_EQ(run.exit_code, 1) << run.standard_error;
   EXPECT_THAT(run.standard_error,
               HasSubstr("error: rank 0, r0.compute.s0.B1: was killed by signal 9 (Killed)"));
+}
+
+/// Ranks whose mpirun is no more trained on for seconds.
+TEST_F(RunMpi, LeavesNobodyWhenMpirunIsKilled) {
+  ProgramCall call = under_mpirun("--steps 100000 -o " + path("out.pftrace"));
+  call.interrupt_after = "step   3";
+  call.signal = SIGKILL;
+  EXPECT_EQ(run_program(call).exit_code, 128 + SIGKILL);
+  const auto ranks_left = [&] {
+    int count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      std::ifstream file(entry.path() / "cmdline");
+      const std::string line{std::istreambuf_iterator<char>(file), {}};
+      count += line.find(folder_.path().string()) != std::string::npos;
+    }
+    return count;
+  };
+  for (int i = 0; i < 10 && ranks_left() > 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(ranks_left(), 0);
 }
 
 TEST_F(RunMpi, CtrlCWritesWhatWasMeasured) {

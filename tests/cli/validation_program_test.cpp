@@ -83,6 +83,20 @@ TEST_F(ValidationProgram, LooksForItsFolderBeforeItMeasures) {
   EXPECT_EQ(refused.standard_error.find('%'), std::string::npos) << "it has measured";
 }
 
+TEST_F(ValidationProgram, LooksForItsPlaceBeforeItMeasures) {
+  write_file(path("file"), "");
+  setenv("MESHWRIGHT_CALIBRATION", path("file/mine.calib.json").c_str(), 1);
+  for (const std::string& place : {std::string(), folder_.path().string()}) {
+    std::vector<std::string> words{"calibrate", "--quick"};
+    if (!place.empty()) words.insert(words.end(), {"-o", place});
+    const ProgramRun refused = run(words);
+    EXPECT_EQ(refused.exit_code, 3);
+    EXPECT_THAT(refused.standard_error,
+                HasSubstr(place.empty() ? "--output: there is no folder" : "is a folder"));
+    EXPECT_EQ(refused.standard_error.find('%'), std::string::npos) << "it has measured";
+  }
+}
+
 TEST_F(ValidationProgram, PlansForTheMachineThatACalibrationNames) {
   calibrate();
   std::filesystem::rename(path("mine.calib.json"), path("another.calib.json"));
@@ -142,6 +156,18 @@ TEST_F(ValidationProgram, ComparesARunWithItsPrediction) {
   const std::int64_t whole = json["step"]["measured_ns"].get<std::int64_t>() -
                              json["step"]["predicted_ns"].get<std::int64_t>();
   EXPECT_NEAR(static_cast<double>(parts), static_cast<double>(whole), 3.0) << "rounding of each";
+}
+
+/// 64 MiB are the limit of texts, not of timelines: here a field that nobody knows takes as much.
+TEST_F(ValidationProgram, ComparesTimelinesOfLongRuns) {
+  calibrate();
+  ASSERT_EQ(run(job({"simulate", "--all-ranks", "-o", "p.pftrace"}, "1")).exit_code, 0);
+  ASSERT_EQ(run(job({"run", "--steps", "1", "-o", "m.pftrace"}, "1")).exit_code, 0);
+  // Field 15, so many bytes: 2^26 as a varint of seven bits a byte.
+  const std::string unknown = "\x7a\x80\x80\x80\x20" + std::string(std::size_t{1} << 26, '\0');
+  write_file(path("m.pftrace"), read_file(path("m.pftrace")) + unknown);
+  const ProgramRun compared = run({"compare", "p.pftrace", "m.pftrace"});
+  EXPECT_EQ(compared.exit_code, 0) << compared.standard_error;
 }
 
 // Two stages, three steps of four micro-batches, an update behind each backward pass: one graph.

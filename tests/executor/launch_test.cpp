@@ -90,6 +90,12 @@ TEST_P(Ranks, NameTheOneThatThrewNotThoseThatWaitedForIt) {
   EXPECT_FALSE(failure->is_stuck);
 }
 
+TEST_P(Ranks, SayThatMemoryHasRunOut) {
+  const auto failure = run(1, [](Communicator&, RankProgress&) { throw std::bad_alloc(); });
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->cause, "the system gives it no more memory");
+}
+
 TEST_P(Ranks, NoticeADeadlock) {
   const auto failure = run(2, [](Communicator& communicator, RankProgress& progress) {
     wait_for_message(communicator, progress, other(communicator));
