@@ -293,7 +293,9 @@ void add_machine_flags(CLI::App& command, RunFlags& flags) {
       .add_option("--activity", flags.activity,
                   "every kernel and copy of the GPU, by CUPTI, as a trace for Perfetto")
       ->type_name("FILE");
-  command.add_option("--patience", flags.patience, "ranks that stand still for so long hang (6s)")
+  command
+      .add_option("--patience", flags.patience,
+                  "ranks that stand still for so long hang (6s; mpi: 5s)")
       ->type_name("TIME");
   command.add_option("--inject-fault", flags.fault)->group("");  // in executor/README.md
 }

@@ -22,6 +22,7 @@ constexpr std::size_t kLargestTokenFile = std::size_t{1} << 30;
 /// Ranks on processors show life many times a second (executor/kernel_pieces.hpp); a GPU's start,
 /// and meeting by NCCL, take seconds in one call.
 constexpr Seconds kPatience{6}, kPatienceWithGpus{30};
+constexpr Seconds kPatienceUnderMpirun{5};  ///< which takes two more to end its processes
 constexpr Seconds kMostPatience{86'400};
 
 [[noreturn]] void refuse(std::string where, std::string what, std::string hint) {
@@ -189,7 +190,8 @@ RankKind ranks_of(const RunFlags& flags) {
 }
 
 std::chrono::milliseconds patience_of(const RunFlags& flags) {
-  Seconds patience = flags.device == "cpu" ? kPatience : kPatienceWithGpus;
+  const Seconds of_cores = flags.ranks == "mpi" ? kPatienceUnderMpirun : kPatience;
+  Seconds patience = flags.device == "cpu" ? of_cores : kPatienceWithGpus;
   if (!flags.patience.empty()) {
     patience = parse_seconds(flags.patience, "--patience");
     if (patience <= Seconds() || patience > kMostPatience)

@@ -1,6 +1,7 @@
 // What a checkpoint looks like in a file, and which files are refused.
 #include <fmt/format.h>
 
+#include <bit>
 #include <charconv>
 #include <filesystem>
 
@@ -20,6 +21,29 @@ std::string name_of_worker(const std::string& tensor, std::size_t worker) {
 
 [[noreturn]] void refuse(std::string_view where, std::string what, std::string hint) {
   throw InputError(Diagnostic{std::string(where), std::move(what), std::move(hint)});
+}
+
+constexpr std::uint64_t kHashStart = 0xcbf29ce484222325U, kHashFactor = 0x100000001b3U;  // FNV-1a
+
+/// Of all values in the order of the file, a word at a time. Blocks that never reached the disk are
+/// zeros, which no check of sizes notices.
+std::string checksum(const TensorFile& file) {
+  std::uint64_t hash = kHashStart;
+  for (const NamedTensor& tensor : file.tensors)
+    for (const float value : tensor.values)
+      hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * kHashFactor;
+  return fmt::format("{:016x}", hash);
+}
+
+/// Files that say nothing of it are taken as they are.
+void check_values(const TensorFile& file, std::string_view where) {
+  const auto said = file.metadata.find("checksum");
+  if (said == file.metadata.end()) return;
+  const std::string found = checksum(file);
+  if (found != said->second)
+    refuse(where,
+           fmt::format("has values of checksum {}, but was saved with {}", found, said->second),
+           "it was damaged, or written in part: take another checkpoint");
 }
 
 /// A whole number from the file's metadata.
@@ -99,9 +123,9 @@ class ParameterFinder {
 }  // namespace
 
 std::uint64_t parameter_hash(const ModelGraph& model) {
-  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
+  std::uint64_t hash = kHashStart;
   const auto add = [&](std::string_view text) {
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * kHashFactor;
   };
   for_each_parameter(model, [&](const Tensor& tensor, const ParameterTensor& parameter) {
     add(fmt::format("{} [{}]\n", tensor.name, fmt::join(parameter.shape, ", ")));
@@ -127,6 +151,7 @@ std::string to_file(const Checkpoint& checkpoint, const ModelGraph& model) {
     for (std::size_t w = 0; w < workers.size(); ++w)
       file.tensors.push_back({name_of_worker(tensor.name, w), parameter.shape, workers[w]});
   });
+  file.metadata["checksum"] = checksum(file);
   return to_safetensors(file);
 }
 
@@ -137,6 +162,7 @@ Checkpoint checkpoint_from_file(std::string_view content, const ModelGraph& mode
       format == file.metadata.end() || format->second != kFormat)
     refuse(where, "holds tensors, but is no checkpoint",
            fmt::format("its metadata need \"format\": \"{}\", as --save writes it", kFormat));
+  check_values(file, where);
   Checkpoint checkpoint;
   const int workers =
       file.metadata.contains("workers") ? number_in<int>(file, "workers", where, kMostWorkers) : 0;

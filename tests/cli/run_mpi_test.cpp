@@ -164,8 +164,9 @@ class RunMpiFault : public RunMpi {
     EXPECT_LT(std::chrono::steady_clock::now() - start_, std::chrono::seconds(10));
     EXPECT_FALSE(std::filesystem::exists(path("out.pftrace")));
   }
-  ProgramRun run_with(const std::string& fault) const {
-    return run_program(under_mpirun("--patience 1s -o " + path("out.pftrace") +
+  ProgramRun run_with(const std::string& fault,
+                      const std::string& patience = "--patience 1s") const {
+    return run_program(under_mpirun(patience + " -o " + path("out.pftrace") +
                                     " --inject-fault rank=1,task=B1,step=1,kind=" + fault));
   }
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
@@ -182,6 +183,12 @@ TEST_F(RunMpiFault, OfARankThatHangsIsNamed) {
   const ProgramRun run = run_with("hang");
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_THAT(run.standard_error, HasSubstr("error: rank 1, r1.compute.s1.B1: hangs"));
+}
+
+TEST_F(RunMpiFault, OfARankThatHangsIsNamedWithinTenSecondsUnlessAskedOtherwise) {
+  const ProgramRun run = run_with("hang", "");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.standard_error, HasSubstr("hangs: no rank has moved for 5 s"));
 }
 
 TEST_F(RunMpiFault, OfARankThatCrashesIsNamed) {

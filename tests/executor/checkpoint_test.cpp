@@ -207,6 +207,13 @@ TEST_F(RefusedCheckpoints, SayWhatIsWrong) {
   EXPECT_THAT(refusal_of(to_safetensors(file)), testing::HasSubstr("is no checkpoint"));
 }
 
+/// Of the right size, but the last block of the file never reached the disk.
+TEST_F(RefusedCheckpoints, LackValuesThatWereSaved) {
+  std::string content = to_file(whole(), model_);
+  std::fill(content.end() - 64, content.end(), '\0');
+  EXPECT_THAT(refusal_of(content), testing::HasSubstr("it was damaged, or written in part"));
+}
+
 TEST_F(RefusedCheckpoints, WantWholeSteps) {
   Strategy strategy = tiny_strategy();  // 8 sequences of 8 words
   EXPECT_NO_THROW(check_resumable(whole(), strategy, "x"));
