@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/check.hpp"
@@ -31,18 +32,8 @@ struct OwnRank {
 
 std::vector<std::byte> bytes_of(const RankProgress& progress) {
   ByteWriter writer;
-  writer.number(progress.beats.load());
-  writer.number(progress.task.load());
-  writer.number(progress.signal.load());
-  writer.number(static_cast<std::uint8_t>(progress.is_waiting.load()));
+  write_progress(writer, progress);
   return writer.take();
-}
-void note(RankProgress& progress, std::span<const std::byte> bytes) {
-  ByteReader reader(bytes);
-  progress.beats = reader.number<std::int64_t>();
-  progress.task = reader.number<std::int32_t>();
-  progress.signal = reader.number<std::int32_t>();
-  progress.is_waiting = reader.number<std::uint8_t>() != 0;
 }
 
 /// The ends of rank 0's process to all ranks, its own too.
@@ -93,10 +84,13 @@ class Watch {
   void take(std::size_t rank, Frame&& frame) {
     switch (frame.kind) {
       case FrameKind::kReport:
-        if (options_.on_report) options_.on_report(RankId(rank), frame.bytes);
+        if (auto cause = hand_over(options_, RankId(rank), frame.bytes))
+          fail(rank, FailureKind::kError, std::move(*cause));
         return;
-      case FrameKind::kProgress:
-        return note(progress_[rank], frame.bytes);
+      case FrameKind::kProgress: {
+        ByteReader reader(frame.bytes);
+        return read_progress(reader, progress_[rank]);
+      }
       case FrameKind::kFailed: {
         ranks_[rank].is_through = progress_[rank].is_finished = true;
         const auto* text = reinterpret_cast<const char*>(frame.bytes.data());  // NOLINT: bytes

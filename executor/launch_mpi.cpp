@@ -61,11 +61,7 @@ std::string home_of_pids() {
 
 std::vector<std::byte> bytes_of(const RankProgress& progress, const std::string& home) {
   ByteWriter writer;
-  writer.number(progress.beats.load());
-  writer.number(progress.task.load());
-  writer.number(progress.signal.load());
-  writer.number(static_cast<std::uint8_t>(progress.is_waiting.load()));
-  writer.number(static_cast<std::uint8_t>(progress.is_on_disk.load()));
+  write_progress(writer, progress);
   writer.number(static_cast<std::uint32_t>(::getpid()));
   writer.text(home);
   return writer.take();
@@ -145,7 +141,11 @@ class MpiLaunch {
       case FrameKind::kStop:  // from rank 0
         return stop_own_rank();
       case FrameKind::kReport:
-        if (options_.on_report) options_.on_report(from, frame.bytes);
+        if (auto cause = hand_over(options_, from, frame.bytes))
+          fail({.kind = FailureKind::kError,
+                .rank = from,
+                .task = TaskId(ranks_[from.index()].task.load()),
+                .cause = std::move(*cause)});
         return;
       case FrameKind::kFailed:
         return fail(failure_from(from, frame.bytes));
@@ -169,12 +169,7 @@ class MpiLaunch {
 
   void note_progress(RankId from, std::span<const std::byte> bytes) {
     ByteReader reader(bytes);
-    RankProgress& progress = ranks_[from.index()];
-    progress.beats = reader.number<std::int64_t>();
-    progress.task = reader.number<std::int32_t>();
-    progress.signal = reader.number<std::int32_t>();
-    progress.is_waiting = reader.number<std::uint8_t>() != 0;
-    progress.is_on_disk = reader.number<std::uint8_t>() != 0;
+    read_progress(reader, ranks_[from.index()]);
     const auto pid = static_cast<pid_t>(reader.number<std::uint32_t>());
     pids_[from.index()] = reader.text() == home_ ? pid : 0;
   }

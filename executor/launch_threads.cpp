@@ -1,6 +1,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -33,6 +34,15 @@ struct Ranks {
     }
     for (RankProgress& rank : progress) rank.must_stop = true;
     hub.close();
+  }
+
+  /// Nor does any behind it.
+  void cannot_start(RankId rank, const std::string& reason) {
+    fail({.kind = FailureKind::kError,
+          .rank = rank,
+          .cause = "its thread cannot be started (" + reason + "): use fewer ranks"});
+    const std::lock_guard lock(mutex);
+    finished += hub.rank_count() - rank.value;
   }
 };
 
@@ -81,8 +91,12 @@ std::optional<RankFailure> run_threads(int ranks, const RankBody& body,
   const auto shared = std::make_shared<Ranks>(ranks, options.on_report);
   const CrashWatch crash_watch;
   std::vector<std::thread> threads;
-  for (int i = 0; i < ranks; ++i)
-    threads.emplace_back([shared, body, i] { run_rank(*shared, RankId(i), body); });
+  try {
+    for (RankId rank(0); rank.value < ranks; ++rank.value)
+      threads.emplace_back([shared, body, rank] { run_rank(*shared, rank, body); });
+  } catch (const std::system_error& error) {
+    shared->cannot_start(RankId(threads.size()), error.code().message());
+  }
   const bool all_ended = wait_for(*shared, options);
   for (std::thread& thread : threads) all_ended ? thread.join() : thread.detach();
   shared->hub.shut_sink();

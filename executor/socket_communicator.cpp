@@ -71,7 +71,7 @@ bool SocketCommunicator::wait_and_move() {
   const auto add = [&](Peer& peer) {
     if (!peer.stream) return;
     const bool sends = peer.stream->has_unsent();
-    has_unsent |= sends;
+    has_unsent |= sends && (&peer == &launcher_ || !is_stopped_);
     const int events = (peer.is_open ? POLLIN : 0) | (sends ? POLLOUT : 0);
     if (events == 0) return;
     polled.push_back({peer.stream->fd(), static_cast<short>(events), 0});

@@ -24,7 +24,8 @@ class SocketCommunicator final : public Communicator {
  public:
   /// `beats` outlives it.
   SocketCommunicator(RankId rank, RankSockets sockets, Beats& beats);
-  /// Waits until everything that was sent has left.
+  /// Waits until everything that was sent has left; once stopped, only what the launcher is told:
+  /// other ranks may never take theirs.
   ~SocketCommunicator() override;
   RankId rank() const override { return rank_; }
   int rank_count() const override { return static_cast<int>(peers_.size()); }

@@ -5,10 +5,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <exception>
 #include <new>
+#include <utility>
 
 #include "core/check.hpp"
 #include "core/error.hpp"
@@ -28,6 +30,21 @@ void keep_crashed_thread(int signal) {
   }
   ::signal(signal, SIG_DFL);
   ::raise(signal);
+}
+
+/// To be called while an exception is handled.
+std::string cause_of_what_was_thrown() {
+  try {
+    throw;
+  } catch (const RuntimeFailure& error) {
+    return error.diagnostic().where + ": " + error.diagnostic().what;
+  } catch (const std::bad_alloc&) {
+    return std::string(kNoMemory);
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an unknown exception";
+  }
 }
 
 }  // namespace
@@ -67,16 +84,35 @@ BodyEnd run_body(const RankBody& body, Communicator& communicator, RankProgress&
     return {};
   } catch (const PeerFailure&) {
     return {.was_stopped = true, .cause = {}};
-  } catch (const RuntimeFailure& error) {
-    const Diagnostic& what = error.diagnostic();
-    return {.was_stopped = false, .cause = what.where + ": " + what.what};
-  } catch (const std::bad_alloc&) {
-    return {.was_stopped = false, .cause = std::string(kNoMemory)};
-  } catch (const std::exception& error) {
-    return {.was_stopped = false, .cause = error.what()};
   } catch (...) {
-    return {.was_stopped = false, .cause = "an unknown exception"};
+    return {.was_stopped = false, .cause = cause_of_what_was_thrown()};
   }
+}
+
+std::optional<std::string> hand_over(const LaunchOptions& options, RankId rank,
+                                     std::span<const std::byte> report) {
+  try {
+    if (options.on_report) options.on_report(rank, report);
+    return std::nullopt;
+  } catch (...) {
+    return cause_of_what_was_thrown();
+  }
+}
+
+void write_progress(ByteWriter& writer, const RankProgress& progress) {
+  writer.number(progress.beats.load());
+  writer.number(progress.task.load());
+  writer.number(progress.signal.load());
+  writer.number(static_cast<std::uint8_t>(progress.is_waiting.load()));
+  writer.number(static_cast<std::uint8_t>(progress.is_on_disk.load()));
+}
+
+void read_progress(ByteReader& reader, RankProgress& known) {
+  known.beats = reader.number<std::int64_t>();
+  known.task = reader.number<std::int32_t>();
+  known.signal = reader.number<std::int32_t>();
+  known.is_waiting = reader.number<std::uint8_t>() != 0;
+  known.is_on_disk = reader.number<std::uint8_t>() != 0;
 }
 
 RankFailure stopped_without_reason(RankId rank) {
@@ -111,10 +147,12 @@ std::optional<RankFailure> Watchdog::look() {
     is_on_disk |= ranks_[i].is_on_disk.load();
   }
   const Clock::time_point now = Clock::now();
+  const Clock::duration passed = now - std::exchange(looked_, now);
   if (beats != beats_ || is_on_disk) {
     beats_ = beats;
-    moved_ = now;
-  } else if (now - moved_ > options_.patience) {
+    still_ = {};
+  } else if ((still_ += std::min<Clock::duration>(passed, options_.patience / 4)) >
+             options_.patience) {
     return hanging();
   }
   return std::nullopt;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "executor/launch.hpp"
+#include "executor/wire.hpp"
 
 namespace meshwright {
 
@@ -19,6 +20,16 @@ struct BodyEnd {
 inline constexpr std::string_view kNoMemory = "the system gives it no more memory";
 /// Calls the body and catches what it throws.
 BodyEnd run_body(const RankBody& body, Communicator& communicator, RankProgress& progress);
+
+/// Calls LaunchOptions::on_report, if it is set. What that throws ends the run as a failure of the
+/// rank whose report it was: this is its cause.
+std::optional<std::string> hand_over(const LaunchOptions& options, RankId rank,
+                                     std::span<const std::byte> report);
+
+/// How far a rank is, for a watcher in another process.
+void write_progress(ByteWriter& writer, const RankProgress& progress);
+/// Into what the watcher knows of it.
+void read_progress(ByteReader& reader, RankProgress& known);
 
 /// Of ranks that all ended without saying why some of them had to stop: our bug, told all the same.
 RankFailure stopped_without_reason(RankId rank);
@@ -42,7 +53,9 @@ class SharedProgress {
   void* memory_;
 };
 
-/// Notices interruptions, crashed threads, and when no rank has moved for a while.
+/// Notices interruptions, crashed threads, and when no rank has moved for a while. Only time
+/// between looks that follow each other soon counts: a process that was stopped (Ctrl-Z) and goes
+/// on has ranks that were stopped too.
 class Watchdog {
  public:
   /// Both outlive it.
@@ -56,7 +69,8 @@ class Watchdog {
   std::span<const RankProgress> ranks_;
   const LaunchOptions& options_;
   std::int64_t beats_ = -1;
-  Clock::time_point moved_ = Clock::now();
+  Clock::time_point looked_ = Clock::now();
+  Clock::duration still_{};  ///< for so long no rank has moved
 };
 
 /// While it lives, a thread that would crash the process while it carries out a rank stays where it

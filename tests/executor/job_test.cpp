@@ -2,10 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <thread>
@@ -48,25 +52,35 @@ struct JobEnds {
   std::vector<std::vector<std::byte>> reports;  ///< the last of each rank
 };
 
-JobEnds run_all(int ranks, const RankBody& body) {
+constexpr std::chrono::milliseconds kShort{300};
+
+JobEnds run_all(int ranks, const RankBody& body,
+                LaunchOptions options = {.patience = std::chrono::milliseconds(2000)}) {
   const std::uint16_t port = free_port();
   JobEnds ends;
   ends.failures.resize(static_cast<std::size_t>(ranks));
   ends.reports.resize(static_cast<std::size_t>(ranks));
+  if (!options.on_report)
+    options.on_report = [&](RankId from, std::span<const std::byte> bytes) {
+      ends.reports[from.index()].assign(bytes.begin(), bytes.end());
+    };
   std::vector<std::thread> processes;
   for (int r = 0; r < ranks; ++r)
     processes.emplace_back([&, r] {
       const JobPlace place = place_of(r, ranks, port);
-      LaunchOptions options;
-      options.patience = std::chrono::milliseconds(2000);
-      options.job = &place;
-      options.on_report = [&](RankId from, std::span<const std::byte> bytes) {
-        ends.reports[from.index()].assign(bytes.begin(), bytes.end());
-      };
-      ends.failures[static_cast<std::size_t>(r)] = run_ranks(RankKind::kJob, ranks, body, options);
+      LaunchOptions own = options;
+      own.job = &place;
+      ends.failures[static_cast<std::size_t>(r)] = run_ranks(RankKind::kJob, ranks, body, own);
     });
   for (std::thread& process : processes) process.join();
   return ends;
+}
+
+void wait_for_message(Communicator& communicator, RankProgress& progress, RankId from) {
+  progress.is_waiting = true;
+  std::array<std::byte, 1> byte{};
+  communicator.receive(from, {Channel::kData, 1}, byte);
+  progress.is_waiting = false;
 }
 
 std::vector<RankId> all_ranks(int count) {
@@ -115,6 +129,111 @@ TEST(TcpJob, EndsAllRanksWhenOneFails) {
   EXPECT_FALSE(ends.failures[0]->is_stuck);
   EXPECT_FALSE(ends.failures[1].has_value());
   EXPECT_FALSE(ends.failures[2].has_value());
+}
+
+// Whoever watches is told all the while that the rank has come no further.
+TEST(TcpJob, NamesTheRankThatHangs) {
+  static std::atomic<bool> release;
+  release = false;
+  const JobEnds ends = run_all(2,
+                               [](Communicator& communicator, RankProgress& progress) {
+                                 if (communicator.rank() == RankId(0))
+                                   return wait_for_message(communicator, progress, RankId(1));
+                                 progress.task = 7;
+                                 for (int i = 0; i < 5000 && !release; ++i)
+                                   std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                                 throw std::runtime_error("nobody has noticed");
+                               },
+                               {.patience = kShort});
+  release = true;
+  ASSERT_TRUE(ends.failures[0].has_value());
+  EXPECT_EQ(ends.failures[0]->kind, FailureKind::kHang) << ends.failures[0]->cause;
+  EXPECT_EQ(ends.failures[0]->rank, RankId(1));
+  EXPECT_EQ(ends.failures[0]->task, TaskId(7));
+  EXPECT_FALSE(ends.failures[0]->is_stuck);
+  ASSERT_TRUE(ends.failures[1].has_value());
+  EXPECT_TRUE(ends.failures[1]->is_stuck);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the thread lets go of its memory
+}
+
+TEST(TcpJob, MayTakeItsTimeOnDisk) {
+  const JobEnds ends =
+      run_all(2,
+              [](Communicator& communicator, RankProgress& progress) {
+                if (communicator.rank() == RankId(1))
+                  return wait_for_message(communicator, progress, RankId(0));
+                progress.is_on_disk = true;
+                std::this_thread::sleep_for(3 * kShort);
+                progress.is_on_disk = false;
+                communicator.send(RankId(1), {Channel::kData, 1}, std::array<std::byte, 1>{}, {});
+              },
+              {.patience = kShort});
+  for (const auto& failure : ends.failures) EXPECT_FALSE(failure.has_value()) << failure->cause;
+}
+
+TEST(TcpJob, EndsWhereWhatItReportsCannotBeTaken) {
+  const JobEnds ends =
+      run_all(2,
+              [](Communicator& communicator, RankProgress& progress) {
+                if (communicator.rank() == RankId(1))
+                  communicator.report(std::as_bytes(std::span("1", 1)));
+                else
+                  wait_for_message(communicator, progress, RankId(1));
+              },
+              {.patience = kShort, .on_report = [](RankId, std::span<const std::byte>) {
+                 throw std::runtime_error("no space is left");
+               }});
+  ASSERT_TRUE(ends.failures[0].has_value());
+  EXPECT_EQ(ends.failures[0]->rank, RankId(1));
+  EXPECT_EQ(ends.failures[0]->cause, "no space is left");
+  EXPECT_FALSE(ends.failures[0]->is_stuck);
+}
+
+/// Runs rank 1 in a process that is stopped as soon as it is at work, and killed a while later.
+class StoppedProcess {
+ public:
+  explicit StoppedProcess(const JobPlace& place) : process_(fork()) {
+    if (process_ != 0) return;
+    run_ranks(RankKind::kJob, place.ranks, [](Communicator&, RankProgress&) { raise(SIGSTOP); },
+              {.job = &place});
+    _exit(0);
+  }
+  ~StoppedProcess() {
+    kill(process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
+  }
+  StoppedProcess(const StoppedProcess&) = delete;
+  StoppedProcess& operator=(const StoppedProcess&) = delete;
+  void kill_after(std::chrono::milliseconds time) const {
+    std::this_thread::sleep_for(time);
+    kill(process_, SIGKILL);
+  }
+
+ private:
+  pid_t process_;
+};
+
+// What was sent to it never leaves; the run ends all the same, long before somebody kills it.
+TEST(TcpJob, DoesNotWaitForAStoppedProcess) {
+  const std::uint16_t port = free_port();
+  const JobPlace first = place_of(0, 2, port), second = place_of(1, 2, port);
+  const StoppedProcess stopped(second);
+  constexpr std::chrono::milliseconds kLong{6000};
+  std::thread killer([&] { stopped.kill_after(kLong); });
+  const auto start = std::chrono::steady_clock::now();
+  const auto failure = run_ranks(RankKind::kJob, 2,
+                                 [](Communicator& communicator, RankProgress& progress) {
+                                   const std::vector<std::byte> message(std::size_t{64} << 20);
+                                   communicator.send(RankId(1), {}, message, {});
+                                   wait_for_message(communicator, progress, RankId(1));
+                                 },
+                                 {.patience = kShort, .job = &first});
+  const auto passed = std::chrono::steady_clock::now() - start;
+  killer.join();
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->kind, FailureKind::kHang) << failure->cause;
+  EXPECT_EQ(failure->rank, RankId(1));
+  EXPECT_LT(passed, kLong / 2);
 }
 
 TEST(TcpMeeting, SaysWhoIsMissing) {

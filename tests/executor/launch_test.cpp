@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include <thread>
 
 #include "core/error.hpp"
+#include "executor/supervision.hpp"
 #include "tests/executor/on_ranks.hpp"
 
 namespace meshwright {
@@ -203,6 +205,38 @@ TEST_P(Ranks, MayTakeTheirTimeOnDisk) {
     communicator.send(RankId(1), {}, std::array<std::byte, 1>{}, {});
   });
   EXPECT_FALSE(failure.has_value()) << failure->cause;
+}
+
+/// As by Ctrl-Z and `fg`: at the first look behind it, ranks have had no time to move.
+TEST(Watchdog, DoesNotCountTimeInWhichNobodyLooked) {
+  const RankProgress rank;
+  const LaunchOptions options{.patience = std::chrono::milliseconds(200)};
+  Watchdog watchdog({&rank, 1}, options);
+  EXPECT_FALSE(watchdog.look().has_value());
+  std::this_thread::sleep_for(2 * options.patience);
+  EXPECT_FALSE(watchdog.look().has_value());
+  std::optional<RankFailure> failure;
+  for (int i = 0; i < 1000 && !failure; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    failure = watchdog.look();
+  }
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->kind, FailureKind::kHang);
+}
+
+/// A stack beyond all addresses: the system gives no thread at all.
+TEST(RunThreads, SayWhereOneCannotBeStarted) {
+  pthread_attr_t before, impossible;
+  ASSERT_EQ(pthread_getattr_default_np(&before), 0);
+  ASSERT_EQ(pthread_getattr_default_np(&impossible), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&impossible, std::size_t{1} << 47), 0);
+  ASSERT_EQ(pthread_setattr_default_np(&impossible), 0);
+  const auto failure = run_threads(2, [](Communicator&, RankProgress&) {});
+  ASSERT_EQ(pthread_setattr_default_np(&before), 0);
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->rank, RankId(0));
+  EXPECT_THAT(failure->cause, HasSubstr("its thread cannot be started"));
+  EXPECT_FALSE(failure->is_stuck);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Ranks, testing::Values(RankKind::kThreads, RankKind::kProcesses),
