@@ -37,9 +37,10 @@ void RankClock::sleep_until(Ticks moment) const {
   if ((kind_ != TimelineClock::kReplay && !is_shaped()) || !occupies_thread_) return;
   const Moment until = origin_ + std::chrono::nanoseconds(to_nanoseconds(moment));
   constexpr std::chrono::milliseconds kLook{50};  // how often a long sleep looks up
-  while (must_stop_ != nullptr && until - std::chrono::steady_clock::now() > kLook) {
-    if (*must_stop_) return;
+  while (until - std::chrono::steady_clock::now() > kLook) {
+    if (must_stop_ != nullptr && *must_stop_) return;
     std::this_thread::sleep_for(kLook);
+    if (beats_ != nullptr) beats_->fetch_add(1, std::memory_order_relaxed);
   }
   std::this_thread::sleep_until(until);
 }

@@ -15,6 +15,7 @@
 
 #include "core/timeline.hpp"
 #include "core/units.hpp"
+#include "executor/communicator.hpp"
 #include "kernels/kernel_table.hpp"
 
 namespace meshwright {
@@ -31,10 +32,11 @@ class RankClock {
  public:
   using Moment = std::chrono::steady_clock::time_point;
   /// `origin` is time zero of the step on all ranks. Where `must_stop` is set, if it is given,
-  /// nobody sleeps any more, and times mean nothing.
+  /// nobody sleeps any more, and times mean nothing. A rank that sleeps as long as the cost model
+  /// says does not hang: `beats`, if given, rise meanwhile.
   RankClock(TimelineClock kind, Moment origin, LinkTime links = LinkTime::kReal,
-            const std::atomic<bool>* must_stop = nullptr)
-      : kind_(kind), links_(links), origin_(origin), must_stop_(must_stop) {}
+            const std::atomic<bool>* must_stop = nullptr, Beats* beats = nullptr)
+      : kind_(kind), links_(links), origin_(origin), must_stop_(must_stop), beats_(beats) {}
 
   /// What the virtual clock measures kernels by; CPU time unless this is called.
   void measure_by(WorkTime work_time) { work_time_ = work_time; }
@@ -70,6 +72,7 @@ class RankClock {
   LinkTime links_;
   Moment origin_;
   const std::atomic<bool>* must_stop_;
+  Beats* beats_;
   Ticks time_;
   WorkTime work_time_ = work_time_of(Backend::kCpu);
   Ticks work_at_start_, work_at_pause_, set_aside_;

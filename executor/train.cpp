@@ -154,7 +154,7 @@ class Training {
     try {
       actions.begin_step(static_cast<int>(request_.checkpoints.first_step()) + step);
       const RankClock::Moment origin = common_origin(communicator);
-      RankClock clock(request_.clock, origin, request_.links, &progress.must_stop);
+      RankClock clock(request_.clock, origin, request_.links, &progress.must_stop, &progress.beats);
       if (all.spans != nullptr) all.spans->start(origin);
       clock.measure_by(work_time_of(request_.kernels.backend));
       run_step(runnable_, communicator, actions, clock, progress, report.spans, inject);
@@ -195,7 +195,7 @@ class Training {
     try {
       actions.begin_step(static_cast<int>(request_.checkpoints.first_step()));
       const RankClock::Moment origin = common_origin(communicator);
-      RankClock clock(request_.clock, origin, request_.links, &progress.must_stop);
+      RankClock clock(request_.clock, origin, request_.links, &progress.must_stop, &progress.beats);
       if (all.spans != nullptr) all.spans->start(origin);
       clock.measure_by(work_time_of(request_.kernels.backend));
       run_step(runnable_, communicator, actions, clock, progress, spans, before_task);

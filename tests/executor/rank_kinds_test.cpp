@@ -176,6 +176,25 @@ TEST_P(ModelledLinks, MakeAPipelineAsSlowAsTheyAre) {
     EXPECT_THAT(check_timeline(timeline_of(job.graph, step.times)), testing::IsEmpty());
   }
 }
+
+/// One micro-batch: a message of 500 ms there and one back, in which nobody moves and nobody hangs.
+TEST_P(ModelledLinks, MayTakeLongerThanRanksMayStandStill) {
+  Strategy strategy = base();
+  strategy.degrees.pipeline = 2;
+  strategy.micro_batch = static_cast<int>(strategy.global_batch);
+  const TinyJob job = tiny_job(kGpt, strategy, laptop_with_latency("500 ms"));
+  for (const TimelineClock clock : {TimelineClock::kWall, TimelineClock::kReplay}) {
+    TrainingRequest request = job.request();
+    request.ranks = GetParam();
+    request.clock = clock;
+    request.links = LinkTime::kModelled;
+    request.steps = 1;
+    request.launch.patience = std::chrono::milliseconds(300);
+    const TrainingRun run = train(request);
+    ASSERT_FALSE(run.failure.has_value()) << run.failure->cause;
+    EXPECT_GE(run.steps.front().duration, milliseconds(1000));
+  }
+}
 INSTANTIATE_TEST_SUITE_P(Kinds, ModelledLinks,
                          testing::Values(RankKind::kThreads, RankKind::kProcesses), kind_name);
 
