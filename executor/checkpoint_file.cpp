@@ -12,7 +12,7 @@ namespace meshwright {
 namespace {
 
 constexpr std::string_view kFormat = "meshwright checkpoint 1";
-constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
+constexpr std::int64_t kMostSteps = 1'000'000'000;  ///< with those of one run more, still an int
 constexpr int kMostWorkers = 1 << 16;
 
 std::string name_of_worker(const std::string& tensor, std::size_t worker) {

@@ -147,7 +147,7 @@ void TrainingActions::begin_step(int step) {
 
 TokenRows TrainingActions::rows_of_microbatch(int microbatch) const {
   const Strategy& s = rank_.strategy;
-  const int step = step_ + step_in_graph(microbatch);
+  const std::int64_t step = step_ + step_in_graph(microbatch);
   const std::int64_t of_step = microbatch - step_in_graph(microbatch) * microbatch_count(s);
   TokenRows rows;
   rows.first_sequence =
@@ -242,7 +242,7 @@ OperatorPass TrainingActions::pass_over(Stage& stage, const TokenRows& rows, Mic
           .id = op,
           .loss_scale = loss_scale_of(rank_.strategy, versions_),
           .options = options_,
-          .step = step_,
+          .step = static_cast<int>(step_),
           .expert_nodes = expert_nodes_};
 }
 

@@ -106,6 +106,9 @@ class TrainingActions final : public TaskActions {
   /// Throws where the gradients are not finite of which this is the squared norm; all members call
   /// it.
   void check_gradients(float squared_norm_of_all, RankGroup& group);
+  /// The same of those that servers update and asynchronous workers push, of which each knows its
+  /// own norm: nobody else is asked.
+  void check_own_gradients(float squared_norm);
   void note_loss(MicrobatchState& state, int step);
   struct Loss {
     double sum = 0;
@@ -114,6 +117,7 @@ class TrainingActions final : public TaskActions {
   Loss loss_of(int step) const;
   // Several steps in one graph, without a flush: training_without_flush.cpp.
   int step_in_graph(int microbatch) const;
+  std::int64_t step_at_work() const { return step_ + step_in_graph(microbatch_at_work_); }
   void use_weights_for(const Task& task);
   void update_without_flush(const Task& task);
   /// On a device: puts the norm of the layer's output on its queue, and looks at it later if it
@@ -163,9 +167,9 @@ class TrainingActions final : public TaskActions {
   std::optional<ParameterServerRank> servers_;
   std::optional<OneProcess> one_process_;
   bool sums_are_there_ = false;
-  int server_updates_ = 0;
+  std::int64_t server_updates_ = 0;
   std::map<std::int32_t, TokenRows> rows_;  ///< by micro-batch, of this step
-  int step_ = 0;
+  std::int64_t step_ = 0;  ///< the first of the graph; while a rank updates, how many came before
   TensorId shared_table_{-1};  ///< held by the first and the last device, each a copy
   bool norm_is_known_ = false;
   OwnedMatrix clip_scale_;  ///< one number
@@ -176,6 +180,7 @@ class TrainingActions final : public TaskActions {
   std::vector<NewLoss> new_losses_;  ///< not added up yet
   struct LayerNorm {
     LayerId layer;
+    std::int64_t step;
     OwnedMatrix squared;  ///< one number
   };
   std::vector<LayerNorm> unchecked_layers_;

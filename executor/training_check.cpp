@@ -58,7 +58,7 @@ void TrainingActions::check_layer(MicrobatchState& state, LayerId layer) {
   while (first + 1 < l.operator_count && finite(first)) ++first;
   const Operator& op = rank_.model.operators[static_cast<std::size_t>(l.first_operator + first)];
   throw std::runtime_error(fmt::format("the output of '{}' is not finite, in step {} and layer {}",
-                                       op.name, step_, layer.value));
+                                       op.name, step_at_work(), layer.value));
 }
 
 /// Squares of finite numbers may overflow in fp32: beyond 1e19 they are as good as infinite.
@@ -74,7 +74,7 @@ bool TrainingActions::is_finite_on_device(MicrobatchState& state, LayerId layer)
                 {.x = flat(value->view()), .sum = squared.floats().data()});
   if (rank_.queue->timing() == QueueTiming::kEachKernel)
     return std::isfinite(rank_.on_host(squared.floats().data()));
-  unchecked_layers_.push_back({layer, std::move(squared)});
+  unchecked_layers_.push_back({layer, step_at_work(), std::move(squared)});
   return true;
 }
 
@@ -89,7 +89,8 @@ void TrainingActions::check_layers_of_queue() {
   for (std::size_t i = 0; i < norms.size(); ++i)
     if (!std::isfinite(norms[i]))
       throw std::runtime_error(fmt::format("the output of layer {} is not finite, in step {}",
-                                           unchecked_layers_[i].layer.value, step_));
+                                           unchecked_layers_[i].layer.value,
+                                           unchecked_layers_[i].step));
   unchecked_layers_.clear();
 }
 
@@ -105,9 +106,16 @@ void TrainingActions::check_gradients(float squared_norm_of_all, RankGroup& grou
   group.all_reduce_max(std::span(found), Ticks());
   if (is_here)
     throw std::runtime_error(
-        fmt::format("the gradients of stage {} are not finite, in step {}", first, step_));
+        fmt::format("the gradients of stage {} are not finite, in step {}", first, step_at_work()));
   if (found.front() > 0) throw PeerFailure("another rank says which gradients are not finite");
-  throw std::runtime_error(fmt::format("the norm of all gradients overflows, in step {}", step_));
+  throw std::runtime_error(
+      fmt::format("the norm of all gradients overflows, in step {}", step_at_work()));
+}
+
+void TrainingActions::check_own_gradients(float squared_norm) {
+  if (std::isfinite(squared_norm)) return;
+  check_layers_of_queue();
+  throw std::runtime_error(fmt::format("the gradients are not finite, in step {}", step_));
 }
 
 }  // namespace meshwright

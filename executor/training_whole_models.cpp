@@ -54,7 +54,7 @@ std::vector<StageParameters*> TrainingActions::held_parameters() {
 void TrainingActions::resume_after(std::int64_t steps) {
   const Strategy& s = rank_.strategy;
   const bool each = s.data_parallelism.kind == DataParallelKind::kAsyncParameterServer;
-  server_updates_ = static_cast<int>(steps) * (each ? s.degrees.data : 1);
+  server_updates_ = steps * (each ? s.degrees.data : 1);
 }
 
 Ticks TrainingActions::communicate_whole_models(const Task& task, const Collective& collective,
@@ -103,6 +103,7 @@ void TrainingActions::clip_own_gradients() {
       norm_is_known_)
     return;
   const auto sum = static_cast<float>(squared_norm(stages_.front()));
+  check_own_gradients(sum);
   rank_.run(rank_.kernels.clip_scale,
             {.sum = &sum, .limit = options_.gradient_clip, .scale = clip_scale()});
   servers_->scale_gradients(rank_.on_host(clip_scale()));
@@ -112,6 +113,7 @@ void TrainingActions::clip_own_gradients() {
 Ticks TrainingActions::reduce_norm_of_servers(RankGroup& group, Ticks ready) {
   std::array<float, 1> sum{static_cast<float>(squared_norm(server_))};
   ready = group.all_reduce(std::span(sum), ready);
+  check_own_gradients(sum.front());
   rank_.run(rank_.kernels.clip_scale,
             {.sum = sum.data(), .limit = options_.gradient_clip, .scale = clip_scale()});
   return ready;
@@ -132,7 +134,7 @@ void TrainingActions::update_as_server() {
   }
   const float own_clip = rank_.on_host(clip_scale());
   if (!in_step) set_clip_scale(1);
-  const int step = std::exchange(step_, server_updates_++);  // AdamW counts updates
+  const std::int64_t step = std::exchange(step_, server_updates_++);  // AdamW counts updates
   for (const bool expert : {false, true})
     update(*server_.parameters, expert, {0, server_.parameters->run(expert).elements()});
   step_ = step;

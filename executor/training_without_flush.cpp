@@ -6,9 +6,10 @@
 
 namespace meshwright {
 
-/// 0 where a graph is of one step.
+/// 0 where a graph is of one step, and outside any micro-batch.
 int TrainingActions::step_in_graph(int microbatch) const {
-  return versions_ ? static_cast<int>(microbatch / microbatch_count(rank_.strategy)) : 0;
+  if (!versions_ || microbatch < 0) return 0;
+  return static_cast<int>(microbatch / microbatch_count(rank_.strategy));
 }
 
 void TrainingActions::use_weights_for(const Task& task) {
@@ -26,7 +27,7 @@ void TrainingActions::update_without_flush(const Task& task) {
   const int batches_per_step =
       static_cast<int>(microbatch_count(rank_.strategy) / versions_->microbatches_per_batch);
   // AdamW counts updates.
-  const int step = std::exchange(step_, step_ * batches_per_step + batch);
+  const std::int64_t step = std::exchange(step_, step_ * batches_per_step + batch);
   for (const bool expert : {false, true}) {
     ParameterRun& run = stage.parameters->run(expert);
     run.begin_version(batch + 1);

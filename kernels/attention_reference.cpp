@@ -71,7 +71,9 @@ void run(const Launch&, const AttentionForward& a) {
     const std::vector<double> scores = scores_of(s, a.q, a.k, query);
     double maximum = -kInfinity, sum = 0;
     for (const double score : scores) maximum = std::max(maximum, score);
-    const bool sees_any = maximum > -kInfinity;
+    // Scores that are all NaN have no maximum, and must not become zeros.
+    const bool sees_any =
+        std::any_of(scores.begin(), scores.end(), [](double score) { return score != -kInfinity; });
     for (const double score : scores) sum += sees_any ? std::exp(score - maximum) : 0;
     for (std::int64_t d = 0; d < s.value_size; ++d) {
       double out = 0;

@@ -3,6 +3,7 @@
 #include "executor/checkpoint.hpp"
 
 #include <filesystem>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/io_file.hpp"
@@ -201,6 +202,11 @@ TEST_F(RefusedCheckpoints, SayWhatIsWrong) {
   std::swap(file.tensors[0].shape[0], file.tensors[0].shape[1]);
   EXPECT_THAT(refusal_of(to_safetensors(file)), testing::HasSubstr("has shape ["));
   std::swap(file.tensors[0].shape[0], file.tensors[0].shape[1]);
+  const std::string steps = std::exchange(file.metadata["step"], "2147483648");  // no int
+  EXPECT_THAT(refusal_of(to_safetensors(file)),
+              testing::AllOf(testing::HasSubstr("has '2147483648' as 'step'"),
+                             testing::HasSubstr("up to 1000000000")));
+  file.metadata["step"] = steps;
   file.metadata["model"] = "0123456789abcdef";
   EXPECT_THAT(refusal_of(to_safetensors(file)), testing::HasSubstr("is of model 0123456789abcdef"));
   file.metadata.erase("format");

@@ -228,5 +228,24 @@ INSTANTIATE_TEST_SUITE_P(GathersAndShards, DataParallel, testing::ValuesIn(gathe
 INSTANTIATE_TEST_SUITE_P(WholeModels, DataParallel, testing::ValuesIn(whole_models()), kName);
 INSTANTIATE_TEST_SUITE_P(ExplicitRings, DataParallel, testing::ValuesIn(explicit_rings()), kName);
 
+/// A weight of worker 0 is spoiled in front of its only backward pass: whoever has the norm of what
+/// comes of it, the server or the worker itself, says so before anybody updates.
+TEST(ParameterServers, UpdateByNoGradientsThatAreNotFinite) {
+  for (const DataParallelKind kind :
+       {DataParallelKind::kParameterServer, DataParallelKind::kAsyncParameterServer}) {
+    Strategy strategy = tiny_strategy();
+    with_servers(strategy, 2, 1, false);
+    strategy.data_parallelism.kind = kind;
+    strategy.micro_batch = 4;  // of 8 sequences
+    const TinyJob job = tiny_job(kTinyGpt, strategy);
+    TrainingRequest request = job.request();
+    request.fault = fault_from_text("rank=0,task=B0,kind=nan", job.graph);
+    const TrainingRun run = train(request);
+    ASSERT_TRUE(run.failure.has_value());
+    EXPECT_EQ(run.failure->cause, "the gradients are not finite, in step 0");
+    EXPECT_TRUE(run.steps.empty());
+  }
+}
+
 }  // namespace
 }  // namespace meshwright

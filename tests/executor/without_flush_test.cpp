@@ -301,6 +301,27 @@ TEST(WithoutFlushRuns, ThroughAllStepsInOneTimeline) {
   EXPECT_EQ(check_timeline(timeline), std::vector<std::string>{});
 }
 
+/// A weight of the last stage, which has one version, is spoiled in front of the first pass of the
+/// second step.
+TEST(WithoutFlushRuns, NameTheStepInWhichNumbersStopBeingNumbers) {
+  const Strategy strategy = pipelined("pipedream", 2, 1);
+  const TinyJob job = tiny_job(kTinyLlama, strategy);
+  TaskId forward;
+  for (std::size_t i = 0; i < job.graph.tasks.size(); ++i) {
+    const Task& task = job.graph.tasks[i];
+    if (task.kind == TaskKind::kForward && task.rank == 1 &&
+        task.microbatch == microbatch_count(strategy))
+      forward = TaskId(i);
+  }
+  TrainingRequest request = job.request();
+  request.clock = TimelineClock::kVirtual;
+  request.fault = Fault{.task = forward, .kind = FaultKind::kNan, .step = 0};
+  const TrainingRun run = train(request);
+  ASSERT_TRUE(run.failure.has_value());
+  EXPECT_EQ(stable_name(job.graph, run.failure->task), stable_name(job.graph, forward));
+  EXPECT_THAT(run.failure->cause, testing::HasSubstr("is not finite, in step 1 and layer"));
+}
+
 /// Rank 0 fails at its first update of the second step: all ranks have come through the first one,
 /// and what was done of the second is there.
 TEST(WithoutFlushRuns, KeepWhatWasMeasuredBeforeAFailure) {
