@@ -204,8 +204,10 @@ class StoppedProcess {
   }
   StoppedProcess(const StoppedProcess&) = delete;
   StoppedProcess& operator=(const StoppedProcess&) = delete;
-  void kill_after(std::chrono::milliseconds time) const {
-    std::this_thread::sleep_for(time);
+  void kill_after(std::chrono::milliseconds time, const std::atomic<bool>& is_done) const {
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (!is_done && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     kill(process_, SIGKILL);
   }
 
@@ -219,16 +221,19 @@ TEST(TcpJob, DoesNotWaitForAStoppedProcess) {
   const JobPlace first = place_of(0, 2, port), second = place_of(1, 2, port);
   const StoppedProcess stopped(second);
   constexpr std::chrono::milliseconds kLong{6000};
-  std::thread killer([&] { stopped.kill_after(kLong); });
+  std::atomic<bool> is_done = false;
+  std::thread killer([&] { stopped.kill_after(kLong, is_done); });
   const auto start = std::chrono::steady_clock::now();
   const auto failure = run_ranks(RankKind::kJob, 2,
                                  [](Communicator& communicator, RankProgress& progress) {
+                                   progress.is_waiting = true;  // as far as others can tell
                                    const std::vector<std::byte> message(std::size_t{64} << 20);
                                    communicator.send(RankId(1), {}, message, {});
                                    wait_for_message(communicator, progress, RankId(1));
                                  },
                                  {.patience = kShort, .job = &first});
   const auto passed = std::chrono::steady_clock::now() - start;
+  is_done = true;
   killer.join();
   ASSERT_TRUE(failure.has_value());
   EXPECT_EQ(failure->kind, FailureKind::kHang) << failure->cause;
