@@ -1,5 +1,7 @@
 #include "executor/counted_memory.hpp"
 
+#include <sys/mman.h>
+
 #include <new>
 #include <utility>
 
@@ -7,8 +9,24 @@
 
 namespace meshwright {
 namespace {
-constexpr std::align_val_t kAlignment{64};
+
+constexpr std::int64_t kLargePage = std::int64_t{2} << 20;
+
+std::align_val_t alignment_of(Bytes bytes) {
+  return std::align_val_t{bytes.value < kLargePage ? 64 : static_cast<std::size_t>(kLargePage)};
 }
+
+/// Weights, gradients and moments are streamed through in every step: on large pages, where the
+/// system has some, with fewer looks at its page tables.
+std::byte* allocate(Bytes bytes) {
+  void* block = ::operator new(static_cast<std::size_t>(bytes.value), alignment_of(bytes));
+  const std::int64_t whole_pages = bytes.value - bytes.value % kLargePage;
+  if (whole_pages > 0)  // a hint, of which nothing depends
+    static_cast<void>(::madvise(block, static_cast<std::size_t>(whole_pages), MADV_HUGEPAGE));
+  return static_cast<std::byte*>(block);
+}
+
+}  // namespace
 
 void MemoryLedger::hold(MemoryClass what, Bytes bytes) {
   held_[what] += bytes;
@@ -23,9 +41,7 @@ void MemoryLedger::give_back(MemoryClass what, Bytes bytes) {
 std::byte* MemoryLedger::take_block(Bytes bytes) {
   std::vector<std::byte*>& spare = spare_[bytes.value];
   if (spare.empty() && queue_ != nullptr) return queue_->allocate(bytes);
-  if (spare.empty())
-    return static_cast<std::byte*>(
-        ::operator new(static_cast<std::size_t>(bytes.value), kAlignment));
+  if (spare.empty()) return allocate(bytes);
   std::byte* block = spare.back();
   spare.pop_back();
   spare_bytes_ -= bytes;
@@ -34,19 +50,19 @@ std::byte* MemoryLedger::take_block(Bytes bytes) {
 
 void MemoryLedger::give_back_block(std::byte* block, Bytes bytes) {
   // A queue's device keeps what was given back itself, and has it for all that ask.
-  if (queue_ != nullptr || spare_bytes_ + bytes > total(peak_)) return let_go(block);
+  if (queue_ != nullptr || spare_bytes_ + bytes > total(peak_)) return let_go(block, bytes);
   spare_[bytes.value].push_back(block);
   spare_bytes_ += bytes;
 }
 
 MemoryLedger::~MemoryLedger() {
   for (const auto& [size, blocks] : spare_)
-    for (std::byte* block : blocks) let_go(block);
+    for (std::byte* block : blocks) let_go(block, Bytes(size));
 }
 
-void MemoryLedger::let_go(std::byte* block) {
+void MemoryLedger::let_go(std::byte* block, Bytes bytes) {
   if (queue_ != nullptr) return queue_->give_back(block);
-  ::operator delete(block, kAlignment);
+  ::operator delete(block, alignment_of(bytes));
 }
 
 Buffer::Buffer(MemoryLedger& ledger, MemoryClass what, Bytes bytes)

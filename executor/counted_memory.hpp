@@ -33,7 +33,7 @@ class MemoryLedger {
   const MemoryAmounts& peak() const { return peak_; }  ///< by class, when the total was largest
 
  private:
-  void let_go(std::byte* block);
+  void let_go(std::byte* block, Bytes bytes);
   DeviceQueue* queue_ = nullptr;
   MemoryAmounts held_, peak_;
   std::map<std::int64_t, std::vector<std::byte*>> spare_;  ///< by size

@@ -44,9 +44,11 @@ ParameterRun::ParameterRun(RankContext& rank, RunLayout layout, std::span<const 
                      rank.progress.beats.fetch_add(1, std::memory_order_relaxed);
                    });
   const std::span<const float> start = starts_from_own ? std::span<const float>(owned) : initial;
-  rank.run(rank.kernels.cast,
-           {.x = {start.data(), static_cast<std::int64_t>(start.size()), Dtype::kFp32},
-            .y = flat(weights_.front().view())});
+  // Every version: the first step is not to be the one that uses its memory for the first time.
+  for (OwnedMatrix& version : weights_)
+    rank.run(rank.kernels.cast,
+             {.x = {start.data(), static_cast<std::int64_t>(start.size()), Dtype::kFp32},
+              .y = flat(version.view())});
   rank.wait();  // what was kept for the device is as large as the parameters
   if (!layout_.has_state) return;
   const auto state = [&] {

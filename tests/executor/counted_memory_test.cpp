@@ -32,6 +32,16 @@ TEST(MemoryLedger, GivesTheSameMemoryOutAgain) {
   EXPECT_NE(other.data(), first);
 }
 
+// What is streamed through begins where a large page may, and is given back whole.
+TEST(MemoryLedger, PutsLargeBuffersOnLargePages) {
+  MemoryLedger ledger;
+  constexpr std::int64_t kLargePage = 2 << 20;
+  Buffer large(ledger, MemoryClass::kWeights, Bytes(kLargePage + 1));
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(large.data()) % kLargePage, 0u);
+  large.data()[kLargePage] = std::byte{1};
+  EXPECT_EQ(total(ledger.held()), Bytes(kLargePage + 1));
+}
+
 // Buffers of 1, 2, … MiB one after another: never more than one is held, and what is kept spare
 // may not be more than the largest of them.
 TEST(MemoryLedger, KeepsNoMoreSpareThanThePeak) {
