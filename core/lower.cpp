@@ -32,7 +32,6 @@ std::vector<RankInfo> ranks_of(const StagesPass& pass, const Strategy& strategy,
 /// Our executor's passes for inputs make gradients of norms and sinks. Where gradients are cut,
 /// those are kept whole until the pass for weights has its buffers.
 void keep_gradients_apart(const Strategy& strategy, const Schedule& schedule, StagesPass& pass) {
-  constexpr std::int64_t kGradientBytes = 4;
   if (strategy.zero < 2 || data_groups_of(strategy, pass.groups, false).shard.shape.ranks == 1)
     return;
   const auto is_split = [](const Action& action) { return action.pass == Pass::kBackwardInput; };

@@ -6,7 +6,6 @@
 namespace meshwright {
 namespace {
 
-constexpr std::int64_t kGradientBytes = 4;  ///< gradients are accumulated and reduced in fp32
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// The 2 (n - 1) exchanges of a ring all-reduce over n ranks (Patarasuk and Yuan, 2009), or the

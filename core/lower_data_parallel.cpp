@@ -25,8 +25,6 @@
 namespace meshwright {
 namespace {
 
-constexpr std::int64_t kGradientBytes = 4;  ///< gradients are accumulated and reduced in fp32
-
 bool makes_gradients(Pass pass) { return pass == Pass::kBackward || pass == Pass::kBackwardWeight; }
 bool needs_parameters(Pass pass) { return pass != Pass::kBackwardWeight; }
 bool goes_back(Pass pass) { return pass == Pass::kBackward || pass == Pass::kBackwardInput; }

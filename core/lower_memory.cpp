@@ -10,7 +10,6 @@ constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b
 
 /// Bytes per parameter of mixed-precision AdamW (Rajbhandari et al., arXiv 1910.02054, section
 /// 3.1): gradients are accumulated and reduced in fp32 as Megatron-LM does.
-constexpr std::int64_t kGradientBytes = 4;
 constexpr std::int64_t kMomentBytes = 8;  ///< first and second, fp32
 constexpr std::int64_t kMasterBytes = 4;  ///< fp32 copy of 16-bit weights
 
@@ -122,7 +121,6 @@ std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strateg
 /// weights are made of the master anyway.
 Work optimizer_work(const StagesPass& pass, const Strategy& strategy, PipelineRankId device,
                     std::vector<WorkPart>& parts) {
-  constexpr std::int64_t kNormAndClipBytes = 3 * kGradientBytes;
   const bool copies = weights_are_fp32(strategy.dtype) && weight_copies(strategy, device) > 1;
   const std::int64_t per_parameter = kNormAndClipBytes + adam_bytes(strategy.dtype) +
                                      (copies ? 2 * stored_element(strategy.dtype).value : 0);
@@ -141,9 +139,9 @@ Work optimizer_work(const StagesPass& pass, const Strategy& strategy, PipelineRa
 
 Bytes optimizer_state_bytes(Dtype dtype) { return Bytes(optimizer_bytes(dtype)); }
 
-Work server_update_work(const Strategy& strategy, std::int64_t share, std::int64_t summing,
+Work server_update_work(const Strategy& strategy, std::int64_t share, std::int64_t before,
                         std::vector<WorkPart>& parts) {
-  return update_work(share, share * (summing + adam_bytes(strategy.dtype)), strategy.dtype, false,
+  return update_work(share, share * (before + adam_bytes(strategy.dtype)), strategy.dtype, false,
                      parts);
 }
 

@@ -14,8 +14,7 @@
 namespace meshwright {
 namespace {
 
-constexpr std::int64_t kGradientBytes = 4;  ///< gradients travel and are summed in fp32
-constexpr std::int64_t kTokenBytes = 8;     ///< inputs are int64 indices of words
+constexpr std::int64_t kTokenBytes = 8;  ///< inputs are int64 indices of words
 
 class OneProcess {
  public:

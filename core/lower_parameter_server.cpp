@@ -16,7 +16,6 @@
 namespace meshwright {
 namespace {
 
-constexpr std::int64_t kGradientBytes = 4;  ///< gradients travel and are summed in fp32
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 class ParameterServers {
@@ -165,16 +164,16 @@ class ParameterServers {
     const int workers = strategy_.degrees.data;
     const std::vector<TaskId> pushed = append_all(
         append_collective(collective(CollectiveKind::kPush, workers, data_.servers)), last_);
-    // The sum reads every worker's gradient and writes one.
+    // The sum reads every worker's gradient and writes one; the update is clipped by its norm.
     std::vector<TaskId> updated = pushed;
     if (data_.servers == 1) {
-      on_servers(
-          server_update_work(strategy_, share_, kGradientBytes * (workers + 1), graph().parts),
-          updated);
+      const std::int64_t summing = kGradientBytes * (workers + 1);
+      on_servers(server_update_work(strategy_, share_, summing + kNormAndClipBytes, graph().parts),
+                 updated);
     } else {
       on_servers(server_sum_work(share_, workers, graph().parts), updated);
       reduce_norm(updated);
-      on_servers(server_update_work(strategy_, share_, 0, graph().parts), updated);
+      on_servers(server_update_work(strategy_, share_, kNormAndClipBytes, graph().parts), updated);
     }
     append_all(append_collective(collective(CollectiveKind::kPull, workers, data_.servers)),
                updated);

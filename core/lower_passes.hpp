@@ -195,6 +195,11 @@ PartUnits cut_into_units(const std::vector<std::vector<LocalParameter>>& layers,
 
 StagesPass lower_stages_pass(const Plan& plan, const ModelGraph& model, const Cluster& cluster);
 
+/// Gradients are accumulated, travel and are summed in fp32.
+inline constexpr std::int64_t kGradientBytes = 4;
+/// Before an update, a parameter: their norm (a read) and clipping (a read and a write).
+inline constexpr std::int64_t kNormAndClipBytes = 3 * kGradientBytes;
+
 // ---- lower_memory.cpp: resident bytes and the optimizer -------------------------------------
 
 /// Parameters whose optimizer state a rank of this pipeline position updates (its share under
@@ -205,8 +210,8 @@ std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strateg
                                            const DeviceModel& device);
 Work optimizer_work(const StagesPass& pass, const Strategy& strategy, PipelineRankId device,
                     std::vector<WorkPart>& parts);
-/// A parameter server updates its share; `summing` bytes per parameter are read and written first.
-Work server_update_work(const Strategy& strategy, std::int64_t share, std::int64_t summing,
+/// A parameter server updates its share; `before` bytes per parameter are read and written first.
+Work server_update_work(const Strategy& strategy, std::int64_t share, std::int64_t before,
                         std::vector<WorkPart>& parts);
 /// A parameter server adds up the gradients of all workers in its share.
 Work server_sum_work(std::int64_t share, int workers, std::vector<WorkPart>& parts);

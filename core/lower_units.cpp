@@ -7,8 +7,6 @@
 namespace meshwright {
 namespace {
 
-constexpr std::int64_t kGradientBytes = 4;  ///< gradients are accumulated and reduced in fp32
-
 /// Elements at which a bucket is full.
 struct BucketSizes {
   std::int64_t first = 1, others = 1;

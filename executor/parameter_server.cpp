@@ -153,28 +153,39 @@ Ticks ParameterServerRank::pull(const Collective& collective, std::span<const Ra
   return ready;
 }
 
-/// Where the gradients lie: the first push is copied there, the others are added.
+/// Where the gradients lie: the first push is copied there, the others are added, some that stay in
+/// a cache at a time. A device has them all at once: every call is a launch there.
 void ParameterServerRank::sum_pushes() {
+  constexpr std::int64_t kInCache = std::int64_t{1} << 14;
   const Block joint = block_of_server(rank_.rank);
   std::vector<float> own;
   if (arrived_ == 0) own = gradients_of(joint);
   const auto share = static_cast<std::size_t>(joint.size());
   std::size_t first = 0;
   for_each_run(*server_, joint, [&](ParameterRun& run, const Block& block) {
-    const std::span<float> sum = run.own_gradients(0);
-    MW_CHECK(std::ssize(sum) == block.size());
-    if (arrived_ == 0) rank_.copy(sum.data(), own.data() + first, sum.size_bytes());
-    for (std::size_t w = 0; w < static_cast<std::size_t>(arrived_); ++w) {
-      const std::span<float> row = pushes_.floats().subspan(w * share + first, sum.size());
-      if (w == 0)
-        rank_.copy(sum.data(), row.data(), sum.size_bytes());
-      else
-        rank_.run(rank_.kernels.reduce, {.into = {sum.data(), block.size(), Dtype::kFp32},
-                                         .from = {row.data(), block.size(), Dtype::kFp32}});
-    }
-    first += sum.size();
+    const std::span<float> all = run.own_gradients(0);
+    MW_CHECK(std::ssize(all) == block.size());
+    if (arrived_ == 0) rank_.copy(all.data(), own.data() + first, all.size_bytes());
+    const std::int64_t most = rank_.queue == nullptr ? kInCache : block.size();
+    for_each_piece(block.size(), most, [&](std::int64_t begin, std::int64_t count) {
+      const auto place = static_cast<std::size_t>(begin);
+      add_pushes(all.subspan(place, static_cast<std::size_t>(count)), share, first + place);
+    });
+    first += all.size();
   });
   arrived_ = 0;
+}
+
+void ParameterServerRank::add_pushes(std::span<float> sum, std::size_t share, std::size_t first) {
+  const Vector into{sum.data(), std::ssize(sum), Dtype::kFp32};
+  for (std::size_t w = 0; w < static_cast<std::size_t>(arrived_); ++w) {
+    const std::span<float> row = pushes_.floats().subspan(w * share + first, sum.size());
+    if (w == 0)
+      rank_.copy(sum.data(), row.data(), sum.size_bytes());
+    else
+      rank_.run(rank_.kernels.reduce,
+                {.into = into, .from = {row.data(), std::ssize(row), Dtype::kFp32}});
+  }
 }
 
 void ParameterServerRank::hand_to_own_worker() {

@@ -50,6 +50,8 @@ class ParameterServerRank {
   void hand_to_own_worker();
 
  private:
+  /// Elements `first` … of every push, which has `share` of them.
+  void add_pushes(std::span<float> sum, std::size_t share, std::size_t first);
   Block block_of_server(RankId server) const;
   /// Calls visit(run, block) for the two runs' elements of a joint block.
   template <class Visit>

@@ -433,6 +433,26 @@ TEST(ParameterServer, HoldsAnEqualPartOnEveryServer) {
   EXPECT_EQ(mixed.ranks[1].resident[MemoryClass::kWeights], Bytes(3 * kAll));
 }
 
+// bf16, six workers: the sum reads 6 * 4 bytes a parameter and writes 4; norm and clipping 12;
+// AdamW reads the gradient, reads and writes master and moments, writes the weight: 4 + 24 + 2.
+TEST(ParameterServer, SumsAndClipsBeforeItUpdates) {
+  Strategy s = strategy_of({.data = 6}, 1);
+  s.data_parallelism.kind = DataParallelKind::kParameterServer;
+  const auto updates = [&] {
+    const TaskGraph graph = lowered(s);
+    Bytes traffic;
+    for (const Task& task : graph.tasks)
+      if (task.kind == TaskKind::kOptimizer)
+        for (const WorkPartUse& use : graph.works[task.work.index()].parts)
+          for (const Step& step : graph.parts[static_cast<std::size_t>(use.part)].steps)
+            traffic += std::get<Kernel>(step).memory_traffic;
+    return traffic;
+  };
+  EXPECT_EQ(updates(), Bytes((28 + 12 + 30) * kAll));
+  s.data_parallelism.servers = 2;  // folded: one of them, with half
+  EXPECT_EQ(updates(), Bytes((28 + 12 + 30) * kAll / 2));
+}
+
 // Four workers, two servers: every pair meets once to push and once to pull half of everything.
 TEST(AsyncParameterServer, LetsEveryWorkerMeetEveryServer) {
   Strategy s = strategy_of({.data = 4}, 1);
