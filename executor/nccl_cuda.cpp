@@ -1,17 +1,16 @@
 // NCCL's side of nccl.hpp; part of the plug-in.
 #include <cuda_runtime.h>
-#include <dlfcn.h>
 #include <nccl.h>
 
 #include <algorithm>
 #include <memory>
 #include <thread>
-#include <type_traits>
 #include <utility>
 
 #include "core/check.hpp"
 #include "core/error.hpp"
 #include "executor/nccl.hpp"
+#include "kernels/loaded_library.hpp"
 
 namespace meshwright {
 namespace {
@@ -43,33 +42,25 @@ struct Library {
 
 Library open() {
   Library l;
-  void* handle = ::dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    const char* why = ::dlerror();
-    l.missing = "NCCL cannot be opened: " + std::string(why == nullptr ? "libnccl.so.2" : why);
-    return l;
-  }
-  const auto find = [&](auto& function, const char* name, bool is_needed = true) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(handle, name));
-    if (function == nullptr && is_needed) l.missing = std::string("this NCCL has no ") + name;
-  };
-  find(l.get_version, "ncclGetVersion");
-  find(l.get_unique_id, "ncclGetUniqueId");
-  find(l.init, "ncclCommInitRankConfig");
-  find(l.split, "ncclCommSplit", false);
-  find(l.async_error, "ncclCommGetAsyncError");
-  find(l.finalize, "ncclCommFinalize");
-  find(l.destroy, "ncclCommDestroy");
-  find(l.abort, "ncclCommAbort");
-  find(l.error_string, "ncclGetErrorString");
-  find(l.all_reduce, "ncclAllReduce");
-  find(l.reduce_scatter, "ncclReduceScatter");
-  find(l.all_gather, "ncclAllGather");
-  find(l.send, "ncclSend");
-  find(l.receive, "ncclRecv");
-  find(l.group_start, "ncclGroupStart");
-  find(l.group_end, "ncclGroupEnd");
-  find(l.group_simulate_end, "ncclGroupSimulateEnd", false);
+  LoadedLibrary opened("NCCL", "libnccl.so.2");
+  opened.find(l.get_version, "ncclGetVersion");
+  opened.find(l.get_unique_id, "ncclGetUniqueId");
+  opened.find(l.init, "ncclCommInitRankConfig");
+  opened.find_if_there(l.split, "ncclCommSplit");
+  opened.find(l.async_error, "ncclCommGetAsyncError");
+  opened.find(l.finalize, "ncclCommFinalize");
+  opened.find(l.destroy, "ncclCommDestroy");
+  opened.find(l.abort, "ncclCommAbort");
+  opened.find(l.error_string, "ncclGetErrorString");
+  opened.find(l.all_reduce, "ncclAllReduce");
+  opened.find(l.reduce_scatter, "ncclReduceScatter");
+  opened.find(l.all_gather, "ncclAllGather");
+  opened.find(l.send, "ncclSend");
+  opened.find(l.receive, "ncclRecv");
+  opened.find(l.group_start, "ncclGroupStart");
+  opened.find(l.group_end, "ncclGroupEnd");
+  opened.find_if_there(l.group_simulate_end, "ncclGroupSimulateEnd");
+  l.missing = opened.missing();
   return l;
 }
 const Library& library() {

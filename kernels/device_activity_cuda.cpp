@@ -1,7 +1,6 @@
 // CUPTI's side of device_activity.hpp; part of the plug-in.
 #include <cupti.h>
 #include <cxxabi.h>
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,9 +8,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <type_traits>
 
 #include "kernels/device_activity.hpp"
+#include "kernels/loaded_library.hpp"
 
 namespace meshwright {
 namespace {
@@ -33,26 +32,18 @@ struct Library {
 
 Library open() {
   Library l;
-  void* handle = ::dlopen("libcupti.so.13", RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    const char* why = ::dlerror();
-    l.missing = "CUPTI cannot be opened: " + std::string(why == nullptr ? "libcupti.so.13" : why);
-    return l;
-  }
-  const auto find = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(handle, name));
-    if (function == nullptr) l.missing = std::string("this CUPTI has no ") + name;
-  };
-  find(l.version, "cuptiGetVersion");
-  find(l.result_string, "cuptiGetResultString");
-  find(l.register_clock, "cuptiActivityRegisterTimestampCallback");
-  find(l.register_buffers, "cuptiActivityRegisterCallbacks");
-  find(l.enable, "cuptiActivityEnable");
-  find(l.disable, "cuptiActivityDisable");
-  find(l.flush, "cuptiActivityFlushAll");
-  find(l.next_record, "cuptiActivityGetNextRecord");
-  find(l.push, "cuptiActivityPushExternalCorrelationId");
-  find(l.pop, "cuptiActivityPopExternalCorrelationId");
+  LoadedLibrary opened("CUPTI", "libcupti.so.13");
+  opened.find(l.version, "cuptiGetVersion");
+  opened.find(l.result_string, "cuptiGetResultString");
+  opened.find(l.register_clock, "cuptiActivityRegisterTimestampCallback");
+  opened.find(l.register_buffers, "cuptiActivityRegisterCallbacks");
+  opened.find(l.enable, "cuptiActivityEnable");
+  opened.find(l.disable, "cuptiActivityDisable");
+  opened.find(l.flush, "cuptiActivityFlushAll");
+  opened.find(l.next_record, "cuptiActivityGetNextRecord");
+  opened.find(l.push, "cuptiActivityPushExternalCorrelationId");
+  opened.find(l.pop, "cuptiActivityPopExternalCorrelationId");
+  l.missing = opened.missing();
   std::uint32_t version = 0;
   // Records of another version may be laid out in another way.
   if (l.missing.empty() && (l.version(&version) != CUPTI_SUCCESS || version != CUPTI_API_VERSION))
