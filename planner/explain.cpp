@@ -14,13 +14,6 @@ constexpr double kWorthSaying = 0.01;  ///< shares of the step below this are le
 double gibibytes(Bytes bytes) { return static_cast<double>(bytes.value) / (1 << 30); }
 double percent(double share) { return 100 * share; }
 
-double idle_share(const Evaluation& evaluation) {
-  double sum = 0;
-  for (int cause = 0; cause < kBubbleCauseCount; ++cause)
-    sum += bubble_share(evaluation, static_cast<BubbleCause>(cause));
-  return sum;
-}
-
 std::string tensor_sentence(const Plan& plan, const Job& job) {
   const int tensor = plan.strategy.degrees.tensor;
   const int node = node_of(job.cluster, DeviceId(0)).device_count;
@@ -32,7 +25,8 @@ std::string pipeline_sentence(const Plan& plan, const Evaluation& evaluation) {
   const ParallelDegrees& d = plan.strategy.degrees;
   if (d.pipeline == 1) return "no pipeline";
   const std::string chunks = d.chunks > 1 ? fmt::format(" with {} chunks", d.chunks) : "";
-  return fmt::format("PP {}{} idles {:.1f} %", d.pipeline, chunks, percent(idle_share(evaluation)));
+  return fmt::format("PP {}{} has a bubble of {:.1f} %", d.pipeline, chunks,
+                     percent(evaluation.bubble_of_period));
 }
 
 /// The axis that costs most.

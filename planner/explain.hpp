@@ -12,8 +12,9 @@
 namespace meshwright {
 
 /// One line: where tensor ranks lie, what the pipeline wastes, what communication is exposed, and
-/// what the nearest alternative would cost: "TP 8 stays in the node; 1f1b over 8 stages idles
-/// 12.3 %; tp communication is exposed for 9.8 %; without recomputation it would need 96.1 GiB".
+/// what the nearest alternative would cost: "TP 8 stays in the node; PP 8 has a bubble of
+/// 12.3 %; tp communication costs 9.8 %; without recomputation it would need 96.1 GiB". The bubble
+/// is that of plan tables: of the busiest rank, in the period.
 std::string why(const Plan& plan, const Evaluation& evaluation, const Prospect& prospect,
                 const Job& job);
 
