@@ -8,10 +8,12 @@
 #include <array>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 
 #include "cli/calibration_probes.hpp"
+#include "cli/measured_noise.hpp"
 #include "cli/run_device.hpp"
 #include "executor/measure_device.hpp"
 #include "kernels/cuda_library.hpp"
@@ -72,27 +74,35 @@ std::map<std::string, std::string> provenance_of(const CalibrationRequest& reque
   return provenance;
 }
 
+struct MeasuredKernels {
+  std::vector<KernelCurve> curves;
+  std::vector<WaitingPasses> passes;
+  std::string probes;  ///< how many, in words
+};
+
 /// Probes round by round until the time is up; the first round runs through at least the smallest.
-std::vector<KernelCurve> measure_kernels(const CalibrationRequest& request, Clock::time_point end,
-                                         std::string& left_out) {
+MeasuredKernels measure_kernels(const CalibrationRequest& request, Clock::time_point end) {
   const std::vector<ProbeShape> probes =
       request.device == "cuda" ? gpu_probes() : calibration_probes();
   const Clock::time_point start = Clock::now();
+  MeasuredKernels measured;
   std::vector<TimedKernels> timed;
   std::size_t done = 0;
   const std::size_t most = kMostRounds * probes.size();
   for (; done < most && (done == 0 || Clock::now() < end); ++done) {
     const ProbeShape& shape = probes[done % probes.size()];
-    for (TimedKernels& kernels : run_probe(probe_of(shape), kernels_of_device(request.device),
-                                           kCountedSteps, device_of(request.device)))
-      timed.push_back(std::move(kernels));
+    MeasuredProbe probe = run_probe(probe_of(shape), kernels_of_device(request.device),
+                                    kCountedSteps, device_of(request.device));
+    std::ranges::move(probe.kernels, std::back_inserter(timed));
+    if (has_equal_ranks(shape)) measured.passes.push_back({std::move(probe.graph), probe.waiting});
     if (request.progress)
       request.progress(name_of(shape), std::chrono::duration<double>(Clock::now() - start) /
                                            std::chrono::duration<double>(end - start));
   }
-  left_out =
+  measured.probes =
       fmt::format("{} of {} probes, {} in all", std::min(done, probes.size()), probes.size(), done);
-  return kernel_curves(timed);
+  measured.curves = kernel_curves(timed);
+  return measured;
 }
 
 /// A GPU that ranks share in turn: by the virtual clock each of them has it for itself. Where there
@@ -162,14 +172,15 @@ Calibration calibrate(const CalibrationRequest& request) {
   } else {
     measure_host(request, calibration, machine);
   }
-  std::string probes;
-  calibration.kernels = measure_kernels(request, start + request.budget, probes);
+  MeasuredKernels measured = measure_kernels(request, start + request.budget);
+  calibration.kernels = std::move(measured.curves);
   set_rates(calibration.kernels, machine);
   if (machine.gpu)
     machine.memory_bandwidth = machine.gpu->memory;  // streams of probes are in caches
   calibration.machine = machine;
+  if (!machine.gpu) calibration.machine->noise = noise_of(calibration, measured.passes);
   calibration.provenance = provenance_of(request, load_before);
-  calibration.provenance["probes"] = probes;
+  calibration.provenance["probes"] = measured.probes;
   return calibration;
 }
 

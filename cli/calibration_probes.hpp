@@ -25,6 +25,11 @@ struct ProbeShape {
   int sequences = 1;
   Dtype dtype = Dtype::kFp32;
 };
+/// Whether its ranks wait in their passes for ranks that do the same. What experts have to do
+/// differs.
+inline bool has_equal_ranks(const ProbeShape& shape) {
+  return shape.cut > 1 && shape.kind != ProbeKind::kMixture;
+}
 std::string name_of(const ProbeShape& shape);  ///< "gpt hidden 128 / 2, 1 x 64 tokens, fp32"
 KernelProbe probe_of(const ProbeShape& shape);
 

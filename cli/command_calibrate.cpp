@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 #include "core/io_file.hpp"
 #include "core/parse_quantity.hpp"
 #include "models/this_machine.hpp"
+#include "simulator/expected_maximum.hpp"
 
 namespace meshwright {
 namespace {
@@ -56,6 +58,9 @@ std::string summary(const Calibration& calibration, const std::string& place) {
                         1e6 * machine.gpu->launch_overhead.value);
   text += fmt::format("  messages             {:.1f} us, then {}\n",
                       1e6 * machine.message_latency.value, to_text(machine.message_bandwidth));
+  if (machine.noise.value > 0)
+    text += fmt::format("  two equal ranks      wait {:.1f} % where they meet every millisecond\n",
+                        100 * expected_maximum(2) * std::sqrt(machine.noise.value / 1e-3));
   text += fmt::format("  kernels              {} families at {} shapes; {}\n",
                       calibration.kernels.size(), points, calibration.provenance.at("probes"));
   return text + fmt::format("Written to {}; --cluster this-machine reads {}.\n", place,

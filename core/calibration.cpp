@@ -68,6 +68,7 @@ void check_machine(const MeasuredMachine& machine, const std::string& place,
   check("/message_latency_ns", machine.message_latency.value);
   check("/message_bytes_per_second", machine.message_bandwidth.value);
   check("/memory_bytes_per_second", machine.memory_bandwidth.value);
+  if (machine.noise.value != 0) check("/noise_ns", machine.noise.value);
   for (const auto& [dtype, rate] : machine.peak) check("/peak_flop_per_second", rate.value);
 }
 

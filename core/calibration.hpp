@@ -83,7 +83,9 @@ struct MeasuredMachine {
   BytesPerSecond message_bandwidth;      ///< one message, handed over and taken in
   BytesPerSecond memory_bandwidth;       ///< one core, large streams
   std::map<Dtype, FlopsPerSecond> peak;  ///< one core, best product
-  std::optional<MeasuredGpu> gpu = {};   ///< then all of the above is the GPU's, but for the cores
+  /// By how much equal ranks differ: work of T takes T with a variance of noise T. 0: by nothing.
+  Seconds noise = {};
+  std::optional<MeasuredGpu> gpu = {};  ///< then all of the above is the GPU's, but for the cores
   friend bool operator==(const MeasuredMachine&, const MeasuredMachine&) = default;
 };
 

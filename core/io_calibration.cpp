@@ -190,6 +190,8 @@ MeasuredMachine read_machine(const JsonValue& value, const std::string& place,
     }
     rates.finish();
   }
+  if (reader.optional("noise_ns") != nullptr)
+    machine.noise = Seconds(reader.number("noise_ns", 0, kLongestNs) / kNanosecondsPerSecond);
   if (const JsonValue* gpu = reader.optional("gpu"))
     machine.gpu = read_gpu(*gpu, place + "/gpu", problems);
   reader.finish();
@@ -207,6 +209,7 @@ nlohmann::ordered_json json_of(const MeasuredMachine& machine) {
       {"message_bytes_per_second", machine.message_bandwidth.value},
       {"memory_bytes_per_second", machine.memory_bandwidth.value},
       {"peak_flop_per_second", peak}};
+  if (machine.noise.value > 0) json["noise_ns"] = machine.noise.value * kNanosecondsPerSecond;
   if (machine.gpu) json["gpu"] = json_of(*machine.gpu);
   return json;
 }

@@ -58,8 +58,9 @@ Ticks visible(Ticks collective, Ticks kernels, int pieces) {
 PartPrice price_of(const WorkPart& part, const CostModel& cost_model) {
   PartPrice price;
   const std::vector<Ticks> times = price_steps(part, cost_model);
+  const std::vector<Ticks> waits = waits_of_steps(part, times, cost_model);
   for (std::size_t i = 0; i < part.steps.size(); ++i) {
-    const Ticks time = times[i];
+    const Ticks time = times[i] + waits[i];
     if (const auto* kernel = std::get_if<Kernel>(&part.steps[i])) {
       if (part.recompute)
         price.recompute += time;
@@ -129,6 +130,23 @@ std::vector<Ticks> price_steps(const WorkPart& part, const CostModel& cost_model
       times[i] =
           visible(times[i], kernels_beside(part, i, times, claimed), collective->overlap.pieces);
   return times;
+}
+
+std::vector<Ticks> waits_of_steps(const WorkPart& part, const std::vector<Ticks>& times,
+                                  const CostModel& cost_model) {
+  std::vector<Ticks> waits(part.steps.size());
+  Ticks since_meeting;
+  for (std::size_t i = 0; i < part.steps.size(); ++i) {
+    const auto* collective = std::get_if<Collective>(&part.steps[i]);
+    if (collective == nullptr) {
+      since_meeting += times[i];
+      continue;
+    }
+    if (collective->overlap.kernels == 0)
+      waits[i] = to_ticks(cost_model.wait_of(collective->group.ranks, to_seconds(since_meeting)));
+    since_meeting = Ticks();
+  }
+  return waits;
 }
 
 std::vector<WorkPrice> price_works(const std::vector<WorkPart>& parts,

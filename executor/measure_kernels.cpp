@@ -49,21 +49,42 @@ TokenText some_words(const ModelGraph& model) {
   return text;
 }
 
+bool is_pass(const Task& task) {
+  return task.kind == TaskKind::kForward || task.kind == TaskKind::kBackward;
+}
+
+Ticks passes_of(const TrainingRun& run, const TaskGraph& graph) {
+  Ticks sum;
+  for (std::size_t step = 1; step < run.steps.size(); ++step)  // the first one warms up
+    for (std::size_t i = 0; i < graph.tasks.size(); ++i)
+      if (is_pass(graph.tasks[i]))
+        sum += run.steps[step].times.end[i] - run.steps[step].times.start[i];
+  return sum;
+}
+
+Ticks time_in_passes(const std::vector<TimedKernels>& timed) {
+  Ticks sum;
+  for (const TimedKernels& group : timed)
+    if (group.kernels.front().phase != Phase::kUpdate)
+      for (const Ticks time : group.times) sum += time;
+  return sum;
+}
+
 }  // namespace
 
-std::vector<TimedKernels> run_probe(const KernelProbe& probe, const KernelTable& kernels,
-                                    int counted_steps, const DeviceTable* device) {
+MeasuredProbe run_probe(const KernelProbe& probe, const KernelTable& kernels, int counted_steps,
+                        const DeviceTable* device) {
   Plan plan;
   plan.strategy = probe.strategy;
   plan.blocks_per_stage = {block_count(probe.model)};
   const Cluster cluster = devices(static_cast<int>(rank_count(probe.strategy.degrees)));
-  const TaskGraph graph = lower(plan, probe.model, cluster, {.ranks = RankSet::kAll});
+  MeasuredProbe measured;
+  measured.graph = lower(plan, probe.model, cluster, {.ranks = RankSet::kAll});
   const TokenText text = some_words(probe.model);
-  std::vector<TimedKernels> timed;
   const NoCosts no_costs;
   const TrainingRun run = train({.plan = plan,
                                  .model = probe.model,
-                                 .graph = graph,
+                                 .graph = measured.graph,
                                  .cost_model = no_costs,
                                  .text = text,
                                  .kernels = kernels,
@@ -72,10 +93,12 @@ std::vector<TimedKernels> run_probe(const KernelProbe& probe, const KernelTable&
                                  // However slow the machine is, it does not hang.
                                  .launch = {.patience = std::chrono::minutes(10)},
                                  .kernel_times = [&](std::vector<TimedKernels> of_rank) {
-                                   std::ranges::move(of_rank, std::back_inserter(timed));
+                                   std::ranges::move(of_rank, std::back_inserter(measured.kernels));
                                  }});
   if (run.failure) throw std::runtime_error(run.failure->cause);
-  return timed;
+  measured.waiting =
+      to_seconds(passes_of(run, measured.graph) - time_in_passes(measured.kernels)) / counted_steps;
+  return measured;
 }
 
 }  // namespace meshwright

@@ -11,6 +11,7 @@
 #include "core/calibration.hpp"
 #include "core/model_graph.hpp"
 #include "core/plan.hpp"
+#include "core/task_graph.hpp"
 #include "executor/timed_actions.hpp"
 #include "kernels/device.hpp"
 #include "kernels/kernel_table.hpp"
@@ -25,9 +26,18 @@ struct KernelProbe {
   Strategy strategy;
 };
 
+/// What one probe showed.
+struct MeasuredProbe {
+  std::vector<TimedKernels> kernels;
+  TaskGraph graph;  ///< of one step
+  /// In forward and backward passes of a step, all ranks together: what they took beyond their
+  /// kernels, as messages cost nothing here. Ranks that cut one layer wait for each other.
+  Seconds waiting;
+};
+
 /// Steps of one probe; the first one warms up and is not counted. Kernels of a device take its
 /// memory and are timed there. Throws what the executor throws.
-std::vector<TimedKernels> run_probe(const KernelProbe& probe, const KernelTable& kernels,
-                                    int counted_steps, const DeviceTable* device = nullptr);
+MeasuredProbe run_probe(const KernelProbe& probe, const KernelTable& kernels, int counted_steps,
+                        const DeviceTable* device = nullptr);
 
 }  // namespace meshwright

@@ -116,7 +116,9 @@ class StepRun {
         const Waiting waiting(progress_);
         const Ticks latest =
             actions_.communicate(task, step, std::get<Collective>(*step.step), clock_.time());
-        clock_.end_communication(latest, step.price);
+        // Ranks that sleep are not as different as those that work.
+        const Ticks wait = clock_.kind() == TimelineClock::kReplay ? step.wait : Ticks();
+        clock_.end_communication(latest, wait + step.price);
       }
       beat();
     }
@@ -241,10 +243,12 @@ void RunnableGraph::expand(WorkId id, const std::vector<LayerId>& layers,
   };
   for (const WorkPartUse& use : work.parts) {
     const WorkPart& part = graph_.parts[static_cast<std::size_t>(use.part)];
-    const std::vector<Ticks> prices = price_steps(part, cost_model.on_nodes(work.node_kind));
+    const CostModel& on_nodes = cost_model.on_nodes(work.node_kind);
+    const std::vector<Ticks> prices = price_steps(part, on_nodes);
+    const std::vector<Ticks> waits = waits_of_steps(part, prices, on_nodes);
     for (int repeat = 0; repeat < use.count; ++repeat) {
       for (std::size_t i = 0; i < part.steps.size(); ++i)
-        programs_[id.index()].push_back({layer(), use.part, &part.steps[i], prices[i]});
+        programs_[id.index()].push_back({layer(), use.part, &part.steps[i], prices[i], waits[i]});
       passed += part.recompute ? 0 : 1;
     }
   }

@@ -17,6 +17,7 @@ struct LayerStep {
   std::int32_t part = 0;  ///< in TaskGraph::parts
   const Step* step = nullptr;
   Ticks price;
+  Ticks wait;  ///< before a collective, for the slowest of its group, as it is predicted
 };
 
 class TaskActions {

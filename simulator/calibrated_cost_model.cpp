@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include "core/check.hpp"
+#include "simulator/expected_maximum.hpp"
 #include "simulator/kernel_curve_fit.hpp"
 #include "simulator/kernel_time.hpp"
 
@@ -54,6 +56,11 @@ class CalibratedCostModel final : public CostModel {
     return static_cast<double>(kernel.pieces) * fit->time_of(piece);
   }
   TransferCost cost_of(const Transfer& transfer) const override { return base_->cost_of(transfer); }
+  Seconds wait_of(int ranks, Seconds work) const override {
+    if (!calibration_.machine || calibration_.machine->noise.value <= 0) return {};
+    return Seconds(expected_maximum(ranks) *
+                   std::sqrt(calibration_.machine->noise.value * work.value));
+  }
 
   Seconds time_of(const Collective& collective) const override {
     const CollectiveCurve* curve = curve_for(collective);

@@ -161,6 +161,9 @@ Calibration measured_machine() {
 
 TEST(CalibrationFile, KeepsKernelsAndTheMachine) {
   EXPECT_EQ(calibration_from_json(to_json(measured_machine()), "again"), measured_machine());
+  Calibration with_noise = measured_machine();
+  with_noise.machine->noise = Seconds(0.000015);
+  EXPECT_EQ(calibration_from_json(to_json(with_noise), "again"), with_noise);
   Calibration with_gpu = measured_machine();
   with_gpu.machine->gpu = MeasuredGpu{.count = 2,
                                       .launch_overhead = Seconds(0.000002),
@@ -176,9 +179,11 @@ TEST(Calibration, NamesEveryKernelThatCannotBe) {
   calibration.kernels[0].points[1].m = 2;
   calibration.kernels[1].points[0].time = Seconds(0.0);
   calibration.machine->cores = 0;
-  EXPECT_EQ(hints_of(calibration),
-            (std::vector<std::string>{"x#/machine/cores", "x#/kernels/0/points/1",
-                                      "x#/kernels/1/points/0", "x#/kernels/2"}));
+  calibration.machine->noise = Seconds(-1);
+  EXPECT_EQ(
+      hints_of(calibration),
+      (std::vector<std::string>{"x#/machine/cores", "x#/machine/noise_ns", "x#/kernels/0/points/1",
+                                "x#/kernels/1/points/0", "x#/kernels/2"}));
 }
 
 std::string replaced(std::string text, const std::string& what, const std::string& with) {

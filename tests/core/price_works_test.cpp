@@ -62,6 +62,34 @@ TEST(PriceWorks, SharesAddUpToTheDuration) {
   EXPECT_EQ(costs.kernels_priced, 3);  // each distinct part once, however many works use it
 }
 
+/// Who meets n - 1 others waits 2 s for each, and a second for each second of work.
+class WaitingCosts final : public RoundCosts {
+ public:
+  Seconds wait_of(int ranks, Seconds work) const override {
+    return Seconds(2.0 * (ranks - 1)) + work;
+  }
+};
+
+// Kernels of 4 and 2 s, a collective of three ranks (10 s), a kernel of 1 s, a collective beside
+// which a kernel of 8 s runs: 4 + 2 + (2 * 2 + 6) + 10 + 1 + (10 - 8) + 8. What was worked before
+// the first meeting does not count for the next.
+TEST(PriceWorks, LetsRanksWaitWhereTheyMeet) {
+  Collective gather, hidden;
+  gather.axis = hidden.axis = Axis::kTensor;
+  gather.group.ranks = hidden.group.ranks = 3;
+  hidden.overlap = {.kernels = 1, .pieces = 0};
+  const auto gemm = [](std::int64_t m) { return kernel(KernelKind::kGemm, m); };
+  const WorkPart part{"part", {gemm(4), gemm(2), gather, gemm(1), hidden, gemm(8)}, false};
+  const WaitingCosts costs;
+  EXPECT_EQ(waits_of_steps(part, price_steps(part, costs), costs),
+            (std::vector<Ticks>{{}, {}, seconds(10), {}, {}, {}}));
+  Work work;
+  work.parts = {{0, 2}};
+  const WorkPrice price = price_works({part}, {work}, costs).front();
+  EXPECT_EQ(price.duration, seconds(2 * 37));
+  EXPECT_EQ(price.communication[static_cast<std::size_t>(Axis::kTensor)], seconds(2 * 22));
+}
+
 // Causal attention of 2 x 8 queries and keys of size 4 and values of size 2: the kernel skips half
 // of the scores, and what it counts for does not: 2 x 2 x 8 x 8 x (4 + 2) forward, backward
 // 2 x 2 x 8 x 8 x (3 x 4 + 2 x 2).

@@ -8,6 +8,7 @@
 
 #include "core/plan.hpp"
 #include "core/schedule.hpp"
+#include "simulator/simulate.hpp"
 #include "tests/executor/expect_same.hpp"
 
 namespace meshwright {
@@ -185,6 +186,35 @@ TEST(Training, ReportsALossThatIsNoNumber) {
   const TrainingRun run = run_plan(kGpt, base(), options);
   ASSERT_TRUE(run.failure.has_value());
   EXPECT_THAT(run.failure->cause, testing::HasSubstr("is not finite, in step 1"));
+}
+
+/// Nothing takes time but waiting for others, of whatever work.
+class OnlyWaits final : public CostModel {
+ public:
+  Seconds time_of(const Kernel&) const override { return {}; }
+  Seconds time_of(const Collective&) const override { return {}; }
+  TransferCost cost_of(const Transfer&) const override { return {}; }
+  Seconds wait_of(int ranks, Seconds) const override { return Seconds(ranks > 1 ? 5e-3 : 0); }
+  std::string provenance() const override { return "test"; }
+};
+
+// By the virtual clock ranks wait as they do; who replays waits as predicted.
+TEST(Training, ReplaysWaitsInsideOfPasses) {
+  Strategy strategy = base();
+  strategy.degrees.tensor = 2;
+  strategy.global_batch = 2;
+  TinyJob job = tiny_job(kGpt, strategy);
+  job.cost_model = std::make_unique<OnlyWaits>();
+  TrainingRequest request = job.request();
+  request.clock = TimelineClock::kReplay;
+  request.steps = 1;
+  const TrainingRun run = train(request);
+  ASSERT_FALSE(run.failure.has_value()) << run.failure->cause;
+  const Ticks predicted =
+      makespan(simulate(job.graph, price_works(job.graph.parts, job.graph.works, *job.cost_model)));
+  EXPECT_GT(to_seconds(predicted).value, 16 * 5e-3);  // four meetings of each block in each pass
+  const std::vector<Ticks>& ends = run.steps.front().times.end;
+  EXPECT_GE(*std::max_element(ends.begin(), ends.end()), predicted);
 }
 
 /// Every task by the virtual clock starts and ends as the simulator's rules say: on a rank's stream

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "simulator/expected_maximum.hpp"
+
 namespace meshwright {
 namespace {
 
@@ -49,6 +51,37 @@ TEST(CalibratedCostModel, KeepsBasesShapeAtTheMeasuredLevelBeyondTheEnds) {
   const auto model = make_calibrated_cost_model(std::make_unique<PlainModel>(), one_curve());
   EXPECT_NEAR(model->time_of(gather(4)).value, 28, 1e-9);
   EXPECT_NEAR(model->time_of(gather(330)).value, 320, 1e-9);
+}
+
+// The means of the largest of 2, 3 and 4 normal numbers: 1 / sqrt(pi), 3 / (2 sqrt(pi)), and
+// 1.02938 (Teichroew, 1956); of 16, 1.76599.
+TEST(ExpectedMaximum, IsThatOfNormalNumbers) {
+  EXPECT_NEAR(expected_maximum(1), 0, 1e-6);
+  EXPECT_NEAR(expected_maximum(2), 0.5641896, 1e-6);
+  EXPECT_NEAR(expected_maximum(3), 0.8462844, 1e-6);
+  EXPECT_NEAR(expected_maximum(4), 1.0293754, 1e-6);
+  EXPECT_NEAR(expected_maximum(16), 1.7659914, 1e-6);
+  EXPECT_NEAR(expected_maximum(100), 2.5075937, 1e-6);
+}
+
+// Work of 4 s with a variance of 0.01 s x 4 s: a standard deviation of 0.2 s.
+TEST(CalibratedCostModel, WaitsForTheSlowestAsTheNoiseOfTheMachineSays) {
+  Calibration calibration = one_curve();
+  EXPECT_EQ(make_calibrated_cost_model(std::make_unique<PlainModel>(), calibration)
+                ->wait_of(2, Seconds(4)),
+            Seconds(0));
+  calibration.machine = MeasuredMachine{.processor = "by hand",
+                                        .cores = 1,
+                                        .memory = Bytes(1),
+                                        .message_latency = Seconds(1),
+                                        .message_bandwidth = BytesPerSecond(1),
+                                        .memory_bandwidth = BytesPerSecond(1),
+                                        .peak = {},
+                                        .noise = Seconds(0.01)};
+  const auto model = make_calibrated_cost_model(std::make_unique<PlainModel>(), calibration);
+  EXPECT_NEAR(model->wait_of(2, Seconds(4)).value, 0.2 * 0.5641896, 1e-6);
+  EXPECT_NEAR(model->wait_of(16, Seconds(4)).value, 0.2 * 1.7659914, 1e-6);
+  EXPECT_NEAR(model->wait_of(1, Seconds(4)).value, 0, 1e-6);
 }
 
 TEST(CalibratedCostModel, LeavesWhatWasNotMeasuredToBase) {

@@ -21,6 +21,7 @@
 #include <set>
 
 #include "cli/calibration_probes.hpp"
+#include "cli/measured_noise.hpp"
 #include "cli/table.hpp"
 #include "core/calibration.hpp"
 #include "core/compare.hpp"
@@ -95,6 +96,9 @@ class SlowMotion final : public CostModel {
     const TransferCost cost = costs_.cost_of(transfer);
     return {factor_ * cost.latency, factor_ * cost.occupancy};
   }
+  Seconds wait_of(int ranks, Seconds work) const override {
+    return factor_ * costs_.wait_of(ranks, work / factor_);
+  }
   std::string provenance() const override { return costs_.provenance(); }
 
  private:
@@ -163,9 +167,10 @@ class Validation {
   }
 
   void probe(const ProbeShape& shape) {
-    for (TimedKernels& timed :
-         run_probe(probe_of(shape), kernel_table(Backend::kCpu), /*counted_steps=*/1))
-      timed_.push_back(std::move(timed));
+    MeasuredProbe probe =
+        run_probe(probe_of(shape), kernel_table(Backend::kCpu), /*counted_steps=*/1);
+    std::ranges::move(probe.kernels, std::back_inserter(timed_));
+    if (has_equal_ranks(shape)) passes_.push_back({std::move(probe.graph), probe.waiting});
   }
 
   TrainingRun train_by(const Measured& run, TimelineClock clock, const CostModel& costs,
@@ -219,6 +224,7 @@ class Validation {
   Calibration calibration_of_session() const {
     Calibration calibration = blank_calibration();
     calibration.kernels = kernel_curves(timed_);
+    calibration.machine->noise = noise_of(calibration, passes_);
     return calibration;
   }
 
@@ -364,6 +370,7 @@ class Validation {
   std::vector<Measured> runs_;
   std::vector<std::string> left_out_;
   std::vector<TimedKernels> timed_;    ///< in the probes
+  std::vector<WaitingPasses> passes_;  ///< of tensor ranks in the probes
   std::vector<TimedKernels> watched_;  ///< in the runs
 };
 

@@ -1,0 +1,45 @@
+#include "cli/measured_noise.hpp"
+
+#include <memory>
+
+#include "core/check.hpp"
+#include "models/this_machine.hpp"
+#include "simulator/calibrated_cost_model.hpp"
+#include "simulator/device_cost_model.hpp"
+
+namespace meshwright {
+namespace {
+
+/// In forward and backward passes, all ranks together.
+Seconds predicted_waiting(const TaskGraph& graph, const CostModel& costs) {
+  Ticks sum;
+  for (const Task& task : graph.tasks) {
+    if (task.kind != TaskKind::kForward && task.kind != TaskKind::kBackward) continue;
+    for (const WorkPartUse& use : graph.works[task.work.index()].parts) {
+      const WorkPart& part = graph.parts[static_cast<std::size_t>(use.part)];
+      for (const Ticks wait : waits_of_steps(part, price_steps(part, costs), costs))
+        sum += wait * std::int64_t{use.count};
+    }
+  }
+  return to_seconds(sum);
+}
+
+}  // namespace
+
+Seconds noise_of(Calibration calibration, const std::vector<WaitingPasses>& passes) {
+  MW_CHECK(calibration.machine.has_value());
+  constexpr Seconds kUnit(1e-6);
+  calibration.machine->noise = kUnit;
+  const std::unique_ptr<CostModel> costs = make_calibrated_cost_model(
+      make_device_cost_model(cluster_of(calibration)), std::move(calibration));
+  Seconds measured, of_unit;
+  for (const WaitingPasses& one : passes) {
+    measured += one.waiting;
+    of_unit += predicted_waiting(one.graph, *costs);
+  }
+  if (of_unit.value <= 0 || measured.value <= 0) return {};
+  const double more = ratio(measured, of_unit);
+  return kUnit * (more * more);
+}
+
+}  // namespace meshwright
