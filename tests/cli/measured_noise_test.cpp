@@ -13,13 +13,14 @@ namespace {
 
 Calibration machine_without_noise() {
   Calibration calibration;
-  calibration.machine = MeasuredMachine{.processor = "by hand",
-                                        .cores = 2,
-                                        .memory = Bytes(std::int64_t{1} << 33),
-                                        .message_latency = Seconds(1e-5),
-                                        .message_bandwidth = BytesPerSecond(4e9),
-                                        .memory_bandwidth = BytesPerSecond(1e10),
-                                        .peak = {{Dtype::kFp32, FlopsPerSecond(5e10)}}};
+  calibration.machine = MeasuredMachine{
+      .processor = "by hand",
+      .cores = 2,
+      .memory = Bytes(std::int64_t{1} << 33),
+      .message_latency = Seconds(1e-5),
+      .message_bandwidth = BytesPerSecond(4e9),
+      .memory_bandwidth = BytesPerSecond(1e10),
+      .peak = {{Dtype::kFp32, FlopsPerSecond(5e10)}, {Dtype::kBf16, FlopsPerSecond(5e10)}}};
   return calibration;
 }
 
