@@ -1,6 +1,7 @@
 #include "cli/measured_noise.hpp"
 
 #include <memory>
+#include <utility>
 
 #include "core/check.hpp"
 #include "models/this_machine.hpp"
@@ -30,8 +31,9 @@ Seconds noise_of(Calibration calibration, const std::vector<WaitingPasses>& pass
   MW_CHECK(calibration.machine.has_value());
   constexpr Seconds kUnit(1e-6);
   calibration.machine->noise = kUnit;
-  const std::unique_ptr<CostModel> costs = make_calibrated_cost_model(
-      make_device_cost_model(cluster_of(calibration)), std::move(calibration));
+  const Cluster cluster = cluster_of(calibration);
+  const std::unique_ptr<CostModel> costs =
+      make_calibrated_cost_model(make_device_cost_model(cluster), std::move(calibration));
   Seconds measured, of_unit;
   for (const WaitingPasses& one : passes) {
     measured += one.waiting;
