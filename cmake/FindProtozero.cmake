@@ -1,4 +1,4 @@
-# Finds the header-only protozero library (Debian: libprotozero-dev). Defines protozero::protozero.
+# Finds the header-only protozero library (Debian: libprotozero-dev); defines protozero::protozero.
 find_path(PROTOZERO_INCLUDE_DIR protozero/pbf_writer.hpp)
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(Protozero REQUIRED_VARS PROTOZERO_INCLUDE_DIR)

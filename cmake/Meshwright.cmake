@@ -2,8 +2,10 @@
 option(MESHWRIGHT_TESTS "Build the tests" ON)
 option(MESHWRIGHT_BENCH "Build the benchmarks" OFF)
 option(MESHWRIGHT_FUZZ "Build the libFuzzer targets (clang)" OFF)
-option(MESHWRIGHT_WERROR "Warnings are errors" ON)
-set(MESHWRIGHT_SANITIZE "" CACHE STRING "Sanitizers, such as address,undefined or thread")
+option(MESHWRIGHT_WERROR "Treat warnings as errors" ON)
+set(MESHWRIGHT_REQUIRED_PARTS "" CACHE STRING
+    "Optional parts that must be built: gui, mpi, simgrid (SimGrid comparison in the tests)")
+set(MESHWRIGHT_SANITIZE "" CACHE STRING "Sanitizers to build with, e.g. address,undefined or thread")
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -16,10 +18,11 @@ endif()
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Precompiled headers need these, or ccache never hits.
+  # Without these, precompiled headers prevent ccache hits.
   set(CMAKE_CXX_COMPILER_LAUNCHER
       ${CMAKE_COMMAND} -E env
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      CCACHE_DEPEND=1 # a miss costs one compilation, not a preprocessor run as well
       ${CCACHE_PROGRAM})
 endif()
 
@@ -42,7 +45,7 @@ if(MESHWRIGHT_SANITIZE)
   target_link_options(meshwright_settings INTERFACE -fsanitize=${MESHWRIGHT_SANITIZE})
 endif()
 
-if(MESHWRIGHT_FUZZ) # coverage of all code; callbacks come from the sanitizer's runtime
+if(MESHWRIGHT_FUZZ) # coverage instrumentation; callbacks are in the sanitizer runtime
   target_compile_options(meshwright_settings INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
@@ -53,30 +56,41 @@ function(meshwright_library name)
   target_link_libraries(${name} PUBLIC meshwright_settings ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE})
 endfunction()
 
-# meshwright_test(name LABELS labels... SOURCES ... LINK targets...): one GoogleTest program; each
-# of its tests is a ctest.
+# -O1, since test code is compiled more often than it runs; -fPIC, which Qt asks for, so that all test
+# programs can share one precompiled header.
+set(MESHWRIGHT_TEST_OPTIONS $<$<CONFIG:Release>:-O1> -fPIC)
+
+# meshwright_test(name LABELS labels... SOURCES ... LINK targets...): a GoogleTest program; each of
+# its tests is a separate ctest.
 function(meshwright_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF) # file-local fixtures share names
   target_link_libraries(${name} PRIVATE meshwright_settings GTest::gtest GTest::gmock
                         GTest::gtest_main ${ARG_LINK})
   target_compile_definitions(${name} PRIVATE
                              MESHWRIGHT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  # Test code is compiled more often than it runs.
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-  target_precompile_headers(${name} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+  target_compile_options(${name} PRIVATE ${MESHWRIGHT_TEST_OPTIONS})
+  target_precompile_headers(${name} REUSE_FROM meshwright_test_headers)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
                        PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
 endfunction()
 
-# meshwright_print_optional(part folder found what): whether a part is built, and why not.
+# meshwright_check_part(part found): stops if this optional part is required and was not found.
+function(meshwright_check_part part found)
+  if(part IN_LIST MESHWRIGHT_REQUIRED_PARTS AND NOT found)
+    message(FATAL_ERROR "MESHWRIGHT_REQUIRED_PARTS contains '${part}', but what it needs was not found")
+  endif()
+endfunction()
+
+# meshwright_print_optional(part folder found what): prints whether a part is built, and why not.
 function(meshwright_print_optional part folder found what)
   if(NOT found)
     set(state "off: ${what} not found")
   elseif(EXISTS "${CMAKE_SOURCE_DIR}/${folder}/CMakeLists.txt")
     set(state "on: ${what} found")
   else()
-    set(state "off: ${what} found, but this version has no part that uses it")
+    set(state "off: ${what} found, but ${folder}/ does not exist")
   endif()
   message(STATUS "  ${part}: ${state}")
 endfunction()
@@ -88,6 +102,6 @@ function(meshwright_print_summary)
   find_package(Qt6 QUIET COMPONENTS Widgets)
   find_package(MPI QUIET COMPONENTS CXX)
   meshwright_print_optional("gui" gui "${Qt6_FOUND}" "Qt 6 Widgets")
-  meshwright_print_optional("several processes" executor "${MPI_CXX_FOUND}" "MPI")
-  message(STATUS "  GPUs: ${MESHWRIGHT_CUDA_STATE}")
+  meshwright_print_optional("multi-process runs" executor "${MPI_CXX_FOUND}" "MPI")
+  message(STATUS "  GPU plug-in: ${MESHWRIGHT_CUDA_STATE}")
 endfunction()

@@ -1,4 +1,5 @@
-# Checks every #include against the layers: who may use whom, and which libraries.
+# Checks every #include against the layers: who may use whom, and which libraries. Checks that no
+# two headers define a type of the same name.
 #
 #   cmake -DROOT=<tree> -P check_layering.cmake
 #
@@ -126,6 +127,36 @@ foreach(folder IN LISTS folders)
         endif()
       endif()
     endforeach()
+  endforeach()
+endforeach()
+
+# A type is defined in one header only: two types with one name in one namespace violate the
+# one-definition rule, and neither compiler nor linker reports it. Definitions start in column 0;
+# an unnamed namespace belongs to its file.
+foreach(path IN LISTS headers)
+  if(NOT path MATCHES "^(core|models|simulator|planner|kernels|executor|gui|cli)/")
+    continue()
+  endif()
+  set(scopes)
+  file(STRINGS "${ROOT}/${path}" lines
+       REGEX "^(namespace |}  // namespace|struct |class |enum class |union )")
+  foreach(line IN LISTS lines)
+    if(line MATCHES "^}")
+      list(POP_BACK scopes)
+    elseif(line MATCHES "^namespace (meshwright[A-Za-z0-9_:]*)")
+      set(scopes "${CMAKE_MATCH_1}")  # the outermost
+    elseif(line MATCHES "^namespace {")
+      list(APPEND scopes "${path}")
+    elseif(line MATCHES "^namespace ([A-Za-z0-9_:]+)")
+      list(APPEND scopes "${CMAKE_MATCH_1}")
+    elseif(line MATCHES "^(struct|class|enum class|union) ([A-Z][A-Za-z0-9]*)( final)?( :[^:].*| {.*)?$")
+      string(REPLACE ";" "::" type "${scopes};${CMAKE_MATCH_2}")
+      string(MAKE_C_IDENTIFIER "${type}" key)
+      if(DEFINED defined_in_${key})
+        report("defines ${type}, as ${defined_in_${key}} does")
+      endif()
+      set(defined_in_${key} "${path}")
+    endif()
   endforeach()
 endforeach()
 
