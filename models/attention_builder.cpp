@@ -40,7 +40,7 @@ Heads write_grouped_projections(GraphWriter& writer, const TransformerConfig& co
   return rotated;
 }
 
-/// Queries of latent attention, through the low-rank compression if there is one.
+/// Queries of latent attention, through the low-rank compression if the model has one.
 TensorId write_latent_queries(GraphWriter& writer, const TransformerConfig& config,
                               TensorId input) {
   const AttentionConfig& a = config.attention;
@@ -64,8 +64,8 @@ TensorId write_latent_queries(GraphWriter& writer, const TransformerConfig& conf
                        normed);
 }
 
-/// Latent attention as it is trained (arXiv 2405.04434, section 2.1): keys and values are expanded
-/// from one small vector per token; a rotated part of the key is shared by all heads.
+/// Latent attention in training (arXiv 2405.04434, section 2.1): keys and values are expanded from
+/// one small vector per token; the rotated part of the key is shared by all heads.
 Heads write_latent_projections(GraphWriter& writer, const TransformerConfig& config,
                                TensorId input) {
   const AttentionConfig& a = config.attention;
@@ -101,9 +101,9 @@ Heads write_latent_projections(GraphWriter& writer, const TransformerConfig& con
   return {rotated_queries, keys, expanded[1]};
 }
 
-/// softmax(Q K^T) V. It keeps Q, K, V and, where scores are materialised at all, the probabilities;
-/// with dropout also its mask and result (Korthikanti et al., arXiv 2205.05198, section 4.1). Only
-/// the scores are marked `per_key`: fused attention keeps none of those.
+/// softmax(Q K^T) V. Saves Q, K, V and, if attention is not fused, the probabilities; with dropout
+/// also its mask and result (Korthikanti et al., arXiv 2205.05198, section 4.1). Tensors marked
+/// `per_key` are not saved by fused attention.
 TensorId write_attention_core(GraphWriter& writer, const AttentionConfig& a,
                               const LayerConfig& layer, const Heads& heads) {
   const std::int64_t key_size =

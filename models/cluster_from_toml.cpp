@@ -38,7 +38,7 @@ void read_peaks(TomlReader& reader, DeviceModel& device) {
     device.peak[i] = reader.flop_rate(name_of(static_cast<Dtype>(i)));
     any |= device.peak[i].has_value();
   }
-  if (!any) reader.complain("", "no peak rate is given", "add bf16 = \"312 TFLOP/s\"");
+  if (!any) reader.complain("", "missing peak rate", "add bf16 = \"312 TFLOP/s\"");
 }
 
 DeviceModel read_device(const std::string& key, TomlReader& reader) {
@@ -118,6 +118,13 @@ Fabric read_fabric(TomlReader& reader) {
   return fabric;
 }
 
+PublishedRuns read_validation(TomlReader& reader) {
+  constexpr double kLargestError = 1;
+  return {.runs = reader.whole_number("runs", 1, kMostOfAnything),
+          .mean_error = reader.number("mean_error", kLargestError, kLargestError),
+          .worst_error = reader.number("worst_error", kLargestError, kLargestError)};
+}
+
 Cluster read_cluster(const std::string& name, TomlReader& reader) {
   Cluster cluster;
   reader.whole_number("schema", kSchema, kSchema);
@@ -135,6 +142,8 @@ Cluster read_cluster(const std::string& name, TomlReader& reader) {
     cluster.groups.push_back(std::move(group));
   });
   reader.table("fabric", false, [&](TomlReader& r) { cluster.fabric = read_fabric(r); });
+  reader.table("validation", false,
+               [&](TomlReader& r) { cluster.validation = read_validation(r); });
   return cluster;
 }
 

@@ -13,7 +13,7 @@ constexpr std::array<std::string_view, 4> kLocalKinds{"nvswitch", "nvlink-mesh",
                                                       "shared-memory"};
 constexpr std::array<std::string_view, 4> kCpuVendors{"intel", "amd", "arm", "other"};
 
-std::string quoted(std::string_view text) {
+std::string toml_quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -32,10 +32,10 @@ std::string key_text(std::string_view key) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '-';
   });
-  return bare ? std::string(key) : quoted(key);
+  return bare ? std::string(key) : toml_quoted(key);
 }
 
-/// The shortest text in the unit people use that reads back to the last bit, else in base units.
+/// The shortest text in the customary unit if it reads back exactly, else in base units.
 struct UnitText {
   double factor;
   std::string_view name, base;
@@ -47,10 +47,10 @@ template <class Parse>
 std::string quantity(double value, double in_unit, const UnitText& unit, Parse parse) {
   const std::string text = fmt::format("{} {}", in_unit, unit.name);
   try {
-    if (parse(text, "").value == value) return quoted(text);
-  } catch (const InputError&) {  // more digits than a quantity may have
+    if (parse(text, "").value == value) return toml_quoted(text);
+  } catch (const InputError&) {  // more digits than a quantity allows
   }
-  return quoted(fmt::format("{} {}", value, unit.base));
+  return toml_quoted(fmt::format("{} {}", value, unit.base));
 }
 std::string text_of(BytesPerSecond rate) {
   return quantity(rate.value, rate.value / kRate.factor, kRate, parse_bandwidth);
@@ -73,21 +73,22 @@ class ClusterWriter {
   explicit ClusterWriter(const Cluster& cluster) : cluster_(cluster) {}
 
   std::string write() {
-    out_ = fmt::format("schema = 1\nname = {}\n", quoted(cluster_.name));
+    out_ = fmt::format("schema = 1\nname = {}\n", toml_quoted(cluster_.name));
     for (const auto& [key, device] : cluster_.devices) write_device(key, device);
     for (const auto& [key, node] : cluster_.nodes) write_node(key, node);
     for (std::size_t i = 0; i < cluster_.groups.size(); ++i) {
       path_ = fmt::format("groups[{}]", i);
       out_ += "\n[[groups]]\n";
-      line("node", quoted(cluster_.groups[i].node));
+      line("node", toml_quoted(cluster_.groups[i].node));
       line("count", cluster_.groups[i].count);
     }
     if (cluster_.fabric != Fabric{}) write_fabric(cluster_.fabric);
+    if (cluster_.validation) write_validation(*cluster_.validation);
     return std::move(out_);
   }
 
  private:
-  /// "[devices.a100.gemm]"; `path` as TomlFindings::sources names it.
+  /// "[devices.a100.gemm]"; `path` is the prefix of its keys in TomlFindings::sources.
   void begin(std::string header, std::string path) {
     out_ += fmt::format("\n[{}]\n", header);
     path_ = std::move(path);
@@ -97,10 +98,10 @@ class ClusterWriter {
     out_ += fmt::format("{} = {}\n", key, value);
     const auto source = cluster_.sources.find(fmt::format("{}.{}", path_, key));
     if (source != cluster_.sources.end())
-      out_ += fmt::format("sources.{} = {}\n", key, quoted(source->second));
+      out_ += fmt::format("sources.{} = {}\n", key, toml_quoted(source->second));
   }
 
-  /// Zero is what the reader takes where a key is absent, and no quantity it reads.
+  /// Zero is the reader's default for an absent key, and not a value that it accepts.
   template <class Quantity>
   void line_unless_zero(std::string_view key, Quantity value) {
     if (value != Quantity()) line(key, text_of(value));
@@ -109,10 +110,10 @@ class ClusterWriter {
   void write_device(const std::string& key, const DeviceModel& device) {
     const std::string header = "devices." + key_text(key), path = "devices." + key;
     begin(header, path);
-    line("name", quoted(device.name));
+    line("name", toml_quoted(device.name));
     line("memory", text_of(device.memory));
     line_unless_zero("reserved_memory", device.reserved_memory);
-    if (device.kernels == KernelLibrary::kOwn) line("kernels", quoted("own"));
+    if (device.kernels == KernelLibrary::kOwn) line("kernels", toml_quoted("own"));
     line("memory_bandwidth", text_of(device.memory_bandwidth));
     line("launch_overhead", text_of(device.launch_overhead));
     line("multiprocessors", device.multiprocessors);
@@ -136,12 +137,12 @@ class ClusterWriter {
   void write_node(const std::string& key, const NodeModel& node) {
     const std::string header = "nodes." + key_text(key), path = "nodes." + key;
     begin(header, path);
-    line("name", quoted(node.name));
-    line("device", quoted(node.device));
+    line("name", toml_quoted(node.name));
+    line("device", toml_quoted(node.device));
     line("device_count", node.device_count);
     line("ports", node.ports);
     if (node.ports > 0) line("port_bandwidth", text_of(node.port_bandwidth));
-    line("cpu", quoted(kCpuVendors[static_cast<std::size_t>(node.cpu)]));
+    line("cpu", toml_quoted(kCpuVendors[static_cast<std::size_t>(node.cpu)]));
     if (node.device_count > 1) write_local(header, path, node.local);
     if (!node.host) return;
     begin(header + ".host", path + ".host");
@@ -151,7 +152,7 @@ class ClusterWriter {
 
   void write_local(const std::string& header, const std::string& path, const LocalNetwork& local) {
     begin(header + ".local", path + ".local");
-    line("kind", quoted(kLocalKinds[static_cast<std::size_t>(local.kind)]));
+    line("kind", toml_quoted(kLocalKinds[static_cast<std::size_t>(local.kind)]));
     line("bandwidth", text_of(local.bandwidth));
     line("latency", text_of(local.latency));
     if (local.in_network_reduction) line("in_network_reduction", true);
@@ -175,6 +176,13 @@ class ClusterWriter {
       line("nodes", fabric.levels[l].nodes);
       line("oversubscription", fabric.levels[l].oversubscription);
     }
+  }
+
+  void write_validation(const PublishedRuns& validation) {
+    begin("validation", "validation");
+    line("runs", validation.runs);
+    line("mean_error", validation.mean_error);
+    line("worst_error", validation.worst_error);
   }
 
   const Cluster& cluster_;

@@ -3,12 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
+
+#include "models/irrelevant_config_keys.hpp"
 
 namespace meshwright {
 namespace {
 
 using nlohmann::json;
+
+constexpr const char* kPassAConfig = "pass a HuggingFace config.json";
 
 /// Line and column, from 1, of a position in the text.
 std::pair<std::size_t, std::size_t> line_and_column(std::string_view text, std::size_t position) {
@@ -19,7 +24,7 @@ std::pair<std::size_t, std::size_t> line_and_column(std::string_view text, std::
   return {line, before.size() - line_start + 1};
 }
 
-/// The parser's own words behind its "[...] parse error at line 1, column 2: " prefix; printable.
+/// The parser's message without its "[...] parse error at line 1, column 2: " prefix; printable.
 std::string reason_of(const json::parse_error& error) {
   std::string text = error.what();
   const std::size_t column = text.find("column ");
@@ -31,7 +36,7 @@ std::string reason_of(const json::parse_error& error) {
 }
 
 /// The integer, if it is one that fits into 64 bits.
-std::optional<std::int64_t> whole_number(const json& value) {
+std::optional<std::int64_t> integer_of(const json& value) {
   if (value.is_number_unsigned()) {
     const auto number = value.get<std::uint64_t>();
     if (number > static_cast<std::uint64_t>(INT64_MAX)) return std::nullopt;
@@ -39,15 +44,6 @@ std::optional<std::int64_t> whole_number(const json& value) {
   }
   if (value.is_number_integer()) return value.get<std::int64_t>();
   return std::nullopt;
-}
-
-std::string_view kind_of(const json& value) {
-  if (value.is_string()) return " (a string)";
-  if (value.is_boolean()) return " (a boolean)";
-  if (value.is_array()) return " (an array)";
-  if (value.is_object()) return " (an object)";
-  if (value.is_number_float()) return " (not a whole number)";
-  return "";
 }
 
 }  // namespace
@@ -68,25 +64,23 @@ json parse_config(const NamedText& config) {
     const auto [line, column] =
         line_and_column(config.text, error.byte == 0 ? 0 : std::size_t{error.byte} - 1);
     throw InputError({fmt::format("{}:{}:{}", config.where, line, column),
-                      fmt::format("not valid JSON: {}", reason_of(error)),
-                      "a model is a HuggingFace config.json"});
+                      fmt::format("invalid JSON: {}", reason_of(error)), kPassAConfig});
   } catch (const json::out_of_range& error) {  // a number such as 1e999
-    throw InputError(
-        {config.where, "a number is out of range", "a model is a HuggingFace config.json"});
+    throw InputError({config.where, "number out of range", kPassAConfig});
   }
   if (!parsed.is_object())
     throw InputError({fmt::format("{}#", config.where),
-                      fmt::format("is {}, not an object", shown(parsed)),
-                      "a model is a HuggingFace config.json"});
+                      fmt::format("expected an object, got {}", shown(parsed)), kPassAConfig});
   return parsed;
 }
 
-const json* ConfigReader::find(std::string_view key) const {
+const json* ConfigReader::find(std::string_view key) {
+  asked_.emplace(key);
   const auto it = object_.find(std::string(key));
   return it == object_.end() ? nullptr : &*it;
 }
 
-bool ConfigReader::has(std::string_view key) const {
+bool ConfigReader::has(std::string_view key) {
   const json* value = find(key);
   return value != nullptr && !value->is_null();
 }
@@ -105,14 +99,19 @@ void ConfigReader::throw_complaints() const {
 
 void ConfigReader::refuse_whole_number(std::string_view key, const json& value, std::int64_t least,
                                        std::int64_t most) {
-  complain(key, fmt::format("{} is {}{}", key, shown(value), kind_of(value)),
-           fmt::format("write a whole number from {} to {}", least, most));
+  if (value.is_number_integer())
+    return complain(
+        key, fmt::format("{} is out of range: expected {} to {}", shown(value), least, most), "");
+  complain(key,
+           fmt::format("invalid value {}: expected a whole number from {} to {}", shown(value),
+                       least, most),
+           "");
 }
 
 std::int64_t ConfigReader::dimension(std::string_view key, std::int64_t absent, std::int64_t most) {
   const json* value = find(key);
   if (value == nullptr) return absent;
-  const std::optional<std::int64_t> number = whole_number(*value);
+  const std::optional<std::int64_t> number = integer_of(*value);
   if (number && *number >= 1 && *number <= most) return *number;
   refuse_whole_number(key, *value, 1, most);
   return 1;
@@ -131,7 +130,7 @@ std::int64_t ConfigReader::count(std::string_view key, std::int64_t absent, std:
   const json* value = find(key);
   if (value == nullptr) return absent;
   if (value->is_null()) return 0;
-  const std::optional<std::int64_t> number = whole_number(*value);
+  const std::optional<std::int64_t> number = integer_of(*value);
   if (number && *number >= 0 && *number <= most) return *number;
   refuse_whole_number(key, *value, 0, most);
   return 0;
@@ -141,7 +140,7 @@ bool ConfigReader::flag(std::string_view key, bool absent) {
   const json* value = find(key);
   if (value == nullptr || value->is_null()) return absent;
   if (value->is_boolean()) return value->get<bool>();
-  complain(key, fmt::format("{} is {}", key, shown(*value)), "write true or false");
+  complain(key, fmt::format("invalid value {}: expected true or false", shown(*value)), "");
   return absent;
 }
 
@@ -150,8 +149,7 @@ double ConfigReader::dropout(std::string_view key, double absent) {
   if (value == nullptr || value->is_null()) return absent;
   const double probability = value->is_number() ? value->get<double>() : -1;
   if (probability >= 0 && probability < 1) return probability;
-  complain(key, fmt::format("{} is {}", key, shown(*value)),
-           "write a probability, at least 0 and less than 1");
+  complain(key, fmt::format("must be at least 0 and less than 1, got {}", shown(*value)), "");
   return absent;
 }
 
@@ -161,7 +159,7 @@ std::string ConfigReader::choice(std::string_view key, const std::string& absent
   if (value == nullptr || value->is_null()) return absent;
   const std::string text = value->is_string() ? value->get<std::string>() : "";
   if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) return text;
-  complain(key, fmt::format("{} is {}", key, shown(*value)), suggest(text, allowed));
+  complain(key, fmt::format("invalid value {}", shown(*value)), suggest(text, allowed));
   return absent;
 }
 
@@ -173,7 +171,7 @@ std::vector<std::string> ConfigReader::strings(std::string_view key) {
       value->is_array() &&
       std::all_of(value->begin(), value->end(), [](const json& v) { return v.is_string(); });
   if (!are_strings) {
-    complain(key, fmt::format("{} is {}", key, shown(*value)), "write an array of strings");
+    complain(key, fmt::format("expected an array of strings, got {}", shown(*value)), "");
     return texts;
   }
   for (const json& text : *value) texts.push_back(text.get<std::string>());
@@ -185,17 +183,113 @@ std::vector<std::int64_t> ConfigReader::counts(std::string_view key, std::int64_
   std::vector<std::int64_t> numbers;
   if (value == nullptr || value->is_null()) return numbers;
   const auto refuse = [&] {
-    complain(key, fmt::format("{} is {}", key, shown(*value)),
-             fmt::format("write an array of whole numbers from 0 to {}", most));
+    complain(
+        key,
+        fmt::format("expected an array of whole numbers from 0 to {}, got {}", most, shown(*value)),
+        "");
     return std::vector<std::int64_t>{};
   };
   if (!value->is_array()) return refuse();
   for (const json& item : *value) {
-    const std::optional<std::int64_t> number = whole_number(item);
+    const std::optional<std::int64_t> number = integer_of(item);
     if (!number || *number < 0 || *number > most) return refuse();
     numbers.push_back(*number);
   }
   return numbers;
+}
+
+std::string_view ConfigReader::name_in_use(std::initializer_list<std::string_view> names) {
+  const json* value = nullptr;
+  std::string_view in_use = *names.begin();
+  for (const std::string_view name : names) {
+    if (!has(name)) continue;
+    if (value == nullptr) {
+      value = find(name);
+      in_use = name;
+    } else if (*value != *find(name)) {
+      complain(
+          name,
+          fmt::format("{} conflicts with '{}' = {}", shown(*find(name)), in_use, shown(*value)),
+          "remove one of them: they are two names of one setting");
+    }
+  }
+  return in_use;
+}
+
+void ConfigReader::ignore(std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) asked_.emplace(key);
+}
+
+void ConfigReader::ignore_if(std::string_view key, std::string_view value) {
+  const auto it = object_.find(std::string(key));
+  if (it != object_.end() && *it == value) asked_.emplace(key);
+}
+
+// ---- unknown keys -------------------------------------------------------------------------------
+
+namespace {
+
+/// Null, false, zero and empty values: an unknown feature that is off does not change the model.
+bool is_off(const json& value) {
+  if (value.is_boolean()) return !value.get<bool>();
+  if (value.is_number()) return value.get<double>() == 0;
+  return value.empty() || value == "";  // null is empty, too
+}
+
+/// True if the two differ in one place, by at most two characters.
+bool is_misspelling(std::string_view key, std::string_view known) {
+  const std::size_t shorter = std::min(key.size(), known.size());
+  const std::size_t longer = std::max(key.size(), known.size());
+  std::size_t front = 0, back = 0;
+  while (front < shorter && key[front] == known[front]) ++front;
+  while (back < shorter - front && key[key.size() - 1 - back] == known[known.size() - 1 - back])
+    ++back;
+  return front + back + 2 >= longer;
+}
+
+/// A key from the file, printable, as a token of a JSON pointer (RFC 6901).
+std::string pointer_token(const std::string& key) {
+  std::string token;
+  for (const char c : key) {
+    if (c == '~')
+      token += "~0";
+    else if (c == '/')
+      token += "~1";
+    else
+      token += c;
+  }
+  const std::string quoted = shown(json(token));
+  return quoted.ends_with('"') ? quoted.substr(1, quoted.size() - 2) : quoted.substr(1);
+}
+
+}  // namespace
+
+std::vector<Diagnostic> ConfigReader::warnings_about_unknown_keys() const {
+  constexpr std::size_t kMostWarnings = 8;
+  const std::vector<std::string> known(asked_.begin(), asked_.end());
+  std::vector<std::string> absent;  // a misspelled key leaves the right one out
+  std::copy_if(known.begin(), known.end(), std::back_inserter(absent),
+               [&](const std::string& key) { return !object_.contains(key); });
+  std::vector<Diagnostic> warnings;
+  std::size_t left_out = 0;
+  for (const auto& [key, value] : object_.items()) {
+    if (asked_.contains(key) || is_irrelevant_config_key(key)) continue;
+    if (warnings.size() == kMostWarnings) {
+      left_out += is_off(value) ? 0 : 1;
+      continue;
+    }
+    const std::vector<std::string> near = nearest_names(key, absent, 1);
+    if (is_off(value) && (near.empty() || !is_misspelling(key, near.front()))) continue;
+    const std::string name = pointer_token(key);
+    warnings.push_back(
+        {where_of(name), fmt::format("ignoring unknown key '{}' with value {}", name, shown(value)),
+         near.empty() ? fmt::format("remove it or check its spelling; known keys: {}",
+                                    fmt::join(known, ", "))
+                      : fmt::format("did you mean '{}'?", near.front())});
+  }
+  if (left_out > 0)
+    warnings.push_back({where_, fmt::format("ignoring {} more unknown keys", left_out), ""});
+  return warnings;
 }
 
 }  // namespace meshwright

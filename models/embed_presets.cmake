@@ -1,6 +1,6 @@
 # Writes a C++ source that holds preset files as string literals.
 #   cmake -D OUTPUT=x.cpp -D FOLDER=models -P embed_presets.cmake
-# Globs when it runs, so that a new file needs no other change than a reconfigure.
+# Globs at run time: a new preset only needs a reconfigure.
 function(embed function_name pattern suffix)
   file(GLOB files "${FOLDER}/${pattern}")
   list(SORT files)
@@ -12,7 +12,7 @@ function(embed function_name pattern suffix)
     string(REGEX REPLACE "${suffix}$" "" name "${name}")
     list(APPEND names "${name}")
   endforeach()
-  list(SORT names) # by name, not by file name: "gpt2" stands before "gpt2-xl"
+  list(SORT names) # by name, not by file name: "gpt2" before "gpt2-xl"
   foreach(name IN LISTS names)
     string(REPLACE "*" "${name}" file "${FOLDER}/${pattern}")
     file(READ "${file}" text)

@@ -10,7 +10,7 @@ struct DenseSpec {
   FeedForwardConfig shape;
 };
 
-/// Two matrices with the activation between, or three where it is gated (gate and up in one GEMM).
+/// Two matrices with an activation in between, or three if it is gated (gate and up in one GEMM).
 TensorId write_dense(GraphWriter& writer, std::int64_t hidden, const DenseSpec& spec,
                      TensorId input) {
   const std::int64_t width = spec.shape.width;
@@ -39,7 +39,7 @@ TensorId write_dense(GraphWriter& writer, std::int64_t hidden, const DenseSpec& 
                        activated);
 }
 
-/// Scores over the experts, in fp32; kept for the gradient of the router.
+/// Scores over the experts, in fp32; saved for the gradient of the router.
 TensorId write_router(GraphWriter& writer, std::int64_t hidden, const ExpertsConfig& e,
                       TensorId input) {
   std::vector<TensorId> parameters{writer.parameter("router.weight", {{e.experts, hidden}})};
@@ -89,7 +89,7 @@ TensorId write_expert_linear(GraphWriter& writer, const ExpertsConfig& e,
 }
 
 /// Dispatch, two grouped GEMMs around a gated activation, and the weighted sum of K outputs. The
-/// sum keeps the experts' outputs: the gradient of a routing weight is its product with one.
+/// sum saves the outputs of the experts: the gradient of a routing weight needs them.
 TensorId write_experts(GraphWriter& writer, std::int64_t hidden, const ExpertsConfig& e,
                        TensorId input) {
   const TensorId scores = write_router(writer, hidden, e, input);
@@ -122,7 +122,7 @@ TensorId write_experts(GraphWriter& writer, std::int64_t hidden, const ExpertsCo
   return combined;
 }
 
-/// Experts that every token visits, beside the routed ones.
+/// Experts that every token visits, in addition to the routed ones.
 TensorId write_shared_experts(GraphWriter& writer, std::int64_t hidden, const ExpertsConfig& e,
                               TensorId input) {
   const FeedForwardConfig shape{.width = e.shared_width};
@@ -136,7 +136,7 @@ TensorId write_shared_experts(GraphWriter& writer, std::int64_t hidden, const Ex
                                      .outputs = {gate},
                                      .parameters = {weight},
                                      .kept = {input}});
-  // sigmoid(x w) scales the output: the product keeps both factors for its gradient.
+  // sigmoid(x w) scales the output: the product saves both factors for its gradient.
   const TensorId gated = writer.activation("shared_experts.gated", {.width = hidden});
   writer.add("shared_experts.gated", {.name = {},
                                       .shape = RowGate{hidden},

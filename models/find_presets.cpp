@@ -12,9 +12,10 @@
 namespace meshwright {
 namespace {
 
-/// Real configurations have a few kilobytes; all presets together less than one hundred.
+/// Configurations have a few kilobytes; all presets together less than one hundred.
 constexpr std::size_t kLargestFile = std::size_t{1} << 20;
 
+/// The presets of one kind, and how files of that kind are named.
 struct Shelf {
   std::string_view noun;       ///< "model"
   std::string_view file_kind;  ///< "a HuggingFace config.json"
@@ -59,7 +60,7 @@ NamedText find_on(const Shelf& shelf, const std::string& name_or_path) {
             read_file(name_or_path, kLargestFile)};
   throw InputError(
       {name_or_path, fmt::format("unknown {} '{}'", shelf.noun, name_or_path),
-       fmt::format("{}; or give {} as a path, such as {}", suggest(name_or_path, names_on(shelf)),
+       fmt::format("{} (for {}, give a path such as {})", suggest(name_or_path, names_on(shelf)),
                    shelf.file_kind, shelf.example)});
 }
 

@@ -43,8 +43,8 @@ TensorId GraphWriter::parameter(std::string_view name, ParameterTensor shape) {
   too_many |= __builtin_add_overflow(parameter_count_, elements, &parameter_count_);
   if (too_many || parameter_count_ >= kMostParameters)
     throw InputError(
-        {where_, fmt::format("the model has 2^62 parameters or more, at '{}{}'", prefix_, name),
-         "check the sizes of the model: their product is beyond any machine"});
+        {where_, fmt::format("the model has 2^62 or more parameters (at '{}{}')", prefix_, name),
+         "check the sizes of the model"});
   return builder_.add_parameter(fmt::format("{}{}", prefix_, name), std::move(shape));
 }
 

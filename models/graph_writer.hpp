@@ -1,6 +1,6 @@
-/// The operators that every block is written with: each adds its parameters, its output and what
-/// it keeps for the backward pass. Counts parameters on the way, so that a configuration whose
-/// sizes are each plausible but absurd together is refused before any product overflows.
+/// Operators from which blocks are built. Each adds its parameters, its output and the activations
+/// that it saves for the backward pass. Parameters are counted along the way, so that a
+/// configuration with plausible sizes but an absurd product is rejected before anything overflows.
 #pragma once
 
 #include <string>
@@ -16,26 +16,26 @@ struct LinearSpec {
   std::int64_t in = 0, out = 0;
   bool bias = false;
   LinearCut cut = LinearCut::kReplicated;
-  /// Widths of the outputs, if it is several projections in one GEMM; they add up to `out`.
+  /// Widths of the outputs if one GEMM computes several projections; their sum is `out`.
   std::vector<std::int64_t> output_widths = {};
 };
 
 class GraphWriter {
  public:
-  /// `where` is put before the complaint about too many parameters.
+  /// `where` is the location in the error about too many parameters.
   GraphWriter(std::string name, std::string family, std::string where);
 
-  /// Names that follow begin with `prefix`: "layer7.".
+  /// Following names start with `prefix`: "layer7.".
   void begin_layer(LayerKind kind, std::string prefix);
   void end_layer(std::int64_t output_width);
   ModelGraph finish(std::int64_t longest_sequence, bool tied_embeddings);
 
   TensorId activation(std::string_view name, ActivationTensor shape);
-  /// InputError when the model passes 2^62 parameters.
+  /// InputError if the model has 2^62 parameters or more.
   TensorId parameter(std::string_view name, ParameterTensor shape);
   void add(std::string_view name, Operator op);
 
-  /// Rows of a table; the id of the table is handed out for a tied head.
+  /// An embedding lookup; a tied head uses the table, too.
   struct Lookup {
     TensorId output, table;
   };

@@ -1,5 +1,5 @@
-/// What other programs wrote about machines → clusters and calibrations. All input is untrusted:
-/// sizes are capped, and what is wrong is an InputError with file:line.
+/// Imports the output of other programs as clusters and calibrations. All input is untrusted: sizes
+/// are limited, and errors are InputErrors with file:line.
 #pragma once
 
 #include <cstdint>
@@ -23,34 +23,34 @@ enum class ImportFormat : std::uint8_t {
 inline constexpr int kImportFormatCount = 4;
 std::string_view name_of(ImportFormat format);  ///< "nvidia-smi", "nccl-topology", …
 std::optional<ImportFormat> import_format_from_name(std::string_view name);
-/// By what stands in the text; nothing if no format is recognised.
+/// Detects the format from the text; nullopt if it is not recognized.
 std::optional<ImportFormat> guess_import_format(std::string_view text);
 
-/// What the files do not say: how fast devices are, and how many nodes there are.
+/// What the files do not contain: device speeds and the number of nodes.
 struct ImportOptions {
-  std::optional<NamedText> like;  ///< a cluster whose device, ports and fabric are taken; absent:
-                                  ///< the preset whose device has the same compute capability
-  int nodes = 1;                  ///< nodes like the one described; Slurm's file says it itself
+  std::optional<NamedText> like;  ///< cluster to copy devices, ports and fabric from; absent: the
+                                  ///< preset whose device has the same compute capability
+  int nodes = 1;                  ///< number of such nodes; unused for Slurm, whose file has it
 };
 
 struct ImportedCluster {
-  Cluster cluster;                 ///< sound (check_cluster), with a source for every figure
-  std::vector<std::string> notes;  ///< what was assumed or left out
+  Cluster cluster;                 ///< passes check_cluster(), with a source for every value
+  std::vector<std::string> notes;  ///< assumptions and omissions
 };
 ImportedCluster import_nvidia_smi(const NamedText& text, const ImportOptions& options);
 ImportedCluster import_nccl_topology(const NamedText& xml, const ImportOptions& options);
-/// Nodes and fabric levels from the switches; `like` is needed, for what a node is.
+/// Nodes and fabric levels from the switches; requires `like`, which describes a node.
 ImportedCluster import_slurm(const NamedText& text, const ImportOptions& options);
 
 struct ImportedCalibration {
   Calibration calibration;
   std::vector<std::string> notes;
 };
-/// `kind` for outputs that do not name their test (nccl-tests before 2.17).
+/// `kind` is required if the output does not name its test (nccl-tests before 2.17).
 ImportedCalibration import_nccl_tests(const NamedText& text, std::optional<CollectiveKind> kind);
 
-/// A cluster file that cluster_from_toml() reads back as an equal cluster. Every note becomes a
-/// comment at its head.
+/// A cluster file that cluster_from_toml() reads back as an equal cluster. Notes become comments at
+/// the top.
 std::string cluster_to_toml(const Cluster& cluster, const std::vector<std::string>& notes = {});
 
 }  // namespace meshwright

@@ -18,7 +18,7 @@ std::optional<ImportFormat> import_format_from_name(std::string_view name) {
 }
 
 std::optional<ImportFormat> guess_import_format(std::string_view text) {
-  constexpr std::size_t kLooked = 1 << 16;  // what tells formats apart stands at the beginning
+  constexpr std::size_t kLooked = 1 << 16;  // the beginning is enough to tell formats apart
   const std::string head = lower_case(text.substr(0, kLooked));
   const auto has = [&](const char* mark) { return head.find(mark) != std::string::npos; };
   if (has("<system")) return ImportFormat::kNcclTopology;

@@ -8,7 +8,7 @@
 namespace meshwright {
 namespace {
 
-/// Without the escape sequences "ESC [ … letter" of terminals.
+/// Removes terminal escape sequences ("ESC [ … letter").
 std::string without_colours(std::string_view text) {
   constexpr char kEscape = '\x1b';
   std::string out;
@@ -35,11 +35,12 @@ std::vector<TextLine> lines_of(const NamedText& source) {
     const std::size_t end = rest.find('\n');
     std::string_view line = rest.substr(0, end);
     if (line.size() > kLongestImportLine)
-      refuse(source, number, fmt::format("a line of {} characters", line.size()),
-             fmt::format("lines may have at most {}", kLongestImportLine));
+      refuse(source, number,
+             fmt::format("line of {} characters: expected at most {}", line.size(),
+                         kLongestImportLine),
+             "");
     if (lines.size() >= kMostImportLines)
-      refuse(source, number, fmt::format("more than {} lines", kMostImportLines),
-             "this is no such file");
+      refuse(source, number, fmt::format("more than {} lines", kMostImportLines), "");
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     lines.push_back({number, without_colours(line)});
     rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
@@ -117,26 +118,24 @@ void refuse(const NamedText& source, int line, std::string what, std::string hin
 Template template_for(const ImportOptions& options, int compute_capability,
                       const std::string& where) {
   if (options.like) return {cluster_from_toml(*options.like), options.like->name};
-  // The presets' plain boxes, one for each generation.
+  // One preset for each generation.
   for (const char* name : {"dgx-v100", "dgx-a100", "dgx-h100", "dgx-b200"}) {
     Cluster cluster = cluster_from_toml(find_cluster(name));
     if (cluster.devices.begin()->second.compute_capability == compute_capability)
       return {std::move(cluster), name};
   }
-  throw InputError({where,
-                    fmt::format("no built-in device has the compute capability {} that the file "
-                                "names",
-                                compute_capability),
-                    "name a cluster with the same devices: --like CLUSTER"});
+  throw InputError(
+      {where, fmt::format("no preset has devices of compute capability {}", compute_capability),
+       "give a cluster with the same devices: --like CLUSTER"});
 }
 
 namespace {
 
-/// Sources of the template's entries below `path`, each with its origin said.
+/// Copies the sources of the template's entries below `path`, with the name of the template.
 void keep_sources(const Template& from, const std::string& path, Cluster& cluster) {
   for (const auto& [key, source] : from.cluster.sources)
     if (key.starts_with(path + "."))
-      cluster.sources[key] = fmt::format("as {}: {}", from.name, source);
+      cluster.sources[key] = fmt::format("from {}: {}", from.name, source);
 }
 
 }  // namespace
@@ -154,15 +153,15 @@ Cluster cluster_with_node(const Template& from, NodeModel node, const ImportOpti
   keep_sources(from, "fabric", cluster);
   for (const char* key : {"device_count", "ports", "port_bandwidth", "local.bandwidth"})
     cluster.sources[fmt::format("nodes.node.{}", key)] = source;
-  cluster.sources["groups[0].count"] = "given with the import";
+  cluster.sources["groups[0].count"] = "option --nodes of import";
   if (node.ports > 0 && node.port_bandwidth.value <= 0) {
     node.port_bandwidth = like.port_bandwidth;
-    cluster.sources["nodes.node.port_bandwidth"] = fmt::format("as {}", from.name);
+    cluster.sources["nodes.node.port_bandwidth"] = fmt::format("from {}", from.name);
   }
   if (node.ports == 0) cluster.sources.erase("nodes.node.port_bandwidth");
   if (node.device_count > 1) {
-    cluster.sources["nodes.node.local.latency"] = fmt::format("as {}", from.name);
-  } else {  // a device alone has no network in its node, nor do files say anything of it
+    cluster.sources["nodes.node.local.latency"] = fmt::format("from {}", from.name);
+  } else {  // a node with one device has no local network
     node.local = {};
     cluster.sources.erase("nodes.node.local.bandwidth");
   }

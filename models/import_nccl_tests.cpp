@@ -1,7 +1,7 @@
 // nccl-tests (NVIDIA/nccl-tests, src/common.cu; text output and -J): times of one collective by
-// size. `size` is the larger of what is sent and received: the whole buffer for all-gather,
-// reduce-scatter and all-to-all, as Collective::bytes counts. Ranks are not in the rows: the lines
-// "# Rank …" are counted, and the hosts in them.
+// size. `size` is the larger of send and receive buffer: the whole buffer for all-gather,
+// reduce-scatter and all-to-all, as in Collective::bytes. The rows do not contain the number of
+// ranks: ranks and hosts are counted from the lines "# Rank …".
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,10 +40,10 @@ std::optional<CollectiveKind> kind_of_test(std::string name) {
   return found->second;
 }
 
-/// What one output says, whatever its form.
+/// The content of one output, text or JSON.
 struct Output {
   std::optional<CollectiveKind> kind;
-  std::string test;  ///< as the output names it
+  std::string test;  ///< name in the output
   int ranks = 0;
   std::set<std::string> hosts;
   std::string device;  ///< of the first rank
@@ -52,11 +52,13 @@ struct Output {
 
 void add_point(const NamedText& source, int line, std::int64_t bytes, double microseconds,
                Output& output) {
-  if (bytes == 0) return;  // the smallest sizes round to nothing for some ranks
+  if (bytes == 0) return;  // the smallest sizes round down to 0 bytes per rank
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;
   if (bytes < 0 || bytes > kMostBytes || !(microseconds > 0) || microseconds > kLongestMicroseconds)
-    refuse(source, line, fmt::format("{} bytes in {} us", bytes, microseconds),
-           "sizes and times are above zero");
+    refuse(
+        source, line,
+        fmt::format("sizes and times must be positive, got {} bytes in {} us", bytes, microseconds),
+        "remove the row or repeat the measurement");
   output.points.push_back({Bytes(bytes), Seconds(microseconds * kMicrosecond)});
 }
 
@@ -76,8 +78,8 @@ class TextReader {
         read_row(line, words);
     }
     if (output_.points.empty())
-      refuse(source_, 1, "there are no rows of sizes and times",
-             "pass the whole output of all_reduce_perf or another of nccl-tests");
+      refuse(source_, 1, "no rows with sizes and times found",
+             "pass the complete output of all_reduce_perf or another program of nccl-tests");
     return std::move(output_);
   }
 
@@ -86,8 +88,8 @@ class TextReader {
     if (words.size() < 2) return;
     if (words.size() > 4 && words[1] == "Collective" && words[3] == "starting:") {
       if (!output_.test.empty())
-        refuse(source_, line.number, "a second test begins in the same file",
-               "give each test a file of its own");
+        refuse(source_, line.number, "more than one test in the file",
+               "use a separate file for each test");
       output_.test = words[4];
       output_.kind = kind_of_test(words[4]);
     }
@@ -108,29 +110,30 @@ class TextReader {
       output_.device = printable_text(line.text.substr(bracket + 2));
   }
 
-  /// Columns are found by name: options add some. The first time column is out of place.
+  /// Columns are found by name, since options add some. The first time column is the out-of-place
+  /// one.
   void read_header(const TextLine& line, const std::vector<std::string>& words) {
     const auto time = std::find_if(words.begin(), words.end(), [](const std::string& word) {
       return word == "time" || word == "cputime";
     });
     if (time == words.end())
-      refuse(source_, line.number, "the header has no column 'time'",
-             "pass the output as nccl-tests wrote it");
-    time_column_ = time - words.begin() - 1;  // the header's '#' is no column
+      refuse(source_, line.number, "missing column 'time' in the header",
+             "pass the output of nccl-tests unchanged");
+    time_column_ = time - words.begin() - 1;  // the header's '#' is not a column
   }
 
   void read_row(const TextLine& line, const std::vector<std::string>& words) {
     if (time_column_ < 0)
-      refuse(source_, line.number, "a row of figures before the header that names its columns",
-             "pass the whole output of nccl-tests");
+      refuse(source_, line.number, "row before the header",
+             "pass the complete output of nccl-tests");
     const auto column = static_cast<std::size_t>(time_column_);
     const auto bytes = whole_number(words.front());
     const auto time = column < words.size() ? decimal_number(words[column]) : std::nullopt;
     if (!bytes || !time)
       refuse(source_, line.number,
-             fmt::format("column {} should be a time in us, in '{}'", column + 1,
+             fmt::format("expected a time in us in column {} of '{}'", column + 1,
                          printable_text(line.text)),
-             "pass the output as nccl-tests wrote it");
+             "pass the output of nccl-tests unchanged");
     add_point(source_, line.number, *bytes, *time, output_);
   }
 
@@ -141,7 +144,7 @@ class TextReader {
 
 // ---- JSON ---------------------------------------------------------------------------------------
 
-/// Files have many more keys than are needed, and gain some with each version: none is unknown.
+/// The member `key` of an object. Other keys are not checked: new versions of nccl-tests add some.
 const JsonValue* member(const JsonValue& value, std::string_view key) {
   const auto* object = value.as<JsonObject>();
   if (object == nullptr) return nullptr;
@@ -153,7 +156,7 @@ const JsonValue* member(const JsonValue& value, std::string_view key) {
 [[noreturn]] void refuse_json(const NamedText& source, const std::string& pointer,
                               std::string what) {
   throw InputError({fmt::format("{}#{}", source.where, pointer), std::move(what),
-                    "pass the file that nccl-tests wrote with -J"});
+                    "pass the file written by nccl-tests -J"});
 }
 
 std::optional<double> json_number(const JsonValue* value) {
@@ -168,14 +171,14 @@ const JsonArray& json_array(const NamedText& source, const std::string& pointer,
   const auto* array = value == nullptr ? nullptr : value->as<JsonArray>();
   if (array == nullptr)
     refuse_json(source, pointer,
-                value == nullptr ? "is missing"
+                value == nullptr ? "missing array"
                                  : fmt::format("expected an array, got {}", describe(*value)));
   return *array;
 }
 
-void read_devices(const NamedText& source, const JsonValue& json, Output& output) {
-  const JsonValue* config = member(json, "config");
-  if (config == nullptr) refuse_json(source, "/config", "is missing");
+void read_devices(const NamedText& source, const JsonValue& document, Output& output) {
+  const JsonValue* config = member(document, "config");
+  if (config == nullptr) refuse_json(source, "/config", "missing object");
   for (const JsonValue& device :
        json_array(source, "/config/devices", member(*config, "devices"))) {
     ++output.ranks;
@@ -187,28 +190,28 @@ void read_devices(const NamedText& source, const JsonValue& json, Output& output
 }
 
 Output read_json(const NamedText& source) {
-  const JsonValue json = parse_json(source.text, source.where);
+  const JsonValue document = parse_json(source.text, source.where);
   Output output;
-  read_devices(source, json, output);
+  read_devices(source, document, output);
   for (const char* key : {"test", "collective", "collective_test"})
-    if (const JsonValue* test = member(json, key))
+    if (const JsonValue* test = member(document, key))
       if (const auto* name = test->as<std::string>()) {
         output.test = *name;
         output.kind = kind_of_test(*name);
       }
-  const JsonArray& results = json_array(source, "/results", member(json, "results"));
+  const JsonArray& results = json_array(source, "/results", member(document, "results"));
   for (std::size_t i = 0; i < results.size(); ++i) {
     const std::string pointer = fmt::format("/results/{}", i);
     const auto size = json_number(member(results[i], "size"));
     const JsonValue* half = member(results[i], "out_of_place");
     if (half == nullptr || half->is_null()) half = member(results[i], "in_place");
-    if (!size || half == nullptr) refuse_json(source, pointer, "has no size or no times");
+    if (!size || half == nullptr) refuse_json(source, pointer, "missing size or times");
     auto time = json_number(member(*half, "time"));
     if (!time) time = json_number(member(*half, "cpu_time"));
-    if (!time || *size > 1e18) refuse_json(source, pointer, "has no time");
+    if (!time || *size > 1e18) refuse_json(source, pointer, "missing time");
     add_point(source, 1, static_cast<std::int64_t>(*size), *time, output);
   }
-  if (output.points.empty()) refuse_json(source, "/results", "is empty");
+  if (output.points.empty()) refuse_json(source, "/results", "empty array");
   return output;
 }
 
@@ -218,21 +221,21 @@ CollectiveCurve curve_of(const NamedText& source, const Output& output, Collecti
                          std::vector<std::string>& notes) {
   const auto nodes = static_cast<int>(std::max<std::size_t>(1, output.hosts.size()));
   if (output.ranks < 2)
-    throw InputError({source.where,
-                      fmt::format("{} ranks are named, a collective has at least 2", output.ranks),
-                      "keep the lines '# Rank …' of the output"});
+    throw InputError({source.where, fmt::format("expected at least 2 ranks, got {}", output.ranks),
+                      "pass the complete output, with its '# Rank …' lines"});
   if (output.ranks % nodes != 0)
-    throw InputError(
-        {source.where,
-         fmt::format("{} ranks on {} hosts are not spread evenly", output.ranks, nodes),
-         "measure with as many ranks on every host"});
+    throw InputError({source.where,
+                      fmt::format("{} ranks are not a multiple of {} hosts", output.ranks, nodes),
+                      "run with the same number of ranks on every host"});
   LevelledPoints levelled = level_points(output.points);
   if (levelled.points.size() > kMostCurvePoints)
-    throw InputError({source.where, fmt::format("{} sizes", levelled.points.size()),
-                      fmt::format("at most {}", kMostCurvePoints)});
+    throw InputError(
+        {source.where,
+         fmt::format("{} sizes: expected at most {}", levelled.points.size(), kMostCurvePoints),
+         "remove some sizes"});
   if (levelled.moved > 0)
     notes.push_back(
-        fmt::format("{} of {} times fell with size and were levelled, by up to {:.1f} %",
+        fmt::format("leveled {} of {} times that decreased with size, by up to {:.1f} %",
                     levelled.moved, levelled.points.size(), 100 * levelled.furthest));
   return {.kind = kind,
           .ranks = output.ranks,
@@ -255,10 +258,10 @@ ImportedCalibration import_nccl_tests(const NamedText& text, std::optional<Colle
   const std::optional<CollectiveKind> which = kind ? kind : output.kind;
   if (!which)
     throw InputError({text.where,
-                      output.test.empty() ? "the output does not say which collective it measured"
-                                          : fmt::format("'{}' is no collective that is priced",
-                                                        printable_text(output.test)),
-                      "say it with --collective, such as --collective all-reduce"});
+                      output.test.empty()
+                          ? "the output does not name its collective"
+                          : fmt::format("unsupported collective '{}'", printable_text(output.test)),
+                      "give the collective, for example --collective all-reduce"});
   ImportedCalibration result;
   result.calibration.collectives.push_back(curve_of(text, output, *which, result.notes));
   result.calibration.provenance["measured by"] = fmt::format("nccl-tests, {}", text.where);

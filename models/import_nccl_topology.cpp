@@ -1,5 +1,5 @@
-// NCCL's topology dump (NCCL_TOPO_DUMP_FILE; NVIDIA/nccl src/graph/xml.cc): <system> holds <cpu>,
-// which hold nested <pci>, which hold <gpu> with its <nvlink>s, and <nic> with its <net>s.
+// NCCL's topology dump (NCCL_TOPO_DUMP_FILE; NVIDIA/nccl src/graph/xml.cc): <system> contains
+// <cpu>, which contains nested <pci>, which contain <gpu> with <nvlink>, and <nic> with <net>.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ constexpr int kMostGpus = 4096, kMostLinks = 1024;
 struct Gpu {
   int capability = 0, links = 0, line = 1;
   bool by_switch = false;
-  BytesPerSecond pcie;  ///< of its slot; 0: not given
+  BytesPerSecond pcie;  ///< of its slot; 0: unknown
   int cpu = 0, pci_switch = 0;
 };
 struct Port {
@@ -34,8 +34,8 @@ class SystemReader {
  public:
   explicit SystemReader(const NamedText& source) : source_(source), elements_(parse_xml(source)) {
     if (elements_.empty() || elements_.front().name != "system")
-      refuse(source, 1, "the outermost element is not <system>",
-             "pass the file that NCCL_TOPO_DUMP_FILE names");
+      refuse(source, 1, "expected <system> as the root element",
+             "pass the file written with NCCL_TOPO_DUMP_FILE");
   }
 
   System read() {
@@ -47,7 +47,7 @@ class SystemReader {
       if (element.name == "net") read_net(element);
     }
     if (system_.gpus.empty())
-      refuse(source_, 1, "there is no <gpu> in the file", "dump the topology on a node with GPUs");
+      refuse(source_, 1, "no <gpu> element found", "dump the topology on a node with GPUs");
     return std::move(system_);
   }
 
@@ -61,8 +61,9 @@ class SystemReader {
     const auto parsed = whole_number(value);
     if (parsed && *parsed >= least && *parsed <= most) return static_cast<int>(*parsed);
     refuse(source_, element.line,
-           fmt::format("<{}> has {} = '{}'", element.name, key, printable_text(value)),
-           fmt::format("a whole number from {} to {} is expected", least, most));
+           fmt::format("invalid value '{}' for '{}' of <{}>: expected a whole number from {} to {}",
+                       printable_text(value), key, element.name, least, most),
+           "");
   }
 
   void read_cpu(const XmlElement& element, int index) {
@@ -73,7 +74,8 @@ class SystemReader {
     if (text(element, "arch") == "arm64") system_.vendor = CpuVendor::kArm;
   }
 
-  /// "32.0 GT/s PCIe" and 16 lanes: 32 * 16 / 8 * 128 / 130 GB/s; up to 5 GT/s 8/10 are data.
+  /// "32.0 GT/s PCIe" and 16 lanes: 32 * 16 / 8 * 128 / 130 GB/s (128b/130b encoding; 8b/10b up to
+  /// 5 GT/s).
   BytesPerSecond pcie_rate(const XmlElement& pci) const {
     const std::vector<std::string> words = words_of(text(pci, "link_speed"));
     const double speed = words.empty() ? 0.0 : decimal_number(words.front()).value_or(0.0);
@@ -91,7 +93,7 @@ class SystemReader {
     Gpu gpu;
     gpu.line = element.line;
     gpu.capability = number(element, "sm", 1, 1000);
-    // The slot is the innermost <pci>; the switch the next one out, if there is one.
+    // The innermost <pci> is the slot; the next outer one, if any, is the switch.
     int slots = 0;
     for (int at = element.parent; at >= 0; at = elements_[static_cast<std::size_t>(at)].parent) {
       const XmlElement& outer = elements_[static_cast<std::size_t>(at)];
@@ -109,7 +111,7 @@ class SystemReader {
     constexpr const char* kSwitchClass = "0x068000";
     Gpu& owner = system_.gpus[gpu->second];
     owner.links = std::min(kMostLinks, owner.links + number(element, "count", 1, kMostLinks));
-    // Inside virtual machines the switch cannot be seen: its address is all ones.
+    // In virtual machines the switch is hidden: its address is all ones.
     owner.by_switch |=
         text(element, "tclass") == kSwitchClass || text(element, "target").starts_with("fffffff");
   }
@@ -120,10 +122,10 @@ class SystemReader {
     constexpr int kMostMegabits = 100'000'000;
     const int megabits = number(element, "speed", 0, kMostMegabits);
     if (megabits == 0)
-      refuse(source_, element.line,
-             fmt::format("the port '{}' has a speed of 0 Mbit/s",
-                         printable_text(text(element, "name"))),
-             "a port that is down carries nothing: connect it, or take its <nic> out of the file");
+      refuse(
+          source_, element.line,
+          fmt::format("port '{}' has a speed of 0 Mbit/s", printable_text(text(element, "name"))),
+          "bring the port up and dump again, or remove its <nic> from the file");
     system_.ports.push_back({BytesPerSecond(megabits * 1e6 / 8)});
   }
 
@@ -133,7 +135,7 @@ class SystemReader {
   System system_;
 };
 
-/// Even shares of devices below switches and sockets, or no tree.
+/// The PCIe tree, if every switch and socket has the same number of devices.
 std::optional<PcieTree> tree_of(const System& system, BytesPerSecond rate) {
   std::set<int> switches, sockets;
   for (const Gpu& gpu : system.gpus) {
@@ -157,7 +159,7 @@ void set_local_network(const System& system, NodeModel& node, std::vector<std::s
                        [](const Gpu& a, const Gpu& b) { return a.links < b.links; });
   for (const Gpu& gpu : system.gpus)
     if (gpu.links != least_links->links) {
-      notes.push_back(fmt::format("devices have unequal numbers of NVLinks: {} is taken for all",
+      notes.push_back(fmt::format("devices have different numbers of NVLinks: assumed {} for all",
                                   least_links->links));
       break;
     }
@@ -176,7 +178,7 @@ void set_local_network(const System& system, NodeModel& node, std::vector<std::s
     if (gpu.pcie.value > 0) slowest = std::min(slowest, gpu.pcie);
   constexpr BytesPerSecond kGeneration4(31.5e9);
   if (slowest == BytesPerSecond::max()) {
-    notes.push_back("the slots have no speed: taken for PCIe generation 4 with 16 lanes");
+    notes.push_back("the slots have no speed: assumed PCIe 4.0 x16");
     slowest = kGeneration4;
   }
   node.local.bandwidth = slowest;
@@ -191,14 +193,14 @@ ImportedCluster import_nccl_topology(const NamedText& xml, const ImportOptions& 
   for (const Gpu& gpu : system.gpus)
     if (gpu.capability != capability)
       refuse(xml, gpu.line,
-             fmt::format("a device of compute capability {} beside one of {}", gpu.capability,
-                         capability),
-             "one kind of node has one kind of device");
+             fmt::format("devices of different compute capability: {} and {}", capability,
+                         gpu.capability),
+             "use nodes with one type of device");
   ImportedCluster result;
   const Template like = template_for(options, capability, xml.where);
   if (!options.like)
     result.notes.push_back(
-        fmt::format("compute capability {}: taken for the devices of {}; --like names others",
+        fmt::format("compute capability {}: assumed the devices of {}; give --like for others",
                     capability, like.name));
   NodeModel node;
   node.name = xml.name;
@@ -211,8 +213,7 @@ ImportedCluster import_nccl_topology(const NamedText& xml, const ImportOptions& 
     for (const Port& port : system.ports)
       node.port_bandwidth = std::min(node.port_bandwidth, port.rate);
     result.notes.push_back(
-        "all network ports are taken for training traffic, as fast as the "
-        "slowest of them");
+        "assumed that all network ports carry training traffic at the speed of the slowest");
   }
   result.cluster = cluster_with_node(like, std::move(node), options,
                                      fmt::format("NCCL topology, {}", xml.where));

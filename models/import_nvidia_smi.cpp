@@ -1,5 +1,5 @@
-// `nvidia-smi topo -m`: a matrix of what lies between every two devices (man nvidia-smi, "topo").
-//   X self · NV# that many NVLinks · PIX one PCIe switch · PXB several · PHB a host bridge · NODE
+// `nvidia-smi topo -m`: a matrix of the connections between devices (man nvidia-smi, "topo").
+//   X self · NV# number of NVLinks · PIX one PCIe switch · PXB several · PHB a host bridge · NODE
 //   several host bridges of one socket · SYS another socket
 #include <fmt/format.h>
 
@@ -29,20 +29,20 @@ bool is_nic(std::string_view name) {
          name.starts_with("efa");
 }
 
-/// NV# → #; nothing for the others.
+/// NV# → #; nullopt for other connections.
 std::optional<int> links_in(const std::string& cell) {
-  constexpr int kMostLinks = 128;
+  constexpr int kMostLinksPerPair = 128;
   if (!cell.starts_with("NV")) return std::nullopt;
   const auto count = whole_number(std::string_view(cell).substr(2));
-  if (!count || *count < 1 || *count > kMostLinks) return std::nullopt;
+  if (!count || *count < 1 || *count > kMostLinksPerPair) return std::nullopt;
   return static_cast<int>(*count);
 }
 
 void check_cell(const NamedText& source, int line, const std::string& cell) {
   static const std::vector<std::string> kKnown{"PIX", "PXB", "PHB", "NODE", "SYS", "SOC"};
   if (links_in(cell) || std::find(kKnown.begin(), kKnown.end(), cell) != kKnown.end()) return;
-  refuse(source, line, fmt::format("'{}' between two devices", printable_text(cell)),
-         "NV1, NV2, …, PIX, PXB, PHB, NODE or SYS stand there");
+  refuse(source, line, fmt::format("invalid connection '{}'", printable_text(cell)),
+         "expected one of: NV1, NV2, …, PIX, PXB, PHB, NODE, SYS");
 }
 
 Matrix read_header(const NamedText& source, const TextLine& line) {
@@ -56,13 +56,13 @@ Matrix read_header(const NamedText& source, const TextLine& line) {
   }
   for (std::size_t g = 0; g < matrix.gpus; ++g)
     if (matrix.header[g] != fmt::format("GPU{}", g))
-      refuse(
-          source, line.number,
-          fmt::format("column {} is '{}', not 'GPU{}'", g + 1, printable_text(matrix.header[g]), g),
-          "the matrix begins with its GPUs in order");
+      refuse(source, line.number,
+             fmt::format("expected column {} to be 'GPU{}', got '{}'", g + 1, g,
+                         printable_text(matrix.header[g])),
+             "pass the output of nvidia-smi topo -m unchanged");
   if (matrix.gpus == 0 || matrix.gpus > kMostDevices)
-    refuse(source, line.number, fmt::format("{} GPUs", matrix.gpus),
-           fmt::format("from 1 to {}", kMostDevices));
+    refuse(source, line.number,
+           fmt::format("expected 1 to {} GPUs, got {}", kMostDevices, matrix.gpus), "");
   return matrix;
 }
 
@@ -80,9 +80,9 @@ Matrix read_matrix(const NamedText& source) {
     const std::size_t gpu = matrix.between.size();
     if (columns.front() != fmt::format("GPU{}", gpu) || columns.size() < matrix.gpus + 1)
       refuse(source, line.number,
-             fmt::format("expected the row of GPU{} with {} cells, got '{}' with {}", gpu,
-                         matrix.gpus, printable_text(columns.front()), columns.size() - 1),
-             "pass the whole output of nvidia-smi topo -m");
+             fmt::format("expected row 'GPU{}' with {} cells, got '{}' with {}", gpu, matrix.gpus,
+                         printable_text(columns.front()), columns.size() - 1),
+             "pass the complete output of nvidia-smi topo -m");
     std::vector<std::string> cells(columns.begin() + 1,
                                    columns.begin() + 1 + static_cast<std::ptrdiff_t>(matrix.gpus));
     for (std::size_t other = 0; other < cells.size(); ++other)
@@ -91,11 +91,12 @@ Matrix read_matrix(const NamedText& source) {
     matrix.lines.push_back(line.number);
   }
   if (matrix.gpus == 0)
-    refuse(source, 1, "there is no row that names GPU0", "pass the output of nvidia-smi topo -m");
+    refuse(source, 1, "no header with GPU0 found", "pass the output of nvidia-smi topo -m");
   if (matrix.between.size() != matrix.gpus)
     refuse(source, 1,
-           fmt::format("{} GPUs in the header, but {} rows", matrix.gpus, matrix.between.size()),
-           "pass the whole output of nvidia-smi topo -m");
+           fmt::format("header has {} GPUs, but the matrix has {} rows", matrix.gpus,
+                       matrix.between.size()),
+           "pass the complete output of nvidia-smi topo -m");
   return matrix;
 }
 
@@ -104,14 +105,15 @@ void check_symmetric(const NamedText& source, const Matrix& matrix) {
     for (std::size_t b = 0; b < a; ++b)
       if (matrix.between[a][b] != matrix.between[b][a])
         refuse(source, matrix.lines[a],
-               fmt::format("GPU{} sees GPU{} by {}, but GPU{} sees GPU{} by {}", a, b,
+               fmt::format("GPU{} to GPU{} is {}, but GPU{} to GPU{} is {}", a, b,
                            matrix.between[a][b], b, a, matrix.between[b][a]),
-               "both ways are the same wires");
+               "pass the output of nvidia-smi topo -m unchanged: the matrix must be symmetric");
 }
 
-/// Links of each device: all go to the switch if the pairs' add up to more than a device has.
+/// NVLinks of each device. With an NVSwitch every pair shows all links of a device, so that the
+/// sum over pairs exceeds the links that a device has.
 struct NvLinks {
-  int per_device = 0;  ///< least over devices; 0: some pair, or all, are joined by PCIe only
+  int per_device = 0;  ///< minimum over devices; 0: a device has no NVLink
   bool by_switch = false, uneven = false;
 };
 
@@ -135,7 +137,7 @@ NvLinks nvlinks_of(const Matrix& matrix) {
   return found;
 }
 
-/// Groups of devices with nothing above `far` between them: 0, 0, 1, 1, …
+/// Number of groups of devices that are connected by one of the labels in `near`.
 int groups_within(const Matrix& matrix, const std::vector<std::string>& near) {
   std::vector<std::size_t> group(matrix.gpus);
   std::iota(group.begin(), group.end(), std::size_t{0});
@@ -147,7 +149,7 @@ int groups_within(const Matrix& matrix, const std::vector<std::string>& near) {
   return static_cast<int>(std::unique(group.begin(), group.end()) - group.begin());
 }
 
-/// The tree that the labels draw, if it is an even one.
+/// The PCIe tree given by the labels, if every switch and socket has the same number of devices.
 std::optional<PcieTree> tree_of(const Matrix& matrix, BytesPerSecond rate) {
   PcieTree tree;
   tree.switches = groups_within(matrix, {"PIX", "PXB"});
@@ -173,13 +175,12 @@ ImportedCluster import_nvidia_smi(const NamedText& text, const ImportOptions& op
   const NvLinks links = nvlinks_of(matrix);
   ImportedCluster result;
   if (!options.like && links.per_device == 0)
-    throw InputError({text.where, "nothing in the file says what devices these are",
-                      "name a cluster with the same devices: --like CLUSTER"});
+    throw InputError({text.where, "cannot determine the device type from the file",
+                      "give a cluster with the same devices: --like CLUSTER"});
   const Template like = template_for(options, capability_by_links(links), text.where);
   if (!options.like)
     result.notes.push_back(
-        fmt::format("{} NVLinks a device: taken for the devices of {}; --like "
-                    "names others",
+        fmt::format("{} NVLinks per device: assumed the devices of {}; give --like for others",
                     links.per_device, like.name));
   const NodeModel& like_node = like.cluster.nodes.at(like.cluster.groups.front().node);
   const DeviceModel& device = like.cluster.devices.at(like_node.device);
@@ -189,14 +190,15 @@ ImportedCluster import_nvidia_smi(const NamedText& text, const ImportOptions& op
   node.cpu = like_node.cpu;
   node.ports = like_node.ports > 0 ? static_cast<int>(matrix.nics) : 0;
   if (matrix.nics > 0 && like_node.ports > 0)
-    result.notes.push_back("all network ports are taken for training traffic");
+    result.notes.push_back("assumed that all network ports carry training traffic");
   if (links.per_device > 0) {
     node.local.kind = links.by_switch ? LocalNetworkKind::kNvSwitch : LocalNetworkKind::kNvLinkMesh;
     node.local.bandwidth =
         nvlink_rate(device.compute_capability.value_or(0)) * static_cast<double>(links.per_device);
     node.local.in_network_reduction = links.by_switch && like_node.local.in_network_reduction;
     if (links.uneven)
-      result.notes.push_back("devices have unequal numbers of NVLinks: the least is taken for all");
+      result.notes.push_back(
+          "devices have different numbers of NVLinks: assumed the smallest for all");
   } else {
     node.local.kind = LocalNetworkKind::kPcie;
     constexpr BytesPerSecond kGeneration4(31.5e9);  // 16 GT/s * 16 lanes * 128/130 / 8
@@ -204,8 +206,7 @@ ImportedCluster import_nvidia_smi(const NamedText& text, const ImportOptions& op
     node.local.bandwidth = is_pcie ? like_node.local.bandwidth : kGeneration4;
     node.local.tree = tree_of(matrix, node.local.bandwidth);
     result.notes.push_back(
-        "the matrix has no PCIe rates: taken for generation 4 with 16 lanes, or "
-        "as the cluster given with --like");
+        "the matrix has no PCIe bandwidth: assumed that of the --like cluster, or PCIe 4.0 x16");
   }
   result.cluster = cluster_with_node(like, std::move(node), options,
                                      fmt::format("nvidia-smi topo -m, {}", text.where));

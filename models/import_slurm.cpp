@@ -1,9 +1,9 @@
 // Slurm's switches: topology.conf of the tree plugin, or `scontrol show topology` (Slurm manual,
-// topology.conf(5)): lines of Key=Value pairs, keys without regard to case, '#' begins a comment.
+// topology.conf(5)): lines of Key=Value pairs, case-insensitive keys, comments after '#'.
 //   SwitchName=leaf1 Nodes=tux[0-15]        SwitchName=top Switches=leaf[1-4]
 //   BlockName=b1 Nodes=tux[0-17]
-// Nodes below the largest switch of each level become fabric levels; how far they are
-// oversubscribed is not in the file.
+// Each level of switches becomes a fabric level, with the nodes below its largest switch. The file
+// does not contain oversubscription.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMostNames = 200'000;
 constexpr int kMostLevels = 16;
 
-/// "tux[0-3,12],login1" → tux0 tux1 tux2 tux3 tux12 login1. Widths are kept: [08-10].
+/// "tux[0-3,12],login1" → tux0 tux1 tux2 tux3 tux12 login1. Leading zeros are kept: [08-10].
 class HostList {
  public:
   HostList(const NamedText& source, int line) : source_(source), line_(line) {}
@@ -34,10 +34,10 @@ class HostList {
 
  private:
   [[noreturn]] void refuse_list(std::string_view entry) {
-    refuse(source_, line_, fmt::format("'{}' is no list of names", printable_text(entry)),
-           "lists look like tux[0-3,12],login1");
+    refuse(source_, line_, fmt::format("invalid host list '{}'", printable_text(entry)),
+           "write host lists like tux[0-3,12],login1");
   }
-  /// The comma behind the entry that begins there, brackets skipped.
+  /// Position of the comma after the entry at `begin`; commas in brackets do not count.
   std::size_t end_of_entry(std::string_view text, std::size_t begin) {
     bool inside = false;
     for (std::size_t i = begin; i < text.size(); ++i) {
@@ -105,7 +105,7 @@ class TopologyReader {
       if (!words.empty()) read_line(line.number, words);
     }
     if (switches_.empty())
-      refuse(source_, 1, "there are no switches",
+      refuse(source_, 1, "no switches found",
              "pass topology.conf, or the output of scontrol show topology");
     return std::move(switches_);
   }
@@ -117,8 +117,8 @@ class TopologyReader {
     for (const std::string& word : words) {
       const std::size_t equals = word.find('=');
       if (equals == std::string::npos)
-        refuse(source_, line, fmt::format("'{}' is not Key=Value", printable_text(word)),
-               "lines look like SwitchName=leaf1 Nodes=tux[0-15]");
+        refuse(source_, line, fmt::format("expected Key=Value, got '{}'", printable_text(word)),
+               "write lines like SwitchName=leaf1 Nodes=tux[0-15]");
       const std::string key = lower_case(word.substr(0, equals));
       const std::string value = word.substr(equals + 1);
       if (key == "switchname" || key == "blockname") name = value;
@@ -127,24 +127,25 @@ class TopologyReader {
     }
     if (name.empty()) {
       if (lower_case(words.front()).starts_with("blocksizes")) return;
-      refuse(source_, line, "a line without SwitchName or BlockName",
-             "lines look like SwitchName=leaf1 Nodes=tux[0-15]");
+      refuse(source_, line, "missing SwitchName or BlockName",
+             "write lines like SwitchName=leaf1 Nodes=tux[0-15]");
     }
-    // `scontrol show topology` lists below higher switches all nodes as well.
+    // For higher switches, `scontrol show topology` lists all nodes as well.
     if (!found.switches.empty()) found.nodes.clear();
     if (found.nodes.empty() && found.switches.empty())
-      refuse(source_, line, fmt::format("the switch '{}' leads nowhere", printable_text(name)),
-             "give it Nodes= or Switches=");
+      refuse(source_, line,
+             fmt::format("switch '{}' has neither Nodes nor Switches", printable_text(name)),
+             "add Nodes= or Switches=");
     if (!switches_.emplace(name, std::move(found)).second)
-      refuse(source_, line, fmt::format("a second switch '{}'", printable_text(name)),
-             "names are given once");
+      refuse(source_, line, fmt::format("duplicate switch '{}'", printable_text(name)),
+             "use each switch name once");
   }
 
   const NamedText& source_;
   std::map<std::string, Switch> switches_;
 };
 
-/// What stands below each switch.
+/// The number of nodes below each switch.
 class SwitchTree {
  public:
   SwitchTree(const NamedText& source, const std::map<std::string, Switch>& switches)
@@ -154,14 +155,13 @@ class SwitchTree {
       for (const std::string& node : each.nodes)
         if (!nodes_.insert(node).second)
           refuse(source_, each.line,
-                 fmt::format("the node '{}' hangs on two switches", printable_text(node)),
-                 "a tree joins every node to one leaf switch");
+                 fmt::format("node '{}' is connected to two switches", printable_text(node)),
+                 "connect each node to one leaf switch");
     }
     for (const auto& [name, each] : switches_)
       if (!has_parent_.contains(name)) measure(name, 0);
     if (size_.size() != switches_.size())
-      refuse(source_, 1, "switches stand below each other in a circle",
-             "a tree has a switch that is below no other");
+      refuse(source_, 1, "cycle of switches", "remove the cycle: switches must form a tree");
   }
 
   int nodes() const { return static_cast<int>(nodes_.size()); }
@@ -175,14 +175,14 @@ class SwitchTree {
       std::vector<std::string> known;
       for (const auto& entry : switches_) known.push_back(entry.first);
       refuse(source_, each.line,
-             fmt::format("'{}' leads to a switch '{}' that is not in the file",
-                         printable_text(name), printable_text(child)),
+             fmt::format("unknown switch '{}' below '{}'", printable_text(child),
+                         printable_text(name)),
              suggest(child, known));
     }
     if (!has_parent_.insert(child).second)
       refuse(source_, each.line,
-             fmt::format("the switch '{}' hangs on two switches", printable_text(child)),
-             "a tree joins every switch to one above it");
+             fmt::format("switch '{}' is connected to two higher switches", printable_text(child)),
+             "connect each switch to one higher switch");
   }
 
   struct Size {
@@ -214,8 +214,8 @@ class SwitchTree {
   bool is_even_ = true;
 };
 
-/// Levels in which every size is a multiple of the one below; the topmost holds all nodes and is no
-/// level, as nothing leads up from it.
+/// Fabric levels; each size is a multiple of the one below. The top switch, which holds all nodes,
+/// is not a level: it has no uplinks.
 std::vector<FabricLevel> levels_of(const SwitchTree& tree) {
   std::vector<FabricLevel> levels;
   int below = 1;
@@ -234,31 +234,32 @@ ImportedCluster import_slurm(const NamedText& text, const ImportOptions& options
   const std::map<std::string, Switch> switches = TopologyReader(text).read();
   const SwitchTree tree(text, switches);
   if (!options.like)
-    throw InputError({text.where, "Slurm's switches do not say what a node is",
-                      "name a cluster with the same nodes: --like CLUSTER"});
+    throw InputError({text.where, "a Slurm topology does not describe its nodes",
+                      "give a cluster with the same nodes: --like CLUSTER"});
   ImportedCluster result;
   result.cluster = cluster_from_toml(*options.like);
   Cluster& cluster = result.cluster;
   for (auto& [key, source] : cluster.sources)
-    source = fmt::format("as {}: {}", options.like->name, source);
+    source = fmt::format("from {}: {}", options.like->name, source);
   const std::string source = fmt::format("Slurm topology, {}", text.where);
   cluster.name = text.name;
   const std::string node = cluster.groups.front().node;
   cluster.groups = {{.node = node, .count = tree.nodes()}};
-  std::erase_if(cluster.sources,
-                [](const auto& entry) { return entry.first.starts_with("groups"); });
+  cluster.validation.reset();  // made for another network
+  std::erase_if(cluster.sources, [](const auto& entry) {
+    return entry.first.starts_with("groups") || entry.first.starts_with("validation");
+  });
   cluster.sources["groups[0].count"] = source;
   cluster.fabric.levels = levels_of(tree);
   for (std::size_t l = 0; l < cluster.fabric.levels.size(); ++l)
     cluster.sources[fmt::format("fabric.levels[{}].nodes", l)] = source;
   if (!cluster.fabric.levels.empty())
     result.notes.push_back(
-        "how far switches are oversubscribed is not in the file: 1 is assumed, "
-        "set it in [[fabric.levels]]");
+        "the file does not contain oversubscription: assumed 1 (full bisection); set it in "
+        "[[fabric.levels]]");
   if (!tree.is_even())
     result.notes.push_back(
-        "switches of one level have unequal numbers of nodes: the most is taken "
-        "for all");
+        "switches of one level have different numbers of nodes: assumed the largest for all");
   require_sound(cluster, text.where);
   return result;
 }

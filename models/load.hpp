@@ -6,29 +6,36 @@
 #include <vector>
 
 #include "core/cluster.hpp"
+#include "core/error.hpp"
 #include "core/model_graph.hpp"
 
 namespace meshwright {
 
-/// A source text together with where it is from: what plan files embed.
+/// A configuration as text, with its origin. Plan files embed it.
 struct NamedText {
-  std::string name;   ///< preset name, or the file's stem
-  std::string where;  ///< for messages: the path, or "preset NAME"
+  std::string name;   ///< preset name, or file name without extension
+  std::string where;  ///< for messages: path or "preset NAME"
   std::string text;   ///< config.json or cluster TOML
   friend bool operator==(const NamedText&, const NamedText&) = default;
 };
 
-/// A preset name; else a path, if it contains '/', ends in .json (.toml), exists, or is "-" for
-/// standard input. Unknown: InputError with near names and how to pass a file. The cluster
-/// `this-machine` is what `calibrate` measured (this_machine.hpp).
+/// Accepts a preset name, or a path: it contains '/', ends in .json (.toml), exists, or is "-" for
+/// standard input. Otherwise throws InputError with the nearest preset names. The cluster
+/// `this-machine` is built from its calibration (this_machine.hpp).
 NamedText find_model(const std::string& name_or_path);
 NamedText find_cluster(const std::string& name_or_path);
 std::vector<std::string> model_preset_names();    ///< sorted
 std::vector<std::string> cluster_preset_names();  ///< sorted
 
-/// HuggingFace config.json → graph. InputError names key, value and what is expected.
+struct LoadedModel {
+  ModelGraph graph;
+  std::vector<Diagnostic> warnings;  ///< unknown keys, which may describe another model
+};
+/// Reads a HuggingFace config.json. InputError names key, value and what is expected.
+LoadedModel load_model(const NamedText& config);
+/// The graph of load_model(), without warnings.
 ModelGraph model_from_config(const NamedText& config);
-/// Cluster TOML → Cluster, checked by check_cluster().
+/// Reads a cluster file (TOML) and checks it with check_cluster().
 Cluster cluster_from_toml(const NamedText& toml);
 
 }  // namespace meshwright

@@ -22,13 +22,13 @@ std::vector<std::string> known_families() {
   return names;
 }
 
-/// The object that describes the language model, and its JSON pointer.
+/// The object with the language model, and its JSON pointer.
 struct Described {
   const json* object;
   std::string where;
 };
 
-/// Multimodal configurations nest the language model.
+/// Multimodal configurations have the language model in an inner object.
 Described language_part(const json& root, const std::string& where) {
   for (const char* key : {"text_config", "llm_config"}) {
     const auto nested = root.find(key);
@@ -66,14 +66,14 @@ std::string family_of(const Described& part) {
   if (architecture)
     throw InputError({fmt::format("{}/architectures/0", part.where),
                       fmt::format("unknown architecture {}", shown(json(*architecture))),
-                      fmt::format("add a \"model_type\"; known: {}", fmt::join(known, ", "))});
-  throw InputError({part.where, "has no model_type",
-                    fmt::format("add \"model_type\"; known: {}", fmt::join(known, ", "))});
+                      fmt::format("set \"model_type\" to one of: {}", fmt::join(known, ", "))});
+  throw InputError({part.where, "missing key 'model_type'",
+                    fmt::format("set \"model_type\" to one of: {}", fmt::join(known, ", "))});
 }
 
 }  // namespace
 
-ModelGraph model_from_config(const NamedText& config) {
+LoadedModel load_model(const NamedText& config) {
   const json root = parse_config(config);
   const Described part = language_part(root, config.where);
   const std::string family = family_of(part);
@@ -81,11 +81,14 @@ ModelGraph model_from_config(const NamedText& config) {
   if (family == kToyFamily) {
     const MlpConfig toy = read_mlp(reader);
     reader.throw_complaints();
-    return build_mlp(toy, config.name, part.where);
+    return {build_mlp(toy, config.name, part.where), reader.warnings_about_unknown_keys()};
   }
   const TransformerConfig transformer = read_transformer(family, reader);
   reader.throw_complaints();
-  return build_transformer(transformer, config.name, family, part.where);
+  return {build_transformer(transformer, config.name, family, part.where),
+          reader.warnings_about_unknown_keys()};
 }
+
+ModelGraph model_from_config(const NamedText& config) { return load_model(config).graph; }
 
 }  // namespace meshwright

@@ -15,7 +15,7 @@ namespace meshwright {
 namespace {
 
 constexpr const char* kVariable = "MESHWRIGHT_CALIBRATION";
-constexpr const char* kRunCalibrate = "run `meshwright calibrate`: it takes two minutes";
+constexpr const char* kRunCalibrate = "run 'meshwright calibrate' (takes two minutes)";
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -40,7 +40,7 @@ DeviceModel device_of(const MeasuredMachine& machine) {
     device.peak[static_cast<std::size_t>(dtype)] = rate;
   device.memory_bandwidth = machine.memory_bandwidth;
   device.launch_overhead = machine.gpu ? machine.gpu->launch_overhead : Seconds(1e-6);
-  constexpr int kTile = 64;  ///< rows and columns of a result that a product works on at a time
+  constexpr int kTile = 64;  ///< rows and columns of a GEMM tile
   device.gemm = {.max_efficiency = 1, .tile_m = kTile, .tile_n = kTile, .ramp = {}};
   device.memory_efficiency = {.max_efficiency = 1, .half_speed_bytes = {}};
   device.attention = {.forward = 0.3, .backward = 0.3};
@@ -56,7 +56,7 @@ std::string this_machine_path() {
     return (std::filesystem::path(data) / kFile).string();
   if (const std::string home = variable("HOME"); !home.empty())
     return (std::filesystem::path(home) / ".local/share" / kFile).string();
-  throw RuntimeFailure({std::string(kThisMachine), "there is no place for its calibration",
+  throw RuntimeFailure({std::string(kThisMachine), "no directory for the calibration",
                         fmt::format("set {} to a file, or HOME", kVariable)});
 }
 
@@ -65,12 +65,11 @@ Calibration this_machine_calibration() {
   std::error_code error;
   if (!std::filesystem::exists(path, error))
     throw RuntimeFailure({std::string(kThisMachine),
-                          fmt::format("was not measured yet: there is no {}", path),
-                          kRunCalibrate});
+                          fmt::format("not calibrated: '{}' does not exist", path), kRunCalibrate});
   Calibration calibration = calibration_from_json(read_file(path), path);
   if (!calibration.machine)
     throw InputError(
-        {path, "says nothing of a machine: it is no calibration of this one", kRunCalibrate});
+        {path, "does not describe a machine: not usable for this-machine", kRunCalibrate});
   return calibration;
 }
 
@@ -90,7 +89,7 @@ Cluster cluster_of(const Calibration& calibration) {
                 .bandwidth = machine.message_bandwidth,
                 .latency = machine.message_latency};
   node.cpu = CpuVendor::kOther;
-  // Beside a GPU the memory of the host was not measured: no slower than copies of it.
+  // The calibration of a GPU has no host memory bandwidth; it is at least that of the copies.
   const BytesPerSecond of_host = machine.gpu
                                      ? std::min(machine.gpu->to_device, machine.gpu->from_device)
                                      : machine.memory_bandwidth;
@@ -102,10 +101,10 @@ Cluster cluster_of(const Calibration& calibration) {
        {"memory", "memory_bandwidth", "peak.fp32", "peak.bf16", "launch_overhead"})
     cluster.sources[fmt::format("devices.{}.{}", device, figure)] = measured;
   if (!machine.gpu)
-    cluster.sources["devices.core.launch_overhead"] = "assumption: a call with its bookkeeping";
+    cluster.sources["devices.core.launch_overhead"] = "assumption: function call and bookkeeping";
   cluster.sources["nodes.machine.device_count"] =
-      fmt::format("{0} {1}; more ranks than {1} have one of their own by the virtual clock alone",
-                  devices, machine.gpu ? "GPUs" : "cores");
+      fmt::format("{0} {1}; more ranks than {1} require the virtual clock", devices,
+                  machine.gpu ? "GPUs" : "cores");
   cluster.sources["nodes.machine.local.bandwidth"] = measured;
   cluster.sources["nodes.machine.local.latency"] = measured;
   return cluster;

@@ -1,4 +1,4 @@
-/// The cluster `this-machine`: the cores, or the GPUs, that `calibrate` measured.
+/// The cluster `this-machine`: the cores or GPUs measured by `calibrate`.
 #pragma once
 
 #include <string>
@@ -10,21 +10,21 @@
 namespace meshwright {
 
 inline constexpr std::string_view kThisMachine = "this-machine";
-/// Ranks that may share the cores: by the virtual clock each has one of its own.
+/// Maximum number of ranks on the cores. With the virtual clock every rank has a core of its own.
 inline constexpr int kMostRanksOfThisMachine = 16;
 
-/// Where this user's calibration lies: $MESHWRIGHT_CALIBRATION, else
+/// Path of this user's calibration: $MESHWRIGHT_CALIBRATION, else
 /// $XDG_DATA_HOME/meshwright/this-machine.calib.json, else the same in $HOME/.local/share.
-/// RuntimeFailure where none of these is set.
+/// RuntimeFailure if none of these is set.
 std::string this_machine_path();
 
-/// The calibration found there. RuntimeFailure if there is none: `meshwright calibrate` writes it.
+/// Reads that calibration. RuntimeFailure if it does not exist: `meshwright calibrate` writes it.
 Calibration this_machine_calibration();
 
-/// A node with a device for each core or GPU and for 16 ranks at least, memory shared by the cores
-/// alone, messages as measured. What its formulas say is for kernels that were not measured.
+/// One node with a device per core or GPU, at least 16. Cores share the memory; message times are
+/// measured. The device figures price only kernels that are not in the calibration.
 Cluster cluster_of(const Calibration& calibration);
-/// The same as a file, which plans embed.
+/// The same as a cluster file, for embedding in plan files.
 NamedText this_machine_cluster(const Calibration& calibration);
 
 }  // namespace meshwright

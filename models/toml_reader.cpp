@@ -19,7 +19,7 @@ std::string printable(std::string_view text) {
 }
 
 /// The value as messages show it.
-std::string shown(const toml::node& node) {
+std::string describe_node(const toml::node& node) {
   if (node.is_table()) return "a table";
   if (node.is_array()) return "an array";
   if (const auto* text = node.as_string()) return fmt::format("\"{}\"", printable(text->get()));
@@ -44,7 +44,7 @@ toml::table parse_toml(const NamedText& source) {
     for (char& c : reason)
       if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
     throw InputError({place(source.where, error.source().begin),
-                      fmt::format("not valid TOML: {}", reason), "a cluster is a TOML file"});
+                      fmt::format("invalid TOML: {}", reason), "pass a cluster file (TOML)"});
   }
 }
 
@@ -65,7 +65,7 @@ const toml::node* TomlReader::find_required(std::string_view key, std::string_vi
   const toml::node* node = find(key);
   if (node == nullptr)
     findings_.complaints.push_back({findings_.where(table_),
-                                    fmt::format("'{}' is missing", path_of(key)),
+                                    fmt::format("missing key '{}'", path_of(key)),
                                     fmt::format("add {} = {}", key, example)});
   return node;
 }
@@ -76,7 +76,7 @@ void TomlReader::complain(std::string_view key, std::string what, std::string hi
       {findings_.where(node == nullptr ? table_ : *node), std::move(what), std::move(hint)});
 }
 
-/// The text of a quantity; a number without a unit is told which units there are.
+/// The text of a quantity. The error about a number without a unit shows one with a unit.
 const std::string* TomlReader::quantity_text(std::string_view key, const toml::node& node,
                                              std::string_view units) {
   figures_.emplace_back(key);
@@ -84,17 +84,19 @@ const std::string* TomlReader::quantity_text(std::string_view key, const toml::n
   const bool is_number = node.is_integer() || node.is_floating_point();
   if (is_number)
     complain(
-        key, fmt::format("{} = {} has no unit", path_of(key), shown(node)),
-        fmt::format("write it as a string with its unit, such as \"{} {}\"", shown(node), units));
+        key, fmt::format("missing unit in '{} = {}'", path_of(key), describe_node(node)),
+        fmt::format("write a string with a unit, such as \"{} {}\"", describe_node(node), units));
   else
-    complain(key, fmt::format("{} is {}, not a quantity", path_of(key), shown(node)),
+    complain(key,
+             fmt::format("invalid value {} for '{}': expected a quantity", describe_node(node),
+                         path_of(key)),
              fmt::format("write a string with a number and a unit, such as \"1 {}\"", units));
   return nullptr;
 }
 
 namespace {
 
-/// Runs one of the strict parsers; its complaints join the others.
+/// Runs one of the strict parsers; its errors are added to `complaints`.
 template <class Quantity, class Parse>
 Quantity parse_or_collect(const std::string& text, const std::string& where,
                           std::vector<Diagnostic>& complaints, Quantity otherwise, Parse parse) {
@@ -157,7 +159,9 @@ std::string TomlReader::text(std::string_view key, const std::string& absent) {
   const toml::node* node = find(key);
   if (node == nullptr) return absent;
   if (const auto* value = node->as_string()) return value->get();
-  complain(key, fmt::format("{} is {}, not a string", path_of(key), shown(*node)),
+  complain(key,
+           fmt::format("invalid value {} for '{}': expected a string", describe_node(*node),
+                       path_of(key)),
            "put the text in quotes");
   return absent;
 }
@@ -170,7 +174,8 @@ std::size_t TomlReader::choice(std::string_view key, const std::vector<std::stri
   const std::string text = value ? value->get() : "";
   const auto known = std::find(names.begin(), names.end(), text);
   if (known != names.end()) return static_cast<std::size_t>(known - names.begin());
-  complain(key, fmt::format("{} is {}", path_of(key), shown(*node)), suggest(text, names));
+  complain(key, fmt::format("invalid value {} for '{}'", describe_node(*node), path_of(key)),
+           suggest(text, names));
   return absent;
 }
 
@@ -178,7 +183,10 @@ bool TomlReader::flag(std::string_view key, bool absent) {
   const toml::node* node = find(key);
   if (node == nullptr) return absent;
   if (const auto* value = node->as_boolean()) return value->get();
-  complain(key, fmt::format("{} is {}", path_of(key), shown(*node)), "write true or false");
+  complain(key,
+           fmt::format("invalid value {} for '{}': expected true or false", describe_node(*node),
+                       path_of(key)),
+           "");
   return absent;
 }
 
@@ -188,8 +196,18 @@ int TomlReader::whole_number(std::string_view key, int least, int most, std::opt
   figures_.emplace_back(key);
   const auto* value = node->as_integer();
   if (value && value->get() >= least && value->get() <= most) return static_cast<int>(value->get());
-  complain(key, fmt::format("{} is {}", path_of(key), shown(*node)),
-           fmt::format("write a whole number from {} to {}", least, most));
+  const std::string expected =
+      least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most);
+  if (value)
+    complain(key,
+             fmt::format("'{} = {}' is out of range: expected {}", path_of(key),
+                         describe_node(*node), expected),
+             "");
+  else
+    complain(key,
+             fmt::format("invalid value {} for '{}': expected a whole number from {}",
+                         describe_node(*node), path_of(key), expected),
+             "");
   return least;
 }
 
@@ -200,8 +218,10 @@ double TomlReader::number(std::string_view key, double most, double absent) {
   const std::optional<double> value =
       node->is_number() ? node->value<double>() : std::optional<double>();
   if (value && *value > 0 && *value <= most) return *value;
-  complain(key, fmt::format("{} is {}", path_of(key), shown(*node)),
-           fmt::format("write a number above 0 and at most {}", most));
+  complain(key,
+           fmt::format("'{}' must be greater than 0 and at most {}, got {}", path_of(key), most,
+                       describe_node(*node)),
+           "");
   return absent;
 }
 
@@ -213,8 +233,10 @@ void TomlReader::table(std::string_view key, bool required,
   if (node == nullptr) return;
   const toml::table* inner = node->as_table();
   if (inner == nullptr)
-    return complain(key, fmt::format("{} is {}, not a table", path_of(key), shown(*node)),
-                    fmt::format("begin it with [{}]", path_of(key)));
+    return complain(key,
+                    fmt::format("invalid value {} for '{}': expected a table", describe_node(*node),
+                                path_of(key)),
+                    fmt::format("start the table with [{}]", path_of(key)));
   TomlReader reader(*inner, path_of(key), findings_);
   read(reader);
   reader.finish();
@@ -226,8 +248,10 @@ void TomlReader::tables(std::string_view key,
   if (node == nullptr) return;
   const toml::table* inner = node->as_table();
   if (inner == nullptr)
-    return complain(key, fmt::format("{} is {}, not a table", path_of(key), shown(*node)),
-                    fmt::format("begin an entry with [{}.NAME]", path_of(key)));
+    return complain(key,
+                    fmt::format("invalid value {} for '{}': expected a table", describe_node(*node),
+                                path_of(key)),
+                    fmt::format("start each entry with [{}.NAME]", path_of(key)));
   TomlReader entries(*inner, path_of(key), findings_);
   for (const auto& [name, value] : *inner)
     entries.table(name.str(), true,
@@ -240,8 +264,10 @@ void TomlReader::array(std::string_view key, const std::function<void(TomlReader
   const toml::array* items = node->as_array();
   const bool are_tables = items != nullptr && items->is_homogeneous(toml::node_type::table);
   if (!are_tables)
-    return complain(key, fmt::format("{} is {}, not a list of tables", path_of(key), shown(*node)),
-                    fmt::format("begin each entry with [[{}]]", path_of(key)));
+    return complain(key,
+                    fmt::format("expected an array of tables at '{}', got {}", path_of(key),
+                                describe_node(*node)),
+                    fmt::format("start each entry with [[{}]]", path_of(key)));
   for (std::size_t i = 0; i < items->size(); ++i) {
     TomlReader reader(*(*items)[i].as_table(), fmt::format("{}[{}]", path_of(key), i), findings_);
     read(reader);
@@ -254,16 +280,19 @@ void TomlReader::read_sources() {
     if (const auto* value = all->as_string())
       for (const std::string& key : figures_) findings_.sources[path_of(key)] = value->get();
     else
-      complain("source", fmt::format("{} is {}, not a string", path_of("source"), shown(*all)),
-               "say in words where the figures of this table are from");
+      complain("source",
+               fmt::format("invalid value {} for '{}': expected a string", describe_node(*all),
+                           path_of("source")),
+               "write where the values of this table come from");
   }
   const toml::node* each = find("sources");
   if (each == nullptr) return;
   const toml::table* entries = each->as_table();
   if (entries == nullptr)
     return complain("sources",
-                    fmt::format("{} is {}, not a table", path_of("sources"), shown(*each)),
-                    "write sources.KEY = \"where the figure is from\"");
+                    fmt::format("invalid value {} for '{}': expected a table", describe_node(*each),
+                                path_of("sources")),
+                    "write sources.KEY = \"where the value comes from\"");
   for (const auto& [name, value] : *entries) {
     const std::string key(name.str());
     const bool known = std::find(asked_.begin(), asked_.end(), key) != asked_.end();
@@ -273,9 +302,10 @@ void TomlReader::read_sources() {
     else
       findings_.complaints.push_back(
           {findings_.where(value),
-           known ? fmt::format("the source of {} is {}, not a string", path_of(key), shown(value))
-                 : fmt::format("a source is given for '{}', which is no key here", printable(key)),
-           known ? "say in words where the figure is from" : suggest(key, asked_)});
+           known ? fmt::format("invalid source {} of '{}': expected a string", describe_node(value),
+                               path_of(key))
+                 : fmt::format("source of unknown key '{}'", printable(path_of(key))),
+           known ? "write where the value comes from" : suggest(key, asked_)});
   }
 }
 

@@ -1,5 +1,5 @@
-/// Reads one table of a cluster file: typed keys, every complaint with file:line:column, what was
-/// expected and what was found, and no key left unread. Complaints are collected.
+/// Reads one table of a cluster file: typed keys. Errors name file:line:column, what was expected
+/// and what was found; unknown keys are errors. All errors are collected and reported together.
 #pragma once
 
 #include <toml++/toml.h>
@@ -20,19 +20,19 @@ namespace meshwright {
 /// InputError with file:line:column if the text is not TOML.
 toml::table parse_toml(const NamedText& source);
 
-/// What reading one file gathers beside its values.
+/// Errors and sources collected while a file is read.
 struct TomlFindings {
   std::string file;
   std::vector<Diagnostic> complaints;
-  std::map<std::string, std::string> sources;  ///< "devices.a100.memory" → where it is from
+  std::map<std::string, std::string> sources;  ///< "devices.a100.memory" → source of the value
 
   std::string where(const toml::node& node) const;  ///< "x.toml:3:10"
 };
 
-/// After a complaint a harmless value is returned and reading goes on.
+/// After an error, a harmless value is returned and reading continues.
 ///
-/// A table may say where its figures are from: `source = "…"` for all of them, `sources.KEY = "…"`
-/// for one. Both end in TomlFindings::sources.
+/// A table may name the source of its values: `source = "…"` for all of them, `sources.KEY = "…"`
+/// for one. Both are stored in TomlFindings::sources.
 class TomlReader {
  public:
   TomlReader(const toml::table& table, std::string path, TomlFindings& findings)
@@ -56,9 +56,9 @@ class TomlReader {
   /// A number in (0, most].
   double number(std::string_view key, double most, double absent);
 
-  /// True if something stands at `key`.
+  /// True if `key` is present.
   bool has(std::string_view key);
-  /// Calls `read` for the table at `key`; a complaint if it is required and absent.
+  /// Calls `read` for the table at `key`; an error if it is required and absent.
   void table(std::string_view key, bool required, const std::function<void(TomlReader&)>& read);
   /// Calls `read` for every table inside the table at `key`, with its name.
   void tables(std::string_view key,
@@ -66,7 +66,7 @@ class TomlReader {
   /// Calls `read` for every element of the array of tables at `key`.
   void array(std::string_view key, const std::function<void(TomlReader&)>& read);
 
-  /// Reads the sources and complains about keys that nobody asked for.
+  /// Reads the sources and reports keys that were never asked for.
   void finish();
 
   void complain(std::string_view key, std::string what, std::string hint);
@@ -83,8 +83,8 @@ class TomlReader {
   const toml::table& table_;
   std::string path_;
   TomlFindings& findings_;
-  std::vector<std::string> asked_;    ///< keys that may stand here
-  std::vector<std::string> figures_;  ///< of those, present ones that a source belongs to
+  std::vector<std::string> asked_;    ///< known keys of this table
+  std::vector<std::string> figures_;  ///< present keys that take a source
 };
 
 }  // namespace meshwright

@@ -10,8 +10,8 @@ struct Embedding {
   TensorId word_table;
 };
 
-/// Word, position and token-type rows are summed. BERT normalises the sum before its dropout; the
-/// mask has the same size either way and is kept by the last sum.
+/// Sums word, position and token-type embeddings. BERT normalizes the sum before dropout; the mask
+/// has the same size either way and is saved by the last sum.
 Embedding write_embedding(GraphWriter& writer, const TransformerConfig& config) {
   const std::int64_t hidden = config.hidden;
   writer.begin_layer(LayerKind::kEmbedding, "embedding.");
@@ -51,7 +51,7 @@ TensorId write_block(GraphWriter& writer, const TransformerConfig& config, const
   return x;
 }
 
-/// Dense, GELU and norm in front of the logits (Devlin et al., arXiv 1810.04805).
+/// Dense, GELU and norm before the logits (Devlin et al., arXiv 1810.04805).
 TensorId write_masked_language_transform(GraphWriter& writer, const TransformerConfig& config,
                                          TensorId input) {
   const std::int64_t hidden = config.hidden;
@@ -67,8 +67,8 @@ TensorId write_masked_language_transform(GraphWriter& writer, const TransformerC
   return writer.norm("transform.norm", activated, config.norm, hidden);
 }
 
-/// Final norm, logits and loss. The loss keeps the logits; core/operator_work counts them apart, in
-/// fp32 (Korthikanti et al., arXiv 2205.05198, section 4.3: 4 s b v bytes).
+/// Final norm, logits and loss. The loss saves the logits; core/operator_work counts them
+/// separately, in fp32 (Korthikanti et al., arXiv 2205.05198, section 4.3: 4 s b v bytes).
 void write_head(GraphWriter& writer, const TransformerConfig& config, TensorId input,
                 TensorId word_table) {
   const std::int64_t hidden = config.hidden, vocabulary = config.vocabulary;

@@ -1,5 +1,5 @@
-/// From a checked transformer configuration to its graph of operators. One file per part of a
-/// block: attention_builder.cpp, feed_forward_builder.cpp (experts too), transformer_builder.cpp.
+/// Builds the operator graph of a checked transformer configuration. One file per part of a block:
+/// attention_builder.cpp, feed_forward_builder.cpp (with experts), transformer_builder.cpp.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ TensorId write_attention(GraphWriter& writer, const TransformerConfig& config,
 TensorId write_feed_forward(GraphWriter& writer, const TransformerConfig& config,
                             const LayerConfig& layer, TensorId input);
 
-/// The whole model: embedding layer, blocks, head. `where` names the file in complaints.
+/// The whole model: embedding layer, blocks, head. `where` is the file in errors.
 ModelGraph build_transformer(const TransformerConfig& config, const std::string& name,
                              const std::string& family, const std::string& where);
 

@@ -1,5 +1,5 @@
-/// What the transformer builders need to know, free of any file's vocabulary. Family readers fill
-/// it from a configuration and have checked it: all sizes are positive, heads divide.
+/// The input of the transformer builders, independent of the keys of any configuration file. Filled
+/// and checked by the family readers: all sizes are positive, heads divide.
 ///
 /// Legend as in core/model_graph.hpp: H hidden, A heads, G key/value heads, D head size, F
 /// feed-forward, V vocabulary, E experts, K experts per token, L layers.
@@ -18,8 +18,8 @@ namespace meshwright {
 struct LatentAttention {
   std::optional<std::int64_t> query_rank;  ///< absent: queries are projected directly
   std::int64_t key_value_rank = 0;
-  std::int64_t rotary_size = 0;  ///< part of a key that carries positions, shared by all heads
-  std::int64_t positionless_size = 0;  ///< the other part
+  std::int64_t rotary_size = 0;        ///< rotated part of a key, shared by all heads
+  std::int64_t positionless_size = 0;  ///< the part without position embedding
 };
 
 struct AttentionConfig {
@@ -33,7 +33,7 @@ struct AttentionConfig {
   bool projection_bias = false;  ///< on queries, keys, values (latent: on the compressions)
   bool output_bias = false;
   bool query_key_norm = false;  ///< RMS norm of every query and key head (Qwen3)
-  bool sinks = false;           ///< one learned logit per head beside the keys (gpt-oss)
+  bool sinks = false;           ///< one additional learned logit per head (gpt-oss)
 };
 
 struct FeedForwardConfig {
@@ -45,16 +45,16 @@ struct FeedForwardConfig {
 struct ExpertsConfig {
   int experts = 0, experts_per_token = 0;
   std::int64_t width = 0;         ///< F of one expert
-  std::int64_t shared_width = 0;  ///< F of the shared experts together; 0: none
-  bool shared_gate = false;       ///< the shared part is scaled by a sigmoid per token (Qwen2-MoE)
-  bool bias = false;              ///< on every expert matrix
+  std::int64_t shared_width = 0;  ///< total F of the shared experts; 0: none
+  bool shared_gate = false;  ///< the output of the shared experts is scaled per token (Qwen2-MoE)
+  bool bias = false;         ///< on every expert matrix
   bool router_bias = false;
-  bool score_correction = false;  ///< bias moved by load, not by gradient (DeepSeek-V3)
+  bool score_correction = false;  ///< router bias updated from expert load (DeepSeek-V3)
 };
 
-/// Where the layers differ.
+/// Settings that can differ from layer to layer.
 struct LayerConfig {
-  std::optional<std::int64_t> window;  ///< keys seen by a query, if limited
+  std::optional<std::int64_t> window;  ///< sliding-window size; nullopt: full attention
   bool uses_experts = false;
 };
 
@@ -66,7 +66,7 @@ struct TransformerConfig {
   bool tied_embeddings = false;
   NormKind norm = NormKind::kRmsNorm;
   bool norm_after = false;            ///< norm(x + f(x)) as in BERT, instead of x + f(norm(x))
-  bool masked_language_head = false;  ///< dense, GELU and norm before the logits, which are biased
+  bool masked_language_head = false;  ///< dense, GELU and norm before logits with a bias
   double embedding_dropout = 0, residual_dropout = 0;
   AttentionConfig attention;
   FeedForwardConfig feed_forward;

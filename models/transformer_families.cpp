@@ -1,6 +1,7 @@
 // One reader per group of model types that share their keys, over one table of defaults. A missing
 // key takes the default of the HuggingFace configuration class of that model_type
-// (huggingface/transformers, src/transformers/models/*/configuration_*.py).
+// (huggingface/transformers, src/transformers/models/*/configuration_*.py). Where transformers 4
+// and 5 write different names, or the class has an `attribute_map`, every name is read.
 #include "models/transformer_families.hpp"
 
 #include <fmt/format.h>
@@ -153,7 +154,7 @@ bool is_gpt_oss(const Family& family) { return family.model_type == "gpt_oss"; }
 
 // ---- parts shared by the dialects -----------------------------------------------------------
 
-/// Gated with any of these; they cost alike.
+/// Activations of gated feed-forward layers; their costs are equal.
 const std::vector<std::string> kGatedActivations{"silu", "swish", "gelu", "gelu_pytorch_tanh",
                                                  "relu"};
 const std::vector<std::string> kPlainActivations{
@@ -163,7 +164,7 @@ ActivationKind plain_activation(const std::string& name) {
   return name == "relu" ? ActivationKind::kRelu : ActivationKind::kGelu;
 }
 
-/// "head counts that divide 4096: 1, 2, 4, …", at most the twelve nearest to `wanted`.
+/// "1, 2, 4, …": divisors of `value` up to `most`, at most the twelve nearest to `wanted`.
 std::string divisors_near(std::int64_t value, std::int64_t wanted, std::int64_t most) {
   constexpr std::size_t kShown = 12;
   std::vector<std::int64_t> divisors;
@@ -178,17 +179,16 @@ std::string divisors_near(std::int64_t value, std::int64_t wanted, std::int64_t 
   return fmt::format("{}", fmt::join(divisors, ", "));
 }
 
-// Sizes are compared only while all are sound: a complaint that follows from another is noise.
+// Sizes are compared only if all of them are valid: an error that follows from another is noise.
 
 /// H / A, where A must divide H.
 std::int64_t divided_head_size(ConfigReader& reader, std::string_view heads_key, std::int64_t heads,
                                std::int64_t hidden) {
   if (!reader.is_clean()) return 1;
   if (hidden % heads == 0) return hidden / heads;
-  reader.complain(
-      heads_key,
-      fmt::format("{} is {}, which does not divide the hidden size {}", heads_key, heads, hidden),
-      fmt::format("numbers that do: {}", divisors_near(hidden, heads, kMostHeads)));
+  reader.complain(heads_key,
+                  fmt::format("{} attention heads do not divide the hidden size {}", heads, hidden),
+                  fmt::format("use one of: {}", divisors_near(hidden, heads, kMostHeads)));
   return 1;
 }
 
@@ -201,9 +201,9 @@ void read_grouped_heads(const Family& family, ConfigReader& reader, TransformerC
   if (reader.is_clean() && a.heads % a.key_value_heads != 0)
     reader.complain(
         "num_key_value_heads",
-        fmt::format("num_key_value_heads is {}, which does not divide the {} attention heads",
-                    a.key_value_heads, a.heads),
-        fmt::format("numbers that do: {}", divisors_near(a.heads, a.key_value_heads, a.heads)));
+        fmt::format("{} key/value heads do not divide the {} attention heads", a.key_value_heads,
+                    a.heads),
+        fmt::format("use one of: {}", divisors_near(a.heads, a.key_value_heads, a.heads)));
   const std::optional<std::int64_t> head_size =
       reader.optional_dimension("head_dim", family.head_size);
   a.head_size = head_size
@@ -212,8 +212,8 @@ void read_grouped_heads(const Family& family, ConfigReader& reader, TransformerC
   a.value_size = a.head_size;
   if (reader.is_clean() && a.rotary && a.head_size % 2 != 0)
     reader.complain(head_size ? "head_dim" : "num_attention_heads",
-                    fmt::format("the head size is {}, which is odd", a.head_size),
-                    "rotary position embedding turns pairs: an even head size is needed");
+                    fmt::format("head size must be even, got {}", a.head_size),
+                    "use an even head size: rotary position embedding rotates pairs of elements");
 }
 
 std::vector<LayerConfig> read_layers(ConfigReader& reader, std::string_view key,
@@ -222,9 +222,9 @@ std::vector<LayerConfig> read_layers(ConfigReader& reader, std::string_view key,
       static_cast<std::size_t>(reader.dimension(key, absent, kMostLayers)));
 }
 
-/// Which layers see only a window of keys: as `layer_types` lists them, or by the model type's rule
-/// (Mistral, Mixtral: all; Qwen: from max_window_layers on, if use_sliding_window; gpt-oss: every
-/// other one, from the first).
+/// Layers with sliding-window attention: those listed in `layer_types`, else by the rule of the
+/// model type (Mistral, Mixtral: all; Qwen: from max_window_layers on, if use_sliding_window;
+/// gpt-oss: every other layer, starting with the first).
 void read_windows(const Family& family, ConfigReader& reader, std::vector<LayerConfig>& layers) {
   const std::optional<std::int64_t> window =
       reader.optional_dimension("sliding_window", family.window);
@@ -235,10 +235,9 @@ void read_windows(const Family& family, ConfigReader& reader, std::vector<LayerC
   const std::vector<std::string> types = reader.strings("layer_types");
   if (!reader.is_clean()) return;
   if (!types.empty() && types.size() != layers.size()) {
-    reader.complain(
-        "layer_types",
-        fmt::format("layer_types has {} entries for {} layers", types.size(), layers.size()),
-        "give one entry for each layer");
+    reader.complain("layer_types",
+                    fmt::format("expected {} entries, got {}", layers.size(), types.size()),
+                    "give one entry per layer");
     return;
   }
   if (!window) return;
@@ -262,12 +261,14 @@ TransformerConfig read_common(const Family& family, ConfigReader& reader) {
   return config;
 }
 
-void check_experts_per_token(ConfigReader& reader, std::int64_t experts, std::int64_t chosen) {
+/// Reads K under `key`; the model has `experts` experts.
+int read_experts_per_token(ConfigReader& reader, std::string_view key, std::int64_t absent,
+                           std::int64_t experts) {
+  const std::int64_t chosen = reader.dimension(key, absent, kMostExperts);
   if (reader.is_clean() && chosen > experts)
-    reader.complain(
-        "num_experts_per_tok",
-        fmt::format("num_experts_per_tok is {}, but there are {} experts", chosen, experts),
-        fmt::format("write a whole number from 1 to {}", experts));
+    reader.complain(key, fmt::format("{} experts per token, but the model has {}", chosen, experts),
+                    fmt::format("use a whole number from 1 to {}", experts));
+  return static_cast<int>(chosen);
 }
 
 // ---- the dialects ---------------------------------------------------------------------------
@@ -294,7 +295,7 @@ TransformerConfig read_experts(const Family& family, ConfigReader& reader) {
   read_grouped_heads(family, reader, config);
   AttentionConfig& a = config.attention;
   const bool bias = family.model_type != "mixtral" && reader.flag("attention_bias", gpt_oss);
-  a.projection_bias = bias || is_qwen2(family);
+  a.projection_bias = bias || (is_qwen2(family) && reader.flag("qkv_bias", true));
   a.output_bias = bias && !is_qwen2(family);
   a.query_key_norm = family.model_type == "qwen3_moe";
   a.sinks = gpt_oss;
@@ -302,11 +303,13 @@ TransformerConfig read_experts(const Family& family, ConfigReader& reader) {
 
   config.feed_forward.width = reader.dimension("intermediate_size", family.feed_forward);
   ExpertsConfig& e = config.experts;
-  e.experts = static_cast<int>(
-      reader.dimension(qwen ? "num_experts" : "num_local_experts", family.experts, kMostExperts));
-  e.experts_per_token = static_cast<int>(
-      reader.dimension("num_experts_per_tok", family.experts_per_token, kMostExperts));
-  check_experts_per_token(reader, e.experts, e.experts_per_token);
+  // Qwen: the first name in transformers 4, the second in 5; Mixtral, gpt-oss: the second in both.
+  e.experts = static_cast<int>(reader.dimension(
+      reader.name_in_use({"num_experts", "num_local_experts"}), family.experts, kMostExperts));
+  // OpenAI's configuration of gpt-oss has both names.
+  e.experts_per_token = read_experts_per_token(
+      reader, reader.name_in_use({"num_experts_per_tok", "experts_per_token"}),
+      family.experts_per_token, e.experts);
   e.width = qwen ? reader.dimension("moe_intermediate_size", family.expert_width)
                  : config.feed_forward.width;
   e.bias = e.router_bias = gpt_oss;
@@ -339,23 +342,28 @@ void read_latent_attention(const Family& family, ConfigReader& reader, Attention
   a.latent = l;
 }
 
-/// DeepSeek-V2, V3 and Kimi K2. Multi-token prediction layers are left out: they are an extra loss
-/// beside the model (num_nextn_predict_layers).
+/// DeepSeek-V2, V3 and Kimi K2. Multi-token prediction layers (num_nextn_predict_layers), which
+/// serve an additional loss, are left out.
 TransformerConfig read_deepseek(const Family& family, ConfigReader& reader) {
   TransformerConfig config = read_common(family, reader);
   read_latent_attention(family, reader, config.attention);
   const bool v2 = family.model_type == "deepseek_v2";
   config.feed_forward.width = reader.dimension("intermediate_size", family.feed_forward);
+  // Latent attention has no key/value heads; transformers 5 writes sizes that follow from others.
+  reader.ignore({"num_key_value_heads", "head_dim", "qk_head_dim"});
   ExpertsConfig& e = config.experts;
-  e.experts = static_cast<int>(reader.count("n_routed_experts", family.experts, kMostExperts));
+  e.experts = static_cast<int>(
+      reader.count(reader.name_in_use({"n_routed_experts", "num_experts", "num_local_experts"}),
+                   family.experts, kMostExperts));
   e.width = reader.dimension("moe_intermediate_size", family.expert_width);
   const std::int64_t shared = reader.count("n_shared_experts", v2 ? 0 : 1, kMostExperts);
   const std::int64_t first_dense = reader.count("first_k_dense_replace", v2 ? 0 : 3, kMostLayers);
   const std::int64_t step = reader.dimension("moe_layer_freq", 1, kMostLayers);
+  reader.ignore({"num_experts_per_tok", "topk_method"});  // of a model without experts
   if (e.experts == 0) return config;
-  e.experts_per_token = static_cast<int>(reader.dimension(
-      "num_experts_per_tok", std::max<std::int64_t>(family.experts_per_token, 1), kMostExperts));
-  check_experts_per_token(reader, e.experts, e.experts_per_token);
+  e.experts_per_token =
+      read_experts_per_token(reader, "num_experts_per_tok",
+                             std::max<std::int64_t>(family.experts_per_token, 1), e.experts);
   e.shared_width = shared * e.width;
   e.score_correction =
       !v2 && reader.choice("topk_method", "noaux_tc",
@@ -371,18 +379,21 @@ TransformerConfig read_gpt2(const Family& family, ConfigReader& reader) {
   TransformerConfig config;
   config.norm = NormKind::kLayerNorm;
   config.learned_positions = true;
-  config.hidden = reader.dimension("n_embd", family.hidden);
+  config.hidden = reader.dimension(reader.name_in_use({"n_embd", "hidden_size"}), family.hidden);
   config.vocabulary = reader.dimension("vocab_size", family.vocabulary);
-  config.positions =
-      reader.dimension(reader.has("n_positions") ? "n_positions" : "n_ctx", family.positions);
+  std::string_view positions = reader.name_in_use({"n_positions", "max_position_embeddings"});
+  if (reader.has("n_ctx") && !reader.has(positions)) positions = "n_ctx";  // of old files
+  config.positions = reader.dimension(positions, family.positions);
   config.tied_embeddings = reader.flag("tie_word_embeddings", true);
-  config.layers = read_layers(reader, "n_layer", family.layers);
+  config.layers =
+      read_layers(reader, reader.name_in_use({"n_layer", "num_hidden_layers"}), family.layers);
   constexpr double kDropout = 0.1;
   config.embedding_dropout = reader.dropout("embd_pdrop", kDropout);
   config.residual_dropout = reader.dropout("resid_pdrop", kDropout);
   AttentionConfig& a = config.attention;
-  a.heads = a.key_value_heads = reader.dimension("n_head", family.heads, kMostHeads);
-  a.head_size = a.value_size = divided_head_size(reader, "n_head", a.heads, config.hidden);
+  const std::string_view heads = reader.name_in_use({"n_head", "num_attention_heads"});
+  a.heads = a.key_value_heads = reader.dimension(heads, family.heads, kMostHeads);
+  a.head_size = a.value_size = divided_head_size(reader, heads, a.heads, config.hidden);
   a.rotary = false;
   a.dropout = reader.dropout("attn_pdrop", kDropout);
   a.projection_bias = a.output_bias = true;
@@ -395,7 +406,7 @@ TransformerConfig read_gpt2(const Family& family, ConfigReader& reader) {
   return config;
 }
 
-/// Encoder with the masked-language head; the pooler, which that loss does not use, is left out.
+/// Encoder with the masked-language-model head, without the pooler, which that loss does not use.
 TransformerConfig read_bert(const Family& family, ConfigReader& reader) {
   TransformerConfig config;
   config.norm = NormKind::kLayerNorm;
@@ -404,6 +415,7 @@ TransformerConfig read_bert(const Family& family, ConfigReader& reader) {
   config.vocabulary = reader.dimension("vocab_size", family.vocabulary);
   config.positions = reader.dimension("max_position_embeddings", family.positions);
   config.token_types = reader.dimension("type_vocab_size", 2);
+  reader.ignore_if("position_embedding_type", "absolute");  // others add tables per layer
   config.tied_embeddings = reader.flag("tie_word_embeddings", true);
   config.layers = read_layers(reader, "num_hidden_layers", family.layers);
   constexpr double kDropout = 0.1;

@@ -1,5 +1,4 @@
-/// The dialects of HuggingFace config.json: which key says what, and what a missing key means, for
-/// every model_type known here.
+/// The dialects of HuggingFace config.json: the keys and defaults of every supported model_type.
 #pragma once
 
 #include <optional>
@@ -14,10 +13,10 @@ namespace meshwright {
 /// Values of model_type that read_transformer() understands, sorted.
 std::vector<std::string> transformer_families();
 
-/// model_type that an `architectures` entry belongs to: "LlamaForCausalLM" → "llama".
+/// The model_type of an `architectures` entry: "LlamaForCausalLM" → "llama".
 std::optional<std::string> family_of_architecture(const std::string& architecture);
 
-/// Reads and checks a configuration of a known family; complaints are left in `reader`.
+/// Reads and checks a configuration of a supported family; errors are collected in `reader`.
 TransformerConfig read_transformer(const std::string& family, ConfigReader& reader);
 
 }  // namespace meshwright

@@ -11,7 +11,7 @@
 namespace meshwright {
 namespace {
 
-/// What expat calls back; a problem stops it.
+/// Receives expat's callbacks; a problem stops the parser.
 struct XmlBuilder {
   XML_Parser parser = nullptr;
   std::vector<XmlElement> elements;
@@ -27,7 +27,7 @@ struct XmlBuilder {
   static void XMLCALL on_start(void* self, const XML_Char* name, const XML_Char** attributes) {
     auto& builder = *static_cast<XmlBuilder*>(self);
     if (builder.open.size() >= static_cast<std::size_t>(kDeepestXml))
-      return builder.stop(fmt::format("elements deeper than {}", kDeepestXml));
+      return builder.stop(fmt::format("elements nested deeper than {}", kDeepestXml));
     if (builder.elements.size() >= kMostXmlElements)
       return builder.stop(fmt::format("more than {} elements", kMostXmlElements));
     XmlElement element{.name = name, .attributes = {}};
@@ -44,7 +44,7 @@ struct XmlBuilder {
   }
   static void XMLCALL on_doctype(void* self, const XML_Char*, const XML_Char*, const XML_Char*,
                                  int) {
-    static_cast<XmlBuilder*>(self)->stop("a document type, which may define entities");
+    static_cast<XmlBuilder*>(self)->stop("document type declarations are not allowed");
   }
 };
 
@@ -69,11 +69,10 @@ std::vector<XmlElement> parse_xml(const NamedText& source) {
       continue;
     }
     const auto line = static_cast<int>(XML_GetCurrentLineNumber(parser.get()));
-    if (!builder.problem.empty())
-      refuse(source, line, builder.problem, "pass the file as the program wrote it");
+    if (!builder.problem.empty()) refuse(source, line, builder.problem, "pass the file unchanged");
     refuse(source, line,
-           fmt::format("not valid XML: {}", XML_ErrorString(XML_GetErrorCode(parser.get()))),
-           "pass the file as the program wrote it");
+           fmt::format("invalid XML: {}", XML_ErrorString(XML_GetErrorCode(parser.get()))),
+           "pass the file unchanged");
   }
   return std::move(builder.elements);
 }

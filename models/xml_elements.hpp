@@ -1,4 +1,4 @@
-/// A safe subset of XML: elements with attributes, in order, no text. Parsed by expat.
+/// A safe subset of XML: elements with attributes in document order, without text. Parsed by expat.
 #pragma once
 
 #include <map>
@@ -19,8 +19,9 @@ struct XmlElement {
 inline constexpr std::size_t kMostXmlElements = 200'000;
 inline constexpr int kDeepestXml = 64;
 
-/// All elements, parents before children. InputError: not well-formed, a document type (entities
-/// may expand without end), too deep, too many. Text between elements is passed over.
+/// All elements, parents before children; text between elements is skipped. InputError if the XML
+/// is not well-formed, too deep or too large, or has a document type (its entities can expand
+/// without limit).
 std::vector<XmlElement> parse_xml(const NamedText& source);
 
 }  // namespace meshwright

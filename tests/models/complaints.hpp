@@ -1,4 +1,4 @@
-/// What a call says about bad input.
+/// Error messages of calls with invalid input.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What a layer keeps from forward to backward, against Korthikanti et al. (arXiv 2205.05198,
+// Saved activations of a layer, against Korthikanti et al. (arXiv 2205.05198,
 // section 4) and by hand for the other families. Bytes with 2-byte elements; T sequence length, B
 // sequences, H hidden, A heads, t tensor degree.
 #include <gtest/gtest.h>
@@ -60,8 +60,8 @@ TEST(KeptByGpt3, IsTheBlocksInputUnderFullRecomputation) {
             kLength * 2 * kHidden);
 }
 
-// Post-norm keeps as many tensors as pre-norm, but every kept block input of post-norm is the
-// output of the norm before, kept by the projection that reads it: 34 H + 5 A T again.
+// Post-norm saves as many tensors as pre-norm, but every saved block input of post-norm is the
+// output of the previous norm, saved by the projection that reads it: 34 H + 5 A T again.
 TEST(KeptByBert, IsWhatAGptLayerKeeps) {
   EXPECT_EQ(kept_by_first_block("bert-base", standard_attention(1, 512)),
             512 * (34 * 768 + 5 * 12 * 512));
@@ -75,7 +75,7 @@ TEST(KeptByLlama3, IsCountedByHand) {
             kT * (12 * kH + 4 * kKeys + 6 * kF + 2 * kA * kT));
 }
 
-// Fused attention keeps no scores, but one fp32 sum per head and token.
+// Fused attention saves no scores, but one fp32 sum per head and token.
 TEST(KeptByLlama3, LosesTheScoresWithFlashAttention) {
   constexpr std::int64_t kH = 4096, kKeys = 1024, kF = 14336, kA = 32, kT = 8192;
   ShardShape shard = standard_attention(1, kT);

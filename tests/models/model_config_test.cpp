@@ -25,7 +25,7 @@ const Attention& attention_of(const ModelGraph& model, int block) {
 // ---- dispatch and defaults ------------------------------------------------------------------
 
 TEST(ModelConfig, TakesMissingKeysFromTheDefaultsOfItsModelType) {
-  // GPT-2 small is what the defaults of gpt2 describe; Llama's describe Llama-2-7B with P = 2,048.
+  // The defaults of gpt2 are GPT-2 small, those of llama Llama-2-7B with P = 2,048.
   EXPECT_EQ(parameter_count(model_of(R"({"model_type": "gpt2"})")), 124'439'808);
   EXPECT_EQ(parameter_count(model_of(R"({"model_type": "llama"})")), 6'738'415'616);
 }
@@ -41,8 +41,8 @@ TEST(ModelConfig, FindsTheLanguageModelInsideAMultimodalOne) {
                          {"model_type": "llama", "num_hidden_layers": 3}})";
   EXPECT_EQ(block_count(model_of(text)), 3);
   EXPECT_EQ(complaint_about(R"({"llm_config": {"model_type": "llama", "hidden_size": 0}})"),
-            "error: x.json#/llm_config/hidden_size: hidden_size is 0\n"
-            "  hint: write a whole number from 1 to 2147483648\n");
+            "error: x.json#/llm_config/hidden_size: 0 is out of range: expected 1 to "
+            "2147483648\n");
 }
 
 TEST(ModelConfig, IgnoresKeysThatItDoesNotKnow) {
@@ -77,6 +77,41 @@ TEST(ModelConfig, CountsQwen2MoeWithItsSharedExpertAndGate) {
   // 2*151936*2048 + 2048 + 24 (4*2048^2 + 3*2048 + 60*3*2048*1408 + 60*2048 + 3*2048*5632 + 2048
   // + 2*2048) = 14,315,784,192, the published count.
   EXPECT_EQ(parameter_count(model_of(R"({"model_type": "qwen2_moe"})")), 14'315'784'192);
+}
+
+// Qwen3-MoE has num_experts in transformers 4 and num_local_experts in 5; Mixtral and gpt-oss have
+// num_local_experts, DeepSeek n_routed_experts, and transformers takes the other names for them.
+TEST(ModelConfig, ReadsTheNumberOfExpertsUnderEachOfItsNames) {
+  for (const std::string type : {"qwen2_moe", "qwen3_moe", "mixtral", "gpt_oss"})
+    for (const std::string name : {"num_experts", "num_local_experts"}) {
+      SCOPED_TRACE(type + " " + name);
+      EXPECT_EQ(traits_of(model_of(R"({"model_type": ")" + type + R"(", ")" + name +
+                                   R"(": 4, "num_experts_per_tok": 2})"))
+                    .experts,
+                4);
+    }
+  for (const std::string name : {"n_routed_experts", "num_experts", "num_local_experts"})
+    for (const std::string type : {"deepseek_v2", "deepseek_v3", "kimi_k2"}) {
+      SCOPED_TRACE(type + " " + name);
+      EXPECT_EQ(traits_of(model_of(R"({"model_type": ")" + type + R"(", ")" + name +
+                                   R"(": 4, "num_experts_per_tok": 2})"))
+                    .experts,
+                4);
+    }
+}
+
+// attribute_map of GPT2Config.
+TEST(ModelConfig, ReadsGpt2UnderTheStandardNames) {
+  EXPECT_EQ(model_of(R"({"model_type": "gpt2", "hidden_size": 64, "num_hidden_layers": 2,
+                         "num_attention_heads": 4, "max_position_embeddings": 128})"),
+            model_of(R"({"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4,
+                         "n_positions": 128})"));
+}
+
+// Without the biases of queries, keys and values: 24 layers x 3 x 2048.
+TEST(ModelConfig, LeavesOutTheBiasOfQwen2MoeWhereAskedTo) {
+  EXPECT_EQ(parameter_count(model_of(R"({"model_type": "qwen2_moe", "qkv_bias": false})")),
+            14'315'784'192 - 24LL * 3 * 2048);
 }
 
 TEST(ModelConfig, MixesDenseLayersWithExpertLayers) {
@@ -133,19 +168,19 @@ TEST(ModelConfig, GivesLatentAttentionItsKeyAndValueSizes) {
 
 TEST(ModelConfigError, PointsAtTheLineThatIsNotJson) {
   EXPECT_EQ(complaint_about("{\n  \"model_type\": llama\n}"),
-            "error: x.json:2:17: not valid JSON: syntax error while parsing value - invalid "
+            "error: x.json:2:17: invalid JSON: syntax error while parsing value - invalid "
             "literal; last read: '\"model_type\": l'\n"
-            "  hint: a model is a HuggingFace config.json\n");
+            "  hint: pass a HuggingFace config.json\n");
   EXPECT_EQ(complaint_about(""),
-            "error: x.json:1:1: not valid JSON: syntax error while parsing value - unexpected end "
+            "error: x.json:1:1: invalid JSON: syntax error while parsing value - unexpected end "
             "of input; expected '[', '{', or a literal\n"
-            "  hint: a model is a HuggingFace config.json\n");
+            "  hint: pass a HuggingFace config.json\n");
 }
 
 TEST(ModelConfigError, WantsAnObject) {
   EXPECT_EQ(complaint_about("[1, 2]"),
-            "error: x.json#: is [...], not an object\n"
-            "  hint: a model is a HuggingFace config.json\n");
+            "error: x.json#: expected an object, got [...]\n"
+            "  hint: pass a HuggingFace config.json\n");
 }
 
 TEST(ModelConfigError, SuggestsTheNearestModelType) {
@@ -156,99 +191,101 @@ TEST(ModelConfigError, SuggestsTheNearestModelType) {
       "bert, deepseek_v2, deepseek_v3, gpt2, gpt_oss, kimi_k2, llama, mistral, mixtral, mlp, "
       "qwen2, qwen2_moe, qwen3, qwen3_moe";
   EXPECT_EQ(complaint_about("{}"),
-            "error: x.json#: has no model_type\n"
-            "  hint: add \"model_type\"; known: " +
+            "error: x.json#: missing key 'model_type'\n"
+            "  hint: set \"model_type\" to one of: " +
                 known + "\n");
   EXPECT_EQ(complaint_about(R"({"architectures": ["ResNet"]})"),
             "error: x.json#/architectures/0: unknown architecture \"ResNet\"\n"
-            "  hint: add a \"model_type\"; known: " +
+            "  hint: set \"model_type\" to one of: " +
                 known + "\n");
 }
 
 TEST(ModelConfigError, RefusesSizesThatAreNotPositiveWholeNumbers) {
-  const std::string hint = "  hint: write a whole number from 1 to 2147483648\n";
   const auto hidden = [](const std::string& value) {
     return complaint_about(R"({"model_type": "llama", "hidden_size": )" + value + "}");
   };
-  EXPECT_EQ(hidden("0"), "error: x.json#/hidden_size: hidden_size is 0\n" + hint);
-  EXPECT_EQ(hidden("-4096"), "error: x.json#/hidden_size: hidden_size is -4096\n" + hint);
-  EXPECT_EQ(hidden("4096.5"),
-            "error: x.json#/hidden_size: hidden_size is 4096.5 (not a whole number)\n" + hint);
-  EXPECT_EQ(hidden("\"4096\""),
-            "error: x.json#/hidden_size: hidden_size is \"4096\" (a string)\n" + hint);
-  EXPECT_EQ(hidden("null"), "error: x.json#/hidden_size: hidden_size is null\n" + hint);
-  EXPECT_EQ(hidden("true"), "error: x.json#/hidden_size: hidden_size is true (a boolean)\n" + hint);
-  EXPECT_EQ(hidden("[1]"), "error: x.json#/hidden_size: hidden_size is [...] (an array)\n" + hint);
-  EXPECT_EQ(hidden("18446744073709551615"),
-            "error: x.json#/hidden_size: hidden_size is 18446744073709551615\n" + hint);
+  for (const std::string value : {"0", "-4096", "18446744073709551615"})
+    EXPECT_EQ(hidden(value), "error: x.json#/hidden_size: " + value +
+                                 " is out of range: expected 1 to 2147483648\n");
+  for (const std::string value : {"4096.5", "\"4096\"", "null", "true"})
+    EXPECT_EQ(hidden(value), "error: x.json#/hidden_size: invalid value " + value +
+                                 ": expected a whole number from 1 to 2147483648\n");
+  EXPECT_EQ(hidden("[1]"),
+            "error: x.json#/hidden_size: invalid value [...]: expected a whole number from 1 to "
+            "2147483648\n");
   EXPECT_EQ(hidden("1e999"),
-            "error: x.json: a number is out of range\n"
-            "  hint: a model is a HuggingFace config.json\n");
+            "error: x.json: number out of range\n"
+            "  hint: pass a HuggingFace config.json\n");
 }
 
 TEST(ModelConfigError, RefusesMoreLayersThanAnyMachineHolds) {
   EXPECT_EQ(complaint_about(R"({"model_type": "gpt2", "n_layer": 10001})"),
-            "error: x.json#/n_layer: n_layer is 10001\n"
-            "  hint: write a whole number from 1 to 10000\n");
+            "error: x.json#/n_layer: 10001 is out of range: expected 1 to 10000\n");
 }
 
 TEST(ModelConfigError, RefusesSizesThatAreAbsurdTogether) {
   EXPECT_EQ(complaint_about(
                 R"({"model_type": "llama", "hidden_size": 2147483648, "vocab_size": 2147483648})"),
-            "error: x.json#: the model has 2^62 parameters or more, at 'embedding.words.weight'\n"
-            "  hint: check the sizes of the model: their product is beyond any machine\n");
+            "error: x.json#: the model has 2^62 or more parameters (at 'embedding.words.weight')\n"
+            "  hint: check the sizes of the model\n");
 }
 
 TEST(ModelConfigError, RefusesHeadsThatDoNotDivide) {
   EXPECT_EQ(complaint_about(R"({"model_type": "gpt2", "n_head": 7})"),
-            "error: x.json#/n_head: n_head is 7, which does not divide the hidden size 768\n"
-            "  hint: numbers that do: 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64\n");
+            "error: x.json#/n_head: 7 attention heads do not divide the hidden size 768\n"
+            "  hint: use one of: 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64\n");
   EXPECT_EQ(complaint_about(R"({"model_type": "llama", "num_key_value_heads": 5})"),
-            "error: x.json#/num_key_value_heads: num_key_value_heads is 5, which does not divide "
-            "the 32 attention heads\n"
-            "  hint: numbers that do: 1, 2, 4, 8, 16, 32\n");
+            "error: x.json#/num_key_value_heads: 5 key/value heads do not divide the 32 attention "
+            "heads\n"
+            "  hint: use one of: 1, 2, 4, 8, 16, 32\n");
   EXPECT_EQ(complaint_about(R"({"model_type": "llama", "head_dim": 127})"),
-            "error: x.json#/head_dim: the head size is 127, which is odd\n"
-            "  hint: rotary position embedding turns pairs: an even head size is needed\n");
+            "error: x.json#/head_dim: head size must be even, got 127\n"
+            "  hint: use an even head size: rotary position embedding rotates pairs of elements\n");
 }
 
 TEST(ModelConfigError, RefusesMoreChosenExpertsThanThereAre) {
   EXPECT_EQ(complaint_about(R"({"model_type": "mixtral", "num_experts_per_tok": 9})"),
-            "error: x.json#/num_experts_per_tok: num_experts_per_tok is 9, but there are 8 "
-            "experts\n"
-            "  hint: write a whole number from 1 to 8\n");
+            "error: x.json#/num_experts_per_tok: 9 experts per token, but the model has 8\n"
+            "  hint: use a whole number from 1 to 8\n");
+}
+
+TEST(ModelConfigError, RefusesTwoNamesOfOneSettingThatDiffer) {
+  EXPECT_EQ(
+      complaint_about(R"({"model_type": "qwen3_moe", "num_experts": 128, "num_local_experts": 4})"),
+      "error: x.json#/num_local_experts: 4 conflicts with 'num_experts' = 128\n"
+      "  hint: remove one of them: they are two names of one setting\n");
+  EXPECT_EQ(complaint_about(R"({"model_type": "gpt_oss", "num_experts_per_tok": 4,
+                                "experts_per_token": 4, "num_experts": null,
+                                "num_local_experts": 8})"),
+            "");
 }
 
 TEST(ModelConfigError, RefusesWhatIsNoProbability) {
   EXPECT_EQ(complaint_about(R"({"model_type": "gpt2", "resid_pdrop": 1.5})"),
-            "error: x.json#/resid_pdrop: resid_pdrop is 1.5\n"
-            "  hint: write a probability, at least 0 and less than 1\n");
+            "error: x.json#/resid_pdrop: must be at least 0 and less than 1, got 1.5\n");
 }
 
 TEST(ModelConfigError, RefusesUnknownActivations) {
   EXPECT_EQ(complaint_about(R"({"model_type": "gpt2", "activation_function": "gelu_neu"})"),
-            "error: x.json#/activation_function: activation_function is \"gelu_neu\"\n"
+            "error: x.json#/activation_function: invalid value \"gelu_neu\"\n"
             "  hint: did you mean 'gelu_new', 'gelu', 'gelu_fast'?\n");
 }
 
 TEST(ModelConfigError, RefusesFlagsAndListsOfTheWrongType) {
   EXPECT_EQ(complaint_about(R"({"model_type": "llama", "tie_word_embeddings": "no"})"),
-            "error: x.json#/tie_word_embeddings: tie_word_embeddings is \"no\"\n"
-            "  hint: write true or false\n");
+            "error: x.json#/tie_word_embeddings: invalid value \"no\": expected true or false\n");
   EXPECT_EQ(complaint_about(R"({"model_type": "qwen3_moe", "mlp_only_layers": [-1]})"),
-            "error: x.json#/mlp_only_layers: mlp_only_layers is [...]\n"
-            "  hint: write an array of whole numbers from 0 to 10000\n");
+            "error: x.json#/mlp_only_layers: expected an array of whole numbers from 0 to 10000, "
+            "got [...]\n");
   EXPECT_EQ(complaint_about(R"({"model_type": "mistral", "layer_types": ["full_attention"]})"),
-            "error: x.json#/layer_types: layer_types has 1 entries for 32 layers\n"
-            "  hint: give one entry for each layer\n");
+            "error: x.json#/layer_types: expected 32 entries, got 1\n"
+            "  hint: give one entry per layer\n");
 }
 
 TEST(ModelConfigError, ReportsAllComplaintsAtOnce) {
   EXPECT_EQ(complaint_about(R"({"model_type": "mlp", "hidden_size": 0, "vocab_size": -1})"),
-            "error: x.json#/hidden_size: hidden_size is 0\n"
-            "  hint: write a whole number from 1 to 2147483648\n"
-            "error: x.json#/vocab_size: vocab_size is -1\n"
-            "  hint: write a whole number from 1 to 2147483648\n");
+            "error: x.json#/hidden_size: 0 is out of range: expected 1 to 2147483648\n"
+            "error: x.json#/vocab_size: -1 is out of range: expected 1 to 2147483648\n");
 }
 
 }  // namespace

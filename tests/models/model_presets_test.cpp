@@ -17,7 +17,7 @@ TEST(ModelPresets, AllBuildSoundGraphs) {
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
   for (const std::string& name : names) {
     SCOPED_TRACE(name);
-    const ModelGraph model = model_from_config(find_model(name));  // finish() proves it sound
+    const ModelGraph model = model_from_config(find_model(name));  // finish() checks it
     EXPECT_EQ(model.name, name);
     EXPECT_EQ(model.layers.front().kind, LayerKind::kEmbedding);
     EXPECT_EQ(model.layers.back().kind, LayerKind::kHead);
@@ -60,13 +60,13 @@ TEST(ModelPresets, KnowTheirTraits) {
 TEST(FindModel, NamesTheNearestPresetAndHowToPassAFile) {
   EXPECT_EQ(complaints_of([] { find_model("gpt3-175"); }),
             "error: gpt3-175: unknown model 'gpt3-175'\n"
-            "  hint: did you mean 'gpt3-175b', 'gpt2-xl'?; or give a HuggingFace "
-            "config.json as a path, such as ./config.json\n");
+            "  hint: did you mean 'gpt3-175b', 'gpt2-xl'? (for a HuggingFace config.json, give a "
+            "path such as ./config.json)\n");
 }
 
 TEST(FindModel, SaysWhichFileIsMissing) {
   EXPECT_EQ(complaints_of([] { find_model("no/such.json"); }),
-            "error: no/such.json: cannot be read: No such file or directory\n");
+            "error: no/such.json: cannot open file: No such file or directory\n");
 }
 
 TEST(FindModel, TakesTheNameFromTheFileOrItsFolder) {

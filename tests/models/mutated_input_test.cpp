@@ -1,5 +1,5 @@
-// Valid files with bytes flipped, cut off or doubled: whatever comes, the loaders either succeed
-// or throw InputError. Any other exception, a broken invariant among them, fails the test.
+// Valid files with flipped, removed or duplicated bytes: loaders must either succeed or throw
+// InputError. Any other exception, including a broken invariant, fails the test.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -14,7 +14,7 @@ namespace {
 constexpr int kCases = 1000;  ///< for models, and as many for clusters
 constexpr unsigned kSeed = 20260821;
 
-/// One to eight changes. Digits are changed more often than others: they become sizes.
+/// One to eight changes, preferably of digits, which become sizes.
 std::string mutated(std::string text, std::mt19937& random) {
   const auto below = [&](std::size_t n) {
     return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
@@ -47,7 +47,7 @@ std::string mutated(std::string text, std::mt19937& random) {
   return text;
 }
 
-/// How many of the mutated texts were refused.
+/// The number of mutated texts that were rejected.
 template <class Load>
 int refused(const std::vector<NamedText>& valid, Load load) {
   std::mt19937 random(kSeed);

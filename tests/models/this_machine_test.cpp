@@ -24,7 +24,7 @@ TEST(ThisMachine, HasCoresThatShareItsMemory) {
   EXPECT_EQ(cluster.nodes.at("machine").device, "core");
 }
 
-// What was measured on a GPU is one device's, and copies take the slower way.
+// Measurements on a GPU are those of one device; copies have the slower of the two bandwidths.
 TEST(ThisMachine, HasTheGpuThatWasMeasured) {
   Calibration calibration = measured();
   calibration.machine->gpu = MeasuredGpu{.count = 2,
