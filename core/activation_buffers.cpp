@@ -7,16 +7,11 @@
 namespace meshwright {
 namespace {
 
-std::span<const Operator> operators_of(const ModelGraph& model, LayerId layer) {
-  const Layer& l = model.layers[layer.index()];
-  return {model.operators.data() + l.first_operator, static_cast<std::size_t>(l.operator_count)};
-}
-
 bool has(const std::vector<TensorId>& list, TensorId id) {
   return std::find(list.begin(), list.end(), id) != list.end();
 }
 
-/// Operators whose weight gradients have a phase of their own.
+/// Operators with a separate weight-gradient phase.
 bool has_weight_phase(const Operator& op) {
   return std::holds_alternative<Linear>(op.shape) ||
          std::holds_alternative<ExpertLinear>(op.shape) ||
@@ -26,7 +21,7 @@ bool has_weight_phase(const Operator& op) {
 
 bool is_forward(Visit visit) { return visit == Visit::kForward || visit == Visit::kRecompute; }
 
-/// What is read no more after a visit; operators count from the layer's first.
+/// Finds the buffers that are last used by a visit; operator indices start at the layer's first.
 class Lifetimes {
  public:
   Lifetimes(const ModelGraph& model, const StageKeeps& keeps, LayerId layer, OperatorId op,
@@ -67,7 +62,7 @@ class Lifetimes {
   bool layer_keeps(TensorId id) const {
     return any(0, count(), [id](const Operator& o) { return has(o.kept, id); });
   }
-  /// What the next layer reads.
+  /// Inputs of the next layer.
   bool is_handed_on(TensorId id) const { return has(operators_.back().outputs, id); }
 
   bool is_kept(TensorId id) const {
@@ -88,7 +83,7 @@ class Lifetimes {
     dead_.push_back({id_, Form::kDropoutMask});
   }
 
-  /// Those that are not kept, or made again.
+  /// Values that are not saved, or are recomputed.
   void drop_cut_heads() {
     for (const Operator& o : operators_)
       for (const TensorId id : o.outputs)
@@ -103,13 +98,13 @@ class Lifetimes {
       drop(id, Form::kGradient);
       drop(id, Form::kGatheredGradient);
     }
-    // Before its maker nobody reads a value: in reverse order the maker comes last.
+    // A value is not read before it is produced, so in reverse order its producer comes last.
     for (const TensorId id : op().outputs)
       if (!weights_alone && !is_handed_on(id) &&
           !(inputs_alone && is_read_for_weights(0, count(), id)))
         drop(id, Form::kValue);
     for (const TensorId id : op().inputs) {
-      if (is_read(0, at_, id)) continue;  // in reverse order this reader is the last one
+      if (is_read(0, at_, id)) continue;  // an earlier operator, visited later, still reads it
       drop(id, Form::kGatheredValue);
       if (weights_alone || (!is_made_here(id) && !(inputs_alone && reads_for_weights(id))))
         drop(id, Form::kValue);
@@ -197,7 +192,7 @@ void LayerVisits::leave_until(int stop) {
   const int step = is_forward(visit_) ? 1 : -1;
   for (; (stop - at_) * step > 0; at_ += step)
     leave_(layer_, OperatorId(model_->layers[layer_.index()].first_operator + at_), visit_);
-  MW_CHECK(at_ == stop);  // passes do not turn back
+  MW_CHECK(at_ == stop);  // a pass visits operators in one direction only
 }
 
 }  // namespace meshwright

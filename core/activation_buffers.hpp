@@ -1,17 +1,16 @@
-/// Which buffers the operators of a pass make, and when nobody reads them any more. One description
-/// for both sides: lower() adds up what a task holds, the executor lets buffers go.
+/// Which buffers the operators of a pass allocate, and when each one is last used. Shared by
+/// lower(), which adds up what a task holds, and the executor, which frees buffers accordingly.
 ///
-/// A pass visits the operators of a layer one after another: forwards, or backwards in reverse
-/// order. Within a visit buffers are only made (but where a collective replaces one by another);
-/// when the pass goes on, what is read no more goes. A new kind of buffer needs
-///   1. a Form here (or one of those that are),
-///   2. its size where StageBuffers (activation_memory.cpp) makes it, in the order of the
-///   executor,
-///   3. a line in read_no_more() if nothing there lets it go.
-/// What the executor counts and this does not describe shows in tests/executor/memory_test.cpp.
+/// A pass visits the operators of a layer in order: forward, or backward in reverse. During a visit
+/// buffers are only allocated (except where a collective replaces one with another); buffers that
+/// are no longer needed are freed when the pass moves on to the next operator. To add a buffer:
+///   1. add a Form below, or reuse an existing one,
+///   2. add its size in StageBuffers (activation_memory.cpp), in the executor's order,
+///   3. add a line to read_no_more() unless an existing rule already frees it.
+/// tests/executor/memory_test.cpp fails for buffers that the executor counts but this file omits.
 ///
-/// Not described: kernels' working memory (reserved), numbers per token on the side of the host
-/// (losses, statistics of norms, routing).
+/// Not described: kernel workspaces (reserved) and per-token values in host memory (losses, norm
+/// statistics, routing).
 #pragma once
 
 #include <compare>
@@ -28,22 +27,22 @@
 
 namespace meshwright {
 
-/// The forms in which an activation, or its gradient, is at hand on one rank.
+/// The form in which one rank holds an activation or its gradient.
 enum class Form : std::uint8_t {
-  kValue,             ///< this rank's part of it
+  kValue,             ///< this rank's shard
   kGatheredValue,     ///< all tokens of the tensor group, or all keys of the context group
-  kGradient,          ///< of this rank's part
-  kPartialGradient,   ///< of all of it, not yet summed over ranks
+  kGradient,          ///< gradient of this rank's shard
+  kPartialGradient,   ///< gradient of the full tensor, not yet summed over ranks
   kGatheredGradient,  ///< all tokens of the tensor group
-  kHeadCutValue,      ///< whole sequences of a part of the heads (all-to-all context)
+  kHeadCutValue,      ///< full sequences, sharded over heads (all-to-all context parallelism)
   kHeadCutGradient,
-  // By operator, not by tensor:
+  // Identified by operator, not by tensor:
   kSoftmaxSums,  ///< log-sum-exp of attention
-  kDropoutMask   ///< a byte for each element
+  kDropoutMask   ///< one byte per element
 };
 
 struct ActivationBuffer {
-  std::int32_t id = -1;  ///< a tensor, or an operator; see Form
+  std::int32_t id = -1;  ///< index of a tensor or an operator, depending on `form`
   Form form = Form::kValue;
   friend auto operator<=>(const ActivationBuffer&, const ActivationBuffer&) = default;
 };
@@ -51,23 +50,23 @@ struct ActivationBuffer {
 /// How a pass visits an operator.
 enum class Visit : std::uint8_t {
   kForward,
-  kRecompute,       ///< forward once more, in front of the layer's backward visits
+  kRecompute,       ///< forward again, before the layer's backward visits
   kBackward,        ///< gradients of inputs and weights
-  kBackwardInput,   ///< of inputs alone
-  kBackwardWeight,  ///< of weights, later
+  kBackwardInput,   ///< gradients of inputs only
+  kBackwardWeight,  ///< gradients of weights, later
 };
-/// Of a step in a task of this kind.
+/// The visit that a step of this phase belongs to, in a task of this kind.
 Visit visit_of(TaskKind kind, Phase phase);
 
-/// Parameters of norms, and sinks: their gradients come with those of the operator's inputs, also
-/// where a backward pass is split. O(operators).
+/// True for norm parameters and attention sinks: their gradients are computed together with the
+/// input gradients, even if the backward pass is split. O(operators).
 bool has_gradient_with_inputs(const ModelGraph& model, TensorId parameter);
 
-/// True if selective recomputation does the exchanges of heads (ContextAlgorithm) again.
+/// True if selective recomputation repeats the all-to-all of heads (ContextAlgorithm).
 bool exchanges_heads_again(const Strategy& strategy);
 
-/// Layers of a stage and what they keep until their backward pass: what their operators say, of a
-/// fully recomputed layer the inputs alone.
+/// The saved activations of a stage: those its operators declare; for a fully recomputed layer,
+/// only the layer's inputs.
 class StageKeeps {
  public:
   StageKeeps() = default;
@@ -81,18 +80,17 @@ class StageKeeps {
   bool exchanges_heads_again_ = false;
 };
 
-/// Buffers that go when a visit of the operator is over. O(operators of the layer).
+/// Buffers to free after this visit of the operator. O(operators of the layer).
 std::vector<ActivationBuffer> read_no_more(const ModelGraph& model, const StageKeeps& keeps,
                                            LayerId layer, OperatorId op, Visit visit);
 
-/// Follows a pass from operator to operator. Operators that a pass has no steps for are visited
-/// too.
+/// Walks a pass operator by operator, including operators for which the pass has no steps.
 class LayerVisits {
  public:
   using Leave = std::function<void(LayerId, OperatorId, Visit)>;
   LayerVisits(const ModelGraph& model, Leave leave) : model_(&model), leave_(std::move(leave)) {}
   void go_to(LayerId layer, OperatorId op, Visit visit);
-  void finish();  ///< the rest of the layer at work
+  void finish();  ///< visits the remaining operators of the current layer
 
  private:
   void leave_until(int stop);
@@ -100,37 +98,37 @@ class LayerVisits {
   Leave leave_;
   LayerId layer_{-1};
   Visit visit_ = Visit::kForward;
-  int at_ = 0;  ///< of the layer's operators
+  int at_ = 0;  ///< index among the layer's operators
 };
 
-// ---- adding up --------------------------------------------------------------------------------
+// ---- totals -----------------------------------------------------------------------------------
 
-/// Consecutive layers of a stage, with the steps of their passes.
+/// One layer of a stage with the steps of its passes.
 struct LayerSteps {
   LayerId layer;
-  LayerId first_of_class;  ///< whose operators and tensors the steps name
-  const std::vector<Step>*forward = nullptr, *recompute = nullptr;  ///< recompute: null if none
+  LayerId first_of_class;  ///< the steps refer to this layer's operators and tensors
+  const std::vector<Step>*forward = nullptr, *recompute = nullptr;  ///< recompute may be null
   const std::vector<Step>*backward = nullptr, *backward_input = nullptr, *backward_weight = nullptr;
 };
 struct StageSlice {
   std::vector<LayerSteps> layers;
-  StageKeeps keeps;  ///< of the whole stage
-  /// The layers in front or behind are on this device: what is handed over is never held twice.
+  StageKeeps keeps;  ///< for the whole stage
+  /// The previous or next layers run on the same device: boundary tensors are not held twice.
   bool previous_is_here = false, next_is_here = false;
 };
 
-/// As Work has them. The amounts at the moment of the largest total are held + acquired +
-/// transient, class by class; so `transient` is negative where a class shrinks before that moment.
+/// Same meaning as in Work. At the moment of the largest total, each class amounts to held +
+/// acquired + transient, so `transient` is negative for a class that shrinks before that moment.
 struct PassMemory {
   MemoryAmounts acquired, released, transient;
-  /// Received from another device, and what is sent to one: held from the beginning, and to the
-  /// end, of the pass; longer beside another pass.
+  /// Received from another device (held from the start of the pass) and sent to another device
+  /// (held until its end); both are held longer if another pass overlaps.
   MemoryAmounts arrives, departs;
 };
 struct SliceMemory {
   PassMemory forward, backward, backward_input, backward_weight;
 };
-/// Rows of experts are as many as ExpertRouting says.
+/// The number of expert rows follows ExpertRouting.
 SliceMemory slice_memory(const ModelGraph& model, const Strategy& strategy,
                          const StageSlice& slice);
 

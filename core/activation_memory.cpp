@@ -1,5 +1,5 @@
-// What a slice of a stage holds and needs: its passes, carried out with sizes alone. Every buffer
-// is made where, and as large as, the executor makes it (executor/operator_*.cpp).
+// Memory of a slice of a stage: executes its passes with buffer sizes only. Every buffer is
+// allocated at the same point and with the same size as in the executor (executor/operator_*.cpp).
 #include <algorithm>
 
 #include "core/live_buffers.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 using HeldBuffers = LiveBuffers::Map;
 
-/// Of what is in `one` and not in `other`.
+/// Sum of the buffers in `one` that are not in `other`.
 MemoryAmounts difference(const HeldBuffers& one, const HeldBuffers& other) {
   MemoryAmounts sum;
   for (const auto& [buffer, held] : one) {
@@ -19,7 +19,7 @@ MemoryAmounts difference(const HeldBuffers& one, const HeldBuffers& other) {
   return sum;
 }
 
-/// Buffers of one micro-batch in a slice.
+/// The buffers of one micro-batch in a slice.
 class StageBuffers {
  public:
   StageBuffers(const ModelGraph& model, const Strategy& strategy, const StageSlice& slice)
@@ -109,7 +109,7 @@ class StageBuffers {
            visits);
   }
 
-  /// What comes from another device.
+  /// Allocates the tensors received from another device.
   void arrive(TaskKind kind) {
     if (kind == TaskKind::kForward && input_.value >= 0 && !slice_.previous_is_here)
       receive(key(input_), live_.value_of(input_));
@@ -117,7 +117,7 @@ class StageBuffers {
     if (begins && output_.value >= 0 && !slice_.next_is_here)
       receive(gradient(output_), live_.gradient_of(output_));
   }
-  /// What is sent to another device, and what is left of the micro-batch.
+  /// Accounts for the tensors sent to another device and for the remaining buffers.
   void depart(TaskKind kind) {
     if (kind == TaskKind::kForward && output_.value >= 0 && !slice_.next_is_here &&
         !slice_.keeps.keeps(output_))
@@ -172,7 +172,7 @@ class StageBuffers {
     return std::holds_alternative<RotaryEmbedding>(o.shape) && o.inputs.size() == 3;
   }
 
-  /// Every tensor rank has a summand of all tokens.
+  /// Every tensor rank has a partial sum for all tokens.
   bool makes_summands(const Operator& o) const {
     if (!is_cut()) return false;
     if (const auto* linear = std::get_if<Linear>(&o.shape)) return linear->cut == LinearCut::kRow;
@@ -269,7 +269,7 @@ class StageBuffers {
   }
   const StageKeeps& keeps() const { return slice_.keeps; }
 
-  /// All-reduced partial gradients become the gradient, or are added to it.
+  /// All-reduced partial gradients become the gradient or are added to it.
   void sum_input_gradient(TensorId tensor, CollectiveKind kind) {
     const HeldBuffer all = live_.take(key(tensor, Form::kPartialGradient));
     if (kind == CollectiveKind::kAllReduce && !live_.has(gradient(tensor)))
@@ -278,7 +278,7 @@ class StageBuffers {
       live_.meanwhile(all, [&] { live_.add_gradient(tensor); });
   }
 
-  /// The tensor that stands where the collective's stands in the first layer of the class.
+  /// The tensor of this layer that corresponds to the collective's in the first layer of the class.
   TensorId translated(const Collective& collective, const Operator& o) const {
     const Operator& first = op(collective.source);
     for (std::size_t i = 0; i < first.inputs.size(); ++i)
@@ -291,7 +291,7 @@ class StageBuffers {
   const ModelGraph& model_;
   const StageSlice& slice_;
   LiveBuffers live_;
-  TensorId input_, output_;          ///< handed over at the ends; -1: none
+  TensorId input_, output_;          ///< boundary tensors of the slice; -1: none
   MemoryAmounts arrives_, departs_;  ///< of the pass
 };
 

@@ -1,5 +1,5 @@
-// Buffers of attention over context ranks (executor/ring_attention.cpp, context_exchange.cpp) and
-// of the rotary positions of latent attention (executor/operator_rotary.cpp).
+// Buffers of context-parallel attention (executor/ring_attention.cpp, context_exchange.cpp) and of
+// rotary embeddings in latent attention (executor/operator_rotary.cpp).
 #include <algorithm>
 
 #include "core/live_buffers.hpp"
@@ -7,25 +7,20 @@
 namespace meshwright {
 namespace {
 
-constexpr std::int64_t kFloat32Bytes = 4;
-constexpr MemoryClass kWorking = MemoryClass::kWorking;
-constexpr MemoryClass kTravelling = MemoryClass::kCommunication;
-
-const Operator& operator_of(const LiveBuffers& live, OperatorId id) {
-  return live.model.operators[id.index()];
-}
 const Attention& attention_of(const LiveBuffers& live, OperatorId id) {
   return std::get<Attention>(operator_of(live, id).shape);
 }
 std::int64_t local_heads(const LiveBuffers& live, OperatorId id) {
   const int ranks = live.shard.degrees.tensor;
-  return (attention_of(live, id).heads + ranks - 1) / ranks;
+  return divide_up(attention_of(live, id).heads, ranks);
 }
-HeldBuffer floats(std::int64_t count) { return {Bytes(count * kFloat32Bytes), kWorking}; }
+HeldBuffer floats(std::int64_t count) {
+  return {Bytes(count * kFloat32Bytes), MemoryClass::kWorking};
+}
 /// The keys and values of one rank, or their gradients.
 HeldBuffer blocks(const LiveBuffers& live, OperatorId id, int count) {
   const std::vector<TensorId>& inputs = operator_of(live, id).inputs;
-  return {(live.local(inputs[1]) + live.local(inputs[2])) * count, kTravelling};
+  return {(live.local(inputs[1]) + live.local(inputs[2])) * count, MemoryClass::kCommunication};
 }
 
 }  // namespace
@@ -34,10 +29,10 @@ Bytes softmax_sums(const LiveBuffers& live, OperatorId id) {
   return Bytes(local_tokens(live.shard).gathered * local_heads(live, id) * kFloat32Bytes);
 }
 
-// ---- round a ring ----
+// ---- ring attention ----
 
-/// Results are put together in fp32, beside the block at work and the one that comes; a call's own
-/// result is of half a rank's tokens of one sequence.
+/// Results are combined in fp32, in addition to the current and the incoming block of keys; the
+/// result of one call covers half of a rank's tokens of one sequence.
 void ring_forward(LiveBuffers& live, OperatorId id) {
   const TensorId out = operator_of(live, id).outputs.front();
   const std::int64_t columns = local_heads(live, id) * attention_of(live, id).value_size;
@@ -51,7 +46,7 @@ void ring_forward(LiveBuffers& live, OperatorId id) {
   });
 }
 
-/// The gradients of the block at work come one step behind it.
+/// The gradients of the current block arrive one step later than the block.
 void ring_backward(LiveBuffers& live, OperatorId id) {
   const TensorId queries = operator_of(live, id).inputs.front();
   const std::int64_t columns = local_heads(live, id) * attention_of(live, id).key_size;
@@ -59,23 +54,25 @@ void ring_backward(LiveBuffers& live, OperatorId id) {
                  [&] { live.meanwhile(blocks(live, id, 3), [&] { live.add_gradient(queries); }); });
 }
 
-// ---- whole sequences of a part of the heads ----
+// ---- full sequences, sharded heads ----
 
 void attend_cut_heads(LiveBuffers& live, OperatorId id) {
   const TensorId out = operator_of(live, id).outputs.front();
-  live.make(LiveBuffers::key(out, Form::kHeadCutValue), {live.local(out), kTravelling});
+  live.make(LiveBuffers::key(out, Form::kHeadCutValue),
+            {live.local(out), MemoryClass::kCommunication});
   live.make({id.value, Form::kSoftmaxSums}, {softmax_sums(live, id), MemoryClass::kActivations});
 }
 
 void differentiate_cut_heads(LiveBuffers& live, OperatorId id) {
   for (const TensorId in : operator_of(live, id).inputs)
-    live.make(LiveBuffers::key(in, Form::kHeadCutGradient), {live.local(in), kWorking});
+    live.make(LiveBuffers::key(in, Form::kHeadCutGradient),
+              {live.local(in), MemoryClass::kWorking});
 }
 
 namespace {
 
-/// What an exchange sends and receives, packed by rank.
-HeldBuffer parcels(Bytes travelling) { return {travelling * 2, kTravelling}; }
+/// Send and receive buffers of an all-to-all, packed by rank.
+HeldBuffer parcels(Bytes travelling) { return {travelling * 2, MemoryClass::kCommunication}; }
 
 Bytes sum_of_inputs(const LiveBuffers& live, const Operator& o) {
   Bytes sum;
@@ -101,12 +98,13 @@ void outputs_to_tokens(LiveBuffers& live, const Operator& o) {
   });
 }
 
-/// With the gradient travels a number for each row and head, which needs all of the output.
+/// One number per row and head, computed from the full output, is sent together with the gradient.
 void gradients_to_heads(LiveBuffers& live, OperatorId id) {
   const TensorId out = operator_of(live, id).outputs.front();
-  const HeldBuffer numbers{softmax_sums(live, id), kWorking};
+  const HeldBuffer numbers{softmax_sums(live, id), MemoryClass::kWorking};
   live.meanwhile(numbers, [&] {
-    live.make(LiveBuffers::key(out, Form::kHeadCutGradient), {live.local(out), kTravelling});
+    live.make(LiveBuffers::key(out, Form::kHeadCutGradient),
+              {live.local(out), MemoryClass::kCommunication});
     live.meanwhile(parcels(live.local(out)), [] {});
     live.meanwhile(parcels(numbers.bytes), [] {});
   });
@@ -133,11 +131,11 @@ void exchange_heads(LiveBuffers& live, OperatorId id, bool forward, const StageK
     gradients_to_heads(live, id);
 }
 
-/// Keys and values one after the other, through a buffer in the order of ranks.
+/// Keys, then values, through a buffer in rank order.
 void gather_or_scatter(LiveBuffers& live, const Operator& o, CollectiveKind kind) {
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
     const TensorId in = o.inputs[i];
-    const HeldBuffer all{live.local(in) * live.shard.degrees.context, kTravelling};
+    const HeldBuffer all{live.local(in) * live.shard.degrees.context, MemoryClass::kCommunication};
     if (kind == CollectiveKind::kAllGather) {
       live.meanwhile(all, [&] { live.make(LiveBuffers::key(in, Form::kGatheredValue), all); });
       continue;
@@ -159,7 +157,7 @@ void over_context_ranks(LiveBuffers& live, OperatorId id, const Collective& coll
     case ContextAlgorithm::kAllToAll:
       return exchange_heads(live, id, forward, keeps);
     case ContextAlgorithm::kRing:
-      // The exchange in front of the kernels is within them; behind them gradients come home.
+      // Exchanges before the kernels are part of them; those after them return gradients.
       if (forward || !live.has(LiveBuffers::gradient(o.inputs.front()))) return;
       live.meanwhile(blocks(live, id, 1), [&] {
         live.add_gradient(o.inputs[1]);
@@ -170,22 +168,22 @@ void over_context_ranks(LiveBuffers& live, OperatorId id, const Collective& coll
 
 // ---- latent attention ----
 
-/// Queries and whole keys, which the part that all heads share is copied into.
+/// Queries, and full keys, into which the part shared by all heads is copied.
 void forward_latent_rotary(LiveBuffers& live, OperatorId id) {
   const Operator& o = operator_of(live, id);
   live.make(LiveBuffers::key(o.outputs[0]), live.value_of(o.outputs[0]));
   const ActivationBuffer all = LiveBuffers::key(o.inputs[2], Form::kGatheredValue);
   const Bytes shared = live.has(all) ? live.at(all).bytes : live.local(o.inputs[2]);
-  live.meanwhile({shared, kWorking},
+  live.meanwhile({shared, MemoryClass::kWorking},
                  [&] { live.make(LiveBuffers::key(o.outputs[1]), live.value_of(o.outputs[1])); });
 }
 
-/// Tensor ranks have gradients of the shared part from their own heads alone.
+/// Each tensor rank has the gradient of the shared part from its own heads only.
 void backward_latent_rotary(LiveBuffers& live, OperatorId id) {
   const Operator& o = operator_of(live, id);
   live.add_gradient(o.inputs[0]);
   live.add_gradient(o.inputs[1]);
-  const HeldBuffer shared{live.gathered(o.inputs[2]), kWorking};
+  const HeldBuffer shared{live.gathered(o.inputs[2]), MemoryClass::kWorking};
   live.meanwhile(shared, [&] {
     if (live.is_cut())
       live.make(LiveBuffers::key(o.inputs[2], Form::kPartialGradient), shared);

@@ -1,9 +1,9 @@
-// Buffers of the router, of rows on their way to experts and home, and of biases of cut experts
+// Buffers of the router, of dispatched and combined rows, and of biases of sharded experts
 // (executor/operator_experts.cpp, expert_exchange.cpp).
 //
-// Of the rows of a routed tensor a rank has at home those of its own tokens; with its experts,
-// those that all expert ranks sent; where experts are cut, those of their whole group. As many as
-// ExpertRouting says: exactly, where experts have a capacity or stand on one rank.
+// A rank holds routed rows in three places: the rows of its own tokens ("home"), the rows received
+// for its experts, and, with expert-tensor parallelism, the rows of the whole expert-tensor group.
+// Their number follows ExpertRouting; it is exact with a capacity factor or a single expert rank.
 #include <algorithm>
 
 #include "core/live_buffers.hpp"
@@ -11,15 +11,7 @@
 namespace meshwright {
 namespace {
 
-constexpr std::int64_t kFloat32Bytes = 4;
-constexpr MemoryClass kWorking = MemoryClass::kWorking;
-constexpr MemoryClass kTravelling = MemoryClass::kCommunication;
-
-const Operator& operator_of(const LiveBuffers& live, OperatorId id) {
-  return live.model.operators[id.index()];
-}
-
-/// Of a tensor whose rows travel, bytes of all rows in every place.
+/// Sizes of a routed tensor in each place.
 struct TravellingRows {
   std::int64_t home = 0, arrived = 0, of_group = 0;  ///< rows
   std::int64_t width = 0, element = 0;
@@ -38,18 +30,19 @@ TravellingRows rows_of(const LiveBuffers& live, TensorId id) {
           .element = stored_element(live.shard.dtype).value};
 }
 
-/// Without sequence parallelism each tensor rank dispatches its block of the tokens that all have.
+/// Without sequence parallelism each tensor rank dispatches its block of the replicated tokens.
 bool dispatches_a_block(const LiveBuffers& live) {
   return live.is_cut() && !live.shard.sequence_parallel;
 }
 
-/// Each expert-tensor rank has a part of the biases behind a row cut, and adds it to a row that is
-/// zero elsewhere: one for each of its experts.
+/// Each expert-tensor rank holds a shard of the biases of row-parallel layers and adds it to an
+/// otherwise zero row, one per expert.
 HeldBuffer widened_bias(const LiveBuffers& live, const Operator& o, const ExpertLinear& expert) {
   const ParallelDegrees& d = live.shard.degrees;
   if (!expert.bias || d.expert_tensor == 1 || expert.cut != LinearCut::kRow) return {};
   const ActivationTensor& out = live.activation(o.outputs.front());
-  return {stored_element(live.shard.dtype) * (out.experts / d.expert * out.width), kWorking};
+  return {stored_element(live.shard.dtype) * (out.experts / d.expert * out.width),
+          MemoryClass::kWorking};
 }
 
 }  // namespace
@@ -71,11 +64,12 @@ bool expert_forward(LiveBuffers& live, OperatorId id) {
 bool expert_backward_input(LiveBuffers& live, OperatorId id) {
   const Operator& o = operator_of(live, id);
   if (std::holds_alternative<TokenCombine>(o.shape)) {  // gradients of scores are the router's
-    live.make(LiveBuffers::gradient(o.inputs[0]), {rows_of(live, o.inputs[0]).at_home(), kWorking});
+    live.make(LiveBuffers::gradient(o.inputs[0]),
+              {rows_of(live, o.inputs[0]).at_home(), MemoryClass::kWorking});
     return true;
   }
   if (std::holds_alternative<TokenDispatch>(o.shape)) {
-    const HeldBuffer sum{live.local(o.inputs[0]), kWorking};
+    const HeldBuffer sum{live.local(o.inputs[0]), MemoryClass::kWorking};
     if (dispatches_a_block(live))
       live.make(LiveBuffers::key(o.inputs[0], Form::kPartialGradient), sum);
     else
@@ -90,22 +84,24 @@ bool expert_backward_input(LiveBuffers& live, OperatorId id) {
 
 namespace {
 
-/// The rows that are there, a buffer for those that travel, and the rows that will be there.
+/// The source rows, a communication buffer, and the destination rows.
 void exchange(LiveBuffers& live, const ActivationBuffer& rows, Bytes travelling, Bytes then) {
   const HeldBuffer before = live.take(rows);
   live.meanwhile(before, [&] {
-    live.meanwhile({travelling, kTravelling}, [&] { live.make(rows, {then, before.what}); });
+    live.meanwhile({travelling, MemoryClass::kCommunication}, [&] {
+      live.make(rows, {then, before.what});
+    });
   });
 }
 
-/// Every rank has a summand of the rows of its group, and sums those of its own in fp32.
+/// Every rank has a partial sum of the rows of its group and reduces its own rows in fp32.
 void sum_group(LiveBuffers& live, const ActivationBuffer& rows, const TravellingRows& size) {
   const HeldBuffer summands = live.take(rows);
-  const HeldBuffer all{size.with_group(), kTravelling};
-  const HeldBuffer sum{Bytes(size.arrived * size.width * kFloat32Bytes), kWorking};
+  const HeldBuffer all{size.with_group(), MemoryClass::kCommunication};
+  const HeldBuffer sum{Bytes(size.arrived * size.width * kFloat32Bytes), MemoryClass::kWorking};
   live.meanwhile(summands, [&] {
     live.meanwhile(all, [&] {    // sorted by rank
-      live.meanwhile(all, [&] {  // of every rank one's own
+      live.meanwhile(all, [&] {  // this rank's rows from every rank
         live.meanwhile(sum, [&] { live.make(rows, {size.with_experts(), summands.what}); });
       });
     });
@@ -119,7 +115,7 @@ void over_expert_ranks(LiveBuffers& live, OperatorId id, const Collective& colle
   const bool dispatches = std::holds_alternative<TokenDispatch>(o.shape);
   const bool forward = collective.phase == Phase::kForward;
   if (collective.axis == Axis::kTensor) {
-    if (forward || !dispatches) return;  // outputs are gathered in their place
+    if (forward || !dispatches) return;  // outputs are gathered in place
     const HeldBuffer sum = live.take(LiveBuffers::key(o.inputs[0], Form::kPartialGradient));
     return live.meanwhile(sum, [&] { live.add_gradient(o.inputs[0]); });
   }

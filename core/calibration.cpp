@@ -21,34 +21,38 @@ void check_shape(const CollectiveCurve& curve, const std::string& place,
                  std::vector<Diagnostic>& found) {
   if (curve.ranks < 2 || curve.nodes < 1 || curve.nodes > curve.ranks)
     found.push_back({place,
-                     fmt::format("{} ranks on {} nodes is no group", curve.ranks, curve.nodes),
-                     "two ranks or more, with at least one on every node"});
+                     fmt::format("invalid group of {} ranks on {} nodes", curve.ranks, curve.nodes),
+                     "use at least 2 ranks, and at least one rank per node"});
   if (curve.groups_per_node < 1 || (curve.nodes == 1 && curve.groups_per_node != 1))
-    found.push_back(
-        {place + "/groups_per_node",
-         fmt::format("{} groups at once on {} nodes", curve.groups_per_node, curve.nodes),
-         "1 on one node; across nodes, how many groups ran at the same time"});
+    found.push_back({place + "/groups_per_node",
+                     fmt::format("invalid number of concurrent groups {} for {} nodes",
+                                 curve.groups_per_node, curve.nodes),
+                     "use 1 for a single node, or the number of groups that ran concurrently"});
 }
 
 void check_points(const CollectiveCurve& curve, const std::string& place,
                   std::vector<Diagnostic>& found) {
   if (curve.points.empty())
-    found.push_back({place + "/points", "no points", "a curve needs at least one"});
+    found.push_back({place + "/points", "must not be empty", "add at least one point"});
   for (std::size_t i = 0; i < curve.points.size(); ++i) {
     const CurvePoint& point = curve.points[i];
     const std::string here = fmt::format("{}/points/{}", place, i);
     if (point.bytes.value < 1 || !is_positive(point.time)) {
-      found.push_back({here, fmt::format("{} bytes in {} s", point.bytes.value, point.time.value),
-                       "sizes and times are above zero"});
+      found.push_back({here,
+                       fmt::format("size and time must be positive, got {} bytes in {} s",
+                                   point.bytes.value, point.time.value),
+                       "remove the point, or calibrate again"});
       return;
     }
     if (i == 0) continue;
     const CurvePoint& before = curve.points[i - 1];
     if (point.bytes <= before.bytes || point.time < before.time) {
-      found.push_back({here,
-                       fmt::format("{} bytes in {} s after {} bytes in {} s", point.bytes.value,
-                                   point.time.value, before.bytes.value, before.time.value),
-                       "sizes must ascend and times must not fall; `import` levels measurements"});
+      found.push_back(
+          {here,
+           fmt::format("sizes must increase and times must not decrease, got {} bytes "
+                       "in {} s after {} bytes in {} s",
+                       point.bytes.value, point.time.value, before.bytes.value, before.time.value),
+           "use 'meshwright import', which smooths measurements"});
       return;
     }
   }
@@ -57,8 +61,8 @@ void check_points(const CollectiveCurve& curve, const std::string& place,
 void check_machine(const MeasuredMachine& machine, const std::string& place,
                    std::vector<Diagnostic>& found) {
   const auto refuse = [&](const char* key, double value) {
-    found.push_back({place + key, fmt::format("{} is not above zero", value),
-                     "`calibrate` measures it: write the file again"});
+    found.push_back({place + key, fmt::format("must be positive, got {}", value),
+                     "run 'meshwright calibrate' again"});
   };
   const auto check = [&](const char* key, double value) {
     if (!is_positive(Seconds(value))) refuse(key, value);
@@ -80,7 +84,7 @@ bool are_sizes(const KernelPoint& p) {
 void check_kernels(const KernelCurve& curve, const std::string& place,
                    std::vector<Diagnostic>& found) {
   if (curve.points.empty())
-    found.push_back({place + "/points", "no points", "a kernel needs at least one"});
+    found.push_back({place + "/points", "must not be empty", "add at least one point"});
   std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>> shapes;
   for (std::size_t i = 0; i < curve.points.size(); ++i) {
     const KernelPoint& p = curve.points[i];
@@ -88,12 +92,14 @@ void check_kernels(const KernelCurve& curve, const std::string& place,
     if (!is_positive(p.time) || !are_sizes(p)) {
       found.push_back(
           {here,
-           fmt::format("batch {}, m {}, n {}, k {} in {} s", p.batch, p.m, p.n, p.k, p.time.value),
-           "sizes are not negative, times are above zero"});
+           fmt::format("sizes must not be negative and times must be positive, got batch {}, m {}, "
+                       "n {}, k {} in {} s",
+                       p.batch, p.m, p.n, p.k, p.time.value),
+           "remove the point, or calibrate again"});
       return;
     }
     if (!shapes.insert({p.batch, p.m, p.n, p.k, p.memory_traffic.value}).second) {
-      found.push_back({here, "stands twice", "keep one of them"});
+      found.push_back({here, "duplicate shape", "remove one of the points"});
       return;
     }
   }
@@ -110,13 +116,14 @@ void check_all_kernels(const Calibration& calibration, const std::string& where,
     points += curve.points.size();
     if (!families.insert(curve.family).second)
       found.push_back({place,
-                       fmt::format("a second list for {} {}", name_of(curve.family.routine),
+                       fmt::format("duplicate kernel family {} {}", name_of(curve.family.routine),
                                    name_of(curve.family.phase)),
-                       "put its points into the first one"});
+                       "move its points to the first one"});
   }
   if (points > kMostKernelPoints)
-    found.push_back({where + "/kernels", fmt::format("{} points", points),
-                     fmt::format("at most {}", kMostKernelPoints)});
+    found.push_back({where + "/kernels",
+                     fmt::format("expected at most {} points, got {}", kMostKernelPoints, points),
+                     "remove some of them"});
 }
 
 }  // namespace
@@ -155,8 +162,9 @@ std::vector<Diagnostic> check_calibration(const Calibration& calibration,
   std::vector<Diagnostic> found;
   if (calibration.collectives.size() > kMostCurves)
     found.push_back({where + "/collectives",
-                     fmt::format("{} curves", calibration.collectives.size()),
-                     fmt::format("at most {}", kMostCurves)});
+                     fmt::format("expected at most {} curves, got {}", kMostCurves,
+                                 calibration.collectives.size()),
+                     "remove some of them"});
   std::set<std::tuple<CollectiveKind, int, int, int>> shapes;
   for (std::size_t i = 0; i < calibration.collectives.size(); ++i) {
     const CollectiveCurve& curve = calibration.collectives[i];
@@ -165,9 +173,9 @@ std::vector<Diagnostic> check_calibration(const Calibration& calibration,
     check_points(curve, place, found);
     if (!shapes.insert({curve.kind, curve.ranks, curve.nodes, curve.groups_per_node}).second)
       found.push_back({place,
-                       fmt::format("a second curve for {} of {} ranks on {} nodes",
+                       fmt::format("duplicate curve for {} of {} ranks on {} nodes",
                                    name_of(curve.kind), curve.ranks, curve.nodes),
-                       "keep one of them"});
+                       "remove one of them"});
   }
   if (calibration.machine) check_machine(*calibration.machine, where + "/machine", found);
   check_all_kernels(calibration, where, found);
@@ -196,7 +204,7 @@ std::optional<AlphaBeta> alpha_beta_of(const CollectiveCurve& curve) {
     uu += u * u, uv += u * v, vv += v * v, u_sum += u, v_sum += v;
   }
   const double determinant = uu * vv - uv * uv;
-  constexpr double kOneSize = 1e-12;  // equal sizes leave rounding alone
+  constexpr double kOneSize = 1e-12;  // with equal sizes only rounding errors remain
   if (!(determinant > kOneSize * uu * vv)) return std::nullopt;
   double alpha = (u_sum * vv - v_sum * uv) / determinant;
   double per_byte = (v_sum * uu - u_sum * uv) / determinant;
@@ -207,16 +215,16 @@ std::optional<AlphaBeta> alpha_beta_of(const CollectiveCurve& curve) {
 
 namespace {
 
-/// Neighbours whose order was wrong, joined: they all get the mean of their log times.
-struct Block {
+/// Adjacent points pooled because their times decrease; all get the mean of their log times.
+struct PooledPoints {
   std::size_t first = 0, count = 1;
   double log_time = 0;
 };
 
-void join_falling(std::vector<Block>& blocks) {
+void join_falling(std::vector<PooledPoints>& blocks) {
   while (blocks.size() > 1) {
-    const Block last = blocks.back();
-    Block& before = blocks[blocks.size() - 2];
+    const PooledPoints last = blocks.back();
+    PooledPoints& before = blocks[blocks.size() - 2];
     if (before.log_time <= last.log_time) return;
     const double sum = before.log_time * static_cast<double>(before.count) +
                        last.log_time * static_cast<double>(last.count);
@@ -226,7 +234,7 @@ void join_falling(std::vector<Block>& blocks) {
   }
 }
 
-/// Sorted by size, each size once with the mean of its times.
+/// Sorts the points by size and averages the times of equal sizes.
 std::vector<CurvePoint> averaged(std::vector<CurvePoint> measured) {
   std::stable_sort(measured.begin(), measured.end(),
                    [](const CurvePoint& a, const CurvePoint& b) { return a.bytes < b.bytes; });
@@ -247,12 +255,12 @@ std::vector<CurvePoint> averaged(std::vector<CurvePoint> measured) {
 LevelledPoints level_points(std::vector<CurvePoint> measured) {
   for (const CurvePoint& point : measured) MW_CHECK(is_positive(point.time));
   LevelledPoints result{.points = averaged(std::move(measured))};
-  std::vector<Block> blocks;
+  std::vector<PooledPoints> blocks;
   for (std::size_t i = 0; i < result.points.size(); ++i) {
     blocks.push_back({.first = i, .log_time = std::log(result.points[i].time.value)});
     join_falling(blocks);
   }
-  for (const Block& block : blocks) {
+  for (const PooledPoints& block : blocks) {
     if (block.count == 1) continue;
     const Seconds level(std::exp(block.log_time));
     for (std::size_t i = block.first; i < block.first + block.count; ++i) {

@@ -1,8 +1,8 @@
-/// Measured figures that take the place of formulas: curves of collectives, time against size, and
-/// times of kernels at many shapes. Written by `import` from the output of nccl-tests and by
-/// `calibrate` from this machine, read wherever a cluster is given.
+/// Measurements that replace formulas: time-versus-size curves of collectives, and kernel times at
+/// many shapes. Written by `import` (from nccl-tests output) and `calibrate` (on this machine), and
+/// read wherever a cluster is given.
 ///
-/// Whatever was measured belongs to a device and a kernel, never to a model or a plan.
+/// Measurements belong to a device and a kernel, never to a model or a plan.
 #pragma once
 
 #include <map>
@@ -18,8 +18,8 @@
 namespace meshwright {
 
 struct CurvePoint {
-  Bytes bytes;   ///< the whole buffer, as Collective::bytes counts
-  Seconds time;  ///< of one call, launch included
+  Bytes bytes;   ///< whole buffer, counted like Collective::bytes
+  Seconds time;  ///< one call, including launch
   friend bool operator==(const CurvePoint&, const CurvePoint&) = default;
 };
 
@@ -28,24 +28,24 @@ struct CollectiveCurve {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   int ranks = 2;
   int nodes = 1;
-  int groups_per_node = 1;         ///< groups that ran at the same time; 1 where nodes is 1
-  std::vector<CurvePoint> points;  ///< sizes ascend, times do not fall
+  int groups_per_node = 1;         ///< groups running concurrently; 1 if nodes is 1
+  std::vector<CurvePoint> points;  ///< sizes strictly increasing, times non-decreasing
   std::string source;              ///< file or publication, device, software
   friend bool operator==(const CollectiveCurve&, const CollectiveCurve&) = default;
 };
 
-/// One kernel at one shape: what Kernel says of it, and the time of a call: the mean of several.
+/// One kernel at one shape: the fields of Kernel, and the mean time of several calls.
 struct KernelPoint {
-  std::int64_t batch = 1, m = 0, n = 0, k = 0;  ///< 0 where the kernel has no such size
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;  ///< 0 if the kernel has no such dimension
   Flops flops = {};
   Bytes memory_traffic = {};
   Seconds time = {};
-  double spread = 0;  ///< interquartile range over the median
+  double spread = 0;  ///< interquartile range / median
   int samples = 1;
   friend bool operator==(const KernelPoint&, const KernelPoint&) = default;
 };
 
-/// Kernels that are the same code and differ in size alone.
+/// Kernels that share one implementation and differ only in size.
 struct KernelFamily {
   KernelKind kind = KernelKind::kMemoryBound;
   Routine routine = Routine::kProduct;
@@ -55,65 +55,65 @@ struct KernelFamily {
   friend auto operator<=>(const KernelFamily&, const KernelFamily&) = default;
 };
 KernelFamily family_of(const Kernel& kernel);
-KernelPoint point_of(const Kernel& kernel);  ///< its sizes; no time
-/// A kernel of the family with the point's sizes: what a curve is asked about.
+KernelPoint point_of(const Kernel& kernel);  ///< sizes only; `time` is unset
+/// A kernel of the family with the sizes of the point.
 Kernel kernel_of(const KernelFamily& family, const KernelPoint& point);
 
 struct KernelCurve {
   KernelFamily family;
-  std::vector<KernelPoint> points;  ///< shapes differ
+  std::vector<KernelPoint> points;  ///< distinct shapes
   friend bool operator==(const KernelCurve&, const KernelCurve&) = default;
 };
 
-/// What a GPU does beside kernels.
+/// GPU figures other than kernel times.
 struct MeasuredGpu {
-  int count = 1;                          ///< GPUs of the machine
-  Seconds launch_overhead;                ///< of one small kernel behind the other
-  BytesPerSecond to_device, from_device;  ///< large copies of memory of the host
-  BytesPerSecond memory;                  ///< a large copy on the device: read and written
+  int count = 1;                          ///< GPUs in the machine
+  Seconds launch_overhead;                ///< per small kernel, launched back to back
+  BytesPerSecond to_device, from_device;  ///< large host-to-device and device-to-host copies
+  BytesPerSecond memory;                  ///< large device-to-device copy: bytes read + written
   friend bool operator==(const MeasuredGpu&, const MeasuredGpu&) = default;
 };
 
-/// The machine whose kernels were measured: all that a cluster of its cores, or GPUs, needs.
+/// The calibrated machine: everything needed to describe its cores or GPUs as a cluster.
 struct MeasuredMachine {
   std::string processor;  ///< "AMD EPYC 7003"
   int cores = 1;
   Bytes memory;
-  Seconds message_latency;               ///< between two ranks that are threads
-  BytesPerSecond message_bandwidth;      ///< one message, handed over and taken in
+  Seconds message_latency;               ///< between two ranks running as threads
+  BytesPerSecond message_bandwidth;      ///< one message, sent and received
   BytesPerSecond memory_bandwidth;       ///< one core, large streams
-  std::map<Dtype, FlopsPerSecond> peak;  ///< one core, best product
-  /// By how much equal ranks differ: work of T takes T with a variance of noise T. 0: by nothing.
+  std::map<Dtype, FlopsPerSecond> peak;  ///< one core, fastest matrix product
+  /// Jitter between identical ranks: work of duration T has variance noise * T. 0: no jitter.
   Seconds noise = {};
-  std::optional<MeasuredGpu> gpu = {};  ///< then all of the above is the GPU's, but for the cores
+  std::optional<MeasuredGpu> gpu = {};  ///< if set, all fields above except `cores` are the GPU's
   friend bool operator==(const MeasuredMachine&, const MeasuredMachine&) = default;
 };
 
 struct Calibration {
-  std::map<std::string, std::string> provenance;  ///< "device", "date", "command" → what was said
-  std::optional<MeasuredMachine> machine = {};    ///< absent: figures of some other machine
-  std::vector<CollectiveCurve> collectives;       ///< shapes differ
-  std::vector<KernelCurve> kernels = {};          ///< families differ
+  std::map<std::string, std::string> provenance;  ///< "device", "date", "command" → text
+  std::optional<MeasuredMachine> machine = {};    ///< absent: the machine is not described
+  std::vector<CollectiveCurve> collectives;       ///< distinct shapes
+  std::vector<KernelCurve> kernels = {};          ///< distinct families
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };
 
 inline constexpr std::size_t kMostCurves = 4096, kMostCurvePoints = 4096;
-inline constexpr std::size_t kMostKernelPoints = 65'536;  ///< in all families
+inline constexpr std::size_t kMostKernelPoints = 65'536;  ///< over all families
 
-/// All that is wrong: shapes that cannot be or stand twice, sizes or times of collectives that do
-/// not rise, sizes that are negative, times that are not positive.
+/// Reports all problems: impossible or duplicate shapes, collective sizes or times that are not
+/// increasing, negative sizes, times that are not positive.
 std::vector<Diagnostic> check_calibration(const Calibration& calibration, const std::string& where);
 
-/// Time at a size inside the curve: straight between neighbours when both axes are logarithms, so
-/// that it never falls where the points do not. A knee between two points is cut off; an alpha-beta
-/// curve alpha + S / beta measured at powers of two is met within 1.51 %: worst where the knee, S =
-/// alpha beta, is the middle of two points, sqrt((1 + 2^-0.5) (1 + 2^0.5)) / 2 = 1.01505.
-/// `bytes` must lie between the first and the last point. O(log points).
+/// Interpolated time at a size within the curve: linear in log-log space, so the result is monotone
+/// if the points are. A knee between two points is smoothed: for a curve alpha + S / beta sampled
+/// at powers of two the error is at most 1.51 %, reached if the knee S = alpha beta is midway
+/// between two points: sqrt((1 + 2^-0.5) (1 + 2^0.5)) / 2 = 1.01505. `bytes` must be between the
+/// first and the last point. O(log points).
 Seconds time_on_curve(const CollectiveCurve& curve, Bytes bytes);
 
-/// The line alpha + S / beta that misses the points by least, each by its share of the time (least
-/// squares): what a collective costs to start, and the bandwidth of its whole buffer. Neither is
-/// negative. Nothing for points of one size, or times that do not rise with size.
+/// Least-squares fit of alpha + S / beta to the points, minimizing relative errors. alpha is the
+/// startup latency, beta the bandwidth with respect to the whole buffer; neither is negative.
+/// Empty if all points have the same size or if times do not increase with size.
 struct AlphaBeta {
   Seconds alpha;
   BytesPerSecond beta;
@@ -121,20 +121,21 @@ struct AlphaBeta {
 };
 std::optional<AlphaBeta> alpha_beta_of(const CollectiveCurve& curve);
 
-/// Measurements in any order → a curve: equal sizes are averaged, and times that fall with size are
-/// levelled to the nearest rising sequence in log time (pool adjacent violators; Barlow et al.,
-/// Statistical Inference under Order Restrictions, 1972).
+/// Turns unordered measurements into a curve: points of equal size are averaged, and times that
+/// decrease with size are replaced by the nearest non-decreasing sequence in log time (isotonic
+/// regression by pool adjacent violators; Barlow et al., Statistical Inference under Order
+/// Restrictions, 1972).
 struct LevelledPoints {
   std::vector<CurvePoint> points;
-  int moved = 0;        ///< points whose time was changed
+  int moved = 0;        ///< number of points changed
   double furthest = 0;  ///< largest relative change
 };
 LevelledPoints level_points(std::vector<CurvePoint> measured);
 
-/// Text form: JSON with `schema`, `provenance`, `collectives`, and, where measured, `machine` and
-/// `kernels`; times in nanoseconds.
+/// JSON with `schema`, `provenance`, `collectives`, and, if measured, `machine` and `kernels`;
+/// times in nanoseconds.
 std::string to_json(const Calibration& calibration);
-/// Throws InputError: JSON pointer, expected and got.
+/// Throws InputError with the JSON pointer, the expected and the actual value.
 Calibration calibration_from_json(std::string_view text, std::string_view where);
 
 }  // namespace meshwright

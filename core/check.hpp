@@ -1,5 +1,5 @@
-/// Our own bugs: a broken invariant stops the program with the place and the condition. Also in
-/// release builds; never on user input (that is InputError, core/error.hpp).
+/// Assertions for internal invariants, enabled in release builds too. Never use them for user input
+/// (throw InputError instead, core/error.hpp).
 #pragma once
 
 namespace meshwright {

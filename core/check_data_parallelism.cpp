@@ -13,7 +13,7 @@ bool has_servers(DataParallelKind kind) {
   return kind == DataParallelKind::kParameterServer ||
          kind == DataParallelKind::kAsyncParameterServer;
 }
-/// Kinds that know one axis only, and whole models.
+/// Kinds that support only the data axis and unsharded models.
 bool is_plain(DataParallelKind kind) {
   return has_servers(kind) || kind == DataParallelKind::kOneProcess;
 }
@@ -45,18 +45,19 @@ class DataParallelismChecks {
   void check_units() {
     const bool sized = data_.buckets.rule != BucketRule::kNone;
     if (strategy_.zero >= 3 && sized)
-      report("bucket", fmt::format("{} under ZeRO 3", to_text(data_.buckets)),
-             "ZeRO 3 reduces every layer by itself: leave --bucket at none");
+      report("bucket", fmt::format("{} cannot be combined with ZeRO 3", to_text(data_.buckets)),
+             "use --bucket none: ZeRO 3 reduces gradients layer by layer");
     if (data_.overlap_gather && (strategy_.zero == 0 || strategy_.zero >= 3))
       report("overlap-gather",
-             fmt::format("ZeRO {} gathers nothing after its update", strategy_.zero),
+             fmt::format("ZeRO {} does not gather parameters after the update", strategy_.zero),
              strategy_.zero == 0 ? "use it with --zero 1 or 2" : "use --fsdp-prefetch instead");
     else if (data_.overlap_gather && strategy_.zero == 1 && !sized)
-      report("overlap-gather", "needs gradient buckets to gather by",
-             "give --bucket a size, pytorch or megatron");
+      report("overlap-gather", "requires gradient buckets",
+             "set --bucket to a size, pytorch or megatron");
     if (data_.prefetch < 0 || data_.prefetch > kMostPrefetched)
-      report("fsdp-prefetch", fmt::format("{} units ahead", data_.prefetch),
-             fmt::format("use 0 to {}", kMostPrefetched));
+      report("fsdp-prefetch",
+             fmt::format("{} is out of range: expected 0 to {}", data_.prefetch, kMostPrefetched),
+             "give the number of layers to gather ahead");
   }
 
   void check_shards() {
@@ -65,13 +66,13 @@ class DataParallelismChecks {
     const auto divides = [&](std::int64_t ranks, std::string_view which) {
       if (data_.shard_ranks >= 2 && ranks % data_.shard_ranks == 0) return;
       report("shard-ranks",
-             fmt::format("shard groups of {} do not divide the {} ranks with the same {}",
+             fmt::format("shard group size {} does not divide the {} ranks that share {}",
                          data_.shard_ranks, ranks, which),
-             "use a divisor above 1, or 0 for all of them");
+             "use a divisor above 1, or 0 to shard over all of them");
     };
     if (strategy_.zero == 0)
-      report("shard-ranks", fmt::format("{}, but ZeRO 0 cuts nothing", data_.shard_ranks),
-             "use it with --zero 1, 2 or 3");
+      report("shard-ranks", fmt::format("{} has no effect with ZeRO 0", data_.shard_ranks),
+             "use --zero 1, 2 or 3");
     divides(data_ranks, "parameters");
     const std::int64_t expert_ranks = std::int64_t{degrees_.expert} * degrees_.expert_tensor;
     const std::int64_t stage_ranks = data_ranks * degrees_.tensor;
@@ -84,12 +85,12 @@ class DataParallelismChecks {
     if (data_.kind == DataParallelKind::kRing && algorithm != CollectiveAlgorithm::kAutomatic &&
         algorithm != CollectiveAlgorithm::kRing)
       report("collective-algorithm",
-             fmt::format("{} with --data-parallel ring", name_of(algorithm)),
-             "the ring is written out: leave the algorithm at auto");
+             fmt::format("'{}' cannot be combined with '--data-parallel ring'", name_of(algorithm)),
+             "use auto, or --data-parallel collective");
     const NodeModel& node = node_of(cluster_, DeviceId(0));
     if (algorithm == CollectiveAlgorithm::kNvls && !node.local.in_network_reduction)
       report("collective-algorithm",
-             fmt::format("nvls, but the switches of node '{}' reduce nothing", node.name),
+             fmt::format("node '{}' does not support NVLS (no in-network reduction)", node.name),
              "use auto, ring, tree or hierarchical");
   }
 
@@ -97,11 +98,13 @@ class DataParallelismChecks {
     const NodeModel& node = node_of(cluster_, DeviceId(0));
     if (!data_.offload_optimizer) return;
     if (!node.host)
-      report("offload-optimizer", fmt::format("node '{}' has no figures for its host", node.name),
-             "give [nodes.X.host] a device_link and a memory_bandwidth in the cluster file");
+      report("offload-optimizer",
+             fmt::format("node '{}' has no host section in the cluster file", node.name),
+             "add [nodes.X.host] with device_link and memory_bandwidth to the cluster file");
     if (is_plain(data_.kind))
-      report("offload-optimizer", fmt::format("with --data-parallel {}", name_of(data_.kind)),
-             "use collective or ring");
+      report("offload-optimizer",
+             fmt::format("cannot be combined with '--data-parallel {}'", name_of(data_.kind)),
+             "use --data-parallel collective or ring");
   }
 
   void check_plain() {
@@ -110,36 +113,43 @@ class DataParallelismChecks {
                                 degrees_.expert_tensor;
     const std::string kind(name_of(data_.kind));
     if (others != 1)
-      report("data-parallel", fmt::format("{} with other axes than dp", kind),
-             "leave tp, pp, vpp, cp, ep and etp at 1, or use collective");
+      report("data-parallel", fmt::format("'{}' supports data parallelism only", kind),
+             "set tp, pp, vpp, cp, ep and etp to 1, or use collective");
     if (degrees_.data < 2)
-      report("dp", fmt::format("{} over {} replica", kind, degrees_.data), "use at least 2");
+      report("dp", fmt::format("'{}' requires at least 2 replicas, got {}", kind, degrees_.data),
+             "increase the data-parallel size");
     if (strategy_.zero != 0)
-      report("zero", fmt::format("level {} with --data-parallel {}", strategy_.zero, kind),
-             "only collective and ring cut state over the data ranks");
+      report(
+          "zero",
+          fmt::format("ZeRO {} cannot be combined with '--data-parallel {}'", strategy_.zero, kind),
+          "use --zero 0, or --data-parallel collective or ring");
     if (data_.buckets.rule != BucketRule::kNone)
-      report("bucket", fmt::format("{} with --data-parallel {}", to_text(data_.buckets), kind),
-             "only collective and ring reduce beside the backward pass");
+      report("bucket",
+             fmt::format("{} cannot be combined with '--data-parallel {}'", to_text(data_.buckets),
+                         kind),
+             "use --bucket none, or --data-parallel collective or ring");
     const NodeModel& node = node_of(cluster_, DeviceId(0));
     if (data_.kind == DataParallelKind::kOneProcess && degrees_.data > node.device_count)
       report("dp",
-             fmt::format("one process over {} devices, but node '{}' has {}", degrees_.data,
+             fmt::format("a single process cannot use {} devices: node '{}' has {}", degrees_.data,
                          node.name, node.device_count),
-             "a process sees one node: use collective");
+             "use --data-parallel collective for several nodes");
   }
 
   void check_servers() {
     if (data_.servers < 1 || data_.servers > degrees_.data) {
-      report("servers", fmt::format("{} servers for {} workers", data_.servers, degrees_.data),
-             "use at least one, and at most one per worker");
+      report("servers",
+             fmt::format("{} is out of range: expected 1 to {} (one per worker)", data_.servers,
+                         degrees_.data),
+             "use at most one server per worker");
       return;
     }
     const std::int64_t devices = device_count(cluster_);
     if (!data_.colocated_servers && std::int64_t{degrees_.data} + data_.servers > devices)
-      report("servers",
+      report(data_.servers == DataParallelism{}.servers ? "dp" : "servers",
              fmt::format("{} workers and {} servers, but cluster '{}' has {} devices",
                          degrees_.data, data_.servers, cluster_.name, devices),
-             "take more nodes, fewer workers, or --colocated-servers");
+             "use more nodes, fewer workers, or --colocated-servers");
   }
 
   const Strategy& strategy_;
@@ -162,14 +172,13 @@ std::vector<Diagnostic> data_parallelism_problems(const Strategy& strategy,
   std::vector<Diagnostic> found;
   if (placement.routes.size() < 2) return found;
   const std::string what =
-      fmt::format("'{}' holds every part of the model twice", strategy.schedule);
+      fmt::format("cannot be combined with '{}', which replicates the model", strategy.schedule);
+  constexpr const char* kHint = "use a schedule with one copy of the model, such as 1f1b";
   if (strategy.zero >= 2)
-    found.push_back({"zero", fmt::format("level {}, but {}", strategy.zero, what),
-                     "use ZeRO 0 or 1, or a schedule that holds each part once"});
-  if (strategy.data_parallelism.shard_ranks > 0)
-    found.push_back({"shard-ranks", what, "use a schedule that holds each part once"});
-  if (strategy.data_parallelism.overlap_gather)
-    found.push_back({"overlap-gather", what, "use a schedule that holds each part once"});
+    found.push_back({"zero", fmt::format("ZeRO {} {}", strategy.zero, what),
+                     "use ZeRO 0 or 1, or a schedule with one copy of the model, such as 1f1b"});
+  if (strategy.data_parallelism.shard_ranks > 0) found.push_back({"shard-ranks", what, kHint});
+  if (strategy.data_parallelism.overlap_gather) found.push_back({"overlap-gather", what, kHint});
   return found;
 }
 

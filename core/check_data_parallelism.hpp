@@ -1,4 +1,4 @@
-/// The rules of a plan's data axis, for check_plan().
+/// Data-parallel rules of check_plan().
 #pragma once
 
 #include <vector>
@@ -11,11 +11,11 @@
 
 namespace meshwright {
 
-/// Each with the flag (without dashes) as its place. Degrees must be positive.
+/// Each diagnostic's `where` is a flag without leading dashes. Degrees must be positive.
 std::vector<Diagnostic> data_parallelism_problems(const Strategy& strategy, const ModelGraph& model,
                                                   const Cluster& cluster);
 
-/// Those that depend on where the stages are.
+/// The rules that depend on the placement of the stages.
 std::vector<Diagnostic> data_parallelism_problems(const Strategy& strategy,
                                                   const Placement& placement);
 

@@ -24,8 +24,7 @@ class ModelParallelismChecks {
 
   std::vector<Diagnostic> run() {
     if (options_.tensor_overlap && !strategy_.sequence_parallel)
-      report("tp-comm-overlap", "needs sequence parallelism",
-             "switch --sequence-parallel on: it is its gathers that overlap");
+      report("tp-comm-overlap", "requires '--sequence-parallel'", "add --sequence-parallel");
     check_context();
     check_routing();
     check_order();
@@ -41,17 +40,17 @@ class ModelParallelismChecks {
     if (degrees_.context == 1) return;
     if (options_.context == ContextAlgorithm::kRing &&
         strategy_.attention == AttentionAlgorithm::kStandard)
-      report("context-algorithm", "ring needs fused attention, not standard",
-             "its pieces are put together by the row sums that fused attention keeps");
+      report("context-algorithm", "ring attention requires flash attention, got standard",
+             "use --attention flash, or another --context-algorithm");
     if (options_.context != ContextAlgorithm::kAllToAll) return;
     const auto need_divides = [&](std::optional<int> heads, std::string_view what) {
       if (!heads) return;
       const int local = (*heads + degrees_.tensor - 1) / degrees_.tensor;
       if (local % degrees_.context == 0) return;
       report("cp",
-             fmt::format("all-to-all over {} context ranks does not divide the {} {} that each of "
-                         "{} tensor ranks has of '{}'",
-                         degrees_.context, local, what, degrees_.tensor, model_.name),
+             fmt::format("with all-to-all, context-parallel size {} does not divide the {} {} of "
+                         "'{}' per tensor rank (tp {})",
+                         degrees_.context, local, what, model_.name, degrees_.tensor),
              fmt::format("use a divisor of {}, or --context-algorithm ring or all-gather", local));
     };
     need_divides(traits_.heads, "attention heads");
@@ -62,26 +61,33 @@ class ModelParallelismChecks {
     const ExpertRouting& routing = options_.routing;
     if (routing == ExpertRouting{}) return;
     if (!traits_.experts) {
-      report("expert-capacity",
-             fmt::format("'{}' has no experts whose routing could be set", model_.name),
-             "leave the --expert options out");
+      report(first_changed(routing), fmt::format("'{}' has no experts", model_.name),
+             "remove the --expert options");
       return;
     }
     const double most = static_cast<double>(*traits_.experts) / *traits_.experts_per_token;
     if (!std::isfinite(routing.capacity) || routing.capacity < 0 || routing.capacity > most)
       report("expert-capacity",
-             fmt::format("{} times the mean, but an expert of '{}' cannot get more than {} times",
-                         routing.capacity, model_.name, most),
-             fmt::format("0 (dropless), or a factor up to {} experts / {} chosen = {}",
-                         *traits_.experts, *traits_.experts_per_token, most));
+             fmt::format("must be between 0 and {}, got {}", most, routing.capacity),
+             fmt::format("use 0 for dropless routing, or a factor up to {} experts / {} per token",
+                         *traits_.experts, *traits_.experts_per_token));
     if (!std::isfinite(routing.imbalance) || routing.imbalance < 1 || routing.imbalance > most)
-      report("expert-imbalance", fmt::format("{} is not between 1 and {}", routing.imbalance, most),
-             fmt::format("1 is balanced; {} experts / {} chosen = {} is all rows on one rank",
-                         *traits_.experts, *traits_.experts_per_token, most));
+      report("expert-imbalance",
+             fmt::format("must be between 1 and {}, got {}", most, routing.imbalance),
+             fmt::format("use 1 for balanced routing, up to {} experts / {} per token for all rows "
+                         "on one rank",
+                         *traits_.experts, *traits_.experts_per_token));
     if (routing.capacity > 0 && routing.imbalance != 1)
-      report("expert-imbalance", "with a capacity every expert takes equally many rows",
-             "leave one of --expert-capacity and --expert-imbalance out");
+      report("expert-imbalance", "cannot be combined with '--expert-capacity'",
+             "remove one of them: with a capacity, all experts take the same number of rows");
     check_node_limit();
+  }
+
+  /// The first option that differs from its default, and so is in the plan file.
+  static std::string_view first_changed(const ExpertRouting& routing) {
+    if (routing.capacity != ExpertRouting{}.capacity) return "expert-capacity";
+    if (routing.imbalance != ExpertRouting{}.imbalance) return "expert-imbalance";
+    return routing.fp8_dispatch ? "expert-fp8-dispatch" : "expert-node-limit";
   }
 
   void check_node_limit() {
@@ -90,22 +96,22 @@ class ModelParallelismChecks {
     const JobGroups groups = job_groups_of(strategy_, cluster_);
     const int nodes = groups.expert.nodes;
     if (*traits_.experts % nodes != 0 || !have_blocks_in_nodes(groups))
-      return report(
-          "expert-node-limit",
-          fmt::format("the {} experts do not lie evenly on {} nodes", *traits_.experts, nodes),
-          "leave it out, or spread experts so that every node holds equally many");
+      return report("expert-node-limit",
+                    fmt::format("the {} experts cannot be spread evenly over {} nodes",
+                                *traits_.experts, nodes),
+                    "remove it, or choose sizes that put the same number of experts on every node");
     const int experts_per_node = *traits_.experts / nodes;
     const std::int64_t reachable = std::int64_t{limit} * experts_per_node;
     if (limit < 0 || reachable < *traits_.experts_per_token)
       report("expert-node-limit",
-             fmt::format("{} nodes of {} experts each hold fewer than the {} that a token chooses",
+             fmt::format("{} nodes with {} experts each have fewer experts than the {} per token",
                          limit, experts_per_node, *traits_.experts_per_token),
-             fmt::format("at least {}",
+             fmt::format("use at least {}",
                          (*traits_.experts_per_token + experts_per_node - 1) / experts_per_node));
   }
 
-  /// The gate chooses among equal blocks of experts (kernels/moe_gate.hpp). A block that lies on
-  /// two nodes would take a token to more of them than the limit says.
+  /// The gate selects among equal blocks of experts (kernels/moe_gate.hpp). With a block on two
+  /// nodes, a token could reach more nodes than the limit.
   bool have_blocks_in_nodes(const JobGroups& groups) const {
     const RankStrides strides = strides_of(degrees_, options_.order);
     if (degrees_.expert % groups.expert.nodes != 0) return false;
@@ -123,16 +129,15 @@ class ModelParallelismChecks {
     const RankStrides strides = strides_of(degrees_, options_.order);
     if (strides.pipeline != strides.expert_pipeline)
       report("rank-order",
-             fmt::format("{} puts neighbouring stages {} ranks apart, but {} apart for the expert "
-                         "ranks",
+             fmt::format("'{}' puts neighboring stages {} ranks apart for dense layers but {} for "
+                         "expert layers",
                          to_text(options_.order), strides.pipeline, strides.expert_pipeline),
              "put pp first or last");
     if (!dense_data_extent(degrees_, options_.order))
       report("rank-order",
-             fmt::format("{} puts tensor ranks between context and data ranks, which share "
-                         "parameters",
+             fmt::format("'{}' puts tp between cp and dp, which share parameters",
                          to_text(options_.order)),
-             "keep cp and dp on one side of tp");
+             "put cp and dp on the same side of tp");
   }
 
   const Strategy& strategy_;
@@ -154,30 +159,30 @@ std::vector<Diagnostic> expert_degree_problems(const Plan& plan, const ModelGrap
   const std::int64_t ranks = saturating_product({stage_ranks, d.pipeline});
   if (!experts && expert_ranks > 1)
     return {{d.expert > 1 ? "ep" : "etp",
-             fmt::format("'{}' has no experts to spread over {} ranks", model.name, expert_ranks),
-             "leave --ep and --etp at 1"}};
+             fmt::format("'{}' has no experts to shard over {} ranks", model.name, expert_ranks),
+             "set --ep and --etp to 1"}};
   if (!experts) return {};
   std::vector<Diagnostic> found;
   if (d.expert > *experts)
-    found.push_back(
-        {"ep",
-         fmt::format("expert degree {} is larger than the {} experts of '{}'", d.expert, *experts,
-                     model.name),
-         fmt::format("degrees that divide them: {}; further ranks can cut each expert (etp)",
-                     divisors_up_to(*experts, ranks))});
+    found.push_back({"ep",
+                     fmt::format("expert-parallel size {} exceeds the {} experts of '{}'", d.expert,
+                                 *experts, model.name),
+                     fmt::format("use one of: {}; to use more ranks, shard each expert with --etp",
+                                 divisors_up_to(*experts, ranks))});
   else if (*experts % d.expert != 0)
     found.push_back({"ep",
-                     fmt::format("expert degree {} does not divide the {} experts of '{}'",
+                     fmt::format("expert-parallel size {} does not divide the {} experts of '{}'",
                                  d.expert, *experts, model.name),
-                     fmt::format("degrees that divide them: {}", divisors_up_to(*experts, ranks))});
+                     fmt::format("use one of: {}", divisors_up_to(*experts, ranks))});
   if (stage_ranks % expert_ranks != 0)
     found.push_back(
         {"ep",
-         fmt::format("ep {} x etp {} = {} does not divide the {} ranks of a stage (tp {} x cp {} x "
+         fmt::format("ep {} x etp {} = {} does not divide the {} ranks per stage (tp {} x cp {} x "
                      "dp {})",
                      d.expert, d.expert_tensor, expert_ranks, stage_ranks, d.tensor, d.context,
                      d.data),
-         fmt::format("products that divide them: {}", divisors_up_to(stage_ranks, stage_ranks))});
+         fmt::format("use a product that is one of: {}",
+                     divisors_up_to(stage_ranks, stage_ranks))});
   return found;
 }
 
@@ -193,16 +198,15 @@ std::vector<Diagnostic> hand_placement_problems(const Plan& plan) {
     found.push_back({"stage-devices", std::move(what), std::move(hint)});
   };
   if (plan.strategy.schedule != "naive" && plan.strategy.schedule != "gpipe")
-    report(
-        fmt::format("layers placed by hand cannot run under schedule {}", plan.strategy.schedule),
-        "use --schedule naive or gpipe");
+    report(fmt::format("manual stage placement does not support schedule '{}'",
+                       plan.strategy.schedule),
+           "use --schedule naive or gpipe");
   if (plan.strategy.degrees.chunks != 1)
-    report(fmt::format("layers placed by hand and {} chunks per device contradict each other",
-                       plan.strategy.degrees.chunks),
-           "leave --vpp out: a device may stand several times in --stage-devices");
+    report(fmt::format("cannot be combined with '--vpp {}'", plan.strategy.degrees.chunks),
+           "remove --vpp: --stage-devices may list a device several times");
   if (plan.device_of_stage.size() != plan.blocks_per_stage.size())
-    report(fmt::format("{} devices for {} stages", plan.device_of_stage.size(),
-                       plan.blocks_per_stage.size()),
+    report(fmt::format("expected {} entries (one per stage), got {}", plan.blocks_per_stage.size(),
+                       plan.device_of_stage.size()),
            "give one device for every entry of --blocks-per-stage");
   std::vector<bool> used(static_cast<std::size_t>(devices), false);
   for (const int device : plan.device_of_stage) {
@@ -210,14 +214,14 @@ std::vector<Diagnostic> hand_placement_problems(const Plan& plan) {
       used[static_cast<std::size_t>(device)] = true;
       continue;
     }
-    report(fmt::format("there is no device {} in a pipeline of {}", device, devices),
-           fmt::format("devices count from 0 to {}", devices - 1));
+    report(fmt::format("device {} is out of range: expected 0 to {}", device, devices - 1),
+           fmt::format("use the {} devices of the pipeline, or increase --pp", devices));
     return found;
   }
   const auto idle = std::find(used.begin(), used.end(), false);
   if (idle != used.end())
     report(fmt::format("device {} of {} has no stage", idle - used.begin(), devices),
-           "lower --pp, or give it one");
+           "assign a stage to it, or lower --pp");
   return found;
 }
 
@@ -227,8 +231,8 @@ std::vector<Diagnostic> mixed_nodes_problems(const Plan& plan, const Cluster& cl
   const std::vector<std::int32_t> kinds = job_groups_of(plan.strategy, cluster).kind_of_position;
   if (std::equal(kinds.begin() + 1, kinds.end(), kinds.begin())) return {};
   return {{"schedule",
-           fmt::format("{} holds every part of the model on two devices, which are of different "
-                       "kinds here",
+           fmt::format("'{}' replicates every model part on two devices, which have different node "
+                       "types in this cluster",
                        plan.strategy.schedule),
            "use a schedule with one copy of the model, such as 1f1b"}};
 }

@@ -16,9 +16,29 @@
 namespace meshwright {
 namespace {
 
-/// Tasks of one pipeline that can be ordered and simulated in reasonable time and memory.
+/// Limit on the passes of one pipeline, for reasonable time and memory.
 constexpr std::int64_t kMostPassesPerStep = std::int64_t{1} << 25;
-constexpr std::int64_t kMostStages = 32'000;  ///< stages are counted in 16 bits
+constexpr std::int64_t kMostStages = 32'000;  ///< stage indices have 16 bits
+
+constexpr std::string_view kFlags = "--";
+
+/// "tensor-parallel size 8", as in Megatron-LM.
+constexpr std::string_view kTensorSize = "tensor-parallel size";
+constexpr std::string_view kExpertTensorSize = "expert-tensor-parallel size";
+
+/// The flag of a field. Synthesized orders have no flag of their own.
+std::string flag_of(std::string_view field) {
+  return fmt::format("{}{}", kFlags, field == "orders" ? "schedule" : field);
+}
+
+/// The key of a field in the plan file as JSON pointer without the leading slash; see
+/// io_plan_write.cpp for the layout.
+std::string key_of(std::string_view field) {
+  if (field == "stage-devices") return "device_of_stage";
+  std::string key(field);
+  std::replace(key.begin(), key.end(), '-', '_');
+  return field == "blocks-per-stage" || field == "orders" ? key : "strategy/" + key;
+}
 
 class PlanChecks {
  public:
@@ -32,8 +52,8 @@ class PlanChecks {
         traits_(traits_of(model)),
         where_(where) {}
 
-  /// Later groups rely on earlier ones: products are formed of positive numbers only, a schedule
-  /// is asked only about a batch that divides.
+  /// Later checks rely on earlier ones: products need positive factors, and the schedule's rule
+  /// needs a divisible batch.
   std::vector<Diagnostic> run() {
     check_positive();
     if (!found_.empty()) return std::move(found_);
@@ -51,13 +71,10 @@ class PlanChecks {
   }
 
  private:
-  /// Flags are written with dashes, keys of the plan file with underscores.
+  /// `field` is a flag without leading dashes, or "orders".
   void report(std::string_view field, std::string what, std::string hint) {
-    std::string place = where_ + std::string(field);
-    if (where_ != "--")
-      std::replace(place.begin() + static_cast<std::ptrdiff_t>(where_.size()), place.end(), '-',
-                   '_');
-    found_.push_back({std::move(place), std::move(what), std::move(hint)});
+    found_.push_back({where_ == kFlags ? flag_of(field) : where_ + key_of(field), std::move(what),
+                      std::move(hint)});
   }
 
   void take(std::vector<Diagnostic> problems) {
@@ -66,26 +83,30 @@ class PlanChecks {
   }
 
   void check_positive() {
-    const auto need = [this](std::string_view field, std::int64_t value) {
+    constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+    const auto need = [this](std::string_view field, std::int64_t value, const char* hint) {
       if (value >= 1) return;
-      report(field, fmt::format("must be at least 1, got {}", value), "1 switches it off");
+      report(field, fmt::format("must be at least 1, got {}", value), hint);
     };
-    need("dp", degrees_.data);
-    need("pp", degrees_.pipeline);
-    need("vpp", degrees_.chunks);
-    need("cp", degrees_.context);
-    need("tp", degrees_.tensor);
-    need("ep", degrees_.expert);
-    need("etp", degrees_.expert_tensor);
-    need("micro-batch", strategy_.micro_batch);
-    need("global-batch", strategy_.global_batch);
-    need("seq", strategy_.sequence_length);
-    if (strategy_.global_batch > std::numeric_limits<std::int32_t>::max())
-      report("global-batch", fmt::format("{} sequences are too many", strategy_.global_batch),
-             "the largest batch is 2147483647");
-    if (strategy_.sequence_length > std::numeric_limits<std::int32_t>::max())
-      report("seq", fmt::format("{} tokens are too many", strategy_.sequence_length),
-             "the longest sequence is 2147483647");
+    const auto need_degree = [&](std::string_view field, int degree) {
+      need(field, degree, "use 1 to disable this axis");
+    };
+    const auto need_count = [&](std::string_view field, std::int64_t value) {
+      need(field, value, "use 1 or more");
+      if (value > kMost)
+        report(field, fmt::format("{} is out of range: expected 1 to {}", value, kMost),
+               "use a smaller number");
+    };
+    need_degree("dp", degrees_.data);
+    need_degree("pp", degrees_.pipeline);
+    need_degree("vpp", degrees_.chunks);
+    need_degree("cp", degrees_.context);
+    need_degree("tp", degrees_.tensor);
+    need_degree("ep", degrees_.expert);
+    need_degree("etp", degrees_.expert_tensor);
+    need_count("micro-batch", strategy_.micro_batch);
+    need_count("global-batch", strategy_.global_batch);
+    need_count("seq", strategy_.sequence_length);
   }
 
   std::int64_t ranks() const {
@@ -104,15 +125,15 @@ class PlanChecks {
       report("dp",
              fmt::format("{}, but cluster '{}' has {} devices", degree_product(), cluster_.name,
                          devices),
-             "lower a degree or take more nodes");
+             "lower a parallel size or use more nodes");
       return;
     }
     const NodeModel& node = node_of(cluster_, DeviceId(0));
     if (is_homogeneous(cluster_) && ranks() > node.device_count && ranks() % node.device_count != 0)
       report("dp",
-             fmt::format("{}, which leave a node of {} devices partly used", degree_product(),
+             fmt::format("{}, which is not a multiple of the {} devices per node", degree_product(),
                          node.device_count),
-             fmt::format("use at most {} ranks, or a multiple of it", node.device_count));
+             fmt::format("use at most {0} ranks, or a multiple of {0}", node.device_count));
   }
 
   // ---- tensor and sequence parallelism ----
@@ -120,23 +141,24 @@ class PlanChecks {
   void check_tensor() {
     const int tensor = degrees_.tensor;
     if (strategy_.sequence_parallel && tensor == 1)
-      report("sequence-parallel", "needs a tensor degree above 1, got 1",
-             "raise the tensor degree, or leave sequence parallelism off");
+      report("sequence-parallel", "requires a tensor-parallel size above 1, got 1",
+             "increase the tensor-parallel size, or disable sequence parallelism");
     const auto need_divides = [&](std::optional<int> count, std::string_view what) {
       if (!count || *count % tensor == 0) return;
       report("tp",
-             fmt::format("tensor degree {} does not divide the {} {} of '{}'", tensor, *count, what,
-                         model_.name),
-             fmt::format("degrees that divide them: {}", divisors_up_to(*count, ranks())));
+             fmt::format("{} {} does not divide the {} {} of '{}'", kTensorSize, tensor, *count,
+                         what, model_.name),
+             fmt::format("use one of: {}", divisors_up_to(*count, ranks())));
     };
     need_divides(traits_.heads, "attention heads");
-    // More ranks than key/value heads hold copies of them.
+    // With more tensor ranks than key/value heads, these heads are replicated.
     if (!traits_.key_value_heads || tensor % *traits_.key_value_heads != 0)
       need_divides(traits_.key_value_heads, "key/value heads");
     check_cut_widths();
   }
 
-  /// The first cut operator whose width does not divide; the vocabulary is padded instead.
+  /// Reports the first sharded operator with an indivisible width; the vocabulary is padded
+  /// instead.
   void check_cut_widths() {
     std::int32_t next_class = 0;
     for (const Layer& layer : model_.layers) {
@@ -149,49 +171,50 @@ class PlanChecks {
   }
 
   bool cut_divides(const Operator& op) {
-    const auto divides = [&](std::string_view field, LinearCut cut, std::int64_t in,
-                             std::int64_t out, int parts) {
+    const auto divides = [&](std::string_view field, std::string_view size, LinearCut cut,
+                             std::int64_t in, std::int64_t out, int parts) {
       const std::int64_t width = cut == LinearCut::kColumn ? out : in;
       if (cut == LinearCut::kReplicated || width % parts == 0 || width == traits_.vocabulary)
         return true;
       report(field,
-             fmt::format("degree {} does not divide the width {} of '{}'", parts, width, op.name),
-             fmt::format("degrees that divide it: {}", divisors_up_to(width, ranks())));
+             fmt::format("{} {} does not divide the width {} of '{}'", size, parts, width, op.name),
+             fmt::format("use one of: {}", divisors_up_to(width, ranks())));
       return false;
     };
     if (const auto* linear = std::get_if<Linear>(&op.shape))
-      return divides("tp", linear->cut, linear->in, linear->out, degrees_.tensor);
+      return divides("tp", kTensorSize, linear->cut, linear->in, linear->out, degrees_.tensor);
     if (const auto* expert = std::get_if<ExpertLinear>(&op.shape))
-      return divides("etp", expert->cut, expert->in, expert->out, degrees_.expert_tensor);
+      return divides("etp", kExpertTensorSize, expert->cut, expert->in, expert->out,
+                     degrees_.expert_tensor);
     return true;
   }
 
   void check_sequence() {
     const std::int64_t length = strategy_.sequence_length;
     const std::int64_t context = degrees_.context;
-    // Each context rank takes an early and a late piece, which balances causal attention; where
-    // heads are exchanged it sees whole sequences.
+    // Each context rank holds an early and a late chunk (zigzag), which balances causal attention;
+    // with all-to-all it attends to full sequences.
     const bool whole = strategy_.model_parallelism.context == ContextAlgorithm::kAllToAll;
     const std::int64_t pieces = whole ? context : 2 * context;
     if (context > 1 && length % pieces != 0)
       report("cp",
-             fmt::format("sequence length {} is not a multiple of {}{} context ranks", length,
-                         whole ? "" : "2 x ", context),
-             fmt::format("use a length that is a multiple of {}", pieces));
+             fmt::format("sequence length {} is not a multiple of {}context-parallel size {}",
+                         length, whole ? "" : "2 x ", context),
+             fmt::format("use a sequence length that is a multiple of {}", pieces));
     else if (strategy_.sequence_parallel && length / context % degrees_.tensor != 0)
       report("seq",
-             fmt::format("{} tokens per context rank cannot be cut over {} tensor ranks",
+             fmt::format("{} tokens per context rank cannot be sharded over {} tensor ranks",
                          length / context, degrees_.tensor),
-             fmt::format("use a length that is a multiple of {}",
+             fmt::format("use a sequence length that is a multiple of {}",
                          saturating_product({context, degrees_.tensor})));
     if (has_learned_positions() && length > model_.longest_sequence)
       report("seq",
-             fmt::format("{} tokens, but '{}' has learned positions for {}", length, model_.name,
-                         model_.longest_sequence),
-             fmt::format("use at most {} tokens", model_.longest_sequence));
+             fmt::format("sequence length {} exceeds the {} learned positions of '{}'", length,
+                         model_.longest_sequence, model_.name),
+             fmt::format("use a sequence length of at most {}", model_.longest_sequence));
   }
 
-  /// A table of positions is read in the embedding, and cut by no one.
+  /// True if the embedding reads a table of learned positions.
   bool has_learned_positions() const {
     if (model_.longest_sequence <= 0 || model_.layers.empty()) return false;
     const Layer& embedding = model_.layers.front();
@@ -207,15 +230,15 @@ class PlanChecks {
 
   void check_memory_options() {
     if (strategy_.zero < 0 || strategy_.zero > 3)
-      report(
-          "zero", fmt::format("there is no level {}", strategy_.zero),
-          "use 0 (nothing is cut), 1 (optimizer state), 2 (gradients too) or 3 (parameters too)");
+      report("zero", fmt::format("invalid ZeRO stage {}", strategy_.zero),
+             "use 0 (no sharding), 1 (optimizer state), 2 (also gradients) or 3 (also parameters)");
     const Recompute& recompute = strategy_.recompute;
     if (recompute.kind == RecomputeKind::kBlocks &&
         (recompute.blocks < 0 || recompute.blocks > traits_.blocks))
       report("recompute",
-             fmt::format("block:{} of a model with {} blocks", recompute.blocks, traits_.blocks),
-             "use block:N with N blocks of one stage, or full");
+             fmt::format("'block:{}' is out of range: '{}' has {} blocks", recompute.blocks,
+                         model_.name, traits_.blocks),
+             "use block:N with the number of blocks per stage to recompute, or full");
   }
 
   void check_dtype() {
@@ -234,8 +257,8 @@ class PlanChecks {
     for (std::size_t i = 0; i < device.peak.size(); ++i)
       if (device.peak[i]) known.push_back(name_of(static_cast<Dtype>(i)));
     report("dtype",
-           fmt::format("device '{}' has no {} rate", device.name, name_of(strategy_.dtype)),
-           fmt::format("it has: {}", fmt::join(known, ", ")));
+           fmt::format("device '{}' does not support {}", device.name, name_of(strategy_.dtype)),
+           fmt::format("use one of: {}", fmt::join(known, ", ")));
     return false;
   }
 
@@ -244,10 +267,10 @@ class PlanChecks {
     if (strategy_.global_batch % together != 0) {
       const std::int64_t below = strategy_.global_batch / together * together;
       report("global-batch",
-             fmt::format("{} sequences are not a multiple of micro-batch {} x dp {} = {}",
+             fmt::format("global batch {} is not a multiple of micro-batch {} x dp {} = {}",
                          strategy_.global_batch, strategy_.micro_batch, degrees_.data, together),
-             below > 0 ? fmt::format("{} or {} would be", below, below + together)
-                       : fmt::format("{} would be", together));
+             below > 0 ? fmt::format("use {} or {}", below, below + together)
+                       : fmt::format("use {}", together));
       return;
     }
     const std::int64_t passes =
@@ -255,13 +278,13 @@ class PlanChecks {
     if (passes > kMostPassesPerStep ||
         saturating_product({degrees_.pipeline, degrees_.chunks}) > kMostStages)
       report("micro-batch",
-             fmt::format("{} micro-batches over {} stages are more than can be ordered",
+             fmt::format("{} micro-batches over {} stages exceed the maximum schedule size",
                          strategy_.global_batch / together,
                          saturating_product({degrees_.pipeline, degrees_.chunks})),
              "use larger micro-batches or fewer stages");
   }
 
-  // ---- schedule and stage cut ----
+  // ---- schedule and stages ----
 
   void check_schedule_rule() {
     const ScheduleRule* rule = find_schedule_rule(strategy_.schedule);
@@ -277,7 +300,7 @@ class PlanChecks {
     request.microbatches = static_cast<int>(microbatch_count(strategy_));
     if (const auto problem = rule->problem(request)) {
       report("schedule", fmt::format("{}: {}", strategy_.schedule, *problem),
-             fmt::format("known schedules: {}", fmt::join(schedule_names(), ", ")));
+             fmt::format("or use another schedule: {}", fmt::join(schedule_names(), ", ")));
       return;
     }
     if (updates_without_flush(strategy_)) {
@@ -285,11 +308,11 @@ class PlanChecks {
       if (!found_.empty()) return;
     }
     if (splits_output_layer(*rule, request)) {
-      report(
-          "schedule",
-          fmt::format("{} splits the output layer over the devices, which cannot be lowered yet",
-                      strategy_.schedule),
-          "meshwright schedule times it from given stage times; 1f1b is the nearest that can be");
+      report("schedule",
+             fmt::format("'{}' shards the output layer over the devices, which is only supported "
+                         "by 'meshwright schedule'",
+                         strategy_.schedule),
+             "use 1f1b, or time the schedule with given stage times: meshwright schedule");
       return;
     }
     if (!plan_.device_of_stage.empty()) {
@@ -302,22 +325,22 @@ class PlanChecks {
     take(data_parallelism_problems(strategy_, placement));
     check_cut(placement);
     for (std::string& fault : order_faults(placement))
-      report("orders", std::move(fault), "leave the orders out, and plan again");
+      report("orders", std::move(fault), "remove the orders, and plan again");
   }
 
-  /// Seen on a single micro-batch. Planners try no such schedule: their checks stay cheap.
+  /// Tested with a single micro-batch. Searched schedules are skipped to keep planner checks cheap.
   static bool splits_output_layer(const ScheduleRule& rule, ScheduleRequest request) {
     request.microbatches = 1;
     return !rule.worth_searching && !rule.problem(request) &&
            rule.generate(request).output_barriers > 0;
   }
 
-  /// Orders of the plan's own: at most so many as are worth judging.
+  /// Problems of the plan's synthesized orders.
   std::vector<std::string> order_faults(const Placement& placement) const {
     if (plan_.orders.empty()) return {};
     if (plan_.orders.size() != static_cast<std::size_t>(placement.devices))
-      return {fmt::format("{} orders for {} pipeline positions", plan_.orders.size(),
-                          placement.devices)};
+      return {fmt::format("expected {} orders (one per pipeline rank), got {}", placement.devices,
+                          plan_.orders.size())};
     return check_schedule(schedule_of(plan_));
   }
 
@@ -326,23 +349,23 @@ class PlanChecks {
         1 + *std::max_element(placement.part_of_stage.begin(), placement.part_of_stage.end());
     const std::vector<int>& cut = plan_.blocks_per_stage;
     if (cut.size() != static_cast<std::size_t>(parts)) {
-      report("blocks-per-stage", fmt::format("{} entries for {} stages", cut.size(), parts),
-             "give one number of blocks for every stage");
+      report("blocks-per-stage",
+             fmt::format("expected {} entries (one per stage), got {}", parts, cut.size()),
+             "give the number of blocks of every stage");
       return;
     }
     std::int64_t sum = 0;
     for (const int blocks : cut) sum += blocks;
     if (sum != traits_.blocks)
       report("blocks-per-stage",
-             fmt::format("{} add up to {}, but '{}' has {} blocks", fmt::join(cut, " + "), sum,
-                         model_.name, traits_.blocks),
-             "cut all blocks, each once");
+             fmt::format("{} blocks in total, but '{}' has {}", sum, model_.name, traits_.blocks),
+             "assign every block to exactly one stage");
     for (std::size_t i = 0; i < cut.size(); ++i) {
       const bool has_end_layer = (i == 0 && has_layer(LayerKind::kEmbedding)) ||
                                  (i + 1 == cut.size() && has_layer(LayerKind::kHead));
       if (cut[i] > 0 || (cut[i] == 0 && has_end_layer)) continue;
       report("blocks-per-stage", fmt::format("stage {} has {} blocks", i, cut[i]),
-             fmt::format("give it at least one, or use fewer than {} stages", cut.size()));
+             "assign at least one block to it, or use fewer stages");
     }
   }
 

@@ -1,5 +1,5 @@
-/// Judges a schedule by the meaning of its actions alone; knows no generator. One file beyond 400
-/// lines, for it is one list of rules over one table of positions.
+/// Validates a schedule by the semantics of its actions, independently of the generators. A single
+/// file of more than 400 lines, because all rules share one table of positions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 namespace meshwright {
 namespace {
 
-/// Larger schedules are refused rather than judged: the tables below are stages x micro-batches.
+/// Larger schedules are rejected: the tables below have stages x micro-batches entries.
 constexpr std::int64_t kMostCells = 1 << 23;
-/// A broken schedule is usually broken a thousand times in the same way.
+/// An invalid schedule usually repeats the same error many times.
 constexpr std::size_t kMostProblems = 20;
 
 constexpr int kPassCount = 6;
@@ -77,7 +77,7 @@ class ScheduleJudge {
   void report_deadlock(const std::vector<std::size_t>& next, const std::vector<char>& done);
   void check_caps(std::span<const int> held_caps);
 
-  /// The passes that must have ended before `action` may start.
+  /// The passes that must have finished before `action` can start.
   std::vector<Action> inputs_of(const Action& action) const;
   void append_all_stages(Pass pass, const Action& action, std::vector<Action>& inputs) const {
     for (const StageId s : route_of(action.microbatch.value))
@@ -88,37 +88,38 @@ class ScheduleJudge {
   std::vector<std::string> problems_;
   std::vector<std::int32_t> position_;  ///< by slot(), in the order of the stage's device
   std::vector<std::int32_t>
-      route_index_;  ///< by cell(): place of the stage on the route, or absent
+      route_index_;  ///< by cell(): index of the stage on the route, or kAbsent
 };
 
 bool ScheduleJudge::shape_is_sound() {
   const Placement& place = schedule_.placement;
   const std::int64_t m = schedule_.microbatch_count;
-  if (place.devices < 1) report(fmt::format("{} devices", place.devices));
-  if (m < 1) report(fmt::format("{} micro-batches", m));
+  if (place.devices < 1) report(fmt::format("expected at least 1 device, got {}", place.devices));
+  if (m < 1) report(fmt::format("expected at least 1 micro-batch, got {}", m));
   if (!problems_.empty()) return false;
   if (schedule_.orders.size() != static_cast<std::size_t>(place.devices))
-    report(fmt::format("{} orders for {} devices", schedule_.orders.size(), place.devices));
+    report(fmt::format("expected {} orders (one per device), got {}", place.devices,
+                       schedule_.orders.size()));
   if (schedule_.route_of_microbatch.size() != static_cast<std::size_t>(m))
-    report(fmt::format("{} micro-batches have a route, but there are {}",
-                       schedule_.route_of_microbatch.size(), m));
+    report(fmt::format("expected routes for {} micro-batches, got {}", m,
+                       schedule_.route_of_microbatch.size()));
   if (place.part_of_stage.size() != place.device_of_stage.size())
-    report(fmt::format("{} stages have a part of the model, but there are {}",
-                       place.part_of_stage.size(), place.device_of_stage.size()));
+    report(fmt::format("expected model parts for {} stages, got {}", place.device_of_stage.size(),
+                       place.part_of_stage.size()));
   if (m * stage_count() > kMostCells)
-    report(fmt::format("{} micro-batches x {} stages are more than the {} that can be checked", m,
-                       stage_count(), kMostCells));
+    report(fmt::format("{} micro-batches x {} stages exceed the limit of {}", m, stage_count(),
+                       kMostCells));
   const int slices = schedule_.slices_per_microbatch;
   if (slices < 1 || m % slices != 0)
-    report(fmt::format("{} slices per micro-batch do not divide {} units of work", slices, m));
+    report(fmt::format("{} slices per micro-batch do not divide {} slices in total", slices, m));
   check_routes();
   const int barriers = schedule_.output_barriers;
   if (barriers < 0 || barriers > 2)
-    report(fmt::format("{} barriers of the output layer; there are 0, 1 or 2", barriers));
+    report(fmt::format("expected 0, 1 or 2 barriers of the output layer, got {}", barriers));
   if (barriers > 0 && (place.routes.size() != 1 || stage_count() != place.devices))
     report(
-        fmt::format("a split output layer needs one stage per device and one route; there are "
-                    "{} stages on {} devices and {} routes",
+        fmt::format("a sharded output layer requires one stage per device and one route, got {} "
+                    "stages on {} devices and {} routes",
                     stage_count(), place.devices, place.routes.size()));
   if (!problems_.empty()) return false;
   for (int d = 0; d < place.devices; ++d) {
@@ -132,21 +133,21 @@ void ScheduleJudge::check_routes() {
   const Placement& place = schedule_.placement;
   for (std::size_t s = 0; s < place.device_of_stage.size(); ++s)
     if (const int d = place.device_of_stage[s].value; d < 0 || d >= place.devices)
-      report(fmt::format("stage {} is on device {}, but there are {}", s, d, place.devices));
+      report(fmt::format("stage {}: device {} is out of range ({} devices)", s, d, place.devices));
   for (std::size_t r = 0; r < place.routes.size(); ++r) {
     std::vector<char> seen(place.device_of_stage.size(), 0);
     for (const StageId s : place.routes[r]) {
       if (s.value < 0 || s.value >= stage_count())
-        report(
-            fmt::format("route {} passes stage {}, but there are {}", r, s.value, stage_count()));
+        report(fmt::format("route {}: stage {} is out of range ({} stages)", r, s.value,
+                           stage_count()));
       else if (std::exchange(seen[s.index()], 1))
-        report(fmt::format("route {} passes stage {} twice", r, s.value));
+        report(fmt::format("route {} visits stage {} twice", r, s.value));
     }
   }
   for (std::size_t mb = 0; mb < schedule_.route_of_microbatch.size(); ++mb) {
     const int route = schedule_.route_of_microbatch[mb];
     if (route < 0 || route >= static_cast<int>(place.routes.size()))
-      report(fmt::format("micro-batch {} takes route {}, but there are {}", mb, route,
+      report(fmt::format("micro-batch {}: route {} is out of range ({} routes)", mb, route,
                          place.routes.size()));
   }
 }
@@ -155,14 +156,14 @@ void ScheduleJudge::check_action_range(int device, std::size_t position, const A
   const int stage = action.stage.value;
   const int microbatch = action.microbatch.value;
   if (stage < 0 || stage >= stage_count()) {
-    report(fmt::format("device {}, action {} ({}): there is no stage {}; stages are 0..{}", device,
-                       position, plain_text(action), stage, stage_count() - 1));
+    report(fmt::format("device {}, action {} ({}): stage {} is out of range: expected 0 to {}",
+                       device, position, plain_text(action), stage, stage_count() - 1));
   } else if (microbatch < 0 || microbatch >= schedule_.microbatch_count) {
-    report(fmt::format("device {}, action {} ({}): there is no micro-batch {}; they are 0..{}",
-                       device, position, plain_text(action), microbatch,
-                       schedule_.microbatch_count - 1));
+    report(fmt::format(
+        "device {}, action {} ({}): micro-batch {} is out of range: expected 0 to {}", device,
+        position, plain_text(action), microbatch, schedule_.microbatch_count - 1));
   } else if (device_of(action.stage) != device) {
-    report(fmt::format("device {}, action {} ({}): stage {} is on device {}", device, position,
+    report(fmt::format("device {}, action {} ({}): stage {} belongs to device {}", device, position,
                        plain_text(action), stage, device_of(action.stage)));
   }
 }
@@ -183,8 +184,8 @@ void ScheduleJudge::find_positions() {
       const Action& a = order[i];
       auto& known = position_[slot(a.stage, a.pass, a.microbatch.value)];
       if (known != kAbsent)
-        report(fmt::format("device {}, action {} ({}): done before, as action {}", d, i,
-                           plain_text(a), known));
+        report(fmt::format("device {}, action {} ({}): duplicate of action {}", d, i, plain_text(a),
+                           known));
       else
         known = static_cast<std::int32_t>(i);
       if (a.overlaps_next) check_pair(d, i);
@@ -196,14 +197,14 @@ void ScheduleJudge::check_pair(int device, std::size_t position) {
   const auto& order = schedule_.orders[static_cast<std::size_t>(device)];
   const Action& first = order[position];
   if (position + 1 == order.size()) {
-    report(fmt::format("device {}, action {} ({}): overlaps the next action, but is the last one",
-                       device, position, plain_text(first)));
+    report(fmt::format("device {}, action {} ({}): last action cannot overlap the next one", device,
+                       position, plain_text(first)));
     return;
   }
   const Action& second = order[position + 1];
   if (second.overlaps_next)
-    report(fmt::format("device {}, action {} ({}): is overlapped already and overlaps a third one",
-                       device, position + 1, plain_text(second)));
+    report(fmt::format("device {}, action {} ({}): more than two overlapping actions", device,
+                       position + 1, plain_text(second)));
   const auto in_output = [](const Action& a) {
     return a.pass == Pass::kOutputScores || a.pass == Pass::kOutputGradient;
   };
@@ -211,7 +212,7 @@ void ScheduleJudge::check_pair(int device, std::size_t position) {
                            (first.pass == Pass::kForward) != (second.pass == Pass::kForward);
   if (!one_forward)
     report(
-        fmt::format("device {}, action {}: {} overlaps {}; a pair is one forward and one backward",
+        fmt::format("device {}, action {}: {} overlaps {}; expected one forward and one backward",
                     device, position, plain_text(first), plain_text(second)));
 }
 
@@ -226,10 +227,10 @@ void ScheduleJudge::check_completeness() {
 void ScheduleJudge::check_output_cell(StageId stage, int mb) {
   for (const Pass pass : {Pass::kOutputScores, Pass::kOutputGradient}) {
     if (present(stage, pass, mb) == (schedule_.output_barriers > 0)) continue;
-    report(fmt::format(
-        "device {}: {}, a share of the output layer, is {}", device_of(stage),
-        text_of({stage, pass, MicrobatchId(mb)}),
-        schedule_.output_barriers > 0 ? "missing" : "there, but the schedule does not split it"));
+    report(fmt::format("device {}: {} {} (the output layer is {})", device_of(stage),
+                       schedule_.output_barriers > 0 ? "missing" : "unexpected",
+                       text_of({stage, pass, MicrobatchId(mb)}),
+                       schedule_.output_barriers > 0 ? "sharded" : "not sharded"));
   }
 }
 
@@ -239,33 +240,33 @@ void ScheduleJudge::check_cell(StageId stage, int mb) {
   const bool input = present(stage, Pass::kBackwardInput, mb);
   const bool weight = present(stage, Pass::kBackwardWeight, mb);
   const auto missing = [&](std::string_view what, std::string_view why) {
-    report(fmt::format("device {}: {} of micro-batch {} on stage {} is missing{}", device_of(stage),
+    report(fmt::format("device {}: missing {} of micro-batch {} on stage {}{}", device_of(stage),
                        what, mb, stage.value, why));
   };
   if (route_index_[cell(stage, mb)] == kAbsent) {
     if (forward || full || input || weight)
       report(
-          fmt::format("device {}: micro-batch {} is worked on by stage {}, which is not on its "
+          fmt::format("device {}: micro-batch {} is processed on stage {}, which is not on its "
                       "route {}",
                       device_of(stage), mb, stage.value,
                       schedule_.route_of_microbatch[static_cast<std::size_t>(mb)]));
     return;
   }
-  if (!forward) missing("the forward (F)", "");
+  if (!forward) missing("forward (F)", "");
   if (full && (input || weight))
     report(
-        fmt::format("device {}: the backward of micro-batch {} on stage {} is there both whole "
-                    "(B) and as {}",
+        fmt::format("device {}: backward of micro-batch {} on stage {} occurs both as B and as "
+                    "{}",
                     device_of(stage), mb, stage.value,
-                    input && weight ? "its parts (I and W)"
-                    : input         ? "its part I"
-                                    : "its part W"));
+                    input && weight ? "I and W"
+                    : input         ? "I"
+                                    : "W"));
   else if (!full && !input && !weight)
-    missing("the backward (B, or I and W)", "");
+    missing("backward (B, or I and W)", "");
   else if (!full && !input)
-    missing("the input gradient (I)", ", its W is there");
+    missing("input gradient (I)", ", but W is present");
   else if (!full && !weight)
-    missing("the weight gradient (W)", ", its I is there");
+    missing("weight gradient (W)", ", but I is present");
 }
 
 void ScheduleJudge::check_order_within_devices() {
@@ -274,7 +275,7 @@ void ScheduleJudge::check_order_within_devices() {
     const auto first = position_[slot(stage, before, mb)];
     const auto second = position_[slot(stage, after, mb)];
     if (first < second) return;
-    report(fmt::format("device {}: {} (action {}) comes before {} (action {}), which it needs",
+    report(fmt::format("device {}: {} (action {}) comes before {} (action {}), which it depends on",
                        device_of(stage), text_of({stage, after, MicrobatchId(mb)}), second,
                        text_of({stage, before, MicrobatchId(mb)}), first));
   };
@@ -288,7 +289,7 @@ void ScheduleJudge::check_order_within_devices() {
     }
 }
 
-/// Attention of a later slice reads the keys of the earlier ones; their gradients flow back.
+/// Attention of a later slice reads the keys of earlier slices and contributes to their gradients.
 void ScheduleJudge::check_slices(StageId stage, int mb) {
   const auto backward = [&](int slice) {
     const Pass pass =
@@ -299,12 +300,12 @@ void ScheduleJudge::check_slices(StageId stage, int mb) {
   if (forward(mb) > forward(mb + 1))
     report(
         fmt::format("device {}: on stage {} the forward of slice {} comes before that of slice "
-                    "{}, whose keys it needs",
+                    "{}, which provides its keys",
                     device_of(stage), stage.value, mb + 1, mb));
   if (backward(mb) < backward(mb + 1))
     report(
         fmt::format("device {}: on stage {} the backward of slice {} comes before that of slice "
-                    "{}, whose gradients it needs",
+                    "{}, which provides its gradients",
                     device_of(stage), stage.value, mb, mb + 1));
 }
 
@@ -336,8 +337,8 @@ std::vector<Action> ScheduleJudge::inputs_of(const Action& action) const {
   return inputs;
 }
 
-/// Runs the orders without a clock: whoever's next action has its inputs may step. Whatever stands
-/// still in the end stands still for ever.
+/// Executes the orders without a clock: a device advances while its next action has its inputs.
+/// Devices that cannot finish are deadlocked.
 void ScheduleJudge::check_for_deadlock() {
   const auto devices = static_cast<std::size_t>(schedule_.placement.devices);
   std::vector<std::size_t> next(devices, 0);
@@ -386,7 +387,7 @@ void ScheduleJudge::report_deadlock(const std::vector<std::size_t>& next,
       const auto where = position_[slot(open->stage, open->pass, open->microbatch.value)];
       const int there = device_of(open->stage);
       chain += fmt::format(
-          "{}device {} stands at action {} ({}) and waits for {}, action {} of "
+          "{}device {} is blocked at action {} ({}) and waits for {}, action {} of "
           "device {}",
           chain.empty() ? "" : "; ", device, next[device], plain_text(action), text_of(*open),
           where, there);
@@ -399,21 +400,24 @@ void ScheduleJudge::report_deadlock(const std::vector<std::size_t>& next,
 
 void ScheduleJudge::check_caps(std::span<const int> held_caps) {
   if (held_caps.size() != schedule_.orders.size()) {
-    report(fmt::format("{} caps for {} devices", held_caps.size(), schedule_.orders.size()));
+    report(fmt::format("expected {} caps (one per device), got {}", schedule_.orders.size(),
+                       held_caps.size()));
     return;
   }
   for (std::size_t d = 0; d < schedule_.orders.size(); ++d) {
     int held = 0;
     for (std::size_t i = 0; i < schedule_.orders[d].size(); ++i) {
       const Action& a = schedule_.orders[d][i];
-      // The forward of a pair holds its activation before the backward frees one.
+      // The forward of a pair acquires its activation before the backward releases one.
       const bool forward = a.pass == Pass::kForward;
       const int at_most = held + (forward || a.overlaps_next ? 1 : 0);
       if (forward) ++held;
       if (a.pass == Pass::kBackward || a.pass == Pass::kBackwardWeight) --held;
       if (at_most <= held_caps[d]) continue;
-      report(fmt::format("device {}, action {} ({}): holds {} stage micro-batches, its cap is {}",
-                         d, i, plain_text(a), at_most, held_caps[d]));
+      report(
+          fmt::format("device {}, action {} ({}): holds {} stage micro-batches, more than its "
+                      "cap of {}",
+                      d, i, plain_text(a), at_most, held_caps[d]));
       break;
     }
   }

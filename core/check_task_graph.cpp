@@ -13,7 +13,7 @@ class TaskGraphChecks {
  public:
   explicit TaskGraphChecks(const TaskGraph& graph) : graph_(graph) {}
 
-  /// Later groups index by what earlier ones proved to be in range.
+  /// Later checks rely on the indices verified by earlier ones.
   std::vector<std::string> run() {
     check_offsets();
     if (found_.empty()) check_indices();
@@ -44,23 +44,24 @@ class TaskGraphChecks {
   void check_offsets() {
     const std::vector<std::int32_t>& begin = graph_.dependency_begin;
     if (begin.size() != graph_.tasks.size() + 1) {
-      report("{} dependency offsets for {} tasks", begin.size(), graph_.tasks.size());
+      report("expected {} dependency offsets, got {}", graph_.tasks.size() + 1, begin.size());
       return;
     }
     if (begin.front() != 0 || begin.back() != static_cast<std::int32_t>(graph_.dependencies.size()))
-      report("dependency offsets run from {} to {}, not from 0 to {}", begin.front(), begin.back(),
-             graph_.dependencies.size());
+      report("dependency offsets range from {} to {}, expected 0 to {}", begin.front(),
+             begin.back(), graph_.dependencies.size());
     for (std::size_t i = 0; i + 1 < begin.size(); ++i)
-      if (begin[i] > begin[i + 1]) report("dependency offsets of task {} run backwards", i);
+      if (begin[i] > begin[i + 1]) report("dependency offsets of task {} decrease", i);
   }
 
   void check_indices() {
     for (std::size_t i = 0; i < graph_.tasks.size(); ++i) {
       const Task& task = graph_.tasks[i];
       if (!in_range(task.work.value, graph_.works))
-        report("task {} has work {} of {}", i, task.work.value, graph_.works.size());
+        report("task {}: work {} is out of range ({} works)", i, task.work.value,
+               graph_.works.size());
       if (!in_range(task.rank, graph_.ranks))
-        report("task {} is on rank {} of {}", i, task.rank, graph_.ranks.size());
+        report("task {}: rank {} is out of range ({} ranks)", i, task.rank, graph_.ranks.size());
     }
   }
 
@@ -68,15 +69,15 @@ class TaskGraphChecks {
     for (std::size_t i = 0; i < graph_.works.size(); ++i)
       for (const WorkPartUse& use : graph_.works[i].parts)
         if (!in_range(use.part, graph_.parts) || use.count < 1)
-          report("work {} uses part {} of {} {} times", i, use.part, graph_.parts.size(),
-                 use.count);
+          report("work {}: invalid use of part {} ({} parts), {} times", i, use.part,
+                 graph_.parts.size(), use.count);
   }
 
   void check_order() {
     for (std::size_t i = 0; i < graph_.tasks.size(); ++i)
       for (const TaskId before : graph_.dependencies_of(TaskId(i)))
         if (before.value < 0 || before.index() >= i)
-          report("task {} depends on task {}, which does not come before it", i, before.value);
+          report("task {} depends on task {}, which is not an earlier task", i, before.value);
   }
 
   static bool stream_suits(const Task& task) {
@@ -105,10 +106,11 @@ class TaskGraphChecks {
     for (std::size_t i = 0; i < graph_.tasks.size(); ++i) {
       const Task& task = graph_.tasks[i];
       if (task.kind != work_of(task).kind)
-        report("task {} is a {}, its work a {}", i, name_of(task.kind),
+        report("task {} has kind {}, but its work has kind {}", i, name_of(task.kind),
                name_of(work_of(task).kind));
       if (!stream_suits(task))
-        report("task {} is a {} on stream {}", i, name_of(task.kind), name_of(task.stream));
+        report("task {} has kind {}, which cannot run on stream {}", i, name_of(task.kind),
+               name_of(task.stream));
     }
   }
 
@@ -126,24 +128,25 @@ class TaskGraphChecks {
   void check_receive(std::size_t i, std::vector<std::uint8_t>& received) {
     const Task& receive = graph_.tasks[i];
     if (receive.partner < 0 || static_cast<std::size_t>(receive.partner) >= i) {
-      report("receive {} names task {}, which does not come before it", i, receive.partner);
+      report("receive {} refers to task {}, which is not an earlier task", i, receive.partner);
       return;
     }
     const auto partner = static_cast<std::size_t>(receive.partner);
     const Task& send = graph_.tasks[partner];
     if (send.kind != TaskKind::kSend) {
-      report("receive {} names task {}, which is a {}", i, partner, name_of(send.kind));
+      report("receive {} refers to task {}, which has kind {}", i, partner, name_of(send.kind));
       return;
     }
-    if (received[partner] != 0) report("send {} is received twice, again by {}", partner, i);
+    if (received[partner] != 0)
+      report("send {} is received twice, the second time by {}", partner, i);
     received[partner] = 1;
     if (send.microbatch != receive.microbatch)
-      report("receive {} is of micro-batch {}, its send {} of {}", i, receive.microbatch, partner,
-             send.microbatch);
+      report("receive {} has micro-batch {}, but its send {} has {}", i, receive.microbatch,
+             partner, send.microbatch);
     if (send.rank == receive.rank)
       report("rank {} sends to itself ({} to {})", send.rank, partner, i);
     if (work_of(send).transfer != work_of(receive).transfer)
-      report("receive {} and send {} disagree about the message", i, partner);
+      report("receive {} and send {} have different transfers", i, partner);
   }
 
   // ---- collectives ----
@@ -157,7 +160,7 @@ class TaskGraphChecks {
     for (const Task& task : graph_.tasks)
       if (task.kind == TaskKind::kCollective) ++collective_tasks;
     if (members != collective_tasks)
-      report("{} collective tasks, but collectives have {} members", collective_tasks, members);
+      report("{} collective tasks, but {} members of collectives", collective_tasks, members);
   }
 
   void check_members(std::size_t c) {
@@ -165,7 +168,8 @@ class TaskGraphChecks {
     const std::int64_t end = std::int64_t{group.first} + group.count;
     if (group.first < 0 || group.count < 1 ||
         end > static_cast<std::int64_t>(graph_.tasks.size())) {
-      report("collective {} spans tasks {} to {} of {}", c, group.first, end, graph_.tasks.size());
+      report("collective {}: tasks {} to {} are out of range ({} tasks)", c, group.first, end,
+             graph_.tasks.size());
       return;
     }
     std::vector<std::int32_t> ranks;
@@ -176,10 +180,10 @@ class TaskGraphChecks {
       if (member.kind != TaskKind::kCollective || member.partner != static_cast<std::int32_t>(c))
         report("task {} is not a member of collective {}", i, c);
       if (work_of(member).collective != work_of(first).collective)
-        report("task {} and its collective {} disagree about the work", i, c);
+        report("members of collective {} have different works: task {}", c, i);
       for (const TaskId before : graph_.dependencies_of(TaskId(static_cast<std::int32_t>(i))))
         if (before.value >= group.first)
-          report("task {} waits for task {} inside its own collective {}", i, before.value, c);
+          report("task {} depends on task {} of its own collective {}", i, before.value, c);
     }
     std::sort(ranks.begin(), ranks.end());
     if (std::adjacent_find(ranks.begin(), ranks.end()) != ranks.end())
@@ -188,7 +192,8 @@ class TaskGraphChecks {
 
   // ---- memory ----
 
-  /// What is acquired is released, in every class on every rank; never more than is held.
+  /// On every rank and in every class, all acquired memory is released, and never more than is
+  /// held.
   void check_memory() {
     std::vector<MemoryAmounts> held(graph_.ranks.size());
     std::vector<bool> reported(graph_.ranks.size(), false);

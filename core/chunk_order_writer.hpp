@@ -1,5 +1,4 @@
-/// Writes the order of a device with two chunks; every pass takes the next micro-batch of its
-/// chunk.
+/// Builds the order of a device with two model chunks; a pass takes its chunk's next micro-batch.
 #pragma once
 
 #include <array>
@@ -36,13 +35,13 @@ class ChunkOrderWriter {
     order_.back().overlaps_next = true;
     backward(1 - forward_chunk);
   }
-  /// An input gradient whose weight gradient is kept for kept_weight().
+  /// An input gradient; its weight gradient is deferred until kept_weight().
   void input_keeping_weight(std::size_t c) {
     input(c);
     kept_.push_back(order_.back());
     kept_.back().pass = Pass::kBackwardWeight;
   }
-  /// The oldest weight gradient that is kept.
+  /// The oldest deferred weight gradient.
   void kept_weight() {
     order_.push_back(kept_.front());
     kept_.pop_front();

@@ -10,7 +10,7 @@
 namespace meshwright {
 namespace {
 
-/// Larger clusters than any; keeps device indices and their products in range.
+/// Far beyond real clusters; keeps device indices and their products in range.
 constexpr std::int64_t kMostDevices = 1 << 24;
 
 class ClusterChecks {
@@ -34,16 +34,16 @@ class ClusterChecks {
   void need_positive(const std::string& place, double value, std::string_view unit) {
     if (value > 0 && value <= std::numeric_limits<double>::max()) return;
     report(place, fmt::format("must be a positive {}, got {}", unit, value),
-           "give the figure of the datasheet");
+           "use the figure from the datasheet");
   }
   void need_share(const std::string& place, double value) {
     if (value > 0 && value <= 1) return;
     report(place, fmt::format("must be above 0 and at most 1, got {}", value),
-           "it is a share of the peak");
+           "give it as a fraction of the peak");
   }
   void need_not_negative(const std::string& place, double value, std::string_view unit) {
     if (value >= 0 && value <= std::numeric_limits<double>::max()) return;
-    report(place, fmt::format("must be a {} of zero or more, got {}", unit, value), "");
+    report(place, fmt::format("must be a non-negative {}, got {}", unit, value), "");
   }
 
   void check_device(const std::string& place, const DeviceModel& device) {
@@ -52,9 +52,9 @@ class ClusterChecks {
                       "size");
     if (device.memory.value > 0 && device.reserved_memory >= device.memory)
       report(place + ".reserved_memory",
-             fmt::format("{} bytes are reserved of {} bytes of memory",
-                         device.reserved_memory.value, device.memory.value),
-             "reserve less than the device has");
+             fmt::format("must be less than the memory of {} bytes, got {} bytes",
+                         device.memory.value, device.reserved_memory.value),
+             "reserve less memory");
     need_positive(place + ".memory_bandwidth", device.memory_bandwidth.value, "rate");
     need_not_negative(place + ".launch_overhead", device.launch_overhead.value, "time");
     if (device.multiprocessors < 1)
@@ -72,15 +72,16 @@ class ClusterChecks {
       need_positive(fmt::format("{}.peak.{}", place, name_of(static_cast<Dtype>(i))),
                     device.peak[i]->value, "rate");
     }
-    if (!any) report(place + ".peak", "no peak rate is given", "give at least one, such as bf16");
+    if (!any) report(place + ".peak", "missing peak rate", "give at least one, such as bf16");
   }
 
   void check_efficiencies(const std::string& place, const DeviceModel& device) {
     need_share(place + ".gemm.max_efficiency", device.gemm.max_efficiency);
     if (device.gemm.tile_m < 1 || device.gemm.tile_n < 1)
       report(place + ".gemm",
-             fmt::format("tile {} x {} is not positive", device.gemm.tile_m, device.gemm.tile_n),
-             "128 x 256 is a common tile");
+             fmt::format("tile size must be positive, got {} x {}", device.gemm.tile_m,
+                         device.gemm.tile_n),
+             "use a common tile size such as 128 x 256");
     need_not_negative(place + ".gemm.ramp", device.gemm.ramp.value, "time");
     need_share(place + ".memory_efficiency.max_efficiency",
                device.memory_efficiency.max_efficiency);
@@ -99,7 +100,7 @@ class ClusterChecks {
     }
     if (node.device_count < 1 || node.device_count > kMostDevices)
       report(place + ".device_count",
-             fmt::format("must be from 1 to {}, got {}", kMostDevices, node.device_count), "");
+             fmt::format("must be between 1 and {}, got {}", kMostDevices, node.device_count), "");
     if (node.device_count > 1) {
       need_positive(place + ".local.bandwidth", node.local.bandwidth.value, "rate");
       need_not_negative(place + ".local.latency", node.local.latency.value, "time");
@@ -107,8 +108,8 @@ class ClusterChecks {
     if (node.local.tree) check_tree(place, node);
     if (node.ports < 0 || node.ports > kMostDevices)
       report(place + ".ports",
-             fmt::format("must be from 0 to {}, got {}", kMostDevices, node.ports),
-             "0 means: no network, one node only");
+             fmt::format("must be between 0 and {}, got {}", kMostDevices, node.ports),
+             "use 0 for a single node without a network");
     if (node.ports > 0) need_positive(place + ".port_bandwidth", node.port_bandwidth.value, "rate");
     if (node.host) {
       need_positive(place + ".host.device_link", node.host->device_link.value, "rate");
@@ -120,23 +121,25 @@ class ClusterChecks {
     const std::string place = node_place + ".local.tree";
     const PcieTree& tree = *node.local.tree;
     if (node.local.kind != LocalNetworkKind::kPcie)
-      report(place, "a tree of PCIe switches, but the devices are not joined by PCIe",
-             "leave it out, or set local.kind = \"pcie\"");
+      report(place, "requires local.kind = \"pcie\"",
+             "remove the PCIe tree, or set local.kind = \"pcie\"");
     if (tree.switches < 1 || node.device_count % std::max(1, tree.switches) != 0)
       report(place + ".switches",
-             fmt::format("{} switches cannot share {} devices evenly", tree.switches,
+             fmt::format("{} switches do not divide the {} devices of the node", tree.switches,
                          node.device_count),
-             "give a number of switches that divides the devices");
+             "use a divisor of the number of devices");
     if (tree.sockets < 1 || tree.switches % std::max(1, tree.sockets) != 0)
       report(place + ".sockets",
-             fmt::format("{} sockets cannot share {} switches evenly", tree.sockets, tree.switches),
-             "give a number of sockets that divides the switches");
+             fmt::format("{} sockets do not divide the {} switches of the node", tree.sockets,
+                         tree.switches),
+             "use a divisor of the number of switches");
     need_positive(place + ".uplink", tree.uplink.value, "rate");
     if (tree.sockets > 1) need_positive(place + ".socket_link", tree.socket_link.value, "rate");
   }
 
   void check_groups() {
-    if (cluster_.groups.empty()) report("groups", "no nodes", "give at least one group of nodes");
+    if (cluster_.groups.empty())
+      report("groups", "must not be empty", "add at least one group of nodes");
     std::int64_t nodes = 0, devices = 0;
     for (std::size_t i = 0; i < cluster_.groups.size(); ++i) {
       const NodeGroup& group = cluster_.groups[i];
@@ -155,10 +158,8 @@ class ClusterChecks {
       devices += std::int64_t{std::max(group.count, 0)} * std::max(node->second.device_count, 0);
     }
     if (devices > kMostDevices)
-      report(
-          "groups",
-          fmt::format("{} devices are more than the {} that can be handled", devices, kMostDevices),
-          "lower the counts");
+      report("groups", fmt::format("{} devices exceed the maximum of {}", devices, kMostDevices),
+             "reduce the counts");
     if (nodes > 1) check_nodes_have_ports();
   }
 
@@ -167,16 +168,17 @@ class ClusterChecks {
       const auto node = cluster_.nodes.find(group.node);
       if (node == cluster_.nodes.end() || node->second.ports != 0) continue;
       report("nodes." + group.node + ".ports",
-             "0 ports, but the cluster has several nodes that must reach each other",
-             "give the number of network ports, or a single node");
+             "must be at least 1 in a cluster of several nodes, got 0",
+             "give the number of network ports, or use a single node");
     }
   }
 
   /// Written so that NaN fails too.
   void check_oversubscription(const std::string& place, double value) {
     if (value >= 1 && value <= std::numeric_limits<double>::max()) return;
-    report(place, fmt::format("must be at least 1, got {}", value),
-           "it is what comes in from below over what leads up: 1 means full bisection");
+    report(
+        place, fmt::format("must be at least 1, got {}", value),
+        "give the ratio of bandwidth below to bandwidth above the switches; 1 is full bisection");
   }
 
   void check_fabric() {
@@ -189,9 +191,9 @@ class ClusterChecks {
       const std::string place = fmt::format("fabric.levels[{}]", l);
       if (level.nodes < 2 || level.nodes <= below || level.nodes % below != 0)
         report(place + ".nodes",
-               fmt::format("{} nodes below one switch, after {} on the level below", level.nodes,
-                           below),
-               "a level holds several whole switches of the level below: give a larger multiple");
+               fmt::format("must be a larger multiple of the {} nodes of the level below, got {}",
+                           below, level.nodes),
+               "count all nodes below one switch of this level");
       check_oversubscription(place + ".oversubscription", level.oversubscription);
       below = std::max(level.nodes, 1);
     }
@@ -202,7 +204,7 @@ class ClusterChecks {
   std::vector<Diagnostic> found_;
 };
 
-/// The group of a device and its place in it.
+/// The node of a device.
 struct DevicePlace {
   const NodeModel* node = nullptr;
   std::int32_t node_index = 0;

@@ -17,39 +17,39 @@
 
 namespace meshwright {
 
-/// How fast a device runs GEMMs of a given shape: peak * max_efficiency, less what tiles and
-/// waves leave idle. See simulator/device_cost_model.hpp for the formula.
+/// GEMM rate of a device: peak * max_efficiency, reduced by tile and wave quantization. See
+/// simulator/device_cost_model.hpp for the formula.
 struct GemmEfficiency {
-  double max_efficiency = 0.8;  ///< of the peak, for a large GEMM
+  double max_efficiency = 0.8;  ///< fraction of the peak reached by a large GEMM
   int tile_m = 128, tile_n = 256;
-  Seconds ramp;  ///< pipeline fill and drain of a GEMM, beside the launch overhead
+  Seconds ramp;  ///< pipeline fill and drain of a GEMM, in addition to the launch overhead
   friend bool operator==(const GemmEfficiency&, const GemmEfficiency&) = default;
 };
 struct MemoryEfficiency {
-  double max_efficiency = 0.85;  ///< of the datasheet bandwidth, for large streams
-  Bytes half_speed_bytes;        ///< traffic at which half of that is reached
+  double max_efficiency = 0.85;  ///< fraction of the datasheet bandwidth reached by large streams
+  Bytes half_speed_bytes;        ///< traffic at which half of that rate is reached
   friend bool operator==(const MemoryEfficiency&, const MemoryEfficiency&) = default;
 };
-struct AttentionEfficiency {  ///< fused (flash) attention, of the peak, for long sequences
+struct AttentionEfficiency {  ///< fused (flash) attention, long sequences: fraction of the peak
   double forward = 0.5, backward = 0.4;
   friend bool operator==(const AttentionEfficiency&, const AttentionEfficiency&) = default;
 };
 
-/// Whose kernels run on a device, and thereby which tensors are held between and beside them.
+/// Whose kernels run on a device; this decides which tensors are held between and during kernels.
 enum class KernelLibrary : std::uint8_t {
-  kFrameworks,  ///< of PyTorch and Megatron-LM: by published formulas (operator_work.hpp)
-  kOwn          ///< of this project's executor: buffer by buffer (activation_buffers.hpp)
+  kFrameworks,  ///< PyTorch and Megatron-LM: published formulas (operator_work.hpp)
+  kOwn          ///< Meshwright's executor: buffer by buffer (activation_buffers.hpp)
 };
 
 struct DeviceModel {
   std::string name;  ///< "A100-SXM4-80GB"
   Bytes memory;
   Bytes reserved_memory;  ///< driver context, communication library, allocator slack
-  std::array<std::optional<FlopsPerSecond>, kDtypeCount> peak;  ///< dense, by Dtype
+  std::array<std::optional<FlopsPerSecond>, kDtypeCount> peak;  ///< dense, indexed by Dtype
   BytesPerSecond memory_bandwidth;
   Seconds launch_overhead;  ///< from the end of a kernel to the start of the next one
   int multiprocessors = 1;
-  std::optional<int> compute_capability;  ///< 80, 90, 100; absent: not an NVIDIA device
+  std::optional<int> compute_capability;  ///< 80, 90, 100; absent: not an NVIDIA GPU
   GemmEfficiency gemm;
   MemoryEfficiency memory_efficiency;
   AttentionEfficiency attention;
@@ -58,18 +58,18 @@ struct DeviceModel {
 };
 
 enum class LocalNetworkKind : std::uint8_t {
-  kNvSwitch,     ///< every pair at full speed at once
+  kNvSwitch,     ///< all pairs at full speed concurrently
   kNvLinkMesh,   ///< direct links between some pairs (V100 hybrid cube mesh)
   kPcie,         ///< through switches and host bridges
   kSharedMemory  ///< processes on one CPU
 };
-/// Wires above the devices of a PCIe node. Devices are dealt to switches in order and evenly,
-/// switches to sockets; what has to climb shares the way up.
+/// PCIe topology of a node. Devices are assigned to switches in order and evenly, switches to
+/// sockets likewise; traffic that leaves a switch or socket shares its uplink.
 struct PcieTree {
-  int switches = 1;            ///< of the node; devices below one reach each other by it alone
-  int sockets = 1;             ///< processors, each with its share of the switches
-  BytesPerSecond uplink;       ///< switch to processor, per direction
-  BytesPerSecond socket_link;  ///< processor to the other processors, per direction
+  int switches = 1;            ///< per node; devices on one switch communicate through it only
+  int sockets = 1;             ///< CPUs; the switches are divided evenly among them
+  BytesPerSecond uplink;       ///< switch to CPU, per direction
+  BytesPerSecond socket_link;  ///< CPU to the other CPUs, per direction
   friend bool operator==(const PcieTree&, const PcieTree&) = default;
 };
 struct LocalNetwork {
@@ -77,16 +77,16 @@ struct LocalNetwork {
   BytesPerSecond bandwidth;           ///< per device and direction, datasheet
   Seconds latency;                    ///< one hop, for point-to-point messages
   bool in_network_reduction = false;  ///< NVLink SHARP (NVLS)
-  std::optional<PcieTree> tree = {};  ///< PCIe only; absent: devices meet nowhere but at devices
+  std::optional<PcieTree> tree = {};  ///< PCIe only; absent: no shared links between the devices
   friend bool operator==(const LocalNetwork&, const LocalNetwork&) = default;
 };
 
 enum class CpuVendor : std::uint8_t { kIntel, kAmd, kArm, kOther };
 
-/// The processor's side of a node, for optimizer state that is kept there.
+/// The host side of a node, for offloaded optimizer state.
 struct HostModel {
-  BytesPerSecond device_link;       ///< between a device and host memory, per device and direction
-  BytesPerSecond memory_bandwidth;  ///< that updates of all devices' parameters share
+  BytesPerSecond device_link;       ///< device to host memory, per device and direction
+  BytesPerSecond memory_bandwidth;  ///< shared by the parameter updates of all devices
   friend bool operator==(const HostModel&, const HostModel&) = default;
 };
 
@@ -95,33 +95,41 @@ struct NodeModel {
   std::string device;  ///< key in Cluster::devices
   int device_count = 1;
   LocalNetwork local;
-  int ports = 0;  ///< network ports (NICs) of the node for training traffic; 0: single-node only
+  int ports = 0;  ///< network ports (NICs) for training traffic; 0: single-node only
   BytesPerSecond port_bandwidth;  ///< per port and direction
   CpuVendor cpu = CpuVendor::kIntel;
-  std::optional<HostModel> host;  ///< absent: nothing can be kept in host memory
+  std::optional<HostModel> host;  ///< absent: offloading to host memory is not possible
   friend bool operator==(const NodeModel&, const NodeModel&) = default;
 };
 
 struct NodeGroup {
   std::string node;  ///< key in Cluster::nodes
-  int count = 1;     ///< nodes that can be had
+  int count = 1;     ///< available nodes
   friend bool operator==(const NodeGroup&, const NodeGroup&) = default;
 };
 
-/// A level of switches in a fat tree: groups of nodes below one switch (or one pod of them).
+/// One switch level of a fat tree.
 struct FabricLevel {
-  int nodes = 1;                  ///< below one switch, consecutive
-  double oversubscription = 1.0;  ///< their ports' total : what leads up from there
+  int nodes = 1;                  ///< consecutive nodes below one switch (or pod of switches)
+  double oversubscription = 1.0;  ///< total port bandwidth of those nodes / uplink bandwidth
   friend bool operator==(const FabricLevel&, const FabricLevel&) = default;
 };
 struct Fabric {                   ///< the network between nodes
   Seconds latency;                ///< end to end, for point-to-point messages
-  double oversubscription = 1.0;  ///< ports' total : bisection
-  /// Port k of every node hangs on rail k, a fat tree of its own. A message to a device of another
-  /// rail changes rails inside the sending node, over its local network, as NCCL's PXN does.
+  double oversubscription = 1.0;  ///< total port bandwidth / bisection bandwidth
+  /// Rail-optimized: port k of every node connects to rail k, a fat tree of its own. A message to a
+  /// device on another rail changes rails inside the sending node, over its local network (NCCL
+  /// PXN).
   bool rails = false;
-  std::vector<FabricLevel> levels;  ///< from the nodes up; beyond the last: full bisection
+  std::vector<FabricLevel> levels;  ///< from the nodes up; above the last: full bisection
   friend bool operator==(const Fabric&, const Fabric&) = default;
+};
+
+/// Predicted step times compared with published ones, for the figures of this cluster.
+struct PublishedRuns {
+  int runs = 0;
+  double mean_error = 0, worst_error = 0;  ///< |predicted / measured - 1|
+  friend bool operator==(const PublishedRuns&, const PublishedRuns&) = default;
 };
 
 struct Cluster {
@@ -130,21 +138,22 @@ struct Cluster {
   std::map<std::string, NodeModel> nodes;
   std::vector<NodeGroup> groups;
   Fabric fabric;
-  std::map<std::string, std::string> sources;  ///< "devices.a100.memory" → where the figure is from
+  std::optional<PublishedRuns> validation = {};  ///< absent: predictions are unvalidated
+  std::map<std::string, std::string> sources;    ///< "devices.a100.memory" → source of the figure
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 
-/// All that is wrong with it: unknown names, rates that are not positive, no network between
-/// several nodes. Empty: sound. `where` is put in front of every place.
+/// Reports all problems: unknown names, rates that are not positive, several nodes without a
+/// network. Empty if the cluster is valid. `where` prefixes every diagnostic's `where`.
 std::vector<Diagnostic> check_cluster(const Cluster& cluster, const std::string& where);
 
-/// Devices in all groups.
+/// Number of devices over all groups.
 int device_count(const Cluster& cluster);
-/// The node that a physical device belongs to, counting groups in order.
+/// The node of a physical device; devices are numbered group by group.
 const NodeModel& node_of(const Cluster& cluster, DeviceId device);
 const DeviceModel& device_of(const Cluster& cluster, DeviceId device);
 NodeId node_index_of(const Cluster& cluster, DeviceId device);
-/// True if one node model serves all groups.
+/// True if all groups use the same node model.
 bool is_homogeneous(const Cluster& cluster);
 
 }  // namespace meshwright

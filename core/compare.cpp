@@ -14,8 +14,8 @@
 namespace meshwright {
 namespace {
 
-constexpr const char* kAnotherPlan = "simulate and run one and the same plan file";
-constexpr const char* kInterruptLater = "let a run come to the end of a step before you stop it";
+constexpr const char* kAnotherPlan = "simulate and run the same plan file";
+constexpr const char* kInterruptLater = "let the run finish at least one step";
 
 bool was_interrupted(const Timeline& timeline) {
   const auto steps = timeline.provenance.find("steps");
@@ -27,7 +27,7 @@ bool is_compute(const TimelineSpan& span) {
          span.kind != TaskKind::kReceive;
 }
 
-/// Sorted; of an even count the upper one.
+/// The upper median if the count is even.
 template <class T>
 T median(std::vector<T> values) {
   MW_CHECK(!values.empty());
@@ -68,7 +68,7 @@ std::set<std::int32_t> ranks_of(const Timeline& timeline) {
   return ranks;
 }
 
-/// The steps that count: all but the first of several.
+/// The measured steps without the warm-up step.
 std::vector<Timeline> counted_steps(const Timeline& measured) {
   std::vector<Timeline> steps = steps_of(measured);
   if (steps.size() > 1) steps.erase(steps.begin());
@@ -95,13 +95,16 @@ void refuse_other_plans(const std::map<TaskKey, const TimelineSpan*>& predicted,
   if (missing_here == 0 && missing_there == 0) return;
   if (missing_here == 0 && was_interrupted(right.timeline))
     throw InputError({right.where,
-                      fmt::format("has {} of the {} tasks of {}: it was interrupted too early",
+                      fmt::format("interrupted before the first step was complete: {} of {} tasks "
+                                  "of {}",
                                   matched, matched + missing_there, left.where),
                       kInterruptLater});
-  throw InputError({right.where,
-                    fmt::format("{} of {} tasks are in {} too: these are different plans; {}",
-                                matched, matched + missing_here, left.where, example),
-                    kAnotherPlan});
+  throw InputError(
+      {right.where,
+       fmt::format("not a measurement of the plan of {}: {} tasks in common, {} only in {}, "
+                   "{} only here; {}",
+                   left.where, matched, missing_there, left.where, missing_here, example),
+       kAnotherPlan});
 }
 
 std::vector<JoinedTask> join(const Timeline& predicted, const std::vector<Timeline>& steps,
@@ -128,7 +131,7 @@ std::vector<JoinedTask> join(const Timeline& predicted, const std::vector<Timeli
 
 // ---- tables ----
 
-/// Groups tasks by `key_of`, in the order of the keys; tasks without a key are left out.
+/// Groups tasks by `key_of`, sorted by key; tasks without a key are skipped.
 template <class KeyOf, class NameOf>
 std::vector<ComparedTasks> grouped(const std::vector<JoinedTask>& tasks, KeyOf key_of,
                                    NameOf name_of_key) {
@@ -190,7 +193,7 @@ std::vector<ComparedMemory> compare_memory(const Timeline& predicted, const Time
 
 // ---- attribution ----
 
-/// Where the step of one rank went.
+/// Breakdown of the step of one rank.
 struct RankTime {
   Ticks compute, communication, waiting;
 };
@@ -210,7 +213,7 @@ std::vector<Interval> merged(std::vector<Interval> intervals) {
   return merged;
 }
 
-/// Of [from, to); none if that is empty.
+/// The part of [from, to) that is covered by the intervals.
 Ticks covered(const std::vector<Interval>& by, Ticks from, Ticks to) {
   if (to <= from) return {};
   Ticks sum;
@@ -239,7 +242,7 @@ RankTime time_of_rank(const Timeline& step, RankId rank, Ticks whole) {
   return time;
 }
 
-/// Of those that both have, the one that measured its last end last.
+/// The rank in both timelines whose measured compute ends last.
 RankId last_rank(const Timeline& measured, const std::set<std::int32_t>& shared) {
   RankId rank(*shared.begin());
   Ticks last(-1);
@@ -280,13 +283,14 @@ Ticks spread_of(const std::vector<Timeline>& steps) {
 void check_inputs(const CompareInput& predicted, const CompareInput& measured) {
   for (const CompareInput& input : {predicted, measured})
     if (input.timeline.spans.empty())
-      throw InputError({input.where, "holds no task",
+      throw InputError({input.where, "the timeline has no tasks",
                         was_interrupted(input.timeline) ? kInterruptLater
                                                         : "write it with simulate -o or run -o"});
   if (predicted.timeline.origin == TimelineOrigin::kMeasured &&
       measured.timeline.origin == TimelineOrigin::kPredicted)
-    throw InputError({predicted.where, "was measured, and the second timeline was predicted",
-                      "name the prediction first"});
+    throw InputError({predicted.where,
+                      "expected a predicted timeline first, got a measured and a predicted one",
+                      "swap the two files"});
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
-/// Prediction against measurement: two timelines of one plan, joined by the names of their tasks.
+/// Compares a predicted with a measured timeline of the same plan, joined on stable task names.
 ///
-/// A timeline may hold several training steps one after another (timeline_steps.hpp). Tasks are
-/// compared by their median over the measured steps that count, the first one of several left out
-/// as warm-up; the step and what became of it by the step of median length. Errors are relative to
-/// what was measured: -10 % is a prediction that is a tenth too fast.
+/// A timeline may hold several consecutive training steps (timeline_steps.hpp). Task times are the
+/// median over the measured steps; step time and attribution come from the step of median length.
+/// If there are several steps, the first is discarded as warm-up. Errors are relative to the
+/// measurement: -10 % means the prediction is 10 % too fast.
 #pragma once
 
 #include <array>
@@ -17,16 +17,16 @@
 
 namespace meshwright {
 
-/// predicted / measured - 1; nothing where nothing was measured.
+/// predicted / measured - 1; empty if `measured` is zero.
 std::optional<double> relative_error(Ticks predicted, Ticks measured);
 std::optional<double> relative_error(Bytes predicted, Bytes measured);
 
-/// Tasks of one kind, stage or stream together.
+/// Totals for all tasks of one kind, stage or stream.
 struct ComparedTasks {
   std::string name;  ///< "F", "stage 2", "send-next"
   std::int64_t tasks = 0;
-  Ticks predicted, measured;  ///< sums of durations; measured: of medians
-  double mean_error = 0;      ///< mean size of the tasks' errors
+  Ticks predicted, measured;  ///< sums of durations; measured: sum of medians
+  double mean_error = 0;      ///< mean absolute error of the tasks
   friend bool operator==(const ComparedTasks&, const ComparedTasks&) = default;
 };
 
@@ -36,7 +36,7 @@ struct ComparedTask {
   friend bool operator==(const ComparedTask&, const ComparedTask&) = default;
 };
 
-/// Peak of one rank, reserved memory left out: nobody counts it.
+/// Peak memory of one rank, without reserved memory, which the executor does not measure.
 struct ComparedMemory {
   RankId rank;
   Bytes predicted, measured;
@@ -45,10 +45,10 @@ struct ComparedMemory {
 
 /// Why the measured step is longer than the predicted one (negative: shorter), on the rank that
 /// finished last. The parts add up to measured - predicted exactly:
-///   compute        its tasks took longer
-///   communication  its compute stream stood still longer while messages or collectives of the rank
-///                  were under way
-///   waiting        it stood still longer for other reasons: other ranks, skew between them
+///   compute        compute tasks took longer
+///   communication  the compute stream was idle longer while messages or collectives of the rank
+///                  were in flight
+///   waiting        the compute stream was idle longer for other reasons: other ranks, skew
 struct StepAttribution {
   RankId rank;
   Ticks compute, communication, waiting;
@@ -57,13 +57,12 @@ struct StepAttribution {
 
 struct ValidationReport {
   Ticks predicted_step, measured_step;
-  Ticks measured_spread;     ///< upper less lower quartile of the measured steps
-  int counted_steps = 1;     ///< measured steps without warm-up
-  std::int64_t matched = 0;  ///< tasks in both
-  std::int64_t ranks_left_out =
-      0;  ///< measured ranks for which the prediction has no lane of its own
+  Ticks measured_spread;            ///< interquartile range of the measured steps
+  int counted_steps = 1;            ///< measured steps without warm-up
+  std::int64_t matched = 0;         ///< tasks present in both timelines
+  std::int64_t ranks_left_out = 0;  ///< measured ranks that are not in the prediction
   std::vector<ComparedTasks> by_kind, by_stage, by_stream;
-  std::vector<ComparedTask> worst;  ///< largest differences in time first, at most kWorstTasks
+  std::vector<ComparedTask> worst;  ///< largest time differences first, at most kWorstTasks
   std::vector<ComparedMemory> memory;
   StepAttribution attribution;
 };
@@ -71,15 +70,15 @@ inline constexpr std::size_t kWorstTasks = 10;
 
 Ticks total(const StepAttribution& attribution);
 std::optional<double> step_error(const ValidationReport& report);
-/// Largest size of a rank's error; nothing without memory in both.
+/// Largest absolute error over the ranks; empty unless both timelines have memory samples.
 std::optional<double> peak_memory_error(const ValidationReport& report);
 
 struct CompareInput {
   const Timeline& timeline;
-  std::string where;  ///< its file, for messages
+  std::string where;  ///< file name for error messages
 };
-/// InputError: no tasks, origins the wrong way round, tasks of different plans (how many are in
-/// both, and which is missing where).
+/// Throws InputError if a timeline has no tasks, if the two are given in the wrong order, or if
+/// they belong to different plans (with the number of common tasks and one missing task).
 ValidationReport compare(const CompareInput& predicted, const CompareInput& measured);
 
 }  // namespace meshwright

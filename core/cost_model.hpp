@@ -1,4 +1,4 @@
-/// The seam between what is to be done and how long it takes.
+/// Interface between work and its duration.
 #pragma once
 
 #include <array>
@@ -12,48 +12,52 @@
 namespace meshwright {
 
 struct TransferCost {
-  Seconds latency;    ///< occupies nothing
-  Seconds occupancy;  ///< of the sender's port, without contention
+  Seconds latency;    ///< does not occupy any resource
+  Seconds occupancy;  ///< time the sender's port is busy, without contention
 };
 
-/// Pure: equal arguments give equal costs. Implementations may be used by several threads.
+/// Pure: equal arguments give equal costs. Implementations must be thread-safe.
 class CostModel {
  public:
   virtual ~CostModel() = default;
   virtual Seconds time_of(const Kernel& kernel) const = 0;
   virtual Seconds time_of(const Collective& collective) const = 0;
   virtual TransferCost cost_of(const Transfer& transfer) const = 0;
-  /// How much later the last of `ranks` equal ranks comes to a meeting than each does on the
-  /// average, when all have computed for `work` since the one before. Devices keep time by default.
+  /// Expected delay of the slowest of `ranks` identical ranks relative to their mean, after each
+  /// has computed for `work` since the last synchronization. Zero by default (no jitter).
   virtual Seconds wait_of([[maybe_unused]] int ranks, [[maybe_unused]] Seconds work) const {
     return {};
   }
-  /// The same for work on nodes of one kind (Work::node_kind); -1: the slowest of all kinds. The
-  /// result lives as long as this.
+  /// The cost model for nodes of one type (Work::node_kind); -1: the slowest type. The result lives
+  /// as long as *this.
   virtual const CostModel& on_nodes([[maybe_unused]] std::int32_t node_kind) const { return *this; }
-  /// Name and origin of the figures, for provenance: "analytic A100-SXM4-80GB, NCCL 2.30 tuner".
+  /// Name of the model and source of its figures: "roofline model of A100-SXM4-80GB, NCCL 2.30
+  /// tuning model".
   virtual std::string provenance() const = 0;
+  /// How predictions with these costs were checked: "unvalidated", "validated on 8 published runs
+  /// (Korthikanti et al., …): mean error 8.8 %, worst 13.2 %", "kernels calibrated on …".
+  virtual std::string validation() const { return "unvalidated"; }
 };
 
-/// The price of one Work, in Ticks; the parts add up to the duration exactly.
+/// The cost of one Work in Ticks; the components add up to `duration` exactly.
 struct WorkPrice {
-  Ticks duration;  ///< compute and optimizer tasks, collectives; sends: occupancy
+  Ticks duration;  ///< compute and optimizer tasks, collectives; sends: port occupancy
   Ticks latency;   ///< sends: from the end of the occupancy to the arrival
   std::array<Ticks, kKernelKindCount> kernels{};  ///< by KernelKind, without recomputation
-  Ticks recompute;                                ///< kernels of recomputed parts
-  std::array<Ticks, kAxisCount> communication{};  ///< blocking collectives, with waits, by Axis
-  Flops flops;                                    ///< with recomputation, every score counted
+  Ticks recompute;                                ///< recomputed kernels
+  std::array<Ticks, kAxisCount> communication{};  ///< blocking collectives incl. waits, by Axis
+  Flops flops;  ///< including recomputation; attention scores counted without causal masking
 };
 
-/// By step: what of it is visible. Kernels whole; a collective as its Overlap leaves it. With
-/// waits_of_steps() the sum is what the part takes.
+/// Exposed time of each step: kernels in full, collectives as far as their Overlap does not hide
+/// them. Together with waits_of_steps() the times add up to the duration of the part.
 std::vector<Ticks> price_steps(const WorkPart& part, const CostModel& cost_model);
-/// By step: how long a rank waits before a collective for the slowest of its group (`times`: of
-/// price_steps()). Nothing where kernels run beside the collective.
+/// For each step, how long a rank waits for the slowest rank of its group before a collective
+/// (`times`: the result of price_steps()). Zero if kernels overlap the collective.
 std::vector<Ticks> waits_of_steps(const WorkPart& part, const std::vector<Ticks>& times,
                                   const CostModel& cost_model);
 
-/// Prices by work id. Each distinct part is priced once.
+/// Costs indexed by work ID. Each distinct part is evaluated once.
 std::vector<WorkPrice> price_works(const std::vector<WorkPart>& parts,
                                    const std::vector<Work>& works, const CostModel& cost_model);
 

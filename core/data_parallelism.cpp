@@ -12,7 +12,7 @@ namespace {
 constexpr std::array<std::string_view, kDataParallelKindCount> kKindNames{
     "collective", "ring", "parameter-server", "async-parameter-server", "one-process"};
 
-/// A whole number of bytes, with a binary or decimal unit or none.
+/// A whole number of bytes, optionally with a binary or decimal unit.
 std::optional<Bytes> size_from_text(std::string_view text) {
   constexpr std::array<std::pair<std::string_view, std::int64_t>, 7> kUnits{
       {{"KiB", std::int64_t{1} << 10},

@@ -1,5 +1,5 @@
-/// How replicas of the model keep their parameters equal, and who holds which part of what belongs
-/// to a parameter: the data axis of a plan.
+/// Data parallelism of a plan: how replicas synchronize their parameters, and how parameters,
+/// gradients and optimizer state are sharded over them.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace meshwright {
 
 enum class DataParallelKind : std::uint8_t {
   kCollective,       ///< all-reduce, or reduce-scatter and all-gather, by a communication library
-  kRing,             ///< the same all-reduce as 2 (n - 1) exchanges with ring neighbours
-  kParameterServer,  ///< workers push gradients to servers and pull weights, all in step
+  kRing,             ///< all-reduce written out as 2 (n - 1) exchanges with ring neighbors
+  kParameterServer,  ///< workers push gradients to servers and pull weights, synchronously
   kAsyncParameterServer,  ///< the same without waiting for other workers
   kOneProcess             ///< PyTorch's DataParallel: device 0 scatters, gathers and updates
 };
@@ -24,10 +24,10 @@ inline constexpr int kDataParallelKindCount = 5;
 std::string_view name_of(DataParallelKind kind);
 std::optional<DataParallelKind> data_parallel_from_name(std::string_view name);
 
-/// How gradients are cut into pieces that are reduced while the backward pass still runs.
+/// How gradients are grouped into buckets that are reduced during the backward pass.
 enum class BucketRule : std::uint8_t {
-  kNone,     ///< one piece per stage, reduced after its last backward
-  kBytes,    ///< pieces of at least `bytes`
+  kNone,     ///< one bucket per stage, reduced after its last backward pass
+  kBytes,    ///< buckets of at least `bytes`
   kPyTorch,  ///< 25 MiB, the first 1 MiB (torch.nn.parallel.DistributedDataParallel)
   kMegatron  ///< max(40 million, 1 million x replicas) elements (Megatron-LM --ddp-bucket-size)
 };
@@ -42,31 +42,31 @@ std::optional<GradientBuckets> buckets_from_text(std::string_view text);
 
 /// The order in which a ring visits its ranks.
 enum class RingOrder : std::uint8_t {
-  kNeighbours,  ///< rank order: one node after another, so that it leaves each node once
-  kAlternating  ///< first ranks of all nodes, then the second ones: every hop leaves its node
+  kNeighbours,  ///< rank order: node by node, so the ring leaves each node once
+  kAlternating  ///< the first rank of every node, then the second: every hop is inter-node
 };
 std::string_view name_of(RingOrder order);  ///< "neighbours", "alternating"
 std::optional<RingOrder> ring_order_from_name(std::string_view name);
 
-/// All that belongs to the data axis but its degree and the ZeRO level, which are in Strategy.
+/// Data-parallel options, except the degree and the ZeRO level, which are in Strategy.
 struct DataParallelism {
   DataParallelKind kind = DataParallelKind::kCollective;
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::kAutomatic;
   GradientBuckets buckets;
-  /// ZeRO 1 and 2: new parameters are gathered at the start of the next step, bucket by bucket in
-  /// front of the forward passes that need them, instead of at the end of this one.
+  /// ZeRO 1 and 2: gather updated parameters at the start of the next step, bucket by bucket before
+  /// the forward passes that need them, instead of at the end of this step.
   bool overlap_gather = false;
-  /// ZeRO 3: units (embedding, block, head) whose parameters are gathered ahead of their use.
+  /// ZeRO 3: number of units (embedding, block, head) to gather ahead of their use.
   int prefetch = 1;
-  /// ZeRO 3: gathered parameters are given back after the forward pass and gathered again for the
-  /// backward pass; else they are held until the backward pass is over.
+  /// ZeRO 3: free gathered parameters after the forward pass and gather them again for the backward
+  /// pass; otherwise they are held until the backward pass has ended.
   bool reshard_after_forward = true;
-  /// Ranks over which state is cut under ZeRO, neighbours on the data axis; gradients are then
-  /// summed over the groups of them (hybrid sharding). 0: all of the data axis.
+  /// Hybrid sharding: number of neighboring data ranks that state is sharded over under ZeRO;
+  /// gradients are also all-reduced across these shard groups. 0: shard over all data ranks.
   int shard_ranks = 0;
-  bool offload_optimizer = false;  ///< optimizer state in host memory, updated by the processor
-  int servers = 1;                 ///< parameter servers, each with an equal part
-  bool colocated_servers = false;  ///< on the last workers' devices instead of further ones
+  bool offload_optimizer = false;  ///< optimizer state in host memory, updated by the CPU
+  int servers = 1;                 ///< parameter servers, each holding an equal shard
+  bool colocated_servers = false;  ///< servers share the last workers' devices
   RingOrder ring_order = RingOrder::kNeighbours;
   friend bool operator==(const DataParallelism&, const DataParallelism&) = default;
 };

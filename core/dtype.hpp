@@ -15,5 +15,6 @@ std::string_view name_of(Dtype dtype);
 std::optional<Dtype> dtype_from_name(std::string_view name);
 /// Bytes of one stored element (tf32 is stored as 4 bytes).
 int bytes_per_element(Dtype dtype);
+inline constexpr std::int64_t kFloat32Bytes = 4;  ///< of one fp32 element
 
 }  // namespace meshwright

@@ -77,7 +77,7 @@ std::vector<std::string> nearest_names(std::string_view name,
 
 std::string suggest(std::string_view name, std::span<const std::string> candidates) {
   const std::vector<std::string> near = nearest_names(name, candidates);
-  if (near.empty()) return fmt::format("known: {}", fmt::join(candidates, ", "));
+  if (near.empty()) return fmt::format("expected one of: {}", fmt::join(candidates, ", "));
   return fmt::format("did you mean '{}'?", fmt::join(near, "', '"));
 }
 

@@ -1,10 +1,11 @@
-/// The four kinds of error (never mixed):
-///   1. wrong input          → InputError, a list of Diagnostics; exit code 3 (2 for flags)
+/// The four kinds of failure (never mixed):
+///   1. invalid input        → InputError, a list of Diagnostics; exit code 3 (2 for flags)
 ///   2. a legitimate "no"    → part of a return type, with reasons; exit code 1
-///   3. our bug              → MW_CHECK → InternalError; exit code 5
-///   4. the world failed     → RuntimeFailure (device, network, disk); exit code 4
+///   3. a bug of ours        → MW_CHECK → InternalError; exit code 5
+///   4. a system error       → RuntimeFailure (device, network, disk); exit code 4
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -13,14 +14,17 @@
 
 namespace meshwright {
 
-/// One thing the user can fix. `where` is file:line:column, file#/json/pointer, or a flag's name;
-/// `what` is lower-case, without full stop, and holds the values; `hint` can be acted on.
+/// One problem that the user can fix. `where` is file:line:column, file#/json/pointer, or a flag;
+/// `what` is lower case without a full stop and contains the value; `hint` starts with a verb.
 struct Diagnostic {
   std::string where;
   std::string what;
   std::string hint;  ///< may be empty
   friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
 };
+
+/// Readers and checks stop after this many problems.
+inline constexpr std::size_t kProblemsWorthShowing = 20;
 
 /// "error: WHERE: WHAT\n  hint: HINT\n"
 std::string format(const Diagnostic& diagnostic);
@@ -35,7 +39,7 @@ class InputError : public std::runtime_error {
   std::vector<Diagnostic> diagnostics_;
 };
 
-/// The environment failed: a file cannot be written, a device is missing.
+/// A system error: a file cannot be written, a device is missing.
 class RuntimeFailure : public std::runtime_error {
  public:
   explicit RuntimeFailure(Diagnostic diagnostic);
@@ -50,13 +54,13 @@ class InternalError : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-/// Up to `count` candidates by edit distance (case-insensitive), nearest first, ties in the order
-/// given; candidates further away than half the length of the longer word are left out.
+/// Up to `count` candidates by case-insensitive edit distance, nearest first; ties keep the given
+/// order. Candidates further away than half the length of the longer word are dropped.
 std::vector<std::string> nearest_names(std::string_view name,
                                        std::span<const std::string> candidates,
                                        std::size_t count = 3);
 
-/// "did you mean 'a', 'b'?" or, when nothing is near, "known: a, b, c".
+/// "did you mean 'a', 'b'?" or, if no candidate is near, "expected one of: a, b, c".
 std::string suggest(std::string_view name, std::span<const std::string> candidates);
 
 }  // namespace meshwright

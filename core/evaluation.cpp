@@ -12,7 +12,7 @@ Ticks sum(const std::array<Ticks, N>& parts) {
   return ticks;
 }
 
-/// Mean of `part` over the ranks, weighted by multiplicity, over the step.
+/// Mean of `part` over ranks, weighted by multiplicity, as a share of the step.
 template <class Part>
 double share(const Evaluation& evaluation, Part part) {
   if (evaluation.step_time <= Ticks(0)) return 0;

@@ -1,4 +1,4 @@
-/// Typed indices: a RankId cannot be passed where a StageId is wanted. An id indexes a vector.
+/// Typed indices: a RankId cannot be passed where a StageId is expected. An ID indexes a vector.
 #pragma once
 
 #include <compare>
@@ -18,18 +18,18 @@ struct Id {
   friend constexpr auto operator<=>(Id, Id) = default;
 };
 
-using OperatorId = Id<struct OperatorTag>;  ///< in ModelGraph::operators
-using TensorId = Id<struct TensorTag>;      ///< in ModelGraph::tensors
-using LayerId = Id<struct LayerTag>;        ///< in ModelGraph::layers
+using OperatorId = Id<struct OperatorTag>;  ///< index in ModelGraph::operators
+using TensorId = Id<struct TensorTag>;      ///< index in ModelGraph::tensors
+using LayerId = Id<struct LayerTag>;        ///< index in ModelGraph::layers
 using DeviceId = Id<struct DeviceTag>;      ///< a physical device: node * devices_per_node + slot
 using NodeId = Id<struct NodeTag>;          ///< a physical node
 using RankId = Id<struct RankTag>;          ///< a process of the job, in rank order
 using StageId = Id<struct StageTag>;        ///< a pipeline stage (one model chunk), 0 = embedding
-using PipelineRankId = Id<struct PipelineRankTag>;  ///< a device of one pipeline, 0..p-1
+using PipelineRankId = Id<struct PipelineRankTag>;  ///< position in one pipeline, 0..p-1
 using MicrobatchId = Id<struct MicrobatchTag>;      ///< within one step
-using TaskId = Id<struct TaskTag>;                  ///< in TaskGraph::tasks
-using WorkId = Id<struct WorkTag>;                  ///< in TaskGraph::works
-using LinkId = Id<struct LinkTag>;                  ///< in LinkNetwork::links
+using TaskId = Id<struct TaskTag>;                  ///< index in TaskGraph::tasks
+using WorkId = Id<struct WorkTag>;                  ///< index in TaskGraph::works
+using LinkId = Id<struct LinkTag>;                  ///< index in LinkNetwork::links
 
 }  // namespace meshwright
 

@@ -4,24 +4,26 @@
 #include <nlohmann/json.hpp>
 
 #include "core/calibration.hpp"
+#include "core/io_file.hpp"
 #include "core/json_value.hpp"
 
 namespace meshwright {
 namespace {
 
-constexpr int kSchema = 1;
+constexpr int kCalibrationSchema = 1;
 constexpr double kNanosecondsPerSecond = 1e9;
 constexpr double kLongestNs = 1e15;  ///< eleven days
-constexpr std::int64_t kMostRanks = 1 << 24;
 
-constexpr std::array kKinds = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
-                               CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll,
-                               CollectiveKind::kBroadcast};
+using Json = nlohmann::ordered_json;
+
+constexpr std::array kCollectiveKinds = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
+                                         CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll,
+                                         CollectiveKind::kBroadcast};
 
 CollectiveKind read_kind(JsonObjectReader& reader) {
   const std::string name = reader.text("kind");
   std::vector<std::string> names;
-  for (const CollectiveKind kind : kKinds) {
+  for (const CollectiveKind kind : kCollectiveKinds) {
     if (name_of(kind) == name) return kind;
     names.emplace_back(name_of(kind));
   }
@@ -29,7 +31,7 @@ CollectiveKind read_kind(JsonObjectReader& reader) {
   return CollectiveKind::kAllReduce;
 }
 
-/// The array at `key`, or an empty one with a problem noted.
+/// The array at `key`; on error records a problem and returns an empty array.
 const JsonArray& read_array(JsonObjectReader& reader, std::string_view key, std::size_t longest,
                             bool is_needed = true) {
   static const JsonArray kNothing;
@@ -41,7 +43,7 @@ const JsonArray& read_array(JsonObjectReader& reader, std::string_view key, std:
     return kNothing;
   }
   if (array->size() <= longest) return *array;
-  reader.note(key, fmt::format("{} entries", array->size()), fmt::format("at most {}", longest));
+  reader.note(key, fmt::format("expected at most {} entries, got {}", longest, array->size()), "");
   return kNothing;
 }
 
@@ -61,9 +63,10 @@ CollectiveCurve read_curve(const JsonValue& value, const std::string& place,
   JsonObjectReader reader(value, place, problems);
   CollectiveCurve curve;
   curve.kind = read_kind(reader);
-  curve.ranks = static_cast<int>(reader.integer("ranks", 2, kMostRanks));
-  curve.nodes = static_cast<int>(reader.integer("nodes", 1, kMostRanks));
-  curve.groups_per_node = static_cast<int>(reader.integer("groups_per_node", 1, kMostRanks, 1));
+  curve.ranks = static_cast<int>(reader.integer("ranks", 2, kMostRanksInFile));
+  curve.nodes = static_cast<int>(reader.integer("nodes", 1, kMostRanksInFile));
+  curve.groups_per_node =
+      static_cast<int>(reader.integer("groups_per_node", 1, kMostRanksInFile, 1));
   curve.source = reader.text("source");
   const JsonArray& points = read_array(reader, "points", kMostCurvePoints);
   for (std::size_t i = 0; i < points.size(); ++i)
@@ -74,7 +77,7 @@ CollectiveCurve read_curve(const JsonValue& value, const std::string& place,
 
 // ---- kernels ----
 
-/// One of the names that `name_of_value` gives the first `count` values.
+/// Reads an enumerator with values 0 to count - 1 by the name that `name_of_value` returns.
 template <class Value, class NameOf>
 Value read_name(JsonObjectReader& reader, std::string_view key, int count, NameOf name_of_value) {
   const std::string name = reader.text(key);
@@ -83,7 +86,8 @@ Value read_name(JsonObjectReader& reader, std::string_view key, int count, NameO
     if (name_of_value(static_cast<Value>(i)) == name) return static_cast<Value>(i);
     names.emplace_back(name_of_value(static_cast<Value>(i)));
   }
-  if (!name.empty()) reader.note(key, fmt::format("unknown '{}'", name), suggest(name, names));
+  if (!name.empty())
+    reader.note(key, fmt::format("invalid value '{}'", name), suggest(name, names));
   return {};
 }
 
@@ -125,8 +129,7 @@ KernelCurve read_kernel_curve(const JsonValue& value, const std::string& place,
   return curve;
 }
 
-nlohmann::ordered_json json_of(const KernelCurve& curve) {
-  using Json = nlohmann::ordered_json;
+Json json_of(const KernelCurve& curve) {
   Json points = Json::array();
   for (const KernelPoint& p : curve.points)
     points.push_back({{"batch", p.batch},
@@ -160,7 +163,7 @@ MeasuredGpu read_gpu(const JsonValue& value, const std::string& place,
   return gpu;
 }
 
-nlohmann::ordered_json json_of(const MeasuredGpu& gpu) {
+Json json_of(const MeasuredGpu& gpu) {
   return {{"count", gpu.count},
           {"launch_overhead_ns", gpu.launch_overhead.value * kNanosecondsPerSecond},
           {"to_device_bytes_per_second", gpu.to_device.value},
@@ -198,7 +201,7 @@ MeasuredMachine read_machine(const JsonValue& value, const std::string& place,
   return machine;
 }
 
-nlohmann::ordered_json json_of(const MeasuredMachine& machine) {
+Json json_of(const MeasuredMachine& machine) {
   nlohmann::ordered_json peak = nlohmann::ordered_json::object();
   for (const auto& [dtype, rate] : machine.peak) peak[std::string(name_of(dtype))] = rate.value;
   nlohmann::ordered_json json{
@@ -228,8 +231,10 @@ std::map<std::string, std::string> read_provenance(JsonObjectReader& reader) {
     if (text != nullptr)
       provenance[member.key] = *text;
     else
-      reader.note("provenance", fmt::format("'{}' is {}", member.key, describe(member.value)),
-                  "say in words where the figures are from");
+      reader.note(
+          "provenance",
+          fmt::format("expected a string for '{}', got {}", member.key, describe(member.value)),
+          "describe the source of the figures");
   }
   return provenance;
 }
@@ -237,7 +242,6 @@ std::map<std::string, std::string> read_provenance(JsonObjectReader& reader) {
 }  // namespace
 
 std::string to_json(const Calibration& calibration) {
-  using Json = nlohmann::ordered_json;
   Json provenance = Json::object();
   for (const auto& [key, value] : calibration.provenance) provenance[key] = value;
   Json curves = Json::array();
@@ -253,7 +257,7 @@ std::string to_json(const Calibration& calibration) {
                       {"source", curve.source},
                       {"points", std::move(points)}});
   }
-  Json json{{"schema", kSchema}, {"provenance", std::move(provenance)}};
+  Json json{{"schema", kCalibrationSchema}, {"provenance", std::move(provenance)}};
   if (calibration.machine) json["machine"] = json_of(*calibration.machine);
   json["collectives"] = std::move(curves);
   if (!calibration.kernels.empty()) {
@@ -269,7 +273,7 @@ Calibration calibration_from_json(std::string_view text, std::string_view where)
   const std::string place = std::string(where) + "#";
   std::vector<Diagnostic> problems;
   JsonObjectReader reader(json, place, problems);
-  reader.integer("schema", kSchema, kSchema);
+  reader.integer("schema", kCalibrationSchema, kCalibrationSchema);
   Calibration calibration;
   calibration.provenance = read_provenance(reader);
   const JsonArray& curves = read_array(reader, "collectives", kMostCurves);

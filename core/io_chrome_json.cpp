@@ -11,7 +11,7 @@
 namespace meshwright {
 namespace {
 
-/// Viewers put the thread whose id is its process's id first: ours are beyond any rank.
+/// Viewers sort a thread with tid == pid first, so thread IDs start above any rank.
 constexpr std::int64_t kFirstThread = 1'000'000;
 
 std::string_view category_of(const TimelineTrack& track, const TimelineSpan& span) {
@@ -40,7 +40,7 @@ std::string_view category_of(const TimelineTrack& track, const TimelineSpan& spa
   return "compute";
 }
 
-/// Bytes of the UTF-8 character that `text` begins with; 0 if it begins with none.
+/// Length of the UTF-8 character at the start of `text`; 0 if it is invalid.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -53,7 +53,7 @@ std::size_t utf8_length(std::string_view text) {
   for (std::size_t i = 1; i < length; ++i)
     if ((byte(i) & 0xc0) != 0x80) return 0;
   if (length < 3) return length;
-  // No long form of a short character, no surrogate, nothing beyond U+10FFFF.
+  // Reject overlong encodings, surrogates and values beyond U+10FFFF.
   const bool bad = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) >= 0xa0) ||
                    (lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) >= 0x90);
   return bad ? 0 : length;
@@ -101,7 +101,7 @@ class ChromeWriter {
     add_key(key);
     add_quoted(text);
   }
-  /// Bytes that are not UTF-8 become U+FFFD.
+  /// Replaces bytes that are not UTF-8 by U+FFFD.
   void add_quoted(std::string_view text) {
     constexpr std::string_view kHex = "0123456789abcdef";
     out_ += '"';
@@ -136,7 +136,7 @@ class ChromeWriter {
       rest %= digit;
     }
   }
-  /// Rounded down: spans that do not overlap still do not, and flows stay on their spans.
+  /// Rounds down, which is monotone: spans do not start to overlap, and flows stay on their spans.
   static std::int64_t floor_ns(Ticks time) { return time.value / kTicksPerNanosecond; }
 
   void begin(std::string_view phase, std::string_view name) {

@@ -29,7 +29,7 @@ class FileDescriptor {
     if (fd_ >= 0) ::close(fd_);
   }
   int get() const { return fd_; }
-  /// Closes now, to see errors that come late (network file systems); 0 or errno.
+  /// Closes now to catch deferred errors (network file systems); returns 0 or errno.
   int close() { return ::close(std::exchange(fd_, -1)) == 0 ? 0 : errno; }
 
  private:
@@ -43,15 +43,16 @@ class FileDescriptor {
 
 [[noreturn]] void fail_write(const std::string& path, int error) {
   const bool is_full = error == ENOSPC || error == EDQUOT;
-  throw RuntimeFailure(Diagnostic{path, fmt::format("cannot be written: {}", reason(error)),
-                                  is_full ? "free some space, or name another place" : ""});
+  throw RuntimeFailure(Diagnostic{path, fmt::format("cannot write file: {}", reason(error)),
+                                  is_full ? "free disk space, or choose another location" : ""});
 }
 
 [[noreturn]] void refuse_size(const std::string& path, std::size_t limit) {
-  refuse_input(path, fmt::format("is larger than {} bytes", limit), "is it the file you meant?");
+  refuse_input(path, fmt::format("exceeds the size limit of {} bytes", limit),
+               "check that this is the right file");
 }
 
-/// Reads to the end; the size that the file system promises is only a hint.
+/// Reads to the end; the size reported by the file system is only a hint.
 std::string read_all(int fd, const std::string& path, std::size_t expected, std::size_t limit) {
   constexpr std::size_t kFirstChunk = 1 << 16;
   std::string content(std::min(limit, std::max(expected, kFirstChunk)) + 1, '\0');
@@ -59,7 +60,7 @@ std::string read_all(int fd, const std::string& path, std::size_t expected, std:
   for (;;) {
     const ssize_t n = ::read(fd, content.data() + size, content.size() - size);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) refuse_input(path, fmt::format("cannot be read: {}", reason(errno)), "");
+    if (n < 0) refuse_input(path, fmt::format("cannot read file: {}", reason(errno)), "");
     if (n == 0) break;
     size += static_cast<std::size_t>(n);
     if (size > limit) refuse_size(path, limit);
@@ -69,7 +70,7 @@ std::string read_all(int fd, const std::string& path, std::size_t expected, std:
   return content;
 }
 
-/// 0, or errno.
+/// Returns 0 or errno.
 int write_all(int fd, std::string_view content) {
   while (!content.empty()) {
     const ssize_t n = ::write(fd, content.data(), content.size());
@@ -85,22 +86,23 @@ void write_standard_output(std::string_view content) {
   if (written != content.size() || std::fflush(stdout) != 0) fail_write("standard output", errno);
 }
 
-/// Devices and pipes are written in place: a rename would put a file where they are.
+/// Devices and pipes are written in place, because a rename would replace them with a file.
 void write_in_place(const std::string& path, std::string_view content) {
   FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (file.get() < 0) fail_write(path, errno);
   if (const int error = write_all(file.get(), content)) fail_write(path, error);
 }
 
-/// Follows symbolic links, so that the link stays and the file it points at is replaced.
+/// Follows symbolic links, so that the target is replaced and not the link.
 std::string resolved(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
                                                          &std::free);
   return real ? std::string(real.get()) : path;
 }
 
-/// The name beside `target` that create() takes; false and errno where it does not. The name holds
-/// the process id: two writers never share one.
+/// Calls `create` with temporary names in the directory of `target` until it returns true; `create`
+/// returns false with errno set on failure. Names contain the process ID, so two processes never
+/// use the same one.
 template <class Create>
 std::string create_beside(const std::string& target, const std::string& path, Create create) {
   constexpr int kAttempts = 100;
@@ -114,11 +116,11 @@ std::string create_beside(const std::string& target, const std::string& path, Cr
 
 struct NewFile {
   int fd;
-  std::string name;  ///< empty: it has none yet
+  std::string name;  ///< empty: unnamed
 };
 
-/// A new file in the folder of `target`. Where the file system can, it has no name while it is
-/// written: of a writer that is killed nothing is left.
+/// A new file in the directory of `target`. If the file system supports O_TMPFILE, the file is
+/// unnamed while it is written, so that a killed process leaves nothing behind.
 NewFile create_temporary(const std::string& target, const std::string& path) {
   constexpr mode_t kMode = 0666;  // less the umask
   const std::size_t slash = target.rfind('/');
@@ -133,7 +135,7 @@ NewFile create_temporary(const std::string& target, const std::string& path) {
   return {fd, std::move(name)};
 }
 
-/// A file that had none.
+/// Links an unnamed file to a new temporary name.
 std::string give_name(int fd, const std::string& target, const std::string& path) {
   const std::string open_file = fmt::format("/proc/self/fd/{}", fd);
   return create_beside(target, path, [&](const std::string& free) {
@@ -146,17 +148,15 @@ std::string give_name(int fd, const std::string& target, const std::string& path
 std::string read_file(const std::string& path, std::size_t limit) {
   if (path == "-") return read_all(STDIN_FILENO, path, 0, limit);
   FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) refuse_input(path, fmt::format("cannot be read: {}", reason(errno)), "");
+  if (file.get() < 0) refuse_input(path, fmt::format("cannot open file: {}", reason(errno)), "");
   struct stat status {};
   if (::fstat(file.get(), &status) != 0)
-    refuse_input(path, fmt::format("cannot be read: {}", reason(errno)), "");
-  if (S_ISDIR(status.st_mode)) refuse_input(path, "is a folder", "name a file in it");
-  // Devices such as /dev/zero never end: nobody keeps gigabytes in one.
+    refuse_input(path, fmt::format("cannot read file: {}", reason(errno)), "");
+  if (S_ISDIR(status.st_mode)) refuse_input(path, "is a directory", "give a file in it");
+  // Character devices such as /dev/zero never end: use the small limit.
   if (S_ISCHR(status.st_mode)) limit = std::min(limit, kLargestTextFile);
   const auto size = static_cast<std::size_t>(std::max<off_t>(status.st_size, 0));
-  if (size > limit)
-    refuse_input(path, fmt::format("has {} bytes, more than the {} allowed", size, limit),
-                 "is it the file you meant?");
+  if (size > limit) refuse_size(path, limit);
   return read_all(file.get(), path, size, limit);
 }
 

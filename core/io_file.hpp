@@ -1,7 +1,8 @@
-/// Files in and out. Inputs are untrusted: sizes are capped. Outputs appear whole or not at all.
+/// File input and output. Inputs are untrusted: sizes are capped. Outputs are written atomically.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -9,12 +10,15 @@ namespace meshwright {
 
 inline constexpr std::size_t kLargestTextFile = std::size_t{64} << 20;  ///< configs, plans
 inline constexpr std::size_t kLargestTraceFile = std::size_t{4} << 30;  ///< timelines
+/// Ranks of a plan or calibration: far beyond real clusters.
+inline constexpr std::int64_t kMostRanksInFile = std::int64_t{1} << 24;
 
-/// Whole content; "-" is standard input. InputError if missing, a folder, or larger than `limit`.
+/// Returns the whole content; "-" is standard input. Throws InputError if the file is missing, is a
+/// directory, or is larger than `limit` bytes.
 std::string read_file(const std::string& path, std::size_t limit = kLargestTextFile);
 
-/// Writes to a temporary name beside `path` and renames it; "-" is standard output.
-/// RuntimeFailure with the path and the system's reason; then nothing is left behind.
+/// Writes to a temporary file in the same directory and renames it to `path`; "-" is standard
+/// output. Throws RuntimeFailure with the system's reason; no temporary file is left behind.
 void write_file(const std::string& path, std::string_view content);
 
 }  // namespace meshwright

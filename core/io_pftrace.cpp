@@ -1,6 +1,6 @@
-/// Reading of *.pftrace; io_pftrace_write.cpp writes them. The layout is told in
-/// pftrace_fields.hpp. Fields that are not ours are skipped; memory stays in proportion to the
-/// bytes that were given. One file, because every message of the format shares the reader's state.
+/// Reads *.pftrace; see io_pftrace_write.cpp for writing and pftrace_fields.hpp for the layout.
+/// Unknown fields are skipped; memory is proportional to the input. A single file of more than 400
+/// lines, because all messages of the format share the reader's state.
 #include "core/io_pftrace.hpp"
 
 #include <fmt/format.h>
@@ -15,9 +15,9 @@
 #include "core/pftrace_fields.hpp"
 
 namespace meshwright {
+namespace pftrace {
 namespace {
 
-using namespace pftrace;
 using protozero::pbf_reader;
 using protozero::pbf_wire_type;
 
@@ -28,7 +28,7 @@ constexpr std::uint32_t varint(std::uint32_t n) { return field(n, pbf_wire_type:
 constexpr std::uint32_t fixed64(std::uint32_t n) { return field(n, pbf_wire_type::fixed64); }
 constexpr std::uint32_t sized(std::uint32_t n) { return field(n, pbf_wire_type::length_delimited); }
 
-/// What is wrong; the place is added where the packet is known.
+/// A format error; the byte offset is added by the caller, which knows the packet.
 struct Broken {
   std::string what;
 };
@@ -88,7 +88,7 @@ class TraceReader {
       }
       finish();
     } catch (const protozero::exception& error) {
-      fail(offset, fmt::format("is not a sound protobuf message: {}", error.what()));
+      fail(offset, fmt::format("invalid protobuf message: {}", error.what()));
     } catch (const Broken& broken) {
       fail(offset, broken.what);
     }
@@ -97,8 +97,9 @@ class TraceReader {
 
  private:
   [[noreturn]] void fail(std::size_t offset, const std::string& what) const {
-    throw InputError(Diagnostic{fmt::format("{}: byte {}", where_, offset), what,
-                                "is it a timeline that meshwright wrote?"});
+    throw InputError(Diagnostic{fmt::format("{}: byte {}", where_, offset),
+                                fmt::format("not a valid Meshwright timeline: {}", what),
+                                "use a .pftrace file written by Meshwright"});
   }
 
   static std::string_view view(pbf_reader& reader) {
@@ -188,7 +189,7 @@ class TraceReader {
   void read_descriptor(pbf_reader track) {
     const Descriptor d = parse_descriptor(track);
     if (d.pid) {
-      require(*d.pid > 0, "a process has no rank");
+      require(*d.pid > 0, "process ID out of range");
       rank_of_process_[d.uuid] = *d.pid - 1;
       return;
     }
@@ -203,7 +204,7 @@ class TraceReader {
         open_.emplace_back();
       }
     }
-    require(roles_.emplace(d.uuid, role).second, "two tracks have one uuid");
+    require(roles_.emplace(d.uuid, role).second, "duplicate track UUID");
   }
 
   void read_annotation(pbf_reader note, Event& e) {
@@ -229,14 +230,15 @@ class TraceReader {
     if (!name.empty()) read_fact(name, number, text);
   }
 
-  /// Annotations with their name written out: what holds for the whole timeline.
+  /// Named annotations: properties of the whole timeline.
   void read_fact(std::string_view name, std::uint64_t number, std::string_view text) {
     constexpr std::string_view kProvenance = "provenance:";
-    // Every name and every flow takes more than this many bytes of the file.
+    // Lower bound on the bytes per name and per flow in the file.
     constexpr std::uint64_t kLeastBytes = 8;
     const std::uint64_t most = bytes_.size() / kLeastBytes;
     if (name == "meshwright_timeline") {
-      if (number != kFormat) refuse(fmt::format("has format {}, expected {}", number, kFormat));
+      if (number != kFormat)
+        refuse(fmt::format("unsupported format {}: expected {}", number, kFormat));
       has_facts_ = true;
     } else if (name == "origin") {
       require(number <= static_cast<std::uint64_t>(TimelineOrigin::kMeasured), "unknown origin");
@@ -245,11 +247,11 @@ class TraceReader {
       require(number <= static_cast<std::uint64_t>(TimelineClock::kReplay), "unknown clock");
       timeline_.clock = static_cast<TimelineClock>(number);
     } else if (name == "names") {
-      require(number <= most, "promises more names than it can hold");
+      require(number <= most, "more names than the file can hold");
       timeline_.names.resize(number);
       name_is_set_.resize(number, false);
     } else if (name == "flows") {
-      require(number <= most, "promises more flows than it can hold");
+      require(number <= most, "more flows than the file can hold");
       timeline_.flows.resize(number, {-1, -1});
     } else if (name.starts_with(kProvenance)) {
       timeline_.provenance[std::string(name.substr(kProvenance.size()))] = text;
@@ -257,7 +259,7 @@ class TraceReader {
   }
 
   void read_event(pbf_reader reader, std::uint64_t timestamp) {
-    Event& e = event_;  // its vectors keep their memory
+    Event& e = event_;  // reuses the memory of its vectors
     e.type = e.track = e.name = 0;
     e.counter_value = 0;
     e.correlation.reset();
@@ -300,7 +302,7 @@ class TraceReader {
     if (role == roles_.end()) return;
     constexpr std::uint64_t kLatest =
         static_cast<std::uint64_t>(Ticks::max().value / kTicksPerNanosecond) - 1;
-    require(timestamp <= kLatest, "a time is beyond the range of picoseconds");
+    require(timestamp <= kLatest, "timestamp out of range");
     const Ticks time(static_cast<std::int64_t>(timestamp) * kTicksPerNanosecond);
     if (const auto* stream = std::get_if<StreamTrack>(&role->second)) {
       if (e.type == event::kBegin) begin_span(e, stream->index, time);
@@ -319,28 +321,28 @@ class TraceReader {
     TimelineSpan span;
     span.track = track;
     const std::uint64_t cut_off = e.note(Note::kSubNs).value_or(0);
-    require(cut_off < kTicksPerNanosecond * kTicksPerNanosecond, "sub_ns is not below 1000000");
+    require(cut_off < kTicksPerNanosecond * kTicksPerNanosecond, "sub_ns out of range");
     span.start = time + Ticks(below_nanosecond(cut_off / kTicksPerNanosecond));
-    span.end = Ticks(below_nanosecond(cut_off));  // the rest comes with its END
-    require(e.correlation.value_or(0) <= kTop, "a micro-batch is out of range");
+    span.end = Ticks(below_nanosecond(cut_off));  // whole nanoseconds are added by its END event
+    require(e.correlation.value_or(0) <= kTop, "micro-batch out of range");
     if (e.correlation) span.microbatch = static_cast<std::int32_t>(*e.correlation);
-    require(e.note(Note::kStage).value_or(0) <= kTopStage, "a stage is out of range");
+    require(e.note(Note::kStage).value_or(0) <= kTopStage, "stage out of range");
     if (e.note(Note::kStage)) span.stage = static_cast<std::int16_t>(*e.note(Note::kStage));
     const bool is_derived = e.name < kFirstNameIid;
     const std::uint64_t kind =
         is_derived ? e.name - kFirstKindIid : e.note(Note::kKind).value_or(kTaskKindCount);
-    require(kind < kTaskKindCount, "a span has no known kind");
+    require(kind < kTaskKindCount, "unknown kind of span");
     span.kind = static_cast<TaskKind>(kind);
     const std::uint64_t name =
         is_derived ? e.note(Note::kTask).value_or(kTop) : e.name - kFirstNameIid;
-    require(name < timeline_.names.size(), "a name is out of range");
+    require(name < timeline_.names.size(), "name index out of range");
     span.name = static_cast<std::int32_t>(name);
     if (is_derived) set_derived_name(e, span);
 
     auto& open = open_[static_cast<std::size_t>(track)];
-    require(!open, "a span begins inside another one of its track");
+    require(!open, "overlapping spans on one track");
     const std::size_t index = timeline_.spans.size();
-    require(index < kTop, "has too many spans");
+    require(index < kTop, "too many spans");
     open = index;
     timeline_.spans.push_back(span);
     for (const std::uint64_t flow : e.flows) set_flow(flow, &TimelineFlow::from, index);
@@ -349,7 +351,7 @@ class TraceReader {
 
   void end_span(std::int32_t track, Ticks time) {
     auto& open = open_[static_cast<std::size_t>(track)];
-    require(open.has_value(), "a span ends that did not begin");
+    require(open.has_value(), "span END without BEGIN");
     timeline_.spans[*open].end += time;
     open.reset();
   }
@@ -358,7 +360,7 @@ class TraceReader {
     std::string name;
     append_derived_name(name, timeline_.tracks[static_cast<std::size_t>(span.track)], span);
     if (const auto copy = e.note(Note::kCopy)) {
-      require(*copy <= 0xffffffff, "a copy is out of range");
+      require(*copy <= 0xffffffff, "copy number out of range");
       name += '#';
       append_number(name, static_cast<std::int64_t>(*copy));
     }
@@ -366,17 +368,17 @@ class TraceReader {
   }
 
   void set_name(std::uint64_t index, std::string name) {
-    require(index < timeline_.names.size(), "a name is out of range");
+    require(index < timeline_.names.size(), "name index out of range");
     std::string& known = timeline_.names[index];
-    require(!name_is_set_[index] || known == name, "one name has two spellings");
+    require(!name_is_set_[index] || known == name, "conflicting definitions of a name");
     known = std::move(name);
     name_is_set_[index] = true;
   }
 
   void set_flow(std::uint64_t number, std::int32_t TimelineFlow::*end, std::size_t span) {
-    require(number >= 1 && number <= timeline_.flows.size(), "a flow is out of range");
+    require(number >= 1 && number <= timeline_.flows.size(), "flow ID out of range");
     std::int32_t& value = timeline_.flows[number - 1].*end;
-    require(value < 0, "a flow starts or ends twice");
+    require(value < 0, "duplicate start or end of a flow");
     value = static_cast<std::int32_t>(span);
   }
 
@@ -390,18 +392,18 @@ class TraceReader {
       timeline_.memory.push_back(next);
     }
     require(!timeline_.memory.empty() && timeline_.memory.back().rank == counter.rank,
-            "a memory counter belongs to no sample");
+            "memory counter without a sample");
     timeline_.memory.back().amounts.by_class[counter.memory_class] = Bytes(e.counter_value);
   }
 
   void finish() const {
-    require(has_facts_, "holds no timeline of meshwright");
+    require(has_facts_, "missing Meshwright metadata");
     const auto is_open = [](const auto& span) { return span.has_value(); };
-    require(std::none_of(open_.begin(), open_.end(), is_open), "a span does not end");
+    require(std::none_of(open_.begin(), open_.end(), is_open), "span BEGIN without END");
     require(std::find(name_is_set_.begin(), name_is_set_.end(), false) == name_is_set_.end(),
-            "a name is missing");
+            "missing name");
     for (const TimelineFlow& flow : timeline_.flows)
-      require(flow.from >= 0 && flow.to >= 0, "a flow has one end only");
+      require(flow.from >= 0 && flow.to >= 0, "flow with only one end");
     const std::vector<std::string> problems = check_timeline(timeline_);
     if (!problems.empty()) refuse(problems.front());
   }
@@ -417,9 +419,10 @@ class TraceReader {
 };
 
 }  // namespace
+}  // namespace pftrace
 
 Timeline timeline_from_pftrace(std::string_view bytes, std::string_view where) {
-  return TraceReader(bytes, where).read();
+  return pftrace::TraceReader(bytes, where).read();
 }
 
 }  // namespace meshwright

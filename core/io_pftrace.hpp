@@ -1,6 +1,6 @@
-/// `*.pftrace`: the native timeline file, Perfetto's TrackEvent protobuf. Opens in ui.perfetto.dev.
-/// Field numbers: github.com/google/perfetto, protos/perfetto/trace. Tick precision survives: exact
-/// picoseconds ride beside Perfetto's nanoseconds.
+/// `*.pftrace`: the native timeline format, Perfetto's TrackEvent protobuf. Opens in
+/// ui.perfetto.dev. Field numbers: github.com/google/perfetto, protos/perfetto/trace. Times
+/// round-trip exactly: the picoseconds below Perfetto's nanoseconds are stored in annotations.
 #pragma once
 
 #include <string>
@@ -11,9 +11,8 @@
 namespace meshwright {
 
 std::string to_pftrace(const Timeline& timeline);
-/// Reads what to_pftrace writes, equal to the original. InputError with the byte offset when the
-/// bytes are not such a trace; never reads out of bounds, never allocates more than the input asks
-/// for.
+/// Inverse of to_pftrace(). Throws InputError with the byte offset if the bytes are not such a
+/// trace; never reads out of bounds, and allocates memory only in proportion to the input.
 Timeline timeline_from_pftrace(std::string_view bytes, std::string_view where);
 
 }  // namespace meshwright

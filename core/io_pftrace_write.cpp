@@ -1,4 +1,4 @@
-/// Writing of *.pftrace; io_pftrace.cpp reads them. The layout is told in pftrace_fields.hpp.
+/// Writes *.pftrace; see io_pftrace.cpp for reading and pftrace_fields.hpp for the layout.
 #include <map>
 #include <numeric>
 #include <optional>
@@ -9,14 +9,14 @@
 #include "core/pftrace_fields.hpp"
 
 namespace meshwright {
+namespace pftrace {
 namespace {
 
-using namespace pftrace;
 using protozero::pbf_writer;
 
-/// How a span's name is written.
+/// How the name of a span is encoded.
 struct NameForm {
-  bool derived = false;    ///< follows from the span, but for the copy
+  bool derived = false;    ///< derived from the span, except for the copy number
   std::uint64_t copy = 0;  ///< k of a "#k" at the end; 0: none
 };
 
@@ -39,7 +39,7 @@ std::uint64_t below_nanosecond(Ticks time) {
   return static_cast<std::uint64_t>(time.value % kTicksPerNanosecond);
 }
 
-/// Flow numbers by span: those of span s stand at [begin[s], begin[s + 1]).
+/// Flow numbers by span: those of span s are numbers[begin[s]] to numbers[begin[s + 1] - 1].
 struct FlowEnds {
   std::vector<std::uint32_t> begin, numbers;
 };
@@ -75,7 +75,7 @@ class TraceWriter {
   }
 
  private:
-  /// Stream tracks have the first numbers: they are named by every span.
+  /// Stream tracks get the smallest (shortest) UUIDs, because every span refers to one.
   std::uint64_t uuid_of_track(std::int32_t track) const {
     return 1 + static_cast<std::uint64_t>(track);
   }
@@ -184,7 +184,7 @@ class TraceWriter {
     for (const auto& [key, value] : timeline_.provenance) add_text(e, "provenance:" + key, value);
   }
 
-  /// Names that no span implies come first, as interned event names.
+  /// Names that cannot be derived from a span, written first as interned event names.
   void write_spans() {
     std::vector<NameForm> forms(timeline_.spans.size());
     std::vector<bool> implied(timeline_.names.size(), false);
@@ -255,7 +255,7 @@ class TraceWriter {
     e.add_uint64(event::kTrackUuid, uuid_of_track(span.track));
   }
 
-  /// A sample that changes nothing repeats the weights, so that it is not lost.
+  /// A sample without changes repeats the weights, so that it is not lost.
   void write_memory() {
     std::array<std::uint64_t, kMemoryClassCount> uuids{};  // of the current rank; 0: none yet
     MemoryAmounts known;
@@ -299,10 +299,11 @@ class TraceWriter {
 };
 
 }  // namespace
+}  // namespace pftrace
 
 std::string to_pftrace(const Timeline& timeline) {
   MW_CHECK(check_timeline(timeline).empty());
-  return TraceWriter(timeline).write();
+  return pftrace::TraceWriter(timeline).write();
 }
 
 }  // namespace meshwright

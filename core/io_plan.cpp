@@ -1,17 +1,17 @@
-/// Reading of plan files; io_plan_write.cpp writes them.
+/// Reads plan files; see io_plan_write.cpp for writing.
 #include "core/io_plan.hpp"
 
 #include <fmt/format.h>
 
+#include "core/io_file.hpp"
 #include "core/json_value.hpp"
 
 namespace meshwright {
 namespace {
 
-// Caps keep every product of two of them inside int64; check_plan() judges what makes sense.
+// Limits chosen so that the product of any two fits int64; check_plan() does the real validation.
 constexpr std::int64_t kLargestDegree = 1'000'000;
-constexpr std::int64_t kMostRanks = std::int64_t{1} << 24;
-constexpr std::int64_t kMostStages = std::int64_t{1} << 20;
+constexpr std::int64_t kMostStagesInFile = std::int64_t{1} << 20;
 constexpr std::int64_t kLargestBatch = std::int64_t{1} << 28;
 constexpr std::int64_t kLongestSequence = std::int64_t{1} << 28;
 constexpr std::int64_t kLargestBytes = std::int64_t{1} << 60;
@@ -22,19 +22,18 @@ int degree(JsonObjectReader& reader, std::string_view key) {
   return static_cast<int>(reader.integer(key, 1, kLargestDegree, 1));
 }
 
-/// Reads a word with `parse`, which gives nothing for words it does not know.
+/// Reads a string with `parse`, which returns an empty optional for unknown values.
 template <class Parse, class Value>
 void read_word(JsonObjectReader& reader, std::string_view key, Parse parse, Value& value,
-               std::string_view known) {
+               std::string_view hint) {
   if (!reader.optional(key)) return;
   const std::string word = reader.text(key);
   if (const auto parsed = parse(word)) {
     value = *parsed;
     return;
   }
-  if (word.empty()) return;  // not a text: noted already
-  reader.note(key, fmt::format("unknown value '{}'", word.substr(0, 60)),
-              fmt::format("one of {}", known));
+  if (word.empty()) return;  // not a string: already reported
+  reader.note(key, fmt::format("invalid value '{}'", word.substr(0, 60)), std::string(hint));
 }
 
 ParallelDegrees read_degrees(JsonObjectReader& reader) {
@@ -48,30 +47,31 @@ ParallelDegrees read_degrees(JsonObjectReader& reader) {
   d.expert_tensor = degree(reader, "etp");
   std::int64_t ranks = 1;
   for (const int part : {d.tensor, d.pipeline, d.data, d.context})
-    if (ranks <= kMostRanks) ranks *= part;
-  if (ranks > kMostRanks)
-    reader.note("tp", fmt::format("tp x pp x dp x cp is more than {} ranks", kMostRanks), "");
-  if (stage_count(d) > kMostStages)
-    reader.note("vpp", fmt::format("pp x vpp is more than {} stages", kMostStages), "");
+    if (ranks <= kMostRanksInFile) ranks *= part;
+  if (ranks > kMostRanksInFile)
+    reader.note("tp", fmt::format("tp x pp x dp x cp exceeds {} ranks", kMostRanksInFile), "");
+  if (stage_count(d) > kMostStagesInFile)
+    reader.note("vpp", fmt::format("pp x vpp exceeds {} stages", kMostStagesInFile), "");
   return d;
 }
 
-/// Keys that are written only where they differ from their defaults.
+/// These keys are written only if they differ from their defaults.
 DataParallelism read_data_parallelism(JsonObjectReader& reader) {
-  constexpr std::int64_t kMostServers = 1'000'000, kMostPrefetched = 1'000;
+  constexpr std::int64_t kMostServers = 1'000'000, kLargestPrefetch = 1'000;
   DataParallelism d;
   read_word(
       reader, "data_parallel", [](std::string_view w) { return data_parallel_from_name(w); },
-      d.kind, "collective, ring, parameter-server, async-parameter-server, one-process");
+      d.kind,
+      "expected one of: collective, ring, parameter-server, async-parameter-server, one-process");
   read_word(
       reader, "collective_algorithm",
       [](std::string_view w) { return collective_algorithm_from_name(w); }, d.algorithm,
-      "auto, ring, tree, nvls, hierarchical");
+      "expected one of: auto, ring, tree, nvls, hierarchical");
   read_word(
       reader, "bucket", [](std::string_view w) { return buckets_from_text(w); }, d.buckets,
-      "none, pytorch, megatron, or a size such as 25MiB");
+      "expected one of: none, pytorch, megatron, or a size such as 25MiB");
   d.overlap_gather = reader.boolean("overlap_gather", d.overlap_gather);
-  d.prefetch = static_cast<int>(reader.integer("fsdp_prefetch", 0, kMostPrefetched, d.prefetch));
+  d.prefetch = static_cast<int>(reader.integer("fsdp_prefetch", 0, kLargestPrefetch, d.prefetch));
   d.reshard_after_forward = reader.boolean("fsdp_reshard", d.reshard_after_forward);
   d.shard_ranks = static_cast<int>(reader.integer("shard_ranks", 0, kLargestDegree, d.shard_ranks));
   d.offload_optimizer = reader.boolean("offload_optimizer", d.offload_optimizer);
@@ -79,7 +79,7 @@ DataParallelism read_data_parallelism(JsonObjectReader& reader) {
   d.colocated_servers = reader.boolean("colocated_servers", d.colocated_servers);
   read_word(
       reader, "ring_order", [](std::string_view w) { return ring_order_from_name(w); },
-      d.ring_order, "neighbours, alternating");
+      d.ring_order, "expected one of: neighbours, alternating");
   return d;
 }
 
@@ -93,7 +93,7 @@ ModelParallelism read_model_parallelism(JsonObjectReader& reader) {
   read_word(
       reader, "context_algorithm",
       [](std::string_view w) { return context_algorithm_from_name(w); }, m.context,
-      "all-gather, ring, all-to-all");
+      "expected one of: all-gather, ring, all-to-all");
   constexpr double kLargestRatio = 1e6;
   m.routing.capacity = number_or(reader, "expert_capacity", kLargestRatio, m.routing.capacity);
   m.routing.imbalance = number_or(reader, "expert_imbalance", kLargestRatio, m.routing.imbalance);
@@ -102,7 +102,7 @@ ModelParallelism read_model_parallelism(JsonObjectReader& reader) {
       static_cast<int>(reader.integer("expert_node_limit", 0, kLargestDegree, 0));
   read_word(
       reader, "rank_order", [](std::string_view w) { return rank_order_from_text(w); }, m.order,
-      "tp-cp-ep-dp-pp or another order of these five");
+      "use tp-cp-ep-dp-pp or another order of these five axes");
   return m;
 }
 
@@ -118,14 +118,14 @@ Strategy read_strategy(const JsonValue& value, const std::string& place,
   if (reader.optional("schedule")) s.schedule = reader.text("schedule");
   read_word(
       reader, "recompute", [](std::string_view w) { return recompute_from_text(w); }, s.recompute,
-      "none, selective, full, block:N");
+      "expected one of: none, selective, full, block:N");
   s.zero = static_cast<int>(reader.integer("zero", 0, 3, 0));
   read_word(
       reader, "dtype", [](std::string_view w) { return dtype_from_name(w); }, s.dtype,
-      "fp32, tf32, bf16, fp16, fp8");
+      "expected one of: fp32, tf32, bf16, fp16, fp8");
   read_word(
       reader, "attention", [](std::string_view w) { return attention_from_name(w); }, s.attention,
-      "flash, standard");
+      "expected one of: flash, standard");
   s.data_parallelism = read_data_parallelism(reader);
   s.model_parallelism = read_model_parallelism(reader);
   reader.finish();
@@ -147,6 +147,10 @@ void read_bubble(JsonObjectReader& parent, PlanFigures& figures,
   JsonObjectReader reader(*value, parent.place_of("bubble"), problems);
   figures.bubble_of_period = reader.number("period", -1, 1);
   figures.bubble_of_makespan = reader.number("makespan", -1, 1);
+  // Earlier versions wrote the bubble of the busiest rank as `period`, and no mean over ranks.
+  figures.busiest_rank_bubble = reader.optional("busiest_rank_period") != nullptr
+                                    ? reader.number("busiest_rank_period", -1, 1)
+                                    : figures.bubble_of_period;
   reader.finish();
 }
 
@@ -178,7 +182,7 @@ PlanFigures read_figures(const JsonValue& value, const std::string& place,
   f.peak_memory = read_bytes(reader, "peak_memory_bytes");
   f.memory_capacity = read_bytes(reader, "memory_capacity_bytes");
   for (const std::int64_t bytes : reader.integers("peak_memory_bytes_per_stage", 0, kLargestBytes,
-                                                  static_cast<std::size_t>(kMostStages)))
+                                                  static_cast<std::size_t>(kMostStagesInFile)))
     f.peak_memory_per_stage.emplace_back(bytes);
   f.why = reader.text("why");
   reader.finish();
@@ -195,7 +199,7 @@ void read_model(JsonObjectReader& parent, PlanFile& file, std::vector<Diagnostic
   reader.finish();
 }
 
-/// {"name", "toml"} and, of measured machines, "calibration"
+/// {"name", "toml"} and, for calibrated machines, "calibration"
 void read_cluster(JsonObjectReader& parent, PlanFile& file, std::vector<Diagnostic>& problems) {
   const JsonValue* value = parent.required("cluster");
   if (!value) return;
@@ -206,7 +210,7 @@ void read_cluster(JsonObjectReader& parent, PlanFile& file, std::vector<Diagnost
   reader.finish();
 }
 
-/// One text per pipeline position, as to_text() writes it.
+/// One string per pipeline rank, as written by to_text().
 std::vector<std::vector<Action>> read_orders(JsonObjectReader& reader,
                                              std::vector<Diagnostic>& problems) {
   std::vector<std::vector<Action>> orders;
@@ -214,14 +218,14 @@ std::vector<std::vector<Action>> read_orders(JsonObjectReader& reader,
   if (!value) return orders;
   const auto* array = value->as<JsonArray>();
   if (!array || array->size() > static_cast<std::size_t>(kLargestDegree)) {
-    reader.note("orders", "expected an array of texts, one per pipeline position", "");
+    reader.note("orders", "expected an array of strings, one per pipeline rank", "");
     return orders;
   }
   for (const JsonValue& entry : *array) {
     const auto* text = entry.as<std::string>();
     const std::string place = fmt::format("{}/{}", reader.place_of("orders"), orders.size());
     if (!text) {
-      problems.push_back({place, fmt::format("expected a text, got {}", describe(entry)), ""});
+      problems.push_back({place, fmt::format("expected a string, got {}", describe(entry)), ""});
       return orders;
     }
     try {
@@ -242,7 +246,7 @@ void read_predicted(JsonObjectReader& reader, PlanFile& file, std::vector<Diagno
   if (!value || value->is_null()) return;
   file.predicted = read_figures(*value, reader.place_of("predicted"), problems);
   if (problems.empty() && file.predicted->strategy != file.plan.strategy)
-    reader.note("predicted", "the figures belong to another strategy than the plan's",
+    reader.note("predicted", "the strategy of the prediction differs from the plan's strategy",
                 "set \"predicted\" to null, and simulate the plan again");
 }
 
@@ -253,13 +257,13 @@ PlanFile plan_file_from_json(std::string_view text, std::string_view where) {
   const JsonValue root = parse_json(text, where);
   std::vector<Diagnostic> problems;
   JsonObjectReader reader(root, std::string(where), problems);
-  // Another version has other keys: nothing else is worth saying then.
+  // Other versions have other keys: report nothing else in that case.
   const JsonValue* schema = reader.required("schema");
   if (schema) {
     const auto* version = schema->as<std::int64_t>();
     if (!version || *version != kSchema)
       reader.note("schema", fmt::format("expected {}, got {}", kSchema, describe(*schema)),
-                  "the file is not a plan, or was written by another version");
+                  "check that this is a plan file written by this version of Meshwright");
   }
   if (!problems.empty()) throw InputError(std::move(problems));
 
@@ -268,13 +272,13 @@ PlanFile plan_file_from_json(std::string_view text, std::string_view where) {
   read_cluster(reader, file, problems);
   if (const JsonValue* strategy = reader.required("strategy"))
     file.plan.strategy = read_strategy(*strategy, reader.place_of("strategy"), problems);
-  for (const std::int64_t blocks :
-       reader.integers("blocks_per_stage", 0, kMostStages, static_cast<std::size_t>(kMostStages)))
+  for (const std::int64_t blocks : reader.integers("blocks_per_stage", 0, kMostStagesInFile,
+                                                   static_cast<std::size_t>(kMostStagesInFile)))
     file.plan.blocks_per_stage.push_back(static_cast<int>(blocks));
   file.plan.orders = read_orders(reader, problems);
   if (reader.optional("device_of_stage"))
     for (const std::int64_t device : reader.integers("device_of_stage", 0, kLargestDegree,
-                                                     static_cast<std::size_t>(kMostStages)))
+                                                     static_cast<std::size_t>(kMostStagesInFile)))
       file.plan.device_of_stage.push_back(static_cast<int>(device));
   read_predicted(reader, file, problems);
   file.cost_model = reader.text("cost_model");

@@ -1,6 +1,7 @@
-/// `*.plan.json`: one file is enough to simulate, run, export or show a plan again. It carries the
-/// model's config and the cluster's TOML as text, the plan, the predicted figures and where the
-/// cost model is from. Keys of `strategy` are the command line's flags with underscores.
+/// `*.plan.json`: a self-contained plan that can be simulated, run, exported or shown again. It
+/// contains the model's config and the cluster's TOML as text, the plan, the predicted figures, and
+/// the provenance of the cost model. Keys of `strategy` are the command-line flags with
+/// underscores.
 #pragma once
 
 #include <optional>
@@ -13,18 +14,19 @@
 
 namespace meshwright {
 
-/// One entry of `plans` in `plan --json`; times integer nanoseconds (Ticks are rounded to nearest
-/// on writing; times in whole nanoseconds come back exactly), sizes integer bytes, ratios doubles.
+/// One entry of `plans` in `plan --json`. Times are written as integer nanoseconds (rounded to
+/// nearest; whole nanoseconds round-trip exactly), sizes as integer bytes, ratios as doubles.
 struct PlanFigures {
   Strategy strategy;
   Ticks step_time, period;
   double tokens_per_second_per_gpu = 0;
   double model_tflops_per_gpu = 0;
   double mfu = 0, hfu = 0;
-  double bubble_of_period = 0, bubble_of_makespan = 0;
+  double bubble_of_period = 0, bubble_of_makespan = 0;  ///< means over ranks: core/evaluation.hpp
+  double busiest_rank_bubble = 0;                       ///< of the period
   std::array<double, kAxisCount> exposed_communication{};  ///< share of the step, by Axis
   Bytes peak_memory, memory_capacity;
-  std::vector<Bytes> peak_memory_per_stage;  ///< by pipeline position
+  std::vector<Bytes> peak_memory_per_stage;  ///< by pipeline rank
   std::string why;
   friend bool operator==(const PlanFigures&, const PlanFigures&) = default;
 };
@@ -36,17 +38,18 @@ struct PlanFile {
   Plan plan;
   std::optional<PlanFigures> predicted;
   std::string cost_model;  ///< provenance
-  /// Text of core/calibration.hpp that the plan was made with, so that the file stands alone;
-  /// empty: the cluster's figures say it all.
+  /// The calibration used for the plan, as JSON text (core/calibration.hpp); empty if the plan was
+  /// made with the cluster's figures alone.
   std::string calibration = {};
   friend bool operator==(const PlanFile&, const PlanFile&) = default;
 };
 
-/// JSON text, keys in a fixed order, `schema` first. `indent` < 0: one line.
+/// JSON text with keys in a fixed order, `schema` first. `indent` < 0: on a single line.
 std::string to_json(const PlanFile& file);
 std::string to_json(const PlanFigures& figures, int indent = 2);
 std::string to_json(const Strategy& strategy, int indent = 2);
-/// Throws InputError: JSON pointer or line:column, expected and got, nearest key.
+/// Throws InputError with the JSON pointer or line:column, the expected and the actual value, and
+/// for unknown keys the nearest known key.
 PlanFile plan_file_from_json(std::string_view text, std::string_view where);
 
 }  // namespace meshwright

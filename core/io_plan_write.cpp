@@ -1,4 +1,4 @@
-/// Writing of plan files; io_plan.cpp reads them.
+/// Writes plan files; see io_plan.cpp for reading.
 #include <nlohmann/json.hpp>
 
 #include "core/check.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What differs from the defaults.
+/// Adds the options that differ from their defaults.
 void add_data_parallelism(const DataParallelism& d, Json& json) {
   const DataParallelism usual;
   if (d.kind != usual.kind) json["data_parallel"] = name_of(d.kind);
@@ -28,7 +28,7 @@ void add_data_parallelism(const DataParallelism& d, Json& json) {
   if (d.ring_order != usual.ring_order) json["ring_order"] = name_of(d.ring_order);
 }
 
-/// Options of the model's axes that are not as usual.
+/// Adds the options that differ from their defaults.
 void add_model_parallelism(const ModelParallelism& m, Json& json) {
   constexpr ModelParallelism kUsual;
   const auto add = [&json](const char* key, bool is_usual, const auto& value) {
@@ -80,7 +80,9 @@ Json json_of(const PlanFigures& f) {
               {"model_tflops_per_gpu", f.model_tflops_per_gpu},
               {"mfu", f.mfu},
               {"hfu", f.hfu},
-              {"bubble", Json{{"period", f.bubble_of_period}, {"makespan", f.bubble_of_makespan}}},
+              {"bubble", Json{{"period", f.bubble_of_period},
+                              {"makespan", f.bubble_of_makespan},
+                              {"busiest_rank_period", f.busiest_rank_bubble}}},
               {"exposed_communication", std::move(exposed)},
               {"peak_memory_bytes", f.peak_memory.value},
               {"memory_capacity_bytes", f.memory_capacity.value},
@@ -88,7 +90,7 @@ Json json_of(const PlanFigures& f) {
               {"why", f.why}};
 }
 
-/// Bytes that are not UTF-8 (a file name, say) become U+FFFD: the output is always valid JSON.
+/// Replaces bytes that are not UTF-8 (e.g. in a file name) by U+FFFD, so the JSON is always valid.
 std::string text_of(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
@@ -133,13 +135,14 @@ PlanFigures figures_of(const Strategy& strategy, const Evaluation& evaluation, s
   f.hfu = evaluation.hfu;
   f.bubble_of_period = evaluation.bubble_of_period;
   f.bubble_of_makespan = evaluation.bubble_of_makespan;
+  f.busiest_rank_bubble = evaluation.busiest_rank_bubble;
   for (int axis = 0; axis < kAxisCount; ++axis)
     f.exposed_communication[static_cast<std::size_t>(axis)] =
         exposed_communication_share(evaluation, static_cast<Axis>(axis));
   f.peak_memory = peak_memory(evaluation);
   f.memory_capacity = evaluation.memory_capacity;
 
-  // Ranks stand in rank order, pipeline slowest, and every position has equally many of them.
+  // Ranks are ordered by pipeline rank, and every pipeline rank has the same number of ranks.
   const auto positions = static_cast<std::size_t>(strategy.degrees.pipeline);
   const std::size_t ranks = evaluation.peak_memory.size();
   MW_CHECK(ranks % positions == 0);

@@ -19,7 +19,7 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr std::string_view kMetadata = "__metadata__";
 constexpr std::size_t kLengthBytes = 8;
-constexpr std::int64_t kMostElements = std::int64_t{1} << 34;
+constexpr std::int64_t kMostTensorElements = std::int64_t{1} << 34;
 constexpr std::size_t kMostDimensions = 8;
 
 std::int64_t elements_of(const std::vector<std::int64_t>& shape) {
@@ -28,7 +28,7 @@ std::int64_t elements_of(const std::vector<std::int64_t>& shape) {
   return count;
 }
 
-/// One entry of the header, and where its data lie.
+/// One entry of the header, with the range of its data.
 struct Entry {
   NamedTensor tensor;
   std::int64_t begin = 0, end = 0;
@@ -43,7 +43,8 @@ class Reader {
     const JsonValue json = parse_json(header, std::string(where_) + " (header)");
     const auto* members = json.as<JsonObject>();
     if (members == nullptr)
-      refuse(where_, fmt::format("has {} as header", describe(json)), "expected an object");
+      refuse(where_, fmt::format("invalid header: expected an object, got {}", describe(json)),
+             kNotComplete);
     for (const JsonMember& member : *members)
       member.key == kMetadata ? read_metadata(member.value) : read_entry(member);
     if (!problems_.empty()) throw InputError(std::move(problems_));
@@ -52,23 +53,26 @@ class Reader {
   }
 
  private:
+  static constexpr const char* kNotComplete =
+      "check that this is a complete safetensors file, such as those written by --save";
+
   [[noreturn]] static void refuse(std::string_view where, std::string what, std::string hint) {
     throw InputError(Diagnostic{std::string(where), std::move(what), std::move(hint)});
   }
 
   std::string_view split_header() {
-    constexpr std::string_view kHint = "expected a safetensors file, as --save writes it";
     if (content_.size() < kLengthBytes)
-      refuse(where_, fmt::format("has {} bytes, too few for any tensors", content_.size()),
-             std::string(kHint));
+      refuse(where_,
+             fmt::format("not a valid safetensors file: only {} bytes long", content_.size()),
+             kNotComplete);
     std::uint64_t length = 0;
     std::memcpy(&length, content_.data(), kLengthBytes);
     if (length > kLargestTensorHeader || length > content_.size() - kLengthBytes)
       refuse(where_,
-             fmt::format("promises a header of {} bytes, but has {} bytes and may have a header of "
-                         "{}",
+             fmt::format("not a valid safetensors file: header of {} bytes in a file of {} bytes "
+                         "(maximum header size: {} bytes)",
                          length, content_.size(), kLargestTensorHeader),
-             "is it cut off, or no safetensors file?");
+             kNotComplete);
     data_ = content_.substr(kLengthBytes + length);
     return content_.substr(kLengthBytes, length);
   }
@@ -76,12 +80,15 @@ class Reader {
   void read_metadata(const JsonValue& value) {
     const auto* members = value.as<JsonObject>();
     if (members == nullptr)
-      refuse(where_, fmt::format("has {} as metadata", describe(value)), "expected an object");
+      refuse(where_, fmt::format("invalid metadata: expected an object, got {}", describe(value)),
+             kNotComplete);
     for (const JsonMember& member : *members) {
       const auto* text = member.value.as<std::string>();
       if (text == nullptr)
-        refuse(where_, fmt::format("has {} as metadata '{}'", describe(member.value), member.key),
-               "expected a text");
+        refuse(where_,
+               fmt::format("invalid metadata '{}': expected a string, got {}", member.key,
+                           describe(member.value)),
+               kNotComplete);
       file_.metadata[member.key] = *text;
     }
   }
@@ -94,17 +101,17 @@ class Reader {
     const std::string type = reader.text("dtype");
     if (problems_.empty() && type != "F32")
       reader.note("dtype", fmt::format("expected \"F32\", got \"{}\"", type),
-                  "only fp32 tensors are read");
-    entry.tensor.shape = reader.integers("shape", 0, kMostElements, kMostDimensions);
+                  "convert the tensor to fp32");
+    entry.tensor.shape = reader.integers("shape", 0, kMostTensorElements, kMostDimensions);
     const std::vector<std::int64_t> offsets =
         reader.integers("data_offsets", 0, static_cast<std::int64_t>(kLargestTensorFile), 2);
     reader.finish();
     if (!problems_.empty()) return;
     if (offsets.size() != 2 || !agrees(entry.tensor.shape, offsets)) {
       reader.note("data_offsets",
-                  fmt::format("[{}] do not agree with shape [{}] of 4-byte elements",
+                  fmt::format("[{}] does not match shape [{}] with 4-byte elements",
                               fmt::join(offsets, ", "), fmt::join(entry.tensor.shape, ", ")),
-                  "the end is behind the begin by 4 bytes for each element");
+                  "give the begin and end of the data, 4 bytes per element");
       return;
     }
     entry.begin = offsets[0];
@@ -112,19 +119,19 @@ class Reader {
     entries_.push_back(std::move(entry));
   }
 
-  /// Without overflow: the product stops where it leaves what a file can hold.
+  /// Avoids overflow by stopping once the product exceeds the largest possible file.
   static bool agrees(const std::vector<std::int64_t>& shape,
                      const std::vector<std::int64_t>& offsets) {
     if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return offsets[0] == offsets[1];
     std::int64_t count = 1;
     for (const std::int64_t extent : shape) {
-      if (extent > kMostElements / count) return false;
+      if (extent > kMostTensorElements / count) return false;
       count *= extent;
     }
     return offsets[1] - offsets[0] == count * static_cast<std::int64_t>(sizeof(float));
   }
 
-  /// Data lie in the order of their offsets and fill the file.
+  /// The data must be contiguous and fill the file.
   void take_data() {
     std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
       return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
@@ -132,15 +139,14 @@ class Reader {
     std::int64_t end = 0;
     for (Entry& entry : entries_) {
       if (entry.begin != end)
-        refuse(
-            fmt::format("{}#/{}/data_offsets", where_, entry.tensor.name),
-            fmt::format("begins at {}, but what lies in front of it ends at {}", entry.begin, end),
-            "tensors lie one behind another, without gaps");
+        refuse(fmt::format("{}#/{}/data_offsets", where_, entry.tensor.name),
+               fmt::format("begins at {}, but the previous tensor ends at {}", entry.begin, end),
+               "store tensors contiguously, without gaps");
       end = entry.end;
     }
     if (static_cast<std::uint64_t>(end) != data_.size())
-      refuse(where_, fmt::format("promises {} bytes of tensors, but has {}", end, data_.size()),
-             "is it cut off?");
+      refuse(where_, fmt::format("expected {} bytes of tensors, got {}", end, data_.size()),
+             kNotComplete);
     for (Entry& entry : entries_) {
       entry.tensor.values.resize(static_cast<std::size_t>(entry.end - entry.begin) / sizeof(float));
       if (!entry.tensor.values.empty())
@@ -172,7 +178,7 @@ std::string to_safetensors(const TensorFile& file) {
         {"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}};
   }
   using Handler = nlohmann::ordered_json::error_handler_t;
-  std::string text = header.dump(-1, ' ', false, Handler::replace);  // names are any bytes
+  std::string text = header.dump(-1, ' ', false, Handler::replace);  // names may be any bytes
   text.append((kLengthBytes - text.size() % kLengthBytes) % kLengthBytes, ' ');  // data aligned
   const std::uint64_t length = text.size();
   std::string content(kLengthBytes, '\0');

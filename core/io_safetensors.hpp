@@ -1,8 +1,8 @@
-/// The safetensors format: named arrays in one file that many programs read
+/// The safetensors format: named arrays in a single file
 /// (github.com/huggingface/safetensors: 8 bytes of header length, a JSON header, the data).
 ///
-/// Numbers are little-endian, as on every machine that this project runs on. Data are fp32 here;
-/// tensors lie one behind another in the order of the header, without gaps.
+/// Little-endian, like all supported machines. Only fp32 tensors are supported; they are stored
+/// back to back in header order, without gaps.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +26,15 @@ struct TensorFile {
   friend bool operator==(const TensorFile&, const TensorFile&) = default;
 };
 
-inline constexpr std::size_t kLargestTensorHeader = 100'000'000;  ///< bytes, as the format says
+inline constexpr std::size_t kLargestTensorHeader = 100'000'000;  ///< bytes; limit of the format
 inline constexpr std::size_t kLargestTensorFile = std::size_t{64} << 30;
 
-/// Names must be unique and none "__metadata__"; values as many as the shape says.
+/// Names must be unique and not "__metadata__"; the number of values must match the shape.
 std::string to_safetensors(const TensorFile& file);
 
-/// Refuses with InputError at `where` what is no such file: too short, a header that is too long or
-/// no JSON, other types than F32, shapes that do not agree with offsets, gaps, overlaps, data that
-/// end early or go on. Linear in the content.
+/// Throws InputError at `where` for invalid files: too short, header too long or not JSON, dtypes
+/// other than F32, shapes that do not match the offsets, gaps, overlaps, truncated or trailing
+/// data. Linear in the content.
 TensorFile tensors_from_safetensors(std::string_view content, std::string_view where);
 
 }  // namespace meshwright

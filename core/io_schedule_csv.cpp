@@ -13,10 +13,10 @@
 namespace meshwright {
 namespace {
 
-/// Beyond these a file is not a schedule but a mistake.
-constexpr int kMostStages = 1 << 14;
-constexpr int kMostMicrobatches = 1 << 20;
-constexpr std::size_t kMostBytes = std::size_t{1} << 28;
+/// Limits far beyond real schedules.
+constexpr int kMostCsvStages = 1 << 14;
+constexpr int kMostCsvMicrobatches = 1 << 20;
+constexpr std::size_t kLargestCsvFile = std::size_t{1} << 28;
 
 constexpr std::string_view kOverlap = "OVERLAP_F_B";
 const std::array<std::string, 12> kTypes{"F",      "I",       "W",       "B",
@@ -29,7 +29,7 @@ struct Cell {
   std::size_t column;
 };
 
-/// stage, type, micro-batch; UNSHARD and its like may come without a micro-batch.
+/// Stage, type, micro-batch; UNSHARD and similar actions may have no micro-batch.
 struct Word {
   Cell cell;
   int stage = 0;
@@ -38,7 +38,8 @@ struct Word {
   bool overlaps_next = false;
 };
 
-/// Words first, actions second: what B means is known only when all types have been seen.
+/// Parses all words before converting them to actions, because the meaning of B depends on which
+/// other types occur.
 class CsvReader {
  public:
   CsvReader(std::string_view text, std::string_view file) : text_(text), file_(file) {}
@@ -59,7 +60,7 @@ class CsvReader {
   std::string_view file_;
   std::vector<std::vector<Word>> rows_;
   std::map<int, int> device_of_stage_;
-  std::map<std::string_view, int> skipped_;  ///< how often each type was left out
+  std::map<std::string_view, int> skipped_;  ///< number of ignored actions by type
 };
 
 void CsvReader::reject(const Cell& cell, std::string what, std::string hint) const {
@@ -85,29 +86,33 @@ std::optional<int> take_number(std::string_view& rest) {
 }
 
 Word CsvReader::parse_word(const Cell& cell, std::string_view text) const {
-  const std::string_view whole = text.substr(0, 40);  // cells of any length reach us
+  const std::string_view whole = text.substr(0, 40);  // cells can have any length
   const auto stage = take_number(text);
   const std::string_view name = text.substr(0, text.find_first_of("0123456789"));
   text.remove_prefix(name.size());
   if (!stage || name.empty())
-    reject(cell, fmt::format("'{}' is not an action", whole),
-           "an action is stage, type, micro-batch, as in 0F12; a pair is (0F4;7B0)OVERLAP_F_B");
+    reject(cell, fmt::format("invalid action '{}'", whole),
+           "write stage, type, micro-batch, such as 0F12, or a pair such as "
+           "(0F4;7B0)OVERLAP_F_B");
   if (std::find(kTypes.begin(), kTypes.end(), name) == kTypes.end())
-    reject(cell, fmt::format("'{}' has the unknown type '{}'", whole, name.substr(0, 20)),
+    reject(cell, fmt::format("unknown type '{}' in '{}'", name.substr(0, 20), whole),
            suggest(name.substr(0, 20), kTypes));
   std::optional<int> microbatch;
   if (!text.empty()) {
     microbatch = take_number(text);
     if (!microbatch || !text.empty())
-      reject(cell, fmt::format("'{}' has no number for its micro-batch", whole),
-             fmt::format("micro-batches are 0..{}", kMostMicrobatches - 1));
+      reject(cell, fmt::format("invalid micro-batch in '{}'", whole),
+             fmt::format("use a whole number from 0 to {}", kMostCsvMicrobatches - 1));
   }
-  if (*stage >= kMostStages)
-    reject(cell, fmt::format("stage {} is out of range", *stage),
-           fmt::format("stages are 0..{}", kMostStages - 1));
-  if (microbatch.value_or(0) >= kMostMicrobatches)
-    reject(cell, fmt::format("micro-batch {} is out of range", *microbatch),
-           fmt::format("micro-batches are 0..{}", kMostMicrobatches - 1));
+  if (*stage >= kMostCsvStages)
+    reject(cell,
+           fmt::format("stage {} is out of range: expected 0 to {}", *stage, kMostCsvStages - 1),
+           "number stages from 0");
+  if (microbatch.value_or(0) >= kMostCsvMicrobatches)
+    reject(cell,
+           fmt::format("micro-batch {} is out of range: expected 0 to {}", *microbatch,
+                       kMostCsvMicrobatches - 1),
+           "number micro-batches from 0");
   return {.cell = cell, .stage = *stage, .type = name, .microbatch = microbatch};
 }
 
@@ -116,15 +121,15 @@ void CsvReader::read_pair(const Cell& cell, std::vector<Word>& row) const {
   const std::size_t middle = cell.text.find(';');
   if (close == std::string_view::npos || middle == std::string_view::npos || middle > close ||
       cell.text.substr(close + 1) != kOverlap)
-    reject(cell, fmt::format("'{}' is not a pair", cell.text.substr(0, 40)),
-           "a pair is (0F4;7B0)OVERLAP_F_B");
+    reject(cell, fmt::format("invalid pair '{}'", cell.text.substr(0, 40)),
+           "write a pair as (0F4;7B0)OVERLAP_F_B");
   const std::array parts{cell.text.substr(1, middle - 1),
                          cell.text.substr(middle + 1, close - middle - 1)};
   for (std::size_t i = 0; i < parts.size(); ++i) {
     Word word = parse_word(cell, trimmed(parts[i]));
     if (word.type != "F" && word.type != "B" && word.type != "BW")
       reject(cell, fmt::format("{} cannot be part of a pair", word.type),
-             "a pair is a forward and a whole backward");
+             "use one forward and one full backward");
     word.overlaps_next = i == 0;
     row.push_back(word);
   }
@@ -152,6 +157,7 @@ void CsvReader::read_rows() {
       line.remove_prefix(comma + 1);
     }
   }
+  while (!rows_.empty() && rows_.back().empty()) rows_.pop_back();  // trailing blank lines
 }
 
 CsvDialect CsvReader::dialect() const {
@@ -185,21 +191,25 @@ void CsvReader::add_actions(Schedule& schedule, CsvDialect dialect) {
         continue;
       }
       if (!word.microbatch)
-        reject(word.cell, fmt::format("'{}{}' has no micro-batch", word.stage, word.type),
+        reject(word.cell, fmt::format("missing micro-batch in '{}{}'", word.stage, word.type),
                fmt::format("write {}{}0 for micro-batch 0", word.stage, word.type));
       if (word.type == "I" && dialect == CsvDialect::kOld)
-        reject(word.cell, "I beside BW: two dialects in one file",
-               "write I, W and B, or B, W and BW");
+        reject(word.cell, "I and BW cannot be combined in one file",
+               "use either I, W and B, or B, W and BW");
       const auto [known, is_new] = device_of_stage_.emplace(word.stage, static_cast<int>(device));
       if (!is_new && known->second != static_cast<int>(device))
         reject(word.cell,
-               fmt::format("stage {} runs on device {}, but ran on device {} before", word.stage,
-                           device, known->second),
-               "a stage lives on one device: one row");
+               fmt::format("stage {} occurs on device {} and on device {}", word.stage,
+                           known->second, device),
+               "put all actions of a stage into one row");
       schedule.microbatch_count = std::max(schedule.microbatch_count, *word.microbatch + 1);
       order.push_back(
           {StageId(word.stage), *pass, MicrobatchId(*word.microbatch), word.overlaps_next});
     }
+    if (order.empty())
+      throw InputError(Diagnostic{.where = fmt::format("{}:{}", file_, device + 1),
+                                  .what = fmt::format("device {} has no actions", device),
+                                  .hint = "write one row per device, without blank lines"});
   }
 }
 
@@ -212,8 +222,8 @@ Placement CsvReader::placement() const {
     if (stage != expected)
       throw InputError(Diagnostic{
           .where = std::string(file_),
-          .what = fmt::format("stage {} does not occur, but stage {} does", expected, stage),
-          .hint = "stages are numbered 0, 1, 2, ..."});
+          .what = fmt::format("stage {} is missing, but stage {} occurs", expected, stage),
+          .hint = "number stages 0, 1, 2, ..."});
     placement.device_of_stage.emplace_back(device);
     placement.part_of_stage.push_back(stage);
     placement.routes[0].emplace_back(stage);
@@ -222,10 +232,11 @@ Placement CsvReader::placement() const {
 }
 
 ImportedSchedule CsvReader::run(std::string_view name) {
-  if (text_.size() > kMostBytes)
-    throw InputError(Diagnostic{.where = std::string(file_),
-                                .what = fmt::format("{} bytes are too many", text_.size()),
-                                .hint = fmt::format("at most {} are read", kMostBytes)});
+  if (text_.size() > kLargestCsvFile)
+    throw InputError(
+        Diagnostic{.where = std::string(file_),
+                   .what = fmt::format("exceeds the size limit of {} bytes", kLargestCsvFile),
+                   .hint = "check that this is the right file"});
   read_rows();
   ImportedSchedule result;
   result.dialect = dialect();
@@ -233,14 +244,14 @@ ImportedSchedule CsvReader::run(std::string_view name) {
   add_actions(result.schedule, result.dialect);
   if (result.schedule.microbatch_count == 0)
     throw InputError(Diagnostic{.where = std::string(file_),
-                                .what = "there is no action",
-                                .hint = "one row per device, as in 0F0,0F1,0B0,0B1"});
+                                .what = "no actions found",
+                                .hint = "write one row per device, such as 0F0,0F1,0B0,0B1"});
   result.schedule.placement = placement();
   result.schedule.route_of_microbatch.assign(
       static_cast<std::size_t>(result.schedule.microbatch_count), 0);
   for (const auto& [type, count] : skipped_)
     result.notes.push_back(fmt::format(
-        "{} x {} left out: communication follows from the order of the passes", count, type));
+        "ignored {} x {}: communication is derived from the order of the passes", count, type));
   return result;
 }
 
@@ -278,7 +289,7 @@ class CsvWriter {
     return fmt::format("{}{}{}", a.stage.value, type, a.microbatch.value);
   }
 
-  /// The receive before or the send after `a`; nothing at the ends of the route, for weight
+  /// The receive before or the send after `a`; empty at the ends of the route, for weight
   /// gradients, and between stages of one device.
   std::optional<std::string> message(const Action& a, bool send) const {
     if (content_ == CsvContent::kComputeOnly || a.pass == Pass::kBackwardWeight)
@@ -301,8 +312,8 @@ class CsvWriter {
   throw InputError(Diagnostic{
       .where = fmt::format("schedule {}", schedule.name),
       .what = std::move(what),
-      .hint = "choose a schedule with one route, whole sequences and the output layer on "
-              "the last stage, as 1f1b"});
+      .hint = "use a schedule with a single route, no sequence slices and an unsharded output "
+              "layer, such as 1f1b"});
 }
 
 }  // namespace
@@ -314,15 +325,16 @@ ImportedSchedule read_schedule_csv(std::string_view text, std::string_view name,
 
 std::string write_schedule_csv(const Schedule& schedule, CsvContent content, CsvDialect dialect) {
   if (schedule.placement.routes.size() != 1)
-    cannot_say(schedule, fmt::format("micro-batches take {} routes, PyTorch's CSV knows one",
+    cannot_say(schedule, fmt::format("{} routes of micro-batches are not expressible in PyTorch's "
+                                     "CSV",
                                      schedule.placement.routes.size()));
   if (schedule.slices_per_microbatch != 1)
-    cannot_say(schedule, fmt::format("{} slices per micro-batch, PyTorch's CSV knows none",
-                                     schedule.slices_per_microbatch));
-  if (schedule.output_barriers > 0)
     cannot_say(schedule,
-               "the output layer is split over the devices (S and T), PyTorch's CSV "
-               "knows no such pass");
+               fmt::format("sequence slices ({} per micro-batch) are not expressible in PyTorch's "
+                           "CSV",
+                           schedule.slices_per_microbatch));
+  if (schedule.output_barriers > 0)
+    cannot_say(schedule, "a sharded output layer (S and T) is not expressible in PyTorch's CSV");
   fmt::memory_buffer out;
   const CsvWriter writer(schedule, content, dialect);
   for (const auto& order : schedule.orders) writer.write_row(order, out);

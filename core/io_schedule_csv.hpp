@@ -3,7 +3,7 @@
 ///
 ///   compute only     0F0  0I0  0W0  0B0  (0F4;7B0)OVERLAP_F_B
 ///   communication    0SEND_F0  1RECV_F0  1SEND_B0  0RECV_B0, UNSHARD, RESHARD, REDUCE_GRAD
-///   old dialect      B is the input gradient and BW the whole backward; there is no I
+///   old dialect      B is the input gradient and BW the full backward; I is not used
 #pragma once
 
 #include <cstdint>
@@ -16,28 +16,28 @@
 namespace meshwright {
 
 enum class CsvDialect : std::uint8_t {
-  kCurrent,  ///< I, W, and B for the whole backward
-  kOld,      ///< B, W, and BW for the whole backward
+  kCurrent,  ///< I, W, and B for the full backward
+  kOld,      ///< B, W, and BW for the full backward
 };
 enum class CsvContent : std::uint8_t { kComputeOnly, kWithCommunication };
 
 struct ImportedSchedule {
   Schedule schedule;
   CsvDialect dialect = CsvDialect::kCurrent;
-  /// What was read and left out, one line per kind.
+  /// Actions that were read and ignored, one line per type.
   std::vector<std::string> notes;
 };
 
-/// Reads either content and either dialect (told by the letters: BW, or W without any I, is old).
-/// Stages are where their first action is; every micro-batch passes all of them in order. Throws
-/// InputError with line, cell and what is wrong there; whether the schedule is sound is for
-/// check_schedule(). `name` becomes the schedule's name, `file` goes into messages.
+/// Reads either content and either dialect (BW, or W without any I, means the old dialect). A stage
+/// is placed on the device of its first action; every micro-batch visits all stages in order.
+/// Throws InputError with line and cell; call check_schedule() to validate the schedule itself.
+/// `name` becomes the schedule's name, `file` is used in error messages.
 ImportedSchedule read_schedule_csv(std::string_view text, std::string_view name,
                                    std::string_view file);
 
-/// Throws InputError for schedules that the format cannot say: more than one route, or sequence
-/// slices. With communication, a receive stands right before the action that needs it and a send
-/// right after the action that made it.
+/// Throws InputError for schedules that the format cannot express: several routes, sequence slices,
+/// or a split output layer. With communication, a receive is written immediately before the action
+/// that needs it and a send immediately after the action that produced the data.
 std::string write_schedule_csv(const Schedule& schedule,
                                CsvContent content = CsvContent::kComputeOnly,
                                CsvDialect dialect = CsvDialect::kCurrent);

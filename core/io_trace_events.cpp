@@ -1,5 +1,5 @@
-/// One pass over the events; every kind of event in a function of its own. They share the reader's
-/// tables of names and threads, so they stand together.
+/// One pass over the events, with one function per kind of event. A single file of more than 400
+/// lines, because they share the reader's tables of names and threads.
 #include "core/io_trace_events.hpp"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 namespace meshwright {
 namespace {
 
-/// Looked up only; its order reaches nothing.
+/// For lookup only; never iterated.
 struct TextHash {
   using is_transparent = void;
   std::size_t operator()(std::string_view text) const {
@@ -35,12 +35,12 @@ std::int32_t small(std::string_view text) {
   return value && *value >= 0 && *value <= 0x7fff'ffff ? static_cast<std::int32_t>(*value) : -1;
 }
 
-// Far from where sums of start, duration and base would leave int64.
+// Bounds that keep sums of start, duration and base inside int64.
 constexpr std::int64_t kLatestBase = 2'500'000'000'000'000'000;  ///< ns
-constexpr std::int64_t kLatest = 2'200'000'000'000'000'000;      ///< ns: the year 2039
+constexpr std::int64_t kLatestTime = 2'200'000'000'000'000'000;  ///< ns: the year 2039
 constexpr std::int64_t kLongestSlice = 100'000'000'000'000'000;  ///< ns: three years
 
-/// Fields of one event as they come; names are held by number, other texts copied.
+/// The fields of one event; names are stored by index, other strings are copied.
 struct Event {
   char phase = 0;
   std::int32_t name = -1, category = -1;
@@ -66,7 +66,7 @@ class TraceEventReader {
  public:
   TraceEventReader(std::string_view text, std::string_view where,
                    const std::function<void(std::size_t)>& progress)
-      : scanner_(text, where), progress_(progress) {
+      : where_(where), scanner_(text, where), progress_(progress) {
     constexpr std::size_t kBytesPerEvent = 190;
     trace_.slices.reserve(std::min(text.size() / kBytesPerEvent, kMostTraceEvents));
   }
@@ -80,7 +80,7 @@ class TraceEventReader {
         read_file();
         break;
       default:
-        scanner_.fail("a trace is an object with \"traceEvents\", or an array of events");
+        reject("expected an object with \"traceEvents\" or an array of events");
     }
     trace_.dropped += count_open();
     add_base_time();
@@ -88,11 +88,17 @@ class TraceEventReader {
   }
 
  private:
-  /// And drops what lies beyond the years that any clock can mean.
+  [[noreturn]] void reject(std::string_view what) const {
+    throw InputError(Diagnostic{fmt::format("{}: byte {}", where_, scanner_.position()),
+                                fmt::format("not a valid Chrome trace: {}", what),
+                                "use a trace exported by a profiler, such as PyTorch's"});
+  }
+
+  /// Also drops events with implausible times.
   void add_base_time() {
     const auto is_far = [&](std::int64_t& time) {
       time += trace_.base_time_ns;
-      return time < -kLatest || time > kLatest;
+      return time < -kLatestTime || time > kLatestTime;
     };
     trace_.dropped +=
         std::erase_if(trace_.slices, [&](TraceSlice& s) { return is_far(s.start_ns); });
@@ -126,10 +132,10 @@ class TraceEventReader {
       }
     }
     scanner_.expect_end();
-    if (!has_events) scanner_.fail("there is no \"traceEvents\" in it");
+    if (!has_events) reject("missing \"traceEvents\"");
   }
 
-  /// A number, or text that holds one; nothing of other values.
+  /// A number, or a string; empty for other values.
   std::string_view number_or_text() {
     switch (scanner_.next()) {
       case JsonScanner::Kind::kText:
@@ -171,8 +177,7 @@ class TraceEventReader {
         ++trace_.dropped;
         continue;
       }
-      if (++count > kMostTraceEvents)
-        scanner_.fail(fmt::format("it has more than {} events", kMostTraceEvents));
+      if (++count > kMostTraceEvents) reject(fmt::format("more than {} events", kMostTraceEvents));
       if (progress_ && count % (1U << 17) == 0) progress_(scanner_.position());
       event.clear();
       read_event(event);
@@ -275,7 +280,7 @@ class TraceEventReader {
   }
 
   std::uint32_t thread_of(const Event& event) {
-    // Events of a thread mostly stand together.
+    // Consecutive events mostly belong to the same thread.
     if (last_thread_ < trace_.threads.size()) {
       const TraceThread& last = trace_.threads[last_thread_];
       if (last.id == event.thread && last.process_id == event.process) return last_thread_;
@@ -319,7 +324,7 @@ class TraceEventReader {
       case '\0':
         ++trace_.dropped;
         return;
-      default:  // instants and asynchronous events have no place on a row
+      default:  // instant and asynchronous events are not shown
         return;
     }
   }
@@ -374,7 +379,7 @@ class TraceEventReader {
     }
   }
 
-  /// Flows of one id: each step joins the one before it.
+  /// Each step of a flow is connected to the previous step with the same ID.
   void take_flow(const Event& event) {
     if (event.category >= 0) {
       const std::string& category = trace_.names[static_cast<std::size_t>(event.category)];
@@ -404,6 +409,7 @@ class TraceEventReader {
   }
 
  private:
+  std::string_view where_;
   JsonScanner scanner_;
   const std::function<void(std::size_t)>& progress_;
   TraceEvents trace_;

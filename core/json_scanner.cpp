@@ -11,13 +11,13 @@ namespace meshwright {
 
 void JsonScanner::fail(std::string_view what) const {
   throw InputError(Diagnostic{fmt::format("{}: byte {}", where_, at_),
-                              fmt::format("is no sound JSON: {}", what),
-                              "was the file cut off while it was written or copied?"});
+                              fmt::format("invalid JSON: {}", what),
+                              "check whether the file is complete"});
 }
 
 char JsonScanner::take() {
   skip_blanks();
-  if (at_ >= text_.size()) fail("it ends too early");
+  if (at_ >= text_.size()) fail("unexpected end of input");
   return text_[at_++];
 }
 
@@ -37,17 +37,17 @@ JsonScanner::Kind JsonScanner::next() {
       return Kind::kWord;
     default:
       if (text_[at_] != '-' && (text_[at_] < '0' || text_[at_] > '9'))
-        fail(fmt::format("'{}' begins no value", text_[at_]));
+        fail(fmt::format("unexpected character '{}'", text_[at_]));
       return Kind::kNumber;
   }
 }
 
 void JsonScanner::enter() {
-  if (++depth_ > kDeepest) fail(fmt::format("it is nested deeper than {}", kDeepest));
+  if (++depth_ > kDeepest) fail(fmt::format("nested deeper than {} levels", kDeepest));
 }
 
 bool JsonScanner::enter_object() {
-  if (take() != '{') fail("an object was expected");
+  if (take() != '{') fail("expected an object");
   enter();
   skip_blanks();
   if (at_ < text_.size() && text_[at_] == '}') {
@@ -65,7 +65,7 @@ bool JsonScanner::close_or_comma(char close) {
     --depth_;
     return false;
   }
-  if (c != ',') fail(fmt::format("',' or '{}' was expected", close));
+  if (c != ',') fail(fmt::format("expected ',' or '{}'", close));
   return true;
 }
 
@@ -78,11 +78,11 @@ bool JsonScanner::next_member() {
 void JsonScanner::read_key() {
   skip_blanks();
   key_ = read_text(key_buffer_);
-  if (take() != ':') fail("':' was expected");
+  if (take() != ':') fail("expected ':'");
 }
 
 bool JsonScanner::enter_array() {
-  if (take() != '[') fail("an array was expected");
+  if (take() != '[') fail("expected an array");
   enter();
   skip_blanks();
   if (at_ < text_.size() && text_[at_] == ']') {
@@ -101,10 +101,10 @@ std::string_view JsonScanner::text() {
 }
 
 std::string_view JsonScanner::read_text(std::string& unescaped) {
-  if (at_ >= text_.size() || text_[at_] != '"') fail("text was expected");
+  if (at_ >= text_.size() || text_[at_] != '"') fail("expected a string");
   const std::size_t begin = ++at_;
   while (at_ < text_.size() && text_[at_] != '"' && text_[at_] != '\\') ++at_;
-  if (at_ >= text_.size()) fail("text does not end");
+  if (at_ >= text_.size()) fail("unterminated string");
   if (text_[at_] == '"') return text_.substr(begin, at_++ - begin);
   unescaped.assign(text_.substr(begin, at_ - begin));
   while (at_ < text_.size() && text_[at_] != '"') {
@@ -115,7 +115,7 @@ std::string_view JsonScanner::read_text(std::string& unescaped) {
     ++at_;
     read_escape(unescaped);
   }
-  if (at_ >= text_.size()) fail("text does not end");
+  if (at_ >= text_.size()) fail("unterminated string");
   ++at_;
   return unescaped;
 }
@@ -144,17 +144,17 @@ void append_utf8(std::string& out, std::uint32_t code) {
 }  // namespace
 
 std::uint32_t JsonScanner::read_hex() {
-  if (at_ + 4 > text_.size()) fail("text does not end");
+  if (at_ + 4 > text_.size()) fail("unterminated string");
   std::uint32_t code = 0;
   const auto end = text_.data() + at_ + 4;
   if (std::from_chars(text_.data() + at_, end, code, 16).ptr != end)
-    fail("'\\u' without four hexadecimal digits");
+    fail("expected four hexadecimal digits after '\\u'");
   at_ += 4;
   return code;
 }
 
 void JsonScanner::read_escape(std::string& out) {
-  if (at_ >= text_.size()) fail("text does not end");
+  if (at_ >= text_.size()) fail("unterminated string");
   const char c = text_[at_++];
   switch (c) {
     case 'n':
@@ -188,13 +188,13 @@ void JsonScanner::read_escape(std::string& out) {
       return;
     }
     default:
-      if (c != '"' && c != '\\' && c != '/') fail(fmt::format("'\\{}' is no escape", c));
+      if (c != '"' && c != '\\' && c != '/') fail(fmt::format("invalid escape '\\{}'", c));
       out += c;
   }
 }
 
 std::string_view JsonScanner::number() {
-  if (next() != Kind::kNumber) fail("a number was expected");
+  if (next() != Kind::kNumber) fail("expected a number");
   const std::size_t begin = at_;
   while (at_ < text_.size()) {
     const char c = text_[at_];
@@ -209,7 +209,7 @@ std::string_view JsonScanner::number() {
 void JsonScanner::skip_text() {
   ++at_;
   while (at_ < text_.size() && text_[at_] != '"') at_ += text_[at_] == '\\' ? 2 : 1;
-  if (at_ >= text_.size()) fail("text does not end");
+  if (at_ >= text_.size()) fail("unterminated string");
   ++at_;
 }
 
@@ -217,10 +217,10 @@ void JsonScanner::skip() {
   switch (next()) {
     case Kind::kObject:
     case Kind::kArray: {
-      // Brackets are counted, not matched: what is skipped need only end.
+      // Brackets are counted, not matched: skipped values only need to end.
       int open = 0;
       do {
-        if (at_ >= text_.size()) fail("it ends too early");
+        if (at_ >= text_.size()) fail("unexpected end of input");
         const char c = text_[at_];
         if (c == '"') {
           skip_text();
@@ -244,15 +244,15 @@ void JsonScanner::skip() {
           at_ += word.size();
           return;
         }
-      fail("a word that is neither true, false nor null");
+      fail("expected true, false or null");
     case Kind::kEnd:
-      fail("it ends too early");
+      fail("unexpected end of input");
   }
 }
 
 void JsonScanner::expect_end() {
   skip_blanks();
-  if (at_ != text_.size()) fail("something follows the end");
+  if (at_ != text_.size()) fail("unexpected data after the end");
 }
 
 bool microseconds_to_nanoseconds(std::string_view number, std::int64_t& nanoseconds) {

@@ -1,5 +1,5 @@
-/// Reads JSON in one pass without building values: for traces of hundreds of megabytes. The caller
-/// asks for what it expects and skips the rest; for small files parse_json() is more comfortable.
+/// Single-pass JSON reader that builds no values, for traces of hundreds of megabytes. The caller
+/// asks for what it expects and skips the rest. Use parse_json() for small files.
 #pragma once
 
 #include <cstdint>
@@ -10,32 +10,33 @@ namespace meshwright {
 
 class JsonScanner {
  public:
-  /// `where` names the file in messages. Both must outlive the scanner.
+  /// `where` is the file name for error messages. Both views must outlive the scanner.
   JsonScanner(std::string_view text, std::string_view where) : text_(text), where_(where) {}
 
   enum class Kind : std::uint8_t { kObject, kArray, kText, kNumber, kWord, kEnd };
-  /// What stands next; kWord is true, false or null.
+  /// The kind of the next value; kWord is true, false or null.
   Kind next();
 
   /// for (bool more = scanner.enter_object(); more; more = scanner.next_member()) { scanner.key();
-  /// … } Between, the member's value must be read or skipped.
+  /// … } The loop body must read or skip the member's value.
   bool enter_object();
   bool next_member();
   std::string_view key() const { return key_; }
-  /// The same for arrays: the element must be read or skipped.
+  /// The same for arrays: the loop body must read or skip the element.
   bool enter_array();
   bool next_element();
 
-  /// Without escapes the view is into the input; else it holds until the next text() or member.
+  /// A view into the input if the string has no escapes; otherwise valid until the next call of
+  /// text() or the next member.
   std::string_view text();
-  /// As written: "-12.5e3".
+  /// The number as written: "-12.5e3".
   std::string_view number();
   void skip();
 
   std::size_t position() const { return at_; }
-  /// Throws InputError with the byte: "is no sound JSON: …".
+  /// Throws InputError "invalid JSON: …" with the byte offset.
   [[noreturn]] void fail(std::string_view what) const;
-  /// After the value of the file only blanks may follow.
+  /// Fails unless only whitespace follows.
   void expect_end();
 
  private:
@@ -60,9 +61,8 @@ class JsonScanner {
   std::string key_buffer_, text_buffer_;
 };
 
-/// "12.345" in millionths of a second → nanoseconds, exact for up to three decimals, rounded down
-/// beyond; exponents are taken too. False if it is no
-/// number or beyond 126 years.
+/// Converts "12.345" microseconds to nanoseconds: exact for up to three decimals, rounded down
+/// beyond; exponents are accepted. Returns false if the text is not a number or exceeds 126 years.
 bool microseconds_to_nanoseconds(std::string_view number, std::int64_t& nanoseconds);
 
 }  // namespace meshwright

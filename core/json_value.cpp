@@ -13,8 +13,6 @@
 namespace meshwright {
 namespace {
 
-constexpr std::size_t kProblemsWorthShowing = 20;
-
 std::string shortened(std::string text, std::size_t longest = 60) {
   if (text.size() <= longest) return text;
   text.resize(longest);
@@ -28,7 +26,7 @@ std::string line_and_column(std::string_view text, std::size_t position) {
   return fmt::format("{}:{}", lines + 1, std::max<std::size_t>(before.size() - line_start, 1));
 }
 
-/// "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error …" → the end.
+/// Strips the prefix of "[json.exception.parse_error.101] parse error at line 1, column 2: …".
 std::string reason_of(std::string message) {
   if (const std::size_t end = message.find("] "); end < 60) message.erase(0, end + 2);
   if (message.starts_with("parse error"))
@@ -36,7 +34,7 @@ std::string reason_of(std::string message) {
   return shortened(std::move(message), 200);
 }
 
-/// Counts what the parser has read, to place the problems that it does not find itself.
+/// Counts the characters read, to locate problems that are not found by the parser itself.
 struct Cursor {
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
@@ -75,15 +73,14 @@ class ValueBuilder : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override { return close(); }
   bool key(std::string& key) override {
     if (!open_.back().keys.insert(key).second)
-      return fail(fmt::format("the key '{}' stands twice in one object", shortened(key)),
-                  "keep one of them");
+      return fail(fmt::format("duplicate key '{}'", shortened(key)), "remove one of them");
     std::get<JsonObject>(open_.back().value.of).push_back({key, {}});
     return true;
   }
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::detail::exception& error) override {
     position_ = position;
-    return fail(reason_of(error.what()), "");
+    return fail("invalid JSON: " + reason_of(error.what()), "");
   }
 
   JsonValue take() { return std::move(root_); }
@@ -104,8 +101,8 @@ class ValueBuilder : public nlohmann::json_sax<nlohmann::json> {
   }
   bool add(JsonValue value) {
     if (++count_ > kMostJsonValues)
-      return fail(fmt::format("holds more than {} values", kMostJsonValues),
-                  "is it the file you meant?");
+      return fail(fmt::format("more than {} values", kMostJsonValues),
+                  "check that this is the right file");
     if (open_.empty())
       root_ = std::move(value);
     else if (auto* array = std::get_if<JsonArray>(&open_.back().value.of))
@@ -116,8 +113,8 @@ class ValueBuilder : public nlohmann::json_sax<nlohmann::json> {
   }
   bool open(JsonValue value) {
     if (open_.size() >= static_cast<std::size_t>(kDeepestJson))
-      return fail(fmt::format("is nested deeper than {} levels", kDeepestJson),
-                  "is it the file you meant?");
+      return fail(fmt::format("nested deeper than {} levels", kDeepestJson),
+                  "check that this is the right file");
     open_.push_back({std::move(value), {}});
     return true;
   }
@@ -167,7 +164,7 @@ std::string describe(const JsonValue& value) {
   if (const auto* integer = value.as<std::int64_t>()) return fmt::format("the number {}", *integer);
   if (const auto* number = value.as<double>()) return fmt::format("the number {}", *number);
   if (const auto* text = value.as<std::string>())
-    return fmt::format("the text \"{}\"", shortened(*text));
+    return fmt::format("the string \"{}\"", shortened(*text));
   if (value.as<JsonArray>()) return "an array";
   if (value.as<JsonObject>()) return "an object";
   return "null";
@@ -208,8 +205,7 @@ const JsonValue* JsonObjectReader::optional(std::string_view key) {
 
 const JsonValue* JsonObjectReader::required(std::string_view key) {
   const JsonValue* value = optional(key);
-  if (!value && is_object_)
-    problems_.push_back({place_, fmt::format("the key '{}' is missing", key), ""});
+  if (!value && is_object_) problems_.push_back({place_, fmt::format("missing key '{}'", key), ""});
   return value;
 }
 
@@ -217,7 +213,7 @@ std::string JsonObjectReader::text(std::string_view key) {
   const JsonValue* value = required(key);
   if (!value) return "";
   if (const auto* text = value->as<std::string>()) return *text;
-  note_type(key, "a text", *value);
+  note_type(key, "a string", *value);
   return "";
 }
 
@@ -242,8 +238,7 @@ double JsonObjectReader::number(std::string_view key, double least, double most)
     return least;
   }
   if (number >= least && number <= most) return number;
-  note(key, fmt::format("{} is out of range", number),
-       fmt::format("a number from {} to {}", least, most));
+  note(key, fmt::format("{} is out of range: expected {} to {}", number, least, most), "");
   return least;
 }
 
@@ -255,8 +250,7 @@ std::int64_t JsonObjectReader::checked(const JsonValue& value, std::string_view 
     return least;
   }
   if (*integer >= least && *integer <= most) return *integer;
-  note(key, fmt::format("{} is out of range", *integer),
-       fmt::format("a whole number from {} to {}", least, most));
+  note(key, fmt::format("{} is out of range: expected {} to {}", *integer, least, most), "");
   return least;
 }
 
@@ -283,7 +277,7 @@ std::vector<std::int64_t> JsonObjectReader::integers(std::string_view key, std::
     return numbers;
   }
   if (array->size() > longest) {
-    note(key, fmt::format("holds {} numbers, more than {}", array->size(), longest), "");
+    note(key, fmt::format("expected at most {} numbers, got {}", longest, array->size()), "");
     return numbers;
   }
   for (std::size_t i = 0; i < array->size() && problems_.size() < kProblemsWorthShowing; ++i) {

@@ -1,5 +1,5 @@
-/// Strict reading of JSON files: a value type without third-party headers, and a reader of objects
-/// that collects everything that is wrong with its file before it reports.
+/// Strict JSON parsing: a value type without third-party headers, and an object reader that
+/// collects all problems of a file before reporting them.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,10 @@ namespace meshwright {
 struct JsonMember;
 struct JsonValue;
 using JsonArray = std::vector<JsonValue>;
-using JsonObject = std::vector<JsonMember>;  ///< in the order of the file; keys are unique
+using JsonObject = std::vector<JsonMember>;  ///< in file order; keys are unique
 
 struct JsonValue {
-  /// Integers that leave int64 become doubles.
+  /// Integers outside the range of int64 become doubles.
   std::variant<std::monostate, bool, std::int64_t, double, std::string, JsonArray, JsonObject> of;
 
   bool is_null() const { return std::holds_alternative<std::monostate>(of); }
@@ -37,25 +37,27 @@ struct JsonMember {
 inline constexpr int kDeepestJson = 64;
 inline constexpr std::size_t kMostJsonValues = 2'000'000;
 
-/// Throws InputError with "where:line:column": syntax, duplicate keys, numbers no double can hold,
-/// deeper than kDeepestJson, more values than kMostJsonValues. Linear in the text.
+/// Throws InputError with "where:line:column" for syntax errors, duplicate keys, numbers beyond the
+/// range of double, nesting deeper than kDeepestJson, and more than kMostJsonValues values. Linear
+/// in the text.
 JsonValue parse_json(std::string_view text, std::string_view where);
 
-/// "null", "a boolean", "the number 3", "the text \"abc\"", "an array", "an object".
+/// For error messages: "null", "true", "the number 3", "the string \"abc\"", "an array", "an
+/// object".
 std::string describe(const JsonValue& value);
 
-/// Reads one object key by key. A problem is noted as "file#/json/pointer: expected …, got …" and a
-/// harmless value is returned in its place, so that one pass finds all problems; the caller throws
-/// InputError(problems) when there are any. Keys that were never asked for are unknown: finish().
+/// Reads one object key by key. A problem is recorded as "file#/json/pointer: expected …, got …"
+/// and a valid placeholder is returned, so that one pass finds all problems; the caller throws
+/// InputError(problems) if there are any. finish() reports the keys that were never asked for.
 class JsonObjectReader {
  public:
-  /// Notes a problem, and then holds no keys, if `value` is not an object. `place` is
-  /// "file#/pointer" of it. `value` and `problems` must outlive the reader.
+  /// If `value` is not an object, records a problem and acts as an empty object. `place` is its
+  /// location "file#/pointer". `value` and `problems` must outlive the reader.
   JsonObjectReader(const JsonValue& value, std::string place, std::vector<Diagnostic>& problems);
 
-  /// Null with a problem noted when the key is missing.
+  /// Returns null and records a problem if the key is missing.
   const JsonValue* required(std::string_view key);
-  /// Null when the key is missing.
+  /// Returns null if the key is missing.
   const JsonValue* optional(std::string_view key);
 
   std::string text(std::string_view key);
@@ -64,13 +66,13 @@ class JsonObjectReader {
   std::int64_t integer(std::string_view key, std::int64_t least, std::int64_t most);
   std::int64_t integer(std::string_view key, std::int64_t least, std::int64_t most,
                        std::int64_t when_missing);
-  /// Array of integers in [least, most], at most `longest` of them.
+  /// An array of at most `longest` integers in [least, most].
   std::vector<std::int64_t> integers(std::string_view key, std::int64_t least, std::int64_t most,
                                      std::size_t longest);
 
   std::string place_of(std::string_view key) const;
   void note(std::string_view key, std::string what, std::string hint);
-  /// Notes every key that was not asked for, with the nearest one that was.
+  /// Records every key that was not asked for, with the nearest known key.
   void finish();
 
  private:

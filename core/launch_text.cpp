@@ -11,17 +11,18 @@
 namespace meshwright {
 namespace {
 
-/// What none of the three can be told. `own`: the buckets that it makes by itself.
+/// Settings that none of the trainers supports. `own`: the bucket rule that the trainer uses.
 std::vector<std::string> never_said(const Plan& plan, BucketRule own) {
   std::vector<std::string> notes;
   const DataParallelism& d = plan.strategy.data_parallelism;
   if (d.kind != DataParallelKind::kCollective)
-    notes.push_back(fmt::format("data parallelism '{}': replicas meet in collectives instead",
-                                name_of(d.kind)));
-  if (!plan.device_of_stage.empty()) notes.emplace_back("stages placed on devices by hand");
-  // Sizes can be said, but count elements there, of whatever type gradients are reduced in.
+    notes.push_back(
+        fmt::format("data parallelism '{}' (collectives are used instead)", name_of(d.kind)));
+  if (!plan.device_of_stage.empty()) notes.emplace_back("manual stage placement");
+  // Their bucket sizes count elements of the dtype used for gradient reduction, not bytes.
   if (d.buckets.rule != BucketRule::kNone && d.buckets.rule != own)
-    notes.push_back(fmt::format("gradient buckets {}: it makes its own", to_text(d.buckets)));
+    notes.push_back(
+        fmt::format("gradient buckets {} (its own bucket size is used)", to_text(d.buckets)));
   return notes;
 }
 
@@ -36,7 +37,7 @@ int layer_count(const Plan& plan) {
 
 // ---- Megatron-LM --------------------------------------------------------------------------------
 
-/// "Ett|tt|tt|tL": stages from first to last, embedding, layers and loss.
+/// "Ett|tt|tt|tL": stages from first to last; E embedding, t transformer layer, L loss.
 std::string megatron_layout(const Plan& plan) {
   std::string layout = "E";
   for (std::size_t s = 0; s < plan.blocks_per_stage.size(); ++s)
@@ -94,45 +95,46 @@ class MegatronFlags {
     flag(fmt::format("pipeline-model-parallel-size {}", d.pipeline));
     const bool is_looped = s_.schedule == "1f1b" || s_.schedule == "interleaved-1f1b";
     if (!is_looped)
-      miss(fmt::format("schedule {}: it runs 1F1B, interleaved where there are chunks",
+      miss(fmt::format("schedule {} (1F1B is used, interleaved if there are several chunks)",
                        s_.schedule));
     if (!is_even(plan_) && is_looped)
       flag(fmt::format("pipeline-model-parallel-layout \"{}\"", megatron_layout(plan_)));
     else
       degree("num-virtual-stages-per-pipeline-rank", d.chunks);
-    if (!is_even(plan_) && !is_looped) miss("unequal stages");
+    if (!is_even(plan_) && !is_looped) miss("unequal stages with this schedule");
   }
 
   void data() {
     const DataParallelism& d = s_.data_parallelism;
     if (s_.zero >= 1) flag("use-distributed-optimizer");
     if (s_.zero >= 2) sharded_gradients();
-    // ZeRO 3 reduces and gathers every layer by itself. Gathering ahead alone is refused.
+    // ZeRO 3 reduces and gathers layer by layer. Overlapping only the gather is not supported.
     const bool gathers = s_.zero == 3 ? d.prefetch > 0 : d.overlap_gather && s_.zero >= 1;
     const bool reduces = s_.zero == 3 || d.buckets.rule != BucketRule::kNone;
-    if (gathers && !reduces) miss("gathering ahead with gradients reduced at once: both overlap");
+    if (gathers && !reduces)
+      miss("overlapping only the parameter gather (gradient reduction overlaps too)");
     if (gathers || reduces) flag("overlap-grad-reduce");
     if (gathers) flag("overlap-param-gather");
     if (d.offload_optimizer && s_.zero >= 1) {
       flag("optimizer-cpu-offload");
       flag("use-precision-aware-optimizer");
     } else if (d.offload_optimizer) {
-      miss("the optimizer on the host: it needs ZeRO 1 or more");
+      miss("optimizer offload without ZeRO (requires ZeRO 1 or higher)");
     }
     if (d.shard_ranks > 0)
       flag(fmt::format("num-distributed-optimizer-instances {}", s_.degrees.data / d.shard_ranks));
   }
 
-  /// Megatron-FSDP. It asks for the last two.
+  /// Megatron-FSDP, which requires the last two flags.
   void sharded_gradients() {
     flag("use-megatron-fsdp");
     flag(fmt::format("data-parallel-sharding-strategy {}",
                      s_.zero == 2 ? "optim_grads" : "optim_grads_params"));
     flag("no-gradient-accumulation-fusion");
     flag("ckpt-format fsdp_dtensor");
-    miss("its environment: CUDA_DEVICE_MAX_CONNECTIONS must not be 1");
+    miss("environment variables (Megatron-FSDP: CUDA_DEVICE_MAX_CONNECTIONS must not be 1)");
     if (s_.zero == 3 && !s_.data_parallelism.reshard_after_forward)
-      miss("parameters kept after the forward pass");
+      miss("keeping gathered parameters after the forward pass");
   }
 
   void memory() {
@@ -173,7 +175,7 @@ class MegatronFlags {
 
 // ---- torchtitan ---------------------------------------------------------------------------------
 
-/// torch.distributed.pipelining's name; empty: the order has to come from a file.
+/// The name in torch.distributed.pipelining; empty if the order must be given as a file.
 std::string_view pytorch_schedule(const Plan& plan) {
   if (!plan.orders.empty()) return {};
   constexpr std::pair<std::string_view, std::string_view> kNames[]{
@@ -199,7 +201,7 @@ std::string titan_pipeline(const Plan& plan, std::vector<std::string>& not_said)
         "pipeline_parallel_schedule = \"PipelineScheduleMulti\"\n"
         "pipeline_parallel_schedule_csv = \"schedule.csv\"\n";
     not_said.push_back(
-        fmt::format("the order of schedule {}: save it as schedule.csv beside", s.schedule));
+        fmt::format("schedule {} by name (save its order as schedule.csv)", s.schedule));
   }
   text += fmt::format("pipeline_parallel_microbatch_size = {}\n", s.micro_batch);
   if (is_even(plan))
@@ -209,7 +211,7 @@ std::string titan_pipeline(const Plan& plan, std::vector<std::string>& not_said)
         "pipeline_parallel_last_stage_less_layers = 0\n",
         plan.blocks_per_stage[0]);
   else
-    not_said.push_back(fmt::format("layers per stage {}: name them in module_fqns_per_model_part",
+    not_said.push_back(fmt::format("layers per stage {} (list them in module_fqns_per_model_part)",
                                    fmt::join(plan.blocks_per_stage, " ")));
   return text;
 }
@@ -224,8 +226,8 @@ std::string titan_data(const Strategy& s, std::vector<std::string>& not_said) {
     text += fmt::format("fsdp_reshard_after_forward = \"{}\"\n",
                         s.zero == 3 && d.reshard_after_forward ? "always" : "never");
   if (s.zero == 1)
-    not_said.emplace_back("ZeRO 1: replicas are whole; a shard degree would cut gradients too");
-  if (d.offload_optimizer) not_said.emplace_back("the optimizer on the host");
+    not_said.emplace_back("ZeRO 1 (nothing is sharded; a shard degree would shard gradients too)");
+  if (d.offload_optimizer) not_said.emplace_back("optimizer offload");
   return text;
 }
 
@@ -234,13 +236,13 @@ std::string titan_model(const Strategy& s, std::vector<std::string>& not_said) {
   std::string text = fmt::format("tensor_parallel_degree = {}\n", d.tensor);
   if (s.model_parallelism.tensor_overlap) {
     text += "enable_async_tensor_parallel = true\n";
-    not_said.emplace_back("overlap in tensor parallelism: it needs a compiled model");
+    not_said.emplace_back("tensor-parallel overlap without torch.compile (compile the model)");
   }
   if (d.tensor > 1 && !s.sequence_parallel)
-    not_said.emplace_back("no sequence parallelism: its tensor parallelism has it");
+    not_said.emplace_back("tensor parallelism without sequence parallelism (always enabled)");
   text += fmt::format("context_parallel_degree = {}\n", d.context);
   if (d.context > 1 && s.model_parallelism.context == ContextAlgorithm::kAllToAll)
-    not_said.emplace_back("context parallelism by all-to-all of heads: it moves keys and values");
+    not_said.emplace_back("context parallelism by all-to-all (keys and values are exchanged)");
   else if (d.context > 1)
     text += fmt::format(
         "context_parallel_rotate_method = \"{}\"\n",
@@ -249,10 +251,11 @@ std::string titan_model(const Strategy& s, std::vector<std::string>& not_said) {
     text += fmt::format("expert_parallel_degree = {}\nexpert_tensor_parallel_degree = {}\n",
                         d.expert, d.expert_tensor);
     if (d.expert_tensor != 1 && d.expert_tensor != d.tensor)
-      not_said.push_back(fmt::format("experts cut over {} tensor ranks: it takes 1 or {}",
+      not_said.push_back(fmt::format("expert-tensor-parallel size {} (expected 1 or {})",
                                      d.expert_tensor, d.tensor));
     if (s.zero < 2)
-      not_said.emplace_back("experts without sharded gradients: it finds their ranks among shards");
+      not_said.emplace_back(
+          "expert parallelism without sharded gradients (expert ranks are shard ranks)");
   }
   return text;
 }
@@ -260,8 +263,8 @@ std::string titan_model(const Strategy& s, std::vector<std::string>& not_said) {
 std::string titan_recompute(const Recompute& recompute, std::vector<std::string>& not_said) {
   if (recompute.kind == RecomputeKind::kNone) return "none";
   if (recompute.kind == RecomputeKind::kFull) return "full";
-  not_said.push_back(fmt::format("recompute {}: \"selective\" keeps other tensors than the plan",
-                                 to_text(recompute)));
+  not_said.push_back(fmt::format(
+      "recompute {} (\"selective\" saves other activations than the plan)", to_text(recompute)));
   return "selective";
 }
 
@@ -277,14 +280,14 @@ LaunchText torchtitan_file(const Plan& plan) {
   text += titan_pipeline(plan, missing);
   if (s.model_parallelism.order != RankOrder{})
     missing.push_back(fmt::format("rank order {}", to_text(s.model_parallelism.order)));
-  // A pipeline gets all its micro-batches at once; without one gradients are accumulated.
+  // The local batch contains all micro-batches of a pipeline; otherwise gradients are accumulated.
   const std::int64_t local = s.micro_batch * (d.pipeline > 1 ? microbatch_count(s) : 1);
   text += fmt::format("\n[training]\nlocal_batch_size = {}\nglobal_batch_size = {}\nseq_len = {}\n",
                       local, s.global_batch, s.sequence_length);
   if (s.dtype == Dtype::kFp32 || s.dtype == Dtype::kTf32)
     text += "mixed_precision_param = \"float32\"\n";
   if (s.dtype == Dtype::kFp16 || s.dtype == Dtype::kFp8)
-    missing.push_back(fmt::format("{}: it trains in bf16", name_of(s.dtype)));
+    missing.push_back(fmt::format("{} (trains in bf16)", name_of(s.dtype)));
   text += fmt::format("\n[activation_checkpoint]\nmode = \"{}\"\n",
                       titan_recompute(s.recompute, missing));
   result.text = std::move(text);
@@ -298,17 +301,18 @@ void note_deepspeed_gaps(const Plan& plan, std::vector<std::string>& not_said) {
   const ParallelDegrees& d = s.degrees;
   if (d.pipeline > 1)
     not_said.push_back(
-        fmt::format("the pipeline: in code, PipelineModule(num_stages={}, "
-                    "partition_method=\"uniform\"), which runs 1F1B without chunks",
+        fmt::format("pipeline parallelism in the configuration file (in code: PipelineModule("
+                    "num_stages={}, partition_method=\"uniform\"), 1F1B without chunks)",
                     d.pipeline));
   if (d.pipeline > 1 && s.zero >= 2)
-    not_said.push_back(fmt::format("ZeRO {} with a pipeline: PipelineModule takes 0 or 1", s.zero));
+    not_said.push_back(
+        fmt::format("ZeRO {} with a pipeline (PipelineModule supports 0 and 1)", s.zero));
   if (d.pipeline > 1 && !is_even(plan)) not_said.emplace_back("unequal stages");
   if (d.context > 1 && s.model_parallelism.context != ContextAlgorithm::kAllToAll)
-    not_said.push_back(fmt::format("context parallelism by {}: it exchanges heads (all-to-all)",
+    not_said.push_back(fmt::format("context parallelism by {} (all-to-all of heads is used)",
                                    name_of(s.model_parallelism.context)));
   if (s.recompute.kind != RecomputeKind::kNone)
-    not_said.push_back(fmt::format("recompute {}: call deepspeed.checkpointing in the model",
+    not_said.push_back(fmt::format("recompute {} (call deepspeed.checkpointing in the model code)",
                                    to_text(s.recompute)));
   if (s.model_parallelism.order != RankOrder{})
     not_said.push_back(fmt::format("rank order {}", to_text(s.model_parallelism.order)));
@@ -331,14 +335,14 @@ LaunchText deepspeed_file(const Plan& plan) {
   file["zero_optimization"] = zero;
   if (s.dtype == Dtype::kBf16) file["bf16"] = {{"enabled", true}};
   if (s.dtype == Dtype::kFp16) file["fp16"] = {{"enabled", true}};
-  if (s.dtype == Dtype::kFp8) result.not_said.emplace_back("fp8: it trains in bf16 or fp16");
+  if (s.dtype == Dtype::kFp8) result.not_said.emplace_back("fp8 (trains in bf16 or fp16)");
   if (d.tensor > 1) file["tensor_parallel"] = {{"autotp_size", d.tensor}};
   if (s.model_parallelism.tensor_overlap) file["tensor_parallel"]["tp_overlap_comm"] = true;
   if (d.expert > 1)
     file["expert_parallel"] = {{"enabled", true},
                                {"autoep_size", d.expert},
                                {"expert_tensor_parallel_size", d.expert_tensor}};
-  if (d.context > 1) {  // both: it lays out its ranks by the two
+  if (d.context > 1) {  // the rank layout is derived from both sizes
     file["data_parallel_size"] = d.data;
     file["sequence_parallel_size"] = d.context;
   }

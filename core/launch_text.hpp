@@ -1,14 +1,15 @@
-/// A plan in the words of other trainers: what to give them so that they split the work as it says.
-/// What they cannot be told is said beside it; nothing of the model but its number of layers.
+/// Translates a plan into the flags or configuration of other trainers, so that they parallelize
+/// the model the same way. What a trainer does not support is listed separately. Of the model, only
+/// the number of layers is written.
 ///
-/// Names of flags and keys are those of one version each, as listed once from its repository:
+/// Flags and keys are those of one version of each trainer, as listed in its repository:
 ///   Megatron-LM core_v0.19.0 (2026-08-19)
-///   torchtitan  v0.2.2 (2026-02-20): the last one with TOML files
+///   torchtitan  v0.2.2 (2026-02-20), the last version with TOML files
 ///   DeepSpeed   edaa7221 (2026-08-22)
-/// What flags ask for beside them, and the words that keys take, was compared with copies of
+/// Flag dependencies and accepted values were checked against copies of
 /// megatron/training/arguments.py, megatron_fsdp's README, torchtitan/config/job_config.py and
-/// deepspeed/{__init__,runtime/config}.py, of 2025 and 2026 but not of exactly these versions. No
-/// text was given to one of the programs.
+/// deepspeed/{__init__,runtime/config}.py from 2025 and 2026, though not of exactly these versions.
+/// The output has not been tested with the trainers themselves.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +27,12 @@ std::string_view word_of(LaunchTarget target);  ///< "megatron", "torchtitan", "
 std::string_view name_of(LaunchTarget target);  ///< with the version: "Megatron-LM core_v0.19.0"
 
 struct LaunchText {
-  std::string text;  ///< flags of a command line, a TOML file, a JSON file; ends with a line break
-  std::vector<std::string> not_said;  ///< what of the plan it does not carry, one sentence each
+  std::string text;  ///< command-line flags, a TOML file or a JSON file; ends with a newline
+  std::vector<std::string> not_said;  ///< settings of the plan that the trainer does not support
   friend bool operator==(const LaunchText&, const LaunchText&) = default;
 };
 
-/// The plan must be sound (check_plan).
+/// The plan must pass check_plan().
 LaunchText launch_text(LaunchTarget target, const Plan& plan);
 
 }  // namespace meshwright

@@ -8,14 +8,14 @@
 
 namespace meshwright {
 namespace {
-/// Links of one device, port or switch stand next to each other: out (up), then in (down).
+/// The links of one device, port or switch are adjacent: out (up), then in (down).
 constexpr std::int32_t kOut = 0, kIn = 1, kDirections = 2;
 
 std::int32_t size_of(const std::vector<Link>& links) {
   return static_cast<std::int32_t>(links.size());
 }
 
-/// Ports of one rail, or of all, over the nodes of one group.
+/// Total port bandwidth (of one rail, or of all) over a range of nodes.
 BytesPerSecond total(const std::vector<BytesPerSecond>& ports_by_node, std::size_t first,
                      std::size_t last) {
   BytesPerSecond sum;
@@ -142,7 +142,7 @@ std::vector<LinkId> LinkNetwork::route(DeviceId from, DeviceId to) const {
   std::int32_t out_port = port_of(from);
   const std::int32_t in_port = port_of(to);
   if (rails_ > 0 && out_port != in_port && in_port < sender.ports) {
-    // The first device of the node that has the receiver's port.
+    // The first device of the node on the receiver's rail.
     const std::int32_t slot = (in_port * sender.device_count + sender.ports - 1) / sender.ports;
     const DeviceId proxy(sender.first_device + slot);
     if (proxy != from) add_local_route(from, proxy, route);
@@ -154,7 +154,7 @@ std::vector<LinkId> LinkNetwork::route(DeviceId from, DeviceId to) const {
   return route;
 }
 
-/// Up from level to level until one switch holds both nodes, and down again.
+/// Up level by level until one switch contains both nodes, then down again.
 void LinkNetwork::add_fabric_route(std::int32_t from_node, std::int32_t to_node, std::int32_t rail,
                                    std::vector<LinkId>& route) const {
   const std::int32_t rails = std::max(1, rails_);

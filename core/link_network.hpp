@@ -1,4 +1,4 @@
-/// The cluster's wires as a graph of shared links, for simulation with contention.
+/// The cluster's network as a graph of shared links, for simulation with contention.
 #pragma once
 
 #include <string>
@@ -16,15 +16,14 @@ struct Link {
   friend bool operator==(const Link&, const Link&) = default;
 };
 
-/// Links of the used devices and the route of every ordered pair.
-///   inside a node   the sender's local port, the receiver's; in a PCIe tree between two switches
-///                   also the way up from one and down to the other, and between two sockets the
-///                   links of both
-///   between nodes   a network port of the sending node (device slot * ports / devices), the way up
-///                   and down of every fabric level that does not hold both nodes, the fabric if it
-///                   is oversubscribed, the receiver's port. On rails, the sender first passes the
-///                   message on to the device of its node that has the receiver's rail.
-/// Ways up and down are one link each: what a switch's cables carry together.
+/// The links of the used devices and the route of every ordered pair.
+///   intra-node   the local ports of sender and receiver; in a PCIe tree also the uplinks of both
+///                switches (if different) and the socket links of both sockets (if different)
+///   inter-node   a network port of the sending node (device slot * ports / devices), uplink and
+///                downlink of every fabric level that does not contain both nodes, the fabric if it
+///                is oversubscribed, the receiver's port. With rails, the sender first forwards the
+///                message to the device of its node on the receiver's rail.
+/// An uplink or downlink is one link with the aggregate capacity of the switch's cables.
 class LinkNetwork {
  public:
   LinkNetwork(const Cluster& cluster, int devices_used);
@@ -36,9 +35,9 @@ class LinkNetwork {
   struct NodePlace {
     std::int32_t first_device = 0, device_count = 0, first_local_link = 0, first_port_link = 0;
     std::int32_t ports = 0;
-    std::int32_t first_tree_link = -1, switches = 1, sockets = 1;  ///< PCIe tree: -1: none
+    std::int32_t first_tree_link = -1, switches = 1, sockets = 1;  ///< PCIe tree; -1: none
   };
-  /// Switches of one level: link pairs (up, down) by group of nodes and rail.
+  /// One switch level: link pairs (up, down) by node group and rail.
   struct LevelPlace {
     std::int32_t first_link = 0, nodes = 1;
   };
@@ -54,7 +53,7 @@ class LinkNetwork {
   std::vector<NodePlace> nodes_;
   std::vector<std::int32_t> node_of_device_;
   std::vector<LevelPlace> levels_;
-  std::int32_t rails_ = 0;  ///< 0: all ports of a node lead to the same switches
+  std::int32_t rails_ = 0;  ///< 0: all ports of a node connect to the same switches
   std::int32_t fabric_link_ = -1;
 };
 

@@ -29,8 +29,9 @@ std::vector<RankInfo> ranks_of(const StagesPass& pass, const Strategy& strategy,
   return ranks;
 }
 
-/// Our executor's passes for inputs make gradients of norms and sinks. Where gradients are cut,
-/// those are kept whole until the pass for weights has its buffers.
+/// In our executor, input-gradient passes also compute the gradients of norms and sinks. If
+/// gradients are sharded, these stay unsharded until the weight-gradient pass allocates its
+/// buffers.
 void keep_gradients_apart(const Strategy& strategy, const Schedule& schedule, StagesPass& pass) {
   if (strategy.zero < 2 || data_groups_of(strategy, pass.groups, false).shard.shape.ranks == 1)
     return;

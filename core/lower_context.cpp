@@ -1,13 +1,14 @@
-// What context ranks exchange for attention; see ContextAlgorithm.
+// Communication of context-parallel attention; see ContextAlgorithm.
 //
-// Each rank has an early and a late piece of the sequence (zig-zag), so that under a causal mask
-// all do the same work in every step of a ring: of 2 n pieces rank i has i and 2 n - 1 - i; the
-// keys of rank j < i meet both its pieces, those of j > i only the late one, with both theirs, and
-// its own half of each and one whole: two products of pieces every time.
+// Each rank holds an early and a late chunk of the sequence (zigzag), so that with a causal mask
+// all ranks do the same work in every ring step: of 2 n chunks, rank i holds i and 2 n - 1 - i. The
+// early keys of rank j < i are visible to both chunks of rank i; both chunks of keys of rank j > i
+// are visible to the late chunk only; its own keys amount to two half chunks and one full one. Each
+// step is therefore two chunk products.
 //
-// Backward round a ring, as zhuzilin/ring-flash-attention does: keys and values go round as in the
-// forward pass; their gradients follow one step behind, gather a part on every rank and need one
-// hop more to come home, which nothing hides.
+// Ring backward (as in zhuzilin/ring-flash-attention): keys and values circulate as in the forward
+// pass; their gradients follow one step later, accumulate on every rank, and need one additional
+// hop to return to their owner, which is exposed.
 #include "core/lower_passes.hpp"
 
 namespace meshwright {

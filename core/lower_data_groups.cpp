@@ -6,12 +6,10 @@
 namespace meshwright {
 namespace {
 
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-/// The 2 (n - 1) exchanges of a ring all-reduce over n ranks (Patarasuk and Yuan, 2009), or the
-/// half of them that is a reduce-scatter or an all-gather. In round r rank i sends chunk
-/// (i - r) mod n, of ceil(size / n) elements; in the first n - 1 rounds what arrives is added, then
-/// it replaces.
+/// The 2 (n - 1) rounds of a ring all-reduce over n ranks (Patarasuk and Yuan, 2009), or the half
+/// of them that forms a reduce-scatter or all-gather. In round r, rank i sends chunk (i - r) mod n
+/// of ceil(size / n) elements; the first n - 1 rounds add the received chunk, the others overwrite
+/// with it.
 std::vector<DataExchange> ring_rounds(const DataExchange& whole, const DataGroup& group,
                                       RingOrder order, std::int64_t element) {
   const int ranks = group.shape.ranks;
@@ -89,7 +87,7 @@ std::vector<DataExchange> reduce_exchanges(const ParameterRange& range, const St
   std::vector<DataExchange> exchanges =
       exchanges_of(CollectiveKind::kReduceScatter, kGradientBytes, range, shard, strategy);
   if (!wish.sums_groups || data.across.shape.ranks == 1) return exchanges;
-  ParameterRange share = range;  // of one rank: its place in the shard group says which
+  ParameterRange share = range;  // of one rank; which one depends on its index in the shard group
   share.count = divide_up(range.count, shard.shape.ranks);
   const auto sums =
       exchanges_of(CollectiveKind::kAllReduce, kGradientBytes, share, data.across, strategy);

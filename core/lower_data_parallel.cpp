@@ -1,20 +1,20 @@
-// Passes cut into units, with what their parameters and gradients need on the way.
+// Passes split into units, with the communication of their parameters and gradients.
 //
-// A device carries out its passes in a fixed order, so all uses of units are known beforehand:
+// A device runs its passes in a fixed order, so all uses of units are known in advance:
 //
-//   parameters  (ZeRO 3) the gather of a use may start when the use `prefetch + 1` in front of it
-//               has ended: beside the use that runs, at most `prefetch` units are gathered or on
-//               their way. A unit that is used again within that distance stays. With
-//               reshard_after_forward off, units stay until no micro-batch waits for its backward.
-//               (overlap_gather) at its first use in a step, whenever the stream is free.
-//   gradients   (ZeRO 2, 3) every micro-batch reduces and adds to its share. Two buffers: a
-//               backward pass of a unit starts when the reduction of the last but one has ended.
-//               Under hybrid sharding the shares are summed over the groups with the stage's last
-//               backward pass only.
+//   parameters  (ZeRO 3) the gather for a use can start when the use `prefetch + 1` before it has
+//               ended: in addition to the running use, at most `prefetch` units are gathered or
+//               being gathered. A unit that is used again within that distance is not freed. With
+//               reshard_after_forward off, units are held until no micro-batch awaits its backward.
+//               (overlap_gather) at the first use in a step, whenever the stream is free.
+//   gradients   (ZeRO 2, 3) every micro-batch reduces its gradients and adds them to its shard.
+//               Double-buffered: a unit's backward pass starts after the reduction of the unit
+//               before the previous one. With hybrid sharding, shards are reduced across the shard
+//               groups only in the stage's last backward pass.
 //
-// Buffers are counted on the compute stream, which makes the peak independent of times: a gathered
-// unit from the start of the earliest use that it may be gathered beside, a gradient buffer until
-// the end of the next unit's backward pass.
+// Buffers are counted on the compute stream, so the peak does not depend on times: a gathered unit
+// from the start of the earliest use that can overlap its gather, a gradient buffer until the end
+// of the next unit's backward pass.
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -29,6 +29,8 @@ bool makes_gradients(Pass pass) { return pass == Pass::kBackward || pass == Pass
 bool needs_parameters(Pass pass) { return pass != Pass::kBackwardWeight; }
 bool goes_back(Pass pass) { return pass == Pass::kBackward || pass == Pass::kBackwardInput; }
 
+}  // namespace
+
 /// One pass of one unit on a device.
 struct UnitUse {
   Action action;
@@ -38,14 +40,16 @@ struct UnitUse {
   bool completes_table = false;      ///< no later use adds to the tied table's gradients
   int gather_after = -1;             ///< use that ends before the gather starts
   int after_reduction_of = -1;       ///< use whose reduction ends before this one starts
-  MemoryAmounts acquired, released;  ///< beside what the pass itself does
+  MemoryAmounts acquired, released;  ///< in addition to those of the pass itself
 };
+
+namespace {
 
 bool same_unit(const UnitUse& a, const UnitUse& b) {
   return a.action.stage == b.action.stage && a.unit == b.unit;
 }
 
-/// Lists the uses of every device and books their buffers.
+/// Lists the uses of every device and accounts for their buffers.
 class UnitUses {
  public:
   UnitUses(const StagesPass& pass, const Strategy& strategy, const Schedule& schedule)
@@ -72,7 +76,7 @@ class UnitUses {
     return pass_.units[static_cast<std::size_t>(part)];
   }
 
-  /// Nothing if the action is one task.
+  /// Empty if the action is a single task.
   void append(const Action& action, std::vector<UnitUse>& uses) {
     const std::size_t stage = action.stage.index();
     const bool first = action.pass == Pass::kForward && !seen_forward_[stage];
@@ -112,7 +116,7 @@ class UnitUses {
       return uses[static_cast<std::size_t>(places[i])];
     };
     const auto ahead = static_cast<std::size_t>(strategy_.data_parallelism.prefetch);
-    std::vector<std::size_t> held;  // one use for every gathered unit
+    std::vector<std::size_t> held;  // one use per gathered unit
     for (std::size_t i = 0; i < places.size(); ++i) {
       UnitUse& use = use_at(i);
       const auto is_it = [&](std::size_t other) { return same_unit(use_at(other), use); };
@@ -120,7 +124,7 @@ class UnitUses {
       if (std::none_of(held.begin(), held.end(), is_it)) {
         use.gathers = true;
         use.gather_after = i > ahead ? places[i - ahead - 1] : -1;
-        // Weight passes in between need no parameters, but are passed with them at hand.
+        // Weight-gradient passes in between need no parameters, but parameters stay gathered.
         const auto beside = static_cast<std::size_t>(use.gather_after + 1);
         uses[beside].acquired[MemoryClass::kCommunication] += bytes;
         held.push_back(i);
@@ -136,7 +140,7 @@ class UnitUses {
     }
   }
 
-  /// With reshard_after_forward off: a micro-batch has passed the unit forward and not yet back.
+  /// With reshard_after_forward off: a micro-batch is between forward and backward of the unit.
   bool waits_for_backward(const UnitUse& use) {
     if (strategy_.data_parallelism.reshard_after_forward) return false;
     const std::size_t stage = use.action.stage.index();
@@ -174,7 +178,7 @@ class UnitUses {
                        [&](const GradientBucket& b) { return b.is_table && b.unit == use.unit; });
   }
 
-  /// Of what is cut over several ranks.
+  /// Size of a shard.
   Bytes unit_bytes(const UnitUse& use, std::int64_t element) const {
     const ParameterUnit& unit =
         units_of(use.action.stage).units[static_cast<std::size_t>(use.unit)];
@@ -258,7 +262,7 @@ class UnitEmission::State {
     completes_unit[static_cast<std::size_t>(use.unit)] = task.value;
   }
 
-  /// The unit's pass with the buffers of this use; uses alike share one.
+  /// The work of the unit's pass with the buffers of this use; identical uses share a work.
   WorkId work_of_use(const UnitUse& use) {
     const WorkId plain = work_of(unit_of(use).works, use.action.pass);
     if (use.acquired == MemoryAmounts{} && use.released == MemoryAmounts{}) return plain;
@@ -279,9 +283,9 @@ class UnitEmission::State {
     bool is_own;
     ParameterRange range() const { return {part, bucket.expert, bucket.first, bucket.count}; }
   };
-  /// The buckets that the unit completes, and the table that its head reads: values are gathered as
-  /// gradients were scattered. In the order of the layers every parameter is gathered in front of
-  /// its first use, as a bucket belongs to the first layer that it has parameters of.
+  /// The buckets that the unit completes and the table read by its head: values are gathered with
+  /// the same sharding as gradients. In layer order, every parameter is gathered before its first
+  /// use, because a bucket belongs to its first layer.
   std::vector<BucketOfPart> buckets_of(const UnitUse& use) const {
     std::vector<BucketOfPart> buckets;
     for (const GradientBucket& bucket : units_of(use).buckets)
@@ -317,7 +321,7 @@ class UnitEmission::State {
     return last;
   }
 
-  /// Appends them one after another; -1 if there is none.
+  /// Appends the exchanges in sequence; -1 if there are none.
   TaskId exchange(const std::vector<DataExchange>& exchanges, const UnitUse& use, TaskId after,
                   std::size_t device) {
     TaskId last(-1);
@@ -334,7 +338,7 @@ class UnitEmission::State {
     return last;
   }
 
-  /// Uses of one unit share the works of their collectives.
+  /// All uses of a unit share the works of its collectives.
   WorkId work_of_collective(const Collective& collective, const UnitUse& use) {
     auto& known =
         known_[static_cast<std::size_t>(part_of(use))][static_cast<std::size_t>(use.unit)];

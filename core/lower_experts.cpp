@@ -1,6 +1,7 @@
-// Tokens travel by all-to-all over the expert ranks, forward and backward. Each tensor rank sends
-// 1/tensor of the tokens; expert-tensor ranks gather the rows in front of the experts and
-// reduce-scatter them behind. Dropless and not balanced, the busiest expert rank sets the pace.
+// Dispatch and combine are all-to-alls over the expert ranks, forward and backward. Each tensor
+// rank sends 1/tensor of the tokens; expert-tensor ranks all-gather the rows before the experts and
+// reduce-scatter them after. With dropless, imbalanced routing, the busiest expert rank sets the
+// pace.
 #include <cmath>
 
 #include "core/lower_passes.hpp"
@@ -10,9 +11,8 @@ namespace {
 
 constexpr std::int64_t kScaledElements = 128;  ///< share one fp32 scale (arXiv 2412.19437, 3.3.2)
 constexpr std::int64_t kScaleBytes = 4;
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// Towards the experts rows may be in fp8; back they are in the stored type.
+/// Rows may be dispatched in fp8; they are combined in the stored type.
 Bytes row_bytes(const ExpertCall& call, bool outward) {
   const std::int64_t width = call.rows.width;
   if (outward && call.shard.routing.fp8_dispatch)
@@ -25,8 +25,8 @@ std::int64_t busiest_rows(const ExpertCall& call) {
                      /*busiest=*/true);
 }
 
-/// Copies of a token that leave its node: M of N nodes chosen evenly, its own among them in M / N
-/// of all cases, are M (N - 1) / N others.
+/// Expected number of copies of a token that leave its node: of M out of N nodes chosen uniformly,
+/// M (N - 1) / N are other nodes.
 Bytes sent_across(const ExpertCall& call, Bytes row) {
   const int nodes = call.groups.expert.nodes;
   const int limit = std::min(call.shard.routing.node_limit, nodes);

@@ -6,17 +6,16 @@
 
 namespace meshwright {
 namespace {
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// Nodes of the group that touches most of them. A block of `count * stride` neighbouring ranks
-/// holds `stride` sister groups.
+/// Number of nodes of the group that spans the most nodes. A block of `count * stride` consecutive
+/// ranks contains `stride` groups.
 std::int64_t nodes_of(const GroupLayout& layout) {
   const std::int64_t node = layout.devices_per_node;
   const std::int64_t block = layout.count * layout.stride;
   if (layout.stride >= node) return layout.count;
   if (layout.job_ranks <= node || node % block == 0) return 1;
   if (block % node == 0) return node % layout.stride == 0 ? block / node : layout.count;
-  // Blocks do not line up with nodes: the worst one starts on a node's last device.
+  // Blocks are not aligned with nodes: the worst one starts on the last device of a node.
   const std::int64_t span = (layout.count - 1) * layout.stride + 1;
   return std::min(layout.count, (span + node - 2) / node + 1);
 }
@@ -49,7 +48,7 @@ std::int64_t node_of_rank(const JobGroups& groups, std::int64_t rank) {
 
 namespace {
 
-/// One axis out of two, if they fit together without a gap.
+/// Merges two axes into one if they are contiguous.
 std::optional<AxisExtent> merged(AxisExtent a, AxisExtent b) {
   if (a.count == 1) return b;
   if (b.count == 1) return a;
@@ -58,7 +57,7 @@ std::optional<AxisExtent> merged(AxisExtent a, AxisExtent b) {
   return AxisExtent{a.count * b.count, a.stride};
 }
 
-/// Works for any order and any nodes by looking at every group: O(ranks).
+/// Handles any rank order and any nodes by visiting every group: O(ranks).
 class GroupSurvey {
  public:
   GroupSurvey(const JobGroups& groups, std::int64_t job_ranks)
@@ -94,7 +93,7 @@ class GroupSurvey {
   std::int64_t job_ranks_;
 };
 
-/// Node of every rank, where nodes differ in size; the largest node counts as devices_per_node.
+/// The node of every rank if nodes differ in size; devices_per_node is that of the largest node.
 void survey_nodes(const Cluster& cluster, std::int64_t ranks, JobGroups& groups) {
   bool equal = true;
   std::int64_t first = 0;
@@ -112,8 +111,8 @@ void survey_nodes(const Cluster& cluster, std::int64_t ranks, JobGroups& groups)
         node_index_of(cluster, DeviceId(static_cast<std::int32_t>(rank))).value);
 }
 
-/// The node group of every rank of a position; of several the one whose devices have the least peak
-/// decides, as the step waits for all replicas.
+/// The node group of every pipeline rank; if its ranks are in several groups, the one with the
+/// lowest peak rate decides, because the step waits for all replicas.
 void survey_kinds(const Cluster& cluster, Dtype dtype, JobGroups& groups) {
   if (is_homogeneous(cluster)) return;
   const auto kind_of = [&](std::int64_t rank) {

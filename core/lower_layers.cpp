@@ -1,18 +1,18 @@
-// Kernels and collectives of one layer, derived from how its operators are cut.
+// Kernels and collectives of one layer, derived from the sharding of its operators.
 //
 // Tensor parallelism (Shoeybi et al., arXiv 1909.08053; with sequence parallelism Korthikanti et
-// al., arXiv 2205.05198, section 4.2.2). A whole tensor *enters* the cut region once, however many
-// cut operators read it; the output of a row cut *leaves* it:
+// al., arXiv 2205.05198, section 4.2.2). A full tensor *enters* the tensor-parallel region once,
+// even if several operators read it; the output of a row-parallel operator *leaves* it:
 //             forward                       backward
 //   enter     all-gather (SP), else none    reduce-scatter (SP), else all-reduce of its gradient;
 //                                           with SP the input is gathered again for the weight
-//                                           gradient, as it is not kept
+//                                           gradient, as it is not saved
 //   leave     reduce-scatter (SP), else     all-gather of the gradient (SP), else none
 //             all-reduce
-// With ModelParallelism::tensor_overlap they run beside the matrix products of blocks. What context
-// ranks exchange stands in lower_context.cpp, the way to experts and back in lower_experts.cpp;
-// without sequence parallelism the results of experts are gathered over the tensor ranks, and the
-// gradient of the dispatched tokens in the backward pass.
+// With ModelParallelism::tensor_overlap they overlap with the GEMMs of blocks. Context-parallel
+// communication is in lower_context.cpp, token dispatch and combine in lower_experts.cpp. Without
+// sequence parallelism, expert outputs (backward: gradients of dispatched tokens) are all-gathered
+// over the tensor ranks.
 #include <algorithm>
 #include <array>
 
@@ -21,9 +21,7 @@
 namespace meshwright {
 namespace {
 
-constexpr std::int64_t kFloat32Bytes = 4;
-
-/// A whole tensor that cut operators read; operators count from the layer's first.
+/// A full tensor read by sharded operators; operator indices start at the layer's first.
 struct EnteringTensor {
   TensorId tensor;
   int first_reader = 0, last_reader = 0;
@@ -50,7 +48,7 @@ class LayerLowering {
     for (int i = 0; i < layer_.operator_count; ++i) forward_of(i, steps);
   }
 
-  /// Operators in reverse; input gradients, weight gradients or both of each.
+  /// Visits operators in reverse; appends input gradients, weight gradients or both.
   void backward(bool inputs, bool weights, std::vector<Step>& steps) {
     for (int i = layer_.operator_count - 1; i >= 0; --i) {
       if (inputs) backward_input_of(i, /*weights_follow=*/weights, steps);
@@ -58,7 +56,7 @@ class LayerLowering {
     }
   }
 
-  /// What selective recomputation does again: the attention core.
+  /// The part repeated by selective recomputation: the attention core.
   void attention_forward(std::vector<Step>& steps) {
     for (int i = 0; i < layer_.operator_count; ++i)
       if (std::holds_alternative<Attention>(op(i).shape)) forward_of(i, steps);
@@ -72,7 +70,7 @@ class LayerLowering {
     return std::get<ActivationTensor>(model_.tensors[id.index()].shape);
   }
 
-  /// True for operators whose tensor ranks each do a part and need all of a whole input for it.
+  /// True for operators that are sharded over the tensor ranks and need a full input.
   bool runs_cut(const Operator& o) const {
     if (const auto* linear = std::get_if<Linear>(&o.shape))
       return linear->cut == LinearCut::kColumn;
@@ -98,7 +96,7 @@ class LayerLowering {
     }
   }
 
-  /// Width of what a row cut or a cut table hands out; nothing for other operators.
+  /// Output width of a row-parallel operator or a sharded table; empty for other operators.
   std::optional<std::int64_t> leaving_width(const Operator& o) const {
     if (!is_cut_) return std::nullopt;
     if (const auto* linear = std::get_if<Linear>(&o.shape))
@@ -126,17 +124,17 @@ class LayerLowering {
     append_collective(collective, served, steps);
   }
 
-  // ---- communication beside matrix products ----
+  // ---- communication overlapped with GEMMs ----
 
   bool overlaps_product(int i) const {
     return overlaps_ && std::holds_alternative<Linear>(op(i).shape);
   }
-  /// A product, and the data that it needs or makes, in as many pieces as there are tensor ranks.
+  /// Overlap with the GEMM that consumes or produces the data, in one chunk per tensor rank.
   Overlap in_pieces(int direction, int i) const {
     if (!overlaps_product(i)) return {};
     return {.kernels = direction, .pieces = shard_.degrees.tensor};
   }
-  /// A product that neither makes nor needs the data.
+  /// Overlap with an independent GEMM.
   Overlap as_a_whole(int direction, bool product_is_there, int i) const {
     if (!product_is_there || !overlaps_product(i)) return {};
     return {.kernels = direction, .pieces = 0};
@@ -150,7 +148,7 @@ class LayerLowering {
     find_kernels(i, phase);
     steps.insert(steps.end(), kernels_.begin(), kernels_.end());
   }
-  /// A product beside which data travels, if it does: each piece reads all of its weights.
+  /// Splits a GEMM into chunks if communication overlaps it; each chunk reads all weights.
   void append_in_pieces(int i, Phase phase, bool travels, std::vector<Step>& steps) {
     find_kernels(i, phase);
     if (travels && overlaps_product(i)) {
@@ -203,7 +201,8 @@ class LayerLowering {
                     in_pieces(+1, i));
   }
 
-  /// Largest logit, then sum of exponentials together with the target's logit, per token in fp32.
+  /// All-reduces per token, in fp32: largest logit, then sum of exponentials and the target's
+  /// logit.
   void reduce_loss(const Served& served, std::vector<Step>& steps) const {
     const Bytes one_per_token(tokens_.gathered * kFloat32Bytes);
     over_tensor(CollectiveKind::kAllReduce, one_per_token, served, steps);
@@ -249,7 +248,7 @@ class LayerLowering {
     hand_back_entering(i, weights_follow, steps);
   }
 
-  /// The gradients of what entered here: whole ones are summed over the tensor ranks.
+  /// Gradients of tensors that entered here: partial sums are reduced over the tensor ranks.
   void hand_back_entering(int i, bool weights_follow, std::vector<Step>& steps) const {
     for (const EnteringTensor& e : entering_)
       if (e.first_reader == i)
@@ -259,8 +258,8 @@ class LayerLowering {
             as_a_whole(+1, weights_follow, i));
   }
 
-  /// Inputs for the weight gradient, as they are not kept. In reverse order the last reader comes
-  /// first: it gathers for all of them.
+  /// Re-gathers inputs for the weight gradient, as gathered inputs are not saved. In reverse order
+  /// the last reader comes first and gathers for all readers.
   void gather_again(int i, bool beside_product, std::vector<Step>& steps) const {
     if (!shard_.sequence_parallel || !std::holds_alternative<Linear>(op(i).shape)) return;
     for (const EnteringTensor& e : entering_)
@@ -282,13 +281,13 @@ class LayerLowering {
   std::int64_t element_;
   bool is_cut_, overlaps_;
   std::vector<EnteringTensor> entering_;
-  std::vector<Kernel> kernels_;  ///< kept to save allocations
+  std::vector<Kernel> kernels_;  ///< reused to avoid allocations
 };
 
 std::string part_name(const Layer& layer, std::string_view pass) {
   constexpr std::array<std::string_view, 3> kKinds{"embedding", "block", "head"};
   std::string name(kKinds[static_cast<std::size_t>(layer.kind)]);
-  // Class 0 is the embedding; block classes count from 1 and the usual single one needs no number.
+  // Class 0 is the embedding; block classes start at 1, and a single block class has no number.
   if (layer.kind == LayerKind::kBlock && layer.layer_class > 1)
     name += std::to_string(layer.layer_class);
   name += '.';
@@ -334,7 +333,7 @@ LayerParts append_layer_parts(const ModelGraph& model, LayerId layer, const Stra
   const RecomputeKind kind = strategy.recompute.kind;
   if (kind == RecomputeKind::kFull || kind == RecomputeKind::kBlocks)
     made.recompute = part("recompute", [&](auto& steps) { lowering.forward(steps); });
-  // Fused attention computes its scores again by itself: there is nothing left to choose.
+  // Fused attention always recomputes its scores, so selective recomputation changes nothing.
   if (kind == RecomputeKind::kSelective && strategy.attention == AttentionAlgorithm::kStandard)
     made.recompute = part("recompute", [&](auto& steps) { lowering.attention_forward(steps); });
   if (made.recompute >= 0) parts[static_cast<std::size_t>(made.recompute)].recompute = true;

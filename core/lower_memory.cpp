@@ -6,8 +6,6 @@
 namespace meshwright {
 namespace {
 
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 /// Bytes per parameter of mixed-precision AdamW (Rajbhandari et al., arXiv 1910.02054, section
 /// 3.1): gradients are accumulated and reduced in fp32 as Megatron-LM does.
 constexpr std::int64_t kMomentBytes = 8;  ///< first and second, fp32
@@ -15,19 +13,19 @@ constexpr std::int64_t kMasterBytes = 4;  ///< fp32 copy of 16-bit weights
 
 bool weights_are_fp32(Dtype dtype) { return stored_element(dtype).value == kMasterBytes; }
 
-/// fp32 weights are their own master copy.
+/// fp32 weights need no master copy.
 std::int64_t optimizer_bytes(Dtype dtype) {
   return kMomentBytes + (weights_are_fp32(dtype) ? 0 : kMasterBytes);
 }
 
-/// What AdamW reads and writes per parameter: gradient, both moments, master, stored weight.
+/// Traffic of AdamW per parameter: gradient, both moments, master weight, stored weight.
 std::int64_t adam_bytes(Dtype dtype) {
   const std::int64_t weight =
       weights_are_fp32(dtype) ? 2 * kMasterBytes : 2 * kMasterBytes + stored_element(dtype).value;
   return kGradientBytes + 2 * kMomentBytes + weight;
 }
 
-/// Updates of 16-bit weights are other code than those of fp32 weights, and measured apart.
+/// Updates of 16-bit and of fp32 weights are different kernels, measured separately.
 Work update_work(std::int64_t parameters, std::int64_t traffic, Dtype weights, bool on_host,
                  std::vector<WorkPart>& parts) {
   Kernel kernel;
@@ -56,12 +54,12 @@ void for_each_part_on(const StagesPass& pass, PipelineRankId device, Visitor vis
       visit(static_cast<std::size_t>(placement.part_of_stage[s]));
 }
 
-/// Copies of the weights that a device holds, of which the optimizer changes the newest.
+/// Number of weight versions on a device; the optimizer updates the newest.
 int weight_copies(const Strategy& strategy, PipelineRankId device) {
   return updates_without_flush(strategy) ? weight_versions_of(strategy, device).held : 1;
 }
 
-/// Neighbouring stages on different devices send to each other.
+/// True if neighboring stages are on different devices and exchange messages.
 bool sends_messages(const Placement& placement) { return placement.devices > 1; }
 
 }  // namespace
@@ -104,8 +102,8 @@ std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strateg
         Bytes((strategy.zero >= 2 ? share : parameters) * kGradientBytes);
     if (!strategy.data_parallelism.offload_optimizer)
       amounts[MemoryClass::kOptimizer] = Bytes(share * optimizer_bytes(strategy.dtype));
-    // One buffer for an activation and one for a gradient on their way.
-    // Our own executor sends from, and receives into, the tensors themselves.
+    // One buffer each for an activation and a gradient in flight. Our own executor sends from and
+    // receives into the tensors themselves.
     if (sends_messages(pass.placement) && device.kernels != KernelLibrary::kOwn)
       amounts[MemoryClass::kCommunication] = largest_message * 2;
     amounts[MemoryClass::kReserved] = device.reserved_memory;
@@ -113,12 +111,12 @@ std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strateg
   return resident;
 }
 
-/// Around AdamW a step passes over the gradients again: norm (a read), clipping (a read and a
-/// write) of the share this rank updates, and zeroing all of its gradient buffer. AdamW itself
-/// reads the gradient, reads and writes master and moments, and writes the stored weight. 16-bit
-/// weights, nothing cut: 12 + 4 + 4 + 16 + 8 + 2 = 46 bytes per parameter. Where a new version is
-/// not to overwrite its predecessor, fp32 weights are copied first (a read and a write); 16-bit
-/// weights are made of the master anyway.
+/// In addition to AdamW, a step accesses the gradients for the norm (one read), clipping (read and
+/// write) of this rank's shard, and zeroing its whole gradient buffer. AdamW reads the gradient,
+/// reads and writes master weights and moments, and writes the stored weight. Unsharded 16-bit
+/// weights: 12 + 4 + 4 + 16 + 8 + 2 = 46 bytes per parameter. If the previous weight version must
+/// be preserved, fp32 weights are copied first (read and write); 16-bit weights are derived from
+/// the master weights anyway.
 Work optimizer_work(const StagesPass& pass, const Strategy& strategy, PipelineRankId device,
                     std::vector<WorkPart>& parts) {
   const bool copies = weights_are_fp32(strategy.dtype) && weight_copies(strategy, device) > 1;

@@ -1,11 +1,11 @@
 // torch.nn.DataParallel: one process drives all devices of a node. Every forward call copies the
 // model from device 0 to all others, scatters the inputs, and gathers the outputs on device 0,
 // which computes the loss of the whole micro-batch; the backward pass scatters the outputs'
-// gradients and adds up the parameters' gradients on device 0. It alone holds optimizer state, and
-// updates.
+// gradients and sums the parameter gradients on device 0. Only device 0 holds optimizer state and
+// updates parameters.
 //
-// Two classes of ranks: device 0, and all others. Differences from collectives of the same group:
-// device 0's link carries everything, and it waits while the others do not compute the loss.
+// Two classes of ranks: device 0, and all others. Unlike with ordinary collectives, the link of
+// device 0 carries all traffic, and the other devices wait while device 0 computes the loss.
 #include <algorithm>
 #include <array>
 
@@ -14,7 +14,7 @@
 namespace meshwright {
 namespace {
 
-constexpr std::int64_t kTokenBytes = 8;  ///< inputs are int64 indices of words
+constexpr std::int64_t kTokenBytes = 8;  ///< inputs are int64 token IDs
 
 class OneProcess {
  public:
@@ -69,7 +69,7 @@ class OneProcess {
            std::holds_alternative<CrossEntropy>(model_.operators[kernel->source.index()].shape);
   }
 
-  /// The passes without the loss, and the loss of all devices' outputs.
+  /// Splits the passes into those without the loss, and the loss over the outputs of all devices.
   void make_works() {
     const StageWorks& whole = pass_.lowered.stages.front();
     Work loss;
@@ -81,7 +81,7 @@ class OneProcess {
       const LogitBytes bytes =
           logit_bytes(model_, LayerId(model_.layers.size() - 1), shard_shape_of(strategy_));
       outputs_ = bytes.gradient;  // in the stored type
-      // Gathered outputs, the same in fp32, and their gradient.
+      // Gathered outputs, their fp32 copy, and their gradient.
       loss.transient[MemoryClass::kLogits] =
           (bytes.gradient * 2 + bytes.values) * std::int64_t{devices_};
     }
@@ -89,7 +89,7 @@ class OneProcess {
     if (!loss.parts.empty()) loss_ = append_work(graph(), std::move(loss));
   }
 
-  /// A device keeps its outputs from its forward to its backward pass, and then has their gradient.
+  /// A device holds its outputs from forward to backward, and then their gradient.
   void own_outputs(WorkId forward, WorkId backward) {
     constexpr MemoryClass kLogits = MemoryClass::kLogits;
     Work& f = graph().works[forward.index()];
@@ -100,7 +100,8 @@ class OneProcess {
     b.transient[kLogits] = outputs_;
   }
 
-  /// A copy of the work; kernels of the loss go to `loss`, for all devices' tokens.
+  /// A copy of the work without the kernels of the loss, which are moved to `loss` for the tokens
+  /// of all devices.
   Work without_loss(WorkId id, Work& loss) {
     Work work = pass_.lowered.works[id.index()];
     for (WorkPartUse& use : work.parts) {

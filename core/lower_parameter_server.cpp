@@ -1,13 +1,13 @@
-// Parameter servers (Li et al., OSDI 2014; Dean et al., NIPS 2012): workers hold whole models and
-// no optimizer state; k servers hold an equal part each, K / k of the gradients and of the weights.
+// Parameter servers (Li et al., OSDI 2014; Dean et al., NIPS 2012): N workers hold full replicas
+// without optimizer state; each of k servers holds a shard of K / k bytes of gradients and weights.
 //
-//   in step       all workers push at once when their last backward is done; every server sums N
-//                 gradients of its part, updates it, and all workers pull. The step waits for the
-//                 slowest worker, and a server's link passes N K / k bytes each way.
-//   asynchronous  a worker's push is applied by itself, and it pulls what is there. Messages of one
-//                 server pass its link one after another (in and out side by side); worker i begins
-//                 with server i mod k, so that all links are busy. Every worker is a class of its
-//                 own: representatives are all ranks.
+//   synchronous   all workers push after their last backward pass; every server sums N gradients of
+//                 its shard and updates it, then all workers pull. The step waits for the slowest
+//                 worker, and a server's link carries N K / k bytes in each direction.
+//   asynchronous  each push is applied separately, and the worker pulls the current weights.
+//                 Messages of a server are serialized on its link (both directions in parallel);
+//                 worker i starts with server i mod k, so that all links are busy. Every worker is
+//                 a class of its own: the representatives are all ranks.
 #include <algorithm>
 #include <array>
 
@@ -15,8 +15,6 @@
 
 namespace meshwright {
 namespace {
-
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 class ParameterServers {
  public:
@@ -49,8 +47,8 @@ class ParameterServers {
   TaskGraph& graph() { return folded_.graph; }
   bool is_asynchronous() const { return data_.kind == DataParallelKind::kAsyncParameterServer; }
 
-  /// Workers first, servers last: folded, one worker without a server on its device, one with, if
-  /// there are such, and one server apart.
+  /// Workers first, then servers. Folded: one worker without and one with a co-located server (if
+  /// they exist), and one separate server.
   void add_ranks() {
     const int workers = strategy_.degrees.data, servers = data_.servers;
     const int mixed = data_.colocated_servers ? servers : 0;
@@ -75,8 +73,8 @@ class ParameterServers {
     last_.assign(graph().ranks.size(), TaskId(-1));
   }
 
-  /// A worker: weights and gradients. A server: its part of the weights and of the optimizer state,
-  /// the sum of the gradients (in step) and a buffer for every push that may be under way.
+  /// Worker: weights and gradients. Server: its shard of weights and optimizer state, the gradient
+  /// sum (synchronous) and one buffer per push that may be in flight.
   MemoryAmounts resident(bool works, bool serves) const {
     MemoryAmounts amounts;
     const Bytes element = stored_element(strategy_.dtype);
@@ -120,7 +118,7 @@ class ParameterServers {
     return made;
   }
 
-  /// Of `workers` of them, on the nodes that workers and servers fill.
+  /// The group of `workers` workers and the servers, on the nodes that they fill.
   GroupShape group(int workers) const {
     const int ranks = strategy_.degrees.data + (data_.colocated_servers ? 0 : data_.servers);
     const int per_node = std::min(ranks, pass_.groups.devices_per_node);
@@ -158,7 +156,7 @@ class ParameterServers {
     return append_task(graph(), task, {&after, 1});
   }
 
-  // ---- in step ----
+  // ---- synchronous ----
 
   void exchange_in_step() {
     const int workers = strategy_.degrees.data;
@@ -179,7 +177,7 @@ class ParameterServers {
                updated);
   }
 
-  /// Each behind the rank's entry in `after`, which it becomes.
+  /// Each member depends on its rank's entry in `after`, which is then replaced by the member.
   void on_servers(Work made, std::vector<TaskId>& after) {
     const WorkId work = append_work(graph(), std::move(made));
     for (const std::int32_t rank : servers_) {
@@ -188,7 +186,7 @@ class ParameterServers {
     }
   }
 
-  /// Clipping needs the norm of all gradients, of which every server has a part.
+  /// Clipping needs the global gradient norm, and every server has one shard of the gradients.
   void reduce_norm(std::vector<TaskId>& after) {
     Collective norm;
     norm.kind = CollectiveKind::kAllReduce;
@@ -226,7 +224,7 @@ class ParameterServers {
         const std::int32_t worker = workers_[w];
         const std::int32_t server = servers_[(w + turn) % servers_.size()];
         const TaskId ready = last_[static_cast<std::size_t>(worker)];
-        if (worker == server) {  // its own part stays where it is
+        if (worker == server) {  // its own shard is not communicated
           append_update(update, server, ready);
           continue;
         }
@@ -236,7 +234,7 @@ class ParameterServers {
       }
   }
 
-  /// An exchange of worker and server, each behind its own task. Returns the server's.
+  /// An exchange between worker and server, each after its own previous task. Returns the server's.
   TaskId meet(WorkId work, std::array<std::int32_t, 2> ranks, Stream stream,
               std::array<TaskId, 2> after) {
     open_collective(folded_, {});

@@ -1,4 +1,4 @@
-/// Passes of lower() (core/lower.hpp), one file each. Not for other callers.
+/// The lowering passes of lower() (core/lower.hpp), one file each. Internal to lower().
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@
 
 namespace meshwright {
 
-// ---- lower_groups.cpp: where the ranks of each group sit ------------------------------------
+// ---- lower_groups.cpp: process groups and the nodes of their ranks --------------------------
 
-/// `count` ranks, `stride` apart, with all their sister groups side by side in rank order.
+/// A group of `count` ranks, `stride` apart; all groups of this kind tile the job in rank order.
 struct GroupLayout {
   std::int64_t count = 1, stride = 1;
   std::int64_t job_ranks = 1;
   int devices_per_node = 1;
 };
-/// Of the sister group that touches most nodes.
+/// The shape of the group that spans the most nodes.
 GroupShape group_shape_of(const GroupLayout& layout);
 
 /// `count` ranks, `stride` apart: one axis of a group.
@@ -34,49 +34,48 @@ struct AxisExtent {
   std::int64_t count = 1, stride = 1;
 };
 
-/// The ranks of the job by RankOrder, the groups of each axis and where they sit. Ranks of one
-/// pipeline position are *replicas* of each other, numbered in rank order; expert ranks are folded
-/// into them. Where an axis of fewer steps than the pipeline's lies between replicas, strides among
-/// replicas are smaller than among ranks.
+/// The ranks of the job in RankOrder, and the groups of each axis. Ranks with the same pipeline
+/// rank are *replicas* of each other, numbered in rank order; expert ranks are folded into them. If
+/// the pipeline axis is not the slowest one, strides among replicas are smaller than among ranks.
 struct JobGroups {
   GroupShape tensor, context, expert, expert_tensor;
-  GroupShape dense_data;       ///< ranks with the same dense parameters: data x context
-  GroupShape expert_data;      ///< ranks with the same experts
+  GroupShape dense_data;       ///< ranks holding the same dense parameters: data x context
+  GroupShape expert_data;      ///< ranks holding the same experts
   GroupShape all;              ///< the whole job
-  std::int64_t stage_ranks{};  ///< ranks of one pipeline position: data x context x tensor
+  std::int64_t stage_ranks{};  ///< ranks per pipeline rank: data x context x tensor
   int devices_per_node = 1;
   int pipeline = 1;
   std::int64_t pipeline_stride = 1;            ///< among ranks
   std::int64_t tensor_stride = 1;              ///< of tensor, among replicas
   std::int64_t dense_stride = 1;               ///< of dense_data, among replicas
   std::int64_t expert_stride = 1;              ///< of expert_data, among replicas
-  std::vector<std::int32_t> node_of_rank;      ///< where nodes differ in size; empty: all equal
-  std::vector<std::int32_t> kind_of_position;  ///< see Work::node_kind; empty: one kind
+  std::vector<std::int32_t> node_of_rank;      ///< empty if all nodes have the same size
+  std::vector<std::int32_t> kind_of_position;  ///< see Work::node_kind; empty if homogeneous
 };
 JobGroups job_groups_of(const Strategy& strategy, const Cluster& cluster);
-/// The rank of a replica at a pipeline position.
+/// The rank of a replica of a pipeline rank.
 std::int64_t rank_of(const JobGroups& groups, std::int64_t position, std::int64_t replica);
-/// A stride among replicas as one among ranks.
+/// Converts a stride among replicas to a stride among ranks.
 std::int64_t rank_stride(const JobGroups& groups, std::int64_t stride);
 std::int64_t node_of_rank(const JobGroups& groups, std::int64_t rank);
-/// Extent of the ranks with the same dense parameters among the replicas; nothing if tensor ranks
-/// stand between context and data ranks.
+/// Extent of the dense data-parallel group among the replicas; empty if the tensor axis is between
+/// the context and data axes.
 std::optional<AxisExtent> dense_data_extent(const ParallelDegrees& degrees, const RankOrder& order);
 
-/// Messages from each rank of one position to its partner at another.
+/// Messages from each rank of one pipeline rank to its peer in another.
 struct Crossing {
   bool crosses_nodes = false;
-  int flows_per_node = 1;  ///< most that leave one node at once
+  int flows_per_node = 1;  ///< maximum number leaving one node concurrently
 };
 Crossing crossing_of(const JobGroups& groups, int from, int to);
 
-/// The group of `copies` equal groups at pipeline positions that lie apart, on other nodes if the
-/// job has them.
+/// The union of `copies` equal groups of different pipeline ranks, on different nodes if the job
+/// has several.
 GroupShape joined(const JobGroups& groups, const GroupShape& shape, int copies);
 
 // ---- lower_layers.cpp: a layer class → kernels and collectives per pass ---------------------
 
-/// Indices in the list of parts; recomputation is absent (-1) where a class has none.
+/// Indices into the list of parts; `recompute` is -1 if the class has none.
 struct LayerParts {
   std::int32_t forward = 0, backward = 0, backward_input = 0, backward_weight = 0;
   std::int32_t recompute = -1;
@@ -84,7 +83,7 @@ struct LayerParts {
 LayerParts append_layer_parts(const ModelGraph& model, LayerId layer, const Strategy& strategy,
                               const JobGroups& groups, std::vector<WorkPart>& parts);
 
-/// Whom a collective inside a layer serves.
+/// The site of a collective inside a layer.
 struct Served {
   OperatorId op;
   Phase phase = Phase::kForward;
@@ -94,10 +93,10 @@ struct Served {
 void append_collective(const Collective& collective, const Served& served,
                        std::vector<Step>& steps);
 
-// ---- lower_context.cpp: attention of a part of the sequence ----------------------------------
+// ---- lower_context.cpp: attention under context parallelism ----------------------------------
 
-/// The kernels of one phase of an attention operator, and what context ranks exchange in front of,
-/// beside and behind them.
+/// The kernels of one phase of an attention operator, and the context-parallel communication
+/// before, during and after them.
 struct AttentionCall {
   const Attention& attention;
   Served served;
@@ -107,10 +106,10 @@ struct AttentionCall {
 void append_attention(const AttentionCall& call, std::span<const Kernel> kernels,
                       std::vector<Step>& steps);
 
-// ---- lower_experts.cpp: tokens on their way to experts and back ------------------------------
+// ---- lower_experts.cpp: token dispatch and combine -------------------------------------------
 
-/// `rows` is the routed tensor that travels. Towards the experts, or (backward) its gradient to
-/// the ranks that compute the experts' gradients.
+/// `rows` is the routed tensor that is communicated (backward: its gradient). Reaching means
+/// towards the expert ranks, leaving means back to the token's own rank.
 struct ExpertCall {
   const ActivationTensor& rows;
   Served served;
@@ -120,152 +119,152 @@ struct ExpertCall {
 void append_reach_experts(const ExpertCall& call, std::vector<Step>& steps);
 void append_leave_experts(const ExpertCall& call, std::vector<Step>& steps);
 
-// ---- lower_stages.cpp: stages and what they hold --------------------------------------------
+// ---- lower_stages.cpp: stages and their memory ----------------------------------------------
 
 ScheduleRequest schedule_request_of(const Strategy& strategy);
-/// Parts of the model (see Placement::part_of_stage).
+/// Number of model parts (see Placement::part_of_stage).
 int part_count(const Placement& placement);
 
-/// Parameters of one part of the model on one rank. A tied head that lies apart from its embedding
-/// holds a copy of the table, which is counted in `dense` and named here.
+/// Parameters of one model part on one rank. A tied head on another device than its embedding holds
+/// a copy of the table, which is included in `dense` and given by `tied_copy`.
 struct PartParameters {
   LocalParameters local;
   std::int64_t tied_copy = 0;
   PartialGradients partial;
-  std::int64_t gradients_with_inputs = 0;  ///< elements: has_gradient_with_inputs()
+  std::int64_t gradients_with_inputs = 0;  ///< elements; see has_gradient_with_inputs()
 };
 
-// ---- lower_by_hand.cpp: layers placed by hand --------------------------------------------------
+// ---- lower_by_hand.cpp: manual stage placement -------------------------------------------------
 
-/// Of a plan whose stages have their devices from Plan::device_of_stage.
+/// The placement given by Plan::device_of_stage.
 Placement hand_placement(const Plan& plan);
-/// naive: a micro-batch passes all stages forward and backward before the next one enters. gpipe:
-/// every device does all forwards of its first stage, of its next one and so on, then backwards the
-/// other way round.
+/// naive: a micro-batch runs forward and backward through all stages before the next one starts.
+/// gpipe: each device runs all forwards of its first stage, then of its next, and so on, then the
+/// backwards in reverse order.
 Schedule hand_schedule(const Plan& plan);
 
-// ---- lower_units.cpp: layers whose parameters and gradients travel together -----------------
+// ---- lower_units.cpp: layers whose parameters and gradients are communicated together -------
 
-/// Neighbouring layers of one part. Where a pass is cut, each unit's is a task of its own.
+/// Consecutive layers of one part. If a pass is split, each unit is a separate task.
 struct ParameterUnit {
   int first_layer = 0, layer_count = 0;  ///< within the part
-  LocalParameters before, parameters;    ///< of the units in front of it, and its own
+  LocalParameters before, parameters;    ///< of the preceding units; of this unit
   StageWorks works;
-  /// Elements of the embedding's table, if this is a head that reads it on the same device: they
-  /// are gathered and reduced with this unit too (ZeRO 2 and 3).
+  /// Elements of the embedding table if this is a tied head on the same device: the table is
+  /// gathered and reduced with this unit too (ZeRO 2 and 3).
   std::int64_t reads_table = 0;
 };
-/// Gradients that are reduced together, once the unit's backward pass is done.
+/// Gradients that are reduced together after the unit's backward pass.
 struct GradientBucket {
   bool expert = false;
   std::int64_t first = 0, count = 0;  ///< see ParameterRange
   int unit = 0;
   bool is_table = false;  ///< the tied table, or its copy
 };
-/// Where a tied table stands among the parameters of a part.
+/// Location of a tied table among the parameters of a part.
 struct TablePlace {
   std::size_t layer = 0, parameter = 0;
 };
 struct PartUnits {
-  std::vector<ParameterUnit> units;     ///< in the order of the layers; none: passes are whole
-  std::vector<GradientBucket> buckets;  ///< in the order of the backward pass
+  std::vector<ParameterUnit> units;     ///< in layer order; empty: passes are not split
+  std::vector<GradientBucket> buckets;  ///< in backward order
 };
 
-/// All that does not depend on micro-batch count and order of work.
+/// Everything that is independent of the micro-batch count and the schedule.
 struct StagesPass {
   Placement placement;
   JobGroups groups;
   LoweredStages lowered;
   std::vector<PartParameters> parameters;  ///< by part
   std::vector<PartUnits> units;            ///< by part
-  std::vector<Bytes> boundary;             ///< by part: message to the next one, on one rank
-  std::vector<SliceMemory> memory;         ///< by part; empty unless buffers are counted
+  std::vector<Bytes> boundary;             ///< by part: message to the next part, per rank
+  std::vector<SliceMemory> memory;         ///< by part; empty unless memory is counted by buffer
 };
-/// True if some pass is cut into units: gradients or parameters travel beside it.
+/// True if any pass is split into units because gradients or parameters are communicated during it.
 bool has_units(const Strategy& strategy, const StagesPass& pass);
-/// Units and buckets of a part whose layers have these parameters; works are left to the caller.
-///   ZeRO 0, 1   buckets are parameters in backward order, closed when they reach their size
-///               (PyTorch and Megatron-LM alike); a unit ends where a layer completes a bucket
+/// The units and buckets of a part whose layers have these parameters; the caller adds the works.
+///   ZeRO 0, 1   buckets collect parameters in backward order until they reach their size (as in
+///               PyTorch and Megatron-LM); a unit ends where a layer completes a bucket
 ///   ZeRO 2      buckets are whole layers; one layer each if no size is given
 ///   ZeRO 3      every layer is a unit and a bucket
-/// Under ZeRO 2 and 3 a tied table is a bucket of its own: its two holders cut it alike.
+/// Under ZeRO 2 and 3 a tied table is a bucket of its own, so that both holders shard it alike.
 PartUnits cut_into_units(const std::vector<std::vector<LocalParameter>>& layers,
                          const std::optional<TablePlace>& table, const Strategy& strategy,
                          const JobGroups& groups);
 
 StagesPass lower_stages_pass(const Plan& plan, const ModelGraph& model, const Cluster& cluster);
 
-/// Gradients are accumulated, travel and are summed in fp32.
+/// Gradients are accumulated, communicated and reduced in fp32.
 inline constexpr std::int64_t kGradientBytes = 4;
-/// Before an update, a parameter: their norm (a read) and clipping (a read and a write).
+/// Traffic per parameter before an update: gradient norm (one read) and clipping (read and write).
 inline constexpr std::int64_t kNormAndClipBytes = 3 * kGradientBytes;
 
 // ---- lower_memory.cpp: resident bytes and the optimizer -------------------------------------
 
-/// Parameters whose optimizer state a rank of this pipeline position updates (its share under
-/// ZeRO-1).
+/// Number of parameters that a rank of this pipeline rank updates (its shard under ZeRO).
 std::int64_t updated_parameters(const StagesPass& pass, const Strategy& strategy,
                                 PipelineRankId device);
 std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strategy& strategy,
                                            const DeviceModel& device);
 Work optimizer_work(const StagesPass& pass, const Strategy& strategy, PipelineRankId device,
                     std::vector<WorkPart>& parts);
-/// A parameter server updates its share; `before` bytes per parameter are read and written first.
+/// The update of a parameter server's shard; `before`: bytes per parameter of traffic before it.
 Work server_update_work(const Strategy& strategy, std::int64_t share, std::int64_t before,
                         std::vector<WorkPart>& parts);
-/// A parameter server adds up the gradients of all workers in its share.
+/// The sum over all workers' gradients of a parameter server's shard.
 Work server_sum_work(std::int64_t share, int workers, std::vector<WorkPart>& parts);
 /// Bytes of optimizer state per parameter.
 Bytes optimizer_state_bytes(Dtype dtype);
-/// With the state in host memory the device only takes the norm and clears its gradients; the
-/// processor updates a share of `parameters`.
+/// With optimizer state in host memory: the device computes the norm and clears its gradients, and
+/// the CPU updates a shard of `parameters` elements.
 Work host_optimizer_work(const Strategy& strategy, std::int64_t parameters,
                          std::vector<WorkPart>& parts);
 
 // ---- lower_unfold.cpp: all ranks ------------------------------------------------------------
 
-/// Which replicas of a pipeline position take part in one collective: `count` of them, `stride`
-/// apart, with all groups like it side by side until all replicas are in one.
+/// The replicas of a pipeline rank that join one collective: `count` of them, `stride` apart;
+/// groups of this shape tile all replicas.
 struct CollectiveSpread {
   std::int64_t stride = 1, count = 1;
-  /// Ranks of a group in one node, if the group is to begin with the first ranks of all nodes.
+  /// Ranks of the group per node, if the group starts with the first ranks of all nodes.
   std::int64_t alternates_over = 1;
 };
 
-/// A graph of one representative per pipeline position, and how its collectives spread.
+/// A graph of one representative per pipeline rank, and how its collectives expand to all ranks.
 struct FoldedGraph {
   TaskGraph graph;
-  std::vector<CollectiveSpread> spreads;  ///< by collective of `graph`
+  std::vector<CollectiveSpread> spreads;  ///< indexed by collective of `graph`
 };
 
-/// All ranks; TaskGraph::ranks is left empty. O(tasks).
+/// Expands the graph to all ranks; leaves TaskGraph::ranks empty. O(tasks).
 TaskGraph unfold(const FoldedGraph& folded, std::int64_t replicas);
 
 /// Appends a task and its dependencies.
 TaskId append_task(TaskGraph& graph, const Task& task, std::span<const TaskId> dependencies);
 WorkId append_work(TaskGraph& graph, Work work);
 
-/// Opens a collective whose members are appended next.
+/// Begins a collective; its members are appended next.
 void open_collective(FoldedGraph& folded, const CollectiveSpread& spread);
-/// `task` with the work, kind and stream set; the stage and micro-batch are the caller's.
+/// Appends a member of the open collective. `task` must have its work, kind, stream, stage and
+/// micro-batch set.
 TaskId append_member(FoldedGraph& folded, Task task, std::span<const TaskId> dependencies);
 
-// ---- lower_data_groups.cpp: who exchanges what on the data axis ------------------------------
+// ---- lower_data_groups.cpp: data-parallel groups and collectives -----------------------------
 
-/// A group of ranks with the same parameters, and where it stands among the replicas.
+/// A group of ranks holding the same parameters, and its location among the replicas.
 struct DataGroup {
   GroupShape shape;
   CollectiveSpread spread;
 };
 struct DataGroups {
-  DataGroup all;     ///< all ranks with the same parameters
-  DataGroup shard;   ///< those among which state is cut: all, or neighbours (hybrid sharding)
-  DataGroup across;  ///< those with the same share in all shard groups
+  DataGroup all;     ///< all ranks holding the same parameters
+  DataGroup shard;   ///< ranks that state is sharded over: all, or neighbors (hybrid sharding)
+  DataGroup across;  ///< ranks holding the same shard in different shard groups
 };
-/// `expert`: of the ranks with the same experts.
+/// `expert`: the groups for expert parameters.
 DataGroups data_groups_of(const Strategy& strategy, const JobGroups& groups, bool expert);
 
-/// One collective of the data axis, to be appended behind the one before it.
+/// One data-parallel collective; runs after the previous one in its list.
 struct DataExchange {
   Collective collective;
   CollectiveSpread spread;
@@ -273,29 +272,29 @@ struct DataExchange {
 };
 struct ReductionWish {
   int copies = 1;           ///< stages that hold the part
-  bool sums_groups = true;  ///< hybrid sharding: over the shard groups too
+  bool sums_groups = true;  ///< hybrid sharding: also reduce across the shard groups
 };
-/// Sums the gradients of a range: all-reduce (ZeRO 0) or reduce-scatter, by the plan's algorithm;
-/// none if there is nothing to sum.
+/// The collectives that reduce the gradients of a range: all-reduce (ZeRO 0) or reduce-scatter,
+/// with the plan's algorithm. Empty if the group has one rank.
 std::vector<DataExchange> reduce_exchanges(const ParameterRange& range, const Strategy& strategy,
                                            const JobGroups& groups, const ReductionWish& wish);
-/// Gathers the new values of a range that is cut over its shard group.
+/// The collectives that gather the updated values of a range sharded over its shard group.
 std::vector<DataExchange> gather_exchanges(const ParameterRange& range, const Strategy& strategy,
                                            const JobGroups& groups, int copies);
 
-// ---- lower_data_parallel.cpp: passes cut into units -------------------------------------------
+// ---- lower_data_parallel.cpp: passes split into units -----------------------------------------
 
-/// Appends the unit tasks of passes that are cut, with the gathers and reductions beside them.
-/// Actions of a device must come in its order.
+/// Appends the unit tasks of split passes, with the gathers and reductions that overlap them. The
+/// actions of a device must be passed in its order.
 class UnitEmission {
  public:
   UnitEmission(const StagesPass& pass, const Strategy& strategy, const Schedule& schedule,
                FoldedGraph& folded);
   ~UnitEmission();
   bool cuts(const Action& action, int device) const;
-  /// `prototype` has all but the work; the first task waits for `inputs`. Returns the last task,
-  /// and notes which task completes each unit's gradients if this is the stage's last backward
-  /// pass.
+  /// `prototype` has everything but the work; the first task depends on `inputs`. Returns the last
+  /// task. In the stage's last backward pass, stores in `completes_unit` the task that completes
+  /// each unit's gradients.
   TaskId append(const Action& action, const Task& prototype, std::span<const TaskId> inputs,
                 std::vector<std::int32_t>& completes_unit);
 
@@ -306,13 +305,13 @@ class UnitEmission {
 
 // ---- lower_without_flush.cpp: updates between passes -------------------------------------------
 
-/// Appends the reductions and the update of every batch (core/weight_versions.hpp). Both carry the
-/// micro-batch that completes it.
+/// Appends the reductions and the update of every batch (core/weight_versions.hpp), both tagged
+/// with the micro-batch that completes the batch.
 class UpdatesWithoutFlush {
  public:
   UpdatesWithoutFlush(const StagesPass& pass, const Strategy& strategy, FoldedGraph& folded);
   ~UpdatesWithoutFlush();
-  /// Nothing unless the backward pass, task `done`, completes a batch.
+  /// Appends nothing unless `backward` (task `done`) completes a batch.
   void append_behind(const Action& backward, int device, TaskId done);
 
  private:
@@ -323,12 +322,12 @@ class UpdatesWithoutFlush {
 
 // ---- lower_schedule.cpp: one pipeline's tasks -----------------------------------------------
 
-/// Tasks of one pipeline in topological order; Task::rank is the pipeline position.
+/// Tasks of one pipeline in topological order; Task::rank is the pipeline rank.
 struct PipelineTasks {
   std::vector<std::int32_t> last_of_stage;   ///< by stage: its last compute task
-  std::vector<std::int32_t> last_of_device;  ///< by pipeline position
-  /// By stage, then unit: the task that completes the unit's gradients, its backward pass or the
-  /// reduction behind it (ZeRO 2, 3); empty for stages whose last backward pass is one task.
+  std::vector<std::int32_t> last_of_device;  ///< by pipeline rank
+  /// By stage, then unit: the task that completes the unit's gradients: its backward pass, or the
+  /// reduction after it (ZeRO 2, 3). Empty for stages whose last backward pass is a single task.
   std::vector<std::vector<std::int32_t>> completes_unit;
 };
 WorkId work_of(const StageWorks& works, Pass pass);
@@ -336,12 +335,12 @@ TaskKind task_kind_of(Pass pass);
 PipelineTasks append_pipeline_tasks(const StagesPass& pass, const Strategy& strategy,
                                     const Schedule& schedule, FoldedGraph& folded);
 
-// ---- lower_parameter_server.cpp, lower_one_process.cpp: whole models on every device ------------
+// ---- lower_parameter_server.cpp, lower_one_process.cpp: a full replica on every device ----------
 
-/// Workers and servers: the whole graph, ranks included. Servers stand behind the workers.
+/// The complete graph including ranks: workers first, then servers.
 TaskGraph lower_parameter_server(const StagesPass& pass, const Plan& plan, const Schedule& schedule,
                                  const DeviceModel& device, RankSet ranks);
-/// PyTorch's DataParallel: the whole graph, ranks included.
+/// PyTorch's DataParallel: the complete graph including ranks.
 TaskGraph lower_one_process(const StagesPass& pass, const Plan& plan, const ModelGraph& model,
                             RankSet ranks);
 

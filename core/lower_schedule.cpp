@@ -14,11 +14,11 @@
 namespace meshwright {
 namespace {
 
-constexpr std::int32_t kNotYet = -1;   ///< an input that has not been made
-constexpr std::int32_t kNoInput = -2;  ///< the first stage reads tokens, the last makes the loss
+constexpr std::int32_t kNotYet = -1;   ///< the input has not been produced yet
+constexpr std::int32_t kNoInput = -2;  ///< the first stage reads tokens, the last computes the loss
 
-/// Advances every device through its order as long as inputs are there, round robin. The order of
-/// the tasks is then a topological one.
+/// Advances every device through its order while its inputs are available, round robin, so that the
+/// tasks are in topological order.
 class PipelineEmission {
  public:
   PipelineEmission(const StagesPass& pass, const Strategy& strategy, const Schedule& schedule,
@@ -72,7 +72,7 @@ class PipelineEmission {
     return route * stages_ + stage.index();
   }
 
-  /// Neighbours of every stage on every route; first and last stages need no message.
+  /// Neighbors of every stage on every route; the first and last stages need no message.
   void link_routes() {
     next_stage_.assign(placement_.routes.size() * stages_, -1);
     previous_stage_.assign(placement_.routes.size() * stages_, -1);
@@ -138,7 +138,8 @@ class PipelineEmission {
     });
   }
 
-  /// The group starts when the inputs of all are there and hands out everything when all ended.
+  /// The group starts when the inputs of all its passes are available; its outputs are available
+  /// when all of them have ended.
   void emit(std::span<const Action> group, int device) {
     inputs_.clear();
     for (const Action& action : group)
@@ -146,9 +147,9 @@ class PipelineEmission {
     const std::size_t begin = graph_.tasks.size();
     for (const Action& action : group) {
       append_compute(action, device);
-      inputs_.clear();  // the first one waits for all
+      inputs_.clear();  // the first task waits for all inputs
     }
-    const bool are_whole = graph_.tasks.size() - begin == group.size();  // not cut into units
+    const bool are_whole = graph_.tasks.size() - begin == group.size();  // not split into units
     if (group.size() == 2 && are_whole && !pass_.memory.empty()) hold_together(group, begin);
     const TaskId last(tasks_.last_of_device[static_cast<std::size_t>(device)]);
     for (const Action& action : group) hand_out(action, last);
@@ -156,8 +157,8 @@ class PipelineEmission {
       if (updates_ && action.pass == Pass::kBackward) updates_->append_behind(action, device, last);
   }
 
-  /// What both passes of a pair receive is there when the first one begins; what both send leaves
-  /// when the second one ends.
+  /// Memory of an overlapped pair: received tensors are held from the start of the first pass, sent
+  /// tensors until the end of the second.
   void hold_together(std::span<const Action> pair, std::size_t begin) {
     Task &first = graph_.tasks[begin], &second = graph_.tasks[begin + 1];
     const auto [known, is_new] =
@@ -226,7 +227,7 @@ class PipelineEmission {
     (forward ? activation_ : gradient_)[slot(consumer, action.microbatch)] = arrival;
   }
 
-  /// A send and its receive; returns the receive.
+  /// Appends a send and its receive; returns the receive.
   TaskId append_message(const Action& action, StageId consumer, TaskId producer) {
     const int from = placement_.device_of_stage[action.stage.index()].value;
     const int to = placement_.device_of_stage[consumer.index()].value;
@@ -252,7 +253,8 @@ class PipelineEmission {
     return append_task(graph_, receive, {});
   }
 
-  /// With two devices both neighbours are one: activations go on, gradients go back.
+  /// With two devices, both neighbors are the same device; activations use the "next" streams,
+  /// gradients the "previous" ones.
   bool direction_is_next(int from, int to, bool forward) const {
     const int p = placement_.devices;
     const bool is_next = to == (from + 1) % p, is_previous = from == (to + 1) % p;
@@ -263,7 +265,7 @@ class PipelineEmission {
     WorkId send{-1}, receive{-1};
   };
 
-  /// Shared by all micro-batches that pass from one stage to the next.
+  /// Shared by all micro-batches that cross the same stage boundary.
   const MessageWorks& message_works(const Action& action, StageId to, bool forward) {
     MessageWorks& made =
         messages_[2 * route_slot(action.microbatch, action.stage) + (forward ? 1 : 0)];
@@ -320,15 +322,15 @@ class PipelineEmission {
   const Placement& placement_;
   TaskGraph& graph_;
   std::size_t stages_, microbatches_;
-  std::vector<std::int32_t> activation_, gradient_;  ///< by slot: task that brings it, or a state
-  std::vector<std::uint8_t> done_;                   ///< by slot: Done flags
+  std::vector<std::int32_t> activation_, gradient_;        ///< by slot: producing task, or a state
+  std::vector<std::uint8_t> done_;                         ///< by slot: Done flags
   std::vector<std::int32_t> next_stage_, previous_stage_;  ///< by route and stage
   std::vector<MessageWorks> messages_;                     ///< by route, stage and direction
-  /// Of passes side by side, by their works alone.
+  /// Works of overlapped passes, by the works of the single passes.
   std::map<std::pair<std::int32_t, std::int32_t>, std::pair<WorkId, WorkId>> works_of_pair_;
   std::vector<TaskId> inputs_;
-  std::optional<UnitEmission> units_;           ///< where passes are cut
-  std::optional<UpdatesWithoutFlush> updates_;  ///< where the pipeline is never flushed
+  std::optional<UnitEmission> units_;           ///< if passes are split into units
+  std::optional<UpdatesWithoutFlush> updates_;  ///< for flushless schedules
   PipelineTasks tasks_;
 };
 

@@ -1,5 +1,5 @@
-// Stages and what their passes hold. Long because one walk over layers, parts and units fills all
-// of StagesPass.
+// Stages and the memory of their passes. Longer than 400 lines, because a single traversal of
+// layers, parts and units fills all of StagesPass.
 #include <algorithm>
 #include <optional>
 
@@ -10,11 +10,11 @@
 namespace meshwright {
 namespace {
 
-/// What one layer of a class holds on one rank.
+/// Memory of one layer of a class on one rank.
 struct LayerHoldings {
   LayerId first;  ///< of the class
   LayerParts parts;
-  Bytes kept;           ///< as the strategy says
+  Bytes kept;           ///< with the strategy's recomputation
   Bytes kept_if_whole;  ///< without any recomputation
   Bytes kept_if_full;   ///< under full recomputation of this layer
   WeightGradientNeeds needs;
@@ -27,7 +27,7 @@ struct LayerHoldings {
   std::int64_t gradients_with_inputs = 0;  ///< elements
 };
 
-/// A layer of a stage and whether its whole forward pass is done again.
+/// A layer of a stage, and whether it is fully recomputed.
 struct PlacedLayer {
   LayerId layer;
   std::int32_t layer_class = 0;
@@ -105,7 +105,7 @@ class StagesLowering {
       stage_.push_back({id, model_.layers[id.index()].layer_class, keeps_.is_recomputed(id)});
   }
 
-  /// Which of a slice's neighbours are on the same device.
+  /// Whether the neighbors of a slice are on the same device.
   struct SliceEnds {
     bool previous_is_here = false, next_is_here = false;
   };
@@ -134,7 +134,7 @@ class StagesLowering {
       work.parts.push_back({part, 1});
   }
 
-  /// Units of a part and their works; none where passes are never cut.
+  /// The units of a part and their works; empty if passes are not split.
   PartUnits units_of(int part) {
     if (!has_units(plan_.strategy, pass_)) return {};
     std::vector<std::vector<LocalParameter>> layers;
@@ -156,7 +156,7 @@ class StagesLowering {
     return made;
   }
 
-  /// The first parameter of the embedding, or the copy behind the head's own.
+  /// The first parameter of the embedding, or the copy after the head's own parameters.
   std::optional<TablePlace> table_among(const std::vector<std::vector<LocalParameter>>& layers,
                                         bool has_copy) const {
     if (!model_.tied_embeddings) return std::nullopt;
@@ -200,8 +200,8 @@ class StagesLowering {
            (layer.fully_recomputed || plan_.strategy.recompute.kind == RecomputeKind::kSelective);
   }
 
-  /// Activations live from the forward pass to the backward pass. When that is split, inputs of the
-  /// weight gradients live on to W, and gradients of outputs live from I to W.
+  /// Saved activations live from forward to backward. If the backward pass is split, inputs of
+  /// weight gradients live until W, and gradients of outputs live from I to W.
   struct PassWorks {
     Work &forward, &backward, &input, &weight;
   };
@@ -218,8 +218,8 @@ class StagesLowering {
       (layer.fully_recomputed ? recomputed_to_weight : held_to_weight) += h.needs.inputs;
       gradients += h.needs.output_gradients;
       logit_gradient += h.logits.gradient;
-      // While a layer's backward runs: what it computed again, and gradients on both sides of its
-      // largest operator.
+      // During a layer's backward: recomputed activations, and the input and output gradients of
+      // its largest operator.
       const Bytes recomputed = std::max(Bytes(0), h.kept_if_whole - kept);
       widen(backward.transient, recomputed + h.largest * 2);
       widen(forward.transient, h.largest);
@@ -240,7 +240,7 @@ class StagesLowering {
     weight.released[kKept] += held_to_weight;
   }
 
-  /// Buffer by buffer, as the executor has them.
+  /// Counted buffer by buffer, as in the executor.
   SliceMemory count_buffers(std::span<const PlacedLayer> layers, const SliceEnds& ends,
                             PassWorks works) const {
     if (layers.empty()) return {};
@@ -280,7 +280,7 @@ class StagesLowering {
     held = std::max(held, bytes);
   }
 
-  /// Of the positions that hold the part; check_plan() demands that they agree.
+  /// The node type of the pipeline ranks that hold the part; check_plan() ensures that they agree.
   std::int32_t kind_of_part(int part) const {
     const std::vector<std::int32_t>& kinds = pass_.groups.kind_of_position;
     if (kinds.empty()) return -1;
@@ -289,7 +289,7 @@ class StagesLowering {
     return kinds[pass_.placement.device_of_stage[static_cast<std::size_t>(stage)].index()];
   }
 
-  /// Devices of other kinds keep other amounts for themselves.
+  /// Reserved memory differs between device types.
   void reserve_by_kind() {
     const std::vector<std::int32_t>& kinds = pass_.groups.kind_of_position;
     for (std::size_t d = 0; d < kinds.size(); ++d) {
@@ -320,7 +320,8 @@ class StagesLowering {
     pass_.parameters.push_back(parameters);
   }
 
-  /// Of norms and sinks, see has_gradient_with_inputs(): whole, or cut over the tensor ranks.
+  /// Elements of norms and sinks, see has_gradient_with_inputs(): full, or sharded over tensor
+  /// ranks.
   std::int64_t gradients_with_inputs(LayerId layer) const {
     const Layer& l = model_.layers[layer.index()];
     const int tensors = plan_.strategy.degrees.tensor;
@@ -333,8 +334,7 @@ class StagesLowering {
         const auto& parameter = std::get<ParameterTensor>(model_.tensors[id.index()].shape);
         std::int64_t count = 1;
         for (const std::int64_t extent : parameter.shape) count *= extent;
-        elements +=
-            parameter.cut == ParameterCut::kTensor ? (count + tensors - 1) / tensors : count;
+        elements += parameter.cut == ParameterCut::kTensor ? divide_up(count, tensors) : count;
       }
     }
     return elements;

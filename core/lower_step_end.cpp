@@ -1,25 +1,24 @@
 // The end of a step: gradients are reduced over the ranks that hold the same parameters, bucket by
-// bucket as they are complete; a tied table is reduced between its two holders; the gradient norm
-// is a barrier for all ranks; every rank updates its parameters; under ZeRO 1 and 2 (Rajbhandari et
-// al., arXiv 1910.02054) the new parameters are gathered, unless the next step does so. ZeRO 2 and
-// 3 reduce with every backward pass: see lower_data_parallel.cpp.
+// bucket as they become complete; a tied table is reduced between its two holders; the gradient
+// norm is a barrier for all ranks; every rank updates its parameters; under ZeRO 1 and 2
+// (Rajbhandari et al., arXiv 1910.02054) the updated parameters are gathered, unless the next step
+// does so. ZeRO 2 and 3 reduce with every backward pass: see lower_data_parallel.cpp.
 #include <algorithm>
 #include <array>
 
 #include "core/check.hpp"
+#include "core/dtype.hpp"
 #include "core/lower_passes.hpp"
 
 namespace meshwright {
 namespace {
 
-constexpr std::int64_t kFloat32Bytes = 4;  ///< gradients are accumulated and reduced in fp32
-
-/// Gradients that are reduced together, and by whom.
+/// Gradients that are reduced together, and the stages that hold them.
 struct Reduction {
   ParameterRange range;
   std::vector<StageId> stages;      ///< one, or two in bidirectional schedules
-  std::vector<std::int32_t> after;  ///< by stage: the task that completes its gradients, then
-                                    ///< those that reduce them and take them to the host
+  std::vector<std::int32_t> after;  ///< by stage: the task that completes its gradients, later
+                                    ///< those that reduce them and copy them to the host
   std::int32_t last() const { return *std::max_element(after.begin(), after.end()); }
 };
 
@@ -36,8 +35,8 @@ class StepEnd {
 
   void run(const ModelGraph& model) {
     std::vector<Reduction> reductions = list_reductions();
-    // Where gradients are scattered, the two copies of a tied table are cut at different places:
-    // they are summed while both are whole, and their parts reduced behind that.
+    // If gradients are scattered, the two copies of a tied table are sharded differently: they are
+    // summed while unsharded, and their shards are reduced afterwards.
     const bool table_first = has_tied_copy(model) && strategy_.zero == 1;
     if (strategy_.zero <= 1)
       for (Reduction& reduction : reductions)
@@ -67,8 +66,8 @@ class StepEnd {
     return pass_.placement.device_of_stage[stage.index()];
   }
 
-  /// In the order in which gradients are complete. Parts whose passes are not cut reduce all their
-  /// dense, then all their expert gradients.
+  /// In the order in which gradients become complete. Parts with unsplit passes reduce all dense,
+  /// then all expert gradients.
   std::vector<Reduction> list_reductions() const {
     std::vector<Reduction> list;
     for (int part = 0; part < part_count(pass_.placement); ++part) {
@@ -106,7 +105,7 @@ class StepEnd {
   bool has_tied_copy(const ModelGraph& model) const {
     return model.tied_embeddings && pass_.parameters.back().tied_copy > 0;
   }
-  /// Dense gradients of the first and the last part of the model.
+  /// Dense gradients of the first and the last model part.
   bool may_hold_table(const Reduction& reduction) const {
     const int part = reduction.range.part;
     return !reduction.range.expert && (part == 0 || part + 1 == part_count(pass_.placement));
@@ -124,13 +123,13 @@ class StepEnd {
 
   // ---- optimizer state in host memory ----
 
-  /// Parameters of the range that one rank updates.
+  /// Number of parameters of the range that one rank updates.
   std::int64_t share_of(const Reduction& reduction) const {
     if (strategy_.zero == 0) return reduction.range.count;
     const DataGroups groups = data_groups_of(strategy_, pass_.groups, reduction.range.expert);
     const auto ranks =
         static_cast<std::int64_t>(reduction.stages.size()) * groups.shard.shape.ranks;
-    return (reduction.range.count + ranks - 1) / ranks;
+    return divide_up(reduction.range.count, ranks);
   }
 
   TaskId copy(const Reduction& reduction, std::size_t i, CollectiveKind kind, TaskId after) {
@@ -160,7 +159,7 @@ class StepEnd {
     }
   }
 
-  /// The processor waits for the norm and for the gradients; then the new values go back.
+  /// The CPU waits for the norm and the gradients; then the updated values are copied back.
   void update_on_host(const Reduction& reduction) {
     for (std::size_t i = 0; i < reduction.stages.size(); ++i) {
       const std::size_t d = device(reduction.stages[i]).index();
@@ -213,8 +212,8 @@ class StepEnd {
     ready_[device(stage).index()] = append_member(folded_, task, {&after, 1});
   }
 
-  /// Over tensor ranks that have each seen a part only; see PartialGradients. Megatron-LM does so
-  /// at the same place (finalize_model_grads).
+  /// Reduces over tensor ranks that each hold a partial sum; see PartialGradients. Megatron-LM does
+  /// this at the same point (finalize_model_grads).
   void sum_partial_gradients(const ModelGraph& model) {
     const std::int64_t stride = pass_.groups.tensor_stride;
     for (std::size_t s = 0; s < pass_.placement.part_of_stage.size(); ++s) {
@@ -236,17 +235,17 @@ class StepEnd {
   void sum_over_tensor(StageId stage, std::int64_t elements, const GroupShape& shape,
                        const CollectiveSpread& spread) {
     const WorkId work = append_collective_work(
-        {CollectiveKind::kAllReduce, Axis::kTensor, Bytes(kFloat32Bytes) * elements, shape});
+        {CollectiveKind::kAllReduce, Axis::kTensor, Bytes(kGradientBytes) * elements, shape});
     open_collective(folded_, spread);
     append_to(work, stage, TaskId(pipeline_.last_of_stage[stage.index()]));
   }
 
-  /// Embedding and head on different devices hold copies of one table and sum its gradient: of the
-  /// same share each under ZeRO 2 and 3.
+  /// Embedding and head on different devices hold copies of one table and sum its gradients; under
+  /// ZeRO 2 and 3 each sums the same shard.
   void reduce_tied_table() {
     const std::int64_t shares =
         strategy_.zero >= 2 ? data_groups_of(strategy_, pass_.groups, false).shard.shape.ranks : 1;
-    const std::int64_t elements = (pass_.parameters.back().tied_copy + shares - 1) / shares;
+    const std::int64_t elements = divide_up(pass_.parameters.back().tied_copy, shares);
     const std::vector<StageId>& route = pass_.placement.routes.front();
     const std::vector<StageId> ends{route.front(), route.back()};
     const std::int64_t distance =
@@ -257,14 +256,14 @@ class StepEnd {
                         .job_ranks = pass_.placement.devices * pass_.groups.stage_ranks,
                         .devices_per_node = pass_.groups.devices_per_node});
     const WorkId work = append_collective_work(
-        {CollectiveKind::kAllReduce, Axis::kPipeline, Bytes(kFloat32Bytes) * elements, shape});
+        {CollectiveKind::kAllReduce, Axis::kPipeline, Bytes(kGradientBytes) * elements, shape});
     open_collective(folded_, {});
     for (const StageId stage : ends)
       append_to(work, stage, TaskId(pipeline_.last_of_stage[stage.index()]));
   }
 
-  /// Clipping needs the norm of all gradients: no rank may update before the slowest one. Members
-  /// that had no gradient to reduce join after their last backward.
+  /// Clipping needs the global gradient norm, so no rank can update before the slowest one. Members
+  /// without gradients to reduce join after their last backward pass.
   void reduce_norm() {
     if (pass_.groups.all.ranks == 1) return;
     const WorkId work = append_collective_work(
@@ -308,7 +307,7 @@ class StepEnd {
   TaskGraph& graph_;
   std::vector<TaskId> ready_;     ///< by device: its last collective so far
   std::vector<TaskId> updated_;   ///< by device: its optimizer task
-  std::vector<TaskId> returned_;  ///< by device: when its new parameters are there
+  std::vector<TaskId> returned_;  ///< by device: the copy of its updated parameters from the host
   std::vector<TaskId> copied_;    ///< by device: its last copy of gradients to the host
 };
 

@@ -1,8 +1,8 @@
-// From one representative per pipeline position to all ranks. Every task of the folded graph
-// becomes one task per replica, side by side; the copies of a collective stand group by group.
+// Expands one representative per pipeline rank to all ranks. Every task of the folded graph becomes
+// one task per replica, adjacent to each other; the copies of a collective are sorted by group.
 //
-// Copy r of task t is task t * replicas + slot, where the slot is r but for members of collectives:
-// copies of all members of one group are neighbours, as check_task_graph() demands.
+// Copy r of task t is task t * replicas + slot, where slot = r except for members of collectives:
+// all members of one group must be adjacent (check_task_graph()).
 #include <fmt/format.h>
 
 #include <limits>
@@ -40,7 +40,7 @@ class Unfolding {
   }
 
  private:
-  /// Of member `member` of collective `c` on replica r.
+  /// The slot of member `member` of collective `c` on replica r.
   std::int64_t slot(std::int32_t c, std::int64_t member, std::int64_t replica) const {
     const CollectiveSpread& spread = spreads_[static_cast<std::size_t>(c)];
     const std::int64_t members = folded_.collectives[static_cast<std::size_t>(c)].count;
@@ -51,7 +51,7 @@ class Unfolding {
     return (group * members + member) * spread.count + in_order(spread, place);
   }
 
-  /// Place in the group: as the ranks come, or with the first ranks of all nodes in front.
+  /// Index in the group: in rank order, or starting with the first ranks of all nodes.
   static std::int64_t in_order(const CollectiveSpread& spread, std::int64_t place) {
     const std::int64_t per_node = spread.alternates_over;
     if (per_node <= 1) return place;
@@ -83,7 +83,7 @@ class Unfolding {
     graph.dependency_begin.push_back(static_cast<std::int32_t>(graph.dependencies.size()));
   }
 
-  /// Returns the task behind the folded collective.
+  /// Returns the task after the folded collective.
   std::size_t copy_collective(std::int32_t c, TaskGraph& graph) {
     const CollectiveMembers& members = folded_.collectives[static_cast<std::size_t>(c)];
     const CollectiveSpread& spread = spreads_[static_cast<std::size_t>(c)];
@@ -115,10 +115,9 @@ void check_size(const TaskGraph& folded, std::int64_t replicas) {
   if (std::max(tasks, edges) <= kMost / replicas) return;
   throw InputError(Diagnostic{
       "--all-ranks",
-      fmt::format("{} pipelines of {} tasks are more than the {} tasks that a graph "
-                  "can hold",
-                  replicas, tasks, kMost),
-      "lower one representative per pipeline position instead: it gives the same step time"});
+      fmt::format("{} pipelines of {} tasks exceed the limit of {} tasks per graph", replicas,
+                  tasks, kMost),
+      "remove --all-ranks: one representative per pipeline rank gives the same step time"});
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace meshwright {
 namespace {
 
-/// Elements at which a bucket is full.
+/// Bucket size in elements.
 struct BucketSizes {
   std::int64_t first = 1, others = 1;
 };
@@ -32,15 +32,15 @@ BucketSizes bucket_sizes(const GradientBuckets& buckets, int data_ranks) {
   return {size, size};
 }
 
-/// Closes buckets over parameters that come in backward order.
+/// Builds buckets from parameters in backward order.
 class BucketCutter {
  public:
-  /// With `whole_layers`, buckets end where layers do, and around a table.
+  /// With `whole_layers`, buckets end at layer boundaries and before and after a table.
   BucketCutter(const std::vector<std::vector<LocalParameter>>& layers,
                const std::optional<TablePlace>& table, BucketSizes sizes, bool whole_layers)
       : layers_(layers), table_(table), sizes_(sizes), whole_layers_(whole_layers) {}
 
-  /// GradientBucket::unit is the layer that completes it.
+  /// GradientBucket::unit is the index of the layer that completes the bucket.
   std::vector<GradientBucket> cut(bool expert) const {
     std::vector<GradientBucket> buckets;
     GradientBucket open{.expert = expert, .first = count_of(expert), .count = 0, .unit = 0};
@@ -88,7 +88,7 @@ class BucketCutter {
   bool whole_layers_;
 };
 
-/// Units that begin at these layers (the first layer always does).
+/// The units that start at these layers (the first layer always starts one).
 std::vector<ParameterUnit> units_from(const std::vector<std::vector<LocalParameter>>& layers,
                                       const std::vector<bool>& begins) {
   std::vector<ParameterUnit> units;

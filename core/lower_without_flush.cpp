@@ -1,7 +1,7 @@
-// Updates between the passes of a pipeline that is never flushed (core/weight_versions.hpp). Behind
-// the backward pass that completes a batch of a stage, its gradients are summed over the ranks that
-// hold the stage, and its optimizer runs on the compute stream, in front of the device's next
-// forward pass: which weights a micro-batch meets depends on the order alone, never on times.
+// Updates between the passes of flushless schedules (core/weight_versions.hpp). After the backward
+// pass that completes a batch of a stage, its gradients are reduced over the ranks that hold the
+// stage, and its optimizer runs on the compute stream before the device's next forward pass. The
+// weight version of a micro-batch therefore depends on the order only, never on times.
 #include <vector>
 
 #include "core/check.hpp"
@@ -10,7 +10,7 @@
 
 namespace meshwright {
 
-/// What all updates of one stage share.
+/// Data shared by all updates of one stage.
 struct UpdatesWithoutFlush::Stage {
   WeightVersions versions;
   std::vector<WorkId> reductions;

@@ -1,4 +1,4 @@
-/// Device memory by what it is for.
+/// Device memory by class of use.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@ enum class MemoryClass : std::uint8_t {
   kWeights,
   kGradients,
   kOptimizer,      ///< fp32 master weights and both moments of AdamW
-  kActivations,    ///< kept from forward to backward
-  kWorking,        ///< temporary inside one task: recomputed activations, gradients of activations
+  kActivations,    ///< saved activations, from forward to backward
+  kWorking,        ///< temporary within a task: recomputed activations, activation gradients
   kLogits,         ///< output of the head and its gradient
   kCommunication,  ///< send, receive and gather buffers
   kReserved        ///< driver context, communication library, allocator slack

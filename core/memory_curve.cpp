@@ -3,7 +3,7 @@
 namespace meshwright {
 namespace {
 
-/// One rank's; its tasks come in the order of their starts.
+/// The curve of one rank; its tasks must be passed in start order.
 class Curve {
  public:
   Curve(const MemoryAmounts& resident, std::size_t tasks, std::vector<MemoryLevel>& levels)
@@ -21,7 +21,7 @@ class Curve {
   }
 
  private:
-  /// The last change of a moment stands; a moment that changes nothing leaves no level.
+  /// Only the last change at a given time is stored; times without a net change have no level.
   void record(Ticks time, const MemoryAmounts& amounts) {
     if (!levels_->empty() && levels_->back().time == time) levels_->pop_back();
     if (!levels_->empty() && levels_->back().amounts == amounts) return;

@@ -1,4 +1,4 @@
-/// Memory of every rank over time, from what the works of its tasks say.
+/// Memory of every rank over time, computed from the works of its tasks.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace meshwright {
 
-/// What is held right after `time`.
+/// Memory held right after `time`.
 struct MemoryLevel {
   Ticks time;
   MemoryAmounts amounts;
   friend bool operator==(const MemoryLevel&, const MemoryLevel&) = default;
 };
 
-/// Levels of every rank of the graph, one per change, from time zero on; tasks that are not done
-/// change nothing (`is_done` empty: all are). O(tasks).
+/// Memory levels of every rank of the graph, one per change, starting at time zero. Tasks that are
+/// not done are ignored (`is_done` empty: all are done). O(tasks).
 std::vector<std::vector<MemoryLevel>> memory_curves(const TaskGraph& graph, const TaskTimes& times,
                                                     const std::vector<bool>& is_done = {});
 

@@ -10,20 +10,13 @@
 namespace meshwright {
 namespace {
 
-const ActivationTensor& activation_of(const ModelGraph& model, TensorId id) {
-  return std::get<ActivationTensor>(model.tensors[id.index()].shape);
-}
-const ParameterTensor& parameter_of(const ModelGraph& model, TensorId id) {
-  return std::get<ParameterTensor>(model.tensors[id.index()].shape);
-}
-
 std::int64_t element_count(const ParameterTensor& parameter) {
   std::int64_t count = 1;
   for (const std::int64_t extent : parameter.shape) count *= extent;
   return count;
 }
 
-// ---- soundness ------------------------------------------------------------------------------
+// ---- validation -----------------------------------------------------------------------------
 
 void check_ids(const ModelGraph& model) {
   const auto holds = [&model]<class Shape>(const std::vector<TensorId>& ids, const Shape*) {
@@ -40,7 +33,7 @@ void check_ids(const ModelGraph& model) {
   }
 }
 
-/// Every tensor has one writer, writers come before readers, and nothing goes in circles.
+/// Every tensor has one writer, writers come before readers, and the graph is acyclic.
 void check_acyclic(const ModelGraph& model) {
   using Dag = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
   constexpr std::int32_t kNone = -1;
@@ -70,7 +63,7 @@ void check_acyclic(const ModelGraph& model) {
     MW_CHECK(boost::source(*edge, dag) < boost::target(*edge, dag));
 }
 
-/// Elements per token in compute precision: masks, statistics and scores are beside it.
+/// Elements per token in compute precision, without masks, statistics and scores.
 std::int64_t width_of(const ModelGraph& model, const std::vector<TensorId>& ids) {
   std::int64_t width = 0;
   for (const TensorId id : ids) {
@@ -80,7 +73,7 @@ std::int64_t width_of(const ModelGraph& model, const std::vector<TensorId>& ids)
   return width;
 }
 
-/// Widths that an operator's shape promises; absent: any.
+/// Widths required by an operator's shape; empty: any.
 struct PromisedWidths {
   std::optional<std::int64_t> in, out, first_parameter;
 };
@@ -191,8 +184,7 @@ void count_routed_rows(ModelGraph& model) {
   }
 }
 
-/// Keys and values are whole heads, from the attention back through norms and
-/// rotations.
+/// Marks keys and values as whole heads, from the attention back through norms and rotations.
 void mark_key_value_heads(ModelGraph& model) {
   const auto activation = [&model](TensorId id) -> ActivationTensor& {
     return std::get<ActivationTensor>(model.tensors[id.index()].shape);
@@ -214,7 +206,7 @@ void mark_key_value_heads(ModelGraph& model) {
 
 // ---- layer classes --------------------------------------------------------------------------
 
-/// First layer that uses each parameter; -1 for tensors that are none.
+/// The first layer that uses each parameter; -1 for tensors that are not parameters.
 std::vector<std::int32_t> owners_of_parameters(const ModelGraph& model) {
   std::vector<std::int32_t> owner(model.tensors.size(), -1);
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
@@ -227,8 +219,8 @@ std::vector<std::int32_t> owners_of_parameters(const ModelGraph& model) {
   return owner;
 }
 
-/// Compares two layers while it pairs their tensors: equal if the pairing is one to one and every
-/// pair has one shape.
+/// Compares two layers by pairing their tensors: equal if the pairing is one-to-one and paired
+/// tensors have the same shape.
 class LayerComparison {
  public:
   LayerComparison(const ModelGraph& model, const std::vector<std::int32_t>& owner)
@@ -248,7 +240,7 @@ class LayerComparison {
           !pair(x.parameters, y.parameters) || !pair(x.kept, y.kept))
         return false;
     }
-    // Owning a parameter differs from sharing that of another layer.
+    // A layer that owns a parameter differs from one that shares another layer's.
     return std::all_of(pairs_.begin(), pairs_.end(), [&](const auto& p) {
       const bool left_owns = owner_[p.first.index()] == static_cast<std::int32_t>(a);
       const bool right_owns = owner_[p.second.index()] == static_cast<std::int32_t>(b);
@@ -358,7 +350,7 @@ ModelTraits traits_of(const ModelGraph& model) {
       keep_smallest(traits.experts_per_token, router->experts_per_token);
     }
   }
-  // The loss knows the vocabulary even where a position table is longer than the word table.
+  // Taken from the loss, because a position table may be longer than the token table.
   for (const Operator& op : model.operators)
     if (const auto* loss = std::get_if<CrossEntropy>(&op.shape))
       traits.vocabulary = loss->vocabulary;

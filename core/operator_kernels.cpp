@@ -8,10 +8,7 @@
 namespace meshwright {
 namespace {
 
-constexpr std::int64_t kFloat32Bytes = 4;
 constexpr std::int64_t kMaskBytes = 1;
-
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 struct RoutineOf {
   Routine operator()(const EmbeddingLookup&) const { return Routine::kEmbedding; }
@@ -66,7 +63,8 @@ class KernelWriter {
         kernels_(kernels) {}
 
   void operator()(const EmbeddingLookup& table) const {
-    // A cut table answers for all tokens before the tensor ranks sum; a whole one for its own.
+    // A sharded table looks up all tokens before the reduction over tensor ranks; a replicated one
+    // only its own tokens.
     const std::int64_t rows = table_is_cut() ? tokens_.gathered : tokens_.cut;
     const std::int64_t elements = rows * table.width;
     if (phase_ == Phase::kForward) memory_bound(2 * elements * element_);
@@ -117,7 +115,7 @@ class KernelWriter {
 
   void operator()(const TokenDispatch& dispatch) const {
     if (phase_ == Phase::kBackwardWeight) return;
-    // Forward: each token is read once and written K times; backward: the other way round.
+    // Forward: each token is read once and written K times; backward: vice versa.
     memory_bound((tokens_.dispatched + sent_rows()) * dispatch.width * element_);
   }
 
@@ -141,8 +139,8 @@ class KernelWriter {
   void operator()(const CrossEntropy&) const {
     if (phase_ == Phase::kBackwardWeight) return;
     const std::int64_t scores = tokens_.gathered * local_words(model_, op_, shard_);
-    // Logits in the stored type, softmax in fp32: read one, write the other; three sweeps forward
-    // (maximum, sum of exponentials, target).
+    // Logits in the stored type, softmax in fp32; three forward sweeps (maximum, sum of
+    // exponentials, target).
     memory_bound(scores * (element_ + kFloat32Bytes),
                  {.launches = phase_ == Phase::kForward ? 3 : 1});
   }
@@ -180,12 +178,12 @@ class KernelWriter {
     for (const TensorId id : op_.inputs) in += activation_bytes(activation(id), shard_).value;
     for (const TensorId id : op_.outputs) out += activation_bytes(activation(id), shard_).value;
     const bool adds = std::holds_alternative<ResidualAdd>(op_.shape);
-    // The gradient of a sum is handed on; what is left is adding the two branches where they met.
+    // The gradient of a sum is passed through; only the sum of the two branches remains.
     const bool rereads_inputs = phase_ == Phase::kBackwardInput && !adds;
     memory_bound(in + out + mask_bytes + (rereads_inputs ? in : 0));
   }
 
-  /// Rows that this rank sends to experts or gets back.
+  /// Number of rows that this rank dispatches and gets back.
   std::int64_t sent_rows() const {
     const bool dispatches = std::holds_alternative<TokenDispatch>(op_.shape);
     const ActivationTensor& rows =
@@ -201,7 +199,7 @@ class KernelWriter {
     return table.cut == ParameterCut::kTensor;
   }
 
-  /// Cut layers see all tokens of the tensor group; replicated ones their own.
+  /// Sharded layers process all tokens of the tensor group, replicated ones their own.
   std::int64_t rows_of(LinearCut cut) const {
     return cut == LinearCut::kReplicated ? tokens_.cut : tokens_.gathered;
   }
@@ -247,7 +245,7 @@ class KernelWriter {
     std::int64_t heads = 0, key_value_heads = 0, queries = 0, keys = 0;
   };
   LocalAttention local(const Attention& attention) const {
-    // All-to-all makes whole sequences of a part of the heads.
+    // All-to-all yields full sequences of a shard of the heads.
     const int parts = exchanges_heads() ? shard_.degrees.context : 1;
     return {.heads = divide_up(divide_up(attention.heads, tensor_), parts),
             .key_value_heads = divide_up(divide_up(attention.key_value_heads, tensor_), parts),
@@ -256,8 +254,8 @@ class KernelWriter {
   }
   bool exchanges_heads() const { return shard_.context == ContextAlgorithm::kAllToAll; }
 
-  /// Keys that a query sees on average. Causal with a window w (T if none): w - w^2 / 2T, which is
-  /// half of T without a window. Context parallelism balances the causal triangle over its ranks.
+  /// Average number of visible keys per query. Causal with window w (default: T): w - w^2 / 2T,
+  /// i.e. T / 2 without a window. Context parallelism balances the causal triangle over its ranks.
   double mean_keys(const Attention& attention) const {
     const auto keys = static_cast<double>(shard_.sequence_length);
     const double window =
@@ -265,7 +263,7 @@ class KernelWriter {
     return attention.causal ? window - window * window / (2 * keys) : window;
   }
 
-  /// Forward QK^T and PV; backward computes QK^T again and has dV, dP, dQ, dK.
+  /// Forward: QK^T and PV; backward: QK^T again, then dV, dP, dQ, dK.
   void fused_attention(const Attention& attention) const {
     const LocalAttention shape = local(attention);
     Kernel kernel = blank(KernelKind::kAttention);
@@ -285,8 +283,8 @@ class KernelWriter {
     const std::int64_t output = shape.queries * shape.heads * attention.value_size;
     const std::int64_t key_value =
         shape.keys * shape.key_value_heads * (attention.key_size + attention.value_size);
-    // Round a ring each piece of the keys reads the queries again, and all but the first the output
-    // so far.
+    // In ring attention every chunk of keys reads the queries again, and all but the first also
+    // read the partial output.
     if (shard_.context == ContextAlgorithm::kRing) kernel.pieces = shard_.degrees.context;
     const std::int64_t pieces = kernel.pieces;
     // Backward reads the same and the output's gradient, and writes gradients of Q, K, V.
@@ -342,7 +340,7 @@ class KernelWriter {
   std::vector<Kernel>& kernels_;
 };
 
-/// Words of the loss, if the layer that the operator ends or belongs to has one.
+/// Vocabulary size of the loss in the operator's layer, if it has one.
 std::int64_t vocabulary_behind(const ModelGraph& model, OperatorId id) {
   for (std::size_t i = id.index(); i < model.operators.size() && i <= id.index() + 2; ++i)
     if (const auto* loss = std::get_if<CrossEntropy>(&model.operators[i].shape))

@@ -6,19 +6,6 @@
 namespace meshwright {
 namespace {
 
-constexpr std::int64_t kFloat32Bytes = 4;
-
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-std::span<const Operator> operators_of(const ModelGraph& model, LayerId layer) {
-  const Layer& l = model.layers[layer.index()];
-  return {model.operators.data() + l.first_operator, static_cast<std::size_t>(l.operator_count)};
-}
-
-const ActivationTensor& activation_of(const ModelGraph& model, TensorId id) {
-  return std::get<ActivationTensor>(model.tensors[id.index()].shape);
-}
-
 std::int64_t element_bytes(ElementWidth width, Dtype dtype) {
   switch (width) {
     case ElementWidth::kCompute:
@@ -31,7 +18,7 @@ std::int64_t element_bytes(ElementWidth width, Dtype dtype) {
   return kFloat32Bytes;
 }
 
-/// Sums tensors once each. Layers have a few dozen tensors: searching a list is fastest.
+/// Sums tensors, each once. With a few dozen tensors per layer, a linear search is fastest.
 class TensorSum {
  public:
   TensorSum(const ModelGraph& model, const ShardShape& shard) : model_(model), shard_(shard) {}
@@ -65,7 +52,7 @@ bool keeps_scores(const ShardShape& shard, const Recompute& recompute) {
          recompute.kind != RecomputeKind::kSelective;
 }
 
-/// Inputs that other layers made: what a fully recomputed block keeps.
+/// Inputs produced by other layers: the saved activations of a fully recomputed block.
 Bytes layer_input_bytes(const ModelGraph& model, std::span<const Operator> operators,
                         const ShardShape& shard) {
   TensorSum sum(model, shard);
@@ -76,7 +63,7 @@ Bytes layer_input_bytes(const ModelGraph& model, std::span<const Operator> opera
   return sum.sum();
 }
 
-/// Row sums of the softmax that fused attention keeps: fp32, one per head and token.
+/// Softmax row sums saved by fused attention: fp32, one per head and token.
 Bytes softmax_statistics(const Attention& attention, const ShardShape& shard) {
   return Bytes(local_tokens(shard).gathered * divide_up(attention.heads, shard.degrees.tensor) *
                kFloat32Bytes);
@@ -95,7 +82,7 @@ Bytes activation_bytes(const ActivationTensor& tensor, const ShardShape& shard) 
   const bool features_are_cut = tensor.cut == ActivationCut::kFeatures;
   std::int64_t rows = features_are_cut ? tokens.gathered : tokens.cut;
   std::int64_t width = features_are_cut ? local_width(tensor, degrees.tensor) : tensor.width;
-  if (tensor.routed) {  // experts see the rows of their expert-tensor group, their features cut
+  if (tensor.routed) {  // all rows of the expert-tensor group, sharded features
     rows = routed_rows(shard, {tensor.rows_per_token, std::max(1, tensor.experts)}, true) *
            degrees.expert_tensor;
     width = features_are_cut ? divide_up(tensor.width, degrees.expert_tensor) : tensor.width;
@@ -134,9 +121,9 @@ WeightGradientNeeds weight_gradient_needs(const ModelGraph& model, LayerId layer
   for (const Operator& op : operators) {
     if (!has_weight_product(op.shape)) continue;
     for (const TensorId id : op.inputs) inputs.add(id);
-    // The input gradient of a product that is summed over ranks has gathered what it starts from,
-    // and nobody gathers it again for the weights: over t tensor ranks a GPT layer's gradients are
-    // T B H (14 / t + 4) bytes, with sequence parallelism as without.
+    // The output gradient of a row-parallel GEMM was gathered for the input gradient and is not
+    // gathered again for the weights: with t tensor ranks, the gradients of a GPT layer take
+    // T B H (14 / t + 4) bytes, with or without sequence parallelism.
     const auto* linear = std::get_if<Linear>(&op.shape);
     const bool is_summed = linear != nullptr && linear->cut == LinearCut::kRow;
     for (const TensorId id : op.outputs) gradients.add(id, is_summed ? all_tokens : shard);
@@ -194,7 +181,7 @@ ContextBuffers context_buffers(const ModelGraph& model, LayerId layer, const Sha
 
 Bytes largest_activation(const ModelGraph& model, LayerId layer, const ShardShape& shard) {
   const std::span<const Operator> operators = operators_of(model, layer);
-  ShardShape gathered = shard;  // inputs of cut products are gathered before use
+  ShardShape gathered = shard;  // inputs of sharded GEMMs are gathered before use
   gathered.sequence_parallel = false;
   Bytes largest;
   for (const Operator& op : operators) {
@@ -218,10 +205,10 @@ Bytes largest_activation(const ModelGraph& model, LayerId layer, const ShardShap
 namespace {
 
 struct VocabularyRows {
-  std::int64_t rows = 0;  ///< of tables that are cut by words
+  std::int64_t rows = 0;  ///< of tables sharded by vocabulary
 };
 
-/// Elements of a parameter on one rank. Word tables and the head are padded before they are cut.
+/// Elements of a parameter on one rank. Token tables and the head are padded before sharding.
 std::int64_t local_elements(const ParameterTensor& parameter, VocabularyRows vocabulary,
                             const ParallelDegrees& degrees) {
   std::int64_t count = 1;
@@ -254,8 +241,8 @@ VocabularyRows vocabulary_of(std::span<const Operator> operators) {
   return vocabulary;
 }
 
-/// True if an operator of an earlier layer uses the parameter. Only the first and the last layer
-/// share tables in the models at hand, so the search looks at the first layer.
+/// True if an earlier layer uses the parameter. Only the first and the last layer share tables in
+/// the supported models, so only the first layer is searched.
 bool belongs_to_first_layer(const ModelGraph& model, LayerId layer, TensorId id) {
   if (layer.value == 0) return false;
   for (const Operator& op : operators_of(model, LayerId(0)))
@@ -268,7 +255,7 @@ bool belongs_to_first_layer(const ModelGraph& model, LayerId layer, TensorId id)
 
 namespace {
 
-/// True for products whose outputs are whole heads and more ranks than heads.
+/// True for GEMMs with whole heads as outputs and more ranks than heads.
 bool makes_head_copies(const ModelGraph& model, const Operator& op, const ParallelDegrees& d) {
   const auto* linear = std::get_if<Linear>(&op.shape);
   if (linear == nullptr || linear->cut != LinearCut::kColumn) return false;

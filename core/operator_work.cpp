@@ -6,8 +6,6 @@
 namespace meshwright {
 namespace {
 constexpr std::int64_t kVocabularyMultiple = 128;
-
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 }  // namespace
 
 ShardShape shard_shape_of(const Strategy& strategy) {

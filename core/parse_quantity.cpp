@@ -23,10 +23,10 @@ struct Unit {
   int divisor = 1;
 };
 
-/// What may be written for one kind of quantity.
+/// The units of one kind of quantity.
 struct Units {
   std::string_view kind;                     ///< for messages: "a size"
-  std::array<std::string_view, 2> examples;  /// offered when the unit is missing
+  std::array<std::string_view, 2> examples;  ///< suggested if the unit is missing
   std::span<const Unit> units;
 };
 
@@ -63,12 +63,12 @@ constexpr std::array<Unit, 5> kTimeUnits{{{"ps", -12}, {"ns", -9}, {"us", -6}, {
 
 constexpr Units kBytes{"a size", {"GiB", "GB"}, kByteUnits};
 constexpr Units kBandwidth{"a bandwidth", {"GB/s", "Gbit/s"}, kBandwidthUnits};
-constexpr Units kFlopRate{"an arithmetic rate", {"TFLOP/s", "PFLOP/s"}, kFlopRateUnits};
+constexpr Units kFlopRate{"a FLOP rate", {"TFLOP/s", "PFLOP/s"}, kFlopRateUnits};
 constexpr Units kTime{"a time", {"us", "ms"}, kTimeUnits};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// The text as messages show it: cut, and without control characters.
+/// The text as shown in messages: truncated, and without control characters.
 std::string shown(std::string_view text) {
   constexpr std::size_t kLongest = 40;
   std::string out(text.substr(0, kLongest));
@@ -77,7 +77,7 @@ std::string shown(std::string_view text) {
   return text.size() > kLongest ? out + "…" : out;
 }
 
-/// Length of the leading plain decimal "12" or "12.5"; 0 if there is none.
+/// Length of a leading decimal number such as "12" or "12.5"; 0 if there is none.
 std::size_t number_length(std::string_view text) {
   std::size_t n = 0;
   while (n < text.size() && is_digit(text[n])) ++n;
@@ -86,7 +86,7 @@ std::size_t number_length(std::string_view text) {
   return n;
 }
 
-/// "Gbps" and "Gb/s" mean bits; by letters alone "GB/s" would be nearer.
+/// "Gbps" and "Gb/s" mean bits, although "GB/s" has a smaller edit distance.
 std::string bits_meant(std::string_view unit) {
   const std::string_view prefix = unit.substr(0, unit.find('b'));
   const std::string_view rest = unit.substr(prefix.size());
@@ -103,7 +103,7 @@ std::string unit_hint(std::string_view unit, const Units& expected) {
   return suggest(unit, names);
 }
 
-/// A text taken apart: a plain positive decimal and one of the expected units.
+/// A positive decimal number and one of the expected units.
 struct Parts {
   std::string_view number;
   Unit unit;
@@ -116,37 +116,37 @@ Parts split(std::string_view text, std::string_view where, const Units& expected
   const std::string hint_form = fmt::format("write {} as \"1.5 {}\" or \"2 {}\"", expected.kind,
                                             expected.examples[0], expected.examples[1]);
   if (text.starts_with('-') && number_length(text.substr(1)) > 0)
-    throw fail(fmt::format("'{}' is negative", shown(text)),
-               fmt::format("{} must be positive", expected.kind));
+    throw fail(fmt::format("must be positive, got {}", shown(text)), hint_form);
   const std::size_t n = number_length(text);
-  if (n == 0) throw fail(fmt::format("'{}' does not begin with a number", shown(text)), hint_form);
+  if (n == 0)
+    throw fail(fmt::format("invalid value '{}': expected {}", shown(text), expected.kind),
+               hint_form);
   const std::string_view number = text.substr(0, n);
   std::string_view unit = text.substr(n);
   unit.remove_prefix(std::min(unit.find_first_not_of(' '), unit.size()));
   if (unit.empty())
-    throw fail(fmt::format("'{}' has no unit", shown(text)),
+    throw fail(fmt::format("missing unit in '{}'", shown(text)),
                fmt::format("write \"{0} {1}\" or \"{0} {2}\"", shown(number), expected.examples[0],
                            expected.examples[1]));
   const auto known = std::find_if(expected.units.begin(), expected.units.end(),
                                   [&](const Unit& u) { return u.name == unit; });
   if (known == expected.units.end())
-    throw fail(fmt::format("'{}' has the unit '{}', which is not one of {}", shown(text),
-                           shown(unit), expected.kind),
+    throw fail(fmt::format("invalid unit '{}' in '{}': expected {}", shown(unit), shown(text),
+                           expected.kind),
                unit_hint(unit, expected));
   if (number.find_first_not_of("0.") == std::string_view::npos)
-    throw fail(fmt::format("'{}' is zero", shown(text)),
-               fmt::format("{} must be positive", expected.kind));
+    throw fail(fmt::format("must be positive, got {}", shown(text)), hint_form);
   return {number, *known};
 }
 
 [[noreturn]] void refuse_range(std::string_view text, std::string_view where, const Units& kind) {
   throw InputError(Diagnostic{std::string(where),
-                              fmt::format("'{}' is out of range for {}", shown(text), kind.kind),
+                              fmt::format("{} is out of range for {}", shown(text), kind.kind),
                               "check the number and its unit"});
 }
 
-/// The value in the base unit, correctly rounded for decimal units: the power of ten joins the
-/// number's text, so that "2.039 TB/s" is the double nearest to 2.039e12.
+/// The value in the base unit, correctly rounded for decimal units: the power of ten is appended to
+/// the number's text, so that "2.039 TB/s" is the double nearest to 2.039e12.
 double parse_value(std::string_view text, std::string_view where, const Units& expected) {
   const Parts parts = split(text, where, expected);
   const std::string scientific = fmt::format("{}e{}", parts.number, parts.unit.decimal);
@@ -160,11 +160,11 @@ double parse_value(std::string_view text, std::string_view where, const Units& e
   return value;
 }
 
-/// A rate or time beyond this is a slip of the pen; products with it would leave the range.
+/// Larger rates and times are mistakes; their products would overflow.
 constexpr double kLargestRate = 1e24;
 constexpr double kLongestSeconds = 1e6;  ///< Ticks end at 9.2e6 s
 
-/// Three significant digits in the largest unit that leaves the number at 1 or above.
+/// Three significant digits in the largest unit for which the number is at least 1.
 struct TextUnit {
   std::string_view name;
   double size;

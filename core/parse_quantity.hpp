@@ -1,5 +1,5 @@
-/// Strict parsing of quantities with units, as cluster files write them. GiB is not GB, Gbit/s is
-/// not GB/s; a number without a unit is an error that names the units to choose from.
+/// Strict parsing of quantities with units, as in cluster files. GiB is not GB, and Gbit/s is not
+/// GB/s; a missing unit is an error that suggests units. All throw InputError at `where`.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ FlopsPerSecond parse_flop_rate(std::string_view text, std::string_view where);
 /// "12.5 us", "3 ms", "1 s", "40 ns".
 Seconds parse_seconds(std::string_view text, std::string_view where);
 
-/// For people: "79.3 GiB", "450 GB/s", "312 TFLOP/s", "12.5 us", with three significant digits.
+/// Human-readable, three significant digits: "79.3 GiB", "450 GB/s", "312 TFLOP/s", "12.5 us".
 std::string to_text(Bytes bytes);
 std::string to_text(BytesPerSecond rate);
 std::string to_text(FlopsPerSecond rate);

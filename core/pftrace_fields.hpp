@@ -1,16 +1,16 @@
-/// How a Timeline lies in Perfetto's protobuf; shared by the writer and the reader of *.pftrace.
+/// How a Timeline is encoded in Perfetto's protobuf; shared by the writer and reader of *.pftrace.
 /// Field numbers: github.com/google/perfetto, protos/perfetto/trace/{trace_packet, track_event/*,
 /// interned_data/*}.proto (v58.2).
 ///
-///   track       process track per rank (pid = rank + 1: Perfetto keeps pid 0 for the idle task),
-///               below it one track per stream and one counter track per memory class
-///   span        BEGIN and END on its track at whole nanoseconds, rounded down: rounding is
-///               monotone, so spans that do not overlap still do not; what was cut off rides along
-///   name        the kind ("F"), so that equal work has equal colours; the stable name follows from
-///               rank, stream, stage, kind and micro-batch. A name that does not is written out
-///   micro-batch correlation_id: hovering over a span lights up its micro-batch; absent: -1
+///   track       process track per rank (pid = rank + 1; pid 0 is Perfetto's idle task), below it
+///               one track per stream and one counter track per memory class
+///   span        BEGIN and END on its track at whole nanoseconds, rounded down (monotone, so that
+///               spans still do not overlap); the remaining picoseconds are in an annotation
+///   name        the kind ("F"), so that equal work has the same color; the stable name is derived
+///               from rank, stream, stage, kind and micro-batch, and written out only if it differs
+///   micro-batch correlation_id: hovering over a span highlights its micro-batch; absent: -1
 ///   flow        flow_ids and terminating_flow_ids, numbered from 1 in the order of Timeline::flows
-///   memory      a counter event per class that changed; the first of a sample is marked
+///   memory      a counter event per changed class; the first one of a sample is marked
 ///   provenance  text annotations of the first instant event
 #pragma once
 
@@ -54,23 +54,23 @@ inline constexpr std::uint32_t kIid = 1, kName = 2;
 /// Interned names of annotations, by iid - 1.
 enum class Note : std::uint8_t {
   kStage,   ///< absent: -1
-  kTask,    ///< the name's index in Timeline::names, when the name follows from the span
+  kTask,    ///< index of the name in Timeline::names, if the name is derived
   kSubNs,   ///< (start mod 1 ns) * 1000 + (end mod 1 ns), in ps; absent: 0
-  kCopy,    ///< k when the name ends in "#k"
-  kKind,    ///< TaskKind, when the name is written out
+  kCopy,    ///< k if the name ends in "#k"
+  kKind,    ///< TaskKind, if the name is written out
   kSample,  ///< on the first counter of a memory sample: time mod 1 ns, in ps
 };
 inline constexpr int kNoteCount = 6;
 inline constexpr const char* kNoteNames[kNoteCount] = {"stage", "task", "sub_ns",
                                                        "copy",  "kind", "sample"};
 
-/// Event names: kinds first, then the names that are written out, by index in Timeline::names.
+/// Event names: kinds first, then the written-out names, by index in Timeline::names.
 inline constexpr std::uint64_t kFirstKindIid = 1;
 inline constexpr std::uint64_t kFirstNameIid = 64;
 inline constexpr std::uint32_t kSequence = 1;
 inline constexpr std::uint64_t kFormat = 1;  ///< annotation "meshwright_timeline"
 
-/// Orders counters below streams.
+/// Sorts counters below streams.
 inline constexpr std::int32_t kFirstCounterRank = 100;
 
 inline void append_number(std::string& text, std::int64_t number) {
@@ -78,7 +78,7 @@ inline void append_number(std::string& text, std::int64_t number) {
   text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
 }
 
-/// "r12.compute.s3.F7": the stable name that follows from a span and its track.
+/// Appends the stable name derived from a span and its track: "r12.compute.s3.F7".
 inline void append_derived_name(std::string& text, const TimelineTrack& track,
                                 const TimelineSpan& span) {
   text += 'r';

@@ -1,4 +1,4 @@
-/// A Plan says how to train one model on one cluster. Plain values; check_plan() judges them.
+/// A Plan describes how to train one model on one cluster. Plain values, validated by check_plan().
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,16 @@
 
 namespace meshwright {
 
-/// How the work is split along each axis. ranks = data * pipeline * context * tensor; the expert
-/// ranks are folded into tensor * context * data of one stage (Megatron's parallel folding).
+/// Parallel sizes by axis. ranks = data * pipeline * context * tensor; expert ranks are folded into
+/// tensor * context * data of one pipeline rank (Megatron-LM's parallel folding).
 struct ParallelDegrees {
-  int data = 1;           ///< replicas of the model, each with its own part of the global batch
-  int pipeline = 1;       ///< devices of one pipeline
-  int chunks = 1;         ///< stages per device (virtual pipeline, "vpp")
-  int context = 1;        ///< parts of the sequence
-  int tensor = 1;         ///< parts of every weight matrix
-  int expert = 1;         ///< parts of the set of experts
-  int expert_tensor = 1;  ///< parts of every expert's matrices
+  int data = 1;           ///< data-parallel size: model replicas, each with a share of the batch
+  int pipeline = 1;       ///< pipeline-parallel size: devices per pipeline
+  int chunks = 1;         ///< model chunks per device (virtual pipeline stages, "vpp")
+  int context = 1;        ///< context-parallel size: shards of the sequence
+  int tensor = 1;         ///< tensor-parallel size: shards of every weight matrix
+  int expert = 1;         ///< expert-parallel size: shards of the set of experts
+  int expert_tensor = 1;  ///< expert-tensor-parallel size: shards of every expert's matrices
   friend bool operator==(const ParallelDegrees&, const ParallelDegrees&) = default;
 };
 constexpr std::int64_t rank_count(const ParallelDegrees& d) {
@@ -37,21 +37,21 @@ constexpr std::int64_t stage_count(const ParallelDegrees& d) {
   return std::int64_t{d.pipeline} * d.chunks;
 }
 
-/// Position of one rank on the grid.
+/// Coordinates of one rank in the grid.
 struct RankCoordinate {
   int pipeline = 0, data = 0, context = 0, tensor = 0;
   friend bool operator==(const RankCoordinate&, const RankCoordinate&) = default;
 };
-/// Distance in ranks between neighbours along each axis, and along those of the expert ranks.
+/// Distance in ranks between neighbors along each axis, for dense and for expert layers.
 struct RankStrides {
   std::int64_t tensor = 1, context = 1, data = 1, pipeline = 1;
   std::int64_t expert_tensor = 1, expert = 1, expert_data = 1;
-  std::int64_t expert_pipeline = 1;  ///< check_plan() demands that it equals `pipeline`
+  std::int64_t expert_pipeline = 1;  ///< must equal `pipeline` (check_plan())
   friend bool operator==(const RankStrides&, const RankStrides&) = default;
 };
 RankStrides strides_of(const ParallelDegrees& degrees, const RankOrder& order);
 
-/// In the default order: tensor varies fastest (stays inside a node), pipeline slowest.
+/// In the default order the tensor axis varies fastest (inside a node), the pipeline axis slowest.
 RankId rank_at(const ParallelDegrees& degrees, const RankCoordinate& coordinate,
                const RankOrder& order = {});
 RankCoordinate coordinate_of(const ParallelDegrees& degrees, RankId rank,
@@ -60,8 +60,8 @@ RankCoordinate coordinate_of(const ParallelDegrees& degrees, RankId rank,
 enum class RecomputeKind : std::uint8_t {
   kNone,
   kSelective,  ///< the attention core only (Korthikanti et al., arXiv 2205.05198, section 5)
-  kFull,       ///< every block keeps its input only
-  kBlocks      ///< the first `blocks` blocks of every stage as kFull, the rest as kNone
+  kFull,       ///< every block saves only its input
+  kBlocks      ///< kFull for the first `blocks` blocks of every stage, kNone for the others
 };
 struct Recompute {
   RecomputeKind kind = RecomputeKind::kNone;
@@ -73,23 +73,23 @@ std::string to_text(const Recompute& recompute);
 std::optional<Recompute> recompute_from_text(std::string_view text);
 
 enum class AttentionAlgorithm : std::uint8_t {
-  kFlash,    ///< fused, keeps no scores (arXiv 2205.14135)
-  kStandard  ///< two batched GEMMs and a softmax; scores are kept or recomputed
+  kFlash,    ///< fused, does not save scores (arXiv 2205.14135)
+  kStandard  ///< two batched GEMMs and a softmax; scores are saved or recomputed
 };
 std::string_view name_of(AttentionAlgorithm algorithm);  ///< "flash", "standard"
 std::optional<AttentionAlgorithm> attention_from_name(std::string_view name);
 
-/// All that the strategy flags of the command line say (and the plan file's `strategy` object).
+/// The strategy flags of the command line, and the `strategy` object of a plan file.
 struct Strategy {
   ParallelDegrees degrees;
-  bool sequence_parallel = false;  ///< norms and dropouts cut along the sequence over tensor ranks
-  int micro_batch = 1;             ///< sequences in one micro-batch of one replica
-  std::int64_t global_batch = 1;   ///< sequences in one step of the whole job
+  bool sequence_parallel = false;  ///< shard norms and dropouts by sequence over tensor ranks
+  int micro_batch = 1;             ///< sequences per micro-batch of one replica
+  std::int64_t global_batch = 1;   ///< sequences per step of the whole job
   std::int64_t sequence_length = 1;
   std::string schedule = "1f1b";  ///< a name in schedule_rules()
   Recompute recompute;
-  /// Rajbhandari et al., arXiv 1910.02054. Cut over the data ranks: 0: nothing, 1: optimizer state,
-  /// 2: gradients too, 3: parameters too (FSDP).
+  /// ZeRO stage (Rajbhandari et al., arXiv 1910.02054): sharded over the data ranks are 0: nothing,
+  /// 1: optimizer state, 2: also gradients, 3: also parameters (FSDP).
   int zero = 0;
   Dtype dtype = Dtype::kBf16;
   AttentionAlgorithm attention = AttentionAlgorithm::kFlash;
@@ -97,36 +97,36 @@ struct Strategy {
   ModelParallelism model_parallelism = {};
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
-/// Micro-batches of one replica in one step; global_batch must divide (check_plan says so).
+/// Micro-batches per replica and step; check_plan() ensures that the division is exact.
 constexpr std::int64_t microbatch_count(const Strategy& s) {
   return s.global_batch / (std::int64_t{s.micro_batch} * s.degrees.data);
 }
 
 struct Plan {
   Strategy strategy;
-  /// Blocks of the model in every stage, in stage order (stage = chunk * pipeline + device for
-  /// looped schedules). Embedding belongs to the first stage, head to the last. Where two stages
-  /// hold replicas of one part of the model (bidirectional schedules), one number for each part.
+  /// Number of blocks per stage, in stage order (stage = chunk * pipeline + device for looped
+  /// schedules). The embedding belongs to the first stage, the head to the last. For bidirectional
+  /// schedules, where two stages hold replicas of one model part, one number per part.
   std::vector<int> blocks_per_stage;
-  /// The schedule's own orders, by pipeline position, where they were made to measure; empty: what
-  /// the schedule's rule generates.
+  /// Synthesized order of each pipeline rank (schedule "auto"); empty: the order comes from the
+  /// schedule's generator.
   std::vector<std::vector<Action>> orders = {};
-  /// The device of one pipeline [0, pp) that runs each stage, where layers are placed by hand
-  /// (PyTorch's `to(device)`): any number of stages, in any order, for the schedules naive and
-  /// gpipe. Empty: where the schedule puts them.
+  /// Manual stage placement (PyTorch's `to(device)`): the pipeline rank in [0, pp) of each stage.
+  /// Any number of stages in any order; schedules naive and gpipe only. Empty: placed by the
+  /// schedule.
   std::vector<int> device_of_stage = {};
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
-/// The schedule that orders made for one job are filed under ("auto"): its rule says the placement.
+/// Name of the schedule whose orders are synthesized for one job; its rule defines the placement.
 inline constexpr std::string_view kMadeToMeasure = "auto";
-/// The order of work of one pipeline. The rule of the plan's schedule must accept the plan.
+/// The schedule of one pipeline. The rule of the plan's schedule must accept the plan.
 Schedule schedule_of(const Plan& plan);
 
-/// Everything wrong with the plan, each with values and a way out: degrees against model, cluster
-/// and batch, the schedule's own rules, the stage cut. Empty: the plan can be lowered.
-/// Whether it fits in memory is not judged here: that is simulated. `where` (a flag prefix such as
-/// "--", or "x.plan.json#/strategy/") is put in front of the field's name.
+/// Reports all problems of a plan: parallel sizes against model, cluster and batch, the rules of
+/// the schedule, the blocks per stage. Empty if the plan can be lowered. Memory is not checked; it
+/// requires a simulation. `where` is "--" to name command-line flags, or the prefix of JSON
+/// pointers into the plan file: "x.plan.json#/".
 std::vector<Diagnostic> check_plan(const Plan& plan, const ModelGraph& model,
                                    const Cluster& cluster, std::string_view where = "--");
 

@@ -1,4 +1,4 @@
-/// Numbers of plans in checks and messages.
+/// Integer arithmetic for checks and error messages.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace meshwright {
 
-/// Products of user input: stays at the largest value instead of overflowing.
+/// Product that saturates at the largest value instead of overflowing, for user input.
 std::int64_t saturating_product(std::initializer_list<std::int64_t> factors);
 
-/// "1, 2, 4, 8": the smallest divisors of `number` up to `largest`, at most 16 of them.
+/// "1, 2, 4, 8": the smallest divisors of `number` up to `largest`, at most 16.
 std::string divisors_up_to(std::int64_t number, std::int64_t largest);
 
 }  // namespace meshwright

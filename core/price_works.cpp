@@ -8,7 +8,7 @@
 namespace meshwright {
 namespace {
 
-/// Shares of one part; `total` is their sum.
+/// Cost components of one part; `total` is their sum.
 struct PartPrice {
   Ticks total;
   std::array<Ticks, kKernelKindCount> kernels{};
@@ -17,9 +17,9 @@ struct PartPrice {
   Flops flops;
 };
 
-/// What a kernel counts for in hardware utilisation: as in model utilisation every score of
-/// attention, masked or not, so that the two differ by what is worked out twice alone (Korthikanti
-/// et al., arXiv 2205.05198, appendix A). Fused attention: see operator_kernels.cpp.
+/// FLOPs of a kernel for HFU. As for MFU, all attention scores count, masked or not, so that the
+/// two differ only by recomputation (Korthikanti et al., arXiv 2205.05198, appendix A). For fused
+/// attention see operator_kernels.cpp.
 Flops counted_flops(const Kernel& kernel) {
   if (kernel.kind != KernelKind::kAttention) return kernel.flops;
   const auto key = static_cast<double>(kernel.k), value = static_cast<double>(kernel.value_size);
@@ -30,7 +30,7 @@ Flops counted_flops(const Kernel& kernel) {
 
 bool is_kernel(const Step& step) { return std::holds_alternative<Kernel>(step); }
 
-/// Time of the kernels that a collective names in its Overlap, each claimed by one collective.
+/// Duration of the kernels in a collective's Overlap; each kernel is used by one collective only.
 Ticks kernels_beside(const WorkPart& part, std::size_t at, const std::vector<Ticks>& times,
                      std::vector<bool>& claimed) {
   const int count = std::get<Collective>(part.steps[at]).overlap.kernels;
@@ -49,7 +49,7 @@ Ticks kernels_beside(const WorkPart& part, std::size_t at, const std::vector<Tic
   return sum;
 }
 
-/// What stays visible of a collective; see Overlap.
+/// Exposed time of a collective; see Overlap.
 Ticks visible(Ticks collective, Ticks kernels, int pieces) {
   const Ticks hidden = pieces > 0 ? kernels - kernels / pieces : kernels;
   return std::max(Ticks(), collective - hidden);

@@ -29,7 +29,7 @@ const std::vector<RankId>& members_of(const AxisGroups& groups, const Collective
       return groups.tensor;
     case Axis::kContext:
       return groups.context;
-    case Axis::kExpert:  // tokens go to other experts; parts of one expert add up what they made
+    case Axis::kExpert:  // all-to-all between experts; otherwise between shards of one expert
       return collective.kind == CollectiveKind::kAllToAll ? groups.expert : groups.expert_tensor;
     case Axis::kData:
     case Axis::kPipeline:

@@ -1,4 +1,4 @@
-/// Which ranks work on one thing together: the groups of a job's grid, rank by rank.
+/// Members of the process groups of a job, rank by rank.
 #pragma once
 
 #include <vector>
@@ -7,14 +7,14 @@
 
 namespace meshwright {
 
-/// The ranks that one shares an axis with, itself included, in ring order.
+/// The process groups of one rank (including the rank itself), in ring order.
 struct AxisGroups {
   std::vector<RankId> tensor, context, expert, expert_tensor;
 };
 AxisGroups axis_groups_of(const Strategy& strategy, RankId rank);
 
-/// Who carries out a collective that is a step of a pass. Nobody for the data and pipeline axes,
-/// whose collectives are tasks of their own.
+/// The members of a collective that is a step of a pass. Empty for the data and pipeline axes,
+/// whose collectives are separate tasks.
 const std::vector<RankId>& members_of(const AxisGroups& groups, const Collective& collective);
 const std::vector<RankId>& members_of(AxisGroups&& groups, const Collective& collective) = delete;
 

@@ -31,7 +31,7 @@ char letter_of(Pass pass) {
 
 namespace {
 
-/// One model, one route: stage s is part s of it.
+/// A single route through all stages; stage s holds model part s.
 Placement one_way(int devices, std::vector<PipelineRankId> device_of_stage) {
   Placement placement;
   placement.devices = devices;
@@ -90,16 +90,16 @@ std::string to_text(std::span<const Action> order) {
 namespace {
 
 constexpr std::string_view kActionHint =
-    "an action is stage, letter (F, B, I, W, S or T), micro-batch, as in 0F12; a pair is (0F4;7B0)";
+    "write stage, letter (F, B, I, W, S or T), micro-batch, such as 0F12, or a pair (0F4;7B0)";
 
 [[noreturn]] void reject_word(std::string_view word, std::size_t position, std::string_view why) {
   throw InputError(Diagnostic{
-      .where = fmt::format("order, word {}", position),
-      .what = fmt::format("'{}' {}", word.substr(0, 40), why),  // words of any length reach us
+      .where = fmt::format("action {}", position),
+      .what = fmt::format("{} '{}'", why, word.substr(0, 40)),  // words can have any length
       .hint = std::string(kActionHint)});
 }
 
-/// Digits from the front of `rest`; none when there are none or they exceed an index.
+/// Removes a number from the front of `rest`; empty if there is none or it exceeds an index.
 std::optional<std::int32_t> take_index(std::string_view& rest) {
   std::int32_t value = 0;
   if (rest.empty() || rest.front() < '0' || rest.front() > '9') return std::nullopt;
@@ -129,10 +129,10 @@ std::optional<Action> parse_action(std::string_view text) {
 void parse_pair(std::string_view word, std::size_t position, std::vector<Action>& order) {
   const std::size_t middle = word.find(';');
   if (word.back() != ')' || middle == std::string_view::npos)
-    reject_word(word, position, "is not a pair of actions");
+    reject_word(word, position, "invalid pair of actions");
   auto first = parse_action(word.substr(1, middle - 1));
   const auto second = parse_action(word.substr(middle + 1, word.size() - middle - 2));
-  if (!first || !second) reject_word(word, position, "is not a pair of actions");
+  if (!first || !second) reject_word(word, position, "invalid pair of actions");
   first->overlaps_next = true;
   order.push_back(*first);
   order.push_back(*second);
@@ -155,7 +155,7 @@ std::vector<Action> order_from_text(std::string_view text) {
     } else if (const auto action = parse_action(word)) {
       order.push_back(*action);
     } else {
-      reject_word(word, position, "is not an action");
+      reject_word(word, position, "invalid action");
     }
   }
 }
@@ -166,7 +166,7 @@ std::vector<int> peak_held_microbatches(const Schedule& schedule) {
     int held = 0;
     int peak = 0;
     for (const Action& a : order) {
-      // The forward of a pair holds its activation before the backward frees one.
+      // The forward of a pair acquires its activation before the backward releases one.
       if (a.overlaps_next && a.pass != Pass::kForward) peak = std::max(peak, held + 1);
       if (a.pass == Pass::kForward) peak = std::max(peak, ++held);
       if (a.pass == Pass::kBackward || a.pass == Pass::kBackwardWeight) --held;

@@ -7,9 +7,7 @@
 namespace meshwright {
 namespace {
 
-constexpr double kRounding = 1e-9;  ///< of caps and fractions, in micro-batches
-
-/// A device that is being scheduled: what it did so far and when it is free again.
+/// State of a device during scheduling: its passes so far and when it is free again.
 struct DeviceState {
   int forwards = 0;
   int inputs = 0;
@@ -18,7 +16,7 @@ struct DeviceState {
   Ticks free;
   Ticks waited;          ///< since its first forward
   Ticks down_link_free;  ///< link to the next device
-  Ticks up_link_free;    ///< link to the device before
+  Ticks up_link_free;    ///< link to the previous device
 };
 
 class AutomaticScheduler {
@@ -85,8 +83,8 @@ Ticks AutomaticScheduler::longest_wait() const {
   return longest;
 }
 
-/// Weight gradients that must run before one more forward fits the cap; more than there are where
-/// even all of them are not enough.
+/// Number of weight gradients that must run before another forward fits the cap; more than are
+/// available if it cannot fit.
 int AutomaticScheduler::weights_before_forward(int d) const {
   const DeviceState& state = device(d);
   const double freed = task_.freed_by_input_gradient;
@@ -94,7 +92,7 @@ int AutomaticScheduler::weights_before_forward(int d) const {
   int more = 0;
   const auto fits = [&] {
     const int weights = state.weights + more;
-    return state.forwards - weights - freed * (state.inputs - weights) + 1 <= cap + kRounding;
+    return state.forwards - weights - freed * (state.inputs - weights) + 1 <= cap + kCapRounding;
   };
   while (state.weights + more <= state.inputs && !fits()) ++more;
   return more;
@@ -132,8 +130,9 @@ void AutomaticScheduler::put(int d, Pass pass) {
   }
 }
 
-/// Forwards of every device before its first input gradient: as many as fit before that gradient
-/// can be here, within the cap; then trimmed so that every device stays ahead of its successor.
+/// Number of forwards of every device before its first input gradient: as many as fit before that
+/// gradient can arrive, within the cap; then trimmed so that every device stays ahead of its
+/// successor.
 std::vector<int> AutomaticScheduler::forwards_before_first_backward() const {
   const int p = device_count();
   std::vector<int> counts(static_cast<std::size_t>(p), 1);
@@ -167,7 +166,7 @@ void AutomaticScheduler::warm_up() {
   for (int d = p - 1; d >= 0; --d) put(d, Pass::kBackwardInput);
 }
 
-/// Weight gradients until `arrival`; one more, by choice, when the gap left is too small for it.
+/// Runs weight gradients until `arrival`; optionally one more if the remaining gap is too short.
 void AutomaticScheduler::fill_gap(int d, Ticks arrival) {
   const DeviceState& state = device(d);
   while (state.weights < state.inputs && state.free + duration(d, Pass::kBackwardWeight) <= arrival)
@@ -183,7 +182,7 @@ bool AutomaticScheduler::place_input(int d) {
   const int mb = device(d).inputs;
   if (mb == device(d).forwards) return false;
   if (d + 1 < device_count() && device(d + 1).inputs == mb) return false;
-  // Nobody waits for the last input gradients of the first device: weight gradients go first.
+  // No device waits for the last input gradients of the first device: weight gradients go first.
   if (d == 0 && device(d).forwards == task_.microbatches)
     while (device(d).weights < device(d).inputs) put(d, Pass::kBackwardWeight);
   fill_gap(d, input_arrival_[cell(d, mb)]);
@@ -191,8 +190,7 @@ bool AutomaticScheduler::place_input(int d) {
   return true;
 }
 
-/// May this device leave out a forward: does the successor have one in store, and does the next
-/// input gradient then come no later, or at no cost?
+/// Whether this device should skip a forward; see AutomaticChoices::HoldBack.
 bool AutomaticScheduler::holds_back(int d) const {
   using HoldBack = AutomaticChoices::HoldBack;
   const DeviceState& state = device(d);
@@ -202,7 +200,7 @@ bool AutomaticScheduler::holds_back(int d) const {
   const DeviceState& next = device(d + 1);
   if (state.forwards - next.forwards < 2) return false;
   if (choices_.hold_back == HoldBack::kAlways) return true;
-  // When the next input gradient is here if the successor runs one forward before it.
+  // Arrival of the next input gradient if the successor runs one forward before it.
   const Ticks gradient = next.free + duration(d + 1, Pass::kForward) +
                          duration(d + 1, Pass::kBackwardInput) + task_.times.latency;
   if (state.free >= gradient) return true;
@@ -214,7 +212,7 @@ bool AutomaticScheduler::holds_back(int d) const {
   return state.waited + (gradient - state.free) <= longest_wait();
 }
 
-/// A device whose successor holds back has nobody to work for and holds back as well.
+/// If its successor holds back, a device holds back as well.
 void AutomaticScheduler::plan_round() {
   bool successor = false;
   for (int d = device_count() - 1; d >= 0; --d) {
@@ -235,8 +233,8 @@ bool AutomaticScheduler::place_forward(int d, int lead) {
   return true;
 }
 
-/// Rounds until all input gradients are placed. A round that places nothing (the cap leaves no room
-/// to stay ahead) is followed by one in which every device takes what it can.
+/// Runs rounds until all input gradients are scheduled. After a round without progress (the cap
+/// leaves no room to stay ahead), every device runs whatever it can in the next round.
 AutomaticOrders AutomaticScheduler::run() {
   const int p = device_count();
   warm_up();

@@ -12,7 +12,7 @@
 namespace meshwright {
 namespace {
 
-/// Parts of a stage-micro-batch that memory is counted in.
+/// Memory units per micro-batch of a stage.
 constexpr std::int64_t kParts = 1 << 20;
 
 DispatchTask task_of(const ScheduleRequest& request, double own_cap) {
@@ -45,7 +45,7 @@ Schedule shortest_v(Schedule pattern, const ScheduleRequest& request, double own
   Ticks busiest;
   for (const DeviceNeed& need : needs_of_one_microbatch(task))
     busiest = std::max(busiest, need.work);
-  constexpr std::int64_t kVisits = 3'000'000;  // of an operation: a fifth of a second
+  constexpr std::int64_t kVisits = 3'000'000;  // visited operations: about 0.2 s
   const std::int64_t operations = std::int64_t{6} * request.devices * request.microbatches;
   LimitedSearch search;
   search.figure = StepFigure::kPeriod;

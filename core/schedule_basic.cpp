@@ -1,4 +1,4 @@
-/// Schedules with one stage per device and whole backwards: naive, GPipe, 1F1B and its kin.
+/// Schedules with one stage per device and unsplit backwards: naive, GPipe, 1F1B and variants.
 #include <algorithm>
 
 #include "core/check.hpp"
@@ -62,8 +62,8 @@ Schedule generate_1f1b(const ScheduleRequest& request) {
 }
 
 /// PipeDream (Narayanan et al., SOSP 2019, arXiv:1806.03377): the order of 1F1B without a flush.
-/// Every micro-batch updates the weights at once; a device keeps the version that each micro-batch
-/// in flight went forward with.
+/// Every micro-batch updates the weights immediately; a device stashes the weight version used by
+/// the forward of each micro-batch in flight.
 Schedule generate_pipedream(const ScheduleRequest& request) {
   Schedule schedule = generate_1f1b(request);
   schedule.name = "pipedream";
@@ -78,7 +78,7 @@ Schedule generate_pipedream_2bw(const ScheduleRequest& request) {
   return schedule;
 }
 
-/// What stands in for orders that have not been made: the planner replaces it.
+/// Placeholder until the planner has synthesized orders.
 Schedule generate_made_to_measure(const ScheduleRequest& request) {
   ScheduleRequest plain = request;
   plain.times.reset();

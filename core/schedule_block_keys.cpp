@@ -9,7 +9,6 @@
 
 namespace meshwright {
 namespace {
-constexpr int kForward = 0, kInput = 1, kWeight = 2;
 
 std::size_t device_of(const DispatchTask& task, StageId stage) {
   return task.placement.device_of_stage[stage.index()].index();
@@ -26,7 +25,7 @@ Ticks duration_of(const DispatchTask& task, int pass, StageId stage) {
   return (*durations[static_cast<std::size_t>(pass)])[stage.index()];
 }
 
-/// The passes that devices repeat, modulo the interval.
+/// The repeated passes of every device, modulo the interval.
 class RepeatedBlock {
  public:
   RepeatedBlock(const DispatchTask& task, const BlockShape& shape)
@@ -42,11 +41,12 @@ class RepeatedBlock {
   const DispatchTask& task_;
   const BlockShape& shape_;
   std::array<std::vector<Ticks>, 3> offsets_;
-  /// By device: phase and length of what it repeats.
+  /// By device: phase and length of its repeated passes.
   std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> taken_;
 };
 
-/// End of the pass at its first free place from `ready`; where none is left long enough, there.
+/// The end of the pass if it is placed in the first free slot from `ready` on; at `ready` if no
+/// slot is long enough.
 Ticks RepeatedBlock::place(int pass, StageId stage, Ticks ready) {
   const std::int64_t interval = shape_.interval.value;
   const std::int64_t length = duration_of(task_, pass, stage).value;
@@ -77,15 +77,15 @@ std::vector<Ticks> RepeatedBlock::run() {
   Ticks ready;
   for (std::size_t i = 0; i < route.size(); ++i) {
     if (i > 0) ready += lag_between(task_, route[i - 1], route[i]) + shape_.wait[i / devices];
-    ready = place(kForward, route[i], ready);
+    ready = place(Dispatcher::kForward, route[i], ready);
   }
   for (std::size_t i = 0; i < route.size(); ++i) {
     const StageId stage = route[route.size() - 1 - i];
     if (i > 0)
       ready += lag_between(task_, route[route.size() - i], stage) +
                shape_.wait[(route.size() + i) / devices];
-    ready = place(kInput, stage, ready);
-    offsets_[kWeight][stage.index()] = ready + shape_.weight_wait;
+    ready = place(Dispatcher::kInput, stage, ready);
+    offsets_[Dispatcher::kWeight][stage.index()] = ready + shape_.weight_wait;
   }
   std::vector<Ticks> keys;
   keys.reserve(3 * route.size() * static_cast<std::size_t>(task_.microbatches));

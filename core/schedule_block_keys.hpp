@@ -1,4 +1,4 @@
-/// Keys for a Dispatcher: of a block that every micro-batch repeats, and of a given schedule.
+/// Priority keys for a Dispatcher, from a repeated building block or from an existing schedule.
 #pragma once
 
 #include <vector>
@@ -8,32 +8,32 @@
 
 namespace meshwright {
 
-/// One micro-batch takes its way through all stages and back, each pass at the first time that the
-/// passes placed before leave free when everything repeats every `interval`: the building block of
-/// Qi et al., arXiv:2405.15362, with real times instead of slots. Waits between neighbouring stages
-/// lengthen the lives of activations.
+/// The building block of Qi et al., arXiv:2405.15362, with real times instead of slots: one
+/// micro-batch runs through all stages and back, each pass at the first free time given that
+/// everything repeats every `interval`. Waits between neighboring stages extend the lifetimes of
+/// activations.
 struct BlockShape {
   Ticks interval;
-  /// Wait before every stage of a sweep. Sweeps are runs of p stages of the route, v forward and
-  /// then v back.
+  /// Wait before every stage of each sweep. A sweep is a run of p stages of the route: v sweeps
+  /// forward, then v back.
   std::vector<Ticks> wait;
   Ticks weight_wait;  ///< between I and W
 };
-/// Keys of all operations for a dispatcher of this task: the starts of the repeated block.
+/// Keys of all operations of the task: their start times in the repeated block.
 std::vector<Ticks> repeated_block_keys(const DispatchTask& task, const BlockShape& shape);
-/// Keys that are the starts of a schedule with the task's placement. A whole backward becomes I and
-/// W in a row.
+/// Keys taken from the start times of a schedule with the task's placement. A full backward becomes
+/// I followed by W.
 std::vector<Ticks> keys_of(const DispatchTask& task, const Schedule& schedule);
 
-/// What one micro-batch asks of a device, passes back to back and no device ever busy.
+/// Demand of one micro-batch on a device, with passes back to back and idle devices.
 struct DeviceNeed {
-  Ticks work;         ///< of all its passes there
-  Ticks memory_time;  ///< sum over its activations there: held units x time that they live
+  Ticks work;         ///< total duration of its passes on the device
+  Ticks memory_time;  ///< sum over its activations on the device: held units x lifetime
 };
 std::vector<DeviceNeed> needs_of_one_microbatch(const DispatchTask& task);
 
-/// No device can repeat micro-batches faster: its work for one, or its memory-time for one over the
-/// limit (Little's law), whichever is more.
+/// Lower bound of the interval between micro-batches: the maximum over devices of the work per
+/// micro-batch and of memory-time / limit (Little's law).
 Ticks least_interval(const DispatchTask& task);
 
 }  // namespace meshwright

@@ -1,8 +1,8 @@
 /// V-Half and V-Min (Qi et al., "Pipeline Parallelism with Controllable Memory", arXiv:2405.15362):
 /// two chunks in a V; one block of six unit slots per micro-batch and device is repeated every six
-/// slots. How long activations live, and so the memory, follows from the steps of the block between
-/// neighbouring devices: four sweeps of one slot per device hold a third of the memory of 1F1B
-/// (V-Min), steps that add up to six hold half of it (V-Half).
+/// slots. Activation lifetimes, and thereby memory, follow from the steps of the block between
+/// neighboring devices: four sweeps of one slot per device need a third of the memory of 1F1B
+/// (V-Min), steps that add up to six need half of it (V-Half).
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -17,8 +17,8 @@ namespace {
 
 constexpr int kBlock = 6;  ///< F, I and W of two chunks, one slot each
 
-/// Slots between neighbouring devices in the four sweeps of a micro-batch through the V, and slots
-/// that a sweep waits before it starts.
+/// Slots between neighboring devices in the four sweeps of a micro-batch through the V, and delay
+/// of each sweep in slots.
 struct BlockSteps {
   std::array<int, 4> step;
   std::array<int, 4> delay{};
@@ -32,7 +32,7 @@ struct BlockSlots {
   std::array<bool, kBlock> taken{};  ///< by slot modulo the block
 };
 
-/// The first slot from `earliest` that no other pass of the device's block takes.
+/// The first slot from `earliest` on that is free in the device's block.
 int take_slot(BlockSlots& block, int earliest) {
   int slot = earliest;
   while (block.taken[static_cast<std::size_t>(slot % kBlock)]) ++slot;
@@ -41,7 +41,7 @@ int take_slot(BlockSlots& block, int earliest) {
 }
 
 /// The four sweeps: forward of chunk 0 down the devices and of chunk 1 up, then the input gradient
-/// of chunk 1 down and of chunk 0 up. A pass that finds its slot taken is put off.
+/// of chunk 1 down and of chunk 0 up. A pass is delayed if its slot is taken.
 std::vector<BlockSlots> place_block(int p, const BlockSteps& steps) {
   std::vector<BlockSlots> blocks(static_cast<std::size_t>(p));
   int ready = 0;
@@ -61,8 +61,8 @@ std::vector<BlockSlots> place_block(int p, const BlockSteps& steps) {
   return blocks;
 }
 
-/// Most chunk activations that a device holds in the repeated block. A chunk that lives l slots is
-/// held by l / kBlock micro-batches, rounded up in the slots where two of them meet.
+/// Peak number of chunk activations of a device in the repeated block. A chunk with a lifetime of l
+/// slots is held by l / kBlock micro-batches, rounded up in the slots where two of them overlap.
 int most_held(const BlockSlots& block) {
   int most = 0;
   for (int phase = 0; phase < kBlock; ++phase) {
@@ -77,14 +77,14 @@ int most_held(const BlockSlots& block) {
   return most;
 }
 
-/// Less is better: chunk activations held by the fullest device, then the time of one micro-batch.
+/// Less is better: peak chunk activations over the devices, then the time of one micro-batch.
 std::pair<int, int> cost_of(const std::vector<BlockSlots>& blocks) {
   int held = 0;
   for (const BlockSlots& block : blocks) held = std::max(held, most_held(block));
   return {held, blocks.front().weight[0]};
 }
 
-/// Which steps and delays collide least depends on p: all are tried.
+/// The best steps and delays depend on p, so all are tried.
 std::vector<BlockSlots> best_block(int p, std::span<const std::array<int, 4>> choices) {
   std::vector<BlockSlots> best;
   for (const auto& step : choices)

@@ -8,8 +8,6 @@
 
 namespace meshwright {
 namespace {
-constexpr int kForward = 0, kInput = 1, kWeight = 2;
-constexpr Ticks kNotSent = Ticks::max();
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 }  // namespace
 
@@ -75,7 +73,8 @@ void Dispatcher::reset() {
 
 bool Dispatcher::has_room(const Device& device, std::size_t visit) const {
   if (device.level + device.visits[visit].held > device.limit) return false;
-  std::int64_t earlier = device.visits[visit].held;  // of those that have not reached visit k
+  std::int64_t earlier =
+      device.visits[visit].held;  // by micro-batches that have not reached visit k
   for (std::size_t k = visit + 1; k < device.visits.size(); ++k) {
     // Micro-batches that have passed visit k - 1 but not visit k.
     earlier = 0;
@@ -93,8 +92,8 @@ Ticks Dispatcher::key_of(const Device& device, std::size_t visit, int pass) cons
   return rule_->keys[operation(pass, device.visits[visit].stage, device.done[visit][at(pass)])];
 }
 
-/// What the device could start next, in its order or at most `slack` ahead of it. A weight gradient
-/// that makes room for a forward is as urgent as the forward.
+/// Operations that the device could start next, at most `slack` ahead of key order. A weight
+/// gradient that frees memory for a forward is as urgent as the forward.
 void Dispatcher::collect(const Device& device) {
   open_.clear();
   Ticks head = Ticks::max(), blocked = Ticks::max();

@@ -1,5 +1,5 @@
-/// Schedules by dispatching under a memory limit of every device: any placement with one route (a
-/// line, a loop, a V, waves), any times, and a rule of priorities that can be searched over.
+/// Dispatching (list scheduling) under a memory limit per device: any placement with one route
+/// (line, loop, V, waves), any times, and a priority rule that can be searched over.
 #pragma once
 
 #include <array>
@@ -13,72 +13,74 @@
 
 namespace meshwright {
 
-/// What is to be scheduled and what a device may hold. A forward of stage s takes `held[s]` of its
-/// device's limit, its input gradient gives back `freed_by_input[s]`, its weight gradient the rest.
-/// One unit for all: counts, or bytes of activations where chunks are unequal.
+/// The problem instance. A forward of stage s acquires `held[s]` of its device's limit, its input
+/// gradient releases `freed_by_input[s]`, and its weight gradient the rest. All in the same unit:
+/// counts, or bytes of activations if chunks are unequal.
 struct DispatchTask {
   Placement placement;  ///< one route over all stages
   int microbatches = 1;
   StageTimes times;                                ///< by stage
   std::vector<std::int64_t> held, freed_by_input;  ///< by stage
-  /// By device; at least what one micro-batch holds on all stages of the device.
+  /// By device; at least the memory of one micro-batch on all stages of the device.
   std::vector<std::int64_t> limits;
 };
 
-/// Every stage-micro-batch counts one until its weight gradient. Caps by device; empty: no limit.
+/// Every micro-batch of a stage counts as one until its weight gradient. Caps by device; empty: no
+/// limit.
 DispatchTask counted_task(const Placement& placement, int microbatches, const StageTimes& times,
                           std::span<const int> caps);
 
-/// Who goes first on a device.
+/// Priority rule of the devices.
 struct DispatchRule {
-  /// By operation, see operation(): the smallest key wins. Keys that are the starts of some
-  /// schedule give its order, packed to the left.
+  /// By operation, see operation(): the smallest key runs first. The start times of a schedule used
+  /// as keys reproduce its order, compacted to the earliest times.
   std::vector<Ticks> keys;
-  /// A device that could start something at time t with length l also considers what it could
-  /// start until t + patience * l. 0: never waits on purpose.
+  /// A device that could start an operation of length l at time t also considers operations that
+  /// become ready until t + patience * l. 0: never waits deliberately.
   double patience = 0;
-  /// How far F and I may run ahead of the order of keys: one of them starts only if its key exceeds
-  /// the smallest key of those left on its device, ready or not, by no more than this. 0: strictly
-  /// in order. W fills gaps whenever it can.
+  /// How far F and I may deviate from key order: one starts only if its key exceeds the smallest
+  /// remaining key on its device, ready or not, by at most this. 0: strictly in order. W fills gaps
+  /// whenever possible.
   Ticks slack = Ticks::max();
   friend bool operator==(const DispatchRule&, const DispatchRule&) = default;
 };
 
-/// Both figures of a schedule; see ScheduleTiming.
+/// Makespan and period of a schedule; see ScheduleTiming.
 struct DispatchOutcome {
   Ticks makespan, period;
   friend bool operator==(const DispatchOutcome&, const DispatchOutcome&) = default;
 };
 
-/// Runs rules; keeps its scratch memory between runs.
+/// Runs priority rules; reuses its scratch memory between runs.
 ///
-/// Never ends in a deadlock of memory: a forward starts only if its device can afterwards finish
-/// the micro-batches that it holds, oldest first (the banker's argument, E. W. Dijkstra, EWD 108).
-/// For the micro-batches that have passed the first k of the v stages of a device that means: what
-/// all of them hold, and the stages from k on for one of them, fit the limit. The condition is
-/// necessary as well, since gradients come back oldest first.
+/// Never deadlocks on memory: a forward starts only if its device can still finish the
+/// micro-batches that it holds, oldest first (banker's algorithm, E. W. Dijkstra, EWD 108). For the
+/// micro-batches that have passed the first k of the v stages of a device this means that their
+/// memory, plus the stages from k on for one of them, fits the limit. The condition is also
+/// necessary, because gradients return oldest first.
 class Dispatcher {
  public:
   explicit Dispatcher(const DispatchTask& task);
 
-  /// Nothing if makespan and period would both be above `longest`. O(m S (p + v^2)).
+  /// Returns nothing if makespan and period both exceed `longest`. O(m S (p + v^2)).
   std::optional<DispatchOutcome> run(const DispatchRule& rule, Ticks longest = Ticks::max());
-  /// Number of an operation: pass 0 is F, 1 is I, 2 is W.
+  static constexpr int kForward = 0, kInput = 1, kWeight = 2;  ///< passes: F, I, W
+  /// Index of an operation.
   std::size_t operation(int pass, std::int32_t stage, std::int32_t microbatch) const {
     return static_cast<std::size_t>((pass * stages_ + stage) * task_.microbatches + microbatch);
   }
-  /// By operation: starts of the last run that gave an outcome.
+  /// Start times by operation of the last run that returned an outcome.
   const std::vector<Ticks>& starts() const { return starts_; }
-  /// Of the last run that gave an outcome; split backwards.
+  /// The schedule of the last run that returned an outcome; backwards are split into I and W.
   Schedule schedule() const;
 
  private:
   struct Visit {
     std::int32_t stage = 0;
     std::int64_t held = 0, freed_by_input = 0;
-    std::int64_t held_from_here = 0;  ///< by one micro-batch on this and the later visits
+    std::int64_t held_from_here = 0;  ///< by one micro-batch on this and later visits
     std::array<Ticks, 3> duration{};
-    /// Neighbours on the route, -1 at its ends; where they are.
+    /// Neighboring stages on the route; -1 at its ends.
     std::int32_t next = -1, previous = -1;
   };
   struct Choice {
@@ -87,8 +89,8 @@ class Dispatcher {
     Ticks key;
   };
   struct Device {
-    std::vector<Visit> visits;                      ///< in the order of the route
-    std::vector<std::array<std::int32_t, 3>> done;  ///< by visit: passes started
+    std::vector<Visit> visits;                      ///< in route order
+    std::vector<std::array<std::int32_t, 3>> done;  ///< by visit: number of passes started
     std::int64_t level = 0, limit = 0;
     Ticks free, first, work_left;
     bool has_started = false;
@@ -120,7 +122,7 @@ class Dispatcher {
   std::vector<Ticks> link_free_;  ///< by sender and receiver
   std::vector<std::vector<Step>> orders_;
   std::vector<Choice> open_;  ///< scratch of choose()
-  bool is_stuck_ = false;     ///< strict orders wait for each other: whatever is ready may go
+  bool is_stuck_ = false;     ///< strict orders block each other: any ready operation may start
 };
 
 }  // namespace meshwright

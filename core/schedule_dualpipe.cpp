@@ -10,10 +10,10 @@ namespace meshwright {
 
 namespace {
 
-/// The eight phases of one device. Chunk 0 is the one whose micro-batches enter on the nearer end.
+/// The eight phases of one device. The micro-batches of chunk 0 enter at the nearer end.
 struct DualPipeDevice {
   int distance;      ///< devices between this one and the nearer end
-  int half;          ///< devices from an end to the turn
+  int half;          ///< devices from one end to the turning point
   int microbatches;  ///< per chunk
 };
 
@@ -31,7 +31,7 @@ void write_dualpipe_order(const DualPipeDevice& device, ChunkOrderWriter& write)
     write.forward(1);
   }
   for (int i = 0; i < device.microbatches - 2 * device.half + from_end; ++i) {
-    if (i == 0 && before_turn == 0) {  // at the turn nothing is left to overlap with yet
+    if (i == 0 && before_turn == 0) {  // at the turning point there is nothing to overlap with yet
       write.forward(0);
       write.backward(1);
     } else {
@@ -43,7 +43,7 @@ void write_dualpipe_order(const DualPipeDevice& device, ChunkOrderWriter& write)
     write.backward(1);
     write.overlapped(1);
   }
-  // From the middle of the last backwards on, weight gradients wait until the pipeline drains.
+  // From the middle of the last backwards on, weight gradients are deferred to the drain phase.
   for (int i = 0; i < 2 * from_end; ++i) {
     const auto chunk = static_cast<std::size_t>(i % 2 == 0 ? 1 : 0);
     if (i < from_end)

@@ -1,5 +1,5 @@
-/// The generators of the zoo. Each is a pure function of the request and assumes that the rule's
-/// problem() found nothing; rules, promises and sources are in schedule_rules.cpp.
+/// Schedule generators. Each is a pure function of the request and requires that the rule's
+/// problem() is empty; rules, guarantees and sources are in schedule_rules.cpp.
 #pragma once
 
 #include <vector>
@@ -11,11 +11,11 @@ namespace meshwright {
 /// An empty order per device, every micro-batch on route 0.
 Schedule empty_schedule(std::string name, Placement placement, int microbatches);
 
-/// One stage under 1F1B: `warm_up` forwards (at most m), then one forward and one backward in turn,
-/// then the backwards that are left.
+/// The 1F1B order of one stage: `warm_up` forwards (at most m), then alternating forwards and
+/// backwards, then the remaining backwards.
 std::vector<Action> one_forward_one_backward(StageId stage, int microbatches, int warm_up);
 
-/// Megatron's group size, or p where the request names none.
+/// The requested micro-batch group size, or p by default.
 int microbatch_group_of(const ScheduleRequest& request);
 
 Schedule generate_made_to_measure(const ScheduleRequest& request);

@@ -17,8 +17,8 @@ struct ChunkVisit {
   int microbatch;
 };
 
-/// The forwards of a device: group by group of micro-batches, within a group chunk by chunk. The
-/// last group is smaller when the group size does not divide m.
+/// The forwards of a device: one group of micro-batches after another, and chunk by chunk within a
+/// group. The last group is smaller if the group size does not divide m.
 std::vector<ChunkVisit> chunk_visits(int chunks, int microbatches, int group) {
   std::vector<ChunkVisit> visits;
   visits.reserve(static_cast<std::size_t>(chunks) * static_cast<std::size_t>(microbatches));
@@ -33,7 +33,7 @@ std::vector<ChunkVisit> chunk_visits(int chunks, int microbatches, int group) {
 
 /// Interleaved 1F1B (Narayanan et al., arXiv:2104.04473, 2.2.2). Backwards visit the chunks in the
 /// order of the forwards, last chunk first. Device d runs 2 (p - 1 - d) + (v - 1) g chunk forwards
-/// ahead, g being the group size.
+/// ahead, where g is the group size.
 Schedule generate_interleaved_1f1b(const ScheduleRequest& request) {
   const int p = request.devices;
   const int v = request.chunks;

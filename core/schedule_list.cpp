@@ -1,6 +1,6 @@
-/// Chimera and Hanayo: their papers draw the order; here it comes from list scheduling in unit
-/// time, the rule that the drawing follows: never idle while something is ready, backwards first,
-/// later parts of the model first.
+/// Chimera and Hanayo. Their papers give the order as a figure; here it results from list
+/// scheduling in unit time with the rule behind the figures: never idle while a pass is ready,
+/// backwards first, later model parts first.
 #include <algorithm>
 #include <limits>
 #include <tuple>

@@ -10,18 +10,18 @@ namespace meshwright {
 
 namespace {
 
-/// Orders beyond this many actions help nobody and would only exhaust memory.
+/// Larger schedules would only exhaust memory.
 constexpr std::int64_t kMostActions = 1 << 26;
 
 Problem sizes_problem(const ScheduleRequest& r) {
-  if (r.devices < 1) return fmt::format("{} devices: at least 1 is needed", r.devices);
-  if (r.chunks < 1) return fmt::format("{} chunks per device: at least 1 is needed", r.chunks);
+  if (r.devices < 1) return fmt::format("requires at least 1 device, got {}", r.devices);
+  if (r.chunks < 1) return fmt::format("requires at least 1 chunk per device, got {}", r.chunks);
   if (r.microbatches < 1)
-    return fmt::format("{} micro-batches: at least 1 is needed", r.microbatches);
+    return fmt::format("requires at least 1 micro-batch, got {}", r.microbatches);
   const auto actions = static_cast<double>(r.devices) * r.chunks * r.microbatches *
                        std::max(1, r.slices.value_or(1)) * 3.0;
   if (actions > static_cast<double>(kMostActions))
-    return fmt::format("{} devices x {} chunks x {} micro-batches make more than {} actions",
+    return fmt::format("{} devices x {} chunks x {} micro-batches exceed the limit of {} actions",
                        r.devices, r.chunks, r.microbatches, kMostActions);
   return std::nullopt;
 }
@@ -33,13 +33,13 @@ Problem several_chunks_problem(const ScheduleRequest& r) { return sizes_problem(
 Problem one_chunk_problem(const ScheduleRequest& r) {
   if (auto problem = sizes_problem(r)) return problem;
   if (r.chunks != 1)
-    return fmt::format(
-        "{} chunks per device, but this schedule has 1; interleaved-1f1b takes several", r.chunks);
+    return fmt::format("requires 1 chunk per device, got {}; use interleaved-1f1b for several",
+                       r.chunks);
   return std::nullopt;
 }
 
-/// Megatron's rule for the group size g: p <= g <= m and m mod g is 0 or at least p. A single group
-/// of all micro-batches is sound as well.
+/// Megatron-LM's rule for the group size g: p <= g <= m, and m mod g is 0 or at least p. A single
+/// group of all micro-batches is valid too.
 Problem interleaved_problem(const ScheduleRequest& r) {
   if (auto problem = sizes_problem(r)) return problem;
   const int p = r.devices;
@@ -52,13 +52,14 @@ Problem interleaved_problem(const ScheduleRequest& r) {
   }
   if (group == m) return std::nullopt;
   if (group < p || group > m)
-    return fmt::format("micro-batch group size {} is outside {} (devices) .. {} (micro-batches)",
-                       group, p, m);
+    return fmt::format(
+        "micro-batch group size {} is out of range: expected {} (devices) to {} (micro-batches)",
+        group, p, m);
   if (m % group != 0 && m % group < p)
     return fmt::format(
-        "{} micro-batches leave a last group of {} with group size {}; 0 or at least {} devices "
-        "are needed",
-        m, m % group, group, p);
+        "{} micro-batches in groups of {} leave a last group of {}; expected 0 or at least {} "
+        "(devices)",
+        m, group, m % group, p);
   return std::nullopt;
 }
 
@@ -85,41 +86,41 @@ double one_per_device(const ScheduleRequest& r, PipelineRankId) {
 double zb_h2_peak(const ScheduleRequest& r, PipelineRankId) {
   return std::min(r.microbatches, 2 * r.devices - 1);
 }
-/// Both directions together: p + 1 replicas of a stage.
+/// Both directions together: p + 1 micro-batches of one stage.
 double dualpipe_peak(const ScheduleRequest& r, PipelineRankId) {
   return std::min(r.microbatches, r.devices + 1);
 }
-/// 2p + 1 chunks, two of which are a device.
+/// 2p + 1 chunks, two per device.
 double dualpipev_peak(const ScheduleRequest& r, PipelineRankId) {
   return std::min<double>(r.microbatches, r.devices + 0.5);
 }
 
 Problem two_chunks_problem(const ScheduleRequest& r) {
   if (auto problem = sizes_problem(r)) return problem;
-  if (r.chunks != 2)
-    return fmt::format("{} chunks per device, but the V of this schedule has 2", r.chunks);
+  if (r.chunks != 2) return fmt::format("requires 2 chunks per device, got {}", r.chunks);
   return std::nullopt;
 }
 
-/// Each direction must bring as many micro-batches as there are devices.
+/// Each direction needs at least as many micro-batches as there are devices.
 Problem dualpipe_problem(const ScheduleRequest& r) {
   if (auto problem = sizes_problem(r)) return problem;
   if (r.chunks != 1)
-    return fmt::format("{} chunks per device, but each direction of this schedule has 1", r.chunks);
+    return fmt::format("requires 1 chunk per device and direction, got {}", r.chunks);
   if (r.devices % 2 != 0)
-    return fmt::format("{} devices: two directions need an even number; use {} or {}", r.devices,
+    return fmt::format("requires an even number of devices, got {}; use {} or {}", r.devices,
                        r.devices - 1, r.devices + 1);
   if (r.microbatches % 2 != 0 || r.microbatches < 2 * r.devices)
-    return fmt::format("{} micro-batches: an even number of at least {} (2 x {} devices) is needed",
-                       r.microbatches, 2 * r.devices, r.devices);
+    return fmt::format(
+        "requires an even number of micro-batches, at least {} (2 x {} devices), got {}",
+        2 * r.devices, r.devices, r.microbatches);
   return std::nullopt;
 }
 
 Problem dualpipev_problem(const ScheduleRequest& r) {
   if (auto problem = two_chunks_problem(r)) return problem;
   if (r.microbatches < 2 * r.devices)
-    return fmt::format("{} micro-batches: at least {} (2 x {} devices) are needed", r.microbatches,
-                       2 * r.devices, r.devices);
+    return fmt::format("requires at least {} micro-batches (2 x {} devices), got {}", 2 * r.devices,
+                       r.devices, r.microbatches);
   return std::nullopt;
 }
 
@@ -130,27 +131,30 @@ Placement bidirectional_of_request(const ScheduleRequest& r) {
 
 namespace {
 
-std::string times_text(const StageTimes& times) {
-  return fmt::format("{} forward, {} input and {} weight gradient times", times.forward.size(),
-                     times.backward_input.size(), times.backward_weight.size());
+/// The given times have the wrong number of stages.
+std::string times_problem(const StageTimes& times, int stages) {
+  return fmt::format(
+      "expected {} times per pass (one per stage), got {} forward, {} input-gradient and {} "
+      "weight-gradient times",
+      stages, times.forward.size(), times.backward_input.size(), times.backward_weight.size());
 }
 
 }  // namespace
 
-/// Of requests whose schedule is decided by costs.
+/// Checks the costs of cost-driven schedules.
 Problem costs_problem(const ScheduleRequest& r) {
   const int stages = r.devices * r.chunks;
   const auto entries = static_cast<std::size_t>(stages);
   if (r.times && (r.times->forward.size() != entries || r.times->backward_input.size() != entries ||
                   r.times->backward_weight.size() != entries))
-    return fmt::format("{} for {} stages: one of each per stage is needed", times_text(*r.times),
-                       stages);
+    return times_problem(*r.times, stages);
   if (r.activation_cap && !(*r.activation_cap >= 1))
-    return fmt::format("a cap of {} micro-batches per device: at least 1 is needed",
+    return fmt::format("activation cap must be at least 1 micro-batch per device, got {}",
                        *r.activation_cap);
   if (!(r.freed_by_input_gradient >= 0 && r.freed_by_input_gradient < 1))
-    return fmt::format("the input gradient frees the fraction {}: 0 <= fraction < 1 is needed",
-                       r.freed_by_input_gradient);
+    return fmt::format(
+        "fraction freed by the input gradient must be at least 0 and below 1, got {}",
+        r.freed_by_input_gradient);
   return std::nullopt;
 }
 
@@ -169,18 +173,15 @@ Problem vocabulary_problem(const ScheduleRequest& r) {
   const auto devices = static_cast<std::size_t>(r.devices);
   if (r.times && (r.times->forward.size() != devices || r.times->backward_input.size() != devices ||
                   r.times->backward_weight.size() != devices))
-    return fmt::format("{} for {} stages: one of each per stage is needed", times_text(*r.times),
-                       r.devices);
+    return times_problem(*r.times, r.devices);
   return std::nullopt;
 }
 
 Problem made_to_measure_problem(const ScheduleRequest& r) {
   if (auto problem = sizes_problem(r)) return problem;
   if (r.chunks > 1 && r.chunks % 2 != 0)
-    return fmt::format(
-        "{} chunks per device: orders are made to measure for 1, or for waves of 2; "
-        "use {} or {}",
-        r.chunks, r.chunks - 1, r.chunks + 1);
+    return fmt::format("requires 1 or an even number of chunks per device, got {}; use {} or {}",
+                       r.chunks, r.chunks - 1, r.chunks + 1);
   return std::nullopt;
 }
 
@@ -189,23 +190,23 @@ Placement line_or_waves(const ScheduleRequest& r) { return wave_placement(r.devi
 Problem slices_problem(const ScheduleRequest& r) {
   if (auto problem = one_chunk_problem(r)) return problem;
   if (r.slices && *r.slices < 1)
-    return fmt::format("{} slices of the sequence: at least 1 is needed", *r.slices);
+    return fmt::format("requires at least 1 sequence slice, got {}", *r.slices);
   return std::nullopt;
 }
 
-/// With fewer micro-batches per update a third version would be in flight.
+/// Fewer micro-batches per update would need a third version.
 Problem two_versions_problem(const ScheduleRequest& r) {
   if (auto problem = one_chunk_problem(r)) return problem;
   if (r.microbatches < r.devices)
-    return fmt::format("{} micro-batches: two weight versions need at least {} (devices)",
-                       r.microbatches, r.devices);
+    return fmt::format("requires at least {} micro-batches (one per device), got {}", r.devices,
+                       r.microbatches);
   return std::nullopt;
 }
 
 Problem chimera_problem(const ScheduleRequest& r) {
   if (auto problem = one_chunk_problem(r)) return problem;
   if (r.devices % 2 != 0)
-    return fmt::format("{} devices: two directions need an even number; use {} or {}", r.devices,
+    return fmt::format("requires an even number of devices, got {}; use {} or {}", r.devices,
                        r.devices - 1, r.devices + 1);
   if (r.microbatches % r.devices != 0)
     return fmt::format("{} micro-batches are not a multiple of {} devices; use {}", r.microbatches,
@@ -216,7 +217,8 @@ Problem chimera_problem(const ScheduleRequest& r) {
 Problem hanayo_problem(const ScheduleRequest& r) {
   if (auto problem = several_chunks_problem(r)) return problem;
   if (r.chunks % 2 != 0)
-    return fmt::format("{} chunks per device: a wave is 2 chunks; use {}", r.chunks, r.chunks + 1);
+    return fmt::format("requires an even number of chunks per device (2 per wave), got {}; use {}",
+                       r.chunks, r.chunks + 1);
   return std::nullopt;
 }
 
@@ -224,13 +226,13 @@ Placement waves_of_request(const ScheduleRequest& r) { return wave_placement(r.d
 
 namespace {
 
-/// What the input gradient frees lets more than the cap be in flight, each with less.
+/// Activations partly freed by the input gradient allow more micro-batches in flight than the cap.
 double capped_peak(const ScheduleRequest& r, int own_cap) {
   const double cap = r.activation_cap.value_or(own_cap) / (1 - r.freed_by_input_gradient);
   return std::min<double>(r.microbatches, cap);
 }
 
-/// Of a V that is a pattern, unless times or a cap ask for an order of its own.
+/// Peak of a V schedule: that of the pattern, unless times or a cap are given.
 double v_peak(const ScheduleRequest& r, int own_peak) {
   if (!r.times && !r.activation_cap) return std::min(r.microbatches, own_peak);
   return std::max(1.0, capped_peak(r, own_peak));
@@ -261,7 +263,7 @@ double vocab_1_peak(const ScheduleRequest& r, PipelineRankId d) {
   return std::min(r.microbatches, r.devices + 2 - d.value);
 }
 
-/// One version per micro-batch in flight: each goes backward with the weights it went forward with.
+/// One version per micro-batch in flight: backward uses the same weights as forward.
 int stashed_versions(const ScheduleRequest& r, PipelineRankId d) {
   return std::max(1, std::min(r.microbatches, r.devices - d.value));
 }

@@ -1,5 +1,5 @@
-/// What schedules ask for and what they promise: the function columns of schedule_rules.cpp.
-/// A problem is one lower-case sentence with the values and what would be right; nothing is fine.
+/// Requirements and guarantees of schedules: the function columns of schedule_rules.cpp. A Problem
+/// is a lower-case sentence with the values and a valid alternative; empty if the request is valid.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ Problem two_chunks_problem(const ScheduleRequest& request);
 Problem dualpipe_problem(const ScheduleRequest& request);
 Problem dualpipev_problem(const ScheduleRequest& request);
 Problem automatic_problem(const ScheduleRequest& request);
-/// Two chunks per device, and costs as above.
+/// Two chunks per device, and valid costs.
 Problem automatic_v_problem(const ScheduleRequest& request);
 /// A line (one chunk) or waves (an even number of chunks).
 Problem made_to_measure_problem(const ScheduleRequest& request);
@@ -27,7 +27,7 @@ Problem slices_problem(const ScheduleRequest& request);
 Problem two_versions_problem(const ScheduleRequest& request);
 Problem chimera_problem(const ScheduleRequest& request);
 Problem hanayo_problem(const ScheduleRequest& request);
-/// One chunk; times, if given, for every stage.
+/// One chunk per device; times, if given, for every stage.
 Problem vocabulary_problem(const ScheduleRequest& request);
 
 Placement one_chunk_placement(const ScheduleRequest& request);
@@ -37,7 +37,7 @@ Placement bidirectional_of_request(const ScheduleRequest& request);
 Placement waves_of_request(const ScheduleRequest& request);
 Placement line_or_waves(const ScheduleRequest& request);
 
-// Promised peaks, in micro-batches of a whole device.
+// Guaranteed peaks, in micro-batches of a whole device.
 double one_microbatch(const ScheduleRequest& request, PipelineRankId device);
 double all_microbatches(const ScheduleRequest& request, PipelineRankId device);
 double one_per_device_behind(const ScheduleRequest& request, PipelineRankId device);

@@ -7,19 +7,16 @@
 namespace meshwright {
 namespace {
 
-/// Later than any time: the message has not been sent.
-constexpr Ticks kNotSent = Ticks::max();
-
-class Evaluation {
+class ScheduleTimer {
  public:
-  Evaluation(const Schedule& schedule, const StageTimes& times);
+  ScheduleTimer(const Schedule& schedule, const StageTimes& times);
   ScheduleTiming run();
 
  private:
-  /// A split output layer, for one micro-batch.
+  /// State of a sharded output layer for one micro-batch.
   struct OutputLayer {
     Ticks scores = kNotSent, gradient = kNotSent;  ///< when S and T may start
-    Ticks last_scores, last_gradient;              ///< end of the latest share so far
+    Ticks last_scores, last_gradient;              ///< latest end over the devices so far
     std::size_t open_scores = 0, open_gradients = 0;
   };
   std::size_t cell(StageId stage, MicrobatchId mb) const {
@@ -43,17 +40,17 @@ class Evaluation {
   const Schedule& schedule_;
   const StageTimes& times_;
   std::size_t stage_count_;
-  std::vector<std::int32_t> route_position_;  ///< by route x stage: place of the stage on the route
-  std::vector<Ticks> activation_arrival_;     ///< by cell: when the input of F is there
-  std::vector<Ticks> gradient_arrival_;       ///< by cell: when the input of B or I is there
-  std::vector<OutputLayer> output_;           ///< by micro-batch; empty if it is not split
+  std::vector<std::int32_t> route_position_;  ///< by route x stage: index of the stage on the route
+  std::vector<Ticks> activation_arrival_;     ///< by cell: arrival of the input of F
+  std::vector<Ticks> gradient_arrival_;       ///< by cell: arrival of the input of B or I
+  std::vector<OutputLayer> output_;           ///< by micro-batch; empty if not sharded
   std::vector<Ticks> link_free_;              ///< by sender x receiver
   std::vector<Ticks> device_free_;
   std::vector<std::size_t> next_;
   ScheduleTiming timing_;
 };
 
-Evaluation::Evaluation(const Schedule& schedule, const StageTimes& times)
+ScheduleTimer::ScheduleTimer(const Schedule& schedule, const StageTimes& times)
     : schedule_(schedule), times_(times), stage_count_(schedule.placement.device_of_stage.size()) {
   MW_CHECK(times.forward.size() == stage_count_);
   MW_CHECK(times.backward_input.size() == stage_count_);
@@ -85,7 +82,7 @@ Evaluation::Evaluation(const Schedule& schedule, const StageTimes& times)
   }
 }
 
-Ticks Evaluation::arrival_of_inputs(const Action& action) const {
+Ticks ScheduleTimer::arrival_of_inputs(const Action& action) const {
   switch (action.pass) {
     case Pass::kForward:
       return activation_arrival_[cell(action.stage, action.microbatch)];
@@ -102,7 +99,7 @@ Ticks Evaluation::arrival_of_inputs(const Action& action) const {
   MW_CHECK(false);
 }
 
-Ticks Evaluation::duration_of(const Action& action) const {
+Ticks ScheduleTimer::duration_of(const Action& action) const {
   const std::size_t s = action.stage.index();
   switch (action.pass) {
     case Pass::kForward:
@@ -121,7 +118,7 @@ Ticks Evaluation::duration_of(const Action& action) const {
   MW_CHECK(false);
 }
 
-void Evaluation::send(StageId from, StageId to, Ticks end, Ticks& arrival) {
+void ScheduleTimer::send(StageId from, StageId to, Ticks end, Ticks& arrival) {
   const std::size_t sender = device_of(from);
   const std::size_t receiver = device_of(to);
   if (sender == receiver) {
@@ -134,8 +131,8 @@ void Evaluation::send(StageId from, StageId to, Ticks end, Ticks& arrival) {
   arrival = start + latency_between(times_, from, to);
 }
 
-/// The last share of a pass to end, and the message that joins all shares, let the next pass start.
-void Evaluation::finish_output(const Action& action, Ticks end) {
+/// The next pass starts after the last shard of this pass has ended and the barrier has completed.
+void ScheduleTimer::finish_output(const Action& action, Ticks end) {
   const bool is_scores = action.pass == Pass::kOutputScores;
   OutputLayer& output = output_[action.microbatch.index()];
   std::size_t& open = is_scores ? output.open_scores : output.open_gradients;
@@ -148,7 +145,7 @@ void Evaluation::finish_output(const Action& action, Ticks end) {
     gradient_arrival_[cell(route_of(action.microbatch).back(), action.microbatch)] = joined;
 }
 
-void Evaluation::finish(const Action& action, Ticks end) {
+void ScheduleTimer::finish(const Action& action, Ticks end) {
   if (action.pass == Pass::kBackwardWeight) return;
   if (action.pass == Pass::kOutputScores || action.pass == Pass::kOutputGradient)
     return finish_output(action, end);
@@ -169,7 +166,7 @@ void Evaluation::finish(const Action& action, Ticks end) {
   }
 }
 
-bool Evaluation::try_step(std::size_t device) {
+bool ScheduleTimer::try_step(std::size_t device) {
   const auto& order = schedule_.orders[device];
   const std::size_t at = next_[device];
   if (at == order.size()) return false;
@@ -197,7 +194,7 @@ bool Evaluation::try_step(std::size_t device) {
   return true;
 }
 
-void Evaluation::summarise() {
+void ScheduleTimer::summarise() {
   std::optional<Ticks> first;
   Ticks last;
   Ticks work;
@@ -221,7 +218,7 @@ void Evaluation::summarise() {
   }
 }
 
-ScheduleTiming Evaluation::run() {
+ScheduleTiming ScheduleTimer::run() {
   for (bool moved = true; moved;) {
     moved = false;
     for (std::size_t d = 0; d < next_.size(); ++d)
@@ -233,7 +230,7 @@ ScheduleTiming Evaluation::run() {
   return std::move(timing_);
 }
 
-/// Stages of the device that one micro-batch passes: what a whole device is made of. Replicas of a
+/// Number of stages of the device that one micro-batch visits: one "whole device". Replicas of a
 /// bidirectional schedule count once.
 int chunks_of_device(const Placement& placement, PipelineRankId device) {
   int most = 1;
@@ -249,14 +246,14 @@ int chunks_of_device(const Placement& placement, PipelineRankId device) {
 }  // namespace
 
 ScheduleTiming time_schedule(const Schedule& schedule, const StageTimes& times) {
-  return Evaluation(schedule, times).run();
+  return ScheduleTimer(schedule, times).run();
 }
 
 std::vector<double> peak_activations(const Schedule& schedule, double freed_by_input_gradient) {
   std::vector<double> peaks;
   for (std::size_t d = 0; d < schedule.orders.size(); ++d) {
     const auto& order = schedule.orders[d];
-    // Counted in whole stages and in input gradients that are done, so that no rounding adds up.
+    // Counted in whole stages and finished input gradients, so that rounding does not accumulate.
     std::int64_t held = 0;
     std::int64_t half_freed = 0;
     double peak = 0;

@@ -1,23 +1,22 @@
 /// 1F1B with the output layer split over the devices (Yeung et al., "Balancing Pipeline Parallelism
-/// with Vocabulary Parallelism", arXiv:2411.05288). When the last stage has ended the forward of a
-/// micro-batch, every device does its share of the scores (S), and after a barrier its share of the
-/// gradients (T). The first backward waits for
+/// with Vocabulary Parallelism", arXiv:2411.05288). After the last stage has finished the forward
+/// of a micro-batch, every device computes its shard of the logits (S), and after a barrier its
+/// shard of the gradients (T). The first backward waits for
 ///
-///   Vocab-2: one barrier, since S makes the gradient of the input as well; T may come later
-///   Vocab-1: two barriers, behind S and behind T
+///   Vocab-2: one barrier, because S also computes the input gradient; T may come later
+///   Vocab-1: two barriers, after S and after T
 ///
-/// Every device repeats a block of length I = F + B + 2 g, the gaps g = (S + T) / 2 after F and
-/// after B taking S and T in one order or the other:
+/// Every device repeats a block of length I = F + B + 2 g, with gaps g = (S + T) / 2 after F and
+/// after B that hold S and T in either order:
 ///
 ///   | F |gap| B |gap| F |gap| B |gap|          stage d starts F at d (F + g),
 ///                                              B at (p-1) (F + g) + F + g + b I + (p-1-d) (B + g)
 ///
-/// The hops F + g and B + g of neighbours add up to I, so that every device has the gaps in the
-/// same places of its block. S takes the first gap after the last stage's forward ended, wherever
-/// the device then is in its block; T the first gap of the other kind a block later. Hence a
-/// barrier costs one block, b blocks pass before the first backward, and min(m, p - d + b)
-/// micro-batches are held. Only the order is taken from this drawing; where stages differ, the
-/// slowest pass of each kind is drawn.
+/// The offsets F + g and B + g between neighbors add up to I, so the gaps are at the same positions
+/// in the blocks of all devices. S takes the first gap after the end of the last stage's forward; T
+/// the first gap of the other kind one block later. A barrier therefore costs one block: b blocks
+/// pass before the first backward, and min(m, p - d + b) micro-batches are held. Only the order is
+/// taken from this timetable; if stages differ, it uses the slowest pass of each kind.
 #include <algorithm>
 
 #include "core/check.hpp"
@@ -26,7 +25,7 @@
 namespace meshwright {
 namespace {
 
-/// The drawing in half Ticks, so that half of S + T is whole.
+/// The timetable in half Ticks, so that (S + T) / 2 is an integer.
 struct Block {
   std::int64_t forward, backward, gap;
   std::int64_t length() const { return forward + backward + 2 * gap; }
@@ -34,7 +33,7 @@ struct Block {
   std::int64_t backward_hop() const { return backward + gap; }
 };
 
-/// At least one, lest two passes start at once.
+/// At least one, so that two passes never start at the same time.
 std::int64_t longest(const std::vector<Ticks>& times) {
   std::int64_t most = 1;
   for (const Ticks time : times) most = std::max(most, time.value);
@@ -42,7 +41,7 @@ std::int64_t longest(const std::vector<Ticks>& times) {
 }
 
 Block block_of(const ScheduleRequest& request) {
-  if (!request.times) return {.forward = 2, .backward = 4, .gap = 2};  // all passes alike
+  if (!request.times) return {.forward = 2, .backward = 4, .gap = 2};  // all passes equal
   const StageTimes& times = *request.times;
   std::vector<Ticks> backward = times.backward_input;
   for (std::size_t s = 0; s < backward.size(); ++s) backward[s] += times.backward_weight[s];
@@ -51,7 +50,7 @@ Block block_of(const ScheduleRequest& request) {
           .gap = longest(times.output_scores) + longest(times.output_gradients)};
 }
 
-/// The first of base, base + period, ... (and earlier ones) that is not before `time`.
+/// The smallest base + k * period (k may be negative) that is at least `time`.
 std::int64_t first_from(std::int64_t time, std::int64_t base, std::int64_t period) {
   std::int64_t behind = (base - time) % period;
   if (behind < 0) behind += period;

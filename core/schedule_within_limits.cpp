@@ -49,7 +49,7 @@ class LimitedSearcher {
   LimitedSchedule run();
 
  private:
-  /// The figure that counts, then the other one.
+  /// The figure to minimize, then the other one.
   std::pair<Ticks, Ticks> cost_of(const DispatchOutcome& outcome) const {
     return search_.figure == StepFigure::kPeriod ? std::pair(outcome.period, outcome.makespan)
                                                  : std::pair(outcome.makespan, outcome.period);
@@ -67,9 +67,9 @@ class LimitedSearcher {
   Dispatcher dispatcher_;
   Draws draws_;
   int left_;
-  Ticks interval_;  ///< least one
+  Ticks interval_;  ///< lower bound, see least_interval()
   DispatchRule rule_;
-  std::vector<Ticks> keys_;  ///< starts of the schedule that the climb stands on
+  std::vector<Ticks> keys_;  ///< start times of the current schedule of the local search
   std::pair<Ticks, Ticks> best_cost_{Ticks::max(), Ticks::max()};
   LimitedSchedule best_;
 };
@@ -82,10 +82,10 @@ LimitedSearcher::LimitedSearcher(const DispatchTask& task, const LimitedSearch& 
       left_(search.dispatches),
       interval_(least_interval(task)) {}
 
-/// True if the schedule is as good as the best one so far.
+/// True if the schedule is at least as good as the best one so far.
 bool LimitedSearcher::try_rule() {
   --left_;
-  // Makespan is never below the period: cutting off by the period is sound for both figures.
+  // The makespan is at least the period, so a cutoff by the period is valid for both figures.
   const std::optional<DispatchOutcome> outcome = dispatcher_.run(rule_, best_cost_.first);
   if (!outcome || cost_of(*outcome) > best_cost_) return false;
   if (cost_of(*outcome) < best_cost_) {
@@ -129,8 +129,8 @@ void LimitedSearcher::plant(const Schedule& seed) {
   }
 }
 
-/// Waits in sixths of the interval, as the blocks of the paper have them; every other shape has
-/// the same wait in sweeps that belong together, the rest is free.
+/// Waits in sixths of the interval, like the blocks of the paper. In every other shape,
+/// corresponding sweeps have the same wait; otherwise waits are independent.
 void LimitedSearcher::draw_waits(BlockShape& shape) {
   constexpr std::array<int, 8> kSixths{0, 0, 1, 1, 2, 3, 4, 6};
   constexpr std::array<int, 3> kFewSixths{0, 1, 1};
@@ -146,7 +146,7 @@ void LimitedSearcher::draw_waits(BlockShape& shape) {
 
 void LimitedSearcher::try_blocks(int until_left) {
   constexpr std::array<int, 6> kIntervalPercent{90, 100, 100, 110, 125, 150};
-  constexpr std::array<int, 4> kWeightWaits{0, 0, 1, 200};  // in halves of the interval
+  constexpr std::array<int, 4> kWeightWaits{0, 0, 1, 200};  // in half intervals
   BlockShape shape;
   while (left_ > until_left && !is_done()) {
     shape.interval = interval_ * draws_.of(kIntervalPercent) / 100;
@@ -160,8 +160,8 @@ void LimitedSearcher::try_blocks(int until_left) {
   }
 }
 
-/// Moves sequences of one pass - of a stage, of a sweep with a slope, of a device, of all stages -
-/// to earlier or later, for all micro-batches or a range of them.
+/// Shifts all operations of one pass (of a stage, of a sweep with a slope, of a device, or of all
+/// stages) to earlier or later times, for all micro-batches or a range of them.
 void LimitedSearcher::change_keys() {
   const auto m = static_cast<std::size_t>(task_.microbatches);
   const auto devices = static_cast<std::size_t>(task_.placement.devices);

@@ -1,6 +1,5 @@
-/// The best schedule that dispatching finds under the memory limit of every device: the
-/// constructive search behind zb-v, v-half and v-min with real times, and behind the memory-time
-/// front.
+/// Search for the best schedule under a memory limit per device, based on dispatching. Used for
+/// zb-v, v-half and v-min with real times, and for the memory-time Pareto front.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +14,12 @@ namespace meshwright {
 enum class StepFigure : std::uint8_t { kMakespan, kPeriod };
 
 struct LimitedSearch {
-  /// Made small; the other figure breaks ties.
+  /// The figure to minimize; the other one breaks ties.
   StepFigure figure = StepFigure::kPeriod;
-  int dispatches = 1000;                 ///< work to spend
-  Ticks goal;                            ///< stop when reached: a lower bound
-  std::uint32_t variation = 0;           ///< another number, other draws: for several starts
-  std::span<const Schedule> seeds = {};  ///< with the task's placement; need not keep the limits
+  int dispatches = 1000;                 ///< search budget
+  Ticks goal;                            ///< stop when this lower bound is reached
+  std::uint32_t variation = 0;           ///< random seed, for multiple starts
+  std::span<const Schedule> seeds = {};  ///< with the task's placement; may exceed the limits
 };
 
 struct LimitedSchedule {
@@ -28,9 +27,10 @@ struct LimitedSchedule {
   DispatchOutcome outcome;
 };
 
-/// Blocks of many shapes, and the seeds, packed to the left by the dispatcher; then the keys of the
-/// best one are changed, a few sequences at a time, and kept where the result is no longer. Never
-/// longer than a seed that keeps the limits. Deterministic. O(dispatches x m S v).
+/// Dispatches building blocks of many shapes and the seeds, then improves the best result by local
+/// search: keys are perturbed a few sequences at a time, and changes that do not make the schedule
+/// longer are accepted. Never longer than a seed within the limits. Deterministic.
+/// O(dispatches x m S v).
 LimitedSchedule schedule_within_limits(const DispatchTask& task, const LimitedSearch& search);
 
 }  // namespace meshwright

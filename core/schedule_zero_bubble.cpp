@@ -1,6 +1,6 @@
 /// Schedules of Zero Bubble (Qi et al., arXiv:2401.10241): the backward is split, and weight
-/// gradients fill the gaps. Handcrafted ones first; then zb-1p and zb-2p, the results of a grid
-/// search over the choices of the automatic scheduler under their caps.
+/// gradients fill the gaps. First the handcrafted ones; then zb-1p and zb-2p, found by grid search
+/// over the options of the automatic scheduler under their caps.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -16,8 +16,8 @@ namespace meshwright {
 
 namespace {
 
-/// Device d runs k (p - 1 - d) forwards ahead and keeps k d weight gradients back: both together
-/// hold the same number of micro-batches on every device.
+/// Device d runs k (p - 1 - d) forwards ahead and defers k d weight gradients; together, every
+/// device holds the same number of micro-batches.
 Schedule delayed_weight_gradients(std::string name, const ScheduleRequest& request, int k) {
   const int p = request.devices;
   const int m = request.microbatches;
@@ -50,8 +50,8 @@ Schedule generate_zb_h2(const ScheduleRequest& request) {
   return delayed_weight_gradients("zb-h2", request, 2);
 }
 
-/// ZB-V (section 6): two chunks in a V, so that first and last stage share device 0. Written for
-/// m >= 2p - 1; with fewer, the order of 2p - 1 micro-batches without those that do not exist.
+/// ZB-V (section 6): two chunks in a V, so that the first and last stages share device 0. Defined
+/// for m >= 2p - 1; with fewer micro-batches, the order for 2p - 1 without the missing ones.
 Schedule generate_zb_v(const ScheduleRequest& request) {
   const int p = request.devices;
   const int m = request.microbatches;
@@ -109,10 +109,9 @@ std::vector<AutomaticChoices> all_choices() {
 }
 
 bool fits_caps(const AutomaticTask& task, const Schedule& schedule) {
-  constexpr double kRounding = 1e-9;
   const std::vector<double> peaks = peak_activations(schedule, task.freed_by_input_gradient);
   for (std::size_t d = 0; d < peaks.size(); ++d)
-    if (peaks[d] > task.activation_caps[d] + kRounding) return false;
+    if (peaks[d] > task.activation_caps[d] + kCapRounding) return false;
   return true;
 }
 

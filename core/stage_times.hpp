@@ -1,5 +1,4 @@
-/// How long the passes of every pipeline stage last: what a schedule is timed with and what the
-/// cost-driven generators decide by.
+/// Pass durations of every pipeline stage, used by schedule timing and cost-driven generators.
 #pragma once
 
 #include <optional>
@@ -10,35 +9,37 @@
 
 namespace meshwright {
 
-/// All vectors are indexed by stage (replicas of bidirectional schedules have entries of their
-/// own), except where said otherwise.
+/// Vectors are indexed by stage unless noted otherwise (replicas in bidirectional schedules have
+/// separate entries).
 struct StageTimes {
   std::vector<Ticks> forward;
   std::vector<Ticks> backward_input;   ///< I: gradient of the input
-  std::vector<Ticks> backward_weight;  ///< W: gradient of the weights; B lasts I + W
-  /// From the end of a pass to the earliest start of its successor on another device. Occupies
-  /// neither device.
+  std::vector<Ticks> backward_weight;  ///< W: gradient of the weights; B takes I + W
+  /// From the end of a pass to the earliest start of its successor on another device. Neither
+  /// device is occupied.
   Ticks latency;
-  /// Instead of `latency`, by the earlier stage of the boundary, both ways: entry s is between the
-  /// stages s and s + 1. Empty: every boundary has `latency`. Generators that decide by costs go by
-  /// `latency` alone.
+  /// Overrides `latency` per boundary, in both directions: entry s is the boundary between stages s
+  /// and s + 1. Empty: `latency` everywhere. Cost-driven generators use `latency` only.
   std::vector<Ticks> boundary_latency;
-  /// For how long one message keeps its link (an ordered pair of devices) busy: the next message
-  /// of that link starts no sooner. Zero: links are never busy.
+  /// Time that one message occupies its link (an ordered pair of devices); the next message on that
+  /// link starts afterwards. Zero: links are never busy.
   Ticks link_occupancy;
-  /// Duration of an overlapped pair whose forward is of this stage. Empty: the sum of both parts.
+  /// Duration of an overlapped pair, indexed by the stage of its forward. Empty: the sum of both.
   std::vector<Ticks> overlapped_pair;
-  /// Shares of an output layer that is split over the devices: S and T. Empty: no time.
+  /// S and T of an output layer sharded over the devices. Empty: zero.
   std::vector<Ticks> output_scores, output_gradients;
-  /// From or to all devices: before S, before T and before the first backward of a micro-batch.
+  /// Duration of a barrier over all devices: before S, before T and before the first backward.
   Ticks barrier;
   friend bool operator==(const StageTimes&, const StageTimes&) = default;
 };
 
-/// From the end of a pass of stage `from` to its successor on neighbour `to`, on another device.
+/// Arrival of a message that has not been sent yet: later than any time.
+inline constexpr Ticks kNotSent = Ticks::max();
+
+/// Latency from the end of a pass of stage `from` to its successor on the neighboring stage `to`.
 Ticks latency_between(const StageTimes& times, StageId from, StageId to);
 
-/// Every stage the same.
+/// The same times for every stage.
 StageTimes uniform_times(int stages, Ticks forward, Ticks backward_input, Ticks backward_weight);
 
 }  // namespace meshwright

@@ -5,7 +5,7 @@
 namespace meshwright {
 namespace {
 
-/// Of the data axis, what is not as usual.
+/// Data-parallel options that differ from their defaults.
 std::string data_parallelism_text(const Strategy& s) {
   const DataParallelism& d = s.data_parallelism;
   std::string text;
@@ -16,12 +16,12 @@ std::string data_parallelism_text(const Strategy& s) {
   if (d.algorithm != CollectiveAlgorithm::kAutomatic)
     text += fmt::format(", {} all-reduce", name_of(d.algorithm));
   if (d.buckets.rule != BucketRule::kNone) text += fmt::format(", buckets {}", to_text(d.buckets));
-  if (d.overlap_gather) text += ", gathers overlapped";
+  if (d.overlap_gather) text += ", overlapped gather";
   if (s.zero == 3)
     text +=
         fmt::format(" (prefetch {}{})", d.prefetch, d.reshard_after_forward ? "" : ", no reshard");
   if (d.shard_ranks > 0) text += fmt::format(", shards of {} ranks", d.shard_ranks);
-  if (d.offload_optimizer) text += ", optimizer on the host";
+  if (d.offload_optimizer) text += ", optimizer offload";
   return text;
 }
 

@@ -1,4 +1,4 @@
-/// A strategy in the words of the field, for tables and headings.
+/// A one-line description of a strategy for tables and headings.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace meshwright {
 
-/// "TP8 PP8x3 DP16 SP": degrees above 1, chunks per device after the x.
+/// "TP8 PP8x3 DP16 SP": parallel sizes above 1; the number after x is the chunks per device.
 std::string split_text(const Strategy& strategy);
 /// "TP8 PP8x3 DP16 SP, interleaved-1f1b, micro-batch 1, recompute selective, ZeRO 1, bf16"
 std::string strategy_text(const Strategy& strategy);

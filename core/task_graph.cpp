@@ -10,7 +10,7 @@
 namespace meshwright {
 namespace {
 
-/// "r12.compute.s3.F7": what several tasks of one rank may share.
+/// "r12.compute.s3.F7": the name without "#k", which several tasks of a rank may share.
 std::string plain_name(const TaskGraph& graph, const Task& task) {
   const int rank = graph.ranks[static_cast<std::size_t>(task.rank)].rank.value;
   std::string name = fmt::format("r{}.{}", rank, name_of(task.stream));
@@ -60,7 +60,7 @@ std::string stable_name(const TaskGraph& graph, TaskId task) {
 }
 
 std::vector<std::string> stable_names(const TaskGraph& graph) {
-  std::unordered_map<std::string, int> seen;  // looked up only: its order reaches nothing
+  std::unordered_map<std::string, int> seen;  // for lookup only; never iterated
   seen.reserve(graph.tasks.size());
   std::vector<std::string> names;
   names.reserve(graph.tasks.size());

@@ -1,15 +1,14 @@
-/// Every compute task, collective, send and receive of every rank, with dependencies: what the
-/// simulator times and the executor carries out.
+/// Every compute task, collective, send and receive of every rank, with dependencies: the graph
+/// that the simulator times and the executor runs.
 ///
-/// Laid out for speed. A Task is 20 bytes and says only where it stands; what is to be done is a
-/// Work, shared by all tasks that do the same (all micro-batches of a stage). Invariants, proved by
+/// Compact layout: a Task is 20 bytes and holds only its position; its contents are a Work, shared
+/// by all tasks that do the same (all micro-batches of a stage). Invariants, verified by
 /// check_task_graph():
-///   - tasks stand in a topological order: dependencies and the predecessor on the stream come
-///   first
+///   - tasks are in topological order: dependencies and the predecessor on the stream come first
 ///   - the order of a stream (rank, stream) is the order of its tasks in the vector
-///   - a receive names the send it belongs to, which comes first, with the same micro-batch
-///   - the members of a collective stand next to each other, one per rank
-///   - what tasks acquire is released: activations end where they began
+///   - a receive refers to its send, which comes first and has the same micro-batch
+///   - the members of a collective are adjacent, one per rank
+///   - everything that tasks acquire is released: memory ends at the level where it started
 #pragma once
 
 #include <cstdint>
@@ -25,10 +24,10 @@
 
 namespace meshwright {
 
-/// Tasks of one stream run one after another, in order; streams of a rank run side by side.
+/// Tasks of one stream run in order, one at a time; the streams of a rank run concurrently.
 enum class Stream : std::uint8_t {
   kCompute,
-  kSendNext,  ///< to the next device of the pipeline (wrapping round)
+  kSendNext,  ///< to the next pipeline rank (wraps around)
   kSendPrevious,
   kReceiveNext,
   kReceivePrevious,
@@ -36,10 +35,10 @@ enum class Stream : std::uint8_t {
   kContext,
   kExpert,
   kData,        ///< gradients
-  kParameters,  ///< parameters on their way, beside gradients
+  kParameters,  ///< parameter gathers, concurrent with gradients
   kToHost,
   kFromHost,
-  kHost  ///< work of the processor
+  kHost  ///< work of the CPU
 };
 inline constexpr int kStreamCount = 13;
 std::string_view name_of(Stream stream);
@@ -55,30 +54,34 @@ enum class TaskKind : std::uint8_t {
   kReceive
 };
 inline constexpr int kTaskKindCount = 8;
+/// Neither a collective nor one end of a message.
+constexpr bool is_compute(TaskKind kind) {
+  return kind != TaskKind::kCollective && kind != TaskKind::kSend && kind != TaskKind::kReceive;
+}
 std::string_view name_of(TaskKind kind);  ///< "F", "B", "I", "W", "optimizer", …
 
 struct Task {
   WorkId work;
   std::int32_t rank = 0;        ///< index in TaskGraph::ranks
-  std::int32_t microbatch = 0;  ///< -1: belongs to the whole step
-  std::int16_t stage = 0;       ///< -1: belongs to the rank
+  std::int32_t microbatch = 0;  ///< -1: not tied to a micro-batch
+  std::int16_t stage = 0;       ///< -1: not tied to a stage
   TaskKind kind = TaskKind::kForward;
   Stream stream = Stream::kCompute;
-  std::int32_t partner = -1;  ///< receive: its send. collective: index in TaskGraph::collectives
+  std::int32_t partner = -1;  ///< receive: its send; collective: index in TaskGraph::collectives
   friend bool operator==(const Task&, const Task&) = default;
 };
 
-/// One layer (or the like) in one pass, in the order in which it is carried out on the compute
-/// stream; collectives inside it block.
+/// One layer (or similar) in one pass: its steps in execution order on the compute stream.
+/// Collectives among the steps block the stream.
 struct WorkPart {
   std::string name;
   std::vector<Step> steps;
-  bool recompute = false;  ///< forward work done again for the backward pass
+  bool recompute = false;  ///< forward work repeated for the backward pass
   friend bool operator==(const WorkPart&, const WorkPart&) = default;
 };
 struct WorkPartUse {
-  std::int32_t part = 0;   ///< in TaskGraph::parts
-  std::int32_t count = 1;  ///< times in a row
+  std::int32_t part = 0;   ///< index in TaskGraph::parts
+  std::int32_t count = 1;  ///< number of consecutive repetitions
   friend bool operator==(const WorkPartUse&, const WorkPartUse&) = default;
 };
 
@@ -87,16 +90,16 @@ struct Work {
   std::vector<WorkPartUse> parts;  ///< compute tasks
   Collective collective;           ///< kCollective
   Transfer transfer;               ///< kSend, kReceive
-  MemoryAmounts acquired;          ///< when the task starts, and kept
+  MemoryAmounts acquired;          ///< when the task starts, held beyond its end
   MemoryAmounts released;          ///< when the task ends
-  MemoryAmounts transient;         ///< while the task runs only
-  /// Index in Cluster::groups of the nodes that carry it out, where the job has several kinds; -1:
-  /// all alike, or ranks of several kinds together (the slowest decides).
+  MemoryAmounts transient;         ///< only while the task runs
+  /// On heterogeneous clusters, the index in Cluster::groups of the nodes that run it; -1: all
+  /// nodes are of one type, or ranks on several node types take part (the slowest one decides).
   std::int32_t node_kind = -1;
   friend bool operator==(const Work&, const Work&) = default;
 };
 
-/// Members stand at tasks [first, first + count).
+/// The members are the tasks [first, first + count).
 struct CollectiveMembers {
   std::int32_t first = 0, count = 0;
   friend bool operator==(const CollectiveMembers&, const CollectiveMembers&) = default;
@@ -106,7 +109,7 @@ struct RankInfo {
   RankId rank;  ///< in the whole job
   RankCoordinate coordinate;
   DeviceId device;
-  std::int32_t multiplicity = 1;  ///< ranks it stands for, itself counted
+  std::int32_t multiplicity = 1;  ///< number of ranks it represents, including itself
   MemoryAmounts resident;         ///< weights, gradients, optimizer state, fixed buffers, reserved
   friend bool operator==(const RankInfo&, const RankInfo&) = default;
 };
@@ -117,7 +120,7 @@ struct TaskGraph {
   std::vector<Work> works;
   std::vector<Task> tasks;
   std::vector<std::int32_t> dependency_begin;  ///< tasks.size() + 1 offsets into `dependencies`
-  std::vector<TaskId> dependencies;            ///< beside the predecessor on the same stream
+  std::vector<TaskId> dependencies;            ///< without the predecessor on the same stream
   std::vector<CollectiveMembers> collectives;
   friend bool operator==(const TaskGraph&, const TaskGraph&) = default;
 
@@ -128,14 +131,14 @@ struct TaskGraph {
   }
 };
 
-/// A task's name that does not depend on how the graph was lowered (folded or all ranks): what
-/// predicted and measured timelines are joined on. "r12.compute.s3.F7", and "#2" for the third
-/// task that would have the same name.
+/// The stable name of a task, independent of how the graph was lowered (folded or all ranks);
+/// predicted and measured timelines are joined on it. "r12.compute.s3.F7"; further tasks with the
+/// same name get a suffix "#2", "#3", ...
 std::string stable_name(const TaskGraph& graph, TaskId task);
-/// All of them, by task; linear.
+/// The stable names of all tasks, by task. Linear.
 std::vector<std::string> stable_names(const TaskGraph& graph);
 
-/// Every broken invariant, in words (at most 20). Empty: sound.
+/// Descriptions of all violated invariants (at most 20). Empty if the graph is valid.
 std::vector<std::string> check_task_graph(const TaskGraph& graph);
 
 }  // namespace meshwright

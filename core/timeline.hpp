@@ -1,5 +1,5 @@
-/// Spans per (rank, stream), memory counters and where they are from: predicted or measured.
-/// Stands alone: a Timeline read from a file needs no TaskGraph.
+/// Spans per (rank, stream), memory counters, and their provenance, predicted or measured.
+/// Self-contained: a Timeline read from a file needs no TaskGraph.
 #pragma once
 
 #include <cstdint>
@@ -25,17 +25,17 @@ struct TimelineTrack {
 
 struct TimelineSpan {
   Ticks start, end;
-  std::int32_t track = 0;  ///< in Timeline::tracks
-  std::int32_t name = 0;   ///< in Timeline::names: the task's stable name
+  std::int32_t track = 0;  ///< index in Timeline::tracks
+  std::int32_t name = 0;   ///< index in Timeline::names: the task's stable name
   std::int32_t microbatch = -1;
   std::int16_t stage = -1;
   TaskKind kind = TaskKind::kForward;
   friend bool operator==(const TimelineSpan&, const TimelineSpan&) = default;
 };
 
-/// A message or a dependency drawn as an arrow between two spans.
+/// A message or dependency, drawn as an arrow between two spans.
 struct TimelineFlow {
-  std::int32_t from = 0, to = 0;  ///< in Timeline::spans
+  std::int32_t from = 0, to = 0;  ///< indices in Timeline::spans
   friend bool operator==(const TimelineFlow&, const TimelineFlow&) = default;
 };
 
@@ -52,17 +52,18 @@ struct Timeline {
   TimelineClock clock = TimelineClock::kSimulated;
   std::vector<TimelineTrack> tracks;
   std::vector<std::string> names;
-  std::vector<TimelineSpan> spans;  ///< by track, then by start; spans of a track do not overlap
+  std::vector<TimelineSpan> spans;  ///< sorted by track, then start; no overlaps within a track
   std::vector<TimelineFlow> flows;
-  std::vector<MemorySample> memory;               ///< by rank, then by time
+  std::vector<MemorySample> memory;               ///< sorted by rank, then time
   std::map<std::string, std::string> provenance;  ///< "plan", "cost model", "program", …
   friend bool operator==(const Timeline&, const Timeline&) = default;
 };
 
-/// Broken invariants in words: overlapping spans, indices out of range, order. Empty: sound.
+/// Descriptions of violated invariants: overlapping spans, indices out of range, wrong order. Empty
+/// if the timeline is valid.
 std::vector<std::string> check_timeline(const Timeline& timeline);
 
-/// From the first start to the last end; zero without spans.
+/// Time from the first start to the last end; zero if there are no spans.
 Ticks makespan(const Timeline& timeline);
 
 }  // namespace meshwright

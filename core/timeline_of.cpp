@@ -14,7 +14,7 @@ std::size_t stream_index(const Task& task) {
   return static_cast<std::size_t>(task.rank) * kStreamCount + static_cast<std::size_t>(task.stream);
 }
 
-/// Streams that carry tasks, by rank and stream; `track_of` gives the track of [rank, stream].
+/// Tracks of the streams that have tasks; `track_of` is the track of [rank, stream].
 std::vector<TimelineTrack> used_tracks(const TaskGraph& graph,
                                        std::vector<std::int32_t>& track_of) {
   track_of.assign(graph.ranks.size() * kStreamCount, kNoTrack);
@@ -29,8 +29,8 @@ std::vector<TimelineTrack> used_tracks(const TaskGraph& graph,
   return tracks;
 }
 
-/// Spans by track; a stream's tasks already stand in the order of their starts. Returns the place
-/// of the span of every task that is done.
+/// Appends spans by track (the tasks of a stream are already in start order). Returns the index of
+/// the span of every completed task.
 std::vector<std::int32_t> place_spans(const TaskGraph& graph, const TaskTimes& times,
                                       const std::vector<bool>& is_done,
                                       const std::vector<std::int32_t>& track_of,

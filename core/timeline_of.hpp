@@ -1,4 +1,4 @@
-/// Task times → Timeline: what simulator (predicted) and executor (measured) both end with.
+/// Converts task times to a Timeline; used by the simulator (predicted) and executor (measured).
 #pragma once
 
 #include <vector>
@@ -14,11 +14,10 @@ struct TaskTimes {
   friend bool operator==(const TaskTimes&, const TaskTimes&) = default;
 };
 
-/// A span per task, named by its stable name; arrows from sends to receives; memory of every rank
-/// at each change, from what the works say. Origin and clock are the caller's to set. O(tasks).
+/// One span per task, with its stable name; flows from sends to receives; memory samples of every
+/// rank at each change, computed from the works. The caller sets origin and clock. O(tasks).
 Timeline timeline_of(const TaskGraph& graph, const TaskTimes& times);
-/// Of a step that came to no end: spans of tasks that are done alone, and the memory that they
-/// changed.
+/// The same for an interrupted step: only completed tasks and the memory that they changed.
 Timeline timeline_of(const TaskGraph& graph, const TaskTimes& times,
                      const std::vector<bool>& is_done);
 

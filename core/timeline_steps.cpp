@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kStepStarts = "step starts";
 
-/// Nothing if the text is not a rising list of `count` numbers.
+/// Empty unless the text is a non-decreasing list of `count` numbers.
 std::vector<Ticks> parse_starts(const std::string& text, std::size_t count) {
   std::vector<Ticks> starts;
   const char* at = text.data();
@@ -38,7 +38,7 @@ std::string text_of(const std::vector<Ticks>& starts) {
   return text;
 }
 
-/// By span: how many spans of its name stand before it on its track.
+/// For each span, the number of earlier spans with the same name on its track.
 std::vector<std::size_t> step_numbers(const Timeline& timeline) {
   std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> seen;
   std::vector<std::size_t> numbers;
@@ -48,7 +48,7 @@ std::vector<std::size_t> step_numbers(const Timeline& timeline) {
   return numbers;
 }
 
-/// Where a step starts: as the file says, but never behind its first span.
+/// The start of each step: as given in the file, but not after its first span.
 std::vector<Ticks> step_starts(const Timeline& timeline, const std::vector<std::size_t>& numbers,
                                std::size_t count) {
   std::vector<Ticks> first(count, Ticks::max());
@@ -97,8 +97,8 @@ Ticks step_time(const Timeline& step) {
 
 namespace {
 
-/// Entries of all steps in the order of `key`, each moved to the start of its step; `moved` is told
-/// the step, the place there and the place in the result.
+/// Appends the entries of all steps to `joined`, sorted by `key`; `move(step, index, entry)`
+/// returns the entry shifted to the start of its step.
 template <class Entry, class Key, class Move>
 void join(std::span<const Timeline> steps, std::vector<Entry> Timeline::*entries, Key key,
           Move move, std::vector<Entry>& joined) {

@@ -1,4 +1,4 @@
-/// Several training steps in one timeline, one after another.
+/// Several consecutive training steps in one timeline.
 #pragma once
 
 #include <span>
@@ -8,16 +8,18 @@
 
 namespace meshwright {
 
-/// Steps with equal tracks, each with time zero at its start, joined: each starts where the one
-/// before it has its last end. Provenance, origin and clock are those of the first, and the starts
-/// are noted ("step starts", in picoseconds). At least one. O(spans).
+/// Concatenates at least one step. All steps must have the same tracks, and each must start at time
+/// zero; a step starts at the last end of the previous one. Provenance, origin and clock are those
+/// of the first step; the starts are added to the provenance ("step starts", in picoseconds).
+/// O(spans).
 Timeline join_steps(std::span<const Timeline> steps);
 
-/// The inverse: the k-th span of one name on a track belongs to step k. Where the provenance does
-/// not say it, a step starts at its first span. Arrows are left out. O(spans log names).
+/// The inverse of join_steps(): the k-th span with the same name on a track belongs to step k. If
+/// the provenance has no step starts, a step starts with its first span. Drops flows. O(spans log
+/// names).
 std::vector<Timeline> steps_of(const Timeline& timeline);
 
-/// Last end of all spans: what a step takes whose time zero is its start.
+/// The last end of all spans: the duration of a step that starts at time zero.
 Ticks step_time(const Timeline& step);
 
 }  // namespace meshwright

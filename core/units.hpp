@@ -1,12 +1,21 @@
-/// Numbers with a dimension. Sums need equal dimensions; only the products below exist, so that a
-/// dimension error does not compile. Simulated time is `Ticks`: integer picoseconds.
+/// Numbers with a dimension. Only quantities of the same dimension can be added, and only the
+/// products below exist, so dimension errors do not compile. Simulated time is in integer
+/// picoseconds (`Ticks`).
 #pragma once
 
 #include <compare>
+#include <concepts>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 namespace meshwright {
+
+/// a / b rounded up, for a >= 0 and b > 0.
+template <std::integral A, std::integral B>
+constexpr std::common_type_t<A, B> divide_up(A a, B b) {
+  return (a + b - 1) / b;
+}
 
 template <class Dimension, class Rep = double>
 struct Quantity {
@@ -57,19 +66,19 @@ constexpr BytesPerSecond operator/(Bytes data, Seconds time) {
 constexpr FlopsPerSecond operator/(Flops work, Seconds time) {
   return FlopsPerSecond(work.value / time.value);
 }
-/// Quotient of two quantities of one dimension: a plain ratio.
+/// Dimensionless ratio of two quantities of the same dimension.
 template <class Dimension, class Rep>
 constexpr double ratio(Quantity<Dimension, Rep> a, Quantity<Dimension, Rep> b) {
   return static_cast<double>(a.value) / static_cast<double>(b.value);
 }
 
-/// The one place where seconds become Ticks: rounds up, so that no work ever becomes free.
-/// Negative input, NaN and more than 106 days (the range of Ticks) are bugs of the caller.
+/// The only conversion from seconds to Ticks. Rounds up, so that work never becomes free. The time
+/// must be in [0, 106 days], the range of Ticks (MW_CHECK).
 Ticks to_ticks(Seconds time);
 constexpr Seconds to_seconds(Ticks time) {
   return Seconds(static_cast<double>(time.value) / static_cast<double>(kTicksPerSecond));
 }
-/// Whole nanoseconds, rounded to nearest: the unit of times in our files.
+/// Whole nanoseconds, rounded to nearest: the unit of times in files.
 constexpr std::int64_t to_nanoseconds(Ticks time) {
   return (time.value + kTicksPerNanosecond / 2) / kTicksPerNanosecond;
 }

@@ -10,8 +10,6 @@
 namespace meshwright {
 namespace {
 
-constexpr int divide_up(int a, int b) { return (a + b - 1) / b; }
-
 int microbatches_per_step(const Strategy& strategy) {
   return static_cast<int>(microbatch_count(strategy));
 }
@@ -26,17 +24,18 @@ class WithoutFlushChecks {
     check_degrees();
     check_data_parallelism();
     if (traits_of(model_).experts)
-      report("schedule", fmt::format("{} of '{}', which has experts", name(), model_.name),
+      report("schedule",
+             fmt::format("'{}' does not support '{}': it has experts", name(), model_.name),
              "use a dense model, or 1f1b");
     if (model_.tied_embeddings && strategy_.degrees.pipeline > 1)
       report("schedule",
-             fmt::format("{} of '{}', whose first and last stage share a table: to sum its "
-                         "gradients would be a flush",
+             fmt::format("'{}' does not support '{}': its tied embeddings are shared by the first "
+                         "and the last stage",
                          name(), model_.name),
-             "use a model with tie_word_embeddings off, pp 1, or 1f1b");
+             "use a model with \"tie_word_embeddings\": false, --pp 1, or 1f1b");
     if (!plan_.orders.empty())
-      report("orders", fmt::format("of one step, but {} has no end of a step", name()),
-             "leave the orders out");
+      report("orders", fmt::format("'{}' does not support synthesized orders", name()),
+             "remove the orders");
     return std::move(found_);
   }
 
@@ -50,8 +49,8 @@ class WithoutFlushChecks {
     const ParallelDegrees& d = strategy_.degrees;
     const auto need_one = [&](std::string field, int degree) {
       if (degree != 1)
-        report(field, fmt::format("degree {} with {}", degree, name()),
-               fmt::format("{} runs over pp, dp and cp: use --{} 1, or 1f1b", name(), field));
+        report(field, fmt::format("must be 1 with schedule '{}', got {}", name(), degree),
+               fmt::format("use --{} 1, or --schedule 1f1b", field));
     };
     need_one("tp", d.tensor);
     need_one("ep", d.expert);
@@ -61,17 +60,19 @@ class WithoutFlushChecks {
   void check_data_parallelism() {
     const DataParallelism& data = strategy_.data_parallelism;
     if (strategy_.zero != 0)
-      report("zero", fmt::format("level {} with {}", strategy_.zero, name()),
-             "use level 0: every rank needs the stashed versions of its weights whole");
+      report("zero", fmt::format("must be 0 with schedule '{}', got {}", name(), strategy_.zero),
+             "use --zero 0: weight versions are not sharded");
     if (data.kind != DataParallelKind::kCollective && data.kind != DataParallelKind::kRing)
-      report("data-parallel", fmt::format("{} with {}", name_of(data.kind), name()),
+      report("data-parallel",
+             fmt::format("'{}' cannot be combined with schedule '{}'", name_of(data.kind), name()),
              "use collective or ring");
     if (data.buckets.rule != BucketRule::kNone)
-      report("bucket", fmt::format("{} with {}", to_text(data.buckets), name()),
-             "use none: a stage's gradients are reduced in front of each of its updates");
+      report("bucket",
+             fmt::format("{} cannot be combined with schedule '{}'", to_text(data.buckets), name()),
+             "use --bucket none: gradients are reduced before each update of a stage");
     if (data.offload_optimizer)
-      report("offload-optimizer", fmt::format("with {}", name()),
-             "leave it out: every update waits for its weights");
+      report("offload-optimizer", fmt::format("cannot be combined with schedule '{}'", name()),
+             "remove it: every update would wait for the host");
   }
 
   const Plan& plan_;
@@ -87,7 +88,7 @@ bool updates_without_flush(const Strategy& strategy) {
   return rule != nullptr && rule->updates != UpdateTime::kAfterFlush;
 }
 
-/// Micro-batches go on for ever: as many versions as of a step that fills the pipeline.
+/// There is no flush, so the number of versions is that of a step long enough to fill the pipeline.
 WeightVersions weight_versions_of(const Strategy& strategy, PipelineRankId device) {
   const ScheduleRule* rule = find_schedule_rule(strategy.schedule);
   MW_CHECK(rule != nullptr);
@@ -100,9 +101,9 @@ WeightVersions weight_versions_of(const Strategy& strategy, PipelineRankId devic
           .microbatches_per_batch = rule->updates == UpdateTime::kEachStep ? per_step : 1};
 }
 
-/// The first device runs p - 1 forward passes ahead: they fall into ceil((p - 1) / m) steps more.
-/// Where a slow stage is far from the first, its pace has to travel back through the pipeline,
-/// a stage with every micro-batch; four times the pipeline is ample.
+/// The first device runs p - 1 forward passes ahead, which belong to the next ceil((p - 1) / m)
+/// steps. Back-pressure from a slow stage moves upstream by one stage per micro-batch; four
+/// pipeline lengths are ample.
 SteadyWindow steady_window(const Strategy& strategy) {
   constexpr int kPipelinesAhead = 4;
   const int p = strategy.degrees.pipeline, m = microbatches_per_step(strategy);
@@ -120,7 +121,7 @@ Schedule schedule_to_lower(const Plan& plan, int steps) {
   if (const auto problem = rule->problem(request))
     throw InputError(Diagnostic{"--steps",
                                 fmt::format("{} steps without a flush: {}", steps, *problem),
-                                "train fewer steps at once, and go on from a checkpoint"});
+                                "run fewer steps at a time, and resume from a checkpoint"});
   return rule->generate(request);
 }
 

@@ -1,29 +1,27 @@
-/// Schedules without a flush: which version of the weights each micro-batch meets, and which
-/// micro-batches make a new one.
+/// Flushless (asynchronous) schedules: which weight version each micro-batch uses, and which
+/// micro-batches produce a new version.
 ///
 ///   pipedream      (Narayanan et al., SOSP 2019, arXiv:1806.03377, section 3.3) a stage updates
-///                  behind every backward pass. A micro-batch goes forward with the newest weights
-///                  of the stage and backward with the same ones, which are stashed meanwhile. With
-///                  n stages, w_k the weights of stage k = 1..n, t updates done:
+///                  after every backward pass. A micro-batch runs forward with the newest weights
+///                  of the stage and backward with the same ones, which are stashed in between.
+///                  With n stages, w_k the weights of stage k = 1..n, after t updates:
 ///                    w(t+1) = w(t) - nu * grad f(w_1(t-n+1), w_2(t-n+2), ..., w_n(t))
 ///   pipedream-2bw  (Narayanan et al., arXiv:2006.09503, section 3.1) gradients of the m >= n
-///                  micro-batches of a step are summed, all stages are one update behind:
+///                  micro-batches of a step are summed; all stages lag by one update:
 ///                    W(t+1) = W(t) - nu * grad f(W(t-1))
 ///
-/// Both are one rule. Micro-batches are counted through all steps; those that make one update are a
-/// *batch*. Batch t passes a stage that holds V versions with version max(0, t - (V - 1)), and its
-/// update makes version t + 1 of version t. Version t + 1 takes the place of version t + 1 - V,
-/// which batch t was the last to use.
+/// Both follow one rule. Micro-batches are numbered across steps; those that contribute to one
+/// update form a *batch*. On a stage with V versions, batch t uses version max(0, t - (V - 1)), and
+/// its update turns version t into version t + 1, which replaces version t + 1 - V, last used by
+/// batch t.
 ///
-/// A step of such a schedule does not stand alone: the first forward passes of the next step come
-/// before its own last backward passes. A task graph therefore covers a window of several steps,
-/// from an empty pipeline to an empty one, its micro-batches counted on: the simulator reads one
-/// step off it in the steady state, the executor trains through a window as long as its run. A
-/// graph of one step with loose ends would have had sends without receives, and no dependencies
-/// across its borders; one step from empty to empty would have been a flush.
+/// The steps of such a schedule overlap: the first forward passes of the next step run before the
+/// last backward passes of this one. A task graph therefore covers a window of several steps, from
+/// an empty to an empty pipeline, with consecutively numbered micro-batches. The simulator measures
+/// one steady-state step of it; the executor trains through a window as long as its run. A graph of
+/// a single step would have sends without receives, or would amount to a flush.
 ///
-/// The norm that gradients are clipped by is that of one stage: to know that of all would be a
-/// flush.
+/// Gradients are clipped by the norm of one stage, as a global norm would require a flush.
 #pragma once
 
 #include <vector>
@@ -35,13 +33,13 @@
 
 namespace meshwright {
 
-/// False for names that are no schedule's.
+/// Returns false for unknown schedules.
 bool updates_without_flush(const Strategy& strategy);
 
-/// Of one pipeline position under a schedule without a flush.
+/// The weight versions of one pipeline rank under a flushless schedule.
 struct WeightVersions {
   int held = 1;                    ///< V
-  int microbatches_per_batch = 1;  ///< those that make one update
+  int microbatches_per_batch = 1;  ///< micro-batches per update
   int batch_of(int microbatch) const { return microbatch / microbatches_per_batch; }
   int version_for(int microbatch) const {
     const int version = batch_of(microbatch) - (held - 1);
@@ -54,22 +52,22 @@ struct WeightVersions {
 };
 WeightVersions weight_versions_of(const Strategy& strategy, PipelineRankId device);
 
-/// The last of `covered_steps()` steps that has the passes of a full pipeline on every rank: those
-/// behind it bring the forward passes that fall into it. In front of it are the steps in which the
-/// pipeline fills, and enough micro-batches for its slowest stage to set the pace.
+/// The step to measure in a graph of several steps: the last one in which every rank runs the
+/// passes of a full pipeline. The steps before it fill the pipeline and let the slowest stage set
+/// the pace; the steps after it provide the forward passes that overlap with it.
 struct SteadyWindow {
-  int steps = 1;   ///< of the graph
-  int steady = 0;  ///< the number of the step to measure, counted from 0
+  int steps = 1;   ///< number of steps in the graph
+  int steady = 0;  ///< index of the step to measure
   friend bool operator==(const SteadyWindow&, const SteadyWindow&) = default;
 };
 SteadyWindow steady_window(const Strategy& strategy);
 
-/// The order of work that lower() makes a graph of: schedule_of(), or that of `steps` steps without
-/// a flush (0: as many as the steady window has). InputError if they are more than can be ordered.
+/// The schedule that lower() turns into a graph: schedule_of(), or, for flushless schedules, that
+/// of `steps` steps (0: as in steady_window()). Throws InputError if the steps are too many.
 Schedule schedule_to_lower(const Plan& plan, int steps = 0);
 
-/// What does not go with a schedule without a flush, each with the flag (without dashes) as its
-/// place. Empty for others.
+/// Settings that are incompatible with a flushless schedule; each diagnostic's `where` is a flag
+/// without leading dashes. Empty for other schedules.
 std::vector<Diagnostic> without_flush_problems(const Plan& plan, const ModelGraph& model);
 
 }  // namespace meshwright

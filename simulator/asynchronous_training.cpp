@@ -11,15 +11,15 @@ namespace meshwright {
 namespace {
 
 enum class EventKind : std::uint8_t {
-  kPush,   ///< a worker's gradients are at the server's door
-  kAsk,    ///< a worker asks for weights and queues for the outward link
-  kLeave,  ///< the weights leave, as they are now
+  kPush,   ///< a worker's gradients arrive at the server
+  kAsk,    ///< a worker requests the weights and queues for the outbound link
+  kLeave,  ///< the server sends the current weights
 };
 struct Event {
   Ticks time;
   EventKind kind = EventKind::kAsk;
   std::int32_t worker = 0;
-  /// The queue gives out the largest first: earliest time, then the kind, then the lowest worker.
+  /// std::priority_queue pops the largest element: earliest time, then kind, then lowest worker.
   bool operator<(const Event& o) const {
     return std::tie(o.time, o.kind, o.worker) < std::tie(time, kind, worker);
   }
@@ -83,12 +83,12 @@ class Server {
     if (--turns_left_[w] > 0) events_.push({applied, EventKind::kAsk, event.worker});
   }
 
-  /// Updates that have ended by then. They end in order.
+  /// Number of updates that have ended by `time`; updates end in order.
   std::int64_t version_at(Ticks time) const {
     return std::upper_bound(update_ends_.begin(), update_ends_.end(), time) - update_ends_.begin();
   }
 
-  /// Longer by a share of 32 bits.
+  /// Lengthened by a uniform random fraction (32 bits) of the jitter.
   Ticks compute_time(std::size_t worker) {
     const Ticks plain = training_.compute[worker];
     if (training_.jitter <= 0) return plain;
@@ -121,7 +121,7 @@ class Server {
   Ticks inward_free_, outward_free_, updated_;
   std::vector<Ticks> update_ends_;
   std::vector<int> turns_left_;               ///< by worker
-  std::vector<std::int64_t> pulled_version_;  ///< by worker: updates in the weights it has
+  std::vector<std::int64_t> pulled_version_;  ///< by worker: updates in the weights it pulled
   std::vector<std::int64_t> staleness_;
 };
 

@@ -1,9 +1,10 @@
-/// Workers that train through parameter servers without waiting for each other: how often they
-/// update, and how old the weights are that their gradients were computed with.
+/// Asynchronous training with parameter servers: how often workers update, and how stale the
+/// weights are that their gradients were computed with.
 ///
-/// k servers hold equal parts and are alike, so they are one here: its link passes one message
-/// after another in order of arrival, K / (k B) each, inwards and outwards side by side, and one
-/// update at a time. A worker pulls, computes, pushes, waits for its own update, and pulls again.
+/// The k servers hold equal shards of the K bytes of parameters and behave alike, so they are
+/// modeled as one server. Its full-duplex link (bandwidth B per server) carries one message at a
+/// time in each direction, in order of arrival and for K / (k B) each; updates are applied one at a
+/// time. A worker pulls, computes, pushes, waits for its own update, and pulls again.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +15,25 @@
 namespace meshwright {
 
 struct AsynchronousTraining {
-  std::vector<Ticks> compute;  ///< of every worker: forward and backward passes of one turn
-  Ticks push, update, pull;    ///< of one worker's message, on the servers
-  Ticks latency;               ///< of a message, beside its time on the link
-  double jitter = 0;           ///< each turn's compute is longer by up to this share of itself
+  std::vector<Ticks> compute;  ///< by worker: forward and backward time of one iteration
+  Ticks push, update, pull;    ///< per worker and iteration, on the servers
+  Ticks latency;               ///< of a message, in addition to its time on the link
+  double jitter = 0;           ///< largest relative increase of an iteration's compute time
   std::uint64_t seed = 1;
-  int turns = 100;  ///< of every worker
+  int turns = 100;  ///< iterations per worker
 };
 
 struct AsynchronousResult {
-  Ticks duration;                       ///< until the last update
+  Ticks duration;                       ///< until the end of the last update
   Ticks period;                         ///< mean time between updates of one worker
-  double updates_per_second = 0;        ///< of all workers
-  std::vector<std::int64_t> staleness;  ///< [s]: updates that s others had overtaken
+  double updates_per_second = 0;        ///< over all workers
+  std::vector<std::int64_t> staleness;  ///< [s]: number of updates with staleness s
   double mean_staleness = 0;
-  double busy = 0;  ///< share of the time that the servers' inward link was occupied
+  double busy = 0;  ///< utilization of the servers' inbound link, 0 to 1
 };
 
-/// Deterministic for a seed. O(turns * workers * log workers). Needs a worker and a turn.
+/// Deterministic for a given seed. Requires at least one worker and one iteration. O(turns *
+/// workers * log workers).
 AsynchronousResult simulate_asynchronous(const AsynchronousTraining& training);
 
 }  // namespace meshwright

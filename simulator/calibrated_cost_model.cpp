@@ -19,13 +19,13 @@ using Shape = std::tuple<CollectiveKind, int, int, int>;
 Shape shape_of(const CollectiveCurve& curve) {
   return {curve.kind, curve.ranks, curve.nodes, curve.groups_per_node};
 }
-/// On one node, groups do not meet at a network port.
+/// On one node, concurrent groups do not share a network port.
 Shape shape_of(const Collective& collective) {
   const GroupShape& group = collective.group;
   return {collective.kind, group.ranks, group.nodes, group.nodes == 1 ? 1 : group.groups_per_node};
 }
 
-/// Every piece reads all queries and its part of the keys.
+/// Every piece reads all queries and its share of the keys.
 void take_keys_apart(Kernel& piece, const Kernel& whole) {
   piece.n /= whole.pieces;
   if (whole.m + whole.n == 0) return;
@@ -75,12 +75,24 @@ class CalibratedCostModel final : public CostModel {
     std::string text = base_->provenance();
     if (calibration_.collectives.empty() && fits_.empty()) return text;
     if (!fits_.empty())
-      text = fmt::format("measured kernels: {} families (others: {})", fits_.size(), text);
+      text = fmt::format("measured kernel families: {} (others: {})", fits_.size(), text);
     if (!calibration_.collectives.empty())
-      text += fmt::format("; measured curves of collectives: {}", calibration_.collectives.size());
+      text += fmt::format("; measured collective curves: {}", calibration_.collectives.size());
     for (const auto& [key, value] : calibration_.provenance)
       text += fmt::format(", {}: {}", key, value);
     return text;
+  }
+
+  std::string validation() const override {
+    const bool kernels = !fits_.empty(), collectives = !calibration_.collectives.empty();
+    if (!kernels && !collectives) return base_->validation();
+    const auto device = calibration_.provenance.find("device");
+    return fmt::format("{} calibrated{}{}",
+                       !kernels       ? "collectives"
+                       : !collectives ? "kernels"
+                                      : "kernels and collectives",
+                       device == calibration_.provenance.end() ? "" : " on " + device->second,
+                       kernels ? "" : ", kernel times unvalidated");
   }
 
  private:

@@ -1,4 +1,5 @@
-/// Measured curves of collectives and measured kernels in front of another cost model.
+/// Cost model that uses measured collectives and kernels where there are any, and another cost
+/// model elsewhere.
 #pragma once
 
 #include <memory>
@@ -8,11 +9,11 @@
 
 namespace meshwright {
 
-/// A collective whose kind, ranks, nodes and groups at once were measured has its time from the
-/// curve; all else is priced by `base`. Beyond the ends of a curve the time is base's, times what
-/// the nearest end was measured at over what base says of it: the shape is base's, the level
-/// measured. A kernel whose family was measured has its time from the points
-/// (kernel_curve_fit.hpp). The calibration must be sound (check_calibration).
+/// A collective is interpolated on the measured curve of its kind, ranks, nodes and concurrent
+/// groups, if there is one. Outside the measured sizes, base's time is scaled by measured / base at
+/// the nearest end of the curve. A kernel is priced from the measured points of its family
+/// (kernel_curve_fit.hpp). Everything else is priced by `base`. The calibration must be valid
+/// (check_calibration).
 std::unique_ptr<CostModel> make_calibrated_cost_model(std::unique_ptr<CostModel> base,
                                                       Calibration calibration);
 

@@ -35,10 +35,10 @@ class LinkTally {
   std::vector<LinkBytes> uses_;
 };
 
-/// Members by node: [begin, end) in `devices`, sorted.
+/// Devices of the members, sorted by node.
 struct NodeMembers {
   std::vector<DeviceId> devices;
-  std::vector<std::size_t> begin;  ///< by node with members, and the end
+  std::vector<std::size_t> begin;  ///< by node with members: first index in `devices`; and the end
   std::size_t nodes() const { return begin.size() - 1; }
   std::span<const DeviceId> of(std::size_t node) const {
     return std::span(devices).subspan(begin[node], begin[node + 1] - begin[node]);

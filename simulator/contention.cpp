@@ -62,7 +62,7 @@ const std::vector<FlowEnd>& FlowsOnLinks::rebalance(Ticks now) {
   return changed_;
 }
 
-/// All links and flows that a chain of shared links joins to what was touched.
+/// Collects all links and flows connected to a touched link through a chain of shared links.
 void FlowsOnLinks::collect_joined() {
   joined_links_.clear();
   joined_flows_.clear();
@@ -100,8 +100,8 @@ void FlowsOnLinks::pose_problem() {
   }
 }
 
-/// Ends are rounded up to whole Ticks, but for what the rates are not known to anyway: without
-/// that, 10 Ticks at a third of the speed could end at 31.
+/// Rounds ends up to whole Ticks after subtracting the tolerance of the rates: otherwise 10 Ticks
+/// at a third of full speed could end at 31 instead of 30.
 void FlowsOnLinks::set_speed(Flow& flow, double speed, Ticks now) {
   if (speed == flow.speed) return;
   const double done = static_cast<double>((now - flow.since).value) * flow.speed;

@@ -1,4 +1,4 @@
-/// Messages and collectives under way on shared links: how far each has come and when it will end.
+/// Progress and end times of messages and collectives in flight on shared links.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@ namespace meshwright {
 
 /// A message or a collective that starts now.
 struct FlowRequest {
-  TaskId task;                      ///< its send; the first member of a collective
+  TaskId task;                      ///< the send, or the first member of the collective
   std::vector<LinkId> route;        ///< not empty
-  BytesPerSecond limit;             ///< its rate when alone
-  Ticks occupancy;                  ///< its duration when alone, above zero
-  std::vector<double> shares = {};  ///< beside `route`: of its rate, on that link; empty: all of it
+  BytesPerSecond limit;             ///< rate when alone
+  Ticks occupancy;                  ///< duration when alone, above zero
+  std::vector<double> shares = {};  ///< by link of `route`: fraction of the rate; empty: 1
 };
 
 struct FlowEnd {
@@ -28,18 +28,18 @@ struct FlowEnd {
 };
 
 /// Progress is counted in Ticks at full speed, so that a message that always had its full rate ends
-/// at start + occupancy to the tick. Rates change only when a message starts or ends, and only for
-/// messages that are joined to it by a chain of shared links.
+/// at exactly start + occupancy. Rates change only when a message starts or ends, and only for
+/// messages connected to it through a chain of shared links.
 class FlowsOnLinks {
  public:
   explicit FlowsOnLinks(const std::vector<Link>& links);
 
-  /// Returns the slot by which the message is finished.
+  /// Returns the slot to pass to finish().
   std::size_t start(const FlowRequest& request, Ticks now);
   void finish(std::size_t slot);
-  /// After all starts and ends of the moment `now`: shares the links anew and returns the messages
-  /// that will end at another time than thought before, new ones included; valid until the next
-  /// call. O(joined messages and links) for each distinct rate among them.
+  /// Call after all starts and ends at time `now`: recomputes the rates and returns the messages
+  /// whose end time changed, including new ones; valid until the next call. O(connected messages
+  /// and links) per distinct rate.
   const std::vector<FlowEnd>& rebalance(Ticks now);
 
  private:
@@ -49,7 +49,7 @@ class FlowsOnLinks {
     std::vector<double> shares;
     BytesPerSecond limit;
     double left = 0;   ///< Ticks at full speed
-    double speed = 0;  ///< share of the full speed since `since`; 0: not yet shared
+    double speed = 0;  ///< fraction of full speed since `since`; 0: not computed yet
     Ticks since;
   };
   void collect_joined();
@@ -61,10 +61,10 @@ class FlowsOnLinks {
   std::vector<Flow> flows_;                        ///< by slot; unused slots have an empty route
   std::vector<std::size_t> free_slots_;
   std::vector<LinkId> touched_;  ///< links where something started or ended
-  // Buffers of rebalance(), kept for their memory.
+  // Buffers of rebalance(), reused to avoid allocations.
   std::vector<LinkId> joined_links_;
   std::vector<std::size_t> joined_flows_;
-  std::vector<std::int32_t> link_number_;  ///< by link: place in joined_links_, or -1
+  std::vector<std::int32_t> link_number_;  ///< by link: index in joined_links_, or -1
   std::vector<bool> flow_joined_;          ///< by slot
   SharingProblem problem_;
   std::vector<FlowEnd> changed_;

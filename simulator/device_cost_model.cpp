@@ -15,26 +15,36 @@
 namespace meshwright {
 namespace {
 
-/// Sends and all-to-all reach about this share of what NCCL reckons the links carry.
+/// Approximate fraction of NCCL's local link bandwidth that sends and all-to-all reach.
 constexpr double kPointToPointShare = 0.9;
 
-/// Latency of NCCL's sends (src/graph/tuning.cc, v2.30.7: a ring's base and one hop); up to
-/// channels * 16 KiB they go by LL (NCCL_P2P_LL_THRESHOLD), else by Simple.
+/// Latency of NCCL's sends (src/graph/tuning.cc, v2.30.7: base and one hop of a ring). Messages of
+/// up to channels * 16 KiB use LL (NCCL_P2P_LL_THRESHOLD), larger ones Simple.
 struct SendLatency {
   Seconds ll, simple;
 };
 constexpr SendLatency kLocalSend = {Seconds(7.2e-6), Seconds(11.8e-6)};
 constexpr SendLatency kNetworkSend = {Seconds(9.3e-6), Seconds(22.4e-6)};
 constexpr std::int64_t kLlBytesPerChannel = 16384;
-/// Peers that NCCL serves side by side in one batch of sends.
+/// Peers that NCCL serves concurrently in one batch of sends.
 constexpr int kPeersPerBatch = 8;
+
+std::string validation_of(const Cluster& cluster) {
+  if (!cluster.validation) return "unvalidated";
+  const auto source = cluster.sources.find("validation.mean_error");
+  return fmt::format("validated on {} published runs{}: mean error {:.1f} %, worst {:.1f} %",
+                     cluster.validation->runs,
+                     source == cluster.sources.end() ? "" : fmt::format(" ({})", source->second),
+                     100 * cluster.validation->mean_error, 100 * cluster.validation->worst_error);
+}
 
 class DeviceCostModel final : public CostModel {
  public:
   explicit DeviceCostModel(const Cluster& cluster)
       : node_(cluster.nodes.at(cluster.groups.front().node)),
         device_(cluster.devices.at(node_.device)),
-        fabric_(cluster.fabric) {
+        fabric_(cluster.fabric),
+        validation_(validation_of(cluster)) {
     if (device_.compute_capability) find_channels();
   }
 
@@ -59,9 +69,11 @@ class DeviceCostModel final : public CostModel {
 
   std::string provenance() const override {
     if (!device_.compute_capability)
-      return fmt::format("analytic {}, latency + size / bandwidth rings", device_.name);
-    return fmt::format("analytic {}, NCCL 2.30 tuner", device_.name);
+      return fmt::format("roofline model of {}, latency + size / bandwidth for collectives",
+                         device_.name);
+    return fmt::format("roofline model of {}, NCCL 2.30 tuning model", device_.name);
   }
+  std::string validation() const override { return validation_; }
 
  private:
   static bool is_host_copy(CollectiveKind kind) {
@@ -94,8 +106,8 @@ class DeviceCostModel final : public CostModel {
     return reduction_time(collective);
   }
 
-  /// By the algorithm that the plan names; the tuner's choice where that one does not exist for the
-  /// collective.
+  /// Time of the algorithm that the plan names, or of NCCL's own choice if that algorithm does not
+  /// support the collective.
   Seconds reduction_time(const Collective& collective) const {
     const bool all_reduce = collective.kind == CollectiveKind::kAllReduce;
     const bool across = collective.group.nodes > 1;
@@ -135,11 +147,11 @@ class DeviceCostModel final : public CostModel {
     return std::nullopt;
   }
 
-  /// Reduce-scatter among the p ranks of every node, p all-reduces of a p-th across nodes side by
-  /// side, all-gather in the nodes.
+  /// Reduce-scatter within each node of p ranks, p concurrent inter-node all-reduces of 1 / p of
+  /// the buffer, all-gather within each node.
   Seconds hierarchical_time(const Collective& collective) const {
     const GroupShape& shape = collective.group;
-    const int ppn = (shape.ranks + shape.nodes - 1) / shape.nodes;
+    const int ppn = divide_up(shape.ranks, shape.nodes);
     Collective part = collective;
     part.algorithm = CollectiveAlgorithm::kAutomatic;
     part.kind = CollectiveKind::kReduceScatter;
@@ -148,19 +160,19 @@ class DeviceCostModel final : public CostModel {
     part.kind = CollectiveKind::kAllGather;
     const Seconds gather = running_time(part);
     part.kind = CollectiveKind::kAllReduce;
-    part.bytes = Bytes((collective.bytes.value + ppn - 1) / ppn);
+    part.bytes = Bytes(divide_up(collective.bytes.value, ppn));
     part.group = {
         .ranks = shape.nodes, .nodes = shape.nodes, .groups_per_node = ppn * shape.groups_per_node};
     return scatter + running_time(part) + gather;
   }
 
-  /// What one device of a group gets of the links that its members use side by side.
+  /// Bandwidth per device of a group whose members all communicate at the same time.
   BytesPerSecond member_rate(const GroupShape& shape) const {
     if (shape.nodes == 1) return local_rate(shape.ranks);
-    return port_rate((shape.ranks + shape.nodes - 1) / shape.nodes * shape.groups_per_node);
+    return port_rate(divide_up(shape.ranks, shape.nodes) * shape.groups_per_node);
   }
 
-  /// Scatter and gather: all but its own part passes the first member's link.
+  /// Scatter and gather: everything but the first member's own part crosses its link.
   Seconds rooted_time(const Collective& collective) const {
     const double n = collective.group.ranks;
     const BytesPerSecond rate =
@@ -170,8 +182,8 @@ class DeviceCostModel final : public CostModel {
   }
 
   /// Push and pull of N workers with k servers: the busiest link carries the larger of what one
-  /// worker sends, K, and what one server gets, N K / k; a server on a worker's device gets nothing
-  /// from itself.
+  /// worker sends, K, and what one server receives, N K / k. A colocated server receives nothing
+  /// from the worker on its own device.
   Seconds server_time(const Collective& collective) const {
     const double workers = collective.group.ranks, servers = collective.servers;
     const double senders = collective.colocated ? workers - 1 : workers;
@@ -182,15 +194,16 @@ class DeviceCostModel final : public CostModel {
            std::max(sent, senders / servers) * (collective.bytes / rate);
   }
 
-  /// All devices of a node share its processor's memory.
+  /// The devices of a node share the host's memory bandwidth.
   Seconds host_time(const Kernel& kernel) const {
     MW_CHECK(node_.host.has_value());
     return static_cast<double>(node_.device_count) *
            (kernel.memory_traffic / node_.host->memory_bandwidth);
   }
 
-  /// Channels do not depend on the number of nodes beyond one, so the search is done beforehand for
-  /// every shape that fits a node: by ranks per node, then by groups per node (0: one node only).
+  /// Channels depend on whether there are several nodes, but not on how many. So the search runs
+  /// once for every shape that fits a node: by ranks per node, then by groups per node (0: a single
+  /// node).
   void find_channels() {
     const int devices = node_.device_count;
     for (int ppn = 1; ppn <= devices; ++ppn) {
@@ -204,7 +217,7 @@ class DeviceCostModel final : public CostModel {
   }
 
   NcclGroup group_of(const GroupShape& shape) const {
-    const auto ppn = static_cast<std::size_t>((shape.ranks + shape.nodes - 1) / shape.nodes);
+    const auto ppn = static_cast<std::size_t>(divide_up(shape.ranks, shape.nodes));
     const std::size_t sharing =
         shape.nodes == 1 ? 0 : static_cast<std::size_t>(std::max(1, shape.groups_per_node));
     if (ppn > groups_.size() || sharing >= groups_[ppn - 1].size())
@@ -215,27 +228,28 @@ class DeviceCostModel final : public CostModel {
     return group;
   }
 
-  /// What one device sends to others of its node.
+  /// Bandwidth from one device to the others in its node.
   BytesPerSecond local_rate(int ranks_per_node) const {
     if (!device_.compute_capability) return node_.local.bandwidth;
     return kPointToPointShare * nccl_local_bandwidth(device_, node_, ranks_per_node);
   }
-  /// What one of `flows` equal messages gets of the node's ports: at most one port.
+  /// Share of the node's ports for each of `flows` equal messages: at most one port.
   BytesPerSecond port_rate(int flows) const {
     MW_CHECK(node_.ports > 0);
     const double share = static_cast<double>(node_.ports) / std::max(1, flows);
     return std::min(1.0, share) * node_.port_bandwidth;
   }
 
-  /// Not in NCCL's tuner. The busiest link decides: each rank sends bytes (p - 1) / n inside its
-  /// node and bytes (n - p) / n to other nodes by its share of the ports (p ranks a node of n in
-  /// all), both at once; the fabric's oversubscription slows the second. In two hops less crosses
-  /// the network, but all that comes from elsewhere is passed on inside: bytes (p - 1) / p.
+  /// Not covered by NCCL's tuning model. The busiest link sets the time: of n ranks, p per node,
+  /// each sends bytes (p - 1) / n within its node and, at the same time, bytes (n - p) / n to other
+  /// nodes through its share of the ports; the fabric's oversubscription slows down the latter. A
+  /// two-hop all-to-all sends less between nodes, but forwards what arrives within the node: bytes
+  /// (p - 1) / p.
   Seconds all_to_all_time(const Collective& collective) const {
     const GroupShape& shape = collective.group;
     const double n = shape.ranks, p = n / shape.nodes;
     const auto bytes = static_cast<double>(collective.bytes.value);
-    const int ppn = (shape.ranks + shape.nodes - 1) / shape.nodes;
+    const int ppn = divide_up(shape.ranks, shape.nodes);
     const bool two_hops = shape.nodes > 1 && collective.sent_across_nodes.value > 0;
     Seconds busiest;
     if (ppn > 1) busiest = Seconds(bytes * (p - 1) / (two_hops ? p : n) / local_rate(ppn).value);
@@ -252,11 +266,11 @@ class DeviceCostModel final : public CostModel {
            busiest;
   }
 
-  /// Sends to one neighbour, receives from the other. Of a ring that leaves the node one rank's
-  /// message does, and shares the ports with the rings beside it; the slower hop sets the pace.
+  /// Each rank sends to one neighbor and receives from the other. `node_exits` messages of a ring
+  /// leave each node and share its ports with the other rings; the slower hop sets the pace.
   Seconds ring_exchange_time(const Collective& collective) const {
     const GroupShape& shape = collective.group;
-    const int ppn = (shape.ranks + shape.nodes - 1) / shape.nodes;
+    const int ppn = divide_up(shape.ranks, shape.nodes);
     Seconds hop = ppn > 1 ? collective.bytes / local_rate(ppn) : Seconds(0.0);
     if (shape.nodes > 1)
       hop = std::max(hop, collective.bytes /
@@ -274,7 +288,7 @@ class DeviceCostModel final : public CostModel {
     return small ? latency.ll : latency.simple;
   }
 
-  /// Of the links that a ring over the group passes.
+  /// Bandwidth of the slowest link on a ring over the group.
   BytesPerSecond slowest_rate(const GroupShape& shape) const {
     if (shape.nodes == 1) return node_.local.bandwidth;
     const BytesPerSecond port = port_rate(shape.groups_per_node);
@@ -282,8 +296,8 @@ class DeviceCostModel final : public CostModel {
   }
 
   /// Devices without NCCL: a ring of n ranks, steps * latency + traffic / bandwidth, with 2 (n - 1)
-  /// steps of bytes / n for all-reduce, n - 1 for the others (Thakur et al., 2005). The ring's
-  /// slowest link decides.
+  /// steps of bytes / n for all-reduce, n - 1 for the others (Thakur et al., 2005). The bandwidth
+  /// is that of the ring's slowest link.
   Seconds plain_ring_time(const Collective& collective) const {
     const GroupShape& shape = collective.group;
     const double n = shape.ranks;
@@ -298,7 +312,7 @@ class DeviceCostModel final : public CostModel {
     return steps * hop + traffic * (collective.bytes / rate);
   }
 
-  /// Reduced up a binary tree and handed down again, in a pipeline: ceil(log2 n) hops each way.
+  /// Pipelined reduction up a binary tree and broadcast down it: ceil(log2 n) hops each way.
   Seconds plain_tree_time(const Collective& collective) const {
     const GroupShape& shape = collective.group;
     const bool across = shape.nodes > 1;
@@ -310,6 +324,7 @@ class DeviceCostModel final : public CostModel {
   NodeModel node_;
   DeviceModel device_;
   Fabric fabric_;
+  std::string validation_;
   std::vector<std::vector<NcclGroup>> groups_;
 };
 

@@ -1,5 +1,6 @@
-/// Analytic costs from a cluster's figures: roofline per kernel with shape-dependent efficiency,
-/// NCCL's tuner for collectives, latency + size / bandwidth for messages.
+/// Analytic cost model from a cluster's hardware figures: a roofline with shape-dependent
+/// efficiency for kernels, NCCL's tuning model for collectives, latency + size / bandwidth for
+/// messages.
 #pragma once
 
 #include <memory>
@@ -9,8 +10,8 @@
 
 namespace meshwright {
 
-/// For jobs on `cluster`; if its nodes are of several kinds, see mixed_cost_model.hpp. Keeps its
-/// own copy of the figures.
+/// Cost model for `cluster`; for heterogeneous clusters the one of mixed_cost_model.hpp. Copies the
+/// figures.
 std::unique_ptr<CostModel> make_device_cost_model(const Cluster& cluster);
 
 }  // namespace meshwright

@@ -1,10 +1,10 @@
-/// Splits the step of every rank into parts that add up to it exactly.
+/// Breaks the step of every rank down into parts that add up to it exactly.
 ///
-/// A step lasts from the first start to the last end over all ranks (in a window of several, see
-/// step_bounds.hpp). On a rank's compute stream
-/// it consists of tasks, whose prices say what is inside, and of gaps. A gap is followed back from
-/// the task that ends it: as long as that task waited for a message or a collective under way to
-/// it, the gap is exposed communication of that axis; what is left is bubble.
+/// A step runs from the first start to the last end over all ranks (for a window of several steps
+/// see step_bounds.hpp). On the compute stream of a rank it consists of tasks, broken down by their
+/// prices, and of gaps. A gap is traced back from the task that ends it: while that task waited for
+/// a message or collective in flight, the gap is exposed communication of that axis; the rest is
+/// bubble. Bubble fractions are defined in core/evaluation.hpp.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -16,7 +16,7 @@
 namespace meshwright {
 namespace {
 
-constexpr std::int32_t kNone = -1;
+constexpr std::int32_t kNoTask = -1;
 
 bool is_pipeline_pass(TaskKind kind) {
   return kind == TaskKind::kForward || kind == TaskKind::kBackward ||
@@ -37,12 +37,12 @@ struct PipelinedPart {
   Ticks work;                  ///< sum of all passes
 };
 
-/// What the walk over a rank remembers.
+/// State of the walk over one rank.
 struct RankWalk {
   PipelinedPart passes;
-  Ticks compute_end;                     ///< of the last compute task so far
-  Ticks idle_between;                    ///< bubble between first and last pass
-  std::int32_t last_collective = kNone;  ///< the one that ends last
+  Ticks compute_end;                       ///< of the last compute task so far
+  Ticks idle_between;                      ///< bubble between its first and last pass
+  std::int32_t last_collective = kNoTask;  ///< the one that ends last
 };
 
 class StepSplitter {
@@ -63,7 +63,7 @@ class StepSplitter {
   bool in_window() const { return in_window_; }
   const std::vector<RankWalk>& walks() const { return walks_; }
 
-  /// Tasks of the compute streams only are in a window or not.
+  /// For tasks on compute streams: true if the task is inside the step.
   bool counts(std::size_t i) const {
     const auto rank = static_cast<std::size_t>(graph_.tasks[i].rank);
     return bounds_.from[rank] <= times_.start[i] && times_.end[i] <= bounds_.to[rank];
@@ -87,9 +87,9 @@ class StepSplitter {
   }
 
  private:
-  /// Bounds of the step and of every rank's passes, and who precedes whom on the streams.
+  /// First and last pass of every rank, and predecessors on the streams.
   void survey() {
-    std::vector<std::int32_t> last_on_stream(graph_.ranks.size() * kStreamCount, kNone);
+    std::vector<std::int32_t> last_on_stream(graph_.ranks.size() * kStreamCount, kNoTask);
     previous_.resize(graph_.tasks.size());
     for (std::size_t i = 0; i < graph_.tasks.size(); ++i) {
       const Task& task = graph_.tasks[i];
@@ -104,7 +104,7 @@ class StepSplitter {
         walk.passes.work += times_.end[i] - times_.start[i];
       } else if (task.kind == TaskKind::kCollective) {
         std::int32_t& latest = walk.last_collective;
-        if (latest == kNone || times_.end[static_cast<std::size_t>(latest)] < times_.end[i])
+        if (latest == kNoTask || times_.end[static_cast<std::size_t>(latest)] < times_.end[i])
           latest = static_cast<std::int32_t>(i);
       }
     }
@@ -114,7 +114,7 @@ class StepSplitter {
     }
   }
 
-  /// Updates of a pipeline that is not flushed stand between its passes.
+  /// Without a flush, weight updates run between passes and count as work of the pipeline.
   bool is_of_pipeline(const Task& task) const {
     return is_pipeline_pass(task.kind) || (in_window_ && task.kind == TaskKind::kOptimizer);
   }
@@ -158,12 +158,14 @@ class StepSplitter {
     }
   }
 
-  /// After the last compute task: own collectives are exposed, the rest waits for other ranks.
+  /// After the last compute task: the rank's own collectives are exposed communication, the rest
+  /// is drain.
   void close(std::size_t rank, Ticks busiest) {
     RankWalk& walk = walks_[rank];
     RankBreakdown& parts = breakdowns_[rank];
-    if (in_window_) {  // a rank whose step is shorter than the longest waits for other ranks
+    if (in_window_) {  // a rank with a shorter step than the longest waits for other ranks
       walk.idle_between += bounds_.time - (walk.compute_end - bounds_.from[rank]);
+      walk.passes.end = walk.passes.start + bounds_.time;
     } else {
       const Ticks end = bounds_.to[rank];
       const Ticks exposed = expose(walk.compute_end, end, walk.last_collective, parts);
@@ -174,7 +176,7 @@ class StepSplitter {
     parts.bubble[index_of(BubbleCause::kDependency)] += walk.idle_between - imbalance;
   }
 
-  /// Books the communication inside the idle time [from, to) by axis and returns its sum.
+  /// Adds the communication inside the idle time [from, to) to its axis and returns its sum.
   Ticks expose(Ticks from, Ticks to, std::int32_t latest, RankBreakdown& parts) const {
     Ticks sum;
     each_exposed_part(graph_, times_, previous_, from, to, latest,
@@ -199,7 +201,7 @@ class StepSplitter {
   std::vector<RankBreakdown> breakdowns_;
 };
 
-/// Every tick of a compute task's price is explained.
+/// The parts of every price of a compute task add up to its duration.
 void check_prices(const TaskGraph& graph, std::span<const WorkPrice> prices) {
   MW_CHECK(prices.size() == graph.works.size());
   for (std::size_t w = 0; w < prices.size(); ++w) {
@@ -211,29 +213,48 @@ void check_prices(const TaskGraph& graph, std::span<const WorkPrice> prices) {
   }
 }
 
-void set_pipeline_figures(const StepSplitter& splitter, Evaluation& result) {
-  if (splitter.in_window()) {
-    result.period = result.pipeline_makespan = splitter.step_time();
-    result.bubble_of_period = 1 - ratio(splitter.busiest_work(), result.period);
-    result.bubble_of_makespan = result.bubble_of_period;
-    return;
+bool has_passes(const RankWalk& walk) { return walk.passes.start < walk.passes.end; }
+
+/// bubble_r(x) of core/evaluation.hpp; a rank with passes.
+double bubble_fraction(const RankWalk& walk, Ticks x) {
+  const Ticks span = walk.passes.end - walk.passes.start;
+  return ratio(x - span + walk.idle_between, x);
+}
+
+/// Mean and minimum over the ranks with passes.
+void set_bubbles(const TaskGraph& graph, std::span<const RankWalk> walks, Evaluation& result) {
+  double ranks = 0;
+  result.busiest_rank_bubble = 1;
+  for (std::size_t r = 0; r < walks.size(); ++r) {
+    if (!has_passes(walks[r])) continue;
+    const double multiplicity = graph.ranks[r].multiplicity;
+    const double of_period = bubble_fraction(walks[r], result.period);
+    result.bubble_of_period += multiplicity * of_period;
+    result.bubble_of_makespan += multiplicity * bubble_fraction(walks[r], result.pipeline_makespan);
+    result.busiest_rank_bubble = std::min(result.busiest_rank_bubble, of_period);
+    ranks += multiplicity;
   }
+  result.bubble_of_period /= ranks;
+  result.bubble_of_makespan /= ranks;
+}
+
+void set_pipeline_figures(const TaskGraph& graph, const StepSplitter& splitter,
+                          Evaluation& result) {
   Ticks first = Ticks::max(), last;
   for (const RankWalk& walk : splitter.walks()) {
-    if (walk.passes.end <= walk.passes.start) continue;  // no passes on this rank
+    if (!has_passes(walk)) continue;
     first = std::min(first, walk.passes.start);
     last = std::max(last, walk.passes.end);
     result.period = std::max(result.period, walk.passes.end - walk.passes.start);
   }
   if (last <= first) return;
-  const Ticks busiest = splitter.busiest_work();
-  result.pipeline_makespan = last - first;
-  result.bubble_of_makespan = 1 - ratio(busiest, result.pipeline_makespan);
-  result.bubble_of_period = 1 - ratio(busiest, result.period);
+  // In a window every rank has its own bounds; the step is the period.
+  result.pipeline_makespan = splitter.in_window() ? result.period : last - first;
+  set_bubbles(graph, splitter.walks(), result);
 }
 
-/// Arithmetic of the whole job: tasks are counted by work first, so that the sum of the floating
-/// figures is short and its order does not depend on the order of tasks.
+/// FLOPs of the whole job. Tasks are counted by work first, so that the floating-point sum is short
+/// and does not depend on the order of tasks.
 Flops hardware_flops(const TaskGraph& graph, std::span<const WorkPrice> prices,
                      const StepSplitter& splitter) {
   std::vector<std::int64_t> runs(graph.works.size());
@@ -276,7 +297,7 @@ Evaluation evaluate(const TaskGraph& graph, std::span<const WorkPrice> prices,
   StepSplitter splitter(graph, prices, times, job.step);
   result.step_time = splitter.step_time();
   result.ranks = splitter.split();
-  set_pipeline_figures(splitter, result);
+  set_pipeline_figures(graph, splitter, result);
   result.peak_memory = peak_memory_by_rank(graph);
   for (const RankInfo& rank : graph.ranks) result.multiplicity.push_back(rank.multiplicity);
   result.job_ranks = job.job_ranks;

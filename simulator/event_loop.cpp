@@ -1,6 +1,6 @@
-/// Simulation with contention: discrete events. Beside messages and collectives that share links,
-/// every task follows the rules of the linear pass (simulate.cpp), so that both give the same Ticks
-/// where nothing meets.
+/// Discrete-event simulation with link contention. Apart from messages and collectives that share
+/// links, tasks follow the rules of the linear pass (simulate.cpp), so that both give the same
+/// Ticks without contention.
 #include <algorithm>
 #include <limits>
 #include <queue>
@@ -15,10 +15,10 @@ namespace meshwright {
 namespace {
 
 constexpr std::int32_t kNone = -1;
-/// Members of a collective behind the first have no flow of their own.
+/// Members of a collective other than the first have no flow of their own.
 constexpr std::size_t kNoSlot = std::numeric_limits<std::size_t>::max();
 
-/// Who waits for whom, turned round: a task's end lets its successors go on.
+/// The reversed dependency graph: the end of a task releases its successors.
 struct Successors {
   std::vector<std::int32_t> begin;    ///< by task, and the end: offsets into `tasks`
   std::vector<std::int32_t> tasks;    ///< waiting tasks
@@ -102,7 +102,7 @@ class EventLoop {
   struct Event {
     Ticks time;
     std::int32_t task;
-    bool operator<(const Event& o) const {  // the queue gives out the largest first
+    bool operator<(const Event& o) const {  // std::priority_queue pops the largest
       return std::tie(o.time, o.task) < std::tie(time, task);
     }
   };
@@ -116,8 +116,7 @@ class EventLoop {
     times_.start[i] = start;
     schedule(i, end);
   }
-  /// New rates may have moved ends: the events of former ends stay in the queue and are passed
-  /// over.
+  /// Reschedules flows whose rate changed; their stale events stay in the queue and are skipped.
   void share_links(Ticks now) {
     for (const FlowEnd& flow : flows_.rebalance(now)) {
       const Task& task = graph_.tasks[flow.task.index()];
@@ -128,7 +127,7 @@ class EventLoop {
     }
   }
 
-  /// All prerequisites of task i have ended, the last one now.
+  /// Called when the last prerequisite of task i ends.
   void begin(std::size_t i, Ticks now) {
     const Task& task = graph_.tasks[i];
     switch (task.kind) {
@@ -214,7 +213,7 @@ class EventLoop {
 
   void end(const Event& event, Ticks now) {
     const auto i = static_cast<std::size_t>(event.task);
-    if (state_[i] == State::kEnded || times_.end[i] != event.time) return;  // a former end
+    if (state_[i] == State::kEnded || times_.end[i] != event.time) return;  // stale
     if (state_[i] == State::kFlowing && slot_[i] != kNoSlot) flows_.finish(slot_[i]);
     state_[i] = State::kEnded;
     const auto last = static_cast<std::size_t>(successors_.begin[i + 1]);
@@ -238,10 +237,10 @@ class EventLoop {
   FlowsOnLinks flows_;
   Successors successors_;
   SimulatedTimes times_;
-  std::vector<Ticks> ready_;  ///< by task: last end of its prerequisites, a receive's send excepted
+  std::vector<Ticks> ready_;  ///< by task: latest end of its prerequisites, except a receive's send
   std::vector<State> state_;
   std::vector<std::int32_t> receiver_;         ///< by task: rank that receives a send, or kNone
-  std::vector<std::size_t> slot_;              ///< by task: of its flow, or kNoSlot
+  std::vector<std::size_t> slot_;              ///< by task: slot of its flow, or kNoSlot
   std::vector<DeviceId> devices_;              ///< buffer of load_of()
   std::vector<std::int32_t> missing_members_;  ///< by collective
   std::priority_queue<Event> events_;

@@ -8,7 +8,7 @@
 namespace meshwright {
 namespace {
 
-/// The integral of (1 - P^n) above zero less that of P^n below, P the normal distribution.
+/// Integral of 1 - P(x)^n over x > 0 minus that of P(x)^n over x < 0, P the normal CDF.
 double integrated(int n) {
   constexpr double kFurthest = 10, kStep = 0.01;
   double sum = 0;

@@ -18,13 +18,13 @@ Seconds young_interval(const FailureModel& model) {
 }
 
 /// With x = t / M and c = C / M: (1 - x) exp(x + c) falls from exp(c) > 1 at x = 0 to 0 at x = 1,
-/// so there is one root between, found by halving; ln(1 - x) + x keeps its digits for small x.
+/// so there is one root between, found by bisection; ln(1 - x) + x is accurate for small x.
 Seconds best_interval(const FailureModel& model) {
   MW_CHECK(model.checkpoint_write.value > 0);
   const double m = job_mtbf(model).value;
   const double c = model.checkpoint_write.value / m;
   double low = 0, high = 1;
-  constexpr int kHalvings = 200;  // more than doubles have digits
+  constexpr int kHalvings = 200;  // more than a double has bits
   for (int i = 0; i < kHalvings; ++i) {
     const double middle = (low + high) / 2;
     if (middle <= low || middle >= high) break;

@@ -1,16 +1,16 @@
-/// What failures and checkpoints leave of a cluster's time.
+/// Goodput of a training run under failures and periodic checkpoints.
 ///
-/// Failures come at random, on the average one in M = device MTBF / devices (exponential), in every
-/// phase. Work goes on for an interval t, then a checkpoint takes C. A failure throws away all
-/// since the last checkpoint and costs a restart R, which may fail too. By Daly ("A higher order
-/// estimate of the optimum checkpoint interval for restart dumps", FGCS 22, 2006, eq. 20), which
-/// follows from two facts about a stretch of length L that must pass without a failure:
-///   repeated from its start until it succeeds, it takes M (exp(L / M) - 1) on the average;
-///   the first try of L = t + C fails with probability 1 - exp(-L / M), and from then on R + L is
-///   such a stretch, so that one interval takes
+/// Failures are exponentially distributed with mean M = device MTBF / devices and can occur in any
+/// phase. The job trains for an interval t, then writes a checkpoint in C. A failure loses all work
+/// since the last checkpoint and costs a restart R, which may fail as well. The model is Daly's ("A
+/// higher order estimate of the optimum checkpoint interval for restart dumps", FGCS 22, 2006,
+/// eq. 20). It follows from two facts about a stretch of length L that must pass without a failure:
+///   retried from its start until it succeeds, it takes M (exp(L / M) - 1) on average;
+///   the first attempt of L = t + C fails with probability 1 - exp(-L / M), and from then on R + L
+///   is such a stretch, so that one interval takes
 ///     X = M (1 - exp(-L/M)) + (1 - exp(-L/M)) M (exp((R+L)/M) - 1)
 ///       = M exp(R / M) (exp((t + C) / M) - 1)
-/// and the goodput is t / X. R scales all intervals alike, so the best t does not depend on it:
+/// and the goodput is t / X. R scales X for all t alike, so the optimal t does not depend on it:
 ///   d/dt (t / X) = 0   <=>   (1 - t / M) exp((t + C) / M) = 1
 /// For small C / M, expanding to second order gives t^2 = 2 C M: Young's rule (CACM 17, 1974).
 ///
@@ -27,16 +27,16 @@ namespace meshwright {
 struct FailureModel {
   Seconds device_mtbf;       ///< mean time between failures of one device, all causes, above zero
   int devices = 1;           ///< any failure stops all of them
-  Seconds checkpoint_write;  ///< the job stands still for it, above zero
-  Seconds restart;           ///< from the failure to the first step that goes on, 0 or more
+  Seconds checkpoint_write;  ///< time the job is paused per checkpoint, above zero
+  Seconds restart;           ///< from the failure until training resumes, 0 or more
   friend bool operator==(const FailureModel&, const FailureModel&) = default;
 };
 
 struct Goodput {
-  Seconds interval;          ///< of work between checkpoints
-  double useful = 0;         ///< share of the time in which steps are done that last
-  double checkpoints = 0;    ///< share that goes into checkpoints that last
-  double lost = 0;           ///< share of work done twice and of restarts: the rest
+  Seconds interval;          ///< training time between checkpoints
+  double useful = 0;         ///< share of time spent on steps that are not lost
+  double checkpoints = 0;    ///< share of time spent on completed checkpoints
+  double lost = 0;           ///< share of time spent on repeated work and restarts
   Seconds between_failures;  ///< M
   friend bool operator==(const Goodput&, const Goodput&) = default;
 };
@@ -45,10 +45,10 @@ struct Goodput {
 Seconds job_mtbf(const FailureModel& model);
 /// sqrt(2 C M).
 Seconds young_interval(const FailureModel& model);
-/// The t of the equation above, to full precision.
+/// Optimal t by the equation above, to full precision.
 Seconds best_interval(const FailureModel& model);
-/// For that interval, or for the best one. An interval so long that it is never finished (more than
-/// 700 M) has a goodput of zero.
+/// Goodput with checkpoints every `interval`, or every best_interval(). Zero for intervals that are
+/// too long to ever complete (more than 700 M).
 Goodput goodput(const FailureModel& model, std::optional<Seconds> interval = {});
 
 }  // namespace meshwright

@@ -26,7 +26,7 @@ bool is_pass(TaskKind kind) {
          kind == TaskKind::kBackwardInput || kind == TaskKind::kBackwardWeight;
 }
 
-/// Of one rank, while its tasks are walked.
+/// State of one rank during the walk over its tasks.
 struct RankState {
   Ticks first_pass = Ticks::max(), last_pass;
   Ticks compute_end;
@@ -77,7 +77,7 @@ class IdleWalk {
     for (RankState& rank : ranks_) rank.compute_end = step_start;
   }
 
-  /// From the end of the last compute task to `to`.
+  /// Adds the gap from the end of the last compute task to `to`.
   void add_gap(std::size_t rank, Ticks to, std::int32_t latest) {
     const RankState& state = ranks_[rank];
     const Ticks from = state.compute_end;

@@ -1,5 +1,5 @@
-/// Where the compute streams stand still, and what for: the gaps of a timeline, cut at the moments
-/// where their cause changes. The sums of evaluate() are sums of these parts.
+/// Idle time of the compute streams by cause: the gaps of a timeline, split where the cause
+/// changes. evaluate() adds up the same parts.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace meshwright {
 std::vector<std::int32_t> stream_predecessors(const TaskGraph& graph);
 
 /// The prerequisite of a task that ends last: a dependency, or the predecessor on the stream; -1:
-/// none. At a tie the predecessor, then the first dependency.
+/// none. Ties: the predecessor, then the first dependency.
 inline std::int32_t binding_prerequisite(const TaskGraph& graph, const TaskTimes& times,
                                          std::span<const std::int32_t> predecessors, TaskId task) {
   std::int32_t latest = predecessors[task.index()];
@@ -27,10 +27,10 @@ inline std::int32_t binding_prerequisite(const TaskGraph& graph, const TaskTimes
   return latest;
 }
 
-/// Calls visit(task, from, to) for every part of the idle time [from, to) that communication of one
-/// rank explains: followed back from `latest`, what the rank waited for in the end (-1: nothing),
-/// as long as that is a message or a collective. A message counts from the moment it is sent, its
-/// latency included; what lies before that is the sender's business. Latest part first.
+/// Calls visit(task, from, to) for every part of the idle time [from, to) of a rank that is exposed
+/// communication: traced back from `latest`, the last prerequisite the rank waited for (-1: none),
+/// as long as that is a message or a collective. A message counts from the start of its send,
+/// including its latency; idle time before that is caused by the sender. Latest part first.
 template <class Visit>
 void each_exposed_part(const TaskGraph& graph, const TaskTimes& times,
                        std::span<const std::int32_t> predecessors, Ticks from, Ticks to,
@@ -57,8 +57,8 @@ void each_exposed_part(const TaskGraph& graph, const TaskTimes& times,
 
 struct IdlePart {
   Ticks from, to;
-  BubbleCause cause = BubbleCause::kDependency;  ///< kImbalance is a matter of sums: not told apart
-  std::optional<Axis> exposed;  ///< communication of that axis in place of a bubble
+  BubbleCause cause = BubbleCause::kDependency;  ///< never kImbalance, which is defined by sums
+  std::optional<Axis> exposed;                   ///< exposed communication of this axis, no bubble
   friend bool operator==(const IdlePart&, const IdlePart&) = default;
 };
 

@@ -14,10 +14,10 @@ constexpr int kFeatures = KernelCurveFit::kMostFeatures;
 using Gram = Eigen::Matrix<double, kFeatures, kFeatures>;
 using Column = Eigen::Matrix<double, kFeatures, 1>;
 
-constexpr double kPower = 3;     // of the distance in a weight
-constexpr double kOwnReach = 3;  // doublings away from which base counts as one point
+constexpr double kPower = 3;     // exponent of the distance in a weight
+constexpr double kOwnReach = 3;  // distance of the uncorrected point w_0, in doublings
 constexpr double kBlur = 0.5;    // doublings within which points are averaged
-constexpr double kSharing = 4;   // by which keys read by half as many heads are further away
+constexpr double kSharing = 4;   // scale of attention's fifth axis
 
 bool is_product(KernelKind kind) {
   return kind == KernelKind::kGemm || kind == KernelKind::kGroupedGemm;
@@ -37,7 +37,7 @@ struct Squares {
   }
 };
 
-/// The best coefficients with the chosen features alone; nothing if one would be negative.
+/// Least-squares coefficients of the chosen features; nothing if one would be negative.
 struct Candidate {
   Column coefficients = Column::Zero();
   double squares = 0;
@@ -72,8 +72,7 @@ std::optional<Candidate> fitted(const Squares& squares, unsigned chosen) {
   return candidate;
 }
 
-/// Least squares with coefficients that are not negative: with so few features, all choices of
-/// those above zero are tried.
+/// Nonnegative least squares: with so few features, every subset is tried.
 Column fit(const Squares& squares) {
   std::optional<Candidate> best;
   for (unsigned chosen = 1; chosen < 1U << kFeatures; ++chosen)

@@ -8,12 +8,10 @@
 namespace meshwright {
 namespace {
 
-constexpr double kTileEdge = 20.0;         // numbers; fitted to the A100 sweep of LLMCompass
+constexpr double kTileEdge = 20.0;         // elements; fitted to the A100 sweep of LLMCompass
 constexpr std::int64_t kLeastTile = 64;    // rows or columns
-constexpr std::int64_t kDepthStep = 32;    // numbers of k that a tile takes at a time
-constexpr std::int64_t kQueryBlock = 128;  // rows of scores that one block of fused attention holds
-
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+constexpr std::int64_t kDepthStep = 32;    // elements of k that a tile processes at a time
+constexpr std::int64_t kQueryBlock = 128;  // queries of one thread block of fused attention
 
 FlopsPerSecond peak_of(const DeviceModel& device, Dtype dtype) {
   const std::optional<FlopsPerSecond>& peak = device.peak[static_cast<std::size_t>(dtype)];

@@ -46,7 +46,7 @@ class ProgressiveFilling {
     const auto end = static_cast<std::size_t>(problem_.route_begin[flow + 1]);
     return std::span(problem_.routes).subspan(begin, end - begin);
   }
-  /// visit(link, share of the flow's rate that it takes there)
+  /// Calls visit(link, fraction of the flow's rate that it uses there).
   template <class Visit>
   void for_each_use(std::size_t flow, Visit visit) const {
     const auto begin = static_cast<std::size_t>(problem_.route_begin[flow]);
@@ -88,15 +88,15 @@ class ProgressiveFilling {
       for_each_use(*f, [&](std::size_t l, double share_of_rate) {
         left_[l] = std::max(BytesPerSecond(), left_[l] - rate * share_of_rate);
         weight_[l] -= share_of_rate;
-        if (--growing_[l] == 0) weight_[l] = 0;  // no residue of rounding
+        if (--growing_[l] == 0) weight_[l] = 0;  // drops rounding errors
       });
     }
     open_.erase(stopped, open_.end());
   }
 
   const SharingProblem& problem_;
-  std::vector<BytesPerSecond> left_;   ///< by link: capacity that stopped flows do not use
-  std::vector<std::int32_t> growing_;  ///< by link: uses by flows that still grow
+  std::vector<BytesPerSecond> left_;   ///< by link: capacity not used by stopped flows
+  std::vector<std::int32_t> growing_;  ///< by link: number of uses by flows that still grow
   std::vector<double> weight_;         ///< by link: sum of the shares of these uses
   std::vector<std::size_t> open_;      ///< flows that still grow, ascending
   std::vector<bool> full_;

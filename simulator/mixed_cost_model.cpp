@@ -25,14 +25,15 @@ class MixedCostModel final : public CostModel {
     for (const auto& kind : kinds_) most = std::max(most, kind->time_of(kernel));
     return most;
   }
-  /// As if all nodes were of one kind; small ones need more of them for as many ranks.
+  /// Priced as if all nodes were of one type; types with fewer devices per node need more nodes for
+  /// the same number of ranks.
   Seconds time_of(const Collective& collective) const override {
     Seconds most;
     for (std::size_t k = 0; k < kinds_.size(); ++k) {
       Collective asked = collective;
       GroupShape& group = asked.group;
-      group.nodes = std::max(group.nodes, (group.ranks + devices_[k] - 1) / devices_[k]);
-      const int ranks_in_node = (group.ranks + group.nodes - 1) / group.nodes;
+      group.nodes = std::max(group.nodes, divide_up(group.ranks, devices_[k]));
+      const int ranks_in_node = divide_up(group.ranks, group.nodes);
       group.groups_per_node = std::min(group.groups_per_node, devices_[k] / ranks_in_node);
       most = std::max(most, kinds_[k]->time_of(asked));
     }
@@ -63,7 +64,7 @@ class MixedCostModel final : public CostModel {
 
  private:
   std::vector<std::unique_ptr<CostModel>> kinds_;  ///< by node group
-  std::vector<int> devices_;                       ///< of one node of each kind
+  std::vector<int> devices_;                       ///< per node, by node group
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-/// Costs in a cluster whose nodes are of several kinds.
+/// Cost model of heterogeneous clusters.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace meshwright {
 
-/// One device cost model for each node group, behind CostModel::on_nodes(). What is asked without a
-/// kind (collectives and messages over nodes of several kinds) takes as long as on the slowest.
+/// One device cost model per node group, accessible through CostModel::on_nodes(). Work without a
+/// node type (collectives and messages across several types) is priced as on the slowest type.
 std::unique_ptr<CostModel> make_mixed_cost_model(const Cluster& cluster);
 
 }  // namespace meshwright

@@ -1,9 +1,9 @@
 // Channels and their bandwidth, after NCCL's search (src/graph/search.cc, v2.30.7).
 //
 // NCCL tries the speeds of a list, highest first, and counts how many channels of that speed the
-// links can carry; the first speed is kept unless a later one (down to half of it) carries more in
-// all. Then, from 25 GB/s on, channels are doubled at half the speed; on devices after Ampere with
-// more than four channels only from 50 GB/s on.
+// links can carry; the first speed is chosen unless a lower one (down to half of it) gives more
+// total bandwidth. Then, at 25 GB/s and above, channels are doubled at half the speed; on devices
+// newer than Ampere with more than four channels only at 50 GB/s and above.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -53,9 +53,9 @@ struct LinkBudget {
   double port = 0;   ///< GB/s per port
 };
 
-/// Rings that can be laid without sharing a link through the first n devices of the hybrid cube
-/// mesh of eight V100s with six links each (DGX-1, p3.16xlarge). For five there is none, as device
-/// 4 hangs on device 0 alone; NCCL then lays two that pass through a device twice.
+/// Number of link-disjoint rings through the first n devices of the hybrid cube mesh of eight V100s
+/// with six links each (DGX-1, p3.16xlarge). With five devices none exists, since device 4 is
+/// connected to device 0 only; NCCL then builds two rings that pass through a device twice.
 constexpr std::array<double, 9> kMeshRings = {6, 6, 1, 2, 4, 2, 2, 4, 6};
 
 int whole(double quotient) {
@@ -63,8 +63,8 @@ int whole(double quotient) {
   return static_cast<int>(std::min(1e6, std::floor(quotient + kSlack)));
 }
 
-/// Channels of a ring or a tree at this speed. A channel between nodes leaves each node once, by a
-/// port; so on the average it loads a device's local links only (ranks - 1) / ranks of the time.
+/// Channels of a ring or a tree at this speed. An inter-node channel leaves each node once, through
+/// a port, so it loads a device's local links only (ranks - 1) / ranks of the time on average.
 int channels_at(double speed, const LinkBudget& budget) {
   int channels = kMaxChannels;
   const double ppn = budget.ranks_per_node;
@@ -98,7 +98,7 @@ NcclGraph search_ring(const LinkBudget& budget) {
     best = speed;
     best_channels = channels;
   }
-  if (best_channels == 0) {  // links slower than every speed: one channel with what there is
+  if (best_channels == 0) {  // links slower than every listed speed: one channel at link speed
     best = budget.across_nodes ? budget.port : budget.local;
     best_channels = 1;
   }
@@ -106,8 +106,8 @@ NcclGraph search_ring(const LinkBudget& budget) {
   return doubled({best_channels, rate, rate}, budget.compute_capability);
 }
 
-/// A tree between nodes: with the ring's channels, faster inside the node than between nodes (below
-/// twice as fast), as far as the local links allow. Two nodes pass on half of what they combine.
+/// Inter-node tree: the ring's channels, with the intra-node speed raised as far as the local links
+/// allow, up to about twice the inter-node speed.
 NcclGraph search_tree(const LinkBudget& budget) {
   NcclGraph tree = search_ring(budget);
   if (!budget.across_nodes || budget.ranks_per_node == 1) return tree;
@@ -123,8 +123,9 @@ NcclGraph search_tree(const LinkBudget& budget) {
   return tree;
 }
 
-/// NVLS: every device heads one channel and takes part in all, the head with twice the traffic.
-/// Then the other direction is raised, below twice the first, as far as the ports allow.
+/// NVLS: every device is the head of one channel and takes part in all; a head carries twice the
+/// traffic. The inter speed is then raised, up to about twice the intra speed, as far as the ports
+/// allow.
 NcclGraph search_nvls(const LinkBudget& budget) {
   const std::span<const double> list = speeds(budget.compute_capability, budget.across_nodes);
   int channels = std::min(kMaxChannels, budget.ranks_per_node);
@@ -178,13 +179,13 @@ NcclGroup nccl_group_of(const DeviceModel& device, const NodeModel& node, const 
 
   LinkBudget budget;
   budget.compute_capability = group.compute_capability;
-  budget.ranks_per_node = (shape.ranks + shape.nodes - 1) / shape.nodes;
+  budget.ranks_per_node = divide_up(shape.ranks, shape.nodes);
   budget.across_nodes = shape.nodes > 1;
   budget.local = nccl_local_bandwidth(device, node, budget.ranks_per_node).value / kGiga;
   if (budget.across_nodes) {
     MW_CHECK(node.ports > 0);
     const double share = static_cast<double>(node.ports) / std::max(1, shape.groups_per_node);
-    // Each device reaches the ports near it.
+    // Each device uses the ports close to it.
     const int near = (budget.ranks_per_node * node.ports + node.device_count - 1) /
                      std::max(1, node.device_count);
     budget.ports = std::clamp(whole(share), 1, std::max(1, near));

@@ -19,19 +19,19 @@ Generation generation_of(int compute_capability) {
   return compute_capability >= 80 ? kAmpere : kVolta;
 }
 
-/// Columns: one node, two nodes, more.
+/// Columns: one node, two nodes, more than two.
 using ByNodes = std::array<double, 3>;
 using ByGeneration = std::array<ByNodes, 4>;
 std::size_t node_column(const NcclGroup& group) {
   return static_cast<std::size_t>(std::min(group.nodes, 3) - 1);
 }
 
-// Highest bandwidths. LL, in all channels together: on one node by device, across nodes by
-// processor.
+// Bandwidth limits. LL: total of all channels; on one node by GPU generation, across nodes by CPU
+// vendor.
 constexpr std::array<double, 4> kLlMaxOneNode = {39.0, 87.7, 141.0, 282.0};
 constexpr ByNodes kLlMaxAcrossIntel = {39.0, 39.0, 20.4};
 constexpr ByNodes kLlMaxAcrossAmd = {22.5, 22.5, 19.0};
-// The others per channel.
+// The other limits are per channel.
 constexpr ByGeneration kRingLl128Max = {
     {{20.0, 20.0, 20.0}, {20.0, 20.0, 20.0}, {36.7, 36.7, 36.7}, {40.0, 40.0, 40.0}}};
 constexpr ByGeneration kTreeLl128Max = {
@@ -54,7 +54,7 @@ constexpr LatencyTable kPcieHop = {
 constexpr LatencyTable kNetworkHop = {
     {{5.0, 8.5, 14.0}, {2.7, 4.0, 14.0}, {0, 0, 18.0}, {0, 0, 20.9}, {0, 0, 14.0}}};
 
-// What trees reach of their bandwidth at a size: by floor(log2(bytes / 64)).
+// Fraction of their bandwidth that trees reach, by size class floor(log2(bytes / 64)).
 constexpr std::size_t kSizeClasses = 23;
 constexpr std::array<std::array<double, kSizeClasses>, kNcclProtocolCount> kTreeBySize = {
     {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
@@ -74,7 +74,7 @@ double ranks_per_node(const NcclGroup& group) {
   return static_cast<double>(group.ranks) / group.nodes;
 }
 
-/// Steps of a ring, and those of them that cross nodes.
+/// Steps of a ring, in total and across nodes.
 struct RingSteps {
   double all = 0, across = 0;
 };
@@ -142,12 +142,12 @@ double tree_bandwidth(const NcclGroup& group, NcclProtocol protocol, double byte
   if (protocol == NcclProtocol::kLl128)
     bus = std::min(bus * (group.nodes == 1 ? 7.0 / 9.0 : 120.0 / 128.0),
                    channels * kTreeLl128Max[generation][column]);
-  // With one device a node the search falls back to a plain tree: all traffic meets in one port.
+  // With one device per node the search falls back to a plain tree, whose traffic shares one port.
   if (group.nodes > 1 && group.ranks == group.nodes) bus *= 0.85;
   return 0.5 * bus * tree_by_size(protocol, bytes);
 }
 
-/// NVLS inside one node, NVLSTree across nodes: channels reduced by the switch.
+/// NVLS in one node, NVLSTree across nodes: the switch does the reduction.
 double nvls_bandwidth(const NcclGroup& group, CollectiveKind kind, double bytes) {
   const Generation generation = generation_of(group.compute_capability);
   const double channels = group.nvls.channels, ppn = ranks_per_node(group);
@@ -191,16 +191,16 @@ struct Hops {
 double ring_latency(const NcclGroup& group, CollectiveKind kind, NcclProtocol protocol,
                     const Hops& hop, double bytes) {
   if (kind == CollectiveKind::kBroadcast ||
-      kind == CollectiveKind::kReduce)  // a pipeline: only its filling by one hop shows
+      kind == CollectiveKind::kReduce)  // pipelined: only the first hop is visible
     return hop.base + (group.nodes > 1 ? hop.inter : hop.intra);
   const RingSteps steps = ring_steps(group, kind);
   double inside = hop.intra;
-  if (group.nodes > 1) {  // the processor's part in driving the network
+  if (group.nodes > 1) {  // CPU overhead of driving the network
     const double overhead = group.cpu == CpuVendor::kAmd ? 2.0 : 1.0;
     inside = std::max(inside, protocol == NcclProtocol::kSimple ? 3 * overhead : overhead);
   }
   double latency = hop.base + (steps.all - steps.across) * inside + steps.across * hop.inter;
-  // Long rings of Simple stay on a plateau until the channels are full.
+  // Large rings with Simple have a plateau until the channels are full.
   const double bytes_per_step = bytes / (group.ring.channels * group.ranks);
   if (protocol == NcclProtocol::kSimple && kind == CollectiveKind::kAllReduce && group.nodes > 1 &&
       bytes_per_step >= 64.0)

@@ -3,7 +3,7 @@
 namespace meshwright {
 namespace {
 
-/// Totals decide where the peak is, so that the eight classes are only added up along the way.
+/// The peak is found by the totals; the classes are tracked along the way to break it down.
 struct HeldMemory {
   MemoryAmounts held;
   Bytes held_total, peak_total;

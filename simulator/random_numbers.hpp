@@ -1,5 +1,5 @@
-/// Random numbers by counter: the n-th number of a stream is a pure function of (seed, stream, n),
-/// so that draws may be made in any order and by any number of threads.
+/// Counter-based random numbers: the n-th number of a stream is a pure function of (seed, stream,
+/// n), so that draws can be made in any order and by any number of threads.
 ///
 /// Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC11).
 #pragma once
@@ -30,8 +30,8 @@ constexpr PhiloxBlock philox4x32_10(PhiloxBlock counter, std::array<std::uint32_
   return counter;
 }
 
-/// Four independent standard normal numbers, by Box and Muller: sqrt(-2 ln u) times cosine and sine
-/// of 2 pi v, with u in (0, 1] in steps of 2^-32: nothing beyond 6.7 standard deviations.
+/// Four independent standard normal numbers by Box-Muller: sqrt(-2 ln u) times cosine and sine of 2
+/// pi v, with u in (0, 1] in steps of 2^-32, hence at most 6.7 standard deviations.
 inline std::array<double, 4> four_normals(std::uint64_t seed, std::uint64_t stream,
                                           std::uint64_t number) {
   const auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };

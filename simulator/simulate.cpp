@@ -9,7 +9,7 @@ namespace {
 
 /// One pass over the tasks in their order. Reads tasks and dependencies strictly forward; the only
 /// other memory touched is the ends of earlier tasks, the prices (few) and one time per stream.
-/// `durations` by task take the place of the prices' if kOwnDurations.
+/// If kOwnDurations, `durations` (by task) replace the durations of the prices.
 template <bool kOwnDurations>
 class LinearPass {
  public:
@@ -64,16 +64,16 @@ class LinearPass {
     times_.end[i] = end;
     free_time(task) = end;
   }
-  /// The message is under way while it is sent, later by the latency. Messages of a channel come in
-  /// order, so a message never overtakes the one before it.
+  /// A receive spans its send, shifted by the latency. Messages of a channel arrive in order, so a
+  /// message never overtakes the one before it.
   void receive(std::size_t i, const Task& task) {
     const auto send = static_cast<std::size_t>(task.partner);
     const Ticks latency = prices_[graph_.tasks[send].work.index()].latency;
     const Ticks start = std::max(times_.start[send] + latency, ready(i, task));
     place(i, task, start, std::max(start, times_.end[send] + latency));
   }
-  /// Members wait for the last of them; a span holds the common transfer only. Returns the task
-  /// behind the last member.
+  /// Members wait for the last one to arrive; a span covers the common transfer only. Returns the
+  /// index of the task after the last member.
   std::size_t collective(std::size_t first, const Task& task) {
     const CollectiveMembers& members = graph_.collectives[static_cast<std::size_t>(task.partner)];
     const std::size_t last = first + static_cast<std::size_t>(members.count);

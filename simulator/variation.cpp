@@ -10,11 +10,7 @@
 namespace meshwright {
 namespace {
 
-bool is_compute(TaskKind kind) {
-  return kind != TaskKind::kCollective && kind != TaskKind::kSend && kind != TaskKind::kReceive;
-}
-
-/// By rank of the graph.
+/// Slowdown factor by rank of the graph.
 std::vector<double> slowness(const TaskGraph& graph, const std::vector<Straggler>& stragglers) {
   std::vector<double> factors(graph.ranks.size(), 1.0);
   for (const Straggler& straggler : stragglers) {
@@ -29,7 +25,7 @@ Ticks scaled(Ticks duration, double factor) {
   return Ticks(std::llround(static_cast<double>(duration.value) * factor));
 }
 
-/// Normal numbers of successive tasks: one block of the generator serves four of them.
+/// Normal random numbers for successive tasks; one block of the generator yields four.
 class TaskNoise {
  public:
   TaskNoise(const Variation& variation, std::uint64_t draw) : variation_(variation), draw_(draw) {}

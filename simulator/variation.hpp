@@ -1,4 +1,4 @@
-/// What makes one step differ from the next: slow devices and noise.
+/// Variation of step times: stragglers and jitter.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace meshwright {
 
 struct Straggler {
   RankId rank;
-  double factor = 1;  ///< of all its compute times, above zero
+  double factor = 1;  ///< multiplies all its compute times, above zero
   friend bool operator==(const Straggler&, const Straggler&) = default;
 };
 
@@ -24,26 +24,27 @@ struct Straggler {
 /// standard normal: log-normal with the price as its mean. z is a pure function of (seed, draw,
 /// TaskId); the members of a collective share one.
 struct Variation {
-  std::vector<Straggler> stragglers = {};  ///< of ranks in the graph; a rank may stand once
+  std::vector<Straggler> stragglers = {};  ///< ranks of the graph, each at most once
   double jitter = 0;                       ///< sigma, 0 or above: 0.05 is about 5 %
   std::uint64_t seed = 1;
   friend bool operator==(const Variation&, const Variation&) = default;
 };
 
-/// By task. The graph must hold every rank (RankSet::kAll) for its noise to be that of the job: the
-/// slowest of eight replicas is slower than the one that stands for them. Reuses `durations`.
-/// O(tasks).
+/// Fills `durations`, one per task, reusing its memory. The jitter is that of the job only if the
+/// graph contains all ranks (RankSet::kAll): the slowest of eight replicas is slower than a single
+/// representative. O(tasks).
 void vary_durations(const TaskGraph& graph, std::span<const WorkPrice> prices,
                     const Variation& variation, std::uint64_t draw, std::vector<Ticks>& durations);
 
-/// Step times of draws first … first + draws - 1, of `step` where the graph covers several. A draw
-/// depends on its number alone, so that ranges of them may be made side by side. O(draws * (tasks +
-/// dependencies)); 24 bytes per task.
+/// Step times of draws first … first + draws - 1; of `step` if the graph covers several steps. A
+/// draw depends only on its number, so ranges of draws can be computed in parallel. O(draws *
+/// (tasks + dependencies)); 24 bytes per task.
 std::vector<Ticks> draw_steps(const TaskGraph& graph, std::span<const WorkPrice> prices,
                               const Variation& variation, int draws, std::uint64_t first = 0,
                               const std::optional<StepInWindow>& step = {});
 
-/// The smallest value that at least a share q of the values do not exceed (0 < q <= 1).
+/// The q-quantile (0 < q <= 1): the smallest value with at least a share q of the values at or
+/// below it.
 Ticks quantile(std::vector<Ticks> values, double q);
 Ticks mean(std::span<const Ticks> values);
 

@@ -9,11 +9,7 @@
 namespace meshwright {
 namespace {
 
-bool is_compute(TaskKind kind) {
-  return kind != TaskKind::kCollective && kind != TaskKind::kSend && kind != TaskKind::kReceive;
-}
-
-/// All of it in one kind of kernel: what a pass consists of is no longer known.
+/// Attributes all of it to one kernel kind: the breakdown of a replaced time is unknown.
 void set_duration(WorkPrice& price, Ticks duration) {
   price.duration = duration;
   price.latency = Ticks();
@@ -23,8 +19,8 @@ void set_duration(WorkPrice& price, Ticks duration) {
   price.communication.fill(Ticks());
 }
 
-/// Gradients that are not set keep their part of a whole backward; its price does not tell the two
-/// apart, so both must be set for it to change.
+/// The price of an unsplit backward does not separate the two gradients, so it is replaced only if
+/// both times are set.
 std::optional<Ticks> time_of(TaskKind kind, const WhatIf& what_if) {
   switch (kind) {
     case TaskKind::kForward:
@@ -46,7 +42,7 @@ std::optional<Ticks> time_of(TaskKind kind, const WhatIf& what_if) {
   return std::nullopt;
 }
 
-/// Parts are rounded one by one; the duration is their sum, as check_prices demands.
+/// Parts are rounded one by one; the duration is their sum, as check_prices requires.
 WorkPrice slowed(WorkPrice price, double factor) {
   const auto scale = [factor](Ticks& part) {
     part = Ticks(std::llround(static_cast<double>(part.value) * factor));
@@ -62,7 +58,7 @@ void slow_ranks(const std::vector<double>& slowness, TaskGraph& graph,
                 std::vector<WorkPrice>& prices) {
   const std::size_t works = graph.works.size();
   constexpr std::int32_t kNotYet = -1;
-  // By pipeline position and work: its slowed copy.
+  // By pipeline rank and work: the slowed copy.
   std::vector<std::vector<std::int32_t>> copies(slowness.size());
   for (Task& task : graph.tasks) {
     const RankInfo& rank = graph.ranks[static_cast<std::size_t>(task.rank)];
@@ -107,8 +103,8 @@ struct ShortestPasses {
   }
 };
 
-/// Whole backwards stand with the gradient of the input where no stage splits them; where some are
-/// split (DualPipe), both gradients together are no longer than a whole one.
+/// A stage without split backwards counts the whole backward as backward-input. With some split
+/// (DualPipe), both parts together are at most as long as a whole backward.
 void set_backward(const ShortestPasses& passes, std::size_t stage, StageTimes& times) {
   const std::optional<Ticks> whole = passes.backward[stage];
   if (!passes.input[stage]) {
@@ -148,7 +144,7 @@ std::optional<StageTimes> stage_times_of(const TaskGraph& graph,
                                          const std::vector<WorkPrice>& prices,
                                          const Schedule& schedule) {
   const std::size_t stages = schedule.placement.device_of_stage.size();
-  if (schedule.output_barriers > 0) return std::nullopt;  // scores are part of other tasks
+  if (schedule.output_barriers > 0) return std::nullopt;  // the output layer runs in other tasks
   StageTimes times;
   times.forward.assign(stages, Ticks());
   times.backward_input.assign(stages, Ticks());
@@ -172,7 +168,7 @@ std::optional<StageTimes> stage_times_of(const TaskGraph& graph,
   for (const int route : schedule.route_of_microbatch)
     for (const StageId stage : schedule.placement.routes[static_cast<std::size_t>(route)])
       ++due[stage.index()];
-  if (forwards != due) return std::nullopt;  // passes are cut, or several ranks run each stage
+  if (forwards != due) return std::nullopt;  // split passes, or several ranks run each stage
   for (std::size_t stage = 0; stage < stages; ++stage) {
     times.forward[stage] = passes.forward[stage].value_or(Ticks());
     set_backward(passes, stage, times);

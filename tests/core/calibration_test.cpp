@@ -75,7 +75,7 @@ TEST(CollectiveCurve, NeverFallsWhereItsPointsDoNot) {
     EXPECT_GE(time_on_curve(curve, Bytes(b)), time_on_curve(curve, Bytes(b - 1))) << b;
 }
 
-// The bound that the header derives: alpha + S / beta at powers of two, read in between.
+// The bound derived in the header: alpha + S / beta sampled at powers of two, interpolated.
 TEST(CollectiveCurve, MeetsAnAlphaBetaLineWithin1Point51Percent) {
   std::vector<CurvePoint> points;
   const auto line = [](std::int64_t bytes) { return 20e-6 + static_cast<double>(bytes) / 200e9; };
@@ -192,7 +192,7 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   return text.replace(at, what.size(), with);
 }
 
-// Every wrong value is named by its place; nothing half-read comes back.
+// Every invalid value is reported with its location; nothing is returned after a partial read.
 TEST(CalibrationFile, SaysWhichKernelIsWrong) {
   const std::string sound = to_json(measured_machine());
   const struct {

@@ -20,7 +20,7 @@ using testing_models::strategy_of;
 
 constexpr int kBlocks = 4;
 
-/// "where: what" of the only finding; nothing if there is none.
+/// "where: what" of the only problem; empty if there is none.
 std::string finding(ParallelDegrees degrees, const ModelGraph& model,
                     const std::function<void(Plan&)>& change) {
   Plan plan = plan_of(strategy_of(degrees, 4), kBlocks);
@@ -39,30 +39,34 @@ std::string with_experts(ParallelDegrees degrees, const ExpertRouting& routing) 
 
 TEST(CheckModelParallelism, WantsFewerExpertRanksThanExperts) {
   EXPECT_EQ(with_experts({.data = 8, .expert = 8}, {}),
-            "--ep: expert degree 8 is larger than the 4 experts of 'tiny-mixture'");
+            "--ep: expert-parallel size 8 exceeds the 4 experts of 'tiny-mixture'");
   EXPECT_EQ(with_experts({.data = 12, .expert = 3}, {}),
-            "--ep: expert degree 3 does not divide the 4 experts of 'tiny-mixture'");
+            "--ep: expert-parallel size 3 does not divide the 4 experts of 'tiny-mixture'");
   EXPECT_EQ(with_experts({.data = 8, .expert = 4, .expert_tensor = 2}, {}), "");
 }
 
-// 4 experts, 2 a token: an expert cannot have more than twice the mean.
+// 4 experts, 2 per token: an expert cannot get more than twice the mean.
 TEST(CheckModelParallelism, WantsRoutingThatCanBe) {
   const ParallelDegrees degrees{.data = 4, .expert = 4};
   EXPECT_EQ(with_experts(degrees, {.imbalance = 2}), "");
   EXPECT_EQ(with_experts(degrees, {.imbalance = 2.5}),
-            "--expert-imbalance: 2.5 is not between 1 and 2");
+            "--expert-imbalance: must be between 1 and 2, got 2.5");
   EXPECT_EQ(with_experts(degrees, {.imbalance = 0.5}),
-            "--expert-imbalance: 0.5 is not between 1 and 2");
-  EXPECT_THAT(with_experts(degrees, {.capacity = 3}), HasSubstr("--expert-capacity: 3 times"));
-  EXPECT_THAT(with_experts(degrees, {.capacity = 1.5, .imbalance = 1.5}),
-              HasSubstr("every expert takes equally many rows"));
+            "--expert-imbalance: must be between 1 and 2, got 0.5");
+  EXPECT_EQ(with_experts(degrees, {.capacity = 3}),
+            "--expert-capacity: must be between 0 and 2, got 3");
+  EXPECT_EQ(with_experts(degrees, {.capacity = 1.5, .imbalance = 1.5}),
+            "--expert-imbalance: cannot be combined with '--expert-capacity'");
   EXPECT_THAT(finding({}, gpt({.blocks = kBlocks}),
                       [](Plan& p) { p.strategy.model_parallelism.routing.capacity = 1; }),
-              HasSubstr("'tiny-gpt' has no experts whose routing could be set"));
+              HasSubstr("--expert-capacity: 'tiny-gpt' has no experts"));
+  EXPECT_THAT(finding({}, gpt({.blocks = kBlocks}),
+                      [](Plan& p) { p.strategy.model_parallelism.routing.imbalance = 2; }),
+              HasSubstr("--expert-imbalance: 'tiny-gpt' has no experts"));
 }
 
-// Expert ranks on two nodes of four: an expert a rank is too few for two a token on one node only
-// if a node has one.
+// With one expert per rank, a limit of one node is too small for 2 experts per token only if a node
+// has a single rank.
 TEST(CheckModelParallelism, WantsEnoughExpertsOnTheNodesOfAToken) {
   const ModelGraph model = mixture(kBlocks, 64, 8);
   const auto limit = [](Plan& p) { p.strategy.model_parallelism.routing.node_limit = 1; };
@@ -71,13 +75,13 @@ TEST(CheckModelParallelism, WantsEnoughExpertsOnTheNodesOfAToken) {
   limit(plan);
   const auto found = check_plan(plan, model, cluster_of(8, 1));
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].what, "1 nodes of 1 experts each hold fewer than the 2 that a token chooses");
-  EXPECT_EQ(found[0].hint, "at least 2");
+  EXPECT_EQ(found[0].what, "1 nodes with 1 experts each have fewer experts than the 2 per token");
+  EXPECT_EQ(found[0].hint, "use at least 2");
 }
 
-// Gates choose among as many equal blocks of experts as there are nodes. 12 expert ranks are two
-// blocks of 6: on nodes of 8 and 4 the second one lies on both. The first 8 on nodes of 6 are 6 and
-// 2; on nodes of 12 the second group of 8 has 4 on each of two.
+// Gates select among as many equal blocks of experts as there are nodes. 12 expert ranks form two
+// blocks of 6: on nodes of 8 and 4 devices the second block spans both nodes. On nodes of 6, the
+// first 8 ranks are split 6 and 2; on nodes of 12, the second group of 8 is split 4 and 4.
 TEST(CheckModelParallelism, WantsBlocksOfExpertsInTheirNodes) {
   const auto found = [](int ranks, int experts, const Cluster& cluster) {
     const ModelGraph model = mixture(kBlocks, 64, experts);
@@ -93,10 +97,10 @@ TEST(CheckModelParallelism, WantsBlocksOfExpertsInTheirNodes) {
   small.device_count = 4;
   uneven.nodes["small"] = small;
   uneven.groups.push_back({.node = "small", .count = 1});
-  EXPECT_EQ(found(12, 12, uneven), "the 12 experts do not lie evenly on 2 nodes");
+  EXPECT_EQ(found(12, 12, uneven), "the 12 experts cannot be spread evenly over 2 nodes");
   EXPECT_EQ(found(12, 12, cluster_of(2, 6)), "");
   EXPECT_EQ(found(8, 8, uneven), "");
-  EXPECT_EQ(found(24, 8, cluster_of(4, 6)), "the 8 experts do not lie evenly on 3 nodes");
+  EXPECT_EQ(found(24, 8, cluster_of(4, 6)), "the 8 experts cannot be spread evenly over 3 nodes");
   EXPECT_EQ(found(24, 8, cluster_of(2, 12)), "");
 }
 
@@ -111,18 +115,18 @@ TEST(CheckModelParallelism, WantsHeadsForAllToAll) {
   const auto found = check_plan(plan, model, cluster_of(4, 4));
   ASSERT_EQ(found.size(), 2u);  // heads, and as many key/value heads
   EXPECT_EQ(found[0].what,
-            "all-to-all over 4 context ranks does not divide the 2 attention heads that each of 2 "
-            "tensor ranks has of 'tiny-gpt'");
+            "with all-to-all, context-parallel size 4 does not divide the 2 attention heads of "
+            "'tiny-gpt' per tensor rank (tp 2)");
   EXPECT_EQ(found[0].hint, "use a divisor of 2, or --context-algorithm ring or all-gather");
   EXPECT_THAT(finding({.context = 4}, model,
                       [](Plan& p) {
                         p.strategy.model_parallelism.context = ContextAlgorithm::kRing;
                         p.strategy.attention = AttentionAlgorithm::kStandard;
                       }),
-              HasSubstr("ring needs fused attention"));
+              HasSubstr("ring attention requires flash attention"));
 }
 
-// Zig-zag wants two pieces for each context rank; whole sequences of some heads want one.
+// Zigzag needs two chunks per context rank, all-to-all only one.
 TEST(CheckModelParallelism, CutsTheSequenceAsTheAlgorithmNeeds) {
   const auto length = [](ContextAlgorithm algorithm, std::int64_t tokens) {
     return finding({.context = 4}, gpt({.blocks = kBlocks}), [&](Plan& p) {
@@ -132,15 +136,15 @@ TEST(CheckModelParallelism, CutsTheSequenceAsTheAlgorithmNeeds) {
   };
   EXPECT_EQ(length(ContextAlgorithm::kAllToAll, 100), "");
   EXPECT_EQ(length(ContextAlgorithm::kRing, 100),
-            "--cp: sequence length 100 is not a multiple of 2 x 4 context ranks");
+            "--cp: sequence length 100 is not a multiple of 2 x context-parallel size 4");
   EXPECT_EQ(length(ContextAlgorithm::kAllToAll, 102),
-            "--cp: sequence length 102 is not a multiple of 4 context ranks");
+            "--cp: sequence length 102 is not a multiple of context-parallel size 4");
 }
 
 TEST(CheckModelParallelism, WantsSequenceParallelismToOverlap) {
   EXPECT_EQ(finding({.tensor = 2}, gpt({.blocks = kBlocks}),
                     [](Plan& p) { p.strategy.model_parallelism.tensor_overlap = true; }),
-            "--tp-comm-overlap: needs sequence parallelism");
+            "--tp-comm-overlap: requires '--sequence-parallel'");
 }
 
 TEST(CheckModelParallelism, KnowsWhichOrdersCanBe) {
@@ -154,12 +158,11 @@ TEST(CheckModelParallelism, KnowsWhichOrdersCanBe) {
   EXPECT_EQ(order(all, dense, "dp-cp-ep-tp-pp"), "");
   EXPECT_EQ(order(all, dense, "pp-tp-cp-ep-dp"), "");
   EXPECT_EQ(order(all, dense, "cp-tp-ep-dp-pp"),
-            "--rank-order: cp-tp-ep-dp-pp puts tensor ranks between context and data ranks, which "
-            "share parameters");
+            "--rank-order: 'cp-tp-ep-dp-pp' puts tp between cp and dp, which share parameters");
   EXPECT_EQ(order({.data = 4, .pipeline = 2, .tensor = 2, .expert = 4}, mixture(kBlocks),
                   "tp-pp-cp-ep-dp"),
-            "--rank-order: tp-pp-cp-ep-dp puts neighbouring stages 2 ranks apart, but 1 apart for "
-            "the expert ranks");
+            "--rank-order: 'tp-pp-cp-ep-dp' puts neighboring stages 2 ranks apart for dense layers "
+            "but 1 for expert layers");
 }
 
 TEST(CheckModelParallelism, JudgesLayersPlacedByHand) {
@@ -173,12 +176,13 @@ TEST(CheckModelParallelism, JudgesLayersPlacedByHand) {
   EXPECT_EQ(by_hand({0, 1, 0}, "gpipe", {1, 2, 1}), "");
   EXPECT_EQ(by_hand({1, 0}, "naive", {1, 3}), "");
   EXPECT_EQ(by_hand({0, 2}, "gpipe", {2, 2}),
-            "--stage-devices: there is no device 2 in a pipeline of 2");
+            "--stage-devices: device 2 is out of range: expected 0 to 1");
   EXPECT_EQ(by_hand({0, 0}, "gpipe", {2, 2}), "--stage-devices: device 1 of 2 has no stage");
   EXPECT_EQ(by_hand({0, 1}, "1f1b", {2, 2}),
-            "--stage-devices: layers placed by hand cannot run under schedule 1f1b");
-  EXPECT_EQ(by_hand({0, 1, 0}, "gpipe", {2, 2}), "--stage-devices: 3 devices for 2 stages");
-  EXPECT_THAT(by_hand({0, 1}, "gpipe", {2, 1}), HasSubstr("2 + 1 add up to 3"));
+            "--stage-devices: manual stage placement does not support schedule '1f1b'");
+  EXPECT_EQ(by_hand({0, 1, 0}, "gpipe", {2, 2}),
+            "--stage-devices: expected 2 entries (one per stage), got 3");
+  EXPECT_THAT(by_hand({0, 1}, "gpipe", {2, 1}), HasSubstr("3 blocks in total"));
 }
 
 TEST(RankOrderText, ReadsBackWhatItWritesAndNothingElse) {

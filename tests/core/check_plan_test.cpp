@@ -3,7 +3,10 @@
 
 #include <functional>
 #include <limits>
+#include <set>
 
+#include "core/io_plan.hpp"
+#include "core/json_value.hpp"
 #include "core/plan.hpp"
 #include "tests/core/tiny_models.hpp"
 
@@ -34,7 +37,7 @@ std::vector<Diagnostic> findings(const std::function<void(Plan&)>& damage,
   return check_plan(plan, gpt({.blocks = 8}), cluster_of(4, 4), where);
 }
 
-/// The only finding.
+/// The only problem.
 Diagnostic finding(const std::function<void(Plan&)>& damage) {
   const std::vector<Diagnostic> found = findings(damage);
   EXPECT_EQ(found.size(), 1u);
@@ -48,13 +51,162 @@ TEST(CheckPlan, FindsNothingInASoundPlan) {
 TEST(CheckPlan, NamesFieldsAsTheirSourceWritesThem) {
   const auto damage = [](Plan& p) { p.strategy.micro_batch = 0; };
   EXPECT_EQ(findings(damage)[0].where, "--micro-batch");
-  EXPECT_EQ(findings(damage, "my-plan.json#/strategy/")[0].where,
-            "my-plan.json#/strategy/micro_batch");
+  EXPECT_EQ(findings(damage, "my-plan.json#/")[0].where, "my-plan.json#/strategy/micro_batch");
+}
+
+TEST(CheckPlan, NamesFieldsOutsideTheStrategyAsTheirSourceWritesThem) {
+  const auto place = [](const std::function<void(Plan&)>& damage, std::string_view where) {
+    const std::vector<Diagnostic> found = findings(damage, where);
+    return found.empty() ? "" : found.front().where;
+  };
+  const auto blocks = [](Plan& p) { p.blocks_per_stage = {8}; };
+  const auto devices = [](Plan& p) { p.device_of_stage = {0, 2}; };
+  const auto orders = [](Plan& p) { p.orders.resize(1); };
+  EXPECT_EQ(place(blocks, "--"), "--blocks-per-stage");
+  EXPECT_EQ(place(blocks, "x.plan.json#/"), "x.plan.json#/blocks_per_stage");
+  EXPECT_EQ(place(devices, "--"), "--stage-devices");
+  EXPECT_EQ(place(devices, "x.plan.json#/"), "x.plan.json#/device_of_stage");
+  EXPECT_EQ(place(orders, "--"), "--schedule");
+  EXPECT_EQ(place(orders, "x.plan.json#/"), "x.plan.json#/orders");
+}
+
+/// True if a JSON pointer such as "/strategy/tp" leads to a value.
+bool resolves(const JsonValue& root, std::string_view pointer) {
+  const JsonValue* value = &root;
+  while (!pointer.empty()) {
+    pointer.remove_prefix(1);  // the slash
+    const std::string_view token = pointer.substr(0, pointer.find('/'));
+    pointer.remove_prefix(token.size());
+    const auto* object = value->as<JsonObject>();
+    if (object == nullptr) return false;
+    value = nullptr;
+    for (const JsonMember& member : *object)
+      if (member.key == token) value = &member.value;
+    if (value == nullptr) return false;
+  }
+  return true;
+}
+
+/// One damage for every field that check_plan() can report.
+std::vector<std::function<void(Plan&)>> all_damages() {
+  using Damage = std::function<void(Plan&)>;
+  std::vector<Damage> damages;
+  const auto routing = [&](const ExpertRouting& r) {
+    damages.push_back([r](Plan& p) { p.strategy.model_parallelism.routing = r; });
+  };
+  routing({.capacity = 1});
+  routing({.imbalance = 2});
+  routing({.fp8_dispatch = true});
+  routing({.node_limit = 1});
+  const auto servers = [&](int count) {
+    damages.push_back([count](Plan& p) {
+      p.strategy.degrees = {.data = 16};
+      p.strategy.global_batch = 16;
+      p.strategy.data_parallelism.kind = DataParallelKind::kParameterServer;
+      p.strategy.data_parallelism.servers = count;
+    });
+  };
+  servers(1);
+  servers(2);
+  const std::vector<Damage> others{
+      [](Plan& p) { p.strategy.degrees = {0, 0, 0, 0, 0, 0, 0}; },
+      [](Plan& p) { p.strategy.micro_batch = 0; },
+      [](Plan& p) { p.strategy.global_batch = 0; },
+      [](Plan& p) { p.strategy.sequence_length = 0; },
+      [](Plan& p) {
+        p.strategy.degrees.tensor = 1;
+        p.strategy.sequence_parallel = true;
+      },
+      [](Plan& p) { p.strategy.zero = 4; },
+      [](Plan& p) {
+        p.strategy.recompute = {RecomputeKind::kBlocks, 99};
+      },
+      [](Plan& p) { p.strategy.dtype = Dtype::kFp8; },
+      [](Plan& p) { p.strategy.schedule = "1f1"; },
+      [](Plan& p) { p.blocks_per_stage = {8}; },
+      [](Plan& p) {
+        p.device_of_stage = {0, 2};
+      },
+      [](Plan& p) { p.orders.resize(1); },
+      [](Plan& p) { p.strategy.model_parallelism.tensor_overlap = true; },
+      [](Plan& p) {
+        p.strategy.degrees.context = 2;
+        p.strategy.model_parallelism.context = ContextAlgorithm::kRing;
+        p.strategy.attention = AttentionAlgorithm::kStandard;
+      },
+      [](Plan& p) {
+        p.strategy.degrees.context = 2;
+        p.strategy.model_parallelism.order = *rank_order_from_text("cp-tp-ep-dp-pp");
+      },
+      [](Plan& p) {
+        p.strategy.zero = 3;
+        p.strategy.data_parallelism.buckets.rule = BucketRule::kPyTorch;
+      },
+      [](Plan& p) { p.strategy.data_parallelism.overlap_gather = true; },
+      [](Plan& p) { p.strategy.data_parallelism.prefetch = 1000; },
+      [](Plan& p) { p.strategy.data_parallelism.shard_ranks = 3; },
+      [](Plan& p) { p.strategy.data_parallelism.algorithm = CollectiveAlgorithm::kNvls; },
+      [](Plan& p) { p.strategy.data_parallelism.offload_optimizer = true; },
+      [](Plan& p) { p.strategy.data_parallelism.kind = DataParallelKind::kOneProcess; }};
+  damages.insert(damages.end(), others.begin(), others.end());
+  return damages;
+}
+
+TEST(CheckPlan, PointsAtKeysOfTheWrittenPlanFile) {
+  constexpr std::string_view kRoot = "x.plan.json#";
+  std::set<std::string> pointers;
+  for (const auto& damage : all_damages()) {
+    PlanFile file;
+    file.plan = sound_plan();
+    damage(file.plan);
+    const JsonValue json = parse_json(to_json(file), "x.plan.json");
+    const std::vector<Diagnostic> found = findings(damage, std::string(kRoot) + "/");
+    EXPECT_FALSE(found.empty()) << to_json(file);
+    for (const Diagnostic& d : found) {
+      ASSERT_TRUE(d.where.starts_with(kRoot)) << d.where;
+      const std::string pointer = d.where.substr(kRoot.size());
+      EXPECT_TRUE(resolves(json, pointer)) << pointer << ": " << d.what;
+      pointers.insert(pointer);
+    }
+  }
+  std::set<std::string> expected{"/blocks_per_stage", "/device_of_stage", "/orders"};
+  for (const char* key : {"dp",
+                          "pp",
+                          "vpp",
+                          "cp",
+                          "tp",
+                          "ep",
+                          "etp",
+                          "micro_batch",
+                          "global_batch",
+                          "seq",
+                          "sequence_parallel",
+                          "zero",
+                          "recompute",
+                          "dtype",
+                          "schedule",
+                          "tp_comm_overlap",
+                          "context_algorithm",
+                          "expert_capacity",
+                          "expert_imbalance",
+                          "expert_fp8_dispatch",
+                          "expert_node_limit",
+                          "rank_order",
+                          "bucket",
+                          "overlap_gather",
+                          "fsdp_prefetch",
+                          "shard_ranks",
+                          "collective_algorithm",
+                          "offload_optimizer",
+                          "data_parallel",
+                          "servers"})
+    expected.insert(std::string("/strategy/") + key);
+  EXPECT_EQ(pointers, expected);
 }
 
 TEST(CheckPlan, WantsPositiveDegrees) {
   const Diagnostic d = finding([](Plan& p) { p.strategy.degrees.tensor = 0; });
-  EXPECT_EQ(d, (Diagnostic{"--tp", "must be at least 1, got 0", "1 switches it off"}));
+  EXPECT_EQ(d, (Diagnostic{"--tp", "must be at least 1, got 0", "use 1 to disable this axis"}));
 }
 
 TEST(CheckPlan, SurvivesTheLargestNumbers) {
@@ -91,17 +243,19 @@ TEST(CheckPlan, CountsRanksAgainstDevicesAndNodes) {
     p.strategy.global_batch = 6;
   });
   EXPECT_EQ(d.what,
-            "dp 3 x pp 2 x cp 1 x tp 1 = 6 ranks, which leave a node of 4 devices partly used");
-  EXPECT_EQ(d.hint, "use at most 4 ranks, or a multiple of it");
+            "dp 3 x pp 2 x cp 1 x tp 1 = 6 ranks, which is not a multiple of the 4 devices per "
+            "node");
+  EXPECT_EQ(d.hint, "use at most 4 ranks, or a multiple of 4");
 }
 
 TEST(CheckPlan, WantsHeadsDividedAndSaysByWhat) {
   Plan plan = sound_plan();
   plan.strategy.degrees = {.data = 1, .pipeline = 2, .tensor = 8};
   const auto found = check_plan(plan, gpt({.blocks = 8}), cluster_of(4, 4));
-  ASSERT_EQ(found.size(), 1u);  // of the 4 key/value heads ranks could hold copies
-  EXPECT_EQ(found[0].what, "tensor degree 8 does not divide the 4 attention heads of 'tiny-gpt'");
-  EXPECT_EQ(found[0].hint, "degrees that divide them: 1, 2, 4");
+  ASSERT_EQ(found.size(), 1u);  // the 4 key/value heads could be replicated
+  EXPECT_EQ(found[0].what,
+            "tensor-parallel size 8 does not divide the 4 attention heads of 'tiny-gpt'");
+  EXPECT_EQ(found[0].hint, "use one of: 1, 2, 4");
 }
 
 TEST(CheckPlan, WantsTensorRanksForSequenceParallelism) {
@@ -114,8 +268,8 @@ TEST(CheckPlan, WantsTensorRanksForSequenceParallelism) {
 
 TEST(CheckPlan, WantsTheBatchDivided) {
   const Diagnostic d = finding([](Plan& p) { p.strategy.global_batch = 7; });
-  EXPECT_EQ(d.what, "7 sequences are not a multiple of micro-batch 1 x dp 2 = 2");
-  EXPECT_EQ(d.hint, "6 or 8 would be");
+  EXPECT_EQ(d.what, "global batch 7 is not a multiple of micro-batch 1 x dp 2 = 2");
+  EXPECT_EQ(d.hint, "use 6 or 8");
 }
 
 TEST(CheckPlan, WantsTheSequenceDivided) {
@@ -123,32 +277,33 @@ TEST(CheckPlan, WantsTheSequenceDivided) {
               p.strategy.degrees.context = 2;
               p.strategy.sequence_length = 126;
             }).what,
-            "sequence length 126 is not a multiple of 2 x 2 context ranks");
+            "sequence length 126 is not a multiple of 2 x context-parallel size 2");
   EXPECT_EQ(finding([](Plan& p) {
               p.strategy.sequence_parallel = true;
               p.strategy.sequence_length = 127;
             }).what,
-            "127 tokens per context rank cannot be cut over 2 tensor ranks");
+            "127 tokens per context rank cannot be sharded over 2 tensor ranks");
 }
 
 TEST(CheckPlan, KnowsHowManyPositionsWereLearned) {
   EXPECT_EQ(finding([](Plan& p) { p.strategy.sequence_length = 256; }).what,
-            "256 tokens, but 'tiny-gpt' has learned positions for 128");
+            "sequence length 256 exceeds the 128 learned positions of 'tiny-gpt'");
 }
 
 TEST(CheckPlan, RefusesWhatThereIsNot) {
-  EXPECT_EQ(finding([](Plan& p) { p.strategy.zero = 4; }).what, "there is no level 4");
+  EXPECT_EQ(finding([](Plan& p) { p.strategy.zero = 4; }).what, "invalid ZeRO stage 4");
   const Diagnostic d = finding([](Plan& p) { p.strategy.dtype = Dtype::kFp8; });
-  EXPECT_EQ(d,
-            (Diagnostic{"--dtype", "device 'test-device' has no fp8 rate", "it has: fp32, bf16"}));
+  EXPECT_EQ(d, (Diagnostic{"--dtype", "device 'test-device' does not support fp8",
+                           "use one of: fp32, bf16"}));
 }
 
 TEST(CheckPlan, WantsAllBlocksCut) {
   EXPECT_EQ(finding([](Plan& p) {
               p.blocks_per_stage = {4, 3};
             }).what,
-            "4 + 3 add up to 7, but 'tiny-gpt' has 8 blocks");
-  EXPECT_EQ(finding([](Plan& p) { p.blocks_per_stage = {8}; }).what, "1 entries for 2 stages");
+            "7 blocks in total, but 'tiny-gpt' has 8");
+  EXPECT_EQ(finding([](Plan& p) { p.blocks_per_stage = {8}; }).what,
+            "expected 2 entries (one per stage), got 1");
   EXPECT_EQ(finding([](Plan& p) { p.blocks_per_stage = {9, -1}; }).what, "stage 1 has -1 blocks");
   EXPECT_THAT(findings([](Plan& p) { p.blocks_per_stage = {8, 0}; }), IsEmpty());  // head alone
 }
@@ -166,14 +321,15 @@ TEST(CheckPlan, AsksTheSchedule) {
 
 TEST(CheckPlan, KnowsExperts) {
   EXPECT_EQ(finding([](Plan& p) { p.strategy.degrees.expert = 2; }).what,
-            "'tiny-gpt' has no experts to spread over 2 ranks");
+            "'tiny-gpt' has no experts to shard over 2 ranks");
   Plan plan = sound_plan();
   plan.strategy.degrees.expert = 3;
   const auto found = check_plan(plan, mixture(8), cluster_of(4, 4));
   ASSERT_EQ(found.size(), 2u);
-  EXPECT_EQ(found[0].what, "expert degree 3 does not divide the 4 experts of 'tiny-mixture'");
+  EXPECT_EQ(found[0].what,
+            "expert-parallel size 3 does not divide the 4 experts of 'tiny-mixture'");
   EXPECT_EQ(found[1].what,
-            "ep 3 x etp 1 = 3 does not divide the 4 ranks of a stage (tp 2 x cp 1 x dp 2)");
+            "ep 3 x etp 1 = 3 does not divide the 4 ranks per stage (tp 2 x cp 1 x dp 2)");
   plan.strategy.degrees.expert = 4;
   EXPECT_THAT(check_plan(plan, mixture(8), cluster_of(4, 4)), IsEmpty());
 }

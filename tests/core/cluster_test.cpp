@@ -117,8 +117,8 @@ TEST(LinkNetwork, SharesAnOversubscribedFabric) {
   EXPECT_EQ(network.links().back(), (Link{"fabric", BytesPerSecond(50e9)}));
 }
 
-// Four devices below two switches, a switch on each of two sockets: what leaves a switch goes up,
-// from one socket to the other, and down.
+// Four devices on two switches, one switch per socket: traffic between switches goes up, across the
+// sockets, and down.
 TEST(LinkNetwork, ClimbsAPcieTreeOnlyAsFarAsItMust) {
   Cluster cluster = cluster_of(1, 4);
   node(cluster).local.kind = LocalNetworkKind::kPcie;
@@ -153,8 +153,8 @@ TEST(LinkNetwork, ClimbsAFatTreeOnlyAsFarAsItMust) {
     }
 }
 
-// Port k is on rail k: device 0 reaches device 2 of the other node by device 2 of its own. Each
-// rail has its own way up: 25 GB/s for every node below.
+// Port k is on rail k: device 0 reaches device 2 of the other node through device 2 of its own
+// node. Each rail has its own uplinks: 25 GB/s per node below.
 TEST(LinkNetwork, ChangesRailsInsideTheSendingNode) {
   Cluster cluster = cluster_of(4, 4);
   cluster.fabric.rails = true;

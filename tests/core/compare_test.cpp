@@ -72,9 +72,9 @@ TEST(Compare, NamesTheLargestDifferencesFirst) {
   EXPECT_EQ(report.worst[3].name, "r1.compute.s1.F0");
 }
 
-// Rank 0, predicted: busy 100 + 150; between 100 and 150 the message takes 20, so 30 are waited.
-// Measured: busy 110 + 160; of 110 to 180 the message takes 40, 30 are waited. Longer by 20 of
-// compute and 20 of communication: 40 in all.
+// Rank 0, predicted: busy 100 + 150; from 100 to 150 the message takes 20, so 30 are waiting.
+// Measured: busy 110 + 160; from 110 to 180 the message takes 40, and 30 are waiting. The
+// difference is 20 of compute and 20 of communication, 40 in total.
 TEST(Compare, SharesOutTheStepsErrorWithoutARest) {
   const StepAttribution a = report_of(predicted(), measured()).attribution;
   EXPECT_EQ(a, (StepAttribution{RankId(0), Ticks(20), Ticks(20), Ticks(0)}));
@@ -119,7 +119,7 @@ TEST(Compare, SetsPeaksOfEachRankBesideEachOtherWithoutReservedMemory) {
   EXPECT_EQ(peak_memory_error(report_of(predicted(), measured())), std::nullopt);
 }
 
-// A prediction of one rank for all like it has no lane for the others.
+// A prediction of representatives has no tracks for the other ranks.
 TEST(Compare, LeavesOutRanksThatThePredictionFoldedAway) {
   Timeline folded = predicted();
   folded.spans.pop_back();
@@ -142,34 +142,37 @@ TEST(Compare, RefusesTimelinesOfDifferentPlans) {
   Timeline other = measured();
   other.names[1] = "r0.compute.s0.W0";
   EXPECT_EQ(complaint(predicted(), other),
-            "m.pftrace: 3 of 4 tasks are in p.pftrace too: these are different plans; "
+            "m.pftrace: not a measurement of the plan of p.pftrace: 3 tasks in common, "
+            "1 only in p.pftrace, 1 only here; "
             "r0.compute.s0.B0 is not in m.pftrace");
   Timeline more = measured();
   more.names.push_back("r0.compute.s0.W0");
   more.spans.insert(more.spans.begin() + 2,
                     {Ticks(340), Ticks(350), 0, 4, 0, 0, TaskKind::kBackwardWeight});
   EXPECT_EQ(complaint(predicted(), more),
-            "m.pftrace: 4 of 5 tasks are in p.pftrace too: these are different plans; "
+            "m.pftrace: not a measurement of the plan of p.pftrace: 4 tasks in common, "
+            "0 only in p.pftrace, 1 only here; "
             "r0.compute.s0.W0 is not in p.pftrace");
 }
 
-// Of four tasks the last one of rank 0 is missing.
+// The last task of rank 0 is missing (three of four tasks).
 TEST(Compare, SaysOfARunThatWasInterruptedThatItWasAndNotThatItIsAnotherPlan) {
   Timeline part = measured();
   part.spans.erase(part.spans.begin() + 1);
   part.provenance["steps"] = "interrupted after 0 of 5 steps";
   EXPECT_EQ(complaint(predicted(), part),
-            "m.pftrace: has 3 of the 4 tasks of p.pftrace: it was interrupted too early");
+            "m.pftrace: interrupted before the first step was complete: 3 of 4 tasks of p.pftrace");
   part.names[0] = "r0.compute.s0.F7";
   EXPECT_EQ(complaint(predicted(), part),
-            "m.pftrace: 2 of 3 tasks are in p.pftrace too: these are different plans; "
+            "m.pftrace: not a measurement of the plan of p.pftrace: 2 tasks in common, "
+            "2 only in p.pftrace, 1 only here; "
             "r0.compute.s0.B0 is not in m.pftrace");
 }
 
 TEST(Compare, RefusesNothingAndTheWrongWayRound) {
-  EXPECT_EQ(complaint(Timeline{}, measured()), "p.pftrace: holds no task");
+  EXPECT_EQ(complaint(Timeline{}, measured()), "p.pftrace: the timeline has no tasks");
   EXPECT_EQ(complaint(measured(), predicted()),
-            "p.pftrace: was measured, and the second timeline was predicted");
+            "p.pftrace: expected a predicted timeline first, got a measured and a predicted one");
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ TEST(DataParallelism, NamesWordsThatItDoesNotKnow) {
     FAIL() << "there is no rung";
   } catch (const InputError& error) {
     EXPECT_EQ(error.diagnostics().front().where, "x.plan.json#/strategy/data_parallel");
-    EXPECT_EQ(error.diagnostics().front().what, "unknown value 'rung'");
+    EXPECT_EQ(error.diagnostics().front().what, "invalid value 'rung'");
   }
 }
 
@@ -85,24 +85,25 @@ TEST(CheckDataParallelism, RefusesOptionsThatHaveNoMeaningTogether) {
                 s.zero = 3;
                 s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(std::int64_t{25} << 20)};
               }),
-              ElementsAre("--bucket: 25MiB under ZeRO 3"));
+              ElementsAre("--bucket: 25MiB cannot be combined with ZeRO 3"));
   EXPECT_THAT(found([](Strategy& s) { s.data_parallelism.overlap_gather = true; }),
-              ElementsAre("--overlap-gather: ZeRO 0 gathers nothing after its update"));
+              ElementsAre("--overlap-gather: ZeRO 0 does not gather parameters after the update"));
   EXPECT_THAT(found([](Strategy& s) { s.data_parallelism.shard_ranks = 2; }),
-              ElementsAre("--shard-ranks: 2, but ZeRO 0 cuts nothing"));
+              ElementsAre("--shard-ranks: 2 has no effect with ZeRO 0"));
   EXPECT_THAT(
       found([](Strategy& s) {
         s.zero = 3;
         s.data_parallelism.shard_ranks = 3;
       }),
-      ElementsAre("--shard-ranks: shard groups of 3 do not divide the 8 ranks with the same "
+      ElementsAre("--shard-ranks: shard group size 3 does not divide the 8 ranks that share "
                   "parameters"));
   EXPECT_THAT(
       found([](Strategy& s) { s.data_parallelism.algorithm = CollectiveAlgorithm::kNvls; }),
-      ElementsAre("--collective-algorithm: nvls, but the switches of node 'test-node' reduce "
-                  "nothing"));
+      ElementsAre("--collective-algorithm: node 'test-node' does not support NVLS (no in-network "
+                  "reduction)"));
   EXPECT_THAT(found([](Strategy& s) { s.data_parallelism.offload_optimizer = true; }),
-              ElementsAre("--offload-optimizer: node 'test-node' has no figures for its host"));
+              ElementsAre("--offload-optimizer: node 'test-node' has no host section in the "
+                          "cluster file"));
 }
 
 TEST(CheckDataParallelism, CountsServersAndDevices) {
@@ -118,19 +119,24 @@ TEST(CheckDataParallelism, CountsServersAndDevices) {
   EXPECT_THAT(with(8, 8, true), IsEmpty());
   EXPECT_THAT(with(8, 2, false), ElementsAre("--servers: 8 workers and 2 servers, but cluster "
                                              "'test-cluster' has 8 devices"));
-  EXPECT_THAT(with(4, 5, true), ElementsAre("--servers: 5 servers for 4 workers"));
+  // Plan files have no key for the default of one server.
+  EXPECT_THAT(with(8, 1, false), ElementsAre("--dp: 8 workers and 1 servers, but cluster "
+                                             "'test-cluster' has 8 devices"));
+  EXPECT_THAT(with(4, 5, true),
+              ElementsAre("--servers: 5 is out of range: expected 1 to 4 (one per worker)"));
 }
 
 TEST(CheckDataParallelism, KeepsOneProcessOnOneNode) {
   EXPECT_THAT(found([](Strategy& s) { s.data_parallelism.kind = DataParallelKind::kOneProcess; }),
-              ElementsAre("--dp: one process over 8 devices, but node 'test-node' has 2"));
+              ElementsAre("--dp: a single process cannot use 8 devices: node 'test-node' has 2"));
 }
 
 // The local batch of a replica must be whole micro-batches.
 TEST(CheckDataParallelism, WantsWholeMicrobatchesOnEveryReplica) {
-  EXPECT_THAT(found([](Strategy& s) { s.global_batch = 24; }),
-              ElementsAre("--global-batch: 24 sequences are not a multiple of micro-batch 2 x dp 8 "
-                          "= 16"));
+  EXPECT_THAT(
+      found([](Strategy& s) { s.global_batch = 24; }),
+      ElementsAre("--global-batch: global batch 24 is not a multiple of micro-batch 2 x dp 8 "
+                  "= 16"));
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ TEST(NearestNames, CountSwappedNeighboursAsOneEdit) {
 
 TEST(Suggest, ListsAllNamesWhenNothingIsNear) {
   const std::vector<std::string> names{"none", "full"};
-  EXPECT_EQ(suggest("xyzzy-plugh", names), "known: none, full");
+  EXPECT_EQ(suggest("xyzzy-plugh", names), "expected one of: none, full");
   EXPECT_EQ(suggest("ful", names), "did you mean 'full'?");
 }
 

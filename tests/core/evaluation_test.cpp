@@ -5,7 +5,7 @@
 namespace meshwright {
 namespace {
 
-/// Two kinds of rank in a step of 1000: one stands for three ranks, the other for one.
+/// Two classes of ranks in a step of 1000: the first represents three ranks, the second one.
 Evaluation small_evaluation() {
   Evaluation e;
   e.step_time = Ticks(1000);
@@ -82,7 +82,7 @@ TEST(Evaluation, MemoryFitsUpToTheLastByte) {
 }
 
 // B = 3 sequences of T = 5. Linear: 2 B T 4 8 = 960. Attention, every score: 2 B T T (4 + 4) for
-// each of 2 heads = 2400. The norm is no matrix product. Backward is twice the forward.
+// each of 2 heads = 2400. The norm is not a matrix multiplication. Backward is twice the forward.
 TEST(ModelFlops, AreThreeForwardsOfEveryMatrixProduct) {
   ModelGraph model;
   model.operators.resize(3);
@@ -93,7 +93,7 @@ TEST(ModelFlops, AreThreeForwardsOfEveryMatrixProduct) {
   Strategy strategy;
   strategy.global_batch = 3;
   strategy.sequence_length = 5;
-  strategy.recompute = {RecomputeKind::kFull, 0};  // work done again does not count
+  strategy.recompute = {RecomputeKind::kFull, 0};  // recomputation does not count
   EXPECT_EQ(model_flops_per_step(model, strategy), Flops(3 * (960 + 2400)));
 }
 

@@ -61,18 +61,18 @@ TEST_F(IoFile, ReadsFilesLargerThanItsFirstChunk) {
 
 TEST_F(IoFile, SaysWhatIsWrongWithAnInput) {
   EXPECT_EQ(input_error_of([&] { read_file(path("missing")); }),
-            "error: " + path("missing") + ": cannot be read: No such file or directory\n");
-  EXPECT_THAT(input_error_of([&] { read_file(folder_); }), testing::HasSubstr("is a folder"));
+            "error: " + path("missing") + ": cannot open file: No such file or directory\n");
+  EXPECT_THAT(input_error_of([&] { read_file(folder_); }), testing::HasSubstr("is a directory"));
 }
 
 TEST_F(IoFile, CapsInputs) {
   write_file(path("x"), "12345");
   EXPECT_EQ(read_file(path("x"), 5), "12345");
   EXPECT_THAT(input_error_of([&] { read_file(path("x"), 4); }),
-              testing::HasSubstr("has 5 bytes, more than the 4 allowed"));
-  // A device promises no size and never ends.
+              testing::HasSubstr("exceeds the size limit of 4 bytes"));
+  // A character device reports no size and never ends.
   EXPECT_THAT(input_error_of([&] { read_file("/dev/zero", 1000); }),
-              testing::HasSubstr("is larger than 1000 bytes"));
+              testing::HasSubstr("exceeds the size limit of 1000 bytes"));
 }
 
 TEST_F(IoFile, LeavesNothingBehindWhenItCannotWrite) {
@@ -82,7 +82,7 @@ TEST_F(IoFile, LeavesNothingBehindWhenItCannotWrite) {
   EXPECT_EQ(entries(), 1u);
 }
 
-/// The system ends a writer in the middle of a file that is larger than it may be.
+/// The system kills the writer in the middle of a file that exceeds the size limit.
 TEST_F(IoFile, LeavesNothingBehindWhenItsWriterIsKilled) {
   const int nameless = ::open(folder_.c_str(), O_WRONLY | O_TMPFILE, 0600);
   if (nameless < 0) GTEST_SKIP() << "this file system has no files without a name";
@@ -105,8 +105,8 @@ TEST_F(IoFile, SaysThatTheDiskIsFullAndKeepsTheDevice) {
     write_file("/dev/full", "x");
     FAIL() << "a full device took the file";
   } catch (const RuntimeFailure& failure) {
-    EXPECT_EQ(failure.diagnostic().what, "cannot be written: No space left on device");
-    EXPECT_EQ(failure.diagnostic().hint, "free some space, or name another place");
+    EXPECT_EQ(failure.diagnostic().what, "cannot write file: No space left on device");
+    EXPECT_EQ(failure.diagnostic().hint, "free disk space, or choose another location");
   }
   struct stat status {};
   ASSERT_EQ(::stat("/dev/full", &status), 0);

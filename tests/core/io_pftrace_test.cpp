@@ -53,8 +53,10 @@ TEST(Pftrace, IsTheSameForTheSameTimeline) {
 }
 
 TEST(Pftrace, RefusesWhatIsNoTimeline) {
-  EXPECT_THAT(refusal_of(""), HasSubstr("x.pftrace: byte 0: holds no timeline of meshwright"));
-  EXPECT_THAT(refusal_of("hello, world"), HasSubstr("x.pftrace: byte 2: is not a sound"));
+  EXPECT_THAT(refusal_of(""), HasSubstr("x.pftrace: byte 0: not a valid Meshwright timeline: "
+                                        "missing Meshwright metadata"));
+  EXPECT_THAT(refusal_of("hello, world"), HasSubstr("x.pftrace: byte 2: not a valid Meshwright "
+                                                    "timeline: invalid protobuf message"));
   std::string cut = to_pftrace(random_timeline(1));
   cut.resize(cut.size() / 2);
   EXPECT_THAT(refusal_of(cut), HasSubstr("error: x.pftrace: byte "));

@@ -40,6 +40,7 @@ PlanFile small_file() {
   f.hfu = 0.5;
   f.bubble_of_period = 0.03125;
   f.bubble_of_makespan = 0.0625;
+  f.busiest_rank_bubble = 0.015625;
   f.exposed_communication = {0.01, 0.02, 0.03, 0.04, 0.05};  // tp cp ep dp pp
   f.peak_memory = Bytes(50'000'000'000);
   f.memory_capacity = Bytes(85'899'345'920);
@@ -59,7 +60,7 @@ std::string refusal_of(const std::string& text) {
   return "";
 }
 
-/// The small file with one piece of text replaced.
+/// The small file with one substring replaced.
 std::string edited(const std::string& from, const std::string& to) {
   std::string text = to_json(small_file());
   const std::size_t at = text.find(from);
@@ -88,8 +89,9 @@ TEST(PlanFile, RefusesUnknownWordsOfTheModelAxes) {
     return refusal_of(edited("\"tp\": 8", entry + ", \"tp\": 8"));
   };
   EXPECT_THAT(with("\"context_algorithm\": \"gossip\""),
-              HasSubstr("unknown value 'gossip'\n  hint: one of all-gather, ring, all-to-all"));
-  EXPECT_THAT(with("\"rank_order\": \"tp-dp\""), HasSubstr("unknown value 'tp-dp'"));
+              HasSubstr("invalid value 'gossip'\n"
+                        "  hint: expected one of: all-gather, ring, all-to-all"));
+  EXPECT_THAT(with("\"rank_order\": \"tp-dp\""), HasSubstr("invalid value 'tp-dp'"));
   EXPECT_THAT(with("\"expert_capacity\": -1"), HasSubstr("expert_capacity"));
 }
 
@@ -98,6 +100,14 @@ TEST(PlanFile, ReadsBackEqual) {
   EXPECT_EQ(plan_file_from_json(to_json(file), "x"), file);
   file.predicted.reset();
   EXPECT_EQ(plan_file_from_json(to_json(file), "x"), file);
+}
+
+// Files of earlier versions have the figure of the busiest rank as `period`.
+TEST(PlanFile, ReadsABubbleWithoutTheBusiestRank) {
+  const PlanFile read =
+      plan_file_from_json(edited(",\n      \"busiest_rank_period\": 0.015625", ""), "x");
+  EXPECT_EQ(read.predicted->bubble_of_period, 0.03125);
+  EXPECT_EQ(read.predicted->busiest_rank_bubble, 0.03125);
 }
 
 TEST(PlanFile, KeepsTheCalibrationThatItWasMadeWith) {
@@ -138,15 +148,15 @@ TEST(PlanFile, NamesTheKeyThatWasMeant) {
 
 TEST(PlanFile, SaysWhatWasExpectedAndWhatItGot) {
   EXPECT_THAT(refusal_of(edited("\"tp\": 8", "\"tp\": \"8\"")),
-              HasSubstr("x.plan.json#/strategy/tp: expected a whole number, got the text \"8\""));
+              HasSubstr("x.plan.json#/strategy/tp: expected a whole number, got the string \"8\""));
   EXPECT_THAT(refusal_of(edited("\"tp\": 8", "\"tp\": 0")),
               HasSubstr("x.plan.json#/strategy/tp: 0 is out of range"));
   EXPECT_THAT(refusal_of(edited("\"tp\": 8", "\"tp\": 99999999999999999999")),
               HasSubstr("expected a whole number, got the number 1e+20"));
   EXPECT_THAT(refusal_of(edited("\"bf16\"", "\"bf61\"")),
-              HasSubstr("x.plan.json#/strategy/dtype: unknown value 'bf61'"));
+              HasSubstr("x.plan.json#/strategy/dtype: invalid value 'bf61'"));
   EXPECT_THAT(refusal_of(edited("\"block:4\"", "\"blok:4\"")),
-              HasSubstr("hint: one of none, selective, full, block:N"));
+              HasSubstr("hint: expected one of: none, selective, full, block:N"));
   EXPECT_THAT(refusal_of(edited("\"schema\": 1", "\"schema\": 2")),
               HasSubstr("x.plan.json#/schema: expected 1, got the number 2"));
   EXPECT_THAT(refusal_of("[]"), HasSubstr("x.plan.json: expected an object, got an array"));
@@ -156,12 +166,12 @@ TEST(PlanFile, RefusesDegreesWhoseProductIsBeyondAnyMachine) {
   std::string text = edited("\"tp\": 8", "\"tp\": 1000000");
   const std::string from = "\"dp\": 2";
   text.replace(text.find(from), from.size(), "\"dp\": 1000000");
-  EXPECT_THAT(refusal_of(text), HasSubstr("tp x pp x dp x cp is more than"));
+  EXPECT_THAT(refusal_of(text), HasSubstr("tp x pp x dp x cp exceeds"));
 }
 
 TEST(PlanFile, RefusesFiguresOfAnotherStrategy) {
   EXPECT_THAT(refusal_of(edited("\"tp\": 8", "\"tp\": 4")),
-              HasSubstr("x.plan.json#/predicted: the figures belong to another strategy"));
+              HasSubstr("x.plan.json#/predicted: the strategy of the prediction differs"));
 }
 
 TEST(PlanFile, ReportsEverythingInOnePass) {
@@ -169,12 +179,12 @@ TEST(PlanFile, ReportsEverythingInOnePass) {
   text.replace(text.find("\"cost_model\""), 12, "\"costmodel\"");
   const std::string message = refusal_of(text);
   EXPECT_THAT(message, HasSubstr("/strategy/tp"));
-  EXPECT_THAT(message, HasSubstr("the key 'cost_model' is missing"));
+  EXPECT_THAT(message, HasSubstr("missing key 'cost_model'"));
   EXPECT_THAT(message, HasSubstr("did you mean 'cost_model'"));
 }
 
-// Bytes of a good file are changed, cut and doubled at random places: the reader may refuse, and
-// what it accepts must survive another round trip.
+// Changes, deletes and duplicates bytes of a valid file at random positions: the reader may reject
+// the result; accepted files must survive another round trip.
 TEST(PlanFile, SurvivesMutations) {
   constexpr int kCases = 4000;
   const std::string original = to_json(small_file());
@@ -219,7 +229,7 @@ TEST(PlanFigures, JoinsRanksByPipelinePosition) {
   e.step_time = Ticks(1000);
   e.period = Ticks(900);
   e.model_flops_per_gpu = FlopsPerSecond(1.5e14);
-  for (const std::int64_t bytes : {10, 30, 20, 5}) {  // two ranks of each of two positions
+  for (const std::int64_t bytes : {10, 30, 20, 5}) {  // two ranks for each of two pipeline ranks
     MemoryAmounts amounts;
     amounts[MemoryClass::kWeights] = Bytes(bytes - 1);
     amounts[MemoryClass::kReserved] = Bytes(1);

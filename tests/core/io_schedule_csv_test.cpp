@@ -93,37 +93,52 @@ TEST(ScheduleCsv, LeavesOutWhatIsNoPassWithANote) {
   EXPECT_EQ(to_text(read.schedule.orders[0]), "0F0 0B0");
   EXPECT_THAT(
       read.notes,
-      ElementsAre("1 x REDUCE_GRAD left out: communication follows from the order of the "
-                  "passes",
-                  "1 x RESHARD left out: communication follows from the order of the passes",
-                  "1 x UNSHARD left out: communication follows from the order of the "
-                  "passes"));
+      ElementsAre("ignored 1 x REDUCE_GRAD: communication is derived from the order of the passes",
+                  "ignored 1 x RESHARD: communication is derived from the order of the passes",
+                  "ignored 1 x UNSHARD: communication is derived from the order of the passes"));
+}
+
+TEST(ScheduleCsv, IgnoresTrailingBlankLines) {
+  const ImportedSchedule expected = read_schedule_csv("0F0,0B0\n", "s", "s.csv");
+  for (const std::string_view blank : {"\n", "\n\n", "\r\n", " \n", ",,\n"}) {
+    const std::string text = "0F0,0B0\n" + std::string(blank);
+    EXPECT_EQ(read_schedule_csv(text, "s", "s.csv").schedule, expected.schedule);
+  }
+}
+
+// Rows stand for devices: every device has to run a stage.
+TEST(ScheduleCsv, RejectsADeviceWithoutActions) {
+  const std::string hint = "  hint: write one row per device, without blank lines\n";
+  EXPECT_EQ(message_of("0F0,0B0\n\n1F0,1B0\n"), "error: s.csv:2: device 1 has no actions\n" + hint);
+  EXPECT_EQ(message_of("\n0F0,0B0\n"), "error: s.csv:1: device 0 has no actions\n" + hint);
+  EXPECT_EQ(message_of("0F0,0B0\n0SEND_F0\n"), "error: s.csv:2: device 1 has no actions\n" + hint);
 }
 
 TEST(ScheduleCsv, ErrorsNameLineCellAndWhatWouldBeRight) {
   EXPECT_EQ(message_of("0F0,0B0\n1F0,x\n"),
-            "error: s.csv:2, cell 2: 'x' is not an action\n  hint: an action is stage, type, "
-            "micro-batch, as in 0F12; a pair is (0F4;7B0)OVERLAP_F_B\n");
+            "error: s.csv:2, cell 2: invalid action 'x'\n  hint: write stage, type, micro-batch, "
+            "such as 0F12, or a pair such as (0F4;7B0)OVERLAP_F_B\n");
   EXPECT_EQ(message_of("0F0,0RECVF0"),
-            "error: s.csv:1, cell 2: '0RECVF0' has the unknown type 'RECVF'\n  hint: did you mean "
+            "error: s.csv:1, cell 2: unknown type 'RECVF' in '0RECVF0'\n  hint: did you mean "
             "'RECV_F', 'RECV_B'?\n");
   EXPECT_EQ(message_of("0F0,0B0\n0F1"),
-            "error: s.csv:2, cell 1: stage 0 runs on device 1, but ran on device 0 before\n  hint: "
-            "a stage lives on one device: one row\n");
+            "error: s.csv:2, cell 1: stage 0 occurs on device 0 and on device 1\n  hint: put all "
+            "actions of a stage into one row\n");
   EXPECT_EQ(message_of("0F0,2F0"),
-            "error: s.csv: stage 1 does not occur, but stage 2 does\n  hint: stages are numbered "
-            "0, 1, 2, ...\n");
-  EXPECT_EQ(message_of("0F0,0B"),
-            "error: s.csv:1, cell 2: '0B' has no micro-batch\n  hint: write 0B0 for micro-batch "
-            "0\n");
+            "error: s.csv: stage 1 is missing, but stage 2 occurs\n  hint: number stages 0, 1, 2, "
+            "...\n");
+  EXPECT_EQ(
+      message_of("0F0,0B"),
+      "error: s.csv:1, cell 2: missing micro-batch in '0B'\n  hint: write 0B0 for micro-batch "
+      "0\n");
   EXPECT_EQ(message_of("(0F0;0B0)"),
-            "error: s.csv:1, cell 1: '(0F0;0B0)' is not a pair\n  hint: a pair is "
+            "error: s.csv:1, cell 1: invalid pair '(0F0;0B0)'\n  hint: write a pair as "
             "(0F4;7B0)OVERLAP_F_B\n");
   EXPECT_EQ(message_of("0F99999999"),
-            "error: s.csv:1, cell 1: micro-batch 99999999 is out of range\n  hint: micro-batches "
-            "are 0..1048575\n");
+            "error: s.csv:1, cell 1: micro-batch 99999999 is out of range: expected 0 to 1048575\n"
+            "  hint: number micro-batches from 0\n");
   EXPECT_EQ(message_of(""),
-            "error: s.csv: there is no action\n  hint: one row per device, as in "
+            "error: s.csv: no actions found\n  hint: write one row per device, such as "
             "0F0,0F1,0B0,0B1\n");
 }
 

@@ -9,7 +9,7 @@
 namespace meshwright {
 namespace {
 
-/// Written by hand after what PyTorch's profiler writes (kineto, libkineto/src/output_json.cpp).
+/// Modeled by hand on the output of PyTorch's profiler (kineto, libkineto/src/output_json.cpp).
 constexpr std::string_view kKineto = R"({
   "schemaVersion": 1,
   "deviceProperties": [{"id": 0, "name": "NVIDIA H100"}],
@@ -61,7 +61,7 @@ TEST(TraceEvents, MayBeABareArray) {
   EXPECT_EQ(t.slices[0].duration_ns, 1500);
 }
 
-// What we write ourselves comes back: spans to the nanosecond, arrows, memory.
+// Round trip of our own traces: spans to the nanosecond, flows, memory.
 TEST(TraceEvents, ReadWhatWeWrite) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     const Timeline timeline = random_timeline(seed);
@@ -90,7 +90,8 @@ TEST(TraceEvents, OfBrokenFilesAreRefusedWithTheByte) {
     EXPECT_THROW(read_trace_events(text, "f"), InputError) << text;
 }
 
-// Any cut, and any byte changed, is either refused or read: never a crash (sanitizers watch).
+// Any truncation or changed byte is either rejected or read, and never crashes (run with
+// sanitizers).
 TEST(TraceEvents, SurviveDamage) {
   const std::string sound(kKineto);
   for (std::size_t i = 0; i < sound.size(); i += 3) {

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Everything in it, written again without blanks.
+/// The whole document, written again without whitespace.
 std::string walked(JsonScanner& scanner) {
   std::string out;
   switch (scanner.next()) {
@@ -69,15 +69,15 @@ TEST(JsonScanner, SaysAtWhichByteTheInputIsUnsound) {
     FAIL();
   } catch (const InputError& error) {
     EXPECT_EQ(error.diagnostics()[0].where, "t.json: byte 9");
-    EXPECT_THAT(error.diagnostics()[0].what, HasSubstr("ends too early"));
+    EXPECT_THAT(error.diagnostics()[0].what, HasSubstr("invalid JSON: unexpected end"));
   }
 }
 
-// Every prefix of a sound text but the whole one is refused, without reading beyond its end.
+// Every proper prefix of a valid text is rejected, without reading beyond its end.
 TEST(JsonScanner, RefusesEveryPrefix) {
   const std::string text = R"({"a":[1,"x\u00e9",{"b":null}],"c":false})";
   for (std::size_t n = 0; n < text.size(); ++n) {
-    const std::string part = text.substr(0, n);  // its own memory: sanitizers see its end
+    const std::string part = text.substr(0, n);  // a copy, so that sanitizers see its end
     JsonScanner scanner(part, "f");
     if (n == 0)
       EXPECT_EQ(walked(scanner), "end");

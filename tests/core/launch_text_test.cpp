@@ -42,7 +42,7 @@ TEST(LaunchText, GivesMegatronItsFlags) {
   EXPECT_TRUE(launch.not_said.empty());
 }
 
-// Embedding in front of the first stage's layers, loss behind the last one's.
+// The embedding is before the layers of the first stage, the loss after those of the last.
 TEST(LaunchText, DrawsUnequalStagesForMegatron) {
   const LaunchText launch = launch_text(LaunchTarget::kMegatron, plan_of("1f1b", 1, {2, 3, 3, 1}));
   EXPECT_NE(launch.text.find("--pipeline-model-parallel-layout \"Ett|ttt|ttt|tL\""),
@@ -88,10 +88,10 @@ TEST(LaunchText, GivesDeepSpeedAFile) {
   EXPECT_EQ(file["gradient_accumulation_steps"], 8);
   EXPECT_EQ(file["zero_optimization"]["stage"], 1);
   EXPECT_EQ(file["tensor_parallel"]["autotp_size"], 8);
-  EXPECT_EQ(launch.not_said.size(), 2u);  // pipeline and recomputation are said in code
+  EXPECT_EQ(launch.not_said.size(), 2u);  // pipeline and recomputation are configured in code
 }
 
-// Its sharded optimizer and its own FSDP each ask for flags beside them.
+// Its distributed optimizer and its own FSDP each require additional flags.
 TEST(LaunchText, GivesMegatronWhatItsFlagsAskFor) {
   Plan plan = plan_of("1f1b", 1, {6, 6, 6, 6});
   plan.strategy.recompute = {};
@@ -111,17 +111,17 @@ TEST(LaunchText, GivesMegatronWhatItsFlagsAskFor) {
                              "--num-distributed-optimizer-instances 2 \\\n"),
             std::string::npos)
       << launch.text;
-  EXPECT_EQ(launch.not_said.size(), 1u);  // the variable of its environment
+  EXPECT_EQ(launch.not_said.size(), 1u);  // the environment variable
 }
 
-// It refuses to gather parameters ahead where gradients are reduced at once.
+// It does not support overlapping the parameter gather without the gradient reduction.
 TEST(LaunchText, NeverGathersAheadWithoutReducingAhead) {
   Plan plan = plan_of("1f1b", 1, {6, 6, 6, 6});
   plan.strategy.zero = 2;
   plan.strategy.data_parallelism.overlap_gather = true;
   const LaunchText launch = launch_text(LaunchTarget::kMegatron, plan);
   EXPECT_NE(launch.text.find("--overlap-grad-reduce"), std::string::npos);
-  EXPECT_EQ(launch.not_said.size(), 2u);  // that, and the variable of its environment
+  EXPECT_EQ(launch.not_said.size(), 2u);  // that, and the environment variable
 }
 
 TEST(LaunchText, SaysHowTorchtitanMovesKeysAndValues) {
@@ -152,7 +152,7 @@ TEST(LaunchText, LaysOutDeepSpeedsRanksWithContextParallelism) {
   EXPECT_EQ(file["tensor_parallel"]["tp_overlap_comm"], true);
 }
 
-// A size of buckets that a trainer chooses by itself is not passed off as the plan's.
+// A bucket size chosen by the trainer is not presented as the plan's.
 TEST(LaunchText, SaysWhoseBucketsTheyAre) {
   Plan plan = plan_of("1f1b", 1, {6, 6, 6, 6});
   plan.strategy.data_parallelism.buckets.rule = BucketRule::kMegatron;
@@ -161,7 +161,7 @@ TEST(LaunchText, SaysWhoseBucketsTheyAre) {
   EXPECT_EQ(launch_text(LaunchTarget::kMegatron, plan).not_said.size(), 1u);
 }
 
-// A schedule that a trainer does not know is never passed off as another one.
+// A schedule that a trainer does not support is never silently replaced by another one.
 TEST(LaunchText, SaysWhatIsLost) {
   for (int target = 0; target < kLaunchTargetCount; ++target)
     EXPECT_FALSE(launch_text(static_cast<LaunchTarget>(target),

@@ -1,4 +1,4 @@
-// What the data axis adds to a graph: who exchanges what, how often, and what is held meanwhile.
+// Data parallelism in a task graph: which collectives run, how often, and the memory they hold.
 //
 // The tiny GPT has blocks of 49,984 parameters, tables of 640 * 64 = 40,960 and a head of
 // 128 + 512 * 64 = 32,896: P = 223,808 with three blocks, a multiple of 8.
@@ -53,7 +53,7 @@ std::int64_t bytes_of(const std::vector<Collective>& collectives) {
   return sum;
 }
 
-/// Largest amount of one class that the first rank holds beside what is resident.
+/// Peak of one memory class on the first rank, in addition to resident memory.
 std::int64_t peak_held(const TaskGraph& graph, MemoryClass memory_class) {
   std::int64_t held = 0, peak = 0;
   for (const Task& task : graph.tasks) {
@@ -180,7 +180,7 @@ TEST(Zero, CutsOneClassMoreAtEveryLevel) {
   EXPECT_THAT(bytes(3), ElementsAre(kAll / 2, kAll, 3 * kAll));
 }
 
-// ZeRO 2 reduces with every micro-batch and gathers once; two gradient buffers of neighbouring
+// ZeRO 2 reduces with every micro-batch and gathers once; two gradient buffers of neighboring
 // layers: two blocks are the largest.
 TEST(Zero, ReducesEveryMicrobatchAtLevel2) {
   const TaskGraph graph = lowered(data_strategy(4, 2, 3));
@@ -190,7 +190,7 @@ TEST(Zero, ReducesEveryMicrobatchAtLevel2) {
   EXPECT_EQ(peak_held(graph, MemoryClass::kCommunication), 0);
 }
 
-// One layer each: the reduction of a layer must be over before the next but one begins.
+// One layer each: the reduction of a layer must end before the layer after the next one starts.
 TEST(Zero, HasTwoGradientBuffers) {
   const TaskGraph graph = lowered(data_strategy(4, 2));
   std::vector<std::size_t> passes, reductions;
@@ -220,7 +220,7 @@ TEST(FullySharded, GathersEveryUnitForEveryPass) {
   }
 }
 
-// Held from forward to backward, everything is there once.
+// If parameters are held from forward to backward, everything is gathered once.
 TEST(FullySharded, GathersOncePerMicrobatchWithoutResharding) {
   Strategy s = data_strategy(4, 3, 2);
   s.data_parallelism.reshard_after_forward = false;
@@ -229,8 +229,8 @@ TEST(FullySharded, GathersOncePerMicrobatchWithoutResharding) {
   EXPECT_EQ(peak_held(graph, MemoryClass::kCommunication), 2 * kAll);
 }
 
-// Prefetch d: the gather of use i starts when use i - d - 1 has ended, so d + 1 blocks are held;
-// with 0 the gather is never beside a pass.
+// Prefetch d: the gather of use i starts after use i - d - 1 has ended, so d + 1 blocks are held;
+// with 0 the gather never overlaps a pass.
 TEST(FullySharded, HoldsOneUnitMoreForEachOneGatheredAhead) {
   const auto held = [](int prefetch) {
     Strategy s = strategy_of({.data = 4}, 1);
@@ -274,8 +274,8 @@ TEST(HybridSharding, SumsSharesOverTheGroupsOnce) {
 
 // ---- every schedule -------------------------------------------------------------------------
 
-// Also those that hold every part twice, where both holders complete a bucket, and those that
-// overlap passes.
+// Includes schedules with two replicas of each part, where both complete a bucket, and schedules
+// with overlapped passes.
 TEST(DataAxis, MakesASoundGraphOfEveryScheduleThatAcceptsThePlan) {
   const ModelGraph model = gpt({.blocks = 16, .tied = true});
   const Cluster cluster = cluster_of(2, 4);
@@ -301,11 +301,11 @@ TEST(DataAxis, MakesASoundGraphOfEveryScheduleThatAcceptsThePlan) {
   EXPECT_GT(lowered_plans, 40);
 }
 
-// ---- a ring, step by step -------------------------------------------------------------------
+// ---- a ring, round by round -----------------------------------------------------------------
 
-// Five ranks, one vector cut into five chunks, carried out as the graph says: in every round each
-// member sends chunk (i - round) mod 5 to the next one. After 4 rounds everyone has one whole sum,
-// after 8 everyone has all of them.
+// Executes the graph with five ranks and a vector of five chunks: in every round, each member sends
+// chunk (i - round) mod 5 to the next one. After 4 rounds every rank has one complete sum, after 8
+// all of them.
 TEST(Ring, OfFiveSumsInEightRounds) {
   Strategy s = strategy_of({.data = 5}, 1);
   s.data_parallelism.kind = DataParallelKind::kRing;
@@ -342,8 +342,8 @@ TEST(Ring, OfFiveSumsInEightRounds) {
   for (const auto& own : chunks) EXPECT_THAT(own, ElementsAre(31, 31, 31, 31, 31));
 }
 
-// Under ZeRO 1 the first half of the rounds is the reduce-scatter, the second the all-gather behind
-// the update, in the stored type.
+// Under ZeRO 1 the first half of the rounds is the reduce-scatter, the second half the all-gather
+// after the update, in the stored type.
 TEST(Ring, IsCutInTwoHalvesByZero1) {
   Strategy s = data_strategy(4, 1);
   s.data_parallelism.kind = DataParallelKind::kRing;
@@ -375,8 +375,8 @@ TEST(Ring, VisitsNodesInTheOrderOfThePlan) {
 
 // ---- one process, parameter servers ---------------------------------------------------------
 
-// Two sequences of 128 tokens on each of two devices: inputs 2 * 256 * 8 bytes, logits of 512 words
-// in 2 bytes 2 * 256 * 512 * 2.
+// Two sequences of 128 tokens on each of two devices: inputs 2 * 256 * 8 bytes, 2-byte logits over
+// a vocabulary of 512: 2 * 256 * 512 * 2.
 TEST(OneProcess, ScattersGathersAndUpdatesOnTheFirstDevice) {
   Strategy s = strategy_of({.data = 2}, 1);
   s.data_parallelism.kind = DataParallelKind::kOneProcess;
@@ -402,7 +402,7 @@ TEST(OneProcess, ScattersGathersAndUpdatesOnTheFirstDevice) {
   EXPECT_EQ(peak_held(graph, MemoryClass::kLogits), 2 * words * (2 + 4 + 2) + words * 2);
 }
 
-// Six workers, two servers of half of everything; in step a server has room for all pushes.
+// Six workers, two servers with one half each; synchronous servers have buffers for all pushes.
 TEST(ParameterServer, HoldsAnEqualPartOnEveryServer) {
   Strategy s = strategy_of({.data = 6}, 1);
   s.data_parallelism.kind = DataParallelKind::kParameterServer;
@@ -453,7 +453,7 @@ TEST(ParameterServer, SumsAndClipsBeforeItUpdates) {
   EXPECT_EQ(updates(), Bytes((28 + 12 + 30) * kAll / 2));
 }
 
-// Four workers, two servers: every pair meets once to push and once to pull half of everything.
+// Four workers, two servers: every pair exchanges one push and one pull of half the parameters.
 TEST(AsyncParameterServer, LetsEveryWorkerMeetEveryServer) {
   Strategy s = strategy_of({.data = 4}, 1);
   s.data_parallelism.kind = DataParallelKind::kAsyncParameterServer;

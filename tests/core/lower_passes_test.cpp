@@ -1,4 +1,4 @@
-// What single passes make of a plan: collectives, recomputation, memory, the end of the step.
+// Results of single lowering passes: collectives, recomputation, memory, the end of the step.
 #include "core/lower_passes.hpp"
 
 #include <gmock/gmock.h>
@@ -42,7 +42,7 @@ std::int64_t count_kind(const TaskGraph& graph, TaskKind kind) {
                        [kind](const Task& task) { return task.kind == kind; });
 }
 
-// ---- collectives from cuts ------------------------------------------------------------------
+// ---- collectives from sharding --------------------------------------------------------------
 
 TaskGraph lower_dense(ParallelDegrees degrees, bool sequence_parallel) {
   Strategy s = strategy_of(degrees, 1);
@@ -81,7 +81,7 @@ TEST(TensorParallelism, CountsWholeBuffers) {
   }
 }
 
-// What a rank communicates is a tensor of the operator that asks for it: executors look it up.
+// The tensor of a collective belongs to its source operator, because executors look it up there.
 TEST(TensorParallelism, SaysWhichTensorOfWhichOperatorTravels) {
   const ModelGraph model = gpt({.blocks = 2});
   const TaskGraph graph = lower_dense({.tensor = 2}, true);

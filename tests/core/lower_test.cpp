@@ -24,7 +24,7 @@ using testing_models::mixture;
 using testing_models::plan_of;
 using testing_models::strategy_of;
 
-/// Times that tell every kind of work apart.
+/// Distinct times for every kind of work.
 class PlainCosts : public CostModel {
  public:
   Seconds time_of(const Kernel& k) const override {
@@ -41,7 +41,7 @@ class PlainCosts : public CostModel {
   std::string provenance() const override { return "test"; }
 };
 
-/// Ends of all tasks by the rules of task_graph.hpp alone.
+/// End times of all tasks, computed only from the rules in task_graph.hpp.
 std::vector<Ticks> ends_of(const TaskGraph& graph) {
   const std::vector<WorkPrice> prices = price_works(graph.parts, graph.works, PlainCosts());
   std::map<std::pair<int, Stream>, Ticks> free;
@@ -149,7 +149,7 @@ TEST(Lower, MakesASoundGraphOfEveryScheduleThatAcceptsThePlan) {
         s.zero = 1;
         const ScheduleRequest request = schedule_request_of(s);
         if (rule.problem(request) || rule.weight_versions(request, PipelineRankId(0)) > 1) continue;
-        if (rule.generate(request).output_barriers > 0) continue;  // refused by check_plan()
+        if (rule.generate(request).output_barriers > 0) continue;  // rejected by check_plan()
         SCOPED_TRACE(describe(s));
         const Plan plan = even_plan(s, 16, part_count(rule.placement(request)));
         const TaskGraph folded = lower(plan, model, cluster);
@@ -214,7 +214,7 @@ TEST(Lower, OrdersTwoStagesAsDrawnByHand) {
   EXPECT_EQ((orders[{1, Stream::kReceivePrevious}]), "receive0 receive1 ");
   EXPECT_EQ((orders[{1, Stream::kSendPrevious}]), "send0 send1 ");
   EXPECT_EQ((orders[{0, Stream::kReceiveNext}]), "receive0 receive1 ");
-  // The gradient norm joins both ranks: a barrier in front of the optimizer.
+  // The gradient norm synchronizes both ranks: a barrier before the optimizer.
   EXPECT_EQ((orders[{0, Stream::kData}]), "collective-1 ");
   EXPECT_EQ(graph.collectives.size(), 1u);
   EXPECT_EQ(graph.collectives[0].count, 2);
@@ -276,7 +276,7 @@ TEST(Lower, NamesDeviceAndActionOfADeadlock) {
   }
 }
 
-// The pair waits for inputs of both; what either hands out is there when both have ended.
+// The pair waits for the inputs of both; the outputs of either are available when both have ended.
 TEST(Lower, LetsOverlappedPairsStartAndEndTogether) {
   const Plan plan = plan_of(strategy_of({.pipeline = 2}, 2), 4);
   const StagesPass pass = lower_stages_pass(plan, gpt({.blocks = 4}), cluster_of(1, 4));

@@ -24,7 +24,7 @@ TEST(ModelGraph, AddsUpOverLayers) {
   EXPECT_EQ(sum, parameter_count(model));
 }
 
-// Half of the experts' 65,536 parameters per block act on a token.
+// Half of the 65,536 expert parameters per block are used per token.
 TEST(ModelGraph, CountsActiveParametersOfExperts) {
   const ModelGraph model = mixture(2);
   EXPECT_EQ(parameter_count(model), 512 * 64 + 2 * (256 + 65'536));

@@ -62,7 +62,7 @@ TEST(PriceWorks, SharesAddUpToTheDuration) {
   EXPECT_EQ(costs.kernels_priced, 3);  // each distinct part once, however many works use it
 }
 
-/// Who meets n - 1 others waits 2 s for each, and a second for each second of work.
+/// In a group of n ranks, the wait is 2 s per other rank plus one second per second of work.
 class WaitingCosts final : public RoundCosts {
  public:
   Seconds wait_of(int ranks, Seconds work) const override {
@@ -70,9 +70,9 @@ class WaitingCosts final : public RoundCosts {
   }
 };
 
-// Kernels of 4 and 2 s, a collective of three ranks (10 s), a kernel of 1 s, a collective beside
-// which a kernel of 8 s runs: 4 + 2 + (2 * 2 + 6) + 10 + 1 + (10 - 8) + 8. What was worked before
-// the first meeting does not count for the next.
+// Kernels of 4 and 2 s, a collective of three ranks (10 s), a kernel of 1 s, a collective
+// overlapped with a kernel of 8 s: 4 + 2 + (2 * 2 + 6) + 10 + 1 + (10 - 8) + 8. Work before the
+// first synchronization does not count for the next one.
 TEST(PriceWorks, LetsRanksWaitWhereTheyMeet) {
   Collective gather, hidden;
   gather.axis = hidden.axis = Axis::kTensor;
@@ -91,7 +91,7 @@ TEST(PriceWorks, LetsRanksWaitWhereTheyMeet) {
 }
 
 // Causal attention of 2 x 8 queries and keys of size 4 and values of size 2: the kernel skips half
-// of the scores, and what it counts for does not: 2 x 2 x 8 x 8 x (4 + 2) forward, backward
+// of the scores, but its FLOPs count all: 2 x 2 x 8 x 8 x (4 + 2) forward, backward
 // 2 x 2 x 8 x 8 x (3 x 4 + 2 x 2).
 TEST(PriceWorks, CountsEveryScoreOfAttentionAsUtilisationDoes) {
   Kernel forward = attention(8);

@@ -1,4 +1,4 @@
-/// Timelines for round-trip tests, the same for the same seed.
+/// Random timelines for round-trip tests, deterministic for each seed.
 #pragma once
 
 #include <random>
@@ -11,7 +11,7 @@ namespace meshwright {
 struct RandomTimeline {
   int ranks = 3;
   int spans_per_track = 20;
-  bool derived_names = true;  ///< names that follow from their spans, but for some
+  bool derived_names = true;  ///< most names are derived from their spans
 };
 
 inline Timeline random_timeline(unsigned seed, const RandomTimeline& shape = {}) {
@@ -50,7 +50,7 @@ inline Timeline random_timeline(unsigned seed, const RandomTimeline& shape = {})
     }
   }
   t.names.push_back("a name of no span");
-  // Names stand in another order than spans.
+  // The order of names differs from that of spans.
   for (std::size_t i = t.spans.size(); i-- > 1;) {
     const auto j = static_cast<std::size_t>(below(static_cast<unsigned>(i + 1)));
     std::swap(t.names[static_cast<std::size_t>(t.spans[i].name)],

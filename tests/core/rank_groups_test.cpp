@@ -24,7 +24,8 @@ TEST(RankGroups, HoldTheRanksThatDifferInOneCoordinate) {
   EXPECT_TRUE(members(Axis::kData, CollectiveKind::kAllReduce, 13).empty());
 }
 
-// Experts fill the 8 ranks of a position anew, expert-tensor degree 1: 4 neighbours have all.
+// Experts are mapped to the 8 ranks of a pipeline rank separately; with expert-tensor-parallel size
+// 1, 4 neighboring ranks hold all experts.
 TEST(RankGroups, FoldExpertsIntoTheRanksOfAPosition) {
   EXPECT_EQ(members(Axis::kExpert, CollectiveKind::kAllToAll, 13),
             (std::vector<int>{12, 13, 14, 15}));

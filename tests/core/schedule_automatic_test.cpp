@@ -1,4 +1,4 @@
-/// The automatic scheduler on stages, caps and links of all kinds.
+/// The automatic scheduler with various stage times, caps and links.
 #include "core/schedule_automatic.hpp"
 
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@
 namespace meshwright {
 namespace {
 
-/// Micro-batches first in, first out, as the passes of AutomaticOrders mean it.
+/// Assigns micro-batches first in, first out, as defined by AutomaticOrders.
 Schedule schedule_of(const PassOrders& passes, int microbatches) {
   const auto p = static_cast<int>(passes.size());
   Schedule schedule{.name = "automatic",

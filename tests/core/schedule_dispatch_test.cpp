@@ -11,8 +11,8 @@
 namespace meshwright {
 namespace {
 
-/// A task with times 1 to 9 and limits from the least possible one up; every other seed has chunks
-/// of unequal size and gives part of the memory back at the input gradient.
+/// A random task with times 1 to 9 and feasible limits; every other seed has chunks of unequal size
+/// and releases part of the memory at the input gradient.
 DispatchTask random_task(std::uint32_t seed, const Placement& placement, int microbatches) {
   std::mt19937 random(seed);
   const auto draw = [&](int least, int most) {
@@ -37,7 +37,7 @@ DispatchTask random_task(std::uint32_t seed, const Placement& placement, int mic
   return task;
 }
 
-/// Peak of each device by the order alone, counted apart from the dispatcher.
+/// Peak of each device, computed from the order and independently of the dispatcher.
 std::vector<std::int64_t> peaks_of(const Schedule& schedule, const DispatchTask& task) {
   std::vector<std::int64_t> peaks;
   for (const auto& order : schedule.orders) {

@@ -1,4 +1,4 @@
-/// What schedules hold: activations on every device, versions and replicas of weights.
+/// Memory of schedules: activations on every device, versions and replicas of weights.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -69,7 +69,7 @@ TEST(PeakActivations, FollowTheirFormsOnEveryDevice) {
     }
 }
 
-// Half of the micro-batches of a unit go down, half up. A device at an end holds all of those that
+// Half of the micro-batches of a unit go down, half up. A device at an end holds all that
 // start there and the one that turns: p/2 + 1. In the middle those of both directions meet: p.
 TEST(PeakActivations, OfChimeraLieBetweenHalfAndAll) {
   for (const int p : {2, 4, 8, 16}) {
@@ -81,8 +81,8 @@ TEST(PeakActivations, OfChimeraLieBetweenHalfAndAll) {
   }
 }
 
-// A micro-batch goes backward with the weights that it went forward with: one version for each one
-// that is in flight. 2BW accumulates over m >= p micro-batches and needs two.
+// Backward uses the same weights as forward: one version per micro-batch in flight. 2BW accumulates
+// over m >= p micro-batches and needs two.
 TEST(WeightVersions, AreThoseOfTheMicrobatchesInFlight) {
   for (const int p : {1, 2, 4, 8})
     for (const int m : {p, 4 * p}) {
@@ -106,7 +106,7 @@ TEST(WeightVersions, AreOneWhereverThePipelineIsFlushed) {
   }
 }
 
-// Chimera and DualPipe hold every part of the model twice, all others once.
+// Chimera and DualPipe hold two replicas of every model part, all others one.
 TEST(WeightReplicas, AreTwoForBidirectionalSchedulesOnly) {
   for (const ScheduleRule& rule : schedule_rules())
     for (const int v : {1, 2}) {

@@ -29,7 +29,7 @@ std::string name_of(const ScheduleRule& rule, const ScheduleRequest& r) {
          " v=" + std::to_string(r.chunks) + " m=" + std::to_string(r.microbatches);
 }
 
-/// Requests the rule takes, with its own extras tried out.
+/// Requests accepted by the rule, including variations of its own options.
 std::vector<ScheduleRequest> accepted_requests(const ScheduleRule& rule) {
   std::vector<ScheduleRequest> accepted;
   for (const ScheduleRequest& plain : small_requests()) {
@@ -78,7 +78,7 @@ TEST(ScheduleRules, EverySmallScheduleKeepsItsMemoryPromise) {
     }
 }
 
-// A promise that is never reached would be no promise.
+// The guaranteed peak must be reached by at least one request.
 TEST(ScheduleRules, EveryPromiseIsReachedOnSomeDevice) {
   for (const ScheduleRule& rule : schedule_rules()) {
     int reached = 0;
@@ -116,29 +116,29 @@ std::string problem_of(std::string_view name, int p, int v, int m,
 }
 
 TEST(ScheduleRules, ProblemsTellTheValuesAndWhatWouldBeRight) {
-  EXPECT_EQ(problem_of("1f1b", 0, 1, 4), "0 devices: at least 1 is needed");
-  EXPECT_EQ(problem_of("1f1b", 4, 1, 0), "0 micro-batches: at least 1 is needed");
+  EXPECT_EQ(problem_of("1f1b", 0, 1, 4), "requires at least 1 device, got 0");
+  EXPECT_EQ(problem_of("1f1b", 4, 1, 0), "requires at least 1 micro-batch, got 0");
   EXPECT_EQ(problem_of("1f1b", 4, 2, 8),
-            "2 chunks per device, but this schedule has 1; interleaved-1f1b takes several");
+            "requires 1 chunk per device, got 2; use interleaved-1f1b for several");
   EXPECT_EQ(problem_of("interleaved-1f1b", 4, 2, 10),
             "10 micro-batches are not a multiple of 4 devices; use 8 or 12");
   EXPECT_EQ(problem_of("interleaved-1f1b", 4, 2, 3),
             "3 micro-batches are not a multiple of 4 devices; use 4");
   EXPECT_EQ(problem_of("interleaved-1f1b", 4, 2, 8, 3),
-            "micro-batch group size 3 is outside 4 (devices) .. 8 (micro-batches)");
+            "micro-batch group size 3 is out of range: expected 4 (devices) to 8 (micro-batches)");
   EXPECT_EQ(problem_of("interleaved-1f1b", 4, 2, 14, 6),
-            "14 micro-batches leave a last group of 2 with group size 6; 0 or at least 4 devices "
-            "are needed");
+            "14 micro-batches in groups of 6 leave a last group of 2; expected 0 or at least 4 "
+            "(devices)");
   EXPECT_EQ(problem_of("interleaved-1f1b", 4, 2, 14, 5), "");
   EXPECT_EQ(problem_of("dualpipe", 5, 1, 20),
-            "5 devices: two directions need an even number; use 4 or 6");
+            "requires an even number of devices, got 5; use 4 or 6");
   EXPECT_EQ(problem_of("dualpipe", 8, 1, 14),
-            "14 micro-batches: an even number of at least 16 (2 x 8 devices) is needed");
+            "requires an even number of micro-batches, at least 16 (2 x 8 devices), got 14");
   EXPECT_EQ(problem_of("dualpipev", 4, 2, 7),
-            "7 micro-batches: at least 8 (2 x 4 devices) are needed");
-  EXPECT_EQ(problem_of("dualpipev", 4, 1, 8),
-            "1 chunks per device, but the V of this schedule has 2");
-  EXPECT_THAT(problem_of("gpipe", 1'000'000, 1, 1'000'000), HasSubstr("make more than 67108864"));
+            "requires at least 8 micro-batches (2 x 4 devices), got 7");
+  EXPECT_EQ(problem_of("dualpipev", 4, 1, 8), "requires 2 chunks per device, got 1");
+  EXPECT_THAT(problem_of("gpipe", 1'000'000, 1, 1'000'000),
+              HasSubstr("exceed the limit of 67108864 actions"));
 }
 
 }  // namespace

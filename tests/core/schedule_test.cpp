@@ -33,14 +33,14 @@ TEST(OrderText, ReadsBackWhatItWrites) {
 }
 
 TEST(OrderText, NamesTheWordThatIsWrong) {
-  EXPECT_EQ(message_of("0F0 0X1"), "order, word 2: '0X1' is not an action");
-  EXPECT_EQ(message_of("F0"), "order, word 1: 'F0' is not an action");
-  EXPECT_EQ(message_of("0F"), "order, word 1: '0F' is not an action");
-  EXPECT_EQ(message_of("-1F0"), "order, word 1: '-1F0' is not an action");
-  EXPECT_EQ(message_of("0F99999999999"), "order, word 1: '0F99999999999' is not an action");
-  EXPECT_EQ(message_of("(0F0;0B0"), "order, word 1: '(0F0;0B0' is not a pair of actions");
-  EXPECT_EQ(message_of("("), "order, word 1: '(' is not a pair of actions");
-  EXPECT_EQ(message_of("(;)"), "order, word 1: '(;)' is not a pair of actions");
+  EXPECT_EQ(message_of("0F0 0X1"), "action 2: invalid action '0X1'");
+  EXPECT_EQ(message_of("F0"), "action 1: invalid action 'F0'");
+  EXPECT_EQ(message_of("0F"), "action 1: invalid action '0F'");
+  EXPECT_EQ(message_of("-1F0"), "action 1: invalid action '-1F0'");
+  EXPECT_EQ(message_of("0F99999999999"), "action 1: invalid action '0F99999999999'");
+  EXPECT_EQ(message_of("(0F0;0B0"), "action 1: invalid pair of actions '(0F0;0B0'");
+  EXPECT_EQ(message_of("("), "action 1: invalid pair of actions '('");
+  EXPECT_EQ(message_of("(;)"), "action 1: invalid pair of actions '(;)'");
 }
 
 TEST(Placement, LoopPutsStageSOnDeviceSModP) {

@@ -1,4 +1,4 @@
-/// Closed forms of the papers, exactly in Ticks, inside their domain and beyond.
+/// Closed forms from the papers, exact in Ticks, inside and outside of their domains.
 #include "core/schedule_timing.hpp"
 
 #include <gmock/gmock.h>
@@ -36,7 +36,7 @@ ScheduleRequest request_of(const Case& c, int chunks) {
 constexpr std::int64_t kScale = 12;
 Ticks scaled(std::int64_t units) { return Ticks(units * kScale); }
 
-/// A chunk lasts its share of the device's f, b, w.
+/// A chunk takes its share of the device's f, b, w.
 ScheduleTiming time_of(std::string_view name, const Case& c, int chunks = 1,
                        std::int64_t latency = 0) {
   const ScheduleRule* rule = find_schedule_rule(name);

@@ -113,7 +113,7 @@ TEST(VocabularyParallelism, PyTorchsCsvCannotSayIt) {
     write_schedule_csv(schedule);
     FAIL() << "written";
   } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("PyTorch's CSV knows no such pass"));
+    EXPECT_THAT(error.what(), HasSubstr("not expressible in PyTorch's CSV"));
   }
 }
 
@@ -122,7 +122,7 @@ TEST(VocabularyParallelism, TheCheckerMissesAShare) {
   auto& order = schedule.orders[0];
   order.erase(order.begin() + 1);  // 0S0
   EXPECT_THAT(check_schedule(schedule),
-              ElementsAre("device 0: 0S0, a share of the output layer, is missing"));
+              ElementsAre("device 0: missing 0S0 (the output layer is sharded)"));
 }
 
 TEST(VocabularyParallelism, TheCheckerRefusesSharesThatNobodyAskedFor) {
@@ -130,20 +130,20 @@ TEST(VocabularyParallelism, TheCheckerRefusesSharesThatNobodyAskedFor) {
   ASSERT_THAT(check_schedule(schedule), IsEmpty());
   schedule.output_barriers = 0;
   EXPECT_THAT(check_schedule(schedule),
-              ElementsAre("device 0: 0S0, a share of the output layer, is there, but the schedule "
-                          "does not split it",
-                          "device 0: 0T0, a share of the output layer, is there, but the schedule "
-                          "does not split it"));
+              ElementsAre("device 0: unexpected 0S0 (the output layer is not sharded)",
+                          "device 0: unexpected 0T0 (the output layer is not sharded)"));
 }
 
 // Device 1 would go backward before device 0 has done its share, which waits for that backward.
 TEST(VocabularyParallelism, TheCheckerFindsABarrierThatNeverEnds) {
   Schedule schedule = vocabulary_schedule("vocab-1f1b", 2, 1, unit_times(2));
   schedule.orders[0] = order_from_text("0F0 0B0 0S0 0T0");
-  EXPECT_THAT(check_schedule(schedule),
-              ElementsAre("deadlock: device 0 stands at action 1 (0B0) and waits for 1B0, action 2 "
-                          "of device 1; device 1 stands at action 2 (1B0) and waits for 0S0, "
-                          "action 2 of device 0"));
+  EXPECT_THAT(
+      check_schedule(schedule),
+      ElementsAre("deadlock: device 0 is blocked at action 1 (0B0) and waits for 1B0, "
+                  "action 2 of device 1; device 1 is blocked at action 2 (1B0) and waits for "
+                  "0S0, "
+                  "action 2 of device 0"));
 }
 
 }  // namespace

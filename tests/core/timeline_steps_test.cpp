@@ -44,7 +44,7 @@ TEST(JoinSteps, IsUndoneByStepsOfAlsoThroughAFile) {
   EXPECT_EQ(steps_of(timeline_from_pftrace(to_pftrace(joined), "x")), steps);
 }
 
-// Without the note a step starts at its first span: 1 tick later.
+// Without recorded starts, a step starts with its first span: 1 tick later.
 TEST(StepsOf, GoesByFirstSpansWhereNothingIsSaid) {
   Timeline joined = join_steps(std::vector<Timeline>{step(4), step(5)});
   for (const char* note : {"", "0 x", "7 0", "0 7 15"}) {

@@ -24,8 +24,8 @@ TEST(CheckTimeline, SpansMayTouchButNotOverlap) {
   Timeline t = two_spans();
   EXPECT_THAT(check_timeline(t), IsEmpty());
   t.spans[1].start = Ticks(19);
-  EXPECT_THAT(check_timeline(t), ElementsAre("span 1 starts at 19 ps before span 0 on its track "
-                                             "ends at 20"));
+  EXPECT_THAT(check_timeline(t), ElementsAre("span 1 starts at 19 ps, before span 0 on its track "
+                                             "ends at 20 ps"));
   t.spans[1].track = 1;
   EXPECT_THAT(check_timeline(t), IsEmpty()) << "tracks run side by side";
 }
@@ -36,17 +36,18 @@ TEST(CheckTimeline, FindsEveryBrokenReference) {
   t.spans[1].track = 2;
   t.flows = {{0, 2}};
   t.tracks[1] = t.tracks[0];
-  EXPECT_THAT(check_timeline(t),
-              ElementsAre(HasSubstr("track 1 stands twice"), "span 0 has name 2 of 2",
-                          "span 1 is on track 2 of 2", "flow 0 joins spans 0 and 2 of 2"));
+  EXPECT_THAT(check_timeline(t), ElementsAre(HasSubstr("duplicate track 1"),
+                                             "span 0: name 2 is out of range (2 names)",
+                                             "span 1: track 2 is out of range (2 tracks)",
+                                             "flow 0: span 0 or 2 is out of range (2 spans)"));
 }
 
 TEST(CheckTimeline, FindsTimesThatRunBackwards) {
   Timeline t = two_spans();
   t.spans[0].start = Ticks(21);
   t.memory = {{Ticks(5), 0, {}}, {Ticks(4), 0, {}}, {Ticks(0), 1, {}}};
-  EXPECT_THAT(check_timeline(t), Contains("span 0 runs from 21 to 20 ps"));
-  EXPECT_THAT(check_timeline(t), Contains("memory sample 1 comes before the one in front of it"));
+  EXPECT_THAT(check_timeline(t), Contains("span 0 has an invalid range from 21 to 20 ps"));
+  EXPECT_THAT(check_timeline(t), Contains("memory sample 1 is not in order"));
 }
 
 TEST(CheckTimeline, SaysAtMostTwentyThings) {

@@ -1,4 +1,4 @@
-// Small models built by hand, operator by operator, as papers describe them.
+// Small models built by hand, operator by operator, as described in papers.
 #pragma once
 
 #include <string>
@@ -87,7 +87,7 @@ struct BlockWriter {
 
 }  // namespace detail
 
-/// GPT as Megatron-LM trains it: learned positions, dropout, GELU, biases.
+/// GPT as in Megatron-LM: learned positions, dropout, GELU, biases.
 inline ModelGraph gpt(const GptShape& shape) {
   const std::int64_t h = shape.hidden;
   ModelGraphBuilder builder("tiny-gpt", "gpt2");
@@ -132,7 +132,7 @@ inline ModelGraph gpt(const GptShape& shape) {
   return builder.finish(shape.positions, shape.tied);
 }
 
-/// Blocks of a router, four experts of which two are used, and nothing else.
+/// Blocks that consist of a router and experts (by default four, two per token).
 inline ModelGraph mixture(int blocks, std::int64_t hidden = 64, int experts = 4) {
   const std::int64_t f = 2 * hidden;
   constexpr int kPerToken = 2;
@@ -211,7 +211,7 @@ inline Cluster cluster_of(int nodes, int devices_per_node) {
   return cluster;
 }
 
-/// Blocks spread evenly over the stages, earlier ones take the rest.
+/// Blocks distributed evenly over the stages; earlier stages get the remainder.
 inline Plan even_plan(const Strategy& strategy, int blocks, int stages) {
   Plan plan{strategy, {}};
   for (int s = 0; s < stages; ++s)

@@ -13,6 +13,13 @@ TEST(Units, BytesOverBandwidthIsTime) {
   EXPECT_EQ(Bytes(50'000'000'000) / 50_GBps, Seconds(1.0));
 }
 
+TEST(Units, CountsDivideUp) {
+  EXPECT_EQ(divide_up(8, 4), 2);
+  EXPECT_EQ(divide_up(9, 4), 3);
+  EXPECT_EQ(divide_up(0, 4), 0);
+  EXPECT_EQ(divide_up(std::int64_t{1} << 40, 3), 366'503'875'926);  // 2^40 = 3 x 366503875925 + 1
+}
+
 TEST(Units, MemorySizesAreBinary) { EXPECT_EQ(80_GiB, Bytes(85'899'345'920)); }
 
 TEST(Units, TicksRoundUpSoThatNoWorkIsFree) {

@@ -94,8 +94,8 @@ class Replay {
   int updates_ = 0;
 };
 
-// In every order that lower() makes: a micro-batch finds the version that it is to meet, PipeDream
-// the newest one, and no update overwrites a version that is still needed.
+// In every order that lower() produces, a micro-batch finds its weight version (with PipeDream the
+// newest one), and no update overwrites a version that is still needed.
 TEST(WithoutFlush, OverwritesNoVersionThatIsNeeded) {
   const Cluster cluster = cluster_of(1, 8);
   for (const char* schedule : {"pipedream", "pipedream-2bw"})
@@ -127,7 +127,7 @@ TEST(WithoutFlush, IsTheSameGraphForRepresentativesAndForAllRanks) {
       lower(plan, gpt({.blocks = 8}), cluster_of(2, 4), {.ranks = RankSet::kAll, .steps = 2});
   EXPECT_THAT(check_task_graph(all), IsEmpty());
   EXPECT_EQ(all.tasks.size(), 2 * folded.tasks.size());
-  // Two steps of four micro-batches on four stages: each its own sum over the replicas.
+  // Two steps of four micro-batches on four stages, each with its own reduction over the replicas.
   EXPECT_THAT(folded.collectives, SizeIs(2 * 4 * 4));
 }
 
@@ -153,30 +153,31 @@ TEST(WithoutFlush, RunsOverStagesReplicasAndPartsOfTheSequence) {
 }
 
 TEST(WithoutFlush, SaysWhatItDoesNotGoWith) {
-  EXPECT_EQ(
-      problem([](Plan& p) { p.strategy.zero = 2; }),
-      (Diagnostic{"--zero", "level 2 with pipedream",
-                  "use level 0: every rank needs the stashed versions of its weights whole"}));
+  EXPECT_EQ(problem([](Plan& p) { p.strategy.zero = 2; }),
+            (Diagnostic{"--zero", "must be 0 with schedule 'pipedream', got 2",
+                        "use --zero 0: weight versions are not sharded"}));
   EXPECT_EQ(problem([](Plan& p) { p.strategy.degrees.tensor = 2; }),
-            (Diagnostic{"--tp", "degree 2 with pipedream",
-                        "pipedream runs over pp, dp and cp: use --tp 1, or 1f1b"}));
+            (Diagnostic{"--tp", "must be 1 with schedule 'pipedream', got 2",
+                        "use --tp 1, or --schedule 1f1b"}));
   EXPECT_EQ(problem([](Plan& p) {
               p.strategy.data_parallelism.buckets.rule = BucketRule::kPyTorch;
             }).where,
             "--bucket");
-  EXPECT_EQ(problem([](Plan& p) { p.orders.resize(2); }).where, "--orders");
+  EXPECT_EQ(problem([](Plan& p) { p.orders.resize(2); }),
+            (Diagnostic{"--schedule", "'pipedream' does not support synthesized orders",
+                        "remove the orders"}));
   EXPECT_EQ(problem([](Plan& p) { p.strategy.degrees.chunks = 2; }).where, "--schedule");
   EXPECT_EQ(problem([](Plan& p) {
               p.strategy.schedule = "pipedream-2bw";
               p.strategy.global_batch = 2;
             }).what,
-            "pipedream-2bw: 1 micro-batches: two weight versions need at least 2 (devices)");
+            "pipedream-2bw: requires at least 2 micro-batches (one per device), got 1");
 }
 
 TEST(WithoutFlush, SharesNoTableBetweenItsEnds) {
   const Diagnostic d = problem([](Plan&) {}, /*tied=*/true);
   EXPECT_EQ(d.where, "--schedule");
-  EXPECT_THAT(d.what, testing::HasSubstr("share a table"));
+  EXPECT_THAT(d.what, testing::HasSubstr("tied embeddings are shared by the first and the last"));
   const auto alone = [](Plan& p) {
     p.strategy.degrees.pipeline = 1;
     p.blocks_per_stage = {8};

@@ -10,7 +10,7 @@ using testing::ElementsAre;
 
 constexpr Ticks us(std::int64_t count) { return Ticks(count * 1'000'000); }
 
-// Alone: pull 1, compute 10, push 3, update 2 = 16 us a turn, and nobody overtakes.
+// A single worker: pull 1, compute 10, push 3, update 2 = 16 us per iteration, staleness 0.
 TEST(AsynchronousTraining, IsOneAfterAnotherForASingleWorker) {
   const AsynchronousResult result = simulate_asynchronous({.compute = {us(10)},
                                                            .push = us(3),
@@ -23,11 +23,11 @@ TEST(AsynchronousTraining, IsOneAfterAnotherForASingleWorker) {
   EXPECT_THAT(result.staleness, ElementsAre(5));
 }
 
-// Four workers, push 3, compute 2, pull 1: the inward link needs 12 us for all of them, a worker by
-// itself 6. Weights leave at 0, 1, 2, 3, gradients are there at 3, 4, 5, 6, and from 3 us on the
-// link is never free: 10 turns end at 3 + 10 * 12. In the first turn 0, 1, 2, 3 others come before;
-// then always 3: worker 0 has its second weights at 6, with one update in them, and is the fifth to
-// push.
+// Four workers, push 3, compute 2, pull 1: the inbound link needs 12 us for all of them, a single
+// worker 6. Weights are sent at 0, 1, 2, 3, gradients arrive at 3, 4, 5, 6, and from 3 us on the
+// link is always busy: 10 iterations end at 3 + 10 * 12. In the first iteration 0, 1, 2, 3 others
+// come first; after that always 3: worker 0 pulls again at 6, with one update in the weights, and
+// is the fifth to push.
 TEST(AsynchronousTraining, IsBoundByTheServersLink) {
   const AsynchronousResult result = simulate_asynchronous({.compute = {us(2), us(2), us(2), us(2)},
                                                            .push = us(3),
@@ -42,9 +42,9 @@ TEST(AsynchronousTraining, IsBoundByTheServersLink) {
   EXPECT_DOUBLE_EQ(result.updates_per_second, 40 / 123e-6);
 }
 
-// A worker that is ten times slower holds nobody up: its gradients are old instead. Fast ones take
-// pull 1 + compute 10 + push 1 = 12 us, 13 where they meet; the slow one's 102 us see about eight
-// of each of the two others' updates.
+// A worker that is ten times slower does not delay the others, but its gradients are stale. Fast
+// workers take pull 1 + compute 10 + push 1 = 12 us, 13 if they collide; during the slow one's 102
+// us, each of the two others updates about eight times.
 TEST(AsynchronousTraining, LetsFastWorkersPassASlowOne) {
   const AsynchronousResult even = simulate_asynchronous({.compute = {us(10), us(10), us(10)},
                                                          .push = us(1),
@@ -58,10 +58,9 @@ TEST(AsynchronousTraining, LetsFastWorkersPassASlowOne) {
                                                            .pull = us(1),
                                                            .latency = {},
                                                            .turns = 8});
-  EXPECT_LT(even.staleness.size(), 4u);  // nobody is more than two updates old
+  EXPECT_LT(even.staleness.size(), 4u);  // staleness is at most 2
   EXPECT_GE(uneven.staleness.size(), 15u);
-  // The slow one alone takes 8 * 102 us, which the others do not lengthen by more than a message
-  // each turn.
+  // The slow one alone takes 8 * 102 us; the others add at most one message per iteration.
   EXPECT_GE(uneven.duration, us(8 * 102));
   EXPECT_LE(uneven.duration, us(8 * 106));
 }
@@ -82,7 +81,7 @@ TEST(AsynchronousTraining, GivesTheSameForTheSameSeed) {
   std::int64_t updates = 0;
   for (const std::int64_t count : first.staleness) updates += count;
   EXPECT_EQ(updates, 8 * 50);
-  // Each worker's turn sees about one update of every other one.
+  // During an iteration of a worker, every other worker updates about once.
   EXPECT_NEAR(first.mean_staleness, 7, 1);
 }
 

@@ -7,7 +7,7 @@
 namespace meshwright {
 namespace {
 
-/// A collective takes a second a byte and ten for the start; all else is fixed.
+/// A collective takes 10 s plus 1 s per byte; everything else is fixed.
 class PlainModel final : public CostModel {
  public:
   Seconds time_of(const Kernel&) const override { return Seconds(7); }
@@ -38,22 +38,22 @@ Collective gather(std::int64_t bytes) {
           .group = {.ranks = 4, .nodes = 2, .groups_per_node = 1}};
 }
 
-// Half-way on logarithms: 40 bytes take sqrt(40 * 160) = 80 s.
+// Halfway on logarithmic axes: 40 bytes take sqrt(40 * 160) = 80 s.
 TEST(CalibratedCostModel, ReadsTheCurveBetweenItsEnds) {
   const auto model = make_calibrated_cost_model(std::make_unique<PlainModel>(), one_curve());
   EXPECT_NEAR(model->time_of(gather(40)).value, 80, 1e-9);
   EXPECT_EQ(model->time_of(gather(10)).value, 40);
 }
 
-// Base says 20 s for 10 bytes, measured are 40: twice base below, 2 * (10 + 4) = 28. Above 160
-// bytes: 160 over 170, times 10 + 330 = 320.
+// At 10 bytes base gives 20 s and 40 s were measured: twice base below, 2 * (10 + 4) = 28. Above
+// 160 bytes: 160 / 170 * (10 + 330) = 320.
 TEST(CalibratedCostModel, KeepsBasesShapeAtTheMeasuredLevelBeyondTheEnds) {
   const auto model = make_calibrated_cost_model(std::make_unique<PlainModel>(), one_curve());
   EXPECT_NEAR(model->time_of(gather(4)).value, 28, 1e-9);
   EXPECT_NEAR(model->time_of(gather(330)).value, 320, 1e-9);
 }
 
-// The means of the largest of 2, 3 and 4 normal numbers: 1 / sqrt(pi), 3 / (2 sqrt(pi)), and
+// Expected maximum of 2, 3 and 4 normal numbers: 1 / sqrt(pi), 3 / (2 sqrt(pi)), and
 // 1.02938 (Teichroew, 1956); of 16, 1.76599.
 TEST(ExpectedMaximum, IsThatOfNormalNumbers) {
   EXPECT_NEAR(expected_maximum(1), 0, 1e-6);
@@ -93,14 +93,14 @@ TEST(CalibratedCostModel, LeavesWhatWasNotMeasuredToBase) {
   other.group.nodes = 1;
   EXPECT_EQ(model->time_of(other).value, 50);
   other = gather(40);
-  other.group.groups_per_node = 2;  // two such groups at once were not measured
+  other.group.groups_per_node = 2;  // two concurrent groups were not measured
   EXPECT_EQ(model->time_of(other).value, 50);
   EXPECT_EQ(model->time_of(gather(0)).value, 10);
   EXPECT_EQ(model->time_of(Kernel{}).value, 7);
   EXPECT_EQ(model->cost_of(Transfer{}).occupancy.value, 2);
 }
 
-// Inside a node groups share no network port: a curve of one group serves all.
+// Within a node, groups do not share a network port: a curve of one group applies to all.
 TEST(CalibratedCostModel, IgnoresGroupsAtOnceInsideANode) {
   Calibration calibration = one_curve();
   calibration.collectives.front().nodes = 1;
@@ -110,7 +110,7 @@ TEST(CalibratedCostModel, IgnoresGroupsAtOnceInsideANode) {
   EXPECT_EQ(model->time_of(other).value, 40);
 }
 
-// 1 s and 2 ms a byte, measured at 1,000 and 4,000 bytes: see kernel_curve_fit.hpp.
+// 1 s plus 2 ms per byte, measured at 1,000 and 4,000 bytes: see kernel_curve_fit.hpp.
 Calibration one_kernel() {
   Calibration calibration;
   KernelCurve curve{.family = {.kind = KernelKind::kMemoryBound, .routine = Routine::kResidual},
@@ -152,12 +152,25 @@ TEST(CalibratedCostModel, CountsPiecesOneAfterAnother) {
 
 TEST(CalibratedCostModel, SaysThatKernelsWereMeasured) {
   const auto model = make_calibrated_cost_model(std::make_unique<PlainModel>(), one_kernel());
-  EXPECT_EQ(model->provenance(), "measured kernels: 1 families (others: plain)");
+  EXPECT_EQ(model->provenance(), "measured kernel families: 1 (others: plain)");
+}
+
+TEST(CalibratedCostModel, NamesWhatWasCalibrated) {
+  const auto validation_of = [](const Calibration& calibration) {
+    return make_calibrated_cost_model(std::make_unique<PlainModel>(), calibration)->validation();
+  };
+  EXPECT_EQ(validation_of({}), "unvalidated");
+  EXPECT_EQ(validation_of(one_curve()), "collectives calibrated, kernel times unvalidated");
+  Calibration calibration = one_kernel();
+  calibration.provenance["device"] = "EPYC 7003";
+  EXPECT_EQ(validation_of(calibration), "kernels calibrated on EPYC 7003");
+  calibration.collectives = one_curve().collectives;
+  EXPECT_EQ(validation_of(calibration), "kernels and collectives calibrated on EPYC 7003");
 }
 
 TEST(CalibratedCostModel, SaysWhereItsCurvesAreFrom) {
   const auto model = make_calibrated_cost_model(std::make_unique<PlainModel>(), one_curve());
-  EXPECT_EQ(model->provenance(), "plain; measured curves of collectives: 1, file: gather.txt");
+  EXPECT_EQ(model->provenance(), "plain; measured collective curves: 1, file: gather.txt");
   EXPECT_EQ(make_calibrated_cost_model(std::make_unique<PlainModel>(), {})->provenance(), "plain");
 }
 

@@ -44,9 +44,9 @@ TEST(BytesOnLinks, OfARingInANodeLoadEveryDeviceAlike) {
                    {"node0.device3.local.in", 100}}));
 }
 
-// All-gather of 160 over devices 0, 2 | 4, 6: a hop has 3/4 * 160 = 120 bytes. Inside a node each
-// of the two devices sends (2 - 1) / 2 of it, and the other half to the next node; device 0 and 2
-// have a port each.
+// All-gather of 160 over devices 0, 2 | 4, 6: a hop has 3/4 * 160 = 120 bytes. Each of a node's two
+// devices sends (2 - 1) / 2 of it within the node and the other half to the next node; devices 0
+// and 2 have separate ports.
 TEST(BytesOnLinks, OfARingAcrossNodesAreSpreadOverThePortsOfItsMembers) {
   const Named bytes =
       named_bytes({.kind = CollectiveKind::kAllGather, .bytes = Bytes(160), .group = {}},
@@ -55,7 +55,7 @@ TEST(BytesOnLinks, OfARingAcrossNodesAreSpreadOverThePortsOfItsMembers) {
   for (const auto& [link, count] : bytes) EXPECT_EQ(count, 60) << link;
 }
 
-// Members are taken by node, however they are ordered: the ring leaves each node once.
+// Members are grouped by node, in whatever order they are given: the ring leaves each node once.
 TEST(BytesOnLinks, OfARingDoNotDependOnTheOrderOfItsMembers) {
   const Collective gather{.kind = CollectiveKind::kAllGather, .bytes = Bytes(160), .group = {}};
   EXPECT_EQ(named_bytes(gather, devices({6, 0, 4, 2})), named_bytes(gather, devices({0, 2, 4, 6})));
@@ -116,7 +116,7 @@ TEST(CollectiveLoad, AsksForNoMoreThanItsPrice) {
   EXPECT_EQ(load.shares, std::vector<double>(4, 1.0));
 }
 
-// Priced faster than the wires allow, it fills them and no more: its price stays its limit.
+// Priced faster than the links allow, it just fills them: its price remains its limit.
 TEST(CollectiveLoad, NeverAsksForMoreThanALinkHas) {
   const LinkNetwork network = two_nodes();
   const Collective reduce{

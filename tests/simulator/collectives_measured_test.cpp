@@ -1,6 +1,6 @@
-/// Collectives against measurements: by NCCL's own model, to which nothing is fitted, and by curves
-/// of the same measurements from which the row in question was left out. Prints the two tables of
-/// simulator/README.md.
+/// Collectives against measurements: by NCCL's tuning model, which is not fitted to them, and by
+/// measured curves without the row that is predicted. Prints the two tables of
+/// tests/validation/simulator.md.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ ReferenceSystem measured_system(const std::string& name) {
   if (name == "4x8xH200 p5en") return h200_p5en();
   if (name == "2x8xH100 p5") return reference_system(90, 450, 32, 12.5, CpuVendor::kAmd);
   if (name == "8xB200" || name == "4x8xB200") return dgx_b200();
-  // All others are A100 nodes; the Galvatron sample does not name its device, A100 fits.
+  // All others are A100 nodes. The Galvatron sample does not name its device; A100 matches.
   return dgx_a100();
 }
 
@@ -61,7 +61,7 @@ std::unique_ptr<CostModel> nccl_model_of(const std::string& system) {
   return make_device_cost_model(cluster_of(measured_system(system), kNodes));
 }
 
-/// The rows of one system, kind and shape, but for the one at `left_out`.
+/// The rows of one system, kind and shape, except the one at `left_out`.
 Calibration calibration_without(const std::vector<MeasuredRow>& rows, std::size_t left_out) {
   const MeasuredRow& asked = rows[left_out];
   std::vector<CurvePoint> points;
@@ -69,7 +69,7 @@ Calibration calibration_without(const std::vector<MeasuredRow>& rows, std::size_
     const MeasuredRow& row = rows[i];
     const bool same = row.system == asked.system && row.collective.kind == asked.collective.kind &&
                       row.collective.group == asked.collective.group;
-    // A second row of the same size would give the answer away.
+    // A second row of the same size would reveal the answer.
     if (same && row.collective.bytes != asked.collective.bytes)
       points.push_back({row.collective.bytes, row.time});
   }
@@ -128,8 +128,8 @@ void print_table(const std::map<std::string, SystemErrors>& errors) {
                columns(by_size[2]));
 }
 
-// The claim is on messages from 64 MiB on. Below, the tuner is too fast by far: it knows nothing of
-// launches, of the network's software or of how channels fill.
+// The claim is about messages from 64 MiB on. Below, the tuning model is far too fast: it leaves
+// out launches, network software and the ramp-up of channels.
 TEST(CollectivesAgainstMeasurements, LargeMessagesStayWithinAQuarterOnTheAverage) {
   const std::vector<MeasuredRow> rows = measured_rows();
   const auto errors = errors_of(rows, [&](std::size_t i) {
@@ -141,8 +141,8 @@ TEST(CollectivesAgainstMeasurements, LargeMessagesStayWithinAQuarterOnTheAverage
     EXPECT_LT(std::abs(by_size[2].sum / by_size[2].rows), 0.25) << name;
 }
 
-// Each row is read from a curve through the others of its system, kind and shape; at the ends of
-// a curve that is an extrapolation.
+// Each row is predicted from a curve through the others of its system, kind and shape; at the ends
+// of a curve this is an extrapolation.
 TEST(CollectivesAgainstMeasurements, ACurveWithoutTheRowIsCloserThanTheTuner) {
   const std::vector<MeasuredRow> rows = measured_rows();
   const auto tuner = errors_of(rows, [&](std::size_t i) {

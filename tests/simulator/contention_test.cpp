@@ -15,16 +15,16 @@ struct Sent {
   Ticks occupancy;
 };
 
-constexpr BytesPerSecond kFullSpeed(1e12);  // a byte a tick
+constexpr BytesPerSecond kFullSpeed(1e12);  // one byte per tick
 
-/// Lets the messages start at their moments and follows them to their ends.
+/// Starts the messages at their times and runs them to their ends.
 std::vector<Ticks> ends_of(const std::vector<double>& capacities, const std::vector<Sent>& sent) {
   std::vector<Link> links;
   for (const double capacity : capacities)
     links.push_back({.name = "link", .capacity = kFullSpeed * capacity});
   FlowsOnLinks flows(links);
   std::vector<Ticks> ends(sent.size(), Ticks::max());
-  std::map<std::size_t, std::size_t> slots;  // of the messages under way
+  std::map<std::size_t, std::size_t> slots;  // of the messages in flight
   std::size_t arrived = 0;
   for (Ticks now; arrived < sent.size();) {
     for (std::size_t i = 0; i < sent.size(); ++i) {
@@ -90,13 +90,13 @@ TEST(FlowsOnLinks, FollowTheTightestLinkAndSpeedUpWhenItIsFree) {
             (std::vector<Ticks>{Ticks(180), Ticks(120), Ticks(120)}));
 }
 
-// A link of twice the speed carries two messages side by side as if alone.
+// A link of twice the speed carries two messages at full speed each.
 TEST(FlowsOnLinks, ShareNothingWhereTheLinkHasRoomForBoth) {
   EXPECT_EQ(ends_of({2}, {{Ticks(0), {kA}, Ticks(97)}, {Ticks(11), {kA}, Ticks(97)}}),
             (std::vector<Ticks>{Ticks(97), Ticks(108)}));
 }
 
-// One that ends at the moment at which another starts does not meet it.
+// A message that ends when another one starts does not share the link with it.
 TEST(FlowsOnLinks, DoNotLetAnEndMeetAStart) {
   EXPECT_EQ(ends_of({1}, {{Ticks(0), {kA}, Ticks(50)}, {Ticks(50), {kA}, Ticks(50)}}),
             (std::vector<Ticks>{Ticks(50), Ticks(100)}));

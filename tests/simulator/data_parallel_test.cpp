@@ -67,7 +67,7 @@ Simulated simulated(const Plan& plan, const ModelGraph& model, const Cluster& cl
 
 // Four blocks, two micro-batches, every parameter a bucket. In units, b = 49,984: the last backward
 // runs from 4 b to 8 b. The head is reduced at 4 b, block 4 from 5 b on, then blocks 3, 2, 1 from
-// 6, 7, 8 b, as each takes b; the tables follow at 9 b, the norm (one element) behind. So 9 b +
+// 6, 7, 8 b, as each takes b; the tables follow at 9 b, then the norm (one element). So 9 b +
 // 40,960 + 1 = 490,817, of which 490,817 - 8 b = 90,945 are exposed. Without overlap all of 4 b +
 // 73,856 follows 8 b: 673,665.
 TEST(Buckets, HideReductionsBehindTheLastBackward) {
@@ -202,7 +202,7 @@ TEST(CollectiveAlgorithm, NeedsNoLocalNetworkOnNodesOfOneDevice) {
   EXPECT_NEAR(make_device_cost_model(cluster)->time_of(c).value, 7.2e-3, 1e-12);
 }
 
-// NCCL's tuner takes the best of what can be forced.
+// NCCL's own choice is the fastest of the algorithms that can be forced.
 TEST(CollectiveAlgorithm, IsNeverFasterThanTheTunersChoice) {
   Cluster cluster = cluster_of(4, 8);
   cluster.devices.at("test-device").compute_capability = 90;
@@ -256,8 +256,8 @@ TEST(ParameterServer, SaturatesItsLinkWhereARingStaysFlat) {
               15.0 / 16 * k * 1.5, 1e-1);
 }
 
-// Without a barrier pushes pass the server's link one after another, and its updates and pulls run
-// beside them: N K / 25 GB/s, then one update and one pull.
+// Without a barrier pushes cross the server's link one after another, overlapped with updates and
+// pulls: N K / 25 GB/s, then one update and one pull.
 TEST(AsyncParameterServer, PassesPushesOneAfterAnother) {
   const int workers = 4;
   const Simulated s = of_kind(DataParallelKind::kAsyncParameterServer, workers, cluster_of(5, 1));
@@ -288,7 +288,7 @@ TEST(OneProcess, IsBoundByTheFirstDevicesLink) {
       continue;
     EXPECT_NEAR(microseconds(s.prices[w].duration), 3.0 / 4 * 4 * 262'144 / 300e9 * 1e6, 2e-6);
   }
-  // The first device also computes everybody's loss; the others wait for it.
+  // The first device also computes the loss of all devices; the others wait for it.
   const auto drain = [&](std::size_t r) {
     return total(s.evaluation.ranks[r]) - s.evaluation.ranks[r].optimizer;
   };
@@ -298,7 +298,7 @@ TEST(OneProcess, IsBoundByTheFirstDevicesLink) {
 }
 
 // Two devices share 400 GB/s of host memory and have 32 GB/s to it. ZeRO 0: 4 P bytes down, 30 P
-// bytes of AdamW, 2 P bytes up, one after another behind the reduction.
+// bytes of AdamW, 2 P bytes up, one after another following the reduction.
 TEST(Offload, TakesTheTimeOfCopiesAndOfTheProcessor) {
   Cluster cluster = cluster_of(1, 2);
   cluster.nodes.at("test-node").host =
@@ -440,7 +440,7 @@ TEST(DataAxis, MovesWhatTheClosedFormsSay) {
   }
 }
 
-// With eight blocks on a rank, two units in flight are less than what a level saves.
+// With eight blocks on a rank, two units in flight need less memory than each ZeRO level saves.
 TEST(DataAxis, NeedsLessMemoryAtEveryLevelOfZero) {
   const Cluster cluster = host_cluster(16);
   const ModelGraph model = gpt({.blocks = 16});

@@ -19,7 +19,19 @@ Collective collective(CollectiveKind kind, std::int64_t bytes, GroupShape group)
 }
 
 TEST(DeviceCostModel, SaysWhereItsFiguresAreFrom) {
-  EXPECT_EQ(model_of(dgx_a100())->provenance(), "analytic A100-SXM4-80GB, NCCL 2.30 tuner");
+  EXPECT_EQ(model_of(dgx_a100())->provenance(),
+            "roofline model of A100-SXM4-80GB, NCCL 2.30 tuning model");
+}
+
+TEST(DeviceCostModel, IsUnvalidatedUnlessTheClusterStatesPublishedRuns) {
+  EXPECT_EQ(model_of(dgx_a100())->validation(), "unvalidated");
+  Cluster cluster = cluster_of(dgx_a100(), 4);
+  cluster.validation = {.runs = 8, .mean_error = 0.088, .worst_error = 0.132};
+  EXPECT_EQ(make_device_cost_model(cluster)->validation(),
+            "validated on 8 published runs: mean error 8.8 %, worst 13.2 %");
+  cluster.sources["validation.mean_error"] = "a paper, table 5";
+  EXPECT_EQ(make_device_cost_model(cluster)->validation(),
+            "validated on 8 published runs (a paper, table 5): mean error 8.8 %, worst 13.2 %");
 }
 
 TEST(DeviceCostModel, ChargesNothingForAGroupOfOne) {
@@ -61,7 +73,7 @@ TEST(DeviceCostModel, SendsOnceANodeInTwoHops) {
   Collective c = collective(CollectiveKind::kAllToAll, 8'000'000, {.ranks = 16, .nodes = 2});
   c.sent_across_nodes = Bytes(2'000'000);
   EXPECT_NEAR(model->time_of(c).value, 2 * 22.4e-6 + 80e-6, 1e-12);
-  c.sent_across_nodes = Bytes(500'000);  // 20 us: now the inside is busiest
+  c.sent_across_nodes = Bytes(500'000);  // 20 us: now the intra-node links are busiest
   EXPECT_NEAR(model->time_of(c).value, 2 * 22.4e-6 + 7e6 / 216e9, 1e-12);
 }
 
@@ -94,10 +106,11 @@ TEST(DeviceCostModel, UsesPlainRingsWithoutNccl) {
   EXPECT_NEAR(
       model->time_of(collective(CollectiveKind::kAllGather, 40'000'000, {.ranks = 4})).value,
       3 * (1e-6 + 1e-3), 1e-12);
-  EXPECT_EQ(model->provenance(), "analytic A100-SXM4-80GB, latency + size / bandwidth rings");
+  EXPECT_EQ(model->provenance(),
+            "roofline model of A100-SXM4-80GB, latency + size / bandwidth for collectives");
 }
 
-// The channels kept for the shapes of a node are those of the shape itself.
+// The channels cached per shape are those of the shape itself.
 TEST(DeviceCostModel, PricesEveryShapeByItsOwnChannels) {
   for (const ReferenceSystem& system : {dgx_a100(), p4de(), dgx_h100(), v100_mesh()}) {
     const auto model = model_of(system);
@@ -114,7 +127,7 @@ TEST(DeviceCostModel, PricesEveryShapeByItsOwnChannels) {
   }
 }
 
-// A collective is a kernel: it waits for its launch.
+// A collective is a kernel, too: its launch takes time.
 TEST(DeviceCostModel, LaunchesACollectiveLikeAKernel) {
   ReferenceSystem system = dgx_a100();
   const Collective reduce = collective(CollectiveKind::kAllReduce, 1 << 20, {.ranks = 8});

@@ -50,7 +50,7 @@ TEST(Evaluate, FindsTwoGpipeDevicesWithTwoMicrobatchesIdleForAThird) {
 //   rank 0: F0 [0,10) F1 [10,20)                        B0 [54,74)            B1 [84,104)
 //   rank 1:             F0 [17,27) B0 [27,47) F1 [47,57) B1 [57,77)
 //   sent:   F0 10 -> 17,  F1 20 -> 27,  B0 47 -> 54,  B1 77 -> 84
-// Rank 0 stands still in [20,54), the message on its way in [47,54), and in [74,84), the message
+// Rank 0 is idle in [20,54), the message on its way in [47,54), and in [74,84), the message
 // on its way in [77,84): 14 exposed, 27 + 3 dependency. Rank 1 waits in [0,17), from 10 on for the
 // message: 10 warm-up, 7 exposed; after its last backward 104 - 77 = 27 drain.
 TEST(Evaluate, ExplainsEveryTickOfATwoStagePipeline) {
@@ -67,10 +67,28 @@ TEST(Evaluate, ExplainsEveryTickOfATwoStagePipeline) {
   EXPECT_EQ(exposed(e.ranks[1], Axis::kPipeline), Ticks(7));
   EXPECT_EQ(bubble(e.ranks[1], BubbleCause::kWarmUp), Ticks(10));
   EXPECT_EQ(bubble(e.ranks[1], BubbleCause::kDrain), Ticks(27));
-  // Rank 0 works from 0 to 104, rank 1 from 17 to 77.
+  // Rank 0 runs passes from 0 to 104 and is idle for 30 of it; rank 1 from 17 to 77: of 104, the
+  // other 44 are bubble. The message of rank 1's warm-up is outside its passes.
   EXPECT_EQ(e.period, Ticks(104));
   EXPECT_EQ(e.pipeline_makespan, Ticks(104));
-  EXPECT_DOUBLE_EQ(e.bubble_of_makespan, 1 - 60.0 / 104);
+  EXPECT_DOUBLE_EQ(e.bubble_of_makespan, (30.0 + 44.0) / 2 / 104);
+  EXPECT_DOUBLE_EQ(e.bubble_of_period, (30.0 + 44.0) / 2 / 104);
+  EXPECT_DOUBLE_EQ(e.busiest_rank_bubble, 30.0 / 104);
+}
+
+// 1F1B with p = 4, m = 8, F = 10, B = 20 and free messages: (m + p - 1)(F + B) = 330, of which
+// every rank works 240; the bubble is (p - 1) / (m + p - 1) = 3 / 11 for each rank, so that mean
+// and minimum over ranks agree (Narayanan et al., arXiv 2104.04473, section 2.2.1). Rank r runs
+// passes from 10 r to 330 - 20 r, so the period is that of rank 0: the makespan.
+TEST(Evaluate, GivesEqualStagesTheSameBubble) {
+  const GraphBuilder g = pipeline_graph(schedule_of("1f1b", {.devices = 4, .microbatches = 8}),
+                                        uniform_times(4, Ticks(10), Ticks(10), Ticks(10)));
+  const Evaluation e = evaluated(g);
+  EXPECT_EQ(e.period, Ticks(330));
+  EXPECT_EQ(e.pipeline_makespan, Ticks(330));
+  EXPECT_DOUBLE_EQ(e.bubble_of_period, 3.0 / 11);
+  EXPECT_DOUBLE_EQ(e.bubble_of_makespan, 3.0 / 11);
+  EXPECT_DOUBLE_EQ(e.busiest_rank_bubble, 3.0 / 11);
 }
 
 // Stage 0: F = B = 10; stage 1: F = B = 20; 1F1B, free messages.
@@ -87,11 +105,26 @@ TEST(Evaluate, BlamesTheSlowerStageForWhatItHasMoreToDo) {
   EXPECT_EQ(bubble(e.ranks[0], BubbleCause::kDependency), Ticks(20));
   EXPECT_EQ(bubble(e.ranks[1], BubbleCause::kWarmUp), Ticks(10));
   EXPECT_EQ(bubble(e.ranks[1], BubbleCause::kDrain), Ticks(10));
-  EXPECT_DOUBLE_EQ(e.bubble_of_makespan, 0.2);
+  // Rank 0 is idle for 60 of 100. Rank 1, the busiest, runs passes for 80 without a gap.
+  EXPECT_DOUBLE_EQ(e.bubble_of_makespan, (0.6 + 0.2) / 2);
+  EXPECT_DOUBLE_EQ(e.bubble_of_period, (0.6 + 0.2) / 2);
+  EXPECT_DOUBLE_EQ(e.busiest_rank_bubble, 0.2);
+}
+
+// The same with stage 0 on three ranks and stage 1 on one: (3 x 0.6 + 0.2) / 4.
+TEST(Evaluate, WeightsTheBubbleByMultiplicity) {
+  StageTimes times = uniform_times(2, Ticks(10), Ticks(5), Ticks(5));
+  times.forward[1] = Ticks(20);
+  times.backward_input[1] = times.backward_weight[1] = Ticks(10);
+  GraphBuilder g = two_stages("1f1b", 2, times);
+  g.graph.ranks[0].multiplicity = 3;
+  const Evaluation e = evaluated(g);
+  EXPECT_DOUBLE_EQ(e.bubble_of_period, (3 * 0.6 + 0.2) / 4);
+  EXPECT_DOUBLE_EQ(e.busiest_rank_bubble, 0.2);
 }
 
 // The period leaves out what a stage waits before its first pass: 1F1B with one micro-batch and
-// F = B = 10 lasts 40, rank 0 from 0 to 40, rank 1 from 10 to 30 only. A third rank with
+// F = B = 10 takes 40: rank 0 from 0 to 40 with 20 idle, rank 1 from 10 to 30. A third rank with
 // nothing but an optimizer does not count.
 TEST(Evaluate, MeasuresThePeriodFromPassToPass) {
   GraphBuilder g = two_stages("1f1b", 1, uniform_times(2, Ticks(10), Ticks(5), Ticks(5)));
@@ -102,6 +135,7 @@ TEST(Evaluate, MeasuresThePeriodFromPassToPass) {
   EXPECT_EQ(e.period, Ticks(40));
   EXPECT_EQ(e.pipeline_makespan, Ticks(40));
   EXPECT_DOUBLE_EQ(e.bubble_of_period, 0.5);
+  EXPECT_DOUBLE_EQ(e.busiest_rank_bubble, 0.5);
   EXPECT_EQ(e.ranks[2].optimizer, Ticks(500));
 }
 
@@ -231,6 +265,38 @@ TEST(Evaluate, AddsUpForEverySmallPipeline) {
             for (const Ticks part : e.ranks[r].exposed_communication) EXPECT_GE(part, Ticks(0));
           }
         }
+}
+
+// The bubble fraction of the makespan against the breakdown, which is counted in another way: with
+// free messages compute and bubble are all of it; messages can only move idle time from the bubble
+// of the breakdown to its exposed communication, and of the latter only what is outside the passes
+// of a rank counts as bubble of the pipeline.
+TEST(Evaluate, HasABubbleThatAgreesWithTheBreakdown) {
+  for (const std::string_view name : {"naive", "gpipe", "1f1b", "zb-h1"})
+    for (int p = 2; p <= 5; ++p)
+      for (const int latency : {0, 3, 400}) {
+        SCOPED_TRACE(testing::Message() << name << " p=" << p << " latency=" << latency);
+        StageTimes times = uniform_times(p, Ticks(100), Ticks(120), Ticks(90));
+        for (std::size_t s = 0; s < times.forward.size(); ++s)
+          times.forward[s] += Ticks(static_cast<std::int64_t>(s * 37 % 11) * 10);
+        const Evaluation e = evaluated(
+            pipeline_graph(schedule_of(name, {.devices = p, .microbatches = 2 * p}), times,
+                           {.occupancy = Ticks(latency / 2), .latency = Ticks(latency)}));
+        double bubble_share_of_step = 0;
+        const StepShares shares = step_shares(e);
+        for (const double part : shares.bubble) bubble_share_of_step += part;
+        const double exposed_share = exposed_communication_share(e, Axis::kPipeline);
+        constexpr double kRounding = 1e-12;
+        if (latency == 0) {
+          EXPECT_EQ(exposed_share, 0);
+          EXPECT_NEAR(e.bubble_of_makespan, bubble_share_of_step, kRounding);
+          EXPECT_NEAR(e.bubble_of_makespan + compute_share(e), 1, kRounding);
+        }
+        EXPECT_GE(e.bubble_of_makespan, bubble_share_of_step - kRounding);
+        EXPECT_LE(e.bubble_of_makespan, bubble_share_of_step + exposed_share + kRounding);
+        EXPECT_LE(e.busiest_rank_bubble, e.bubble_of_period + kRounding);
+        EXPECT_LE(e.bubble_of_period, e.bubble_of_makespan + kRounding);
+      }
 }
 
 }  // namespace

@@ -62,8 +62,8 @@ TEST(EventLoop, EqualsTheLinearPassWhereLinksHaveRoomForAll) {
   }
 }
 
-// Naive pipelines have one message at a time, which may have a link for itself at full speed:
-// 1,000 bytes in 1,000 ticks over ports of a byte a tick.
+// Naive pipelines have one message at a time, which has a link to itself at full speed: 1,000 bytes
+// in 1,000 ticks over ports of one byte per tick.
 TEST(EventLoop, EqualsTheLinearPassForLonelyMessagesAtFullSpeed) {
   for (int p = 2; p <= 6; ++p)
     for (int m = 1; m <= 5; ++m) {
@@ -92,7 +92,7 @@ TEST(EventLoop, EqualsTheLinearPassForEverySmallPipelineWithWideLinks) {
       }
 }
 
-// Two devices of node 0 send 100 bytes each to node 1 through one port of a byte a tick, the
+// Two devices of node 0 send 100 bytes each to node 1 through one port of one byte per tick, the
 // second 40 ticks later. Alone each would take 100. Shared from 40 on: the first ends at
 // 40 + 2 * 60 = 160, the second has 40 left and ends at 200; both arrive 7 later.
 TEST(EventLoop, SharesANodesPort) {
@@ -150,8 +150,7 @@ GraphBuilder gather_and_message(Bytes bytes, Ticks duration, bool with_message) 
 Ticks end_of(const SimulatedTimes& times, std::size_t task) { return times.end[task]; }
 
 // Of 2,000 bytes gathered by two, half goes each way: 1,000 over each port. Priced at 1,000 ticks
-// it fills its ports and takes that; so it does where the wires would need longer: the price
-// decides.
+// it fills its ports and takes 1,000; so it does if the links would need longer: the price decides.
 TEST(EventLoop, LeavesALonelyCollectiveAtItsPrice) {
   const LinkNetwork network = network_of(2, 1, kByteATick);
   for (const std::int64_t duration : {333, 1000, 7777}) {

@@ -16,7 +16,7 @@ FailureModel large_job() {
           .restart = Seconds(300)};
 }
 
-// The numbers of the header.
+// The worked number of the header.
 TEST(Goodput, OfAKnownJobIsTheWorkedNumber) {
   EXPECT_NEAR(job_mtbf(large_job()).value, 10986.33, 0.01);
   EXPECT_NEAR(young_interval(large_job()).value, 1148.20, 0.01);
@@ -69,7 +69,7 @@ TEST(Goodput, IsZeroWhereAnIntervalIsNeverFinished) {
   EXPECT_EQ(g.lost, 1);
 }
 
-// The formula against playing it through: work, checkpoint and restart with failures at random, M =
+// The formula against a simulation of work, checkpoints and restarts with random failures, M =
 // 1000 s, t = 300 s, C = 50 s, R = 100 s. X = 1000 exp(0.1) (exp(0.35) - 1) = 463.1 s; 200,000
 // intervals have a standard error of about 0.2 %.
 TEST(Goodput, IsWhatRandomFailuresLeave) {
@@ -80,7 +80,7 @@ TEST(Goodput, IsWhatRandomFailuresLeave) {
     const PhiloxBlock bits = philox4x32_10({static_cast<std::uint32_t>(number++), 0, 0, 0}, {7, 0});
     next_failure = clock - m * std::log((bits[0] + 1.0) / 4294967296.0);
   };
-  /// True if it passes without a failure.
+  /// True if it completes without a failure.
   const auto passes = [&](double length) {
     if (clock + length <= next_failure) {
       clock += length;

@@ -91,7 +91,7 @@ std::vector<TaskId> GraphBuilder::add_collective(WorkId work, Stream stream,
 
 namespace {
 
-/// Puts down the actions of all devices in turn, each as soon as its inputs stand.
+/// Adds the actions of all devices round-robin, each as soon as its inputs exist.
 class PipelineBuilder {
  public:
   PipelineBuilder(const Schedule& schedule, const StageTimes& times, const MessageCost& message)
@@ -125,7 +125,7 @@ class PipelineBuilder {
   }
 
  private:
-  /// The task at the consumer after which the output of a pass is at hand.
+  /// The consumer's task after which the output of a pass is available.
   std::optional<TaskId>& output(StageId stage, MicrobatchId microbatch, bool forward) {
     return outputs_[(stage.index() * static_cast<std::size_t>(schedule_.microbatch_count) +
                      microbatch.index()) *

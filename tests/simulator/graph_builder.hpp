@@ -1,4 +1,4 @@
-/// Task graphs and prices by hand, without models, clusters or cost models: every duration of a
+/// Hand-made task graphs and prices, without models, clusters or cost models: every duration in a
 /// test is a number in the test.
 #pragma once
 
@@ -27,19 +27,19 @@ struct GraphBuilder {
   int add_rank(int multiplicity = 1);  ///< on the device of the same number
   /// All of the time is one GEMM.
   WorkId add_compute(TaskKind kind, Ticks duration);
-  /// Returns the work of the send; that of the receive stands behind it.
+  /// Returns the work of the send; that of the receive follows it.
   WorkId add_message(Bytes bytes, Ticks occupancy, Ticks latency);
   WorkId add_collective_work(Axis axis, Ticks duration);
 
   TaskId add_task(WorkId work, const TaskPlace& place, const std::vector<TaskId>& after = {});
-  /// The message that a send carries arrives at `place`.
+  /// Adds the receive of a send's message at `place`.
   TaskId add_receive(TaskId send, const TaskPlace& place);
   /// One member per rank, on `stream`, in the order of `ranks`; member i waits for after[i].
   std::vector<TaskId> add_collective(WorkId work, Stream stream, const std::vector<int>& ranks,
                                      const std::vector<std::vector<TaskId>>& after);
 };
 
-/// What a message between two devices of a pipeline costs.
+/// Cost of a message between two devices of a pipeline.
 struct MessageCost {
   Bytes bytes{1};
   Ticks occupancy, latency;
@@ -50,11 +50,11 @@ struct MessageCost {
 GraphBuilder pipeline_graph(const Schedule& schedule, const StageTimes& times,
                             const MessageCost& message = {});
 
-/// How large a pipeline is.
+/// Size of a pipeline.
 struct PipelineSize {
   int devices = 1, microbatches = 1, chunks = 1;
 };
-/// A schedule of the zoo by name; the size must be possible for it.
+/// A schedule by name; it must support the size.
 Schedule schedule_of(std::string_view name, const PipelineSize& size);
 
 }  // namespace meshwright

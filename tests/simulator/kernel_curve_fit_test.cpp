@@ -37,8 +37,8 @@ TEST(KernelCurveFit, FindsALawThatItsFeaturesCanSay) {
       EXPECT_NEAR(fit.time_of(product(m, n, 48)).value / law(m, n, 48).value, 1, 1e-6) << m << n;
 }
 
-// All points but one follow the law, that one takes twice as long: near it the time is between the
-// two, eight doublings away it is the law's.
+// All points but one follow the formula, and that one takes twice as long: near it the time lies
+// between the two, eight doublings away it is the formula's.
 TEST(KernelCurveFit, BendsWhereAPointLiesAndNowhereElse) {
   KernelCurve curve = products({16, 64, 256, 1024});
   const std::size_t odd = 21;
@@ -55,8 +55,8 @@ TEST(KernelCurveFit, BendsWhereAPointLiesAndNowhereElse) {
   EXPECT_NEAR(far, 1, 0.05);
 }
 
-// Times that fall with size cannot be said with coefficients above zero: a constant is the least
-// bad, and no time is ever negative.
+// Times that decrease with size cannot be fitted by nonnegative coefficients: a constant fits best,
+// and no time is ever negative.
 TEST(KernelCurveFit, NeverTurnsNegative) {
   KernelCurve curve{.family = {.kind = KernelKind::kMemoryBound}, .points = {}};
   for (const std::int64_t bytes : {1000, 2000, 4000})
@@ -78,7 +78,7 @@ TEST(KernelCurveFit, TakesOnePointForALaw) {
 }
 
 // Two points that differ in bytes alone, 3:4, as where two query heads share a key head, or none
-// do: base minimises (x / 1 - 1)^2 + (x / 2 - 1)^2, so it is 1.2. At the second point its own
+// do: base minimizes (x / 1 - 1)^2 + (x / 2 - 1)^2, so it is 1.2. At the second point its own
 // correction ln(2 / 1.2) = 0.51083 has the weight 1 / 0.5^3 = 8, that of the first ln(1 / 1.2) =
 // -0.18232 has 1 / (0.25 + (4 log2(4 / 3))^2)^1.5 = 0.1919, none has 1 / 27: 1.2 exp((8 * 0.51083 -
 // 0.1919 * 0.18232) / 8.2289) = 1.9634.

@@ -62,8 +62,8 @@ TEST(GemmTime, GrowsWithEveryDimension) {
       }
 }
 
-// The sweep was timed product by product from the host; 29 us is what that adds to each (the time
-// of the smallest products). One efficiency and one edge then fit all twenty rows.
+// The sweep was timed product by product from the host, which adds 29 us to each (the time of the
+// smallest products). With that, one efficiency and one edge fit all twenty rows.
 TEST(GemmTime, FitsTheMeasuredSweepOfAnA100) {
   DeviceModel device = reference_a100();
   device.launch_overhead = Seconds(29e-6);
@@ -78,7 +78,7 @@ TEST(GemmTime, FitsTheMeasuredSweepOfAnA100) {
     sum += error;
     worst = std::max(worst, error);
   }
-  fmt::print("GEMM, A100, 20 rows: mean error {:.1f} %, worst {:.1f} %\n", 5 * sum, 100 * worst);
+  fmt::print("GEMM, A100, 20 shapes: mean error {:.1f} %, worst {:.1f} %\n", 5 * sum, 100 * worst);
   EXPECT_LT(sum / 20, 0.02);
   EXPECT_LT(worst, 0.05);
 }

@@ -1,4 +1,4 @@
-// The engine on what lower() makes of whole plans.
+// The engine on the task graphs of whole plans.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -67,7 +67,7 @@ Evaluation evaluated(const Case& c, const Simulated& s) {
   return evaluate(s.graph, s.prices, s.times, job);
 }
 
-// Each representative gives the very step, parts and peak of the ranks that it stands for.
+// Each representative has exactly the step, breakdown and peak memory of the ranks it represents.
 TEST(LoweredPlan, IsTheSameForRepresentativesAndForAllRanks) {
   const Cluster cluster = testing_models::cluster_of(2, 4);
   for (std::size_t i = 0; i < cases().size(); ++i) {
@@ -85,7 +85,7 @@ TEST(LoweredPlan, IsTheSameForRepresentativesAndForAllRanks) {
   }
 }
 
-// What is worked out twice, or on several ranks, only adds to what the model asks for.
+// Recomputation and redundant work on several ranks only add to the model's flops.
 TEST(LoweredPlan, DoesAllTheArithmeticOfTheModel) {
   const Cluster cluster = testing_models::cluster_of(2, 4);
   for (const Case& c : cases()) {
@@ -119,7 +119,7 @@ TEST(LoweredPlan, HasASoundTimeline) {
   }
 }
 
-// With a thousand times the ports, and prices of the plain cluster, no message meets another.
+// With a thousand times the ports, and prices of the original cluster, nothing contends.
 TEST(LoweredPlan, IsTheSameWithContentionOnWideLinks) {
   const Cluster cluster = testing_models::cluster_of(2, 4);
   Cluster wide = cluster;

@@ -47,8 +47,8 @@ bool is_feasible(const SharingProblem& problem, const std::vector<double>& rates
   return true;
 }
 
-/// Knows nothing of links and shares: raises all flows together as far as trying shows that they
-/// can go, and then leaves behind those that cannot be raised alone.
+/// Independent of the implementation: raises all flows together as far as trial and error allows,
+/// then freezes those that cannot be raised alone.
 std::vector<double> rates_by_trying(const SharingProblem& problem) {
   const std::size_t count = problem.rate_limits.size();
   std::vector<double> rates(count, 0.0);
@@ -79,7 +79,7 @@ TEST(MaxMinSharing, HalvesALinkBetweenTwoFlows) {
   EXPECT_EQ(rates_of(problem_of({10}, {{0}, {0}})), (std::vector<double>{5, 5}));
 }
 
-// What a slow flow leaves is the fast one's.
+// A fast flow gets what a slow one leaves over.
 TEST(MaxMinSharing, GivesWhatALimitedFlowLeavesToTheOthers) {
   EXPECT_EQ(rates_of(problem_of({10}, {{0}, {0}}, {2, 100})), (std::vector<double>{2, 8}));
 }
@@ -141,8 +141,8 @@ TEST(MaxMinSharing, TakesAShareOfTwoAsTwoUses) {
 
 TEST(MaxMinSharing, OfNothingIsNothing) { EXPECT_TRUE(rates_of(problem_of({1}, {})).empty()); }
 
-// Random small networks (fixed seed): the same rates as by trying, and the mark of max-min
-// fairness: every flow has its limit, or crosses a full link on which nobody has more.
+// Random small networks (fixed seed): the same rates as by trial and error, and the criterion of
+// max-min fairness: every flow has its limit, or crosses a full link on which no flow has more.
 TEST(MaxMinSharing, EqualsTryingOnRandomNetworks) {
   std::mt19937 random(20240607);
   const auto upto = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };

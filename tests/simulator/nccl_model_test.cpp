@@ -25,8 +25,7 @@ NcclGroup oracle_group(const std::string& name) {
   throw std::runtime_error(name);
 }
 
-// 230 predictions of the tuner, made by a restatement apart from ours. Their times are rounded to
-// 10 ns.
+// 230 predictions of an independent restatement of the tuning model, rounded to 10 ns.
 TEST(NcclTuner, AgreesWithTheRestatedTuner) {
   const std::vector<CsvRow> rows = csv_rows("nccl_model.csv");
   ASSERT_EQ(rows.size(), 230u);
@@ -60,16 +59,16 @@ TEST(NcclGraphSearch, FindsTheChannelsOfKnownNodes) {
   EXPECT_EQ(oracle_group("8xA100").nvls.channels, 0);
 }
 
-// 8 ports of 50 GB/s carry one channel of 48 each; NVLS needs 9 times its speed of the 370.8 GB/s
-// of a device: 40, and 48 the other way.
+// 8 ports of 50 GB/s carry one channel of 48 each; NVLS needs 9 times its speed out of the 370.8
+// GB/s of a device: 40, and 48 between nodes.
 TEST(NcclGraphSearch, KeepsToThePortsBetweenNodes) {
   const NcclGroup group = oracle_group("4x8xH100");
   EXPECT_EQ(group.ring, graph(8, 48, 48));
   EXPECT_EQ(group.nvls, graph(8, 40, 48));
 }
 
-// Eight groups of one device a node get one of the eight ports each: one channel of 48, doubled to
-// two of 24. With four ports for eight groups each gets half a port: 25 GB/s, 24 in one channel.
+// Eight groups of one device per node get one of the eight ports each: one channel of 48, doubled
+// to two of 24. With four ports for eight groups each gets half a port: 25 GB/s, 24 in one channel.
 TEST(NcclGraphSearch, SharesThePortsAmongTheGroupsOfANode) {
   const GroupShape shape{.ranks = 4, .nodes = 4, .groups_per_node = 8};
   EXPECT_EQ(group_on(dgx_h100(), shape).ring, graph(2, 24, 24));
@@ -122,7 +121,7 @@ TEST(NcclTuner, DoesNotUseLl128OverPcie) {
   system.node.local.kind = LocalNetworkKind::kPcie;
   system.node.local.bandwidth = BytesPerSecond(32e9);
   const NcclGroup group = group_on(system, {.ranks = 8});
-  EXPECT_EQ(group.ring, graph(1, 15, 15));  // AMD passes 16 GB/s between sockets
+  EXPECT_EQ(group.ring, graph(1, 15, 15));  // AMD: 16 GB/s between sockets
   for (const NcclAlgorithm algorithm : {NcclAlgorithm::kRing, NcclAlgorithm::kTree})
     EXPECT_FALSE(nccl_time(group, CollectiveKind::kAllReduce, Bytes(1 << 20), algorithm,
                            NcclProtocol::kLl128));

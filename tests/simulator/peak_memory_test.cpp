@@ -14,8 +14,8 @@ MemoryAmounts only(MemoryClass memory_class, int bytes) {
   return amounts;
 }
 
-// Weights 100. A forward keeps 10 and needs 5 meanwhile; a backward needs 20 meanwhile and gives
-// the 10 back. In the order F F B B:
+// Weights 100. A forward saves 10 and needs 5 while it runs; a backward needs 20 while it runs and
+// frees the 10. In the order F F B B:
 //   F: 110 + 5 = 115   F: 120 + 5 = 125   B: 120 + 20 = 140 (peak)   B: 110 + 20 = 130
 TEST(PeakMemory, IsTheLargestSumOfHeldAndTransientMemory) {
   GraphBuilder g;

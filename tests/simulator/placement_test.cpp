@@ -1,4 +1,4 @@
-// Where layers and ranks are put: by hand, over nodes of several kinds, in other rank orders.
+// Placement of layers and ranks: by hand, on heterogeneous nodes, in other rank orders.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,8 +16,8 @@ using ::testing::IsEmpty;
 
 constexpr std::int64_t kMillisecond = kTicksPerSecond / 1000;
 
-/// A matrix product lasts 1 ms, on nodes of the second kind 2 ms; a message between nodes 1 ms; all
-/// else nothing.
+/// A matrix product takes 1 ms, on nodes of the second type 2 ms; a message between nodes 1 ms;
+/// everything else 0.
 class ProductCosts : public CostModel {
  public:
   explicit ProductCosts(int kind = 0) : kind_(kind) {
@@ -65,7 +65,7 @@ Plan plan_by_hand(const std::string& schedule, int microbatches, std::vector<int
   return plan;
 }
 
-/// Milliseconds; the graph is sound, and all ranks take as long as representatives.
+/// Milliseconds; checks the graph, and that all ranks take as long as representatives.
 std::int64_t step_of(const Plan& plan, const ModelGraph& model, const Cluster& cluster) {
   const TaskGraph graph = lower(plan, model, cluster);
   EXPECT_THAT(check_task_graph(graph), IsEmpty());
@@ -116,7 +116,7 @@ TEST(TwoDevicesByHand, MayStandInTwoNodes) {
             23);
 }
 
-// ---- nodes of several kinds -------------------------------------------------------------------
+// ---- heterogeneous nodes ----------------------------------------------------------------------
 
 /// `fast` and then `slow` nodes; slow ones have other devices, of half the peak.
 Cluster mixed_cluster(int fast, int slow, int devices_of_slow = 2) {

@@ -1,4 +1,4 @@
-// What holds for every plan, on plans drawn at random (fixed seeds) over all axes and options.
+// Properties of every plan, on random plans (fixed seeds) over all axes and options.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -96,7 +96,7 @@ TEST(RandomPlans, TakeAsLongFoldedAsWithAllRanks) {
     ASSERT_EQ(step(folded), step(all));
   }
   EXPECT_GT(lowered, 150);
-  EXPECT_GT(refused, 10);  // some orders part stages or replicas
+  EXPECT_GT(refused, 10);  // some orders split stages or replicas
 }
 
 /// Forward and backward bytes of one axis in all blocks of one micro-batch on one rank.
@@ -112,13 +112,12 @@ std::int64_t bytes_of(const TaskGraph& graph, Axis axis) {
 }
 
 // A block of GPT on 2 x 128 tokens of 64 values in bf16, t tensor and c context ranks, N = 256 / c
-// tokens a rank, S = 128 N bytes of one activation:
-//   tensor    4 all-reduces of S; under sequence parallelism 4 gathers and scatters forward, 4
+// tokens per rank, S = 128 N bytes of one activation:
+//   tensor    4 all-reduces of S; with sequence parallelism 4 gathers and scatters forward, 4
 //             backward, and 2 gathers of inputs again: 10 S
-//   context   KV of one rank is 2 S / t. All-gather: c KV gathered twice and scattered once: 6 c S
-//   /
-//             t. Ring: (c - 1) + 2 (c - 1) + 1 times: (3 c - 2) 2 S / t. All-to-all: twice Q + KV +
-//             O: 8 S / t.
+//   context   KV of one rank is 2 S / t. All-gather: c KV gathered twice and scattered once:
+//             6 c S / t. Ring: (c - 1) + 2 (c - 1) + 1 times: (3 c - 2) 2 S / t. All-to-all: twice
+//             Q + KV + O: 8 S / t.
 TEST(RandomPlans, SendTheBytesOfTheClosedForms) {
   const ModelGraph model = testing_models::gpt({.blocks = kBlocks, .heads = 16});
   const Cluster cluster = testing_models::cluster_of(16, 4);

@@ -1,4 +1,4 @@
-/// Systems whose figures tests rely on; rates from the vendors' datasheets.
+/// Reference systems for tests; rates from the vendors' datasheets.
 #pragma once
 
 #include "core/cluster.hpp"

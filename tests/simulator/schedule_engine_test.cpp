@@ -1,5 +1,5 @@
-// time_schedule(), which evaluates a schedule directly, against the engine on the task graph that
-// lower() makes of a whole plan: two evaluations written apart give every pass the same Ticks.
+// time_schedule(), which evaluates a schedule directly, against the engine on the task graph of a
+// whole plan: two independent evaluations give every pass the same Ticks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -70,8 +70,8 @@ struct EngineRun {
   }
 };
 
-/// What the passes of every stage and its messages cost in the graph. A graph whose backwards are
-/// whole (B) has no I and W: then all of B is given to I.
+/// Pass times of every stage, and message times, in the graph. Without split backwards, I gets all
+/// of B.
 StageTimes stage_times_of(const EngineRun& run, std::size_t stages) {
   StageTimes times;
   for (auto* of_pass : {&times.forward, &times.backward_input, &times.backward_weight})
@@ -156,8 +156,8 @@ constexpr TransferCost kLatencyOnly{.latency = Seconds(3e-6), .occupancy = Secon
 /// Longer than a pass: messages queue.
 constexpr TransferCost kBusyLinks{.latency = Seconds(3e-6), .occupancy = Seconds(4e-4)};
 
-// With two devices the engine sends activations and gradients from one to the other on two streams,
-// as a ring would; time_schedule() knows one link. They agree where messages occupy nothing.
+// With two devices the engine sends activations and gradients between them on two streams, as in a
+// ring; time_schedule() has a single link. They agree if messages have no occupancy.
 TEST(DirectTiming, EqualsTheEngineOnEveryScheduleThatCanBeLowered) {
   std::set<std::string> not_compared;
   int compared = 0;
@@ -179,7 +179,7 @@ TEST(DirectTiming, EqualsTheEngineOnEveryScheduleThatCanBeLowered) {
   EXPECT_GE(compared, 700);
 }
 
-/// Most bytes of activations that a device of the graph keeps between its passes.
+/// Peak activation memory of a device of the graph between its passes.
 Bytes most_kept(const EngineRun& run, std::int32_t device) {
   Bytes kept, most;
   for (const std::size_t i : run.passes_of(device)) {
@@ -192,10 +192,10 @@ Bytes most_kept(const EngineRun& run, std::int32_t device) {
   return most;
 }
 
-/// What a device with one stage keeps and gives back per micro-batch.
+/// Activation memory that a device with one stage saves and frees per micro-batch.
 struct KeptBytes {
-  Bytes forward;             ///< kept by F
-  Bytes input, input_freed;  ///< kept by I for W, and given back at the end of I
+  Bytes forward;             ///< saved by F
+  Bytes input, input_freed;  ///< saved by I for W, and freed at the end of I
 };
 KeptBytes kept_bytes_of(const EngineRun& run, std::int32_t device) {
   KeptBytes kept;
@@ -210,9 +210,9 @@ KeptBytes kept_bytes_of(const EngineRun& run, std::int32_t device) {
   return kept;
 }
 
-// One stage per device: the peak in micro-batches times what a forward keeps, exactly where
-// backwards are whole. An input gradient holds what it keeps for W beside what it frees at its end:
-// by so much the graph may peak higher.
+// One stage per device: the peak in micro-batches times the memory that a forward saves, exactly if
+// backwards are not split. An input gradient holds what it saves for W in addition to what it frees
+// at its end, so the graph's peak may be higher by that.
 TEST(DirectTiming, PeakActivationsAreThoseOfTheGraphInBytes) {
   const ModelGraph model = testing_models::gpt({.blocks = kBlocks});
   const Cluster cluster = testing_models::cluster_of(1, 8);

@@ -2,8 +2,8 @@
 /// literature (Velho et al., "On the validity of flow-level TCP network models for grid and cloud
 /// simulations", 2013). SimGrid is told to do nothing but share links max-min fairly:
 ///   network/model:CM02            flows share links by their fair shares; no packets
-///   network/latency-factor:1      and no latencies on the links: no phase before a flow begins
-///   network/bandwidth-factor:1    links carry what they say (the default takes 3 % for headers)
+///   network/latency-factor:1      and no latencies on the links: flows start immediately
+///   network/bandwidth-factor:1    links have their nominal bandwidth (default: 3 % for headers)
 ///   network/weight-S:0            long routes weigh no more than short ones
 ///   network/TCP-gamma:0           no limit by a TCP window
 ///   network/crosstraffic:0        no acknowledgements on the way back
@@ -101,7 +101,7 @@ std::vector<double> ends_by_us(const Topology& topology) {
 
 #ifdef MESHWRIGHT_HAS_SIMGRID
 
-/// One engine may live in a process, so all topologies are parts of one platform that do not touch.
+/// A process can have only one engine, so all topologies are disjoint parts of one platform.
 std::vector<std::vector<double>> ends_by_simgrid(const std::vector<Topology>& all) {
   namespace sg = simgrid::s4u;
   const std::vector<std::string> settings = {
@@ -130,8 +130,8 @@ std::vector<std::vector<double>> ends_by_simgrid(const std::vector<Topology>& al
       sg::Host* to = zone->create_host("to" + name, 1e9);
       std::vector<sg::LinkInRoute> route;
       for (const LinkId link : all[t].flows[f].route) route.emplace_back(links[link.index()]);
-      // A flow's own limit is a link of its own; SimGrid 3.32 passes over the rates of messages
-      // that go from host to host.
+      // A flow's own limit is modeled as a separate link, since SimGrid 3.32 ignores the rates of
+      // host-to-host messages.
       route.emplace_back(
           zone->create_link("limit" + name, all[t].flows[f].limit.value)->set_latency(0.0));
       zone->add_route(from->get_netpoint(), to->get_netpoint(), nullptr, nullptr, route);

@@ -11,7 +11,7 @@ namespace {
 
 const MessageCost kFree{};
 
-/// F, B and I + W = B of every stage the same; odd numbers, so that no sum comes out by chance.
+/// The same F, B and I + W = B for every stage; odd numbers, so that no sum matches by chance.
 constexpr Ticks kForward{1009}, kBackwardInput{1103}, kBackwardWeight{907};
 constexpr Ticks kBackward = kBackwardInput + kBackwardWeight;
 constexpr Ticks kBoth = kForward + kBackward;
@@ -163,7 +163,7 @@ TEST(ClosedForm, GpipePaysForTheWayThereAndBack) {
     }
 }
 
-// In 1F1B a round trip between neighbours is paid for once in p micro-batches:
+// In 1F1B a round trip between neighbors is exposed once per p micro-batches:
 // (m + p - 1)(F + B) + [2 (p - 1)(m / p + 1) - 2] c for messages of c, if p divides m.
 TEST(ClosedForm, OneForwardOneBackwardPaysForRoundTrips) {
   const MessageCost message{.occupancy = Ticks(0), .latency = Ticks(50)};

@@ -12,7 +12,7 @@ MemoryAmounts activations(int bytes) {
   return amounts;
 }
 
-/// Two stages, one micro-batch, F = 10, B = 20, messages 4 long and 3 late.
+/// Two stages, one micro-batch, F = 10, B = 20, messages with occupancy 4 and latency 3.
 ///   rank 0: F [0,10)  sends [10,14)                      B [54,74)
 ///   rank 1:           receives [13,17)  F [17,27)  B [27,47)  sends [47,51), arrives [50,54)
 GraphBuilder two_stages() {
@@ -56,9 +56,9 @@ TEST(TimelineOf, DrawsMessagesFromSendToReceive) {
   EXPECT_EQ(to.start, Ticks(13));
 }
 
-// Rank 0 holds 100; its forward keeps 8 and needs 2 meanwhile, its backward needs 4 meanwhile and
-// gives the 8 back: 110 from 0, 108 from 10, 112 from 54, 100 from 74. What was there before the
-// forward started at 0 lasted no time.
+// Rank 0 holds 100; its forward saves 8 and needs 2 while it runs, its backward needs 4 while it
+// runs and frees the 8: 110 from 0, 108 from 10, 112 from 54, 100 from 74. The level before the
+// forward, which starts at 0, has no duration.
 TEST(TimelineOf, SamplesMemoryWhereItChanges) {
   GraphBuilder g = two_stages();
   g.graph.ranks[0].resident = activations(100);

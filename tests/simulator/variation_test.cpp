@@ -38,7 +38,7 @@ TEST(FourNormals, HaveMeanZeroAndVarianceOne) {
 
 constexpr Ticks kPass(1'000'000'000);  // a millisecond
 
-/// Ranks that compute once and then meet at a collective without a duration.
+/// Ranks that compute once and then synchronize by a collective without a duration.
 GraphBuilder barrier_of(int ranks) {
   GraphBuilder g;
   const WorkId pass = g.add_compute(TaskKind::kForward, kPass);
@@ -59,7 +59,7 @@ double share_of_pass(Ticks time) { return ratio(time, kPass); }
 // the largest is exp(s z(q^(1/n)) - s^2/2), z the inverse normal distribution: n = 8, s = 0.05:
 //   q = 0.50: 0.5^(1/8) = 0.917004, z = 1.38524: exp(0.069262 - 0.00125) = 1.07038
 //   q = 0.95: 0.95^(1/8) = 0.993609, z = 2.48991: exp(0.124496 - 0.00125) = 1.13116
-// 8,000 draws place the median within 0.03 % and the 95 % point within 0.06 % (one standard error).
+// With 8,000 draws the standard errors of median and p95 are 0.03 % and 0.06 %.
 TEST(Variation, MakesABarrierWaitForTheSlowestOfEight) {
   const GraphBuilder g = barrier_of(8);
   const std::vector<Ticks> steps = draw_steps(g.graph, g.prices, {.jitter = 0.05, .seed = 1}, 8000);
@@ -75,14 +75,14 @@ TEST(Variation, MakesABarrierOfTwoSlowerBySigmaOverRootPi) {
   EXPECT_NEAR(share_of_pass(mean(steps)), 1.0056419, 0.0005);
 }
 
-// Noise keeps the price as its mean: one rank, 20,000 draws, sigma 0.2, error 0.2 / 141.
+// Jitter preserves the mean: one rank, 20,000 draws, sigma 0.2, error 0.2 / 141.
 TEST(Variation, KeepsThePriceAsTheMeanOfATask) {
   const GraphBuilder g = barrier_of(1);
   const std::vector<Ticks> steps = draw_steps(g.graph, g.prices, {.jitter = 0.2, .seed = 3}, 20000);
   EXPECT_NEAR(share_of_pass(mean(steps)), 1, 0.005);
 }
 
-// Rank 2 takes 1.2 passes, and all wait for it; no noise, so every draw is the same.
+// Rank 2 takes 1.2 passes, and all wait for it; no jitter, so every draw is the same.
 TEST(Variation, LetsAllWaitForAStraggler) {
   const GraphBuilder g = barrier_of(4);
   const Variation slow{.stragglers = {{RankId(2), 1.2}}};

@@ -1,7 +1,7 @@
-/// Measured steps of 1F1B from the measured times of its stages: the schedule alone is predicted.
-/// Messages cost what the cost model says of a DGX A100; nothing is fitted to these rows. The
-/// optimizer step and the start of the iteration are part of the measurement and not of the
-/// prediction, which is therefore a little short.
+/// Measured 1F1B steps against predictions from the measured times of their stages: only the
+/// schedule is predicted. Message times are those of the cost model of a DGX A100; nothing is
+/// fitted to these rows. The optimizer step and the start of the iteration are only part of the
+/// measurement, so the prediction is slightly too short.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,7 +32,7 @@ Ticks message_time(const CsvRow& row) {
   return to_ticks(cost.latency + cost.occupancy);
 }
 
-/// Whole backwards: their time is all input gradient.
+/// Backwards are not split: all of their time counts as input gradient.
 StageTimes stage_times_of(const CsvRow& row) {
   StageTimes times;
   times.forward = microseconds(row.at("forward_us"));
@@ -88,7 +88,7 @@ void split_output(const CsvRow& row, int in_scores, StageTimes& times) {
   }
 }
 
-// The embedding's share is counted to F and B of its device; barriers cost one all-reduce.
+// The embedding's share counts towards F and B of its device; barriers cost one all-reduce.
 TEST(VocabularyParallelismRuns, SplitVocabularyIsPredictedFromItsPassTimes) {
   Errors errors;
   for (const CsvRow& row : csv_rows("vocabulary_parallelism.csv")) {

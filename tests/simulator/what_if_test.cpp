@@ -61,9 +61,9 @@ TEST(WhatIf, LengthensThePipelineByItsMessages) {
   EXPECT_GE(pipeline.evaluated().pipeline_makespan, ms(330 + 2 * 3 * 5));
 }
 
-// Position 1 takes F 20, B 40; the others F 10, B 20. It starts at 10, works 8 x 60, waits from 70
-// (three forwards) to 90 (its first gradient: 30 + 10 + 10 forth, 20 + 20 back), and position 0
-// needs another 20 for the last backward: 10 + 480 + 20 + 20.
+// Pipeline rank 1 takes F 20, B 40; the others F 10, B 20. It starts at 10, works 8 x 60, waits
+// from 70 (three forwards) to 90 (its first gradient: 30 + 10 + 10 forward, 20 + 20 backward), and
+// pipeline rank 0 needs another 20 for the last backward: 10 + 480 + 20 + 20.
 TEST(WhatIf, SlowsOnePipelinePosition) {
   Pipeline pipeline;
   WhatIf what_if = even_passes();
@@ -99,7 +99,7 @@ TEST(WhatIf, TellsBoundsWhatStagesTake) {
   const auto times = stage_times_of(pipeline.graph, pipeline.prices, schedule_of(pipeline.plan));
   ASSERT_TRUE(times);
   EXPECT_EQ(times->forward, (std::vector<Ticks>{ms(10), ms(10), ms(20), ms(10)}));
-  // Whole backwards: all of it stands with the gradient of the input.
+  // Backwards are not split: all of their time counts as input gradient.
   EXPECT_EQ(times->backward_input, (std::vector<Ticks>{ms(20), ms(20), ms(40), ms(20)}));
   EXPECT_EQ(times->latency, ms(2));
 }

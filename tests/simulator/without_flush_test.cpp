@@ -1,4 +1,4 @@
-// Schedules without a flush: the time between steps, what it is made of, and what is held.
+// Flushless schedules: steady-state step time, its breakdown, and memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ Strategy strategy_of(std::string_view schedule, int stages, int microbatches) {
   return s;
 }
 
-/// What every pass, update and message takes.
+/// Times of every pass, update and message.
 struct HandPrices {
   Ticks forward{10}, backward{20}, update{}, latency{};
   int slow_stage = -1;
@@ -38,7 +38,7 @@ struct Simulated {
   Evaluation evaluation;
 };
 
-/// Stages with works of their own, as all are in a model of one block a stage but the inner ones.
+/// Gives every stage its own works, which inner stages with one block each otherwise share.
 Simulated simulated(const Strategy& s, const HandPrices& by_hand) {
   const ModelGraph model = testing_models::gpt({.blocks = s.degrees.pipeline});
   const Plan plan = testing_models::even_plan(s, s.degrees.pipeline, s.degrees.pipeline);
@@ -63,8 +63,8 @@ Simulated simulated(const Strategy& s, const HandPrices& by_hand) {
   return made;
 }
 
-// Every device works all the time: m (F + B) a step, whatever p, also where a step does not fill
-// the pipeline; p - 1 passes of idle time that a flush would cost are gone.
+// Every device is busy all the time: m (F + B) per step for any p, even if a step does not fill the
+// pipeline; the p - 1 passes of idle time caused by a flush are gone.
 TEST(WithoutFlush, LeavesNoBubbleBetweenEqualStages) {
   for (const int p : {1, 2, 4, 7})
     for (const int m : {1, 3, 8}) {
@@ -82,7 +82,7 @@ TEST(WithoutFlush, LeavesNoBubbleBetweenEqualStages) {
     }
 }
 
-// An update of 3 stands behind every backward pass (8 x 33), or behind the eighth (8 x 30 + 3).
+// An update of 3 follows every backward pass (8 x 33), or the eighth (8 x 30 + 3).
 TEST(WithoutFlush, UpdatesBehindEveryMicrobatchOrBehindEveryStep) {
   const Simulated each = simulated(strategy_of("pipedream", 4, 8), {.update = Ticks(3)});
   EXPECT_EQ(each.evaluation.step_time, Ticks(8 * 33));
@@ -93,30 +93,33 @@ TEST(WithoutFlush, UpdatesBehindEveryMicrobatchOrBehindEveryStep) {
   EXPECT_EQ(two.evaluation.ranks[1].optimizer, Ticks(3));
 }
 
-// The slowest stage sets the pace: 2 x 30 a micro-batch; the others stand still for half of it.
+// The slowest stage sets the pace: 2 x 30 per micro-batch; the others are idle half of the time.
 TEST(WithoutFlush, RunsAtTheSpeedOfItsSlowestStage) {
   for (const int slow : {0, 3}) {
     const Evaluation e =
         simulated(strategy_of("pipedream", 4, 8), {.slow_stage = slow, .slowness = 2}).evaluation;
     EXPECT_EQ(e.step_time, Ticks(8 * 60));
-    EXPECT_DOUBLE_EQ(e.bubble_of_period, 0);  // the busiest rank's
+    EXPECT_DOUBLE_EQ(e.bubble_of_period, (0 + 3 * 0.5) / 4);
+    EXPECT_DOUBLE_EQ(e.busiest_rank_bubble, 0);
     EXPECT_EQ(e.ranks[1].bubble[static_cast<std::size_t>(BubbleCause::kImbalance)], Ticks(8 * 30));
     EXPECT_EQ(e.ranks[static_cast<std::size_t>(slow)].bubble,
               (std::array<Ticks, kBubbleCauseCount>{}));
   }
 }
 
-// Two stages, messages of 4. Forward b on stage 1 starts 4 behind that on stage 0, backward b on
-// stage 0 starts 4 behind that on stage 1, and stage 0 is one micro-batch ahead:
+// Two stages, messages of 4. Forward b on stage 1 starts 4 after that on stage 0, backward b on
+// stage 0 starts 4 after that on stage 1, and stage 0 is one micro-batch ahead:
 //   F0(b) -> 4 -> F1(b) B1(b) -> 4 -> B0(b) F0(b + 2): 2 (F + B) + 2 x 4 for two micro-batches.
+// Each stage waits once for 8 in that time: for 4 its message is in flight, which is exposed
+// communication, and for 4 it waits for the other stage: 4 / 68 is bubble.
 TEST(WithoutFlush, WaitsForMessagesThatNoPassHides) {
   const Evaluation e = simulated(strategy_of("pipedream", 2, 8), {.latency = Ticks(4)}).evaluation;
   EXPECT_EQ(e.step_time, Ticks(8 * 34));
-  EXPECT_DOUBLE_EQ(e.bubble_of_period, 4.0 / 34);
+  EXPECT_DOUBLE_EQ(e.bubble_of_period, 4.0 / 68);
+  EXPECT_DOUBLE_EQ(e.busiest_rank_bubble, 4.0 / 68);
 }
 
-// One step in the steady state is all that lies between two longer windows: a window of S steps
-// lasts one step less than one of S + 1.
+// One steady-state step is the difference between windows of S + 1 and S steps.
 TEST(WithoutFlush, IsWhatOneMoreStepTakes) {
   for (const char* schedule : {"pipedream", "pipedream-2bw"})
     for (const int m : {4, 9}) {
