@@ -1,4 +1,4 @@
-/// Activation functions on floats, written so that loops over them become vector code. Internal.
+/// Activation functions on floats, written so that loops over them can be vectorized. Internal.
 #pragma once
 
 #include "kernels/cpu_vector.hpp"

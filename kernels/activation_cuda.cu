@@ -5,7 +5,7 @@
 namespace meshwright::cuda {
 namespace {
 
-/// y = f(x), times up where gated; which f is asked once a pack.
+/// y = f(x), times up if gated; f is selected once per pack.
 struct Forward {
   ActivationFunction function;
   template <class F>

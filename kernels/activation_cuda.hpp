@@ -1,5 +1,5 @@
-/// Activation functions and their slopes on the device; formulas in activation.hpp. Internal; read
-/// by nvcc alone.
+/// Activation functions and their derivatives on the device; formulas in activation.hpp. Internal;
+/// for .cu files only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -18,7 +18,7 @@ __device__ inline float gelu_tanh_slope(float x) {
          0.5F * x * (1.0F - t * t) * kGeluScale * (1.0F + 3.0F * kGeluCubic * x * x);
 }
 
-/// Phi(x) by the complement, which keeps its relative accuracy far to the left.
+/// Phi(x) by erfc, which keeps its relative accuracy in the left tail.
 __device__ inline float normal_distribution(float x) {
   return 0.5F * erfcf(-0.7071067811865476F * x);
 }

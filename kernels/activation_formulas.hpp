@@ -1,4 +1,4 @@
-/// Activation functions and their slopes in double; formulas in activation.hpp. Internal.
+/// Activation functions and their derivatives in double; formulas in activation.hpp. Internal.
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,7 @@ inline double gelu_tanh_slope(double x) {
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * kGeluCubic * x * x);
 }
 
-/// Phi(x) by the complement, which keeps its relative accuracy far to the left.
+/// Phi(x) by erfc, which keeps its relative accuracy in the left tail.
 inline double normal_distribution(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 inline double gelu_erf(double x) { return x * normal_distribution(x); }
 inline double gelu_erf_slope(double x) {

@@ -1,4 +1,4 @@
-/// Kernels and their arguments as lists, for what is done alike to all of them. Internal to this
+/// Visitors over all kernels of a table and all fields of an argument struct. Internal to this
 /// folder and its tests.
 #pragma once
 

@@ -1,13 +1,13 @@
 /// softmax(scale Q K^T) V, fused: scores are never stored (FlashAttention-2, arXiv 2307.08691).
 ///
-/// Letters: B sequences, A query heads, G key/value heads (A / G query heads share one), Tq queries
-/// and Tk keys of a sequence, D size of a query or key, Dv size of a value.
+/// Notation: B sequences, A query heads, G key/value heads (A / G query heads share one), Tq
+/// queries and Tk keys per sequence, D size of a query or key, Dv size of a value.
 /// Per-query statistics are fp32 [B, A, Tq].
 ///
 /// Ring context parallelism (arXiv 2310.01889): a rank calls AttentionForward once per block of
 /// keys and folds each result into a running one with AttentionMerge; the backward pass calls
-/// AttentionBackward per block with the final log_sum_exp and delta, and accumulates. Positions say
-/// which part of the causal triangle a block is.
+/// AttentionBackward per block with the final log_sum_exp and delta, and accumulates. Positions
+/// determine which part of the causal mask applies to a block.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@
 
 namespace meshwright {
 
-/// Dropout of probabilities. Query t of head h and sequence b is row
-/// ((first_sequence + b) length + position of t) heads + first_head + h of the mask, a key's
-/// position its column.
+/// Dropout of attention probabilities. In the mask, query t of head h and sequence b is row
+/// ((first_sequence + b) length + position of t) heads + first_head + h, and a key's position is
+/// the column.
 struct AttentionDropout {
   DropoutMask mask = {};
-  std::int64_t first_sequence = 0, length = 0;  ///< number of sequence 0; positions of a sequence
-  std::int64_t first_head = 0, heads = 0;       ///< number of head 0; heads in all
+  std::int64_t first_sequence = 0, length = 0;  ///< global index of sequence 0; sequence length
+  std::int64_t first_head = 0, heads = 0;       ///< global index of head 0; total number of heads
   [[gnu::always_inline]] constexpr std::int64_t row_of(std::int64_t sequence, std::int64_t position,
                                                        std::int64_t head) const {
     return ((first_sequence + sequence) * length + position) * heads + first_head + head;
@@ -38,15 +38,15 @@ struct AttentionShape {
   std::int64_t queries = 0, keys = 0;           ///< Tq, Tk
   std::int64_t key_size = 0, value_size = 0;    ///< D, Dv
   float scale = 1;                              ///< usually 1 / sqrt(D)
-  /// A query at position p sees keys at positions <= p; and > p - window if that is not 0.
+  /// A query at position p sees keys at positions <= p, and > p - window unless window is 0.
   bool causal = true;
   std::int64_t window = 0;
   std::int64_t first_query = 0, first_key = 0;  ///< position of query 0 and of key 0
   AttentionDropout dropout = {};                ///< none if its probability is 0
 };
 
-/// out = softmax(...) V and log_sum_exp = log(sum of e^score). A query that sees no key gets zeros
-/// and minus infinity.
+/// out = softmax(...) V and log_sum_exp = log(sum of e^score). A query without visible keys gets
+/// zeros and -infinity.
 struct AttentionForward {
   AttentionShape shape = {};
   ConstMatrix q = {};                 ///< [B Tq, A D]
@@ -56,9 +56,9 @@ struct AttentionForward {
   std::span<float> log_sum_exp = {};  ///< [B, A, Tq]
 };
 
-/// Folds the result over one block of keys into that over others:
+/// Merges the result for one block of keys into the running result:
 ///   l' = log(e^l + e^m),  out' = out e^(l - l') + block e^(m - l')
-/// Start with out = 0 and log_sum_exp = -infinity. Keep `out` in fp32 where blocks are many.
+/// Start with out = 0 and log_sum_exp = -infinity. Keep `out` in fp32 if there are many blocks.
 struct AttentionMerge {
   AttentionShape shape = {};
   Matrix out = {};                    ///< [B Tq, A Dv], updated
@@ -67,8 +67,8 @@ struct AttentionMerge {
   std::span<const float> block_log_sum_exp = {};
 };
 
-/// One more score per head that no value belongs to (gpt-oss's sinks; StreamingLLM, arXiv
-/// 2309.17453): follows the last block of keys.
+/// Attention sinks: one extra score per head, without a value (gpt-oss; StreamingLLM, arXiv
+/// 2309.17453). Applied after the last block of keys.
 ///   l' = log(e^l + e^sink),  out' = out e^(l - l')
 struct AttentionSinks {
   AttentionShape shape = {};
@@ -85,7 +85,7 @@ struct AttentionSinksGradient {
   std::span<float> dsinks = {};  ///< [A], added to
 };
 
-/// delta = sum over Dv of dout * out: the term that all keys of a query share.
+/// delta = sum over Dv of dout * out: the term shared by all keys of a query.
 struct AttentionDelta {
   AttentionShape shape = {};
   ConstMatrix out = {}, dout = {};  ///< [B Tq, A Dv]
@@ -98,9 +98,8 @@ struct AttentionBackward {
   AttentionShape shape = {};
   ConstMatrix q = {}, k = {}, v = {}, dout = {};
   std::span<const float> log_sum_exp = {}, delta = {};  ///< of the whole row, not of this block
-  Matrix dq = {}, dk = {},
-         dv = {};           ///< shapes of q, k, v; any storage, fp32 where blocks are accumulated
-  bool accumulate = false;  ///< add to dq, dk, dv
+  Matrix dq = {}, dk = {}, dv = {};  ///< shapes of q, k, v; use fp32 to accumulate over blocks
+  bool accumulate = false;           ///< add to dq, dk, dv
 };
 
 }  // namespace meshwright

@@ -1,7 +1,7 @@
-// Attention backward (FlashAttention-2, arXiv 2307.08691, algorithm 2): tiles of keys outside,
-// tiles of queries inside. The gradients of a tile of keys are summed over all query heads that
-// share it; those of the queries of one key/value head are kept in fp32 until the last tile of
-// keys.
+// Attention backward (FlashAttention-2, arXiv 2307.08691, algorithm 2): an outer loop over tiles of
+// keys, an inner one over tiles of queries. The gradients of a key tile are summed over all query
+// heads that share it; those of the queries of one key/value head are accumulated in fp32 until the
+// last key tile.
 #include "kernels/attention_tiles.hpp"
 #include "kernels/check_arguments.hpp"
 #include "kernels/cpu.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 /// Working memory, all fp32.
 struct BackwardTiles {
-  float *keys, *values;     ///< of the tile, converted: [kKeyTile, D], [kKeyTile, Dv]; fp32: none
+  float *keys, *values;     ///< tile, converted: [kKeyTile, D], [kKeyTile, Dv]; fp32: unused
   float *queries, *dout;    ///< likewise: [kQueryTile, D], [kQueryTile, Dv]
   float *scores, *dscores;  ///< [kQueryTile, kKeyTile]: P, then dS
   float *dk, *dv;           ///< of the tile: [kKeyTile, D], [kKeyTile, Dv]
@@ -43,13 +43,13 @@ struct KeyTile {
   std::int64_t sequence, group, first, count;
   Factor keys, values;
 };
-struct QueryTile {
+struct BackwardQueryTile {
   std::int64_t head, first, count;
   std::int64_t in_group;  ///< head - first head of the group
 };
 
-/// P = e^(S - log_sum_exp) in `scores`, dS = scale P (dP - delta) in `dscores`; zero where unseen.
-void differentiate_row(const AttentionBackward& a, const KeyTile& k, const QueryTile& q,
+/// P = e^(S - log_sum_exp) in `scores`, dS = scale P (dP - delta) in `dscores`; zero where masked.
+void differentiate_row(const AttentionBackward& a, const KeyTile& k, const BackwardQueryTile& q,
                        std::int64_t row, const BackwardTiles& t) {
   const AttentionShape& s = a.shape;
   const KeyRange range = visible_keys(s, q.first + row, k.first, k.count);
@@ -75,7 +75,7 @@ void differentiate_row(const AttentionBackward& a, const KeyTile& k, const Query
   if (drops) drop_row(p);
 }
 
-void add_query_tile(const AttentionBackward& a, const KeyTile& k, const QueryTile& q,
+void add_query_tile(const AttentionBackward& a, const KeyTile& k, const BackwardQueryTile& q,
                     const BackwardTiles& t) {
   const AttentionShape& s = a.shape;
   const std::int64_t row = k.sequence * s.queries + q.first;
@@ -104,7 +104,7 @@ void add_query_tile(const AttentionBackward& a, const KeyTile& k, const QueryTil
   add(product(q.count, s.key_size, k.count, dscores, k.keys, dq, s.key_size));
 }
 
-/// Rows of fp32 into a part of a gradient.
+/// Writes rows of fp32 to a part of a gradient.
 void write_rows(const Matrix& into, std::int64_t row, std::int64_t column, std::int64_t rows,
                 std::int64_t size, const float* from, bool accumulate) {
   Chunk buffer, before_buffer;

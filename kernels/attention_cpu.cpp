@@ -9,8 +9,8 @@ namespace {
 
 /// Working memory, all fp32.
 struct ForwardTiles {
-  float *keys, *values;  ///< of one key/value head, converted: [Tk, D], [Tk, Dv]; fp32: none
-  float* queries;        ///< of one tile, converted: [kQueryTile, D]; fp32: none
+  float *keys, *values;  ///< one key/value head, converted: [Tk, D], [Tk, Dv]; fp32: unused
+  float* queries;        ///< one tile, converted: [kQueryTile, D]; fp32: unused
   float* scores;         ///< [kQueryTile, kKeyTile]
   float* out;            ///< [kQueryTile, Dv], not yet divided by the sums
   float *maximum, *sum;  ///< [kQueryTile]
@@ -57,15 +57,15 @@ void fold_row(const ForwardTiles& t, std::int64_t row, KeyRange range, std::int6
   for (std::int64_t d = 0; d < value_size; ++d) out[d] *= shrink;
 }
 
-struct QueryTile {
+struct ForwardQueryTile {
   std::int64_t sequence, head, first, count;
 };
 
-void write_tile(const AttentionForward& a, const QueryTile& tile, const ForwardTiles& t) {
+void write_tile(const AttentionForward& a, const ForwardQueryTile& tile, const ForwardTiles& t) {
   const AttentionShape& s = a.shape;
   Chunk buffer;
   for (std::int64_t r = 0; r < tile.count; ++r) {
-    const bool sees_any = t.sum[r] > 0 || t.sum[r] != t.sum[r];  // NaN goes on
+    const bool sees_any = t.sum[r] > 0 || t.sum[r] != t.sum[r];  // NaN propagates
     const float divisor = sees_any ? 1.0F / t.sum[r] : 0.0F;
     for_each_chunk(s.value_size, [&](std::int64_t first, std::int64_t count) {
       const std::int64_t row = tile.sequence * s.queries + tile.first + r;
@@ -84,7 +84,7 @@ void write_tile(const AttentionForward& a, const QueryTile& tile, const ForwardT
   }
 }
 
-void attend(const AttentionForward& a, const KeyValueHead& head, const QueryTile& tile,
+void attend(const AttentionForward& a, const KeyValueHead& head, const ForwardQueryTile& tile,
             const ForwardTiles& t) {
   const AttentionShape& s = a.shape;
   const Factor queries = head_of(a.q, tile.sequence * s.queries + tile.first, tile.count, tile.head,

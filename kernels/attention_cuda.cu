@@ -1,6 +1,6 @@
-// Attention in fp32 arithmetic, for every shape: what tensor cores cannot do, and what their
-// results are compared with. A warp has kRows queries (or keys), its lanes the keys (queries) of a
-// tile that the block's warps share.
+// Attention in fp32 arithmetic for every shape: used where tensor cores cannot be, and to check
+// their results. A warp has kRows queries (or keys), its lanes the keys (queries) of a tile that
+// the block's warps share.
 #include <cmath>
 
 #include "kernels/attention_cuda.hpp"
@@ -10,12 +10,12 @@ namespace {
 
 constexpr int kWarps = 8, kRows = 4, kThreads = kWarps * kWarp;
 constexpr int kBlockRows = kWarps * kRows;  ///< queries (keys) of a block
-constexpr int kTile = kWarp;                ///< keys (queries) at a time: one for each lane
+constexpr int kTile = kWarp;                ///< keys (queries) at a time: one per lane
 constexpr int kMostSize = 256, kChunks = kMostSize / kWarp;
 constexpr float kInfinity = INFINITY;
 
-/// Rows [first, first + count) of one head as floats in shared memory, `size + 1` apart so that
-/// lanes on neighbouring rows meet no bank twice; rows beyond are zero.
+/// Rows [first, first + count) of one head as floats in shared memory, `size + 1` apart to avoid
+/// bank conflicts between lanes on adjacent rows; rows beyond are zero.
 __device__ void load_rows(float* to, const View& m, std::int64_t first, std::int64_t count,
                           int rows, std::int64_t column, int size) {
   for (int i = static_cast<int>(threadIdx.x); i < rows * size; i += kThreads) {
@@ -30,7 +30,7 @@ __device__ float dot(const float* a, const float* b, int size) {
   return sum;
 }
 
-/// A block's place: rows [first, first + kBlockRows) of one head of one sequence.
+/// Position of a block: rows [first, first + kBlockRows) of one head of one sequence.
 struct Block {
   std::int64_t sequence, head, first;
 };
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(const ForwardWork a) 
   for (int r = 0; r < kRows; ++r) {
     const int row = my_first_row() + r;
     if (row >= rows) continue;
-    const bool sees_any = !(sum[r] == 0.0F);  // NaN goes on
+    const bool sees_any = !(sum[r] == 0.0F);  // NaN propagates
     const std::int64_t query = block.first + row;
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
@@ -142,7 +142,7 @@ struct BackwardWork {
   bool accumulate;
 };
 
-/// P, with what dropout keeps of it, and dS = scale P (kept dP - delta) of one query and key.
+/// P after dropout, and dS = scale P (kept dP - delta), of one query and key.
 struct Slope {
   float kept_probability, dscore;
 };
@@ -280,7 +280,7 @@ __global__ void __launch_bounds__(kThreads) keys_backward_kernel(const BackwardW
     }
 }
 
-/// Bytes of shared memory for `wide` tiles of each size; allowed above 48 KiB where asked for.
+/// Bytes of shared memory for so many rows of keys and values; allows the kernel more than 48 KiB.
 template <class Kernel>
 int shared_bytes(Kernel kernel, const AttentionShape& s, std::int64_t key_rows,
                  std::int64_t value_rows) {
@@ -346,12 +346,11 @@ void run(const Launch& launch, const AttentionBackward& a) {
   }
 }
 
-// ---- one warp for each query of each head -------------------------------------------------
+// ---- one warp per query of each head ------------------------------------------------------
 
 namespace {
 
-/// Number `index` in the order of rows, heads fastest: neighbouring warps read neighbouring
-/// columns.
+/// Query `index` in row order, heads fastest, so that adjacent warps read adjacent columns.
 struct Query {
   std::int64_t row, column, statistic;
   int head;
@@ -367,7 +366,7 @@ __device__ std::int64_t my_query() {
 __host__ __device__ inline std::int64_t query_count(const AttentionShape& s) {
   return s.sequences * s.queries * s.heads;
 }
-/// A head's columns allow wide accesses where it starts at a multiple of eight.
+/// A head allows wide accesses if it starts at a multiple of eight columns.
 View head_view(const ConstMatrix& m, const AttentionShape& s) {
   View view = view_of(m);
   view.wide = view.wide && s.value_size % kPack == 0;
@@ -391,7 +390,7 @@ __global__ void __launch_bounds__(kMapThreads)
   if (my_lane() == 0) delta[at.statistic] = sum;
 }
 
-/// out' = out e^(l - l') + block e^(m - l') with l' = log(e^l + e^m); no block: it is zero.
+/// out' = out e^(l - l') + block e^(m - l') with l' = log(e^l + e^m); without a block, it is zero.
 __global__ void __launch_bounds__(kMapThreads)
     merge_kernel(const AttentionShape s, const View out, float* log_sum_exp, const View block,
                  const float* block_log_sum_exp, const View sinks) {
@@ -418,7 +417,7 @@ __global__ void __launch_bounds__(kMapThreads)
   if (my_lane() == 0) log_sum_exp[at.statistic] = maximum + logf(sum);
 }
 
-/// One block for each head.
+/// One thread block per head.
 __global__ void __launch_bounds__(kThreads)
     sinks_gradient_kernel(const AttentionShape s, const View sinks, const float* log_sum_exp,
                           const float* delta, float* dsinks) {

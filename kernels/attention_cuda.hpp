@@ -1,5 +1,4 @@
-/// What the cuda kernels of attention share: who sees what, and what dropout keeps. Internal; read
-/// by nvcc alone.
+/// Masking and dropout shared by the CUDA attention kernels. Internal; for .cu files only.
 #pragma once
 
 #include "kernels/cuda_pack.hpp"
@@ -18,8 +17,8 @@ struct Range {
 __device__ inline std::int64_t clamped(std::int64_t value, std::int64_t low, std::int64_t high) {
   return value < low ? low : (value > high ? high : value);
 }
-/// Keys that at least one query of [first, last] sees: the last one sees furthest ahead, the first
-/// one furthest back.
+/// Keys visible to at least one query of [first, last]: the last query sees furthest ahead, the
+/// first one furthest back.
 __device__ inline Range keys_seen(const AttentionShape& s, std::int64_t first, std::int64_t last) {
   if (!s.causal) return {0, s.keys};
   const std::int64_t offset = s.first_query - s.first_key;
@@ -43,7 +42,7 @@ __device__ inline std::int64_t statistic_of(const AttentionShape& s, std::int64_
   return (sequence * s.heads + head) * s.queries + query;
 }
 
-/// What a probability is multiplied with.
+/// Dropout of probabilities: the threshold of the mask and the factor of kept elements.
 struct Keeping {
   std::uint32_t threshold;  ///< 0: everything is kept
   float factor;
@@ -70,8 +69,8 @@ bool fits_tensor_cores(const AttentionBackward& a);
 void run_on_tensor_cores(cudaStream_t stream, const AttentionForward& a);
 void run_on_tensor_cores(cudaStream_t stream, const AttentionBackward& a);
 
-/// By cuDNN (attention_cudnn.cpp), in builds that define MESHWRIGHT_CUDNN. False, and nothing done,
-/// where it cannot.
+/// Attention by cuDNN (attention_cudnn.cpp), in builds that define MESHWRIGHT_CUDNN. Returns false
+/// without any effect if cuDNN cannot run this case.
 bool run_by_cudnn(cudaStream_t stream, const AttentionForward& a);
 
 }  // namespace meshwright::cuda

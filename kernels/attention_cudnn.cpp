@@ -1,8 +1,8 @@
-// Attention forward by cuDNN's fused kernels, which reach rates on Hopper that mma.sync does not;
-// part of the plug-in where cuDNN's frontend was found when it was built (-DCUDNN_FRONTEND_DIR).
-// cuDNN itself is opened at run time. MESHWRIGHT_ATTENTION=own turns it off.
+// Attention forward by cuDNN's fused kernels, which on Hopper are faster than mma.sync allows; part
+// of the plug-in if it was built with cuDNN's frontend (-DCUDNN_FRONTEND_DIR). cuDNN itself is
+// loaded at run time. MESHWRIGHT_ATTENTION=own turns it off.
 //
-// Compiled only: nobody has run it yet.
+// Compiled, but never run yet.
 #define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
 #include <cudnn_frontend.h>
 #include <dlfcn.h>
@@ -18,7 +18,7 @@
 #include "kernels/cuda.hpp"
 
 namespace cudnn_frontend {
-/// The frontend finds all functions of cuDNN in it.
+/// The frontend looks up all cuDNN functions in this handle.
 void* cudnn_dlhandle = nullptr;
 }  // namespace cudnn_frontend
 
@@ -32,7 +32,7 @@ bool is_there() {
     const char* wanted = std::getenv("MESHWRIGHT_ATTENTION");
     if (wanted != nullptr && std::string_view(wanted) == "own") return false;
     const auto open = [](const char* name) { return ::dlopen(name, RTLD_NOW | RTLD_LOCAL); };
-    // The frontend opens a CUDA runtime of its own, and throws where there is none.
+    // The frontend loads its own CUDA runtime, and throws if there is none.
     if (open("libcudart.so.13") == nullptr && open("libcudart.so.12") == nullptr) return false;
     fe::cudnn_dlhandle = open("libcudnn.so.9");
     return fe::cudnn_dlhandle != nullptr;
@@ -42,14 +42,14 @@ bool is_there() {
 
 enum Tensor : std::int64_t { kQuery = 1, kKey, kValue, kOut, kStatistics };
 
-/// Everything that a plan depends on.
+/// Everything that a cuDNN plan depends on.
 using PlanKey = std::array<std::int64_t, 13>;
 
 bool is_aligned(const ConstMatrix& m) {
   return m.dtype == Dtype::kBf16 && m.stride % 8 == 0 &&
          reinterpret_cast<std::uintptr_t>(m.data) % 16 == 0;
 }
-/// Whole sequences of bf16, or blocks that start where their keys do.
+/// bf16, no window or dropout, and if causal, the first query and key at the same position.
 bool fits(const AttentionForward& a) {
   const AttentionShape& s = a.shape;
   return s.keys > 0 && s.key_size % 8 == 0 && s.value_size % 8 == 0 && s.key_size <= 128 &&
@@ -64,7 +64,7 @@ struct Plan {
   bool is_good = false;
 };
 
-/// Rows of sequences, each with all heads side by side, as [B, heads, rows, size].
+/// Describes rows with all heads side by side as a tensor [B, heads, rows, size].
 fe::graph::Tensor_attributes attributes_of(Tensor uid, const ConstMatrix& m,
                                            const AttentionShape& s, std::int64_t heads,
                                            std::int64_t rows, std::int64_t size) {
@@ -104,7 +104,7 @@ std::unique_ptr<Plan> make_plan(cudnnHandle_t handle, const AttentionForward& a)
   return plan;
 }
 
-/// Of one thread and one device: a handle has one stream at a time.
+/// One per thread and device: a handle has one stream at a time.
 struct Cudnn {
   cudnnHandle_t handle = nullptr;
   std::map<PlanKey, std::unique_ptr<Plan>> plans;
@@ -112,7 +112,7 @@ struct Cudnn {
   Cudnn(const Cudnn&) = delete;
   Cudnn& operator=(const Cudnn&) = delete;
   ~Cudnn() {
-    plans.clear();  // made with the handle
+    plans.clear();  // they belong to the handle
     if (handle != nullptr) static_cast<void>(fe::detail::destroy_handle(handle));
   }
 };

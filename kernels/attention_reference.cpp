@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// One query of one head, and the indices that belong to it.
+/// Indices of one query of one head.
 struct Query {
   std::int64_t sequence, head, query;
   std::int64_t row(const AttentionShape& s) const { return sequence * s.queries + query; }
@@ -52,7 +52,7 @@ std::vector<double> scores_of(const AttentionShape& s, const ConstMatrix& q, con
   return scores;
 }
 
-/// What a probability is multiplied with: 0, or 1 / (1 - p) where it is kept.
+/// Factor of a probability: 0 if dropped, 1 / (1 - p) if kept.
 double dropout_factor(const AttentionShape& s, const Query& q, std::int64_t key) {
   const AttentionDropout& d = s.dropout;
   if (d.mask.probability == 0) return 1;
@@ -94,7 +94,7 @@ void run(const Launch&, const AttentionMerge& a) {
     float& running = get(a.log_sum_exp, query.statistic(s));
     const double l = double{running}, m = double{get(a.block_log_sum_exp, query.statistic(s))};
     const double maximum = std::max(l, m);
-    if (maximum == -kInfinity) return;  // neither saw a key: zeros stay zeros
+    if (maximum == -kInfinity) return;  // no visible key in either
     const double merged = maximum + std::log(std::exp(l - maximum) + std::exp(m - maximum));
     for (std::int64_t d = 0; d < s.value_size; ++d) {
       const std::int64_t row = query.row(s), column = query.head * s.value_size + d;
@@ -150,7 +150,7 @@ void run(const Launch&, const AttentionDelta& a) {
 
 namespace {
 
-/// Gradients are collected in double and written once.
+/// Gradients are accumulated in double and written once.
 struct Gradients {
   std::vector<double> dq, dk, dv;
 };

@@ -1,15 +1,15 @@
 // Backward attention on tensor cores: one kernel for dQ (queries in rows), one for dK and dV (keys
-// in rows). Scores are made twice, seven products instead of five; nothing is added by atomics, so
-// results never change. dS is rounded to bf16 before it is multiplied.
+// in rows). Scores are computed twice, seven products instead of five; without atomics, so results
+// are deterministic. dS is rounded to bf16 before it is multiplied.
 #include "kernels/attention_tensor_cuda.hpp"
 
 namespace meshwright::cuda {
 namespace {
-using namespace tensor_cores;  // NOLINT: this file and the one for forward are all that use it
+using namespace tensor_cores;  // NOLINT: used by this file and the forward one only
 
 /// P = e^(scale S - log_sum_exp) into `scores` and P (dP - delta) into `dscores`, zero where
-/// unseen. The statistics are those of the queries, which are the rows or the columns of the tile;
-/// log_sum_exp is given times log2 e. `compares`: some pairs may not be visible.
+/// masked. The statistics are those of the queries, which are the rows or the columns of the tile;
+/// log_sum_exp is given times log2 e. `compares`: some pairs may be masked.
 template <bool kRowsAreQueries>
 __device__ inline void differentiate(const AttentionShape& s, float (&scores)[kTile / 8][4],
                                      float (&dscores)[kTile / 8][4], std::int64_t first_row,
@@ -51,7 +51,7 @@ constexpr int backward_shared_bytes() {
   return 2 * kSize * 6 * kTile + 4 * 4 * kTile;
 }
 
-/// dQ of 64 queries: runs over tiles of keys.
+/// dQ of 64 queries: loops over tiles of keys.
 template <int kSize>
 __global__ void __launch_bounds__(kThreads, 2)
     queries_backward_kernel(const __grid_constant__ Work a) {
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(kThreads, 2)
                     key_size, dq, s.scale, s.scale, a.accumulate);
 }
 
-/// dK and dV of 64 keys: runs over tiles of queries of all heads that share them. Scores are
+/// dK and dV of 64 keys: loops over tiles of queries of all heads that share them. Scores are
 /// transposed: rows are keys.
 template <int kSize>
 __global__ void __launch_bounds__(kThreads, 2)
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     float scores[kTile / 8][4] = {}, dscores[kTile / 8][4] = {};
     multiply_rows<kSize>(scores, keys, first_row, query_tile);
     multiply_rows<kSize>(dscores, values, first_row, dout_tile);
-    // Queries from `query` on are all there and see all keys of the block, or every pair is asked.
+    // If not all queries of the tile exist and see all keys of the block, every pair is tested.
     differentiate<false>(s, scores, dscores, key, query, !all_visible(s, query, kTile, block.first),
                          log_sum_exp + stage * kTile, delta + stage * kTile);
     multiply_across<kSize>(dv, scores, dout_tile);

@@ -1,14 +1,14 @@
 // Forward attention on tensor cores (FlashAttention-2, arXiv 2307.08691): bf16 operands, sums in
-// fp32, mma.sync of 16 x 8 x 16, which every device since Ampere has. P is rounded to bf16 before
-// it is multiplied, as in every fused kernel of this kind.
+// fp32, mma.sync of 16 x 8 x 16, available since Ampere. P is rounded to bf16 before it is
+// multiplied, as in every fused kernel of this kind.
 //
-// A block has 128 queries, a warp 32 of them, and runs over tiles of 64 keys; the next tile is on
-// its way into shared memory while one is multiplied.
+// A block has 128 queries, a warp 32 of them, and loops over tiles of 64 keys; the next tile is
+// copied into shared memory while one is multiplied.
 #include "kernels/attention_tensor_cuda.hpp"
 
 namespace meshwright::cuda {
 namespace {
-using namespace tensor_cores;  // NOLINT: this file and the one for backward are all that use it
+using namespace tensor_cores;  // NOLINT: used by this file and the backward one only
 
 constexpr int kForwardRows = 128;  ///< queries of a block
 
@@ -17,7 +17,7 @@ struct Running {
   float maximum[2], sum[2];
 };
 
-/// Scores become probabilities (times e^(running maximum)); what was summed shrinks.
+/// Turns scores into probabilities (times e^(running maximum)) and rescales the running sums.
 template <int kSize>
 __device__ inline void fold(float (&scores)[kTile / 8][4], float (&out)[kSize / 8][4], Running& run,
                             float scale_log2) {
@@ -30,7 +30,7 @@ __device__ inline void fold(float (&scores)[kTile / 8][4], float (&out)[kSize / 
     largest = fmaxf(largest, __shfl_xor_sync(0xFFFFFFFFU, largest, 1));
     largest = fmaxf(largest, __shfl_xor_sync(0xFFFFFFFFU, largest, 2));
     const float before = run.maximum[half], now = fmaxf(before, largest);
-    // Nothing seen yet: any finite number keeps e^(-infinity - it) zero.
+    // No visible key yet: with any finite base e^(-infinity - base) is zero.
     const float base = now == -kInfinity ? 0.0F : now * scale_log2;
     const float shrink = power_of_2(before * scale_log2 - base);
     float sum = 0;
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(kThreads, 2) forward_kernel(const __grid_const
   int stage = 0;
   for (std::int64_t first = range.first; first < range.end; first += kTile, stage ^= 1) {
     wait_for_copies<0>();
-    __syncthreads();  // the tile is there; all are done with the stage that is filled next
+    __syncthreads();  // the tile has arrived; all are done with the stage that is filled next
     if (first + kTile < range.end) bring_tile(first + kTile, stage ^ 1);
     Bf16* key_tile = keys + stage * kTile * kSize;
     Bf16* value_tile = values + stage * kTile * kSize;
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(kThreads, 2) forward_kernel(const __grid_const
       float sum = run[m].sum[half];
       sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 1);
       sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 2);
-      const bool sees_any = !(sum == 0.0F);  // NaN goes on
+      const bool sees_any = !(sum == 0.0F);  // NaN propagates
       inverse[half] = sees_any ? 1.0F / sum : 0.0F;
       const int mine = row + g + 8 * half;
       if (t == 0 && mine < rows)

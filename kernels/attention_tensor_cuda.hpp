@@ -1,8 +1,8 @@
-// What forward and backward attention on tensor cores share: tiles in shared memory, their
-// products. Internal; read by nvcc alone.
+// Shared-memory tiles and their products for forward and backward attention on tensor cores.
+// Internal; for .cu files only.
 //
-// By the fragments of multiply() (cuda_instructions.hpp) two neighbouring C tiles are one A operand
-// without any exchange between lanes.
+// In the fragment layout of multiply() (cuda_instructions.hpp), two adjacent C tiles form one A
+// operand without any exchange between lanes.
 #pragma once
 
 #include <cmath>
@@ -19,16 +19,16 @@ using Bf16 = std::uint16_t;
 
 // ---- tiles in shared memory ---------------------------------------------------------------
 
-/// Rows of kSize bf16 in pieces of eight. Piece c of row r lies where piece c ^ (r % 8) would:
-/// eight rows of one piece are then in different banks.
+/// Rows of kSize bf16 in pieces of eight, swizzled: piece c of row r is stored at position
+/// c ^ (r % 8), so that the same piece of eight rows lies in different banks.
 template <int kSize>
 __device__ inline Bf16* place(Bf16* tile, int row, int piece) {
   return tile + row * kSize + ((piece ^ (row & 7)) * kPack);
 }
 
-/// Starts to bring rows [first, first + kRows) of one head; rows from `count` on and columns from
-/// `size` on are zero. Where 16 bytes cannot be copied at once, elements are, and have arrived
-/// after the block's next barrier all the same.
+/// Starts copying rows [first, first + kRows) of one head into the tile; rows from `count` on and
+/// columns from `size` on become zero. Rows that do not allow 16-byte copies are copied element by
+/// element; these, too, have arrived after the block's next barrier.
 template <int kRows, int kSize>
 __device__ void bring(Bf16* tile, const View& m, std::int64_t first, std::int64_t count,
                       std::int64_t column, int size) {
@@ -61,7 +61,7 @@ __device__ inline void load_a(std::uint32_t (&a)[4], Bf16* tile, int row, int k)
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   load_matrices(a, place<kSize>(tile, row + lane % 16, 2 * k + lane / 16));
 }
-/// B operands of two neighbouring column tiles, from rows that are the result's columns (S = Q
+/// B operands of two adjacent column tiles, from rows that are columns of the result (S = Q
 /// K^T): rows [16 n, 16 n + 16), columns [16 k, 16 k + 16). b[0..1] and b[2..3].
 template <int kSize>
 __device__ inline void load_b(std::uint32_t (&b)[4], Bf16* tile, int n, int k) {
@@ -78,7 +78,7 @@ __device__ inline void load_b_across(std::uint32_t (&b)[4], Bf16* tile, int n, i
   load_transposed(b, place<kSize>(tile, row, 2 * n + lane / 16));
 }
 
-/// Two neighbouring C tiles as an A operand.
+/// Two adjacent C tiles as an A operand.
 __device__ inline void as_operand(std::uint32_t (&a)[4], const float (&left)[4],
                                   const float (&right)[4]) {
   a[0] = to_bf16_pair(left[0], left[1]);
@@ -120,7 +120,7 @@ __device__ inline void multiply_across(float (&c)[kSize / 8][4], const float (&p
   }
 }
 
-/// Two neighbouring elements of a result.
+/// Writes two adjacent elements of a result.
 __device__ inline void write_pair(const View& to, std::int64_t row, std::int64_t column, int left,
                                   float first, float second, bool accumulate) {
   if (left <= 0) return;
@@ -141,7 +141,7 @@ __device__ inline void write_pair(const View& to, std::int64_t row, std::int64_t
   if (left > 1) store_one(to, row, column + 1, second);
 }
 
-/// Rows [first, first + count) of a result from 16 rows in registers, each scaled.
+/// Writes rows [first, first + count) of a result from 16 rows in registers, scaling each.
 template <int kSize>
 __device__ void write_rows(const View& to, std::int64_t first, int count, std::int64_t column,
                            int size, const float (&c)[kSize / 8][4], float scale_low,
@@ -167,8 +167,8 @@ struct Work {
   bool accumulate;
 };
 
-/// A block's rows of one head of one sequence. Those with most to do come first: late queries see
-/// many keys, early keys are seen by many queries.
+/// The rows of a thread block: one head of one sequence. Blocks with the most work come first: late
+/// queries see many keys, early keys are visible to many queries.
 struct Block {
   std::int64_t sequence, head, first;
 };
@@ -184,7 +184,7 @@ __device__ inline int at_most(std::int64_t value, int limit) {
   return value < limit ? (value > 0 ? static_cast<int>(value) : 0) : limit;
 }
 
-/// Whether all of `rows` queries see all of kTile keys: then nothing has to be compared.
+/// True if all of `rows` queries see all of kTile keys: then no masking is needed.
 __device__ inline bool all_visible(const AttentionShape& s, std::int64_t query, int rows,
                                    std::int64_t key) {
   if (key + kTile > s.keys || query + rows > s.queries) return false;
@@ -193,7 +193,7 @@ __device__ inline bool all_visible(const AttentionShape& s, std::int64_t query, 
   return offset - (kTile - 1) >= 0 && (s.window == 0 || offset + rows - 1 < s.window);
 }
 
-/// Scores of keys that are not seen become -infinity.
+/// Sets the scores of masked keys to -infinity.
 __device__ inline void hide(const AttentionShape& s, float (&scores)[kTile / 8][4],
                             std::int64_t query, std::int64_t key) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp, g = lane / 4, t = lane % 4;

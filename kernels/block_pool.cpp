@@ -5,7 +5,7 @@
 namespace meshwright {
 namespace {
 
-/// Sizes that many blocks have: multiples of 512 bytes, of 2 MiB beyond one MiB.
+/// Rounds up to common block sizes: multiples of 512 bytes, above 1 MiB of 2 MiB.
 std::int64_t rounded(std::int64_t bytes) {
   constexpr std::int64_t kSmall = 512, kLarge = std::int64_t{2} << 20;
   const std::int64_t step = bytes > kLarge / 2 ? kLarge : kSmall;
@@ -29,7 +29,7 @@ void* BlockPool::allocate(Bytes bytes, void* stream) {
   return memory;
 }
 
-/// A quarter may be wasted, not more.
+/// Wastes at most a quarter of a block.
 void* BlockPool::take_kept(std::int64_t size, void* stream) {
   for (auto block = free_.lower_bound(size);
        block != free_.end() && block->first <= size + size / 4; ++block) {

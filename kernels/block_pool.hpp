@@ -1,6 +1,6 @@
-/// Memory of a device for work in streams, out of plain allocations: what was given back is kept
-/// and handed out again, at once to work behind it in the same stream, to other streams when the
-/// stream has come so far. Never does a stream wait for another.
+/// Stream-ordered pool of device memory on top of plain allocations. Freed blocks are cached and
+/// reused: immediately in the same stream, in other streams once the freeing stream has reached
+/// that point. No stream ever waits for another.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ namespace meshwright {
 
 class BlockPool {
  public:
-  /// Where memory comes from, and events as in DeviceTable.
+  /// Underlying allocator, and events as in DeviceTable.
   struct Source {
-    void* (*allocate)(Bytes bytes);  ///< null: there is not so much
+    void* (*allocate)(Bytes bytes);  ///< null: out of memory
     void (*give_back)(void* memory);
     void (*wait_for_all_work)();
     void* (*create_event)();
@@ -28,16 +28,16 @@ class BlockPool {
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
 
-  /// Null where the device has not so much, even when nothing is kept. O(blocks kept of about that
-  /// size).
+  /// Null if the device is out of memory even after the cache has been released. O(cached blocks of
+  /// about that size).
   void* allocate(Bytes bytes, void* stream);
   void give_back(void* memory, void* stream);
-  Bytes kept() const;
+  Bytes kept() const;  ///< total size of cached blocks
 
  private:
   struct Free {
     void* memory;
-    void* stream;  ///< that it was given back in
+    void* stream;  ///< in which the block was freed
     void* event;
   };
   void* take_kept(std::int64_t size, void* stream);
@@ -45,9 +45,9 @@ class BlockPool {
 
   const Source source_;
   mutable std::mutex mutex_;
-  std::unordered_map<void*, std::int64_t> size_of_;  ///< of all that came from the source
+  std::unordered_map<void*, std::int64_t> size_of_;  ///< of all blocks from the source
   std::multimap<std::int64_t, Free> free_;           ///< by size
-  std::vector<void*> events_;                        ///< for use again
+  std::vector<void*> events_;                        ///< unused, for reuse
 };
 
 }  // namespace meshwright

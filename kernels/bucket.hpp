@@ -1,4 +1,4 @@
-/// Many small vectors in one contiguous buffer, and back: what one collective sends.
+/// Packs many small vectors into one contiguous buffer for a collective, and unpacks them again.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct BucketPart {
 
 /// bucket[offset + i] = scale * part[i], cast to the bucket's dtype.
 struct PackBucket {
-  std::span<const BucketPart> parts = {};  ///< host: the list; vectors lie with the back end
+  std::span<const BucketPart> parts = {};  ///< host: the list; the vectors are in back-end memory
   Vector bucket = {};
   float scale = 1;
 };

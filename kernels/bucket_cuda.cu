@@ -1,4 +1,4 @@
-// Packing: one launch for up to kMost parts, whose list travels in the arguments.
+// Packing: one launch for up to kMost parts, whose list is passed in the kernel arguments.
 #include "kernels/cuda_pack.hpp"
 
 namespace meshwright::cuda {
@@ -10,8 +10,8 @@ struct Parts {
   std::int64_t offset[kMost], size[kMost];
 };
 
-/// Part blockIdx.y, pack by pack. A part may start anywhere in the bucket: only where that is a
-/// multiple of eight is the bucket's side read or written 16 bytes at a time.
+/// Part blockIdx.y, pack by pack. A part may start anywhere in the bucket; only if that is a
+/// multiple of eight are accesses to the bucket 16 bytes wide.
 template <bool kPacking>
 __global__ void __launch_bounds__(kMapThreads)
     bucket_kernel(const View bucket, const Parts parts, const float scale, const bool accumulate) {

@@ -1,5 +1,5 @@
 /// Every kernel begins with check(arguments): shapes agree, storage is fp32 or bf16, no view is
-/// null. A violation is a bug of the caller (MW_CHECK). Contents are never looked at.
+/// null. A violation is a bug of the caller (MW_CHECK). Contents are not checked.
 /// Internal to this folder.
 #pragma once
 

@@ -1,4 +1,4 @@
-/// What check_arguments.hpp leaves out, since the host cannot read a device's offsets. Internal.
+/// Checks of offsets, which the host can only read for CPU back ends. Internal.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace meshwright {
 
-/// Row numbers of groups: from 0, ascending, to `rows`.
+/// Row offsets of groups must ascend from 0 to `rows`.
 inline void check_offsets(std::span<const std::int64_t> offsets, std::int64_t rows) {
   MW_CHECK(offsets.front() == 0);
   MW_CHECK(offsets.back() == rows);

@@ -1,4 +1,4 @@
-/// The cpu kernels of one level (cpu_vector.hpp) and the memory they need. Internal.
+/// CPU kernels of one instruction-set level (cpu_vector.hpp) and their scratch sizes. Internal.
 #pragma once
 
 #include "kernels/cpu_vector.hpp"

@@ -1,12 +1,11 @@
-/// Rows of fp32 or bf16 as chunks of floats, and functions that the compiler turns into vector
-/// code. Internal to the cpu kernels.
+/// Rows of fp32 or bf16 as chunks of floats, and functions that the compiler can vectorize.
+/// Internal to the CPU kernels.
 ///
-/// Every *_cpu.cpp is compiled once for each level of the processor (MESHWRIGHT_CPU_LEVEL:
-/// `generic`, and on x86-64 `avx2` and `avx512`) into a namespace of its own; kernel_table_cpu.cpp
-/// picks one at run time. So that no instruction can be reached that does not exist on an older
-/// processor, this code calls nothing that the linker could share between levels: no inline
-/// functions of the standard library that might not be inlined, everything here in an unnamed
-/// namespace.
+/// Every *_cpu.cpp is compiled once per instruction-set level (MESHWRIGHT_CPU_LEVEL: `generic`, and
+/// on x86-64 `avx2` and `avx512`), each into its own namespace; kernel_table_cpu.cpp picks one at
+/// run time. To keep instructions of newer processors out of the code for older ones, this code
+/// must not call anything that the linker could merge across levels: no standard-library inline
+/// functions that might not get inlined, and everything here is in an unnamed namespace.
 #pragma once
 
 #include <bit>
@@ -24,15 +23,19 @@ namespace {
 
 #define MESHWRIGHT_INLINE [[gnu::always_inline]] inline
 
-// In front of a loop whose rounds do not depend on each other: views are equal or do not overlap.
+// Before a loop with independent iterations: views are identical or do not overlap.
 #ifdef __clang__
 #define MESHWRIGHT_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define MESHWRIGHT_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/// Elements that are converted at a time: three buffers of floats stay in the first-level cache.
+/// Elements converted at a time: three float buffers of this size fit in the L1 cache.
 constexpr std::int64_t kChunk = 512;
+
+/// Rows summed in a block before they are added to the total: rounding errors grow with the number
+/// of blocks plus the rows of a block, not with all rows.
+constexpr std::int64_t kRowsOfBlock = 64;
 
 struct alignas(64) Chunk {
   float values[kChunk];
@@ -65,8 +68,8 @@ MESHWRIGHT_INLINE const float* load(const ConstVector& v, std::int64_t first, st
   return load(v.data, first, count, v.dtype, buffer);
 }
 
-/// Where results are computed: the view itself if it holds floats, else `buffer`, from where
-/// store() rounds them.
+/// Where to compute results: the view itself if it holds floats, else `buffer`, from which store()
+/// rounds them.
 MESHWRIGHT_INLINE float* target(void* data, std::int64_t first, Dtype dtype, Chunk& buffer) {
   return dtype == Dtype::kFp32 ? static_cast<float*>(data) + first : buffer.values;
 }
@@ -92,7 +95,7 @@ MESHWRIGHT_INLINE void store(const Vector& v, std::int64_t first, std::int64_t c
   store(v.data, first, count, v.dtype, values);
 }
 
-/// One element, for what is not worth a loop.
+/// A single element.
 MESHWRIGHT_INLINE float element_of(const ConstMatrix& m, std::int64_t row, std::int64_t column) {
   const std::int64_t i = row * m.stride + column;
   if (m.dtype == Dtype::kFp32) return static_cast<const float*>(m.data)[i];
@@ -104,7 +107,7 @@ MESHWRIGHT_INLINE float element_of(const ConstVector& v, std::int64_t i) {
   return from_bf16(static_cast<const std::uint16_t*>(v.data)[i]);
 }
 
-/// Sums in kLanes partial sums that are then added in pairs: one order on every level.
+/// Sums in kLanes partial sums that are then added pairwise: the same order on every level.
 constexpr int kLanes = 16;
 
 struct Lanes {
@@ -127,7 +130,7 @@ struct Lanes {
   }
 };
 
-/// Largest value(i), or -infinity for none.
+/// Largest value(i), or -infinity if count is 0.
 template <class Value>
 MESHWRIGHT_INLINE float maximum_of(std::int64_t count, const Value& value) {
   float best[kLanes];
@@ -140,9 +143,9 @@ MESHWRIGHT_INLINE float maximum_of(std::int64_t count, const Value& value) {
   return best[0];
 }
 
-/// e^x: x = n ln 2 + r with |r| <= ln(2) / 2, then the Taylor sum of e^r up to r^7 / 7!, whose
-/// remainder r^8 / 8! < 6e-9 is a tenth of fp32's rounding; times 2^n through the exponent's bits.
-/// Below -87.3 the result is 0 (smallest normal number), above 88.3 infinity. NaN stays NaN.
+/// e^x: x = n ln 2 + r with |r| <= ln(2) / 2, then the Taylor series of e^r up to r^7 / 7!, whose
+/// remainder r^8 / 8! < 6e-9 is 10 % of fp32's rounding error; scaled by 2^n through the exponent
+/// bits. Below -87.3 the result is 0 (smallest normal number), above 88.3 infinity. NaN stays NaN.
 MESHWRIGHT_INLINE float exponential(float x) {
   constexpr float kLog2E = 1.44269504088896F;
   constexpr float kLn2High = 0.693145751953125F, kLn2Low = 1.42860682030941e-6F;

@@ -1,12 +1,13 @@
-/// Softmax cross-entropy over the vocabulary, whole or cut over tensor ranks.
+/// Softmax cross-entropy over the vocabulary, whole or sharded over tensor-parallel ranks.
 ///
 ///   loss[n] = log(sum over v of e^logit[n, v]) - logit[n, target[n]]
 ///
-/// One rank: CrossEntropyForward, then CrossEntropyGradient. Cut vocabulary: CrossEntropyMaximum,
-/// all-reduce max; CrossEntropySum, all-reduce sum of `sum` and `target_logit`; CrossEntropyLoss;
-/// CrossEntropyGradient (Megatron-LM's vocab-parallel loss, arXiv 1909.08053, section 3).
-/// A target of -1 means that the row does not count: loss and gradient are zero.
-/// Columns from `words` on are padding of the vocabulary: no word has them, gradient zero.
+/// One rank: CrossEntropyForward, then CrossEntropyGradient. Sharded vocabulary:
+/// CrossEntropyMaximum, all-reduce max; CrossEntropySum, all-reduce sum of `sum` and
+/// `target_logit`; CrossEntropyLoss; CrossEntropyGradient (Megatron-LM's vocab-parallel loss, arXiv
+/// 1909.08053, section 3).
+/// A target of -1 masks a row: its loss and gradient are zero.
+/// Columns from `words` on are vocabulary padding: they have no token ID, their gradient is zero.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +18,11 @@
 
 namespace meshwright {
 
-/// This rank's logits and the global word of its first column.
+/// This rank's logits and the token ID of their first column.
 struct LogitShard {
   ConstMatrix logits = {};      ///< [N, columns]
-  std::int64_t words = 0;       ///< columns that are words; <= columns
-  std::int64_t first_word = 0;  ///< global id of column 0
+  std::int64_t words = 0;       ///< columns with a token ID; <= columns
+  std::int64_t first_word = 0;  ///< global token ID of column 0
 };
 
 struct CrossEntropyMaximum {
@@ -31,10 +32,10 @@ struct CrossEntropyMaximum {
 
 struct CrossEntropySum {
   LogitShard shard = {};
-  std::span<const std::int32_t> targets = {};  ///< [N] global ids
+  std::span<const std::int32_t> targets = {};  ///< [N] global token IDs
   std::span<const float> maximum = {};         ///< [N] over all ranks
   std::span<float> sum = {};                   ///< [N] out: sum of e^(logit - maximum) here
-  std::span<float> target_logit = {};          ///< [N] out: 0 where the target is elsewhere
+  std::span<float> target_logit = {};          ///< [N] out: 0 where another rank has the target
 };
 
 struct CrossEntropyLoss {
@@ -47,7 +48,7 @@ struct CrossEntropyLoss {
 struct CrossEntropyForward {
   LogitShard shard = {};
   std::span<const std::int32_t> targets = {};
-  std::span<float> maximum = {}, sum = {};  ///< [N] out: kept for the gradient
+  std::span<float> maximum = {}, sum = {};  ///< [N] out: saved for the gradient
   std::span<float> loss = {};               ///< [N] out
 };
 

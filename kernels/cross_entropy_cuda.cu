@@ -1,4 +1,4 @@
-// The loss: one block a row, one pass with a running maximum and sum; the gradient is a map.
+// The loss: one block per row, one pass with a running maximum and sum; the gradient is a map.
 #include <cmath>
 
 #include "kernels/cuda_pack.hpp"
@@ -19,7 +19,7 @@ __device__ Softmax merged(Softmax a, Softmax b) {
   return {maximum, a.sum * expf(a.maximum - maximum) + b.sum * expf(b.maximum - maximum)};
 }
 
-/// Of a row, by all threads of a block; every thread gets it.
+/// Softmax sum of a row, by all threads of a block; every thread gets it.
 __device__ Softmax softmax_of(const View& logits, std::int64_t row, std::int64_t words,
                               Softmax* shared) {
   Softmax s{-kInfinity, 0.0F};

@@ -1,7 +1,7 @@
-/// The cuda kernels and the memory they need. Internal to this folder; read by nvcc alone.
+/// CUDA kernels and their scratch sizes. Internal to the GPU plug-in.
 ///
-/// All work of a kernel is put on Launch::stream and nothing waits for it. Launch::scratch is
-/// memory of the device, aligned to 256 bytes. Errors that CUDA reports are RuntimeFailure.
+/// A kernel enqueues all of its work on Launch::stream and does not wait. Launch::scratch is device
+/// memory, aligned to 256 bytes. CUDA errors are thrown as RuntimeFailure.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -75,23 +75,23 @@ Bytes scratch(const Total& a);
 
 KernelTable table();
 
-// ---- what the families share --------------------------------------------------------------
+// ---- shared by all kernels ----------------------------------------------------------------
 
-/// One thread waits so long; the rest of the device is free. Defined in elementwise_cuda.cu.
+/// Keeps the stream busy for `time` with a single thread. Defined in elementwise_cuda.cu.
 void delay(Seconds time, void* stream);
 
 inline cudaStream_t stream_of(const Launch& launch) {
   return static_cast<cudaStream_t>(launch.stream);
 }
 
-/// Throws RuntimeFailure with the call and what CUDA says about it.
+/// Throws RuntimeFailure with the call and CUDA's error message unless it succeeded.
 void check_call(cudaError_t status, const char* call);
 #define MESHWRIGHT_CUDA(call) ::meshwright::cuda::check_call((call), #call)
 
-/// To stand after every launch: what was wrong with its configuration.
-inline void check_launch() { check_call(cudaGetLastError(), "launch of a kernel"); }
+/// Must follow every kernel launch: throws if the launch failed.
+inline void check_launch() { check_call(cudaGetLastError(), "kernel launch"); }
 
-/// Smallest multiple of `step` that is not below `value`; how many steps that is.
+/// value / step rounded up; the smallest multiple of `step` that is at least `value`.
 constexpr std::int64_t steps_of(std::int64_t value, std::int64_t step) {
   return (value + step - 1) / step;
 }
@@ -99,13 +99,13 @@ constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) {
   return steps_of(value, step) * step;
 }
 
-/// Blocks of a grid's x direction; a bug of ours beyond what CUDA allows.
+/// Grid size in x. Exceeding CUDA's limit is a bug.
 inline unsigned grid_of(std::int64_t blocks) {
   MW_CHECK(blocks > 0 && blocks < (std::int64_t{1} << 31));
   return static_cast<unsigned>(blocks);
 }
 
-/// Hands out pieces of the working memory, aligned to 256 bytes; without a launch it only counts.
+/// Splits the working memory into pieces aligned to 256 bytes; without a launch it only counts.
 class Pieces {
  public:
   Pieces() = default;
@@ -128,9 +128,9 @@ class Pieces {
   bool counts_ = true;
 };
 
-/// Orders `count` items by key, stably. Items with a key outside [first_key, first_key + key_count)
-/// come last, in their order. Writes the items' numbers in order. O(count) for each eight bits of
-/// key_count. Defined in permute_cuda.cu.
+/// Stable sort of `count` items by key; writes the item indices in sorted order. Items with a key
+/// outside [first_key, first_key + key_count) come last. O(count) per eight bits of key_count.
+/// Defined in permute_cuda.cu.
 struct SortedItems {
   const std::int32_t* keys = nullptr;  ///< [count]
   std::int64_t first_key = 0;          ///< subtracted from every key

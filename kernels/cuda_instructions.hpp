@@ -1,5 +1,5 @@
-// Instructions that C++ has no words for, as functions. Internal; read by nvcc alone. What each
-// does is written a second time, in C++, in tests/kernels/emulated/cuda_instructions.hpp.
+// PTX instructions without a C++ equivalent, as functions. Internal; for .cu files only. Each has a
+// C++ emulation in tests/kernels/emulated/cuda_instructions.hpp.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -25,7 +25,7 @@ __device__ inline std::uint64_t nanoseconds_now() {
   return now;
 }
 
-// ---- copies from device memory into shared memory, beside the thread -----------------------
+// ---- asynchronous copies from device memory into shared memory -----------------------------
 
 __device__ inline std::uint32_t shared_address(const void* p) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
@@ -45,7 +45,7 @@ __device__ inline void wait_for_copies() {
 
 // ---- tensor cores, by a whole warp: lane = 4 g + t -----------------------------------------
 
-/// Four 8 x 8 matrices of 16 bits: lane 8 i + r brings the address of row r of matrix i (16 bytes).
+/// Four 8 x 8 matrices of 16 bits: lane 8 i + r gives the address of row r of matrix i (16 bytes).
 /// r[i] becomes elements 2t, 2t + 1 of row g of matrix i.
 __device__ inline void load_matrices(std::uint32_t (&r)[4], const void* row_of_lane) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -53,7 +53,7 @@ __device__ inline void load_matrices(std::uint32_t (&r)[4], const void* row_of_l
                : "r"(shared_address(row_of_lane))
                : "memory");
 }
-/// The same of their transposes: element g of rows 2t, 2t + 1.
+/// Same for their transposes: r[i] becomes element g of rows 2t, 2t + 1.
 __device__ inline void load_transposed(std::uint32_t (&r)[4], const void* row_of_lane) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])

@@ -10,11 +10,19 @@ namespace {
 
 constexpr const char* kFileName = "libmeshwright_cuda.so";
 
+/// From the directory of an installed program: see cmake/MeshwrightPackaging.cmake.
+constexpr const char* kInstalledDirectory = "../lib/meshwright";
+
 std::string place_of_plugin() {
   if (const char* given = std::getenv("MESHWRIGHT_CUDA_LIBRARY"); given != nullptr) return given;
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? std::string(kFileName) : (program.parent_path() / kFileName).string();
+  if (error) return kFileName;
+  const std::filesystem::path next_to_program = program.parent_path() / kFileName;
+  if (std::filesystem::exists(next_to_program, error)) return next_to_program.string();
+  const std::filesystem::path installed = program.parent_path() / kInstalledDirectory / kFileName;
+  if (std::filesystem::exists(installed, error)) return installed.lexically_normal().string();
+  return next_to_program.string();
 }
 
 bool is_of_this_build(const CudaExports& exports) {
@@ -28,15 +36,15 @@ CudaLibrary open() {
   library.handle = ::dlopen(library.path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library.handle == nullptr) {
     const char* why = ::dlerror();
-    library.missing = "the GPU plug-in cannot be opened: " +
-                      std::string(why == nullptr ? library.path.c_str() : why);
+    library.missing =
+        "cannot load the GPU plug-in: " + std::string(why == nullptr ? library.path.c_str() : why);
     return library;
   }
   using Exports = const CudaExports* (*)();
   const auto exports =
       reinterpret_cast<Exports>(::dlsym(library.handle, "meshwright_cuda_exports"));
   if (exports == nullptr || !is_of_this_build(*exports())) {
-    library.missing = "the GPU plug-in " + library.path + " belongs to another build";
+    library.missing = "the GPU plug-in '" + library.path + "' is from a different build";
     return library;
   }
   library.exports = exports();

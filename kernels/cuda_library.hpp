@@ -1,6 +1,6 @@
-/// The GPU part: a plug-in that is opened when it is first asked for, so that one program runs with
-/// and without CUDA. It is looked for beside the program (libmeshwright_cuda.so), or where the
-/// environment variable MESHWRIGHT_CUDA_LIBRARY says.
+/// The GPU plug-in, loaded on first use, so that the same program runs with and without CUDA. It is
+/// libmeshwright_cuda.so next to the program or, once installed, in lib/meshwright; or the file
+/// named by the environment variable MESHWRIGHT_CUDA_LIBRARY.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@
 
 namespace meshwright {
 
-/// Raised whenever CudaExports or what it holds changes its meaning.
+/// Interface version; incremented whenever CudaExports or anything in it changes its meaning.
 inline constexpr int kCudaInterface = 4;
 
-/// What the plug-in's function `meshwright_cuda_exports` points to.
+/// Returned by the plug-in's function `meshwright_cuda_exports`.
 struct CudaExports {
   int interface = kCudaInterface;
   std::size_t kernel_table_size = 0, device_table_size = 0;  ///< of the headers it was built with
@@ -23,16 +23,16 @@ struct CudaExports {
 };
 
 struct CudaLibrary {
-  const CudaExports* exports = nullptr;  ///< null: not found, or of another build
-  void* handle = nullptr;  ///< of dlopen: other parts have functions of their own there
-  std::string path;        ///< from where, or where it was looked for
-  std::string missing;     ///< what is missing before kernels can run: plug-in, driver or device
+  const CudaExports* exports = nullptr;  ///< null: not found, or from a different build
+  void* handle = nullptr;                ///< from dlopen()
+  std::string path;                      ///< where it was loaded from or searched for
+  std::string missing;  ///< why kernels cannot run (plug-in, driver or device); empty: they can
 };
 
-/// Opened once; later calls say the same.
+/// Loads the plug-in on the first call; later calls return the same result.
 const CudaLibrary& cuda_library();
 
-/// A function of the plug-in by its name; null where there is no plug-in or no such function.
+/// A function of the plug-in by name; null if there is no plug-in or no such function.
 void* cuda_symbol(const char* name);
 
 }  // namespace meshwright

@@ -1,9 +1,9 @@
-/// Device code that all cuda kernels share: eight elements at a time, sums over threads, and maps
-/// over matrices. Internal; read by nvcc alone.
+/// Device code shared by all CUDA kernels: packs of eight elements, reductions over threads, and
+/// maps over matrices. Internal; for .cu files only.
 ///
-/// A kernel is written once for all storages: whether a view is bf16, and whether its rows allow
-/// accesses of 16 bytes, are questions with one answer for a whole launch, so asking costs nothing
-/// beside the memory. Eight elements are one access of bf16 or two of fp32.
+/// Kernels are written once for all storage types: whether a view is bf16 and whether its rows
+/// allow 16-byte accesses is uniform over a launch, so testing it at run time costs nothing
+/// compared to the memory accesses. Eight elements are one access in bf16 and two in fp32.
 #pragma once
 
 #include "kernels/check_arguments.hpp"
@@ -15,7 +15,7 @@ namespace meshwright::cuda {
 constexpr int kPack = 8;
 constexpr int kWarp = 32;
 
-/// A matrix as kernels see it.
+/// A matrix as passed to kernels.
 struct View {
   void* data;
   std::int64_t stride;  ///< elements
@@ -58,7 +58,7 @@ __device__ inline void store_one(const View& m, std::int64_t row, std::int64_t c
     static_cast<float*>(m.data)[i] = value;
 }
 
-/// `count` elements from `column` on, a multiple of eight plus `aligned_base`; the rest are zero.
+/// `count` elements from `column` on, which is a multiple of eight; the rest are zero.
 __device__ inline Pack load_pack(const View& m, std::int64_t row, std::int64_t column, int count) {
   Pack p;
   if (m.wide && count >= kPack) {
@@ -113,7 +113,7 @@ __device__ inline int pack_count(std::int64_t columns, std::int64_t column) {
   return left < kPack ? static_cast<int>(left) : kPack;
 }
 
-// ---- sums over threads: every thread gets the result, the order is always the same --------
+// ---- reductions over threads: every thread gets the result, in a fixed order of summation -
 
 __device__ inline float warp_sum(float v) {
 #pragma unroll
@@ -132,8 +132,8 @@ __device__ inline float warp_max(float v) {
   return v;
 }
 
-/// Sums over the threads of a row, blockDim.x of them (a multiple of 32), for blockDim.y rows side
-/// by side. All threads of the block call it. `shared`: blockDim.x / 32 * blockDim.y values.
+/// Sum over the blockDim.x threads of a row (a multiple of 32), for blockDim.y rows at once. All
+/// threads of the block must call it. `shared`: blockDim.x / 32 * blockDim.y values.
 template <class T>
 __device__ inline T row_sum(T v, T* shared) {
   v = warp_sum(v);
@@ -150,7 +150,7 @@ __device__ inline T row_sum(T v, T* shared) {
 
 // ---- maps: out = f(in), pack by pack ------------------------------------------------------
 
-/// Where a pack stands.
+/// Position of a pack.
 struct Place {
   std::int64_t row, column;
   int count;
@@ -182,8 +182,8 @@ __global__ void __launch_bounds__(kMapThreads) map_kernel(const Map<kIn, kOut> m
   for (int i = 0; i < kOut; ++i) store_pack(m.out[i], place.row, place.column, place.count, out[i]);
 }
 
-/// Matrices of one shape. Where none has gaps between its rows and `f` does not ask for its place,
-/// they are taken as one long row.
+/// Applies f to matrices of the same shape. If none has gaps between its rows and `f` does not use
+/// its position, they are treated as one long row.
 template <int kIn, int kOut, class F>
 void map(cudaStream_t stream, const ConstMatrix (&in)[kIn], const Matrix (&out)[kOut], const F& f,
          bool asks_place = false) {
@@ -212,7 +212,7 @@ void map(cudaStream_t stream, const ConstMatrix (&in)[kIn], const Matrix (&out)[
 
 // ---- sums over rows, column by column -----------------------------------------------------
 
-/// Rows are summed in chunks, whose sums are added in order: the result depends on the shape alone.
+/// Rows are summed in chunks, then the chunks in order: the order depends on the shape only.
 struct ColumnSums {
   std::int64_t rows, columns;
   std::int64_t chunks() const {
@@ -270,7 +270,7 @@ __global__ void __launch_bounds__(kWarp* kColumnThreads)
 
 template <int kSums>
 struct AddedTo {
-  float* into[kSums];  ///< null: not wanted
+  float* into[kSums];  ///< null: this sum is not needed
 };
 template <int kSums>
 __global__ void add_partial_kernel(const std::int64_t chunks, const std::int64_t columns,

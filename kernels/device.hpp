@@ -1,9 +1,9 @@
-/// Memory, streams and events of a back end, as a table of functions like the kernels'. For the CPU
-/// they do at once what a GPU does in the order of a stream.
+/// Memory, streams and events of a back end as a table of functions. On the CPU they complete
+/// immediately, on a GPU in stream order.
 ///
-/// Streams and events are opaque. A null stream is the device's default; a stream runs its work in
-/// order, next to others. Memory given back in the order of a stream may still be used by work put
-/// on it before. What fails is RuntimeFailure, naming the call.
+/// Streams and events are opaque handles. A null stream is the device's default stream; a stream
+/// runs its work in order and concurrently with other streams. Memory is freed in stream order:
+/// work enqueued earlier may still use it. Failures throw RuntimeFailure, naming the call.
 #pragma once
 
 #include <string>
@@ -19,31 +19,31 @@ struct DeviceDescription {
   Bytes level_two_cache = {};
   int multiprocessors = 0;
   int major = 0, minor = 0;   ///< compute capability
-  std::string identity = {};  ///< unique: which of several equal cards
-  std::string driver = {};    ///< version of the driver and of the run-time library
+  std::string identity = {};  ///< UUID; distinguishes identical cards
+  std::string driver = {};    ///< versions of the driver and of the CUDA runtime
 };
 
 struct DeviceTable {
   Backend backend = Backend::kCpu;
-  /// Why no device can be used; empty: at least one can.
+  /// Why no device can be used; empty if at least one can.
   std::string (*missing)() = nullptr;
   int (*count)() = nullptr;
   DeviceDescription (*describe)(int device) = nullptr;
-  /// The device of what the calling thread does from now on.
+  /// Selects the device for the calling thread.
   void (*select)(int device) = nullptr;
-  /// Of the selected device: what allocate() could still give, and all that it has.
+  /// Of the selected device: memory available to allocate(), and total memory.
   Bytes (*free_memory)() = nullptr;
   Bytes (*memory)() = nullptr;
 
-  /// Memory of the device, which the host cannot touch, aligned to 256 bytes. Null where there is
-  /// not so much left: allocated_on() is for those who cannot go on then.
+  /// Device memory, not accessible from the host, aligned to 256 bytes. Null if out of memory;
+  /// allocated_on() throws instead.
   void* (*allocate)(Bytes bytes, void* stream) = nullptr;
   void (*give_back)(void* memory, void* stream) = nullptr;
-  /// Memory of the host that copies need not wait for, aligned to 64 bytes; null: none is left.
+  /// Pinned host memory for asynchronous copies, aligned to 64 bytes; null if out of memory.
   void* (*allocate_on_host)(Bytes bytes) = nullptr;
   void (*give_back_on_host)(void* memory) = nullptr;
-  /// Between host and device, either way, or within one. Host memory must stay as it is until the
-  /// stream has come that far.
+  /// Between host and device in either direction, or within one of them. Host memory must stay
+  /// valid and unchanged until the stream has executed the copy.
   void (*copy)(void* to, const void* from, Bytes bytes, void* stream) = nullptr;
   void (*fill)(void* to, int byte, Bytes bytes, void* stream) = nullptr;
 
@@ -57,16 +57,16 @@ struct DeviceTable {
   void (*wait)(void* stream, void* event) = nullptr;  ///< the stream waits, the host does not
   void (*wait_for_event)(void* event) = nullptr;      ///< the host waits
   bool (*has_happened)(void* event) = nullptr;
-  /// The stream does nothing for so long.
+  /// Keeps the stream idle for `time`.
   void (*delay)(Seconds time, void* stream) = nullptr;
-  /// Time between two recorded events that have happened.
+  /// Time between two recorded events that have completed.
   Seconds (*between)(void* first, void* second) = nullptr;
 };
 
-/// allocate(), or RuntimeFailure with how much was asked for and how much there is.
+/// Like allocate(), but throws RuntimeFailure with requested, free and total size if out of memory.
 void* allocated_on(const DeviceTable& device, Bytes bytes, void* stream);
 
-/// The host itself: one device, memory of the process.
+/// The host as a single device, with the memory of the process.
 const DeviceTable& host_device();
 
 }  // namespace meshwright

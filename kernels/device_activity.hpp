@@ -1,9 +1,7 @@
-/// What a GPU did, kernel by kernel and copy by copy, as the driver's own recorder (CUPTI) saw it,
-/// joined to the tasks that put it there. Recording slows a run down: times of tasks are those of
-/// runs without it.
+/// Kernels and copies on a GPU as recorded by CUPTI, attributed to the tasks that launched them.
+/// Recording slows a run down, so task times are taken from runs without it.
 ///
-/// CUPTI is opened when it is first asked for (libcupti.so.13), so that the plug-in works without
-/// it.
+/// CUPTI (libcupti.so.13) is loaded on first use, so that the plug-in works without it.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +14,24 @@
 namespace meshwright {
 
 struct DeviceActivity {
-  std::string name;                 ///< of a kernel; empty: a copy
-  Bytes bytes = {};                 ///< of a copy
-  std::uint64_t task = 0;           ///< what enter() was called with; 0: of no task
+  std::string name;                 ///< of the kernel; empty: a copy
+  Bytes bytes = {};                 ///< size of a copy
+  std::uint64_t task = 0;           ///< argument of enter(); 0: no task
   std::int64_t start = 0, end = 0;  ///< nanoseconds of the host's steady clock
   std::uint32_t device = 0, stream = 0;
 };
 
 struct ActivityTable {
-  /// Records from here on; or why it cannot, and nothing is recorded.
+  /// Starts recording. Returns an error message if that fails, else an empty string.
   std::string (*start)() = nullptr;
-  /// What the calling thread puts on the device is of this task, until leave().
+  /// Attributes work enqueued by the calling thread to `task` until leave().
   void (*enter)(std::uint64_t task) = nullptr;
   void (*leave)() = nullptr;
-  /// All that was recorded since start(), by start; the device must have come to its end.
+  /// Stops recording; returns all activities since start() by start time. The device must be idle.
   std::vector<DeviceActivity> (*stop)() = nullptr;
 };
 
-/// Null where there is no plug-in, or one that was built without CUPTI's header.
+/// Null without a plug-in, or if it was built without CUPTI's header.
 inline const ActivityTable* activity_table() {
   using Get = const ActivityTable* (*)();
   const auto get = reinterpret_cast<Get>(cuda_symbol("meshwright_cuda_activity"));

@@ -1,4 +1,4 @@
-// CUPTI's side of device_activity.hpp; part of the plug-in.
+// Implementation of device_activity.hpp by CUPTI; part of the plug-in.
 #include <cupti.h>
 #include <cxxabi.h>
 
@@ -15,7 +15,7 @@
 namespace meshwright {
 namespace {
 
-/// The functions that are used, found by their names in the library.
+/// The functions used, looked up by name in the library.
 struct Library {
   decltype(&cuptiGetVersion) version = nullptr;
   decltype(&cuptiGetResultString) result_string = nullptr;
@@ -45,9 +45,9 @@ Library open() {
   opened.find(l.pop, "cuptiActivityPopExternalCorrelationId");
   l.missing = opened.missing();
   std::uint32_t version = 0;
-  // Records of another version may be laid out in another way.
+  // Records of another version may have a different layout.
   if (l.missing.empty() && (l.version(&version) != CUPTI_SUCCESS || version != CUPTI_API_VERSION))
-    l.missing = "this CUPTI is of version " + std::to_string(version) + ", not " +
+    l.missing = "CUPTI has API version " + std::to_string(version) + ", expected " +
                 std::to_string(CUPTI_API_VERSION);
   return l;
 }
@@ -60,11 +60,11 @@ constexpr CUpti_ActivityKind kKinds[] = {
     CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_RUNTIME,
     CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY};
 
-/// Everything recorded so far; buffers come in on a thread of CUPTI's.
+/// Everything recorded so far; buffers arrive on a CUPTI thread.
 struct Records {
   std::mutex mutex;
   std::map<std::uint32_t, std::uint64_t> task_of_call;
-  std::vector<std::pair<std::uint32_t, DeviceActivity>> activities;  ///< with the call's number
+  std::vector<std::pair<std::uint32_t, DeviceActivity>> activities;  ///< by correlation ID
   bool are_wanted = false;
 };
 Records& records() {
@@ -85,7 +85,7 @@ std::string readable(const char* symbol) {
   return name == nullptr ? symbol : name.get();
 }
 
-/// Kernels and copies have these in common.
+/// The fields common to kernels and copies.
 template <class Record>
 DeviceActivity activity_of(const Record& record) {
   return {.start = static_cast<std::int64_t>(record.start),
@@ -130,7 +130,7 @@ void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::s
 std::string said(CUptiResult result) {
   const char* text = nullptr;
   library().result_string(result, &text);
-  return "CUPTI says: " + std::string(text == nullptr ? "an unknown error" : text);
+  return "CUPTI error: " + std::string(text == nullptr ? "unknown error" : text);
 }
 
 void disable_all() {

@@ -1,4 +1,4 @@
-// The device's side of device.hpp; part of the plug-in.
+// Implementation of device.hpp by CUDA; part of the plug-in.
 #include <cuda_runtime.h>
 
 #include <array>
@@ -28,18 +28,18 @@ namespace {
 cudaStream_t as_stream(void* stream) { return static_cast<cudaStream_t>(stream); }
 cudaEvent_t as_event(void* event) { return static_cast<cudaEvent_t>(event); }
 
-/// No driver, or one that is too old, or no device: all mean that there is nothing to run on.
+/// Why no GPU can be used: no driver, a driver that is too old, or no device.
 std::string missing() {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaSuccess && count > 0) return "";
-  cudaGetLastError();  // it would be reported by the next launch
+  cudaGetLastError();  // clears it, or the next launch would report it
   if (status == cudaErrorInsufficientDriver || status == cudaErrorStubLibrary)
-    return "no driver: the NVIDIA driver is not installed, or older than CUDA " +
+    return "the NVIDIA driver is not installed or does not support CUDA " +
            std::to_string(CUDART_VERSION / 1000) + "." + std::to_string(CUDART_VERSION % 1000 / 10);
   if (status == cudaErrorNoDevice || status == cudaSuccess)
-    return "no device: the driver is there, but it offers no GPU";
-  return std::string("the driver says: ") + cudaGetErrorString(status);
+    return "the NVIDIA driver reports no GPU";
+  return std::string("the NVIDIA driver reports: ") + cudaGetErrorString(status);
 }
 
 int count() {
@@ -49,9 +49,9 @@ int count() {
   return 0;
 }
 
-/// Memory that was given back stays with the process: the next step asks for it again. It is given
-/// to another stream only once its work is done, or where the streams wait for each other anyway: a
-/// stream must not be made to wait for another rank's, which may wait for a message of this one.
+/// Freed memory stays with the process for the next step. Another stream gets it only once its work
+/// is done, or if the streams are ordered anyway: a stream must not be made to wait for the stream
+/// of another rank, which may be waiting for a message from this rank.
 void keep_pool(int device) {
   cudaMemPool_t pool = nullptr;
   MESHWRIGHT_CUDA(cudaDeviceGetDefaultMemPool(&pool, device));
@@ -94,17 +94,17 @@ DeviceDescription describe(int device) {
   d.major = properties.major;
   d.minor = properties.minor;
   d.identity = hex_of(properties.uuid);
-  d.driver = "driver for CUDA " + version(driver) + ", run time " + version(runtime);
+  d.driver = "driver for CUDA " + version(driver) + ", runtime " + version(runtime);
   return d;
 }
 
-// ---- memory: CUDA's pool, or one of our own out of plain allocations where there is none ------
+// ---- memory: CUDA's pool, or a BlockPool on top of cudaMalloc where there is none --------------
 
 void* create_event();
 void record(void* event, void* stream);
 bool has_happened(void* event);
 
-/// A failed call must not be reported by the next launch.
+/// Clears the error of a failed call, or the next launch would report it.
 void* allocate_plainly(Bytes bytes) {
   void* memory = nullptr;
   const cudaError_t status = cudaMalloc(&memory, static_cast<std::size_t>(bytes.value));
@@ -134,7 +134,7 @@ BlockPool& own_pool() {
   return *mine;
 }
 
-/// MESHWRIGHT_CUDA_POOL=own asks for ours, to tell faults of one from faults of the other.
+/// MESHWRIGHT_CUDA_POOL=own selects BlockPool, to find out which pool a bug is in.
 bool has_pool() {
   static const bool answer = [] {
     const char* wanted = std::getenv("MESHWRIGHT_CUDA_POOL");
@@ -148,7 +148,7 @@ bool has_pool() {
   return answer;
 }
 
-/// Null where the pool cannot grow.
+/// Null if the pool cannot grow.
 void* allocate(Bytes bytes, void* stream) {
   void* memory = nullptr;
   if (bytes.value == 0) return nullptr;
@@ -162,7 +162,7 @@ void* allocate(Bytes bytes, void* stream) {
   check_call(status, "cudaMallocAsync");
   return memory;
 }
-/// From destructors too: a device that has failed has said so before.
+/// Also called by destructors: an error of the device has already been reported then.
 void give_back(void* memory, void* stream) {
   if (memory == nullptr) return;
   if (has_pool()) {
@@ -171,7 +171,7 @@ void give_back(void* memory, void* stream) {
   }
   try {
     own_pool().give_back(memory, stream);
-  } catch (const RuntimeFailure&) {  // it is lost with the device
+  } catch (const RuntimeFailure&) {  // the memory is lost with the device
   }
 }
 
@@ -192,7 +192,7 @@ std::uint64_t pool_attribute(cudaMemPoolAttr attribute) {
   MESHWRIGHT_CUDA(cudaMemPoolGetAttribute(pool_of_current_device(), attribute, &value));
   return value;
 }
-/// Of the card, and what the pool keeps of what was given back.
+/// Free memory of the card plus freed memory cached by the pool.
 Bytes free_memory() {
   std::size_t free = 0, total = 0;
   MESHWRIGHT_CUDA(cudaMemGetInfo(&free, &total));
@@ -207,7 +207,7 @@ Bytes memory() {
   return Bytes(static_cast<std::int64_t>(total));
 }
 
-/// Page-locked, so that copies run beside the host.
+/// Pinned, so that copies are asynchronous.
 void* allocate_on_host(Bytes bytes) {
   void* memory = nullptr;
   const cudaError_t status =
@@ -299,9 +299,8 @@ DeviceTable device() {
 extern "C" __attribute__((visibility("default"))) const meshwright::CudaExports*
 meshwright_cuda_exports() {
   using namespace meshwright;  // NOLINT: one function, of no namespace
-  // Streams beyond the number of queues to the device share one, and wait for each other there: a
-  // rank's lanes and those of its messages are more than the usual 8. Read when a device is first
-  // used.
+  // Streams beyond the number of hardware queues share a queue and wait for each other there: a
+  // rank's lanes and message streams exceed the default of 8. Read on first use of a device.
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
   static const CudaExports exports{kCudaInterface, sizeof(KernelTable), sizeof(DeviceTable),
                                    cuda::table(), cuda::device()};

@@ -12,9 +12,9 @@ namespace meshwright {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::align_val_t kAlignment{256};
+constexpr std::align_val_t kHostAlignment{256};
 
-/// Work is done when it is asked for: an event is the time at which it was recorded.
+/// Work completes immediately, so an event is the time at which it was recorded.
 struct HostEvent {
   Clock::time_point at;
 };
@@ -30,15 +30,15 @@ DeviceTable make_table() {
   t.count = [] { return 1; };
   t.describe = [](int) { return DeviceDescription{.name = "host"}; };
   t.select = [](int device) { MW_CHECK(device == 0); };
-  t.free_memory = t.memory = [] { return Bytes(0); };  // nobody asks where new fails by itself
+  t.free_memory = t.memory = [] { return Bytes(0); };  // unused: operator new throws
   t.allocate = [](Bytes bytes, void*) {
-    return ::operator new(static_cast<std::size_t>(bytes.value), kAlignment);
+    return ::operator new(static_cast<std::size_t>(bytes.value), kHostAlignment);
   };
-  t.give_back = [](void* memory, void*) { ::operator delete(memory, kAlignment); };
+  t.give_back = [](void* memory, void*) { ::operator delete(memory, kHostAlignment); };
   t.allocate_on_host = [](Bytes bytes) {
-    return ::operator new(static_cast<std::size_t>(bytes.value), kAlignment);
+    return ::operator new(static_cast<std::size_t>(bytes.value), kHostAlignment);
   };
-  t.give_back_on_host = [](void* memory) { ::operator delete(memory, kAlignment); };
+  t.give_back_on_host = [](void* memory) { ::operator delete(memory, kHostAlignment); };
   t.copy = [](void* to, const void* from, Bytes bytes, void*) {
     if (bytes.value > 0) std::memmove(to, from, static_cast<std::size_t>(bytes.value));
   };
@@ -54,7 +54,7 @@ DeviceTable make_table() {
   t.wait = [](void*, void*) {};
   t.wait_for_event = [](void*) {};
   t.has_happened = [](void*) { return true; };
-  t.delay = [](Seconds, void*) {};  // what comes next is never late
+  t.delay = [](Seconds, void*) {};  // nothing is asynchronous
   t.between = [](void* first, void* second) {
     const std::chrono::duration<double> passed = event_at(second).at - event_at(first).at;
     return Seconds(passed.count());
@@ -72,11 +72,11 @@ void* allocated_on(const DeviceTable& device, Bytes bytes, void* stream) {
     return fmt::format("{:.2f} GiB", static_cast<double>(b.value) / kGibibyte);
   };
   throw RuntimeFailure(
-      {.where = "memory of the GPU",
-       .what = fmt::format("does not fit: {} more were asked for, {} of {} are free", text(bytes),
+      {.where = "GPU memory",
+       .what = fmt::format("out of memory: tried to allocate {}, {} of {} are free", text(bytes),
                            text(device.free_memory()), text(device.memory())),
-       .hint = "a smaller micro-batch, --recompute or --zero need less; so do fewer ranks on one "
-               "GPU; meshwright simulate says how much"});
+       .hint = "use a smaller micro-batch, --recompute, --zero, or fewer ranks per GPU; "
+               "'meshwright simulate' predicts the peak memory"});
 }
 
 const DeviceTable& host_device() {

@@ -18,8 +18,8 @@ DeviceLanes::~DeviceLanes() {
   for (void* event : spare_events_) device_.destroy_event(event);
 }
 
-/// Uses are noted from the moment that there are two lanes: every new one is behind all that the
-/// first had done by then.
+/// Uses are recorded only once there are several lanes: a new lane waits for all earlier work of
+/// lane 0.
 void DeviceLanes::go_to(int number) {
   if (number == at_work_) return;
   end_section(lane_at_work());
@@ -57,9 +57,9 @@ void DeviceLanes::wait_for(int waiting, const BlockUse& use) {
   waits.has_work = true;
 }
 
-/// Of the first lane, uses that touch each other become one: who waits for it is put on a stream
-/// right behind what it needs, so its latest section is the one. Others go on meanwhile, with other
-/// parts of the same block.
+/// Adjacent uses by lane 0 are merged into the latest section, since work that depends on lane 0 is
+/// enqueued right after what it needs. Those of other lanes are merged within a section only:
+/// meanwhile these lanes go on with other parts of the block.
 void DeviceLanes::use(BlockUses& uses, std::int64_t begin, std::int64_t end, bool writes) {
   if (!several_) return;
   for (const BlockUse& other : uses)
@@ -77,7 +77,7 @@ void DeviceLanes::use(BlockUses& uses, std::int64_t begin, std::int64_t end, boo
   uses.push_back({begin, end, at_work_, section, writes});
 }
 
-/// If every lane would have to wait, it is not the first, which kernels follow each other in.
+/// If every lane would have to wait, picks one other than lane 0, which runs the kernels.
 void* DeviceLanes::stream_behind(const BlockUses& uses) {
   int last = 0;
   const auto is_behind_all = [&](int number) {

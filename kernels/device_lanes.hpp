@@ -1,11 +1,11 @@
-/// Several streams of one queue, its lanes, and who uses which of its memory: work that is put on
-/// one lane comes behind the work of others that it needs, and behind no other.
+/// The lanes (streams) of one queue and their uses of its memory. Work on a lane waits for exactly
+/// that work on other lanes that it depends on.
 ///
-/// Nobody says what waits for what. Every use of memory is noted; where a lane uses what another
-/// one has written, or writes what another one uses, its stream waits for the end of that one's
-/// section: of what was put there from the moment that the lane was gone to until it was left. So
-/// no wait can be forgotten, and gradients that are reduced in one lane do not stop kernels that
-/// write others beside them.
+/// Dependencies are derived, not declared: every use of memory is recorded. When a lane reads what
+/// another lane has written, or writes what another lane uses, its stream waits for the end of the
+/// other lane's section, that is, the work enqueued between switching to that lane and leaving it.
+/// So no wait can be forgotten, and reducing gradients in one lane does not block kernels that
+/// write other gradients.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace meshwright {
 
-/// Bytes of a block that one lane used, and when.
+/// A range of bytes of a block, and the section of the lane that used it.
 struct BlockUse {
   std::int64_t begin = 0, end = 0;
   int lane = 0, section = 0;
@@ -24,7 +24,7 @@ struct BlockUse {
 };
 using BlockUses = std::vector<BlockUse>;
 
-/// Of one thread, as its queue; the device outlives it. O(uses of the block) a use.
+/// Belongs to one thread, like its queue; the device must outlive it. O(uses of the block) per use.
 class DeviceLanes {
  public:
   explicit DeviceLanes(const DeviceTable& device);
@@ -32,30 +32,30 @@ class DeviceLanes {
   DeviceLanes& operator=(const DeviceLanes&) = delete;
   ~DeviceLanes();
 
-  /// Of the lane at work: number 0, until another one is gone to.
+  /// Stream of the current lane, which is lane 0 until go_to().
   void* stream() const { return lane_at_work().stream; }
-  /// The lane, any small number, is made when it is gone to for the first time.
+  /// Switches to a lane (a small number), which is created on first use.
   void go_to(int lane);
 
-  /// The lane at work is about to use these bytes of a block.
+  /// Makes the current lane wait for conflicting uses of these bytes, and records its own use.
   void use(BlockUses& uses, std::int64_t begin, std::int64_t end, bool writes);
-  /// A stream that is behind all uses of a block: the first lane's, unless it would have to wait.
+  /// A stream ordered after all uses of a block: lane 0's, unless that would have to wait.
   void* stream_behind(const BlockUses& uses);
 
   void note_work() { lane_at_work().has_work = true; }
   bool has_work() const;
-  /// Calls waits(stream) for the lane at work, or for all, where there is work.
+  /// Calls waits(stream) for the current lane, or for all lanes, if there is unfinished work.
   void wait_at_work(const std::function<void(void*)>& waits);
   void wait_for_all(const std::function<void(void*)>& waits);
-  /// All lanes have been waited for, and all uses have been forgotten.
+  /// Resets all sections. All lanes must have been waited for; the caller drops all BlockUses.
   void begin_anew();
   bool are_several() const { return several_; }
 
  private:
   struct Lane {
-    void* stream = nullptr;   ///< null: nobody has gone there yet
-    std::vector<void*> ends;  ///< events, by section that has been left
-    std::vector<int> behind;  ///< by lane: the last section that this one waits for; -1: none
+    void* stream = nullptr;   ///< null: not created yet
+    std::vector<void*> ends;  ///< events, by completed section
+    std::vector<int> behind;  ///< by lane: last section that this lane waits for; -1: none
     bool has_work = false;
     int section() const { return static_cast<int>(ends.size()); }
   };

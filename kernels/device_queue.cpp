@@ -13,13 +13,12 @@ namespace meshwright {
 namespace {
 
 constexpr std::size_t kKeptBlock = std::size_t{1} << 20;
-/// Beyond this the host waits for the copy instead of making one of its own: starting values of
-/// parameters would otherwise be held twice.
+/// Above this size the host waits for the copy instead of staging it: otherwise initial parameter
+/// values would be held twice.
 constexpr std::int64_t kMostKept = std::int64_t{16} << 20;
 
 using Clock = std::chrono::steady_clock;
-/// Who has waited in vain for memory asks again so often, until no memory has come or gone for so
-/// long.
+/// Out of memory: retry interval, and time without any change in free memory before giving up.
 constexpr std::chrono::microseconds kAskAgain{200};
 constexpr std::chrono::seconds kQuiet{1};
 
@@ -32,7 +31,7 @@ DeviceQueue::DeviceQueue(const KernelTable& kernels, const DeviceTable& device, 
       waits_(device.wait_for_stream),
       lanes_(device) {}
 
-/// Also while a failure is on its way: what the device says then has been said before.
+/// Also runs while an exception propagates: an error of the device has already been reported then.
 DeviceQueue::~DeviceQueue() {
   try {
     wait();
@@ -47,7 +46,7 @@ void DeviceQueue::wait_by(std::function<void(void*)> waits) {
   waits_ = waits ? std::move(waits) : device_.wait_for_stream;
 }
 
-/// Memory that work still uses is there again once the queue has come that far.
+/// Memory that enqueued work still uses becomes free once the queue has finished that work.
 void* DeviceQueue::working_memory(Bytes bytes) {
   void* memory = device_.allocate(bytes, stream());
   note_work();
@@ -56,12 +55,12 @@ void* DeviceQueue::working_memory(Bytes bytes) {
                                   : memory_of_others(bytes);
 }
 
-/// Other queues on the device, and other streams of this rank, give back in their own order: where
-/// this queue is done, they may not have come so far.
+/// Other queues on the device and other streams of this rank free memory in their own order, and
+/// may still be busy when this queue is idle.
 void* DeviceQueue::memory_of_others(Bytes bytes) {
   Bytes free = device_.free_memory();
   for (Clock::time_point changed = Clock::now(); Clock::now() - changed < kQuiet;) {
-    // What is kept for copies stays: a call may be in the middle of its own.
+    // Staging buffers are not reset: the caller may be in the middle of its copies.
     lanes_.wait_for_all(waits_);
     if (void* memory = device_.allocate(bytes, stream()); memory != nullptr) return memory;
     std::this_thread::sleep_for(kAskAgain);
@@ -88,7 +87,7 @@ void DeviceQueue::give_back(std::byte* memory) {
   void* behind = stream();
   try {
     behind = lanes_.stream_behind(block->second.uses);
-  } catch (const RuntimeFailure&) {  // from destructors, too: a failed device has said so before
+  } catch (const RuntimeFailure&) {  // also called by destructors; already reported
   }
   device_.give_back(memory, behind);
   blocks_.erase(block);
@@ -124,8 +123,9 @@ void DeviceQueue::copy(void* to, const void* from, Bytes bytes) {
   note_work();
 }
 
-/// Waits first, in the way that may end in a failure: a copy that is then still to come would touch
-/// what was the caller's memory, and CUDA's own call waits for such a copy, watched by nobody.
+/// Waits for the lane first, by waits_, which may throw: a copy enqueued before that could still
+/// access the caller's memory after the exception, and CUDA's own wait for it would not be covered
+/// by the watchdog.
 void DeviceQueue::copy_at_once(void* to, const void* from, Bytes bytes) {
   use(from, bytes, /*writes=*/false);
   use(to, bytes, /*writes=*/true);
@@ -148,7 +148,7 @@ void DeviceQueue::write(void* to, const void* from_host, Bytes bytes) {
   copy(to, keep(source), bytes);
 }
 
-/// Blocks are filled one behind the other, and from the first one again after a wait.
+/// Blocks are filled one after the other; a wait starts over with the first.
 const std::byte* DeviceQueue::keep(std::span<const std::byte> bytes) {
   constexpr std::size_t kAlignment = 64;
   while (kept_in_use_ == 0 || used_of_last_ + bytes.size() > kept_[kept_in_use_ - 1].size) {

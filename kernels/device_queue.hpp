@@ -1,13 +1,12 @@
-/// The work of one rank on a device, in order: its streams, its memory there, and the copies by
-/// which the host sees or changes that memory. There is no other way: memory of a queue is the
-/// device's alone, an address of it means nothing to the host.
+/// The work of one rank on a device: its streams, its device memory, and copies between that memory
+/// and the host, which cannot access it directly.
 ///
-/// All work goes to one stream, until somebody goes to another lane of the queue (go_to_lane()):
-/// then lanes run side by side, each behind what it needs of the others (device_lanes.hpp).
+/// All work goes to one stream until go_to_lane() switches to another lane of the queue. Lanes run
+/// concurrently, each waiting for what it needs from the others (device_lanes.hpp).
 ///
-/// Kernels in a queue (queued_kernels()) take memory of the queue as it is; arguments that lie
-/// elsewhere are copied there and, if they may have been written, back. The host goes on before a
-/// kernel is done, unless something has to be copied back or kernels are timed.
+/// Queued kernels (queued_kernels()) use memory of the queue in place; arguments in host memory are
+/// copied to the device and, if writable, back. The host continues before a kernel is done, unless
+/// something is copied back or kernels are timed.
 #pragma once
 
 #include <cstddef>
@@ -24,13 +23,13 @@
 
 namespace meshwright {
 
-/// What is wanted of a queue beside its results.
+/// Whether the kernels of a queue are timed.
 enum class QueueTiming : std::uint8_t {
-  kNone,       ///< kernels follow each other on the device; the host runs ahead
-  kEachKernel  ///< each has the device for itself, also among several queues, and is timed
+  kNone,       ///< kernels run one after the other on the device; the host runs ahead
+  kEachKernel  ///< each kernel is timed and runs alone on the device, even with several queues
 };
 
-/// Belongs to one thread. Table and device outlive it.
+/// Belongs to one thread. Tables must outlive it.
 class DeviceQueue {
  public:
   DeviceQueue(const KernelTable& kernels, const DeviceTable& device, QueueTiming timing);
@@ -40,43 +39,43 @@ class DeviceQueue {
 
   const KernelTable& kernels() const { return kernels_; }
   const DeviceTable& device() const { return device_; }
-  /// Of the lane at work.
+  /// Stream of the current lane.
   void* stream() const { return lanes_.stream(); }
-  /// Where work is put from here on; lane 0 is there from the start, each has a stream of its own.
+  /// Switches to a lane, each of which has its own stream. A queue starts on lane 0.
   void go_to_lane(int number) { lanes_.go_to(number); }
   QueueTiming timing() const { return timing_; }
 
-  /// Undefined contents, aligned to 256 bytes; of at least one byte. RuntimeFailure, with numbers,
-  /// where the device has not so much, even when all that was put on the queue is done and others
-  /// on the device have given nothing back for a second.
+  /// Uninitialized memory of at least one byte, aligned to 256 bytes. Throws RuntimeFailure with
+  /// sizes if the device is out of memory even after the queue has finished its work and no other
+  /// queue on the device has freed memory for a second.
   std::byte* allocate(Bytes bytes);
-  /// The same for memory of a call, which is no tensor: given back by the device's give_back().
+  /// Same for working memory of a single call, to be freed by the device's give_back().
   void* working_memory(Bytes bytes);
-  /// Work that was put on the queue before may still use it.
+  /// Frees memory in stream order: work enqueued earlier may still use it.
   void give_back(std::byte* memory);
-  /// True if all of it was allocated here.
+  /// True if the whole range was allocated by this queue.
   bool holds(const void* memory, Bytes bytes) const;
-  /// The same, for whoever is about to use it on stream(), which waits for what that needs of other
-  /// lanes. Kernels and copies of this queue see to it themselves.
+  /// Same; if true, also makes stream() wait for conflicting work of other lanes, for callers that
+  /// are about to use the range there. Kernels and copies of this queue do this themselves.
   bool use(const void* memory, Bytes bytes, bool writes);
 
-  /// Within the memory of this queue, or between it and what the device allocated.
+  /// Copies within the memory of this queue, or between it and other allocations of the device.
   void copy(void* to, const void* from, Bytes bytes);
-  /// To the host, behind all that was put on the lane at work; waits for it.
+  /// Copies to the host after all work of the current lane, and waits for it.
   void read(void* to_host, const void* from, Bytes bytes);
-  /// From the host, which may do with its memory what it likes from then on.
+  /// Copies from the host; the caller may reuse the host memory immediately.
   void write(void* to, const void* from_host, Bytes bytes);
 
-  /// The host waits until all that was put on the queue is done, in all lanes.
+  /// The host waits until all work in all lanes is done.
   void wait();
-  /// How the host waits for a stream: for whoever has to look at other things meanwhile. Empty: as
-  /// the device does.
+  /// Sets how the host waits for a stream, for callers that have to poll something else meanwhile.
+  /// Empty: wait_for_stream() of the device.
   void wait_by(std::function<void(void* stream)> waits);
-  /// To be told by whoever puts work on stream() past the kernels.
+  /// Must be called after enqueuing work on stream() other than by this queue's kernels and copies.
   void note_work() { lanes_.note_work(); }
 
  private:
-  /// Memory of the host that copies are made from, until the next wait().
+  /// Staging buffer in host memory, in use until the next wait().
   struct KeptBlock {
     std::unique_ptr<std::byte, void (*)(void*)> memory;
     std::size_t size;
@@ -98,9 +97,9 @@ class DeviceQueue {
   std::function<void(void*)> waits_;
   Blocks blocks_;
   std::vector<KeptBlock> kept_;
-  std::size_t kept_in_use_ = 0;   ///< of these blocks
-  std::size_t used_of_last_ = 0;  ///< bytes of the last one in use
-  DeviceLanes lanes_;             ///< go first: their work reads what is kept
+  std::size_t kept_in_use_ = 0;   ///< number of blocks
+  std::size_t used_of_last_ = 0;  ///< bytes of the last block in use
+  DeviceLanes lanes_;             ///< destroyed first: pending work reads staging buffers
 };
 
 }  // namespace meshwright

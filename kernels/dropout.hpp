@@ -1,10 +1,10 @@
-/// Dropout whose masks are functions of numbers alone: of a key (seed, step and operator), of a row
-/// and of a column of the whole tensor. However a tensor is cut over ranks, its elements are kept
-/// or dropped as if it were not cut, and a pass that is done again draws what it drew before.
+/// Counter-based dropout: the mask is a pure function of a key (seed, step and operator) and of the
+/// row and column in the whole tensor. So it does not depend on how the tensor is sharded, and
+/// recomputation reproduces it.
 ///
-/// A row's number is mixed with the key by splitmix64 (Steele, Lea and Flood 2014), the result with
-/// the column by the finaliser of MurmurHash3 (Appleby 2011): 24 bits are compared with the
-/// probability. What is kept is divided by 1 - probability, so that its mean stays.
+/// The row index is mixed with the key by splitmix64 (Steele, Lea and Flood 2014), the result with
+/// the column by the finalizer of MurmurHash3 (Appleby 2011); 24 bits of that are compared with the
+/// probability. Kept elements are divided by 1 - probability, which preserves the mean.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct DropoutMask {
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
   return x ^ (x >> 31);
 }
-/// What all columns of a row share.
+/// The part of the hash that all columns of a row share.
 [[gnu::always_inline]] constexpr std::uint32_t dropout_row(std::uint64_t key, std::int64_t row) {
   return static_cast<std::uint32_t>(mixed_bits(key + mixed_bits(static_cast<std::uint64_t>(row))));
 }
@@ -47,8 +47,8 @@ struct DropoutMask {
 /// y = x / (1 - probability) where kept, else 0.
 struct DropoutForward {
   DropoutMask mask = {};
-  std::span<const std::int64_t> rows = {};  ///< numbers of the rows in the whole tensor
-  ConstMatrix x = {};                       ///< whole rows
+  std::span<const std::int64_t> rows = {};  ///< row indices in the whole tensor
+  ConstMatrix x = {};                       ///< unsharded rows
   Matrix y = {};                            ///< may be x
   std::span<std::uint8_t> kept = {};        ///< [rows columns] out: 1 kept, 0 dropped
 };

@@ -1,4 +1,4 @@
-// Dropout, and rounding to fp8 on the way to experts.
+// Dropout, and rounding to fp8 for dispatch to experts.
 #include "kernels/cuda_pack.hpp"
 
 namespace meshwright::cuda {
@@ -34,7 +34,7 @@ struct DropGradient {
   }
 };
 
-/// One warp for each block of 128 elements: four for each lane.
+/// One warp per block of 128 elements: four per lane.
 __global__ void __launch_bounds__(kMapThreads)
     float8_kernel(const View x, const View y, const std::int64_t rows, const std::int64_t columns) {
   const std::int64_t blocks_of_row = (columns + kFloat8Block - 1) / kFloat8Block;

@@ -15,7 +15,7 @@ struct Add {
   Matrix y = {};  ///< may be a or b
 };
 
-/// y = x + bias in every row: after the sum of a row-cut linear layer over its ranks.
+/// y = x + bias in every row: applied after the all-reduce of a row-parallel linear layer.
 struct BiasAdd {
   ConstMatrix x = {};
   ConstVector bias = {};  ///< [columns]
@@ -27,11 +27,11 @@ struct BiasGradient {
   ConstMatrix dy = {};
   std::span<float> dbias = {};  ///< [columns], added to
 };
-/// One bias for each expert: row e of dbias gets rows [offset[e], offset[e+1]) of dy.
+/// One bias per expert: row e of dbias += sum of rows [offset[e], offset[e+1]) of dy.
 struct GroupedBiasGradient {
   ConstMatrix dy = {};
   Matrix dbias = {};                           ///< [E, columns], fp32, added to
-  std::span<const std::int64_t> offsets = {};  ///< E + 1 row numbers
+  std::span<const std::int64_t> offsets = {};  ///< E + 1 row offsets
 };
 
 /// y = sigmoid(gate[row]) x: the gate of shared experts.
@@ -48,7 +48,7 @@ struct RowGateBackward {
 
 enum class Reduction : std::uint8_t { kSum, kMaximum };
 
-/// into = into + from, or the larger of both: one hop of a reduction between ranks. bf16 is added
+/// into = into + from, or the maximum of both: one step of a reduction across ranks. bf16 is added
 /// in fp32 and rounded once.
 struct Reduce {
   Reduction reduction = Reduction::kSum;
@@ -56,7 +56,7 @@ struct Reduce {
   ConstVector from = {};
 };
 
-/// y = scale x, rounded to nearest even if y is bf16. Plain copies too.
+/// y = scale x, rounded to nearest even if y is bf16. Also used for plain copies.
 struct Cast {
   ConstVector x = {};
   Vector y = {};
@@ -68,7 +68,7 @@ struct Fill {
   float value = 0;
 };
 
-/// total = scale * sum of x (in double, ascending): a loss from the losses of the tokens.
+/// total = scale * sum of x (in double, by ascending index): the loss from per-token losses.
 struct Total {
   std::span<const float> x = {};
   float scale = 1;

@@ -29,14 +29,11 @@ void run(const Launch&, const Add& a) {
 
 void run(const Launch&, const BiasAdd& a) {
   check(a);
-  const ConstMatrix bias{a.bias.data, a.x.rows, a.bias.size, 0, a.bias.dtype};  // every row is it
+  const ConstMatrix bias{a.bias.data, a.x.rows, a.bias.size, 0, a.bias.dtype};  // stride 0
   combine(a.x, bias, a.y, [](float u, float v) { return u + v; });
 }
 
 namespace {
-
-/// Rows whose sum is kept apart before it joins the total, against rounding.
-constexpr std::int64_t kRowsOfBlock = 64;
 
 void add_column_sums(const ConstMatrix& m, std::int64_t first_row, std::int64_t end_row,
                      float* sums) {

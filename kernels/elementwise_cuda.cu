@@ -125,14 +125,14 @@ void delay(Seconds time, void* stream) {
   check_launch();
 }
 
-// ---- a result for each row ----------------------------------------------------------------
+// ---- one result per row -------------------------------------------------------------------
 
 namespace {
 
 constexpr int kRowThreads = 256;
 
-/// dx = s dy, dgate = s (1 - s) (dy . x): one block a row. dx may be dy: a pack is read and written
-/// by one thread.
+/// dx = s dy, dgate = s (1 - s) (dy . x): one block per row. dx may be dy: a pack is read and
+/// written by the same thread.
 __global__ void __launch_bounds__(kRowThreads)
     row_gate_backward_kernel(const std::int64_t columns, const View x, const View gate,
                              const View dy, const View dx, const View dgate) {
@@ -240,7 +240,7 @@ struct RowsOf {
   }
 };
 
-/// One block for 32 packs of columns of one expert.
+/// One block per 32 packs of columns of one expert.
 __global__ void __launch_bounds__(kWarp* kColumnThreads)
     grouped_sums_kernel(const View dy, const std::int64_t columns, const View dbias,
                         const std::int64_t* offsets) {

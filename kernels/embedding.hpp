@@ -1,6 +1,6 @@
-/// Rows of a table by id: words, token types, and learned positions (ids are positions there).
-/// A rank may hold rows [first_row, first_row + table.rows) only; other ids give zeros and get no
-/// gradient, so that ranks' results sum to the whole.
+/// Embedding lookup for tokens, token types, and learned positions (where ids are positions). A
+/// rank may hold only rows [first_row, first_row + table.rows); other ids give zeros and get no
+/// gradient, so that the sum over ranks is the full result.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct EmbeddingForward {
   std::span<const std::int32_t> ids = {};  ///< [N]
   std::int64_t first_row = 0;
   Matrix y = {};            ///< [N, H]
-  bool accumulate = false;  ///< y +=: positions on top of words
+  bool accumulate = false;  ///< y +=: adds positions to tokens
 };
 
 /// dtable[id - first_row] += dy[n], for n in ascending order (deterministic).

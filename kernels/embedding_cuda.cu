@@ -1,5 +1,5 @@
-// Lookups. Backward: tokens are ordered by word first (stably), then every word that was read sums
-// its tokens in that order. So no two threads add to one element, and sums are always the same.
+// Lookups. Backward: positions are stably sorted by token ID, then the gradients of each ID are
+// summed in that order. So no two threads add to the same element, and sums are deterministic.
 #include "kernels/cuda_pack.hpp"
 
 namespace meshwright::cuda {
@@ -33,13 +33,13 @@ __global__ void __launch_bounds__(kMapThreads) lookup_kernel(const Lookup a) {
 
 struct SegmentSums {
   View dy, dtable;
-  const std::int32_t *ids, *order;  ///< order: tokens by word
+  const std::int32_t *ids, *order;  ///< order: positions sorted by token ID
   std::int64_t tokens, rows, first_row, columns;
 };
 
 constexpr int kSegmentThreads = 128;
 
-/// Block (p, tile): if token order[p] is the first of its word, adds all tokens of that word.
+/// Block (p, tile): if order[p] is the first position of its token ID, adds all positions of it.
 __global__ void __launch_bounds__(kSegmentThreads) segment_sums_kernel(const SegmentSums a) {
   const std::int64_t place = blockIdx.x;
   const std::int32_t id = a.ids[a.order[place]];

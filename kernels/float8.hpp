@@ -1,6 +1,6 @@
-/// Rounding to fp8 as rows travel to experts (DeepSeek-V3, arXiv 2412.19437, section 3.3): e4m3
+/// Rounding to fp8 for dispatch to experts (DeepSeek-V3, arXiv 2412.19437, section 3.3): e4m3
 /// (4 bits of exponent, 3 of fraction, no infinity, largest number 448; arXiv 2209.05433) with one
-/// fp32 scale for each 128 elements of a row.
+/// fp32 scale per 128 elements of a row.
 #pragma once
 
 #include <bit>
@@ -18,9 +18,9 @@ inline constexpr float kLargestFloat8 = 448;
 [[gnu::always_inline]] constexpr float rounded_to_e4m3(float x) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t sign = bits & 0x80000000U, magnitude = bits & 0x7fffffffU;
-  // Normal numbers: 20 of the 23 bits of fp32's fraction go.
+  // Normal numbers: drops 20 of the 23 bits of fp32's fraction.
   const std::uint32_t normal = (magnitude + 0x7ffffU + ((magnitude >> 20) & 1U)) & 0xfff00000U;
-  // Small ones: 2^14 is so large that its last bit is 2^-9.
+  // Small numbers: adding 2^14, whose last bit is 2^-9, rounds to multiples of 2^-9.
   const float small = (std::bit_cast<float>(magnitude) + 0x1p14F) - 0x1p14F;
   const std::uint32_t rounded =
       magnitude < 0x3c800000U ? std::bit_cast<std::uint32_t>(small) : normal;  // 2^-6

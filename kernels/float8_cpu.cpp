@@ -3,7 +3,7 @@
 
 namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL {
 
-static_assert(kChunk % kFloat8Block == 0);  // no block lies in two chunks
+static_assert(kChunk % kFloat8Block == 0);  // no block straddles two chunks
 
 void run(const Launch&, const RoundToFloat8& a) {
   check(a);

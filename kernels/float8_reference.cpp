@@ -7,7 +7,7 @@
 
 namespace meshwright::reference {
 
-// In fp32 as everywhere: which of two numbers is nearer must not depend on the back end.
+// In fp32 like all back ends, so that ties and rounding do not depend on the back end.
 void run(const Launch&, const RoundToFloat8& a) {
   check(a);
   for (std::int64_t r = 0; r < a.x.rows; ++r)

@@ -1,4 +1,4 @@
-/// Matrix products. Letters: m rows of the result, n columns, k summed; E experts.
+/// Matrix products. Notation: m rows and n columns of the result, k summed over; E experts.
 ///
 /// A linear layer y = x W + b with W [in, out]:
 ///   forward          y  = x W + b          Gemm{.a = x,  .b = W,  .c = y, .bias = b}
@@ -6,7 +6,7 @@
 ///   weight gradient  dW += x^T dy          Gemm{.a = x,  .transpose_a = true, .b = dy, .c = dW,
 ///                                               .beta = 1}
 ///   bias gradient    BiasGradient (elementwise.hpp)
-/// Sums are kept in fp32 whatever the storage; a, b and c may have different dtypes.
+/// Sums are accumulated in fp32 for every dtype; a, b and c may have different dtypes.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 
 namespace meshwright {
 
-/// c = op(a) op(b) + beta c + bias; op transposes or not. beta = 0 ignores what c held (even NaN).
-/// k = 0 gives beta c + bias. 2 m n k flop.
+/// c = op(a) op(b) + beta c + bias, op(x) being x or its transpose. beta = 0 ignores the previous
+/// contents of c (even NaN). k = 0 gives beta c + bias. 2 m n k flop.
 struct Gemm {
   ConstMatrix a = {};  ///< [m, k], or [k, m] if transpose_a
   bool transpose_a = false;
@@ -28,15 +28,15 @@ struct Gemm {
   Matrix c = {};  ///< [m, n]; overlaps neither a nor b
   float beta = 0;
   ConstVector bias = {};  ///< [n] or empty: added to every row
-  /// [m, n] or empty: becomes GELU (tanh) of c, perhaps of what c is before it is rounded.
+  /// [m, n] or empty: receives GELU (tanh) of c, possibly of c before rounding.
   Matrix gelu = {};
-  /// [m, n] or empty: c = op(a) op(b) times the slope of GELU (tanh) there, element by element: the
-  /// gradient of what GELU was taken of. Goes without beta, bias and `gelu`.
+  /// [m, n] or empty: c = op(a) op(b) times the derivative of GELU (tanh) at `slope_at`, element by
+  /// element: the gradient of GELU's input. Cannot be combined with beta, bias or `gelu`.
   ConstMatrix slope_at = {};
 };
 inline bool has_gelu(const Gemm& g) { return !g.gelu.empty() || !g.slope_at.empty(); }
 
-/// Where no product has a GELU of its own: calls run(arguments) for the product and what follows.
+/// For back ends without fused GELU: calls run(arguments) for the product and for the activation.
 template <class Run>
 void run_gelu_apart(const Gemm& g, const Run& run) {
   Gemm product = g;
@@ -50,14 +50,12 @@ void run_gelu_apart(const Gemm& g, const Run& run) {
 /// One product per expert on the rows routed to it: rows [offset[e], offset[e+1]) of x times the
 /// weight of expert e.  y_e = x_e op(W_e) + bias_e. Experts without rows are skipped.
 struct GroupedGemm {
-  ConstMatrix x = {};  ///< [rows, k]
-  ConstMatrix weights =
-      {};  ///< E matrices [k, n] under each other: [E k, n]; [E n, k] if transposed
+  ConstMatrix x = {};              ///< [rows, k]
+  ConstMatrix weights = {};        ///< E stacked matrices [k, n]: [E k, n]; [E n, k] if transposed
   bool transpose_weights = false;  ///< the input gradient: dx_e = dy_e W_e^T
   Matrix y = {};                   ///< [rows, n]
   ConstMatrix bias = {};           ///< [E, n] or empty
-  std::span<const std::int64_t> offsets =
-      {};  ///< E + 1 numbers of rows, ascending, from 0 to all of them
+  std::span<const std::int64_t> offsets = {};  ///< E + 1 row offsets, ascending from 0 to x.rows
 };
 
 /// Weight gradients of the experts: dW_e += x_e^T dy_e.
@@ -68,7 +66,7 @@ struct GroupedGemmWeight {
   std::span<const std::int64_t> offsets = {};  ///< as above
 };
 
-/// The single products that a group consists of; where the host can read the offsets.
+/// The individual products of a group. The host must be able to read the offsets.
 inline std::int64_t expert_count(std::span<const std::int64_t> offsets) {
   return static_cast<std::int64_t>(offsets.size()) - 1;
 }

@@ -1,5 +1,5 @@
-// Matrix products. What is stored as fp32 is multiplied where it lies; the rest is converted block
-// by block, and a result that is to be rounded is summed in fp32 first.
+// Matrix products. fp32 operands are multiplied in place, others are converted block by block;
+// results that have to be rounded are summed in fp32 first.
 #include "kernels/check_arguments.hpp"
 #include "kernels/check_offsets.hpp"
 #include "kernels/cpu.hpp"
@@ -8,8 +8,8 @@
 namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL {
 namespace {
 
-/// Edge of a block: three of them (3 MiB) stay in the caches, and converting an element costs
-/// little beside the 2 x 512 flop that it is used for.
+/// Edge of a block: three blocks (3 MiB) stay in cache, and converting an element costs little
+/// compared to the 2 x 512 flop it is used for.
 constexpr std::int64_t kEdge = 512;
 
 constexpr bool is_float(Dtype dtype) { return dtype == Dtype::kFp32; }
@@ -37,14 +37,14 @@ Blocks blocks_of(const Gemm& g) {
   return blocks;
 }
 
-/// Where the sums of one block of the result are.
+/// A block of the result and the location of its sums.
 struct Block {
   std::int64_t row, column, rows, columns;
   float* sums;
   std::int64_t stride;
 };
 
-/// What follows the product: beta c where c is rounded, the bias, rounding.
+/// Epilogue of a product: beta c if c is rounded, bias, rounding.
 void finish_row(const Gemm& g, const Block& block, std::int64_t r) {
   Chunk before_buffer, bias_buffer;
   const bool rounds = !is_float(g.c.dtype);
@@ -85,7 +85,7 @@ void multiply_block(const Gemm& g, const Blocks& blocks, const Block& block, flo
   for (std::int64_t r = 0; finishes && r < block.rows; ++r) finish_row(g, block, r);
 }
 
-/// Of an expert that gets all rows: what is asked may not read the offsets.
+/// Scratch size if one expert gets all rows, since the offsets may not be read here.
 template <class Group>
 Bytes largest_scratch(Group g) {
   const std::int64_t all[2] = {0, g.x.rows};

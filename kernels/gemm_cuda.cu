@@ -1,10 +1,10 @@
-// Matrix products by cuBLASLt, bias and GELU fused. It thinks in columns: our row-major c = a b is
-// its c^T = b^T a^T, so a and b change places and nothing is moved.
+// Matrix products by cuBLASLt, with fused bias and GELU. cuBLASLt is column-major: our row-major
+// c = a b is its c^T = b^T a^T, so a and b are swapped and nothing is copied.
 //
-// Both operands bf16 go to the tensor cores, both fp32 are multiplied in full fp32 (no tf32). An
-// fp32 operand beside a bf16 one is rounded to bf16 first. What cuBLASLt cannot write (fp32
-// operands into bf16, an fp32 bias on bf16) is made in fp32 panels of rows and finished by a kernel
-// of ours.
+// bf16 operands use the tensor cores, fp32 operands full fp32 (no tf32). If one operand is bf16 and
+// the other fp32, the latter is rounded to bf16 first. Combinations that cuBLASLt cannot write
+// (fp32 operands to bf16, an fp32 bias on bf16) are computed in fp32 panels of rows and finished by
+// our own kernel.
 #include <cublasLt.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@
 namespace meshwright::cuda {
 namespace {
 
-/// NVIDIA's recommendation for Hopper (cuBLAS documentation, cublasSetWorkspace); fewer do not help
-/// smaller devices.
+/// NVIDIA's recommendation for Hopper (cuBLAS documentation, cublasSetWorkspace); used for all
+/// devices.
 constexpr std::int64_t kWorkspace = std::int64_t{32} << 20;
 constexpr std::int64_t kPanelBytes = std::int64_t{32} << 20;
 
@@ -32,7 +32,7 @@ void check_blas(cublasStatus_t status, const char* call) {
                         .hint = ""});
 }
 
-// ---- descriptions that live as long as a call ---------------------------------------------
+// ---- descriptors with the lifetime of a call ----------------------------------------------
 
 template <class T, cublasStatus_t (*kDestroy)(T)>
 struct Owned {
@@ -78,7 +78,7 @@ std::uint32_t alignment_of(const void* data) {
   return alignment;
 }
 
-// ---- algorithms, chosen once for each shape -----------------------------------------------
+// ---- algorithms, chosen once per shape ----------------------------------------------------
 
 /// Everything that the choice depends on.
 using ShapeKey = std::array<std::int64_t, 21>;
@@ -89,7 +89,7 @@ int current_device() {
   return device;
 }
 
-/// What cuBLASLt writes, and what its GELU leaves or reads beside it.
+/// The result that cuBLASLt writes, and the auxiliary matrix that its GELU writes or reads.
 const Matrix& result_of(const Gemm& g) { return g.gelu.empty() ? g.c : g.gelu; }
 ConstMatrix beside_of(const Gemm& g) { return g.gelu.empty() ? g.slope_at : ConstMatrix(g.c); }
 
@@ -127,14 +127,14 @@ ShapeKey key_of(const Gemm& g) {
           current_device()};
 }
 
-/// Shared by the host's threads, each device with a handle of its own.
+/// Shared by all host threads, with one handle per device.
 struct Library {
   std::mutex mutex;
   std::map<int, cublasLtHandle_t> handles;
   std::map<ShapeKey, cublasLtMatmulAlgo_t> algorithms;
 };
 Library& library() {
-  static Library shared;  // a cache; what is in it does not change results
+  static Library shared;  // a cache that does not affect results
   return shared;
 }
 cublasLtHandle_t handle() {
@@ -165,13 +165,13 @@ void describe(Preference& preference, const Gemm& g) {
   set(preference.value, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, out);
 }
 
-/// nvcc 13.0 breaks down over containers of cuBLASLt's own types, which are structs without names.
+/// nvcc 13.0 crashes on containers of cuBLASLt's own types, which are unnamed structs.
 struct Algorithm {
   cublasLtMatmulAlgo_t value;
 };
 constexpr int kMostAlgorithms = 32;
 
-/// Up to `most`, the one that cuBLASLt expects to be fastest first; none where it has none.
+/// Up to `most` algorithms, the one that cuBLASLt expects to be fastest first; may be empty.
 std::vector<Algorithm> algorithms_for(const Call& call, const Gemm& g, int most) {
   Preference preference;
   describe(preference, g);
@@ -234,8 +234,8 @@ cublasStatus_t multiply_by(const cublasLtMatmulAlgo_t& algorithm, const Call& ca
                         call.result.value, &algorithm, workspace, kWorkspace, stream);
 }
 
-/// c = op(a) op(b) + beta c + bias, all of dtypes that cuBLASLt takes together, nothing empty.
-/// False, and nothing done, where it has no way to do it.
+/// c = op(a) op(b) + beta c + bias, with dtypes that cuBLASLt can combine and nothing empty.
+/// Returns false without any effect if it has no algorithm.
 bool multiply(cudaStream_t stream, const Gemm& g, std::byte* workspace) {
   Call call;
   describe(call, g);
@@ -249,10 +249,10 @@ void multiply_surely(cudaStream_t stream, const Gemm& g, std::byte* workspace) {
     check_blas(CUBLAS_STATUS_NOT_SUPPORTED, "cublasLtMatmulAlgoGetHeuristic");
 }
 
-// ---- what surrounds it --------------------------------------------------------------------
+// ---- conversions and epilogues ------------------------------------------------------------
 
 bool is_mixed(const Gemm& g) { return g.a.dtype != g.b.dtype; }
-/// Both operands as they are multiplied.
+/// The dtype in which both operands are multiplied.
 Dtype operand_dtype(const Gemm& g) {
   return g.a.dtype == Dtype::kFp32 && g.b.dtype == Dtype::kFp32 ? Dtype::kFp32 : Dtype::kBf16;
 }
@@ -292,7 +292,7 @@ ConstMatrix rounded(cudaStream_t stream, const ConstMatrix& m, std::uint16_t* in
   return bf16;
 }
 
-/// c = product + beta c + bias, once rounded.
+/// c = product + beta c + bias, rounded once.
 struct Finish {
   View c, bias;
   float beta;
@@ -341,7 +341,7 @@ void multiply_in_panels(cudaStream_t stream, const Gemm& g, const Memory& memory
   }
 }
 
-/// cuBLASLt wants rows of multiples of 8 beside its GELU, and they are read 16 bytes at once.
+/// cuBLASLt's GELU requires auxiliary rows of multiples of 8, which are read 16 bytes at once.
 bool may_fuse_gelu(const Gemm& g) {
   const ConstMatrix beside = beside_of(g);
   const Dtype dtype = g.c.dtype;
@@ -388,11 +388,11 @@ void run(const Launch& launch, const Gemm& original) {
   if (!original.bias.empty()) run(launch, BiasAdd{.x = g.c, .bias = original.bias, .y = g.c});
 }
 
-// ---- for reports: the best of what there is -----------------------------------------------------
+// ---- for reports: the fastest algorithm ---------------------------------------------------------
 
 namespace {
 
-/// Shortest time of five products one after the other, by one algorithm.
+/// Shortest time of five consecutive products by one algorithm.
 double seconds_by(const cublasLtMatmulAlgo_t& algorithm, const Call& call, const Gemm& g,
                   std::byte* workspace) {
   constexpr int kRounds = 5, kRepeats = 3;
@@ -419,7 +419,7 @@ double seconds_by(const cublasLtMatmulAlgo_t& algorithm, const Call& call, const
 }  // namespace
 }  // namespace meshwright::cuda
 
-/// Seconds of the fastest of the algorithms that cuBLASLt offers for a product of bf16 matrices.
+/// Time in seconds of cuBLASLt's fastest algorithm for a product of bf16 matrices.
 extern "C" __attribute__((visibility("default"))) double meshwright_cuda_best_product_seconds(
     const meshwright::Gemm& g) {
   using namespace meshwright::cuda;  // NOLINT: one function, of no namespace

@@ -1,7 +1,8 @@
 // Products by oneDNN's matmul primitives, made once per shape and thread.
 //
-// oneDNN's threads are OpenMP's, and OpenMP asks each calling thread how many there shall be: one.
-// The call is looked up at run time, so that it reaches the OpenMP library that oneDNN brought.
+// oneDNN uses OpenMP, whose number of threads is set by each calling thread: one.
+// omp_set_num_threads() is looked up at run time, so that the call reaches the OpenMP library that
+// oneDNN has loaded.
 #include "kernels/gemm_onednn.hpp"
 
 #include <dlfcn.h>
@@ -22,7 +23,7 @@ namespace {
 
 using dnnl::memory;
 
-/// What a primitive is made for: the arguments of a product but for their data.
+/// Cache key of a primitive: the arguments of a product without their data.
 struct ProductKey {
   memory::dim m, n, k, stride_a, stride_b, stride_c;
   bool transpose_a, transpose_b;
@@ -67,7 +68,7 @@ struct Primitive {
   dnnl::matmul multiply;
 };
 
-/// One per thread: primitives keep working memory that calls at the same time would share.
+/// One per thread: primitives own working memory, so concurrent calls must not share them.
 class OneDnn {
  public:
   OneDnn() : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
@@ -120,7 +121,7 @@ class OneDnn {
 #endif
       if (std::string_view(made.impl_info_str()).starts_with("ref")) return std::nullopt;
       p.multiply = dnnl::matmul(made);
-    } catch (const dnnl::error&) {  // a dtype that this processor has no instructions for
+    } catch (const dnnl::error&) {  // dtype not supported by this processor
       return std::nullopt;
     }
     return p;
@@ -138,7 +139,7 @@ bool has_avx512() {
 }
 bool is_used(OneDnnUse use) { return use == OneDnnUse::kPossible || has_avx512(); }
 
-/// Below this many multiply-adds calling a primitive takes as long as the product.
+/// Below this many multiply-adds, calling a primitive takes as long as the product itself.
 constexpr std::int64_t kSmall = 64 * 64 * 64;
 
 const KernelTable& own_kernels() {
@@ -149,7 +150,7 @@ const KernelTable& own_kernels() {
 template <OneDnnUse Use>
 void multiply(const Launch& launch, const Gemm& g);
 
-/// A part of a product with GELU.
+/// Runs the parts of a product with GELU; see run_gelu_apart().
 template <OneDnnUse Use>
 struct RunPart {
   const Launch& launch;

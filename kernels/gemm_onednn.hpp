@@ -7,16 +7,16 @@
 
 namespace meshwright {
 
-/// Which products oneDNN is asked for; the rest goes to the table below.
+/// Which products oneDNN computes; Eigen computes the others.
 enum class OneDnnUse : std::uint8_t {
-  kFaster,   ///< those that it is faster at on this processor
-  kPossible  ///< all that it can do here: for tests and comparisons
+  kFaster,   ///< those for which it is faster on this processor
+  kPossible  ///< all that it supports here; for tests and benchmarks
 };
 
-/// The fastest of runnable_cpu_levels(), with products by oneDNN where that is used.
+/// The fastest of runnable_cpu_levels(), with products by oneDNN according to `use`.
 KernelTable onednn_table(OneDnnUse use);
 
-/// "oneDNN 2.6.3", or empty where it is not used on this processor.
+/// "oneDNN 2.6.3", or empty if it is not used on this processor.
 std::string onednn_summary(OneDnnUse use);
 
 }  // namespace meshwright

@@ -1,12 +1,11 @@
-// Products of experts, all in one launch; how many rows each expert has is read on the device
-// alone.
+// Products of all experts in one launch; the number of rows per expert is read on the device only.
 //
-// A block makes 128 x 128 elements of a result. bf16 goes to the tensor cores: four warps with 64 x
-// 64 each, tiles of 64 of the summed dimension, the next two on their way into shared memory while
-// one is multiplied. Everything else is multiplied by fp32 lanes (an fp32 operand beside a bf16 one
-// is rounded to bf16 first, as everywhere): experts are trained in bf16, so that is for comparison.
+// A block computes 128 x 128 elements of a result. bf16 uses the tensor cores: four warps with 64 x
+// 64 each and tiles of 64 of the summed dimension, of which the next two are copied into shared
+// memory while one is multiplied. Other dtypes use fp32 lanes (an fp32 operand combined with a bf16
+// one is rounded to bf16 first, as in gemm_cuda.cu), for tests only: experts are trained in bf16.
 //
-// Whether an operand's memory has the summed dimension in its rows or across them:
+// Whether the summed dimension lies within an operand's rows or across them:
 //   forward          y_e  = x_e W_e + b_e     x: rows     W [k, n]: across
 //   input gradient   dx_e = dy_e W_e^T        dy: rows    W [n, k]: rows
 //   weight gradient  dW_e += x_e^T dy_e       x: across   dy: across; the summed rows are e's
@@ -23,21 +22,21 @@ struct Group {
   View a, b, c, bias;
   const std::int64_t* offsets;
   std::int64_t experts;
-  std::int64_t height;  ///< of an expert's result, where the rows of an expert are summed
+  std::int64_t height;  ///< of an expert's result, if the expert's rows are summed over
   std::int64_t width, depth;
   std::int64_t b_height;  ///< rows of b of one expert
   bool sums_rows, a_across, b_across, has_bias, adds;
-  bool rounds;  ///< operands to bf16, where one of them is fp32
+  bool rounds;  ///< rounds operands to bf16, since one of them is bf16
 };
 
-/// What a block works on: an expert, and where its part of the operands begins.
+/// The work of a block: an expert, and the start of its part of the operands.
 struct Part {
   std::int64_t expert, a_row, a_column, b_row, c_row;
-  std::int64_t rows;   ///< of the result that are left, may be more than the block's
+  std::int64_t rows;   ///< remaining rows of the result, possibly more than the block's
   std::int64_t depth;  ///< of the sum
 };
 
-/// False: there is nothing to do. Blocks for rows are counted through, expert by expert.
+/// Returns false if there is nothing to do. Blocks of rows are numbered expert by expert.
 __device__ inline bool find_part(const Group& g, std::int64_t block_height, Part& p) {
   if (g.sums_rows) {
     p.expert = blockIdx.z;
@@ -111,7 +110,7 @@ __global__ void __launch_bounds__(kThreads, 2) group_kernel(const __grid_constan
   float sums[4][8][4] = {};
   for (std::int64_t step = 0; step < steps; ++step) {
     wait_for_copies<kStages - 2>();
-    __syncthreads();  // the tiles are there; all are done with the stage that is filled next
+    __syncthreads();  // the tiles have arrived; all are done with the stage that is filled next
     if (step + kStages - 1 < steps) bring_step(step + kStages - 1);
     end_of_copies();
     Bf16* a_tile = shared + step % kStages * 2 * kTileElements;
@@ -209,7 +208,7 @@ __global__ void __launch_bounds__(kLaneThreads) lanes_kernel(const __grid_consta
 
 // ---- launches -----------------------------------------------------------------------------
 
-/// Blocks of so many rows: each expert may begin one that it does not fill.
+/// Grid for `rows` rows: each expert may have one partly filled block.
 dim3 grid_for(const Group& g, std::int64_t rows, std::int64_t tile) {
   const std::int64_t blocks = g.sums_rows ? steps_of(g.height, tile) : rows / tile + g.experts;
   const std::int64_t across = steps_of(g.width, tile);

@@ -27,7 +27,7 @@ const KernelTable& kernel_table(Backend backend) {
 }
 
 std::string kernels_summary() {
-  return fmt::format("products by {}, one thread; vector code: {}", products_by(),
+  return fmt::format("matrix products by {}, vector code for {}, one thread", products_by(),
                      runnable_cpu_levels().back().name);
 }
 

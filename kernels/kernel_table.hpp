@@ -1,11 +1,11 @@
-/// All kernels of one back end, as a table of functions that is chosen at run time. A GPU's table
-/// comes out of a plug-in (`extern "C"`), those of the CPU are always here.
+/// All kernels of one back end as a table of functions, chosen at run time. The GPU's table comes
+/// from a plug-in (`extern "C"`); those of the CPU are always available.
 ///
 ///   const KernelTable& kernels = kernel_table(Backend::kCpu);
 ///   kernels.gemm(launch, {.a = x, .b = weight, .c = y});
 ///
-/// Results depend on the arguments and the back end alone: every sum has a fixed order, whatever
-/// else the machine does.
+/// Results are deterministic: they depend on the arguments and the back end only, since every sum
+/// has a fixed order.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,9 @@
 namespace meshwright {
 
 enum class Backend : std::uint8_t {
-  kReference,  ///< plain loops, sums in double: what the others are compared with
-  kCpu,        ///< vectorised; one thread: the caller's
-  kCuda        ///< from a plug-in
+  kReference,  ///< plain loops, sums in double; the other back ends are tested against it
+  kCpu,        ///< vectorized; runs on the calling thread
+  kCuda        ///< from the GPU plug-in
 };
 std::string_view name_of(Backend backend);  ///< "reference", "cpu", "cuda"
 
@@ -105,10 +105,10 @@ struct KernelTable {
   KernelEntry<UnpackBucket> unpack_bucket;
 };
 
-/// The table of kReference or kCpu. kCpu picks, once, the code for this processor.
+/// The table of kReference or kCpu. kCpu selects the code for this processor once.
 const KernelTable& kernel_table(Backend backend);
 
-/// What kCpu uses here, for reports: "products by Eigen, one thread; vector code: avx2".
+/// What kCpu uses here, for reports: "matrix products by Eigen, vector code for avx2, one thread".
 std::string kernels_summary();
 
 }  // namespace meshwright

@@ -6,7 +6,7 @@
 
 namespace meshwright {
 
-// Each is defined by kernel_table_level_cpu.cpp, compiled for that level.
+// Each is defined in kernel_table_level_cpu.cpp, compiled for that level.
 namespace cpu::generic {
 KernelTable table();
 }
@@ -22,7 +22,7 @@ KernelTable table();
 std::vector<CpuLevel> runnable_cpu_levels() {
   std::vector<CpuLevel> levels{{"generic", cpu::generic::table()}};
 #ifdef MESHWRIGHT_X86_LEVELS
-  // What -march=x86-64-v3 and -v4 allow the compiler (x86-64 psABI, micro-architecture levels).
+  // Features of -march=x86-64-v3 and -v4 (x86-64 psABI, microarchitecture levels).
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
       __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
     levels.push_back({"avx2", cpu::avx2::table()});

@@ -1,4 +1,4 @@
-/// The cpu kernels by level of the processor. Internal to this folder and its tests.
+/// The CPU kernels by instruction-set level. Internal to this folder and its tests.
 #pragma once
 
 #include <string>
@@ -14,14 +14,13 @@ struct CpuLevel {
   KernelTable table;
 };
 
-/// Levels that were built and that this processor can run, slowest first; products by Eigen.
+/// Levels built into this program that this processor can run, slowest first; products by Eigen.
 std::vector<CpuLevel> runnable_cpu_levels();
 
-/// The same, and "onednn" where it was built: every product that oneDNN can do here. For tests and
-/// comparisons.
+/// Same, plus "onednn" if built: all products that oneDNN supports here. For tests and benchmarks.
 std::vector<CpuLevel> cpu_variants();
 
-/// The fastest level, with products by oneDNN where those are faster.
+/// The fastest level, with products by oneDNN where it is faster.
 KernelTable fastest_cpu_table();
 std::string products_by();  ///< "Eigen", "oneDNN 2.6.3"
 

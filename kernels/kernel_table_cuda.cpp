@@ -1,4 +1,4 @@
-// The table of the cuda kernels; part of the plug-in.
+// The table of the CUDA kernels; part of the plug-in.
 #include "kernels/cuda.hpp"
 
 namespace meshwright::cuda {

@@ -1,4 +1,4 @@
-// The table of one level of the cpu kernels (cpu_vector.hpp).
+// The kernel table of one instruction-set level (cpu_vector.hpp).
 #include "kernels/cpu.hpp"
 #include "kernels/reference.hpp"
 

@@ -1,11 +1,11 @@
-/// How every kernel is called.
+/// Calling convention of all kernels.
 ///
 /// A kernel is a pair of functions over one struct of arguments: `run` does the work, `scratch`
-/// says how much working memory that takes (asked with the same shapes; data pointers may be null).
-/// Kernels keep no state that a result depends on and start no threads; but for the reference and
-/// for libraries behind products, they allocate nothing.
-/// Pointers lie in the memory of the back end (device memory for a GPU) unless a field is marked
-/// "host"; results meant for the host are copied there by the caller.
+/// returns the size of the working memory it needs (for the same shapes; data pointers may be
+/// null). Kernels have no state that affects results, start no threads and allocate no memory,
+/// except for the reference kernels and the libraries behind matrix products.
+/// Pointers refer to memory of the back end (device memory for a GPU) unless a field is marked
+/// "host"; the caller copies results to the host.
 #pragma once
 
 #include "core/check.hpp"
@@ -13,17 +13,17 @@
 
 namespace meshwright {
 
-/// Where and with what a kernel runs.
+/// Stream and working memory of a kernel call.
 struct Launch {
-  void* stream = nullptr;   ///< a GPU's stream: run() returns before the work is done; else unused
-  void* scratch = nullptr;  ///< working memory, aligned to 64 bytes; contents do not matter
+  void* stream = nullptr;   ///< GPU stream: run() returns before the work is done; else unused
+  void* scratch = nullptr;  ///< working memory, aligned to 64 bytes, contents undefined
   Bytes scratch_size = {};
 };
 
 template <class Arguments>
 struct KernelEntry {
   void (*run)(const Launch&, const Arguments&) = nullptr;
-  Bytes (*scratch)(const Arguments&) = nullptr;  ///< null: none is ever needed
+  Bytes (*scratch)(const Arguments&) = nullptr;  ///< null: never needs any
 
   void operator()(const Launch& launch, const Arguments& arguments) const {
     run(launch, arguments);

@@ -17,7 +17,7 @@ void score_row(GateScore score, std::int64_t experts, const float* logits, float
   for (std::int64_t e = 0; e < experts; ++e) scores[e] /= sum;
 }
 
-/// Keys of the experts, by which they are chosen.
+/// Keys by which experts are chosen.
 struct Keys {
   const float *scores, *correction;  ///< correction: null for none
   MESHWRIGHT_INLINE float operator()(std::int64_t e) const {
@@ -25,8 +25,8 @@ struct Keys {
   }
 };
 
-/// The largest of `count` keys that comes after key `last` of number `last_index` in the order of
-/// falling keys and rising numbers; -1: none is left. NaN is never chosen.
+/// Index of the key that follows (`last`, `last_index`) in the order of descending keys and
+/// ascending indices; -1: none left. NaN is never chosen.
 template <class Key>
 MESHWRIGHT_INLINE std::int64_t next_best(std::int64_t count, const Key& key, bool is_first,
                                          float last, std::int64_t last_index) {
@@ -40,7 +40,7 @@ MESHWRIGHT_INLINE std::int64_t next_best(std::int64_t count, const Key& key, boo
   return best;
 }
 
-/// Sum of the largest keys of a run of experts, best first.
+/// Sum of the largest keys of a group of experts, best first.
 MESHWRIGHT_INLINE float sum_of_best(const GateShape& s, const Keys& keys, std::int64_t group) {
   const std::int64_t size = s.experts / s.groups;
   const std::int64_t wanted = (s.experts_per_token + s.chosen_groups - 1) / s.chosen_groups;
@@ -56,7 +56,7 @@ MESHWRIGHT_INLINE float sum_of_best(const GateShape& s, const Keys& keys, std::i
   return sum;
 }
 
-/// The K largest keys in K scans, of the chosen runs; where nothing is left, expert 0.
+/// The K largest keys of the chosen groups in K scans; expert 0 if none is left.
 void choose(const GateShape& s, const Keys& keys, std::int32_t* chosen) {
   bool is_open[kMostExpertGroups];
   const std::int64_t size = s.experts / s.groups;

@@ -1,4 +1,4 @@
-// The router: one warp for each token, lanes over experts.
+// The router: one warp per token, lanes over experts.
 #include <cmath>
 
 #include "kernels/activation_cuda.hpp"
@@ -53,8 +53,8 @@ __device__ void score(const Shape& s, const float* logits, float* scores) {
   for (int e = my_lane(); e < s.experts; e += kWarp) scores[e] /= sum;
 }
 
-/// An expert (or a run of them) and its key. Choices go down in the order of falling keys and
-/// rising numbers; NaN is never chosen, and where nothing is left, number 0.
+/// An expert (or a group of experts) and its key. Chosen in order of descending keys and ascending
+/// indices; NaN is never chosen; if none is left, index 0.
 struct Choice {
   float key;
   int expert;
@@ -77,7 +77,7 @@ __device__ Choice best_of_warp(Choice best) {
   return best;
 }
 
-/// What experts are chosen by.
+/// Keys by which experts are chosen.
 struct Keys {
   const float *scores, *correction;
   __device__ float at(int e) const {
@@ -85,8 +85,8 @@ struct Keys {
   }
 };
 
-/// Runs of experts out of which a token's may come, a bit each: those whose largest keys have the
-/// largest sum. A lane has two runs; sums are made best first.
+/// Groups of experts from which a token's may be chosen, one bit each: those whose largest keys
+/// have the largest sum. A lane has two groups; keys are summed best first.
 __device__ std::uint64_t open_groups(const Shape& s, const Keys& keys) {
   if (s.chosen_groups >= s.groups) return ~std::uint64_t{0};
   const int size = s.experts / s.groups;
@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(kThreads)
     weights[n * s.chosen + k] = factor * mine[experts[n * s.chosen + k]];
 }
 
-/// Sum of the scores of each token: what sigmoid's shares are divided by.
+/// Sum of the scores of each token: the divisor of sigmoid's shares.
 __global__ void __launch_bounds__(kThreads)
     score_sums_kernel(const Shape s, const float* scores, float* sums) {
   const std::int64_t n = my_token();
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(kThreads)
   if (my_lane() == 0) sums[n] = sum;
 }
 
-/// One block for each expert: how many chose it, and its shares.
+/// One block per expert: the number of its choices, and its shares.
 __global__ void __launch_bounds__(kThreads)
     load_kernel(const Shape s, const float* scores, const float* sums, const std::int32_t* experts,
                 float* choices, float* shares) {
@@ -204,7 +204,7 @@ __global__ void __launch_bounds__(kThreads)
   const std::int32_t* chosen = experts + n * s.chosen;
   const float* dw = dweights + n * s.chosen;
   float* d = dlogits + n * s.experts;
-  float sum = 0, product = 0;  // over the chosen: all lanes alike
+  float sum = 0, product = 0;  // over the chosen; the same in all lanes
   for (int k = 0; k < s.chosen; ++k) {
     sum += p[chosen[k]];
     product += dw[k] * p[chosen[k]];

@@ -30,8 +30,8 @@ std::span<T> row_of(std::span<T> values, std::int64_t row, std::int64_t width) {
   return values.subspan(static_cast<std::size_t>(row * width), static_cast<std::size_t>(width));
 }
 
-/// The K experts with the largest key, best first; equal keys: the smaller expert. An expert's
-/// place is the number of experts that beat it.
+/// The K experts with the largest keys, best first; ties: the lower index. An expert's place is the
+/// number of experts that beat it.
 void choose(std::span<const double> keys, std::span<std::int32_t> chosen) {
   std::fill(chosen.begin(), chosen.end(), 0);
   for (std::int64_t e = 0; e < std::ssize(keys); ++e) {
@@ -43,7 +43,7 @@ void choose(std::span<const double> keys, std::span<std::int32_t> chosen) {
   }
 }
 
-/// Keys of runs that are not among the chosen ones become -infinity.
+/// Sets the keys of groups that are not chosen to -infinity.
 void leave_out_groups(const GateShape& s, std::span<double> keys) {
   if (s.chosen_groups >= s.groups) return;
   const std::int64_t size = s.experts / s.groups;
@@ -78,7 +78,7 @@ void run(const Launch&, const GateForward& a) {
     const std::vector<double> scores = scores_of(s.score, row_of(a.logits, n, s.experts));
     for (std::int64_t e = 0; e < s.experts; ++e)
       get(a.scores, n * s.experts + e) = static_cast<float>(get(scores, e));
-    // The stored scores decide, so that every back end with equal scores chooses equally.
+    // Uses the stored scores, so that back ends with equal scores make equal choices.
     std::vector<double> keys(scores.size());
     for (std::int64_t e = 0; e < s.experts; ++e)
       get(keys, e) = double{get(a.scores, n * s.experts + e) +

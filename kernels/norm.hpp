@@ -3,9 +3,8 @@
 ///   layer norm   y = (x - mean) * r * weight + bias,  r = 1 / sqrt(variance + epsilon)
 ///   rms norm     y = x * r * weight,                  r = 1 / sqrt(mean of x^2 + epsilon)
 ///
-/// With groups > 1 every row is cut into that many equal parts, each normalised on its own with the
-/// same weight [columns / groups]: the norm of query and key heads. Statistics are per (row,
-/// group), groups fastest.
+/// With groups > 1 every row consists of that many equal parts, each normalized separately with the
+/// same weight [columns / groups]: QK norm. Statistics are per (row, group), groups fastest.
 #pragma once
 
 #include <span>
@@ -23,9 +22,9 @@ struct NormForward {
   ConstVector bias = {};    ///< [columns / groups] or empty; layer norm only
   float epsilon = 1e-5F;
   std::int64_t groups = 1;
-  Matrix y = {};               ///< [rows, columns]; may be x; or empty: statistics alone
-  std::span<float> mean = {};  ///< [rows groups] out; layer norm only, empty: not kept
-  std::span<float> inverse_deviation = {};  ///< [rows groups] out: r; empty: not kept
+  Matrix y = {};               ///< [rows, columns]; may be x; empty: statistics only
+  std::span<float> mean = {};  ///< [rows groups] out; layer norm only; empty: not stored
+  std::span<float> inverse_deviation = {};  ///< [rows groups] out: r; empty: not stored
 };
 
 /// With xhat = (x - mean) r and g = dy * weight:

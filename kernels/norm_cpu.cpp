@@ -6,7 +6,7 @@ namespace {
 
 float root(float x) { return __builtin_sqrtf(x); }
 
-/// One (row, group): where its elements start and which statistic is its own.
+/// One (row, group): position of its elements and index of its statistics.
 struct Part {
   std::int64_t row, first, width, statistic;
 };
@@ -99,10 +99,6 @@ void run(const Launch&, const NormBackwardInput& a) {
 }
 
 namespace {
-
-/// Rows whose sum is kept apart before it joins the total: rounding grows with the number of
-/// blocks plus the rows of a block, not with all rows.
-constexpr std::int64_t kRowsOfBlock = 64;
 
 /// Columns [first, first + count) of one group, over all rows.
 void add_weight_gradient(const NormBackwardWeight& a, std::int64_t first, std::int64_t count) {

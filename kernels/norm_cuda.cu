@@ -1,15 +1,15 @@
-// Norms. A row (or one group of it) belongs to blockDim.x threads, several rows to a block where
-// rows are short. Its elements are read once and stay in registers, up to kMostColumns of them.
+// Norms. blockDim.x threads share a row (or one group of it); a block has several rows if they are
+// short. Elements are read once and stay in registers, up to kMostColumns of them.
 #include "kernels/cuda_pack.hpp"
 
 namespace meshwright::cuda {
 namespace {
 
 constexpr int kMostThreads = 512;
-constexpr int kFewPacks = 2, kManyPacks = 8;  ///< that a thread keeps
+constexpr int kFewPacks = 2, kManyPacks = 8;  ///< per thread, in registers
 constexpr std::int64_t kMostColumns = std::int64_t{kMostThreads} * kManyPacks * kPack;
 
-/// Groups of rows as rows of their own, `width` columns wide.
+/// Groups treated as rows `width` columns wide.
 struct Groups {
   std::int64_t rows, groups, width;
   struct Start {

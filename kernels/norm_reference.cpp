@@ -7,7 +7,7 @@
 namespace meshwright::reference {
 namespace {
 
-/// xhat of one element from the kept statistics of its (row, group).
+/// xhat of one element from the saved statistics of its (row, group).
 struct Normalised {
   NormKind kind;
   std::span<const float> mean, inverse_deviation;

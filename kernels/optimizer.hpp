@@ -1,5 +1,5 @@
-/// Updates of parameters. Optimizer state is fp32; `parameter` is the copy that training computes
-/// with (bf16, rounded from the master), absent where the master itself is used.
+/// Optimizer updates. Optimizer state is fp32; `parameter` is the copy used by forward and backward
+/// passes (bf16, rounded from the master weights), empty if these use the master weights.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace meshwright {
 
-/// AdamW (arXiv 1711.05101, algorithm 2, with the schedule folded into the rate):
+/// AdamW (arXiv 1711.05101, algorithm 2, with the schedule folded into the learning rate):
 ///   g = scale * gradient
 ///   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2
 ///   w = w - rate (weight_decay w + mhat / (sqrt(vhat) + epsilon)),  mhat = m / (1 - beta1^step)
@@ -23,8 +23,8 @@ struct AdamW {
   const float* gradient_scale = nullptr;  ///< null: 1
 };
 
-/// v = momentum v + scale * gradient + weight_decay w;  w = w - rate v. No momentum: empty
-/// velocity.
+/// v = momentum v + scale * gradient + weight_decay w;  w = w - rate v. `velocity` is empty without
+/// momentum.
 struct Sgd {
   std::span<float> master = {}, velocity = {};
   ConstVector gradient = {};
@@ -33,14 +33,14 @@ struct Sgd {
   const float* gradient_scale = nullptr;
 };
 
-/// sum = sum + x_i^2 over all i (in double, then added): parts of a norm that ranks share.
+/// sum += sum over i of x_i^2 (computed in double): contribution to the global gradient norm.
 struct SquaredNorm {
   ConstVector x = {};
   float* sum = nullptr;  ///< added to
 };
 
-/// scale = min(1, limit / (sqrt(sum) + 1e-6)): clipping by the global norm, as PyTorch's
-/// clip_grad_norm_ does it.
+/// scale = min(1, limit / (sqrt(sum) + 1e-6)): clipping by the global norm as in PyTorch's
+/// clip_grad_norm_.
 struct ClipScale {
   const float* sum = nullptr;
   float limit = 1;

@@ -27,7 +27,7 @@ void run(const Launch&, const AdamW& a) {
     return static_cast<float>(1 / (1 - __builtin_pow(static_cast<double>(beta), step)));
   };
   const float correct1 = inverse_correction(a.beta1), correct2 = inverse_correction(a.beta2);
-  // Copies: a store through a float* could change the arguments, for all the compiler knows.
+  // Copies, since the compiler must assume that a store through a float* changes the arguments.
   const float beta1 = a.beta1, beta2 = a.beta2, fresh1 = 1 - beta1, fresh2 = 1 - beta2;
   const float rate = a.learning_rate, decay = a.weight_decay, epsilon = a.epsilon;
   Chunk buffer;

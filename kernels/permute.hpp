@@ -1,9 +1,9 @@
-/// Bringing tokens to experts and home again. A slot is one (token, choice): slot = token * K + k.
+/// Permutes tokens to experts and back. A slot is one (token, choice): slot = token * K + k.
 ///
 ///   dispatch            rows = GatherRows(x, slot_of_row, copies = K)
-///   its gradient        dx   = CombineRows(drows, row_of_slot, copies = K)
+///   dispatch gradient   dx   = CombineRows(drows, row_of_slot, copies = K)
 ///   combine             y    = CombineRows(rows, row_of_slot, copies = K, weights)
-///   its gradients       drows = GatherRows(dy, slot_of_row, copies = K, scales = weights)
+///   combine gradients   drows = GatherRows(dy, slot_of_row, copies = K, scales = weights)
 ///                       dweights = CombineWeightGradient(dy, rows, row_of_slot)
 /// Rows that arrive from several ranks are sorted by expert with copies = 1.
 #pragma once
@@ -16,12 +16,12 @@
 
 namespace meshwright {
 
-/// Orders slots by expert; slots of one expert stay in their order. O(slots + experts).
+/// Stable sort of slots by expert. O(slots + experts).
 struct SortByExpert {
   std::span<const std::int32_t> experts = {};  ///< [slots], each in [0, E)
   std::span<std::int32_t> slot_of_row = {};    ///< [slots] out
   std::span<std::int32_t> row_of_slot = {};    ///< [slots] out: the inverse
-  std::span<std::int32_t> counts = {};         ///< [E] out: slots of each expert
+  std::span<std::int32_t> counts = {};         ///< [E] out: slots per expert
 };
 
 /// y[r] = scales[i] * x[i / copies] with i = index[r]; zeros for an index of -1.

@@ -1,22 +1,22 @@
-// Rows to experts and back; and the stable sort behind it, eight bits of the key at a time: how
-// often each digit occurs in each chunk of items, where each chunk's items of a digit go, and the
-// items' moves. Counting with integers gives the same order every time.
+// Rows to experts and back, and the stable radix sort behind it, eight bits of the key at a time:
+// count each digit in each chunk of items, turn counts into destinations, move the items. Integer
+// counts make the order deterministic.
 #include "kernels/cuda_pack.hpp"
 
 namespace meshwright::cuda {
 namespace {
 
-constexpr int kDigits = 256, kChunk = 256;  ///< items of a chunk: one for each thread
+constexpr int kDigits = 256, kChunk = 256;  ///< items of a chunk: one per thread
 constexpr int kWarps = kChunk / kWarp;
 constexpr int kMostPasses = 4;
 
 struct SortPass {
   const std::int32_t* keys;  ///< by item
   std::int64_t first_key, key_count;
-  const std::int32_t* order;  ///< items as the passes before left them; null: as they are
+  const std::int32_t* order;  ///< items in the order of the previous pass; null: by index
   std::int64_t count, chunks;
   int shift;
-  std::int32_t* counts;  ///< [chunk][digit], then where its items go
+  std::int32_t* counts;  ///< [chunk][digit]; later the destination of its items
   std::int32_t* into;
 
   __device__ std::int32_t item(std::int64_t place) const {
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kChunk) count_digits_kernel(const SortPass a) 
   a.counts[static_cast<std::int64_t>(blockIdx.x) * kDigits + threadIdx.x] = counts[threadIdx.x];
 }
 
-/// One block, a thread for each digit: counts become places.
+/// One block, one thread per digit: turns counts into destinations.
 __global__ void __launch_bounds__(kDigits) place_digits_kernel(const SortPass a) {
   __shared__ int totals[kDigits];
   const int digit = static_cast<int>(threadIdx.x);
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kDigits) place_digits_kernel(const SortPass a)
   }
 }
 
-/// An item goes behind those of its digit in warps before its own and in lanes before its own.
+/// An item goes after the items of its digit in earlier warps and earlier lanes.
 __global__ void __launch_bounds__(kChunk) move_items_kernel(const SortPass a) {
   __shared__ int counts[kWarps][kDigits];
   const int warp = static_cast<int>(threadIdx.x) / kWarp,
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kChunk) move_items_kernel(const SortPass a) {
 static_assert(kChunk == kDigits);
 
 int passes_for(std::int64_t key_count) {
-  int passes = 1;  // key_count itself is the key of those outside
+  int passes = 1;  // items out of range have the key key_count
   while (passes < kMostPasses && (key_count >> (8 * passes)) > 0) ++passes;
   return passes;
 }
@@ -230,7 +230,7 @@ __global__ void __launch_bounds__(kMapThreads) combine_kernel(const RowsWork a) 
   store_pack(a.y, row, column, count, sum);
 }
 
-/// One warp for each slot.
+/// One warp per slot.
 __global__ void __launch_bounds__(kMapThreads)
     combine_weight_kernel(const View dy, const View x, const std::int32_t* index,
                           const std::int64_t slots, const std::int64_t copies,

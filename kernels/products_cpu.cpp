@@ -1,5 +1,5 @@
-// Every level compiles Eigen's templates anew. CMakeLists.txt gives the namespace Eigen a name of
-// its own for each, so that the linker shares nothing between levels (cpu_vector.hpp).
+// Every level compiles Eigen's templates separately. CMakeLists.txt renames the namespace Eigen for
+// each level, so that the linker merges nothing across levels (cpu_vector.hpp).
 #include "kernels/products_cpu.hpp"
 
 #define EIGEN_NO_DEBUG

@@ -1,5 +1,5 @@
-/// Products of fp32 matrices by Eigen: what the cpu kernels of matrix products and of attention
-/// multiply with. Internal.
+/// fp32 matrix products by Eigen, used by the CPU kernels for matrix products and attention.
+/// Internal.
 #pragma once
 
 #include "kernels/cpu_vector.hpp"
@@ -20,7 +20,7 @@ struct FloatProduct {
   float* c = nullptr;
   std::int64_t stride = 0;  ///< of c
   float scale = 1;
-  bool adds = false;  ///< else what c held does not matter
+  bool adds = false;  ///< else the previous contents of c are ignored
 };
 void multiply(const FloatProduct& product);
 

@@ -1,8 +1,8 @@
-/// Rotary position embedding (arXiv 2104.09864), and moving parts of heads.
+/// Rotary position embedding (arXiv 2104.09864), and copies of parts of heads.
 ///
-/// Pair i of the R rotated elements of a head turns by position * frequency[i]:
+/// Pair i of the R rotated elements of a head is rotated by position * frequency[i]:
 ///   (a, b) → (a cos - b sin, a sin + b cos)
-/// The gradient turns the other way: the same kernel with `inverse`.
+/// The gradient is the opposite rotation: the same kernel with `inverse`.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace meshwright {
 
-/// base^(-2 i / R) for i < R / 2. Models that stretch contexts change these numbers.
+/// base^(-2 i / R) for i < R / 2. Context-extension methods modify these values.
 std::vector<float> rotary_frequencies(std::int64_t rotated, double base);
 
 /// table[p][i] = (cos, sin) of (first_position + p) * frequency[i]; computed in double.
@@ -35,15 +35,14 @@ struct Rotary {
   std::int64_t heads = 1, head_size = 0;
   std::int64_t first = 0, rotated = 0;  ///< elements [first, first + rotated) of every head; even
   RotaryPairs pairs = RotaryPairs::kHalves;
-  std::span<const float> table = {};  ///< [positions, rotated / 2, 2], from position 0
-  std::span<const std::int32_t> positions =
-      {};  ///< [rows]: the table's row; context ranks have theirs
+  std::span<const float> table = {};             ///< [positions, rotated / 2, 2], from position 0
+  std::span<const std::int32_t> positions = {};  ///< [rows]: row of the table for each row of x
   bool inverse = false;
 };
 
 /// Copies `count` elements of every head: y[r, h, to + i] = x[r, h, from + i]. One head of x goes
 /// to all heads of y (the shared rotary key of latent attention, arXiv 2405.04434); several heads
-/// of x are summed into the one head of y: the gradient of that.
+/// of x are summed into one head of y (the gradient of that).
 struct CopyHeads {
   ConstMatrix x = {};  ///< [rows, heads_x size_x]
   Matrix y = {};       ///< [rows, heads_y size_y]

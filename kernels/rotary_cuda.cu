@@ -21,16 +21,16 @@ struct RotaryWork {
   std::int64_t rows;
   int heads, head_size, first, rotated;
   bool halves;
-  float sign;  ///< -1: turns backwards
+  float sign;  ///< -1: inverse rotation
   const float* table;
   const std::int32_t* positions;
 };
 
-/// A thread does what belongs to up to eight neighbouring elements of a head: the pairs that start
-/// in them, or their copy where they are not rotated. In place, so every element of x must be read
-/// by the thread that writes it alone.
+/// A thread handles up to eight adjacent elements of a head: the pairs that start in them, or their
+/// copy if they are not rotated. May run in place, so only the thread that writes an element may
+/// read it.
 ///
-/// Units of a head: first the pairs, eight at a time, then the elements before and behind them.
+/// Units of a head: first the pairs, eight at a time, then the elements before and after them.
 struct Units {
   int pairs, before, behind;
   __host__ __device__ int count() const { return pairs + before + behind; }

@@ -16,17 +16,17 @@ namespace {
 
 // ---- memory -------------------------------------------------------------------------------
 
-/// A run of host memory and its copy on the device, at the same distance from a multiple of 16:
-/// kernels choose their accesses by that.
+/// A range of host memory and its copy on the device, with the same address modulo 16, by which
+/// kernels choose their accesses.
 struct Region {
   std::byte *begin, *end;
   bool may_be_written;
   std::byte *allocation = nullptr, *device = nullptr;
 };
 
-/// Visits the arguments twice: first collects what they view, then puts the device's addresses
-/// instead. Two views of one matrix (y = x, or parts of it) stay two views of one. Memory of the
-/// queue is left alone.
+/// Visits the arguments twice: first to collect the memory they view, then to replace addresses by
+/// those on the device. Views that alias on the host (y = x, or parts of it) alias on the device.
+/// Memory of the queue is used in place.
 class Stage {
  public:
   explicit Stage(DeviceQueue& queue) : queue_(queue), device_(queue.device()) {}
@@ -44,7 +44,7 @@ class Stage {
     for_each_field(arguments, *this);
     return arguments;
   }
-  /// Only where something is to come back, the host waits for it.
+  /// Waits only if something is copied back.
   void to_host() {
     for (const Region& r : regions_)
       if (r.may_be_written) queue_.read(r.begin, r.device, Bytes(r.end - r.begin));
@@ -63,7 +63,7 @@ class Stage {
     visit(data, static_cast<std::int64_t>(values.size_bytes()));
     values = {data, values.size()};
   }
-  void operator()(std::span<const BucketPart>& parts) {  // a list on the host of views
+  void operator()(std::span<const BucketPart>& parts) {  // a list in host memory
     if (!replaces_) parts_.assign(parts.begin(), parts.end());
     for (BucketPart& part : parts_) (*this)(part.vector);
     parts = parts_;
@@ -122,8 +122,8 @@ class Stage {
 
 // ---- kernels ------------------------------------------------------------------------------
 
-/// Kernels have the device for themselves: ranks that share it must not slow each other down, and
-/// what one takes is what it would take on a device of its own.
+/// Timed kernels run alone on the device: ranks that share it must not slow each other down, so
+/// that a kernel takes as long as on a dedicated device.
 std::mutex& device_mutex() {
   static std::mutex mutex;
   return mutex;
@@ -131,11 +131,11 @@ std::mutex& device_mutex() {
 
 thread_local Seconds time_of_thread{};
 
-/// Long enough for the host to put all launches of a kernel on the stream before the first begins:
-/// what is timed has no gaps in which the device waits for the host.
+/// Long enough for the host to enqueue all launches of a kernel before the first one starts: the
+/// measured time has no gaps in which the device waits for the host.
 constexpr Seconds kHeadStart(60e-6);
 
-/// Two events that the work between them is timed by.
+/// Times the work between two events.
 class Stopwatch {
  public:
   explicit Stopwatch(const DeviceQueue& queue)
@@ -161,7 +161,7 @@ class Stopwatch {
   void *stream_, *first_, *last_;
 };
 
-/// Working memory of one call; what was put on the stream before it goes may still use it.
+/// Working memory of one call, freed in stream order.
 class Scratch {
  public:
   Scratch(DeviceQueue& queue, Bytes size)

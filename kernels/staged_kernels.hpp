@@ -1,10 +1,10 @@
-/// The kernels of a device for arguments that lie anywhere. What lies in memory of the host is
-/// copied to the device for each call and, where it may have been written, back.
+/// Kernels of a device that also accept arguments in host memory. These are copied to the device
+/// for each call and, if writable, back.
 ///
-/// This is how the executor's ranks compute on a GPU. Queued kernels take the memory of their
-/// DeviceQueue as it is: tensors stay on the device. Staged kernels know no such memory: every
-/// argument travels, each call gets exactly the working memory that it asks for, filled with NaN,
-/// and is timed. Tests run every case in this way.
+/// The executor's ranks run queued kernels on a GPU: memory of their DeviceQueue is used in place,
+/// so tensors stay on the device. Staged kernels have no such memory: every argument is copied, and
+/// each call is timed and gets exactly the working memory it asks for, filled with NaN. Tests run
+/// every case in this way.
 #pragma once
 
 #include "core/units.hpp"
@@ -13,15 +13,15 @@
 
 namespace meshwright {
 
-/// kCuda: the plug-in's kernels; nothing may be called where cuda_library().missing is not empty.
-/// kCpu: the cpu kernels with the host as the device, which checks the staging itself.
+/// kCuda: the plug-in's kernels; they must not be called unless cuda_library().missing is empty.
+/// kCpu: the CPU kernels with the host as the device, which tests the staging itself.
 KernelTable staged_kernels(Backend backend);
 
-/// Launch::stream is the DeviceQueue, whose kernels, device and timing they are; Launch::scratch is
-/// not used. `backend` is what the table says of itself.
+/// Launch::stream must be a DeviceQueue, whose kernels, device and timing are used; Launch::scratch
+/// is ignored. `backend` becomes KernelTable::backend.
 KernelTable queued_kernels(Backend backend);
 
-/// What kernels that were timed took on their device, of those that the calling thread ran, in all.
+/// Total device time of all timed kernels that the calling thread has run.
 Seconds staged_time();
 
 }  // namespace meshwright

@@ -1,14 +1,14 @@
-/// Views of memory that somebody else owns: a pointer, sizes, and the dtype of an element.
+/// Non-owning views of tensors: pointer, sizes and dtype.
 ///
-/// A matrix is rows of `columns` contiguous elements; `stride` elements lie between the starts of
-/// two rows, so that queries, keys and values may be column ranges of one buffer. Activations are
-/// matrices with one row per token (row b T + t), parameters matrices [in, out] or vectors.
-/// Storage is fp32 or bf16 (what every kernel accepts unless its header says fp32 only, where a
-/// std::span<float> says so too).
+/// A matrix consists of rows of `columns` contiguous elements; consecutive rows start `stride`
+/// elements apart, so that queries, keys and values may be column ranges of one buffer. Activations
+/// are matrices with one row per token (row b T + t), parameters are matrices [in, out] or vectors.
+/// Every kernel accepts fp32 and bf16 storage, except where an argument is a std::span<float>.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 
 #include "core/check.hpp"
@@ -114,6 +114,22 @@ inline Vector flat(const Matrix& m) {
 inline ConstVector flat(const ConstMatrix& m) {
   MW_CHECK(m.stride == m.columns || m.rows <= 1);
   return {m.data, m.rows * m.columns, m.dtype};
+}
+
+/// The elements of an fp32 vector, or of an fp32 matrix without gaps.
+inline std::span<float> floats_of(const Vector& v) {
+  return {static_cast<float*>(v.data), static_cast<std::size_t>(v.size)};
+}
+inline std::span<float> floats_of(const Matrix& m) {
+  return {static_cast<float*>(m.data), static_cast<std::size_t>(m.rows * m.columns)};
+}
+inline std::span<std::byte> bytes_of(const Vector& v) {
+  return {static_cast<std::byte*>(v.data),
+          static_cast<std::size_t>(v.size * bytes_per_element(v.dtype))};
+}
+/// Bytes of the elements of one row.
+inline std::size_t row_bytes_of(const ConstMatrix& m) {
+  return static_cast<std::size_t>(m.columns * bytes_per_element(m.dtype));
 }
 
 }  // namespace meshwright

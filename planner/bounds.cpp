@@ -8,12 +8,12 @@
 namespace meshwright {
 namespace {
 
-/// One device's share of a micro-batch on one of its routes, and what lies around it.
+/// Work of a device per micro-batch, and the minimum time before and after it.
 struct DeviceLoad {
   Ticks work;                 ///< all passes of one micro-batch
-  Ticks awaited;              ///< of these, what stages in front wait for
+  Ticks awaited;              ///< the passes among them that earlier stages wait for
   std::optional<Ticks> head;  ///< before the first forward can start
-  std::optional<Ticks> tail;  ///< after the last awaited pass has ended
+  std::optional<Ticks> tail;  ///< after the end of the last awaited pass
 };
 
 void take_least(std::optional<Ticks>& least, Ticks value) {
@@ -24,7 +24,7 @@ std::vector<DeviceLoad> device_loads(const Placement& placement, std::span<const
                                      bool splits_backward) {
   std::vector<DeviceLoad> loads(static_cast<std::size_t>(placement.devices));
   for (const std::vector<StageId>& route : placement.routes) {
-    Ticks forwards, backwards;  // of the stages in front
+    Ticks forwards, backwards;  // of the earlier stages
     for (const StageId stage : route) {
       DeviceLoad& load = loads[placement.device_of_stage[stage.index()].index()];
       const PassTimes& passes =
@@ -41,7 +41,7 @@ std::vector<DeviceLoad> device_loads(const Placement& placement, std::span<const
   return loads;
 }
 
-/// The least reduction on a device where a route begins: there the last gradient arrives.
+/// Minimum reduction time over the devices where a route starts: the last gradient arrives there.
 Ticks reduction_behind_routes(const Placement& placement, const StepEndTimes& step_end) {
   std::optional<Ticks> least;
   for (const std::vector<StageId>& route : placement.routes)
@@ -55,7 +55,7 @@ Ticks step_bound(const Placement& placement, std::span<const PassTimes> parts,
                  std::int64_t microbatches, bool splits_backward, const StepEndTimes& step_end) {
   const std::vector<DeviceLoad> loads = device_loads(placement, parts, splits_backward);
   const Ticks behind_routes = reduction_behind_routes(placement, step_end);
-  // Several routes share the micro-batches evenly.
+  // Micro-batches are distributed evenly over the routes.
   const auto per_route = microbatches / static_cast<std::int64_t>(placement.routes.size());
   Ticks reduced;
   for (std::size_t d = 0; d < loads.size(); ++d) {
@@ -121,12 +121,12 @@ WorkId work_of(const StageWorks& works, Pass pass) {
       return works.backward_weight;
     case Pass::kOutputScores:
     case Pass::kOutputGradient:
-      break;  // lower() refuses a split output layer
+      break;  // lower() rejects a split output layer
   }
   MW_CHECK(false);
 }
 
-/// Totals over the memory classes, by work.
+/// Totals over the memory classes, by work item.
 struct HeldByWork {
   Bytes acquired, released, transient;
 };

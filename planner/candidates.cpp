@@ -20,11 +20,9 @@ std::vector<int> divisors(std::int64_t number) {
 }
 
 constexpr std::int64_t kLargestMicroBatch = 1 << 20;  ///< sequences; far beyond any device
-constexpr std::int64_t kMostMicrobatches = 1 << 26;   ///< orders of more are refused by all rules
+constexpr std::int64_t kMostMicrobatches = 1 << 26;   ///< all schedules reject more
 
-int round_up_quotient(int a, int b) { return (a + b - 1) / b; }
-
-/// Walks the space, outermost choice first; each step narrows `at_`.
+/// Enumerates the space, outermost choice first; each level sets one choice of `at_`.
 class Enumeration {
  public:
   Enumeration(const ModelGraph& model, const Cluster& cluster, const Goal& goal,
@@ -134,7 +132,7 @@ class Enumeration {
       if (fixed_.schedule ? rule.name != *fixed_.schedule : !rule.worth_searching) continue;
       at_.rule = &rule;
       if (at_.degrees.pipeline == 1 && !fixed_.schedule && &rule != rule_without_pipeline()) {
-        turn_down(PruneReason::kDominated);  // no bubble to shrink, only memory to waste
+        turn_down(PruneReason::kDominated);  // without a pipeline only its memory differs
         continue;
       }
       const std::vector<int> chunks = chunk_counts(rule, microbatches);
@@ -146,7 +144,7 @@ class Enumeration {
     }
   }
 
-  /// On one device all orders take the same time: the rule that holds the fewest activations.
+  /// On one device all orders take the same time: the rule with the fewest saved activations.
   const ScheduleRule* rule_without_pipeline() const {
     const ScheduleRequest two = request_of(ParallelDegrees{}, 2);
     const ScheduleRule* leanest = nullptr;
@@ -161,13 +159,13 @@ class Enumeration {
     return leanest;
   }
 
-  /// What the rule can do here. A rule made for several chunks is tried with several only: Megatron
-  /// refuses to interleave one.
+  /// Chunk counts supported by the rule. A rule for several chunks is never used with one, as in
+  /// Megatron-LM, which rejects that.
   std::vector<int> chunk_counts(const ScheduleRule& rule, std::int64_t microbatches) const {
     const int pipeline = at_.degrees.pipeline;
     std::vector<int> free{1};
     const int most = pipeline > 1 ? (traits_.blocks + 2) / pipeline : 1;
-    const int per_device = round_up_quotient(traits_.blocks, pipeline);
+    const int per_device = divide_up(traits_.blocks, pipeline);
     for (int count = 2; count <= most; ++count)
       if (count == 2 || per_device % count == 0) free.push_back(count);
     std::vector<int> counts = choices(fixed_.chunks, free);
@@ -208,7 +206,7 @@ class Enumeration {
     constexpr Recompute kSelective{.kind = RecomputeKind::kSelective, .blocks = 0};
     std::vector<Recompute> recomputes{{}};
     if (fixed_.recompute) {
-      // "block:0" asks for no block; in a candidate 0 means that the number is still open.
+      // "block:0" recomputes no block; in a candidate, 0 means that the number is not chosen yet.
       const bool no_block = fixed_.recompute == Recompute{RecomputeKind::kBlocks, 0};
       recomputes = {no_block ? Recompute{} : *fixed_.recompute};
     } else {
@@ -219,7 +217,7 @@ class Enumeration {
     for (const Recompute& recompute : recomputes)
       for (const int zero : choices(fixed_.zero, {0, 1})) {
         if (zero == 1 && at_.degrees.data * at_.degrees.context == 1 && !fixed_.zero) {
-          turn_down(PruneReason::kDominated);  // nothing to cut the optimizer over
+          turn_down(PruneReason::kDominated);  // no replicas to shard the optimizer over
           continue;
         }
         at_.recompute = recompute;
@@ -242,29 +240,27 @@ void check_goal(const Cluster& cluster, const Goal& goal, const FixedChoices& fi
   std::vector<Diagnostic> problems;
   const auto positive = [&](const char* flag, std::int64_t value) {
     if (value >= 1) return;
-    problems.push_back({.where = flag,
-                        .what = fmt::format("{} is not a positive number", value),
-                        .hint = "1 or more"});
+    problems.push_back(
+        {.where = flag, .what = fmt::format("must be at least 1, got {}", value), .hint = ""});
   };
   positive("--gpus", goal.gpus);
   positive("--global-batch", goal.global_batch);
   positive("--seq", goal.sequence_length);
   if (goal.gpus > device_count(cluster))
     problems.push_back({.where = "--gpus",
-                        .what = fmt::format("{} devices asked for, cluster '{}' has {}", goal.gpus,
-                                            cluster.name, device_count(cluster)),
-                        .hint = fmt::format("at most {}", device_count(cluster))});
+                        .what = fmt::format("{} devices requested, but cluster '{}' has {}",
+                                            goal.gpus, cluster.name, device_count(cluster)),
+                        .hint = fmt::format("use at most {}", device_count(cluster))});
   const ScheduleRule* rule = fixed.schedule ? find_schedule_rule(*fixed.schedule) : nullptr;
   if (fixed.schedule && rule == nullptr)
     problems.push_back({.where = "--schedule",
                         .what = fmt::format("unknown schedule '{}'", *fixed.schedule),
                         .hint = suggest(*fixed.schedule, schedule_names())});
   if (rule != nullptr && rule->updates != UpdateTime::kAfterFlush)
-    problems.push_back({.where = "--schedule",
-                        .what = fmt::format("{} trains with stale weights, which no plan that is "
-                                            "searched for may do",
-                                            *fixed.schedule),
-                        .hint = "meshwright simulate and run take it, with the degrees"});
+    problems.push_back(
+        {.where = "--schedule",
+         .what = fmt::format("'{}' trains with stale weights and is not searched", *fixed.schedule),
+         .hint = "use 'simulate' or 'run' with explicit parallel sizes"});
   if (!problems.empty()) throw InputError(std::move(problems));
 }
 

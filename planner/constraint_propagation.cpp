@@ -6,11 +6,10 @@
 
 namespace meshwright {
 namespace {
-/// Earlier than anything; small enough that sums with real times do not overflow.
+/// Earlier than any time; sums with real times do not overflow.
 constexpr Ticks kNever(-(std::int64_t{1} << 61));
-/// Visits of one propagation: a stop for slow convergence, after which it is still sound.
+/// Limit of visits per propagation, against slow convergence; stopping early remains sound.
 constexpr std::int64_t kMostVisits = 250'000;
-std::size_t at(std::int32_t operation) { return static_cast<std::size_t>(operation); }
 }  // namespace
 
 ConstraintPropagation::ConstraintPropagation(const OperationNetwork& network)
@@ -100,8 +99,8 @@ bool ConstraintPropagation::follow_precedences() {
   return true;
 }
 
-/// By time, plus or minus the duration. Insertion, since the order of before is nearly right; a
-/// plain sort where it is not.
+/// Sorts by time, plus or minus the duration. Insertion sort, since the previous order is nearly
+/// right; std::sort if it is not.
 void ConstraintPropagation::resort(std::vector<std::int32_t>& operations,
                                    const std::vector<Ticks>& times, bool minus_duration,
                                    bool plus_duration) {
@@ -129,7 +128,8 @@ void ConstraintPropagation::resort(std::vector<std::int32_t>& operations,
   for (std::size_t i = 0; i < size; ++i) operations[i] = keyed_[i].second;
 }
 
-/// Raises earliest starts of one machine's operations. False: overload, the target is out of reach.
+/// Raises the earliest starts of one machine's operations. False: overload, the target cannot be
+/// met.
 bool ConstraintPropagation::narrow_machine(SortedOperations& sorted, std::vector<Ticks>& earliest,
                                            const std::vector<Ticks>& latest, bool& moved) {
   constexpr std::int64_t kVisits = 16;  // four sortings, two trees
@@ -151,7 +151,7 @@ bool ConstraintPropagation::narrow_machine(SortedOperations& sorted, std::vector
   return true;
 }
 
-/// j must come before i when i, started as early as it can, would end after j's latest start.
+/// j must precede i if i, started as early as possible, would end after j's latest start.
 void ConstraintPropagation::find_detectable_precedences(const SortedOperations& sorted,
                                                         const std::vector<Ticks>& earliest,
                                                         const std::vector<Ticks>& latest) {
@@ -178,7 +178,7 @@ void ConstraintPropagation::find_detectable_precedences(const SortedOperations& 
   }
 }
 
-/// If a set with one more operation i could not end by the set's deadline, i comes after the set.
+/// If a set together with one more operation i cannot end by the set's deadline, i follows the set.
 bool ConstraintPropagation::find_edges(const SortedOperations& sorted,
                                        const std::vector<Ticks>& earliest,
                                        const std::vector<Ticks>& latest) {
@@ -201,7 +201,7 @@ bool ConstraintPropagation::find_edges(const SortedOperations& sorted,
     const Ticks deadline = latest[at(by_latest_end[i - 1])];
     while (tree_[1].end_with_one > deadline) {
       const std::int32_t owner = tree_[1].end_owner;
-      if (owner < 0) return false;  // the chosen ones alone miss the deadline
+      if (owner < 0) return false;  // the chosen operations alone miss the deadline
       raised_[at(owner)] = std::max(raised_[at(owner)], tree_[1].end);
       set_leaf(at(owner), Ticks(), Ticks(), Role::kAbsent);
     }

@@ -1,5 +1,6 @@
-/// Windows [earliest start, latest end] of operations under a target, narrowed by precedences and
-/// by machines doing one thing at a time. An empty window proves that the target cannot be met.
+/// Windows [earliest start, latest end] of operations for a target objective, narrowed by
+/// precedences and by machines that process one operation at a time. An empty window proves that
+/// the target cannot be met.
 #pragma once
 
 #include <cstdint>
@@ -10,38 +11,38 @@
 
 namespace meshwright {
 
-/// Implied reductions, all sound: precedence, detectable precedences and edge finding in
-/// O(n log n) a machine with theta-lambda trees (P. Vilím, "O(n log n) filtering algorithms for
-/// unary resource constraint", CPAIOR 2004), forwards and backwards in time, until nothing moves.
-/// Caps that are no precedences (several stages per device) are not used: still sound.
+/// Sound filtering: precedences, detectable precedences and edge finding in O(n log n) per machine
+/// with theta-lambda trees (P. Vilím, "O(n log n) filtering algorithms for unary resource
+/// constraint", CPAIOR 2004), forward and backward in time, until nothing changes. Memory caps that
+/// are not precedences (several stages per device) are ignored, which is sound.
 class ConstraintPropagation {
  public:
   explicit ConstraintPropagation(const OperationNetwork& network);
 
-  /// False: no schedule has an objective of `target` or less. True: the windows are valid, which
-  /// proves nothing.
+  /// False proves that no schedule has an objective of `target` or less. True proves nothing; the
+  /// windows are valid.
   bool could_meet(Ticks target);
 
-  /// After could_meet() was true.
+  /// Valid after could_meet() returned true.
   const std::vector<Ticks>& earliest_starts() const { return earliest_; }
   const std::vector<Ticks>& latest_ends() const { return latest_; }
 
-  /// Work done so far, in operations looked at.
+  /// Work done so far, in operations visited.
   std::int64_t visits() const { return visits_; }
 
  private:
   friend class ScheduleBranching;
   struct TreeNode {
-    Ticks work, end;                    ///< of the chosen operations: total, earliest common end
-    Ticks work_with_one, end_with_one;  ///< the same with the best one of the optional ones
-    std::int32_t work_owner = -1, end_owner = -1;  ///< that optional operation's leaf
+    Ticks work, end;                    ///< of the chosen operations: total work, earliest end
+    Ticks work_with_one, end_with_one;  ///< maximum with one optional operation added
+    std::int32_t work_owner = -1, end_owner = -1;  ///< leaf of that optional operation
   };
 
-  /// Operations of one machine in the orders that filtering needs, kept from call to call: windows
-  /// move little, so sorting again is nearly free.
+  /// Operations of one machine in the orders required by filtering. Reused between calls: windows
+  /// change little, so sorting again is nearly free.
   struct SortedOperations {
     std::vector<std::int32_t> by_earliest, by_earliest_end, by_latest_start, by_latest_end;
-    bool is_stale = true;  ///< a window moved since the machine was narrowed
+    bool is_stale = true;  ///< a window changed since the machine was last narrowed
   };
 
   bool propagate();
@@ -66,9 +67,9 @@ class ConstraintPropagation {
 
   const OperationNetwork& network_;
   std::vector<Ticks> earliest_, latest_, mirrored_earliest_, mirrored_latest_;
-  std::vector<SortedOperations> forwards_, backwards_;  ///< by machine, in both directions of time
+  std::vector<SortedOperations> forwards_, backwards_;  ///< by machine, for both time directions
   std::int64_t visits_ = 0;
-  // Scratch of narrow_machine.
+  // Scratch space of narrow_machine().
   std::vector<std::pair<Ticks, std::int32_t>> keyed_;
   std::vector<std::int32_t> leaf_of_;
   std::vector<Ticks> raised_;  ///< by leaf

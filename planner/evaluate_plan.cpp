@@ -10,7 +10,8 @@ namespace meshwright {
 
 namespace {
 
-/// Of a graph that lower() made for as many steps as it takes by itself.
+/// For schedules without flush: one steady-state step inside the window of steps that lower()
+/// generates.
 std::optional<StepInWindow> step_of(const Strategy& strategy) {
   if (!updates_without_flush(strategy)) return std::nullopt;
   const auto microbatches = static_cast<int>(microbatch_count(strategy));

@@ -1,4 +1,4 @@
-/// What evaluate() needs to know about a job beside its task graph.
+/// Facts about a job that evaluate() needs in addition to its task graph.
 #pragma once
 
 #include "core/cluster.hpp"
@@ -8,7 +8,7 @@
 
 namespace meshwright {
 
-/// Peak rate and memory are those of the weakest device that the job uses (devices 0, 1, …).
+/// Peak rate and memory are minima over the devices of the job (devices 0, 1, …).
 JobFacts job_facts(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster);
 
 }  // namespace meshwright

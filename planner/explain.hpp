@@ -1,4 +1,4 @@
-/// Plans and refusals in words.
+/// Explanations of plans and of infeasible jobs.
 #pragma once
 
 #include <string>
@@ -11,17 +11,18 @@
 
 namespace meshwright {
 
-/// One line: where tensor ranks lie, what the pipeline wastes, what communication is exposed, and
-/// what the nearest alternative would cost: "TP 8 stays in the node; PP 8 has a bubble of
-/// 12.3 %; tp communication costs 9.8 %; without recomputation it would need 96.1 GiB". The bubble
-/// is that of plan tables: of the busiest rank, in the period.
+/// One line: placement of tensor ranks, pipeline bubble, largest exposed communication, and the
+/// memory of the nearest faster alternative: "TP 8 stays in the node; PP 8 has a bubble of 12.3 %
+/// (busiest rank 9.1 %); exposed TP communication is 9.8 % of the step; without recomputation it
+/// would need 96.1 GiB". The bubbles are those of the plan tables: of the period.
 std::string why(const Plan& plan, const Evaluation& evaluation, const Prospect& prospect,
-                const Job& job);
+                const SearchJob& job);
 
-/// "needs 112.3 GiB on stage 0 of the leanest split (tp 8, pp 1, …); the device has 80.0 GiB".
+/// "the plan with the lowest peak memory (tp 8, pp 1, …) needs 112.3 GiB on pipeline rank 0; the
+/// device has 80.0 GiB".
 std::string reason_of_shortfall(const Plan& plan, const MemoryShortfall& shortfall);
 
-/// No candidate was left after listing.
+/// The reason if enumeration found no candidate.
 std::string reason_of_empty_space(const CandidateSpace& space);
 
 }  // namespace meshwright

@@ -11,9 +11,9 @@ struct ClassPasses {
   Ticks forward, backward, backward_input, recompute;
 };
 
-/// Sums the parts of all stages by layer class, then divides by the layers of the class. The parts
-/// of a stage's work stand in the order of its layers, one for each (backwards in reverse); parts
-/// that recompute stand before the backward part of their layer.
+/// Sums the work parts of all stages by layer class, then divides by the number of layers of the
+/// class. The parts of a stage are in layer order, one per layer (reversed for backward); parts
+/// that recompute precede the backward part of their layer.
 class ClassTimes {
  public:
   ClassTimes(const ModelGraph& model, const Plan& plan, const LoweredStages& lowered,
@@ -50,7 +50,7 @@ class ClassTimes {
   }
 
  private:
-  /// A part that is used, for which class, in which pass and how often over all stages.
+  /// A work part with its layer class, its pass, and its number of uses over all stages.
   struct Use {
     std::int32_t part;
     std::size_t layer_class;
@@ -61,7 +61,7 @@ class ClassTimes {
   void walk(WorkId work, std::size_t layer, int direction, Ticks ClassPasses::*pass) {
     for (const WorkPartUse& use : lowered_.works[work.index()].parts) {
       const bool again = lowered_.parts[static_cast<std::size_t>(use.part)].recompute;
-      // What is done again is the same in front of a split backward: it is counted once.
+      // Recomputation is the same before a split backward: it is counted once.
       if (!again || pass == &ClassPasses::backward)
         count(use, layer, again ? &ClassPasses::recompute : pass);
       if (!again) layer += static_cast<std::size_t>(direction * use.count);

@@ -1,4 +1,4 @@
-/// What one micro-batch takes in every layer and stage: the figures behind stage cuts and bounds.
+/// Time of one micro-batch in every layer and stage: the input of stage partitioning and bounds.
 #pragma once
 
 #include <span>
@@ -14,31 +14,31 @@
 
 namespace meshwright {
 
-/// Blocking collectives and recomputation included.
+/// Including blocking collectives and recomputation.
 struct PassTimes {
   Ticks forward;
   Ticks backward;        ///< input and weight gradients
-  Ticks backward_input;  ///< the part that the stage in front waits for when backwards are split
+  Ticks backward_input;  ///< the part that the previous stage waits for if backwards are split
   friend bool operator==(const PassTimes&, const PassTimes&) = default;
 };
 
-/// Passes of every layer [by LayerId], for each way in which a block may be treated.
+/// Passes of every layer [by LayerId], with and without recomputation of the blocks.
 struct LayerPasses {
-  std::vector<PassTimes> plain;       ///< nothing done again, or the attention core (kSelective)
-  std::vector<PassTimes> recomputed;  ///< blocks keep their input only (kFull, kBlocks)
+  std::vector<PassTimes> plain;       ///< no recomputation, or selective (attention core)
+  std::vector<PassTimes> recomputed;  ///< blocks save only their input (kFull, kBlocks)
   friend bool operator==(const LayerPasses&, const LayerPasses&) = default;
 };
 
-/// Passes of every layer as `strategy` shapes its local work, priced: lower_stages() and
-/// price_works(), by layer class. Exact: a stage's work is the sum of its layers' parts. Schedule
-/// and number of micro-batches do not matter; of the recomputation only whether it is selective.
+/// Prices the passes of every layer under `strategy`: lower_stages() and price_works(), by layer
+/// class. Exact: the work of a stage is the sum of the parts of its layers. Independent of schedule
+/// and number of micro-batches; of recomputation it only matters whether it is selective.
 LayerPasses layer_passes(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster,
                          const CostModel& cost_model);
 
-/// Forward plus backward, as cut_blocks() wants it.
+/// Forward plus backward of every layer, the input of cut_blocks().
 LayerTimes layer_times(std::span<const PassTimes> layers);
 
-/// Passes of every part of a cut model: sums of its layers.
+/// Passes of every part of a partitioned model: sums over its layers.
 std::vector<PassTimes> stage_passes(const LayerPasses& layers,
                                     std::span<const int> blocks_per_stage,
                                     const Recompute& recompute);

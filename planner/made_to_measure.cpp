@@ -15,9 +15,9 @@
 namespace meshwright {
 namespace {
 
-/// Stages x micro-batches: what can be ordered in about a second.
+/// Limit of stages x micro-batches: synthesis takes about a second.
 constexpr std::int64_t kMostStageMicrobatches = 1 << 13;
-/// Rows of a search that are worth the second.
+/// Rows of a search result for which orders are synthesized.
 constexpr std::size_t kRowsMeasured = 4;
 
 bool can_be_measured(const Plan& plan) {
@@ -27,7 +27,7 @@ bool can_be_measured(const Plan& plan) {
          stage_count(d) * microbatch_count(plan.strategy) <= kMostStageMicrobatches;
 }
 
-/// The slowest message from stage to stage, with what occupies its sender.
+/// The slowest message between stages, including the time that occupies its sender.
 Ticks message_time(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
                    const CostModel& cost_model) {
   const TaskGraph graph = lower(plan, model, cluster);
@@ -53,8 +53,8 @@ StageTimes stage_times_of(const Plan& plan, const ModelGraph& model, const Clust
   return times;
 }
 
-/// All forwards of `microbatches`, then all backwards: each device holds them all on all its
-/// stages.
+/// All forwards of `microbatches`, then all backwards: each device holds the activations of all of
+/// them on all its stages.
 Schedule holding(const Placement& placement, int microbatches) {
   Schedule schedule;
   schedule.placement = placement;
@@ -72,8 +72,8 @@ Schedule holding(const Placement& placement, int microbatches) {
   return schedule;
 }
 
-/// Stage-micro-batches that memory lets every device hold, counted in whole micro-batches; nothing
-/// if not even one fits.
+/// The number of stage-micro-batches that fit in the memory of each device, in whole micro-batches;
+/// nullopt if not even one fits.
 std::optional<std::vector<int>> caps_of(const Plan& plan, const Placement& placement,
                                         const ModelGraph& model, const Cluster& cluster) {
   const LoweredStages lowered = lower_stages(plan, model, cluster);
@@ -94,8 +94,8 @@ std::optional<std::vector<int>> caps_of(const Plan& plan, const Placement& place
 std::string why_measured(const RankedPlan& named, const Evaluation& evaluation) {
   const double saved = 1 - ratio(evaluation.step_time, named.evaluation.step_time);
   constexpr double kPercent = 100;
-  return fmt::format("orders of its own save {:.2f} % of the step with {} ({})", kPercent * saved,
-                     named.plan.strategy.schedule, named.why);
+  return fmt::format("the synthesized order shortens the step of {} by {:.2f} % ({})",
+                     named.plan.strategy.schedule, kPercent * saved, named.why);
 }
 
 }  // namespace
@@ -146,7 +146,7 @@ Plan best_ordered_plan(const Strategy& strategy, const ModelGraph& model, const 
   if (!best) {
     Strategy plain = strategy;
     plain.schedule = "1f1b";
-    return complete_plan(plain, model, cluster, cost_model);  // says what is wrong
+    return complete_plan(plain, model, cluster, cost_model);  // throws with the reason
   }
   if (auto measured = made_to_measure(*best, model, cluster, cost_model))
     return std::move(measured->plan);

@@ -1,4 +1,4 @@
-/// Orders made for one plan: its stages' own times, its messages, the memory its devices have left.
+/// Schedule synthesis for one plan: orders for its stage times, messages and free memory.
 #pragma once
 
 #include <optional>
@@ -11,20 +11,20 @@
 
 namespace meshwright {
 
-/// The plan with the schedule kMadeToMeasure and orders of its own, where they fit in memory and
-/// its simulated step is shorter than that of `named`; nothing otherwise: one device, odd chunks,
-/// too many micro-batches to order, or a named schedule that is as good. Simulated like any other.
+/// The plan with the schedule kMadeToMeasure and synthesized orders, if it fits in memory and its
+/// simulated step is shorter than that of `named`. Otherwise nullopt: one device, an odd number of
+/// chunks, too many micro-batches, or a named schedule that is at least as good.
 std::optional<RankedPlan> made_to_measure(const RankedPlan& named, const ModelGraph& model,
                                           const Cluster& cluster, const CostModel& cost_model);
 
-/// The best of the zoo for a split whose schedule is kMadeToMeasure, or orders of its own if they
-/// are better. Of schedules that do not fit in memory the leanest. Throws InputError if no schedule
-/// takes the split.
+/// For a strategy with the schedule kMadeToMeasure: the best published schedule, or synthesized
+/// orders if they are better. If no schedule fits in memory, the one with the lowest peak. Throws
+/// InputError if no schedule supports the strategy.
 Plan best_ordered_plan(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster,
                        const CostModel& cost_model);
 
-/// Makes orders for the first rows and sorts again. The certificate then no longer holds: it knew
-/// named schedules.
+/// Synthesizes orders for the first rows and sorts the rows again. The certificate then no longer
+/// holds: it only covers named schedules.
 void measure_best_rows(SearchResult& result, const ModelGraph& model, const Cluster& cluster,
                        const CostModel& cost_model, int threads);
 

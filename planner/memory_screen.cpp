@@ -18,10 +18,10 @@ std::optional<MemoryShortfall> shortfall_of(std::span<const Bytes> peaks, Bytes 
                          .position = static_cast<int>(largest - peaks.begin())};
 }
 
-/// One schedule, one capacity, any recomputation.
+/// Checks the memory of one prospect under different recomputation.
 class Screen {
  public:
-  Screen(const Prospect& prospect, const Job& job)
+  Screen(const Prospect& prospect, const SearchJob& job)
       : job_(job),
         plan_(plan_of(prospect, job)),
         schedule_(schedule_of(plan_)),
@@ -35,7 +35,7 @@ class Screen {
   }
 
  private:
-  const Job& job_;
+  const SearchJob& job_;
   Plan plan_;
   Schedule schedule_;
   Bytes capacity_;
@@ -63,11 +63,11 @@ std::optional<PruneReason> choose_blocks(Prospect& prospect, Screen& screen,
 
 }  // namespace
 
-Plan plan_of(const Prospect& prospect, const Job& job) {
+Plan plan_of(const Prospect& prospect, const SearchJob& job) {
   return {strategy_of(prospect.candidate, job.goal, job.fixed), *prospect.blocks_per_stage};
 }
 
-std::optional<MemoryShortfall> shortfall_of(const Plan& plan, const Job& job) {
+std::optional<MemoryShortfall> shortfall_of(const Plan& plan, const SearchJob& job) {
   if (cuts_passes(plan.strategy))
     return shortfall_of(lower(plan, job.model, job.cluster),
                         job_facts(plan.strategy, job.model, job.cluster));
@@ -82,7 +82,7 @@ std::optional<MemoryShortfall> shortfall_of(const TaskGraph& graph, const JobFac
   return shortfall_of(peaks, facts.memory_capacity);
 }
 
-std::optional<PruneReason> screen_memory(Prospect& prospect, const Job& job,
+std::optional<PruneReason> screen_memory(Prospect& prospect, const SearchJob& job,
                                          MemoryShortfall& shortfall) {
   Screen screen(prospect, job);
   const Recompute recompute = prospect.candidate.recompute;

@@ -1,4 +1,4 @@
-/// What does not fit, told by counting before anything is simulated.
+/// Rejects candidates that do not fit in memory, before simulation.
 #pragma once
 
 #include <optional>
@@ -12,23 +12,23 @@ namespace meshwright {
 
 struct MemoryShortfall {
   Bytes needed, capacity;
-  int position = 0;  ///< in the pipeline, where it is needed
+  int position = 0;  ///< pipeline rank with the peak
   friend bool operator==(const MemoryShortfall&, const MemoryShortfall&) = default;
 };
 
-/// The plan of a prospect. Recomputation of some blocks must have its number.
-Plan plan_of(const Prospect& prospect, const Job& job);
+/// The plan of a prospect. Recomputation of some blocks must have a number of blocks.
+Plan plan_of(const Prospect& prospect, const SearchJob& job);
 
-/// Peak of every pipeline position against the device, for a plan as it is; nothing if it fits.
-/// Counts the passes only, so what it turns down cannot fit; see peak_of_passes().
-std::optional<MemoryShortfall> shortfall_of(const Plan& plan, const Job& job);
-/// The same from a lowered graph, complete.
+/// Compares the peak of every pipeline rank with the device memory; nullopt if the plan fits.
+/// Counts only the passes, so a rejected plan cannot fit; see peak_of_passes().
+std::optional<MemoryShortfall> shortfall_of(const Plan& plan, const SearchJob& job);
+/// The same for a lowered graph, including the optimizer step.
 std::optional<MemoryShortfall> shortfall_of(const TaskGraph& graph, const JobFacts& facts);
 
-/// Why a prospect need not be simulated, if so; then `shortfall` says by how much it does not fit.
-/// Recomputation of some blocks gets the smallest number that fits: bisection, since from one block
-/// on every further one only frees memory. It is dominated if none is needed, or if it takes all.
-std::optional<PruneReason> screen_memory(Prospect& prospect, const Job& job,
+/// The reason to prune a prospect, if any; `shortfall` is set if it does not fit. For recomputation
+/// of some blocks, sets the smallest number of blocks that fits, by bisection: every block beyond
+/// the first only frees memory. Such a prospect is dominated if it needs no block or all blocks.
+std::optional<PruneReason> screen_memory(Prospect& prospect, const SearchJob& job,
                                          MemoryShortfall& shortfall);
 
 }  // namespace meshwright

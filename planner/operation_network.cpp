@@ -71,7 +71,7 @@ void store_arcs(OperationNetwork& n, const std::vector<Arc>& arcs) {
   }
 }
 
-/// Greatest common divisor of everything that times are sums of.
+/// Greatest common divisor of all durations and lags.
 Ticks common_grain(const OperationNetwork& n) {
   std::int64_t grain = 0;
   for (const Ticks duration : n.duration) grain = std::gcd(grain, duration.value);
@@ -79,8 +79,7 @@ Ticks common_grain(const OperationNetwork& n) {
   return Ticks(std::max<std::int64_t>(grain, 1));
 }
 
-/// For each stage of the route, how many of the stages behind it (in the given direction) share its
-/// device.
+/// For each stage of the route, how many later stages (in the given direction) are on its device.
 std::vector<int> visits_behind(const OperationNetwork& n, const Placement& placement,
                                bool forwards) {
   std::vector<StageId> route = placement.routes.front();
@@ -92,8 +91,8 @@ std::vector<int> visits_behind(const OperationNetwork& n, const Placement& place
   return visits;
 }
 
-/// Among the open operations the earliest micro-batch goes first, and of one micro-batch the latest
-/// pass: where durations are zero, memory is given back before more is taken.
+/// Among the ready operations the earliest micro-batch goes first, and within a micro-batch the
+/// latest pass: with zero durations, memory is released before more is acquired.
 void sort_topologically(OperationNetwork& n) {
   const auto by_microbatch = [&](std::int32_t a, std::int32_t b) {
     return std::tuple(n.microbatch_of(a), -n.pass_of(a), a) >
@@ -173,7 +172,7 @@ PeriodObjective aim_at_period(OperationNetwork& network) {
   PeriodObjective objective;
   const std::vector<Ticks> heads = earliest_starts(network);
   std::vector<Ticks> first(static_cast<std::size_t>(network.machines), Ticks::max());
-  // Nothing comes before the first micro-batch on its first visit, if it was on no device twice.
+  // The first micro-batch is first on every device, as long as it has visited no device twice.
   std::vector<char> is_fixed(heads.size(), 0);
   int fixed = 0;
   for (const std::int32_t o : network.topological) {

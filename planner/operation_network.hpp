@@ -1,7 +1,8 @@
 /// A pipeline step as a job shop: operations with durations on machines (devices) and precedences
-/// with lags. What the bounds and the search over schedules work on.
+/// with lags. The model of schedule bounds and schedule synthesis.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -13,22 +14,25 @@
 
 namespace meshwright {
 
-/// What a schedule is to make least. Every operation starts as soon as its device is free and its
-/// inputs are there.
+/// The objective to minimize. Every operation starts as soon as its device is free and its inputs
+/// have arrived.
 enum class ScheduleObjective : std::uint8_t {
   kMakespan,  ///< last end of any device, the first start being 0
   kPeriod     ///< largest span of one device, from its first start to its last end
 };
 
-/// Neighbour of an operation: it starts no sooner than `lag` after the other one's end.
+/// Successor or predecessor of an operation: the later one starts at least `lag` after the end of
+/// the earlier one.
 struct Precedence {
   std::int32_t operation = 0;
   Ticks lag;
 };
 
-/// Operations F, I and W of every stage and micro-batch. All micro-batches are alike, so each
-/// (stage, pass) takes them in order without loss; what is free is how a machine interleaves its
-/// sequences.
+/// An operation as an index into the vectors of its network.
+constexpr std::size_t at(std::int32_t operation) { return static_cast<std::size_t>(operation); }
+
+/// Operations F, I and W of every stage and micro-batch. All micro-batches are equal, so without
+/// loss each (stage, pass) processes them in order; a machine is free to interleave its sequences.
 struct OperationNetwork {
   int stages = 0, microbatches = 0, machines = 0;
   std::vector<Ticks> duration;
@@ -38,17 +42,18 @@ struct OperationNetwork {
   std::vector<std::int32_t> successor_begin,
       predecessor_begin;  ///< offsets, one more than operations
   std::vector<Precedence> successors, predecessors;
-  /// Objective: largest (end + tail of its machine), with no start before the machine's release.
+  /// Objective: max(end + tail of the machine); no operation starts before the release of its
+  /// machine.
   std::vector<Ticks> release, tail;
-  /// Limit of held stage-micro-batches by machine, where the precedences do not express it already.
+  /// Limit of held stage-micro-batches by machine, unless precedences already enforce it.
   std::vector<std::optional<int>> cap;
-  /// What an operation adds to what its machine holds, by (pass, stage). A forward takes when it
-  /// starts, the others give back when they end. One stage-micro-batch by F and back by W, unless
-  /// weigh() says otherwise.
+  /// Change of the memory in use on the machine, by (pass, stage). A forward acquires at its start,
+  /// other passes release at their end. By default F acquires one stage-micro-batch and W releases
+  /// it; weigh() changes that.
   std::vector<int> room;
-  /// Stages that a micro-batch still visits on the device of stage s after it: each will want room.
+  /// Number of later (earlier) stages on the device of stage s: each of them needs room as well.
   std::vector<int> later_visits, earlier_visits;
-  bool is_reversed = false;  ///< then W takes room and F gives it back
+  bool is_reversed = false;  ///< then W acquires room and F releases it
   Ticks grain{1};            ///< every end of a left-packed schedule is a multiple of it
 
   int size() const { return static_cast<int>(duration.size()); }
@@ -85,38 +90,38 @@ struct OperationNetwork {
 OperationNetwork make_operation_network(const Placement& placement, int microbatches,
                                         const StageTimes& times, std::span<const int> caps);
 
-/// Counts room in the caller's unit instead of stage-micro-batches: by stage, what a micro-batch
-/// holds from the start of its forward, and what of it the input gradient gives back already; caps
-/// by machine. For searches that ask room_of(); the network must not be reversed.
+/// Counts room in units of the caller instead of stage-micro-batches: by stage, the amount that a
+/// micro-batch holds from the start of its forward, and the part that its input gradient releases;
+/// caps by machine. For searches that use room_of(); the network must not be reversed.
 void weigh(OperationNetwork& network, std::span<const int> held,
            std::span<const int> freed_by_input, std::span<const int> caps);
 
-/// Turns the objective of a network from the makespan into the period: the device that starts last
-/// counts from 0, the others have their lead as tails.
+/// Changes the objective of a network from makespan to period: tails are set so that each device
+/// counts from its own first start.
 struct PeriodObjective {
   Ticks offset;  ///< objective - period
-  /// The first start of every device is the same in all schedules, as it is when a micro-batch
-  /// visits every device once before it comes back to any. Otherwise the objective, less the
-  /// offset, is only an upper bound of the period.
+  /// True if the first start of every device is the same in all schedules, which holds if a
+  /// micro-batch visits every device once before it returns to any. Otherwise the objective minus
+  /// the offset is only an upper bound of the period.
   bool is_exact = true;
 };
 PeriodObjective aim_at_period(OperationNetwork& network);
 
-/// The same network with time running backwards: a schedule of one, mirrored, is one of the other.
+/// The network with time reversed: mirrored schedules of one are schedules of the other.
 OperationNetwork reversed(const OperationNetwork& network);
 
-/// Earliest starts when machines are never busy: longest paths from the releases.
+/// Earliest starts without machine conflicts: longest paths from the releases.
 std::vector<Ticks> earliest_starts(const OperationNetwork& network);
 
-/// Largest end + tail of a schedule given by its starts.
+/// The objective, max(end + tail), of a schedule given by its starts.
 Ticks objective_of(const OperationNetwork& network, std::span<const Ticks> starts);
 
-/// Puts the operations of one machine into the order of a schedule. Operations without duration
-/// come before the one that starts with them, among themselves in topological order.
+/// Sorts the operations of one machine by their starts in a schedule. Operations with zero duration
+/// precede an operation with the same start; among themselves they are in topological order.
 void sort_by_start(const OperationNetwork& network, std::span<const Ticks> starts,
                    std::vector<std::int32_t>& operations);
 
-/// Orders of the machines by start. The result has split backwards (I and W).
+/// The machine orders by start time. The result has split backwards (I and W).
 Schedule to_schedule(const OperationNetwork& network, const Placement& placement,
                      std::span<const Ticks> starts);
 

@@ -10,7 +10,7 @@
 namespace meshwright {
 namespace {
 
-/// The failure with the smallest index.
+/// Keeps the exception of the smallest index.
 class FirstFailure {
  public:
   void report(std::size_t index, std::exception_ptr failure) {

@@ -1,4 +1,4 @@
-/// Independent items over threads.
+/// Parallel loop over independent items.
 #pragma once
 
 #include <cstddef>
@@ -6,12 +6,12 @@
 
 namespace meshwright {
 
-/// Threads to use where `asked` is what the user said; 0: one per core.
+/// Number of threads: `asked`, or one per core if it is 0.
 int thread_count(int asked);
 
-/// Calls body(i) once for every i < count, from up to `threads` threads, in no order; returns when
-/// all have ended. What body throws is thrown again here (the first of them by i), and no further
-/// item is begun. body must write only to what belongs to i.
+/// Calls body(i) once for every i < count from up to `threads` threads, in any order, and returns
+/// after the last call. If calls throw, no further items are started, and the exception of the
+/// smallest i is rethrown. body must write only to data of item i.
 void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& body);
 
 }  // namespace meshwright

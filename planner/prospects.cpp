@@ -12,8 +12,8 @@
 namespace meshwright {
 namespace {
 
-/// Candidates with equal keys do the same local work. Groups of context, expert and node-crossing
-/// tensor ranks lie differently in the cluster for other data and pipeline degrees.
+/// Candidates with equal keys have the same local work. Data and pipeline degrees only affect the
+/// placement of context groups, expert groups, and tensor groups that span nodes.
 auto shape_key(const Candidate& c, int devices_per_node) {
   const ParallelDegrees& d = c.degrees;
   const bool placed =
@@ -24,24 +24,24 @@ auto shape_key(const Candidate& c, int devices_per_node) {
 }
 using ShapeKey = decltype(shape_key(Candidate{}, 1));
 
-/// Layers, number of stages, and whether every block is recomputed.
+/// Layers, number of parts, and whether every block is recomputed.
 using CutKey = std::tuple<const LayerPasses*, int, bool>;
 CutKey cut_key(const Prospect& prospect) {
   return {prospect.layers.get(), prospect.candidate.parts,
           prospect.candidate.recompute.kind == RecomputeKind::kFull};
 }
 
-/// Works each distinct value out once, spread over threads, and gives it to all that share it.
+/// Computes each distinct value once, in parallel, and shares it among its users.
 template <class Key, class Value>
 class SharedValues {
  public:
-  /// `user` will get the value of `key`.
+  /// Registers `user` for the value of `key`.
   void ask(const Key& key, std::size_t user) {
     const auto [at, is_new] = index_.try_emplace(key, users_.size());
     if (is_new) users_.emplace_back();
     users_[at->second].push_back(user);
   }
-  /// value_for(first user) for every distinct key; then give(user, value).
+  /// Calls value_for(first user) for every distinct key, then give(user, value) for every user.
   template <class ValueFor, class Give>
   void settle(int threads, const ValueFor& value_for, const Give& give) {
     std::vector<std::shared_ptr<const Value>> values(users_.size());
@@ -54,10 +54,10 @@ class SharedValues {
 
  private:
   std::map<Key, std::size_t> index_;
-  std::vector<std::vector<std::size_t>> users_;  ///< by distinct key, in order of asking
+  std::vector<std::vector<std::size_t>> users_;  ///< by distinct key, in order of registration
 };
 
-/// True if the rule's schedules hold I and W passes: seen on the smallest that it accepts.
+/// True if the schedules of the rule contain I and W passes, judged by the smallest valid one.
 bool splits_backward(const ScheduleRule& rule) {
   ScheduleRequest request;
   request.devices = 2;
@@ -70,10 +70,10 @@ bool splits_backward(const ScheduleRule& rule) {
             return true;
       return false;
     }
-  return true;  // not known: the weaker bound
+  return true;  // unknown: use the weaker bound
 }
 
-/// Candidates with equal keys end a step alike: parameters per rank and the groups they lie in.
+/// Candidates with equal keys have the same end of a step: parameters per rank and data groups.
 auto step_end_key(const Prospect& prospect) {
   const ParallelDegrees& d = prospect.candidate.degrees;
   return std::tuple(d.tensor, d.pipeline, d.chunks, d.data, d.context, d.expert, d.expert_tensor,
@@ -81,22 +81,23 @@ auto step_end_key(const Prospect& prospect) {
 }
 using StepEndKey = decltype(step_end_key(Prospect{}));
 
-/// What follows the gradients is one task after another, as step_end_times() adds it up.
+/// True if the tasks after the last gradient run one after another, as step_end_times() assumes.
 bool ends_in_a_row(const DataParallelism& data) {
   const bool together =
       data.kind == DataParallelKind::kCollective || data.kind == DataParallelKind::kRing;
   return together && !data.offload_optimizer;
 }
 
-/// Of a step with the fewest micro-batches that the schedule can do.
-StepEndTimes step_end_of(const Prospect& prospect, const Job& job) {
+/// The end of a step, from a step with the smallest number of micro-batches that the schedule
+/// supports.
+StepEndTimes step_end_of(const Prospect& prospect, const SearchJob& job) {
   const Candidate& candidate = prospect.candidate;
   Plan probe{strategy_of(candidate, job.goal, job.fixed), *prospect.blocks_per_stage};
   std::int64_t fewest = 1;
   while (candidate.rule->problem(request_of(candidate.degrees, fewest))) ++fewest;
   probe.strategy.global_batch =
       fewest * candidate.micro_batch * std::int64_t{candidate.degrees.data};
-  if (!ends_in_a_row(probe.strategy.data_parallelism)) {  // a weaker bound, but one that holds
+  if (!ends_in_a_row(probe.strategy.data_parallelism)) {  // weaker, but still a bound
     StepEndTimes none;
     none.reduction.assign(static_cast<std::size_t>(candidate.degrees.pipeline), Ticks());
     return none;
@@ -123,8 +124,9 @@ Ticks bound_of(const Prospect& prospect, std::int64_t microbatches) {
 
 namespace {
 
-/// Over nodes of several kinds: of each layer the least, as bounds must not be too high.
-LayerPasses fastest_passes(const Strategy& strategy, const Job& job) {
+/// For heterogeneous clusters, the minimum over node types for each layer: bounds must not be too
+/// high.
+LayerPasses fastest_passes(const Strategy& strategy, const SearchJob& job) {
   const auto on_kind = [&](std::int32_t kind) {
     return layer_passes(strategy, job.model, job.cluster, job.cost_model.on_nodes(kind));
   };
@@ -145,8 +147,8 @@ LayerPasses fastest_passes(const Strategy& strategy, const Job& job) {
   return least;
 }
 
-void settle_layers(const Job& job, std::vector<Prospect>& prospects) {
-  // In other rank orders, or over unequal nodes, groups of any axis may lie differently.
+void settle_layers(const SearchJob& job, std::vector<Prospect>& prospects) {
+  // With another rank order or heterogeneous nodes, the placement of all groups may differ.
   const bool is_usual =
       job.fixed.model_parallelism.order == RankOrder{} && is_homogeneous(job.cluster);
   const int devices_per_node = is_usual ? node_of(job.cluster, DeviceId(0)).device_count : 0;
@@ -161,7 +163,7 @@ void settle_layers(const Job& job, std::vector<Prospect>& prospects) {
       [&](std::size_t user, const auto& value) { prospects[user].layers = value; });
 }
 
-void settle_cuts(const Job& job, std::vector<Prospect>& prospects) {
+void settle_cuts(const SearchJob& job, std::vector<Prospect>& prospects) {
   SharedValues<CutKey, std::vector<int>> cuts;
   for (std::size_t i = 0; i < prospects.size(); ++i) cuts.ask(cut_key(prospects[i]), i);
   cuts.settle(
@@ -174,7 +176,7 @@ void settle_cuts(const Job& job, std::vector<Prospect>& prospects) {
       [&](std::size_t user, const auto& value) { prospects[user].blocks_per_stage = value; });
 }
 
-void settle_step_ends(const Job& job, std::vector<Prospect>& prospects) {
+void settle_step_ends(const SearchJob& job, std::vector<Prospect>& prospects) {
   SharedValues<StepEndKey, StepEndTimes> step_ends;
   for (std::size_t i = 0; i < prospects.size(); ++i) step_ends.ask(step_end_key(prospects[i]), i);
   step_ends.settle(
@@ -193,7 +195,7 @@ void note_split_backwards(std::vector<Prospect>& prospects) {
 
 }  // namespace
 
-std::vector<Prospect> appraise(const std::vector<Candidate>& candidates, const Job& job) {
+std::vector<Prospect> appraise(const std::vector<Candidate>& candidates, const SearchJob& job) {
   std::vector<Prospect> prospects(candidates.size());
   for (std::size_t i = 0; i < candidates.size(); ++i) prospects[i].candidate = candidates[i];
   settle_layers(job, prospects);

@@ -1,4 +1,4 @@
-/// Candidates with a stage cut and a bound: what a search orders before it simulates anything.
+/// Candidates with stage partition and lower bound. A search sorts them before it simulates any.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace meshwright {
 
-/// What search() was asked.
-struct Job {
+/// The arguments of search().
+struct SearchJob {
   const ModelGraph& model;
   const Cluster& cluster;
   const CostModel& cost_model;
@@ -32,23 +32,23 @@ inline std::int64_t microbatches_of(const Candidate& candidate, const Goal& goal
 
 struct Prospect {
   Candidate candidate;
-  std::shared_ptr<const LayerPasses> layers;  ///< shared by all with equal local work
+  std::shared_ptr<const LayerPasses> layers;  ///< shared by prospects with equal local work
   std::shared_ptr<const std::vector<int>>
-      blocks_per_stage;                          ///< shared by all with equal layers and parts
-  bool splits_backward = false;                  ///< its schedule holds I and W passes
-  std::shared_ptr<const StepEndTimes> step_end;  ///< shared by all with equal parameters per rank
-  /// No simulation of it is faster. Recomputation of some blocks counts as one block at least.
+      blocks_per_stage;          ///< shared by prospects with equal layers and parts
+  bool splits_backward = false;  ///< the schedule has I and W passes
+  std::shared_ptr<const StepEndTimes> step_end;  ///< shared if parameters per rank are equal
+  /// Lower bound of the simulated step time. Recomputation of some blocks counts as one block.
   Ticks bound;
 };
 
-/// Layer times that a stage cut is worked out for.
+/// The layer times for which stages are balanced.
 LayerTimes times_to_cut(const LayerPasses& layers, const Recompute& recompute);
 
-/// step_bound() of its schedule.
+/// step_bound() of the prospect's schedule.
 Ticks bound_of(const Prospect& prospect, std::int64_t microbatches);
 
-/// One prospect per candidate, in their order. Layers are priced once for candidates with equal
-/// local shapes, blocks cut once for equal layers and stages.
-std::vector<Prospect> appraise(const std::vector<Candidate>& candidates, const Job& job);
+/// One prospect per candidate, in the same order. Layers are priced once per local shape, and
+/// stages are partitioned once per combination of layers and parts.
+std::vector<Prospect> appraise(const std::vector<Candidate>& candidates, const SearchJob& job);
 
 }  // namespace meshwright

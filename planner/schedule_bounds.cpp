@@ -7,8 +7,6 @@
 
 namespace meshwright {
 namespace {
-std::size_t at(std::int32_t operation) { return static_cast<std::size_t>(operation); }
-
 /// Jackson's preemptive schedule of one machine: largest end + tail.
 Ticks jackson_bound(std::vector<std::int32_t> operations, const std::vector<Ticks>& heads,
                     const std::vector<Ticks>& tails, std::vector<Ticks> left) {
@@ -58,14 +56,14 @@ Ticks one_machine_bound(const OperationNetwork& network) {
 
 Ticks refutation_bound(const OperationNetwork& network, ConstraintPropagation& propagation,
                        Ticks bound, Ticks known, std::int64_t most_visits) {
-  constexpr std::int64_t kFirstStep = 1024, kFinest = 16384;  // parts of the bound
+  constexpr std::int64_t kFirstStep = 1024, kFinest = 16384;  // fractions of the bound
   const std::int64_t grain = network.grain.value;
   const std::int64_t last_visit = propagation.visits() + most_visits;
   const auto on_grain = [&](std::int64_t time) {
     return Ticks((time + grain - 1) / grain * grain);
   };
-  Ticks low = on_grain(bound.value);  // not refuted yet
-  Ticks high = known;                 // could be met
+  Ticks low = on_grain(bound.value);  // smallest target not refuted
+  Ticks high = known;                 // not refutable
   for (Ticks step = on_grain(bound.value / kFirstStep);
        low < high && propagation.visits() < last_visit; step = step + step) {
     const Ticks target = std::min(low == bound ? low : low + step, high - network.grain);

@@ -4,10 +4,6 @@
 #include <utility>
 
 namespace meshwright {
-namespace {
-std::size_t at(std::int32_t operation) { return static_cast<std::size_t>(operation); }
-}  // namespace
-
 ScheduleBranching::ScheduleBranching(const OperationNetwork& network)
     : network_(network), propagation_(network) {}
 
@@ -26,7 +22,7 @@ BranchingOutcome ScheduleBranching::improve(Starts known, Ticks bound, std::int6
       verdict = descend(std::move(root), 0);
     }
     if (verdict == Verdict::kExhausted) outcome.bound = value;
-    // Left-packed, the schedule may be better still than the target it met.
+    // Left-packed, the schedule may be even better than its target.
     if (verdict == Verdict::kImproved && objective_of(network_, found_) < value)
       outcome.starts = found_;
     else
@@ -51,7 +47,7 @@ ScheduleBranching::Verdict ScheduleBranching::descend(Node node, int placed) {
     return Verdict::kImproved;
   }
   if (nodes_left_-- <= 0) return Verdict::kStopped;
-  // The machine whose next decision comes first in time.
+  // Branch on the machine with the earliest possible end of an open operation.
   std::int32_t first = -1;
   Ticks first_end = Ticks::max();
   for (std::int32_t o = 0; o < network_.size(); ++o)

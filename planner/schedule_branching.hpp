@@ -1,4 +1,4 @@
-/// Exact search for small cases: Giffler-Thompson branching with constraint propagation.
+/// Exact search for small networks: Giffler-Thompson branching with constraint propagation.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@ namespace meshwright {
 
 struct BranchingOutcome {
   Starts starts;  ///< the best schedule known
-  Ticks bound;    ///< lower bound of the objective; its value if the search finished
+  Ticks bound;    ///< lower bound of the objective; equal to its value if the search is complete
   std::int64_t nodes = 0;
 };
 
-/// Every node fixes which operation a machine takes next: one of those that can start before the
-/// earliest possible end of any open operation of that machine (active schedules, among which
-/// there is an optimal one). Precedence networks without caps only.
+/// Every node of the search tree fixes the next operation of a machine: one that can start before
+/// the earliest possible end of any open operation of that machine (active schedules, which include
+/// an optimal one). Only for networks without caps.
 class ScheduleBranching {
  public:
   explicit ScheduleBranching(const OperationNetwork& network);
 
-  /// At most `most_nodes` nodes.
+  /// Visits at most `most_nodes` nodes.
   BranchingOutcome improve(Starts known, Ticks bound, std::int64_t most_nodes);
 
  private:

@@ -8,7 +8,6 @@
 
 namespace meshwright {
 namespace {
-std::size_t at(std::int32_t operation) { return static_cast<std::size_t>(operation); }
 constexpr int kForwardPass = 0, kWeightPass = 2;
 }  // namespace
 
@@ -22,8 +21,9 @@ ScheduleBuilder::ScheduleBuilder(const OperationNetwork& network)
       held_(at(network.machines)),
       busy_(at(network.machines)) {}
 
-/// Room for this operation, and for the later visits of its micro-batch to the same device: without
-/// that reserve, first chunks would fill the memory and last chunks could never run.
+/// True if there is room for this operation and for the later visits of its micro-batch to the
+/// device. Without that reserve, first chunks would fill the memory and last chunks could never
+/// run.
 bool ScheduleBuilder::has_room(std::int32_t operation) const {
   const std::size_t machine = at(network_.machine[at(operation)]);
   const int taking_pass = network_.is_reversed ? kWeightPass : kForwardPass;

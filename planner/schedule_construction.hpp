@@ -1,4 +1,4 @@
-/// Ways to build a schedule of an OperationNetwork from scratch or from another one.
+/// Builds schedules of an OperationNetwork from scratch or from other schedules.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,23 @@
 
 namespace meshwright {
 
-/// Starts of all operations.
+/// Start times of all operations.
 using Starts = std::vector<Ticks>;
 
-/// Builds schedules; keeps its scratch memory between calls.
+/// Builds schedules; reuses its scratch memory between calls.
 class ScheduleBuilder {
  public:
   explicit ScheduleBuilder(const OperationNetwork& network);
 
-  /// Dispatches in time order: the machine that can start soonest takes, of the operations that can
-  /// start soon enough, the one of highest priority. `patience` 0: only those that can start at
-  /// once (no idling on purpose); 1: all that start before the first of them could end (active
-  /// schedules, Giffler and Thompson 1960). Keeps the machines' caps. Nothing if it ends in a
-  /// deadlock of memory.
+  /// Dispatches in time order: the machine that can start earliest takes, among the operations that
+  /// can start soon enough, the one with the highest priority. `patience` 0: only operations that
+  /// can start at once (non-delay schedules); 1: all that can start before the first of them could
+  /// end (active schedules, Giffler and Thompson 1960). Respects the memory caps; nullopt if they
+  /// cause a deadlock.
   std::optional<Starts> dispatch(std::span<const std::int64_t> priority, double patience);
 
-  /// Takes operations in order of `key` (smallest first, precedences kept) and puts each into the
-  /// first gap of its machine where it fits. Does not know caps.
+  /// Inserts operations in order of `key` (smallest first, respecting precedences), each into the
+  /// first gap of its machine where it fits. Ignores memory caps.
   Starts insert_by(std::span<const std::int64_t> key);
 
  private:
@@ -45,19 +45,19 @@ class ScheduleBuilder {
   std::vector<std::vector<std::pair<Ticks, Ticks>>> busy_;
 };
 
-/// Earliest starts of given machine orders; nothing if they contradict the precedences.
+/// Earliest starts for given machine orders; nullopt if they contradict the precedences.
 std::optional<Starts> starts_of_orders(const OperationNetwork& network,
                                        const std::vector<std::vector<std::int32_t>>& orders);
 
 /// Largest number of stage-micro-batches held on each machine.
 std::vector<int> peak_held(const OperationNetwork& network, std::span<const Ticks> starts);
 
-/// Mirrors starts into the reversed network (and back): same idle time, other end.
+/// Maps a schedule to the reversed network (and back).
 Starts mirrored(const OperationNetwork& network, std::span<const Ticks> starts);
 
-/// Double justification (Valls, Ballestín and Quintanilla 2005): packs everything to the right,
-/// then to the left, until the objective no longer falls. Never worse than its input. Without caps
-/// only.
+/// Double justification (Valls, Ballestín and Quintanilla 2005): right-packs, then left-packs all
+/// operations, until the objective no longer decreases. Never worse than its input. Only for
+/// networks without caps.
 Starts justify(const OperationNetwork& network, const OperationNetwork& reversed_network,
                ScheduleBuilder& builder, ScheduleBuilder& reversed_builder, Starts starts);
 

@@ -24,7 +24,7 @@ bool can_be_packed(const Schedule& schedule, const FrontRequest& request) {
   return true;
 }
 
-/// The schedules of the zoo for this placement, in their pure form and made for these times.
+/// Published schedules for this placement, for equal stage times and for these stage times.
 std::vector<Schedule> seeds_of(const FrontRequest& request) {
   ScheduleRequest wanted;
   wanted.devices = request.placement.devices;
@@ -57,7 +57,7 @@ Ticks value_of(const ScheduleTiming& timing, ScheduleObjective objective) {
   return objective == ScheduleObjective::kMakespan ? timing.makespan : timing.period;
 }
 
-/// What no schedule beats, whatever the cap.
+/// Lower bound that holds for every cap.
 Ticks bound_without_caps(const FrontRequest& request, Ticks known) {
   SynthesisRequest unlimited;
   unlimited.placement = request.placement;
@@ -67,7 +67,7 @@ Ticks bound_without_caps(const FrontRequest& request, Ticks known) {
   return lower_bound_of(unlimited, known);
 }
 
-/// Value of the shortest seed, which exists for every placement that the zoo knows.
+/// Value of the shortest seed; max() if no published schedule has this placement.
 Ticks shortest(const std::vector<Schedule>& seeds, const FrontRequest& request) {
   Ticks least = Ticks::max();
   for (const Schedule& seed : seeds)
@@ -75,8 +75,8 @@ Ticks shortest(const std::vector<Schedule>& seeds, const FrontRequest& request) 
   return least;
 }
 
-/// Searches cap by cap, from several starts if there is time for them: blocks and sequences as a
-/// whole by dispatching, then single operations of critical paths.
+/// Searches cap by cap, from several starts if the effort allows: first blocks and sequences as a
+/// whole, by dispatching, then single operations on critical paths.
 class FrontSearch {
  public:
   explicit FrontSearch(const FrontRequest& request)
@@ -135,7 +135,7 @@ Schedule FrontSearch::best(const DispatchTask& task, Ticks bound, std::span<cons
   std::vector<Schedule> found;
   for (int start = 0; start < starts; ++start) {
     search.variation = static_cast<std::uint32_t>(start);
-    // Every other start moves operations of the best seed, as it is.
+    // Every other start moves operations of the best seed without dispatching it again.
     const bool from_seeds = start % 2 == 1 && !seeds.empty();
     search.seeds = from_seeds || start == 0 ? seeds : std::span<const Schedule>();
     search.dispatches = from_seeds ? 3 * static_cast<int>(seeds.size()) : per_start;
@@ -144,7 +144,7 @@ Schedule FrontSearch::best(const DispatchTask& task, Ticks bound, std::span<cons
     const int moves = (from_seeds ? 2 : 1) * kMovesPerDispatch * per_start;
     found.push_back(with_critical_moves(task, found.back(), bound, moves));
   }
-  constexpr int kPackings = 6;  // a few of each; judges them as well
+  constexpr int kPackings = 6;  // for each schedule found; also compares them
   search.dispatches = kPackings;
   search.seeds = found;
   Schedule best = schedule_within_limits(task, search).schedule;
@@ -167,26 +167,30 @@ std::optional<std::string> problem_of(const FrontRequest& request) {
   plain.times = request.times;
   if (const std::optional<std::string> problem = problem_of(plain)) return problem;
   if (request.dispatches_per_cap < 1)
-    return fmt::format("{} dispatches per cap", request.dispatches_per_cap);
-  if (!std::is_sorted(request.caps.begin(), request.caps.end())) return "the caps do not rise";
+    return fmt::format("dispatches per cap must be at least 1, got {}", request.dispatches_per_cap);
+  if (!std::is_sorted(request.caps.begin(), request.caps.end()))
+    return "caps must be in ascending order";
   const std::size_t stages = request.placement.device_of_stage.size();
   if (!request.held.empty() && request.held.size() != stages)
-    return fmt::format("{} amounts held for {} stages", request.held.size(), stages);
+    return fmt::format("expected {} amounts held (one per stage), got {}", stages,
+                       request.held.size());
   if (!request.freed_by_input.empty() && request.freed_by_input.size() != stages)
-    return fmt::format("{} amounts freed for {} stages", request.freed_by_input.size(), stages);
+    return fmt::format("expected {} amounts freed (one per stage), got {}", stages,
+                       request.freed_by_input.size());
   std::vector<std::int64_t> least(static_cast<std::size_t>(request.placement.devices), 0);
   for (std::size_t s = 0; s < stages; ++s) {
     const int held = request.held.empty() ? 1 : request.held[s];
     const int freed = request.freed_by_input.empty() ? 0 : request.freed_by_input[s];
-    if (held < 0) return fmt::format("stage {} holds {}", s, held);
+    if (held < 0) return fmt::format("amount held by stage {} is negative: {}", s, held);
     if (freed < 0 || freed > held)
-      return fmt::format("stage {} frees {} of {} by its input gradient", s, freed, held);
+      return fmt::format("amount freed by the input gradient of stage {} must be 0 to {}, got {}",
+                         s, held, freed);
     least[request.placement.device_of_stage[s].index()] += held;
   }
   for (std::size_t d = 0; d < least.size(); ++d)
     if (!request.caps.empty() && request.caps.front() < least[d])
-      return fmt::format("device {} may hold {}, but one micro-batch holds {} there", d,
-                         request.caps.front(), least[d]);
+      return fmt::format("cap {} is too small for device {}: one micro-batch needs {}",
+                         request.caps.front(), d, least[d]);
   return std::nullopt;
 }
 

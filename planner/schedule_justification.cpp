@@ -4,8 +4,8 @@
 
 namespace meshwright {
 namespace {
-constexpr std::uint32_t kOneIn = 20;  ///< operations moved
-constexpr std::int64_t kReach = 2;    ///< mean durations, to either side
+constexpr std::uint32_t kOneIn = 20;  ///< fraction of operations moved
+constexpr std::int64_t kReach = 2;    ///< maximum shift, in mean durations
 }  // namespace
 
 JustificationWalk::JustificationWalk(const OperationNetwork& network,

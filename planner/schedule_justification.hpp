@@ -1,4 +1,4 @@
-/// A random walk over schedules by packing them to the left and to the right in turn.
+/// A random walk over schedules by alternating left- and right-packing.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@ namespace meshwright {
 
 struct WalkLimits {
   Ticks goal;                   ///< stop when reached: a lower bound
-  std::int64_t most_steps = 0;  ///< packings to both sides
+  std::int64_t most_steps = 0;  ///< maximum number of packings to both sides
 };
 
-/// Every step moves the start of one operation in twenty by up to two mean durations, takes all
-/// operations in the order of these times into the first gaps of their machines, does the same
-/// backwards in time (see justify()), and goes on from the result unless it is worse. Where the
-/// objective has wide plateaus, this moves far: many operations at once, all constraints kept. Does
-/// not know caps that are no precedences.
+/// Every step moves the start of one operation in twenty by up to two mean durations, inserts all
+/// operations in the order of these times into the first gaps of their machines, does the same with
+/// time reversed (see justify()), and continues from the result unless it is worse. On wide
+/// plateaus of the objective this moves far: many operations at once, with all constraints
+/// respected. Ignores caps that are not precedences.
 class JustificationWalk {
  public:
   JustificationWalk(const OperationNetwork& network, const OperationNetwork& reversed_network);

@@ -5,10 +5,9 @@
 
 namespace meshwright {
 namespace {
-std::size_t at(std::int32_t operation) { return static_cast<std::size_t>(operation); }
-/// Moves without progress after which the search returns to the best schedule and shakes it.
+/// Moves without progress after which the search restarts from the best schedule, perturbed.
 constexpr int kPatience = 200;
-constexpr int kTenure = 8;  ///< a swapped operation may not move back for 8 to 15 + p/2 moves
+constexpr int kTenure = 8;  ///< a moved operation may not move back for 8 to 15 + p/2 moves
 }  // namespace
 
 TabuSearch::TabuSearch(const OperationNetwork& network)
@@ -38,7 +37,7 @@ bool TabuSearch::load(const Starts& starts) {
   return true;
 }
 
-/// Counts the room in use after the positions from `low` to `high` anew.
+/// Recounts the room in use after the positions from `low` to `high`.
 void TabuSearch::hold(std::size_t machine, std::size_t low, std::size_t high) {
   auto& held = held_[machine];
   std::int32_t level = low > 0 ? held[low - 1] : 0;
@@ -59,8 +58,8 @@ bool TabuSearch::is_tabu(const Move& move) const {
   return (move.to < move.from ? not_left_until_[o] : not_right_until_[o]) > moves_;
 }
 
-/// No path leads from what is passed to the moved operation (or the other way round): a path to one
-/// of its predecessors would make that one end later than the first operation passed.
+/// True if no path leads from a passed operation to the moved one (or the other way round): a path
+/// to one of its predecessors would make that predecessor end after the first passed operation.
 bool TabuSearch::may_move(const Move& move) const {
   const auto& order = orders_.order(move.machine);
   const std::int32_t moved = order[move.from];
@@ -90,7 +89,7 @@ bool TabuSearch::may_swap(std::size_t machine, std::size_t position) const {
   return keeps_cap({machine, position + 1, position});
 }
 
-/// Taking sooner and giving back later raise the level in between.
+/// Acquiring earlier or releasing later raises the level in between.
 bool TabuSearch::keeps_cap(const Move& move) const {
   if (!network_.cap[move.machine]) return true;
   const auto& held = held_[move.machine];
@@ -108,8 +107,7 @@ bool TabuSearch::keeps_cap(const Move& move) const {
   return true;
 }
 
-/// Longest path through an operation that changes place (E. Taillard's estimate): a lower bound of
-/// the new value.
+/// Longest path through a moved operation (E. Taillard's estimate): a lower bound of the new value.
 Ticks TabuSearch::estimate(const Move& move) {
   const auto& order = orders_.order(move.machine);
   const auto [low, high] = std::minmax(move.from, move.to);
@@ -143,7 +141,8 @@ void TabuSearch::consider(const Move& move, Choice& best) {
   if (!best.move.exists() || rank < best.rank) best = {move, rank};
 }
 
-/// The first operation of every sequence in the block may go to its front, the last one to its end.
+/// Moves the first operation of each sequence to the front of the block, and the last one to its
+/// end.
 void TabuSearch::consider_block(std::size_t machine, std::size_t first, std::size_t last,
                                 Choice& best) {
   const auto& order = orders_.order(machine);
@@ -187,7 +186,7 @@ TabuSearch::Move TabuSearch::best_move() {
   return best.move;
 }
 
-/// Swaps a few neighbours anywhere, as long as the orders stay consistent.
+/// Swaps a few random neighbors, keeping the orders consistent.
 void TabuSearch::shake(int strength) {
   for (int i = 0; i < strength; ++i) {
     const std::size_t machine = random() % orders_.machines();
@@ -209,11 +208,11 @@ Starts TabuSearch::improve(Starts best, const TabuLimits& limits) {
     if (!move.exists() || moves_ - last_progress > kPatience) {
       load(best);
       shake(4 + (shakes++ % 5) * 4);
-      last_progress = ++moves_;  // so that the search ends even where nothing can move
+      last_progress = ++moves_;  // so that the search ends even if no move exists
       continue;
     }
     const std::size_t moved = at(orders_.order(move.machine)[move.from]);
-    if (!perform(move)) {  // only operations without duration can hide a cycle
+    if (!perform(move)) {  // a cycle: only possible with zero durations
       (move.is_to_left() ? not_left_until_ : not_right_until_)[moved] = moves_ + kPatience;
       continue;
     }

@@ -2,10 +2,10 @@
 /// algorithm for the job shop problem", 1996), keeping precedences and memory caps.
 ///
 /// A critical block is a run of operations of one machine without a gap on a longest path. Only
-/// taking an operation out of it to its front or to its end can shorten that path (E. Balas and
-/// A. Vazacopoulos, 1998), so those are the moves. The blocks of a busy pipeline are long and such
-/// a move passes many operations at once. Where a cap is not expressed by precedences, such a move
-/// may be barred, so neighbours are swapped as well.
+/// moving an operation to the front or to the end of its block can shorten that path (E. Balas and
+/// A. Vazacopoulos, 1998), so those are the moves. The blocks of a busy pipeline are long, and such
+/// a move passes many operations at once. With memory caps that are not precedences, such moves may
+/// be infeasible, so neighbors are swapped as well.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class TabuSearch {
 
   /// The best schedule found, at least as good as `starts`. Deterministic.
   Starts improve(Starts starts, const TabuLimits& limits);
-  /// Work done so far, in operations looked at.
+  /// Work done so far, in operations visited.
   std::int64_t visits() const { return orders_.visits() + visits_; }
 
  private:
@@ -59,8 +59,7 @@ class TabuSearch {
 
   const OperationNetwork& network_;
   TimedOrders orders_;
-  std::vector<std::vector<std::int32_t>>
-      held_;  ///< room in use after each position, capped machines
+  std::vector<std::vector<std::int32_t>> held_;  ///< by machine: room in use after each position
   std::vector<std::int64_t> not_left_until_, not_right_until_;
   std::vector<std::int64_t> seen_in_block_;  ///< by (pass, stage): number of the block
   std::int64_t blocks_ = 0;

@@ -12,10 +12,10 @@ namespace {
 struct Visit {
   Ticks forward, input, weight;
   std::int64_t held = 0, freed_by_input = 0;
-  Ticks arrival;         ///< of the first micro-batch, if no device is ever busy
+  Ticks arrival;         ///< of the first micro-batch, without waiting for devices
   Ticks loop;            ///< from the start of F to the start of I
   Ticks way_out;         ///< from the start of F until the micro-batch has left the device
-  Ticks way_out_of_all;  ///< and every device
+  Ticks way_out_of_all;  ///< from the start of F until it has left all devices
 };
 
 /// From the start of F on `visit` to the end of W on an earlier one of the route.
@@ -60,14 +60,14 @@ std::vector<std::vector<Visit>> visits_of(const DispatchTask& task) {
   return by_device;
 }
 
-/// Times x bytes do not fit in 64 bits.
+/// Products of time and bytes do not fit in 64 bits.
 __extension__ using Wide = __int128;
 Ticks rounded_up(Wide a, std::int64_t b) {
   return Ticks(static_cast<std::int64_t>((a + b - 1) / b));
 }
 
-/// Memory-time that stays unused while the level climbs from 0 to the limit in steps of at most
-/// `step`, one per `pause`; `length` is how long that takes.
+/// Memory-time that is unused while the level rises from 0 to the limit in steps of at most `step`,
+/// one per `pause`; `length` is the duration of the ramp.
 struct Ramp {
   Wide unused = 0;
   Ticks length;
@@ -75,7 +75,7 @@ struct Ramp {
 Ramp ramp_of(std::int64_t limit, std::int64_t step, Ticks pause) {
   Ramp ramp;
   if (step <= 0) return ramp;
-  const std::int64_t steps = (limit - 1) / step;  // after which the limit is not reached yet
+  const std::int64_t steps = (limit - 1) / step;  // largest number of steps below the limit
   ramp.length = pause * steps;
   ramp.unused = Wide(pause.value) * (steps * limit - step * (steps * (steps + 1) / 2));
   return ramp;
@@ -99,10 +99,10 @@ Ticks area_bound(const std::vector<Visit>& visits, Wide memory_time, std::int64_
   return rounded_up(memory_time + up.unused + down.unused, limit);
 }
 
-/// A limit of 5 is one of 2 for micro-batches that hold 2: levels h count as floor(h / size), which
-/// never adds up to more for parts than for their sum. A micro-batch holds what it took on visits
-/// 1 … k from F to I of visit k. The memory-time that is left lies between the first F that counts
-/// and the last I, unless weight gradients count as well.
+/// A limit of 5 is a limit of 2 for micro-batches that hold 2: a level h counts as floor(h / size),
+/// which is never larger for the parts than for their sum. From F to I of visit k, a micro-batch
+/// holds what it acquired on visits 1 … k. The remaining memory-time is between the first F that
+/// counts and the last I, unless weight gradients count as well.
 Ticks rounded_area_bound(const std::vector<Visit>& visits, std::int64_t limit, std::int64_t size,
                          int microbatches, ScheduleObjective objective) {
   Wide area = 0;
@@ -128,7 +128,7 @@ Ticks rounded_area_bound(const std::vector<Visit>& visits, std::int64_t limit, s
   return around + rounded_up(area * microbatches, limit / size);
 }
 
-/// Before the first gradient arrives only forwards can run, as many as the device may hold.
+/// Until the first gradient arrives, only forwards can run, as many as fit in memory.
 Ticks idle_before_gradients(const std::vector<Visit>& visits, std::int64_t limit) {
   Ticks most;  // of forwards within the limit
   for (const Visit& v : visits) {
@@ -139,7 +139,7 @@ Ticks idle_before_gradients(const std::vector<Visit>& visits, std::int64_t limit
   return std::max(Ticks(), last.arrival - first.arrival + last.loop - most);
 }
 
-/// Work that is left for a micro-batch which has passed visit k, and no more, and what it holds.
+/// Remaining work and held memory of a micro-batch that has completed visit k and no later one.
 struct Rest {
   Ticks work;
   std::int64_t held = 0;
@@ -154,10 +154,10 @@ Rest rest_after(const std::vector<Visit>& visits, std::size_t k) {
   return rest;
 }
 
-/// From the start of the last micro-batch's F on visit k: all that is left belongs to micro-batches
-/// that have passed that visit, and to what they hold.
+/// After the start of F of the last micro-batch on visit k, all remaining work belongs to
+/// micro-batches that have started that visit and whose activations are held.
 Ticks idle_after_forwards(const std::vector<Visit>& visits, std::size_t k, std::int64_t limit) {
-  std::vector<Rest> states;  // of the others: passed visits k, k + 1, …, then gradients, then W
+  std::vector<Rest> states;  // of other micro-batches: after visit k, k + 1, …, gradients, W
   for (std::size_t i = k; i < visits.size(); ++i) states.push_back(rest_after(visits, i));
   Rest back;
   for (const Visit& v : visits) {
@@ -184,7 +184,7 @@ Ticks idle_of(const std::vector<Visit>& visits, std::int64_t limit, int microbat
   for (std::size_t k = 0; k < visits.size(); ++k) {
     held += visits[k].held;
     const Ticks after = idle_after_forwards(visits, k, limit);
-    // The last forward waits for a gradient: the two idle times are apart.
+    // The last forward waits for a gradient: the two idle times do not overlap.
     const bool is_apart = held * microbatches > limit;
     idle = std::max(idle, is_apart ? before + after : after);
   }

@@ -1,4 +1,4 @@
-/// What limited memory costs at least, for any number of stages per device.
+/// Lower bounds from limited memory, for any number of stages per device.
 #pragma once
 
 #include "core/schedule_dispatch.hpp"
@@ -6,16 +6,16 @@
 
 namespace meshwright {
 
-/// No schedule of the task is shorter, on account of what its devices may hold. The largest over
-/// devices, from the first start to the last end of a device, of
-///   - memory-time of all its activations over its limit (J. D. C. Little, "A proof for the queuing
-///     formula L = lambda W", 1961), with what filling and emptying the memory leaves unused: one
-///     forward after the other takes, one backward after the other gives back;
+/// Lower bound of the objective of any schedule within the memory limits of the task. The maximum
+/// over devices, from first start to last end of a device, of
+///   - the memory-time of all its activations divided by its limit (J. D. C. Little, "A proof for
+///     the queuing formula L = lambda W", 1961), plus the memory-time unused while memory fills and
+///     empties: forwards acquire and backwards release one after another;
 ///   - the same with levels rounded down to multiples of what a micro-batch holds on its first
-///     visits: room for half a micro-batch is of little use;
-///   - its work, and its idle time before the first gradient arrives and after the last forward,
-///     when no more work fits in memory than waiting for the round trip takes.
-/// For the makespan the way of the first micro-batch to the device comes on top. O(S^2).
+///     visits: room for half a micro-batch cannot be used;
+///   - its work plus its idle time before the first gradient arrives and after the last forward, if
+///     the work that fits in memory is shorter than the round trip.
+/// For the makespan, the time until the first micro-batch reaches the device is added. O(S^2).
 Ticks memory_bound(const DispatchTask& task, ScheduleObjective objective);
 
 }  // namespace meshwright

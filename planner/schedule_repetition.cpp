@@ -10,12 +10,12 @@
 namespace meshwright {
 namespace {
 
-/// Just before a forward of the first stage.
+/// The state of a schedule right before a forward of the first stage.
 struct Moment {
   Ticks time;
   int microbatch = 0;              ///< of that forward
-  std::vector<std::size_t> begun;  ///< by device: actions
-  std::vector<int> passed;         ///< by stage and pass: actions begun, less `microbatch`
+  std::vector<std::size_t> begun;  ///< by device: number of actions started
+  std::vector<int> passed;         ///< by stage and pass: actions started, minus `microbatch`
 };
 
 struct Event {
@@ -36,18 +36,18 @@ std::vector<Event> events_in_time(const Schedule& schedule, const ScheduleTiming
 }
 
 std::vector<Moment> moments_of(const Schedule& schedule, const StageTimes& times) {
-  constexpr std::size_t kPasses = 4;
+  constexpr std::size_t kPassKinds = 4;
   const StageId first_stage = schedule.placement.routes.front().front();
   std::vector<Moment> moments;
   std::vector<std::size_t> begun(schedule.orders.size(), 0);
-  std::vector<int> passed(kPasses * schedule.placement.device_of_stage.size(), 0);
+  std::vector<int> passed(kPassKinds * schedule.placement.device_of_stage.size(), 0);
   for (const Event& event : events_in_time(schedule, time_schedule(schedule, times))) {
     const Action& action = schedule.orders[event.device][event.position];
     if (action.stage == first_stage && action.pass == Pass::kForward) {
       moments.push_back({event.start, action.microbatch.value, begun, passed});
     }
     ++begun[event.device];
-    ++passed[action.stage.index() * kPasses + static_cast<std::size_t>(action.pass)];
+    ++passed[action.stage.index() * kPassKinds + static_cast<std::size_t>(action.pass)];
   }
   for (Moment& moment : moments)
     for (std::size_t i = 0; i < passed.size(); ++i)
@@ -56,7 +56,7 @@ std::vector<Moment> moments_of(const Schedule& schedule, const StageTimes& times
   return moments;
 }
 
-/// The actions between the two moments `extra` times more.
+/// Repeats the actions between the two moments `extra` more times.
 Schedule repeated(const Schedule& schedule, const Moment& from, const Moment& to, int extra) {
   Schedule longer = schedule;
   const int step = to.microbatch - from.microbatch;
@@ -101,7 +101,7 @@ std::optional<Schedule> repeat_steadily(const Schedule& schedule, const StageTim
     }
   if (from == nullptr) return std::nullopt;
   Schedule longer = repeated(schedule, *from, *to, missing / (to->microbatch - from->microbatch));
-  // Actions without duration may begin together on several devices; then a cut can be wrong.
+  // Zero-duration actions may start together on several devices; the cut can then be invalid.
   if (!check_schedule(longer).empty()) return std::nullopt;
   return longer;
 }

@@ -1,4 +1,4 @@
-/// Schedules of many micro-batches from schedules of few: the steady part, repeated.
+/// Schedules of many micro-batches from schedules of few, by repeating the steady state.
 #pragma once
 
 #include <optional>
@@ -8,14 +8,15 @@
 
 namespace meshwright {
 
-/// Two moments of a schedule are alike if every device has done as much of every pass and stage,
-/// but for k micro-batches more. What lies between them can be done again and again: memory and
-/// precedences are as they were (Tessel calls it the repetend). Of all such pairs just before
-/// forwards of the first stage this takes the one with the least time per micro-batch whose k
-/// divides what is missing.
+/// Two moments of a schedule are equivalent if every device has started the same actions, shifted
+/// by k micro-batches. The section between them can be repeated: memory and precedences remain
+/// valid (Tessel calls it the repetend). Among all such pairs right before forwards of the first
+/// stage, takes the one with the least time per micro-batch whose k divides the number of missing
+/// micro-batches.
 ///
-/// `schedule`: one route, sound, no more than `microbatches`. Nothing if no moments are alike.
-/// O(m p) in time and O(m^2 S) comparisons, m those of `schedule`, S its stages.
+/// `schedule` must be valid, with one route and at most `microbatches` micro-batches. nullopt if no
+/// moments are equivalent. O(m p) time and O(m^2 S) comparisons for m micro-batches of `schedule`
+/// and S stages.
 std::optional<Schedule> repeat_steadily(const Schedule& schedule, const StageTimes& times,
                                         int microbatches);
 

@@ -48,7 +48,7 @@ Ticks lag(const Schedule& schedule, const StageTimes& times, StageId from, Stage
   return device[from.index()] == device[to.index()] ? Ticks() : latency_between(times, from, to);
 }
 
-/// Shortest way of a micro-batch to each device, by device.
+/// Shortest path of a micro-batch to each device.
 std::vector<Ticks> heads_of(const Schedule& schedule, const StageTimes& times) {
   std::vector<Ticks> heads(schedule.orders.size(), Ticks::max());
   for (const int r : schedule.route_of_microbatch) {
@@ -64,7 +64,8 @@ std::vector<Ticks> heads_of(const Schedule& schedule, const StageTimes& times) {
   return heads;
 }
 
-/// From the last stage's forward to its backward: shares, and barriers in front of S, T and B.
+/// Time between forward and backward of the last stage: S and T, and the barriers before S, T and
+/// B.
 Ticks output_layer(const Schedule& schedule, const StageTimes& times) {
   if (schedule.output_barriers == 0) return Ticks();
   Ticks scores, gradients;
@@ -95,8 +96,8 @@ Ticks busiest_device_work(const Schedule& schedule, const StageTimes& times) {
 }
 
 Ticks route_bound(const Schedule& schedule, const StageTimes& times) {
-  // Pairs that overlap may end before their parts one after the other would: their work counts, but
-  // not the way along them.
+  // Overlapped pairs may be shorter than the sum of their passes: only their work counts, not the
+  // path through them.
   if (!times.overlapped_pair.empty()) return busiest_device_work(schedule, times);
   Ticks bound;
   const std::vector<Ticks> heads = heads_of(schedule, times);

@@ -17,15 +17,13 @@
 
 namespace meshwright {
 namespace {
-std::size_t at(std::int32_t operation) { return static_cast<std::size_t>(operation); }
-
-/// Visits of an operation, roughly, that one call costs per operation of the network.
+/// Approximate cost of one call, in visits per operation of the network.
 constexpr std::int64_t kDispatchVisits = 9, kInsertVisits = 8, kFilterVisits = 60;
-/// Above this many operations a shorter schedule is searched and its steady part repeated.
+/// Above this number of operations, a shorter schedule is searched and its steady state repeated.
 constexpr int kLargestSearched = 10'000;
 constexpr std::array kPatiences{0.0, 0.3, 0.6, 1.0};
 
-struct Candidate {
+struct CandidateOrder {
   Ticks value;
   Starts starts;
   const char* origin = "";
@@ -82,7 +80,8 @@ class Synthesizer {
     spent_ += visits_per_operation * network_.size();
   }
 
-  /// What propagation did since the last call; one of its visits costs two of the others.
+  /// Adds the work of propagation since the last call; one of its visits costs as much as two
+  /// others.
   void spend_filtering() {
     spent_ += 2 * (propagation_.visits() - std::exchange(filtered_, propagation_.visits()));
   }
@@ -118,21 +117,21 @@ class Synthesizer {
   std::vector<Ticks> forward_tails_, forward_heads_;
   bool has_machine_caps_ = false;
   Ticks bound_;
-  Candidate best_{Ticks::max(), {}, ""};
-  std::vector<Candidate> pool_;
+  CandidateOrder best_{Ticks::max(), {}, ""};
+  std::vector<CandidateOrder> pool_;
   std::int64_t spent_ = 0;
-  std::int64_t filtered_ = 0;  ///< visits of propagation already counted
+  std::int64_t filtered_ = 0;  ///< propagation visits already counted
 };
 
 void Synthesizer::offer_seeds() {
   for (const Schedule& seed : request_.seeds)
     if (seed.placement == request_.placement && seed.microbatch_count == request_.microbatches)
-      offer_seed(seed, "zoo");
+      offer_seed(seed, "published schedule");
 }
 
-/// Zero Bubble's automatic scheduler, which knows one stage per device.
+/// Zero Bubble's automatic scheduler, for one stage per device.
 void Synthesizer::offer_automatic() {
-  constexpr std::int64_t kVisits = 120;  // all of its choices
+  constexpr std::int64_t kVisits = 120;  // for all of its variants
   if (is_done() || network_.size() > kLargestSearched) return;
   if (request_.placement != looped_placement(network_.machines, 1)) return;
   AutomaticTask task{.microbatches = request_.microbatches,
@@ -140,11 +139,11 @@ void Synthesizer::offer_automatic() {
                      .activation_caps = {request_.caps.begin(), request_.caps.end()}};
   if (request_.caps.empty())
     task.activation_caps.assign(at(network_.machines), request_.microbatches);
-  offer_seed(best_automatic_schedule(task), "zoo");
+  offer_seed(best_automatic_schedule(task), "published schedule");
   spend(kVisits);
 }
 
-/// Many micro-batches: what few of them do best, its steady part repeated.
+/// For many micro-batches: synthesizes a schedule for few of them and repeats its steady state.
 void Synthesizer::offer_repetition() {
   constexpr int kOperations = 3'000, kAttempts = 3;
   if (network_.size() <= kLargestSearched) return;
@@ -165,7 +164,7 @@ void Synthesizer::offer_repetition() {
   }
 }
 
-/// A schedule of the zoo becomes machine orders; a whole backward becomes I and W in a row.
+/// Converts a schedule to machine orders; a whole backward becomes I followed by W.
 void Synthesizer::offer_seed(const Schedule& seed, const char* origin) {
   spend(kDispatchVisits);
   std::vector<std::vector<std::int32_t>> orders;
@@ -197,13 +196,13 @@ void Synthesizer::dispatch_both(std::span<const std::int64_t> forward,
   spend(kDispatchVisits);
   if (is_done()) return;
   if (std::optional<Starts> starts = reversed_builder_.dispatch(backward, patience)) {
-    // Left-packed in its own order: mirrored starts may leave slack at the front.
+    // The mirrored schedule may have slack at the start; its order is left-packed later.
     offer(mirrored(reversed_, *starts), origin);
   }
   spend(kDispatchVisits);
 }
 
-/// Longest tail first; the reversed problem has heads for tails.
+/// Longest tail first; in the reversed problem, heads take the role of tails.
 void Synthesizer::dispatch_by_priority(const std::vector<Ticks>& tails,
                                        const std::vector<Ticks>& heads, const char* origin) {
   std::vector<std::int64_t> forward(tails.size()), backward(heads.size());
@@ -214,8 +213,8 @@ void Synthesizer::dispatch_by_priority(const std::vector<Ticks>& tails,
   for (const double patience : kPatiences) dispatch_both(forward, backward, patience, origin);
 }
 
-/// Passes ranked as people rank them (input gradients first, weight gradients fill holes, …);
-/// within a pass by chunk, deep or shallow first, then by micro-batch.
+/// Fixed priorities of passes, as in published schedules (input gradients first, weight gradients
+/// fill gaps, …); within a pass by chunk, deep or shallow first, then by micro-batch.
 void Synthesizer::dispatch_by_pass() {
   constexpr std::array<std::array<int, 3>, 3> kRanks{{{1, 2, 0}, {2, 1, 0}, {0, 2, 1}}};
   const std::int64_t per_chunk = request_.microbatches + 1;
@@ -238,7 +237,8 @@ void Synthesizer::dispatch_by_pass() {
     }
 }
 
-/// Windows that propagation leaves open under an ambitious target know more than longest paths.
+/// Priorities from the windows of propagation under a tight target, which are more informative than
+/// longest paths.
 void Synthesizer::dispatch_by_windows() {
   for (const int tenths : {0, 3, 7}) {
     if (is_done() || spent_ > request_.effort / 2) return;
@@ -262,20 +262,21 @@ void Synthesizer::raise_bound() {
   spend_filtering();
 }
 
-/// The most promising schedules so far, justified; they are where the local search starts.
+/// Justifies the best schedules so far, which are the starts of the local search.
 void Synthesizer::justify_best() {
   constexpr std::size_t kKept = 12;
-  std::stable_sort(pool_.begin(), pool_.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.value < b.value; });
+  std::stable_sort(
+      pool_.begin(), pool_.end(),
+      [](const CandidateOrder& a, const CandidateOrder& b) { return a.value < b.value; });
   pool_.erase(std::unique(pool_.begin(), pool_.end(),
-                          [](const Candidate& a, const Candidate& b) {
+                          [](const CandidateOrder& a, const CandidateOrder& b) {
                             return a.value == b.value && a.starts == b.starts;
                           }),
               pool_.end());
   if (pool_.size() > kKept) pool_.resize(kKept);
   if (has_machine_caps_) return;
   const std::int64_t most = spent_ + request_.effort / 6;
-  for (Candidate& candidate : pool_) {
+  for (CandidateOrder& candidate : pool_) {
     if (is_done() || spent_ >= most) return;
     candidate.starts =
         justify(network_, reversed_, builder_, reversed_builder_, std::move(candidate.starts));
@@ -288,7 +289,7 @@ void Synthesizer::justify_best() {
   }
 }
 
-/// Small cases are solved to proof.
+/// Branch and bound for small networks.
 void Synthesizer::branch() {
   constexpr int kLargestBranched = 200;
   if (is_done() || !period_.is_exact || has_machine_caps_ || network_.size() > kLargestBranched)
@@ -302,7 +303,7 @@ void Synthesizer::branch() {
   bound_ = std::max(bound_, outcome.bound);
 }
 
-/// A short way away from plateaus, where the tabu search sees few moves.
+/// A short random walk to leave plateaus, on which tabu search has few moves.
 void Synthesizer::walk() {
   if (has_machine_caps_ || is_done()) return;
   constexpr std::int64_t kVisits = 2 * kInsertVisits;
@@ -314,13 +315,14 @@ void Synthesizer::walk() {
   if (value < best_.value) best_ = {value, std::move(improved), "justification walk"};
 }
 
-/// Half of the effort that is left for several starts in turn, half for the best that came of them.
+/// Half of the remaining effort for several starts, half for the best result.
 void Synthesizer::search_locally() {
   constexpr std::size_t kStarts = 6;
-  constexpr std::int64_t kVisits = 5, kCost = 2;  // so many of its visits cost that many of others
+  constexpr std::int64_t kVisits = 5, kCost = 2;  // 5 of its visits cost as much as 2 of others
   if (is_done()) return;
-  std::stable_sort(pool_.begin(), pool_.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.value < b.value; });
+  std::stable_sort(
+      pool_.begin(), pool_.end(),
+      [](const CandidateOrder& a, const CandidateOrder& b) { return a.value < b.value; });
   TabuSearch tabu(network_);
   const auto improve = [&](const Starts& from, std::int64_t effort) {
     const std::int64_t before = tabu.visits();
@@ -354,23 +356,25 @@ double gap_of(const SynthesizedSchedule& s) {
 
 std::optional<std::string> problem_of(const SynthesisRequest& request) {
   const std::size_t stages = request.placement.device_of_stage.size();
-  if (request.microbatches < 1) return fmt::format("{} micro-batches", request.microbatches);
+  if (request.microbatches < 1)
+    return fmt::format("number of micro-batches must be at least 1, got {}", request.microbatches);
   if (request.placement.routes.size() != 1 || request.placement.routes[0].size() != stages)
-    return "the placement has several routes; synthesis works on one";
+    return "schedule synthesis requires a placement with one route";
   for (const auto* times :
        {&request.times.forward, &request.times.backward_input, &request.times.backward_weight})
     if (times->size() != stages)
-      return fmt::format("{} times for {} stages", times->size(), stages);
+      return fmt::format("expected {} times (one per stage), got {}", stages, times->size());
   if (request.caps.empty()) return std::nullopt;
   if (request.caps.size() != static_cast<std::size_t>(request.placement.devices))
-    return fmt::format("{} caps for {} devices", request.caps.size(), request.placement.devices);
+    return fmt::format("expected {} caps (one per device), got {}", request.placement.devices,
+                       request.caps.size());
   std::vector<int> stages_on(request.caps.size(), 0);
   for (const PipelineRankId device : request.placement.device_of_stage) ++stages_on[device.index()];
   for (std::size_t d = 0; d < request.caps.size(); ++d)
     if (request.caps[d] < stages_on[d])
       return fmt::format(
-          "device {} may hold {} stage-micro-batches, but one micro-batch passes {} stages there",
-          d, request.caps[d], stages_on[d]);
+          "cap of {} stage-micro-batches is too small for device {}, which has {} stages",
+          request.caps[d], d, stages_on[d]);
   return std::nullopt;
 }
 

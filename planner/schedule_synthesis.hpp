@@ -1,5 +1,5 @@
-/// Makes a pipeline schedule to measure: any stage times, latency, memory caps and placement in; a
-/// schedule, its value, a lower bound and the gap between them out.
+/// Pipeline schedule synthesis for arbitrary stage times, latency, memory caps and placement.
+/// Returns a schedule with its value, a lower bound and the gap.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ struct SynthesisRequest {
   Placement placement;  ///< one route over all stages: linear, looped, V, wave
   int microbatches = 1;
   StageTimes times;  ///< by stage
-  /// By device: stage-micro-batches held at once, from the start of F to the end of W; empty: no
-  /// limit. At least the number of stages on the device.
+  /// By device: maximum number of stage-micro-batches held at once, from the start of F to the end
+  /// of W; at least the number of stages on the device. Empty: no limit.
   std::vector<int> caps;
   ScheduleObjective objective = ScheduleObjective::kMakespan;
-  /// Work to spend, roughly, in visits of an operation.
+  /// Search effort, roughly, in visits of an operation.
   std::int64_t effort = 3'400'000;
-  /// Schedules to start from as well, if they keep placement and caps.
+  /// Additional start schedules; ignored unless they match placement and caps.
   std::vector<Schedule> seeds;
 };
 
@@ -33,23 +33,23 @@ struct SynthesizedSchedule {
   Schedule schedule;
   ScheduleTiming timing;
   Ticks value;         ///< of the objective
-  Ticks lower_bound;   ///< no schedule within these caps has less
-  std::string origin;  ///< what found it: "1f1b", "dispatch", "tabu search", …
+  Ticks lower_bound;   ///< of the objective of any schedule within these caps
+  std::string origin;  ///< the method that found it: "dispatch", "tabu search", …
 };
 inline bool is_proved_optimal(const SynthesizedSchedule& s) { return s.value == s.lower_bound; }
 /// (value - bound) / bound.
 double gap_of(const SynthesizedSchedule& s);
 
-/// What is wrong with the request, with values; nothing if it can be solved.
+/// The problem with the request, with values; nullopt if it is valid.
 std::optional<std::string> problem_of(const SynthesisRequest& request);
 
-/// Portfolio: schedules of the zoo that fit, dispatching by several rules in both directions of
+/// Portfolio search: published schedules that fit, priority dispatching forward and backward in
 /// time, double justification, a random walk over packed schedules, tabu search on critical paths,
-/// and branching for small cases; stops as soon as value and bound meet. Deterministic.
-/// problem_of() must be empty.
+/// and branch and bound for small cases. Stops as soon as the value equals the bound.
+/// Deterministic. problem_of() must be nullopt.
 SynthesizedSchedule synthesize(const SynthesisRequest& request);
 
-/// Lower bound alone: as strong as propagation makes it below `known`, the value of some schedule.
+/// Only the lower bound, raised by propagation up to `known`, the value of some schedule.
 Ticks lower_bound_of(const SynthesisRequest& request, Ticks known);
 
 }  // namespace meshwright

@@ -1,6 +1,6 @@
-/// Best first: candidates in the order of their bounds, in batches of fixed size, until the next
-/// bound is above the plans that are to be shown. A batch is chosen before any of it is looked at
-/// and settled in order afterwards, so neither the result nor the certificate depends on threads.
+/// Best-first search: candidates in the order of their bounds, in batches of fixed size, until the
+/// next bound exceeds all rows of the table. A batch is selected before any of it is evaluated, and
+/// its results are applied in order, so that neither result nor certificate depends on threads.
 #include "planner/search.hpp"
 
 #include <fmt/format.h>
@@ -29,8 +29,8 @@ namespace {
 
 constexpr std::size_t kBatchSize = 16;
 
-/// Rows of the result differ in their split over the devices. Where there are fewer splits than
-/// rows, also in chunks, schedule and micro-batch.
+/// Rows of the result differ in their parallel sizes. If there are fewer combinations than rows,
+/// they also differ in chunks, schedule and micro-batch.
 using RowKey = std::tuple<int, int, int, int, int, int, const ScheduleRule*, int, int>;
 RowKey row_key(const Candidate& c, bool fine) {
   const ParallelDegrees& d = c.degrees;
@@ -45,19 +45,19 @@ RowKey row_key(const Candidate& c, bool fine) {
           fine ? c.micro_batch : 0};
 }
 
-/// What became of a prospect that was looked at.
+/// Outcome of the evaluation of a prospect.
 struct Verdict {
   enum class Kind : std::uint8_t { kPruned, kPostponed, kSimulated };
   Kind kind = Kind::kPruned;
   PruneReason reason = PruneReason::kMemory;
   Ticks step_time;
-  MemoryShortfall shortfall;  ///< when pruned for memory
+  MemoryShortfall shortfall;  ///< if pruned for memory
 };
 
 class Search {
  public:
-  /// `look_further`: where nothing fits, try more devices.
-  Search(const Job& job, const SearchOptions& options, bool look_further = true)
+  /// `look_further`: if nothing fits, try more devices.
+  Search(const SearchJob& job, const SearchOptions& options, bool look_further = true)
       : job_(job), options_(options), look_further_(look_further) {}
 
   SearchResult run() {
@@ -76,7 +76,7 @@ class Search {
   }
 
  private:
-  using Entry = std::pair<Ticks, std::size_t>;  ///< bound, prospect: ties by prospect
+  using Entry = std::pair<Ticks, std::size_t>;  ///< bound and prospect index, which breaks ties
 
   SearchResult nothing_to_search(const CandidateSpace& space) const {
     SearchResult result;
@@ -108,7 +108,7 @@ class Search {
 
   std::int64_t total() const { return static_cast<std::int64_t>(prospects_.size()); }
 
-  /// The lowest bounds; what cannot enter the table any more is pruned on the way.
+  /// The prospects with the lowest bounds. Prospects that can no longer enter the table are pruned.
   std::vector<std::size_t> next_batch() {
     std::vector<std::size_t> batch;
     while (!queue_.empty() && batch.size() < kBatchSize) {
@@ -127,14 +127,14 @@ class Search {
     ++settled_;
   }
 
-  /// True if its row is taken by something faster, or all rows are.
+  /// True if a faster plan has its row, or if all rows are faster.
   bool is_beaten(const Prospect& prospect) const {
     if (row_limit_ && prospect.bound > *row_limit_) return true;
     const auto row = best_of_row_.find(row_key(prospect.candidate, fine_rows_));
     return row != best_of_row_.end() && prospect.bound > row->second.first;
   }
 
-  /// Runs in parallel: touches only the prospect itself.
+  /// Runs in parallel: modifies only the prospect itself.
   Verdict judge(std::size_t index) {
     Prospect& prospect = prospects_[index];
     if (!screened_[index]) {
@@ -161,7 +161,7 @@ class Search {
       verdict.shortfall = *shortfall;
       return verdict;
     }
-    thread_local SimulatedTimes times;  // its memory is used again
+    thread_local SimulatedTimes times;  // reuses its memory
     simulate(graph, price_works(graph.parts, graph.works, job_.cost_model), times);
     verdict.kind = Verdict::Kind::kSimulated;
     verdict.step_time = makespan(times);
@@ -206,7 +206,7 @@ class Search {
     if (rows.size() == static_cast<std::size_t>(options_.top)) row_limit_ = rows.back().first;
   }
 
-  /// At most `top`, best first; of equal ones the simpler first.
+  /// At most `top` rows, best first; ties are broken by simplicity.
   std::vector<Entry> ranked_rows() const {
     std::vector<Entry> rows;
     for (const auto& [key, entry] : best_of_row_) rows.push_back(entry);
@@ -261,9 +261,9 @@ class Search {
     return infeasible;
   }
 
-  /// The best plan of the same goal on twice, four times, … the devices.
+  /// The best plan for the same goal on 2x, 4x, … the devices.
   std::optional<RankedPlan> fitting_with_more_devices() const {
-    Job larger = job_;
+    SearchJob larger = job_;
     larger.fixed.data.reset();
     SearchOptions options;
     options.top = 1;
@@ -282,15 +282,15 @@ class Search {
     MemoryShortfall shortfall;
   };
 
-  Job job_;
+  SearchJob job_;
   SearchOptions options_;
   bool look_further_ = true;
   bool fine_rows_ = false;
   std::vector<Prospect> prospects_;
-  std::vector<char> screened_;  ///< by prospect: its memory has been screened
+  std::vector<char> screened_;  ///< by prospect: memory was checked
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
   std::map<RowKey, Entry> best_of_row_;
-  std::optional<Ticks> row_limit_;  ///< step time of the last row, once all rows are taken
+  std::optional<Ticks> row_limit_;  ///< step time of the last row, if the table is full
   std::optional<Leanest> leanest_;
   std::int64_t settled_ = 0;
   SearchCertificate certificate_;
@@ -323,12 +323,12 @@ SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostM
     measure_best_rows(result, model, cluster, cost_model, thread_count(options.threads));
     return result;
   }
-  Job job{.model = model,
-          .cluster = cluster,
-          .cost_model = cost_model,
-          .goal = goal,
-          .fixed = fixed,
-          .threads = thread_count(options.threads)};
+  SearchJob job{.model = model,
+                .cluster = cluster,
+                .cost_model = cost_model,
+                .goal = goal,
+                .fixed = fixed,
+                .threads = thread_count(options.threads)};
   if (!fixed.dtype) job.fixed.dtype = default_dtype(cluster);
   SearchOptions sane = options;
   sane.top = std::max(1, options.top);
@@ -337,7 +337,7 @@ SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostM
 
 namespace {
 
-/// The cut whose slowest stage is fastest on the devices that run them.
+/// The partition that minimizes the time of the slowest stage on the devices of the stages.
 std::vector<int> best_cut(const Strategy& strategy, int parts, const ModelGraph& model,
                           const Cluster& cluster, const CostModel& cost_model) {
   const auto times_on = [&](std::int32_t kind) {

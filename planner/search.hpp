@@ -1,5 +1,6 @@
-/// The planner: which split, schedule, micro-batch, recomputation and sharding trains this model
-/// fastest on this cluster. Every candidate is pruned by a named bound, or simulated.
+/// The planner: finds the parallel sizes, schedule, micro-batch size, recomputation and optimizer
+/// sharding with the shortest step time for a model on a cluster. Every candidate is either
+/// simulated or pruned for a named reason.
 #pragma once
 
 #include <array>
@@ -23,8 +24,8 @@ struct Goal {
   std::int64_t sequence_length = 1;
 };
 
-/// Fields that are set restrict the search to that value (`plan --fix`). An unset dtype is bf16
-/// where the device has it, else fp16, else fp32.
+/// A set field restricts the search to its value (`plan --fix`). The default dtype is bf16 if the
+/// device supports it, else fp16, else fp32.
 struct FixedChoices {
   std::optional<int> tensor, pipeline, chunks, data, context, expert, expert_tensor, micro_batch,
       zero;
@@ -33,47 +34,47 @@ struct FixedChoices {
   std::optional<Recompute> recompute;
   std::optional<Dtype> dtype;
   std::optional<AttentionAlgorithm> attention;
-  DataParallelism data_parallelism = {};    ///< of every plan; never searched
-  ModelParallelism model_parallelism = {};  ///< not searched: as usual, or as said
+  DataParallelism data_parallelism = {};    ///< for every plan; not searched
+  ModelParallelism model_parallelism = {};  ///< for every plan; not searched
 };
 
 /// Why a candidate was not simulated.
 enum class PruneReason : std::uint8_t {
   kStructure,  ///< degrees do not divide heads, blocks, experts or the batch
-  kSchedule,   ///< the schedule's own rules
-  kMemory,     ///< does not fit, by counting
-  kBound,      ///< a lower bound of its step time is above the best plans found
-  kDominated   ///< equal to another candidate but for a choice that cannot help
+  kSchedule,   ///< not supported by the schedule
+  kMemory,     ///< does not fit in memory, by counting
+  kBound,      ///< lower bound of its step time exceeds the best plans found
+  kDominated   ///< differs from another candidate only in a choice that cannot help
 };
 inline constexpr int kPruneReasonCount = 5;
 std::string_view name_of(PruneReason reason);
 
-/// One row of the table: the best plan of its split over the devices.
+/// One row of the table: the best plan for its parallel sizes.
 struct RankedPlan {
   Plan plan;
   Evaluation evaluation;
-  std::string why;  ///< one line: what limits it and what the alternatives would cost
+  std::string why;  ///< one line: its limits, and the memory of the nearest alternative
 };
 
 struct SearchCertificate {
   std::int64_t candidates = 0;
   std::array<std::int64_t, kPruneReasonCount> pruned{};
   std::int64_t simulated = 0;
-  /// True: every candidate of the space is simulated or pruned by a bound that cannot err.
+  /// True if every candidate of the space was simulated or pruned by a valid bound.
   bool proved_optimal = false;
-  double gap = 0;  ///< (best - lower bound of what was not simulated) / best, 0 when proved
+  double gap = 0;  ///< (best - lower bound of unevaluated candidates) / best, 0 if proved optimal
 };
 
-/// Why nothing fits, and the nearest plan that would.
+/// The reason why no plan fits, and the nearest plan that would.
 struct Infeasible {
   std::string reason;
-  std::optional<RankedPlan> nearest;  ///< least over capacity, or with more devices
+  std::optional<RankedPlan> nearest;  ///< a plan on more devices, or the one with the lowest peak
 };
 
 struct SearchResult {
-  std::vector<RankedPlan> plans;  ///< best first; each passes check_plan() and fits
+  std::vector<RankedPlan> plans;  ///< best first; each passes check_plan() and fits in memory
   SearchCertificate certificate;
-  std::optional<Infeasible> infeasible;  ///< when plans is empty
+  std::optional<Infeasible> infeasible;  ///< if plans is empty
 };
 
 struct SearchOptions {
@@ -88,12 +89,12 @@ SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostM
                     const Goal& goal, const FixedChoices& fixed = {},
                     const SearchOptions& options = {});
 
-/// Completes a strategy to a plan: the stage cut whose slowest stage is fastest, ties to the most
-/// even one.
+/// Completes a strategy to a plan: chooses the stage partition with the fastest slowest stage, and
+/// among equal ones the most even.
 Plan complete_plan(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster,
                    const CostModel& cost_model);
 
-/// lower + price + simulate + evaluate of one plan, representatives only.
+/// Lowers, prices, simulates and evaluates one plan, with one representative per pipeline rank.
 Evaluation evaluate_plan(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
                          const CostModel& cost_model);
 

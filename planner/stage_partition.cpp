@@ -9,9 +9,10 @@
 namespace meshwright {
 namespace {
 
-/// True if [embedding, blocks..., head] splits into at most `stages` runs, none above `limit`.
-/// Filling every run as far as it goes needs the fewest runs; and a run can always be split further
-/// without making any longer, so "at most" is as good as "exactly" while layers are enough.
+/// True if [embedding, blocks..., head] can be split into at most `stages` runs, none above
+/// `limit`. Filling runs greedily needs the fewest runs; a run can always be split further without
+/// making any run longer, so "at most" is equivalent to "exactly" as long as there are enough
+/// layers.
 bool fits_under(const LayerTimes& times, int stages, Ticks limit) {
   int runs = 1;
   Ticks run = times.embedding;
@@ -30,7 +31,7 @@ bool fits_under(const LayerTimes& times, int stages, Ticks limit) {
   return put(times.head);
 }
 
-/// The least `limit` for which fits_under() holds, by bisection on integers.
+/// The smallest `limit` with fits_under(), by bisection on integers.
 Ticks least_bottleneck(const LayerTimes& times, int stages) {
   Ticks sum = times.embedding + times.head;
   Ticks longest = std::max(times.embedding, times.head);
@@ -50,7 +51,8 @@ Ticks least_bottleneck(const LayerTimes& times, int stages) {
   return Ticks(low);
 }
 
-/// Among all cuts with no stage above `limit`: least sum of squares, then smallest counts first.
+/// Among all partitions with no stage above `limit`: smallest sum of squares, then the smallest
+/// counts first.
 class EvenCut {
  public:
   EvenCut(const LayerTimes& times, int stages, Ticks limit)
@@ -87,7 +89,7 @@ class EvenCut {
     return static_cast<std::size_t>(stage) * before_.size() + static_cast<std::size_t>(first);
   }
 
-  /// Best cut of blocks [first, ...) over stages [stage, ...).
+  /// Best partition of blocks [first, ...) over stages [stage, ...).
   void settle(int stage, int first) {
     const bool outer = stage == 0 || stage == stages_ - 1;
     Ticks fixed;
@@ -101,7 +103,7 @@ class EvenCut {
       const std::int64_t rest = cost_[at(stage + 1, first + count)];
       if (rest == kUnreachable) continue;
       const std::int64_t cost = rest + std::int64_t{count} * count;
-      if (cost < cost_[here]) {  // counts ascend: the smallest of equal cost stays
+      if (cost < cost_[here]) {  // counts ascend: the smallest count with this cost is kept
         cost_[here] = cost;
         choice_[here] = count;
       }
@@ -110,7 +112,7 @@ class EvenCut {
 
   int blocks_, stages_;
   Ticks limit_, embedding_, head_;
-  std::vector<Ticks> before_;  ///< time of the blocks in front of each block
+  std::vector<Ticks> before_;  ///< total time of the blocks before each block
   std::vector<std::int64_t> cost_;
   std::vector<int> choice_;
 };
@@ -140,7 +142,8 @@ Ticks slowest_stage(const LayerTimes& times, std::span<const int> blocks_per_sta
 
 namespace {
 
-/// Cuts over unequal devices, from the last stage to the first. A state is (stage, first block).
+/// Partition for devices of different speeds, by dynamic programming from the last stage to the
+/// first. A state is (stage, first block).
 class UnequalCut {
  public:
   explicit UnequalCut(std::span<const LayerTimes> times)
@@ -154,7 +157,7 @@ class UnequalCut {
   }
 
   std::vector<int> run() {
-    // The least bottleneck first, then the most even of the cuts that reach it.
+    // First the smallest bottleneck, then the most even partition with that bottleneck.
     solve(Ticks::max());
     const Ticks limit = best_.front().bottleneck;
     solve(limit);
@@ -170,7 +173,7 @@ class UnequalCut {
   struct Best {
     Ticks bottleneck = Ticks::max();
     std::int64_t squares = 0;
-    int count = -1;  ///< blocks of this stage; -1: no cut
+    int count = -1;  ///< blocks of this stage; -1: infeasible
   };
 
   std::size_t at(std::size_t stage, std::size_t first) const {
@@ -185,7 +188,7 @@ class UnequalCut {
     return time;
   }
 
-  /// Under a limit evenness decides, without one the bottleneck.
+  /// Minimizes the bottleneck; with a limit, the sum of squared block counts.
   void solve(Ticks limit) {
     best_.assign(times_.size() * static_cast<std::size_t>(blocks_ + 1), {});
     const bool limited = limit != Ticks::max();
@@ -215,7 +218,7 @@ class UnequalCut {
 
   std::span<const LayerTimes> times_;
   int blocks_;
-  std::vector<std::vector<Ticks>> before_;  ///< by stage: time of the blocks in front of each block
+  std::vector<std::vector<Ticks>> before_;  ///< by stage: total time of the blocks before each one
   std::vector<Best> best_;
 };
 

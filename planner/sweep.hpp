@@ -1,5 +1,5 @@
-/// Many strategies of one job side by side: each is completed to a plan and simulated, or has its
-/// reasons why it cannot be.
+/// Evaluates many strategies of one job: each is completed to a plan and simulated, or has a list
+/// of problems.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ namespace meshwright {
 
 struct SweepPoint {
   Strategy strategy;
-  std::optional<PlanFigures> figures;  ///< absent: `problems` say why
+  std::optional<PlanFigures> figures;  ///< absent: see `problems`
   std::vector<Diagnostic> problems;
 };
 
@@ -29,8 +29,8 @@ struct SweepOptions {
   std::function<bool()> cancelled = {};  ///< called from any of the threads
 };
 
-/// One point per strategy, in their order. When cancelled, the points that were not begun have
-/// neither figures nor problems. Whether a plan fits in memory is left to the figures.
+/// One point per strategy, in the same order. After cancellation, points that were not started have
+/// neither figures nor problems. Plans that do not fit in memory are included; see their figures.
 std::vector<SweepPoint> sweep(std::span<const Strategy> strategies, const ModelGraph& model,
                               const Cluster& cluster, const CostModel& cost_model,
                               const SweepOptions& options = {});

@@ -58,7 +58,8 @@ bool TimedOrders::load(std::span<const Ticks> starts) {
   return true;
 }
 
-/// Positions and neighbours on the machine from `low` to `high`, and what touches them.
+/// Updates positions and neighbors on the machine from `low` to `high`, including the operations
+/// next to them.
 void TimedOrders::link(std::size_t machine, std::size_t low, std::size_t high) {
   const auto& order = order_[machine];
   const std::int32_t boundary = network_.size() + static_cast<std::int32_t>(machine);
@@ -111,7 +112,7 @@ bool TimedOrders::perform(const OrderMove& move) {
     rotate({move.machine, move.to, move.from});
     return false;
   }
-  // The neighbours of what moved changed as well.
+  // The operations next to the moved range have new neighbors as well.
   const std::int32_t before = rank_[at(neighbours_[at(order[low])].before)];
   const std::int32_t behind = rank_[at(neighbours_[at(order[high])].after)];
   update_ends(first, std::max(last, at(std::max(behind, 0))));
@@ -120,9 +121,10 @@ bool TimedOrders::perform(const OrderMove& move) {
   return true;
 }
 
-/// Repairs the topological order between two places. What moved to the left was last there: what it
-/// waits for now goes first with it. What moved to the right was first: what waits for it goes
-/// last. False if the operation at the other end is among those: a cycle.
+/// Repairs the topological order between two positions. An operation moved to the left was the last
+/// one there: it goes first, together with the operations that it now waits for. An operation moved
+/// to the right was the first one: it goes last, together with the operations that wait for it.
+/// False if the operation at the other end is among them: a cycle.
 bool TimedOrders::reorder(std::size_t low, std::size_t high, bool is_to_left) {
   const auto mark = [&](std::int32_t o) {
     const std::int32_t rank = rank_[at(o)];
@@ -153,7 +155,7 @@ bool TimedOrders::reorder(std::size_t low, std::size_t high, bool is_to_left) {
   return true;
 }
 
-/// From `first` on, until behind `last` nothing changes.
+/// Updates from `first` on, and beyond `last` until nothing changes.
 void TimedOrders::update_ends(std::size_t first, std::size_t last) {
   std::size_t k = first;
   for (; k <= last; ++k) {
@@ -169,7 +171,7 @@ void TimedOrders::update_ends(std::size_t first, std::size_t last) {
   visits_ += static_cast<std::int64_t>(k - first);
 }
 
-/// From `last` back, until before `first` nothing changes.
+/// Updates from `last` backward, and beyond `first` until nothing changes.
 void TimedOrders::update_remaining(std::size_t first, std::size_t last) {
   std::size_t k = last + 1;
   for (; k > first; --k) {

@@ -1,4 +1,4 @@
-/// The orders of machines with their longest paths, kept up to date while operations change places.
+/// Machine orders with incrementally updated longest paths.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace meshwright {
 
-/// Takes the operation at one position of a machine to another one; those in between make room.
+/// Moves the operation at one position of a machine to another; those in between shift by one.
 struct OrderMove {
   std::size_t machine = 0;
   std::size_t from = 0, to = 0;
@@ -19,19 +19,18 @@ struct OrderMove {
   bool is_to_left() const { return to < from; }
 };
 
-/// A move costs what it changes: a topological order of all operations is repaired between the two
-/// ends of the move (after D. Pearce and P. Kelly, "A dynamic topological sort algorithm for
-/// directed acyclic graphs", 2006); paths are followed from there until nothing changes. Tabu
-/// search so takes 5 us a move for 8 stages and 32 micro-batches, 8 us for 16 stages: a quarter of
-/// timing afresh.
+/// The cost of a move is proportional to what it changes: the topological order of all operations
+/// is repaired between the two ends of the move (after D. Pearce and P. Kelly, "A dynamic
+/// topological sort algorithm for directed acyclic graphs", 2006), and paths are updated from there
+/// until nothing changes.
 class TimedOrders {
  public:
   explicit TimedOrders(const OperationNetwork& network);
 
-  /// Orders as in a schedule. False: they contradict the precedences.
+  /// Sets the orders of a schedule. False if they contradict the precedences.
   bool load(std::span<const Ticks> starts);
-  /// The move must pass no predecessor or successor of the operation on its own machine. False, and
-  /// nothing is changed: it contradicts precedences between machines.
+  /// The move must not pass a predecessor or successor of the operation on its own machine. Returns
+  /// false and changes nothing if it contradicts precedences between machines.
   bool perform(const OrderMove& move);
 
   std::size_t machines() const { return order_.size(); }
@@ -47,7 +46,7 @@ class TimedOrders {
   bool is_critical(std::int32_t operation) const {
     return start(operation) + remaining(operation) == value_;
   }
-  /// Earliest start, and longest path behind the end, as other machines have it.
+  /// Earliest start, and longest path after the end, as determined by other machines.
   Ticks arrival(std::int32_t operation) const {
     const Neighbours& n = neighbours_[at(operation)];
     return end_[at(n.from_other)] + n.lag_from_other;
@@ -58,17 +57,17 @@ class TimedOrders {
   }
   Starts starts() const;
 
-  /// Work done so far, in operations looked at.
+  /// Work done so far, in operations visited.
   std::int64_t visits() const { return visits_; }
 
  private:
   static std::size_t at(std::int32_t operation) { return static_cast<std::size_t>(operation); }
 
-  /// An order that keeps the precedences within its machine implies them, so that beside the
-  /// operation before and the one behind only other machines count: with one route, one precedence
-  /// on each side. Where there is none, a boundary takes its place: numbers from the size of the
-  /// network on, first the machines', whose end is the release and whose remaining path the tail,
-  /// then one at time 0.
+  /// A valid machine order implies the precedences within the machine, so that only the previous
+  /// and next operation and precedences with other machines matter: with one route, at most one on
+  /// each side. Missing neighbors are boundary nodes, numbered from the size of the network: one
+  /// per machine, whose end is the release and whose remaining path is the tail, then one at time
+  /// 0.
   struct Neighbours {
     std::int32_t before = 0, after = 0;         ///< on the same machine
     std::int32_t from_other = 0, to_other = 0;  ///< on another machine
@@ -88,7 +87,7 @@ class TimedOrders {
   std::vector<std::size_t> position_;
   std::vector<Neighbours> neighbours_;
   std::vector<Ticks> end_, remaining_;
-  std::vector<std::int32_t> sequence_, rank_;  ///< a topological order, and places in it
+  std::vector<std::int32_t> sequence_, rank_;  ///< a topological order, and positions in it
   Ticks value_;
   std::int64_t visits_ = 0;
   // Scratch.

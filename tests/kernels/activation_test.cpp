@@ -67,7 +67,7 @@ TEST(ActivationReference, GradientsEqualFiniteDifferences) {
 class ActivationVariant : public VariantTest {};
 
 // A dozen roundings of values up to 6; the error function is a polynomial good to 1.5e-7 (times
-// 6 / 2), the slope multiplies up to 10 by what is off by 2^-24.
+// 6 / 2), the slope multiplies values of up to 10 with relative errors of 2^-24.
 TEST_P(ActivationVariant, EqualsTheReference) {
   for (const ActivationFunction function : kFunctions)
     for (const std::int64_t columns : {0, 1, 3, 17, 63, 65, 1030}) {

@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Inputs of one shape and everything that comes out of them.
+/// Inputs of one shape and all results.
 struct AttentionCase {
   AttentionShape s;
   TestMatrix q, k, v, dout;
@@ -170,7 +170,7 @@ std::vector<AttentionShape> attention_shapes() {
                         .value_size = 16,
                         .scale = 0.25F,
                         .causal = causal});
-  // Shared key heads; key and value of different, odd sizes; queries that are later than the keys.
+  // Grouped-query heads; keys and values of different, odd sizes; queries after the keys.
   shapes.push_back({.sequences = 2,
                     .heads = 6,
                     .key_value_heads = 2,
@@ -195,11 +195,11 @@ std::vector<AttentionShape> attention_shapes() {
                     .key_size = 128,
                     .value_size = 120,
                     .scale = 0.09F});
-  // Windows that leave out whole tiles; blocks of a ring that are seen in part or not at all.
+  // Windows that mask whole tiles; blocks of a ring that are partly or fully masked.
   shapes.push_back({.queries = 300, .keys = 300, .key_size = 8, .value_size = 8, .window = 20});
   shapes.push_back({.queries = 60, .keys = 60, .key_size = 8, .value_size = 8, .first_key = 30});
   shapes.push_back({.queries = 20, .keys = 20, .key_size = 8, .value_size = 8, .first_key = 20});
-  // Dropout, of heads that are some of many and of keys that are not the first.
+  // Dropout with a subset of the heads and keys that do not start at 0.
   shapes.push_back({.sequences = 2,
                     .heads = 4,
                     .key_value_heads = 2,
@@ -291,8 +291,8 @@ TEST_P(AttentionVariant, SinksEqualTheReference) {
   }
 }
 
-// What a ring of context ranks does: queries [40, 80) against three blocks of keys, one of which is
-// in the future. Merged results and summed gradients equal those of all keys at once.
+// Ring attention: queries [40, 80) against three blocks of keys, one of which is in the future.
+// Merged results and summed gradients equal those of all keys at once.
 TEST_P(AttentionVariant, BlocksOfKeysMergeToTheWhole) {
   AttentionShape s{.heads = 2,
                    .key_value_heads = 1,

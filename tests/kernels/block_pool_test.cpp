@@ -9,7 +9,7 @@
 namespace meshwright {
 namespace {
 
-/// Plain memory of which there are 8 MiB, events of the late device.
+/// 8 MiB of plain memory, and events of the late device.
 constexpr std::int64_t kAll = std::int64_t{8} << 20;
 std::int64_t taken = 0;
 std::map<void*, std::int64_t>& sizes() {
@@ -65,7 +65,7 @@ TEST_F(Blocks, AreThereForAnotherStreamWhenTheFirstHasComeSoFar) {
   EXPECT_EQ(pool.allocate(Bytes(1000), other), block);
 }
 
-// A sender's blocks are given back by receivers: however many messages there are, a few blocks do.
+// A sender's blocks are freed by receivers: a few blocks suffice for any number of messages.
 TEST_F(Blocks, GoRoundBetweenTwoStreams) {
   for (int message = 0; message < 100; ++message) {
     void* block = pool.allocate(Bytes(100'000), one);
@@ -75,7 +75,7 @@ TEST_F(Blocks, GoRoundBetweenTwoStreams) {
   EXPECT_LE(taken, 5 * 100'352);
 }
 
-// 512 bytes may not come out of 768: more than a quarter would be wasted. 640 is 512 and a quarter.
+// A block of 768 may not serve 512 bytes: more than a quarter would be wasted. 640 may.
 TEST_F(Blocks, WasteAQuarterAtMost) {
   void* large = pool.allocate(Bytes(5 << 20), one);  // 6 MiB
   pool.give_back(large, one);

@@ -20,7 +20,7 @@ struct LossCase {
         loss(1, rows),
         gradient(rows, columns, dtype, 1) {
     logits.random(1, 8);
-    for (std::int64_t n = 0; n < rows; ++n)  // every fourth row does not count
+    for (std::int64_t n = 0; n < rows; ++n)  // every fourth row is masked
       targets.push_back(n % 4 == 3 ? -1 : static_cast<std::int32_t>(n * 7 % words));
   }
   LogitShard shard() { return {.logits = logits, .words = words, .first_word = 0}; }
@@ -86,14 +86,14 @@ TEST_P(CrossEntropyVariant, EqualsTheReference) {
     }
 }
 
-// Three ranks with 4, 4 and 2 words (and 0, 0 and 2 columns of padding) do what one does with 10.
+// Three ranks with 4, 4 and 2 columns (and 0, 0 and 2 of padding) equal one rank with 10.
 TEST_P(CrossEntropyVariant, ShardsOfTheVocabularyMakeTheWhole) {
   LossCase whole(9, 10, 10, dtype());
   whole.run_all(reference());
   TestMatrix maximum(1, 9), sum(1, 9), target_logit(1, 9), loss(1, 9), gradient(9, 12, dtype());
   maximum.fill(-std::numeric_limits<double>::infinity());
   TestMatrix padded(9, 12, dtype());
-  padded.fill(1e4);  // padding is never looked at
+  padded.fill(1e4);  // padding is never read
   for (std::int64_t n = 0; n < 9; ++n)
     for (std::int64_t v = 0; v < 10; ++v) padded.set(n, v, whole.logits(n, v));
   const auto shard = [&](std::int64_t rank) {

@@ -8,7 +8,7 @@
 namespace meshwright {
 namespace {
 
-// Without a driver the plug-in is opened all the same, and what is missing is said.
+// Without a driver the plug-in still loads and reports what is missing.
 TEST(CudaLibrary, SaysWhatIsMissingOrHasADevice) {
   const CudaLibrary& library = cuda_library();
   EXPECT_FALSE(library.path.empty());
@@ -23,7 +23,7 @@ TEST(CudaLibrary, HasEveryKernel) {
   if (cuda_library().exports == nullptr) GTEST_SKIP() << cuda_library().missing;
   const KernelTable& kernels = cuda_library().exports->kernels;
   EXPECT_EQ(kernels.backend, Backend::kCuda);
-  // The table is nothing but entries, one behind the other.
+  // The table consists of contiguous entries only.
   const auto* entry = &kernels.gemm;
   constexpr std::size_t kEntries = (sizeof(KernelTable) - 8) / sizeof(KernelEntry<Gemm>);
   for (std::size_t i = 0; i < kEntries; ++i)
@@ -34,7 +34,7 @@ TEST(CudaLibrary, HasNoSymbolsOfOtherNames) {
   EXPECT_EQ(cuda_symbol("meshwright_no_such_function"), nullptr);
 }
 
-// CUPTI without a driver, or none at all: a reason, and the run goes on.
+// Without a driver or CUPTI: an error message, and the run continues.
 TEST(CudaLibrary, SaysWhyNothingIsRecorded) {
   const ActivityTable* recorder = activity_table();
   if (recorder == nullptr) GTEST_SKIP() << "no plug-in, or built without CUPTI's header";
@@ -58,7 +58,7 @@ TEST(CudaLibrary, SaysWhyNothingIsRecorded) {
   EXPECT_LT(activities.front().start, activities.front().end);
 }
 
-/// What holds on every device.
+/// Properties of every device.
 void expect_moves_memory(const DeviceTable& device) {
   const std::vector<float> there{1, 2, 3, 4};
   std::vector<float> back(4);

@@ -14,7 +14,7 @@
 namespace meshwright {
 namespace {
 
-/// A queue of several lanes whose work is done as late as it may be.
+/// A queue of several lanes whose work is executed as late as possible.
 class Lanes : public testing::Test {
  protected:
   Vector numbers(std::int64_t count) {
@@ -34,7 +34,7 @@ class Lanes : public testing::Test {
     queue.read(values.data(), x.data, Bytes(4 * x.size));
     return values;
   }
-  /// What the memory holds at this moment, whatever is still to be done.
+  /// Current contents of the memory, without waiting for pending work.
   static float now(const Vector& x) {
     return *late::memory().seen(static_cast<const float*>(x.data));
   }
@@ -60,14 +60,14 @@ TEST_F(Lanes, WriteBehindWhatOthersRead) {
   EXPECT_EQ(read(0, y).front(), 1);
 }
 
-// As gradients of one layer that travel while those of the next are made, in one block of memory.
+// As if gradients of one layer are reduced while those of the next are computed in the same block.
 TEST_F(Lanes, GoOnBesideWhatUsesOtherPartsOfABlock) {
   const Vector all = numbers(8), first = part_of(all, 0, 4), second = part_of(all, 4, 4);
   fill(0, all, 0);
   fill(3, first, 1);
   fill(0, second, 2);
   EXPECT_EQ(read(0, second).front(), 2);
-  EXPECT_NE(now(first), 1);  // nobody has waited for lane 3
+  EXPECT_NE(now(first), 1);  // lane 3 has not been waited for
   EXPECT_EQ(read(0, first).front(), 1);
 }
 
@@ -80,7 +80,7 @@ TEST_F(Lanes, DoNotWaitForWhoReadsTheSame) {
   EXPECT_NE(now(y), 1);
 }
 
-// A lane that has gone on to other work is waited for as far as it is needed.
+// Waits for a lane's section, not for the lane's later work.
 TEST_F(Lanes, WaitForTheSectionThatTheyNeedAndNoFurther) {
   const Vector x = numbers(4), y = numbers(4);
   queue.wait();
@@ -101,8 +101,8 @@ TEST_F(Lanes, WaitForTheSectionThatWroteTheirPartOfABlock) {
   EXPECT_NE(now(second), 2);
 }
 
-// Let go of by the first lane while the second one still reads, and taken again by the third: the
-// device has no room for another.
+// Freed by the first lane while the second one still reads, and reused by the third: the device has
+// no memory for another block.
 TEST_F(Lanes, KeepWhatIsGivenBackUntilAllHaveUsedIt) {
   const std::int64_t most = late_device().memory().value / 4 / 4 * 3;
   const Vector y = numbers(4);
@@ -129,7 +129,8 @@ TEST_F(Lanes, AreAllWaitedForByTheQueue) {
   EXPECT_EQ(now(y), 2);
 }
 
-/// Programs of copies, fills, reads and new blocks on four lanes, compared with the same in order.
+/// Programs of copies, fills, reads and allocations on four lanes, compared with in-order
+/// execution.
 class RandomPrograms : public Lanes, public testing::WithParamInterface<unsigned> {
  protected:
   static constexpr std::int64_t kCount = 12;
@@ -180,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, RandomPrograms, testing::Range(1U, 41U));
 
 // ---- on a device ----
 
-// The second lane is held up; the first passes it, and waits where it needs its result.
+// The second lane is delayed; the first overtakes it, and waits where it needs the result.
 TEST(CudaLanes, PassEachOtherAndWaitWhereTheyMust) {
   if (!cuda_library().missing.empty()) GTEST_SKIP() << cuda_library().missing;
   const DeviceTable& device = cuda_library().exports->device;

@@ -55,11 +55,11 @@ TEST_F(Queue, RunsAheadOfKernelsInItsMemory) {
   x.set(1);
   queue.wait();
   kernels.fill(launch, {.y = x.vector(), .value = 2});
-  EXPECT_EQ(*late::memory().seen(x.values), 1);  // nobody has waited yet
+  EXPECT_EQ(*late::memory().seen(x.values), 1);  // not executed yet
   EXPECT_EQ(x.get()[0], 2);                      // a copy to the host waits
 }
 
-// On a GPU such an access ends the program, too.
+// On a GPU such an access terminates the program, too.
 using QueueDeathTest = Queue;
 TEST_F(QueueDeathTest, HidesItsMemoryFromTheHost) {
   const Four x(queue);
@@ -73,13 +73,14 @@ TEST_F(Queue, SaysHowMuchMemoryIsMissing) {
     queue.allocate(Bytes(all.value + 1));
     FAIL() << "there was more than there is";
   } catch (const RuntimeFailure& failure) {
-    EXPECT_EQ(failure.diagnostic().where, "memory of the GPU");
-    EXPECT_THAT(failure.diagnostic().what, testing::HasSubstr("does not fit: 0.25 GiB"));
+    EXPECT_EQ(failure.diagnostic().where, "GPU memory");
+    EXPECT_THAT(failure.diagnostic().what,
+                testing::HasSubstr("out of memory: tried to allocate 0.25 GiB"));
     EXPECT_THAT(failure.diagnostic().what, testing::HasSubstr("of 0.25 GiB are free"));
   }
 }
 
-// What was given back is there again once the work that used it is done, which takes a wait.
+// Freed memory is available again once the work that used it is done, which requires a wait.
 TEST_F(Queue, WaitsForMemoryThatIsStillInUse) {
   const Bytes most(late_device().memory().value / 4 * 3);
   std::byte* first = queue.allocate(most);
@@ -87,8 +88,8 @@ TEST_F(Queue, WaitsForMemoryThatIsStillInUse) {
   EXPECT_EQ(queue.allocate(most), first);
 }
 
-// On a device that is shared, what another queue has given back is there once that one's work is
-// done, which nobody here can wait for.
+// On a shared device, memory freed by another queue becomes available once that queue's work is
+// done, which this queue cannot wait for.
 TEST_F(Queue, WaitsForMemoryThatAnotherQueueStillUses) {
   const Bytes most(late_device().memory().value / 4 * 3);
   DeviceQueue other(late_kernels(), late_device(), QueueTiming::kNone);
@@ -115,8 +116,8 @@ TEST_F(Queue, KeepsWhatIsWrittenUntilItIsThere) {
   EXPECT_EQ(y.get()[3], 2);
 }
 
-// More than is kept at once, in pieces that do not fill a block evenly: every copy is made from its
-// own bytes.
+// More than fits in the staging buffers, in pieces that do not fill a block evenly: every copy
+// reads its own bytes.
 TEST_F(Queue, KeepsManyWritesApart) {
   constexpr std::int64_t kCount = 100'001;
   std::vector<std::byte*> blocks;
@@ -141,7 +142,7 @@ TEST_F(Queue, WaitsForResultsThatLieElsewhere) {
   EXPECT_EQ(total, 8);
 }
 
-// The caller may let go of an input at once, though the kernel reads it later.
+// The caller may free an input immediately, although the kernel reads it later.
 TEST_F(Queue, KeepsInputsThatLieElsewhere) {
   const Four y(queue);
   std::array<float, 4> x{1, 2, 3, 4};
@@ -192,7 +193,7 @@ TEST_F(CudaQueue, CopiesToAndFromTheHost) {
   }
 }
 
-// More than the card has: an error with numbers, and what comes next works.
+// More than the card has: an error with sizes, and later work succeeds.
 TEST_F(CudaQueue, SaysHowMuchMemoryIsMissing) {
   DeviceQueue queue = queue_with(QueueTiming::kNone);
   EXPECT_THROW(queue.allocate(Bytes(device().memory().value * 2)), RuntimeFailure);
@@ -236,7 +237,7 @@ TEST_F(CudaQueue, TimesEachKernel) {
   EXPECT_EQ(x.get()[0], 2);
 }
 
-// 64 MiB given back and taken again while kernels that use it are under way.
+// 64 MiB freed and reused while kernels that use it are running.
 TEST_F(CudaQueue, IsDoneWithMemoryThatItGivesBack) {
   DeviceQueue queue = queue_with(QueueTiming::kNone);
   constexpr std::int64_t kCount = std::int64_t{1} << 24;

@@ -30,8 +30,8 @@ TEST(DropoutMask, DependsOnKeyRowAndColumnAlone) {
   EXPECT_EQ(std::vector<bool>(mask.begin(), mask.begin() + 50), mask_of(1, 5, 50, 0.5F));
 }
 
-// Neighbouring rows and columns agree as often as chance has them: half of 10^5 pairs, with a
-// deviation of sqrt(1/4 / 10^5) = 1.6e-3.
+// Adjacent rows and columns agree as often as by chance: half of 10^5 pairs, with a deviation of
+// sqrt(1/4 / 10^5) = 1.6e-3.
 TEST(DropoutMask, KnowsNothingOfItsNeighbours) {
   int same_as_right = 0, same_as_below = 0, pairs = 0;
   for (std::int64_t row = 0; row < 100; ++row) {
@@ -48,7 +48,7 @@ TEST(DropoutMask, KnowsNothingOfItsNeighbours) {
 
 class DropoutVariant : public VariantTest {};
 
-// Probability 0.75: what is kept is multiplied by 4, exactly.
+// Probability 0.75: kept elements are multiplied by 4, exactly.
 TEST_P(DropoutVariant, KeepsTheSameElementsBothWays) {
   for (const std::int64_t columns : {1, 17, 513, 1100}) {
     const std::vector<std::int64_t> rows{4, 0, 1'000'000'000'000};

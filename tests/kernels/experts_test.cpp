@@ -139,7 +139,7 @@ TEST(GateReference, GradientsEqualFiniteDifferences) {
 class ExpertsVariant : public VariantTest {};
 
 // Softmax over E experts: E / 16 lanes' roundings, a division and an exponential, all relative.
-// Unnormalised sigmoid sums of 64 experts are up to 64, over 65 tokens: shares up to 65.
+// Unnormalized sigmoid sums of 64 experts are up to 64, over 65 tokens: shares up to 65.
 TEST_P(ExpertsVariant, GateEqualsTheReference) {
   std::vector<GateShape> shapes = gate_shapes(65);
   shapes.push_back({.score = GateScore::kSigmoid,

@@ -6,7 +6,7 @@ namespace meshwright {
 namespace {
 
 /// All non-negative e4m3 numbers (arXiv 2209.05433, table 1): 2^-9 f below 2^-6, else
-/// 2^(e - 7) (1 + f / 8); exponent 15 with fraction 7 is no number.
+/// 2^(e - 7) (1 + f / 8); exponent 15 with fraction 7 is NaN.
 std::vector<float> all_e4m3() {
   std::vector<float> numbers;
   for (int f = 0; f < 8; ++f) numbers.push_back(std::ldexp(static_cast<float>(f), -9));
@@ -24,8 +24,8 @@ TEST(Float8, KeepsItsOwnNumbers) {
   }
 }
 
-// Beside every midpoint of neighbours the nearer one; on it the one with the even fraction, which
-// is the even one in the order of all numbers.
+// Next to every midpoint of two adjacent numbers the nearer one; on it the one with the even
+// fraction, which has an even index among all numbers.
 TEST(Float8, RoundsToNearestEven) {
   const std::vector<float> numbers = all_e4m3();
   for (std::size_t i = 0; i + 1 < numbers.size(); ++i) {
@@ -40,7 +40,7 @@ class Float8Variant : public VariantTest {};
 
 // The first block's largest is 448, so its scale is 1: 3.3 lies between 3.25 and 3.5, 2^-12 nearest
 // to 0. The second block's largest is 224: scale 1/2, so 3.3 is 6.6 there, nearest to 6.5 / 2.
-// 3.3 itself is 3.296875 in bf16; the same neighbours are nearest.
+// 3.3 itself is 3.296875 in bf16; the same neighbors are nearest.
 TEST_P(Float8Variant, ScalesEveryBlockByItsLargest) {
   TestMatrix x(2, 200, dtype(), 5), y(2, 200, dtype(), 1);
   x.set(0, 5, -448), x.set(0, 6, 3.3), x.set(0, 127, 0x1p-12);

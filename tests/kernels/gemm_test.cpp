@@ -78,7 +78,7 @@ TEST_P(GemmVariant, EqualsTheReferenceForOddSizesAndAllTranspositions) {
           for (const bool tb : {false, true}) expect_product({m, n, k}, ta, tb, {}, dtype());
 }
 
-// Beyond every block, whose edge is 512.
+// Larger than a block, whose edge is 512.
 TEST_P(GemmVariant, EqualsTheReferenceAcrossBlocks) {
   for (const Shape s : {Shape{7, 5, 600}, Shape{520, 9, 20}, Shape{5, 1100, 30}})
     for (const bool transposed : {false, true})
@@ -99,7 +99,7 @@ TEST_P(GemmVariant, AddsTheBias) {
       expect_product({17, 1030, 9}, false, false, {.beta = beta}, c, true);
 }
 
-/// Both dtypes of results, rows that cuBLASLt takes (multiples of 8) and others.
+/// Both result dtypes, row lengths that cuBLASLt supports (multiples of 8) and others.
 struct GeluCase {
   Shape s;
   std::int64_t padding;
@@ -107,8 +107,8 @@ struct GeluCase {
 constexpr GeluCase kGeluCases[] = {{{17, 24, 9}, 0}, {{17, 24, 9}, 3}, {{33, 19, 40}, 5},
                                    {{5, 16, 0}, 0},  {{0, 8, 3}, 0},   {{70, 520, 30}, 8}};
 
-// GELU may be taken of the sums or of what they are rounded to: its slope is at most 1.13, so the
-// results differ by 1.13 units of the largest sum.
+// GELU may be applied to the sums before or after rounding: its slope is at most 1.13, so the
+// results differ by at most 1.13 units of the largest sum.
 TEST_P(GemmVariant, TakesGeluOfTheResult) {
   for (const Dtype c_dtype : {Dtype::kFp32, Dtype::kBf16})
     for (const auto& [s, padding] : kGeluCases)
@@ -145,7 +145,7 @@ TEST_P(GemmVariant, MultipliesByTheSlopeOfGelu) {
     }
 }
 
-// What makes runs repeatable: the same arguments give the same bits, wherever they lie.
+// Runs are reproducible: the same arguments give the same bits, wherever they are in memory.
 TEST_P(GemmVariant, GivesTheSameBitsAgain) {
   TestMatrix a(70, 530, dtype()), b(530, 90, dtype()), c(70, 90);
   a.random(1), b.random(2);
@@ -158,7 +158,7 @@ TEST_P(GemmVariant, GivesTheSameBitsAgain) {
   }
 }
 
-// Ranks are threads of their own: a library that started more would slow them down unseen.
+// Ranks are threads: a library that started more would slow them down unnoticed.
 TEST_P(GemmVariant, StartsNoThreads) {
   if (is_cuda()) GTEST_SKIP() << "the driver has threads of its own";
   const auto threads = [] {
@@ -222,7 +222,7 @@ TEST_P(GemmVariant, MultipliesTheRowsOfEachExpert) {
   expect_close(dw, expected_dw, 10 * error_of(13), "dw");
 }
 
-// Experts whose rows fill no tile, one and several, whose first row is no multiple of anything; odd
+// Experts with less than a tile of rows, one tile and several, starting at arbitrary rows; odd
 // sizes and sizes that allow accesses of 16 bytes.
 TEST_P(GemmVariant, MultipliesExpertsOfManyRows) {
   const std::vector<std::int64_t> offsets{0, 71, 71, 340, 341};

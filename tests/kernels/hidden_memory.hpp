@@ -1,6 +1,6 @@
-/// Memory that only a device can touch, on a machine without one: pages mapped twice. Whoever
-/// allocates gets addresses of the second mapping, which nobody may read or write; the device looks
-/// through the first one. So a host that forgets a copy crashes where it forgets it.
+/// Memory that only a device can access, on a machine without one: pages mapped twice. Allocations
+/// return addresses of the second mapping, which is not accessible; the device uses the first one.
+/// So host code that forgets a copy crashes at that point.
 #pragma once
 
 #include <sys/mman.h>
@@ -43,7 +43,7 @@ class HiddenMemory {
     return Bytes(static_cast<std::int64_t>(all));
   }
 
-  /// NaN, aligned to 256 bytes; null: there is no such piece. The first that is large enough.
+  /// First fit; filled with NaN, aligned to 256 bytes; null if there is no such piece.
   void* allocate(Bytes bytes) {
     const std::lock_guard lock(mutex_);
     const std::size_t size = std::max<std::size_t>(1, static_cast<std::size_t>(bytes.value));
@@ -64,7 +64,7 @@ class HiddenMemory {
     const auto place = static_cast<std::size_t>(static_cast<std::byte*>(memory) - hidden_);
     const auto used = used_.find(place);
     MW_CHECK(used != used_.end());
-    std::memset(seen_ + place, 0xFF, used->second);  // wrong for whoever still reads it
+    std::memset(seen_ + place, 0xFF, used->second);  // wrong for anything that still reads it
     auto piece = free_.emplace(place, used->second).first;
     used_.erase(used);
     if (const auto next = std::next(piece);
@@ -83,7 +83,7 @@ class HiddenMemory {
     const auto* at = static_cast<const std::byte*>(memory);
     return at >= hidden_ && at < hidden_ + size_;
   }
-  /// What the device sees at an address; of an address of the host, the same.
+  /// The device's address for an address; host addresses are unchanged.
   template <class T>
   T* seen(T* memory) const {
     if (!holds(memory)) return memory;
@@ -109,8 +109,8 @@ class HiddenMemory {
   std::map<std::size_t, std::size_t> free_, used_;  ///< size by place
 };
 
-/// A kernel's arguments as the device sees them. Those that lie on the host, though no header says
-/// so, are our bug: a GPU could not read them.
+/// A kernel's arguments with the device's addresses. Arguments in host memory that are not marked
+/// "host" in the header are a bug: a GPU could not read them.
 class AsSeen {
  public:
   explicit AsSeen(const HiddenMemory& memory) : memory_(memory) {}
@@ -121,7 +121,7 @@ class AsSeen {
   void operator()(LogitShard& shard) { (*this)(shard.logits); }
   void operator()(float*& one) { see(one, false); }
   void operator()(const float*& one) { see(one, false); }
-  void operator()(std::span<const BucketPart>&) {}  // a list on the host; its vectors below
+  void operator()(std::span<const BucketPart>&) {}  // a list in host memory; its vectors below
   void operator()(std::span<BucketPart> parts) {
     for (BucketPart& part : parts) (*this)(part.vector);
   }

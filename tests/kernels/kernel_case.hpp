@@ -1,10 +1,10 @@
-/// What every test of a kernel needs: tensors that own their memory, the variants to test, working
-/// memory of exactly the size asked for, and comparisons whose tolerance follows from the dtype.
+/// Fixtures for kernel tests: tensors that own their memory, the variants to test, working memory
+/// of exactly the requested size, and comparisons whose tolerance follows from the dtype.
 ///
 /// A case is written once: it runs on the reference and on every variant this processor can run
-/// (levels of the cpu kernels, products by oneDNN, the cuda kernels on an emulated GPU, and on a
-/// real one where there is one), in fp32 and bf16, and compares. Gradients of the reference itself
-/// are compared with finite differences.
+/// (levels of the CPU kernels, products by oneDNN, the CUDA kernels on an emulated GPU, and on a
+/// real one if there is one), in fp32 and bf16, and compares. Gradients of the reference itself are
+/// compared with finite differences.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -122,11 +122,11 @@ void run_kernel(const KernelEntry<Arguments>& kernel, const Arguments& arguments
 inline const KernelTable& reference_kernels() { return kernel_table(Backend::kReference); }
 
 /// Rounding of one stored value, relative: fp32 has 24 bits, bf16 8. Two computations that are
-/// almost equal may round to neighbours, which are two such units apart.
+/// almost equal may round to adjacent numbers, which are two such units apart.
 inline double unit_of(Dtype dtype) { return dtype == Dtype::kFp32 ? 0x1p-24 : 0x1p-8; }
 
 /// |actual - expected| <= error + 2 units of |expected|, everywhere; NaN and infinities as
-/// expected. `error` is what the sums in between may lose: about depth * 2^-24 * their largest
+/// expected. `error` bounds the rounding of intermediate sums: about depth * 2^-24 * their largest
 /// partial sum.
 inline void expect_close(const TestMatrix& actual, const TestMatrix& expected, double error,
                          const std::string& what) {
@@ -156,7 +156,7 @@ struct Variant {
   std::string name;
   KernelTable table;
   Dtype dtype = Dtype::kFp32;
-  std::string missing = {};  ///< what it cannot run without; empty: it runs
+  std::string missing = {};  ///< why it cannot run; empty: it can
   friend void PrintTo(const Variant& v, std::ostream* out) { *out << v.name; }
 };
 inline std::vector<Variant> all_variants() {

@@ -1,9 +1,8 @@
-/// A device on the host that puts everything off until somebody waits for it: work lies in streams,
-/// in order, and is done when the host waits for the stream, or another stream for one of its
-/// events. Time passes, too, when somebody asks for memory in vain: every stream does one piece.
-/// Whoever reads what nobody waited for, or lets go of what work still needs, gets wrong numbers.
-/// Its memory is hidden from the host: whoever touches it without a copy crashes. New memory is
-/// NaN, and so is what was let go of.
+/// A device on the host that defers all work until something waits for it: work is queued in
+/// streams, and is executed when the host waits for the stream, or another stream for one of its
+/// events. An allocation that fails also executes one piece of work of every stream. Reading
+/// without waiting, or freeing memory that work still needs, gives wrong numbers. Its memory is
+/// hidden from the host: accessing it without a copy crashes. New and freed memory is NaN.
 #pragma once
 
 #include <chrono>
@@ -25,7 +24,7 @@ namespace meshwright {
 
 namespace late {
 
-/// One for the whole device: the work of a stream is done by whoever waits.
+/// One for the whole device: the thread that waits executes the work of a stream.
 inline std::recursive_mutex& mutex() {
   static std::recursive_mutex all;
   return all;
@@ -41,7 +40,7 @@ struct Stream {
   }
 };
 struct Event {
-  Stream* stream = nullptr;  ///< that it was recorded in
+  Stream* stream = nullptr;  ///< in which it was recorded
   bool has_happened = false;
   std::chrono::steady_clock::time_point at;
   void wait() {
@@ -71,13 +70,13 @@ void put(void* stream, Work work) {
   const std::lock_guard lock(mutex());
   stream_at(stream).work.push_back(std::move(work));
 }
-/// Of the device, of which there is one: larger than whatever tests put there.
+/// Memory of the single device: larger than what tests need.
 inline HiddenMemory& memory() {
   static HiddenMemory all(Bytes(std::int64_t{1} << 28));
   return all;
 }
 
-/// Lists that a kernel reads before its call returns.
+/// Host lists that a kernel reads before its call returns.
 struct HostLists {
   std::vector<BucketPart> parts;
   void operator()(std::span<const BucketPart>& list) {
@@ -88,7 +87,7 @@ struct HostLists {
   void operator()(T&) {}
 };
 
-/// Whose kernels do the work: written for memory that they can read.
+/// The kernels that do the work, on memory that they can read.
 using TableOf = const KernelTable& (*)();
 inline const KernelTable& cpu_table() { return kernel_table(Backend::kCpu); }
 
@@ -155,7 +154,7 @@ inline DeviceTable make_device() {
   t.create_event = []() -> void* { return new SharedEvent(std::make_shared<Event>()); };
   t.destroy_event = [](void* event) { delete static_cast<SharedEvent*>(event); };
   t.record = [](void* event, void* stream) {
-    // Anew, whoever waits for what was recorded before: as cudaEventRecord.
+    // Like cudaEventRecord: re-recording does not affect earlier waits.
     const auto happens = std::make_shared<Event>();
     happens->stream = &stream_at(stream);
     *static_cast<SharedEvent*>(event) = happens;
@@ -171,7 +170,7 @@ inline DeviceTable make_device() {
     const std::lock_guard lock(mutex());
     event_at(event)->wait();
   };
-  t.has_happened = [](void* event) {  // who asks again and again waits, too
+  t.has_happened = [](void* event) {  // polling counts as waiting
     const std::lock_guard lock(mutex());
     Event& asked = *event_at(event);
     if (!asked.has_happened) asked.stream->do_next();
@@ -203,7 +202,7 @@ inline const DeviceTable& late_device() {
   static const DeviceTable device = late::make_device();
   return device;
 }
-/// The kernels of a table, on that device; the cpu's.
+/// The CPU kernels on this device, as a table.
 template <late::TableOf kTable = late::cpu_table>
 const KernelTable& late_kernels() {
   static const KernelTable kernels = late::make_kernels<kTable>();

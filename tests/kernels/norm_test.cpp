@@ -106,7 +106,7 @@ TEST(NormReference, GradientsEqualFiniteDifferences) {
     NormResult n = run_norm(reference_kernels(), c, x, dy, weight, bias, false);
     TestMatrix before_weight(1, width), before_bias(1, width);
     before_weight.random(10), before_bias.random(11);
-    for (std::int64_t i = 0; i < width; ++i) {  // both are added to what was there
+    for (std::int64_t i = 0; i < width; ++i) {  // both are accumulated
       n.dweight.set(i, n.dweight[i] - before_weight[i]);
       n.dbias.set(i, n.dbias[i] - before_bias[i]);
     }

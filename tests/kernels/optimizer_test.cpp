@@ -140,7 +140,7 @@ TEST(KernelTable, NamesItsBackEndAndTheVectorCode) {
   const std::string fastest(runnable_cpu_levels().back().name);
   EXPECT_NE(kernels_summary().find(fastest), std::string::npos);
   EXPECT_NE(kernels_summary().find(products_by()), std::string::npos);
-  EXPECT_ANY_THROW(kernel_table(Backend::kCuda));  // comes out of a plug-in, not from here
+  EXPECT_ANY_THROW(kernel_table(Backend::kCuda));  // comes from the plug-in
 }
 
 }  // namespace

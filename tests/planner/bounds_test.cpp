@@ -22,7 +22,7 @@ PassTimes passes(std::int64_t forward, std::int64_t input, std::int64_t weight) 
   return {Ticks(forward), Ticks(input + weight), Ticks(input)};
 }
 
-// Equal stages, messages free: (m + (p - 1) / v) (F + B) for a device's F = 2, B = 4.
+// Equal stages, free messages: (m + (p - 1) / v) (F + B) with F = 2, B = 4 per device.
 TEST(StepBound, IsTheClosedFormForEqualStages) {
   const std::vector<PassTimes> one_chunk(4, passes(2, 2, 2));
   EXPECT_EQ(step_bound(looped_placement(4, 1), one_chunk, 8, false, nothing_after(4)),
@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(DenseAndExperts, EveryCandidate, testing::Bool());
 
 TEST_P(EveryCandidate, TakesAtLeastItsBound) {
   const SmallJob small = small_job(Bytes(80'000'000'000));
-  const Job job = small.job();
+  const SearchJob job = small.job();
   const CandidateSpace space = enumerate_candidates(small.model, small.cluster, small.goal, {});
   ASSERT_GT(space.candidates.size(), 500u);
   double tightest = 0;
@@ -92,7 +92,7 @@ TEST_P(EveryCandidate, IsTurnedDownOnlyIfItsSimulatedPeakDoesNotFit) {
   const SmallJob probe = small_job(Bytes(80'000'000'000));
   const CandidateSpace space = enumerate_candidates(probe.model, probe.cluster, probe.goal, {});
   const SmallJob tight = small_job(Bytes(GetParam() ? 250'000'000 : 800'000'000));
-  const Job job = tight.job();
+  const SearchJob job = tight.job();
   int turned_down = 0, kept = 0;
   for (Prospect prospect : appraise(space.candidates, job)) {
     Recompute& recompute = prospect.candidate.recompute;
@@ -111,10 +111,10 @@ TEST_P(EveryCandidate, IsTurnedDownOnlyIfItsSimulatedPeakDoesNotFit) {
   EXPECT_GT(kept, 20);
 }
 
-// What layer_passes() says of the layers adds up to what lower_stages() makes of the stages.
+// The layer times of layer_passes() add up to the stage times of lower_stages().
 TEST_P(EveryCandidate, HasStagesThatAreTheSumsOfTheirLayers) {
   const SmallJob small = small_job(Bytes(80'000'000'000));
-  const Job job = small.job();
+  const SearchJob job = small.job();
   const CandidateSpace space = enumerate_candidates(small.model, small.cluster, small.goal, {});
   for (Prospect prospect : appraise(space.candidates, job)) {
     Recompute& recompute = prospect.candidate.recompute;

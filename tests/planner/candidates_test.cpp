@@ -18,8 +18,8 @@ CandidateSpace space_of(const SmallJob& small) {
   return enumerate_candidates(small.model, small.cluster, small.goal, small.fixed);
 }
 
-// One device, batch 4: no split but micro-batches 1, 2, 4; one schedule; none, some or all blocks
-// recomputed; ZeRO has nothing to cut. 3 * 3 candidates.
+// One device, batch 4: micro-batches 1, 2, 4; one schedule; no, some or all blocks recomputed; no
+// ZeRO without replicas. 3 * 3 candidates.
 TEST(Candidates, AreFewOnOneDevice) {
   const SmallJob small(small_dense_model(), kPlenty, {1, 4, 512});
   const CandidateSpace space = space_of(small);

@@ -1,5 +1,5 @@
-// Searching with the options of the data axis given: bounds must hold, and memory must be that of
-// the whole graph.
+// Searches with given data-parallel options: bounds must hold, and memory must be that of the full
+// graph.
 #include <gtest/gtest.h>
 
 #include "planner/candidates.hpp"
@@ -52,7 +52,7 @@ TEST(DataAxisSearch, FindsWhatSimulatingEverythingFinds) {
       small.fixed.recompute = Recompute{};
       small.fixed.zero = given.zero;
       small.fixed.data_parallelism = given.data;
-      const Job job = small.job();
+      const SearchJob job = small.job();
       const CandidateSpace space =
           enumerate_candidates(small.model, small.cluster, small.goal, small.fixed);
       std::optional<Ticks> fastest;

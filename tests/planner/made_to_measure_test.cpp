@@ -1,4 +1,4 @@
-/// `--schedule auto`: never slower than the zoo, and reproducible from the plan file.
+/// `--schedule auto`: never slower than published schedules, and reproducible from the plan file.
 #include "planner/made_to_measure.hpp"
 
 #include <gmock/gmock.h>
@@ -58,14 +58,14 @@ TEST(MadeToMeasure, IsNeverSlowerThanAScheduleByName) {
     EXPECT_LE(step, by_name) << pipeline << " devices, " << chunks << " chunks, batch " << batch;
     better += step < by_name ? 1 : 0;
   }
-  EXPECT_GE(better, 1);  // six blocks on four devices leave room that no name knows of
+  EXPECT_GE(better, 1);  // six blocks on four devices: no published schedule is optimal
 }
 
 TEST(MadeToMeasure, OrdersComeBackFromThePlanFile) {
   const SmallJob job = job_on(4, 8, 40_GiB);
   PlanFile file;
   file.plan = complete_plan(split_of(4, 1, 1, 8), job.model, job.cluster, *job.cost_model);
-  if (file.plan.orders.empty()) {  // a name was as good: any orders serve to write
+  if (file.plan.orders.empty()) {  // a published schedule was as good: any orders do for the file
     file.plan.strategy.schedule = kMadeToMeasure;
     file.plan.orders = schedule_of(file.plan).orders;
   }
@@ -95,7 +95,7 @@ TEST(MadeToMeasure, BrokenOrdersAreRefusedWithDeviceAndAction) {
   EXPECT_THAT(problems.front().what, HasSubstr("device 1"));
   plan.orders.pop_back();
   EXPECT_EQ(check_plan(plan, job.model, job.cluster).front().what,
-            "1 orders for 2 pipeline positions");
+            "expected 2 orders (one per pipeline rank), got 1");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 /// Cases for the tests of schedule synthesis: tables of tests/planner/data, small random requests
-/// from printed seeds, and the exhaustive search that judges both bounds and searches.
+/// from printed seeds, and the exhaustive search that checks both bounds and searches.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ namespace meshwright {
 /// Times of the tables are integers without a unit; here one of them is a nanosecond.
 inline Ticks table_time(double value) { return Ticks(static_cast<std::int64_t>(value * 1000)); }
 
-/// Cells of every row; lines with # and the header are left out.
+/// Cells of every row, without comment lines (#) and header.
 inline std::vector<std::vector<std::string>> read_case_rows(const std::string& file) {
   std::ifstream in(std::string(MESHWRIGHT_SOURCE_DIR) + "/tests/planner/data/" + file);
   if (!in) throw std::runtime_error("cannot read " + file);
@@ -66,8 +66,8 @@ inline SynthesisRequest random_request(std::uint32_t seed, Placement placement, 
   return request;
 }
 
-/// Every order of one device that keeps F before I before W of a stage-micro-batch, micro-batches
-/// of a pass in sequence (they are alike), the route, and the cap. Depth first.
+/// Every order of one device with F before I before W of a stage-micro-batch, micro-batches of a
+/// pass in sequence (they are equal), within the route and the cap. Depth first.
 class DeviceOrders {
  public:
   DeviceOrders(const SynthesisRequest& request, int device) : request_(request), device_(device) {
@@ -114,7 +114,7 @@ class DeviceOrders {
   std::vector<Action> order_;
 };
 
-/// Calls `visit` with every schedule that can run.
+/// Calls `visit` with every schedule without deadlock.
 inline void for_every_schedule(const SynthesisRequest& request,
                                const std::function<void(const Schedule&)>& visit) {
   std::vector<std::vector<std::vector<Action>>> orders;

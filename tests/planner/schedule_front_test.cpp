@@ -75,9 +75,9 @@ TEST(BestWithinCaps, KeepsTheCapOfEachDeviceAndIsNeverLongerThanSynthesis) {
     }
 }
 
-// Two devices and two micro-batches: no bound is above the least makespan or period of all
-// schedules within the cap, and no point is below it. The V is small enough for that at its least
-// cap only.
+// Two devices and two micro-batches: no bound exceeds the smallest makespan or period of all
+// schedules within the cap, and no point is below it. For the V placement, exhaustive search is
+// feasible only at the smallest cap.
 TEST(MemoryTimeFront, BoundsAndPointsHoldAgainstEverySchedule) {
   struct Shape {
     Placement placement;
@@ -110,7 +110,7 @@ TEST(MemoryTimeFront, BoundsAndPointsHoldAgainstEverySchedule) {
     }
 }
 
-/// Eight devices, 32 micro-batches, all times apart by up to 20 %.
+/// Eight devices, 32 micro-batches, times that differ by up to 20 %.
 FrontRequest eight_unequal_devices() {
   std::mt19937 random(7);
   FrontRequest request;
@@ -125,7 +125,7 @@ FrontRequest eight_unequal_devices() {
   return request;
 }
 
-/// Of a named schedule, in its pure form or by the same times, against all caps that it keeps.
+/// Compares a named schedule, for equal times and for these times, with all caps that it respects.
 void expect_no_longer_than(const Schedule& named, const std::vector<MemoryTimePoint>& front,
                            const FrontRequest& request) {
   const std::vector<int> held = peak_held_microbatches(named);
@@ -174,7 +174,7 @@ TEST(MemoryTimeFront, WeighsUnequalChunks) {
       }
     }
   request.caps = {3};
-  EXPECT_EQ(problem_of(request), "device 0 may hold 3, but one micro-batch holds 4 there");
+  EXPECT_EQ(problem_of(request), "cap 3 is too small for device 0: one micro-batch needs 4");
 }
 
 }  // namespace

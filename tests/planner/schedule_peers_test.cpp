@@ -1,6 +1,6 @@
 /// Every row of public schedulers for two stages per device in a V, against the front at the same
 /// cap: tests/core/data/pipeline_schedule_grid.csv (v-half-greedy, v-min-greedy, zb-v-heuristic)
-/// and tests/planner/data/adaptive_v.csv. They make the period small, so that is compared.
+/// and tests/planner/data/adaptive_v.csv. They minimize the period, which is compared.
 #include <gtest/gtest.h>
 
 #include <algorithm>

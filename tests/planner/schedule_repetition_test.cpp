@@ -15,7 +15,7 @@ Schedule from_zoo(const char* name, int devices, int microbatches) {
   return find_schedule_rule(name)->generate(request);
 }
 
-/// Warm-up, one forward and one backward in turn, drain: what lies between is repeated.
+/// Warm-up, alternating forward and backward, drain: the middle section is repeated.
 TEST(SteadyRepetition, MakesOneForwardOneBackwardLonger) {
   const StageTimes times = uniform_times(3, Ticks(2), Ticks(2), Ticks(1));
   const std::optional<Schedule> longer = repeat_steadily(from_zoo("1f1b", 3, 6), times, 11);
@@ -24,7 +24,7 @@ TEST(SteadyRepetition, MakesOneForwardOneBackwardLonger) {
 }
 
 TEST(SteadyRepetition, FindsNothingWhereNothingIsSteady) {
-  // GPipe: between two forwards of the first stage no backward is ever done.
+  // GPipe: no backward between two forwards of the first stage.
   EXPECT_EQ(
       repeat_steadily(from_zoo("gpipe", 2, 4), uniform_times(2, Ticks(2), Ticks(2), Ticks(1)), 9),
       std::nullopt);

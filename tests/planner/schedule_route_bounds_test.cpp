@@ -48,7 +48,7 @@ TEST(RouteBounds, CountTheBarriersOfASplitOutputLayer) {
   EXPECT_EQ(route_bound(two, times), Ticks(21));  // T 2 and its barrier more
 }
 
-// A bound that exceeds the time of some schedule would be none.
+// A bound must not exceed the time of any schedule.
 TEST(RouteBounds, AreBelowEverySchedule) {
   int schedules = 0;
   for (const ScheduleRule& rule : schedule_rules())

@@ -32,7 +32,7 @@ TEST(Synthesis, FindsAndProvesEverySmallOptimum) {
   EXPECT_EQ(proved, cases);
 }
 
-/// Value within the bounds, sound, and inside the caps: for any request.
+/// For any request: value not below the bound, valid schedule, within the caps.
 void expect_sound_and_within_caps(const SynthesisRequest& request) {
   const SynthesizedSchedule made = synthesize(request);
   EXPECT_THAT(check_schedule(made.schedule), testing::IsEmpty());
@@ -130,12 +130,12 @@ TEST(SynthesisRequest, NamesWhatCannotBeSolved) {
   EXPECT_EQ(problem_of(request), std::nullopt);
   request.caps = {2, 1};
   EXPECT_EQ(problem_of(request),
-            "device 1 may hold 1 stage-micro-batches, but one micro-batch passes 2 stages there");
+            "cap of 1 stage-micro-batches is too small for device 1, which has 2 stages");
   request.caps = {2};
-  EXPECT_EQ(problem_of(request), "1 caps for 2 devices");
+  EXPECT_EQ(problem_of(request), "expected 2 caps (one per device), got 1");
   request.caps.clear();
   request.times.forward.pop_back();
-  EXPECT_EQ(problem_of(request), "3 times for 4 stages");
+  EXPECT_EQ(problem_of(request), "expected 4 times (one per stage), got 3");
 }
 
 }  // namespace

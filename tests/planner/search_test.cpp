@@ -23,9 +23,10 @@ std::int64_t pruned(const SearchCertificate& certificate) {
   return std::accumulate(certificate.pruned.begin(), certificate.pruned.end(), std::int64_t{0});
 }
 
-/// Simulates everything, with every number of recomputed blocks; no bound, no screen.
+/// Simulates every candidate with every number of recomputed blocks, without bounds or memory
+/// checks.
 std::optional<Ticks> fastest_of_all(const SmallJob& small) {
-  const Job job = small.job();
+  const SearchJob job = small.job();
   const CandidateSpace space =
       enumerate_candidates(small.model, small.cluster, small.goal, small.fixed);
   std::optional<Ticks> fastest;
@@ -43,7 +44,7 @@ std::optional<Ticks> fastest_of_all(const SmallJob& small) {
   return fastest;
 }
 
-/// A dense model or one with experts; plenty of memory, or 60 % of what the best plan then takes.
+/// A dense model or one with experts; plenty of memory, or 60 % of the peak of the best plan.
 class SmallSearch : public testing::TestWithParam<std::tuple<bool, bool>> {
  protected:
   static SmallJob small_job() {
@@ -143,7 +144,7 @@ TEST(Search, SaysWhatIsMissingWhenNothingFitsAndWhatWouldFit) {
   const SearchResult result = small.search({.top = 3, .threads = 1});
   EXPECT_TRUE(result.plans.empty());
   ASSERT_TRUE(result.infeasible.has_value());
-  EXPECT_THAT(result.infeasible->reason, HasSubstr("GiB on pipeline position"));
+  EXPECT_THAT(result.infeasible->reason, HasSubstr("GiB on pipeline rank"));
   EXPECT_THAT(result.infeasible->reason, HasSubstr("the device has 0.2 GiB"));
   ASSERT_TRUE(result.infeasible->nearest.has_value());
   EXPECT_TRUE(fits_in_memory(result.infeasible->nearest->evaluation));
@@ -164,7 +165,7 @@ TEST(Search, SaysWhyNoSplitIsPossible) {
   const SearchResult result = small.search();
   EXPECT_TRUE(result.plans.empty());
   ASSERT_TRUE(result.infeasible.has_value());
-  EXPECT_THAT(result.infeasible->reason, HasSubstr("no split is possible"));
+  EXPECT_THAT(result.infeasible->reason, HasSubstr("no valid combination of parallel sizes"));
 }
 
 TEST(Search, RefusesGoalsBeyondTheCluster) {
@@ -177,7 +178,7 @@ TEST(Search, RefusesGoalsBeyondTheCluster) {
   } catch (const InputError& error) {
     ASSERT_EQ(error.diagnostics().size(), 2u);
     EXPECT_EQ(error.diagnostics()[0].where, "--global-batch");
-    EXPECT_EQ(error.diagnostics()[0].what, "0 is not a positive number");
+    EXPECT_EQ(error.diagnostics()[0].what, "must be at least 1, got 0");
     EXPECT_EQ(error.diagnostics()[1].where, "--gpus");
   }
 }

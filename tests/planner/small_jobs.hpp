@@ -19,7 +19,7 @@ inline ModelGraph small_dense_model() {
     "vocab_size": 16000, "max_position_embeddings": 2048})"});
 }
 
-/// 4 blocks with 4 experts, of which a token visits 2.
+/// 4 blocks with 4 experts, 2 per token.
 inline ModelGraph small_expert_model() {
   return model_from_config({.name = "small-moe", .where = "small-moe.json", .text = R"({
     "model_type": "mixtral", "hidden_size": 512, "intermediate_size": 1024,
@@ -28,7 +28,7 @@ inline ModelGraph small_expert_model() {
     "vocab_size": 8000, "max_position_embeddings": 2048})"});
 }
 
-/// DGX A100 nodes whose devices have `memory`, of which nothing is reserved.
+/// DGX A100 nodes with `memory` per device and no reserved memory.
 inline Cluster nodes_with_memory(Bytes memory) {
   Cluster cluster = cluster_from_toml(find_cluster("dgx-a100"));
   for (auto& [name, device] : cluster.devices) {
@@ -38,7 +38,7 @@ inline Cluster nodes_with_memory(Bytes memory) {
   return cluster;
 }
 
-/// A job and what it refers to.
+/// A search job and the objects that it refers to.
 struct SmallJob {
   ModelGraph model;
   Cluster cluster;
@@ -51,7 +51,9 @@ struct SmallJob {
         cluster(nodes_with_memory(memory)),
         cost_model(make_device_cost_model(cluster)),
         goal(g) {}
-  Job job(int threads = 1) const { return {model, cluster, *cost_model, goal, fixed, threads}; }
+  SearchJob job(int threads = 1) const {
+    return {model, cluster, *cost_model, goal, fixed, threads};
+  }
   SearchResult search(const SearchOptions& options = {}) const {
     return meshwright::search(model, cluster, *cost_model, goal, fixed, options);
   }

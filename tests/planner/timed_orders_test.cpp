@@ -9,7 +9,7 @@
 namespace meshwright {
 namespace {
 
-/// The move passes no direct predecessor or successor of the operation: what perform() asks for.
+/// The precondition of perform(): the move passes no direct predecessor or successor.
 bool is_allowed(const OperationNetwork& network, const std::vector<std::int32_t>& order,
                 const OrderMove& move) {
   const std::size_t low = std::min(move.from, move.to), high = std::max(move.from, move.to);
@@ -27,7 +27,8 @@ void expect_paths_of(const OperationNetwork& network, const TimedOrders& orders,
   ASSERT_TRUE(starts);
   EXPECT_EQ(orders.starts(), *starts);
   EXPECT_EQ(orders.value(), objective_of(network, *starts));
-  // Backwards in time, what remains from the start of an operation is the end of its mirror image.
+  // In reversed time, the remaining path from the start of an operation is the end of its mirror
+  // image.
   std::vector<std::vector<std::int32_t>> backwards = expected_orders;
   for (auto& order : backwards) std::reverse(order.begin(), order.end());
   const std::optional<Starts> tails = starts_of_orders(reversed(network), backwards);
@@ -39,8 +40,8 @@ void expect_paths_of(const OperationNetwork& network, const TimedOrders& orders,
   }
 }
 
-/// Moves at random; after each one, the paths must be those worked out afresh, and a move is
-/// refused exactly when the orders it leads to contradict each other.
+/// Random moves: after each one the paths must equal newly computed ones, and a move is rejected
+/// exactly if the resulting orders are contradictory.
 void expect_moves_keep_paths(Placement placement, int microbatches, std::uint32_t seed) {
   const SynthesisRequest request = random_request(seed, std::move(placement), microbatches);
   OperationNetwork network =
@@ -84,7 +85,7 @@ TEST(TimedOrders, KeepLongestPathsThroughAnyMoves) {
 
 TEST(TimedOrders, RefuseWhatContradictsOtherMachines) {
   // Two stages, one micro-batch: F0 (device 0) → F1 → I1 (device 1) → I0 (device 0). I0 before F0
-  // would close a circle through device 1; neither is a direct neighbour of the other.
+  // would close a cycle through device 1; neither is a direct neighbor of the other.
   const OperationNetwork network = make_operation_network(
       looped_placement(2, 1), 1, uniform_times(2, Ticks(1), Ticks(1), Ticks(1)), {});
   TimedOrders orders(network);

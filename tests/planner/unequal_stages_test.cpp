@@ -1,4 +1,4 @@
-/// The synthesiser against other searches on 60 pipelines of unequal stages and tight memory.
+/// Schedule synthesis against other searches on 60 pipelines with unequal stages and tight memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

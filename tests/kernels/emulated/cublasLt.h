@@ -1,7 +1,7 @@
-// cuBLASLt as far as gemm_cuda.cu uses it, on the processor: matrices are in columns, sums in
-// double. It refuses what its documents do not list ("cublasLtMatmul", table of supported types):
-// fp32 operands with a bf16 result, operands of two kinds, a bias of neither the result's type nor,
-// for fp32 results of bf16 operands, bf16.
+// CPU emulation of cuBLASLt as far as gemm_cuda.cu uses it: column-major matrices, sums in double.
+// It rejects what the documentation does not list ("cublasLtMatmul", table of supported types):
+// fp32 operands with a bf16 result, operands of different types, a bias of neither the result's
+// type nor, for fp32 results of bf16 operands, bf16.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,4 +1,4 @@
-// kernels/cuda_instructions.hpp once more, in C++: from the PTX ISA's description of each
+// C++ emulation of kernels/cuda_instructions.hpp, written from the PTX ISA's description of each
 // instruction, not from how the kernels use them.
 #pragma once
 

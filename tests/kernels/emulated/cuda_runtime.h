@@ -1,4 +1,4 @@
-// CUDA's language and run time as far as the kernels use them, on the processor: see gpu.hpp.
+// CUDA's language and runtime as far as the kernels use them, on the CPU: see gpu.hpp.
 #pragma once
 
 #include <algorithm>
@@ -132,7 +132,7 @@ inline void sincospif(float x, float* sine, float* cosine) {
   *cosine = static_cast<float>(std::cos(3.141592653589793 * static_cast<double>(x)));
 }
 
-// ---- run time ----
+// ---- runtime ----
 
 enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1 };
 using cudaStream_t = void*;

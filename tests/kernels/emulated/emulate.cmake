@@ -1,4 +1,4 @@
-# Makes C++ of a source for nvcc: cmake -DIN=… -DOUT=… -P emulate.cmake. See gpu.hpp.
+# Rewrites a .cu source to plain C++: cmake -DIN=… -DOUT=… -P emulate.cmake. See gpu.hpp.
 file(READ "${IN}" text)
 string(REPLACE "<<<" " % ::emulated::Launch(" text "${text}")
 string(REPLACE ">>>(" ")(" text "${text}")

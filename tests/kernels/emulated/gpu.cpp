@@ -27,8 +27,8 @@ bool falls = false;
 
 #ifdef __x86_64__
 
-/// What a fiber is while others run: where its stack ends, on which lie the registers that a
-/// function must keep (System V ABI). Ten times as fast as swapcontext(), which asks the system.
+/// A suspended fiber: its stack pointer; callee-saved registers are on the stack (System V ABI).
+/// Ten times faster than swapcontext(), which makes a system call.
 using Fiber = void*;
 
 extern "C" void meshwright_switch_fiber(Fiber* from, Fiber to);
@@ -54,7 +54,7 @@ meshwright_switch_fiber:
 .size meshwright_switch_fiber, .-meshwright_switch_fiber
 )");
 
-/// The first switch to it returns into `begin`, as if that had been called.
+/// The first switch to the fiber returns into `begin`, as if it had been called.
 void make_fiber(Fiber& fiber, std::byte* stack, void (*begin)()) {
   auto top = reinterpret_cast<std::uintptr_t>(stack + kStackBytes) / 16 * 16;
   auto* words = reinterpret_cast<std::uintptr_t*>(top) - 8;
@@ -78,7 +78,7 @@ void switch_fiber(Fiber& from, Fiber& to) { ::swapcontext(&from, &to); }
 
 #endif
 
-/// Memory that ends where a page begins that nobody may touch.
+/// Memory followed by a guard page.
 class Guarded {
  public:
   Guarded() {
@@ -117,7 +117,7 @@ struct Thread {
   std::vector<Copy> open_group;
 };
 
-/// The block at work and its threads, of which each is a fiber of the one thread of the system.
+/// The running block and its threads, which are fibers of a single system thread.
 struct Block {
   std::deque<Thread> threads;
   int count = 0, current = -1;
@@ -158,7 +158,7 @@ void resume(int number) {
   block.current = -1;
 }
 
-/// Lanes of a warp that have met exchange what they brought, and go on.
+/// Lanes of a warp that have all arrived exchange their values and continue.
 bool release(int first, int end) {
   bool any = false;
   for (int lane = first; lane < end; ++lane) {
@@ -169,9 +169,9 @@ bool release(int first, int end) {
     bool all = true;
     for (int other = 0; other < kLanes; ++other) {
       if ((asks.mask >> other & 1U) == 0) continue;
-      if (first + other >= end) fail("a mask has lanes that the warp has not");
+      if (first + other >= end) fail("a mask names lanes that the warp does not have");
       Thread& of = thread_at(first + other);
-      if (of.state == State::kDone) fail("a lane has ended that others wait for");
+      if (of.state == State::kDone) fail("a lane has exited while others wait for it");
       all =
           all && of.state == State::kAtWarp && of.mask == asks.mask && of.exchange == asks.exchange;
       brought[other] = of.brought;
@@ -186,7 +186,7 @@ bool release(int first, int end) {
   return any;
 }
 
-/// Until all its lanes have ended or stand at the block's barrier.
+/// Runs a warp until all its lanes have exited or wait at the block's barrier.
 void run_warp(int first, int end) {
   do {
     for (int i = 0; i < end - first; ++i) {
@@ -196,7 +196,7 @@ void run_warp(int first, int end) {
   } while (release(first, end));
   for (int lane = first; lane < end; ++lane)
     if (thread_at(lane).state == State::kAtWarp)
-      fail("lanes of a warp wait for others that have gone another way");
+      fail("lanes of a warp wait for others that have diverged");
 }
 
 void run_block() {
@@ -274,10 +274,10 @@ void run(const Launch& launch, const void* kernel, const std::function<void()>& 
   const DeviceAtWork at_work;
   static thread_local Guarded shared;
   const std::size_t threads = std::size_t{launch.block.x} * launch.block.y * launch.block.z;
-  if (threads == 0 || threads > 1024) fail("a block of a size that no GPU has");
+  if (threads == 0 || threads > 1024) fail("invalid block size");
   if (launch.grid.x == 0 || launch.grid.x > 0x7FFFFFFFU || launch.grid.y == 0 ||
       launch.grid.y > 65535 || launch.grid.z == 0 || launch.grid.z > 65535)
-    fail("a grid of a size that no GPU has");
+    fail("invalid grid size");
   const auto allowed = allowed_shared_bytes().find(kernel);
   const std::size_t most =
       allowed == allowed_shared_bytes().end() ? kSharedBytesUnasked : allowed->second;

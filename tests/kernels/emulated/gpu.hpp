@@ -1,17 +1,16 @@
-/// A GPU that the processor plays, slowly and strictly: what the cuda kernels need of CUDA's
-/// language and run time, so that the sources which nvcc compiles are compiled by any C++ compiler,
-/// too, and their kernels run on a machine without a GPU. emulate.cmake rewrites what is not C++:
-/// launches and the declaration of dynamic shared memory. Instructions are in
-/// cuda_instructions.hpp.
+/// A slow and strict GPU emulator: the parts of CUDA's language and runtime that the CUDA kernels
+/// need, so that their sources can also be compiled by any C++ compiler and run without a GPU.
+/// emulate.cmake rewrites what is not C++: launches and the declaration of dynamic shared memory.
+/// Instructions are in cuda_instructions.hpp.
 ///
-/// The threads of a block are fibers, one block after the other. A thread runs until it meets
-/// others (a barrier, or an instruction of its warp), in rising or falling order: what depends on
-/// that order depends on a barrier that is missing. Copies into shared memory arrive as late as
-/// they may. Lanes that leave, or meet elsewhere, while others wait for them are reported, not
-/// waited for.
+/// The threads of a block are fibers; blocks run one after the other. A thread runs until it
+/// synchronizes (at a barrier, or a warp-level instruction), in ascending or descending order: if a
+/// result depends on that order, a barrier is missing. Asynchronous copies into shared memory
+/// arrive as late as possible. Lanes that exit, or diverge, while others wait for them are
+/// reported.
 ///
-/// Not modelled: races that the order of threads does not show, memory spaces, time, rounding of
-/// approximate instructions, and the compiler that is used in the end.
+/// Not modeled: races that the order of threads does not reveal, memory spaces, time, rounding of
+/// approximate instructions, and nvcc itself.
 #pragma once
 
 #include <cstddef>
@@ -34,11 +33,11 @@ struct Dim {
       : x(dim_x), y(dim_y), z(dim_z) {}
 };
 
-/// Whether the threads of a block come last one first.
+/// Whether the threads of a block run in descending order.
 void set_falling_order(bool falls);
 
-/// Called with true when the device begins to work and with false when it is done: for memory that
-/// only the device may touch. Of the calling thread; null: nobody.
+/// Callback of the calling thread, or null: called with true when the device starts and with false
+/// when it is done, for memory that only the device may access.
 void set_on_work(void (*on_work)(bool begins));
 class DeviceAtWork {
  public:
@@ -52,9 +51,9 @@ class DeviceAtWork {
 
 extern thread_local Dim thread_index, block_index, block_dim, grid_dim;
 
-/// Waits for all threads of the block that have not ended.
+/// Waits for all threads of the block that have not exited.
 void meet_block();
-/// Waits for the lanes of `mask`, of which each brings `mine`; one then calls exchange(all).
+/// Waits for the lanes of `mask`, each contributing `mine`; one of them then calls exchange(all).
 using Lanes = void* (&)[kLanes];
 void meet_warp(unsigned mask, void (*exchange)(Lanes lanes, unsigned mask), void* mine);
 std::byte* dynamic_shared_memory();
@@ -65,7 +64,7 @@ void wait_for_copies(std::size_t groups_that_may_be_missing);
 
 // ---- launches ----
 
-/// Of kernels, by their address: what cudaFuncSetAttribute allowed.
+/// Shared memory allowed by cudaFuncSetAttribute, by address of the kernel.
 std::map<const void*, std::size_t>& allowed_shared_bytes();
 struct Launch {
   Dim grid, block;

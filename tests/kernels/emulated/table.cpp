@@ -24,11 +24,11 @@ const KernelTable& emulated_table() {
 
 namespace {
 
-// ---- memory with fences -------------------------------------------------------------------
+// ---- memory with guard pages --------------------------------------------------------------
 
 std::size_t page_size() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
-struct Mapping {  ///< without the fence
+struct Mapping {  ///< without the guard page
   void* begin;
   std::size_t size;
 };
@@ -43,8 +43,8 @@ void set_access(bool begins) {
              0);
 }
 
-/// Touched by the device alone: what runs on the host in front of a launch may not look.
-/// Aligned to 16 bytes, which is what kernels go by.
+/// Accessible to the device only: host code that runs before a launch must not access it. Aligned
+/// to 16 bytes, the alignment that kernels check for.
 void* allocate_fenced(Bytes bytes, void*) {
   constexpr std::size_t kAlignment = 16;
   if (bytes.value == 0) return nullptr;

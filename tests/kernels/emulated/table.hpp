@@ -1,4 +1,4 @@
-/// The cuda kernels on the emulated GPU (gpu.hpp), as a table.
+/// The CUDA kernels on the emulated GPU (gpu.hpp), as a table.
 #pragma once
 
 #include "kernels/kernel_table.hpp"
@@ -7,9 +7,9 @@ namespace meshwright {
 
 const KernelTable& emulated_table();
 
-/// Staged as for a GPU: every argument travels into memory that ends where a page begins that
-/// nobody may touch, working memory of exactly the size asked for is NaN. Threads run one after the
-/// other, the last one first if the order falls.
+/// Staged as for a GPU: every argument is copied into memory followed by a guard page, and working
+/// memory of exactly the requested size is filled with NaN. Threads run one after the other, in
+/// ascending or descending order.
 KernelTable emulated_kernels(bool falling_order);
 
 }  // namespace meshwright
