@@ -5,8 +5,8 @@
 namespace meshwright {
 namespace {
 
-void refuse(std::vector<Diagnostic>& problems, std::string where, std::string what,
-            std::string hint) {
+void add_problem(std::vector<Diagnostic>& problems, std::string where, std::string what,
+                 std::string hint) {
   problems.push_back({std::move(where), std::move(what), std::move(hint)});
 }
 
@@ -16,8 +16,9 @@ std::vector<Diagnostic> check_runnable(const Plan& plan, const ModelGraph&) {
   const Strategy& s = plan.strategy;
   std::vector<Diagnostic> problems;
   if (s.dtype != Dtype::kFp32 && s.dtype != Dtype::kBf16)
-    refuse(problems, "--dtype", fmt::format("{} cannot be carried out here", name_of(s.dtype)),
-           "use fp32 or bf16");
+    add_problem(problems, "--dtype",
+                fmt::format("training in {} is not supported", name_of(s.dtype)),
+                "use fp32 or bf16");
   return problems;
 }
 

@@ -1,4 +1,4 @@
-// A checkpoint between the ranks: collected at rank 0, and handed to what each rank holds.
+// Gathers a checkpoint on rank 0 and restores the shards of each rank.
 #include "executor/checkpoint.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr MessageTag kStateTag{Channel::kControl, 2};
 
-/// While it lives, the rank may stand still for as long as the disk takes.
+/// During its lifetime the rank is exempt from the watchdog, since file I/O may take long.
 class OnDisk {
  public:
   explicit OnDisk(RankProgress& progress) : progress_(progress) { progress_.is_on_disk = true; }
@@ -28,7 +28,7 @@ class OnDisk {
   RankProgress& progress_;
 };
 
-/// Dense parameters are the same on all replicas: the first one's are enough.
+/// Whether the rank only holds copies of dense parameters, which the first replica saves.
 bool is_replica(const Strategy& strategy, const RankCoordinate& at) {
   const DataParallelKind kind = strategy.data_parallelism.kind;
   const bool is_plain = kind == DataParallelKind::kCollective || kind == DataParallelKind::kRing;
@@ -55,7 +55,7 @@ bool is_asynchronous(const Strategy& strategy) {
   return strategy.data_parallelism.kind == DataParallelKind::kAsyncParameterServer;
 }
 
-/// The weights that an asynchronous worker has, its own version of them; nothing on other ranks.
+/// An asynchronous worker's own version of the weights; empty on other ranks.
 std::vector<ParameterValues> weights_of_worker(TrainingActions& actions) {
   std::vector<ParameterValues> state;
   RankContext& rank = actions.rank();
@@ -103,7 +103,7 @@ void put(Checkpoint& checkpoint, const ModelGraph& model, StateKind kind,
   }
 }
 
-/// Of the next worker.
+/// Appends the weights of the next worker.
 void put_worker(Checkpoint& checkpoint, const ModelGraph& model,
                 const std::vector<ParameterValues>& state) {
   for_each_parameter(model, [&](const Tensor& tensor, const ParameterTensor& parameter) {
@@ -116,7 +116,7 @@ void put_worker(Checkpoint& checkpoint, const ModelGraph& model,
                   part.first);
 }
 
-/// Every worker's own version, at rank 0. Workers are the first ranks.
+/// Gathers every worker's version on rank 0. Workers are the first ranks.
 void collect_workers(Communicator& communicator, TrainingActions& actions, const ModelGraph& model,
                      Checkpoint& whole) {
   const Strategy& strategy = actions.rank().strategy;
@@ -156,7 +156,7 @@ void save_checkpoint(Communicator& communicator, TrainingActions& actions, const
 
 namespace {
 
-/// Whose version of the weights the run goes on from; nothing: there is one version.
+/// The worker whose version of the weights this rank resumes from; nullopt: there is one version.
 std::optional<std::size_t> worker_of(const RankContext& rank, const RunLayout& layout,
                                      const Checkpoint& checkpoint) {
   if (!is_asynchronous(rank.strategy) || layout.has_state || checkpoint.of_workers.empty())
@@ -166,7 +166,7 @@ std::optional<std::size_t> worker_of(const RankContext& rank, const RunLayout& l
   return rank.rank.index();
 }
 
-/// Of all elements of the run that this rank's parameters have, padding included.
+/// All elements of the run on this rank, including padding.
 std::vector<float> held_values(const RankContext& rank, StageParameters& parameters, bool expert,
                                const Checkpoint& checkpoint, StateKind kind) {
   const std::optional<std::size_t> worker =

@@ -1,4 +1,4 @@
-// What a checkpoint looks like in a file, and which files are refused.
+// The file format of checkpoints, and the checks of files to resume from.
 #include <fmt/format.h>
 
 #include <bit>
@@ -12,21 +12,21 @@ namespace meshwright {
 namespace {
 
 constexpr std::string_view kFormat = "meshwright checkpoint 1";
-constexpr std::int64_t kMostSteps = 1'000'000'000;  ///< with those of one run more, still an int
+constexpr std::int64_t kMostSteps = 1'000'000'000;  ///< twice this still fits in an int
 constexpr int kMostWorkers = 1 << 16;
 
 std::string name_of_worker(const std::string& tensor, std::size_t worker) {
   return fmt::format("{}.worker_{}", tensor, worker);
 }
 
-[[noreturn]] void refuse(std::string_view where, std::string what, std::string hint) {
+[[noreturn]] void refuse_checkpoint(std::string_view where, std::string what, std::string hint) {
   throw InputError(Diagnostic{std::string(where), std::move(what), std::move(hint)});
 }
 
 constexpr std::uint64_t kHashStart = 0xcbf29ce484222325U, kHashFactor = 0x100000001b3U;  // FNV-1a
 
-/// Of all values in the order of the file, a word at a time. Blocks that never reached the disk are
-/// zeros, which no check of sizes notices.
+/// Checksum over all values in file order, one 32-bit word at a time. It detects blocks that never
+/// reached the disk, which read as zeros and pass all size checks.
 std::string checksum(const TensorFile& file) {
   std::uint64_t hash = kHashStart;
   for (const NamedTensor& tensor : file.tensors)
@@ -35,15 +35,15 @@ std::string checksum(const TensorFile& file) {
   return fmt::format("{:016x}", hash);
 }
 
-/// Files that say nothing of it are taken as they are.
+/// Files without a checksum are accepted.
 void check_values(const TensorFile& file, std::string_view where) {
   const auto said = file.metadata.find("checksum");
   if (said == file.metadata.end()) return;
   const std::string found = checksum(file);
   if (found != said->second)
-    refuse(where,
-           fmt::format("has values of checksum {}, but was saved with {}", found, said->second),
-           "it was damaged, or written in part: take another checkpoint");
+    refuse_checkpoint(where,
+                      fmt::format("checksum mismatch: expected {}, got {}", said->second, found),
+                      "use another checkpoint: this file is damaged or incomplete");
 }
 
 /// A whole number from the file's metadata.
@@ -52,14 +52,17 @@ Number number_in(const TensorFile& file, const std::string& key, std::string_vie
                  Number most) {
   const auto found = file.metadata.find(key);
   if (found == file.metadata.end())
-    refuse(where, fmt::format("has no '{}' in its metadata", key),
-           "expected a checkpoint, as --save writes it");
+    refuse_checkpoint(where, fmt::format("missing '{}' in the metadata", key),
+                      "use a checkpoint written by --save");
   const std::string& text = found->second;
   Number value{};
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || stop != text.data() + text.size() || value > most || value < Number{})
-    refuse(where, fmt::format("has '{}' as '{}' in its metadata", text, key),
-           fmt::format("expected a whole number up to {}", most));
+    refuse_checkpoint(
+        where,
+        fmt::format("invalid value '{}' for '{}' in the metadata: expected a whole number up to {}",
+                    text, key, most),
+        "use a checkpoint written by --save");
   return value;
 }
 
@@ -74,7 +77,7 @@ class ParameterFinder {
     }
   }
 
-  /// Into the checkpoint, whose workers are so many.
+  /// Moves the tensors into the checkpoint, which has this number of workers.
   void take(std::size_t workers, Checkpoint& checkpoint) {
     for_each_parameter(model_, [&](const Tensor& tensor, const ParameterTensor& parameter) {
       for_each_state_kind([&](StateKind kind, std::string_view suffix) {
@@ -87,8 +90,9 @@ class ParameterFinder {
     });
     if (left_ > 0 && problems_.empty())
       problems_.push_back({std::string(where_),
-                           fmt::format("has {} tensors more than the model", left_),
-                           "is it a checkpoint of another model?"});
+                           fmt::format("contains {} tensor{} that the model does not have", left_,
+                                       left_ == 1 ? "" : "s"),
+                           "resume with the model that was saved"});
     if (!problems_.empty()) throw InputError(std::move(problems_));
   }
 
@@ -99,14 +103,14 @@ class ParameterFinder {
     if (found == by_name_.end()) {
       if (problems_.size() < kMostProblems)
         problems_.push_back(
-            {std::string(where_), fmt::format("has no tensor '{}'", name), suggest(name, names_)});
+            {std::string(where_), fmt::format("missing tensor '{}'", name), suggest(name, names_)});
       return {};
     }
     --left_;
     if (found->second->shape != parameter.shape && problems_.size() < kMostProblems)
       problems_.push_back(
           {fmt::format("{}#/{}", where_, name),
-           fmt::format("has shape [{}], but the model's is [{}]",
+           fmt::format("shape mismatch: checkpoint has [{}], model has [{}]",
                        fmt::join(found->second->shape, ", "), fmt::join(parameter.shape, ", ")),
            "resume with the model that was saved"});
     return std::move(found->second->values);
@@ -160,8 +164,10 @@ Checkpoint checkpoint_from_file(std::string_view content, const ModelGraph& mode
   TensorFile file = tensors_from_safetensors(content, where);
   if (const auto format = file.metadata.find("format");
       format == file.metadata.end() || format->second != kFormat)
-    refuse(where, "holds tensors, but is no checkpoint",
-           fmt::format("its metadata need \"format\": \"{}\", as --save writes it", kFormat));
+    refuse_checkpoint(
+        where,
+        fmt::format("not a checkpoint: expected \"format\": \"{}\" in the metadata", kFormat),
+        "use a checkpoint written by --save");
   check_values(file, where);
   Checkpoint checkpoint;
   const int workers =
@@ -169,8 +175,10 @@ Checkpoint checkpoint_from_file(std::string_view content, const ModelGraph& mode
   ParameterFinder(file, model, where).take(static_cast<std::size_t>(workers), checkpoint);
   const std::string hash = fmt::format("{:016x}", parameter_hash(model));
   if (file.metadata["model"] != hash)
-    refuse(where, fmt::format("is of model {}, but this is model {}", file.metadata["model"], hash),
-           "resume with the model that was saved");
+    refuse_checkpoint(where,
+                      fmt::format("saved from another model: parameter hash {}, expected {}",
+                                  file.metadata["model"], hash),
+                      "resume with the model that was saved");
   checkpoint.step = number_in<std::int64_t>(file, "step", where, kMostSteps);
   checkpoint.text_position = number_in<std::int64_t>(file, "text_position", where, INT64_MAX);
   checkpoint.seed = number_in<std::uint64_t>(file, "seed", where, UINT64_MAX);
@@ -182,11 +190,13 @@ void check_resumable(const Checkpoint& checkpoint, const Strategy& strategy,
   const std::int64_t words = strategy.global_batch * strategy.sequence_length;
   if (checkpoint.step <= INT64_MAX / words && checkpoint.text_position == checkpoint.step * words)
     return;
-  refuse(where,
-         fmt::format("has read {} words in {} steps, but steps of {} sequences of {} words read {}",
-                     checkpoint.text_position, checkpoint.step, strategy.global_batch,
-                     strategy.sequence_length, words),
-         "resume with the --global-batch and --seq that were saved");
+  refuse_checkpoint(
+      where,
+      fmt::format("saved after {} tokens in {} steps, but {} sequences of {} tokens are {} tokens "
+                  "per step",
+                  checkpoint.text_position, checkpoint.step, strategy.global_batch,
+                  strategy.sequence_length, words),
+      "use the --global-batch and --seq of the saved run");
 }
 
 std::string checkpoint_path(const std::string& save, std::int64_t step) {

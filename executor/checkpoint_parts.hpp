@@ -1,4 +1,5 @@
-/// Walks over what a checkpoint is made of: for those who write, read, collect and restore one.
+/// Iteration over the contents of a checkpoint, shared by writing, reading, gathering and
+/// restoring.
 #pragma once
 
 #include <array>
@@ -14,7 +15,7 @@
 
 namespace meshwright {
 
-/// Behind the names of parameters, by StateKind.
+/// Suffixes of parameter names, indexed by StateKind.
 inline constexpr std::array<std::string_view, kStateKindCount> kStateSuffixes{"", ".first_moment",
                                                                               ".second_moment"};
 
@@ -33,7 +34,7 @@ inline const std::vector<float>& values_of(const ParameterState& state, StateKin
   return values_of(const_cast<ParameterState&>(state), kind);
 }
 
-/// visit(kind, suffix)
+/// Calls visit(kind, suffix).
 template <class Visit>
 void for_each_state_kind(Visit visit) {
   for (int k = 0; k < kStateKindCount; ++k)
@@ -45,7 +46,7 @@ inline std::int64_t elements_of(const ParameterTensor& parameter) {
                          std::multiplies<>());
 }
 
-/// visit(tensor, its parameter), in the order of the model.
+/// Calls visit(tensor, parameter) in model order.
 template <class Visit>
 void for_each_parameter(const ModelGraph& model, Visit visit) {
   for (const Tensor& tensor : model.tensors)

@@ -8,9 +8,7 @@ namespace meshwright {
 namespace {
 
 std::span<std::byte> bytes_of(const Vector& values, Block block) {
-  const Vector part = part_of(values, block.begin, block.size());
-  return {static_cast<std::byte*>(part.data),
-          static_cast<std::size_t>(part.size * bytes_per_element(part.dtype))};
+  return bytes_of(part_of(values, block.begin, block.size()));
 }
 std::span<std::byte> bytes_of(std::span<std::byte> bytes, Block block) {
   return bytes.subspan(static_cast<std::size_t>(block.begin),
@@ -27,7 +25,7 @@ Vector vector_of(std::span<std::uint16_t> bf16_values) {
 }  // namespace
 
 Block block_of(std::int64_t elements, int members, int index) {
-  const std::int64_t size = (elements + members - 1) / members;
+  const std::int64_t size = divide_up(elements, members);
   return {std::min(elements, size * index), std::min(elements, size * (index + 1))};
 }
 
@@ -38,7 +36,7 @@ RankGroup::RankGroup(Communicator& communicator, std::vector<RankId> members, Me
   index_ = static_cast<int>(me - members_.begin());
 }
 
-/// Block b starts at member b + 1, collects one share at every member and ends at member b.
+/// Block b starts at member b + 1, accumulates one contribution per member and ends at member b.
 Ticks RankGroup::reduce_blocks(const Vector& values, Ticks ready, Reduction reduction) {
   const int n = size();
   for (int step = 1; step < n; ++step) {
@@ -64,7 +62,7 @@ Ticks RankGroup::reduce_all(const Vector& values, Ticks ready, Reduction reducti
   call.reduction = reduction;
   if (communicator_.carry_out(call)) return ready;
   ready = reduce_blocks(values, ready, reduction);
-  return all_gather(bytes_of(values, {0, values.size}), bytes_per_element(values.dtype), ready);
+  return all_gather(bytes_of(values), bytes_per_element(values.dtype), ready);
 }
 
 Ticks RankGroup::all_reduce(std::span<float> values, Ticks ready) {
@@ -125,7 +123,7 @@ Ticks RankGroup::all_to_all(std::span<const std::span<const std::byte>> sent,
   return ready;
 }
 
-/// Straight to everybody: one wake-up until all know, where a ring would take one for each member.
+/// Sends directly to all members: one wake-up of latency instead of one per member as in a ring.
 Ticks RankGroup::meet(Ticks ready) {
   for (const RankId member : members_)
     if (member != communicator_.rank()) communicator_.send(member, tag_, {}, {ready, ready});
@@ -136,7 +134,7 @@ Ticks RankGroup::meet(Ticks ready) {
   return latest;
 }
 
-// Neighbours alone would not learn when members further away were ready.
+// Neighbors alone would not learn when more distant members were ready.
 Ticks RankGroup::ring_add(std::span<float> values, int round, Ticks ready) {
   ready = meet(ready);
   const int n = size();
@@ -164,7 +162,7 @@ Ticks RankGroup::ring_replace(std::span<std::byte> buffer, std::int64_t element_
   return ready;
 }
 
-/// The root needs to know when the others were ready, as they wait for it and it for them.
+/// The root must learn when the others were ready, because all wait for each other.
 Ticks RankGroup::broadcast(std::span<std::byte> bytes, int root, Ticks ready) {
   GroupCall call = call_of(GroupCall::Kind::kBroadcast);
   call.bytes = bytes;

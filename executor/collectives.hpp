@@ -1,11 +1,12 @@
-/// Collectives, written once over messages: rings, as NCCL's bandwidth-bound algorithms.
+/// Collectives on top of point-to-point messages: ring algorithms, like NCCL's bandwidth-bound
+/// ones.
 ///
-/// A buffer of n elements falls into one block per member of ceil(n / members) elements, the last
-/// ones shorter or empty. Sums are made in the order of the ring, which depends on nothing but the
-/// place of the block: results are equal from run to run, bit by bit.
+/// A buffer of n elements is split into one block per member of ceil(n / members) elements; the
+/// last blocks may be shorter or empty. Sums are accumulated in ring order, which depends only on
+/// the position of the block, so results are bitwise reproducible.
 ///
-/// Every function takes the time at which this member is ready and returns when the last member
-/// was: rings pass it along with the data.
+/// Every function takes the time at which this member is ready and returns the time at which the
+/// last member was; the rings pass it along with the data.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,8 @@ struct Block {
 };
 Block block_of(std::int64_t elements, int members, int index);
 
-/// The members of one collective, by rank, in the order of the ring; all of them call the same
-/// function. `tag` is theirs alone while it runs.
+/// A process group: its ranks in ring order. All members call the same function; nothing else uses
+/// `tag` while it runs.
 class RankGroup {
  public:
   /// The communicator's own rank must be among `members`.
@@ -35,28 +36,29 @@ class RankGroup {
   int index() const { return index_; }  ///< of this rank among the members
   MessageTag tag() const { return tag_; }
 
-  /// 2 (N - 1) messages of n / N elements.
+  /// Sends 2 (N - 1) messages of n / N elements.
   Ticks all_reduce(std::span<float> values, Ticks ready);
-  /// bf16 sums are rounded at every step, as they travel in bf16.
+  /// bf16 sums are rounded at every step, since they are sent in bf16.
   Ticks all_reduce(std::span<std::uint16_t> bf16_values, Ticks ready);
   Ticks all_reduce_max(std::span<float> values, Ticks ready);
-  /// Block i of `values` becomes the sum over members of their block i at member i; the rest of the
-  /// buffer holds partial sums afterwards.
+  /// Member i ends up with the sum of all members' block i in its own block i; the rest of the
+  /// buffer holds partial sums.
   Ticks reduce_scatter(std::span<float> values, Ticks ready);
   Ticks reduce_scatter(std::span<std::uint16_t> bf16_values, Ticks ready);
-  /// Block i comes from member i.
+  /// Member i contributes block i.
   Ticks all_gather(std::span<std::byte> buffer, std::int64_t element_bytes, Ticks ready);
-  /// What member i sent to this one goes to received[i], which has the right size.
+  /// Data from member i is written to received[i], which must have the right size.
   Ticks all_to_all(std::span<const std::span<const std::byte>> sent,
                    std::span<const std::span<std::byte>> received, Ticks ready);
   /// From member `root`.
   Ticks broadcast(std::span<std::byte> bytes, int root, Ticks ready);
-  /// One round of a ring all-reduce in which member i sends block (i - round) mod N to the next one
-  /// and adds what arrives (rounds 0 to N - 2), or replaces with it (N - 1 to 2 N - 3).
+  /// One round of a ring all-reduce: member i sends block (i - round) mod N to the next member and
+  /// adds the block that arrives (rounds 0 to N - 2), or overwrites its own with it (rounds N - 1
+  /// to 2 N - 3).
   Ticks ring_add(std::span<float> values, int round, Ticks ready);
   Ticks ring_replace(std::span<std::byte> buffer, std::int64_t element_bytes, int round,
                      Ticks ready);
-  /// Nothing travels but when each member was ready.
+  /// Exchanges nothing but the times at which the members are ready.
   Ticks meet(Ticks ready);
 
  private:

@@ -1,4 +1,4 @@
-// What context ranks exchange for attention; see ContextAlgorithm. The ring itself is in
+// Communication of context ranks for attention; see ContextAlgorithm. The ring is in
 // ring_attention.cpp.
 #include "core/check.hpp"
 #include "executor/attention_calls.hpp"
@@ -6,13 +6,10 @@
 namespace meshwright {
 namespace {
 
-std::size_t row_bytes_of(const ConstMatrix& m) {
-  return static_cast<std::size_t>(m.columns * bytes_per_element(m.dtype));
-}
+// ---- all-gather: all keys on every rank ----
 
-// ---- all keys on every rank ----
-
-/// Rows travel as [context rank][sequence][its tokens], attention wants [sequence][position].
+/// Rows are exchanged as [context rank][sequence][its tokens], attention needs
+/// [sequence][position].
 template <class Visit>
 void for_each_piece(const OperatorPass& pass, Visit visit) {
   const Strategy& s = pass.rank.strategy;
@@ -66,18 +63,18 @@ Ticks scatter_key_and_value_gradients(OperatorPass& pass, RankGroup& group, Tick
   return ready;
 }
 
-// ---- whole sequences of a part of the heads ----
+// ---- all-to-all: whole sequences of some of the heads ----
 
-/// One tensor on its way: all heads of this rank's tokens, and this rank's heads of all tokens.
+/// A tensor to exchange: all heads of this rank's tokens, and this rank's heads of all tokens.
 struct HeadExchange {
   Matrix tokens;  ///< [B T / n, width]
   Matrix heads;   ///< [B T, width / n]
 };
 
-/// Messages of one all-to-all, which the rank's kernels fill and empty: elements of several tensors
-/// one behind the other, as many for every rank.
+/// Buffers of one all-to-all, filled and emptied by kernels: the concatenated elements of several
+/// tensors, equally many for every rank.
 struct Parcels {
-  OwnedMatrix sent, received;  ///< a row for each rank
+  OwnedMatrix sent, received;  ///< one row per rank
   Parcels(OperatorPass& pass, int ranks, std::int64_t elements, Dtype dtype)
       : sent(pass.rank.matrix(MemoryClass::kCommunication, ranks, elements, dtype)),
         received(pass.rank.matrix(MemoryClass::kCommunication, ranks, elements, dtype)) {}
@@ -94,7 +91,7 @@ struct Parcels {
   }
 };
 
-/// Takes matrices out of one rank's parcel, or puts them there, in their order.
+/// Views of the matrices in one rank's row, in order.
 class ParcelReader {
  public:
   ParcelReader(OwnedMatrix& parcels, int rank) : rest_(flat(rows_of(parcels.view(), rank, 1))) {}
@@ -114,7 +111,7 @@ std::int64_t elements_of(std::span<const HeadExchange> tensors) {
   return elements;
 }
 
-/// Columns of whole rows: all that is of one rank's heads.
+/// Copies the columns of one rank's heads out of whole rows.
 void pack_columns(OperatorPass& pass, const Matrix& whole, std::int64_t first, const Matrix& part) {
   pass.rank.run(pass.rank.kernels.copy_heads, {.x = whole,
                                                .y = part,
@@ -133,8 +130,8 @@ void unpack_columns(OperatorPass& pass, const Matrix& part, const Matrix& whole,
                                                .count = part.columns});
 }
 
-/// Tokens of rank r within the rows of whole sequences; contiguous, see sequence_pieces(). Calls
-/// visit(rows of theirs, rows of the whole).
+/// The tokens of rank r within the rows of whole sequences; contiguous, see sequence_pieces().
+/// Calls visit(rows of `theirs`, rows of `whole`).
 template <class Visit>
 void for_each_sequence_of(const OperatorPass& pass, int rank, const Matrix& theirs,
                           const Matrix& whole, Visit visit) {
@@ -147,7 +144,7 @@ void copy_rows(OperatorPass& pass, const Matrix& from, const Matrix& to) {
   pass.rank.copy(to.data, from.data, static_cast<std::size_t>(to.rows) * row_bytes_of(to));
 }
 
-/// Every tensor's heads go to the ranks that work on them.
+/// Sends every tensor's heads to the ranks that process them.
 Ticks tokens_to_heads(OperatorPass& pass, std::span<const HeadExchange> tensors, RankGroup& group,
                       Ticks ready) {
   Parcels parcels(pass, group.size(), elements_of(tensors), pass.rank.dtype);
@@ -168,7 +165,7 @@ Ticks tokens_to_heads(OperatorPass& pass, std::span<const HeadExchange> tensors,
   return ready;
 }
 
-/// And back.
+/// The inverse of tokens_to_heads().
 Ticks heads_to_tokens(OperatorPass& pass, std::span<const HeadExchange> tensors, RankGroup& group,
                       Ticks ready) {
   Parcels parcels(pass, group.size(), elements_of(tensors), pass.rank.dtype);
@@ -196,8 +193,8 @@ HeadExchange to_heads(OperatorPass& pass, TensorId tensor, const Matrix& tokens,
                             pass.rank.dtype, what)};
 }
 
-/// Queries, keys and values stay cut by heads until the backward pass: nobody else reads them.
-/// Those that selective recomputation exchanges again stay as they were.
+/// Queries, keys and values stay sharded by heads until the backward pass, since only attention
+/// reads them. The originals are kept only if selective recomputation exchanges them again.
 Ticks queries_to_heads(OperatorPass& pass, RankGroup& group, Ticks ready) {
   std::vector<HeadExchange> tensors;
   for (const TensorId tensor : pass.op().inputs)
@@ -216,14 +213,14 @@ Ticks outputs_to_tokens(OperatorPass& pass, RankGroup& group, Ticks ready) {
   return heads_to_tokens(pass, std::span(&out, 1), group, ready);
 }
 
-/// The output's gradient, and with it delta, which needs output and gradient of all heads: both
-/// are here before the exchange alone.
+/// Exchanges the output's gradient, and delta with it: delta is computed from output and gradient,
+/// which are both in token layout only before the exchange.
 Ticks gradients_to_heads(OperatorPass& pass, const Attention& attention, RankGroup& group,
                          Ticks ready) {
   const Matrix dout = pass.gradient(pass.output());
   const std::int64_t heads = local_heads(pass, attention).heads, all = heads * group.size();
   const std::int64_t sequences = pass.rank.shard.sequences, local = pass.rank.tokens.sequence;
-  OwnedMatrix delta =  // [B, A, T / n]: the rows of a head and sequence side by side
+  OwnedMatrix delta =  // [B, A, T / n]: the rows of a head and sequence are contiguous
       pass.rank.matrix(MemoryClass::kWorking, sequences * all, local, Dtype::kFp32);
   pass.rank.run(pass.rank.kernels.attention_delta, {.shape = {.sequences = sequences,
                                                               .heads = all,
@@ -298,7 +295,7 @@ Ticks over_context_ranks(OperatorPass& pass, const Collective& collective, RankG
     case CollectiveKind::kAllToAll:
       return exchange_heads(pass, forward, group, ready);
     case CollectiveKind::kRingExchange:
-      // Behind the backward kernels the gradients of the queries are there.
+      // The gradients of the queries exist after the backward kernels.
       return !forward && pass.state.find(pass.input(), Form::kGradient) != nullptr
                  ? finish_ring(pass, group, ready)
                  : start_ring(pass, group, ready);

@@ -1,5 +1,5 @@
-/// Copies of long vectors on the host, with a sign of life for every piece: memory that is used for
-/// the first time takes long on a busy machine.
+/// Host copies of long vectors with a heartbeat per chunk: first-touch page faults are slow on a
+/// busy machine.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ void append(std::vector<T>& to, std::span<const T> from, Beats& beats) {
   });
 }
 
-/// The vector with `count` zeros.
+/// A vector of `count` zeros.
 template <class T>
 std::vector<T> zeros(std::size_t count, Beats& beats) {
   std::vector<T> made;

@@ -16,12 +16,12 @@ std::align_val_t alignment_of(Bytes bytes) {
   return std::align_val_t{bytes.value < kLargePage ? 64 : static_cast<std::size_t>(kLargePage)};
 }
 
-/// Weights, gradients and moments are streamed through in every step: on large pages, where the
-/// system has some, with fewer looks at its page tables.
+/// Weights, gradients and moments are streamed in every step; huge pages, if available, reduce TLB
+/// misses.
 std::byte* allocate(Bytes bytes) {
   void* block = ::operator new(static_cast<std::size_t>(bytes.value), alignment_of(bytes));
   const std::int64_t whole_pages = bytes.value - bytes.value % kLargePage;
-  if (whole_pages > 0)  // a hint, of which nothing depends
+  if (whole_pages > 0)  // only a hint
     static_cast<void>(::madvise(block, static_cast<std::size_t>(whole_pages), MADV_HUGEPAGE));
   return static_cast<std::byte*>(block);
 }
@@ -49,7 +49,7 @@ std::byte* MemoryLedger::take_block(Bytes bytes) {
 }
 
 void MemoryLedger::give_back_block(std::byte* block, Bytes bytes) {
-  // A queue's device keeps what was given back itself, and has it for all that ask.
+  // The device of a queue has its own cache of free blocks, shared by all ranks.
   if (queue_ != nullptr || spare_bytes_ + bytes > total(peak_)) return let_go(block, bytes);
   spare_[bytes.value].push_back(block);
   spare_bytes_ += bytes;

@@ -1,4 +1,4 @@
-/// Memory of one rank, counted by what it is for.
+/// Memory of one rank, accounted by memory class.
 #pragma once
 
 #include <cstddef>
@@ -13,24 +13,26 @@
 
 namespace meshwright {
 
-/// Held now, and the most that was held at once. Memory that was given back is kept for the next
-/// buffer of the same size, at most as much as the peak: a training step asks for the same sizes
-/// again and again, and fresh pages cost more than many a kernel. Outlives its buffers.
+/// Current and peak memory by class, and a caching allocator: freed blocks are reused for the next
+/// buffer of the same size, up to the peak in total, because every training step allocates the same
+/// sizes and page faults cost more than many kernels. Must outlive its buffers.
 class MemoryLedger {
  public:
   MemoryLedger() = default;
-  /// Memory of a queue, which outlives it; null: of the host.
+  /// Allocates from the queue's device; null: on the host. The queue must outlive the ledger.
   explicit MemoryLedger(DeviceQueue* queue) : queue_(queue) {}
   MemoryLedger(const MemoryLedger&) = delete;
   MemoryLedger& operator=(const MemoryLedger&) = delete;
   ~MemoryLedger();
   void hold(MemoryClass what, Bytes bytes);
   void give_back(MemoryClass what, Bytes bytes);
-  std::byte* take_block(Bytes bytes);  ///< aligned to 64 bytes, undefined contents
+  std::byte* take_block(Bytes bytes);  ///< aligned to 64 bytes, uninitialized
   void give_back_block(std::byte* block, Bytes bytes);
-  Bytes spare() const { return spare_bytes_; }  ///< kept for later buffers
+  Bytes spare() const { return spare_bytes_; }  ///< cached for later buffers
   const MemoryAmounts& held() const { return held_; }
-  const MemoryAmounts& peak() const { return peak_; }  ///< by class, when the total was largest
+  const MemoryAmounts& peak() const {
+    return peak_;
+  }  ///< by class, at the moment of the largest total
 
  private:
   void let_go(std::byte* block, Bytes bytes);
@@ -40,8 +42,7 @@ class MemoryLedger {
   Bytes spare_bytes_;
 };
 
-/// Owned memory, aligned to 64 bytes, entered in a ledger for as long as it lives. Its contents are
-/// undefined at first.
+/// Owned memory, aligned to 64 bytes and registered in a ledger during its lifetime. Uninitialized.
 class Buffer {
  public:
   Buffer() = default;

@@ -10,7 +10,7 @@ bool DeviceCommunicator::is_on_device(std::span<const std::byte> bytes) const {
   return !bytes.empty() && queue_.holds(bytes.data(), Bytes(std::ssize(bytes)));
 }
 
-/// A copy is made in the sender's stream, so that it may go on with the memory at once.
+/// Sends a copy made in the sender's stream, so that the sender can reuse its memory at once.
 void DeviceCommunicator::send(RankId to, MessageTag tag, std::span<const std::byte> bytes,
                               const MessageTimes& times) {
   Parcel parcel{.size = std::ssize(bytes)};
@@ -25,7 +25,7 @@ void DeviceCommunicator::send(RankId to, MessageTag tag, std::span<const std::by
   if (parcel.block == nullptr && !bytes.empty()) messages_.send(to, tag, bytes, times);
 }
 
-/// From here on the stream waits for the parcel, if it is one of the device.
+/// From here on the stream waits for the data if they are on the device.
 DeviceCommunicator::Arrival DeviceCommunicator::take(RankId from, MessageTag tag,
                                                      std::int64_t size) {
   Arrival arrival;
@@ -37,7 +37,7 @@ DeviceCommunicator::Arrival DeviceCommunicator::take(RankId from, MessageTag tag
   return arrival;
 }
 
-/// In the order of this rank's stream, behind its use.
+/// Frees the block in stream order, after its use.
 void DeviceCommunicator::let_go(const Parcel& parcel) {
   queue_.device().give_back(parcel.block, queue_.stream());
   if (parcel.is_there != nullptr) queue_.device().destroy_event(parcel.is_there);

@@ -1,7 +1,7 @@
-/// Messages between ranks that share one device: what lies in the memory of their queues travels
-/// there, in the order of their streams. Nothing spins on the device and no host waits for it, so
-/// ranks cannot stop each other there. Between ranks of one process; what lies elsewhere, and who
-/// is meant by what, goes by other messages.
+/// Messages between ranks that are threads of one process and share one device: device memory is
+/// copied on the device in stream order. Kernels never spin and the host never waits, so ranks
+/// cannot block each other on the device. Host memory and message metadata go through the
+/// underlying communicator.
 #pragma once
 
 #include "executor/communicator.hpp"
@@ -11,7 +11,7 @@ namespace meshwright {
 
 class DeviceCommunicator final : public Communicator {
  public:
-  /// Both outlive it. The ranks' queues are of one device.
+  /// Both must outlive it. The queues of all ranks belong to one device.
   DeviceCommunicator(Communicator& messages, DeviceQueue& queue)
       : messages_(messages), queue_(queue) {}
   RankId rank() const override { return messages_.rank(); }
@@ -25,9 +25,10 @@ class DeviceCommunicator final : public Communicator {
   void report(std::span<const std::byte> bytes) override { messages_.report(bytes); }
 
  private:
-  /// What the sender tells: where its copy lies and when it is there. Who receives lets both go.
+  /// Announced by the sender: the address of its copy and the event that marks it complete. The
+  /// receiver frees both.
   struct Parcel {
-    void* block = nullptr;  ///< null: the bytes follow as a message
+    void* block = nullptr;  ///< null: the data follow as a host message
     void* is_there = nullptr;
     std::int64_t size = 0;
   };

@@ -25,7 +25,7 @@ void DeviceSpans::start(RankClock::Moment origin) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(passed).count();
   zero_ = Ticks(nanoseconds * kTicksPerNanosecond);
   record();
-  queue_.wait();  // lanes do not wait for each other: none may begin before
+  queue_.wait();  // lanes are not synchronized: none may start earlier
 }
 
 void DeviceSpans::correct(std::span<TaskSpan> spans, std::size_t from) {

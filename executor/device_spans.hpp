@@ -1,6 +1,6 @@
-/// Tasks on a device whose host runs ahead: each is put into the lane of the queue that is the
-/// graph's stream, so that lanes overlap as the graph says, between two events, by which it is
-/// known when it was carried out once all have happened.
+/// Times tasks on a device that the host runs ahead of. Each task is enqueued on the lane of its
+/// graph stream, so that lanes overlap as in the graph, between two events that give its start and
+/// end once the device has caught up.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace meshwright {
 
-/// DeviceActivity::task of what a task does in a step; never 0.
+/// Value of DeviceActivity::task for a task of a step; never 0.
 inline std::uint64_t activity_number(int step, TaskId task) {
   return (static_cast<std::uint64_t>(step) << 32U) + static_cast<std::uint64_t>(task.value) + 1;
 }
@@ -21,10 +21,10 @@ inline TaskId task_of_activity(std::uint64_t number) {
   return TaskId(static_cast<std::int32_t>(number & 0xffff'ffffU) - 1);
 }
 
-/// Of one rank; actions, graph and queue belong to others and outlive this.
+/// For one rank. Does not own actions, graph and queue; they must outlive it.
 class DeviceSpans final : public ForwardedActions {
  public:
-  /// A recorder, if there is one, is told of every task, by activity_number().
+  /// The recorder, if any, is notified of every task by its activity_number().
   DeviceSpans(TaskActions& actions, const TaskGraph& graph, DeviceQueue& queue,
               const ActivityTable* recorder = nullptr)
       : ForwardedActions(actions),
@@ -36,12 +36,13 @@ class DeviceSpans final : public ForwardedActions {
   DeviceSpans& operator=(const DeviceSpans&) = delete;
   ~DeviceSpans() override;
 
-  /// Before a step's first task, when time zero of the step is `origin`. Waits for the device, so
-  /// that both clocks can be read at one moment.
+  /// To be called before the first task of a step whose time zero is `origin`. Waits for the
+  /// device, so that both clocks are read at the same moment.
   void start(RankClock::Moment origin);
-  /// Of the tasks that have ended since, in the order in which they ended: those from number `from`
-  /// on. Waits for the device. A task starts when its lane is free and the last one that it depends
-  /// on has ended; what it waits for beyond that, as for ranks that come later, is part of it.
+  /// Replaces the times of spans[from..] with those measured on the device. `spans` holds the tasks
+  /// that have ended since start(), in that order. Waits for the device. A task starts once its
+  /// lane is free and its dependencies have ended; any further wait, such as for a slower rank,
+  /// counts as part of the task.
   void correct(std::span<TaskSpan> spans, std::size_t from = 0);
 
   void begin_step(int step) override {
@@ -69,9 +70,9 @@ class DeviceSpans final : public ForwardedActions {
   DeviceQueue& queue_;
   const ActivityTable* recorder_;
   int step_ = 0;
-  std::vector<Ticks> ends_;    ///< by task, of those that have ended
-  Ticks zero_;                 ///< of the step's time, when the first event was recorded
-  std::vector<void*> events_;  ///< the first, then two a task; kept from step to step
+  std::vector<Ticks> ends_;    ///< by task; valid for those that have ended
+  Ticks zero_;                 ///< time since the step's origin of the first event
+  std::vector<void*> events_;  ///< one, then two per task; reused across steps
   std::size_t used_ = 0;
 };
 

@@ -7,9 +7,9 @@
 namespace meshwright {
 namespace {
 
-constexpr int kMostLayers = 1 << 16;  ///< of one stage
+constexpr int kMostLayers = 1 << 16;  ///< per stage
 
-/// Of weights for one pass of some layers.
+/// Whether the task gathers weights for one pass of some layers.
 bool is_gather(const Task& task) {
   return task.kind == TaskKind::kCollective && task.stream == Stream::kParameters &&
          task.microbatch >= 0;
@@ -19,7 +19,7 @@ bool needs_weights(TaskKind kind) {
          kind == TaskKind::kBackwardInput;
 }
 
-/// What is at hand for one layer, and the last pass so far that used it.
+/// The gathered weights of one use, and the last pass so far that used them.
 struct Held {
   std::vector<GatheredWeights::Piece> pieces;
   TaskId last{-1};
@@ -29,7 +29,7 @@ struct Held {
 
 std::vector<TaskId> with_early_gathers(const TaskGraph& graph, std::span<const TaskId> tasks) {
   std::vector<TaskId> order;
-  std::map<std::int32_t, std::vector<TaskId>> behind;  // by the task that a gather waits for
+  std::map<std::int32_t, std::vector<TaskId>> behind;  // gathers by the task they wait for
   for (const TaskId id : tasks) {
     if (!is_gather(graph.tasks[id.index()])) continue;
     const std::span<const TaskId> before = graph.dependencies_of(id);
@@ -47,7 +47,7 @@ std::vector<TaskId> with_early_gathers(const TaskGraph& graph, std::span<const T
   return order;
 }
 
-/// In the order of the graph the gathers of a pass stand in front of it.
+/// In graph order the gathers of a pass come before it.
 GatheredWeights::GatheredWeights(const RunnableGraph& runnable, RankId rank) {
   const TaskGraph& graph = runnable.graph();
   std::vector<TaskId> tasks = runnable.tasks_of(rank);
@@ -71,7 +71,7 @@ GatheredWeights::GatheredWeights(const RunnableGraph& runnable, RankId rank) {
       const ParameterRange& range = work.collective.parameters;
       const bool is_known = std::any_of(mine.pieces.begin(), mine.pieces.end(),
                                         [&](const Piece& p) { return p.range == range; });
-      if (!is_known) mine.pieces.push_back({range, use});  // of several rounds of a ring
+      if (!is_known) mine.pieces.push_back({range, use});  // the rounds of a ring share one range
     }
     gathers.clear();
     mine.last = id;

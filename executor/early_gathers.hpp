@@ -1,5 +1,5 @@
-/// Weights that are gathered for one use (ZeRO 3): when one thread gathers them, and how long they
-/// stay. Gradients that are reduced behind one use (ZeRO 2 and 3).
+/// Lifetimes of sharded data: when weights are gathered for a pass and freed again (ZeRO-3), and
+/// which gradients are reduced after a pass (ZeRO-2 and ZeRO-3).
 #pragma once
 
 #include <map>
@@ -10,25 +10,25 @@
 
 namespace meshwright {
 
-/// One rank's tasks with its gathers of weights as early as they may start, beside the pass in
-/// front of the one that waits for them: so long they take memory. All replicas move them alike,
-/// and none past a task that it depends on.
+/// One rank's tasks with its weight gathers moved to the earliest allowed position: next to the
+/// pass before the one that needs them, from where on they occupy memory. The order is the same on
+/// all replicas and respects all dependencies.
 std::vector<TaskId> with_early_gathers(const TaskGraph& graph, std::span<const TaskId> tasks);
 
 class RunnableGraph;
 
-/// What one rank gathers for which passes.
+/// The weights that one rank gathers, by the passes that use them.
 class GatheredWeights {
  public:
   GatheredWeights() = default;
   GatheredWeights(const RunnableGraph& runnable, RankId rank);
-  /// Which layers' passes the gather is for, as a number.
+  /// A number identifying the layers whose passes use the gathered weights.
   int use_of(TaskId gather) const;
   struct Piece {
     ParameterRange range;
     int use = 0;
   };
-  /// What no later pass needs before it is gathered again.
+  /// Gathered weights that no later pass uses before they are gathered again.
   std::span<const Piece> last_used_by(TaskId pass) const;
 
  private:
@@ -36,8 +36,8 @@ class GatheredWeights {
   std::map<std::int32_t, std::vector<Piece>> last_used_;  ///< by task
 };
 
-/// Gradients of one rank whose buffers a backward pass needs, as they are reduced behind it: by
-/// task.
+/// By backward task: the gradients of one rank that are reduced after it, whose buffers it
+/// therefore needs.
 std::map<std::int32_t, std::vector<ParameterRange>> reduced_behind(const RunnableGraph& runnable,
                                                                    RankId rank);
 

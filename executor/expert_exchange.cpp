@@ -1,6 +1,6 @@
-// Rows on their way to the ranks of their experts and home. Expert ranks exchange rows; where
-// experts are cut, the expert-tensor ranks of a group gather each other's rows in front of the
-// experts and sum their results behind them.
+// Dispatch of token rows to the ranks of their experts and back. Expert ranks exchange rows; with
+// expert-tensor parallelism the ranks of a group all-gather their rows before the experts and
+// reduce-scatter the results after them.
 #include <cstring>
 #include <numeric>
 
@@ -20,12 +20,12 @@ std::vector<std::int64_t> offsets_of(std::span<const std::int32_t> counts) {
 
 namespace {
 
-/// Parts of the tokens that fill up experts each for itself: one on every rank, several where one
-/// rank follows the rules of a plan with more.
+/// Groups of tokens to which the expert capacity applies separately: one per rank, or several if a
+/// rank follows the rules of a plan with more ranks (RoutingGroups).
 struct CapacityGroups {
   std::vector<int> of_token;
   int count = 1;
-  std::int64_t rows_per_expert = 0;  ///< of one group
+  std::int64_t rows_per_expert = 0;  ///< per group
 };
 
 CapacityGroups capacity_groups(const OperatorPass& pass, std::int64_t tokens, int experts,
@@ -46,7 +46,7 @@ CapacityGroups capacity_groups(const OperatorPass& pass, std::int64_t tokens, in
       for (const SequencePiece& piece : sequence_pieces(cut, c))
         for (std::int64_t b = 0; b < shard.sequences; ++b)
           for (std::int64_t t = 0; t < piece.length; ++t) {
-            const std::int64_t row = b * local + piece.first_row + t;  // on that context rank
+            const std::int64_t row = b * local + piece.first_row + t;  // on the context rank
             const Block block = block_of(shard.sequences * local, cut.degrees.tensor, 0);
             groups.of_token[static_cast<std::size_t>(b * cut.sequence_length +
                                                      piece.first_position + t)] =
@@ -113,11 +113,7 @@ std::vector<std::span<Byte>> cut_rows(Byte* data, std::span<const std::int64_t> 
   return spans;
 }
 
-std::size_t row_bytes_of(const ConstMatrix& m) {
-  return static_cast<std::size_t>(m.columns * bytes_per_element(m.dtype));
-}
-
-/// Row place[i] comes from row i.
+/// Scatters row i to row place[i].
 void place_rows(OperatorPass& pass, std::span<const std::int32_t> place, const ConstMatrix& from,
                 const Matrix& to) {
   std::vector<std::int32_t> source(place.size());
@@ -125,7 +121,7 @@ void place_rows(OperatorPass& pass, std::span<const std::int32_t> place, const C
     source[static_cast<std::size_t>(place[i])] = static_cast<std::int32_t>(i);
   pass.rank.run(pass.rank.kernels.gather_rows, {.x = from, .index = source, .y = to});
 }
-/// And back.
+/// The inverse of place_rows().
 void fetch_rows(OperatorPass& pass, std::span<const std::int32_t> place, const ConstMatrix& from,
                 const Matrix& to) {
   pass.rank.run(pass.rank.kernels.gather_rows, {.x = from, .index = place, .y = to});
@@ -135,8 +131,8 @@ OwnedMatrix travelling_rows(OperatorPass& pass, std::size_t rows, const ConstMat
                           like.columns, like.dtype);
 }
 
-/// Of counts [sender][local expert]: where rows, one sender's behind the other's, stand when sorted
-/// by expert. `offsets` becomes where each expert begins.
+/// From counts [sender][local expert]: the position after sorting by expert of each row, given in
+/// sender order. Sets `offsets` to the first row of each expert.
 std::vector<std::int32_t> places_by_expert(std::span<const std::int32_t> counts, std::size_t local,
                                            std::vector<std::int64_t>& offsets) {
   std::vector<std::int32_t> per_expert(local, 0);
@@ -150,8 +146,7 @@ std::vector<std::int32_t> places_by_expert(std::span<const std::int32_t> counts,
   return places;
 }
 
-/// Tells every expert rank how many rows come for each of its experts, and works out where what
-/// arrives here belongs.
+/// Exchanges the number of rows per expert and computes the positions of the rows to be received.
 Ticks agree_on_rows(Routing& routing, RankGroup& group, Ticks ready) {
   const auto ranks = static_cast<std::size_t>(group.size());
   const std::size_t local = routing.counts.size() / ranks;
@@ -167,7 +162,7 @@ Ticks agree_on_rows(Routing& routing, RankGroup& group, Ticks ready) {
   return ready;
 }
 
-/// A routed tensor, or its gradient, on its way.
+/// A routed tensor or gradient to exchange.
 struct RoutedRows {
   TensorId tensor;
   Form form;
@@ -211,7 +206,7 @@ Ticks leave_experts(OperatorPass& pass, const RoutedRows& rows, RankGroup& group
 
 // ---- over expert-tensor ranks ----
 
-/// How many rows every rank of the group has for each expert, and where all of them stand.
+/// Exchanges the number of rows per rank and expert within the group, and computes their positions.
 Ticks agree_on_group(Routing& routing, RankGroup& group, Ticks ready) {
   const std::size_t local = routing.offsets.size() - 1;
   std::vector<std::int32_t> counts(local * static_cast<std::size_t>(group.size()));
@@ -243,8 +238,8 @@ Ticks gather_group(OperatorPass& pass, const RoutedRows& rows, RankGroup& group,
   return ready;
 }
 
-/// Every rank has a summand of all rows of the group and gets the sums of its own, added in the
-/// order of the ranks.
+/// Reduce-scatter of partial results: every rank contributes to all rows of the group and receives
+/// the sums of its own rows, added in rank order.
 Ticks sum_group(OperatorPass& pass, const RoutedRows& rows, RankGroup& group, Ticks ready) {
   const Routing& routing = routing_of(pass, pass.input(1));
   OwnedMatrix summands = std::move(*pass.state.find(rows.tensor, rows.form));
@@ -272,8 +267,8 @@ Ticks sum_group(OperatorPass& pass, const RoutedRows& rows, RankGroup& group, Ti
 
 }  // namespace
 
-/// Rows go out for dispatch, and for the gradient of combine; they come home for combine, and for
-/// the gradient of dispatch.
+/// Rows are sent to the experts for dispatch and for the gradient of combine, and back for combine
+/// and for the gradient of dispatch.
 Ticks over_expert_ranks(OperatorPass& pass, const Collective& collective, RankGroup& group,
                         Ticks ready) {
   const Form form = collective.phase == Phase::kForward ? Form::kValue : Form::kGradient;
@@ -294,7 +289,7 @@ Ticks over_expert_ranks(OperatorPass& pass, const Collective& collective, RankGr
   MW_CHECK(false);
 }
 
-/// Without sequence parallelism every tensor rank needs what the others' tokens brought.
+/// Without sequence parallelism every tensor rank needs the results for the others' tokens.
 Ticks gather_dispatched(OperatorPass& pass, RankGroup& group, Ticks ready) {
   if (std::holds_alternative<TokenCombine>(pass.op().shape)) {
     const Matrix y = pass.value(pass.output());
@@ -305,7 +300,7 @@ Ticks gather_dispatched(OperatorPass& pass, RankGroup& group, Ticks ready) {
   OwnedMatrix sum = std::move(pass.state.dispatched_gradient);
   ready = group.all_gather(sum.bytes(), static_cast<std::int64_t>(row_bytes_of(sum.view())), ready);
   pass.add_gradient(pass.input(0), sum.view());
-  // The router, which every rank carries out for all tokens, needs the gradients of its weights.
+  // Every rank runs the router for all tokens and needs the gradients of all routing weights.
   Routing& routing = routing_of(pass, pass.input(1));
   const auto copies = static_cast<std::int64_t>(routing.weight_gradients.size()) / sum.rows();
   return group.all_gather(std::as_writable_bytes(std::span(routing.weight_gradients)),

@@ -1,9 +1,9 @@
-/// Rows of a mixture of experts on one rank: what routing, dispatch and the exchange between ranks
-/// share.
+/// Token rows of a mixture-of-experts layer on one rank: shared by routing, dispatch and the
+/// exchange between ranks.
 ///
-/// At home the rows of a rank stand sorted by expert, in the order of their tokens; with the
-/// experts they stand sorted by local expert, then by the rank that they came from, and where
-/// experts are cut, by the rank of the expert-tensor group that got them.
+/// Before dispatch a rank's rows are sorted by expert, then by token. On the expert ranks they are
+/// sorted by local expert, then by source rank and, with expert-tensor parallelism, by the rank of
+/// the expert-tensor group that received them.
 #pragma once
 
 #include <string_view>
@@ -19,22 +19,18 @@ inline Routing& routing_of(OperatorPass& pass, TensorId scores) {
   return pass.state.routing[scores.value];
 }
 
-inline std::span<float> floats_of(const Matrix& m) {
-  return {static_cast<float*>(m.data), static_cast<std::size_t>(m.rows * m.columns)};
-}
-
-/// Where each of some groups of rows begins, and the end.
+/// Prefix sum: the first row of each group, and the total.
 std::vector<std::int64_t> offsets_of(std::span<const std::int32_t> counts);
 
-/// Every expert gets exactly as many rows of this rank as its capacity is (ExpertRouting::capacity;
-/// GShard, arXiv 2006.16668, section 2.2): its first ones in the order of tokens and choices; the
-/// rest is dropped, rows that are missing are zeros. `experts` are those of the slots of the tokens
-/// that this rank dispatches.
+/// Pads or truncates to the expert capacity (ExpertRouting::capacity; GShard, arXiv 2006.16668,
+/// section 2.2): every expert gets exactly that many rows of this rank, the first ones by token and
+/// choice. Excess rows are dropped, missing ones are zero. `experts` holds the expert of each slot
+/// of the tokens that this rank dispatches.
 void fill_to_capacity(const OperatorPass& pass, std::span<const std::int32_t> experts,
                       std::int64_t experts_per_token, Routing& routing);
 
-/// Rounds rows to fp8 if that is how they travel to experts; also where they need not travel, so
-/// that every cut computes the same.
+/// Rounds rows to fp8 if they are dispatched in fp8, also those that stay on this rank, so that
+/// every parallel split computes the same result.
 void round_outgoing(OperatorPass& pass, const Matrix& rows);
 
 }  // namespace meshwright

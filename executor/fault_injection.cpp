@@ -19,10 +19,10 @@ namespace meshwright {
 namespace {
 
 constexpr std::string_view kFlag = "--inject-fault";
-constexpr std::string_view kForm = "as in rank=1,task=F0,kind=die";
+constexpr std::string_view kForm = "write it as rank=1,task=F0,kind=die";
 constexpr std::array kKindNames{"die", "abort", "exit", "hang", "throw", "nan"};
 
-[[noreturn]] void refuse(std::string what, std::string hint) {
+[[noreturn]] void refuse_fault(std::string what, std::string hint) {
   throw InputError(Diagnostic{std::string(kFlag), std::move(what), std::move(hint)});
 }
 
@@ -33,10 +33,10 @@ std::map<std::string, std::string> parts_of(const std::string& text) {
     const std::string part = text.substr(begin, end - begin);
     const std::size_t equals = part.find('=');
     if (equals == std::string::npos)
-      refuse(fmt::format("'{}' has no '='", part), std::string(kForm));
+      refuse_fault(fmt::format("missing '=' in '{}'", part), std::string(kForm));
     const std::string name = part.substr(0, equals);
     if (name != "rank" && name != "task" && name != "kind" && name != "step")
-      refuse(fmt::format("'{}' is not known", name), "known: rank, task, kind, step");
+      refuse_fault(fmt::format("unknown key '{}'", name), "use rank, task, kind and step");
     parts[name] = part.substr(equals + 1);
     begin = end + 1;
   }
@@ -51,7 +51,8 @@ int number_in(const std::map<std::string, std::string>& parts, const std::string
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < 0)
-    refuse(fmt::format("{} '{}' is not a number", name, text), std::string(kForm));
+    refuse_fault(fmt::format("invalid {} '{}': expected a whole number", name, text),
+                 std::string(kForm));
   return number;
 }
 
@@ -59,7 +60,7 @@ FaultKind kind_from(const std::string& text) {
   for (std::size_t i = 0; i < kKindNames.size(); ++i)
     if (text == kKindNames[i]) return static_cast<FaultKind>(i);
   const std::vector<std::string> names(kKindNames.begin(), kKindNames.end());
-  refuse(fmt::format("there is no kind '{}'", text), suggest(text, names));
+  refuse_fault(fmt::format("invalid kind '{}'", text), suggest(text, names));
 }
 
 TaskId task_from(const std::string& text, int rank, const TaskGraph& graph) {
@@ -71,9 +72,10 @@ TaskId task_from(const std::string& text, int rank, const TaskGraph& graph) {
     of_rank.push_back(names[i]);
   }
   if (of_rank.empty())
-    refuse(fmt::format("there is no rank {}", rank),
-           fmt::format("0 to {}", graph.ranks.size() - 1));
-  refuse(fmt::format("rank {} has no task '{}'", rank, text), suggest(text, of_rank));
+    refuse_fault(
+        fmt::format("rank {} is out of range: expected 0 to {}", rank, graph.ranks.size() - 1),
+        "use a rank of the plan");
+  refuse_fault(fmt::format("unknown task '{}' on rank {}", text, rank), suggest(text, of_rank));
 }
 
 }  // namespace
@@ -82,13 +84,13 @@ Fault fault_from_text(const std::string& text, const TaskGraph& graph) {
   const std::map<std::string, std::string> parts = parts_of(text);
   for (const char* needed : {"task", "kind"})
     if (!parts.contains(needed))
-      refuse(fmt::format("'{}=' is missing", needed), std::string(kForm));
+      refuse_fault(fmt::format("missing '{}='", needed), std::string(kForm));
   const Fault fault{.task = task_from(parts.at("task"), number_in(parts, "rank", 0), graph),
                     .kind = kind_from(parts.at("kind")),
                     .step = number_in(parts, "step", 0)};
   if (fault.kind == FaultKind::kNan && graph.tasks[fault.task.index()].stage < 0)
-    refuse(fmt::format("task '{}' belongs to no stage", parts.at("task")),
-           "name a forward or backward pass");
+    refuse_fault(fmt::format("task '{}' does not belong to a stage", parts.at("task")),
+                 "use the task of a forward or backward pass");
   return fault;
 }
 
@@ -104,7 +106,7 @@ void commit(FaultKind kind) {
     case FaultKind::kHang:
       for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
     case FaultKind::kThrow:
-      throw std::runtime_error("a fault was injected");
+      throw std::runtime_error("injected fault");
     case FaultKind::kNan:
       break;
   }

@@ -1,4 +1,4 @@
-/// Faults on purpose, to try what a run does about them: `run --inject-fault`.
+/// Fault injection for testing: `run --inject-fault`.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace meshwright {
 enum class FaultKind : std::uint8_t {
   kDie,    ///< the rank's process is killed (SIGKILL)
   kAbort,  ///< the rank crashes (SIGABRT)
-  kExit,   ///< the rank's process ends, without a word
-  kHang,   ///< the rank does nothing more
+  kExit,   ///< the rank's process exits without reporting a status
+  kHang,   ///< the rank makes no further progress
   kThrow,  ///< the rank reports an error
   kNan     ///< a weight of the task's stage becomes NaN
 };
 
-/// What goes wrong when the task is about to begin, in the training step `step`.
+/// A fault injected when the task is about to start in training step `step`.
 struct Fault {
   TaskId task;
   FaultKind kind = FaultKind::kThrow;
@@ -26,12 +26,12 @@ struct Fault {
   friend bool operator==(const Fault&, const Fault&) = default;
 };
 
-/// From "rank=1,task=F0,kind=die" and, if not the first, "step=3". The task by its name in
-/// timelines, or by the end of it: the first of the rank whose name ends so. InputError with what
-/// there is otherwise.
+/// Parses "rank=1,task=F0,kind=die", optionally with "step=3" (default: the first). The task is
+/// given by its timeline name or a suffix of it: the first task of the rank with this suffix.
+/// Throws InputError that lists the valid values.
 Fault fault_from_text(const std::string& text, const TaskGraph& graph);
 
-/// All kinds but kNan, which is a matter of the weights. Returns never.
+/// All kinds except kNan, which the training code injects into the weights. Never returns.
 [[noreturn]] void commit(FaultKind kind);
 
 }  // namespace meshwright

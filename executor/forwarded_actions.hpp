@@ -1,5 +1,5 @@
-/// Actions that hand everything on to others: what stands between a run and its actions overrides
-/// what it adds to.
+/// Base class of decorators for TaskActions: forwards every call; a decorator overrides the ones it
+/// extends.
 #pragma once
 
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace meshwright {
 
-/// The actions belong to others and outlive this.
+/// Does not own the actions, which must outlive it.
 class ForwardedActions : public TaskActions {
  public:
   explicit ForwardedActions(TaskActions& actions) : actions_(actions) {}

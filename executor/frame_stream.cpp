@@ -19,8 +19,7 @@ namespace meshwright {
 namespace {
 
 constexpr std::size_t kBufferSize = std::size_t{1} << 16;
-/// Moved at one go, so that no stream keeps the others waiting, and a long message gives signs of
-/// life.
+/// Bytes moved per call, so that no stream starves the others and long messages produce heartbeats.
 constexpr std::size_t kFairShare = std::size_t{4} << 20;
 
 }  // namespace
@@ -39,7 +38,7 @@ std::array<FileDescriptor, 2> socket_pair() {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0)
     throw RuntimeFailure(
         {"--ranks processes",
-         fmt::format("no socket can be made: {}", std::generic_category().message(errno)),
+         fmt::format("cannot create socket: {}", std::generic_category().message(errno)),
          "raise the limit of open files (ulimit -n), or use fewer ranks"});
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
@@ -74,7 +73,7 @@ std::size_t size_from(const FrameHeader& header) {
   return ByteReader(header).number<std::uint64_t>();
 }
 
-/// Bytes taken; all of them when nobody will read them any more.
+/// Returns the number of bytes accepted; all of them if the other end has closed.
 std::size_t FrameStream::send_now(std::span<const std::byte> first,
                                   std::span<const std::byte> second, bool is_sign_of_life) {
   std::size_t taken = 0;
@@ -85,7 +84,7 @@ std::size_t FrameStream::send_now(std::span<const std::byte> first,
       return iovec{const_cast<std::byte*>(from.data()), size};  // sendmsg() only reads
     };
     std::array<iovec, 2> parts{rest(first, 0), rest(second, first.size())};
-    if (parts[0].iov_len == kFairShare) parts[1].iov_len = 0;  // not all of the first part
+    if (parts[0].iov_len == kFairShare) parts[1].iov_len = 0;  // the first part is not complete
     msghdr message{};
     message.msg_iov = parts.data();
     message.msg_iovlen = parts.size();
@@ -108,7 +107,7 @@ void FrameStream::send(FrameKind kind, MessageTag tag, const MessageTimes& times
     unsent_.erase(unsent_.begin(), unsent_.begin() + static_cast<std::ptrdiff_t>(sent_));
     sent_ = 0;
   }
-  const bool is_sign_of_life = kind != FrameKind::kProgress;  // a rank that hangs tells that, too
+  const bool is_sign_of_life = kind != FrameKind::kProgress;  // a hung rank sends these, too
   const std::size_t taken = unsent_.empty() ? send_now(header, bytes, is_sign_of_life) : 0;
   const auto keep = [&](std::span<const std::byte> part, std::size_t before) {
     auto from = part.subspan(std::min(part.size(), taken - std::min(taken, before)));
@@ -155,7 +154,7 @@ bool FrameStream::receive(const FrameParser::Take& take) {
   return true;
 }
 
-/// A step at a time: clearing fresh memory for all of a long frame would be a long silence.
+/// In steps: zeroing fresh memory for all of a long frame at once would delay heartbeats.
 void FrameParser::make_room() {
   constexpr std::size_t kStep = std::size_t{16} << 20;
   if (frame_size_ == frame_.bytes.size())

@@ -1,5 +1,5 @@
-/// Frames over a stream socket between two processes of a run. Nothing here ever waits: what the
-/// socket does not take is kept, what it does not have is asked for again.
+/// Frames over a stream socket between two processes of a run. Never blocks: unsent data is queued,
+/// incomplete frames are continued by the next call.
 #pragma once
 
 #include <array>
@@ -27,16 +27,16 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-/// Two ends of a new stream socket. RuntimeFailure when the system has no more.
+/// The two ends of a new stream socket. Throws RuntimeFailure if the system refuses.
 std::array<FileDescriptor, 2> socket_pair();
 
 enum class FrameKind : std::uint8_t {
-  kMessage,   ///< from rank to rank
-  kReport,    ///< a rank to its launcher, as are the next two
-  kFailed,    ///< the bytes say why
-  kFinished,  ///< nothing follows
-  kStop,      ///< the launcher to a rank: the run has failed
-  kProgress   ///< a rank to the one that watches
+  kMessage,   ///< rank to rank
+  kReport,    ///< rank to launcher
+  kFailed,    ///< rank to launcher: the bytes say why
+  kFinished,  ///< rank to launcher: nothing follows; launcher to rank: all ranks have finished
+  kStop,      ///< launcher to rank: the run has failed; in jobs the bytes say why
+  kProgress   ///< rank to the process that supervises the run
 };
 
 struct Frame {
@@ -46,50 +46,51 @@ struct Frame {
   std::vector<std::byte> bytes;
 };
 
-/// What stands beside the bytes of a frame, as bytes: their number first.
+/// A serialized frame header: the payload size comes first.
 inline constexpr std::size_t kFrameHeaderSize = 32;
 using FrameHeader = std::array<std::byte, kFrameHeaderSize>;
 FrameHeader header_of(FrameKind kind, MessageTag tag, const MessageTimes& times, std::size_t size);
-/// A frame without its bytes, and how many those are.
+/// A frame without its payload, and the size of the payload.
 Frame frame_from(const FrameHeader& header);
 std::size_t size_from(const FrameHeader& header);
 
-/// Frames out of the bytes that come from one sender, in pieces of any size.
+/// Reassembles frames from the byte stream of one sender, which may arrive in pieces of any size.
 class FrameParser {
  public:
   using Take = std::function<void(Frame&&)>;
-  /// Calls take() with every frame that these bytes complete.
+  /// Calls take() for every frame that these bytes complete.
   void parse(std::span<const std::byte> bytes, const Take& take);
-  /// What the frame under way still lacks; nothing before its header is whole. Whoever reads into
-  /// its beginning says how much with filled(): the bytes of long frames need no other place.
+  /// The part of the current payload that is still missing; empty until the header is complete. A
+  /// caller may read straight into its beginning and report the size with filled(), which avoids a
+  /// copy of long payloads.
   std::span<std::byte> missing();
   void filled(std::size_t size, const Take& take);
 
  private:
   FrameHeader header_{};
-  std::size_t header_size_ = 0;  ///< bytes of it that have arrived
+  std::size_t header_size_ = 0;  ///< header bytes that have arrived
   void make_room();
   Frame frame_;
-  std::size_t frame_size_ = 0, expected_ = 0;  ///< bytes that have arrived, and all of them
+  std::size_t frame_size_ = 0, expected_ = 0;  ///< payload bytes that have arrived, and in total
 };
 
 class FrameStream {
  public:
-  /// `beats`, if given, rise with whatever moves; they outlive it.
+  /// `beats`, if given, counts every transfer and must outlive the stream.
   explicit FrameStream(FileDescriptor socket, Beats* beats = nullptr)
       : socket_(std::move(socket)), beats_(beats) {}
   int fd() const { return socket_.get(); }
 
-  /// Any thread. Frames for an end that is gone are dropped.
+  /// Thread-safe. Frames are dropped if the other end has closed.
   void send(FrameKind kind, MessageTag tag, const MessageTimes& times,
             std::span<const std::byte> bytes);
   void send(FrameKind kind, std::span<const std::byte> bytes = {}) { send(kind, {}, {}, bytes); }
   bool has_unsent() const;
-  /// As much as the socket takes now.
+  /// Sends as much of the queue as the socket accepts without blocking.
   void send_rest();
 
-  /// Calls take() with every frame that is whole; one thread only. False: the other end is gone and
-  /// everything it sent was taken.
+  /// Calls take() for every complete frame; to be called by one thread only. False: the other end
+  /// has closed and all its frames were taken.
   bool receive(const FrameParser::Take& take);
 
  private:
@@ -101,8 +102,8 @@ class FrameStream {
 
   FileDescriptor socket_;
   Beats* beats_;
-  mutable std::mutex mutex_;       ///< of what is unsent
-  std::vector<std::byte> unsent_;  ///< from sent_ on
+  mutable std::mutex mutex_;       ///< guards unsent_ and sent_
+  std::vector<std::byte> unsent_;  ///< queued bytes; those before sent_ are sent
   std::size_t sent_ = 0;
   bool is_broken_ = false;
 

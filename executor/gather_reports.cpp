@@ -46,7 +46,7 @@ UnfinishedStep GatheredReports::no_times() const {
   return made;
 }
 
-/// Ranks are hardly ever a step apart, but then they are.
+/// Ranks are rarely more than a step apart, but any distance is possible.
 GatheredReports::StepUnderway& GatheredReports::underway(int step) {
   while (static_cast<int>(run_.steps.size() + underway_.size()) <= step) {
     StepUnderway& added = underway_.emplace_back();

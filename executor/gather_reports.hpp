@@ -1,4 +1,4 @@
-/// Steps, memory and parameters of a run, put together from what its ranks report.
+/// Assembles steps, memory and parameters of a run from the reports of its ranks.
 #pragma once
 
 #include <optional>
@@ -12,19 +12,20 @@ namespace meshwright {
 
 class GatheredReports {
  public:
-  /// The request outlives this.
+  /// The request must outlive it.
   explicit GatheredReports(const TrainingRequest& request);
-  /// A report of run_report.hpp. Tells the request's progress of each step that all are through.
+  /// Takes a report of run_report.hpp and calls the request's progress() for each step that all
+  /// ranks have completed.
   void take(RankId rank, std::span<const std::byte> bytes);
-  /// What has been reported so far.
+  /// The run as reported so far.
   TrainingRun finish(std::optional<RankFailure> failure);
 
  private:
   struct StepUnderway {
     UnfinishedStep step;
     std::vector<double> losses;  ///< by rank
-    Ticks end;                   ///< of its last task
-    std::size_t ranks = 0;       ///< that are through
+    Ticks end;                   ///< end of its last task
+    std::size_t ranks = 0;       ///< ranks that completed the step
   };
 
   UnfinishedStep no_times() const;
@@ -34,10 +35,10 @@ class GatheredReports {
 
   const TrainingRequest& request_;
   std::size_t ranks_;
-  bool covers_all_steps_;               ///< the graph does: its schedule has no flush
-  UnfinishedStep all_steps_;            ///< where it does
-  Ticks end_of_last_;                   ///< of the last step that all came through
-  std::vector<StepUnderway> underway_;  ///< the first follows the last of run_.steps
+  bool covers_all_steps_;               ///< the graph does: flushless schedule
+  UnfinishedStep all_steps_;            ///< used if covers_all_steps_
+  Ticks end_of_last_;                   ///< end of the last step that all ranks completed
+  std::vector<StepUnderway> underway_;  ///< starting with the step after run_.steps
   TrainingRun run_;
 };
 

@@ -1,35 +1,35 @@
 #!/usr/bin/env bash
-# Everything that is tried on a GPU, within ten minutes: see gpu_runbook.md. Called by ./dev gpu.
+# Runs all GPU tests and measurements within ten minutes, see gpu_runbook.md. Called by ./dev gpu.
 #
-#   gpu_run.sh bundle          builds here what a box without our libraries needs: gpu_bundle/
-#   gpu_run.sh run [--part kernels|plans|sanitizers] [FOLDER]
-#                              on the box: from gpu_bundle/, else builds; results into FOLDER
+#   gpu_run.sh bundle          build gpu_bundle/ for GPU machines without our libraries
+#   gpu_run.sh run [--part kernels|plans|sanitizers] [DIRECTORY]
+#                              on the GPU machine: run from gpu_bundle/ (built if missing)
 #
-# FOLDER gets at most seven files, kept up to date after every step, so that a call that is cut off
-# leaves what it had: summary.md, the JSON of reports, the device file, and all logs in one archive.
+# DIRECTORY gets at most seven files, updated after every step, so that an aborted run keeps its
+# results: summary.md, the JSON reports, the device file, and an archive of all logs.
 set -uo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 bundle=$root/gpu_bundle
-most_mib=64 # what boxes take in at once
+most_mib=64 # upload limit
 
 say() { printf 'gpu: %s\n' "$*" >&2; }
 
-# ---- bundle: programs, the plug-in and the libraries that other systems may not have ------------
+# ---- bundle: programs, the plug-in and libraries that other systems may lack ---------------------
 make_bundle() {
   local build=$root/build/release library program
   local programs=(meshwright kernels_test executor_test gpu_report nccl_smoke)
-  # The release build has the plug-in for Hopper; for others there is a build of its own.
+  # The release build targets Hopper; other architectures get a separate build.
   [[ -z ${MESHWRIGHT_CUDA_ARCHITECTURES:-} ]] || build=$root/build/gpu
   cmake --preset release -S "$root" -B "$build" \
     "-DMESHWRIGHT_CUDA_ARCHITECTURES=${MESHWRIGHT_CUDA_ARCHITECTURES:-90a-real}" >&2 || exit 1
   ninja -C "$build" "${programs[@]}" meshwright_cuda >&2 || exit 1
-  [[ -f $build/bin/libmeshwright_cuda.so ]] || { say "no nvcc, so no plug-in: nothing to bundle"; exit 4; }
+  [[ -f $build/bin/libmeshwright_cuda.so ]] || { say "cannot build the GPU plug-in: nvcc not found"; exit 4; }
   rm -rf "$bundle" && mkdir -p "$bundle/bin" "$bundle/lib"
   for program in "${programs[@]}" libmeshwright_cuda.so; do
     strip -o "$bundle/bin/$program" "$build/bin/$program" && chmod +x "$bundle/bin/$program"
   done
-  # All but the C library, which must be the box's own; the box needs one no older than ours.
+  # Except the C library, which must be the target's own and at least as new as ours.
   for library in $(for program in "${programs[@]}"; do ldd "$bundle/bin/$program"; done |
     awk '$3 ~ /^\// {print $3}' | sort -u); do
     case $(basename "$library") in
@@ -39,17 +39,17 @@ make_bundle() {
   done
   git -C "$root" rev-parse --short HEAD >"$bundle/commit" 2>/dev/null
   check_needs
-  # oneDNN alone has 38 MiB: packed, the whole takes a third. The sources travel with it.
+  # Compressed to a third (oneDNN alone has 38 MiB). The sources are uploaded with it.
   tar -C "$bundle" -czf "$bundle/bundle.tar.gz" bin lib commit && rm -rf "${bundle:?}/bin" "${bundle:?}/lib"
   local kib=$(($(du -sk "$bundle" | cut -f1) + $(git -C "$root" ls-files -z | (cd "$root" && xargs -0 du -ck) | tail -1 | cut -f1)))
   say "bundle and sources: $((kib / 1024)) MiB"
   if ((kib > most_mib * 1024)); then
-    say "that is more than $most_mib MiB"
+    say "exceeds the limit of $most_mib MiB"
     exit 1
   fi
 }
 
-# Nothing may be needed that neither lies in the bundle nor is the C library, cuBLASLt or the driver's.
+# All dependencies must be in the bundle, except the C library, cuBLASLt and the driver.
 check_needs() {
   local program library
   for program in "$bundle"/bin/* "$bundle"/lib/*; do
@@ -57,25 +57,25 @@ check_needs() {
       case $library in
         libc.so.6 | libm.so.6 | ld-linux-x86-64.so.2 | libpthread.so.0 | libdl.so.2 | librt.so.1) ;;
         libcublasLt.so.13) [[ $program == *.so ]] || { say "$program needs $library"; exit 1; } ;;
-        *) [[ -f $bundle/lib/$library ]] || { say "$program needs $library, which is not there"; exit 1; } ;;
+        *) [[ -f $bundle/lib/$library ]] || { say "$program needs $library, which is not in the bundle"; exit 1; } ;;
       esac
     done < <(readelf -d "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
   done
-  say "needs a C library of $(objdump -T "$bundle"/bin/* "$bundle"/lib/* | grep -o 'GLIBC_[0-9.]\+' |
+  say "requires glibc $(objdump -T "$bundle"/bin/* "$bundle"/lib/* | grep -o 'GLIBC_[0-9.]\+' |
     sort -Vu | tail -1 | cut -d_ -f2) or newer"
 }
 
 # ---- run ------------------------------------------------------------------------------------------
-# Before anything is built or started.
+# Checked before anything is built or started.
 require_gpu() {
   [[ -e /dev/nvidia0 || -e /dev/nvidiactl ]] && return
   nvidia-smi -L >/dev/null 2>&1 && return
-  say "no GPU here: no /dev/nvidia0, and nvidia-smi lists none. This is for a box with one"
+  say "no GPU found: /dev/nvidia0 does not exist and nvidia-smi lists no device"
   exit 4
 }
 
-# cuBLASLt, CUPTI, NCCL: of the toolkit, or of Python's wheels. Python itself goes without: the box's
-# own modules may want a newer C++ library than the bundle's.
+# Finds cuBLASLt, CUPTI and NCCL in the CUDA toolkit or in Python wheels. Python itself runs without
+# the bundle's libraries, since its modules may need a newer C++ library.
 find_libraries() {
   local folders
   folders=$(python3 -c 'import glob, site, sys
@@ -88,11 +88,11 @@ for p in {*site.getsitepackages(), *sys.path}:
 
 box_python() { LD_LIBRARY_PATH=$box_library_path python3 "$@"; }
 
-# step NAME SECONDS COMMAND...: output into NAME.txt; one line of the summary. Goes on when it fails.
+# step NAME SECONDS COMMAND...: logs to NAME.txt and adds a line to the summary; continues on failure.
 step() {
   local name=$1 limit=$2 status=0 start=$SECONDS
   shift 2
-  # Functions of this script are started as programs, which timeout asks for: gpu_run.sh part NAME.
+  # timeout needs a program: functions of this script are started as gpu_run.sh part NAME.
   timeout -k 5 "$limit" "$@" >"$out/$name.txt" 2>&1 || status=$?
   printf '| %s | %s | %d s |\n' "$name" "$( ((status)) && echo "failed: $status" || echo passed)" \
     $((SECONDS - start)) | tee -a "$out/summary.md" >&2
@@ -100,7 +100,7 @@ step() {
   return "$status"
 }
 
-# What is there by now, for whoever takes files away.
+# Copies the results so far to the results directory.
 publish() {
   local file
   {
@@ -128,20 +128,19 @@ run_tests() {
     --gtest_output="json:$out/kernels_test.json"
 }
 
-# Small models under all kinds of plans, on the device and on the host.
+# Trains small models under many plans on the device and on the host.
 run_training() {
   "$bin/executor_test" --gtest_filter='*CudaTraining*' --gtest_brief=1 \
     --gtest_output="json:$out/executor_test.json"
 }
 
-# One case for each kind of access; the whole list would take too long under a checker.
+# One case per access pattern; all cases would take too long under a sanitizer.
 run_checker() { # TOOL FILTER
   compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 20 \
     "$bin/kernels_test" --gtest_filter="$2" --gtest_brief=1
 }
 
-# Steps of GPT-2 124M on this GPU alone, by the wall clock: tensors stay there, kernels follow each
-# other, tasks are timed by events.
+# GPT-2 124M on a single GPU, wall clock: kernels run back to back, tasks are timed by events.
 measure_throughput() {
   "$bin/meshwright" run --model gpt2 --cluster this-machine --gpus 1 --dtype bf16 --seq 1024 \
     --micro-batch 8 --global-batch 8 --steps 12 --device cuda --clock wall --json \
@@ -150,26 +149,25 @@ measure_throughput() {
 import json, sys
 run = json.load(open(sys.argv[1]))
 step = run["step_time_ns"]  # the median
-print(f"GPT-2 124M, bf16, 8 x 1024: {step / 1e6:.2f} ms a step, {8 * 1024 / step * 1e9:.0f} tokens/s")
+print(f"GPT-2 124M, bf16, 8 x 1024: {step / 1e6:.2f} ms/step, {8 * 1024 / step * 1e9:.0f} tokens/s")
 PY
 }
 
-# Every kernel and copy of two data ranks, by task: whether gradients travel beside kernels.
+# Records every kernel and copy of two data-parallel ranks, to check that gradient communication overlaps.
 record_activity() {
   "$bin/meshwright" run --model gpt2 --cluster this-machine --gpus 2 --dp 2 --dtype bf16 --seq 512 \
     --micro-batch 2 --global-batch 8 --steps 2 --device cuda --clock wall \
     --activity "$out/activity.json"
 }
 
-# Plans of one model on 1 to 16 ranks, all carried out on this one device: what was predicted beside
-# what was measured.
+# Runs plans of one model with 1 to 16 ranks on this device; prints predicted and measured step times.
 validate() {
   local cal=$out/device.calib.json strategies=(
     "--gpus 1" "--gpus 2 --dp 2" "--gpus 2 --pp 2" "--gpus 2 --tp 2" "--gpus 4 --dp 2 --pp 2"
     "--gpus 4 --tp 2 --pp 2" "--gpus 4 --pp 4" "--gpus 8 --dp 2 --tp 2 --pp 2" "--gpus 8 --dp 8"
     "--gpus 8 --tp 4 --pp 2" "--gpus 16 --dp 4 --pp 4" "--gpus 16 --dp 2 --tp 4 --pp 2")
   export MESHWRIGHT_CALIBRATION=$cal
-  # Small enough that starting values and copies do not take the time that is there.
+  # Small enough for the time limit.
   local model=$out/small-gpt.config.json
   printf '{"model_type": "gpt2", "n_layer": 4, "n_embd": 512, "n_head": 8, "n_positions": 256,
  "vocab_size": 8192}\n' >"$model"
@@ -213,8 +211,8 @@ PY
   done
 }
 
-# Seconds for each step; with the five that a step may go beyond its limit before it is killed, every
-# part ends within ten minutes.
+# Time limits of the steps in seconds. Including five seconds before each kill, every part ends within
+# ten minutes.
 run_kernels() { # TESTS TRAINING REPORT
   step tests "$1" "$0" part run_tests
   step training "$2" "$0" part run_training
@@ -240,19 +238,19 @@ run_sanitizers() { # MEMCHECK RACECHECK
   return 0
 }
 
-run_all() { # PART FOLDER
+run_all() { # PART DIRECTORY
   local which=$1
   require_gpu
   results=${2:-$root/build/gpu-results}
   mkdir -p "$results" || exit 1
   results=$(cd "$results" && pwd)
-  out=$(mktemp -d) # logs and the files of plans: more than anybody wants to see
+  out=$(mktemp -d) # all logs and plan files
   bin=$bundle/bin
   if [[ ! -x $bin/kernels_test && -f $bundle/bundle.tar.gz ]]; then
     tar -C "$bundle" -xzf "$bundle/bundle.tar.gz" || exit 1
   fi
   if [[ ! -x $bin/kernels_test ]]; then
-    say "no gpu_bundle/ here: building"
+    say "gpu_bundle/ not found: building it"
     make_bundle
     tar -C "$bundle" -xzf "$bundle/bundle.tar.gz" || exit 1
   fi
@@ -286,14 +284,14 @@ case ${1:-run} in
     case $which in
       all | kernels | plans | sanitizers) run_all "$which" "${1:-}" ;;
       *)
-        say "--part kernels, plans or sanitizers, not '$which'"
+        say "invalid value '$which' for --part: expected kernels, plans or sanitizers"
         exit 2
         ;;
     esac
     ;;
-  part) shift && "$@" ;; # one function, for step()
+  part) shift && "$@" ;; # used by step()
   *)
-    say "bundle or run, not '$1'"
+    say "unknown command '$1': expected bundle or run"
     exit 2
     ;;
 esac

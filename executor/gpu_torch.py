@@ -1,6 +1,6 @@
-"""PyTorch's figures for what gpu_report measures, on the same device and sizes, for comparison.
+"""PyTorch kernel times for comparison with gpu_report: same device, same sizes.
 
-usage: gpu_torch.py results.json      a Markdown table goes to standard output
+usage: gpu_torch.py results.json      prints a Markdown table
 """
 
 import json
@@ -18,7 +18,7 @@ def median_seconds(work, repeats=5, rounds=10):
     times = []
     for _ in range(rounds):
         first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda._sleep(200_000)  # the host gets ahead
+        torch.cuda._sleep(200_000)  # lets the host run ahead
         first.record()
         for _ in range(repeats):
             work()
@@ -48,7 +48,7 @@ def products():
         a = random(k, m).t() if trans_a else random(m, k)
         b = random(n, k).t() if trans_b else random(k, n)
         c = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
-        name = f"product {m} x {n} x {k} {'T' if trans_a else 'N'}{'T' if trans_b else 'N'}, bf16"
+        name = f"GEMM {m} x {n} x {k} {'T' if trans_a else 'N'}{'T' if trans_b else 'N'}, bf16"
         add(name, lambda: torch.matmul(a, b, out=c), 2.0 * m * n * k, "flop/s", 3)
 
 
@@ -60,8 +60,8 @@ def attention():
             shape = (tokens // length, heads, length, size)
             q, k, v = (random(*shape).requires_grad_() for _ in range(3))
             flop = 2.0 * tokens * length * heads * size
-            of = f" {length} keys, heads of {size}, causal, bf16"
-            add("attention," + of, lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+            of = f" {length} keys, head size {size}, causal, bf16"
+            add("attention forward," + of, lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True),
                 flop, "flop/s", 3)
             out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
             dout = random(*shape)

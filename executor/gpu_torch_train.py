@@ -1,10 +1,10 @@
-"""Tokens per second of PyTorch training GPT-2, for comparison with `meshwright run`.
+"""PyTorch training throughput of GPT-2 for comparison with `meshwright run`.
 
-usage: gpu_torch_train.py results.json      a line goes to standard output
+usage: gpu_torch_train.py results.json      prints one line
 
-The same job: GPT-2 124M, no dropout, bf16, batches of 8 sequences of 1024, AdamW, clipping by the
-norm; torch.compile, fused AdamW, attention by scaled_dot_product_attention. Weights are bf16 and
-the optimizer's copies fp32, as here.
+The same job: GPT-2 124M without dropout, bf16, batches of 8 sequences of 1024 tokens, AdamW,
+gradient clipping by norm; with torch.compile, fused AdamW and scaled_dot_product_attention. Weights
+are bf16 with fp32 master weights, as in Meshwright.
 """
 
 import json
@@ -77,7 +77,7 @@ def main():
     median = sorted(times[5:])[5]
     rate = BATCH * LENGTH / median
     print(f"PyTorch {torch.__version__}, torch.compile, GPT-2 124M, bf16, {BATCH} x {LENGTH}: "
-          f"{1e3 * median:.2f} ms a step, {rate:.0f} tokens/s")
+          f"{1e3 * median:.2f} ms/step, {rate:.0f} tokens/s")
     with open(sys.argv[1], "w") as file:
         json.dump({"schema": 1, "torch": torch.__version__, "device": torch.cuda.get_device_name(),
                    "model": "gpt2", "batch": BATCH, "length": LENGTH, "step_s": median,

@@ -17,7 +17,7 @@
 namespace meshwright {
 namespace {
 
-// Signal handlers have no other way to know, and to say.
+// Global because signal handlers cannot access anything else.
 int exit_code_when_ended = 0;
 volatile std::sig_atomic_t is_told_to_end = 0;
 
@@ -31,20 +31,20 @@ void handle_end(void (*handler)(int)) {
 }  // namespace
 
 std::optional<ChildEnd> run_in_child() {
-  std::fflush(nullptr);  // else the child would write it again
+  std::fflush(nullptr);  // otherwise the child would flush it, too
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child < 0)
     throw RuntimeFailure({"--ranks mpi",
-                          fmt::format("a rank's process cannot be started: {}",
+                          fmt::format("cannot start the process of a rank: {}",
                                       std::generic_category().message(errno)),
-                          "raise the limit of processes (ulimit -u)"});
+                          "raise the process limit (ulimit -u)"});
   if (child == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);
     return std::nullopt;
   }
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // where mpirun is killed, nobody else ends the ranks at once
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // if mpirun is killed, nothing else ends the ranks promptly
   handle_end([](int) { is_told_to_end = 1; });
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {

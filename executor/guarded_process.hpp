@@ -1,6 +1,6 @@
-/// A process that only waits for its child, which goes on with the work: whoever started it sees it
-/// end by itself, however the child ends. mpirun takes a process that was killed for a reason to
-/// end the job at once, without a word of what was under way, and exits as the process did.
+/// A guard process that only waits for its child, which does the work: to the launcher it always
+/// exits normally, however the child ends. mpirun aborts the whole job as soon as a process is
+/// killed and does not report what the process was doing.
 #pragma once
 
 #include <chrono>
@@ -11,16 +11,16 @@ namespace meshwright {
 struct ChildEnd {
   int exit_code = 0;
   int signal = 0;  ///< that killed it; 0: none
-  /// Somebody has told this process to end meanwhile (SIGINT, SIGTERM), and so its child.
+  /// This process, and with it its child, received SIGINT or SIGTERM.
   bool was_told_to_end = false;
 };
 
-/// Forks. Nothing in the child, which is killed when its parent is; in the parent, once the child
-/// is no more, how it ended. Both are of one process group: SIGINT and SIGTERM are the child's
-/// business. To be called while the process has no other threads.
+/// Forks. Returns nullopt in the child, which is killed if its parent dies; waits in the parent and
+/// returns how the child ended. Both stay in one process group, and the child handles SIGINT and
+/// SIGTERM. To be called while the process is single-threaded.
 std::optional<ChildEnd> run_in_child();
 
-/// Returns after that time; SIGINT or SIGTERM ends the process with `exit_code` before.
+/// Sleeps for `time`; SIGINT or SIGTERM exits the process with `exit_code` before.
 void wait_to_be_ended(std::chrono::milliseconds time, int exit_code);
 
 }  // namespace meshwright

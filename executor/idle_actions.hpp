@@ -1,5 +1,5 @@
-/// Nothing is computed; ranks only meet where they would exchange something. What is left is the
-/// order of the work: replay.
+/// Actions of the replay clock: nothing is computed, ranks only synchronize where they would
+/// communicate. This checks that the order of the tasks can be run.
 #pragma once
 
 #include <array>

@@ -12,11 +12,11 @@ namespace meshwright {
 namespace {
 
 constexpr int kMostRanks = 1 << 20;
-/// Of jobs whose launcher names none; below what systems hand out by themselves (32768).
+/// Used if the launcher sets no port; below the ephemeral ports (32768).
 constexpr int kFirstPort = 20'000, kPorts = 10'000;
 
-[[noreturn]] void refuse(const std::string& where, const std::string& what,
-                         const std::string& hint) {
+[[noreturn]] void refuse_variable(const std::string& where, const std::string& what,
+                                  const std::string& hint) {
   throw InputError(Diagnostic{where, what, hint});
 }
 
@@ -27,12 +27,14 @@ std::optional<int> number_of(const Variables& variables, const char* name, int m
   int number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error != std::errc() || end != digits.data() + digits.size() || number < 0 || number > most)
-    refuse(name, fmt::format("'{}' is no number from 0 to {}", digits.substr(0, 40), most),
-           "it is set by whoever starts the processes");
+    refuse_variable(name,
+                    fmt::format("invalid value '{}': expected a whole number from 0 to {}",
+                                digits.substr(0, 40), most),
+                    "check the launcher, which sets this variable");
   return number;
 }
 
-/// What one launcher calls things.
+/// The environment variables of one launcher.
 struct Names {
   const char *rank, *ranks, *local_rank, *local_ranks, *started_by;
 };
@@ -44,7 +46,7 @@ constexpr std::array kLaunchers{
     Names{"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "", "srun"},
 };
 
-/// The same on all processes of a job, and hardly ever the same for two jobs of one machine.
+/// Equal on all processes of a job, and most likely different for two jobs on one host.
 std::uint16_t port_of_job(const Variables& variables) {
   std::uint32_t hash = 2166136261U;  // FNV-1a
   for (const char* name : {"SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE", "PMI_JOBID"})
@@ -71,10 +73,10 @@ void find_meeting(JobPlace& place, const Names& names, const Variables& variable
   if (!place.host.empty()) return;
   const std::optional<int> here = number_of(variables, names.local_ranks, kMostRanks);
   if (place.ranks > 1 && here && *here != place.ranks)
-    refuse("MASTER_ADDR",
-           fmt::format("is not set, but only {} of {} processes are on this machine", *here,
-                       place.ranks),
-           "set it to the address of rank 0's machine, for all processes");
+    refuse_variable(
+        "MASTER_ADDR",
+        fmt::format("must be set: only {} of {} processes run on this host", *here, place.ranks),
+        "set it to the address of rank 0's host in all processes");
   place.host = "127.0.0.1";
 }
 
@@ -98,11 +100,12 @@ std::optional<JobPlace> job_place_from(const Variables& variables) {
     if (!rank) continue;
     const std::optional<int> ranks = number_of(variables, names.ranks, kMostRanks);
     if (!ranks)
-      refuse(names.ranks, fmt::format("is not set, but {} is", names.rank), "set both, or neither");
+      refuse_variable(names.ranks, fmt::format("must be set together with {}", names.rank),
+                      "set both, or neither");
     if (*rank >= *ranks)
-      refuse(names.rank,
-             fmt::format("{} is not below {}, which {} says", *rank, *ranks, names.ranks),
-             "ranks count from 0");
+      refuse_variable(names.rank,
+                      fmt::format("must be less than {} ({}), got {}", names.ranks, *ranks, *rank),
+                      fmt::format("number the ranks from 0 to {} - 1", names.ranks));
     JobPlace place{.rank = *rank, .ranks = *ranks, .host = {}, .started_by = names.started_by};
     place.local_rank = number_of(variables, names.local_rank, kMostRanks).value_or(*rank);
     find_meeting(place, names, variables);

@@ -1,4 +1,4 @@
-/// Which process of how many this one is, as whoever started it says by environment variables.
+/// Rank, world size and rendezvous address from the environment variables of an external launcher.
 #pragma once
 
 #include <cstdint>
@@ -10,27 +10,26 @@ namespace meshwright {
 
 struct JobPlace {
   int rank = 0, ranks = 1;
-  int local_rank = 0;  ///< number among the processes of this machine: which GPU
-  std::string host;    ///< where rank 0 listens
+  int local_rank = 0;  ///< among the processes on this host: selects the GPU
+  std::string host;    ///< rendezvous address: rank 0 listens there
   std::uint16_t port = 0;
-  std::string started_by;  ///< "torchrun", "mpirun", "srun", or what else sets RANK
+  std::string started_by;  ///< "torchrun", "mpirun", "srun", or "RANK" for others
   friend bool operator==(const JobPlace&, const JobPlace&) = default;
 };
 
-/// Value of a variable; null: not set.
+/// Returns the value of a variable; null: not set.
 using Variables = std::function<const char*(const char* name)>;
 
-/// Nothing where no variable tells of a job. InputError for variables that contradict each other or
-/// that something is missing of.
+/// Returns nullopt outside of a job. Throws InputError if the variables are incomplete or
+/// contradict each other.
 ///
-/// RANK and WORLD_SIZE (torchrun, and our own launcher) come before OMPI_COMM_WORLD_RANK and _SIZE,
-/// PMI_RANK and PMI_SIZE, SLURM_PROCID and SLURM_NTASKS. Where rank 0 listens is MASTER_ADDR and
-/// MASTER_PORT; without them the first node of Slurm's list, or this machine where all processes
-/// are on it. At MASTER_PORT torchrun itself listens: then it is the port behind that.
+/// RANK and WORLD_SIZE (torchrun, and our own launcher) take precedence over OMPI_COMM_WORLD_RANK
+/// and _SIZE, PMI_RANK and PMI_SIZE, SLURM_PROCID and SLURM_NTASKS. Rank 0 listens on MASTER_ADDR
+/// and MASTER_PORT; without them on the first node of Slurm's node list, or on this host if all
+/// processes run here. torchrun itself listens on MASTER_PORT: then the next port is used.
 std::optional<JobPlace> job_place_from(const Variables& variables);
 
-/// The first node of a list as Slurm writes it: "gpu[003-004,7],x1" is "gpu003". Empty for an empty
-/// list.
+/// The first node of a Slurm node list: "gpu003" for "gpu[003-004,7],x1". Empty for an empty list.
 std::string first_node_of(const std::string& list);
 
 }  // namespace meshwright

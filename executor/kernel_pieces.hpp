@@ -1,7 +1,6 @@
-/// Calls of kernels that may take long, cut into pieces: every piece is a sign of life, so that a
-/// rank which works never stands still as one that hangs does (LaunchOptions::patience). Together
-/// the pieces compute what the whole does, bit by bit; only a sum of squares is rounded once a
-/// piece.
+/// Splits long kernel calls into pieces with a heartbeat each, so that a busy rank is never taken
+/// for hung (LaunchOptions::patience). The pieces compute bitwise the same as the whole call; only
+/// a sum of squares is rounded once per piece.
 #pragma once
 
 #include <algorithm>
@@ -13,28 +12,29 @@
 
 namespace meshwright {
 
-/// Far below a second on one core, and still half a second of it where dozens share the core.
+/// Each piece takes far less than a second on one core, and about half a second when dozens of
+/// threads share it.
 struct PieceLimits {
   std::int64_t elements = std::int64_t{1} << 22;
   double flop = 4e9;
 };
 
-/// Kernels whose calls are short as they are.
+/// Kernels with calls that are short anyway.
 template <class Arguments, class Call>
 void in_pieces(const Arguments& all, const PieceLimits&, const Call& call) {
   call(all);
 }
 
-/// visit(first, count) over [0, all).
+/// Calls visit(first, count) over [0, all).
 template <class Visit>
 void for_each_piece(std::int64_t all, std::int64_t most, const Visit& visit) {
   for (std::int64_t first = 0; first < all; first += most)
     visit(first, std::min(most, all - first));
 }
 
-// ---- runs of parameters ----
+// ---- vectors of parameters ----
 
-/// Arguments with vectors of one length.
+/// Arguments with vectors of equal length.
 template <class Call, class Arguments, class First, class... More>
 void vectors_in_pieces(const Arguments& all, const PieceLimits& limits, const Call& call,
                        First Arguments::*first, More Arguments::*... more) {
@@ -80,9 +80,9 @@ void in_pieces(const AdamW& all, const PieceLimits& limits, const Call& call) {
   });
 }
 
-// ---- products ----
+// ---- matrix products ----
 
-/// By rows of the result, many at once: every piece reads all of b.
+/// Splits by rows of the result, many at once, since every piece reads all of b.
 template <class Call>
 void in_pieces(const Gemm& all, const PieceLimits& limits, const Call& call) {
   constexpr std::int64_t kFewestRows = 64;
@@ -104,7 +104,7 @@ void in_pieces(const Gemm& all, const PieceLimits& limits, const Call& call) {
 
 // ---- attention ----
 
-/// Some sequences, and of a single one some of the key heads with the heads that read them.
+/// Some sequences, or some key heads of a single sequence with the query heads that use them.
 struct AttentionPiece {
   AttentionShape shape;
   std::int64_t first_sequence = 0, first_key_head = 0, heads_of_key_head = 1;
@@ -124,7 +124,7 @@ struct AttentionPiece {
   M keys(const M& of, std::int64_t size) const {
     return cut(of, shape.keys, first_key_head, shape.key_value_heads, size);
   }
-  /// Of [B, A, Tq].
+  /// The part of an array [B, A, Tq].
   template <class T>
   std::span<T> statistics(std::span<T> of, std::int64_t all_heads) const {
     const std::int64_t first = first_sequence * all_heads + first_key_head * heads_of_key_head;
@@ -161,7 +161,7 @@ void for_each_piece(const AttentionShape& all, double flop_of_head, const PieceL
   });
 }
 
-/// Of one head of one sequence: two products forward, five backward.
+/// For one head of one sequence: two products forward, five backward.
 inline double flop_of_head(const AttentionShape& s, int products) {
   return products * static_cast<double>(s.queries) * static_cast<double>(s.keys) *
          static_cast<double>(s.key_size + s.value_size);

@@ -1,5 +1,5 @@
-/// Every process of the job carries out one rank, in a thread of its own; the main thread moves the
-/// messages. Rank 0 watches: the others tell it how far they are.
+/// Every process of the job runs one rank in a separate thread; the main thread makes all MPI
+/// calls. The process of rank 0 supervises the job: the others send it heartbeats.
 #include <signal.h>
 #include <unistd.h>
 
@@ -22,36 +22,21 @@ namespace meshwright {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kTell{100};  ///< how often ranks say how far they are
-/// mpirun kills all processes about a second after it was told to stop, and takes two to end them
-/// when one hangs: neither leaves ranks a quarter of the patience.
+constexpr std::chrono::milliseconds kTell{100};  ///< interval of progress reports to rank 0
+/// mpirun kills all processes about one second after it is interrupted, and needs two seconds to
+/// end them if one hangs: both are too short for a quarter of the watchdog timeout.
 constexpr std::chrono::milliseconds kShortGrace{600};
 
-/// What a process holds that its rank may use after the launch has been given up.
-struct OwnRank {
-  explicit OwnRank(const MpiJob& job)
+/// State of this process that its rank's thread may still use after run_mpi() has returned.
+struct OwnMpiRank {
+  explicit OwnMpiRank(const MpiJob& job)
       : progress(job.progress()), communicator(job.rank(), job.rank_count(), progress.beats) {}
   RankProgress& progress;
   MpiCommunicator communicator;
   BodyEnd end;  ///< once is_finished
 };
 
-std::vector<std::byte> bytes_of(const RankFailure& failure) {
-  ByteWriter writer;
-  writer.number(static_cast<std::uint8_t>(failure.kind));
-  writer.number(failure.task.value);
-  writer.text(failure.cause);
-  return writer.take();
-}
-
-RankFailure failure_from(RankId rank, std::span<const std::byte> bytes) {
-  ByteReader reader(bytes);
-  const auto kind = static_cast<FailureKind>(reader.number<std::uint8_t>());
-  const TaskId task(reader.number<std::int32_t>());
-  return {.kind = kind, .rank = rank, .task = task, .cause = reader.text()};
-}
-
-/// Where process ids mean the same: this start of this machine, and what it shows us of itself.
+/// Identifies the PID namespace: the boot of the host and the namespace on it.
 std::string home_of_pids() {
   std::error_code ignored;
   std::string boot;
@@ -72,7 +57,7 @@ class MpiLaunch {
   MpiLaunch(MpiJob& job, const LaunchOptions& options)
       : job_(job),
         options_(options),
-        own_(std::make_shared<OwnRank>(job)),
+        own_(std::make_shared<OwnMpiRank>(job)),
         ranks_(static_cast<std::size_t>(job.rank_count())),
         pids_(ranks_.size(), 0),
         watchdog_(ranks_, options_) {}
@@ -104,7 +89,7 @@ class MpiLaunch {
     own_->communicator.post(to, kind, {}, {}, bytes);
   }
 
-  /// To rank 0: how far this rank is, and, once, how it ended.
+  /// Sends rank 0 the progress of this rank, and once how it ended.
   void tell() {
     const Clock::time_point now = Clock::now();
     const bool ends = own_->progress.is_finished && !has_told_end_;
@@ -114,10 +99,10 @@ class MpiLaunch {
     if (!has_told_end_) post(RankId(0), FrameKind::kProgress, bytes_of(progress, home_));
     const auto fail = [&](FailureKind kind, std::string cause) {
       post(RankId(0), FrameKind::kFailed,
-           bytes_of({.kind = kind,
-                     .rank = job_.rank(),
-                     .task = TaskId(progress.task.load()),
-                     .cause = std::move(cause)}));
+           bytes_of(RankFailure{.kind = kind,
+                                .rank = job_.rank(),
+                                .task = TaskId(progress.task.load()),
+                                .cause = std::move(cause)}));
     };
     if (options_.interrupted != nullptr && *options_.interrupted && !has_told_interruption_) {
       has_told_interruption_ = true;
@@ -148,12 +133,12 @@ class MpiLaunch {
                 .cause = std::move(*cause)});
         return;
       case FrameKind::kFailed:
-        return fail(failure_from(from, frame.bytes));
+        return fail(failure_from(frame.bytes));
       case FrameKind::kProgress:
         return note_progress(from, frame.bytes);
       case FrameKind::kFinished:
         if (!is_first()) {
-          is_over_ = true;  // all are through
+          is_over_ = true;  // all ranks have ended
           return;
         }
         if (frame.bytes.front() != std::byte{0} && !stopped_) stopped_ = from;
@@ -174,14 +159,14 @@ class MpiLaunch {
     pids_[from.index()] = reader.text() == home_ ? pid : 0;
   }
 
-  /// mpirun stops all when one dies, and does not say to us which; here it can be seen.
+  /// mpirun stops all processes when one dies without reporting which; find it by its PID.
   std::optional<RankFailure> find_dead() const {
     for (std::size_t i = 0; i < pids_.size(); ++i)
       if (pids_[i] > 0 && !ranks_[i].is_finished && ::kill(pids_[i], 0) != 0)
         return RankFailure{.kind = FailureKind::kDeath,
                            .rank = RankId(i),
                            .task = TaskId(ranks_[i].task.load()),
-                           .cause = "its process is gone: killed, or ended without a word"};
+                           .cause = std::string(kProcessLost)};
     return std::nullopt;
   }
 
@@ -208,7 +193,7 @@ class MpiLaunch {
   }
 
   void fail(RankFailure failure) {
-    // mpirun interrupts all when one has died.
+    // mpirun interrupts all processes when one has died.
     if (failure.kind == FailureKind::kInterruption)
       if (std::optional<RankFailure> dead = find_dead()) failure = std::move(*dead);
     if (failure_) return;
@@ -220,14 +205,14 @@ class MpiLaunch {
 
   MpiJob& job_;
   const LaunchOptions& options_;
-  std::shared_ptr<OwnRank> own_;
+  std::shared_ptr<OwnMpiRank> own_;
   Clock::time_point told_, watched_, failed_;
   bool has_told_end_ = false, has_told_interruption_ = false;
   bool is_over_ = false;
-  bool is_given_up_ = false;  ///< somebody does not stop, or is no more
+  bool is_given_up_ = false;  ///< a rank does not stop, or is dead
   std::vector<RankProgress> ranks_;
   const std::string home_ = home_of_pids();
-  std::vector<pid_t> pids_;  ///< of ranks on this machine; 0: elsewhere, or not known yet
+  std::vector<pid_t> pids_;  ///< of ranks on this host; 0: on another one, or unknown
   Watchdog watchdog_;
   std::optional<RankId> stopped_;
   std::optional<RankFailure> failure_;

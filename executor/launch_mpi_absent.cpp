@@ -1,4 +1,4 @@
-/// Stands for launch_mpi.cpp and mpi_job.cpp where no MPI was found.
+/// Replaces launch_mpi.cpp and mpi_job.cpp in builds without MPI.
 #include "core/check.hpp"
 #include "core/error.hpp"
 #include "executor/launch.hpp"
@@ -8,11 +8,11 @@ namespace meshwright {
 
 std::unique_ptr<MpiJob> start_mpi(RankProgress&) {
   throw RuntimeFailure({"--ranks mpi", "this program was built without MPI",
-                        "install OpenMPI and build again, or use --ranks processes"});
+                        "install Open MPI and rebuild, or use --ranks processes"});
 }
 
 std::optional<RankFailure> run_mpi(int, const RankBody&, const LaunchOptions&) {
-  MW_CHECK(false);  // there is no MpiJob that one could have
+  MW_CHECK(false);  // no MpiJob can exist
 }
 
 }  // namespace meshwright

@@ -22,9 +22,8 @@ namespace meshwright {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kLook{50};  ///< how often the parent looks round
 
-/// Every rank's ends of its sockets, and the launcher's.
+/// All socket ends: those of the ranks and those of the launcher.
 struct Sockets {
   std::vector<RankSockets> of_rank;
   std::vector<FileDescriptor> of_launcher;
@@ -47,7 +46,7 @@ Sockets connect_all(std::size_t ranks) {
   return sockets;
 }
 
-/// What a child does; it never returns to what the parent was doing.
+/// Runs the rank in the child; never returns to the parent's code.
 void be_rank(RankId rank, RankSockets sockets, const RankBody& body,
              RankProgress& progress) noexcept {
   {
@@ -58,11 +57,11 @@ void be_rank(RankId rank, RankSockets sockets, const RankBody& body,
     else if (!end.was_stopped)
       communicator.tell(FrameKind::kFinished);
     progress.is_finished = true;
-  }  // now all has left
+  }  // the destructor has flushed the sockets
   ::_exit(0);
 }
 
-/// The children of one run. None outlives this.
+/// The child processes of one run. They are killed at the latest by the destructor.
 class Children {
  public:
   Children(int ranks, const LaunchOptions& options)
@@ -77,7 +76,7 @@ class Children {
 
   void start(const RankBody& body) {
     Sockets sockets = connect_all(children_.size());
-    std::fflush(nullptr);  // else children would write it again
+    std::fflush(nullptr);  // otherwise the children would flush it, too
     for (std::size_t i = 0; i < children_.size(); ++i) start(i, sockets, body);
     for (std::size_t i = 0; i < children_.size(); ++i)
       children_[i].stream = std::make_unique<FrameStream>(std::move(sockets.of_launcher[i]));
@@ -102,10 +101,10 @@ class Children {
 
  private:
   struct Child {
-    pid_t pid = 0;  ///< 0: is no more
+    pid_t pid = 0;  ///< 0: reaped
     std::unique_ptr<FrameStream> stream;
     bool is_open = true;
-    bool is_through = false;  ///< it said how it ended
+    bool is_through = false;  ///< reported how it ended
   };
 
   void start(std::size_t rank, Sockets& sockets, const RankBody& body) {
@@ -113,17 +112,17 @@ class Children {
     const pid_t child = ::fork();
     if (child < 0)
       throw RuntimeFailure({"--ranks processes",
-                            fmt::format("process {} of {} cannot be started: {}", rank + 1,
+                            fmt::format("cannot start process {} of {}: {}", rank + 1,
                                         children_.size(), std::generic_category().message(errno)),
                             "use fewer ranks, or --ranks threads"});
     if (child == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (::getppid() != parent) ::_exit(1);
-      ::setpgid(0, group_);  // Ctrl-C reaches the parent alone
+      ::setpgid(0, group_);  // Ctrl-C reaches only the parent
       ::signal(SIGINT, SIG_IGN);
       ::signal(SIGTERM, SIG_DFL);
       RankSockets own = std::move(sockets.of_rank[rank]);
-      sockets = {};  // else nobody would notice when a rank is gone
+      sockets = {};  // otherwise open copies would hide the death of a rank
       be_rank(RankId(rank), std::move(own), body, progress_.all()[rank]);
     }
     children_[rank].pid = child;
@@ -137,15 +136,15 @@ class Children {
                          [](const Child& child) { return child.pid > 0; });
   }
 
-  /// The group lives as long as one of them does, reaped or not.
+  /// The process group exists as long as one of them is not reaped.
   void kill_all() {
     if (running() > 0) ::kill(-group_, SIGKILL);
   }
 
-  /// Waits for them a little while; hardly, when one is about to end.
+  /// Waits for at most one polling interval; shorter if a child is about to end.
   void take_frames() {
     std::vector<pollfd> polled;
-    auto wait = kLook;
+    auto wait = kPollingInterval;
     for (const Child& child : children_) {
       polled.push_back({child.is_open ? child.stream->fd() : -1, POLLIN, 0});
       if (child.pid > 0 && !child.is_open) wait = std::chrono::milliseconds(1);
@@ -175,7 +174,7 @@ class Children {
     }
   }
 
-  /// Judges children only when everything they said has been read.
+  /// Checks exit statuses, but only of children whose frames were all read.
   void reap() {
     for (std::size_t i = 0; i < children_.size(); ++i) {
       Child& child = children_[i];
@@ -189,7 +188,7 @@ class Children {
       else if (!child.is_through || status != 0)
         fail(failure_of(
             i, FailureKind::kDeath,
-            fmt::format("its process ended too early, with exit code {}", WEXITSTATUS(status))));
+            fmt::format("its process exited early, with status {}", WEXITSTATUS(status))));
     }
   }
 
@@ -211,7 +210,7 @@ class Children {
   const LaunchOptions& options_;
   SharedProgress progress_;
   std::vector<Child> children_;
-  pid_t group_ = 0;  ///< of the children: that of the first
+  pid_t group_ = 0;  ///< process group of the children: PID of the first
   std::optional<RankFailure> failure_;
 };
 

@@ -13,9 +13,8 @@ namespace meshwright {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kLook{50};  ///< how often the watchdog looks
 
-/// All that the threads touch: a rank that hangs may outlive the launch and must find it there.
+/// Shared state of the threads, which a hung rank may still use after the launch has returned.
 struct Ranks {
   Ranks(int count, ThreadHub::ReportSink sink)
       : hub(count, std::move(sink)), progress(static_cast<std::size_t>(count)) {}
@@ -24,7 +23,7 @@ struct Ranks {
   std::mutex mutex;
   std::condition_variable changed;
   int finished = 0;
-  std::optional<RankId> stopped;  ///< a rank that ended because another one had failed
+  std::optional<RankId> stopped;  ///< a rank that was stopped because another one failed
   std::optional<RankFailure> failure;
 
   void fail(RankFailure what) {
@@ -36,11 +35,10 @@ struct Ranks {
     hub.close();
   }
 
-  /// Nor does any behind it.
+  /// Thread creation failed for this rank; later ranks are not started either.
   void cannot_start(RankId rank, const std::string& reason) {
-    fail({.kind = FailureKind::kError,
-          .rank = rank,
-          .cause = "its thread cannot be started (" + reason + "): use fewer ranks"});
+    fail(
+        {.kind = FailureKind::kError, .rank = rank, .cause = "cannot start its thread: " + reason});
     const std::lock_guard lock(mutex);
     finished += hub.rank_count() - rank.value;
   }
@@ -64,14 +62,15 @@ void run_rank(Ranks& ranks, RankId rank, const RankBody& body) {
   ranks.changed.notify_all();
 }
 
-/// Until all threads have ended, or one does not stop in time. True: all have ended.
+/// Waits until all threads have ended, or the time to stop after a failure is over. True: all have
+/// ended.
 bool wait_for(Ranks& ranks, const LaunchOptions& options) {
   const int count = ranks.hub.rank_count();
   Watchdog watchdog(ranks.progress, options);
   std::optional<Clock::time_point> failed_at;
   std::unique_lock lock(ranks.mutex);
   while (ranks.finished < count) {
-    ranks.changed.wait_for(lock, kLook);
+    ranks.changed.wait_for(lock, kPollingInterval);
     if (ranks.failure) {
       if (!failed_at) failed_at = Clock::now();
       if (Clock::now() - *failed_at > options.patience / 4) return ranks.finished == count;

@@ -25,7 +25,7 @@ Mailbox::Message Mailbox::take(RankId from, MessageTag tag) {
     return place != waiting_.end();
   });
   --takers_;
-  if (closed_) throw PeerFailure("the run has failed on another rank");
+  if (closed_) throw PeerFailure("another rank failed");
   Message message = std::move(place->second.front());
   place->second.pop_front();
   if (place->second.empty()) waiting_.erase(place);

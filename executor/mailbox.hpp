@@ -1,4 +1,4 @@
-/// Messages that have arrived at one rank and were not asked for yet.
+/// Messages that have arrived at a rank but have not been received yet.
 #pragma once
 
 #include <atomic>
@@ -20,14 +20,14 @@ class Mailbox {
   };
 
   void put(RankId from, MessageTag tag, Message message);
-  /// Waits for the next message of this sender and tag. Throws PeerFailure once closed, also when
-  /// the message is there: a failed run does not go on.
+  /// Waits for the next message with this sender and tag. Throws PeerFailure once closed, even if
+  /// the message has arrived: a failed run must not continue.
   Message take(RankId from, MessageTag tag);
-  /// The same into memory of the right size (anything else is our bug).
+  /// The same, into memory of the right size (anything else is our bug).
   MessageTimes take_into(RankId from, MessageTag tag, std::span<std::byte> bytes);
-  /// Wakes all who wait, for good.
+  /// Wakes all waiting threads; from now on take() throws.
   void close();
-  /// Somebody stands here and waits.
+  /// Whether a thread is waiting in take().
   bool is_waited_for() const { return takers_ > 0; }
 
  private:

@@ -17,7 +17,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// A stream of the selected device and the memory that is measured with, for as long as it lives.
+/// A stream of the selected device with the memory used for measuring.
 class Bench {
  public:
   explicit Bench(const DeviceTable& device)
@@ -41,12 +41,11 @@ class Bench {
   void* on_host(Bytes size) {
     void* memory = device_.allocate_on_host(size);
     if (memory == nullptr)
-      throw RuntimeFailure({.where = "memory of the host",
-                            .what = "there is none that copies need not wait for",
-                            .hint = ""});
+      throw RuntimeFailure(
+          {.where = "CUDA", .what = "cannot allocate page-locked host memory", .hint = ""});
     return on_host_.emplace_back(memory);
   }
-  /// By events; the first round warms up.
+  /// Measured by events; the first round is a warm-up.
   Seconds time_of(const std::function<void()>& work) const {
     std::vector<double> times;
     for (int round = 0; round <= kRounds; ++round) {
@@ -69,8 +68,8 @@ class Bench {
   std::vector<void*> on_device_, on_host_;
 };
 
-/// By the host's clock, from the first launch to the last end: what a kernel takes at least, on the
-/// host or on the device.
+/// Minimum time per kernel on host or device: by the host's clock, from the first launch to the
+/// last completion.
 Seconds launch_overhead(const KernelTable& kernels, const DeviceTable& device, int launches) {
   Bench bench(device);
   const Vector one{bench.on_device(Bytes(4)), 1, Dtype::kFp32};
@@ -101,7 +100,7 @@ MeasuredGpu measure_gpu(const KernelTable& kernels, const DeviceTable& device,
   device.fill(one, 1, sizes.copy, bench.stream());
   gpu.to_device = sizes.copy / bench.time_of_copy(one, host, sizes.copy);
   gpu.from_device = sizes.copy / bench.time_of_copy(host, one, sizes.copy);
-  // Read and written.
+  // Each byte is read and written.
   gpu.memory = sizes.copy * 2 / bench.time_of_copy(other, one, sizes.copy);
   return gpu;
 }

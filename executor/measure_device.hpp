@@ -1,4 +1,4 @@
-/// Times what a device does beside kernels: launches, copies, and messages between devices.
+/// Measures kernel launches, copies and device-to-device messages.
 #pragma once
 
 #include <vector>
@@ -10,21 +10,21 @@
 
 namespace meshwright {
 
-/// Large enough for a GPU; tests of this take less.
+/// Large enough for a GPU; tests use smaller sizes.
 struct DeviceSizes {
   Bytes copy = Bytes(std::int64_t{256} << 20);
   Bytes largest_message = Bytes(std::int64_t{64} << 20);
   int launches = 1000;
 };
 
-/// Of the first device and how many there are; medians of several rounds.
+/// Figures of the first device, and the number of devices; medians of several rounds.
 MeasuredGpu measure_gpu(const KernelTable& kernels, const DeviceTable& device,
                         const DeviceSizes& sizes = {});
 
-/// Copies between the first two devices, else within the one that ranks share, by size.
+/// Copies by size between the first two devices, or within the device if there is only one.
 std::vector<CurvePoint> measure_device_messages(const DeviceTable& device,
                                                 const DeviceSizes& sizes = {});
-/// The shortest of the times, and the rate of the largest message.
+/// The shortest time as latency, the rate of the largest message as bandwidth.
 MessageFigures figures_of(const std::vector<CurvePoint>& messages);
 
 }  // namespace meshwright

@@ -10,7 +10,7 @@
 namespace meshwright {
 namespace {
 
-/// Prices that nobody asks for.
+/// Zero costs, which the virtual clock does not use for kernels.
 class NoCosts final : public CostModel {
  public:
   Seconds time_of(const Kernel&) const override { return {}; }
@@ -19,7 +19,7 @@ class NoCosts final : public CostModel {
   std::string provenance() const override { return "none"; }
 };
 
-/// Devices for all dtypes, of which only their number matters.
+/// A cluster with devices for all dtypes; only their number matters.
 Cluster devices(int count) {
   DeviceModel device;
   device.name = "core";
@@ -55,7 +55,7 @@ bool is_pass(const Task& task) {
 
 Ticks passes_of(const TrainingRun& run, const TaskGraph& graph) {
   Ticks sum;
-  for (std::size_t step = 1; step < run.steps.size(); ++step)  // the first one warms up
+  for (std::size_t step = 1; step < run.steps.size(); ++step)  // the first one is a warm-up
     for (std::size_t i = 0; i < graph.tasks.size(); ++i)
       if (is_pass(graph.tasks[i]))
         sum += run.steps[step].times.end[i] - run.steps[step].times.start[i];
@@ -90,7 +90,7 @@ MeasuredProbe run_probe(const KernelProbe& probe, const KernelTable& kernels, in
                                  .kernels = kernels,
                                  .device = device,
                                  .steps = counted_steps + 1,
-                                 // However slow the machine is, it does not hang.
+                                 // A slow machine must not be taken for hung.
                                  .launch = {.patience = std::chrono::minutes(10)},
                                  .kernel_times = [&](std::vector<TimedKernels> of_rank) {
                                    std::ranges::move(of_rank, std::back_inserter(measured.kernels));

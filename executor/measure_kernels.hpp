@@ -1,5 +1,5 @@
-/// Times the executor's own kernels as they run in training steps of small models, by the virtual
-/// clock: with the caches, the memory and the copies that they have there.
+/// Times the executor's kernels inside training steps of small models under the virtual clock, with
+/// the cache state, memory and copies of real training.
 #pragma once
 
 #include <chrono>
@@ -18,25 +18,26 @@
 
 namespace meshwright {
 
-/// A model to train for a few steps, whose layers have the shapes that are wanted, on one stage of
-/// ranks.
+/// A model to train for a few steps on one pipeline stage, with layers of the shapes to be
+/// measured.
 struct KernelProbe {
   std::string name;
   ModelGraph model;  ///< without dropout
   Strategy strategy;
 };
 
-/// What one probe showed.
+/// Measurements of one probe.
 struct MeasuredProbe {
   std::vector<TimedKernels> kernels;
   TaskGraph graph;  ///< of one step
-  /// In forward and backward passes of a step, all ranks together: what they took beyond their
-  /// kernels, as messages cost nothing here. Ranks that cut one layer wait for each other.
+  /// Time of the forward and backward passes of a step beyond their kernels, summed over ranks.
+  /// Messages cost nothing here, so this is the time that ranks of a sharded layer wait for each
+  /// other.
   Seconds waiting;
 };
 
-/// Steps of one probe; the first one warms up and is not counted. Kernels of a device take its
-/// memory and are timed there. Throws what the executor throws.
+/// Runs the steps of one probe; the first one is a warm-up and is not counted. Kernels of a device
+/// use its memory and its timers. Throws what the executor throws.
 MeasuredProbe run_probe(const KernelProbe& probe, const KernelTable& kernels, int counted_steps,
                         const DeviceTable* device = nullptr);
 

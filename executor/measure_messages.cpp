@@ -16,7 +16,7 @@
 namespace meshwright {
 namespace {
 
-constexpr MessageTag kTag{Channel::kControl, 7};
+constexpr MessageTag kProbeTag{Channel::kControl, 7};
 constexpr int kSamples = 8;
 
 Seconds seconds_since(std::chrono::steady_clock::time_point start) {
@@ -25,7 +25,7 @@ Seconds seconds_since(std::chrono::steady_clock::time_point start) {
 
 void run_ranks(int ranks, const std::function<void(Communicator&)>& body) {
   const auto failure = run_threads(ranks, [&](Communicator& communicator, RankProgress& progress) {
-    progress.is_waiting = true;  // nothing that a watchdog should look at
+    progress.is_waiting = true;  // not for the watchdog
     body(communicator);
   });
   if (failure) throw std::runtime_error(failure->cause);
@@ -49,9 +49,9 @@ Seconds best_latency() {
       const auto start = std::chrono::steady_clock::now();
       for (int i = 0; i < kRoundTrips; ++i) {
         const bool sends_first = communicator.rank() == RankId(0);
-        if (sends_first) communicator.send(other, kTag, message, {});
-        communicator.receive(other, kTag, message);
-        if (!sends_first) communicator.send(other, kTag, message, {});
+        if (sends_first) communicator.send(other, kProbeTag, message, {});
+        communicator.receive(other, kProbeTag, message);
+        if (!sends_first) communicator.send(other, kProbeTag, message, {});
       }
       if (communicator.rank() == RankId(0))
         best = std::min(best, seconds_since(start) / (2.0 * kRoundTrips));
@@ -60,7 +60,7 @@ Seconds best_latency() {
   return best;
 }
 
-/// What both sides of a large message compute, copies and all.
+/// Bandwidth of a large message by the CPU time of both sides, including copies.
 BytesPerSecond median_bandwidth() {
   constexpr std::size_t kBytes = std::size_t{4} << 20;
   std::array<std::vector<Ticks>, 2> times;
@@ -71,9 +71,9 @@ BytesPerSecond median_bandwidth() {
       meet(communicator);
       const Ticks start = thread_cpu_time();
       if (communicator.rank() == RankId(0))
-        communicator.send(other, kTag, message, {});
+        communicator.send(other, kProbeTag, message, {});
       else
-        communicator.receive(other, kTag, message);
+        communicator.receive(other, kProbeTag, message);
       times[communicator.rank().index()].push_back(thread_cpu_time() - start);
     }
   });
@@ -135,11 +135,11 @@ CollectiveCurve curve_of(CollectiveKind kind, int ranks) {
       std::vector<float> values(static_cast<std::size_t>(bytes) / sizeof(float), 1.0F);
       std::vector<Seconds> times;
       for (int i = 0; i <= kSamples; ++i) {
-        RankGroup group(communicator, all, kTag);
+        RankGroup group(communicator, all, kProbeTag);
         meet(communicator);
         const auto start = std::chrono::steady_clock::now();
         call(group, values);
-        if (i > 0) times.push_back(seconds_since(start));  // the first one warms up
+        if (i > 0) times.push_back(seconds_since(start));  // the first one is a warm-up
       }
       std::sort(times.begin(), times.end());
       if (communicator.rank() == RankId(0)) points.push_back({Bytes(bytes), times[kSamples / 4]});

@@ -1,4 +1,4 @@
-/// Times messages and collectives between ranks that are threads of this process.
+/// Measures messages and collectives between ranks that are threads of this process.
 #pragma once
 
 #include <vector>
@@ -9,13 +9,13 @@
 namespace meshwright {
 
 struct MessageFigures {
-  Seconds latency;           ///< half a round trip of 8 bytes: the best of several batches' means
-  BytesPerSecond bandwidth;  ///< by the CPU time of sender and receiver, large messages, median
+  Seconds latency;           ///< half a round trip of 8 bytes; best batch mean
+  BytesPerSecond bandwidth;  ///< large messages, by CPU time of both sides; median
 };
 MessageFigures measure_messages();
 
-/// All collectives that calibrations know, among `ranks` threads, by the wall clock: the lower
-/// quartile of 8 calls for each size, levelled to rise with size. More ranks than cores would
+/// Measures all collectives of a calibration among `ranks` threads by the wall clock: the lower
+/// quartile of 8 calls per size, made monotonic in size. With more ranks than cores this would
 /// measure the scheduler.
 std::vector<CollectiveCurve> measure_collectives(int ranks);
 

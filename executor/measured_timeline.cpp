@@ -10,7 +10,7 @@ Timeline measured_timeline(const TaskGraph& graph, const TrainingRun& run,
   MW_CHECK(!run.steps.empty());
   MW_CHECK(!only || *only < run.steps.size());
   std::vector<Timeline> steps;
-  const bool is_one_graph = run.steps.front().times.start.empty();  // for all steps
+  const bool is_one_graph = run.steps.front().times.start.empty();  // flushless
   if (is_one_graph) {
     steps.push_back(timeline_of(graph, run.steps.back().times));
     steps.back().memory.clear();

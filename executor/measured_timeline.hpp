@@ -1,4 +1,4 @@
-/// What was measured, as a timeline: one step, or all of them one after another.
+/// The measured timeline of a run: one step, or all of them in sequence.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@
 
 namespace meshwright {
 
-/// The step `only`, or all steps joined (core/timeline_steps.hpp); memory is each rank's counted
-/// peak, one sample at time zero, since what works say of it is a prediction. The clock is the
-/// caller's to set. At least one step.
+/// The step `only`, or all steps concatenated (core/timeline_steps.hpp). Memory is each rank's
+/// counted peak, as one sample at time zero, since the memory curve of the task graph is a
+/// prediction. The caller sets the clock. Needs at least one step.
 Timeline measured_timeline(const TaskGraph& graph, const TrainingRun& run,
                            std::optional<std::size_t> only);
 

@@ -10,23 +10,23 @@
 namespace meshwright {
 namespace {
 
-constexpr int kTag = 1;
-/// Frames travel in pieces of so many bytes: each that is through is a sign of life, and MPI counts
-/// bytes of a message by an int.
+constexpr int kFrameTag = 1;
+/// Frames are sent in pieces of this size: each completed piece is a heartbeat, and MPI message
+/// sizes are limited to an int.
 constexpr std::size_t kPiece = std::size_t{4} << 20;
-/// Rounds without a message in which only the processor is offered to others; then rounds last.
+/// Idle rounds that only yield the processor; later ones sleep.
 constexpr int kBusyRounds = 200;
 constexpr std::chrono::microseconds kPause{100};
 
 }  // namespace
 
-/// Bytes with the header behind them, so that those that arrive lie at the start of their memory.
+/// A frame being sent, in pieces.
 struct MpiCommunicator::Outgoing {
   RankId to;
-  bool is_sign_of_life = true;        ///< those that only tell of progress are none
+  bool is_sign_of_life = true;        ///< false for progress reports
   std::vector<std::byte> bytes;       ///< header first
-  std::vector<MPI_Request> pieces{};  ///< under way, in order
-  std::size_t left = 0;               ///< of them, those that have gone
+  std::vector<MPI_Request> pieces{};  ///< in progress, in order
+  std::size_t left = 0;               ///< completed pieces
 };
 
 MpiCommunicator::MpiCommunicator(RankId rank, int rank_count, Beats& beats)
@@ -77,7 +77,7 @@ bool MpiCommunicator::start_sends(const Take& take) {
     for (Outgoing& out : queue)
       if (out.to != rank_) under_way_.push_back(std::move(out));
   }
-  for (const Outgoing& out : queue)  // those that were moved are empty
+  for (const Outgoing& out : queue)  // frames moved out of it are empty
     if (out.to == rank_) parsers_[rank_.index()].parse(out.bytes, sorter(rank_, take));
   bool did_something = !queue.empty();
   for (Outgoing& out : under_way_) {
@@ -89,17 +89,17 @@ bool MpiCommunicator::start_sends(const Take& take) {
   return did_something;
 }
 
-/// MPI keeps pieces from one process to another in their order.
+/// MPI preserves the order of pieces between two processes.
 void MpiCommunicator::start(Outgoing& out) {
   for (std::size_t first = 0; first < out.bytes.size(); first += kPiece) {
     MPI_Request& request = out.pieces.emplace_back();
     MPI_Isend(out.bytes.data() + first,
               static_cast<int>(std::min(kPiece, out.bytes.size() - first)), MPI_BYTE, out.to.value,
-              kTag, MPI_COMM_WORLD, &request);
+              kFrameTag, MPI_COMM_WORLD, &request);
   }
 }
 
-/// True: pieces have gone.
+/// Returns true if pieces have completed.
 bool MpiCommunicator::advance(Outgoing& out) {
   const std::size_t before = out.left;
   for (; out.left < out.pieces.size(); ++out.left) {
@@ -116,7 +116,7 @@ bool MpiCommunicator::take_arrived(const Take& take) {
   for (;;) {
     int is_there = 0, size = 0;
     MPI_Status status{};
-    MPI_Iprobe(MPI_ANY_SOURCE, kTag, MPI_COMM_WORLD, &is_there, &status);
+    MPI_Iprobe(MPI_ANY_SOURCE, kFrameTag, MPI_COMM_WORLD, &is_there, &status);
     if (is_there == 0) return did_something;
     did_something = true;
     MPI_Get_count(&status, MPI_BYTE, &size);
@@ -125,8 +125,8 @@ bool MpiCommunicator::take_arrived(const Take& take) {
     const auto count = static_cast<std::size_t>(size);
     const bool has_place = parser.missing().size() >= count;
     if (!has_place) piece_.resize(count);
-    MPI_Recv(has_place ? parser.missing().data() : piece_.data(), size, MPI_BYTE, from.value, kTag,
-             MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(has_place ? parser.missing().data() : piece_.data(), size, MPI_BYTE, from.value,
+             kFrameTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     if (count == kPiece) beats_.fetch_add(1, std::memory_order_relaxed);
     if (has_place)
       parser.filled(count, sorter(from, take));
@@ -135,7 +135,7 @@ bool MpiCommunicator::take_arrived(const Take& take) {
   }
 }
 
-/// A rank that computes has its core to itself but for a look every now and then.
+/// A computing rank has its core to itself except for occasional polls.
 void MpiCommunicator::move(const Take& take) {
   const bool sent = start_sends(take);
   const bool took = take_arrived(take);

@@ -1,5 +1,5 @@
-/// Ranks as processes of an MPI job. The thread of the rank only puts messages into a queue and
-/// takes them out of a mailbox; all calls of MPI are made by the thread that calls move().
+/// Messages between the processes of an MPI job. The rank's thread only enqueues messages and takes
+/// them from a mailbox; all MPI calls are made by the thread that calls move().
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +16,7 @@ namespace meshwright {
 class MpiCommunicator final : public Communicator {
  public:
   using Take = std::function<void(RankId, Frame&&)>;
-  /// `beats` outlives it.
+  /// `beats` must outlive it.
   MpiCommunicator(RankId rank, int rank_count, Beats& beats);
   ~MpiCommunicator() override;
   RankId rank() const override { return rank_; }
@@ -29,16 +29,16 @@ class MpiCommunicator final : public Communicator {
   void report(std::span<const std::byte> bytes) override {
     post(RankId(0), FrameKind::kReport, {}, {}, bytes);
   }
-  /// Any thread; copies the bytes.
+  /// Thread-safe; copies the bytes.
   void post(RankId to, FrameKind kind, MessageTag tag, const MessageTimes& times,
             std::span<const std::byte> bytes);
-  /// Receives end with a PeerFailure from now on.
+  /// From now on receive() throws a PeerFailure.
   void close() { mailbox_.close(); }
 
-  /// Sends what is waiting and takes in what has come; frames that are no messages between ranks go
-  /// to take(). Waits a little where there is nothing to do. One thread only.
+  /// Sends queued frames and receives pending ones; frames other than messages between ranks are
+  /// passed to take(). Sleeps briefly if there is nothing to do. To be called by one thread only.
   void move(const Take& take);
-  /// True once everything that was posted has left.
+  /// True once everything posted has been sent.
   bool is_idle() const;
 
  private:
@@ -47,15 +47,16 @@ class MpiCommunicator final : public Communicator {
   bool take_arrived(const Take& take);
   static void start(Outgoing& out);
   bool advance(Outgoing& out);
-  /// Puts messages into the mailbox; what else there is goes to take(), which outlives it.
+  /// Puts messages into the mailbox and passes other frames to take(), which must outlive the
+  /// result.
   FrameParser::Take sorter(RankId from, const Take& take);
   RankId rank_;
   Beats& beats_;
   Mailbox mailbox_;
-  mutable std::mutex mutex_;  ///< of the queue
+  mutable std::mutex mutex_;  ///< guards the queue
   std::condition_variable posted_;
   std::vector<Outgoing> queue_;
-  std::vector<Outgoing> under_way_;   ///< MPI still reads their bytes
+  std::vector<Outgoing> under_way_;   ///< MPI still reads their buffers
   std::vector<FrameParser> parsers_;  ///< by sender
   std::vector<std::byte> piece_;
   int idle_rounds_ = 0;

@@ -9,7 +9,7 @@ namespace meshwright {
 
 namespace {
 
-/// The first of these variables that is a whole number and not below zero.
+/// The first of these variables that holds a non-negative integer.
 std::optional<int> number_in(std::initializer_list<const char*> names) {
   for (const char* name : names) {
     const char* text = std::getenv(name);
@@ -25,7 +25,7 @@ std::optional<int> number_in(std::initializer_list<const char*> names) {
 }  // namespace
 
 std::optional<RankId> rank_in_environment() {
-  // OpenMPI; MPICH and Intel MPI; PMIx; srun.
+  // Open MPI; MPICH and Intel MPI; PMIx; srun.
   const std::optional<int> rank =
       number_in({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"});
   if (!rank) return std::nullopt;

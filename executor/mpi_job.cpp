@@ -14,7 +14,7 @@ namespace {
 class StartedMpi final : public MpiJob {
  public:
   explicit StartedMpi(RankProgress& progress) : MpiJob(progress) {
-    // OpenMPI's own handlers of crashes would come before CrashWatch.
+    // Open MPI's own crash handlers would take precedence over CrashWatch.
     ::setenv("OMPI_MCA_opal_signal", "", 0);
     int provided = 0;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
@@ -37,17 +37,17 @@ class StartedMpi final : public MpiJob {
     int first = 0;
     MPI_Allreduce(&me, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (first == rank_count_) return {};
-    if (first == 0) return mine.empty() ? "rank 0 has failed" : mine;
-    constexpr int kTag = 0;
+    if (first == 0) return mine.empty() ? "rank 0 failed" : mine;
+    constexpr int kErrorTag = 0;
     if (rank_ == RankId(first))
-      MPI_Send(mine.data(), static_cast<int>(mine.size()), MPI_CHAR, 0, kTag, MPI_COMM_WORLD);
-    if (rank_ != RankId(0)) return mine.empty() ? "another rank has failed" : mine;
+      MPI_Send(mine.data(), static_cast<int>(mine.size()), MPI_CHAR, 0, kErrorTag, MPI_COMM_WORLD);
+    if (rank_ != RankId(0)) return mine.empty() ? "another rank failed" : mine;
     MPI_Status status{};
     int size = 0;
-    MPI_Probe(first, kTag, MPI_COMM_WORLD, &status);
+    MPI_Probe(first, kErrorTag, MPI_COMM_WORLD, &status);
     MPI_Get_count(&status, MPI_CHAR, &size);
     std::string text(static_cast<std::size_t>(size), '\0');
-    MPI_Recv(text.data(), size, MPI_CHAR, first, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(text.data(), size, MPI_CHAR, first, kErrorTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     return "rank " + std::to_string(first) + ": " + text;
   }
 };
@@ -56,8 +56,8 @@ class StartedMpi final : public MpiJob {
 
 std::unique_ptr<MpiJob> start_mpi(RankProgress& progress) {
   if (!rank_in_environment())
-    throw RuntimeFailure({"--ranks mpi", "mpirun has not started this program",
-                          "as in mpirun -np 2 meshwright run best.plan.json --ranks mpi"});
+    throw RuntimeFailure({"--ranks mpi", "not started by mpirun",
+                          "run mpirun -np 2 meshwright run best.plan.json --ranks mpi"});
   return std::make_unique<StartedMpi>(progress);
 }
 

@@ -1,5 +1,5 @@
-/// The processes that mpirun (or srun) has started: `--ranks mpi`. Where the program was built
-/// without MPI, all that is left of it is a message.
+/// A job of processes started by mpirun or srun: `--ranks mpi`. If the program was built without
+/// MPI, start_mpi() only throws.
 #pragma once
 
 #include <memory>
@@ -11,22 +11,24 @@
 
 namespace meshwright {
 
-/// Of this process, as OpenMPI, MPICH and Slurm tell it before MPI is started; nothing: no job.
+/// Rank of this process from the environment of Open MPI, MPICH or Slurm, before MPI_Init; nullopt
+/// outside of a job.
 std::optional<RankId> rank_in_environment();
-/// Its number among the processes of this machine; 0 where nobody says.
+/// Local rank of this process on its host; 0 if the environment does not define it.
 int local_rank_in_environment();
 
-/// MPI from its start to its end; once in a process. All processes of the job make the same calls.
+/// MPI from MPI_Init to MPI_Finalize; once per process. All processes of the job make the same
+/// calls.
 class MpiJob {
  public:
   explicit MpiJob(RankProgress& progress) : progress_(progress) {}
   virtual ~MpiJob() = default;
   RankId rank() const { return rank_; }
   int rank_count() const { return rank_count_; }
-  int ranks_here() const { return ranks_here_; }        ///< on this machine
+  int ranks_here() const { return ranks_here_; }        ///< on this host
   RankProgress& progress() const { return progress_; }  ///< of this process's rank
-  /// Empty when all bring nothing; else, at rank 0, what the first rank with something to say says,
-  /// with its number, and at all others something.
+  /// Collective. Empty if `mine` is empty on all ranks; otherwise rank 0 gets the text of the first
+  /// rank that has one, prefixed with its rank, and all others get a non-empty text.
   virtual std::string first_problem(const std::string& mine) = 0;
 
  protected:
@@ -35,8 +37,8 @@ class MpiJob {
   int rank_count_ = 1, ranks_here_ = 1;
 };
 
-/// RuntimeFailure where the program has no MPI, or was not started by mpirun. `progress` outlives
-/// the job: it is what is known of this rank should it die.
+/// Throws RuntimeFailure if the program has no MPI support or was not started by mpirun. `progress`
+/// must outlive the job: it is all that is known of this rank if it dies.
 std::unique_ptr<MpiJob> start_mpi(RankProgress& progress);
 
 }  // namespace meshwright

@@ -1,9 +1,8 @@
-/// NCCL as a table of functions, out of the GPU plug-in: one process and one GPU a rank. Nothing
-/// waits without an end: a peer that dies, or does not come, ends in RuntimeFailure after
-/// `patience`, with the communicator aborted.
+/// NCCL as a function table, provided by the GPU plug-in: one process and one GPU per rank. Every
+/// wait is bounded: if a peer dies or does not join, calls abort the communicator and throw
+/// RuntimeFailure after `patience`.
 ///
-/// NCCL itself is opened when it is first asked for (libnccl.so.2), so that the plug-in works
-/// without it.
+/// libnccl.so.2 is opened on first use, so that the plug-in works without it.
 #pragma once
 
 #include <array>
@@ -19,17 +18,17 @@
 
 namespace meshwright {
 
-/// What rank 0 makes and all others need to meet.
+/// ncclUniqueId: created by rank 0 and passed to all others.
 using NcclId = std::array<char, 128>;
 
-/// Which rank of how many, and who they are.
+/// Rank, size and ID of a communicator.
 struct NcclPlace {
   NcclId id = {};
   int ranks = 1, rank = 0, device = 0;
   std::chrono::milliseconds patience = std::chrono::seconds(20);
 };
 
-/// Bytes to and from one peer; 0 bytes: nothing.
+/// Data to and from one peer; 0 bytes: no transfer.
 struct NcclTransfer {
   int peer = 0;
   const void* from = nullptr;
@@ -39,41 +38,41 @@ struct NcclTransfer {
 };
 
 struct NcclTable {
-  std::string (*missing)() = nullptr;  ///< why NCCL cannot be used; empty: it can
+  std::string (*missing)() = nullptr;  ///< why NCCL is unavailable; empty: available
   int (*version)() = nullptr;          ///< 22809 is 2.28.9
   NcclId (*make_id)() = nullptr;
   void* (*join)(const NcclPlace& place) = nullptr;
   bool (*can_split)() = nullptr;
-  /// Called by all members of a communicator: those of one color become another one, as which rank
-  /// of how many `place` says; its id does not count. Null where color is negative.
+  /// ncclCommSplit, called by all members: those with the same color form a new communicator with
+  /// the rank and size in `place`, whose ID is ignored. Null if color is negative.
   void* (*split)(void* communicator, int color, const NcclPlace& place) = nullptr;
   void (*leave)(void* communicator) = nullptr;
 
-  // Device memory, fp32 or bf16; put on a stream, see wait(). `count` elements are those of one
-  // member's part in reduce_scatter (output) and all_gather (input).
+  // On device memory, fp32 or bf16; enqueued on a stream, see wait(). `count` is the number of
+  // elements per member in reduce_scatter (output) and all_gather (input).
   void (*all_reduce)(void* communicator, const void* from, void* to, std::int64_t count,
                      Dtype dtype, Reduction reduction, void* stream) = nullptr;
   void (*reduce_scatter)(void* communicator, const void* from, void* to, std::int64_t count,
                          Dtype dtype, void* stream) = nullptr;
   void (*all_gather)(void* communicator, const void* from, void* to, std::int64_t count,
                      Dtype dtype, void* stream) = nullptr;
-  /// Bytes to and from one peer, at once: neither waits for the other. 0 bytes: nothing.
+  /// Sends to and receives from one peer as one NCCL group call. 0 bytes: no transfer.
   void (*exchange)(void* communicator, int peer, const void* from, Bytes sent, void* to,
                    Bytes received, void* stream) = nullptr;
-  /// Any number of those at once.
+  /// Any number of transfers as one group call.
   void (*exchange_all)(void* communicator, std::span<const NcclTransfer> transfers,
                        void* stream) = nullptr;
-  /// Throws, with the communicator aborted, where it has failed.
+  /// If the communicator has failed asynchronously, aborts it and throws.
   void (*check)(void* communicator) = nullptr;
-  /// Ends it for good, also while a kernel of it runs; leave() is still to be called.
+  /// ncclCommAbort, also while a kernel of it runs; leave() must still be called.
   void (*abort)(void* communicator) = nullptr;
-  /// The host waits for the stream, as long as the communicator's patience lasts.
+  /// Waits on the host for the stream, at most for the communicator's `patience`.
   void (*wait)(void* communicator, void* stream) = nullptr;
-  /// NCCL's own estimate of an all-reduce (ncclGroupSimulateEnd); negative: it has none.
+  /// NCCL's own estimate of an all-reduce (ncclGroupSimulateEnd); negative: not available.
   Seconds (*estimate_all_reduce)(void* communicator, std::int64_t count, Dtype dtype) = nullptr;
 };
 
-/// Null where there is no plug-in, or one that was built without NCCL's header.
+/// Null if there is no plug-in, or it was built without NCCL's header.
 inline const NcclTable* nccl_table() {
   using Get = const NcclTable* (*)();
   const auto get = reinterpret_cast<Get>(cuda_symbol("meshwright_cuda_nccl"));

@@ -14,13 +14,11 @@ namespace meshwright {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-/// Apart from the control channel's other uses, which count from 0.
+/// Does not collide with other tags of the control channel, which count from 0.
 constexpr std::int32_t kFirstIdTag = 1 << 20;
-constexpr std::chrono::microseconds kLook{20};
+constexpr std::chrono::microseconds kEventPollingInterval{20};
 
-Bytes bytes_of(const Vector& values) {
-  return Bytes(values.size * bytes_per_element(values.dtype));
-}
+Bytes size_of(const Vector& values) { return Bytes(values.size * bytes_per_element(values.dtype)); }
 
 void add_ring(std::set<std::pair<RankId, RankId>>& directions, std::span<const RankId> members) {
   for (std::size_t i = 0; i < members.size(); ++i)
@@ -59,7 +57,7 @@ NcclGroups nccl_groups_of(const RunnableGraph& runnable, const Strategy& strateg
 
 namespace {
 
-/// Numbers of groups, those in one row without a rank in common: the first row that is free.
+/// Greedily partitions the groups (by index) into rows of pairwise disjoint groups.
 std::vector<std::vector<std::size_t>> rows_apart(
     std::span<const std::vector<RankId>* const> groups) {
   std::vector<std::vector<std::size_t>> rows;
@@ -82,7 +80,7 @@ std::vector<std::vector<std::size_t>> rows_apart(
 
 }  // namespace
 
-/// In an order that all ranks share.
+/// The order is the same on all ranks.
 std::vector<NcclCommunicator::SharedLine> NcclCommunicator::shared_lines_of(
     const NcclGroups& groups) {
   std::vector<SharedLine> shared;
@@ -98,8 +96,8 @@ std::vector<NcclCommunicator::SharedLine> NcclCommunicator::shared_lines_of(
   return shared;
 }
 
-/// Where groups meet one by one, all ranks go through them in one order: the first that is not
-/// complete yet waits for nobody who waits for a later one.
+/// If groups are created one by one, all ranks use the same order, which prevents deadlocks: no
+/// member of the first incomplete group waits for a later one.
 NcclCommunicator::NcclCommunicator(Communicator& messages, DeviceQueue& queue,
                                    const NcclGroups& groups, const NcclOptions& options)
     : messages_(messages), queue_(queue), options_(options) {
@@ -126,7 +124,7 @@ NcclCommunicator::NcclCommunicator(Communicator& messages, DeviceQueue& queue,
   queue_.wait_by([this](void* stream) { wait_for(stream); });
 }
 
-/// The communicator of all is needed no longer then.
+/// The global communicator is not needed afterwards.
 void NcclCommunicator::split(std::span<const SharedLine> shared) {
   std::vector<RankId> everybody;
   for (int r = 0; r < rank_count(); ++r) everybody.emplace_back(r);
@@ -156,7 +154,7 @@ void NcclCommunicator::split(std::span<const SharedLine> shared) {
   options_.table.leave(all);
 }
 
-/// Others leave too, at their end; behind a failure nobody can be waited for.
+/// On a normal end all ranks leave together; after a failure there is no waiting for others.
 NcclCommunicator::~NcclCommunicator() {
   bool has_failed = std::uncaught_exceptions() > 0;
   try {
@@ -168,7 +166,7 @@ NcclCommunicator::~NcclCommunicator() {
   for_each_line([&](Line& line) {
     try {
       options_.table.leave(line.nccl);
-    } catch (const std::exception&) {  // it is gone all the same
+    } catch (const std::exception&) {  // the communicator is freed anyway
     }
     if (line.stream != nullptr) queue_.device().destroy_stream(line.stream);
   });
@@ -182,7 +180,7 @@ void NcclCommunicator::finish() {
   });
 }
 
-/// The first member makes the id and tells the others.
+/// The first member creates the ID and sends it to the others.
 void* NcclCommunicator::join(std::span<const RankId> members, std::int32_t number) {
   const MessageTag tag{Channel::kControl, number};
   NcclPlace place{.ranks = static_cast<int>(members.size()),
@@ -219,10 +217,10 @@ void NcclCommunicator::abort_all() noexcept {
 void NcclCommunicator::check_all() {
   for_each_line([&](Line& line) { options_.table.check(line.nccl); });
   if (options_.must_stop != nullptr && *options_.must_stop)
-    throw PeerFailure("the run has failed on another rank");
+    throw PeerFailure("another rank failed");
 }
 
-/// Looks often at first: most waits are short.
+/// Polls often at first, since most waits are short.
 void NcclCommunicator::wait_for(void* stream) {
   const DeviceTable& device = queue_.device();
   void* end = device.create_event();
@@ -233,10 +231,11 @@ void NcclCommunicator::wait_for(void* stream) {
       check_all();
       if (Clock::now() > limit)
         throw RuntimeFailure({.where = "NCCL",
-                              .what = "work of a stream did not come to its end within " +
-                                      std::to_string(options_.patience.count()) + " ms",
-                              .hint = "a peer is missing"});
-      std::this_thread::sleep_for(kLook);
+                              .what = "stream not finished after " +
+                                      std::to_string(options_.patience.count()) +
+                                      " ms: a peer is not responding",
+                              .hint = ""});
+      std::this_thread::sleep_for(kEventPollingInterval);
     }
   } catch (...) {
     abort_all();
@@ -246,18 +245,18 @@ void NcclCommunicator::wait_for(void* stream) {
   device.destroy_event(end);
 }
 
-/// What is put on `to_stream` from now on comes behind what stands on `from_stream`.
+/// Work enqueued on `to_stream` from now on runs after the work now on `from_stream`.
 void NcclCommunicator::hand_over(void* from_stream, void* to_stream) {
   const DeviceTable& device = queue_.device();
   void* reached = device.create_event();
   device.record(reached, from_stream);
   device.wait(to_stream, reached);
-  device.destroy_event(reached);  // lives until nobody waits for it
+  device.destroy_event(reached);  // freed once no stream waits for it
 }
 
 // ---- messages ----
 
-/// From a copy, so that the rank may go on with the memory whenever the receiver comes.
+/// Sends a copy, so that the rank can reuse the memory before the receiver is ready.
 void NcclCommunicator::send(RankId to, MessageTag tag, std::span<const std::byte> bytes,
                             const MessageTimes& times) {
   const auto line = to_.find(to);
@@ -290,7 +289,7 @@ NcclCommunicator::Arrival NcclCommunicator::take_notice(RankId from, MessageTag 
   return arrival;
 }
 
-/// Into memory of the device, in order with the rank's kernels.
+/// Receives into device memory, ordered with the rank's kernels.
 void NcclCommunicator::receive_by_nccl(RankId from, void* to, Bytes size) {
   const Line& line = from_.at(from);
   queue_.use(to, size, /*writes=*/true);
@@ -323,7 +322,7 @@ MessageTimes NcclCommunicator::receive(RankId from, MessageTag tag, std::span<st
 
 MessageTimes NcclCommunicator::receive_into(const Vector& values, const MessageSource& source,
                                             Reduction reduction) {
-  const Bytes size = bytes_of(values);
+  const Bytes size = size_of(values);
   if (size.value == 0 || !queue_.use(values.data, size, /*writes=*/true))
     return Communicator::receive_into(values, source, reduction);
   const Arrival arrival =
@@ -358,8 +357,8 @@ void NcclCommunicator::copy(std::span<std::byte> to, std::span<const std::byte> 
 
 // ---- collectives ----
 
-/// Whether its memory is that of the queue, which is so on all members or on none. What is empty
-/// needs nothing done.
+/// Handles collectives on memory of the queue, which is a property of all members or none; empty
+/// ones need no work.
 bool NcclCommunicator::carry_out(const GroupCall& call) {
   const auto found = groups_.find({call.members.begin(), call.members.end()});
   if (found == groups_.end()) return false;
@@ -374,9 +373,9 @@ bool NcclCommunicator::carry_out(const GroupCall& call) {
     case GroupCall::Kind::kAllReduce:
     case GroupCall::Kind::kReduceScatter: {
       if (v.size == 0) return true;
-      if (!queue_.use(v.data, bytes_of(v), /*writes=*/true)) return false;
+      if (!queue_.use(v.data, size_of(v), /*writes=*/true)) return false;
       queue_.note_work();
-      // NCCL scatters equal blocks only; of others it sums everything, everywhere.
+      // ncclReduceScatter needs equal blocks; unequal ones are all-reduced.
       if (call.kind == GroupCall::Kind::kAllReduce || v.size % members != 0) {
         options_.table.all_reduce(nccl, v.data, v.data, v.size, v.dtype, call.reduction,
                                   queue_.stream());
@@ -405,7 +404,7 @@ bool NcclCommunicator::carry_out(const GroupCall& call) {
   MW_CHECK(false);
 }
 
-/// Equal blocks are gathered in place; of others every member sends its own to everybody.
+/// Equal blocks are gathered in place; otherwise every member sends its block to all others.
 bool NcclCommunicator::all_gather(void* nccl, const GroupCall& call) {
   if (call.bytes.empty()) return true;
   if (!queue_.use(call.bytes.data(), Bytes(std::ssize(call.bytes)), /*writes=*/true)) return false;
@@ -423,7 +422,7 @@ bool NcclCommunicator::all_gather(void* nccl, const GroupCall& call) {
     if (peer != call.index)
       transfers.push_back({peer, own.data(), Bytes(std::ssize(own)), block(peer).data(),
                            Bytes(std::ssize(block(peer)))});
-  // In units of a bf16 number, which NCCL copies like any other two bytes.
+  // In units of bf16, since NCCL copies any two bytes unchanged.
   if (elements % members == 0 && own.size() % 2 == 0)
     options_.table.all_gather(nccl, own.data(), call.bytes.data(), std::ssize(own) / 2,
                               Dtype::kBf16, queue_.stream());

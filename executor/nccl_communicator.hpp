@@ -1,16 +1,14 @@
-/// Ranks that are processes with a GPU each: what lies in the memory of their queues travels by
-/// NCCL, everything else by the messages of another communicator, which also carry what receivers
-/// have to know beforehand.
+/// Messages between processes with one GPU each: device memory is sent by NCCL, everything else,
+/// including message metadata, by another communicator.
 ///
-/// Each group of ranks that the plan's collectives name has a communicator of NCCL of its own,
-/// whose work stands in the queue's lane at work: all members reach their collectives in one order.
-/// Each ordered pair of ranks that send to each other has one too, with a stream of its own, so
-/// that a send waits for nobody but its receiver. Groups without one are served by messages. All
-/// are split off one communicator of all ranks, where NCCL can do that: those without a common rank
-/// at once.
+/// Each process group of the plan's collectives has its own NCCL communicator, whose work is
+/// enqueued on the current lane of the queue: all members issue their collectives in the same
+/// order. Each ordered pair of ranks that exchange messages has one too, with its own stream, so
+/// that a send waits only for its receiver. Other groups use messages. All communicators are split
+/// off a global one if NCCL supports it, disjoint groups in one call.
 ///
-/// The host never waits without an end: a communicator that has failed, a run that has failed
-/// elsewhere, or a wait beyond the patience aborts all communicators.
+/// Every host wait is bounded: an asynchronous NCCL error, a failure on another rank or a timeout
+/// aborts all communicators.
 #pragma once
 
 #include <atomic>
@@ -27,26 +25,26 @@
 
 namespace meshwright {
 
-/// Who needs communicators: the same on all ranks.
+/// The groups and pairs that need NCCL communicators; equal on all ranks.
 struct NcclGroups {
-  std::set<std::vector<RankId>> groups;            ///< of two ranks or more, in ring order
+  std::set<std::vector<RankId>> groups;            ///< of at least two ranks, in ring order
   std::set<std::pair<RankId, RankId>> directions;  ///< from, to
 };
 
-/// Those of a plan's collectives, sends and rings.
+/// Collects them from a plan's collectives, sends and rings.
 NcclGroups nccl_groups_of(const RunnableGraph& runnable, const Strategy& strategy);
 
 struct NcclOptions {
   const NcclTable& table;
   int device = 0;
   std::chrono::milliseconds patience = std::chrono::seconds(20);
-  const std::atomic<bool>* must_stop = nullptr;  ///< the run has failed elsewhere
+  const std::atomic<bool>* must_stop = nullptr;  ///< the run has failed on another rank
 };
 
 class NcclCommunicator final : public Communicator {
  public:
-  /// Called by all ranks with equal groups, which meet here. Messages and queue outlive it; the
-  /// queue waits by this object as long as it lives.
+  /// Collective over all ranks, with equal groups. `messages` and `queue` must outlive it; during
+  /// its lifetime it performs the waits of the queue.
   NcclCommunicator(Communicator& messages, DeviceQueue& queue, const NcclGroups& groups,
                    const NcclOptions& options);
   NcclCommunicator(const NcclCommunicator&) = delete;
@@ -65,12 +63,12 @@ class NcclCommunicator final : public Communicator {
   void report(std::span<const std::byte> bytes) override { messages_.report(bytes); }
 
  private:
-  /// One communicator of NCCL, and for those of pairs the stream of what it does.
+  /// An NCCL communicator and, for pairs, its stream.
   struct Line {
     void* nccl = nullptr;
     void* stream = nullptr;
   };
-  /// In front of every message: how many bytes, and which way they come.
+  /// Precedes every message: its size, and whether the data come by NCCL.
   struct Notice {
     std::int64_t size = 0;
     std::int64_t is_by_nccl = 0;
@@ -79,7 +77,7 @@ class NcclCommunicator final : public Communicator {
     Notice notice;
     MessageTimes times;
   };
-  /// Who is to have a communicator of NCCL; the own line, if this rank is one of them.
+  /// The members of an NCCL communicator to be created; `line` is set if this rank is one of them.
   struct SharedLine {
     std::vector<RankId> members;
     Line* line = nullptr;
@@ -105,7 +103,7 @@ class NcclCommunicator final : public Communicator {
   const NcclOptions options_;
   std::map<std::vector<RankId>, Line> groups_;
   std::map<RankId, Line> to_, from_;  ///< by peer
-  std::vector<Line*> lines_;          ///< as they were made: in an order that all ranks share
+  std::vector<Line*> lines_;          ///< in creation order, which is the same on all ranks
 };
 
 }  // namespace meshwright

@@ -1,4 +1,4 @@
-// NCCL's side of nccl.hpp; part of the plug-in.
+// The NCCL implementation of nccl.hpp; part of the GPU plug-in.
 #include <cuda_runtime.h>
 #include <nccl.h>
 
@@ -18,7 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 static_assert(sizeof(NcclId) == sizeof(ncclUniqueId));
 
-/// The functions that are used, found by their names in the library.
+/// The functions used, resolved by name.
 struct Library {
   decltype(&ncclGetVersion) get_version = nullptr;
   decltype(&ncclGetUniqueId) get_unique_id = nullptr;
@@ -81,13 +81,13 @@ Joined& joined(void* communicator) {
   return *static_cast<Joined*>(communicator);
 }
 
-/// Ends the communicator for good, also while a kernel of it runs.
+/// Aborts the communicator, also while a kernel of it runs, and throws.
 [[noreturn]] void abort_and_fail(Joined& j, const std::string& what) {
   if (j.comm != nullptr) library().abort(std::exchange(j.comm, nullptr));
   fail(j.place.rank, what);
 }
 
-/// Calls `is_done` until it is, the communicator has failed or patience has come to its end.
+/// Polls `is_done`; aborts and throws if the communicator fails or the timeout is reached.
 template <class IsDone>
 void watch(Joined& j, const char* what, const IsDone& is_done) {
   constexpr std::chrono::milliseconds kShortWait{2};
@@ -100,9 +100,10 @@ void watch(Joined& j, const char* what, const IsDone& is_done) {
       abort_and_fail(j, std::string(what) + ": " + library().error_string(state));
     if (state == ncclSuccess && is_done()) return;
     if (Clock::now() > end)
-      abort_and_fail(j, std::string(what) + " did not come to its end within " +
-                            std::to_string(j.place.patience.count()) + " ms: a peer is missing");
-    // Most waits are for the communicator's own thread to put a kernel on the stream.
+      abort_and_fail(j, std::string(what) + " not finished after " +
+                            std::to_string(j.place.patience.count()) +
+                            " ms: a peer is not responding");
+    // Most waits are for NCCL's own thread to enqueue a kernel.
     if (Clock::now() - start < kShortWait)
       std::this_thread::yield();
     else
@@ -110,7 +111,7 @@ void watch(Joined& j, const char* what, const IsDone& is_done) {
   }
 }
 
-/// Calls of a communicator that does not block may go on behind its back.
+/// Waits until a call on a nonblocking communicator has completed.
 void settle(Joined& j, ncclResult_t result, const char* what) {
   if (result != ncclSuccess && result != ncclInProgress)
     abort_and_fail(j, std::string(what) + ": " + library().error_string(result));
@@ -139,8 +140,8 @@ void* join(const NcclPlace& place) {
   return j.release();
 }
 
-/// Behind a call that does not block both have a state: the old one's says that the new one is
-/// made.
+/// With nonblocking communicators both have a state; the parent's becomes ncclSuccess once the
+/// child is created.
 void* split(void* communicator, int color, const NcclPlace& place) {
   Joined& all = joined(communicator);
   auto j = std::make_unique<Joined>();
@@ -156,7 +157,7 @@ void* split(void* communicator, int color, const NcclPlace& place) {
   return j.release();
 }
 
-/// Finalised with the others, or aborted where they do not come; and freed.
+/// Finalizes together with the other members, aborts if they do not respond, and frees.
 void leave(void* communicator) {
   const std::unique_ptr<Joined> j(&joined(communicator));
   if (j->comm == nullptr) return;
@@ -215,7 +216,7 @@ void exchange(void* communicator, int peer, const void* from, Bytes sent, void* 
 
 void check(void* communicator) {
   Joined& j = joined(communicator);
-  if (j.comm == nullptr) fail(j.place.rank, "the communicator was aborted");
+  if (j.comm == nullptr) fail(j.place.rank, "communicator was aborted");
   ncclResult_t state = ncclSuccess;
   const ncclResult_t asked = library().async_error(j.comm, &state);
   if (asked != ncclSuccess) state = asked;
@@ -229,7 +230,7 @@ void abort(void* communicator) {
 
 void wait(void* communicator, void* stream) {
   Joined& j = joined(communicator);
-  watch(j, "work of a stream", [&] {
+  watch(j, "stream", [&] {
     const cudaError_t status = cudaStreamQuery(as_stream(stream));
     if (status != cudaSuccess && status != cudaErrorNotReady)
       abort_and_fail(j, cudaGetErrorString(status));

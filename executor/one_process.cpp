@@ -7,12 +7,8 @@
 namespace meshwright {
 namespace {
 
-constexpr MessageTimes kAtOnce{};  ///< the members have met: no time travels with the data
+constexpr MessageTimes kAtOnce{};  ///< members are synchronized: data carry no times
 
-std::span<std::byte> bytes_of(const Vector& of) {
-  return {static_cast<std::byte*>(of.data),
-          static_cast<std::size_t>(of.size * bytes_per_element(of.dtype))};
-}
 Block all_of(const ParameterRun& run) { return {0, run.elements()}; }
 
 }  // namespace
@@ -40,7 +36,7 @@ void OneProcess::scatter_words(std::span<const RankId> members, MessageTag tag,
   }
 }
 
-/// Outputs travel in the stored type, and the loss is computed in fp32.
+/// Outputs are sent in their storage dtype; the loss is computed in fp32.
 void OneProcess::gather_outputs(std::span<const RankId> members, MessageTag tag, TensorId outputs,
                                 MicrobatchState& own) {
   OwnedMatrix& mine = *own.find(outputs, Form::kValue);

@@ -1,5 +1,5 @@
-/// One process that drives all devices (torch.nn.DataParallel), with a rank for each device: device
-/// 0 hands out weights and inputs, computes the loss of all outputs, and collects the gradients.
+/// Single-process data parallelism (torch.nn.DataParallel) with one rank per device: device 0
+/// broadcasts weights, scatters inputs, computes the loss of all outputs and reduces the gradients.
 #pragma once
 
 #include <map>
@@ -18,18 +18,18 @@ class OneProcess {
   bool is_first() const { return rank_.rank == RankId(0); }
 
   Ticks broadcast_weights(RankGroup& group, Ticks ready);
-  /// Every device's words from those of all; on device 0 `all` has the rows of each.
+  /// Scatters the token rows in `all`, which is used on device 0 only, to `own` on each device.
   void scatter_words(std::span<const RankId> members, MessageTag tag,
                      std::span<const TokenRows> all, TokenRows& own);
-  /// `outputs` is the tensor that the loss reads. Device 0 keeps all in states of their own.
+  /// `outputs` is the tensor that the loss reads. Device 0 stores those of each device in states().
   void gather_outputs(std::span<const RankId> members, MessageTag tag, TensorId outputs,
                       MicrobatchState& own);
   void scatter_gradients(std::span<const RankId> members, MessageTag tag, TensorId outputs,
                          MicrobatchState& own);
-  /// Adds all gradients to those of device 0, in the order of devices; the others begin anew.
+  /// Adds all gradients to those of device 0, in device order; the others are reset.
   void reduce_gradients(std::span<const RankId> members, MessageTag tag);
 
-  /// By device: its outputs, and what the loss makes of them.
+  /// By device: its outputs and the tensors of their loss.
   std::vector<MicrobatchState>& states() { return states_; }
 
  private:

@@ -1,5 +1,5 @@
-// Attention over all keys that are here: its own, those gathered from context ranks, or whole
-// sequences of a part of the heads. Round a ring: ring_attention.cpp.
+// Attention over all local keys: this rank's own, those gathered from context ranks, or whole
+// sequences of some of the heads. For ring attention see ring_attention.cpp.
 #include <cmath>
 
 #include "core/check.hpp"
@@ -21,7 +21,7 @@ bool goes_round_a_ring(const OperatorPass& pass) {
 
 LocalHeads local_heads(const OperatorPass& pass, const Attention& attention) {
   const int tensors = pass.rank.strategy.degrees.tensor;
-  const auto share = [](std::int64_t heads, int ranks) { return (heads + ranks - 1) / ranks; };
+  const auto share = [](std::int64_t heads, int ranks) { return divide_up(heads, ranks); };
   LocalHeads local{.heads = attention.heads / tensors,
                    .key_value_heads = share(attention.key_value_heads, tensors),
                    .first = attention.heads / tensors * pass.rank.at.tensor};
@@ -90,7 +90,7 @@ std::span<float> statistics_of(std::span<float> all, const QueryRun& queries, st
 
 namespace {
 
-/// Those of the heads of a call, which a rank's own parameters hold among those of its tensor rank.
+/// The sinks of a call's heads, as a block of the sinks of this tensor rank.
 Block sinks_of_call(const OperatorPass& pass, const AttentionShape& shape) {
   const auto& attention = std::get<Attention>(pass.op().shape);
   const std::int64_t held = attention.heads / pass.rank.strategy.degrees.tensor;
@@ -132,14 +132,14 @@ void add_sink_gradients(OperatorPass& pass, const AttentionShape& shape,
 
 namespace {
 
-/// All keys, of the sequences of a call.
+/// All keys of the sequences of a call.
 KeyRun all_keys(const OperatorPass& pass, const QueryRun& queries) {
   const std::int64_t length = pass.rank.shard.sequence_length;
   return {queries.first_sequence * length, queries.sequences * length, 0, length};
 }
 
-/// Of a query, key or value and their gradients, what the kernels see: heads of whole sequences
-/// where those were exchanged.
+/// The query, key, value or gradient as the kernels see it: heads of whole sequences after an
+/// all-to-all.
 Matrix seen(OperatorPass& pass, TensorId tensor) {
   return exchanges_heads(pass) ? pass.at(tensor, Form::kHeadCutValue) : pass.whole(tensor);
 }
@@ -184,22 +184,17 @@ struct AttentionGradients {
 AttentionGradients make_gradients(OperatorPass& pass, const Matrix& q, const Matrix& k,
                                   const Matrix& v) {
   const auto make = [&](std::size_t i, Form form, const Matrix& like) {
-    MW_CHECK(pass.state.find(pass.input(i), form) == nullptr);  // no other reader
+    MW_CHECK(pass.state.find(pass.input(i), form) == nullptr);  // no other consumer
     return pass.make(pass.input(i), form, like.rows, like.columns, pass.rank.dtype,
                      MemoryClass::kWorking);
   };
   if (exchanges_heads(pass))
     return {make(0, Form::kHeadCutGradient, q), make(1, Form::kHeadCutGradient, k),
             make(2, Form::kHeadCutGradient, v)};
-  // Under context parallelism every rank has gradients of all keys, summed afterwards.
+  // With context parallelism every rank computes gradients of all keys, which are summed later.
   const bool cut = pass.rank.strategy.degrees.context > 1;
   const Form form = cut ? Form::kPartialGradient : Form::kGradient;
   return {make(0, Form::kGradient, q), make(1, form, k), make(2, form, v)};
-}
-
-/// Keys and values whose gradients several calls add to.
-void clear(OperatorPass& pass, const Matrix& m) {
-  pass.rank.run(pass.rank.kernels.fill, {.y = flat(m), .value = 0});
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Which collective does what to an operator's tensors. `before` and `behind` the operator are told
-// apart by whether the tensor is one of its inputs.
+// Effects of collectives on an operator's tensors. Whether a collective comes before or after the
+// operator follows from whether the tensor is one of its inputs.
 #include <algorithm>
 
 #include "core/check.hpp"
@@ -11,11 +11,8 @@ namespace {
 std::span<std::uint16_t> halves_of(const Matrix& m) {
   return {static_cast<std::uint16_t*>(m.data), static_cast<std::size_t>(m.rows * m.columns)};
 }
-std::span<float> floats_of(const Matrix& m) {
-  return {static_cast<float*>(m.data), static_cast<std::size_t>(m.rows * m.columns)};
-}
 
-/// Own rows → all rows of the tensor group, in a form of their own.
+/// All-gathers the rows of the tensor group from each rank's own rows, as a separate form.
 Ticks gather_tokens(OperatorPass& pass, TensorId tensor, Form from, Form to, RankGroup& group,
                     Ticks ready) {
   const Matrix own = pass.state.find(tensor, from)->view();
@@ -31,7 +28,7 @@ Ticks gather_tokens(OperatorPass& pass, TensorId tensor, Form from, Form to, Ran
       row_bytes, ready);
 }
 
-/// A value that every tensor rank has a summand of: leaves as all of it, or as this rank's rows.
+/// Sums partial values over the tensor ranks: all-reduce, or reduce-scatter to this rank's rows.
 Ticks sum_output(OperatorPass& pass, const Collective& collective, RankGroup& group, Ticks ready) {
   const TensorId tensor = collective.tensor;
   if (collective.kind == CollectiveKind::kAllReduce)
@@ -45,7 +42,7 @@ Ticks sum_output(OperatorPass& pass, const Collective& collective, RankGroup& gr
   return ready;
 }
 
-/// The gradient of an input that all tensor ranks read for parts of the output.
+/// Sums the gradient of an input that all tensor ranks use for their shards of the output.
 Ticks sum_input_gradient(OperatorPass& pass, const Collective& collective, RankGroup& group,
                          Ticks ready) {
   const TensorId tensor = collective.tensor;

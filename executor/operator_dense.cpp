@@ -1,4 +1,4 @@
-// Lookups, norms, matrix products and element-wise operators.
+// Embedding lookups, norms, matrix products and element-wise operators.
 #include <algorithm>
 #include <optional>
 
@@ -16,7 +16,8 @@ bool is_cut_table(const OperatorPass& pass) {
          ParameterCut::kTensor;
 }
 
-/// Words of all tokens of the tensor group where the table is cut; else of this rank's own tokens.
+/// Token IDs to look up: of the whole tensor group if the table is sharded, else of this rank's own
+/// tokens.
 std::span<const std::int32_t> looked_up(const OperatorPass& pass) {
   const std::string& name = pass.op().name;
   std::span<const std::int32_t> ids = pass.rows.words;
@@ -55,13 +56,13 @@ void backward_weight(OperatorPass& pass, const EmbeddingLookup&) {
 
 namespace {
 
-/// Statistics are not kept: they are computed again in the backward pass, from the input that is.
+/// Statistics are not saved but recomputed from the saved input in the backward pass.
 struct NormAtWork {
-  std::int64_t groups = 1;  ///< heads of a query or key norm
+  std::int64_t groups = 1;  ///< heads, for query or key norms
   OwnedMatrix mean, inverse_deviation;
 };
 
-/// `y` may be absent: then only the statistics are wanted.
+/// An empty `y` computes the statistics only.
 NormAtWork normalise(OperatorPass& pass, const Norm& norm, const Matrix& y) {
   const Matrix x = pass.value(pass.input());
   const std::vector<TensorId>& parameters = pass.op().parameters;
@@ -84,10 +85,6 @@ NormAtWork normalise(OperatorPass& pass, const Norm& norm, const Matrix& y) {
                  .mean = work.mean.floats(),
                  .inverse_deviation = work.inverse_deviation.floats()});
   return work;
-}
-
-std::span<float> floats_of(const Matrix& m) {
-  return {static_cast<float*>(m.data), static_cast<std::size_t>(m.rows * m.columns)};
 }
 
 }  // namespace
@@ -130,12 +127,12 @@ void backward_input(OperatorPass& pass, const Norm& norm) {
 
 namespace {
 
-/// One output of a linear layer with its columns of the matrix.
+/// One output of a linear layer and its columns of the matrix.
 struct Projection {
   TensorId output;
-  Matrix weight, weight_gradient;  ///< [in, out]; [out, in] of a table that is read backwards
+  Matrix weight, weight_gradient;  ///< [in, out]; [out, in] for a tied table
   Vector bias, bias_gradient;      ///< empty: none
-  // Gradients are empty where nobody asked for them.
+  // Gradients are empty unless requested.
 };
 
 bool reads_table(const OperatorPass& pass) {
@@ -146,7 +143,7 @@ bool reads_table(const OperatorPass& pass) {
   });
 }
 
-/// Gradients where they are asked for alone: asking makes buffers of those that are cut.
+/// Gradients only on request, since accessing sharded ones allocates their buffers.
 std::vector<Projection> projections_of(OperatorPass& pass, bool with_gradients = false) {
   const Operator& op = pass.op();
   const Matrix weight = pass.parameters.weight(op.parameters[0]);
@@ -172,7 +169,7 @@ std::vector<Projection> projections_of(OperatorPass& pass, bool with_gradients =
   return projections;
 }
 
-/// What the loss reads: fp32, and counted apart.
+/// Whether the tensor is the input of the loss: stored in fp32 and accounted separately.
 bool is_logits(const OperatorPass& pass, TensorId tensor) {
   const auto next = pass.id.index() + 1;
   return next < pass.rank.model.operators.size() &&
@@ -180,7 +177,7 @@ bool is_logits(const OperatorPass& pass, TensorId tensor) {
          pass.rank.model.operators[next].inputs.front() == tensor;
 }
 
-/// Reads all tokens of the tensor group, whose other ranks have other columns.
+/// Column-parallel: processes all tokens of the tensor group, with different columns on each rank.
 bool is_column_cut(const OperatorPass& pass, const Linear& linear) {
   return pass.is_cut() && linear.cut == LinearCut::kColumn;
 }
@@ -188,7 +185,7 @@ bool is_row_cut(const OperatorPass& pass, const Linear& linear) {
   return pass.is_cut() && linear.cut == LinearCut::kRow;
 }
 
-/// The operator `distance` places further on, if it is a GELU of the same layer.
+/// The operator at this distance if it is a GELU of the same layer.
 std::optional<OperatorPass> gelu_beside(const OperatorPass& pass, int distance) {
   const ModelGraph& model = pass.rank.model;
   const std::int32_t number = pass.id.value + distance;
@@ -206,16 +203,16 @@ std::optional<OperatorPass> gelu_beside(const OperatorPass& pass, int distance) 
   return beside;
 }
 
-/// Where kernels follow each other on a device, a product with the GELU behind it, or with the
-/// slope of the one in front of it, saves passes over memory. By the virtual clock kernels are
-/// timed one by one, as the graph has them.
+/// Fusing a product with the GELU after it, or with the derivative of the GELU before it, saves
+/// memory traffic on a device. Under the virtual clock kernels are timed one by one, as in the
+/// graph.
 bool fuses_gelu(const OperatorPass& pass) {
   return pass.rank.queue != nullptr && pass.rank.queue->timing() == QueueTiming::kNone;
 }
 
-/// The GELU behind this linear layer, if the product may make its output, too. Nothing that the
-/// prediction of memory has gone by then may be there: recomputation and sequences that are
-/// gathered let their inputs go in between.
+/// The GELU after this linear layer if the product may compute its output, too. Must not extend the
+/// lifetime of buffers beyond the memory prediction: with recomputation and gathered sequences
+/// inputs are freed in between.
 std::optional<OperatorPass> gelu_behind(const OperatorPass& pass, const Linear& linear) {
   const Strategy& s = pass.rank.strategy;
   if (!fuses_gelu(pass) || is_row_cut(pass, linear) || pass.op().outputs.size() != 1 ||
@@ -225,7 +222,7 @@ std::optional<OperatorPass> gelu_behind(const OperatorPass& pass, const Linear& 
   return gelu && gelu->input() == pass.output() ? gelu : std::nullopt;
 }
 
-/// The GELU in front of it, if the product of the backward pass may make the gradient of its input.
+/// The GELU before it if the backward product may compute the gradient of the GELU's input.
 std::optional<OperatorPass> gelu_before(const OperatorPass& pass, const Linear& linear) {
   if (!fuses_gelu(pass) || is_column_cut(pass, linear) || pass.op().outputs.size() != 1 ||
       pass.state.find(pass.input(), Form::kGradient) != nullptr)
@@ -251,7 +248,7 @@ void forward(OperatorPass& pass, const Linear& linear) {
     const Matrix y =
         pass.make(p.output, Form::kValue, x.rows, columns, logits ? Dtype::kFp32 : pass.rank.dtype,
                   logits ? MemoryClass::kLogits : MemoryClass::kActivations);
-    // Outputs of a row cut are summed over the ranks: one of them adds the bias.
+    // Row-parallel outputs are summed over the ranks: only one rank adds the bias.
     const bool adds_bias = !is_row_cut(pass, linear) || pass.rank.at.tensor == 0;
     Matrix gelu;
     if (std::optional<OperatorPass> behind = gelu_behind(pass, linear)) {
@@ -269,7 +266,8 @@ void forward(OperatorPass& pass, const Linear& linear) {
 
 namespace {
 
-/// The gradient of what the GELU in front is taken of; that of its result is never there.
+/// Computes the gradient of the preceding GELU's input directly; that of its output is never
+/// stored.
 void backward_through_gelu(OperatorPass& pass, OperatorPass& gelu, const Matrix& dy,
                            const Projection& p) {
   const Matrix x = gelu.value(gelu.input());
@@ -316,12 +314,10 @@ void backward_weight(OperatorPass& pass, const Linear& linear) {
                                            .b = transposed ? x : dy,
                                            .c = p.weight_gradient,
                                            .beta = 1});
-    // Behind a row cut every tensor rank adds the rows that are its own: the rest is the others'.
+    // Row-parallel: every tensor rank sums the bias gradient over its own rows only.
     if (!p.bias.empty())
       pass.rank.run(pass.rank.kernels.bias_gradient,
-                    {.dy = pass.gradient(p.output),
-                     .dbias = {static_cast<float*>(p.bias_gradient.data),
-                               static_cast<std::size_t>(p.bias_gradient.size)}});
+                    {.dy = pass.gradient(p.output), .dbias = floats_of(p.bias_gradient)});
   }
 }
 
@@ -341,11 +337,11 @@ ActivationFunction function_of(ActivationKind kind) {
   return ActivationFunction::kSwiGlu;
 }
 
-/// The two halves that a gated activation reads: two tensors, or two halves of one.
+/// The two inputs of a gated activation: two tensors, or two halves of one.
 struct Gated {
   Matrix gate, up;
 };
-Gated halves_of(const Matrix& both) {
+Gated split_gate(const Matrix& both) {
   return {columns_of(both, 0, both.columns / 2),
           columns_of(both, both.columns / 2, both.columns / 2)};
 }
@@ -360,7 +356,7 @@ void forward(OperatorPass& pass, const Activation& activation) {
   ActivationForward work{.function = function, .x = x, .y = y};
   if (function == ActivationFunction::kSwiGlu) {
     const Gated gated =
-        pass.op().inputs.size() > 1 ? Gated{x, pass.value(pass.input(1))} : halves_of(x);
+        pass.op().inputs.size() > 1 ? Gated{x, pass.value(pass.input(1))} : split_gate(x);
     work.x = gated.gate;
     work.up = gated.up;
   }
@@ -373,16 +369,16 @@ void backward_input(OperatorPass& pass, const Activation& activation) {
   const Matrix x = pass.value(pass.input()), dy = pass.gradient(pass.output());
   const bool two_inputs = pass.op().inputs.size() > 1;
   const auto new_gradient = [&](TensorId input, std::int64_t columns) {
-    MW_CHECK(pass.state.find(input, Form::kGradient) == nullptr);  // no other reader
+    MW_CHECK(pass.state.find(input, Form::kGradient) == nullptr);  // no other consumer
     return pass.make(input, Form::kGradient, x.rows, columns, pass.rank.dtype,
                      MemoryClass::kWorking);
   };
   const Matrix dx = new_gradient(pass.input(), x.columns);
   ActivationBackward work{.function = function, .x = x, .dy = dy, .dx = dx};
   if (function == ActivationFunction::kSwiGlu) {
-    const Gated in = two_inputs ? Gated{x, pass.value(pass.input(1))} : halves_of(x);
+    const Gated in = two_inputs ? Gated{x, pass.value(pass.input(1))} : split_gate(x);
     const Gated out =
-        two_inputs ? Gated{dx, new_gradient(pass.input(1), x.columns)} : halves_of(dx);
+        two_inputs ? Gated{dx, new_gradient(pass.input(1), x.columns)} : split_gate(dx);
     work.x = in.gate;
     work.up = in.up;
     work.dx = out.gate;

@@ -1,5 +1,5 @@
-// Mixture of experts: the router, rows on their way to the experts and home, grouped products. What
-// travels between the ranks is in expert_exchange.cpp.
+// Mixture of experts: router, dispatch, grouped products and combine. Communication between the
+// ranks is in expert_exchange.cpp.
 #include <numeric>
 
 #include "core/check.hpp"
@@ -8,7 +8,7 @@
 namespace meshwright {
 namespace {
 
-/// What was dispatched to the experts among which the operator is.
+/// The routing of the expert layer that the operator belongs to.
 Routing& routing_of_layer(OperatorPass& pass) {
   for (std::size_t i = pass.id.index(); i-- > 0;)
     if (const Operator& o = pass.rank.model.operators[i];
@@ -17,8 +17,8 @@ Routing& routing_of_layer(OperatorPass& pass) {
   MW_CHECK(false);
 }
 
-/// Tokens whose rows this rank dispatches: without sequence parallelism all tensor ranks have all
-/// tokens, and each takes its block.
+/// The tokens that this rank dispatches: without sequence parallelism all tensor ranks hold all
+/// tokens, and each dispatches its block.
 Block dispatched_rows(const OperatorPass& pass, const ConstMatrix& x) {
   if (!pass.is_cut() || pass.rank.strategy.sequence_parallel) return {0, x.rows};
   return pass.own_rows();
@@ -30,7 +30,7 @@ std::span<T> slots_of(std::vector<T>& per_slot, const Block& tokens, std::int64_
                                      static_cast<std::size_t>(tokens.size() * copies));
 }
 
-/// A parameter of the router beside its matrix; -1: it has none.
+/// A parameter of the router other than its matrix; -1: none.
 TensorId router_parameter(const OperatorPass& pass, std::string_view name) {
   for (const TensorId id : pass.op().parameters)
     if (pass.rank.model.tensors[id.index()].name.ends_with(name)) return id;
@@ -45,7 +45,7 @@ std::vector<float> as_floats(OperatorPass& pass, const Matrix& m) {
 }
 
 GateShape gate_shape(const OperatorPass& pass, const Router& router, std::int64_t tokens) {
-  // A correction of scores goes with sigmoid scores (DeepSeek-V3, arXiv 2412.19437, section 2.1.2).
+  // Score corrections are used with sigmoid scores (DeepSeek-V3, arXiv 2412.19437, section 2.1.2).
   const bool sigmoid = router_parameter(pass, kScoreCorrection).value >= 0;
   const int limit = pass.rank.shard.routing.node_limit;
   const int nodes = pass.options.routing.nodes > 0 ? pass.options.routing.nodes : pass.expert_nodes;
@@ -110,8 +110,8 @@ void backward_input(OperatorPass& pass, const Router& router) {
   });
 }
 
-/// The "gradient" of a score correction is how many rows each expert got: summed over all ranks as
-/// gradients are, it moves the correction at the end of the step.
+/// The "gradient" of a score correction is the number of rows of each expert: it is summed over all
+/// ranks like a gradient and updates the correction at the end of the step.
 void backward_weight(OperatorPass& pass, const Router&) {
   const Matrix logits = pass.gradient(pass.output());
   pass.rank.run(pass.rank.kernels.gemm,
@@ -135,7 +135,7 @@ void backward_weight(OperatorPass& pass, const Router&) {
 
 namespace {
 
-/// All rows in the order of their experts.
+/// Sorts all rows by expert.
 void sort_rows(OperatorPass& pass, std::span<const std::int32_t> experts, Routing& routing) {
   routing.slot_of_row.assign(experts.size(), 0);
   routing.row_of_slot.assign(experts.size(), 0);
@@ -158,7 +158,7 @@ void forward(OperatorPass& pass, const TokenDispatch& dispatch) {
     fill_to_capacity(pass, experts, dispatch.experts_per_token, routing);
   else
     sort_rows(pass, experts, routing);
-  routing.offsets = offsets_of(routing.counts);  // where all experts are here
+  routing.offsets = offsets_of(routing.counts);  // if all experts are local
   const Matrix rows =
       pass.make_value(pass.output(), static_cast<std::int64_t>(routing.slot_of_row.size()));
   pass.rank.run(pass.rank.kernels.gather_rows, {.x = rows_of(x, own.begin, own.size()),
@@ -179,7 +179,7 @@ void backward_input(OperatorPass& pass, const TokenDispatch& dispatch) {
                                                  .y = rows_of(sum.view(), own.begin, own.size())});
   if (own.size() == x.rows)
     pass.add_gradient(pass.input(0), sum.view());
-  else  // gather_dispatched() goes on
+  else  // completed by gather_dispatched()
     pass.state.dispatched_gradient = std::move(sum);
 }
 
@@ -187,8 +187,8 @@ void backward_input(OperatorPass& pass, const TokenDispatch& dispatch) {
 
 namespace {
 
-/// Columns of the output whose bias this rank holds: of a row cut, each expert-tensor rank adds a
-/// part of the bias to its summand.
+/// The output columns whose bias this rank holds: of a row-parallel layer each expert-tensor rank
+/// adds a part of the bias to its partial result.
 Block bias_columns(const OperatorPass& pass, const ExpertLinear& expert, std::int64_t columns) {
   if (expert.cut != LinearCut::kRow) return {0, columns};
   return block_of(columns, pass.rank.strategy.degrees.expert_tensor,
@@ -202,7 +202,7 @@ void forward(OperatorPass& pass, const ExpertLinear& expert) {
   const std::vector<TensorId>& parameters = pass.op().parameters;
   const Matrix y = pass.make_value(pass.output(), x.rows);
   ConstMatrix bias;
-  OwnedMatrix widened;  // with zeros where others add
+  OwnedMatrix widened;  // zero in the columns of other ranks
   if (expert.bias) {
     const Matrix held = pass.parameters.weight(parameters[1]);
     bias = held;
@@ -229,7 +229,7 @@ void forward(OperatorPass& pass, const ExpertLinear& expert) {
 void backward_input(OperatorPass& pass, const ExpertLinear&) {
   const Matrix x = pass.value(pass.input());
   pass.into_gradient(pass.input(), Form::kGradient, x, [&](const Matrix& dx, bool adds) {
-    MW_CHECK(!adds);  // no other reader
+    MW_CHECK(!adds);  // no other consumer
     pass.rank.run(pass.rank.kernels.grouped_gemm,
                   {.x = pass.gradient(pass.output()),
                    .weights = pass.parameters.weight(pass.op().parameters[0]),

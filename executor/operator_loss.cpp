@@ -1,4 +1,4 @@
-// Softmax cross-entropy, over a whole vocabulary or one that is cut over the tensor ranks.
+// Softmax cross-entropy over the full vocabulary or one sharded over the tensor ranks.
 #include <algorithm>
 
 #include "executor/operator_pass.hpp"
@@ -6,7 +6,7 @@
 namespace meshwright {
 namespace {
 
-/// Logits of this rank, and which of its columns are words.
+/// This rank's logits, and which of its columns are token IDs rather than padding.
 LogitShard shard_of(OperatorPass& pass, const CrossEntropy& loss) {
   const Matrix logits = pass.value(pass.input());
   const bool cut = pass.rank.activation(pass.input()).cut == ActivationCut::kFeatures;
@@ -16,8 +16,8 @@ LogitShard shard_of(OperatorPass& pass, const CrossEntropy& loss) {
           .first_word = first};
 }
 
-/// The next words of the rows whose logits are here: the rank's own ones where a head that is not
-/// cut works on cut tokens.
+/// The target token IDs of the rows with local logits: the rank's own rows if an unsharded output
+/// layer runs on sharded tokens.
 std::span<const std::int32_t> targets_of(OperatorPass& pass) {
   const std::span<const std::int32_t> all = pass.rows.targets;
   const std::int64_t rows = pass.value(pass.input()).rows;
@@ -25,10 +25,6 @@ std::span<const std::int32_t> targets_of(OperatorPass& pass) {
   if (!pass.state.loss_of_own_rows) return all;
   return all.subspan(static_cast<std::size_t>(pass.own_rows().begin),
                      static_cast<std::size_t>(rows));
-}
-
-void copy(OperatorPass& pass, const ConstMatrix& from, const Matrix& to) {
-  pass.rank.run(pass.rank.kernels.cast, {.x = flat(from), .y = flat(to)});
 }
 
 bool is_shared(const OperatorPass& pass) {
@@ -43,7 +39,7 @@ void forward(OperatorPass& pass, const CrossEntropy& loss) {
   for (OwnedMatrix* values :
        {&state.loss_maximum, &state.loss_sum, &state.target_logit, &state.loss})
     *values = pass.rank.numbers(shard.logits.rows);
-  if (is_shared(pass)) {  // reduce_loss() goes on
+  if (is_shared(pass)) {  // completed by reduce_loss()
     pass.rank.run(pass.rank.kernels.cross_entropy_maximum,
                   {.shard = shard, .maximum = state.loss_maximum.floats()});
     return;
@@ -55,7 +51,7 @@ void forward(OperatorPass& pass, const CrossEntropy& loss) {
                                                           .loss = state.loss.floats()});
 }
 
-/// First the largest logit, then sum of exponentials and the target's logit in one message.
+/// Reduces first the maximum logit, then sum of exponentials and target logit in one message.
 Ticks reduce_loss(OperatorPass& pass, RankGroup& group, Ticks ready) {
   MicrobatchState& state = pass.state;
   const LogitShard shard = shard_of(pass, std::get<CrossEntropy>(pass.op().shape));

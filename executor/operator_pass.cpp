@@ -25,7 +25,7 @@ Matrix OperatorPass::whole_gradient(TensorId tensor) {
 }
 
 DropoutMask OperatorPass::dropout_mask(double probability) const {
-  std::uint64_t key = mixed_bits(options.seed ^ 0x64726f706f7574);  // apart from initial values
+  std::uint64_t key = mixed_bits(options.seed ^ 0x64726f706f7574);  // not that of initial values
   for (const std::int64_t number : {std::int64_t{step}, std::int64_t{id.value}})
     key = mixed_bits(key + static_cast<std::uint64_t>(number));
   return {.probability = static_cast<float>(probability), .key = key};
@@ -48,7 +48,7 @@ Matrix OperatorPass::make_value(TensorId tensor, std::int64_t value_rows) {
 Matrix OperatorPass::make(TensorId tensor, Form form, std::int64_t value_rows, std::int64_t columns,
                           Dtype dtype, MemoryClass what) {
   OwnedMatrix& made = state.tensors[{tensor.value, form}];
-  made = OwnedMatrix();  // what was there goes first
+  made = OwnedMatrix();  // free the old one first
   made = rank.matrix(what, value_rows, columns, dtype);
   return made.view();
 }
@@ -58,8 +58,16 @@ void OperatorPass::add_gradient(TensorId tensor, const ConstMatrix& more) {
     if (adds)
       rank.run(rank.kernels.add, {.a = sum, .b = more, .y = sum});
     else
-      rank.run(rank.kernels.cast, {.x = flat(more), .y = flat(sum)});
+      copy(*this, more, sum);
   });
+}
+
+void copy(OperatorPass& pass, const ConstMatrix& from, const Matrix& to) {
+  pass.rank.run(pass.rank.kernels.cast, {.x = flat(from), .y = flat(to)});
+}
+
+void clear(OperatorPass& pass, const Matrix& m) {
+  pass.rank.run(pass.rank.kernels.fill, {.y = flat(m), .value = 0});
 }
 
 namespace {

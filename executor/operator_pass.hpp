@@ -1,4 +1,5 @@
-/// One operator of the model at work on one micro-batch: the tensors it reads and writes.
+/// Context for running one operator of the model on one micro-batch: the tensors it reads and
+/// writes.
 #pragma once
 
 #include "executor/collectives.hpp"
@@ -18,26 +19,26 @@ class OperatorPass {
   OperatorId id;
   float loss_scale;  ///< 1 / tokens of a training step: gradients are those of the mean loss
   const TrainingOptions& options;
-  int step = 0;          ///< number of the training step
-  int expert_nodes = 1;  ///< over which the experts of a layer are spread
+  int step = 0;          ///< training step number
+  int expert_nodes = 1;  ///< nodes that the experts of a layer are spread over
 
   const Operator& op() const { return rank.op(id); }
   TensorId input(std::size_t i = 0) const { return op().inputs[i]; }
   TensorId output(std::size_t i = 0) const { return op().outputs[i]; }
 
-  /// True where tensor parallelism cuts anything.
+  /// Whether the model is sharded by tensor parallelism.
   bool is_cut() const { return rank.strategy.degrees.tensor > 1; }
-  /// Rows of the tensor group's tokens that are this rank's alone: under sequence parallelism, and
-  /// where tokens are dispatched to experts.
+  /// The rows of the tensor group's tokens that only this rank processes: under sequence
+  /// parallelism, and for tokens dispatched to experts.
   Block own_rows() const;
 
   Matrix at(TensorId tensor, Form form);
-  Matrix value(TensorId tensor);  ///< this rank's part
-  Matrix whole(TensorId tensor);  ///< gathered where it has been
+  Matrix value(TensorId tensor);  ///< this rank's shard
+  Matrix whole(TensorId tensor);  ///< the gathered one if it was gathered
   Matrix gradient(TensorId tensor);
-  Matrix whole_gradient(TensorId tensor);  ///< gathered where it has been
+  Matrix whole_gradient(TensorId tensor);  ///< the gathered one if it was gathered
 
-  /// Of this operator in this step, the same on all ranks.
+  /// The mask of this operator in this step, the same on all ranks.
   DropoutMask dropout_mask(double probability) const;
   /// Local columns of an activation.
   std::int64_t width(TensorId tensor) const;
@@ -45,8 +46,8 @@ class OperatorPass {
   Matrix make(TensorId tensor, Form form, std::int64_t value_rows, std::int64_t columns,
               Dtype dtype, MemoryClass what);
 
-  /// Calls write(destination, adds) with a new gradient of that shape, or the one that other
-  /// readers of the tensor began.
+  /// Calls write(destination, adds) with a new gradient of the shape of `like`, or, with adds set,
+  /// the gradient that other consumers of the tensor have started to accumulate.
   template <class Write>
   void into_gradient(TensorId tensor, Form form, const ConstMatrix& like, Write write) {
     const bool adds = state.find(tensor, form) != nullptr;
@@ -58,10 +59,14 @@ class OperatorPass {
   void add_gradient(TensorId tensor, const ConstMatrix& more);
 };
 
+/// Copies all elements, converted to the dtype of `to`.
+void copy(OperatorPass& pass, const ConstMatrix& from, const Matrix& to);
+/// Sets all elements to zero.
+void clear(OperatorPass& pass, const Matrix& m);
+
 // One function per operator and pass, by family: operator_dense.cpp, operator_rotary.cpp,
-// operator_attention.cpp, operator_residual.cpp, operator_experts.cpp, operator_loss.cpp. Operators
-// whose weights' gradients come out of the same kernel as those of their inputs have them in
-// backward_input().
+// operator_attention.cpp, operator_residual.cpp, operator_experts.cpp, operator_loss.cpp.
+// backward_input() also computes weight gradients that come from the same kernel.
 
 void forward(OperatorPass& pass, const EmbeddingLookup& table);
 void backward_weight(OperatorPass& pass, const EmbeddingLookup& table);
@@ -96,8 +101,7 @@ void backward_input(OperatorPass& pass, const TokenCombine& combine);
 void forward(OperatorPass& pass, const CrossEntropy& loss);
 void backward_input(OperatorPass& pass, const CrossEntropy& loss);
 
-/// The collectives that serve an operator, by what they do to its tensors. Each returns when the
-/// last member was ready.
+/// The collectives of an operator. Each returns the time at which the last member was ready.
 Ticks reduce_loss(OperatorPass& pass, RankGroup& group, Ticks ready);
 Ticks over_context_ranks(OperatorPass& pass, const Collective& collective, RankGroup& group,
                          Ticks ready);
@@ -107,14 +111,14 @@ Ticks over_expert_ranks(OperatorPass& pass, const Collective& collective, RankGr
                         Ticks ready);
 Ticks gather_dispatched(OperatorPass& pass, RankGroup& group, Ticks ready);
 
-/// Sums of activations over a group, in the dtype in which they are stored.
+/// All-reduces activations over a group in the dtype in which they are stored.
 Ticks all_reduce(RankGroup& group, const Matrix& m, Ticks ready);
-/// Row block i is what member i has in the end; the rest is left with partial sums.
+/// Member i ends up with the sums of row block i; the other rows hold partial sums.
 Ticks reduce_scatter(RankGroup& group, const Matrix& m, Ticks ready);
 
-/// Carries out `phase` of the operator; nothing if it has no such phase.
+/// Runs `phase` of the operator; no-op if it has no such phase.
 void compute(OperatorPass& pass, Phase phase);
-/// Carries out a collective that serves the operator, over `group`.
+/// Runs a collective of the operator over `group`.
 Ticks communicate(OperatorPass& pass, const Collective& collective, RankGroup& group, Ticks ready);
 
 }  // namespace meshwright

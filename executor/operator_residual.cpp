@@ -1,11 +1,10 @@
-// Sums and gates that branches of a layer end in, with the dropout in front of them.
+// Residual additions and gates at the end of layer branches, with the preceding dropout.
 #include "executor/operator_pass.hpp"
 
 namespace meshwright {
 namespace {
 
-/// Numbers of the tokens that the rows of a whole tensor are: this rank's own under sequence
-/// parallelism.
+/// Token numbers of the rows of a tensor: with sequence parallelism this rank's own tokens.
 std::span<const std::int64_t> token_numbers(const OperatorPass& pass, const ConstMatrix& x) {
   const std::span<const std::int64_t> all = pass.rows.numbers;
   if (x.rows == static_cast<std::int64_t>(all.size())) return all;
@@ -37,7 +36,7 @@ void drop(OperatorPass& pass, const ResidualAdd& add, const ConstMatrix& x, cons
 
 }  // namespace
 
-/// a + drop(b) in blocks, drop(a + b) in the embedding layer.
+/// a + drop(b) in transformer blocks, drop(a + b) in the embedding layer.
 void forward(OperatorPass& pass, const ResidualAdd& add) {
   const Matrix a = pass.value(pass.input(0)), b = pass.value(pass.input(1));
   const Matrix y = pass.make_value(pass.output(), a.rows);

@@ -1,5 +1,5 @@
-// Rotary positions: of whole heads, or (latent attention) of a part of every query and of one key
-// part that all heads share.
+// Rotary position embeddings: of whole heads, or (latent attention) of a part of every query and of
+// one key part shared by all heads.
 #include "core/check.hpp"
 #include "executor/operator_pass.hpp"
 
@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kRotaryBase = 10'000;  // arXiv 2104.09864, section 3.2.2
 
-/// The attention that reads what a rotary operator writes.
+/// The attention that consumes the output of a rotary operator.
 const Attention& attention_behind(const OperatorPass& pass) {
   const std::vector<Operator>& all = pass.rank.model.operators;
   for (std::size_t i = pass.id.index() + 1; i < all.size(); ++i)
@@ -16,13 +16,13 @@ const Attention& attention_behind(const OperatorPass& pass) {
   MW_CHECK(false);
 }
 
-/// Which elements of a head turn.
+/// The elements of a head that are rotated.
 struct Turned {
   std::int64_t head_size = 0, first = 0, count = 0;
   RotaryPairs pairs = RotaryPairs::kHalves;
 };
 
-/// By the positions of the rows; backwards for gradients.
+/// Rotates by the positions of the rows; backward for gradients.
 void rotate(OperatorPass& pass, const ConstMatrix& x, const Matrix& y, const Turned& turned,
             bool inverse) {
   const std::vector<float> frequencies = rotary_frequencies(turned.count, kRotaryBase);
@@ -45,10 +45,11 @@ void rotate(OperatorPass& pass, const ConstMatrix& x, const Matrix& y, const Tur
 
 // ---- latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1.3) ----
 
-/// A query is [positionless | turned]; a key is the head's own positionless part and the turned
-/// part that all heads share. Inputs: queries, positionless parts of keys, shared part.
+/// A query is [without position | rotated]; a key consists of the head's part without position and
+/// the rotated part shared by all heads. Inputs: queries, parts of keys without position, shared
+/// part.
 struct LatentSizes {
-  std::int64_t heads = 1;  ///< of this rank
+  std::int64_t heads = 1;  ///< on this rank
   std::int64_t key = 0, shared = 0;
   std::int64_t positionless() const { return key - shared; }
   Turned of_query() const { return {key, positionless(), shared, RotaryPairs::kNeighbours}; }
@@ -90,11 +91,12 @@ void forward_latent(OperatorPass& pass) {
 Matrix new_gradient(OperatorPass& pass, std::size_t input, std::int64_t rows,
                     std::int64_t columns) {
   const TensorId tensor = pass.input(input);
-  MW_CHECK(pass.state.find(tensor, Form::kGradient) == nullptr);  // no other reader
+  MW_CHECK(pass.state.find(tensor, Form::kGradient) == nullptr);  // no other consumer
   return pass.make(tensor, Form::kGradient, rows, columns, pass.rank.dtype, MemoryClass::kWorking);
 }
 
-/// Tensor ranks have gradients of the shared part from their own heads: summed afterwards.
+/// The gradient of the shared part is partial over tensor ranks, each with its own heads, and
+/// summed later.
 void backward_latent(OperatorPass& pass) {
   const LatentSizes sizes = latent_sizes(pass);
   const Matrix dq = pass.gradient(pass.output(0)), dk = pass.gradient(pass.output(1));
@@ -119,7 +121,7 @@ void backward_latent(OperatorPass& pass) {
   rotate(pass, sum.view(), sum.view(), sizes.of_shared(), true);
   const Form form = pass.is_cut() ? Form::kPartialGradient : Form::kGradient;
   pass.into_gradient(pass.input(2), form, sum.view(), [&](const Matrix& dx, bool adds) {
-    MW_CHECK(!adds);  // no other reader
+    MW_CHECK(!adds);  // no other consumer
     pass.rank.run(pass.rank.kernels.cast, {.x = flat(sum.view()), .y = flat(dx)});
   });
 }

@@ -19,7 +19,7 @@ std::span<float> kept(ParameterRun& run, StateKind kind, std::size_t piece) {
   }
   if (run.has_master()) return run.master(piece);
   const Vector weights = run.own_weights(piece);
-  if (weights.size == 0) return {};  // where it owns nothing, there is no master to be found
+  if (weights.size == 0) return {};  // a rank without owned elements has no master weights
   MW_CHECK(weights.dtype == Dtype::kFp32);
   return {static_cast<float*>(weights.data), static_cast<std::size_t>(weights.size)};
 }
@@ -65,7 +65,7 @@ void for_each_own_element(
   for (const ParameterShard& shard : parameters.shards().shards) {
     if (shard.expert != expert) continue;
     const auto& whole = std::get<ParameterTensor>(model.tensors[shard.tensor.index()].shape);
-    std::int64_t element = shard.offset;  // shards come in the order of their offsets
+    std::int64_t element = shard.offset;  // shards are sorted by offset
     for_each_element(shard, whole, [&](std::int64_t number) {
       while (element >= pieces[piece].all.end) ++piece;
       const Block& own = pieces[piece].own;

@@ -7,16 +7,8 @@
 namespace meshwright {
 namespace {
 
-std::span<float> floats_of(const Vector& of) {
-  return {static_cast<float*>(of.data), static_cast<std::size_t>(of.size)};
-}
-std::span<std::byte> bytes_of(const Vector& of) {
-  return {static_cast<std::byte*>(of.data),
-          static_cast<std::size_t>(of.size * bytes_per_element(of.dtype))};
-}
-Block block_of(const ParameterRange& range) { return {range.first, range.first + range.count}; }
-
-/// The sum over shard groups is of one rank's share of a piece; other ranges are of whole pieces.
+/// Whether the range is one rank's shard of a piece (sums over shard groups) rather than whole
+/// pieces.
 bool is_share(const ParameterRange& range, const ParameterRun& run) {
   return range.count < run.layout().pieces[run.piece_at(range.first)].all.size();
 }
@@ -94,7 +86,7 @@ Ticks ParameterExchange::ring_round(const Collective& collective, ParameterRun& 
   return ready;
 }
 
-/// A single piece is gathered in its place; the shares of several ones travel together.
+/// A single piece is gathered in place; the shards of several pieces are packed into one buffer.
 ParameterExchange::Gathering ParameterExchange::begin_gather(const ParameterRange& range,
                                                              ParameterRun& run, int ranks,
                                                              int use) {
@@ -105,7 +97,7 @@ ParameterExchange::Gathering ParameterExchange::begin_gather(const ParameterRang
        p < pieces.size() && pieces[p].all.begin < range.first + range.count; ++p) {
     gathering.whole.push_back(run.layout().cuts_weights ? run.open_weights(p, use)
                                                         : run.weights(pieces[p].all));
-    share += meshwright::block_of(pieces[p].all.size(), ranks, 0).size();
+    share += block_of(pieces[p].all.size(), ranks, 0).size();
   }
   if (gathering.whole.size() == 1) {
     gathering.buffer = bytes_of(gathering.whole.front());
@@ -117,18 +109,18 @@ ParameterExchange::Gathering ParameterExchange::begin_gather(const ParameterRang
   return gathering;
 }
 
-/// Packs all shares, of which this rank's own are up to date, or takes them out again.
+/// Packs all shards, of which this rank's own are up to date, or unpacks them.
 void ParameterExchange::copy_shares(Gathering& gathering, int ranks, bool packs) {
   for (int rank = 0; rank < ranks; ++rank) {
     const Vector row = flat(rows_of(gathering.packed.view(), rank, 1));
     std::int64_t place = 0;
     for (const Vector& whole : gathering.whole) {
-      const Block block = meshwright::block_of(whole.size, ranks, rank);
+      const Block block = block_of(whole.size, ranks, rank);
       const Vector in_place = part_of(whole, block.begin, block.size());
       const Vector packed = part_of(row, place, block.size());
       rank_.run(rank_.kernels.cast,
                 {.x = packs ? in_place : packed, .y = packs ? packed : in_place});
-      place += meshwright::block_of(whole.size, ranks, 0).size();
+      place += block_of(whole.size, ranks, 0).size();
     }
   }
 }

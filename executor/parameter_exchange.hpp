@@ -1,5 +1,5 @@
-/// What the data axis does to parameters and gradients: reductions, gathers, and rounds of explicit
-/// rings.
+/// Data-parallel communication of parameters and gradients: reductions, gathers, and single rounds
+/// of explicit rings.
 #pragma once
 
 #include <map>
@@ -14,16 +14,16 @@ class ParameterExchange {
  public:
   explicit ParameterExchange(RankContext& rank) : rank_(rank) {}
 
-  /// A collective with a ParameterRange. Gathered pieces that are cut stay open for `use`.
+  /// Runs a collective with a ParameterRange. Sharded pieces that it gathers stay open for `use`.
   Ticks carry_out(const Collective& collective, StageParameters& parameters, RankGroup& group,
                   int use, Ticks ready);
 
  private:
-  /// A gather under way. Share i of every piece is block_of(elements, ranks, i).
+  /// A gather in progress. Shard i of every piece is block_of(elements, ranks, i).
   struct Gathering {
     std::vector<Vector> whole;    ///< by piece of the range
-    OwnedMatrix packed;           ///< [ranks, n]: of several pieces, a rank's share of each
-    std::span<std::byte> buffer;  ///< what travels
+    OwnedMatrix packed;           ///< [ranks, n]: with several pieces, each rank's shards
+    std::span<std::byte> buffer;  ///< communicated bytes
   };
   Ticks reduce(const Collective& collective, ParameterRun& run, RankGroup& group, Ticks ready);
   Ticks ring_round(const Collective& collective, ParameterRun& run, RankGroup& group, int use,

@@ -10,12 +10,9 @@ namespace {
 Vector within(const Vector& of, const Block& block) {
   return part_of(of, block.begin, block.size());
 }
-/// Elements of a buffer that begins at element `first` of the run.
+/// A block of the run within a buffer that starts at element `first` of it.
 Vector within(const Vector& of, const Block& block, std::int64_t first) {
   return part_of(of, block.begin - first, block.size());
-}
-std::span<float> floats_of(const Vector& of) {
-  return {static_cast<float*>(of.data), static_cast<std::size_t>(of.size)};
 }
 
 }  // namespace
@@ -44,12 +41,12 @@ ParameterRun::ParameterRun(RankContext& rank, RunLayout layout, std::span<const 
                      rank.progress.beats.fetch_add(1, std::memory_order_relaxed);
                    });
   const std::span<const float> start = starts_from_own ? std::span<const float>(owned) : initial;
-  // Every version: the first step is not to be the one that uses its memory for the first time.
+  // All versions, so that first-touch page faults do not fall into the first step.
   for (OwnedMatrix& version : weights_)
     rank.run(rank.kernels.cast,
              {.x = {start.data(), static_cast<std::int64_t>(start.size()), Dtype::kFp32},
               .y = flat(version.view())});
-  rank.wait();  // what was kept for the device is as large as the parameters
+  rank.wait();  // the staging memory is as large as the parameters
   if (!layout_.has_state) return;
   const auto state = [&] {
     OwnedMatrix made =
@@ -94,7 +91,7 @@ void ParameterRun::use_version(int version) {
   version_used_ = static_cast<std::size_t>(version) % weights_.size();
 }
 
-/// A master copy is what 16-bit weights are made of: all of them, so that nothing is left to copy.
+/// With master weights the update writes all 16-bit weights, so there is nothing to copy.
 void ParameterRun::begin_version(int version) {
   const std::size_t next = static_cast<std::size_t>(version) % weights_.size();
   if (next != version_newest_ && !has_master() && !weights_[next].empty())

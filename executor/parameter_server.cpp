@@ -17,9 +17,6 @@ std::span<const RankId> servers_of(const Collective& collective, std::span<const
 bool is_among(std::span<const RankId> ranks, RankId rank) {
   return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
 }
-std::size_t bytes_of(const Vector& of) {
-  return static_cast<std::size_t>(of.size * bytes_per_element(of.dtype));
-}
 
 }  // namespace
 
@@ -72,7 +69,7 @@ std::vector<float> ParameterServerRank::gradients_of(const Block& joint) {
   float* next = values.data();
   for_each_run(*worker_, joint, [&](ParameterRun& run, const Block& block) {
     const Vector gradients = run.gradients(block);
-    rank_.copy(next, gradients.data, bytes_of(gradients));
+    rank_.copy(next, gradients.data, bytes_of(gradients).size());
     next += gradients.size;
   });
   visit_in_pieces(std::span(values), rank_.progress.beats, [&](std::span<float> piece) {
@@ -81,14 +78,14 @@ std::vector<float> ParameterServerRank::gradients_of(const Block& joint) {
   return values;
 }
 
-/// Of the server, in the type in which they are used.
+/// The server's weights in the compute dtype.
 std::vector<std::byte> ParameterServerRank::own_weights() {
   std::vector<std::byte> values;
   for_each_run(*server_, block_of_server(rank_.rank), [&](ParameterRun& run, const Block&) {
     const Vector weights = run.own_weights(0);
     const std::size_t place = values.size();
-    values.resize(place + bytes_of(weights));
-    rank_.copy(values.data() + place, weights.data, bytes_of(weights));
+    values.resize(place + bytes_of(weights).size());
+    rank_.copy(values.data() + place, weights.data, bytes_of(weights).size());
   });
   return values;
 }
@@ -96,8 +93,8 @@ std::vector<std::byte> ParameterServerRank::own_weights() {
 void ParameterServerRank::set_weights(const Block& joint, std::span<const std::byte> values) {
   for_each_run(*worker_, joint, [&](ParameterRun& run, const Block& block) {
     const Vector weights = run.weights(block);
-    rank_.copy(weights.data, values.data(), bytes_of(weights));
-    values = values.subspan(bytes_of(weights));
+    rank_.copy(weights.data, values.data(), bytes_of(weights).size());
+    values = values.subspan(bytes_of(weights).size());
   });
   MW_CHECK(values.empty());
 }
@@ -153,8 +150,8 @@ Ticks ParameterServerRank::pull(const Collective& collective, std::span<const Ra
   return ready;
 }
 
-/// Where the gradients lie: the first push is copied there, the others are added, some that stay in
-/// a cache at a time. A device has them all at once: every call is a launch there.
+/// Sums in place: the first push is copied, the others are added, in cache-sized blocks. On a
+/// device, where every call is a launch, everything is one block.
 void ParameterServerRank::sum_pushes() {
   constexpr std::int64_t kInCache = std::int64_t{1} << 14;
   const Block joint = block_of_server(rank_.rank);

@@ -1,13 +1,13 @@
-/// A rank's part in a job with parameter servers: it pushes gradients and pulls weights as a
-/// worker, sums and updates its share as a server, or both.
+/// A rank's role in a job with parameter servers: a worker pushes gradients and pulls weights, a
+/// server sums and updates its shard; a rank can be both.
 ///
-/// Dense parameters and those of experts count as one run of K elements here; server s of k has
-/// block_of(K, k, s).
+/// Dense and expert parameters form one vector of K elements here; server s of k owns block_of(K,
+/// k, s).
 ///
-///   in step       the server adds up the gradients of all workers in their order, and clips by the
-///                 norm of all servers' sums
-///   asynchronous  every push is an update of its own, of the gradient of the worker's own mean
-///                 loss, clipped by that worker's norm
+///   synchronous   the server sums the gradients of all workers in worker order and clips by the
+///                 global norm over all servers
+///   asynchronous  every push is a separate update with the gradient of the worker's own mean loss,
+///                 clipped by that worker's norm
 #pragma once
 
 #include <memory>
@@ -26,12 +26,12 @@ struct ServerPlace {
   int server_number(RankId rank) const { return rank.value - (ranks - servers); }
 };
 
-/// What a server holds: nothing but its share.
+/// The layout on a dedicated server: only its shard.
 RunLayouts server_layouts(const ServerPlace& place, RankId rank, const PartShards& shards);
 
 class ParameterServerRank {
  public:
-  /// `worker`: null on a server apart. `server`: null on a worker that is none.
+  /// `worker` is null on a dedicated server, `server` on a rank that is only a worker.
   ParameterServerRank(RankContext& rank, const ServerPlace& place, StageParameters* worker,
                       StageParameters* server);
 
@@ -40,20 +40,20 @@ class ParameterServerRank {
   Ticks pull(const Collective& collective, std::span<const RankId> members, RankGroup& group,
              MessageTag tag, Ticks ready);
 
-  /// Of what this worker pushes, to clip it; 1 at first.
+  /// Scales the gradients that this worker pushes, for clipping; initially 1.
   void scale_gradients(float scale) { scale_ = scale; }
   bool has_pushes() const { return arrived_ > 0; }
-  /// The pushes that have arrived, added up in the order of workers, become the server's gradients;
-  /// without any, what its own worker has.
+  /// Sets the server's gradients to the sum of the received pushes in worker order, or, without
+  /// any, to the gradients of its own worker.
   void sum_pushes();
-  /// The worker on this rank reads what the server has updated.
+  /// Copies the updated weights to the worker on this rank.
   void hand_to_own_worker();
 
  private:
-  /// Elements `first` … of every push, which has `share` of them.
+  /// Adds the elements from `first` on of every push, which has `share` elements.
   void add_pushes(std::span<float> sum, std::size_t share, std::size_t first);
   Block block_of_server(RankId server) const;
-  /// Calls visit(run, block) for the two runs' elements of a joint block.
+  /// Splits a block of the joint vector: calls visit(run, block) for its dense and its expert part.
   template <class Visit>
   void for_each_run(StageParameters& parameters, const Block& joint, Visit visit);
   std::vector<float> gradients_of(const Block& joint);

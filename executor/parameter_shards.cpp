@@ -16,14 +16,14 @@ const ParameterTensor& parameter(const ModelGraph& model, TensorId id) {
   return std::get<ParameterTensor>(model.tensors[id.index()].shape);
 }
 
-/// Columns of one projection of a joint matrix. Heads stay whole: of fewer heads than ranks,
-/// neighbouring ranks hold copies.
-struct Projection {
+/// Columns of one projection of a fused matrix. Heads are not split: with fewer heads than ranks,
+/// neighboring ranks hold copies.
+struct ProjectionColumns {
   std::int64_t width = 0;
-  int heads = 0;  ///< 0: not of whole heads
+  int heads = 0;  ///< 0: not split by heads
 };
 
-std::vector<IndexRange> cut(std::span<const Projection> projections, int index, int parts) {
+std::vector<IndexRange> cut(std::span<const ProjectionColumns> projections, int index, int parts) {
   std::vector<IndexRange> held;
   std::int64_t first = 0;
   for (const auto& [width, heads] : projections) {
@@ -38,7 +38,7 @@ std::vector<IndexRange> cut(std::span<const Projection> projections, int index, 
   return held;
 }
 
-/// Part `index` of `parts` of every run.
+/// Shard `index` of `parts` of every run.
 std::vector<IndexRange> cut(std::span<const std::int64_t> runs, int index, int parts) {
   std::vector<IndexRange> held;
   std::int64_t first = 0;
@@ -51,7 +51,7 @@ std::vector<IndexRange> cut(std::span<const std::int64_t> runs, int index, int p
   return held;
 }
 
-/// Finds how each parameter of one operator is cut.
+/// Determines how each parameter of one operator is sharded.
 class OperatorShards {
  public:
   OperatorShards(const ModelGraph& model, const Operator& op, const CutPlace& place)
@@ -71,8 +71,8 @@ class OperatorShards {
   }
 
  private:
-  std::vector<Projection> projections() const {
-    std::vector<Projection> list;
+  std::vector<ProjectionColumns> projections() const {
+    std::vector<ProjectionColumns> list;
     for (const TensorId id : op_.outputs) {
       const auto& output = std::get<ActivationTensor>(model_.tensors[id.index()].shape);
       list.push_back({output.width, output.heads});
@@ -80,7 +80,7 @@ class OperatorShards {
     return list;
   }
 
-  /// A block of the vocabulary, padded so that all blocks are equal.
+  /// A block of the vocabulary, padded to equal blocks.
   std::vector<IndexRange> words(std::int64_t rows) const {
     const std::array<std::int64_t, 1> padded{padded_vocabulary(rows, place_.tensors)};
     return cut(padded, place_.tensor, place_.tensors);
@@ -92,13 +92,13 @@ class OperatorShards {
       shard.held[0] = words(shard.held[0][0].end);
     } else if (linear != nullptr && linear->cut == LinearCut::kColumn) {
       cut_columns(number, *linear, shard);
-    } else {  // rows of a row-cut matrix; sinks of the heads
+    } else {  // rows of a row-parallel matrix; sinks of the heads
       const std::array<std::int64_t, 1> all{shard.held[0][0].end};
       shard.held[0] = cut(all, place_.tensor, place_.tensors);
     }
   }
 
-  /// The last dimension of matrix and bias; the vocabulary of a tied table is its first one.
+  /// Shards the last dimension of matrix and bias; the vocabulary of a tied table is its first.
   void cut_columns(std::size_t number, const Linear& linear, ParameterShard& shard) const {
     const bool makes_logits = is_vocabulary(linear.out);
     const bool is_table = makes_logits && number == 0 && shard.held[0][0].end == linear.out &&
@@ -112,7 +112,7 @@ class OperatorShards {
       shard.column_copies.clear();
   }
 
-  /// Ranks that hold these columns.
+  /// Number of ranks that hold these columns.
   int copies_of(const IndexRange& range) const {
     std::int64_t first = 0;
     for (const auto& [width, heads] : projections()) {
@@ -122,7 +122,7 @@ class OperatorShards {
     return 1;
   }
 
-  /// Word tables and heads: what the loss reads.
+  /// Whether the operator computes the logits.
   bool is_vocabulary(std::int64_t width) const {
     return op_.outputs.size() == 1 &&
            std::any_of(model_.operators.begin(), model_.operators.end(), [&](const Operator& o) {
@@ -142,10 +142,10 @@ class OperatorShards {
     const std::array<std::int64_t, 1> experts{linear.experts};
     shard.held[0] = cut(experts, place_.expert, place_.experts);
     const bool is_matrix = shard.held.size() == 3;
-    // Of the bias behind a row cut each rank adds its columns.
+    // Each rank adds its columns of the bias of a row-parallel layer.
     std::vector<IndexRange>& dimension =
         linear.cut == LinearCut::kColumn || !is_matrix ? shard.held.back() : shard.held[1];
-    // Gate and up projections stand side by side in one matrix.
+    // Gate and up projections are fused in one matrix.
     const bool gated = linear.cut == LinearCut::kColumn && feeds_gated_activation();
     const std::int64_t extent = dimension[0].end;
     const std::vector<std::int64_t> runs =
@@ -166,7 +166,7 @@ class OperatorShards {
   const CutPlace& place_;
 };
 
-/// splitmix64 (Steele, Lea and Flood 2014): a good mix of 64 bits.
+/// splitmix64 (Steele, Lea and Flood 2014), a 64-bit mixing function.
 std::uint64_t mix(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15U;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -175,7 +175,7 @@ std::uint64_t mix(std::uint64_t x) {
 }
 /// Uniform in (0, 1].
 double uniform(std::uint64_t bits) { return (static_cast<double>(bits >> 11) + 1) * 0x1.0p-53; }
-/// Box and Muller's transform of two numbers that belong to the element.
+/// Box-Muller transform of two numbers derived from the element's index.
 double normal(std::uint64_t key, std::int64_t element) {
   const std::uint64_t first = mix(key ^ mix(static_cast<std::uint64_t>(element)));
   const double radius = std::sqrt(-2 * std::log(uniform(first)));
@@ -239,7 +239,7 @@ PartShards shards_of_part(const ModelGraph& model, std::span<const LayerId> laye
 
 namespace {
 
-/// Elements behind index `number` of the dimensions before `dimension`.
+/// Visits the elements with leading index `number` in the dimensions before `dimension`.
 void visit_elements(const ParameterShard& shard, const ParameterTensor& whole,
                     std::size_t dimension, std::int64_t number,
                     const std::function<void(std::int64_t)>& visit) {

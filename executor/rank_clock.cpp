@@ -32,14 +32,13 @@ Ticks RankClock::wall() const {
   return Ticks(std::max<std::int64_t>(0, nanoseconds) * kTicksPerNanosecond);
 }
 
-/// An absolute moment: errors of single wake-ups do not add up.
+/// Absolute deadlines, so that wake-up errors do not accumulate.
 void RankClock::sleep_until(Ticks moment) const {
   if ((kind_ != TimelineClock::kReplay && !is_shaped()) || !occupies_thread_) return;
   const Moment until = origin_ + std::chrono::nanoseconds(to_nanoseconds(moment));
-  constexpr std::chrono::milliseconds kLook{50};  // how often a long sleep looks up
-  while (until - std::chrono::steady_clock::now() > kLook) {
+  while (until - std::chrono::steady_clock::now() > kPollingInterval) {
     if (must_stop_ != nullptr && *must_stop_) return;
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kPollingInterval);
     if (beats_ != nullptr) beats_->fetch_add(1, std::memory_order_relaxed);
   }
   std::this_thread::sleep_until(until);
@@ -48,7 +47,7 @@ void RankClock::sleep_until(Ticks moment) const {
 void RankClock::start_task(Ticks ready, bool occupies_thread) {
   occupies_thread_ = occupies_thread;
   if (is_shaped())
-    time_ = std::max(wall(), ready);  // what it waits for may be on its way still
+    time_ = std::max(wall(), ready);  // its inputs may not have arrived yet
   else
     time_ = kind_ == TimelineClock::kWall ? wall() : ready;
   sleep_until(time_);

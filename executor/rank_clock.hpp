@@ -1,13 +1,13 @@
 /// The three clocks of a run, seen by one rank.
 ///
-///   wall     what the machine's clock says; cores, caches and schedulers included. Messages and
-///            collectives take what they really take, or, with modelled links, no less than what
-///            the cost model says: the machine stands for any network
-///   virtual  kernels take the CPU time of this rank's thread, or what a GPU's events say they
-///            took; messages and collectives what the cost model says: a rank per core (per GPU)
-///            is pretended, and any network
-///   replay   everything takes what the cost model says, by sleeping until the moment: proves that
-///            the order of work can be carried out and takes the predicted time
+///   wall     real time, including effects of cores, caches and schedulers. Messages and
+///            collectives take their real time or, with modeled links, at least the time of the
+///            cost model, to emulate another network
+///   virtual  kernels take the CPU time of this rank's thread or the time between GPU events,
+///            messages and collectives the time of the cost model: emulates one core or GPU per
+///            rank and any network
+///   replay   everything takes the time of the cost model, by sleeping: checks that the order of
+///            the tasks can be run and takes the predicted time
 #pragma once
 
 #include <atomic>
@@ -20,47 +20,46 @@
 
 namespace meshwright {
 
-/// What messages and collectives take under the wall clock; the others always model them.
+/// Duration of messages and collectives under the wall clock; the other clocks always model it.
 enum class LinkTime : std::uint8_t { kReal, kModelled };
 
-/// Time that the calling thread's kernels have taken so far: CPU time of the thread, or time of the
-/// device for kernels that run there (kernels/staged_kernels.hpp).
+/// Accumulated kernel time of the calling thread: its CPU time, or device time for kernels that run
+/// on a device (kernels/staged_kernels.hpp).
 using WorkTime = Ticks (*)();
 WorkTime work_time_of(Backend backend);
 
 class RankClock {
  public:
   using Moment = std::chrono::steady_clock::time_point;
-  /// `origin` is time zero of the step on all ranks. Where `must_stop` is set, if it is given,
-  /// nobody sleeps any more, and times mean nothing. A rank that sleeps as long as the cost model
-  /// says does not hang: `beats`, if given, rise meanwhile.
+  /// `origin` is time zero of the step on all ranks. Once `must_stop` (if given) is set, the clock
+  /// no longer sleeps and its times are meaningless. While sleeping it increments `beats` (if
+  /// given), so that the rank is not taken for hung.
   RankClock(TimelineClock kind, Moment origin, LinkTime links = LinkTime::kReal,
             const std::atomic<bool>* must_stop = nullptr, Beats* beats = nullptr)
       : kind_(kind), links_(links), origin_(origin), must_stop_(must_stop), beats_(beats) {}
 
-  /// What the virtual clock measures kernels by; CPU time unless this is called.
+  /// Sets how the virtual clock measures kernels; default: CPU time.
   void measure_by(WorkTime work_time) { work_time_ = work_time; }
 
-  /// A task begins whose stream is free and whose inputs are there at `ready`. Tasks of other
-  /// streams than compute leave the thread alone: replay and modelled links take note of them and
-  /// do not sleep.
+  /// Starts a task whose stream is free and whose inputs are available at `ready`. Tasks on streams
+  /// other than compute do not occupy the thread: replay and modeled links account for them without
+  /// sleeping.
   void start_task(Ticks ready, bool occupies_thread);
   void start_kernel();
   void end_kernel(Ticks price);
-  /// A wait for other ranks inside a kernel: by the virtual clock it takes no time.
+  /// A wait for other ranks inside a kernel takes no time by the virtual clock.
   void pause_kernel();
   void resume_kernel();
-  /// Ends what start_kernel() began, as part of a task still to come: by the virtual clock its time
-  /// is kept until that task asks for it.
+  /// Ends the kernel of start_kernel() but attributes its virtual time to a later task, which adds
+  /// it with add_set_aside().
   void set_kernel_aside();
   void add_set_aside();
-  /// Something shared with other ranks, the last of which was ready at `latest`.
+  /// Ends a communication whose last participant was ready at `latest`.
   void end_communication(Ticks latest, Ticks price);
 
-  /// Where this rank is, by its own account: what others are told.
+  /// Current time of this rank, as sent with its messages.
   Ticks time() const { return time_; }
-  /// What goes into the timeline: under replay, when the thread really
-  /// woke up.
+  /// Time for the timeline: under replay, when the thread really woke up.
   Ticks stamp() const;
   TimelineClock kind() const { return kind_; }
 
@@ -79,7 +78,7 @@ class RankClock {
   bool occupies_thread_ = true;
 };
 
-/// CPU time that the calling thread has used.
+/// CPU time used by the calling thread.
 Ticks thread_cpu_time();
 
 }  // namespace meshwright

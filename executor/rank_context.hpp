@@ -1,4 +1,4 @@
-/// What stays the same for one rank throughout a run.
+/// State of one rank that does not change during a run.
 #pragma once
 
 #include <functional>
@@ -35,18 +35,17 @@ class RankContext {
   LocalTokens tokens;
   AxisGroups groups;
   Dtype dtype;         ///< of activations and weights: fp32 or bf16
-  DeviceQueue* queue;  ///< of queued kernels, which tensors lie with; null: other kernels
+  DeviceQueue* queue;  ///< device queue that owns the tensors; null: tensors are on the host
   std::function<void(bool begins)> tell_of_waits;  ///< see TaskActions; may be empty
   MemoryLedger memory;
-  MemoryLedger host_memory;  ///< of the processor: optimizer state that does not stay here
+  MemoryLedger host_memory;  ///< for optimizer state offloaded to the host
 
   const Operator& op(OperatorId id) const { return model.operators[id.index()]; }
   const ActivationTensor& activation(TensorId id) const {
     return std::get<ActivationTensor>(model.tensors[id.index()].shape);
   }
 
-  /// Runs a kernel with the scratch memory it asks for: on a processor in pieces, if it may take
-  /// long.
+  /// Runs a kernel with the scratch memory it needs; on the CPU long calls are split into pieces.
   template <class Arguments>
   void run(const KernelEntry<Arguments>& kernel, const Arguments& arguments) {
     const auto call = [&](const Arguments& piece) {
@@ -55,15 +54,15 @@ class RankContext {
     };
     queue == nullptr ? in_pieces(arguments, PieceLimits(), call) : call(arguments);
   }
-  /// Until all that was put on the queue is done: before something on the host goes that a queue
-  /// still works with.
+  /// Waits until the queue is empty. To be called before host memory is freed that the queue may
+  /// still access.
   void wait() {
     if (queue != nullptr) queue->wait();
   }
-  /// In order with the kernels, between tensors and the host either way: the one way for the host
-  /// to see tensors or to change them. What comes to the host is there at once.
+  /// Copies between tensors and host memory in any direction, ordered with the kernels: the only
+  /// way for the host to read or write tensors. Copies to the host are complete on return.
   void copy(void* to, const void* from, std::size_t bytes);
-  /// Of tensors, or of what lies on the host already.
+  /// Copies of tensor or host memory on the host.
   template <class T>
   std::vector<T> on_host(std::span<const T> values) {
     std::vector<T> host(values.size());
@@ -74,11 +73,11 @@ class RankContext {
     return on_host(std::span<const float>(values));
   }
   float on_host(const float* number) { return on_host(std::span(number, 1)).front(); }
-  /// Of memory that nobody counts.
+  /// A matrix that is not accounted in the ledger.
   OwnedMatrix uncounted(std::int64_t rows, std::int64_t columns, Dtype type) {
     return {uncounted_, MemoryClass::kWorking, rows, columns, type};
   }
-  /// fp32 numbers of rows or tokens, for kernels; not counted.
+  /// An fp32 vector, not accounted in the ledger.
   OwnedMatrix numbers(std::int64_t count) { return uncounted(1, count, Dtype::kFp32); }
   OwnedMatrix matrix(MemoryClass what, std::int64_t rows, std::int64_t columns, Dtype type) {
     return {memory, what, rows, columns, type};
@@ -90,7 +89,7 @@ class RankContext {
   Buffer scratch_;
 };
 
-/// Tensors as the host reads them: in place where they lie there, else a copy.
+/// Host view of a tensor: in place if it is in host memory, otherwise a copy.
 template <class T>
 class HostView {
  public:

@@ -13,11 +13,7 @@
 namespace meshwright {
 namespace {
 
-bool is_compute(TaskKind kind) {
-  return kind != TaskKind::kCollective && kind != TaskKind::kSend && kind != TaskKind::kReceive;
-}
-
-/// While it lives, the rank waits for another one.
+/// Marks the rank as waiting for another one during its lifetime.
 class Waiting {
  public:
   explicit Waiting(RankProgress& progress) : progress_(progress) { progress_.is_waiting = true; }
@@ -29,7 +25,7 @@ class Waiting {
   RankProgress& progress_;
 };
 
-/// A rank's place in one training step.
+/// One training step of a rank.
 class StepRun {
  public:
   StepRun(const RunnableGraph& runnable, Communicator& communicator, TaskActions& actions,
@@ -82,9 +78,9 @@ class StepRun {
     beat();
   }
 
-  /// Also of sleeps that were cut short: their times would be wrong.
+  /// Also discards times of aborted sleeps, which would be wrong.
   void stop_if_asked() const {
-    if (progress_.must_stop) throw PeerFailure("the run has failed on another rank");
+    if (progress_.must_stop) throw PeerFailure("another rank failed");
   }
 
   void beat() { progress_.beats.fetch_add(1, std::memory_order_relaxed); }
@@ -116,7 +112,7 @@ class StepRun {
         const Waiting waiting(progress_);
         const Ticks latest =
             actions_.communicate(task, step, std::get<Collective>(*step.step), clock_.time());
-        // Ranks that sleep are not as different as those that work.
+        // Sleeping ranks do not wait for stragglers as computing ranks do: add the predicted wait.
         const Ticks wait = clock_.kind() == TimelineClock::kReplay ? step.wait : Ticks();
         clock_.end_communication(latest, wait + step.price);
       }
@@ -126,7 +122,7 @@ class StepRun {
     finish(id, task, stamp);
   }
 
-  /// The message is under way while it is sent, later by the latency.
+  /// The receiver sees the transfer delayed by the latency.
   void send(TaskId id, const Task& task) {
     clock_.start_task(ready(id, task), false);
     const Ticks start = clock_.time(), stamp = clock_.stamp();
@@ -150,7 +146,7 @@ class StepRun {
     finish(id, task, stamp);
   }
 
-  /// A span holds the common transfer only: it starts when the last member is there.
+  /// The span covers the transfer only: it starts when the last member is ready.
   void collective(TaskId id, const Task& task) {
     clock_.start_task(ready(id, task), false);
     const Ticks arrived = clock_.stamp();
@@ -174,7 +170,7 @@ class StepRun {
   RankClock& clock_;
   RankProgress& progress_;
   std::array<Ticks, kStreamCount> stream_free_{};
-  std::vector<Ticks> ends_;  ///< by task, of this rank's
+  std::vector<Ticks> ends_;  ///< by task, for this rank's tasks
   std::vector<TaskSpan>& spans_;
 };
 
@@ -206,7 +202,7 @@ RunnableGraph::RunnableGraph(const TaskGraph& graph, const Plan& plan, const Mod
   order_tasks();
 }
 
-/// The tasks of one pass stand in its order: each goes on where the one before it ended.
+/// The tasks of a pass are in order: each continues where the previous one ended.
 void RunnableGraph::find_spans(const std::vector<std::vector<LayerId>>& layers) {
   std::map<std::tuple<std::int32_t, std::int16_t, std::int32_t, TaskKind>, std::size_t> passed;
   for (const Task& task : graph_.tasks) {
@@ -230,8 +226,8 @@ void RunnableGraph::find_spans(const std::vector<std::vector<LayerId>>& layers) 
   }
 }
 
-/// Parts stand in the order of the pass: forward down the layers, backward up. A layer that is
-/// recomputed has two parts in a row, and moves on with the second.
+/// Parts are in the order of the pass: forward from the first layer, backward from the last. A
+/// recomputed layer has two consecutive parts; the second advances to the next layer.
 void RunnableGraph::expand(WorkId id, const std::vector<LayerId>& layers,
                            const CostModel& cost_model) {
   const Work& work = graph_.works[id.index()];
@@ -254,7 +250,7 @@ void RunnableGraph::expand(WorkId id, const std::vector<LayerId>& layers,
   }
 }
 
-/// Receives of one stream stay in their order.
+/// Receives of one stream keep their order.
 void RunnableGraph::order_tasks() {
   using Pending = std::array<std::deque<TaskId>, kStreamCount>;
   std::vector<Pending> pending(graph_.ranks.size());

@@ -1,5 +1,5 @@
-/// Carries out one rank's tasks in their order: the executor's counterpart of the simulator's
-/// linear pass, with the same rules for when a task starts and ends.
+/// Runs one rank's tasks in order, with the same rules for task start and end as the simulator's
+/// linear pass.
 #pragma once
 
 #include <functional>
@@ -15,11 +15,10 @@
 
 namespace meshwright {
 
-/// A graph of all ranks, in any order, ready to be carried out. Shared by the ranks; outlives their
-/// runs.
+/// A task graph of all ranks, prepared for execution. Shared by the ranks; must outlive their runs.
 class RunnableGraph {
  public:
-  /// Prices may be all zero where the clock does not ask for them.
+  /// The cost model may return zero times if the clock does not use them.
   RunnableGraph(const TaskGraph& graph, const Plan& plan, const ModelGraph& model,
                 const CostModel& cost_model);
 
@@ -28,10 +27,10 @@ class RunnableGraph {
   RankId rank_of(const Task& task) const {
     return graph_.ranks[static_cast<std::size_t>(task.rank)].rank;
   }
-  /// In the order in which one thread carries them out: that of the graph, but receives stand where
-  /// they are needed first, so that a rank never waits for what it does not need yet.
+  /// Execution order of a rank: the order of the graph, except that each receive is moved to its
+  /// first use, so that a rank never waits for data it does not need yet.
   const std::vector<TaskId>& tasks_of(RankId rank) const { return tasks_of_[rank.index()]; }
-  /// A send, or a receive: whether a gradient travels.
+  /// For a send or receive: whether it transfers a gradient.
   bool carries_gradient(const Task& task) const;
   int part_of_stage(std::size_t stage) const { return part_of_stage_[stage]; }
   /// Kernels and collectives of a compute task, in order.
@@ -39,12 +38,12 @@ class RunnableGraph {
     return programs_[task.work.index()];
   }
   TaskId receive_of(TaskId send) const { return TaskId(receiver_[send.index()]); }
-  /// A pass of a stage may be cut into several tasks: whether this one begins it, and ends it.
+  /// A pass of a stage may be split into several tasks: whether this one is the first, or the last.
   bool begins_pass(const Task& task) const { return spans_[task.work.index()].begins; }
   bool ends_pass(const Task& task) const { return spans_[task.work.index()].ends; }
-  /// Forward work on what the pass has made already: the loss of all devices' outputs.
+  /// Forward work on the outputs of a finished pass: the loss of all devices' outputs.
   bool is_behind_pass(const Task& task) const { return spans_[task.work.index()].is_behind; }
-  /// Of the layers that a pass is about: the lowest one's place in its stage.
+  /// Index within the stage of the lowest layer of a pass.
   std::size_t lowest_layer(const Task& task) const { return spans_[task.work.index()].lowest; }
   /// Members of a collective, in the order of their tasks.
   const std::vector<RankId>& members_of(const Task& task) const {
@@ -52,11 +51,11 @@ class RunnableGraph {
   }
 
  private:
-  /// Layers of its stage that a work is about, counted in the order of the pass.
+  /// The layers of a stage that a work item covers, in the order of the pass.
   struct LayerSpan {
     bool is_known = false, begins = true, ends = true, is_behind = false;
     std::size_t first = 0, count = 0;
-    std::size_t lowest = 0;  ///< in the stage
+    std::size_t lowest = 0;  ///< index in the stage
   };
   void find_spans(const std::vector<std::vector<LayerId>>& layers);
   void expand(WorkId work, const std::vector<LayerId>& layers, const CostModel& cost_model);
@@ -77,13 +76,13 @@ struct TaskSpan {
   friend bool operator==(const TaskSpan&, const TaskSpan&) = default;
 };
 
-/// One training step of one rank; spans in the order of its tasks. Throws what actions and
-/// communicator throw, and PeerFailure when the launcher asks the rank to stop.
+/// Runs one training step of one rank; returns the spans in task order. Throws what actions and
+/// communicator throw, and PeerFailure if the launcher stops the rank.
 std::vector<TaskSpan> run_step(const RunnableGraph& runnable, Communicator& communicator,
                                TaskActions& actions, RankClock& clock, RankProgress& progress);
 
-/// The same. What it throws leaves the spans of tasks that had ended in `spans`; `before_task`, if
-/// any, is called before each.
+/// The same. If it throws, `spans` holds the tasks completed so far; `before_task`, if given, is
+/// called before each task.
 void run_step(const RunnableGraph& runnable, Communicator& communicator, TaskActions& actions,
               RankClock& clock, RankProgress& progress, std::vector<TaskSpan>& spans,
               const std::function<void(TaskId)>& before_task = {});

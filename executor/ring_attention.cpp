@@ -1,10 +1,10 @@
-// Attention whose keys and values go round the context ranks (arXiv 2310.01889): n - 1 times a rank
-// hands the block that it has worked on to the next one. Results over blocks are merged by their
-// sums of exponentials; gradients of a block follow it one step behind, gather a part on every rank
-// and come home with one hop more, which finish_ring() makes.
+// Ring attention (arXiv 2310.01889): keys and values circulate among the context ranks; n - 1 times
+// a rank passes the block it has processed on to the next rank. Partial results are merged by their
+// log-sum-exps. The gradients of a block follow it one step later, accumulate a contribution on
+// every rank and return to its owner with one more hop, done by finish_ring().
 //
-// The kernels of a lowered pass stand behind its exchange: start_ring() only meets, messages travel
-// while the blocks are worked on.
+// In the lowered pass the kernels come after the exchange: start_ring() only synchronizes, messages
+// are sent while the blocks are processed.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -15,7 +15,7 @@
 namespace meshwright {
 namespace {
 
-/// Keys and values of one rank, or their gradients, in one message.
+/// Keys and values of one rank, or their gradients, as one message.
 class KeyValueBlock {
  public:
   KeyValueBlock(OperatorPass& pass, std::int64_t rows, std::int64_t key_columns,
@@ -30,13 +30,13 @@ class KeyValueBlock {
   OwnedMatrix keys_, values_;
 };
 
-/// Neighbours on the ring of context ranks.
+/// The ring of context ranks, seen by one rank.
 class Ring {
  public:
   explicit Ring(OperatorPass& pass)
       : rank_(pass.rank), tag_(pass.state.ring_tag), size_(pass.rank.strategy.degrees.context) {}
   int size() const { return size_; }
-  /// Whose block is here after `step` hops.
+  /// The rank whose block is here after `step` hops.
   int owner(int step) const { return (rank_.at.context - step + 2 * size_) % size_; }
 
   void send(KeyValueBlock& block) {
@@ -51,7 +51,7 @@ class Ring {
   }
 
  private:
-  /// Who else would compute may do so meanwhile.
+  /// Lets other ranks compute meanwhile.
   void wait(bool begins) {
     rank_.progress.is_waiting = begins;
     if (rank_.tell_of_waits) rank_.tell_of_waits(begins);
@@ -65,14 +65,6 @@ class Ring {
   int size_;
 };
 
-void copy(OperatorPass& pass, const ConstMatrix& from, const Matrix& to) {
-  pass.rank.run(pass.rank.kernels.cast, {.x = flat(from), .y = flat(to)});
-}
-
-void clear(OperatorPass& pass, const Matrix& m) {
-  pass.rank.run(pass.rank.kernels.fill, {.y = flat(m), .value = 0});
-}
-
 KeyValueBlock own_block(OperatorPass& pass) {
   const Matrix k = pass.value(pass.input(1)), v = pass.value(pass.input(2));
   KeyValueBlock block(pass, k.rows, k.columns, v.columns, pass.rank.dtype);
@@ -81,7 +73,7 @@ KeyValueBlock own_block(OperatorPass& pass) {
   return block;
 }
 
-/// Calls visit(queries, keys) for all that meet among this rank's queries and the keys of `owner`.
+/// Calls visit(queries, keys) for all of this rank's queries that attend to keys of `owner`.
 template <class Visit>
 void for_each_meeting(OperatorPass& pass, const Attention& attention, int owner, Visit visit) {
   const std::vector<SequencePiece> pieces = sequence_pieces(pass.rank.strategy, owner);
@@ -93,10 +85,10 @@ void for_each_meeting(OperatorPass& pass, const Attention& attention, int owner,
     }
 }
 
-/// What the kernels find out block by block, in fp32.
+/// Results accumulated over blocks, in fp32.
 struct RunningResult {
   OwnedMatrix out;        ///< [rows, A Dv]
-  std::span<float> sums;  ///< of exponentials, as logarithms
+  std::span<float> sums;  ///< log-sum-exps
 };
 
 void attend_block(OperatorPass& pass, const Attention& attention, KeyValueBlock& block, int owner,
@@ -159,7 +151,7 @@ void ring_forward(OperatorPass& pass, const Attention& attention) {
 
 namespace {
 
-/// Of all calls; gradients of sinks are made beside.
+/// The deltas of all calls; also computes the gradients of the sinks.
 OwnedMatrix deltas_of(OperatorPass& pass, const Attention& attention, std::span<float> sums) {
   const std::int64_t heads = local_heads(pass, attention).heads;
   const Matrix out = pass.value(pass.output()), dout = pass.gradient(pass.output());
@@ -179,7 +171,7 @@ OwnedMatrix deltas_of(OperatorPass& pass, const Attention& attention, std::span<
 
 struct RingGradients {
   OwnedMatrix dq;         ///< fp32
-  std::span<float> sums;  ///< of whole rows
+  std::span<float> sums;  ///< log-sum-exps of whole rows
   OwnedMatrix delta;
 };
 
@@ -231,11 +223,11 @@ void ring_backward(OperatorPass& pass, const Attention& attention) {
     ring.send(gradients);
     std::swap(here, next);
   }
-  MW_CHECK(pass.state.find(pass.input(0), Form::kGradient) == nullptr);  // no other reader
+  MW_CHECK(pass.state.find(pass.input(0), Form::kGradient) == nullptr);  // no other consumer
   copy(pass, own.dq.view(),
        pass.make(pass.input(0), Form::kGradient, q.rows, q.columns, pass.rank.dtype,
                  MemoryClass::kWorking));
-  ring.send(gradients);  // finish_ring() receives
+  ring.send(gradients);  // received by finish_ring()
 }
 
 Ticks start_ring(OperatorPass& pass, RankGroup& group, Ticks ready) {

@@ -8,14 +8,15 @@
 namespace meshwright {
 namespace {
 
-/// The first exchange of a gradient range; others of its ring scatter the same blocks, and sums
-/// over shard groups are of parts of it.
+/// Whether the collective scatters sums of gradients: a reduce-scatter, or a round of the first
+/// half of a ring.
 bool scatters(const Collective& collective, int members) {
   if (collective.kind == CollectiveKind::kReduceScatter) return true;
   return collective.kind == CollectiveKind::kRingExchange && collective.first_round < members - 1;
 }
 
-/// Parts of a larger range that begins at the same element are sums over shard groups.
+/// Of pieces with the same first element only the largest counts; the others are sums over shard
+/// groups.
 void add_piece(std::vector<ParameterPiece>& pieces, const ParameterPiece& found) {
   for (ParameterPiece& known : pieces)
     if (known.all.begin == found.all.begin) {

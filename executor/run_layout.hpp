@@ -1,5 +1,5 @@
-/// How the data axis cuts the parameters of one part of the model: read off the collectives that
-/// the task graph has for them.
+/// How data parallelism shards the parameters of a model chunk, derived from the collectives of the
+/// task graph.
 #pragma once
 
 #include <array>
@@ -11,25 +11,27 @@
 
 namespace meshwright {
 
-/// Elements of a run (the dense or the expert parameters of a part) whose gradients are scattered
-/// together.
+/// Consecutive elements of a run (the dense or the expert parameters of a chunk) that one
+/// reduce-scatter covers.
 struct ParameterPiece {
-  Block all;               ///< of the run
-  Block own;               ///< of the run, within `all`: this rank keeps their state, updates them
-  std::int64_t place = 0;  ///< of the first own element among those of all pieces
+  Block all;               ///< in the run
+  Block own;               ///< in the run, within `all`: updated by this rank, with optimizer state
+  std::int64_t place = 0;  ///< index of the first owned element among those of all pieces
   friend bool operator==(const ParameterPiece&, const ParameterPiece&) = default;
 };
 
 struct RunLayout {
-  std::vector<ParameterPiece> pieces;  ///< rising, without gaps; none: one that is all this rank's
-  /// Held from step to step: own elements only (ZeRO 2 and 3, and 3; servers).
+  std::vector<ParameterPiece>
+      pieces;  ///< ascending, without gaps; empty: this rank owns everything
+  /// Only owned elements are stored between steps: gradients with ZeRO-2 and ZeRO-3, weights with
+  /// ZeRO-3 and on servers.
   bool cuts_gradients = false, cuts_weights = false;
-  /// Passes for inputs are apart from those for weights, and make some gradients of weights
-  /// already.
+  /// Backward-input and backward-weight passes are separate, and the former computes some weight
+  /// gradients.
   bool splits_backward = false;
-  int weight_versions = 1;     ///< held side by side: schedules without a flush
+  int weight_versions = 1;     ///< stashed weights of flushless schedules
   bool has_state = true;       ///< this rank updates what it owns
-  bool state_on_host = false;  ///< where the processor updates it
+  bool state_on_host = false;  ///< optimizer offload: updated by the CPU
   std::int64_t own_elements() const;
   friend bool operator==(const RunLayout&, const RunLayout&) = default;
 };
@@ -37,13 +39,13 @@ struct RunLayout {
 /// [0]: dense parameters, [1]: experts.
 using RunLayouts = std::array<RunLayout, 2>;
 
-/// Where gradients are scattered, each rank owns the blocks that it gets; else everything.
+/// With reduce-scattered gradients each rank owns the blocks it receives, otherwise everything.
 RunLayouts layouts_of(const RunnableGraph& runnable, const Strategy& strategy, RankId rank,
                       int part);
 
-/// What a ring all-reduce or its first half leaves whole at member `index` of a ring.
+/// The block that is fully reduced on member `index` after the first half of a ring all-reduce.
 Block block_after_ring(std::int64_t elements, int members, int index);
 
-Block intersection(const Block& a, const Block& b);  ///< may be of size 0, never less
+Block intersection(const Block& a, const Block& b);  ///< may be empty
 
 }  // namespace meshwright

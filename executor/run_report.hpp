@@ -1,4 +1,4 @@
-/// What a rank reports of a training run to whoever puts the reports together.
+/// The reports of a rank on its training run, to be assembled by GatheredReports.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,16 @@
 
 namespace meshwright {
 
-/// A training step, or its beginning if it came no further.
+/// A training step, or its completed part if the run ended early.
 struct StepReport {
   int step = 0;
   bool is_whole = false;
   double loss = 0;
-  std::vector<TaskSpan> spans;  ///< of the rank's tasks that have ended
+  std::vector<TaskSpan> spans;  ///< of the rank's completed tasks
   friend bool operator==(const StepReport&, const StepReport&) = default;
 };
 
-/// Consecutive elements of a parameter, by their numbers in the whole of it.
+/// Consecutive elements of a parameter, by index in the unsharded parameter.
 struct ParameterValues {
   TensorId tensor;
   std::int64_t first = 0;
@@ -35,7 +35,7 @@ struct EndReport {
   friend bool operator==(const EndReport&, const EndReport&) = default;
 };
 
-/// Adds one element; those that follow each other lie together.
+/// Adds one element; consecutive elements are merged.
 void add_element(std::vector<ParameterValues>& parameters, TensorId tensor, std::int64_t number,
                  float value);
 

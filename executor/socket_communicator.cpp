@@ -31,7 +31,7 @@ SocketCommunicator::~SocketCommunicator() {
 
 void SocketCommunicator::wake() {
   const std::uint64_t one = 1;
-  // Fails only when the thread has been woken four billion billion times already.
+  // Fails only if the counter overflows, and then the thread is awake anyway.
   [[maybe_unused]] const ssize_t n = ::write(wake_.get(), &one, sizeof(one));
 }
 
@@ -53,6 +53,15 @@ void SocketCommunicator::tell(FrameKind kind, std::span<const std::byte> bytes) 
   if (launcher_.stream->has_unsent()) wake();
 }
 
+void SocketCommunicator::take_from_launcher(Frame&& frame) {
+  if (frame.kind == FrameKind::kFinished) {
+    is_released_ = true;
+  } else if (frame.kind == FrameKind::kStop && !is_stopped_) {
+    stop_reason_ = std::move(frame.bytes);
+    stop();
+  }
+}
+
 void SocketCommunicator::stop() {
   is_stopped_ = true;
   mailbox_.close();
@@ -64,7 +73,7 @@ void SocketCommunicator::run() {
 }
 
 bool SocketCommunicator::wait_and_move() {
-  const bool ending = ending_.load();  // before looking at what is unsent: nothing comes after
+  const bool ending = ending_.load();  // before checking for unsent data: none is added after
   bool has_unsent = false;
   std::vector<pollfd> polled{{wake_.get(), POLLIN, 0}};
   std::vector<Peer*> who;
@@ -92,10 +101,13 @@ bool SocketCommunicator::wait_and_move() {
     const RankId from(is_launcher ? -1 : static_cast<std::int32_t>(&peer - peers_.data()));
     if (peer.is_open)
       peer.is_open = peer.stream->receive([&](Frame&& frame) {
-        if (is_launcher) return stop();  // it only ever says that
+        if (is_launcher) return take_from_launcher(std::move(frame));
         mailbox_.put(from, frame.tag, {std::move(frame.bytes), frame.times});
       });
-    if (is_launcher && !peer.is_open) stop();
+    if (is_launcher && !peer.is_open) {
+      stop();
+      is_launcher_gone_ = true;
+    }
   }
   return true;
 }

@@ -25,7 +25,8 @@ ParameterRun StageParameters::made_run(bool expert, const RunLayout& layout, std
     if (shard.expert != expert) continue;
     MW_CHECK(shard.offset == std::ssize(initial));
     for_each_piece(shard.elements(), PieceLimits().elements, [&](std::int64_t, std::int64_t count) {
-      initial.resize(initial.size() + static_cast<std::size_t>(count));  // fresh pages take long
+      initial.resize(initial.size() +
+                     static_cast<std::size_t>(count));  // in steps: page faults are slow
       rank_.progress.beats.fetch_add(1, std::memory_order_relaxed);
     });
     fill_initial(rank_.model, shard, seed,
@@ -38,7 +39,7 @@ ParameterRun StageParameters::made_run(bool expert, const RunLayout& layout, std
   return run;
 }
 
-/// Elements whose gradients come out of the operators' backward passes for inputs.
+/// Elements whose gradients are computed by backward-input passes.
 std::vector<Block> StageParameters::made_with_inputs() const {
   std::vector<Block> blocks;
   for (const ParameterShard& held : shards_.shards)
@@ -62,7 +63,7 @@ Matrix StageParameters::view(TensorId id, bool is_gradient) {
   ParameterRun& run = this->run(held.expert);
   const Block block{held.offset, held.offset + held.elements()};
   const Vector mine = is_gradient ? run.gradients(block) : run.weights(block);
-  // Vectors are one row; the matrices of experts lie under each other.
+  // Vectors are one row; the matrices of experts are stacked.
   const std::int64_t columns = held.extent(held.held.size() - 1);
   return dense_matrix(mine.data, columns == 0 ? 0 : mine.size / columns, columns, mine.dtype);
 }

@@ -1,4 +1,4 @@
-/// Parameters of one stage on one rank, with their gradients and optimizer state.
+/// Parameters of one pipeline stage on one rank, with their gradients and optimizer state.
 #pragma once
 
 #include <map>
@@ -13,13 +13,14 @@ namespace meshwright {
 
 class StageParameters {
  public:
-  /// The parameter `owned` is another stage's on this rank: a head that reads the table of its
-  /// embedding.
+  /// The parameter `owned` belongs to another stage on this rank: an output layer that is tied to
+  /// its embedding table.
   StageParameters(RankContext& rank, std::span<const LayerId> layers, const RunLayouts& layouts,
                   std::uint64_t seed, StageParameters* owner = nullptr,
                   TensorId owned = TensorId(-1));
 
-  /// Without memory where it is cut over the data ranks and not gathered.
+  /// The data pointer is null if the weight is sharded over the data-parallel ranks and not
+  /// gathered.
   Matrix weight(TensorId id) { return view(id, false); }
   Matrix gradient(TensorId id) { return view(id, true); }  ///< fp32
   const ParameterShard& shard(TensorId id) const;

@@ -22,7 +22,7 @@ constexpr std::array kCrashes{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 
 thread_local RankProgress* rank_of_this_thread = nullptr;
 
-/// Only a store and a sleep: both are allowed in a handler.
+/// Only an atomic store and pause(), which are async-signal-safe.
 void keep_crashed_thread(int signal) {
   if (rank_of_this_thread != nullptr) {
     rank_of_this_thread->signal.store(signal);
@@ -32,7 +32,7 @@ void keep_crashed_thread(int signal) {
   ::raise(signal);
 }
 
-/// To be called while an exception is handled.
+/// To be called inside a catch block.
 std::string cause_of_what_was_thrown() {
   try {
     throw;
@@ -43,7 +43,7 @@ std::string cause_of_what_was_thrown() {
   } catch (const std::exception& error) {
     return error.what();
   } catch (...) {
-    return "an unknown exception";
+    return "unknown exception";
   }
 }
 
@@ -115,8 +115,28 @@ void read_progress(ByteReader& reader, RankProgress& known) {
   known.is_on_disk = reader.number<std::uint8_t>() != 0;
 }
 
+std::vector<std::byte> bytes_of(const RankFailure& failure) {
+  ByteWriter writer;
+  writer.number(static_cast<std::uint8_t>(failure.kind));
+  writer.number(failure.rank.value);
+  writer.number(failure.task.value);
+  writer.text(failure.cause);
+  return writer.take();
+}
+
+RankFailure failure_from(std::span<const std::byte> bytes) {
+  ByteReader reader(bytes);
+  RankFailure failure;
+  failure.kind = static_cast<FailureKind>(reader.number<std::uint8_t>());
+  failure.rank = RankId(reader.number<std::int32_t>());
+  failure.task = TaskId(reader.number<std::int32_t>());
+  failure.cause = reader.text();
+  return failure;
+}
+
 RankFailure stopped_without_reason(RankId rank) {
-  return {.kind = FailureKind::kDeath, .rank = rank, .cause = "stopped, though no rank had failed"};
+  return {
+      .kind = FailureKind::kDeath, .rank = rank, .cause = "stopped although no rank had failed"};
 }
 
 SharedProgress::SharedProgress(int ranks)
@@ -158,7 +178,7 @@ std::optional<RankFailure> Watchdog::look() {
   return std::nullopt;
 }
 
-/// The rank that neither waits for another one nor is through, or the first of a deadlock.
+/// The rank that neither waits for another one nor has finished, or the first one of a deadlock.
 RankFailure Watchdog::hanging() const {
   std::size_t culprit = ranks_.size();
   for (std::size_t i = ranks_.size(); i-- > 0;)
@@ -169,7 +189,7 @@ RankFailure Watchdog::hanging() const {
   return {.kind = FailureKind::kHang,
           .rank = RankId(culprit),
           .task = TaskId(ranks_[culprit].task.load()),
-          .cause = fmt::format("hangs: no rank has moved for {:g} s", seconds)};
+          .cause = fmt::format("hung: no rank made progress for {:g} s", seconds)};
 }
 
 CrashWatch::CrashWatch() {

@@ -1,4 +1,4 @@
-/// What launchers share: how a rank's body ended, which rank hangs, and crashes of threads.
+/// Shared by the launchers: how a rank's body ended, hang detection, and crashes of threads.
 #pragma once
 
 #include <chrono>
@@ -13,32 +13,40 @@
 namespace meshwright {
 
 struct BodyEnd {
-  bool was_stopped = false;          ///< because another rank failed
-  std::optional<std::string> cause;  ///< of a failure of its own
+  bool was_stopped = false;          ///< another rank failed first
+  std::optional<std::string> cause;  ///< its own failure
 };
-/// As cause, when the body has asked for memory and got none.
-inline constexpr std::string_view kNoMemory = "the system gives it no more memory";
-/// Calls the body and catches what it throws.
+/// Cause of a failure by std::bad_alloc.
+inline constexpr std::string_view kNoMemory = "out of memory";
+/// Calls the body and catches exceptions.
 BodyEnd run_body(const RankBody& body, Communicator& communicator, RankProgress& progress);
 
-/// Calls LaunchOptions::on_report, if it is set. What that throws ends the run as a failure of the
-/// rank whose report it was: this is its cause.
+/// Calls LaunchOptions::on_report, if set. An exception ends the run as a failure of the reporting
+/// rank; its cause is returned.
 std::optional<std::string> hand_over(const LaunchOptions& options, RankId rank,
                                      std::span<const std::byte> report);
 
-/// How far a rank is, for a watcher in another process.
+/// Serializes a rank's progress for the process of rank 0, which supervises the job.
 void write_progress(ByteWriter& writer, const RankProgress& progress);
-/// Into what the watcher knows of it.
+/// Updates the supervisor's copy.
 void read_progress(ByteReader& reader, RankProgress& known);
 
-/// Of ranks that all ended without saying why some of them had to stop: our bug, told all the same.
+/// A failure without is_stuck, which only the rank's own process knows.
+std::vector<std::byte> bytes_of(const RankFailure& failure);
+RankFailure failure_from(std::span<const std::byte> bytes);
+
+/// Cause when a process vanished before it reported how its rank ended.
+inline constexpr std::string_view kProcessLost =
+    "its process was killed or exited without reporting a status";
+
+/// All ranks have ended, some were stopped, and none reported a failure: our bug, reported anyway.
 RankFailure stopped_without_reason(RankId rank);
 
 /// "signal 9 (Killed)"
 std::string signal_text(int signal);
 
-/// Of ranks, where all processes that are forked from now on see it, and what they write outlives
-/// them. Its lock-free numbers are all that they share.
+/// Progress of all ranks in shared memory: visible to processes forked after construction, and
+/// readable after their death. Its lock-free atomics are all that the processes share.
 class SharedProgress {
  public:
   explicit SharedProgress(int ranks);
@@ -53,12 +61,11 @@ class SharedProgress {
   void* memory_;
 };
 
-/// Notices interruptions, crashed threads, and when no rank has moved for a while. Only time
-/// between looks that follow each other soon counts: a process that was stopped (Ctrl-Z) and goes
-/// on has ranks that were stopped too.
+/// Detects interruptions, crashed threads and hangs. Long gaps between two calls of look() count
+/// only in part: if this process was suspended (Ctrl-Z), so were its ranks.
 class Watchdog {
  public:
-  /// Both outlive it.
+  /// Both must outlive it.
   Watchdog(std::span<const RankProgress> ranks, const LaunchOptions& options)
       : ranks_(ranks), options_(options) {}
   std::optional<RankFailure> look();
@@ -70,19 +77,19 @@ class Watchdog {
   const LaunchOptions& options_;
   std::int64_t beats_ = -1;
   Clock::time_point looked_ = Clock::now();
-  Clock::duration still_{};  ///< for so long no rank has moved
+  Clock::duration still_{};  ///< time without progress of any rank
 };
 
-/// While it lives, a thread that would crash the process while it carries out a rank stays where it
-/// is, and RankProgress::signal says why. Signals that somebody handles already (sanitizers) are
-/// left to them.
+/// During its lifetime a thread that runs a rank does not take the process down when it crashes: it
+/// is suspended in the signal handler and RankProgress::signal records the signal. Signals that
+/// already have a handler (sanitizers) are left alone.
 class CrashWatch {
  public:
   CrashWatch();
   ~CrashWatch();
   CrashWatch(const CrashWatch&) = delete;
   CrashWatch& operator=(const CrashWatch&) = delete;
-  /// To be called by the thread that carries out the rank; null: no longer.
+  /// To be called by the thread that runs the rank; null: no longer.
   static void set_rank_of_this_thread(RankProgress* progress);
 };
 

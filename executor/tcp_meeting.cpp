@@ -25,21 +25,21 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Strangers who say nothing must not keep the others waiting.
+/// Unrelated connections that send nothing must not delay the rendezvous.
 constexpr std::chrono::milliseconds kHelloPatience{1000};
 
 enum class SocketUse : std::uint32_t { kPeer, kLauncher };
 
-/// What a process says when it comes.
+/// The handshake of a new connection.
 struct Hello {
-  std::uint64_t number = 0;  ///< of the meeting; to rank 0, who makes it up: kFirst
+  std::uint64_t number = 0;  ///< token of the rendezvous; kFirstToken for rank 0, which creates it
   std::int32_t rank = 0, ranks = 0;
   SocketUse use = SocketUse::kPeer;
-  std::uint32_t port = 0;  ///< where it listens
+  std::uint32_t port = 0;  ///< port that the sender listens on
 };
-constexpr std::uint64_t kFirst = 0x4d4553485752'0001ULL;
+constexpr std::uint64_t kFirstToken = 0x4d4553485752'0001ULL;
 
-/// Where a rank listens.
+/// The address that a rank listens on.
 struct Address {
   std::array<char, 64> host{};
   std::uint32_t port = 0;
@@ -67,16 +67,16 @@ class Meeting {
     throw RuntimeFailure(
         {.where = fmt::format("rank {} of {}", place_.rank, place_.ranks),
          .what = what,
-         .hint = "all processes of a job have to be started, and must reach rank 0"});
+         .hint = "check that all processes of the job were started and can reach rank 0"});
   }
   [[noreturn]] void fail_call(const std::string& call) const {
     fail(fmt::format("{}: {}", call, std::generic_category().message(errno)));
   }
   void check_time(const std::string& awaited) const {
-    if (Clock::now() > end_) fail("nobody came in time: " + awaited);
+    if (Clock::now() > end_) fail("rendezvous timed out: " + awaited);
   }
 
-  /// False: time is up, or the other side has gone.
+  /// False: timed out, or the other side has closed.
   bool wait_for(int fd, short events) const { return wait_until(end_, fd, events); }
   static bool wait_until(Clock::time_point end, int fd, short events) {
     while (Clock::now() < end) {
@@ -131,7 +131,7 @@ class Meeting {
     const int error = ::getaddrinfo(host.empty() ? nullptr : host.c_str(),
                                     fmt::format("{}", port).c_str(), &hints, &found);
     if (error != 0)
-      fail(fmt::format("the address '{}' is not known: {}", host, ::gai_strerror(error)));
+      fail(fmt::format("cannot resolve address '{}': {}", host, ::gai_strerror(error)));
     return {found, ::freeaddrinfo};
   }
 
@@ -146,10 +146,10 @@ class Meeting {
       if (::bind(fd, a->ai_addr, a->ai_addrlen) == 0 && ::listen(fd, 4 * place_.ranks) == 0)
         return socket;
     }
-    fail_call(fmt::format("listening at {} port {}", host.empty() ? "this machine" : host, port));
+    fail_call(fmt::format("cannot listen on {} port {}", host.empty() ? "this host" : host, port));
   }
 
-  /// Again and again: the other side may not be there yet.
+  /// Retries until the rendezvous times out: the other side may not listen yet.
   FileDescriptor connect_to(const std::string& host, std::uint32_t port) const {
     const Found found = find(host, port, false);
     while (true) {
@@ -164,7 +164,7 @@ class Meeting {
         ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
         if (error == 0) return socket;
       }
-      check_time(fmt::format("{} port {} does not answer", host, port));
+      check_time(fmt::format("no answer from {} port {}", host, port));
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   }
@@ -172,7 +172,7 @@ class Meeting {
   static std::uint32_t port_of(int fd) {
     sockaddr_storage address{};
     socklen_t size = sizeof(address);
-    ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);  // NOLINT: as it is called
+    ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);  // NOLINT: socket API
     if (address.ss_family == AF_INET6)
       return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);  // NOLINT
     return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);      // NOLINT
@@ -181,19 +181,19 @@ class Meeting {
     sockaddr_storage address{};
     socklen_t size = sizeof(address);
     std::array<char, 64> host{};
-    ::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size);  // NOLINT: as it is called
+    ::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size);  // NOLINT: socket API
     ::getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host.data(), host.size(),  // NOLINT
                   nullptr, 0, NI_NUMERICHOST);
     return host;
   }
 
-  // ---- who comes ----
+  // ---- handshakes ----
 
   struct Visitor {
     FileDescriptor socket;
     Hello hello;
   };
-  /// The next one who says the right thing.
+  /// The next connection with a valid handshake.
   Visitor accept_from(const FileDescriptor& door, std::uint64_t number) const {
     while (true) {
       if (!wait_for(door.get(), POLLIN)) check_time(missing());
@@ -209,8 +209,9 @@ class Meeting {
   std::string missing() const {
     std::string ranks;
     for (std::size_t r = 0; r < there_.size(); ++r)
-      if (!there_[r] && static_cast<int>(r) != place_.rank) ranks += fmt::format(" {}", r);
-    return "missing ranks:" + ranks;
+      if (!there_[r] && static_cast<int>(r) != place_.rank)
+        ranks += fmt::format("{} {}", ranks.empty() ? "" : ",", r);
+    return "missing ranks" + ranks;
   }
 
   void receive_all(JobSockets& sockets) {
@@ -222,11 +223,11 @@ class Meeting {
     const FileDescriptor door = listen_at(place_.host, place_.port);
     std::vector<Address> addresses(count());
     for (int left = 2 * (place_.ranks - 1); left > 0;) {
-      Visitor visitor = accept_from(door, kFirst);
+      Visitor visitor = accept_from(door, kFirstToken);
       const auto rank = static_cast<std::size_t>(visitor.hello.rank);
       const bool is_peer = visitor.hello.use == SocketUse::kPeer;
       FileDescriptor& place = is_peer ? sockets.own.peers[rank] : sockets.of_launcher[rank];
-      if (place.get() >= 0) continue;  // somebody else has that rank
+      if (place.get() >= 0) continue;  // duplicate rank
       if (is_peer) {
         there_[rank] = true;
         addresses[rank] = {host_of_peer(visitor.socket.get()), visitor.hello.port};
@@ -240,13 +241,13 @@ class Meeting {
       bool told = write_to(sockets.own.peers[r].get(), number);
       for (const Address& address : addresses)
         told = told && write_to(sockets.own.peers[r].get(), address);
-      if (!told) fail(fmt::format("rank {} has gone", r));
+      if (!told) fail(fmt::format("lost connection to rank {}", r));
     }
   }
 
   void go_to_first(JobSockets& sockets) {
     const FileDescriptor door = listen_at("", 0);
-    Hello hello{kFirst, place_.rank, place_.ranks, SocketUse::kPeer, port_of(door.get())};
+    Hello hello{kFirstToken, place_.rank, place_.ranks, SocketUse::kPeer, port_of(door.get())};
     FileDescriptor first = connect_to(place_.host, place_.port);
     sockets.own.launcher = connect_to(place_.host, place_.port);
     bool told = write_to(first.get(), hello);
@@ -255,7 +256,7 @@ class Meeting {
     std::vector<Address> addresses(count());
     told = told && read_from(first.get(), hello.number, end_);
     for (Address& address : addresses) told = told && read_from(first.get(), address, end_);
-    if (!told) fail("rank 0 has gone, or others did not come in time");
+    if (!told) fail("rendezvous timed out, or lost connection to rank 0");
     sockets.own.peers[0] = std::move(first);
     hello.use = SocketUse::kPeer;
     there_[0] = true;
@@ -263,7 +264,7 @@ class Meeting {
       Address& at = addresses[static_cast<std::size_t>(r)];
       at.host.back() = '\0';
       FileDescriptor socket = connect_to(at.host.data(), at.port);
-      if (!write_to(socket.get(), hello)) fail(fmt::format("rank {} has gone", r));
+      if (!write_to(socket.get(), hello)) fail(fmt::format("lost connection to rank {}", r));
       sockets.own.peers[static_cast<std::size_t>(r)] = std::move(socket);
       there_[static_cast<std::size_t>(r)] = true;
     }

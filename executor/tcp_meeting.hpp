@@ -1,8 +1,8 @@
-/// Where the processes of a job meet: sockets between every two of them, over TCP.
+/// TCP rendezvous of the processes of a job: creates one socket per pair of ranks.
 ///
-/// Rank 0 listens where the job says, all others where their system lets them; rank 0 tells
-/// everybody where that is, with a number made up for this meeting by which they know each other.
-/// Who says something else is sent away.
+/// Rank 0 listens on the address of the job, the others on ephemeral ports. Rank 0 sends all ranks
+/// the addresses and a random token that authenticates later connections. Connections without a
+/// valid handshake are closed.
 #pragma once
 
 #include <chrono>
@@ -15,10 +15,11 @@ namespace meshwright {
 
 struct JobSockets {
   RankSockets own;
-  std::vector<FileDescriptor> of_launcher;  ///< rank 0 only: its ends, by rank
+  std::vector<FileDescriptor> of_launcher;  ///< rank 0 only: the supervisor's ends, by rank
 };
 
-/// Called by all processes. RuntimeFailure, with who is missing, when they have not met in time.
+/// Called by all processes. Throws RuntimeFailure, which names the missing ranks, if the rendezvous
+/// times out.
 JobSockets meet_over_tcp(const JobPlace& place, std::chrono::milliseconds patience);
 
 }  // namespace meshwright

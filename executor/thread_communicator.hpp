@@ -1,4 +1,4 @@
-/// Ranks as threads of one process: messages are copies in memory. Always there, needs nothing.
+/// Messages between ranks that are threads of one process: copies in memory.
 #pragma once
 
 #include <deque>
@@ -10,7 +10,7 @@
 
 namespace meshwright {
 
-/// Where the ranks of one job meet; outlives its communicators.
+/// The mailboxes of all ranks of a run; must outlive its communicators.
 class ThreadHub {
  public:
   using ReportSink = std::function<void(RankId, std::span<const std::byte>)>;
@@ -18,22 +18,22 @@ class ThreadHub {
       : mailboxes_(static_cast<std::size_t>(ranks)), sink_(std::move(sink)) {}
   int rank_count() const { return static_cast<int>(mailboxes_.size()); }
   Mailbox& mailbox_of(RankId rank) { return mailboxes_[rank.index()]; }
-  /// Every rank that waits for a message, now or later, gets a PeerFailure.
+  /// From now on receive() throws PeerFailure on every rank, also in waiting threads.
   void close();
-  /// Calls the sink, one call at a time.
+  /// Calls the sink; calls are serialized.
   void report(RankId rank, std::span<const std::byte> bytes);
-  /// The sink is not called any more, now and later.
+  /// After this returns the sink is never called again.
   void shut_sink();
 
  private:
   std::deque<Mailbox> mailboxes_;
-  std::mutex mutex_;  ///< of the sink
+  std::mutex mutex_;  ///< guards the sink
   ReportSink sink_;
 };
 
 class ThreadCommunicator final : public Communicator {
  public:
-  /// Both outlive it.
+  /// Both must outlive it.
   ThreadCommunicator(ThreadHub& hub, RankId rank, Beats& beats)
       : hub_(hub), rank_(rank), beats_(beats) {}
   RankId rank() const override { return rank_; }

@@ -33,8 +33,8 @@ double quantile(const std::vector<Seconds>& sorted, double share) {
   return sorted[below].value * (1 - part) + sorted[above].value * part;
 }
 
-/// What many calls take is their sum: the mean, not the median, which is below it as slow calls are
-/// further from it than fast ones. But something that only the machine has done counts little.
+/// A step is a sum of calls, so the mean matters, not the median, which is lower for skewed times.
+/// Outliers caused by other programs are clipped.
 Seconds mean_of(const std::vector<Seconds>& sorted) {
   constexpr double kMost = 3;  // times the median
   const double most = kMost * quantile(sorted, 0.5);

@@ -1,6 +1,6 @@
-/// Actions with a stop watch beside them: how long every kernel of a run took, as CPU time of the
-/// thread that carried it out. What one call for an operator takes, with all that the executor does
-/// around its kernels (memory, copies, what it computes again), is the kernel's time.
+/// Decorator that measures the CPU time of every kernel of a run on the thread that runs it. The
+/// time of a kernel includes everything the executor does around it for the operator: memory
+/// management, copies, recomputed values.
 #pragma once
 
 #include <map>
@@ -13,13 +13,13 @@
 
 namespace meshwright {
 
-/// Kernels of one operator in one phase are carried out together; times are of all of them.
+/// The kernels of one operator and phase run together; each time covers all of them.
 struct TimedKernels {
   std::vector<Kernel> kernels;
-  std::vector<Ticks> times;  ///< a call each
+  std::vector<Ticks> times;  ///< one per call
 };
 
-/// Actions belong to others and outlive this.
+/// Does not own the actions, which must outlive it.
 class TimedActions final : public ForwardedActions {
  public:
   explicit TimedActions(TaskActions& actions, WorkTime work_time = thread_cpu_time)
@@ -27,34 +27,33 @@ class TimedActions final : public ForwardedActions {
 
   void end_task(const Task& task) override;
   void compute(const Task& task, const LayerStep& step, const Kernel& kernel) override;
-  /// The norm of the own gradients, say, is part of the update to come, as it is where a job of one
-  /// rank updates, and in the clock's books.
+  /// Adds the time of local work, such as the gradient norm, to the optimizer step that follows, as
+  /// on a single rank and by the rank's clock.
   void prepare(const Task& task, const Collective& collective) override;
   Ticks communicate(const Task& task, const LayerStep& step, const Collective& collective,
                     Ticks ready) override;
   using ForwardedActions::communicate;
 
-  /// In no order that means anything, but always the same one.
+  /// In an unspecified but deterministic order.
   std::vector<TimedKernels> take();
-  /// Of what was timed so far: the caches and the memory of a first step are not those of others.
+  /// Discards all times so far: a first step has cold caches and fresh memory.
   void forget() { timed_.clear(); }
 
  private:
   void close_group();
   WorkTime work_time_;
-  std::vector<Kernel> group_;  ///< under way
+  std::vector<Kernel> group_;  ///< kernels of the running operator
   LayerId layer_{-1};
-  Ticks time_;      ///< of the group
-  Ticks prepared_;  ///< for the next update
-  /// By the step of the graph's part that begins the group, and its length: two parts may share it.
+  Ticks time_;      ///< of group_
+  Ticks prepared_;  ///< added to the next optimizer step
+  /// By first kernel of the group in the graph and group length: two groups may share the first.
   std::map<std::pair<const Kernel*, std::size_t>, TimedKernels> timed_;
   const Kernel* first_ = nullptr;
 };
 
-/// Mean times of kernels, filed by family and shape; a call that took more than three times the
-/// median counts as that much. Kernels that were only timed together share
-/// their time as a rough formula (flop at 20 GFLOP/s, bytes at 5 GB/s) says. Points of equal shape
-/// are pooled. Sorted by family, then by shape.
+/// Mean kernel times by family and shape; outliers are clipped to three times the median. The time
+/// of kernels that were only timed together is divided by a rough formula (20 GFLOP/s, 5 GB/s).
+/// Points of equal shape are pooled. Sorted by family, then by shape.
 std::vector<KernelCurve> kernel_curves(const std::vector<TimedKernels>& timed);
 
 }  // namespace meshwright

@@ -24,7 +24,7 @@
 namespace meshwright {
 namespace {
 
-/// All ranks of one run.
+/// One run with all its ranks.
 class Training {
  public:
   explicit Training(const TrainingRequest& request)
@@ -59,7 +59,7 @@ class Training {
       return communicator.report(to_bytes(EndReport()));
     }
     if (request_.device == nullptr) return train_on(communicator, progress, nullptr);
-    // By the virtual clock a kernel takes what it takes alone on the device.
+    // Under the virtual clock kernels are timed alone on the device.
     const bool is_virtual = request_.clock == TimelineClock::kVirtual;
     request_.device->select(request_.nccl_device);
     DeviceQueue queue(request_.kernels, *request_.device,
@@ -76,7 +76,7 @@ class Training {
     train_on(by_nccl, progress, &queue);
   }
 
-  /// Tensors lie with the queue, if there is one, which the communicator knows then.
+  /// With a queue, tensors are in its memory, and the communicator must support that.
   void train_on(Communicator& communicator, RankProgress& progress, DeviceQueue* queue) const {
     TrainingActions actions(runnable_, request_.plan, request_.model, communicator,
                             queue == nullptr ? request_.kernels : queued_, request_.text,
@@ -88,7 +88,7 @@ class Training {
     ActionsInTurn in_turn(own_actions, *turns_, communicator.rank(), progress);
     const bool takes_turns = is_thread && request_.clock == TimelineClock::kVirtual;
     if (takes_turns) turns_->settle(communicator.rank());
-    std::optional<DeviceSpans> spans;  // by the wall clock the host runs ahead of the device
+    std::optional<DeviceSpans> spans;  // wall clock: the host runs ahead of the device
     if (queue != nullptr && request_.clock == TimelineClock::kWall &&
         request_.links == LinkTime::kReal)
       spans.emplace(own_actions, request_.graph, *queue, request_.recorder);
@@ -137,10 +137,10 @@ class Training {
     explicit StepActions(TaskActions& all, DeviceSpans* of_device = nullptr)
         : actions(&all), spans(of_device) {}
     TaskActions* actions;
-    DeviceSpans* spans;  ///< null: the clock knows when tasks were carried out
+    DeviceSpans* spans;  ///< null: the clock has the times of the tasks
   };
 
-  /// Reports the step, also when it comes to no end.
+  /// Reports the step, also if it does not complete.
   template <class Poison, class Loss>
   void run_one_step(Communicator& communicator, RankProgress& progress, const StepActions& all,
                     int step, Poison poison, Loss loss) const {
@@ -168,8 +168,8 @@ class Training {
     communicator.report(to_bytes(report));
   }
 
-  /// One graph for all steps, without a flush between them. A rank reports a step when it has done
-  /// the last update of it; what it has done of the next one by then is in the report.
+  /// Flushless schedules: one graph for all steps. A rank reports a step after its last update of
+  /// it; tasks of the next step completed by then are in the same report.
   template <class Poison, class Loss>
   void run_all_steps(Communicator& communicator, RankProgress& progress, const StepActions& all,
                      Poison poison, Loss loss) const {
@@ -189,7 +189,7 @@ class Training {
     const auto before_task = [&](TaskId next) {
       if (ends_step(spans, step)) report(true);
       const std::optional<Fault>& fault = request_.fault;
-      if (!fault || fault->task != next) return;  // the task is of one step only
+      if (!fault || fault->task != next) return;  // the task belongs to one step only
       fault->kind == FaultKind::kNan ? poison(next) : commit(fault->kind);
     };
     try {
@@ -207,7 +207,7 @@ class Training {
     }
   }
 
-  /// The last of these tasks is the last update of the step.
+  /// Whether the last of these tasks is the last update of the step.
   bool ends_step(const std::vector<TaskSpan>& spans, int step) const {
     if (spans.empty()) return false;
     const Task& last = request_.graph.tasks[spans.back().task.index()];
@@ -215,7 +215,7 @@ class Training {
            last.microbatch + 1 == (step + 1) * microbatch_count(request_.plan.strategy);
   }
 
-  /// Of the mean over all tokens of the step, what this rank's tokens add.
+  /// The contribution of this rank's tokens to the mean loss of the step.
   double share_of_loss(const TrainingActions& actions, int step) const {
     const Strategy& s = request_.plan.strategy;
     const double share =
@@ -231,7 +231,7 @@ class Training {
     return ranks;
   }
 
-  /// Time zero of a step: the moment that rank 0 names when all are there.
+  /// Time zero of a step: chosen by rank 0 once all ranks are ready.
   RankClock::Moment common_origin(Communicator& communicator) const {
     RankGroup all(communicator, all_ranks(), {Channel::kControl, 0});
     auto nanoseconds = std::chrono::steady_clock::now().time_since_epoch();
@@ -256,7 +256,7 @@ class Training {
     return sum / tokens;
   }
 
-  /// Every element whose state this rank keeps.
+  /// All elements owned by this rank.
   std::vector<ParameterValues> parameters_of(TrainingActions& actions) const {
     std::vector<ParameterValues> parameters;
     for (StageParameters* updated : actions.updated_parameters())
@@ -271,7 +271,8 @@ class Training {
     return parameters;
   }
 
-  /// Spoils a weight of the task's stage: of the first linear operator behind the stage's middle.
+  /// Sets a weight of the task's stage to NaN: in the first linear operator after the stage's
+  /// middle.
   void poison(TrainingActions& actions, TaskId task) const {
     const std::int16_t number = request_.graph.tasks[task.index()].stage;
     MW_CHECK(number >= 0);
@@ -283,8 +284,8 @@ class Training {
             request_.model.operators[static_cast<std::size_t>(layer.first_operator + i)];
         if (!std::holds_alternative<Linear>(op.shape)) continue;
         const Matrix weight = stage.parameters->weight(op.parameters.front());
-        if (weight.data == nullptr) continue;  // cut, and not gathered now
-        // All bits set are NaN in every format of floating-point numbers.
+        if (weight.data == nullptr) continue;  // sharded, and not gathered now
+        // All bits set is NaN in every floating-point format.
         const std::uint32_t spoiled = ~std::uint32_t{0};
         actions.rank().copy(weight.data, &spoiled,
                             static_cast<std::size_t>(bytes_per_element(weight.dtype)));
@@ -307,7 +308,7 @@ class Training {
 TrainingRun train(const TrainingRequest& request) {
   auto training = std::make_unique<Training>(request);
   TrainingRun run = training->run();
-  // A thread that could not be stopped goes on using it.
+  // A thread that could not be stopped still uses it.
   if (run.failure && run.failure->is_stuck) static_cast<void>(training.release());
   return run;
 }

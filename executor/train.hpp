@@ -1,4 +1,4 @@
-/// Carries a plan out: real training on ranks of any kind, and what was measured.
+/// Runs a plan: real training on ranks of any kind, with measurements.
 #pragma once
 
 #include <functional>
@@ -22,46 +22,46 @@
 
 namespace meshwright {
 
-/// One training step as it was measured.
+/// Measurements of one training step.
 struct MeasuredStep {
   double loss = 0;  ///< mean over the tokens of the global batch
-  /// By task of the graph. Where it covers all steps, the last one has the times of all of them,
-  /// the others have none.
+  /// By task of the graph. If the graph covers all steps, the last step holds the times of all
+  /// steps and the others are empty.
   TaskTimes times;
-  Ticks duration;  ///< from its start, or the end of the step before it, to its last end
+  Ticks duration;  ///< from its start, or the end of the previous step
 };
 
-/// A step that came to no end.
+/// A step that did not complete.
 struct UnfinishedStep {
   TaskTimes times;
-  std::vector<bool> is_done;  ///< by task of the graph; others have no times
+  std::vector<bool> is_done;  ///< by task; only these have times
 };
 
 struct TrainingRun {
-  std::vector<MeasuredStep> steps;  ///< those that all ranks came through
+  std::vector<MeasuredStep> steps;  ///< completed by all ranks
   std::optional<UnfinishedStep> unfinished;
-  /// Parameters at the end, whole and in fp32, by name; asked for by `keep_parameters`.
+  /// Final parameters, unsharded and in fp32, by name; only with `keep_parameters`.
   std::map<std::string, std::vector<float>> parameters;
-  std::vector<MemoryAmounts> peak_memory;  ///< by rank: counted, without reserved memory
-  /// The run ended early. If the rank is stuck, a thread still uses what the request refers to: it
-  /// has to stay where it is until the process ends.
+  std::vector<MemoryAmounts> peak_memory;  ///< by rank, as allocated; without reserved memory
+  /// Set if the run ended early. If the rank is stuck, a thread still uses what the request refers
+  /// to, which must then live until the process exits.
   std::optional<RankFailure> failure;
 };
 
 struct TrainingRequest {
   const Plan& plan;
   const ModelGraph& model;
-  const TaskGraph& graph;  ///< of all ranks, and of all steps if the schedule has no flush
+  const TaskGraph& graph;  ///< of all ranks, and of all steps for flushless schedules
   const CostModel& cost_model;
   const TokenText& text;
   const KernelTable& kernels;
-  /// Whose memory the kernels take; null: that of the host.
+  /// The device whose memory the kernels use; null: the host.
   const DeviceTable* device = nullptr;
-  /// Ranks have a device each, which is number nccl_device, and meet by NCCL; null: they share one,
-  /// as threads. Goes with the wall clock.
+  /// If set, each rank has its own device, number nccl_device, and communicates by NCCL (wall clock
+  /// only); null: ranks are threads that share one device.
   const NcclTable* nccl = nullptr;
   int nccl_device = 0;
-  /// Told of every task that ranks carry out on a device by the wall clock and with real links.
+  /// Notified of every task on a device, under the wall clock and with real links.
   const ActivityTable* recorder = nullptr;
   TimelineClock clock = TimelineClock::kVirtual;
   int steps = 1;
@@ -70,17 +70,17 @@ struct TrainingRequest {
   CheckpointOptions checkpoints = {};
   RankKind ranks = RankKind::kThreads;
   LaunchOptions launch = {};         ///< `on_report` is set by train()
-  LinkTime links = LinkTime::kReal;  ///< under the wall clock
-  std::optional<Fault> fault = {};   ///< to try what happens
-  /// Called for each step that all ranks have come through, one call at a time, on any thread of
-  /// the process that puts the run together: under MPI that of rank 0.
+  LinkTime links = LinkTime::kReal;  ///< wall clock only
+  std::optional<Fault> fault = {};   ///< injected for testing
+  /// Called for each step that all ranks have completed. Calls are serialized and come from any
+  /// thread of the process that gathers the reports: under MPI and in jobs that of rank 0.
   std::function<void(int step, const MeasuredStep&)> progress = {};
-  /// Called with what the kernels of a rank that is a thread took in all steps but the first, when
-  /// it ends; one call at a time.
+  /// Called when a rank that is a thread ends, with its kernel times in all steps but the first.
+  /// Calls are serialized.
   std::function<void(std::vector<TimedKernels>)> kernel_times = {};
 };
 
-/// What cannot be carried out, with values and a way out; empty: train() may be called.
+/// Reasons why the plan cannot be run, with hints; empty: train() may be called.
 std::vector<Diagnostic> check_runnable(const Plan& plan, const ModelGraph& model);
 
 TrainingRun train(const TrainingRequest& request);

@@ -9,8 +9,8 @@
 namespace meshwright {
 namespace {
 
-/// Every update is of the mean over its own tokens: of those of one worker by asynchronous servers,
-/// or of a few micro-batches without a flush.
+/// An update uses the mean over its own tokens: those of one worker with asynchronous servers, or
+/// of a few micro-batches with flushless schedules.
 float loss_scale_of(const Strategy& strategy, const std::optional<WeightVersions>& versions) {
   const bool alone = strategy.data_parallelism.kind == DataParallelKind::kAsyncParameterServer;
   std::int64_t updates = alone ? strategy.degrees.data : 1;
@@ -19,7 +19,7 @@ float loss_scale_of(const Strategy& strategy, const std::optional<WeightVersions
          static_cast<float>(strategy.global_batch * strategy.sequence_length);
 }
 
-/// Nodes over which expert ranks lie: where tokens travel to experts.
+/// Number of nodes that a group of expert ranks spans.
 int expert_nodes_of(const TaskGraph& graph) {
   int nodes = 1;
   for (const WorkPart& part : graph.parts)
@@ -68,7 +68,7 @@ TrainingActions::TrainingActions(const RunnableGraph& runnable, const Plan& plan
                                     placement.part_of_stage[s]));
   }
   find_ends(placement);
-  // Embeddings first: a head on the same device reads their table.
+  // Embeddings first, since a tied output layer on the same device uses their table.
   for (const bool embeds : {true, false})
     for (std::size_t s = 0; s < layers.size(); ++s)
       if (placement.device_of_stage[s].value == rank_.at.pipeline && !is_apart() &&
@@ -99,7 +99,7 @@ TensorId TrainingActions::word_table() const {
   return rank_.model.operators[lookup].parameters.front();
 }
 
-/// A word table of which the first device and the last one hold a copy each.
+/// A tied embedding table with copies on the first and the last device.
 void TrainingActions::find_shared_table(const Placement& placement) {
   const std::vector<StageId>& route = placement.routes.front();
   const bool apart = placement.device_of_stage[route.front().index()] !=
@@ -108,7 +108,7 @@ void TrainingActions::find_shared_table(const Placement& placement) {
     shared_table_ = word_table();
 }
 
-/// The one activation that each stage hands to the next.
+/// The activation that each stage sends to the next.
 void TrainingActions::find_ends(const Placement& placement) {
   const auto here = [&](StageId stage) {
     return placement.device_of_stage[stage.index()].value == rank_.at.pipeline;
@@ -196,7 +196,7 @@ void TrainingActions::open_gradients_behind(const Task& task) {
   }
 }
 
-/// An input that was made on this device is taken from the stage that made it.
+/// If the previous stage is on this device, its output is moved.
 void TrainingActions::begin_forward(const Task& task, Stage& stage) {
   MicrobatchState& state = stage.microbatches[task.microbatch];
   if (!stage.previous_is_here) return;
@@ -269,7 +269,7 @@ Ticks TrainingActions::communicate(const Task& task, const LayerStep& step,
   last_op_ = OperatorId(-1);
   const Operator& first = rank_.model.operators[collective.source.index()];
   OperatorPass pass = pass_of(task, op);
-  // The tensor that stands where the collective's tensor stands in the first layer of the class.
+  // The tensor of this layer that corresponds to the collective's in the first layer of the class.
   Collective here = collective;
   const auto translate = [&](const std::vector<TensorId>& from, const std::vector<TensorId>& to) {
     for (std::size_t i = 0; i < from.size(); ++i)
@@ -293,7 +293,7 @@ void TrainingActions::leave_operator(LayerId layer, OperatorId op, Visit visit) 
     state.erase(dead);
 }
 
-/// Added up by settle(), so that nobody waits for it now.
+/// Accumulated later by settle(), to avoid a wait for the device here.
 void TrainingActions::note_loss(MicrobatchState& state, int step) {
   if ((rank_.at.tensor != 0 && !state.loss_of_own_rows) || state.loss.empty()) return;
   new_losses_.push_back({step, std::move(state.loss)});
@@ -315,8 +315,8 @@ void TrainingActions::settle() {
   new_losses_.clear();
 }
 
-/// What was gathered for these layers alone goes; so do the buffers of gradients that were reduced
-/// beside the pass.
+/// Frees the weights gathered for these layers only, and the buffers of gradients reduced during
+/// the pass.
 void TrainingActions::end_use_of_weights(const Task& task) {
   for (const GatheredWeights::Piece& piece : gathered_.last_used_by(id_of(task))) {
     ParameterRun& run = stage_of_part(piece.range.part).parameters->run(piece.range.expert);

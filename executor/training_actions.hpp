@@ -1,4 +1,4 @@
-/// Real training: what the tasks of one rank do with its parameters and activations.
+/// Real training: runs the tasks of one rank on its parameters and activations.
 #pragma once
 
 #include <map>
@@ -41,34 +41,34 @@ class TrainingActions final : public TaskActions {
   std::span<const std::byte> outgoing(const Task& send) override;
   std::span<std::byte> incoming(const Task& receive) override;
 
-  /// To be called at the end of a step: adds up what is known by then, and throws if an output was
-  /// not finite. Waits for the device.
+  /// To be called at the end of a step: accumulates the losses and throws if an output was not
+  /// finite. Waits for the device.
   void settle();
-  /// Sum of the losses of this rank's tokens in this step, and how many tokens those are; tensor
-  /// ranks but the first have none. Where a graph covers several steps, of the one that is `step`
-  /// steps behind the first.
+  /// Loss summed over this rank's tokens in this step, and the number of these tokens; zero on
+  /// tensor ranks other than the first. `step` counts from the first step of the graph, for graphs
+  /// of several steps.
   double loss_sum(int step = 0) const { return loss_of(step).sum; }
   std::int64_t loss_tokens(int step = 0) const { return loss_of(step).tokens; }
   const MemoryLedger& memory() const { return rank_.memory; }
 
   struct Stage {
     std::vector<LayerId> layers;
-    TensorId input{-1}, output{-1};                       ///< handed over at its ends; -1: none
-    int previous = -1, next = -1;                         ///< stages on the same route
+    TensorId input{-1}, output{-1};  ///< received and sent at its ends; -1: none
+    int previous = -1, next = -1;    ///< neighboring stages on the same route
     bool previous_is_here = false, next_is_here = false;  ///< on this rank's device
-    int holders = 1;                  ///< stages that hold the same part of the model
-    bool summed_over_tensor = false;  ///< gradients that every tensor rank has a part of
-    StageKeeps keeps;                 ///< what stays until the backward pass
+    int holders = 1;                                      ///< stages with the same model chunk
+    bool summed_over_tensor = false;                      ///< partial gradients over tensor ranks
+    StageKeeps keeps;                                     ///< what is saved for the backward pass
     std::unique_ptr<StageParameters> parameters;
     std::map<std::int32_t, MicrobatchState> microbatches;
   };
-  /// By stage number; those of other devices have no parameters.
+  /// By stage number; stages of other devices have no parameters.
   std::vector<Stage>& stages() { return stages_; }
-  /// Parameters of which this rank keeps and updates elements.
+  /// Parameters of which this rank owns and updates elements.
   std::vector<StageParameters*> updated_parameters();
-  /// All that it has, those that others update included.
+  /// All parameters on this rank, including those that others update.
   std::vector<StageParameters*> held_parameters();
-  /// `steps` training steps have been done elsewhere.
+  /// Continues after `steps` training steps of an earlier run.
   void resume_after(std::int64_t steps);
   RankContext& rank() { return rank_; }
 
@@ -81,7 +81,7 @@ class TrainingActions final : public TaskActions {
   TokenRows rows_of_microbatch(int microbatch) const;
   // Whole models on every device: training_whole_models.cpp.
   void set_up_whole_models();
-  bool is_apart() const;  ///< a server without a model
+  bool is_apart() const;  ///< a dedicated server
   bool has_servers() const;
   Ticks communicate_whole_models(const Task& task, const Collective& collective,
                                  std::span<const RankId> members, RankGroup& group, Ticks ready);
@@ -93,21 +93,20 @@ class TrainingActions final : public TaskActions {
   OperatorPass pass_of(const Task& task, OperatorId op);
   OperatorPass pass_over(Stage& stage, const TokenRows& rows, MicrobatchState& state,
                          OperatorId op);
-  /// The operator of `layer` that stands where `source` stands in the first layer of its class.
+  /// The operator of `layer` that corresponds to `source` in the first layer of its class.
   OperatorId operator_in(LayerId layer, OperatorId source) const;
   void open_gradients_behind(const Task& task);
   void let_go_of_reduced();
   void begin_forward(const Task& task, Stage& stage);
   void begin_backward(const Task& task, Stage& stage);
-  /// Lets go of what nobody reads any more when a pass is through with an operator.
+  /// Frees the tensors that are no longer needed once a pass has finished an operator.
   void leave_operator(LayerId layer, OperatorId op, Visit visit);
-  /// Throws with the first operator whose output is not finite, if that of the layer is not.
+  /// If the layer's output is not finite, throws and names the first operator at fault.
   void check_layer(MicrobatchState& state, LayerId layer);
-  /// Throws where the gradients are not finite of which this is the squared norm; all members call
-  /// it.
+  /// Throws if the gradients with this squared norm are not finite; collective over the group.
   void check_gradients(float squared_norm_of_all, RankGroup& group);
-  /// The same of those that servers update and asynchronous workers push, of which each knows its
-  /// own norm: nobody else is asked.
+  /// The same for gradients of servers and asynchronous workers, which know only their own norm;
+  /// not collective.
   void check_own_gradients(float squared_norm);
   void note_loss(MicrobatchState& state, int step);
   struct Loss {
@@ -120,8 +119,8 @@ class TrainingActions final : public TaskActions {
   std::int64_t step_at_work() const { return step_ + step_in_graph(microbatch_at_work_); }
   void use_weights_for(const Task& task);
   void update_without_flush(const Task& task);
-  /// On a device: puts the norm of the layer's output on its queue, and looks at it later if it
-  /// runs ahead.
+  /// On a device: enqueues the norm of the layer's output; with the host running ahead it is
+  /// checked later.
   bool is_finite_on_device(MicrobatchState& state, LayerId layer);
   void check_layers_of_queue();
   void end_use_of_weights(const Task& task);
@@ -161,36 +160,37 @@ class TrainingActions final : public TaskActions {
   std::vector<Stage> stages_;
   ParameterExchange exchange_;
   GatheredWeights gathered_;
-  std::map<std::int32_t, std::vector<ParameterRange>> reduced_behind_;  ///< by task; ZeRO 2 and 3
-  int expert_nodes_ = 1;  ///< over which the experts of a layer are spread
-  Stage server_;          ///< what it has of the model
+  std::map<std::int32_t, std::vector<ParameterRange>>
+      reduced_behind_;    ///< by task; ZeRO-2 and ZeRO-3
+  int expert_nodes_ = 1;  ///< nodes that the experts of a layer are spread over
+  Stage server_;          ///< its shard of the model
   std::optional<ParameterServerRank> servers_;
   std::optional<OneProcess> one_process_;
   bool sums_are_there_ = false;
   std::int64_t server_updates_ = 0;
   std::map<std::int32_t, TokenRows> rows_;  ///< by micro-batch, of this step
-  std::int64_t step_ = 0;  ///< the first of the graph; while a rank updates, how many came before
-  TensorId shared_table_{-1};  ///< held by the first and the last device, each a copy
+  std::int64_t step_ = 0;      ///< first step of the graph; completed steps while updating
+  TensorId shared_table_{-1};  ///< tied table with copies on the first and last device
   bool norm_is_known_ = false;
   OwnedMatrix clip_scale_;  ///< one number
   struct NewLoss {
-    int step;            ///< in the graph
-    OwnedMatrix losses;  ///< of tokens, [1, N]
+    int step;            ///< within the graph
+    OwnedMatrix losses;  ///< per token, [1, N]
   };
-  std::vector<NewLoss> new_losses_;  ///< not added up yet
+  std::vector<NewLoss> new_losses_;  ///< not accumulated yet
   struct LayerNorm {
     LayerId layer;
     std::int64_t step;
     OwnedMatrix squared;  ///< one number
   };
   std::vector<LayerNorm> unchecked_layers_;
-  std::optional<double> own_squared_norm_;  ///< once prepare() has it
-  std::map<int, Loss> losses_;              ///< by step in the graph
-  std::optional<WeightVersions> versions_;  ///< without a flush
+  std::optional<double> own_squared_norm_;  ///< set by prepare()
+  std::map<int, Loss> losses_;              ///< by step within the graph
+  std::optional<WeightVersions> versions_;  ///< flushless schedules only
   LayerVisits visits_;
   std::int16_t stage_at_work_ = -1;
   std::int32_t microbatch_at_work_ = -1;
-  OperatorId last_op_{-1};  ///< an operator's kernels of one phase are carried out together
+  OperatorId last_op_{-1};  ///< all kernels of one operator and phase run together
   Phase last_phase_ = Phase::kForward;
   std::array<std::int32_t, 8> next_tag_{};  ///< by channel
 };

@@ -1,11 +1,10 @@
-/// Where numbers stop being numbers: looked for while it happens, since a step later every
-/// parameter is NaN and nobody can tell.
+/// Detects NaN and infinity where they first occur: one step later every parameter would be NaN.
 ///
-/// The output of every layer is looked at as the forward pass leaves it: H numbers a token, beside
-/// some 24 H^2 multiplications of a block, and still in the cache. Only when one is not finite, the
-/// operators of the layer are gone through for the first that made it. What a rank hands on to
-/// others has been looked at before, so the first rank that stops is the one where it began.
-/// Gradients are looked at through their norm, which is there anyway.
+/// The forward pass checks the output of every layer while it is in the cache: H numbers per token,
+/// against about 24 H^2 multiplications per transformer block. Only if one is not finite, the
+/// operators of the layer are searched for the first at fault. Outputs are checked before they are
+/// sent, so the first rank to stop is the one where the problem started. Gradients are checked
+/// through their norm, which is computed anyway.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +18,7 @@
 namespace meshwright {
 namespace {
 
-/// Neither infinite nor NaN has all bits of the exponent set.
+/// A value is infinite or NaN if all exponent bits are set.
 template <class Bits>
 bool all_finite(const std::byte* data, std::int64_t count, Bits exponent) {
   Bits largest = 0;
@@ -57,11 +56,11 @@ void TrainingActions::check_layer(MicrobatchState& state, LayerId layer) {
   int first = 0;
   while (first + 1 < l.operator_count && finite(first)) ++first;
   const Operator& op = rank_.model.operators[static_cast<std::size_t>(l.first_operator + first)];
-  throw std::runtime_error(fmt::format("the output of '{}' is not finite, in step {} and layer {}",
-                                       op.name, step_at_work(), layer.value));
+  throw std::runtime_error(fmt::format("output of '{}' is not finite in step {}, layer {}", op.name,
+                                       step_at_work(), layer.value));
 }
 
-/// Squares of finite numbers may overflow in fp32: beyond 1e19 they are as good as infinite.
+/// Squares overflow in fp32 for values beyond about 1e19, which then count as infinite.
 bool TrainingActions::is_finite_on_device(MicrobatchState& state, LayerId layer) {
   const Layer& l = rank_.model.layers[layer.index()];
   const Operator& last =
@@ -78,7 +77,7 @@ bool TrainingActions::is_finite_on_device(MicrobatchState& state, LayerId layer)
   return true;
 }
 
-/// In one copy: each to the host is a wait.
+/// In a single copy, since each copy to the host is a wait.
 void TrainingActions::check_layers_of_queue() {
   if (unchecked_layers_.empty()) return;
   OwnedMatrix all = rank_.numbers(std::ssize(unchecked_layers_));
@@ -88,7 +87,7 @@ void TrainingActions::check_layers_of_queue() {
   const std::vector<float> norms = rank_.on_host(all.floats());
   for (std::size_t i = 0; i < norms.size(); ++i)
     if (!std::isfinite(norms[i]))
-      throw std::runtime_error(fmt::format("the output of layer {} is not finite, in step {}",
+      throw std::runtime_error(fmt::format("output of layer {} is not finite in step {}",
                                            unchecked_layers_[i].layer.value,
                                            unchecked_layers_[i].step));
   unchecked_layers_.clear();
@@ -106,16 +105,16 @@ void TrainingActions::check_gradients(float squared_norm_of_all, RankGroup& grou
   group.all_reduce_max(std::span(found), Ticks());
   if (is_here)
     throw std::runtime_error(
-        fmt::format("the gradients of stage {} are not finite, in step {}", first, step_at_work()));
-  if (found.front() > 0) throw PeerFailure("another rank says which gradients are not finite");
+        fmt::format("gradients of stage {} are not finite in step {}", first, step_at_work()));
+  if (found.front() > 0) throw PeerFailure("gradients on another rank are not finite");
   throw std::runtime_error(
-      fmt::format("the norm of all gradients overflows, in step {}", step_at_work()));
+      fmt::format("global gradient norm overflows in step {}", step_at_work()));
 }
 
 void TrainingActions::check_own_gradients(float squared_norm) {
   if (std::isfinite(squared_norm)) return;
   check_layers_of_queue();
-  throw std::runtime_error(fmt::format("the gradients are not finite, in step {}", step_));
+  throw std::runtime_error(fmt::format("gradients are not finite in step {}", step_));
 }
 
 }  // namespace meshwright

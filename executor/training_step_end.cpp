@@ -1,5 +1,5 @@
-// The end of a training step on one rank: gradients are summed or scattered, their norm clips them,
-// and every rank updates the elements that are its own.
+// The end of a training step on one rank: gradients are all-reduced or reduce-scattered and clipped
+// by their norm, and every rank updates the elements it owns.
 #include <algorithm>
 #include <cmath>
 
@@ -12,10 +12,6 @@ namespace {
 bool is_copy(CollectiveKind kind) {
   return kind == CollectiveKind::kCopyToHost || kind == CollectiveKind::kCopyFromHost;
 }
-std::span<float> floats_of(const Vector& of) {
-  return {static_cast<float*>(of.data), static_cast<std::size_t>(of.size)};
-}
-Block block_of(const ParameterRange& range) { return {range.first, range.first + range.count}; }
 
 template <class T>
 std::span<T> part_of(std::span<T> of, const Block& block, std::int64_t first) {
@@ -23,7 +19,7 @@ std::span<T> part_of(std::span<T> of, const Block& block, std::int64_t first) {
                     static_cast<std::size_t>(block.size()));
 }
 
-/// Elements of the columns of which several tensor ranks hold copies: row by row.
+/// Elements of the columns replicated on several tensor ranks, row by row.
 std::vector<Block> copied_columns(const ParameterShard& shard) {
   std::vector<Block> blocks;
   const std::int64_t columns = shard.extent(shard.held.size() - 1);
@@ -37,7 +33,7 @@ std::vector<Block> copied_columns(const ParameterShard& shard) {
   return blocks;
 }
 
-/// Calls visit(piece, block) for the own elements of every piece among those of `range`.
+/// Calls visit(piece, block) for the owned elements of every piece within `range`.
 template <class Visit>
 void for_each_own(const ParameterRun& run, const Block& range, Visit visit) {
   for (std::size_t p = 0; p < run.layout().pieces.size(); ++p) {
@@ -79,7 +75,7 @@ TrainingActions::Stage& TrainingActions::stage_of_part(int part) {
   MW_CHECK(false);
 }
 
-/// The table that embedding and head share. Both cut it alike.
+/// All-reduces the tied embedding table, which both stages shard in the same way.
 Ticks TrainingActions::all_reduce_table(StageParameters& parameters, RankGroup& group,
                                         Ticks ready) {
   ParameterRun& run = parameters.run(false);
@@ -90,10 +86,9 @@ Ticks TrainingActions::all_reduce_table(StageParameters& parameters, RankGroup& 
                           ready);
 }
 
-/// Gradients that tensor ranks must add up, because each has seen a part only: see PartialGradients
-/// (core/operator_work.hpp). Over all of them parameters that each holds whole, but has used on a
-/// part of the tokens or the heads; over those that hold copies of key and value heads, the columns
-/// of these.
+/// Partial gradients that tensor ranks must sum, see PartialGradients (core/operator_work.hpp):
+/// over all tensor ranks those of replicated parameters used on a part of the tokens or heads; over
+/// the ranks with copies of key-value heads, those of the copied columns.
 std::vector<TrainingActions::PartialRange> TrainingActions::partial_gradients(
     const Stage& stage, bool over_copies) const {
   std::vector<PartialRange> found;
@@ -119,11 +114,12 @@ std::vector<TrainingActions::PartialRange> TrainingActions::partial_gradients(
   return found;
 }
 
-/// Tensor ranks cut them alike over the data ranks: of gradients that are cut, each sums its share.
+/// All tensor ranks shard gradients over the data-parallel ranks in the same way; with sharded
+/// gradients each sums its shard.
 Ticks TrainingActions::sum_partial_gradients(Stage& stage, RankGroup& group, Ticks ready) {
   std::vector<PartialRange> ranges;
   if (!stage.summed_over_tensor) ranges = partial_gradients(stage, /*over_copies=*/false);
-  stage.summed_over_tensor = true;  // behind that, over the copies
+  stage.summed_over_tensor = true;  // from now on, over the copies
   if (ranges.empty()) ranges = partial_gradients(stage, /*over_copies=*/true);
   std::vector<std::span<float>> runs;
   for (const auto& [expert, block] : ranges) {
@@ -154,7 +150,7 @@ Ticks TrainingActions::sum_partial_gradients(Stage& stage, RankGroup& group, Tic
   return ready;
 }
 
-/// Ranks that count the same elements of a parameter into the norm.
+/// Number of ranks that contribute the same elements of a parameter to the norm.
 std::int64_t TrainingActions::copies_of(const Stage& stage, const ParameterShard& shard) const {
   const Strategy& s = rank_.strategy;
   const ParallelDegrees& d = s.degrees;
@@ -169,7 +165,7 @@ std::int64_t TrainingActions::copies_of(const Stage& stage, const ParameterShard
   return shard.tensor == shared_table_ ? copies * 2 : copies;
 }
 
-/// Every parameter counts once, however many ranks hold it; what no gradient moves does not.
+/// Counts every parameter once, however many ranks hold it, and only those trained by gradients.
 double TrainingActions::squared_norm(Stage& stage) {
   struct Part {
     const ParameterShard& shard;
@@ -192,7 +188,7 @@ double TrainingActions::squared_norm(Stage& stage) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const ParameterShard& shard = parts[i].shard;
     const auto norm = static_cast<double>(on_host[i]);
-    if (parts[i].is_copy)  // one of the copies is enough
+    if (parts[i].is_copy)  // count one copy only
       once -= norm * (1 - 1.0 / shard.column_copies.back());
     else
       once = norm;
@@ -235,13 +231,13 @@ Ticks TrainingActions::reduce_norm(RankGroup& group, Ticks ready) {
   return ready;
 }
 
-/// Norm, update and zeroing are what the graph prices as the optimizer's task.
+/// Norm, update and zeroing: what the cost model covers with the optimizer task.
 void TrainingActions::update_parameters() {
-  if (!norm_is_known_) {  // a job of one rank has nobody to ask
+  if (!norm_is_known_) {  // with one rank there is no norm collective
     RankGroup alone(rank_.communicator, {rank_.rank}, {});
     reduce_norm(alone, Ticks());
   }
-  // Optimizer state on the host is updated there, from copies.
+  // Offloaded optimizer state is updated on the host.
   const bool updates = !rank_.strategy.data_parallelism.offload_optimizer;
   for (Stage& stage : stages_) {
     if (!stage.parameters) continue;
@@ -251,7 +247,7 @@ void TrainingActions::update_parameters() {
   }
 }
 
-/// The own ones of these elements: by gradient, but for score corrections.
+/// Updates the owned elements within `range`: by gradient, except score corrections.
 void TrainingActions::update(StageParameters& parameters, bool expert, const Block& range) {
   ParameterRun& run = parameters.run(expert);
   std::int64_t next = range.begin;
@@ -266,8 +262,9 @@ void TrainingActions::update(StageParameters& parameters, bool expert, const Blo
   update_by_gradient(run, {next, range.end});
 }
 
-/// Experts with more rows than the mean become less likely, those with fewer more likely
-/// (DeepSeek-V3, arXiv 2412.19437, section 2.1.2). The gradients are the rows of each expert.
+/// Auxiliary-loss-free load balancing (DeepSeek-V3, arXiv 2412.19437, section 2.1.2): lowers the
+/// score correction of experts with more rows than the mean and raises that of others. The
+/// gradients hold the number of rows of each expert.
 void TrainingActions::balance(ParameterRun& run, const ParameterShard& shard,
                               const Block& correction) {
   const double mean = mean_rows_of(shard.tensor);
@@ -292,7 +289,7 @@ void TrainingActions::balance(ParameterRun& run, const ParameterShard& shard,
   });
 }
 
-/// Rows of an expert in one step if all got equally many.
+/// Rows per expert and step with perfect balance.
 double TrainingActions::mean_rows_of(TensorId correction) const {
   const Strategy& s = rank_.strategy;
   for (const Operator& op : rank_.model.operators)
@@ -328,7 +325,7 @@ void TrainingActions::update_by_gradient(ParameterRun& run, const Block& range) 
 
 // ---- optimizer state in host memory ----
 
-/// What the processor updates is what the copy behind it takes back.
+/// Updates on the host; the next task copies the weights back.
 void TrainingActions::update_on_host(const Task& task) {
   const TaskGraph& graph = runnable_.graph();
   for (const TaskId id : runnable_.tasks_of(rank_.rank)) {

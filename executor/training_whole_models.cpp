@@ -1,4 +1,4 @@
-// Data parallelism with a whole model on every device: parameter servers, and one process.
+// Data parallelism with the whole model on every device: parameter servers, and a single process.
 #include <algorithm>
 
 #include "core/check.hpp"
@@ -50,7 +50,7 @@ std::vector<StageParameters*> TrainingActions::held_parameters() {
   return held;
 }
 
-/// An asynchronous server updates once for each worker in every step.
+/// An asynchronous server performs one update per worker and step.
 void TrainingActions::resume_after(std::int64_t steps) {
   const Strategy& s = rank_.strategy;
   const bool each = s.data_parallelism.kind == DataParallelKind::kAsyncParameterServer;
@@ -81,7 +81,7 @@ Ticks TrainingActions::communicate_whole_models(const Task& task, const Collecti
   }
   Stage& stage = stages_.front();
   const auto found = stage.microbatches.find(task.microbatch);
-  if (found == stage.microbatches.end()) {  // inputs travel in front of the forward pass
+  if (found == stage.microbatches.end()) {  // inputs are sent before the forward pass
     std::vector<TokenRows> all;
     if (one_process_->is_first()) all = rows_of_all(task.microbatch);
     one_process_->scatter_words(members, tag, all, rows_.at(task.microbatch));
@@ -97,7 +97,7 @@ Ticks TrainingActions::communicate_whole_models(const Task& task, const Collecti
 
 // ---- parameter servers ----
 
-/// An asynchronous worker clips what it pushes by its own norm: no server sees all of it.
+/// An asynchronous worker clips its push by its own norm, since no server sees the full gradient.
 void TrainingActions::clip_own_gradients() {
   if (rank_.strategy.data_parallelism.kind != DataParallelKind::kAsyncParameterServer ||
       norm_is_known_)
@@ -119,7 +119,7 @@ Ticks TrainingActions::reduce_norm_of_servers(RankGroup& group, Ticks ready) {
   return ready;
 }
 
-/// In step, several servers sum first and update once they know the norm of all sums.
+/// With synchronous training several servers sum first and update once the global norm is known.
 void TrainingActions::update_as_server() {
   const DataParallelism& data = rank_.strategy.data_parallelism;
   const bool in_step = data.kind == DataParallelKind::kParameterServer;
@@ -156,7 +156,7 @@ std::vector<TokenRows> TrainingActions::rows_of_all(int microbatch) {
   return all;
 }
 
-/// Device 0 has the outputs of all devices.
+/// Computes on device 0 the loss of the outputs of all devices.
 void TrainingActions::compute_loss_of_all(const Task& task, const Kernel& kernel) {
   if (kernel.source == last_op_ && kernel.phase == last_phase_) return;
   last_op_ = kernel.source;

@@ -1,12 +1,11 @@
-// Training through several steps without a flush: which version of the weights a pass uses, and
-// updates between the passes (core/weight_versions.hpp). Gradients are clipped by the norm of this
-// stage alone.
+// Flushless training over several steps: the weight version of each pass, and updates between
+// passes (core/weight_versions.hpp). Gradients are clipped by the norm of this stage only.
 #include "core/check.hpp"
 #include "executor/training_actions.hpp"
 
 namespace meshwright {
 
-/// 0 where a graph is of one step, and outside any micro-batch.
+/// 0 for single-step graphs and outside of micro-batches.
 int TrainingActions::step_in_graph(int microbatch) const {
   if (!versions_ || microbatch < 0) return 0;
   return static_cast<int>(microbatch / microbatch_count(rank_.strategy));
@@ -18,7 +17,7 @@ void TrainingActions::use_weights_for(const Task& task) {
     parameters.run(expert).use_version(versions_->version_for(task.microbatch));
 }
 
-/// Behind the last backward pass of a batch: nobody goes back to its micro-batches.
+/// After the last backward pass of a batch, when its micro-batches are no longer needed.
 void TrainingActions::update_without_flush(const Task& task) {
   Stage& stage = stage_of(task);
   RankGroup alone(rank_.communicator, {rank_.rank}, {});

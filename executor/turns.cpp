@@ -15,9 +15,7 @@
 namespace meshwright {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{50};  ///< how often a waiting rank looks about
-
-/// Processors of this program, one of every core: of those that share it, the last.
+/// The allowed processors, one per core: the last hardware thread of each.
 std::vector<int> processors_of_cores() {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {};
@@ -38,11 +36,11 @@ std::vector<int> processors_of_cores() {
 
 }  // namespace
 
-/// Beginning where the system has put the caller: other programs that do the same begin elsewhere.
+/// Starts at the processor of the caller, so that several such programs start at different ones.
 Turns::Turns(int at_once) : slots_(static_cast<std::size_t>(at_once)) {
   MW_CHECK(at_once > 0);
   const std::vector<int> processors = processors_of_cores();
-  if (processors.size() < slots_.size()) return;  // threads go where there is room
+  if (processors.size() < slots_.size()) return;  // not enough cores: no pinning
   const auto here = std::lower_bound(processors.begin(), processors.end(), sched_getcpu());
   const auto first = static_cast<std::size_t>(here - processors.begin());
   for (std::size_t i = 0; i < slots_.size(); ++i)
@@ -71,10 +69,10 @@ void Turns::take(RankId rank, RankProgress& progress) {
     while (!waiting.is_next) {
       if (progress.must_stop) {
         std::erase(slot.queue, &waiting);
-        throw PeerFailure("the run has failed on another rank");
+        throw PeerFailure("another rank failed");
       }
       progress.is_waiting = true;
-      waiting.handed_over.wait_for(lock, kLook);
+      waiting.handed_over.wait_for(lock, kPollingInterval);
     }
   }
   progress.is_waiting = false;
@@ -87,7 +85,7 @@ void Turns::give_back(RankId rank) {
   slot.is_free = slot.queue.empty();
   if (slot.is_free) return;
   slot.queue.front()->is_next = true;
-  slot.queue.front()->handed_over.notify_one();  // it is there as long as the mutex is held
+  slot.queue.front()->handed_over.notify_one();  // valid while the mutex is held
   slot.queue.pop_front();
 }
 

@@ -1,8 +1,9 @@
-/// Ranks that compute in turn, so that what a kernel takes does not depend on who else computes: by
-/// the virtual clock every rank has a core of its own, whatever the machine has.
+/// Limits how many ranks compute at the same time, so that a kernel's time does not depend on the
+/// other ranks: the virtual clock emulates one core per rank, whatever the machine has.
 ///
-/// Ranks that take turns stay on one processor. Otherwise every turn finds its data in the caches
-/// of another one, and a processor that nobody uses between two turns is given to other programs.
+/// Ranks that share a slot are pinned to one processor. Otherwise every turn would start with the
+/// data in another processor's caches, and a processor idle between turns would be given to other
+/// programs.
 #pragma once
 
 #include <chrono>
@@ -19,20 +20,20 @@
 
 namespace meshwright {
 
-/// So many ranks may compute at once: rank r together with all but those that have the same
-/// remainder of r. Whoever asks first is next. Shared by the threads of a run.
+/// Rank r uses slot r modulo the number of slots; ranks in different slots compute concurrently,
+/// ranks in one slot take turns in FIFO order. Shared by the threads of a run.
 class Turns {
  public:
   explicit Turns(int at_once);
-  /// Half of the processor's threads, as two of them share a core as a rule; at least one.
+  /// Half of the hardware threads, since usually two of them share a core; at least one.
   static int usual_number();
-  /// Puts the calling thread, which is this rank's, on the processor of those it takes turns with.
-  /// Where the system does not let it, it stays where it is.
+  /// Pins the calling thread, which runs this rank, to the processor of its slot. No-op if the
+  /// system does not allow it.
   void settle(RankId rank) const;
-  /// Throws PeerFailure when the rank is asked to stop meanwhile.
+  /// Waits for a turn. Throws PeerFailure if the rank is stopped meanwhile.
   void take(RankId rank, RankProgress& progress);
   void give_back(RankId rank);
-  /// Whether another rank waits for the turn that this one has.
+  /// Whether another rank waits for the turn that this rank holds.
   bool is_wanted(RankId rank);
 
  private:
@@ -50,16 +51,16 @@ class Turns {
   std::vector<Slot> slots_;
 };
 
-/// Actions of a rank that holds a turn through each compute task, but for its collectives and for
-/// others that wait while it has had its share: ranks advance side by side. A machine that is slow
-/// for a tenth of a second is then slow for all of them, as machines of their own would hardly be,
-/// and not for the one that the others wait for. Actions, turns and progress belong to others and
-/// outlive this.
+/// Decorator that holds a turn during each compute task. It releases the turn during collectives,
+/// and between kernels after its time share if another rank is waiting, so that ranks advance in
+/// lockstep: a machine that is slow for a tenth of a second then slows all ranks alike instead of
+/// the one that the others wait for. Does not own actions, turns and progress, which must outlive
+/// it.
 class ActionsInTurn final : public ForwardedActions {
  public:
   ActionsInTurn(TaskActions& actions, Turns& turns, RankId rank, RankProgress& progress)
       : ForwardedActions(actions), turns_(turns), rank_(rank), progress_(progress) {
-    // A wait inside a collective finds no turn to give back, and takes none.
+    // During a wait inside a collective there is no turn to release or to take back.
     actions_.tell_of_waits([this, had_turn = false](bool begins) mutable {
       if (begins) {
         if (tell_) tell_(true);

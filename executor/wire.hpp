@@ -1,6 +1,5 @@
-/// Numbers and arrays as bytes, for messages between processes of one program: little-endian as
-/// long as the machine is, without padding. Both ends are ours: a message that ends too early is a
-/// bug.
+/// Serialization of numbers and arrays for messages between processes of this program: native byte
+/// order, no padding. Both ends are ours: a truncated message is a bug.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +22,7 @@ class ByteWriter {
     const auto bytes = std::as_bytes(std::span(&value, 1));
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
-  /// Its length first.
+  /// Prefixed with its length.
   template <class T>
   void array(std::span<const T> values) {
     static_assert(std::is_arithmetic_v<T>);

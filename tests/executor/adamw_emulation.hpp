@@ -1,4 +1,4 @@
-/// The update in plain code, for emulations of what ranks do together.
+/// AdamW in plain code, for serial emulations of parallel training.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace meshwright {
 
-/// AdamW (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2) on some elements of all.
+/// AdamW (Loshchilov and Hutter, arXiv 1711.05101, algorithm 2) on a subset of the elements.
 class EmulatedAdamW {
  public:
   EmulatedAdamW(const TrainingOptions& options, Block block)

@@ -1,4 +1,4 @@
-/// Whatever axes a plan combines, it computes what one rank computes, and the same bits every time.
+/// Random combinations of parallel axes compute the same as one rank, bitwise reproducibly.
 #include <gmock/gmock.h>
 
 #include <map>
@@ -12,7 +12,7 @@ namespace {
 constexpr int kPlans = 40;
 constexpr std::uint64_t kSeed = 20240501;
 
-/// Numbers that are the same everywhere (splitmix64).
+/// Platform-independent random numbers (splitmix64).
 class Draws {
  public:
   explicit Draws(std::uint64_t seed) : state_(seed) {}
@@ -60,7 +60,7 @@ AnyPlan draw(Draws& draws) {
   return plan;
 }
 
-/// check_plan() knows which of them are none.
+/// Discards invalid combinations with check_plan().
 bool is_sound(const AnyPlan& plan) {
   const ModelGraph model =
       model_from_config({.name = "tiny", .where = "tiny", .text = std::string(plan.config)});

@@ -1,4 +1,4 @@
-/// Asynchronous parameter servers against a serial emulation of how stale their weights are.
+/// Asynchronous parameter servers against a serial emulation of their staleness.
 #include "tests/executor/adamw_emulation.hpp"
 #include "tests/executor/gradient_oracle.hpp"
 #include "tests/executor/training_runs.hpp"
@@ -11,10 +11,10 @@ struct Emulated {
   Parameters parameters;
 };
 
-/// Worker w of N computes its part of step t at the weights that it pulled last, block by block.
-/// Then server s takes pushes in turns: in turn r from worker w with s = (w + r) mod k, workers in
-/// order. A worker pulls the block as its own push has left it: N - 1 updates of other workers come
-/// between that and its next push.
+/// Worker w of N computes its part of step t at the weights it pulled last, block by block. Then
+/// server s takes pushes in rounds: in round r from worker w with s = (w + r) mod k, workers in
+/// order. A worker pulls the block right after its own push: N - 1 updates of other workers come
+/// between this and its next push.
 Emulated emulate(std::string_view config, const Strategy& strategy, int steps) {
   const int workers = strategy.degrees.data, servers = strategy.data_parallelism.servers;
   Strategy alone = tiny_strategy();
@@ -76,7 +76,7 @@ TEST_P(AsynchronousServers, AreAsStaleAsTheirEmulation) {
   expect_same_parameters(emulated.parameters, run.parameters, 1e-5);
   expect_bitwise_same_run(run, train_tiny(c.config, strategy, kManySteps));
 
-  // Staleness shows: in step, the same workers learn something else.
+  // Staleness has an effect: synchronous training gives different results.
   strategy.data_parallelism.kind = DataParallelKind::kParameterServer;
   EXPECT_GT(
       std::abs(

@@ -1,5 +1,5 @@
-/// A checkpoint goes on as if nothing had happened: bit by bit under the same plan, within the
-/// tolerance of the dtype under another one.
+/// Resuming continues as if the run had not been interrupted: bitwise under the same plan, within
+/// the tolerance of the dtype under another one.
 #include "executor/checkpoint.hpp"
 
 #include <filesystem>
@@ -35,7 +35,7 @@ class Checkpoints : public testing::Test {
                                 tiny_job(config, tiny_strategy()).model, path);
   }
 
-  /// Ten steps under `strategy`; five, saved, and five more under `other`.
+  /// Ten steps under `strategy`, and five steps, a checkpoint and five more under `other`.
   struct Both {
     TrainingRun whole, rest;
   };
@@ -94,7 +94,7 @@ TEST_F(Checkpoints, GoOnBitByBitWithServersAndExperts) {
   }
 }
 
-/// Each worker computes with the weights that it pulled last, which the servers have updated since.
+/// Each worker uses the weights it pulled last, which the servers have updated since.
 TEST_F(Checkpoints, GoOnBitByBitWhereWorkersHaveOlderWeights) {
   Strategy apart = tiny_strategy();
   apart.degrees.data = 4;
@@ -110,7 +110,7 @@ TEST_F(Checkpoints, GoOnBitByBitWhereWorkersHaveOlderWeights) {
   }
 }
 
-/// There is no version for a fifth worker, and none is needed where updates are in step.
+/// There is no version for a fifth worker, and none is needed for synchronous updates.
 TEST_F(Checkpoints, OfWorkersGoOnFromTheServersUnderAnotherPlan) {
   Strategy workers = tiny_strategy();
   workers.degrees.data = 2;
@@ -143,7 +143,7 @@ TEST_F(Checkpoints, AreWrittenEveryFewStepsIntoAFolder) {
               testing::UnorderedElementsAre("step-000002.safetensors", "step-000004.safetensors",
                                             "step-000005.safetensors"));
   const Checkpoint last = read((folder_ / "step-000005.safetensors").string(), kTinyGpt);
-  EXPECT_EQ(last.text_position, 5 * 8 * 8);  // steps of 8 sequences of 8 words
+  EXPECT_EQ(last.text_position, 5 * 8 * 8);  // steps of 8 sequences of 8 tokens
   for (const auto& [name, values] : saved.parameters)
     EXPECT_EQ(last.parameters.at(name).weights, values) << name;
 }
@@ -154,7 +154,7 @@ TEST_F(Checkpoints, EndTheRunWhereTheyCannotBeWritten) {
   EXPECT_THAT(saved.failure->cause, testing::HasSubstr("/nowhere/at/all"));
 }
 
-/// What refuses a file, and how.
+/// Which files are rejected, and with what message.
 class RefusedCheckpoints : public testing::Test {
  protected:
   const ModelGraph model_ = tiny_job(kTinyGpt, tiny_strategy()).model;
@@ -186,42 +186,47 @@ TEST_F(RefusedCheckpoints, AreGivenBackWhenTheyAreSound) {
 
 TEST_F(RefusedCheckpoints, SayWhatIsWrong) {
   const std::string content = to_file(whole(), model_);
-  EXPECT_THAT(refusal_of("abc"), testing::HasSubstr("has 3 bytes, too few"));
-  EXPECT_THAT(refusal_of(content.substr(0, 100)), testing::HasSubstr("cut off"));
-  EXPECT_THAT(refusal_of(content.substr(0, content.size() - 4)), testing::HasSubstr("promises"));
-  EXPECT_THAT(refusal_of(content + "more"), testing::HasSubstr("promises"));
+  EXPECT_THAT(refusal_of("abc"), testing::HasSubstr("only 3 bytes long"));
+  EXPECT_THAT(refusal_of(content.substr(0, 100)),
+              testing::HasSubstr("header of 16016 bytes in a file of 100 bytes"));
+  EXPECT_THAT(refusal_of(content.substr(0, content.size() - 4)),
+              testing::HasSubstr("expected 197760 bytes of tensors, got 197756"));
+  EXPECT_THAT(refusal_of(content + "more"),
+              testing::HasSubstr("expected 197760 bytes of tensors, got 197764"));
 
   TensorFile file = tensors_from_safetensors(content, "x");
   std::string& name = file.tensors[0].name;
   const std::string right = name;
   name += "x";
   EXPECT_THAT(refusal_of(to_safetensors(file)),
-              testing::AllOf(testing::HasSubstr("has no tensor '" + right + "'"),
+              testing::AllOf(testing::HasSubstr("missing tensor '" + right + "'"),
                              testing::HasSubstr("did you mean '" + right + "x'")));
   name = right;
   std::swap(file.tensors[0].shape[0], file.tensors[0].shape[1]);
-  EXPECT_THAT(refusal_of(to_safetensors(file)), testing::HasSubstr("has shape ["));
+  EXPECT_THAT(refusal_of(to_safetensors(file)),
+              testing::HasSubstr("shape mismatch: checkpoint has ["));
   std::swap(file.tensors[0].shape[0], file.tensors[0].shape[1]);
   const std::string steps = std::exchange(file.metadata["step"], "2147483648");  // no int
   EXPECT_THAT(refusal_of(to_safetensors(file)),
-              testing::AllOf(testing::HasSubstr("has '2147483648' as 'step'"),
+              testing::AllOf(testing::HasSubstr("invalid value '2147483648' for 'step'"),
                              testing::HasSubstr("up to 1000000000")));
   file.metadata["step"] = steps;
   file.metadata["model"] = "0123456789abcdef";
-  EXPECT_THAT(refusal_of(to_safetensors(file)), testing::HasSubstr("is of model 0123456789abcdef"));
+  EXPECT_THAT(refusal_of(to_safetensors(file)),
+              testing::HasSubstr("saved from another model: parameter hash 0123456789abcdef"));
   file.metadata.erase("format");
-  EXPECT_THAT(refusal_of(to_safetensors(file)), testing::HasSubstr("is no checkpoint"));
+  EXPECT_THAT(refusal_of(to_safetensors(file)), testing::HasSubstr("not a checkpoint"));
 }
 
-/// Of the right size, but the last block of the file never reached the disk.
+/// The file has the right size, but its last block never reached the disk.
 TEST_F(RefusedCheckpoints, LackValuesThatWereSaved) {
   std::string content = to_file(whole(), model_);
   std::fill(content.end() - 64, content.end(), '\0');
-  EXPECT_THAT(refusal_of(content), testing::HasSubstr("it was damaged, or written in part"));
+  EXPECT_THAT(refusal_of(content), testing::HasSubstr("checksum mismatch: expected "));
 }
 
 TEST_F(RefusedCheckpoints, WantWholeSteps) {
-  Strategy strategy = tiny_strategy();  // 8 sequences of 8 words
+  Strategy strategy = tiny_strategy();  // 8 sequences of 8 tokens
   EXPECT_NO_THROW(check_resumable(whole(), strategy, "x"));
   strategy.global_batch = 16;
   EXPECT_THROW(check_resumable(whole(), strategy, "x"), InputError);

@@ -18,7 +18,7 @@ std::vector<RankId> all_ranks(int count) {
   return ranks;
 }
 
-/// Runs `body(group, rank)` on ranks that form one group; returns what it returns, by rank.
+/// Runs `body(group, rank)` on ranks that form one group; returns the results by rank.
 template <class T, class Body>
 std::vector<std::vector<T>> on_group(RankKind kind, int count, Body body) {
   return on_ranks<T>(kind, count, [&](Communicator& communicator) {
@@ -68,7 +68,7 @@ TEST_P(OnRanks, ReduceScatterThenAllGatherIsAllReduce) {
     std::vector<float> values = values_of(rank, count);
     group.reduce_scatter(std::span(values), Ticks());
     const Block mine = block_of(count, group.size(), group.index());
-    for (std::int64_t i = 0; i < count; ++i)  // what is not mine must not matter
+    for (std::int64_t i = 0; i < count; ++i)  // only the own block is an input
       if (i < mine.begin || i >= mine.end) values[static_cast<std::size_t>(i)] = -1;
     group.all_gather(std::as_writable_bytes(std::span(values)), sizeof(float), Ticks());
     return values;
@@ -126,7 +126,8 @@ TEST_P(Collectives, BroadcastComesFromTheRootAndWaitsForAll) {
   for (const auto& value_and_latest : results) EXPECT_THAT(value_and_latest, ElementsAre(2, 3));
 }
 
-/// 1 + 2^-9 has no bf16 of its own: it is rounded to 1, ties to even. A sum of four ones is exact.
+/// 1 + 2^-9 is not representable in bf16: it is rounded to 1, ties to even. A sum of four ones is
+/// exact.
 TEST_P(Collectives, Bf16SumsAreRoundedToNearestEven) {
   constexpr std::uint16_t kOne = 0x3f80, kTiny = 0x3b00 /* 2^-9 */, kTwo = 0x4000;
   const auto results = on_group<std::uint16_t>(GetParam(), 2, [](RankGroup& group, int rank) {

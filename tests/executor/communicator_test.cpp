@@ -1,4 +1,4 @@
-/// What a Communicator promises, for ranks of every kind.
+/// The guarantees of Communicator, for ranks of every kind.
 #include "executor/communicator.hpp"
 
 #include <gmock/gmock.h>
@@ -65,8 +65,8 @@ TEST_P(Messages, MayBeEmpty) {
   EXPECT_THAT(got, ElementsAre(ElementsAre(8), ElementsAre(8)));
 }
 
-/// Both send before either receives: more than any socket holds, so that a send that waited for the
-/// other side would wait for ever.
+/// Both send more than a socket buffer holds before either receives: a blocking send would
+/// deadlock.
 TEST_P(Messages, OfSixtyFourMegabytesCrossEachOther) {
   constexpr std::size_t kWords = std::size_t{8} << 20;
   const auto sums = on_ranks<std::uint64_t>(GetParam(), 2, [](Communicator& communicator) {

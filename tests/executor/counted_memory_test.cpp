@@ -32,7 +32,7 @@ TEST(MemoryLedger, GivesTheSameMemoryOutAgain) {
   EXPECT_NE(other.data(), first);
 }
 
-// What is streamed through begins where a large page may, and is given back whole.
+// Large buffers are aligned to huge pages.
 TEST(MemoryLedger, PutsLargeBuffersOnLargePages) {
   MemoryLedger ledger;
   constexpr std::int64_t kLargePage = 2 << 20;
@@ -42,8 +42,8 @@ TEST(MemoryLedger, PutsLargeBuffersOnLargePages) {
   EXPECT_EQ(total(ledger.held()), Bytes(kLargePage + 1));
 }
 
-// Buffers of 1, 2, … MiB one after another: never more than one is held, and what is kept spare
-// may not be more than the largest of them.
+// Buffers of 1, 2, … MiB one after another: at most one is held at a time, and the cache must not
+// exceed the largest of them.
 TEST(MemoryLedger, KeepsNoMoreSpareThanThePeak) {
   MemoryLedger ledger;
   for (std::int64_t size = 1; size <= 64; ++size) {

@@ -1,5 +1,5 @@
-/// However the data axis keeps replicas equal, and whatever it cuts: losses of ten steps and all
-/// parameters are those of one rank, and a second run repeats them bit by bit.
+/// All kinds of data parallelism and sharding: losses of ten steps and all parameters equal those
+/// of one rank, and a second run is bitwise equal.
 #include "tests/executor/training_runs.hpp"
 
 namespace meshwright {
@@ -228,8 +228,8 @@ INSTANTIATE_TEST_SUITE_P(GathersAndShards, DataParallel, testing::ValuesIn(gathe
 INSTANTIATE_TEST_SUITE_P(WholeModels, DataParallel, testing::ValuesIn(whole_models()), kName);
 INSTANTIATE_TEST_SUITE_P(ExplicitRings, DataParallel, testing::ValuesIn(explicit_rings()), kName);
 
-/// A weight of worker 0 is spoiled in front of its only backward pass: whoever has the norm of what
-/// comes of it, the server or the worker itself, says so before anybody updates.
+/// A weight of worker 0 is set to NaN before its only backward pass: the rank that computes the
+/// norm of the gradients, server or worker, reports it before any update.
 TEST(ParameterServers, UpdateByNoGradientsThatAreNotFinite) {
   for (const DataParallelKind kind :
        {DataParallelKind::kParameterServer, DataParallelKind::kAsyncParameterServer}) {
@@ -242,7 +242,7 @@ TEST(ParameterServers, UpdateByNoGradientsThatAreNotFinite) {
     request.fault = fault_from_text("rank=0,task=B0,kind=nan", job.graph);
     const TrainingRun run = train(request);
     ASSERT_TRUE(run.failure.has_value());
-    EXPECT_EQ(run.failure->cause, "the gradients are not finite, in step 0");
+    EXPECT_EQ(run.failure->cause, "gradients are not finite in step 0");
     EXPECT_TRUE(run.steps.empty());
   }
 }

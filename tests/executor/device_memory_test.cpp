@@ -1,6 +1,5 @@
-/// Training with tensors in the memory of a device, whose work is done as late as it may be: the
-/// same bits as on the host say that every host access waits for what it needs and that nothing is
-/// let go of too early.
+/// Training with tensors in device memory, on a device that delays all work as long as possible:
+/// bitwise equal results show that every host access waits for its data and nothing is freed early.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -92,7 +91,7 @@ class OnDevice : public testing::TestWithParam<Case> {
     GetParam().change(s);
     return s;
   }
-  /// On the host where there is no device.
+  /// Without a device, on the host.
   static TrainingRun run(const KernelTable& kernels, const DeviceTable* device,
                          TimelineClock clock) {
     const TinyJob job = tiny_job(GetParam().config, strategy());
@@ -122,7 +121,7 @@ TEST_P(LateDevice, ComputesTheSameBitsWhenKernelsAreTimed) {
                           run(late_kernels(), &late_device(), TimelineClock::kVirtual));
 }
 
-// Tasks are timed by events in their stream: none begins before the one in front of it ends.
+// Tasks are timed by events in their stream: none starts before the previous one ends.
 TEST_P(LateDevice, TimesTasksInTheOrderOfTheirStream) {
   const TrainingRun measured = run(late_kernels(), &late_device(), TimelineClock::kWall);
   ASSERT_FALSE(measured.failure.has_value()) << measured.failure->cause;
@@ -143,7 +142,7 @@ TEST_P(LateDevice, TimesTasksInTheOrderOfTheirStream) {
   }
 }
 
-// Whoever records what a device does is told of each task, once a step, and of its end.
+// The activity recorder is notified of the start and end of each task once per step.
 TEST(LateRecorder, IsToldOfEveryTask) {
   static std::mutex mutex;
   static std::map<std::uint64_t, int> entered;
@@ -185,8 +184,8 @@ INSTANTIATE_TEST_SUITE_P(Strategies, LateDevice, testing::ValuesIn(cases()),
 
 // ---- on a GPU ----
 
-/// Sums in another order lose some 1e-6 of the norm in fp32; bf16 rounds each activation to 2^-8,
-/// of which two steps of AdamW leave about that.
+/// Another summation order changes fp32 results by about 1e-6 of the norm; bf16 rounds activations
+/// to 2^-8, and about as much remains after two steps of AdamW.
 double tolerance_of(const Strategy& strategy) {
   return strategy.dtype == Dtype::kFp32 ? 1e-4 : 2e-2;
 }

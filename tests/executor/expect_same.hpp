@@ -1,5 +1,4 @@
-/// The claims that tests of every mode make: the same mathematics as on one rank, or the same to
-/// the last bit.
+/// Shared expectations: the same results as on one rank, within a tolerance or bitwise.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,7 +31,7 @@ inline void expect_same_parameters(const Parameters& one, const Parameters& many
   }
 }
 
-/// Losses of all steps and parameters behind the last one.
+/// Losses of all steps, and parameters after the last one.
 inline void expect_same_run(const TrainingRun& one, const TrainingRun& many,
                             double tolerance = 1e-5) {
   ASSERT_FALSE(one.failure.has_value()) << one.failure->cause;

@@ -1,8 +1,7 @@
-/// NCCL's table of functions for ranks that are threads and a device on the host: calls are carried
-/// out by whoever makes them, once their stream has come that far, and members wait for each other
-/// there; what they bring stands in the stream and is there when somebody waits for it. What NCCL
-/// leaves to its user is as strict as there: equal blocks, in-place addresses, matching sizes,
-/// memory of the device (late_device.hpp hides it from everybody else).
+/// A fake NCCL for ranks that are threads and a device on the host. The calling thread first
+/// finishes the stream, then waits for the other members and enqueues the result on the stream.
+/// Requirements are as strict as in NCCL: equal blocks, in-place addresses, matching sizes, device
+/// memory (late_device.hpp hides it from other code).
 #pragma once
 
 #include <condition_variable>
@@ -21,7 +20,7 @@
 
 namespace meshwright::fake_nccl {
 
-/// Where the members of one communicator meet.
+/// Shared state of the members of one communicator.
 struct Club {
   std::mutex mutex;
   std::condition_variable changed;
@@ -45,7 +44,7 @@ inline World& world() {
   return all;
 }
 
-/// Work in front of the call is done; nothing behind it is there yet.
+/// Finishes the work enqueued before the call.
 inline void come_to_the_end_of(void* stream) {
   if (stream != nullptr) late_device().wait_for_stream(stream);
 }
@@ -55,7 +54,7 @@ T* seen(T* memory) {
   return late::memory().seen(memory);
 }
 
-/// In the order of the stream.
+/// Delivers in stream order.
 inline void deliver(void* stream, void* to, std::vector<std::byte> bytes) {
   const auto arrive = [to = seen(to), what = std::move(bytes)] {
     std::memcpy(to, what.data(), what.size());
@@ -76,12 +75,12 @@ void wait(Member& me, std::unique_lock<std::mutex>& lock, IsDone is_done) {
   throw RuntimeFailure({.where = "fake NCCL", .what = "a peer is missing", .hint = ""});
 }
 
-/// Every member brings bytes and sees those of all.
+/// Every member contributes bytes and sees those of all.
 template <class Use>
 void share(Member& me, const void* from, std::int64_t bytes, Use use) {
   Club& club = *me.club;
   std::unique_lock lock(club.mutex);
-  wait(me, lock, [&] { return club.left == 0; });  // the one before is over
+  wait(me, lock, [&] { return club.left == 0; });  // the previous call has completed
   const auto* first = static_cast<const std::byte*>(from);
   club.brought.resize(static_cast<std::size_t>(me.place.ranks));
   club.brought[static_cast<std::size_t>(me.place.rank)].assign(first, first + bytes);
@@ -142,7 +141,7 @@ inline void exchange_all(void* communicator, std::span<const NcclTransfer> trans
 
 const NcclTable& table();
 
-/// Members of a color agree on the id of their first one, and meet there.
+/// Members of a color use the ID created by their first member.
 inline void* split(void* communicator, int color, const NcclPlace& place) {
   struct Wish {
     int color, rank, ranks;

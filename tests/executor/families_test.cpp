@@ -1,4 +1,4 @@
-/// Every family of models trains, and trains the same however it is cut.
+/// Every model family trains, with the same results under every parallel split.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace meshwright {
 namespace {
 
-/// The structure of the family in small: names and numbers of its configuration files.
+/// A tiny model with the structure of the family, as in its configuration files.
 struct TinyFamily {
   std::string_view name, config;
 };
@@ -84,8 +84,8 @@ void PrintTo(const TinyFamily& family, std::ostream* out) { *out << family.name;
 class EveryFamily : public testing::TestWithParam<TinyFamily> {
  protected:
   static TrainingRun run(const Strategy& strategy) {
-    // AdamW's first step is the sign of a gradient; larger than rounding errors of sums, this keeps
-    // still what is zero but for them.
+    // AdamW's first step is the sign of a gradient; an epsilon above rounding errors prevents steps
+    // of elements whose gradient is zero except for rounding.
     RunOptions options;
     options.training.epsilon = 1e-6F;
     return run_plan(GetParam().config, strategy, options);
@@ -95,7 +95,7 @@ class EveryFamily : public testing::TestWithParam<TinyFamily> {
     if (!known.contains(GetParam().name)) known[GetParam().name] = run(base());
     return known.at(GetParam().name);
   }
-  /// Says what differs, and how.
+  /// Reports what differs.
   static void expect_same_with(void (*change)(Strategy&)) {
     Strategy cut = base();
     change(cut);
@@ -106,7 +106,7 @@ class EveryFamily : public testing::TestWithParam<TinyFamily> {
 TEST_P(EveryFamily, LearnsOnOneRank) {
   const TrainingRun& run = on_one_rank();
   ASSERT_FALSE(run.failure.has_value()) << run.failure->cause;
-  // 200 words, none known at first: the loss starts at about ln 200.
+  // A vocabulary of 200: the initial loss is about ln 200.
   EXPECT_NEAR(run.steps.front().loss, std::log(200.0), 0.3);
   EXPECT_LT(run.steps.back().loss, run.steps.front().loss);
 }

@@ -1,4 +1,4 @@
-/// Losses and gradients of one rank at any weights: what emulations of stale updates are built of.
+/// Losses and gradients of one rank at given weights, for emulations of stale updates.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ class WithoutUpdate final : public ForwardedActions {
   }
 };
 
-/// Weights and gradients are all dense parameters in their order (a model without experts).
+/// Weights and gradients are vectors of all dense parameters (models without experts).
 class GradientOracle {
  public:
   GradientOracle(std::string_view config, const Strategy& one_rank)
@@ -41,7 +41,7 @@ class GradientOracle {
     double loss = 0;  ///< mean
     std::vector<float> gradient;
   };
-  /// Of the sequences that training step `batch` of the one-rank job reads.
+  /// For the sequences of training step `batch` of the single-rank job.
   Result at(const std::vector<float>& weights, int batch) {
     const Vector held = run().own_weights(0);
     std::copy(weights.begin(), weights.end(), static_cast<float*>(held.data));
@@ -55,7 +55,7 @@ class GradientOracle {
             {gradient.begin(), gradient.end()}};
   }
 
-  /// By name, as a TrainingRun has them.
+  /// By name, as in TrainingRun.
   std::map<std::string, std::vector<float>> by_name(const std::vector<float>& weights) {
     std::map<std::string, std::vector<float>> named;
     for_each_own_element(job_.model, parameters(), false,

@@ -33,7 +33,7 @@ TEST(JobEnvironment, SaysNothingWithoutAJob) {
   EXPECT_FALSE(place_with({{"MASTER_ADDR", "10.0.0.1"}}).has_value());
 }
 
-// At MASTER_PORT listens torchrun's own store.
+// torchrun's own store listens on MASTER_PORT.
 TEST(JobEnvironment, MeetsBesideTheStoreOfTorchrun) {
   const Values values{{"RANK", "5"},
                       {"WORLD_SIZE", "8"},
@@ -72,7 +72,7 @@ TEST(JobEnvironment, KnowsMpirunOnOneMachine) {
   EXPECT_EQ(place.host, "127.0.0.1");
   Values other = values;
   other["OMPI_COMM_WORLD_RANK"] = "0";
-  EXPECT_EQ(place_with(other)->port, place.port);  // all of one job meet
+  EXPECT_EQ(place_with(other)->port, place.port);  // equal on all processes of the job
   other["PMIX_NAMESPACE"] = "job8";
   EXPECT_NE(place_with(other)->port, place.port);
 }
@@ -81,7 +81,7 @@ TEST(JobEnvironment, AsksWhereRankZeroIsOnSeveralMachines) {
   EXPECT_THAT(refusal_of({{"OMPI_COMM_WORLD_RANK", "3"},
                           {"OMPI_COMM_WORLD_SIZE", "4"},
                           {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}),
-              HasSubstr("MASTER_ADDR: is not set, but only 2 of 4 processes"));
+              HasSubstr("MASTER_ADDR: must be set: only 2 of 4 processes"));
 }
 
 TEST(JobEnvironment, MeetsOnTheFirstNodeOfSlurm) {
@@ -105,12 +105,13 @@ TEST(JobEnvironment, ReadsListsOfNodes) {
 }
 
 TEST(JobEnvironment, RefusesWhatContradictsItself) {
-  EXPECT_THAT(refusal_of({{"RANK", "0"}}), HasSubstr("WORLD_SIZE: is not set, but RANK is"));
+  EXPECT_THAT(refusal_of({{"RANK", "0"}}), HasSubstr("WORLD_SIZE: must be set together with RANK"));
   EXPECT_THAT(refusal_of({{"RANK", "2"}, {"WORLD_SIZE", "2"}}),
-              HasSubstr("RANK: 2 is not below 2"));
-  EXPECT_THAT(refusal_of({{"RANK", "-1"}, {"WORLD_SIZE", "2"}}), HasSubstr("'-1' is no number"));
+              HasSubstr("RANK: must be less than WORLD_SIZE (2), got 2"));
+  EXPECT_THAT(refusal_of({{"RANK", "-1"}, {"WORLD_SIZE", "2"}}),
+              HasSubstr("invalid value '-1': expected a whole number"));
   EXPECT_THAT(refusal_of({{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_PORT", "x"}}),
-              HasSubstr("MASTER_PORT: 'x' is no number"));
+              HasSubstr("MASTER_PORT: invalid value 'x'"));
 }
 
 }  // namespace

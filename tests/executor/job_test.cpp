@@ -1,4 +1,4 @@
-/// Processes that meet over TCP, here as threads of one: what they say to each other is the same.
+/// Jobs of processes connected over TCP, here mostly as threads of one: the protocol is the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -17,6 +17,7 @@
 #include "core/error.hpp"
 #include "executor/collectives.hpp"
 #include "executor/launch.hpp"
+#include "executor/supervision.hpp"
 #include "executor/tcp_meeting.hpp"
 
 namespace meshwright {
@@ -24,7 +25,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// One that was free a moment ago.
+/// A port that is free now.
 std::uint16_t free_port() {
   const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -46,7 +47,7 @@ JobPlace place_of(int rank, int ranks, std::uint16_t port) {
           .started_by = "test"};
 }
 
-/// By rank, what its process would get.
+/// Results by rank.
 struct JobEnds {
   std::vector<std::optional<RankFailure>> failures;
   std::vector<std::vector<std::byte>> reports;  ///< the last of each rank
@@ -114,7 +115,7 @@ TEST(TcpJob, OfOneRankMeetsNobody) {
   EXPECT_EQ(ends.reports[0].size(), 1u);
 }
 
-// Rank 2 fails while the others wait for it: the first is told which one and why, all end.
+// Rank 2 fails while the others wait for it: all end, and all know which rank failed and why.
 TEST(TcpJob, EndsAllRanksWhenOneFails) {
   const JobEnds ends = run_all(3, [](Communicator& communicator, RankProgress& progress) {
     progress.task = 7;
@@ -122,16 +123,71 @@ TEST(TcpJob, EndsAllRanksWhenOneFails) {
     std::array<std::byte, 1> byte{};
     communicator.receive(RankId(2), {Channel::kData, 1}, byte);
   });
-  ASSERT_TRUE(ends.failures[0].has_value());
-  EXPECT_EQ(ends.failures[0]->rank, RankId(2));
-  EXPECT_EQ(ends.failures[0]->cause, "out of luck");
-  EXPECT_EQ(ends.failures[0]->task, TaskId(7));
-  EXPECT_FALSE(ends.failures[0]->is_stuck);
-  EXPECT_FALSE(ends.failures[1].has_value());
-  EXPECT_FALSE(ends.failures[2].has_value());
+  for (const auto& failure : ends.failures) {
+    ASSERT_TRUE(failure.has_value());
+    EXPECT_EQ(failure->kind, FailureKind::kError);
+    EXPECT_EQ(failure->rank, RankId(2));
+    EXPECT_EQ(failure->cause, "out of luck");
+    EXPECT_EQ(failure->task, TaskId(7));
+    EXPECT_FALSE(failure->is_stuck);
+  }
 }
 
-// Whoever watches is told all the while that the rank has come no further.
+// A rank waits for the end of the job, not only for its own.
+TEST(TcpJob, FailsOnRanksThatHadFinishedBefore) {
+  const JobEnds ends = run_all(3, [](Communicator& communicator, RankProgress&) {
+    if (communicator.rank() != RankId(2)) return;
+    std::this_thread::sleep_for(kShort);
+    throw std::runtime_error("out of luck");
+  });
+  for (const auto& failure : ends.failures) {
+    ASSERT_TRUE(failure.has_value());
+    EXPECT_EQ(failure->rank, RankId(2));
+    EXPECT_EQ(failure->cause, "out of luck");
+  }
+}
+
+/// Runs a rank in a process that exits with 0 in the middle of its work.
+class LostProcess {
+ public:
+  explicit LostProcess(const JobPlace& place) : process_(fork()) {
+    if (process_ != 0) return;
+    const auto body = [](Communicator&, RankProgress&) {
+      std::this_thread::sleep_for(kShort);
+      _exit(0);
+    };
+    run_ranks(RankKind::kJob, place.ranks, body, {.job = &place});
+    _exit(0);
+  }
+  ~LostProcess() { waitpid(process_, nullptr, 0); }
+  LostProcess(const LostProcess&) = delete;
+  LostProcess& operator=(const LostProcess&) = delete;
+
+ private:
+  pid_t process_;
+};
+
+// The process of rank 0 supervises the job, so nothing else can tell rank 1 that it failed.
+TEST(TcpJob, FailsOnTheOthersWhenTheProcessOfRankZeroIsLost) {
+  for (const bool waits : {true, false}) {
+    SCOPED_TRACE(testing::Message() << "rank 1 waits: " << waits);
+    const std::uint16_t port = free_port();
+    const JobPlace first = place_of(0, 2, port), second = place_of(1, 2, port);
+    const LostProcess lost(first);
+    const auto failure = run_ranks(RankKind::kJob, 2,
+                                   [waits](Communicator& communicator, RankProgress& progress) {
+                                     if (waits) wait_for_message(communicator, progress, RankId(0));
+                                   },
+                                   {.job = &second});
+    ASSERT_TRUE(failure.has_value());
+    EXPECT_EQ(failure->kind, FailureKind::kDeath);
+    EXPECT_EQ(failure->rank, RankId(0));
+    EXPECT_EQ(failure->cause, kProcessLost);
+    EXPECT_FALSE(failure->is_stuck);
+  }
+}
+
+// Heartbeats without progress do not prevent the watchdog from declaring a hang.
 TEST(TcpJob, NamesTheRankThatHangs) {
   static std::atomic<bool> release;
   release = false;
@@ -142,7 +198,7 @@ TEST(TcpJob, NamesTheRankThatHangs) {
                                  progress.task = 7;
                                  for (int i = 0; i < 5000 && !release; ++i)
                                    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-                                 throw std::runtime_error("nobody has noticed");
+                                 throw std::runtime_error("failure not noticed");
                                },
                                {.patience = kShort});
   release = true;
@@ -153,7 +209,7 @@ TEST(TcpJob, NamesTheRankThatHangs) {
   EXPECT_FALSE(ends.failures[0]->is_stuck);
   ASSERT_TRUE(ends.failures[1].has_value());
   EXPECT_TRUE(ends.failures[1]->is_stuck);
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the thread lets go of its memory
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the thread frees its memory
 }
 
 TEST(TcpJob, MayTakeItsTimeOnDisk) {
@@ -189,7 +245,7 @@ TEST(TcpJob, EndsWhereWhatItReportsCannotBeTaken) {
   EXPECT_FALSE(ends.failures[0]->is_stuck);
 }
 
-/// Runs rank 1 in a process that is stopped as soon as it is at work, and killed a while later.
+/// Runs rank 1 in a process that is stopped (SIGSTOP) once it runs, and killed later.
 class StoppedProcess {
  public:
   explicit StoppedProcess(const JobPlace& place) : process_(fork()) {
@@ -215,7 +271,7 @@ class StoppedProcess {
   pid_t process_;
 };
 
-// What was sent to it never leaves; the run ends all the same, long before somebody kills it.
+// Messages to it are never received; the run ends anyway, long before the process is killed.
 TEST(TcpJob, DoesNotWaitForAStoppedProcess) {
   const std::uint16_t port = free_port();
   const JobPlace first = place_of(0, 2, port), second = place_of(1, 2, port);
@@ -245,9 +301,9 @@ TEST(TcpMeeting, SaysWhoIsMissing) {
   const JobPlace place = place_of(0, 3, free_port());
   try {
     meet_over_tcp(place, std::chrono::milliseconds(200));
-    ADD_FAILURE() << "nobody was missed";
+    ADD_FAILURE() << "no missing rank was reported";
   } catch (const RuntimeFailure& failure) {
-    EXPECT_THAT(failure.what(), HasSubstr("missing ranks: 1 2"));
+    EXPECT_THAT(failure.what(), HasSubstr("rendezvous timed out: missing ranks 1, 2"));
   }
 }
 
@@ -256,13 +312,13 @@ TEST(TcpMeeting, SaysWhereRankZeroShouldBe) {
   const JobPlace place = place_of(1, 2, port);
   try {
     meet_over_tcp(place, std::chrono::milliseconds(200));
-    ADD_FAILURE() << "nobody was missed";
+    ADD_FAILURE() << "no missing rank was reported";
   } catch (const RuntimeFailure& failure) {
     EXPECT_THAT(failure.what(), HasSubstr("127.0.0.1 port " + std::to_string(port)));
   }
 }
 
-// A stranger with other words, and one of another job, are sent away; the meeting goes on.
+// Connections without a valid handshake are closed and do not disturb the rendezvous.
 TEST(TcpMeeting, SendsStrangersAway) {
   const std::uint16_t port = free_port();
   std::thread stranger([port] {
@@ -281,7 +337,7 @@ TEST(TcpMeeting, SendsStrangersAway) {
       ::close(fd);
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    ADD_FAILURE() << "nobody listened";
+    ADD_FAILURE() << "no rank was listening";
   });
   std::optional<JobSockets> second;
   std::thread other([&] {

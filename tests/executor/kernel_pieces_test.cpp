@@ -1,4 +1,4 @@
-/// A call in pieces computes what the whole call does, with both kinds of kernels on a processor.
+/// A call split into pieces computes the same as the whole call, with both CPU backends.
 #include "executor/kernel_pieces.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace meshwright {
 namespace {
 
-/// Numbers that repeat nowhere near.
+/// Numbers without short periods.
 std::vector<float> numbers(std::int64_t count, int from) {
   std::vector<float> values(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -88,7 +88,7 @@ TEST_P(KernelPieces, OfUpdatesUpdateAllParameters) {
   EXPECT_EQ(calls_, 7);
 }
 
-// 2 * 8 * 5 = 80 flop a row: 64 rows of 150, 64 of the rest, and 22.
+// 2 * 8 * 5 = 80 flop per row: pieces of 64, 64 and 22 of 150 rows.
 TEST_P(KernelPieces, OfProductsAreTheirRows) {
   constexpr std::int64_t kRows = 150, kDepth = 8, kColumns = 5;
   for (const bool transposed : {false, true}) {
@@ -109,7 +109,7 @@ TEST_P(KernelPieces, OfProductsAreTheirRows) {
   }
 }
 
-/// 3 sequences of 6 queries, 4 heads of 4 that 2 key heads serve, values of 2.
+/// 3 sequences of 6 queries, 4 heads of size 4 with 2 key heads, value size 2.
 struct SmallAttention {
   AttentionShape shape{.sequences = 3,
                        .heads = 4,
@@ -151,12 +151,12 @@ struct SmallAttention {
   }
 };
 
-// Forward a head of a sequence takes 2 * 6 * 6 * (4 + 2) = 432 flop, a sequence 4 * 432 = 1728;
+// Forward takes 2 * 6 * 6 * (4 + 2) = 432 flop per head and sequence, 4 * 432 = 1728 per sequence;
 // backward 1080 and 4320.
 TEST_P(KernelPieces, OfAttentionAreSequencesAndHeads) {
   struct Cut {
     double flop;
-    int forward, backward;  ///< calls
+    int forward, backward;  ///< number of calls
   };
   for (const Cut& cut : {Cut{1e18, 1, 1}, Cut{2 * 4320.0, 1, 2}, Cut{4320, 2, 3},
                          Cut{2 * 1080.0, 3, 6}, Cut{1, 6, 6}}) {

@@ -36,7 +36,7 @@ void wait_for_message(Communicator& communicator, RankProgress& progress, RankId
 
 RankId other(const Communicator& communicator) { return RankId(1 - communicator.rank().value); }
 
-/// After it, nobody is left who could be waited for.
+/// No child process is left.
 void expect_no_children() {
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
   EXPECT_EQ(errno, ECHILD);
@@ -95,7 +95,7 @@ TEST_P(Ranks, NameTheOneThatThrewNotThoseThatWaitedForIt) {
 TEST_P(Ranks, SayThatMemoryHasRunOut) {
   const auto failure = run(1, [](Communicator&, RankProgress&) { throw std::bad_alloc(); });
   ASSERT_TRUE(failure.has_value());
-  EXPECT_EQ(failure->cause, "the system gives it no more memory");
+  EXPECT_EQ(failure->cause, "out of memory");
 }
 
 TEST_P(Ranks, NoticeADeadlock) {
@@ -103,11 +103,11 @@ TEST_P(Ranks, NoticeADeadlock) {
     wait_for_message(communicator, progress, other(communicator));
   });
   ASSERT_TRUE(failure.has_value());
-  EXPECT_THAT(failure->cause, HasSubstr("hangs: no rank has moved for 0.3 s"));
+  EXPECT_THAT(failure->cause, HasSubstr("hung: no rank made progress for 0.3 s"));
   EXPECT_FALSE(failure->is_stuck);
 }
 
-/// Rank 0 is through and waits for nobody, but it is not the one that hangs.
+/// Rank 0 has finished and does not wait, but it is not the one that hangs.
 TEST_P(Ranks, NameTheOneThatHangs) {
   static std::atomic<bool> release;
   release = false;
@@ -122,7 +122,7 @@ TEST_P(Ranks, NameTheOneThatHangs) {
   EXPECT_EQ(failure->task, TaskId(7));
   EXPECT_EQ(failure->is_stuck, GetParam() == RankKind::kThreads);  // a process can be killed
   release = true;
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the thread lets go of its memory
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the thread frees its memory
 }
 
 TEST_P(Ranks, StopWhenInterrupted) {
@@ -151,7 +151,7 @@ TEST_P(Ranks, AreAskedToStopWhereTheyDoNotWait) {
   EXPECT_FALSE(failure->is_stuck);
 }
 
-/// A thread is kept where it crashed, for ever; the process of a rank is gone.
+/// A crashed thread stays suspended; a crashed process has ended.
 TEST_P(Ranks, ReportACrash) {
   const auto failure = run(2, [](Communicator& communicator, RankProgress& progress) {
     if (communicator.rank() == RankId(0)) wait_for_message(communicator, progress, RankId(1));
@@ -165,8 +165,8 @@ TEST_P(Ranks, ReportACrash) {
   EXPECT_EQ(failure->is_stuck, GetParam() == RankKind::kThreads);
 }
 
-/// A message of 64 MiB is many pieces to a socket, each of them a sign of life of both ends; in
-/// memory it is one.
+/// A message of 64 MiB is sent over a socket in many pieces, each a heartbeat on both ends; in
+/// memory it is one piece.
 TEST_P(Ranks, BeatWithEveryPieceOfAMessage) {
   constexpr std::size_t kSize = std::size_t{64} << 20;
   std::array<std::int64_t, 2> beats{};
@@ -177,7 +177,7 @@ TEST_P(Ranks, BeatWithEveryPieceOfAMessage) {
                   std::vector<std::byte> bytes(kSize);
                   if (communicator.rank() == RankId(0)) {
                     communicator.send(RankId(1), {}, bytes, {});
-                    wait_for_message(communicator, progress, RankId(1));  // it is there
+                    wait_for_message(communicator, progress, RankId(1));  // it has arrived
                   } else {
                     communicator.receive(RankId(0), {}, bytes);
                     communicator.send(RankId(0), {}, std::span(bytes).first(1), {});
@@ -194,7 +194,7 @@ TEST_P(Ranks, BeatWithEveryPieceOfAMessage) {
   EXPECT_GE(beats[1], least);
 }
 
-/// While a rank waits for the disk, nobody hangs.
+/// A rank in file I/O is not taken for hung.
 TEST_P(Ranks, MayTakeTheirTimeOnDisk) {
   const auto failure = run(2, [](Communicator& communicator, RankProgress& progress) {
     if (communicator.rank() == RankId(1))
@@ -207,7 +207,7 @@ TEST_P(Ranks, MayTakeTheirTimeOnDisk) {
   EXPECT_FALSE(failure.has_value()) << failure->cause;
 }
 
-/// As by Ctrl-Z and `fg`: at the first look behind it, ranks have had no time to move.
+/// As after Ctrl-Z and `fg`: at the first poll the ranks had no time to make progress.
 TEST(Watchdog, DoesNotCountTimeInWhichNobodyLooked) {
   const RankProgress rank;
   const LaunchOptions options{.patience = std::chrono::milliseconds(200)};
@@ -224,7 +224,7 @@ TEST(Watchdog, DoesNotCountTimeInWhichNobodyLooked) {
   EXPECT_EQ(failure->kind, FailureKind::kHang);
 }
 
-/// A stack beyond all addresses: the system gives no thread at all.
+/// A stack size larger than the address space: thread creation fails.
 TEST(RunThreads, SayWhereOneCannotBeStarted) {
   pthread_attr_t before, impossible;
   ASSERT_EQ(pthread_getattr_default_np(&before), 0);
@@ -235,7 +235,7 @@ TEST(RunThreads, SayWhereOneCannotBeStarted) {
   ASSERT_EQ(pthread_setattr_default_np(&before), 0);
   ASSERT_TRUE(failure.has_value());
   EXPECT_EQ(failure->rank, RankId(0));
-  EXPECT_THAT(failure->cause, HasSubstr("its thread cannot be started"));
+  EXPECT_THAT(failure->cause, HasSubstr("cannot start its thread: "));
   EXPECT_FALSE(failure->is_stuck);
 }
 
@@ -263,13 +263,12 @@ TEST(RunProcesses, ReportARankThatExits) {
     });
     ASSERT_TRUE(failure.has_value());
     EXPECT_EQ(failure->rank, RankId(0));
-    EXPECT_EQ(failure->cause,
-              "its process ended too early, with exit code " + std::to_string(code));
+    EXPECT_EQ(failure->cause, "its process exited early, with status " + std::to_string(code));
   }
   expect_no_children();
 }
 
-/// A process that is stopped neither moves nor takes a message.
+/// A stopped process makes no progress and receives no messages.
 TEST(RunProcesses, ReportAStoppedRank) {
   const auto failure = run_processes(2,
                                      [](Communicator& communicator, RankProgress& progress) {
@@ -283,7 +282,7 @@ TEST(RunProcesses, ReportAStoppedRank) {
   expect_no_children();
 }
 
-/// A launcher that is killed takes its ranks along: the pipe that they hold open ends.
+/// Killing the launcher kills its ranks: the pipe they hold open is closed.
 TEST(RunProcesses, EndWithTheirLauncher) {
   std::array<int, 2> ends{};
   ASSERT_EQ(pipe(ends.data()), 0);
@@ -299,9 +298,9 @@ TEST(RunProcesses, EndWithTheirLauncher) {
   }
   close(ends[1]);
   std::array<char, 1> letter{};
-  for (int i = 0; i < 3; ++i) ASSERT_EQ(read(ends[0], letter.data(), 1), 1);  // all are at work
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(read(ends[0], letter.data(), 1), 1);  // all are running
   kill(launcher, SIGKILL);
-  EXPECT_EQ(read(ends[0], letter.data(), 1), 0);  // nobody holds the other end
+  EXPECT_EQ(read(ends[0], letter.data(), 1), 0);  // the other end is closed
   close(ends[0]);
   waitpid(launcher, nullptr, 0);
 }

@@ -1,5 +1,5 @@
-/// models/examples/linear-over-two-ranks.md: a linear layer 4 → 8 → 4 cut over two ranks gives the
-/// result of the whole one.
+/// models/examples/linear-over-two-ranks.md: linear layers 4 → 8 → 4 sharded over two ranks give
+/// the result of the unsharded ones.
 #include <gmock/gmock.h>
 
 #include "core/io_file.hpp"

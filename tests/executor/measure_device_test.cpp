@@ -22,7 +22,7 @@ void expect_figures(const MeasuredGpu& gpu, const std::vector<CurvePoint>& messa
   EXPECT_GT(figures.bandwidth, BytesPerSecond(0));
 }
 
-// Its memory is hidden, and all of it is given back.
+// Device memory is hidden from the host, and all of it is freed.
 TEST(MeasuredDevice, HasFiguresOfEverything) {
   const Bytes free = late_device().free_memory();
   const MeasuredGpu gpu = measure_gpu(late_kernels(), late_device(), kSmall);

@@ -1,5 +1,5 @@
-/// What lower() predicts for a rank is what its executor counts: to the byte, class by class, at
-/// the moment of the peak. Reserved memory (kernels' working memory) apart.
+/// The memory that lower() predicts for a rank equals what its executor allocates: to the byte, by
+/// class, at the peak. Reserved memory (kernel scratch) is excluded.
 #include <gmock/gmock.h>
 
 #include "simulator/simulate.hpp"
@@ -95,9 +95,9 @@ std::vector<Case> schedules() {
   };
 }
 
-constexpr std::int32_t kFewestWords = 48;  ///< of all models here
+constexpr std::int32_t kFewestWords = 48;  ///< smallest vocabulary of the models here
 
-// Few words and narrow feed-forward layers: the peak lies where a case is about, not in the loss.
+// Small vocabulary and narrow feed-forward layers, so that the peak is not in the loss.
 constexpr std::string_view kSlimGpt =
     R"({"model_type": "gpt2", "n_embd": 32, "n_layer": 4, "n_head": 4, "n_positions": 16,
         "n_inner": 8, "vocab_size": 48, "resid_pdrop": 0, "attn_pdrop": 0, "embd_pdrop": 0})";
@@ -113,7 +113,7 @@ constexpr std::string_view kManyKeyHeads =
     R"({"model_type": "llama", "hidden_size": 32, "num_hidden_layers": 2, "intermediate_size": 8,
         "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 48,
         "max_position_embeddings": 16})";
-/// Latent attention, a layer without experts, experts that all tokens share, corrected scores.
+/// Latent attention, a dense layer, shared experts, score corrections.
 constexpr std::string_view kLatent =
     R"({"model_type": "deepseek_v3", "hidden_size": 32, "num_hidden_layers": 4,
         "num_attention_heads": 4, "intermediate_size": 16, "moe_intermediate_size": 4,
@@ -126,7 +126,7 @@ constexpr std::string_view kSlimMixtral =
         "intermediate_size": 8, "num_attention_heads": 4, "num_key_value_heads": 2,
         "num_local_experts": 4, "num_experts_per_tok": 2, "vocab_size": 48,
         "max_position_embeddings": 16, "sliding_window": null})";
-/// Biases of experts, sinks, windows.
+/// Expert biases, attention sinks, sliding windows.
 constexpr std::string_view kGptOss =
     R"({"model_type": "gpt_oss", "hidden_size": 32, "num_hidden_layers": 4,
         "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
@@ -210,7 +210,7 @@ std::vector<Case> latent_attention() {
   };
 }
 
-/// Every expert gets as many rows as it takes: what is dispatched is known beforehand.
+/// With a capacity every expert gets a fixed number of rows, so the dispatched size is known.
 void spread_experts(Strategy& s, int ranks, int tensor = 1) {
   s.degrees.expert = ranks, s.degrees.expert_tensor = tensor;
   s.model_parallelism.routing.capacity = 1.0;

@@ -1,4 +1,4 @@
-/// Every mode inside a replica computes what one rank computes: ten steps each.
+/// Every parallel mode within a replica computes the same as one rank, over ten steps.
 #include <gmock/gmock.h>
 
 #include <map>
@@ -48,7 +48,7 @@ struct Mode {
   std::string name;
   std::string_view config;
   void (*change)(Strategy&);
-  /// Rules that one rank must follow too; see RoutingGroups.
+  /// Routing rules for the single-rank run; see RoutingGroups.
   RoutingGroups like = {};
   void (*both)(Strategy&) = nothing;
   bool nodes_of_one_device = false;
@@ -253,7 +253,7 @@ INSTANTIATE_TEST_SUITE_P(Tensor, SameMode, testing::ValuesIn(tensor_modes()), mo
 INSTANTIATE_TEST_SUITE_P(Expert, SameMode, testing::ValuesIn(expert_modes()), mode_name);
 INSTANTIATE_TEST_SUITE_P(Dropout, SameMode, testing::ValuesIn(dropout_modes()), mode_name);
 
-/// Rules that change nothing would make the tests above prove nothing.
+/// The tests above are only meaningful if the rules have an effect.
 TEST(RoutingRules, ChangeWhatIsLearnt) {
   const auto loss_with = [](std::string_view config, void (*change)(Strategy&),
                             const RoutingGroups& like = {}) {
@@ -271,7 +271,7 @@ TEST(RoutingRules, ChangeWhatIsLearnt) {
   EXPECT_NE(
       loss_with(kBalanced, [](S) {}),
       loss_with(kBalanced, [](S s) { s.model_parallelism.routing.node_limit = 1; }, {.nodes = 4}));
-  // Every expert may take all rows: nothing is dropped.
+  // Every expert has capacity for all rows: nothing is dropped.
   EXPECT_EQ(free, loss_with(kMixtral, [](S s) { s.model_parallelism.routing.capacity = 2; }));
 }
 
@@ -281,7 +281,7 @@ TEST(Dropout, ChangesWithTheSeedAndTheStep) {
   const TrainingRun run = run_plan(kGptWithDropout, base(), options);
   ASSERT_FALSE(run.failure.has_value()) << run.failure->cause;
   EXPECT_NE(run.steps[0].loss, run_plan(kGptWithDropout, base(), other).steps[0].loss);
-  // A rate of zero cannot be told from none at all.
+  // A rate of zero equals no correction.
   const double with = run.steps[0].loss, without = run_plan(kGpt, base()).steps[0].loss;
   EXPECT_NE(with, without);
 }

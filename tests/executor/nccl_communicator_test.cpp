@@ -39,7 +39,7 @@ Bytes bytes_of(std::span<const float> values) {
   return Bytes(static_cast<std::int64_t>(values.size_bytes()));
 }
 
-/// Numbers in the memory of a queue, 10 r + i on rank r.
+/// Numbers 10 r + i on rank r, in the memory of a queue.
 std::span<float> numbers_on(DeviceQueue& queue, int rank, std::size_t count) {
   std::vector<float> numbers(count);
   std::iota(numbers.begin(), numbers.end(), static_cast<float>(10 * rank));
@@ -53,7 +53,7 @@ std::vector<float> read(DeviceQueue& queue, std::span<const float> values) {
   return numbers;
 }
 
-/// Runs body(communicator, queue) on ranks that meet by the fake NCCL; returns floats by rank.
+/// Runs body(communicator, queue) on ranks with the fake NCCL; returns floats by rank.
 template <class Body>
 std::vector<std::vector<float>> on_nccl(int count, Body body) {
   return on_ranks<float>(RankKind::kThreads, count, [&](Communicator& messages) {
@@ -67,7 +67,7 @@ class NcclOnRanks : public testing::TestWithParam<std::tuple<int, int>> {
  protected:
   int ranks() const { return std::get<0>(GetParam()); }
   std::size_t count() const { return static_cast<std::size_t>(std::get<1>(GetParam())); }
-  /// Of 10 r + i over all ranks.
+  /// The sum of 10 r + i over all ranks.
   float sum(std::size_t i) const {
     const int n = ranks();
     return static_cast<float>(10 * n * (n - 1) / 2) + static_cast<float>(n) * static_cast<float>(i);
@@ -136,7 +136,7 @@ TEST_P(NcclOnRanks, BroadcastComesFromTheRoot) {
       EXPECT_EQ(values[i], static_cast<float>(10 * (ranks() - 1)) + static_cast<float>(i));
 }
 
-// 7 is no multiple of 2 to 4: blocks differ, and one of four may be empty.
+// 7 is not a multiple of 2 to 4: blocks differ, and one of four may be empty.
 INSTANTIATE_TEST_SUITE_P(Sizes, NcclOnRanks,
                          testing::Combine(testing::Values(2, 3, 4), testing::Values(0, 2, 7, 12)));
 
@@ -192,8 +192,8 @@ TEST(NcclMessages, ComeFromAnyMemoryIntoAnyMemory) {
   EXPECT_THAT(results[1], ElementsAre(0, 2, 100, 101));
 }
 
-// As gradients that are summed while others are made: kernels go on beside, and wait where they
-// read the sums.
+// Like gradients that are summed while others are computed: kernels run concurrently and wait only
+// before they read the sums.
 TEST(NcclLanes, SumBesideKernelsThatNeedNothingOfIt) {
   const auto results = on_nccl(2, [](Communicator& c, DeviceQueue& queue) {
     const std::span<float> all = numbers_on(queue, c.rank().value, 4);
@@ -211,7 +211,7 @@ TEST(NcclLanes, SumBesideKernelsThatNeedNothingOfIt) {
   EXPECT_THAT(results[1], ElementsAre(10, 12, 7, 7));
 }
 
-// What comes from another rank comes while this one computes.
+// Data arrive from another rank while this one computes.
 TEST(NcclLanes, ReceiveBesideKernels) {
   const auto results = on_nccl(2, [](Communicator& c, DeviceQueue& queue) {
     const std::span<float> computed = numbers_on(queue, c.rank().value, 2);
@@ -231,7 +231,7 @@ TEST(NcclLanes, ReceiveBesideKernels) {
   EXPECT_THAT(results[1], ElementsAre(0, 1));
 }
 
-// Where NCCL cannot split, groups meet one by one.
+// Without ncclCommSplit groups are created one by one.
 TEST(NcclGroups, MeetWithoutSplits) {
   static NcclTable old = fake_nccl::table();
   old.can_split = [] { return false; };
@@ -246,7 +246,7 @@ TEST(NcclGroups, MeetWithoutSplits) {
   for (const auto& values : results) EXPECT_THAT(values, ElementsAre(30, 33));
 }
 
-// Five groups of four ranks: one of all, and pairs of which two at a time have no rank in common.
+// Five groups of four ranks: one of all, and pairs, of which two at a time are disjoint.
 TEST(NcclGroups, AreSplitOffOneOfAllRanks) {
   static std::atomic<int> joins = 0, splits = 0;
   joins = splits = 0;
@@ -283,7 +283,7 @@ TEST(NcclGroups, AreSplitOffOneOfAllRanks) {
 
 // ---- failures ----
 
-/// The host, but for events that never happen: a peer is dead while a kernel waits for it.
+/// A host device whose events never complete: a kernel waits for a dead peer.
 const DeviceTable& stuck_device() {
   static const DeviceTable device = [] {
     DeviceTable t = host_device();
@@ -304,7 +304,7 @@ TEST(NcclWait, EndsAtThePatience) {
       queue.wait();
       ADD_FAILURE() << "nothing was thrown";
     } catch (const RuntimeFailure& failure) {
-      EXPECT_THAT(failure.what(), HasSubstr("within 20 ms"));
+      EXPECT_THAT(failure.what(), HasSubstr("after 20 ms"));
     }
     return std::vector<float>();
   });
@@ -345,8 +345,8 @@ struct Case {
 
 class NcclTraining : public testing::TestWithParam<Case> {};
 
-/// Sums over more than two ranks come in another order than round a ring: 1e-5 of the norm, where
-/// 3 steps of sums in fp32 lose some 1e-6.
+/// Sums over more than two ranks have another order than in a ring: tolerance 1e-5 of the norm, as
+/// three steps of fp32 sums differ by about 1e-6.
 TEST_P(NcclTraining, ComputesWhatMessagesCompute) {
   Strategy strategy = tiny_strategy();
   GetParam().change(strategy);

@@ -1,5 +1,5 @@
-/// The same body on ranks of every kind; what it returns comes back as reports, since the memory of
-/// a process is its own.
+/// Runs a body on ranks of every kind; results are returned as reports, since processes do not
+/// share memory.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace meshwright {
 
-/// By rank. T is copied as bytes.
+/// Results by rank. T is copied as bytes.
 template <class T, class Body>
 std::vector<std::vector<T>> on_ranks(RankKind kind, int count, Body body) {
   static_assert(std::is_trivially_copyable_v<T>);

@@ -1,5 +1,5 @@
-/// Training on ranks of every kind: the same bits, what a run leaves behind that ends early, and
-/// links that are slower than the machine's.
+/// Training on ranks of every kind: bitwise equal results, results of runs that end early, and
+/// modeled links that are slower than the machine's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(Strategies, EveryKindOfRank, testing::ValuesIn(cases())
 
 class EndsEarly : public testing::TestWithParam<RankKind> {
  protected:
-  /// On two stages, with a fault in the second step of the second one.
+  /// Two stages, with a fault in the second step of the second stage.
   TrainingRun run_with(FaultKind kind, const std::string& task) {
     Strategy strategy = base();
     strategy.degrees.pipeline = 2;
@@ -102,10 +102,10 @@ TEST_P(EndsEarly, WhereARankThrows) {
   ASSERT_TRUE(run.failure.has_value());
   EXPECT_EQ(run.failure->rank, RankId(1));
   EXPECT_THAT(task_name(run.failure->task), HasSubstr("r1.compute.s1.F2"));
-  EXPECT_EQ(run.failure->cause, "a fault was injected");
+  EXPECT_EQ(run.failure->cause, "injected fault");
 }
 
-/// The first step is whole; of the second one, what came before the fault has been done.
+/// The first step is complete; of the second one, the tasks before the fault are done.
 TEST_P(EndsEarly, WithWhatWasDoneUntilThen) {
   const TrainingRun run = run_with(FaultKind::kThrow, "F2");
   ASSERT_EQ(run.steps.size(), 1u);
@@ -129,7 +129,7 @@ TEST_P(EndsEarly, WhereARankHangs) {
   const TrainingRun run = run_with(FaultKind::kHang, "B1");
   ASSERT_TRUE(run.failure.has_value());
   EXPECT_EQ(run.failure->rank, RankId(1));
-  EXPECT_THAT(run.failure->cause, HasSubstr("hangs"));
+  EXPECT_THAT(run.failure->cause, HasSubstr("hung"));
   EXPECT_EQ(run.failure->is_stuck, GetParam() == RankKind::kThreads);
 }
 
@@ -149,7 +149,7 @@ class ModelledLinks : public testing::TestWithParam<RankKind> {};
 
 Ticks milliseconds(int count) { return Ticks(count * (kTicksPerSecond / 1000)); }
 
-/// cpu-laptop with messages that take so long, however short they are.
+/// cpu-laptop with this message latency.
 NamedText laptop_with_latency(const std::string& latency) {
   NamedText cluster = find_cluster("cpu-laptop");
   const std::string before = "latency = \"2 us\"";
@@ -157,9 +157,9 @@ NamedText laptop_with_latency(const std::string& latency) {
   return cluster;
 }
 
-/// 1F1B over two stages with 20 ms for a message and 8 micro-batches. Stage 0 sends F0 and F1 at 0;
-/// their gradients are back at 40 ms, when B0 F2 B1 F3 follow, and so on: 4 times 40 ms, whatever
-/// computing takes beside.
+/// 1F1B over two stages with 20 ms per message and 8 micro-batches. Stage 0 sends F0 and F1 at 0;
+/// their gradients arrive at 40 ms, when B0 F2 B1 F3 follow, and so on: 4 times 40 ms, plus compute
+/// time.
 TEST_P(ModelledLinks, MakeAPipelineAsSlowAsTheyAre) {
   Strategy strategy = base();
   strategy.degrees.pipeline = 2;
@@ -177,7 +177,7 @@ TEST_P(ModelledLinks, MakeAPipelineAsSlowAsTheyAre) {
   }
 }
 
-/// One micro-batch: a message of 500 ms there and one back, in which nobody moves and nobody hangs.
+/// One micro-batch: a message of 500 ms in each direction must not be taken for a hang.
 TEST_P(ModelledLinks, MayTakeLongerThanRanksMayStandStill) {
   Strategy strategy = base();
   strategy.degrees.pipeline = 2;
@@ -202,8 +202,6 @@ RankClock clock_that_began(std::chrono::milliseconds ago, LinkTime links) {
   return {TimelineClock::kWall, std::chrono::steady_clock::now() - ago, links};
 }
 
-/// A message of 1 ms that was ready at 0 and is taken half a second later has taken longer than
-/// that: nothing is added. One that takes a second more than has passed is waited for.
 /// 3 ticks of work, 50 of waiting, 4 of work.
 TEST(RankClock, CountsNoWaitInsideAKernel) {
   static Ticks worked;
@@ -220,7 +218,7 @@ TEST(RankClock, CountsNoWaitInsideAKernel) {
   EXPECT_EQ(clock.time(), Ticks(107));
 }
 
-/// Work of 7 ticks at 100 in front of a collective belongs to the update that begins at 200.
+/// Work of 7 ticks at 100 before a collective is attributed to the update that starts at 200.
 TEST(RankClock, CountsWorkSetAsideOnceWithTheTaskThatAsksForIt) {
   static Ticks worked;
   RankClock clock(TimelineClock::kVirtual, RankClock::Moment());
@@ -237,6 +235,8 @@ TEST(RankClock, CountsWorkSetAsideOnceWithTheTaskThatAsksForIt) {
   EXPECT_EQ(clock.time(), Ticks(207));
 }
 
+/// A message of 1 ms that was ready at 0 and is received half a second later is not delayed; one of
+/// 550 ms is waited for.
 TEST(RankClock, WaitsOnlyForLinksThatAreSlowerThanTheMachine) {
   RankClock fast = clock_that_began(std::chrono::milliseconds(500), LinkTime::kModelled);
   const RankClock::Moment before = std::chrono::steady_clock::now();
@@ -254,7 +254,7 @@ TEST(RankClock, WaitsOnlyForLinksThatAreSlowerThanTheMachine) {
   EXPECT_GE(slow.time(), milliseconds(550));
 }
 
-/// A message under way leaves the thread alone; who needs it waits.
+/// A message in flight does not occupy the thread; its consumer waits.
 TEST(RankClock, BooksModelledMessagesUntilSomebodyNeedsThem) {
   RankClock clock = clock_that_began(std::chrono::milliseconds(0), LinkTime::kModelled);
   clock.start_task(Ticks(), /*occupies_thread=*/false);

@@ -19,7 +19,7 @@ std::vector<Ticks> seconds(const std::vector<int>& values) {
   return times;
 }
 
-// The median of 2, 4, 4, 6, 100 is 4: the last call counts as 12, and the mean is 28 / 5. The
+// The median of 2, 4, 4, 6, 100 is 4: the last call is clipped to 12, and the mean is 28 / 5. The
 // quartiles are 4 and 6.
 TEST(KernelCurves, AreMeansInWhichASingleInterruptionCountsLittle) {
   const auto curves = kernel_curves({{{gelu(64)}, seconds({100, 4, 2, 6, 4})}});
@@ -41,7 +41,7 @@ TEST(KernelCurves, PoolCallsOfOneShapeAndKeepOthersApart) {
   EXPECT_DOUBLE_EQ(curves[0].points[1].time.value, 5);
 }
 
-// Timed together, 8 s: 30 bytes and 10 bytes at one rate share them 3:1.
+// Timed together, 8 s: kernels with 30 and 10 bytes at one rate share them 3:1.
 TEST(KernelCurves, ShareTheTimeOfKernelsThatWereTimedTogether) {
   Kernel relu = gelu(10);
   relu.routine = Routine::kRelu;
@@ -52,7 +52,7 @@ TEST(KernelCurves, ShareTheTimeOfKernelsThatWereTimedTogether) {
   EXPECT_DOUBLE_EQ(curves[1].points[0].time.value, 2);
 }
 
-/// What is prepared takes 3 s and a kernel 5 s, by a clock of its own.
+/// prepare() takes 3 s and a kernel 5 s by a fake clock.
 class SlowActions final : public TaskActions {
  public:
   static inline Ticks now;
@@ -73,8 +73,8 @@ class SlowActions final : public TaskActions {
   std::span<std::byte> incoming(const Task&) override { return {}; }
 };
 
-// A job of several ranks takes the norm of its gradients in front of the collective that sums it:
-// as in a job of one rank, the update takes 3 + 5 s. The next one has nothing left of it.
+// With several ranks the gradient norm is computed before the collective that sums it: as on one
+// rank, the update takes 3 + 5 s. The next update does not include it again.
 TEST(TimedActions, CountTheNormOfGradientsAsPartOfTheUpdate) {
   SlowActions actions;
   TimedActions timed(actions, [] { return SlowActions::now; });

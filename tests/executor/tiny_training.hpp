@@ -38,7 +38,7 @@ inline Strategy base() {
   return s;
 }
 
-/// All that a TrainingRequest refers to.
+/// Everything that a TrainingRequest refers to.
 struct TinyJob {
   ModelGraph model;
   Cluster cluster;
@@ -59,7 +59,7 @@ struct TinyJob {
   }
 };
 
-/// A graph of `steps` steps if the schedule has no flush.
+/// For flushless schedules the graph covers `steps` steps.
 inline TinyJob tiny_job(std::string_view config, const Strategy& strategy,
                         const NamedText& cluster = find_cluster("dgx-a100"), int steps = kSteps) {
   TinyJob job{

@@ -1,5 +1,5 @@
-/// The same mathematics however a plan cuts it: losses and parameters after some steps equal those
-/// of one rank.
+/// The same results under every plan: losses and parameters after some steps equal those of one
+/// rank.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -105,8 +105,8 @@ INSTANTIATE_TEST_SUITE_P(Plans, SameMathematics, testing::ValuesIn(cases()),
 
 // ---- the zoo ----
 
-/// Those that flush the pipeline behind every step; the others are in without_flush_test.cpp. A
-/// split of the output layer over all devices cannot be lowered.
+/// Schedules with a flush after every step; the others are in without_flush_test.cpp. An output
+/// layer split over all devices cannot be lowered.
 std::vector<std::string> schedules_with_flush() {
   std::vector<std::string> names;
   for (const ScheduleRule& rule : schedule_rules())
@@ -115,7 +115,7 @@ std::vector<std::string> schedules_with_flush() {
   return names;
 }
 
-/// Four blocks on four devices, or in two chunks on each of two: whichever the schedule allows.
+/// Four layers on four devices, or in two chunks on each of two devices, as the schedule allows.
 std::optional<Strategy> over_four_stages(const std::string& schedule) {
   for (const int devices : {4, 2}) {
     Strategy s = base();
@@ -148,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(Zoo, EverySchedule, testing::ValuesIn(schedules_with_fl
 TEST(Training, LowersTheLoss) {
   const TrainingRun run = run_plan(kGpt, base());
   ASSERT_FALSE(run.failure.has_value()) << run.failure->cause;
-  // 200 words, none known at first: the loss starts at about ln 200 = 5.3.
+  // A vocabulary of 200: the initial loss is about ln 200 = 5.3.
   EXPECT_NEAR(run.steps.front().loss, std::log(200.0), 0.3);
   EXPECT_LT(run.steps.back().loss, run.steps.front().loss);
 }
@@ -165,8 +165,8 @@ TEST(Training, RepeatsBitByBit) {
     EXPECT_EQ(first.steps[i].loss, second.steps[i].loss);
 }
 
-/// A bf16 number has 8 bits of fraction: sums in another order differ by about 2^-9 of a logit, and
-/// the mean loss of 128 tokens by less.
+/// bf16 has 8 bits of significand: another summation order changes a logit by about 2^-9, and the
+/// mean loss of 128 tokens by less.
 TEST(Training, AgreesInBf16ToItsPrecision) {
   Strategy one = base();
   one.dtype = Dtype::kBf16;
@@ -185,10 +185,10 @@ TEST(Training, ReportsALossThatIsNoNumber) {
   options.training.learning_rate = 1e30F;
   const TrainingRun run = run_plan(kGpt, base(), options);
   ASSERT_TRUE(run.failure.has_value());
-  EXPECT_THAT(run.failure->cause, testing::HasSubstr("is not finite, in step 1"));
+  EXPECT_THAT(run.failure->cause, testing::HasSubstr("is not finite in step 1"));
 }
 
-/// Nothing takes time but waiting for others, of whatever work.
+/// A cost model in which only waits for other ranks take time.
 class OnlyWaits final : public CostModel {
  public:
   Seconds time_of(const Kernel&) const override { return {}; }
@@ -198,7 +198,7 @@ class OnlyWaits final : public CostModel {
   std::string provenance() const override { return "test"; }
 };
 
-// By the virtual clock ranks wait as they do; who replays waits as predicted.
+// Under the virtual clock ranks wait as they really do; the replay clock waits as predicted.
 TEST(Training, ReplaysWaitsInsideOfPasses) {
   Strategy strategy = base();
   strategy.degrees.tensor = 2;
@@ -217,8 +217,8 @@ TEST(Training, ReplaysWaitsInsideOfPasses) {
   EXPECT_GE(*std::max_element(ends.begin(), ends.end()), predicted);
 }
 
-/// Every task by the virtual clock starts and ends as the simulator's rules say: on a rank's stream
-/// one after another, receives behind their sends.
+/// Under the virtual clock tasks start and end by the rules of the simulator: sequentially on each
+/// stream of a rank, receives after their sends.
 TEST(Training, MeasuresASoundTimeline) {
   Strategy strategy = base();
   strategy.degrees.pipeline = 2;

@@ -41,10 +41,10 @@ TEST(Turns, AreNotWaitedForByARankThatMustStop) {
   EXPECT_THROW(turns.take(RankId(1), second), PeerFailure);
   turns.give_back(RankId(0));
   second.must_stop = false;
-  turns.take(RankId(1), second);  // the failed attempt took nothing
+  turns.take(RankId(1), second);  // the failed attempt did not take the turn
 }
 
-/// Three ranks that never wait for anything else, each asking again before it gives back.
+/// Three ranks that ask for their next turn before they give back the current one.
 TEST(Turns, GoRoundInTheOrderOfAsking) {
   Turns turns(1);
   RankProgress own;
@@ -67,7 +67,7 @@ TEST(Turns, GoRoundInTheOrderOfAsking) {
   EXPECT_FALSE(turns.is_wanted(RankId(0)));
 }
 
-/// The processors on which the thread of a rank may run.
+/// The processors that the thread of a rank may run on.
 cpu_set_t processors_of(const Turns& turns, RankId rank) {
   cpu_set_t allowed;
   std::thread thread([&] {
@@ -78,7 +78,7 @@ cpu_set_t processors_of(const Turns& turns, RankId rank) {
   return allowed;
 }
 
-// With one turn all ranks share a processor; threads that are no ranks go where they like, still.
+// With one slot all ranks share a processor; other threads are not pinned.
 TEST(Turns, KeepRanksThatTakeThemOnOneProcessor) {
   cpu_set_t before, after;
   ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
@@ -90,7 +90,7 @@ TEST(Turns, KeepRanksThatTakeThemOnOneProcessor) {
   EXPECT_TRUE(CPU_EQUAL(&before, &after));
 }
 
-// More turns than the machine can have cores: nobody is put anywhere.
+// More slots than cores: no pinning.
 TEST(Turns, LeaveThreadsAloneWhereThereAreNotEnoughProcessors) {
   cpu_set_t all;
   ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
@@ -98,7 +98,7 @@ TEST(Turns, LeaveThreadsAloneWhereThereAreNotEnoughProcessors) {
   EXPECT_TRUE(CPU_EQUAL(&all, &allowed));
 }
 
-/// Notes whether somebody else could compute.
+/// Records whether another rank could compute.
 class Nothing final : public TaskActions {
  public:
   void begin_step(int) override {}
@@ -159,7 +159,7 @@ TEST(ActionsInTurn, LetOthersInBetweenTwoKernelsOfOneTask) {
   });
   while (!of_other.is_waiting) std::this_thread::yield();
   EXPECT_FALSE(has_been_in);
-  std::this_thread::sleep_for(std::chrono::milliseconds(2));  // a kernel, longer than its share
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));  // a kernel longer than the time share
   actions.wait_for_turn();
   EXPECT_TRUE(has_been_in);
   other.join();

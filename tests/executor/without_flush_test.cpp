@@ -1,4 +1,4 @@
-/// PipeDream and PipeDream-2BW against serial emulations of how stale their weights are.
+/// PipeDream and PipeDream-2BW against serial emulations of their weight staleness.
 #include <filesystem>
 
 #include "core/io_file.hpp"
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kManySteps = 10;
 
-/// An untied one, whose norms of gradients differ from stage to stage.
+/// An untied model with different gradient norms per stage.
 Strategy pipelined(std::string_view schedule, int stages, int replicas) {
   Strategy s = tiny_strategy();
   s.schedule = schedule;
@@ -24,7 +24,7 @@ Strategy pipelined(std::string_view schedule, int stages, int replicas) {
   return s;
 }
 
-/// Where the parameters of each stage stand among all of them.
+/// The block of each stage within the vector of all parameters.
 std::vector<Block> blocks_of_stages(const Strategy& strategy) {
   const TinyJob job = tiny_job(kTinyLlama, strategy);
   std::vector<Block> blocks;
@@ -42,8 +42,8 @@ struct Emulated {
   Parameters parameters;
 };
 
-/// All weights ever made. Each stage updates its own part, by a gradient that is clipped by the
-/// norm of that part.
+/// All weight versions. Each stage updates its own block with the gradient clipped by the norm of
+/// the block.
 class History {
  public:
   History(const Strategy& strategy, const std::vector<float>& initial)
@@ -52,7 +52,7 @@ class History {
     EXPECT_EQ(blocks_.back().end, static_cast<std::int64_t>(initial.size()));
   }
 
-  /// Stage k at version versions[k].
+  /// The weights with stage k at version versions[k].
   std::vector<float> weights(const std::vector<int>& versions) const {
     std::vector<float> whole(versions_.front().front().size());
     for (std::size_t k = 0; k < blocks_.size(); ++k) {
@@ -63,7 +63,7 @@ class History {
     return whole;
   }
 
-  /// Every stage makes its next version of its newest one.
+  /// Every stage creates its next version from its newest one.
   void update(const std::vector<float>& gradient) {
     for (std::size_t k = 0; k < blocks_.size(); ++k) {
       std::vector<float> own(gradient.size());
@@ -89,7 +89,7 @@ class History {
   std::vector<EmulatedAdamW> updates_;
 };
 
-/// One micro-batch of each replica: the mean of their losses and gradients.
+/// Mean loss and gradient over one micro-batch of each replica.
 GradientOracle::Result at_microbatch(GradientOracle& oracle, const Strategy& s, int microbatch,
                                      const std::vector<float>& weights) {
   const auto m = static_cast<int>(microbatch_count(s));
@@ -106,9 +106,9 @@ GradientOracle::Result at_microbatch(GradientOracle& oracle, const Strategy& s, 
 }
 
 /// w(t+1) = w(t) - nu grad f(w_1(t-n+1), ..., w_n(t)) for micro-batch t (PipeDream, section 3.3):
-/// stage k of n, from 1, is n - k updates behind, and at its first weights until then. `is_stale`
-/// false: what no pipeline does. The pipeline starts again, empty, from the weights that are there
-/// behind `resumed_after` steps.
+/// stage k of n, from 1, is n - k updates behind, and uses its initial weights until then. With
+/// `is_stale` false there is no staleness, for comparison. The pipeline restarts, empty, from the
+/// weights after `resumed_after` steps.
 Emulated emulate_pipedream(const Strategy& s, bool is_stale = true, int resumed_after = 0) {
   Strategy one = tiny_strategy();
   one.global_batch = 1;
@@ -131,7 +131,7 @@ Emulated emulate_pipedream(const Strategy& s, bool is_stale = true, int resumed_
 }
 
 /// W(t+1) = W(t) - nu grad f(W(t-1)), the gradient of a whole step (PipeDream-2BW, section 3.1);
-/// the first two steps are both of W(0), and those of a resumed run of the weights it starts from.
+/// the first two steps both use W(0), and those of a resumed run the weights it starts from.
 Emulated emulate_2bw(const Strategy& s, int resumed_after = 0) {
   Strategy one = tiny_strategy();
   one.global_batch = s.global_batch;
@@ -196,9 +196,9 @@ INSTANTIATE_TEST_SUITE_P(
                           [](Strategy& s) { s.recompute.kind = RecomputeKind::kFull; })),
     [](const auto& tried) { return tried.param.name; });
 
-/// A checkpoint is what is there when the pipeline has run empty: one version of the weights. The
-/// run that it resumes is another one than the run that goes on: for its first micro-batches no
-/// weights are as stale. It is what a serial emulation does that starts there, with all moments.
+/// A checkpoint is taken with an empty pipeline and has one weight version. The resumed run
+/// therefore differs from an uninterrupted one, as its first micro-batches use less stale weights.
+/// It equals a serial emulation that starts there, with all moments.
 TEST(ResumedWithoutFlush, StartsFromAnEmptyPipeline) {
   constexpr int kFirst = 4;
   const std::string file = testing::TempDir() + "/without_flush.safetensors";
@@ -231,13 +231,13 @@ TEST(ResumedWithoutFlush, StartsFromAnEmptyPipeline) {
     }
     expect_same_parameters(emulated.parameters, rest.parameters, 1e-5);
     EXPECT_LT(error, 1e-5);
-    // It would prove nothing if the run that was never interrupted were as near.
+    // The test is only meaningful if the uninterrupted run differs by much more.
     EXPECT_GT(difference, 4 * error);
     std::filesystem::remove(file);
   }
 }
 
-/// Its emulations would prove nothing if weights of no age gave the same.
+/// The emulations are only meaningful if staleness has an effect.
 TEST(WithoutFlushShows, ThatItsWeightsAreStale) {
   const Strategy each = pipelined("pipedream", 4, 1);
   const TrainingRun run = train_tiny(kTinyLlama, each, kManySteps);
@@ -257,8 +257,8 @@ TEST(WithoutFlushRuns, OnProcessesAsOnThreads) {
   }
 }
 
-/// 16-bit weights are made of their master copy, version by version: one stage of PipeDream has no
-/// stale weights, and eight steps of one micro-batch are one step of eight.
+/// 16-bit weights are rounded from the master weights for every version. One stage of PipeDream has
+/// no stale weights, so one step of eight micro-batches equals eight steps of one.
 TEST(WithoutFlushRuns, OneStageIn16BitsAsStepsOfOneMicrobatch) {
   Strategy stage = pipelined("pipedream", 1, 1);
   stage.dtype = Dtype::kBf16;
@@ -280,8 +280,7 @@ TEST(WithoutFlushRuns, TwoVersionsIn16BitsRepeatably) {
   EXPECT_LT(run.steps.back().loss, run.steps.front().loss);
 }
 
-/// The replay sleeps as predicted: the timeline is that of the simulated graph, and the steps are
-/// as long as they are there.
+/// The replay sleeps as predicted: its timeline and step times are those of the simulation.
 TEST(WithoutFlushRuns, ThroughAllStepsInOneTimeline) {
   const Strategy strategy = pipelined("pipedream", 2, 1);
   const TinyJob job = tiny_job(kTinyLlama, strategy);
@@ -301,7 +300,7 @@ TEST(WithoutFlushRuns, ThroughAllStepsInOneTimeline) {
   EXPECT_EQ(check_timeline(timeline), std::vector<std::string>{});
 }
 
-/// A weight of the last stage, which has one version, is spoiled in front of the first pass of the
+/// A weight of the last stage, which has one version, is set to NaN before the first pass of the
 /// second step.
 TEST(WithoutFlushRuns, NameTheStepInWhichNumbersStopBeingNumbers) {
   const Strategy strategy = pipelined("pipedream", 2, 1);
@@ -319,11 +318,11 @@ TEST(WithoutFlushRuns, NameTheStepInWhichNumbersStopBeingNumbers) {
   const TrainingRun run = train(request);
   ASSERT_TRUE(run.failure.has_value());
   EXPECT_EQ(stable_name(job.graph, run.failure->task), stable_name(job.graph, forward));
-  EXPECT_THAT(run.failure->cause, testing::HasSubstr("is not finite, in step 1 and layer"));
+  EXPECT_THAT(run.failure->cause, testing::HasSubstr("is not finite in step 1, layer"));
 }
 
-/// Rank 0 fails at its first update of the second step: all ranks have come through the first one,
-/// and what was done of the second is there.
+/// Rank 0 fails at its first update of the second step: the first step is complete, and the tasks
+/// done in the second one are recorded.
 TEST(WithoutFlushRuns, KeepWhatWasMeasuredBeforeAFailure) {
   const Strategy strategy = pipelined("pipedream", 2, 1);
   const TinyJob job = tiny_job(kTinyLlama, strategy);
@@ -342,7 +341,7 @@ TEST(WithoutFlushRuns, KeepWhatWasMeasuredBeforeAFailure) {
   EXPECT_EQ(run.steps.size(), 1u);
   ASSERT_TRUE(run.unfinished.has_value());
   EXPECT_FALSE(run.unfinished->is_done[update.index()]);
-  EXPECT_TRUE(run.unfinished->is_done[update.index() - 1]);  // the backward pass in front of it
+  EXPECT_TRUE(run.unfinished->is_done[update.index() - 1]);  // the backward pass before it
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-/// Trains GPT-2 (124M) and a small mixture of experts on the text that ships, in every mode, and
-/// prints how far the losses are from those of one rank: a table in Markdown. Exits with 1 where a
-/// run fails or a loss is further away than fp32 explains.
+/// Trains GPT-2 (124M) and a small mixture of experts on the built-in text in every parallel mode,
+/// and prints the deviation of the losses from a single rank as a Markdown table. Exits with 1 if a
+/// run fails or a loss deviates by more than fp32 rounding.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -21,14 +21,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// 10 million parameters, four experts of which every token takes two.
+/// 10 million parameters; four experts, two per token.
 constexpr std::string_view kMixture =
     R"({"model_type": "mixtral", "hidden_size": 256, "num_hidden_layers": 4,
         "intermediate_size": 512, "num_attention_heads": 8, "num_key_value_heads": 4,
         "num_local_experts": 4, "num_experts_per_tok": 2, "vocab_size": 8192,
         "max_position_embeddings": 1024, "sliding_window": null})";
 
-/// Losses of ten steps and fewer stay within it in fp32: sums are added up in other orders.
+/// Bound for up to ten steps in fp32, where sums are accumulated in different orders.
 constexpr double kTolerance = 1e-5;
 
 struct Flags {
@@ -40,7 +40,7 @@ struct Flags {
 
 struct Trained {
   std::vector<double> losses;
-  double median = 0, first_quartile = 0, third_quartile = 0;  ///< of the step, in milliseconds
+  double median = 0, first_quartile = 0, third_quartile = 0;  ///< of the step time, in milliseconds
 };
 
 class Table {
@@ -49,7 +49,7 @@ class Table {
 
   int print() {
     fmt::print(
-        "| model | mode | ranks | loss after {} steps | from one rank | step (middle half) |\n"
+        "| model | mode | ranks | loss after {} steps | deviation from one rank | step (IQR) |\n"
         "|---|---|---|---|---|---|\n",
         flags_.steps);
     for (const TrainingMode& mode : training_modes())
@@ -132,7 +132,7 @@ class Table {
     return run;
   }
 
-  /// Of the losses of a step, relative.
+  /// Largest relative difference of the losses of a step.
   static double largest_difference(const Trained& run, const Trained& one) {
     double worst = 0;
     for (std::size_t i = 0; i < run.losses.size(); ++i)
@@ -142,21 +142,22 @@ class Table {
 
   const Flags& flags_;
   const TemporaryFolder folder_;
-  std::map<bool, Trained> one_rank_;  ///< by whether it is the mixture
+  std::map<bool, Trained> one_rank_;  ///< by is_mixture
   bool has_failed_ = false;
 };
 
 int main_of(int argc, char** argv) {
   CLI::App app("Trains GPT-2 (124M) and a small mixture of experts in every mode.", "train_modes");
   Flags flags;
-  app.add_option("--only", flags.only, "modes with this in their names; several times: either");
-  app.add_option("--ranks", flags.ranks, "processes or threads")
+  app.add_option("--only", flags.only,
+                 "run only modes with this text in their names; may be repeated");
+  app.add_option("--ranks", flags.ranks, "kind of ranks: processes or threads")
       ->check(CLI::IsMember({"processes", "threads"}));
   app.add_option("--dtype", flags.dtype, "fp32 or bf16")->check(CLI::IsMember({"fp32", "bf16"}));
-  app.add_option("--steps", flags.steps, "of training (5)")->check(CLI::Range(1, 1000));
-  app.add_option("--batch", flags.sequences, "sequences in a step (8)")->check(CLI::Range(8, 1024));
-  app.add_option("--seq", flags.length, "tokens in a sequence (32)")->check(CLI::Range(8, 1024));
-  app.add_flag("--list", flags.list, "print the commands, and run none");
+  app.add_option("--steps", flags.steps, "training steps (5)")->check(CLI::Range(1, 1000));
+  app.add_option("--batch", flags.sequences, "sequences per step (8)")->check(CLI::Range(8, 1024));
+  app.add_option("--seq", flags.length, "tokens per sequence (32)")->check(CLI::Range(8, 1024));
+  app.add_flag("--list", flags.list, "print the commands without running them");
   CLI11_PARSE(app, argc, argv);
   Table table(flags);
   if (!flags.list) return table.print();

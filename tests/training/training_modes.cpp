@@ -16,7 +16,7 @@ void add_data_parallel(Modes& modes) {
     const std::string dp = fmt::format("--dp {}", n);
     modes.push_back({fmt::format("dp {}, all-reduce", n), n, dp});
     modes.push_back({fmt::format("dp {}, buckets", n), n, dp + " --bucket pytorch"});
-    modes.push_back({fmt::format("dp {}, written-out ring", n), n, dp + " --data-parallel ring"});
+    modes.push_back({fmt::format("dp {}, explicit ring", n), n, dp + " --data-parallel ring"});
     for (const int zero : {1, 2, 3})
       modes.push_back(
           {fmt::format("dp {}, zero {}", n, zero), n, dp + fmt::format(" --zero {}", zero)});
@@ -72,7 +72,7 @@ void add_combinations(Modes& modes) {
         "--cp 2 --pp 2", "--dp 2 --pp 2 --recompute full"}) {
     std::string name;
     for (const char* c = flags; *c != '\0'; ++c)
-      if (*c != '-' || name.ends_with('b')) name += *c;  // zb-h1 keeps its hyphen
+      if (*c != '-' || (!name.empty() && name.back() != ' ')) name += *c;  // keeps zb-h1
     modes.push_back({name, 4, flags});
   }
 }

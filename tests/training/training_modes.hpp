@@ -1,4 +1,4 @@
-/// The modes in which the executor trains, each as the flags of `meshwright run` that ask for it.
+/// The parallel modes of the executor, as flags of `meshwright run`.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@ namespace meshwright {
 struct TrainingMode {
   std::string name;
   int ranks = 1;
-  std::string flags;        ///< beside the model, the cluster and what all modes have in common
-  bool is_mixture = false;  ///< of a mixture of experts; else of GPT-2
-  /// Updates by gradients of older weights: not the losses of one rank, by design.
+  std::string flags;        ///< in addition to those that all modes share
+  bool is_mixture = false;  ///< of the mixture of experts, otherwise of GPT-2
+  /// Updates use gradients of older weights: losses differ from one rank by design.
   bool is_asynchronous = false;
 };
 
-/// The one-rank run of either model comes before its other modes.
+/// The single-rank run of each model comes before its other modes.
 std::vector<TrainingMode> training_modes();
 
 }  // namespace meshwright

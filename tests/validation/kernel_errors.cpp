@@ -37,7 +37,8 @@ std::string kernel_errors(std::span<const TimedKernels> measured, const CostMode
     }
     sums.calls += calls;
   }
-  Table table{.columns = {{"kernels", Align::kLeft}, {"share"}, {"a call"}, {"error"}}, .rows = {}};
+  Table table{.columns = {{"kernels", Align::kLeft}, {"share"}, {"per call"}, {"error"}},
+              .rows = {}};
   for (const auto& [name, sums] : families)
     table.rows.push_back(
         {name, fmt::format("{:.1f} %", 100 * ratio(sums.measured, all)),

@@ -1,4 +1,4 @@
-/// What the error of a prediction is made of, kernel by kernel.
+/// Breakdown of a prediction error by kernel.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace meshwright {
 
-/// A table of kernels by routine and phase: their share of all time, the mean of a call, and how
-/// far all calls together are from what was predicted.
+/// A table by kernel routine and phase: share of the total time, mean time per call, and prediction
+/// error over all calls.
 std::string kernel_errors(std::span<const TimedKernels> measured, const CostModel& costs);
 
 }  // namespace meshwright

@@ -1,4 +1,4 @@
-/// A measured step without what disturbed the machine in some of its tasks.
+/// A measured step with disturbances by other programs filtered out.
 #pragma once
 
 #include <span>
@@ -9,10 +9,10 @@
 
 namespace meshwright {
 
-/// A step whose computations take the median of what each took in `steps`, put together by the
-/// graph; messages and collectives take their price. Where ranks meet, a step waits for the
-/// slowest, and so adds up what disturbed one or the other; here disturbances do not add up, but
-/// for those at collectives inside a task. At least one step.
+/// Simulates a step in which each computation takes its median time over `steps`, and messages and
+/// collectives take the time of the cost model. A real step waits for the slowest rank at every
+/// synchronization and so accumulates the disturbances of all ranks; here they do not accumulate,
+/// except at collectives inside a task. Needs at least one step.
 Ticks typical_step(const TaskGraph& graph, std::span<const TaskTimes> steps,
                    const CostModel& costs);
 

@@ -1,16 +1,16 @@
-/// Predicts and runs many plans on this machine and prints how far they are apart.
+/// Predicts and runs many plans on this machine and prints the prediction errors.
 ///
-///   replay    carries the order of work out by sleeping as long as predicted, in slow motion: a
-///             wake-up of the system would be long beside its tasks
-///   virtual   CPU time of every kernel, messages as predicted; kernels are predicted from a
-///             calibration taken between the runs
-///   typical   the virtual clock again, in steps put together from the median of every task
-///   wall      what the machine's clock says: reported, never judged, since cores are shared
-///   memory    the counted peak of the fullest rank
+///   replay    runs the order of the tasks with sleeps of the predicted length, in slow motion, so
+///             that wake-up latencies are negligible
+///   virtual   CPU time of every kernel, predicted time of messages; kernels are predicted from a
+///             calibration measured between the runs
+///   typical   virtual clock, with steps composed of the median time of every task
+///   wall      real time: reported without a limit, since ranks share cores
+///   memory    peak memory of the rank with the highest peak
 ///
-/// `validate --quick` judges a third of the plans, `--only tp --only "pp 4"` those with one of the
-/// texts in their names, `--clocks replay` (or virtual) by one clock alone. Exit code 1 if a limit
-/// is broken: replay 1 % for each plan, virtual 5 % on the average and 10 % for each.
+/// `validate --quick` runs a third of the plans, `--only tp --only "pp 4"` those with any of these
+/// texts in their names, `--clocks replay` (or virtual) one clock only. Exits with 1 if an error
+/// exceeds its limit: replay 1 % per plan, virtual 5 % on average and 10 % per plan.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -55,7 +55,7 @@ struct Flags {
   bool trains() const { return clocks != "replay"; }
 };
 
-/// Where a rank waits for others in one step, on the rank that does so most often.
+/// Number of synchronizations per step on the rank that has most of them.
 std::int64_t most_meetings(const TaskGraph& graph) {
   std::vector<std::int64_t> in_work, of_rank(graph.ranks.size());
   for (const Work& work : graph.works) {
@@ -70,7 +70,7 @@ std::int64_t most_meetings(const TaskGraph& graph) {
   return *std::max_element(of_rank.begin(), of_rank.end());
 }
 
-/// A machine whose messages are fixed: predicted and virtual times have them in common.
+/// A calibration with fixed message times, which predicted and virtual times have in common.
 Calibration blank_calibration() {
   Calibration calibration;
   calibration.machine = MeasuredMachine{
@@ -84,7 +84,7 @@ Calibration blank_calibration() {
   return calibration;
 }
 
-/// Everything takes `factor` times as long.
+/// A cost model in which everything takes `factor` times as long.
 class SlowMotion final : public CostModel {
  public:
   SlowMotion(const CostModel& costs, int factor) : costs_(costs), factor_(factor) {}
@@ -111,14 +111,14 @@ struct Measured {
   Plan completed;
   TaskGraph graph;
   std::vector<Timeline> steps;      ///< virtual, without warm-up
-  std::vector<TaskTimes> times;     ///< of the same steps
+  std::vector<TaskTimes> times;     ///< for the same steps
   std::vector<Ticks> wall;          ///< step times
-  std::vector<MemoryAmounts> peak;  ///< counted, by rank
+  std::vector<MemoryAmounts> peak;  ///< accounted, by rank
 };
 
 class Validation {
  public:
-  /// `calm`: what meetings of replayed ranks are slowed down by, beside the usual.
+  /// `calm`: additional slowdown factor of replays, for busy machines.
   Validation(const Flags& flags, double calm)
       : flags_(flags),
         calm_(calm),
@@ -187,14 +187,14 @@ class Validation {
                                  .kernel_times = watcher(clock)});
     if (trained.failure)
       throw std::runtime_error(fmt::format("{}: {}", run.plan.name, trained.failure->cause));
-    if (is_one_graph(run))  // the last one has the times of all
+    if (is_one_graph(run))  // the last step holds the times of all
       trained.steps.erase(trained.steps.begin(), trained.steps.end() - 1);
     else
       trained.steps.erase(trained.steps.begin());  // warm-up
     return trained;
   }
 
-  /// Without a flush: what is predicted, trained and compared is several steps together.
+  /// Flushless schedules are predicted, trained and compared over several steps together.
   static constexpr int kStepsWithoutFlush = 4;
   static bool is_one_graph(const Measured& run) {
     return updates_without_flush(run.completed.strategy);
@@ -237,8 +237,8 @@ class Validation {
     return timeline_of(run.graph, simulate(run.graph, prices));
   }
 
-  /// Median of a few replayed steps. They take a second at least, and so long that every meeting of
-  /// ranks has the time that a busy system takes for waking them up.
+  /// Median error of a few replayed steps, slowed down to at least a second and enough for the
+  /// wake-up latency of a busy system at every synchronization.
   double replay_error(const Measured& run, const CostModel& costs, Ticks predicted) {
     constexpr int kSteps = 3;
     constexpr double kSecondsOfMeeting = 5e-3;
@@ -302,7 +302,7 @@ class Validation {
         row.push_back(wall_text(run));
         row.push_back(memory_text(predicted, run));
       } else {
-        row.insert(row.end(), {"-", "-", "-", "-", "-", "-"});
+        row.resize(row.size() + 6, "-");
       }
       if (flags_.replays()) {
         const double replay = replay_error(run, *costs, step_time(predicted));
@@ -324,7 +324,7 @@ class Validation {
     if (stored)
       fmt::print("stored calibration: mean {:.1f} %, worst {:.1f} %\n",
                  100 * stored_sum / static_cast<double>(runs_.size()), 100 * stored_worst);
-    if (!left_out_.empty()) fmt::print("cannot be carried out: {}\n", fmt::join(left_out_, "; "));
+    if (!left_out_.empty()) fmt::print("skipped, not supported: {}\n", fmt::join(left_out_, "; "));
     return mean <= kVirtualMean && worst <= kVirtualWorst && replay_worst <= kReplayLimit ? 0 : 1;
   }
 
@@ -369,28 +369,30 @@ class Validation {
   TokenText text_;
   std::vector<Measured> runs_;
   std::vector<std::string> left_out_;
-  std::vector<TimedKernels> timed_;    ///< in the probes
+  std::vector<TimedKernels> timed_;    ///< measured in the probes
   std::vector<WaitingPasses> passes_;  ///< of tensor ranks in the probes
-  std::vector<TimedKernels> watched_;  ///< in the runs
+  std::vector<TimedKernels> watched_;  ///< measured in the runs
 };
 
 int main_of(int argc, char** argv) {
-  CLI::App app("Predicts and runs many plans on this machine and prints how far they are apart.",
+  CLI::App app("Predicts and runs many plans on this machine and prints the prediction errors.",
                "validate");
   Flags flags;
-  app.add_flag("--quick", flags.quick, "every third plan");
-  app.add_flag("--wall", flags.wall, "measure by the wall clock as well");
-  app.add_flag("--verbose", flags.verbose, "errors by kind of task");
-  app.add_flag("--kernels", flags.kernels, "errors by kernel; measuring it takes time, too");
-  app.add_option("--steps", flags.steps, "of every plan in a round, one of warm-up beside");
-  app.add_option("--rounds", flags.rounds, "through all plans");
+  app.add_flag("--quick", flags.quick, "run every third plan only");
+  app.add_flag("--wall", flags.wall, "also measure by the wall clock");
+  app.add_flag("--verbose", flags.verbose, "print errors by task kind");
+  app.add_flag("--kernels", flags.kernels, "print errors by kernel (adds measurement overhead)");
+  app.add_option("--steps", flags.steps, "steps per plan and round, plus one warm-up step");
+  app.add_option("--rounds", flags.rounds, "rounds through all plans");
   app.add_option("--attempts", flags.attempts,
-                 "until the limits are kept; replay goes slower in each");
-  app.add_option("--only", flags.only, "plans with this in their names; several times: either");
-  app.add_option("--clocks", flags.clocks, "virtual, replay or both")
+                 "attempts to meet the limits; replays are slower in each");
+  app.add_option("--only", flags.only,
+                 "run only plans with this text in their names; may be repeated");
+  app.add_option("--clocks", flags.clocks, "clocks to run: virtual, replay or both")
       ->check(CLI::IsMember({"virtual", "replay", "both"}));
-  app.add_option("--stored", flags.stored, "a calibration of another time, to compare with");
-  app.add_option("--write", flags.write, "where to keep the kernels measured between the runs");
+  app.add_option("--stored", flags.stored, "calibration file to compare with");
+  app.add_option("--write", flags.write,
+                 "write the calibration measured between the runs to this file");
   CLI11_PARSE(app, argc, argv);
   int exit_code = 1;
   double calm = 1;

@@ -112,8 +112,8 @@ std::vector<ValidationPlan> validation_plans() {
     });
     list.add(size, mixture, "mixture", "ep 2",
              [](Strategy& s) { s.degrees.data = s.degrees.expert = 2; });
-    // Which experts a router chooses belongs to the text and the weights, and cannot be predicted:
-    // with a capacity all of them compute alike.
+    // The router's choice depends on text and weights and cannot be predicted; with a capacity all
+    // experts have equal work.
     list.add(size, mixture, "mixture", "ep 4, pp 2, capacity", [](Strategy& s) {
       set_pipeline(s, 2, "1f1b");
       s.degrees.data = s.degrees.expert = 4;

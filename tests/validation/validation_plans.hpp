@@ -1,5 +1,4 @@
-/// The plans that prediction and measurement are compared over. To add one, add a line to
-/// validation_plans().
+/// The plans of `./dev validate`. To add one, add a line to validation_plans().
 #pragma once
 
 #include <string>
@@ -16,7 +15,7 @@ struct ValidationPlan {
   Strategy strategy;
 };
 
-/// Whatever cannot be carried out yet (check_runnable) is left out by the reader of the list.
+/// The caller skips plans that check_runnable() rejects.
 std::vector<ValidationPlan> validation_plans();
 
 }  // namespace meshwright
