@@ -8,7 +8,7 @@
 namespace meshwright::gui {
 namespace {
 
-/// Languages without Latin letters name the key behind the text: "打开(&O)…".
+/// Translations into non-Latin scripts append the mnemonic to the text: "打开(&O)…".
 QString without_mnemonic(QString text) {
   static const QRegularExpression kKeyBehind(R"(\s*\(&.\))");
   return text.remove(kKeyBehind).remove('&').remove("…");

@@ -1,5 +1,5 @@
-/// Everything that the user can do, by name: for menus, command palette, key sheet, key
-/// preferences, and for the test that walks over all of it.
+/// All user actions by name: for menus, the command palette, the shortcut list, the shortcut
+/// preferences and the test that triggers every one of them.
 #pragma once
 
 #include <QAction>
@@ -16,17 +16,17 @@ enum class MenuId : std::uint8_t { kFile, kEdit, kView, kGo, kPlan, kRun, kTools
 inline constexpr int kMenuCount = 8;
 
 struct ActionRequest {
-  QString name;  ///< never translated, never changed: "view.fit"
+  QString name;  ///< stable and never translated: "view.fit"
   MenuId menu = MenuId::kView;
   QString text;                   ///< in the menu, with a mnemonic: tr("&Fit")
-  QString hint;                   ///< one sentence for tooltip and palette; empty: the text
-  QList<QKeySequence> keys = {};  ///< as shipped; the user's own come first
+  QString hint;                   ///< one sentence for tooltip and palette; defaults to the text
+  QList<QKeySequence> keys = {};  ///< default shortcuts; the user's own replace them
 };
 
 struct ActionEntry {
   QString name;
   MenuId menu = MenuId::kView;
-  QList<QKeySequence> own_keys;  ///< as shipped
+  QList<QKeySequence> own_keys;  ///< default shortcuts
   QAction* action = nullptr;
 };
 
@@ -35,18 +35,18 @@ class ActionSet : public QObject {
  public:
   explicit ActionSet(QWidget* window);
 
-  /// The action works wherever the focus is in the window.
+  /// The shortcut works wherever the keyboard focus is in the window.
   QAction* add(const ActionRequest& request, const std::function<void()>& triggered);
-  /// On or off.
+  /// Adds a checkable action.
   QAction* add_switch(const ActionRequest& request, bool is_on,
                       const std::function<void(bool)>& toggled);
-  /// Takes an action that a widget has made, with its keys and its place of effect.
+  /// Registers an action that a widget created; its shortcuts and their context stay as they are.
   void adopt(const QString& name, MenuId menu, QAction* action);
 
   const std::vector<ActionEntry>& entries() const { return entries_; }
-  /// Null if there is none.
+  /// Null if no action has this name.
   QAction* find(const QString& name) const;
-  /// The user's keys; actions that are not named have their own.
+  /// Applies the user's shortcuts; actions not in `keys` get their defaults.
   void set_keys(const std::map<QString, QKeySequence>& keys);
 
  private:

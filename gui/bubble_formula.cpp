@@ -11,8 +11,8 @@ struct Numbers {
   int p = 1, v = 1, m = 1;
 };
 
-/// (p − 1) micro-batches of idle time against m of work, by chunks of 1/v: Narayanan et al.,
-/// arXiv:2104.04473, 2.2: (p - 1) / (v m) of the ideal time. As a share of the makespan:
+/// Idle time of (p − 1) micro-batches against m micro-batches of work, in chunks of 1/v: Narayanan
+/// et al., arXiv:2104.04473, 2.2: (p - 1) / (v m) of the ideal time. As a fraction of the makespan:
 ///   ideal = v m, idle = p - 1   →   (p - 1) / (v m + p - 1)
 /// Worked number: p = 4, m = 8, v = 1: 3 / 11; v = 2: 3 / 19.
 BubbleFormula flushed(const Numbers& n) {

@@ -1,5 +1,5 @@
-/// The bubble that papers give for a schedule, to stand beside the simulated one, and what the
-/// formula takes for granted that this job does not keep.
+/// The closed-form bubble fraction of a schedule, shown next to the simulated one, and the
+/// assumptions of the formula that this job violates.
 #pragma once
 
 #include <optional>
@@ -12,13 +12,13 @@
 
 namespace meshwright::gui {
 
-/// What a formula takes for granted.
+/// An assumption of a closed-form bubble formula.
 enum class FormulaAssumption : std::uint8_t {
-  kEqualStages,    ///< every stage takes as long as every other
+  kEqualStages,    ///< all stages take the same time
   kFreeMessages,   ///< messages between stages take no time
   kEnoughBatches,  ///< at least as many micro-batches as devices
-  kWholeGroups,    ///< interleaving: micro-batches are a multiple of the devices
-  kEqualPasses,    ///< zero bubble: F, B and W take the same
+  kWholeGroups,    ///< interleaving: the micro-batch count is a multiple of the device count
+  kEqualPasses,    ///< zero bubble: F, B and W take the same time
 };
 
 struct BubbleFormula {
@@ -30,8 +30,8 @@ struct BubbleFormula {
   friend bool operator==(const BubbleFormula&, const BubbleFormula&) = default;
 };
 
-/// Of makespan, for naive, gpipe, 1f1b, interleaved-1f1b, breadth-first, zb-h1; nothing for others.
-/// `times` absent: how long stages take is not known, so equal stages are not granted.
+/// Bubble fraction of the makespan for naive, gpipe, 1f1b, interleaved-1f1b, breadth-first and
+/// zb-h1; nullopt for other schedules. Without `times` the stages are assumed to differ.
 std::optional<BubbleFormula> bubble_formula(const Plan& plan, const Schedule& schedule,
                                             const std::optional<StageTimes>& times);
 

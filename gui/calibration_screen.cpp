@@ -20,21 +20,18 @@
 #include "gui/empty_notice.hpp"
 #include "gui/number_text.hpp"
 #include "gui/point_chart.hpp"
+#include "gui/qstring_of.hpp"
 #include "gui/workbench.hpp"
 
 namespace meshwright::gui {
 namespace {
 
-QString from(std::string_view text) {
-  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
-}
-
-/// A file that is not there yet: calibrations are kept, and what has read one need not ask whether
-/// it is still the same.
+/// A path that does not exist yet: calibrations are never
+/// overwritten, so readers need not check for changes.
 QString place_of_new_calibration() {
   const QString folder =
       QStandardPaths::writableLocation(QStandardPaths::AppDataLocation) + "/calibrations";
-  QDir().mkpath(folder);  // else the program says what is wrong
+  QDir().mkpath(folder);  // on failure `meshwright calibrate` reports the error
   const QString stem =
       folder + QLocale::c().toString(QDateTime::currentDateTime(), "/yyyy-MM-dd-HHmmss");
   QString path = stem + ".calib.json";
@@ -53,11 +50,11 @@ std::optional<CalibrationProgress> calibration_progress_from_line(const QString&
 
 CalibrationScreen::CalibrationScreen(Workbench& workbench, QWidget* parent)
     : Screen(workbench, parent),
-      measure_(new QPushButton(tr("&Measure this machine"))),
+      measure_(new QPushButton(tr("Calibrate this &machine"))),
       stop_(new QPushButton(tr("&Stop"))),
-      quick_(new QCheckBox(tr("&Quickly"))),
-      use_(new QCheckBox(tr("&Price the scenario by it"))),
-      without_outliers_(new QCheckBox(tr("Without &outliers"))),
+      quick_(new QCheckBox(tr("&Quick"))),
+      use_(new QCheckBox(tr("A&pply to the scenario"))),
+      without_outliers_(new QCheckBox(tr("Hide &outliers"))),
       progress_(new QProgressBar),
       verdict_(new QLabel),
       curves_(new QListWidget),
@@ -83,25 +80,25 @@ CalibrationScreen::CalibrationScreen(Workbench& workbench, QWidget* parent)
   below->addWidget(residual_, 1);
   below->addWidget(without_outliers_);
   chart_column->addLayout(below);
-  without_outliers_->setToolTip(tr(
-      "Leaves out points that the others miss by far: beyond the quartiles of all misses by more "
-      "than one and a half times their distance"));
+  without_outliers_->setToolTip(
+      tr("Hides points whose leave-one-out error is more than 1.5 × IQR outside the quartiles "
+         "(Tukey)"));
   residual_->setWordWrap(true);
   both->addWidget(right);
   both->setStretchFactor(0, 1);
   both->setStretchFactor(1, 3);
   both->setSizes({360, 1080});
   notice_ = new EmptyNotice(
-      {tr("No calibration is open"),
-       tr("Measured times of kernels and messages, as points and curves. Measure this machine, or "
-          "open a file: `meshwright calibrate` writes them, on a GPU with `--device cuda`, and "
-          "`meshwright import` reads the output of nccl-tests."),
+      {tr("No calibration loaded"),
+       tr("This screen shows measured kernel and communication times with their fitted curves. "
+          "Calibrate this machine, or open a calibration file: `meshwright calibrate` writes one "
+          "(with `--device cuda` for a GPU), and `meshwright import` converts nccl-tests output."),
        tr("Open…")},
       [this] { choose_file(); }, both);
   column->addWidget(notice_, 1);
   column->addWidget(both, 1);
   curves_->setAccessibleName(tr("Measured curves"));
-  provenance_->setAccessibleName(tr("Where the calibration is from"));
+  provenance_->setAccessibleName(tr("Calibration provenance"));
   connect(curves_, &QListWidget::currentRowChanged, this, &CalibrationScreen::show_curve);
   connect(without_outliers_, &QCheckBox::toggled, this, &CalibrationScreen::show_curve);
   connect(&workbench, &Workbench::calibration_requested, this, [this] {
@@ -117,14 +114,15 @@ QWidget* CalibrationScreen::make_knobs() {
   auto* knobs = new QWidget;
   auto* row = new QHBoxLayout(knobs);
   row->setContentsMargins(0, 0, 0, 0);
-  quick_->setToolTip(tr("20 seconds in place of two minutes, fewer shapes"));
-  measure_->setToolTip(tr("Times kernels and messages on this machine: about two minutes"));
-  stop_->setToolTip(tr("Ends the measurement; nothing of it is kept"));
-  use_->setToolTip(tr("Times of the scenario come from what was measured, not from formulas"));
+  quick_->setToolTip(tr("Fewer shapes: about 20 seconds instead of two minutes"));
+  measure_->setToolTip(tr("Benchmarks kernels and messages on this machine (about two minutes)"));
+  stop_->setToolTip(tr("Stops the calibration and discards its results"));
+  use_->setToolTip(
+      tr("Simulates the scenario with measured times instead of the analytic cost model"));
   use_->setChecked(true);
   stop_->setEnabled(false);
   progress_->setRange(0, 100);
-  progress_->setAccessibleName(tr("Progress of the measurement"));
+  progress_->setAccessibleName(tr("Calibration progress"));
   progress_->setMaximumWidth(220);
   progress_->hide();
   verdict_->setWordWrap(true);
@@ -136,7 +134,7 @@ QWidget* CalibrationScreen::make_knobs() {
   return knobs;
 }
 
-// ---- measuring ----------------------------------------------------------------------------------
+// ---- calibrating --------------------------------------------------------------------------------
 
 void CalibrationScreen::measure() {
   if (stop_->isEnabled()) return;
@@ -147,7 +145,7 @@ void CalibrationScreen::measure() {
   stop_->setEnabled(true);
   progress_->setValue(0);
   progress_->show();
-  verdict_->setText(tr("Measuring…"));
+  verdict_->setText(tr("Calibrating…"));
   last_line_.clear();
   program_.start(arguments);
 }
@@ -167,10 +165,10 @@ void CalibrationScreen::take_line(const QString& line) {
 void CalibrationScreen::end(const ChildProgramEnd& end) {
   const bool is_sound = end.problem.isEmpty() && end.exit_code == 0;
   if (is_sound) {
-    settle(tr("Measured."));
-    workbench().open({measured_file_});  // take() gets it, and tells
+    settle(tr("Calibration finished."));
+    workbench().open({measured_file_});  // take() receives the file and notifies the workbench
   } else {
-    settle(end.problem.isEmpty() ? tr("Not measured: %1").arg(last_line_) : end.problem);
+    settle(end.problem.isEmpty() ? tr("Calibration failed: %1").arg(last_line_) : end.problem);
     workbench().tell_calibrated(false);
   }
 }
@@ -182,11 +180,11 @@ void CalibrationScreen::settle(const QString& verdict) {
   progress_->hide();
 }
 
-// ---- what a file holds --------------------------------------------------------------------------
+// ---- file content -------------------------------------------------------------------------------
 
 void CalibrationScreen::choose_file() {
-  auto* dialog = new QFileDialog(this, tr("Open a calibration"), {},
-                                 tr("Calibrations (*.json);;All files (*)"));
+  auto* dialog =
+      new QFileDialog(this, tr("Open calibration"), {}, tr("Calibrations (*.json);;All files (*)"));
   dialog->setAttribute(Qt::WA_DeleteOnClose);
   connect(dialog, &QFileDialog::filesSelected, this,
           [this](const QStringList& files) { workbench().open(files); });
@@ -196,8 +194,8 @@ void CalibrationScreen::choose_file() {
 void CalibrationScreen::add_actions(ActionSet& actions) {
   actions.add({"calibration.measure",
                MenuId::kTools,
-               tr("&Measure this machine"),
-               tr("Times kernels and messages, then prices the scenario by them"),
+               tr("Calibrate this &machine"),
+               tr("Benchmarks kernels and messages, then applies the results to the scenario"),
                {QKeySequence("Ctrl+Alt+A")}},
               [this] {
                 workbench().show_screen(name());
@@ -205,14 +203,14 @@ void CalibrationScreen::add_actions(ActionSet& actions) {
               });
   actions.add({"calibration.stop",
                MenuId::kTools,
-               tr("Stop measur&ing"),
-               tr("Nothing of it is kept"),
+               tr("Stop cal&ibration"),
+               tr("Stops the calibration and discards its results"),
                {QKeySequence("Ctrl+Alt+Shift+A")}},
               [this] { stop(); });
   actions.add({"calibration.use",
                MenuId::kTools,
-               tr("&Use the calibration"),
-               tr("The scenario is priced by the measured curves"),
+               tr("&Use this calibration"),
+               tr("Simulates the scenario with the measured curves"),
                {QKeySequence("Ctrl+Alt+P")}},
               [this] { use_in_scenario(); });
 }
@@ -223,7 +221,7 @@ bool CalibrationScreen::take(const OpenedFile& file) {
   calibration_ = *calibration;
   path_ = file.path;
   show_calibration();
-  if (from(path_) == measured_file_) {
+  if (qstring_of(path_) == measured_file_) {
     measured_file_.clear();
     if (use_->isChecked()) price_scenario_by(path_);
     workbench().tell_calibrated(true);
@@ -241,25 +239,26 @@ void CalibrationScreen::show_calibration() {
   QString html;
   if (c.machine)
     html +=
-        tr("<p><b>%1</b>, %2 cores, %3 memory<br>message %4 + size over %5<br>memory %6</p>")
-            .arg(from(c.machine->processor).toHtmlEscaped())
+        tr("<p><b>%1</b>, %2 cores, %3 memory<br>message: %4 + size / %5<br>memory bandwidth: "
+           "%6</p>")
+            .arg(qstring_of(c.machine->processor).toHtmlEscaped())
             .arg(c.machine->cores)
             .arg(bytes_text(c.machine->memory), time_text(to_ticks(c.machine->message_latency)),
                  rate_text(c.machine->message_bandwidth), rate_text(c.machine->memory_bandwidth));
   html += "<table cellspacing=6>";
   for (const auto& [key, value] : c.provenance)
     html += QString("<tr><td><b>%1</b></td><td>%2</td></tr>")
-                .arg(from(key).toHtmlEscaped(), from(value).toHtmlEscaped());
+                .arg(qstring_of(key).toHtmlEscaped(), qstring_of(value).toHtmlEscaped());
   provenance_->setHtml(html + "</table>");
-  note_->setText(tr("%1: %2 curves of collectives, %3 families of kernels. "
-                    "Ctrl+Alt+P prices the scenario by them.")
-                     .arg(from(path_))
+  note_->setText(tr("%1: %2 collective curves, %3 kernel families. Press Ctrl+Alt+P to apply them "
+                    "to the scenario.")
+                     .arg(qstring_of(path_))
                      .arg(c.collectives.size())
                      .arg(c.kernels.size()));
   if (curves_->count() > 0) curves_->setCurrentRow(0);
 }
 
-/// Beside this thread: what all other points say of each one is as many fits as there are points.
+/// Runs as a job: leave-one-out predictions need one fit per point.
 void CalibrationScreen::show_curve() {
   const int row = curves_->currentRow();
   if (!calibration_ || row < 0) return;
@@ -274,7 +273,7 @@ void CalibrationScreen::show_curve() {
     make = [curve = calibration_->kernels[i - collectives],
             without = without_outliers_->isChecked()] { return series_of(curve, without); };
   workbench().jobs().start<CurveSeries>(
-      {tr("Show a curve"), "calibration.curve", false}, this,
+      {tr("Show curve"), "calibration.curve", false}, this,
       [make](const JobContext&) { return make(); },
       [this](CurveSeries made) {
         residual_->setText(made.note);
@@ -289,7 +288,7 @@ void CalibrationScreen::use_in_scenario() {
 }
 
 void CalibrationScreen::price_scenario_by(const std::string& file) {
-  workbench().scenario().edit(tr("Use the calibration %1").arg(from(file)), {},
+  workbench().scenario().edit(tr("Use calibration %1").arg(qstring_of(file)), {},
                               [&](Scenario& s) { s.calibration_file = file; });
 }
 

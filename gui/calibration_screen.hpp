@@ -1,6 +1,6 @@
-/// S8: what a calibration holds: measured points and the curve through them, by kernel family and
-/// by collective, and where it all is from. Measures this machine: `meshwright calibrate` as a
-/// child process.
+/// S8: the content of a calibration file: measured points and fitted curves per kernel family and
+/// per collective, and their provenance. Also calibrates this machine by running `meshwright
+/// calibrate` as a child process.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ namespace meshwright::gui {
 class EmptyNotice;
 class PointChart;
 
-/// " 40 %  gpt2, 64 tokens": what `meshwright calibrate` says between its probes.
+/// A progress line of `meshwright calibrate`: " 40 %  gpt2, 64 tokens".
 struct CalibrationProgress {
   int percent = 0;
   QString what;
@@ -39,12 +39,12 @@ class CalibrationScreen : public Screen {
   void add_actions(ActionSet& actions) override;
   bool take(const OpenedFile& file) override;
   bool is_settled() override { return !program_.is_running(); }
-  /// Measures this machine into a file of its own; opens it, and prices the scenario by it if the
-  /// box says so.
+  /// Calibrates this machine into a new file and opens it;
+  /// applies it to the scenario if the check box is set.
   void measure();
-  /// Nothing of it is kept.
+  /// Stops the calibration and discards its results.
   void stop();
-  /// 20 seconds in place of two minutes, fewer shapes.
+  /// Fewer shapes: about 20 seconds instead of two minutes.
   void set_quick(bool quick);
   bool is_measuring() const { return program_.is_running(); }
   const std::optional<Calibration>& calibration() const { return calibration_; }

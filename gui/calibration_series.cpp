@@ -5,22 +5,20 @@
 #include <cmath>
 
 #include "gui/number_text.hpp"
+#include "gui/qstring_of.hpp"
 #include "simulator/kernel_curve_fit.hpp"
 
 namespace meshwright::gui {
 namespace {
 
-class Words {
+class CalibrationWords {
   Q_DECLARE_TR_FUNCTIONS(meshwright::gui::CalibrationScreen)
 };
 
-QString from(std::string_view text) {
-  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
-}
-
 QString seconds_text(double seconds) { return time_text(to_ticks(Seconds(seconds))); }
 
-/// The line, from the first size to the last one, at steps that look smooth on logarithmic axes.
+/// The line from the first to the last size, sampled
+/// finely enough to look smooth on logarithmic axes.
 std::vector<QPointF> drawn(const AlphaBeta& law, const std::vector<CurvePoint>& points) {
   constexpr int kSteps = 64;
   const auto first = static_cast<double>(points.front().bytes.value);
@@ -33,7 +31,7 @@ std::vector<QPointF> drawn(const AlphaBeta& law, const std::vector<CurvePoint>& 
   return line;
 }
 
-/// What all other points say of each one: how far the curve can be trusted between its points.
+/// Leave-one-out predictions: they show how far the curve can be trusted between its points.
 std::vector<double> expected_without_itself(const KernelCurve& curve) {
   constexpr std::size_t kFewest = 3, kMost = 300;
   std::vector<double> expected;
@@ -59,7 +57,7 @@ KernelCurve kept_of(const KernelCurve& curve, const std::vector<double>& expecte
 }
 
 QString text_of(const KernelPoint& point) {
-  return Words::tr("batch %1, %2 × %3 × %4: %5, spread %6 of %7")
+  return CalibrationWords::tr("batch %1, %2 × %3 × %4: %5 (IQR %6 of the median, %7 samples)")
       .arg(point.batch)
       .arg(point.m)
       .arg(point.n)
@@ -73,9 +71,9 @@ PointSeries points_of(const KernelCurve& curve, std::vector<double> expected) {
                         curve.family.kind == KernelKind::kGroupedGemm ||
                         curve.family.kind == KernelKind::kAttention;
   PointSeries series;
-  series.x_title = by_flops ? Words::tr("arithmetic of one call, FLOP")
-                            : Words::tr("memory traffic of one call");
-  series.y_title = Words::tr("time of one call");
+  series.x_title = by_flops ? CalibrationWords::tr("FLOPs per call")
+                            : CalibrationWords::tr("memory traffic per call");
+  series.y_title = CalibrationWords::tr("time per call");
   series.x_text = [by_flops](double x) {
     return by_flops ? QString::number(x, 'g', 2) : bytes_text(Bytes(static_cast<std::int64_t>(x)));
   };
@@ -90,7 +88,8 @@ PointSeries points_of(const KernelCurve& curve, std::vector<double> expected) {
   }
   for (std::size_t i = 0; i < series.expected.size(); ++i)
     series.texts[i] +=
-        "\n" + Words::tr("the other points alone say %1").arg(seconds_text(series.expected[i]));
+        "\n" +
+        CalibrationWords::tr("leave-one-out prediction: %1").arg(seconds_text(series.expected[i]));
   return series;
 }
 
@@ -101,32 +100,33 @@ QString residual_text(const PointSeries& series) {
   for (std::size_t i = 0; i < series.expected.size(); ++i)
     missed.push_back(std::abs(series.expected[i] / series.points[i].y() - 1));
   std::sort(missed.begin(), missed.end());
-  return Words::tr("○ what all other points say of each one: missed by %1 (median), %2 at most")
+  return CalibrationWords::tr("○ leave-one-out prediction: error %1 (median), %2 (max)")
       .arg(percent_text(missed[missed.size() / 2]), percent_text(missed.back()));
 }
 
 }  // namespace
 
 QString title_of(const CollectiveCurve& curve) {
-  const QString text = Words::tr("%1, %2 ranks").arg(from(name_of(curve.kind))).arg(curve.ranks);
-  return curve.nodes == 1 ? text : text + Words::tr(" on %1 nodes").arg(curve.nodes);
+  const QString text =
+      CalibrationWords::tr("%1, %2 ranks").arg(qstring_of(name_of(curve.kind))).arg(curve.ranks);
+  return curve.nodes == 1 ? text : text + CalibrationWords::tr(" on %1 nodes").arg(curve.nodes);
 }
 
 QString title_of(const KernelFamily& family) {
-  // A routine may be of two kinds: the products of experts are products too.
+  // One routine can have two kinds: expert products are matrix products too.
   const QString kind =
-      family.kind == KernelKind::kGroupedGemm ? from(name_of(family.kind)) + " " : QString();
+      family.kind == KernelKind::kGroupedGemm ? qstring_of(name_of(family.kind)) + " " : QString();
   return kind + QString("%1 %2 %3%4")
-                    .arg(from(name_of(family.routine)), from(name_of(family.phase)),
-                         from(name_of(family.dtype)),
-                         family.causal ? Words::tr(", causal") : QString());
+                    .arg(qstring_of(name_of(family.routine)), qstring_of(name_of(family.phase)),
+                         qstring_of(name_of(family.dtype)),
+                         family.causal ? CalibrationWords::tr(", causal") : QString());
 }
 
 CurveSeries series_of(const CollectiveCurve& curve) {
   CurveSeries made;
   PointSeries& series = made.points;
-  series.x_title = Words::tr("size of the whole buffer");
-  series.y_title = Words::tr("time of one call");
+  series.x_title = CalibrationWords::tr("total buffer size");
+  series.y_title = CalibrationWords::tr("time per call");
   series.x_text = [](double bytes) { return bytes_text(Bytes(static_cast<std::int64_t>(bytes))); };
   series.y_text = seconds_text;
   series.is_joined = true;
@@ -138,7 +138,7 @@ CurveSeries series_of(const CollectiveCurve& curve) {
   }
   if (const std::optional<AlphaBeta> law = alpha_beta_of(curve)) {
     series.line = drawn(*law, curve.points);
-    made.note = Words::tr("dashed: α + S / β, α = %1, β = %2")
+    made.note = CalibrationWords::tr("dashed line: α + S / β with α = %1, β = %2")
                     .arg(seconds_text(law->alpha.value), rate_text(law->beta));
   }
   return made;
@@ -156,9 +156,10 @@ CurveSeries series_of(const KernelCurve& curve, bool without_outliers) {
   made.note = residual_text(made.points);
   if (outliers > 0)
     made.note +=
-        " · " + (without_outliers
-                     ? Words::tr("%n outlier(s) left out", nullptr, static_cast<int>(outliers))
-                     : Words::tr("%n outlier(s)", nullptr, static_cast<int>(outliers)));
+        " · " +
+        (without_outliers
+             ? CalibrationWords::tr("%n outlier(s) hidden", nullptr, static_cast<int>(outliers))
+             : CalibrationWords::tr("%n outlier(s)", nullptr, static_cast<int>(outliers)));
   return made;
 }
 
@@ -168,7 +169,7 @@ std::vector<std::size_t> outliers_of(const std::vector<double>& values) {
   if (values.size() < kFewest) return {};
   std::vector<double> sorted = values;
   std::sort(sorted.begin(), sorted.end());
-  // Straight between neighbours.
+  // Linear interpolation between neighbors.
   const auto quantile = [&](double share) {
     const double place = share * static_cast<double>(sorted.size() - 1);
     const auto below = static_cast<std::size_t>(place);

@@ -1,4 +1,4 @@
-/// What was measured as points on a chart, with what else is known of each of them. Pure.
+/// Calibration curves as chart points, with tooltips and fitted laws. Pure functions.
 #pragma once
 
 #include "core/calibration.hpp"
@@ -11,17 +11,18 @@ QString title_of(const KernelFamily& family);
 
 struct CurveSeries {
   PointSeries points;
-  QString note;  ///< the law through them, or how far each is missed by the others; may be empty
+  QString note;  ///< the fitted law, or the leave-one-out error; may be empty
 };
 
-/// With the line alpha + S / beta through the points.
+/// With the fitted line alpha + S / beta.
 CurveSeries series_of(const CollectiveCurve& curve);
-/// Against arithmetic where there is any, else against memory traffic. With what all other points
-/// say of each one, unless there are too few, or so many that it would take a while.
+/// Over FLOPs for matrix products and attention, over memory traffic
+/// for other kernels. With a leave-one-out prediction per point, unless
+/// there are too few points, or so many that the fits would take long.
 CurveSeries series_of(const KernelCurve& curve, bool without_outliers);
 
-/// Values beyond the quartiles by more than one and a half times the distance of the quartiles
-/// (Tukey, Exploratory Data Analysis, 1977): their indices, ascending. None among fewer than four.
+/// Ascending indices of values more than 1.5 × IQR outside the quartiles (Tukey, Exploratory Data
+/// Analysis, 1977). Empty for fewer than four values.
 std::vector<std::size_t> outliers_of(const std::vector<double>& values);
 
 }  // namespace meshwright::gui

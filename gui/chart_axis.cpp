@@ -6,10 +6,10 @@
 namespace meshwright::gui {
 namespace {
 
-constexpr double kRoom = 0.06;     ///< beyond the outermost values, of the range
-constexpr double kLogRoom = 0.08;  ///< the same in decades, of the decades
+constexpr double kRoom = 0.06;  ///< margin beyond the outermost values, as a fraction of the range
+constexpr double kLogRoom = 0.08;  ///< the same on logarithmic axes, as a fraction of the decades
 
-/// 1, 2 or 5 times a power of ten, so that `range` has about `wanted` of them.
+/// A step of 1, 2 or 5 times a power of ten that divides `range` into about `wanted` parts.
 double round_step(double range, int wanted) {
   const double raw = range / std::max(1, wanted);
   const double power = std::pow(10.0, std::floor(std::log10(raw)));
@@ -17,7 +17,7 @@ double round_step(double range, int wanted) {
   return power * (lead < 1.5 ? 1 : lead < 3.5 ? 2 : lead < 7.5 ? 5 : 10);
 }
 
-/// 1024 to the power that the axis' values are written in.
+/// The unit (a power of 1024) that the axis labels use.
 double unit_of(const ChartAxis& axis) {
   if (!axis.is_binary || axis.high < 1) return 1;
   constexpr double kBitsOfUnit = 10;
@@ -122,7 +122,7 @@ void paint_axes(QPainter& painter, const QRectF& plot, const ChartAxis& x, const
     painter.setPen(colours.faint_text);
     const QString text = label(x, tick);
     const double half = metrics.horizontalAdvance(text) / 2 + 1;
-    const double middle = std::min(at, plot.right() + line - half);  // not beyond the widget's edge
+    const double middle = std::min(at, plot.right() + line - half);  // stay inside the widget
     painter.drawText(QRectF(middle - half, plot.bottom() + 6, 2 * half, line), Qt::AlignCenter,
                      text);
   }

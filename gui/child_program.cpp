@@ -11,26 +11,26 @@
 namespace meshwright::gui {
 namespace {
 
-constexpr int kPatienceMs = 5000;  ///< after asking it to end
+constexpr int kPatienceMs = 5000;  ///< from SIGINT to SIGKILL
 
 }  // namespace
 
 ChildProgram::ChildProgram(QObject* parent) : QObject(parent) {
   process_.setProcessChannelMode(QProcess::MergedChannels);
-  // Only calls that are allowed between fork and exec.
+  // Only async-signal-safe calls are allowed between fork and exec.
   process_.setChildProcessModifier([] { ::prctl(PR_SET_PDEATHSIG, SIGKILL); });
   connect(&process_, &QProcess::readyRead, this, &ChildProgram::read_lines);
   connect(&process_, &QProcess::finished, this, &ChildProgram::take_end);
   connect(&process_, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
-    if (error == QProcess::FailedToStart)  // finished() does not come then
-      Q_EMIT ended({-1, tr("The program could not be started: %1").arg(process_.errorString())});
+    if (error == QProcess::FailedToStart)  // finished() is not emitted then
+      Q_EMIT ended({-1, tr("Cannot start meshwright: %1").arg(process_.errorString())});
   });
 }
 
 ChildProgram::~ChildProgram() {
   process_.disconnect(this);
   if (!is_running()) return;
-  process_.kill();  // its children die with it
+  process_.kill();  // its own children die with it
   process_.waitForFinished(kPatienceMs);
 }
 
@@ -45,8 +45,8 @@ void ChildProgram::start(const QStringList& arguments) {
   const QString program = find();
   if (program.isEmpty()) {
     const QString problem =
-        tr("The program meshwright was found neither beside this one nor on the path: build it, or "
-           "put it there.");
+        tr("Cannot find the program meshwright next to meshwright-gui or in PATH. Build or install "
+           "it first.");
     QTimer::singleShot(0, this, [this, problem] { Q_EMIT ended({-1, problem}); });
     return;
   }
@@ -75,7 +75,7 @@ void ChildProgram::take_end(int exit_code, QProcess::ExitStatus status) {
   read_lines();
   if (!rest_.isEmpty()) Q_EMIT line_read(std::exchange(rest_, {}));
   if (status == QProcess::CrashExit)
-    Q_EMIT ended({-1, tr("It was killed.")});
+    Q_EMIT ended({-1, tr("The process crashed or was killed.")});
   else
     Q_EMIT ended({exit_code, {}});
 }

@@ -1,5 +1,5 @@
-/// The program `meshwright` as a child: runs and calibrations keep cores busy for minutes and are
-/// its work. It lives no longer than this program, however this one ends.
+/// Runs `meshwright` as a child process, for runs and calibrations that keep cores busy for
+/// minutes. The child never outlives this process, however it ends.
 #pragma once
 
 #include <QObject>
@@ -8,7 +8,7 @@
 
 namespace meshwright::gui {
 
-/// How it ended. `problem` says in words why there is no exit code, else it is empty.
+/// How the child ended. `problem` explains a missing exit code and is empty otherwise.
 struct ChildProgramEnd {
   int exit_code = 0;
   QString problem;
@@ -18,20 +18,20 @@ class ChildProgram : public QObject {
   Q_OBJECT
  public:
   explicit ChildProgram(QObject* parent = nullptr);
-  /// Kills what still runs and waits until it is gone. No signal is emitted then.
+  /// Kills a running child and waits for it. Emits no signal.
   ~ChildProgram() override;
 
-  /// Beside this program, else on the path; empty: nowhere.
+  /// The executable next to this program, else in PATH; empty if not found.
   static QString find();
-  /// One at a time: does nothing while one runs. Emits ended() in any case, later.
+  /// Does nothing while a child is running. Always emits ended(), later.
   void start(const QStringList& arguments);
-  /// Asks it to end, as Ctrl-C does, so that it keeps what it has; kills it when it does not within
-  /// a few seconds.
+  /// Sends SIGINT, as Ctrl-C does, so that partial results are kept; kills the child if it is still
+  /// running after a few seconds.
   void interrupt();
   bool is_running() const { return process_.state() != QProcess::NotRunning; }
 
  Q_SIGNALS:
-  /// Of its output and its errors, without the end of the line.
+  /// A line of stdout or stderr, without the line end.
   void line_read(const QString& line);
   void ended(const meshwright::gui::ChildProgramEnd& end);
 
@@ -40,7 +40,7 @@ class ChildProgram : public QObject {
   void take_end(int exit_code, QProcess::ExitStatus status);
 
   QProcess process_;
-  QString rest_;  ///< of a line that is not complete
+  QString rest_;  ///< an incomplete line
 };
 
 }  // namespace meshwright::gui

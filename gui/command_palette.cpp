@@ -13,7 +13,7 @@
 namespace meshwright::gui {
 namespace {
 
-/// Every word stands somewhere in the text.
+/// True if the text contains every word typed.
 bool matches(const QString& text, const QString& typed) {
   for (const QString& word : typed.split(' ', Qt::SkipEmptyParts))
     if (!text.contains(word, Qt::CaseInsensitive)) return false;
@@ -26,7 +26,7 @@ CommandPalette::CommandPalette(ActionSet& actions, QWidget* parent)
     : QDialog(parent, Qt::Popup), actions_(actions), text_(new QLineEdit), list_(new QTreeWidget) {
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(6, 6, 6, 6);
-  text_->setPlaceholderText(tr("Type what you want to do"));
+  text_->setPlaceholderText(tr("Type a command"));
   text_->setAccessibleName(tr("Command"));
   text_->installEventFilter(this);
   list_->setHeaderHidden(true);

@@ -1,4 +1,4 @@
-/// Every action by typing a part of its name.
+/// Finds and triggers any action by typing part of its name.
 #pragma once
 
 #include <QDialog>

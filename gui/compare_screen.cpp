@@ -18,6 +18,7 @@
 #include "gui/comparison_report.hpp"
 #include "gui/empty_notice.hpp"
 #include "gui/number_text.hpp"
+#include "gui/qstring_of.hpp"
 #include "gui/theme.hpp"
 #include "gui/timeline_morph.hpp"
 #include "gui/timeline_view.hpp"
@@ -29,14 +30,12 @@ namespace {
 
 constexpr int kMorphSteps = 100;
 
-QString from(const std::string& text) { return QString::fromStdString(text); }
-
-/// Joined by the names of tasks; traces of other programs have none that a plan knows.
+/// Tasks are matched by name; traces of other programs have no names that a plan knows.
 void join(OpenedComparison& opened, const CompareInput& predicted, const CompareInput& measured) {
   try {
     opened.report = compare(predicted, measured);
   } catch (const InputError& error) {
-    opened.problem = from(error.diagnostics().front().what);
+    opened.problem = qstring_of(error.diagnostics().front().what);
   }
 }
 
@@ -51,7 +50,7 @@ OpenedComparison compare_files(const std::string& predicted, const std::string& 
     const Timeline m = timeline_from_pftrace(bytes_m, measured);
     join(opened, {p, predicted}, {m, measured});
   } catch (const InputError& error) {
-    opened.problem = from(error.diagnostics().front().what);
+    opened.problem = qstring_of(error.diagnostics().front().what);
   }
   return opened;
 }
@@ -70,7 +69,7 @@ OpenedComparison compare_with(const Simulation& simulation,
     const Timeline m = timeline_from_pftrace(read_file(path), path);
     join(opened, {p, "the scenario"}, {m, path});
   } catch (const InputError& error) {
-    opened.problem = from(error.diagnostics().front().what);
+    opened.problem = qstring_of(error.diagnostics().front().what);
   }
   return opened;
 }
@@ -99,9 +98,9 @@ CompareScreen::CompareScreen(Workbench& workbench, QWidget* parent)
   both->setStretchFactor(0, 3);
   both->setStretchFactor(1, 2);
   notice_ = new EmptyNotice(
-      {tr("No comparison yet"),
-       tr("Open a measured trace: it is laid on the scenario. Or choose two files with Compare in "
-          "the menu Run, or carry a scenario out on the screen Run."),
+      {tr("Nothing to compare yet"),
+       tr("Open a measured trace to compare it with the scenario, choose two traces with Run > "
+          "Compare two traces, or run the scenario on the Run screen."),
        tr("Choose two traces…")},
       [this] { choose_files(); }, both);
   column->addWidget(notice_, 1);
@@ -134,14 +133,14 @@ QWidget* CompareScreen::make_knobs() {
     row->addWidget(label);
     row->addWidget(knob);
   };
-  alignment_->addItems({tr("start of the step"), tr("first forward pass"), tr("hand")});
-  alignment_->setToolTip(tr("What of the two timelines lies on the same moment"));
-  add(tr("&Align by"), alignment_);
+  alignment_->addItems({tr("step start"), tr("first forward pass"), tr("manual offset")});
+  alignment_->setToolTip(tr("The point at which the two timelines are aligned"));
+  add(tr("&Align at"), alignment_);
   constexpr double kMostOffset = 1e6;
   offset_->setRange(-kMostOffset, kMostOffset);
   offset_->setDecimals(3);
   offset_->setSuffix(" ms");
-  offset_->setAccessibleName(tr("What is added to the measured times"));
+  offset_->setAccessibleName(tr("Offset added to the measured times"));
   offset_->setToolTip(offset_->accessibleName());
   offset_->hide();
   row->addWidget(offset_);
@@ -149,12 +148,12 @@ QWidget* CompareScreen::make_knobs() {
   row->addStretch(1);
   morph_->setRange(0, kMorphSteps);
   morph_->setFixedWidth(200);
-  morph_->setToolTip(tr("Moves the predicted slices to where they were measured"));
+  morph_->setToolTip(tr("Moves the predicted slices to their measured positions"));
   add(tr("predicte&d"), morph_);
   row->addWidget(new QLabel(tr("measured")));
   row->addStretch(1);
   recalibrate_->setToolTip(
-      tr("Measures this machine, prices the scenario by it and compares again"));
+      tr("Calibrates this machine, simulates the scenario with the result and compares again"));
   row->addWidget(recalibrate_);
   return knobs;
 }
@@ -163,31 +162,31 @@ void CompareScreen::add_actions(ActionSet& actions) {
   actions.add({"compare.open",
                MenuId::kRun,
                tr("Compare &two traces…"),
-               tr("The predicted one, then the measured one"),
+               tr("Opens a predicted and a measured trace"),
                {QKeySequence("Ctrl+Shift+O")}},
               [this] { choose_files(); });
   actions.add({"compare.morph",
                MenuId::kRun,
                tr("&Morph predicted into measured"),
-               tr("And back: every slice moves to where it was measured"),
+               tr("Animates every slice from its predicted to its measured position, and back"),
                {QKeySequence("Ctrl+Alt+O")}},
               [this] { play_morph(); });
   actions.add({"compare.again",
                MenuId::kRun,
-               tr("&Lay the measured trace on the scenario"),
-               tr("As the scenario is now"),
+               tr("Compare &with current scenario"),
+               tr("Compares the measured trace with the scenario as it is now"),
                {QKeySequence("Ctrl+Alt+Y")}},
               [this] { lay_on_scenario(); });
   actions.add({"compare.recalibrate",
                MenuId::kRun,
-               tr("Re&calibrate and compare again"),
+               tr("Recali&brate and compare again"),
                recalibrate_->toolTip(),
                {QKeySequence("Ctrl+Alt+E")}},
               [this] { recalibrate(); });
 }
 
 void CompareScreen::choose_files() {
-  auto* dialog = new QFileDialog(this, tr("Predicted and measured trace"), {},
+  auto* dialog = new QFileDialog(this, tr("Open a predicted and a measured trace"), {},
                                  tr("Traces (*.pftrace *.json *.json.gz);;All files (*)"));
   dialog->setFileMode(QFileDialog::ExistingFiles);
   dialog->setAttribute(Qt::WA_DeleteOnClose);
@@ -195,12 +194,12 @@ void CompareScreen::choose_files() {
     if (files.size() == 2)
       open(files[0], files[1]);
     else
-      verdict_->setText(tr("Choose two files: the predicted and the measured trace."));
+      verdict_->setText(tr("Select two files: a predicted and a measured trace."));
   });
   dialog->open();
 }
 
-/// Opens and joins beside the GUI thread, then shows.
+/// Opens and matches on a worker thread, then shows the result.
 void CompareScreen::start(const std::function<OpenedComparison()>& open) {
   workbench().jobs().start<std::shared_ptr<OpenedComparison>>(
       {tr("Compare"), "compare", true}, this,
@@ -220,7 +219,7 @@ void CompareScreen::open(const QString& predicted, const QString& measured) {
   error_before_.reset();
   start([p = predicted.toStdString(), m = measured.toStdString()] {
     OpenedComparison opened = compare_files(p, m);
-    // Files in either order: one says that it is measured.
+    // The files may come in either order; their origin tells which one is measured.
     if (opened.predicted->origin == TimelineOrigin::kMeasured &&
         opened.measured->origin == TimelineOrigin::kPredicted)
       opened = compare_files(m, p);
@@ -236,11 +235,11 @@ bool CompareScreen::take(const OpenedFile& file) {
     shown_ = {};
     knobs_->hide();
     view_->set_tracks(*tracks);
-    verdict_->setText(tr("%1, alone. A measured trace that is opened is laid on the scenario.")
-                          .arg(from(file.path)));
+    verdict_->setText(tr("Showing %1 only. Open a measured trace to compare it with the scenario.")
+                          .arg(qstring_of(file.path)));
     residual_->clear();
     notice_->give_way();
-    report_->show_notes({{from(file.path), tracks->get()}});
+    report_->show_notes({{qstring_of(file.path), tracks->get()}});
     report_->show_report({});
     return true;
   }
@@ -251,12 +250,12 @@ bool CompareScreen::take(const OpenedFile& file) {
   return true;
 }
 
-/// Equal names are told apart by "#2", which slices do not have: the first is shown.
+/// Repeated task names carry a suffix "#2" that slices do not have: shows the first slice.
 void CompareScreen::go_to_task(const QString& name) {
   if (!shown_.predicted) return;
   using Found = std::vector<std::uint32_t>;
   workbench().jobs().start<Found>(
-      {tr("Find a task"), "compare.find", false}, this,
+      {tr("Find task"), "compare.find", false}, this,
       [tracks = shown_.predicted, text = name.section('#', 0, 0).toStdString()](const JobContext&) {
         return slices_named(*tracks, text, 1);
       },
@@ -265,7 +264,7 @@ void CompareScreen::go_to_task(const QString& name) {
       });
 }
 
-// ---- again --------------------------------------------------------------------------------------
+// ---- comparing again ----------------------------------------------------------------------------
 
 void CompareScreen::lay_on_scenario() {
   awaits_simulation_ = false;
@@ -284,7 +283,7 @@ void CompareScreen::recalibrate() {
   workbench().calibrate();
 }
 
-/// The scenario is priced by it, and being simulated.
+/// The scenario uses the new calibration by now, and is being simulated.
 void CompareScreen::take_calibration(bool is_sound) {
   if (!std::exchange(awaits_calibration_, false) || !is_sound) return;
   awaits_simulation_ = true;
@@ -335,7 +334,7 @@ void CompareScreen::align() {
             compare_tracks(*predicted, *measured, alignment, offset));
       },
       [this, measured = shown_.measured](const Pairs& pairs) {
-        if (shown_.measured != measured) return;  // another comparison by now
+        if (shown_.measured != measured) return;  // superseded by another comparison
         shown_.pairs = pairs;
         view_->set_pairs(pairs);
         show_residual();
@@ -343,7 +342,7 @@ void CompareScreen::align() {
       });
 }
 
-/// Latest wins: the picture follows the slider as fast as slices can be moved.
+/// Only the latest request counts: the view follows the slider as fast as slices can be moved.
 void CompareScreen::morph() {
   if (!shown_.pairs) return;
   using Tracks = std::shared_ptr<const TimelineTracks>;
@@ -374,24 +373,24 @@ void CompareScreen::play_morph() {
 
 void CompareScreen::show_residual() {
   residual_->setText(
-      tr("mean shift of starts %1")
+      tr("mean start-time difference: %1")
           .arg(time_text(Ticks(shown_.pairs->residual.value * kTicksPerNanosecond))));
 }
 
 void CompareScreen::show_verdict() {
   if (!shown_.report) {
-    verdict_->setText(tr("The lanes stand side by side, but the tasks could not be joined: %1")
+    verdict_->setText(tr("Both timelines are shown, but their tasks could not be matched: %1")
                           .arg(shown_.problem));
     return;
   }
   const ValidationReport& r = *shown_.report;
   QString text =
-      tr("Step: predicted <b>%1</b>, measured <b>%2</b> (median of %3, spread %4): "
-         "<b>%5</b> · %6 tasks joined")
+      tr("Step time: predicted <b>%1</b>, measured <b>%2</b> (median of %3 steps, IQR %4), error "
+         "<b>%5</b> · %6 tasks matched")
           .arg(time_text(r.predicted_step), time_text(r.measured_step))
           .arg(r.counted_steps)
           .arg(time_text(r.measured_spread), error_text(step_error(r)), count_text(r.matched));
-  if (error_before_) text += " · " + tr("before: %1").arg(error_text(error_before_));
+  if (error_before_) text += " · " + tr("previous error: %1").arg(error_text(error_before_));
   verdict_->setText(text);
 }
 

@@ -1,4 +1,4 @@
-/// S3: predicted over measured, row by row, with the errors beside them.
+/// S3: predicted and measured timelines in paired rows, with the error report below.
 #pragma once
 
 #include <functional>
@@ -21,13 +21,13 @@ class ComparisonReport;
 class EmptyNotice;
 class TimelineView;
 
-/// Two timelines side by side, and what came of joining them.
+/// Two timelines, and the result of matching their tasks.
 struct OpenedComparison {
   std::shared_ptr<const TimelineTracks> predicted, measured;
   std::shared_ptr<const TimelineComparison> pairs;
   std::optional<ValidationReport> report;
-  QString problem;            ///< why there is no report
-  std::string measured_path;  ///< to be laid on another prediction; empty: not of a file
+  QString problem;            ///< the reason if there is no report
+  std::string measured_path;  ///< for another comparison later; empty if not read from a file
 };
 
 class CompareScreen : public Screen {
@@ -38,15 +38,15 @@ class CompareScreen : public Screen {
   QString title() const override { return tr("Compare"); }
   bool uses_scenario() const override { return false; }
   void add_actions(ActionSet& actions) override;
-  /// A measured trace is laid on the scenario; any other is shown alone.
+  /// Compares a measured trace with the scenario; shows any other trace by itself.
   bool take(const OpenedFile& file) override;
-  /// Two trace files.
+  /// Compares two trace files.
   void open(const QString& predicted, const QString& measured);
   const OpenedComparison& comparison() const { return shown_; }
-  /// 0: predicted slices where they were predicted; its maximum: where they were measured.
+  /// At 0 slices are at their predicted positions, at the maximum at their measured ones.
   QSlider& morph_slider() const { return *morph_; }
   TimelineView& view() const { return *view_; }
-  /// Error of the step before the scenario was laid under the same trace again.
+  /// Step-time error of the previous comparison with the same trace.
   std::optional<double> error_before() const { return error_before_; }
 
  private:

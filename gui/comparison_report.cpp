@@ -7,16 +7,15 @@
 #include <cmath>
 
 #include "gui/number_text.hpp"
+#include "gui/qstring_of.hpp"
 #include "gui/timeline_tracks.hpp"
 #include "gui/waterfall.hpp"
 
 namespace meshwright::gui {
 namespace {
 
-/// Beyond it a row is marked: what the program holds itself to for single kinds of task.
+/// Rows with a larger error are marked: the program's own accuracy target per kind of task.
 constexpr double kNotableError = 0.1;
-
-QString from(const std::string& text) { return QString::fromStdString(text); }
 
 }  // namespace
 
@@ -32,8 +31,8 @@ ComparisonReport::ComparisonReport(QWidget* parent)
       worst_(new QTextBrowser),
       notes_(new QTextBrowser) {
   addTab(table_, tr("Errors"));
-  addTab(waterfall_, tr("Why the step differs"));
-  addTab(worst_, tr("Worst tasks"));
+  addTab(waterfall_, tr("Error attribution"));
+  addTab(worst_, tr("Largest errors"));
   addTab(notes_, tr("Notes"));
   worst_->setOpenLinks(false);
   connect(worst_, &QTextBrowser::anchorClicked, this,
@@ -42,20 +41,21 @@ ComparisonReport::ComparisonReport(QWidget* parent)
   table_->setSelectionBehavior(QAbstractItemView::SelectRows);
   table_->verticalHeader()->hide();
   table_->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
-  table_->setAccessibleName(tr("Errors of the prediction"));
+  table_->setAccessibleName(tr("Prediction errors"));
 }
 
-/// What readers left out or mended, and what the files say of themselves.
+/// What the readers skipped or repaired, and the provenance of the files.
 void ComparisonReport::show_notes(
     const std::vector<std::pair<QString, const TimelineTracks*>>& traces) {
   QString html;
   for (const auto& [name, tracks] : traces) {
     html += "<h4>" + name.toHtmlEscaped() + "</h4>";
-    for (const std::string& note : tracks->notes) html += "<p>⚠ " + from(note).toHtmlEscaped();
+    for (const std::string& note : tracks->notes)
+      html += "<p>⚠ " + qstring_of(note).toHtmlEscaped();
     html += "<table cellspacing=6>";
     for (const auto& [key, value] : tracks->provenance)
       html += QString("<tr><td><b>%1</b></td><td>%2</td></tr>")
-                  .arg(from(key).toHtmlEscaped(), from(value).toHtmlEscaped());
+                  .arg(qstring_of(key).toHtmlEscaped(), qstring_of(value).toHtmlEscaped());
     html += "</table>";
   }
   notes_->setHtml(html);
@@ -64,9 +64,8 @@ void ComparisonReport::show_notes(
 void ComparisonReport::show_report(const std::optional<ValidationReport>& report) {
   table_->clear();
   table_->setRowCount(0);
-  const QStringList titles{
-      tr("what"), tr("predicted"), tr("measured"), tr("error"), tr("mean error of a task"),
-      tr("tasks")};
+  const QStringList titles{tr("quantity"), tr("predicted"),           tr("measured"),
+                           tr("error"),    tr("mean error per task"), tr("tasks")};
   table_->setColumnCount(static_cast<int>(titles.size()));
   table_->setHorizontalHeaderLabels(titles);
   worst_->clear();
@@ -92,23 +91,24 @@ void ComparisonReport::show_report(const std::optional<ValidationReport>& report
   const StepAttribution& a = r.attribution;
   waterfall_->show_parts(tr("predicted"), tr("measured"),
                          {{tr("step"), r.predicted_step, r.predicted_step},
-                          {tr("tasks took longer"), {}, a.compute},
-                          {tr("waited for messages"), {}, a.communication},
-                          {tr("waited otherwise"), {}, a.waiting}});
+                          {tr("task durations"), {}, a.compute},
+                          {tr("waiting for communication"), {}, a.communication},
+                          {tr("other waiting"), {}, a.waiting}});
   QString html = "<table cellspacing=8>";
   for (const ComparedTask& task : r.worst)
     html += QString(
                 "<tr><td><a href='%1'>%1</a></td><td align=right>%2</td>"
                 "<td align=right>%3</td></tr>")
-                .arg(from(task.name).toHtmlEscaped(), time_text(task.predicted),
+                .arg(qstring_of(task.name).toHtmlEscaped(), time_text(task.predicted),
                      time_text(task.measured));
-  worst_->setHtml(tr("<p>Largest differences: predicted, measured</p>") + html + "</table>");
+  worst_->setHtml(tr("<p>Tasks with the largest differences: predicted, measured</p>") + html +
+                  "</table>");
 }
 
 void ComparisonReport::add_rows(const QString& group, const std::vector<ComparedTasks>& tasks) {
   for (const ComparedTasks& one : tasks) {
     const auto error = relative_error(one.predicted, one.measured);
-    add_row({group.isEmpty() ? from(one.name) : group + " " + from(one.name),
+    add_row({group.isEmpty() ? qstring_of(one.name) : group + " " + qstring_of(one.name),
              time_text(one.predicted), time_text(one.measured), error_text(error),
              percent_text(one.mean_error), count_text(one.tasks)},
             std::abs(error.value_or(0)) > kNotableError);

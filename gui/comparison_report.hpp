@@ -1,5 +1,5 @@
-/// What a comparison says in words and figures: errors by kind, stage and stream, why the step
-/// differs, the worst tasks, and the notes of what was read.
+/// The report of a comparison: errors by kind, stage and stream, error attribution, the tasks with
+/// the largest errors, and notes from the trace readers.
 #pragma once
 
 #include <QTabWidget>
@@ -17,20 +17,20 @@ namespace meshwright::gui {
 class Waterfall;
 struct TimelineTracks;
 
-/// "+4.1 %", "−4.1 %"; a dash for none.
+/// "+4.1 %", "−4.1 %"; a dash for no value.
 QString error_text(std::optional<double> error);
 
 class ComparisonReport : public QTabWidget {
   Q_OBJECT
  public:
   explicit ComparisonReport(QWidget* parent = nullptr);
-  /// What readers left out or mended, and what the files say of themselves.
+  /// What the readers skipped or repaired, and the provenance of the files.
   void show_notes(const std::vector<std::pair<QString, const TimelineTracks*>>& traces);
-  /// Absent: empties all but the notes.
+  /// Without a report clears everything but the notes.
   void show_report(const std::optional<ValidationReport>& report);
 
  Q_SIGNALS:
-  /// The user wants to see this task, by its stable name.
+  /// The user chose this task; `name` is its stable name.
   void task_chosen(const QString& name);
 
  private:

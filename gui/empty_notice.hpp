@@ -1,5 +1,5 @@
-/// What stands in place of tables and charts that have nothing to show yet: what would be there,
-/// and a button that brings it.
+/// Placeholder for tables and charts without content: explains
+/// what would be shown, with a button that creates it.
 #pragma once
 
 #include <QWidget>
@@ -11,11 +11,11 @@ class EmptyNotice : public QWidget {
   Q_OBJECT
  public:
   struct Text {
-    QString title, text, button;  ///< without `button` there is none
+    QString title, text, button;  ///< no button if `button` is empty
   };
-  /// Hides `content` until give_way().
+  /// Hides `content` until give_way() is called.
   EmptyNotice(const Text& text, const std::function<void()>& pressed, QWidget* content);
-  /// From now on the content is shown.
+  /// Shows the content instead of the notice.
   void give_way();
 
  private:

@@ -25,13 +25,13 @@ QString html_of(const Diagnostic& diagnostic) {
 QString opening(JobFailure::Kind kind) {
   switch (kind) {
     case JobFailure::Kind::kInput:
-      return ErrorDialog::tr("This input cannot be used.");
+      return ErrorDialog::tr("Invalid input");
     case JobFailure::Kind::kEnvironment:
-      return ErrorDialog::tr("This machine refused.");
+      return ErrorDialog::tr("System error");
     case JobFailure::Kind::kInternal:
       break;
   }
-  return ErrorDialog::tr("Meshwright has a fault. Please report it with the text below.");
+  return ErrorDialog::tr("Internal error. Please report it with the text below.");
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ ErrorDialog::ErrorDialog(const QString& title, const JobFailure& failure, QWidge
     text_ += QString::fromStdString(format(diagnostic));
   }
   body->setHtml(html);
-  body->setAccessibleName(tr("What went wrong"));
+  body->setAccessibleName(tr("Error details"));
   column->addWidget(body);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close);
   buttons->button(QDialogButtonBox::Close)->setText(tr("Close"));

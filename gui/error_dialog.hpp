@@ -1,4 +1,4 @@
-/// What went wrong, where, and what can be done about it; the whole text can be copied.
+/// Shows diagnostics: where, what, and a hint. The whole text can be copied.
 #pragma once
 
 #include <QDialog>

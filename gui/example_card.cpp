@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kPadding = 12, kPictureHeight = 78;
 
-/// Equal stages are enough for a picture; a slow position shows.
+/// Equal stage times are enough for a thumbnail; slowed-down pipeline ranks are applied.
 StageTimes picture_times(const Scenario& s, const Schedule& schedule) {
   const Ticks pass(1'000'000);
   StageTimes times =

@@ -1,4 +1,4 @@
-/// A button that shows a scenario before it is opened: its schedule in small.
+/// A button with a thumbnail of a scenario's schedule.
 #pragma once
 
 #include <QAbstractButton>

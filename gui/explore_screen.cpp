@@ -21,15 +21,15 @@ namespace {
 QString assumption_text(FormulaAssumption assumption) {
   switch (assumption) {
     case FormulaAssumption::kEqualStages:
-      return ExploreScreen::tr("stages are not equally long");
+      return ExploreScreen::tr("equal stage times");
     case FormulaAssumption::kFreeMessages:
-      return ExploreScreen::tr("messages take time");
+      return ExploreScreen::tr("free communication");
     case FormulaAssumption::kEnoughBatches:
-      return ExploreScreen::tr("m < p: the pipeline never fills");
+      return ExploreScreen::tr("m ≥ p");
     case FormulaAssumption::kWholeGroups:
-      return ExploreScreen::tr("m is no multiple of p");
+      return ExploreScreen::tr("m divisible by p");
     case FormulaAssumption::kEqualPasses:
-      return ExploreScreen::tr("F, B and W are not equally long");
+      return ExploreScreen::tr("equal F, B and W times");
   }
   return {};
 }
@@ -110,9 +110,9 @@ void ExploreScreen::connect_view() {
   connect(view_, &TimelineView::order_edited, this, &ExploreScreen::take_order);
   connect(view_, &TimelineView::stage_slowdown_requested, this,
           [this](int position, double factor, bool is_final) {
-            workbench().scenario().edit(tr("Slow position %1 down ×%2").arg(position).arg(factor),
-                                        "slowness",
-                                        [&](Scenario& s) { set_slowness(s, position, factor); });
+            workbench().scenario().edit(
+                tr("Slow down pipeline rank %1 ×%2").arg(position).arg(factor), "slowness",
+                [&](Scenario& s) { set_slowness(s, position, factor); });
             if (is_final) workbench().scenario().end_gesture();
           });
 }
@@ -152,7 +152,7 @@ void ExploreScreen::show_tracks() {
   view_->set_tracks(s.tracks);
   view_->set_causes(nullptr);
   table_->refill_soon();
-  // The same work in another order: where each pass goes is what one wants to see.
+  // The same passes in another order: animate where each one moves.
   const std::string& schedule = s.plan.strategy.schedule;
   if (before && schedule != schedule_shown_) view_->glide_from(*before, window);
   schedule_shown_ = schedule;
@@ -173,7 +173,7 @@ void ExploreScreen::show_formula() {
   const Simulation& s = *workbench().sound_simulation();
   const QString simulated = percent_text(s.evaluation.bubble_of_makespan, 2);
   if (!s.formula) {
-    formula_->setText(tr("Bubble, simulated: <b>%1</b>. No closed form is known for %2.")
+    formula_->setText(tr("Bubble: simulated <b>%1</b> · no closed-form formula for %2")
                           .arg(simulated, QString::fromStdString(s.plan.strategy.schedule)));
     return;
   }
@@ -181,9 +181,9 @@ void ExploreScreen::show_formula() {
   QStringList broken;
   for (const FormulaAssumption assumption : f.broken) broken += assumption_text(assumption);
   const QString verdict = broken.isEmpty()
-                              ? tr("every assumption of the formula holds")
-                              : tr("they differ because %1").arg(broken.join(tr(", and ")));
-  formula_->setText(tr("Bubble by formula: %1 = %2 = <b>%3</b> · simulated: <b>%4</b> · %5")
+                              ? tr("all assumptions of the formula hold")
+                              : tr("assumptions that do not hold: %1").arg(broken.join(", "));
+  formula_->setText(tr("Bubble: formula %1 = %2 = <b>%3</b> · simulated <b>%4</b> · %5")
                         .arg(QString::fromStdString(f.formula), QString::fromStdString(f.numbers),
                              percent_text(f.bubble, 2), simulated, verdict));
   formula_->setToolTip(QString::fromStdString(f.source));
@@ -214,8 +214,8 @@ void ExploreScreen::apply_preferences() {
 void ExploreScreen::ask_for(bool is_place) {
   field_is_for_place_ = is_place;
   field_->clear();
-  field_->setPlaceholderText(is_place ? tr("Rank, time or both: r12 3.5ms")
-                                      : tr("Part of a slice's name: F7, all-reduce"));
+  field_->setPlaceholderText(is_place ? tr("Rank, time or both, for example r12 3.5ms")
+                                      : tr("Part of a slice name, for example F7 or all-reduce"));
   field_->setAccessibleName(field_->placeholderText());
   field_->show();
   field_->setFocus(Qt::ShortcutFocusReason);
@@ -224,7 +224,7 @@ void ExploreScreen::ask_for(bool is_place) {
 void ExploreScreen::take_answer() {
   if (field_is_for_place_) {
     if (!view_->go_to(field_->text())) {
-      workbench().log(tr("No such place: %1").arg(field_->text()));
+      workbench().log(tr("Not found: %1").arg(field_->text()));
       return;
     }
   } else {
@@ -246,9 +246,9 @@ void ExploreScreen::search(const QString& text) {
         return slices_named(*tracks, wanted);
       },
       [this, tracks](const std::vector<std::uint32_t>& found) {
-        if (view_->tracks() != tracks) return;  // another timeline by now
+        if (view_->tracks() != tracks) return;  // superseded by another timeline
         view_->show_hits(found);
-        workbench().log(tr("%n hit(s)", nullptr, static_cast<int>(found.size())));
+        workbench().log(tr("%n match(es)", nullptr, static_cast<int>(found.size())));
       });
 }
 
@@ -256,14 +256,14 @@ void ExploreScreen::search(const QString& text) {
 
 QString ExploreScreen::judge(const OrderEdit& edit) const {
   const auto s = const_cast<ExploreScreen*>(this)->workbench().sound_simulation();
-  if (!s) return tr("nothing is shown yet");
+  if (!s) return tr("no timeline yet");
   const std::optional<Schedule> schedule = edited_schedule(*s, edit);
   if (!schedule) return tr("only whole passes can be moved");
-  // Beyond that, checking an order while it is dragged would be felt.
+  // Checking larger schedules on every mouse move would make dragging sluggish.
   constexpr std::size_t kMostPassesJudged = 20'000;
   std::size_t passes = 0;
   for (const auto& order : schedule->orders) passes += order.size();
-  if (passes > kMostPassesJudged) return {};  // judged when it is dropped
+  if (passes > kMostPassesJudged) return {};  // checked on drop
   return QString::fromStdString(problem_of_orders(*s, *schedule));
 }
 
@@ -272,10 +272,10 @@ void ExploreScreen::take_order(const OrderEdit& edit) {
   const std::optional<Schedule> schedule = s ? edited_schedule(*s, edit) : std::nullopt;
   if (!schedule) return;
   if (const std::string problem = problem_of_orders(*s, *schedule); !problem.empty()) {
-    workbench().log(tr("The pass stays where it was: %1").arg(QString::fromStdString(problem)));
+    workbench().log(tr("Cannot move the pass: %1").arg(QString::fromStdString(problem)));
     return;
   }
-  workbench().scenario().replace(tr("Move a pass"),
+  workbench().scenario().replace(tr("Move pass"),
                                  with_orders(workbench().scenario().scenario(), *schedule));
 }
 

@@ -1,5 +1,5 @@
-/// S2: the scenario's timeline, following every move of a knob; the formula beside the simulation;
-/// orders edited by dragging.
+/// S2: the scenario's timeline, updated with every change of a parameter; the bubble formula next
+/// to the simulated value; schedule editing by dragging passes.
 #pragma once
 
 #include <QTimer>
@@ -64,14 +64,14 @@ class ExploreScreen : public Screen {
             const std::function<std::string()>& content);
 
   TimelineView* view_;
-  SliceTable* table_;                ///< hidden until asked for
-  QLineEdit* field_;                 ///< for a search or a place; hidden until asked for
+  SliceTable* table_;                ///< hidden by default
+  QLineEdit* field_;                 ///< input for search and go-to; hidden by default
   bool field_is_for_place_ = false;  ///< rank or time, not a search
   QLabel *formula_, *problems_;
   LegendStrip* legend_;
   std::string schedule_shown_;
   QTextBrowser* inspector_;
-  QTimer overview_;  ///< rich text is slow to lay out: a few times a second is enough
+  QTimer overview_;  ///< limits updates of the inspector: rich text is slow to lay out
 };
 
 }  // namespace meshwright::gui

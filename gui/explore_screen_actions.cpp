@@ -1,4 +1,4 @@
-// What can be done on the screen Explore by menu and key.
+// Menu actions and shortcuts of the Explore screen.
 #include <QApplication>
 #include <QClipboard>
 #include <QFileDialog>
@@ -14,7 +14,7 @@
 namespace meshwright::gui {
 namespace {
 
-/// Pictures are made for screens and pages finer than the view's.
+/// Images are exported at twice the resolution of the view.
 constexpr double kPictureScale = 2.0;
 
 }  // namespace
@@ -30,34 +30,33 @@ void ExploreScreen::add_actions(ActionSet& actions) {
 void ExploreScreen::add_view_switches(ActionSet& actions) {
   actions.add_switch({"explore.arrows",
                       MenuId::kView,
-                      tr("&Arrows of messages"),
-                      tr("Of the selection, from sends to receives"),
+                      tr("Message &arrows"),
+                      tr("Draws arrows from the sends to the receives of the selection"),
                       {QKeySequence("Ctrl+Alt+W")}},
                      true, [this](bool on) { view_->set_arrows_shown(on); });
   actions.add_switch({"explore.causes",
                       MenuId::kView,
                       tr("&Bubbles by cause"),
-                      tr("Hatches every gap by what it waits for"),
+                      tr("Hatches idle time by its cause"),
                       {QKeySequence("Ctrl+Alt+B")}},
                      true, [this](bool on) { view_->set_bubble_causes_shown(on); });
-  actions.add_switch(
-      {"explore.counters",
-       MenuId::kView,
-       tr("Co&unters"),
-       tr("Memory, micro-batches in flight and streams under the rows; at first memory "
-          "where there is room"),
-       {QKeySequence("Ctrl+Alt+K")}},
-      true, [this](bool on) { view_->set_counters_shown(on); });
+  actions.add_switch({"explore.counters",
+                      MenuId::kView,
+                      tr("Co&unters"),
+                      tr("Shows memory, in-flight micro-batches and stream activity below the rows "
+                         "(initially memory only, if there is room)"),
+                      {QKeySequence("Ctrl+Alt+K")}},
+                     true, [this](bool on) { view_->set_counters_shown(on); });
   actions.add_switch({"explore.microbatch-colours",
                       MenuId::kView,
-                      tr("Colour by &micro-batch"),
-                      tr("Instead of by kind"),
+                      tr("Color by &micro-batch"),
+                      tr("Colors slices by micro-batch instead of by kind"),
                       {QKeySequence("Ctrl+Alt+M")}},
                      false, [this](bool on) { view_->set_microbatch_colours(on); });
   actions.add_switch({"explore.table",
                       MenuId::kView,
-                      tr("S&lices as a table"),
-                      tr("What is shown, row by row, to be read or copied"),
+                      tr("S&lice table"),
+                      tr("Lists the visible slices in a table"),
                       {QKeySequence("Ctrl+Alt+L")}},
                      false, [this](bool on) { table_->setVisible(on); });
   view_->set_arrows_shown(true);
@@ -69,31 +68,32 @@ void ExploreScreen::add_edit_actions(ActionSet& actions) {
   actions.add({"explore.snapshot",
                MenuId::kEdit,
                tr("Pin as &A"),
-               tr("Keeps this scenario as outlines behind the next ones; again: lets it go"),
+               tr("Pins this scenario and outlines it in later timelines; run again to unpin"),
                {QKeySequence("Ctrl+D")}},
               [this] { toggle_snapshot(); });
   actions.add({"explore.swap",
                MenuId::kEdit,
                tr("S&wap with A"),
-               tr("The pinned scenario comes back, this one is pinned"),
+               tr("Restores the pinned scenario and pins the current one"),
                {QKeySequence("Ctrl+Shift+D")}},
               [this] { swap_with_snapshot(); });
-  actions.add({"explore.made-to-measure",
-               MenuId::kPlan,
-               tr("Make a schedule to &measure"),
-               tr("Searches orders of its own for these stage times, messages and memory"),
-               {QKeySequence("Ctrl+M")}},
-              [this] { make_to_measure(); });
+  actions.add(
+      {"explore.made-to-measure",
+       MenuId::kPlan,
+       tr("S&ynthesize schedule"),
+       tr("Searches for an order of passes for these stage times, messages and memory limits"),
+       {QKeySequence("Ctrl+M")}},
+      [this] { make_to_measure(); });
   actions.add({"explore.copy-state",
                MenuId::kEdit,
-               tr("&Copy as one line"),
-               tr("The scenario as a command line of meshwright simulate"),
+               tr("&Copy as command line"),
+               tr("Copies the scenario as a meshwright simulate command"),
                {QKeySequence("Ctrl+Shift+C")}},
               [this] { copy_state(); });
   actions.add({"explore.paste-state",
                MenuId::kEdit,
-               tr("&Paste a line"),
-               tr("Takes the scenario from a line that was copied"),
+               tr("Pas&te command line"),
+               tr("Loads the scenario from a copied command line"),
                {QKeySequence("Ctrl+Shift+V")}},
               [this] { paste_state(); });
 }
@@ -102,37 +102,38 @@ void ExploreScreen::add_export_actions(ActionSet& actions) {
   actions.add({"explore.save-plan",
                MenuId::kFile,
                tr("&Save plan…"),
-               tr("A .plan.json that every command takes"),
+               tr("Saves a .plan.json file that all meshwright commands accept"),
                {QKeySequence::Save}},
               [this] { save_plan(); });
   actions.add({"explore.save-schedule",
                MenuId::kFile,
-               tr("Save &schedule…"),
-               tr("PyTorch's schedule CSV"),
+               tr("Save sc&hedule…"),
+               tr("Saves the schedule in PyTorch's CSV format"),
                {QKeySequence("Ctrl+Shift+S")}},
               [this] { save_schedule(); });
   actions.add({"explore.export",
                MenuId::kFile,
-               tr("&Export what is shown…"),
-               tr("PNG, SVG, PDF, CSV or .pftrace of the visible range"),
+               tr("&Export view…"),
+               tr("Exports the visible range as PNG, SVG, PDF, CSV or .pftrace"),
                {QKeySequence("Ctrl+E")}},
               [this] { export_picture(); });
   actions.add({"explore.copy-picture",
                MenuId::kEdit,
-               tr("Copy p&icture"),
-               tr("What is shown, to the clipboard"),
+               tr("Copy &image"),
+               tr("Copies the visible range as an image"),
                {QKeySequence("Ctrl+Alt+C")}},
               [this] { copy_picture(); });
-  actions.add({"explore.copy-table",
-               MenuId::kEdit,
-               tr("Copy ta&ble"),
-               tr("Of the area selected, or else the visible slices, for a spreadsheet"),
-               {QKeySequence("Ctrl+Alt+T")}},
-              [this] { copy(to_table); });
+  actions.add(
+      {"explore.copy-table",
+       MenuId::kEdit,
+       tr("Copy ta&ble"),
+       tr("Copies the statistics of the selected area, or the visible slices, for a spreadsheet"),
+       {QKeySequence("Ctrl+Alt+T")}},
+      [this] { copy(to_table); });
   actions.add({"explore.copy-markdown",
                MenuId::kEdit,
-               tr("Copy figures as Mar&kdown"),
-               tr("What the area selected, or else all that is shown, is busy with"),
+               tr("Copy statistics as Mar&kdown"),
+               tr("Copies the time breakdown of the selected area, or of the visible range"),
                {QKeySequence("Ctrl+Alt+Shift+T")}},
               [this] {
                 copy([](const TimelineSnapshot& s) { return area_text(s, AreaFormat::kMarkdown); });
@@ -140,8 +141,8 @@ void ExploreScreen::add_export_actions(ActionSet& actions) {
   actions.add(
       {"explore.copy-json",
        MenuId::kEdit,
-       tr("Copy figures as &JSON"),
-       tr("What the area selected, or else all that is shown, is busy with"),
+       tr("Copy statistics as &JSON"),
+       tr("Copies the time breakdown of the selected area, or of the visible range"),
        {QKeySequence("Ctrl+Alt+J")}},
       [this] { copy([](const TimelineSnapshot& s) { return area_text(s, AreaFormat::kJson); }); });
 }
@@ -159,12 +160,12 @@ void ExploreScreen::swap_with_snapshot() {
 
 void ExploreScreen::make_to_measure() {
   workbench().jobs().start<Scenario>(
-      {tr("Make a schedule to measure"), "made-to-measure", true}, this,
+      {tr("Synthesize schedule"), "made-to-measure", true}, this,
       [scenario = workbench().scenario().scenario(), &library = workbench().library()](
           const JobContext&) { return made_to_measure_scenario(scenario, library); },
       [this, before = workbench().scenario().scenario()](const Scenario& made) {
-        if (workbench().scenario().scenario() != before) return;  // no longer asked for
-        workbench().scenario().replace(tr("Schedule made to measure"), made);
+        if (workbench().scenario().scenario() != before) return;  // the scenario has changed since
+        workbench().scenario().replace(tr("Synthesize schedule"), made);
       });
 }
 
@@ -179,7 +180,7 @@ void ExploreScreen::save(const QString& title, const QString& pattern, const QSt
         write_file(file, content());
         return 0;
       },
-      [this, path](int) { workbench().log(tr("Wrote %1").arg(path)); });
+      [this, path](int) { workbench().log(tr("Saved %1").arg(path)); });
 }
 
 void ExploreScreen::save_plan() {
@@ -198,7 +199,7 @@ void ExploreScreen::save_schedule() {
 
 void ExploreScreen::export_picture() {
   const QString path = QFileDialog::getSaveFileName(
-      this, tr("Export what is shown"), {},
+      this, tr("Export view"), {},
       "PNG (*.png);;SVG (*.svg);;PDF (*.pdf);;CSV (*.csv);;Perfetto (*.pftrace)");
   if (path.isEmpty()) return;
   workbench().jobs().start<int>(
@@ -207,12 +208,12 @@ void ExploreScreen::export_picture() {
         write_snapshot(snapshot, file, file.ends_with(".png") ? kPictureScale : 1.0);
         return 0;
       },
-      [this, path](int) { workbench().log(tr("Wrote %1").arg(path)); });
+      [this, path](int) { workbench().log(tr("Saved %1").arg(path)); });
 }
 
 void ExploreScreen::copy_picture() {
   workbench().jobs().start<QImage>(
-      {tr("Copy picture"), "explore.copy", false}, this,
+      {tr("Copy image"), "explore.copy", false}, this,
       [snapshot = view_->snapshot()](const JobContext&) {
         return to_image(snapshot, kPictureScale);
       },
@@ -230,16 +231,16 @@ void ExploreScreen::copy(QString (*text)(const TimelineSnapshot&)) {
 void ExploreScreen::copy_state() {
   QApplication::clipboard()->setText(
       QString::fromStdString(to_state_text(workbench().scenario().scenario())));
-  workbench().log(tr("Copied the scenario as one line"));
+  workbench().log(tr("Copied the scenario as a command line"));
 }
 
 void ExploreScreen::paste_state() {
   workbench().jobs().start<Scenario>(
-      {tr("Paste a line"), "paste", true}, this,
+      {tr("Paste command line"), "paste", true}, this,
       [text = QApplication::clipboard()->text().toStdString()](const JobContext&) {
         return scenario_from_state_text(text);
       },
-      [this](const Scenario& s) { workbench().scenario().replace(tr("Paste a line"), s); });
+      [this](const Scenario& s) { workbench().scenario().replace(tr("Paste command line"), s); });
 }
 
 }  // namespace meshwright::gui

@@ -25,10 +25,10 @@ HandOver::HandOver(QWidget* parent)
     const std::string_view name = name_of(static_cast<LaunchTarget>(t));
     target_->addItem(QString::fromUtf8(name.data(), static_cast<qsizetype>(name.size())));
   }
-  target_->setAccessibleName(tr("Program that trains"));
-  target_->setToolTip(tr("The program that is to train by this plan, and its version"));
+  target_->setAccessibleName(tr("Training framework"));
+  target_->setToolTip(tr("Training framework and version to launch this plan with"));
   auto* copy_button = new QPushButton(tr("C&opy"));
-  copy_button->setToolTip(tr("The text below, to the clipboard"));
+  copy_button->setToolTip(tr("Copies the text below to the clipboard"));
   row->addWidget(label);
   row->addWidget(target_, 1);
   row->addWidget(copy_button);
@@ -38,7 +38,7 @@ HandOver::HandOver(QWidget* parent)
   column->addWidget(not_said_);
   column->addWidget(text_, 1);
   text_->setReadOnly(true);
-  text_->setAccessibleName(tr("Commands for this plan"));
+  text_->setAccessibleName(tr("Launch command"));
   connect(target_, &QComboBox::currentIndexChanged, this, &HandOver::show_text);
   connect(copy_button, &QPushButton::clicked, this, &HandOver::copy);
 }
@@ -54,8 +54,7 @@ void HandOver::show_text() {
   QStringList missing;
   if (target_->currentIndex() == 0) {
     text_->setPlainText(
-        tr("# the same plan on the command line\n%1\n\n# carried out on this machine, if it is "
-           "small enough\n%2")
+        tr("# simulate this plan\n%1\n\n# run it on this machine, if it is small enough\n%2")
             .arg(line_, QString(line_).replace("meshwright simulate", "meshwright run")));
   } else {
     const LaunchText launch =
@@ -63,7 +62,7 @@ void HandOver::show_text() {
     for (const std::string& one : launch.not_said) missing += "⚠ " + QString::fromStdString(one);
     text_->setPlainText(QString::fromStdString(launch.text));
   }
-  not_said_->setText(tr("It cannot be told:") + "\n" + missing.join("\n"));
+  not_said_->setText(tr("Not supported by this framework:") + "\n" + missing.join("\n"));
   not_said_->setVisible(!missing.isEmpty());
 }
 

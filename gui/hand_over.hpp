@@ -1,5 +1,5 @@
-/// A plan as text for the program that is to train by it: this one, or another trainer in its words
-/// (core/launch_text.hpp) with what it cannot be told above.
+/// The launch command or config file of a plan, for Meshwright or another training framework
+/// (core/launch_text.hpp), with a list of what that framework cannot express.
 #pragma once
 
 #include <QWidget>
@@ -16,9 +16,9 @@ class HandOver : public QWidget {
   Q_OBJECT
  public:
   explicit HandOver(QWidget* parent = nullptr);
-  /// `line`: the command of `meshwright simulate` that says the same.
+  /// `line`: the equivalent `meshwright simulate` command.
   void show_plan(const Plan& plan, const QString& line);
-  /// To the clipboard.
+  /// Copies the text to the clipboard.
   void copy() const;
   QString text() const;
   QComboBox& targets() { return *target_; }
@@ -28,7 +28,7 @@ class HandOver : public QWidget {
 
   Plan plan_;
   QString line_;       ///< empty: no plan yet
-  QComboBox* target_;  ///< this program, then LaunchTarget
+  QComboBox* target_;  ///< Meshwright, then every LaunchTarget
   QLabel* not_said_;
   QPlainTextEdit* text_;
 };

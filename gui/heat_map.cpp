@@ -14,8 +14,8 @@
 namespace meshwright::gui {
 namespace {
 
-/// Dark blue over green to yellow: rises evenly in lightness, so that it can be read in grey and
-/// with every kind of colour blindness (points of the map "cividis", Nuñez et al., 2018).
+/// Dark blue via gray to yellow with evenly rising lightness, readable in grayscale and with color
+/// vision deficiency (points of the "cividis" map, Nuñez et al., 2018).
 constexpr std::array<QRgb, 6> kRamp{0xff00224e, 0xff35456c, 0xff666970,
                                     0xff948e77, 0xffc8b866, 0xfffee838};
 
@@ -70,7 +70,7 @@ QRectF HeatMap::cell_at(int row, int column) const {
       area.width() / static_cast<double>(std::max<qsizetype>(1, content_.columns.size()));
   const double height =
       area.height() / static_cast<double>(std::max<qsizetype>(1, content_.rows.size()));
-  // The first row is at the bottom: more is up.
+  // The first row is at the bottom: values grow upward.
   return {area.left() + column * width, area.bottom() - (row + 1) * height, width, height};
 }
 
@@ -120,7 +120,8 @@ void HeatMap::paint_cells(QPainter& painter) const {
   if (hasFocus()) frame(cursor_.y(), cursor_.x(), QPen(colours.text, 2, Qt::DashLine));
 }
 
-/// Over the lines and hatches, each on a patch of its cell's colour, so that all can be read.
+/// Painted over contour lines and hatches, each text
+/// on a patch of its cell's color to stay readable.
 void HeatMap::paint_texts(QPainter& painter) const {
   const ChartColours colours = chart_colours(palette());
   const QFontMetricsF metrics(painter.font());
@@ -159,7 +160,7 @@ void HeatMap::paint_lines(QPainter& painter) const {
   }
 }
 
-/// Where a line is furthest from the numbers in the middles of cells.
+/// Labels each contour line where it is furthest from the numbers in the cell centers.
 void HeatMap::paint_levels(QPainter& painter) const {
   if (!content_.level_text) return;
   const QRectF first = cell_at(0, 0);

@@ -1,4 +1,4 @@
-/// A table of values as colours, with numbers where they fit and lines of equal value.
+/// A heat map with numbers where they fit and contour lines.
 #pragma once
 
 #include <QWidget>
@@ -12,12 +12,12 @@ struct HeatMapContent {
   QString row_title, column_title;
   QStringList rows, columns;
   ValueGrid values;
-  std::vector<std::vector<QString>> texts;  ///< of every cell; also why it has no value
+  std::vector<std::vector<QString>> texts;  ///< per cell; the reason where a cell has no value
   std::vector<std::vector<bool>> marked;    ///< hatched: does not fit in memory
-  std::vector<double> levels;               ///< of lines of equal value
+  std::vector<double> levels;               ///< of the contour lines
   std::function<QString(double)> level_text;
   bool more_is_better = false;
-  int chosen_row = -1, chosen_column = -1;  ///< what the scenario says now
+  int chosen_row = -1, chosen_column = -1;  ///< the current scenario
 };
 
 class HeatMap : public QWidget {
@@ -26,12 +26,12 @@ class HeatMap : public QWidget {
   explicit HeatMap(QWidget* parent = nullptr);
   void show_content(HeatMapContent content);
   const HeatMapContent& content() const { return content_; }
-  /// Of a cell on the screen.
+  /// Rectangle of a cell in widget coordinates.
   QRectF cell_at(int row, int column) const;
   QSize sizeHint() const override { return {640, 400}; }
 
  Q_SIGNALS:
-  /// A click, or Enter on the cell under the keyboard's cursor.
+  /// A click, or Enter on the cell with the keyboard cursor.
   void cell_chosen(int row, int column);
 
  protected:
@@ -42,7 +42,7 @@ class HeatMap : public QWidget {
 
  private:
   QRectF grid_area() const;
-  QPoint cell_of(const QPointF& point) const;  ///< (column, row); (-1, -1): none
+  QPoint cell_of(const QPointF& point) const;  ///< (column, row); (-1, -1) outside all cells
   QColor colour_of(double value) const;
   void paint_cells(QPainter& painter) const;
   void paint_lines(QPainter& painter) const;
@@ -51,7 +51,7 @@ class HeatMap : public QWidget {
   void paint_titles(QPainter& painter) const;
   HeatMapContent content_;
   double low_ = 0, high_ = 1;
-  QPoint cursor_;  ///< (column, row), by keyboard
+  QPoint cursor_;  ///< (column, row) of the keyboard cursor
 };
 
 }  // namespace meshwright::gui

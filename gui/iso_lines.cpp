@@ -5,7 +5,7 @@
 namespace meshwright::gui {
 namespace {
 
-/// A square of the grid: corners clockwise from the first row's left one.
+/// A square of the grid; corners clockwise from the left one of its first row.
 struct Square {
   std::array<QPointF, 4> at;
   std::array<double, 4> value;
@@ -27,11 +27,11 @@ void add_lines(const Square& square, double level, std::vector<QLineF>& lines) {
     if ((side[i] = crossing(square, i, level))) crossings.push_back(*side[i]);
   if (crossings.size() == 2) lines.emplace_back(crossings[0], crossings[1]);
   if (crossings.size() != 4) return;
-  // A saddle: the middle says which corners hang together.
+  // A saddle: the value in the middle decides which corners are connected.
   const double middle = (square.value[0] + square.value[1] + square.value[2] + square.value[3]) / 4;
   const bool first_with_middle = (square.value[0] < level) == (middle < level);
   const std::size_t shift = first_with_middle ? 0 : 1;
-  // Each line cuts off a corner that the middle is not on the side of.
+  // Each line separates one corner that is on the other side of the level than the middle.
   lines.emplace_back(*side[shift], *side[(shift + 1) % 4]);
   lines.emplace_back(*side[(shift + 2) % 4], *side[(shift + 3) % 4]);
 }

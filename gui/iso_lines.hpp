@@ -1,4 +1,4 @@
-/// Lines of equal value through a grid of values.
+/// Contour lines through a grid of values.
 #pragma once
 
 #include <QLineF>
@@ -7,12 +7,12 @@
 
 namespace meshwright::gui {
 
-/// Values by row; absent where there is none. All rows are equally long.
+/// Values by row; nullopt where a value is missing. All rows have the same length.
 using ValueGrid = std::vector<std::vector<std::optional<double>>>;
 
-/// Pieces of the line where the grid, taken as straight between neighbours, has `level`: x counts
-/// columns and y rows, (0, 0) is the first value. Squares of four neighbours with a value missing
-/// are left out. Marching squares; saddles are decided by the mean of the four.
+/// Segments of the contour line at `level`, with linear interpolation between neighbors: x counts
+/// columns and y rows, (0, 0) is the first value. Squares with a missing corner are skipped.
+/// Marching squares; saddles are resolved by the mean of the four corners.
 std::vector<QLineF> iso_line(const ValueGrid& grid, double level);
 
 }  // namespace meshwright::gui

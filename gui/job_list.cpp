@@ -24,7 +24,7 @@ JobList::Row& JobList::row_of(const JobStatus& status) {
   auto* item = new QTreeWidgetItem({status.title});
   auto* bar = new QProgressBar;
   auto* cancel = new QPushButton(tr("Cancel"));
-  cancel->setToolTip(tr("Gives this job up"));
+  cancel->setToolTip(tr("Cancels this job"));
   cancel->setAccessibleName(tr("Cancel %1").arg(status.title));
   connect(cancel, &QPushButton::clicked, this, [this, id = status.id] { jobs_.cancel(id); });
   addTopLevelItem(item);
@@ -39,7 +39,7 @@ void JobList::show_jobs() {
   for (const JobStatus& status : jobs_.listed()) {
     alive.insert(status.id);
     Row& row = row_of(status);
-    // 0 to 0: busy, no progress known
+    // range 0 to 0: busy indicator, progress unknown
     row.bar->setRange(0, status.of > 0 ? kSteps : 0);
     if (status.of > 0) row.bar->setValue(static_cast<int>(kSteps * status.done / status.of));
   }

@@ -1,4 +1,4 @@
-/// Jobs that wait or run, each with its progress and a way to cancel it.
+/// Waiting and running jobs, each with its progress and a cancel button.
 #pragma once
 
 #include <QTreeWidget>

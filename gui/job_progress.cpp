@@ -26,9 +26,9 @@ void JobProgress::show_jobs() {
   if (listed.empty()) return;
   const JobStatus& job = listed.front();
   const int others = static_cast<int>(listed.size()) - 1;
-  title_->setText(others == 0 ? job.title : tr("%1, and %2 more").arg(job.title).arg(others));
+  title_->setText(others == 0 ? job.title : tr("%1 and %2 more").arg(job.title).arg(others));
   constexpr int kSteps = 1000;
-  bar_->setRange(0, job.of > 0 ? kSteps : 0);  // 0 to 0: busy, no progress known
+  bar_->setRange(0, job.of > 0 ? kSteps : 0);  // range 0 to 0: busy indicator, progress unknown
   if (job.of > 0) bar_->setValue(static_cast<int>(kSteps * job.done / job.of));
 }
 

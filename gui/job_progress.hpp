@@ -1,4 +1,4 @@
-/// What is being worked on, in the status bar: the oldest listed job, how far it is, how many wait.
+/// Status bar widget: the oldest listed job, its progress and the number of other jobs.
 #pragma once
 
 #include <QWidget>

@@ -23,7 +23,7 @@ namespace {
 
 constexpr qint64 kProgressEveryMs = 50;
 
-/// Runs `work` and turns what it throws into the words that the GUI shows.
+/// Runs `work` and turns exceptions into diagnostics for the GUI.
 std::optional<JobFailure> carry_out(const std::function<void(const JobContext&)>& work,
                                     const JobContext& context, bool& was_cancelled) {
   using Kind = JobFailure::Kind;
@@ -36,12 +36,11 @@ std::optional<JobFailure> carry_out(const std::function<void(const JobContext&)>
   } catch (const RuntimeFailure& failure) {
     return JobFailure{Kind::kEnvironment, {failure.diagnostic()}};
   } catch (const std::bad_alloc&) {
-    return JobFailure{
-        Kind::kEnvironment,
-        {{"memory", "this machine has not enough memory for it", "try a smaller job"}}};
+    return JobFailure{Kind::kEnvironment,
+                      {{"memory", "not enough memory on this machine", "try a smaller job"}}};
   } catch (const std::exception& error) {
     return JobFailure{Kind::kInternal,
-                      {{"Meshwright", error.what(), "this is a fault of the program"}}};
+                      {{"Meshwright", error.what(), "report this bug with the text above"}}};
   }
   return std::nullopt;
 }
@@ -51,7 +50,7 @@ std::optional<JobFailure> carry_out(const std::function<void(const JobContext&)>
 Jobs::Jobs(QObject* parent) : QObject(parent) {
   qRegisterMetaType<JobState>();
   qRegisterMetaType<JobFailure>();
-  // A search takes all cores by itself; what follows a slider must not wait behind it.
+  // A plan search uses all cores; jobs that follow a slider must not wait for it.
   threads_.setMaxThreadCount(std::max(4, QThread::idealThreadCount() + 2));
 }
 
@@ -104,8 +103,8 @@ void Jobs::run(const std::shared_ptr<Entry>& entry) {
     });
     bool was_cancelled = false;
     const std::optional<JobFailure> failure = carry_out(entry->work, context, was_cancelled);
-    // `this` outlives the threads: the destructor waits for them. What is posted and not yet
-    // delivered by then is dropped with the object.
+    // `this` outlives the threads because the destructor waits for them. Posted calls that are not
+    // delivered by then are dropped with the object.
     QMetaObject::invokeMethod(
         this, [=, this] { settle(entry, failure, was_cancelled); }, Qt::QueuedConnection);
   });
@@ -130,8 +129,8 @@ void Jobs::settle(const std::shared_ptr<Entry>& entry, const std::optional<JobFa
   entry->state = was_cancelled ? JobState::kCancelled
                  : failure     ? JobState::kFailed
                                : JobState::kDone;
-  // Following a slider, each result shows where the slider has been: a result on the way is shown
-  // although a later one is being worked out, so that the picture moves. Errors on the way are not.
+  // Jobs that follow a slider deliver a superseded result too, so that the view keeps moving.
+  // Superseded errors are dropped.
   const bool is_wanted =
       !was_cancelled && (!is_overtaken || (!failure && !entry->request.is_listed));
   if (is_wanted) deliver(*entry, failure);
@@ -149,7 +148,7 @@ void Jobs::deliver(const Entry& entry, const std::optional<JobFailure>& failure)
     Q_EMIT failed(entry.request.title, *failure);
 }
 
-/// It never ran.
+/// Removes a job that never ran.
 void Jobs::drop(const std::shared_ptr<Entry>& entry) {
   entry->state = JobState::kCancelled;
   entry->cancelled->store(true);

@@ -1,9 +1,9 @@
-/// Work beside the GUI thread. A job is a function of a JobContext; its result, or its error in
-/// words, comes back on the GUI thread.
+/// Background jobs. A job is a function of a JobContext that runs on a worker thread; its result or
+/// its diagnostics are delivered on the GUI thread.
 ///
-/// Jobs with the same `lane` replace each other: while one runs, only the latest request waits
-/// behind it, and a result that a later request has overtaken is thrown away. So a slider may start
-/// a job per pixel and only what is still wanted is worked out.
+/// Jobs in the same `lane` replace each other: while one runs, only the latest request waits, and
+/// the result of a superseded job is discarded (see settle() for jobs that follow a slider). A
+/// slider may therefore start a job per pixel.
 #pragma once
 
 #include <QObject>
@@ -21,15 +21,15 @@
 
 namespace meshwright::gui {
 
-/// Throw it (or call stop_if_cancelled()) to end a job without a result.
+/// Thrown by a job (or by stop_if_cancelled()) to end without a result.
 struct JobCancelled {};
 
 enum class JobState : std::uint8_t { kWaiting, kRunning, kDone, kFailed, kCancelled };
 
-/// Counted up for every request; never used twice.
+/// Incremented for every request; never reused.
 using JobId = std::uint64_t;
 
-/// What a job can ask and tell while it runs, from its own thread.
+/// Cancellation and progress reporting for a running job, used from its own thread.
 class JobContext {
  public:
   using Report = std::function<void(std::int64_t done, std::int64_t of)>;
@@ -52,17 +52,17 @@ struct JobFailure {
 };
 
 struct JobRequest {
-  QString title;          ///< for people: "Simulate"
-  QString lane;           ///< see above; empty: runs beside everything else
-  bool is_listed = true;  ///< shown in the list of jobs; false for what follows a slider
+  QString title;          ///< shown to the user: "Simulate"
+  QString lane;           ///< see above; a job without a lane never waits
+  bool is_listed = true;  ///< shown in the job list; false for jobs that follow a slider
 };
 
-/// For the list of jobs.
+/// A row of the job list.
 struct JobStatus {
   JobId id = 0;
   QString title;
   JobState state = JobState::kWaiting;
-  std::int64_t done = 0, of = 0;  ///< 0 of 0: no progress known
+  std::int64_t done = 0, of = 0;  ///< 0 of 0: progress unknown
 };
 
 class Jobs : public QObject {
@@ -72,9 +72,9 @@ class Jobs : public QObject {
   /// Cancels everything and waits until the threads are done.
   ~Jobs() override;
 
-  /// `work` runs on another thread and must share nothing with this one. Then one of `done` and
-  /// `failed` is called on the GUI thread, unless the job was cancelled or overtaken, or `receiver`
-  /// is gone.
+  /// Runs `work` on another thread; it must not share mutable state with this one. Then `done` or
+  /// `failed` is called on the GUI thread, unless the job was canceled or superseded, or `receiver`
+  /// has been destroyed.
   template <class Result>
   JobId start(const JobRequest& request, QObject* receiver,
               std::function<Result(const JobContext&)> work, std::function<void(Result)> done,
@@ -93,14 +93,14 @@ class Jobs : public QObject {
   void cancel_all();
   bool is_idle() const { return running_ == 0; }
   bool is_busy(const QString& lane) const { return lanes_.contains(lane); }
-  /// Of those with is_listed that wait or run, oldest first.
+  /// Waiting and running jobs with is_listed, oldest first.
   std::vector<JobStatus> listed() const;
 
  Q_SIGNALS:
-  /// Something in listed() changed; at most 20 times a second for progress.
+  /// listed() has changed; progress is reported at most 20 times per second.
   void changed();
   void finished(quint64 job, const QString& title, meshwright::gui::JobState state);
-  /// A job without an own `failed` handler failed.
+  /// A job without its own `failed` handler failed.
   void failed(const QString& title, const meshwright::gui::JobFailure& failure);
 
  private:
@@ -114,13 +114,13 @@ class Jobs : public QObject {
   void deliver(const Entry& entry, const std::optional<JobFailure>& failure);
   void drop(const std::shared_ptr<Entry>& entry);
 
-  /// The one that runs and the latest that waits behind it.
+  /// The running job and the latest waiting one.
   struct Lane {
     std::shared_ptr<Entry> running, waiting;
   };
   QThreadPool threads_;
   std::map<JobId, std::shared_ptr<Entry>> entries_;  ///< waiting or running
-  std::map<QString, Lane> lanes_;                    ///< with something running
+  std::map<QString, Lane> lanes_;                    ///< lanes with a running job
   JobId last_ = 0;
   int running_ = 0;
 };

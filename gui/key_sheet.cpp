@@ -20,7 +20,7 @@ QString keys_html(const QAction& action) {
 }  // namespace
 
 KeySheet::KeySheet(const ActionSet& actions, QWidget* parent) : QDialog(parent) {
-  setWindowTitle(tr("Keys"));
+  setWindowTitle(tr("Keyboard shortcuts"));
   const QString titles[kMenuCount]{tr("File"), tr("Edit"), tr("View"),  tr("Go"),
                                    tr("Plan"), tr("Run"),  tr("Tools"), tr("Help")};
   QString html;
@@ -35,7 +35,7 @@ KeySheet::KeySheet(const ActionSet& actions, QWidget* parent) : QDialog(parent) 
   auto* column = new QVBoxLayout(this);
   auto* sheet = new QTextBrowser;
   sheet->setHtml(html);
-  sheet->setAccessibleName(tr("Keys"));
+  sheet->setAccessibleName(tr("Keyboard shortcuts"));
   column->addWidget(sheet);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close);
   buttons->button(QDialogButtonBox::Close)->setText(tr("Close"));

@@ -1,4 +1,4 @@
-/// All keys on one sheet, by menu.
+/// A dialog with all keyboard shortcuts, grouped by menu.
 #pragma once
 
 #include <QDialog>

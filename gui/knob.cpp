@@ -34,7 +34,7 @@ std::size_t nearest_stop(const std::vector<int>& stops, int value) {
   return index;
 }
 
-/// With the symbol that papers use, if there is one: "p: consecutive groups of layers".
+/// The hint with the symbol used in papers, if any: "p: consecutive groups of layers".
 QString hint_of(const KnobText& text) {
   return text.symbol.isEmpty() ? text.hint : QString("<i>%1</i>: %2").arg(text.symbol, text.hint);
 }
@@ -151,7 +151,8 @@ void TimeKnob::take_text() {
   text.replace(QChar(QChar::Nbsp), ' ');
   const std::optional<Ticks> time = time_from_text(text);
   if (!time || time_text(*time) == time_text(value_)) {
-    edit_->setText(time_text(value_));  // no time, or rounded for reading: the exact one stays
+    edit_->setText(
+        time_text(value_));  // not a time, or unchanged after rounding: keep the exact value
     return;
   }
   show_value(*time);

@@ -1,4 +1,4 @@
-/// A number that can be slid, typed and complained about in place.
+/// Number inputs with a slider, an edit field and an inline problem message.
 #pragma once
 
 #include <QLabel>
@@ -12,22 +12,22 @@
 
 namespace meshwright::gui {
 
-/// What all knobs show beside their number.
+/// Texts shown with the number.
 struct KnobText {
   QString label;   ///< "Micro-batches"
-  QString symbol;  ///< as papers write it: "m"
+  QString symbol;  ///< the symbol used in papers: "m"
   QString hint;    ///< tooltip
 };
 
-/// The slider has stops at useful values; the box takes any value in range, so that what a slider
-/// would hide (m < p) can be tried and is explained.
+/// The slider stops at common values only; the spin box accepts any value in range, so that unusual
+/// cases (m < p) can be tried and are explained.
 class CountKnob : public QWidget {
   Q_OBJECT
  public:
   CountKnob(const KnobText& text, std::vector<int> stops, int most, QWidget* parent = nullptr);
-  /// Without a signal.
+  /// Sets the value without emitting a signal.
   void show_value(int value);
-  /// Empty: none.
+  /// Shows an inline message; empty hides it.
   void show_problem(const QString& problem);
   int value() const { return box_->value(); }
   QSlider* slider() { return slider_; }
@@ -35,7 +35,7 @@ class CountKnob : public QWidget {
 
  Q_SIGNALS:
   void moved(int value);
-  /// The slider was let go or the box was left: the gesture is over.
+  /// The slider was released or editing finished: the gesture is over.
   void settled();
 
  private:
@@ -45,7 +45,7 @@ class CountKnob : public QWidget {
   QLabel* problem_;
 };
 
-/// A time on a logarithmic slider from a microsecond to ten seconds, and zero at its left end.
+/// A time on a logarithmic slider from one microsecond to ten seconds, with zero at its left end.
 class TimeKnob : public QWidget {
   Q_OBJECT
  public:
@@ -65,7 +65,7 @@ class TimeKnob : public QWidget {
   QLineEdit* edit_;
 };
 
-/// 1 to `most`, every value up to 16, then in steps of about a sixteenth.
+/// Values from 1 to `most`: every value up to 16, then in steps of about 1/16.
 std::vector<int> count_stops(int most);
 /// 1, 2, 4, … up to `most`.
 std::vector<int> power_stops(int most);

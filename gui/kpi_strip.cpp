@@ -10,16 +10,16 @@
 namespace meshwright::gui {
 namespace {
 
-/// "−3.1 %" against the snapshot; points for shares.
+/// Change relative to the snapshot: "−3.1 %"; percentage points for fractions.
 QString change_text(double now, double then) {
   if (then == 0) return {};
   const double change = now / then - 1;
-  if (std::abs(change) < 5e-4) return QObject::tr("as A");
+  if (std::abs(change) < 5e-4) return QObject::tr("same as A");
   return QObject::tr("%1 vs A").arg((change > 0 ? "+" : "−") + percent_text(std::abs(change)));
 }
 QString points_text(double now, double then) {
   const double change = now - then;
-  if (std::abs(change) < 5e-4) return QObject::tr("as A");
+  if (std::abs(change) < 5e-4) return QObject::tr("same as A");
   return QObject::tr("%1 vs A").arg((change > 0 ? "+" : "−") +
                                     percent_text(std::abs(change)).replace("%", QObject::tr("pt")));
 }
@@ -30,20 +30,21 @@ KpiStrip::KpiStrip(QWidget* parent) : QWidget(parent) {
   auto* row = new QHBoxLayout(this);
   row->setContentsMargins(8, 6, 8, 6);
   row->setSpacing(8);
-  step_ = add_card(tr("Step"), tr("Time of one training step, from first start to last end"));
+  step_ = add_card(tr("Step time"),
+                   tr("Time of one training step, from the first task start to the last task end"));
   bubble_makespan_ =
-      add_card(tr("Bubble"), tr("Idle share of the busiest device, of the pipeline's makespan"));
-  bubble_period_ =
-      add_card(tr("Bubble of period"),
-               tr("The same of the longest device's own span: what is lost when steps overlap"));
-  mfu_ =
-      add_card(tr("MFU"), tr("Model FLOP utilisation: useful arithmetic over the device's peak"));
-  memory_ = add_card(tr("Peak memory"), tr("Fullest device, of its capacity"));
-  throughput_ =
-      add_card(tr("Tokens/s per GPU"), tr("Tokens of one step over its time and devices"));
-  bound_ =
-      add_card(tr("Lower bound"),
-               tr("No order of the same passes makes the pipeline shorter; how far it is off"));
+      add_card(tr("Bubble"), tr("Bubble fraction of the pipeline makespan, mean over ranks"));
+  bubble_period_ = add_card(
+      tr("Bubble (period)"),
+      tr("Bubble fraction of the period, the steady-state time between steps; mean over ranks"));
+  mfu_ = add_card(tr("MFU"),
+                  tr("Model FLOPs utilization: model FLOP/s over the device's peak FLOP/s"));
+  memory_ = add_card(tr("Peak memory"), tr("Peak memory of the fullest device, and its capacity"));
+  throughput_ = add_card(tr("Tokens/s per GPU"),
+                         tr("Tokens per step divided by step time and number of devices"));
+  bound_ = add_card(
+      tr("Lower bound"),
+      tr("Lower bound on the pipeline makespan for any order of these passes, and the gap to it"));
 }
 
 KpiStrip::Card KpiStrip::add_card(const QString& title, const QString& hint) {
@@ -85,15 +86,15 @@ void KpiStrip::show_simulation(const Simulation* s, const Simulation* a, bool is
   show(bubble_makespan_, percent_text(f.bubble_of_makespan), against([&](const PlanFigures& g) {
          return points_text(f.bubble_of_makespan, g.bubble_of_makespan);
        }));
-  show(bubble_period_, percent_text(f.bubble_of_period), against([&](const PlanFigures& g) {
-         return points_text(f.bubble_of_period, g.bubble_of_period);
-       }));
+  show(bubble_period_, percent_text(f.bubble_of_period),
+       a != nullptr ? points_text(f.bubble_of_period, a->figures.bubble_of_period)
+                    : tr("busiest rank %1").arg(percent_text(f.busiest_rank_bubble)));
   show(mfu_, percent_text(f.mfu),
        a != nullptr ? points_text(f.mfu, a->figures.mfu) : tr("HFU %1").arg(percent_text(f.hfu)));
   const bool fits = f.peak_memory <= f.memory_capacity;
   show(memory_, bytes_text(f.peak_memory),
        fits ? tr("of %1").arg(bytes_text(f.memory_capacity))
-            : tr("⚠ %1 too much").arg(bytes_text(f.peak_memory - f.memory_capacity)));
+            : tr("⚠ %1 over capacity").arg(bytes_text(f.peak_memory - f.memory_capacity)));
   show(throughput_, count_text(std::llround(f.tokens_per_second_per_gpu)),
        against([&](const PlanFigures& g) {
          return change_text(f.tokens_per_second_per_gpu, g.tokens_per_second_per_gpu);
@@ -103,7 +104,7 @@ void KpiStrip::show_simulation(const Simulation* s, const Simulation* a, bool is
          tr("gap %1").arg(
              percent_text(ratio(s->evaluation.pipeline_makespan, s->bounds->makespan) - 1)));
   else
-    show(bound_, "–", tr("not for this plan"));
+    show(bound_, "–", tr("not available"));
 }
 
 }  // namespace meshwright::gui

@@ -1,5 +1,5 @@
-/// The figures that matter, above everything that shows a scenario: they follow every move, and
-/// stand beside those of the pinned snapshot if there is one.
+/// The key figures of the scenario, updated with every change
+/// and compared with the pinned snapshot if there is one.
 #pragma once
 
 #include <QLabel>
@@ -15,7 +15,8 @@ class KpiStrip : public QWidget {
   Q_OBJECT
  public:
   explicit KpiStrip(QWidget* parent = nullptr);
-  /// Null: dashes. `is_current` false: greyed, while the setting is not possible.
+  /// Shows dashes if `simulation` is null; grayed out if not `is_current` because the current
+  /// parameters are invalid.
   void show_simulation(const Simulation* simulation, const Simulation* snapshot, bool is_current,
                        TimeUnit unit);
 

@@ -35,7 +35,7 @@ QString word_of(SliceKind kind) {
   return {};
 }
 
-constexpr int kSwatch = 11, kGap = 5, kBetween = 12, kMargin = 10;
+constexpr int kSwatch = 11, kSwatchGap = 5, kBetween = 12, kLegendMargin = 10;
 
 }  // namespace
 
@@ -61,19 +61,19 @@ void LegendStrip::set_colours(const TimelineColours& colours) {
 
 void LegendStrip::paintEvent(QPaintEvent*) {
   QPainter painter(this);
-  int x = kMargin;
+  int x = kLegendMargin;
   const auto item = [&](const QBrush& brush, const QString& word) {
     const QRect swatch(x, (height() - kSwatch) / 2, kSwatch, kSwatch);
     painter.fillRect(swatch, QColor::fromRgba(colours_.idle));
     painter.fillRect(swatch, brush);
-    x += kSwatch + kGap;
+    x += kSwatch + kSwatchGap;
     painter.setPen(palette().color(QPalette::PlaceholderText));
     painter.drawText(QRect(x, 0, width() - x, height()), Qt::AlignVCenter | Qt::AlignLeft, word);
     x += fontMetrics().horizontalAdvance(word) + kBetween;
   };
   for (const SliceKind kind : kinds_)
     item(QColor::fromRgba(colours_.slice[static_cast<std::size_t>(kind)]), word_of(kind));
-  item(QBrush(QColor::fromRgba(colours_.hatch), Qt::BDiagPattern), tr("bubble, hatched by cause"));
+  item(QBrush(QColor::fromRgba(colours_.hatch), Qt::BDiagPattern), tr("bubble (hatched by cause)"));
 }
 
 }  // namespace meshwright::gui

@@ -1,4 +1,4 @@
-/// What the colours of a timeline mean: a swatch and a word for every kind that it shows.
+/// Color legend of a timeline: a swatch and a label for every slice kind shown.
 #pragma once
 
 #include <QWidget>

@@ -22,7 +22,7 @@ class LinkLoads {
     for (const RankInfo& rank : graph.ranks) device_of_rank_[rank.rank.value] = rank.device;
   }
 
-  /// What happens often is counted first and laid on links once.
+  /// Counts repeated transfers first, so that each one is distributed over links only once.
   std::vector<double> bytes() {
     std::map<std::pair<std::int32_t, std::int32_t>, double> sent;            // between ranks
     std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> computed;  // work, rank
@@ -44,7 +44,7 @@ class LinkLoads {
   }
 
  private:
-  /// Collectives that are steps of a compute task; each group is looked at from its first rank.
+  /// Collectives that are steps of a compute task; each group is handled at its first rank.
   void add_inside(std::int32_t work, std::int32_t rank, std::int64_t times) {
     const RankId id = graph_.ranks[static_cast<std::size_t>(rank)].rank;
     const AxisGroups groups = axis_groups_of(strategy_, id);
@@ -59,7 +59,7 @@ class LinkLoads {
         add(*collective, devices, static_cast<double>(times * use.count));
       }
   }
-  /// Collectives that are tasks: their members stand side by side.
+  /// Collectives that are tasks of their own: their members are adjacent.
   void add_collectives() {
     std::map<std::pair<std::int32_t, std::int32_t>, std::pair<CollectiveMembers, int>> counted;
     for (const CollectiveMembers& members : graph_.collectives) {
@@ -91,7 +91,7 @@ class LinkLoads {
   std::map<std::int32_t, DeviceId> device_of_rank_;
 };
 
-/// Of both directions of what `name` names; nothing if there is no such link.
+/// Utilization of links, looked up by name without direction; nullopt for unknown names.
 class SharesByName {
  public:
   explicit SharesByName(const std::vector<LinkUse>& links) {

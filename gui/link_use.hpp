@@ -1,5 +1,5 @@
-/// What one step puts on every link of the cluster: messages between stages and all collectives, as
-/// the simulator's own laws lay them on links (simulator/collective_load.hpp).
+/// Traffic of one step on every link of the cluster: messages between stages and all collectives,
+/// distributed over links by the simulator's rules (simulator/collective_load.hpp).
 #pragma once
 
 #include <optional>
@@ -21,14 +21,17 @@ struct LinkUse {
 };
 
 struct LinkUses {
-  std::vector<LinkUse> links;            ///< by LinkId
-  std::vector<std::size_t> busiest;      ///< in `links`: those that carry anything, fullest first
-  std::vector<double> share_of_device;   ///< of the fuller direction of its own link, by device
-  std::vector<double> share_of_network;  ///< of the fullest network port, by node; 0 without ports
+  std::vector<LinkUse> links;  ///< by LinkId
+  std::vector<std::size_t>
+      busiest;  ///< indices into `links` of links with traffic, highest utilization first
+  std::vector<double>
+      share_of_device;  ///< by device: utilization of the busier direction of its own link
+  std::vector<double>
+      share_of_network;  ///< by node: utilization of its busiest network port; 0 without ports
 };
 
-/// Nothing where all ranks together have too many tasks to be looked at while a user waits. All
-/// ranks are lowered: O(their tasks), with their memory.
+/// Lowers all ranks: time and memory O(tasks of all ranks). Returns nullopt if that would take too
+/// long for an interactive program.
 std::optional<LinkUses> link_uses(const Simulation& simulation);
 
 }  // namespace meshwright::gui

@@ -1,4 +1,4 @@
-/// Lines with the time of day; the last few thousand.
+/// A log with the time of day in front of each line; keeps the last few thousand lines.
 #pragma once
 
 #include <QPlainTextEdit>

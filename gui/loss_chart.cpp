@@ -8,7 +8,7 @@
 
 namespace meshwright::gui {
 
-LossChart::LossChart(QWidget* parent) : QWidget(parent) { setAccessibleName(tr("Loss by step")); }
+LossChart::LossChart(QWidget* parent) : QWidget(parent) { setAccessibleName(tr("Loss per step")); }
 
 void LossChart::clear() {
   losses_.clear();

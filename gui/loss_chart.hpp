@@ -1,4 +1,4 @@
-/// Loss of every step of a run.
+/// Training loss per step of a run.
 #pragma once
 
 #include <QWidget>

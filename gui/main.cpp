@@ -1,6 +1,7 @@
 // The desktop program: meshwright-gui [FILE...] [--screen NAME] [--screenshot OUT.png]
 #include <QApplication>
 #include <QCommandLineParser>
+#include <QIcon>
 #include <QTextStream>
 #include <QTimer>
 
@@ -17,23 +18,22 @@ using namespace meshwright::gui;
 constexpr int kExitUsage = 2, kExitMissingEnvironment = 4;
 
 void add_options(QCommandLineParser& parser) {
-  parser.setApplicationDescription(
-      "Explore, plan and compare the parallel training of large models.");
+  parser.setApplicationDescription("Explore, plan and compare parallel training of large models.");
   parser.addHelpOption();
   parser.addVersionOption();
-  parser.addPositionalArgument("files", "plans, traces, schedules, calibrations, models, clusters",
-                               "[FILE...]");
-  parser.addOption({"screen", "the screen to show first: welcome, explore, …", "NAME"});
-  parser.addOption({"list-screens", "print the names of all screens and end"});
-  parser.addOption({"example", "a built-in example to open, such as textbook", "NAME"});
-  parser.addOption({"do", "an action, such as plans.search; may be given several times", "ACTION"});
-  parser.addOption({"theme", "system, light, dark or high-contrast", "NAME"});
-  parser.addOption({"language", "en or zh_CN", "CODE"});
-  parser.addOption({"size", "of the window, such as 1440x900", "WxH"});
-  parser.addOption({"screenshot", "write the window to a PNG and end", "FILE"});
+  parser.addPositionalArgument(
+      "files", "plan, trace, schedule, calibration, model or cluster files to open", "[FILE...]");
+  parser.addOption({"screen", "screen to show first (see --list-screens)", "NAME"});
+  parser.addOption({"list-screens", "print the names of all screens and exit"});
+  parser.addOption({"example", "open a built-in example, such as textbook", "NAME"});
+  parser.addOption({"do", "run an action, such as plans.search; can be repeated", "ACTION"});
+  parser.addOption({"theme", "color theme: system, light, dark or high-contrast", "NAME"});
+  parser.addOption({"language", "user interface language: en or zh_CN", "CODE"});
+  parser.addOption({"size", "window size, such as 1440x900", "WxH"});
+  parser.addOption({"screenshot", "save a screenshot of the window as PNG and exit", "FILE"});
   parser.addOption({"export",
-                    "write what the timeline of Explore shows and end: .png, .svg, .pdf, .csv or "
-                    ".pftrace",
+                    "export the timeline of the Explore screen and exit; the extension selects the "
+                    "format: .png, .svg, .pdf, .csv or .pftrace",
                     "FILE"});
 }
 
@@ -42,7 +42,7 @@ int refuse(const QString& what) {
   return kExitUsage;
 }
 
-/// What the command line says, for this run only.
+/// Applies command-line options to the preferences, for this run only.
 bool override_preferences(const QCommandLineParser& parser, Preferences& preferences) {
   PreferenceValues values = preferences.values();
   if (parser.isSet("theme")) {
@@ -55,7 +55,8 @@ bool override_preferences(const QCommandLineParser& parser, Preferences& prefere
   return true;
 }
 
-/// The actions of --do, each when the one before has done its work; what is not known is returned.
+/// Runs the actions of --do, each after the previous
+/// one has finished; returns the first unknown name.
 QString do_actions(MainWindow& window, const QStringList& names) {
   for (const QString& name : names) {
     QAction* action = window.actions().find(name);
@@ -64,6 +65,13 @@ QString do_actions(MainWindow& window, const QStringList& names) {
     action->trigger();
   }
   return {};
+}
+
+QStringList example_names(MainWindow& window) {
+  QStringList names;
+  for (const ActionEntry& entry : window.actions().entries())
+    if (entry.name.startsWith("example.")) names += entry.name.section('.', 1);
+  return names;
 }
 
 int export_timeline(MainWindow& window, const QString& path) {
@@ -94,14 +102,17 @@ int main(int argc, char** argv) {
   QCoreApplication::setOrganizationName("meshwright");
   QCoreApplication::setApplicationName("meshwright-gui");
   QCoreApplication::setApplicationVersion(MESHWRIGHT_VERSION);
+  // Installed with the package: see gui/desktop.
+  QGuiApplication::setDesktopFileName("meshwright-gui");
+  QGuiApplication::setWindowIcon(QIcon::fromTheme("meshwright"));
   QCommandLineParser parser;
   add_options(parser);
   parser.process(application);
 
   Workbench workbench;
   if (!override_preferences(parser, workbench.preferences()))
-    return refuse(QString("--theme: there is no theme '%1'; known: system, light, dark, "
-                          "high-contrast")
+    return refuse(QString("--theme: invalid value '%1'\n  hint: expected one of: system, light, "
+                          "dark, high-contrast")
                       .arg(parser.value("theme")));
   speak(application, workbench.preferences().values().language);
   MainWindow window(workbench);
@@ -113,17 +124,20 @@ int main(int argc, char** argv) {
   if (parser.isSet("example")) {
     QAction* example = window.actions().find("example." + parser.value("example"));
     if (example == nullptr)
-      return refuse(QString("--example: there is no example '%1'").arg(parser.value("example")));
+      return refuse(QString("--example: unknown example '%1'\n  hint: expected one of: %2")
+                        .arg(parser.value("example"), example_names(window).join(", ")));
     example->trigger();
   }
   const QString screen = parser.value("screen");
   if (!screen.isEmpty() && window.find_screen(screen) == nullptr)
-    return refuse(QString("--screen: there is no screen '%1'").arg(screen));
+    return refuse(
+        QString("--screen: unknown screen '%1'\n  hint: run meshwright-gui --list-screens")
+            .arg(screen));
   if (!screen.isEmpty()) window.show_screen(screen);
   window.show();
   workbench.open(parser.positionalArguments());
   if (const QString unknown = do_actions(window, parser.values("do")); !unknown.isEmpty())
-    return refuse(QString("--do: there is no action '%1'").arg(unknown));
+    return refuse(QString("--do: unknown action '%1'").arg(unknown));
   if (parser.isSet("screenshot")) {
     const QString problem = save_screenshot(window, parser.value("screenshot"));
     if (problem.isEmpty()) return 0;

@@ -11,6 +11,7 @@
 #include <QStackedWidget>
 #include <QStatusBar>
 #include <QTabBar>
+#include <QToolBar>
 #include <QVBoxLayout>
 
 #include "gui/actions.hpp"
@@ -30,8 +31,8 @@ namespace meshwright::gui {
 
 namespace {
 
-/// Pages that take the height there is. Else every text that changes has all pages, seen or not,
-/// lay their texts out to say how high they would like to be.
+/// A stack whose size does not depend on height-for-width. Otherwise every text change would lay
+/// out the texts of all pages, visible or not, to compute their preferred heights.
 class Pages : public QStackedWidget {
  public:
   bool hasHeightForWidth() const override { return false; }
@@ -42,7 +43,7 @@ class Pages : public QStackedWidget {
 MainWindow::MainWindow(Workbench& workbench) : workbench_(workbench) {
   setWindowTitle("Meshwright");
   setAcceptDrops(true);
-  // Before there are widgets that would have to change.
+  // Before any widget exists that would have to be restyled.
   apply_theme(*qApp, workbench.preferences().values());
   actions_ = new ActionSet(this);
   build_centre();
@@ -70,7 +71,8 @@ void MainWindow::build_centre() {
   tabs_->setExpanding(false);
   tabs_->setDrawBase(false);
   tabs_->setAccessibleName(tr("Screens"));
-  tabs_->ensurePolished();  // else tabs chosen before the window is shown are too low
+  tabs_
+      ->ensurePolished();  // otherwise tabs selected before the window is shown are not tall enough
   kpis_ = new KpiStrip;
   stack_ = new Pages;
   screens_ = make_screens(workbench_, stack_);
@@ -194,7 +196,7 @@ void MainWindow::take_file(const std::shared_ptr<const OpenedFile>& file) {
     workbench_.log(tr("Opened %1").arg(path));
     return;
   }
-  workbench_.log(tr("No screen shows %1").arg(path));
+  workbench_.log(tr("No screen can show %1").arg(path));
 }
 
 void MainWindow::show_failure(const QString& title, const JobFailure& failure) {

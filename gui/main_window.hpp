@@ -1,5 +1,5 @@
-/// The window: tabs of screens in the centre, the scenario's knobs on the left, the inspector on
-/// the right, problems, log and jobs below. It knows screens by their interface alone.
+/// The main window: a tab per screen in the center, the scenario panel on the left, the inspector
+/// on the right; problems, log and jobs at the bottom. Depends on the Screen interface only.
 #pragma once
 
 #include <QMainWindow>
@@ -31,12 +31,12 @@ class MainWindow : public QMainWindow {
   ~MainWindow() override;
 
   const std::vector<Screen*>& screens() const { return screens_; }
-  /// Null if there is none of this name.
+  /// Null if no screen has this name.
   Screen* find_screen(const QString& name) const;
   Screen* current_screen() const;
   ActionSet& actions() { return *actions_; }
   ScenarioPanel& scenario_panel() { return *panel_; }
-  /// True when nothing is under way that a screenshot should wait for.
+  /// True if no work is pending that a screenshot should wait for.
   bool is_settled();
 
  public Q_SLOTS:

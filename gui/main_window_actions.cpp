@@ -1,4 +1,4 @@
-/// What can be done from everywhere, by menu and key; screens add what can be done on them.
+/// Adds the actions that are available everywhere; screens add their own.
 #include <QApplication>
 #include <QDockWidget>
 #include <QFileDialog>
@@ -27,7 +27,7 @@ void MainWindow::build_actions() {
   actions_->add({"file.quit",
                  MenuId::kFile,
                  tr("&Quit"),
-                 tr("Stops every job and closes the window"),
+                 tr("Stops all jobs and closes the window"),
                  {QKeySequence("Ctrl+Q")}},
                 [this] { close(); });
   build_toolbar();
@@ -38,12 +38,12 @@ void MainWindow::add_file_actions() {
   actions_->add({"file.open",
                  MenuId::kFile,
                  tr("&Open…"),
-                 tr("Plans, traces, schedules, calibrations, models, clusters"),
+                 tr("Opens plans, traces, schedules, calibrations, models or clusters"),
                  {QKeySequence::Open}},
                 [this] {
                   workbench_.open(QFileDialog::getOpenFileNames(
                       this, tr("Open"), {},
-                      tr("Files of Meshwright (%1);;All files (*)")
+                      tr("Meshwright files (%1);;All files (*)")
                           .arg(QString::fromStdString(openable_patterns()))));
                 });
 }
@@ -53,13 +53,13 @@ void MainWindow::add_edit_actions() {
   QAction* undo = actions_->add({"edit.undo",
                                  MenuId::kEdit,
                                  tr("&Undo"),
-                                 tr("Takes back the last change of the scenario"),
+                                 tr("Undoes the last change to the scenario"),
                                  {QKeySequence::Undo}},
                                 [&stack] { stack.undo(); });
   QAction* redo = actions_->add({"edit.redo",
                                  MenuId::kEdit,
                                  tr("&Redo"),
-                                 tr("Makes the change again"),
+                                 tr("Restores the last undone change"),
                                  {QKeySequence("Ctrl+Y"), QKeySequence("Ctrl+Shift+Z")}},
                                 [&stack] { stack.redo(); });
   undo->setEnabled(false);
@@ -73,19 +73,19 @@ void MainWindow::add_edit_actions() {
   actions_->add({"edit.next-schedule",
                  MenuId::kEdit,
                  tr("&Next schedule"),
-                 tr("The same work in the next order that is possible"),
+                 tr("Switches to the next schedule that this scenario allows"),
                  {QKeySequence("Alt+Right")}},
                 [this] { panel_->step_schedule(1); });
   actions_->add({"edit.previous-schedule",
                  MenuId::kEdit,
                  tr("&Previous schedule"),
-                 tr("The same work in the order before"),
+                 tr("Switches to the previous schedule that this scenario allows"),
                  {QKeySequence("Alt+Left")}},
                 [this] { panel_->step_schedule(-1); });
   actions_->add({"edit.preferences",
                  MenuId::kEdit,
                  tr("Pre&ferences…"),
-                 tr("Looks, units, keys, language"),
+                 tr("Appearance, units, shortcuts, language"),
                  {QKeySequence("Ctrl+,")}},
                 [this] {
                   auto* dialog = new PreferencesDialog(workbench_.preferences(), *actions_, this);
@@ -111,7 +111,7 @@ void MainWindow::add_view_actions() {
   actions_->add({"view.theme",
                  MenuId::kView,
                  tr("Next t&heme"),
-                 tr("Light, dark, high contrast"),
+                 tr("Switches between light, dark and high contrast"),
                  {QKeySequence("T")}},
                 [this] {
                   PreferenceValues values = workbench_.preferences().values();
@@ -122,7 +122,7 @@ void MainWindow::add_view_actions() {
                   workbench_.preferences().set(values);
                 });
   actions_->add_switch(
-      {"view.full-screen", MenuId::kView, tr("F&ull screen"), {}, {QKeySequence("F11")}}, false,
+      {"view.full-screen", MenuId::kView, tr("&Full screen"), {}, {QKeySequence("F11")}}, false,
       [this](bool on) { on ? showFullScreen() : showNormal(); });
 }
 
@@ -133,13 +133,13 @@ void MainWindow::add_go_actions() {
     QList<QKeySequence> keys;
     if (number <= 9) keys = {QKeySequence(QString::number(number))};
     actions_->add({"go." + screen->name(), MenuId::kGo, screen->title(),
-                   tr("Shows the screen %1").arg(screen->title()), keys},
+                   tr("Shows the %1 screen").arg(screen->title()), keys},
                   [this, name = screen->name()] { show_screen(name); });
   }
   actions_->add({"go.scenario",
                  MenuId::kGo,
-                 tr("&Knobs of the scenario"),
-                 tr("Puts the focus on the first knob"),
+                 tr("Scenario &parameters"),
+                 tr("Moves the keyboard focus to the scenario panel"),
                  {QKeySequence("Ctrl+K")}},
                 [this] {
                   scenario_dock_->show();
@@ -151,7 +151,7 @@ void MainWindow::add_help_actions() {
   actions_->add({"help.palette",
                  MenuId::kHelp,
                  tr("&Command palette…"),
-                 tr("Finds every action by its name"),
+                 tr("Finds and runs any action by name"),
                  {QKeySequence("Ctrl+Shift+P")}},
                 [this] {
                   auto* palette = new CommandPalette(*actions_, this);
@@ -160,8 +160,8 @@ void MainWindow::add_help_actions() {
                 });
   actions_->add({"help.keys",
                  MenuId::kHelp,
-                 tr("&Keys"),
-                 tr("All keys on one sheet"),
+                 tr("&Keyboard shortcuts"),
+                 tr("Lists all keyboard shortcuts"),
                  {QKeySequence("?"), QKeySequence("F1")}},
                 [this] {
                   auto* sheet = new KeySheet(*actions_, this);
@@ -186,7 +186,7 @@ void MainWindow::fill_menus() {
   }
 }
 
-/// What is used most on a timeline, in words shorter than those of the menus.
+/// The most used timeline actions, with shorter labels than in the menus.
 void MainWindow::build_toolbar() {
   toolbar_ = addToolBar(tr("Toolbar"));
   toolbar_->setObjectName("toolbar");
@@ -230,7 +230,7 @@ void MainWindow::build_toolbar() {
   add("explore.arrows", tr("Arrows"));
   add("explore.counters", tr("Counters"));
   add("explore.table", tr("Table"));
-  add("timeline.order", tr("Order"));
+  add("timeline.order", tr("Sort"));
   toolbar_->addSeparator();
   add("explore.export", tr("Export"));
   add("view.theme", tr("Theme"));

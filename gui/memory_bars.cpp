@@ -44,9 +44,9 @@ QString text_of(MemoryClass memory_class) {
     case MemoryClass::kOptimizer:
       return MemoryBars::tr("optimizer state");
     case MemoryClass::kActivations:
-      return MemoryBars::tr("activations");
+      return MemoryBars::tr("saved activations");
     case MemoryClass::kWorking:
-      return MemoryBars::tr("working");
+      return MemoryBars::tr("working set");
     case MemoryClass::kLogits:
       return MemoryBars::tr("logits");
     case MemoryClass::kCommunication:
@@ -59,7 +59,7 @@ QString text_of(MemoryClass memory_class) {
 
 MemoryBars::MemoryBars(QWidget* parent) : QWidget(parent) {
   setFocusPolicy(Qt::StrongFocus);
-  setAccessibleName(tr("Memory of every pipeline position"));
+  setAccessibleName(tr("Memory per pipeline rank"));
 }
 
 void MemoryBars::show_amounts(std::vector<MemoryAmounts> amounts, Bytes capacity) {
@@ -119,7 +119,7 @@ void MemoryBars::paintEvent(QPaintEvent*) {
   ChartAxis x, y;
   x.low = -0.5;
   x.high = static_cast<double>(amounts_.size()) - 0.5;
-  x.title = tr("pipeline position");
+  x.title = tr("pipeline rank");
   x.is_whole = true;
   x.text = [](double position) { return QString::number(std::lround(position)); };
   y.high = full_scale();
@@ -169,7 +169,7 @@ bool MemoryBars::event(QEvent* event) {
     return true;
   }
   const MemoryAmounts& amounts = amounts_[static_cast<std::size_t>(position)];
-  QStringList lines{tr("position %1: %2").arg(position).arg(bytes_text(total(amounts)))};
+  QStringList lines{tr("pipeline rank %1: %2").arg(position).arg(bytes_text(total(amounts)))};
   for (int c = kMemoryClassCount; c-- > 0;) {
     const Bytes bytes = amounts.by_class[static_cast<std::size_t>(c)];
     if (bytes > Bytes())

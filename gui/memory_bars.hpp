@@ -1,4 +1,4 @@
-/// Memory at its peak by pipeline position and by what it is for, against what a device has.
+/// Stacked bars: peak memory per pipeline rank and memory class, with the device capacity.
 #pragma once
 
 #include <QColor>
@@ -9,7 +9,8 @@
 
 namespace meshwright::gui {
 
-/// The same everywhere in the program; `is_hatched` sets neighbours apart without colour.
+/// The color of a memory class, used everywhere; a
+/// pattern separates neighbors without relying on color.
 struct MemoryLook {
   QColor colour;
   Qt::BrushStyle pattern = Qt::SolidPattern;
@@ -21,7 +22,7 @@ class MemoryBars : public QWidget {
   Q_OBJECT
  public:
   explicit MemoryBars(QWidget* parent = nullptr);
-  /// One bar each: of the fullest rank of every pipeline position. `capacity` zero: unknown.
+  /// One entry per pipeline rank: its fullest device. A `capacity` of zero means unknown.
   void show_amounts(std::vector<MemoryAmounts> amounts, Bytes capacity);
   int chosen() const { return chosen_; }
   QRectF bar_of(int position) const;

@@ -20,7 +20,7 @@ QString time_of(double nanoseconds) {
 
 MemoryCurve::MemoryCurve(QWidget* parent) : QWidget(parent) {
   setAccessibleName(tr("Memory over time"));
-  setToolTip(tr("Click: that moment in the timeline"));
+  setToolTip(tr("Click to show this time in the timeline"));
 }
 
 void MemoryCurve::show_curve(MemoryCurveOfRank curve, Nanoseconds end) {
@@ -49,13 +49,13 @@ void MemoryCurve::paintEvent(QPaintEvent*) {
   ChartAxis x, y;
   x.high = static_cast<double>(end_.value);
   x.text = time_of;
-  x.title = tr("time in rank %1").arg(curve_.rank);
+  x.title = tr("time on rank %1").arg(curve_.rank);
   y.high = most * 1.08;
   y.is_binary = true;
   y.text = [](double value) { return bytes_text(Bytes(static_cast<std::int64_t>(value))); };
   const QRectF plot = area();
   paint_axes(painter, plot, x, y, colours);
-  // From the top down, each class with all below it, so that what is left of it is its own band.
+  // Top-down: each class is painted with everything below it, so its own band stays visible.
   for (int c = kMemoryClassCount; c-- > 0;) {
     QPainterPath path(plot.bottomLeft());
     double before = plot.bottom();

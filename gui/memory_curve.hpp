@@ -1,4 +1,4 @@
-/// Memory of one rank over the step, stacked by what it is for; the moment of the peak is marked.
+/// Memory of one rank over the step, stacked by memory class; the peak is marked.
 #pragma once
 
 #include <QWidget>
@@ -15,7 +15,7 @@ class MemoryCurve : public QWidget {
   QSize sizeHint() const override { return {480, 240}; }
 
  Q_SIGNALS:
-  /// A click: where on the time axis.
+  /// Emitted on a click, with the position on the time axis.
   void time_chosen(qint64 time_ns);
 
  protected:

@@ -17,7 +17,7 @@
 namespace meshwright::gui {
 namespace {
 
-/// By pipeline position: the rank whose peak is highest.
+/// For every pipeline rank, the rank with the highest peak memory.
 std::vector<std::size_t> fullest_ranks(const Simulation& s) {
   std::vector<std::size_t> fullest(static_cast<std::size_t>(s.plan.strategy.degrees.pipeline));
   std::vector<Bytes> most(fullest.size(), Bytes(-1));
@@ -66,7 +66,7 @@ MemoryScreen::MemoryScreen(Workbench& workbench, QWidget* parent)
   verdict_->setWordWrap(true);
   table_->setEditTriggers(QAbstractItemView::NoEditTriggers);
   table_->setSelectionBehavior(QAbstractItemView::SelectRows);
-  table_->setAccessibleName(tr("Memory at its peak"));
+  table_->setAccessibleName(tr("Peak memory"));
   table_->verticalHeader()->hide();
   table_->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
   connect(bars_, &MemoryBars::position_chosen, this, &MemoryScreen::show_position);
@@ -105,9 +105,9 @@ void MemoryScreen::show_simulation() {
   const Bytes peak = peak_memory(s->evaluation), capacity = s->evaluation.memory_capacity;
   verdict_->setText(
       peak <= capacity
-          ? tr("<b>Fits.</b> The fullest device holds %1 of %2: %3 are free.")
+          ? tr("<b>Fits.</b> The fullest device uses %1 of %2; headroom %3.")
                 .arg(bytes_text(peak), bytes_text(capacity), bytes_text(capacity - peak))
-          : tr("<b>Does not fit.</b> The fullest device would need %1, %2 more than the %3 it has.")
+          : tr("<b>Does not fit.</b> The fullest device needs %1, %2 more than its capacity of %3.")
                 .arg(bytes_text(peak), bytes_text(peak - capacity), bytes_text(capacity)));
   show_table();
   show_position(bars_->chosen());
@@ -117,9 +117,9 @@ void MemoryScreen::show_table() {
   const auto s = workbench().sound_simulation();
   const QSignalBlocker quiet(table_);
   table_->setColumnCount(kMemoryClassCount + 2);
-  QStringList titles{tr("position")};
+  QStringList titles{tr("pipeline rank")};
   for (int c = 0; c < kMemoryClassCount; ++c) titles += text_of(static_cast<MemoryClass>(c));
-  titles += tr("all");
+  titles += tr("total");
   table_->setHorizontalHeaderLabels(titles);
   table_->setRowCount(static_cast<int>(fullest_.size()));
   for (std::size_t p = 0; p < fullest_.size(); ++p) {

@@ -1,4 +1,5 @@
-/// S6: where memory goes: by stage and class at the peak, and over time for one pipeline position.
+/// S6: memory breakdown: peak memory per pipeline rank
+/// and class, and memory over time for one pipeline rank.
 #pragma once
 
 #include "gui/screen.hpp"
@@ -23,7 +24,7 @@ class MemoryScreen : public Screen {
   void showEvent(QShowEvent* event) override;
 
  private:
-  /// Only while it can be seen: a slider moves often.
+  /// Updates only while visible, because sliders trigger many simulations.
   void show_simulation();
   void show_table();
   void show_position(int position);
@@ -33,7 +34,7 @@ class MemoryScreen : public Screen {
   MemoryCurve* curve_;
   QTableWidget* table_;
   QLabel* verdict_;
-  std::vector<std::size_t> fullest_;  ///< by pipeline position: index into the graph's ranks
+  std::vector<std::size_t> fullest_;  ///< by pipeline rank: index into the graph's ranks
 };
 
 }  // namespace meshwright::gui

@@ -8,7 +8,7 @@
 namespace meshwright::gui {
 namespace {
 
-/// Three digits that matter, but no more decimals than that needs.
+/// Three significant digits.
 QString rounded(double value) {
   constexpr int kDigits = 3;
   if (value == 0) return QLocale().toString(0);
@@ -21,7 +21,7 @@ struct Unit {
   const char* name;
 };
 
-/// The largest unit that leaves at least one in front.
+/// In the largest unit that gives a value of at least one.
 template <std::size_t n>
 QString with_unit(double value, const std::array<Unit, n>& units) {
   for (const Unit& unit : units)
@@ -78,7 +78,7 @@ std::optional<Ticks> time_from_text(const QString& text, TimeUnit fallback) {
   if (unit == "ms") scale = 1e-3;
   if (unit == "us" || unit == "µs") scale = 1e-6;
   if (unit == "ns") scale = 1e-9;
-  constexpr double kLongest = 1e5;  // a day; Ticks hold 106
+  constexpr double kLongest = 1e5;  // seconds, about a day; Ticks hold 106 days
   if (number * scale > kLongest) return std::nullopt;
   return to_ticks(Seconds(number * scale));
 }

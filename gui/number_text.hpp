@@ -1,4 +1,4 @@
-/// Numbers as the user reads them: by the locale, with units, in the unit of time that was chosen.
+/// Formats numbers for display: in the current locale, with units, in the preferred unit of time.
 #pragma once
 
 #include <QString>
@@ -8,7 +8,7 @@
 
 namespace meshwright::gui {
 
-/// "412 ms", "3.25 µs": three digits that matter.
+/// "412 ms", "3.25 µs": three significant digits.
 QString time_text(Ticks time, TimeUnit unit = TimeUnit::kAuto);
 /// Memory: "71.3 GiB".
 QString bytes_text(Bytes bytes);
@@ -19,7 +19,7 @@ QString count_text(qint64 count);
 QString rate_text(FlopsPerSecond rate);
 /// "300 GB/s"
 QString rate_text(BytesPerSecond rate);
-/// "2.5 ms", "300us", "1.2" (in `fallback`): what a user types; nothing if it is no time.
+/// Parses user input: "2.5 ms", "300us", "1.2" (in the `fallback` unit); nullopt if not a time.
 std::optional<Ticks> time_from_text(const QString& text,
                                     TimeUnit fallback = TimeUnit::kMilliseconds);
 

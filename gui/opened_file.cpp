@@ -15,7 +15,8 @@ bool ends_with(const std::string& path, std::string_view suffix) {
   return path.size() >= suffix.size() && std::string_view(path).ends_with(suffix);
 }
 
-/// Traces are large and may be packed: told by their names. Everything else is a small text.
+/// Traces are large and may be compressed, so they are
+/// recognized by name. All other files are small texts.
 bool is_trace_name(const std::string& path) {
   for (const std::string_view suffix :
        {".pftrace", ".perfetto-trace", ".gz", ".trace.json", ".pt.trace.json", ".trace"})
@@ -40,7 +41,7 @@ FileKind kind_of_text(const std::string& path, std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return FileKind::kUnknown;
   if (text[first] == '{' || text[first] == '[') return kind_of_json(text);
-  if (ends_with(path, ".json")) return FileKind::kModel;  // its reader says what is wrong
+  if (ends_with(path, ".json")) return FileKind::kModel;  // its reader reports the error
   return FileKind::kUnknown;
 }
 
@@ -85,9 +86,9 @@ OpenedContent read_content(const std::string& path, std::string text,
     case FileKind::kUnknown:
       break;
   }
-  throw InputError(Diagnostic{path, "is no file that Meshwright knows",
-                              "plans, traces, calibrations, schedules (CSV), models (config.json) "
-                              "and clusters (TOML) can be opened"});
+  throw InputError(Diagnostic{
+      path, "unrecognized format",
+      "open a plan, trace, calibration, schedule (CSV), model (config.json) or cluster (TOML)"});
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-/// Any file that the program opens, recognised by what stands in it.
+/// Opens any supported file; recognizes the type by name and content.
 #pragma once
 
 #include <functional>
@@ -25,17 +25,17 @@ using OpenedContent = std::variant<PlanFile, std::shared_ptr<const TimelineTrack
                                    ImportedSchedule, OpenedModel, OpenedCluster>;
 
 struct OpenedFile {
-  std::string path;  ///< of several traces the first
+  std::string path;  ///< the first one of several traces
   OpenedContent content;
 };
 
-/// For jobs. Several paths must be traces, the ranks of one run. Models and clusters are read to
-/// see that they are sound. InputError names file and place, also for files of no kind that is
-/// known. `progress` may throw to stop.
+/// Runs in a job. Several paths must be the traces of the ranks of one
+/// run. Models and clusters are validated. Throws InputError with file and
+/// location, also for unrecognized formats. `progress` may throw to stop.
 OpenedFile open_files(const std::vector<std::string>& paths,
                       const std::function<void(std::int64_t done, std::int64_t of)>& progress = {});
 
-/// Patterns of the open dialog: "*.plan.json *.pftrace …".
+/// File name patterns for the open dialog: "*.plan.json *.pftrace …".
 std::string openable_patterns();
 
 }  // namespace meshwright::gui

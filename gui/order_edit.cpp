@@ -16,7 +16,7 @@ std::optional<Schedule> edited_schedule(const Simulation& s, const OrderEdit& ed
   const auto count = static_cast<std::int32_t>(order.size());
   if (edit.from < 0 || edit.to < 0 || edit.from >= count || edit.to >= count) return std::nullopt;
   Action moved = order[static_cast<std::size_t>(edit.from)];
-  // A pair that overlapped is one no longer.
+  // Moving a pass dissolves the overlapped pairs it was part of.
   moved.overlaps_next = false;
   if (edit.from > 0) order[static_cast<std::size_t>(edit.from - 1)].overlaps_next = false;
   order.erase(order.begin() + edit.from);
@@ -30,7 +30,8 @@ std::string problem_of_orders(const Simulation& s, const Schedule& schedule) {
   const ScheduleRequest request = request_of(s.plan.strategy);
   if (rule.problem(request) || rule.placement(request) != schedule.placement ||
       schedule.slices_per_microbatch > 1 || schedule.output_barriers > 0)
-    return "orders by hand need one stage per device, or waves of an even number of chunks";
+    return "manual ordering requires one stage per device, or a wave placement with an even number "
+           "of chunks";
   std::vector<std::string> faults = check_schedule(schedule);
   return faults.empty() ? std::string() : faults.front();
 }

@@ -1,4 +1,4 @@
-/// Orders of a schedule changed by hand, and whether they are still sound.
+/// Manual edits of a schedule's orders, and their validation.
 #pragma once
 
 #include <optional>
@@ -9,16 +9,16 @@
 
 namespace meshwright::gui {
 
-/// The simulation's orders with one pass moved. Nothing if the edit names no pass of them (passes
-/// that are cut have no place in the order of their own).
+/// The simulation's schedule with one pass moved. Returns nullopt if the edit does not refer to a
+/// pass of the schedule (the pieces of a split pass have no position of their own in the order).
 std::optional<Schedule> edited_schedule(const Simulation& simulation, const OrderEdit& edit);
 
-/// Why a plan cannot have these orders: the first fault of check_schedule(), or a placement that
-/// orders by hand cannot have. Empty: it can.
+/// The reason why a plan cannot use these orders: the first problem found by check_schedule(), or a
+/// placement that manual orders do not support. Empty if they are valid.
 std::string problem_of_orders(const Simulation& simulation, const Schedule& schedule);
 
-/// The scenario with the orders of a schedule; degrees follow it. The schedule must be one that
-/// problem_of_orders() finds nothing wrong with, or come from a file of one route.
+/// The scenario with the orders of a schedule; its degrees are adjusted. The schedule must pass
+/// problem_of_orders(), or come from a schedule file with a single route.
 Scenario with_orders(const Scenario& scenario, const Schedule& schedule);
 
 }  // namespace meshwright::gui

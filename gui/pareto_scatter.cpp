@@ -90,7 +90,7 @@ void ParetoScatter::paintEvent(QPaintEvent*) {
     painter.setPen(QPen(is_chosen ? colours.text : colours.background, is_chosen ? 2 : 1));
     painter.drawEllipse(place_of(i), is_chosen ? 8 : 5, is_chosen ? 8 : 5);
   }
-  // Numbers that would lie on one another's are left to the tip; the best plan's stays.
+  // Overlapping numbers are omitted (the tooltip shows them); the best plan's number comes first.
   painter.setPen(colours.faint_text);
   std::vector<QRectF> taken;
   for (int i = 0; i < static_cast<int>(plans_.size()); ++i) {

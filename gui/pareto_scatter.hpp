@@ -1,4 +1,4 @@
-/// Plans as points: step time against peak memory. Those that no other beats in both are joined.
+/// Scatter plot of plans: step time over peak memory, with the Pareto front.
 #pragma once
 
 #include <QWidget>
@@ -8,7 +8,7 @@
 
 namespace meshwright::gui {
 
-/// Indices of the plans that no other is both as fast and as small as, by memory.
+/// Indices of the Pareto-optimal plans, ordered by memory.
 std::vector<std::size_t> pareto_front(const std::vector<PlanFigures>& plans);
 
 class ParetoScatter : public QWidget {
@@ -16,7 +16,7 @@ class ParetoScatter : public QWidget {
  public:
   explicit ParetoScatter(QWidget* parent = nullptr);
   void show_plans(std::vector<PlanFigures> plans);
-  /// -1: none.
+  /// -1 for none.
   void set_chosen(int plan);
   QPointF place_of(int plan) const;
   QSize sizeHint() const override { return {420, 300}; }

@@ -5,7 +5,7 @@
 namespace meshwright::gui {
 namespace {
 
-class Words {
+class PartWords {
   Q_DECLARE_TR_FUNCTIONS(Parts)
 };
 
@@ -14,15 +14,15 @@ class Words {
 QString part_name(KernelKind kind) {
   switch (kind) {
     case KernelKind::kGemm:
-      return Words::tr("matrix products");
+      return PartWords::tr("matrix products");
     case KernelKind::kGroupedGemm:
-      return Words::tr("expert products");
+      return PartWords::tr("expert matrix products");
     case KernelKind::kAttention:
-      return Words::tr("attention");
+      return PartWords::tr("attention");
     case KernelKind::kMemoryBound:
-      return Words::tr("memory-bound kernels");
+      return PartWords::tr("memory-bound kernels");
     case KernelKind::kOptimizer:
-      return Words::tr("optimizer kernels");
+      return PartWords::tr("optimizer kernels");
   }
   return {};
 }
@@ -30,35 +30,35 @@ QString part_name(KernelKind kind) {
 QString part_name(BubbleCause cause) {
   switch (cause) {
     case BubbleCause::kWarmUp:
-      return Words::tr("bubble: warm-up");
+      return PartWords::tr("bubble: warm-up");
     case BubbleCause::kDrain:
-      return Words::tr("bubble: drain");
+      return PartWords::tr("bubble: drain");
     case BubbleCause::kDependency:
-      return Words::tr("bubble: dependency");
+      return PartWords::tr("bubble: dependency");
     case BubbleCause::kImbalance:
-      return Words::tr("bubble: imbalance");
+      return PartWords::tr("bubble: imbalance");
   }
   return {};
 }
 
 QString part_name(Axis axis) {
   const std::string_view name = name_of(axis);
-  return Words::tr("exposed %1 messages")
+  return PartWords::tr("exposed %1 communication")
       .arg(QString::fromUtf8(name.data(), static_cast<qsizetype>(name.size())));
 }
 
 QString part_name(PruneReason reason) {
   switch (reason) {
     case PruneReason::kStructure:
-      return Words::tr("structure");
+      return PartWords::tr("structure");
     case PruneReason::kSchedule:
-      return Words::tr("schedule");
+      return PartWords::tr("schedule");
     case PruneReason::kMemory:
-      return Words::tr("memory");
+      return PartWords::tr("memory");
     case PruneReason::kBound:
-      return Words::tr("bound");
+      return PartWords::tr("bound");
     case PruneReason::kDominated:
-      return Words::tr("dominated");
+      return PartWords::tr("dominated");
   }
   return {};
 }

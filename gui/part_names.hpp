@@ -1,4 +1,4 @@
-/// What the parts of a step are called, in the user's language.
+/// Localized names of the parts of a step.
 #pragma once
 
 #include <QString>
@@ -11,9 +11,9 @@ namespace meshwright::gui {
 QString part_name(KernelKind kind);
 /// "bubble: warm-up"
 QString part_name(BubbleCause cause);
-/// "exposed tp messages"
+/// "exposed tp communication"
 QString part_name(Axis axis);
-/// What candidates of a search were ruled out by.
+/// Why the search pruned a candidate.
 QString part_name(PruneReason reason);
 
 }  // namespace meshwright::gui

@@ -20,6 +20,7 @@
 #include "gui/number_text.hpp"
 #include "gui/pareto_scatter.hpp"
 #include "gui/part_names.hpp"
+#include "gui/qstring_of.hpp"
 #include "gui/state_text.hpp"
 #include "gui/waterfall.hpp"
 #include "gui/workbench.hpp"
@@ -29,10 +30,8 @@ namespace {
 
 constexpr int kPlansWanted = 25;
 
-QString from(const std::string& text) { return QString::fromStdString(text); }
-
-/// The parts of a step as times, by a name; they add up to the step but for rounding, which goes
-/// to the last one.
+/// The named parts of a step as times; they add up to the step time exactly, with the rounding
+/// error in the last one.
 std::vector<std::pair<QString, Ticks>> parts_of(const Evaluation& evaluation) {
   const StepShares shares = step_shares(evaluation);
   std::vector<std::pair<QString, double>> named;
@@ -63,9 +62,10 @@ QString certificate_of(const SearchResult& result) {
   for (int i = 0; i < kPruneReasonCount; ++i)
     if (const std::int64_t count = c.pruned[static_cast<std::size_t>(i)]; count > 0)
       pruned += QString("%1 %2").arg(count_text(count), part_name(static_cast<PruneReason>(i)));
-  const QString verdict = c.proved_optimal ? PlansScreen::tr("proved optimal among them")
-                                           : PlansScreen::tr("gap %1").arg(percent_text(c.gap));
-  return PlansScreen::tr("%1 candidates; ruled out by %2; %3 simulated; %4")
+  const QString verdict =
+      c.proved_optimal ? PlansScreen::tr("proved optimal within the searched space and cost model")
+                       : PlansScreen::tr("optimality gap %1").arg(percent_text(c.gap));
+  return PlansScreen::tr("%1 candidates; pruned: %2; simulated: %3; %4")
       .arg(count_text(c.candidates), pruned.join(", "), count_text(c.simulated), verdict);
 }
 
@@ -95,9 +95,9 @@ PlansScreen::PlansScreen(Workbench& workbench, QWidget* parent)
   both->setStretchFactor(1, 1);
   notice_ = new EmptyNotice(
       {tr("No plans yet"),
-       tr("Searches every split of the scenario's devices, every schedule and what to recompute "
-          "and "
-          "shard, with the simulator as judge. A few seconds."),
+       tr("Searches parallel degrees, pipeline schedules, micro-batch sizes, recomputation and "
+          "ZeRO for the scenario's model and devices, and ranks the plans by simulated step time. "
+          "Takes a few seconds."),
        tr("Search")},
       [this] { start(); }, both);
   column->addWidget(notice_, 1);
@@ -119,7 +119,7 @@ PlansScreen::PlansScreen(Workbench& workbench, QWidget* parent)
 
 void PlansScreen::add_lock(const QString& text, void (*hold)(const Strategy&, FixedChoices&)) {
   auto* box = new QCheckBox(text);
-  box->setToolTip(tr("Only plans with the scenario's value"));
+  box->setToolTip(tr("Restricts the search to the scenario's value"));
   locks_.push_back({box, hold});
 }
 
@@ -127,12 +127,12 @@ QWidget* PlansScreen::make_knobs() {
   auto* knobs = new QWidget;
   auto* row = new QHBoxLayout(knobs);
   row->setContentsMargins(0, 0, 0, 0);
-  start_->setToolTip(tr("Which split trains this model fastest on these devices"));
-  cancel_->setToolTip(tr("Gives the search up; the plans found before stay"));
+  start_->setToolTip(tr("Finds the fastest plans for this model on these devices"));
+  cancel_->setToolTip(tr("Cancels the search and keeps the previous results"));
   row->addWidget(start_);
   row->addWidget(cancel_);
   row->addSpacing(16);
-  row->addWidget(new QLabel(tr("Hold fast:")));
+  row->addWidget(new QLabel(tr("Fix:")));
   add_lock("TP", [](const Strategy& s, FixedChoices& f) { f.tensor = s.degrees.tensor; });
   add_lock("PP", [](const Strategy& s, FixedChoices& f) { f.pipeline = s.degrees.pipeline; });
   add_lock("DP", [](const Strategy& s, FixedChoices& f) { f.data = s.degrees.data; });
@@ -142,7 +142,7 @@ QWidget* PlansScreen::make_knobs() {
     f.schedule = s.schedule;
     f.chunks = s.degrees.chunks;
   });
-  add_lock(tr("micro-batch"),
+  add_lock(tr("micro-batch size"),
            [](const Strategy& s, FixedChoices& f) { f.micro_batch = s.micro_batch; });
   add_lock(tr("recompute"), [](const Strategy& s, FixedChoices& f) { f.recompute = s.recompute; });
   add_lock("ZeRO", [](const Strategy& s, FixedChoices& f) { f.zero = s.zero; });
@@ -156,9 +156,9 @@ QWidget* PlansScreen::make_details() {
   details->addWidget(scatter_);
   pages_->setDocumentMode(true);
   pages_->addTab(why_, tr("Why"));
-  pages_->addTab(waterfall_, tr("Against the best"));
+  pages_->addTab(waterfall_, tr("Compare with best"));
   pages_->addTab(memory_, tr("Memory"));
-  pages_->addTab(hand_over_, tr("Hand over"));
+  pages_->addTab(hand_over_, tr("Launch"));
   why_->setFrameShape(QFrame::NoFrame);
   details->addWidget(pages_);
   return details;
@@ -168,25 +168,24 @@ void PlansScreen::add_actions(ActionSet& actions) {
   actions.add({"plans.search",
                MenuId::kPlan,
                tr("&Search plans"),
-               tr("Which split trains this model fastest on these devices"),
+               tr("Finds the fastest plans for this model on these devices"),
                {QKeySequence("Ctrl+P")}},
               [this] {
                 workbench().show_screen(name());
                 start();
               });
-  actions.add(
-      {"plans.cancel", MenuId::kPlan, tr("&Cancel the search"), {}, {QKeySequence("Ctrl+.")}},
-      [this] { cancel(); });
+  actions.add({"plans.cancel", MenuId::kPlan, tr("&Cancel search"), {}, {QKeySequence("Ctrl+.")}},
+              [this] { cancel(); });
   actions.add({"plans.take-over",
                MenuId::kPlan,
-               tr("&Take the plan over"),
-               tr("The chosen plan becomes the scenario of Explore"),
+               tr("&Use plan as scenario"),
+               tr("Opens the selected plan as the scenario in Explore"),
                {QKeySequence("Ctrl+Return")}},
               [this] { take_over(); });
   actions.add({"plans.copy",
                MenuId::kPlan,
-               tr("C&opy what hands the plan over"),
-               tr("Flags or file for the program that was chosen, to the clipboard"),
+               tr("C&opy launch command"),
+               tr("Copies the launch command or config file for the selected training framework"),
                {QKeySequence("Ctrl+Alt+H")}},
               [this] { hand_over_->copy(); });
   constexpr const char* kPages[]{"plans.why", "plans.against-best", "plans.memory",
@@ -223,7 +222,7 @@ void PlansScreen::start() {
   is_searching_ = true;
   start_->setEnabled(false);
   cancel_->setEnabled(true);
-  certificate_->setText(tr("Searching for %1 devices…").arg(goal.gpus));
+  certificate_->setText(tr("Searching plans for %1 devices…").arg(goal.gpus));
   const auto settle = [this] {
     is_searching_ = false;
     start_->setEnabled(true);
@@ -248,8 +247,8 @@ void PlansScreen::start() {
       },
       [this, settle](const JobFailure& failure) {
         settle();
-        certificate_->setText(
-            from(failure.diagnostics.front().where + ": " + failure.diagnostics.front().what));
+        certificate_->setText(qstring_of(failure.diagnostics.front().where + ": " +
+                                         failure.diagnostics.front().what));
       });
 }
 
@@ -259,7 +258,7 @@ void PlansScreen::cancel() {
   is_searching_ = false;
   start_->setEnabled(true);
   cancel_->setEnabled(false);
-  certificate_->setText(tr("Cancelled."));
+  certificate_->setText(tr("Canceled."));
 }
 
 // ---- showing ------------------------------------------------------------------------------------
@@ -271,11 +270,11 @@ void PlansScreen::show_result(SearchResult result) {
     figures_.push_back(figures_of(ranked.plan.strategy, ranked.evaluation, ranked.why));
   QString text = certificate_of(*result_);
   if (result_->infeasible) {
-    text = tr("No plan fits: %1").arg(from(result_->infeasible->reason)) + "\n" + text;
+    text = tr("No plan fits: %1").arg(qstring_of(result_->infeasible->reason)) + "\n" + text;
     if (result_->infeasible->nearest)
       text +=
-          "\n" +
-          tr("Nearest: %1").arg(from(strategy_text(result_->infeasible->nearest->plan.strategy)));
+          "\n" + tr("Closest plan: %1")
+                     .arg(qstring_of(strategy_text(result_->infeasible->nearest->plan.strategy)));
   }
   certificate_->setText(text);
   if (!figures_.empty()) notice_->give_way();
@@ -286,10 +285,20 @@ void PlansScreen::show_result(SearchResult result) {
 
 void PlansScreen::show_table() {
   const QSignalBlocker quiet(table_);
-  const QStringList titles{
-      "#",           tr("split"),       tr("schedule"),        tr("mbs"), tr("recompute"),
-      "ZeRO",        tr("step"),        tr("tokens/s/device"), "MFU",     tr("bubble"),
-      tr("exposed"), tr("peak memory"), tr("headroom")};
+  const QStringList titles{"#",
+                           tr("parallelism"),
+                           tr("schedule"),
+                           tr("micro-batch size"),
+                           tr("recompute"),
+                           "ZeRO",
+                           tr("step time"),
+                           tr("tokens/s per GPU"),
+                           "MFU",
+                           tr("bubble"),
+                           tr("busiest rank"),
+                           tr("exposed comm."),
+                           tr("peak memory"),
+                           tr("headroom")};
   table_->setColumnCount(static_cast<int>(titles.size()));
   table_->setHorizontalHeaderLabels(titles);
   table_->setRowCount(static_cast<int>(figures_.size()));
@@ -299,15 +308,16 @@ void PlansScreen::show_table() {
     double exposed = 0;
     for (const double share : f.exposed_communication) exposed += share;
     const QStringList cells{QString::number(row + 1),
-                            from(split_text(f.strategy)),
-                            from(f.strategy.schedule),
+                            qstring_of(split_text(f.strategy)),
+                            qstring_of(f.strategy.schedule),
                             QString::number(f.strategy.micro_batch),
-                            from(to_text(f.strategy.recompute)),
+                            qstring_of(to_text(f.strategy.recompute)),
                             QString::number(f.strategy.zero),
                             time_text(f.step_time, unit),
                             count_text(static_cast<qint64>(f.tokens_per_second_per_gpu)),
                             percent_text(f.mfu),
                             percent_text(f.bubble_of_period),
+                            percent_text(f.busiest_rank_bubble),
                             percent_text(exposed),
                             bytes_text(f.peak_memory),
                             bytes_text(f.memory_capacity - f.peak_memory)};
@@ -328,11 +338,10 @@ void PlansScreen::choose(int plan) {
   scatter_->set_chosen(plan);
   const PlanFigures& f = figures_[i];
   why_->setHtml(QString("<h3>%1</h3><p>%2</p><p>%3</p>")
-                    .arg(from(strategy_text(f.strategy)).toHtmlEscaped(),
-                         from(f.why).toHtmlEscaped(),
-                         tr("Enter takes it over into Explore, where every slice of it can be "
-                            "looked at.")));
-  hand_over_->show_plan(result_->plans[i].plan, from(to_state_text(scenario_of_plan(i))));
+                    .arg(qstring_of(strategy_text(f.strategy)).toHtmlEscaped(),
+                         qstring_of(f.why).toHtmlEscaped(),
+                         tr("Press Enter to open this plan in Explore.")));
+  hand_over_->show_plan(result_->plans[i].plan, qstring_of(to_state_text(scenario_of_plan(i))));
   show_memory(plan);
   show_difference(plan);
 }
@@ -346,7 +355,7 @@ void PlansScreen::show_difference(int plan) {
   waterfall_->show_parts(tr("plan 1"), tr("plan %1").arg(plan + 1), std::move(parts));
 }
 
-/// One bar for each pipeline position: what the search simulates is one rank of each.
+/// One bar per pipeline rank: the search simulates one rank of each.
 void PlansScreen::show_memory(int plan) {
   const Evaluation& e = result_->plans[static_cast<std::size_t>(plan)].evaluation;
   memory_->show_amounts(e.peak_memory, e.memory_capacity);
@@ -366,7 +375,7 @@ Scenario PlansScreen::scenario_of_plan(std::size_t plan) const {
 void PlansScreen::take_over() {
   const int plan = table_->currentRow();
   if (!result_ || plan < 0 || static_cast<std::size_t>(plan) >= figures_.size()) return;
-  workbench().scenario().replace(tr("Take over plan %1").arg(plan + 1),
+  workbench().scenario().replace(tr("Use plan %1").arg(plan + 1),
                                  scenario_of_plan(static_cast<std::size_t>(plan)));
   workbench().show_screen("explore");
 }

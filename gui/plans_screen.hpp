@@ -1,5 +1,6 @@
-/// S4: the planner's answer: a table of plans, the same as points, why each is where it is, what it
-/// differs in from the best, and how to take it over. Knobs of the scenario can be held fast.
+/// S4: plan search: a table and a Pareto plot of the plans, the
+/// rationale of each, its breakdown against the best one and its launch
+/// command. Strategy parameters can be fixed to the scenario's values.
 #pragma once
 
 #include <optional>
@@ -32,7 +33,7 @@ class PlansScreen : public Screen {
   QString title() const override { return tr("Plans"); }
   void add_actions(ActionSet& actions) override;
   bool is_settled() override;
-  /// Searches with what the scenario says: model, cluster, devices, batch, sequence.
+  /// Searches for the scenario's model, cluster, device count, global batch and sequence length.
   void start();
   void cancel();
   const SearchResult* result() const { return result_ ? &*result_ : nullptr; }
@@ -40,7 +41,7 @@ class PlansScreen : public Screen {
   HandOver& hand_over() { return *hand_over_; }
 
  private:
-  /// A knob of the scenario that the search may be held to.
+  /// A parameter that can be fixed to the scenario's value.
   struct Lock {
     QCheckBox* box;
     void (*hold)(const Strategy&, FixedChoices&);
@@ -67,7 +68,7 @@ class PlansScreen : public Screen {
   MemoryBars* memory_;
   HandOver* hand_over_;
   std::vector<Lock> locks_;
-  Scenario asked_;  ///< what the result is of
+  Scenario asked_;  ///< the scenario of the search
   std::optional<SearchResult> result_;
   std::vector<PlanFigures> figures_;
   bool is_searching_ = false;

@@ -55,7 +55,7 @@ void PointChart::paintEvent(QPaintEvent*) {
     law += point_of(plot_area(rect(), QFontMetricsF(font())), x_, y_, point.x(), point.y());
   painter.setPen(QPen(colours.series[1], 1.5, Qt::DashLine));
   painter.drawPolyline(law);
-  // A ring where the point was expected, and how far it missed.
+  // A ring at the prediction, connected to the measured point.
   painter.setPen(QPen(colours.series[1], 1.5));
   painter.setBrush(Qt::NoBrush);
   for (std::size_t i = 0; i < series_.expected.size(); ++i) {

@@ -1,5 +1,4 @@
-/// Measured points against a size on two logarithmic axes, with a line through them where they are
-/// one curve.
+/// Measured points over a size on two logarithmic axes, connected by a line if they form one curve.
 #pragma once
 
 #include <QWidget>
@@ -12,9 +11,9 @@ namespace meshwright::gui {
 struct PointSeries {
   QString x_title, y_title;
   std::vector<QPointF> points;
-  std::vector<QString> texts;    ///< of every point, for the tooltip
-  std::vector<double> expected;  ///< of every point: y without having measured it; empty: unknown
-  std::vector<QPointF> line;     ///< a law through the points, by x; empty: none
+  std::vector<QString> texts;    ///< tooltip per point
+  std::vector<double> expected;  ///< leave-one-out prediction of y per point; empty if unknown
+  std::vector<QPointF> line;     ///< the fitted law, by x; may be empty
   bool is_joined = false;
   bool x_is_bytes = false;
   std::function<QString(double)> x_text, y_text;

@@ -17,7 +17,7 @@ Enum read_enum(const QSettings& settings, const QString& key, Enum fallback, int
   return value >= 0 && value < count ? static_cast<Enum>(value) : fallback;
 }
 
-/// Settings are a file that anybody may have edited: what makes no sense is left out.
+/// The settings file may have been edited by hand: invalid values fall back to the defaults.
 PreferenceValues read_values() {
   QSettings settings;
   settings.beginGroup("preferences");

@@ -1,5 +1,5 @@
-/// What a user sets once: looks, units, keys, language. Kept between starts; nothing is sent
-/// anywhere.
+/// User preferences: appearance, units, shortcuts, language.
+/// Stored locally with QSettings; nothing is sent anywhere.
 #pragma once
 
 #include <QKeySequence>
@@ -17,7 +17,7 @@ inline constexpr int kThemeChoiceCount = 4;
 QString name_of(ThemeChoice theme);  ///< "system", "light", "dark", "high-contrast"
 std::optional<ThemeChoice> theme_from_name(const QString& name);
 
-/// What times are shown in; kAuto takes the unit that leaves one to three digits in front.
+/// The unit of displayed times; kAuto selects one that gives one to three integer digits.
 enum class TimeUnit : std::uint8_t { kAuto, kNanoseconds, kMicroseconds, kMilliseconds, kSeconds };
 inline constexpr int kTimeUnitCount = 5;
 
@@ -26,27 +26,27 @@ struct PreferenceValues {
   SlicePalette palette = SlicePalette::kOkabeIto;
   double font_scale = 1.0;  ///< 0.75 to 2
   TimeUnit time_unit = TimeUnit::kAuto;
-  QString language;  ///< "en", "zh_CN"; empty: the system's
+  QString language;  ///< "en", "zh_CN"; empty for the system language
   bool reduced_motion = false;
-  /// Keys by the action's name, where they are not the action's own.
+  /// Shortcuts by action name, where they differ from the defaults.
   std::map<QString, QKeySequence> keys;
   friend bool operator==(const PreferenceValues&, const PreferenceValues&) = default;
 };
 
-/// Names in PreferenceValues::keys of what a timeline does while a key is held: nearer, further,
-/// earlier, later. Without an entry it is the key at the place of W, S, A, D.
+/// Names in PreferenceValues::keys for continuous movement while a key is held: zoom in, zoom out,
+/// left, right. The defaults are the keys at the physical positions of W, S, A, D.
 inline constexpr std::array<const char*, 4> kHeldKeyNames{"hold.in", "hold.out", "hold.left",
                                                           "hold.right"};
 
 class Preferences : public QObject {
   Q_OBJECT
  public:
-  /// Reads what the last run kept.
+  /// Reads the stored preferences.
   explicit Preferences(QObject* parent = nullptr);
   const PreferenceValues& values() const { return values_; }
-  /// Keeps them as well.
+  /// Applies and stores them.
   void set(const PreferenceValues& values);
-  /// For this run only: what the command line says.
+  /// Applies command-line overrides for this run, without storing them.
   void override_for_now(const PreferenceValues& values);
 
  Q_SIGNALS:

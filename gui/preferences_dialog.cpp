@@ -23,11 +23,11 @@ PreferencesDialog::PreferencesDialog(Preferences& preferences, ActionSet& action
   setWindowTitle(tr("Preferences"));
   auto* column = new QVBoxLayout(this);
   auto* pages = new QTabWidget;
-  pages->setDocumentMode(true);  // no pane: in dark themes it is paler than what stands on it
-  pages->addTab(looks_page(), tr("Looks"));
-  pages->addTab(keys_page(actions), tr("Keys"));
+  pages->setDocumentMode(true);  // no pane: in dark themes it is lighter than its content
+  pages->addTab(looks_page(), tr("Appearance"));
+  pages->addTab(keys_page(actions), tr("Shortcuts"));
   column->addWidget(pages);
-  auto* nothing_is_sent = new QLabel(tr("Meshwright sends nothing to anybody."));
+  auto* nothing_is_sent = new QLabel(tr("Meshwright collects no telemetry."));
   nothing_is_sent->setProperty("role", "faint");
   column->addWidget(nothing_is_sent);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel |
@@ -60,29 +60,29 @@ QWidget* PreferencesDialog::looks_page() {
     connect(box, &QComboBox::activated, this, &PreferencesDialog::take_values);
     return box;
   };
-  theme_ = add_box(tr("Theme"), tr("Colours of the whole program"),
-                   {tr("As the desktop"), tr("Light"), tr("Dark"), tr("High contrast")});
-  palette_ =
-      add_box(tr("Colours of passes"), tr("Of forward, backward and weight passes in timelines"),
-              {tr("Okabe–Ito (colour-blind safe)"), tr("PyTorch"), tr("Megatron paper"),
-               tr("Zero Bubble paper")});
-  time_unit_ = add_box(tr("Times in"), tr("The unit of every time that is shown"),
-                       {tr("whatever reads best"), "ns", "µs", "ms", "s"});
-  language_ = add_box(tr("Language"), tr("Of menus and texts"), {});
-  language_->addItem(tr("As the desktop"), QString());
+  theme_ = add_box(tr("Theme"), tr("Color theme of the program"),
+                   {tr("System default"), tr("Light"), tr("Dark"), tr("High contrast")});
+  palette_ = add_box(tr("Pass colors"),
+                     tr("Colors of forward, backward and weight-gradient passes in timelines"),
+                     {tr("Okabe–Ito (colorblind-safe)"), tr("PyTorch"), tr("Megatron paper"),
+                      tr("Zero Bubble paper")});
+  time_unit_ = add_box(tr("Time unit"), tr("Unit of all displayed times"),
+                       {tr("automatic"), "ns", "µs", "ms", "s"});
+  language_ = add_box(tr("Language"), tr("Language of menus and texts"), {});
+  language_->addItem(tr("System default"), QString());
   for (const Language& language : languages()) language_->addItem(language.own_name, language.code);
-  auto* at_next_start = new QLabel(tr("A new language is spoken from the next start on."));
+  auto* at_next_start = new QLabel(tr("A language change takes effect after a restart."));
   at_next_start->setProperty("role", "faint");
   form->addRow(QString(), at_next_start);
   font_scale_ = new QDoubleSpinBox;
   font_scale_->setRange(0.75, 2.0);
   font_scale_->setSingleStep(0.05);
-  font_scale_->setAccessibleName(tr("Size of text"));
-  font_scale_->setToolTip(tr("1 is the size that the desktop asks for"));
-  form->addRow(tr("Size of text"), font_scale_);
+  font_scale_->setAccessibleName(tr("Text size"));
+  font_scale_->setToolTip(tr("1 is the system text size"));
+  form->addRow(tr("Text size"), font_scale_);
   connect(font_scale_, &QDoubleSpinBox::valueChanged, this, &PreferencesDialog::take_values);
-  reduced_motion_ = new QCheckBox(tr("Nothing moves by itself"));
-  reduced_motion_->setToolTip(tr("No gliding slices, no smooth zoom"));
+  reduced_motion_ = new QCheckBox(tr("Reduce motion"));
+  reduced_motion_->setToolTip(tr("Turns off slice animations and smooth zooming"));
   form->addRow(tr("Motion"), reduced_motion_);
   connect(reduced_motion_, &QCheckBox::clicked, this, &PreferencesDialog::take_values);
   return page;
@@ -92,7 +92,7 @@ QWidget* PreferencesDialog::keys_page(const ActionSet& actions) {
   auto* page = new QWidget;
   auto* column = new QVBoxLayout(page);
   auto* list = new QTreeWidget;
-  list->setHeaderLabels({tr("Action"), tr("Key")});
+  list->setHeaderLabels({tr("Action"), tr("Shortcut")});
   list->setRootIsDecorated(false);
   list->header()->setSectionResizeMode(0, QHeaderView::Stretch);
   list->header()->setStretchLastSection(false);
@@ -116,15 +116,15 @@ QWidget* PreferencesDialog::keys_page(const ActionSet& actions) {
   const QStringList held = held_key_texts();
   for (std::size_t i = 0; i < kHeldKeyNames.size(); ++i)
     add(kHeldKeyNames[i], held[static_cast<qsizetype>(i)],
-        tr("Moves the timeline as long as the key is held. Without one: where W, S, A, D lie on an "
-           "American keyboard"));
+        tr("Moves the timeline while the key is held. Default: the keys at the positions of W, S, "
+           "A, D on a US keyboard"));
   for (const ActionEntry& entry : actions.entries())
     add(entry.name, entry.action->iconText(), entry.action->toolTip());
   return page;
 }
 
 QStringList PreferencesDialog::held_key_texts() {
-  return {tr("Held: nearer"), tr("Held: further away"), tr("Held: earlier"), tr("Held: later")};
+  return {tr("Hold: zoom in"), tr("Hold: zoom out"), tr("Hold: pan left"), tr("Hold: pan right")};
 }
 
 void PreferencesDialog::show_values() {
@@ -167,7 +167,7 @@ void PreferencesDialog::take_values() {
   show_conflicts();
 }
 
-/// Two actions with one key: neither would be reached by it.
+/// With two actions on the same shortcut, Qt triggers neither.
 void PreferencesDialog::show_conflicts() {
   std::map<QString, QStringList> users;
   for (const ActionEntry& entry : actions_.entries())
@@ -179,7 +179,8 @@ void PreferencesDialog::show_conflicts() {
       users[keys.toString()] += held[static_cast<qsizetype>(i)];
   QStringList conflicts;
   for (const auto& [keys, names] : users)
-    if (names.size() > 1) conflicts += tr("%1 is taken by %2").arg(keys, names.join(tr(" and ")));
+    if (names.size() > 1)
+      conflicts += tr("%1 is assigned to %2").arg(keys, names.join(tr(" and ")));
   conflicts_->setText(conflicts.join("\n"));
 }
 

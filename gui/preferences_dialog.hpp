@@ -1,4 +1,4 @@
-/// S10: looks, units, language and keys. Every change shows at once; Cancel takes all back.
+/// S10: appearance, units, language and shortcuts. Changes apply immediately; Cancel reverts them.
 #pragma once
 
 #include <QDialog>
@@ -21,7 +21,7 @@ class PreferencesDialog : public QDialog {
  public:
   PreferencesDialog(Preferences& preferences, ActionSet& actions, QWidget* parent = nullptr);
   void reject() override;
-  /// The field for the key of an action, or of one of kHeldKeyNames.
+  /// The shortcut field of an action, or of one of kHeldKeyNames.
   QKeySequenceEdit* key_field(const QString& name) const { return keys_.at(name); }
 
  private:

@@ -5,7 +5,7 @@
 namespace meshwright::gui {
 
 ProblemList::ProblemList(QWidget* parent) : QTreeWidget(parent) {
-  setHeaderLabels({tr("Where"), tr("What"), tr("What would be right")});
+  setHeaderLabels({tr("Where"), tr("Problem"), tr("Hint")});
   setRootIsDecorated(false);
   setAccessibleName(tr("Problems"));
   header()->setSectionResizeMode(0, QHeaderView::ResizeToContents);

@@ -1,4 +1,4 @@
-/// What is wrong with the scenario; a click goes to the knob.
+/// Problems of the scenario; a click goes to the parameter.
 #pragma once
 
 #include <QTreeWidget>
@@ -15,7 +15,7 @@ class ProblemList : public QTreeWidget {
   void show_problems(const std::vector<Diagnostic>& problems);
 
  Q_SIGNALS:
-  /// Diagnostic::where of the one that was clicked.
+  /// Diagnostic::where of the clicked problem.
   void chosen(const QString& where);
 };
 

@@ -58,16 +58,16 @@ RunScreen::RunScreen(Workbench& workbench, QWidget* parent)
   both->setStretchFactor(0, 2);
   both->setStretchFactor(1, 1);
   notice_ = new EmptyNotice(
-      {tr("Nothing was measured yet"),
-       tr("Carries the scenario out on this machine in real arithmetic and measures its timeline. "
-          "For small models: the ranks share this machine's cores."),
+      {tr("No run yet"),
+       tr("Trains the model on this machine and measures the timeline. For small models only: all "
+          "ranks share the cores of this machine."),
        tr("Run")},
       [this] { start(); }, both);
   column->addWidget(notice_, 1);
   column->addWidget(both, 1);
   view_->set_placeholder(tr("Waiting for the first step…"));
   output_->setReadOnly(true);
-  output_->setAccessibleName(tr("Output of the run"));
+  output_->setAccessibleName(tr("Run output"));
   constexpr int kMostLines = 10'000;
   output_->setMaximumBlockCount(kMostLines);
   const auto apply = [this] {
@@ -85,14 +85,14 @@ QWidget* RunScreen::make_knobs() {
   row->setContentsMargins(0, 0, 0, 0);
   clock_->addItems({"virtual", "wall", "replay"});
   clock_->setToolTip(
-      tr("virtual: CPU time of kernels, modelled messages · wall: the machine's "
-         "clock · replay: sleeps as predicted"));
+      tr("virtual: CPU time of kernels, modeled message times · wall: wall-clock time · replay: "
+         "sleeps for the predicted times"));
   ranks_->addItems({"threads", "processes"});
-  ranks_->setToolTip(tr("What carries out a rank on this machine"));
-  steps_->setToolTip(tr("Training steps that are measured; the median of them is compared"));
-  start_->setToolTip(tr("Carries the scenario out on this machine and measures its timeline"));
-  cancel_->setToolTip(tr("What was measured until then is kept"));
-  compare_->setToolTip(tr("Lays the measured timeline on the predicted one"));
+  ranks_->setToolTip(tr("Runs each rank as a thread or as a process"));
+  steps_->setToolTip(tr("Number of measured training steps; their median is compared"));
+  start_->setToolTip(tr("Runs the scenario on this machine and measures its timeline"));
+  cancel_->setToolTip(tr("Stops the run and keeps the steps measured so far"));
+  compare_->setToolTip(tr("Compares the measured timeline with the prediction"));
   steps_->setRange(1, 1000);
   steps_->setValue(5);
   const auto add = [&](const QString& text, QWidget* knob) {
@@ -122,8 +122,8 @@ QWidget* RunScreen::make_knobs() {
 void RunScreen::add_actions(ActionSet& actions) {
   actions.add({"run.start",
                MenuId::kRun,
-               tr("&Run the scenario"),
-               tr("Carries it out on this machine and measures its timeline"),
+               tr("&Run scenario"),
+               tr("Runs the scenario on this machine and measures its timeline"),
                {QKeySequence("Ctrl+R")}},
               [this] {
                 workbench().show_screen(name());
@@ -131,14 +131,14 @@ void RunScreen::add_actions(ActionSet& actions) {
               });
   actions.add({"run.stop",
                MenuId::kRun,
-               tr("&Stop the run"),
-               tr("What was measured until then is kept"),
+               tr("&Stop run"),
+               tr("Stops the run and keeps the steps measured so far"),
                {QKeySequence("Ctrl+Shift+R")}},
               [this] { cancel(); });
   actions.add({"run.compare",
                MenuId::kRun,
-               tr("&Compare with the prediction"),
-               tr("Lays the measured timeline on the predicted one"),
+               tr("&Compare with prediction"),
+               tr("Compares the measured timeline with the prediction"),
                {QKeySequence("Ctrl+Alt+R")}},
               [this] { open_in_compare(); });
 }
@@ -157,7 +157,7 @@ void RunScreen::start() {
   cancel_->setEnabled(true);
   verdict_->setText(tr("Running…"));
   workbench().jobs().start<bool>(
-      {tr("Prepare the run"), "run.prepare", false}, this,
+      {tr("Prepare run"), "run.prepare", false}, this,
       [simulation, folder = folder_](const JobContext&) {
         const auto path = [&](const char* file) { return folder->filePath(file).toStdString(); };
         write_file(path("x.plan.json"), to_json(plan_file_of(*simulation)));
@@ -177,7 +177,7 @@ void RunScreen::launch() {
                   "--live", "-o", folder_->filePath("measured.pftrace")});
 }
 
-/// Nothing runs any more.
+/// Updates the controls after the run has ended.
 void RunScreen::settle(const QString& verdict) {
   verdict_->setText(verdict);
   start_->setEnabled(true);
@@ -187,7 +187,7 @@ void RunScreen::settle(const QString& verdict) {
 void RunScreen::cancel() {
   if (!is_running()) {
     workbench().jobs().cancel_lane("run.prepare");
-    if (cancel_->isEnabled()) settle(tr("Stopped before it began."));
+    if (cancel_->isEnabled()) settle(tr("Canceled before the run started."));
     return;
   }
   verdict_->setText(tr("Stopping…"));
@@ -202,12 +202,12 @@ void RunScreen::take_line(const QString& line) {
   load_trace();
 }
 
-/// Latest wins: reading a trace may take longer than a step.
+/// Only the latest request counts: reading a trace may take longer than a step.
 void RunScreen::load_trace() {
   const QString path = folder_->filePath("measured.pftrace");
   if (!QFileInfo::exists(path)) return;
   workbench().jobs().start<std::shared_ptr<const TimelineTracks>>(
-      {tr("Read measured lanes"), "run.lanes", false}, this,
+      {tr("Read measured timeline"), "run.lanes", false}, this,
       [file = path.toStdString(), folder = folder_](const JobContext&) {
         return std::make_shared<const TimelineTracks>(read_trace_files({file}));
       },
@@ -223,9 +223,9 @@ void RunScreen::end(const ChildProgramEnd& end) {
   if (!end.problem.isEmpty())
     settle(end.problem);
   else if (end.exit_code == 0)
-    settle(tr("Done: %n steps.", nullptr, static_cast<int>(losses_->size())));
+    settle(tr("Finished %n step(s).", nullptr, static_cast<int>(losses_->size())));
   else
-    settle(tr("Ended with exit code %1; the reason stands in the output.").arg(end.exit_code));
+    settle(tr("Failed with exit code %1; see the output below.").arg(end.exit_code));
   if (has_trace) load_trace();
   Q_EMIT ended(end.exit_code);
 }

@@ -1,5 +1,5 @@
-/// S9: carries the scenario out for real: `meshwright run` as a child process, its progress, its
-/// losses, and its lanes as they come in.
+/// S9: runs the scenario: `meshwright run` as a child process, with its progress, losses and the
+/// measured timeline as it grows.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ class EmptyNotice;
 class LossChart;
 class TimelineView;
 
-/// "step   3  loss 4.1253  12.504 ms": what `meshwright run` says after every step.
+/// A progress line of `meshwright run`: "step   3  loss 4.1253  12.504 ms".
 struct RunProgress {
   int step = 0;
   double loss = 0;
@@ -40,7 +40,7 @@ class RunScreen : public Screen {
   void add_actions(ActionSet& actions) override;
   bool is_settled() override;
   void start();
-  /// What was measured until then is kept; see ChildProgram::interrupt().
+  /// Stops the run and keeps the steps measured so far; see ChildProgram::interrupt().
   void cancel();
   bool is_running() const { return program_.is_running(); }
 
@@ -64,7 +64,7 @@ class RunScreen : public Screen {
   LossChart* losses_;
   TimelineView* view_;
   QPlainTextEdit* output_;
-  /// Plan and traces of the latest run; jobs hold it too. Outlives the program that writes to it.
+  /// Plan and traces of the latest run; shared with jobs. Outlives the program that writes to it.
   std::shared_ptr<QTemporaryDir> folder_;
   ChildProgram program_;
 };

@@ -7,7 +7,7 @@
 namespace meshwright::gui {
 namespace {
 
-/// Whatever belongs to one number of stages.
+/// Discards everything that is valid for one number of stages only.
 void forget_hand_work(Scenario& s) {
   s.blocks_per_stage.clear();
   s.device_of_stage.clear();

@@ -41,7 +41,7 @@ void ScenarioEditor::edit(const QString& text, const QString& gesture,
   change(after);
   if (after == scenario_) return;
   const QString key = gesture.isEmpty() ? gesture : gesture + QString::number(gesture_);
-  undo_stack_.push(new Step(*this, text, key, std::move(after)));  // the stack owns it
+  undo_stack_.push(new Step(*this, text, key, std::move(after)));  // the stack takes ownership
 }
 
 void ScenarioEditor::replace(const QString& text, const Scenario& scenario) {

@@ -1,4 +1,4 @@
-/// The scenario that is on the screen and every way back to those before it.
+/// The current scenario with its undo history.
 #pragma once
 
 #include <QObject>
@@ -17,12 +17,12 @@ class ScenarioEditor : public QObject {
   const Scenario& scenario() const { return scenario_; }
   QUndoStack& undo_stack() { return undo_stack_; }
 
-  /// One step of undo: "micro-batches 32 → 48". Nothing happens if `change` changes nothing.
-  /// Edits in a row with the same non-empty `gesture` are one step: all of a slider's way.
+  /// Adds one undo step, unless `change` has no effect. Consecutive edits with the same non-empty
+  /// `gesture` merge into one step, such as dragging a slider.
   void edit(const QString& text, const QString& gesture,
             const std::function<void(Scenario&)>& change);
   void replace(const QString& text, const Scenario& scenario);
-  /// The mouse was let go: what follows is a step of its own.
+  /// The gesture is over: the next edit is an undo step of its own.
   void end_gesture();
 
  Q_SIGNALS:
@@ -33,7 +33,7 @@ class ScenarioEditor : public QObject {
   void show(const Scenario& scenario);
   Scenario scenario_;
   QUndoStack undo_stack_;
-  int gesture_ = 0;  ///< counts gestures, so that two of one name do not merge
+  int gesture_ = 0;  ///< gesture counter: separate gestures with the same name do not merge
 };
 
 }  // namespace meshwright::gui

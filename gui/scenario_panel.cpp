@@ -13,7 +13,7 @@
 namespace meshwright::gui {
 namespace {
 
-/// A scenario's passes with the cost model's own times, to begin with.
+/// Initial values for manual pass times, taken from the cost model.
 WhatIf times_as_priced(const Simulation& s) {
   WhatIf times = s.scenario.what_if;
   const auto& stages = s.stage_times;
@@ -70,7 +70,7 @@ void ScenarioPanel::choose_source(QComboBox& box, bool is_model, int index) {
     const QString path = QFileDialog::getOpenFileName(
         this, is_model ? tr("Model") : tr("Cluster"), {},
         is_model ? tr("HuggingFace configurations (*.json)") : tr("Cluster files (*.toml)"));
-    show_scenario();  // the box shows what is, until the file is read
+    show_scenario();  // keep showing the current source until the file is read
     if (!path.isEmpty()) workbench_.open({path});
     return;
   }
@@ -84,7 +84,7 @@ void ScenarioPanel::choose_source(QComboBox& box, bool is_model, int index) {
 
 void ScenarioPanel::set_times_by_hand(bool by_hand) {
   const auto simulation = workbench_.sound_simulation();
-  edit(by_hand ? tr("Pass times by hand") : tr("Pass times of the cost model"), {},
+  edit(by_hand ? tr("Set pass times manually") : tr("Use pass times of the cost model"), {},
        [&](Scenario& s) {
          if (by_hand && simulation) {
            const WhatIf times = times_as_priced(*simulation);
@@ -135,7 +135,7 @@ void ScenarioPanel::show_scenario() {
   show_source(*model_, s.model);
   show_source(*cluster_, s.cluster);
   schedule_->setCurrentIndex(schedule_->findData(QString::fromStdString(s.strategy.schedule)));
-  if (!s.orders.empty()) schedule_->setPlaceholderText(tr("edited by hand"));
+  if (!s.orders.empty()) schedule_->setPlaceholderText(tr("custom order"));
   for (const auto& [flag, value] :
        {std::pair("pp", d.pipeline), std::pair("microbatches", microbatches(s)),
         std::pair("vpp", d.chunks), std::pair("tp", d.tensor), std::pair("dp", d.data),
@@ -187,7 +187,7 @@ void ScenarioPanel::show_simulation() {
   other_problems_->setVisible(!others.isEmpty());
   const Strategy& strategy = s->scenario.strategy;
   devices_->setText(
-      tr("%1 devices, %2 sequences a step")
+      tr("%1 devices, global batch size %2")
           .arg(count_text(rank_count(strategy.degrees)), count_text(strategy.global_batch)));
   if (s->is_sound()) bars_->show_times(s->time_of_position, s->scenario.what_if.slowness);
 }

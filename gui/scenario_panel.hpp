@@ -1,5 +1,5 @@
-/// The knobs of the scenario. Every change goes through the ScenarioEditor, so everything can be
-/// undone; what is not possible is explained under the knob that says it.
+/// The parameters of the scenario. Every change goes through the ScenarioEditor and can be undone;
+/// problems are shown below the parameter that causes them.
 #pragma once
 
 #include <QCheckBox>
@@ -20,13 +20,13 @@ class ScenarioPanel : public QScrollArea {
   Q_OBJECT
  public:
   explicit ScenarioPanel(Workbench& workbench, QWidget* parent = nullptr);
-  /// By the flag of the command line: "pp", "global-batch". Null if there is none.
+  /// Looks up an input by its command-line flag: "pp", "global-batch". Null for unknown flags.
   CountKnob* knob(const QString& flag) const;
   QComboBox* schedules() { return schedule_; }
   StageBars* stage_bars() { return bars_; }
-  /// Scrolls to the knob that a diagnostic is about and gives it the focus.
+  /// Scrolls to the input that a diagnostic refers to and focuses it.
   void go_to_problem(const QString& where);
-  /// The next or previous schedule that is possible for the degrees as they are.
+  /// Selects the next or previous schedule that is valid for the current degrees.
   void step_schedule(int direction);
 
  private:
@@ -53,15 +53,15 @@ class ScenarioPanel : public QScrollArea {
 
   Workbench& workbench_;
   std::map<QString, CountKnob*> knobs_;
-  std::map<QString, QLabel*> problems_;  ///< of what is no knob, by flag
-  std::map<QString, QWidget*> fields_;   ///< what to focus, by flag
+  std::map<QString, QLabel*> problems_;  ///< problem labels of other inputs, by flag
+  std::map<QString, QWidget*> fields_;   ///< widget to focus, by flag
   QComboBox *model_, *cluster_, *schedule_, *recompute_, *zero_, *dtype_;
   QCheckBox *sequence_parallel_, *by_hand_;
   QWidget* times_;
   TimeKnob *forward_, *backward_, *weight_, *message_;
   StageBars* bars_;
   QLabel *devices_, *other_problems_;
-  bool is_showing_ = false;  ///< knobs are being set, not moved
+  bool is_showing_ = false;  ///< true while inputs are set by the program, not by the user
 };
 
 }  // namespace meshwright::gui

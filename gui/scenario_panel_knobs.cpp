@@ -1,4 +1,4 @@
-/// The knobs of the scenario: what there is to set, and what each of them changes.
+/// The inputs of the scenario panel, and what each of them changes.
 #include <QFileDialog>
 #include <QFormLayout>
 #include <QGroupBox>
@@ -85,16 +85,16 @@ void ScenarioPanel::add_job(QVBoxLayout& column) {
     QComboBox* box = add_choice(*group, flag, label, hint, [](Scenario&, int) {});
     for (const std::string& name : names) box->addItem(QString::fromStdString(name));
     box->insertSeparator(box->count());
-    box->addItem(tr("From a file…"));
+    box->addItem(tr("Open file…"));
     box->disconnect(SIGNAL(activated(int)));
     connect(box, &QComboBox::activated, this,
             [this, box, is_model](int index) { choose_source(*box, is_model, index); });
     return box;
   };
-  model_ = add_source("model", tr("Model"), tr("What is trained: a preset or a config.json"), true,
+  model_ = add_source("model", tr("Model"), tr("Model to train: a preset or a config.json"), true,
                       model_preset_names());
   cluster_ =
-      add_source("cluster", tr("Cluster"), tr("What it is trained on: a preset or a TOML file"),
+      add_source("cluster", tr("Cluster"), tr("Cluster to train on: a preset or a TOML file"),
                  false, cluster_preset_names());
   devices_ = new QLabel;
   devices_->setProperty("role", "faint");
@@ -106,7 +106,7 @@ void ScenarioPanel::add_pipeline(QVBoxLayout& column) {
   QVBoxLayout* group = add_group(column, tr("Pipeline"));
   schedule_ =
       add_choice(*group, "schedule", tr("Schedule"),
-                 tr("Order of forwards and backwards. Alt+← and Alt+→ step through all of them"),
+                 tr("Pipeline schedule. Press Alt+← and Alt+→ to step through all schedules"),
                  [this](Scenario& s, int index) {
                    set_schedule(s, schedule_->itemData(index).toString().toStdString());
                  });
@@ -122,62 +122,69 @@ void ScenarioPanel::add_pipeline(QVBoxLayout& column) {
         Qt::ToolTipRole);
   }
   schedule_->setMaxVisibleItems(30);
-  add_knob(*group, "pp",
-           {tr("Pipeline devices"), "p", tr("Consecutive groups of layers, one per device")},
+  add_knob(*group, "pp", {tr("Pipeline-parallel size"), "p", tr("Number of pipeline ranks")},
            count_stops(64), kMostDegree, set_pipeline_degree);
   add_knob(*group, "microbatches",
            {tr("Micro-batches"), "m",
-            tr("Of one replica in one step. Below p the pipeline never fills")},
+            tr("Micro-batches per replica and step. With m < p the pipeline never fills")},
            count_stops(512), kMostMicrobatches, set_microbatches);
-  add_knob(*group, "vpp", {tr("Chunks per device"), "v", tr("Stages that every device holds")},
+  add_knob(*group, "vpp",
+           {tr("Model chunks per rank"), "v",
+            tr("Model chunks (virtual pipeline stages) per pipeline rank")},
            count_stops(16), 64, set_chunks);
 }
 
 void ScenarioPanel::add_stages(QVBoxLayout& column) {
-  QVBoxLayout* group = add_group(column, tr("Time per stage"));
+  QVBoxLayout* group = add_group(column, tr("Time per pipeline rank"));
   bars_ = new StageBars;
   group->addWidget(bars_);
   connect(bars_, &StageBars::slowness_changed, this, [this](int position, double factor) {
-    edit(tr("Slow position %1 down ×%2").arg(position).arg(factor), "slowness",
+    edit(tr("Slow down pipeline rank %1 ×%2").arg(position).arg(factor), "slowness",
          [&](Scenario& s) { set_slowness(s, position, factor); });
   });
   connect(bars_, &StageBars::settled, &workbench_.scenario(), &ScenarioEditor::end_gesture);
 }
 
 void ScenarioPanel::add_split(QVBoxLayout& column) {
-  QVBoxLayout* group = add_group(column, tr("Split"));
+  QVBoxLayout* group = add_group(column, tr("Parallelism"));
   const auto degree = [&](const QString& flag, const KnobText& text, int most,
                           int ParallelDegrees::*d) {
     add_knob(*group, flag, text, power_stops(most), kMostDegree,
              [d](Scenario& s, int value) { s.strategy.degrees.*d = value; });
   };
-  add_knob(*group, "tp", {tr("Tensor ranks"), "tp", tr("Parts of every weight matrix")},
+  add_knob(*group, "tp",
+           {tr("Tensor-parallel size"), "tp", tr("Number of shards of each weight matrix")},
            power_stops(64), kMostDegree, set_tensor_degree);
   add_knob(*group, "dp",
-           {tr("Replicas"), "dp",
-            tr("Copies of the model; micro-batches stay, the global batch follows")},
+           {tr("Data-parallel size"), "dp",
+            tr("Number of model replicas. The number of micro-batches stays the same; the global "
+               "batch size follows")},
            power_stops(1024), kMostDegree, set_data_degree);
-  degree("cp", {tr("Context ranks"), "cp", tr("Parts of the sequence")}, 64,
+  degree("cp", {tr("Context-parallel size"), "cp", tr("Number of shards of each sequence")}, 64,
          &ParallelDegrees::context);
-  degree("ep", {tr("Expert ranks"), "ep", tr("Parts of the set of experts")}, 256,
-         &ParallelDegrees::expert);
+  degree("ep",
+         {tr("Expert-parallel size"), "ep",
+          tr("Number of ranks that the experts are distributed over")},
+         256, &ParallelDegrees::expert);
   sequence_parallel_ = new QCheckBox(tr("Sequence parallelism"));
   sequence_parallel_->setToolTip(
-      tr("Norms and dropouts are cut along the sequence over the tensor ranks"));
+      tr("Shards layer norms and dropouts along the sequence over the tensor-parallel ranks"));
   fields_["sequence-parallel"] = sequence_parallel_;
   group->addWidget(sequence_parallel_);
   add_problem_label(*group, "sequence-parallel");
   connect(sequence_parallel_, &QCheckBox::clicked, this, [this](bool on) {
     edit(tr("Sequence parallelism"), {}, [&](Scenario& s) { s.strategy.sequence_parallel = on; });
   });
-  zero_ = add_choice(*group, "zero", tr("ZeRO"),
-                     tr("What is cut over the replicas: optimizer state, gradients, parameters"),
-                     [](Scenario& s, int index) { s.strategy.zero = index; });
-  zero_->addItems({tr("0: nothing"), tr("1: optimizer state"), tr("2: and gradients"),
-                   tr("3: and parameters")});
+  zero_ = add_choice(
+      *group, "zero", tr("ZeRO"),
+      tr("Sharding over the data-parallel replicas: optimizer state, gradients, parameters"),
+      [](Scenario& s, int index) { s.strategy.zero = index; });
+  zero_->addItems({tr("0: no sharding"), tr("1: optimizer state"), tr("2: + gradients"),
+                   tr("3: + parameters")});
   recompute_ = add_choice(
       *group, "recompute", tr("Recompute"),
-      tr("Activations that are worked out twice instead of kept"), [](Scenario& s, int index) {
+      tr("Activations that the backward pass recomputes instead of keeping them in memory"),
+      [](Scenario& s, int index) {
         s.strategy.recompute = recompute_choices()[static_cast<std::size_t>(index)];
       });
   recompute_->addItems({tr("none"), tr("selective"), tr("full")});
@@ -186,15 +193,17 @@ void ScenarioPanel::add_split(QVBoxLayout& column) {
 void ScenarioPanel::add_batch(QVBoxLayout& column) {
   QVBoxLayout* group = add_group(column, tr("Batch"));
   add_knob(*group, "micro-batch",
-           {tr("Sequences per micro-batch"), "b",
-            tr("The number of micro-batches stays, the global batch follows")},
+           {tr("Micro-batch size"), "b",
+            tr("Sequences per micro-batch. The number of micro-batches stays the same; the global "
+               "batch size follows")},
            power_stops(64), kMostDegree, set_micro_batch);
   std::vector<int> lengths;
   for (int length = 128; length <= 1 << 20; length *= 2) lengths.push_back(length);
-  add_knob(*group, "seq", {tr("Tokens per sequence"), "s", tr("Length of one sequence")}, lengths,
+  add_knob(*group, "seq", {tr("Sequence length"), "s", tr("Tokens per sequence")}, lengths,
            kMostSequence, [](Scenario& s, int value) { s.strategy.sequence_length = value; });
-  dtype_ = add_choice(*group, "dtype", tr("Numbers"), tr("Format of the matrix products"),
-                      [](Scenario& s, int index) { s.strategy.dtype = kDtypeChoices[index]; });
+  dtype_ =
+      add_choice(*group, "dtype", tr("Precision"), tr("Number format of matrix multiplications"),
+                 [](Scenario& s, int index) { s.strategy.dtype = kDtypeChoices[index]; });
   for (const Dtype dtype : kDtypeChoices) {
     const std::string_view name = meshwright::name_of(dtype);
     dtype_->addItem(QString::fromUtf8(name.data(), static_cast<int>(name.size())));
@@ -215,25 +224,30 @@ TimeKnob* ScenarioPanel::add_time(QVBoxLayout& column, const KnobText& text,
 
 void ScenarioPanel::add_times(QVBoxLayout& column) {
   QVBoxLayout* group = add_group(column, tr("Pass times"));
-  by_hand_ = new QCheckBox(tr("By hand instead of the cost model"));
-  by_hand_->setToolTip(tr("Every stage takes the same; the bars above change single positions"));
+  by_hand_ = new QCheckBox(tr("Set manually"));
+  by_hand_->setToolTip(
+      tr("Sets the same pass times for all stages, replacing the cost model. Use the bars above to "
+         "change individual pipeline ranks"));
   group->addWidget(by_hand_);
   connect(by_hand_, &QCheckBox::clicked, this, &ScenarioPanel::set_times_by_hand);
   times_ = new QWidget;
   auto* inner = new QVBoxLayout(times_);
   inner->setContentsMargins(0, 0, 0, 0);
-  forward_ = add_time(*inner, {tr("Forward"), "t<sub>F</sub>", tr("One micro-batch on one stage")},
-                      &WhatIf::forward);
-  backward_ = add_time(
-      *inner, {tr("Input gradient"), "t<sub>B</sub>", tr("What the stage in front waits for")},
-      &WhatIf::backward_input);
+  forward_ = add_time(
+      *inner, {tr("Forward"), "t<sub>F</sub>", tr("Forward pass of one micro-batch on one stage")},
+      &WhatIf::forward);
+  backward_ = add_time(*inner,
+                       {tr("Input gradient"), "t<sub>B</sub>",
+                        tr("Backward-input pass; the previous stage waits for it")},
+                       &WhatIf::backward_input);
   weight_ = add_time(*inner,
                      {tr("Weight gradient"), "t<sub>W</sub>",
-                      tr("May be done at any time after the input gradient")},
+                      tr("Backward-weight pass; can run any time after the input gradient")},
                      &WhatIf::backward_weight);
-  message_ =
-      add_time(*inner, {tr("Message"), "t<sub>C</sub>", tr("From stage to stage, beside the work")},
-               &WhatIf::message);
+  message_ = add_time(
+      *inner,
+      {tr("Message"), "t<sub>C</sub>", tr("Transfer between stages, overlapped with compute")},
+      &WhatIf::message);
   group->addWidget(times_);
 }
 

@@ -1,5 +1,5 @@
-/// One page in the centre of the window. To add one: a class here, a line in screens.cpp; see
-/// README.md.
+/// A page in the center of the window. To add one, derive from this class and list it in
+/// screens.cpp; see README.md.
 #pragma once
 
 #include <QWidget>
@@ -17,26 +17,25 @@ class Screen : public QWidget {
   explicit Screen(Workbench& workbench, QWidget* parent = nullptr)
       : QWidget(parent), workbench_(workbench) {}
 
-  /// Never translated, never changed: "explore". For --screen, settings and tests.
+  /// Stable and never translated: "explore". Used by --screen, settings and tests.
   virtual QString name() const = 0;
-  /// On the tab: tr("Explore").
+  /// The tab title: tr("Explore").
   virtual QString title() const = 0;
-  /// True: the knobs of the scenario and its figures are shown around this screen.
+  /// True if the scenario panel and the key figures are shown with this screen.
   virtual bool uses_scenario() const { return true; }
-  /// True: the toolbar, which is about the scenario's timeline, stands above this screen.
+  /// True if the timeline toolbar is shown with this screen.
   virtual bool shows_toolbar() const { return false; }
-  /// Adds everything that the user can do here; called once.
+  /// Adds the actions of this screen; called once.
   virtual void add_actions(ActionSet&) {}
-  /// Shown in the dock on the right while this screen is in front; null: no dock. The screen keeps
-  /// it, the window only shows it.
+  /// Widget for the inspector dock while this screen is in front; null for none. The screen keeps a
+  /// pointer to it; the window owns it as a child.
   virtual QWidget* inspector() { return nullptr; }
-  /// A file was opened; true if it is this screen's business. Screens are asked in tab order, and
-  /// the first that says true comes to the front.
+  /// Handles an opened file; returns false for files of other screens. Screens are asked in tab
+  /// order, and the first one that returns true comes to the front.
   virtual bool take(const OpenedFile&) { return false; }
-  /// The screen came to the front.
+  /// Called when the screen comes to the front.
   virtual void come_to_front() {}
-  /// False while something is still being worked out that a screenshot should wait for. Jobs are
-  /// waited for without it.
+  /// False while a screenshot should wait for this screen. Jobs are waited for in any case.
   virtual bool is_settled() { return true; }
 
  protected:

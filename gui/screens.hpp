@@ -1,4 +1,4 @@
-/// The list of screens, in the order of their tabs.
+/// Creates all screens in tab order.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace meshwright::gui {
 
-/// Children of `parent`.
+/// The screens are children of `parent`.
 std::vector<Screen*> make_screens(Workbench& workbench, QWidget* parent);
 
 }  // namespace meshwright::gui

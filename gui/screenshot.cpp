@@ -12,7 +12,7 @@ namespace meshwright::gui {
 
 bool wait_until_settled(MainWindow& window, int patience_ms) {
   constexpr int kCalmMs = 150;    // layouts settle, results start further jobs
-  constexpr int kCalmTurns = 10;  // a busy machine may sleep through the time above
+  constexpr int kCalmTurns = 10;  // on a busy machine the time above may pass without any event
   int turns = 0;
   QElapsedTimer waited, calm;
   waited.start();
@@ -32,11 +32,12 @@ bool wait_until_settled(MainWindow& window, int patience_ms) {
 
 QString save_screenshot(MainWindow& window, const QString& path, int patience_ms) {
   if (!wait_until_settled(window, patience_ms))
-    return QObject::tr("something is still being worked out");
-  // A dialog is in front of the window and what the user looks at.
+    return QObject::tr("timed out waiting for pending work");
+  // Capture the modal dialog if there is one.
   QWidget* dialog = QApplication::activeModalWidget();
   QWidget& shown = dialog != nullptr ? *dialog : window;
-  return shown.grab().save(path, "PNG") ? QString() : QObject::tr("cannot write %1").arg(path);
+  return shown.grab().save(path, "PNG") ? QString()
+                                        : QObject::tr("cannot write file: %1").arg(path);
 }
 
 }  // namespace meshwright::gui

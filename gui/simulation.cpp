@@ -18,7 +18,7 @@ namespace meshwright::gui {
 namespace {
 
 constexpr std::size_t kJobsKept = 8;
-/// Tasks that a slider may ask for; beyond, a picture would take seconds and gigabytes.
+/// Interactive limit: larger scenarios would take seconds and gigabytes.
 constexpr std::int64_t kMostPasses = 4'000'000;
 
 std::unique_ptr<CostModel> cost_model_of(const Cluster& cluster, const std::string& calibration,
@@ -31,17 +31,18 @@ std::unique_ptr<CostModel> cost_model_of(const Cluster& cluster, const std::stri
 
 std::vector<Diagnostic> what_if_problems(const Scenario& scenario) {
   if (!sets_pass_times(scenario.what_if) || !cuts_passes(scenario.strategy)) return {};
-  return {{"--zero", "passes with times by hand must be whole",
-           "ZeRO 2 and 3 and gradient buckets cut them: take ZeRO 0 or 1, or leave the times to "
-           "the cost model"}};
+  return {{"--zero", "manual pass times cannot be combined with ZeRO 2, ZeRO 3 or gradient buckets",
+           "use ZeRO 0 or 1, or the pass times of the cost model"}};
 }
 
 std::vector<Diagnostic> size_problems(const Scenario& scenario) {
   const ParallelDegrees& d = scenario.strategy.degrees;
   const std::int64_t passes = std::int64_t{d.pipeline} * d.chunks * microbatches(scenario);
   if (passes <= kMostPasses) return {};
-  return {{"--global-batch", std::to_string(passes) + " forward passes are too many to draw",
-           "at most " + std::to_string(kMostPasses) + ": fewer micro-batches or stages"}};
+  return {{"--global-batch",
+           "too many forward passes to display: " + std::to_string(passes) + ", at most " +
+               std::to_string(kMostPasses),
+           "use fewer micro-batches or stages"}};
 }
 
 std::optional<PipelineBounds> bounds_of(const Simulation& s) {
@@ -50,7 +51,8 @@ std::optional<PipelineBounds> bounds_of(const Simulation& s) {
                         busiest_device_work(s.schedule, *s.stage_times)};
 }
 
-/// Passes of one micro-batch, mean over the graph: a step, or several without a flush.
+/// Time of one micro-batch per pipeline rank, averaged over the graph: one step, or several steps
+/// of a flushless schedule.
 std::vector<Ticks> times_of_positions(const Simulation& s) {
   std::vector<Ticks> times(static_cast<std::size_t>(s.plan.strategy.degrees.pipeline));
   int count = 0;
@@ -74,7 +76,7 @@ std::vector<SliceKind> kinds_of(const TaskGraph& graph) {
   return kinds;
 }
 
-/// All that is said of a simulated graph in figures: everything but `tracks`.
+/// Computes everything about a simulated graph except `tracks`.
 void find_figures(Simulation& s) {
   s.evaluation = evaluate(s.graph, s.prices, s.times,
                           job_facts(s.plan.strategy, s.job->model, s.job->cluster));
@@ -97,7 +99,7 @@ void work_out(Simulation& s) {
   s.prices = price_works(s.graph.parts, s.graph.works, *s.job->cost_model);
   apply(s.scenario.what_if, s.graph, s.prices);
   simulate(s.graph, s.prices, s.times);
-  // Figures and picture read the same graph and nothing of each other.
+  // Figures and tracks only read the graph, so they can be computed in parallel.
   auto figures = std::async(std::launch::async, [&s] { find_figures(s); });
   s.tracks = std::make_shared<const TimelineTracks>(timeline_tracks_of(s.graph, s.times));
   figures.get();
@@ -131,7 +133,7 @@ Plan plan_of(const Scenario& s, const LoadedJob& job) {
   plan.blocks_per_stage = s.blocks_per_stage;
   plan.device_of_stage = s.device_of_stage;
   if (!plan.blocks_per_stage.empty()) return plan;
-  // The cut does not depend on the orders, and schedules made to measure would be searched for.
+  // The partition does not depend on the orders, and a synthesized schedule would start a search.
   Strategy named = s.strategy;
   if (named.schedule == kMadeToMeasure) named.schedule = "gpipe", named.degrees.chunks = 1;
   if (s.strategy.degrees.chunks > 1 && s.strategy.schedule == kMadeToMeasure)

@@ -1,5 +1,5 @@
-/// A Scenario worked out: lowered, priced, simulated, laid out for drawing. Pure functions for
-/// jobs; the results are shared, never changed.
+/// Simulation of a Scenario: lowering, cost model, simulation, timeline tracks. Pure functions that
+/// run in jobs; results are shared and immutable.
 #pragma once
 
 #include <map>
@@ -20,15 +20,16 @@
 
 namespace meshwright::gui {
 
-/// What the texts of a scenario say.
+/// The parsed inputs of a scenario.
 struct LoadedJob {
   ModelGraph model;
   Cluster cluster;
-  std::string calibration;  ///< text of the scenario's; empty: none
+  std::string calibration;  ///< file content; empty for none
   std::unique_ptr<CostModel> cost_model;
 };
 
-/// Keeps the last few jobs that were read, so that a slider does not parse texts. For any thread.
+/// Caches the last few loaded jobs, so that moving a
+/// slider does not parse files again. Thread-safe.
 class JobLibrary {
  public:
   /// Throws InputError.
@@ -41,10 +42,10 @@ class JobLibrary {
     std::shared_ptr<const LoadedJob> job;
   };
   std::mutex mutex_;
-  std::vector<Entry> entries_;  ///< latest last
+  std::vector<Entry> entries_;  ///< oldest first
 };
 
-/// No order of the same passes is shorter; see route_bound().
+/// Lower bounds over all orders of the same passes; see route_bound().
 struct PipelineBounds {
   Ticks makespan, period;
   friend bool operator==(const PipelineBounds&, const PipelineBounds&) = default;
@@ -52,8 +53,8 @@ struct PipelineBounds {
 
 struct Simulation {
   Scenario scenario;
-  /// What is wrong with the scenario; then all that follows is empty, but for `job` if it could be
-  /// read.
+  /// Problems of the scenario. If there are any, all other
+  /// fields are empty, except `job` if it could be loaded.
   std::vector<Diagnostic> problems;
   std::shared_ptr<const LoadedJob> job;
   Plan plan;
@@ -63,30 +64,30 @@ struct Simulation {
   TaskTimes times;
   Evaluation evaluation;
   PlanFigures figures;
-  /// What every stage takes, and by pipeline position what a micro-batch does; absent if passes are
-  /// cut.
+  /// Pass times per stage (nullopt if passes are split),
+  /// and the time of one micro-batch per pipeline rank.
   std::optional<StageTimes> stage_times;
   std::vector<Ticks> time_of_position;
   std::optional<PipelineBounds> bounds;
   std::optional<BubbleFormula> formula;
   std::shared_ptr<const TimelineTracks> tracks;
-  std::vector<SliceKind> kinds;  ///< that the timeline shows, ascending
+  std::vector<SliceKind> kinds;  ///< kinds in the timeline, ascending
   bool is_sound() const { return problems.empty(); }
 };
 
-/// The scenario's plan: its own cut, or the planner's.
+/// The scenario's plan, with its own partition into stages or the planner's.
 Plan plan_of(const Scenario& scenario, const LoadedJob& job);
-/// Plan file that simulates to the same, but for what_if, which plan files do not know.
+/// A plan file that gives the same simulation, except for what_if, which plan files do not contain.
 PlanFile plan_file_of(const Simulation& simulation);
 
-/// InputErrors become `problems`. Searches nothing. O(tasks).
+/// InputErrors become `problems`. Never searches. O(tasks).
 std::shared_ptr<const Simulation> simulate_scenario(const Scenario& scenario, JobLibrary& library);
 
-/// The causes of every gap of a simulation; apart, since a slider need not wait for them.
+/// The causes of all idle time in a simulation; a separate step that sliders do not wait for.
 std::shared_ptr<const TimelineCauses> causes_of(const Simulation& simulation);
 
-/// Orders of its own for the scenario's stage times, messages and memory (`--schedule auto`).
-/// Seconds of work. Throws InputError if no schedule takes the split.
+/// Synthesizes a schedule for the scenario's stage times, messages and memory (`--schedule auto`).
+/// Takes seconds. Throws InputError if no schedule supports the degrees.
 Scenario made_to_measure_scenario(const Scenario& scenario, JobLibrary& library);
 
 }  // namespace meshwright::gui

@@ -18,7 +18,7 @@ constexpr int kLaterMs = 150;
 SliceTable::SliceTable(TimelineView& view, QWidget* parent)
     : QTableView(parent), view_(view), slices_(new TimelineTableModel(this)) {
   setModel(slices_);
-  setAccessibleName(tr("Slices shown"));
+  setAccessibleName(tr("Visible slices"));
   setSelectionBehavior(QAbstractItemView::SelectRows);
   setAlternatingRowColors(true);
   setShowGrid(false);
@@ -42,7 +42,7 @@ void SliceTable::refill_soon() {
 }
 
 void SliceTable::refill() {
-  // Moving to the row that has the focus moves the view: the table then stays as it is.
+  // Selecting a row moves the view; the table must not change in response.
   if (hasFocus() && currentIndex().isValid() && slices_->shows(view_.tracks())) return;
   view_.fill_table(*slices_);
   if (view_.selected_slice()) choose(static_cast<qint64>(*view_.selected_slice()));
@@ -69,7 +69,7 @@ void SliceTable::keyPressEvent(QKeyEvent* event) {
     QTableView::keyPressEvent(event);
 }
 
-/// Tab-separated, with a header, as spreadsheets take it.
+/// Copies tab-separated values with a header, for spreadsheets.
 void SliceTable::copy_rows() const {
   QStringList lines, header;
   for (int column = 0; column < slices_->columnCount(); ++column)

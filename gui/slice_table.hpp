@@ -1,5 +1,5 @@
-/// The slices that a timeline shows, as a table beside it: for people who read rather than look,
-/// for screen readers, and to be copied into a spreadsheet.
+/// The visible slices of a timeline as a table: for reading exact values, for screen readers and
+/// for copying to a spreadsheet.
 #pragma once
 
 #include <QTableView>
@@ -13,11 +13,11 @@ class TimelineView;
 class SliceTable : public QTableView {
   Q_OBJECT
  public:
-  /// Follows what `view` shows while it can be seen itself; the row that is chosen is the slice
-  /// that is selected.
+  /// Follows the visible range of `view` while the table is
+  /// visible; table row and selected slice stay in sync.
   explicit SliceTable(TimelineView& view, QWidget* parent = nullptr);
   const TimelineTableModel& slices() const { return *slices_; }
-  /// Soon: many moves of the view end in one new table.
+  /// Schedules one refill for many moves of the view.
   void refill_soon();
   bool is_settled() const { return !isVisible() || !later_.isActive(); }
 

@@ -5,19 +5,18 @@
 
 #include "gui/number_text.hpp"
 #include "gui/part_names.hpp"
+#include "gui/qstring_of.hpp"
 
 namespace meshwright::gui {
 namespace {
 
-QString text_of(std::string_view text) {
-  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size())).toHtmlEscaped();
-}
+QString html_of(std::string_view text) { return qstring_of(text).toHtmlEscaped(); }
 
 QString duration(Nanoseconds time, TimeUnit unit) {
   return time_text(Ticks(time.value * kTicksPerNanosecond), unit);
 }
 
-/// Two columns.
+/// An HTML table with two columns.
 class Table {
  public:
   void row(const QString& name, const QString& value) {
@@ -50,7 +49,7 @@ QString cause_text(IdleCause cause) {
 QString place_text(const TimelineTracks& tracks, std::size_t slice) {
   const TimelineRow& row = tracks.rows[tracks.row_of(slice)];
   const SliceLabel& label = tracks.label_of(slice);
-  QString text = "<b>" + text_of(short_name(tracks, slice)) + "</b>";
+  QString text = "<b>" + html_of(short_name(tracks, slice)) + "</b>";
   if (label.stage >= 0) text += QObject::tr(" of stage %1").arg(label.stage);
   if (row.rank >= 0) text += QObject::tr(" on rank %1").arg(row.rank);
   return text;
@@ -78,9 +77,9 @@ QString slice_html(const Simulation& s, const TimelineCauses* causes, qint64 at,
   const TimelineTracks& tracks = *s.tracks;
   QString html = "<h3>" + place_text(tracks, slice) + "</h3>";
   Table table;
-  table.row(QObject::tr("Kind"), text_of(name_of(tracks.kind[slice])));
-  table.row(QObject::tr("Starts"), duration(tracks.start_of(slice), unit));
-  table.row(QObject::tr("Takes"), duration(tracks.duration_of(slice), unit));
+  table.row(QObject::tr("Kind"), html_of(name_of(tracks.kind[slice])));
+  table.row(QObject::tr("Start"), duration(tracks.start_of(slice), unit));
+  table.row(QObject::tr("Duration"), duration(tracks.duration_of(slice), unit));
   if (causes != nullptr) {
     table.row(QObject::tr("Slack"), duration(Nanoseconds(causes->slack_ns[slice]), unit));
     table.row(QObject::tr("Critical path"),
@@ -88,9 +87,9 @@ QString slice_html(const Simulation& s, const TimelineCauses* causes, qint64 at,
   }
   html += table.html();
   if (causes != nullptr)
-    html += "<p>" + QObject::tr("Started when it did because of") +
-            chain_html(s, *causes, slice, unit) + "</p>";
-  return html + "<p><code>" + text_of(full_name(tracks, slice)) + "</code></p>";
+    html += "<p>" + QObject::tr("Start time determined by") + chain_html(s, *causes, slice, unit) +
+            "</p>";
+  return html + "<p><code>" + html_of(full_name(tracks, slice)) + "</code></p>";
 }
 
 QString bubble_html(const Simulation& s, const TimelineCauses& causes, qint64 after,
@@ -102,28 +101,28 @@ QString bubble_html(const Simulation& s, const TimelineCauses& causes, qint64 af
   const Nanoseconds to = tracks.start_of(slice);
   const Nanoseconds from =
       slice == tracks.row_begin[row] ? Nanoseconds() : tracks.end_of(slice - 1);
-  QString html = "<h3>" + QObject::tr("Bubble of %1").arg(duration(to - from, unit)) + "</h3><p>" +
+  QString html = "<h3>" + QObject::tr("Bubble: %1").arg(duration(to - from, unit)) + "</h3><p>" +
                  QObject::tr("before %1").arg(place_text(tracks, slice)) + "</p>";
   Table table;
   for (const IdleSpan& part : causes.idle_of_row[row])
     if (part.from >= from && part.to <= to)
       table.row(cause_text(part.cause), duration(part.to - part.from, unit));
   html += table.html();
-  return html + "<p>" + QObject::tr("It waited for") + chain_html(s, causes, slice, unit) + "</p>";
+  return html + "<p>" + QObject::tr("Waiting for") + chain_html(s, causes, slice, unit) + "</p>";
 }
 
 QString area_html(const Simulation& s, const TimelineCauses* causes, const TimelineArea& area,
                   TimeUnit unit) {
   const AreaStatistics statistics = area_statistics(*s.tracks, area, causes);
   QString html = "<h3>" +
-                 QObject::tr("%1 of %n rows", nullptr, static_cast<int>(statistics.rows.size()))
+                 QObject::tr("%1 on %n row(s)", nullptr, static_cast<int>(statistics.rows.size()))
                      .arg(duration(statistics.span, unit)) +
                  "</h3>";
   Table table;
   table.row(QObject::tr("Slices"), count_text(static_cast<qint64>(statistics.slices)));
   for (int k = 0; k < kSliceKindCount; ++k)
     if (const Nanoseconds busy = statistics.busy[static_cast<std::size_t>(k)]; busy.value > 0)
-      table.row(text_of(name_of(static_cast<SliceKind>(k))), duration(busy, unit));
+      table.row(html_of(name_of(static_cast<SliceKind>(k))), duration(busy, unit));
   html += table.html();
   if (statistics.compute_span.value > 0) {
     Table idle;
@@ -134,13 +133,13 @@ QString area_html(const Simulation& s, const TimelineCauses* causes, const Timel
     for (int c = 0; c < kIdleCauseCount; ++c)
       if (const Nanoseconds time = statistics.idle[static_cast<std::size_t>(c)]; time.value > 0)
         idle.row(cause_text(static_cast<IdleCause>(c)), share(time));
-    html += "<p>" + QObject::tr("Of the compute rows") + "</p>" + idle.html();
+    html += "<p>" + QObject::tr("Share of compute-stream time") + "</p>" + idle.html();
   }
   return html;
 }
 
 QString overview_html(const Simulation& s, TimeUnit unit) {
-  QString html = "<h3>" + QObject::tr("Where the step goes") + "</h3>";
+  QString html = "<h3>" + QObject::tr("Step time breakdown") + "</h3>";
   const StepShares shares = step_shares(s.evaluation);
   Table table;
   const auto add = [&](const QString& name, double share) {
@@ -157,18 +156,19 @@ QString overview_html(const Simulation& s, TimeUnit unit) {
   html += table.html();
   html += "<h3>" + QObject::tr("Plan") + "</h3>";
   Table plan;
-  plan.row(QObject::tr("Step"), time_text(s.evaluation.step_time, unit));
-  plan.row(QObject::tr("Pipeline"), time_text(s.evaluation.pipeline_makespan, unit));
-  plan.row(QObject::tr("Period"), time_text(s.evaluation.period, unit));
-  plan.row(QObject::tr("Per GPU"), rate_text(s.evaluation.model_flops_per_gpu));
+  plan.row(QObject::tr("Step time"), time_text(s.evaluation.step_time, unit));
+  plan.row(QObject::tr("Pipeline makespan"), time_text(s.evaluation.pipeline_makespan, unit));
+  plan.row(QObject::tr("Period (steady-state step time)"), time_text(s.evaluation.period, unit));
+  plan.row(QObject::tr("Model FLOP/s per GPU"), rate_text(s.evaluation.model_flops_per_gpu));
   plan.row(QObject::tr("Tasks"), count_text(static_cast<qint64>(s.graph.tasks.size())));
   html += plan.html();
   QStringList cut;
   for (const int blocks : s.plan.blocks_per_stage) cut += QString::number(blocks);
   html += "<p>" + QObject::tr("Layers per stage: %1").arg(cut.join(" ")) + "</p>";
   return html + "<p>" +
-         QObject::tr("Times: %1; unvalidated on this cluster.")
-             .arg(text_of(s.job->cost_model->provenance())) +
+         QObject::tr("Cost model: %1; %2.")
+             .arg(html_of(s.job->cost_model->provenance()),
+                  html_of(s.job->cost_model->validation())) +
          "</p>";
 }
 

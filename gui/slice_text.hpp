@@ -1,4 +1,4 @@
-/// What a slice or a gap is, in words, for the inspector.
+/// Descriptions of slices and bubbles for the inspector.
 #pragma once
 
 #include <QString>
@@ -9,15 +9,15 @@
 
 namespace meshwright::gui {
 
-/// HTML. `causes` may be null. `slice` < 0 or none: empty.
+/// Returns HTML; empty if there is no such slice. `causes` may be null.
 QString slice_html(const Simulation& simulation, const TimelineCauses* causes, qint64 slice,
                    TimeUnit unit);
-/// Where the step goes and what limits it: shown while nothing is chosen.
+/// Breakdown of the step time, shown if nothing is selected.
 QString overview_html(const Simulation& simulation, TimeUnit unit);
-/// The gap in front of a slice: how long, and the chain that it waited for.
+/// The bubble before a slice: its duration and the chain of tasks it waits for.
 QString bubble_html(const Simulation& simulation, const TimelineCauses& causes, qint64 slice_after,
                     TimeUnit unit);
-/// Exact figures of a selected area.
+/// Exact statistics of a selected area.
 QString area_html(const Simulation& simulation, const TimelineCauses* causes,
                   const TimelineArea& area, TimeUnit unit);
 

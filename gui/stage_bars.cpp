@@ -15,11 +15,11 @@
 namespace meshwright::gui {
 namespace {
 
-constexpr double kMargin = 2, kHeadRoom = 1.25, kLabelHeight = 14;
+constexpr double kBarMargin = 2, kBarHeadRoom = 1.25, kLabelHeight = 14;
 constexpr double kLeastFactor = 0.1, kMostFactor = 10;
 constexpr double kKeyStep = 0.05;
 
-/// Near "as it was", it is as it was; else in steps of a hundredth.
+/// Snaps to 1 near 1, otherwise rounds to hundredths.
 double snapped(double factor) {
   constexpr double kSnap = 0.02;
   if (std::abs(factor - 1) < kSnap) return 1;
@@ -31,8 +31,8 @@ double snapped(double factor) {
 StageBars::StageBars(QWidget* parent) : QWidget(parent) {
   setFocusPolicy(Qt::StrongFocus);
   setMouseTracking(true);
-  setAccessibleName(tr("Time of every pipeline position"));
-  setToolTip(tr("Drag a bar to slow a pipeline position down; double click to set it back"));
+  setAccessibleName(tr("Time per pipeline rank"));
+  setToolTip(tr("Drag a bar to slow down a pipeline rank; double-click to reset it"));
 }
 
 QSize StageBars::sizeHint() const { return {240, 96}; }
@@ -52,15 +52,15 @@ double StageBars::slowness_of(int position) const {
 }
 
 QRectF StageBars::bar_of(int position) const {
-  const double width = (this->width() - 2 * kMargin) / static_cast<double>(times_.size());
-  const double room = height() - kLabelHeight - kMargin;
+  const double width = (this->width() - 2 * kBarMargin) / static_cast<double>(times_.size());
+  const double room = height() - kLabelHeight - kBarMargin;
   const double share =
       full_scale_ > Ticks()
           ? std::min(1.0,
-                     ratio(times_[static_cast<std::size_t>(position)], full_scale_) / kHeadRoom)
+                     ratio(times_[static_cast<std::size_t>(position)], full_scale_) / kBarHeadRoom)
           : 0;
   const double gap = std::min(2.0, width / 6);
-  return {kMargin + position * width + gap, kMargin + room * (1 - share), width - 2 * gap,
+  return {kBarMargin + position * width + gap, kBarMargin + room * (1 - share), width - 2 * gap,
           room * share};
 }
 
@@ -71,8 +71,8 @@ QPoint StageBars::handle_of(int position) const {
 
 int StageBars::position_at(const QPointF& point) const {
   if (times_.empty()) return -1;
-  const double width = (this->width() - 2 * kMargin) / static_cast<double>(times_.size());
-  const int position = static_cast<int>((point.x() - kMargin) / width);
+  const double width = (this->width() - 2 * kBarMargin) / static_cast<double>(times_.size());
+  const int position = static_cast<int>((point.x() - kBarMargin) / width);
   return position >= 0 && position < static_cast<int>(times_.size()) ? position : -1;
 }
 
@@ -89,7 +89,7 @@ void StageBars::paintEvent(QPaintEvent*) {
     const QRectF bar = bar_of(i);
     const bool is_changed = slowness_of(i) != 1;
     painter.fillRect(bar, is_changed ? colours.series[1] : colours.series[0]);
-    if (is_changed) {  // hatched as well: colour alone says nothing
+    if (is_changed) {  // hatched as well: color must not be the only cue
       painter.fillRect(bar, QBrush(colours.background, Qt::BDiagPattern));
       painter.setPen(colours.text);
       painter.drawText(QRectF(bar.left() - 12, bar.top() - 15, bar.width() + 24, 14),
@@ -128,9 +128,9 @@ void StageBars::mouseMoveEvent(QMouseEvent* event) {
   setCursor(position >= 0 ? Qt::SizeVerCursor : Qt::ArrowCursor);
   if (dragged_ < 0 || dragged_ >= static_cast<int>(times_.size()) || dragged_from_ <= Ticks())
     return;
-  const double room = height() - kLabelHeight - kMargin;
-  const double share = (kMargin + room - event->position().y()) / room;
-  change(dragged_, std::max(0.0, share) * kHeadRoom * ratio(full_scale_, dragged_from_));
+  const double room = height() - kLabelHeight - kBarMargin;
+  const double share = (kBarMargin + room - event->position().y()) / room;
+  change(dragged_, std::max(0.0, share) * kBarHeadRoom * ratio(full_scale_, dragged_from_));
 }
 
 void StageBars::mouseReleaseEvent(QMouseEvent*) {
@@ -179,14 +179,13 @@ bool StageBars::event(QEvent* event) {
     const auto* help = static_cast<QHelpEvent*>(event);
     const int position = position_at(help->pos());
     if (position >= 0) {
-      QToolTip::showText(
-          help->globalPos(),
-          tr("Pipeline position %1: %2 a micro-batch, %3 times as priced.\nDrag to change, double "
-             "click to set it back.")
-              .arg(position)
-              .arg(time_text(times_[static_cast<std::size_t>(position)]))
-              .arg(slowness_of(position)),
-          this);
+      QToolTip::showText(help->globalPos(),
+                         tr("Pipeline rank %1: %2 per micro-batch, slowdown ×%3.\nDrag to change, "
+                            "double-click to reset.")
+                             .arg(position)
+                             .arg(time_text(times_[static_cast<std::size_t>(position)]))
+                             .arg(slowness_of(position)),
+                         this);
       return true;
     }
   }

@@ -1,5 +1,5 @@
-/// How long every pipeline position works on one micro-batch, as bars. Dragging the top of a bar
-/// makes its position slower or faster: a straggler, or a stage of another size.
+/// Bar chart of the time of one micro-batch per pipeline rank. Dragging the top of a bar makes the
+/// rank slower or faster, to model a straggler or a stage of a different size.
 #pragma once
 
 #include <QWidget>
@@ -13,11 +13,12 @@ class StageBars : public QWidget {
   Q_OBJECT
  public:
   explicit StageBars(QWidget* parent = nullptr);
-  /// By pipeline position: what a micro-batch takes, and the slowness in it (empty: all 1).
+  /// By pipeline rank: the time of one micro-batch, and
+  /// the slowdown factor it includes (empty: all 1).
   void show_times(std::vector<Ticks> times, std::vector<double> slowness);
   QSize sizeHint() const override;
   QSize minimumSizeHint() const override { return {120, 60}; }
-  /// Middle of the top of a bar.
+  /// Drag handle: the middle of the top edge of a bar.
   QPoint handle_of(int position) const;
 
  Q_SIGNALS:
@@ -40,10 +41,10 @@ class StageBars : public QWidget {
   void change(int position, double factor);
   std::vector<Ticks> times_;
   std::vector<double> slowness_;
-  Ticks full_scale_;  ///< at the top; held while dragging
+  Ticks full_scale_;  ///< time at the top of the chart; fixed while dragging
   int dragged_ = -1;
-  Ticks dragged_from_;  ///< of the dragged bar without slowness
-  int chosen_ = 0;      ///< by keyboard
+  Ticks dragged_from_;  ///< time of the dragged bar without slowdown
+  int chosen_ = 0;      ///< selected by keyboard
 };
 
 }  // namespace meshwright::gui

@@ -17,7 +17,7 @@
 namespace meshwright::gui {
 namespace {
 
-/// Keys of the plan file's `strategy` are the flags with underscores for dashes.
+/// Keys of `strategy` in plan files are the flags with underscores instead of dashes.
 std::string flag_of(const QString& key) {
   std::string flag = key.toStdString();
   std::replace(flag.begin(), flag.end(), '_', '-');
@@ -37,7 +37,7 @@ std::string word_of(const QJsonValue& value) {
 
 [[noreturn]] void refuse(std::string_view word, std::string what) {
   throw InputError(Diagnostic{std::string(word.substr(0, 60)), std::move(what),
-                              "a line as \"Copy as one line\" writes it"});
+                              "use a line copied with \"Copy as command line\""});
 }
 
 std::int64_t picoseconds(std::string_view text, std::string_view word) {
@@ -45,7 +45,7 @@ std::int64_t picoseconds(std::string_view text, std::string_view word) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   constexpr std::int64_t kLongest = std::int64_t{1} << 56;  // 20 hours
   if (error != std::errc() || std::string_view(end) != "ps" || value < 0 || value > kLongest)
-    refuse(word, "expected whole picoseconds, such as 1000000ps");
+    refuse(word, "expected a whole number of picoseconds, such as 1000000ps");
   return value;
 }
 
@@ -71,14 +71,14 @@ void read_slowness(const std::string& word, std::string_view values, WhatIf& wha
     number.imbue(std::locale::classic());
     double factor = 0;
     if (!(number >> factor) || factor < 0.05 || factor > 20 || what_if.slowness.size() == kMost)
-      refuse(word, "expected factors from 0.05 to 20");
+      refuse(word, "expected slowdown factors between 0.05 and 20");
     what_if.slowness.push_back(factor);
   }
 }
 
 void read_what_if(const std::string& word, WhatIf& what_if) {
   const std::size_t equals = word.find('=');
-  if (equals == std::string::npos) refuse(word, "expected NAME=VALUE behind the '#'");
+  if (equals == std::string::npos) refuse(word, "expected NAME=VALUE after the '#'");
   const std::string_view name = std::string_view(word).substr(0, equals);
   const std::string_view value = std::string_view(word).substr(equals + 1);
   if (name == "slow") return read_slowness(word, value, what_if);
@@ -92,10 +92,10 @@ void read_what_if(const std::string& word, WhatIf& what_if) {
   else if (name == "tC")
     what_if.message = time;
   else
-    refuse(word, "unknown name behind the '#'");
+    refuse(word, "unknown name after the '#'; expected tF, tB, tW, tC or slow");
 }
 
-/// By way of the plan file, whose reader judges keys and values.
+/// Parsed as a plan file, so that its reader validates keys and values.
 Strategy strategy_of(const QJsonObject& strategy) {
   const QJsonObject file{{"schema", 1},
                          {"model", QJsonObject{{"name", ""}, {"config", ""}}},
@@ -137,7 +137,7 @@ std::string to_state_text(const Scenario& s) {
 
 Scenario scenario_from_state_text(std::string_view text) {
   constexpr std::size_t kLongest = 1 << 16;
-  if (text.size() > kLongest) refuse("line", "is too long");
+  if (text.size() > kLongest) refuse("line", "line is too long");
   std::istringstream stream{std::string(text)};
   const std::vector<std::string> words{std::istream_iterator<std::string>(stream), {}};
   Scenario s;
@@ -146,7 +146,7 @@ Scenario scenario_from_state_text(std::string_view text) {
   const auto behind = std::find(words.begin(), words.end(), "#");
   for (auto word = words.begin(); word != behind; ++word) {
     if (!word->starts_with("--")) {
-      if (*word != "meshwright" && *word != "simulate") refuse(*word, "is no flag");
+      if (*word != "meshwright" && *word != "simulate") refuse(*word, "unexpected argument");
       continue;
     }
     const QString key = key_of(*word);
@@ -162,7 +162,7 @@ Scenario scenario_from_state_text(std::string_view text) {
   if (behind != words.end())
     for (auto word = behind + 1; word != words.end(); ++word) read_what_if(*word, s.what_if);
   if (sources["model"].empty() || sources["cluster"].empty())
-    refuse("line", "names no --model or no --cluster");
+    refuse("line", "missing required option '--model' or '--cluster'");
   s.model = find_model(sources["model"]);
   s.cluster = find_cluster(sources["cluster"]);
   s.calibration_file = sources["calibration"];

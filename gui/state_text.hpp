@@ -1,5 +1,5 @@
-/// A scenario as one line that can be mailed, pasted back, or run: the command line of
-/// `meshwright simulate` with what only the desktop program knows behind a '#'.
+/// A scenario as one line for sharing, pasting or running: a `meshwright simulate` command line,
+/// with the parameters that only the desktop program supports after a '#'.
 ///
 ///   meshwright simulate --model gpt2 --cluster dgx-a100 --tp 1 --pp 4 … # tF=10ms tB=10ms
 ///   slow=1,2,1,1
@@ -12,10 +12,10 @@
 
 namespace meshwright::gui {
 
-/// Only what differs from its default. Orders by hand are left out: they are a file of their own.
+/// Contains non-default values only. Manual orders are omitted: they need a schedule file.
 std::string to_state_text(const Scenario& scenario);
 
-/// Inverse of to_state_text(). InputError names the word that is wrong.
+/// Inverse of to_state_text(). Throws InputError with the invalid word.
 Scenario scenario_from_state_text(std::string_view text);
 
 }  // namespace meshwright::gui

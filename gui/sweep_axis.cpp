@@ -7,11 +7,11 @@
 namespace meshwright::gui {
 namespace {
 
-class Words {
+class SweepAxisWords {
   Q_DECLARE_TR_FUNCTIONS(SweepAxis)
 };
 
-/// Powers of two up to `most`, and what the scenario has.
+/// Powers of two up to `most`, and the scenario's value.
 std::set<int> doublings(int most, int now) {
   std::set<int> values{now};
   for (int value = 1; value <= most; value *= 2) values.insert(value);
@@ -30,7 +30,7 @@ std::vector<SweepValue> numbers(int most, int now, Put put) {
 std::vector<SweepValue> schedules(const Scenario& base) {
   std::vector<SweepValue> values;
   for (const ScheduleRule& rule : schedule_rules()) {
-    if (rule.name == kMadeToMeasure) continue;  // takes a search for every value
+    if (rule.name == kMadeToMeasure) continue;  // would need a search per cell
     const std::string name(rule.name);
     values.push_back({QString::fromStdString(name), [name](Scenario& s) { set_schedule(s, name); },
                       base.strategy.schedule == name});
@@ -64,23 +64,23 @@ std::vector<SweepValue> zeros(const Scenario& base) {
 QString title_of(SweepKnob knob) {
   switch (knob) {
     case SweepKnob::kPipeline:
-      return Words::tr("pipeline p");
+      return SweepAxisWords::tr("pipeline-parallel size p");
     case SweepKnob::kMicrobatches:
-      return Words::tr("micro-batches m");
+      return SweepAxisWords::tr("micro-batches m");
     case SweepKnob::kSchedule:
-      return Words::tr("schedule");
+      return SweepAxisWords::tr("schedule");
     case SweepKnob::kChunks:
-      return Words::tr("chunks v");
+      return SweepAxisWords::tr("model chunks v");
     case SweepKnob::kTensor:
-      return Words::tr("tensor TP");
+      return SweepAxisWords::tr("tensor-parallel size");
     case SweepKnob::kData:
-      return Words::tr("replicas DP");
+      return SweepAxisWords::tr("data-parallel size");
     case SweepKnob::kMicroBatch:
-      return Words::tr("sequences in a micro-batch");
+      return SweepAxisWords::tr("micro-batch size");
     case SweepKnob::kRecompute:
-      return Words::tr("recompute");
+      return SweepAxisWords::tr("recompute");
     case SweepKnob::kZero:
-      return Words::tr("sharding");
+      return SweepAxisWords::tr("ZeRO");
   }
   return {};
 }
@@ -91,7 +91,7 @@ SweepAxis sweep_axis(SweepKnob knob, const Scenario& base) {
   SweepAxis axis{title_of(knob), {}};
   switch (knob) {
     case SweepKnob::kPipeline:
-      // The number of micro-batches stays: a pipeline takes none away.
+      // The number of micro-batches does not depend on the pipeline-parallel size.
       axis.values = numbers(kMostDevices, d.pipeline, set_pipeline_degree);
       break;
     case SweepKnob::kMicrobatches:

@@ -1,4 +1,4 @@
-/// What a sweep varies: a knob of the scenario and the values it takes.
+/// An axis of a sweep: a scenario parameter and its values.
 #pragma once
 
 #include <QString>
@@ -25,11 +25,11 @@ inline constexpr int kSweepKnobCount = 9;
 struct SweepValue {
   QString label;
   std::function<void(Scenario&)> put;
-  bool is_now = false;  ///< what the scenario has already
+  bool is_now = false;  ///< the value of the current scenario
 };
 struct SweepAxis {
   QString title;
-  std::vector<SweepValue> values;  ///< that of the scenario is among them
+  std::vector<SweepValue> values;  ///< always include the scenario's value
 };
 QString title_of(SweepKnob knob);
 SweepAxis sweep_axis(SweepKnob knob, const Scenario& base);

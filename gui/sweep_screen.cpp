@@ -20,18 +20,18 @@ struct Figure {
   double (*value)(const PlanFigures&);
   QString (*text)(double);
   bool more_is_better;
-  std::vector<double> levels;  ///< empty: five between the least and the greatest
+  std::vector<double> levels;  ///< contour levels; empty for five evenly spaced ones
 };
 
 QString share_text(double share) { return percent_text(share); }
 
 std::vector<Figure> figures() {
-  return {{SweepScreen::tr("bubble between steps"),
+  return {{SweepScreen::tr("bubble fraction (period)"),
            [](const PlanFigures& f) { return f.bubble_of_period; },
            share_text,
            false,
            {0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5}},
-          {SweepScreen::tr("bubble of the makespan"),
+          {SweepScreen::tr("bubble fraction (makespan)"),
            [](const PlanFigures& f) { return f.bubble_of_makespan; },
            share_text,
            false,
@@ -46,7 +46,7 @@ std::vector<Figure> figures() {
            share_text,
            true,
            {0.1, 0.2, 0.3, 0.4, 0.5, 0.6}},
-          {SweepScreen::tr("tokens per second and device"),
+          {SweepScreen::tr("tokens/s per GPU"),
            [](const PlanFigures& f) { return f.tokens_per_second_per_gpu; },
            [](double rate) { return count_text(static_cast<qint64>(rate)); },
            true,
@@ -58,7 +58,7 @@ std::vector<Figure> figures() {
            {}}};
 }
 
-/// Evenly between the least and the greatest of all values.
+/// Evenly spaced between the smallest and the largest value.
 std::vector<double> levels_between(const ValueGrid& values) {
   std::vector<double> all;
   for (const auto& row : values)
@@ -99,11 +99,11 @@ SweepScreen::SweepScreen(Workbench& workbench, QWidget* parent)
     row->addWidget(box);
     row->addSpacing(12);
   };
-  add(tr("&Figure"), tr("What the cells say and the lines follow"), figure_);
-  add(tr("&Rows"), tr("The knob that changes upwards"), rows_);
-  add(tr("C&olumns"), tr("The knob that changes to the right"), columns_);
+  add(tr("&Metric"), tr("Quantity shown by the cells and the contour lines"), figure_);
+  add(tr("&Rows"), tr("Parameter on the vertical axis"), rows_);
+  add(tr("C&olumns"), tr("Parameter on the horizontal axis"), columns_);
   note_->setProperty("role", "faint");
-  note_->setWordWrap(true);  // else it decides how narrow the window may be
+  note_->setWordWrap(true);  // otherwise the note sets the minimum window width
   note_->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
   row->addWidget(note_, 1);
   column->addWidget(map_, 1);
@@ -120,7 +120,7 @@ void SweepScreen::add_actions(ActionSet& actions) {
   actions.add({"sweep.schedules",
                MenuId::kTools,
                tr("Sweep &schedules"),
-               tr("Every schedule over the number of micro-batches"),
+               tr("Sweeps all schedules over the number of micro-batches"),
                {QKeySequence("Ctrl+Alt+S")}},
               [this] {
                 workbench().show_screen(name());
@@ -130,8 +130,8 @@ void SweepScreen::add_actions(ActionSet& actions) {
   actions.add(
       {"sweep.figure",
        MenuId::kTools,
-       tr("Next &figure of the sweep"),
-       tr("Bubble, step time, MFU, tokens, memory"),
+       tr("&Next sweep metric"),
+       tr("Cycles through bubble fraction, step time, MFU, tokens/s and peak memory"),
        {QKeySequence("Ctrl+Alt+F")}},
       [this] { figure_->setCurrentIndex((figure_->currentIndex() + 1) % figure_->count()); });
 }
@@ -210,7 +210,8 @@ void SweepScreen::show_grid() {
   }
   if (content.levels.empty()) content.levels = levels_between(content.values);
   map_->show_content(std::move(content));
-  note_->setText(tr("hatched: does not fit in memory · –: cannot be (%1 of %2) · click: take over")
+  note_->setText(tr("hatched: does not fit in memory · –: invalid (%1 of %2 combinations) · click "
+                    "a cell to use its values")
                      .arg(impossible)
                      .arg(grid_.cells.size()));
 }
@@ -220,7 +221,7 @@ void SweepScreen::take_over(int row, int column) {
                         static_cast<std::size_t>(column);
   if (i >= grid_.scenarios.size()) return;
   workbench().scenario().replace(
-      tr("Take over %1 %2, %3 %4")
+      tr("Use %1 %2, %3 %4")
           .arg(grid_.rows.title, grid_.rows.values[static_cast<std::size_t>(row)].label,
                grid_.columns.title, grid_.columns.values[static_cast<std::size_t>(column)].label),
       grid_.scenarios[i]);

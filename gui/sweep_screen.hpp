@@ -1,5 +1,5 @@
-/// S7: one figure over two knobs as a heat map with lines of equal value; a click takes the cell
-/// over into the scenario.
+/// S7: one metric over two parameters as a heat map with
+/// contour lines; a click applies the cell to the scenario.
 #pragma once
 
 #include <optional>
@@ -26,16 +26,16 @@ class SweepScreen : public Screen {
   HeatMap& map() { return *map_; }
 
  private:
-  /// One scenario worked out: its figures, or why it has none.
+  /// The figures of one simulated scenario, or why it is invalid.
   struct Cell {
     std::optional<PlanFigures> figures;
     QString problem;
   };
-  /// What was asked for last. Cells stand row by row.
+  /// The latest request. Cells are in row-major order.
   struct Grid {
     SweepAxis rows, columns;
     std::vector<Scenario> scenarios;
-    std::vector<Cell> cells;  ///< empty while they are worked out
+    std::vector<Cell> cells;  ///< empty while simulating
   };
   void start();
   void show_grid();

@@ -10,7 +10,7 @@
 namespace meshwright::gui {
 namespace {
 
-/// What a palette is made of.
+/// The base colors of a theme.
 struct Tones {
   QColor window, base, alternate, button, text, faint, border, accent, on_accent, link;
 };
@@ -26,7 +26,7 @@ Tones tones_of(ThemeChoice theme) {
           "#5a6472", "#c9ced6", "#0072b2", "#ffffff", "#005b8f"};
 }
 
-/// Fusion leaves these plain; sizes follow the font.
+/// Refines what Fusion leaves plain; sizes follow the font.
 QString style_sheet(const Tones& t) {
   return QString(R"(
 QToolTip { color: %1; background: %2; border: 1px solid %3; padding: 4px; }
@@ -96,7 +96,7 @@ QPalette palette_of(ThemeChoice theme) {
   p.setColor(QPalette::Mid, t.border);
   p.setColor(QPalette::Dark, t.border.darker(130));
   p.setColor(QPalette::Shadow, QColor(0, 0, 0));
-  // Nothing is faint there: what cannot be used is told by its surface too.
+  // High contrast has no faint text: disabled controls also differ in their background.
   const bool is_high_contrast = resolved(theme) == ThemeChoice::kHighContrast;
   for (const QPalette::ColorRole role :
        {QPalette::WindowText, QPalette::Text, QPalette::ButtonText})
@@ -107,7 +107,7 @@ QPalette palette_of(ThemeChoice theme) {
 
 void apply_theme(QApplication& application, const PreferenceValues& values) {
   static const double kOwnPointSize = QApplication::font().pointSizeF();
-  // Each of the calls below visits all widgets there are: nothing is set that is set already.
+  // Each call below visits all widgets, so skip them if nothing has changed.
   constexpr const char* kApplied = "meshwright_theme";
   const QString theme =
       QString("%1 %2").arg(static_cast<int>(resolved(values.theme))).arg(values.font_scale);

@@ -1,6 +1,5 @@
-/// How the program looks: palettes of Qt's Fusion style for light, dark and high contrast, and the
-/// colours of charts that go with them. Colours are Okabe–Ito (told apart with every kind of colour
-/// blindness); none carries a meaning alone.
+/// Appearance: palettes for Qt's Fusion style (light, dark, high contrast) and matching chart
+/// colors. Colors are Okabe–Ito (colorblind-safe), and no meaning is conveyed by color alone.
 #pragma once
 
 #include <QColor>
@@ -16,27 +15,27 @@ namespace meshwright::gui {
 
 class TimelineView;
 
-/// kSystem resolved: dark if the desktop's own palette is.
+/// Resolves kSystem: dark if the system palette is dark.
 ThemeChoice resolved(ThemeChoice choice);
-/// Windows darker than their text. Qt 6.4 does not say it otherwise.
+/// True if windows are darker than their text. Qt 6.4 has no other way to query this.
 bool is_dark(const QPalette& palette);
 
 QPalette palette_of(ThemeChoice theme);
-/// Style, palette, font and style sheet of the whole program.
+/// Sets style, palette, font and style sheet of the application.
 void apply_theme(QApplication& application, const PreferenceValues& values);
-/// Of the timeline, for a theme that is resolved or not.
+/// Timeline colors for the theme and palette of `values`; resolves kSystem.
 TimelineColours timeline_colours_of(const PreferenceValues& values);
 
-/// Colours, motion and held keys of a timeline.
+/// Applies colors, motion and held keys to a timeline.
 void apply_preferences(TimelineView& view, const PreferenceValues& values);
 
-/// For charts and maps.
+/// Colors of charts and maps.
 struct ChartColours {
   QColor background, text, faint_text, grid, axis;
-  QColor accent;                 ///< what is chosen
-  QColor good, bad;              ///< always beside a sign or a word
+  QColor accent;                 ///< the selection
+  QColor good, bad;              ///< always used together with a sign or a word
   QColor panel;                  ///< a card on the background
-  std::array<QColor, 8> series;  ///< Okabe–Ito, in the order in which they differ most
+  std::array<QColor, 8> series;  ///< Okabe–Ito, ordered for maximum contrast between neighbors
 };
 ChartColours chart_colours(const QPalette& palette);
 

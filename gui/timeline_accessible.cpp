@@ -11,8 +11,8 @@
 
 namespace meshwright::gui {
 
-/// Rows: lanes of slices on the screen. Columns: the n-th visible slice of each, at most kColumns;
-/// lanes with fewer have empty cells.
+/// Rows are the slice lanes on the screen; column n is the n-th visible slice of each lane, up to
+/// kColumns. Lanes with fewer slices have empty cells.
 class TimelineAccessible : public QAccessibleWidget, public QAccessibleTableInterface {
  public:
   static constexpr int kColumns = 256;
@@ -25,7 +25,7 @@ class TimelineAccessible : public QAccessibleWidget, public QAccessibleTableInte
     return QAccessibleWidget::interface_cast(type);
   }
 
-  // ---- what the cells ask -----------------------------------------------------------------------
+  // ---- queries of the cells ---------------------------------------------------------------------
   TimelineView* view() const { return static_cast<TimelineView*>(widget()); }
   const TimelineView::Parts& parts() const { return *view()->parts_; }
   std::vector<std::size_t> rows() const {
@@ -84,8 +84,7 @@ class TimelineAccessible : public QAccessibleWidget, public QAccessibleTableInte
     return TimelineView::tr("visible slice %1").arg(column + 1);
   }
 
-  // ---- QAccessibleInterface
-  // -----------------------------------------------------------------------
+  // ---- QAccessibleInterface ---------------------------------------------------------------------
   int childCount() const override { return rowCount() * columnCount(); }
   QAccessibleInterface* child(int index) const override {
     const int columns = columnCount();
@@ -94,8 +93,7 @@ class TimelineAccessible : public QAccessibleWidget, public QAccessibleTableInte
   int indexOfChild(const QAccessibleInterface* child) const override;
   QAccessibleInterface* childAt(int, int) const override { return nullptr; }
 
-  // ---- QAccessibleTableInterface
-  // ------------------------------------------------------------------
+  // ---- QAccessibleTableInterface ----------------------------------------------------------------
   QAccessibleInterface* cellAt(int row, int column) const override;
   int rowCount() const override { return static_cast<int>(rows().size()); }
   int columnCount() const override {
@@ -140,7 +138,7 @@ class TimelineAccessible : public QAccessibleWidget, public QAccessibleTableInte
   void modelChange(QAccessibleTableModelChangeEvent*) override {}
 
  private:
-  /// Qt owns registered interfaces by id; cells are made when asked for and live with the table.
+  /// Qt owns registered interfaces by id; cells are created on demand and deleted with the table.
   mutable std::map<std::pair<int, int>, QAccessible::Id> cells_;
 };
 
@@ -235,7 +233,7 @@ void register_timeline_accessibility() {
   Q_UNUSED(is_installed);
 }
 
-/// A screen reader hears what has been selected.
+/// Announces the selected slice to screen readers.
 void TimelineView::announce_selection() {
   if (!QAccessible::isActive() || !parts_->slice) return;
   setAccessibleDescription(describe_slice(*parts_->tracks, parts_->causes.get(), *parts_->slice));

@@ -1,10 +1,10 @@
-/// The timeline for screen readers: a table whose rows are the lanes on the screen and whose cells
-/// are their visible slices, each with kind, micro-batch, start, duration and what it waited for.
+/// The timeline for screen readers: a table with a row per lane on the screen and a cell per
+/// visible slice, with kind, micro-batch, start, duration and what it waited for.
 #pragma once
 
 namespace meshwright::gui {
 
-/// Tells Qt how to describe a TimelineView; may be called any number of times.
+/// Registers the accessibility interface of TimelineView with Qt; may be called repeatedly.
 void register_timeline_accessibility();
 
 }  // namespace meshwright::gui

@@ -10,9 +10,9 @@
 namespace meshwright::gui {
 namespace {
 
-constexpr std::int32_t kNone = -1;
+constexpr std::int32_t kNoTask = -1;
 
-/// Slice of every task: the spans of a stream stand in the order of its tasks.
+/// The slice of every task: slices of a stream are in task order.
 std::vector<std::uint32_t> slice_of_tasks(const TaskGraph& graph, const TimelineTracks& tracks) {
   std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> row_of;
   for (std::size_t row = 0; row < tracks.rows.size(); ++row)
@@ -34,30 +34,30 @@ std::vector<std::uint32_t> slice_of_tasks(const TaskGraph& graph, const Timeline
   return slice;
 }
 
-/// Why tasks start when they do, in terms of tasks.
+/// Causes of task start times.
 class TaskCauses {
  public:
   TaskCauses(const TaskGraph& graph, const TaskTimes& times)
       : graph_(graph), times_(times), predecessors_(stream_predecessors(graph)) {}
 
-  /// What the task waited for longest. Members of a collective wait for the last of them; a receive
-  /// for its send, unless it had to wait for its turn.
+  /// The prerequisite that ended last. Members of a collective wait for the last of them; a receive
+  /// waits for its send, unless its stream was busy.
   std::vector<std::int32_t> bindings() const {
     std::vector<std::int32_t> binding(graph_.tasks.size());
     for (std::size_t i = 0; i < binding.size(); ++i) binding[i] = own_binding(i);
     for (const CollectiveMembers& members : graph_.collectives) {
       const auto first = static_cast<std::size_t>(members.first);
       const std::size_t last = first + static_cast<std::size_t>(members.count);
-      std::int32_t latest = kNone;
+      std::int32_t latest = kNoTask;
       for (std::size_t i = first; i < last; ++i)
-        if (latest == kNone || (binding[i] != kNone && end_of(latest) < end_of(binding[i])))
+        if (latest == kNoTask || (binding[i] != kNoTask && end_of(latest) < end_of(binding[i])))
           latest = binding[i];
       for (std::size_t i = first; i < last; ++i) binding[i] = latest;
     }
     return binding;
   }
 
-  /// How much later each task could end while the step stays as long.
+  /// How much later each task could end without delaying the end of the step.
   std::vector<Ticks> slacks() const {
     const Ticks step_end = *std::max_element(times_.end.begin(), times_.end.end());
     std::vector<Ticks> slack(graph_.tasks.size());
@@ -69,7 +69,7 @@ class TaskCauses {
         slack[before] = std::min(slack[before], slack[i] + gap);
       };
       if (task.kind == TaskKind::kReceive) allow(static_cast<std::size_t>(task.partner), Ticks(0));
-      if (predecessors_[i] != kNone) {
+      if (predecessors_[i] != kNoTask) {
         const auto before = static_cast<std::size_t>(predecessors_[i]);
         allow(before, times_.start[i] - times_.end[before]);
       }
@@ -80,11 +80,11 @@ class TaskCauses {
     return slack;
   }
 
-  /// Calls visit(task, prerequisite) for all of them, stream order and messages included.
+  /// Calls visit(task, prerequisite) for all dependencies, including stream order and messages.
   template <class Visit>
   void each_edge(Visit visit) const {
     for (std::size_t i = 0; i < graph_.tasks.size(); ++i) {
-      if (predecessors_[i] != kNone) visit(i, static_cast<std::size_t>(predecessors_[i]));
+      if (predecessors_[i] != kNoTask) visit(i, static_cast<std::size_t>(predecessors_[i]));
       for (const TaskId d : graph_.dependencies_of(TaskId(i))) visit(i, d.index());
       if (graph_.tasks[i].kind == TaskKind::kReceive)
         visit(i, static_cast<std::size_t>(graph_.tasks[i].partner));
@@ -98,11 +98,11 @@ class TaskCauses {
     const std::int32_t latest = binding_prerequisite(graph_, times_, predecessors_, TaskId(i));
     const Task& task = graph_.tasks[i];
     if (task.kind != TaskKind::kReceive) return latest;
-    const bool waited_for_turn = latest != kNone && end_of(latest) >= times_.start[i];
+    const bool waited_for_turn = latest != kNoTask && end_of(latest) >= times_.start[i];
     return waited_for_turn ? latest : task.partner;
   }
 
-  /// At the last member of a collective: all members move together.
+  /// At the last member of a collective: all members share the smallest slack.
   void share_slack(std::size_t i, std::vector<Ticks>& slack) const {
     const CollectiveMembers& members =
         graph_.collectives[static_cast<std::size_t>(graph_.tasks[i].partner)];
@@ -117,9 +117,9 @@ class TaskCauses {
   std::vector<std::int32_t> predecessors_;
 };
 
-using Edge = std::pair<std::uint32_t, std::uint32_t>;  ///< slice, what it depends on
+using Edge = std::pair<std::uint32_t, std::uint32_t>;  ///< slice, its prerequisite
 
-/// Rows of a compressed list: `of` first, the other side as values.
+/// Builds a CSR list from edges: by slice, or by prerequisite if `backwards`.
 void compress(const std::vector<Edge>& edges, std::size_t slices, bool backwards,
               std::vector<std::uint32_t>& begin, std::vector<std::uint32_t>& values) {
   const auto key = [&](const Edge& e) { return backwards ? e.second : e.first; };
@@ -180,7 +180,7 @@ void add_idle_spans(const TaskGraph& graph, const TaskTimes& times, const Timeli
   }
 }
 
-/// Back from the last slice to end along what each waited for.
+/// Walks back from the slice that ends last along its binding prerequisites.
 void add_critical_path(const TimelineTracks& tracks, TimelineCauses& causes) {
   causes.is_critical.assign(tracks.slice_count(), false);
   std::uint32_t current = kNoSlice;
@@ -199,7 +199,7 @@ void add_critical_path(const TimelineTracks& tracks, TimelineCauses& causes) {
   causes.critical_of_row.resize(tracks.rows.size());
   for (const std::uint32_t slice : causes.critical_path)
     causes.critical_of_row[tracks.row_of(slice)].push_back(slice);
-  // A path may come back to a slice's row earlier in time than it left it only through receives.
+  // Because of receives the path can return to a row at an earlier time than it left it.
   for (auto& slices : causes.critical_of_row) std::sort(slices.begin(), slices.end());
 }
 
@@ -225,7 +225,7 @@ TimelineCauses timeline_causes_of(const TaskGraph& graph, const TaskTimes& times
   const std::vector<std::int32_t> bindings = of_tasks.bindings();
   const std::vector<Ticks> slacks = of_tasks.slacks();
   for (std::size_t i = 0; i < slice.size(); ++i) {
-    if (bindings[i] != kNone)
+    if (bindings[i] != kNoTask)
       causes.binding[slice[i]] = slice[static_cast<std::size_t>(bindings[i])];
     causes.slack_ns[slice[i]] = floor_nanoseconds(slacks[i]).value;
   }
@@ -267,7 +267,7 @@ std::vector<std::uint32_t> chain_of_causes(const TimelineCauses& causes,
   while (chain.size() < most && current < causes.binding.size()) {
     const std::uint32_t before = causes.binding[current];
     if (before == kNoSlice) break;
-    // Right behind its own row's predecessor: the row was busy, nothing else to explain.
+    // Directly after its predecessor on the same row: the row was busy, the chain ends here.
     const bool row_was_busy = tracks.row_of(before) == tracks.row_of(current) &&
                               tracks.end_of(before) >= tracks.start_of(current);
     if (row_was_busy && !chain.empty()) break;

@@ -11,8 +11,8 @@ constexpr Argb with_alpha(std::uint32_t rgb, std::uint32_t alpha) { return alpha
 
 using SliceColours = std::array<Argb, kSliceKindCount>;
 
-/// In the order of SliceKind: F, B, I, W, optimizer, collective, send, receive, recompute, copy,
-/// kernel, host.
+/// In the order of SliceKind: F, B, I, W, optimizer,
+/// collective, send, receive, recompute, copy, kernel, host.
 SliceColours slice_colours(SlicePalette palette) {
   SliceColours colours{opaque(0x0072b2), opaque(0xe69f00), opaque(0x56b4e9), opaque(0x009e73),
                        opaque(0xf0e442), opaque(0xd55e00), opaque(0xcc79a7), opaque(0xb05a8a),
@@ -36,7 +36,7 @@ SliceColours slice_colours(SlicePalette palette) {
   return colours;
 }
 
-/// As on the screen Memory, in the order of MemoryClass: weights, gradients, optimizer,
+/// The colors of the Memory screen, in MemoryClass order: weights, gradients, optimizer,
 /// activations, working, logits, communication, reserved.
 constexpr std::array<Argb, kMemoryClassCount> kMemoryColours{
     opaque(0x0072b2), opaque(0x56b4e9), opaque(0x009e73), opaque(0xe69f00),
@@ -105,7 +105,7 @@ TimelineColours high_contrast_colours() {
 }
 
 Argb microbatch_colour(int microbatch) {
-  // Neighbours are a golden angle apart; six steps of lightness besides.
+  // Neighbors are a golden angle apart in hue, with six steps of lightness.
   const double hue = std::fmod(static_cast<double>(microbatch) * 0.61803398875, 1.0) * 6;
   const double light = 0.45 + 0.05 * (microbatch % 6);
   const double chroma = 0.62 * (1 - std::abs(2 * light - 1));
@@ -135,7 +135,7 @@ Argb blended(Argb under, Argb over) {
 
 namespace {
 
-/// Of an opaque sRGB colour (WCAG 2.1).
+/// Relative luminance of an opaque sRGB color (WCAG 2.1).
 double relative_luminance(Argb colour) {
   const auto linear = [](std::uint32_t channel) {
     const double c = static_cast<double>(channel & 255) / 255;

@@ -1,5 +1,5 @@
-/// Colours of a timeline, 0xAARRGGBB. Okabe–Ito base (Okabe & Ito, "Color Universal Design", 2008):
-/// told apart with every kind of colour blindness, and never the only carrier of a meaning.
+/// Timeline colors, 0xAARRGGBB, based on Okabe–Ito (Okabe & Ito, "Color Universal Design", 2008):
+/// colorblind-safe, and never the only carrier of meaning.
 #pragma once
 
 #include <array>
@@ -18,10 +18,10 @@ inline constexpr int kSlicePaletteCount = 4;
 struct TimelineColours {
   std::array<Argb, kSliceKindCount> slice{};
   std::array<Argb, kMemoryClassCount> memory{};
-  Argb background = 0, row_stripe = 0, idle = 0;  ///< idle: under a compute row
+  Argb background = 0, row_stripe = 0, idle = 0;  ///< idle: background of compute rows
   Argb text = 0, faint_text = 0, grid = 0, header = 0;
   Argb hover = 0, selection = 0, area = 0, cursor_a = 0, cursor_b = 0;
-  Argb critical = 0, dim = 0;  ///< dim: laid over what is not on the critical path
+  Argb critical = 0, dim = 0;  ///< dim: overlay on everything off the critical path
   Argb arrow = 0, ghost = 0, hatch = 0;
   Argb faster = 0, slower = 0;  ///< difference lane
   friend bool operator==(const TimelineColours&, const TimelineColours&) = default;
@@ -31,14 +31,14 @@ TimelineColours light_colours(SlicePalette palette = SlicePalette::kOkabeIto);
 TimelineColours dark_colours(SlicePalette palette = SlicePalette::kOkabeIto);
 TimelineColours high_contrast_colours();
 
-/// Hues of micro-batches, told apart from their neighbours; any number of them.
+/// Color of any micro-batch number, distinct from its neighbors.
 Argb microbatch_colour(int microbatch);
-/// `over` laid over `under` with its alpha; opaque.
+/// `over` alpha-blended onto `under`; the result is opaque.
 Argb blended(Argb under, Argb over);
 
-/// Relative contrast of two opaque colours, 1 to 21 (WCAG 2.1, definition of contrast ratio).
+/// Contrast ratio of two opaque colors, 1 to 21 (WCAG 2.1).
 double contrast(Argb a, Argb b);
-/// Black or white, whichever is read better on `fill`.
+/// Black or white, whichever has more contrast on `fill`.
 Argb text_on(Argb fill);
 
 }  // namespace meshwright::gui

@@ -9,7 +9,7 @@ namespace meshwright::gui {
 namespace {
 
 using RowKey = std::pair<std::int32_t, std::int32_t>;  ///< rank, stream
-/// Kind, stage, micro-batch, how many of these came before on the row.
+/// Kind, stage, micro-batch, and the number of earlier slices on the row with the same three.
 using SliceKey = std::tuple<SliceKind, std::int32_t, std::uint16_t, int>;
 
 RowKey key_of(const TimelineRow& row) { return {row.rank, row.stream}; }

@@ -1,4 +1,4 @@
-/// Predicted beside measured: which rows and slices belong together, and how far apart they are.
+/// Matches rows and slices of a predicted and a measured timeline and measures their distance.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ enum class ComparisonAlignment : std::uint8_t { kIterationStart, kFirstForward, 
 
 /// Rows of the same rank and stream.
 struct RowPair {
-  std::int32_t predicted = -1, measured = -1;  ///< -1: only the other one has it
+  std::int32_t predicted = -1, measured = -1;  ///< -1: missing in this timeline
   friend bool operator==(const RowPair&, const RowPair&) = default;
 };
 struct SlicePair {
@@ -24,14 +24,14 @@ struct SlicePair {
 struct TimelineComparison {
   std::vector<RowPair> rows;
   std::vector<SlicePair> slices;  ///< by measured slice
-  /// Added to measured times to lay them over the predicted ones.
+  /// Added to measured times to align them with the predicted ones.
   Nanoseconds offset;
-  /// Mean |start difference| of the pairs after the shift: how well the two align.
+  /// Mean |start difference| of the pairs after alignment.
   Nanoseconds residual;
   std::size_t predicted_alone = 0, measured_alone = 0;
 };
 
-/// Pairs slices of a pair of rows by (kind, stage, micro-batch, how often so far). Linear.
+/// Matches slices of paired rows by (kind, stage, micro-batch, occurrence). Linear time.
 TimelineComparison compare_tracks(const TimelineTracks& predicted, const TimelineTracks& measured,
                                   ComparisonAlignment alignment, Nanoseconds free_offset = {});
 

@@ -6,7 +6,7 @@
 namespace meshwright::gui {
 namespace {
 
-/// What ends a micro-batch's stay: its W where weights have passes of their own, else its B.
+/// A micro-batch is in flight until its W if the row has weight-gradient passes, else until its B.
 bool row_has_weight_passes(const TimelineTracks& tracks, std::size_t row) {
   const auto& channels = tracks.coverage.rows[row].channels;
   return std::find(channels.begin(), channels.end(), SliceKind::kBackwardWeight) != channels.end();
@@ -20,7 +20,7 @@ struct Stay {
 
 InFlightCurve in_flight_curve(const TimelineTracks& tracks, std::size_t row) {
   const bool weights = row_has_weight_passes(tracks, row);
-  // A micro-batch comes again in the next step: a forward after its end begins a new stay.
+  // Micro-batch numbers repeat in the next step: a forward after the end starts a new stay.
   std::map<std::pair<std::int32_t, std::uint16_t>, Stay> open;
   std::vector<std::pair<std::int64_t, std::int32_t>> changes;
   const auto close = [&](const Stay& stay) {

@@ -1,4 +1,4 @@
-/// Curves beside the rows: micro-batches in flight, memory by class at every pixel.
+/// Counter tracks below the rows: in-flight micro-batches, and memory by class per pixel.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,9 @@
 
 namespace meshwright::gui {
 
-/// Micro-batches whose forward pass has begun on the row and whose last backward part has not
-/// ended: value[i] holds from time_ns[i] on. Chunks of one device count each for itself. O(slices).
+/// Number of micro-batches between the start of their forward pass and the end of their last
+/// backward part on the row: value[i] is valid from time_ns[i] on. Each model chunk counts
+/// separately. O(slices).
 struct InFlightCurve {
   std::vector<std::int64_t> time_ns;
   std::vector<std::int32_t> value;
@@ -21,7 +22,7 @@ struct InFlightCurve {
 };
 InFlightCurve in_flight_curve(const TimelineTracks& tracks, std::size_t row);
 
-/// The curves of one timeline's rows, each worked out when it is first asked for. For any thread.
+/// The curves of a timeline's rows, computed on first use. Thread-safe.
 class InFlightCurves {
  public:
   explicit InFlightCurves(std::shared_ptr<const TimelineTracks> tracks);
@@ -33,11 +34,11 @@ class InFlightCurves {
   std::vector<InFlightCurve> curves_;
 };
 
-/// Largest value within every pixel of the window; a peak is never lost between pixels.
+/// Largest value within every pixel of the window, so that no peak is lost.
 std::vector<std::int32_t> peaks_of_pixels(const InFlightCurve& curve, const TimeWindow& window);
 
-/// The sample with the largest total within every pixel, or the one that holds from before; null
-/// where none has been taken yet.
+/// The sample with the largest total within every pixel, or else the latest earlier one; null
+/// before the first sample.
 std::vector<const MemoryPoint*> memory_of_pixels(const MemoryCurveOfRank& curve,
                                                  const TimeWindow& window);
 Bytes peak_of(const MemoryCurveOfRank& curve);

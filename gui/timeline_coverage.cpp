@@ -8,14 +8,14 @@
 namespace meshwright::gui {
 namespace {
 
-/// Slices that an average bin of level 0 holds: the pyramid costs 2 x 2 bytes x kinds / 16 a slice,
-/// and where it ends, a pixel is narrower than a bin and so made of about 16 slices at most.
+/// Average number of slices per bin of level 0. The mipmap then costs 2 x 2 bytes x kinds / 16 per
+/// slice, and when a pixel is narrower than a bin it covers at most about 16 slices.
 constexpr std::int64_t kSlicesPerBin = 16;
 constexpr std::int64_t kFull = 65535;
 
 using ChannelOfKind = std::array<std::size_t, kSliceKindCount>;
 
-/// Kinds of the row, ascending, and where each of them stands.
+/// Sets the channels (kinds in the row, ascending); returns the channel of each kind.
 ChannelOfKind find_channels(const TimelineTracks& tracks, std::size_t row, RowCoverage& coverage) {
   std::array<bool, kSliceKindCount> has{};
   for (std::size_t s = tracks.row_begin[row]; s < tracks.row_begin[row + 1]; ++s)
@@ -44,7 +44,7 @@ void add_sums(const TimelineTracks& tracks, std::size_t row, const ChannelOfKind
   }
 }
 
-/// Busy nanoseconds of every bin of level 0: [bin, channel].
+/// Busy nanoseconds per bin of level 0: [bin, channel].
 std::vector<std::int64_t> busy_of_bins(const TimelineTracks& tracks, std::size_t row,
                                        const ChannelOfKind& channel, const RowCoverage& coverage,
                                        std::size_t bins) {
@@ -65,7 +65,7 @@ std::vector<std::int64_t> busy_of_bins(const TimelineTracks& tracks, std::size_t
   return busy;
 }
 
-/// Shares of one level; what rounding leaves over goes to the next bin.
+/// Busy fractions of one level; the rounding error is carried to the next bin.
 CoverageLevel rounded(const std::vector<std::int64_t>& busy, std::size_t channels,
                       Nanoseconds bin) {
   CoverageLevel level;
@@ -85,7 +85,7 @@ CoverageLevel rounded(const std::vector<std::int64_t>& busy, std::size_t channel
   return level;
 }
 
-/// Bins of twice the width.
+/// Merges pairs of bins: half as many bins, twice as wide.
 void halve(std::vector<std::int64_t>& busy, std::size_t channels) {
   const std::size_t bins = busy.size() / channels, half = (bins + 1) / 2;
   for (std::size_t b = 0; b < half; ++b)
@@ -136,7 +136,7 @@ TimelineCoverage build_coverage(const TimelineTracks& tracks) {
 
 namespace {
 
-/// Time by kind of the row's slices before `slice`.
+/// Adds `sign` times the time by kind of the row's slices before `slice`.
 void add_sums_before(const TimelineTracks& tracks, std::size_t row, std::size_t slice,
                      std::int64_t sign, BusyTimes& times) {
   const RowCoverage& coverage = tracks.coverage.rows[row];
@@ -155,7 +155,7 @@ BusyTimes busy_times(const TimelineTracks& tracks, std::size_t row, Nanoseconds 
                      Nanoseconds to) {
   BusyTimes times{};
   if (tracks.row_begin[row] == tracks.row_begin[row + 1] || to <= from) return times;
-  // Whole slices [first, last), less what sticks out on either side.
+  // Whole slices [first, last), minus the parts outside [from, to).
   const std::size_t first = tracks.first_ending_after(row, from);
   const std::size_t last = tracks.first_starting_from(row, to);
   if (first >= last) return times;

@@ -1,11 +1,11 @@
-/// How busy a row is, and with what, at every zoom: the pyramid that millions of slices are drawn
-/// from. A pixel is coloured by the exact blend of what ran in it, so bubbles keep their darkness
-/// however far the view is zoomed out.
+/// Coverage mipmap: the busy fraction of a row per kind at every zoom level, used to draw millions
+/// of slices. The color of a pixel is the exact blend of what ran in it, so bubbles keep their
+/// darkness at every zoom.
 ///
-/// Level l divides the timeline into bins of base_bin << l nanoseconds; a bin holds the busy share
-/// of every kind that the row has, in 1/65535. Rounding is carried from bin to bin of a row, so
-/// that the sum over a row is off by half a unit of one bin at most. About 1.5 bytes a slice.
-/// Beside it, exact sums of durations by kind, every kSlicesPerSum slices.
+/// Level l divides the timeline into bins of base_bin << l nanoseconds; a bin holds the busy
+/// fraction of every kind in the row, in units of 1/65535. The rounding error is carried from bin
+/// to bin, so that the sum over a row is off by at most half a unit of one bin. About 1.5 bytes per
+/// slice, plus exact prefix sums of durations by kind every kSlicesPerSum slices.
 #pragma once
 
 #include <array>
@@ -30,10 +30,10 @@ struct CoverageLevel {
 };
 
 struct RowCoverage {
-  std::vector<SliceKind> channels;    ///< kinds that the row has, ascending
+  std::vector<SliceKind> channels;    ///< kinds in the row, ascending
   Nanoseconds base_bin;               ///< width of a bin of level 0; a power of two
-  std::vector<CoverageLevel> levels;  ///< until one bin is left
-  /// [slice / kSlicesPerSum, channel]: time of all slices of the row before that one.
+  std::vector<CoverageLevel> levels;  ///< down to a single bin
+  /// [slice / kSlicesPerSum, channel]: total time of all earlier slices of the row.
   std::vector<std::int64_t> sums_ns;
 };
 
@@ -41,11 +41,12 @@ struct TimelineCoverage {
   std::vector<RowCoverage> rows;
 };
 
-/// Linear in slices. Rows are independent; the caller may build them in parallel with row_coverage.
+/// Linear in the number of slices. Rows are independent;
+/// row_coverage() allows building them in parallel.
 TimelineCoverage build_coverage(const TimelineTracks& tracks);
 RowCoverage row_coverage(const TimelineTracks& tracks, std::size_t row);
 
-/// Exact time by kind of the parts of a row's slices in [from, to). O(log slices + kSlicesPerSum).
+/// Exact busy time by kind of a row within [from, to). O(log slices + kSlicesPerSum).
 BusyTimes busy_times(const TimelineTracks& tracks, std::size_t row, Nanoseconds from,
                      Nanoseconds to);
 

@@ -17,7 +17,7 @@ struct Place {
   auto work() const { return std::tuple(stage, kind, microbatch); }
 };
 
-/// In the order of their work; nothing if there are too many.
+/// Passes sorted by work(); nullopt if there are too many.
 std::optional<std::vector<Place>> places_of(const TimelineTracks& tracks,
                                             const TimeWindow& window) {
   std::vector<Place> places;

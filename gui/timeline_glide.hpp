@@ -1,5 +1,5 @@
-/// How slices move when the same work is ordered anew: where each was on the screen and where it is
-/// now. Pure; the view paints a few in-between pictures.
+/// Animation of slices when the schedule changes: the position of every pass before and after.
+/// Pure; the view paints the frames.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace meshwright::gui {
 
-/// One pass: ranks and pixels before and after. Passes that come into being have no width before,
-/// those that end have none afterwards, both in their middle.
+/// One pass: rank and pixels before and after. New passes grow from zero width at their center;
+/// removed ones shrink to zero width.
 struct GlidingSlice {
   std::int32_t rank_before = -1, rank_after = -1;
   SliceKind kind = SliceKind::kForward;
@@ -19,17 +19,17 @@ struct GlidingSlice {
   friend bool operator==(const GlidingSlice&, const GlidingSlice&) = default;
 };
 
-/// More passes than this are not followed by the eye, and cost more than a picture may.
+/// Above this number of passes the animation is not readable and too slow.
 inline constexpr std::size_t kMostGliding = 6'000;
 
-/// Passes of replica 0, paired by stage, kind and micro-batch, of several the n-th with the n-th.
-/// Empty if either timeline has more than kMostGliding. O(n log n).
+/// Passes of replica 0, matched by stage, kind, micro-batch and occurrence. Empty if either
+/// timeline has more than kMostGliding passes. O(n log n).
 std::vector<GlidingSlice> gliding_slices(const TimelineTracks& before,
                                          const TimeWindow& window_before,
                                          const TimelineTracks& after,
                                          const TimeWindow& window_after);
 
-/// 0 to 1 → 0 to 1, fast at first and slow at the end.
+/// Ease-out curve from [0, 1] to [0, 1].
 double eased(double share);
 
 }  // namespace meshwright::gui

@@ -1,4 +1,4 @@
-/// What a slice is, as far as drawing and statistics tell slices apart.
+/// Slice kinds, as distinguished by drawing and statistics.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace meshwright::gui {
 
 using Nanoseconds = Quantity<struct NanosecondDimension, std::int64_t>;
 
-/// The kinds of tasks, and what only measured runs show.
+/// The task kinds, followed by kinds that occur in measured traces only.
 enum class SliceKind : std::uint8_t {
   kForward,
   kBackward,
@@ -23,8 +23,8 @@ enum class SliceKind : std::uint8_t {
   kReceive,
   kRecompute,
   kCopy,    ///< memory copies and sets
-  kKernel,  ///< device work whose pass is unknown
-  kHost     ///< work of the processor
+  kKernel,  ///< device work of an unknown pass
+  kHost     ///< CPU work
 };
 inline constexpr int kSliceKindCount = 12;
 
@@ -37,7 +37,7 @@ constexpr bool is_communication(SliceKind kind) {
   return kind == SliceKind::kCollective || kind == SliceKind::kSend || kind == SliceKind::kReceive;
 }
 
-/// Whole nanoseconds, rounded down.
+/// Rounds down to whole nanoseconds.
 constexpr Nanoseconds floor_nanoseconds(Ticks time) {
   const std::int64_t whole = time.value / kTicksPerNanosecond;
   return Nanoseconds(time.value % kTicksPerNanosecond < 0 ? whole - 1 : whole);

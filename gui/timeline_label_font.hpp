@@ -1,5 +1,5 @@
-/// Short labels painted straight into pixels: a thousand names a frame cost less than a
-/// millisecond. Letters are rasterised once. Immutable after construction, so threads share it.
+/// Draws short labels directly into pixels, because QPainter is too slow for a thousand labels per
+/// frame. Glyphs are rasterized once. Immutable after construction, so it can be shared by threads.
 #pragma once
 
 #include <QFont>
@@ -21,10 +21,10 @@ struct PixelRows {
 
 class LabelFont {
  public:
-  /// Needs a QGuiApplication.
+  /// Requires a QGuiApplication.
   explicit LabelFont(const QFont& font);
   int height() const { return height_; }
-  /// Pixels; characters beyond ASCII count as a question mark.
+  /// Width in pixels; non-ASCII characters are drawn as question marks.
   int width_of(std::string_view text) const;
   /// Left end at `x`, top at `y`; clipped to `pixels`.
   void draw(const PixelRows& pixels, int x, int y, std::string_view text, Argb colour) const;

@@ -6,7 +6,7 @@
 namespace meshwright::gui {
 namespace {
 
-/// Rows of one rank, compute first.
+/// The rows of one rank, compute rows first.
 struct RankRows {
   std::int32_t rank = -1, stage = -1;
   bool is_replica = false;
@@ -111,7 +111,7 @@ LaneArrangement arrange_lanes(const TimelineTracks& tracks, const LaneOptions& o
       continue;
     }
     const bool open = options.all_open || options.open_ranks.contains(rank.rank);
-    // A rank without compute rows shows its streams: there is nothing else to see of it.
+    // A rank without compute rows always shows its streams.
     std::size_t shown = 0;
     for (const std::size_t row : rank.rows) {
       const bool leads = shown == 0;
@@ -172,7 +172,7 @@ LaneArrangement arrange_comparison(const TimelineTracks& predicted, const Timeli
       if (leads) stack.space();
     }
   }
-  // What only the measured run has comes last.
+  // Rows that only the measured trace has come last.
   for (std::size_t row = 0; row < measured.rows.size(); ++row)
     if (!paired.contains(row) && measured.rows[row].is_compute)
       stack.add({.row = static_cast<std::int32_t>(row),

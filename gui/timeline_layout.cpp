@@ -16,7 +16,7 @@ Nanoseconds TimeWindow::time_at(double pixel) const {
 
 namespace {
 
-/// Shifted into [-margin, end + margin]; too long a window is centred.
+/// Shifts the window into [-margin, end + margin]; longer windows are clamped to that range.
 TimeWindow within(TimeWindow window, Nanoseconds end) {
   const Nanoseconds margin(std::max<std::int64_t>(end.value / 10, 50));
   const Nanoseconds most = end + margin * 2;
@@ -51,13 +51,13 @@ TimeWindow whole(Nanoseconds end, int width) {
 // ---- draw lists ---------------------------------------------------------------------------------
 namespace {
 
-/// Busy part of every pixel by channel, in pixels.
+/// Accumulates the busy fraction of every pixel by channel.
 class PixelSums {
  public:
   PixelSums(int width, std::size_t channels)
       : width_(width), channels_(channels), sums_(static_cast<std::size_t>(width) * channels) {}
 
-  /// [left, right) in pixels, `weight` of it busy.
+  /// Adds [left, right) in pixels, busy for a fraction of `weight`.
   void add(double left, double right, std::size_t channel, float weight) {
     left = std::max(left, 0.0);
     right = std::min(right, static_cast<double>(width_));
@@ -87,7 +87,7 @@ class PixelSums {
   std::vector<float> sums_;
 };
 
-/// Widest level whose bins are no wider than a pixel; none if even the narrowest are.
+/// The coarsest level with bins of at most one pixel; nullopt if even the finest bins are wider.
 std::optional<std::size_t> level_for(const RowCoverage& coverage, double nanoseconds_per_pixel) {
   auto bin = static_cast<double>(coverage.base_bin.value);
   if (coverage.levels.empty() || bin > nanoseconds_per_pixel) return std::nullopt;
@@ -110,7 +110,7 @@ void add_bins(const RowCoverage& coverage, std::size_t level, const TimeWindow& 
   const double pixels_per_nanosecond = 1.0 / window.nanoseconds_per_pixel();
   for (std::int64_t b = first; b < last; ++b) {
     const double left = static_cast<double>(b * bin - window.from.value) * pixels_per_nanosecond;
-    // The last bin reaches beyond the end of all, where nothing can be busy.
+    // The last bin extends past the end of the timeline, where nothing runs.
     const std::int64_t width = std::max<std::int64_t>(1, std::min(bin, end.value - b * bin));
     const double right = left + static_cast<double>(width) * pixels_per_nanosecond;
     const float full = static_cast<float>(bin) / static_cast<float>(width) / kFullShare;
@@ -187,7 +187,7 @@ std::optional<std::size_t> slice_at_pixel(const TimelineTracks& tracks, std::siz
   const std::size_t end = tracks.row_begin[row + 1];
   if (const std::size_t middle = tracks.slice_at(row, window.time_at(pixel + 0.5)); middle < end)
     return middle;
-  // All of the pixel, and up to a nanosecond more: what is drawn is found.
+  // The whole pixel plus up to one nanosecond, so that every drawn slice is found.
   const Nanoseconds from = window.time_at(pixel), to = window.time_at(pixel + 1) + Nanoseconds(1);
   std::optional<std::size_t> widest;
   Nanoseconds most(0);

@@ -20,15 +20,6 @@ std::int64_t between(Nanoseconds from, Nanoseconds to, double share) {
   return from.value + std::llround(share * static_cast<double>((to - from).value));
 }
 
-void set_duration(TimelineTracks& tracks, std::size_t slice, std::int64_t duration) {
-  if (duration < kLongSlice) {
-    tracks.duration_ns[slice] = static_cast<std::uint32_t>(duration);
-  } else {
-    tracks.duration_ns[slice] = kLongSlice;
-    tracks.long_durations.emplace_back(slice, duration);
-  }
-}
-
 }  // namespace
 
 TimelineTracks morphed(const TimelineTracks& predicted, const TimelineTracks& measured,
@@ -38,7 +29,7 @@ TimelineTracks morphed(const TimelineTracks& predicted, const TimelineTracks& me
   tracks.long_durations.clear();
   tracks.end = Nanoseconds(0);
   for (std::size_t row = 0; row < tracks.rows.size(); ++row) {
-    std::int64_t free_from = 0;  // times are not negative
+    std::int64_t free_from = 0;  // start times are not negative
     for (std::size_t s = tracks.row_begin[row]; s < tracks.row_begin[row + 1]; ++s) {
       std::int64_t start = predicted.start_of(s).value, end = predicted.end_of(s).value;
       if (const std::uint32_t partner = partners[s]; partner != kAlone) {

@@ -1,4 +1,4 @@
-/// Between predicted and measured: what the slider of a comparison moves through.
+/// Interpolation between a predicted and a measured timeline, for the slider of the Compare screen.
 #pragma once
 
 #include "gui/timeline_comparison.hpp"
@@ -6,11 +6,11 @@
 
 namespace meshwright::gui {
 
-/// The predicted slices, `share` of the way to where they were measured: 0 is the prediction, 1 the
-/// measurement, as far as slices are paired. Those without a partner keep their length and give
-/// way. Slices, rows and labels keep their places in the columns, so that pairs, selections and
-/// causes stay true; a slice never passes the one before it on its row, though it may have done so
-/// when it was measured. Memory and arrows stay as predicted. O(slices), coverage included.
+/// The predicted slices moved by a fraction `share` toward their measured positions: 0 is the
+/// prediction, 1 the measurement. Unpaired slices keep their duration and are pushed back if
+/// needed. Indices of slices, rows and labels do not change, so pairs, selections and causes stay
+/// valid. A slice never overtakes its predecessor on the row, even if it did so in the measurement.
+/// Memory and arrows stay as predicted. O(slices), including the coverage.
 TimelineTracks morphed(const TimelineTracks& predicted, const TimelineTracks& measured,
                        const TimelineComparison& pairs, double share);
 

@@ -23,7 +23,7 @@ std::optional<OrderEdit> order_edit_at(const TimelineTracks& tracks, std::size_t
   const std::vector<std::size_t> passes = passes_of(tracks, row);
   const auto own = std::find(passes.begin(), passes.end(), slice);
   MW_CHECK(own != passes.end());
-  // Behind every other pass whose middle lies before `time`.
+  // After every other pass with its middle before `time`.
   std::int32_t to = 0;
   for (const std::size_t other : passes)
     if (other != slice && tracks.start_of(other) + tracks.duration_of(other) / 2 < time) ++to;

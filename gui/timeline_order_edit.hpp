@@ -1,4 +1,4 @@
-/// Dragging a slice to another place in the order of its row.
+/// Reordering of passes by dragging a slice within its row.
 #pragma once
 
 #include <cstddef>
@@ -10,21 +10,21 @@
 
 namespace meshwright::gui {
 
-/// Move the `from`-th slice of the row's passes to be its `to`-th; others close up.
+/// Moves the `from`-th pass of a row to position `to`; the passes in between shift by one.
 struct OrderEdit {
   std::size_t row = 0;
   std::int32_t rank = -1;  ///< RankId value of the row
   std::int32_t from = 0, to = 0;
-  std::size_t slice = 0;  ///< the one that is dragged
+  std::size_t slice = 0;  ///< the dragged slice
   friend bool operator==(const OrderEdit&, const OrderEdit&) = default;
 };
 
-/// Where a pass dropped with its middle at `time` goes, in the order of the row's passes (forward
-/// and backward; other slices do not count). Nothing if the slice is no pass or would stay.
+/// The edit for a pass dropped with its middle at `time`; positions count passes only. Returns
+/// nullopt if the slice is not a pass or would not move.
 std::optional<OrderEdit> order_edit_at(const TimelineTracks& tracks, std::size_t slice,
                                        Nanoseconds time);
 
-/// Slices of the row's passes in the order after the edit.
+/// The pass slices of the row in the order after the edit.
 std::vector<std::size_t> order_after(const TimelineTracks& tracks, const OrderEdit& edit);
 
 }  // namespace meshwright::gui

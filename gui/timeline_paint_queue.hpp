@@ -1,6 +1,5 @@
-/// Paints scenes on other threads, the latest one asked for last, and overviews beside them. While
-/// one is painted, only the newest request of its sort waits; pictures always arrive on the thread
-/// of the queue.
+/// Paints scenes and overviews on worker threads. While one is being painted, only the latest
+/// request of its type is queued. Images are delivered on the thread of the queue.
 #pragma once
 
 #include <QImage>
@@ -18,15 +17,15 @@ class TimelinePaintQueue : public QObject {
   Q_OBJECT
  public:
   explicit TimelinePaintQueue(QObject* parent = nullptr);
-  /// Waits for the picture under way, which stops early.
+  /// Cancels and waits for running painters.
   ~TimelinePaintQueue() override;
 
-  /// Does nothing if this scene is the one that was asked for last.
+  /// Does nothing if `scene` equals the last request.
   void request(const TimelineScene& scene);
   void request_overview(std::shared_ptr<const TimelineTracks> tracks,
                         const TimelineColours& colours, QSize size);
   bool is_idle() const { return !scenes_.running && !overviews_.running; }
-  /// Until all that was asked for has been delivered.
+  /// Blocks until all requests have been delivered.
   void wait();
 
  Q_SIGNALS:

@@ -1,5 +1,5 @@
-/// Lanes into pixels. The parts of one picture share the scene and its colours, so they stand
-/// together; the vector form is in timeline_painter_vectors.cpp.
+/// Paints lanes into pixels. All parts share the scene and its colors, so they are in one file; the
+/// vector version is in timeline_painter_vectors.cpp.
 #include "gui/timeline_painter.hpp"
 
 #include <QtConcurrent>
@@ -12,7 +12,7 @@ namespace {
 
 using Line = std::vector<Argb>;
 
-/// Colour of every pixel of a lane from its shares.
+/// Blends the color of every pixel of a lane from its busy fractions.
 void mix_line(const LaneDrawing& drawing, const TimelineColours& colours, Argb idle, Line& line) {
   const std::size_t channels = drawing.channels.size();
   std::array<Argb, kSliceKindCount> colour{};
@@ -38,7 +38,7 @@ void mix_line(const LaneDrawing& drawing, const TimelineColours& colours, Argb i
   }
 }
 
-/// Whether the hatching of a cause covers the pixel: told apart by form, not by colour.
+/// True if the hatch pattern of a cause covers the pixel: causes differ in pattern, not in color.
 bool is_hatched(IdleCause cause, int x, int y, int step) {
   const auto on = [&](int value) { return ((value % step) + step) % step < std::max(1, step / 7); };
   switch (cause) {
@@ -97,7 +97,7 @@ class LanePainter {
   const TimelineCauses* causes() const { return lane_.is_measured ? nullptr : scene_.causes.get(); }
   int scaled(double pixels) const { return static_cast<int>(std::lround(pixels * style_.scale)); }
 
-  // ---- slices ---------------------------------------------------------------------------------
+  // ---- slices -----------------------------------------------------------------------------------
   void paint_slices() {
     const bool is_compute = tracks().rows[row()].is_compute;
     draw_lane(tracks(), row(), window_, style_.bubble_causes ? causes() : nullptr, drawing_);
@@ -111,7 +111,7 @@ class LanePainter {
     if (scene_.ghost != nullptr && !lane_.is_measured) paint_ghost();
   }
 
-  /// Before the first slice and after the last there is no idle time.
+  /// Time outside the timeline is not idle time.
   void paint_outside(Line& line) const {
     const double begin = window_.pixel_of(Nanoseconds(0)), end = window_.pixel_of(tracks().end);
     const auto width = static_cast<double>(line.size());
@@ -124,7 +124,7 @@ class LanePainter {
   void hatch(const IdleBox& idle) const {
     const int step = std::max(4, scaled(7));
     const int left = first_pixel(idle.left), right = end_pixel(idle.right, pixels_.width);
-    // The pattern moves with time, not with the window.
+    // Anchor the pattern to time, so that it moves with the content.
     const auto shift = static_cast<int>(
         std::lround(std::fmod(window_.pixel_of(Nanoseconds(0)), static_cast<double>(step))));
     for (int y = 0; y < pixels_.height; ++y)
@@ -133,7 +133,7 @@ class LanePainter {
           pixels_.row(y)[x] = blended(pixels_.row(y)[x], colours_.hatch);
   }
 
-  /// Chunks of one device are bands of lightness.
+  /// Other model chunks of a device are drawn lighter.
   bool is_other_chunk(std::size_t slice) const {
     const std::int32_t stage = tracks().label_of(slice).stage, own = tracks().rows[row()].stage;
     return stage >= 0 && own >= 0 && stage != own;
@@ -153,7 +153,7 @@ class LanePainter {
     const int left = first_pixel(box.left), right = end_pixel(box.right, pixels_.width);
     if (left >= right) return;
     if (style_.microbatch_colours || is_other_chunk(box.slice)) {
-      // Pixels on the edges keep their blend.
+      // Partially covered edge pixels keep their blended color.
       const int from = std::max(0, static_cast<int>(std::ceil(box.left)));
       const int to = std::min(pixels_.width, static_cast<int>(std::floor(box.right)));
       for (int y = 0; y < pixels_.height; ++y)
@@ -178,7 +178,7 @@ class LanePainter {
     while (width > room && text.size() > 1) {
       text.pop_back();
       width = scene_.font->width_of(text);
-      // A cut number would be another number.
+      // Never show part of a number.
       if (!text.empty() && std::isdigit(static_cast<unsigned char>(text.back())) != 0) {
         while (!text.empty() && std::isdigit(static_cast<unsigned char>(text.back())) != 0)
           text.pop_back();
@@ -191,7 +191,7 @@ class LanePainter {
     scene_.font->draw(pixels_, x, y, text, text_on(colour));
   }
 
-  /// Everything but the path is dimmed; the path has an outline.
+  /// Outlines the critical path and dims everything else.
   void paint_critical() {
     std::vector<bool> bright(static_cast<std::size_t>(pixels_.width));
     const std::vector<std::uint32_t>& path = causes()->critical_of_row[row()];
@@ -241,7 +241,7 @@ class LanePainter {
     }
   }
 
-  // ---- counters -------------------------------------------------------------------------------
+  // ---- counters ---------------------------------------------------------------------------------
   void fill_background() const {
     for (int y = 0; y < pixels_.height; ++y)
       std::fill(pixels_.row(y), pixels_.row(y) + pixels_.width, colours_.row_stripe);
@@ -254,7 +254,7 @@ class LanePainter {
     for (int y = top; y < bottom; ++y) pixels_.row(y)[x] = colour;
   }
 
-  /// What stays the same all the time is pale beside what comes and goes.
+  /// Memory that is constant over the step is paler than memory that varies.
   std::array<Argb, kMemoryClassCount> memory_colours() const {
     std::array<Argb, kMemoryClassCount> colour = colours_.memory;
     constexpr Argb kVeil = 0xa0000000U;
@@ -307,7 +307,7 @@ class LanePainter {
       fill_column(x, 0, 0.92 * peaks[static_cast<std::size_t>(x)] / curve.peak, colour);
   }
 
-  /// Mean busy share over the rank's streams, stacked by kind.
+  /// Mean busy fraction of the rank's streams, stacked by kind.
   void paint_links() {
     fill_background();
     std::vector<double> below(static_cast<std::size_t>(pixels_.width));
@@ -331,8 +331,7 @@ class LanePainter {
     }
   }
 
-  /// Every measured slice at its place: up and red is longer than predicted, down and green
-  /// shorter.
+  /// Every measured slice at its position: up (red) is longer than predicted, down (green) shorter.
   void paint_difference() {
     fill_background();
     const int middle = pixels_.height / 2;
@@ -356,7 +355,7 @@ class LanePainter {
       const int right = std::min(
           pixels_.width,
           std::max(left + 1, static_cast<int>(std::ceil(window_.pixel_of(start + taken)))));
-      // Half the lane's height stands for half as long again.
+      // Full deflection, half the lane height, is a difference of 50 %.
       const double part = std::clamp(change / 0.5, -1.0, 1.0);
       const int reach = static_cast<int>(std::lround(std::abs(part) * (middle - 1)));
       for (int step = 1; step <= reach; ++step) {
@@ -377,7 +376,7 @@ class LanePainter {
   LaneDrawing drawing_;
 };
 
-/// Where a lane lies in the picture, in device pixels; nothing if it is outside.
+/// Vertical position of a visible lane in the image, in device pixels.
 struct LanePlace {
   const Lane* lane;
   int top, bottom;
@@ -426,7 +425,7 @@ QImage paint_scene(const TimelineScene& scene, QThreadPool* pool,
     if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) return;
     const int lane_height = place.bottom - place.top;
     const int least = place.lane->is_pinned ? 0 : pinned;
-    // A lane that is partly outside is painted whole beside the picture and copied.
+    // A partly visible lane is painted into a separate buffer and copied.
     const bool inside = place.top >= least && place.bottom <= height;
     std::vector<Argb> apart;
     PixelRows pixels{bits + static_cast<std::ptrdiff_t>(place.top) * stride, width, lane_height,

@@ -1,7 +1,8 @@
-/// Scene → image. Pure apart from fonts; runs on any thread. Lanes are independent and painted in
-/// parallel when a pool is given.
+/// Paints a scene into an image. Pure except for fonts; runs on any thread. Lanes are independent
+/// and painted in parallel if a thread pool is given.
 #pragma once
 
+#include <QColor>
 #include <QImage>
 #include <QThreadPool>
 #include <atomic>
@@ -20,6 +21,8 @@ class QPainter;
 
 namespace meshwright::gui {
 
+inline QColor colour(Argb argb) { return QColor::fromRgba(argb); }
+
 struct SceneStyle {
   TimelineColours colours;
   bool critical_path = false;
@@ -29,12 +32,12 @@ struct SceneStyle {
   friend bool operator==(const SceneStyle&, const SceneStyle&) = default;
 };
 
-/// What a painter needs; shared data is never changed while it is painted.
+/// Everything needed to paint a timeline; the shared data is immutable.
 struct TimelineScene {
   std::shared_ptr<const TimelineTracks> tracks, measured, ghost;
   std::shared_ptr<const TimelineCauses> causes;
   std::shared_ptr<const TimelineComparison> comparison;
-  std::shared_ptr<InFlightCurves> in_flight;  ///< of `tracks`; null: no counters are shown
+  std::shared_ptr<InFlightCurves> in_flight;  ///< for `tracks`; null if no counters are shown
   std::shared_ptr<const LaneArrangement> arrangement;
   std::shared_ptr<const LabelFont> font;
   TimeWindow window;  ///< width in pixels, not device pixels
@@ -44,21 +47,21 @@ struct TimelineScene {
   const TimelineTracks& tracks_of(const Lane& lane) const {
     return lane.is_measured ? *measured : *tracks;
   }
-  /// Times of the lane's tracks that are `in_pixels` wide.
+  /// The window in the time base of the lane's tracks, `in_pixels` wide.
   TimeWindow window_of(const Lane& lane, int in_pixels) const;
-  /// Same picture: the image can be kept.
+  /// Equal scenes give equal images, so the image can be reused.
   friend bool operator==(const TimelineScene&, const TimelineScene&) = default;
 };
 
-/// Device pixels; rows, counters and differences, without ruler, names and overlay. Stops early,
-/// with a picture of no use, when `cancelled` becomes true.
+/// Paints rows, counters and differences in device pixels, without ruler, names and overlay. Stops
+/// early with an incomplete image when `cancelled` becomes true.
 QImage paint_scene(const TimelineScene& scene, QThreadPool* pool = nullptr,
                    const std::atomic<bool>* cancelled = nullptr);
 
-/// The same as vector graphics, for PDF and SVG: boxes and runs of equal pixels, at (0, 0).
+/// The same as vector graphics at (0, 0), for PDF and SVG: boxes and runs of equal pixels.
 void paint_scene_as_vectors(const TimelineScene& scene, QPainter& painter);
 
-/// Strip of the whole run: mean over compute rows, `height` pixels high.
+/// Overview strip of the whole timeline: the compute rows scaled down to `height` pixels.
 QImage paint_overview(const TimelineTracks& tracks, const TimelineColours& colours, int width,
                       int height, const std::atomic<bool>* cancelled = nullptr);
 

@@ -1,5 +1,5 @@
-/// The scene as vector graphics, for papers: every box a rectangle, names as text, pixels of many
-/// slices as runs of equal colour.
+/// The scene as vector graphics, for papers: a rectangle per box, labels as text, and runs of equal
+/// color where many slices share a pixel.
 #include <QPainter>
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,6 @@
 
 namespace meshwright::gui {
 namespace {
-
-QColor colour(Argb argb) { return QColor::fromRgba(argb); }
 
 class VectorLane {
  public:
@@ -41,7 +39,7 @@ class VectorLane {
                         colour(with));
   }
 
-  /// What is no box, pixel by pixel; equal neighbours are one rectangle.
+  /// Pixels outside of boxes; equal neighbors are merged into one rectangle.
   void paint_folded(const LaneDrawing& drawing) {
     const std::size_t channels = drawing.channels.size();
     const auto width = static_cast<std::size_t>(scene_.window.width);
@@ -64,7 +62,7 @@ class VectorLane {
     }
   }
 
-  /// 0: nothing ran.
+  /// Color of a pixel; 0 if nothing ran.
   Argb mixed(const LaneDrawing& drawing, std::size_t x) const {
     const std::size_t channels = drawing.channels.size();
     std::array<double, 3> sum{};
@@ -96,7 +94,7 @@ class VectorLane {
         idle.cause == IdleCause::kWarmUp || idle.cause == IdleCause::kCommunication;
     if (rising || falling)
       for (double x = box.left() - height; x < box.right(); x += kStep) {
-        // Cut by hand: SVG files of Qt have no clipping.
+        // Clipped manually: Qt's SVG generator does not support clipping.
         const double from = std::max(x, box.left()), to = std::min(x + height, box.right());
         if (falling)
           painter_.drawLine(QPointF(from, box.top() + from - x), QPointF(to, box.top() + to - x));
@@ -149,7 +147,8 @@ void paint_scene_as_vectors(const TimelineScene& scene, QPainter& painter) {
       VectorLane(scene, lane, place, painter).paint();
       continue;
     }
-    // Curves have thousands of points of a pixel each: as a picture at four times the resolution.
+    // Counters would need thousands of tiny shapes, so they
+    // are embedded as images at four times the resolution.
     TimelineScene alone = scene;
     auto arrangement = std::make_shared<LaneArrangement>();
     arrangement->lanes = {lane};

@@ -76,7 +76,7 @@ std::vector<RulerMark> ruler_marks(const TimeWindow& window, double apart) {
   const std::int64_t small = step % 5 == 0 ? step / 5 : step % 2 == 0 ? step / 2 : step;
   const std::int64_t first =
       window.from.value >= 0 ? (window.from.value + small - 1) / small : window.from.value / small;
-  // As many digits as neighbouring labels need to differ.
+  // Enough digits to distinguish neighboring labels.
   const double largest = std::max({std::abs(static_cast<double>(window.from.value)),
                                    std::abs(static_cast<double>(window.to.value)), 1.0});
   const int digits =

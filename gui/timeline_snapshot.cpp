@@ -44,7 +44,7 @@ QByteArray to_png(const TimelineSnapshot& snapshot, double scale) {
   QBuffer buffer(&bytes);
   buffer.open(QIODevice::WriteOnly);
   if (!to_image(snapshot, scale).save(&buffer, "PNG"))
-    throw RuntimeFailure({"PNG", "the picture could not be encoded", "try a smaller scale"});
+    throw RuntimeFailure({"PNG", "cannot encode the image", "use a smaller window"});
   return bytes;
 }
 
@@ -82,7 +82,7 @@ QByteArray to_svg(const TimelineSnapshot& snapshot) {
 }
 #endif
 
-/// The contents of a file with this suffix; nothing if the suffix is not known.
+/// The file content for this suffix; nullopt for unknown suffixes.
 std::optional<std::string> encoded(const TimelineSnapshot& snapshot, const QString& suffix,
                                    double scale) {
   const TimeWindow& window = snapshot.scene.window;
@@ -143,12 +143,12 @@ QString area_text(const TimelineSnapshot& snapshot, AreaFormat format) {
 
 void write_snapshot(const TimelineSnapshot& snapshot, const std::string& path, double scale) {
   if (snapshot.scene.tracks == nullptr)
-    throw InputError(Diagnostic{path, "there is nothing to save yet", "simulate a plan first"});
+    throw InputError(Diagnostic{path, "the timeline is empty", "simulate a plan first"});
   const QString suffix = QFileInfo(QString::fromStdString(path)).suffix().toLower();
   const std::optional<std::string> bytes = encoded(snapshot, suffix, scale);
   if (!bytes)
     throw InputError(Diagnostic{
-        path, "'." + suffix.toStdString() + "' is not a format of the timeline",
+        path, "unsupported format '." + suffix.toStdString() + "'",
         std::string("use .png, .pdf, ") + (can_write_svg() ? ".svg, " : "") + ".csv or .pftrace"});
   write_file(path, *bytes);
 }

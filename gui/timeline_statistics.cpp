@@ -27,7 +27,7 @@ void add_idle(const std::vector<IdleSpan>& spans, const TimelineArea& area,
         std::min(span->to, area.to) - std::max(span->from, area.from);
 }
 
-/// Kinds that the area has.
+/// Kinds that occur in the area.
 std::vector<SliceKind> kinds_of(const AreaStatistics& statistics) {
   std::vector<SliceKind> kinds;
   for (std::size_t k = 0; k < kSliceKindCount; ++k)
@@ -40,7 +40,7 @@ std::string row_name(const TimelineTracks& tracks, std::size_t row) {
   return r.rank >= 0 ? fmt::format("r{}.{}", r.rank, r.label) : r.label;
 }
 
-/// JSON text; row labels come from files.
+/// A JSON string; escaped because row labels come from files.
 std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -54,7 +54,7 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
-/// Rows of a table: a header, a line per row, the sum.
+/// A table with a header, a line per row and a total.
 std::vector<std::vector<std::string>> table_of(const TimelineTracks& tracks,
                                                const AreaStatistics& statistics) {
   const std::vector<SliceKind> kinds = kinds_of(statistics);
@@ -74,7 +74,7 @@ std::vector<std::vector<std::string>> table_of(const TimelineTracks& tracks,
     add(row_name(tracks, row.row), row.slices, row.busy, row.idle);
     idle += row.idle;
   }
-  add("all", statistics.slices, statistics.busy, idle);
+  add("total", statistics.slices, statistics.busy, idle);
   return table;
 }
 

@@ -1,4 +1,4 @@
-/// Exact figures of a rectangle of the timeline: what the drawer under a selection shows.
+/// Exact statistics of a selected area of the timeline.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace meshwright::gui {
 
-/// Rows (ascending, by index) and a span of time.
+/// Row indices (ascending) and a time range.
 struct TimelineArea {
   std::vector<std::size_t> rows;
   Nanoseconds from, to;
@@ -21,7 +21,7 @@ struct TimelineArea {
 
 struct RowStatistics {
   std::size_t row = 0;
-  std::size_t slices = 0;  ///< that have a part inside
+  std::size_t slices = 0;  ///< slices that overlap the area
   BusyTimes busy{};
   Nanoseconds idle;
   friend bool operator==(const RowStatistics&, const RowStatistics&) = default;
@@ -34,15 +34,15 @@ struct AreaStatistics {
   BusyTimes busy{};          ///< over all rows
   Nanoseconds compute_idle;  ///< of compute rows: bubbles and exposed communication
   Nanoseconds compute_span;  ///< compute rows x span
-  std::array<Nanoseconds, kIdleCauseCount> idle{};  ///< compute rows, by cause, if causes are known
+  std::array<Nanoseconds, kIdleCauseCount> idle{};  ///< of compute rows, by cause if known
   friend bool operator==(const AreaStatistics&, const AreaStatistics&) = default;
 };
 
-/// O(rows log slices); with causes also the gaps inside.
+/// O(rows log slices), plus the gaps in the area if causes are given.
 AreaStatistics area_statistics(const TimelineTracks& tracks, const TimelineArea& area,
                                const TimelineCauses* causes = nullptr);
 
-/// Tab-separated, with a header; times in nanoseconds.
+/// Tab-separated values with a header; times in nanoseconds.
 std::string to_tsv(const TimelineTracks& tracks, const AreaStatistics& statistics);
 std::string to_markdown(const TimelineTracks& tracks, const AreaStatistics& statistics);
 std::string to_json(const TimelineTracks& tracks, const AreaStatistics& statistics);

@@ -3,17 +3,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include "gui/qstring_of.hpp"
 #include "gui/timeline_ruler.hpp"
 #include "gui/timeline_view_parts.hpp"
 
 namespace meshwright::gui {
 namespace {
 
-QString text_of(std::string_view text) {
-  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
-}
-
-/// As RFC 4180 has it.
+/// Quotes a field as in RFC 4180.
 QString csv_field(QString text) {
   if (!text.contains(QLatin1Char(',')) && !text.contains(QLatin1Char('"')) &&
       !text.contains(QLatin1Char('\n')))
@@ -86,7 +83,7 @@ QVariant TimelineTableModel::data(const QModelIndex& index, int role) const {
     case kName:
       return QString::fromStdString(short_name(*tracks_, slice));
     case kKind:
-      return text_of(name_of(tracks_->kind[slice]));
+      return qstring_of(name_of(tracks_->kind[slice]));
     case kMicrobatch:
       return tracks_->microbatch[slice] == kNoMicrobatch ? QVariant()
                                                          : QVariant(tracks_->microbatch[slice]);
@@ -150,7 +147,7 @@ QString TimelineTableModel::to_csv() const {
                     csv_field(QString::fromStdString(row.label)),
                     number(label.stage, label.stage >= 0),
                     csv_field(QString::fromStdString(short_name(*tracks_, slice))),
-                    text_of(name_of(tracks_->kind[slice])),
+                    qstring_of(name_of(tracks_->kind[slice])),
                     number(tracks_->microbatch[slice], tracks_->microbatch[slice] != kNoMicrobatch),
                     QString::number(tracks_->start_ns[slice]),
                     QString::number(tracks_->duration_of(slice).value)}

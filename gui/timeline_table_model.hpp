@@ -1,5 +1,5 @@
-/// The visible part of the timeline as a table: for people who read rather than look, for screen
-/// readers, for the clipboard and for CSV.
+/// The visible slices of a timeline as a table: for reading
+/// exact values, for screen readers, the clipboard and CSV.
 #pragma once
 
 #include <QAbstractTableModel>
@@ -27,20 +27,21 @@ class TimelineTableModel : public QAbstractTableModel {
     kWaitsFor,
     kColumnCount
   };
-  /// More rows than this are cut off; is_cut() says so.
+  /// Maximum number of rows; see is_cut().
   static constexpr std::size_t kMostRows = 200'000;
 
   explicit TimelineTableModel(QObject* parent = nullptr);
-  /// Slices of `rows` (indices in tracks.rows, ascending; empty: all) that have a part in [from,
-  /// to), row by row.
+  /// Shows the slices of `rows` (ascending indices into tracks.rows; empty for all) that overlap
+  /// [from, to), row by row.
   void show(std::shared_ptr<const TimelineTracks> tracks,
             std::shared_ptr<const TimelineCauses> causes, const std::vector<std::size_t>& rows,
             Nanoseconds from, Nanoseconds to);
+  /// True if slices were omitted because of kMostRows.
   bool is_cut() const { return cut_; }
   bool shows(const std::shared_ptr<const TimelineTracks>& tracks) const {
     return tracks_ == tracks;
   }
-  /// Of a slice; -1 if it is not shown. Logarithmic.
+  /// The row of a slice; -1 if not shown. O(log rows).
   int row_of(std::size_t slice) const;
   std::size_t slice_of(int row) const { return slices_[static_cast<std::size_t>(row)]; }
 
@@ -50,7 +51,7 @@ class TimelineTableModel : public QAbstractTableModel {
   QVariant headerData(int section, Qt::Orientation orientation,
                       int role = Qt::DisplayRole) const override;
 
-  /// Comma-separated, times in nanoseconds, header in English whatever the language.
+  /// Comma-separated values; times in nanoseconds; the header is always English.
   QString to_csv() const;
 
  private:

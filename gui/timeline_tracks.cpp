@@ -10,7 +10,7 @@
 namespace meshwright::gui {
 namespace {
 
-/// Position by slice in a sorted list of exceptions.
+/// Looks up a slice in a sorted list of exceptions.
 template <class Value>
 const Value& exception_of(const std::vector<std::pair<std::size_t, Value>>& list,
                           std::size_t slice) {
@@ -46,7 +46,7 @@ std::size_t TimelineTracks::first_ending_after(std::size_t row, Nanoseconds time
   // Slices do not overlap, so only the last one that starts before `time` can reach beyond it.
   const std::size_t next = first_starting_from(row, time);
   if (next > row_begin[row] && end_of(next - 1) > time) return next - 1;
-  // Empty slices at `time` itself do not end after it.
+  // Skip empty slices at `time` itself: they do not end after it.
   std::size_t slice = next;
   while (slice < row_begin[row + 1] && end_of(slice) <= time) ++slice;
   return slice;
@@ -82,10 +82,11 @@ std::string in_lower_case(std::string text) {
   return text;
 }
 
-/// "f7" of "F" and micro-batch 7; `reuse` keeps its memory.
+/// True if `wanted` occurs in the short name, such as "f7" for "F" and micro-batch 7; `reuse`
+/// avoids allocations.
 bool is_in_short_name(const std::string& label, std::uint16_t microbatch, const std::string& wanted,
                       std::string& reuse) {
-  if (microbatch == kNoMicrobatch) return false;  // the label alone has been looked at
+  if (microbatch == kNoMicrobatch) return false;  // the label itself has been checked
   std::array<char, 8> digits;
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), microbatch).ptr;
   reuse.assign(label);
@@ -99,7 +100,7 @@ std::vector<std::uint32_t> slices_named(const TimelineTracks& tracks, std::strin
                                         std::size_t most) {
   std::vector<std::uint32_t> found;
   const std::string wanted = in_lower_case(std::string(text));
-  // A text without digits names all slices of a label or none of them, whatever their micro-batch.
+  // A text without digits matches all slices of a label or none, independent of the micro-batch.
   const bool has_digits =
       std::any_of(wanted.begin(), wanted.end(), [](char c) { return c >= '0' && c <= '9'; });
   const bool has_dots = wanted.find('.') != std::string::npos;
@@ -151,7 +152,7 @@ std::vector<std::string> check_timeline_tracks(const TimelineTracks& tracks) {
     if (last > tracks.end) problems.push_back(fmt::format("row {} ends after the end", row));
   }
   for (const SliceArrow& arrow : tracks.arrows)
-    if (arrow.from >= count || arrow.to >= count) return {"an arrow leads to no slice"};
+    if (arrow.from >= count || arrow.to >= count) return {"an arrow refers to a missing slice"};
   return problems;
 }
 
@@ -241,14 +242,14 @@ TimelineTracks TracksBuilder::finish() {
   return std::move(tracks_);
 }
 
-// ---- from our own timelines ---------------------------------------------------------------------
+// ---- from Meshwright timelines ------------------------------------------------------------------
 namespace {
 
 std::string_view without_prefix(std::string_view text, std::string_view prefix) {
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
 }
 
-/// "r12.compute.s3.F7#2" → "F": what is left when what the slice says anyway is taken away.
+/// "r12.compute.s3.F7#2" → "F": removes everything that is stored elsewhere.
 std::string_view label_name(std::string_view name, std::string_view row_prefix,
                             const TimelineSpan& span) {
   name = without_prefix(name, row_prefix);

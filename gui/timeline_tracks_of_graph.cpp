@@ -1,5 +1,5 @@
-/// A simulated step as tracks, at every move of a slider: straight from tasks into columns, without
-/// names or a Timeline in between.
+/// Converts a simulated step to tracks, at every move of a slider: directly from tasks to columns,
+/// without names or an intermediate Timeline.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,14 +14,14 @@
 namespace meshwright::gui {
 namespace {
 
-constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kUnset = std::numeric_limits<std::uint32_t>::max();
 
 std::size_t stream_index(const Task& task) {
   return static_cast<std::size_t>(task.rank) * kStreamCount + static_cast<std::size_t>(task.stream);
 }
 
-/// Rows of streams that carry tasks, by rank and stream, and where their slices begin. Returns the
-/// place of the first slice of every [rank, stream].
+/// Adds a row for every stream with tasks, by rank and stream. Returns the index of the first slice
+/// of every [rank, stream].
 std::vector<std::uint32_t> add_rows(const TaskGraph& graph, TimelineTracks& tracks) {
   std::vector<std::uint32_t> count(graph.ranks.size() * kStreamCount, 0);
   for (const Task& task : graph.tasks) ++count[stream_index(task)];
@@ -44,13 +44,13 @@ std::vector<std::uint32_t> add_rows(const TaskGraph& graph, TimelineTracks& trac
   return count;
 }
 
-/// Labels of tasks, made when they are first met: name_of() the kind, and the stage.
+/// Labels of tasks, created on first use: the name of the kind, and the stage.
 class Labels {
  public:
   Labels(const TaskGraph& graph, TimelineTracks& tracks) : graph_(graph), tracks_(tracks) {
     std::int16_t last_stage = -1;
     for (const Task& task : graph.tasks) last_stage = std::max(last_stage, task.stage);
-    known_.assign((static_cast<std::size_t>(last_stage) + 2) * kNames, kNone);
+    known_.assign((static_cast<std::size_t>(last_stage) + 2) * kNames, kUnset);
   }
 
   std::uint32_t of(const Task& task) {
@@ -60,7 +60,7 @@ class Labels {
                   static_cast<std::size_t>(graph_.works[task.work.index()].collective.kind)
             : static_cast<std::size_t>(task.kind);
     std::uint32_t& known = known_[static_cast<std::size_t>(task.stage + 1) * kNames + name];
-    if (known == kNone) {
+    if (known == kUnset) {
       known = static_cast<std::uint32_t>(tracks_.labels.size());
       tracks_.labels.push_back({.name = name_of_task(task), .stage = task.stage});
     }
@@ -91,20 +91,14 @@ void resize_columns(TimelineTracks& tracks, std::size_t slices) {
   tracks.label.resize(slices);
 }
 
-void set_duration(TimelineTracks& tracks, std::size_t slice, std::int64_t duration) {
-  const bool is_long = duration >= kLongSlice;
-  tracks.duration_ns[slice] = is_long ? kLongSlice : static_cast<std::uint32_t>(duration);
-  if (is_long) tracks.long_durations.emplace_back(slice, duration);
-}
-
 void set_label(TimelineTracks& tracks, std::size_t slice, std::uint32_t label) {
   const bool is_far = label >= kFarLabel;
   tracks.label[slice] = is_far ? kFarLabel : static_cast<std::uint16_t>(label);
   if (is_far) tracks.far_labels.emplace_back(slice, label);
 }
 
-/// Slices of a stream stand in the order of its tasks, which is that of their starts. Returns the
-/// slice of every task; `next` is the place of the next slice of every [rank, stream].
+/// Slices of a stream are in task order, which is also the order of their starts. Returns the slice
+/// of every task; `next` is the index of the next slice of every [rank, stream].
 std::vector<std::uint32_t> fill_columns(const TaskGraph& graph, const TaskTimes& times,
                                         std::vector<std::uint32_t> next, TimelineTracks& tracks) {
   Labels labels(graph, tracks);
@@ -129,22 +123,22 @@ std::vector<std::uint32_t> fill_columns(const TaskGraph& graph, const TaskTimes&
   return slice_of;
 }
 
-/// From sends to receives, in the order of the sends' slices: a place for each, since most sends
-/// have one receive.
+/// Adds arrows from sends to receives, ordered by the
+/// slice of the send. Optimized for one receive per send.
 void add_arrows(const TaskGraph& graph, const std::vector<std::uint32_t>& slice_of,
                 TimelineTracks& tracks) {
-  std::vector<std::uint32_t> receive_of(graph.tasks.size(), kNone);
+  std::vector<std::uint32_t> receive_of(graph.tasks.size(), kUnset);
   std::vector<SliceArrow> others;
   for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
     if (graph.tasks[i].kind != TaskKind::kReceive) continue;
     const std::uint32_t from = slice_of[static_cast<std::size_t>(graph.tasks[i].partner)];
-    if (receive_of[from] == kNone)
+    if (receive_of[from] == kUnset)
       receive_of[from] = slice_of[i];
     else
       others.push_back({from, slice_of[i]});
   }
   for (std::uint32_t from = 0; from < receive_of.size(); ++from)
-    if (receive_of[from] != kNone) tracks.arrows.push_back({from, receive_of[from]});
+    if (receive_of[from] != kUnset) tracks.arrows.push_back({from, receive_of[from]});
   if (others.empty()) return;
   tracks.arrows.insert(tracks.arrows.end(), others.begin(), others.end());
   std::sort(tracks.arrows.begin(), tracks.arrows.end());
@@ -158,7 +152,7 @@ std::vector<MemoryCurveOfRank> memory_of(const TaskGraph& graph, const TaskTimes
     memory[r].points.reserve(curves[r].size());
     for (const MemoryLevel& level : curves[r])
       memory[r].points.push_back({.time = floor_nanoseconds(level.time), .amounts = level.amounts});
-    curves[r] = {};  // its place is taken by the points of the next rank
+    curves[r] = {};  // free memory for the next rank
   }
   return memory;
 }

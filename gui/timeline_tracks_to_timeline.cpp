@@ -12,8 +12,7 @@ Ticks to_ticks_of(Nanoseconds time) { return Ticks(time.value * kTicksPerNanosec
 
 void refuse(std::string what) {
   throw InputError(
-      Diagnostic{"timeline", std::move(what),
-                 "save as .csv, or as a picture; .pftrace holds ranks and their streams"});
+      Diagnostic{"timeline", std::move(what), "export as .csv or as an image instead"});
 }
 
 }  // namespace
@@ -29,13 +28,15 @@ Timeline timeline_of_tracks(const TimelineTracks& tracks, const std::vector<std:
   for (const std::size_t row : rows) {
     const TimelineRow& r = tracks.rows[row];
     if (r.rank < 0 || r.stream < 0)
-      refuse(fmt::format("row '{}' is not a stream of a rank as a plan has it", r.label));
+      refuse(fmt::format("row '{}' is not a stream of a rank and cannot be stored as .pftrace",
+                         r.label));
     const auto track = static_cast<std::int32_t>(timeline.tracks.size());
     timeline.tracks.push_back({RankId(r.rank), static_cast<Stream>(r.stream)});
     for (std::size_t s = tracks.first_ending_after(row, from);
          s < tracks.row_begin[row + 1] && tracks.start_of(s) < to; ++s) {
       if (static_cast<int>(tracks.kind[s]) >= kTaskKindCount)
-        refuse(fmt::format("'{}' is no task of a plan", full_name(tracks, s)));
+        refuse(fmt::format("'{}' is not a task of a plan and cannot be stored as .pftrace",
+                           full_name(tracks, s)));
       span_of[s] = static_cast<std::int64_t>(timeline.spans.size());
       timeline.spans.push_back({.start = to_ticks_of(tracks.start_of(s)),
                                 .end = to_ticks_of(tracks.end_of(s)),

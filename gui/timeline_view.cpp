@@ -1,5 +1,5 @@
-/// The widget itself: what it shows and where it looks. Painting, input and actions have files of
-/// their own: timeline_view_navigation.cpp, _paint.cpp, _overlay.cpp, _input.cpp, _actions.cpp, ….
+/// The widget: content and visible range. Navigation, painting, input and actions are in
+/// timeline_view_navigation.cpp, _paint.cpp, _overlay.cpp, _input.cpp, _actions.cpp, ….
 #include "gui/timeline_view.hpp"
 
 #include <QEvent>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kTextPixels = 11;
 
-/// Views of two timelines are alike enough that a slider's move should not move the view.
+/// True if two timelines are similar enough that the visible range should be kept.
 bool is_about_as_long(Nanoseconds a, Nanoseconds b) {
   return a > Nanoseconds(0) && b > Nanoseconds(0) && a < b * 2 && b < a * 2;
 }
@@ -23,13 +23,13 @@ bool is_about_as_long(Nanoseconds a, Nanoseconds b) {
 }  // namespace
 
 TimelineView::TimelineView(QWidget* parent) : QWidget(parent), parts_(std::make_unique<Parts>()) {
-  register_timeline_accessibility();  // before the first call that lets Qt ask for our interface
+  register_timeline_accessibility();  // before Qt first queries the accessibility interface
   setObjectName(QStringLiteral("timeline"));
   setFocusPolicy(Qt::StrongFocus);
   setMouseTracking(true);
   setAttribute(Qt::WA_OpaquePaintEvent);
   setAccessibleName(tr("Timeline"));
-  setAccessibleDescription(tr("Rows of ranks over time; a table of slices"));
+  setAccessibleDescription(tr("Slices of each rank over time"));
   Parts& p = *parts_;
   p.style.colours = light_colours();
   p.placeholder = tr("Nothing to show yet");
@@ -55,7 +55,7 @@ TimelineView::TimelineView(QWidget* parent) : QWidget(parent), parts_(std::make_
 }
 
 TimelineView::~TimelineView() {
-  // Pictures under way must not find half of the view gone.
+  // Painters that are still running must not access a partly destroyed view.
   delete parts_->queue;
 }
 
@@ -68,11 +68,11 @@ void TimelineView::make_font() {
   p.font = std::make_shared<const LabelFont>(label);
 }
 
-// ---- what is shown ------------------------------------------------------------------------------
+// ---- content ------------------------------------------------------------------------------------
 
 void TimelineView::set_tracks(std::shared_ptr<const TimelineTracks> tracks) {
   Parts& p = *parts_;
-  // Whoever looks at all of it wants to go on doing so.
+  // If everything was visible, keep showing everything.
   const bool shows_all =
       p.tracks != nullptr && p.window.from <= Nanoseconds(0) && p.window.to >= p.tracks->end;
   const bool keep_range = p.tracks != nullptr && tracks != nullptr && p.measured == nullptr &&
@@ -136,7 +136,7 @@ void TimelineView::set_placeholder(const QString& text) {
   update();
 }
 
-// ---- looks --------------------------------------------------------------------------------------
+// ---- appearance ---------------------------------------------------------------------------------
 
 void TimelineView::set_theme(const TimelineColours& colours) {
   Parts& p = *parts_;
@@ -209,7 +209,7 @@ void TimelineView::set_lane_order(LaneOrder order) {
   refresh();
 }
 
-// ---- where things are --------------------------------------------------------------------------
+// ---- geometry -----------------------------------------------------------------------------------
 
 TimelineGeometry TimelineView::geometry_of_parts() const {
   using G = TimelineGeometry;
@@ -222,14 +222,15 @@ TimelineGeometry TimelineView::geometry_of_parts() const {
           .body = {G::kGutter, top, right, std::max(1, height() - top)}};
 }
 
-/// Memory where it fits, if counters are not asked for; then lanes as high as there is room for.
+/// Adds memory counters if they fit and counters were not requested, then grows the lanes to fill
+/// the available height.
 LaneArrangement TimelineView::lanes_for(int room) const {
   const Parts& p = *parts_;
   const auto arranged = [&](const LaneOptions& options) {
     return p.measured != nullptr ? arrange_comparison(*p.tracks, *p.measured, options)
                                  : arrange_lanes(*p.tracks, options);
   };
-  constexpr int kLowCounter = 26;  // the rows are what one looks at
+  constexpr int kLowCounter = 26;  // keeps the focus on the rows
   LaneOptions options = p.options;
   LaneArrangement arrangement = arranged(options);
   if (p.counters_where_room) {
@@ -249,7 +250,7 @@ LaneArrangement TimelineView::lanes_for(int room) const {
   return arranged(options);
 }
 
-/// Lanes anew; the scroll bar follows.
+/// Recomputes the lanes and updates the scroll bar.
 void TimelineView::arrange() {
   Parts& p = *parts_;
   if (p.tracks == nullptr) {
@@ -259,7 +260,7 @@ void TimelineView::arrange() {
   }
   const int room = geometry_of_parts().body.height();
   p.arrangement = std::make_shared<const LaneArrangement>(lanes_for(room));
-  p.hover = {};  // it names lanes of the arrangement before
+  p.hover = {};  // it refers to the previous arrangement
   p.scroll_bar->setVisible(p.arrangement->height > room);
   const TimelineGeometry g = geometry_of_parts();
   p.scroll_bar->setRange(0, std::max(0, p.arrangement->height - room));
@@ -270,7 +271,7 @@ void TimelineView::arrange() {
   p.window.width = g.body.width();
 }
 
-/// The picture of what is shown now, soon.
+/// Requests a new image of the current content.
 void TimelineView::refresh() {
   Parts& p = *parts_;
   if (p.tracks != nullptr && p.arrangement != nullptr)

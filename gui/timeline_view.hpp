@@ -1,9 +1,9 @@
-/// The timeline on the screen: ruler, minimap, rows of slices, counters, cursors. Shows
-/// TimelineTracks and changes nothing but its own view; what the user wants changed leaves as a
-/// signal. Rows are painted by worker threads; the GUI thread blits and draws the overlay.
+/// The timeline widget: ruler, overview, rows of slices, counters, cursors. Shows immutable
+/// TimelineTracks; requests for changes are emitted as signals. Rows are painted by worker threads;
+/// the GUI thread blits and draws the overlay.
 ///
 /// Every action of the view is a QAction in actions(), with shortcut and text, for menus and the
-/// command palette. Times are nanoseconds as qint64 in signals (QML and QVariant know no Quantity).
+/// command palette. Signals pass times as qint64 nanoseconds (QVariant does not support Quantity).
 #pragma once
 
 #include <QAction>
@@ -41,67 +41,68 @@ class TimelineView : public QWidget {
   explicit TimelineView(QWidget* parent = nullptr);
   ~TimelineView() override;
 
-  // ---- what is shown; constant time, shared data ------------------------------------------------
-  /// Null empties the view. A part that is looked at is kept when the new tracks are about as long
-  /// as the old ones (a slider moved), else everything is shown.
+  // ---- content; constant time, shared data ------------------------------------------------------
+  /// Null clears the view. The visible range is kept if the new tracks are about as long as the old
+  /// ones (a slider moved); otherwise everything is shown.
   void set_tracks(std::shared_ptr<const TimelineTracks> tracks);
   std::shared_ptr<const TimelineTracks> tracks() const;
-  /// Chains of causes, critical path, slack and hatching of the tracks shown. Null: none known.
+  /// Causes, critical path, slack and hatching for the current tracks. Null if unknown.
   void set_causes(std::shared_ptr<const TimelineCauses> causes);
-  /// Slices glide to their places from those that they had in `before`, seen through `window`, in
-  /// the blink of an eye. Not if motion is reduced, or there are too many of them.
+  /// Starts a short animation of slices from their positions in `before`, as seen through `window`.
+  /// Skipped if motion is reduced or there are too many slices.
   void glide_from(const TimelineTracks& before, const TimeWindow& window);
   bool is_gliding() const;
-  /// Outlines of another timeline over this one (A/B snapshot). Null: none.
+  /// Draws outlines of another timeline over this one (A/B snapshot). Null for none.
   void set_ghost(std::shared_ptr<const TimelineTracks> ghost);
-  /// Predicted over measured, row by row, with a lane of differences; `pairs` is compare_tracks()
-  /// of the two, which takes too long for the GUI thread. Ends with set_tracks().
+  /// Shows predicted and measured rows in pairs, with a difference lane; `pairs` is the result of
+  /// compare_tracks(), which is too slow for the GUI thread. Ended by set_tracks().
   void set_comparison(std::shared_ptr<const TimelineTracks> predicted,
                       std::shared_ptr<const TimelineTracks> measured,
                       std::shared_ptr<const TimelineComparison> pairs);
-  /// The same two, aligned in another way. Does nothing without a comparison.
+  /// Replaces the pairs after a new alignment. Does nothing without a comparison.
   void set_pairs(std::shared_ptr<const TimelineComparison> pairs);
-  /// The same predicted slices at other times (timeline_morph.hpp): what is chosen and where the
-  /// view is stays. Does nothing without a comparison.
+  /// Shows the same predicted slices at other times (timeline_morph.hpp); selection and visible
+  /// range are kept. Does nothing without a comparison.
   void set_morphed(std::shared_ptr<const TimelineTracks> predicted);
-  /// Pairs, offset and residual of the comparison shown; null: none.
+  /// Pairs, offset and residual of the current comparison; null if there is none.
   std::shared_ptr<const TimelineComparison> comparison() const;
-  /// Text in place of rows while nothing is shown: "Planning…".
+  /// Text shown while the view is empty: "Planning…".
   void set_placeholder(const QString& text);
 
-  // ---- looks ------------------------------------------------------------------------------------
+  // ---- appearance -------------------------------------------------------------------------------
   void set_theme(const TimelineColours& colours);
   const TimelineColours& theme() const;
   void set_reduced_motion(bool reduced);
-  /// Keys (Qt::Key) that zoom in, zoom out, go left and right while they are held; 0: the key that
-  /// lies where W, S, A, D lies on an American keyboard.
+  /// Keys (Qt::Key) that zoom in, zoom out, pan left and pan right while held; 0 for the default,
+  /// the physical position of W, S, A, D on a US keyboard.
   void set_held_keys(const std::array<int, 4>& keys);
   void set_critical_path_shown(bool shown);
   void set_arrows_shown(bool shown);
   void set_bubble_causes_shown(bool shown);
   void set_counters_shown(bool shown);
-  /// Until the next set_counters_shown(): memory, where it fits without scrolling.
+  /// Shows memory counters if they fit without scrolling, until the next set_counters_shown().
   void set_counters_where_room();
   void set_replicas_folded(bool folded);
-  /// Streams of all ranks, not of those that were opened alone.
+  /// Shows the streams of all ranks, not only of expanded ones.
   void set_all_streams_shown(bool shown);
   void set_lane_order(LaneOrder order);
   const LaneOptions& lane_options() const;
-  /// Colour by micro-batch in place of kind.
+  /// Colors slices by micro-batch instead of by kind.
   void set_microbatch_colours(bool shown);
 
-  // ---- where the view is ------------------------------------------------------------------------
+  // ---- navigation -------------------------------------------------------------------------------
   void show_all();
   void show_range(Nanoseconds from, Nanoseconds to);
   Nanoseconds visible_from() const;
   Nanoseconds visible_to() const;
   const TimeWindow& window() const;
-  /// Scrolls to the slice, selects it, zooms only if it would be narrower than a few pixels.
+  /// Scrolls to the slice and selects it; zooms in only if it is narrower than a few pixels.
   void go_to_slice(std::size_t slice);
-  /// "r12 3.5ms", "12", "3.5 ms": rank, time or both; false with nothing changed if not understood.
+  /// Goes to a rank, a time or both: "r12 3.5ms", "12",
+  /// "3.5 ms". Returns false if the text is invalid.
   bool go_to(const QString& place);
-  /// Marks these slices, in time's order within a row, as slices_named() finds them (on another
-  /// thread), and moves to the first from the view on. Empty: marks none.
+  /// Marks search hits in the order of slices_named() (run that on another thread) and moves to the
+  /// first one in or after the visible range. Empty clears the marks.
   void show_hits(std::vector<std::uint32_t> slices);
   void next_hit();
   void previous_hit();
@@ -116,19 +117,19 @@ class TimelineView : public QWidget {
   void set_cursors(std::optional<Nanoseconds> a, std::optional<Nanoseconds> b);
 
   // ---- editing ----------------------------------------------------------------------------------
-  /// Slices of compute rows can be dragged to another place in the order of their row, and a
-  /// stage's handle (left of its row) to slow the stage down.
+  /// If editable, passes can be dragged to another position in the order of their row, and the
+  /// handle of a stage (left of its row) can be dragged to slow it down.
   void set_editable(bool editable);
-  /// Judges an order while it is dragged: empty if it is sound, else the reason in words. Called on
-  /// the GUI thread, must answer within a few milliseconds.
+  /// Validates an order while it is dragged: returns an empty string if valid, else the reason.
+  /// Called on the GUI thread; must return within a few milliseconds.
   void set_order_judge(std::function<QString(const OrderEdit&)> judge);
 
-  // ---- out --------------------------------------------------------------------------------------
-  /// What is shown now, to be painted, copied or written elsewhere.
+  // ---- output -----------------------------------------------------------------------------------
+  /// The current content, to be painted, copied or written elsewhere.
   TimelineSnapshot snapshot();
-  /// The table shows what is visible now.
+  /// Fills the table with the visible slices.
   void fill_table(TimelineTableModel& table) const;
-  /// Waits until what is shown is what was asked for; for tests and screenshots.
+  /// Blocks until the view is up to date; for tests and screenshots.
   void wait_for_painters();
 
   QSize sizeHint() const override;
@@ -151,24 +152,24 @@ class TimelineView : public QWidget {
   void clear_selection();
 
  Q_SIGNALS:
-  /// -1: nothing under the pointer.
+  /// -1 if there is no slice under the pointer.
   void slice_hovered(qint64 slice);
   void slice_selected(qint64 slice);
-  /// A gap of a compute row: the slice after it, or -1.
+  /// A gap of a compute row, given by the slice after it, or -1.
   void bubble_hovered(qint64 slice_after);
   void bubble_selected(qint64 slice_after);
   void area_selected(const meshwright::gui::TimelineArea& area);
   void area_cleared();
   void visible_range_changed(qint64 from_ns, qint64 to_ns);
   void cursors_changed();
-  /// One line on what is under the pointer, for the status bar; also for screen readers.
+  /// One line of text about the item under the pointer, for the status bar and screen readers.
   void hover_text_changed(const QString& text);
-  /// The user wants stage `stage` to take `factor` times as long (straggler). Emitted while
-  /// dragging with `is_final` false, once with true at the end.
+  /// The user requests that `stage` take `factor` times as long (straggler). Emitted with
+  /// `is_final` false while dragging, and once with true at the end.
   void stage_slowdown_requested(int stage, double factor, bool is_final);
-  /// The user dropped a slice at another place of its row's order.
+  /// The user dropped a pass at another position in the order of its row.
   void order_edited(const meshwright::gui::OrderEdit& edit);
-  /// `/` or G was pressed: the window should focus its search or go-to field.
+  /// The `/` or G key was pressed: the window should focus its search or go-to field.
   void search_requested();
   void go_to_requested();
 
@@ -246,7 +247,7 @@ class TimelineView : public QWidget {
   void paint_frame(QPainter& painter, const TimelineGeometry& geometry);
   std::vector<std::size_t> visible_rows() const;
   QString tip_text() const;
-  /// Of a slice or a gap of the first tracks, on the screen; empty if it is not visible.
+  /// Screen rectangle of a slice or gap of the first tracks; empty if not visible.
   QRectF box_of(std::size_t row, Nanoseconds from, Nanoseconds to,
                 const TimelineGeometry& geometry) const;
 

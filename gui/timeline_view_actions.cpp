@@ -1,5 +1,4 @@
-/// What can be done by keyboard: a QAction each, so that menus, the command palette and tests find
-/// them.
+/// The actions of a TimelineView, as QActions for menus, the command palette and tests.
 #include <algorithm>
 #include <cmath>
 
@@ -19,31 +18,31 @@ struct ActionText {
 constexpr std::array<ActionText, 29> kActions{{
     {"timeline.zoom-in", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Zoom in (W)"), "+"},
     {"timeline.zoom-out", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Zoom out (S)"), "-"},
-    {"timeline.pan-left", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Earlier (A)"),
+    {"timeline.pan-left", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Pan left (A)"),
      "Ctrl+Left"},
-    {"timeline.pan-right", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Later (D)"),
+    {"timeline.pan-right", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Pan right (D)"),
      "Ctrl+Right"},
-    {"timeline.all", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Show everything"), "Home"},
-    {"timeline.end", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Go to the end"), "End"},
+    {"timeline.all", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Show all"), "Home"},
+    {"timeline.end", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Go to end"), "End"},
     {"timeline.fit",
-     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Centre the selection, then fit it"), "F"},
-    {"timeline.next", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Next slice of the row"),
-     "."},
+     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Center selection, then zoom to fit"), "F"},
+    {"timeline.next", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Next slice in row"), "."},
     {"timeline.previous",
-     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Previous slice of the row"), ","},
+     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Previous slice in row"), ","},
     {"timeline.follow",
-     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Follow to what waits for it"), "]"},
+     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Follow dependency forward"), "]"},
     {"timeline.follow-back",
-     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Follow back to what it waited for"), "["},
-    {"timeline.area", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Selection to area"), "R"},
+     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Follow dependency back"), "["},
+    {"timeline.area",
+     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Convert selection to area"), "R"},
     {"timeline.mark",
-     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Cursors around the selection"), "M"},
-    {"timeline.next-hit", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Next search hit"),
+     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Set cursors to selection"), "M"},
+    {"timeline.next-hit", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Next match"),
      "Return"},
-    {"timeline.previous-hit",
-     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Previous search hit"), "Shift+Return"},
+    {"timeline.previous-hit", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Previous match"),
+     "Shift+Return"},
     {"timeline.next-bubble",
-     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Next bubble, largest first"), "B"},
+     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Next bubble (largest first)"), "B"},
     {"timeline.previous-bubble",
      QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Previous bubble"), "Shift+B"},
     {"timeline.critical-path", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Critical path"),
@@ -51,24 +50,23 @@ constexpr std::array<ActionText, 29> kActions{{
     {"timeline.search", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Search"), "/"},
     {"timeline.go-to", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Go to rank or time"),
      "G"},
-    {"timeline.pin",
-     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Pin the row, or let it go"), "P"},
+    {"timeline.pin", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Pin or unpin row"), "P"},
     {"timeline.order",
-     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Order ranks by number, stage or work"),
+     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView",
+                       "Sort ranks by number, pipeline rank or busy time"),
      "O"},
-    {"timeline.replicas", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "All replicas"), "U",
-     true},
-    {"timeline.streams", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Streams of all ranks"),
-     "E", true},
-    {"timeline.row-down", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Same time, next row"),
+    {"timeline.replicas", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Show all replicas"),
+     "U", true},
+    {"timeline.streams",
+     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Show streams of all ranks"), "E", true},
+    {"timeline.row-down", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Slice in next row"),
      "Down"},
-    {"timeline.row-up",
-     QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Same time, previous row"), "Up"},
-    {"timeline.page-down", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Rows further down"),
+    {"timeline.row-up", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Slice in previous row"),
+     "Up"},
+    {"timeline.page-down", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Page down"),
      "PgDown"},
-    {"timeline.page-up", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Rows further up"),
-     "PgUp"},
-    {"timeline.clear", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Clear the selection"),
+    {"timeline.page-up", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Page up"), "PgUp"},
+    {"timeline.clear", QT_TRANSLATE_NOOP("meshwright::gui::TimelineView", "Clear selection"),
      "Esc"},
 }};
 
@@ -129,7 +127,7 @@ void TimelineView::make_actions() {
   retranslate_actions();
 }
 
-/// What is on is ticked in menus, whoever has switched it on.
+/// Updates the check mark of an action, however its state was changed.
 void TimelineView::tick(const char* name, bool on) {
   for (QAction* action : actions())
     if (action->objectName() == QLatin1String(name)) action->setChecked(on);
@@ -146,8 +144,7 @@ void TimelineView::retranslate_actions() {
     all[static_cast<qsizetype>(i)]->setText(tr(kActions[i].text));
 }
 
-// ---- actions
-// --------------------------------------------------------------------------------------
+// ---- actions ------------------------------------------------------------------------------------
 
 void TimelineView::zoom_in() { zoom_by(0.7, parts_->window.width / 2.0); }
 void TimelineView::zoom_out() { zoom_by(1 / 0.7, parts_->window.width / 2.0); }
@@ -158,7 +155,7 @@ void TimelineView::show_end() {
   set_window(panned(p.window, p.tracks->end - p.window.to + p.window.span() / 50, p.tracks->end));
 }
 
-/// First the middle, then the size.
+/// Centers the selection; if it is centered already, zooms to fit it.
 void TimelineView::fit_selection() {
   Parts& p = *parts_;
   if (p.tracks == nullptr) return;
@@ -186,7 +183,7 @@ void TimelineView::step_slice(int step) {
   const Parts& p = *parts_;
   if (p.tracks == nullptr || p.tracks->slice_count() == 0) return;
   if (!p.slice) {
-    // Begin with the first slice on the screen.
+    // Start with the first visible slice.
     for (const Lane& lane : p.arrangement->lanes) {
       if (lane.kind != LaneKind::kSlices || lane.is_measured) continue;
       const auto row = static_cast<std::size_t>(lane.row);
@@ -204,7 +201,7 @@ void TimelineView::step_slice(int step) {
 void TimelineView::next_slice() { step_slice(1); }
 void TimelineView::previous_slice() { step_slice(-1); }
 
-/// The slice at the same time on the next lane that has one.
+/// Selects the slice at the same time in the next lane that has slices.
 void TimelineView::step_row(int step) {
   const Parts& p = *parts_;
   if (p.tracks == nullptr) return;

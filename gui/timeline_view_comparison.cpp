@@ -1,4 +1,4 @@
-/// Predicted over measured in one view: what is paired with what.
+/// Comparison mode of a TimelineView: predicted and measured rows, and their pairs.
 #include <algorithm>
 
 #include "gui/timeline_view.hpp"
@@ -34,7 +34,7 @@ std::shared_ptr<const TimelineComparison> TimelineView::comparison() const {
   return parts_->comparison;
 }
 
-/// Pairs are in the order of measured slices, so those of one row are neighbours.
+/// Pairs are sorted by measured slice, so the pairs of one row are adjacent.
 std::optional<std::size_t> TimelineView::Parts::measured_of(std::size_t predicted) const {
   if (comparison == nullptr) return std::nullopt;
   const auto row = static_cast<std::int32_t>(tracks->row_of(predicted));

@@ -1,4 +1,4 @@
-/// In-between pictures of a view whose slices move to new places.
+/// Animation frames of a TimelineView with slices moving to new positions.
 #include <QPainter>
 #include <QTimerEvent>
 #include <algorithm>
@@ -38,7 +38,7 @@ void TimelineView::timerEvent(QTimerEvent* event) {
   update(geometry_of_parts().body);
 }
 
-/// Rows without names or hatching, which nobody reads within a sixth of a second.
+/// Paints rows without labels and hatching, which are not readable in an animation of 150 ms.
 void TimelineView::paint_glide(QPainter& painter, const TimelineGeometry& geometry) const {
   const Parts& p = *parts_;
   const TimelineColours& c = p.style.colours;

@@ -1,4 +1,4 @@
-/// Pointer and wheel of a TimelineView. Bindings are Perfetto's, which users of timelines know.
+/// Mouse input of a TimelineView. The bindings follow Perfetto.
 #include <QApplication>
 #include <QContextMenuEvent>
 #include <QMenu>
@@ -14,7 +14,7 @@
 namespace meshwright::gui {
 namespace {
 
-constexpr int kGrab = 5;          ///< pixels around a cursor that take hold of it
+constexpr int kGrab = 5;          ///< grab distance of cursors in pixels
 constexpr int kHandleWidth = 12;  ///< at the right edge of the gutter
 
 }  // namespace
@@ -39,7 +39,7 @@ TimelineTarget TimelineView::target_at(QPoint position) const {
   return target;
 }
 
-/// The stage handle under the pointer: lane index.
+/// The lane index of the stage handle under the pointer.
 std::optional<std::size_t> TimelineView::handle_at(QPoint position) const {
   const Parts& p = *parts_;
   if (!p.editable || position.x() >= TimelineGeometry::kGutter ||
@@ -90,8 +90,7 @@ TimelineArea TimelineView::area_between(QPoint a, QPoint b) const {
   return area;
 }
 
-// ---- press, drag, release
-// -------------------------------------------------------------------------
+// ---- press, drag, release -----------------------------------------------------------------------
 
 void TimelineView::mousePressEvent(QMouseEvent* event) {
   setFocus(Qt::MouseFocusReason);
@@ -182,7 +181,7 @@ void TimelineView::drag_to(QPoint position) {
       set_cursors(p.cursor_a, std::clamp(at, Nanoseconds(0), p.tracks->end));
       break;
     case TimelineDrag::kSlowdown: {
-      // 200 pixels to the right are twice as long.
+      // 200 pixels to the right double the time.
       const double exponent = (position.x() - p.press.x()) / 200.0;
       p.slowdown = std::clamp(std::round(std::exp2(exponent) * 20) / 20, 0.25, 8.0);
       Q_EMIT stage_slowdown_requested(p.slowed_stage, p.slowdown, false);
@@ -259,14 +258,14 @@ void TimelineView::click(QPoint position, Qt::KeyboardModifiers) {
   if (!geometry.body.contains(position)) return;
   const TimelineTarget target = target_at(position);
   if (target.lane && p.arrangement->lanes[*target.lane].is_measured) {
-    // A measured slice stands for the predicted one it is paired with.
+    // A measured slice selects its predicted counterpart.
     if (target.slice) select_slice(p.predicted_of(*target.slice));
     return;
   }
   if (target.slice) {
     select_slice(target.slice);
   } else if (target.bubble) {
-    // A second click on the same bubble walks on to what it waited for.
+    // A second click on the same bubble goes to the slice that it waits for.
     if (p.bubble == target.bubble && p.causes != nullptr && target.bubble->slice_after >= 0) {
       const auto chain = chain_of_causes(*p.causes, *p.tracks,
                                          static_cast<std::size_t>(target.bubble->slice_after));
@@ -326,7 +325,7 @@ void TimelineView::leaveEvent(QEvent*) {
   Q_EMIT hover_text_changed(QString());
 }
 
-/// What if this stage were a straggler?
+/// Menu entries that turn a stage into a straggler.
 void TimelineView::add_stage_entries(QMenu& menu) {
   const Parts& p = *parts_;
   if (!p.editable || !p.hover.lane) return;
@@ -337,8 +336,8 @@ void TimelineView::add_stage_entries(QMenu& menu) {
     connect(menu.addAction(text), &QAction::triggered, this,
             [this, stage, factor] { Q_EMIT stage_slowdown_requested(stage, factor, true); });
   };
-  add(tr("Make position %1 20 % slower").arg(stage), 1.2);
-  add(tr("Position %1 at its own speed").arg(stage), 1.0);
+  add(tr("Slow down pipeline rank %1 by 20 %").arg(stage), 1.2);
+  add(tr("Reset the speed of pipeline rank %1").arg(stage), 1.0);
   menu.addSeparator();
 }
 
@@ -353,8 +352,7 @@ void TimelineView::contextMenuEvent(QContextMenuEvent* event) {
   menu.exec(event->globalPos());
 }
 
-// ---- wheel
-// ----------------------------------------------------------------------------------------
+// ---- wheel --------------------------------------------------------------------------------------
 
 void TimelineView::wheelEvent(QWheelEvent* event) {
   Parts& p = *parts_;

@@ -1,5 +1,5 @@
-/// Keys that act while they are held. W, A, S, D count by their place on the keyboard, not by what
-/// is printed on the key, unless the user has set others.
+/// Keys that act while held. By default these are the keys at the physical positions of W, A, S and
+/// D, independent of the keyboard layout.
 #include <QKeyEvent>
 #include <algorithm>
 #include <cmath>
@@ -10,8 +10,7 @@
 namespace meshwright::gui {
 namespace {
 
-/// Codes of the physical keys under Linux (evdev's codes + 8, X11 and Wayland alike), by W, S, A,
-/// D.
+/// Scan codes of W, S, A, D on Linux (evdev code + 8, on X11 and Wayland).
 constexpr std::array<quint32, 4> kScanCodes{25, 39, 38, 40};
 constexpr std::array<int, 4> kKeys{Qt::Key_W, Qt::Key_S, Qt::Key_A, Qt::Key_D};
 enum HeldKey : std::size_t { kIn, kOut, kLeft, kRight };
@@ -20,7 +19,7 @@ enum HeldKey : std::size_t { kIn, kOut, kLeft, kRight };
 
 bool TimelineView::hold_key(int key, quint32 scan_code, bool down) {
   Parts& p = *parts_;
-  // A key without a scan code (a test, a remote desktop) counts by its letter.
+  // Without a scan code (tests, remote desktops) compare the letter.
   std::size_t which = kKeys.size();
   for (std::size_t i = 0; i < kKeys.size(); ++i) {
     const bool is_own = p.held_keys[i] != 0;
@@ -48,7 +47,7 @@ bool TimelineView::hold_key(int key, quint32 scan_code, bool down) {
   return true;
 }
 
-/// One step of a held key: about a fourth of the view in its first second, faster from then on.
+/// One frame of continuous movement; accelerates while keys are held.
 void TimelineView::move_on() {
   Parts& p = *parts_;
   const double seconds =

@@ -1,4 +1,4 @@
-/// Where a TimelineView looks: its range of time, rows brought on the screen, hits of a search.
+/// Navigation of a TimelineView: visible range, scrolling to rows, search matches.
 #include <QScrollBar>
 #include <algorithm>
 
@@ -38,7 +38,7 @@ Nanoseconds TimelineView::visible_from() const { return parts_->window.from; }
 Nanoseconds TimelineView::visible_to() const { return parts_->window.to; }
 const TimeWindow& TimelineView::window() const { return parts_->window; }
 
-/// Opens and scrolls until the row is on the screen.
+/// Expands and scrolls until the row is visible.
 void TimelineView::reveal_row(std::size_t row) {
   Parts& p = *parts_;
   const auto lane_of_row = [&] {

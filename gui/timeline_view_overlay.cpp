@@ -1,5 +1,5 @@
-/// What lies over the rows and changes with every move of the pointer: hover, selection, arrows,
-/// cursors, what is dragged, the tip.
+/// The overlay of a TimelineView, which changes with every mouse move: hover, selection, arrows,
+/// cursors, dragged items, tooltip.
 #include <QLocale>
 #include <QPainter>
 #include <QPainterPath>
@@ -12,8 +12,6 @@
 
 namespace meshwright::gui {
 namespace {
-
-QColor colour(Argb argb) { return QColor::fromRgba(argb); }
 
 constexpr int kMostArrows = 64;
 
@@ -81,7 +79,7 @@ void TimelineView::paint_area(QPainter& painter, const TimelineArea& area,
   if (!around.isNull()) painter.drawRect(around);
 }
 
-/// Of the selected slice alone: all arrows at once would be noise.
+/// Paints the arrows of the selected slice only: all arrows at once would be noise.
 void TimelineView::paint_arrows(QPainter& painter, const TimelineGeometry& geometry) const {
   const Parts& p = *parts_;
   std::size_t slice = p.tracks->slice_count();
@@ -111,7 +109,7 @@ void TimelineView::paint_arrows(QPainter& painter, const TimelineGeometry& geome
     painter.setBrush(colour(p.style.colours.arrow));
     painter.drawPolygon(QPolygonF({end, end + QPointF(-7, -3.5), end + QPointF(-7, 3.5)}));
   };
-  // Streams that are closed hide the ends of messages: go on to the pass behind them.
+  // Collapsed streams hide the ends of messages: follow the dependency to a visible pass.
   const auto shown_behind = [&](std::uint32_t s, bool back) {
     for (int steps = 0; steps < 4; ++steps) {
       if (!box_of(p.tracks->row_of(s), p.tracks->start_of(s), p.tracks->end_of(s), geometry)
@@ -199,10 +197,10 @@ void TimelineView::paint_drag(QPainter& painter, const TimelineGeometry& geometr
 QString TimelineView::tip_text() const {
   const Parts& p = *parts_;
   if (p.drag == TimelineDrag::kSlowdown)
-    return tr("stage × %1").arg(QLocale().toString(p.slowdown, 'f', 2));
+    return tr("stage time × %1").arg(QLocale().toString(p.slowdown, 'f', 2));
   if (p.drag == TimelineDrag::kOrder) {
-    if (!p.order_edit) return tr("stays where it is");
-    return p.order_problem.isEmpty() ? tr("place %1 in its row").arg(p.order_edit->to + 1)
+    if (!p.order_edit) return tr("same position");
+    return p.order_problem.isEmpty() ? tr("move to position %1").arg(p.order_edit->to + 1)
                                      : p.order_problem;
   }
   if (!p.hover.lane) return {};
@@ -212,7 +210,7 @@ QString TimelineView::tip_text() const {
   if (p.hover.slice) {
     const TimeWindow window = p.window_of(lane);
     const double npp = window.nanoseconds_per_pixel();
-    // A pixel of several slices says what it is mixed of.
+    // For a pixel with several slices, show its composition.
     if (p.pointer && static_cast<double>(tracks.duration_of(*p.hover.slice).value) < 2 * npp) {
       const double x = p.pointer->x() - TimelineGeometry::kGutter;
       return describe_mixture(tracks, static_cast<std::size_t>(lane.row), window.time_at(x),
@@ -242,7 +240,7 @@ QFont TimelineView::tip_font() const {
   return small;
 }
 
-/// All that the pointer's place has put on the screen.
+/// The region painted because of the pointer position.
 QRegion TimelineView::hover_region() const {
   const Parts& p = *parts_;
   if (!p.pointer || p.tracks == nullptr || p.arrangement == nullptr) return {};

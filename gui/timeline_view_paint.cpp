@@ -1,5 +1,5 @@
-/// What the GUI thread paints of a TimelineView: the finished picture of the rows, names, overview,
-/// ruler. What lies over them is in timeline_view_overlay.cpp.
+/// Painting of a TimelineView on the GUI thread: the finished image of the rows, names, overview
+/// and ruler. The overlay is in timeline_view_overlay.cpp.
 #include <QPaintEvent>
 #include <QPainter>
 #include <algorithm>
@@ -12,9 +12,7 @@
 namespace meshwright::gui {
 namespace {
 
-QColor colour(Argb argb) { return QColor::fromRgba(argb); }
-
-/// The triangle beside a rank's name: points down where its streams are shown.
+/// The triangle next to a rank's name; points down if its streams are shown.
 QPolygonF opener(bool is_open, QPointF at) {
   const QPolygonF down({{-4, -2}, {4, -2}, {0, 3}}), right({{-2, -4}, {-2, 4}, {3, 0}});
   return (is_open ? down : right).translated(at);
@@ -58,7 +56,7 @@ void TimelineView::paintEvent(QPaintEvent* event) {
   QRegion bare(rect());
   if (p.gliding.empty() && p.body_is_of_now() &&
       QSize(p.body_scene->window.width, p.body_scene->height) == geometry.body.size())
-    bare -= geometry.body;  // no pixel twice
+    bare -= geometry.body;  // avoid painting pixels twice
   for (const QRect& part : bare) painter.fillRect(part, colour(p.style.colours.background));
   if (p.tracks == nullptr || p.arrangement == nullptr) {
     painter.setPen(colour(p.style.colours.faint_text));
@@ -69,7 +67,7 @@ void TimelineView::paintEvent(QPaintEvent* event) {
     paint_body(painter, geometry);
   else
     paint_glide(painter, geometry);
-  // A move of the pointer repaints a few strips of the body: names and overview are left alone.
+  // A mouse move repaints only a few strips of the body, not names and overview.
   if (event->region().intersects(geometry.gutter)) paint_gutter(painter, geometry);
   if (event->region().intersects(geometry.overview.united(geometry.ruler))) {
     paint_overview(painter, geometry);
@@ -83,7 +81,7 @@ void TimelineView::paintEvent(QPaintEvent* event) {
   }
 }
 
-/// The picture at hand, stretched to where it belongs until a new one has been painted.
+/// Paints the current image, scaled to the current window until a new one is ready.
 void TimelineView::paint_body(QPainter& painter, const TimelineGeometry& geometry) const {
   const Parts& p = *parts_;
   if (p.body_image.isNull() || !p.body_scene) return;
@@ -102,7 +100,7 @@ void TimelineView::paint_body(QPainter& painter, const TimelineGeometry& geometr
   painter.restore();
 }
 
-/// What stands left of a lane: large, and small beside it.
+/// The name of a lane and the small detail next to it.
 std::pair<QString, QString> TimelineView::names_of(const Lane& lane) const {
   const TimelineRow& row = parts_->tracks_of(lane)->rows[static_cast<std::size_t>(lane.row)];
   const QString label = QString::fromStdString(row.label);
@@ -124,7 +122,7 @@ std::pair<QString, QString> TimelineView::names_of(const Lane& lane) const {
     return {name, tr("predicted")};
   if (!is_named) return {name, lane.is_measured && row.is_compute ? tr("measured") : label};
   if (lane.is_pinned && !row.is_compute) return {name, label};
-  return {name, row.stage >= 0 ? tr("stage %1").arg(row.stage) : QString()};
+  return {name, row.stage >= 0 ? tr("pp rank %1").arg(row.stage) : QString()};
 }
 
 void TimelineView::paint_gutter(QPainter& painter, const TimelineGeometry& geometry) const {
@@ -219,12 +217,12 @@ void TimelineView::paint_ruler(QPainter& painter, const TimelineGeometry& geomet
   painter.setPen(colour(c.grid));
   painter.drawLine(place.bottomLeft(), place.bottomRight());
   painter.restore();
-  // The length of what is shown stands left of the ruler.
+  // The duration of the visible range, left of the ruler.
   painter.setFont(small);
   painter.setPen(colour(c.faint_text));
   painter.drawText(QRect(8, place.top(), TimelineGeometry::kGutter - 16, place.height()),
                    Qt::AlignLeft | Qt::AlignVCenter,
-                   tr("shown: %1").arg(QString::fromStdString(format_time(p.window.span(), 3))));
+                   tr("visible: %1").arg(QString::fromStdString(format_time(p.window.span(), 3))));
 }
 
 QRectF TimelineView::box_of(std::size_t row, Nanoseconds from, Nanoseconds to,
@@ -232,7 +230,7 @@ QRectF TimelineView::box_of(std::size_t row, Nanoseconds from, Nanoseconds to,
   return parts_->box_of(false, row, from, to, geometry);
 }
 
-/// Times are those of the lane's own tracks.
+/// Times are in the clock of the lane's tracks.
 QRectF TimelineView::Parts::box_of(bool is_measured, std::size_t row, Nanoseconds from,
                                    Nanoseconds to, const TimelineGeometry& geometry) const {
   for (const Lane& lane : arrangement->lanes) {

@@ -1,4 +1,4 @@
-/// What a TimelineView holds; for its own source files only.
+/// Private state of TimelineView, for its own source files only.
 #pragma once
 
 #include <QBasicTimer>
@@ -20,7 +20,7 @@
 
 namespace meshwright::gui {
 
-/// Where things are, in pixels of the widget.
+/// Layout of the widget in pixels.
 struct TimelineGeometry {
   static constexpr int kGutter = 132, kOverview = 30, kRuler = 24;
   QRect overview, ruler, gutter, body;
@@ -28,17 +28,17 @@ struct TimelineGeometry {
 
 enum class TimelineDrag : std::uint8_t {
   kNone,
-  kPress,  ///< a button is down; nothing has moved yet
+  kPress,  ///< button down, not moved yet
   kArea,
   kPan,
   kOverview,
   kCursorA,
   kCursorB,
   kSlowdown,  ///< a stage's handle
-  kOrder      ///< a slice to another place
+  kOrder      ///< a pass to another position
 };
 
-/// What lies under the pointer.
+/// The items under the pointer.
 struct TimelineTarget {
   std::optional<std::size_t> lane;
   std::optional<std::size_t> slice;  ///< of the lane's tracks
@@ -47,23 +47,23 @@ struct TimelineTarget {
 };
 
 struct TimelineView::Parts {
-  // What is shown.
+  // Content.
   std::shared_ptr<const TimelineTracks> tracks, measured, ghost;
   std::shared_ptr<const TimelineCauses> causes;
   std::shared_ptr<const TimelineComparison> comparison;
   QString placeholder;
 
-  // How it is shown.
+  // Appearance.
   LaneOptions options;
   bool counters_where_room = false;
-  std::shared_ptr<InFlightCurves> in_flight;  ///< of `tracks`
+  std::shared_ptr<InFlightCurves> in_flight;  ///< for `tracks`
   std::shared_ptr<const LaneArrangement> arrangement;
   TimeWindow window{Nanoseconds(0), Nanoseconds(1'000), 1};
   SceneStyle style;
   std::shared_ptr<const LabelFont> font;
   bool arrows = true, reduced_motion = false;
 
-  // What is chosen.
+  // Selection.
   std::optional<std::size_t> slice;
   std::optional<std::size_t> measured_slice;  ///< paired with `slice`
   std::optional<Bubble> bubble;
@@ -73,7 +73,7 @@ struct TimelineView::Parts {
   std::size_t hit = 0;
   std::optional<std::size_t> bubble_index;  ///< in causes->bubbles
 
-  // The pointer.
+  // Mouse.
   TimelineTarget hover;
   std::optional<QPoint> pointer;
   TimelineDrag drag = TimelineDrag::kNone;
@@ -83,19 +83,19 @@ struct TimelineView::Parts {
   TimelineTarget pressed;
   QPoint drag_to;
   double slowdown = 1.0;
-  std::int32_t slowed_stage = -1;  ///< stays while new tracks come in answer to the drag
+  std::int32_t slowed_stage = -1;  ///< stays valid when dragging causes new tracks
   std::optional<OrderEdit> order_edit;
   QString order_problem;
   bool editable = false;
   std::function<QString(const OrderEdit&)> judge;
 
-  // Pictures.
+  // Painted images.
   TimelinePaintQueue* queue = nullptr;
   QImage body_image, overview_image;
   std::optional<TimelineScene> body_scene;
   QScrollBar* scroll_bar = nullptr;
 
-  // Slices on their way to new places; empty: none.
+  // Animated slices; empty if no animation is running.
   std::vector<GlidingSlice> gliding;
   QBasicTimer glide;
   QElapsedTimer glide_clock;
@@ -104,7 +104,7 @@ struct TimelineView::Parts {
   QTimer motion;
   QElapsedTimer motion_clock;
   std::array<bool, 4> held{};      ///< W, S, A, D
-  std::array<int, 4> held_keys{};  ///< the user's own; 0: by place
+  std::array<int, 4> held_keys{};  ///< user-defined; 0 for the default
   double speed = 0;
 
   TimelineScene scene(const TimelineGeometry& geometry) const;
@@ -112,27 +112,29 @@ struct TimelineView::Parts {
   const TimelineTracks* tracks_of(const Lane& lane) const {
     return lane.is_measured ? measured.get() : tracks.get();
   }
-  /// The picture at hand shows what is looked at.
+  /// True if body_image shows the current window.
   bool body_is_of_now() const;
   TimeWindow window_of(const Lane& lane) const;
-  /// Pairs of the comparison; linear in the slices of a row, and logarithmic.
+  /// Pairs of the comparison: measured_of() is linear in
+  /// the slices of a row, predicted_of() logarithmic.
   std::optional<std::size_t> measured_of(std::size_t predicted) const;
   std::optional<std::size_t> predicted_of(std::size_t of_measured) const;
   std::vector<SlicePair>::const_iterator first_pair_from(std::size_t of_measured) const;
-  /// On the screen, empty if its row is not; times are those of its own tracks.
+  /// Rectangle in the widget, empty if the row is not
+  /// shown; times are in the clock of the row's tracks.
   QRectF box_of(bool is_measured, std::size_t row, Nanoseconds from, Nanoseconds to,
                 const TimelineGeometry& geometry) const;
   QRectF box_of_slice(bool is_measured, std::size_t one, const TimelineGeometry& geometry) const;
 };
 
-/// One line on a slice, on a gap and on the mixture of a pixel; translated.
+/// One-line descriptions of a slice, a gap and a time range of a row; translated.
 QString describe_slice(const TimelineTracks& tracks, const TimelineCauses* causes,
                        std::size_t slice);
 QString describe_bubble(const TimelineTracks& tracks, const TimelineCauses* causes,
                         const Bubble& bubble);
 QString describe_mixture(const TimelineTracks& tracks, std::size_t row, Nanoseconds from,
                          Nanoseconds to);
-/// "B7 of stage 3", "message 7 to stage 2".
+/// "B7 of stage 3", "message on rank 2 (1 ms)".
 QString describe_cause(const TimelineTracks& tracks, std::size_t slice);
 
 }  // namespace meshwright::gui

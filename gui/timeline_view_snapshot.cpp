@@ -1,4 +1,4 @@
-/// What leaves a view: the moment as a picture's parts, the visible slices as a table.
+/// Output of a TimelineView: a snapshot for painting, and the visible slices as a table.
 #include <QPainter>
 #include <algorithm>
 #include <utility>
@@ -51,7 +51,7 @@ void TimelineView::fill_table(TimelineTableModel& table) const {
   table.show(p.tracks, p.causes, visible_rows(), p.window.from, p.window.to);
 }
 
-/// All but the rows; without pointer and tip.
+/// Paints everything except rows, pointer and tooltip.
 void TimelineView::paint_frame(QPainter& painter, const TimelineGeometry& geometry) {
   Parts& p = *parts_;
   const auto pointer = std::exchange(p.pointer, std::nullopt);

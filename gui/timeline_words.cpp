@@ -1,4 +1,4 @@
-/// What the timeline says about slices and gaps, for tips, the status bar and screen readers.
+/// Descriptions of slices and gaps for tooltips, the status bar and screen readers.
 #include <QCoreApplication>
 #include <QLocale>
 #include <QStringList>
@@ -38,7 +38,7 @@ QString describe_cause(const TimelineTracks& tracks, std::size_t slice) {
   const SliceLabel& label = tracks.label_of(slice);
   const QString name = QString::fromStdString(short_name(tracks, slice));
   if (tracks.kind[slice] == SliceKind::kSend || tracks.kind[slice] == SliceKind::kReceive)
-    return Words::tr("message of rank %1 (%2)")
+    return Words::tr("message on rank %1 (%2)")
         .arg(row.rank)
         .arg(time_text(tracks.duration_of(slice)));
   if (label.stage >= 0) return Words::tr("%1 of stage %2").arg(name).arg(label.stage);
@@ -56,11 +56,11 @@ QString describe_slice(const TimelineTracks& tracks, const TimelineCauses* cause
   else
     parts << QString::fromStdString(row.label);
   if (label.stage >= 0) parts << Words::tr("stage %1").arg(label.stage);
-  parts << Words::tr("%1 from %2")
+  parts << Words::tr("%1 starting at %2")
                .arg(time_text(tracks.duration_of(slice)), time_text(tracks.start_of(slice)));
   if (causes != nullptr && slice < causes->slack_ns.size()) {
     const Nanoseconds slack(causes->slack_ns[slice]);
-    parts << (slack == Nanoseconds(0) ? Words::tr("critical: no slack")
+    parts << (slack == Nanoseconds(0) ? Words::tr("critical (no slack)")
                                       : Words::tr("slack %1").arg(time_text(slack)));
   }
   return parts.join(QStringLiteral(" · "));
@@ -103,7 +103,7 @@ QString describe_mixture(const TimelineTracks& tracks, std::size_t row, Nanoseco
     add(QString::fromUtf8(name.data(), static_cast<qsizetype>(name.size())), busy[k]);
   }
   add(Words::tr("idle"), last - first - total(busy));
-  return Words::tr("%1 here: %2").arg(time_text(last - first), parts.join(QStringLiteral(", ")));
+  return Words::tr("over %1: %2").arg(time_text(last - first), parts.join(QStringLiteral(", ")));
 }
 
 }  // namespace meshwright::gui

@@ -15,24 +15,25 @@
 namespace meshwright::gui {
 namespace {
 
-constexpr double kSmallest = 34, kLargest = 76;  ///< sides of a device
-constexpr double kGap = 4, kMargin = 12, kTitle = 20;
+constexpr double kSmallest = 34, kLargest = 76;  ///< side lengths of a device in pixels
+constexpr double kDeviceGap = 4, kNodeMargin = 12, kTitle = 20;
 constexpr int kDevicesAcross = 4;
 
 double node_width(int devices, double side) {
-  return 2 * kGap + std::min(devices, kDevicesAcross) * (side + kGap);
+  return 2 * kDeviceGap + std::min(devices, kDevicesAcross) * (side + kDeviceGap);
 }
 double node_height(int devices, double side) {
-  return kTitle + 2 * kGap +
-         std::ceil(devices / static_cast<double>(kDevicesAcross)) * (side + kGap);
+  return kTitle + 2 * kDeviceGap +
+         std::ceil(devices / static_cast<double>(kDevicesAcross)) * (side + kDeviceGap);
 }
 int columns_of(int width, int widest, double side) {
-  return std::max(1, static_cast<int>((width - kMargin) / (node_width(widest, side) + kMargin)));
+  return std::max(
+      1, static_cast<int>((width - kNodeMargin) / (node_width(widest, side) + kNodeMargin)));
 }
 double height_of(std::size_t nodes, int width, int widest, double side) {
   const int columns = columns_of(width, widest, side);
   const double rows = std::ceil(static_cast<double>(nodes) / columns);
-  return kMargin + rows * (node_height(widest, side) + kMargin);
+  return kNodeMargin + rows * (node_height(widest, side) + kNodeMargin);
 }
 
 }  // namespace
@@ -40,7 +41,7 @@ double height_of(std::size_t nodes, int width, int widest, double side) {
 GroupPlace group_place(const Strategy& strategy, RankId rank, TopologyAxis axis) {
   const ParallelDegrees& d = strategy.degrees;
   const RankCoordinate c = coordinate_of(d, rank, strategy.model_parallelism.order);
-  // The other coordinates as one number.
+  // The group number combines all other coordinates.
   switch (axis) {
     case TopologyAxis::kTensor:
       return {c.tensor, (c.pipeline * d.data + c.data) * d.context + c.context};
@@ -56,7 +57,7 @@ GroupPlace group_place(const Strategy& strategy, RankId rank, TopologyAxis axis)
 
 TopologyMap::TopologyMap(QWidget* parent) : QWidget(parent) {
   setFocusPolicy(Qt::StrongFocus);
-  setAccessibleName(tr("Devices in their nodes"));
+  setAccessibleName(tr("Nodes and devices"));
 }
 
 void TopologyMap::show_job(const Strategy& strategy, std::vector<int> nodes) {
@@ -82,12 +83,12 @@ void TopologyMap::set_axis(TopologyAxis axis) {
   update();
 }
 
-/// As large as fits without scrolling.
+/// Chooses the largest device size that fits without scrolling.
 void TopologyMap::choose_side() {
   side_ = kSmallest;
   while (side_ + 1 <= kLargest &&
          height_of(nodes_.size(), width(), widest_, side_ + 1) <= height() &&
-         node_width(widest_, side_ + 1) + 2 * kMargin <= width())
+         node_width(widest_, side_ + 1) + 2 * kNodeMargin <= width())
     ++side_;
 }
 
@@ -97,7 +98,7 @@ void TopologyMap::resizeEvent(QResizeEvent* event) {
   QWidget::resizeEvent(event);
 }
 
-/// With the smallest devices: what is left is used by larger ones.
+/// The size with the smallest devices; extra space makes them larger.
 QSize TopologyMap::sizeHint() const {
   return {640, static_cast<int>(height_of(nodes_.size(), width(), widest_, kSmallest))};
 }
@@ -105,8 +106,8 @@ QSize TopologyMap::sizeHint() const {
 QRectF TopologyMap::node_box(int node) const {
   const int columns = columns_of(width(), widest_, side_);
   const int column = node % columns, row = node / columns;
-  return {kMargin + column * (node_width(widest_, side_) + kMargin),
-          kMargin + row * (node_height(widest_, side_) + kMargin),
+  return {kNodeMargin + column * (node_width(widest_, side_) + kNodeMargin),
+          kNodeMargin + row * (node_height(widest_, side_) + kNodeMargin),
           node_width(nodes_[static_cast<std::size_t>(node)], side_),
           node_height(nodes_[static_cast<std::size_t>(node)], side_)};
 }
@@ -115,8 +116,10 @@ QRectF TopologyMap::device_box(int rank) const {
   const int node = node_of_rank_[static_cast<std::size_t>(rank)];
   const int place = rank - first_of_node_[static_cast<std::size_t>(node)];
   const QRectF box = node_box(node);
-  return {box.left() + 2 * kGap + (place % kDevicesAcross) * (side_ + kGap) - kGap / 2,
-          box.top() + kTitle + kGap + (place / kDevicesAcross) * (side_ + kGap), side_, side_};
+  return {box.left() + 2 * kDeviceGap + (place % kDevicesAcross) * (side_ + kDeviceGap) -
+              kDeviceGap / 2,
+          box.top() + kTitle + kDeviceGap + (place / kDevicesAcross) * (side_ + kDeviceGap), side_,
+          side_};
 }
 
 void TopologyMap::show_shares(std::vector<double> of_device, std::vector<double> of_network) {
@@ -158,7 +161,7 @@ void TopologyMap::paint_node(QPainter& painter, int node) const {
                      tr("network %1").arg(percent_text(share_of_network_[n])));
 }
 
-/// At its foot, how full its own link is.
+/// A bar at the bottom shows the utilization of the device's own link.
 void TopologyMap::paint_device(QPainter& painter, int rank, const GroupPlace& chosen) const {
   const ChartColours colours = chart_colours(palette());
   const GroupPlace place = group_place(strategy_, RankId(rank), axis_);
@@ -242,8 +245,7 @@ bool TopologyMap::event(QEvent* event) {
                      .arg(c.tensor);
   if (const auto r = static_cast<std::size_t>(rank); r < share_of_device_.size())
     text +=
-        "\n" +
-        tr("%1 of its link's bandwidth, mean over a step").arg(percent_text(share_of_device_[r]));
+        "\n" + tr("link utilization %1, mean over a step").arg(percent_text(share_of_device_[r]));
   QToolTip::showText(help->globalPos(), text, this);
   return true;
 }

@@ -1,4 +1,5 @@
-/// Nodes with their devices, drawn; ranks are coloured and numbered by their group on one axis.
+/// Draws nodes and their devices; ranks are colored
+/// and numbered by their process group on one axis.
 #pragma once
 
 #include <QWidget>
@@ -12,8 +13,7 @@ namespace meshwright::gui {
 enum class TopologyAxis : std::uint8_t { kTensor, kContext, kData, kPipeline };
 inline constexpr int kTopologyAxisCount = 4;
 
-/// Position of `rank` along the axis, and the number of its group: ranks that differ in nothing but
-/// that position.
+/// Position of `rank` in its process group on the axis, and the number of that group.
 struct GroupPlace {
   int member = 0;
   int group = 0;
@@ -25,10 +25,10 @@ class TopologyMap : public QWidget {
   Q_OBJECT
  public:
   explicit TopologyMap(QWidget* parent = nullptr);
-  /// `nodes`: devices of every node that the job uses, in order.
+  /// `nodes`: number of devices of each node in use, in order.
   void show_job(const Strategy& strategy, std::vector<int> nodes);
   void set_axis(TopologyAxis axis);
-  /// Shares of their links' bandwidth, by device and by node, as LinkUses has them; empty: unknown.
+  /// Link utilization by device and by node, see LinkUses; empty if unknown.
   void show_shares(std::vector<double> of_device, std::vector<double> of_network);
   int chosen() const { return chosen_; }
   QSize sizeHint() const override;
@@ -55,8 +55,8 @@ class TopologyMap : public QWidget {
   std::vector<int> nodes_, first_of_node_, node_of_rank_;
   std::vector<double> share_of_device_, share_of_network_;
   TopologyAxis axis_ = TopologyAxis::kTensor;
-  int chosen_ = 0, widest_ = 1;  ///< widest_: devices of the largest node
-  double side_ = 0;              ///< of a device, in pixels
+  int chosen_ = 0, widest_ = 1;  ///< widest_: number of devices of the largest node
+  double side_ = 0;              ///< side length of a device in pixels
 };
 
 }  // namespace meshwright::gui

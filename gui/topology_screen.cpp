@@ -22,7 +22,7 @@ constexpr const char* kAxisNames[kTopologyAxisCount]{"TP", "CP", "DP", "PP"};
 QString network_text(LocalNetworkKind kind) {
   switch (kind) {
     case LocalNetworkKind::kNvSwitch:
-      return TopologyScreen::tr("NVLink switches");
+      return TopologyScreen::tr("NVSwitch");
     case LocalNetworkKind::kNvLinkMesh:
       return TopologyScreen::tr("NVLink mesh");
     case LocalNetworkKind::kPcie:
@@ -33,10 +33,10 @@ QString network_text(LocalNetworkKind kind) {
   return {};
 }
 
-/// "node3.device1.local.out" → "n3.d1.local.out": the dock is narrow.
+/// "node3.device1.local.out" → "n3.d1.local.out", for the narrow dock.
 QString short_link_name(QString link) { return link.replace("node", "n").replace("device", "d"); }
 
-/// Devices of every node, as far as the job goes.
+/// Number of devices of each node used by the job.
 std::vector<int> nodes_of_job(const Cluster& cluster, int ranks) {
   std::vector<int> nodes;
   for (const NodeGroup& group : cluster.groups)
@@ -59,11 +59,11 @@ TopologyScreen::TopologyScreen(Workbench& workbench, QWidget* parent)
   auto* column = new QVBoxLayout(this);
   auto* head = new QHBoxLayout;
   column->addLayout(head);
-  auto* label = new QLabel(tr("&Groups of"));
+  auto* label = new QLabel(tr("Process &groups"));
   label->setBuddy(axis_);
-  axis_->setAccessibleName(tr("Groups of"));
+  axis_->setAccessibleName(tr("Process groups"));
   axis_->setToolTip(
-      tr("Devices that work on one thing together have one colour: tp, cp, dp or pp"));
+      tr("Colors devices by tensor-, context-, data- or pipeline-parallel process group"));
   for (const char* axis : kAxisNames) axis_->addItem(axis);
   head->addWidget(label);
   head->addWidget(axis_);
@@ -78,12 +78,12 @@ TopologyScreen::TopologyScreen(Workbench& workbench, QWidget* parent)
   device_->setTextFormat(Qt::RichText);
   device_->setWordWrap(true);
   column->addWidget(device_);
-  table_->setAccessibleName(tr("Links, fullest first"));
-  table_->setHorizontalHeaderLabels({tr("share"), tr("used"), tr("link")});
+  table_->setAccessibleName(tr("Links, highest utilization first"));
+  table_->setHorizontalHeaderLabels({tr("utilization"), tr("used"), tr("link")});
   table_->setEditTriggers(QAbstractItemView::NoEditTriggers);
   table_->setSelectionBehavior(QAbstractItemView::SelectRows);
   table_->horizontalHeader()->setStretchLastSection(true);
-  table_->setTextElideMode(Qt::ElideMiddle);  // the direction stands at the end
+  table_->setTextElideMode(Qt::ElideMiddle);  // keeps the direction at the end readable
   table_->verticalHeader()->hide();
   table_->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
   connect(axis_, &QComboBox::currentIndexChanged, this, [this](int axis) {
@@ -95,12 +95,13 @@ TopologyScreen::TopologyScreen(Workbench& workbench, QWidget* parent)
 }
 
 void TopologyScreen::add_actions(ActionSet& actions) {
-  actions.add({"topology.axis",
-               MenuId::kTools,
-               tr("Next &axis of the topology"),
-               tr("Colours devices by tensor, context, data or pipeline groups"),
-               {QKeySequence("Ctrl+Alt+G")}},
-              [this] { axis_->setCurrentIndex((axis_->currentIndex() + 1) % axis_->count()); });
+  actions.add(
+      {"topology.axis",
+       MenuId::kTools,
+       tr("Next topology &axis"),
+       tr("Cycles the coloring through tensor-, context-, data- and pipeline-parallel groups"),
+       {QKeySequence("Ctrl+Alt+G")}},
+      [this] { axis_->setCurrentIndex((axis_->currentIndex() + 1) % axis_->count()); });
 }
 
 void TopologyScreen::showEvent(QShowEvent* event) {
@@ -121,14 +122,15 @@ void TopologyScreen::show_simulation() {
   const int ranks = static_cast<int>(rank_count(s->plan.strategy.degrees));
   const NodeModel& node = node_of(cluster, DeviceId(0));
   const DeviceModel& device = device_of(cluster, DeviceId(0));
-  QString text = tr("%1 × %2, %3 in a node, %4 at %5 per device")
+  QString text = tr("%1 × %2, %3 per node, %4 with %5 per device")
                      .arg(ranks)
                      .arg(QString::fromStdString(device.name))
                      .arg(node.device_count)
                      .arg(network_text(node.local.kind), rate_text(node.local.bandwidth));
   if (node.ports > 0)
-    text +=
-        tr("; between nodes %1 ports of %2").arg(node.ports).arg(rate_text(node.port_bandwidth));
+    text += tr("; inter-node: %1 ports of %2 per node")
+                .arg(node.ports)
+                .arg(rate_text(node.port_bandwidth));
   cluster_->setText(text);
   map_->show_job(s->plan.strategy, nodes_of_job(cluster, ranks));
   show_device(map_->chosen());
@@ -140,12 +142,13 @@ void TopologyScreen::find_links() {
   if (links_of_ == simulation) return;
   using Found = std::shared_ptr<const std::optional<LinkUses>>;
   workbench().jobs().start<Found>(
-      {tr("Find what links carry"), "links", false}, this,
+      {tr("Compute link utilization"), "links", false}, this,
       [simulation](const JobContext&) {
         return std::make_shared<const std::optional<LinkUses>>(link_uses(*simulation));
       },
       [this, simulation](const Found& found) {
-        if (simulation != workbench().sound_simulation()) return;  // the slider has moved on
+        if (simulation != workbench().sound_simulation())
+          return;  // superseded by a newer simulation
         links_of_ = simulation;
         links_ = *found;
         show_links();
@@ -171,13 +174,12 @@ void TopologyScreen::show_links() {
     }
   }
   table_->resizeColumnsToContents();
-  table_->setToolTip(
-      links_ ? tr("Mean over a step: messages between stages and all collectives, every direction "
-                  "of every link")
-             : tr("Too many ranks to add up what their links carry"));
+  table_->setToolTip(links_ ? tr("Mean over a step, per link and direction: messages between "
+                                 "stages and all collectives")
+                            : tr("Too many ranks to compute link utilization"));
 }
 
-/// Which nodes each group of a rank reaches, and how much of the step waits for it.
+/// Shows the process groups of a rank, the nodes they span and their exposed communication.
 void TopologyScreen::show_device(int rank) {
   const auto s = workbench().sound_simulation();
   if (!s) return;
@@ -186,11 +188,10 @@ void TopologyScreen::show_device(int rank) {
   if (rank < 0 || rank >= ranks) return;
   constexpr Axis kAxes[kTopologyAxisCount]{Axis::kTensor, Axis::kContext, Axis::kData,
                                            Axis::kPipeline};
-  QString html =
-      tr("<b>Rank %1</b> · every box: the rank, and ·its place in its group; framed: the "
-         "same group")
-          .arg(rank) +
-      "<table cellspacing=8>";
+  QString html = tr("<b>Rank %1</b> · each device shows its rank and its ·position in the process "
+                    "group; outlined: same group")
+                     .arg(rank) +
+                 "<table cellspacing=8>";
   for (int a = 0; a < kTopologyAxisCount; ++a) {
     const auto axis = static_cast<TopologyAxis>(a);
     const GroupPlace mine = group_place(strategy, RankId(rank), axis);
@@ -205,14 +206,13 @@ void TopologyScreen::show_device(int rank) {
     }
     if (size < 2) continue;
     if (size > kMostShown) members += "…";
-    html +=
-        tr("<tr><td><b>%1</b></td><td>%2 ranks: %3</td><td>%4</td><td>the step waits %5 for "
-           "it</td></tr>")
-            .arg(kAxisNames[a])
-            .arg(size)
-            .arg(members.join(" "),
-                 nodes.size() == 1 ? tr("inside one node") : tr("over %1 nodes").arg(nodes.size()),
-                 percent_text(exposed_communication_share(s->evaluation, kAxes[a])));
+    html += tr("<tr><td><b>%1</b></td><td>%2 ranks: %3</td><td>%4</td><td>exposed communication: "
+               "%5 of the step</td></tr>")
+                .arg(kAxisNames[a])
+                .arg(size)
+                .arg(members.join(" "),
+                     nodes.size() == 1 ? tr("intra-node") : tr("across %1 nodes").arg(nodes.size()),
+                     percent_text(exposed_communication_share(s->evaluation, kAxes[a])));
   }
   device_->setText(html + "</table>");
 }

@@ -1,5 +1,5 @@
-/// S5: the job's devices in their nodes, coloured by the groups of one axis; a click shows every
-/// group a device belongs to and what joins its members.
+/// S5: nodes and devices of the job, colored by the process groups of one axis; a click shows all
+/// process groups of a device, and the nodes they span.
 #pragma once
 
 #include <memory>
@@ -25,14 +25,15 @@ class TopologyScreen : public Screen {
   void add_actions(ActionSet& actions) override;
   QWidget* inspector() override;
   bool is_settled() override;
-  /// Of the scenario that is shown; null until it is worked out, or where it is too large.
+  /// Link utilization of the current scenario; null
+  /// until computed, or if the scenario is too large.
   const LinkUses* links() const { return links_ ? &*links_ : nullptr; }
 
  protected:
   void showEvent(QShowEvent* event) override;
 
  private:
-  /// Only while it can be seen: a slider moves often.
+  /// Updates only while visible, because sliders trigger many simulations.
   void show_simulation();
   void show_device(int rank);
   void find_links();

@@ -9,13 +9,13 @@
 namespace meshwright::gui {
 namespace {
 
-/// Clocks that are further apart mean nothing: 36 years.
+/// Clocks further apart than this (36 years) are invalid.
 constexpr std::int64_t kMostApart = std::int64_t{1} << 60;
 
-/// Group, name, the group's count, or how often so far where the trace does not count.
+/// Group, name, and the sequence number in the group (counted here if the trace has none).
 using CollectiveKey = std::tuple<std::string, std::string, std::int64_t>;
 
-/// When the rank left each of its collectives.
+/// The end time of every collective of a rank.
 std::map<CollectiveKey, std::int64_t> collective_ends(const TraceEvents& events) {
   std::map<CollectiveKey, std::int64_t> ends;
   std::map<std::pair<std::string, std::string>, std::int64_t> seen;
@@ -46,7 +46,7 @@ std::int64_t median(std::vector<std::int64_t>& values) {
   return *middle;
 }
 
-/// end of a - end of b for all that both have.
+/// end in a - end in b of all collectives in both.
 std::vector<std::int64_t> differences(const std::map<CollectiveKey, std::int64_t>& a,
                                       const std::map<CollectiveKey, std::int64_t>& b) {
   std::vector<std::int64_t> result;
@@ -80,7 +80,7 @@ ClockAlignment align_clocks(std::vector<RankTrace>& traces) {
         reached.push_back(to);
         traces[to].clock_shift_ns = shift;
       }
-      if (from < to)  // every pair once
+      if (from < to)  // each pair once
         for (const std::int64_t a : apart)
           distances.push_back(
               std::abs(a + traces[from].clock_shift_ns - traces[to].clock_shift_ns));

@@ -23,15 +23,14 @@ bool is_json(std::string_view bytes) {
   return first != std::string_view::npos && (bytes[first] == '{' || bytes[first] == '[');
 }
 
-/// Members one after another, as gzip allows. Refuses what grows beyond the largest trace.
+/// Decompresses all members of a gzip file. Rejects files that exceed the maximum trace size.
 std::string unzipped(std::string_view bytes, const std::string& where) {
   const auto refuse = [&](const char* what) {
-    throw InputError(
-        Diagnostic{where, what, "unpack it with gunzip to see how far it can be read"});
+    throw InputError(Diagnostic{where, what, "check the file with 'gunzip -t'"});
   };
   z_stream stream{};
   constexpr int kGzipOnly = 16 + MAX_WBITS;
-  if (inflateInit2(&stream, kGzipOnly) != Z_OK) refuse("cannot be unpacked");
+  if (inflateInit2(&stream, kGzipOnly) != Z_OK) refuse("cannot decompress file");
   const std::unique_ptr<z_stream, int (*)(z_stream*)> closing(&stream, inflateEnd);
   std::string out;
   std::vector<char> piece(std::size_t{1} << 20);
@@ -47,13 +46,13 @@ std::string unzipped(std::string_view bytes, const std::string& where) {
     stream.next_out = reinterpret_cast<Bytef*>(piece.data());
     stream.avail_out = static_cast<uInt>(piece.size());
     state = inflate(&stream, Z_NO_FLUSH);
-    if (state != Z_OK && state != Z_STREAM_END) refuse("is no sound gzip file");
+    if (state != Z_OK && state != Z_STREAM_END) refuse("not a valid gzip file");
     out.append(piece.data(), piece.size() - stream.avail_out);
-    if (out.size() > kLargestTraceFile) refuse("is larger than 4 GiB when unpacked");
-    if (state == Z_STREAM_END && inflateReset(&stream) != Z_OK) refuse("cannot be unpacked");
+    if (out.size() > kLargestTraceFile) refuse("larger than 4 GiB when decompressed");
+    if (state == Z_STREAM_END && inflateReset(&stream) != Z_OK) refuse("cannot decompress file");
   }
-  // What is still to come out without further input.
-  if (state != Z_STREAM_END) refuse("ends too early");
+  // The last member must be complete.
+  if (state != Z_STREAM_END) refuse("gzip data is truncated");
   return out;
 }
 
@@ -62,7 +61,7 @@ std::string content_of(const std::string& path) {
   return is_gzip(bytes) ? unzipped(bytes, path) : bytes;
 }
 
-/// The number behind the last "rank" of a file's name: "rank12_trace.json".
+/// The number after the last "rank" in a file name: "rank12_trace.json".
 std::optional<std::int32_t> rank_in_name(const std::string& path) {
   const std::size_t folder = path.rfind('/');
   const std::string_view name =
@@ -89,7 +88,7 @@ TimelineTracks tracks_of_ranks(std::vector<RankTrace> traces) {
     if (traces[i].rank == traces[i - 1].rank)
       throw InputError(
           Diagnostic{traces[i].where,
-                     fmt::format("is of rank {}, as '{}' is", traces[i].rank, traces[i - 1].where),
+                     fmt::format("same rank {} as in '{}'", traces[i].rank, traces[i - 1].where),
                      "open one file per rank"});
   std::vector<std::string> notes;
   if (traces.size() > 1) {
@@ -99,8 +98,7 @@ TimelineTracks tracks_of_ranks(std::vector<RankTrace> traces) {
                                   alignment.shared, format_time(alignment.residual)));
     if (!alignment.alone.empty())
       notes.push_back(
-          fmt::format("ranks {} share no collective with rank {}: their clocks are as they were "
-                      "written",
+          fmt::format("ranks {} share no collectives with rank {}: their clocks are not aligned",
                       fmt::join(alignment.alone, ", "), traces.front().rank));
   }
   TimelineTracks tracks = tracks_of_events(traces);
@@ -119,8 +117,8 @@ RankTrace rank_trace_of(std::string_view bytes, const std::string& where, std::i
 }
 
 void refuse_several(const std::string& path) {
-  throw InputError(Diagnostic{path, "is a timeline of all ranks; it cannot be opened with others",
-                              "open it alone, or compare two timelines"});
+  throw InputError(Diagnostic{path, "contains all ranks and cannot be combined with other files",
+                              "open it separately, or compare two timelines"});
 }
 
 }  // namespace
@@ -150,12 +148,13 @@ TimelineTracks tracks_of_trace(std::string_view bytes, const std::string& where,
 
 TimelineTracks read_trace_files(const std::vector<std::string>& paths,
                                 const TraceFileProgress& progress) {
-  if (paths.empty()) throw InputError(Diagnostic{"files", "none was given", "choose at least one"});
+  if (paths.empty())
+    throw InputError(Diagnostic{"files", "no files given", "select at least one file"});
   std::vector<RankTrace> traces;
   const auto all = static_cast<std::int64_t>(paths.size());
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const std::string bytes = content_of(paths[i]);
-    // Every file counts for a thousand steps, whatever its size: sizes are known when it is open.
+    // Each file counts as 1000 steps of progress, because sizes are not known in advance.
     const auto report = [&](std::size_t read) {
       if (progress.report)
         progress.report(

@@ -1,6 +1,6 @@
-/// Opens timeline files: .pftrace (ours), Chrome JSON (ours and others'), PyTorch Kineto traces,
-/// all of them plain or gzipped. Several files are the ranks of one job, laid over each other in
-/// time.
+/// Reads timeline files: Meshwright's .pftrace, Chrome JSON (from Meshwright and other programs)
+/// and PyTorch Kineto traces, plain or gzipped. Several files are the ranks of one job; their
+/// clocks are aligned.
 #pragma once
 
 #include <functional>
@@ -12,16 +12,16 @@
 namespace meshwright::gui {
 
 struct TraceFileProgress {
-  /// Called now and then from the reading thread with bytes read and in all; may throw to stop.
+  /// Called periodically on the reading thread with progress and total; may throw to stop.
   std::function<void(std::int64_t done, std::int64_t of)> report;
 };
 
-/// One job. Clocks of several files are aligned on their collectives: members of one leave it
-/// together. InputError names the file and the place in it.
+/// Reads the traces of one job. Clocks of several files are aligned on shared collectives, which
+/// all members leave at the same time. Throws InputError with file and location.
 TimelineTracks read_trace_files(const std::vector<std::string>& paths,
                                 const TraceFileProgress& progress = {});
 
-/// The same for contents that are in memory; `where` names it in messages.
+/// The same for content in memory; `where` is its name in messages.
 TimelineTracks tracks_of_trace(std::string_view bytes, const std::string& where,
                                const TraceFileProgress& progress = {});
 

@@ -11,9 +11,9 @@
 namespace meshwright::gui {
 namespace {
 
-/// Rows below each other for slices that nest.
+/// Maximum nesting depth; each level is a row.
 constexpr std::size_t kDeepest = 4;
-/// Slices further than this from the median are clocks gone wrong: 52 days.
+/// Slices further than this (52 days) from the median have invalid clocks.
 constexpr std::int64_t kFarthest = std::int64_t{1} << 52;
 
 bool contains(std::string_view text, std::string_view part) {
@@ -100,29 +100,30 @@ SliceKind kind_of(const TraceEvents& events, const TraceSlice& slice) {
 
 namespace {
 
-/// What a thread of a file is for.
+/// Role of a thread in a trace.
 enum class ThreadRole : std::uint8_t { kOurs, kPasses, kDevice, kAnnotation, kHost };
 
-/// A row in the making: slices of one thread and depth.
-struct Lane {
+/// Slices of one thread and nesting depth, which become a row.
+struct ThreadLane {
   std::uint32_t thread = 0;
   std::size_t depth = 0;
-  std::int64_t kernel_ns = 0;  ///< of kernels that compute
+  std::int64_t kernel_ns = 0;  ///< total time of compute kernels
   bool has_passes = false, on_device = false;
   std::vector<std::uint32_t> slices;  ///< by start
 };
 
-/// Kept apart by depth: a slice goes below those that are open when it starts.
-std::vector<Lane> lanes_of(const TraceEvents& events, std::vector<std::uint32_t> order,
-                           std::size_t& too_deep) {
+/// Splits threads into lanes by nesting depth: a slice is
+/// placed below all slices that are open when it starts.
+std::vector<ThreadLane> lanes_of(const TraceEvents& events, std::vector<std::uint32_t> order,
+                                 std::size_t& too_deep) {
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     const TraceSlice &x = events.slices[a], &y = events.slices[b];
-    // The outer one of two first; empty slices before what starts where they are.
+    // Outer slices first; empty slices before others with the same start.
     return std::tuple(x.thread, x.start_ns, x.duration_ns > 0, -x.duration_ns) <
            std::tuple(y.thread, y.start_ns, y.duration_ns > 0, -y.duration_ns);
   });
-  std::vector<Lane> lanes;
-  std::vector<std::int64_t> ends;  ///< of the last slice at each depth
+  std::vector<ThreadLane> lanes;
+  std::vector<std::int64_t> ends;  ///< end of the last slice at each depth
   std::size_t first_lane = 0;
   std::uint32_t thread = std::numeric_limits<std::uint32_t>::max();
   for (const std::uint32_t index : order) {
@@ -132,7 +133,7 @@ std::vector<Lane> lanes_of(const TraceEvents& events, std::vector<std::uint32_t>
       ends.clear();
       first_lane = lanes.size();
     }
-    // Annotations of the device begin a nanosecond early and end two late, by design.
+    // Kineto's device annotations start one nanosecond early and end two late, by design.
     constexpr std::int64_t kTolerance = 3;
     std::size_t depth = 0;
     while (depth < ends.size() && ends[depth] > slice.start_ns + kTolerance) ++depth;
@@ -146,7 +147,7 @@ std::vector<Lane> lanes_of(const TraceEvents& events, std::vector<std::uint32_t>
     }
     ends[depth] = slice.start_ns + slice.duration_ns;
     ends.resize(std::max<std::size_t>(depth + 1, ends.size()));
-    Lane& lane = lanes[first_lane + depth];
+    ThreadLane& lane = lanes[first_lane + depth];
     lane.slices.push_back(index);
     const SliceKind kind = kind_of(events, slice);
     if (kind == SliceKind::kKernel) lane.kernel_ns += slice.duration_ns;
@@ -157,7 +158,7 @@ std::vector<Lane> lanes_of(const TraceEvents& events, std::vector<std::uint32_t>
   return lanes;
 }
 
-std::string lane_label(const TraceEvents& events, const Lane& lane) {
+std::string lane_label(const TraceEvents& events, const ThreadLane& lane) {
   const TraceThread& thread = events.threads[lane.thread];
   std::string label = !thread.name.empty() ? thread.name : fmt::format("thread {}", thread.id);
   if (lane.depth > 0) label += fmt::format(" ({})", lane.depth + 1);
@@ -182,16 +183,16 @@ class RowsOfTraces {
     std::sort(tracks.arrows.begin(), tracks.arrows.end());
     std::stable_sort(tracks.memory.begin(), tracks.memory.end(),
                      [](const auto& a, const auto& b) { return a.rank < b.rank; });
-    note(dropped_, "events were dropped: they make no sense");
-    note(too_deep_, fmt::format("slices nest deeper than {} and are not shown", kDeepest));
-    note(far_, "slices are weeks away from the others and are not shown");
-    note(builder_.mended(), "slices overlapped others of their stream and were cut");
+    note(dropped_, "invalid events dropped");
+    note(too_deep_, fmt::format("slices nested deeper than {} levels, not shown", kDeepest));
+    note(far_, "slices more than 52 days away from the others, not shown");
+    note(builder_.mended(), "slices shortened because they overlapped others on their stream");
     return builder_.finish();
   }
 
  private:
   void note(std::size_t count, std::string_view what) {
-    if (count > 0) builder_.tracks().notes.push_back(fmt::format("{} {}", count, what));
+    if (count > 0) builder_.tracks().notes.push_back(fmt::format("{}: {}", what, count));
   }
 
   void set_reference() {
@@ -217,8 +218,8 @@ class RowsOfTraces {
       else
         ++far_;
     }
-    std::vector<Lane> lanes = lanes_of(events, std::move(order), too_deep_);
-    // Device first, then processor; as they came otherwise.
+    std::vector<ThreadLane> lanes = lanes_of(events, std::move(order), too_deep_);
+    // Compute lane first, then other device lanes, then host lanes; otherwise in input order.
     const std::size_t compute = compute_lane(lanes);
     std::vector<std::size_t> places(lanes.size());
     std::iota(places.begin(), places.end(), std::size_t{0});
@@ -235,10 +236,10 @@ class RowsOfTraces {
     add_flows(trace, lanes, first_of_lane);
   }
 
-  /// The lane with passes, on the device if there is one; else the stream that computes most.
-  static std::size_t compute_lane(const std::vector<Lane>& lanes) {
+  /// The lane with passes, preferably on the device; else the stream with the most kernel time.
+  static std::size_t compute_lane(const std::vector<ThreadLane>& lanes) {
     std::size_t best = lanes.size();
-    const auto weight = [&](const Lane& lane) {
+    const auto weight = [&](const ThreadLane& lane) {
       return std::tuple(lane.has_passes, lane.has_passes && lane.on_device, lane.kernel_ns);
     };
     for (std::size_t l = 0; l < lanes.size(); ++l)
@@ -250,7 +251,7 @@ class RowsOfTraces {
 
   std::int32_t rank_of(const RankTrace& trace, const TraceThread& thread) const {
     if (trace.events.rank || traces_.size() > 1) return trace.rank;
-    // Of our own files, and of others without a word on ranks: one process, one rank.
+    // In Meshwright files each process is a rank.
     std::int32_t value = 0;
     const char* const end = thread.process_id.data() + thread.process_id.size();
     const auto result = std::from_chars(thread.process_id.data(), end, value);
@@ -259,7 +260,7 @@ class RowsOfTraces {
   }
   static bool is_ours(const RankTrace& trace) { return trace.events.origin.has_value(); }
 
-  void add_lane(const RankTrace& trace, const Lane& lane, bool is_compute) {
+  void add_lane(const RankTrace& trace, const ThreadLane& lane, bool is_compute) {
     const TraceEvents& events = trace.events;
     const TraceThread& thread = events.threads[lane.thread];
     TimelineRow row{.label = lane_label(events, lane), .rank = rank_of(trace, thread)};
@@ -298,7 +299,7 @@ class RowsOfTraces {
          .microbatch = has_microbatch ? static_cast<std::uint16_t>(microbatch) : kNoMicrobatch});
   }
 
-  /// Neighbours mostly have one of few names: asked for again and again.
+  /// Caches recent labels: adjacent slices often share one of a few names.
   std::uint32_t label_of(std::string_view name, std::int32_t stage) {
     const std::size_t slot =
         (std::hash<std::string_view>{}(name) + static_cast<std::size_t>(stage)) % recent_.size();
@@ -327,8 +328,8 @@ class RowsOfTraces {
     }
   }
 
-  /// An arrow's ends are where slices of its threads cover its times.
-  void add_flows(const RankTrace& trace, const std::vector<Lane>& lanes,
+  /// Connects the innermost slices that cover both ends of a flow.
+  void add_flows(const RankTrace& trace, const std::vector<ThreadLane>& lanes,
                  const std::vector<std::size_t>& first_of_lane) {
     const TraceEvents& events = trace.events;
     std::map<std::uint32_t, std::vector<std::size_t>> lanes_of_thread;
@@ -343,7 +344,8 @@ class RowsOfTraces {
             [&](std::int64_t t, std::uint32_t s) { return t < events.slices[s].start_ns; });
         if (after == slices.begin()) continue;
         const TraceSlice& slice = events.slices[*(after - 1)];
-        if (time <= slice.start_ns + slice.duration_ns)  // the innermost counts
+        if (time <= slice.start_ns +
+                        slice.duration_ns)  // deeper lanes come later, so the innermost slice wins
           found = first_of_lane[l] + static_cast<std::size_t>(after - 1 - slices.begin());
       }
       return found;

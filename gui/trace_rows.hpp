@@ -1,5 +1,5 @@
-/// Events of profilers → rows: which stream computes, which slices are passes of which micro-batch,
-/// what is communication.
+/// Converts profiler events to rows: finds the compute stream,
+/// the pass and micro-batch of slices, and communication.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace meshwright::gui {
 
-/// One file; `rank` where the file does not say it itself.
+/// The trace of one rank; `rank` is a fallback if the file does not specify it.
 struct RankTrace {
   TraceEvents events;
   std::int32_t rank = 0;
@@ -26,23 +26,23 @@ struct PipelineAction {
   SliceKind kind = SliceKind::kForward;
   friend bool operator==(const PipelineAction&, const PipelineAction&) = default;
 };
-/// F, B, I and W; nothing for messages and for names that are none.
+/// Parses F, B, I and W actions; nullopt for messages and other names.
 std::optional<PipelineAction> pipeline_action(std::string_view name);
 
-/// By category, name and what the slice says of itself.
+/// Classifies a slice by its category, name and arguments.
 SliceKind kind_of(const TraceEvents& events, const TraceSlice& slice);
 
-/// Offsets of the files' clocks: members of one collective leave it together, and a message is
-/// received when it has been sent. Median over what two files share, along a tree from the lowest
-/// rank. Sets clock_shift_ns.
+/// Aligns the clocks of the files: all members leave a collective at
+/// the same time. Uses the median over the collectives shared by two
+/// files, along a tree from the lowest rank. Sets clock_shift_ns.
 struct ClockAlignment {
-  Nanoseconds residual;             ///< median distance of what should coincide, afterwards
-  std::size_t shared = 0;           ///< collectives that at least two files have
-  std::vector<std::int32_t> alone;  ///< ranks that share none with the others
+  Nanoseconds residual;             ///< median distance of shared collective ends after alignment
+  std::size_t shared = 0;           ///< collectives in at least two files
+  std::vector<std::int32_t> alone;  ///< ranks without shared collectives
 };
 ClockAlignment align_clocks(std::vector<RankTrace>& traces);
 
-/// Rows of all ranks. Slices that nest become rows below each other, four at most.
+/// Builds the rows of all ranks. Nested slices become separate rows, at most four levels.
 TimelineTracks tracks_of_events(const std::vector<RankTrace>& traces);
 
 }  // namespace meshwright::gui

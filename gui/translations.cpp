@@ -14,7 +14,7 @@ std::vector<Language> languages() {
 void speak(QCoreApplication& application, const QString& code) {
   const QLocale locale = code.isEmpty() ? QLocale::system() : QLocale(code);
   QLocale::setDefault(locale);
-  // Qt's own texts: buttons of dialogs. The package may be missing; then they are English.
+  // Qt's own texts, such as dialog buttons. They stay English if the package is not installed.
   auto* of_qt = new QTranslator(&application);
   if (of_qt->load(locale, "qtbase", "_", QLibraryInfo::path(QLibraryInfo::TranslationsPath)))
     QCoreApplication::installTranslator(of_qt);

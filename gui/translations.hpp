@@ -1,4 +1,4 @@
-/// Languages that the program speaks.
+/// The languages of the user interface.
 #pragma once
 
 #include <QString>
@@ -14,8 +14,8 @@ struct Language {
 };
 std::vector<Language> languages();
 
-/// Installs the texts of a language (empty: the system's) for the rest of the run. English, which
-/// is in the sources, if there are none.
+/// Installs the translation for a language (empty for the system language). Without a translation
+/// the texts are English, the language of the sources.
 void speak(QCoreApplication& application, const QString& code);
 
 }  // namespace meshwright::gui

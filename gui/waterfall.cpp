@@ -19,7 +19,7 @@ QString signed_time(Ticks difference) {
 }  // namespace
 
 Waterfall::Waterfall(QWidget* parent) : QWidget(parent) {
-  setAccessibleName(tr("Difference of two plans"));
+  setAccessibleName(tr("Step time difference"));
 }
 
 void Waterfall::show_parts(const QString& before, const QString& after,
@@ -57,7 +57,7 @@ void Waterfall::paintEvent(QPaintEvent*) {
   const auto rows = static_cast<double>(parts_.size() + 2);
   const double height = std::min(28.0, plot.height() / rows);
 
-  // Only the part of the axis where something happens is shown.
+  // The axis covers only the range in which the values differ.
   std::int64_t low = std::min(total_before_, total_after_).value,
                high = std::max(total_before_, total_after_).value;
   Ticks at = total_before_;

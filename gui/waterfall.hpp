@@ -1,4 +1,4 @@
-/// From one step time to another, part by part: what got shorter and what longer.
+/// Waterfall chart from one step time to another, part by part.
 #pragma once
 
 #include <QWidget>
@@ -17,7 +17,7 @@ class Waterfall : public QWidget {
   Q_OBJECT
  public:
   explicit Waterfall(QWidget* parent = nullptr);
-  /// Parts of each side add up to its total; parts that are equal are left out.
+  /// The parts of each side add up to its total; equal parts are omitted.
   void show_parts(const QString& before, const QString& after, std::vector<WaterfallPart> parts);
   QSize sizeHint() const override { return {420, 260}; }
 

@@ -31,22 +31,24 @@ struct ExampleText {
 ExampleText text_of(const QString& name) {
   if (name == "textbook")
     return {WelcomeScreen::tr("The textbook bubble"),
-            WelcomeScreen::tr("1F1B, four equal stages: (p − 1) / (m + p − 1), to the last digit")};
-  if (name == "interleaving")
-    return {WelcomeScreen::tr("Interleaving"),
             WelcomeScreen::tr(
-                "GPT-3 175B in three chunks per device: a smaller bubble, more messages")};
+                "1F1B with four equal stages: a bubble of exactly (p − 1) / (m + p − 1)")};
+  if (name == "interleaving")
+    return {WelcomeScreen::tr("Interleaved 1F1B"),
+            WelcomeScreen::tr(
+                "GPT-3 175B with three model chunks per rank: smaller bubble, more messages")};
   if (name == "zero-bubble")
-    return {WelcomeScreen::tr("Zero bubble"),
-            WelcomeScreen::tr("Weight gradients fill the gaps of 1F1B at the same memory")};
+    return {
+        WelcomeScreen::tr("Zero bubble"),
+        WelcomeScreen::tr("Weight-gradient passes fill the bubbles of 1F1B at the same memory")};
   if (name == "dualpipe")
     return {WelcomeScreen::tr("DualPipeV"),
-            WelcomeScreen::tr("Forwards and backwards from both ends of a V")};
+            WelcomeScreen::tr("Overlapped forward and backward passes on a V-shaped placement")};
   if (name == "straggler")
     return {WelcomeScreen::tr("A straggler"),
-            WelcomeScreen::tr("One stage is 30 % slower: who waits, and for whom?")};
+            WelcomeScreen::tr("One pipeline rank is 30 % slower: see which ranks wait for it")};
   return {WelcomeScreen::tr("GPT-3 on 1,024 GPUs"),
-          WelcomeScreen::tr("16 stages, 6 chunks, 8 replicas of 8 tensor ranks")};
+          WelcomeScreen::tr("TP 8, PP 16 with 6 model chunks, DP 8")};
 }
 
 QLabel* heading(const QString& text) {
@@ -94,11 +96,11 @@ WelcomeScreen::WelcomeScreen(Workbench& workbench, QWidget* parent)
   auto* title = new QLabel("Meshwright");
   title->setProperty("role", "title");
   column->addWidget(title);
-  auto* motto = new QLabel(tr("Plan, simulate and run the parallel training of large models."));
+  auto* motto = new QLabel(tr("Plan, simulate and run parallel training of large models."));
   motto->setProperty("role", "faint");
   column->addWidget(motto);
   column->addWidget(continue_, 0, Qt::AlignLeft);
-  continue_->setToolTip(tr("The scenario that was shown when the window was closed"));
+  continue_->setToolTip(tr("Opens the scenario of the last session"));
   connect(continue_, &QPushButton::clicked, this, &WelcomeScreen::open_kept_scenario);
   column->addSpacing(10);
   add_examples(*column);
@@ -179,10 +181,10 @@ void WelcomeScreen::open_example(const QString& name) {
   workbench().show_screen("explore");
 }
 
-/// In a job: what the line names may be files.
+/// Runs in a job because the line may refer to files.
 void WelcomeScreen::open_kept_scenario() {
   const std::string line = QSettings().value("last_scenario/line").toString().toStdString();
-  if (line.empty()) return workbench().log(tr("There is no scenario of the last time yet"));
+  if (line.empty()) return workbench().log(tr("No scenario from an earlier session"));
   workbench().jobs().start<Scenario>(
       {tr("Continue where you left off"), "paste", true}, this,
       [line](const JobContext&) { return scenario_from_state_text(line); },
@@ -204,7 +206,7 @@ void WelcomeScreen::come_to_front() {
     recent_->addItem(item);
   }
   if (recent_->count() > 0) return;
-  auto* none = new QListWidgetItem(tr("Nothing has been opened yet"));
+  auto* none = new QListWidgetItem(tr("No recent files"));
   none->setFlags(Qt::NoItemFlags);
   recent_->addItem(none);
 }

@@ -1,5 +1,4 @@
-/// S1: examples that open at once, the scenario of the last time, recent files, and a place to drop
-/// files on.
+/// S1: examples, the scenario of the last session, recent files and a drop zone for files.
 #pragma once
 
 #include "gui/scenario.hpp"
@@ -37,11 +36,12 @@ class WelcomeScreen : public Screen {
   QFrame* drop_zone_;
 };
 
-/// Paths that were opened, latest first; kept between starts.
+/// Recently opened files, latest first; stored between sessions.
 QStringList recent_files();
 void add_recent_file(const QString& path);
 
-/// For the next start, as the line of state_text.hpp: so it must have no orders by hand.
+/// Stores the scenario for the next session as a line
+/// of state_text.hpp; it must not have manual orders.
 void keep_scenario(const Scenario& scenario);
 
 }  // namespace meshwright::gui

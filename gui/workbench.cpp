@@ -32,10 +32,10 @@ void Workbench::take(const std::shared_ptr<const Simulation>& simulation) {
 
 void Workbench::find_causes() {
   jobs_.start<std::shared_ptr<const TimelineCauses>>(
-      {tr("Find causes of gaps"), "causes", false}, this,
+      {tr("Find bubble causes"), "causes", false}, this,
       [simulation = sound_simulation_](const JobContext&) { return causes_of(*simulation); },
       [this, of = sound_simulation_](const std::shared_ptr<const TimelineCauses>& causes) {
-        if (of != sound_simulation_) return;  // the slider has moved on
+        if (of != sound_simulation_) return;  // superseded by a newer simulation
         causes_ = causes;
         Q_EMIT causes_found();
       });

@@ -4,20 +4,20 @@
 <context>
     <name>QObject</name>
     <message numerus="yes">
-        <source>%1 of %n rows</source>
+        <source>%1 on %n row(s)</source>
         <translation>
-            <numerusform>%1 of %n row</numerusform>
-            <numerusform>%1 of %n rows</numerusform>
+            <numerusform>%1 on %n row</numerusform>
+            <numerusform>%1 on %n rows</numerusform>
         </translation>
     </message>
 </context>
 <context>
     <name>meshwright::gui::CalibrationScreen</name>
     <message numerus="yes">
-        <source>%n outlier(s) left out</source>
+        <source>%n outlier(s) hidden</source>
         <translation>
-            <numerusform>%n outlier left out</numerusform>
-            <numerusform>%n outliers left out</numerusform>
+            <numerusform>%n outlier hidden</numerusform>
+            <numerusform>%n outliers hidden</numerusform>
         </translation>
     </message>
     <message numerus="yes">
@@ -31,10 +31,10 @@
 <context>
     <name>meshwright::gui::ExploreScreen</name>
     <message numerus="yes">
-        <source>%n hit(s)</source>
+        <source>%n match(es)</source>
         <translation>
-            <numerusform>%n hit</numerusform>
-            <numerusform>%n hits</numerusform>
+            <numerusform>%n match</numerusform>
+            <numerusform>%n matches</numerusform>
         </translation>
     </message>
 </context>
@@ -51,10 +51,10 @@
 <context>
     <name>meshwright::gui::RunScreen</name>
     <message numerus="yes">
-        <source>Done: %n steps.</source>
+        <source>Finished %n step(s).</source>
         <translation>
-            <numerusform>Done: %n step.</numerusform>
-            <numerusform>Done: %n steps.</numerusform>
+            <numerusform>Finished %n step.</numerusform>
+            <numerusform>Finished %n steps.</numerusform>
         </translation>
     </message>
 </context>

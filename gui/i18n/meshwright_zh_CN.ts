@@ -8,10 +8,6 @@
         <translation>矩阵乘</translation>
     </message>
     <message>
-        <source>expert products</source>
-        <translation>专家矩阵乘</translation>
-    </message>
-    <message>
         <source>attention</source>
         <translation>注意力</translation>
     </message>
@@ -33,15 +29,11 @@
     </message>
     <message>
         <source>bubble: dependency</source>
-        <translation>气泡：依赖</translation>
+        <translation>气泡：依赖等待</translation>
     </message>
     <message>
         <source>bubble: imbalance</source>
-        <translation>气泡：不均衡</translation>
-    </message>
-    <message>
-        <source>exposed %1 messages</source>
-        <translation>暴露的 %1 通信</translation>
+        <translation>气泡：负载不均衡</translation>
     </message>
     <message>
         <source>structure</source>
@@ -53,7 +45,7 @@
     </message>
     <message>
         <source>memory</source>
-        <translation>内存</translation>
+        <translation>显存</translation>
     </message>
     <message>
         <source>bound</source>
@@ -63,28 +55,24 @@
         <source>dominated</source>
         <translation>被支配</translation>
     </message>
+    <message>
+        <source>expert matrix products</source>
+        <translation>专家矩阵乘</translation>
+    </message>
+    <message>
+        <source>exposed %1 communication</source>
+        <translation>未掩盖的 %1 通信</translation>
+    </message>
 </context>
 <context>
     <name>QObject</name>
     <message>
-        <source>as A</source>
-        <translation>同 A</translation>
-    </message>
-    <message>
         <source>%1 vs A</source>
-        <translation>%1（对比 A）</translation>
+        <translation>%1（相对 A）</translation>
     </message>
     <message>
         <source>pt</source>
         <translation>个百分点</translation>
-    </message>
-    <message>
-        <source>something is still being worked out</source>
-        <translation>仍有内容在计算</translation>
-    </message>
-    <message>
-        <source>cannot write %1</source>
-        <translation>无法写入 %1</translation>
     </message>
     <message>
         <source>warm-up</source>
@@ -116,19 +104,11 @@
     </message>
     <message>
         <source>Kind</source>
-        <translation>种类</translation>
-    </message>
-    <message>
-        <source>Starts</source>
-        <translation>开始</translation>
-    </message>
-    <message>
-        <source>Takes</source>
-        <translation>耗时</translation>
+        <translation>类型</translation>
     </message>
     <message>
         <source>Slack</source>
-        <translation>松弛</translation>
+        <translation>松弛时间</translation>
     </message>
     <message>
         <source>Critical path</source>
@@ -143,42 +123,16 @@
         <translation>否</translation>
     </message>
     <message>
-        <source>Started when it did because of</source>
-        <translation>决定其开始时刻的是</translation>
-    </message>
-    <message>
-        <source>Bubble of %1</source>
-        <translation>气泡 %1</translation>
-    </message>
-    <message>
         <source>before %1</source>
         <translation>位于 %1 之前</translation>
     </message>
     <message>
-        <source>It waited for</source>
-        <translation>它在等待</translation>
-    </message>
-    <message numerus="yes">
-        <source>%1 of %n rows</source>
-        <translation>
-            <numerusform>%n 行，共 %1</numerusform>
-        </translation>
-    </message>
-    <message>
         <source>Slices</source>
-        <translation>片段</translation>
+        <translation>切片</translation>
     </message>
     <message>
         <source>Idle</source>
         <translation>空闲</translation>
-    </message>
-    <message>
-        <source>Of the compute rows</source>
-        <translation>计算行之中</translation>
-    </message>
-    <message>
-        <source>Where the step goes</source>
-        <translation>单步时间构成</translation>
     </message>
     <message>
         <source>recomputation</source>
@@ -193,22 +147,6 @@
         <translation>计划</translation>
     </message>
     <message>
-        <source>Step</source>
-        <translation>单步</translation>
-    </message>
-    <message>
-        <source>Pipeline</source>
-        <translation>流水线</translation>
-    </message>
-    <message>
-        <source>Period</source>
-        <translation>周期</translation>
-    </message>
-    <message>
-        <source>Per GPU</source>
-        <translation>每 GPU</translation>
-    </message>
-    <message>
         <source>Tasks</source>
         <translation>任务数</translation>
     </message>
@@ -217,47 +155,109 @@
         <translation>每阶段层数：%1</translation>
     </message>
     <message>
-        <source>Times: %1; unvalidated on this cluster.</source>
-        <translation>时间来源：%1；未在此集群上验证。</translation>
+        <source>same as A</source>
+        <translation>与 A 相同</translation>
+    </message>
+    <message>
+        <source>timed out waiting for pending work</source>
+        <translation>等待未完成的计算超时</translation>
+    </message>
+    <message>
+        <source>cannot write file: %1</source>
+        <translation>无法写入文件：%1</translation>
+    </message>
+    <message>
+        <source>Start</source>
+        <translation>开始</translation>
+    </message>
+    <message>
+        <source>Duration</source>
+        <translation>时长</translation>
+    </message>
+    <message>
+        <source>Start time determined by</source>
+        <translation>开始时刻取决于</translation>
+    </message>
+    <message>
+        <source>Bubble: %1</source>
+        <translation>气泡：%1</translation>
+    </message>
+    <message>
+        <source>Waiting for</source>
+        <translation>等待</translation>
+    </message>
+    <message numerus="yes">
+        <source>%1 on %n row(s)</source>
+        <translation>
+            <numerusform>%n 行，每行 %1</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Share of compute-stream time</source>
+        <translation>占计算流时间的比例</translation>
+    </message>
+    <message>
+        <source>Step time breakdown</source>
+        <translation>单步时间构成</translation>
+    </message>
+    <message>
+        <source>Step time</source>
+        <translation>单步时间</translation>
+    </message>
+    <message>
+        <source>Pipeline makespan</source>
+        <translation>流水线总耗时</translation>
+    </message>
+    <message>
+        <source>Period (steady-state step time)</source>
+        <translation>周期（稳态单步时间）</translation>
+    </message>
+    <message>
+        <source>Model FLOP/s per GPU</source>
+        <translation>每 GPU 模型 FLOP/s</translation>
+    </message>
+    <message>
+        <source>Cost model: %1; %2.</source>
+        <translation>代价模型：%1；%2。</translation>
     </message>
 </context>
 <context>
     <name>SweepAxis</name>
     <message>
-        <source>pipeline p</source>
-        <translation>流水线 p</translation>
-    </message>
-    <message>
         <source>micro-batches m</source>
-        <translation>微批数 m</translation>
+        <translation>微批次数 m</translation>
     </message>
     <message>
         <source>schedule</source>
         <translation>调度</translation>
     </message>
     <message>
-        <source>chunks v</source>
-        <translation>块数 v</translation>
-    </message>
-    <message>
-        <source>tensor TP</source>
-        <translation>张量并行 TP</translation>
-    </message>
-    <message>
-        <source>replicas DP</source>
-        <translation>副本数 DP</translation>
-    </message>
-    <message>
-        <source>sequences in a micro-batch</source>
-        <translation>每微批序列数</translation>
-    </message>
-    <message>
         <source>recompute</source>
         <translation>重计算</translation>
     </message>
     <message>
-        <source>sharding</source>
-        <translation>切分 (ZeRO)</translation>
+        <source>pipeline-parallel size p</source>
+        <translation>流水线并行度 p</translation>
+    </message>
+    <message>
+        <source>model chunks v</source>
+        <translation>模型块数 v</translation>
+    </message>
+    <message>
+        <source>tensor-parallel size</source>
+        <translation>张量并行度</translation>
+    </message>
+    <message>
+        <source>data-parallel size</source>
+        <translation>数据并行度</translation>
+    </message>
+    <message>
+        <source>micro-batch size</source>
+        <translation>微批次大小</translation>
+    </message>
+    <message>
+        <source>ZeRO</source>
+        <translation>ZeRO</translation>
     </message>
 </context>
 <context>
@@ -272,7 +272,7 @@
     </message>
     <message>
         <source>dependency</source>
-        <translation>依赖</translation>
+        <translation>依赖等待</translation>
     </message>
     <message>
         <source>communication</source>
@@ -283,16 +283,12 @@
         <translation>空闲</translation>
     </message>
     <message>
-        <source>message of rank %1 (%2)</source>
-        <translation>rank %1 的消息（%2）</translation>
-    </message>
-    <message>
         <source>%1 of stage %2</source>
-        <translation>%1，阶段 %2</translation>
+        <translation>阶段 %2 的 %1</translation>
     </message>
     <message>
         <source>%1 of rank %2</source>
-        <translation>%1，rank %2</translation>
+        <translation>rank %2 的 %1</translation>
     </message>
     <message>
         <source>rank %1, %2</source>
@@ -303,16 +299,8 @@
         <translation>阶段 %1</translation>
     </message>
     <message>
-        <source>%1 from %2</source>
-        <translation>%1，起于 %2</translation>
-    </message>
-    <message>
-        <source>critical: no slack</source>
-        <translation>关键：无松弛</translation>
-    </message>
-    <message>
         <source>slack %1</source>
-        <translation>松弛 %1</translation>
+        <translation>松弛时间 %1</translation>
     </message>
     <message>
         <source>idle for %1</source>
@@ -327,8 +315,20 @@
         <translation>%1 等待 %2</translation>
     </message>
     <message>
-        <source>%1 here: %2</source>
-        <translation>此处 %1：%2</translation>
+        <source>message on rank %1 (%2)</source>
+        <translation>rank %1 上的消息（%2）</translation>
+    </message>
+    <message>
+        <source>%1 starting at %2</source>
+        <translation>%1，始于 %2</translation>
+    </message>
+    <message>
+        <source>critical (no slack)</source>
+        <translation>关键（无松弛时间）</translation>
+    </message>
+    <message>
+        <source>over %1: %2</source>
+        <translation>%1 内：%2</translation>
     </message>
 </context>
 <context>
@@ -338,132 +338,24 @@
         <translation>，因果</translation>
     </message>
     <message>
-        <source>size of the whole buffer</source>
-        <translation>整个缓冲区大小</translation>
-    </message>
-    <message>
-        <source>time of one call</source>
-        <translation>单次调用时间</translation>
-    </message>
-    <message>
-        <source>arithmetic of one call, FLOP</source>
-        <translation>单次调用的运算量，FLOP</translation>
-    </message>
-    <message>
-        <source>memory traffic of one call</source>
-        <translation>单次调用的访存量</translation>
-    </message>
-    <message>
-        <source>batch %1, %2 × %3 × %4: %5, spread %6 of %7</source>
-        <translation>批 %1，%2 × %3 × %4：%5，离散 %6，共 %7 次</translation>
-    </message>
-    <message>
         <source>Measured curves</source>
         <translation>实测曲线</translation>
-    </message>
-    <message>
-        <source>Where the calibration is from</source>
-        <translation>校准来源</translation>
-    </message>
-    <message>
-        <source>&amp;Use the calibration</source>
-        <translation>使用该校准(&amp;U)</translation>
-    </message>
-    <message>
-        <source>The scenario is priced by the measured curves</source>
-        <translation>方案按实测曲线定价</translation>
-    </message>
-    <message>
-        <source>&lt;p&gt;&lt;b&gt;%1&lt;/b&gt;, %2 cores, %3 memory&lt;br&gt;message %4 + size over %5&lt;br&gt;memory %6&lt;/p&gt;</source>
-        <translation>&lt;p&gt;&lt;b&gt;%1&lt;/b&gt;，%2 核，内存 %3&lt;br&gt;消息 %4 + 大小 / %5&lt;br&gt;访存 %6&lt;/p&gt;</translation>
-    </message>
-    <message>
-        <source>Use the calibration %1</source>
-        <translation>使用校准 %1</translation>
     </message>
     <message>
         <source>Calibration</source>
         <translation>校准</translation>
     </message>
     <message>
-        <source>No calibration is open</source>
-        <translation>尚未打开校准</translation>
-    </message>
-    <message>
         <source>Open…</source>
         <translation>打开…</translation>
-    </message>
-    <message>
-        <source>Open a calibration</source>
-        <translation>打开校准</translation>
     </message>
     <message>
         <source>Calibrations (*.json);;All files (*)</source>
         <translation>校准 (*.json);;所有文件 (*)</translation>
     </message>
     <message>
-        <source>%1: %2 curves of collectives, %3 families of kernels. Ctrl+Alt+P prices the scenario by them.</source>
-        <translation>%1：%2 条集合通信曲线，%3 个算子族。Ctrl+Alt+P 按其为方案定价。</translation>
-    </message>
-    <message>
-        <source>the other points alone say %1</source>
-        <translation>仅凭其余各点推算为 %1</translation>
-    </message>
-    <message>
-        <source>○ what all other points say of each one: missed by %1 (median), %2 at most</source>
-        <translation>○ 用其余各点推算每一点：偏差中位数 %1，最大 %2</translation>
-    </message>
-    <message>
-        <source>&amp;Measure this machine</source>
-        <translation>测量本机(&amp;M)</translation>
-    </message>
-    <message>
         <source>&amp;Stop</source>
         <translation>停止(&amp;S)</translation>
-    </message>
-    <message>
-        <source>&amp;Quickly</source>
-        <translation>快速(&amp;Q)</translation>
-    </message>
-    <message>
-        <source>&amp;Price the scenario by it</source>
-        <translation>用它给方案计价(&amp;P)</translation>
-    </message>
-    <message>
-        <source>Measured times of kernels and messages, as points and curves. Measure this machine, or open a file: `meshwright calibrate` writes them, on a GPU with `--device cuda`, and `meshwright import` reads the output of nccl-tests.</source>
-        <translation>以点和曲线显示实测的内核与消息时间。可以测量本机，也可以打开文件：`meshwright calibrate` 写出这种文件（在 GPU 上加 `--device cuda`），`meshwright import` 读取 nccl-tests 的输出。</translation>
-    </message>
-    <message>
-        <source>20 seconds in place of two minutes, fewer shapes</source>
-        <translation>20 秒而不是两分钟，形状较少</translation>
-    </message>
-    <message>
-        <source>Progress of the measurement</source>
-        <translation>测量进度</translation>
-    </message>
-    <message>
-        <source>Measuring…</source>
-        <translation>正在测量…</translation>
-    </message>
-    <message>
-        <source>Measured.</source>
-        <translation>测量完成。</translation>
-    </message>
-    <message>
-        <source>Not measured: %1</source>
-        <translation>未能测量：%1</translation>
-    </message>
-    <message>
-        <source>Times kernels and messages, then prices the scenario by them</source>
-        <translation>测量内核与消息的时间，再用它们给方案计价</translation>
-    </message>
-    <message>
-        <source>Stop measur&amp;ing</source>
-        <translation>停止测量(&amp;I)</translation>
-    </message>
-    <message>
-        <source>Nothing of it is kept</source>
-        <translation>不保留任何结果</translation>
     </message>
     <message>
         <source>%1, %2 ranks</source>
@@ -473,71 +365,175 @@
         <source> on %1 nodes</source>
         <translation>，%1 个节点</translation>
     </message>
-    <message>
-        <source>Without &amp;outliers</source>
-        <translation>排除离群点(&amp;O)</translation>
-    </message>
-    <message>
-        <source>Leaves out points that the others miss by far: beyond the quartiles of all misses by more than one and a half times their distance</source>
-        <translation>排除其余各点远远推算不准的点：偏差超出四分位数达四分位距的一倍半以上</translation>
-    </message>
-    <message>
-        <source>Times kernels and messages on this machine: about two minutes</source>
-        <translation>在本机测量内核与消息的时间：约两分钟</translation>
-    </message>
-    <message>
-        <source>Ends the measurement; nothing of it is kept</source>
-        <translation>结束测量，不保留任何结果</translation>
-    </message>
-    <message>
-        <source>Times of the scenario come from what was measured, not from formulas</source>
-        <translation>方案的时间取自测量结果，而非公式</translation>
-    </message>
-    <message>
-        <source>Show a curve</source>
-        <translation>显示曲线</translation>
-    </message>
-    <message>
-        <source>dashed: α + S / β, α = %1, β = %2</source>
-        <translation>虚线：α + S / β，α = %1，β = %2</translation>
-    </message>
-    <message numerus="yes">
-        <source>%n outlier(s) left out</source>
-        <translation>
-            <numerusform>已排除 %n 个离群点</numerusform>
-        </translation>
-    </message>
     <message numerus="yes">
         <source>%n outlier(s)</source>
         <translation>
             <numerusform>%n 个离群点</numerusform>
         </translation>
     </message>
+    <message>
+        <source>Calibrate this &amp;machine</source>
+        <translation>校准本机(&amp;M)</translation>
+    </message>
+    <message>
+        <source>&amp;Quick</source>
+        <translation>快速(&amp;Q)</translation>
+    </message>
+    <message>
+        <source>A&amp;pply to the scenario</source>
+        <translation>应用于方案(&amp;P)</translation>
+    </message>
+    <message>
+        <source>Hide &amp;outliers</source>
+        <translation>隐藏离群点(&amp;O)</translation>
+    </message>
+    <message>
+        <source>Hides points whose leave-one-out error is more than 1.5 × IQR outside the quartiles (Tukey)</source>
+        <translation>隐藏留一法误差超出四分位数 1.5 倍四分位距以上的点（Tukey 准则）</translation>
+    </message>
+    <message>
+        <source>No calibration loaded</source>
+        <translation>尚未加载校准</translation>
+    </message>
+    <message>
+        <source>This screen shows measured kernel and communication times with their fitted curves. Calibrate this machine, or open a calibration file: `meshwright calibrate` writes one (with `--device cuda` for a GPU), and `meshwright import` converts nccl-tests output.</source>
+        <translation>此页显示实测的算子与通信时间及其拟合曲线。可以校准本机，也可以打开校准文件：`meshwright calibrate` 生成校准文件（GPU 上加 `--device cuda`），`meshwright import` 可转换 nccl-tests 的输出。</translation>
+    </message>
+    <message>
+        <source>Calibration provenance</source>
+        <translation>校准来源</translation>
+    </message>
+    <message>
+        <source>Fewer shapes: about 20 seconds instead of two minutes</source>
+        <translation>形状较少：约 20 秒，而非两分钟</translation>
+    </message>
+    <message>
+        <source>Benchmarks kernels and messages on this machine (about two minutes)</source>
+        <translation>在本机对算子和消息进行基准测试（约两分钟）</translation>
+    </message>
+    <message>
+        <source>Stops the calibration and discards its results</source>
+        <translation>停止校准并丢弃结果</translation>
+    </message>
+    <message>
+        <source>Simulates the scenario with measured times instead of the analytic cost model</source>
+        <translation>用实测时间代替解析代价模型来模拟方案</translation>
+    </message>
+    <message>
+        <source>Calibration progress</source>
+        <translation>校准进度</translation>
+    </message>
+    <message>
+        <source>Calibrating…</source>
+        <translation>正在校准…</translation>
+    </message>
+    <message>
+        <source>Calibration finished.</source>
+        <translation>校准完成。</translation>
+    </message>
+    <message>
+        <source>Calibration failed: %1</source>
+        <translation>校准失败：%1</translation>
+    </message>
+    <message>
+        <source>Open calibration</source>
+        <translation>打开校准文件</translation>
+    </message>
+    <message>
+        <source>Benchmarks kernels and messages, then applies the results to the scenario</source>
+        <translation>对算子和消息进行基准测试，并将结果应用于方案</translation>
+    </message>
+    <message>
+        <source>Stop cal&amp;ibration</source>
+        <translation>停止校准(&amp;I)</translation>
+    </message>
+    <message>
+        <source>&amp;Use this calibration</source>
+        <translation>使用此校准(&amp;U)</translation>
+    </message>
+    <message>
+        <source>Simulates the scenario with the measured curves</source>
+        <translation>用实测曲线模拟方案</translation>
+    </message>
+    <message>
+        <source>&lt;p&gt;&lt;b&gt;%1&lt;/b&gt;, %2 cores, %3 memory&lt;br&gt;message: %4 + size / %5&lt;br&gt;memory bandwidth: %6&lt;/p&gt;</source>
+        <translation>&lt;p&gt;&lt;b&gt;%1&lt;/b&gt;，%2 核，内存 %3&lt;br&gt;消息：%4 + 大小 / %5&lt;br&gt;内存带宽：%6&lt;/p&gt;</translation>
+    </message>
+    <message>
+        <source>%1: %2 collective curves, %3 kernel families. Press Ctrl+Alt+P to apply them to the scenario.</source>
+        <translation>%1：%2 条集合通信曲线，%3 个算子族。按 Ctrl+Alt+P 应用于方案。</translation>
+    </message>
+    <message>
+        <source>Show curve</source>
+        <translation>显示曲线</translation>
+    </message>
+    <message>
+        <source>Use calibration %1</source>
+        <translation>使用校准 %1</translation>
+    </message>
+    <message>
+        <source>batch %1, %2 × %3 × %4: %5 (IQR %6 of the median, %7 samples)</source>
+        <translation>批 %1，%2 × %3 × %4：%5（四分位距为中位数的 %6，%7 个样本）</translation>
+    </message>
+    <message>
+        <source>FLOPs per call</source>
+        <translation>单次调用 FLOPs</translation>
+    </message>
+    <message>
+        <source>memory traffic per call</source>
+        <translation>单次调用访存量</translation>
+    </message>
+    <message>
+        <source>time per call</source>
+        <translation>单次调用时间</translation>
+    </message>
+    <message>
+        <source>leave-one-out prediction: %1</source>
+        <translation>留一法预测：%1</translation>
+    </message>
+    <message>
+        <source>○ leave-one-out prediction: error %1 (median), %2 (max)</source>
+        <translation>○ 留一法预测：误差中位数 %1，最大 %2</translation>
+    </message>
+    <message>
+        <source>total buffer size</source>
+        <translation>缓冲区总大小</translation>
+    </message>
+    <message>
+        <source>dashed line: α + S / β with α = %1, β = %2</source>
+        <translation>虚线：α + S / β，其中 α = %1，β = %2</translation>
+    </message>
+    <message numerus="yes">
+        <source>%n outlier(s) hidden</source>
+        <translation>
+            <numerusform>已隐藏 %n 个离群点</numerusform>
+        </translation>
+    </message>
 </context>
 <context>
     <name>meshwright::gui::ChildProgram</name>
     <message>
-        <source>The program could not be started: %1</source>
-        <translation>程序无法启动：%1</translation>
+        <source>Cannot start meshwright: %1</source>
+        <translation>无法启动 meshwright：%1</translation>
     </message>
     <message>
-        <source>The program meshwright was found neither beside this one nor on the path: build it, or put it there.</source>
-        <translation>本程序旁边和 PATH 中都没有找到程序 meshwright：请构建它，或把它放到那里。</translation>
+        <source>Cannot find the program meshwright next to meshwright-gui or in PATH. Build or install it first.</source>
+        <translation>在 meshwright-gui 所在目录和 PATH 中都找不到程序 meshwright。请先构建或安装。</translation>
     </message>
     <message>
-        <source>It was killed.</source>
-        <translation>它被强行终止了。</translation>
+        <source>The process crashed or was killed.</source>
+        <translation>进程崩溃或被终止。</translation>
     </message>
 </context>
 <context>
     <name>meshwright::gui::CommandPalette</name>
     <message>
-        <source>Type what you want to do</source>
-        <translation>输入要执行的操作</translation>
-    </message>
-    <message>
         <source>Command</source>
         <translation>命令</translation>
+    </message>
+    <message>
+        <source>Type a command</source>
+        <translation>输入命令</translation>
     </message>
 </context>
 <context>
@@ -547,52 +543,20 @@
         <translation>对齐</translation>
     </message>
     <message>
-        <source>&amp;Align by</source>
-        <translation>对齐方式(&amp;A)</translation>
-    </message>
-    <message>
-        <source>start of the step</source>
-        <translation>步开始</translation>
-    </message>
-    <message>
         <source>first forward pass</source>
         <translation>首个前向</translation>
     </message>
     <message>
-        <source>No comparison yet</source>
-        <translation>尚无比较</translation>
-    </message>
-    <message>
         <source>Compare &amp;two traces…</source>
-        <translation>比较两条轨迹…(&amp;T)</translation>
-    </message>
-    <message>
-        <source>The predicted one, then the measured one</source>
-        <translation>先预测，后实测</translation>
-    </message>
-    <message>
-        <source>Predicted and measured trace</source>
-        <translation>预测与实测轨迹</translation>
+        <translation>比较两个 trace…(&amp;T)</translation>
     </message>
     <message>
         <source>Traces (*.pftrace *.json *.json.gz);;All files (*)</source>
-        <translation>轨迹 (*.pftrace *.json *.json.gz);;所有文件 (*)</translation>
-    </message>
-    <message>
-        <source>Choose two files: the predicted and the measured trace.</source>
-        <translation>请选择两个文件：预测轨迹和实测轨迹。</translation>
+        <translation>Trace (*.pftrace *.json *.json.gz);;所有文件 (*)</translation>
     </message>
     <message>
         <source>Compare</source>
         <translation>比较</translation>
-    </message>
-    <message>
-        <source>%1, alone. A measured trace that is opened is laid on the scenario.</source>
-        <translation>仅 %1。打开实测轨迹后会与当前方案对齐。</translation>
-    </message>
-    <message>
-        <source>mean shift of starts %1</source>
-        <translation>开始时刻平均偏移 %1</translation>
     </message>
     <message>
         <source>predicted</source>
@@ -603,80 +567,112 @@
         <translation>实测</translation>
     </message>
     <message>
-        <source>The lanes stand side by side, but the tasks could not be joined: %1</source>
-        <translation>两组时间线已并列，但任务无法匹配：%1</translation>
-    </message>
-    <message>
-        <source>Step: predicted &lt;b&gt;%1&lt;/b&gt;, measured &lt;b&gt;%2&lt;/b&gt; (median of %3, spread %4): &lt;b&gt;%5&lt;/b&gt; · %6 tasks joined</source>
-        <translation>单步：预测 &lt;b&gt;%1&lt;/b&gt;，实测 &lt;b&gt;%2&lt;/b&gt;（%3 步中位数，离散 %4）：&lt;b&gt;%5&lt;/b&gt; · 匹配 %6 个任务</translation>
-    </message>
-    <message>
-        <source>hand</source>
-        <translation>手动</translation>
-    </message>
-    <message>
-        <source>What is added to the measured times</source>
-        <translation>加到实测时间上的偏移</translation>
-    </message>
-    <message>
-        <source>Open a measured trace: it is laid on the scenario. Or choose two files with Compare in the menu Run, or carry a scenario out on the screen Run.</source>
-        <translation>打开一条实测轨迹，它会与当前方案对齐。也可在“运行”菜单中选择两个文件进行比较，或在“运行”页实际执行方案。</translation>
-    </message>
-    <message>
         <source>Choose two traces…</source>
-        <translation>选择两条轨迹…</translation>
+        <translation>选择两个 trace…</translation>
     </message>
     <message>
         <source>Re&amp;calibrate</source>
         <translation>重新校准(&amp;C)</translation>
     </message>
     <message>
-        <source>Moves the predicted slices to where they were measured</source>
-        <translation>把预测的片段移到实测的位置</translation>
-    </message>
-    <message>
         <source>predicte&amp;d</source>
         <translation>预测(&amp;D)</translation>
     </message>
     <message>
-        <source>Measures this machine, prices the scenario by it and compares again</source>
-        <translation>测量本机，用结果给方案计价，然后再次比较</translation>
-    </message>
-    <message>
         <source>&amp;Morph predicted into measured</source>
-        <translation>从预测变形为实测(&amp;M)</translation>
-    </message>
-    <message>
-        <source>And back: every slice moves to where it was measured</source>
-        <translation>再来一次则还原：每个片段移到其实测位置</translation>
-    </message>
-    <message>
-        <source>&amp;Lay the measured trace on the scenario</source>
-        <translation>把实测轨迹叠到方案上(&amp;L)</translation>
-    </message>
-    <message>
-        <source>As the scenario is now</source>
-        <translation>按方案现在的样子</translation>
-    </message>
-    <message>
-        <source>Re&amp;calibrate and compare again</source>
-        <translation>重新校准并再次比较(&amp;C)</translation>
-    </message>
-    <message>
-        <source>Find a task</source>
-        <translation>查找任务</translation>
+        <translation>从预测渐变到实测(&amp;M)</translation>
     </message>
     <message>
         <source>Morph</source>
-        <translation>变形</translation>
+        <translation>渐变</translation>
     </message>
     <message>
-        <source>before: %1</source>
-        <translation>之前：%1</translation>
+        <source>Nothing to compare yet</source>
+        <translation>尚无可比较的内容</translation>
     </message>
     <message>
-        <source>What of the two timelines lies on the same moment</source>
-        <translation>两条时间线以什么对齐到同一时刻</translation>
+        <source>Open a measured trace to compare it with the scenario, choose two traces with Run &gt; Compare two traces, or run the scenario on the Run screen.</source>
+        <translation>打开一个实测 trace，与当前方案比较；或通过“运行 &gt; 比较两个 trace”选择两个文件；或在“运行”页运行方案。</translation>
+    </message>
+    <message>
+        <source>step start</source>
+        <translation>步开始</translation>
+    </message>
+    <message>
+        <source>manual offset</source>
+        <translation>手动偏移</translation>
+    </message>
+    <message>
+        <source>The point at which the two timelines are aligned</source>
+        <translation>两条时间线的对齐点</translation>
+    </message>
+    <message>
+        <source>&amp;Align at</source>
+        <translation>对齐于(&amp;A)</translation>
+    </message>
+    <message>
+        <source>Offset added to the measured times</source>
+        <translation>加到实测时间上的偏移</translation>
+    </message>
+    <message>
+        <source>Moves the predicted slices to their measured positions</source>
+        <translation>将预测的切片移到实测位置</translation>
+    </message>
+    <message>
+        <source>Calibrates this machine, simulates the scenario with the result and compares again</source>
+        <translation>校准本机，用结果重新模拟方案并再次比较</translation>
+    </message>
+    <message>
+        <source>Opens a predicted and a measured trace</source>
+        <translation>打开一个预测 trace 和一个实测 trace</translation>
+    </message>
+    <message>
+        <source>Animates every slice from its predicted to its measured position, and back</source>
+        <translation>以动画将每个切片从预测位置移到实测位置，再次执行则还原</translation>
+    </message>
+    <message>
+        <source>Compare &amp;with current scenario</source>
+        <translation>与当前方案比较(&amp;W)</translation>
+    </message>
+    <message>
+        <source>Compares the measured trace with the scenario as it is now</source>
+        <translation>将实测 trace 与当前方案比较</translation>
+    </message>
+    <message>
+        <source>Recali&amp;brate and compare again</source>
+        <translation>重新校准并再次比较(&amp;B)</translation>
+    </message>
+    <message>
+        <source>Open a predicted and a measured trace</source>
+        <translation>打开预测 trace 和实测 trace</translation>
+    </message>
+    <message>
+        <source>Select two files: a predicted and a measured trace.</source>
+        <translation>请选择两个文件：一个预测 trace 和一个实测 trace。</translation>
+    </message>
+    <message>
+        <source>Showing %1 only. Open a measured trace to compare it with the scenario.</source>
+        <translation>仅显示 %1。打开实测 trace 可与方案比较。</translation>
+    </message>
+    <message>
+        <source>Find task</source>
+        <translation>查找任务</translation>
+    </message>
+    <message>
+        <source>mean start-time difference: %1</source>
+        <translation>开始时刻平均差：%1</translation>
+    </message>
+    <message>
+        <source>Both timelines are shown, but their tasks could not be matched: %1</source>
+        <translation>已显示两条时间线，但任务无法匹配：%1</translation>
+    </message>
+    <message>
+        <source>Step time: predicted &lt;b&gt;%1&lt;/b&gt;, measured &lt;b&gt;%2&lt;/b&gt; (median of %3 steps, IQR %4), error &lt;b&gt;%5&lt;/b&gt; · %6 tasks matched</source>
+        <translation>单步时间：预测 &lt;b&gt;%1&lt;/b&gt;，实测 &lt;b&gt;%2&lt;/b&gt;（%3 步的中位数，四分位距 %4），误差 &lt;b&gt;%5&lt;/b&gt; · 匹配 %6 个任务</translation>
+    </message>
+    <message>
+        <source>previous error: %1</source>
+        <translation>上次误差：%1</translation>
     </message>
 </context>
 <context>
@@ -686,24 +682,8 @@
         <translation>误差</translation>
     </message>
     <message>
-        <source>Why the step differs</source>
-        <translation>单步差异原因</translation>
-    </message>
-    <message>
-        <source>Worst tasks</source>
-        <translation>误差最大的任务</translation>
-    </message>
-    <message>
         <source>Notes</source>
         <translation>备注</translation>
-    </message>
-    <message>
-        <source>Errors of the prediction</source>
-        <translation>预测误差</translation>
-    </message>
-    <message>
-        <source>what</source>
-        <translation>项目</translation>
     </message>
     <message>
         <source>predicted</source>
@@ -718,12 +698,8 @@
         <translation>误差</translation>
     </message>
     <message>
-        <source>mean error of a task</source>
-        <translation>任务平均误差</translation>
-    </message>
-    <message>
         <source>tasks</source>
-        <translation>任务</translation>
+        <translation>任务数</translation>
     </message>
     <message>
         <source>step</source>
@@ -731,7 +707,7 @@
     </message>
     <message>
         <source>kind</source>
-        <translation>种类</translation>
+        <translation>类型</translation>
     </message>
     <message>
         <source>stream</source>
@@ -739,23 +715,43 @@
     </message>
     <message>
         <source>peak memory, rank %1</source>
-        <translation>峰值内存，rank %1</translation>
+        <translation>峰值显存，rank %1</translation>
     </message>
     <message>
-        <source>tasks took longer</source>
-        <translation>任务耗时更长</translation>
+        <source>Error attribution</source>
+        <translation>误差归因</translation>
     </message>
     <message>
-        <source>waited for messages</source>
-        <translation>等待消息</translation>
+        <source>Largest errors</source>
+        <translation>最大误差</translation>
     </message>
     <message>
-        <source>waited otherwise</source>
+        <source>Prediction errors</source>
+        <translation>预测误差</translation>
+    </message>
+    <message>
+        <source>quantity</source>
+        <translation>指标</translation>
+    </message>
+    <message>
+        <source>mean error per task</source>
+        <translation>每任务平均误差</translation>
+    </message>
+    <message>
+        <source>task durations</source>
+        <translation>任务时长</translation>
+    </message>
+    <message>
+        <source>waiting for communication</source>
+        <translation>等待通信</translation>
+    </message>
+    <message>
+        <source>other waiting</source>
         <translation>其他等待</translation>
     </message>
     <message>
-        <source>&lt;p&gt;Largest differences: predicted, measured&lt;/p&gt;</source>
-        <translation>&lt;p&gt;最大差异：预测值、实测值&lt;/p&gt;</translation>
+        <source>&lt;p&gt;Tasks with the largest differences: predicted, measured&lt;/p&gt;</source>
+        <translation>&lt;p&gt;差异最大的任务：预测值、实测值&lt;/p&gt;</translation>
     </message>
 </context>
 <context>
@@ -765,22 +761,6 @@
         <translation>提示：%1</translation>
     </message>
     <message>
-        <source>This input cannot be used.</source>
-        <translation>无法使用此输入。</translation>
-    </message>
-    <message>
-        <source>This machine refused.</source>
-        <translation>本机无法完成该操作。</translation>
-    </message>
-    <message>
-        <source>Meshwright has a fault. Please report it with the text below.</source>
-        <translation>Meshwright 出现内部错误，请附上以下文字报告。</translation>
-    </message>
-    <message>
-        <source>What went wrong</source>
-        <translation>错误详情</translation>
-    </message>
-    <message>
         <source>&amp;Copy text</source>
         <translation>复制文本(&amp;C)</translation>
     </message>
@@ -788,29 +768,25 @@
         <source>Close</source>
         <translation>关闭</translation>
     </message>
+    <message>
+        <source>Invalid input</source>
+        <translation>输入无效</translation>
+    </message>
+    <message>
+        <source>System error</source>
+        <translation>系统错误</translation>
+    </message>
+    <message>
+        <source>Internal error. Please report it with the text below.</source>
+        <translation>内部错误。请附上以下文字报告。</translation>
+    </message>
+    <message>
+        <source>Error details</source>
+        <translation>错误详情</translation>
+    </message>
 </context>
 <context>
     <name>meshwright::gui::ExploreScreen</name>
-    <message>
-        <source>stages are not equally long</source>
-        <translation>各阶段耗时不等</translation>
-    </message>
-    <message>
-        <source>messages take time</source>
-        <translation>消息传输需要时间</translation>
-    </message>
-    <message>
-        <source>m &lt; p: the pipeline never fills</source>
-        <translation>m &lt; p：流水线从未填满</translation>
-    </message>
-    <message>
-        <source>m is no multiple of p</source>
-        <translation>m 不是 p 的倍数</translation>
-    </message>
-    <message>
-        <source>F, B and W are not equally long</source>
-        <translation>F、B、W 耗时不等</translation>
-    </message>
     <message>
         <source>Inspector</source>
         <translation>检查器</translation>
@@ -820,174 +796,36 @@
         <translation>正在模拟…</translation>
     </message>
     <message>
-        <source>Slow position %1 down ×%2</source>
-        <translation>位置 %1 减速 ×%2</translation>
-    </message>
-    <message>
-        <source>Bubble, simulated: &lt;b&gt;%1&lt;/b&gt;. No closed form is known for %2.</source>
-        <translation>模拟气泡：&lt;b&gt;%1&lt;/b&gt;。%2 没有已知的闭式公式。</translation>
-    </message>
-    <message>
-        <source>every assumption of the formula holds</source>
-        <translation>公式的所有假设均成立</translation>
-    </message>
-    <message>
-        <source>they differ because %1</source>
-        <translation>两者不同，因为%1</translation>
-    </message>
-    <message>
-        <source>, and </source>
-        <translation>，并且</translation>
-    </message>
-    <message>
-        <source>Bubble by formula: %1 = %2 = &lt;b&gt;%3&lt;/b&gt; · simulated: &lt;b&gt;%4&lt;/b&gt; · %5</source>
-        <translation>公式气泡：%1 = %2 = &lt;b&gt;%3&lt;/b&gt; · 模拟值：&lt;b&gt;%4&lt;/b&gt; · %5</translation>
-    </message>
-    <message>
-        <source>Rank, time or both: r12 3.5ms</source>
-        <translation>rank、时间或两者：r12 3.5ms</translation>
-    </message>
-    <message>
-        <source>Part of a slice&apos;s name: F7, all-reduce</source>
-        <translation>片段名称的一部分：F7、all-reduce</translation>
-    </message>
-    <message>
-        <source>No such place: %1</source>
-        <translation>没有这个位置：%1</translation>
-    </message>
-    <message numerus="yes">
-        <source>%n hit(s)</source>
-        <translation>
-            <numerusform>%n 个匹配</numerusform>
-        </translation>
-    </message>
-    <message>
-        <source>nothing is shown yet</source>
-        <translation>尚无内容</translation>
-    </message>
-    <message>
         <source>only whole passes can be moved</source>
-        <translation>只能移动完整的计算段</translation>
-    </message>
-    <message>
-        <source>The pass stays where it was: %1</source>
-        <translation>计算段保持原位：%1</translation>
-    </message>
-    <message>
-        <source>Move a pass</source>
-        <translation>移动计算段</translation>
+        <translation>只能移动完整的前向或反向</translation>
     </message>
     <message>
         <source>Open %1</source>
         <translation>打开 %1</translation>
     </message>
     <message>
-        <source>&amp;Arrows of messages</source>
-        <translation>消息箭头(&amp;A)</translation>
-    </message>
-    <message>
-        <source>Of the selection, from sends to receives</source>
-        <translation>选区内从发送到接收</translation>
-    </message>
-    <message>
         <source>&amp;Bubbles by cause</source>
         <translation>按原因标记气泡(&amp;B)</translation>
     </message>
     <message>
-        <source>Hatches every gap by what it waits for</source>
-        <translation>按等待原因为空隙加阴影</translation>
-    </message>
-    <message>
         <source>Co&amp;unters</source>
-        <translation>计数器(&amp;U)</translation>
-    </message>
-    <message>
-        <source>Colour by &amp;micro-batch</source>
-        <translation>按微批着色(&amp;M)</translation>
-    </message>
-    <message>
-        <source>Instead of by kind</source>
-        <translation>而非按种类</translation>
+        <translation>计数曲线(&amp;U)</translation>
     </message>
     <message>
         <source>Pin as &amp;A</source>
         <translation>固定为 A(&amp;A)</translation>
     </message>
     <message>
-        <source>Keeps this scenario as outlines behind the next ones; again: lets it go</source>
-        <translation>将当前方案以轮廓形式保留在后续方案之后；再次执行则取消</translation>
-    </message>
-    <message>
         <source>S&amp;wap with A</source>
         <translation>与 A 交换(&amp;W)</translation>
-    </message>
-    <message>
-        <source>The pinned scenario comes back, this one is pinned</source>
-        <translation>恢复固定的方案，并固定当前方案</translation>
-    </message>
-    <message>
-        <source>Make a schedule to &amp;measure</source>
-        <translation>定制调度(&amp;M)</translation>
-    </message>
-    <message>
-        <source>Searches orders of its own for these stage times, messages and memory</source>
-        <translation>针对当前阶段耗时、消息与内存搜索专用执行顺序</translation>
-    </message>
-    <message>
-        <source>&amp;Copy as one line</source>
-        <translation>复制为一行(&amp;C)</translation>
-    </message>
-    <message>
-        <source>The scenario as a command line of meshwright simulate</source>
-        <translation>以 meshwright simulate 命令行表示的方案</translation>
-    </message>
-    <message>
-        <source>&amp;Paste a line</source>
-        <translation>粘贴一行(&amp;P)</translation>
-    </message>
-    <message>
-        <source>Takes the scenario from a line that was copied</source>
-        <translation>从复制的一行恢复方案</translation>
     </message>
     <message>
         <source>&amp;Save plan…</source>
         <translation>保存计划…(&amp;S)</translation>
     </message>
     <message>
-        <source>A .plan.json that every command takes</source>
-        <translation>所有命令都能读取的 .plan.json</translation>
-    </message>
-    <message>
-        <source>Save &amp;schedule…</source>
-        <translation>保存调度…(&amp;S)</translation>
-    </message>
-    <message>
-        <source>PyTorch&apos;s schedule CSV</source>
-        <translation>PyTorch 调度 CSV</translation>
-    </message>
-    <message>
-        <source>&amp;Export what is shown…</source>
-        <translation>导出当前视图…(&amp;E)</translation>
-    </message>
-    <message>
-        <source>PNG, SVG, PDF, CSV or .pftrace of the visible range</source>
-        <translation>将可见范围导出为 PNG、SVG、PDF、CSV 或 .pftrace</translation>
-    </message>
-    <message>
-        <source>Copy p&amp;icture</source>
-        <translation>复制图片(&amp;I)</translation>
-    </message>
-    <message>
-        <source>What is shown, to the clipboard</source>
-        <translation>将当前视图复制到剪贴板</translation>
-    </message>
-    <message>
         <source>Copy ta&amp;ble</source>
         <translation>复制表格(&amp;B)</translation>
-    </message>
-    <message>
-        <source>Of the area selected, or else the visible slices, for a spreadsheet</source>
-        <translation>复制所选区域的统计；未选择时复制可见的切片，供电子表格使用</translation>
     </message>
     <message>
         <source>Search</source>
@@ -998,28 +836,12 @@
         <translation>导出</translation>
     </message>
     <message>
-        <source>Copy picture</source>
-        <translation>复制图片</translation>
-    </message>
-    <message>
         <source>Copy table</source>
         <translation>复制表格</translation>
     </message>
     <message>
         <source>Swap with A</source>
         <translation>与 A 交换</translation>
-    </message>
-    <message>
-        <source>Make a schedule to measure</source>
-        <translation>定制调度</translation>
-    </message>
-    <message>
-        <source>Schedule made to measure</source>
-        <translation>定制的调度</translation>
-    </message>
-    <message>
-        <source>Wrote %1</source>
-        <translation>已写入 %1</translation>
     </message>
     <message>
         <source>Save plan</source>
@@ -1038,44 +860,210 @@
         <translation>PyTorch 调度 (*.csv)</translation>
     </message>
     <message>
-        <source>Export what is shown</source>
-        <translation>导出当前视图</translation>
-    </message>
-    <message>
-        <source>Copied the scenario as one line</source>
-        <translation>方案已复制为一行</translation>
-    </message>
-    <message>
-        <source>Paste a line</source>
-        <translation>粘贴一行</translation>
-    </message>
-    <message>
         <source>Explore</source>
         <translation>探索</translation>
     </message>
     <message>
-        <source>S&amp;lices as a table</source>
-        <translation>以表格显示切片(&amp;L)</translation>
+        <source>equal stage times</source>
+        <translation>各阶段耗时相等</translation>
     </message>
     <message>
-        <source>What is shown, row by row, to be read or copied</source>
-        <translation>逐行列出当前显示内容，便于阅读或复制</translation>
+        <source>free communication</source>
+        <translation>通信不耗时</translation>
     </message>
     <message>
-        <source>Memory, micro-batches in flight and streams under the rows; at first memory where there is room</source>
-        <translation>在各行下方显示内存、在途微批和流；起初在空间允许时显示内存</translation>
+        <source>m ≥ p</source>
+        <translation>m ≥ p</translation>
     </message>
     <message>
-        <source>Copy figures as Mar&amp;kdown</source>
+        <source>m divisible by p</source>
+        <translation>m 可被 p 整除</translation>
+    </message>
+    <message>
+        <source>equal F, B and W times</source>
+        <translation>F、B、W 耗时相等</translation>
+    </message>
+    <message>
+        <source>Slow down pipeline rank %1 ×%2</source>
+        <translation>流水线 rank %1 减速 ×%2</translation>
+    </message>
+    <message>
+        <source>Bubble: simulated &lt;b&gt;%1&lt;/b&gt; · no closed-form formula for %2</source>
+        <translation>气泡率：模拟值 &lt;b&gt;%1&lt;/b&gt; · %2 没有闭式公式</translation>
+    </message>
+    <message>
+        <source>all assumptions of the formula hold</source>
+        <translation>公式的所有假设均成立</translation>
+    </message>
+    <message>
+        <source>assumptions that do not hold: %1</source>
+        <translation>不成立的假设：%1</translation>
+    </message>
+    <message>
+        <source>Bubble: formula %1 = %2 = &lt;b&gt;%3&lt;/b&gt; · simulated &lt;b&gt;%4&lt;/b&gt; · %5</source>
+        <translation>气泡率：公式 %1 = %2 = &lt;b&gt;%3&lt;/b&gt; · 模拟值 &lt;b&gt;%4&lt;/b&gt; · %5</translation>
+    </message>
+    <message>
+        <source>Rank, time or both, for example r12 3.5ms</source>
+        <translation>rank、时间或两者，例如 r12 3.5ms</translation>
+    </message>
+    <message>
+        <source>Part of a slice name, for example F7 or all-reduce</source>
+        <translation>切片名称的一部分，例如 F7 或 all-reduce</translation>
+    </message>
+    <message>
+        <source>Not found: %1</source>
+        <translation>未找到：%1</translation>
+    </message>
+    <message numerus="yes">
+        <source>%n match(es)</source>
+        <translation>
+            <numerusform>%n 个匹配</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>no timeline yet</source>
+        <translation>尚无时间线</translation>
+    </message>
+    <message>
+        <source>Cannot move the pass: %1</source>
+        <translation>无法移动：%1</translation>
+    </message>
+    <message>
+        <source>Move pass</source>
+        <translation>移动前向或反向</translation>
+    </message>
+    <message>
+        <source>Message &amp;arrows</source>
+        <translation>消息箭头(&amp;A)</translation>
+    </message>
+    <message>
+        <source>Draws arrows from the sends to the receives of the selection</source>
+        <translation>为选区绘制从发送到接收的箭头</translation>
+    </message>
+    <message>
+        <source>Hatches idle time by its cause</source>
+        <translation>按原因为空闲时间加阴影</translation>
+    </message>
+    <message>
+        <source>Shows memory, in-flight micro-batches and stream activity below the rows (initially memory only, if there is room)</source>
+        <translation>在各行下方显示显存、在途微批次和流的活动（起初若空间足够则只显示显存）</translation>
+    </message>
+    <message>
+        <source>Color by &amp;micro-batch</source>
+        <translation>按微批次着色(&amp;M)</translation>
+    </message>
+    <message>
+        <source>Colors slices by micro-batch instead of by kind</source>
+        <translation>按微批次而非类型为切片着色</translation>
+    </message>
+    <message>
+        <source>S&amp;lice table</source>
+        <translation>切片表(&amp;L)</translation>
+    </message>
+    <message>
+        <source>Lists the visible slices in a table</source>
+        <translation>以表格列出可见的切片</translation>
+    </message>
+    <message>
+        <source>Pins this scenario and outlines it in later timelines; run again to unpin</source>
+        <translation>固定此方案，并在之后的时间线中显示其轮廓；再次执行则取消固定</translation>
+    </message>
+    <message>
+        <source>Restores the pinned scenario and pins the current one</source>
+        <translation>恢复固定的方案，并固定当前方案</translation>
+    </message>
+    <message>
+        <source>Searches for an order of passes for these stage times, messages and memory limits</source>
+        <translation>针对当前的阶段耗时、消息和显存限制搜索前向与反向的执行顺序</translation>
+    </message>
+    <message>
+        <source>&amp;Copy as command line</source>
+        <translation>复制为命令行(&amp;C)</translation>
+    </message>
+    <message>
+        <source>Copies the scenario as a meshwright simulate command</source>
+        <translation>将方案复制为 meshwright simulate 命令</translation>
+    </message>
+    <message>
+        <source>Loads the scenario from a copied command line</source>
+        <translation>从复制的命令行加载方案</translation>
+    </message>
+    <message>
+        <source>Saves a .plan.json file that all meshwright commands accept</source>
+        <translation>保存为所有 meshwright 命令都能读取的 .plan.json 文件</translation>
+    </message>
+    <message>
+        <source>Saves the schedule in PyTorch&apos;s CSV format</source>
+        <translation>以 PyTorch 的 CSV 格式保存调度</translation>
+    </message>
+    <message>
+        <source>&amp;Export view…</source>
+        <translation>导出视图…(&amp;E)</translation>
+    </message>
+    <message>
+        <source>Exports the visible range as PNG, SVG, PDF, CSV or .pftrace</source>
+        <translation>将可见范围导出为 PNG、SVG、PDF、CSV 或 .pftrace</translation>
+    </message>
+    <message>
+        <source>Copy &amp;image</source>
+        <translation>复制图像(&amp;I)</translation>
+    </message>
+    <message>
+        <source>Copies the visible range as an image</source>
+        <translation>将可见范围复制为图像</translation>
+    </message>
+    <message>
+        <source>Copies the statistics of the selected area, or the visible slices, for a spreadsheet</source>
+        <translation>复制所选区域的统计（未选择时为可见切片），供电子表格使用</translation>
+    </message>
+    <message>
+        <source>Copy statistics as Mar&amp;kdown</source>
         <translation>以 Markdown 复制统计(&amp;K)</translation>
     </message>
     <message>
-        <source>What the area selected, or else all that is shown, is busy with</source>
-        <translation>所选区域（未选择时为所显示的全部）的时间都用在哪里</translation>
+        <source>Copies the time breakdown of the selected area, or of the visible range</source>
+        <translation>复制所选区域（未选择时为可见范围）的时间构成</translation>
     </message>
     <message>
-        <source>Copy figures as &amp;JSON</source>
+        <source>Copy statistics as &amp;JSON</source>
         <translation>以 JSON 复制统计(&amp;J)</translation>
+    </message>
+    <message>
+        <source>Synthesize schedule</source>
+        <translation>合成调度</translation>
+    </message>
+    <message>
+        <source>Saved %1</source>
+        <translation>已保存 %1</translation>
+    </message>
+    <message>
+        <source>Export view</source>
+        <translation>导出视图</translation>
+    </message>
+    <message>
+        <source>Copy image</source>
+        <translation>复制图像</translation>
+    </message>
+    <message>
+        <source>Copied the scenario as a command line</source>
+        <translation>已将方案复制为命令行</translation>
+    </message>
+    <message>
+        <source>Paste command line</source>
+        <translation>粘贴命令行</translation>
+    </message>
+    <message>
+        <source>S&amp;ynthesize schedule</source>
+        <translation>合成调度(&amp;Y)</translation>
+    </message>
+    <message>
+        <source>Pas&amp;te command line</source>
+        <translation>粘贴命令行(&amp;T)</translation>
+    </message>
+    <message>
+        <source>Save sc&amp;hedule…</source>
+        <translation>保存调度…(&amp;H)</translation>
     </message>
 </context>
 <context>
@@ -1085,40 +1073,40 @@
         <translation>用于(&amp;F)</translation>
     </message>
     <message>
-        <source>Program that trains</source>
-        <translation>执行训练的程序</translation>
-    </message>
-    <message>
-        <source>The program that is to train by this plan, and its version</source>
-        <translation>按此计划训练的程序及其版本</translation>
-    </message>
-    <message>
         <source>C&amp;opy</source>
         <translation>复制(&amp;O)</translation>
     </message>
     <message>
-        <source>The text below, to the clipboard</source>
+        <source>Training framework</source>
+        <translation>训练框架</translation>
+    </message>
+    <message>
+        <source>Training framework and version to launch this plan with</source>
+        <translation>用于启动此计划的训练框架及版本</translation>
+    </message>
+    <message>
+        <source>Copies the text below to the clipboard</source>
         <translation>将下方文本复制到剪贴板</translation>
     </message>
     <message>
-        <source>Commands for this plan</source>
-        <translation>此计划的命令</translation>
+        <source>Launch command</source>
+        <translation>启动命令</translation>
     </message>
     <message>
-        <source># the same plan on the command line
+        <source># simulate this plan
 %1
 
-# carried out on this machine, if it is small enough
+# run it on this machine, if it is small enough
 %2</source>
-        <translation># 命令行中的同一计划
+        <translation># 模拟此计划
 %1
 
-# 若规模足够小，可在本机执行
+# 若规模足够小，可在本机运行
 %2</translation>
     </message>
     <message>
-        <source>It cannot be told:</source>
-        <translation>以下内容无法告知该程序：</translation>
+        <source>Not supported by this framework:</source>
+        <translation>此框架不支持：</translation>
     </message>
 </context>
 <context>
@@ -1132,7 +1120,7 @@
     <name>meshwright::gui::JobList</name>
     <message>
         <source>Job</source>
-        <translation>任务</translation>
+        <translation>后台任务</translation>
     </message>
     <message>
         <source>Progress</source>
@@ -1140,7 +1128,7 @@
     </message>
     <message>
         <source>Jobs</source>
-        <translation>任务</translation>
+        <translation>后台任务</translation>
     </message>
     <message>
         <source>Cancel</source>
@@ -1151,8 +1139,8 @@
         <translation>取消 %1</translation>
     </message>
     <message>
-        <source>Gives this job up</source>
-        <translation>放弃此任务</translation>
+        <source>Cancels this job</source>
+        <translation>取消此任务</translation>
     </message>
 </context>
 <context>
@@ -1162,7 +1150,7 @@
         <translation>进度</translation>
     </message>
     <message>
-        <source>%1, and %2 more</source>
+        <source>%1 and %2 more</source>
         <translation>%1，另有 %2 项</translation>
     </message>
 </context>
@@ -1171,10 +1159,6 @@
     <message>
         <source> or </source>
         <translation> 或 </translation>
-    </message>
-    <message>
-        <source>Keys</source>
-        <translation>快捷键</translation>
     </message>
     <message>
         <source>File</source>
@@ -1194,7 +1178,7 @@
     </message>
     <message>
         <source>Plan</source>
-        <translation>计划</translation>
+        <translation>规划</translation>
     </message>
     <message>
         <source>Run</source>
@@ -1212,64 +1196,36 @@
         <source>Close</source>
         <translation>关闭</translation>
     </message>
+    <message>
+        <source>Keyboard shortcuts</source>
+        <translation>键盘快捷键</translation>
+    </message>
 </context>
 <context>
     <name>meshwright::gui::KpiStrip</name>
     <message>
-        <source>Step</source>
-        <translation>单步</translation>
-    </message>
-    <message>
-        <source>Time of one training step, from first start to last end</source>
-        <translation>一个训练步的时间，从最早开始到最晚结束</translation>
-    </message>
-    <message>
         <source>Bubble</source>
-        <translation>气泡</translation>
-    </message>
-    <message>
-        <source>Idle share of the busiest device, of the pipeline&apos;s makespan</source>
-        <translation>最忙设备在流水线总时长中的空闲占比</translation>
-    </message>
-    <message>
-        <source>Bubble of period</source>
-        <translation>周期气泡</translation>
-    </message>
-    <message>
-        <source>The same of the longest device&apos;s own span: what is lost when steps overlap</source>
-        <translation>相对于单设备最长跨度的空闲占比：各步可重叠时的损失</translation>
+        <translation>气泡率</translation>
     </message>
     <message>
         <source>MFU</source>
         <translation>MFU</translation>
     </message>
     <message>
-        <source>Model FLOP utilisation: useful arithmetic over the device&apos;s peak</source>
-        <translation>模型算力利用率：有效运算量与设备峰值之比</translation>
-    </message>
-    <message>
         <source>Peak memory</source>
-        <translation>峰值内存</translation>
-    </message>
-    <message>
-        <source>Fullest device, of its capacity</source>
-        <translation>占用最高的设备及其容量</translation>
+        <translation>峰值显存</translation>
     </message>
     <message>
         <source>Tokens/s per GPU</source>
-        <translation>每 GPU 词元/秒</translation>
-    </message>
-    <message>
-        <source>Tokens of one step over its time and devices</source>
-        <translation>每步词元数除以时间与设备数</translation>
+        <translation>每 GPU token/s</translation>
     </message>
     <message>
         <source>Lower bound</source>
         <translation>下界</translation>
     </message>
     <message>
-        <source>No order of the same passes makes the pipeline shorter; how far it is off</source>
-        <translation>相同计算段的任何顺序都不会更短；显示与下界的差距</translation>
+        <source>busiest rank %1</source>
+        <translation>最忙的 rank：%1</translation>
     </message>
     <message>
         <source>HFU %1</source>
@@ -1277,19 +1233,55 @@
     </message>
     <message>
         <source>of %1</source>
-        <translation>共 %1</translation>
-    </message>
-    <message>
-        <source>⚠ %1 too much</source>
-        <translation>⚠ 超出 %1</translation>
+        <translation>容量 %1</translation>
     </message>
     <message>
         <source>gap %1</source>
         <translation>差距 %1</translation>
     </message>
     <message>
-        <source>not for this plan</source>
-        <translation>不适用于此计划</translation>
+        <source>Step time</source>
+        <translation>单步时间</translation>
+    </message>
+    <message>
+        <source>Time of one training step, from the first task start to the last task end</source>
+        <translation>一个训练步的时间，从首个任务开始到最后一个任务结束</translation>
+    </message>
+    <message>
+        <source>Bubble fraction of the pipeline makespan, mean over ranks</source>
+        <translation>气泡占流水线总耗时的比例，各 rank 平均</translation>
+    </message>
+    <message>
+        <source>Bubble (period)</source>
+        <translation>气泡率（周期）</translation>
+    </message>
+    <message>
+        <source>Bubble fraction of the period, the steady-state time between steps; mean over ranks</source>
+        <translation>气泡占周期（稳态下两步之间的时间）的比例，各 rank 平均</translation>
+    </message>
+    <message>
+        <source>Model FLOPs utilization: model FLOP/s over the device&apos;s peak FLOP/s</source>
+        <translation>模型算力利用率：模型 FLOP/s 与设备峰值 FLOP/s 之比</translation>
+    </message>
+    <message>
+        <source>Peak memory of the fullest device, and its capacity</source>
+        <translation>显存占用最高的设备的峰值及其容量</translation>
+    </message>
+    <message>
+        <source>Tokens per step divided by step time and number of devices</source>
+        <translation>每步 token 数除以单步时间与设备数</translation>
+    </message>
+    <message>
+        <source>Lower bound on the pipeline makespan for any order of these passes, and the gap to it</source>
+        <translation>相同前向与反向在任意顺序下流水线总耗时的下界，以及与下界的差距</translation>
+    </message>
+    <message>
+        <source>⚠ %1 over capacity</source>
+        <translation>⚠ 超出容量 %1</translation>
+    </message>
+    <message>
+        <source>not available</source>
+        <translation>不可用</translation>
     </message>
 </context>
 <context>
@@ -1336,7 +1328,7 @@
     </message>
     <message>
         <source>kernel</source>
-        <translation>算子</translation>
+        <translation>kernel</translation>
     </message>
     <message>
         <source>host</source>
@@ -1347,8 +1339,8 @@
         <translation>图例</translation>
     </message>
     <message>
-        <source>bubble, hatched by cause</source>
-        <translation>气泡，按原因加阴影</translation>
+        <source>bubble (hatched by cause)</source>
+        <translation>气泡（按原因加阴影）</translation>
     </message>
 </context>
 <context>
@@ -1361,20 +1353,20 @@
 <context>
     <name>meshwright::gui::LossChart</name>
     <message>
-        <source>Loss by step</source>
-        <translation>各步损失</translation>
-    </message>
-    <message>
         <source>step %1: %2</source>
         <translation>步 %1：%2</translation>
     </message>
     <message>
         <source>step</source>
-        <translation>单步</translation>
+        <translation>步</translation>
     </message>
     <message>
         <source>loss</source>
         <translation>损失</translation>
+    </message>
+    <message>
+        <source>Loss per step</source>
+        <translation>每步损失</translation>
     </message>
 </context>
 <context>
@@ -1401,47 +1393,27 @@
     </message>
     <message>
         <source>Jobs</source>
-        <translation>任务</translation>
+        <translation>后台任务</translation>
     </message>
     <message>
         <source>&amp;Quit</source>
         <translation>退出(&amp;Q)</translation>
     </message>
     <message>
-        <source>Stops every job and closes the window</source>
-        <translation>停止所有任务并关闭窗口</translation>
-    </message>
-    <message>
         <source>&amp;Open…</source>
         <translation>打开…(&amp;O)</translation>
-    </message>
-    <message>
-        <source>Plans, traces, schedules, calibrations, models, clusters</source>
-        <translation>计划、轨迹、调度、校准、模型、集群</translation>
     </message>
     <message>
         <source>Open</source>
         <translation>打开</translation>
     </message>
     <message>
-        <source>Files of Meshwright (%1);;All files (*)</source>
-        <translation>Meshwright 文件 (%1);;所有文件 (*)</translation>
-    </message>
-    <message>
         <source>&amp;Undo</source>
         <translation>撤销(&amp;U)</translation>
     </message>
     <message>
-        <source>Takes back the last change of the scenario</source>
-        <translation>撤销方案的上一次更改</translation>
-    </message>
-    <message>
         <source>&amp;Redo</source>
         <translation>重做(&amp;R)</translation>
-    </message>
-    <message>
-        <source>Makes the change again</source>
-        <translation>重新执行更改</translation>
     </message>
     <message>
         <source>&amp;Undo %1</source>
@@ -1456,64 +1428,20 @@
         <translation>下一个调度(&amp;N)</translation>
     </message>
     <message>
-        <source>The same work in the next order that is possible</source>
-        <translation>以下一种可行顺序执行相同的工作</translation>
-    </message>
-    <message>
         <source>&amp;Previous schedule</source>
         <translation>上一个调度(&amp;P)</translation>
-    </message>
-    <message>
-        <source>The same work in the order before</source>
-        <translation>以上一种顺序执行相同的工作</translation>
     </message>
     <message>
         <source>Pre&amp;ferences…</source>
         <translation>首选项…(&amp;F)</translation>
     </message>
     <message>
-        <source>Looks, units, keys, language</source>
-        <translation>外观、单位、快捷键、语言</translation>
-    </message>
-    <message>
         <source>Next t&amp;heme</source>
         <translation>切换主题(&amp;H)</translation>
     </message>
     <message>
-        <source>Light, dark, high contrast</source>
-        <translation>浅色、深色、高对比度</translation>
-    </message>
-    <message>
-        <source>F&amp;ull screen</source>
-        <translation>全屏(&amp;U)</translation>
-    </message>
-    <message>
-        <source>Shows the screen %1</source>
-        <translation>显示界面“%1”</translation>
-    </message>
-    <message>
-        <source>&amp;Knobs of the scenario</source>
-        <translation>方案参数(&amp;K)</translation>
-    </message>
-    <message>
-        <source>Puts the focus on the first knob</source>
-        <translation>将焦点移到第一个参数</translation>
-    </message>
-    <message>
         <source>&amp;Command palette…</source>
         <translation>命令面板…(&amp;C)</translation>
-    </message>
-    <message>
-        <source>Finds every action by its name</source>
-        <translation>按名称查找任意操作</translation>
-    </message>
-    <message>
-        <source>&amp;Keys</source>
-        <translation>快捷键(&amp;K)</translation>
-    </message>
-    <message>
-        <source>All keys on one sheet</source>
-        <translation>全部快捷键一览</translation>
     </message>
     <message>
         <source>&amp;File</source>
@@ -1533,7 +1461,7 @@
     </message>
     <message>
         <source>&amp;Plan</source>
-        <translation>计划(&amp;P)</translation>
+        <translation>规划(&amp;P)</translation>
     </message>
     <message>
         <source>&amp;Run</source>
@@ -1566,10 +1494,6 @@
         <translation>已打开 %1</translation>
     </message>
     <message>
-        <source>No screen shows %1</source>
-        <translation>没有界面可以显示 %1</translation>
-    </message>
-    <message>
         <source>Toolbar</source>
         <translation>工具栏</translation>
     </message>
@@ -1599,7 +1523,7 @@
     </message>
     <message>
         <source>Fit</source>
-        <translation>适配</translation>
+        <translation>适应窗口</translation>
     </message>
     <message>
         <source>Next bubble</source>
@@ -1626,16 +1550,84 @@
         <translation>表格</translation>
     </message>
     <message>
-        <source>Order</source>
-        <translation>排序</translation>
-    </message>
-    <message>
         <source>Export</source>
         <translation>导出</translation>
     </message>
     <message>
         <source>Theme</source>
         <translation>主题</translation>
+    </message>
+    <message>
+        <source>No screen can show %1</source>
+        <translation>没有界面可以显示 %1</translation>
+    </message>
+    <message>
+        <source>Stops all jobs and closes the window</source>
+        <translation>停止所有后台任务并关闭窗口</translation>
+    </message>
+    <message>
+        <source>Opens plans, traces, schedules, calibrations, models or clusters</source>
+        <translation>打开计划、trace、调度、校准、模型或集群文件</translation>
+    </message>
+    <message>
+        <source>Meshwright files (%1);;All files (*)</source>
+        <translation>Meshwright 文件 (%1);;所有文件 (*)</translation>
+    </message>
+    <message>
+        <source>Undoes the last change to the scenario</source>
+        <translation>撤销对方案的上一次更改</translation>
+    </message>
+    <message>
+        <source>Restores the last undone change</source>
+        <translation>恢复上一次撤销的更改</translation>
+    </message>
+    <message>
+        <source>Switches to the next schedule that this scenario allows</source>
+        <translation>切换到此方案可用的下一个调度</translation>
+    </message>
+    <message>
+        <source>Switches to the previous schedule that this scenario allows</source>
+        <translation>切换到此方案可用的上一个调度</translation>
+    </message>
+    <message>
+        <source>Appearance, units, shortcuts, language</source>
+        <translation>外观、单位、快捷键、语言</translation>
+    </message>
+    <message>
+        <source>Switches between light, dark and high contrast</source>
+        <translation>在浅色、深色和高对比度之间切换</translation>
+    </message>
+    <message>
+        <source>Shows the %1 screen</source>
+        <translation>显示“%1”界面</translation>
+    </message>
+    <message>
+        <source>Scenario &amp;parameters</source>
+        <translation>方案参数(&amp;P)</translation>
+    </message>
+    <message>
+        <source>Moves the keyboard focus to the scenario panel</source>
+        <translation>将键盘焦点移到方案面板</translation>
+    </message>
+    <message>
+        <source>Finds and runs any action by name</source>
+        <translation>按名称查找并执行任意操作</translation>
+    </message>
+    <message>
+        <source>&amp;Keyboard shortcuts</source>
+        <translation>键盘快捷键(&amp;K)</translation>
+    </message>
+    <message>
+        <source>Lists all keyboard shortcuts</source>
+        <translation>列出全部键盘快捷键</translation>
+    </message>
+    <message>
+        <source>Sort</source>
+        <translation>排序</translation>
+    </message>
+    <message>
+        <source>&amp;Full screen</source>
+        <translation>全屏(&amp;F)</translation>
     </message>
 </context>
 <context>
@@ -1653,101 +1645,101 @@
         <translation>优化器状态</translation>
     </message>
     <message>
-        <source>activations</source>
-        <translation>激活</translation>
-    </message>
-    <message>
-        <source>working</source>
-        <translation>临时</translation>
-    </message>
-    <message>
         <source>logits</source>
         <translation>logits</translation>
     </message>
     <message>
         <source>communication</source>
-        <translation>通信</translation>
+        <translation>通信缓冲区</translation>
     </message>
     <message>
         <source>reserved</source>
-        <translation>保留</translation>
-    </message>
-    <message>
-        <source>Memory of every pipeline position</source>
-        <translation>各流水线位置的内存</translation>
-    </message>
-    <message>
-        <source>pipeline position</source>
-        <translation>流水线位置</translation>
+        <translation>预留</translation>
     </message>
     <message>
         <source>capacity %1</source>
         <translation>容量 %1</translation>
     </message>
     <message>
-        <source>position %1: %2</source>
-        <translation>位置 %1：%2</translation>
+        <source>saved activations</source>
+        <translation>保存的激活</translation>
+    </message>
+    <message>
+        <source>working set</source>
+        <translation>工作集</translation>
+    </message>
+    <message>
+        <source>Memory per pipeline rank</source>
+        <translation>各流水线 rank 的显存</translation>
+    </message>
+    <message>
+        <source>pipeline rank</source>
+        <translation>流水线 rank</translation>
+    </message>
+    <message>
+        <source>pipeline rank %1: %2</source>
+        <translation>流水线 rank %1：%2</translation>
     </message>
 </context>
 <context>
     <name>meshwright::gui::MemoryCurve</name>
     <message>
         <source>Memory over time</source>
-        <translation>内存随时间变化</translation>
-    </message>
-    <message>
-        <source>Click: that moment in the timeline</source>
-        <translation>单击：转到时间线上的该时刻</translation>
-    </message>
-    <message>
-        <source>time in rank %1</source>
-        <translation>rank %1 的时间</translation>
+        <translation>显存随时间变化</translation>
     </message>
     <message>
         <source>peak %1 at %2</source>
         <translation>峰值 %1，位于 %2</translation>
     </message>
+    <message>
+        <source>Click to show this time in the timeline</source>
+        <translation>单击以在时间线中显示该时刻</translation>
+    </message>
+    <message>
+        <source>time on rank %1</source>
+        <translation>rank %1 的时间</translation>
+    </message>
 </context>
 <context>
     <name>meshwright::gui::MemoryScreen</name>
     <message>
-        <source>Memory at its peak</source>
-        <translation>峰值时的内存</translation>
-    </message>
-    <message>
-        <source>&lt;b&gt;Fits.&lt;/b&gt; The fullest device holds %1 of %2: %3 are free.</source>
-        <translation>&lt;b&gt;放得下。&lt;/b&gt;占用最高的设备使用 %2 中的 %1，剩余 %3。</translation>
-    </message>
-    <message>
-        <source>&lt;b&gt;Does not fit.&lt;/b&gt; The fullest device would need %1, %2 more than the %3 it has.</source>
-        <translation>&lt;b&gt;放不下。&lt;/b&gt;占用最高的设备需要 %1，比其 %3 多 %2。</translation>
-    </message>
-    <message>
-        <source>position</source>
-        <translation>位置</translation>
-    </message>
-    <message>
-        <source>all</source>
-        <translation>全部</translation>
-    </message>
-    <message>
         <source>Memory</source>
-        <translation>内存</translation>
+        <translation>显存</translation>
+    </message>
+    <message>
+        <source>Peak memory</source>
+        <translation>峰值显存</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;Fits.&lt;/b&gt; The fullest device uses %1 of %2; headroom %3.</source>
+        <translation>&lt;b&gt;放得下。&lt;/b&gt;占用最高的设备使用 %1 / %2，余量 %3。</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;Does not fit.&lt;/b&gt; The fullest device needs %1, %2 more than its capacity of %3.</source>
+        <translation>&lt;b&gt;放不下。&lt;/b&gt;占用最高的设备需要 %1，比容量 %3 多 %2。</translation>
+    </message>
+    <message>
+        <source>pipeline rank</source>
+        <translation>流水线 rank</translation>
+    </message>
+    <message>
+        <source>total</source>
+        <translation>合计</translation>
     </message>
 </context>
 <context>
     <name>meshwright::gui::ParetoScatter</name>
     <message>
         <source>step time</source>
-        <translation>步时间</translation>
+        <translation>单步时间</translation>
     </message>
     <message>
         <source>peak memory</source>
-        <translation>峰值内存</translation>
+        <translation>峰值显存</translation>
     </message>
     <message>
         <source>Plans by step time and memory</source>
-        <translation>按步时间和内存排列的计划</translation>
+        <translation>按单步时间和显存排列的计划</translation>
     </message>
     <message>
         <source>plan %1: %2, %3</source>
@@ -1765,18 +1757,6 @@
         <translation>优化器</translation>
     </message>
     <message>
-        <source>proved optimal among them</source>
-        <translation>已证明其中最优</translation>
-    </message>
-    <message>
-        <source>gap %1</source>
-        <translation>差距 %1</translation>
-    </message>
-    <message>
-        <source>%1 candidates; ruled out by %2; %3 simulated; %4</source>
-        <translation>%1 个候选；被 %2 排除；模拟 %3 个；%4</translation>
-    </message>
-    <message>
         <source>&amp;Search</source>
         <translation>搜索(&amp;S)</translation>
     </message>
@@ -1785,28 +1765,12 @@
         <translation>取消(&amp;C)</translation>
     </message>
     <message>
-        <source>Searches every split of the scenario&apos;s devices, every schedule and what to recompute and shard, with the simulator as judge. A few seconds.</source>
-        <translation>搜索设备的所有切分、所有调度以及重计算与分片方式，由模拟器评判，需数秒。</translation>
-    </message>
-    <message>
         <source>Plans, best first</source>
-        <translation>计划，最优在前</translation>
-    </message>
-    <message>
-        <source>Only plans with the scenario&apos;s value</source>
-        <translation>仅保留取方案当前值的计划</translation>
-    </message>
-    <message>
-        <source>Hold fast:</source>
-        <translation>锁定：</translation>
+        <translation>计划（最优在前）</translation>
     </message>
     <message>
         <source>schedule</source>
         <translation>调度</translation>
-    </message>
-    <message>
-        <source>micro-batch</source>
-        <translation>微批</translation>
     </message>
     <message>
         <source>recompute</source>
@@ -1814,91 +1778,31 @@
     </message>
     <message>
         <source>Why</source>
-        <translation>原因</translation>
-    </message>
-    <message>
-        <source>Against the best</source>
-        <translation>与最优对比</translation>
-    </message>
-    <message>
-        <source>Hand over</source>
-        <translation>移交</translation>
+        <translation>选择理由</translation>
     </message>
     <message>
         <source>&amp;Search plans</source>
         <translation>搜索计划(&amp;S)</translation>
     </message>
     <message>
-        <source>Which split trains this model fastest on these devices</source>
-        <translation>在这些设备上以何种切分训练该模型最快</translation>
-    </message>
-    <message>
-        <source>&amp;Cancel the search</source>
-        <translation>取消搜索(&amp;C)</translation>
-    </message>
-    <message>
-        <source>&amp;Take the plan over</source>
-        <translation>采用该计划(&amp;T)</translation>
-    </message>
-    <message>
-        <source>The chosen plan becomes the scenario of Explore</source>
-        <translation>所选计划成为“探索”中的方案</translation>
-    </message>
-    <message>
-        <source>Searching for %1 devices…</source>
-        <translation>正在为 %1 个设备搜索…</translation>
-    </message>
-    <message>
         <source>Search plans</source>
         <translation>搜索计划</translation>
-    </message>
-    <message>
-        <source>Cancelled.</source>
-        <translation>已取消。</translation>
     </message>
     <message>
         <source>No plan fits: %1</source>
         <translation>没有可行的计划：%1</translation>
     </message>
     <message>
-        <source>Nearest: %1</source>
-        <translation>最接近的：%1</translation>
-    </message>
-    <message>
-        <source>split</source>
-        <translation>切分</translation>
-    </message>
-    <message>
-        <source>mbs</source>
-        <translation>微批大小</translation>
-    </message>
-    <message>
-        <source>step</source>
-        <translation>单步</translation>
-    </message>
-    <message>
-        <source>tokens/s/device</source>
-        <translation>词元/秒/设备</translation>
-    </message>
-    <message>
         <source>bubble</source>
-        <translation>气泡</translation>
-    </message>
-    <message>
-        <source>exposed</source>
-        <translation>暴露</translation>
+        <translation>气泡率</translation>
     </message>
     <message>
         <source>peak memory</source>
-        <translation>峰值内存</translation>
+        <translation>峰值显存</translation>
     </message>
     <message>
         <source>headroom</source>
-        <translation>余量</translation>
-    </message>
-    <message>
-        <source>Enter takes it over into Explore, where every slice of it can be looked at.</source>
-        <translation>按回车将其采用到“探索”，可查看每个片段。</translation>
+        <translation>显存余量</translation>
     </message>
     <message>
         <source>plan 1</source>
@@ -1907,10 +1811,6 @@
     <message>
         <source>plan %1</source>
         <translation>计划 %1</translation>
-    </message>
-    <message>
-        <source>Take over plan %1</source>
-        <translation>采用计划 %1</translation>
     </message>
     <message>
         <source>Plans</source>
@@ -1925,20 +1825,112 @@
         <translation>搜索</translation>
     </message>
     <message>
-        <source>Gives the search up; the plans found before stay</source>
-        <translation>放弃搜索；之前找到的计划保留</translation>
-    </message>
-    <message>
         <source>Memory</source>
-        <translation>内存</translation>
+        <translation>显存</translation>
     </message>
     <message>
-        <source>C&amp;opy what hands the plan over</source>
-        <translation>复制交付文本(&amp;O)</translation>
+        <source>proved optimal within the searched space and cost model</source>
+        <translation>在搜索空间与代价模型内已证明最优</translation>
     </message>
     <message>
-        <source>Flags or file for the program that was chosen, to the clipboard</source>
-        <translation>将所选程序的参数或文件复制到剪贴板</translation>
+        <source>optimality gap %1</source>
+        <translation>最优性差距 %1</translation>
+    </message>
+    <message>
+        <source>%1 candidates; pruned: %2; simulated: %3; %4</source>
+        <translation>%1 个候选；剪枝：%2；模拟：%3；%4</translation>
+    </message>
+    <message>
+        <source>Searches parallel degrees, pipeline schedules, micro-batch sizes, recomputation and ZeRO for the scenario&apos;s model and devices, and ranks the plans by simulated step time. Takes a few seconds.</source>
+        <translation>针对方案的模型和设备，搜索并行度、流水线调度、微批次大小、重计算和 ZeRO，并按模拟的单步时间对计划排序。需数秒。</translation>
+    </message>
+    <message>
+        <source>Restricts the search to the scenario&apos;s value</source>
+        <translation>将搜索限制为方案的当前值</translation>
+    </message>
+    <message>
+        <source>Finds the fastest plans for this model on these devices</source>
+        <translation>为该模型在这些设备上寻找最快的计划</translation>
+    </message>
+    <message>
+        <source>Cancels the search and keeps the previous results</source>
+        <translation>取消搜索，保留之前的结果</translation>
+    </message>
+    <message>
+        <source>Fix:</source>
+        <translation>固定：</translation>
+    </message>
+    <message>
+        <source>micro-batch size</source>
+        <translation>微批次大小</translation>
+    </message>
+    <message>
+        <source>Compare with best</source>
+        <translation>与最优对比</translation>
+    </message>
+    <message>
+        <source>Launch</source>
+        <translation>启动</translation>
+    </message>
+    <message>
+        <source>&amp;Cancel search</source>
+        <translation>取消搜索(&amp;C)</translation>
+    </message>
+    <message>
+        <source>&amp;Use plan as scenario</source>
+        <translation>将计划用作方案(&amp;U)</translation>
+    </message>
+    <message>
+        <source>Opens the selected plan as the scenario in Explore</source>
+        <translation>将所选计划作为方案在“探索”中打开</translation>
+    </message>
+    <message>
+        <source>C&amp;opy launch command</source>
+        <translation>复制启动命令(&amp;O)</translation>
+    </message>
+    <message>
+        <source>Copies the launch command or config file for the selected training framework</source>
+        <translation>复制所选训练框架的启动命令或配置文件</translation>
+    </message>
+    <message>
+        <source>Canceled.</source>
+        <translation>已取消。</translation>
+    </message>
+    <message>
+        <source>Closest plan: %1</source>
+        <translation>最接近的计划：%1</translation>
+    </message>
+    <message>
+        <source>parallelism</source>
+        <translation>并行方式</translation>
+    </message>
+    <message>
+        <source>step time</source>
+        <translation>单步时间</translation>
+    </message>
+    <message>
+        <source>tokens/s per GPU</source>
+        <translation>每 GPU token/s</translation>
+    </message>
+    <message>
+        <source>busiest rank</source>
+        <translation>最忙的 rank</translation>
+    </message>
+    <message>
+        <source>exposed comm.</source>
+        <translation>未掩盖通信</translation>
+    </message>
+    <message>
+        <source>Press Enter to open this plan in Explore.</source>
+        <translation>按回车在“探索”中打开此计划。</translation>
+    </message>
+    <message>
+        <source>Use plan %1</source>
+        <translation>使用计划 %1</translation>
+    </message>
+    <message>
+        <source>Searching plans for %1 devices…</source>
+        <translation>正在为 %1 个设备搜索计划…</translation>
     </message>
 </context>
 <context>
@@ -1955,24 +1947,8 @@
         <translation>首选项</translation>
     </message>
     <message>
-        <source>Looks</source>
-        <translation>外观</translation>
-    </message>
-    <message>
-        <source>Keys</source>
-        <translation>快捷键</translation>
-    </message>
-    <message>
-        <source>Meshwright sends nothing to anybody.</source>
-        <translation>Meshwright 不会向任何人发送数据。</translation>
-    </message>
-    <message>
         <source>Theme</source>
         <translation>主题</translation>
-    </message>
-    <message>
-        <source>As the desktop</source>
-        <translation>跟随桌面</translation>
     </message>
     <message>
         <source>Light</source>
@@ -1987,14 +1963,6 @@
         <translation>高对比度</translation>
     </message>
     <message>
-        <source>Colours of passes</source>
-        <translation>计算段配色</translation>
-    </message>
-    <message>
-        <source>Okabe–Ito (colour-blind safe)</source>
-        <translation>Okabe–Ito（色盲友好）</translation>
-    </message>
-    <message>
         <source>PyTorch</source>
         <translation>PyTorch</translation>
     </message>
@@ -2007,44 +1975,16 @@
         <translation>Zero Bubble 论文</translation>
     </message>
     <message>
-        <source>Times in</source>
-        <translation>时间单位</translation>
-    </message>
-    <message>
-        <source>whatever reads best</source>
-        <translation>自动选择</translation>
-    </message>
-    <message>
         <source>Language</source>
         <translation>语言</translation>
     </message>
     <message>
-        <source>A new language is spoken from the next start on.</source>
-        <translation>新语言在下次启动后生效。</translation>
-    </message>
-    <message>
-        <source>Size of text</source>
-        <translation>文字大小</translation>
-    </message>
-    <message>
-        <source>Nothing moves by itself</source>
-        <translation>关闭动画</translation>
-    </message>
-    <message>
         <source>Motion</source>
-        <translation>动态效果</translation>
+        <translation>动画</translation>
     </message>
     <message>
         <source>Action</source>
         <translation>操作</translation>
-    </message>
-    <message>
-        <source>Key</source>
-        <translation>按键</translation>
-    </message>
-    <message>
-        <source>%1 is taken by %2</source>
-        <translation>%1 被 %2 占用</translation>
     </message>
     <message>
         <source> and </source>
@@ -2063,48 +2003,100 @@
         <translation>恢复默认</translation>
     </message>
     <message>
-        <source>Colours of the whole program</source>
-        <translation>整个程序的配色</translation>
+        <source>Appearance</source>
+        <translation>外观</translation>
     </message>
     <message>
-        <source>Of forward, backward and weight passes in timelines</source>
-        <translation>时间线中前向、反向与权重计算的颜色</translation>
+        <source>Shortcuts</source>
+        <translation>快捷键</translation>
     </message>
     <message>
-        <source>The unit of every time that is shown</source>
+        <source>Meshwright collects no telemetry.</source>
+        <translation>Meshwright 不收集任何遥测数据。</translation>
+    </message>
+    <message>
+        <source>Color theme of the program</source>
+        <translation>程序的配色主题</translation>
+    </message>
+    <message>
+        <source>System default</source>
+        <translation>跟随系统</translation>
+    </message>
+    <message>
+        <source>Pass colors</source>
+        <translation>前向与反向的配色</translation>
+    </message>
+    <message>
+        <source>Colors of forward, backward and weight-gradient passes in timelines</source>
+        <translation>时间线中前向、反向与权重梯度计算的颜色</translation>
+    </message>
+    <message>
+        <source>Okabe–Ito (colorblind-safe)</source>
+        <translation>Okabe–Ito（色盲友好）</translation>
+    </message>
+    <message>
+        <source>Time unit</source>
+        <translation>时间单位</translation>
+    </message>
+    <message>
+        <source>Unit of all displayed times</source>
         <translation>所有显示时间的单位</translation>
     </message>
     <message>
-        <source>Of menus and texts</source>
+        <source>automatic</source>
+        <translation>自动</translation>
+    </message>
+    <message>
+        <source>Language of menus and texts</source>
         <translation>菜单与文字的语言</translation>
     </message>
     <message>
-        <source>1 is the size that the desktop asks for</source>
-        <translation>1 表示桌面设定的大小</translation>
+        <source>A language change takes effect after a restart.</source>
+        <translation>更改语言后需重启才能生效。</translation>
     </message>
     <message>
-        <source>No gliding slices, no smooth zoom</source>
-        <translation>切片不滑动，缩放不平滑过渡</translation>
+        <source>Text size</source>
+        <translation>文字大小</translation>
     </message>
     <message>
-        <source>Moves the timeline as long as the key is held. Without one: where W, S, A, D lie on an American keyboard</source>
-        <translation>按住时移动时间线。未设置时为美式键盘上 W、S、A、D 所在位置的键</translation>
+        <source>1 is the system text size</source>
+        <translation>1 为系统文字大小</translation>
     </message>
     <message>
-        <source>Held: nearer</source>
+        <source>Reduce motion</source>
+        <translation>减少动画</translation>
+    </message>
+    <message>
+        <source>Turns off slice animations and smooth zooming</source>
+        <translation>关闭切片动画和平滑缩放</translation>
+    </message>
+    <message>
+        <source>Shortcut</source>
+        <translation>快捷键</translation>
+    </message>
+    <message>
+        <source>Moves the timeline while the key is held. Default: the keys at the positions of W, S, A, D on a US keyboard</source>
+        <translation>按住时移动时间线。默认：美式键盘上 W、S、A、D 所在位置的键</translation>
+    </message>
+    <message>
+        <source>Hold: zoom in</source>
         <translation>按住：放大</translation>
     </message>
     <message>
-        <source>Held: further away</source>
+        <source>Hold: zoom out</source>
         <translation>按住：缩小</translation>
     </message>
     <message>
-        <source>Held: earlier</source>
-        <translation>按住：向前</translation>
+        <source>Hold: pan left</source>
+        <translation>按住：向左平移</translation>
     </message>
     <message>
-        <source>Held: later</source>
-        <translation>按住：向后</translation>
+        <source>Hold: pan right</source>
+        <translation>按住：向右平移</translation>
+    </message>
+    <message>
+        <source>%1 is assigned to %2</source>
+        <translation>%1 被分配给 %2</translation>
     </message>
 </context>
 <context>
@@ -2114,16 +2106,16 @@
         <translation>位置</translation>
     </message>
     <message>
-        <source>What</source>
-        <translation>问题</translation>
-    </message>
-    <message>
-        <source>What would be right</source>
-        <translation>建议</translation>
-    </message>
-    <message>
         <source>Problems</source>
         <translation>问题</translation>
+    </message>
+    <message>
+        <source>Problem</source>
+        <translation>问题</translation>
+    </message>
+    <message>
+        <source>Hint</source>
+        <translation>提示</translation>
     </message>
 </context>
 <context>
@@ -2141,56 +2133,16 @@
         <translation>比较(&amp;M)</translation>
     </message>
     <message>
-        <source>Carries the scenario out on this machine in real arithmetic and measures its timeline. For small models: the ranks share this machine&apos;s cores.</source>
-        <translation>在本机以真实运算执行方案并测量时间线。适用于小模型：各 rank 共享本机核心。</translation>
-    </message>
-    <message>
-        <source>Nothing was measured yet</source>
-        <translation>尚无测量</translation>
-    </message>
-    <message>
-        <source>Output of the run</source>
-        <translation>运行输出</translation>
-    </message>
-    <message>
-        <source>virtual: CPU time of kernels, modelled messages · wall: the machine&apos;s clock · replay: sleeps as predicted</source>
-        <translation>virtual：算子 CPU 时间与模型化消息 · wall：机器时钟 · replay：按预测休眠</translation>
-    </message>
-    <message>
         <source>C&amp;lock</source>
         <translation>时钟(&amp;L)</translation>
     </message>
     <message>
         <source>R&amp;anks</source>
-        <translation>rank 数(&amp;A)</translation>
+        <translation>rank(&amp;A)</translation>
     </message>
     <message>
         <source>S&amp;teps</source>
         <translation>步数(&amp;T)</translation>
-    </message>
-    <message>
-        <source>&amp;Run the scenario</source>
-        <translation>运行方案(&amp;R)</translation>
-    </message>
-    <message>
-        <source>Carries it out on this machine and measures its timeline</source>
-        <translation>在本机执行并测量时间线</translation>
-    </message>
-    <message>
-        <source>&amp;Stop the run</source>
-        <translation>停止运行(&amp;S)</translation>
-    </message>
-    <message>
-        <source>What was measured until then is kept</source>
-        <translation>保留此前的测量结果</translation>
-    </message>
-    <message>
-        <source>&amp;Compare with the prediction</source>
-        <translation>与预测比较(&amp;C)</translation>
-    </message>
-    <message>
-        <source>Lays the measured timeline on the predicted one</source>
-        <translation>将实测时间线叠加到预测时间线上</translation>
     </message>
     <message>
         <source>Running…</source>
@@ -2201,73 +2153,97 @@
         <translation>正在停止…</translation>
     </message>
     <message>
-        <source>Read measured lanes</source>
-        <translation>读取实测行</translation>
-    </message>
-    <message numerus="yes">
-        <source>Done: %n steps.</source>
-        <translation>
-            <numerusform>完成：%n 步。</numerusform>
-        </translation>
-    </message>
-    <message>
-        <source>Ended with exit code %1; the reason stands in the output.</source>
-        <translation>以退出码 %1 结束；原因见输出。</translation>
-    </message>
-    <message>
         <source>Run</source>
         <translation>运行</translation>
-    </message>
-    <message>
-        <source>Prepare the run</source>
-        <translation>准备运行</translation>
-    </message>
-    <message>
-        <source>Stopped before it began.</source>
-        <translation>尚未开始即已停止。</translation>
     </message>
     <message>
         <source>Waiting for the first step…</source>
         <translation>等待第一步…</translation>
     </message>
     <message>
-        <source>What carries out a rank on this machine</source>
-        <translation>在本机上以什么执行每个 rank</translation>
+        <source>No run yet</source>
+        <translation>尚未运行</translation>
     </message>
     <message>
-        <source>Training steps that are measured; the median of them is compared</source>
-        <translation>要测量的训练步数；比较其中位数</translation>
+        <source>Run output</source>
+        <translation>运行输出</translation>
     </message>
     <message>
-        <source>Carries the scenario out on this machine and measures its timeline</source>
-        <translation>在本机上执行方案并测量其时间线</translation>
+        <source>virtual: CPU time of kernels, modeled message times · wall: wall-clock time · replay: sleeps for the predicted times</source>
+        <translation>virtual：算子的 CPU 时间，消息时间取自模型 · wall：墙钟时间 · replay：按预测时间休眠</translation>
+    </message>
+    <message>
+        <source>Runs each rank as a thread or as a process</source>
+        <translation>以线程或进程运行每个 rank</translation>
+    </message>
+    <message>
+        <source>Number of measured training steps; their median is compared</source>
+        <translation>测量的训练步数；比较其中位数</translation>
+    </message>
+    <message>
+        <source>Runs the scenario on this machine and measures its timeline</source>
+        <translation>在本机运行方案并测量时间线</translation>
+    </message>
+    <message>
+        <source>Stops the run and keeps the steps measured so far</source>
+        <translation>停止运行，保留已测量的步</translation>
+    </message>
+    <message>
+        <source>Compares the measured timeline with the prediction</source>
+        <translation>将实测时间线与预测比较</translation>
+    </message>
+    <message>
+        <source>&amp;Run scenario</source>
+        <translation>运行方案(&amp;R)</translation>
+    </message>
+    <message>
+        <source>&amp;Stop run</source>
+        <translation>停止运行(&amp;S)</translation>
+    </message>
+    <message>
+        <source>&amp;Compare with prediction</source>
+        <translation>与预测比较(&amp;C)</translation>
+    </message>
+    <message>
+        <source>Prepare run</source>
+        <translation>准备运行</translation>
+    </message>
+    <message>
+        <source>Canceled before the run started.</source>
+        <translation>运行开始前已取消。</translation>
+    </message>
+    <message>
+        <source>Read measured timeline</source>
+        <translation>读取实测时间线</translation>
+    </message>
+    <message numerus="yes">
+        <source>Finished %n step(s).</source>
+        <translation>
+            <numerusform>已完成 %n 步。</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Failed with exit code %1; see the output below.</source>
+        <translation>失败，退出码 %1；见下方输出。</translation>
+    </message>
+    <message>
+        <source>Trains the model on this machine and measures the timeline. For small models only: all ranks share the cores of this machine.</source>
+        <translation>在本机训练模型并测量时间线。仅适用于小模型：所有 rank 共享本机的 CPU 核。</translation>
     </message>
 </context>
 <context>
     <name>meshwright::gui::ScenarioPanel</name>
     <message>
         <source>Job</source>
-        <translation>任务</translation>
-    </message>
-    <message>
-        <source>From a file…</source>
-        <translation>从文件…</translation>
+        <translation>训练任务</translation>
     </message>
     <message>
         <source>Model</source>
         <translation>模型</translation>
     </message>
     <message>
-        <source>What is trained: a preset or a config.json</source>
-        <translation>训练对象：预设或 config.json</translation>
-    </message>
-    <message>
         <source>Cluster</source>
         <translation>集群</translation>
-    </message>
-    <message>
-        <source>What it is trained on: a preset or a TOML file</source>
-        <translation>训练环境：预设或 TOML 文件</translation>
     </message>
     <message>
         <source>Pipeline</source>
@@ -2278,116 +2254,24 @@
         <translation>调度</translation>
     </message>
     <message>
-        <source>Order of forwards and backwards. Alt+← and Alt+→ step through all of them</source>
-        <translation>前向与反向的顺序。用 Alt+← 和 Alt+→ 逐一切换</translation>
-    </message>
-    <message>
-        <source>Pipeline devices</source>
-        <translation>流水线设备</translation>
-    </message>
-    <message>
-        <source>Consecutive groups of layers, one per device</source>
-        <translation>连续的层组，每设备一组</translation>
-    </message>
-    <message>
         <source>Micro-batches</source>
-        <translation>微批数</translation>
-    </message>
-    <message>
-        <source>Of one replica in one step. Below p the pipeline never fills</source>
-        <translation>单副本每步的微批数。小于 p 时流水线不会填满</translation>
-    </message>
-    <message>
-        <source>Chunks per device</source>
-        <translation>每设备块数</translation>
-    </message>
-    <message>
-        <source>Stages that every device holds</source>
-        <translation>每个设备持有的阶段数</translation>
-    </message>
-    <message>
-        <source>Time per stage</source>
-        <translation>各阶段时间</translation>
-    </message>
-    <message>
-        <source>Slow position %1 down ×%2</source>
-        <translation>位置 %1 减速 ×%2</translation>
-    </message>
-    <message>
-        <source>Split</source>
-        <translation>切分</translation>
-    </message>
-    <message>
-        <source>Tensor ranks</source>
-        <translation>张量并行</translation>
-    </message>
-    <message>
-        <source>Parts of every weight matrix</source>
-        <translation>每个权重矩阵的切分数</translation>
-    </message>
-    <message>
-        <source>Replicas</source>
-        <translation>副本数</translation>
-    </message>
-    <message>
-        <source>Copies of the model; micro-batches stay, the global batch follows</source>
-        <translation>模型副本；微批数不变，全局批随之变化</translation>
-    </message>
-    <message>
-        <source>Context ranks</source>
-        <translation>上下文并行</translation>
-    </message>
-    <message>
-        <source>Parts of the sequence</source>
-        <translation>序列的切分数</translation>
-    </message>
-    <message>
-        <source>Expert ranks</source>
-        <translation>专家并行</translation>
-    </message>
-    <message>
-        <source>Parts of the set of experts</source>
-        <translation>专家集合的切分数</translation>
+        <translation>微批次数</translation>
     </message>
     <message>
         <source>Sequence parallelism</source>
         <translation>序列并行</translation>
     </message>
     <message>
-        <source>Norms and dropouts are cut along the sequence over the tensor ranks</source>
-        <translation>归一化与 dropout 在张量并行组内沿序列切分</translation>
-    </message>
-    <message>
         <source>ZeRO</source>
         <translation>ZeRO</translation>
-    </message>
-    <message>
-        <source>What is cut over the replicas: optimizer state, gradients, parameters</source>
-        <translation>在副本间切分：优化器状态、梯度、参数</translation>
-    </message>
-    <message>
-        <source>0: nothing</source>
-        <translation>0：不切分</translation>
     </message>
     <message>
         <source>1: optimizer state</source>
         <translation>1：优化器状态</translation>
     </message>
     <message>
-        <source>2: and gradients</source>
-        <translation>2：及梯度</translation>
-    </message>
-    <message>
-        <source>3: and parameters</source>
-        <translation>3：及参数</translation>
-    </message>
-    <message>
         <source>Recompute</source>
-        <translation>重计算</translation>
-    </message>
-    <message>
-        <source>Activations that are worked out twice instead of kept</source>
-        <translation>不保存而重新计算的激活</translation>
+        <translation>激活重计算</translation>
     </message>
     <message>
         <source>none</source>
@@ -2399,79 +2283,35 @@
     </message>
     <message>
         <source>full</source>
-        <translation>全部</translation>
+        <translation>完全</translation>
     </message>
     <message>
         <source>Batch</source>
-        <translation>批</translation>
-    </message>
-    <message>
-        <source>Sequences per micro-batch</source>
-        <translation>每微批序列数</translation>
-    </message>
-    <message>
-        <source>The number of micro-batches stays, the global batch follows</source>
-        <translation>微批数不变，全局批随之变化</translation>
+        <translation>批次</translation>
     </message>
     <message>
         <source>Tokens per sequence</source>
-        <translation>序列长度</translation>
-    </message>
-    <message>
-        <source>Length of one sequence</source>
-        <translation>单个序列的长度</translation>
-    </message>
-    <message>
-        <source>Numbers</source>
-        <translation>数值格式</translation>
-    </message>
-    <message>
-        <source>Format of the matrix products</source>
-        <translation>矩阵乘的数值格式</translation>
+        <translation>每条序列的 token 数</translation>
     </message>
     <message>
         <source>Pass times</source>
-        <translation>计算段时间</translation>
-    </message>
-    <message>
-        <source>By hand instead of the cost model</source>
-        <translation>手动指定，不用代价模型</translation>
-    </message>
-    <message>
-        <source>Every stage takes the same; the bars above change single positions</source>
-        <translation>各阶段相同；上方条形可改变单个位置</translation>
+        <translation>前向与反向耗时</translation>
     </message>
     <message>
         <source>Forward</source>
         <translation>前向</translation>
     </message>
     <message>
-        <source>One micro-batch on one stage</source>
-        <translation>一个阶段上的一个微批</translation>
-    </message>
-    <message>
         <source>Input gradient</source>
         <translation>输入梯度</translation>
-    </message>
-    <message>
-        <source>What the stage in front waits for</source>
-        <translation>前一阶段所等待的</translation>
     </message>
     <message>
         <source>Weight gradient</source>
         <translation>权重梯度</translation>
     </message>
     <message>
-        <source>May be done at any time after the input gradient</source>
-        <translation>可在输入梯度之后任意时刻完成</translation>
-    </message>
-    <message>
         <source>Message</source>
         <translation>消息</translation>
-    </message>
-    <message>
-        <source>From stage to stage, beside the work</source>
-        <translation>阶段之间，与计算并行</translation>
     </message>
     <message>
         <source>HuggingFace configurations (*.json)</source>
@@ -2482,79 +2322,211 @@
         <translation>集群文件 (*.toml)</translation>
     </message>
     <message>
-        <source>Pass times by hand</source>
-        <translation>手动计算段时间</translation>
-    </message>
-    <message>
-        <source>Pass times of the cost model</source>
-        <translation>代价模型的计算段时间</translation>
-    </message>
-    <message>
         <source>Schedule %1</source>
         <translation>调度 %1</translation>
     </message>
     <message>
-        <source>edited by hand</source>
-        <translation>手动编辑</translation>
+        <source>Set pass times manually</source>
+        <translation>手动设置前向与反向耗时</translation>
     </message>
     <message>
-        <source>%1 devices, %2 sequences a step</source>
-        <translation>%1 个设备，每步 %2 个序列</translation>
+        <source>Use pass times of the cost model</source>
+        <translation>使用代价模型的前向与反向耗时</translation>
+    </message>
+    <message>
+        <source>custom order</source>
+        <translation>自定义顺序</translation>
+    </message>
+    <message>
+        <source>%1 devices, global batch size %2</source>
+        <translation>%1 个设备，全局批次大小 %2</translation>
+    </message>
+    <message>
+        <source>Open file…</source>
+        <translation>打开文件…</translation>
+    </message>
+    <message>
+        <source>Model to train: a preset or a config.json</source>
+        <translation>要训练的模型：预设或 config.json</translation>
+    </message>
+    <message>
+        <source>Cluster to train on: a preset or a TOML file</source>
+        <translation>用于训练的集群：预设或 TOML 文件</translation>
+    </message>
+    <message>
+        <source>Pipeline schedule. Press Alt+← and Alt+→ to step through all schedules</source>
+        <translation>流水线调度。按 Alt+← 和 Alt+→ 逐一切换</translation>
+    </message>
+    <message>
+        <source>Pipeline-parallel size</source>
+        <translation>流水线并行度</translation>
+    </message>
+    <message>
+        <source>Number of pipeline ranks</source>
+        <translation>流水线 rank 数</translation>
+    </message>
+    <message>
+        <source>Micro-batches per replica and step. With m &lt; p the pipeline never fills</source>
+        <translation>单副本每步的微批次数。m &lt; p 时流水线无法填满</translation>
+    </message>
+    <message>
+        <source>Model chunks per rank</source>
+        <translation>每 rank 模型块数</translation>
+    </message>
+    <message>
+        <source>Model chunks (virtual pipeline stages) per pipeline rank</source>
+        <translation>每个流水线 rank 的模型块数（虚拟流水线阶段数）</translation>
+    </message>
+    <message>
+        <source>Time per pipeline rank</source>
+        <translation>各流水线 rank 的耗时</translation>
+    </message>
+    <message>
+        <source>Slow down pipeline rank %1 ×%2</source>
+        <translation>流水线 rank %1 减速 ×%2</translation>
+    </message>
+    <message>
+        <source>Parallelism</source>
+        <translation>并行</translation>
+    </message>
+    <message>
+        <source>Tensor-parallel size</source>
+        <translation>张量并行度</translation>
+    </message>
+    <message>
+        <source>Number of shards of each weight matrix</source>
+        <translation>每个权重矩阵的分片数</translation>
+    </message>
+    <message>
+        <source>Data-parallel size</source>
+        <translation>数据并行度</translation>
+    </message>
+    <message>
+        <source>Number of model replicas. The number of micro-batches stays the same; the global batch size follows</source>
+        <translation>模型副本数。微批次数不变，全局批次大小随之变化</translation>
+    </message>
+    <message>
+        <source>Context-parallel size</source>
+        <translation>上下文并行度</translation>
+    </message>
+    <message>
+        <source>Number of shards of each sequence</source>
+        <translation>每条序列的分片数</translation>
+    </message>
+    <message>
+        <source>Expert-parallel size</source>
+        <translation>专家并行度</translation>
+    </message>
+    <message>
+        <source>Number of ranks that the experts are distributed over</source>
+        <translation>专家所分布的 rank 数</translation>
+    </message>
+    <message>
+        <source>Shards layer norms and dropouts along the sequence over the tensor-parallel ranks</source>
+        <translation>在张量并行 rank 之间沿序列维切分 LayerNorm 和 dropout</translation>
+    </message>
+    <message>
+        <source>Sharding over the data-parallel replicas: optimizer state, gradients, parameters</source>
+        <translation>在数据并行副本之间切分：优化器状态、梯度、参数</translation>
+    </message>
+    <message>
+        <source>0: no sharding</source>
+        <translation>0：不切分</translation>
+    </message>
+    <message>
+        <source>2: + gradients</source>
+        <translation>2：+ 梯度</translation>
+    </message>
+    <message>
+        <source>3: + parameters</source>
+        <translation>3：+ 参数</translation>
+    </message>
+    <message>
+        <source>Activations that the backward pass recomputes instead of keeping them in memory</source>
+        <translation>不保存在显存中、反向时重新计算的激活</translation>
+    </message>
+    <message>
+        <source>Micro-batch size</source>
+        <translation>微批次大小</translation>
+    </message>
+    <message>
+        <source>Sequences per micro-batch. The number of micro-batches stays the same; the global batch size follows</source>
+        <translation>每个微批次的序列数。微批次数不变，全局批次大小随之变化</translation>
+    </message>
+    <message>
+        <source>Sequence length</source>
+        <translation>序列长度</translation>
+    </message>
+    <message>
+        <source>Precision</source>
+        <translation>精度</translation>
+    </message>
+    <message>
+        <source>Number format of matrix multiplications</source>
+        <translation>矩阵乘的数值格式</translation>
+    </message>
+    <message>
+        <source>Set manually</source>
+        <translation>手动设置</translation>
+    </message>
+    <message>
+        <source>Sets the same pass times for all stages, replacing the cost model. Use the bars above to change individual pipeline ranks</source>
+        <translation>为所有阶段设置相同的前向与反向耗时，代替代价模型。用上方的条形图调整单个流水线 rank</translation>
+    </message>
+    <message>
+        <source>Forward pass of one micro-batch on one stage</source>
+        <translation>一个微批次在一个阶段上的前向</translation>
+    </message>
+    <message>
+        <source>Backward-input pass; the previous stage waits for it</source>
+        <translation>输入梯度的反向计算；前一阶段等待其完成</translation>
+    </message>
+    <message>
+        <source>Backward-weight pass; can run any time after the input gradient</source>
+        <translation>权重梯度的反向计算；可在输入梯度之后任意时刻执行</translation>
+    </message>
+    <message>
+        <source>Transfer between stages, overlapped with compute</source>
+        <translation>阶段之间的传输，与计算重叠</translation>
     </message>
 </context>
 <context>
     <name>meshwright::gui::SliceTable</name>
     <message>
-        <source>Slices shown</source>
-        <translation>当前显示的切片</translation>
+        <source>Visible slices</source>
+        <translation>可见切片</translation>
     </message>
 </context>
 <context>
     <name>meshwright::gui::StageBars</name>
     <message>
-        <source>Time of every pipeline position</source>
-        <translation>各流水线位置的时间</translation>
+        <source>Time per pipeline rank</source>
+        <translation>各流水线 rank 的耗时</translation>
     </message>
     <message>
-        <source>Drag a bar to slow a pipeline position down; double click to set it back</source>
-        <translation>拖动条形使该位置变慢；双击恢复</translation>
+        <source>Drag a bar to slow down a pipeline rank; double-click to reset it</source>
+        <translation>拖动条形可使流水线 rank 减速；双击恢复</translation>
     </message>
     <message>
-        <source>Pipeline position %1: %2 a micro-batch, %3 times as priced.
-Drag to change, double click to set it back.</source>
-        <translation>流水线位置 %1：每微批 %2，为预测的 %3 倍。
+        <source>Pipeline rank %1: %2 per micro-batch, slowdown ×%3.
+Drag to change, double-click to reset.</source>
+        <translation>流水线 rank %1：每个微批次 %2，减速 ×%3。
 拖动更改，双击恢复。</translation>
     </message>
 </context>
 <context>
     <name>meshwright::gui::SweepScreen</name>
     <message>
-        <source>bubble between steps</source>
-        <translation>步间气泡</translation>
-    </message>
-    <message>
-        <source>bubble of the makespan</source>
-        <translation>总时长气泡</translation>
-    </message>
-    <message>
         <source>step time</source>
-        <translation>步时间</translation>
+        <translation>单步时间</translation>
     </message>
     <message>
         <source>MFU</source>
         <translation>MFU</translation>
     </message>
     <message>
-        <source>tokens per second and device</source>
-        <translation>每设备每秒词元</translation>
-    </message>
-    <message>
         <source>peak memory</source>
-        <translation>峰值内存</translation>
-    </message>
-    <message>
-        <source>&amp;Figure</source>
-        <translation>指标(&amp;F)</translation>
+        <translation>峰值显存</translation>
     </message>
     <message>
         <source>&amp;Rows</source>
@@ -2568,18 +2540,6 @@ Drag to change, double click to set it back.</source>
         <source>Sweep &amp;schedules</source>
         <translation>扫描调度(&amp;S)</translation>
     </message>
-    <message>
-        <source>Every schedule over the number of micro-batches</source>
-        <translation>所有调度 × 微批数</translation>
-    </message>
-    <message>
-        <source>Next &amp;figure of the sweep</source>
-        <translation>下一个指标(&amp;F)</translation>
-    </message>
-    <message>
-        <source>Bubble, step time, MFU, tokens, memory</source>
-        <translation>气泡、步时间、MFU、词元、内存</translation>
-    </message>
     <message numerus="yes">
         <source>%n combinations…</source>
         <translation>
@@ -2591,24 +2551,52 @@ Drag to change, double click to set it back.</source>
         <translation>扫描</translation>
     </message>
     <message>
-        <source>hatched: does not fit in memory · –: cannot be (%1 of %2) · click: take over</source>
-        <translation>阴影：内存不足 · –：不可行（%2 中的 %1）· 单击：采用</translation>
+        <source>bubble fraction (period)</source>
+        <translation>气泡率（周期）</translation>
     </message>
     <message>
-        <source>Take over %1 %2, %3 %4</source>
+        <source>bubble fraction (makespan)</source>
+        <translation>气泡率（总耗时）</translation>
+    </message>
+    <message>
+        <source>tokens/s per GPU</source>
+        <translation>每 GPU token/s</translation>
+    </message>
+    <message>
+        <source>&amp;Metric</source>
+        <translation>指标(&amp;M)</translation>
+    </message>
+    <message>
+        <source>Quantity shown by the cells and the contour lines</source>
+        <translation>单元格与等值线所显示的指标</translation>
+    </message>
+    <message>
+        <source>Parameter on the vertical axis</source>
+        <translation>纵轴参数</translation>
+    </message>
+    <message>
+        <source>Parameter on the horizontal axis</source>
+        <translation>横轴参数</translation>
+    </message>
+    <message>
+        <source>Sweeps all schedules over the number of micro-batches</source>
+        <translation>对所有调度扫描微批次数</translation>
+    </message>
+    <message>
+        <source>&amp;Next sweep metric</source>
+        <translation>下一个扫描指标(&amp;N)</translation>
+    </message>
+    <message>
+        <source>Cycles through bubble fraction, step time, MFU, tokens/s and peak memory</source>
+        <translation>依次切换气泡率、单步时间、MFU、token/s 和峰值显存</translation>
+    </message>
+    <message>
+        <source>hatched: does not fit in memory · –: invalid (%1 of %2 combinations) · click a cell to use its values</source>
+        <translation>阴影：显存放不下 · –：无效（%2 种组合中的 %1 种）· 单击单元格以采用其取值</translation>
+    </message>
+    <message>
+        <source>Use %1 %2, %3 %4</source>
         <translation>采用 %1 %2，%3 %4</translation>
-    </message>
-    <message>
-        <source>What the cells say and the lines follow</source>
-        <translation>单元格显示、等值线所依据的指标</translation>
-    </message>
-    <message>
-        <source>The knob that changes upwards</source>
-        <translation>沿纵向变化的参数</translation>
-    </message>
-    <message>
-        <source>The knob that changes to the right</source>
-        <translation>沿横向变化的参数</translation>
     </message>
 </context>
 <context>
@@ -2631,11 +2619,11 @@ Drag to change, double click to set it back.</source>
     </message>
     <message>
         <source>Kind</source>
-        <translation>种类</translation>
+        <translation>类型</translation>
     </message>
     <message>
         <source>Micro-batch</source>
-        <translation>微批</translation>
+        <translation>微批次</translation>
     </message>
     <message>
         <source>Start</source>
@@ -2647,7 +2635,7 @@ Drag to change, double click to set it back.</source>
     </message>
     <message>
         <source>Slack</source>
-        <translation>松弛</translation>
+        <translation>松弛时间</translation>
     </message>
     <message>
         <source>Waits for</source>
@@ -2666,15 +2654,11 @@ Drag to change, double click to set it back.</source>
     </message>
     <message>
         <source>visible slice %1</source>
-        <translation>可见片段 %1</translation>
+        <translation>可见切片 %1</translation>
     </message>
     <message>
         <source>Timeline</source>
         <translation>时间线</translation>
-    </message>
-    <message>
-        <source>Rows of ranks over time; a table of slices</source>
-        <translation>各 rank 随时间的行；片段表</translation>
     </message>
     <message>
         <source>Nothing to show yet</source>
@@ -2683,10 +2667,6 @@ Drag to change, double click to set it back.</source>
     <message>
         <source>rank %1</source>
         <translation>rank %1</translation>
-    </message>
-    <message>
-        <source>stage %1</source>
-        <translation>阶段 %1</translation>
     </message>
     <message>
         <source>measured</source>
@@ -2698,7 +2678,7 @@ Drag to change, double click to set it back.</source>
     </message>
     <message>
         <source>memory</source>
-        <translation>内存</translation>
+        <translation>显存</translation>
     </message>
     <message>
         <source>in flight</source>
@@ -2713,24 +2693,8 @@ Drag to change, double click to set it back.</source>
         <translation>差异</translation>
     </message>
     <message>
-        <source>shown: %1</source>
-        <translation>显示：%1</translation>
-    </message>
-    <message>
         <source>Δt %1</source>
         <translation>Δt %1</translation>
-    </message>
-    <message>
-        <source>stage × %1</source>
-        <translation>阶段 × %1</translation>
-    </message>
-    <message>
-        <source>stays where it is</source>
-        <translation>保持原位</translation>
-    </message>
-    <message>
-        <source>place %1 in its row</source>
-        <translation>行内第 %1 位</translation>
     </message>
     <message>
         <source>Zoom in (W)</source>
@@ -2739,62 +2703,6 @@ Drag to change, double click to set it back.</source>
     <message>
         <source>Zoom out (S)</source>
         <translation>缩小 (S)</translation>
-    </message>
-    <message>
-        <source>Earlier (A)</source>
-        <translation>向前 (A)</translation>
-    </message>
-    <message>
-        <source>Later (D)</source>
-        <translation>向后 (D)</translation>
-    </message>
-    <message>
-        <source>Show everything</source>
-        <translation>显示全部</translation>
-    </message>
-    <message>
-        <source>Go to the end</source>
-        <translation>转到末尾</translation>
-    </message>
-    <message>
-        <source>Centre the selection, then fit it</source>
-        <translation>居中选区，再适应窗口</translation>
-    </message>
-    <message>
-        <source>Next slice of the row</source>
-        <translation>该行下一个片段</translation>
-    </message>
-    <message>
-        <source>Previous slice of the row</source>
-        <translation>该行上一个片段</translation>
-    </message>
-    <message>
-        <source>Follow to what waits for it</source>
-        <translation>转到等待它的片段</translation>
-    </message>
-    <message>
-        <source>Follow back to what it waited for</source>
-        <translation>转到它所等待的片段</translation>
-    </message>
-    <message>
-        <source>Selection to area</source>
-        <translation>选区转为区域</translation>
-    </message>
-    <message>
-        <source>Cursors around the selection</source>
-        <translation>用游标标记选区</translation>
-    </message>
-    <message>
-        <source>Next search hit</source>
-        <translation>下一个匹配</translation>
-    </message>
-    <message>
-        <source>Previous search hit</source>
-        <translation>上一个匹配</translation>
-    </message>
-    <message>
-        <source>Next bubble, largest first</source>
-        <translation>下一个气泡（由大到小）</translation>
     </message>
     <message>
         <source>Previous bubble</source>
@@ -2813,56 +2721,132 @@ Drag to change, double click to set it back.</source>
         <translation>转到 rank 或时间</translation>
     </message>
     <message>
-        <source>Pin the row, or let it go</source>
+        <source>Slices of each rank over time</source>
+        <translation>各 rank 随时间的切片</translation>
+    </message>
+    <message>
+        <source>Pan left (A)</source>
+        <translation>向左平移 (A)</translation>
+    </message>
+    <message>
+        <source>Pan right (D)</source>
+        <translation>向右平移 (D)</translation>
+    </message>
+    <message>
+        <source>Show all</source>
+        <translation>显示全部</translation>
+    </message>
+    <message>
+        <source>Go to end</source>
+        <translation>转到末尾</translation>
+    </message>
+    <message>
+        <source>Center selection, then zoom to fit</source>
+        <translation>选区居中，再缩放至适合</translation>
+    </message>
+    <message>
+        <source>Next slice in row</source>
+        <translation>该行下一个切片</translation>
+    </message>
+    <message>
+        <source>Previous slice in row</source>
+        <translation>该行上一个切片</translation>
+    </message>
+    <message>
+        <source>Follow dependency forward</source>
+        <translation>沿依赖向前</translation>
+    </message>
+    <message>
+        <source>Follow dependency back</source>
+        <translation>沿依赖向后</translation>
+    </message>
+    <message>
+        <source>Convert selection to area</source>
+        <translation>选区转为区域</translation>
+    </message>
+    <message>
+        <source>Set cursors to selection</source>
+        <translation>将游标设到选区</translation>
+    </message>
+    <message>
+        <source>Next match</source>
+        <translation>下一个匹配</translation>
+    </message>
+    <message>
+        <source>Previous match</source>
+        <translation>上一个匹配</translation>
+    </message>
+    <message>
+        <source>Next bubble (largest first)</source>
+        <translation>下一个气泡（由大到小）</translation>
+    </message>
+    <message>
+        <source>Pin or unpin row</source>
         <translation>固定或取消固定该行</translation>
     </message>
     <message>
-        <source>Same time, next row</source>
-        <translation>同一时刻，下一行</translation>
+        <source>Sort ranks by number, pipeline rank or busy time</source>
+        <translation>按编号、流水线 rank 或忙碌时间排列 rank</translation>
     </message>
     <message>
-        <source>Same time, previous row</source>
-        <translation>同一时刻，上一行</translation>
+        <source>Show all replicas</source>
+        <translation>显示全部副本</translation>
     </message>
     <message>
-        <source>Rows further down</source>
-        <translation>向下翻行</translation>
+        <source>Show streams of all ranks</source>
+        <translation>显示所有 rank 的流</translation>
     </message>
     <message>
-        <source>Rows further up</source>
-        <translation>向上翻行</translation>
+        <source>Slice in next row</source>
+        <translation>下一行的切片</translation>
     </message>
     <message>
-        <source>Clear the selection</source>
+        <source>Slice in previous row</source>
+        <translation>上一行的切片</translation>
+    </message>
+    <message>
+        <source>Page down</source>
+        <translation>向下翻页</translation>
+    </message>
+    <message>
+        <source>Page up</source>
+        <translation>向上翻页</translation>
+    </message>
+    <message>
+        <source>Clear selection</source>
         <translation>清除选区</translation>
     </message>
     <message>
-        <source>Order ranks by number, stage or work</source>
-        <translation>按编号、阶段或工作量排列 rank</translation>
+        <source>Slow down pipeline rank %1 by 20 %</source>
+        <translation>使流水线 rank %1 慢 20 %</translation>
     </message>
     <message>
-        <source>All replicas</source>
-        <translation>全部副本</translation>
+        <source>Reset the speed of pipeline rank %1</source>
+        <translation>恢复流水线 rank %1 的速度</translation>
     </message>
     <message>
-        <source>Streams of all ranks</source>
-        <translation>所有 rank 的流</translation>
+        <source>stage time × %1</source>
+        <translation>阶段耗时 × %1</translation>
     </message>
     <message>
-        <source>Make position %1 20 % slower</source>
-        <translation>使位置 %1 慢 20 %</translation>
+        <source>same position</source>
+        <translation>位置不变</translation>
     </message>
     <message>
-        <source>Position %1 at its own speed</source>
-        <translation>位置 %1 恢复原速</translation>
+        <source>move to position %1</source>
+        <translation>移到第 %1 位</translation>
+    </message>
+    <message>
+        <source>pp rank %1</source>
+        <translation>pp rank %1</translation>
+    </message>
+    <message>
+        <source>visible: %1</source>
+        <translation>可见：%1</translation>
     </message>
 </context>
 <context>
     <name>meshwright::gui::TopologyMap</name>
-    <message>
-        <source>Devices in their nodes</source>
-        <translation>节点中的设备</translation>
-    </message>
     <message>
         <source>node %1</source>
         <translation>节点 %1</translation>
@@ -2876,16 +2860,16 @@ Drag to change, double click to set it back.</source>
         <translation>网络 %1</translation>
     </message>
     <message>
-        <source>%1 of its link&apos;s bandwidth, mean over a step</source>
-        <translation>占其链路带宽的 %1（一步内平均）</translation>
+        <source>Nodes and devices</source>
+        <translation>节点与设备</translation>
+    </message>
+    <message>
+        <source>link utilization %1, mean over a step</source>
+        <translation>链路利用率 %1（一步内平均）</translation>
     </message>
 </context>
 <context>
     <name>meshwright::gui::TopologyScreen</name>
-    <message>
-        <source>NVLink switches</source>
-        <translation>NVLink 交换机</translation>
-    </message>
     <message>
         <source>NVLink mesh</source>
         <translation>NVLink 网状互连</translation>
@@ -2899,52 +2883,8 @@ Drag to change, double click to set it back.</source>
         <translation>共享内存</translation>
     </message>
     <message>
-        <source>&amp;Groups of</source>
-        <translation>分组(&amp;G)</translation>
-    </message>
-    <message>
-        <source>Groups of</source>
-        <translation>分组</translation>
-    </message>
-    <message>
-        <source>Next &amp;axis of the topology</source>
-        <translation>下一个并行轴(&amp;A)</translation>
-    </message>
-    <message>
-        <source>Colours devices by tensor, context, data or pipeline groups</source>
-        <translation>按张量、上下文、数据或流水线组为设备着色</translation>
-    </message>
-    <message>
-        <source>%1 × %2, %3 in a node, %4 at %5 per device</source>
-        <translation>%1 × %2，每节点 %3 个，%4，每设备 %5</translation>
-    </message>
-    <message>
-        <source>; between nodes %1 ports of %2</source>
-        <translation>；节点间 %1 个端口，每个 %2</translation>
-    </message>
-    <message>
-        <source>&lt;tr&gt;&lt;td&gt;&lt;b&gt;%1&lt;/b&gt;&lt;/td&gt;&lt;td&gt;%2 ranks: %3&lt;/td&gt;&lt;td&gt;%4&lt;/td&gt;&lt;td&gt;the step waits %5 for it&lt;/td&gt;&lt;/tr&gt;</source>
-        <translation>&lt;tr&gt;&lt;td&gt;&lt;b&gt;%1&lt;/b&gt;&lt;/td&gt;&lt;td&gt;%2 个 rank：%3&lt;/td&gt;&lt;td&gt;%4&lt;/td&gt;&lt;td&gt;单步为其等待 %5&lt;/td&gt;&lt;/tr&gt;</translation>
-    </message>
-    <message>
-        <source>inside one node</source>
-        <translation>单节点内</translation>
-    </message>
-    <message>
-        <source>over %1 nodes</source>
-        <translation>跨 %1 个节点</translation>
-    </message>
-    <message>
         <source>Topology</source>
         <translation>拓扑</translation>
-    </message>
-    <message>
-        <source>&lt;b&gt;Rank %1&lt;/b&gt; · every box: the rank, and ·its place in its group; framed: the same group</source>
-        <translation>&lt;b&gt;Rank %1&lt;/b&gt; · 每个方框：rank 及其在组内的位置（·）；加框者属于同一组</translation>
-    </message>
-    <message>
-        <source>Links, fullest first</source>
-        <translation>链路，最满的在前</translation>
     </message>
     <message>
         <source>link</source>
@@ -2955,35 +2895,83 @@ Drag to change, double click to set it back.</source>
         <translation>已用</translation>
     </message>
     <message>
-        <source>share</source>
-        <translation>占比</translation>
-    </message>
-    <message>
-        <source>Find what links carry</source>
-        <translation>统计链路流量</translation>
-    </message>
-    <message>
-        <source>Mean over a step: messages between stages and all collectives, every direction of every link</source>
-        <translation>一步内的平均值：阶段之间的消息和全部集合通信，每条链路的每个方向</translation>
-    </message>
-    <message>
-        <source>Too many ranks to add up what their links carry</source>
-        <translation>rank 太多，无法统计各链路的流量</translation>
-    </message>
-    <message>
         <source>%1: %2 of %3, mean over a step</source>
-        <translation>%1：%3 中的 %2，一步内平均</translation>
+        <translation>%1：%2 / %3，一步内平均</translation>
     </message>
     <message>
-        <source>Devices that work on one thing together have one colour: tp, cp, dp or pp</source>
-        <translation>协同工作的设备同色：tp、cp、dp 或 pp</translation>
+        <source>NVSwitch</source>
+        <translation>NVSwitch</translation>
+    </message>
+    <message>
+        <source>Process &amp;groups</source>
+        <translation>通信组(&amp;G)</translation>
+    </message>
+    <message>
+        <source>Process groups</source>
+        <translation>通信组</translation>
+    </message>
+    <message>
+        <source>Colors devices by tensor-, context-, data- or pipeline-parallel process group</source>
+        <translation>按张量、上下文、数据或流水线并行的通信组为设备着色</translation>
+    </message>
+    <message>
+        <source>Links, highest utilization first</source>
+        <translation>链路（利用率最高的在前）</translation>
+    </message>
+    <message>
+        <source>utilization</source>
+        <translation>利用率</translation>
+    </message>
+    <message>
+        <source>Next topology &amp;axis</source>
+        <translation>下一个拓扑轴(&amp;A)</translation>
+    </message>
+    <message>
+        <source>Cycles the coloring through tensor-, context-, data- and pipeline-parallel groups</source>
+        <translation>依次按张量、上下文、数据、流水线并行组着色</translation>
+    </message>
+    <message>
+        <source>%1 × %2, %3 per node, %4 with %5 per device</source>
+        <translation>%1 × %2，每节点 %3 个，%4，每设备 %5</translation>
+    </message>
+    <message>
+        <source>; inter-node: %1 ports of %2 per node</source>
+        <translation>；节点间：每节点 %1 个端口，每个 %2</translation>
+    </message>
+    <message>
+        <source>Compute link utilization</source>
+        <translation>计算链路利用率</translation>
+    </message>
+    <message>
+        <source>Mean over a step, per link and direction: messages between stages and all collectives</source>
+        <translation>一步内的平均值，按链路和方向：阶段之间的消息和全部集合通信</translation>
+    </message>
+    <message>
+        <source>Too many ranks to compute link utilization</source>
+        <translation>rank 过多，无法计算链路利用率</translation>
+    </message>
+    <message>
+        <source>&lt;b&gt;Rank %1&lt;/b&gt; · each device shows its rank and its ·position in the process group; outlined: same group</source>
+        <translation>&lt;b&gt;Rank %1&lt;/b&gt; · 每个设备显示其 rank 及在通信组内的 ·位置；带边框者属于同一组</translation>
+    </message>
+    <message>
+        <source>&lt;tr&gt;&lt;td&gt;&lt;b&gt;%1&lt;/b&gt;&lt;/td&gt;&lt;td&gt;%2 ranks: %3&lt;/td&gt;&lt;td&gt;%4&lt;/td&gt;&lt;td&gt;exposed communication: %5 of the step&lt;/td&gt;&lt;/tr&gt;</source>
+        <translation>&lt;tr&gt;&lt;td&gt;&lt;b&gt;%1&lt;/b&gt;&lt;/td&gt;&lt;td&gt;%2 个 rank：%3&lt;/td&gt;&lt;td&gt;%4&lt;/td&gt;&lt;td&gt;未掩盖的通信：占单步的 %5&lt;/td&gt;&lt;/tr&gt;</translation>
+    </message>
+    <message>
+        <source>intra-node</source>
+        <translation>节点内</translation>
+    </message>
+    <message>
+        <source>across %1 nodes</source>
+        <translation>跨 %1 个节点</translation>
     </message>
 </context>
 <context>
     <name>meshwright::gui::Waterfall</name>
     <message>
-        <source>Difference of two plans</source>
-        <translation>两个计划的差异</translation>
+        <source>Step time difference</source>
+        <translation>单步时间差异</translation>
     </message>
 </context>
 <context>
@@ -2993,52 +2981,20 @@ Drag to change, double click to set it back.</source>
         <translation>教科书气泡</translation>
     </message>
     <message>
-        <source>1F1B, four equal stages: (p − 1) / (m + p − 1), to the last digit</source>
-        <translation>1F1B，四个相同阶段：(p − 1) / (m + p − 1)，分毫不差</translation>
-    </message>
-    <message>
-        <source>Interleaving</source>
-        <translation>交错调度</translation>
-    </message>
-    <message>
-        <source>GPT-3 175B in three chunks per device: a smaller bubble, more messages</source>
-        <translation>GPT-3 175B，每设备三块：气泡更小，消息更多</translation>
-    </message>
-    <message>
         <source>Zero bubble</source>
         <translation>零气泡</translation>
-    </message>
-    <message>
-        <source>Weight gradients fill the gaps of 1F1B at the same memory</source>
-        <translation>以相同内存，用权重梯度填补 1F1B 的空隙</translation>
     </message>
     <message>
         <source>DualPipeV</source>
         <translation>DualPipeV</translation>
     </message>
     <message>
-        <source>Forwards and backwards from both ends of a V</source>
-        <translation>从 V 形两端执行前向与反向</translation>
-    </message>
-    <message>
         <source>A straggler</source>
-        <translation>掉队者</translation>
-    </message>
-    <message>
-        <source>One stage is 30 % slower: who waits, and for whom?</source>
-        <translation>一个阶段慢 30 %：谁在等谁？</translation>
+        <translation>慢节点</translation>
     </message>
     <message>
         <source>GPT-3 on 1,024 GPUs</source>
         <translation>1,024 个 GPU 上的 GPT-3</translation>
-    </message>
-    <message>
-        <source>16 stages, 6 chunks, 8 replicas of 8 tensor ranks</source>
-        <translation>16 个阶段，6 块，8 副本 × 8 路张量并行</translation>
-    </message>
-    <message>
-        <source>Plan, simulate and run the parallel training of large models.</source>
-        <translation>规划、模拟并运行大模型并行训练。</translation>
     </message>
     <message>
         <source>Recent files</source>
@@ -3051,7 +3007,7 @@ Drag to change, double click to set it back.</source>
     <message>
         <source>Drop files here: plans, traces (.pftrace, Chrome, Kineto), schedules (CSV),
 calibrations, models (config.json), clusters (TOML)</source>
-        <translation>将文件拖到此处：计划、轨迹（.pftrace、Chrome、Kineto）、调度（CSV）、
+        <translation>将文件拖到此处：计划、trace（.pftrace、Chrome、Kineto）、调度（CSV）、
 校准、模型（config.json）、集群（TOML）</translation>
     </message>
     <message>
@@ -3067,10 +3023,6 @@ calibrations, models (config.json), clusters (TOML)</source>
         <translation>打开示例 %1</translation>
     </message>
     <message>
-        <source>Nothing has been opened yet</source>
-        <translation>尚未打开任何文件</translation>
-    </message>
-    <message>
         <source>Welcome</source>
         <translation>欢迎</translation>
     </message>
@@ -3079,16 +3031,8 @@ calibrations, models (config.json), clusters (TOML)</source>
         <translation>%1，%2：%3，%4</translation>
     </message>
     <message>
-        <source>The scenario that was shown when the window was closed</source>
-        <translation>上次关闭窗口时显示的方案</translation>
-    </message>
-    <message>
         <source>&amp;Continue where you left off</source>
         <translation>继续上次的工作(&amp;C)</translation>
-    </message>
-    <message>
-        <source>There is no scenario of the last time yet</source>
-        <translation>还没有上次的方案</translation>
     </message>
     <message>
         <source>Continue where you left off</source>
@@ -3098,16 +3042,56 @@ calibrations, models (config.json), clusters (TOML)</source>
         <source>Continue: %1</source>
         <translation>继续：%1</translation>
     </message>
+    <message>
+        <source>1F1B with four equal stages: a bubble of exactly (p − 1) / (m + p − 1)</source>
+        <translation>1F1B，四个相同阶段：气泡率恰为 (p − 1) / (m + p − 1)</translation>
+    </message>
+    <message>
+        <source>Interleaved 1F1B</source>
+        <translation>交错 1F1B</translation>
+    </message>
+    <message>
+        <source>GPT-3 175B with three model chunks per rank: smaller bubble, more messages</source>
+        <translation>GPT-3 175B，每 rank 三个模型块：气泡更小，消息更多</translation>
+    </message>
+    <message>
+        <source>Weight-gradient passes fill the bubbles of 1F1B at the same memory</source>
+        <translation>在显存不变的情况下，用权重梯度计算填补 1F1B 的气泡</translation>
+    </message>
+    <message>
+        <source>One pipeline rank is 30 % slower: see which ranks wait for it</source>
+        <translation>一个流水线 rank 慢 30 %：看哪些 rank 在等它</translation>
+    </message>
+    <message>
+        <source>TP 8, PP 16 with 6 model chunks, DP 8</source>
+        <translation>TP 8，PP 16（每 rank 6 个模型块），DP 8</translation>
+    </message>
+    <message>
+        <source>Plan, simulate and run parallel training of large models.</source>
+        <translation>规划、模拟并运行大模型并行训练。</translation>
+    </message>
+    <message>
+        <source>Opens the scenario of the last session</source>
+        <translation>打开上次会话的方案</translation>
+    </message>
+    <message>
+        <source>No scenario from an earlier session</source>
+        <translation>没有以前会话的方案</translation>
+    </message>
+    <message>
+        <source>No recent files</source>
+        <translation>没有最近的文件</translation>
+    </message>
+    <message>
+        <source>Overlapped forward and backward passes on a V-shaped placement</source>
+        <translation>在 V 形放置上重叠前向与反向</translation>
+    </message>
 </context>
 <context>
     <name>meshwright::gui::Workbench</name>
     <message>
         <source>Simulate</source>
         <translation>模拟</translation>
-    </message>
-    <message>
-        <source>Find causes of gaps</source>
-        <translation>查找空隙原因</translation>
     </message>
     <message>
         <source>Open %1</source>
@@ -3118,6 +3102,10 @@ calibrations, models (config.json), clusters (TOML)</source>
         <translation>
             <numerusform>打开 %n 个文件</numerusform>
         </translation>
+    </message>
+    <message>
+        <source>Find bubble causes</source>
+        <translation>查找气泡原因</translation>
     </message>
 </context>
 </TS>

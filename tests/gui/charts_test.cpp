@@ -1,4 +1,4 @@
-/// Axes, lines of equal value, Pareto fronts, groups on the map: what charts draw, without pixels.
+/// Chart geometry without pixels: axes, contour lines, Pareto fronts, process groups on the map.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,12 +52,12 @@ TEST(ChartAxis, TicksAreRound) {
   axis.low = 1e-6;
   axis.high = 1;
   axis.scale = AxisScale::kLogarithmic;
-  // Seven powers of ten, of which every second is enough.
+  // Seven powers of ten, thinned out to every second one.
   EXPECT_THAT(ticks_of(axis, 4), Pointwise(DoubleNear(1e-12), {1e-6, 1e-4, 1e-2, 1.0}));
 }
 
-// 86 GiB at a tick for about every 20 GiB; then from 1 KiB to 16 KiB by powers of two.
-// Five steps of a run on a wide chart: 0 to 4, nothing in between.
+// 86 GiB with a tick about every 20 GiB; then 1 KiB to 16 KiB by powers of two.
+// Five steps of a run on a wide chart: ticks at 0 to 4 only.
 TEST(ChartAxis, CountsInWholeNumbers) {
   ChartAxis axis;
   axis.high = 4;
@@ -66,7 +66,7 @@ TEST(ChartAxis, CountsInWholeNumbers) {
 }
 
 // 0 to 10 over 700 pixels: 11 ticks are 70 pixels apart, 6 are 140, 3 are 350. Labels of 100 pixels
-// and a gap of 8 need 108, labels of 200 need 208; of labels wider than the axis there is one.
+// and a gap of 8 need 108, labels of 200 need 208; if labels are wider than the axis one is left.
 TEST(ChartAxis, HasNoMoreTicksThanLabelsSideBySide) {
   ChartAxis axis;
   axis.high = 10;
@@ -94,7 +94,7 @@ TEST(ChartAxis, MarksBytesAtRoundBinarySizes) {
 }
 
 TEST(IsoLine, CutsASlopeHalfway) {
-  // Values rise by 1 to the right: 0.5 lies halfway between the columns, in every row.
+  // Values rise by 1 per column: 0.5 is halfway between the columns, in every row.
   const ValueGrid slope{{0.0, 1.0}, {0.0, 1.0}, {0.0, 1.0}};
   const std::vector<QLineF> line = iso_line(slope, 0.5);
   ASSERT_EQ(line.size(), 2U);
@@ -107,11 +107,11 @@ TEST(IsoLine, CutsASlopeHalfway) {
 }
 
 TEST(IsoLine, CutsCornersOfASaddleOffAsItsMiddleSays) {
-  // Two high corners opposite each other; the middle is low: each high corner is cut off alone.
+  // Two opposite high corners and a low middle: each high corner is separated on its own.
   const ValueGrid low_middle{{1.0, 0.0}, {0.0, 1.0}};
   for (const QLineF& piece : iso_line(low_middle, 0.6))
     EXPECT_NEAR(piece.length(), 0.4 * std::sqrt(2), 1e-12);
-  // At 0.4 the middle is high: each low corner is cut off alone.
+  // At 0.4 the middle is high: each low corner is separated on its own.
   for (const QLineF& piece : iso_line(low_middle, 0.4))
     EXPECT_NEAR(piece.length(), 0.4 * std::sqrt(2), 1e-12);
   EXPECT_EQ(iso_line(low_middle, 0.6).size(), 2U);
@@ -130,7 +130,7 @@ PlanFigures plan(std::int64_t step, std::int64_t memory) {
 }
 
 TEST(ParetoFront, HoldsWhatNothingBeatsInBoth) {
-  // 1 is beaten by 0 in both, 3 equals 0 in time and needs more.
+  // 0 beats 1 in both; 3 is as fast as 0 but needs more memory.
   EXPECT_THAT(pareto_front({plan(10, 50), plan(12, 60), plan(8, 70), plan(10, 55), plan(20, 20)}),
               ElementsAre(4U, 0U, 2U));
   EXPECT_TRUE(pareto_front({}).empty());
@@ -170,15 +170,15 @@ TEST(SweepAxis, HasTheScenarioAmongItsValues) {
   }
 }
 
-// Quartiles of 1 2 3 4 5 are 2 and 4: the fences stand at 2 - 3 and 4 + 3. With 9 in place of 5
-// they are the same.
+// Quartiles of 1 2 3 4 5 are 2 and 4: the fences stand at
+// 2 - 3 and 4 + 3. With 9 in place of 5 they are the same.
 TEST(Outliers, LieBeyondTukeysFences) {
   EXPECT_TRUE(outliers_of({1, 2, 3, 4, 5}).empty());
   EXPECT_EQ(outliers_of({9, 2, 3, 4, 1}), (std::vector<std::size_t>{0}));
   EXPECT_TRUE(outliers_of({1, 1, 9}).empty());
 }
 
-/// One core does 1 GFLOP/s, and took five times as long for one of nine products.
+/// A core with 1 GFLOP/s; one of nine matrix products took five times as long.
 KernelCurve products() {
   KernelCurve curve{{.kind = KernelKind::kGemm}, {}};
   for (std::int64_t n = 64; curve.points.size() < 9; n += n / 2) {
@@ -203,7 +203,7 @@ TEST(CalibrationSeries, LeavesOutWhatTheOtherPointsMissByFar) {
                           [&](const QPointF& point) { return point.y() == slow; }));
   EXPECT_FALSE(std::any_of(without.points.points.begin(), without.points.points.end(),
                            [&](const QPointF& point) { return point.y() == slow; }));
-  EXPECT_TRUE(without.note.contains("left out"));
+  EXPECT_TRUE(without.note.contains("hidden"));
 }
 
 TEST(CalibrationSeries, DrawsTheLineThroughACollective) {

@@ -1,5 +1,5 @@
-/// The window is closed and everything taken down in the middle of each kind of work. Nothing may
-/// hang, crash, or stay behind: no thread, no child process.
+/// Closes the window in the middle of each kind of work and destroys everything. Nothing may hang,
+/// crash or leak a thread or child process.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -24,8 +24,8 @@
 namespace meshwright::gui {
 namespace {
 
-/// Work of all threads from the wish to close until nothing is left, and the time that it may take
-/// under a sanitizer on a machine where ten times as much wants to run as can.
+/// CPU time limit of all threads for closing, and the wall-clock limit under a sanitizer on a
+/// machine with ten times as many runnable threads as cores.
 constexpr double kMostSecondsOfWork = 5;
 constexpr int kMostMsToClose = 30'000;
 
@@ -36,7 +36,7 @@ int thread_count() {
   return count;
 }
 
-/// State and parent of a process, proc(5); the name in between may hold anything.
+/// State and parent of a process, proc(5); the process name in between may contain any character.
 std::pair<char, pid_t> state_and_parent(pid_t process) {
   std::ifstream file(fmt::format("/proc/{}/stat", process));
   std::string line;
@@ -61,7 +61,7 @@ std::multimap<pid_t, pid_t> processes_by_parent() {
   return processes;
 }
 
-/// Children of this process, and theirs.
+/// Children of this process, recursively.
 std::set<pid_t> descendants() {
   const auto by_parent = processes_by_parent();
   std::set<pid_t> found;
@@ -75,7 +75,7 @@ std::set<pid_t> descendants() {
   return found;
 }
 
-/// One that has ended and that nobody has asked after yet is no longer alive.
+/// A zombie does not count as alive.
 bool is_alive(pid_t process) {
   const char state = state_and_parent(process).first;
   return state != 'X' && state != 'Z';
@@ -83,7 +83,7 @@ bool is_alive(pid_t process) {
 
 class ClosingTest : public WindowTest {
  protected:
-  /// The default scenario with so many micro-batches that the work takes seconds.
+  /// The default scenario with enough micro-batches for seconds of work.
   void set_large_scenario(int micro_batches) {
     Scenario large = default_scenario();
     set_pipeline_degree(large, 16);
@@ -97,9 +97,9 @@ class ClosingTest : public WindowTest {
     return QTest::qWaitFor([&] { return descendants().size() >= count; }, kPatienceMs);
   }
 
-  /// As main() ends: the window closes, then everything goes.
+  /// Ends like main(): closes the window, then destroys everything.
   void close_and_check() {
-    ASSERT_FALSE(workbench->jobs().is_idle() && descendants().empty()) << "nothing is under way";
+    ASSERT_FALSE(workbench->jobs().is_idle() && descendants().empty()) << "no work in progress";
     const std::set<pid_t> children = descendants();
     QElapsedTimer timer;
     timer.start();
@@ -115,15 +115,15 @@ class ClosingTest : public WindowTest {
               kMostSecondsOfWork);
     for (const pid_t child : children)
       EXPECT_TRUE(QTest::qWaitFor([&] { return !is_alive(child); }, kMostMsToClose))
-          << "process " << child << " stayed behind";
+          << "process " << child << " is still running";
     QThreadPool::globalInstance()->waitForDone();
     EXPECT_TRUE(QTest::qWaitFor([&] { return thread_count() <= most_threads_; }, kMostMsToClose))
         << thread_count() << " threads, " << most_threads_ << " are Qt's own";
   }
 
  private:
-  /// What stays between windows: this thread, those that Qt keeps for work to come, one that Qt
-  /// watches child processes with.
+  /// Threads that stay between windows: this one, Qt's idle pool threads, and the one Qt watches
+  /// child processes with.
   const int most_threads_ = 3 + QThreadPool::globalInstance()->maxThreadCount();
 };
 
@@ -185,7 +185,8 @@ TEST_F(ClosingTest, InTheMiddleOfOpeningAFile) {
 
 class ClosingTestOfRuns : public ClosingTest, public testing::WithParamInterface<const char*> {};
 
-// A rank is a thread of the program, or a process of its own that must not stay either.
+// A rank is a thread of the child process, or a process of its own that must not be left over
+// either.
 TEST_P(ClosingTestOfRuns, InTheMiddleOfARun) {
   if (ChildProgram::find().isEmpty()) GTEST_SKIP() << "the program meshwright is not built";
   set_small_scenario();
@@ -195,7 +196,7 @@ TEST_P(ClosingTestOfRuns, InTheMiddleOfARun) {
     if (box->findText("wall") >= 0) box->setCurrentText("wall");
   }
   run.findChild<QSpinBox*>()->setValue(1000);
-  // Folders for a while are named after the program; only this test's are of interest.
+  // Temporary directories are named after the program; count only those of this test.
   const QString name = QCoreApplication::applicationName();
   QCoreApplication::setApplicationName(QString("%1-%2").arg(name).arg(::getpid()));
   const auto folders = [pattern = QCoreApplication::applicationName() + "-*"] {
@@ -207,7 +208,7 @@ TEST_P(ClosingTestOfRuns, InTheMiddleOfARun) {
   ASSERT_TRUE(starts_children(std::string_view(GetParam()) == "processes" ? 3 : 1));
   EXPECT_TRUE(run.is_running());
   close_and_check();
-  EXPECT_EQ(folders(), 0) << "plan and trace stayed behind";
+  EXPECT_EQ(folders(), 0) << "plan and trace were not deleted";
 }
 INSTANTIATE_TEST_SUITE_P(Ranks, ClosingTestOfRuns, testing::Values("threads", "processes"),
                          [](const auto& ranks) { return std::string(ranks.param); });

@@ -37,8 +37,8 @@ TEST(Jobs, BringTheResultToTheThreadThatAsked) {
   EXPECT_EQ(delivered_on, QThread::currentThread());
 }
 
-// Five requests in one lane while the first is held: the first runs, the last waits, and the three
-// between never run. The first is overtaken, so only the last result is delivered.
+// Five requests in one lane while the first one is blocked: the first runs, the last waits, and the
+// three in between never run. The first is superseded, so only the last result is delivered.
 TEST(Jobs, OfOneLaneRunOnlyTheLatestThatWaits) {
   Jobs jobs;
   QSemaphore gate;
@@ -59,7 +59,7 @@ TEST(Jobs, OfOneLaneRunOnlyTheLatestThatWaits) {
   EXPECT_THAT(delivered, testing::ElementsAre(4));
 }
 
-// What follows a slider shows where it has been: both results arrive, in order.
+// Jobs that follow a slider deliver superseded results too: both arrive, in order.
 TEST(Jobs, ThatAreNotListedShowResultsOnTheWay) {
   Jobs jobs;
   QSemaphore gate;

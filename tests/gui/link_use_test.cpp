@@ -9,7 +9,7 @@
 namespace meshwright::gui {
 namespace {
 
-/// GPT-2's shape made small, on devices of the default scenario's nodes, 8 in each.
+/// A small GPT-2 on nodes of the default scenario, with 8 devices per node.
 std::shared_ptr<const Simulation> simulate_small(const ParallelDegrees& degrees) {
   Scenario s = default_scenario();
   s.model = {.name = "small", .where = "small.json", .text = R"({
@@ -36,7 +36,7 @@ double bytes_of_step(const Simulation& s, const LinkUse& use) {
 
 // Two stages, 4 micro-batches of 1 x 32 tokens of width 64 in bf16: 4096 bytes each. Four go from
 // device 0 to device 1, four gradients come back. The embedding, 256 x 64, is tied to the head:
-// both stages add up its fp32 gradient, 65,536 bytes, and the norm of all gradients, 4 bytes; a
+// both stages all-reduce its fp32 gradient, 65,536 bytes, and the gradient norm, 4 bytes; a
 // ring of two moves 2 (2 - 1) / 2 of it over every hop.
 TEST(LinkUses, CountTheMessagesBetweenStages) {
   const auto s = simulate_small({.pipeline = 2});
@@ -50,8 +50,8 @@ TEST(LinkUses, CountTheMessagesBetweenStages) {
   EXPECT_DOUBLE_EQ(uses->share_of_device[0], link(*uses, "node0.device0.local.out").share());
 }
 
-// Tensor ranks of one stage meet in rings over all of them: every device sends as much as every
-// other one, and nothing leaves the node.
+// The tensor-parallel ranks of a stage use rings over all of them: every device sends the same
+// amount, and nothing leaves the node.
 TEST(LinkUses, LoadAllDevicesOfAGroupAlike) {
   const auto s = simulate_small({.tensor = 8});
   ASSERT_TRUE(s->is_sound()) << s->problems.front().what;
@@ -64,7 +64,7 @@ TEST(LinkUses, LoadAllDevicesOfAGroupAlike) {
   for (const double share : uses->share_of_network) EXPECT_EQ(share, 0);
 }
 
-// Two replicas on two nodes reduce their gradients over the network's ports, and only there.
+// Two replicas on two nodes reduce their gradients over the network ports only.
 TEST(LinkUses, LoadPortsWhereReplicasLieOnTwoNodes) {
   const auto s = simulate_small({.data = 2, .tensor = 8});
   ASSERT_TRUE(s->is_sound()) << s->problems.front().what;

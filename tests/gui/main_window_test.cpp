@@ -26,7 +26,7 @@ namespace {
 
 using MainWindowTest = WindowTest;
 
-/// Closes what opens while a test triggers things one after another.
+/// Closes popups that open while a test triggers all actions.
 class DialogCloser {
  public:
   DialogCloser() {
@@ -89,7 +89,7 @@ TEST_F(MainWindowTest, GivesNoKeyToTwoActions) {
     }
 }
 
-// Whatever can be pressed, moved or typed into says what it is for.
+// Every button, combo box, slider and spin box has a tooltip.
 TEST_F(MainWindowTest, ExplainsEveryControl) {
   ASSERT_TRUE(settles());
   window->actions().find("edit.preferences")->trigger();
@@ -114,7 +114,7 @@ TEST_F(MainWindowTest, ExplainsEveryControl) {
   close_dialogs();
 }
 
-// The buttons are the menu's actions: one switches the other.
+// Toolbar buttons and menu actions switch each other.
 TEST_F(MainWindowTest, HasAToolbarThatFollowsTheMenus) {
   ASSERT_TRUE(settles());
   window->show_screen("explore");
@@ -180,7 +180,7 @@ TEST_F(MainWindowTest, FollowsAKnobAndTakesItBack) {
   EXPECT_EQ(microbatches(workbench->simulation()->scenario), 64);
 }
 
-// One drag over many values is one step of undo; the next drag is another.
+// One drag over many values is one undo step; the next drag is another one.
 TEST_F(MainWindowTest, UndoesADragAsAWhole) {
   ASSERT_TRUE(settles());
   QSlider* slider = window->scenario_panel().knob("microbatches")->slider();
@@ -203,7 +203,7 @@ TEST_F(MainWindowTest, ExplainsAnImpossibleSettingInPlaceAndKeepsThePicture) {
   window->show_screen("explore");
   const auto labels = window->scenario_panel().knob("tp")->findChildren<QLabel*>();
   EXPECT_TRUE(std::any_of(labels.begin(), labels.end(), [](const QLabel* label) {
-    return !label->isHidden() && label->text().contains("tensor degree 5");
+    return !label->isHidden() && label->text().contains("tensor-parallel size 5");
   }));
 }
 
@@ -276,12 +276,13 @@ struct BrokenFile {
   const char *name, *content, *said;
 };
 
-// One file of every kind: the dialog names the file and what is wrong, and nothing else changes.
+// One invalid file of every kind: the dialog names the file and the problem, and nothing else
+// changes.
 TEST_F(MainWindowTest, ShowsADialogForABrokenFileOfEachKind) {
   ASSERT_TRUE(settles());
   const BrokenFile files[]{
       {"a.plan.json", R"({"schema": 1, "strategy": {}})", "a.plan.json"},
-      {"b.pftrace", "this is no trace", "b.pftrace"},
+      {"b.pftrace", "not a trace", "b.pftrace"},
       {"c.csv", "0F0,nonsense\n", "c.csv"},
       {"d.toml", "schema = 1\nname = 3", "d.toml"},
       {"e.json", R"({"model_type": "gpt2", "n_layer": -1})", "e.json"},
@@ -346,7 +347,7 @@ TEST_F(MainWindowTest, TakesKeysFromThePreferences) {
   EXPECT_EQ(window->actions().find("view.theme")->shortcut(), QKeySequence("T"));
 }
 
-// Keys that are held are set beside those of actions, and kept.
+// Shortcuts of held keys are set in the same dialog as those of actions, and are stored.
 TEST_F(MainWindowTest, TakesHeldKeysFromThePreferences) {
   ASSERT_TRUE(settles());
   window->actions().find("edit.preferences")->trigger();

@@ -1,4 +1,4 @@
-/// Tracks for tests and benchmarks, the same for the same seed.
+/// Random tracks for tests and benchmarks, reproducible by seed.
 #pragma once
 
 #include <random>
@@ -11,7 +11,7 @@ namespace meshwright::gui {
 struct RandomTracks {
   int rows = 4;
   int slices_per_row = 100;
-  std::int64_t longest_ns = 2000;  ///< of a slice; gaps are half as long at most
+  std::int64_t longest_ns = 2000;  ///< longest slice; gaps are at most half as long
 };
 
 /// One compute row per rank.

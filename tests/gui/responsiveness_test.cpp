@@ -1,4 +1,4 @@
-/// No work of more than 50 ms on the thread that the window lives on, whatever the user does.
+/// The GUI thread never works for more than 50 ms at a time, whatever the user does.
 #include <QElapsedTimer>
 #include <QTemporaryDir>
 #include <QTimer>
@@ -18,16 +18,16 @@ namespace meshwright::gui {
 namespace {
 
 constexpr double kMostMs = 50;
-/// With everything that others took on a machine where ten times as much wants to run as can.
+/// Wall-clock limit on a machine with ten times as many runnable threads as cores.
 constexpr double kMostGapMs = 1'000;
-/// A sanitizer makes everything several times slower: then all is done, and no time is judged.
+/// Sanitizers slow everything down several times: the tests run, but times are not checked.
 #ifdef __SANITIZE_ADDRESS__
 constexpr bool kJudgesTimes = false;
 #else
 constexpr bool kJudgesTimes = true;
 #endif
 
-/// How long this thread has run (Linux, proc(5)).
+/// CPU time of this thread (Linux, proc(5)).
 qint64 nanoseconds_run() {
   std::ifstream file("/proc/thread-self/schedstat");
   qint64 ran = 0;
@@ -35,9 +35,9 @@ qint64 nanoseconds_run() {
   return ran;
 }
 
-/// Most work between two turns of the event loop, by a timer of one millisecond. Work, not time: on
-/// a busy machine others take theirs in between. What is waited for, a lock or a file, is no work;
-/// longest_gap_ms() shows it, with what others took.
+/// Largest CPU time between two iterations of the event loop, sampled by a 1 ms timer. CPU time is
+/// robust on a busy machine, but does not include waiting for locks or files; longest_gap_ms()
+/// measures wall-clock time.
 class Watchdog {
  public:
   Watchdog() {
@@ -63,7 +63,7 @@ class Watchdog {
 
 class ResponsivenessTest : public WindowTest {
  protected:
-  /// What is done keeps the loop from turning with so much work: the least of three times, since
+  /// Checks the CPU time for which `act` blocks the event loop: the minimum of three runs, since
   /// threads that share a core slow each other down.
   void check(const char* what, const std::function<void()>& act) {
     double least = std::numeric_limits<double>::max(), shortest_gap = least;
@@ -119,7 +119,7 @@ TEST_F(ResponsivenessTest, IsKeptWhilePlansAreSearched) {
   check("plans", [&] { window->actions().find("plans.search")->trigger(); });
 }
 
-// 100,000 tasks: what the window does with a simulation must not grow with it.
+// 100,000 tasks: the GUI thread's work must not grow with the simulation.
 TEST_F(ResponsivenessTest, IsKeptByALargeScenario) {
   begin();
   window->show_screen("explore");

@@ -1,4 +1,4 @@
-/// Tracks of one row, written down piece by piece.
+/// Builds tracks with a single row from a list of slices.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,7 @@ struct Piece {
   std::int64_t from, to;  ///< nanoseconds
 };
 
-/// The compute row of rank 0; the first piece's start becomes zero.
+/// The compute row of rank 0; times are shifted so that the first start is zero.
 inline TimelineTracks row_of_pieces(const std::vector<Piece>& pieces) {
   TracksBuilder builder;
   builder.add_row({.label = "compute", .rank = 0, .stream = 0, .stage = 0, .is_compute = true});

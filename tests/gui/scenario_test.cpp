@@ -79,7 +79,7 @@ TEST(SimulatedScenario, OfTheTextbookMeetsItsFormula) {
   EXPECT_DOUBLE_EQ(s->evaluation.bubble_of_makespan, 3.0 / 11);
 }
 
-// Every closed form equals the simulation where it says that all its assumptions hold.
+// Every closed form equals the simulation if all its assumptions hold.
 TEST(SimulatedScenario, MeetsEveryFormulaWhoseAssumptionsHold) {
   JobLibrary library;
   int met = 0;
@@ -127,7 +127,7 @@ TEST(SimulatedScenario, SaysWhatIsWrong) {
   EXPECT_EQ(simulation->tracks, nullptr);
 }
 
-/// One kind of everything that has a name: passes, messages, collectives, the optimizer.
+/// A scenario with every kind of task: passes, messages, collectives, the optimizer.
 Scenario with_collectives() {
   Scenario s = default_scenario();
   set_pipeline_degree(s, 4);
@@ -138,7 +138,7 @@ Scenario with_collectives() {
   return s;
 }
 
-// Labels are read off the graph; the names of a timeline say the same.
+// Labels built from the graph match the names of a timeline.
 TEST(SimulatedScenario, ShowsItsTasksAsATimelineWithNamesDoes) {
   JobLibrary library;
   const auto s = simulate_scenario(with_collectives(), library);

@@ -1,4 +1,4 @@
-/// What the screens beside Explore are for, done as a user would.
+/// The main tasks of all screens other than Explore, performed as a user would.
 #include <QCheckBox>
 #include <QClipboard>
 #include <QComboBox>
@@ -38,8 +38,8 @@ namespace {
 
 class ScreensTest : public WindowTest {
  protected:
-  /// A scenario that is small, measured `factor` times as slow as it is predicted, and the screen
-  /// that compares the two.
+  /// The Compare screen with a small scenario and a measured trace that is `factor` times slower
+  /// than predicted.
   CompareScreen& compare_with_measured(std::int64_t factor) {
     set_small_scenario();
     const QString path = folder.filePath("measured.pftrace");
@@ -77,7 +77,8 @@ TEST_F(ScreensTest, PlansAreSearchedAndTakenOver) {
             plans.result()->plans.back().evaluation.step_time);
 }
 
-// To this program as a line, to others in their words; what is shown is what is copied.
+// Commands for this program, flags or files for other frameworks; the text shown is the text
+// copied.
 TEST_F(ScreensTest, APlanIsHandedOverToOtherPrograms) {
   set_small_scenario();
   auto& plans = screen<PlansScreen>("plans");
@@ -140,7 +141,8 @@ TEST_F(ScreensTest, ComparisonOfATimelineWithItselfShowsNoError) {
 }
 
 // Everything was measured twice as slow, on the same clock: at the end of the slider the last
-// predicted slice ends where the last measured one does, half of the way at 1.5 times its end.
+// predicted slice ends where the last measured one does; halfway it ends at 1.5 times its predicted
+// end.
 TEST_F(ScreensTest, TheMorphSliderMovesPredictedSlicesToMeasuredOnes) {
   auto& compare = compare_with_measured(2);
   ASSERT_TRUE(compare.comparison().pairs);
@@ -162,8 +164,8 @@ TEST_F(ScreensTest, TheMorphSliderMovesPredictedSlicesToMeasuredOnes) {
   EXPECT_EQ(compare.view().tracks()->end, end);
 }
 
-// The scenario's first stage is slowed down after the trace was laid on it: laid on it again, the
-// error is another, and the one before is still said.
+// The first stage is slowed down after the comparison: comparing again gives another error and
+// still shows the previous one.
 TEST_F(ScreensTest, ATraceIsLaidOnTheScenarioAgain) {
   auto& compare = compare_with_measured(2);
   ASSERT_TRUE(compare.comparison().report);
@@ -176,7 +178,7 @@ TEST_F(ScreensTest, ATraceIsLaidOnTheScenarioAgain) {
   EXPECT_GT(*step_error(*compare.comparison().report), -0.3);
 }
 
-// As a user does it: the action asks for a file, and what is in the file is the order.
+// As a user would: the action asks for a file name, and the file contains the order.
 TEST_F(ScreensTest, TheScheduleIsSavedWhereTheDialogSays) {
   set_small_scenario();
   const QString path = folder.filePath("order.csv");
@@ -191,7 +193,7 @@ TEST_F(ScreensTest, TheScheduleIsSavedWhereTheDialogSays) {
   EXPECT_EQ(read_file(path.toStdString()), write_schedule_csv(workbench->simulation()->schedule));
 }
 
-// Lines of equal value for figures of any size, not only for shares.
+// Contour lines work for values of any magnitude, not only for fractions.
 TEST_F(ScreensTest, TheSweepDrawsLinesOfEqualTime) {
   set_small_scenario();
   auto& sweep = screen<SweepScreen>("sweep");
@@ -224,7 +226,7 @@ TEST_F(ScreensTest, OutliersOfACalibrationAreLeftOut) {
   EXPECT_LT(shown.chart().series().points.size(), 9u);
 }
 
-// The table is of what the timeline shows; its current row and the selected slice are one.
+// The table shows the visible slices; its current row and the selected slice stay in sync.
 TEST_F(ScreensTest, TheTableFollowsTheTimelineAndIsFollowedByIt) {
   set_small_scenario();
   auto& explore = screen<ExploreScreen>("explore");
@@ -253,8 +255,9 @@ TEST_F(ScreensTest, TheTableFollowsTheTimelineAndIsFollowedByIt) {
   EXPECT_FALSE(table.isVisible());
 }
 
-// 1f1b of two stages on rank 0: F0 F1 B0 F2 B1 F3 B2 B3. F2 dropped on the start of B0 goes before
-// it, which only holds one micro-batch more; B0 dropped before F0 could never start.
+// 1f1b with two stages on rank 0: F0 F1 B0 F2 B1 F3 B2 B3. F2 dropped at the start of B0 moves
+// before it, which is valid and keeps one more micro-batch in flight; B0 before F0 would be a
+// deadlock.
 TEST_F(ScreensTest, APassIsDraggedToAnotherPlaceAndTakenBack) {
   set_small_scenario();
   TimelineView& view = screen<ExploreScreen>("explore").view();
@@ -326,7 +329,7 @@ TEST_F(ScreensTest, ATraceSaysWhatWasMendedInIt) {
   ASSERT_TRUE(settles());
   const auto pages = compare.findChildren<QTextBrowser*>();
   EXPECT_TRUE(std::any_of(pages.begin(), pages.end(), [](const QTextBrowser* page) {
-    return page->toPlainText().contains("1 events were dropped");
+    return page->toPlainText().contains("invalid events dropped: 1");
   }));
 }
 
@@ -372,7 +375,7 @@ TEST_F(ScreensTest, AMeasurementOfTheMachineIsStopped) {
   EXPECT_EQ(workbench->scenario().scenario(), before);
 }
 
-// One click: this machine is measured, the scenario priced by it, and the trace laid on it again.
+// One click calibrates this machine, applies the result to the scenario and compares again.
 TEST_F(ScreensTest, RecalibrationComparesBeforeAndAfter) {
   if (ChildProgram::find().isEmpty()) GTEST_SKIP() << "the program meshwright is not built";
   auto& compare = compare_with_measured(2);

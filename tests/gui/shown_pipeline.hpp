@@ -1,4 +1,4 @@
-/// A simulated pipeline ready to be shown: F 1 ms, B 2 ms, messages of 0.1 ms.
+/// A simulated pipeline to display: F 1 ms, B 2 ms, messages of 0.1 ms.
 #pragma once
 
 #include <memory>

@@ -90,8 +90,8 @@ Ticks makespan_with(const Shown& shown, std::size_t task, Ticks extra) {
   return makespan(times);
 }
 
-// Checked by simulating again: a compute task may take its slack longer and the step stays; a
-// nanosecond more and it does not.
+// Checked by simulating again: if a compute task takes longer by its slack the step time does not
+// change; one nanosecond more and it does.
 TEST(Causes, PromiseSlackThatASecondSimulationConfirms) {
   for (int devices = 2; devices <= 4; ++devices)
     for (int microbatches = 1; microbatches <= 5; ++microbatches) {
@@ -117,7 +117,7 @@ TEST(Causes, ReachEverySliceFromTheCriticalPathBackwards) {
     EXPECT_NE(std::find(before.begin(), before.end(), shown.causes.critical_path[i - 1]),
               before.end());
   }
-  // Both directions of the lists hold the same edges.
+  // Both directions of the lists have the same edges.
   std::size_t edges = 0;
   for (std::size_t s = 0; s < shown.tracks.slice_count(); ++s)
     for (const std::uint32_t before : shown.causes.before_of(s)) {
@@ -152,7 +152,7 @@ TEST(AreaStatistics, AreExactByKindAndCause) {
   EXPECT_EQ(to_tsv(shown.tracks, statistics),
             "row\tslices\tF ns\tidle ns\n"
             "r0.compute\t1\t500\t3200\n"
-            "all\t1\t500\t3200\n");
+            "total\t1\t500\t3200\n");
   EXPECT_EQ(to_json(shown.tracks, statistics),
             R"({"span_ns":3700,"slices":1,"busy_ns":{"F":500},"rows":[{"row":"r0.compute",)"
             R"("slices":1,"busy_ns":{"F":500},"idle_ns":3200}]})");
@@ -160,7 +160,7 @@ TEST(AreaStatistics, AreExactByKindAndCause) {
             "| row | slices | F ns | idle ns |\n"
             "| --- | ---: | ---: | ---: |\n"
             "| r0.compute | 1 | 500 | 3200 |\n"
-            "| all | 1 | 500 | 3200 |\n");
+            "| total | 1 | 500 | 3200 |\n");
 }
 
 }  // namespace

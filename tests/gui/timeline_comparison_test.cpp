@@ -34,7 +34,7 @@ TEST(Comparison, PairsByPassAndAlignsOnTheFirstForward) {
 TEST(OrderEdit, GoesBehindEveryPassWhoseMiddleIsEarlier) {
   const TimelineTracks tracks = row_of_pieces(
       {{kF, 0, 0, 10}, {kF, 1, 10, 20}, {kH, 0, 20, 22}, {kF, 2, 30, 40}, {kB, 0, 40, 60}});
-  // F0 dropped at 36: behind F1 and F2 (middle 35), before B0 (50).
+  // F0 dropped at 36: after F1 and F2 (middle 35), before B0 (50).
   const auto edit = order_edit_at(tracks, 0, Nanoseconds(36));
   ASSERT_TRUE(edit);
   EXPECT_EQ(edit->from, 0);

@@ -34,8 +34,8 @@ TEST(BusyTimes, AreExactForAnySpan) {
   }
 }
 
-// At every level the shares of a row add up to its durations, but for half a unit of the last bin
-// per kind: rounding is carried on.
+// At every level the busy fractions of a row add up to its durations within half a unit of a bin
+// per kind, because the rounding error is carried.
 TEST(Coverage, AddsUpToTheDurationsAtEveryLevel) {
   for (unsigned seed = 0; seed < 8; ++seed) {
     const TimelineTracks tracks = random_tracks(seed, {.rows = 2, .slices_per_row = 2000});
@@ -51,7 +51,7 @@ TEST(Coverage, AddsUpToTheDurationsAtEveryLevel) {
             sum += level.shares[b * coverage.channels.size() + c] / 65535.0 * bin;
           const auto wanted =
               static_cast<double>(exact[static_cast<std::size_t>(coverage.channels[c])].value);
-          // A full bin (65535) passes what it cannot hold on as well.
+          // A full bin (65535) carries its excess as well.
           EXPECT_NEAR(sum, wanted, 0.51 / 65535.0 * bin + 1e-6 * wanted)
               << "seed " << seed << " row " << row << " bin " << bin;
         }
@@ -69,7 +69,7 @@ double busy_of_pixels(const LaneDrawing& drawing, const TimeWindow& window) {
   return sum * window.nanoseconds_per_pixel();
 }
 
-// However far the view is zoomed, the pixels hold the busy time of what they show.
+// At every zoom the pixels add up to the busy time of the visible range.
 TEST(Coverage, ConservesBusyTimeFromZoomToZoom) {
   const TimelineTracks tracks = random_tracks(3, {.rows = 1, .slices_per_row = 20'000});
   const auto exact =
@@ -87,7 +87,7 @@ TEST(Coverage, ConservesBusyTimeFromZoomToZoom) {
   EXPECT_LT(from_pyramid, 7);
 }
 
-// Any window: pixels agree with the exact sums, within what a bin smears over the window's edges.
+// For any window the pixels agree with the exact sums, except for bins that straddle its edges.
 TEST(Coverage, DrawsWindowsAsTheExactSumsSay) {
   const TimelineTracks tracks = random_tracks(4, {.rows = 1, .slices_per_row = 20'000});
   std::mt19937_64 random(5);

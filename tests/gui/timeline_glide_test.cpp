@@ -36,8 +36,8 @@ TimelineTracks rows_of(const std::vector<std::vector<Pass>>& rows) {
 constexpr SliceKind kF = SliceKind::kForward, kB = SliceKind::kBackward;
 constexpr SliceKind kI = SliceKind::kBackwardInput;
 
-// One pixel a nanosecond before, two afterwards. F0 goes to rank 1 at 10..20, on the screen 20..40;
-// B0 ends where it was, I0 comes into being at 0..10, on the screen 0..20.
+// One pixel per nanosecond before, two after. F0 moves to rank 1 at 10..20, on the screen 20..40;
+// B0 disappears in place; I0 appears at 0..10, on the screen 0..20.
 TEST(GlidingSlices, ArePairedByTheirWorkAcrossRanks) {
   const TimelineTracks before = rows_of({{{kF, 0, 0, 10}, {kB, 0, 10, 30}}, {}});
   const TimelineTracks after = rows_of({{{kI, 0, 0, 10}}, {{kF, 0, 10, 20}}});

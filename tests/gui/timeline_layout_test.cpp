@@ -97,7 +97,7 @@ TEST(LaneDrawing, HatchesIdlePartsThatAreWideEnough) {
   EXPECT_EQ(drawing.idle[1].cause, IdleCause::kDrain);
 }
 
-// Every pixel whose middle lies in a box belongs to that box's slice, at any zoom.
+// At any zoom, every pixel with its center in a box belongs to that box's slice.
 TEST(HitTest, FindsWhatIsDrawn) {
   const TimelineTracks tracks = random_tracks(11, {.rows = 2, .slices_per_row = 400});
   std::mt19937_64 random(3);
@@ -186,7 +186,7 @@ TimelineTracks four_ranks() {
                        .stage = rank / 2,
                        .replica = rank % 2,
                        .is_compute = stream == Stream::kCompute});
-      // Rank 2 has most to do.
+      // Rank 2 is the busiest.
       builder.add({.start_ns = 0, .duration_ns = rank == 2 ? 90 : 10 + rank});
     }
   builder.label("F", 0);
@@ -240,7 +240,7 @@ TEST(Lanes, CarryAsManyCountersAsAreAskedFor) {
   EXPECT_EQ(kinds(LaneCounters::kAll), "smilsmil");  // memory, in flight, links
 }
 
-// Pinned lanes do not scroll; others do, and vanish behind them.
+// Pinned lanes do not scroll; other lanes do and disappear under them.
 TEST(Lanes, AreFoundWhereTheyAreScrolledTo) {
   const TimelineTracks tracks = four_ranks();
   LaneOptions options;

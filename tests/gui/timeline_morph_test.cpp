@@ -13,7 +13,7 @@ constexpr SliceKind kF = SliceKind::kForward, kB = SliceKind::kBackward, kO = Sl
 // F0 [0, 10) was measured at [5, 25), F1 [10, 20) at [25, 35), B0 [20, 40) at [35, 75); the clocks
 // are 5 apart. So by the predicted clock F0 took [0, 20), F1 [20, 30), B0 [30, 70). Half of the
 // way: F0 [0, 15), F1 [15, 25), B0 [25, 55). The optimizer [40, 44) was not measured: it keeps its
-// length and begins when B0 has ended.
+// duration and starts when B0 has ended.
 TEST(Morph, GoesStraightFromPredictedToMeasured) {
   const TimelineTracks predicted =
       row_of_pieces({{kF, 0, 0, 10}, {kF, 1, 10, 20}, {kB, 0, 20, 40}, {kO, 0, 40, 44}});
@@ -41,8 +41,8 @@ TEST(Morph, IsThePredictionAtItsBeginning) {
   EXPECT_EQ(same.end, predicted.end);
 }
 
-// Measured in the other order: F1 [0, 10), F0 [10, 20). F0 is on its way to 10 and F1 may not pass
-// it; the row stays sound at every place of the slider.
+// Measured in the opposite order: F1 [0, 10), F0 [10, 20). F0 moves toward 10 and F1 must not
+// overtake it; the row stays valid at every slider position.
 TEST(Morph, NeverLetsSlicesOverlap) {
   const TimelineTracks predicted = row_of_pieces({{kF, 0, 0, 10}, {kF, 1, 10, 20}});
   const TimelineTracks measured = row_of_pieces({{kF, 1, 0, 10}, {kF, 0, 10, 20}});

@@ -100,7 +100,7 @@ TEST(TimelineTracks, FindSlicesByTimeAsALinearSearchDoes) {
     }
 }
 
-// 2^32 ns are 4.29 s: longer slices, and the one of the mark's own length, stand beside the column.
+// 2^32 ns are 4.29 s: longer slices, and those equal to the marker value, are stored separately.
 TEST(TimelineTracks, HoldSlicesOfAnyLength) {
   const std::vector<std::int64_t> durations{5, 3'600'000'000'000, 0xffff'fffe, 0xffff'ffff, 7};
   TracksBuilder builder;
@@ -118,7 +118,7 @@ TEST(TimelineTracks, HoldSlicesOfAnyLength) {
   EXPECT_EQ(tracks.end, Nanoseconds(now));
 }
 
-// Slices 0..10 and 5..20 of one row: the second starts when the first has ended.
+// Slices 0..10 and 5..20 on one row: the second is shortened to start at the end of the first.
 TEST(TracksBuilder, MendsOverlaps) {
   TracksBuilder builder;
   builder.add_row({.label = "stream 1"});

@@ -1,4 +1,4 @@
-/// A view of a small pipeline on the offscreen platform, and the hands of a user.
+/// A view of a small pipeline on the offscreen platform, with simulated user input.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace meshwright::gui {
 
-/// Left of the rows and above them.
+/// Width of the gutter and height of the header.
 inline constexpr int kLeft = 132, kTop = 54;
 
 class TimelineViewTest : public testing::Test {
@@ -39,7 +39,7 @@ class TimelineViewTest : public testing::Test {
   Nanoseconds middle_of(std::size_t slice) const {
     return shown.tracks->start_of(slice) + shown.tracks->duration_of(slice) / 2;
   }
-  /// Rows of ranks are found by what the view says is under the pointer.
+  /// Finds the row of a rank by hovering over the view.
   int y_of_rank(int rank) {
     QSignalSpy spy(&view, &TimelineView::slice_hovered);
     for (int y = kTop + 4; y < view.height(); y += 4) {

@@ -1,4 +1,4 @@
-// What leaves the timeline: pictures, tables, traces, what screen readers see, on any thread.
+// Output of the timeline on any thread: images, tables, traces, and the view of screen readers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -53,7 +53,7 @@ TEST_F(TimelineViewTest, SnapshotsArePaintedOnAnyThreadAsTheViewIs) {
   std::thread([&painted, snapshot = view.snapshot()] { painted = to_image(snapshot); }).join();
   const QRect body(kLeft, kTop, 1000, 340);
   EXPECT_EQ(painted.copy(body), shown_now.copy(body));
-  // Recorded text may be set a fraction of a pixel elsewhere; nothing else may differ.
+  // Recorded text may be offset by a fraction of a pixel; nothing else may differ.
   int different = 0;
   for (int y = 0; y < view.height(); ++y)
     for (int x = 0; x < view.width(); ++x)
@@ -88,8 +88,7 @@ TEST_F(TimelineViewTest, SavesTheVisibleSlicesAsTableAndTrace) {
               testing::StartsWith("{\"span_ns\":2500000,"));
 }
 
-// ---- for readers
-// ----------------------------------------------------------------------------------
+// ---- for readers --------------------------------------------------------------------------------
 
 TEST_F(TimelineViewTest, IsATableOfSlicesForScreenReaders) {
   QAccessibleInterface* accessible = QAccessible::queryAccessibleInterface(&view);
@@ -123,10 +122,9 @@ TEST_F(TimelineViewTest, MirrorsWhatIsVisibleInATable) {
   EXPECT_FALSE(table.is_cut());
 }
 
-// ---- threads
-// --------------------------------------------------------------------------------------
+// ---- threads ------------------------------------------------------------------------------------
 
-// What is painted when a view goes away is given up, not waited out for long, and never delivered.
+// When a view is destroyed, running painters are canceled quickly and never deliver.
 TEST(TimelineViews, MayGoAwayWhileTheyArePainted) {
   const auto large = std::make_shared<const TimelineTracks>(
       random_tracks(1, {.rows = 32, .slices_per_row = 20'000}));

@@ -1,4 +1,4 @@
-// The timeline under keys, pointer and wheel, on the offscreen platform.
+// Keyboard, mouse and wheel input of the timeline, on the offscreen platform.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,8 +17,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// ---- keys
-// -----------------------------------------------------------------------------------------
+// ---- keys ---------------------------------------------------------------------------------------
 
 TEST_F(TimelineViewTest, ZoomsAndPansWithWASD) {
   const Nanoseconds before = span();
@@ -33,7 +32,7 @@ TEST_F(TimelineViewTest, ZoomsAndPansWithWASD) {
   EXPECT_GT(span(), closer);
 }
 
-// On a French keyboard Z lies where W lies on an American one (scan code 25).
+// On a French keyboard Z is at the position of W on a US one (scan code 25).
 TEST_F(TimelineViewTest, CountsKeysByTheirPlace) {
   const auto press = [&](int key, quint32 scan_code) {
     QKeyEvent down(QEvent::KeyPress, key, Qt::NoModifier, scan_code, 0, 0);
@@ -157,14 +156,13 @@ TEST_F(TimelineViewTest, ReachesEveryActionByAShortcutOfItsOwn) {
     EXPECT_TRUE(shortcuts.insert(action->shortcut().toString()).second)
         << action->shortcut().toString().toStdString();
   }
-  // Each of them may be triggered at any time, with tracks and without.
+  // All actions can be triggered at any time, with and without tracks.
   for (QAction* action : view.actions()) action->trigger();
   view.set_tracks(nullptr);
   for (QAction* action : view.actions()) action->trigger();
 }
 
-// ---- pointer
-// --------------------------------------------------------------------------------------
+// ---- pointer ------------------------------------------------------------------------------------
 
 TEST_F(TimelineViewTest, SelectsTheSliceThatIsClicked) {
   const std::size_t slice = slice_named("r2.compute.s2.F1");
@@ -249,8 +247,7 @@ TEST_F(TimelineViewTest, FollowsTheOverview) {
   EXPECT_NEAR(middle / static_cast<double>(shown.tracks->end.value), 0.6, 0.02);
 }
 
-// ---- editing
-// --------------------------------------------------------------------------------------
+// ---- editing ------------------------------------------------------------------------------------
 
 TEST_F(TimelineViewTest, AsksToSlowAStageDownByItsHandle) {
   view.set_editable(true);
@@ -268,8 +265,8 @@ TEST_F(TimelineViewTest, AsksToSlowAStageDownByItsHandle) {
   EXPECT_TRUE(spy.isEmpty());
 }
 
-// What if rank 2 were slower? Asked for by the menu of its row; rows that cannot be edited have
-// none.
+// Slows down rank 2 from the context menu of its row; rows that are not editable have no such
+// entry.
 TEST_F(TimelineViewTest, OffersToMakeAPositionSlowerInItsMenu) {
   QSignalSpy spy(&view, &TimelineView::stage_slowdown_requested);
   const auto first_entry = [&](int y) {
@@ -295,7 +292,7 @@ TEST_F(TimelineViewTest, OffersToMakeAPositionSlowerInItsMenu) {
   EXPECT_DOUBLE_EQ(spy[0].at(1).toDouble(), 1.2);
 }
 
-// Every move is answered by a new simulation; the drag goes on over it.
+// Every mouse move triggers a new simulation; the drag continues with the new tracks.
 TEST_F(TimelineViewTest, KeepsAskingWhileNewTracksComeIn) {
   view.set_editable(true);
   const int y = y_of_rank(1);
@@ -336,8 +333,7 @@ TEST_F(TimelineViewTest, EditsTheOrderByDraggingTheSelectedSliceIfTheJudgeAgrees
   EXPECT_EQ(spy.size(), 1);
 }
 
-// ---- finding
-// --------------------------------------------------------------------------------------
+// ---- finding ------------------------------------------------------------------------------------
 
 TEST_F(TimelineViewTest, FindsSlicesByName) {
   const std::vector<std::uint32_t> found = slices_named(*shown.tracks, "f7");
@@ -362,15 +358,14 @@ TEST_F(TimelineViewTest, GoesToRanksAndTimes) {
     EXPECT_FALSE(view.go_to(QString::fromLatin1(nothing))) << nothing;
 }
 
-// ---- pictures
-// -------------------------------------------------------------------------------------
+// ---- pictures -----------------------------------------------------------------------------------
 
 TEST_F(TimelineViewTest, PaintsSlicesInTheirColours) {
   const QImage image = to_image(view.snapshot());
   const int y = y_of_rank(1);
   for (const char* name : {"r1.compute.s1.F2", "r1.compute.s1.B3"}) {
     const std::size_t slice = slice_named(name);
-    // Beside the label, inside the box.
+    // Next to the label, inside the box.
     const int x = x_of(shown.tracks->start_of(slice)) + 4;
     const Argb wanted = light_colours().slice[static_cast<std::size_t>(shown.tracks->kind[slice])];
     EXPECT_EQ(image.pixel(x, y), wanted) << name;
@@ -441,7 +436,7 @@ TEST_F(TimelineViewTest, ShowsAMeasuredRunBelowItsPrediction) {
   EXPECT_EQ(view.comparison()->measured_alone, 0U);
   view.wait_for_painters();
   EXPECT_FALSE(to_image(view.snapshot()).isNull());
-  // A click on a measured slice chooses the predicted one it is paired with.
+  // A click on a measured slice selects its predicted counterpart.
   const auto b3 = slices_named(*measured.tracks, "r2.compute.s2.B3");
   ASSERT_EQ(b3.size(), 1U);
   const int x = x_of(measured.tracks->start_of(b3[0]) + measured.tracks->duration_of(b3[0]) / 2);

@@ -28,8 +28,8 @@ TEST(PipelineAction, IsReadFromPyTorchsNames) {
     EXPECT_FALSE(pipeline_action(name)) << name;
 }
 
-/// One rank: a stream with two passes and a kernel inside, an all-reduce that ends at `end_us`, and
-/// a processor thread whose operators nest.
+/// One rank: a stream with two passes and a nested kernel, an all-reduce that ends at `end_us`, and
+/// a host thread with nested operators.
 std::string kineto(int rank, double shift_us, double end_us) {
   const auto at = [&](double us) { return std::to_string(us + shift_us); };
   return R"({"distributedInfo":{"rank":)" + std::to_string(rank) +
@@ -95,7 +95,7 @@ TEST(ClockAlignment, NamesRanksThatShareNothing) {
   EXPECT_THAT(align_clocks(traces).alone, ElementsAre(5));
 }
 
-// A timeline of ours, saved as Chrome JSON, as .pftrace and gzipped, has the same slices.
+// A Meshwright timeline has the same slices when saved as Chrome JSON, .pftrace or gzipped.
 TEST(TraceFiles, AreTheSameTimelineInEveryFormOfOurs) {
   for (unsigned seed = 0; seed < 10; ++seed) {
     const Timeline timeline = random_timeline(seed);
@@ -165,7 +165,7 @@ TEST(TraceFiles, OfNothingKnownAreRefused) {
     EXPECT_THROW(tracks_of_trace(text, "f"), InputError) << text;
 }
 
-// Back to a core timeline and again: nothing is lost.
+// A round trip through a core timeline is lossless.
 TEST(TimelineOfTracks, GivesTheSlicesBack) {
   for (unsigned seed = 0; seed < 10; ++seed) {
     const TimelineTracks tracks = timeline_tracks_of(random_timeline(seed));
@@ -176,7 +176,7 @@ TEST(TimelineOfTracks, GivesTheSlicesBack) {
     EXPECT_THAT(check_timeline(back), IsEmpty());
     const TimelineTracks again = timeline_tracks_of(back);
     EXPECT_EQ(again.slice_count(), back.spans.size());
-    // Empty slices at the very start end before it and are left out.
+    // Empty slices at the very start end before the window and are omitted.
     EXPECT_GE(again.slice_count() + 20, tracks.slice_count());
   }
 }

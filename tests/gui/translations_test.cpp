@@ -8,7 +8,7 @@
 namespace meshwright::gui {
 namespace {
 
-// Contexts are the classes with their namespaces, as Qt looks them up.
+// Qt's contexts are qualified class names.
 TEST(Translations, SpeakSimplifiedChinese) {
   if (!QFile::exists(":/i18n/meshwright_zh_CN.qm"))
     GTEST_SKIP() << "built without Qt's LinguistTools";
@@ -17,7 +17,7 @@ TEST(Translations, SpeakSimplifiedChinese) {
   EXPECT_EQ(translator.translate("meshwright::gui::MainWindow", "&File"),
             QString::fromUtf8("文件(&F)"));
   EXPECT_EQ(translator.translate("meshwright::gui::ScenarioPanel", "Micro-batches"),
-            QString::fromUtf8("微批数"));
+            QString::fromUtf8("微批次数"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-/// A window as a user has it, with settings of its own.
+/// A main window as a user sees it, with settings of its own.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class WindowTest : public testing::Test {
     window->show_screen(name);
     return *qobject_cast<ScreenKind*>(window->find_screen(name));
   }
-  /// Small enough to be searched and trained while a test waits.
+  /// Small enough to be searched and run within a test.
   void set_small_scenario() {
     Scenario small = default_scenario();
     small.model = {.name = "small", .where = "small.json", .text = R"({
@@ -52,7 +52,7 @@ class WindowTest : public testing::Test {
   bool settles() {
     return QTest::qWaitFor([this] { return window->is_settled(); }, kPatienceMs);
   }
-  /// Every dialog, menu and popup that is open; a nested event loop ends with its dialog.
+  /// Closes every open dialog, menu and popup; a nested event loop ends with its dialog.
   static int close_dialogs() {
     int closed = 0;
     for (QWidget* widget : QApplication::topLevelWidgets())
