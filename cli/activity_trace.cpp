@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cli/standard_streams.hpp"
 #include "core/io_file.hpp"
 #include "executor/device_spans.hpp"
 
@@ -15,19 +15,19 @@ void check_activity(const RunFlags& flags) {
   if (flags.device != "cuda" || flags.clock != "wall" || flags.ranks != "threads" ||
       flags.links == "modelled")
     throw InputError(Diagnostic{
-        "--activity", "records what ranks that share a GPU do there when kernels follow each other",
-        "add --device cuda --clock wall, and leave out --ranks and --links"});
+        "--activity", "requires '--device cuda --clock wall' with the default --ranks and --links",
+        "add --device cuda --clock wall, and remove --ranks and --links"});
 }
 
 ActivityRecording::ActivityRecording(const RunFlags& flags) : flags_(flags) {
   if (flags.activity.empty()) return;
   const ActivityTable* table = activity_table();
   const std::string missing =
-      table == nullptr ? "the GPU plug-in was built without CUPTI's header" : table->start();
+      table == nullptr ? "the GPU plug-in was built without CUPTI" : table->start();
   if (missing.empty())
     recorder_ = table;
   else
-    fmt::print(stderr, "--activity: nothing is recorded: {}\n", missing);
+    print_to_stderr(fmt::format("warning: --activity: not recording: {}\n", missing));
 }
 
 ActivityRecording::~ActivityRecording() {
@@ -44,7 +44,7 @@ void ActivityRecording::write(const TaskGraph& graph) {
 std::string activity_trace(std::span<const DeviceActivity> activities, const TaskGraph& graph) {
   nlohmann::ordered_json events = nlohmann::ordered_json::array();
   const std::int64_t zero = activities.empty() ? 0 : activities.front().start;
-  constexpr double kNanosecondsPerUnit = 1e3;  // the format counts in microseconds
+  constexpr double kNanosecondsPerUnit = 1e3;  // the unit of the format is a microsecond
   const auto time = [&](std::int64_t at) { return static_cast<double>(at) / kNanosecondsPerUnit; };
   for (const DeviceActivity& activity : activities) {
     nlohmann::ordered_json event{

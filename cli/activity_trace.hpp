@@ -1,4 +1,4 @@
-/// Kernels and copies of a GPU as a trace of their own: `run --activity FILE`.
+/// A trace of the kernels and copies of a GPU: `run --activity FILE`.
 #pragma once
 
 #include <span>
@@ -10,17 +10,17 @@
 
 namespace meshwright {
 
-/// While it lives, the GPU's activity is recorded, if --activity asks for that and it can be. Where
-/// it cannot, one line says why, and the run goes on.
+/// Records GPU activity during its lifetime if --activity is given. If recording is impossible,
+/// prints a warning, and the run continues.
 class ActivityRecording {
  public:
   explicit ActivityRecording(const RunFlags& flags);
   ActivityRecording(const ActivityRecording&) = delete;
   ActivityRecording& operator=(const ActivityRecording&) = delete;
   ~ActivityRecording();
-  /// Who is to be told of tasks; null: nobody.
+  /// Receives the running tasks; null: not recording.
   const ActivityTable* recorder() const { return recorder_; }
-  /// Ends it, and writes the file that was asked for.
+  /// Stops recording and writes the file of --activity.
   void write(const TaskGraph& graph);
 
  private:
@@ -28,11 +28,11 @@ class ActivityRecording {
   const ActivityTable* recorder_ = nullptr;
 };
 
-/// Throws InputError where --activity does not go with the other flags.
+/// InputError if --activity conflicts with other flags.
 void check_activity(const RunFlags& flags);
 
-/// In the Trace Event Format (Google, 2016), which Perfetto and Chrome open: a track for each
-/// stream of a device; each event with its step and the name of its task.
+/// In the Trace Event Format (Google, 2016) of Perfetto and Chrome: one track per stream of a
+/// device, with step and task name in each event.
 std::string activity_trace(std::span<const DeviceActivity> activities, const TaskGraph& graph);
 
 }  // namespace meshwright

@@ -9,9 +9,9 @@ namespace meshwright {
 namespace {
 
 constexpr int kTurns = 200;
-constexpr double kJitter = 0.05;  ///< of a turn's compute, so that workers drift apart
+constexpr double kJitter = 0.05;  ///< of the compute time, so that workers drift apart
 
-/// One turn of every worker: its passes, and the prices of its messages with one server.
+/// One iteration of every worker: its passes, and its messages to and from one server.
 AsynchronousTraining training_of(const Strategy& strategy, const TaskGraph& graph,
                                  std::span<const WorkPrice> prices) {
   AsynchronousTraining training;
@@ -41,10 +41,11 @@ std::string asynchronous_text(const Strategy& strategy, const TaskGraph& graph,
   const AsynchronousTraining training = training_of(strategy, graph, prices);
   const AsynchronousResult result = simulate_asynchronous(training);
   std::string text = fmt::format(
-      "\nAsynchronous training: {} turns of every worker, compute up to {:.0f} % longer at random\n"
-      "  a turn of a worker   {}\n"
-      "  server's link busy   {:.1f} %\n"
-      "  staleness            {:.2f} updates of other workers on the average\n",
+      "\nAsynchronous training: {} iterations per worker, compute time randomly up to {:.0f} % "
+      "longer\n"
+      "  time per iteration   {}\n"
+      "  server link busy     {:.1f} %\n"
+      "  mean staleness       {:.2f} updates by other workers\n",
       training.turns, 100 * training.jitter, to_text(result.period), 100 * result.busy,
       result.mean_staleness);
   std::int64_t updates = 0;
@@ -52,7 +53,7 @@ std::string asynchronous_text(const Strategy& strategy, const TaskGraph& graph,
   for (std::size_t s = 0; s < result.staleness.size(); ++s)
     if (result.staleness[s] > 0)
       text += fmt::format(
-          "    {:>4} updates old   {:.1f} %\n", s,
+          "    {:>4} updates old   {:.1f} % of updates\n", s,
           100.0 * static_cast<double>(result.staleness[s]) / static_cast<double>(updates));
   return text;
 }

@@ -1,4 +1,4 @@
-/// How often workers of an asynchronous parameter server update, and how old their weights are.
+/// Update rate and staleness with an asynchronous parameter server.
 #pragma once
 
 #include <span>
@@ -10,8 +10,7 @@
 
 namespace meshwright {
 
-/// Empty for plans of another kind. The graph is one turn of every worker; its prices are carried
-/// through many turns.
+/// Empty for other plans. The graph has one iteration of every worker; the simulation repeats it.
 std::string asynchronous_text(const Strategy& strategy, const TaskGraph& graph,
                               std::span<const WorkPrice> prices);
 

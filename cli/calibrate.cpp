@@ -22,9 +22,11 @@
 namespace meshwright {
 namespace {
 
+constexpr Bytes kUnknownMemory(std::int64_t{1} << 30);
+
 using Clock = std::chrono::steady_clock;
-/// With two blocks and two micro-batches four calls of most kernels, times the ranks. The machine
-/// is slower for seconds and faster for others: few calls in each of several rounds see more of it.
+/// Two blocks and two micro-batches call most kernels four times per rank. The speed of a machine
+/// drifts over seconds: several rounds with few calls each sample it better than one long round.
 constexpr int kCountedSteps = 1;
 constexpr int kMostRounds = 6;
 
@@ -38,13 +40,7 @@ std::string processor_name() {
   return "unknown processor";
 }
 
-Bytes machine_memory() {
-  struct sysinfo info {};
-  if (::sysinfo(&info) != 0) return Bytes(std::int64_t{1} << 30);
-  return Bytes(static_cast<std::int64_t>(info.totalram) * static_cast<std::int64_t>(info.mem_unit));
-}
-
-/// Load of the machine over the last minute: others who want its cores.
+/// Load average of the last minute: other processes competing for the cores.
 std::string load_text() {
   std::array<double, 1> load{};
   return ::getloadavg(load.data(), 1) == 1 ? fmt::format("{:.1f}", load[0]) : "unknown";
@@ -77,10 +73,10 @@ std::map<std::string, std::string> provenance_of(const CalibrationRequest& reque
 struct MeasuredKernels {
   std::vector<KernelCurve> curves;
   std::vector<WaitingPasses> passes;
-  std::string probes;  ///< how many, in words
+  std::string probes;  ///< their number, as text
 };
 
-/// Probes round by round until the time is up; the first round runs through at least the smallest.
+/// Runs the probes, smallest first, in rounds until the time is up. At least one probe runs.
 MeasuredKernels measure_kernels(const CalibrationRequest& request, Clock::time_point end) {
   const std::vector<ProbeShape> probes =
       request.device == "cuda" ? gpu_probes() : calibration_probes();
@@ -105,8 +101,8 @@ MeasuredKernels measure_kernels(const CalibrationRequest& request, Clock::time_p
   return measured;
 }
 
-/// A GPU that ranks share in turn: by the virtual clock each of them has it for itself. Where there
-/// are several, messages are copies between two of them.
+/// Ranks share the GPU one kernel at a time: by the virtual clock each has it for itself. With
+/// several GPUs, messages are copies between two of them.
 void measure_gpus(Calibration& calibration, MeasuredMachine& machine) {
   const CudaExports& cuda = *cuda_library().exports;
   const DeviceDescription described = cuda.device.describe(0);
@@ -124,7 +120,7 @@ void measure_gpus(Calibration& calibration, MeasuredMachine& machine) {
                                        .source = "copies between two GPUs by events, medians"});
 }
 
-/// The host's ranks, as many as it has cores.
+/// Messages, and collectives of up to as many ranks as the host has cores.
 void measure_host(const CalibrationRequest& request, Calibration& calibration,
                   MeasuredMachine& machine) {
   const MessageFigures messages = measure_messages();
@@ -139,7 +135,7 @@ void measure_host(const CalibrationRequest& request, Calibration& calibration,
   }
 }
 
-/// The best rate of any product, and the rate of the largest stream: small ones stay in caches.
+/// The best rate of any GEMM, and the bandwidth of the largest update: small ones fit in caches.
 void set_rates(const std::vector<KernelCurve>& curves, MeasuredMachine& machine) {
   Bytes largest;
   for (const KernelCurve& curve : curves)
@@ -157,6 +153,12 @@ void set_rates(const std::vector<KernelCurve>& curves, MeasuredMachine& machine)
 
 }  // namespace
 
+std::optional<Bytes> machine_memory() {
+  struct sysinfo info {};
+  if (::sysinfo(&info) != 0) return std::nullopt;
+  return Bytes(static_cast<std::int64_t>(info.totalram) * static_cast<std::int64_t>(info.mem_unit));
+}
+
 Calibration calibrate(const CalibrationRequest& request) {
   const Clock::time_point start = Clock::now();
   const std::string load_before = load_text();
@@ -164,9 +166,9 @@ Calibration calibrate(const CalibrationRequest& request) {
   MeasuredMachine machine;
   machine.processor = processor_name();
   machine.cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  machine.memory = machine_memory();
+  machine.memory = machine_memory().value_or(kUnknownMemory);
   if (request.device == "cuda") {
-    static_cast<void>(kernels_of_device(request.device));  // or says what is missing
+    static_cast<void>(kernels_of_device(request.device));  // throws if CUDA cannot be used
     measure_gpus(calibration, machine);
     if (request.progress) request.progress("launches and copies", 0);
   } else {
@@ -175,8 +177,7 @@ Calibration calibrate(const CalibrationRequest& request) {
   MeasuredKernels measured = measure_kernels(request, start + request.budget);
   calibration.kernels = std::move(measured.curves);
   set_rates(calibration.kernels, machine);
-  if (machine.gpu)
-    machine.memory_bandwidth = machine.gpu->memory;  // streams of probes are in caches
+  if (machine.gpu) machine.memory_bandwidth = machine.gpu->memory;  // the probes fit in caches
   calibration.machine = machine;
   if (!machine.gpu) calibration.machine->noise = noise_of(calibration, measured.passes);
   calibration.provenance = provenance_of(request, load_before);

@@ -11,10 +11,9 @@ namespace {
 
 constexpr int kMicrobatches = 2;
 constexpr int kExperts = 4, kExpertsPerToken = 2;
-/// Models worth cutting do not fit in caches: every pass fetches its weights from memory, where
-/// a few blocks of a small model would find them in the cache, up to four times faster. Weights and
-/// gradients of a probe take this many bytes together, five times the share of the cache that a
-/// small virtual machine was seen to have.
+/// The weights of models worth sharding do not fit in caches, while a few blocks of a small model
+/// do and run up to four times faster. Weights and gradients of a probe together take this many
+/// bytes: five times the cache share of a small virtual machine.
 constexpr std::int64_t kWeightsAndGradients = std::int64_t{48} << 20;
 
 std::int64_t parameters_of_block(const ProbeShape& shape) {
@@ -77,12 +76,12 @@ std::string_view name_of(ProbeKind kind) {
   return "mixture";
 }
 
-/// Ranks that hold experts see tokens of their own; tensor ranks see the same ones.
+/// Expert-parallel ranks have different tokens, tensor-parallel ranks the same.
 int replicas_of(const ProbeShape& shape) {
   return shape.kind == ProbeKind::kMixture ? static_cast<int>(shape.cut) : 1;
 }
 
-/// Multiply-adds of a step on all ranks, by and large.
+/// Approximate number of multiply-adds of a step on all ranks.
 double size_of(const ProbeShape& s) {
   const double tokens =
       static_cast<double>(s.length) * s.sequences * kMicrobatches * replicas_of(s);
@@ -90,8 +89,8 @@ double size_of(const ProbeShape& s) {
   return tokens * static_cast<double>(parameters);
 }
 
-/// Layers of every width are seen whole and cut, each with half of the numbers of tokens. Kernels
-/// of bf16 are slow where processors have no instructions for it: fewer shapes of them.
+/// Unsharded and sharded layers of every width, each with half of the token counts. Fewer shapes in
+/// bf16, which is slow on processors without instructions for it.
 bool is_wanted(const ProbeShape& s) {
   const bool is_even = s.length == 64 || s.length == 256;
   if (s.kind == ProbeKind::kMixture && s.hidden > 512) return false;  // 100 million parameters
@@ -130,12 +129,12 @@ std::vector<ProbeShape> calibration_probes() {
       for (const std::int64_t hidden : {128, 256, 512, 1024})
         for (const std::int64_t cut : {1, 2, 4})
           for (const std::int64_t length : {32, 64, 128, 256}) {
-            // Most jobs have larger tables where layers are wider.
+            // Wider models usually have larger vocabularies.
             const std::int64_t words = length == 128 ? 2 : hidden < 1024 ? 4 : 16;
             const ProbeShape shape{kind, hidden, cut, length, words * hidden, 1, dtype};
             if (is_wanted(shape)) shapes.push_back(shape);
           }
-  // Small ones cost little; fp32 is what most CPU jobs use.
+  // Smallest first, and fp32 before bf16: most CPU jobs use fp32.
   std::stable_sort(shapes.begin(), shapes.end(), [](const ProbeShape& a, const ProbeShape& b) {
     return size_of(a) * (a.dtype == Dtype::kFp32 ? 1 : 4) <
            size_of(b) * (b.dtype == Dtype::kFp32 ? 1 : 4);
@@ -143,9 +142,8 @@ std::vector<ProbeShape> calibration_probes() {
   return shapes;
 }
 
-/// Parameters start on the host, some ten million in a second: the widest layers come last, and
-/// those of the same width one behind the other only where several rounds are made. Few and many
-/// tokens, since plans cut batches.
+/// Parameters are initialized on the host, some ten million per second: the widest layers come
+/// last. Few and many tokens, since plans divide batches.
 std::vector<ProbeShape> gpu_probes() {
   std::vector<ProbeShape> shapes;
   for (const Dtype dtype : {Dtype::kBf16, Dtype::kFp32})

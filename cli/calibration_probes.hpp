@@ -1,5 +1,5 @@
-/// Models whose layers have the shapes that ranks of small jobs see: what `calibrate` trains
-/// for a few steps to time kernels.
+/// Models with layers of the shapes that ranks of small jobs run. `calibrate` trains them for a few
+/// steps to time kernels.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,25 @@ enum class ProbeKind : std::uint8_t {
   kMixture,  ///< experts
 };
 
-/// Layers cut over `cut` tensor ranks, or their experts over as many expert ranks, for `sequences`
-/// of `length` tokens in a micro-batch. Ranks that wait for each other find their caches as ranks
-/// of jobs do.
+/// Layers sharded over `cut` tensor-parallel ranks, or their experts over as many expert-parallel
+/// ranks, with `sequences` of `length` tokens in a micro-batch. The ranks of a probe synchronize
+/// like those of a job, so that caches are in the same state.
 struct ProbeShape {
   ProbeKind kind = ProbeKind::kGpt;
   std::int64_t hidden = 128, cut = 1, length = 64, vocabulary = 256;
   int sequences = 1;
   Dtype dtype = Dtype::kFp32;
 };
-/// Whether its ranks wait in their passes for ranks that do the same. What experts have to do
-/// differs.
+/// True if ranks with equal work synchronize within passes. The load of experts differs.
 inline bool has_equal_ranks(const ProbeShape& shape) {
   return shape.cut > 1 && shape.kind != ProbeKind::kMixture;
 }
 std::string name_of(const ProbeShape& shape);  ///< "gpt hidden 128 / 2, 1 x 64 tokens, fp32"
 KernelProbe probe_of(const ProbeShape& shape);
 
-/// What matters most first: whoever runs out of time has measured a bit of everything.
+/// In order of importance: a calibration that runs out of time has measured the most useful shapes.
 std::vector<ProbeShape> calibration_probes();
-/// The same for a GPU, which small layers leave idle: layers and batches of models that are worth
-/// one.
+/// The same for a GPU, with larger layers and batches: small ones do not fill it.
 std::vector<ProbeShape> gpu_probes();
 
 }  // namespace meshwright

@@ -2,23 +2,24 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/help_formatter.hpp"
+#include "cli/strategy_flags.hpp"
 #include "core/error.hpp"
 #include "core/io_file.hpp"
 
 namespace meshwright {
 
 void add_checkpoint_flags(CLI::App& command, CheckpointFlags& flags) {
+  const OptionGroup group(command, "Checkpoints");
   command
       .add_option("--save", flags.save,
-                  "write parameters and optimizer state here: a file, or a folder for a file each")
+                  "save checkpoints to this file, or to one file each in this directory")
       ->type_name("PATH");
+  add_count(command, "--save-every", flags.every, {.smallest = 1, .largest = 100'000},
+            "steps between checkpoints (default: save after the last step only)");
   command
-      .add_option("--save-every", flags.every,
-                  "steps between checkpoints; else one behind the last step")
-      ->check(CLI::Range(1, 100'000))
-      ->type_name("N")
-      ->needs("--save");
-  command.add_option("--resume", flags.resume, "go on from what --save wrote, under any plan")
+      .add_option("--resume", flags.resume,
+                  "resume from a checkpoint, which may have been saved by another plan")
       ->type_name("FILE");
 }
 
@@ -31,12 +32,19 @@ std::optional<Checkpoint> resumed_checkpoint(const CheckpointFlags& flags, const
   return checkpoint;
 }
 
+void check_checkpoint_flags(const CheckpointFlags& flags) {
+  if (flags.every && flags.save.empty())
+    throw UsageError({.where = "--save-every",
+                      .what = "requires '--save'",
+                      .hint = "set the file or directory to save to, for example --save states"});
+}
+
 CheckpointOptions checkpoint_options(const CheckpointFlags& flags,
                                      const std::optional<Checkpoint>& resumed, bool trains) {
   if (!trains && (!flags.save.empty() || !flags.resume.empty()))
     throw InputError(Diagnostic{flags.save.empty() ? "--resume" : "--save",
-                                "nothing is trained by the clock 'replay'",
-                                "use --clock virtual or wall"});
+                                "cannot be combined with '--clock replay', which does not train",
+                                "use --clock virtual or --clock wall"});
   return {.save = flags.save,
           .every = flags.every.value_or(0),
           .resume = resumed ? &*resumed : nullptr};

@@ -18,12 +18,14 @@ struct CheckpointFlags {
 };
 void add_checkpoint_flags(CLI::App& command, CheckpointFlags& flags);
 
-/// What --resume names; nothing without it. InputError: unreadable, of another model, or of steps
-/// of another size than the plan's.
+/// The checkpoint named by --resume; nullopt without it. InputError if it is unreadable, belongs to
+/// another model, or does not end at a step boundary of the plan.
 std::optional<Checkpoint> resumed_checkpoint(const CheckpointFlags& flags, const ModelGraph& model,
                                              const Strategy& strategy);
-/// `resumed` stays where it is while the options are used. `trains`: false under the clock replay,
-/// which has nothing to save: InputError.
+/// UsageError for --save-every without --save.
+void check_checkpoint_flags(const CheckpointFlags& flags);
+/// `resumed` must outlive the result. InputError for --save or --resume if not `trains` (the replay
+/// clock).
 CheckpointOptions checkpoint_options(const CheckpointFlags& flags,
                                      const std::optional<Checkpoint>& resumed, bool trains);
 

@@ -10,6 +10,8 @@
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/run_input.hpp"
+#include "cli/standard_streams.hpp"
+#include "cli/word_flag.hpp"
 #include "core/io_file.hpp"
 #include "core/parse_quantity.hpp"
 #include "models/this_machine.hpp"
@@ -18,27 +20,29 @@
 namespace meshwright {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr std::chrono::seconds kWhole(90), kQuick(15);
 
 void show_progress(const std::string& what, double share) {
   stop_if_interrupted();
-  fmt::print(stderr, "{:>3.0f} %  {}\n", 100 * std::min(1.0, share), what);
+  print_to_stderr(fmt::format("{:>3.0f} %  {}\n", 100 * std::min(1.0, share), what));
 }
 
 std::string place_of(const CalibrateFlags& flags) {
   return flags.output.file.empty() ? this_machine_path() : flags.output.file;
 }
 
-/// Before two minutes of measuring.
+/// Fails early: measuring takes two minutes.
 void check_place(const CalibrateFlags& flags, const std::string& place) {
   const std::filesystem::path folder = std::filesystem::path(place).parent_path();
   std::error_code error;
   if (flags.output.file.empty() && !folder.empty())
-    std::filesystem::create_directories(folder, error);  // else it is not there, as is said then
+    std::filesystem::create_directories(folder, error);  // check_place_of() reports a failure
   check_place_of("--output", place);
 }
 
-/// What the file says, by and large.
+/// The main figures of the calibration.
 std::string summary(const Calibration& calibration, const std::string& place) {
   const MeasuredMachine& machine = *calibration.machine;
   std::size_t points = 0;
@@ -49,26 +53,31 @@ std::string summary(const Calibration& calibration, const std::string& place) {
                                  : fmt::format("{}: {} cores, {} of memory\n", machine.processor,
                                                machine.cores, to_text(machine.memory));
   for (const auto& [dtype, rate] : machine.peak)
-    text += fmt::format("  products, {:<10} up to {:.1f} GFLOP/s {}\n", name_of(dtype),
+    text += fmt::format("  GEMM {:<15} up to {:.1f} GFLOP/s {}\n", name_of(dtype),
                         1e-9 * rate.value, where);
-  text += fmt::format("  large streams        {} {}\n", to_text(machine.memory_bandwidth), where);
+  text += fmt::format("  memory bandwidth     {} {}\n", to_text(machine.memory_bandwidth), where);
   if (machine.gpu)
-    text += fmt::format("  copies               {} to the GPU, {} back; a launch takes {:.1f} us\n",
-                        to_text(machine.gpu->to_device), to_text(machine.gpu->from_device),
-                        1e6 * machine.gpu->launch_overhead.value);
-  text += fmt::format("  messages             {:.1f} us, then {}\n",
+    text += fmt::format(
+        "  copies               {} host to device, {} device to host\n"
+        "  kernel launch        {:.1f} us\n",
+        to_text(machine.gpu->to_device), to_text(machine.gpu->from_device),
+        1e6 * machine.gpu->launch_overhead.value);
+  text += fmt::format("  messages             latency {:.1f} us, bandwidth {}\n",
                       1e6 * machine.message_latency.value, to_text(machine.message_bandwidth));
   if (machine.noise.value > 0)
-    text += fmt::format("  two equal ranks      wait {:.1f} % where they meet every millisecond\n",
-                        100 * expected_maximum(2) * std::sqrt(machine.noise.value / 1e-3));
-  text += fmt::format("  kernels              {} families at {} shapes; {}\n",
+    text +=
+        fmt::format("  jitter               {:.1f} % waiting if 2 equal ranks sync every 1 ms\n",
+                    100 * expected_maximum(2) * std::sqrt(machine.noise.value / 1e-3));
+  text += fmt::format("  kernels              {} families, {} shapes; {}\n",
                       calibration.kernels.size(), points, calibration.provenance.at("probes"));
-  return text + fmt::format("Written to {}; --cluster this-machine reads {}.\n", place,
-                            this_machine_path() == place ? "it" : this_machine_path());
+  text += fmt::format("Wrote {}.\n", place);
+  if (this_machine_path() != place)
+    text += fmt::format("Note: --cluster this-machine reads {} unless --calibration is set.\n",
+                        this_machine_path());
+  return text;
 }
 
 std::string json_summary(const Calibration& calibration, const std::string& place) {
-  using Json = nlohmann::ordered_json;
   return Json{{"schema", 1},
               {"file", place},
               {"families", calibration.kernels.size()},
@@ -81,18 +90,18 @@ std::string json_summary(const Calibration& calibration, const std::string& plac
 
 CLI::App* add_calibrate_command(CLI::App& app, CalibrateFlags& flags) {
   CLI::App* command = app.add_subcommand(
-      "calibrate", "Measure this machine's kernels and messages: what this-machine is priced by.");
-  command->add_flag("--quick", flags.quick, "20 seconds instead of two minutes, fewer shapes");
-  command->add_option("--device", flags.device, "whose kernels: this machine's cores' or a GPU's")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
-      ->type_name("NAME");
-  add_output_flags(*command, flags.output, "the calibration, else where this-machine finds it");
+      "calibrate", "Benchmark kernels and communication for --cluster this-machine.");
+  command->add_flag("--quick", flags.quick,
+                    "measure fewer shapes: 20 seconds instead of two minutes");
+  add_word_flag(*command, "--device", flags.device, {"cpu", "cuda"},
+                "device to calibrate (default: cpu)");
+  add_output_flags(*command, flags.output, "the calibration");
   command->footer(
-      "Kernels are timed as they run in training steps of small models, one thread at a time, by\n"
-      "CPU time; with --device cuda on the GPU, by its events, as are copies and messages. "
-      "Without\n"
-      "-o the calibration goes to $MESHWRIGHT_CALIBRATION, else to\n"
-      "$XDG_DATA_HOME/meshwright/this-machine.calib.json (~/.local/share).\n"
+      "Kernels are timed in training steps of small models: by CPU time, with one thread running "
+      "at\n"
+      "a time, or with --device cuda by CUDA events, like copies and messages.\n"
+      "The default output file, which --cluster this-machine reads, is $MESHWRIGHT_CALIBRATION or\n"
+      "else $XDG_DATA_HOME/meshwright/this-machine.calib.json (in ~/.local/share by default).\n"
       "\n"
       "Examples:\n"
       "  meshwright calibrate\n"

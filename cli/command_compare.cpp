@@ -28,8 +28,8 @@ double parse_error_limit(const std::string& text) {
   const double share = is_percent ? value / 100 : value;
   if (error != std::errc() || stop != end || !(share > 0) || share > kMostShare)
     throw UsageError({.where = "--max-error",
-                      .what = fmt::format("'{}' is no error above zero", text),
-                      .hint = "for example 10% or 0.1"});
+                      .what = fmt::format("invalid value '{}': expected a positive ratio", text),
+                      .hint = "write 10% or 0.1, for example"});
   return share;
 }
 
@@ -65,7 +65,7 @@ std::string tasks_table(const std::string& title, const std::vector<ComparedTask
                           {"predicted"},
                           {"measured"},
                           {"error"},
-                          {"mean error of a task"}},
+                          {"mean task error"}},
               .rows = {}};
   for (const ComparedTasks& g : groups)
     table.rows.push_back({"  " + g.name, std::to_string(g.tasks), to_text(g.predicted),
@@ -75,8 +75,8 @@ std::string tasks_table(const std::string& title, const std::vector<ComparedTask
 }
 
 std::string memory_table(const ValidationReport& report) {
-  if (report.memory.empty()) return "\nPeak memory: not in both timelines.\n";
-  Table table{.columns = {{"  peak memory", Align::kLeft}, {"predicted"}, {"counted"}, {"error"}},
+  if (report.memory.empty()) return "\nPeak memory: not recorded in both timelines.\n";
+  Table table{.columns = {{"  peak memory", Align::kLeft}, {"predicted"}, {"measured"}, {"error"}},
               .rows = {}};
   for (const ComparedMemory& m : report.memory)
     table.rows.push_back(
@@ -87,7 +87,7 @@ std::string memory_table(const ValidationReport& report) {
 
 std::string worst_table(const ValidationReport& report) {
   Table table{
-      .columns = {{"  largest differences", Align::kLeft}, {"predicted"}, {"measured"}, {"error"}},
+      .columns = {{"  largest errors", Align::kLeft}, {"predicted"}, {"measured"}, {"error"}},
       .rows = {}};
   for (const ComparedTask& task : report.worst)
     table.rows.push_back({"  " + task.name, to_text(task.predicted), to_text(task.measured),
@@ -98,26 +98,26 @@ std::string worst_table(const ValidationReport& report) {
 std::string attribution_text(const ValidationReport& report) {
   const StepAttribution& a = report.attribution;
   return fmt::format(
-      "\nMeasured less predicted, on rank {}, which finished last\n"
+      "\nMeasured minus predicted time on rank {}, the last to finish\n"
       "  compute        {}\n"
       "  communication  {}\n"
       "  waiting        {}\n"
-      "  together       {}\n",
+      "  total          {}\n",
       a.rank.value, signed_text(a.compute), signed_text(a.communication), signed_text(a.waiting),
       signed_text(total(a)));
 }
 
 std::string human_text(const ValidationReport& report, const Timeline& measured) {
   std::string text = fmt::format(
-      "step  predicted {}, measured {} by the {} clock: error {}\n"
-      "      median of {} steps, middle half within {}; {} tasks compared\n",
+      "step time  predicted {}, measured {} ({} clock), error {}\n"
+      "           median of {} steps, IQR {}; {} tasks compared\n",
       to_text(report.predicted_step), to_text(report.measured_step), name_of(measured.clock),
       error_text(step_error(report)), report.counted_steps, to_text(report.measured_spread),
       report.matched);
   if (report.ranks_left_out > 0)
     text += fmt::format(
-        "      {} ranks stand in the prediction as copies of others and are left out;\n"
-        "      simulate --all-ranks has all\n",
+        "           {} ranks not compared: the prediction has only one representative per\n"
+        "           pipeline rank; use simulate --all-ranks to compare all ranks\n",
         report.ranks_left_out);
   text += attribution_text(report);
   text += tasks_table("kind", report.by_kind) + tasks_table("stage", report.by_stage) +
@@ -191,18 +191,23 @@ Timeline read_timeline(const std::string& path) {
 }  // namespace
 
 CLI::App* add_compare_command(CLI::App& app, CompareFlags& flags) {
-  CLI::App* command = app.add_subcommand(
-      "compare", "Set a measured timeline beside the predicted one: where was the prediction off?");
-  command->add_option("predicted", flags.predicted, "what simulate -o wrote")->type_name("FILE");
-  command->add_option("measured", flags.measured, "what run -o wrote")->type_name("FILE");
+  CLI::App* command =
+      app.add_subcommand("compare", "Compare a measured timeline with its prediction.");
+  command->add_option("predicted", flags.predicted, "predicted timeline, written by simulate -o")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("measured", flags.measured, "measured timeline, written by run -o")
+      ->type_name("FILE")
+      ->required();
   command
       ->add_option("--max-error", flags.max_error,
-                   "exit with 1 if the step's error is larger, or that of a rank's peak memory")
-      ->type_name("SHARE");
+                   "exit with status 1 if step time or peak memory are off by more, as in 10%")
+      ->type_name("RATIO");
   add_output_flags(*command, flags.output, "the result");
   command->footer(
-      "Errors are relative to what was measured: -10 % is a prediction a tenth too fast. Of\n"
-      "several measured steps the first one warms up and is left out.\n"
+      "Errors are relative to the measured value: -10 % means that the prediction is 10 % too "
+      "low.\n"
+      "The first of several measured steps is a warm-up and is ignored.\n"
       "\n"
       "Examples:\n"
       "  meshwright run best.plan.json --steps 10 --all-steps -o measured.pftrace\n"
@@ -211,10 +216,6 @@ CLI::App* add_compare_command(CLI::App& app, CompareFlags& flags) {
 }
 
 Outcome run_compare(const CompareFlags& flags) {
-  if (flags.predicted.empty() || flags.measured.empty())
-    throw UsageError({.where = "command line",
-                      .what = "two timelines are needed, the predicted and the measured one",
-                      .hint = "for example meshwright compare predicted.pftrace measured.pftrace"});
   std::optional<double> limit;
   if (!flags.max_error.empty()) limit = parse_error_limit(flags.max_error);
   const Timeline predicted = read_timeline(flags.predicted);
@@ -227,8 +228,9 @@ Outcome run_compare(const CompareFlags& flags) {
   std::string text =
       flags.output.json ? json_text(report, is_within) : human_text(report, measured);
   if (limit && !flags.output.json)
-    text += fmt::format("\n{} {}: {}\n", *is_within ? "Within" : "Beyond", percent(*limit),
-                        *is_within ? "the prediction holds" : "the prediction does not hold");
+    text +=
+        fmt::format("\n{}: step time and peak memory are{} within {} of the measurement\n",
+                    *is_within ? "PASS" : "FAIL", *is_within ? "" : " not both", percent(*limit));
   Outcome outcome = deliver(std::move(text), flags.output);
   outcome.exit_code = is_within.value_or(true) ? kExitDone : kExitNoPlanFits;
   return outcome;

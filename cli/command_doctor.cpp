@@ -1,11 +1,12 @@
 #include <fmt/format.h>
-#include <sys/sysinfo.h>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cli/calibrate.hpp"
 #include "cli/commands.hpp"
+#include "cli/word_flag.hpp"
 #include "core/parse_quantity.hpp"
 #include "kernels/cuda_library.hpp"
 #include "models/load.hpp"
@@ -18,7 +19,7 @@ struct PresetCheck {
   std::vector<Diagnostic> problems;
 };
 
-/// Loads everything that comes with the program.
+/// Loads all presets.
 PresetCheck check_presets() {
   PresetCheck check;
   const auto count_if_loaded = [&check](std::size_t& count, const auto& load) {
@@ -37,12 +38,6 @@ PresetCheck check_presets() {
   return check;
 }
 
-Bytes machine_memory() {
-  struct sysinfo info {};
-  if (::sysinfo(&info) != 0) return Bytes(0);
-  return Bytes(static_cast<std::int64_t>(info.totalram) * static_cast<std::int64_t>(info.mem_unit));
-}
-
 std::string compiler() {
 #if defined(__clang__)
   return "clang " __clang_version__;
@@ -51,7 +46,7 @@ std::string compiler() {
 #endif
 }
 
-/// GPUs that `run --device cuda` can use, or why there is none.
+/// The GPUs that `run --device cuda` can use, or why it cannot use any.
 std::string gpus() {
   const CudaLibrary& library = cuda_library();
   if (!library.missing.empty()) return "none: " + library.missing;
@@ -68,13 +63,12 @@ std::string gpus() {
 
 CLI::App* add_doctor_command(CLI::App& app, DoctorFlags& flags) {
   CLI::App* command = app.add_subcommand("doctor", "Check this installation and this machine.");
-  command->add_option("--device", flags.device, "what is needed for: this machine's cores or a GPU")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
-      ->type_name("NAME");
+  add_word_flag(*command, "--device", flags.device, {"cpu", "cuda"},
+                "device that must be usable (default: cpu)");
   add_output_flags(*command, flags.output, "the result");
   command->footer(
-      "Exits with 4 if something that is needed is missing; a GPU is with --device cuda, as for "
-      "`run`.\n\n"
+      "Exits with status 4 if a required component is missing. Only --device cuda requires a GPU.\n"
+      "\n"
       "Examples:\n"
       "  meshwright doctor\n"
       "  meshwright doctor --device cuda --json");
@@ -84,7 +78,7 @@ CLI::App* add_doctor_command(CLI::App& app, DoctorFlags& flags) {
 Outcome run_doctor(const DoctorFlags& flags) {
   const PresetCheck presets = check_presets();
   const unsigned cores = std::thread::hardware_concurrency();
-  const Bytes memory = machine_memory();
+  const Bytes memory = machine_memory().value_or(Bytes(0));
   const bool is_sound = presets.problems.empty() && presets.models > 0 && presets.clusters > 0;
   const bool has_device = flags.device != "cuda" || cuda_library().missing.empty();
   std::string text;
@@ -107,13 +101,12 @@ Outcome run_doctor(const DoctorFlags& flags) {
     text = fmt::format("meshwright {}, built with {}\n", MESHWRIGHT_VERSION, compiler());
     text += fmt::format("machine    {} cores, {} of memory\n", cores, to_text(memory));
     text += fmt::format("GPUs       {}\n", gpus());
-    text += fmt::format("presets    {} models and {} clusters load\n", presets.models,
+    text += fmt::format("presets    {} models and {} clusters loaded\n", presets.models,
                         presets.clusters);
     for (const Diagnostic& d : presets.problems) text += format(d);
-    text += !is_sound ? "Something is wrong with this installation.\n"
-            : !has_device
-                ? "Planning and simulation have all that they need, --device cuda has not.\n"
-                : "All that planning and simulation need is there.\n";
+    text += !is_sound     ? "This installation is broken.\n"
+            : !has_device ? "Planning and simulation are ready; --device cuda is not.\n"
+                          : "Ready.\n";
   }
   Outcome outcome = deliver(std::move(text), flags.output);
   outcome.exit_code = is_sound && has_device ? kExitDone : kExitMissingEnvironment;

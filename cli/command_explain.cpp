@@ -5,6 +5,7 @@
 
 #include "cli/asynchronous_report.hpp"
 #include "cli/commands.hpp"
+#include "cli/help_formatter.hpp"
 #include "cli/neighbours.hpp"
 #include "cli/report.hpp"
 #include "cli/table.hpp"
@@ -26,7 +27,7 @@ struct Explanation {
   Evaluation evaluation;
   PlanFigures figures;
   std::vector<EvaluatedNeighbour> neighbours;
-  std::string asynchronous;  ///< text on many turns without a barrier, or empty
+  std::string asynchronous;  ///< text on asynchronous training, or empty
 };
 
 Explanation explain(const Job& job) {
@@ -48,61 +49,63 @@ Explanation explain(const Job& job) {
 
 std::string stages_text(const Plan& plan) {
   const ParallelDegrees& d = plan.strategy.degrees;
-  return fmt::format(
-      "{} stages on {} pipeline ranks; blocks in each stage:\n  {}\n"
-      "The embedding belongs to the first stage, the output layer to the last.\n",
-      stage_count(d), d.pipeline, fmt::join(plan.blocks_per_stage, " "));
+  return to_text({{"pipeline ranks", std::to_string(d.pipeline)},
+                  {"stages", std::to_string(stage_count(d))},
+                  {"layers per stage", fmt::format("{}", fmt::join(plan.blocks_per_stage, " "))},
+                  {"embedding", "on the first stage"},
+                  {"output layer", "on the last stage"}});
 }
 
 std::string neighbours_text(const Explanation& e) {
-  Table table{.columns = {{"  change", Align::kLeft},
+  Table table{.columns = {{"change", Align::kLeft},
                           {"step"},
                           {"MFU"},
                           {"bubble"},
+                          {"busiest"},
                           {"peak memory"},
                           {"", Align::kLeft}},
               .rows = {}};
   const auto add = [&table](const std::string& change, const PlanFigures& f) {
-    table.rows.push_back({"  " + change, to_text(f.step_time), percent(f.mfu),
-                          percent(f.bubble_of_period), to_text(f.peak_memory),
-                          f.peak_memory > f.memory_capacity ? "does not fit" : ""});
+    table.rows.push_back({change, to_text(f.step_time), percent(f.mfu), percent(f.bubble_of_period),
+                          percent(f.busiest_rank_bubble), to_text(f.peak_memory),
+                          f.peak_memory > f.memory_capacity ? "out of memory" : ""});
   };
   add("this plan", e.figures);
   for (const EvaluatedNeighbour& neighbour : e.neighbours) add(neighbour.change, neighbour.figures);
-  return to_text(table);
+  return to_indented_text(table);
 }
 
 std::string formulas_text(const Job& job) {
-  std::string text = fmt::format("  times    {}\n", job.cost_model->provenance());
-  text +=
-      "  MFU      forward + 2 x forward of every matrix product, attention not halved, no\n"
-      "           recomputation, over the peak (Narayanan et al., arXiv 2104.04473, section 5.1)\n"
-      "  kept     activations by operator (Korthikanti et al., arXiv 2205.05198, section 4.1)\n"
-      "  memory   the peak of acquisitions and releases in the order of the schedule\n";
-  for (const auto& [figure, source] : job.cluster.sources)
-    text += fmt::format("  {}: {}\n", figure, source);
-  return text;
+  std::vector<NamedValue> list{
+      {"cost model", job.cost_model->provenance()},
+      {"accuracy", job.cost_model->validation()},
+      {"MFU",
+       "model FLOPs (3 x forward, full attention, no recomputation) / peak; Narayanan et "
+       "al., arXiv 2104.04473, section 5.1"},
+      {"bubble", "idle time not explained by exposed communication / period; mean over ranks"},
+      {"activations", "per operator; Korthikanti et al., arXiv 2205.05198, section 4.1"},
+      {"peak memory", "allocations and releases in the order of the schedule"}};
+  for (const auto& [figure, source] : job.cluster.sources) list.push_back({figure, source});
+  return to_text(list);
 }
 
 std::string human_text(const Job& job, const Explanation& e, const FailureFlags& failures) {
   const Strategy& s = job.file.plan.strategy;
   std::string text =
-      fmt::format("{} on {}: {} devices, global batch {}, sequences of {} tokens\n{}\n\n",
+      fmt::format("{} on {}: {} GPUs, global batch size {}, sequence length {}\n{}\n\n",
                   job.file.model_name, job.file.cluster_name, rank_count(s.degrees), s.global_batch,
                   s.sequence_length, strategy_text(s));
   text += figures_text(e.figures);
   if (!e.figures.why.empty()) text += "\n" + e.figures.why + "\n";
-  text += "\nThe cut\n" + stages_text(job.file.plan);
-  text += "\nWhere the step goes, mean over all ranks\n" + step_parts_text(e.evaluation);
-  text += "\nWhere the step goes on each pipeline rank (wait: exposed communication)\n" +
-          breakdown_table(e.ranks, e.evaluation);
-  text += "\nMemory at its peak\n" + memory_table(e.ranks, e.evaluation);
+  text += "\nPipeline stages\n" + stages_text(job.file.plan);
+  text += "\nStep time breakdown, mean over all ranks\n" + step_parts_text(e.evaluation);
+  text += "\nStep time breakdown by pipeline rank\n" + breakdown_table(e.ranks, e.evaluation);
+  text += "\nPeak memory by pipeline rank\n" + memory_table(e.ranks, e.evaluation);
   text += e.asynchronous;
   if (const auto model = failure_model(failures, static_cast<int>(rank_count(s.degrees))))
     text += goodput_text(*model, checkpoint_interval(failures), e.evaluation.step_time);
-  text += "\nWhat would change with one flag changed\n" + neighbours_text(e);
-  return text + "\nWhere the figures are from (predictions are unvalidated on this cluster)\n" +
-         formulas_text(job);
+  text += "\nAlternatives: one change each\n" + neighbours_text(e);
+  return text + "\nSources of the figures\n" + formulas_text(job);
 }
 
 // ---- JSON ---------------------------------------------------------------------------------------
@@ -149,6 +152,7 @@ std::string json_text(const Job& job, const Explanation& e, const FailureFlags& 
   json.update(Json::parse(
       variation_json({}, failure_model(failures, devices), checkpoint_interval(failures))));
   json["cost_model"] = job.cost_model->provenance();
+  json["validation"] = job.cost_model->validation();
   json["sources"] = job.cluster.sources;
   constexpr int kIndent = 2;
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -169,7 +173,8 @@ std::vector<std::string> launch_words() {
   return words;
 }
 
-/// The text stands alone, so that it can be used as it is; what it cannot tell goes beside it.
+/// Standard output is the launch text alone, so that it can be used as it is; options that the
+/// trainer does not support are listed as notes.
 Outcome launch_outcome(LaunchTarget target, const Plan& plan, const OutputFlags& flags) {
   const LaunchText launch = launch_text(target, plan);
   if (flags.json) {
@@ -182,7 +187,7 @@ Outcome launch_outcome(LaunchTarget target, const Plan& plan, const OutputFlags&
   }
   Outcome outcome = deliver(launch.text, flags);
   for (const std::string& one : launch.not_said)
-    outcome.notes += fmt::format("not said to {}: {}\n", name_of(target), one);
+    outcome.notes += fmt::format("warning: not expressible in {}: {}\n", name_of(target), one);
   return outcome;
 }
 
@@ -190,11 +195,14 @@ Outcome launch_outcome(LaunchTarget target, const Plan& plan, const OutputFlags&
 
 CLI::App* add_explain_command(CLI::App& app, ExplainFlags& flags) {
   CLI::App* command = app.add_subcommand(
-      "explain", "Explain a plan: time and memory of every stage, and what a change would bring.");
+      "explain", "Explain a plan: time and memory by stage, and the effect of single changes.");
   add_job_flags(*command, flags.job);
   add_failure_flags(*command, flags.failures);
-  add_word_flag(*command, "--launch", flags.launch, launch_target_from_text, launch_words(),
-                "instead: flags or a file that make this trainer split the work so");
+  {
+    const OptionGroup group(*command, "Launch");
+    add_word_flag(*command, "--launch", flags.launch, launch_target_from_text, launch_words(),
+                  "print the options or config of this trainer for the plan instead");
+  }
   add_output_flags(*command, flags.output, "the result");
   command->footer(
       "Examples:\n"

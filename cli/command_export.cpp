@@ -9,11 +9,12 @@
 namespace meshwright {
 
 CLI::App* add_export_command(CLI::App& app, ExportFlags& flags) {
-  CLI::App* command = app.add_subcommand("export", "Write a timeline in another format.");
-  command->add_option("timeline", flags.timeline, "a .pftrace file, or - for standard input")
-      ->type_name("FILE");
-  command->add_option("--to", flags.format, "the format: Chrome trace-event JSON")
-      ->type_name("chrome");
+  CLI::App* command = app.add_subcommand("export", "Convert a timeline to another format.");
+  command->add_option("timeline", flags.timeline, "timeline (.pftrace), or - for standard input")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("--to", flags.format, "output format: Chrome Trace Event JSON (required)")
+      ->type_name("{chrome}");
   add_output_flags(*command, flags.output, "the result");
   command->footer(
       "Examples:\n"
@@ -23,16 +24,11 @@ CLI::App* add_export_command(CLI::App& app, ExportFlags& flags) {
 }
 
 Outcome run_export(const ExportFlags& flags) {
-  if (flags.timeline.empty()) {
-    throw UsageError({.where = "command line",
-                      .what = "a timeline to export is needed",
-                      .hint = "for example meshwright export step.pftrace --to chrome"});
-  }
   const std::vector<std::string> formats{"chrome"};
   if (flags.format != formats.front()) {
     throw UsageError({.where = "--to",
-                      .what = flags.format.empty() ? "is needed and was not given"
-                                                   : "there is no format '" + flags.format + "'",
+                      .what = flags.format.empty() ? "missing required option"
+                                                   : "invalid value '" + flags.format + "'",
                       .hint = suggest(flags.format, formats)});
   }
   const std::string where = flags.timeline == "-" ? "standard input" : flags.timeline;

@@ -2,8 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <span>
 
 #include "cli/commands.hpp"
+#include "cli/word_flag.hpp"
 #include "core/check.hpp"
 #include "core/io_file.hpp"
 #include "models/import.hpp"
@@ -25,13 +27,14 @@ ImportFormat format_of(const ImportFlags& flags, const NamedText& source) {
   if (flags.format != "auto") {
     if (const auto format = import_format_from_name(flags.format)) return *format;
     throw UsageError({.where = "--format",
-                      .what = fmt::format("there is no format '{}'", flags.format),
+                      .what = fmt::format("invalid value '{}'", flags.format),
                       .hint = suggest(flags.format, format_names())});
   }
   if (const auto format = guess_import_format(source.text)) return *format;
-  throw InputError({source.where, "is none of the formats that can be imported",
-                    "nvidia-smi topo -m, NCCL's topology XML, nccl-tests, Slurm's topology; or say "
-                    "which with --format"});
+  const std::vector<std::string> names = format_names();
+  throw InputError(
+      {source.where, "unrecognized format",
+       fmt::format("set --format to one of: {}", fmt::join(std::span(names).subspan(1), ", "))});
 }
 
 std::optional<CollectiveKind> kind_of(const ImportFlags& flags) {
@@ -43,7 +46,7 @@ std::optional<CollectiveKind> kind_of(const ImportFlags& flags) {
     names.emplace_back(name_of(kind));
   }
   throw UsageError({.where = "--collective",
-                    .what = fmt::format("there is no collective '{}'", flags.collective),
+                    .what = fmt::format("invalid value '{}'", flags.collective),
                     .hint = suggest(flags.collective, names)});
 }
 
@@ -61,21 +64,32 @@ std::string imported_cluster(const ImportedCluster& imported, const std::string&
 
 CLI::App* add_import_command(CLI::App& app, ImportFlags& flags) {
   CLI::App* command = app.add_subcommand(
-      "import", "Turn what other programs say about a machine into a cluster or a calibration.");
-  command->add_option("file", flags.file, "a file, or - for standard input")->type_name("FILE");
-  command->add_option("--format", flags.format, "what the file is (auto)")
-      ->type_name(fmt::format("{}", fmt::join(format_names(), "|")));
+      "import", "Create a cluster or calibration file from the output of another program.");
+  command->add_option("file", flags.file, "file to import, or - for standard input")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("--format", flags.format, "format of the file (default: auto)")
+      ->type_name(choices_text(format_names()));
   command
       ->add_option("--like", flags.like,
-                   "a cluster with the same devices: for what the file does not say")
+                   "cluster with the same devices, for properties that the file does not contain")
       ->type_name("NAME|FILE");
-  add_count(*command, "--nodes", flags.nodes, kNodeRange, "nodes like the one described (1)");
+  add_count(*command, "--nodes", flags.nodes, kNodeRange,
+            "number of nodes of the described type (default: 1)");
   command
       ->add_option("--collective", flags.collective,
-                   "what was measured, if nccl-tests does not say it")
+                   "measured collective, for output of nccl-tests that does not name it")
       ->type_name("KIND");
-  add_output_flags(*command, flags.output, "the cluster file, or the calibration");
+  add_output_flags(*command, flags.output, "the cluster or calibration file");
   command->footer(
+      "Formats:\n"
+      "  nvidia-smi     output of 'nvidia-smi topo -m'; without --like, the GPU type is "
+      "guessed\n"
+      "  nccl-topology  XML written by NCCL with NCCL_TOPO_DUMP_FILE=topo.xml\n"
+      "  nccl-tests     text output, or JSON written with -J; gives a calibration\n"
+      "  slurm          topology.conf, or output of 'scontrol show topology'; requires --like\n"
+      "Assumptions are listed in the comments of the cluster file.\n"
+      "\n"
       "Examples:\n"
       "  nvidia-smi topo -m | meshwright import - --like dgx-h100 --nodes 4 -o mine.toml\n"
       "  meshwright import topo.xml -o mine.toml\n"
@@ -84,10 +98,6 @@ CLI::App* add_import_command(CLI::App& app, ImportFlags& flags) {
 }
 
 Outcome run_import(const ImportFlags& flags) {
-  if (flags.file.empty())
-    throw UsageError({.where = "command line",
-                      .what = "a file to import is needed",
-                      .hint = "for example meshwright import topo.xml -o mine.toml"});
   const bool from_pipe = flags.file == "-";
   const NamedText source{
       .name = from_pipe ? "imported" : std::filesystem::path(flags.file).stem().string(),

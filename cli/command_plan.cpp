@@ -6,8 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/help_formatter.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/report.hpp"
+#include "cli/standard_streams.hpp"
 #include "core/io_file.hpp"
 #include "models/load.hpp"
 #include "planner/search.hpp"
@@ -19,19 +21,18 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kPlansShown = 10;
 constexpr CountRange kTopRange{.smallest = 1, .largest = 1000};
-constexpr CountRange kThreadRange{.smallest = 0, .largest = 1024};
 
-/// One line on standard error that rewrites itself; only where somebody is looking.
+/// A progress line on standard error, rewritten in place; printed to terminals only.
 class ProgressLine {
  public:
   void show(std::int64_t done, std::int64_t of) {
     if (!is_terminal_) return;
-    fmt::print(stderr, "\rsearching: {} of {} candidates", done, of);
+    print_to_stderr(fmt::format("\rsearching: {} of {} candidates", done, of));
     is_shown_ = true;
   }
   ~ProgressLine() {
-    constexpr const char* kEraseLine = "\r\033[K";
-    if (is_shown_) std::fputs(kEraseLine, stderr);
+    constexpr std::string_view kEraseLine = "\r\033[K";
+    if (is_shown_) print_to_stderr(kEraseLine);
   }
 
  private:
@@ -42,7 +43,7 @@ class ProgressLine {
 struct Search {
   NamedText model_text, cluster_text;
   Goal goal;
-  std::string cost_model, calibration;
+  std::string cost_model, validation, calibration;
   SearchResult result;
   Seconds time;
 };
@@ -51,8 +52,8 @@ template <class Value>
 Value needed(const std::optional<Value>& value, const char* flag, const char* example) {
   if (value) return *value;
   throw UsageError({.where = flag,
-                    .what = "is needed and was not given",
-                    .hint = fmt::format("for example {} {}", flag, example)});
+                    .what = "missing required option",
+                    .hint = fmt::format("set it, for example {} {}", flag, example)});
 }
 
 void check_sources(const PlanFlags& flags) {
@@ -74,11 +75,12 @@ Search run_search(const PlanFlags& flags) {
   search_run.goal = goal_of(flags);
   search_run.model_text = find_model(flags.model);
   search_run.cluster_text = find_cluster(flags.cluster, flags.calibration);
-  const ModelGraph model = model_from_config(search_run.model_text);
+  const ModelGraph model = load_model_and_warn(search_run.model_text);
   const Cluster cluster = cluster_from_toml(search_run.cluster_text);
   const std::optional<Calibration> calibration = calibration_for(cluster, flags.calibration);
   const auto cost_model = make_cost_model(cluster, calibration);
   search_run.cost_model = cost_model->provenance();
+  search_run.validation = cost_model->validation();
   search_run.calibration = text_of(calibration);
 
   ProgressLine progress;
@@ -132,15 +134,15 @@ std::string infeasible_text(const Infeasible& infeasible) {
   std::string text = fmt::format("No plan fits: {}\n", infeasible.reason);
   if (!infeasible.nearest) return text;
   const PlanFigures nearest = figures_of(*infeasible.nearest);
-  text += fmt::format("\nThe nearest one that was found:\n{}", plan_table({&nearest, 1}));
+  text += fmt::format("\nNearest plan found:\n{}", plan_table({&nearest, 1}));
   if (!nearest.why.empty()) text += nearest.why + "\n";
   return text;
 }
 
 std::string human_text(const Search& run, bool why_for_all) {
-  std::string text = fmt::format(
-      "{} on {}: {} devices, global batch {}, sequences of {} tokens\n\n", run.model_text.name,
-      run.cluster_text.name, run.goal.gpus, run.goal.global_batch, run.goal.sequence_length);
+  std::string text = fmt::format("{} on {}: {} GPUs, global batch size {}, sequence length {}\n\n",
+                                 run.model_text.name, run.cluster_text.name, run.goal.gpus,
+                                 run.goal.global_batch, run.goal.sequence_length);
   if (run.result.infeasible) text += infeasible_text(*run.result.infeasible);
   std::vector<PlanFigures> figures;
   for (const RankedPlan& ranked : run.result.plans) figures.push_back(figures_of(ranked));
@@ -150,7 +152,7 @@ std::string human_text(const Search& run, bool why_for_all) {
       text += fmt::format("{}. {}\n", i + 1, figures[i].why);
   }
   return text + certificate_text(run.result.certificate, run.time) +
-         fmt::format("Times: {}; unvalidated on this cluster.\n", run.cost_model);
+         cost_model_text(run.cost_model, run.validation);
 }
 
 PlanFile plan_file_of(const Search& run) {
@@ -170,23 +172,27 @@ PlanFile plan_file_of(const Search& run) {
 CLI::App* add_plan_command(CLI::App& app, PlanFlags& flags) {
   CLI::App* command =
       app.add_subcommand("plan", "Search for the fastest way to train a model on a cluster.");
-  command->add_option("--model", flags.model, "preset name or HuggingFace config.json")
-      ->type_name("NAME|FILE");
-  command->add_option("--cluster", flags.cluster, "preset name or cluster.toml")
-      ->type_name("NAME|FILE");
-  add_calibration_flag(*command, flags.calibration);
-  add_count(*command, "--gpus", flags.gpus, kGpuRange, "devices to use");
+  add_source_flags(*command, flags.model, flags.cluster, flags.calibration);
+  {
+    const OptionGroup group(*command, kSourceOptions);
+    add_count(*command, "--gpus", flags.gpus, kGpuRange, "total number of GPUs");
+  }
   add_batch_flags(*command, flags.strategy);
-  add_count(*command, "--top", flags.top, kTopRange, "plans to show (10)");
-  add_count(*command, "--threads", flags.threads, kThreadRange,
-            "threads of the search, 0 for all cores (0); the result is always the same");
-  command->add_flag("--why", flags.why, "a line of why for every plan, not only the best");
-  command->add_flag("--fix", flags.fix,
-                    "says that the flags below are choices to keep (they are, with or without)");
+  {
+    const OptionGroup group(*command, "Search");
+    add_count(*command, "--top", flags.top, kTopRange, "number of plans to list (default: 10)");
+    add_count(*command, "--threads", flags.threads, kThreadRange,
+              "search threads, without effect on the result; 0: all cores (default: 0)");
+    command->add_flag("--why", flags.why, "explain every listed plan, not only the best one");
+    command->add_flag("--fix", flags.fix,
+                      "no effect: options given on the command line are always fixed");
+  }
   add_choice_flags(*command, flags.strategy.choices);
-  add_output_flags(*command, flags.output, "the best plan, as a plan file");
+  add_output_flags(*command, flags.output, "the best plan");
   command->footer(
-      "The search covers every flag from --tp to --attention; one that is given is kept.\n\n"
+      "Searched unless given: --tp --pp --vpp --dp --ep --micro-batch --schedule --recompute "
+      "--zero\n"
+      "--sequence-parallel. All other options keep their default unless given.\n\n"
       "Examples:\n"
       "  meshwright plan --model gpt3-175b --cluster dgx-a100 --gpus 1024 --global-batch 1536 \\\n"
       "      --seq 2048 -o best.plan.json\n"

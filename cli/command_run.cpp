@@ -10,12 +10,15 @@
 
 #include "cli/activity_trace.hpp"
 #include "cli/commands.hpp"
+#include "cli/help_formatter.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/run_device.hpp"
 #include "cli/run_failed.hpp"
 #include "cli/run_input.hpp"
 #include "cli/run_results.hpp"
+#include "cli/standard_streams.hpp"
 #include "cli/start_copies.hpp"
+#include "cli/word_flag.hpp"
 #include "core/io_file.hpp"
 #include "core/lower.hpp"
 #include "core/parse_quantity.hpp"
@@ -28,7 +31,7 @@
 namespace meshwright {
 namespace {
 
-/// All that the ranks use.
+/// Everything the ranks use.
 struct Running {
   Job job;
   TaskGraph graph;
@@ -38,27 +41,29 @@ struct Running {
   // --ranks mpi only
   std::unique_ptr<SharedProgress> progress;
   std::unique_ptr<MpiJob> mpi;
-  std::optional<JobPlace> place;  ///< --ranks job and nccl: who this process is, if one of theirs
-  /// One process speaks for all.
+  std::optional<JobPlace> place;  ///< --ranks job and nccl: rank of this process, if it is one
+  /// True for all processes but that of rank 0: only one prints.
   bool is_silent() const {
     return (mpi && mpi->rank() != RankId(0)) || (place && place->rank != 0);
   }
 };
 
-/// All steps are one graph: there is no moment between two of them.
+/// Flushless schedules lower all steps to one graph: there is no boundary between two of them.
 void check_without_flush(const Job& job, const RunFlags& flags) {
   const auto refuse = [&](const char* flag, const char* hint) {
     throw InputError(Diagnostic{
         flag,
-        fmt::format("the pipeline of {} is full between steps", job.file.plan.strategy.schedule),
+        fmt::format("not supported by schedule '{}', which does not flush the pipeline between "
+                    "steps",
+                    job.file.plan.strategy.schedule),
         hint});
   };
   if (flags.checkpoints.every)
-    refuse("--save-every", "leave it out: --save writes when the last step has left the pipeline");
-  if (flags.live) refuse("--live", "leave it out: the timeline is of all steps, at the end");
+    refuse("--save-every", "remove it: --save alone writes a checkpoint after the last step");
+  if (flags.live) refuse("--live", "remove it: the timeline is written after the last step");
 }
 
-/// Where ranks are started by others, each reads its input for itself: standard input is for one.
+/// Processes of a launcher each read the input files, and standard input can be read only once.
 void check_input_of_all(const RunFlags& flags) {
   const RankKind kind = ranks_of(flags);
   if (kind != RankKind::kMpi && kind != RankKind::kJob) return;
@@ -66,16 +71,17 @@ void check_input_of_all(const RunFlags& flags) {
                                   &flags.tokens, &flags.checkpoints.resume})
     if (*file == "-")
       throw InputError(Diagnostic{"--ranks " + flags.ranks,
-                                  "all processes read the input, and only one standard input",
-                                  "name a file in place of -"});
+                                  "cannot read from standard input: every process reads the input",
+                                  "use a file instead of -"});
 }
 
 void prepare(Running& running, const RunFlags& flags) {
   check_input_of_all(flags);
+  check_checkpoint_flags(flags.checkpoints);
   if (flags.live && (flags.output.file.empty() || flags.output.file == "-"))
     throw UsageError({.where = "--live",
-                      .what = "needs a file to write",
-                      .hint = "name one: -o measured.pftrace"});
+                      .what = "requires '--output'",
+                      .hint = "set a file, for example -o measured.pftrace"});
   check_activity(flags);
   static_cast<void>(kernels_for_run(flags));
   static_cast<void>(nccl_for_run(flags));
@@ -95,27 +101,28 @@ void prepare(Running& running, const RunFlags& flags) {
   if (running.mpi && running.mpi->rank_count() != ranks)
     throw InputError(
         Diagnostic{"--ranks mpi",
-                   fmt::format("mpirun has started {} processes for a plan of {} ranks",
+                   fmt::format("mpirun started {} processes, but the plan has {} ranks",
                                running.mpi->rank_count(), ranks),
-                   fmt::format("as in mpirun -np {}", ranks)});
+                   fmt::format("use mpirun -np {}", ranks)});
   if (running.place && running.place->ranks != ranks)
-    throw InputError(Diagnostic{
-        "--ranks " + flags.ranks,
-        fmt::format("{} processes were started for a plan of {} ranks", running.place->ranks,
-                    ranks),
-        fmt::format("start {} of them, or none: then they are started from here", ranks)});
+    throw InputError(
+        Diagnostic{"--ranks " + flags.ranks,
+                   fmt::format("the launcher started {} processes, but the plan has {} ranks",
+                               running.place->ranks, ranks),
+                   fmt::format("start {} processes, or run without a launcher", ranks)});
   if (clock_of(flags) != TimelineClock::kReplay && !running.place)
     check_memory(running.graph, running.mpi ? running.mpi->ranks_here() : ranks);
   running.resumed = resumed_checkpoint(flags.checkpoints, job.model, job.file.plan.strategy);
   if (!flags.fault.empty()) running.fault = fault_from_text(flags.fault, running.graph);
   if (running.fault && ranks_of(flags) == RankKind::kThreads &&
       (running.fault->kind == FaultKind::kDie || running.fault->kind == FaultKind::kExit))
-    throw InputError(Diagnostic{"--inject-fault", "a thread cannot die alone",
+    throw InputError(Diagnostic{"--inject-fault",
+                                "kinds die and exit would end all ranks of '--ranks threads'",
                                 "use kind=abort, or --ranks processes"});
   stop_if_interrupted();
 }
 
-/// What keeps one process of the job from going on keeps all. False: another one says why.
+/// An input error of one process stops all processes. False: another process reports it.
 bool prepare_together(Running& running, const RunFlags& flags) {
   if (!running.mpi) {
     prepare(running, flags);
@@ -133,10 +140,10 @@ bool prepare_together(Running& running, const RunFlags& flags) {
   if (first.empty()) return true;
   if (running.is_silent()) return false;
   if (problem) std::rethrow_exception(problem);
-  throw RuntimeFailure({"--ranks mpi", first, "all ranks read the same files, each for itself"});
+  throw RuntimeFailure({"--ranks mpi", first, "make the input files readable on every node"});
 }
 
-/// Says every step, and with --live writes what was measured so far.
+/// Prints every step; with --live, also writes the timeline measured so far.
 class Progress {
  public:
   Progress(const Running& running, const RunFlags& flags) : running_(running), flags_(flags) {}
@@ -145,28 +152,35 @@ class Progress {
       so_far_.steps.push_back(measured);
       write_so_far();
     }
-    fmt::print(stderr, "step {:>3}  loss {:.4f}  {:.3f} ms\n", step, measured.loss,
-               to_seconds(step_time(measured)).value * 1e3);
+    print_to_stderr(fmt::format("step {:>3}  loss {:.4f}  {:.3f} ms\n", step, measured.loss,
+                                to_seconds(step_time(measured)).value * 1e3));
   }
 
  private:
-  /// What was trained is worth more than a look at it: the run goes on, and its end writes again.
+  /// A failed write does not stop the run: the file is written again after the next step.
   void write_so_far() {
     try {
       write_file(flags_.output.file,
                  results_trace({running_.job, flags_, running_.graph, so_far_}));
     } catch (const RuntimeFailure& failure) {
-      if (!std::exchange(has_complained_, true))
-        fmt::print(stderr, "warning: {}: {}; the run goes on and tries again\n",
-                   failure.diagnostic().where, failure.diagnostic().what);
+      if (!std::exchange(has_warned_, true))
+        print_to_stderr(fmt::format("warning: {}: {}; will retry after the next step\n",
+                                    failure.diagnostic().where, failure.diagnostic().what));
     }
   }
 
   const Running& running_;
   const RunFlags& flags_;
   TrainingRun so_far_;
-  bool has_complained_ = false;
+  bool has_warned_ = false;
 };
+
+/// "threads", "MPI processes": how the ranks of --ranks run.
+std::string_view rank_kind_text(const std::string& ranks) {
+  if (ranks == "mpi") return "MPI processes";
+  if (ranks == "job") return "processes connected over TCP";
+  return ranks == "nccl" ? "processes connected by NCCL" : std::string_view(ranks);
+}
 
 TrainingRun carry_out(const Running& running, const RunFlags& flags,
                       const ActivityTable* recorder) {
@@ -174,9 +188,10 @@ TrainingRun carry_out(const Running& running, const RunFlags& flags,
   options.seed =
       running.resumed ? running.resumed->seed : static_cast<std::uint64_t>(flags.seed.value_or(1));
   if (!running.is_silent())
-    fmt::print(stderr, "{} tasks {} on {} {}\n", running.graph.tasks.size(),
-               updates_without_flush(running.job.file.plan.strategy) ? "in all steps" : "a step",
-               running.graph.ranks.size(), flags.ranks == "mpi" ? "processes of MPI" : flags.ranks);
+    print_to_stderr(fmt::format(
+        "{} tasks {} on {} ranks ({})\n", running.graph.tasks.size(),
+        updates_without_flush(running.job.file.plan.strategy) ? "in all steps" : "per step",
+        running.graph.ranks.size(), rank_kind_text(flags.ranks)));
   return train({.plan = running.job.file.plan,
                 .model = running.job.model,
                 .graph = running.graph,
@@ -204,14 +219,14 @@ TrainingRun carry_out(const Running& running, const RunFlags& flags,
 
 std::string hint_for(const RankFailure& failure) {
   if (failure.kind == FailureKind::kHang)
-    return "if it is only slow, say how long to wait, as in --patience 60s";
+    return "if the rank is only slow, set a longer timeout, for example --patience 60s";
   if (failure.kind == FailureKind::kDeath && failure.cause.find("signal 9") != std::string::npos)
-    return "the system kills processes when memory runs out: try a smaller plan";
-  if (failure.cause == kNoMemory) return "try a smaller plan, or raise the limit (ulimit -v)";
-  return "all ranks were stopped";
+    return "check dmesg: Linux kills processes when memory runs out";
+  if (failure.cause == kNoMemory) return "use a smaller plan, or raise the limit (ulimit -v)";
+  return "";
 }
 
-/// The failure in the words of the graph.
+/// The failure with the task's name.
 RunFailed failed_run(const RankFailure& failure, const TaskGraph& graph) {
   return RunFailed({.rank = failure.rank,
                     .task = failure.task.value < 0 ? "" : stable_name(graph, failure.task),
@@ -220,39 +235,38 @@ RunFailed failed_run(const RankFailure& failure, const TaskGraph& graph) {
                     .leaves_a_thread = failure.is_stuck});
 }
 
-/// Read from the plan once more: this process has only waited for the one that carried it out.
+/// Lowers the plan again: this process only waited for the child that ran it.
 std::string task_name(const RunFlags& flags, TaskId task) {
   if (task.value < 0 || flags.job.plan_file == "-") return "";
   const Job job = load_job(flags.job);
   return stable_name(lower(job.file.plan, job.model, job.cluster, {.ranks = RankSet::kAll}), task);
 }
 
-/// What is left to do once the process of an MPI rank has ended. Of a killed one this process knows
-/// best what it did: it says so, and mpirun ends the job.
+/// After the child that runs an MPI rank has ended. If it was killed, this process reports the
+/// failure, since it knows the rank's last task, and mpirun ends the job.
 Outcome after(const ChildEnd& end, RankId rank, const RankProgress& progress,
               const RunFlags& flags) {
   Outcome outcome;
   outcome.exit_code = end.signal == 0 ? end.exit_code : kExitRunFailed;
-  // A rank that says itself why it ends does so in the end, or before its first task.
+  // A rank that reports its own failure does so after its last or before its first task.
   const bool is_through = progress.is_finished || progress.task.load() < 0 || end.exit_code != 0;
   if ((end.signal == 0 && is_through) || end.was_told_to_end) return outcome;
   const RankFailure failure{.kind = FailureKind::kDeath,
                             .rank = rank,
                             .task = TaskId(progress.task.load()),
-                            .cause = end.signal != 0
-                                         ? "was killed by " + signal_text(end.signal)
-                                         : "its process ended too early, with exit code 0"};
+                            .cause = end.signal != 0 ? "was killed by " + signal_text(end.signal)
+                                                     : "its process exited early, with status 0"};
   throw RunFailed({.rank = rank,
                    .task = task_name(flags, failure.task),
                    .cause = failure.cause,
                    .hint = hint_for(failure)});
 }
 
-/// The one that has watched over a dead rank tells of it, and mpirun ends this process meanwhile.
+/// The process that watched over a dead rank reports the failure; mpirun then ends this process.
 void leave_it_to_the_watcher(const RankFailure& failure, const Running& running) {
   constexpr std::chrono::seconds kForWatcher{3};
   if (running.mpi && failure.kind == FailureKind::kDeath && failure.rank != RankId(0) &&
-      failure.cause.find("its process is gone") != std::string::npos)
+      failure.cause == kProcessLost)
     wait_to_be_ended(kForWatcher, kExitRunFailed);
 }
 
@@ -270,66 +284,100 @@ Outcome finish(const Running& running, const TrainingRun& run, const RunFlags& f
   return outcome;
 }
 
+/// How a process other than that of rank 0 ends. Only that one prints results; after a failure all
+/// exit with an error, so that whatever started them notices.
+Outcome finish_silently(const Running& running, const TrainingRun& run) {
+  if (!run.failure) return {};
+  if (run.failure->kind == FailureKind::kInterruption)
+    return {.text = {}, .exit_code = kExitInterrupted};
+  const RunFailed failed = failed_run(*run.failure, running.graph);
+  const RunFailed::What& what = failed.details();
+  if (!running.place || running.place->rank == what.rank.value)
+    return {.text = {}, .exit_code = kExitRunFailed, .notes = format(failed.diagnostic())};
+  const std::string task = what.task.empty() ? "" : " in " + what.task;
+  return {.text = {},
+          .exit_code = kExitRunFailed,
+          .notes = format(Diagnostic{fmt::format("rank {}", running.place->rank),
+                                     fmt::format("stopped because rank {} failed{}: {}",
+                                                 what.rank.value, task, what.cause),
+                                     fmt::format("check the output of rank {}", what.rank.value)})};
+}
+
 void add_machine_flags(CLI::App& command, RunFlags& flags) {
-  command.add_option("--ranks", flags.ranks, "what a rank is: see below")
-      ->check(CLI::IsMember({"threads", "processes", "mpi", "job", "nccl"}))
-      ->type_name("NAME");
-  command.add_option("--clock", flags.clock, "what time is: see below")
-      ->check(CLI::IsMember({"wall", "virtual", "replay"}))
-      ->type_name("NAME");
-  command
-      .add_option("--links", flags.links,
-                  "by the wall clock: what messages take; the others always model them (real)")
-      ->check(CLI::IsMember({"real", "modelled"}))
-      ->type_name("NAME");
-  command.add_option("--kernels", flags.kernels, "cpu, or the plain ones they are checked with")
-      ->check(CLI::IsMember({"cpu", "reference"}))
-      ->type_name("NAME");
-  command
-      .add_option("--device", flags.device, "what ranks compute on: this machine's cores or a GPU")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
-      ->type_name("NAME");
+  const OptionGroup group(command, "Execution");
+  add_word_flag(command, "--ranks", flags.ranks, {"threads", "processes", "mpi", "job", "nccl"},
+                "how ranks run, see below (default: threads)");
+  add_word_flag(command, "--clock", flags.clock, {"wall", "virtual", "replay"},
+                "clock of the timeline, see below (default: virtual)");
+  add_word_flag(command, "--links", flags.links, {"real", "modelled"},
+                "message times of --clock wall: measured, or modeled by the cluster's links "
+                "(default: real)");
+  add_word_flag(command, "--kernels", flags.kernels, {"cpu", "reference"},
+                "CPU kernels: optimized (cpu) or reference (default: cpu)");
+  add_word_flag(command, "--device", flags.device, {"cpu", "cuda"},
+                "device to compute on (default: cpu)");
   command
       .add_option("--activity", flags.activity,
-                  "every kernel and copy of the GPU, by CUPTI, as a trace for Perfetto")
+                  "write a Perfetto trace of all GPU kernels and copies (CUPTI)")
       ->type_name("FILE");
   command
       .add_option("--patience", flags.patience,
-                  "ranks that stand still for so long hang (6s; mpi: 5s)")
+                  "time without progress before a rank is declared hung (default: 6s; "
+                  "5s with --ranks mpi; 30s with --device cuda)")
       ->type_name("TIME");
   command.add_option("--inject-fault", flags.fault)->group("");  // in executor/README.md
+}
+
+void add_training_flags(CLI::App& command, RunFlags& flags) {
+  const OptionGroup group(command, "Training");
+  add_count(command, "--steps", flags.steps, {1, 100'000}, "number of training steps (default: 5)");
+  add_count(command, "--seed", flags.seed, {0, 1'000'000'000},
+            "random seed of the initial parameters (default: 1)");
+  command
+      .add_option("--text", flags.text,
+                  "text to train on, one token per byte (default: a built-in text)")
+      ->type_name("FILE");
+  command
+      .add_option("--tokens", flags.tokens,
+                  "token IDs to train on: little-endian integers without a header")
+      ->type_name("FILE");
+  add_word_flag(command, "--token-type", flags.token_type, {"uint16", "uint32"},
+                "integer type of --tokens (default: uint16)");
 }
 
 }  // namespace
 
 CLI::App* add_run_command(CLI::App& app, RunFlags& flags) {
   CLI::App* command =
-      app.add_subcommand("run", "Carry a plan out on this machine and measure its timeline.");
+      app.add_subcommand("run", "Run a plan on this machine and measure its timeline.");
   add_job_flags(*command, flags.job);
   add_machine_flags(*command, flags);
-  add_count(*command, "--steps", flags.steps, {1, 100'000}, "training steps (5)");
-  add_count(*command, "--seed", flags.seed, {0, 1'000'000'000}, "of the first parameters (1)");
+  add_training_flags(*command, flags);
   add_checkpoint_flags(*command, flags.checkpoints);
-  command->add_option("--text", flags.text, "file to learn, byte by byte; else a built-in one")
-      ->type_name("FILE");
-  command->add_option("--tokens", flags.tokens, "file to learn: numbers, as a tokenizer wrote them")
-      ->type_name("FILE");
-  command->add_option("--token-type", flags.token_type, "of --tokens (uint16)")
-      ->check(CLI::IsMember({"uint16", "uint32"}))
-      ->type_name("NAME");
-  command->add_flag("--all-steps", flags.all_steps,
-                    "write all steps one after another, not only the median one");
-  command->add_flag("--live", flags.live, "write -o after every step, not only at the end");
-  add_output_flags(*command, flags.output, "the measured timeline, as a Perfetto trace");
+  {
+    const OptionGroup group(*command, "Timeline");
+    command->add_flag("--all-steps", flags.all_steps,
+                      "write all steps to the timeline, not only the median step");
+    command->add_flag("--live", flags.live, "write the timeline after every step");
+  }
+  add_output_flags(*command, flags.output, "the timeline (Perfetto trace)");
   command->footer(
-      "Ranks: threads of this process, processes that it starts, the processes of mpirun; or of a\n"
-      "job, which meet over TCP: those that torchrun, srun or mpirun has started, else copies of\n"
-      "this program. nccl is a job whose processes have a GPU each.\n"
-      "Clocks: virtual takes CPU time of every kernel and the model's time of every message;\n"
-      "wall is what the machine's clock says; replay computes nothing and sleeps as predicted.\n"
-      "With --device cuda threads share one GPU: by the virtual clock one kernel at a time, each\n"
-      "timed there. Processes of mpirun or of --ranks nccl have one each (--clock wall).\n"
-      "Ctrl-C writes what was measured until then.\n"
+      "Ranks:\n"
+      "  threads    threads of this process\n"
+      "  processes  forked processes on this machine\n"
+      "  mpi        processes started by mpirun, connected by MPI\n"
+      "  job        processes connected over TCP, started by torchrun, srun or mpirun; without a\n"
+      "             launcher, meshwright starts them on this machine\n"
+      "  nccl       like job, with one GPU per process, connected by NCCL\n"
+      "\n"
+      "Clocks:\n"
+      "  virtual    CPU time of each kernel, and modeled message times\n"
+      "  wall       elapsed time\n"
+      "  replay     no computation: every rank sleeps for the predicted times\n"
+      "\n"
+      "With --device cuda, threads share one GPU; --clock virtual then runs and times one kernel\n"
+      "at a time. Processes of mpirun and --ranks nccl use one GPU each and need --clock wall.\n"
+      "Ctrl-C stops the run and writes what was measured.\n"
       "\n"
       "Examples:\n"
       "  meshwright run best.plan.json --steps 10 -o measured.pftrace\n"
@@ -340,10 +388,11 @@ CLI::App* add_run_command(CLI::App& app, RunFlags& flags) {
 
 namespace {
 
-/// Nobody has started its processes. What is wrong with the input is said by this one alone.
+/// Starts the processes of a job without a launcher. The input is checked here first, so that an
+/// error is printed once.
 Outcome start_job(const RunFlags& flags) {
   const auto ranks = [&] {
-    Running checked;  // goes before the copies read all of it again
+    Running checked;  // freed before the copies load it again
     prepare(checked, flags);
     return static_cast<int>(checked.graph.ranks.size());
   };
@@ -374,8 +423,8 @@ Outcome run_run(const RunFlags& flags) {
   recording.write(running->graph);
   const bool leaves_a_thread = run.failure && run.failure->is_stuck;
   const Running& kept = *running;
-  if (leaves_a_thread) static_cast<void>(running.release());  // the thread goes on using it
-  Outcome outcome = kept.is_silent() ? Outcome() : finish(kept, run, flags);
+  if (leaves_a_thread) static_cast<void>(running.release());  // the thread still uses it
+  Outcome outcome = kept.is_silent() ? finish_silently(kept, run) : finish(kept, run, flags);
   outcome.leaves_a_thread = leaves_a_thread;
   return outcome;
 }

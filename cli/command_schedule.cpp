@@ -3,7 +3,9 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/help_formatter.hpp"
 #include "cli/schedule_figures.hpp"
+#include "cli/word_flag.hpp"
 #include "core/io_file.hpp"
 #include "core/io_schedule_csv.hpp"
 
@@ -15,68 +17,90 @@ constexpr CountRange kChunkRange{.smallest = 1, .largest = 64};
 constexpr CountRange kMicrobatchRange{.smallest = 1, .largest = 4096};
 constexpr CountRange kSliceRange{.smallest = 1, .largest = 256};
 constexpr CountRange kCapRange{.smallest = 1, .largest = 1 << 20};
-/// Stages x micro-batches: what an answer within a minute allows.
+/// Limit on stages x micro-batches that keeps the run time below a minute.
 constexpr std::int64_t kMostStageMicrobatches = std::int64_t{1} << 17;
 
 int need(const std::optional<int>& value, const char* flag) {
-  if (!value) refuse_flag(flag, "is needed and was not given", "see meshwright schedule --help");
+  if (!value) refuse_flag(flag, "missing required option", "run 'meshwright schedule --help'");
   return *value;
 }
 
+void add_schedule_flags(CLI::App& command, ScheduleFlags& flags) {
+  const OptionGroup group(command, "Schedule");
+  command
+      .add_option("--name", flags.name,
+                  "schedule (see 'meshwright show schedules'); auto: synthesize one")
+      ->type_name("NAME");
+  add_count(command, "--stages", flags.stages, kStageRange, "number of devices in the pipeline");
+  add_count(command, "--microbatches", flags.microbatches, kMicrobatchRange,
+            "number of micro-batches");
+  add_count(command, "--chunks", flags.chunks, kChunkRange,
+            "model chunks per device (default: 1, or 2 if the schedule requires it)");
+  add_word_flag(command, "--placement", flags.placement, {"loop", "v", "wave"},
+                "placement of the chunks with --name auto (default: the best)");
+  add_count(command, "--slices", flags.slices, kSliceRange,
+            "sequence slices per micro-batch (seq1f1b and terapipe)");
+  add_count(command, "--cap", flags.cap, kCapRange,
+            "activation limit per device, in micro-batches");
+  add_word_flag(command, "--objective", flags.objective, {"makespan", "period"},
+                "objective to minimize with --name auto (default: makespan)");
+  command
+      .add_option("--activation", flags.activation,
+                  "saved activations per micro-batch and device, such as 1GiB")
+      ->type_name("SIZE");
+}
+
 void add_time_flags(CLI::App& command, ScheduleFlags& flags) {
+  const OptionGroup group(command, "Times");
   const auto add = [&](const char* flag, std::vector<std::string>& words, const char* what) {
-    command.add_option(flag, words, what)->type_name("T...")->expected(1, 1 << 14);
+    command.add_option(flag, words, what)->type_name("T,T,...")->expected(1, 1 << 14);
   };
-  add("--tf", flags.forward, "forward: one time, one per device, or one per chunk");
-  add("--tb", flags.backward_input, "gradient of the input, likewise");
-  add("--tw", flags.backward_weight, "gradient of the weights, likewise");
-  add("--tcomm", flags.latency, "to the next device: one time, or one per device");
-  add("--ts", flags.output_scores, "share of a split output layer (vocab-1f1b), likewise");
-  add("--tt", flags.output_gradients, "gradients of that share, likewise");
-  command.add_option("--tbarrier", flags.barrier, "message that joins all shares")->type_name("T");
-  command.add_option("--unit", flags.unit, "of all times")->type_name("s|ms|us|ns");
+  add("--tf", flags.forward,
+      "forward time: one value, one per device, or one per chunk (default: 1)");
+  add("--tb", flags.backward_input, "backward-input time, in the same form (default: 1)");
+  add("--tw", flags.backward_weight, "backward-weight time, in the same form (default: 1)");
+  add("--tcomm", flags.latency,
+      "latency to the next device: one value, or one per device (default: 0)");
+  add("--ts", flags.output_scores,
+      "S pass of the sharded output layer of vocab-1f1b, in the same form (default: 0)");
+  add("--tt", flags.output_gradients,
+      "T pass of the sharded output layer of vocab-1f1b, in the same form (default: 0)");
+  command
+      .add_option("--tbarrier", flags.barrier,
+                  "all-reduce between S and T passes of vocab-1f1b (default: 0)")
+      ->type_name("T");
+  command.add_option("--unit", flags.unit, "unit of all times (default: ms)")
+      ->type_name("{s,ms,us,ns}");
 }
 
 void add_csv_flags(CLI::App& command, ScheduleFlags& flags) {
-  command.add_option("--csv", flags.csv_file, "write PyTorch's schedule CSV")->type_name("FILE");
-  command.add_option("--csv-content", flags.csv_content, "passes alone, or messages as well")
-      ->check(CLI::IsMember({"compute", "comms"}))
-      ->type_name("compute|comms");
-  command.add_option("--csv-dialect", flags.csv_dialect, "I W B, or the older B W BW")
-      ->check(CLI::IsMember({"current", "old"}))
-      ->type_name("current|old");
-  command.add_option("--check", flags.check_file, "judge and time a schedule CSV instead")
+  const OptionGroup group(command, "Schedule files");
+  command
+      .add_option("--csv", flags.csv_file, "write the schedule as CSV, in the format of PyTorch")
+      ->type_name("FILE");
+  add_word_flag(command, "--csv-content", flags.csv_content, {"compute", "comms"},
+                "passes only, or also sends and receives (default: compute)");
+  add_word_flag(command, "--csv-dialect", flags.csv_dialect, {"current", "old"},
+                "backward passes as I, W, B or in the older form B, W, BW (default: current)");
+  command
+      .add_option("--check", flags.check_file,
+                  "check and time a schedule CSV instead of generating a schedule")
       ->type_name("FILE");
 }
 
 }  // namespace
 
-void refuse_flag(const std::string& flag, std::string what, std::string hint) {
-  throw UsageError({.where = flag, .what = std::move(what), .hint = std::move(hint)});
-}
-
 CLI::App* add_schedule_command(CLI::App& app, ScheduleFlags& flags) {
   CLI::App* command = app.add_subcommand(
-      "schedule", "Order the work of a pipeline: a schedule by name, or one made to measure.");
-  command->add_option("--name", flags.name, "a schedule, or auto")->type_name("NAME");
-  add_count(*command, "--stages", flags.stages, kStageRange, "devices of the pipeline");
-  add_count(*command, "--microbatches", flags.microbatches, kMicrobatchRange, "micro-batches");
-  add_count(*command, "--chunks", flags.chunks, kChunkRange, "stages on each device");
-  command->add_option("--placement", flags.placement, "where auto puts several chunks")
-      ->check(CLI::IsMember({"loop", "v", "wave"}))
-      ->type_name("loop|v|wave");
-  add_count(*command, "--slices", flags.slices, kSliceRange,
-            "pieces of the sequence (seq1f1b, terapipe)");
+      "schedule", "Generate, synthesize or check a pipeline schedule, and compute its timing.");
+  add_schedule_flags(*command, flags);
   add_time_flags(*command, flags);
-  add_count(*command, "--cap", flags.cap, kCapRange, "micro-batches a device may hold");
-  command->add_option("--objective", flags.objective, "what auto makes small")
-      ->check(CLI::IsMember({"makespan", "period"}))
-      ->type_name("makespan|period");
-  command->add_option("--activation", flags.activation, "of one micro-batch on a device, \"1 GiB\"")
-      ->type_name("SIZE");
   add_csv_flags(*command, flags);
-  add_output_flags(*command, flags.output, "the figures and orders");
+  add_output_flags(*command, flags.output, "the timing and the schedule");
   command->footer(
+      "Bubble rates are those of Zero Bubble (arXiv 2401.10241): 1 - m (tF + tB + tW) / x, mean "
+      "over\n"
+      "devices, where x is the makespan or the period.\n\n"
       "Examples:\n"
       "  meshwright schedule --name auto --stages 2 --microbatches 6 --tf 9,10 --tb 10,12 \\\n"
       "      --tw 7,8 --tcomm 0.25 --unit ms --cap 3 --csv order.csv\n"
@@ -89,8 +113,9 @@ namespace {
 ScheduleFigures figures_of(const ScheduleFlags& flags) {
   if (!flags.check_file.empty()) {
     if (!flags.name.empty() || flags.stages || flags.microbatches || flags.chunks)
-      refuse_flag("--check", "stands beside a description of another schedule",
-                  "leave out --name, --stages, --microbatches and --chunks: the file says them");
+      refuse_flag("--check",
+                  "cannot be combined with '--name', '--stages', '--microbatches' or '--chunks'",
+                  "remove them: the file describes the schedule");
     return checked_schedule(flags);
   }
   const std::int64_t stages =
@@ -99,16 +124,20 @@ ScheduleFigures figures_of(const ScheduleFlags& flags) {
       std::int64_t{need(flags.microbatches, "--microbatches")} * flags.slices.value_or(1);
   if (stages * units > kMostStageMicrobatches)
     refuse_flag("--microbatches",
-                fmt::format("{} stages of {} micro-batches are too many", stages, units),
-                fmt::format("at most {} stages x micro-batches", kMostStageMicrobatches));
+                fmt::format("{} stages x {} micro-batches exceed the limit of {}", stages, units,
+                            kMostStageMicrobatches),
+                "use fewer micro-batches");
   if (flags.name.empty())
-    refuse_flag("--name", "is needed and was not given", "auto, or one that show schedules lists");
+    refuse_flag("--name", "missing required option",
+                "set it to auto, or to a name listed by 'meshwright show schedules'");
   if (flags.name != "auto" && !flags.placement.empty())
-    refuse_flag("--placement", fmt::format("'{}' has a placement of its own", flags.name),
-                "leave it out, or --name auto");
+    refuse_flag("--placement",
+                fmt::format("requires '--name auto': '{}' has a fixed placement", flags.name),
+                "remove it, or use --name auto");
   if (flags.name != "auto") return named_schedule(flags);
   if (flags.slices)
-    refuse_flag("--slices", "auto orders whole micro-batches", "seq1f1b and terapipe take slices");
+    refuse_flag("--slices", "cannot be combined with '--name auto'",
+                "use --name seq1f1b or --name terapipe");
   return synthesised_schedule(flags);
 }
 

@@ -20,9 +20,9 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
     known.insert(known.end(), names.begin(), names.end());
   const std::vector<std::string> near = nearest_names(what, known);
   throw InputError({.where = what,
-                    .what = "is neither a known name nor a file of a known kind",
+                    .what = "unknown name or file type",
                     .hint = near.empty()
-                                ? "meshwright show models, clusters or schedules lists the names"
+                                ? "run 'meshwright show models', 'clusters' or 'schedules'"
                                 : fmt::format("did you mean '{}'?", fmt::join(near, "', '"))});
 }
 
@@ -43,13 +43,14 @@ Page page_of(const std::string& what) {
 }  // namespace
 
 CLI::App* add_show_command(CLI::App& app, ShowFlags& flags) {
-  CLI::App* command = app.add_subcommand(
-      "show", "Show what is known: models, clusters, schedules, one of them, or a file.");
+  CLI::App* command =
+      app.add_subcommand("show", "Show models, clusters and schedules, or the contents of a file.");
   command
       ->add_option("what", flags.what,
-                   "models, clusters, schedules, a name that these list, a .plan.json, .pftrace, "
-                   "config.json or cluster.toml")
-      ->type_name("NAME|FILE");
+                   "models, clusters or schedules; the name of one of them; or a .plan.json, "
+                   ".pftrace, config.json or cluster.toml file")
+      ->type_name("NAME|FILE")
+      ->required();
   add_output_flags(*command, flags.output, "the result");
   command->footer(
       "Examples:\n"
@@ -59,11 +60,6 @@ CLI::App* add_show_command(CLI::App& app, ShowFlags& flags) {
 }
 
 Outcome run_show(const ShowFlags& flags) {
-  if (flags.what.empty()) {
-    throw UsageError({.where = "command line",
-                      .what = "something to show is needed",
-                      .hint = "models, clusters, schedules, a name that these list, or a file"});
-  }
   const Page page = page_of(flags.what);
   return deliver(flags.output.json ? page.json : page.text, flags.output);
 }

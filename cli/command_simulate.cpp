@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/help_formatter.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/report.hpp"
 #include "core/io_file.hpp"
@@ -17,6 +18,8 @@
 namespace meshwright {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 struct Simulation {
   TaskGraph graph;
   std::vector<WorkPrice> prices;
@@ -29,8 +32,7 @@ struct Simulation {
 
 /// Graph, prices and times; `steps` as in LoweringOptions.
 Simulation simulate_graph(const Job& job, const SimulateFlags& flags, int steps) {
-  // Messages of ranks that are folded away would be missing from the shared links, and their noise
-  // from the slowest of all.
+  // Contention needs the messages of all ranks; so does jitter, as the slowest rank decides.
   const bool all_ranks = flags.all_ranks || flags.contention || varies_steps(flags.variation);
   const Plan& plan = job.file.plan;
   Simulation s;
@@ -76,7 +78,6 @@ Timeline timeline_of(const Simulation& s, const Job& job) {
 
 std::string json_text(const PlanFigures& figures, const Simulation& s,
                       const std::string& timeline_file) {
-  using Json = nlohmann::ordered_json;
   Json json{{"schema", 1}};
   json.update(Json::parse(to_json(figures)));
   json.update(Json::parse(variation_json(s.variation, s.failures, s.checkpoint_interval)));
@@ -88,17 +89,17 @@ std::string json_text(const PlanFigures& figures, const Simulation& s,
 std::string human_text(const Job& job, const Simulation& s, const PlanFigures& figures) {
   const Strategy& strategy = job.file.plan.strategy;
   std::string text =
-      fmt::format("{} on {}: {} devices, global batch {}, sequences of {} tokens\n{}\n\n",
+      fmt::format("{} on {}: {} GPUs, global batch size {}, sequence length {}\n{}\n\n",
                   job.file.model_name, job.file.cluster_name, rank_count(strategy.degrees),
                   strategy.global_batch, strategy.sequence_length, strategy_text(strategy));
   text += figures_text(figures);
-  text += "\nWhere the step goes, mean over all ranks:\n" + step_parts_text(s.evaluation);
-  text += "\nMemory at its peak:\n" + memory_table(s.graph.ranks, s.evaluation);
+  text += "\nStep time breakdown, mean over all ranks:\n" + step_parts_text(s.evaluation);
+  text += "\nPeak memory:\n" + memory_table(s.graph.ranks, s.evaluation);
   if (s.variation) text += variation_text(*s.variation);
   if (s.failures) text += goodput_text(*s.failures, s.checkpoint_interval, s.evaluation.step_time);
-  text += fmt::format("\nTimes: {}; unvalidated on this cluster.\n", job.cost_model->provenance());
+  text += "\n" + cost_model_text(job.cost_model->provenance(), job.cost_model->validation());
   if (!fits_in_memory(s.evaluation))
-    text += "This does not fit: the peak is above the memory of the device.\n";
+    text += "Out of memory: peak memory exceeds the memory of the device.\n";
   return text;
 }
 
@@ -106,17 +107,20 @@ std::string human_text(const Job& job, const Simulation& s, const PlanFigures& f
 
 CLI::App* add_simulate_command(CLI::App& app, SimulateFlags& flags) {
   CLI::App* command =
-      app.add_subcommand("simulate", "Predict time and memory of one training step, in detail.");
+      app.add_subcommand("simulate", "Predict the time and memory of a training step.");
   add_job_flags(*command, flags.job);
-  command->add_flag("--all-ranks", flags.all_ranks,
-                    "unfold every rank instead of one for each pipeline position");
-  command->add_flag("--contention", flags.contention,
-                    "messages and collectives share the links of the network (unfolds every rank)");
-  add_count(*command, "--steps", flags.steps, {1, 100'000},
-            "of the timeline, if the schedule has no flush: as many as run --steps");
+  {
+    const OptionGroup group(*command, "Simulation");
+    command->add_flag("--all-ranks", flags.all_ranks,
+                      "simulate every rank instead of one representative per pipeline rank");
+    command->add_flag("--contention", flags.contention,
+                      "model contention on shared links (implies --all-ranks)");
+    add_count(*command, "--steps", flags.steps, {1, 100'000},
+              "steps in the timeline of a flushless schedule, as in run --steps");
+  }
   add_variation_flags(*command, flags.variation);
   add_failure_flags(*command, flags.failures);
-  add_output_flags(*command, flags.output, "the timeline, as a Perfetto trace");
+  add_output_flags(*command, flags.output, "the timeline (Perfetto trace)");
   command->footer(
       "Examples:\n"
       "  meshwright simulate best.plan.json -o best.pftrace\n"
@@ -128,14 +132,14 @@ CLI::App* add_simulate_command(CLI::App& app, SimulateFlags& flags) {
 Outcome run_simulate(const SimulateFlags& flags) {
   if (flags.contention && varies_steps(flags.variation))
     throw UsageError({.where = "--contention",
-                      .what = "was given with --straggler or --jitter",
-                      .hint = "noise is drawn without shared links: leave out one of them"});
+                      .what = "cannot be combined with '--straggler' or '--jitter'",
+                      .hint = "remove one of them"});
   const Job job = load_job(flags.job);
   if (flags.steps && !updates_without_flush(job.file.plan.strategy))
-    throw UsageError(
-        {.where = "--steps",
-         .what = fmt::format("of {}, whose steps are all alike", job.file.plan.strategy.schedule),
-         .hint = "leave it out: it is for schedules without a flush"});
+    throw UsageError({.where = "--steps",
+                      .what = fmt::format("requires a flushless schedule, not '{}'",
+                                          job.file.plan.strategy.schedule),
+                      .hint = "remove it: all steps of this schedule are the same"});
   stop_if_interrupted();
   const Simulation s = simulate_job(job, flags);
   const std::string why = job.file.predicted ? job.file.predicted->why : "";

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/help_formatter.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/report.hpp"
 #include "cli/sweep_axes.hpp"
@@ -19,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A figure that can stand in a cell.
+/// A figure that the table can show.
 struct Figure {
   const char* name;
   const char* title;
@@ -31,18 +32,21 @@ struct Figure {
 constexpr Figure kFigures[]{
     {"step", "step time", [](const PlanFigures& f) { return to_text(f.step_time); },
      [](const PlanFigures& f) { return static_cast<double>(f.step_time.value); }, false},
-    {"period", "time between steps without a barrier",
+    {"period", "period (steady-state step time without an optimizer barrier)",
      [](const PlanFigures& f) { return to_text(f.period); },
      [](const PlanFigures& f) { return static_cast<double>(f.period.value); }, false},
-    {"bubble", "idle share of the busiest rank between steps",
+    {"bubble", "bubble fraction of the period, mean over ranks",
      [](const PlanFigures& f) { return percent(f.bubble_of_period); },
      [](const PlanFigures& f) { return f.bubble_of_period; }, false},
-    {"mfu", "model arithmetic over peak", [](const PlanFigures& f) { return percent(f.mfu); },
+    {"busiest", "bubble fraction of the period, busiest rank",
+     [](const PlanFigures& f) { return percent(f.busiest_rank_bubble); },
+     [](const PlanFigures& f) { return f.busiest_rank_bubble; }, false},
+    {"mfu", "model FLOPs utilization (MFU)", [](const PlanFigures& f) { return percent(f.mfu); },
      [](const PlanFigures& f) { return f.mfu; }, true},
-    {"tokens", "tokens a second on each device",
+    {"tokens", "tokens/s/GPU",
      [](const PlanFigures& f) { return fmt::format("{:.1f}", f.tokens_per_second_per_gpu); },
      [](const PlanFigures& f) { return f.tokens_per_second_per_gpu; }, true},
-    {"memory", "peak memory of the fullest device",
+    {"memory", "peak memory of the rank with the highest peak",
      [](const PlanFigures& f) { return to_text(f.peak_memory); },
      [](const PlanFigures& f) { return static_cast<double>(f.peak_memory.value); }, false}};
 
@@ -53,7 +57,7 @@ const Figure& figure_named(const std::string& name) {
     names.emplace_back(figure.name);
   }
   throw UsageError({.where = "--show",
-                    .what = fmt::format("there is no '{}'", name),
+                    .what = fmt::format("invalid value '{}'", name),
                     .hint = suggest(name, names)});
 }
 
@@ -83,22 +87,22 @@ std::size_t best_point(const SweepRun& run, const Figure& figure) {
 SweepRun run_points(const SweepFlags& flags) {
   if (flags.over.empty())
     throw UsageError({.where = "--over",
-                      .what = "is needed and was not given",
-                      .hint = "for example --over pp=1,2,4,8 --over schedule=1f1b,zb-h1"});
+                      .what = "missing required option",
+                      .hint = "set it, for example --over pp=1,2,4,8 --over schedule=1f1b,zb-h1"});
   for (const auto& [flag, value] :
        {std::pair("--model", &flags.model), std::pair("--cluster", &flags.cluster)})
     if (value->empty())
       throw UsageError({.where = flag,
-                        .what = "is needed and was not given",
-                        .hint = "see meshwright sweep --help"});
+                        .what = "missing required option",
+                        .hint = "run 'meshwright sweep --help'"});
   SweepRun run;
   for (const std::string& text : flags.over) run.swept.push_back(swept_flag_from_text(text));
   run.combinations = combinations(flags.strategy, run.swept);
-  const ModelGraph model = model_from_config(find_model(flags.model));
+  const ModelGraph model = load_model_and_warn(find_model(flags.model));
   const Cluster cluster = cluster_from_toml(find_cluster(flags.cluster, flags.calibration));
   const auto cost_model = make_cost_model(cluster, calibration_for(cluster, flags.calibration));
 
-  // Degrees that do not multiply to --gpus are problems of their point, not of the command.
+  // Parallel sizes that do not multiply to --gpus invalidate their point, not the command.
   run.points.resize(run.combinations.size());
   std::vector<Strategy> strategies;
   std::vector<std::size_t> point_of;
@@ -125,7 +129,7 @@ SweepRun run_points(const SweepFlags& flags) {
 
 // ---- text ---------------------------------------------------------------------------------------
 
-/// "pp 4, schedule zb-h1": of the first `count` flags.
+/// "pp 4, schedule zb-h1": the values of the first `count` flags.
 std::string name_of(const SweepRun& run, std::size_t point, std::size_t count) {
   std::string name;
   for (std::size_t f = 0; f < count; ++f)
@@ -140,7 +144,7 @@ std::string cell(const SweepPoint& point, const Figure& figure, bool says_full, 
   return figure.text(*point.figures) + (is_full ? " !" : "") + (is_best ? " *" : "");
 }
 
-/// One flag: all figures of every value. More: the last flag across, the others down.
+/// One flag: a row per value with all figures. Several: the values of the last flag are columns.
 Table table_of(const SweepRun& run, const Figure& figure) {
   const std::size_t best = best_point(run, figure);
   const bool is_list = run.swept.size() == 1;
@@ -166,7 +170,7 @@ Table table_of(const SweepRun& run, const Figure& figure) {
   return table;
 }
 
-/// The first few points that cannot be, and why.
+/// The first few invalid combinations, with the reason.
 std::string problems_text(const SweepRun& run) {
   constexpr std::size_t kMostShown = 5;
   std::string text;
@@ -175,19 +179,19 @@ std::string problems_text(const SweepRun& run) {
     if (run.points[i].problems.empty() || ++count > kMostShown) continue;
     const Diagnostic& first = run.points[i].problems.front();
     text +=
-        fmt::format("  {}: {} {}\n", name_of(run, i, run.swept.size()), first.where, first.what);
+        fmt::format("  {}: {}: {}\n", name_of(run, i, run.swept.size()), first.where, first.what);
   }
   if (count > kMostShown) text += fmt::format("  and {} more\n", count - kMostShown);
-  return text.empty() ? "" : "\n-: cannot be.\n" + text;
+  return text.empty() ? "" : "\n-: invalid combination\n" + text;
 }
 
 std::string human_text(const SweepRun& run, const Figure& figure) {
   const bool is_any_full =
       std::any_of(run.points.begin(), run.points.end(),
                   [](const SweepPoint& p) { return p.figures && !fits(*p.figures); });
-  return fmt::format("{}; * is the best that fits{}\n\n{}{}", figure.title,
-                     is_any_full ? ", ! does not fit in memory" : "",
-                     to_text(table_of(run, figure)), problems_text(run));
+  return fmt::format("{}; *: best that fits in memory{}\n\n{}{}", figure.title,
+                     is_any_full ? "; !: out of memory" : "", to_text(table_of(run, figure)),
+                     problems_text(run));
 }
 
 // ---- files --------------------------------------------------------------------------------------
@@ -220,21 +224,23 @@ std::string json_text(const SweepRun& run, const Figure& figure) {
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-/// Times in seconds, memory in bytes, shares as numbers; empty where a point cannot be.
+/// Times in seconds, memory in bytes, shares as fractions; empty for invalid combinations.
 std::string csv_text(const SweepRun& run) {
   std::string text;
   for (const SweptFlag& flag : run.swept) text += flag.flag.substr(2) + ",";
-  text += "step_s,period_s,bubble,mfu,tokens_per_s_per_gpu,peak_memory_bytes,fits\n";
+  text += "step_s,period_s,bubble,mfu,tokens_per_s_per_gpu,peak_memory_bytes,fits,";
+  text += "busiest_rank_bubble\n";
   for (std::size_t i = 0; i < run.points.size(); ++i) {
     for (std::size_t f = 0; f < run.swept.size(); ++f)
       text += run.swept[f].values[run.combinations[i].value_of_flag[f]] + ",";
     if (const auto& figures = run.points[i].figures) {
-      text += fmt::format(
-          "{:.9g},{:.9g},{:.6f},{:.6f},{:.3f},{},{}\n", to_seconds(figures->step_time).value,
-          to_seconds(figures->period).value, figures->bubble_of_period, figures->mfu,
-          figures->tokens_per_second_per_gpu, figures->peak_memory.value, fits(*figures) ? 1 : 0);
+      text += fmt::format("{:.9g},{:.9g},{:.6f},{:.6f},{:.3f},{},{},{:.6f}\n",
+                          to_seconds(figures->step_time).value, to_seconds(figures->period).value,
+                          figures->bubble_of_period, figures->mfu,
+                          figures->tokens_per_second_per_gpu, figures->peak_memory.value,
+                          fits(*figures) ? 1 : 0, figures->busiest_rank_bubble);
     } else {
-      text += ",,,,,,\n";
+      text += ",,,,,,,\n";
     }
   }
   return text;
@@ -244,25 +250,36 @@ std::string csv_text(const SweepRun& run) {
 
 CLI::App* add_sweep_command(CLI::App& app, SweepFlags& flags) {
   CLI::App* command = app.add_subcommand(
-      "sweep", "Simulate every combination of some flags' values, side by side.");
-  constexpr CountRange kThreadRange{.smallest = 0, .largest = 1024};
-  command->add_option("--over", flags.over, "a strategy flag and its values; may be repeated")
-      ->type_name("FLAG=V,V,…")
-      ->take_all();
-  command->add_option("--show", flags.show, "the figure in the cells, by which the best is marked")
-      ->type_name("step|period|bubble|mfu|tokens|memory");
-  command->add_option("--model", flags.model, "preset name or config.json")->type_name("NAME|FILE");
-  command->add_option("--cluster", flags.cluster, "preset name or cluster.toml")
-      ->type_name("NAME|FILE");
-  add_calibration_flag(*command, flags.calibration);
-  add_count(*command, "--gpus", flags.gpus, kGpuRange,
-            "devices of the job; --dp takes what is left");
-  add_count(*command, "--threads", flags.threads, kThreadRange, "0: one per core");
+      "sweep", "Simulate all combinations of the values of some options, in one table.");
+  add_source_flags(*command, flags.model, flags.cluster, flags.calibration);
+  {
+    const OptionGroup group(*command, kSourceOptions);
+    add_count(*command, "--gpus", flags.gpus, kGpuRange,
+              "total number of GPUs (default: product of the parallel sizes)");
+  }
+  {
+    const OptionGroup group(*command, "Sweep");
+    command
+        ->add_option("--over", flags.over,
+                     "a batch or parallelism option and its values; repeatable")
+        ->type_name("OPTION=V,V,...")
+        ->take_all();
+    command
+        ->add_option("--show", flags.show,
+                     "figure to show if several options are swept; its best value is marked "
+                     "(default: step)")
+        ->type_name("{step,period,bubble,busiest,mfu,tokens,memory}");
+    add_count(*command, "--threads", flags.threads, kThreadRange,
+              "threads; 0: all cores (default: 0)");
+  }
   add_batch_flags(*command, flags.strategy);
   add_choice_flags(*command, flags.strategy.choices);
-  add_output_flags(*command, flags.output, "the figures of all points, as CSV");
+  add_output_flags(*command, flags.output, "the figures of all combinations, as CSV,");
   command->footer(
-      "Example:\n"
+      "Examples:\n"
+      "  meshwright sweep --model gpt2 --cluster dgx-a100 --gpus 8 --global-batch 64 --seq 1024 "
+      "\\\n"
+      "      --over tp=1,2,4 -o sweep.csv\n"
       "  meshwright sweep --model llama-3.1-70b --cluster dgx-h100 --gpus 64 --tp 8 --seq 8192 \\\n"
       "      --sequence-parallel --zero 1 --over pp=1,2,4,8 --over global-batch=32,64,128,256 \\\n"
       "      --show bubble");

@@ -1,6 +1,5 @@
-/// The commands of the program: each adds its flags to the parser, and runs with what was parsed.
-/// Commands return text and an exit code and throw what main() turns into messages; only main()
-/// prints.
+/// The commands of the program: each adds its flags to the parser, and runs with the parsed values.
+/// Commands return text and an exit code, or throw; only main() prints.
 #pragma once
 
 #include <optional>
@@ -31,19 +30,19 @@ inline constexpr int kExitInterrupted = 130;
 struct Outcome {
   std::string text;  ///< for standard output
   int exit_code = kExitDone;
-  std::string notes = {};  ///< for standard error, beside a result: what it leaves out
-  /// A thread is left that could not be stopped: the process has to end as it is.
+  std::string notes = {};  ///< for standard error, in addition to a result
+  /// A thread could not be stopped: the process must exit without running destructors.
   bool leaves_a_thread = false;
 };
 
-/// --json and -o, the same for all.
+/// --json and -o, the same for all commands.
 struct OutputFlags {
   bool json = false;
   std::string file;  ///< empty: not given; "-": standard output
 };
-/// `content` says what -o writes: "the best plan".
+/// `content`: what -o writes, as in "write CONTENT to FILE".
 void add_output_flags(CLI::App& command, OutputFlags& flags, const std::string& content);
-/// For commands whose result is one text: it goes to the file if one is given.
+/// Writes the text to the file of -o, or returns it for standard output.
 Outcome deliver(std::string text, const OutputFlags& flags);
 
 struct PlanFlags {
@@ -59,7 +58,7 @@ Outcome run_plan(const PlanFlags& flags);
 struct SimulateFlags {
   JobFlags job;
   bool all_ranks = false, contention = false;
-  std::optional<int> steps;  ///< of the timeline, without a flush
+  std::optional<int> steps;  ///< in the timeline of a flushless schedule
   VariationFlags variation;
   FailureFlags failures;
   OutputFlags output;
@@ -71,11 +70,11 @@ struct RunFlags {
   JobFlags job;
   std::string ranks = "threads", clock = "virtual", links, kernels = "cpu", device = "cpu";
   std::string text, tokens, token_type = "uint16";
-  std::string patience, fault;  ///< text until it is needed
+  std::string patience, fault;  ///< unparsed
   std::string activity;         ///< file for the kernels and copies of a GPU
   std::optional<int> steps, seed;
-  bool all_steps = false;  ///< in the timeline; else the median one
-  bool live = false;       ///< write it after every step
+  bool all_steps = false;  ///< in the timeline; else the median step
+  bool live = false;       ///< write the timeline after every step
   CheckpointFlags checkpoints;
   OutputFlags output;
 };
@@ -83,7 +82,7 @@ CLI::App* add_run_command(CLI::App& app, RunFlags& flags);
 Outcome run_run(const RunFlags& flags);
 
 struct CompareFlags {
-  std::string predicted, measured, max_error;  ///< "10%"; empty: not judged
+  std::string predicted, measured, max_error;  ///< "10%"; empty: no limit
   OutputFlags output;
 };
 CLI::App* add_compare_command(CLI::App& app, CompareFlags& flags);
@@ -99,7 +98,7 @@ Outcome run_calibrate(const CalibrateFlags& flags);
 
 struct ExplainFlags {
   JobFlags job;
-  std::optional<LaunchTarget> launch;  ///< the plan in that trainer's words, instead
+  std::optional<LaunchTarget> launch;  ///< print launch options of this trainer instead
   FailureFlags failures;
   OutputFlags output;
 };
@@ -116,7 +115,7 @@ struct SweepFlags {
 CLI::App* add_sweep_command(CLI::App& app, SweepFlags& flags);
 Outcome run_sweep(const SweepFlags& flags);
 
-/// Times are text until --unit is known.
+/// Times are text until --unit has been parsed.
 struct ScheduleFlags {
   std::string name;
   std::optional<int> stages, microbatches, chunks, slices, cap;
@@ -124,7 +123,7 @@ struct ScheduleFlags {
       output_scores{"0"}, output_gradients{"0"};
   std::string barrier = "0", unit = "ms", objective = "makespan", activation, check_file;
   std::string csv_file, csv_content = "compute", csv_dialect = "current";
-  std::string placement;  ///< of auto: "loop", "v" or "wave"; empty: the better one
+  std::string placement;  ///< of auto: "loop", "v" or "wave"; empty: the faster one
   OutputFlags output;
 };
 CLI::App* add_schedule_command(CLI::App& app, ScheduleFlags& flags);
@@ -153,10 +152,25 @@ CLI::App* add_import_command(CLI::App& app, ImportFlags& flags);
 Outcome run_import(const ImportFlags& flags);
 
 struct DoctorFlags {
-  std::string device = "cpu";  ///< what must be there: "cuda", a GPU
+  std::string device = "cpu";  ///< must be usable: "cpu" or "cuda"
   OutputFlags output;
 };
 CLI::App* add_doctor_command(CLI::App& app, DoctorFlags& flags);
 Outcome run_doctor(const DoctorFlags& flags);
+
+struct CompletionFlags {
+  std::string shell;
+};
+CLI::App* add_completion_command(CLI::App& app, CompletionFlags& flags);
+/// `app`: the whole program, with all commands.
+Outcome run_completion(const CLI::App& app, const CompletionFlags& flags);
+
+/// Hidden: the build calls it.
+struct ManPagesFlags {
+  std::string directory, date;
+};
+CLI::App* add_man_pages_command(CLI::App& app, ManPagesFlags& flags);
+/// `app`: the whole program, with all commands.
+Outcome run_man_pages(const CLI::App& app, const ManPagesFlags& flags);
 
 }  // namespace meshwright

@@ -1,4 +1,4 @@
-/// Times as people write them: decimal numbers in a unit, turned into Ticks without rounding.
+/// Decimal times with a unit, converted to Ticks without rounding.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@ namespace meshwright {
 /// Ticks in one "s", "ms", "us" or "ns"; UsageError for --unit otherwise.
 Ticks ticks_of_unit(const std::string& unit);
 
-/// "18.522" in ms is 18 522 000 000 Ticks exactly: digits are shifted, never multiplied as binary
-/// fractions. UsageError naming the flag for anything that is no plain decimal number, is negative,
-/// finer than a picosecond, or longer than a day.
+/// "18.522" in ms is exactly 18 522 000 000 Ticks: digits are shifted, not converted to binary
+/// fractions. UsageError with the flag for anything but a decimal number from 0 to one day without
+/// digits below one picosecond.
 Ticks parse_decimal_time(const std::string& flag, const std::string& text, Ticks unit);
 
-/// Numbers separated by commas or blanks.
+/// Numbers separated by commas or spaces.
 std::vector<Ticks> parse_decimal_times(const std::string& flag,
                                        const std::vector<std::string>& words, Ticks unit);
 

@@ -7,8 +7,7 @@
 namespace meshwright {
 namespace {
 
-/// Signal handlers have no other way to say something. Lock-free, so allowed in a handler, and
-/// read by the threads of the search.
+/// Set by the signal handler, read by the threads of the search.
 std::atomic<bool> interrupted = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 

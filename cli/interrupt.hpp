@@ -1,5 +1,5 @@
-/// Ctrl-C, or SIGTERM. The first one only raises a flag, which commands look at between their
-/// steps, so that no file is left half-written; the second one ends the program at once.
+/// SIGINT (Ctrl-C) and SIGTERM. The first one sets a flag, which commands check between their
+/// steps, so that no file is left half-written; the second one terminates the program.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ class Interrupted : public std::runtime_error {
 
 void watch_for_interrupts();
 bool is_interrupted();
-/// For those who wait on other threads and look at it themselves.
+/// The flag, for code that polls it while waiting.
 const std::atomic<bool>* interrupt_flag();
 /// Throws Interrupted after a Ctrl-C.
 void stop_if_interrupted();

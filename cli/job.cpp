@@ -1,7 +1,11 @@
 #include "cli/job.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 
+#include "cli/help_formatter.hpp"
+#include "cli/standard_streams.hpp"
 #include "core/io_file.hpp"
 #include "models/load.hpp"
 #include "models/this_machine.hpp"
@@ -16,16 +20,16 @@ Job job_from_file(const std::string& path, const std::string& calibration_file) 
   const std::string where = path == "-" ? "standard input" : path;
   Job job;
   job.file = plan_file_from_json(read_file(path), where);
-  job.model = model_from_config({.name = job.file.model_name,
-                                 .where = where + "#/model/config",
-                                 .text = job.file.model_config});
+  job.model = load_model_and_warn({.name = job.file.model_name,
+                                   .where = where + "#/model/config",
+                                   .text = job.file.model_config});
   job.cluster = cluster_from_toml({.name = job.file.cluster_name,
                                    .where = where + "#/cluster/toml",
                                    .text = job.file.cluster_toml});
   const std::vector<Diagnostic> problems =
-      check_plan(job.file.plan, job.model, job.cluster, where + "#/strategy/");
+      check_plan(job.file.plan, job.model, job.cluster, where + "#/");
   if (!problems.empty()) throw InputError(problems);
-  // The flag comes first; files of earlier versions do not say what their machine was measured as.
+  // --calibration has precedence. Plan files of earlier versions do not embed a calibration.
   const bool embeds = !job.file.calibration.empty() && calibration_file.empty();
   const std::optional<Calibration> calibration =
       embeds ? calibration_from_json(job.file.calibration, where + "#/cluster/calibration")
@@ -34,7 +38,7 @@ Job job_from_file(const std::string& path, const std::string& calibration_file) 
   return job;
 }
 
-/// Cut by hand if that was said.
+/// Uses the manual layer placement if one was given.
 Plan plan_of(const StrategyFlags& flags, const Strategy& strategy, const Job& job) {
   if (flags.blocks_per_stage.empty() && flags.device_of_stage.empty())
     return complete_plan(strategy, job.model, job.cluster, *job.cost_model);
@@ -52,7 +56,7 @@ Job job_from_flags(const JobFlags& flags) {
   const NamedText model = find_model(flags.model);
   const NamedText cluster = find_cluster(flags.cluster, flags.calibration);
   Job job;
-  job.model = model_from_config(model);
+  job.model = load_model_and_warn(model);
   job.cluster = cluster_from_toml(cluster);
   const std::optional<Calibration> calibration = calibration_for(job.cluster, flags.calibration);
   job.cost_model = make_cost_model(job.cluster, calibration);
@@ -71,9 +75,27 @@ Job job_from_flags(const JobFlags& flags) {
 
 }  // namespace
 
+ModelGraph load_model_and_warn(const NamedText& config) {
+  LoadedModel model = load_model(config);
+  for (const Diagnostic& d : model.warnings) {
+    print_to_stderr(fmt::format("warning: {}: {}\n", d.where, d.what));
+    if (!d.hint.empty()) print_to_stderr(fmt::format("  hint: {}\n", d.hint));
+  }
+  return std::move(model.graph);
+}
+
+void add_source_flags(CLI::App& app, std::string& model, std::string& cluster,
+                      std::string& calibration_file) {
+  const OptionGroup group(app, kSourceOptions);
+  app.add_option("--model", model, "model preset, or HuggingFace config.json")
+      ->type_name("NAME|FILE");
+  app.add_option("--cluster", cluster, "cluster preset, or cluster.toml")->type_name("NAME|FILE");
+  add_calibration_flag(app, calibration_file);
+}
+
 void add_calibration_flag(CLI::App& app, std::string& calibration_file) {
   app.add_option("--calibration", calibration_file,
-                 "measured kernels and collectives, as `calibrate` and `import` write them")
+                 "measured kernels and collectives, written by 'calibrate' or 'import'")
       ->type_name("FILE");
 }
 
@@ -82,8 +104,9 @@ NamedText find_cluster(const std::string& name, const std::string& calibration_f
   const Calibration calibration =
       calibration_from_json(read_file(calibration_file), calibration_file);
   if (!calibration.machine)
-    throw InputError({calibration_file, "says nothing of a machine: it is not of this-machine",
-                      "name the cluster that it was measured on, or run `meshwright calibrate`"});
+    throw InputError({calibration_file, "does not describe a machine: not usable for this-machine",
+                      "set --cluster to the cluster it was measured on, or run 'meshwright "
+                      "calibrate'"});
   return this_machine_cluster(calibration);
 }
 
@@ -107,12 +130,16 @@ std::string text_of(const std::optional<Calibration>& calibration) {
 }
 
 void add_job_flags(CLI::App& app, JobFlags& flags) {
-  app.add_option("plan", flags.plan_file, "a plan file, or - for standard input")
+  app.add_option("plan", flags.plan_file,
+                 "plan file, or - for standard input, instead of --model, --cluster and "
+                 "parallelism options")
       ->type_name("FILE");
-  app.add_option("--model", flags.model, "preset name or config.json")->type_name("NAME|FILE");
-  app.add_option("--cluster", flags.cluster, "preset name or cluster.toml")->type_name("NAME|FILE");
-  add_calibration_flag(app, flags.calibration);
-  add_count(app, "--gpus", flags.gpus, kGpuRange, "devices of the job; --dp takes what is left");
+  add_source_flags(app, flags.model, flags.cluster, flags.calibration);
+  {
+    const OptionGroup group(app, kSourceOptions);
+    add_count(app, "--gpus", flags.gpus, kGpuRange,
+              "total number of GPUs (default: product of the parallel sizes)");
+  }
   add_batch_flags(app, flags.strategy);
   add_choice_flags(app, flags.strategy.choices);
   add_placement_flags(app, flags.strategy);
@@ -123,16 +150,16 @@ Job load_job(const JobFlags& flags) {
       !flags.model.empty() || !flags.cluster.empty() || flags.gpus || is_any_given(flags.strategy);
   if (!flags.plan_file.empty() && by_flags) {
     throw UsageError({.where = "command line",
-                      .what = "a plan file and flags that describe a job were both given",
-                      .hint = "the plan file says it all: leave out the flags, or the file"});
+                      .what = "a plan file cannot be combined with options that describe a job",
+                      .hint = "remove the options, or the plan file"});
   }
   if (!flags.plan_file.empty()) return job_from_file(flags.plan_file, flags.calibration);
   for (const auto& [flag, value] :
        {std::pair("--model", &flags.model), std::pair("--cluster", &flags.cluster)}) {
     if (value->empty()) {
       throw UsageError({.where = flag,
-                        .what = "is needed and was not given",
-                        .hint = "give a plan file, or --model, --cluster and strategy flags"});
+                        .what = "missing required option",
+                        .hint = "give a plan file, or --model, --cluster and parallelism options"});
     }
   }
   return job_from_flags(flags);

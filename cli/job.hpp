@@ -1,4 +1,4 @@
-/// A job to look at: from a plan file, or from --model, --cluster, --gpus and strategy flags.
+/// A job: from a plan file, or from --model, --cluster, --gpus and strategy flags.
 #pragma once
 
 #include <memory>
@@ -20,37 +20,43 @@ class App;
 namespace meshwright {
 
 struct JobFlags {
-  std::string plan_file;       ///< "-": standard input; empty: flags say what the job is
+  std::string plan_file;       ///< "-": standard input; empty: the flags describe the job
   std::string model, cluster;  ///< preset names or files
   std::string calibration;     ///< file; empty: none
-  std::optional<int> gpus;     ///< absent: what the degrees multiply to
+  std::optional<int> gpus;     ///< absent: the product of the parallel sizes
   StrategyFlags strategy;
 };
 
 struct Job {
-  PlanFile file;  ///< the plan, and the texts that model and cluster are from
+  PlanFile file;  ///< the plan, and the texts of model and cluster
   ModelGraph model;
   Cluster cluster;
   std::unique_ptr<CostModel> cost_model;
 };
 
+/// load_model(), with its warnings printed on standard error.
+ModelGraph load_model_and_warn(const NamedText& config);
+
 void add_job_flags(CLI::App& app, JobFlags& flags);
 
+/// --model, --cluster and --calibration.
+void add_source_flags(CLI::App& app, std::string& model, std::string& cluster,
+                      std::string& calibration_file);
 void add_calibration_flag(CLI::App& app, std::string& calibration_file);
-/// The cluster that --cluster names; this-machine is the one that --calibration was measured on, if
-/// that is given.
+/// The cluster named by --cluster. For this-machine with --calibration: the machine described
+/// there.
 NamedText find_cluster(const std::string& name, const std::string& calibration_file);
-/// What --calibration names; for this-machine its own, if nothing is named.
+/// The calibration named by --calibration; without one, that of this-machine or none.
 std::optional<Calibration> calibration_for(const Cluster& cluster,
                                            const std::string& calibration_file);
-/// What prices are by: the cluster's figures, and in front of them what was measured.
+/// Measured curves where the calibration has them, else the analytic model of the cluster.
 std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster,
                                            const std::optional<Calibration>& calibration);
 /// For plan files (PlanFile::calibration).
 std::string text_of(const std::optional<Calibration>& calibration);
 
-/// Throws UsageError when neither or both ways are used, InputError when what they name is not
-/// sound.
+/// UsageError if neither or both of plan file and flags are given; InputError if their contents are
+/// invalid.
 Job load_job(const JobFlags& flags);
 
 }  // namespace meshwright

@@ -1,5 +1,5 @@
-/// meshwright: parse the command line, run the command, turn what it throws into a message and an
-/// exit code. The only place that prints results and errors.
+/// meshwright: parses the command line, runs the command, and turns exceptions into messages and
+/// exit codes. The only place that prints results and errors.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -8,10 +8,13 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <sstream>
 
 #include "cli/commands.hpp"
+#include "cli/help_formatter.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/run_failed.hpp"
+#include "cli/standard_streams.hpp"
 #include "core/error.hpp"
 #include "core/io_file.hpp"
 
@@ -31,6 +34,8 @@ struct AllFlags {
   ExportFlags export_timeline;
   ImportFlags import_file;
   DoctorFlags doctor;
+  CompletionFlags completion;
+  ManPagesFlags man_pages;
 };
 
 struct Command {
@@ -53,6 +58,10 @@ std::vector<Command> add_commands(CLI::App& app, AllFlags& flags) {
        [&] { return run_export(flags.export_timeline); }},
       {add_import_command(app, flags.import_file), [&] { return run_import(flags.import_file); }},
       {add_doctor_command(app, flags.doctor), [&] { return run_doctor(flags.doctor); }},
+      {add_completion_command(app, flags.completion),
+       [&] { return run_completion(app, flags.completion); }},
+      {add_man_pages_command(app, flags.man_pages),
+       [&] { return run_man_pages(app, flags.man_pages); }},
   };
 }
 
@@ -66,29 +75,56 @@ std::vector<std::string> flags_of(const CLI::App& command) {
   return names;
 }
 
-/// What CLI11 found wrong, in our words.
+const char* const kCommandLine = "command line";
+
+/// Without a command, or with an unknown one.
+Diagnostic command_diagnostic(const CLI::App& app, std::span<const std::string> arguments) {
+  if (arguments.empty())
+    return {kCommandLine, "missing command", "run 'meshwright --help' for a list of commands"};
+  const std::string& first = arguments.front();
+  if (first.starts_with('-'))
+    return {first, "unknown option before the command",
+            "write the command first: meshwright COMMAND [OPTIONS]"};
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (!command->get_group().empty()) names.push_back(command->get_name());  // not hidden
+  return {kCommandLine, fmt::format("unknown command '{}'", first), suggest(first, names)};
+}
+
+/// An option or an argument that the command does not take.
+Diagnostic extra_diagnostic(const CLI::App& command, const std::string& extra,
+                            const std::string& see_help) {
+  if (!extra.starts_with('-'))
+    return {kCommandLine,
+            fmt::format("unexpected argument '{}' for '{}'", extra, command.get_name()), see_help};
+  const std::string flag = extra.substr(0, extra.find('='));
+  const std::vector<std::string> near = nearest_names(flag, flags_of(command), 1);
+  return {flag, fmt::format("unknown option for '{}'", command.get_name()),
+          near.empty() ? see_help : fmt::format("did you mean '{}'?", near.front())};
+}
+
+/// The errors of CLI11. Some of them name the option in their text only.
 Diagnostic usage_diagnostic(const CLI::ParseError& error, const CLI::App& app,
                             std::span<const std::string> arguments) {
   const auto parsed = app.get_subcommands();
-  if (parsed.empty()) {
-    std::vector<std::string> names;
-    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-      names.push_back(command->get_name());
-    if (arguments.empty() || arguments.front().starts_with('-'))
-      return {"command line", "a command is needed", fmt::format("{}", fmt::join(names, ", "))};
-    return {arguments.front(), "there is no such command", suggest(arguments.front(), names)};
-  }
+  if (parsed.empty() || !app.remaining().empty()) return command_diagnostic(app, arguments);
   const CLI::App& command = *parsed.front();
+  const std::string see_help =
+      fmt::format("run 'meshwright {} --help' for usage", command.get_name());
   const std::vector<std::string> extras = command.remaining();
-  if (!extras.empty() && dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    const std::string flag = extras.front().substr(0, extras.front().find('='));
-    const std::vector<std::string> near = nearest_names(flag, flags_of(command), 1);
-    return {extras.front(), fmt::format("'{}' does not take this", command.get_name()),
-            near.empty() ? fmt::format("see meshwright {} --help", command.get_name())
-                         : fmt::format("did you mean '{}'?", near.front())};
+  if (!extras.empty()) return extra_diagnostic(command, extras.front(), see_help);
+  const std::string text = error.what();
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (option->get_required() && option->count() == 0)
+      return {kCommandLine, fmt::format("missing required argument {}", help_name(*option)),
+              see_help};
+    if (text.starts_with(name + ": At Most")) return {name, "given more than once", "give it once"};
+    if (text.starts_with(name + ": ")) return {name, "missing value", see_help};
+    if (text.starts_with("Could not convert: " + name + " = "))
+      return {name, "does not take a value", "remove the value"};
   }
-  return {"meshwright " + command.get_name(), error.what(),
-          fmt::format("see meshwright {} --help", command.get_name())};
+  return {"meshwright " + command.get_name(), text, see_help};
 }
 
 using Json = nlohmann::ordered_json;
@@ -97,9 +133,14 @@ Json json_of(const char* kind, const Diagnostic& d) {
   return {{"kind", kind}, {"where", d.where}, {"what", d.what}, {"hint", d.hint}};
 }
 
+/// The exit code stays that of the first error if standard output cannot be written either.
 void print_json_errors(const Json& all) {
   const Json json{{"schema", 1}, {"error", all.front()}, {"errors", all}};
-  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  try {
+    write_file("-", json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  } catch (const RuntimeFailure& failure) {
+    print_to_stderr(format(failure.diagnostic()));
+  }
 }
 
 void print_json_error(const char* kind, std::span<const Diagnostic> diagnostics) {
@@ -108,9 +149,9 @@ void print_json_error(const char* kind, std::span<const Diagnostic> diagnostics)
   print_json_errors(all);
 }
 
-/// Text to standard error; with --json the same as JSON on standard output.
+/// Prints the errors as text on standard error and, with --json, as JSON on standard output.
 int report(const char* kind, std::span<const Diagnostic> diagnostics, bool json, int exit_code) {
-  for (const Diagnostic& d : diagnostics) fmt::print(stderr, "{}", format(d));
+  for (const Diagnostic& d : diagnostics) print_to_stderr(format(d));
   if (json) print_json_error(kind, diagnostics);
   return exit_code;
 }
@@ -119,7 +160,7 @@ int report(const char* kind, const Diagnostic& diagnostic, bool json, int exit_c
   return report(kind, std::span(&diagnostic, 1), json, exit_code);
 }
 
-/// Whatever a thread that is left may do meanwhile: no destructor runs.
+/// Runs no destructors: a thread that could not be stopped may still use the objects.
 [[noreturn]] void end_at_once(int exit_code) {
   std::fflush(nullptr);
   std::_Exit(exit_code);
@@ -127,7 +168,7 @@ int report(const char* kind, const Diagnostic& diagnostic, bool json, int exit_c
 
 int report(const RunFailed& error, bool json) {
   const RunFailed::What& what = error.details();
-  fmt::print(stderr, "{}", format(error.diagnostic()));
+  print_to_stderr(format(error.diagnostic()));
   if (json) {
     Json failure = json_of("run", error.diagnostic());
     failure["rank"] = what.rank.value;
@@ -143,10 +184,13 @@ int report(const RunFailed& error, bool json) {
 int run_command(CLI::App& app, const std::vector<Command>& commands,
                 const std::vector<std::string>& arguments, bool json) {
   try {
-    // CLI11 takes them last first.
+    // CLI11 expects them in reverse order.
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::Success& help_or_version) {
-    return app.exit(help_or_version);
+    std::ostringstream text;
+    app.exit(help_or_version, text, text);
+    write_file("-", text.str());
+    return kExitDone;
   } catch (const CLI::ParseError& error) {
     return report("input", usage_diagnostic(error, app, arguments), json, kExitUsage);
   }
@@ -154,20 +198,20 @@ int run_command(CLI::App& app, const std::vector<Command>& commands,
     if (!command.parser->parsed()) continue;
     const Outcome outcome = command.run();
     if (!outcome.text.empty()) write_file("-", outcome.text);
-    if (!outcome.notes.empty()) fmt::print(stderr, "{}", outcome.notes);
+    print_to_stderr(outcome.notes);
     if (outcome.leaves_a_thread) end_at_once(outcome.exit_code);
     return outcome.exit_code;
   }
-  return report("input", {"command line", "a command is needed", "see meshwright --help"}, json,
-                kExitUsage);
+  return report("input", command_diagnostic(app, arguments), json, kExitUsage);
 }
 
 int run(const std::vector<std::string>& arguments) {
-  CLI::App app("Plans and simulates parallel training of large models.", "meshwright");
-  app.set_version_flag("--version", "meshwright " MESHWRIGHT_VERSION);
-  app.footer("Each command has its own --help, with examples.");
+  CLI::App app("Plan, simulate and run parallel training of large models.", "meshwright");
+  app.formatter(make_help_formatter());
+  app.set_help_flag("-h,--help", "show this help and exit");
+  app.set_version_flag("--version", "meshwright " MESHWRIGHT_VERSION, "show the version and exit");
+  app.footer("Run 'meshwright COMMAND --help' for the options and examples of a command.");
   app.require_subcommand(0, 1);
-  app.get_formatter()->column_width(34);
   AllFlags flags;
   const std::vector<Command> commands = add_commands(app, flags);
   const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
@@ -182,17 +226,17 @@ int run(const std::vector<std::string>& arguments) {
   } catch (const RuntimeFailure& error) {
     return report("environment", error.diagnostic(), json, kExitMissingEnvironment);
   } catch (const Interrupted&) {
-    fmt::print(stderr, "interrupted; nothing was written\n");
+    print_to_stderr("interrupted: no results written\n");
     return kExitInterrupted;
   } catch (const std::bad_alloc&) {
     return report("environment",
-                  {"memory", "there is not enough of it for this job",
-                   "leave out --all-ranks and --contention, or use a machine with more"},
+                  {"meshwright", "out of memory",
+                   "remove --all-ranks and --contention, or use a machine with more memory"},
                   json, kExitMissingEnvironment);
   } catch (const std::exception& error) {
     return report("internal",
-                  {"meshwright", error.what(),
-                   "this is a bug: please report it with the command line and the files"},
+                  {"internal error", error.what(),
+                   "report this bug, with the command line and the input files"},
                   json, kExitOurBug);
   }
 }
@@ -201,6 +245,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace meshwright
 
 int main(int argument_count, char** arguments) {
+  meshwright::reserve_standard_streams();
   meshwright::watch_for_interrupts();
   return meshwright::run(std::vector<std::string>(arguments + 1, arguments + argument_count));
 }

@@ -11,7 +11,7 @@
 namespace meshwright {
 namespace {
 
-/// In forward and backward passes, all ranks together.
+/// Sum over the forward and backward passes of all ranks.
 Seconds predicted_waiting(const TaskGraph& graph, const CostModel& costs) {
   Ticks sum;
   for (const Task& task : graph.tasks) {

@@ -1,4 +1,4 @@
-/// By how much equal ranks of this machine differ, from what they waited for each other in probes.
+/// Estimates the jitter between equal ranks of this machine from their synchronization waits.
 #pragma once
 
 #include <vector>
@@ -8,14 +8,14 @@
 
 namespace meshwright {
 
-/// Passes of tensor ranks, which meet in every layer.
+/// Passes of tensor-parallel ranks, which synchronize in every layer.
 struct WaitingPasses {
   TaskGraph graph;
-  Seconds waiting;  ///< in a step, all ranks together
+  Seconds waiting;  ///< per step, sum over all ranks
 };
 
-/// The noise (MeasuredMachine) with which the calibration's kernels give all the waiting together:
-/// waits grow with its square root. 0 without passes. The calibration must have a machine.
+/// The noise (MeasuredMachine) for which the predicted waiting of all passes equals the measured
+/// one; waits grow with its square root. 0 without passes. The calibration must have a machine.
 Seconds noise_of(Calibration calibration, const std::vector<WaitingPasses>& passes);
 
 }  // namespace meshwright

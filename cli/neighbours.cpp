@@ -14,7 +14,7 @@ struct Neighbour {
   Strategy strategy;
 };
 
-/// Changes of one flag that leave the number of devices alone.
+/// Changes of one flag that do not change the number of GPUs.
 void add_flag_changes(const Strategy& base, std::vector<Neighbour>& neighbours) {
   const auto add = [&](std::string change, auto edit) {
     Strategy changed = base;
@@ -44,12 +44,12 @@ void add_flag_changes(const Strategy& base, std::vector<Neighbour>& neighbours) 
   add(base.sequence_parallel ? "--no-sequence-parallel" : "--sequence-parallel",
       [](Strategy& s) { s.sequence_parallel = !s.sequence_parallel; });
   for (const ScheduleRule& rule : schedule_rules())
-    if (rule.updates == UpdateTime::kAfterFlush)  // others would train to other weights
+    if (rule.updates == UpdateTime::kAfterFlush)  // others change the result of training
       add(fmt::format("--schedule {}", rule.name),
           [&](Strategy& s) { s.schedule = std::string(rule.name); });
 }
 
-/// Twice as much of one axis and half as much of another.
+/// Doubles one parallel size and halves another.
 void add_split_changes(const Strategy& base, std::vector<Neighbour>& neighbours) {
   struct NamedDegree {
     const char* flag;
@@ -86,7 +86,7 @@ std::vector<EvaluatedNeighbour> evaluate_neighbours(const Job& job) {
       const Evaluation evaluation = evaluate_plan(plan, job.model, job.cluster, *job.cost_model);
       evaluated.push_back({neighbour.change, figures_of(plan.strategy, evaluation, "")});
     } catch (const InputError&) {
-      continue;  // the rules forbid this one: not a choice that the user has
+      continue;  // not a valid plan
     }
   }
   return evaluated;

@@ -1,5 +1,5 @@
-/// Plans one change away from a plan: what would a larger micro-batch, no recomputation, another
-/// split give?
+/// Plans that differ from a plan by one change: another micro-batch size, recomputation, schedule
+/// or parallel size.
 #pragma once
 
 #include <string>
@@ -11,12 +11,11 @@
 namespace meshwright {
 
 struct EvaluatedNeighbour {
-  std::string change;  ///< the flags that make it: "--micro-batch 2", "--tp 4 --dp 8"
+  std::string change;  ///< as flags: "--micro-batch 2", "--tp 4 --dp 8"
   PlanFigures figures;
 };
 
-/// In a fixed order; only those that check_plan() accepts for the job's model and cluster, each
-/// evaluated with the job's cost model.
+/// In a fixed order; only plans that check_plan() accepts, evaluated with the job's cost model.
 std::vector<EvaluatedNeighbour> evaluate_neighbours(const Job& job);
 
 }  // namespace meshwright

@@ -1,13 +1,17 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/help_formatter.hpp"
 #include "core/io_file.hpp"
 
 namespace meshwright {
 
 void add_output_flags(CLI::App& command, OutputFlags& flags, const std::string& content) {
-  command.add_flag("--json", flags.json, "print JSON instead of text");
-  command.add_option("-o,--output", flags.file, "where to write " + content + "; - for stdout")
+  const OptionGroup group(command, kGeneralOptions);
+  command.get_help_ptr()->group(kGeneralOptions);
+  command.add_flag("--json", flags.json, "print the result as JSON");
+  command
+      .add_option("-o,--output", flags.file, "write " + content + " to FILE; - for standard output")
       ->type_name("FILE");
 }
 

@@ -11,8 +11,15 @@
 namespace meshwright {
 namespace {
 
-/// Index in `ranks` of the rank with the largest peak, for every pipeline position, and at a
-/// position for everything that ranks hold: workers and servers, say.
+constexpr const char* kPlanTableNote =
+    "bubble: share of the period, mean over ranks and busiest rank; exposed comm: share of the "
+    "step\n";
+
+constexpr const char* kStepBubbleNote =
+    "  Shares of the whole step; the bubble of the period leaves out the wait for the optimizer.\n";
+
+/// Indices in `ranks` of the ranks with the highest peak memory: one per pipeline rank, and one per
+/// role if ranks of a pipeline rank hold different things (workers and parameter servers).
 std::vector<std::size_t> fullest_rank_by_position(std::span<const RankInfo> ranks,
                                                   const Evaluation& evaluation) {
   std::vector<std::size_t> fullest;
@@ -32,7 +39,7 @@ std::vector<std::size_t> fullest_rank_by_position(std::span<const RankInfo> rank
   return fullest;
 }
 
-/// Its position, and the rank where several of a position differ.
+/// The pipeline rank, followed by the rank where `chosen` has several of that pipeline rank.
 std::string position_text(std::span<const RankInfo> ranks, std::span<const std::size_t> chosen,
                           std::size_t rank) {
   const int position = ranks[rank].coordinate.pipeline;
@@ -43,7 +50,7 @@ std::string position_text(std::span<const RankInfo> ranks, std::span<const std::
   return fmt::format("{} (rank {})", position, ranks[rank].rank.value);
 }
 
-/// "10.2 GiB", or "-10.2 GiB" when the peak is above the capacity.
+/// "10.2 GiB", or "-10.2 GiB" if the peak exceeds the capacity.
 std::string headroom_text(Bytes capacity, Bytes peak) {
   return peak <= capacity ? to_text(capacity - peak) : fmt::format("-{}", to_text(peak - capacity));
 }
@@ -54,7 +61,7 @@ double total_exposed(const PlanFigures& figures) {
   return sum;
 }
 
-/// Adds a column with `cell` of every row, unless `is_zero` for all of them.
+/// Adds a column with `cell` of every item, unless all items are zero.
 template <class Item>
 void add_column_if_used(Table& table, const std::vector<Item>& items, std::string title,
                         const std::function<bool(const Item&)>& is_zero,
@@ -64,14 +71,9 @@ void add_column_if_used(Table& table, const std::vector<Item>& items, std::strin
   for (std::size_t r = 0; r < items.size(); ++r) table.rows[r].push_back(cell(items[r]));
 }
 
-std::string indented(const std::string& text) {
-  std::string result;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
-    result += "  " + text.substr(begin, end - begin);
-    begin = end;
-  }
-  return result;
+/// Completes "pruned 12 by …".
+std::string_view cause_of(PruneReason reason) {
+  return reason == PruneReason::kDominated ? "dominance" : name_of(reason);
 }
 
 }  // namespace
@@ -91,16 +93,17 @@ std::string grouped(std::int64_t count) {
 
 std::string plan_table(std::span<const PlanFigures> plans) {
   Table table{.columns = {{"#"},
-                          {"split", Align::kLeft},
+                          {"parallelism", Align::kLeft},
                           {"schedule", Align::kLeft},
-                          {"mbs"},
+                          {"micro-batch"},
                           {"recompute", Align::kLeft},
                           {"ZeRO"},
                           {"step"},
                           {"tokens/s/GPU"},
                           {"MFU"},
                           {"bubble"},
-                          {"exposed"},
+                          {"busiest"},
+                          {"exposed comm"},
                           {"peak memory"},
                           {"headroom"}},
               .rows = {}};
@@ -109,33 +112,34 @@ std::string plan_table(std::span<const PlanFigures> plans) {
                           f.strategy.schedule, std::to_string(f.strategy.micro_batch),
                           to_text(f.strategy.recompute), std::to_string(f.strategy.zero),
                           to_text(f.step_time), fmt::format("{:.1f}", f.tokens_per_second_per_gpu),
-                          percent(f.mfu), percent(f.bubble_of_period), percent(total_exposed(f)),
+                          percent(f.mfu), percent(f.bubble_of_period),
+                          percent(f.busiest_rank_bubble), percent(total_exposed(f)),
                           to_text(f.peak_memory), headroom_text(f.memory_capacity, f.peak_memory)});
   }
-  return to_text(table);
+  return to_text(table) + kPlanTableNote;
+}
+
+std::string bubble_text(const PlanFigures& f) {
+  return fmt::format("{} (busiest rank {})", percent(f.bubble_of_period),
+                     percent(f.busiest_rank_bubble));
 }
 
 std::string figures_text(const PlanFigures& f) {
-  std::string text;
-  const auto line = [&text](const char* name, const std::string& value) {
-    text += fmt::format("  {:<14}{}\n", name, value);
-  };
-  line("step time", fmt::format("{}  (period {})", to_text(f.step_time), to_text(f.period)));
-  line("throughput", fmt::format("{:.1f} tokens/s/GPU, {:.1f} model TFLOP/s/GPU",
-                                 f.tokens_per_second_per_gpu, f.model_tflops_per_gpu));
-  line("utilisation", fmt::format("MFU {}, HFU {}", percent(f.mfu), percent(f.hfu)));
-  line("bubble", fmt::format("{} of the period, {} of the makespan", percent(f.bubble_of_period),
-                             percent(f.bubble_of_makespan)));
-  line("exposed", percent(total_exposed(f)) + " of the step waits for communication");
-  line("peak memory",
+  return to_text(std::vector<NamedValue>{
+      {"step time", fmt::format("{} (period {})", to_text(f.step_time), to_text(f.period))},
+      {"throughput", fmt::format("{:.1f} tokens/s/GPU, {:.1f} model TFLOP/s/GPU",
+                                 f.tokens_per_second_per_gpu, f.model_tflops_per_gpu)},
+      {"utilization", fmt::format("MFU {}, HFU {}", percent(f.mfu), percent(f.hfu))},
+      {"bubble", fmt::format("{} of the period", bubble_text(f))},
+      {"exposed comm", fmt::format("{} of the step", percent(total_exposed(f)))},
+      {"peak memory",
        fmt::format("{} of {}, headroom {}", to_text(f.peak_memory), to_text(f.memory_capacity),
-                   headroom_text(f.memory_capacity, f.peak_memory)));
-  return text;
+                   headroom_text(f.memory_capacity, f.peak_memory))}});
 }
 
 std::string step_parts_text(const Evaluation& evaluation) {
   const StepShares shares = step_shares(evaluation);
-  Table table{.columns = {{"part of the step", Align::kLeft}, {"share"}}, .rows = {}};
+  Table table{.columns = {{"component", Align::kLeft}, {"share of step"}}, .rows = {}};
   const auto add = [&table](std::string name, double share) {
     if (share != 0) table.rows.push_back({std::move(name), percent(share)});
   };
@@ -148,7 +152,9 @@ std::string step_parts_text(const Evaluation& evaluation) {
         shares.exposed_communication[axis]);
   for (std::size_t cause = 0; cause < shares.bubble.size(); ++cause)
     add(fmt::format("bubble: {}", name_of(static_cast<BubbleCause>(cause))), shares.bubble[cause]);
-  return indented(to_text(table));
+  const bool has_bubble = std::any_of(shares.bubble.begin(), shares.bubble.end(),
+                                      [](double share) { return share != 0; });
+  return to_indented_text(table) + (has_bubble ? kStepBubbleNote : "");
 }
 
 std::string memory_table(std::span<const RankInfo> ranks, const Evaluation& evaluation) {
@@ -173,7 +179,7 @@ std::string memory_table(std::span<const RankInfo> ranks, const Evaluation& eval
     table.rows[r].push_back(to_text(total(peaks[r])));
     table.rows[r].push_back(headroom_text(capacity, total(peaks[r])));
   }
-  return indented(to_text(table));
+  return to_indented_text(table);
 }
 
 std::string breakdown_table(std::span<const RankInfo> ranks, const Evaluation& evaluation) {
@@ -193,31 +199,32 @@ std::string breakdown_table(std::span<const RankInfo> ranks, const Evaluation& e
     add(std::string(name_of(static_cast<KernelKind>(kind))),
         [kind](const RankBreakdown& b) { return b.compute[kind]; });
   add("recompute", [](const RankBreakdown& b) { return b.recompute; });
-  add("update", [](const RankBreakdown& b) { return b.optimizer; });
+  add("optimizer", [](const RankBreakdown& b) { return b.optimizer; });
   for (std::size_t axis = 0; axis < kAxisCount; ++axis)
-    add(fmt::format("wait {}", name_of(static_cast<Axis>(axis))),
+    add(fmt::format("exposed {}", name_of(static_cast<Axis>(axis))),
         [axis](const RankBreakdown& b) { return b.exposed_communication[axis]; });
   for (std::size_t cause = 0; cause < kBubbleCauseCount; ++cause)
     add(std::string(name_of(static_cast<BubbleCause>(cause))),
         [cause](const RankBreakdown& b) { return b.bubble[cause]; });
-  return indented(to_text(table));
+  return to_indented_text(table);
 }
 
 std::string certificate_text(const SearchCertificate& certificate, Seconds time) {
   std::string pruned;
   for (std::size_t i = 0; i < certificate.pruned.size(); ++i) {
     if (certificate.pruned[i] == 0) continue;
-    pruned += fmt::format("{}{} by {}", pruned.empty() ? "" : ", ", grouped(certificate.pruned[i]),
-                          name_of(static_cast<PruneReason>(i)));
+    pruned += fmt::format("{}{} by {}", pruned.empty() ? "pruned " : ", ",
+                          grouped(certificate.pruned[i]), cause_of(static_cast<PruneReason>(i)));
   }
-  return fmt::format("Searched {} candidates in {}: {}{}{} simulated; {}.\n",
-                     grouped(certificate.candidates), to_text(time),
-                     pruned.empty() ? "" : "pruned ", pruned,
-                     pruned.empty() ? fmt::format("{}", grouped(certificate.simulated))
-                                    : ", " + grouped(certificate.simulated),
-                     certificate.proved_optimal
-                         ? "proved optimal among them"
-                         : fmt::format("within {} of the best possible", percent(certificate.gap)));
+  return fmt::format(
+      "Searched {} candidates in {}: {}{}{} simulated; {}.\n", grouped(certificate.candidates),
+      to_text(time), pruned, pruned.empty() ? "" : "; ", grouped(certificate.simulated),
+      certificate.proved_optimal ? "optimal within the searched space and cost model"
+                                 : fmt::format("optimality gap {}", percent(certificate.gap)));
+}
+
+std::string cost_model_text(std::string_view provenance, std::string_view validation) {
+  return fmt::format("Cost model: {}; {}.\n", provenance, validation);
 }
 
 }  // namespace meshwright

@@ -1,9 +1,9 @@
-/// Figures and evaluations as text for people. Nothing is worked out here that the evaluation does
-/// not say already.
+/// Figures and evaluations as text. Everything shown is computed by evaluate().
 #pragma once
 
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "core/evaluation.hpp"
 #include "core/io_plan.hpp"
@@ -18,18 +18,22 @@ std::string percent(double share);
 /// "1,234,567"
 std::string grouped(std::int64_t count);
 
-/// One row per plan, best first, numbered from 1.
+/// One row per plan, best first, numbered from 1, and a line that defines the shares.
 std::string plan_table(std::span<const PlanFigures> plans);
-/// Step time, throughput, bubble, memory: one line each.
+/// "6.9 % (busiest rank 4.3 %)": bubble fractions of the period, see core/evaluation.hpp.
+std::string bubble_text(const PlanFigures& figures);
+/// Step time, throughput, utilization, bubble, exposed communication, memory: one line each.
 std::string figures_text(const PlanFigures& figures);
-/// Every part of the step that is not zero, as a share of it.
+/// The nonzero components of the step as shares, means over ranks.
 std::string step_parts_text(const Evaluation& evaluation);
-/// Memory at the moment of the peak by class, one row per pipeline position: the fullest rank of
-/// each.
+/// Memory by class at the peak. One row per pipeline rank: its rank with the highest peak.
 std::string memory_table(std::span<const RankInfo> ranks, const Evaluation& evaluation);
-/// Where the step of each pipeline position goes, in times; parts that are zero for all left out.
+/// The components of the step as times, for the same ranks; components that are zero for all of
+/// them are omitted.
 std::string breakdown_table(std::span<const RankInfo> ranks, const Evaluation& evaluation);
 /// "Searched 12,345 candidates in 0.4 s: …"
 std::string certificate_text(const SearchCertificate& certificate, Seconds time);
+/// "Cost model: …; unvalidated."; for CostModel::provenance() and CostModel::validation().
+std::string cost_model_text(std::string_view provenance, std::string_view validation);
 
 }  // namespace meshwright

@@ -1,5 +1,7 @@
 #include "cli/run_device.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "executor/mpi_job.hpp"
@@ -12,20 +14,24 @@ bool has_gpu_each(const RunFlags& flags) {
   return flags.device == "cuda" && (flags.ranks == "mpi" || flags.ranks == "nccl");
 }
 
-/// Threads share one GPU, processes of a job have one each.
+/// Threads share one GPU; processes of a job use one each.
 void check_flags(const RunFlags& flags) {
   if (flags.kernels != "cpu")
-    throw InputError(Diagnostic{"--kernels", "the plain kernels run on the processor",
-                                "leave out --device cuda, or --kernels"});
+    throw InputError(Diagnostic{"--kernels", "cannot be combined with '--device cuda'",
+                                "remove --kernels, or use --device cpu"});
   if (flags.ranks == "processes")
-    throw InputError(Diagnostic{"--ranks", "processes that fork cannot use a GPU",
-                                "leave out --ranks to share one, or --ranks nccl for one each"});
-  if (flags.ranks == "job")
     throw InputError(
-        Diagnostic{"--ranks", "processes with a GPU each meet by NCCL", "use --ranks nccl"});
+        Diagnostic{"--ranks",
+                   "'--ranks processes' cannot be combined with '--device cuda': "
+                   "forked processes cannot use a GPU",
+                   "use --ranks threads to share a GPU, or --ranks nccl for one each"});
+  if (flags.ranks == "job")
+    throw InputError(Diagnostic{"--ranks", "'--ranks job' cannot be combined with '--device cuda'",
+                                "use --ranks nccl"});
   if (has_gpu_each(flags) && flags.clock != "wall")
-    throw InputError(Diagnostic{"--clock", "ranks with a GPU each go by the machine's clock",
-                                "add --clock wall"});
+    throw InputError(Diagnostic{
+        "--clock", fmt::format("must be wall for --device cuda with --ranks {}", flags.ranks),
+        "add --clock wall"});
 }
 
 }  // namespace
@@ -34,9 +40,8 @@ const KernelTable& kernels_of_device(const std::string& device) {
   if (device != "cuda") return kernel_table(Backend::kCpu);
   const CudaLibrary& library = cuda_library();
   if (!library.missing.empty())
-    throw RuntimeFailure({.where = "--device cuda",
-                          .what = library.missing,
-                          .hint = "leave out --device to use this machine's cores"});
+    throw RuntimeFailure(
+        {.where = "--device cuda", .what = library.missing, .hint = "use --device cpu"});
   return library.exports->kernels;
 }
 
@@ -48,11 +53,11 @@ const NcclTable* nccl_for_run(const RunFlags& flags) {
   if (!has_gpu_each(flags)) return nullptr;
   const NcclTable* table = nccl_table();
   const std::string missing =
-      table == nullptr ? "the GPU plug-in was built without NCCL's header" : table->missing();
+      table == nullptr ? "the GPU plug-in was built without NCCL" : table->missing();
   if (!missing.empty())
     throw RuntimeFailure({.where = "--ranks " + flags.ranks,
                           .what = missing,
-                          .hint = "install NCCL, or share one GPU by --ranks threads"});
+                          .hint = "install NCCL, or use --ranks threads to share one GPU"});
   return table;
 }
 
@@ -64,9 +69,8 @@ int gpu_of_process() {
 const KernelTable& kernels_for_run(const RunFlags& flags) {
   if (flags.device == "cuda") check_flags(flags);
   if (flags.ranks == "nccl" && flags.device != "cuda")
-    throw InputError(
-        Diagnostic{"--ranks", "NCCL is for ranks with a GPU each",
-                   "add --device cuda, or use --ranks job for processes without GPUs"});
+    throw InputError(Diagnostic{"--ranks", "'--ranks nccl' requires '--device cuda'",
+                                "add --device cuda, or use --ranks job to run on CPUs"});
   if (flags.kernels == "reference") return kernel_table(Backend::kReference);
   return kernels_of_device(flags.device);
 }

@@ -1,4 +1,4 @@
-/// What the ranks of `run` compute on.
+/// The device that the ranks of `run` compute on.
 #pragma once
 
 #include "cli/commands.hpp"
@@ -7,19 +7,19 @@
 
 namespace meshwright {
 
-/// Throws RuntimeFailure (exit code 4) with what is missing where --device asks for a GPU that
-/// cannot be used, InputError where other flags do not go with it.
+/// RuntimeFailure (exit code 4) if --device cuda cannot be used; InputError if it conflicts with
+/// other flags.
 const KernelTable& kernels_for_run(const RunFlags& flags);
 
-/// The kernels of --device: "cpu", or "cuda" where a GPU can be used (else RuntimeFailure).
+/// The kernels of --device "cpu" or "cuda". RuntimeFailure if no GPU can be used.
 const KernelTable& kernels_of_device(const std::string& device);
-/// Whose memory those take; null: that of the host. To be asked behind kernels_of_device().
+/// The device that holds the memory of the kernels; null: the host. Call kernels_of_device() first.
 const DeviceTable* device_of(const std::string& device);
-/// How ranks with a GPU each meet; null: they do not. RuntimeFailure where NCCL cannot be used.
+/// NCCL, for ranks with one GPU each; null for other ranks. RuntimeFailure if NCCL cannot be used.
 const NcclTable* nccl_for_run(const RunFlags& flags);
-/// Which GPU of this machine is this process's: processes take them in turn.
+/// The GPU of this process: local rank modulo the number of GPUs.
 int gpu_of_process();
-/// For provenance: the processor's kernels, or the device by name, driver and identity.
+/// For provenance: the CPU kernels, or the GPU's name, driver and identity.
 std::string kernels_text(const std::string& device);
 
 }  // namespace meshwright

@@ -1,4 +1,4 @@
-/// A rank of `run` failed: exit code 1, with the rank, its task and the cause.
+/// Thrown if a rank of `run` failed (exit code 1): the rank, its task and the cause.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,9 @@ class RunFailed : public std::runtime_error {
  public:
   struct What {
     RankId rank;
-    std::string task;  ///< its name in timelines; empty: outside any
+    std::string task;  ///< its name in timelines; empty: outside any task
     std::string cause, hint;
-    /// A thread is left that could not be stopped: the process has to end as it is.
+    /// A thread could not be stopped: the process must exit without running destructors.
     bool leaves_a_thread = false;
   };
   explicit RunFailed(What what) : std::runtime_error(what.cause), what_(std::move(what)) {}

@@ -19,42 +19,42 @@ namespace {
 
 constexpr int kMostRanks = 16;  ///< of one machine: a thread or process each
 constexpr std::size_t kLargestTokenFile = std::size_t{1} << 30;
-/// Ranks on processors show life many times a second (executor/kernel_pieces.hpp); a GPU's start,
-/// and meeting by NCCL, take seconds in one call.
+/// CPU ranks report progress many times a second (executor/kernel_pieces.hpp); initializing a GPU
+/// or an NCCL communicator takes seconds in one call.
 constexpr Seconds kPatience{6}, kPatienceWithGpus{30};
-constexpr Seconds kPatienceUnderMpirun{5};  ///< which takes two more to end its processes
+constexpr Seconds kPatienceUnderMpirun{5};  ///< mpirun needs two more to end its processes
 constexpr Seconds kMostPatience{86'400};
 
 [[noreturn]] void refuse(std::string where, std::string what, std::string hint) {
   throw InputError(Diagnostic{std::move(where), std::move(what), std::move(hint)});
 }
 
-/// Bytes as words of the vocabulary.
+/// One token per byte.
 TokenText words_of_text(const std::string& path, const ModelGraph& model) {
   constexpr std::int64_t kByteValues = 256;
   if (traits_of(model).vocabulary < kByteValues)
     refuse("--model",
-           fmt::format("has {} words, but a text is read as bytes, {} of them",
-                       traits_of(model).vocabulary, kByteValues),
-           "take a model with a vocabulary of at least 256, or give --tokens");
+           fmt::format("vocabulary size must be at least {} for byte-level text, got {}",
+                       kByteValues, traits_of(model).vocabulary),
+           "use a model with a larger vocabulary, or --tokens");
   const std::string bytes = path.empty() ? std::string(example_text()) : read_file(path);
-  if (bytes.empty()) refuse(path, "is empty", "name a file with some text, or leave --text out");
+  if (bytes.empty()) refuse(path, "file is empty", "use another file, or remove --text");
   TokenText text;
   text.words.reserve(bytes.size());
   for (const char c : bytes) text.words.push_back(static_cast<unsigned char>(c));
   return text;
 }
 
-/// Little-endian numbers without a header.
+/// Little-endian token IDs without a header.
 template <class Token>
 TokenText words_of_tokens(const std::string& path, const ModelGraph& model) {
   const std::string bytes = read_file(path, kLargestTokenFile);
-  if (bytes.empty()) refuse(path, "is empty", "name a file with some tokens");
+  if (bytes.empty()) refuse(path, "file is empty", "use a file with token IDs");
   if (bytes.size() % sizeof(Token) != 0)
-    refuse(
-        path,
-        fmt::format("has {} bytes, which are no whole tokens of {}", bytes.size(), sizeof(Token)),
-        "say what a token is with --token-type uint16 or uint32");
+    refuse(path,
+           fmt::format("size of {} bytes is not a multiple of the token size ({} bytes)",
+                       bytes.size(), sizeof(Token)),
+           "set --token-type to uint16 or uint32, as written by the tokenizer");
   const std::int64_t vocabulary = traits_of(model).vocabulary;
   TokenText text;
   text.words.reserve(bytes.size() / sizeof(Token));
@@ -64,16 +64,15 @@ TokenText words_of_tokens(const std::string& path, const ModelGraph& model) {
       token = static_cast<Token>((token << 8) | static_cast<unsigned char>(bytes[i + b]));
     if (token >= vocabulary)
       refuse(path,
-             fmt::format("token {} at place {} is beyond the model's vocabulary of {} words", token,
+             fmt::format("token ID {} at index {} is out of range for a vocabulary of {}", token,
                          i / sizeof(Token), vocabulary),
-             "take the model that the file was made for, or another --token-type");
+             "use the model that the file was tokenized for, or another --token-type");
     text.words.push_back(static_cast<std::int32_t>(token));
   }
   return text;
 }
 
-/// The number behind `word` in a file of the system, or its first one where no word is asked for;
-/// nothing where there is none.
+/// The number after `word` in a system file, or its first number if `word` is empty.
 std::optional<std::int64_t> number_in(const std::string& path, std::string_view word = "") {
   std::istringstream words;
   try {
@@ -89,8 +88,7 @@ std::optional<std::int64_t> number_in(const std::string& path, std::string_view 
   return std::nullopt;
 }
 
-/// What a container may still take (control groups, version 2); nothing: it has no limit. Cached
-/// files go when memory is short.
+/// Memory left to this container (cgroup v2), counting the page cache as free; nullopt: no limit.
 std::optional<Bytes> left_to_container() {
   const std::string group = "/sys/fs/cgroup/";
   const auto most = number_in(group + "memory.max"), used = number_in(group + "memory.current");
@@ -99,7 +97,7 @@ std::optional<Bytes> left_to_container() {
   return Bytes(std::max<std::int64_t>(0, *most - *used + cached));
 }
 
-/// What Linux can give to new work without swapping; nothing where it does not say.
+/// Memory that Linux can allocate without swapping; nullopt if unknown.
 std::optional<Bytes> available_memory() {
   const std::optional<std::int64_t> kibibytes = number_in("/proc/meminfo", "MemAvailable:");
   if (!kibibytes) return std::nullopt;
@@ -112,8 +110,8 @@ std::optional<Bytes> available_memory() {
 TokenText read_words(const RunFlags& flags, const ModelGraph& model) {
   if (!flags.tokens.empty() && !flags.text.empty())
     throw UsageError({.where = "--tokens",
-                      .what = "was given with --text",
-                      .hint = "one of them is what the model learns: leave the other out"});
+                      .what = "cannot be combined with '--text'",
+                      .hint = "remove one of them"});
   if (flags.tokens.empty()) return words_of_text(flags.text, model);
   return flags.token_type == "uint32" ? words_of_tokens<std::uint32_t>(flags.tokens, model)
                                       : words_of_tokens<std::uint16_t>(flags.tokens, model);
@@ -124,12 +122,13 @@ void check_plan(const Job& job, RankKind ranks) {
   const std::int64_t count = rank_count(job.file.plan.strategy.degrees);
   const bool are_here = ranks != RankKind::kMpi && ranks != RankKind::kJob;
   if (are_here && count > kMostRanks)
-    problems.push_back({"--gpus", fmt::format("{} ranks are more than {}", count, kMostRanks),
-                        "run a smaller plan: fewer replicas, or fewer parts of one"});
+    problems.push_back(
+        {"--gpus", fmt::format("{} ranks exceed the limit of {} on one machine", count, kMostRanks),
+         "use smaller parallel sizes"});
   if (!problems.empty()) throw InputError(problems);
 }
 
-/// Drivers and libraries of a device, which there are none of here, are left out.
+/// Ignores reserved memory, which stands for the driver and libraries of a GPU.
 void check_memory(const TaskGraph& graph, int ranks_here) {
   Bytes all;
   for (MemoryAmounts peak : peak_memory_by_rank(graph)) {
@@ -141,9 +140,9 @@ void check_memory(const TaskGraph& graph, int ranks_here) {
   const std::optional<Bytes> available = available_memory();
   if (available && needed > *available)
     refuse("memory",
-           fmt::format("{} ranks need {} at their peaks, but {} of this machine are free",
+           fmt::format("peak memory of {} ranks is {}, but only {} are available on this machine",
                        ranks_here, to_text(needed), to_text(*available)),
-           "run a smaller model, fewer replicas, smaller micro-batches, or --clock replay");
+           "use a smaller model, fewer replicas, smaller micro-batches, or --clock replay");
 }
 
 void check_folder_of(const std::string& flag, const std::string& path) {
@@ -155,18 +154,18 @@ void check_folder_of(const std::string& flag, const std::string& path) {
   fs::path folder = is_folder ? fs::path(path) : target.parent_path();
   if (folder.empty()) folder = ".";
   if (!fs::is_directory(folder, error))
-    refuse(flag, fmt::format("there is no folder '{}'", folder.string()), "make it first");
-  // Files are replaced, and so need their folder; devices and pipes are written where they are.
+    refuse(flag, fmt::format("directory '{}' does not exist", folder.string()), "create it first");
+  // Files are replaced, which needs a writable directory; devices and pipes are written in place.
   const bool is_device = fs::exists(path, error) && !fs::is_regular_file(path, error) && !is_folder;
   if (::access(folder.c_str(), W_OK | X_OK) != 0 && !is_device)
-    refuse(flag, fmt::format("nothing can be written into the folder '{}'", folder.string()),
-           "name another one");
+    refuse(flag, fmt::format("cannot write to directory '{}'", folder.string()),
+           "use another directory");
 }
 
 void check_place_of(const std::string& flag, const std::string& path) {
   std::error_code error;
   if (path != "-" && std::filesystem::is_directory(path, error))
-    refuse(flag, fmt::format("'{}' is a folder", path), "name a file in it");
+    refuse(flag, fmt::format("'{}' is a directory", path), "use the path of a file");
   check_folder_of(flag, path);
 }
 
@@ -178,8 +177,9 @@ TimelineClock clock_of(const RunFlags& flags) {
 LinkTime links_of(const RunFlags& flags) {
   if (flags.links == "real" && flags.clock != "wall")
     throw UsageError({.where = "--links",
-                      .what = fmt::format("the {} clock always models links", flags.clock),
-                      .hint = "add --clock wall, or leave --links out"});
+                      .what = fmt::format(
+                          "requires '--clock wall': '--clock {}' always models links", flags.clock),
+                      .hint = "add --clock wall, or remove --links"});
   return flags.links == "modelled" ? LinkTime::kModelled : LinkTime::kReal;
 }
 
@@ -195,8 +195,8 @@ std::chrono::milliseconds patience_of(const RunFlags& flags) {
   if (!flags.patience.empty()) {
     patience = parse_seconds(flags.patience, "--patience");
     if (patience <= Seconds() || patience > kMostPatience)
-      refuse("--patience", fmt::format("'{}' is not above 0 and at most a day", flags.patience),
-             "as in --patience 10s");
+      refuse("--patience", fmt::format("must be positive and at most 24 h, got {}", flags.patience),
+             "set a timeout such as --patience 10s");
   }
   const double milliseconds = patience.value * 1e3;
   return std::chrono::milliseconds(std::max(1LL, std::llround(milliseconds)));

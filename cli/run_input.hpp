@@ -1,4 +1,4 @@
-/// What `run` needs beside the job: something to learn, and a machine that can carry it out.
+/// Inputs of `run` other than the job, and checks that this machine can run it.
 #pragma once
 
 #include "cli/commands.hpp"
@@ -6,27 +6,27 @@
 
 namespace meshwright {
 
-/// --text, --tokens or the built-in text, as words of the model's vocabulary. InputError for files
-/// that cannot be read and words that the model does not have.
+/// Token IDs of --tokens, --text or the built-in text. InputError for files that cannot be read and
+/// token IDs outside the model's vocabulary.
 TokenText read_words(const RunFlags& flags, const ModelGraph& model);
 
-/// Everything that keeps the plan from being carried out, as one InputError.
+/// One InputError with every reason why the plan cannot be run.
 void check_plan(const Job& job, RankKind ranks);
-/// Memory of this machine for `ranks_here` of the job's ranks: InputError.
+/// InputError if `ranks_here` of the job's ranks do not fit in the memory of this machine.
 void check_memory(const TaskGraph& graph, int ranks_here);
 
-/// A run is too long to find out at its end that its results have no place: InputError if the
-/// folder of `path` is not there or may not be written. Empty, "-" and devices are left alone.
+/// Checked before a long run: InputError if the directory of `path` does not exist or is not
+/// writable. Accepts an empty path, "-" and devices.
 void check_folder_of(const std::string& flag, const std::string& path);
-/// The same where `path` may not be a folder itself.
+/// The same; in addition, `path` must not be a directory itself.
 void check_place_of(const std::string& flag, const std::string& path);
 
-/// Of clocks and links that do not go together: UsageError.
+/// links_of(): UsageError if --links conflicts with --clock.
 TimelineClock clock_of(const RunFlags& flags);
 LinkTime links_of(const RunFlags& flags);
 RankKind ranks_of(const RunFlags& flags);
 
-/// How long a run may stand still before it is said to hang: --patience.
+/// Watchdog timeout (--patience): time without progress before a rank is declared hung.
 std::chrono::milliseconds patience_of(const RunFlags& flags);
 
 }  // namespace meshwright

@@ -15,6 +15,8 @@
 namespace meshwright {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 bool was_interrupted(const TrainingRun& run) { return run.failure.has_value(); }
 
 double milliseconds(Ticks time) { return to_seconds(time).value * 1e3; }
@@ -47,18 +49,17 @@ StepSpread spread_of(const TrainingRun& run) {
 }
 
 std::string results_text(const RunResults& results) {
-  std::string text = fmt::format("{} by the {} clock", progress_text(results), results.flags.clock);
+  std::string text = fmt::format("{} ({} clock)", progress_text(results), results.flags.clock);
   if (results.run.steps.empty()) return text + "\n";
   const StepSpread spread = spread_of(results.run);
-  text += fmt::format(": median {:.3f} ms", milliseconds(spread.median));
+  text += fmt::format(": median step time {:.3f} ms", milliseconds(spread.median));
   if (clock_of(results.flags) == TimelineClock::kWall && spread.count > 1)
-    text += fmt::format(" (least {:.3f}, middle half {:.3f} to {:.3f})", milliseconds(spread.least),
+    text += fmt::format(" (min {:.3f}, IQR {:.3f} to {:.3f})", milliseconds(spread.least),
                         milliseconds(spread.first_quartile), milliseconds(spread.third_quartile));
-  return text + fmt::format(", last loss {:.4f}\n", results.run.steps.back().loss);
+  return text + fmt::format(", final loss {:.4f}\n", results.run.steps.back().loss);
 }
 
 std::string results_json(const RunResults& results) {
-  using Json = nlohmann::ordered_json;
   const TrainingRun& run = results.run;
   Json steps = Json::array();
   for (const MeasuredStep& step : run.steps)

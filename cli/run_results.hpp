@@ -1,4 +1,4 @@
-/// What `run` says about what it measured.
+/// Results of `run` as text, JSON and timeline.
 #pragma once
 
 #include <string>
@@ -10,17 +10,17 @@ namespace meshwright {
 
 inline constexpr int kDefaultSteps = 5;
 
-/// Step times, the first step left out unless it is the only one: caches and memory are new to it.
+/// Step times without the first step, which warms up, unless it is the only one.
 struct StepSpread {
   Ticks least, first_quartile, median, third_quartile;
   std::size_t median_step = 0;  ///< in TrainingRun::steps
   std::size_t count = 0;
 };
-/// Of at least one step.
+/// Requires at least one step.
 StepSpread spread_of(const TrainingRun& run);
 Ticks step_time(const MeasuredStep& step);
 
-/// Measured steps, and what they were measured with.
+/// Measured steps and their configuration.
 struct RunResults {
   const Job& job;
   const RunFlags& flags;
@@ -29,8 +29,8 @@ struct RunResults {
 };
 std::string results_text(const RunResults& results);
 std::string results_json(const RunResults& results);
-/// The timeline of the median step, or of all, as a Perfetto trace, with counted peaks of memory;
-/// of a run that was interrupted in its first step, what that came to.
+/// The timeline of the median step, or of all steps, as a Perfetto trace with measured peak memory.
+/// If the run was interrupted in its first step: the finished tasks of that step.
 std::string results_trace(const RunResults& results);
 
 }  // namespace meshwright

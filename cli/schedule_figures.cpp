@@ -15,15 +15,16 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// One number, one per device (shared evenly by its chunks), or one per chunk, by stage.
+/// Times by stage, from one value, one per device (divided evenly among its chunks), or one per
+/// chunk.
 std::vector<Ticks> spread(const char* flag, const Words& words, Ticks unit,
                           const Placement& placement) {
   const std::vector<Ticks> given = parse_decimal_times(flag, words, unit);
   const std::size_t stages = placement.device_of_stage.size(), n = given.size();
   const auto devices = static_cast<std::size_t>(placement.devices);
   if (n != 1 && n != stages && n != devices)
-    refuse_flag(flag, fmt::format("{} times for {} stages", n, devices),
-                fmt::format("one number, or {}", devices));
+    refuse_flag(flag, fmt::format("{} values for {} stages", n, devices),
+                fmt::format("give one value, or {}", devices));
   if (n == stages && n != 1 && stages != devices) return given;
   const auto chunks = static_cast<std::int64_t>(stages / devices);
   // Replicas are whole stages; chunks are parts of one.
@@ -34,16 +35,17 @@ std::vector<Ticks> spread(const char* flag, const Words& words, Ticks unit,
   return times;
 }
 
-/// One latency, or one per device: of the link to the next device, the last one's leading back to
-/// the first. The last may be left out.
+/// One latency, or one per device: that of the link to the next device. The link of the last device
+/// leads back to the first and may be omitted.
 void read_latency(const Words& words, Ticks unit, const Placement& placement, StageTimes& times) {
   const std::vector<Ticks> given = parse_decimal_times("--tcomm", words, unit);
   times.latency = *std::max_element(given.begin(), given.end());
   if (given.size() == 1) return;
   const auto devices = static_cast<std::size_t>(placement.devices);
   if (given.size() != devices && given.size() + 1 != devices)
-    refuse_flag("--tcomm", fmt::format("{} times for {} stages", given.size(), devices),
-                fmt::format("one number, {} between neighbours, or {}", devices - 1, devices));
+    refuse_flag(
+        "--tcomm", fmt::format("{} values for {} stages", given.size(), devices),
+        fmt::format("give one value, {} (one per neighboring pair), or {}", devices - 1, devices));
   for (std::size_t s = 0; s + 1 < placement.device_of_stage.size(); ++s) {
     const std::size_t a = placement.device_of_stage[s].index();
     const std::size_t b = placement.device_of_stage[s + 1].index();
@@ -68,11 +70,11 @@ StageTimes times_of(const ScheduleFlags& flags, const Placement& placement, int 
   read_latency(flags.latency, unit, placement, times);
   times.barrier = parse_decimal_time("--tbarrier", flags.barrier, unit);
   if (std::max(times.forward.front(), times.backward_input.front()) == Ticks())
-    refuse_flag("--tf", "stages that take no time have no schedule", "times above 0");
+    refuse_flag("--tf", "cannot be 0 if '--tb' is 0 as well", "set --tf to a positive time");
   return times;
 }
 
-/// Bounds by propagation where all pass one route whole; elsewhere by routes and work.
+/// Bounds by propagation if all micro-batches take one route unsliced; else by routes and work.
 void add_bounds(ScheduleFigures& f, const StageTimes& times, const std::vector<int>& caps) {
   const Schedule& schedule = f.schedule;
   SynthesisRequest request{.placement = schedule.placement,
@@ -104,14 +106,14 @@ ScheduleRequest request_of(const ScheduleFlags& flags, const ScheduleRule& rule)
   request.chunks = flags.chunks.value_or(1);
   request.slices = flags.slices;
   if (!flags.chunks && rule.problem(request)) {
-    request.chunks = 2;  // the V schedules have no other number
+    request.chunks = 2;  // required by the V schedules
     if (rule.problem(request)) request.chunks = 1;
   }
   if (flags.cap) request.activation_cap = *flags.cap;
   return request;
 }
 
-/// Stage-micro-batches that the flags let a device hold.
+/// The activation cap of a device, in stage micro-batches.
 int held_cap(const ScheduleFlags& flags, const Schedule& schedule) {
   const auto stages = static_cast<int>(schedule.placement.device_of_stage.size());
   const int replicas = static_cast<int>(schedule.placement.routes.size());
@@ -124,7 +126,7 @@ bool keeps_cap(const ScheduleFlags& flags, const Schedule& schedule) {
   return !flags.cap || *std::max_element(peaks.begin(), peaks.end()) <= held_cap(flags, schedule);
 }
 
-/// The fastest of the zoo that keeps the cap, as a hint; nothing if none does.
+/// The fastest named schedule within the cap; empty if there is none.
 std::string nearest_within_cap(const ScheduleFlags& flags) {
   std::string nearest;
   Ticks best = Ticks::max();
@@ -148,12 +150,12 @@ std::string nearest_within_cap(const ScheduleFlags& flags) {
   const std::string nearest = nearest_within_cap(flags);
   throw InputError(Diagnostic{
       .where = "--cap",
-      .what = fmt::format("'{}' holds {:.4g} micro-batches on device {}, more than {}", flags.name,
-                          *most, most - peaks.begin(), *flags.cap),
+      .what = fmt::format("'{}' holds {:.4g} micro-batches on device {}, more than the cap of {}",
+                          flags.name, *most, most - peaks.begin(), *flags.cap),
       .hint =
           nearest.empty()
-              ? "--name auto finds schedules within a cap"
-              : fmt::format("'{}' is the fastest by name within it; --name auto may find better",
+              ? "use --name auto to synthesize a schedule within the cap"
+              : fmt::format("use '{}', the fastest named schedule within the cap, or --name auto",
                             nearest)});
 }
 
@@ -161,7 +163,7 @@ Ticks value_of(const ScheduleTiming& timing, ScheduleObjective objective) {
   return objective == ScheduleObjective::kMakespan ? timing.makespan : timing.period;
 }
 
-/// Rules with this placement whose orders are sound for it and keep the caps.
+/// Replaces `best` by any named schedule with the same placement that is faster and within the cap.
 void offer_zoo(const SynthesisRequest& request, const ScheduleFlags& flags, ScheduleFigures& best) {
   for (const ScheduleRule& rule : schedule_rules()) {
     ScheduleRequest asked;
@@ -215,12 +217,12 @@ ScheduleFigures named_schedule(const ScheduleFlags& flags) {
 
 namespace {
 
-/// With several chunks the loop and the wave compete, unless a flag says which. A V is a wave of
-/// two chunks.
+/// With several chunks, loop and wave are both tried unless --placement selects one. A V is a wave
+/// of two chunks.
 std::vector<Placement> placements_of(const ScheduleFlags& flags, int devices, int chunks) {
   if (flags.placement == "v" && chunks != 2)
-    refuse_flag("--placement", fmt::format("a V has 2 chunks, not {}", chunks),
-                "--chunks 2, or --placement wave");
+    refuse_flag("--placement", fmt::format("placement v requires 2 chunks, got {}", chunks),
+                "use --chunks 2, or --placement wave");
   std::vector<Placement> placements;
   if (flags.placement.empty() || flags.placement == "loop")
     placements.push_back(looped_placement(devices, chunks));
@@ -244,7 +246,8 @@ ScheduleFigures synthesised_schedule(const ScheduleFlags& flags) {
                              .seeds = {}};
     request.objective = by_makespan ? ScheduleObjective::kMakespan : ScheduleObjective::kPeriod;
     if (flags.cap) request.caps.assign(static_cast<std::size_t>(devices), *flags.cap * chunks);
-    if (const auto problem = problem_of(request)) refuse_flag("--cap", *problem, "a larger cap");
+    if (const auto problem = problem_of(request))
+      refuse_flag("--cap", *problem, "use a larger cap");
     SynthesizedSchedule made = best_within_caps(request);
     ScheduleFigures f;
     f.schedule = std::move(made.schedule);

@@ -1,4 +1,4 @@
-/// What the command `schedule` finds out: an order of work, its times, and what no order can beat.
+/// Results of the command `schedule`: a schedule, its timing, and lower bounds.
 #pragma once
 
 #include <string>
@@ -11,26 +11,23 @@ namespace meshwright {
 
 struct ScheduleFigures {
   Schedule schedule;
-  ScheduleTiming timing;  ///< peaks in whole micro-batches, whatever the slices
+  ScheduleTiming timing;  ///< peaks in whole micro-batches, also for sliced schedules
   Ticks makespan_bound, period_bound;
-  std::string origin;                ///< what found it; empty for schedules with a name
+  std::string origin;                ///< synthesis method; empty for named schedules
   std::vector<int> weight_versions;  ///< by device
 };
 
-/// A rule of the zoo with the flags' times. InputError for an unknown name and for a peak above the
-/// cap; UsageError for what the rule does not accept.
+/// A named schedule with the times of the flags. InputError for an unknown name, for parameters the
+/// schedule does not accept, and for a peak above the cap.
 ScheduleFigures named_schedule(const ScheduleFlags& flags);
-/// The best that search finds within the cap; no schedule of the zoo with the same placement that
-/// keeps the cap is better.
+/// The best schedule found by synthesis within the cap; at least as fast as every named schedule
+/// with the same placement within the cap.
 ScheduleFigures synthesised_schedule(const ScheduleFlags& flags);
-/// Somebody's CSV. InputError with every fault: device, action and why.
+/// The schedule of --check. InputError with every fault: device, action and reason.
 ScheduleFigures checked_schedule(const ScheduleFlags& flags);
 
-/// As text, one order a line; and the contract that scripts rely on.
+/// As text with one line per device, and as JSON: a contract that scripts rely on.
 std::string schedule_text(const ScheduleFigures& figures, const ScheduleFlags& flags);
 std::string schedule_json(const ScheduleFigures& figures, const ScheduleFlags& flags);
-
-/// Throws UsageError.
-[[noreturn]] void refuse_flag(const std::string& flag, std::string what, std::string hint);
 
 }  // namespace meshwright

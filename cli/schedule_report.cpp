@@ -1,4 +1,8 @@
-/// The result of the command `schedule` as text and as JSON.
+/// The result of the command `schedule` as text and JSON.
+///
+/// Its bubble is the bubble rate of Zero Bubble (Qi et al., arXiv 2401.10241): for m micro-batches
+/// (x - m (tF + tB + tW)) / x, with x the makespan or the period and the times averaged over the
+/// devices. Message latency counts as bubble, unlike in the bubble of a plan (core/evaluation.hpp).
 #include <fmt/format.h>
 
 #include <cmath>
@@ -11,9 +15,11 @@
 namespace meshwright {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 double gap(Ticks value, Ticks bound) { return ratio(value - bound, bound); }
 
-/// Peaks in bytes where the size of one micro-batch's activations on a device is given; else empty.
+/// Peaks in bytes; empty without --activation.
 std::vector<Bytes> peak_bytes(const ScheduleFigures& f, const ScheduleFlags& flags) {
   std::vector<Bytes> peaks;
   if (flags.activation.empty()) return peaks;
@@ -26,7 +32,6 @@ std::vector<Bytes> peak_bytes(const ScheduleFigures& f, const ScheduleFlags& fla
 }  // namespace
 
 std::string schedule_json(const ScheduleFigures& f, const ScheduleFlags& flags) {
-  using Json = nlohmann::ordered_json;
   const Ticks unit = ticks_of_unit(flags.unit);
   const ScheduleTiming& t = f.timing;
   const auto both = [](auto makespan, auto period) {
@@ -61,9 +66,9 @@ std::string schedule_text(const ScheduleFigures& f, const ScheduleFlags& flags) 
   const auto line = [&](const char* name, Ticks value, double bubble, Ticks bound) {
     const std::string verdict =
         value == bound ? "proved optimal"
-                       : fmt::format("within {:.3g} % of the bound {:.10g} {}",
+                       : fmt::format("within {:.3g} % of the lower bound {:.10g} {}",
                                      100 * gap(value, bound), ratio(bound, unit), flags.unit);
-    return fmt::format("{:<9} {:.10g} {}, bubble {:.2f} %, {}\n", name, ratio(value, unit),
+    return fmt::format("{:<9} {:.10g} {}, bubble rate {:.2f} %, {}\n", name, ratio(value, unit),
                        flags.unit, 100 * bubble, verdict);
   };
   const ScheduleTiming& t = f.timing;
@@ -75,6 +80,9 @@ std::string schedule_text(const ScheduleFigures& f, const ScheduleFlags& flags) 
       f.origin.empty() ? "" : fmt::format("; found by {}", f.origin));
   text += line("makespan", t.makespan, t.makespan_bubble, f.makespan_bound);
   text += line("period", t.period, t.period_bubble, f.period_bound);
+  text +=
+      "          bubble rate: 1 - m (tF + tB + tW) / x, mean over devices; x: makespan or period\n";
+  text += "          (Zero Bubble, arXiv 2401.10241); message latency counts as bubble\n";
   text += fmt::format("peak      {:.4g} micro-batches per device\n",
                       fmt::join(t.peak_activations, " "));
   std::vector<std::string> bytes;

@@ -1,4 +1,4 @@
-/// Pages that list everything of a kind.
+/// Pages that list all models, clusters or schedules.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -18,7 +18,7 @@ Page page_of(const char* key, const Json& entries, const Table& table) {
   return {to_text(table), Json{{"schema", 1}, {key, entries}}.dump(kIndent) + "\n"};
 }
 
-/// Dense peak of the 16-bit formats, which every device with matrix units has, or of fp32.
+/// Dense peak of bf16 or fp16, or of fp32 if the device has neither.
 std::optional<FlopsPerSecond> peak_of(const DeviceModel& device) {
   for (const Dtype dtype : {Dtype::kBf16, Dtype::kFp16, Dtype::kFp32})
     if (const auto& peak = device.peak[static_cast<std::size_t>(dtype)]) return peak;
@@ -33,11 +33,11 @@ Page models_page() {
                           {"family", Align::kLeft},
                           {"parameters"},
                           {"active"},
-                          {"blocks"},
+                          {"layers"},
                           {"hidden"},
                           {"heads"},
                           {"experts"},
-                          {"longest"}},
+                          {"max sequence"}},
               .rows = {}};
   for (const std::string& name : model_preset_names()) {
     const ModelGraph model = model_from_config(find_model(name));
@@ -66,8 +66,8 @@ Page clusters_page() {
                           {"device", Align::kLeft},
                           {"memory"},
                           {"peak"},
-                          {"local link"},
-                          {"network per node", Align::kLeft}},
+                          {"intra-node"},
+                          {"inter-node", Align::kLeft}},
               .rows = {}};
   for (const std::string& name : cluster_preset_names()) {
     const Cluster cluster = cluster_from_toml(find_cluster(name));
@@ -91,7 +91,7 @@ Page clusters_page() {
 Page schedules_page() {
   Json entries = Json::array();
   Table table{.columns = {{"schedule", Align::kLeft},
-                          {"what it does", Align::kLeft},
+                          {"description", Align::kLeft},
                           {"source", Align::kLeft}},
               .rows = {}};
   for (const ScheduleRule& rule : schedule_rules()) {

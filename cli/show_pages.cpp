@@ -1,4 +1,4 @@
-/// Pages about one thing.
+/// Pages about one model, cluster, schedule, plan or timeline.
 #include "cli/show_pages.hpp"
 
 #include <fmt/format.h>
@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "cli/job.hpp"
 #include "cli/report.hpp"
 #include "cli/table.hpp"
 #include "core/io_file.hpp"
@@ -24,10 +25,6 @@ std::string text_of(const Json& json) {
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string row(std::string_view name, std::string_view value) {
-  return fmt::format("  {:<20}{}\n", name, value);
-}
-
 const char* name_of(LayerKind kind) {
   switch (kind) {
     case LayerKind::kEmbedding:
@@ -40,15 +37,16 @@ const char* name_of(LayerKind kind) {
   return "?";
 }
 
-/// One row per class of equal layers, with the operators of its first member.
+/// One row per class of identical layers, with the operators of the first of them.
 Table layers_table(const ModelGraph& model, Json& entries) {
-  Table table{.columns = {{"layers", Align::kLeft}, {"count"}, {"parameters each"}}, .rows = {}};
+  Table table{.columns = {{"layer", Align::kLeft}, {"count"}, {"parameters per layer"}},
+              .rows = {}};
   std::vector<int> counts(static_cast<std::size_t>(layer_class_count(model)));
   for (const Layer& layer : model.layers) ++counts[static_cast<std::size_t>(layer.layer_class)];
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const Layer& layer = model.layers[i];
     int& count = counts[static_cast<std::size_t>(layer.layer_class)];
-    if (count == 0) continue;  // shown with the first layer of its class
+    if (count == 0) continue;  // its class was listed before
     const std::int64_t parameters = parameter_count(model, LayerId(i));
     table.rows.push_back({name_of(layer.kind), std::to_string(count), grouped(parameters)});
     Json operators = Json::array();
@@ -64,9 +62,38 @@ Table layers_table(const ModelGraph& model, Json& entries) {
 }
 
 std::string sources_text(const Cluster& cluster) {
-  std::string text = "sources of the figures\n";
-  for (const auto& [figure, source] : cluster.sources) text += row(figure, source);
-  return cluster.sources.empty() ? "" : text;
+  std::vector<NamedValue> list;
+  for (const auto& [figure, source] : cluster.sources) list.push_back({figure, source});
+  return list.empty() ? "" : "Sources of the figures\n" + to_text(list);
+}
+
+/// The properties of one node type.
+std::vector<NamedValue> node_properties(const Cluster& cluster, const NodeGroup& group) {
+  const NodeModel& node = cluster.nodes.at(group.node);
+  const DeviceModel& device = cluster.devices.at(node.device);
+  std::vector<NamedValue> list{
+      {"nodes", fmt::format("{} x {}, {} x {} each", group.count, node.name, node.device_count,
+                            device.name)},
+      {"memory", fmt::format("{} at {}, {} reserved", to_text(device.memory),
+                             to_text(device.memory_bandwidth), to_text(device.reserved_memory))}};
+  for (std::size_t d = 0; d < device.peak.size(); ++d)
+    if (device.peak[d])
+      list.push_back(
+          {fmt::format("peak {}", name_of(static_cast<Dtype>(d))), to_text(*device.peak[d])});
+  list.push_back(
+      {"intra-node", fmt::format("{} per device, latency {}", to_text(node.local.bandwidth),
+                                 to_text(node.local.latency))});
+  if (node.ports > 0)
+    list.push_back(
+        {"inter-node", fmt::format("{} ports x {} per node, latency {}", node.ports,
+                                   to_text(node.port_bandwidth), to_text(cluster.fabric.latency))});
+  return list;
+}
+
+Json json_of(const PublishedRuns& validation) {
+  return {{"runs", validation.runs},
+          {"mean_error", validation.mean_error},
+          {"worst_error", validation.worst_error}};
 }
 
 Table orders_table(const ScheduleRule& rule, const ScheduleRequest& request, Json& orders) {
@@ -82,23 +109,24 @@ Table orders_table(const ScheduleRule& rule, const ScheduleRequest& request, Jso
 }  // namespace
 
 Page model_page(const NamedText& config) {
-  const ModelGraph model = model_from_config(config);
+  const ModelGraph model = load_model_and_warn(config);
   const ModelTraits traits = traits_of(model);
   Json layers = Json::array();
   const Table table = layers_table(model, layers);
-  std::string text = fmt::format("{} ({})\n", config.name, model.family);
-  text += row("parameters", grouped(parameter_count(model)));
-  text += row("active per token", grouped(active_parameter_count(model)));
-  text += row("hidden size", std::to_string(traits.hidden));
-  text += row("vocabulary", grouped(traits.vocabulary));
-  if (traits.heads) text += row("attention heads", std::to_string(*traits.heads));
+  std::vector<NamedValue> list{{"parameters", grouped(parameter_count(model))},
+                               {"active per token", grouped(active_parameter_count(model))},
+                               {"hidden size", std::to_string(traits.hidden)},
+                               {"vocabulary size", grouped(traits.vocabulary)}};
+  if (traits.heads) list.push_back({"attention heads", std::to_string(*traits.heads)});
   if (traits.key_value_heads)
-    text += row("key/value heads", std::to_string(*traits.key_value_heads));
+    list.push_back({"key/value heads", std::to_string(*traits.key_value_heads)});
   if (traits.experts)
-    text += row("experts", fmt::format("{}, {} for each token", *traits.experts,
-                                       traits.experts_per_token.value_or(0)));
-  if (model.longest_sequence > 0) text += row("longest sequence", grouped(model.longest_sequence));
-  text += row("embeddings", model.tied_embeddings ? "shared by input and output" : "not shared");
+    list.push_back({"experts", fmt::format("{}, {} per token", *traits.experts,
+                                           traits.experts_per_token.value_or(0))});
+  if (model.longest_sequence > 0)
+    list.push_back({"max sequence length", grouped(model.longest_sequence)});
+  list.push_back({"embeddings", model.tied_embeddings ? "tied" : "untied"});
+  const std::string text = fmt::format("{} ({})\n{}", config.name, model.family, to_text(list));
   const Json json{{"schema", 1},
                   {"name", config.name},
                   {"family", model.family},
@@ -114,30 +142,17 @@ Page model_page(const NamedText& config) {
 
 Page cluster_page(const NamedText& toml) {
   const Cluster cluster = cluster_from_toml(toml);
-  std::string text = fmt::format("{}: {} devices\n", toml.name, device_count(cluster));
+  std::vector<NamedValue> properties;
   Json groups = Json::array();
   for (const NodeGroup& group : cluster.groups) {
     const NodeModel& node = cluster.nodes.at(group.node);
     const DeviceModel& device = cluster.devices.at(node.device);
-    text += row("nodes", fmt::format("{} x {}, each {} x {}", group.count, node.name,
-                                     node.device_count, device.name));
-    text += row("memory",
-                fmt::format("{} at {}, {} reserved", to_text(device.memory),
-                            to_text(device.memory_bandwidth), to_text(device.reserved_memory)));
+    for (NamedValue& property : node_properties(cluster, group))
+      properties.push_back(std::move(property));
     Json peaks = Json::object();
-    for (std::size_t d = 0; d < device.peak.size(); ++d) {
-      if (!device.peak[d]) continue;
-      const std::string name(name_of(static_cast<Dtype>(d)));
-      text += row("peak " + name, to_text(*device.peak[d]));
-      peaks[name] = device.peak[d]->value;
-    }
-    text +=
-        row("local network", fmt::format("{} per device, latency {}", to_text(node.local.bandwidth),
-                                         to_text(node.local.latency)));
-    if (node.ports > 0)
-      text += row("network ports",
-                  fmt::format("{} x {} per node, latency {}", node.ports,
-                              to_text(node.port_bandwidth), to_text(cluster.fabric.latency)));
+    for (std::size_t d = 0; d < device.peak.size(); ++d)
+      if (device.peak[d])
+        peaks[std::string(name_of(static_cast<Dtype>(d)))] = device.peak[d]->value;
     groups.push_back({{"node", node.name},
                       {"count", group.count},
                       {"devices_per_node", node.device_count},
@@ -152,19 +167,27 @@ Page cluster_page(const NamedText& toml) {
                   {"name", toml.name},
                   {"devices", device_count(cluster)},
                   {"groups", groups},
+                  {"validation", cluster.validation ? json_of(*cluster.validation) : Json()},
                   {"sources", cluster.sources}};
-  return {text + "\n" + sources_text(cluster), text_of(json)};
+  if (cluster.validation)
+    properties.push_back({"validation", fmt::format("{} published runs, mean error {}, worst {}",
+                                                    cluster.validation->runs,
+                                                    percent(cluster.validation->mean_error),
+                                                    percent(cluster.validation->worst_error))});
+  const std::string text = fmt::format("{}: {} devices\n{}\n{}", toml.name, device_count(cluster),
+                                       to_text(properties), sources_text(cluster));
+  return {text, text_of(json)};
 }
 
 Page schedule_page(const ScheduleRule& rule) {
   std::string text = fmt::format("{}: {}\n", rule.name, rule.summary);
-  text += row("source", rule.source);
+  text += to_text({{"source", std::string(rule.source)}});
   Json json{{"schema", 1},
             {"name", rule.name},
             {"summary", rule.summary},
             {"source", rule.source},
             {"example", nullptr}};
-  // The first of these requests that the schedule allows is the example.
+  // The first of these requests that the schedule supports is the example.
   for (const int chunks : {1, 2}) {
     ScheduleRequest request;
     request.devices = 4;
@@ -174,8 +197,9 @@ Page schedule_page(const ScheduleRule& rule) {
     Json orders = Json::array();
     const Table table = orders_table(rule, request, orders);
     text += fmt::format(
-        "\n{} devices, {} micro-batches, {} stage{} on each device. 1F3: forward pass of\n"
-        "micro-batch 3 on stage 1; B: backward; I, W: backward in two halves.\n\n{}",
+        "\n{} devices, {} micro-batches, {} stage{} per device. 1F3: forward pass of micro-batch "
+        "3\n"
+        "on stage 1; B: backward; I: backward-input; W: backward-weight.\n\n{}",
         request.devices, request.microbatches, chunks, chunks > 1 ? "s" : "", to_text(table));
     json["example"] = {{"devices", request.devices},
                        {"chunks", chunks},
@@ -189,16 +213,16 @@ Page schedule_page(const ScheduleRule& rule) {
 Page plan_page(const std::string& path) {
   const PlanFile file = plan_file_from_json(read_file(path), path);
   const Strategy& strategy = file.plan.strategy;
-  std::string text = fmt::format("{} on {}: {} devices, global batch {}, sequences of {} tokens\n",
+  std::string text = fmt::format("{} on {}: {} GPUs, global batch size {}, sequence length {}\n",
                                  file.model_name, file.cluster_name, rank_count(strategy.degrees),
                                  strategy.global_batch, strategy.sequence_length);
   text += strategy_text(strategy) + "\n";
-  text += fmt::format("blocks in each stage: {}\n", fmt::join(file.plan.blocks_per_stage, " "));
+  text += fmt::format("layers per stage: {}\n", fmt::join(file.plan.blocks_per_stage, " "));
   if (file.predicted) {
     text += fmt::format("\n{}", figures_text(*file.predicted));
     if (!file.predicted->why.empty()) text += file.predicted->why + "\n";
   }
-  text += fmt::format("\nTimes: {}\n", file.cost_model);
+  text += fmt::format("\nCost model: {}\n", file.cost_model);
   Json json{{"schema", 1}, {"model", file.model_name}, {"cluster", file.cluster_name}};
   json["strategy"] = Json::parse(to_json(strategy));
   json["blocks_per_stage"] = file.plan.blocks_per_stage;
@@ -212,14 +236,16 @@ Page timeline_page(const std::string& path) {
   std::map<std::string, std::int64_t> spans_by_kind;
   for (const TimelineSpan& span : timeline.spans) ++spans_by_kind[std::string(name_of(span.kind))];
   const bool is_measured = timeline.origin == TimelineOrigin::kMeasured;
-  std::string text = fmt::format("{} timeline, {} long\n", is_measured ? "measured" : "predicted",
-                                 to_text(makespan(timeline)));
-  text += row("tracks", std::to_string(timeline.tracks.size()));
-  text += row("spans", grouped(static_cast<std::int64_t>(timeline.spans.size())));
-  for (const auto& [kind, count] : spans_by_kind) text += row("  " + kind, grouped(count));
-  text += row("arrows", grouped(static_cast<std::int64_t>(timeline.flows.size())));
-  text += row("memory samples", grouped(static_cast<std::int64_t>(timeline.memory.size())));
-  for (const auto& [what, origin] : timeline.provenance) text += row(what, origin);
+  std::vector<NamedValue> list{
+      {"makespan", to_text(makespan(timeline))},
+      {"tracks", std::to_string(timeline.tracks.size())},
+      {"spans", grouped(static_cast<std::int64_t>(timeline.spans.size()))}};
+  for (const auto& [kind, count] : spans_by_kind) list.push_back({"  " + kind, grouped(count)});
+  list.push_back({"flows", grouped(static_cast<std::int64_t>(timeline.flows.size()))});
+  list.push_back({"memory samples", grouped(static_cast<std::int64_t>(timeline.memory.size()))});
+  for (const auto& [what, origin] : timeline.provenance) list.push_back({what, origin});
+  const std::string text =
+      fmt::format("{} timeline\n{}", is_measured ? "measured" : "predicted", to_text(list));
   const Json json{{"schema", 1},
                   {"origin", is_measured ? "measured" : "predicted"},
                   {"makespan_ns", to_nanoseconds(makespan(timeline))},

@@ -1,4 +1,4 @@
-/// What `show` shows: each page as text for people and as JSON.
+/// The pages of `show`, each as text and as JSON.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ Page clusters_page();
 Page schedules_page();
 Page model_page(const NamedText& config);
 Page cluster_page(const NamedText& toml);
-/// With the orders of a small example.
+/// Includes the order of passes in a small example.
 Page schedule_page(const ScheduleRule& rule);
 Page plan_page(const std::string& path);
 Page timeline_page(const std::string& path);

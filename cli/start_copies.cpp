@@ -43,7 +43,7 @@ std::vector<std::string> own_arguments() {
   return arguments;
 }
 
-/// One that nobody uses now: rank 0 listens there in a moment.
+/// A port that is free now; rank 0 will listen on it.
 std::uint16_t free_port() {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) fail("socket");
@@ -58,7 +58,7 @@ std::uint16_t free_port() {
   return ntohs(address.sin_port);
 }
 
-/// In the child; never returns.
+/// In the child; does not return.
 [[noreturn]] void become_copy(int rank, int ranks, std::uint16_t port,
                               const std::vector<std::string>& arguments) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -77,17 +77,17 @@ std::uint16_t free_port() {
   ::_exit(127);
 }
 
-/// The process group of all copies; a signal handler has no other way to know it.
+/// The process group of all copies, for the signal handler.
 volatile pid_t group_of_copies = 0;
 
-/// Whoever stops this process means the copies, which write what was measured. They are a group of
-/// their own, so that each signal reaches them once, wherever it comes from.
+/// Forwards SIGINT and SIGTERM to the copies, which write what was measured. They are a process
+/// group of their own, so that a Ctrl-C of the terminal does not reach them a second time.
 void pass_signals_on() {
   struct sigaction action {};
   action.sa_handler = [](int signal) { ::kill(-group_of_copies, signal); };
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  if (is_interrupted()) ::kill(-group_of_copies, SIGTERM);  // before there was anybody to tell
+  if (is_interrupted()) ::kill(-group_of_copies, SIGTERM);  // a signal before the handler was set
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ int start_copies(int ranks) {
     const pid_t group = copies.empty() ? copy : copies.front();
     if (copy == 0) ::setpgid(0, group);
     if (copy == 0) become_copy(rank, ranks, port, arguments);
-    ::setpgid(copy, group);  // whichever of the two comes first
+    ::setpgid(copy, group);  // in parent and child: whichever runs first
     copies.push_back(copy);
   }
   group_of_copies = copies.front();
@@ -120,12 +120,12 @@ int start_copies(int ranks) {
     if (code == 0) code = own;
     if (rank == 0 && WIFSIGNALED(status)) signal_of_first = WTERMSIG(status);
   }
-  // It watches over the others, and nobody else over it.
+  // Rank 0 reports failures of the others; its own is reported here.
   if (signal_of_first == 0 || signal_of_first == SIGINT || signal_of_first == SIGTERM) return code;
   throw RunFailed({.rank = RankId(0),
                    .task = "",
                    .cause = "was killed by " + signal_text(signal_of_first),
-                   .hint = "the system kills processes when memory runs out"});
+                   .hint = "check dmesg: Linux kills processes when memory runs out"});
 }
 
 }  // namespace meshwright

@@ -1,13 +1,12 @@
-/// A job of processes on this machine, without any other launcher: this program again, once per
-/// rank, told by the variables of job_environment.hpp who it is.
+/// Launches the processes of a job on this machine without torchrun, srun or mpirun: this program
+/// once per rank, with the variables of job_environment.hpp.
 #pragma once
 
 namespace meshwright {
 
-/// Starts them with the arguments of this process and waits for all; returns the exit code of rank
-/// 0, or the first that is not 0. Interruptions reach the copies, which end by themselves; none
-/// outlives this process. RuntimeFailure where one cannot be started. To be called while the
-/// process has no other threads.
+/// Starts the copies with the arguments of this process, waits for all, and returns the first exit
+/// code that is not 0. SIGINT and SIGTERM are forwarded; no copy outlives this process.
+/// RuntimeFailure if one cannot be started. Must be called before other threads exist.
 int start_copies(int ranks);
 
 }  // namespace meshwright

@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 
+#include "cli/help_formatter.hpp"
 #include "cli/word_flag.hpp"
 #include "core/schedule.hpp"
 
@@ -18,15 +19,12 @@ constexpr CountRange kMicroBatchRange{.smallest = 1, .largest = 1 << 16};
 constexpr CountRange kZeroRange{.smallest = 0, .largest = 3};
 
 template <class Integer>
-void add_count_flag(CLI::App& app, const std::string& flag, std::optional<Integer>& value,
-                    CountRange range, const std::string& description) {
-  app.add_option_function<std::string>(
-         flag,
-         [&value, flag, range](const std::string& text) {
-           value = static_cast<Integer>(parse_count(flag, text, range));
-         },
-         description)
-      ->type_name("N");
+CLI::Option* add_count_flag(CLI::App& app, const std::string& flag, std::optional<Integer>& value,
+                            CountRange range, const std::string& description) {
+  const auto set_value = [&value, flag, range](const std::string& text) {
+    value = static_cast<Integer>(parse_count(flag, text, range));
+  };
+  return app.add_option_function<std::string>(flag, set_value, description)->type_name("N");
 }
 
 void add_number_flag(CLI::App& app, const std::string& flag, int& value, CountRange range,
@@ -40,36 +38,81 @@ void add_number_flag(CLI::App& app, const std::string& flag, int& value, CountRa
       ->type_name("N");
 }
 
-void add_data_parallelism_flags(CLI::App& app, DataParallelism& d) {
-  add_word_flag(app, "--data-parallel", d.kind, data_parallel_from_name,
-                {"collective", "ring", "parameter-server", "async-parameter-server", "one-process"},
-                "how replicas keep their parameters equal");
-  add_word_flag(app, "--collective-algorithm", d.algorithm, collective_algorithm_from_name,
-                {"auto", "ring", "tree", "nvls", "hierarchical"},
-                "of the data axis; auto: as NCCL's tuner chooses");
-  add_word_flag(app, "--bucket", d.buckets, buckets_from_text,
-                {"none", "pytorch", "megatron", "25MiB"},
-                "gradients reduced beside the last backward pass, in pieces of this size");
-  app.add_flag("--overlap-gather", d.overlap_gather,
-               "ZeRO 1, 2: gather parameters beside the next step's forward pass");
-  add_number_flag(app, "--fsdp-prefetch", d.prefetch, {.smallest = 0, .largest = 64},
-                  "ZeRO 3: layers gathered ahead");
-  app.add_flag_callback(
-      "--fsdp-no-reshard", [&d] { d.reshard_after_forward = false; },
-      "ZeRO 3: hold gathered parameters until the backward pass");
-  add_number_flag(app, "--shard-ranks", d.shard_ranks, {.smallest = 0, .largest = 1 << 20},
-                  "ranks that state is cut over (hybrid sharding); 0: all data ranks");
-  app.add_flag("--offload-optimizer", d.offload_optimizer,
-               "optimizer state in host memory, updated by the processor");
-  add_number_flag(app, "--servers", d.servers, {.smallest = 1, .largest = 1 << 20},
-                  "parameter servers, each with an equal part");
-  app.add_flag("--colocated-servers", d.colocated_servers,
-               "parameter servers on the last workers' devices");
-  add_word_flag(app, "--ring-order", d.ring_order, ring_order_from_name,
-                {"neighbours", "alternating"}, "how a written-out ring visits nodes");
+constexpr const char* kComputeOptions = "Precision and activation memory";
+
+void add_size_flags(CLI::App& app, FixedChoices& choices) {
+  const OptionGroup group(app, kSizeOptions);
+  add_count(app, "--tp", choices.tensor, kDegreeRange, "tensor-parallel size");
+  add_count(app, "--pp", choices.pipeline, kDegreeRange, "pipeline-parallel size");
+  add_count(app, "--vpp", choices.chunks, kDegreeRange,
+            "model chunks (virtual pipeline stages) per pipeline rank");
+  add_count(app, "--dp", choices.data, kGpuRange,
+            "data-parallel size (default: the remaining GPUs)");
+  add_count(app, "--cp", choices.context, kDegreeRange, "context-parallel size");
+  add_count(app, "--ep", choices.expert, kDegreeRange, "expert-parallel size");
+  add_count(app, "--etp", choices.expert_tensor, kDegreeRange,
+            "tensor-parallel size of the experts");
 }
 
-/// As many as were named; 1 if none was.
+void add_data_parallelism_flags(CLI::App& app, FixedChoices& choices) {
+  const OptionGroup group(app, "Data parallelism, ZeRO and FSDP");
+  add_count_flag(app, "--zero", choices.zero, kZeroRange,
+                 "ZeRO stage: shard optimizer state (1), gradients (2), parameters (3, FSDP)")
+      ->type_name("{0,1,2,3}");
+  DataParallelism& d = choices.data_parallelism;
+  add_word_flag(app, "--data-parallel", d.kind, data_parallel_from_name,
+                {"collective", "ring", "parameter-server", "async-parameter-server", "one-process"},
+                "how data-parallel replicas synchronize (default: collective)");
+  add_word_flag(app, "--collective-algorithm", d.algorithm, collective_algorithm_from_name,
+                {"auto", "ring", "tree", "nvls", "hierarchical"},
+                "algorithm of data-parallel collectives; auto: the choice of NCCL's tuner "
+                "(default: auto)");
+  add_word_flag(app, "--bucket", d.buckets, buckets_from_text,
+                {"none", "pytorch", "megatron", "25MiB"},
+                "overlap gradient reduction with the backward pass in buckets of this size "
+                "(default: none)")
+      ->type_name("{none,pytorch,megatron,SIZE}");
+  app.add_flag("--overlap-gather", d.overlap_gather,
+               "ZeRO 1 and 2: overlap the parameter all-gather with the next forward pass");
+  add_number_flag(app, "--fsdp-prefetch", d.prefetch, {.smallest = 0, .largest = 64},
+                  "ZeRO 3: layers to all-gather ahead of use (default: 1)");
+  app.add_flag_callback(
+      "--fsdp-no-reshard", [&d] { d.reshard_after_forward = false; },
+      "ZeRO 3: do not reshard parameters between forward and backward pass");
+  add_number_flag(app, "--shard-ranks", d.shard_ranks, {.smallest = 0, .largest = 1 << 20},
+                  "size of a ZeRO shard group (hybrid sharding); 0: all data-parallel ranks "
+                  "(default: 0)");
+  app.add_flag("--offload-optimizer", d.offload_optimizer,
+               "keep optimizer state in host memory and run the optimizer on the CPU");
+  add_number_flag(app, "--servers", d.servers, {.smallest = 1, .largest = 1 << 20},
+                  "number of parameter servers (default: 1)");
+  app.add_flag("--colocated-servers", d.colocated_servers,
+               "place parameter servers on the devices of the last workers");
+  add_word_flag(app, "--ring-order", d.ring_order, ring_order_from_name,
+                {"neighbours", "alternating"},
+                "--data-parallel ring: visit ranks in order, or change node at every hop "
+                "(default: neighbours)");
+}
+
+void add_sequence_parallel_flags(CLI::App& app, FixedChoices& choices) {
+  const OptionGroup group(app, kSizeOptions);
+  app.add_flag_callback(
+      "--sequence-parallel", [&choices] { choices.sequence_parallel = true; },
+      "enable sequence parallelism within the tensor-parallel group");
+  app.add_flag_callback(
+      "--no-sequence-parallel", [&choices] { choices.sequence_parallel = false; },
+      "disable sequence parallelism");
+}
+
+void add_compute_flags(CLI::App& app, FixedChoices& choices) {
+  const OptionGroup group(app, kComputeOptions);
+  add_word_flag(app, "--dtype", choices.dtype, dtype_from_name,
+                {"bf16", "fp16", "fp32", "tf32", "fp8"}, "data type of matrix multiplications");
+  add_word_flag(app, "--attention", choices.attention, attention_from_name, {"flash", "standard"},
+                "attention: fused (flash), or with scores in memory (standard)");
+}
+
+/// The number of devices that --stage-devices uses; 1 without it.
 int devices_by_hand(const StrategyFlags& flags) {
   int most = 0;
   for (const int device : flags.device_of_stage) most = std::max(most, device);
@@ -77,10 +120,10 @@ int devices_by_hand(const StrategyFlags& flags) {
 }
 
 [[noreturn]] void throw_missing(const std::string& flag, const std::string& hint) {
-  throw UsageError({.where = flag, .what = "is needed and was not given", .hint = hint});
+  throw UsageError({.where = flag, .what = "missing required option", .hint = hint});
 }
 
-/// Data ranks: what is left of the GPUs when the other axes are taken.
+/// The data-parallel size: the number of GPUs divided by the product of the other sizes.
 int data_degree(const FixedChoices& choices, const ParallelDegrees& degrees,
                 std::optional<int> gpus) {
   if (!gpus) return choices.data.value_or(1);
@@ -92,37 +135,42 @@ int data_degree(const FixedChoices& choices, const ParallelDegrees& degrees,
         {.where = "--gpus",
          .what = fmt::format("{} is not a multiple of tp {} x cp {} x pp {} = {}", *gpus,
                              degrees.tensor, degrees.context, degrees.pipeline, taken),
-         .hint = fmt::format("multiples: {}, {}, {}", taken, 2 * taken, 4 * taken)});
+         .hint = fmt::format("use a multiple: {}, {}, {}", taken, 2 * taken, 4 * taken)});
   }
   const int data = static_cast<int>(*gpus / taken);
   if (choices.data && *choices.data != data) {
     throw UsageError({.where = "--dp",
-                      .what = fmt::format("{} does not fit --gpus {}: {} are left for data ranks",
+                      .what = fmt::format("'--dp {}' conflicts with '--gpus {}', which leaves a "
+                                          "data-parallel size of {}",
                                           *choices.data, *gpus, data),
-                      .hint = "leave out --dp or --gpus"});
+                      .hint = "remove --dp or --gpus"});
   }
   return data;
 }
 
 }  // namespace
 
+void refuse_flag(const std::string& flag, std::string what, std::string hint) {
+  throw UsageError({.where = flag, .what = std::move(what), .hint = std::move(hint)});
+}
+
 std::int64_t parse_count(const std::string& flag, const std::string& text, CountRange range) {
-  const std::string hint =
-      fmt::format("a whole number from {} to {}", range.smallest, range.largest);
   std::int64_t value = 0;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   const bool is_number = stop == end && !text.empty() && error != std::errc::invalid_argument;
   if (!is_number) {
     throw UsageError(
-        {.where = flag, .what = fmt::format("'{}' is not a number", text), .hint = hint});
+        {.where = flag,
+         .what = fmt::format("invalid value '{}': expected a whole number from {} to {}", text,
+                             range.smallest, range.largest),
+         .hint = ""});
   }
-  const bool is_large =
-      error == std::errc::result_out_of_range ? text[0] != '-' : value > range.largest;
-  if (is_large || error == std::errc::result_out_of_range || value < range.smallest) {
+  if (error == std::errc::result_out_of_range || value < range.smallest || value > range.largest) {
     throw UsageError({.where = flag,
-                      .what = fmt::format("{} is too {}", text, is_large ? "large" : "small"),
-                      .hint = hint});
+                      .what = fmt::format("{} is out of range: expected {} to {}", text,
+                                          range.smallest, range.largest),
+                      .hint = ""});
   }
   return value;
 }
@@ -138,38 +186,35 @@ void add_count(CLI::App& app, const std::string& flag, std::optional<std::int64_
 }
 
 void add_choice_flags(CLI::App& app, FixedChoices& choices) {
-  add_count(app, "--tp", choices.tensor, kDegreeRange, "tensor-parallel ranks");
-  add_count(app, "--pp", choices.pipeline, kDegreeRange, "pipeline-parallel ranks");
-  add_count(app, "--vpp", choices.chunks, kDegreeRange, "model chunks on each pipeline rank");
-  add_count(app, "--dp", choices.data, kGpuRange, "data-parallel ranks");
-  add_count(app, "--cp", choices.context, kDegreeRange, "context-parallel ranks");
-  add_count(app, "--ep", choices.expert, kDegreeRange, "expert-parallel ranks");
-  add_count(app, "--etp", choices.expert_tensor, kDegreeRange, "tensor ranks inside an expert");
-  add_count(app, "--micro-batch", choices.micro_batch, kMicroBatchRange,
-            "sequences in a micro-batch");
-  app.add_option("--schedule", choices.schedule, "order of the micro-batches")->type_name("NAME");
-  add_word_flag(app, "--recompute", choices.recompute, recompute_from_text,
-                {"none", "selective", "full", "block:N"}, "activations computed twice");
-  add_count(app, "--zero", choices.zero, kZeroRange,
-            "cut over the data ranks: 1 optimizer state, 2 gradients, 3 parameters (FSDP)");
-  add_data_parallelism_flags(app, choices.data_parallelism);
-  app.add_flag_callback(
-      "--sequence-parallel", [&choices] { choices.sequence_parallel = true; },
-      "cut norms and dropouts along the sequence");
-  app.add_flag_callback(
-      "--no-sequence-parallel", [&choices] { choices.sequence_parallel = false; },
-      "keep them whole on every tensor rank");
-  add_word_flag(app, "--dtype", choices.dtype, dtype_from_name,
-                {"bf16", "fp16", "fp32", "tf32", "fp8"}, "number format of the matrix products");
-  add_word_flag(app, "--attention", choices.attention, attention_from_name, {"flash", "standard"},
-                "fused attention, or scores kept in memory");
+  add_size_flags(app, choices);
+  {
+    const OptionGroup group(app, kBatchOptions);
+    add_count(app, "--micro-batch", choices.micro_batch, kMicroBatchRange,
+              "micro-batch size: sequences per forward pass");
+  }
+  {
+    const OptionGroup group(app, kPipelineOptions);
+    app.add_option("--schedule", choices.schedule,
+                   "schedule (see 'meshwright show schedules'); auto: synthesize one")
+        ->type_name("NAME");
+  }
+  {
+    const OptionGroup group(app, kComputeOptions);
+    add_word_flag(app, "--recompute", choices.recompute, recompute_from_text,
+                  {"none", "selective", "full", "block:N"},
+                  "activation recomputation; block:N: full in N blocks of every stage");
+  }
+  add_data_parallelism_flags(app, choices);
+  add_sequence_parallel_flags(app, choices);
+  add_compute_flags(app, choices);
   add_model_axis_flags(app, choices.model_parallelism);
 }
 
 void add_batch_flags(CLI::App& app, StrategyFlags& flags) {
+  const OptionGroup group(app, kBatchOptions);
   add_count(app, "--global-batch", flags.global_batch, kGlobalBatchRange,
-            "sequences in one step of the whole job");
-  add_count(app, "--seq", flags.sequence_length, kSequenceRange, "tokens in a sequence");
+            "global batch size: sequences per training step");
+  add_count(app, "--seq", flags.sequence_length, kSequenceRange, "sequence length, in tokens");
 }
 
 bool is_any_given(const StrategyFlags& flags) {

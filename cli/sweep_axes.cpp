@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kForm = "write a strategy flag and its values: --over pp=1,2,4";
 
-/// `flags` with one flag more, by the parser that the other commands use.
+/// Sets one more flag in `flags`, with the parser of the other commands.
 void set_flag(StrategyFlags& flags, const std::string& flag, const std::string& value) {
   CLI::App parser;
   parser.set_help_flag();
@@ -22,13 +22,13 @@ void set_flag(StrategyFlags& flags, const std::string& flag, const std::string& 
     for (const CLI::Option* each : parser.get_options())
       for (const std::string& name : each->get_lnames()) known.push_back("--" + name);
     throw UsageError({.where = "--over",
-                      .what = fmt::format("'{}' is no flag of a strategy", flag),
+                      .what = fmt::format("unknown strategy flag '{}'", flag),
                       .hint = suggest(flag, known)});
   }
   if (option->get_items_expected_max() == 0)
     throw UsageError({.where = "--over",
                       .what = fmt::format("'{}' takes no value", flag),
-                      .hint = "give it beside --over, and sweep a flag that takes one"});
+                      .hint = "pass it without --over"});
   try {
     parser.parse(std::vector<std::string>{flag + "=" + value});
   } catch (const CLI::ParseError& error) {
@@ -51,7 +51,7 @@ SweptFlag swept_flag_from_text(const std::string& text) {
                                      [](const auto& v) { return v.empty(); });
   if (swept.values.empty() || has_empty || swept.flag == "--")
     throw UsageError(
-        {.where = "--over", .what = fmt::format("'{}' cannot be read", text), .hint = kForm});
+        {.where = "--over", .what = fmt::format("invalid value '{}'", text), .hint = kForm});
   return swept;
 }
 
@@ -63,12 +63,12 @@ std::vector<SweptStrategy> combinations(const StrategyFlags& base,
     const auto same = [&](const SweptFlag& other) { return other.flag == flag.flag; };
     if (std::any_of(swept.begin(), swept.begin() + static_cast<std::ptrdiff_t>(f), same))
       throw UsageError({.where = "--over",
-                        .what = fmt::format("'{}' stands twice", flag.flag),
-                        .hint = "write all its values after one --over"});
+                        .what = fmt::format("duplicate flag '{}'", flag.flag),
+                        .hint = "list all its values in one --over"});
     if (all.size() * flag.values.size() > kMostSweepPoints)
       throw UsageError({.where = "--over",
                         .what = fmt::format("more than {} combinations", kMostSweepPoints),
-                        .hint = "leave out values"});
+                        .hint = "use fewer values"});
     std::vector<SweptStrategy> next;
     next.reserve(all.size() * flag.values.size());
     for (const SweptStrategy& one : all)

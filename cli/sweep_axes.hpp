@@ -1,5 +1,5 @@
-/// `--over FLAG=V1,V2,…`: the strategy flags that a sweep varies. Each value is parsed as the flag
-/// itself would be, so that whatever a command takes can be swept.
+/// `--over FLAG=V1,V2,…`: the strategy flags varied by a sweep. Values are parsed exactly as for
+/// the flag itself.
 #pragma once
 
 #include <span>
@@ -18,17 +18,16 @@ struct SweptFlag {
 /// "pp=1,2,4" or "--pp=1,2,4". Throws UsageError.
 SweptFlag swept_flag_from_text(const std::string& text);
 
-/// The product of all values.
+/// Limit on the number of combinations.
 inline constexpr std::size_t kMostSweepPoints = 100'000;
 
 struct SweptStrategy {
-  std::vector<std::size_t> value_of_flag;  ///< by flag: index into its values
+  std::vector<std::size_t> value_of_flag;  ///< for each flag, index into its values
   StrategyFlags flags;
 };
 
-/// `base` with every combination, the last flag varying fastest. Throws UsageError for an unknown
-/// flag, a flag that stands twice or is in `base` already, a value that the flag does not take, or
-/// more than kMostSweepPoints combinations.
+/// All combinations applied to `base`, the last flag varying fastest. Throws UsageError for an
+/// unknown or duplicate flag, an invalid value, or more than kMostSweepPoints combinations.
 std::vector<SweptStrategy> combinations(const StrategyFlags& base,
                                         std::span<const SweptFlag> swept);
 

@@ -1,6 +1,7 @@
 #include "cli/table.hpp"
 
 #include <algorithm>
+#include <sstream>
 #include <string_view>
 
 #include "core/check.hpp"
@@ -26,6 +27,8 @@ void append_line(std::string& text, const Table& table, const std::vector<std::s
   text += '\n';
 }
 
+constexpr std::string_view kIndent = "  ";
+
 }  // namespace
 
 std::string to_text(const Table& table) {
@@ -42,6 +45,25 @@ std::string to_text(const Table& table) {
   std::string text;
   append_line(text, table, widths, titles);
   for (const std::vector<std::string>& row : table.rows) append_line(text, table, widths, row);
+  return text;
+}
+
+std::string to_indented_text(const Table& table) {
+  std::string text;
+  std::istringstream lines(to_text(table));
+  for (std::string line; std::getline(lines, line);) text.append(kIndent).append(line) += '\n';
+  return text;
+}
+
+std::string to_text(const std::vector<NamedValue>& list) {
+  std::size_t width = 0;
+  for (const NamedValue& entry : list) width = std::max(width, width_of(entry.name));
+  std::string text;
+  for (const NamedValue& entry : list) {
+    const std::string padding(width - width_of(entry.name), ' ');
+    text.append(kIndent).append(entry.name).append(padding).append("  ").append(entry.value) +=
+        '\n';
+  }
   return text;
 }
 

@@ -1,4 +1,4 @@
-/// Text tables for people: columns as wide as their widest cell, two spaces between them.
+/// Text tables: columns as wide as their widest cell, separated by two spaces.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,20 @@ struct TableColumn {
 
 struct Table {
   std::vector<TableColumn> columns;
-  std::vector<std::vector<std::string>> rows;  ///< as many cells as columns in each
+  std::vector<std::vector<std::string>> rows;  ///< one cell per column
 };
 
-/// Title line and one line per row, each ended by '\n', no trailing spaces. Cells are UTF-8; one
-/// code point is taken as one character wide.
+/// Title line and one line per row, each ended by '\n', without trailing spaces. Cells are UTF-8;
+/// every code point counts as one character wide.
 std::string to_text(const Table& table);
+/// The same, with every line indented by two spaces.
+std::string to_indented_text(const Table& table);
+
+struct NamedValue {
+  std::string name, value;
+};
+/// One line per entry, indented by two spaces. Values are aligned, two spaces after the longest
+/// name.
+std::string to_text(const std::vector<NamedValue>& list);
 
 }  // namespace meshwright

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "cli/help_formatter.hpp"
 #include "cli/report.hpp"
 #include "cli/strategy_flags.hpp"
 #include "core/parse_quantity.hpp"
@@ -18,19 +19,16 @@
 namespace meshwright {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr int kDefaultDraws = 200;
 constexpr CountRange kDrawRange{.smallest = 1, .largest = 1'000'000};
 constexpr CountRange kSeedRange{.smallest = 0, .largest = std::int64_t{1} << 62};
-constexpr CountRange kThreadRange{.smallest = 0, .largest = 1024};
 constexpr double kMedian = 0.5, kTail = 0.95;
-/// What is taken where a flag is not given; said in the output.
+/// Defaults; the output states them.
 constexpr Seconds kDefaultCheckpointWrite(60.0), kDefaultRestart(300.0);
 
-[[noreturn]] void refuse(const std::string& flag, std::string what, std::string hint) {
-  throw UsageError({.where = flag, .what = std::move(what), .hint = std::move(hint)});
-}
-
-/// The number that `text` begins with; `rest` is what stands behind it.
+/// The number at the start of `text`; `rest` is the text after it.
 std::optional<double> leading_number(std::string_view text, std::string_view& rest) {
   double value = 0;
   const char* const end = text.data() + text.size();
@@ -60,20 +58,20 @@ Seconds parse_long_time(const std::string& flag, const std::string& text) {
   for (const LongUnit& known : kUnits)
     if (value && unit == known.name && *value >= 0 && *value * known.seconds <= kLongest)
       return Seconds(*value * known.seconds);
-  refuse(flag, fmt::format("'{}' is not a time", text),
-         "a number and s, min, h, d or y, such as 50000h");
+  refuse_flag(flag, fmt::format("invalid value '{}': expected a time", text),
+              "write a number with the unit s, min, h, d or y, such as 50000h");
 }
 
 Seconds positive_time(const std::string& flag, const std::string& text) {
   const Seconds time = parse_long_time(flag, text);
-  if (time.value <= 0) refuse(flag, fmt::format("'{}' is no time above 0", text), "such as 60s");
+  if (time.value <= 0) refuse_flag(flag, fmt::format("must be positive, got {}", text), "");
   return time;
 }
 
 Straggler parse_straggler(const std::string& text, const TaskGraph& graph) {
   constexpr double kMostSlow = 1e6;
   const auto fail = [&](std::string what) {
-    refuse("--straggler", std::move(what), "RANK:FACTOR, such as 3:1.2 for 20 % slower");
+    refuse_flag("--straggler", std::move(what), "write RANK:FACTOR, such as 3:1.2 for 20 % slower");
   };
   std::string_view rest;
   const std::size_t colon = text.find(':');
@@ -81,15 +79,15 @@ Straggler parse_straggler(const std::string& text, const TaskGraph& graph) {
   const auto [stop, error] =
       std::from_chars(text.data(), text.data() + std::min(colon, text.size()), rank);
   if (colon == std::string::npos || error != std::errc() || stop != text.data() + colon)
-    fail(fmt::format("'{}' is not RANK:FACTOR", text));
+    fail(fmt::format("invalid value '{}': expected RANK:FACTOR", text));
   const auto factor = leading_number(std::string_view(text).substr(colon + 1), rest);
   if (!factor || !rest.empty() || *factor <= 0 || *factor > kMostSlow)
-    fail(fmt::format("'{}' has no factor above 0", text));
+    fail(fmt::format("invalid value '{}': the factor must be positive and at most 1e6", text));
   const bool known = std::any_of(graph.ranks.begin(), graph.ranks.end(),
                                  [&](const RankInfo& info) { return info.rank.value == rank; });
   if (!known)
-    refuse("--straggler", fmt::format("there is no rank {}", rank),
-           fmt::format("ranks 0 to {}", graph.ranks.size() - 1));
+    refuse_flag("--straggler", fmt::format("rank {} does not exist", rank),
+                fmt::format("use a rank from 0 to {}", graph.ranks.size() - 1));
   return {.rank = RankId(rank), .factor = *factor};
 }
 
@@ -100,8 +98,9 @@ Variation variation_of(const VariationFlags& flags, const TaskGraph& graph) {
     const Straggler straggler = parse_straggler(text, graph);
     for (const Straggler& other : variation.stragglers)
       if (other.rank == straggler.rank)
-        refuse("--straggler", fmt::format("rank {} is given twice", straggler.rank.value),
-               "give it once");
+        refuse_flag("--straggler",
+                    fmt::format("rank {} is given more than once", straggler.rank.value),
+                    "give it once");
     variation.stragglers.push_back(straggler);
   }
   if (flags.jitter.empty()) return variation;
@@ -109,8 +108,9 @@ Variation variation_of(const VariationFlags& flags, const TaskGraph& graph) {
   std::string_view rest;
   const auto jitter = leading_number(flags.jitter, rest);
   if (!jitter || !rest.empty() || *jitter < 0 || *jitter > kMostJitter)
-    refuse("--jitter", fmt::format("'{}' is no spread", flags.jitter),
-           fmt::format("the sigma of log-normal noise from 0 to {}, such as 0.05", kMostJitter));
+    refuse_flag("--jitter",
+                fmt::format("must be between 0 and {}, got {}", kMostJitter, flags.jitter),
+                "set the sigma of log-normal noise, such as 0.05");
   variation.jitter = *jitter;
   return variation;
 }
@@ -118,26 +118,33 @@ Variation variation_of(const VariationFlags& flags, const TaskGraph& graph) {
 }  // namespace
 
 void add_variation_flags(CLI::App& app, VariationFlags& flags) {
+  const OptionGroup group(app, "Stragglers and jitter");
   app.add_option("--straggler", flags.stragglers,
-                 "a slow rank: all its compute times this many times longer (unfolds every rank)")
+                 "multiply the compute times of a rank by FACTOR (implies --all-ranks)")
       ->type_name("RANK:FACTOR");
   app.add_option("--jitter", flags.jitter,
-                 "log-normal noise on every task: its sigma (unfolds every rank)")
+                 "sigma of log-normal task noise, such as 0.05 (implies --all-ranks)")
       ->type_name("X");
-  add_count(app, "--draws", flags.draws, kDrawRange, "steps to draw with --jitter (200)");
-  add_count(app, "--seed", flags.seed, kSeedRange, "of the noise (1)");
-  add_count(app, "--threads", flags.threads, kThreadRange, "for the draws; 0: all");
+  add_count(app, "--draws", flags.draws, kDrawRange,
+            "number of steps sampled with --jitter (default: 200)");
+  add_count(app, "--seed", flags.seed, kSeedRange, "random seed of --jitter (default: 1)");
+  add_count(app, "--threads", flags.threads, kThreadRange,
+            "threads for sampling; 0: all cores (default: 0)");
 }
 
 void add_failure_flags(CLI::App& app, FailureFlags& flags) {
-  app.add_option("--mtbf", flags.mtbf, "mean time between failures of one device: prints goodput")
+  const OptionGroup group(app, "Failures and goodput");
+  app.add_option("--mtbf", flags.mtbf,
+                 "mean time between failures of a device, such as 50000h: prints goodput")
       ->type_name("TIME");
-  app.add_option("--checkpoint-write", flags.checkpoint_write, "the job stands still for it (60s)")
+  app.add_option("--checkpoint-write", flags.checkpoint_write,
+                 "time that writing a checkpoint blocks training (default: 60s)")
       ->type_name("TIME");
-  app.add_option("--restart", flags.restart, "from a failure to the next step (300s)")
+  app.add_option("--restart", flags.restart,
+                 "time from a failure until training resumes (default: 300s)")
       ->type_name("TIME");
   app.add_option("--checkpoint-interval", flags.checkpoint_interval,
-                 "of work between checkpoints (the best one)")
+                 "training time between checkpoints (default: optimal)")
       ->type_name("TIME");
 }
 
@@ -147,7 +154,7 @@ bool varies_steps(const VariationFlags& flags) {
 
 namespace {
 
-/// In ranges, one after another from as many threads.
+/// The draws are split into ranges, which the threads take one by one.
 std::vector<Ticks> draw_side_by_side(const PricedGraph& priced, const Variation& variation,
                                      int draws, int threads) {
   constexpr int kRange = 16;
@@ -182,18 +189,18 @@ std::string variation_text(const StepVariation& v) {
   const auto against = [&](Ticks time) {
     return fmt::format("{:>10}  {:+.1f} %", to_text(time), 100 * (ratio(time, v.nominal) - 1));
   };
-  std::string text = "\nSteps that differ, against the step above:\n";
+  std::string text = "\nStep time with stragglers and jitter, relative to the step time above:\n";
   for (const Straggler& straggler : v.variation.stragglers)
-    text += fmt::format("  rank {} computes {} times as long\n", straggler.rank.value,
+    text += fmt::format("  straggler: rank {}, compute times x {}\n", straggler.rank.value,
                         straggler.factor);
   if (!v.variation.stragglers.empty())
-    text += fmt::format("  with stragglers       {}\n", against(v.slowed));
+    text += fmt::format("  stragglers only       {}\n", against(v.slowed));
   if (v.steps.empty()) return text;
-  text += fmt::format("  {} draws of noise with sigma {}, seed {}:\n", v.steps.size(),
-                      v.variation.jitter, v.variation.seed);
+  text += fmt::format("  jitter: sigma {}, {} samples, seed {}\n", v.variation.jitter,
+                      v.steps.size(), v.variation.seed);
   text += fmt::format("  mean                  {}\n", against(mean(v.steps)));
-  text += fmt::format("  median                {}\n", against(quantile(v.steps, kMedian)));
-  text += fmt::format("  95 % are not above    {}\n", against(quantile(v.steps, kTail)));
+  text += fmt::format("  p50                   {}\n", against(quantile(v.steps, kMedian)));
+  text += fmt::format("  p95                   {}\n", against(quantile(v.steps, kTail)));
   return text;
 }
 
@@ -204,8 +211,8 @@ std::optional<FailureModel> failure_model(const FailureFlags& flags, int devices
           std::pair("--restart", &flags.restart),
           std::pair("--checkpoint-interval", &flags.checkpoint_interval)})
       if (!text->empty())
-        refuse(flag, "is about failures, and --mtbf was not given",
-               "give the mean time between failures of a device, such as --mtbf 50000h");
+        refuse_flag(flag, "requires '--mtbf'",
+                    "set the mean time between failures of a device, such as --mtbf 50000h");
     return std::nullopt;
   }
   FailureModel model{.device_mtbf = positive_time("--mtbf", flags.mtbf),
@@ -226,15 +233,16 @@ std::optional<Seconds> checkpoint_interval(const FailureFlags& flags) {
 std::string goodput_text(const FailureModel& model, std::optional<Seconds> interval, Ticks step) {
   const Goodput g = goodput(model, interval);
   std::string text = fmt::format(
-      "\nFailures: one in {:.3g} h of the job; checkpoints of {:.3g} s, restarts of {:.3g} s\n",
+      "\nGoodput with a job MTBF of {:.3g} h, checkpoint writes of {:.3g} s and restarts of {:.3g} "
+      "s:\n",
       g.between_failures.value / 3600, model.checkpoint_write.value, model.restart.value);
-  text += fmt::format("  {} every {:.4g} s of work, {:.4g} steps (Young's rule: {:.4g} s)\n",
-                      interval ? "checkpoints" : "best: checkpoints", g.interval.value,
-                      ratio(g.interval, to_seconds(step)), young_interval(model).value);
-  text += fmt::format("  goodput {}: checkpoints take {}, lost work and restarts {}\n",
+  text += fmt::format("  checkpoint interval   {:.4g} s, {:.4g} steps{} (Young's rule: {:.4g} s)\n",
+                      g.interval.value, ratio(g.interval, to_seconds(step)),
+                      interval ? "" : ", the best", young_interval(model).value);
+  text += fmt::format("  goodput               {} (checkpoints {}, lost work and restarts {})\n",
                       percent(g.useful), percent(g.checkpoints), percent(g.lost));
   if (g.useful > 0)
-    text += fmt::format("  a step that lasts costs {} on the average\n",
+    text += fmt::format("  effective step time   {}\n",
                         to_text(Seconds(to_seconds(step).value / g.useful)));
   return text;
 }
@@ -242,7 +250,6 @@ std::string goodput_text(const FailureModel& model, std::optional<Seconds> inter
 std::string variation_json(const std::optional<StepVariation>& steps,
                            const std::optional<FailureModel>& failures,
                            std::optional<Seconds> interval) {
-  using Json = nlohmann::ordered_json;
   Json json = Json::object();
   if (steps) {
     Json& v = json["variation"];

@@ -1,4 +1,4 @@
-/// Flags about what makes steps differ and what failures cost, and what they give.
+/// Stragglers, jitter and failures: their flags and results.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ class App;
 
 namespace meshwright {
 
-/// Text until it is known to be needed; empty: not given.
+/// Unparsed; empty: not given.
 struct VariationFlags {
   std::vector<std::string> stragglers;  ///< "RANK:FACTOR"
   std::string jitter;
@@ -29,30 +29,30 @@ struct FailureFlags {
 void add_variation_flags(CLI::App& app, VariationFlags& flags);
 void add_failure_flags(CLI::App& app, FailureFlags& flags);
 
-/// True if every rank is needed: --straggler or --jitter was given.
+/// True if --straggler or --jitter was given, which need all ranks.
 bool varies_steps(const VariationFlags& flags);
 
 struct StepVariation {
   Variation variation;
-  Ticks nominal, slowed;     ///< without noise: without and with stragglers
+  Ticks nominal, slowed;     ///< without jitter: without and with stragglers
   std::vector<Ticks> steps;  ///< by draw; empty without jitter
 };
 struct PricedGraph {
   const TaskGraph& graph;  ///< of all ranks
   std::span<const WorkPrice> prices;
-  std::optional<StepInWindow> step;  ///< of a graph of several steps
+  std::optional<StepInWindow> step;  ///< the step to time in a graph of several
 };
 /// UsageError for a rank that is not in the graph.
 StepVariation vary_steps(const VariationFlags& flags, const PricedGraph& priced, Ticks nominal);
 std::string variation_text(const StepVariation& steps);
 
-/// Nothing if --mtbf was not given. UsageError for times that cannot be.
+/// nullopt if --mtbf was not given. UsageError for invalid times.
 std::optional<FailureModel> failure_model(const FailureFlags& flags, int devices);
 std::optional<Seconds> checkpoint_interval(const FailureFlags& flags);
-/// `step`: what one step between checkpoints takes.
+/// `step`: the step time without failures.
 std::string goodput_text(const FailureModel& model, std::optional<Seconds> interval, Ticks step);
 
-/// A JSON object with the keys "variation" and "goodput", where asked for.
+/// A JSON object with the keys "variation" and "goodput", if requested.
 std::string variation_json(const std::optional<StepVariation>& steps,
                            const std::optional<FailureModel>& failures,
                            std::optional<Seconds> interval);

@@ -1,9 +1,11 @@
-/// A flag that takes one of a few words. For sources of this folder only: it brings CLI11 along.
+/// Options with a fixed set of values. For sources of this folder only: includes CLI11.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,23 +14,37 @@
 
 namespace meshwright {
 
-/// `parse` gives nothing for a word it does not know. `value` is a choice, or an optional one where
-/// it matters whether the flag was given.
+/// "{a,b,c}", as in the help.
+inline std::string choices_text(const std::vector<std::string>& words) {
+  return fmt::format("{{{}}}", fmt::join(words, ","));
+}
+
+/// `parse` returns nullopt for an unknown word: a UsageError that suggests one of `words`. `Value`
+/// is the parsed type, or an optional of it where it matters whether the option was given.
 template <class Value, class Parse>
-void add_word_flag(CLI::App& app, const std::string& flag, Value& value, Parse parse,
-                   const std::vector<std::string>& words, const std::string& description) {
-  app.add_option_function<std::string>(
-         flag,
-         [&value, flag, parse, words](const std::string& text) {
-           const auto parsed = parse(text);
-           if (!parsed)
-             throw UsageError({.where = flag,
-                               .what = fmt::format("there is no '{}'", text),
-                               .hint = suggest(text, words)});
-           value = *parsed;
-         },
-         description)
-      ->type_name(fmt::format("{}", fmt::join(words, "|")));
+CLI::Option* add_word_flag(CLI::App& app, const std::string& flag, Value& value, Parse parse,
+                           const std::vector<std::string>& words, const std::string& description) {
+  const auto set_value = [&value, flag, parse, words](const std::string& text) {
+    const auto parsed = parse(text);
+    if (!parsed)
+      throw UsageError({.where = flag,
+                        .what = fmt::format("invalid value '{}'", text),
+                        .hint = suggest(text, words)});
+    value = *parsed;
+  };
+  return app.add_option_function<std::string>(flag, set_value, description)
+      ->type_name(choices_text(words));
+}
+
+/// The same for a value that stays text.
+inline CLI::Option* add_word_flag(CLI::App& app, const std::string& flag, std::string& value,
+                                  const std::vector<std::string>& words,
+                                  const std::string& description) {
+  const auto known = [words](const std::string& text) -> std::optional<std::string> {
+    if (std::find(words.begin(), words.end(), text) == words.end()) return std::nullopt;
+    return text;
+  };
+  return add_word_flag(app, flag, value, known, words, description);
 }
 
 }  // namespace meshwright

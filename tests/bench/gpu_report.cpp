@@ -1,12 +1,11 @@
-/// What the cuda kernels reach on the GPU at hand, beside what bounds them: bytes/s beside those of
-/// a plain copy on the same device (each input read once, each output written once), flop/s of
-/// products beside the best algorithm that cuBLASLt offers, flop/s of attention beside the largest
-/// product. Times are medians of ten rounds by events, on random data, in buffers larger than the
-/// second-level cache.
+/// Achieved and bound of the CUDA kernels on this GPU. Bound of memory-bound kernels: bytes/s of a
+/// plain copy on the same device (each input read once, each output written once); of GEMM: the
+/// fastest algorithm of cuBLASLt; of attention and grouped GEMM: the fastest GEMM. Times are
+/// medians of ten rounds, by events, on random data in buffers larger than the L2 cache.
 ///
-///   gpu_report [--quick] [-o results.json]      a Markdown table goes to standard output
+///   gpu_report [--quick] [-o results.json]      prints a Markdown table
 ///
-/// Exits with 4 where no device can be used.
+/// Exits with 4 if no device can be used.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +27,7 @@ const CudaExports& cuda() { return *cuda_library().exports; }
 
 // ---- memory with random contents ------------------------------------------------------------
 
-/// Numbers in [-1, 1], the same every time.
+/// Random numbers in [-1, 1] with a fixed seed.
 class Randomness {
  public:
   float next() {
@@ -59,7 +58,7 @@ class Memory {
   Memory& operator=(Memory&&) = delete;
   ~Memory() { cuda().device.give_back(data_, nullptr); }
   void* data() const { return data_; }
-  /// Copies of one piece, one behind the other.
+  /// Fills the memory with repeated copies of one piece.
   template <class T>
   Memory&& filled_with(const std::vector<T>& piece) && {
     const auto size = static_cast<std::int64_t>(piece.size() * sizeof(T));
@@ -75,7 +74,7 @@ class Memory {
   std::int64_t bytes_ = 0;
 };
 
-constexpr std::size_t kPiece = 1'000'003;  // no multiple of anything: rows differ
+constexpr std::size_t kPiece = 1'000'003;  // prime, so that rows differ
 
 template <class T, class Make>
 std::vector<T> piece_of(Make make) {
@@ -196,7 +195,7 @@ void measure_ceilings() {
   const Seconds time = median_time(
       [&] { cuda().device.copy(to.memory.data(), from.memory.data(), Bytes(kBytes), nullptr); }, 2);
   copy_rate = 2.0 * kBytes / time.value;
-  add("copy of 2 GiB within the device", time, 2.0 * kBytes, copy_rate, "B/s");
+  add("copy 2 GiB on the device", time, 2.0 * kBytes, copy_rate, "B/s");
   constexpr std::int64_t kHostBytes = std::int64_t{256} << 20;
   if (void* host = cuda().device.allocate_on_host(Bytes(kHostBytes)); host != nullptr) {
     for (const bool up : {true, false}) {
@@ -206,14 +205,14 @@ void measure_ceilings() {
                                Bytes(kHostBytes), nullptr);
           },
           1);
-      add(up ? "copy of 256 MiB from the host, page-locked" : "copy of 256 MiB to the host", way,
+      add(up ? "copy 256 MiB, pinned host to device" : "copy 256 MiB, device to pinned host", way,
           kHostBytes, kHostBytes / way.value, "B/s");
     }
     cuda().device.give_back_on_host(host);
   }
   const Tensor one(1, 8, Dtype::kFp32);
   const Seconds launch = time_of(cuda().kernels.fill, {.y = one, .value = 0.5F}, 200);
-  add("launch of an empty kernel", launch, 32, copy_rate, "B/s");
+  add("kernel launch", launch, 32, copy_rate, "B/s");
 }
 
 void measure_elementwise() {
@@ -254,7 +253,7 @@ void measure_norms() {
     stream_row("layer norm backward" + of, k.norm_backward_input,
                {.x = x, .dy = dy, .weight = weight, .mean = mean, .inverse_deviation = r, .dx = y},
                3 * size);
-    stream_row("layer norm weights" + of, k.norm_backward_weight,
+    stream_row("layer norm weight gradient" + of, k.norm_backward_weight,
                {.x = x,
                 .dy = dy,
                 .mean = mean,
@@ -305,8 +304,8 @@ void measure_optimizer() {
   std::vector<BucketPart> parts;
   for (std::int64_t i = 0; i < 256; ++i)
     parts.push_back({part_of(Vector(p), i << 20, 1 << 20), i << 20});
-  stream_row("pack 256 parts, bf16 to fp32", k.pack_bucket, {.parts = parts, .bucket = g},
-             6.0 * kParameters);
+  stream_row("pack bucket of 256 tensors, bf16 to fp32", k.pack_bucket,
+             {.parts = parts, .bucket = g}, 6.0 * kParameters);
 }
 
 void measure_experts() {
@@ -317,7 +316,7 @@ void measure_experts() {
   const Tensor weights(kTokens, kChosen, Dtype::kFp32);
   const Numbers experts(kSlots, kExperts), slot_of_row(kSlots, kSlots), row_of_slot(kSlots, kSlots);
   const Numbers counts(kExperts, 2);
-  stream_row("gate, 64 experts, 4 chosen, fp32", k.gate_forward,
+  stream_row("MoE router, top 4 of 64 experts, fp32", k.gate_forward,
              {.shape = shape,
               .logits = logits,
               .correction = {},
@@ -333,9 +332,9 @@ void measure_experts() {
              12.0 * kSlots);
   const Tensor x(kTokens, kHidden), moved(kSlots, kHidden), y(kTokens, kHidden);
   const double size = 2.0 * kTokens * kHidden;
-  stream_row("rows to experts, bf16", k.gather_rows,
+  stream_row("dispatch to experts, bf16", k.gather_rows,
              {.x = x, .index = slot_of_row, .copies = kChosen, .y = moved}, 5 * size);
-  stream_row("rows home again, bf16", k.combine_rows,
+  stream_row("combine from experts, bf16", k.combine_rows,
              {.x = moved, .index = row_of_slot, .copies = kChosen, .weights = weights, .y = y},
              5 * size);
 }
@@ -366,13 +365,13 @@ void measure_products() {
     const Seconds time = time_of(cuda().kernels.gemm, gemm, 3);
     const double bound = best == nullptr ? flop / time.value : flop / best(gemm);
     product_rate = std::max(product_rate, std::max(bound, flop / time.value));
-    add(fmt::format("product {} x {} x {} {}{}, bf16", p.m, p.n, p.k, p.transpose_a ? "T" : "N",
+    add(fmt::format("GEMM {} x {} x {} {}{}, bf16", p.m, p.n, p.k, p.transpose_a ? "T" : "N",
                     p.transpose_b ? "T" : "N"),
         time, flop, bound, "flop/s");
   }
 }
 
-/// All experts in one launch: rows spread unevenly, flop/s beside those of one large product.
+/// All experts in one launch, with unevenly distributed rows; bound by the fastest GEMM.
 void measure_expert_products() {
   constexpr std::int64_t kExperts = 8, kRows = 32768, kIn = 4096, kOut = 7168;
   std::vector<std::int64_t> offsets{0};
@@ -386,17 +385,17 @@ void measure_expert_products() {
   const Tensor dweights(kExperts * kIn, kOut, Dtype::kFp32);
   const double flop = 2.0 * kRows * kIn * kOut;
   const std::string of = fmt::format(", 8 experts, {} x {} x {}, bf16", kRows, kOut, kIn);
-  add("products" + of,
+  add("grouped GEMM" + of,
       time_of(cuda().kernels.grouped_gemm, {.x = x, .weights = weights, .y = y, .offsets = firsts},
               2),
       flop, product_rate, "flop/s");
   const Tensor dx(kRows, kIn);
-  add("input gradients" + of,
+  add("grouped GEMM input gradient" + of,
       time_of(cuda().kernels.grouped_gemm,
               {.x = y, .weights = weights, .transpose_weights = true, .y = dx, .offsets = firsts},
               2),
       flop, product_rate, "flop/s");
-  add("weight gradients" + of,
+  add("grouped GEMM weight gradient" + of,
       time_of(cuda().kernels.grouped_gemm_weight,
               {.x = x, .dy = y, .dweights = dweights, .offsets = firsts}, 2),
       flop, product_rate, "flop/s");
@@ -421,8 +420,8 @@ void measure_attention(std::int64_t length, std::int64_t size) {
   const Seconds forward =
       time_of(cuda().kernels.attention_forward,
               {.shape = s, .q = q, .k = k, .v = v, .out = out, .log_sum_exp = sums}, 3);
-  const std::string of = fmt::format(" {} keys, heads of {}, causal, bf16", length, size);
-  add("attention," + of, forward, flop, product_rate, "flop/s");
+  const std::string of = fmt::format(" {} keys, head size {}, causal, bf16", length, size);
+  add("attention forward," + of, forward, flop, product_rate, "flop/s");
   const Seconds delta_time = time_of(cuda().kernels.attention_delta,
                                      {.shape = s, .out = out, .dout = dout, .delta = delta}, 3);
   const Seconds backward = time_of(cuda().kernels.attention_backward,
@@ -477,7 +476,8 @@ int report(const std::vector<std::string>& arguments) {
   cuda().device.select(0);
   const DeviceDescription d = cuda().device.describe(0);
   fmt::print("{}, {} multiprocessors, {}\n\n", d.name, d.multiprocessors, d.driver);
-  fmt::print("| kernel | us | achieved | bound | share |\n|---|---|---|---|---|\n");
+  fmt::print(
+      "| kernel | time (us) | achieved | bound | achieved / bound |\n|---|---|---|---|---|\n");
   measure_ceilings();
   measure_products();
   measure_expert_products();
@@ -488,7 +488,7 @@ int report(const std::vector<std::string>& arguments) {
   measure_ends();
   measure_optimizer();
   measure_experts();
-  fmt::print("\nachieved and bound: GB/s, or TFLOP/s of products and attention\n");
+  fmt::print("\nachieved and bound in GB/s, for GEMM and attention in TFLOP/s\n");
   if (!file.empty()) write_json(file);
   return 0;
 }

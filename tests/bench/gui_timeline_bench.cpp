@@ -1,6 +1,6 @@
-// The timeline of the desktop program against its bars: repaint at every zoom, opening of a large
-// trace, statistics, and what a move of the pointer costs. `of_bound` is the time over the bar; 1
-// is just met. Offscreen, 1920 x 920 pixels, 64 ranks, two threads.
+// The timeline of the desktop program against its time limits: repainting at every zoom level,
+// opening a large trace, statistics, pointer moves. `time/bound` must not exceed 1. Offscreen, 1920
+// x 920 pixels, 64 ranks, two threads.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -22,16 +22,16 @@ namespace {
 
 constexpr int kWidth = 1920, kHeight = 920, kRanks = 64;
 
-/// Takes the time of all iterations from where it is made; wall clock.
+/// A time limit; measures wall-clock time from construction on.
 class Bar {
  public:
   explicit Bar(double milliseconds) : milliseconds_(milliseconds) { timer_.start(); }
-  /// Mean of an iteration beside the bar, and over it: 1 is just met.
+  /// Reports the limit, and the mean time of an iteration divided by it.
   void judge(benchmark::State& state) const {
     const double mean = static_cast<double>(timer_.nsecsElapsed()) * 1e-6 /
                         static_cast<double>(std::max<std::int64_t>(1, state.iterations()));
     state.counters["bound_ms"] = milliseconds_;
-    state.counters["of_bound"] = mean / milliseconds_;
+    state.counters["time/bound"] = mean / milliseconds_;
   }
 
  private:
@@ -39,7 +39,7 @@ class Bar {
   QElapsedTimer timer_;
 };
 
-/// Made once for every size.
+/// Created once per size.
 std::shared_ptr<const TimelineTracks> tracks_of(std::int64_t millions) {
   static std::map<std::int64_t, std::shared_ptr<const TimelineTracks>> made;
   auto& tracks = made[millions];
@@ -66,8 +66,8 @@ TimelineScene scene_of(std::shared_ptr<const TimelineTracks> tracks) {
   return scene;
 }
 
-/// Arguments: millions of slices, and how often the view has been halved: from everything to about
-/// a hundred slices.
+/// Arguments: millions of slices, and how often the view has been halved: from all slices to about
+/// a hundred.
 void repaint(benchmark::State& state) {
   TimelineScene scene = scene_of(tracks_of(state.range(0)));
   const Nanoseconds end = scene.tracks->end;
@@ -90,7 +90,7 @@ BENCHMARK(repaint)
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();
 
-/// The tracks themselves: columns and coverage of a million slices.
+/// Building the tracks: columns and coverage of a million slices.
 void build_tracks(benchmark::State& state) {
   for (auto _ : state)
     benchmark::DoNotOptimize(
@@ -106,7 +106,7 @@ void statistics_of_everything(benchmark::State& state) {
 }
 BENCHMARK(statistics_of_everything)->Unit(benchmark::kMicrosecond);
 
-/// A trace as a profiler writes it: kernels on two streams, operators that nest.
+/// A trace as written by a profiler: kernels on two streams, nested operators.
 std::string kineto_of(int events) {
   std::string text = R"({"schemaVersion":1,"distributedInfo":{"rank":0},"traceEvents":[)";
   text += R"({"ph":"M","name":"thread_name","pid":0,"tid":7,"args":{"name":"stream 7"}})";
@@ -137,7 +137,7 @@ void open_a_kineto_trace(benchmark::State& state) {
 }
 BENCHMARK(open_a_kineto_trace)->Unit(benchmark::kMillisecond)->Iterations(2)->UseRealTime();
 
-/// As Chrome and our own exporter write it: no more than the timeline needs.
+/// A minimal trace as written by Chrome and our own exporter.
 std::string chrome_trace_of(int events) {
   std::string text = R"({"traceEvents":[)";
   for (int i = 0; i < events; ++i)
@@ -156,7 +156,7 @@ void open_a_chrome_trace(benchmark::State& state) {
 }
 BENCHMARK(open_a_chrome_trace)->Unit(benchmark::kMillisecond)->Iterations(2)->UseRealTime();
 
-/// On the GUI thread: the overlay and the blit of a picture that is there.
+/// On the GUI thread: the overlay, and the blit of an existing picture.
 void move_the_pointer(benchmark::State& state) {
   TimelineView view;
   view.resize(kWidth, kHeight);

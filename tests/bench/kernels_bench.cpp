@@ -1,6 +1,6 @@
-/// The cpu kernels on one thread, by thread CPU time. Beside flop/s stands the part of the peak
-/// that a loop of nothing but fused multiply-adds reaches on this machine, beside bytes/s the part
-/// of what a plain copy moves (buffers of 32 MiB and more; bytes read and written once each).
+/// CPU kernels on one thread, by thread CPU time. Prints the achieved rate, its bound on this
+/// machine and achieved / bound. The bound is a loop of fused multiply-adds for GFLOP/s and a plain
+/// copy for GB/s (buffers of at least 32 MiB; every byte is read or written once).
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace meshwright {
 namespace {
 
-// ---- what the machine can do ----------------------------------------------------------------
+// ---- bounds of this machine -----------------------------------------------------------------
 
 double thread_seconds() {
   timespec t{};
@@ -49,7 +49,7 @@ double copy_bytes_per_second() {
 constexpr std::int64_t kRounds = 10'000'000;
 
 /// Twelve chains of multiply-adds: two units with a latency of up to six cycles. They start with
-/// different values, or the compiler would see that all are one.
+/// different values, or the compiler would merge them.
 template <class Vec>
 [[gnu::always_inline]] inline float chains() {
   Vec x{}, y{}, a{}, b{}, c{}, d{}, e{}, f{}, g{}, h{}, i{}, j{}, k{}, l{};
@@ -140,11 +140,13 @@ void measure(benchmark::State& state, const KernelEntry<Arguments>& kernel,
     return Counter(amount_per_round, Counter::kIsIterationInvariantRate);
   };
   if (amount.flops > 0) {
-    state.counters["GF"] = rate(amount.flops * 1e-9);
-    state.counters["of_peak"] = rate(amount.flops / peak_flops_per_second());
+    state.counters["achieved_GFLOP"] = rate(amount.flops * 1e-9);
+    state.counters["bound_GFLOP/s"] = peak_flops_per_second() * 1e-9;
+    state.counters["achieved/bound"] = rate(amount.flops / peak_flops_per_second());
   } else {
-    state.counters["GB"] = rate(amount.bytes * 1e-9);
-    state.counters["of_copy"] = rate(amount.bytes / copy_bytes_per_second());
+    state.counters["achieved_GB"] = rate(amount.bytes * 1e-9);
+    state.counters["bound_GB/s"] = copy_bytes_per_second() * 1e-9;
+    state.counters["achieved/bound"] = rate(amount.bytes / copy_bytes_per_second());
   }
 }
 
@@ -224,7 +226,7 @@ void AttentionBackwardBench(benchmark::State& state) {
 }
 BENCHMARK(AttentionBackwardBench)->Arg(0)->Arg(1);
 
-// ---- what memory bounds ---------------------------------------------------------------------
+// ---- memory-bound kernels -------------------------------------------------------------------
 
 constexpr std::int64_t kRows = 4096, kColumns = 3072;  // 48 MiB of fp32
 constexpr double kElements = static_cast<double>(kRows) * kColumns;

@@ -1,10 +1,10 @@
-/// Two processes, each a rank of NCCL: on two GPUs, or both on one, which NCCL allows where they
-/// claim to be different hosts (NCCL_HOSTID, since 2.18). Collectives are compared with sums that
-/// are exact; then one rank dies and the other must say so within its patience. What NCCL expects
-/// an all-reduce to take stands beside what the simulator says of it, where there are two GPUs of a
-/// kind that a cluster file describes; nothing is timed.
+/// Smoke test of NCCL with two processes as ranks: on two GPUs, or both on one GPU, which NCCL
+/// allows if they claim to be different hosts (NCCL_HOSTID, since 2.18). Results of collectives are
+/// compared with exact sums; then one rank exits and the other must detect that within its watchdog
+/// timeout. With two GPUs of a type in a cluster file, NCCL's estimates of all-reduce times are
+/// printed next to the simulator's; nothing is timed.
 ///
-///   nccl_smoke        exits with 0, 1 (wrong) or 4 (no device or no NCCL)
+///   nccl_smoke        exits with 0, 1 (failed) or 4 (no device or no NCCL)
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::int64_t kCount = 1 << 20;
 
-/// Rank 0 writes, the other reads once it is there.
+/// Rank 0 writes the ID to a file, the other rank waits for it.
 NcclId agree(const std::string& file, int rank) {
   NcclId id{};
   if (rank == 0) {
@@ -52,8 +52,8 @@ bool all_equal(const DeviceTable& device, const void* memory, std::int64_t count
   return true;
 }
 
-/// Of NCCL's cost model as it is restated in the simulator, for two GPUs of one node; none where no
-/// cluster file is of such GPUs.
+/// Estimate by the simulator's restatement of NCCL's tuning model, for two GPUs of one node; none
+/// if no cluster file has such GPUs.
 std::optional<Seconds> own_estimate(const std::string& device, Bytes bytes) {
   for (const auto& [name, cluster_name] : {std::pair{"A100", "dgx-a100"},
                                            {"H100", "dgx-h100"},
@@ -68,7 +68,7 @@ std::optional<Seconds> own_estimate(const std::string& device, Bytes bytes) {
   return std::nullopt;
 }
 
-/// What NCCL itself expects (ncclGroupSimulateEnd, since 2.22), beside ours. Nothing is sent.
+/// Prints NCCL's own estimates (ncclGroupSimulateEnd, since 2.22) next to ours. Nothing is sent.
 void say_estimates(const NcclTable& nccl, void* comm, int rank) {
   const DeviceTable& device = cuda_library().exports->device;
   const std::string name = device.count() > 1 ? device.describe(0).name : "";
@@ -76,16 +76,15 @@ void say_estimates(const NcclTable& nccl, void* comm, int rank) {
                                    std::int64_t{1} << 24, std::int64_t{1} << 28}) {
     const Seconds time = nccl.estimate_all_reduce(comm, bytes / 4, Dtype::kFp32);
     if (rank != 0) continue;
-    if (time.value < 0) return fmt::print("this NCCL makes no estimates\n");
+    if (time.value < 0) return fmt::print("this version of NCCL has no estimates\n");
     const std::optional<Seconds> ours = own_estimate(name, Bytes(bytes));
-    fmt::print("NCCL expects an all-reduce of {} bytes to take {:.1f} us{}\n", bytes,
-               1e6 * time.value,
+    fmt::print("all-reduce of {} bytes: NCCL estimates {:.1f} us{}\n", bytes, 1e6 * time.value,
                ours ? fmt::format(", the simulator {:.1f} us", 1e6 * ours->value) : "");
   }
   std::fflush(stdout);
 }
 
-/// NCCL reads this when it is first used.
+/// Sets variables that NCCL reads on first use.
 void share_one_gpu(int rank) {
   ::setenv("NCCL_HOSTID", rank == 0 ? "one" : "two", 1);
   for (const auto& [name, value] : {std::pair{"NCCL_NET", "Socket"},
@@ -99,7 +98,7 @@ void share_one_gpu(int rank) {
     ::setenv(name, value, 0);
 }
 
-/// What a rank does; the exit code of its process.
+/// Runs a rank; returns the exit code of its process.
 int be_rank(int rank, const std::string& file) {
   const CudaExports& cuda = *cuda_library().exports;
   if (cuda.device.count() < 2) share_one_gpu(rank);
@@ -121,7 +120,7 @@ int be_rank(int rank, const std::string& file) {
   const auto expect = [&](const char* what, std::int64_t count, float value) {
     nccl.wait(comm, nullptr);
     if (all_equal(cuda.device, to, count, value)) return;
-    fmt::print(stderr, "rank {}: {} is wrong\n", rank, what);
+    fmt::print(stderr, "rank {}: wrong result of {}\n", rank, what);
     ++wrong;
   };
   nccl.all_reduce(comm, from, to, kCount, Dtype::kFp32, Reduction::kSum, nullptr);
@@ -135,23 +134,23 @@ int be_rank(int rank, const std::string& file) {
   nccl.all_gather(comm, from, to, kCount, Dtype::kFp32, nullptr);
   expect("all-gather", kCount, 1);  // its first half is rank 0's
   if (rank == 0 && wrong == 0) {
-    fmt::print("all collectives agree\n");
+    fmt::print("all collectives give the expected results\n");
     std::fflush(stdout);
   }
   say_estimates(nccl, comm, rank);
-  if (rank == 1) ::_exit(wrong == 0 ? 0 : 1);  // without a word
+  if (rank == 1) ::_exit(wrong == 0 ? 0 : 1);  // without closing the communicator
   try {
     nccl.all_reduce(comm, from, to, kCount, Dtype::kFp32, Reduction::kSum, nullptr);
     nccl.wait(comm, nullptr);
-    fmt::print(stderr, "rank 0: did not notice that its peer is gone\n");
+    fmt::print(stderr, "rank 0: did not detect that rank 1 has exited\n");
     ++wrong;
   } catch (const RuntimeFailure& failure) {
-    fmt::print("noticed: {}\n", failure.diagnostic().what);
+    fmt::print("detected: {}\n", failure.diagnostic().what);
   }
-  ::_exit(wrong == 0 ? 0 : 1);  // the communicator is gone: no clean end to be had
+  ::_exit(wrong == 0 ? 0 : 1);  // the communicator is broken: no clean shutdown is possible
 }
 
-/// Starts this program again as a rank: CUDA does not survive a fork.
+/// Starts this program again as a rank, since CUDA does not work after a plain fork.
 pid_t start(const char* program, int rank, const std::string& file) {
   const pid_t child = ::fork();
   if (child != 0) return child;
@@ -171,16 +170,16 @@ int smoke() {
     if (its != 0) code = its;
   }
   std::filesystem::remove(file);
-  fmt::print("{}\n", code == 0 ? "two ranks agree" : code == 4 ? "nothing was tried" : "failed");
+  fmt::print("{}\n", code == 0 ? "passed" : code == 4 ? "skipped" : "failed");
   return code;
 }
 
-/// In a process of its own kind, since the parent must not touch CUDA before it forks.
+/// In the child process: the parent must not use CUDA before it forks.
 int main_of_rank(int rank, const std::string& file) {
   if (!cuda_library().missing.empty() || nccl_table() == nullptr ||
       !nccl_table()->missing().empty()) {
     if (rank == 0)
-      fmt::print(stderr, "nothing to try: {}\n",
+      fmt::print(stderr, "skipped: {}\n",
                  !cuda_library().missing.empty() ? cuda_library().missing
                  : nccl_table() == nullptr       ? "the plug-in was built without NCCL"
                                                  : nccl_table()->missing());

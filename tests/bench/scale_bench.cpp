@@ -5,9 +5,9 @@
 ///   DeepSeekV3  PP 16, EP 64, ZeRO 1, 1F1B (arXiv 2412.19437, section 3.2: 15,360 sequences of
 ///               4,096 tokens, DualPipe there), on H800 taken as H100 with 400 GB/s of NVLink
 ///
-/// Ranks grow with the replicas, each with the same work: tasks and time should grow linearly.
-/// Wanted on one core: 16,384 ranks in 2 s and 4 GiB with 10 million tasks/s, folded in 5 ms; the
-/// same step time either way, or the benchmark fails.
+/// Weak scaling: ranks grow with the data-parallel replicas, so tasks and time should grow
+/// linearly. Targets on one core: 16,384 ranks in 2 s and 4 GiB with 10 million tasks/s, 5 ms
+/// folded. The benchmark fails if folded and unfolded step times differ.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
@@ -33,7 +33,7 @@ Cluster hopper_cluster(std::int64_t devices) {
   return cluster;
 }
 
-/// `ranks` of them in pipelines of 8 x 16 where there are as many; 16 micro-batches a replica.
+/// Replicas of up to 8 x 16 ranks, with 16 micro-batches each.
 Workload llama_405b(std::int64_t ranks) {
   constexpr int kTensor = 8, kMicrobatches = 16;
   Workload job;
@@ -54,7 +54,7 @@ Workload llama_405b(std::int64_t ranks) {
   return job;
 }
 
-/// 120 micro-batches a replica of 16 x 64 ranks.
+/// 120 micro-batches per replica of 16 ranks; EP 64.
 Workload deepseek_v3(std::int64_t ranks) {
   Workload job;
   job.model = model_from_config(find_model("deepseek-v3"));
@@ -73,7 +73,7 @@ Workload deepseek_v3(std::int64_t ranks) {
   return job;
 }
 
-/// Peak of the process so far, in GiB: of the largest run that came before.
+/// Peak memory of the process so far, in GiB, including earlier benchmarks.
 double peak_gib() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

@@ -1,4 +1,4 @@
-/// The planner on the README's job: GPT-3 175B on 1,024 A100. Wall time with all cores.
+/// Plan search of the README's job: GPT-3 175B on 1,024 A100. Wall time with all cores.
 #include <benchmark/benchmark.h>
 
 #include "models/load.hpp"

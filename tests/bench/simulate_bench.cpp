@@ -1,6 +1,5 @@
-/// The engine on 1F1B pipelines. Beside the time and the tasks per second stands `bound_ms`, what
-/// memory allows: the time in which a plain copy on this machine moves as many bytes as the pass
-/// must read and write once.
+/// The engine on 1F1B pipelines. Prints time, tasks per second and `bound_ms`, the memory bound:
+/// the time of a plain copy on this machine of the bytes that the pass must read and write once.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -13,7 +12,8 @@
 namespace meshwright {
 namespace {
 
-/// 16 stages: 32 m passes and 60 m ends of messages, 92 tasks a micro-batch; 1,087 make 100,004.
+/// 16 stages: 32 m passes and 60 m sends and receives, 92 tasks per micro-batch; 1,087 give
+/// 100,004.
 constexpr int kStages = 16, kMicrobatches = 1087;
 
 GraphBuilder one_forward_one_backward(int stages, int microbatches, const MessageCost& message) {
@@ -24,7 +24,7 @@ GraphBuilder one_forward_one_backward(int stages, int microbatches, const Messag
 const MessageCost kMessage{
     .bytes = Bytes(1'000'000), .occupancy = Ticks(100'000), .latency = Ticks(50'000)};
 
-/// Bytes per second that a copy reads and writes, best of several.
+/// Bytes per second that a copy reads and writes, best of five.
 double copy_rate() {
   static const double rate = [] {
     constexpr std::size_t kSize = 64u << 20;
@@ -78,7 +78,7 @@ void Evaluate(benchmark::State& state) {
 }
 BENCHMARK(Evaluate)->Unit(benchmark::kMillisecond);
 
-/// Nodes of 8 stages behind one port each: messages there and back meet on it.
+/// Nodes of 8 stages with a single port each, which messages in the same direction share.
 void Contention(benchmark::State& state) {
   const GraphBuilder g = one_forward_one_backward(kStages, 128, kMessage);
   Cluster cluster;

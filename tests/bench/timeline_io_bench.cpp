@@ -1,5 +1,5 @@
-/// Timelines of simulated 1F1B pipelines to bytes and back. Beside the time stand the bytes of a
-/// span (flows and memory counters included) and `bound_ms`: a plain copy of the bytes.
+/// Writing and reading timelines of simulated 1F1B pipelines. Prints time, bytes per span
+/// (including flows and memory counters) and `bound_ms`, the time of a plain copy of the bytes.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -13,8 +13,8 @@
 namespace meshwright {
 namespace {
 
-/// 16 stages: 92 tasks a micro-batch; 10,870 make a million spans. Odd picoseconds, as real
-/// prices give.
+/// 16 stages: 92 tasks per micro-batch; 10,870 give a million spans. Odd picoseconds, as in real
+/// prices.
 const Timeline& million_spans() {
   static const Timeline timeline = [] {
     const GraphBuilder g = pipeline_graph(

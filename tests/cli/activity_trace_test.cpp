@@ -33,7 +33,7 @@ TEST(ActivityTrace, NamesTheTaskOfEveryKernel) {
 
 TEST(ActivityTrace, GoesWithKernelsThatFollowEachOther) {
   RunFlags flags;
-  check_activity(flags);  // nobody asks for it
+  check_activity(flags);  // not requested
   flags.activity = "kernels.json";
   flags.device = "cuda";
   EXPECT_THROW(check_activity(flags), InputError);

@@ -1,5 +1,5 @@
-/// The worked examples: every command of models/examples that simulates a job runs, and the step
-/// time that it prints stands in the text beside it.
+/// The worked examples: every simulate command in models/examples runs, and the text states the
+/// step time that it prints.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ std::vector<std::filesystem::path> example_texts() {
   return texts;
 }
 
-/// Words behind "meshwright" of every command that simulates; lines ending in a backslash go on.
+/// Arguments of every simulate command; a backslash at the end of a line continues it.
 std::vector<std::vector<std::string>> simulations_in(const std::string& text) {
   const std::string joined = std::regex_replace(text, std::regex(R"(\\\n\s*)"), "");
   std::vector<std::vector<std::string>> commands;

@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::json;
 using testing::HasSubstr;
 
-/// Splits at blanks: none of the arguments here has one inside.
+/// Splits at spaces: no argument here contains one.
 std::vector<std::string> words(const std::string& line) {
   std::istringstream stream(line);
   return {std::istream_iterator<std::string>(stream), {}};
@@ -35,6 +35,13 @@ class Program : public testing::Test {
                         .standard_input = standard_input,
                         .interrupt = false});
   }
+  /// The exit code of the program with the redirections of a shell.
+  int shell(const std::string& arguments, const std::string& redirections) const {
+    const std::string command = "cd " + folder_.path().string() + " && " MESHWRIGHT_PROGRAM " " +
+                                arguments + " " + redirections;
+    const int status = std::system(command.c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
   std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
 
   const TemporaryFolder folder_;
@@ -43,8 +50,9 @@ class Program : public testing::Test {
 };
 
 TEST_F(Program, HelpOfEveryCommandHasTwoExamples) {
-  for (const std::string command : {"plan", "simulate", "run", "compare", "calibrate", "explain",
-                                    "schedule", "show", "export", "import", "doctor"}) {
+  for (const std::string command :
+       {"plan", "simulate", "run", "compare", "calibrate", "explain", "sweep", "schedule", "show",
+        "export", "import", "doctor", "completion"}) {
     SCOPED_TRACE(command);
     const ProgramRun help = run(command + " --help");
     EXPECT_EQ(help.exit_code, 0);
@@ -74,7 +82,7 @@ TEST_F(Program, MakesAScheduleToMeasureAndProvesIt) {
       "schedule --name auto --stages 4 --microbatches 8 --tf 1 --tb 1 --tw 1 --tcomm 0 --unit ms "
       "--cap 8");
   EXPECT_EQ(made.exit_code, 0);
-  EXPECT_NE(made.standard_output.find("makespan  27 ms, bubble 11.11 %, proved optimal"),
+  EXPECT_NE(made.standard_output.find("makespan  27 ms, bubble rate 11.11 %, proved optimal"),
             std::string::npos)
       << made.standard_output;
 }
@@ -95,6 +103,18 @@ TEST_F(Program, ChecksTheScheduleThatItWrote) {
     for (const char* key : {"makespan", "period", "peak_activations", "orders"})
       EXPECT_EQ(one[key], two[key]) << key;
   }
+}
+
+TEST_F(Program, ChecksAScheduleThatEndsInBlankLines) {
+  write_file(path("order.csv"), "0F0,0B0\n");
+  write_file(path("blank.csv"), "0F0,0B0\n\n\n");
+  write_file(path("empty.csv"), "");
+  const ProgramRun expected = run("schedule --check order.csv --json");
+  const ProgramRun blank = run("schedule --check blank.csv --json");
+  ASSERT_EQ(blank.exit_code, 0) << blank.standard_error;
+  EXPECT_EQ(Json::parse(blank.standard_output)["orders"],
+            Json::parse(expected.standard_output)["orders"]);
+  EXPECT_EQ(run("schedule --check empty.csv").exit_code, 3);
 }
 
 TEST_F(Program, ScheduleJsonHasTheKeysThatScriptsRelyOn) {
@@ -237,6 +257,8 @@ TEST_F(Program, ExplainsEveryPipelineRankAndWhatWouldChange) {
   ASSERT_EQ(explained.exit_code, 0) << explained.standard_error;
   const Json json = Json::parse(explained.standard_output);
   EXPECT_EQ(json["ranks"].size(), 4u);
+  EXPECT_GT(json["bubble"]["period"], json["bubble"]["busiest_rank_period"]);
+  EXPECT_THAT(json["validation"].get<std::string>(), HasSubstr("validated on 8 published runs"));
   std::set<std::string> changes;
   for (const Json& change : json["changes"]) changes.insert(change["change"]);
   EXPECT_TRUE(changes.contains("--micro-batch 2"));
@@ -245,12 +267,25 @@ TEST_F(Program, ExplainsEveryPipelineRankAndWhatWouldChange) {
   EXPECT_TRUE(changes.contains("--tp 4 --pp 2"));
 }
 
+// dgx-a100 was compared with published runs, dgx-h100 was not.
+TEST_F(Program, SaysUnvalidatedOnlyWhereItIsSo) {
+  const std::string h100 =
+      " --model gpt2 --cluster dgx-h100 --gpus 16 --global-batch 64 --seq 1024 --tp 2 --pp 4";
+  EXPECT_THAT(run("simulate" + h100).standard_output,
+              HasSubstr("NCCL 2.30 tuning model; unvalidated.\n"));
+  EXPECT_THAT(run("explain" + h100).standard_output,
+              testing::ContainsRegex("accuracy +unvalidated"));
+  EXPECT_THAT(run("explain" + job_ + "--tp 2 --pp 4").standard_output,
+              testing::ContainsRegex("accuracy +validated on 8 published runs"));
+}
+
 TEST_F(Program, SaysAPlanInAnotherTrainersWords) {
   const std::string split = "explain" + job_ + "--tp 2 --pp 4 --schedule zb-h1 --launch ";
   const ProgramRun flags = run(split + "megatron");
   ASSERT_EQ(flags.exit_code, 0) << flags.standard_error;
   EXPECT_THAT(flags.standard_output, HasSubstr("--tensor-model-parallel-size 2"));
-  EXPECT_THAT(flags.standard_error, HasSubstr("not said to Megatron-LM core_v0.19.0: schedule zb"));
+  EXPECT_THAT(flags.standard_error,
+              HasSubstr("not expressible in Megatron-LM core_v0.19.0: schedule zb"));
   // Nothing but the file itself, so that it can be given to the trainer.
   const Json file = Json::parse(run(split + "deepspeed").standard_output);
   EXPECT_EQ(file["train_batch_size"], 64);
@@ -289,7 +324,47 @@ TEST_F(Program, FailsWhenStandardOutputCannotBeWritten) {
       std::string(MESHWRIGHT_PROGRAM) + " show models > /dev/full 2> " + path("error");
   const int status = std::system(command.c_str());
   EXPECT_EQ(WEXITSTATUS(status), 4);
-  EXPECT_THAT(read_file(path("error")), HasSubstr("standard output: cannot be written"));
+  EXPECT_THAT(read_file(path("error")), HasSubstr("error: standard output: cannot write file: "));
+}
+
+// A message to a closed stream changes neither the result nor the exit code.
+TEST_F(Program, ExitsAsUsualWhenStandardErrorIsClosedOrFull) {
+  for (const std::string stream : {"2>&-", "2>/dev/full"}) {
+    SCOPED_TRACE(stream);
+    EXPECT_EQ(shell("plan" + job_ + "-o best.plan.json", "> /dev/null " + stream), 0);
+    EXPECT_EQ(shell("plan" + job_ + "--tp 8x", stream), 2);
+    EXPECT_EQ(shell("simulate missing.plan.json --json", "> " + path("out") + " " + stream), 3);
+    EXPECT_EQ(Json::parse(read_file(path("out")))["error"]["where"], "missing.plan.json");
+    EXPECT_EQ(shell("show models", "> /dev/full " + stream), 4);
+    EXPECT_EQ(shell("run --model gpt2 --cluster cpu-laptop --gpus 1 --dtype fp32 --global-batch 1 "
+                    "--seq 8 --steps 1",
+                    "> /dev/null " + stream),
+              0);
+  }
+}
+
+TEST_F(Program, FailsWhenStandardOutputIsClosed) {
+  for (const std::string command : {"show models", "plan --help", "--version"}) {
+    SCOPED_TRACE(command);
+    for (const std::string stream : {">&-", "> /dev/full"}) {
+      EXPECT_EQ(shell(command, stream + " 2> " + path("error")), 4);
+      EXPECT_THAT(read_file(path("error")),
+                  HasSubstr("error: standard output: cannot write file: "));
+    }
+  }
+  // The first error decides.
+  EXPECT_EQ(shell("plan --json --gpus many", ">&- 2> " + path("error")), 2);
+  EXPECT_THAT(read_file(path("error")), HasSubstr("error: --gpus: invalid value 'many'"));
+}
+
+// Otherwise the plan file would get descriptor 2, and messages would end up in it.
+TEST_F(Program, WritesFilesIntactWhenTheStandardStreamsAreClosed) {
+  ASSERT_EQ(shell("plan" + job_ + "-o best.plan.json", "> /dev/null"), 0);
+  EXPECT_EQ(shell("simulate best.plan.json -o step.pftrace", "<&- >&- 2>&-"), 4);
+  EXPECT_EQ(shell("show best.plan.json -o page.txt", "<&- >&- 2>&-"), 0);
+  EXPECT_EQ(read_file(path("page.txt")), run("show best.plan.json").standard_output);
+  EXPECT_EQ(shell("simulate - ", "<&- 2> " + path("error")), 3);
+  EXPECT_THAT(read_file(path("error")), HasSubstr("error: standard input: cannot read file: "));
 }
 
 }  // namespace

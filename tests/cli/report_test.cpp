@@ -54,8 +54,40 @@ TEST(Report, CertificateNamesTheBoundsThatPruned) {
   c.simulated = 50;
   c.proved_optimal = true;
   EXPECT_EQ(certificate_text(c, Seconds(0.25)),
-            "Searched 1,200 candidates in 250 ms: pruned 1,000 by memory, 150 by bound, 50 "
-            "simulated; proved optimal among them.\n");
+            "Searched 1,200 candidates in 250 ms: pruned 1,000 by memory, 150 by bound; 50 "
+            "simulated; optimal within the searched space and cost model.\n");
+}
+
+TEST(Report, CertificateGivesTheGapOfASearchThatWasNotExhaustive) {
+  SearchCertificate c;
+  c.candidates = 3;
+  c.simulated = 2;
+  c.pruned[static_cast<std::size_t>(PruneReason::kDominated)] = 1;
+  c.gap = 0.034;
+  EXPECT_EQ(certificate_text(c, Seconds(0.25)),
+            "Searched 3 candidates in 250 ms: pruned 1 by dominance; 2 simulated; optimality gap "
+            "3.4 %.\n");
+}
+
+// The mean over ranks and the busiest rank, of the period, wherever a bubble is printed.
+TEST(Report, LabelsBothBubbles) {
+  PlanFigures f;
+  f.bubble_of_period = 0.051;
+  f.busiest_rank_bubble = 0.036;
+  f.bubble_of_makespan = 0.07;
+  EXPECT_EQ(bubble_text(f), "5.1 % (busiest rank 3.6 %)");
+  EXPECT_NE(figures_text(f).find("  bubble        5.1 % (busiest rank 3.6 %) of the period\n"),
+            std::string::npos);
+  const std::string table = plan_table({&f, 1});
+  EXPECT_NE(table.find("  bubble  busiest  exposed comm  "), std::string::npos);
+  EXPECT_NE(table.find("   5.1 %    3.6 %  "), std::string::npos);
+  EXPECT_NE(table.find("bubble: share of the period, mean over ranks and busiest rank"),
+            std::string::npos);
+}
+
+TEST(Report, NamesTheCostModelAndItsValidation) {
+  EXPECT_EQ(cost_model_text("roofline model of X", "unvalidated"),
+            "Cost model: roofline model of X; unvalidated.\n");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-/// What `run` learns from, and that it learns.
+/// Training data of `run`, and the resulting loss.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,8 +44,8 @@ class RunInput : public testing::Test {
   const TemporaryFolder folder_;
 };
 
-/// From ln 256 = 5.55 of 256 words that are all as likely as each other, down to what the
-/// frequencies of letters alone give away and less.
+/// The initial loss is ln 256 = 5.55, that of 256 equally likely tokens; it falls below the entropy
+/// of letter frequencies.
 TEST_F(RunInput, IsLearned) {
   const std::vector<double> all = losses("--steps 60");
   ASSERT_EQ(all.size(), 60u);
@@ -53,7 +53,7 @@ TEST_F(RunInput, IsLearned) {
   EXPECT_LT(all.back(), 4);
 }
 
-/// The bytes of a text, written as a tokenizer would write them.
+/// The bytes of a text as token IDs.
 TEST_F(RunInput, IsTheSameAsTextOrAsTokensOfTwoSizes) {
   const std::string text = "A stage that waits is a stage that costs: keep the pipeline full.\n";
   std::string two, four;

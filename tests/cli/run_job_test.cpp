@@ -1,12 +1,17 @@
 /// `run --ranks job` and `--ranks nccl` as a user starts them: with copies of the program, and as
-/// one of the processes that somebody else has started.
+/// processes of a launcher such as torchrun or srun.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "core/io_file.hpp"
 #include "core/io_pftrace.hpp"
@@ -54,8 +59,8 @@ TEST_F(RunJob, ComputesWhatThreadsCompute) {
   ASSERT_EQ(measured["steps"].size(), 3u);
   for (std::size_t i = 0; i < 3; ++i)
     EXPECT_EQ(measured["steps"][i]["loss"], expected["steps"][i]["loss"]) << "to the last bit";
-  EXPECT_EQ(job.standard_error.find("tasks a step"), job.standard_error.rfind("tasks a step"))
-      << "one process speaks for all";
+  EXPECT_EQ(job.standard_error.find("tasks per step"), job.standard_error.rfind("tasks per step"))
+      << "only rank 0 prints";
 }
 
 TEST_F(RunJob, NamesTheRankThatFails) {
@@ -65,20 +70,21 @@ TEST_F(RunJob, NamesTheRankThatFails) {
   EXPECT_THAT(job.standard_error, HasSubstr("rank 1"));
 }
 
-/// Telling every now and then how far it is does not count as moving.
+/// Heartbeats do not count as progress.
 TEST_F(RunJob, NamesTheRankThatHangs) {
   const ProgramRun job = run("job --patience 1s --inject-fault rank=1,task=B0,kind=hang,step=1");
   EXPECT_EQ(job.exit_code, 1);
-  EXPECT_THAT(job.standard_error, HasSubstr("error: rank 1, r1.compute.s1.B0: hangs: no rank"));
+  EXPECT_THAT(job.standard_error, HasSubstr("error: rank 1, r1.compute.s1.B0: hung: no rank"));
 }
 
 TEST_F(RunJob, NoticesAProcessThatDies) {
   const ProgramRun job = run("job --inject-fault rank=1,task=F0,kind=die,step=1");
   EXPECT_NE(job.exit_code, 0);
-  EXPECT_THAT(job.standard_error, HasSubstr("its process is gone"));
+  EXPECT_THAT(job.standard_error,
+              HasSubstr("its process was killed or exited without reporting a status"));
 }
 
-/// A signal for the process that was started, not for its copies.
+/// The signal is sent to the launcher only.
 TEST_F(RunJob, StopsItsCopiesWhenItIsStopped) {
   for (const int signal : {SIGINT, SIGTERM}) {
     ProgramCall call = call_of("job --steps 3000 -o out.pftrace");
@@ -99,18 +105,97 @@ TEST_F(RunJob, NoticesThatTheProcessWhichWatchesDies) {
   EXPECT_THAT(job.standard_error, HasSubstr("error: rank 0: was killed by signal 9 (Killed)"));
 }
 
+/// A port that is free now.
+std::uint16_t free_port() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ::bind(fd, reinterpret_cast<sockaddr*>(&address), size);
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  ::close(fd);
+  return ntohs(address.sin_port);
+}
+
+class RunUnderALauncher : public RunJob {
+ protected:
+  /// Starts one process per rank, as torchrun and srun do; results by rank.
+  std::array<ProgramRun, 2> run_all(const std::string& more) const {
+    const std::uint16_t port = free_port();
+    std::array<ProgramRun, 2> runs;
+    std::vector<std::thread> launcher;
+    for (std::size_t rank = 0; rank < runs.size(); ++rank)
+      launcher.emplace_back([&, rank] {
+        ProgramCall call = call_of("job --steps 3 " + more);
+        call.arguments.insert(
+            call.arguments.begin(),
+            {"RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(runs.size()),
+             "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + std::to_string(port), call.program});
+        call.program = "/usr/bin/env";
+        runs[rank] = run_program(call);
+      });
+    for (std::thread& thread : launcher) thread.join();
+    return runs;
+  }
+};
+
+TEST_F(RunUnderALauncher, SucceedsOnAllProcesses) {
+  const auto runs = run_all("");
+  EXPECT_EQ(runs[0].exit_code, 0) << runs[0].standard_error;
+  EXPECT_EQ(runs[1].exit_code, 0) << runs[1].standard_error;
+  EXPECT_EQ(runs[1].standard_error, "");
+}
+
+TEST_F(RunUnderALauncher, FailsOnAllProcessesWhenARankFails) {
+  const auto runs = run_all("--inject-fault rank=1,task=F0,kind=throw,step=1");
+  for (const ProgramRun& run : runs) {
+    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_THAT(run.standard_error, HasSubstr("error: rank 1, r1.compute.s1.F0: injected fault"));
+  }
+}
+
+TEST_F(RunUnderALauncher, FailsOnAllProcessesWhenRankZeroFails) {
+  const auto runs = run_all("--inject-fault rank=0,task=F0,kind=throw,step=1 --json");
+  EXPECT_EQ(runs[0].exit_code, 1);
+  EXPECT_THAT(runs[0].standard_error, HasSubstr("error: rank 0, r0.compute.s0.F0: injected fault"));
+  EXPECT_EQ(runs[1].exit_code, 1);
+  EXPECT_THAT(runs[1].standard_error,
+              HasSubstr("error: rank 1: stopped because rank 0 failed in r0.compute.s0.F0: "
+                        "injected fault\n"));
+  EXPECT_EQ(runs[1].standard_output, "") << "one process prints results";
+}
+
+TEST_F(RunUnderALauncher, FailsOnAllProcessesWhenARankHangs) {
+  const auto runs = run_all("--patience 1s --inject-fault rank=1,task=B0,kind=hang,step=1");
+  for (const ProgramRun& run : runs) {
+    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_THAT(run.standard_error, HasSubstr("error: rank 1, r1.compute.s1.B0: hung: no rank"));
+  }
+}
+
+/// Rank 0 supervises the others; they have to notice its death by themselves.
+TEST_F(RunUnderALauncher, FailsOnTheOthersWhenTheProcessOfRankZeroDies) {
+  const auto runs = run_all("--inject-fault rank=0,task=F0,kind=die,step=1");
+  EXPECT_EQ(runs[0].exit_code, 128 + SIGKILL);
+  EXPECT_EQ(runs[1].exit_code, 1);
+  EXPECT_THAT(runs[1].standard_error,
+              HasSubstr("error: rank 1: stopped because rank 0 failed: its process was killed or "
+                        "exited without reporting a status\n"));
+}
+
 TEST_F(RunJob, NeedsAsManyProcessesAsThePlanHasRanks) {
   setenv("RANK", "0", 1);
   setenv("WORLD_SIZE", "3", 1);
   const ProgramRun job = run("job");
   EXPECT_EQ(job.exit_code, 3);
-  EXPECT_THAT(job.standard_error, HasSubstr("3 processes were started for a plan of 2 ranks"));
+  EXPECT_THAT(job.standard_error, HasSubstr("started 3 processes, but the plan has 2 ranks"));
 }
 
 TEST_F(RunJob, NeedsGpusForNccl) {
   const ProgramRun cores = run("nccl");
   EXPECT_EQ(cores.exit_code, 3);
-  EXPECT_THAT(cores.standard_error, HasSubstr("NCCL is for ranks with a GPU each"));
+  EXPECT_THAT(cores.standard_error, HasSubstr("'--ranks nccl' requires '--device cuda'"));
   if (cuda_library().missing.empty()) GTEST_SKIP() << "here is a GPU";
   const ProgramRun gpus = run("nccl --device cuda --clock wall");
   EXPECT_EQ(gpus.exit_code, 4);

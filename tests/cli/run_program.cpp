@@ -16,7 +16,7 @@
 namespace meshwright {
 namespace {
 
-/// In the child, which only may call what is safe between fork() and exec().
+/// In the child, which may call only async-signal-safe functions before exec().
 [[noreturn]] void become(const ProgramCall& call, std::vector<char*>& arguments, int in,
                          const std::string& out, const std::string& error) {
   constexpr int kCannotRun = 127;
@@ -28,8 +28,8 @@ namespace {
   _exit(kCannotRun);
 }
 
-/// The pause lets the program reach its read; a program that is slower is killed by the signal,
-/// which shells report with the same exit code.
+/// The pause lets the program reach its read. A slower program is killed by the signal, which
+/// shells report with the same exit code.
 void interrupt_and_write(pid_t child, int pipe_end, const std::string& input) {
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   kill(child, SIGINT);
@@ -38,7 +38,7 @@ void interrupt_and_write(pid_t child, int pipe_end, const std::string& input) {
   if (written != static_cast<ssize_t>(input.size())) throw std::runtime_error("short write");
 }
 
-/// Gives up, as the test will notice, when the text does not come.
+/// Gives up after 30 s without the text; the test then fails.
 void interrupt_after(pid_t child, const ProgramCall& call, const std::string& error_file) {
   constexpr int kMostLooks = 3000;
   for (int i = 0; i < kMostLooks; ++i) {

@@ -1,4 +1,4 @@
-/// Runs a program as a user would, and catches everything it says.
+/// Runs a program as a user would, and captures its output.
 #pragma once
 
 #include <signal.h>
@@ -19,10 +19,10 @@ struct ProgramCall {
   std::vector<std::string> arguments;
   std::filesystem::path folder = ".";  ///< where it runs
   std::string standard_input;
-  /// Sends SIGINT, as Ctrl-C does, while the program waits for standard input (if it reads that),
-  /// which comes afterwards. The input must fit in a pipe: 64 KiB.
+  /// Sends SIGINT, as Ctrl-C does, while the program waits for standard input (if it reads any),
+  /// and writes the input afterwards. The input must fit in a pipe (64 KiB).
   bool interrupt = false;
-  /// Sends `signal` as soon as this stands on standard error; empty: never.
+  /// Sends `signal` as soon as standard error contains this text; empty: never.
   std::string interrupt_after = {};
   int signal = SIGINT;
 };

@@ -50,8 +50,9 @@ TEST(Combinations, RefuseWhatNoFlagTakes) {
     return std::string("accepted");
   };
   EXPECT_THAT(what({{"--schedul", {"1f1b"}}}), HasSubstr("did you mean '--schedule'?"));
-  EXPECT_THAT(what({{"--pp", {"two"}}}), HasSubstr("--pp: 'two' is not a number"));
-  EXPECT_THAT(what({{"--pp", {"1"}}, {"--pp", {"2"}}}), HasSubstr("stands twice"));
+  EXPECT_THAT(what({{"--pp", {"two"}}}),
+              HasSubstr("--pp: invalid value 'two': expected a whole number"));
+  EXPECT_THAT(what({{"--pp", {"1"}}, {"--pp", {"2"}}}), HasSubstr("duplicate flag '--pp'"));
   EXPECT_THAT(what({{"--sequence-parallel", {"1"}}}), HasSubstr("takes no value"));
   const std::vector<std::string> many(400, "1");
   EXPECT_THAT(what({{"--pp", many}, {"--tp", many}}), HasSubstr("more than 100000"));
@@ -66,8 +67,12 @@ TEST(SweepProgram, ShowsTheBubbleOfEveryDepthAndBatch) {
   const auto bubble = [&](std::size_t i) {
     return json["points"][i]["plan"]["bubble"]["period"].get<double>();
   };
+  const auto busiest = [&](std::size_t i) {
+    return json["points"][i]["plan"]["bubble"]["busiest_rank_period"].get<double>();
+  };
   EXPECT_EQ(bubble(0), 0);                           // no pipeline
-  EXPECT_GT(bubble(6), bubble(7));                   // more micro-batches, less of a bubble
+  EXPECT_GT(bubble(6), bubble(7));                   // more micro-batches, smaller bubble
+  EXPECT_GT(bubble(6), busiest(6));                  // unequal stages
   EXPECT_TRUE(json["points"][4]["plan"].is_null());  // 8 devices are no multiple of 5
   EXPECT_THAT(json["points"][4]["problems"][0]["what"].get<std::string>(),
               HasSubstr("not a multiple"));
@@ -77,8 +82,8 @@ TEST(SweepProgram, WritesCsv) {
   const ProgramRun run = run_sweep_of_gpt2({"--global-batch", "8", "--over", "pp=2,5", "-o", "-"});
   ASSERT_EQ(run.exit_code, 0) << run.standard_error;
   EXPECT_THAT(run.standard_output, HasSubstr("pp,step_s,period_s,bubble,mfu,tokens_per_s_per_gpu,"
-                                             "peak_memory_bytes,fits\n2,0."));
-  EXPECT_THAT(run.standard_output, HasSubstr("\n5,,,,,,,\n"));
+                                             "peak_memory_bytes,fits,busiest_rank_bubble\n2,0."));
+  EXPECT_THAT(run.standard_output, HasSubstr("\n5,,,,,,,,\n"));
 }
 
 }  // namespace

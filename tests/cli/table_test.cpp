@@ -24,5 +24,18 @@ TEST(Table, LeavesNoTrailingSpaces) {
   EXPECT_EQ(to_text(table), "a  note\n1\n");
 }
 
+TEST(Table, IndentsEveryLine) {
+  const Table table{.columns = {{"a"}, {"b"}}, .rows = {{"1", "2"}}};
+  EXPECT_EQ(to_indented_text(table), "  a  b\n  1  2\n");
+}
+
+TEST(NamedValues, StartTwoSpacesAfterTheLongestName) {
+  const std::vector<NamedValue> list{{"memory", "80 GiB"}, {"devices.h100.memory_efficiency", "x"}};
+  EXPECT_EQ(to_text(list),
+            "  memory                          80 GiB\n"
+            "  devices.h100.memory_efficiency  x\n");
+  EXPECT_EQ(to_text(std::vector<NamedValue>{}), "");
+}
+
 }  // namespace
 }  // namespace meshwright

@@ -68,7 +68,7 @@ class ValidationProgram : public testing::Test {
 TEST_F(ValidationProgram, PlansForThisMachineOnceItIsCalibrated) {
   const ProgramRun before = run(job({"simulate"}, "1"));
   EXPECT_EQ(before.exit_code, 4);
-  EXPECT_THAT(before.standard_error, HasSubstr("run `meshwright calibrate`"));
+  EXPECT_THAT(before.standard_error, HasSubstr("run 'meshwright calibrate'"));
   calibrate();
   const ProgramRun after = run(job({"simulate"}, "1"));
   EXPECT_EQ(after.exit_code, 0) << after.standard_error;
@@ -79,7 +79,7 @@ TEST_F(ValidationProgram, PlansForThisMachineOnceItIsCalibrated) {
 TEST_F(ValidationProgram, LooksForItsFolderBeforeItMeasures) {
   const ProgramRun refused = run({"calibrate", "--quick", "-o", "nowhere/mine.calib.json"});
   EXPECT_EQ(refused.exit_code, 3);
-  EXPECT_THAT(refused.standard_error, HasSubstr("--output: there is no folder"));
+  EXPECT_THAT(refused.standard_error, HasSubstr("--output: directory 'nowhere' does not exist"));
   EXPECT_EQ(refused.standard_error.find('%'), std::string::npos) << "it has measured";
 }
 
@@ -92,7 +92,7 @@ TEST_F(ValidationProgram, LooksForItsPlaceBeforeItMeasures) {
     const ProgramRun refused = run(words);
     EXPECT_EQ(refused.exit_code, 3);
     EXPECT_THAT(refused.standard_error,
-                HasSubstr(place.empty() ? "--output: there is no folder" : "is a folder"));
+                HasSubstr(place.empty() ? "does not exist" : "is a directory"));
     EXPECT_EQ(refused.standard_error.find('%'), std::string::npos) << "it has measured";
   }
 }
@@ -115,7 +115,7 @@ TEST_F(ValidationProgram, PlansForTheMachineThatACalibrationNames) {
   write_file(path("another.calib.json"), to_json(of_kernels));
   const ProgramRun nowhere = run(words);
   EXPECT_EQ(nowhere.exit_code, 3);
-  EXPECT_THAT(nowhere.standard_error, HasSubstr("says nothing of a machine"));
+  EXPECT_THAT(nowhere.standard_error, HasSubstr("does not describe a machine"));
 }
 
 /// A plan file has the calibration that it was made with: neither another one of this machine nor
@@ -158,7 +158,7 @@ TEST_F(ValidationProgram, ComparesARunWithItsPrediction) {
   EXPECT_NEAR(static_cast<double>(parts), static_cast<double>(whole), 3.0) << "rounding of each";
 }
 
-/// 64 MiB are the limit of texts, not of timelines: here a field that nobody knows takes as much.
+/// 64 MiB is the size limit of texts, not of timelines: here an unknown field is that large.
 TEST_F(ValidationProgram, ComparesTimelinesOfLongRuns) {
   calibrate();
   ASSERT_EQ(run(job({"simulate", "--all-ranks", "-o", "p.pftrace"}, "1")).exit_code, 0);
@@ -201,7 +201,8 @@ TEST_F(ValidationProgram, JudgesByTheExitCode) {
   ASSERT_EQ(run(job({"run", "--steps", "2", "-o", "m.pftrace"}, "1")).exit_code, 0);
   const ProgramRun beyond = run({"compare", "p.pftrace", "m.pftrace", "--max-error", "0.000001%"});
   EXPECT_EQ(beyond.exit_code, 1);
-  EXPECT_THAT(beyond.standard_output, HasSubstr("the prediction does not hold"));
+  EXPECT_THAT(beyond.standard_output,
+              HasSubstr("FAIL: step time and peak memory are not both within"));
 }
 
 TEST_F(ValidationProgram, RefusesARunOfAnotherPlan) {
@@ -210,7 +211,7 @@ TEST_F(ValidationProgram, RefusesARunOfAnotherPlan) {
   ASSERT_EQ(run(job({"run", "--steps", "1", "-o", "m.pftrace"}, "2")).exit_code, 0);
   const ProgramRun other = run({"compare", "p.pftrace", "m.pftrace"});
   EXPECT_EQ(other.exit_code, 3);
-  EXPECT_THAT(other.standard_error, HasSubstr("these are different plans"));
+  EXPECT_THAT(other.standard_error, HasSubstr("not a measurement of the plan of p.pftrace"));
 }
 
 }  // namespace

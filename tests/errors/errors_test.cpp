@@ -67,7 +67,7 @@ TEST_P(UserError, IsExplainedAndLeavesNothingBehind) {
     if (is_input(entry.path())) fs::copy(entry.path(), folder.path() / entry.path().filename());
   const std::vector<std::string> before = folder.file_names();
 
-  // What this user has calibrated is none of the tests' business.
+  // Tests must not depend on a calibration made by the user.
   setenv("MESHWRIGHT_CALIBRATION", "this-machine.calib.json", /*overwrite=*/1);
   const ProgramRun run = run_program({.program = MESHWRIGHT_PROGRAM,
                                       .arguments = lines_of(read_file((source / "args").string())),

@@ -1,4 +1,4 @@
-/// Any text: refused with InputError, or a sound calibration that its file gives back.
+/// Any text is rejected with InputError, or is a valid calibration that survives a round trip.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

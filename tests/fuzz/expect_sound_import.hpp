@@ -1,5 +1,5 @@
-/// What every importer of clusters promises for any bytes: refused with an InputError, or a sound
-/// cluster that its own file gives back.
+/// Guarantee of every cluster importer for any bytes: rejected with InputError, or a valid cluster
+/// that survives a round trip.
 #pragma once
 
 #include <cstddef>

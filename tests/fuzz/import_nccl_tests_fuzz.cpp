@@ -1,4 +1,4 @@
-/// Any text as nccl-tests output: refused, or a sound calibration that its file gives back.
+/// Any text as nccl-tests output is rejected, or is a valid calibration that survives a round trip.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-/// Any bytes: refused with InputError, or a timeline that survives another round trip.
+/// Any bytes are rejected with InputError, or are a timeline that survives another round trip.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -1,4 +1,4 @@
-/// Any text: refused with InputError, or a plan file that survives another round trip.
+/// Any text is rejected with InputError, or is a plan file that survives another round trip.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -1,4 +1,4 @@
-/// Any bytes: refused with InputError, or tensors that their file gives back.
+/// Any bytes are rejected with InputError, or are tensors that survive a round trip.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

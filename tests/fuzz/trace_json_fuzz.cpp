@@ -1,4 +1,4 @@
-// Bytes → trace events. Anything but InputError is a finding.
+// Any bytes are read as trace events or rejected with InputError; anything else is a bug.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
