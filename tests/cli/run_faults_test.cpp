@@ -130,8 +130,9 @@ TEST_P(RunFaults, NameARankThatDies) {
                  "  hint: check dmesg: Linux kills processes when memory runs out");
 }
 
-TEST_P(RunFaults, NameARankThatEndsWithoutAWord) {
-  if (GetParam() == "threads") GTEST_SKIP() << "a thread cannot end the process alone";
+class RunFaultsOfProcesses : public RunFaults {};
+
+TEST_P(RunFaultsOfProcesses, NameARankThatExitsEarly) {
   expect_failure(run("--inject-fault rank=0,task=B0,kind=exit"),
                  "error: rank 0, r0.compute.s0.B0: its process exited early, with status 0");
 }
@@ -212,6 +213,8 @@ TEST_P(RunFaults, CtrlCInTheFirstStepWritesTheTasksThatWereDone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, RunFaults, testing::Values("threads", "processes"),
+                         [](const auto& kind) { return kind.param; });
+INSTANTIATE_TEST_SUITE_P(Kinds, RunFaultsOfProcesses, testing::Values("processes"),
                          [](const auto& kind) { return kind.param; });
 
 }  // namespace

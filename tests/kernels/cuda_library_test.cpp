@@ -37,7 +37,7 @@ TEST(CudaLibrary, HasNoSymbolsOfOtherNames) {
 // Without a driver or CUPTI: an error message, and the run continues.
 TEST(CudaLibrary, SaysWhyNothingIsRecorded) {
   const ActivityTable* recorder = activity_table();
-  if (recorder == nullptr) GTEST_SKIP() << "no plug-in, or built without CUPTI's header";
+  if (recorder == nullptr) GTEST_SKIP() << "no GPU plug-in, or built without CUPTI's header";
   const std::string missing = recorder->start();
   if (!cuda_library().missing.empty()) {
     EXPECT_NE(missing, "");

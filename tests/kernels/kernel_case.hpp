@@ -195,6 +195,15 @@ inline std::string variant_name(const testing::TestParamInfo<Variant>& test) {
 #define MESHWRIGHT_ALL_VARIANTS(Suite) \
   INSTANTIATE_TEST_SUITE_P(Every, Suite, testing::ValuesIn(all_variants()), variant_name)
 
+/// Without those of a GPU or its emulation.
+inline std::vector<Variant> host_variants() {
+  std::vector<Variant> variants = all_variants();
+  std::erase_if(variants, [](const Variant& v) { return v.table.backend == Backend::kCuda; });
+  return variants;
+}
+#define MESHWRIGHT_HOST_VARIANTS(Suite) \
+  INSTANTIATE_TEST_SUITE_P(Every, Suite, testing::ValuesIn(host_variants()), variant_name)
+
 /// Sizes around the widths of vectors and tiles.
 inline const std::vector<std::int64_t>& odd_sizes() {
   static const std::vector<std::int64_t> sizes{0, 1, 3, 17, 63, 65};
