@@ -32,8 +32,8 @@ KpiStrip::KpiStrip(QWidget* parent) : QWidget(parent) {
   row->setSpacing(8);
   step_ = add_card(tr("Step time"),
                    tr("Time of one training step, from the first task start to the last task end"));
-  bubble_makespan_ =
-      add_card(tr("Bubble"), tr("Bubble fraction of the pipeline makespan, mean over ranks"));
+  bubble_makespan_ = add_card(tr("Bubble (makespan)"),
+                              tr("Bubble fraction of the pipeline makespan, mean over ranks"));
   bubble_period_ = add_card(
       tr("Bubble (period)"),
       tr("Bubble fraction of the period, the steady-state time between steps; mean over ranks"));

@@ -1204,8 +1204,8 @@
 <context>
     <name>meshwright::gui::KpiStrip</name>
     <message>
-        <source>Bubble</source>
-        <translation>气泡率</translation>
+        <source>Bubble (makespan)</source>
+        <translation>气泡率（总耗时）</translation>
     </message>
     <message>
         <source>MFU</source>
