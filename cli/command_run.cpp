@@ -325,7 +325,7 @@ void add_machine_flags(CLI::App& command, RunFlags& flags) {
                   "time without progress before a rank is declared hung (default: 6s; "
                   "5s with --ranks mpi; 30s with --device cuda)")
       ->type_name("TIME");
-  command.add_option("--inject-fault", flags.fault)->group("");  // in executor/README.md
+  command.add_option("--inject-fault", flags.fault)->group("");  // hidden; see executor/README.md
 }
 
 void add_training_flags(CLI::App& command, RunFlags& flags) {

@@ -36,12 +36,12 @@ class WelcomeScreen : public Screen {
   QFrame* drop_zone_;
 };
 
-/// Recently opened files, latest first; stored between sessions.
+/// Recently opened files, latest first; stored between runs of the program.
 QStringList recent_files();
 void add_recent_file(const QString& path);
 
-/// Stores the scenario for the next session as a line
-/// of state_text.hpp; it must not have manual orders.
+/// Stores the scenario for the next start as a line of state_text.hpp; it must not have manual
+/// orders.
 void keep_scenario(const Scenario& scenario);
 
 }  // namespace meshwright::gui

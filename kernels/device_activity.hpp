@@ -14,7 +14,7 @@
 namespace meshwright {
 
 struct DeviceActivity {
-  std::string name;                 ///< of the kernel; empty: a copy
+  std::string name = {};            ///< of the kernel; empty: a copy
   Bytes bytes = {};                 ///< size of a copy
   std::uint64_t task = 0;           ///< argument of enter(); 0: no task
   std::int64_t start = 0, end = 0;  ///< nanoseconds of the host's steady clock
