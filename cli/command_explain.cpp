@@ -122,6 +122,7 @@ Json json_of(const RankBreakdown& b) {
   return {{"compute", compute},
           {"recompute", to_nanoseconds(b.recompute)},
           {"optimizer", to_nanoseconds(b.optimizer)},
+          {"launch", to_nanoseconds(b.launch)},
           {"exposed_communication", exposed},
           {"bubble", bubble}};
 }

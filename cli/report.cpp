@@ -147,6 +147,7 @@ std::string step_parts_text(const Evaluation& evaluation) {
     add(fmt::format("compute: {}", name_of(static_cast<KernelKind>(kind))), shares.compute[kind]);
   add("recomputation", shares.recompute);
   add("optimizer", shares.optimizer);
+  add("waiting for kernel launches", shares.launch);
   for (std::size_t axis = 0; axis < shares.exposed_communication.size(); ++axis)
     add(fmt::format("exposed communication: {}", name_of(static_cast<Axis>(axis))),
         shares.exposed_communication[axis]);
@@ -200,6 +201,7 @@ std::string breakdown_table(std::span<const RankInfo> ranks, const Evaluation& e
         [kind](const RankBreakdown& b) { return b.compute[kind]; });
   add("recompute", [](const RankBreakdown& b) { return b.recompute; });
   add("optimizer", [](const RankBreakdown& b) { return b.optimizer; });
+  add("launches", [](const RankBreakdown& b) { return b.launch; });
   for (std::size_t axis = 0; axis < kAxisCount; ++axis)
     add(fmt::format("exposed {}", name_of(static_cast<Axis>(axis))),
         [axis](const RankBreakdown& b) { return b.exposed_communication[axis]; });

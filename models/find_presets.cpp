@@ -8,6 +8,7 @@
 #include "models/load.hpp"
 #include "models/presets.hpp"
 #include "models/this_machine.hpp"
+#include "models/trainer_toml.hpp"
 
 namespace meshwright {
 namespace {
@@ -72,6 +73,10 @@ Shelf clusters() {
   return {"cluster",       "a cluster file", "./cluster.toml",
           ".cluster.toml", ".toml",          embedded_clusters()};
 }
+Shelf trainers() {
+  return {"trainer",       "a trainer profile", "./trainer.toml",
+          ".trainer.toml", ".toml",             embedded_trainers()};
+}
 
 }  // namespace
 
@@ -80,6 +85,10 @@ NamedText find_cluster(const std::string& name_or_path) {
   if (name_or_path == kThisMachine) return this_machine_cluster(this_machine_calibration());
   return find_on(clusters(), name_or_path);
 }
+NamedText find_trainer(const std::string& name_or_path) {
+  return find_on(trainers(), name_or_path);
+}
+std::vector<std::string> trainer_preset_names() { return names_on(trainers()); }
 std::vector<std::string> model_preset_names() { return names_on(models()); }
 std::vector<std::string> cluster_preset_names() { return names_on(clusters()); }
 

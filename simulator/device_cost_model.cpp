@@ -40,8 +40,9 @@ std::string validation_of(const Cluster& cluster) {
 
 class DeviceCostModel final : public CostModel {
  public:
-  explicit DeviceCostModel(const Cluster& cluster)
-      : node_(cluster.nodes.at(cluster.groups.front().node)),
+  DeviceCostModel(const Cluster& cluster, Trainer trainer)
+      : trainer_(std::move(trainer)),
+        node_(cluster.nodes.at(cluster.groups.front().node)),
         device_(cluster.devices.at(node_.device)),
         fabric_(cluster.fabric),
         validation_(validation_of(cluster)) {
@@ -49,7 +50,29 @@ class DeviceCostModel final : public CostModel {
   }
 
   Seconds time_of(const Kernel& kernel) const override {
-    return kernel.on_host ? host_time(kernel) : kernel_time(kernel, device_);
+    if (kernel.on_host) return host_time(kernel);
+    if (kernel.kind != KernelKind::kMemoryBound && kernel.kind != KernelKind::kOptimizer)
+      return kernel_time(kernel, device_);
+    return kernel_time(as_launched(kernel), device_);
+  }
+
+  HostTimes host_times() const override {
+    const HostCosts& host = trainer_.host;
+    HostTimes times;
+    times.per_step = host.per_step;
+    times.messages_block = host.messages_block;
+    if (host.cuda_graphs) {
+      times.per_pass = host.per_kernel;  // one launch replays the whole pass
+      return times;
+    }
+    times.per_kernel = host.per_kernel;
+    times.per_collective = host.per_collective;
+    times.per_layer_forward = host.per_layer_forward;
+    times.per_layer_backward = host.per_layer_backward;
+    return times;
+  }
+  double launches_of(const Kernel& kernel) const override {
+    return CostModel::launches_of(kernel) * trainer_.cost_of(kernel.routine).launches;
   }
 
   Seconds time_of(const Collective& collective) const override {
@@ -68,14 +91,24 @@ class DeviceCostModel final : public CostModel {
   }
 
   std::string provenance() const override {
-    if (!device_.compute_capability)
-      return fmt::format("roofline model of {}, latency + size / bandwidth for collectives",
-                         device_.name);
-    return fmt::format("roofline model of {}, NCCL 2.30 tuning model", device_.name);
+    return fmt::format("roofline model of {}, {}{}", device_.name,
+                       device_.compute_capability ? "NCCL 2.30 tuning model"
+                                                  : "latency + size / bandwidth for collectives",
+                       trainer_.name == Trainer().name ? "" : ", trainer " + trainer_.name);
   }
   std::string validation() const override { return validation_; }
 
  private:
+  /// With the trainer's memory traffic and number of kernels.
+  Kernel as_launched(Kernel kernel) const {
+    const RoutineCost& cost = trainer_.cost_of(kernel.routine);
+    const double traffic = kernel.phase == Phase::kForward ? cost.forward : cost.backward;
+    kernel.memory_traffic =
+        Bytes(std::llround(static_cast<double>(kernel.memory_traffic.value) * traffic));
+    kernel.launches = static_cast<int>(std::lround(kernel.launches * cost.launches));
+    return kernel;
+  }
+
   static bool is_host_copy(CollectiveKind kind) {
     return kind == CollectiveKind::kCopyToHost || kind == CollectiveKind::kCopyFromHost;
   }
@@ -321,6 +354,7 @@ class DeviceCostModel final : public CostModel {
     return 2 * std::ceil(std::log2(shape.ranks)) * hop + 2.0 * (collective.bytes / rate);
   }
 
+  Trainer trainer_;
   NodeModel node_;
   DeviceModel device_;
   Fabric fabric_;
@@ -330,10 +364,10 @@ class DeviceCostModel final : public CostModel {
 
 }  // namespace
 
-std::unique_ptr<CostModel> make_device_cost_model(const Cluster& cluster) {
+std::unique_ptr<CostModel> make_device_cost_model(const Cluster& cluster, const Trainer& trainer) {
   MW_CHECK(!cluster.groups.empty());
-  if (!is_homogeneous(cluster)) return make_mixed_cost_model(cluster);
-  return std::make_unique<DeviceCostModel>(cluster);
+  if (!is_homogeneous(cluster)) return make_mixed_cost_model(cluster, trainer);
+  return std::make_unique<DeviceCostModel>(cluster, trainer);
 }
 
 }  // namespace meshwright
