@@ -35,11 +35,20 @@ struct HostCosts {
   friend bool operator==(const HostCosts&, const HostCosts&) = default;
 };
 
+/// How communication runs next to computation.
+struct OverlapCosts {
+  /// Parameter gathers and gradient reductions of sharded data parallelism: messages per layer and
+  /// pass. 1: one flat buffer (FSDP); DeepSpeed ZeRO-3 sends every parameter on its own.
+  int messages_per_layer = 1;
+  friend bool operator==(const OverlapCosts&, const OverlapCosts&) = default;
+};
+
 struct Trainer {
   std::string name = "ideal";
   std::string version;                                ///< of the program that was described
   std::array<RoutineCost, kRoutineCount> routines{};  ///< by Routine
   HostCosts host;
+  OverlapCosts overlap;
   std::map<std::string, std::string> sources;  ///< "host.per_kernel" → source of the figure
   const RoutineCost& cost_of(Routine routine) const {
     return routines[static_cast<std::size_t>(routine)];

@@ -39,6 +39,12 @@ void read_host(TomlReader& reader, HostCosts& host) {
   host.messages_block = reader.flag("messages_block", host.messages_block);
 }
 
+void read_overlap(TomlReader& reader, OverlapCosts& overlap) {
+  constexpr int kMostMessages = 1000;
+  overlap.messages_per_layer =
+      reader.whole_number("messages_per_layer", 1, kMostMessages, overlap.messages_per_layer);
+}
+
 void read_routines(TomlReader& reader, Trainer& trainer) {
   for (int i = 0; i < kRoutineCount; ++i)
     reader.table(name_of(static_cast<Routine>(i)), false, [&](TomlReader& r) {
@@ -63,6 +69,7 @@ Trainer read_trainer(const NamedText& source, int depth) {
   trainer.name = reader.text("name", source.name);
   trainer.version = reader.text("version", trainer.version);
   reader.table("host", false, [&](TomlReader& r) { read_host(r, trainer.host); });
+  reader.table("overlap", false, [&](TomlReader& r) { read_overlap(r, trainer.overlap); });
   reader.table("elementwise", false, [&](TomlReader& r) { read_elementwise(r, trainer); });
   reader.table("routines", false, [&](TomlReader& r) { read_routines(r, trainer); });
   reader.finish();
@@ -98,6 +105,8 @@ std::string to_toml(const Trainer& trainer) {
       microseconds(host.per_kernel), microseconds(host.per_collective),
       microseconds(host.per_layer_forward), microseconds(host.per_layer_backward),
       microseconds(host.per_step), host.cuda_graphs, host.messages_block);
+  text += fmt::format("\n[overlap]\nmessages_per_layer = {}\n",
+                      trainer.overlap.messages_per_layer);
   for (int i = 0; i < kRoutineCount; ++i) {
     const auto routine = static_cast<Routine>(i);
     if (trainer.cost_of(routine) != RoutineCost{})

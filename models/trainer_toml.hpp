@@ -5,6 +5,7 @@
 ///   extends = "pytorch-2021"        # optional: values that are not given come from that profile
 ///   version = "Megatron-LM v2.2"
 ///   [host]                          # per_kernel = "9 us", …: HostCosts
+///   [overlap]                       # messages_per_layer = 12: OverlapCosts
 ///   [elementwise]                   # norms, activations, residuals, rotary embeddings, biases
 ///   forward = 1.4                   # RoutineCost
 ///   [routines.softmax]              # one routine, by name_of(Routine)

@@ -81,7 +81,10 @@ class DeviceCostModel final : public CostModel {
     const bool has_partner =
         collective.group.ranks > 1 || collective.servers > 0 || is_host_copy(collective.kind);
     if (!has_partner || collective.bytes.value == 0) return Seconds(0.0);
-    return device_.launch_overhead + running_time(collective);
+    const int messages = is_parameter_shard(collective) ? trainer_.overlap.messages_per_layer : 1;
+    Collective message = collective;
+    message.bytes = Bytes(divide_up(collective.bytes.value, messages));
+    return static_cast<double>(messages) * (device_.launch_overhead + running_time(message));
   }
 
   TransferCost cost_of(const Transfer& transfer) const override {
@@ -107,6 +110,13 @@ class DeviceCostModel final : public CostModel {
         Bytes(std::llround(static_cast<double>(kernel.memory_traffic.value) * traffic));
     kernel.launches = static_cast<int>(std::lround(kernel.launches * cost.launches));
     return kernel;
+  }
+
+  /// Gathers and reductions of sharded parameters; see core/trainer.hpp.
+  static bool is_parameter_shard(const Collective& collective) {
+    return collective.axis == Axis::kData && collective.parameters.part >= 0 &&
+           (collective.kind == CollectiveKind::kAllGather ||
+            collective.kind == CollectiveKind::kReduceScatter);
   }
 
   static bool is_host_copy(CollectiveKind kind) {
