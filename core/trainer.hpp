@@ -45,7 +45,8 @@ struct OverlapCosts {
 
 struct Trainer {
   std::string name = "ideal";
-  std::string version;                                ///< of the program that was described
+  std::string version;     ///< of the program that was described
+  std::string generation;  ///< profile whose costs it shares: "pytorch-2021"
   std::array<RoutineCost, kRoutineCount> routines{};  ///< by Routine
   HostCosts host;
   OverlapCosts overlap;

@@ -68,6 +68,7 @@ Trainer read_trainer(const NamedText& source, int depth) {
   }
   trainer.name = reader.text("name", source.name);
   trainer.version = reader.text("version", trainer.version);
+  trainer.generation = reader.text("generation", trainer.generation);
   reader.table("host", false, [&](TomlReader& r) { read_host(r, trainer.host); });
   reader.table("overlap", false, [&](TomlReader& r) { read_overlap(r, trainer.overlap); });
   reader.table("elementwise", false, [&](TomlReader& r) { read_elementwise(r, trainer); });
@@ -97,16 +98,16 @@ Trainer trainer_from_toml(const NamedText& toml) { return read_trainer(toml, 0);
 
 std::string to_toml(const Trainer& trainer) {
   const HostCosts& host = trainer.host;
-  std::string text = fmt::format("schema = {}\nname = \"{}\"\nversion = \"{}\"\n", kTrainerSchema,
-                                 trainer.name, trainer.version);
+  std::string text =
+      fmt::format("schema = {}\nname = \"{}\"\nversion = \"{}\"\ngeneration = \"{}\"\n",
+                  kTrainerSchema, trainer.name, trainer.version, trainer.generation);
   text += fmt::format(
       "\n[host]\nper_kernel = {}\nper_collective = {}\nper_layer_forward = {}\n"
       "per_layer_backward = {}\nper_step = {}\ncuda_graphs = {}\nmessages_block = {}\n",
       microseconds(host.per_kernel), microseconds(host.per_collective),
       microseconds(host.per_layer_forward), microseconds(host.per_layer_backward),
       microseconds(host.per_step), host.cuda_graphs, host.messages_block);
-  text += fmt::format("\n[overlap]\nmessages_per_layer = {}\n",
-                      trainer.overlap.messages_per_layer);
+  text += fmt::format("\n[overlap]\nmessages_per_layer = {}\n", trainer.overlap.messages_per_layer);
   for (int i = 0; i < kRoutineCount; ++i) {
     const auto routine = static_cast<Routine>(i);
     if (trainer.cost_of(routine) != RoutineCost{})
