@@ -50,6 +50,7 @@ struct Trainer {
   std::array<RoutineCost, kRoutineCount> routines{};  ///< by Routine
   HostCosts host;
   OverlapCosts overlap;
+  bool flash_attention_2 = false;  ///< fused attention is FlashAttention-2 also on newer devices
   std::map<std::string, std::string> sources;  ///< "host.per_kernel" → source of the figure
   const RoutineCost& cost_of(Routine routine) const {
     return routines[static_cast<std::size_t>(routine)];

@@ -69,6 +69,7 @@ Trainer read_trainer(const NamedText& source, int depth) {
   trainer.name = reader.text("name", source.name);
   trainer.version = reader.text("version", trainer.version);
   trainer.generation = reader.text("generation", trainer.generation);
+  trainer.flash_attention_2 = reader.flag("flash_attention_2", trainer.flash_attention_2);
   reader.table("host", false, [&](TomlReader& r) { read_host(r, trainer.host); });
   reader.table("overlap", false, [&](TomlReader& r) { read_overlap(r, trainer.overlap); });
   reader.table("elementwise", false, [&](TomlReader& r) { read_elementwise(r, trainer); });
@@ -98,9 +99,10 @@ Trainer trainer_from_toml(const NamedText& toml) { return read_trainer(toml, 0);
 
 std::string to_toml(const Trainer& trainer) {
   const HostCosts& host = trainer.host;
-  std::string text =
-      fmt::format("schema = {}\nname = \"{}\"\nversion = \"{}\"\ngeneration = \"{}\"\n",
-                  kTrainerSchema, trainer.name, trainer.version, trainer.generation);
+  std::string text = fmt::format(
+      "schema = {}\nname = \"{}\"\nversion = \"{}\"\ngeneration = \"{}\"\n"
+      "flash_attention_2 = {}\n",
+      kTrainerSchema, trainer.name, trainer.version, trainer.generation, trainer.flash_attention_2);
   text += fmt::format(
       "\n[host]\nper_kernel = {}\nper_collective = {}\nper_layer_forward = {}\n"
       "per_layer_backward = {}\nper_step = {}\ncuda_graphs = {}\nmessages_block = {}\n",

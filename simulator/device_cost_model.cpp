@@ -42,6 +42,8 @@ class DeviceCostModel final : public CostModel {
  public:
   DeviceCostModel(const Cluster& cluster, Trainer trainer)
       : trainer_(std::move(trainer)),
+        conditions_{.attention = trainer_.flash_attention_2 ? AttentionLibrary::kFlashAttention2
+                                                            : AttentionLibrary::kNewest},
         node_(cluster.nodes.at(cluster.groups.front().node)),
         device_(cluster.devices.at(node_.device)),
         fabric_(cluster.fabric),
@@ -52,8 +54,8 @@ class DeviceCostModel final : public CostModel {
   Seconds time_of(const Kernel& kernel) const override {
     if (kernel.on_host) return host_time(kernel);
     if (kernel.kind != KernelKind::kMemoryBound && kernel.kind != KernelKind::kOptimizer)
-      return kernel_time(kernel, device_);
-    return kernel_time(as_launched(kernel), device_);
+      return kernel_time(kernel, device_, conditions_);
+    return kernel_time(as_launched(kernel), device_, conditions_);
   }
 
   HostTimes host_times() const override {
@@ -365,6 +367,7 @@ class DeviceCostModel final : public CostModel {
   }
 
   Trainer trainer_;
+  KernelConditions conditions_;
   NodeModel node_;
   DeviceModel device_;
   Fabric fabric_;
