@@ -1,4 +1,4 @@
-/// Texts of models/presets and models/clusters, embedded by embed_presets.cmake.
+/// Texts of models/presets, models/clusters and models/published, embedded by embed_presets.cmake.
 #pragma once
 
 #include <span>
@@ -10,7 +10,8 @@ struct EmbeddedText {
   std::string_view name, text;
 };
 
-std::span<const EmbeddedText> embedded_models();    ///< sorted by name
-std::span<const EmbeddedText> embedded_clusters();  ///< sorted by name
+std::span<const EmbeddedText> embedded_models();          ///< sorted by name
+std::span<const EmbeddedText> embedded_clusters();        ///< sorted by name
+std::span<const EmbeddedText> embedded_published_sets();  ///< sorted by name
 
 }  // namespace meshwright
