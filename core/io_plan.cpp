@@ -262,6 +262,11 @@ void read_predicted(JsonObjectReader& reader, PlanFile& file, std::vector<Diagno
 
 }  // namespace
 
+Strategy strategy_from_json(const JsonValue& value, const std::string& place,
+                            std::vector<Diagnostic>& problems) {
+  return read_strategy(value, place, problems);
+}
+
 PlanFile plan_file_from_json(std::string_view text, std::string_view where) {
   constexpr std::int64_t kSchema = 1;
   const JsonValue root = parse_json(text, where);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/evaluation.hpp"
+#include "core/json_value.hpp"
 #include "core/plan.hpp"
 
 namespace meshwright {
@@ -53,5 +54,9 @@ std::string to_json(const Strategy& strategy, int indent = 2);
 /// Throws InputError with the JSON pointer or line:column, the expected and the actual value, and
 /// for unknown keys the nearest known key.
 PlanFile plan_file_from_json(std::string_view text, std::string_view where);
+/// Reads a `strategy` object. Appends its problems at "`place`/KEY"; with none, the result is valid
+/// on its own terms (see check_plan() for the rest).
+Strategy strategy_from_json(const JsonValue& value, const std::string& place,
+                            std::vector<Diagnostic>& problems);
 
 }  // namespace meshwright

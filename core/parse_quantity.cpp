@@ -179,17 +179,26 @@ std::string text_of(double value, std::span<const TextUnit> units) {
   return fmt::format("{:.3g} {}", scaled, units[i].name);
 }
 
-}  // namespace
-
-Bytes parse_bytes(std::string_view text, std::string_view where) {
+double parse_byte_count(std::string_view text, std::string_view where) {
   constexpr double kLargestExactDouble = 9007199254740992.0;  // 2^53: 9 PB
   const double value = parse_value(text, where, kBytes);
   if (value >= kLargestExactDouble) refuse_range(text, where, kBytes);
+  return value;
+}
+
+}  // namespace
+
+Bytes parse_bytes(std::string_view text, std::string_view where) {
+  const double value = parse_byte_count(text, where);
   if (value != std::floor(value))
     throw InputError(Diagnostic{
         std::string(where), fmt::format("'{}' is not a whole number of bytes", shown(text)),
         fmt::format("write \"{:.0f} B\"", std::max(1.0, std::round(value)))});
   return Bytes(static_cast<std::int64_t>(value));
+}
+
+Bytes parse_measured_bytes(std::string_view text, std::string_view where) {
+  return Bytes(static_cast<std::int64_t>(std::llround(parse_byte_count(text, where))));
 }
 
 BytesPerSecond parse_bandwidth(std::string_view text, std::string_view where) {

@@ -36,7 +36,7 @@ std::string place(const std::string& file, const toml::source_position& position
 
 }  // namespace
 
-toml::table parse_toml(const NamedText& source) {
+toml::table parse_toml(const NamedText& source, std::string_view hint) {
   try {
     return toml::parse(std::string_view(source.text));
   } catch (const toml::parse_error& error) {
@@ -44,7 +44,7 @@ toml::table parse_toml(const NamedText& source) {
     for (char& c : reason)
       if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
     throw InputError({place(source.where, error.source().begin),
-                      fmt::format("invalid TOML: {}", reason), "pass a cluster file (TOML)"});
+                      fmt::format("invalid TOML: {}", reason), std::string(hint)});
   }
 }
 

@@ -17,8 +17,9 @@
 
 namespace meshwright {
 
-/// InputError with file:line:column if the text is not TOML.
-toml::table parse_toml(const NamedText& source);
+/// InputError with file:line:column and this hint if the text is not TOML.
+toml::table parse_toml(const NamedText& source,
+                       std::string_view hint = "pass a cluster file (TOML)");
 
 /// Errors and sources collected while a file is read.
 struct TomlFindings {
