@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/collective_parameters.hpp"
 #include "core/dtype.hpp"
 #include "core/error.hpp"
 #include "core/ids.hpp"
@@ -54,6 +55,7 @@ struct DeviceModel {
   MemoryEfficiency memory_efficiency;
   AttentionEfficiency attention;
   KernelLibrary kernels = KernelLibrary::kFrameworks;
+  std::optional<CollectiveParameters> collectives = {};  ///< absent: NCCL's own estimates
   friend bool operator==(const DeviceModel&, const DeviceModel&) = default;
 };
 
@@ -122,6 +124,7 @@ struct Fabric {                   ///< the network between nodes
   /// PXN).
   bool rails = false;
   std::vector<FabricLevel> levels;  ///< from the nodes up; above the last: full bisection
+  NetworkParameters collectives = {};  ///< used only if the devices have measured collectives
   friend bool operator==(const Fabric&, const Fabric&) = default;
 };
 

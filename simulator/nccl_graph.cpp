@@ -190,12 +190,16 @@ NcclGroup nccl_group_of(const DeviceModel& device, const NodeModel& node, const 
                      std::max(1, node.device_count);
     budget.ports = std::clamp(whole(share), 1, std::max(1, near));
     budget.port = node.port_bandwidth.value / kGiga * std::min(1.0, share);
+    group.network = BytesPerSecond(budget.ports * budget.port * kGiga);
   }
   group.ring = search_ring(budget);
   group.tree = search_tree(budget);
   constexpr int kFirstWithNvls = 90;
-  if (node.local.in_network_reduction && group.compute_capability >= kFirstWithNvls)
+  if (node.local.in_network_reduction && group.compute_capability >= kFirstWithNvls) {
     group.nvls = search_nvls(budget);
+    budget.across_nodes = false;
+    group.local_nvls = search_nvls(budget);
+  }
   return group;
 }
 
