@@ -77,6 +77,9 @@ Shelf trainers() {
   return {"trainer",       "a trainer profile", "./trainer.toml",
           ".trainer.toml", ".toml",             embedded_trainers()};
 }
+Shelf devices() {
+  return {"device", "a device file", "./device.toml", ".device.toml", ".toml", embedded_devices()};
+}
 
 }  // namespace
 
@@ -89,6 +92,8 @@ NamedText find_trainer(const std::string& name_or_path) {
   return find_on(trainers(), name_or_path);
 }
 std::vector<std::string> trainer_preset_names() { return names_on(trainers()); }
+NamedText find_device(const std::string& name_or_path) { return find_on(devices(), name_or_path); }
+std::vector<std::string> device_preset_names() { return names_on(devices()); }
 std::vector<std::string> model_preset_names() { return names_on(models()); }
 std::vector<std::string> cluster_preset_names() { return names_on(clusters()); }
 

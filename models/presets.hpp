@@ -1,4 +1,5 @@
-/// Texts of models/presets, models/clusters and models/trainers, embedded by embed_presets.cmake.
+/// Texts of models/presets, models/clusters, models/devices and models/trainers, embedded by
+/// embed_presets.cmake.
 #pragma once
 
 #include <span>
@@ -13,5 +14,6 @@ struct EmbeddedText {
 std::span<const EmbeddedText> embedded_models();    ///< sorted by name
 std::span<const EmbeddedText> embedded_clusters();  ///< sorted by name
 std::span<const EmbeddedText> embedded_trainers();  ///< sorted by name
+std::span<const EmbeddedText> embedded_devices();   ///< sorted by name
 
 }  // namespace meshwright

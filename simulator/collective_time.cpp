@@ -62,6 +62,12 @@ CollectiveEstimate estimate_collective(const NcclGroup& tuner_group, CollectiveK
   const bool reduces_to_one = kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce;
   if (pair.algorithm == NcclAlgorithm::kRing && !estimate.across_nodes && !reduces_to_one)
     estimate.ring_steps = nccl_ring_steps(group, kind);
+  if (group.over_pcie && !estimate.across_nodes) {
+    const double half = pair.protocol == NcclProtocol::kLl ? 0.5 : 1.0;
+    const double conversion = group.ranks / nccl_ring_steps(group, kind);
+    estimate.transfer = bytes / (half * conversion * group.pcie_link);
+    estimate.crowded = group.ranks > 2;
+  }
   if (pair.algorithm == NcclAlgorithm::kNvlsTree) {
     const double ports = group.nodes == 2 ? 2.0 : 1.0;
     const double conversion = group.ranks / nccl_ring_steps(group, kind);
@@ -93,7 +99,8 @@ Seconds collective_time(const CollectiveEstimate& estimate, const CollectivePara
       protocol.base.value_or(launch + estimate.base) + protocol.hop * estimate.local_hops;
   if (!estimate.across_nodes) {
     const double own = estimate.ring_steps > 0 ? 1 + device.own_part / estimate.ring_steps : 1.0;
-    const Seconds transfer = own / protocol.bandwidth * estimate.transfer;
+    const double crowding = estimate.crowded ? device.pcie_crowding : 1.0;
+    const Seconds transfer = own / (crowding * protocol.bandwidth) * estimate.transfer;
     return blended_time(fixed, transfer, protocol.blend);
   }
   fixed = fixed + network.base + network.hop * estimate.network_hops;
@@ -102,8 +109,8 @@ Seconds collective_time(const CollectiveEstimate& estimate, const CollectivePara
   return blended_time(fixed, transfer, network.blend.value_or(protocol.blend));
 }
 
-Seconds all_to_all_time(const AllToAllEstimate& estimate, const CollectiveParameters& device,
-                        const NetworkParameters& network, Seconds launch) {
+Seconds exchange_time(const AllToAllEstimate& estimate, const CollectiveParameters& device,
+                      const NetworkParameters& network, Seconds launch) {
   const ExchangeParameters& exchange = device.all_to_all;
   const std::optional<Seconds>& base = estimate.small ? exchange.small_base : exchange.large_base;
   Seconds fixed =

@@ -11,7 +11,7 @@
 /// own: a ring within a node moves s shares of the buffer through each rank (s steps) and copies
 /// or reduces one in its own memory; so own = 1 + own_part / s.
 ///
-/// Three exceptions:
+/// Four exceptions:
 ///   - Within a node NVLS is chosen and priced without the limit that the tuning model takes from
 ///     the network. Measured: 8 x H200 choose NVLS from 5 GPUs and 8 x B200 reach 838 GB/s
 ///     (stas00/ml-engineering@744d01e18b network/README.md); with the limit it would be 6 GPUs and
@@ -19,6 +19,10 @@
 ///   - NVLSTree between nodes runs at the slower of NVLS within a node and the ports. Two nodes
 ///     exchange the buffer once in each direction, several pass it on as well and so halve the
 ///     rate.
+///   - Over PCIe within a node the estimate is the bandwidth of the link (NCCL assumes 3/4 of the
+///     datasheet), half of it with LL, and more than two devices share it (pcie_crowding); the
+///     limits that NCCL assumes between CPUs are those of old ones: eight RTX PRO 6000 reach 23
+///     GB/s, the limit of AMD hosts is 16 GB/s.
 ///   - Across nodes the transfer is limited by the network, so its fraction replaces the device's.
 ///
 /// Worked number: 2 x H100, all-reduce of 128 MiB with base = 12 us, hop = 0.7, bandwidth = 1.1,
@@ -46,6 +50,7 @@ struct CollectiveEstimate {
   Seconds transfer;         ///< at the estimated bandwidth; NVLSTree: through the ports
   Seconds switch_transfer;  ///< NVLSTree: NVLS within the node
   bool across_nodes = false;
+  bool crowded = false;  ///< more than two devices over PCIe
 };
 
 /// `algorithm`: one that the plan names; absent or not available for `kind`: NCCL's choice.
@@ -69,11 +74,12 @@ struct AllToAllEstimate {
   Seconds local;          ///< messages to the node's other ranks at the link's full bandwidth
   Seconds own;            ///< one message at the link's full bandwidth: a rank's own part
   Seconds across;         ///< messages to other nodes at the ports' full bandwidth
+  bool crowded = false;   ///< more than two devices over PCIe
 };
 
 /// batches * base + network base, blended with the slower of local transfer (own part included) and
 /// transfer between nodes.
-Seconds all_to_all_time(const AllToAllEstimate& estimate, const CollectiveParameters& device,
-                        const NetworkParameters& network, Seconds launch);
+Seconds exchange_time(const AllToAllEstimate& estimate, const CollectiveParameters& device,
+                      const NetworkParameters& network, Seconds launch);
 
 }  // namespace meshwright

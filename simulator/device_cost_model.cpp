@@ -53,8 +53,8 @@ class DeviceCostModel final : public CostModel {
   Seconds time_of(const Kernel& kernel) const override {
     if (kernel.on_host) return host_time(kernel);
     if (kernel.kind != KernelKind::kMemoryBound && kernel.kind != KernelKind::kOptimizer)
-      return kernel_time(kernel, device_);
-    return kernel_time(as_launched(kernel), device_);
+      return kernel_time(kernel, device_, {});
+    return kernel_time(as_launched(kernel), device_, {});
   }
 
   HostTimes host_times() const override {
@@ -333,11 +333,13 @@ class DeviceCostModel final : public CostModel {
       estimate.across = Seconds(across * slowed / rate.value);
     }
     if (is_measured()) {
-      const BytesPerSecond link = nccl_local_bandwidth(device_, node_, ppn);
+      const bool pcie = node_.local.kind == LocalNetworkKind::kPcie;
+      const BytesPerSecond link = nccl_local_bandwidth(device_, node_, pcie ? 1 : ppn);
+      estimate.crowded = pcie && ppn > 2;
       estimate.local = Seconds(local_bytes / link.value);
       estimate.own = Seconds(bytes / n / link.value);
-      return all_to_all_time(estimate, *device_.collectives, fabric_.collectives,
-                             device_.launch_overhead);
+      return exchange_time(estimate, *device_.collectives, fabric_.collectives,
+                           device_.launch_overhead);
     }
     if (ppn > 1) estimate.local = Seconds(local_bytes / local_rate(ppn).value);
     return static_cast<double>(batches) * estimate.batch_latency +

@@ -176,6 +176,7 @@ NcclGroup nccl_group_of(const DeviceModel& device, const NodeModel& node, const 
   group.nodes = shape.nodes;
   group.over_pcie = node.local.kind == LocalNetworkKind::kPcie;
   group.cpu = node.cpu;
+  if (group.over_pcie) group.pcie_link = nccl_local_bandwidth(device, node, 1);
 
   LinkBudget budget;
   budget.compute_capability = group.compute_capability;

@@ -45,8 +45,9 @@ struct NcclGroup {
   bool over_pcie = false;  ///< devices of a node are connected by PCIe, not NVLink
   CpuVendor cpu = CpuVendor::kIntel;
   NcclGraph ring, tree, nvls;
-  NcclGraph local_nvls;    ///< NVLS on one node with as many ranks as the group has on each
-  BytesPerSecond network;  ///< total of the ports that the group uses on each node
+  NcclGraph local_nvls;      ///< NVLS on one node with as many ranks as the group has on each
+  BytesPerSecond pcie_link;  ///< PCIe: what NCCL assumes of a device's link within one socket
+  BytesPerSecond network;    ///< total of the ports that the group uses on each node
   friend bool operator==(const NcclGroup&, const NcclGroup&) = default;
 };
 
