@@ -54,7 +54,9 @@ TaskGraph lower(const Plan& plan, const ModelGraph& model, const Cluster& cluste
     throw InputError(std::move(found));
   StagesPass pass = lower_stages_pass(plan, model, cluster);
   const Strategy& strategy = plan.strategy;
-  const Schedule schedule = schedule_to_lower(plan, options.steps);
+  Schedule schedule = schedule_to_lower(plan, options.steps);
+  if (schedule.output_barriers > 0 && plan.orders.empty())
+    schedule = order_by_estimated_times(pass, strategy, device_of(cluster, DeviceId(0)));
   MW_CHECK(schedule.placement == pass.placement);
 
   const DataParallelKind kind = strategy.data_parallelism.kind;

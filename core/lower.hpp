@@ -54,6 +54,8 @@ TaskGraph lower(const Plan& plan, const ModelGraph& model, const Cluster& cluste
 struct StageWorks {
   WorkId forward, backward;                ///< index in `works`
   WorkId backward_input, backward_weight;  ///< the split backward pass
+  /// S and T of an output layer sharded over the pipeline ranks; -1: not sharded.
+  WorkId output_scores{-1}, output_gradient{-1};
   friend bool operator==(const StageWorks&, const StageWorks&) = default;
 };
 struct LoweredStages {

@@ -44,6 +44,7 @@ class StagesLowering {
 
   StagesPass run() {
     lower_classes();
+    if (output_barriers_of(plan_.strategy) > 0) shard_vocabulary_layers();
     lower_parts_of_model();
     share_works_of_stages();
     pass_.lowered.resident =
@@ -84,6 +85,28 @@ class StagesLowering {
     }
   }
 
+  /// The table and the logits move from the first and the last part to all of them.
+  void shard_vocabulary_layers() {
+    const Strategy& strategy = plan_.strategy;
+    const ShardShape shard = shard_shape_of(vocabulary_strategy(strategy));
+    vocabulary_ = append_vocabulary_parts(model_, strategy, pass_.groups, pass_.lowered.parts);
+    output_bytes_ = output_layer_bytes(model_, strategy);
+    pass_.output_input = output_bytes_.input;
+    for (LayerHoldings& held : classes_) {
+      const LayerKind kind = model_.layers[held.first.index()].kind;
+      if (kind == LayerKind::kBlock) continue;
+      const std::int64_t words = local_vocabulary_parameters(model_, held.first, shard);
+      held.parameters = local_parameters(model_, held.first, shard);
+      held.parameters.dense -= words;
+      vocabulary_parameters_ += words;
+      if (kind != LayerKind::kHead) continue;
+      held.kept -= output_bytes_.input;  // held by S and T
+      held.kept_if_whole -= output_bytes_.input;
+      held.kept_if_full -= output_bytes_.input;
+      held.logits = {};
+    }
+  }
+
   void lower_parts_of_model() {
     const std::vector<std::vector<LayerId>> parts = layers_of_parts(plan_, model_);
     for (std::size_t part = 0; part < parts.size(); ++part) {
@@ -91,7 +114,9 @@ class StagesLowering {
       place_layers(parts[part]);
       const int number = static_cast<int>(part);
       node_kind_ = kind_of_part(number);
+      looks_up_shard_ = vocabulary_.lookup >= 0 && part > 0;
       works_of_part_.push_back(append_works(stage_, ends_of(number)));
+      if (vocabulary_.scores >= 0) append_output_works(works_of_part_.back());
       if (memory_of_last_) pass_.memory.push_back(*memory_of_last_);
       note_parameters(number, part + 1 == parts.size());
       pass_.units.push_back(units_of(number));
@@ -171,6 +196,7 @@ class StagesLowering {
     backward.kind = TaskKind::kBackward;
     input.kind = TaskKind::kBackwardInput;
     weight.kind = TaskKind::kBackwardWeight;
+    if (looks_up_shard_) use(forward, vocabulary_.lookup);
     for (const PlacedLayer& layer : layers) use(forward, held(layer).parts.forward);
     for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
       const LayerParts& parts = held(*layer).parts;
@@ -182,6 +208,7 @@ class StagesLowering {
       use(input, parts.backward_input);
       use(weight, parts.backward_weight);
     }
+    if (looks_up_shard_) use(backward, vocabulary_.lookup_backward);
     if (device_of(cluster_, DeviceId(0)).kernels == KernelLibrary::kOwn)
       memory_of_last_ = count_buffers(layers, ends, {forward, backward, input, weight});
     else
@@ -193,6 +220,30 @@ class StagesLowering {
       works.push_back(std::move(*work));
     }
     return {first, WorkId(first.value + 1), WorkId(first.value + 2), WorkId(first.value + 3)};
+  }
+
+  void append_output_works(StageWorks& works) {
+    const auto& [input, logits] = output_bytes_;
+    Work scores, gradient;
+    scores.kind = TaskKind::kForward;
+    gradient.kind = TaskKind::kBackwardWeight;
+    use(scores, vocabulary_.scores);
+    use(gradient, vocabulary_.gradient);
+    scores.acquired[MemoryClass::kActivations] = input;
+    scores.acquired[MemoryClass::kLogits] = logits.values;
+    gradient.transient[MemoryClass::kLogits] = logits.gradient;
+    if (output_barriers_of(plan_.strategy) == 1) {
+      scores.acquired[MemoryClass::kActivations] += input;
+      scores.transient[MemoryClass::kLogits] = logits.gradient;
+    } else {
+      gradient.transient[MemoryClass::kWorking] = input;
+    }
+    gradient.released = scores.acquired;
+    scores.node_kind = gradient.node_kind = node_kind_;
+    works.output_scores = WorkId(pass_.lowered.works.size());
+    works.output_gradient = WorkId(works.output_scores.value + 1);
+    pass_.lowered.works.push_back(std::move(scores));
+    pass_.lowered.works.push_back(std::move(gradient));
   }
 
   bool recomputes(const PlacedLayer& layer) const {
@@ -313,7 +364,8 @@ class StagesLowering {
     };
     const bool apart = part > 0 && is_last && device(route.front()) != device(route.back());
     const bool replicated = pass_.placement.routes.size() > 1;
-    if (apart && !replicated) {
+    parameters.local.dense += vocabulary_parameters_;
+    if (apart && !replicated && vocabulary_.scores < 0) {
       parameters.tied_copy = local_tied_parameters(model_, shard_shape_of(plan_.strategy));
       parameters.local.dense += parameters.tied_copy;
     }
@@ -358,6 +410,11 @@ class StagesLowering {
   std::vector<LayerHoldings> classes_;
   std::vector<PlacedLayer> stage_;
   StageKeeps keeps_;  ///< of the stage
+  // Vocabulary layers sharded over the pipeline ranks.
+  VocabularyParts vocabulary_;
+  OutputLayerBytes output_bytes_;
+  std::int64_t vocabulary_parameters_ = 0;  ///< of every part
+  bool looks_up_shard_ = false;             ///< the part is not the first
   std::int32_t node_kind_ = -1;
   std::vector<StageWorks> works_of_part_;
   std::optional<SliceMemory> memory_of_last_;  ///< works; none: buffers are not counted

@@ -297,6 +297,23 @@ std::vector<LocalParameter> local_parameter_list(const ModelGraph& model, LayerI
   return list;
 }
 
+std::int64_t local_vocabulary_parameters(const ModelGraph& model, LayerId layer,
+                                         const ShardShape& shard) {
+  const std::span<const Operator> operators = operators_of(model, layer);
+  const VocabularyRows vocabulary = vocabulary_of(operators);
+  std::int64_t count = 0;
+  for (const Operator& op : operators)
+    for (const TensorId id : op.parameters) {
+      const ParameterTensor& parameter = parameter_of(model, id);
+      const bool has_words = std::find(parameter.shape.begin(), parameter.shape.end(),
+                                       vocabulary.rows) != parameter.shape.end();
+      if (parameter.cut == ParameterCut::kTensor && has_words &&
+          !belongs_to_first_layer(model, layer, id))
+        count += local_elements(parameter, vocabulary, shard.degrees);
+    }
+  return count;
+}
+
 LocalParameters local_parameters(const ModelGraph& model, LayerId layer, const ShardShape& shard) {
   LocalParameters local;
   for (const LocalParameter& parameter : local_parameter_list(model, layer, shard))

@@ -135,6 +135,11 @@ struct LocalParameter {
 };
 std::vector<LocalParameter> local_parameter_list(const ModelGraph& model, LayerId layer,
                                                  const ShardShape& shard);
+/// Elements on one rank of the layer's parameters that are sharded by vocabulary: the token table,
+/// or the weights (and bias) of the logits; included in local_parameters(). A tied table counts in
+/// the first layer only.
+std::int64_t local_vocabulary_parameters(const ModelGraph& model, LayerId layer,
+                                         const ShardShape& shard);
 /// The parameters of a layer on one rank whose gradients must be summed over tensor ranks, because
 /// each rank sees only part of the data. Replicated parameters applied to sharded tokens (sequence
 /// parallelism: norms, biases of row-parallel layers, routers) or to sharded heads (query and key
