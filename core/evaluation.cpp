@@ -52,6 +52,18 @@ Bytes peak_memory(const Evaluation& evaluation) {
   return peak;
 }
 
+Bytes peak_allocated_memory(const Evaluation& evaluation) {
+  Bytes peak;
+  for (const MemoryAmounts& amounts : evaluation.peak_memory)
+    peak = std::max(peak, allocated_bytes(amounts));
+  return peak;
+}
+
+Bytes peak_reserved_memory(const Evaluation& evaluation) {
+  const Bytes peak = peak_allocated_memory(evaluation);
+  return peak + slack_of(peak, evaluation.allocator_slack);
+}
+
 bool fits_in_memory(const Evaluation& evaluation) {
   return peak_memory(evaluation) <= evaluation.memory_capacity;
 }

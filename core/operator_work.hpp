@@ -108,9 +108,24 @@ std::int64_t local_words(const ModelGraph& model, const Operator& loss, const Sh
 /// without a loss.
 struct LogitBytes {
   Bytes values, gradient;
+  bool sharded = false;  ///< over tensor ranks
   friend bool operator==(const LogitBytes&, const LogitBytes&) = default;
 };
 LogitBytes logit_bytes(const ModelGraph& model, LayerId layer, const ShardShape& shard);
+
+/// One weight matrix of a layer on one rank.
+struct WeightMatrix {
+  std::int64_t rows = 0, columns = 0;
+  int count = 1;  ///< experts on this rank with a matrix of this shape
+  friend auto operator<=>(const WeightMatrix&, const WeightMatrix&) = default;
+};
+/// The matrices of Linear and ExpertLinear, in the order of the operators.
+std::vector<WeightMatrix> weight_matrices(const ModelGraph& model, LayerId layer,
+                                          const ShardShape& shard);
+/// Elements of the largest table that the layer looks up; 0: none.
+std::int64_t local_table_elements(const ModelGraph& model, LayerId layer, const ShardShape& shard);
+/// The input of the head before the product with its weights, for all tokens of the tensor group.
+Bytes gathered_head_input(const ModelGraph& model, LayerId layer, const ShardShape& shard);
 
 /// The largest tensor that a task of the layer uses, gathered if necessary; excludes logits.
 Bytes largest_activation(const ModelGraph& model, LayerId layer, const ShardShape& shard);

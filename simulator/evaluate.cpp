@@ -299,6 +299,7 @@ Evaluation evaluate(const TaskGraph& graph, std::span<const WorkPrice> prices,
   result.ranks = splitter.split();
   set_pipeline_figures(graph, splitter, result);
   result.peak_memory = peak_memory_by_rank(graph);
+  if (!graph.ranks.empty()) result.allocator_slack = graph.ranks.front().allocator_slack;
   for (const RankInfo& rank : graph.ranks) result.multiplicity.push_back(rank.multiplicity);
   result.job_ranks = job.job_ranks;
   result.memory_capacity = job.memory_capacity;

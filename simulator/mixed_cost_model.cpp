@@ -50,6 +50,8 @@ class MixedCostModel final : public CostModel {
     return most;
   }
 
+  TrainerMemory memory() const override { return kinds_.front()->memory(); }
+
   const CostModel& on_nodes(std::int32_t node_kind) const override {
     if (node_kind < 0) return *this;
     MW_CHECK(static_cast<std::size_t>(node_kind) < kinds_.size());
