@@ -60,8 +60,12 @@ Bytes peak_allocated_memory(const Evaluation& evaluation) {
 }
 
 Bytes peak_reserved_memory(const Evaluation& evaluation) {
-  const Bytes peak = peak_allocated_memory(evaluation);
-  return peak + slack_of(peak, evaluation.allocator_slack);
+  Bytes peak;
+  for (std::size_t r = 0; r < evaluation.peak_memory.size(); ++r)
+    peak = std::max(
+        peak, allocated_bytes(evaluation.peak_memory[r]) +
+                  (evaluation.allocator_slack.empty() ? Bytes(0) : evaluation.allocator_slack[r]));
+  return peak;
 }
 
 bool fits_in_memory(const Evaluation& evaluation) {

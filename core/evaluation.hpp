@@ -65,7 +65,7 @@ struct Evaluation {
   double busiest_rank_bubble = 0;          ///< smallest bubble_r(period)
   std::vector<RankBreakdown> ranks;        ///< by index in TaskGraph::ranks
   std::vector<MemoryAmounts> peak_memory;  ///< by rank: amounts at the moment of the peak
-  double allocator_slack = 0;              ///< see TrainerMemory; part of kReserved in peak_memory
+  std::vector<Bytes> allocator_slack;      ///< by rank; part of kReserved in peak_memory
   std::vector<int> multiplicity;           ///< by rank
   std::int64_t job_ranks = 1;              ///< ranks of the whole job
 

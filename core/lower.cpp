@@ -24,7 +24,7 @@ std::vector<RankInfo> ranks_of(const StagesPass& pass, const Strategy& strategy,
       info.device = DeviceId(info.rank.value);  // ranks fill the devices in order
       info.multiplicity = static_cast<std::int32_t>(stage_ranks / replicas);
       info.resident = pass.lowered.resident[static_cast<std::size_t>(d)];
-      info.allocator_slack = pass.lowered.allocator_slack;
+      info.allocator_slack = pass.trainer_memory.allocator_slack;
       ranks.push_back(info);
     }
   return ranks;

@@ -63,7 +63,6 @@ struct LoweredStages {
   std::vector<Work> works;
   std::vector<StageWorks> stages;       ///< by stage
   std::vector<MemoryAmounts> resident;  ///< by pipeline rank
-  double allocator_slack = 0;           ///< see TrainerMemory
   friend bool operator==(const LoweredStages&, const LoweredStages&) = default;
 };
 LoweredStages lower_stages(const Plan& plan, const ModelGraph& model, const Cluster& cluster,

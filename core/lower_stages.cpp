@@ -56,7 +56,6 @@ class StagesLowering {
     pass_.lowered.resident =
         resident_memory(pass_, plan_.strategy, device_of(cluster_, DeviceId(0)));
     reserve_by_kind();
-    pass_.lowered.allocator_slack = memory().allocator_slack;
     return std::move(pass_);
   }
 
@@ -70,7 +69,10 @@ class StagesLowering {
       if (model_.layers[i].layer_class != static_cast<std::int32_t>(classes_.size())) continue;
       const LayerId layer(i);
       const auto kept = [&](RecomputeKind how) {
-        return kept_activation_bytes(model_, layer, shard, {.kind = how, .blocks = 0});
+        const Bytes change = how == RecomputeKind::kFull
+                                 ? Bytes(0)
+                                 : kept_bytes_change(model_, layer, shard, memory());
+        return kept_activation_bytes(model_, layer, shard, {.kind = how, .blocks = 0}) + change;
       };
       LayerHoldings held;
       held.first = layer;

@@ -46,12 +46,4 @@ constexpr Bytes total(const MemoryAmounts& amounts) {
 constexpr Bytes allocated_bytes(const MemoryAmounts& amounts) {
   return total(amounts) - amounts[MemoryClass::kReserved];
 }
-/// Memory that the caching allocator holds in addition to `allocated`; `slack`: see TrainerMemory.
-constexpr Bytes slack_of(Bytes allocated, double slack) {
-  return Bytes(static_cast<std::int64_t>(slack * static_cast<double>(allocated.value)));
-}
-constexpr Bytes slack_of(const MemoryAmounts& amounts, double slack) {
-  return slack_of(allocated_bytes(amounts), slack);
-}
-
 }  // namespace meshwright

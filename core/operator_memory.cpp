@@ -111,6 +111,32 @@ Bytes kept_activation_bytes(const ModelGraph& model, LayerId layer, const ShardS
   return sum.sum() + statistics;
 }
 
+Bytes kept_bytes_change(const ModelGraph& model, LayerId layer, const ShardShape& shard,
+                        const TrainerMemory& memory) {
+  const std::span<const Operator> operators = operators_of(model, layer);
+  const bool has_fp8_inputs = memory.saves_fp8_inputs && shard.dtype == Dtype::kFp8 &&
+                              model.layers[layer.index()].kind == LayerKind::kBlock;
+  const auto is_gemm = [](const Operator& op) {
+    return std::holds_alternative<Linear>(op.shape) ||
+           std::holds_alternative<ExpertLinear>(op.shape);
+  };
+  TensorSum combined(model, shard), inputs(model, shard), saved_twice(model, shard);
+  for (const Operator& op : operators) {
+    if (memory.weighs_expert_activations && std::holds_alternative<TokenCombine>(op.shape))
+      for (const TensorId id : op.kept) combined.add(id);
+    if (!has_fp8_inputs) continue;
+    for (const TensorId id : op.kept) {
+      if (is_gemm(op)) inputs.add(id);
+      const bool is_input = std::any_of(operators.begin(), operators.end(), [&](const Operator& o) {
+        return is_gemm(o) && std::find(o.kept.begin(), o.kept.end(), id) != o.kept.end();
+      });
+      if (!is_gemm(op) && is_input) saved_twice.add(id);
+    }
+  }
+  // An element in fp8 takes half of one in 16 bits; if both are saved, half more.
+  return saved_twice.sum() - combined.sum() - Bytes(inputs.sum().value / 2);
+}
+
 WeightGradientNeeds weight_gradient_needs(const ModelGraph& model, LayerId layer,
                                           const ShardShape& shard) {
   const std::span<const Operator> operators = operators_of(model, layer);

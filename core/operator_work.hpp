@@ -8,6 +8,7 @@
 #include "core/kernel.hpp"
 #include "core/model_graph.hpp"
 #include "core/plan.hpp"
+#include "core/trainer_memory.hpp"
 #include "core/units.hpp"
 
 namespace meshwright {
@@ -112,6 +113,11 @@ struct LogitBytes {
   friend bool operator==(const LogitBytes&, const LogitBytes&) = default;
 };
 LogitBytes logit_bytes(const ModelGraph& model, LayerId layer, const ShardShape& shard);
+
+/// Saved activations of a layer under `memory` minus kept_activation_bytes(); not positive unless
+/// outputs of other operators are saved twice, in 16 bits and in fp8.
+Bytes kept_bytes_change(const ModelGraph& model, LayerId layer, const ShardShape& shard,
+                        const TrainerMemory& memory);
 
 /// One weight matrix of a layer on one rank.
 struct WeightMatrix {

@@ -4,7 +4,8 @@
 ///
 /// Three figures of one rank, smallest first (PyTorch's names):
 ///   allocated  tensors: parameters, gradients, optimizer state, activations, buffers
-///   reserved   allocated plus what the caching allocator holds and cannot use: allocator_slack
+///   reserved   allocated plus what the caching allocator holds and cannot use: allocator_slack.
+///              It returns such memory to the device before it reports that memory is exhausted.
 ///   device     reserved plus CUDA context and communicators, which are outside the allocator; this
 ///              is what nvidia-smi shows and what has to fit
 #pragma once
@@ -55,6 +56,12 @@ struct TrainerMemory {
   /// Without --deallocate-pipeline-outputs: an activation sent to the next stage is held until its
   /// gradient arrives.
   bool holds_sent_activations = false;
+
+  /// fp8: inputs of GEMMs are saved in fp8, not in 16 bits (Transformer Engine). Not of the head.
+  bool saves_fp8_inputs = false;
+  /// Routing weights scale the activations inside the experts, so that the experts' outputs are not
+  /// saved for the gradient of the weights (Megatron-LM since core 0.12).
+  bool weighs_expert_activations = false;
 
   /// Bytes per parameter of the gradient buffers. 6: 16-bit gradients and an fp32 sum of them.
   int fp16_gradient_bytes = 4;

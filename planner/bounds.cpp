@@ -142,8 +142,7 @@ std::vector<Bytes> peak_of_passes(const LoweredStages& lowered, const Schedule& 
   std::vector<Bytes> peaks;
   peaks.reserve(schedule.orders.size());
   for (std::size_t device = 0; device < schedule.orders.size(); ++device) {
-    const MemoryAmounts& resident = lowered.resident[device];
-    Bytes held = total(resident);
+    Bytes held = total(lowered.resident[device]);
     Bytes peak = held;
     for (const Action& action : schedule.orders[device]) {
       const WorkId work = work_of(lowered.stages[action.stage.index()], action.pass);
@@ -152,8 +151,7 @@ std::vector<Bytes> peak_of_passes(const LoweredStages& lowered, const Schedule& 
       peak = std::max(peak, held + by.transient);
       held -= by.released;
     }
-    const Bytes allocated = peak - resident[MemoryClass::kReserved];
-    peaks.push_back(peak + slack_of(allocated, lowered.allocator_slack));
+    peaks.push_back(peak);
   }
   return peaks;
 }

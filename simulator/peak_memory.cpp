@@ -49,11 +49,7 @@ std::vector<MemoryAmounts> peak_memory_by_rank(const TaskGraph& graph) {
 
   std::vector<MemoryAmounts> peaks;
   peaks.reserve(ranks.size());
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    MemoryAmounts& peak = ranks[r].peak;
-    peak[MemoryClass::kReserved] += slack_of(peak, graph.ranks[r].allocator_slack);
-    peaks.push_back(peak);
-  }
+  for (const HeldMemory& rank : ranks) peaks.push_back(rank.peak);
   return peaks;
 }
 
