@@ -132,6 +132,7 @@ struct PartParameters {
   std::int64_t tied_copy = 0;
   PartialGradients partial;
   std::int64_t gradients_with_inputs = 0;  ///< elements; see has_gradient_with_inputs()
+  std::vector<WeightMatrix> matrices;      ///< of its blocks, each shape once
 };
 
 // ---- lower_by_hand.cpp: manual stage placement -------------------------------------------------
@@ -180,6 +181,7 @@ struct StagesPass {
   std::vector<Bytes> boundary;             ///< by part: message to the next part, per rank
   Bytes output_input;                      ///< sharded output layer: its input, per rank
   std::vector<SliceMemory> memory;         ///< by part; empty unless memory is counted by buffer
+  TrainerMemory trainer_memory;
 };
 /// True if any pass is split into units because gradients or parameters are communicated during it.
 bool has_units(const Strategy& strategy, const StagesPass& pass);
@@ -193,7 +195,8 @@ PartUnits cut_into_units(const std::vector<std::vector<LocalParameter>>& layers,
                          const std::optional<TablePlace>& table, const Strategy& strategy,
                          const JobGroups& groups);
 
-StagesPass lower_stages_pass(const Plan& plan, const ModelGraph& model, const Cluster& cluster);
+StagesPass lower_stages_pass(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
+                             const TrainerMemory& memory = {});
 
 /// Gradients are accumulated, communicated and reduced in fp32.
 inline constexpr std::int64_t kGradientBytes = 4;
@@ -207,6 +210,8 @@ std::int64_t updated_parameters(const StagesPass& pass, const Strategy& strategy
                                 PipelineRankId device);
 std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strategy& strategy,
                                            const DeviceModel& device);
+/// Device memory outside of tensors: CUDA context and communicators, or DeviceModel's figure.
+Bytes reserved_memory(const StagesPass& pass, const Strategy& strategy, const DeviceModel& device);
 Work optimizer_work(const StagesPass& pass, const Strategy& strategy, PipelineRankId device,
                     std::vector<WorkPart>& parts);
 /// The update of a parameter server's shard; `before`: bytes per parameter of traffic before it.

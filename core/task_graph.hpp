@@ -113,6 +113,7 @@ struct RankInfo {
   DeviceId device;
   std::int32_t multiplicity = 1;  ///< number of ranks it represents, including itself
   MemoryAmounts resident;         ///< weights, gradients, optimizer state, fixed buffers, reserved
+  double allocator_slack = 0;     ///< see TrainerMemory; evaluate() adds it to the peak
   friend bool operator==(const RankInfo&, const RankInfo&) = default;
 };
 
