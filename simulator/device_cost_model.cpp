@@ -59,6 +59,7 @@ class DeviceCostModel final : public CostModel {
     return kernel_time(as_launched(kernel), device_, conditions_);
   }
 
+  TrainerMemory memory() const override { return trainer_.memory; }
   HostTimes host_times() const override {
     const HostCosts& host = trainer_.host;
     HostTimes times;
