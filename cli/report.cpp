@@ -12,6 +12,8 @@
 namespace meshwright {
 namespace {
 
+using FiguresJson = nlohmann::ordered_json;
+
 constexpr const char* kPlanTableNote =
     "bubble: share of the period, mean over ranks and busiest rank; exposed comm: share of the "
     "step\n";
@@ -79,8 +81,9 @@ std::string_view cause_of(PruneReason reason) {
 
 /// Ticks of one rank or shares of the step, by the names of their parts.
 template <class Parts, class Value>
-Json parts_json(const Parts& parts, Value value) {
-  Json compute = Json::object(), exposed = Json::object(), bubble = Json::object();
+FiguresJson parts_json(const Parts& parts, Value value) {
+  FiguresJson compute = FiguresJson::object(), exposed = FiguresJson::object(),
+              bubble = FiguresJson::object();
   for (std::size_t i = 0; i < parts.compute.size(); ++i)
     compute[std::string(name_of(static_cast<KernelKind>(i)))] = value(parts.compute[i]);
   for (std::size_t i = 0; i < parts.exposed_communication.size(); ++i)
@@ -95,8 +98,8 @@ Json parts_json(const Parts& parts, Value value) {
           {"bubble", bubble}};
 }
 
-Json json_of(const MemoryAmounts& amounts) {
-  Json json = Json::object();
+FiguresJson memory_json(const MemoryAmounts& amounts) {
+  FiguresJson json = FiguresJson::object();
   for (int i = 0; i < kMemoryClassCount; ++i)
     json[std::string(name_of(static_cast<MemoryClass>(i)))] =
         amounts[static_cast<MemoryClass>(i)].value;
@@ -241,13 +244,13 @@ std::string breakdown_table(std::span<const RankInfo> ranks, const Evaluation& e
 }
 
 std::string ranks_json(std::span<const RankInfo> ranks, const Evaluation& evaluation) {
-  Json json{{"step_shares", parts_json(step_shares(evaluation), [](double x) { return x; })},
-            {"ranks", Json::array()}};
+  FiguresJson json{{"step_shares", parts_json(step_shares(evaluation), [](double x) { return x; })},
+                   {"ranks", FiguresJson::array()}};
   for (std::size_t r = 0; r < ranks.size(); ++r)
     json["ranks"].push_back({{"pipeline", ranks[r].coordinate.pipeline},
                              {"multiplicity", ranks[r].multiplicity},
                              {"step_ns", parts_json(evaluation.ranks[r], to_nanoseconds)},
-                             {"peak_memory_bytes", json_of(evaluation.peak_memory[r])}});
+                             {"peak_memory_bytes", memory_json(evaluation.peak_memory[r])}});
   return json.dump();
 }
 

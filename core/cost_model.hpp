@@ -19,10 +19,10 @@ struct TransferCost {
 
 /// Time of the host thread that launches the kernels of a rank; see core/trainer.hpp.
 struct HostTimes {
-  Seconds per_kernel, per_collective;
-  Seconds per_layer_forward, per_layer_backward;  ///< of each WorkPart
-  Seconds per_pass;                               ///< of each compute task
-  Seconds per_step;                               ///< of the optimizer task, before its kernels
+  Seconds per_kernel = {}, per_collective = {};
+  Seconds per_layer_forward = {}, per_layer_backward = {};  ///< of each WorkPart
+  Seconds per_pass = {};                                    ///< of each compute task
+  Seconds per_step = {};        ///< of the optimizer task, before its kernels
   bool messages_block = false;  ///< launching a pass waits for its received activations
   friend bool operator==(const HostTimes&, const HostTimes&) = default;
 };

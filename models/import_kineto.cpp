@@ -410,9 +410,9 @@ class CalibrationWriter {
     totals.kernels += kernels;
     totals.seconds += seconds;
     KernelPoint point;
-    constexpr double kMostParameters = 1e15;
+    constexpr double kMostModelParameters = 1e15;
     const double per_step = parameters / steps();
-    if (per_step < kMostParameters) point.m = std::llround(per_step);
+    if (per_step < kMostModelParameters) point.m = std::llround(per_step);
     if (point.m == 0) {
       totals.note = "number of parameters not recorded (record_shapes, PyTorch 2.1 or later)";
       return;

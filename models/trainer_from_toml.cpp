@@ -12,9 +12,9 @@ constexpr int kTrainerSchema = 1;
 constexpr int kDeepestExtension = 8;
 constexpr double kLargestFactor = 1000;
 
-constexpr std::array kElementwise = {Routine::kLayerNorm, Routine::kRmsNorm, Routine::kGelu,
-                                     Routine::kRelu,      Routine::kSwiGlu,  Routine::kResidual,
-                                     Routine::kRotary,    Routine::kBias};
+constexpr std::array kElementwise = {Routine::kLayerNorm, Routine::kRmsNorm,     Routine::kGelu,
+                                     Routine::kRelu,      Routine::kSquaredRelu, Routine::kSwiGlu,
+                                     Routine::kResidual,  Routine::kRotary,      Routine::kBias};
 
 void read_routine(TomlReader& reader, RoutineCost& cost) {
   cost.forward = reader.number("forward", kLargestFactor, cost.forward);
@@ -64,7 +64,7 @@ void read_loss(TomlReader& reader, std::string_view key, LossMemory& loss) {
 const std::vector<std::string> kWeightGradients{"none", "temporary", "cached-by-shape"};
 
 void read_memory(TomlReader& reader, TrainerMemory& memory) {
-  constexpr int kMostBytesPerParameter = 16, kMostParameters = 1 << 30;
+  constexpr int kMostBytesPerParameter = 16, kMostGathered = 1 << 30;
   constexpr double kMostSlack = 1;
   const auto flag = [&](std::string_view key, bool& value) { value = reader.flag(key, value); };
   const auto per_parameter = [&](std::string_view key, int& value) {
@@ -83,7 +83,7 @@ void read_memory(TomlReader& reader, TrainerMemory& memory) {
   flag("has_fp32_shards", memory.has_fp32_shards);
   per_parameter("unreduced_gradient_bytes", memory.unreduced_gradient_bytes);
   memory.most_gathered_parameters =
-      reader.whole_number("most_gathered_parameters", 0, kMostParameters,
+      reader.whole_number("most_gathered_parameters", 0, kMostGathered,
                           static_cast<int>(memory.most_gathered_parameters));
   flag("keeps_ends_gathered", memory.keeps_ends_gathered);
   memory.workspace = reader.bytes("workspace", memory.workspace);
