@@ -12,6 +12,7 @@
 #include "cli/standard_streams.hpp"
 #include "core/io_file.hpp"
 #include "models/load.hpp"
+#include "models/trainer_toml.hpp"
 #include "planner/search.hpp"
 
 namespace meshwright {
@@ -43,6 +44,7 @@ class ProgressLine {
 struct Search {
   NamedText model_text, cluster_text;
   Goal goal;
+  Trainer trainer;
   std::string cost_model, validation, calibration;
   SearchResult result;
   Seconds time;
@@ -57,8 +59,9 @@ Value needed(const std::optional<Value>& value, const char* flag, const char* ex
 }
 
 void check_sources(const PlanFlags& flags) {
-  for (const auto& [flag, value, example] : {std::tuple("--model", &flags.model, "gpt3-175b"),
-                                             std::tuple("--cluster", &flags.cluster, "dgx-a100")}) {
+  for (const auto& [flag, value, example] :
+       {std::tuple("--model", &flags.sources.model, "gpt3-175b"),
+        std::tuple("--cluster", &flags.sources.cluster, "dgx-a100")}) {
     needed(value->empty() ? std::nullopt : std::optional(*value), flag, example);
   }
 }
@@ -73,12 +76,14 @@ Search run_search(const PlanFlags& flags) {
   check_sources(flags);
   Search search_run;
   search_run.goal = goal_of(flags);
-  search_run.model_text = find_model(flags.model);
-  search_run.cluster_text = find_cluster(flags.cluster, flags.calibration);
+  search_run.model_text = find_model(flags.sources.model);
+  search_run.cluster_text = find_cluster(flags.sources.cluster, flags.sources.calibration);
   const ModelGraph model = load_model_and_warn(search_run.model_text);
   const Cluster cluster = cluster_from_toml(search_run.cluster_text);
-  const std::optional<Calibration> calibration = calibration_for(cluster, flags.calibration);
-  const auto cost_model = make_cost_model(cluster, calibration);
+  const std::optional<Calibration> calibration =
+      calibration_for(cluster, flags.sources.calibration);
+  search_run.trainer = trainer_for(cluster, flags.sources.trainer);
+  const auto cost_model = make_cost_model(cluster, search_run.trainer, calibration);
   search_run.cost_model = cost_model->provenance();
   search_run.validation = cost_model->validation();
   search_run.calibration = text_of(calibration);
@@ -164,7 +169,9 @@ PlanFile plan_file_of(const Search& run) {
           .plan = best.plan,
           .predicted = figures_of(best),
           .cost_model = run.cost_model,
-          .calibration = run.calibration};
+          .calibration = run.calibration,
+          .trainer_name = run.trainer.name,
+          .trainer_toml = to_toml(run.trainer)};
 }
 
 }  // namespace
@@ -172,7 +179,7 @@ PlanFile plan_file_of(const Search& run) {
 CLI::App* add_plan_command(CLI::App& app, PlanFlags& flags) {
   CLI::App* command =
       app.add_subcommand("plan", "Search for the fastest way to train a model on a cluster.");
-  add_source_flags(*command, flags.model, flags.cluster, flags.calibration);
+  add_source_flags(*command, flags.sources);
   {
     const OptionGroup group(*command, kSourceOptions);
     add_count(*command, "--gpus", flags.gpus, kGpuRange, "total number of GPUs");

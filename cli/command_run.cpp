@@ -67,7 +67,7 @@ void check_without_flush(const Job& job, const RunFlags& flags) {
 void check_input_of_all(const RunFlags& flags) {
   const RankKind kind = ranks_of(flags);
   if (kind != RankKind::kMpi && kind != RankKind::kJob) return;
-  for (const std::string* file : {&flags.job.plan_file, &flags.job.calibration, &flags.text,
+  for (const std::string* file : {&flags.job.plan_file, &flags.job.sources.calibration, &flags.text,
                                   &flags.tokens, &flags.checkpoints.resume})
     if (*file == "-")
       throw InputError(Diagnostic{"--ranks " + flags.ranks,

@@ -90,7 +90,7 @@ SweepRun run_points(const SweepFlags& flags) {
                       .what = "missing required option",
                       .hint = "set it, for example --over pp=1,2,4,8 --over schedule=1f1b,zb-h1"});
   for (const auto& [flag, value] :
-       {std::pair("--model", &flags.model), std::pair("--cluster", &flags.cluster)})
+       {std::pair("--model", &flags.sources.model), std::pair("--cluster", &flags.sources.cluster)})
     if (value->empty())
       throw UsageError({.where = flag,
                         .what = "missing required option",
@@ -98,9 +98,11 @@ SweepRun run_points(const SweepFlags& flags) {
   SweepRun run;
   for (const std::string& text : flags.over) run.swept.push_back(swept_flag_from_text(text));
   run.combinations = combinations(flags.strategy, run.swept);
-  const ModelGraph model = load_model_and_warn(find_model(flags.model));
-  const Cluster cluster = cluster_from_toml(find_cluster(flags.cluster, flags.calibration));
-  const auto cost_model = make_cost_model(cluster, calibration_for(cluster, flags.calibration));
+  const ModelGraph model = load_model_and_warn(find_model(flags.sources.model));
+  const Cluster cluster =
+      cluster_from_toml(find_cluster(flags.sources.cluster, flags.sources.calibration));
+  const auto cost_model = make_cost_model(cluster, trainer_for(cluster, flags.sources.trainer),
+                                          calibration_for(cluster, flags.sources.calibration));
 
   // Parallel sizes that do not multiply to --gpus invalidate their point, not the command.
   run.points.resize(run.combinations.size());
@@ -251,7 +253,7 @@ std::string csv_text(const SweepRun& run) {
 CLI::App* add_sweep_command(CLI::App& app, SweepFlags& flags) {
   CLI::App* command = app.add_subcommand(
       "sweep", "Simulate all combinations of the values of some options, in one table.");
-  add_source_flags(*command, flags.model, flags.cluster, flags.calibration);
+  add_source_flags(*command, flags.sources);
   {
     const OptionGroup group(*command, kSourceOptions);
     add_count(*command, "--gpus", flags.gpus, kGpuRange,

@@ -47,7 +47,7 @@ void add_output_flags(CLI::App& command, OutputFlags& flags, const std::string& 
 Outcome deliver(std::string text, const OutputFlags& flags);
 
 struct PlanFlags {
-  std::string model, cluster, calibration;
+  SourceFlags sources;
   std::optional<int> gpus, top, threads;
   bool fix = false, why = false;
   StrategyFlags strategy;
@@ -107,7 +107,8 @@ CLI::App* add_explain_command(CLI::App& app, ExplainFlags& flags);
 Outcome run_explain(const ExplainFlags& flags);
 
 struct SweepFlags {
-  std::string model, cluster, calibration, show = "step";
+  SourceFlags sources;
+  std::string show = "step";
   std::optional<int> gpus, threads;
   std::vector<std::string> over;
   StrategyFlags strategy;

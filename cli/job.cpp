@@ -11,6 +11,7 @@
 #include "models/load.hpp"
 #include "models/published_runs.hpp"
 #include "models/this_machine.hpp"
+#include "models/trainer_toml.hpp"
 #include "planner/search.hpp"
 #include "simulator/calibrated_cost_model.hpp"
 #include "simulator/device_cost_model.hpp"
@@ -18,8 +19,21 @@
 namespace meshwright {
 namespace {
 
+/// The embedded trainer, unless --trainer names another.
+Trainer trainer_of(const PlanFile& file, const std::string& where, const Cluster& cluster,
+                   const std::string& name) {
+  if (file.trainer_toml.empty() || !name.empty()) return trainer_for(cluster, name);
+  return trainer_from_toml(
+      {.name = file.trainer_name, .where = where + "#/trainer/toml", .text = file.trainer_toml});
+}
+
+void embed(const Trainer& trainer, PlanFile& file) {
+  file.trainer_name = trainer.name;
+  file.trainer_toml = to_toml(trainer);
+}
+
 /// "SET#ID": a published run.
-Job job_from_published_run(const std::string& name, const std::string& calibration_file) {
+Job job_from_published_run(const std::string& name, const SourceFlags& sources) {
   const std::size_t mark = name.rfind('#');
   const PublishedSet set = published_set_from_toml(find_published_set(name.substr(0, mark)));
   const PublishedRun& run = find_run(set, name.substr(mark + 1));
@@ -28,8 +42,9 @@ Job job_from_published_run(const std::string& name, const std::string& calibrati
   Job job;
   job.model = load_model_and_warn(model);
   job.cluster = cluster_from_toml(cluster);
-  const std::optional<Calibration> calibration = calibration_for(job.cluster, calibration_file);
-  job.cost_model = make_cost_model(job.cluster, calibration);
+  const std::optional<Calibration> calibration = calibration_for(job.cluster, sources.calibration);
+  job.trainer = trainer_for(job.cluster, sources.trainer.empty() ? run.trainer : sources.trainer);
+  job.cost_model = make_cost_model(job.cluster, job.trainer, calibration);
   job.file = {.model_name = model.name,
               .model_config = model.text,
               .cluster_name = cluster.name,
@@ -38,10 +53,12 @@ Job job_from_published_run(const std::string& name, const std::string& calibrati
               .predicted = std::nullopt,
               .cost_model = job.cost_model->provenance(),
               .calibration = text_of(calibration)};
+  embed(job.trainer, job.file);
   return job;
 }
 
-Job job_from_file(const std::string& path, const std::string& calibration_file) {
+Job job_from_file(const std::string& path, const SourceFlags& sources) {
+  const std::string& calibration_file = sources.calibration;
   const std::string where = path == "-" ? "standard input" : path;
   Job job;
   job.file = plan_file_from_json(read_file(path), where);
@@ -59,7 +76,9 @@ Job job_from_file(const std::string& path, const std::string& calibration_file) 
   const std::optional<Calibration> calibration =
       embeds ? calibration_from_json(job.file.calibration, where + "#/cluster/calibration")
              : calibration_for(job.cluster, calibration_file);
-  job.cost_model = make_cost_model(job.cluster, calibration);
+  job.trainer = trainer_of(job.file, where, job.cluster, sources.trainer);
+  embed(job.trainer, job.file);
+  job.cost_model = make_cost_model(job.cluster, job.trainer, calibration);
   return job;
 }
 
@@ -78,13 +97,15 @@ Plan plan_of(const StrategyFlags& flags, const Strategy& strategy, const Job& jo
 
 Job job_from_flags(const JobFlags& flags) {
   const Strategy strategy = to_strategy(flags.strategy, flags.gpus);
-  const NamedText model = find_model(flags.model);
-  const NamedText cluster = find_cluster(flags.cluster, flags.calibration);
+  const NamedText model = find_model(flags.sources.model);
+  const NamedText cluster = find_cluster(flags.sources.cluster, flags.sources.calibration);
   Job job;
   job.model = load_model_and_warn(model);
   job.cluster = cluster_from_toml(cluster);
-  const std::optional<Calibration> calibration = calibration_for(job.cluster, flags.calibration);
-  job.cost_model = make_cost_model(job.cluster, calibration);
+  const std::optional<Calibration> calibration =
+      calibration_for(job.cluster, flags.sources.calibration);
+  job.trainer = trainer_for(job.cluster, flags.sources.trainer);
+  job.cost_model = make_cost_model(job.cluster, job.trainer, calibration);
   job.file = {.model_name = model.name,
               .model_config = model.text,
               .cluster_name = cluster.name,
@@ -93,6 +114,7 @@ Job job_from_flags(const JobFlags& flags) {
               .predicted = std::nullopt,
               .cost_model = job.cost_model->provenance(),
               .calibration = text_of(calibration)};
+  embed(job.trainer, job.file);
   const std::vector<Diagnostic> problems = check_plan(job.file.plan, job.model, job.cluster);
   if (!problems.empty()) throw InputError(problems);
   return job;
@@ -109,13 +131,17 @@ ModelGraph load_model_and_warn(const NamedText& config) {
   return std::move(model.graph);
 }
 
-void add_source_flags(CLI::App& app, std::string& model, std::string& cluster,
-                      std::string& calibration_file) {
+void add_source_flags(CLI::App& app, SourceFlags& sources) {
   const OptionGroup group(app, kSourceOptions);
-  app.add_option("--model", model, "model preset, or HuggingFace config.json")
+  app.add_option("--model", sources.model, "model preset, or HuggingFace config.json")
       ->type_name("NAME|FILE");
-  app.add_option("--cluster", cluster, "cluster preset, or cluster.toml")->type_name("NAME|FILE");
-  add_calibration_flag(app, calibration_file);
+  app.add_option("--cluster", sources.cluster, "cluster preset, or cluster.toml")
+      ->type_name("NAME|FILE");
+  app.add_option("--trainer", sources.trainer,
+                 "training program: preset of models/trainers, or trainer.toml (default: "
+                 "megatron-core)")
+      ->type_name("NAME|FILE");
+  add_calibration_flag(app, sources.calibration);
 }
 
 void add_calibration_flag(CLI::App& app, std::string& calibration_file) {
@@ -143,9 +169,14 @@ std::optional<Calibration> calibration_for(const Cluster& cluster,
   return this_machine_calibration();
 }
 
-std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster,
+Trainer trainer_for(const Cluster& cluster, const std::string& name) {
+  const std::string& known = name.empty() ? std::string(default_trainer(cluster)) : name;
+  return trainer_from_toml(find_trainer(known));
+}
+
+std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster, const Trainer& trainer,
                                            const std::optional<Calibration>& calibration) {
-  std::unique_ptr<CostModel> by_figures = make_device_cost_model(cluster);
+  std::unique_ptr<CostModel> by_figures = make_device_cost_model(cluster, trainer);
   if (!calibration) return by_figures;
   return make_calibrated_cost_model(std::move(by_figures), *calibration);
 }
@@ -159,7 +190,7 @@ void add_job_flags(CLI::App& app, JobFlags& flags) {
                  "plan file, - for standard input, or SET#ID for a published run, instead of "
                  "--model, --cluster and parallelism options")
       ->type_name("FILE");
-  add_source_flags(app, flags.model, flags.cluster, flags.calibration);
+  add_source_flags(app, flags.sources);
   {
     const OptionGroup group(app, kSourceOptions);
     add_count(app, "--gpus", flags.gpus, kGpuRange,
@@ -171,18 +202,18 @@ void add_job_flags(CLI::App& app, JobFlags& flags) {
 }
 
 Job load_job(const JobFlags& flags) {
-  const bool by_flags =
-      !flags.model.empty() || !flags.cluster.empty() || flags.gpus || is_any_given(flags.strategy);
+  const bool by_flags = !flags.sources.model.empty() || !flags.sources.cluster.empty() ||
+                        flags.gpus || is_any_given(flags.strategy);
   if (!flags.plan_file.empty() && by_flags) {
     throw UsageError({.where = "command line",
                       .what = "a plan file cannot be combined with options that describe a job",
                       .hint = "remove the options, or the plan file"});
   }
   if (names_published_run(flags.plan_file))
-    return job_from_published_run(flags.plan_file, flags.calibration);
-  if (!flags.plan_file.empty()) return job_from_file(flags.plan_file, flags.calibration);
-  for (const auto& [flag, value] :
-       {std::pair("--model", &flags.model), std::pair("--cluster", &flags.cluster)}) {
+    return job_from_published_run(flags.plan_file, flags.sources);
+  if (!flags.plan_file.empty()) return job_from_file(flags.plan_file, flags.sources);
+  for (const auto& [flag, value] : {std::pair("--model", &flags.sources.model),
+                                    std::pair("--cluster", &flags.sources.cluster)}) {
     if (value->empty()) {
       throw UsageError({.where = flag,
                         .what = "missing required option",

@@ -11,6 +11,7 @@
 #include "core/cost_model.hpp"
 #include "core/io_plan.hpp"
 #include "core/model_graph.hpp"
+#include "core/trainer.hpp"
 #include "models/load.hpp"
 
 namespace CLI {
@@ -19,11 +20,17 @@ class App;
 
 namespace meshwright {
 
+/// Where the parts of a job come from: preset names or files.
+struct SourceFlags {
+  std::string model, cluster;
+  std::string trainer;      ///< empty: default_trainer()
+  std::string calibration;  ///< file; empty: none
+};
+
 struct JobFlags {
-  std::string plan_file;       ///< "-": standard input; empty: the flags describe the job
-  std::string model, cluster;  ///< preset names or files
-  std::string calibration;     ///< file; empty: none
-  std::optional<int> gpus;     ///< absent: the product of the parallel sizes
+  std::string plan_file;  ///< "-": standard input; empty: the flags describe the job
+  SourceFlags sources;
+  std::optional<int> gpus;  ///< absent: the product of the parallel sizes
   StrategyFlags strategy;
 };
 
@@ -31,6 +38,7 @@ struct Job {
   PlanFile file;  ///< the plan, and the texts of model and cluster
   ModelGraph model;
   Cluster cluster;
+  Trainer trainer;
   std::unique_ptr<CostModel> cost_model;
 };
 
@@ -39,9 +47,8 @@ ModelGraph load_model_and_warn(const NamedText& config);
 
 void add_job_flags(CLI::App& app, JobFlags& flags);
 
-/// --model, --cluster and --calibration.
-void add_source_flags(CLI::App& app, std::string& model, std::string& cluster,
-                      std::string& calibration_file);
+/// --model, --cluster, --trainer and --calibration.
+void add_source_flags(CLI::App& app, SourceFlags& sources);
 void add_calibration_flag(CLI::App& app, std::string& calibration_file);
 /// The cluster named by --cluster. For this-machine with --calibration: the machine described
 /// there.
@@ -49,9 +56,11 @@ NamedText find_cluster(const std::string& name, const std::string& calibration_f
 /// The calibration named by --calibration; without one, that of this-machine or none.
 std::optional<Calibration> calibration_for(const Cluster& cluster,
                                            const std::string& calibration_file);
-/// Measured curves where the calibration has them, else the analytic model of the cluster.
-std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster,
+/// Measured curves where the calibration has them, else the models of the devices.
+std::unique_ptr<CostModel> make_cost_model(const Cluster& cluster, const Trainer& trainer,
                                            const std::optional<Calibration>& calibration);
+/// The profile named by --trainer, or the default one.
+Trainer trainer_for(const Cluster& cluster, const std::string& name);
 /// For plan files (PlanFile::calibration).
 std::string text_of(const std::optional<Calibration>& calibration);
 

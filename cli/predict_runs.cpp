@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "models/trainer_toml.hpp"
 #include "planner/evaluate_plan.hpp"
 #include "planner/parallel_for.hpp"
 #include "planner/search.hpp"
@@ -22,7 +23,7 @@ std::size_t load_once(const NamedText& text, std::map<std::string, std::size_t>&
   return found->second;
 }
 
-/// A cluster as one trainer sees it, with its costs.
+/// A cluster as one trainer uses it, with its costs.
 struct Pricing {
   Cluster cluster;
   std::unique_ptr<CostModel> cost_model;
@@ -31,17 +32,21 @@ struct Pricing {
 /// By cluster index and trainer.
 using Pricings = std::map<std::pair<std::size_t, std::string>, Pricing>;
 
+Pricing make_pricing(Cluster cluster, Trainer trainer, const PredictionOptions& options) {
+  if (options.change_trainer) options.change_trainer(trainer);
+  if (options.change_cluster) options.change_cluster(cluster, trainer);
+  auto cost_model = options.make_cost_model ? options.make_cost_model(cluster, trainer)
+                                            : make_device_cost_model(cluster, trainer);
+  return {std::move(cluster), std::move(cost_model)};
+}
+
 Pricings make_pricings(const LoadedRuns& runs, const PredictionOptions& options) {
   Pricings pricings;
   for (const LoadedRuns::Job& job : runs.jobs) {
     const auto [entry, is_new] = pricings.try_emplace({job.cluster, job.run->trainer});
-    if (!is_new) continue;
-    Pricing& pricing = entry->second;
-    pricing.cluster = runs.clusters[job.cluster];
-    if (options.change_cluster) options.change_cluster(pricing.cluster, job.run->trainer);
-    pricing.cost_model = options.make_cost_model
-                             ? options.make_cost_model(pricing.cluster, job.run->trainer)
-                             : make_device_cost_model(pricing.cluster);
+    if (is_new)
+      entry->second =
+          make_pricing(runs.clusters[job.cluster], runs.trainers.at(job.run->trainer), options);
   }
   return pricings;
 }
@@ -89,8 +94,11 @@ LoadedRuns load_runs(std::vector<PublishedSet> sets) {
       models.push_back(load_once(text, model_of_text, runs.models, model_from_config));
     for (const NamedText& text : set.clusters)
       clusters.push_back(load_once(text, cluster_of_text, runs.clusters, cluster_from_toml));
-    for (const PublishedRun& run : set.runs)
+    for (const PublishedRun& run : set.runs) {
       runs.jobs.push_back({&set, &run, models[run.model], clusters[run.cluster]});
+      if (!runs.trainers.contains(run.trainer))
+        runs.trainers[run.trainer] = trainer_from_toml(find_trainer(run.trainer));
+    }
   }
   return runs;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,11 +13,12 @@
 #include "core/cost_model.hpp"
 #include "core/evaluation.hpp"
 #include "core/model_graph.hpp"
+#include "core/trainer.hpp"
 #include "models/published_runs.hpp"
 
 namespace meshwright {
 
-/// Published runs with their models and clusters, each distinct text loaded once.
+/// Published runs with their models, clusters and trainers, each distinct text loaded once.
 struct LoadedRuns {
   struct Job {
     const PublishedSet* set = nullptr;
@@ -26,13 +28,14 @@ struct LoadedRuns {
   std::vector<PublishedSet> sets;
   std::vector<ModelGraph> models;
   std::vector<Cluster> clusters;
+  std::map<std::string, Trainer> trainers;  ///< by PublishedRun::trainer
   std::vector<Job> jobs;  ///< in the order of `sets` and their runs; they point into `sets`
 
   LoadedRuns() = default;
   LoadedRuns(LoadedRuns&&) = default;
   LoadedRuns& operator=(LoadedRuns&&) = default;
 };
-/// InputError if a model or cluster is invalid.
+/// InputError if a model, cluster or trainer is invalid.
 LoadedRuns load_runs(std::vector<PublishedSet> sets);
 
 /// What one prediction gives. Times and shares as in core/evaluation.hpp.
@@ -53,11 +56,12 @@ Bytes memory_of(const RunPrediction& prediction, MeasuredMemory kind);
 /// what-if experiments replace them.
 struct PredictionOptions {
   int threads = 0;  ///< 0: all cores. The result does not depend on it.
-  /// Changes the figures of a cluster before a run of this trainer is predicted on it.
-  std::function<void(Cluster& cluster, const std::string& trainer)> change_cluster = {};
-  /// Costs of a run of this trainer; called once per distinct cluster and trainer. Must be
-  /// thread-safe, as CostModel is.
-  std::function<std::unique_ptr<CostModel>(const Cluster& cluster, const std::string& trainer)>
+  /// Changes the costs of a training program.
+  std::function<void(Trainer& trainer)> change_trainer = {};
+  /// Changes the figures of a cluster for the runs of this trainer.
+  std::function<void(Cluster& cluster, const Trainer& trainer)> change_cluster = {};
+  /// Called once per distinct cluster and trainer; make_device_cost_model() if empty.
+  std::function<std::unique_ptr<CostModel>(const Cluster& cluster, const Trainer& trainer)>
       make_cost_model = {};
   /// Jobs to leave out, by index in LoadedRuns::jobs; their predictions stay empty.
   std::function<bool(std::size_t job)> skips = {};

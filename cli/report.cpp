@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <nlohmann/json.hpp>
 
 #include "cli/table.hpp"
 #include "core/parse_quantity.hpp"
@@ -74,6 +75,32 @@ void add_column_if_used(Table& table, const std::vector<Item>& items, std::strin
 /// Completes "pruned 12 by …".
 std::string_view cause_of(PruneReason reason) {
   return reason == PruneReason::kDominated ? "dominance" : name_of(reason);
+}
+
+/// Ticks of one rank or shares of the step, by the names of their parts.
+template <class Parts, class Value>
+Json parts_json(const Parts& parts, Value value) {
+  Json compute = Json::object(), exposed = Json::object(), bubble = Json::object();
+  for (std::size_t i = 0; i < parts.compute.size(); ++i)
+    compute[std::string(name_of(static_cast<KernelKind>(i)))] = value(parts.compute[i]);
+  for (std::size_t i = 0; i < parts.exposed_communication.size(); ++i)
+    exposed[std::string(name_of(static_cast<Axis>(i)))] = value(parts.exposed_communication[i]);
+  for (std::size_t i = 0; i < parts.bubble.size(); ++i)
+    bubble[std::string(name_of(static_cast<BubbleCause>(i)))] = value(parts.bubble[i]);
+  return {{"compute", compute},
+          {"recompute", value(parts.recompute)},
+          {"optimizer", value(parts.optimizer)},
+          {"launch", value(parts.launch)},
+          {"exposed_communication", exposed},
+          {"bubble", bubble}};
+}
+
+Json json_of(const MemoryAmounts& amounts) {
+  Json json = Json::object();
+  for (int i = 0; i < kMemoryClassCount; ++i)
+    json[std::string(name_of(static_cast<MemoryClass>(i)))] =
+        amounts[static_cast<MemoryClass>(i)].value;
+  return json;
 }
 
 }  // namespace
@@ -147,6 +174,7 @@ std::string step_parts_text(const Evaluation& evaluation) {
     add(fmt::format("compute: {}", name_of(static_cast<KernelKind>(kind))), shares.compute[kind]);
   add("recomputation", shares.recompute);
   add("optimizer", shares.optimizer);
+  add("waiting for kernel launches", shares.launch);
   for (std::size_t axis = 0; axis < shares.exposed_communication.size(); ++axis)
     add(fmt::format("exposed communication: {}", name_of(static_cast<Axis>(axis))),
         shares.exposed_communication[axis]);
@@ -200,6 +228,7 @@ std::string breakdown_table(std::span<const RankInfo> ranks, const Evaluation& e
         [kind](const RankBreakdown& b) { return b.compute[kind]; });
   add("recompute", [](const RankBreakdown& b) { return b.recompute; });
   add("optimizer", [](const RankBreakdown& b) { return b.optimizer; });
+  add("launches", [](const RankBreakdown& b) { return b.launch; });
   for (std::size_t axis = 0; axis < kAxisCount; ++axis)
     add(fmt::format("exposed {}", name_of(static_cast<Axis>(axis))),
         [axis](const RankBreakdown& b) { return b.exposed_communication[axis]; });
@@ -207,6 +236,17 @@ std::string breakdown_table(std::span<const RankInfo> ranks, const Evaluation& e
     add(std::string(name_of(static_cast<BubbleCause>(cause))),
         [cause](const RankBreakdown& b) { return b.bubble[cause]; });
   return to_indented_text(table);
+}
+
+std::string ranks_json(std::span<const RankInfo> ranks, const Evaluation& evaluation) {
+  Json json{{"step_shares", parts_json(step_shares(evaluation), [](double x) { return x; })},
+            {"ranks", Json::array()}};
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    json["ranks"].push_back({{"pipeline", ranks[r].coordinate.pipeline},
+                             {"multiplicity", ranks[r].multiplicity},
+                             {"step_ns", parts_json(evaluation.ranks[r], to_nanoseconds)},
+                             {"peak_memory_bytes", json_of(evaluation.peak_memory[r])}});
+  return json.dump();
 }
 
 std::string certificate_text(const SearchCertificate& certificate, Seconds time) {

@@ -31,6 +31,9 @@ std::string memory_table(std::span<const RankInfo> ranks, const Evaluation& eval
 /// The components of the step as times, for the same ranks; components that are zero for all of
 /// them are omitted.
 std::string breakdown_table(std::span<const RankInfo> ranks, const Evaluation& evaluation);
+/// {"step_shares": …, "ranks": [{"pipeline", "multiplicity", "step_ns", "peak_memory_bytes"}, …]}:
+/// what the two tables show, for every rank of the graph.
+std::string ranks_json(std::span<const RankInfo> ranks, const Evaluation& evaluation);
 /// "Searched 12,345 candidates in 0.4 s: …"
 std::string certificate_text(const SearchCertificate& certificate, Seconds time);
 /// "Cost model: …; unvalidated."; for CostModel::provenance() and CostModel::validation().

@@ -16,6 +16,16 @@ struct TransferCost {
   Seconds occupancy;  ///< time the sender's port is busy, without contention
 };
 
+/// Time of the host thread that launches the kernels of a rank; see core/trainer.hpp.
+struct HostTimes {
+  Seconds per_kernel, per_collective;
+  Seconds per_layer_forward, per_layer_backward;  ///< of each WorkPart
+  Seconds per_pass;                               ///< of each compute task
+  Seconds per_step;                               ///< of the optimizer task, before its kernels
+  bool messages_block = false;  ///< launching a pass waits for its received activations
+  friend bool operator==(const HostTimes&, const HostTimes&) = default;
+};
+
 /// Pure: equal arguments give equal costs. Implementations must be thread-safe.
 class CostModel {
  public:
@@ -28,6 +38,11 @@ class CostModel {
   virtual Seconds wait_of([[maybe_unused]] int ranks, [[maybe_unused]] Seconds work) const {
     return {};
   }
+  virtual HostTimes host_times() const { return {}; }
+  /// Number of kernels that the host launches for `kernel`.
+  virtual double launches_of(const Kernel& kernel) const {
+    return static_cast<double>(kernel.launches) * kernel.pieces;
+  }
   /// The cost model for nodes of one type (Work::node_kind); -1: the slowest type. The result lives
   /// as long as *this.
   virtual const CostModel& on_nodes([[maybe_unused]] std::int32_t node_kind) const { return *this; }
@@ -39,14 +54,28 @@ class CostModel {
   virtual std::string validation() const { return "unvalidated"; }
 };
 
-/// The cost of one Work in Ticks; the components add up to `duration` exactly.
+/// The cost of one Work in Ticks; kernels, recompute and communication add up to `duration`
+/// exactly.
+///
+/// Kernel k of a compute task starts when kernel k - 1 has ended and the host has launched it. With
+/// t_k its time on the device and h_k the host's time up to and including its launch, a task whose
+/// stream is free at s and whose launching starts at l ends at
+///
+///   max(s + duration, l + since_launch),   duration = sum t_k,
+///   since_launch = max over k of (h_k + t_k + t_(k+1) + …)
+///
+/// Two such triples (duration, host, since_launch) in sequence give (d1 + d2, h1 + h2,
+/// max(m1 + d2, h1 + m2)), so layers are priced once.
 struct WorkPrice {
   Ticks duration;  ///< compute and optimizer tasks, collectives; sends: port occupancy
   Ticks latency;   ///< sends: from the end of the occupancy to the arrival
   std::array<Ticks, kKernelKindCount> kernels{};  ///< by KernelKind, without recomputation
   Ticks recompute;                                ///< recomputed kernels
   std::array<Ticks, kAxisCount> communication{};  ///< blocking collectives incl. waits, by Axis
-  Flops flops;  ///< including recomputation; attention scores counted without causal masking
+  Flops flops;         ///< including recomputation; attention scores counted without causal masking
+  Ticks host;          ///< compute tasks: host time to launch all kernels
+  Ticks since_launch;  ///< compute tasks: from the start of launching to the end, at least
+  bool launch_waits = false;  ///< launching starts only when received inputs have arrived
 };
 
 /// Exposed time of each step: kernels in full, collectives as far as their Overlap does not hide

@@ -43,7 +43,8 @@ std::string_view name_of(BubbleCause cause) {
 }
 
 Ticks total(const RankBreakdown& b) {
-  return sum(b.compute) + b.recompute + b.optimizer + sum(b.exposed_communication) + sum(b.bubble);
+  return sum(b.compute) + b.recompute + b.optimizer + b.launch + sum(b.exposed_communication) +
+         sum(b.bubble);
 }
 
 Bytes peak_memory(const Evaluation& evaluation) {
@@ -69,8 +70,9 @@ double bubble_share(const Evaluation& evaluation, BubbleCause cause) {
 }
 
 double compute_share(const Evaluation& evaluation) {
-  return share(evaluation,
-               [](const RankBreakdown& b) { return sum(b.compute) + b.recompute + b.optimizer; });
+  return share(evaluation, [](const RankBreakdown& b) {
+    return sum(b.compute) + b.recompute + b.optimizer + b.launch;
+  });
 }
 
 StepShares step_shares(const Evaluation& evaluation) {
@@ -80,6 +82,7 @@ StepShares step_shares(const Evaluation& evaluation) {
         share(evaluation, [kind](const RankBreakdown& b) { return b.compute[kind]; });
   shares.recompute = share(evaluation, [](const RankBreakdown& b) { return b.recompute; });
   shares.optimizer = share(evaluation, [](const RankBreakdown& b) { return b.optimizer; });
+  shares.launch = share(evaluation, [](const RankBreakdown& b) { return b.launch; });
   for (std::size_t axis = 0; axis < shares.exposed_communication.size(); ++axis)
     shares.exposed_communication[axis] =
         share(evaluation, [axis](const RankBreakdown& b) { return b.exposed_communication[axis]; });

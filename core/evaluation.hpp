@@ -46,6 +46,7 @@ struct RankBreakdown {
   std::array<Ticks, kKernelKindCount> compute{};  ///< forward and backward, without recomputation
   Ticks recompute;
   Ticks optimizer;
+  Ticks launch;  ///< inside passes and optimizer: the device waits for the host to launch kernels
   std::array<Ticks, kAxisCount> exposed_communication{};  ///< not hidden by computation
   std::array<Ticks, kBubbleCauseCount> bubble{};
   friend bool operator==(const RankBreakdown&, const RankBreakdown&) = default;
@@ -82,13 +83,13 @@ bool fits_in_memory(const Evaluation& evaluation);
 /// Mean over ranks, weighted by multiplicity, over step_time.
 double exposed_communication_share(const Evaluation& evaluation, Axis axis);
 double bubble_share(const Evaluation& evaluation, BubbleCause cause);
-/// With recomputation and optimizer: compute, exposed and bubble shares add up to one.
+/// With recomputation, optimizer and launches: compute, exposed and bubble shares add up to one.
 double compute_share(const Evaluation& evaluation);
 
 /// All parts: means over ranks, weighted by multiplicity, over step_time. They add up to one.
 struct StepShares {
   std::array<double, kKernelKindCount> compute{};
-  double recompute = 0, optimizer = 0;
+  double recompute = 0, optimizer = 0, launch = 0;
   std::array<double, kAxisCount> exposed_communication{};
   std::array<double, kBubbleCauseCount> bubble{};
   friend bool operator==(const StepShares&, const StepShares&) = default;

@@ -210,6 +210,16 @@ void read_cluster(JsonObjectReader& parent, PlanFile& file, std::vector<Diagnost
   reader.finish();
 }
 
+/// {"name", "toml"}
+void read_trainer(JsonObjectReader& parent, PlanFile& file, std::vector<Diagnostic>& problems) {
+  const JsonValue* value = parent.optional("trainer");
+  if (!value) return;
+  JsonObjectReader reader(*value, parent.place_of("trainer"), problems);
+  file.trainer_name = reader.text("name");
+  file.trainer_toml = reader.text("toml");
+  reader.finish();
+}
+
 /// One string per pipeline rank, as written by to_text().
 std::vector<std::vector<Action>> read_orders(JsonObjectReader& reader,
                                              std::vector<Diagnostic>& problems) {
@@ -275,6 +285,7 @@ PlanFile plan_file_from_json(std::string_view text, std::string_view where) {
   PlanFile file;
   read_model(reader, file, problems);
   read_cluster(reader, file, problems);
+  read_trainer(reader, file, problems);
   if (const JsonValue* strategy = reader.required("strategy"))
     file.plan.strategy = read_strategy(*strategy, reader.place_of("strategy"), problems);
   for (const std::int64_t blocks : reader.integers("blocks_per_stage", 0, kMostStagesInFile,

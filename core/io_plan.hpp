@@ -42,6 +42,8 @@ struct PlanFile {
   /// The calibration used for the plan, as JSON text (core/calibration.hpp); empty if the plan was
   /// made with the cluster's figures alone.
   std::string calibration = {};
+  /// The trainer profile (TOML); empty in files of earlier versions.
+  std::string trainer_name = {}, trainer_toml = {};
   friend bool operator==(const PlanFile&, const PlanFile&) = default;
 };
 

@@ -112,6 +112,8 @@ std::string to_json(const PlanFile& file) {
             {"strategy", json_of(file.plan.strategy)},
             {"blocks_per_stage", file.plan.blocks_per_stage}};
   if (!file.calibration.empty()) json["cluster"]["calibration"] = file.calibration;
+  if (!file.trainer_toml.empty())
+    json["trainer"] = Json{{"name", file.trainer_name}, {"toml", file.trainer_toml}};
   if (!file.plan.orders.empty()) {
     Json& orders = json["orders"] = Json::array();
     for (const auto& order : file.plan.orders) orders.push_back(to_text(order));

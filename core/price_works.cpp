@@ -8,6 +8,24 @@
 namespace meshwright {
 namespace {
 
+/// A sequence of kernels with their launches: see WorkPrice.
+struct Launched {
+  Ticks device, host, since_launch;
+};
+Launched in_sequence(const Launched& first, const Launched& second) {
+  return {.device = first.device + second.device,
+          .host = first.host + second.host,
+          .since_launch =
+              std::max(first.since_launch + second.device, first.host + second.since_launch)};
+}
+/// `count` >= 1 times in sequence; the longest path crosses from host to device in the first or the
+/// last repetition.
+Launched repeated(const Launched& once, std::int64_t count) {
+  return {.device = once.device * count,
+          .host = once.host * count,
+          .since_launch = once.since_launch + std::max(once.device, once.host) * (count - 1)};
+}
+
 /// Cost components of one part; `total` is their sum.
 struct PartPrice {
   Ticks total;
@@ -15,6 +33,7 @@ struct PartPrice {
   Ticks recompute;
   std::array<Ticks, kAxisCount> communication{};
   Flops flops;
+  Launched launched;
 };
 
 /// FLOPs of a kernel for HFU. As for MFU, all attention scores count, masked or not, so that the
@@ -55,8 +74,25 @@ Ticks visible(Ticks collective, Ticks kernels, int pieces) {
   return std::max(Ticks(), collective - hidden);
 }
 
+/// Parts of the backward pass without recomputation hold no forward kernels.
+bool is_backward(const WorkPart& part) {
+  for (const Step& step : part.steps)
+    if (const auto* kernel = std::get_if<Kernel>(&step)) return kernel->phase != Phase::kForward;
+  return false;
+}
+
+Seconds launch_time(const Step& step, const HostTimes& host, const CostModel& cost_model) {
+  if (const auto* kernel = std::get_if<Kernel>(&step))
+    return cost_model.launches_of(*kernel) * host.per_kernel;
+  return host.per_collective;
+}
+
 PartPrice price_of(const WorkPart& part, const CostModel& cost_model) {
   PartPrice price;
+  const HostTimes host = cost_model.host_times();
+  const Ticks layer =
+      to_ticks(is_backward(part) ? host.per_layer_backward : host.per_layer_forward);
+  price.launched = {.device = Ticks(), .host = layer, .since_launch = layer};
   const std::vector<Ticks> times = price_steps(part, cost_model);
   const std::vector<Ticks> waits = waits_of_steps(part, times, cost_model);
   for (std::size_t i = 0; i < part.steps.size(); ++i) {
@@ -72,11 +108,19 @@ PartPrice price_of(const WorkPart& part, const CostModel& cost_model) {
       price.communication[static_cast<std::size_t>(collective.axis)] += time;
     }
     price.total += time;
+    const Ticks launch = to_ticks(launch_time(part.steps[i], host, cost_model));
+    price.launched = in_sequence(price.launched,
+                                 {.device = time, .host = launch, .since_launch = launch + time});
   }
   return price;
 }
 
 void add(const PartPrice& part, std::int32_t count, WorkPrice& work) {
+  const Launched all =
+      in_sequence({.device = work.duration, .host = work.host, .since_launch = work.since_launch},
+                  repeated(part.launched, count));
+  work.host = all.host;
+  work.since_launch = all.since_launch;
   work.duration += part.total * std::int64_t{count};
   work.recompute += part.recompute * std::int64_t{count};
   work.flops += part.flops * static_cast<double>(count);
@@ -84,6 +128,14 @@ void add(const PartPrice& part, std::int32_t count, WorkPrice& work) {
     work.kernels[i] += part.kernels[i] * std::int64_t{count};
   for (std::size_t i = 0; i < part.communication.size(); ++i)
     work.communication[i] += part.communication[i] * std::int64_t{count};
+}
+
+/// The optimizer's launches follow the gradient norm, which the host reads.
+void start_launching(TaskKind kind, const HostTimes& host, WorkPrice& price) {
+  const bool updates = kind == TaskKind::kOptimizer;
+  price.host = to_ticks(updates ? host.per_step : host.per_pass);
+  price.since_launch = price.host;
+  price.launch_waits = host.messages_block || (updates && host.per_kernel > Seconds(0.0));
 }
 
 WorkPrice price_of(const Work& work, const std::vector<PartPrice>& parts,
@@ -108,6 +160,7 @@ WorkPrice price_of(const Work& work, const std::vector<PartPrice>& parts,
     case TaskKind::kBackwardInput:
     case TaskKind::kBackwardWeight:
     case TaskKind::kOptimizer:
+      start_launching(work.kind, cost_model.host_times(), price);
       for (const WorkPartUse& use : work.parts)
         add(parts[static_cast<std::size_t>(use.part)], use.count, price);
       break;

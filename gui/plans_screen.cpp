@@ -39,6 +39,7 @@ std::vector<std::pair<QString, Ticks>> parts_of(const Evaluation& evaluation) {
     named.emplace_back(part_name(static_cast<KernelKind>(i)), shares.compute[i]);
   named.emplace_back(PlansScreen::tr("recomputation"), shares.recompute);
   named.emplace_back(PlansScreen::tr("optimizer"), shares.optimizer);
+  named.emplace_back(PlansScreen::tr("kernel launches"), shares.launch);
   for (std::size_t i = 0; i < shares.exposed_communication.size(); ++i)
     named.emplace_back(part_name(static_cast<Axis>(i)), shares.exposed_communication[i]);
   for (std::size_t i = 0; i < shares.bubble.size(); ++i)

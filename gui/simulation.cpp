@@ -6,6 +6,7 @@
 
 #include "core/io_file.hpp"
 #include "core/lower.hpp"
+#include "models/trainer_toml.hpp"
 #include "planner/evaluate_plan.hpp"
 #include "planner/made_to_measure.hpp"
 #include "planner/schedule_route_bounds.hpp"
@@ -23,7 +24,8 @@ constexpr std::int64_t kMostPasses = 4'000'000;
 
 std::unique_ptr<CostModel> cost_model_of(const Cluster& cluster, const std::string& calibration,
                                          const std::string& where) {
-  std::unique_ptr<CostModel> by_figures = make_device_cost_model(cluster);
+  std::unique_ptr<CostModel> by_figures = make_device_cost_model(
+      cluster, trainer_from_toml(find_trainer(std::string(default_trainer(cluster)))));
   if (calibration.empty()) return by_figures;
   return make_calibrated_cost_model(std::move(by_figures),
                                     calibration_from_json(calibration, where));

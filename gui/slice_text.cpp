@@ -149,6 +149,7 @@ QString overview_html(const Simulation& s, TimeUnit unit) {
     add(part_name(static_cast<KernelKind>(k)), shares.compute[static_cast<std::size_t>(k)]);
   add(QObject::tr("recomputation"), shares.recompute);
   add(QObject::tr("optimizer"), shares.optimizer);
+  add(QObject::tr("kernel launches"), shares.launch);
   for (int a = 0; a < kAxisCount; ++a)
     add(part_name(static_cast<Axis>(a)), shares.exposed_communication[static_cast<std::size_t>(a)]);
   for (int c = 0; c < kBubbleCauseCount; ++c)

@@ -9,6 +9,7 @@
 #include "models/presets.hpp"
 #include "models/published_runs.hpp"
 #include "models/this_machine.hpp"
+#include "models/trainer_toml.hpp"
 
 namespace meshwright {
 namespace {
@@ -73,6 +74,13 @@ Shelf clusters() {
   return {"cluster",       "a cluster file", "./cluster.toml",
           ".cluster.toml", ".toml",          embedded_clusters()};
 }
+Shelf trainers() {
+  return {"trainer", "a trainer profile", "./trainer.toml", ".trainer.toml",
+          ".toml",   embedded_trainers()};
+}
+Shelf devices() {
+  return {"device", "a device file", "./device.toml", ".device.toml", ".toml", embedded_devices()};
+}
 
 Shelf published_sets() {
   return {
@@ -87,6 +95,12 @@ NamedText find_cluster(const std::string& name_or_path) {
   if (name_or_path == kThisMachine) return this_machine_cluster(this_machine_calibration());
   return find_on(clusters(), name_or_path);
 }
+NamedText find_trainer(const std::string& name_or_path) {
+  return find_on(trainers(), name_or_path);
+}
+std::vector<std::string> trainer_preset_names() { return names_on(trainers()); }
+NamedText find_device(const std::string& name_or_path) { return find_on(devices(), name_or_path); }
+std::vector<std::string> device_preset_names() { return names_on(devices()); }
 NamedText find_published_set(const std::string& name_or_path) {
   return find_on(published_sets(), name_or_path);
 }

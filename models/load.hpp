@@ -1,6 +1,7 @@
-/// Models and clusters by preset name or file.
+/// Models, devices and clusters by preset name or file.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,8 @@ NamedText find_model(const std::string& name_or_path);
 NamedText find_cluster(const std::string& name_or_path);
 std::vector<std::string> model_preset_names();    ///< sorted
 std::vector<std::string> cluster_preset_names();  ///< sorted
+NamedText find_device(const std::string& name_or_path);
+std::vector<std::string> device_preset_names();  ///< sorted
 
 struct LoadedModel {
   ModelGraph graph;
@@ -35,6 +38,14 @@ struct LoadedModel {
 LoadedModel load_model(const NamedText& config);
 /// The graph of load_model(), without warnings.
 ModelGraph model_from_config(const NamedText& config);
+struct LoadedDevice {
+  DeviceModel device;
+  std::map<std::string, std::string> sources;  ///< "gemm.max_efficiency" → source of the figure
+};
+/// Reads a device file (TOML) and checks it with check_device().
+LoadedDevice device_from_toml(const NamedText& toml);
+/// A device file that device_from_toml() reads back as equal. Notes become comments at the top.
+std::string device_to_toml(const LoadedDevice& loaded, const std::vector<std::string>& notes = {});
 /// Reads a cluster file (TOML) and checks it with check_cluster().
 Cluster cluster_from_toml(const NamedText& toml);
 

@@ -1,4 +1,5 @@
-/// Texts of models/presets, models/clusters and models/published, embedded by embed_presets.cmake.
+/// Texts of the folders presets, clusters, devices, trainers and published, embedded by
+/// embed_presets.cmake.
 #pragma once
 
 #include <span>
@@ -12,6 +13,8 @@ struct EmbeddedText {
 
 std::span<const EmbeddedText> embedded_models();          ///< sorted by name
 std::span<const EmbeddedText> embedded_clusters();        ///< sorted by name
+std::span<const EmbeddedText> embedded_trainers();        ///< sorted by name
+std::span<const EmbeddedText> embedded_devices();         ///< sorted by name
 std::span<const EmbeddedText> embedded_published_sets();  ///< sorted by name
 
 }  // namespace meshwright

@@ -225,6 +225,20 @@ double TomlReader::number(std::string_view key, double most, double absent) {
   return absent;
 }
 
+double TomlReader::number(std::string_view key, double least, double most, double absent) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return absent;
+  figures_.emplace_back(key);
+  const std::optional<double> value =
+      node->is_number() ? node->value<double>() : std::optional<double>();
+  if (value && *value >= least && *value <= most) return *value;
+  complain(key,
+           fmt::format("'{}' must be between {} and {}, got {}", path_of(key), least, most,
+                       describe_node(*node)),
+           "");
+  return absent;
+}
+
 bool TomlReader::has(std::string_view key) { return find(key) != nullptr; }
 
 void TomlReader::table(std::string_view key, bool required,

@@ -71,6 +71,9 @@ class CalibratedCostModel final : public CostModel {
     return time_on_curve(*curve, collective.bytes);
   }
 
+  HostTimes host_times() const override { return base_->host_times(); }
+  double launches_of(const Kernel& kernel) const override { return base_->launches_of(kernel); }
+
   std::string provenance() const override {
     std::string text = base_->provenance();
     if (calibration_.collectives.empty() && fits_.empty()) return text;

@@ -40,8 +40,11 @@ std::string validation_of(const Cluster& cluster) {
 
 class DeviceCostModel final : public CostModel {
  public:
-  explicit DeviceCostModel(const Cluster& cluster)
-      : node_(cluster.nodes.at(cluster.groups.front().node)),
+  DeviceCostModel(const Cluster& cluster, Trainer trainer)
+      : trainer_(std::move(trainer)),
+        conditions_{.attention = trainer_.flash_attention_2 ? AttentionLibrary::kFlashAttention2
+                                                            : AttentionLibrary::kNewest},
+        node_(cluster.nodes.at(cluster.groups.front().node)),
         device_(cluster.devices.at(node_.device)),
         fabric_(cluster.fabric),
         validation_(validation_of(cluster)) {
@@ -49,7 +52,29 @@ class DeviceCostModel final : public CostModel {
   }
 
   Seconds time_of(const Kernel& kernel) const override {
-    return kernel.on_host ? host_time(kernel) : kernel_time(kernel, device_);
+    if (kernel.on_host) return host_time(kernel);
+    if (kernel.kind != KernelKind::kMemoryBound && kernel.kind != KernelKind::kOptimizer)
+      return kernel_time(kernel, device_, conditions_);
+    return kernel_time(as_launched(kernel), device_, conditions_);
+  }
+
+  HostTimes host_times() const override {
+    const HostCosts& host = trainer_.host;
+    HostTimes times;
+    times.per_step = host.per_step;
+    times.messages_block = host.messages_block;
+    if (host.cuda_graphs) {
+      times.per_pass = host.per_kernel;  // one launch replays the whole pass
+      return times;
+    }
+    times.per_kernel = host.per_kernel;
+    times.per_collective = host.per_collective;
+    times.per_layer_forward = host.per_layer_forward;
+    times.per_layer_backward = host.per_layer_backward;
+    return times;
+  }
+  double launches_of(const Kernel& kernel) const override {
+    return CostModel::launches_of(kernel) * trainer_.cost_of(kernel.routine).launches;
   }
 
   Seconds time_of(const Collective& collective) const override {
@@ -58,7 +83,10 @@ class DeviceCostModel final : public CostModel {
     const bool has_partner =
         collective.group.ranks > 1 || collective.servers > 0 || is_host_copy(collective.kind);
     if (!has_partner || collective.bytes.value == 0) return Seconds(0.0);
-    return device_.launch_overhead + running_time(collective);
+    const int messages = is_parameter_shard(collective) ? trainer_.overlap.messages_per_layer : 1;
+    Collective message = collective;
+    message.bytes = Bytes(divide_up(collective.bytes.value, messages));
+    return static_cast<double>(messages) * (device_.launch_overhead + running_time(message));
   }
 
   TransferCost cost_of(const Transfer& transfer) const override {
@@ -68,14 +96,31 @@ class DeviceCostModel final : public CostModel {
   }
 
   std::string provenance() const override {
-    if (!device_.compute_capability)
-      return fmt::format("roofline model of {}, latency + size / bandwidth for collectives",
-                         device_.name);
-    return fmt::format("roofline model of {}, NCCL 2.30 tuning model", device_.name);
+    return fmt::format("roofline model of {}, {}{}", device_.name,
+                       device_.compute_capability ? "NCCL 2.30 tuning model"
+                                                  : "latency + size / bandwidth for collectives",
+                       trainer_.name == Trainer().name ? "" : ", trainer " + trainer_.name);
   }
   std::string validation() const override { return validation_; }
 
  private:
+  /// With the trainer's memory traffic and number of kernels.
+  Kernel as_launched(Kernel kernel) const {
+    const RoutineCost& cost = trainer_.cost_of(kernel.routine);
+    const double traffic = kernel.phase == Phase::kForward ? cost.forward : cost.backward;
+    kernel.memory_traffic =
+        Bytes(std::llround(static_cast<double>(kernel.memory_traffic.value) * traffic));
+    kernel.launches = static_cast<int>(std::lround(kernel.launches * cost.launches));
+    return kernel;
+  }
+
+  /// Gathers and reductions of sharded parameters; see core/trainer.hpp.
+  static bool is_parameter_shard(const Collective& collective) {
+    return collective.axis == Axis::kData && collective.parameters.part >= 0 &&
+           (collective.kind == CollectiveKind::kAllGather ||
+            collective.kind == CollectiveKind::kReduceScatter);
+  }
+
   static bool is_host_copy(CollectiveKind kind) {
     return kind == CollectiveKind::kCopyToHost || kind == CollectiveKind::kCopyFromHost;
   }
@@ -321,6 +366,8 @@ class DeviceCostModel final : public CostModel {
     return 2 * std::ceil(std::log2(shape.ranks)) * hop + 2.0 * (collective.bytes / rate);
   }
 
+  Trainer trainer_;
+  KernelConditions conditions_;
   NodeModel node_;
   DeviceModel device_;
   Fabric fabric_;
@@ -330,10 +377,10 @@ class DeviceCostModel final : public CostModel {
 
 }  // namespace
 
-std::unique_ptr<CostModel> make_device_cost_model(const Cluster& cluster) {
+std::unique_ptr<CostModel> make_device_cost_model(const Cluster& cluster, const Trainer& trainer) {
   MW_CHECK(!cluster.groups.empty());
-  if (!is_homogeneous(cluster)) return make_mixed_cost_model(cluster);
-  return std::make_unique<DeviceCostModel>(cluster);
+  if (!is_homogeneous(cluster)) return make_mixed_cost_model(cluster, trainer);
+  return std::make_unique<DeviceCostModel>(cluster, trainer);
 }
 
 }  // namespace meshwright

@@ -7,11 +7,13 @@
 
 #include "core/cluster.hpp"
 #include "core/cost_model.hpp"
+#include "core/trainer.hpp"
 
 namespace meshwright {
 
-/// Cost model for `cluster`; for heterogeneous clusters the one of mixed_cost_model.hpp. Copies the
-/// figures.
-std::unique_ptr<CostModel> make_device_cost_model(const Cluster& cluster);
+/// Cost model for `cluster` under `trainer`; for heterogeneous clusters the one of
+/// mixed_cost_model.hpp. Copies the figures.
+std::unique_ptr<CostModel> make_device_cost_model(const Cluster& cluster,
+                                                  const Trainer& trainer = {});
 
 }  // namespace meshwright

@@ -147,6 +147,7 @@ class StepSplitter {
       parts.exposed_communication[index_of(axis_of(task))] += duration;
       return;
     }
+    parts.launch += duration - price.duration;
     for (std::size_t a = 0; a < kAxisCount; ++a)
       parts.exposed_communication[a] += price.communication[a];
     if (task.kind == TaskKind::kOptimizer) {

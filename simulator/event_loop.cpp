@@ -9,6 +9,7 @@
 #include "core/check.hpp"
 #include "simulator/collective_load.hpp"
 #include "simulator/contention.hpp"
+#include "simulator/host_threads.hpp"
 #include "simulator/simulate.hpp"
 
 namespace meshwright {
@@ -69,7 +70,8 @@ class EventLoop {
         ready_(graph.tasks.size()),
         state_(graph.tasks.size(), State::kWaiting),
         receiver_(graph.tasks.size(), kNone),
-        slot_(graph.tasks.size()) {
+        slot_(graph.tasks.size()),
+        hosts_(graph, prices) {
     times_.start.resize(graph.tasks.size());
     times_.end.resize(graph.tasks.size());
     for (const CollectiveMembers& members : graph.collectives)
@@ -140,8 +142,10 @@ class EventLoop {
       case TaskKind::kSend:
         send(i, task, now);
         break;
-      default:
-        run_until(i, now, now + price_of(task).duration);
+      default: {
+        const Ticks duration = price_of(task).duration, end = now + duration;
+        run_until(i, now, hosts_.is_needed() ? hosts_.launch(i, duration, end, times_) : end);
+      }
     }
   }
 
@@ -244,6 +248,7 @@ class EventLoop {
   std::vector<DeviceId> devices_;              ///< buffer of load_of()
   std::vector<std::int32_t> missing_members_;  ///< by collective
   std::priority_queue<Event> events_;
+  HostThreads hosts_;
 };
 
 }  // namespace

@@ -11,11 +11,11 @@ namespace {
 
 class MixedCostModel final : public CostModel {
  public:
-  explicit MixedCostModel(const Cluster& cluster) {
+  MixedCostModel(const Cluster& cluster, const Trainer& trainer) {
     for (const NodeGroup& group : cluster.groups) {
       Cluster alone = cluster;
       alone.groups = {group};
-      kinds_.push_back(make_device_cost_model(alone));
+      kinds_.push_back(make_device_cost_model(alone, trainer));
       devices_.push_back(cluster.nodes.at(group.node).device_count);
     }
   }
@@ -50,6 +50,11 @@ class MixedCostModel final : public CostModel {
     return most;
   }
 
+  HostTimes host_times() const override { return kinds_.front()->host_times(); }
+  double launches_of(const Kernel& kernel) const override {
+    return kinds_.front()->launches_of(kernel);
+  }
+
   const CostModel& on_nodes(std::int32_t node_kind) const override {
     if (node_kind < 0) return *this;
     MW_CHECK(static_cast<std::size_t>(node_kind) < kinds_.size());
@@ -69,9 +74,9 @@ class MixedCostModel final : public CostModel {
 
 }  // namespace
 
-std::unique_ptr<CostModel> make_mixed_cost_model(const Cluster& cluster) {
+std::unique_ptr<CostModel> make_mixed_cost_model(const Cluster& cluster, const Trainer& trainer) {
   MW_CHECK(!cluster.groups.empty());
-  return std::make_unique<MixedCostModel>(cluster);
+  return std::make_unique<MixedCostModel>(cluster, trainer);
 }
 
 }  // namespace meshwright

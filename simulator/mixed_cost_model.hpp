@@ -5,11 +5,12 @@
 
 #include "core/cluster.hpp"
 #include "core/cost_model.hpp"
+#include "core/trainer.hpp"
 
 namespace meshwright {
 
 /// One device cost model per node group, accessible through CostModel::on_nodes(). Work without a
 /// node type (collectives and messages across several types) is priced as on the slowest type.
-std::unique_ptr<CostModel> make_mixed_cost_model(const Cluster& cluster);
+std::unique_ptr<CostModel> make_mixed_cost_model(const Cluster& cluster, const Trainer& trainer);
 
 }  // namespace meshwright

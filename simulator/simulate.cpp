@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/check.hpp"
+#include "simulator/host_threads.hpp"
 
 namespace meshwright {
 namespace {
@@ -19,7 +20,8 @@ class LinearPass {
         prices_(prices),
         durations_(durations),
         times_(times),
-        stream_free_(graph.ranks.size() * kStreamCount) {}
+        stream_free_(graph.ranks.size() * kStreamCount),
+        hosts_(graph, prices) {}
 
   void run() {
     const std::size_t count = graph_.tasks.size();
@@ -34,7 +36,9 @@ class LinearPass {
           break;
         default: {
           const Ticks start = ready(i, task);
-          place(i, task, start, start + duration_of(i, task));
+          const Ticks end = start + duration_of(i, task);
+          place(i, task, start,
+                hosts_.is_needed() ? hosts_.launch(i, end - start, end, times_) : end);
           ++i;
         }
       }
@@ -91,6 +95,7 @@ class LinearPass {
   std::span<const Ticks> durations_;
   SimulatedTimes& times_;
   std::vector<Ticks> stream_free_;  ///< [rank, stream]: end of its last task so far
+  HostThreads hosts_;
 };
 
 template <bool kOwnDurations>

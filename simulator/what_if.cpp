@@ -12,6 +12,8 @@ namespace {
 /// Attributes all of it to one kernel kind: the breakdown of a replaced time is unknown.
 void set_duration(WorkPrice& price, Ticks duration) {
   price.duration = duration;
+  price.since_launch = duration;
+  price.host = Ticks();
   price.latency = Ticks();
   price.kernels.fill(Ticks());
   price.kernels[static_cast<std::size_t>(KernelKind::kGemm)] = duration;
@@ -48,9 +50,11 @@ WorkPrice slowed(WorkPrice price, double factor) {
     part = Ticks(std::llround(static_cast<double>(part.value) * factor));
     return part;
   };
+  const Ticks before = price.duration;
   price.duration = scale(price.recompute);
   for (Ticks& part : price.kernels) price.duration += scale(part);
   for (Ticks& part : price.communication) price.duration += scale(part);
+  price.since_launch += price.duration - before;
   return price;
 }
 

@@ -1,0 +1,122 @@
+#include <fmt/format.h>
+
+#include <array>
+
+#include "models/toml_reader.hpp"
+#include "models/trainer_toml.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr int kTrainerSchema = 1;
+constexpr int kDeepestExtension = 8;
+constexpr double kLargestFactor = 1000;
+
+constexpr std::array kElementwise = {Routine::kLayerNorm, Routine::kRmsNorm, Routine::kGelu,
+                                     Routine::kRelu,      Routine::kSwiGlu,  Routine::kResidual,
+                                     Routine::kRotary,    Routine::kBias};
+
+void read_routine(TomlReader& reader, RoutineCost& cost) {
+  cost.forward = reader.number("forward", kLargestFactor, cost.forward);
+  cost.backward = reader.number("backward", kLargestFactor, cost.backward);
+  cost.launches = reader.number("launches", kLargestFactor, cost.launches);
+}
+
+void read_elementwise(TomlReader& reader, Trainer& trainer) {
+  RoutineCost cost = trainer.cost_of(kElementwise.front());
+  read_routine(reader, cost);
+  for (const Routine routine : kElementwise)
+    trainer.routines[static_cast<std::size_t>(routine)] = cost;
+}
+
+void read_host(TomlReader& reader, HostCosts& host) {
+  host.per_kernel = reader.seconds("per_kernel", host.per_kernel);
+  host.per_collective = reader.seconds("per_collective", host.per_collective);
+  host.per_layer_forward = reader.seconds("per_layer_forward", host.per_layer_forward);
+  host.per_layer_backward = reader.seconds("per_layer_backward", host.per_layer_backward);
+  host.per_step = reader.seconds("per_step", host.per_step);
+  host.cuda_graphs = reader.flag("cuda_graphs", host.cuda_graphs);
+  host.messages_block = reader.flag("messages_block", host.messages_block);
+}
+
+void read_overlap(TomlReader& reader, OverlapCosts& overlap) {
+  constexpr int kMostMessages = 1000;
+  overlap.messages_per_layer =
+      reader.whole_number("messages_per_layer", 1, kMostMessages, overlap.messages_per_layer);
+}
+
+void read_routines(TomlReader& reader, Trainer& trainer) {
+  for (int i = 0; i < kRoutineCount; ++i)
+    reader.table(name_of(static_cast<Routine>(i)), false, [&](TomlReader& r) {
+      read_routine(r, trainer.routines[static_cast<std::size_t>(i)]);
+    });
+}
+
+Trainer read_trainer(const NamedText& source, int depth) {
+  const toml::table root = parse_toml(source);
+  TomlFindings findings{.file = source.where, .complaints = {}, .sources = {}};
+  TomlReader reader(root, "", findings);
+  reader.whole_number("schema", kTrainerSchema, kTrainerSchema);
+  Trainer trainer;
+  if (reader.has("extends")) {
+    const std::string base = reader.text("extends");
+    if (depth == kDeepestExtension)
+      reader.complain("extends", fmt::format("more than {} profiles extend one another", depth),
+                      "remove a cycle");
+    else
+      trainer = read_trainer(find_trainer(base), depth + 1);
+  }
+  trainer.name = reader.text("name", source.name);
+  trainer.version = reader.text("version", trainer.version);
+  trainer.generation = reader.text("generation", trainer.generation);
+  trainer.flash_attention_2 = reader.flag("flash_attention_2", trainer.flash_attention_2);
+  reader.table("host", false, [&](TomlReader& r) { read_host(r, trainer.host); });
+  reader.table("overlap", false, [&](TomlReader& r) { read_overlap(r, trainer.overlap); });
+  reader.table("elementwise", false, [&](TomlReader& r) { read_elementwise(r, trainer); });
+  reader.table("routines", false, [&](TomlReader& r) { read_routines(r, trainer); });
+  reader.finish();
+  if (!findings.complaints.empty()) throw InputError(findings.complaints);
+  for (auto& [key, text] : findings.sources) trainer.sources[key] = std::move(text);
+  return trainer;
+}
+
+std::string routine_toml(const RoutineCost& cost) {
+  return fmt::format("forward = {}\nbackward = {}\nlaunches = {}\n", cost.forward, cost.backward,
+                     cost.launches);
+}
+
+std::string microseconds(Seconds time) { return fmt::format("\"{} us\"", time.value * 1e6); }
+
+}  // namespace
+
+std::string_view default_trainer(const Cluster& cluster) {
+  for (const auto& [name, device] : cluster.devices)
+    if (device.kernels == KernelLibrary::kOwn) return "meshwright";
+  return "megatron-core";
+}
+
+Trainer trainer_from_toml(const NamedText& toml) { return read_trainer(toml, 0); }
+
+std::string to_toml(const Trainer& trainer) {
+  const HostCosts& host = trainer.host;
+  std::string text = fmt::format(
+      "schema = {}\nname = \"{}\"\nversion = \"{}\"\ngeneration = \"{}\"\n"
+      "flash_attention_2 = {}\n",
+      kTrainerSchema, trainer.name, trainer.version, trainer.generation, trainer.flash_attention_2);
+  text += fmt::format(
+      "\n[host]\nper_kernel = {}\nper_collective = {}\nper_layer_forward = {}\n"
+      "per_layer_backward = {}\nper_step = {}\ncuda_graphs = {}\nmessages_block = {}\n",
+      microseconds(host.per_kernel), microseconds(host.per_collective),
+      microseconds(host.per_layer_forward), microseconds(host.per_layer_backward),
+      microseconds(host.per_step), host.cuda_graphs, host.messages_block);
+  text += fmt::format("\n[overlap]\nmessages_per_layer = {}\n", trainer.overlap.messages_per_layer);
+  for (int i = 0; i < kRoutineCount; ++i) {
+    const auto routine = static_cast<Routine>(i);
+    if (trainer.cost_of(routine) != RoutineCost{})
+      text += fmt::format("\n[routines.{}]\n{}", name_of(routine),
+                          routine_toml(trainer.cost_of(routine)));
+  }
+  return text;
+}
+
+}  // namespace meshwright
