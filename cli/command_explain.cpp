@@ -32,7 +32,7 @@ struct Explanation {
 
 Explanation explain(const Job& job) {
   const Plan& plan = job.file.plan;
-  const TaskGraph graph = lower(plan, job.model, job.cluster);
+  const TaskGraph graph = lower(plan, job.model, job.cluster, {.memory = job.cost_model->memory()});
   const std::vector<WorkPrice> prices = price_works(graph.parts, graph.works, *job.cost_model);
   const SimulatedTimes times = simulate(graph, prices);
   Explanation e;

@@ -37,7 +37,9 @@ Simulation simulate_graph(const Job& job, const SimulateFlags& flags, int steps)
   const Plan& plan = job.file.plan;
   Simulation s;
   s.graph = lower(plan, job.model, job.cluster,
-                  {.ranks = all_ranks ? RankSet::kAll : RankSet::kRepresentatives, .steps = steps});
+                  {.ranks = all_ranks ? RankSet::kAll : RankSet::kRepresentatives,
+                   .steps = steps,
+                   .memory = job.cost_model->memory()});
   stop_if_interrupted();
   s.prices = price_works(s.graph.parts, s.graph.works, *job.cost_model);
   if (flags.contention) {

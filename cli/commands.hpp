@@ -157,7 +157,7 @@ Outcome run_export(const ExportFlags& flags);
 
 struct ImportFlags {
   std::string file, format = "auto", like, collective;
-  std::optional<int> nodes;
+  std::optional<int> nodes, gpus_per_node;
   OutputFlags output;
 };
 CLI::App* add_import_command(CLI::App& app, ImportFlags& flags);

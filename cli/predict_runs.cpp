@@ -23,30 +23,28 @@ std::size_t load_once(const NamedText& text, std::map<std::string, std::size_t>&
   return found->second;
 }
 
-/// A cluster as one trainer uses it, with its costs.
+/// A cluster as one trainer sees it, with its costs.
 struct Pricing {
   Cluster cluster;
+  Trainer trainer;
   std::unique_ptr<CostModel> cost_model;
 };
 
 /// By cluster index and trainer.
 using Pricings = std::map<std::pair<std::size_t, std::string>, Pricing>;
 
-Pricing make_pricing(Cluster cluster, Trainer trainer, const PredictionOptions& options) {
-  if (options.change_trainer) options.change_trainer(trainer);
-  if (options.change_cluster) options.change_cluster(cluster, trainer);
-  auto cost_model = options.make_cost_model ? options.make_cost_model(cluster, trainer)
-                                            : make_device_cost_model(cluster, trainer);
-  return {std::move(cluster), std::move(cost_model)};
-}
-
 Pricings make_pricings(const LoadedRuns& runs, const PredictionOptions& options) {
   Pricings pricings;
   for (const LoadedRuns::Job& job : runs.jobs) {
     const auto [entry, is_new] = pricings.try_emplace({job.cluster, job.run->trainer});
-    if (is_new)
-      entry->second =
-          make_pricing(runs.clusters[job.cluster], runs.trainers.at(job.run->trainer), options);
+    if (!is_new) continue;
+    Pricing& pricing = entry->second;
+    pricing.cluster = runs.clusters[job.cluster];
+    pricing.trainer = trainer_from_toml(find_trainer(job.run->trainer));
+    if (options.change_trainer) options.change_trainer(pricing.trainer);
+    if (options.change_device)
+      for (auto& [name, device] : pricing.cluster.devices) options.change_device(device);
+    pricing.cost_model = make_device_cost_model(pricing.cluster, pricing.trainer);
   }
   return pricings;
 }
@@ -94,11 +92,8 @@ LoadedRuns load_runs(std::vector<PublishedSet> sets) {
       models.push_back(load_once(text, model_of_text, runs.models, model_from_config));
     for (const NamedText& text : set.clusters)
       clusters.push_back(load_once(text, cluster_of_text, runs.clusters, cluster_from_toml));
-    for (const PublishedRun& run : set.runs) {
+    for (const PublishedRun& run : set.runs)
       runs.jobs.push_back({&set, &run, models[run.model], clusters[run.cluster]});
-      if (!runs.trainers.contains(run.trainer))
-        runs.trainers[run.trainer] = trainer_from_toml(find_trainer(run.trainer));
-    }
   }
   return runs;
 }

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,7 +16,7 @@
 
 namespace meshwright {
 
-/// Published runs with their models, clusters and trainers, each distinct text loaded once.
+/// Published runs with their models and clusters, each distinct text loaded once.
 struct LoadedRuns {
   struct Job {
     const PublishedSet* set = nullptr;
@@ -28,14 +26,13 @@ struct LoadedRuns {
   std::vector<PublishedSet> sets;
   std::vector<ModelGraph> models;
   std::vector<Cluster> clusters;
-  std::map<std::string, Trainer> trainers;  ///< by PublishedRun::trainer
   std::vector<Job> jobs;  ///< in the order of `sets` and their runs; they point into `sets`
 
   LoadedRuns() = default;
   LoadedRuns(LoadedRuns&&) = default;
   LoadedRuns& operator=(LoadedRuns&&) = default;
 };
-/// InputError if a model, cluster or trainer is invalid.
+/// InputError if a model or cluster is invalid.
 LoadedRuns load_runs(std::vector<PublishedSet> sets);
 
 /// What one prediction gives. Times and shares as in core/evaluation.hpp.
@@ -56,13 +53,10 @@ Bytes memory_of(const RunPrediction& prediction, MeasuredMemory kind);
 /// what-if experiments replace them.
 struct PredictionOptions {
   int threads = 0;  ///< 0: all cores. The result does not depend on it.
-  /// Changes the costs of a training program.
+  /// Change the figures of a device or trainer before runs are predicted; called once per distinct
+  /// cluster and trainer.
+  std::function<void(DeviceModel& device)> change_device = {};
   std::function<void(Trainer& trainer)> change_trainer = {};
-  /// Changes the figures of a cluster for the runs of this trainer.
-  std::function<void(Cluster& cluster, const Trainer& trainer)> change_cluster = {};
-  /// Called once per distinct cluster and trainer; make_device_cost_model() if empty.
-  std::function<std::unique_ptr<CostModel>(const Cluster& cluster, const Trainer& trainer)>
-      make_cost_model = {};
   /// Jobs to leave out, by index in LoadedRuns::jobs; their predictions stay empty.
   std::function<bool(std::size_t job)> skips = {};
   std::function<bool()> cancelled = {};  ///< called from any of the threads

@@ -307,14 +307,7 @@ class PlanChecks {
       take(without_flush_problems(plan_, model_));
       if (!found_.empty()) return;
     }
-    if (splits_output_layer(*rule, request)) {
-      report("schedule",
-             fmt::format("'{}' shards the output layer over the devices, which is only supported "
-                         "by 'meshwright schedule'",
-                         strategy_.schedule),
-             "use 1f1b, or time the schedule with given stage times: meshwright schedule");
-      return;
-    }
+    if (rule->output_barriers > 0 && !check_sharded_output_layer()) return;
     if (!plan_.device_of_stage.empty()) {
       take(hand_placement_problems(plan_));
       if (found_.empty()) check_cut(hand_placement(plan_));
@@ -328,11 +321,30 @@ class PlanChecks {
       report("orders", std::move(fault), "remove the orders, and plan again");
   }
 
-  /// Tested with a single micro-batch. Searched schedules are skipped to keep planner checks cheap.
-  static bool splits_output_layer(const ScheduleRule& rule, ScheduleRequest request) {
-    request.microbatches = 1;
-    return !rule.worth_searching && !rule.problem(request) &&
-           rule.generate(request).output_barriers > 0;
+  /// False if the schedule cannot shard the output layer of this plan.
+  bool check_sharded_output_layer() {
+    const DataParallelism& data = strategy_.data_parallelism;
+    const auto refuse = [&](std::string what, std::string hint) {
+      report("schedule", fmt::format("'{}' {}", strategy_.schedule, what), std::move(hint));
+      return false;
+    };
+    if (!has_vocabulary_layers(model_))
+      return refuse(fmt::format("shards the token table and the logits over the devices, but '{}' "
+                                "has none",
+                                model_.name),
+                    "use 1f1b");
+    if (device_of(cluster_, DeviceId(0)).kernels == KernelLibrary::kOwn)
+      return refuse(
+          "shards the output layer over the devices, which Meshwright's executor does not support",
+          "use 1f1b, or simulate a cluster of another device");
+    if (data.kind != DataParallelKind::kCollective && data.kind != DataParallelKind::kRing)
+      return refuse(fmt::format("cannot be combined with '--data-parallel {}'", name_of(data.kind)),
+                    "use --data-parallel collective, or 1f1b");
+    if (cuts_passes(strategy_))
+      return refuse(
+          "cannot be combined with ZeRO 2 or 3, gradient buckets or overlapped parameter gathers",
+          "use --zero 0 or 1 with --bucket none, or 1f1b");
+    return true;
   }
 
   /// Problems of the plan's synthesized orders.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/collective_parameters.hpp"
 #include "core/device.hpp"
 #include "core/error.hpp"
 #include "core/ids.hpp"
@@ -80,7 +81,8 @@ struct Fabric {                   ///< the network between nodes
   /// device on another rail changes rails inside the sending node, over its local network (NCCL
   /// PXN).
   bool rails = false;
-  std::vector<FabricLevel> levels;  ///< from the nodes up; above the last: full bisection
+  std::vector<FabricLevel> levels;     ///< from the nodes up; above the last: full bisection
+  NetworkParameters collectives = {};  ///< used only if the devices have measured collectives
   friend bool operator==(const Fabric&, const Fabric&) = default;
 };
 

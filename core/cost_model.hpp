@@ -7,6 +7,7 @@
 
 #include "core/kernel.hpp"
 #include "core/task_graph.hpp"
+#include "core/trainer_memory.hpp"
 #include "core/units.hpp"
 
 namespace meshwright {
@@ -46,6 +47,8 @@ class CostModel {
   /// The cost model for nodes of one type (Work::node_kind); -1: the slowest type. The result lives
   /// as long as *this.
   virtual const CostModel& on_nodes([[maybe_unused]] std::int32_t node_kind) const { return *this; }
+  /// What the training program whose times these are allocates; for LoweringOptions.
+  virtual TrainerMemory memory() const { return {}; }
   /// Name of the model and source of its figures: "roofline model of A100-SXM4-80GB, NCCL 2.30
   /// tuning model".
   virtual std::string provenance() const = 0;

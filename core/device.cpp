@@ -6,6 +6,7 @@
 
 #include "core/check.hpp"
 #include "core/device_parameters.hpp"
+#include "core/visit_collective_parameters.hpp"
 
 namespace meshwright {
 namespace {
@@ -85,6 +86,10 @@ class DeviceChecks {
     void operator()(std::string_view key, Seconds value, ParameterBounds bounds) const {
       (*this)(key, value.value, bounds);
     }
+    void operator()(std::string_view key, std::optional<Seconds> value,
+                    ParameterBounds bounds) const {
+      if (value) (*this)(key, value->value, bounds);
+    }
     void operator()(std::string_view key, Bytes value, ParameterBounds bounds) const {
       (*this)(key, static_cast<double>(value.value), bounds);
     }
@@ -107,6 +112,22 @@ class DeviceChecks {
     if (device_.flash_attention_2)
       visit_parameters_of_attention(*device_.flash_attention_2,
                                     BoundsCheck{*this, "flash_attention_2"});
+    if (device_.collectives) check_collectives(*device_.collectives);
+  }
+
+  void check_collectives(const CollectiveParameters& collectives) {
+    visit_parameters_of_collectives(collectives, BoundsCheck{*this, "collectives"});
+    const auto check = [&](std::string_view table) {
+      return BoundsCheck{*this, fmt::format("collectives.{}", table)};
+    };
+    visit_collective_tables(
+        collectives,
+        [&](std::string_view table, const ProtocolParameters& protocol) {
+          visit_parameters_of_protocol(protocol, check(table));
+        },
+        [&](std::string_view table, const ExchangeParameters& exchange) {
+          visit_parameters_of_exchange(exchange, check(table));
+        });
   }
 
   const DeviceModel& device_;

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/collective_parameters.hpp"
 #include "core/dtype.hpp"
 #include "core/error.hpp"
 #include "core/kernel.hpp"
@@ -123,6 +124,7 @@ struct DeviceModel {
   /// FlashAttention-2 on devices that it was not written for; absent: as `attention`.
   std::optional<AttentionEfficiency> flash_attention_2;
   KernelLibrary kernels = KernelLibrary::kFrameworks;
+  std::optional<CollectiveParameters> collectives = {};  ///< absent: NCCL's own estimates
   friend bool operator==(const DeviceModel&, const DeviceModel&) = default;
 };
 

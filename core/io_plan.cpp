@@ -181,6 +181,11 @@ PlanFigures read_figures(const JsonValue& value, const std::string& place,
   read_exposed(reader, f, problems);
   f.peak_memory = read_bytes(reader, "peak_memory_bytes");
   f.memory_capacity = read_bytes(reader, "memory_capacity_bytes");
+  // Earlier versions wrote only the total.
+  if (reader.optional("peak_memory_allocated_bytes"))
+    f.peak_memory_allocated = read_bytes(reader, "peak_memory_allocated_bytes");
+  if (reader.optional("peak_memory_reserved_bytes"))
+    f.peak_memory_reserved = read_bytes(reader, "peak_memory_reserved_bytes");
   for (const std::int64_t bytes : reader.integers("peak_memory_bytes_per_stage", 0, kLargestBytes,
                                                   static_cast<std::size_t>(kMostStagesInFile)))
     f.peak_memory_per_stage.emplace_back(bytes);

@@ -26,8 +26,9 @@ struct PlanFigures {
   double bubble_of_period = 0, bubble_of_makespan = 0;  ///< means over ranks: core/evaluation.hpp
   double busiest_rank_bubble = 0;                       ///< of the period
   std::array<double, kAxisCount> exposed_communication{};  ///< share of the step, by Axis
-  Bytes peak_memory, memory_capacity;
-  std::vector<Bytes> peak_memory_per_stage;  ///< by pipeline rank
+  Bytes peak_memory, memory_capacity;  ///< on the device: with context, communicators
+  Bytes peak_memory_allocated, peak_memory_reserved;  ///< by PyTorch's allocator
+  std::vector<Bytes> peak_memory_per_stage;           ///< by pipeline rank
   std::string why;
   friend bool operator==(const PlanFigures&, const PlanFigures&) = default;
 };

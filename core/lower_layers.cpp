@@ -40,17 +40,24 @@ class LayerLowering {
         element_(stored_element(shard_.dtype).value),
         is_cut_(shard_.degrees.tensor > 1),
         overlaps_(strategy.model_parallelism.tensor_overlap && shard_.sequence_parallel &&
-                  layer_.kind == LayerKind::kBlock) {
+                  layer_.kind == LayerKind::kBlock),
+        end_(layer_.operator_count) {
     if (is_cut_) find_entering_tensors();
   }
 
+  /// Limits the passes below to the operators [begin, end) of the layer.
+  void restrict_to(int begin, int end) {
+    begin_ = begin;
+    end_ = end;
+  }
+
   void forward(std::vector<Step>& steps) {
-    for (int i = 0; i < layer_.operator_count; ++i) forward_of(i, steps);
+    for (int i = begin_; i < end_; ++i) forward_of(i, steps);
   }
 
   /// Visits operators in reverse; appends input gradients, weight gradients or both.
   void backward(bool inputs, bool weights, std::vector<Step>& steps) {
-    for (int i = layer_.operator_count - 1; i >= 0; --i) {
+    for (int i = end_ - 1; i >= begin_; --i) {
       if (inputs) backward_input_of(i, /*weights_follow=*/weights, steps);
       if (weights) backward_weight_of(i, /*inputs_before=*/inputs, steps);
     }
@@ -280,6 +287,7 @@ class LayerLowering {
   LocalTokens tokens_;
   std::int64_t element_;
   bool is_cut_, overlaps_;
+  int begin_ = 0, end_;  ///< operators of the passes
   std::vector<EnteringTensor> entering_;
   std::vector<Kernel> kernels_;  ///< reused to avoid allocations
 };
@@ -316,6 +324,8 @@ LayerParts append_layer_parts(const ModelGraph& model, LayerId layer, const Stra
                               const JobGroups& groups, std::vector<WorkPart>& parts) {
   LayerLowering lowering(model, layer, strategy, groups);
   const Layer& l = model.layers[layer.index()];
+  if (l.kind == LayerKind::kHead && output_barriers_of(strategy) > 0)
+    lowering.restrict_to(0, l.operator_count - kOutputOperators);
   const auto part = [&](std::string_view pass, auto&& fill) {
     WorkPart made;
     made.name = part_name(l, pass);
@@ -337,6 +347,42 @@ LayerParts append_layer_parts(const ModelGraph& model, LayerId layer, const Stra
   if (kind == RecomputeKind::kSelective && strategy.attention == AttentionAlgorithm::kStandard)
     made.recompute = part("recompute", [&](auto& steps) { lowering.attention_forward(steps); });
   if (made.recompute >= 0) parts[static_cast<std::size_t>(made.recompute)].recompute = true;
+  return made;
+}
+
+/// With one barrier, S also computes the input gradient (Yeung et al., algorithm 2).
+VocabularyParts append_vocabulary_parts(const ModelGraph& model, const Strategy& strategy,
+                                        const JobGroups& groups, std::vector<WorkPart>& parts) {
+  const Strategy sharded = vocabulary_strategy(strategy);
+  const auto part = [&](std::string_view name, auto&& fill) {
+    WorkPart made;
+    made.name = name;
+    fill(made.steps);
+    return append_part(parts, std::move(made));
+  };
+  VocabularyParts made;
+  const auto lookup = [&](Phase phase) {
+    return [&, phase](std::vector<Step>& steps) {
+      std::vector<Kernel> kernels;
+      append_kernels(model, OperatorId(model.layers.front().first_operator),
+                     shard_shape_of(sharded), phase, kernels);
+      steps.assign(kernels.begin(), kernels.end());
+    };
+  };
+  made.lookup = part("embedding-shard.F", lookup(Phase::kForward));
+  made.lookup_backward = part("embedding-shard.B", lookup(Phase::kBackwardWeight));
+
+  const LayerId head(model.layers.size() - 1);
+  LayerLowering output(model, head, sharded, groups);
+  const int count = model.layers[head.index()].operator_count;
+  output.restrict_to(count - kOutputOperators, count);
+  const bool gradient_in_scores = output_barriers_of(strategy) == 1;
+  made.scores = part("head.S", [&](auto& steps) {
+    output.forward(steps);
+    if (gradient_in_scores) output.backward(true, false, steps);
+  });
+  made.gradient =
+      part("head.T", [&](auto& steps) { output.backward(!gradient_in_scores, true, steps); });
   return made;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/kernel.hpp"
+#include "core/trainer_memory.hpp"
 #include "core/units.hpp"
 
 namespace meshwright {
@@ -50,6 +51,7 @@ struct Trainer {
   std::array<RoutineCost, kRoutineCount> routines{};  ///< by Routine
   HostCosts host;
   OverlapCosts overlap;
+  TrainerMemory memory;
   bool flash_attention_2 = false;  ///< fused attention is FlashAttention-2 also on newer devices
   std::map<std::string, std::string> sources;  ///< "host.per_kernel" → source of the figure
   const RoutineCost& cost_of(Routine routine) const {

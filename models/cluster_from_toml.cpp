@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include "core/visit_collective_parameters.hpp"
 #include "models/device_toml.hpp"
 #include "models/load.hpp"
+#include "models/parameter_reader.hpp"
 #include "models/toml_reader.hpp"
 
 namespace meshwright {
@@ -55,6 +57,9 @@ Fabric read_fabric(TomlReader& reader) {
   fabric.latency = reader.seconds("latency");
   fabric.oversubscription = oversubscription(reader);
   fabric.rails = reader.flag("rails", false);
+  reader.table("collectives", false, [&](TomlReader& r) {
+    visit_parameters_of_network(fabric.collectives, ParameterReader{r});
+  });
   if (reader.has("levels"))
     reader.array("levels", [&](TomlReader& r) {
       FabricLevel level;

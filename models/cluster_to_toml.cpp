@@ -93,6 +93,17 @@ class ClusterWriter {
       line("nodes", fabric.levels[l].nodes);
       line("oversubscription", fabric.levels[l].oversubscription);
     }
+    if (fabric.collectives != NetworkParameters{}) write_network(fabric.collectives);
+  }
+
+  void write_network(const NetworkParameters& network) {
+    begin("fabric.collectives", "fabric.collectives");
+    const NetworkParameters plain;
+    if (network.base != plain.base) line("base", text_of(network.base));
+    line("hop", network.hop);
+    line("bandwidth", network.bandwidth);
+    line("all_to_all", network.all_to_all);
+    if (network.blend) line("blend", *network.blend);
   }
 
   void write_validation(const PublishedRuns& validation) {

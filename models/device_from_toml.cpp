@@ -1,32 +1,15 @@
 #include <fmt/format.h>
 
 #include "core/device_parameters.hpp"
+#include "core/visit_collective_parameters.hpp"
 #include "models/device_toml.hpp"
 #include "models/load.hpp"
+#include "models/parameter_reader.hpp"
 
 namespace meshwright {
 namespace {
 
 constexpr int kDeviceSchema = 1;
-
-/// Reads one parameter of a kernel model; an absent one keeps its default.
-struct ParameterReader {
-  TomlReader& reader;
-  void operator()(std::string_view key, double& value, ParameterBounds bounds) const {
-    value = bounds.positive ? reader.number(key, bounds.most, value)
-                            : reader.number(key, bounds.least, bounds.most, value);
-  }
-  void operator()(std::string_view key, std::optional<double>& value,
-                  ParameterBounds bounds) const {
-    if (reader.has(key)) value = reader.number(key, bounds.most, bounds.most);
-  }
-  void operator()(std::string_view key, Seconds& value, ParameterBounds /*checked later*/) const {
-    value = reader.seconds(key, value);
-  }
-  void operator()(std::string_view key, Bytes& value, ParameterBounds /*checked later*/) const {
-    value = reader.bytes(key, value);
-  }
-};
 
 void read_gemm(TomlReader& reader, GemmEfficiency& gemm) {
   constexpr int kLargestTile = 4096;
@@ -42,6 +25,24 @@ void read_streams(TomlReader& reader, DeviceModel& device) {
       visit_parameters_of_stream(device.streams[static_cast<std::size_t>(i)].emplace(),
                                  ParameterReader{r});
     });
+}
+
+CollectiveParameters read_collectives(TomlReader& reader) {
+  CollectiveParameters collectives;
+  visit_parameters_of_collectives(collectives, ParameterReader{reader});
+  visit_collective_tables(
+      collectives,
+      [&](std::string_view name, ProtocolParameters& protocol) {
+        reader.table(name, false, [&](TomlReader& r) {
+          visit_parameters_of_protocol(protocol, ParameterReader{r});
+        });
+      },
+      [&](std::string_view name, ExchangeParameters& exchange) {
+        reader.table(name, false, [&](TomlReader& r) {
+          visit_parameters_of_exchange(exchange, ParameterReader{r});
+        });
+      });
+  return collectives;
 }
 
 void read_peaks(TomlReader& reader, DeviceModel& device) {
@@ -80,6 +81,8 @@ DeviceModel read_device(const std::string& key, TomlReader& reader) {
     device.flash_attention_2.emplace();
     visit_parameters_of_attention(*device.flash_attention_2, ParameterReader{r});
   });
+  reader.table("collectives", false,
+               [&](TomlReader& r) { device.collectives = read_collectives(r); });
   return device;
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "core/device_parameters.hpp"
+#include "core/visit_collective_parameters.hpp"
 #include "models/device_toml.hpp"
 #include "models/load.hpp"
 #include "models/toml_text.hpp"
@@ -33,6 +34,7 @@ class DeviceWriter {
       begin("flash_attention_2");
       visit_parameters_of_attention(*device_.flash_attention_2, *this);
     }
+    if (device_.collectives) write_collectives(*device_.collectives);
     return std::move(out_);
   }
 
@@ -45,6 +47,9 @@ class DeviceWriter {
   /// Zero is the reader's default for an absent quantity, and not a value that it accepts.
   void operator()(std::string_view key, Seconds value, ParameterBounds /*valid*/) {
     if (value != Seconds()) line(key, text_of(value));
+  }
+  void operator()(std::string_view key, std::optional<Seconds> value, ParameterBounds /*valid*/) {
+    if (value) line(key, text_of(*value));
   }
   void operator()(std::string_view key, Bytes value, ParameterBounds /*valid*/) {
     if (value != Bytes()) line(key, text_of(value));
@@ -63,6 +68,21 @@ class DeviceWriter {
     const auto source = sources_.find(name);
     if (source != sources_.end())
       out_ += fmt::format("sources.{} = {}\n", key, toml_quoted(source->second));
+  }
+
+  void write_collectives(const CollectiveParameters& collectives) {
+    begin("collectives");
+    visit_parameters_of_collectives(collectives, *this);
+    visit_collective_tables(
+        collectives,
+        [&](std::string_view name, const ProtocolParameters& protocol) {
+          begin(fmt::format("collectives.{}", name));
+          visit_parameters_of_protocol(protocol, *this);
+        },
+        [&](std::string_view name, const ExchangeParameters& exchange) {
+          begin(fmt::format("collectives.{}", name));
+          visit_parameters_of_exchange(exchange, *this);
+        });
   }
 
   void write_datasheet() {

@@ -11,10 +11,11 @@ struct EmbeddedText {
   std::string_view name, text;
 };
 
-std::span<const EmbeddedText> embedded_models();          ///< sorted by name
-std::span<const EmbeddedText> embedded_clusters();        ///< sorted by name
-std::span<const EmbeddedText> embedded_trainers();        ///< sorted by name
-std::span<const EmbeddedText> embedded_devices();         ///< sorted by name
-std::span<const EmbeddedText> embedded_published_sets();  ///< sorted by name
+// All sorted by name.
+std::span<const EmbeddedText> embedded_models();
+std::span<const EmbeddedText> embedded_clusters();
+std::span<const EmbeddedText> embedded_devices();
+std::span<const EmbeddedText> embedded_trainers();
+std::span<const EmbeddedText> embedded_published_sets();
 
 }  // namespace meshwright
