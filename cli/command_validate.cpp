@@ -3,11 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "cli/accuracy_baseline.hpp"
 #include "cli/commands.hpp"
 #include "cli/help_formatter.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/validation_report.hpp"
-#include "cli/word_flag.hpp"
 #include "core/io_file.hpp"
 
 namespace meshwright {

@@ -12,6 +12,7 @@
 #include "models/embedded_toml.hpp"
 #include "models/presets.hpp"
 #include "models/toml_reader.hpp"
+#include "models/trainer_toml.hpp"
 
 namespace meshwright {
 namespace {
@@ -274,6 +275,14 @@ std::size_t read_reference(RunReader& reader, const RunShelf& shelf, std::vector
   return 0;
 }
 
+std::string read_trainer(RunReader& reader) {
+  const std::string name = reader.text("trainer");
+  const std::vector<std::string> names = trainer_preset_names();
+  if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end())
+    reader.complain("trainer", fmt::format("unknown trainer '{}'", name), suggest(name, names));
+  return name;
+}
+
 /// The table at `key`, or null; `{}` of inline tables included.
 const toml::table* table_at(const toml::table& root, std::string_view key, TomlFindings& findings) {
   const toml::node* node = root.get(key);
@@ -331,7 +340,7 @@ class SetReader {
     run.origin = reader.text("where", "");
     run.note = reader.text("note", "");
     run.trap = reader.text("trap", "");
-    run.trainer = reader.text("trainer");
+    run.trainer = read_trainer(reader);
     run.model = read_reference(reader, models_, set_.models);
     run.cluster = read_reference(reader, clusters_, set_.clusters);
     run.strategy = read_strategy_of_run(reader);

@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "cli/validation_report.hpp"
+#include "cli/accuracy_baseline.hpp"
 #include "core/io_file.hpp"
 
 namespace meshwright {
@@ -129,9 +129,8 @@ TEST(PredictRuns, DoNotDependOnTheNumberOfThreadsAndTakeOtherCosts) {
   const std::vector<RunPrediction> one = predict_runs(runs, {.threads = 1});
   EXPECT_EQ(predict_runs(runs, {.threads = 3}), one);
   PredictionOptions options;
-  options.change_cluster = [](Cluster& cluster, const std::string& trainer) {
-    EXPECT_EQ(trainer, "megatron-2021");
-    for (auto& [name, device] : cluster.devices) device.memory_bandwidth = BytesPerSecond(1e12);
+  options.change_device = [](DeviceModel& device) {
+    device.memory_bandwidth = BytesPerSecond(1e12);
   };
   const std::vector<RunPrediction> slower = predict_runs(runs, options);
   for (std::size_t i = 0; i < one.size(); ++i)
