@@ -87,6 +87,10 @@ std::vector<NamedValue> node_properties(const Cluster& cluster, const NodeGroup&
     list.push_back(
         {"inter-node", fmt::format("{} ports x {} per node, latency {}", node.ports,
                                    to_text(node.port_bandwidth), to_text(cluster.fabric.latency))});
+  if (node.price_per_hour)
+    list.push_back({"price", fmt::format("{:.2f} USD per node and hour, {:.2f} per device",
+                                         node.price_per_hour->value,
+                                         node.price_per_hour->value / node.device_count)});
   return list;
 }
 
@@ -153,15 +157,17 @@ Page cluster_page(const NamedText& toml) {
     for (std::size_t d = 0; d < device.peak.size(); ++d)
       if (device.peak[d])
         peaks[std::string(name_of(static_cast<Dtype>(d)))] = device.peak[d]->value;
-    groups.push_back({{"node", node.name},
-                      {"count", group.count},
-                      {"devices_per_node", node.device_count},
-                      {"device", device.name},
-                      {"memory_bytes", device.memory.value},
-                      {"peak_flop_per_s", peaks},
-                      {"local_bytes_per_s", node.local.bandwidth.value},
-                      {"ports", node.ports},
-                      {"port_bytes_per_s", node.port_bandwidth.value}});
+    groups.push_back(
+        {{"node", node.name},
+         {"count", group.count},
+         {"devices_per_node", node.device_count},
+         {"device", device.name},
+         {"memory_bytes", device.memory.value},
+         {"peak_flop_per_s", peaks},
+         {"local_bytes_per_s", node.local.bandwidth.value},
+         {"ports", node.ports},
+         {"port_bytes_per_s", node.port_bandwidth.value},
+         {"price_usd_per_hour", node.price_per_hour ? Json(node.price_per_hour->value) : Json()}});
   }
   const Json json{{"schema", 1},
                   {"name", toml.name},

@@ -7,7 +7,6 @@
 #include "core/io_file.hpp"
 #include "models/load.hpp"
 #include "models/presets.hpp"
-#include "models/this_machine.hpp"
 
 namespace meshwright {
 namespace {
@@ -72,15 +71,19 @@ Shelf clusters() {
   return {"cluster",       "a cluster file", "./cluster.toml",
           ".cluster.toml", ".toml",          embedded_clusters()};
 }
+Shelf devices() {
+  return {"device", "a device file", "./device.toml", ".device.toml", ".toml", embedded_devices()};
+}
 
 }  // namespace
 
 NamedText find_model(const std::string& name_or_path) { return find_on(models(), name_or_path); }
-NamedText find_cluster(const std::string& name_or_path) {
-  if (name_or_path == kThisMachine) return this_machine_cluster(this_machine_calibration());
+NamedText find_device(const std::string& name_or_path) { return find_on(devices(), name_or_path); }
+NamedText find_cluster_file(const std::string& name_or_path) {
   return find_on(clusters(), name_or_path);
 }
 std::vector<std::string> model_preset_names() { return names_on(models()); }
 std::vector<std::string> cluster_preset_names() { return names_on(clusters()); }
+std::vector<std::string> device_preset_names() { return names_on(devices()); }
 
 }  // namespace meshwright

@@ -22,10 +22,17 @@ struct NamedText {
 /// Accepts a preset name, or a path: it contains '/', ends in .json (.toml), exists, or is "-" for
 /// standard input. Otherwise throws InputError with the nearest preset names. The cluster
 /// `this-machine` is built from its calibration (this_machine.hpp).
+///
+/// A cluster that extends another or refers to device files (resolve_references.hpp) is checked,
+/// and written out with all that it refers to: the text stands for itself.
 NamedText find_model(const std::string& name_or_path);
 NamedText find_cluster(const std::string& name_or_path);
+NamedText find_device(const std::string& name_or_path);
+/// The text as it is in the file.
+NamedText find_cluster_file(const std::string& name_or_path);
 std::vector<std::string> model_preset_names();    ///< sorted
 std::vector<std::string> cluster_preset_names();  ///< sorted
+std::vector<std::string> device_preset_names();   ///< sorted
 
 struct LoadedModel {
   ModelGraph graph;
@@ -35,7 +42,8 @@ struct LoadedModel {
 LoadedModel load_model(const NamedText& config);
 /// The graph of load_model(), without warnings.
 ModelGraph model_from_config(const NamedText& config);
-/// Reads a cluster file (TOML) and checks it with check_cluster().
+/// Reads a cluster file (TOML) and checks it with check_cluster(). May refer to presets; files are
+/// opened by find_cluster() only.
 Cluster cluster_from_toml(const NamedText& toml);
 
 }  // namespace meshwright

@@ -1,4 +1,4 @@
-/// Texts of models/presets and models/clusters, embedded by embed_presets.cmake.
+/// Texts of models/presets, models/clusters and models/devices, embedded by embed_presets.cmake.
 #pragma once
 
 #include <span>
@@ -12,5 +12,6 @@ struct EmbeddedText {
 
 std::span<const EmbeddedText> embedded_models();    ///< sorted by name
 std::span<const EmbeddedText> embedded_clusters();  ///< sorted by name
+std::span<const EmbeddedText> embedded_devices();   ///< sorted by name
 
 }  // namespace meshwright
