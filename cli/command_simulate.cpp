@@ -77,11 +77,13 @@ Timeline timeline_of(const Simulation& s, const Job& job) {
   return timeline;
 }
 
-std::string json_text(const PlanFigures& figures, const Simulation& s,
+std::string json_text(const Job& job, const PlanFigures& figures, const Simulation& s,
                       const std::string& timeline_file) {
   Json json{{"schema", 1}};
   json.update(Json::parse(to_json(figures)));
   json.update(Json::parse(variation_json(s.variation, s.failures, s.checkpoint_interval)));
+  const std::int64_t ranks = rank_count(job.file.plan.strategy.degrees);
+  json["used_devices_per_node"] = used_devices_per_node(job.cluster, ranks).value_or(0);
   json["timeline"] = timeline_file.empty() ? Json() : Json(timeline_file);
   constexpr int kIndent = 2;
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -149,7 +151,8 @@ Outcome run_simulate(const SimulateFlags& flags) {
   const std::string& file = flags.output.file;
   Outcome outcome;
   if (file != "-")  // else standard output is the timeline
-    outcome.text = flags.output.json ? json_text(figures, s, file) : human_text(job, s, figures);
+    outcome.text =
+        flags.output.json ? json_text(job, figures, s, file) : human_text(job, s, figures);
   if (!file.empty()) {
     const std::string bytes =
         to_pftrace(timeline_of(flags.steps ? simulate_graph(job, flags, *flags.steps) : s, job));

@@ -4,59 +4,18 @@
 /// devices joined by the fast local network: a DGX box, or a whole NVL72 rack.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "core/dtype.hpp"
+#include "core/device.hpp"
 #include "core/error.hpp"
 #include "core/ids.hpp"
 #include "core/units.hpp"
 
 namespace meshwright {
-
-/// GEMM rate of a device: peak * max_efficiency, reduced by tile and wave quantization. See
-/// simulator/device_cost_model.hpp for the formula.
-struct GemmEfficiency {
-  double max_efficiency = 0.8;  ///< fraction of the peak reached by a large GEMM
-  int tile_m = 128, tile_n = 256;
-  Seconds ramp;  ///< pipeline fill and drain of a GEMM, in addition to the launch overhead
-  friend bool operator==(const GemmEfficiency&, const GemmEfficiency&) = default;
-};
-struct MemoryEfficiency {
-  double max_efficiency = 0.85;  ///< fraction of the datasheet bandwidth reached by large streams
-  Bytes half_speed_bytes;        ///< traffic at which half of that rate is reached
-  friend bool operator==(const MemoryEfficiency&, const MemoryEfficiency&) = default;
-};
-struct AttentionEfficiency {  ///< fused (flash) attention, long sequences: fraction of the peak
-  double forward = 0.5, backward = 0.4;
-  friend bool operator==(const AttentionEfficiency&, const AttentionEfficiency&) = default;
-};
-
-/// Whose kernels run on a device; this decides which tensors are held between and during kernels.
-enum class KernelLibrary : std::uint8_t {
-  kFrameworks,  ///< PyTorch and Megatron-LM: published formulas (operator_work.hpp)
-  kOwn          ///< Meshwright's executor: buffer by buffer (activation_buffers.hpp)
-};
-
-struct DeviceModel {
-  std::string name;  ///< "A100-SXM4-80GB"
-  Bytes memory;
-  Bytes reserved_memory;  ///< driver context, communication library, allocator slack
-  std::array<std::optional<FlopsPerSecond>, kDtypeCount> peak;  ///< dense, indexed by Dtype
-  BytesPerSecond memory_bandwidth;
-  Seconds launch_overhead;  ///< from the end of a kernel to the start of the next one
-  int multiprocessors = 1;
-  std::optional<int> compute_capability;  ///< 80, 90, 100; absent: not an NVIDIA GPU
-  GemmEfficiency gemm;
-  MemoryEfficiency memory_efficiency;
-  AttentionEfficiency attention;
-  KernelLibrary kernels = KernelLibrary::kFrameworks;
-  friend bool operator==(const DeviceModel&, const DeviceModel&) = default;
-};
 
 enum class LocalNetworkKind : std::uint8_t {
   kNvSwitch,     ///< all pairs at full speed concurrently

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
-#include <array>
-
-#include "core/dtype.hpp"
+#include "models/device_toml.hpp"
 #include "models/import.hpp"
 #include "models/load.hpp"
 #include "models/resolve_references.hpp"
@@ -14,57 +12,6 @@ namespace {
 
 constexpr int kSchema = 1;
 constexpr int kMostOfAnything = 1 << 24;  ///< devices, nodes, ports
-
-GemmEfficiency read_gemm(TomlReader& reader) {
-  const GemmEfficiency plain;
-  return {.max_efficiency = reader.number("max_efficiency", 1, plain.max_efficiency),
-          .tile_m = reader.whole_number("tile_m", 1, 4096, plain.tile_m),
-          .tile_n = reader.whole_number("tile_n", 1, 4096, plain.tile_n),
-          .ramp = reader.seconds("ramp", plain.ramp)};
-}
-
-MemoryEfficiency read_memory_efficiency(TomlReader& reader) {
-  const MemoryEfficiency plain;
-  return {.max_efficiency = reader.number("max_efficiency", 1, plain.max_efficiency),
-          .half_speed_bytes = reader.bytes("half_speed_bytes", plain.half_speed_bytes)};
-}
-
-AttentionEfficiency read_attention(TomlReader& reader) {
-  const AttentionEfficiency plain;
-  return {.forward = reader.number("forward", 1, plain.forward),
-          .backward = reader.number("backward", 1, plain.backward)};
-}
-
-void read_peaks(TomlReader& reader, DeviceModel& device) {
-  bool any = false;
-  for (std::size_t i = 0; i < device.peak.size(); ++i) {
-    device.peak[i] = reader.flop_rate(name_of(static_cast<Dtype>(i)));
-    any |= device.peak[i].has_value();
-  }
-  if (!any) reader.complain("", "missing peak rate", "add bf16 = \"312 TFLOP/s\"");
-}
-
-DeviceModel read_device(const std::string& key, TomlReader& reader) {
-  static const std::vector<std::string> kKernels{"frameworks", "own"};
-  DeviceModel device;
-  device.name = reader.text("name", key);
-  device.memory = reader.bytes("memory");
-  device.reserved_memory = reader.bytes("reserved_memory", Bytes(0));
-  device.kernels = static_cast<KernelLibrary>(reader.choice("kernels", kKernels, 0));
-  device.memory_bandwidth = reader.bandwidth("memory_bandwidth");
-  device.launch_overhead = reader.seconds("launch_overhead");
-  device.multiprocessors = reader.whole_number("multiprocessors", 1, 1 << 16, 1);
-  constexpr int kNotNvidia = 0;
-  if (const int capability = reader.whole_number("compute_capability", 0, 1000, kNotNvidia);
-      capability != kNotNvidia)
-    device.compute_capability = capability;
-  reader.table("peak", true, [&](TomlReader& r) { read_peaks(r, device); });
-  reader.table("gemm", false, [&](TomlReader& r) { device.gemm = read_gemm(r); });
-  reader.table("memory_efficiency", false,
-               [&](TomlReader& r) { device.memory_efficiency = read_memory_efficiency(r); });
-  reader.table("attention", false, [&](TomlReader& r) { device.attention = read_attention(r); });
-  return device;
-}
 
 LocalNetwork read_local_network(TomlReader& reader) {
   static const std::vector<std::string> kKinds{"nvswitch", "nvlink-mesh", "pcie", "shared-memory"};
@@ -152,7 +99,7 @@ Cluster read_cluster(const std::string& name, TomlReader& reader) {
   return cluster;
 }
 
-Cluster read_resolved(const NamedText& toml, const toml::table& table) {
+Cluster read_resolved_cluster(const NamedText& toml, const toml::table& table) {
   TomlFindings findings{.file = toml.where, .complaints = {}, .sources = {}};
   TomlReader reader(table, "", findings);
   Cluster cluster = read_cluster(toml.name, reader);
@@ -167,14 +114,15 @@ Cluster read_resolved(const NamedText& toml, const toml::table& table) {
 }  // namespace
 
 Cluster cluster_from_toml(const NamedText& toml) {
-  return read_resolved(toml, resolve_cluster(toml, References::kPresets).table);
+  return read_resolved_cluster(toml, resolve_cluster(toml, References::kPresets).table);
 }
 
 NamedText find_cluster(const std::string& name_or_path) {
   if (name_or_path == kThisMachine) return this_machine_cluster(this_machine_calibration());
   NamedText found = find_cluster_file(name_or_path);
   const ResolvedToml resolved = resolve_cluster(found, References::kPresetsAndFiles);
-  if (resolved.had_references) found.text = cluster_to_toml(read_resolved(found, resolved.table));
+  if (resolved.had_references)
+    found.text = cluster_to_toml(read_resolved_cluster(found, resolved.table));
   return found;
 }
 

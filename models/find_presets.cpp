@@ -78,7 +78,9 @@ Shelf devices() {
 }  // namespace
 
 NamedText find_model(const std::string& name_or_path) { return find_on(models(), name_or_path); }
-NamedText find_device(const std::string& name_or_path) { return find_on(devices(), name_or_path); }
+NamedText find_device_file(const std::string& name_or_path) {
+  return find_on(devices(), name_or_path);
+}
 NamedText find_cluster_file(const std::string& name_or_path) {
   return find_on(clusters(), name_or_path);
 }

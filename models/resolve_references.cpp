@@ -28,7 +28,7 @@ struct Kind {
   std::vector<std::string> (*preset_names)();
 };
 constexpr Kind kClusters{"cluster", find_cluster_file, cluster_preset_names};
-constexpr Kind kDevices{"device", find_device, device_preset_names};
+constexpr Kind kDevices{"device", find_device_file, device_preset_names};
 
 bool is_preset(const Kind& kind, const std::string& name) {
   const std::vector<std::string> names = kind.preset_names();
@@ -252,7 +252,7 @@ class Resolver {
 
   toml::table read_preset(const std::string& name) {
     had_references_ = true;
-    toml::table table = read_device(find_device(name));
+    toml::table table = read_device(find_device_file(name));
     table.erase("schema");
     return table;
   }
@@ -296,14 +296,23 @@ class Resolver {
 
 }  // namespace
 
+bool describes_device(const NamedText& toml) {
+  const toml::table table = parse_toml(toml);
+  if (table.contains("nodes") || table.contains("groups")) return false;
+  const auto* extends = table.get_as<std::string>(kExtends);
+  return is_whole_device(table) || (extends != nullptr && is_preset(kDevices, extends->get()));
+}
+
 ResolvedToml resolve_cluster(const NamedText& file, References allowed) {
   Resolver resolver(allowed);
   toml::table table = resolver.read_cluster(file);
   return {std::move(table), resolver.had_references()};
 }
 
-toml::table resolve_device(const NamedText& file, References allowed) {
-  return Resolver(allowed).read_device(file);
+ResolvedToml resolve_device(const NamedText& file, References allowed) {
+  Resolver resolver(allowed);
+  toml::table table = resolver.read_device(file);
+  return {std::move(table), resolver.had_references()};
 }
 
 }  // namespace meshwright

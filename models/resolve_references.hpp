@@ -35,6 +35,6 @@ struct ResolvedToml {
 /// for cycles and for chains of more than 16 files; at the changed table if the extended file has
 /// no such node or device.
 ResolvedToml resolve_cluster(const NamedText& file, References allowed);
-toml::table resolve_device(const NamedText& file, References allowed);
+ResolvedToml resolve_device(const NamedText& file, References allowed);
 
 }  // namespace meshwright

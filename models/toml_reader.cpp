@@ -236,6 +236,20 @@ double TomlReader::number(std::string_view key, double most, double absent) {
   return absent;
 }
 
+double TomlReader::number(std::string_view key, double least, double most, double absent) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return absent;
+  figures_.emplace_back(key);
+  const std::optional<double> value =
+      node->is_number() ? node->value<double>() : std::optional<double>();
+  if (value && *value >= least && *value <= most) return *value;
+  complain(key,
+           fmt::format("'{}' must be between {} and {}, got {}", path_of(key), least, most,
+                       describe_node(*node)),
+           "");
+  return absent;
+}
+
 bool TomlReader::has(std::string_view key) { return find(key) != nullptr; }
 
 void TomlReader::table(std::string_view key, bool required,
@@ -307,6 +321,7 @@ void TomlReader::read_sources() {
   for (const auto& [name, value] : *entries) {
     const std::string key(name.str());
     const bool known = std::find(asked_.begin(), asked_.end(), key) != asked_.end();
+    if (!known && table_.contains(key)) continue;  // reported as an unknown key
     const auto* text = value.as_string();
     if (known && text != nullptr)
       findings_.sources[path_of(key)] = text->get();

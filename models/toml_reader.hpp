@@ -61,6 +61,8 @@ class TomlReader {
   int whole_number(std::string_view key, int least, int most, std::optional<int> absent = {});
   /// A number in (0, most].
   double number(std::string_view key, double most, double absent);
+  /// A number in [least, most].
+  double number(std::string_view key, double least, double most, double absent);
 
   /// True if `key` is present.
   bool has(std::string_view key);

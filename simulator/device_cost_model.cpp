@@ -49,7 +49,7 @@ class DeviceCostModel final : public CostModel {
   }
 
   Seconds time_of(const Kernel& kernel) const override {
-    return kernel.on_host ? host_time(kernel) : kernel_time(kernel, device_);
+    return kernel.on_host ? host_time(kernel) : kernel_time(kernel, device_, {});
   }
 
   Seconds time_of(const Collective& collective) const override {

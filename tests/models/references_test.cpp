@@ -163,7 +163,7 @@ TEST(DeviceReferences, LeaveDevicesDescribedInFullAlone) {
 memory = "1 GiB"
 memory_bandwidth = "1 GB/s"
 launch_overhead = "1 us"
-peak = {{ fp32 = "1 TFLOP/s" }}
+peak = { fp32 = "1 TFLOP/s" }
 )"));
   EXPECT_EQ(cluster.devices.at("l4").multiprocessors, 1);  // the default, not the 58 of an L4
 }
@@ -223,9 +223,9 @@ TEST(ReferenceError, NamesTheNearestClusterAndDevice) {
 TEST(ReferenceError, NamesTheNodesAndDevicesThatCanBeChanged) {
   EXPECT_EQ(complaint_about("extends = \"dgx-a100\"\nnodes.dxg.ports = 4\n"
                             "devices.a100.memory = \"40 GB\""),
-            "error: x.toml:2:1: unknown node 'dxg' in the extended cluster\n"
+            "error: x.toml:2:7: unknown node 'dxg' in the extended cluster\n"
             "  hint: did you mean 'dgx'?\n"
-            "error: x.toml:3:1: unknown device 'a100' in the extended cluster\n"
+            "error: x.toml:3:9: unknown device 'a100' in the extended cluster\n"
             "  hint: expected one of: a100-sxm4-80gb\n");
 }
 
@@ -260,7 +260,7 @@ TEST_F(ClusterFolder, RefusesLongChains) {
   write("0.toml", "extends = \"dgx-a100\"\n");
   for (int i = 1; i <= 20; ++i)
     write(fmt::format("{}.toml", i), fmt::format("extends = \"{}.toml\"\n", i - 1));
-  EXPECT_EQ(cluster_from_toml(find_cluster(path("15.toml"))).name, "15");
+  EXPECT_EQ(cluster_from_toml(find_cluster(path("13.toml"))).name, "13");
   EXPECT_THAT(complaints_of([&] { find_cluster(path("20.toml")); }),
               HasSubstr("more than 16 files refer to one another"));
 }

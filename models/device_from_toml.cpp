@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+
+#include "core/device_parameters.hpp"
+#include "models/device_toml.hpp"
+#include "models/load.hpp"
+#include "models/resolve_references.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr int kDeviceSchema = 1;
+
+/// Reads one parameter of a kernel model; an absent one keeps its default.
+struct ParameterReader {
+  TomlReader& reader;
+  void operator()(std::string_view key, double& value, ParameterBounds bounds) const {
+    value = bounds.positive ? reader.number(key, bounds.most, value)
+                            : reader.number(key, bounds.least, bounds.most, value);
+  }
+  void operator()(std::string_view key, std::optional<double>& value,
+                  ParameterBounds bounds) const {
+    if (reader.has(key)) value = reader.number(key, bounds.most, bounds.most);
+  }
+  void operator()(std::string_view key, Seconds& value, ParameterBounds /*checked later*/) const {
+    value = reader.seconds(key, value);
+  }
+  void operator()(std::string_view key, Bytes& value, ParameterBounds /*checked later*/) const {
+    value = reader.bytes(key, value);
+  }
+};
+
+void read_gemm(TomlReader& reader, GemmEfficiency& gemm) {
+  constexpr int kLargestTile = 4096;
+  gemm.tile_m = reader.whole_number("tile_m", 1, kLargestTile, gemm.tile_m);
+  gemm.tile_n = reader.whole_number("tile_n", 1, kLargestTile, gemm.tile_n);
+  visit_parameters_of_gemm(gemm, ParameterReader{reader});
+}
+
+void read_streams(TomlReader& reader, DeviceModel& device) {
+  visit_parameters_of_stream(device.memory_efficiency, ParameterReader{reader});
+  for (int i = 0; i < kStreamFamilyCount; ++i)
+    reader.table(name_of(static_cast<StreamFamily>(i)), false, [&](TomlReader& r) {
+      visit_parameters_of_stream(device.streams[static_cast<std::size_t>(i)].emplace(),
+                                 ParameterReader{r});
+    });
+}
+
+void read_peaks(TomlReader& reader, DeviceModel& device) {
+  bool any = false;
+  for (std::size_t i = 0; i < device.peak.size(); ++i) {
+    device.peak[i] = reader.flop_rate(name_of(static_cast<Dtype>(i)));
+    any |= device.peak[i].has_value();
+  }
+  device.nvfp4_peak = reader.flop_rate(name_of(ProductFormat::kNvfp4));
+  if (!any) reader.complain("", "missing peak rate", "add bf16 = \"312 TFLOP/s\"");
+}
+
+}  // namespace
+
+DeviceModel read_device(const std::string& key, TomlReader& reader) {
+  static const std::vector<std::string> kKernels{"frameworks", "own"};
+  DeviceModel device;
+  device.name = reader.text("name", key);
+  device.memory = reader.bytes("memory");
+  device.reserved_memory = reader.bytes("reserved_memory", Bytes(0));
+  device.kernels = static_cast<KernelLibrary>(reader.choice("kernels", kKernels, 0));
+  device.memory_bandwidth = reader.bandwidth("memory_bandwidth");
+  device.launch_overhead = reader.seconds("launch_overhead");
+  device.multiprocessors = reader.whole_number("multiprocessors", 1, 1 << 16, 1);
+  constexpr int kNotNvidia = 0;
+  if (const int capability = reader.whole_number("compute_capability", 0, 1000, kNotNvidia);
+      capability != kNotNvidia)
+    device.compute_capability = capability;
+  reader.table("peak", true, [&](TomlReader& r) { read_peaks(r, device); });
+  reader.table("gemm", false, [&](TomlReader& r) { read_gemm(r, device.gemm); });
+  reader.table("memory_efficiency", false, [&](TomlReader& r) { read_streams(r, device); });
+  reader.table("attention", false, [&](TomlReader& r) {
+    visit_parameters_of_attention(device.attention, ParameterReader{r});
+  });
+  reader.table("flash_attention_2", false, [&](TomlReader& r) {
+    device.flash_attention_2.emplace();
+    visit_parameters_of_attention(*device.flash_attention_2, ParameterReader{r});
+  });
+  return device;
+}
+
+namespace {
+
+LoadedDevice read_resolved_device(const NamedText& toml, const toml::table& table) {
+  TomlFindings findings{.file = toml.where, .complaints = {}, .sources = {}};
+  TomlReader reader(table, "", findings);
+  reader.whole_number("schema", kDeviceSchema, kDeviceSchema);
+  LoadedDevice loaded{read_device(toml.name, reader), {}};
+  reader.finish();
+  if (!findings.complaints.empty()) throw InputError(std::move(findings.complaints));
+  loaded.sources = std::move(findings.sources);
+  loaded.sources.erase("schema");
+  std::vector<Diagnostic> unsound = check_device(loaded.device, toml.where);
+  if (!unsound.empty()) throw InputError(std::move(unsound));
+  return loaded;
+}
+
+}  // namespace
+
+LoadedDevice device_from_toml(const NamedText& toml) {
+  return read_resolved_device(toml, resolve_device(toml, References::kPresets).table);
+}
+
+NamedText find_device(const std::string& name_or_path) {
+  NamedText found = find_device_file(name_or_path);
+  const ResolvedToml resolved = resolve_device(found, References::kPresetsAndFiles);
+  if (resolved.had_references)
+    found.text = device_to_toml(read_resolved_device(found, resolved.table));
+  return found;
+}
+
+}  // namespace meshwright
