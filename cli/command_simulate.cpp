@@ -41,8 +41,10 @@ Simulation simulate_graph(const Job& job, const SimulateFlags& flags, int steps)
   stop_if_interrupted();
   s.prices = price_works(s.graph.parts, s.graph.works, *job.cost_model);
   if (flags.contention) {
-    const auto devices = static_cast<int>(rank_count(plan.strategy.degrees));
-    const LinkNetwork network(job.cluster, devices, used_devices_per_node(job.cluster, devices));
+    const auto devices = static_cast<int>(s.graph.ranks.size());  // with separate servers
+    const LinkNetwork network(
+        job.cluster, devices,
+        used_devices_per_node(job.cluster, rank_count(plan.strategy.degrees)));
     s.times = simulate_with_contention(s.graph, s.prices, network);
   } else {
     simulate(s.graph, s.prices, s.times);
