@@ -37,8 +37,9 @@ Names collective_names() {
 
 /// What `show` takes.
 Names page_names() {
-  Names names{"models", "clusters", "schedules"};
-  for (const Names& more : {model_preset_names(), cluster_names(), schedule_names()})
+  Names names{"models", "clusters", "devices", "schedules"};
+  for (const Names& more :
+       {model_preset_names(), cluster_names(), device_preset_names(), schedule_names()})
     names.insert(names.end(), more.begin(), more.end());
   return names;
 }

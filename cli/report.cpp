@@ -154,6 +154,12 @@ std::string bubble_text(const PlanFigures& f) {
                      percent(f.busiest_rank_bubble));
 }
 
+std::string partial_nodes_text(const Cluster& cluster, std::int64_t ranks) {
+  const int all = node_of(cluster, DeviceId(0)).device_count;
+  const int used = used_devices_per_node(cluster, ranks).value_or(all);
+  return used == all ? "" : fmt::format("{} of {} GPUs per node used\n", used, all);
+}
+
 std::string figures_text(const PlanFigures& f) {
   return to_text(std::vector<NamedValue>{
       {"step time", fmt::format("{} (period {})", to_text(f.step_time), to_text(f.period))},

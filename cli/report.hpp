@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/cluster.hpp"
 #include "core/evaluation.hpp"
 #include "core/io_plan.hpp"
 #include "core/strategy_text.hpp"
@@ -22,6 +23,8 @@ std::string grouped(std::int64_t count);
 std::string plan_table(std::span<const PlanFigures> plans);
 /// "6.9 % (busiest rank 4.3 %)": bubble fractions of the period, see core/evaluation.hpp.
 std::string bubble_text(const PlanFigures& figures);
+/// "64 of 72 GPUs per node used\n"; empty if a job of `ranks` ranks fills its nodes or fits in one.
+std::string partial_nodes_text(const Cluster& cluster, std::int64_t ranks);
 /// Step time, throughput, utilization, bubble, exposed communication, memory: one line each.
 std::string figures_text(const PlanFigures& figures);
 /// The nonzero components of the step as shares, means over ranks.

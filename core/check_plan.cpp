@@ -128,12 +128,14 @@ class PlanChecks {
              "lower a parallel size or use more nodes");
       return;
     }
-    const NodeModel& node = node_of(cluster_, DeviceId(0));
-    if (is_homogeneous(cluster_) && ranks() > node.device_count && ranks() % node.device_count != 0)
+    const int per_node = node_of(cluster_, DeviceId(0)).device_count;
+    if (!used_devices_per_node(cluster_, ranks()))
       report("dp",
-             fmt::format("{}, which is not a multiple of the {} devices per node", degree_product(),
-                         node.device_count),
-             fmt::format("use at most {0} ranks, or a multiple of {0}", node.device_count));
+             fmt::format("{}, which cannot be spread evenly over {} nodes of {} devices",
+                         degree_product(), devices / per_node, per_node),
+             fmt::format("use at most {0} ranks, a multiple of {0}, or the same even number of "
+                         "ranks on every node",
+                         per_node));
   }
 
   // ---- tensor and sequence parallelism ----

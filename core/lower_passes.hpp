@@ -43,7 +43,7 @@ struct JobGroups {
   GroupShape expert_data;      ///< ranks holding the same experts
   GroupShape all;              ///< the whole job
   std::int64_t stage_ranks{};  ///< ranks per pipeline rank: data x context x tensor
-  int devices_per_node = 1;
+  int devices_per_node = 1;    ///< that the job uses; the largest node if they differ
   int pipeline = 1;
   std::int64_t pipeline_stride = 1;            ///< among ranks
   std::int64_t tensor_stride = 1;              ///< of tensor, among replicas

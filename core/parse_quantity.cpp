@@ -61,10 +61,13 @@ constexpr std::array<Unit, 6> kFlopRateUnits{{{"FLOP/s"},
                                               {"EFLOP/s", 18}}};
 constexpr std::array<Unit, 5> kTimeUnits{{{"ps", -12}, {"ns", -9}, {"us", -6}, {"ms", -3}, {"s"}}};
 
+constexpr std::array<Unit, 1> kPriceUnits{{{"USD"}}};
+
 constexpr Units kBytes{"a size", {"GiB", "GB"}, kByteUnits};
 constexpr Units kBandwidth{"a bandwidth", {"GB/s", "Gbit/s"}, kBandwidthUnits};
 constexpr Units kFlopRate{"a FLOP rate", {"TFLOP/s", "PFLOP/s"}, kFlopRateUnits};
 constexpr Units kTime{"a time", {"us", "ms"}, kTimeUnits};
+constexpr Units kPrice{"a price per hour", {"USD", "USD"}, kPriceUnits};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -217,6 +220,13 @@ Seconds parse_seconds(std::string_view text, std::string_view where) {
   const double value = parse_value(text, where, kTime);
   if (value > kLongestSeconds) refuse_range(text, where, kTime);
   return Seconds(value);
+}
+
+DollarsPerHour parse_price(std::string_view text, std::string_view where) {
+  constexpr double kHighestPrice = 1e9;
+  const double value = parse_value(text, where, kPrice);
+  if (value > kHighestPrice) refuse_range(text, where, kPrice);
+  return DollarsPerHour(value);
 }
 
 std::string to_text(Bytes bytes) {

@@ -8,7 +8,6 @@
 #include "models/load.hpp"
 #include "models/presets.hpp"
 #include "models/published_runs.hpp"
-#include "models/this_machine.hpp"
 #include "models/trainer_toml.hpp"
 
 namespace meshwright {
@@ -91,15 +90,16 @@ Shelf published_sets() {
 }  // namespace
 
 NamedText find_model(const std::string& name_or_path) { return find_on(models(), name_or_path); }
-NamedText find_cluster(const std::string& name_or_path) {
-  if (name_or_path == kThisMachine) return this_machine_cluster(this_machine_calibration());
+NamedText find_device_file(const std::string& name_or_path) {
+  return find_on(devices(), name_or_path);
+}
+NamedText find_cluster_file(const std::string& name_or_path) {
   return find_on(clusters(), name_or_path);
 }
 NamedText find_trainer(const std::string& name_or_path) {
   return find_on(trainers(), name_or_path);
 }
 std::vector<std::string> trainer_preset_names() { return names_on(trainers()); }
-NamedText find_device(const std::string& name_or_path) { return find_on(devices(), name_or_path); }
 std::vector<std::string> device_preset_names() { return names_on(devices()); }
 NamedText find_published_set(const std::string& name_or_path) {
   return find_on(published_sets(), name_or_path);

@@ -381,7 +381,7 @@ std::string_view name_of(MeasuredMemory kind) {
 }
 
 PublishedSet published_set_from_toml(const NamedText& toml) {
-  const toml::table root = parse_toml(toml, "pass a file of published runs (TOML)");
+  const toml::table root = parse_toml(toml, "published-runs");
   TomlFindings findings{.file = toml.where, .complaints = {}, .sources = {}};
   PublishedSet set;
   set.name = toml.name;

@@ -101,7 +101,7 @@ void read_routines(TomlReader& reader, Trainer& trainer) {
 }
 
 Trainer read_trainer(const NamedText& source, int depth) {
-  const toml::table root = parse_toml(source);
+  const toml::table root = parse_toml(source, "trainer");
   TomlFindings findings{.file = source.where, .complaints = {}, .sources = {}};
   TomlReader reader(root, "", findings);
   reader.whole_number("schema", kTrainerSchema, kTrainerSchema);

@@ -151,7 +151,8 @@ void settle_layers(const SearchJob& job, std::vector<Prospect>& prospects) {
   // With another rank order or heterogeneous nodes, the placement of all groups may differ.
   const bool is_usual =
       job.fixed.model_parallelism.order == RankOrder{} && is_homogeneous(job.cluster);
-  const int devices_per_node = is_usual ? node_of(job.cluster, DeviceId(0)).device_count : 0;
+  const int devices_per_node =
+      is_usual ? used_devices_per_node(job.cluster, job.goal.gpus).value_or(0) : 0;
   SharedValues<ShapeKey, LayerPasses> layers;
   for (std::size_t i = 0; i < prospects.size(); ++i)
     layers.ask(shape_key(prospects[i].candidate, devices_per_node), i);
