@@ -5,6 +5,7 @@
 
 #include "cli/accuracy_baseline.hpp"
 #include "cli/commands.hpp"
+#include "cli/fit_runs.hpp"
 #include "cli/help_formatter.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/validation_report.hpp"
@@ -52,6 +53,13 @@ void compare_with_baseline(const std::string& file, const AccuracyBaseline& now,
   for (const std::string& line : worse) outcome.notes += "  " + line + "\n";
 }
 
+Outcome fit_outcome(const LoadedRuns& runs, const ValidateFlags& flags) {
+  const RunFit fit = fit_runs(runs, *flags.fit_steps, flags.threads.value_or(0));
+  if (!flags.write_errors.empty())
+    write_file(flags.write_errors, to_csv(validated_runs(runs, fit)));
+  return deliver(fit_text(runs, fit), flags.output);
+}
+
 }  // namespace
 
 CLI::App* add_validate_command(CLI::App& app, ValidateFlags& flags) {
@@ -77,6 +85,15 @@ CLI::App* add_validate_command(CLI::App& app, ValidateFlags& flags) {
                      "exit with status 1 if the mean error of a set is larger than in FILE by more "
                      "than 0.5 percentage points")
         ->type_name("FILE");
+    add_count(
+        *command, "--fit", flags.fit_steps, {0, 20},
+        "fit the constants shared by trainers and devices to the runs, with at most this many "
+        "steps, and print the errors without the source and the model of each run; 0: keep "
+        "the constants");
+    command
+        ->add_option("--write-errors", flags.write_errors,
+                     "with --fit: write the errors without the source, for error bars, to FILE")
+        ->type_name("FILE");
     command->add_option("--write-baseline", flags.write_baseline, "write the mean errors to FILE")
         ->type_name("FILE");
     add_count(*command, "--threads", flags.threads, kThreadRange,
@@ -98,6 +115,7 @@ Outcome run_validate(const ValidateFlags& flags) {
                       .hint = "expected one of: text, markdown"});
   const LoadedRuns runs = load_runs(read_sets(flags));
   stop_if_interrupted();
+  if (flags.fit_steps) return fit_outcome(runs, flags);
   const std::vector<RunPrediction> predictions = predict_runs(
       runs, {.threads = flags.threads.value_or(0), .cancelled = [] { return is_interrupted(); }});
   stop_if_interrupted();

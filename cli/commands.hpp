@@ -120,8 +120,8 @@ Outcome run_sweep(const SweepFlags& flags);
 struct ValidateFlags {
   std::vector<std::string> files, sets;
   bool rows = false;
-  std::string table = "text", csv, baseline, write_baseline;
-  std::optional<int> threads;
+  std::string table = "text", csv, baseline, write_baseline, write_errors;
+  std::optional<int> threads, fit_steps;
   OutputFlags output;
 };
 CLI::App* add_validate_command(CLI::App& app, ValidateFlags& flags);

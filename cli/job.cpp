@@ -8,6 +8,7 @@
 #include "cli/predict_runs.hpp"
 #include "cli/standard_streams.hpp"
 #include "core/io_file.hpp"
+#include "models/import.hpp"
 #include "models/load.hpp"
 #include "models/published_runs.hpp"
 #include "models/this_machine.hpp"
@@ -48,7 +49,7 @@ Job job_from_published_run(const std::string& name, const SourceFlags& sources) 
   job.file = {.model_name = model.name,
               .model_config = model.text,
               .cluster_name = cluster.name,
-              .cluster_toml = cluster.text,
+              .cluster_toml = cluster_to_toml(job.cluster),  // without references
               .plan = plan_of_run(run, job.model, job.cluster, *job.cost_model),
               .predicted = std::nullopt,
               .cost_model = job.cost_model->provenance(),

@@ -74,6 +74,8 @@ RunPrediction predict(const LoadedRuns::Job& job, const ModelGraph& model, const
     prediction.mfu = evaluation.mfu;
     prediction.bubble_of_period = evaluation.bubble_of_period;
     prediction.shares = step_shares(evaluation);
+    prediction.traits =
+        traits_of(plan.strategy, model, pricing.cluster, pricing.trainer, evaluation);
   } catch (const InputError& error) {
     prediction.problems = error.diagnostics();
   }

@@ -13,6 +13,7 @@
 #include "core/model_graph.hpp"
 #include "core/trainer.hpp"
 #include "models/published_runs.hpp"
+#include "simulator/error_bars.hpp"
 
 namespace meshwright {
 
@@ -44,6 +45,7 @@ struct RunPrediction {
   double mfu = 0, bubble_of_period = 0;
   StepShares shares;
   std::string device_name;
+  JobTraits traits;
   friend bool operator==(const RunPrediction&, const RunPrediction&) = default;
 };
 /// The predicted figure that a measured one of this kind is compared with.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <sstream>
 
 #include "core/io_plan.hpp"
 #include "core/parse_quantity.hpp"
@@ -218,31 +217,6 @@ std::size_t index_of(std::string_view name, const std::vector<NamedText>& used) 
   return static_cast<std::size_t>(found - used.begin());
 }
 
-/// Changed keys replace those of the base, table by table.
-void merge_tables(toml::table& base, const toml::table& changes) {
-  for (const auto& [key, value] : changes) {
-    toml::table* inner = base.get_as<toml::table>(key.str());
-    if (inner != nullptr && value.is_table())
-      merge_tables(*inner, *value.as_table());
-    else
-      base.insert_or_assign(key, value);
-  }
-}
-
-/// A cluster of the file as text; `extends` names the preset that it changes.
-std::string cluster_text(const toml::table& table) {
-  const auto* base = table.get_as<std::string>("extends");
-  if (base == nullptr) return text_with_positions(table);
-  toml::table merged = parse_toml(find_cluster(base->get()));
-  toml::table changes = table;
-  changes.erase("extends");
-  merged.erase("name");
-  merge_tables(merged, changes);
-  std::ostringstream text;
-  text << merged;
-  return text.str();
-}
-
 /// What a run may refer to by name: tables of the file, then presets.
 struct RunShelf {
   const char* key;  ///< "model", "cluster"
@@ -301,7 +275,7 @@ class SetReader {
         models_{"model", table_at(root, "models", findings), embedded_models(), find_model,
                 json_text_of},
         clusters_{"cluster", table_at(root, "clusters", findings), embedded_clusters(),
-                  find_cluster, cluster_text} {
+                  find_cluster, text_with_positions} {
     if (const toml::table* defaults = table_at(root, "defaults", findings)) defaults_ = defaults;
   }
 

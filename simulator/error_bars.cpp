@@ -1,12 +1,14 @@
 #include "simulator/error_bars.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <numbers>
 #include <set>
 
-#include "core/check.hpp"
+#include "simulator/csv_table.hpp"
 
 namespace meshwright {
 namespace {
@@ -130,6 +132,49 @@ std::optional<ErrorBar> error_bar(const JobTraits& job, std::span<const Validate
 bool equal_within_error(Ticks a, const ErrorBar& bar_a, Ticks b, const ErrorBar& bar_b) {
   const double x = to_seconds(a).value, y = to_seconds(b).value;
   return x * bar_a.p10 <= y * bar_b.p90 && y * bar_b.p10 <= x * bar_a.p90;
+}
+
+std::string to_csv(std::span<const ValidatedRun> runs) {
+  std::string text =
+      "source,run,measured_over_predicted,device,compute_capability,trainer,bits,experts,"
+      "sharded_parameters,devices,parameters,sequence,launch_percent\n";
+  for (const ValidatedRun& run : runs) {
+    const JobTraits& t = run.traits;
+    text += fmt::format("{},{},{:.4f},{},{},{},{},{},{},{:.0f},{:.4g},{:.0f},{:.1f}\n", run.source,
+                        run.id, std::exp(run.log_error), t.device, t.compute_capability, t.trainer,
+                        t.bits, t.experts ? 1 : 0, t.sharded_parameters ? 1 : 0,
+                        std::exp2(t.log2_devices), std::exp2(t.log2_parameters),
+                        std::exp2(t.log2_sequence), 100 * t.launch_share);
+  }
+  return text;
+}
+
+std::vector<ValidatedRun> validated_runs_from_csv(std::string_view text, const std::string& file) {
+  const CsvTable table = read_csv_table(text, file);
+  std::vector<ValidatedRun> runs;
+  for (const CsvTable::Row& row : table.rows) {
+    const auto number = [&](std::string_view column) { return number_in(table, row, column); };
+    const auto flag = [&](std::string_view column) { return table.text(row, column) == "1"; };
+    const auto whole = [&](std::string_view column) {  // 0 is written as such
+      return table.text(row, column) == "0" ? 0 : static_cast<int>(number(column));
+    };
+    const std::string& launch = table.text(row, "launch_percent");
+    runs.push_back(
+        {.source = table.text(row, "source"),
+         .id = table.text(row, "run"),
+         .traits = {.device = table.text(row, "device"),
+                    .compute_capability = whole("compute_capability"),
+                    .trainer = table.text(row, "trainer"),
+                    .bits = static_cast<int>(number("bits")),
+                    .experts = flag("experts"),
+                    .sharded_parameters = flag("sharded_parameters"),
+                    .log2_devices = std::log2(number("devices")),
+                    .log2_parameters = std::log2(number("parameters")),
+                    .log2_sequence = std::log2(number("sequence")),
+                    .launch_share = launch == "0.0" ? 0 : number("launch_percent") / 100},
+         .log_error = std::log(number("measured_over_predicted"))});
+  }
+  return runs;
 }
 
 }  // namespace meshwright

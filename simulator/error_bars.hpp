@@ -67,4 +67,9 @@ std::optional<ErrorBar> error_bar(const JobTraits& job, std::span<const Validate
 /// True if the ranges of two step times overlap: neither plan is known to be faster.
 bool equal_within_error(Ticks a, const ErrorBar& bar_a, Ticks b, const ErrorBar& bar_b);
 
+/// One run per line below a header; validated_runs_from_csv() reads it back.
+std::string to_csv(std::span<const ValidatedRun> runs);
+/// InputError with line and column.
+std::vector<ValidatedRun> validated_runs_from_csv(std::string_view text, const std::string& file);
+
 }  // namespace meshwright
