@@ -239,7 +239,8 @@ bool is_any_given(const StrategyFlags& flags) {
                          flags.sequence_length.has_value()};
   for (const bool flag : given)
     if (flag) return true;
-  return !flags.blocks_per_stage.empty() || !flags.device_of_stage.empty();
+  return !flags.blocks_per_stage.empty() || !flags.device_of_stage.empty() ||
+         flags.stage_cut.has_value();
 }
 
 Strategy to_strategy(const StrategyFlags& flags, std::optional<int> gpus) {
