@@ -8,6 +8,7 @@
 #include "cli/predict_runs.hpp"
 #include "cli/standard_streams.hpp"
 #include "core/io_file.hpp"
+#include "core/lower.hpp"
 #include "models/import.hpp"
 #include "models/load.hpp"
 #include "models/published_runs.hpp"
@@ -83,13 +84,24 @@ Job job_from_file(const std::string& path, const SourceFlags& sources) {
   return job;
 }
 
+std::vector<int> uniform_blocks_per_stage(const Strategy& strategy, const StageCut& cut,
+                                          const Job& job) {
+  // The placement is defined for valid strategies only: others are refused with their reasons.
+  complete_plan(strategy, job.model, job.cluster, *job.cost_model);
+  Plan plan;
+  plan.strategy = strategy;
+  return cut_uniformly(cut, block_count(job.model), placement_of(plan));
+}
+
 /// Uses the manual layer placement if one was given.
 Plan plan_of(const StrategyFlags& flags, const Strategy& strategy, const Job& job) {
-  if (flags.blocks_per_stage.empty() && flags.device_of_stage.empty())
+  const bool is_uniform = flags.stage_cut && flags.stage_cut->rule == StageCutRule::kUniform;
+  if (!is_uniform && flags.blocks_per_stage.empty() && flags.device_of_stage.empty())
     return complete_plan(strategy, job.model, job.cluster, *job.cost_model);
   Plan plan;
   plan.strategy = strategy;
   plan.blocks_per_stage = flags.blocks_per_stage;
+  if (is_uniform) plan.blocks_per_stage = uniform_blocks_per_stage(strategy, *flags.stage_cut, job);
   plan.device_of_stage = flags.device_of_stage;
   if (auto problems = check_plan(plan, job.model, job.cluster); !problems.empty())
     throw InputError(std::move(problems));

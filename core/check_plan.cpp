@@ -10,6 +10,7 @@
 #include "core/lower_passes.hpp"
 #include "core/plan.hpp"
 #include "core/plan_numbers.hpp"
+#include "core/recompute_operators.hpp"
 #include "core/schedule.hpp"
 #include "core/weight_versions.hpp"
 
@@ -241,6 +242,22 @@ class PlanChecks {
              fmt::format("'block:{}' is out of range: '{}' has {} blocks", recompute.blocks,
                          model_.name, traits_.blocks),
              "use block:N with the number of blocks per stage to recompute, or full");
+    check_recomputed_modules();
+  }
+
+  void check_recomputed_modules() {
+    const Recompute& recompute = strategy_.recompute;
+    const bool names_operators = recompute.kind == RecomputeKind::kModules ||
+                                 recompute.kind == RecomputeKind::kTorchSelective;
+    if (names_operators && device_of(cluster_, DeviceId(0)).kernels == KernelLibrary::kOwn)
+      report("recompute",
+             fmt::format("Meshwright's executor does not support '{}'", to_text(recompute)),
+             "use none, selective, full or block:N");
+    for (int i = 0; i < kRecomputeModuleCount; ++i)
+      if (const auto module = static_cast<RecomputeModule>(i);
+          recompute.has(module) && !has_module(model_, module))
+        report("recompute", fmt::format("'{}' has no module '{}'", model_.name, name_of(module)),
+               "remove it from the list");
   }
 
   void check_dtype() {
@@ -368,6 +385,7 @@ class PlanChecks {
              "give the number of blocks of every stage");
       return;
     }
+    check_recomputed_blocks(cut);
     std::int64_t sum = 0;
     for (const int blocks : cut) sum += blocks;
     if (sum != traits_.blocks)
@@ -381,6 +399,22 @@ class PlanChecks {
       report("blocks-per-stage", fmt::format("stage {} has {} blocks", i, cut[i]),
              "assign at least one block to it, or use fewer stages");
     }
+  }
+
+  void check_recomputed_blocks(const std::vector<int>& cut) {
+    const std::vector<int>& counts = strategy_.recompute.blocks_per_stage;
+    if (counts.empty()) return;
+    if (counts.size() != cut.size())
+      return report("recompute",
+                    fmt::format("'{}' has {} entries, but there are {} stages",
+                                to_text(strategy_.recompute), counts.size(), cut.size()),
+                    "give the number of blocks to recompute in every stage");
+    for (const int blocks : counts)
+      if (blocks < 0 || blocks > traits_.blocks)
+        return report("recompute",
+                      fmt::format("'{}' is out of range: '{}' has {} blocks",
+                                  to_text(strategy_.recompute), model_.name, traits_.blocks),
+                      "give at most the number of blocks of each stage");
   }
 
   bool has_layer(LayerKind kind) const {

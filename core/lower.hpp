@@ -11,8 +11,8 @@
 ///
 /// Assumptions of the graph: expert rows follow ExpertRouting, and every rank does the work of the
 /// busiest one. Collectives of tensor, context and expert parallelism are steps of a task and block
-/// it, except for what their Overlap hides. Data-parallel collectives overlap the compute stream:
-/// one per stage as soon as its last backward has finished, or bucket by bucket. On heterogeneous
+/// it, except for what their Overlap hides. Data-parallel collectives overlap the compute stream
+/// bucket by bucket; without buckets they follow the last backward pass of a rank. On heterogeneous
 /// clusters a pipeline rank is as slow as its slowest device. Gradients are accumulated and reduced
 /// in fp32. The global gradient norm is a barrier before the optimizer, except for flushless
 /// schedules, whose stages update between passes and whose graph covers several steps.

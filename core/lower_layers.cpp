@@ -15,8 +15,10 @@
 // over the tensor ranks.
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "core/lower_passes.hpp"
+#include "core/recompute_operators.hpp"
 
 namespace meshwright {
 namespace {
@@ -63,6 +65,17 @@ class LayerLowering {
     }
   }
 
+  /// Repeats operators of the forward pass; `fractions` as in recomputed_fractions().
+  void repeat(const std::vector<double>& fractions, std::vector<Step>& steps) {
+    for (int i = 0; i < layer_.operator_count; ++i) {
+      const double fraction = fractions[static_cast<std::size_t>(i)];
+      const std::size_t begin = steps.size();
+      if (fraction > 0) forward_of(i, steps);
+      if (fraction > 0 && fraction < 1)
+        for (std::size_t s = begin; s < steps.size(); ++s) shorten_product(fraction, steps[s]);
+    }
+  }
+
   /// The part repeated by selective recomputation: the attention core.
   void attention_forward(std::vector<Step>& steps) {
     for (int i = 0; i < layer_.operator_count; ++i)
@@ -72,6 +85,16 @@ class LayerLowering {
  private:
   const Operator& op(int i) const {
     return model_.operators[static_cast<std::size_t>(layer_.first_operator + i)];
+  }
+  /// Only some columns of y[m, n] = x[m, k] W[k, n].
+  void shorten_product(double fraction, Step& step) const {
+    auto* product = std::get_if<Kernel>(&step);
+    if (product == nullptr || product->kind != KernelKind::kGemm) return;
+    product->n = std::llround(static_cast<double>(product->n) * fraction);
+    product->flops = product->flops * fraction;
+    product->memory_traffic =
+        stored_element(shard_.dtype) *
+        (product->m * product->k + product->k * product->n + product->m * product->n);
   }
   const ActivationTensor& activation(TensorId id) const {
     return std::get<ActivationTensor>(model_.tensors[id.index()].shape);
@@ -346,6 +369,11 @@ LayerParts append_layer_parts(const ModelGraph& model, LayerId layer, const Stra
   // Fused attention always recomputes its scores, so selective recomputation changes nothing.
   if (kind == RecomputeKind::kSelective && strategy.attention == AttentionAlgorithm::kStandard)
     made.recompute = part("recompute", [&](auto& steps) { lowering.attention_forward(steps); });
+  if (kind == RecomputeKind::kModules || kind == RecomputeKind::kTorchSelective) {
+    const std::vector<double> fractions = recomputed_fractions(model, layer, strategy.recompute);
+    if (std::any_of(fractions.begin(), fractions.end(), [](double f) { return f > 0; }))
+      made.recompute = part("recompute", [&](auto& steps) { lowering.repeat(fractions, steps); });
+  }
   if (made.recompute >= 0) parts[static_cast<std::size_t>(made.recompute)].recompute = true;
   return made;
 }

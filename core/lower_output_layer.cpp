@@ -8,7 +8,7 @@ namespace meshwright {
 namespace {
 
 constexpr double kProportionSteps = 10'000;  ///< resolution of estimated times
-constexpr int kStatisticsPerToken = 3;  ///< maximum, sum of exponentials, logit of the target
+constexpr int kStatisticsPerToken = 3;       ///< maximum, sum of exponentials, logit of the target
 constexpr std::int32_t kNotAppended = -1;
 
 }  // namespace
@@ -37,8 +37,7 @@ bool has_vocabulary_layers(const ModelGraph& model) {
   const Operator& logits = last[last.size() - kOutputOperators];
   const auto* product = std::get_if<Linear>(&logits.shape);
   return std::holds_alternative<EmbeddingLookup>(first.front().shape) &&
-         words_are_cut(first.front()) && product != nullptr &&
-         product->cut == LinearCut::kColumn &&
+         words_are_cut(first.front()) && product != nullptr && product->cut == LinearCut::kColumn &&
          std::holds_alternative<CrossEntropy>(last.back().shape);
 }
 
@@ -98,7 +97,8 @@ class OutputLayerEmission::State {
         barriers_(schedule.output_barriers),
         devices_(static_cast<std::size_t>(schedule.placement.devices)) {
     const std::size_t cells = devices_ * static_cast<std::size_t>(schedule.microbatch_count);
-    for (std::vector<std::int32_t>* tasks : {&inputs_, &scored_, &statistics_, &ended_, &gradients_})
+    for (std::vector<std::int32_t>* tasks :
+         {&inputs_, &scored_, &statistics_, &ended_, &gradients_})
       tasks->assign(cells, kNotAppended);
     const Bytes statistics(local_tokens(shard_shape_of(strategy)).gathered * kStatisticsPerToken *
                            kFloat32Bytes);
@@ -139,9 +139,9 @@ class OutputLayerEmission::State {
     const bool scores = action.pass == Pass::kOutputScores;
     std::vector<std::int32_t>& ended = scores ? scored_ : ended_;
     ended[cell_of(action)] = done.value;
-    const std::vector<std::int32_t> after(ended.begin() + static_cast<std::ptrdiff_t>(first),
-                                          ended.begin() +
-                                              static_cast<std::ptrdiff_t>(first + devices_));
+    const std::vector<std::int32_t> after(
+        ended.begin() + static_cast<std::ptrdiff_t>(first),
+        ended.begin() + static_cast<std::ptrdiff_t>(first + devices_));
     if (std::find(after.begin(), after.end(), kNotAppended) != after.end()) return;
     if (scores)
       exchange(first_barrier_, Stream::kOutputReductions, action.microbatch, after, statistics_);
@@ -181,7 +181,7 @@ class OutputLayerEmission::State {
   std::size_t devices_;
   WorkId broadcast_{-1}, first_barrier_{-1}, second_barrier_{-1};
   // Tasks by micro-batch x device.
-  std::vector<std::int32_t> inputs_;              ///< of the broadcast
+  std::vector<std::int32_t> inputs_;               ///< of the broadcast
   std::vector<std::int32_t> scored_, statistics_;  ///< S, and the barrier after it
   std::vector<std::int32_t> ended_, gradients_;    ///< T, and the barrier after it
 };

@@ -318,9 +318,9 @@ struct OutputLayerBytes {
 };
 OutputLayerBytes output_layer_bytes(const ModelGraph& model, const Strategy& strategy);
 
-/// The plan's schedule, ordered for the proportions of its passes: where S and T fit between F and B
-/// depends on them. Every kernel is estimated by the larger of its arithmetic at the device's peak
-/// and its traffic at the memory bandwidth.
+/// The plan's schedule, ordered for the proportions of its passes: where S and T fit between F and
+/// B depends on them. Every kernel is estimated by the larger of its arithmetic at the device's
+/// peak and its traffic at the memory bandwidth.
 Schedule order_by_estimated_times(const StagesPass& pass, const Strategy& strategy,
                                   const DeviceModel& device);
 

@@ -88,8 +88,7 @@ class PipelineEmission {
       const auto& route =
           placement_.routes[static_cast<std::size_t>(schedule_.route_of_microbatch[m])];
       activation_[slot(route.front(), MicrobatchId(m))] = kNoInput;
-      if (schedule_.output_barriers == 0)
-        gradient_[slot(route.back(), MicrobatchId(m))] = kNoInput;
+      if (schedule_.output_barriers == 0) gradient_[slot(route.back(), MicrobatchId(m))] = kNoInput;
     }
   }
 

@@ -69,18 +69,18 @@ class StagesLowering {
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
       if (model_.layers[i].layer_class != static_cast<std::int32_t>(classes_.size())) continue;
       const LayerId layer(i);
-      const auto kept = [&](RecomputeKind how) {
-        const Bytes change = how == RecomputeKind::kFull
+      const auto kept = [&](const Recompute& how) {
+        const Bytes change = how.kind == RecomputeKind::kFull
                                  ? Bytes(0)
                                  : kept_bytes_change(model_, layer, shard, memory());
-        return kept_activation_bytes(model_, layer, shard, {.kind = how, .blocks = 0}) + change;
+        return kept_activation_bytes(model_, layer, shard, how) + change;
       };
       LayerHoldings held;
       held.first = layer;
       held.parts = append_layer_parts(model_, layer, plan_.strategy, pass_.groups, parts);
-      held.kept_if_whole = kept(RecomputeKind::kNone);
-      held.kept_if_full = kept(RecomputeKind::kFull);
-      held.kept = kind == RecomputeKind::kSelective ? kept(kind) : held.kept_if_whole;
+      held.kept_if_whole = kept({});
+      held.kept_if_full = kept({.kind = RecomputeKind::kFull});
+      held.kept = recomputes_operators(kind) ? kept(plan_.strategy.recompute) : held.kept_if_whole;
       held.needs = weight_gradient_needs(model_, layer, shard);
       held.needs.inputs = std::min(held.needs.inputs, held.kept);
       held.logits = logit_bytes(model_, layer, shard);
@@ -133,7 +133,7 @@ class StagesLowering {
   void lower_parts_of_model() {
     const std::vector<std::vector<LayerId>> parts = layers_of_parts(plan_, model_);
     for (std::size_t part = 0; part < parts.size(); ++part) {
-      keeps_ = StageKeeps(model_, parts[part], plan_.strategy);
+      keeps_ = StageKeeps(model_, parts[part], plan_.strategy, static_cast<int>(part));
       place_layers(parts[part]);
       const int number = static_cast<int>(part);
       node_kind_ = kind_of_part(number);
@@ -271,7 +271,7 @@ class StagesLowering {
 
   bool recomputes(const PlacedLayer& layer) const {
     return held(layer).parts.recompute >= 0 &&
-           (layer.fully_recomputed || plan_.strategy.recompute.kind == RecomputeKind::kSelective);
+           (layer.fully_recomputed || recomputes_operators(plan_.strategy.recompute.kind));
   }
 
   /// Saved activations live from forward to backward. If the backward pass is split, inputs of

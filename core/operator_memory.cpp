@@ -2,6 +2,7 @@
 
 #include "core/check.hpp"
 #include "core/operator_work.hpp"
+#include "core/recompute_operators.hpp"
 
 namespace meshwright {
 namespace {
@@ -97,6 +98,9 @@ Bytes kept_activation_bytes(const ModelGraph& model, LayerId layer, const ShardS
   const bool is_block = model.layers[layer.index()].kind == LayerKind::kBlock;
   if (is_block && recompute.kind == RecomputeKind::kFull)
     return layer_input_bytes(model, operators, shard);
+  if (is_block && (recompute.kind == RecomputeKind::kModules ||
+                   recompute.kind == RecomputeKind::kTorchSelective))
+    return kept_with_recomputed_operators(model, layer, shard, recompute);
   const bool scores = keeps_scores(shard, recompute);
   TensorSum sum(model, shard);
   skip_logits(operators, sum);

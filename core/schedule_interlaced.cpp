@@ -37,8 +37,8 @@ std::vector<Action> interlaced_order(int device, int devices, int microbatches) 
 }  // namespace
 
 Schedule generate_interlaced_1f1b(const ScheduleRequest& request) {
-  Schedule schedule = empty_schedule("interlaced-1f1b", looped_placement(request.devices, 1),
-                                     request.microbatches);
+  Schedule schedule =
+      empty_schedule("interlaced-1f1b", looped_placement(request.devices, 1), request.microbatches);
   schedule.output_barriers = 2;
   schedule.output_layer_blocks = true;
   for (int d = 0; d < request.devices; ++d)

@@ -87,7 +87,8 @@ std::optional<PruneReason> screen_memory(Prospect& prospect, const SearchJob& jo
                                          MemoryShortfall& shortfall) {
   Screen screen(prospect, job);
   const Recompute recompute = prospect.candidate.recompute;
-  if (recompute.kind == RecomputeKind::kBlocks && recompute.blocks == 0)
+  if (recompute.kind == RecomputeKind::kBlocks && recompute.blocks == 0 &&
+      recompute.blocks_per_stage.empty())
     return choose_blocks(prospect, screen, shortfall);
   const auto found = screen.under(recompute);
   if (!found) return std::nullopt;

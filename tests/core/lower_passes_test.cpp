@@ -246,8 +246,9 @@ TEST(StepEnd, ReducesGradientsThenNormThenUpdates) {
               ElementsAre("dp all-reduce", "pp all-reduce", "dp all-reduce", "optimizer"));
 }
 
-TEST(StepEnd, LetsLaterChunksReduceFirst) {
+TEST(StepEnd, LetsLaterChunksReduceFirstIfReductionsOverlap) {
   Strategy s = strategy_of({.data = 2, .pipeline = 2, .chunks = 2}, 2);
+  s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(1 << 30)};
   const TaskGraph graph = lower(plan_of(s, 4), gpt({.blocks = 4}), cluster_of(2, 4));
   std::vector<int> stages;
   for (const Task& task : graph.tasks)
