@@ -91,7 +91,7 @@ TimelineTracks tracks_of_trace(std::string_view bytes, const std::string& where,
                                const TraceFileProgress& progress) {
   std::string plain;
   if (is_gzip(bytes)) {
-    plain = unzipped(bytes, where);
+    plain = decompress_gzip(bytes, where, kLargestTraceFile);
     bytes = plain;
   }
   TimelineTracks tracks;

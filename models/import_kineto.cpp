@@ -20,6 +20,7 @@ namespace meshwright {
 namespace {
 
 constexpr double kKinetoNs = 1e-9;
+constexpr double kMostUpdated = 1e15;  ///< parameters
 /// Calls that take longer than this times the median are warm-up (autotuning, loading of modules).
 constexpr double kOutlier = 3;
 
@@ -46,7 +47,7 @@ Typical typical(std::vector<double> times) {
 /// Kernels of one memory-bound routine and size; several operators may share it.
 struct StreamSum {
   double seconds = 0;
-  std::int64_t counted = 0, kernels = 0;
+  std::int64_t counted = 0, recomputed = 0, kernels = 0;
   std::vector<double> times;  ///< of the operators that count
 };
 using StreamKey = std::tuple<Routine, KinetoPass, std::int64_t>;  ///< and elements
@@ -291,6 +292,7 @@ class CalibrationWriter {
       StreamSum& sum = streams_[{shape.routine, shape.pass, shape.size.elements}];
       sum.seconds += shape.total();
       sum.counted += shape.counted;
+      sum.recomputed += shape.recomputed;
       sum.kernels += shape.kernels;
       if (shape.counted > 0)
         sum.times.insert(sum.times.end(), shape.times.begin(), shape.times.end());
@@ -299,6 +301,7 @@ class CalibrationWriter {
     for (const OtherKernels& other : kernels_.others)
       if (other.pass != KinetoPass::kUpdate) distribute(other);
     for (const KinetoPass pass : {KinetoPass::kForward, KinetoPass::kBackward}) count_glue(pass);
+    count_decomposed();
     for (const auto& [key, sum] : streams_) add_stream(key, sum);
   }
 
@@ -325,6 +328,13 @@ class CalibrationWriter {
   /// mask of the scores, the conversion of logits. On tensors [.., .., .., head size] they are
   /// rotary embeddings. All others are counted with the residual additions.
   void distribute(const OtherKernels& other) {
+    if (other.belongs_to) {
+      const auto [routine, elements] = *other.belongs_to;
+      StreamSum& sum = streams_[{routine, other.pass, elements}];
+      sum.seconds += other.seconds;
+      sum.kernels += other.kernels;
+      return;
+    }
     constexpr std::array kOwners{Routine::kSwiGlu, Routine::kGelu, Routine::kRelu,
                                  Routine::kCrossEntropy, Routine::kSoftmax};
     for (const Routine routine : kOwners)
@@ -363,6 +373,18 @@ class CalibrationWriter {
       const bool is_parallel = additions > 0 && 2 * additions < 3 * layers_;
       at->second.counted = routine == Routine::kRotary || is_parallel ? layers_ : 2 * layers_;
       at->second.times = {at->second.seconds / static_cast<double>(at->second.counted)};
+    }
+  }
+
+  /// A backward pass without an operator of its own occurs as often as the forward pass.
+  void count_decomposed() {
+    for (auto& [key, sum] : streams_) {
+      const auto [routine, pass, elements] = key;
+      if (pass != KinetoPass::kBackward || sum.counted > 0) continue;
+      const auto forward = streams_.find({routine, KinetoPass::kForward, elements});
+      if (forward == streams_.end()) continue;
+      sum.counted = forward->second.counted - forward->second.recomputed;
+      if (sum.counted > 0) sum.times = {sum.seconds / static_cast<double>(sum.counted)};
     }
   }
 
@@ -410,17 +432,30 @@ class CalibrationWriter {
     totals.kernels += kernels;
     totals.seconds += seconds;
     KernelPoint point;
-    constexpr double kMostModelParameters = 1e15;
     const double per_step = parameters / steps();
-    if (per_step < kMostModelParameters) point.m = std::llround(per_step);
+    if (per_step < kMostUpdated) point.m = std::llround(per_step);
+    if (point.m == 0) point.m = accumulated_parameters();
     if (point.m == 0) {
-      totals.note = "number of parameters not recorded (record_shapes, PyTorch 2.1 or later)";
+      totals.note = "number of parameters not recorded";
       return;
     }
     point.memory_traffic =
         Bytes(traffic_of(Routine::kUpdate, KinetoPass::kUpdate, point.m, element()));
     point.samples = window_.steps();
     add_point(family, point, seconds / steps());
+  }
+
+  /// PyTorch does not record lists of more than 30 tensors. Without sharding, the parameters are
+  /// those whose gradients one backward pass accumulates; each has one loss.
+  std::int64_t accumulated_parameters() const {
+    std::int64_t losses = 0;
+    for (const MeasuredShape& shape : kernels_.shapes)
+      if (shape.routine == Routine::kCrossEntropy && shape.pass == KinetoPass::kForward)
+        losses += shape.counted - shape.recomputed;
+    for (const CollectiveCurve& curve : result_.calibration.collectives)
+      if (curve.kind == CollectiveKind::kReduceScatter) return 0;
+    const double parameters = losses == 0 ? 0 : kernels_.accumulated / static_cast<double>(losses);
+    return parameters < kMostUpdated ? std::llround(parameters) : 0;
   }
 
   void add_unshaped() {

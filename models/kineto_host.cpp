@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 
 namespace meshwright {
 namespace {
@@ -23,26 +22,47 @@ double median_seconds(std::vector<std::int64_t>& nanoseconds) {
 
 /// A launch or a synchronization of the window, in the order of time.
 struct HostCall {
+  enum class Kind : std::uint8_t { kKernel, kBlockingCollective, kOtherCollective, kWait };
   std::int64_t start_ns = 0, end_ns = 0;
   KinetoPass pass = KinetoPass::kForward;
-  bool waits = false, is_collective = false;
+  Kind kind = Kind::kKernel;
 };
+
+/// By correlation; lookup only.
+using CollectiveKinds = std::unordered_map<std::int64_t, HostCall::Kind>;
+
+CollectiveKinds kinds_of_collectives(const KinetoTrace& trace) {
+  Intervals compute;
+  for (const KinetoGpuWork& work : trace.gpu)
+    if (!is_communication(trace, work)) compute.emplace_back(work.start_ns, work.end_ns);
+  compute = merged(compute);
+  CollectiveKinds kinds;
+  for (const KinetoGpuWork& work : trace.gpu) {
+    if (work.correlation < 0 || !is_communication(trace, work)) continue;
+    const std::int64_t beside = overlap_with(compute, work.start_ns, work.end_ns);
+    kinds[work.correlation] = 2 * beside > work.end_ns - work.start_ns
+                                  ? HostCall::Kind::kOtherCollective
+                                  : HostCall::Kind::kBlockingCollective;
+  }
+  return kinds;
+}
 
 std::vector<HostCall> calls_in_order(const KinetoTrace& trace, const KinetoWindow& window,
                                      const std::vector<KinetoPass>& pass_of_call) {
-  std::unordered_set<std::int64_t> collectives;  // by correlation
-  for (const KinetoGpuWork& work : trace.gpu)
-    if (is_communication(trace, work)) collectives.insert(work.correlation);
+  const CollectiveKinds collectives = kinds_of_collectives(trace);
   std::vector<HostCall> calls;
   for (std::size_t i = 0; i < trace.calls.size(); ++i) {
     const KinetoCall& call = trace.calls[i];
     const std::string_view name = trace.name(call.name);
     if (!window.contains(call.start_ns)) continue;
-    if (is_launch(name))
-      calls.push_back({call.start_ns, call.end_ns, pass_of_call[i], false,
-                       call.correlation >= 0 && collectives.contains(call.correlation)});
-    else if (is_synchronization(name))
-      calls.push_back({call.start_ns, call.end_ns, {}, true, false});
+    if (is_launch(name)) {
+      const auto collective = collectives.find(call.correlation);
+      calls.push_back(
+          {call.start_ns, call.end_ns, pass_of_call[i],
+           collective == collectives.end() ? HostCall::Kind::kKernel : collective->second});
+    } else if (is_synchronization(name)) {
+      calls.push_back({call.start_ns, call.end_ns, KinetoPass::kForward, HostCall::Kind::kWait});
+    }
   }
   std::sort(calls.begin(), calls.end(), [](const HostCall& a, const HostCall& b) {
     return std::pair(a.start_ns, a.end_ns) < std::pair(b.start_ns, b.end_ns);
@@ -56,7 +76,7 @@ std::int64_t longest_launch(const std::vector<HostCall>& calls) {
   constexpr double kTimesMedian = 10;
   std::vector<std::int64_t> durations;
   for (const HostCall& call : calls)
-    if (!call.waits) durations.push_back(call.end_ns - call.start_ns);
+    if (call.kind != HostCall::Kind::kWait) durations.push_back(call.end_ns - call.start_ns);
   const double median = median_seconds(durations) / kHostSecondsPerNs;
   return std::max(kAtLeastNs, static_cast<std::int64_t>(kTimesMedian * median));
 }
@@ -73,8 +93,9 @@ KinetoHost measure_host(const KinetoTrace& trace, const KinetoWindow& window,
   std::size_t steps = 0;  // that have begun
   for (const HostCall& call : calls) {
     const std::int64_t duration = call.end_ns - call.start_ns;
-    if (call.waits || duration > longest) waited_ns += duration;
-    if (call.waits) continue;
+    const bool waits = call.kind == HostCall::Kind::kWait;
+    if (waits || duration > longest) waited_ns += duration;
+    if (waits) continue;
     const std::int64_t interval = std::max<std::int64_t>(0, call.end_ns - last_ns - waited_ns);
     last_ns = std::max(last_ns, call.end_ns);
     waited_ns = 0;
@@ -83,7 +104,7 @@ KinetoHost measure_host(const KinetoTrace& trace, const KinetoWindow& window,
       host.between_steps += static_cast<double>(interval) * kHostSecondsPerNs;
       continue;
     }
-    if (call.is_collective) {
+    if (call.kind == HostCall::Kind::kBlockingCollective) {
       host.collectives += static_cast<double>(interval) * kHostSecondsPerNs;
       ++host.collective_launches;
       collectives.push_back(interval);
@@ -92,7 +113,8 @@ KinetoHost measure_host(const KinetoTrace& trace, const KinetoWindow& window,
     const auto pass = static_cast<std::size_t>(call.pass);
     host.passes[pass] += static_cast<double>(interval) * kHostSecondsPerNs;
     ++host.launches[pass];
-    if (call.pass != KinetoPass::kUpdate) kernels.push_back(interval);
+    if (call.pass != KinetoPass::kUpdate && call.kind == HostCall::Kind::kKernel)
+      kernels.push_back(interval);
   }
   host.per_kernel = median_seconds(kernels);
   host.per_collective = median_seconds(collectives);

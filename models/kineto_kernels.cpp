@@ -55,6 +55,8 @@ struct Owner {
   InputLayout shape = InputLayout::kElements;
   OperatorSize size = {};
   bool counts = true;
+  bool is_weight_gradient = false;  ///< known to be: of a custom autograd function
+  int ordinal = 0;                  ///< of several products of one operator
 };
 
 class KernelJoin {
@@ -67,12 +69,12 @@ class KernelJoin {
   }
 
   KinetoKernels measure() {
-    find_forward_products();
+    find_forward_operators();
     find_passes_of_calls();
     result_.gap_seconds = typical_gap();
     for (const KinetoGpuWork& work : trace_.gpu)
       if (work.kind == KinetoGpuKind::kKernel && !is_communication(trace_, work)) add(work);
-    for (const auto& [op, calls] : instances_) finish(op, calls);
+    for (const auto& [key, calls] : instances_) finish(calls);
     return std::move(result_);
   }
 
@@ -126,6 +128,7 @@ class KernelJoin {
   struct Known {
     const OperatorRule* rule = nullptr;
     std::optional<OperatorSize> size;
+    std::optional<OperatorSize> linear;  ///< of a custom autograd function
     LargestTensor largest;
   };
   const Known& known(std::int32_t index) {
@@ -138,6 +141,8 @@ class KernelJoin {
       const std::vector<OperatorArgument> arguments =
           arguments_of(trace_.inputs[static_cast<std::size_t>(o.inputs)]);
       if (known.rule != nullptr) known.size = size_of(*known.rule, arguments);
+      if (known.rule == nullptr && !trace_.name(o.name).starts_with("aten::"))
+        known.linear = linear_function_size(arguments);
       known.largest = largest_tensor(arguments);
     }
     return known;
@@ -174,17 +179,26 @@ class KernelJoin {
     return false;
   }
 
-  /// Recomputation runs forward operators inside of the backward pass.
+  bool is_backward_node(std::int32_t index) const {
+    const std::string_view name = trace_.name(op(index).name);
+    return name.starts_with("autograd::engine::evaluate_function") ||
+           name.find("Backward") != std::string_view::npos;
+  }
+
+  /// Recomputation runs forward operators inside of backward functions: unlike the operators of
+  /// these, they have sequence numbers of their own.
   KinetoPass pass_of(std::int32_t index) const {
     if (index >= 0 && is_update(op(index))) return KinetoPass::kUpdate;
     for (; index >= 0; index = op(index).parent) {
-      const std::string_view name = trace_.name(op(index).name);
-      if (name.find("Checkpoint") != std::string_view::npos) return KinetoPass::kForward;
-      if (name.starts_with("autograd::engine::evaluate_function") ||
-          name.find("Backward") != std::string_view::npos)
-        return KinetoPass::kBackward;
+      if (is_backward_node(index)) return KinetoPass::kBackward;
+      if (op(index).sequence >= 0) return KinetoPass::kForward;
     }
     return KinetoPass::kForward;
+  }
+  bool is_recomputed(std::int32_t index) const {
+    for (; index >= 0; index = op(index).parent)
+      if (is_backward_node(index)) return true;
+    return false;
   }
   bool is_update(const KinetoOperator& o) const {
     const std::string_view name = trace_.name(o.name);
@@ -197,22 +211,39 @@ class KernelJoin {
 
   // ---- products of the backward pass ----
 
-  void find_forward_products() {
+  /// Composite operators show the number of the next node; the operator that creates a node is the
+  /// last one with its number.
+  void find_forward_operators() {
     for (std::size_t i = 0; i < trace_.operators.size(); ++i) {
       const auto index = static_cast<std::int32_t>(i);
-      if (op(index).inputs < 0) continue;
+      const KinetoOperator& o = op(index);
+      if (o.inputs < 0) continue;
       const Known& here = known(index);
-      if (here.rule == nullptr || here.rule->routine != Routine::kProduct || !here.size) continue;
-      if (pass_of(index) != KinetoPass::kForward) continue;
-      if (op(index).sequence >= 0) forward_products_[op(index).sequence] = *here.size;
-      ++rows_[here.size->m];
+      if (window_.contains(o.start_ns) &&
+          trace_.name(o.name) == std::string_view("torch::autograd::AccumulateGrad"))
+        result_.accumulated += static_cast<double>(here.largest.elements);
+      if (is_backward_node(index) || pass_of(index) != KinetoPass::kForward) continue;
+      const bool is_product = here.rule != nullptr && here.rule->routine == Routine::kProduct;
+      const std::optional<OperatorSize>& size = is_product ? here.size : here.linear;
+      if (size) ++rows_[size->m];
+      if (o.sequence < 0) continue;
+      if (size) forward_products_[o.sequence] = *size;
+      const Owner owner = owner_of(index);
+      if (owner.op >= 0 && owner.kind == KernelKind::kMemoryBound)
+        forward_streams_[o.sequence] = {owner.routine, owner.size.elements};
+      else
+        forward_streams_.erase(o.sequence);
     }
   }
 
-  const OperatorSize* forward_of(std::int32_t index) const {
+  /// Sequence number of the innermost autograd function around an operator; -1: none.
+  std::int64_t sequence_of(std::int32_t index) const {
     while (index >= 0 && op(index).sequence < 0) index = op(index).parent;
-    if (index < 0) return nullptr;
-    const auto at = forward_products_.find(op(index).sequence);
+    return index < 0 ? -1 : op(index).sequence;
+  }
+
+  const OperatorSize* forward_of(std::int32_t index) const {
+    const auto at = forward_products_.find(sequence_of(index));
     return at == forward_products_.end() ? nullptr : &at->second;
   }
 
@@ -281,11 +312,15 @@ class KernelJoin {
     const KinetoPass pass = pass_of(launcher);
     Owner owner = owner_of(launcher);
     if (owner.op < 0) owner = generated(work, launcher);
+    if (owner.op < 0) owner = product_of_function(work, launcher, pass);
     if (owner.op < 0 || (pass == KinetoPass::kUpdate && owner.routine != Routine::kUpdate)) {
       add_other(work, launcher, pass);
       return;
     }
-    Instance& instance = instances_[owner.op];
+    const auto [at, is_new] = instances_.try_emplace({owner.op, owner.ordinal});
+    Instance& instance = at->second;
+    if (is_new && owner.routine == Routine::kProduct && pass == KinetoPass::kBackward)
+      if (const std::int32_t node = backward_node(launcher); node >= 0) ++products_of_node_[node];
     instance.owner = owner;
     instance.pass = pass;
     instance.busy_ns += work.end_ns - work.start_ns;
@@ -301,6 +336,43 @@ class KernelJoin {
     return owner;
   }
 
+  /// Innermost autograd function around an operator; -1: none.
+  std::int32_t backward_node(std::int32_t index) const {
+    while (index >= 0 && trace_.name(op(index).name).find("Backward") == std::string_view::npos)
+      index = op(index).parent;
+    return index;
+  }
+
+  /// Products that a custom autograd function launches without an operator. Backward, the gradient
+  /// of the input comes first, that of the weight second (Transformer Engine, and Megatron-LM,
+  /// where only the second one has no operator).
+  Owner product_of_function(const KinetoGpuWork& work, std::int32_t launcher, KinetoPass pass) {
+    const std::string_view name = trace_.name(work.name);
+    if (launcher < 0 || kind_of_kernel_name(name) != KernelNameKind::kProduct) return Owner();
+    Owner owner{.op = launcher, .kind = KernelKind::kGemm, .shape = InputLayout::kLinear};
+    if (pass == KinetoPass::kForward) {
+      if (!known(launcher).linear) return Owner();
+      owner.size = *known(launcher).linear;
+    } else {
+      const OperatorSize* forward = forward_of(launcher);
+      if (forward == nullptr || pass != KinetoPass::kBackward) return Owner();
+      const auto before = products_of_node_.find(backward_node(launcher));
+      const int count = before == products_of_node_.end() ? 0 : before->second;
+      const bool goes_on = name.find("splitKreduce") != std::string_view::npos;
+      owner.ordinal = std::max(0, goes_on ? count - 1 : count);
+      if (owner.ordinal > 1) return Owner();
+      owner.is_weight_gradient = owner.ordinal == 1;
+      owner.size = *forward;
+      std::tie(owner.size.m, owner.size.n, owner.size.k) =
+          owner.is_weight_gradient ? std::tuple(forward->k, forward->n, forward->m)
+                                   : std::tuple(forward->m, forward->k, forward->n);
+    }
+    constexpr std::array<std::string_view, 3> kEightBits{"e4m3", "e5m2", "nvjet_qq"};
+    for (const std::string_view mark : kEightBits)
+      if (name.find(mark) != std::string_view::npos) owner.size.dtype = Dtype::kFp8;
+    return owner;
+  }
+
   void add_other(const KinetoGpuWork& work, std::int32_t launcher, KinetoPass pass) {
     const KernelNameKind kind = kind_of_kernel_name(trace_.name(work.name));
     const double seconds =
@@ -311,8 +383,13 @@ class KernelJoin {
       sum.seconds += seconds;
       return;
     }
-    const LargestTensor largest = launcher < 0 ? LargestTensor{} : known(launcher).largest;
-    OtherKernels& sum = other_sum(pass, largest);
+    OtherKernels key{.pass = pass,
+                     .largest = launcher < 0 ? LargestTensor{} : known(launcher).largest};
+    if (pass == KinetoPass::kBackward)
+      if (const auto at = forward_streams_.find(sequence_of(launcher));
+          at != forward_streams_.end())
+        key.belongs_to = at->second;
+    OtherKernels& sum = other_sum(key);
     sum.seconds += seconds;
     ++sum.kernels;
     if (launcher >= 0 && trace_.name(op(launcher).name).starts_with("aten::add")) ++sum.additions;
@@ -324,18 +401,21 @@ class KernelJoin {
     result_.unshaped.push_back({.pass = pass, .kind = kind, .example = {}});
     return result_.unshaped.back();
   }
-  OtherKernels& other_sum(KinetoPass pass, LargestTensor largest) {
-    const auto key = std::tuple(pass, largest.elements, largest.last_size, largest.dimensions);
+  OtherKernels& other_sum(const OtherKernels& like) {
+    const auto [routine, elements] = like.belongs_to.value_or(std::pair(Routine::kProduct, 0));
+    const LargestTensor& l = like.largest;
+    const auto key =
+        std::tuple(like.pass, l.elements, l.last_size, l.dimensions, routine, elements);
     const auto [at, is_new] = others_.try_emplace(key, result_.others.size());
-    if (is_new) result_.others.push_back({.pass = pass, .largest = largest});
+    if (is_new) result_.others.push_back(like);
     return result_.others[at->second];
   }
 
-  void finish(std::int32_t, Instance instance) {
+  void finish(Instance instance) {
     bool is_weight = false;
     if (instance.owner.routine == Routine::kProduct && instance.pass == KinetoPass::kBackward) {
-      is_weight = is_weight_gradient(instance.owner);
-      if (is_weight) orient(instance);
+      is_weight = instance.owner.is_weight_gradient || is_weight_gradient(instance.owner);
+      if (is_weight && !instance.owner.is_weight_gradient) orient(instance);
     }
     instance.owner.size.is_transposed = false;
     MeasuredShape& shape = shape_sum(instance, is_weight);
@@ -346,7 +426,10 @@ class KernelJoin {
                                                       : static_cast<double>(instance.beside_ns) /
                                                             static_cast<double>(instance.busy_ns));
     shape.kernels += instance.kernels;
-    shape.counted += instance.owner.counts ? 1 : 0;
+    if (!instance.owner.counts) return;
+    ++shape.counted;
+    if (instance.pass == KinetoPass::kForward && is_recomputed(instance.owner.op))
+      ++shape.recomputed;
   }
 
   MeasuredShape& shape_sum(const Instance& instance, bool is_weight) {
@@ -390,9 +473,14 @@ class KernelJoin {
   std::unordered_map<std::int64_t, OperatorSize> forward_products_;  ///< by sequence number
   std::map<std::int64_t, std::int64_t> rows_;                        ///< m of forward products
   std::map<std::pair<std::uint32_t, std::int32_t>, Known> known_;    ///< by name and inputs
-  std::map<std::int32_t, Instance> instances_;                       ///< by operator
+  std::map<std::pair<std::int32_t, int>, Instance> instances_;       ///< by operator and ordinal
+  std::map<std::int32_t, int> products_of_node_;                     ///< by autograd function
   std::map<std::array<std::int64_t, 14>, std::size_t> shapes_;
-  std::map<std::tuple<KinetoPass, std::int64_t, std::int64_t, int>, std::size_t> others_;
+  std::map<std::tuple<KinetoPass, std::int64_t, std::int64_t, int, Routine, std::int64_t>,
+           std::size_t>
+      others_;
+  /// Routine and elements of the memory-bound operator behind a sequence number.
+  std::unordered_map<std::int64_t, std::pair<Routine, std::int64_t>> forward_streams_;
 };
 
 KinetoWindow whole_trace(const KinetoTrace& trace) {

@@ -47,13 +47,16 @@ struct MeasuredShape {
   std::vector<double> overlapping;  ///< by call: share of the time beside a collective
   std::int64_t kernels = 0;         ///< on the GPU
   std::int64_t counted = 0;         ///< calls that stand for one Kernel
+  std::int64_t recomputed = 0;      ///< of these, forward calls during the backward pass
   double total() const;             ///< seconds
 };
 
-/// Kernels without a routine, by the size of their operator's largest tensor.
+/// Kernels whose operator has no rule, by the size of its largest tensor. In the backward pass the
+/// routine is known if autograd's sequence number leads to a forward operator that has one.
 struct OtherKernels {
   KinetoPass pass = KinetoPass::kForward;
   LargestTensor largest;
+  std::optional<std::pair<Routine, std::int64_t>> belongs_to = {};  ///< routine and elements
   double seconds = 0;
   std::int64_t kernels = 0, additions = 0;  ///< additions: calls of aten::add
 };
@@ -72,6 +75,8 @@ struct KinetoKernels {
   std::vector<OtherKernels> others;
   std::vector<UnshapedKernels> unshaped;
   double gap_seconds = 0;  ///< between kernels that were queued; included in all times above
+  /// Elements of the gradients that autograd accumulated: parameters times micro-batches.
+  double accumulated = 0;
   std::int64_t graph_launches = 0;       ///< kernels without an operator because of a CUDA graph
   std::vector<KinetoPass> pass_of_call;  ///< by KinetoTrace::calls
 };

@@ -324,6 +324,20 @@ std::optional<OperatorSize> size_of(const OperatorRule& rule,
   return size;
 }
 
+std::optional<OperatorSize> linear_function_size(const std::vector<OperatorArgument>& arguments) {
+  if (arguments.empty()) return std::nullopt;
+  const OperatorArgument& x = arguments.front();
+  std::optional<OperatorSize> found;
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    std::optional<OperatorSize> size = linear_of(x.sizes, arguments[i].sizes);
+    if (!size || !is_plausible(*size)) continue;
+    if (found) return std::nullopt;
+    found = size;
+  }
+  if (found) found->dtype = dtype_of_torch_type(x.type);
+  return found;
+}
+
 LargestTensor largest_tensor(const std::vector<OperatorArgument>& arguments) {
   LargestTensor largest;
   const auto take = [&](const Sizes& sizes) {

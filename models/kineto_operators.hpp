@@ -73,6 +73,10 @@ struct OperatorSize {
 std::optional<OperatorSize> size_of(const OperatorRule& rule,
                                     const std::vector<OperatorArgument>& arguments);
 
+/// The product of a custom autograd function, such as Transformer Engine's _LayerNormLinear, whose
+/// kernels have no operator of their own: activations [.., k] and exactly one matrix [n, k].
+std::optional<OperatorSize> linear_function_size(const std::vector<OperatorArgument>& arguments);
+
 /// Largest tensor among the arguments.
 struct LargestTensor {
   std::int64_t elements = 0, last_size = 0;

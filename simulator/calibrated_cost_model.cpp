@@ -89,6 +89,7 @@ class CalibratedCostModel final : public CostModel {
             .per_collective = measured.host_per_collective,
             .per_layer_forward = measured.host_per_layer_forward,
             .per_layer_backward = measured.host_per_layer_backward,
+            .per_pass = {},
             .per_step = measured.host_per_step,
             .messages_block = host.messages_block};
   }
