@@ -66,6 +66,13 @@ Json json_of(const Strategy& s) {
   return json;
 }
 
+Json json_of(const std::optional<StepTimeRange>& range) {
+  if (!range) return nullptr;
+  return Json{{"p10_ns", to_nanoseconds(range->p10)},
+              {"p90_ns", to_nanoseconds(range->p90)},
+              {"validated_runs", range->validated_runs}};
+}
+
 Json json_of(const PlanFigures& f) {
   Json exposed = Json::object();
   for (const Axis axis :
@@ -75,6 +82,7 @@ Json json_of(const PlanFigures& f) {
   for (const Bytes bytes : f.peak_memory_per_stage) per_stage.push_back(bytes.value);
   return Json{{"strategy", json_of(f.strategy)},
               {"step_time_ns", to_nanoseconds(f.step_time)},
+              {"step_time_range", json_of(f.range)},
               {"period_ns", to_nanoseconds(f.period)},
               {"tokens_per_s_per_gpu", f.tokens_per_second_per_gpu},
               {"model_tflops_per_gpu", f.model_tflops_per_gpu},
