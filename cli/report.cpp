@@ -196,8 +196,8 @@ std::string figures_text(const PlanFigures& f) {
       {"peak memory",
        fmt::format("{} of {}, headroom {}", to_text(f.peak_memory), to_text(f.memory_capacity),
                    headroom_text(f.memory_capacity, f.peak_memory))},
-      {"  of it PyTorch", fmt::format("{} allocated, {} reserved", to_text(f.peak_memory_allocated),
-                                      to_text(f.peak_memory_reserved))}});
+      {"allocator", fmt::format("{} allocated, {} reserved", to_text(f.peak_memory_allocated),
+                                to_text(f.peak_memory_reserved))}});
 }
 
 std::string step_parts_text(const Evaluation& evaluation) {
