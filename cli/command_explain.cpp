@@ -6,6 +6,7 @@
 #include "cli/asynchronous_report.hpp"
 #include "cli/commands.hpp"
 #include "cli/help_formatter.hpp"
+#include "cli/job_error.hpp"
 #include "cli/neighbours.hpp"
 #include "cli/report.hpp"
 #include "cli/table.hpp"
@@ -27,12 +28,13 @@ struct Explanation {
   Evaluation evaluation;
   PlanFigures figures;
   std::vector<EvaluatedNeighbour> neighbours;
+  std::string validation;
   std::string asynchronous;  ///< text on asynchronous training, or empty
 };
 
 Explanation explain(const Job& job) {
   const Plan& plan = job.file.plan;
-  const TaskGraph graph = lower(plan, job.model, job.cluster);
+  const TaskGraph graph = lower(plan, job.model, job.cluster, {.memory = job.cost_model->memory()});
   const std::vector<WorkPrice> prices = price_works(graph.parts, graph.works, *job.cost_model);
   const SimulatedTimes times = simulate(graph, prices);
   Explanation e;
@@ -40,6 +42,11 @@ Explanation explain(const Job& job) {
   e.evaluation = evaluate(graph, prices, times, job_facts(plan.strategy, job.model, job.cluster));
   e.figures =
       figures_of(plan.strategy, e.evaluation, job.file.predicted ? job.file.predicted->why : "");
+  const std::optional<ErrorBar> bar =
+      error_bar_of(plan.strategy, job.model, job.cluster, job.trainer, e.evaluation,
+                   !job.file.calibration.empty());
+  e.figures.range = range_of(e.figures.step_time, bar);
+  e.validation = validation_text(bar, *job.cost_model);
   e.neighbours = evaluate_neighbours(job);
   e.asynchronous = asynchronous_text(plan.strategy, graph, prices);
   return e;
@@ -75,10 +82,10 @@ std::string neighbours_text(const Explanation& e) {
   return to_indented_text(table);
 }
 
-std::string formulas_text(const Job& job) {
+std::string formulas_text(const Job& job, const std::string& validation) {
   std::vector<NamedValue> list{
       {"cost model", job.cost_model->provenance()},
-      {"accuracy", job.cost_model->validation()},
+      {"accuracy", validation},
       {"MFU",
        "model FLOPs (3 x forward, full attention, no recomputation) / peak; Narayanan et "
        "al., arXiv 2104.04473, section 5.1"},
@@ -105,47 +112,17 @@ std::string human_text(const Job& job, const Explanation& e, const FailureFlags&
   if (const auto model = failure_model(failures, static_cast<int>(rank_count(s.degrees))))
     text += goodput_text(*model, checkpoint_interval(failures), e.evaluation.step_time);
   text += "\nAlternatives: one change each\n" + neighbours_text(e);
-  return text + "\nSources of the figures\n" + formulas_text(job);
+  return text + "\nSources of the figures\n" + formulas_text(job, e.validation);
 }
 
 // ---- JSON ---------------------------------------------------------------------------------------
-
-Json json_of(const RankBreakdown& b) {
-  Json compute = Json::object(), exposed = Json::object(), bubble = Json::object();
-  for (std::size_t i = 0; i < b.compute.size(); ++i)
-    compute[std::string(name_of(static_cast<KernelKind>(i)))] = to_nanoseconds(b.compute[i]);
-  for (std::size_t i = 0; i < b.exposed_communication.size(); ++i)
-    exposed[std::string(name_of(static_cast<Axis>(i)))] =
-        to_nanoseconds(b.exposed_communication[i]);
-  for (std::size_t i = 0; i < b.bubble.size(); ++i)
-    bubble[std::string(name_of(static_cast<BubbleCause>(i)))] = to_nanoseconds(b.bubble[i]);
-  return {{"compute", compute},
-          {"recompute", to_nanoseconds(b.recompute)},
-          {"optimizer", to_nanoseconds(b.optimizer)},
-          {"launch", to_nanoseconds(b.launch)},
-          {"exposed_communication", exposed},
-          {"bubble", bubble}};
-}
-
-Json json_of(const MemoryAmounts& amounts) {
-  Json json = Json::object();
-  for (int i = 0; i < kMemoryClassCount; ++i)
-    json[std::string(name_of(static_cast<MemoryClass>(i)))] =
-        amounts[static_cast<MemoryClass>(i)].value;
-  return json;
-}
 
 std::string json_text(const Job& job, const Explanation& e, const FailureFlags& failures) {
   const auto devices = static_cast<int>(rank_count(job.file.plan.strategy.degrees));
   Json json{{"schema", 1}};
   json.update(Json::parse(to_json(e.figures)));
   json["blocks_per_stage"] = job.file.plan.blocks_per_stage;
-  json["ranks"] = Json::array();
-  for (std::size_t r = 0; r < e.ranks.size(); ++r)
-    json["ranks"].push_back({{"pipeline", e.ranks[r].coordinate.pipeline},
-                             {"multiplicity", e.ranks[r].multiplicity},
-                             {"step_ns", json_of(e.evaluation.ranks[r])},
-                             {"peak_memory_bytes", json_of(e.evaluation.peak_memory[r])}});
+  json.update(Json::parse(ranks_json(e.ranks, e.evaluation)));
   json["changes"] = Json::array();
   for (const EvaluatedNeighbour& neighbour : e.neighbours)
     json["changes"].push_back(
@@ -153,7 +130,7 @@ std::string json_text(const Job& job, const Explanation& e, const FailureFlags& 
   json.update(Json::parse(
       variation_json({}, failure_model(failures, devices), checkpoint_interval(failures))));
   json["cost_model"] = job.cost_model->provenance();
-  json["validation"] = job.cost_model->validation();
+  json["validation"] = e.validation;
   json["sources"] = job.cluster.sources;
   constexpr int kIndent = 2;
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -8,6 +8,7 @@
 #include "cli/commands.hpp"
 #include "cli/help_formatter.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/job_error.hpp"
 #include "cli/report.hpp"
 #include "cli/standard_streams.hpp"
 #include "core/io_file.hpp"
@@ -45,8 +46,9 @@ struct Search {
   NamedText model_text, cluster_text;
   Goal goal;
   Trainer trainer;
-  std::string cost_model, validation, calibration;
+  std::string cost_model, validation, calibration, partial_nodes;
   SearchResult result;
+  std::vector<PlanFigures> figures;  ///< of result.plans
   Seconds time;
 };
 
@@ -72,6 +74,10 @@ Goal goal_of(const PlanFlags& flags) {
           .sequence_length = needed(flags.strategy.sequence_length, "--seq", "2048")};
 }
 
+PlanFigures figures_of(const RankedPlan& ranked) {
+  return figures_of(ranked.plan.strategy, ranked.evaluation, ranked.why);
+}
+
 Search run_search(const PlanFlags& flags) {
   check_sources(flags);
   Search search_run;
@@ -87,6 +93,7 @@ Search run_search(const PlanFlags& flags) {
   search_run.cost_model = cost_model->provenance();
   search_run.validation = cost_model->validation();
   search_run.calibration = text_of(calibration);
+  search_run.partial_nodes = partial_nodes_text(cluster, search_run.goal.gpus);
 
   ProgressLine progress;
   const auto start = std::chrono::steady_clock::now();
@@ -99,11 +106,16 @@ Search run_search(const PlanFlags& flags) {
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   search_run.time = Seconds(elapsed.count());
   stop_if_interrupted();
+  for (const RankedPlan& ranked : search_run.result.plans) {
+    const std::optional<ErrorBar> bar =
+        error_bar_of(ranked.plan.strategy, model, cluster, search_run.trainer, ranked.evaluation,
+                     calibration.has_value());
+    search_run.figures.push_back(figures_of(ranked));
+    PlanFigures& figures = search_run.figures.back();
+    figures.range = range_of(figures.step_time, bar);
+    if (search_run.figures.size() == 1) search_run.validation = validation_text(bar, *cost_model);
+  }
   return search_run;
-}
-
-PlanFigures figures_of(const RankedPlan& ranked) {
-  return figures_of(ranked.plan.strategy, ranked.evaluation, ranked.why);
 }
 
 Json json_of(const RankedPlan& ranked) { return Json::parse(to_json(figures_of(ranked))); }
@@ -114,7 +126,7 @@ std::string json_text(const Search& run) {
   for (std::size_t i = 0; i < certificate.pruned.size(); ++i)
     pruned[std::string(name_of(static_cast<PruneReason>(i)))] = certificate.pruned[i];
   Json plans = Json::array();
-  for (const RankedPlan& ranked : run.result.plans) plans.push_back(json_of(ranked));
+  for (const PlanFigures& figures : run.figures) plans.push_back(Json::parse(to_json(figures)));
   Json infeasible;
   if (run.result.infeasible) {
     const Infeasible& why = *run.result.infeasible;
@@ -145,12 +157,12 @@ std::string infeasible_text(const Infeasible& infeasible) {
 }
 
 std::string human_text(const Search& run, bool why_for_all) {
-  std::string text = fmt::format("{} on {}: {} GPUs, global batch size {}, sequence length {}\n\n",
-                                 run.model_text.name, run.cluster_text.name, run.goal.gpus,
-                                 run.goal.global_batch, run.goal.sequence_length);
+  std::string text =
+      fmt::format("{} on {}: {} GPUs, global batch size {}, sequence length {}\n{}\n",
+                  run.model_text.name, run.cluster_text.name, run.goal.gpus, run.goal.global_batch,
+                  run.goal.sequence_length, run.partial_nodes);
   if (run.result.infeasible) text += infeasible_text(*run.result.infeasible);
-  std::vector<PlanFigures> figures;
-  for (const RankedPlan& ranked : run.result.plans) figures.push_back(figures_of(ranked));
+  const std::vector<PlanFigures>& figures = run.figures;
   if (!figures.empty()) {
     text += plan_table(figures) + "\n";
     for (std::size_t i = 0; i < (why_for_all ? figures.size() : 1); ++i)
@@ -167,7 +179,7 @@ PlanFile plan_file_of(const Search& run) {
           .cluster_name = run.cluster_text.name,
           .cluster_toml = run.cluster_text.text,
           .plan = best.plan,
-          .predicted = figures_of(best),
+          .predicted = run.figures.front(),
           .cost_model = run.cost_model,
           .calibration = run.calibration,
           .trainer_name = run.trainer.name,

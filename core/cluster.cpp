@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/check.hpp"
+#include "core/visit_collective_parameters.hpp"
 
 namespace meshwright {
 namespace {
@@ -19,7 +20,10 @@ class ClusterChecks {
       : cluster_(cluster), where_(where) {}
 
   std::vector<Diagnostic> run() {
-    for (const auto& [key, device] : cluster_.devices) check_device("devices." + key, device);
+    for (const auto& [key, device] : cluster_.devices) {
+      std::vector<Diagnostic> found = check_device(device, where_ + "devices." + key);
+      found_.insert(found_.end(), found.begin(), found.end());
+    }
     for (const auto& [key, node] : cluster_.nodes) check_node("nodes." + key, node);
     check_groups();
     check_fabric();
@@ -36,59 +40,9 @@ class ClusterChecks {
     report(place, fmt::format("must be a positive {}, got {}", unit, value),
            "use the figure from the datasheet");
   }
-  void need_share(const std::string& place, double value) {
-    if (value > 0 && value <= 1) return;
-    report(place, fmt::format("must be above 0 and at most 1, got {}", value),
-           "give it as a fraction of the peak");
-  }
   void need_not_negative(const std::string& place, double value, std::string_view unit) {
     if (value >= 0 && value <= std::numeric_limits<double>::max()) return;
     report(place, fmt::format("must be a non-negative {}, got {}", unit, value), "");
-  }
-
-  void check_device(const std::string& place, const DeviceModel& device) {
-    need_positive(place + ".memory", static_cast<double>(device.memory.value), "size");
-    need_not_negative(place + ".reserved_memory", static_cast<double>(device.reserved_memory.value),
-                      "size");
-    if (device.memory.value > 0 && device.reserved_memory >= device.memory)
-      report(place + ".reserved_memory",
-             fmt::format("must be less than the memory of {} bytes, got {} bytes",
-                         device.memory.value, device.reserved_memory.value),
-             "reserve less memory");
-    need_positive(place + ".memory_bandwidth", device.memory_bandwidth.value, "rate");
-    need_not_negative(place + ".launch_overhead", device.launch_overhead.value, "time");
-    if (device.multiprocessors < 1)
-      report(place + ".multiprocessors",
-             fmt::format("must be at least 1, got {}", device.multiprocessors), "");
-    check_peaks(place, device);
-    check_efficiencies(place, device);
-  }
-
-  void check_peaks(const std::string& place, const DeviceModel& device) {
-    bool any = false;
-    for (std::size_t i = 0; i < device.peak.size(); ++i) {
-      if (!device.peak[i]) continue;
-      any = true;
-      need_positive(fmt::format("{}.peak.{}", place, name_of(static_cast<Dtype>(i))),
-                    device.peak[i]->value, "rate");
-    }
-    if (!any) report(place + ".peak", "missing peak rate", "give at least one, such as bf16");
-  }
-
-  void check_efficiencies(const std::string& place, const DeviceModel& device) {
-    need_share(place + ".gemm.max_efficiency", device.gemm.max_efficiency);
-    if (device.gemm.tile_m < 1 || device.gemm.tile_n < 1)
-      report(place + ".gemm",
-             fmt::format("tile size must be positive, got {} x {}", device.gemm.tile_m,
-                         device.gemm.tile_n),
-             "use a common tile size such as 128 x 256");
-    need_not_negative(place + ".gemm.ramp", device.gemm.ramp.value, "time");
-    need_share(place + ".memory_efficiency.max_efficiency",
-               device.memory_efficiency.max_efficiency);
-    need_not_negative(place + ".memory_efficiency.half_speed_bytes",
-                      static_cast<double>(device.memory_efficiency.half_speed_bytes.value), "size");
-    need_share(place + ".attention.forward", device.attention.forward);
-    need_share(place + ".attention.backward", device.attention.backward);
   }
 
   void check_node(const std::string& place, const NodeModel& node) {
@@ -181,10 +135,28 @@ class ClusterChecks {
         "give the ratio of bandwidth below to bandwidth above the switches; 1 is full bisection");
   }
 
+  void check_bounds(const std::string& place, double value, ParameterBounds bounds) {
+    if (bounds.contains(value)) return;
+    report(place,
+           fmt::format("must be {} {} and at most {}, got {}",
+                       bounds.positive ? "above" : "at least", bounds.least, bounds.most, value),
+           "");
+  }
+  void check_bounds(const std::string& place, Seconds value, ParameterBounds bounds) {
+    check_bounds(place, value.value, bounds);
+  }
+  void check_bounds(const std::string& place, std::optional<double> value, ParameterBounds bounds) {
+    if (value) check_bounds(place, *value, bounds);
+  }
+
   void check_fabric() {
     const Fabric& fabric = cluster_.fabric;
     need_not_negative("fabric.latency", fabric.latency.value, "time");
     check_oversubscription("fabric.oversubscription", fabric.oversubscription);
+    visit_parameters_of_network(
+        fabric.collectives, [&](std::string_view key, const auto& value, ParameterBounds bounds) {
+          check_bounds(fmt::format("fabric.collectives.{}", key), value, bounds);
+        });
     int below = 1;
     for (std::size_t l = 0; l < fabric.levels.size(); ++l) {
       const FabricLevel& level = fabric.levels[l];
@@ -248,6 +220,23 @@ const DeviceModel& device_of(const Cluster& cluster, DeviceId device) {
 
 NodeId node_index_of(const Cluster& cluster, DeviceId device) {
   return NodeId(place_of(cluster, device).node_index);
+}
+
+std::optional<int> used_devices_per_node(const Cluster& cluster, std::int64_t ranks) {
+  const int all = node_of(cluster, DeviceId(0)).device_count;
+  if (!is_homogeneous(cluster) || ranks <= all || ranks % all == 0) return all;
+  int used = all - all % 2;
+  while (used > 0 && ranks % used != 0) used -= 2;
+  const std::int64_t nodes = device_count(cluster) / all;
+  if (used == 0 || ranks / used > nodes) return std::nullopt;
+  return used;
+}
+
+NodeId node_index_in_job(const Cluster& cluster, std::int64_t ranks, DeviceId device) {
+  if (!is_homogeneous(cluster)) return node_index_of(cluster, device);
+  const std::optional<int> used = used_devices_per_node(cluster, ranks);
+  MW_CHECK(used.has_value());
+  return NodeId(device.value / *used);
 }
 
 bool is_homogeneous(const Cluster& cluster) {

@@ -4,58 +4,19 @@
 /// devices joined by the fast local network: a DGX box, or a whole NVL72 rack.
 #pragma once
 
-#include <array>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "core/dtype.hpp"
+#include "core/collective_parameters.hpp"
+#include "core/device.hpp"
 #include "core/error.hpp"
 #include "core/ids.hpp"
 #include "core/units.hpp"
 
 namespace meshwright {
-
-/// GEMM rate of a device: peak * max_efficiency, reduced by tile and wave quantization. See
-/// simulator/device_cost_model.hpp for the formula.
-struct GemmEfficiency {
-  double max_efficiency = 0.8;  ///< fraction of the peak reached by a large GEMM
-  int tile_m = 128, tile_n = 256;
-  Seconds ramp;  ///< pipeline fill and drain of a GEMM, in addition to the launch overhead
-  friend bool operator==(const GemmEfficiency&, const GemmEfficiency&) = default;
-};
-struct MemoryEfficiency {
-  double max_efficiency = 0.85;  ///< fraction of the datasheet bandwidth reached by large streams
-  Bytes half_speed_bytes;        ///< traffic at which half of that rate is reached
-  friend bool operator==(const MemoryEfficiency&, const MemoryEfficiency&) = default;
-};
-struct AttentionEfficiency {  ///< fused (flash) attention, long sequences: fraction of the peak
-  double forward = 0.5, backward = 0.4;
-  friend bool operator==(const AttentionEfficiency&, const AttentionEfficiency&) = default;
-};
-
-/// Whose kernels run on a device; this decides which tensors are held between and during kernels.
-enum class KernelLibrary : std::uint8_t {
-  kFrameworks,  ///< PyTorch and Megatron-LM: published formulas (operator_work.hpp)
-  kOwn          ///< Meshwright's executor: buffer by buffer (activation_buffers.hpp)
-};
-
-struct DeviceModel {
-  std::string name;  ///< "A100-SXM4-80GB"
-  Bytes memory;
-  Bytes reserved_memory;  ///< driver context, communication library, allocator slack
-  std::array<std::optional<FlopsPerSecond>, kDtypeCount> peak;  ///< dense, indexed by Dtype
-  BytesPerSecond memory_bandwidth;
-  Seconds launch_overhead;  ///< from the end of a kernel to the start of the next one
-  int multiprocessors = 1;
-  std::optional<int> compute_capability;  ///< 80, 90, 100; absent: not an NVIDIA GPU
-  GemmEfficiency gemm;
-  MemoryEfficiency memory_efficiency;
-  AttentionEfficiency attention;
-  KernelLibrary kernels = KernelLibrary::kFrameworks;
-  friend bool operator==(const DeviceModel&, const DeviceModel&) = default;
-};
 
 enum class LocalNetworkKind : std::uint8_t {
   kNvSwitch,     ///< all pairs at full speed concurrently
@@ -99,6 +60,8 @@ struct NodeModel {
   BytesPerSecond port_bandwidth;  ///< per port and direction
   CpuVendor cpu = CpuVendor::kIntel;
   std::optional<HostModel> host;  ///< absent: offloading to host memory is not possible
+  /// List price of the node on demand; its source names date and region. Absent: not for rent.
+  std::optional<DollarsPerHour> price_per_hour = {};
   friend bool operator==(const NodeModel&, const NodeModel&) = default;
 };
 
@@ -121,7 +84,8 @@ struct Fabric {                   ///< the network between nodes
   /// device on another rail changes rails inside the sending node, over its local network (NCCL
   /// PXN).
   bool rails = false;
-  std::vector<FabricLevel> levels;  ///< from the nodes up; above the last: full bisection
+  std::vector<FabricLevel> levels;     ///< from the nodes up; above the last: full bisection
+  NetworkParameters collectives = {};  ///< used only if the devices have measured collectives
   friend bool operator==(const Fabric&, const Fabric&) = default;
 };
 
@@ -155,5 +119,14 @@ const DeviceModel& device_of(const Cluster& cluster, DeviceId device);
 NodeId node_index_of(const Cluster& cluster, DeviceId device);
 /// True if all groups use the same node model.
 bool is_homogeneous(const Cluster& cluster);
+
+/// Devices of each node that a job of `ranks` ranks uses: all of them if the job fits in one node
+/// or fills whole nodes, else the largest even number that divides `ranks` (64 of the 72 devices of
+/// an NVL72 rack for 128 ranks). Empty if no such number exists or the nodes are too few.
+/// Heterogeneous clusters: all devices of the first node.
+std::optional<int> used_devices_per_node(const Cluster& cluster, std::int64_t ranks);
+/// The node of a device of such a job. A job numbers only the devices that it uses, so that rank r
+/// runs on device r.
+NodeId node_index_in_job(const Cluster& cluster, std::int64_t ranks, DeviceId device);
 
 }  // namespace meshwright

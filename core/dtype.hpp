@@ -17,4 +17,21 @@ std::optional<Dtype> dtype_from_name(std::string_view name);
 int bytes_per_element(Dtype dtype);
 inline constexpr std::int64_t kFloat32Bytes = 4;  ///< of one fp32 element
 
+/// Number format of the operands of a matrix product: a Dtype, or a recipe with finer scales.
+enum class ProductFormat : std::uint8_t {
+  kFp32,
+  kTf32,
+  kBf16,
+  kFp16,
+  kFp8,       ///< one scale per tensor
+  kFp8Block,  ///< fp32 scales of 1 x 128 and 128 x 128 blocks (DeepSeek-V3, arXiv 2412.19437)
+  kMxfp8,     ///< OCP MX: power-of-two scales of 32 elements
+  kNvfp4      ///< 4 bits, fp8 scales of 16 elements
+};
+inline constexpr int kProductFormatCount = 8;
+std::string_view name_of(
+    ProductFormat format);  ///< "fp32", …, "fp8", "fp8-block", "mxfp8", "nvfp4"
+std::optional<ProductFormat> product_format_from_name(std::string_view name);
+ProductFormat product_format_of(Dtype dtype);
+
 }  // namespace meshwright

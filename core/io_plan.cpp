@@ -165,6 +165,18 @@ void read_exposed(JsonObjectReader& parent, PlanFigures& figures,
   reader.finish();
 }
 
+void read_range(JsonObjectReader& parent, PlanFigures& figures, std::vector<Diagnostic>& problems) {
+  const JsonValue* value = parent.optional("step_time_range");
+  if (!value || value->is_null()) return;
+  JsonObjectReader reader(*value, parent.place_of("step_time_range"), problems);
+  StepTimeRange range;
+  range.p10 = read_time(reader, "p10_ns");
+  range.p90 = read_time(reader, "p90_ns");
+  range.validated_runs = static_cast<int>(reader.integer("validated_runs", 0, 1 << 30));
+  figures.range = range;
+  reader.finish();
+}
+
 PlanFigures read_figures(const JsonValue& value, const std::string& place,
                          std::vector<Diagnostic>& problems) {
   JsonObjectReader reader(value, place, problems);
@@ -172,6 +184,7 @@ PlanFigures read_figures(const JsonValue& value, const std::string& place,
   if (const JsonValue* strategy = reader.required("strategy"))
     f.strategy = read_strategy(*strategy, reader.place_of("strategy"), problems);
   f.step_time = read_time(reader, "step_time_ns");
+  read_range(reader, f, problems);
   f.period = read_time(reader, "period_ns");
   f.tokens_per_second_per_gpu = reader.number("tokens_per_s_per_gpu", 0, kLargestFigure);
   f.model_tflops_per_gpu = reader.number("model_tflops_per_gpu", 0, kLargestFigure);
@@ -181,6 +194,11 @@ PlanFigures read_figures(const JsonValue& value, const std::string& place,
   read_exposed(reader, f, problems);
   f.peak_memory = read_bytes(reader, "peak_memory_bytes");
   f.memory_capacity = read_bytes(reader, "memory_capacity_bytes");
+  // Earlier versions wrote only the total.
+  if (reader.optional("peak_memory_allocated_bytes"))
+    f.peak_memory_allocated = read_bytes(reader, "peak_memory_allocated_bytes");
+  if (reader.optional("peak_memory_reserved_bytes"))
+    f.peak_memory_reserved = read_bytes(reader, "peak_memory_reserved_bytes");
   for (const std::int64_t bytes : reader.integers("peak_memory_bytes_per_stage", 0, kLargestBytes,
                                                   static_cast<std::size_t>(kMostStagesInFile)))
     f.peak_memory_per_stage.emplace_back(bytes);
@@ -261,6 +279,11 @@ void read_predicted(JsonObjectReader& reader, PlanFile& file, std::vector<Diagno
 }
 
 }  // namespace
+
+Strategy strategy_from_json(const JsonValue& value, const std::string& place,
+                            std::vector<Diagnostic>& problems) {
+  return read_strategy(value, place, problems);
+}
 
 PlanFile plan_file_from_json(std::string_view text, std::string_view where) {
   constexpr std::int64_t kSchema = 1;

@@ -10,9 +10,18 @@
 #include <vector>
 
 #include "core/evaluation.hpp"
+#include "core/json_value.hpp"
 #include "core/plan.hpp"
 
 namespace meshwright {
+
+/// Where the measured step time is expected: p10 to p90 of the errors of published runs that
+/// resemble the job (simulator/error_bars.hpp).
+struct StepTimeRange {
+  Ticks p10, p90;
+  int validated_runs = 0;  ///< that the job resembles
+  friend bool operator==(const StepTimeRange&, const StepTimeRange&) = default;
+};
 
 /// One entry of `plans` in `plan --json`. Times are written as integer nanoseconds (rounded to
 /// nearest; whole nanoseconds round-trip exactly), sizes as integer bytes, ratios as doubles.
@@ -25,9 +34,11 @@ struct PlanFigures {
   double bubble_of_period = 0, bubble_of_makespan = 0;  ///< means over ranks: core/evaluation.hpp
   double busiest_rank_bubble = 0;                       ///< of the period
   std::array<double, kAxisCount> exposed_communication{};  ///< share of the step, by Axis
-  Bytes peak_memory, memory_capacity;
-  std::vector<Bytes> peak_memory_per_stage;  ///< by pipeline rank
+  Bytes peak_memory, memory_capacity;  ///< on the device: with context, communicators
+  Bytes peak_memory_allocated, peak_memory_reserved;  ///< by PyTorch's allocator
+  std::vector<Bytes> peak_memory_per_stage;           ///< by pipeline rank
   std::string why;
+  std::optional<StepTimeRange> range = {};  ///< absent: unvalidated
   friend bool operator==(const PlanFigures&, const PlanFigures&) = default;
 };
 PlanFigures figures_of(const Strategy& strategy, const Evaluation& evaluation, std::string why);
@@ -53,5 +64,9 @@ std::string to_json(const Strategy& strategy, int indent = 2);
 /// Throws InputError with the JSON pointer or line:column, the expected and the actual value, and
 /// for unknown keys the nearest known key.
 PlanFile plan_file_from_json(std::string_view text, std::string_view where);
+/// Reads a `strategy` object. Appends its problems at "`place`/KEY"; with none, the result is valid
+/// on its own terms (see check_plan() for the rest).
+Strategy strategy_from_json(const JsonValue& value, const std::string& place,
+                            std::vector<Diagnostic>& problems);
 
 }  // namespace meshwright

@@ -66,6 +66,13 @@ Json json_of(const Strategy& s) {
   return json;
 }
 
+Json json_of(const std::optional<StepTimeRange>& range) {
+  if (!range) return nullptr;
+  return Json{{"p10_ns", to_nanoseconds(range->p10)},
+              {"p90_ns", to_nanoseconds(range->p90)},
+              {"validated_runs", range->validated_runs}};
+}
+
 Json json_of(const PlanFigures& f) {
   Json exposed = Json::object();
   for (const Axis axis :
@@ -75,6 +82,7 @@ Json json_of(const PlanFigures& f) {
   for (const Bytes bytes : f.peak_memory_per_stage) per_stage.push_back(bytes.value);
   return Json{{"strategy", json_of(f.strategy)},
               {"step_time_ns", to_nanoseconds(f.step_time)},
+              {"step_time_range", json_of(f.range)},
               {"period_ns", to_nanoseconds(f.period)},
               {"tokens_per_s_per_gpu", f.tokens_per_second_per_gpu},
               {"model_tflops_per_gpu", f.model_tflops_per_gpu},
@@ -85,6 +93,8 @@ Json json_of(const PlanFigures& f) {
                               {"busiest_rank_period", f.busiest_rank_bubble}}},
               {"exposed_communication", std::move(exposed)},
               {"peak_memory_bytes", f.peak_memory.value},
+              {"peak_memory_allocated_bytes", f.peak_memory_allocated.value},
+              {"peak_memory_reserved_bytes", f.peak_memory_reserved.value},
               {"memory_capacity_bytes", f.memory_capacity.value},
               {"peak_memory_bytes_per_stage", std::move(per_stage)},
               {"why", f.why}};
@@ -142,6 +152,8 @@ PlanFigures figures_of(const Strategy& strategy, const Evaluation& evaluation, s
     f.exposed_communication[static_cast<std::size_t>(axis)] =
         exposed_communication_share(evaluation, static_cast<Axis>(axis));
   f.peak_memory = peak_memory(evaluation);
+  f.peak_memory_allocated = peak_allocated_memory(evaluation);
+  f.peak_memory_reserved = peak_reserved_memory(evaluation);
   f.memory_capacity = evaluation.memory_capacity;
 
   // Ranks are ordered by pipeline rank, and every pipeline rank has the same number of ranks.

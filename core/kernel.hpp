@@ -42,9 +42,10 @@ enum class Routine : std::uint8_t {
   kDispatch,
   kCombine,
   kCrossEntropy,
-  kUpdate
+  kUpdate,
+  kSquaredRelu
 };
-inline constexpr int kRoutineCount = 17;
+inline constexpr int kRoutineCount = 18;
 std::string_view name_of(Routine routine);  ///< "product", "layer-norm", …
 std::optional<Routine> routine_from_name(std::string_view name);
 
@@ -64,9 +65,10 @@ struct Kernel {
   bool causal = false;  ///< attention: the masked half of the scores is skipped
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   std::int64_t value_size = 0;
-  Flops flops;           ///< operations performed (causal attention: half)
-  Bytes memory_traffic;  ///< bytes read plus bytes written
-  int launches = 1;      ///< kernels launched one after another
+  std::optional<ProductFormat> format = {};  ///< of a product's operands; absent: that of dtype
+  Flops flops;                               ///< operations performed (causal attention: half)
+  Bytes memory_traffic;                      ///< bytes read plus bytes written
+  int launches = 1;                          ///< kernels launched one after another
   /// Number of equal chunks that the kernel is split into so that communication can overlap: rows
   /// of a GEMM, keys of attention. flops and memory_traffic are totals over all chunks.
   int pieces = 1;

@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 
-#include <array>
-
-#include "core/dtype.hpp"
+#include "core/visit_collective_parameters.hpp"
+#include "models/device_toml.hpp"
+#include "models/import.hpp"
 #include "models/load.hpp"
+#include "models/parameter_reader.hpp"
+#include "models/resolve_references.hpp"
+#include "models/this_machine.hpp"
 #include "models/toml_reader.hpp"
 
 namespace meshwright {
@@ -11,57 +14,6 @@ namespace {
 
 constexpr int kSchema = 1;
 constexpr int kMostOfAnything = 1 << 24;  ///< devices, nodes, ports
-
-GemmEfficiency read_gemm(TomlReader& reader) {
-  const GemmEfficiency plain;
-  return {.max_efficiency = reader.number("max_efficiency", 1, plain.max_efficiency),
-          .tile_m = reader.whole_number("tile_m", 1, 4096, plain.tile_m),
-          .tile_n = reader.whole_number("tile_n", 1, 4096, plain.tile_n),
-          .ramp = reader.seconds("ramp", plain.ramp)};
-}
-
-MemoryEfficiency read_memory_efficiency(TomlReader& reader) {
-  const MemoryEfficiency plain;
-  return {.max_efficiency = reader.number("max_efficiency", 1, plain.max_efficiency),
-          .half_speed_bytes = reader.bytes("half_speed_bytes", plain.half_speed_bytes)};
-}
-
-AttentionEfficiency read_attention(TomlReader& reader) {
-  const AttentionEfficiency plain;
-  return {.forward = reader.number("forward", 1, plain.forward),
-          .backward = reader.number("backward", 1, plain.backward)};
-}
-
-void read_peaks(TomlReader& reader, DeviceModel& device) {
-  bool any = false;
-  for (std::size_t i = 0; i < device.peak.size(); ++i) {
-    device.peak[i] = reader.flop_rate(name_of(static_cast<Dtype>(i)));
-    any |= device.peak[i].has_value();
-  }
-  if (!any) reader.complain("", "missing peak rate", "add bf16 = \"312 TFLOP/s\"");
-}
-
-DeviceModel read_device(const std::string& key, TomlReader& reader) {
-  static const std::vector<std::string> kKernels{"frameworks", "own"};
-  DeviceModel device;
-  device.name = reader.text("name", key);
-  device.memory = reader.bytes("memory");
-  device.reserved_memory = reader.bytes("reserved_memory", Bytes(0));
-  device.kernels = static_cast<KernelLibrary>(reader.choice("kernels", kKernels, 0));
-  device.memory_bandwidth = reader.bandwidth("memory_bandwidth");
-  device.launch_overhead = reader.seconds("launch_overhead");
-  device.multiprocessors = reader.whole_number("multiprocessors", 1, 1 << 16, 1);
-  constexpr int kNotNvidia = 0;
-  if (const int capability = reader.whole_number("compute_capability", 0, 1000, kNotNvidia);
-      capability != kNotNvidia)
-    device.compute_capability = capability;
-  reader.table("peak", true, [&](TomlReader& r) { read_peaks(r, device); });
-  reader.table("gemm", false, [&](TomlReader& r) { device.gemm = read_gemm(r); });
-  reader.table("memory_efficiency", false,
-               [&](TomlReader& r) { device.memory_efficiency = read_memory_efficiency(r); });
-  reader.table("attention", false, [&](TomlReader& r) { device.attention = read_attention(r); });
-  return device;
-}
 
 LocalNetwork read_local_network(TomlReader& reader) {
   static const std::vector<std::string> kKinds{"nvswitch", "nvlink-mesh", "pcie", "shared-memory"};
@@ -88,7 +40,9 @@ NodeModel read_node(const std::string& key, TomlReader& reader) {
   node.device = reader.text("device");
   node.device_count = reader.whole_number("device_count", 1, kMostOfAnything);
   node.ports = reader.whole_number("ports", 0, kMostOfAnything, 0);
-  if (node.ports > 0) node.port_bandwidth = reader.bandwidth("port_bandwidth");
+  if (node.ports > 0 || reader.has("port_bandwidth"))
+    node.port_bandwidth = reader.bandwidth("port_bandwidth");
+  node.price_per_hour = reader.price("price_per_hour");
   node.cpu = static_cast<CpuVendor>(reader.choice("cpu", kVendors, 0));
   reader.table("local", node.device_count > 1,
                [&](TomlReader& r) { node.local = read_local_network(r); });
@@ -108,6 +62,9 @@ Fabric read_fabric(TomlReader& reader) {
   fabric.latency = reader.seconds("latency");
   fabric.oversubscription = oversubscription(reader);
   fabric.rails = reader.flag("rails", false);
+  reader.table("collectives", false, [&](TomlReader& r) {
+    visit_parameters_of_network(fabric.collectives, ParameterReader{r});
+  });
   if (reader.has("levels"))
     reader.array("levels", [&](TomlReader& r) {
       FabricLevel level;
@@ -147,10 +104,7 @@ Cluster read_cluster(const std::string& name, TomlReader& reader) {
   return cluster;
 }
 
-}  // namespace
-
-Cluster cluster_from_toml(const NamedText& toml) {
-  const toml::table table = parse_toml(toml);
+Cluster read_resolved_cluster(const NamedText& toml, const toml::table& table) {
   TomlFindings findings{.file = toml.where, .complaints = {}, .sources = {}};
   TomlReader reader(table, "", findings);
   Cluster cluster = read_cluster(toml.name, reader);
@@ -160,6 +114,21 @@ Cluster cluster_from_toml(const NamedText& toml) {
   std::vector<Diagnostic> unsound = check_cluster(cluster, fmt::format("{}: ", toml.where));
   if (!unsound.empty()) throw InputError(std::move(unsound));
   return cluster;
+}
+
+}  // namespace
+
+Cluster cluster_from_toml(const NamedText& toml) {
+  return read_resolved_cluster(toml, resolve_cluster(toml, References::kPresets).table);
+}
+
+NamedText find_cluster(const std::string& name_or_path) {
+  if (name_or_path == kThisMachine) return this_machine_cluster(this_machine_calibration());
+  NamedText found = find_cluster_file(name_or_path);
+  const ResolvedToml resolved = resolve_cluster(found, References::kPresetsAndFiles);
+  if (resolved.had_references)
+    found.text = cluster_to_toml(read_resolved_cluster(found, resolved.table));
+  return found;
 }
 
 }  // namespace meshwright

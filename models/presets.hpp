@@ -1,4 +1,5 @@
-/// Texts of models/presets, models/clusters and models/trainers, embedded by embed_presets.cmake.
+/// Texts of the folders presets, clusters, devices, trainers and published, embedded by
+/// embed_presets.cmake.
 #pragma once
 
 #include <span>
@@ -10,8 +11,13 @@ struct EmbeddedText {
   std::string_view name, text;
 };
 
-std::span<const EmbeddedText> embedded_models();    ///< sorted by name
-std::span<const EmbeddedText> embedded_clusters();  ///< sorted by name
-std::span<const EmbeddedText> embedded_trainers();  ///< sorted by name
+// All sorted by name.
+std::span<const EmbeddedText> embedded_models();
+std::span<const EmbeddedText> embedded_clusters();
+std::span<const EmbeddedText> embedded_devices();
+std::span<const EmbeddedText> embedded_trainers();
+std::span<const EmbeddedText> embedded_published_sets();
+/// Errors of predictions for published runs: published/validated-runs.csv.
+std::string_view embedded_validated_runs();
 
 }  // namespace meshwright

@@ -41,9 +41,11 @@ DeviceModel device_of(const MeasuredMachine& machine) {
   device.memory_bandwidth = machine.memory_bandwidth;
   device.launch_overhead = machine.gpu ? machine.gpu->launch_overhead : Seconds(1e-6);
   constexpr int kTile = 64;  ///< rows and columns of a GEMM tile
-  device.gemm = {.max_efficiency = 1, .tile_m = kTile, .tile_n = kTile, .ramp = {}};
+  device.gemm.max_efficiency = 1;
+  device.gemm.tile_m = device.gemm.tile_n = kTile;
   device.memory_efficiency = {.max_efficiency = 1, .half_speed_bytes = {}};
-  device.attention = {.forward = 0.3, .backward = 0.3};
+  const AttentionPassEfficiency pass{.head_128 = 0.3, .head_64 = 0.3, .head_256 = 0.3};
+  device.attention = {.forward = pass, .backward = pass, .ramp = {}};
   return device;
 }
 

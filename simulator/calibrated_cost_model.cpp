@@ -65,6 +65,7 @@ class CalibratedCostModel final : public CostModel {
     return static_cast<double>(kernel.pieces) * time;
   }
   TransferCost cost_of(const Transfer& transfer) const override { return base_->cost_of(transfer); }
+  TrainerMemory memory() const override { return base_->memory(); }
   Seconds wait_of(int ranks, Seconds work) const override {
     if (!calibration_.machine || calibration_.machine->noise.value <= 0) return {};
     return Seconds(expected_maximum(ranks) *

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/check.hpp"
+#include "simulator/collective_time.hpp"
 #include "simulator/kernel_time.hpp"
 #include "simulator/mixed_cost_model.hpp"
 #include "simulator/nccl_model.hpp"
@@ -42,6 +43,8 @@ class DeviceCostModel final : public CostModel {
  public:
   DeviceCostModel(const Cluster& cluster, Trainer trainer)
       : trainer_(std::move(trainer)),
+        conditions_{.attention = trainer_.flash_attention_2 ? AttentionLibrary::kFlashAttention2
+                                                            : AttentionLibrary::kNewest},
         node_(cluster.nodes.at(cluster.groups.front().node)),
         device_(cluster.devices.at(node_.device)),
         fabric_(cluster.fabric),
@@ -52,10 +55,11 @@ class DeviceCostModel final : public CostModel {
   Seconds time_of(const Kernel& kernel) const override {
     if (kernel.on_host) return host_time(kernel);
     if (kernel.kind != KernelKind::kMemoryBound && kernel.kind != KernelKind::kOptimizer)
-      return kernel_time(kernel, device_);
-    return kernel_time(as_launched(kernel), device_);
+      return kernel_time(kernel, device_, conditions_);
+    return kernel_time(as_launched(kernel), device_, conditions_);
   }
 
+  TrainerMemory memory() const override { return trainer_.memory; }
   HostTimes host_times() const override {
     const HostCosts& host = trainer_.host;
     HostTimes times;
@@ -81,7 +85,12 @@ class DeviceCostModel final : public CostModel {
     const bool has_partner =
         collective.group.ranks > 1 || collective.servers > 0 || is_host_copy(collective.kind);
     if (!has_partner || collective.bytes.value == 0) return Seconds(0.0);
-    return device_.launch_overhead + running_time(collective);
+    const Seconds launch =
+        includes_launch(collective.kind) ? Seconds(0.0) : device_.launch_overhead;
+    const int messages = is_parameter_shard(collective) ? trainer_.overlap.messages_per_layer : 1;
+    Collective message = collective;
+    message.bytes = Bytes(divide_up(collective.bytes.value, messages));
+    return static_cast<double>(messages) * (launch + running_time(message));
   }
 
   TransferCost cost_of(const Transfer& transfer) const override {
@@ -92,8 +101,9 @@ class DeviceCostModel final : public CostModel {
 
   std::string provenance() const override {
     return fmt::format("roofline model of {}, {}{}", device_.name,
-                       device_.compute_capability ? "NCCL 2.30 tuning model"
-                                                  : "latency + size / bandwidth for collectives",
+                       is_measured()                ? "measured collectives"
+                       : device_.compute_capability ? "NCCL 2.30 tuning model"
+                                                    : "latency + size / bandwidth for collectives",
                        trainer_.name == Trainer().name ? "" : ", trainer " + trainer_.name);
   }
   std::string validation() const override { return validation_; }
@@ -109,9 +119,40 @@ class DeviceCostModel final : public CostModel {
     return kernel;
   }
 
+  /// Gathers and reductions of sharded parameters; see core/trainer.hpp.
+  static bool is_parameter_shard(const Collective& collective) {
+    return collective.axis == Axis::kData && collective.parameters.part >= 0 &&
+           (collective.kind == CollectiveKind::kAllGather ||
+            collective.kind == CollectiveKind::kReduceScatter);
+  }
+
   static bool is_host_copy(CollectiveKind kind) {
     return kind == CollectiveKind::kCopyToHost || kind == CollectiveKind::kCopyFromHost;
   }
+
+  /// Measured parameters include the launch.
+  bool includes_launch(CollectiveKind kind) const {
+    if (!is_measured()) return false;
+    switch (kind) {
+      case CollectiveKind::kAllReduce:
+      case CollectiveKind::kAllGather:
+      case CollectiveKind::kReduceScatter:
+      case CollectiveKind::kBroadcast:
+      case CollectiveKind::kReduce:
+      case CollectiveKind::kAllToAll:
+        return true;
+      case CollectiveKind::kScatter:
+      case CollectiveKind::kGather:
+      case CollectiveKind::kRingExchange:
+      case CollectiveKind::kPush:
+      case CollectiveKind::kPull:
+      case CollectiveKind::kCopyToHost:
+      case CollectiveKind::kCopyFromHost:
+        break;
+    }
+    return false;
+  }
+  bool is_measured() const { return device_.collectives && device_.compute_capability; }
 
   Seconds running_time(const Collective& collective) const {
     switch (collective.kind) {
@@ -153,7 +194,11 @@ class DeviceCostModel final : public CostModel {
       return tree ? plain_tree_time(collective) : plain_ring_time(collective);
     }
     const NcclGroup group = group_of(collective.group);
-    if (const std::optional<NcclAlgorithm> forced = nccl_algorithm(collective.algorithm, across)) {
+    const std::optional<NcclAlgorithm> forced = nccl_algorithm(collective.algorithm, across);
+    if (is_measured())
+      return collective_time(estimate_collective(group, collective.kind, collective.bytes, forced),
+                             *device_.collectives, fabric_.collectives, device_.launch_overhead);
+    if (forced) {
       std::optional<Seconds> best;
       for (int p = 0; p < kNcclProtocolCount; ++p) {
         const auto time = nccl_time(group, collective.kind, collective.bytes, *forced,
@@ -284,19 +329,34 @@ class DeviceCostModel final : public CostModel {
     const auto bytes = static_cast<double>(collective.bytes.value);
     const int ppn = divide_up(shape.ranks, shape.nodes);
     const bool two_hops = shape.nodes > 1 && collective.sent_across_nodes.value > 0;
-    Seconds busiest;
-    if (ppn > 1) busiest = Seconds(bytes * (p - 1) / (two_hops ? p : n) / local_rate(ppn).value);
+    const int batches = (shape.ranks - 1 + kPeersPerBatch - 1) / kPeersPerBatch;
+    const std::int64_t message = collective.bytes.value / shape.ranks;
+    AllToAllEstimate estimate{.batches = batches,
+                              .small = message <= kLlBytesPerChannel,
+                              .batch_latency = round_latency(collective, message),
+                              .local = {},
+                              .own = {},
+                              .across = {}};
+    const double local_bytes = bytes * (p - 1) / (two_hops ? p : n);
     if (shape.nodes > 1) {
       const BytesPerSecond rate = port_rate(ppn * shape.groups_per_node);
       const double slowed = std::max(1.0, fabric_.oversubscription);
       const double across =
           two_hops ? static_cast<double>(collective.sent_across_nodes.value) : bytes * (n - p) / n;
-      busiest = std::max(busiest, Seconds(across * slowed / rate.value));
+      estimate.across = Seconds(across * slowed / rate.value);
     }
-    const int batches = (shape.ranks - 1 + kPeersPerBatch - 1) / kPeersPerBatch;
-    return static_cast<double>(batches) *
-               round_latency(collective, collective.bytes.value / shape.ranks) +
-           busiest;
+    if (is_measured()) {
+      const bool pcie = node_.local.kind == LocalNetworkKind::kPcie;
+      const BytesPerSecond link = nccl_local_bandwidth(device_, node_, pcie ? 1 : ppn);
+      estimate.crowded = pcie && ppn > 2;
+      estimate.local = Seconds(local_bytes / link.value);
+      estimate.own = Seconds(bytes / n / link.value);
+      return exchange_time(estimate, *device_.collectives, fabric_.collectives,
+                           device_.launch_overhead);
+    }
+    if (ppn > 1) estimate.local = Seconds(local_bytes / local_rate(ppn).value);
+    return static_cast<double>(batches) * estimate.batch_latency +
+           std::max(estimate.local, estimate.across);
   }
 
   /// Each rank sends to one neighbor and receives from the other. `node_exits` messages of a ring
@@ -355,6 +415,7 @@ class DeviceCostModel final : public CostModel {
   }
 
   Trainer trainer_;
+  KernelConditions conditions_;
   NodeModel node_;
   DeviceModel device_;
   Fabric fabric_;

@@ -1,39 +1,61 @@
-/// Time of one kernel on a device: a roofline, the larger of arithmetic and memory time, with the
-/// losses of tile quantization, wave quantization and short memory streams.
+/// Time of one kernel on a device, from the parameters in core/device.hpp.
 ///
-/// GEMM, batch x ([m, k] · [k, n]), for a tile of tm x tn:
-///   tiles   = batch * ceil(m / tm) * ceil(n / tn)
-///   waves   = ceil(tiles / multiprocessors)
-///   tile    = 2 * tm * tn * k' / (peak / multiprocessors * max_efficiency) * edge, k' = k rounded
-///             up to 32
-///   edge    = 1 + c (1 / tm + 1 / tn) over the same for the device's own tile: a tile reads
-///             tm + tn elements for tm * tn multiply-adds, so small tiles wait for them; c = 20
-///   time    = launch + ramp + max(waves * tile, traffic / bandwidth)
-/// minimized over the device's tile and its halvings down to 64 x 64, as libraries do.
+/// GEMM, batch x ([m, k] · [k, n]), for a tile of a x b:
+///   tiles   = batch * ceil(m / a) * ceil(n / b)
+///   waves   = 0.6 * ceil(tiles / P) + 0.4 * max(1, tiles / P), P multiprocessors: the last wave is
+///             partly filled by tiles that start early (measured: 0.4 to 0.7 on A100 to GB200)
+///   tile    = 2 a b (k' + depth_overhead) / (peak / P * share) * edge, k' = k rounded up to 32
+///   edge    = 1 + c (1 / a + 1 / b) over the same for the device's largest tile: a tile reads
+///             a + b elements for a * b multiply-adds, so small tiles wait for them
+///   product = waves * tile, minimized over the tile and its halvings, as libraries do
+///   memory  = traffic / (bandwidth * memory_share)
+///   time    = launch + ramp + (product^3 + memory^3)^(1/3) + exposed_write * result / memory rate
+/// with `share` by PowerState, and `grouped_share` of it for grouped GEMMs.
 ///
 /// Memory-bound: launches * launch + (bytes + launches * half_speed_bytes) / (bandwidth *
-/// max_efficiency), so that one launch of half_speed_bytes runs at half the bandwidth.
+/// max_efficiency of the family), so that one launch of half_speed_bytes runs at half the
+/// bandwidth.
 ///
-/// Fused attention: launch + flops * padding * diagonal / (peak * efficiency * filled), padding =
-/// head size rounded up to 32 over head size, diagonal = 1 + 128 / keys if causal (blocks on the
-/// diagonal are computed in full), filled = share of the multiprocessors that have a block of 128
-/// queries; at least the time of the memory traffic (blocks as in Dao, arXiv 2307.08691).
+/// Fused attention: launch + ramp + (product^3 + memory^3)^(1/3), product = flops * padding *
+/// diagonal * rounding / (peak * efficiency); padding = head size rounded up to 32 over head size,
+/// diagonal = 1 + 128 / keys if causal (blocks on the diagonal are computed in full), rounding =
+/// waves of blocks of 128 queries over blocks / P (blocks as in Dao, arXiv 2307.08691).
 ///
-/// Worked number, A100 (312 TFLOP/s, 108 multiprocessors, 0.94, tiles 128 x 256, no launch, no
-/// ramp): 1024 x 12288 x 12288 has 8 * 48 = 384 tiles, 4 waves; a tile is 805306368 FLOP at 2.71556
-/// TFLOP/s = 296.55 us; 4 waves 1.1862 ms. Measured, launch included: 1.1990 ms
-/// (PrincetonUniversity/LLMCompass@2e015fd2ee, ae/figure5/ab/real_hardware/matmul_A100.csv).
+/// Worked number, A100 (312 TFLOP/s, P = 108, tiles of 256 x 256, share 0.8; edge, overhead, ramp,
+/// launch and memory time zero): 8192 x 12288 x 1024 has 32 * 48 = 1536 tiles, 14.22 waves that
+/// count as 0.6 * 15 + 0.4 * 14.22 = 14.69; a tile is 134217728 FLOP at 2.3111 TFLOP/s = 58.08 us;
+/// the product takes 853.1 us.
 #pragma once
 
-#include "core/cluster.hpp"
+#include "core/device.hpp"
 #include "core/kernel.hpp"
 #include "core/units.hpp"
 
 namespace meshwright {
 
-/// Products and attention require a device peak for the kernel's dtype (check_plan verifies this).
+/// The clocks that products and attention run at.
+enum class PowerState : std::uint8_t {
+  kBurst,     ///< a few kernels after a pause, as in kernel benchmarks: full clocks
+  kSustained  ///< continuous training: clocks that the power limit allows
+};
+/// Which fused attention a program uses.
+enum class AttentionLibrary : std::uint8_t {
+  kNewest,          ///< the fastest one for the device
+  kFlashAttention2  ///< also on newer devices
+};
+struct KernelConditions {
+  PowerState power = PowerState::kSustained;
+  AttentionLibrary attention = AttentionLibrary::kNewest;
+  friend bool operator==(const KernelConditions&, const KernelConditions&) = default;
+};
+
+/// Products and attention require a device peak for the kernel's format (check_plan verifies this).
 /// O(1), no allocation.
-Seconds kernel_time(const Kernel& kernel, const DeviceModel& device);
+Seconds kernel_time(const Kernel& kernel, const DeviceModel& device,
+                    const KernelConditions& conditions);
+
+/// Fraction of the peak of bf16 that a GEMM of `work` at `peak` runs at.
+double product_share(const GemmEfficiency& gemm, Flops work, FlopsPerSecond peak, PowerState power);
 
 /// One of the equal pieces that the kernel is split into: a GEMM by rows, attention by keys (its
 /// queries, which fill the device, are not split).

@@ -176,6 +176,7 @@ NcclGroup nccl_group_of(const DeviceModel& device, const NodeModel& node, const 
   group.nodes = shape.nodes;
   group.over_pcie = node.local.kind == LocalNetworkKind::kPcie;
   group.cpu = node.cpu;
+  if (group.over_pcie) group.pcie_link = nccl_local_bandwidth(device, node, 1);
 
   LinkBudget budget;
   budget.compute_capability = group.compute_capability;
@@ -190,12 +191,16 @@ NcclGroup nccl_group_of(const DeviceModel& device, const NodeModel& node, const 
                      std::max(1, node.device_count);
     budget.ports = std::clamp(whole(share), 1, std::max(1, near));
     budget.port = node.port_bandwidth.value / kGiga * std::min(1.0, share);
+    group.network = BytesPerSecond(budget.ports * budget.port * kGiga);
   }
   group.ring = search_ring(budget);
   group.tree = search_tree(budget);
   constexpr int kFirstWithNvls = 90;
-  if (node.local.in_network_reduction && group.compute_capability >= kFirstWithNvls)
+  if (node.local.in_network_reduction && group.compute_capability >= kFirstWithNvls) {
     group.nvls = search_nvls(budget);
+    budget.across_nodes = false;
+    group.local_nvls = search_nvls(budget);
+  }
   return group;
 }
 

@@ -147,13 +147,18 @@ double tree_bandwidth(const NcclGroup& group, NcclProtocol protocol, double byte
   return 0.5 * bus * tree_by_size(protocol, bytes);
 }
 
+/// Of one channel, GB/s, before a reduction in the switch halves the traffic.
+double nvls_channel_rate(const NcclGraph& graph, int compute_capability) {
+  const double efficiency = generation_of(compute_capability) == kBlackwell ? 0.74 : 0.85;
+  return in_gbps(graph.intra) * efficiency * (graph.channels - 1) / graph.channels;
+}
+
 /// NVLS in one node, NVLSTree across nodes: the switch does the reduction.
 double nvls_bandwidth(const NcclGroup& group, CollectiveKind kind, double bytes) {
   const Generation generation = generation_of(group.compute_capability);
   const double channels = group.nvls.channels, ppn = ranks_per_node(group);
   const bool all_reduce = kind == CollectiveKind::kAllReduce;
-  const double efficiency = generation == kBlackwell ? 0.74 : 0.85;
-  double intra = in_gbps(group.nvls.intra) * efficiency * (channels - 1) / channels;
+  double intra = nvls_channel_rate(group.nvls, group.compute_capability);
   intra *= all_reduce ? 2.0 : (ppn - 1) / ppn;
   double inter = in_gbps(group.nvls.inter);
   if (group.nodes == 1) {
@@ -188,28 +193,37 @@ struct Hops {
   double base = 0, intra = 0, inter = 0;  ///< us
 };
 
-double ring_latency(const NcclGroup& group, CollectiveKind kind, NcclProtocol protocol,
-                    const Hops& hop, double bytes) {
+/// Latency in us: the base, and all consecutive hops within and between nodes.
+struct Latency {
+  double base = 0, local = 0, network = 0;
+};
+
+Latency ring_latency(const NcclGroup& group, CollectiveKind kind, NcclProtocol protocol,
+                     const Hops& hop, double bytes) {
   if (kind == CollectiveKind::kBroadcast ||
-      kind == CollectiveKind::kReduce)  // pipelined: only the first hop is visible
-    return hop.base + (group.nodes > 1 ? hop.inter : hop.intra);
+      kind == CollectiveKind::kReduce) {  // pipelined: only the first hop is visible
+    if (group.nodes > 1) return {hop.base, 0, hop.inter};
+    return {hop.base, hop.intra, 0};
+  }
   const RingSteps steps = ring_steps(group, kind);
   double inside = hop.intra;
   if (group.nodes > 1) {  // CPU overhead of driving the network
     const double overhead = group.cpu == CpuVendor::kAmd ? 2.0 : 1.0;
     inside = std::max(inside, protocol == NcclProtocol::kSimple ? 3 * overhead : overhead);
   }
-  double latency = hop.base + (steps.all - steps.across) * inside + steps.across * hop.inter;
+  Latency latency = {hop.base, (steps.all - steps.across) * inside, steps.across * hop.inter};
   // Large rings with Simple have a plateau until the channels are full.
   const double bytes_per_step = bytes / (group.ring.channels * group.ranks);
   if (protocol == NcclProtocol::kSimple && kind == CollectiveKind::kAllReduce && group.nodes > 1 &&
-      bytes_per_step >= 64.0)
-    latency *= group.compute_capability >= 80 ? 1.4 : 1.9;
+      bytes_per_step >= 64.0) {
+    const double plateau = group.compute_capability >= 80 ? 1.4 : 1.9;
+    latency = {latency.base * plateau, latency.local * plateau, latency.network * plateau};
+  }
   return latency;
 }
 
-double latency(const NcclGroup& group, CollectiveKind kind, double bytes, NcclAlgorithm algorithm,
-               NcclProtocol protocol) {
+Latency latency(const NcclGroup& group, CollectiveKind kind, double bytes, NcclAlgorithm algorithm,
+                NcclProtocol protocol) {
   const auto a = static_cast<std::size_t>(algorithm);
   const auto p = static_cast<std::size_t>(protocol);
   const double ppn = ranks_per_node(group), levels = floor_log2(group.nodes);
@@ -219,17 +233,17 @@ double latency(const NcclGroup& group, CollectiveKind kind, double bytes, NcclAl
     hop.inter = kNetworkHop[static_cast<std::size_t>(NcclAlgorithm::kTree)][p];
   switch (algorithm) {
     case NcclAlgorithm::kTree:
-      return hop.base + 2 * ((ppn - 1) * hop.intra + levels * hop.inter);
+      return {hop.base, 2 * (ppn - 1) * hop.intra, 2 * levels * hop.inter};
     case NcclAlgorithm::kRing:
       return ring_latency(group, kind, protocol, hop, bytes);
     case NcclAlgorithm::kNvls:
-      return hop.base + hop.intra;
+      return {hop.base, hop.intra, 0};
     case NcclAlgorithm::kNvlsTree:
-      return hop.base + hop.intra + 2 * levels * hop.inter;
+      return {hop.base, hop.intra, 2 * levels * hop.inter};
     case NcclAlgorithm::kPat:
-      return hop.base + levels * hop.inter / 3.5 + 2.8 * group.ranks;
+      return {hop.base + 2.8 * group.ranks, 0, levels * hop.inter / 3.5};
   }
-  return 0;
+  return {};
 }
 
 bool enabled(const NcclGroup& group, CollectiveKind kind, NcclAlgorithm algorithm,
@@ -283,11 +297,21 @@ std::string_view name_of(NcclProtocol protocol) {
   return "?";
 }
 
+std::optional<NcclEstimate> nccl_estimate(const NcclGroup& group, CollectiveKind kind, Bytes bytes,
+                                          NcclAlgorithm algorithm, NcclProtocol protocol) {
+  if (!enabled(group, kind, algorithm, protocol)) return std::nullopt;
+  const auto size = static_cast<double>(bytes.value);
+  const Latency us = latency(group, kind, size, algorithm, protocol);
+  return NcclEstimate{Seconds(1e-6 * us.base), Seconds(1e-6 * us.local), Seconds(1e-6 * us.network),
+                      BytesPerSecond(1e9 * bandwidth(group, kind, size, algorithm, protocol))};
+}
+
 std::optional<Seconds> nccl_time(const NcclGroup& group, CollectiveKind kind, Bytes bytes,
                                  NcclAlgorithm algorithm, NcclProtocol protocol) {
   if (!enabled(group, kind, algorithm, protocol)) return std::nullopt;
   const auto size = static_cast<double>(bytes.value);
-  const double us = latency(group, kind, size, algorithm, protocol) +
+  const Latency fixed = latency(group, kind, size, algorithm, protocol);
+  const double us = fixed.base + fixed.local + fixed.network +
                     size / (1000.0 * bandwidth(group, kind, size, algorithm, protocol));
   return Seconds(1e-6 * us);
 }
@@ -304,6 +328,19 @@ NcclChoice nccl_choice(const NcclGroup& group, CollectiveKind kind, Bytes bytes)
     }
   MW_CHECK(best.has_value());
   return *best;
+}
+
+double nccl_ring_steps(const NcclGroup& group, CollectiveKind kind) {
+  return ring_steps(group, kind).all;
+}
+
+BytesPerSecond nccl_local_nvls_bandwidth(const NcclGroup& group, CollectiveKind kind) {
+  const NcclGraph& graph = group.local_nvls;
+  const double ppn = ranks_per_node(group);
+  double bus = graph.channels * nvls_channel_rate(graph, group.compute_capability);
+  if (kind != CollectiveKind::kAllReduce) return BytesPerSecond(1e9 * bus * (ppn - 1) / ppn);
+  bus *= 2.0 * group.ranks / ring_steps(group, kind).all;
+  return BytesPerSecond(1e9 * bus);
 }
 
 BytesPerSecond bus_bandwidth(CollectiveKind kind, Bytes bytes, int ranks, Seconds time) {

@@ -45,12 +45,23 @@ struct NcclGroup {
   bool over_pcie = false;  ///< devices of a node are connected by PCIe, not NVLink
   CpuVendor cpu = CpuVendor::kIntel;
   NcclGraph ring, tree, nvls;
+  NcclGraph local_nvls;      ///< NVLS on one node with as many ranks as the group has on each
+  BytesPerSecond pcie_link;  ///< PCIe: what NCCL assumes of a device's link within one socket
+  BytesPerSecond network;    ///< total of the ports that the group uses on each node
   friend bool operator==(const NcclGroup&, const NcclGroup&) = default;
 };
 
 /// The group on a node model, with the channels that NCCL's search would find. Each group gets 1 /
 /// groups_per_node of the node's ports. The device must have a compute capability.
 NcclGroup nccl_group_of(const DeviceModel& device, const NodeModel& node, const GroupShape& shape);
+
+/// The parts of an estimate: time = base + local_hops + network_hops + bytes / bandwidth.
+struct NcclEstimate {
+  Seconds base;          ///< of the algorithm and protocol
+  Seconds local_hops;    ///< latency of all consecutive hops within nodes
+  Seconds network_hops;  ///< and between nodes
+  BytesPerSecond bandwidth;
+};
 
 struct NcclChoice {
   Seconds time;
@@ -62,10 +73,20 @@ struct NcclChoice {
 /// Nothing if the pair is not enabled for this collective and group. `bytes` is the size of the
 /// whole buffer (see Collective). All-to-all is not part of the tuning model and must not be
 /// passed.
+std::optional<NcclEstimate> nccl_estimate(const NcclGroup& group, CollectiveKind kind, Bytes bytes,
+                                          NcclAlgorithm algorithm, NcclProtocol protocol);
+/// The sum of the estimate's parts.
 std::optional<Seconds> nccl_time(const NcclGroup& group, CollectiveKind kind, Bytes bytes,
                                  NcclAlgorithm algorithm, NcclProtocol protocol);
 /// The fastest enabled pair. group.ranks >= 2.
 NcclChoice nccl_choice(const NcclGroup& group, CollectiveKind kind, Bytes bytes);
+
+/// Steps of a ring: 2 (n - 1) for all-reduce, n - 1 for all-gather and reduce-scatter, n for
+/// broadcast and reduce.
+double nccl_ring_steps(const NcclGroup& group, CollectiveKind kind);
+
+/// Bandwidth of NVLS on one node in bytes of the buffer per second, not limited by any network.
+BytesPerSecond nccl_local_nvls_bandwidth(const NcclGroup& group, CollectiveKind kind);
 
 /// The rate that nccl-tests calls busbw: algorithm bandwidth times 2 (n - 1) / n for all-reduce,
 /// (n - 1) / n for all-gather, reduce-scatter and all-to-all, 1 for broadcast.
