@@ -305,14 +305,15 @@ class CalibrationWriter {
     for (const auto& [key, sum] : streams_) add_stream(key, sum);
   }
 
-  /// Elements of the hidden states: those of the norms that take the most time.
+  /// Elements of the hidden states: those of the most frequent norms, since every layer has two,
+  /// and at most one each of queries and keys.
   void find_hidden_size() {
-    double longest = 0;
+    std::int64_t most = 0;
     for (const auto& [key, sum] : streams_) {
       const auto [routine, pass, elements] = key;
       const bool is_norm = routine == Routine::kLayerNorm || routine == Routine::kRmsNorm;
-      if (is_norm && pass == KinetoPass::kForward && sum.seconds > longest) {
-        longest = sum.seconds;
+      if (is_norm && pass == KinetoPass::kForward && sum.counted > most) {
+        most = sum.counted;
         hidden_elements_ = elements;
       }
     }
