@@ -15,7 +15,7 @@ namespace meshwright {
 namespace {
 
 struct PresetCheck {
-  std::size_t models = 0, clusters = 0;
+  std::size_t models = 0, clusters = 0, devices = 0;
   std::vector<Diagnostic> problems;
 };
 
@@ -35,6 +35,8 @@ PresetCheck check_presets() {
     count_if_loaded(check.models, [&] { model_from_config(find_model(name)); });
   for (const std::string& name : cluster_preset_names())
     count_if_loaded(check.clusters, [&] { cluster_from_toml(find_cluster(name)); });
+  for (const std::string& name : device_preset_names())
+    count_if_loaded(check.devices, [&] { device_from_toml(find_device(name)); });
   return check;
 }
 
@@ -79,7 +81,8 @@ Outcome run_doctor(const DoctorFlags& flags) {
   const PresetCheck presets = check_presets();
   const unsigned cores = std::thread::hardware_concurrency();
   const Bytes memory = machine_memory().value_or(Bytes(0));
-  const bool is_sound = presets.problems.empty() && presets.models > 0 && presets.clusters > 0;
+  const bool is_sound =
+      presets.problems.empty() && presets.models > 0 && presets.clusters > 0 && presets.devices > 0;
   const bool has_device = flags.device != "cuda" || cuda_library().missing.empty();
   std::string text;
   if (flags.output.json) {
@@ -93,6 +96,7 @@ Outcome run_doctor(const DoctorFlags& flags) {
                                   {"gpus", gpus()},
                                   {"models", presets.models},
                                   {"clusters", presets.clusters},
+                                  {"devices", presets.devices},
                                   {"problems", problems},
                                   {"sound", is_sound && has_device}}
                .dump(2) +
@@ -101,8 +105,8 @@ Outcome run_doctor(const DoctorFlags& flags) {
     text = fmt::format("meshwright {}, built with {}\n", MESHWRIGHT_VERSION, compiler());
     text += fmt::format("machine    {} cores, {} of memory\n", cores, to_text(memory));
     text += fmt::format("GPUs       {}\n", gpus());
-    text += fmt::format("presets    {} models and {} clusters loaded\n", presets.models,
-                        presets.clusters);
+    text += fmt::format("presets    {} models, {} clusters and {} devices loaded\n", presets.models,
+                        presets.clusters, presets.devices);
     for (const Diagnostic& d : presets.problems) text += format(d);
     text += !is_sound     ? "This installation is broken.\n"
             : !has_device ? "Planning and simulation are ready; --device cuda is not.\n"

@@ -32,7 +32,7 @@ struct Explanation {
 
 Explanation explain(const Job& job) {
   const Plan& plan = job.file.plan;
-  const TaskGraph graph = lower(plan, job.model, job.cluster);
+  const TaskGraph graph = lower(plan, job.model, job.cluster, {.memory = job.cost_model->memory()});
   const std::vector<WorkPrice> prices = price_works(graph.parts, graph.works, *job.cost_model);
   const SimulatedTimes times = simulate(graph, prices);
   Explanation e;
@@ -110,42 +110,12 @@ std::string human_text(const Job& job, const Explanation& e, const FailureFlags&
 
 // ---- JSON ---------------------------------------------------------------------------------------
 
-Json json_of(const RankBreakdown& b) {
-  Json compute = Json::object(), exposed = Json::object(), bubble = Json::object();
-  for (std::size_t i = 0; i < b.compute.size(); ++i)
-    compute[std::string(name_of(static_cast<KernelKind>(i)))] = to_nanoseconds(b.compute[i]);
-  for (std::size_t i = 0; i < b.exposed_communication.size(); ++i)
-    exposed[std::string(name_of(static_cast<Axis>(i)))] =
-        to_nanoseconds(b.exposed_communication[i]);
-  for (std::size_t i = 0; i < b.bubble.size(); ++i)
-    bubble[std::string(name_of(static_cast<BubbleCause>(i)))] = to_nanoseconds(b.bubble[i]);
-  return {{"compute", compute},
-          {"recompute", to_nanoseconds(b.recompute)},
-          {"optimizer", to_nanoseconds(b.optimizer)},
-          {"launch", to_nanoseconds(b.launch)},
-          {"exposed_communication", exposed},
-          {"bubble", bubble}};
-}
-
-Json json_of(const MemoryAmounts& amounts) {
-  Json json = Json::object();
-  for (int i = 0; i < kMemoryClassCount; ++i)
-    json[std::string(name_of(static_cast<MemoryClass>(i)))] =
-        amounts[static_cast<MemoryClass>(i)].value;
-  return json;
-}
-
 std::string json_text(const Job& job, const Explanation& e, const FailureFlags& failures) {
   const auto devices = static_cast<int>(rank_count(job.file.plan.strategy.degrees));
   Json json{{"schema", 1}};
   json.update(Json::parse(to_json(e.figures)));
   json["blocks_per_stage"] = job.file.plan.blocks_per_stage;
-  json["ranks"] = Json::array();
-  for (std::size_t r = 0; r < e.ranks.size(); ++r)
-    json["ranks"].push_back({{"pipeline", e.ranks[r].coordinate.pipeline},
-                             {"multiplicity", e.ranks[r].multiplicity},
-                             {"step_ns", json_of(e.evaluation.ranks[r])},
-                             {"peak_memory_bytes", json_of(e.evaluation.peak_memory[r])}});
+  json.update(Json::parse(ranks_json(e.ranks, e.evaluation)));
   json["changes"] = Json::array();
   for (const EvaluatedNeighbour& neighbour : e.neighbours)
     json["changes"].push_back(

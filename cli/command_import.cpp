@@ -5,15 +5,20 @@
 #include <span>
 
 #include "cli/commands.hpp"
+#include "cli/kineto_report.hpp"
 #include "cli/word_flag.hpp"
 #include "core/check.hpp"
 #include "core/io_file.hpp"
+#include "core/io_gzip.hpp"
+#include "core/io_kineto.hpp"
 #include "models/import.hpp"
+#include "models/import_kineto.hpp"
 
 namespace meshwright {
 namespace {
 
 constexpr std::size_t kLargestImport = std::size_t{16} << 20;
+constexpr CountRange kGpusPerNodeRange{.smallest = 1, .largest = 1 << 16};
 constexpr CountRange kNodeRange{.smallest = 1, .largest = 1 << 20};
 
 std::vector<std::string> format_names() {
@@ -60,6 +65,20 @@ std::string imported_cluster(const ImportedCluster& imported, const std::string&
   return toml;
 }
 
+/// The calibration goes to the file of -o and the report to standard output; without -o, the
+/// calibration to standard output and the report to standard error.
+Outcome import_trace(const ImportFlags& flags, const NamedText& source) {
+  const KinetoTrace trace = read_kineto_trace(source.text, source.where);
+  const ImportedTrace imported =
+      import_kineto(trace, {.source = source.where, .gpus_per_node = flags.gpus_per_node});
+  std::string calibration = to_json(imported.calibration);
+  if (flags.output.file.empty() || flags.output.file == "-")
+    return {.text = std::move(calibration), .notes = kineto_report_text(imported)};
+  write_file(flags.output.file, calibration);
+  if (flags.output.json) return {.text = kineto_report_json(imported, flags.output.file)};
+  return {.text = kineto_report_text(imported) + fmt::format("Wrote {}.\n", flags.output.file)};
+}
+
 }  // namespace
 
 CLI::App* add_import_command(CLI::App& app, ImportFlags& flags) {
@@ -80,6 +99,8 @@ CLI::App* add_import_command(CLI::App& app, ImportFlags& flags) {
       ->add_option("--collective", flags.collective,
                    "measured collective, for output of nccl-tests that does not name it")
       ->type_name("KIND");
+  add_count(*command, "--gpus-per-node", flags.gpus_per_node, kGpusPerNodeRange,
+            "GPUs per node, for traces (default: as recorded, or 8)");
   add_output_flags(*command, flags.output, "the cluster or calibration file");
   command->footer(
       "Formats:\n"
@@ -88,22 +109,32 @@ CLI::App* add_import_command(CLI::App& app, ImportFlags& flags) {
       "  nccl-topology  XML written by NCCL with NCCL_TOPO_DUMP_FILE=topo.xml\n"
       "  nccl-tests     text output, or JSON written with -J; gives a calibration\n"
       "  slurm          topology.conf, or output of 'scontrol show topology'; requires --like\n"
+      "  kineto         trace of one rank by PyTorch's profiler with record_shapes=True, .json or\n"
+      "                 .json.gz; gives a calibration: kernels by shape, collectives, host time\n"
       "Assumptions are listed in the comments of the cluster file.\n"
       "\n"
       "Examples:\n"
       "  nvidia-smi topo -m | meshwright import - --like dgx-h100 --nodes 4 -o mine.toml\n"
       "  meshwright import topo.xml -o mine.toml\n"
-      "  meshwright import all_reduce.txt -o mine.calib.json");
+      "  meshwright import all_reduce.txt -o mine.calib.json\n"
+      "  meshwright import rank0_trace.json.gz -o mine.calib.json");
   return command;
 }
 
 Outcome run_import(const ImportFlags& flags) {
   const bool from_pipe = flags.file == "-";
-  const NamedText source{
+  NamedText source{
       .name = from_pipe ? "imported" : std::filesystem::path(flags.file).stem().string(),
       .where = from_pipe ? "standard input" : flags.file,
-      .text = read_file(flags.file, kLargestImport)};
+      .text = read_file(flags.file, kLargestTraceFile)};
+  if (is_gzip(source.text))
+    source.text = decompress_gzip(source.text, source.where, kLargestTraceFile);
   const ImportFormat format = format_of(flags, source);
+  if (format == ImportFormat::kKineto) return import_trace(flags, source);
+  if (source.text.size() > kLargestImport)
+    throw InputError({source.where,
+                      fmt::format("exceeds the size limit of {} bytes", kLargestImport),
+                      "check that this is the right file"});
   if (format == ImportFormat::kNcclTests)
     return deliver(to_json(import_nccl_tests(source, kind_of(flags)).calibration), flags.output);
   ImportOptions options;

@@ -45,7 +45,7 @@ struct Search {
   NamedText model_text, cluster_text;
   Goal goal;
   Trainer trainer;
-  std::string cost_model, validation, calibration;
+  std::string cost_model, validation, calibration, partial_nodes;
   SearchResult result;
   Seconds time;
 };
@@ -87,6 +87,7 @@ Search run_search(const PlanFlags& flags) {
   search_run.cost_model = cost_model->provenance();
   search_run.validation = cost_model->validation();
   search_run.calibration = text_of(calibration);
+  search_run.partial_nodes = partial_nodes_text(cluster, search_run.goal.gpus);
 
   ProgressLine progress;
   const auto start = std::chrono::steady_clock::now();
@@ -145,9 +146,10 @@ std::string infeasible_text(const Infeasible& infeasible) {
 }
 
 std::string human_text(const Search& run, bool why_for_all) {
-  std::string text = fmt::format("{} on {}: {} GPUs, global batch size {}, sequence length {}\n\n",
-                                 run.model_text.name, run.cluster_text.name, run.goal.gpus,
-                                 run.goal.global_batch, run.goal.sequence_length);
+  std::string text =
+      fmt::format("{} on {}: {} GPUs, global batch size {}, sequence length {}\n{}\n",
+                  run.model_text.name, run.cluster_text.name, run.goal.gpus, run.goal.global_batch,
+                  run.goal.sequence_length, run.partial_nodes);
   if (run.result.infeasible) text += infeasible_text(*run.result.infeasible);
   std::vector<PlanFigures> figures;
   for (const RankedPlan& ranked : run.result.plans) figures.push_back(figures_of(ranked));

@@ -15,23 +15,29 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 }
 
 [[noreturn]] void throw_unknown(const std::string& what) {
-  std::vector<std::string> known{"models", "clusters", "schedules", std::string(kThisMachine)};
-  for (const auto& names : {model_preset_names(), cluster_preset_names(), schedule_names()})
+  std::vector<std::string> known{"models", "clusters", "devices", "schedules",
+                                 std::string(kThisMachine)};
+  for (const auto& names :
+       {model_preset_names(), cluster_preset_names(), device_preset_names(), schedule_names()})
     known.insert(known.end(), names.begin(), names.end());
   const std::vector<std::string> near = nearest_names(what, known);
-  throw InputError({.where = what,
-                    .what = "unknown name or file type",
-                    .hint = near.empty()
-                                ? "run 'meshwright show models', 'clusters' or 'schedules'"
-                                : fmt::format("did you mean '{}'?", fmt::join(near, "', '"))});
+  throw InputError(
+      {.where = what,
+       .what = "unknown name or file type",
+       .hint = near.empty() ? "run 'meshwright show models', 'clusters', 'devices' or 'schedules'"
+                            : fmt::format("did you mean '{}'?", fmt::join(near, "', '"))});
 }
 
 Page page_of(const std::string& what) {
   if (what == "models") return models_page();
   if (what == "clusters") return clusters_page();
+  if (what == "devices") return devices_page();
   if (what == "schedules") return schedules_page();
   if (what.ends_with(".pftrace")) return timeline_page(what);
   if (what.ends_with(".plan.json")) return plan_page(what);
+  if (contains(device_preset_names(), what) ||
+      (what.ends_with(".toml") && describes_device(find_device_file(what))))
+    return device_page(find_device(what));
   if (what.ends_with(".toml") || what == kThisMachine || contains(cluster_preset_names(), what))
     return cluster_page(find_cluster(what));
   if (what.ends_with(".json") || contains(model_preset_names(), what))
@@ -43,18 +49,19 @@ Page page_of(const std::string& what) {
 }  // namespace
 
 CLI::App* add_show_command(CLI::App& app, ShowFlags& flags) {
-  CLI::App* command =
-      app.add_subcommand("show", "Show models, clusters and schedules, or the contents of a file.");
+  CLI::App* command = app.add_subcommand(
+      "show", "Show models, clusters, devices and schedules, or the contents of a file.");
   command
       ->add_option("what", flags.what,
-                   "models, clusters or schedules; the name of one of them; or a .plan.json, "
-                   ".pftrace, config.json or cluster.toml file")
+                   "models, clusters, devices or schedules; the name of one of them; or a "
+                   ".plan.json, .pftrace, config.json, cluster.toml or device.toml file")
       ->type_name("NAME|FILE")
       ->required();
   add_output_flags(*command, flags.output, "the result");
   command->footer(
       "Examples:\n"
       "  meshwright show models\n"
+      "  meshwright show h100-sxm5-80gb\n"
       "  meshwright show best.plan.json");
   return command;
 }

@@ -37,12 +37,17 @@ Simulation simulate_graph(const Job& job, const SimulateFlags& flags, int steps)
   const Plan& plan = job.file.plan;
   Simulation s;
   s.graph = lower(plan, job.model, job.cluster,
-                  {.ranks = all_ranks ? RankSet::kAll : RankSet::kRepresentatives, .steps = steps});
+                  {.ranks = all_ranks ? RankSet::kAll : RankSet::kRepresentatives,
+                   .steps = steps,
+                   .memory = job.cost_model->memory()});
   stop_if_interrupted();
   s.prices = price_works(s.graph.parts, s.graph.works, *job.cost_model);
   if (flags.contention) {
-    const auto devices = static_cast<int>(rank_count(plan.strategy.degrees));
-    s.times = simulate_with_contention(s.graph, s.prices, LinkNetwork(job.cluster, devices));
+    const auto devices = static_cast<int>(s.graph.ranks.size());  // with separate servers
+    const LinkNetwork network(
+        job.cluster, devices,
+        used_devices_per_node(job.cluster, rank_count(plan.strategy.degrees)));
+    s.times = simulate_with_contention(s.graph, s.prices, network);
   } else {
     simulate(s.graph, s.prices, s.times);
   }
@@ -76,11 +81,22 @@ Timeline timeline_of(const Simulation& s, const Job& job) {
   return timeline;
 }
 
-std::string json_text(const PlanFigures& figures, const Simulation& s,
+std::string json_text(const Job& job, const PlanFigures& figures, const Simulation& s,
                       const std::string& timeline_file) {
-  Json json{{"schema", 1}};
+  Json json{{"schema", 1},
+            {"model", job.file.model_name},
+            {"cluster", job.file.cluster_name},
+            {"trainer", job.trainer.name},
+            {"gpus", rank_count(job.file.plan.strategy.degrees)}};
   json.update(Json::parse(to_json(figures)));
+  json["fits"] = fits_in_memory(s.evaluation);
+  json["blocks_per_stage"] = job.file.plan.blocks_per_stage;
+  json.update(Json::parse(ranks_json(s.graph.ranks, s.evaluation)));
   json.update(Json::parse(variation_json(s.variation, s.failures, s.checkpoint_interval)));
+  const std::int64_t ranks = rank_count(job.file.plan.strategy.degrees);
+  json["used_devices_per_node"] = used_devices_per_node(job.cluster, ranks).value_or(0);
+  json["cost_model"] = job.cost_model->provenance();
+  json["validation"] = job.cost_model->validation();
   json["timeline"] = timeline_file.empty() ? Json() : Json(timeline_file);
   constexpr int kIndent = 2;
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -88,10 +104,11 @@ std::string json_text(const PlanFigures& figures, const Simulation& s,
 
 std::string human_text(const Job& job, const Simulation& s, const PlanFigures& figures) {
   const Strategy& strategy = job.file.plan.strategy;
-  std::string text =
-      fmt::format("{} on {}: {} GPUs, global batch size {}, sequence length {}\n{}\n\n",
-                  job.file.model_name, job.file.cluster_name, rank_count(strategy.degrees),
-                  strategy.global_batch, strategy.sequence_length, strategy_text(strategy));
+  const std::int64_t ranks = rank_count(strategy.degrees);
+  std::string text = fmt::format("{} on {}: {} GPUs, global batch size {}, sequence length {}\n",
+                                 job.file.model_name, job.file.cluster_name, ranks,
+                                 strategy.global_batch, strategy.sequence_length);
+  text += fmt::format("{}{}\n\n", partial_nodes_text(job.cluster, ranks), strategy_text(strategy));
   text += figures_text(figures);
   text += "\nStep time breakdown, mean over all ranks:\n" + step_parts_text(s.evaluation);
   text += "\nPeak memory:\n" + memory_table(s.graph.ranks, s.evaluation);
@@ -147,7 +164,8 @@ Outcome run_simulate(const SimulateFlags& flags) {
   const std::string& file = flags.output.file;
   Outcome outcome;
   if (file != "-")  // else standard output is the timeline
-    outcome.text = flags.output.json ? json_text(figures, s, file) : human_text(job, s, figures);
+    outcome.text =
+        flags.output.json ? json_text(job, figures, s, file) : human_text(job, s, figures);
   if (!file.empty()) {
     const std::string bytes =
         to_pftrace(timeline_of(flags.steps ? simulate_graph(job, flags, *flags.steps) : s, job));

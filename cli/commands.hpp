@@ -21,6 +21,7 @@ namespace meshwright {
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitNoPlanFits = 1;
 inline constexpr int kExitRunFailed = 1;
+inline constexpr int kExitBeyondBaseline = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitBadInput = 3;
 inline constexpr int kExitMissingEnvironment = 4;
@@ -116,6 +117,16 @@ struct SweepFlags {
 CLI::App* add_sweep_command(CLI::App& app, SweepFlags& flags);
 Outcome run_sweep(const SweepFlags& flags);
 
+struct ValidateFlags {
+  std::vector<std::string> files, sets;
+  bool rows = false;
+  std::string table = "text", csv, baseline, write_baseline, write_errors;
+  std::optional<int> threads, fit_steps;
+  OutputFlags output;
+};
+CLI::App* add_validate_command(CLI::App& app, ValidateFlags& flags);
+Outcome run_validate(const ValidateFlags& flags);
+
 /// Times are text until --unit has been parsed.
 struct ScheduleFlags {
   std::string name;
@@ -146,7 +157,7 @@ Outcome run_export(const ExportFlags& flags);
 
 struct ImportFlags {
   std::string file, format = "auto", like, collective;
-  std::optional<int> nodes;
+  std::optional<int> nodes, gpus_per_node;
   OutputFlags output;
 };
 CLI::App* add_import_command(CLI::App& app, ImportFlags& flags);

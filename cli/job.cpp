@@ -5,9 +5,13 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/help_formatter.hpp"
+#include "cli/predict_runs.hpp"
 #include "cli/standard_streams.hpp"
 #include "core/io_file.hpp"
+#include "core/lower.hpp"
+#include "models/import.hpp"
 #include "models/load.hpp"
+#include "models/published_runs.hpp"
 #include "models/this_machine.hpp"
 #include "models/trainer_toml.hpp"
 #include "planner/search.hpp"
@@ -28,6 +32,31 @@ Trainer trainer_of(const PlanFile& file, const std::string& where, const Cluster
 void embed(const Trainer& trainer, PlanFile& file) {
   file.trainer_name = trainer.name;
   file.trainer_toml = to_toml(trainer);
+}
+
+/// "SET#ID": a published run.
+Job job_from_published_run(const std::string& name, const SourceFlags& sources) {
+  const std::size_t mark = name.rfind('#');
+  const PublishedSet set = published_set_from_toml(find_published_set(name.substr(0, mark)));
+  const PublishedRun& run = find_run(set, name.substr(mark + 1));
+  const NamedText& model = set.models[run.model];
+  const NamedText& cluster = set.clusters[run.cluster];
+  Job job;
+  job.model = load_model_and_warn(model);
+  job.cluster = cluster_from_toml(cluster);
+  const std::optional<Calibration> calibration = calibration_for(job.cluster, sources.calibration);
+  job.trainer = trainer_for(job.cluster, sources.trainer.empty() ? run.trainer : sources.trainer);
+  job.cost_model = make_cost_model(job.cluster, job.trainer, calibration);
+  job.file = {.model_name = model.name,
+              .model_config = model.text,
+              .cluster_name = cluster.name,
+              .cluster_toml = cluster_to_toml(job.cluster),  // without references
+              .plan = plan_of_run(run, job.model, job.cluster, *job.cost_model),
+              .predicted = std::nullopt,
+              .cost_model = job.cost_model->provenance(),
+              .calibration = text_of(calibration)};
+  embed(job.trainer, job.file);
+  return job;
 }
 
 Job job_from_file(const std::string& path, const SourceFlags& sources) {
@@ -55,13 +84,24 @@ Job job_from_file(const std::string& path, const SourceFlags& sources) {
   return job;
 }
 
+std::vector<int> uniform_blocks_per_stage(const Strategy& strategy, const StageCut& cut,
+                                          const Job& job) {
+  // The placement is defined for valid strategies only: others are refused with their reasons.
+  complete_plan(strategy, job.model, job.cluster, *job.cost_model);
+  Plan plan;
+  plan.strategy = strategy;
+  return cut_uniformly(cut, block_count(job.model), placement_of(plan));
+}
+
 /// Uses the manual layer placement if one was given.
 Plan plan_of(const StrategyFlags& flags, const Strategy& strategy, const Job& job) {
-  if (flags.blocks_per_stage.empty() && flags.device_of_stage.empty())
+  const bool is_uniform = flags.stage_cut && flags.stage_cut->rule == StageCutRule::kUniform;
+  if (!is_uniform && flags.blocks_per_stage.empty() && flags.device_of_stage.empty())
     return complete_plan(strategy, job.model, job.cluster, *job.cost_model);
   Plan plan;
   plan.strategy = strategy;
   plan.blocks_per_stage = flags.blocks_per_stage;
+  if (is_uniform) plan.blocks_per_stage = uniform_blocks_per_stage(strategy, *flags.stage_cut, job);
   plan.device_of_stage = flags.device_of_stage;
   if (auto problems = check_plan(plan, job.model, job.cluster); !problems.empty())
     throw InputError(std::move(problems));
@@ -160,8 +200,8 @@ std::string text_of(const std::optional<Calibration>& calibration) {
 
 void add_job_flags(CLI::App& app, JobFlags& flags) {
   app.add_option("plan", flags.plan_file,
-                 "plan file, or - for standard input, instead of --model, --cluster and "
-                 "parallelism options")
+                 "plan file, - for standard input, or SET#ID for a published run, instead of "
+                 "--model, --cluster and parallelism options")
       ->type_name("FILE");
   add_source_flags(app, flags.sources);
   {
@@ -182,6 +222,8 @@ Job load_job(const JobFlags& flags) {
                       .what = "a plan file cannot be combined with options that describe a job",
                       .hint = "remove the options, or the plan file"});
   }
+  if (names_published_run(flags.plan_file))
+    return job_from_published_run(flags.plan_file, flags.sources);
   if (!flags.plan_file.empty()) return job_from_file(flags.plan_file, flags.sources);
   for (const auto& [flag, value] : {std::pair("--model", &flags.sources.model),
                                     std::pair("--cluster", &flags.sources.cluster)}) {

@@ -8,6 +8,7 @@
 #include "core/kernel.hpp"
 #include "core/schedule.hpp"
 #include "models/load.hpp"
+#include "models/published_runs.hpp"
 #include "models/this_machine.hpp"
 
 namespace meshwright {
@@ -36,8 +37,9 @@ Names collective_names() {
 
 /// What `show` takes.
 Names page_names() {
-  Names names{"models", "clusters", "schedules"};
-  for (const Names& more : {model_preset_names(), cluster_names(), schedule_names()})
+  Names names{"models", "clusters", "devices", "schedules"};
+  for (const Names& more :
+       {model_preset_names(), cluster_names(), device_preset_names(), schedule_names()})
     names.insert(names.end(), more.begin(), more.end());
   return names;
 }
@@ -60,7 +62,8 @@ std::map<std::string, std::function<Names()>> names_of_options() {
   return {{"--model", model_preset_names}, {"--cluster", cluster_names},
           {"--like", cluster_names},       {"--schedule", schedule_choices},
           {"--name", schedule_choices},    {"--collective", collective_names},
-          {"--over", swept_flags},         {"what", page_names}};
+          {"--over", swept_flags},         {"what", page_names},
+          {"--set", published_set_names},  {"files", published_set_names}};
 }
 
 }  // namespace

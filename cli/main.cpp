@@ -29,6 +29,7 @@ struct AllFlags {
   CalibrateFlags calibrate;
   ExplainFlags explain;
   SweepFlags sweep;
+  ValidateFlags validate;
   ScheduleFlags schedule;
   ShowFlags show;
   ExportFlags export_timeline;
@@ -52,6 +53,7 @@ std::vector<Command> add_commands(CLI::App& app, AllFlags& flags) {
       {add_calibrate_command(app, flags.calibrate), [&] { return run_calibrate(flags.calibrate); }},
       {add_explain_command(app, flags.explain), [&] { return run_explain(flags.explain); }},
       {add_sweep_command(app, flags.sweep), [&] { return run_sweep(flags.sweep); }},
+      {add_validate_command(app, flags.validate), [&] { return run_validate(flags.validate); }},
       {add_schedule_command(app, flags.schedule), [&] { return run_schedule(flags.schedule); }},
       {add_show_command(app, flags.show), [&] { return run_show(flags.show); }},
       {add_export_command(app, flags.export_timeline),

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -48,33 +49,53 @@ void read_order(const std::string& text, RankOrder& order) {
   order = *parsed;
 }
 
+constexpr CountRange kStageRange{.smallest = 0, .largest = 1 << 16};
+
 /// "4,3": one number per stage.
-void add_list(CLI::App& app, const std::string& flag, std::vector<int>& values, CountRange range,
-              const std::string& description) {
-  app.add_option_function<std::string>(
-         flag,
-         [&values, flag, range](const std::string& text) {
-           values.clear();
-           for (std::size_t begin = 0; begin <= text.size();) {
-             const std::size_t end = std::min(text.find(',', begin), text.size());
-             values.push_back(
-                 static_cast<int>(parse_count(flag, text.substr(begin, end - begin), range)));
-             begin = end + 1;
-           }
-         },
-         description)
-      ->type_name("N,N,...");
+std::vector<int> parse_list(const std::string& flag, const std::string& text) {
+  std::vector<int> values;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    values.push_back(
+        static_cast<int>(parse_count(flag, text.substr(begin, end - begin), kStageRange)));
+    begin = end + 1;
+  }
+  return values;
+}
+
+/// A list of counts or a rule.
+void read_cut(const std::string& flag, const std::string& text, StrategyFlags& flags) {
+  flags.blocks_per_stage.clear();
+  flags.stage_cut = stage_cut_from_text(text);
+  if (flags.stage_cut) return;
+  if (!text.empty() && std::isalpha(static_cast<unsigned char>(text.front())) != 0)
+    throw UsageError(
+        {.where = flag,
+         .what = fmt::format("invalid value '{}'", text),
+         .hint = "use balanced, uniform, uniform:first=N,last=N, uniform:embedding,loss, or one "
+                 "number per stage: 4,4,3"});
+  flags.blocks_per_stage = parse_list(flag, text);
 }
 
 }  // namespace
 
 void add_placement_flags(CLI::App& app, StrategyFlags& flags) {
   const OptionGroup group(app, kPipelineOptions);
-  constexpr std::int64_t kMost = 1 << 16;
-  add_list(app, "--blocks-per-stage", flags.blocks_per_stage, {.smallest = 0, .largest = kMost},
-           "transformer blocks per pipeline stage (default: balanced by cost)");
-  add_list(app, "--stage-devices", flags.device_of_stage, {.smallest = 0, .largest = kMost},
-           "pipeline rank of each stage, from 0 (schedules naive and gpipe only)");
+  const std::string cut = "--blocks-per-stage", devices = "--stage-devices";
+  app.add_option_function<std::string>(
+         cut, [&flags, cut](const std::string& text) { read_cut(cut, text, flags); },
+         "transformer blocks per pipeline stage: a list of counts; balanced by cost; uniform, "
+         "optionally with the counts of the first and last pipeline rank (uniform:first=3,last=2) "
+         "or with the embedding and the loss counted as blocks (uniform:embedding,loss), as in "
+         "Megatron-LM (default: balanced)")
+      ->type_name("N,N,...|RULE");
+  app.add_option_function<std::string>(
+         devices,
+         [&flags, devices](const std::string& text) {
+           flags.device_of_stage = parse_list(devices, text);
+         },
+         "pipeline rank of each stage, from 0 (schedules naive and gpipe only)")
+      ->type_name("N,N,...");
 }
 
 void add_model_axis_flags(CLI::App& app, ModelParallelism& options) {

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <functional>
+#include <nlohmann/json.hpp>
 
 #include "cli/table.hpp"
 #include "core/parse_quantity.hpp"
 
 namespace meshwright {
 namespace {
+
+using FiguresJson = nlohmann::ordered_json;
 
 constexpr const char* kPlanTableNote =
     "bubble: share of the period, mean over ranks and busiest rank; exposed comm: share of the "
@@ -76,6 +79,33 @@ std::string_view cause_of(PruneReason reason) {
   return reason == PruneReason::kDominated ? "dominance" : name_of(reason);
 }
 
+/// Ticks of one rank or shares of the step, by the names of their parts.
+template <class Parts, class Value>
+FiguresJson parts_json(const Parts& parts, Value value) {
+  FiguresJson compute = FiguresJson::object(), exposed = FiguresJson::object(),
+              bubble = FiguresJson::object();
+  for (std::size_t i = 0; i < parts.compute.size(); ++i)
+    compute[std::string(name_of(static_cast<KernelKind>(i)))] = value(parts.compute[i]);
+  for (std::size_t i = 0; i < parts.exposed_communication.size(); ++i)
+    exposed[std::string(name_of(static_cast<Axis>(i)))] = value(parts.exposed_communication[i]);
+  for (std::size_t i = 0; i < parts.bubble.size(); ++i)
+    bubble[std::string(name_of(static_cast<BubbleCause>(i)))] = value(parts.bubble[i]);
+  return {{"compute", compute},
+          {"recompute", value(parts.recompute)},
+          {"optimizer", value(parts.optimizer)},
+          {"launch", value(parts.launch)},
+          {"exposed_communication", exposed},
+          {"bubble", bubble}};
+}
+
+FiguresJson memory_json(const MemoryAmounts& amounts) {
+  FiguresJson json = FiguresJson::object();
+  for (int i = 0; i < kMemoryClassCount; ++i)
+    json[std::string(name_of(static_cast<MemoryClass>(i)))] =
+        amounts[static_cast<MemoryClass>(i)].value;
+  return json;
+}
+
 }  // namespace
 
 std::string percent(double share) {
@@ -124,6 +154,12 @@ std::string bubble_text(const PlanFigures& f) {
                      percent(f.busiest_rank_bubble));
 }
 
+std::string partial_nodes_text(const Cluster& cluster, std::int64_t ranks) {
+  const int all = node_of(cluster, DeviceId(0)).device_count;
+  const int used = used_devices_per_node(cluster, ranks).value_or(all);
+  return used == all ? "" : fmt::format("{} of {} GPUs per node used\n", used, all);
+}
+
 std::string figures_text(const PlanFigures& f) {
   return to_text(std::vector<NamedValue>{
       {"step time", fmt::format("{} (period {})", to_text(f.step_time), to_text(f.period))},
@@ -134,7 +170,9 @@ std::string figures_text(const PlanFigures& f) {
       {"exposed comm", fmt::format("{} of the step", percent(total_exposed(f)))},
       {"peak memory",
        fmt::format("{} of {}, headroom {}", to_text(f.peak_memory), to_text(f.memory_capacity),
-                   headroom_text(f.memory_capacity, f.peak_memory))}});
+                   headroom_text(f.memory_capacity, f.peak_memory))},
+      {"  of it PyTorch", fmt::format("{} allocated, {} reserved", to_text(f.peak_memory_allocated),
+                                      to_text(f.peak_memory_reserved))}});
 }
 
 std::string step_parts_text(const Evaluation& evaluation) {
@@ -209,6 +247,17 @@ std::string breakdown_table(std::span<const RankInfo> ranks, const Evaluation& e
     add(std::string(name_of(static_cast<BubbleCause>(cause))),
         [cause](const RankBreakdown& b) { return b.bubble[cause]; });
   return to_indented_text(table);
+}
+
+std::string ranks_json(std::span<const RankInfo> ranks, const Evaluation& evaluation) {
+  FiguresJson json{{"step_shares", parts_json(step_shares(evaluation), [](double x) { return x; })},
+                   {"ranks", FiguresJson::array()}};
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    json["ranks"].push_back({{"pipeline", ranks[r].coordinate.pipeline},
+                             {"multiplicity", ranks[r].multiplicity},
+                             {"step_ns", parts_json(evaluation.ranks[r], to_nanoseconds)},
+                             {"peak_memory_bytes", memory_json(evaluation.peak_memory[r])}});
+  return json.dump();
 }
 
 std::string certificate_text(const SearchCertificate& certificate, Seconds time) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/cluster.hpp"
 #include "core/evaluation.hpp"
 #include "core/io_plan.hpp"
 #include "core/strategy_text.hpp"
@@ -22,6 +23,8 @@ std::string grouped(std::int64_t count);
 std::string plan_table(std::span<const PlanFigures> plans);
 /// "6.9 % (busiest rank 4.3 %)": bubble fractions of the period, see core/evaluation.hpp.
 std::string bubble_text(const PlanFigures& figures);
+/// "64 of 72 GPUs per node used\n"; empty if a job of `ranks` ranks fills its nodes or fits in one.
+std::string partial_nodes_text(const Cluster& cluster, std::int64_t ranks);
 /// Step time, throughput, utilization, bubble, exposed communication, memory: one line each.
 std::string figures_text(const PlanFigures& figures);
 /// The nonzero components of the step as shares, means over ranks.
@@ -31,6 +34,9 @@ std::string memory_table(std::span<const RankInfo> ranks, const Evaluation& eval
 /// The components of the step as times, for the same ranks; components that are zero for all of
 /// them are omitted.
 std::string breakdown_table(std::span<const RankInfo> ranks, const Evaluation& evaluation);
+/// {"step_shares": …, "ranks": [{"pipeline", "multiplicity", "step_ns", "peak_memory_bytes"}, …]}:
+/// what the two tables show, for every rank of the graph.
+std::string ranks_json(std::span<const RankInfo> ranks, const Evaluation& evaluation);
 /// "Searched 12,345 candidates in 0.4 s: …"
 std::string certificate_text(const SearchCertificate& certificate, Seconds time);
 /// "Cost model: …; unvalidated."; for CostModel::provenance() and CostModel::validation().

@@ -1,4 +1,4 @@
-/// Pages that list all models, clusters or schedules.
+/// Pages that list all models, clusters, devices or schedules.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -23,6 +23,14 @@ std::optional<FlopsPerSecond> peak_of(const DeviceModel& device) {
   for (const Dtype dtype : {Dtype::kBf16, Dtype::kFp16, Dtype::kFp32})
     if (const auto& peak = device.peak[static_cast<std::size_t>(dtype)]) return peak;
   return std::nullopt;
+}
+
+/// "scaled from h100-sxm5-80gb", else "own".
+std::string origin_of_kernels(const LoadedDevice& loaded) {
+  const auto source = loaded.sources.find("attention.forward");
+  constexpr std::string_view kScaled = "scaled from ";
+  if (source == loaded.sources.end() || !source->second.starts_with(kScaled)) return "own";
+  return source->second.substr(0, source->second.find(' ', kScaled.size()));
 }
 
 }  // namespace
@@ -86,6 +94,32 @@ Page clusters_page() {
                        {"memory_bytes", device.memory.value}});
   }
   return page_of("clusters", entries, table);
+}
+
+Page devices_page() {
+  Json entries = Json::array();
+  Table table{.columns = {{"device", Align::kLeft},
+                          {"memory"},
+                          {"bandwidth"},
+                          {"peak"},
+                          {"fp8"},
+                          {"kernel models", Align::kLeft}},
+              .rows = {}};
+  for (const std::string& name : device_preset_names()) {
+    const LoadedDevice loaded = device_from_toml(find_device(name));
+    const DeviceModel& device = loaded.device;
+    const auto peak = peak_of(device);
+    const auto fp8 = device.peak[static_cast<std::size_t>(Dtype::kFp8)];
+    const std::string kernels = origin_of_kernels(loaded);
+    table.rows.push_back({name, to_text(device.memory), to_text(device.memory_bandwidth),
+                          peak ? to_text(*peak) : "-", fp8 ? to_text(*fp8) : "-", kernels});
+    entries.push_back({{"name", name},
+                       {"device", device.name},
+                       {"memory_bytes", device.memory.value},
+                       {"memory_bytes_per_s", device.memory_bandwidth.value},
+                       {"kernel_models", kernels}});
+  }
+  return page_of("devices", entries, table);
 }
 
 Page schedules_page() {

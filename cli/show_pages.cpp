@@ -61,25 +61,37 @@ Table layers_table(const ModelGraph& model, Json& entries) {
   return table;
 }
 
-std::string sources_text(const Cluster& cluster) {
+std::string sources_text(const std::map<std::string, std::string>& sources) {
   std::vector<NamedValue> list;
-  for (const auto& [figure, source] : cluster.sources) list.push_back({figure, source});
+  for (const auto& [figure, source] : sources) list.push_back({figure, source});
   return list.empty() ? "" : "Sources of the figures\n" + to_text(list);
 }
 
-/// The properties of one node type.
-std::vector<NamedValue> node_properties(const Cluster& cluster, const NodeGroup& group) {
-  const NodeModel& node = cluster.nodes.at(group.node);
-  const DeviceModel& device = cluster.devices.at(node.device);
+std::vector<NamedValue> device_properties(const DeviceModel& device) {
   std::vector<NamedValue> list{
-      {"nodes", fmt::format("{} x {}, {} x {} each", group.count, node.name, node.device_count,
-                            device.name)},
       {"memory", fmt::format("{} at {}, {} reserved", to_text(device.memory),
                              to_text(device.memory_bandwidth), to_text(device.reserved_memory))}};
   for (std::size_t d = 0; d < device.peak.size(); ++d)
     if (device.peak[d])
       list.push_back(
           {fmt::format("peak {}", name_of(static_cast<Dtype>(d))), to_text(*device.peak[d])});
+  return list;
+}
+
+Json peaks_of(const DeviceModel& device) {
+  Json peaks = Json::object();
+  for (std::size_t d = 0; d < device.peak.size(); ++d)
+    if (device.peak[d]) peaks[std::string(name_of(static_cast<Dtype>(d)))] = device.peak[d]->value;
+  return peaks;
+}
+
+/// The properties of one node type.
+std::vector<NamedValue> node_properties(const Cluster& cluster, const NodeGroup& group) {
+  const NodeModel& node = cluster.nodes.at(group.node);
+  const DeviceModel& device = cluster.devices.at(node.device);
+  std::vector<NamedValue> list{{"nodes", fmt::format("{} x {}, {} x {} each", group.count,
+                                                     node.name, node.device_count, device.name)}};
+  for (NamedValue& property : device_properties(device)) list.push_back(std::move(property));
   list.push_back(
       {"intra-node", fmt::format("{} per device, latency {}", to_text(node.local.bandwidth),
                                  to_text(node.local.latency))});
@@ -87,6 +99,10 @@ std::vector<NamedValue> node_properties(const Cluster& cluster, const NodeGroup&
     list.push_back(
         {"inter-node", fmt::format("{} ports x {} per node, latency {}", node.ports,
                                    to_text(node.port_bandwidth), to_text(cluster.fabric.latency))});
+  if (node.price_per_hour)
+    list.push_back({"price", fmt::format("{:.2f} USD per node and hour, {:.2f} per device",
+                                         node.price_per_hour->value,
+                                         node.price_per_hour->value / node.device_count)});
   return list;
 }
 
@@ -149,19 +165,17 @@ Page cluster_page(const NamedText& toml) {
     const DeviceModel& device = cluster.devices.at(node.device);
     for (NamedValue& property : node_properties(cluster, group))
       properties.push_back(std::move(property));
-    Json peaks = Json::object();
-    for (std::size_t d = 0; d < device.peak.size(); ++d)
-      if (device.peak[d])
-        peaks[std::string(name_of(static_cast<Dtype>(d)))] = device.peak[d]->value;
-    groups.push_back({{"node", node.name},
-                      {"count", group.count},
-                      {"devices_per_node", node.device_count},
-                      {"device", device.name},
-                      {"memory_bytes", device.memory.value},
-                      {"peak_flop_per_s", peaks},
-                      {"local_bytes_per_s", node.local.bandwidth.value},
-                      {"ports", node.ports},
-                      {"port_bytes_per_s", node.port_bandwidth.value}});
+    groups.push_back(
+        {{"node", node.name},
+         {"count", group.count},
+         {"devices_per_node", node.device_count},
+         {"device", device.name},
+         {"memory_bytes", device.memory.value},
+         {"peak_flop_per_s", peaks_of(device)},
+         {"local_bytes_per_s", node.local.bandwidth.value},
+         {"ports", node.ports},
+         {"port_bytes_per_s", node.port_bandwidth.value},
+         {"price_usd_per_hour", node.price_per_hour ? Json(node.price_per_hour->value) : Json()}});
   }
   const Json json{{"schema", 1},
                   {"name", toml.name},
@@ -175,8 +189,29 @@ Page cluster_page(const NamedText& toml) {
                                                     percent(cluster.validation->mean_error),
                                                     percent(cluster.validation->worst_error))});
   const std::string text = fmt::format("{}: {} devices\n{}\n{}", toml.name, device_count(cluster),
-                                       to_text(properties), sources_text(cluster));
+                                       to_text(properties), sources_text(cluster.sources));
   return {text, text_of(json)};
+}
+
+Page device_page(const NamedText& toml) {
+  const LoadedDevice loaded = device_from_toml(toml);
+  const DeviceModel& device = loaded.device;
+  std::vector<NamedValue> list = device_properties(device);
+  list.push_back({"multiprocessors", std::to_string(device.multiprocessors)});
+  if (device.compute_capability)
+    list.push_back({"compute capability", fmt::format("{}.{}", *device.compute_capability / 10,
+                                                      *device.compute_capability % 10)});
+  const Json json{{"schema", 1},
+                  {"name", toml.name},
+                  {"device", device.name},
+                  {"memory_bytes", device.memory.value},
+                  {"memory_bytes_per_s", device.memory_bandwidth.value},
+                  {"peak_flop_per_s", peaks_of(device)},
+                  {"multiprocessors", device.multiprocessors},
+                  {"sources", loaded.sources}};
+  return {fmt::format("{}: {}\n{}\n{}", toml.name, device.name, to_text(list),
+                      sources_text(loaded.sources)),
+          text_of(json)};
 }
 
 Page schedule_page(const ScheduleRule& rule) {

@@ -14,9 +14,11 @@ struct Page {
 
 Page models_page();
 Page clusters_page();
+Page devices_page();
 Page schedules_page();
 Page model_page(const NamedText& config);
 Page cluster_page(const NamedText& toml);
+Page device_page(const NamedText& toml);
 /// Includes the order of passes in a small example.
 Page schedule_page(const ScheduleRule& rule);
 Page plan_page(const std::string& path);

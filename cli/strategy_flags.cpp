@@ -200,9 +200,13 @@ void add_choice_flags(CLI::App& app, FixedChoices& choices) {
   }
   {
     const OptionGroup group(app, kComputeOptions);
-    add_word_flag(app, "--recompute", choices.recompute, recompute_from_text,
-                  {"none", "selective", "full", "block:N"},
-                  "activation recomputation; block:N: full in N blocks of every stage");
+    add_word_flag(
+        app, "--recompute", choices.recompute, recompute_from_text,
+        {"none", "selective", "full", "block:N", "block:N,N,...", "modules:NAME,NAME,...",
+         "torch-selective"},
+        "activation recomputation; block:N: full in N blocks of every stage (a list: one "
+        "number per stage); modules: core_attn, layernorm, mla_up_proj, moe_act, mlp, moe, "
+        "shared_experts as in Megatron-LM; torch-selective: per operator as in torchtitan");
   }
   add_data_parallelism_flags(app, choices);
   add_sequence_parallel_flags(app, choices);
@@ -239,7 +243,8 @@ bool is_any_given(const StrategyFlags& flags) {
                          flags.sequence_length.has_value()};
   for (const bool flag : given)
     if (flag) return true;
-  return !flags.blocks_per_stage.empty() || !flags.device_of_stage.empty();
+  return !flags.blocks_per_stage.empty() || !flags.device_of_stage.empty() ||
+         flags.stage_cut.has_value();
 }
 
 Strategy to_strategy(const StrategyFlags& flags, std::optional<int> gpus) {

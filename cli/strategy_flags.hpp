@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/plan.hpp"
+#include "core/stage_cut.hpp"
 #include "planner/search.hpp"
 
 namespace CLI {
@@ -32,6 +33,7 @@ struct StrategyFlags {
   std::optional<std::int64_t> global_batch, sequence_length;
   /// Manual layer placement: see Plan. Empty: the partition with the fastest slowest stage.
   std::vector<int> blocks_per_stage, device_of_stage;
+  std::optional<StageCut> stage_cut;  ///< instead of blocks_per_stage
 };
 
 /// Inclusive range of a flag that takes a whole number.

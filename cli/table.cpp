@@ -48,6 +48,21 @@ std::string to_text(const Table& table) {
   return text;
 }
 
+std::string to_markdown(const Table& table) {
+  std::string text = "|", rule = "|";
+  for (const TableColumn& column : table.columns) {
+    text += " " + column.title + " |";
+    rule += column.align == Align::kLeft ? "---|" : "---:|";
+  }
+  text += "\n" + rule + "\n";
+  for (const std::vector<std::string>& row : table.rows) {
+    text += "|";
+    for (const std::string& cell : row) text += " " + cell + " |";
+    text += "\n";
+  }
+  return text;
+}
+
 std::string to_indented_text(const Table& table) {
   std::string text;
   std::istringstream lines(to_text(table));

@@ -25,6 +25,9 @@ std::string to_text(const Table& table);
 /// The same, with every line indented by two spaces.
 std::string to_indented_text(const Table& table);
 
+/// The same as a table of GitHub-flavored Markdown.
+std::string to_markdown(const Table& table);
+
 struct NamedValue {
   std::string name, value;
 };

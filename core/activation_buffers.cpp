@@ -145,15 +145,13 @@ bool exchanges_heads_again(const Strategy& strategy) {
 }
 
 StageKeeps::StageKeeps(const ModelGraph& model, std::span<const LayerId> layers,
-                       const Strategy& strategy)
+                       const Strategy& strategy, int part)
     : exchanges_heads_again_(meshwright::exchanges_heads_again(strategy)) {
-  const Recompute& recompute = strategy.recompute;
+  const int recomputed = recomputed_blocks(strategy.recompute, part);
   int block = 0;
   for (const LayerId layer : layers) {
     const bool is_block = model.layers[layer.index()].kind == LayerKind::kBlock;
-    if (is_block && (recompute.kind == RecomputeKind::kFull ||
-                     (recompute.kind == RecomputeKind::kBlocks && block < recompute.blocks)))
-      recomputed_.insert(layer.value);
+    if (is_block && block < recomputed) recomputed_.insert(layer.value);
     block += is_block ? 1 : 0;
     std::set<std::int32_t> made_here;
     for (const Operator& op : operators_of(model, layer)) {

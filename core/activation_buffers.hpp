@@ -70,7 +70,9 @@ bool exchanges_heads_again(const Strategy& strategy);
 class StageKeeps {
  public:
   StageKeeps() = default;
-  StageKeeps(const ModelGraph& model, std::span<const LayerId> layers, const Strategy& strategy);
+  /// `part`: of the model, see Placement::part_of_stage.
+  StageKeeps(const ModelGraph& model, std::span<const LayerId> layers, const Strategy& strategy,
+             int part);
   bool is_recomputed(LayerId layer) const { return recomputed_.contains(layer.value); }
   bool keeps(TensorId tensor) const { return kept_.contains(tensor.value); }
   bool exchanges_heads_again() const { return exchanges_heads_again_; }

@@ -76,6 +76,24 @@ void check_machine(const MeasuredMachine& machine, const std::string& place,
   for (const auto& [dtype, rate] : machine.peak) check("/peak_flop_per_second", rate.value);
 }
 
+void check_trainer(const MeasuredTrainer& trainer, const std::string& place,
+                   std::vector<Diagnostic>& found) {
+  const auto refuse = [&](const char* key, double value) {
+    found.push_back({place + key, fmt::format("must not be negative, got {}", value),
+                     "import the trace again"});
+  };
+  const auto check = [&](const char* key, Seconds time) {
+    if (time.value != 0 && !is_positive(time)) refuse(key, time.value);
+  };
+  check("/step_time_ns", trainer.step_time);
+  check("/host_per_kernel_ns", trainer.host_per_kernel);
+  check("/host_per_collective_ns", trainer.host_per_collective);
+  check("/host_per_layer_forward_ns", trainer.host_per_layer_forward);
+  check("/host_per_layer_backward_ns", trainer.host_per_layer_backward);
+  check("/host_per_step_ns", trainer.host_per_step);
+  if (!(trainer.slowdown > 0)) refuse("/slowdown", trainer.slowdown);
+}
+
 bool are_sizes(const KernelPoint& p) {
   return p.batch >= 1 && p.m >= 0 && p.n >= 0 && p.k >= 0 && p.flops.value >= 0 &&
          p.memory_traffic.value >= 0 && p.samples >= 1 && p.spread >= 0;
@@ -178,6 +196,7 @@ std::vector<Diagnostic> check_calibration(const Calibration& calibration,
                        "remove one of them"});
   }
   if (calibration.machine) check_machine(*calibration.machine, where + "/machine", found);
+  if (calibration.trainer) check_trainer(*calibration.trainer, where + "/trainer", found);
   check_all_kernels(calibration, where, found);
   return found;
 }

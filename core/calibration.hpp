@@ -89,11 +89,26 @@ struct MeasuredMachine {
   friend bool operator==(const MeasuredMachine&, const MeasuredMachine&) = default;
 };
 
+/// The program that launched the kernels, from a trace of a training job (import_kineto.hpp). With
+/// it, kernel times are those of the job's own shapes: see make_calibrated_cost_model().
+struct MeasuredTrainer {
+  int steps = 1;      ///< measured
+  Seconds step_time;  ///< median, under the profiler
+  Seconds host_per_kernel, host_per_collective;
+  Seconds host_per_layer_forward, host_per_layer_backward;
+  Seconds host_per_step;  ///< update, data loading and logging
+  /// Time of matrix products while a collective runs on the same GPU / alone. Not applied to
+  /// predictions: kernel times are means over all calls.
+  double slowdown = 1;
+  friend bool operator==(const MeasuredTrainer&, const MeasuredTrainer&) = default;
+};
+
 struct Calibration {
   std::map<std::string, std::string> provenance;  ///< "device", "date", "command" → text
   std::optional<MeasuredMachine> machine = {};    ///< absent: the machine is not described
   std::vector<CollectiveCurve> collectives;       ///< distinct shapes
   std::vector<KernelCurve> kernels = {};          ///< distinct families
+  std::optional<MeasuredTrainer> trainer = {};    ///< absent: kernels were measured alone
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };
 
@@ -132,8 +147,8 @@ struct LevelledPoints {
 };
 LevelledPoints level_points(std::vector<CurvePoint> measured);
 
-/// JSON with `schema`, `provenance`, `collectives`, and, if measured, `machine` and `kernels`;
-/// times in nanoseconds.
+/// JSON with `schema`, `provenance`, `collectives`, and, if measured, `machine`, `kernels`,
+/// `trainer`; times in nanoseconds.
 std::string to_json(const Calibration& calibration);
 /// Throws InputError with the JSON pointer, the expected and the actual value.
 Calibration calibration_from_json(std::string_view text, std::string_view where);

@@ -136,6 +136,14 @@ class DataParallelismChecks {
              "use --data-parallel collective for several nodes");
   }
 
+  /// Devices of the cluster, without those that the workers leave unused in each node.
+  std::int64_t usable_devices() const {
+    const std::int64_t all = device_count(cluster_);
+    if (!is_homogeneous(cluster_)) return all;
+    const int per_node = node_of(cluster_, DeviceId(0)).device_count;
+    return all / per_node * used_devices_per_node(cluster_, degrees_.data).value_or(per_node);
+  }
+
   void check_servers() {
     if (data_.servers < 1 || data_.servers > degrees_.data) {
       report("servers",
@@ -144,7 +152,7 @@ class DataParallelismChecks {
              "use at most one server per worker");
       return;
     }
-    const std::int64_t devices = device_count(cluster_);
+    const std::int64_t devices = usable_devices();
     if (!data_.colocated_servers && std::int64_t{degrees_.data} + data_.servers > devices)
       report(data_.servers == DataParallelism{}.servers ? "dp" : "servers",
              fmt::format("{} workers and {} servers, but cluster '{}' has {} devices",

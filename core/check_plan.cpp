@@ -10,6 +10,7 @@
 #include "core/lower_passes.hpp"
 #include "core/plan.hpp"
 #include "core/plan_numbers.hpp"
+#include "core/recompute_operators.hpp"
 #include "core/schedule.hpp"
 #include "core/weight_versions.hpp"
 
@@ -128,12 +129,14 @@ class PlanChecks {
              "lower a parallel size or use more nodes");
       return;
     }
-    const NodeModel& node = node_of(cluster_, DeviceId(0));
-    if (is_homogeneous(cluster_) && ranks() > node.device_count && ranks() % node.device_count != 0)
+    const int per_node = node_of(cluster_, DeviceId(0)).device_count;
+    if (!used_devices_per_node(cluster_, ranks()))
       report("dp",
-             fmt::format("{}, which is not a multiple of the {} devices per node", degree_product(),
-                         node.device_count),
-             fmt::format("use at most {0} ranks, or a multiple of {0}", node.device_count));
+             fmt::format("{}, which cannot be spread evenly over {} nodes of {} devices",
+                         degree_product(), devices / per_node, per_node),
+             fmt::format("use at most {0} ranks, a multiple of {0}, or the same even number of "
+                         "ranks on every node",
+                         per_node));
   }
 
   // ---- tensor and sequence parallelism ----
@@ -239,6 +242,22 @@ class PlanChecks {
              fmt::format("'block:{}' is out of range: '{}' has {} blocks", recompute.blocks,
                          model_.name, traits_.blocks),
              "use block:N with the number of blocks per stage to recompute, or full");
+    check_recomputed_modules();
+  }
+
+  void check_recomputed_modules() {
+    const Recompute& recompute = strategy_.recompute;
+    const bool names_operators = recompute.kind == RecomputeKind::kModules ||
+                                 recompute.kind == RecomputeKind::kTorchSelective;
+    if (names_operators && device_of(cluster_, DeviceId(0)).kernels == KernelLibrary::kOwn)
+      report("recompute",
+             fmt::format("Meshwright's executor does not support '{}'", to_text(recompute)),
+             "use none, selective, full or block:N");
+    for (int i = 0; i < kRecomputeModuleCount; ++i)
+      if (const auto module = static_cast<RecomputeModule>(i);
+          recompute.has(module) && !has_module(model_, module))
+        report("recompute", fmt::format("'{}' has no module '{}'", model_.name, name_of(module)),
+               "remove it from the list");
   }
 
   void check_dtype() {
@@ -307,14 +326,7 @@ class PlanChecks {
       take(without_flush_problems(plan_, model_));
       if (!found_.empty()) return;
     }
-    if (splits_output_layer(*rule, request)) {
-      report("schedule",
-             fmt::format("'{}' shards the output layer over the devices, which is only supported "
-                         "by 'meshwright schedule'",
-                         strategy_.schedule),
-             "use 1f1b, or time the schedule with given stage times: meshwright schedule");
-      return;
-    }
+    if (rule->output_barriers > 0 && !check_sharded_output_layer()) return;
     if (!plan_.device_of_stage.empty()) {
       take(hand_placement_problems(plan_));
       if (found_.empty()) check_cut(hand_placement(plan_));
@@ -328,11 +340,30 @@ class PlanChecks {
       report("orders", std::move(fault), "remove the orders, and plan again");
   }
 
-  /// Tested with a single micro-batch. Searched schedules are skipped to keep planner checks cheap.
-  static bool splits_output_layer(const ScheduleRule& rule, ScheduleRequest request) {
-    request.microbatches = 1;
-    return !rule.worth_searching && !rule.problem(request) &&
-           rule.generate(request).output_barriers > 0;
+  /// False if the schedule cannot shard the output layer of this plan.
+  bool check_sharded_output_layer() {
+    const DataParallelism& data = strategy_.data_parallelism;
+    const auto refuse = [&](std::string what, std::string hint) {
+      report("schedule", fmt::format("'{}' {}", strategy_.schedule, what), std::move(hint));
+      return false;
+    };
+    if (!has_vocabulary_layers(model_))
+      return refuse(fmt::format("shards the token table and the logits over the devices, but '{}' "
+                                "has none",
+                                model_.name),
+                    "use 1f1b");
+    if (device_of(cluster_, DeviceId(0)).kernels == KernelLibrary::kOwn)
+      return refuse(
+          "shards the output layer over the devices, which Meshwright's executor does not support",
+          "use 1f1b, or simulate a cluster of another device");
+    if (data.kind != DataParallelKind::kCollective && data.kind != DataParallelKind::kRing)
+      return refuse(fmt::format("cannot be combined with '--data-parallel {}'", name_of(data.kind)),
+                    "use --data-parallel collective, or 1f1b");
+    if (cuts_passes(strategy_))
+      return refuse(
+          "cannot be combined with ZeRO 2 or 3, gradient buckets or overlapped parameter gathers",
+          "use --zero 0 or 1 with --bucket none, or 1f1b");
+    return true;
   }
 
   /// Problems of the plan's synthesized orders.
@@ -354,6 +385,7 @@ class PlanChecks {
              "give the number of blocks of every stage");
       return;
     }
+    check_recomputed_blocks(cut);
     std::int64_t sum = 0;
     for (const int blocks : cut) sum += blocks;
     if (sum != traits_.blocks)
@@ -367,6 +399,22 @@ class PlanChecks {
       report("blocks-per-stage", fmt::format("stage {} has {} blocks", i, cut[i]),
              "assign at least one block to it, or use fewer stages");
     }
+  }
+
+  void check_recomputed_blocks(const std::vector<int>& cut) {
+    const std::vector<int>& counts = strategy_.recompute.blocks_per_stage;
+    if (counts.empty()) return;
+    if (counts.size() != cut.size())
+      return report("recompute",
+                    fmt::format("'{}' has {} entries, but there are {} stages",
+                                to_text(strategy_.recompute), counts.size(), cut.size()),
+                    "give the number of blocks to recompute in every stage");
+    for (const int blocks : counts)
+      if (blocks < 0 || blocks > traits_.blocks)
+        return report("recompute",
+                      fmt::format("'{}' is out of range: '{}' has {} blocks",
+                                  to_text(strategy_.recompute), model_.name, traits_.blocks),
+                      "give at most the number of blocks of each stage");
   }
 
   bool has_layer(LayerKind kind) const {

@@ -90,7 +90,8 @@ class TaskGraphChecks {
         return task.stream == Stream::kTensor || task.stream == Stream::kContext ||
                task.stream == Stream::kExpert || task.stream == Stream::kData ||
                task.stream == Stream::kParameters || task.stream == Stream::kToHost ||
-               task.stream == Stream::kFromHost;
+               task.stream == Stream::kFromHost || task.stream == Stream::kOutputInputs ||
+               task.stream == Stream::kOutputReductions;
       case TaskKind::kOptimizer:
         return task.stream == Stream::kCompute || task.stream == Stream::kHost;
       case TaskKind::kForward:

@@ -222,6 +222,23 @@ NodeId node_index_of(const Cluster& cluster, DeviceId device) {
   return NodeId(place_of(cluster, device).node_index);
 }
 
+std::optional<int> used_devices_per_node(const Cluster& cluster, std::int64_t ranks) {
+  const int all = node_of(cluster, DeviceId(0)).device_count;
+  if (!is_homogeneous(cluster) || ranks <= all || ranks % all == 0) return all;
+  int used = all - all % 2;
+  while (used > 0 && ranks % used != 0) used -= 2;
+  const std::int64_t nodes = device_count(cluster) / all;
+  if (used == 0 || ranks / used > nodes) return std::nullopt;
+  return used;
+}
+
+NodeId node_index_in_job(const Cluster& cluster, std::int64_t ranks, DeviceId device) {
+  if (!is_homogeneous(cluster)) return node_index_of(cluster, device);
+  const std::optional<int> used = used_devices_per_node(cluster, ranks);
+  MW_CHECK(used.has_value());
+  return NodeId(device.value / *used);
+}
+
 bool is_homogeneous(const Cluster& cluster) {
   return std::all_of(cluster.groups.begin(), cluster.groups.end(), [&](const NodeGroup& group) {
     return group.node == cluster.groups.front().node;

@@ -4,6 +4,7 @@
 /// devices joined by the fast local network: a DGX box, or a whole NVL72 rack.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -59,6 +60,8 @@ struct NodeModel {
   BytesPerSecond port_bandwidth;  ///< per port and direction
   CpuVendor cpu = CpuVendor::kIntel;
   std::optional<HostModel> host;  ///< absent: offloading to host memory is not possible
+  /// List price of the node on demand; its source names date and region. Absent: not for rent.
+  std::optional<DollarsPerHour> price_per_hour = {};
   friend bool operator==(const NodeModel&, const NodeModel&) = default;
 };
 
@@ -116,5 +119,14 @@ const DeviceModel& device_of(const Cluster& cluster, DeviceId device);
 NodeId node_index_of(const Cluster& cluster, DeviceId device);
 /// True if all groups use the same node model.
 bool is_homogeneous(const Cluster& cluster);
+
+/// Devices of each node that a job of `ranks` ranks uses: all of them if the job fits in one node
+/// or fills whole nodes, else the largest even number that divides `ranks` (64 of the 72 devices of
+/// an NVL72 rack for 128 ranks). Empty if no such number exists or the nodes are too few.
+/// Heterogeneous clusters: all devices of the first node.
+std::optional<int> used_devices_per_node(const Cluster& cluster, std::int64_t ranks);
+/// The node of a device of such a job. A job numbers only the devices that it uses, so that rank r
+/// runs on device r.
+NodeId node_index_in_job(const Cluster& cluster, std::int64_t ranks, DeviceId device);
 
 }  // namespace meshwright

@@ -7,6 +7,7 @@
 
 #include "core/kernel.hpp"
 #include "core/task_graph.hpp"
+#include "core/trainer_memory.hpp"
 #include "core/units.hpp"
 
 namespace meshwright {
@@ -18,10 +19,10 @@ struct TransferCost {
 
 /// Time of the host thread that launches the kernels of a rank; see core/trainer.hpp.
 struct HostTimes {
-  Seconds per_kernel, per_collective;
-  Seconds per_layer_forward, per_layer_backward;  ///< of each WorkPart
-  Seconds per_pass;                               ///< of each compute task
-  Seconds per_step;                               ///< of the optimizer task, before its kernels
+  Seconds per_kernel = {}, per_collective = {};
+  Seconds per_layer_forward = {}, per_layer_backward = {};  ///< of each WorkPart
+  Seconds per_pass = {};                                    ///< of each compute task
+  Seconds per_step = {};        ///< of the optimizer task, before its kernels
   bool messages_block = false;  ///< launching a pass waits for its received activations
   friend bool operator==(const HostTimes&, const HostTimes&) = default;
 };
@@ -46,6 +47,8 @@ class CostModel {
   /// The cost model for nodes of one type (Work::node_kind); -1: the slowest type. The result lives
   /// as long as *this.
   virtual const CostModel& on_nodes([[maybe_unused]] std::int32_t node_kind) const { return *this; }
+  /// What the training program whose times these are allocates; for LoweringOptions.
+  virtual TrainerMemory memory() const { return {}; }
   /// Name of the model and source of its figures: "roofline model of A100-SXM4-80GB, NCCL 2.30
   /// tuning model".
   virtual std::string provenance() const = 0;

@@ -154,6 +154,7 @@ StreamFamily stream_family_of(Routine routine, Phase phase) {
       return forward ? StreamFamily::kNorm : StreamFamily::kNormBackward;
     case Routine::kGelu:
     case Routine::kRelu:
+    case Routine::kSquaredRelu:
       return StreamFamily::kActivation;
     case Routine::kSwiGlu:
       return forward ? StreamFamily::kGatedActivation : StreamFamily::kGatedActivationBackward;

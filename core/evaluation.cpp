@@ -53,6 +53,22 @@ Bytes peak_memory(const Evaluation& evaluation) {
   return peak;
 }
 
+Bytes peak_allocated_memory(const Evaluation& evaluation) {
+  Bytes peak;
+  for (const MemoryAmounts& amounts : evaluation.peak_memory)
+    peak = std::max(peak, allocated_bytes(amounts));
+  return peak;
+}
+
+Bytes peak_reserved_memory(const Evaluation& evaluation) {
+  Bytes peak;
+  for (std::size_t r = 0; r < evaluation.peak_memory.size(); ++r)
+    peak = std::max(
+        peak, allocated_bytes(evaluation.peak_memory[r]) +
+                  (evaluation.allocator_slack.empty() ? Bytes(0) : evaluation.allocator_slack[r]));
+  return peak;
+}
+
 bool fits_in_memory(const Evaluation& evaluation) {
   return peak_memory(evaluation) <= evaluation.memory_capacity;
 }

@@ -66,6 +66,7 @@ struct Evaluation {
   double busiest_rank_bubble = 0;          ///< smallest bubble_r(period)
   std::vector<RankBreakdown> ranks;        ///< by index in TaskGraph::ranks
   std::vector<MemoryAmounts> peak_memory;  ///< by rank: amounts at the moment of the peak
+  std::vector<Bytes> allocator_slack;      ///< by rank; part of kReserved in peak_memory
   std::vector<int> multiplicity;           ///< by rank
   std::int64_t job_ranks = 1;              ///< ranks of the whole job
 
@@ -79,6 +80,11 @@ struct Evaluation {
 
 /// Largest total over ranks.
 Bytes peak_memory(const Evaluation& evaluation);
+/// The same without CUDA context and communicators: max_memory_allocated() of PyTorch, and
+/// max_memory_reserved().
+Bytes peak_allocated_memory(const Evaluation& evaluation);
+Bytes peak_reserved_memory(const Evaluation& evaluation);
+/// Compares peak_memory(): everything on the device.
 bool fits_in_memory(const Evaluation& evaluation);
 /// Mean over ranks, weighted by multiplicity, over step_time.
 double exposed_communication_share(const Evaluation& evaluation, Axis axis);

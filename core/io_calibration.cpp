@@ -217,6 +217,40 @@ Json json_of(const MeasuredMachine& machine) {
   return json;
 }
 
+// ---- the trainer ----
+
+Json json_of(const MeasuredTrainer& trainer) {
+  const auto ns = [](Seconds time) { return time.value * kNanosecondsPerSecond; };
+  return {{"steps", trainer.steps},
+          {"step_time_ns", ns(trainer.step_time)},
+          {"host_per_kernel_ns", ns(trainer.host_per_kernel)},
+          {"host_per_collective_ns", ns(trainer.host_per_collective)},
+          {"host_per_layer_forward_ns", ns(trainer.host_per_layer_forward)},
+          {"host_per_layer_backward_ns", ns(trainer.host_per_layer_backward)},
+          {"host_per_step_ns", ns(trainer.host_per_step)},
+          {"slowdown", trainer.slowdown}};
+}
+
+MeasuredTrainer read_trainer(const JsonValue& value, const std::string& place,
+                             std::vector<Diagnostic>& problems) {
+  JsonObjectReader reader(value, place, problems);
+  const auto time = [&](std::string_view key) {
+    return Seconds(reader.number(key, 0, kLongestNs) / kNanosecondsPerSecond);
+  };
+  MeasuredTrainer trainer;
+  trainer.steps = static_cast<int>(reader.integer("steps", 1, 1 << 30));
+  trainer.step_time = time("step_time_ns");
+  trainer.host_per_kernel = time("host_per_kernel_ns");
+  trainer.host_per_collective = time("host_per_collective_ns");
+  trainer.host_per_layer_forward = time("host_per_layer_forward_ns");
+  trainer.host_per_layer_backward = time("host_per_layer_backward_ns");
+  trainer.host_per_step = time("host_per_step_ns");
+  constexpr double kLeastSlowdown = 1e-3, kMostSlowdown = 1e3;
+  trainer.slowdown = reader.number("slowdown", kLeastSlowdown, kMostSlowdown);
+  reader.finish();
+  return trainer;
+}
+
 std::map<std::string, std::string> read_provenance(JsonObjectReader& reader) {
   std::map<std::string, std::string> provenance;
   const JsonValue* value = reader.required("provenance");
@@ -264,6 +298,7 @@ std::string to_json(const Calibration& calibration) {
     json["kernels"] = Json::array();
     for (const KernelCurve& curve : calibration.kernels) json["kernels"].push_back(json_of(curve));
   }
+  if (calibration.trainer) json["trainer"] = json_of(*calibration.trainer);
   constexpr int kIndent = 2;
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -286,6 +321,8 @@ Calibration calibration_from_json(std::string_view text, std::string_view where)
   for (std::size_t i = 0; i < kernels.size(); ++i)
     calibration.kernels.push_back(
         read_kernel_curve(kernels[i], fmt::format("{}/kernels/{}", place, i), problems));
+  if (const JsonValue* trainer = reader.optional("trainer"))
+    calibration.trainer = read_trainer(*trainer, place + "/trainer", problems);
   reader.finish();
   if (problems.empty()) problems = check_calibration(calibration, place);
   if (!problems.empty()) throw InputError(std::move(problems));

@@ -23,6 +23,9 @@ std::string_view category_of(const TimelineTrack& track, const TimelineSpan& spa
     case Stream::kReceiveNext:
     case Stream::kReceivePrevious:
       return "p2p";
+    case Stream::kOutputInputs:
+    case Stream::kOutputReductions:
+      return "pp";
     case Stream::kTensor:
       return "tp";
     case Stream::kContext:

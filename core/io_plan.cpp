@@ -181,6 +181,11 @@ PlanFigures read_figures(const JsonValue& value, const std::string& place,
   read_exposed(reader, f, problems);
   f.peak_memory = read_bytes(reader, "peak_memory_bytes");
   f.memory_capacity = read_bytes(reader, "memory_capacity_bytes");
+  // Earlier versions wrote only the total.
+  if (reader.optional("peak_memory_allocated_bytes"))
+    f.peak_memory_allocated = read_bytes(reader, "peak_memory_allocated_bytes");
+  if (reader.optional("peak_memory_reserved_bytes"))
+    f.peak_memory_reserved = read_bytes(reader, "peak_memory_reserved_bytes");
   for (const std::int64_t bytes : reader.integers("peak_memory_bytes_per_stage", 0, kLargestBytes,
                                                   static_cast<std::size_t>(kMostStagesInFile)))
     f.peak_memory_per_stage.emplace_back(bytes);
@@ -261,6 +266,11 @@ void read_predicted(JsonObjectReader& reader, PlanFile& file, std::vector<Diagno
 }
 
 }  // namespace
+
+Strategy strategy_from_json(const JsonValue& value, const std::string& place,
+                            std::vector<Diagnostic>& problems) {
+  return read_strategy(value, place, problems);
+}
 
 PlanFile plan_file_from_json(std::string_view text, std::string_view where) {
   constexpr std::int64_t kSchema = 1;

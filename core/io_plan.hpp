@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/evaluation.hpp"
+#include "core/json_value.hpp"
 #include "core/plan.hpp"
 
 namespace meshwright {
@@ -25,8 +26,9 @@ struct PlanFigures {
   double bubble_of_period = 0, bubble_of_makespan = 0;  ///< means over ranks: core/evaluation.hpp
   double busiest_rank_bubble = 0;                       ///< of the period
   std::array<double, kAxisCount> exposed_communication{};  ///< share of the step, by Axis
-  Bytes peak_memory, memory_capacity;
-  std::vector<Bytes> peak_memory_per_stage;  ///< by pipeline rank
+  Bytes peak_memory, memory_capacity;  ///< on the device: with context, communicators
+  Bytes peak_memory_allocated, peak_memory_reserved;  ///< by PyTorch's allocator
+  std::vector<Bytes> peak_memory_per_stage;           ///< by pipeline rank
   std::string why;
   friend bool operator==(const PlanFigures&, const PlanFigures&) = default;
 };
@@ -53,5 +55,9 @@ std::string to_json(const Strategy& strategy, int indent = 2);
 /// Throws InputError with the JSON pointer or line:column, the expected and the actual value, and
 /// for unknown keys the nearest known key.
 PlanFile plan_file_from_json(std::string_view text, std::string_view where);
+/// Reads a `strategy` object. Appends its problems at "`place`/KEY"; with none, the result is valid
+/// on its own terms (see check_plan() for the rest).
+Strategy strategy_from_json(const JsonValue& value, const std::string& place,
+                            std::vector<Diagnostic>& problems);
 
 }  // namespace meshwright

@@ -85,6 +85,8 @@ Json json_of(const PlanFigures& f) {
                               {"busiest_rank_period", f.busiest_rank_bubble}}},
               {"exposed_communication", std::move(exposed)},
               {"peak_memory_bytes", f.peak_memory.value},
+              {"peak_memory_allocated_bytes", f.peak_memory_allocated.value},
+              {"peak_memory_reserved_bytes", f.peak_memory_reserved.value},
               {"memory_capacity_bytes", f.memory_capacity.value},
               {"peak_memory_bytes_per_stage", std::move(per_stage)},
               {"why", f.why}};
@@ -142,6 +144,8 @@ PlanFigures figures_of(const Strategy& strategy, const Evaluation& evaluation, s
     f.exposed_communication[static_cast<std::size_t>(axis)] =
         exposed_communication_share(evaluation, static_cast<Axis>(axis));
   f.peak_memory = peak_memory(evaluation);
+  f.peak_memory_allocated = peak_allocated_memory(evaluation);
+  f.peak_memory_reserved = peak_reserved_memory(evaluation);
   f.memory_capacity = evaluation.memory_capacity;
 
   // Ranks are ordered by pipeline rank, and every pipeline rank has the same number of ranks.

@@ -15,7 +15,7 @@ namespace {
 constexpr std::array<std::string_view, kRoutineCount> kRoutineNames{
     "product", "attention", "embedding", "layer-norm",    "rms-norm", "gelu",
     "relu",    "swiglu",    "residual",  "rotary",        "bias",     "softmax",
-    "routing", "dispatch",  "combine",   "cross-entropy", "update"};
+    "routing", "dispatch",  "combine",   "cross-entropy", "update",   "squared-relu"};
 constexpr std::array<std::string_view, kPhaseCount> kPhaseNames{"forward", "backward-input",
                                                                 "backward-weight", "update"};
 

@@ -42,9 +42,10 @@ enum class Routine : std::uint8_t {
   kDispatch,
   kCombine,
   kCrossEntropy,
-  kUpdate
+  kUpdate,
+  kSquaredRelu
 };
-inline constexpr int kRoutineCount = 17;
+inline constexpr int kRoutineCount = 18;
 std::string_view name_of(Routine routine);  ///< "product", "layer-norm", …
 std::optional<Routine> routine_from_name(std::string_view name);
 

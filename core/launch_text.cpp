@@ -46,6 +46,15 @@ std::string megatron_layout(const Plan& plan) {
   return layout + "L";
 }
 
+/// The names of RecomputeModule are Megatron-LM's.
+std::string megatron_modules(const Recompute& recompute) {
+  std::string names;
+  for (int i = 0; i < kRecomputeModuleCount; ++i)
+    if (const auto module = static_cast<RecomputeModule>(i); recompute.has(module))
+      names += fmt::format("{}{}", names.empty() ? "" : " ", name_of(module));
+  return names;
+}
+
 class MegatronFlags {
  public:
   explicit MegatronFlags(const Plan& plan)
@@ -153,6 +162,15 @@ class MegatronFlags {
         flag("recompute-granularity full");
         flag("recompute-method block");
         flag(fmt::format("recompute-num-layers {}", s_.recompute.blocks));
+        if (!s_.recompute.blocks_per_stage.empty())
+          miss(fmt::format("recompute {} (one number for all stages)", to_text(s_.recompute)));
+        break;
+      case RecomputeKind::kModules:
+        flag("recompute-granularity selective");
+        flag(fmt::format("recompute-modules {}", megatron_modules(s_.recompute)));
+        break;
+      case RecomputeKind::kTorchSelective:
+        miss(fmt::format("recompute {}", to_text(s_.recompute)));
         break;
     }
     if (s_.dtype == Dtype::kFp16) flag("fp16");
@@ -263,6 +281,7 @@ std::string titan_model(const Strategy& s, std::vector<std::string>& not_said) {
 std::string titan_recompute(const Recompute& recompute, std::vector<std::string>& not_said) {
   if (recompute.kind == RecomputeKind::kNone) return "none";
   if (recompute.kind == RecomputeKind::kFull) return "full";
+  if (recompute.kind == RecomputeKind::kTorchSelective) return "selective";
   not_said.push_back(fmt::format(
       "recompute {} (\"selective\" saves other activations than the plan)", to_text(recompute)));
   return "selective";

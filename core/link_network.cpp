@@ -30,20 +30,23 @@ void LinkNetwork::add_pair(const std::string& name, BytesPerSecond capacity) {
   links_.push_back({name + ".in", capacity});
 }
 
-LinkNetwork::LinkNetwork(const Cluster& cluster, int devices_used) {
+LinkNetwork::LinkNetwork(const Cluster& cluster, int devices_used, std::optional<int> per_node) {
   MW_CHECK(devices_used >= 1);
   MW_CHECK(devices_used <= device_count(cluster));
   std::vector<BytesPerSecond> ports;  // by node
+  std::int32_t passed = 0;            // devices of earlier nodes, used or not
   while (node_of_device_.size() < static_cast<std::size_t>(devices_used)) {
-    const NodeModel& node = meshwright::node_of(cluster, DeviceId(node_of_device_.size()));
+    const NodeModel& node = meshwright::node_of(cluster, DeviceId(passed));
+    passed += node.device_count;
     ports.push_back(node.port_bandwidth * static_cast<double>(node.ports));
     rails_ = std::max(rails_, cluster.fabric.rails ? node.ports : 0);
-    add_node(node, static_cast<std::int32_t>(node_of_device_.size()));
+    add_node(node, static_cast<std::int32_t>(node_of_device_.size()),
+             std::min(per_node.value_or(node.device_count), node.device_count));
   }
   if (nodes_.size() > 1) add_levels(cluster, ports);
 }
 
-void LinkNetwork::add_node(const NodeModel& node, std::int32_t first_device) {
+void LinkNetwork::add_node(const NodeModel& node, std::int32_t first_device, int used) {
   const std::size_t index = nodes_.size();
   NodePlace place;
   place.first_device = first_device;
@@ -57,7 +60,7 @@ void LinkNetwork::add_node(const NodeModel& node, std::int32_t first_device) {
     add_pair(fmt::format("node{}.port{}", index, p), node.port_bandwidth);
   if (node.local.tree) add_tree(node, place);
   nodes_.push_back(place);
-  node_of_device_.insert(node_of_device_.end(), static_cast<std::size_t>(node.device_count),
+  node_of_device_.insert(node_of_device_.end(), static_cast<std::size_t>(used),
                          static_cast<std::int32_t>(index));
 }
 

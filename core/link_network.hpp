@@ -1,6 +1,7 @@
 /// The cluster's network as a graph of shared links, for simulation with contention.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,8 @@ struct Link {
 /// An uplink or downlink is one link with the aggregate capacity of the switch's cables.
 class LinkNetwork {
  public:
-  LinkNetwork(const Cluster& cluster, int devices_used);
+  /// `per_node`: devices used of every node (used_devices_per_node()); absent: all.
+  LinkNetwork(const Cluster& cluster, int devices_used, std::optional<int> per_node = {});
   const std::vector<Link>& links() const { return links_; }
   std::vector<LinkId> route(DeviceId from, DeviceId to) const;
   NodeId node_of(DeviceId device) const { return NodeId(node_of_device_[device.index()]); }
@@ -42,7 +44,7 @@ class LinkNetwork {
     std::int32_t first_link = 0, nodes = 1;
   };
   void add_pair(const std::string& name, BytesPerSecond capacity);
-  void add_node(const NodeModel& node, std::int32_t first_device);
+  void add_node(const NodeModel& node, std::int32_t first_device, int used);
   void add_tree(const NodeModel& node, NodePlace& place);
   void add_levels(const Cluster& cluster, const std::vector<BytesPerSecond>& ports);
   void add_local_route(DeviceId from, DeviceId to, std::vector<LinkId>& route) const;

@@ -24,6 +24,7 @@ std::vector<RankInfo> ranks_of(const StagesPass& pass, const Strategy& strategy,
       info.device = DeviceId(info.rank.value);  // ranks fill the devices in order
       info.multiplicity = static_cast<std::int32_t>(stage_ranks / replicas);
       info.resident = pass.lowered.resident[static_cast<std::size_t>(d)];
+      info.allocator_slack = pass.trainer_memory.allocator_slack;
       ranks.push_back(info);
     }
   return ranks;
@@ -52,9 +53,11 @@ TaskGraph lower(const Plan& plan, const ModelGraph& model, const Cluster& cluste
                 const LoweringOptions& options) {
   if (auto found = check_plan(plan, model, cluster); !found.empty())
     throw InputError(std::move(found));
-  StagesPass pass = lower_stages_pass(plan, model, cluster);
+  StagesPass pass = lower_stages_pass(plan, model, cluster, options.memory);
   const Strategy& strategy = plan.strategy;
-  const Schedule schedule = schedule_to_lower(plan, options.steps);
+  Schedule schedule = schedule_to_lower(plan, options.steps);
+  if (schedule.output_barriers > 0 && plan.orders.empty())
+    schedule = order_by_estimated_times(pass, strategy, device_of(cluster, DeviceId(0)));
   MW_CHECK(schedule.placement == pass.placement);
 
   const DataParallelKind kind = strategy.data_parallelism.kind;

@@ -11,8 +11,8 @@
 ///
 /// Assumptions of the graph: expert rows follow ExpertRouting, and every rank does the work of the
 /// busiest one. Collectives of tensor, context and expert parallelism are steps of a task and block
-/// it, except for what their Overlap hides. Data-parallel collectives overlap the compute stream:
-/// one per stage as soon as its last backward has finished, or bucket by bucket. On heterogeneous
+/// it, except for what their Overlap hides. Data-parallel collectives overlap the compute stream
+/// bucket by bucket; without buckets they follow the last backward pass of a rank. On heterogeneous
 /// clusters a pipeline rank is as slow as its slowest device. Gradients are accumulated and reduced
 /// in fp32. The global gradient norm is a barrier before the optimizer, except for flushless
 /// schedules, whose stages update between passes and whose graph covers several steps.
@@ -29,6 +29,7 @@
 #include "core/plan.hpp"
 #include "core/schedule.hpp"
 #include "core/task_graph.hpp"
+#include "core/trainer_memory.hpp"
 
 namespace meshwright {
 
@@ -42,6 +43,7 @@ struct LoweringOptions {
   /// Flushless schedules: number of steps in the graph (core/weight_versions.hpp); 0: as many as
   /// steady_window() returns. All other schedules have one.
   int steps = 0;
+  TrainerMemory memory = {};
   friend bool operator==(const LoweringOptions&, const LoweringOptions&) = default;
 };
 
@@ -54,6 +56,8 @@ TaskGraph lower(const Plan& plan, const ModelGraph& model, const Cluster& cluste
 struct StageWorks {
   WorkId forward, backward;                ///< index in `works`
   WorkId backward_input, backward_weight;  ///< the split backward pass
+  /// S and T of an output layer sharded over the pipeline ranks; -1: not sharded.
+  WorkId output_scores{-1}, output_gradient{-1};
   friend bool operator==(const StageWorks&, const StageWorks&) = default;
 };
 struct LoweredStages {
@@ -63,7 +67,8 @@ struct LoweredStages {
   std::vector<MemoryAmounts> resident;  ///< by pipeline rank
   friend bool operator==(const LoweredStages&, const LoweredStages&) = default;
 };
-LoweredStages lower_stages(const Plan& plan, const ModelGraph& model, const Cluster& cluster);
+LoweredStages lower_stages(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
+                           const TrainerMemory& memory = {});
 
 /// The placement of the plan's stages: the schedule's, or the manual one.
 Placement placement_of(const Plan& plan);

@@ -140,9 +140,18 @@ class UnitUses {
     }
   }
 
+  /// The embedding and the head, if the trainer keeps them gathered.
+  bool stays_gathered(const UnitUse& use) const {
+    if (!pass_.trainer_memory.keeps_ends_gathered) return false;
+    const int part = pass_.placement.part_of_stage[use.action.stage.index()];
+    const auto last_unit = static_cast<int>(units_of(use.action.stage).units.size()) - 1;
+    return (part == 0 && use.unit == 0) ||
+           (part + 1 == part_count(pass_.placement) && use.unit == last_unit);
+  }
+
   /// With reshard_after_forward off: a micro-batch is between forward and backward of the unit.
   bool waits_for_backward(const UnitUse& use) {
-    if (strategy_.data_parallelism.reshard_after_forward) return false;
+    if (strategy_.data_parallelism.reshard_after_forward && !stays_gathered(use)) return false;
     const std::size_t stage = use.action.stage.index();
     if (outstanding_.size() <= stage) outstanding_.resize(stage + 1);
     std::vector<int>& counts = outstanding_[stage];
@@ -160,7 +169,7 @@ class UnitUses {
     for (std::size_t i = 0; i < places.size(); ++i) {
       use_at(i).reduces = true;
       if (i >= 2) use_at(i).after_reduction_of = places[i - 2];
-      const Bytes bytes = unit_bytes(use_at(i), kGradientBytes);
+      const Bytes bytes = unit_bytes(use_at(i), pass_.trainer_memory.unreduced_gradient_bytes);
       use_at(i).acquired[MemoryClass::kGradients] += bytes;
       use_at(std::min(i + 1, places.size() - 1)).released[MemoryClass::kGradients] += bytes;
     }
@@ -188,7 +197,8 @@ class UnitUses {
     std::int64_t elements = 0;
     if (is_cut(false)) elements += unit.parameters.dense + unit.reads_table;
     if (is_cut(true)) elements += unit.parameters.expert;
-    return Bytes(element * elements);
+    const std::int64_t most = pass_.trainer_memory.most_gathered_parameters;
+    return Bytes(element * (most > 0 ? std::min(elements, most) : elements));
   }
 
   const StagesPass& pass_;

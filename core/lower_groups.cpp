@@ -95,6 +95,7 @@ class GroupSurvey {
 
 /// The node of every rank if nodes differ in size; devices_per_node is that of the largest node.
 void survey_nodes(const Cluster& cluster, std::int64_t ranks, JobGroups& groups) {
+  if (is_homogeneous(cluster)) return;
   bool equal = true;
   std::int64_t first = 0;
   for (const NodeGroup& group : cluster.groups) {
@@ -158,7 +159,7 @@ JobGroups job_groups_of(const Strategy& strategy, const Cluster& cluster) {
   made.stage_ranks = std::int64_t{d.tensor} * d.context * d.data;
   made.pipeline = d.pipeline;
   made.pipeline_stride = strides.pipeline;
-  made.devices_per_node = node_of(cluster, DeviceId(0)).device_count;
+  made.devices_per_node = used_devices_per_node(cluster, rank_count(d)).value_or(1);
   survey_nodes(cluster, rank_count(d), made);
   const auto shape = [&](AxisExtent a, AxisExtent b = {}) {
     const std::optional<AxisExtent> one = merged(a, b);

@@ -15,8 +15,10 @@
 // over the tensor ranks.
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "core/lower_passes.hpp"
+#include "core/recompute_operators.hpp"
 
 namespace meshwright {
 namespace {
@@ -40,19 +42,37 @@ class LayerLowering {
         element_(stored_element(shard_.dtype).value),
         is_cut_(shard_.degrees.tensor > 1),
         overlaps_(strategy.model_parallelism.tensor_overlap && shard_.sequence_parallel &&
-                  layer_.kind == LayerKind::kBlock) {
+                  layer_.kind == LayerKind::kBlock),
+        end_(layer_.operator_count) {
     if (is_cut_) find_entering_tensors();
   }
 
+  /// Limits the passes below to the operators [begin, end) of the layer.
+  void restrict_to(int begin, int end) {
+    begin_ = begin;
+    end_ = end;
+  }
+
   void forward(std::vector<Step>& steps) {
-    for (int i = 0; i < layer_.operator_count; ++i) forward_of(i, steps);
+    for (int i = begin_; i < end_; ++i) forward_of(i, steps);
   }
 
   /// Visits operators in reverse; appends input gradients, weight gradients or both.
   void backward(bool inputs, bool weights, std::vector<Step>& steps) {
-    for (int i = layer_.operator_count - 1; i >= 0; --i) {
+    for (int i = end_ - 1; i >= begin_; --i) {
       if (inputs) backward_input_of(i, /*weights_follow=*/weights, steps);
       if (weights) backward_weight_of(i, /*inputs_before=*/inputs, steps);
+    }
+  }
+
+  /// Repeats operators of the forward pass; `fractions` as in recomputed_fractions().
+  void repeat(const std::vector<double>& fractions, std::vector<Step>& steps) {
+    for (int i = 0; i < layer_.operator_count; ++i) {
+      const double fraction = fractions[static_cast<std::size_t>(i)];
+      const std::size_t begin = steps.size();
+      if (fraction > 0) forward_of(i, steps);
+      if (fraction > 0 && fraction < 1)
+        for (std::size_t s = begin; s < steps.size(); ++s) shorten_product(fraction, steps[s]);
     }
   }
 
@@ -65,6 +85,16 @@ class LayerLowering {
  private:
   const Operator& op(int i) const {
     return model_.operators[static_cast<std::size_t>(layer_.first_operator + i)];
+  }
+  /// Only some columns of y[m, n] = x[m, k] W[k, n].
+  void shorten_product(double fraction, Step& step) const {
+    auto* product = std::get_if<Kernel>(&step);
+    if (product == nullptr || product->kind != KernelKind::kGemm) return;
+    product->n = std::llround(static_cast<double>(product->n) * fraction);
+    product->flops = product->flops * fraction;
+    product->memory_traffic =
+        stored_element(shard_.dtype) *
+        (product->m * product->k + product->k * product->n + product->m * product->n);
   }
   const ActivationTensor& activation(TensorId id) const {
     return std::get<ActivationTensor>(model_.tensors[id.index()].shape);
@@ -280,6 +310,7 @@ class LayerLowering {
   LocalTokens tokens_;
   std::int64_t element_;
   bool is_cut_, overlaps_;
+  int begin_ = 0, end_;  ///< operators of the passes
   std::vector<EnteringTensor> entering_;
   std::vector<Kernel> kernels_;  ///< reused to avoid allocations
 };
@@ -316,6 +347,8 @@ LayerParts append_layer_parts(const ModelGraph& model, LayerId layer, const Stra
                               const JobGroups& groups, std::vector<WorkPart>& parts) {
   LayerLowering lowering(model, layer, strategy, groups);
   const Layer& l = model.layers[layer.index()];
+  if (l.kind == LayerKind::kHead && output_barriers_of(strategy) > 0)
+    lowering.restrict_to(0, l.operator_count - kOutputOperators);
   const auto part = [&](std::string_view pass, auto&& fill) {
     WorkPart made;
     made.name = part_name(l, pass);
@@ -336,7 +369,48 @@ LayerParts append_layer_parts(const ModelGraph& model, LayerId layer, const Stra
   // Fused attention always recomputes its scores, so selective recomputation changes nothing.
   if (kind == RecomputeKind::kSelective && strategy.attention == AttentionAlgorithm::kStandard)
     made.recompute = part("recompute", [&](auto& steps) { lowering.attention_forward(steps); });
+  if (kind == RecomputeKind::kModules || kind == RecomputeKind::kTorchSelective) {
+    const std::vector<double> fractions = recomputed_fractions(model, layer, strategy.recompute);
+    if (std::any_of(fractions.begin(), fractions.end(), [](double f) { return f > 0; }))
+      made.recompute = part("recompute", [&](auto& steps) { lowering.repeat(fractions, steps); });
+  }
   if (made.recompute >= 0) parts[static_cast<std::size_t>(made.recompute)].recompute = true;
+  return made;
+}
+
+/// With one barrier, S also computes the input gradient (Yeung et al., algorithm 2).
+VocabularyParts append_vocabulary_parts(const ModelGraph& model, const Strategy& strategy,
+                                        const JobGroups& groups, std::vector<WorkPart>& parts) {
+  const Strategy sharded = vocabulary_strategy(strategy);
+  const auto part = [&](std::string_view name, auto&& fill) {
+    WorkPart made;
+    made.name = name;
+    fill(made.steps);
+    return append_part(parts, std::move(made));
+  };
+  VocabularyParts made;
+  const auto lookup = [&](Phase phase) {
+    return [&, phase](std::vector<Step>& steps) {
+      std::vector<Kernel> kernels;
+      append_kernels(model, OperatorId(model.layers.front().first_operator),
+                     shard_shape_of(sharded), phase, kernels);
+      steps.assign(kernels.begin(), kernels.end());
+    };
+  };
+  made.lookup = part("embedding-shard.F", lookup(Phase::kForward));
+  made.lookup_backward = part("embedding-shard.B", lookup(Phase::kBackwardWeight));
+
+  const LayerId head(model.layers.size() - 1);
+  LayerLowering output(model, head, sharded, groups);
+  const int count = model.layers[head.index()].operator_count;
+  output.restrict_to(count - kOutputOperators, count);
+  const bool gradient_in_scores = output_barriers_of(strategy) == 1;
+  made.scores = part("head.S", [&](auto& steps) {
+    output.forward(steps);
+    if (gradient_in_scores) output.backward(true, false, steps);
+  });
+  made.gradient =
+      part("head.T", [&](auto& steps) { output.backward(!gradient_in_scores, true, steps); });
   return made;
 }
 

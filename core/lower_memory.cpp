@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "core/lower_passes.hpp"
 #include "core/weight_versions.hpp"
@@ -12,6 +14,11 @@ constexpr std::int64_t kMomentBytes = 8;  ///< first and second, fp32
 constexpr std::int64_t kMasterBytes = 4;  ///< fp32 copy of 16-bit weights
 
 bool weights_are_fp32(Dtype dtype) { return stored_element(dtype).value == kMasterBytes; }
+
+/// FSDP: the shards of the parameters are the master copy.
+bool shards_are_masters(const StagesPass& pass, const Strategy& strategy) {
+  return strategy.zero >= 3 && pass.trainer_memory.has_fp32_shards;
+}
 
 /// fp32 weights need no master copy.
 std::int64_t optimizer_bytes(Dtype dtype) {
@@ -59,6 +66,29 @@ int weight_copies(const Strategy& strategy, PipelineRankId device) {
   return updates_without_flush(strategy) ? weight_versions_of(strategy, device).held : 1;
 }
 
+/// One per distinct shape of the blocks on a device.
+std::int64_t cached_gradient_elements(const StagesPass& pass, PipelineRankId device) {
+  std::set<std::pair<std::int64_t, std::int64_t>> shapes;
+  for_each_part_on(pass, device, [&](std::size_t part) {
+    for (const WeightMatrix& m : pass.parameters[part].matrices) shapes.emplace(m.rows, m.columns);
+  });
+  std::int64_t elements = 0;
+  for (const auto& [rows, columns] : shapes) elements += rows * columns;
+  return elements;
+}
+
+/// Process groups of a rank with a communicator of their own: one per axis with several ranks, and
+/// the whole job.
+int communicator_count(const StagesPass& pass, const Strategy& strategy) {
+  const JobGroups& groups = pass.groups;
+  int count = strategy.degrees.pipeline > 1 ? 1 : 0;
+  for (const GroupShape* shape : {&groups.tensor, &groups.context, &groups.expert,
+                                  &groups.expert_tensor, &groups.dense_data, &groups.all})
+    count += shape->ranks > 1 ? 1 : 0;
+  if (groups.expert.ranks > 1 && groups.expert_data.ranks > 1) ++count;
+  return count;
+}
+
 /// True if neighboring stages are on different devices and exchange messages.
 bool sends_messages(const Placement& placement) { return placement.devices > 1; }
 
@@ -81,8 +111,17 @@ std::int64_t updated_parameters(const StagesPass& pass, const Strategy& strategy
   return count;
 }
 
+Bytes reserved_memory(const StagesPass& pass, const Strategy& strategy, const DeviceModel& device) {
+  const TrainerMemory& memory = pass.trainer_memory;
+  if (!memory.context) return device.reserved_memory;
+  return *memory.context + memory.communicator * communicator_count(pass, strategy);
+}
+
 std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strategy& strategy,
                                            const DeviceModel& device) {
+  const TrainerMemory& memory = pass.trainer_memory;
+  const bool masters = shards_are_masters(pass, strategy);
+  const Bytes element = stored_element(strategy.dtype);
   std::vector<MemoryAmounts> resident(static_cast<std::size_t>(pass.placement.devices));
   for (std::size_t d = 0; d < resident.size(); ++d) {
     std::int64_t parameters = 0;
@@ -96,17 +135,22 @@ std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strateg
     MemoryAmounts& amounts = resident[d];
     const std::int64_t share = updated_parameters(pass, strategy, PipelineRankId(d));
     amounts[MemoryClass::kWeights] =
-        stored_element(strategy.dtype) *
+        (masters ? Bytes(kMasterBytes) : element) *
         ((strategy.zero >= 3 ? share : parameters) * weight_copies(strategy, PipelineRankId(d)));
     amounts[MemoryClass::kGradients] =
-        Bytes((strategy.zero >= 2 ? share : parameters) * kGradientBytes);
+        Bytes((strategy.zero >= 2 ? share : parameters) * gradient_bytes(memory, strategy.dtype));
+    if (memory.weight_gradients == WeightGradientMemory::kCachedByShape)
+      amounts[MemoryClass::kGradients] +=
+          element * cached_gradient_elements(pass, PipelineRankId(d));
     if (!strategy.data_parallelism.offload_optimizer)
-      amounts[MemoryClass::kOptimizer] = Bytes(share * optimizer_bytes(strategy.dtype));
+      amounts[MemoryClass::kOptimizer] =
+          Bytes(share * (masters ? kMomentBytes : optimizer_bytes(strategy.dtype)));
+    amounts[MemoryClass::kWorking] = memory.workspace;
     // One buffer each for an activation and a gradient in flight. Our own executor sends from and
     // receives into the tensors themselves.
     if (sends_messages(pass.placement) && device.kernels != KernelLibrary::kOwn)
       amounts[MemoryClass::kCommunication] = largest_message * 2;
-    amounts[MemoryClass::kReserved] = device.reserved_memory;
+    amounts[MemoryClass::kReserved] = reserved_memory(pass, strategy, device);
   }
   return resident;
 }

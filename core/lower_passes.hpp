@@ -43,7 +43,7 @@ struct JobGroups {
   GroupShape expert_data;      ///< ranks holding the same experts
   GroupShape all;              ///< the whole job
   std::int64_t stage_ranks{};  ///< ranks per pipeline rank: data x context x tensor
-  int devices_per_node = 1;
+  int devices_per_node = 1;    ///< that the job uses; the largest node if they differ
   int pipeline = 1;
   std::int64_t pipeline_stride = 1;            ///< among ranks
   std::int64_t tensor_stride = 1;              ///< of tensor, among replicas
@@ -132,6 +132,7 @@ struct PartParameters {
   std::int64_t tied_copy = 0;
   PartialGradients partial;
   std::int64_t gradients_with_inputs = 0;  ///< elements; see has_gradient_with_inputs()
+  std::vector<WeightMatrix> matrices;      ///< of its blocks, each shape once
 };
 
 // ---- lower_by_hand.cpp: manual stage placement -------------------------------------------------
@@ -178,7 +179,9 @@ struct StagesPass {
   std::vector<PartParameters> parameters;  ///< by part
   std::vector<PartUnits> units;            ///< by part
   std::vector<Bytes> boundary;             ///< by part: message to the next part, per rank
+  Bytes output_input;                      ///< sharded output layer: its input, per rank
   std::vector<SliceMemory> memory;         ///< by part; empty unless memory is counted by buffer
+  TrainerMemory trainer_memory;
 };
 /// True if any pass is split into units because gradients or parameters are communicated during it.
 bool has_units(const Strategy& strategy, const StagesPass& pass);
@@ -192,7 +195,8 @@ PartUnits cut_into_units(const std::vector<std::vector<LocalParameter>>& layers,
                          const std::optional<TablePlace>& table, const Strategy& strategy,
                          const JobGroups& groups);
 
-StagesPass lower_stages_pass(const Plan& plan, const ModelGraph& model, const Cluster& cluster);
+StagesPass lower_stages_pass(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
+                             const TrainerMemory& memory = {});
 
 /// Gradients are accumulated, communicated and reduced in fp32.
 inline constexpr std::int64_t kGradientBytes = 4;
@@ -206,6 +210,8 @@ std::int64_t updated_parameters(const StagesPass& pass, const Strategy& strategy
                                 PipelineRankId device);
 std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strategy& strategy,
                                            const DeviceModel& device);
+/// Device memory outside of tensors: CUDA context and communicators, or DeviceModel's figure.
+Bytes reserved_memory(const StagesPass& pass, const Strategy& strategy, const DeviceModel& device);
 Work optimizer_work(const StagesPass& pass, const Strategy& strategy, PipelineRankId device,
                     std::vector<WorkPart>& parts);
 /// The update of a parameter server's shard; `before`: bytes per parameter of traffic before it.
@@ -281,6 +287,67 @@ std::vector<DataExchange> reduce_exchanges(const ParameterRange& range, const St
 /// The collectives that gather the updated values of a range sharded over its shard group.
 std::vector<DataExchange> gather_exchanges(const ParameterRange& range, const Strategy& strategy,
                                            const JobGroups& groups, int copies);
+
+// ---- lower_output_layer.cpp: vocabulary layers sharded over the pipeline ranks ----------------
+
+/// Barriers of the sharded output layer (see Schedule::output_barriers); 0: it is not sharded.
+int output_barriers_of(const Strategy& strategy);
+/// The strategy whose tensor-parallel size yields the shapes of one shard of the token table and
+/// of the logits: they are sharded over tensor and pipeline ranks together (Yeung et al., arXiv
+/// 2411.05288, section 4).
+Strategy vocabulary_strategy(const Strategy& strategy);
+/// True if the model has a token table and logits that can be sharded by vocabulary; the logits and
+/// the loss are then the last two operators of the head.
+bool has_vocabulary_layers(const ModelGraph& model);
+inline constexpr int kOutputOperators = 2;  ///< logits and loss
+
+/// Work of one device for one micro-batch, in addition to its transformer layers. Lookups of its
+/// shard of the token table, and their gradients, run with its F and B; as each device looks up the
+/// tokens of a later micro-batch, the sums over the devices are assumed to be hidden.
+struct VocabularyParts {
+  std::int32_t lookup = -1, lookup_backward = -1;
+  std::int32_t scores = -1, gradient = -1;  ///< S and T
+};
+VocabularyParts append_vocabulary_parts(const ModelGraph& model, const Strategy& strategy,
+                                        const JobGroups& groups, std::vector<WorkPart>& parts);
+/// Memory of S and T. The copy of the output layer's input and the logits are held from S to T;
+/// with one barrier, the partial gradient of the input too.
+struct OutputLayerBytes {
+  Bytes input;  ///< of the output layer, and its gradient, on one rank
+  LogitBytes logits;
+};
+OutputLayerBytes output_layer_bytes(const ModelGraph& model, const Strategy& strategy);
+
+/// The plan's schedule, ordered for the proportions of its passes: where S and T fit between F and
+/// B depends on them. Every kernel is estimated by the larger of its arithmetic at the device's
+/// peak and its traffic at the memory bandwidth.
+Schedule order_by_estimated_times(const StagesPass& pass, const Strategy& strategy,
+                                  const DeviceModel& device);
+
+/// Appends the collectives of the sharded output layer, on their own streams:
+///   after the last stage's F   broadcast of its output
+///   after S on all devices     all-reduce of the softmax statistics (fp32 maximum, sum and target
+///                              logit per token); with one barrier also of the input gradient
+///   after T on all devices     with two barriers: all-reduce of the input gradient
+/// Tasks are -1 until they have been appended.
+class OutputLayerEmission {
+ public:
+  OutputLayerEmission(const StagesPass& pass, const Strategy& strategy, const Schedule& schedule,
+                      FoldedGraph& folded);
+  ~OutputLayerEmission();
+  /// The task that S or T waits for.
+  std::int32_t input_of(const Action& action) const;
+  /// The task that provides the gradient of the output layer's input on the last stage.
+  std::int32_t gradient_of(MicrobatchId microbatch) const;
+  /// Schedule::output_layer_blocks: the barrier of this T on its own device.
+  std::int32_t barrier_after(const Action& gradient) const;
+  /// `done` is the task of the last stage's F, or of an S or T.
+  void append_behind(const Action& action, TaskId done);
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
 
 // ---- lower_data_parallel.cpp: passes split into units -----------------------------------------
 

@@ -37,13 +37,14 @@ class PipelineEmission {
     tasks_.completes_unit.resize(stages_);
     if (has_units(strategy, pass)) units_.emplace(pass, strategy, schedule, folded);
     if (updates_without_flush(strategy)) updates_.emplace(pass, strategy, folded);
+    if (schedule.output_barriers > 0) output_.emplace(pass, strategy, schedule, folded);
+    blocking_gradient_.resize(static_cast<std::size_t>(placement_.devices));
     tasks_.last_of_device.assign(static_cast<std::size_t>(placement_.devices), -1);
     link_routes();
     reserve();
   }
 
   PipelineTasks run() {
-    refuse_split_output();
     std::vector<std::size_t> next(schedule_.orders.size(), 0);
     bool advanced = true;
     while (advanced) {
@@ -87,7 +88,7 @@ class PipelineEmission {
       const auto& route =
           placement_.routes[static_cast<std::size_t>(schedule_.route_of_microbatch[m])];
       activation_[slot(route.front(), MicrobatchId(m))] = kNoInput;
-      gradient_[slot(route.back(), MicrobatchId(m))] = kNoInput;
+      if (schedule_.output_barriers == 0) gradient_[slot(route.back(), MicrobatchId(m))] = kNoInput;
     }
   }
 
@@ -98,14 +99,6 @@ class PipelineEmission {
     graph_.tasks.reserve(actions + messages + 8 * tasks_.last_of_device.size());
     graph_.dependency_begin.reserve(graph_.tasks.capacity() + 1);
     graph_.dependencies.reserve(graph_.tasks.capacity());
-  }
-
-  void refuse_split_output() const {
-    if (schedule_.output_barriers == 0) return;
-    throw InputError(Diagnostic{
-        .where = fmt::format("schedule '{}'", schedule_.name),
-        .what = "splits the output layer over the devices, which steps are not simulated with yet",
-        .hint = "meshwright schedule times it from given stage times; of the same family is 1f1b"});
   }
 
   static std::size_t end_of_group(std::span<const Action> order, std::size_t begin) {
@@ -120,15 +113,23 @@ class PipelineEmission {
       case Pass::kBackward:
       case Pass::kBackwardInput:
         return gradient_[slot(action.stage, action.microbatch)];
-      case Pass::kBackwardWeight:
       case Pass::kOutputScores:
       case Pass::kOutputGradient:
+        return output_->input_of(action);
+      case Pass::kBackwardWeight:
         break;
     }
     return kNoInput;
   }
 
+  /// The barrier of the sharded output layer that the next pass of the device waits for.
+  std::int32_t barrier_before_next(int device) const {
+    const auto& gradient = blocking_gradient_[static_cast<std::size_t>(device)];
+    return gradient ? output_->barrier_after(*gradient) : kNoInput;
+  }
+
   bool is_ready(std::span<const Action> group) const {
+    if (barrier_before_next(device_of(group.front().stage)) == kNotYet) return false;
     return std::all_of(group.begin(), group.end(), [&](const Action& action) {
       const std::uint8_t done = done_[slot(action.stage, action.microbatch)];
       if (action.pass == Pass::kBackwardWeight && (done & kInputGradientDone) == 0) return false;
@@ -144,6 +145,9 @@ class PipelineEmission {
     inputs_.clear();
     for (const Action& action : group)
       if (const std::int32_t input = input_of(action); input >= 0) inputs_.push_back(TaskId(input));
+    if (const std::int32_t barrier = barrier_before_next(device); barrier >= 0)
+      inputs_.emplace_back(barrier);
+    blocking_gradient_[static_cast<std::size_t>(device)].reset();
     const std::size_t begin = graph_.tasks.size();
     for (const Action& action : group) {
       append_compute(action, device);
@@ -215,16 +219,31 @@ class PipelineEmission {
     std::uint8_t& done = done_[slot(action.stage, action.microbatch)];
     const bool forward = action.pass == Pass::kForward;
     if (action.pass == Pass::kBackwardWeight) return;
+    if (is_output(action.pass)) return hand_out_output(action, producer);
     done = static_cast<std::uint8_t>(done | (forward ? kForwardDone : kInputGradientDone));
     const std::int32_t to =
         (forward ? next_stage_ : previous_stage_)[route_slot(action.microbatch, action.stage)];
-    if (to < 0) return;
+    if (to < 0) {
+      if (forward && output_) output_->append_behind(action, producer);
+      return;
+    }
     const StageId consumer(to);
     const bool same_device = placement_.device_of_stage[consumer.index()] ==
                              placement_.device_of_stage[action.stage.index()];
     const std::int32_t arrival =
         same_device ? producer.value : append_message(action, consumer, producer).value;
     (forward ? activation_ : gradient_)[slot(consumer, action.microbatch)] = arrival;
+  }
+
+  static bool is_output(Pass pass) {
+    return pass == Pass::kOutputScores || pass == Pass::kOutputGradient;
+  }
+  void hand_out_output(const Action& action, TaskId producer) {
+    output_->append_behind(action, producer);
+    const StageId last = placement_.routes.front().back();
+    gradient_[slot(last, action.microbatch)] = output_->gradient_of(action.microbatch);
+    if (schedule_.output_layer_blocks && action.pass == Pass::kOutputGradient)
+      blocking_gradient_[action.stage.index()] = action;
   }
 
   /// Appends a send and its receive; returns the receive.
@@ -308,9 +327,12 @@ class PipelineEmission {
         return fmt::format("{}{}{}", stage, letter, action.microbatch.value);
       };
       if (action.pass == Pass::kBackwardWeight) return text(action.stage.value, 'I');
+      if (action.pass == Pass::kOutputScores) return text(placement_.devices - 1, 'F');
+      if (action.pass == Pass::kOutputGradient) return "S on all devices";
       const bool forward = action.pass == Pass::kForward;
       if (!forward && (done & kForwardDone) == 0) return text(action.stage.value, 'F');
       const std::size_t place = route_slot(action.microbatch, action.stage);
+      if (!forward && next_stage_[place] < 0) return "the barrier of the output layer";
       return forward ? text(previous_stage_[place], 'F')
                      : text(next_stage_[place], 'B') + " or " + text(next_stage_[place], 'I');
     }
@@ -331,6 +353,9 @@ class PipelineEmission {
   std::vector<TaskId> inputs_;
   std::optional<UnitEmission> units_;           ///< if passes are split into units
   std::optional<UpdatesWithoutFlush> updates_;  ///< for flushless schedules
+  std::optional<OutputLayerEmission> output_;   ///< if the output layer is sharded
+  /// By device: its previous pass if that is a T with a blocking barrier.
+  std::vector<std::optional<Action>> blocking_gradient_;
   PipelineTasks tasks_;
 };
 
@@ -356,9 +381,11 @@ WorkId work_of(const StageWorks& works, Pass pass) {
       return works.backward;
     case Pass::kBackwardInput:
       return works.backward_input;
-    case Pass::kBackwardWeight:
-    case Pass::kOutputScores:  // in schedules that cannot be lowered
+    case Pass::kOutputScores:
+      return works.output_scores;
     case Pass::kOutputGradient:
+      return works.output_gradient;
+    case Pass::kBackwardWeight:
       break;
   }
   return works.backward_weight;
@@ -367,13 +394,13 @@ WorkId work_of(const StageWorks& works, Pass pass) {
 TaskKind task_kind_of(Pass pass) {
   switch (pass) {
     case Pass::kForward:
+    case Pass::kOutputScores:
       return TaskKind::kForward;
     case Pass::kBackward:
       return TaskKind::kBackward;
     case Pass::kBackwardInput:
       return TaskKind::kBackwardInput;
     case Pass::kBackwardWeight:
-    case Pass::kOutputScores:  // in schedules that cannot be lowered
     case Pass::kOutputGradient:
       break;
   }

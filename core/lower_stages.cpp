@@ -1,6 +1,7 @@
 // Stages and the memory of their passes. Longer than 400 lines, because a single traversal of
 // layers, parts and units fills all of StagesPass.
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "core/activation_buffers.hpp"
@@ -25,6 +26,10 @@ struct LayerHoldings {
   PartialGradients partial;
   ContextBuffers context;
   std::int64_t gradients_with_inputs = 0;  ///< elements
+  std::vector<WeightMatrix> matrices;
+  Bytes largest_matrix_gradient;  ///< in the type of the weights
+  Bytes table_gradient;           ///< of an embedding, likewise
+  Bytes head_input;               ///< of a head, gathered
 };
 
 /// A layer of a stage, and whether it is fully recomputed.
@@ -36,14 +41,17 @@ struct PlacedLayer {
 
 class StagesLowering {
  public:
-  StagesLowering(const Plan& plan, const ModelGraph& model, const Cluster& cluster)
+  StagesLowering(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
+                 const TrainerMemory& memory)
       : plan_(plan), model_(model), cluster_(cluster) {
+    pass_.trainer_memory = memory;
     pass_.placement = placement_of(plan);
     pass_.groups = job_groups_of(plan.strategy, cluster);
   }
 
   StagesPass run() {
     lower_classes();
+    if (output_barriers_of(plan_.strategy) > 0) shard_vocabulary_layers();
     lower_parts_of_model();
     share_works_of_stages();
     pass_.lowered.resident =
@@ -61,15 +69,18 @@ class StagesLowering {
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
       if (model_.layers[i].layer_class != static_cast<std::int32_t>(classes_.size())) continue;
       const LayerId layer(i);
-      const auto kept = [&](RecomputeKind how) {
-        return kept_activation_bytes(model_, layer, shard, {.kind = how, .blocks = 0});
+      const auto kept = [&](const Recompute& how) {
+        const Bytes change = how.kind == RecomputeKind::kFull
+                                 ? Bytes(0)
+                                 : kept_bytes_change(model_, layer, shard, memory());
+        return kept_activation_bytes(model_, layer, shard, how) + change;
       };
       LayerHoldings held;
       held.first = layer;
       held.parts = append_layer_parts(model_, layer, plan_.strategy, pass_.groups, parts);
-      held.kept_if_whole = kept(RecomputeKind::kNone);
-      held.kept_if_full = kept(RecomputeKind::kFull);
-      held.kept = kind == RecomputeKind::kSelective ? kept(kind) : held.kept_if_whole;
+      held.kept_if_whole = kept({});
+      held.kept_if_full = kept({.kind = RecomputeKind::kFull});
+      held.kept = recomputes_operators(kind) ? kept(plan_.strategy.recompute) : held.kept_if_whole;
       held.needs = weight_gradient_needs(model_, layer, shard);
       held.needs.inputs = std::min(held.needs.inputs, held.kept);
       held.logits = logit_bytes(model_, layer, shard);
@@ -80,18 +91,55 @@ class StagesLowering {
       held.partial = partial_gradients(model_, layer, shard);
       held.context = context_buffers(model_, layer, shard);
       held.gradients_with_inputs = gradients_with_inputs(layer);
+      note_weight_gradients(layer, shard, held);
       classes_.push_back(std::move(held));
     }
+  }
+
+  /// The table and the logits move from the first and the last part to all of them.
+  void shard_vocabulary_layers() {
+    const Strategy& strategy = plan_.strategy;
+    const ShardShape shard = shard_shape_of(vocabulary_strategy(strategy));
+    vocabulary_ = append_vocabulary_parts(model_, strategy, pass_.groups, pass_.lowered.parts);
+    output_bytes_ = output_layer_bytes(model_, strategy);
+    pass_.output_input = output_bytes_.input;
+    for (LayerHoldings& held : classes_) {
+      const LayerKind kind = model_.layers[held.first.index()].kind;
+      if (kind == LayerKind::kBlock) continue;
+      const std::int64_t words = local_vocabulary_parameters(model_, held.first, shard);
+      held.parameters = local_parameters(model_, held.first, shard);
+      held.parameters.dense -= words;
+      vocabulary_parameters_ += words;
+      if (kind != LayerKind::kHead) continue;
+      held.kept -= output_bytes_.input;  // held by S and T
+      held.kept_if_whole -= output_bytes_.input;
+      held.kept_if_full -= output_bytes_.input;
+      held.logits = {};
+    }
+  }
+
+  const TrainerMemory& memory() const { return pass_.trainer_memory; }
+
+  void note_weight_gradients(LayerId layer, const ShardShape& shard, LayerHoldings& held) const {
+    held.matrices = weight_matrices(model_, layer, shard);
+    const Bytes element = stored_element(shard.dtype);
+    for (const WeightMatrix& m : held.matrices)
+      held.largest_matrix_gradient =
+          std::max(held.largest_matrix_gradient, element * (m.rows * m.columns * m.count));
+    held.table_gradient = element * local_table_elements(model_, layer, shard);
+    held.head_input = gathered_head_input(model_, layer, shard);
   }
 
   void lower_parts_of_model() {
     const std::vector<std::vector<LayerId>> parts = layers_of_parts(plan_, model_);
     for (std::size_t part = 0; part < parts.size(); ++part) {
-      keeps_ = StageKeeps(model_, parts[part], plan_.strategy);
+      keeps_ = StageKeeps(model_, parts[part], plan_.strategy, static_cast<int>(part));
       place_layers(parts[part]);
       const int number = static_cast<int>(part);
       node_kind_ = kind_of_part(number);
+      looks_up_shard_ = vocabulary_.lookup >= 0 && part > 0;
       works_of_part_.push_back(append_works(stage_, ends_of(number)));
+      if (vocabulary_.scores >= 0) append_output_works(works_of_part_.back());
       if (memory_of_last_) pass_.memory.push_back(*memory_of_last_);
       note_parameters(number, part + 1 == parts.size());
       pass_.units.push_back(units_of(number));
@@ -171,6 +219,7 @@ class StagesLowering {
     backward.kind = TaskKind::kBackward;
     input.kind = TaskKind::kBackwardInput;
     weight.kind = TaskKind::kBackwardWeight;
+    if (looks_up_shard_) use(forward, vocabulary_.lookup);
     for (const PlacedLayer& layer : layers) use(forward, held(layer).parts.forward);
     for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
       const LayerParts& parts = held(*layer).parts;
@@ -182,10 +231,11 @@ class StagesLowering {
       use(input, parts.backward_input);
       use(weight, parts.backward_weight);
     }
+    if (looks_up_shard_) use(backward, vocabulary_.lookup_backward);
     if (device_of(cluster_, DeviceId(0)).kernels == KernelLibrary::kOwn)
       memory_of_last_ = count_buffers(layers, ends, {forward, backward, input, weight});
     else
-      fill_memory(layers, {forward, backward, input, weight});
+      fill_memory(layers, ends, {forward, backward, input, weight});
     std::vector<Work>& works = pass_.lowered.works;
     const WorkId first(works.size());
     for (Work* work : {&forward, &backward, &input, &weight}) {
@@ -195,9 +245,33 @@ class StagesLowering {
     return {first, WorkId(first.value + 1), WorkId(first.value + 2), WorkId(first.value + 3)};
   }
 
+  void append_output_works(StageWorks& works) {
+    const auto& [input, logits] = output_bytes_;
+    Work scores, gradient;
+    scores.kind = TaskKind::kForward;
+    gradient.kind = TaskKind::kBackwardWeight;
+    use(scores, vocabulary_.scores);
+    use(gradient, vocabulary_.gradient);
+    scores.acquired[MemoryClass::kActivations] = input;
+    scores.acquired[MemoryClass::kLogits] = logits.values;
+    gradient.transient[MemoryClass::kLogits] = logits.gradient;
+    if (output_barriers_of(plan_.strategy) == 1) {
+      scores.acquired[MemoryClass::kActivations] += input;
+      scores.transient[MemoryClass::kLogits] = logits.gradient;
+    } else {
+      gradient.transient[MemoryClass::kWorking] = input;
+    }
+    gradient.released = scores.acquired;
+    scores.node_kind = gradient.node_kind = node_kind_;
+    works.output_scores = WorkId(pass_.lowered.works.size());
+    works.output_gradient = WorkId(works.output_scores.value + 1);
+    pass_.lowered.works.push_back(std::move(scores));
+    pass_.lowered.works.push_back(std::move(gradient));
+  }
+
   bool recomputes(const PlacedLayer& layer) const {
     return held(layer).parts.recompute >= 0 &&
-           (layer.fully_recomputed || plan_.strategy.recompute.kind == RecomputeKind::kSelective);
+           (layer.fully_recomputed || recomputes_operators(plan_.strategy.recompute.kind));
   }
 
   /// Saved activations live from forward to backward. If the backward pass is split, inputs of
@@ -205,16 +279,18 @@ class StagesLowering {
   struct PassWorks {
     Work &forward, &backward, &input, &weight;
   };
-  void fill_memory(std::span<const PlacedLayer> layers, PassWorks works) const {
+  void fill_memory(std::span<const PlacedLayer> layers, const SliceEnds& ends,
+                   PassWorks works) const {
     auto& [forward, backward, input, weight] = works;
     constexpr MemoryClass kKept = MemoryClass::kActivations;
     constexpr MemoryClass kLogits = MemoryClass::kLogits;
     Bytes held_to_weight, recomputed_to_weight, gradients, logit_gradient;
+    HeadPhases head;
     for (const PlacedLayer& layer : layers) {
       const LayerHoldings& h = held(layer);
       const Bytes kept = layer.fully_recomputed ? h.kept_if_full : h.kept;
       forward.acquired[kKept] += kept;
-      forward.acquired[kLogits] += h.logits.values;
+      head += phases_of(h);
       (layer.fully_recomputed ? recomputed_to_weight : held_to_weight) += h.needs.inputs;
       gradients += h.needs.output_gradients;
       logit_gradient += h.logits.gradient;
@@ -226,11 +302,16 @@ class StagesLowering {
       widen(weight.transient, h.largest);
       widen(backward.transient, h.context.backward, MemoryClass::kCommunication);
       widen(forward.transient, h.context.forward, MemoryClass::kCommunication);
+      if (memory().weight_gradients != WeightGradientMemory::kNone)
+        widen(weight.transient, temporary_gradient(h), MemoryClass::kGradients);
     }
+    forward.acquired[kLogits] = head.kept;
+    if (memory().holds_sent_activations && sends_output(layers, ends))
+      forward.acquired[MemoryClass::kCommunication] += boundary_bytes(layers.back().layer);
     backward.released = forward.acquired;
     input.transient = backward.transient;
-    backward.transient[kLogits] = logit_gradient;
-    forward.transient[kLogits] = logit_gradient;  // in the stored type, before the loss
+    backward.transient = backward_peak(layers, head, backward.transient, forward.acquired[kKept]);
+    forward.transient[kLogits] = head.forward - head.kept;
 
     input.acquired[kKept] = recomputed_to_weight + gradients;
     input.acquired[kLogits] = logit_gradient;
@@ -238,6 +319,78 @@ class StagesLowering {
     input.released[kKept] -= held_to_weight;
     weight.released = input.acquired;
     weight.released[kKept] += held_to_weight;
+  }
+
+  /// Copies of the logits in the moments of the loss, and the gradient that the head receives.
+  struct HeadPhases {
+    Bytes forward, kept, backward, gradient;
+    HeadPhases& operator+=(const HeadPhases& other) {
+      forward += other.forward;
+      kept += other.kept;
+      backward += other.backward;
+      gradient += other.gradient;
+      return *this;
+    }
+  };
+  HeadPhases phases_of(const LayerHoldings& h) const {
+    const LossMemory& loss = h.logits.sharded ? memory().sharded_loss : memory().loss;
+    const auto bytes = [&](const LossCopies& copies) {
+      return h.logits.values * copies.fp32 + h.logits.gradient * copies.stored;
+    };
+    return {bytes(loss.forward), bytes(loss.kept), bytes(loss.backward), h.logits.gradient};
+  }
+
+  bool is_block(const LayerHoldings& h) const {
+    return model_.layers[h.first.index()].kind == LayerKind::kBlock;
+  }
+  /// Of the largest matrix, until it has been added to the gradient buffer.
+  Bytes temporary_gradient(const LayerHoldings& h) const {
+    const WeightGradientMemory how = memory().weight_gradients;
+    if (how == WeightGradientMemory::kNone) return Bytes(0);
+    if (how == WeightGradientMemory::kCachedByShape && is_block(h)) return Bytes(0);
+    return h.largest_matrix_gradient;
+  }
+
+  /// What a backward pass needs at its peak, in addition to what it holds at its start. `working`:
+  /// of the layer that needs most.
+  ///   loss     gradient of the logits
+  ///   head     that gradient in the stored type, gradients of the weights and of the input
+  ///   blocks   working set of a block; the logits are freed
+  ///   table    gradient of the embedding; all activations are freed
+  MemoryAmounts backward_peak(std::span<const PlacedLayer> layers, const HeadPhases& head,
+                              const MemoryAmounts& working, Bytes activations) const {
+    constexpr MemoryClass kLogits = MemoryClass::kLogits;
+    Bytes of_blocks, of_head, of_table, head_input;
+    for (const PlacedLayer& layer : layers) {
+      const LayerHoldings& h = held(layer);
+      const bool has_loss = h.logits.values.value > 0;
+      Bytes& gradient = has_loss ? of_head : of_blocks;
+      gradient = std::max(gradient, temporary_gradient(h));
+      head_input = std::max(head_input, h.head_input);
+      if (memory().weight_gradients != WeightGradientMemory::kNone)
+        of_table = std::max(of_table, h.table_gradient);
+    }
+    if (!memory().frees_logits_before_blocks) {
+      MemoryAmounts sum = working;
+      sum[kLogits] = head.backward - head.kept;
+      sum[MemoryClass::kGradients] = std::max({of_blocks, of_head, of_table});
+      return sum;
+    }
+    std::array<MemoryAmounts, 4> phases{};
+    auto& [at_loss, at_head, at_blocks, at_table] = phases;
+    at_loss[kLogits] = head.backward - head.kept;
+    at_head[kLogits] = head.gradient - head.kept;
+    at_head[MemoryClass::kGradients] = of_head;
+    at_head[MemoryClass::kWorking] = head_input;
+    at_blocks = working;
+    at_blocks[kLogits] = Bytes(0) - head.kept;
+    at_blocks[MemoryClass::kGradients] = of_blocks;
+    at_table[kLogits] = Bytes(0) - head.kept;
+    at_table[MemoryClass::kActivations] = Bytes(0) - activations;
+    at_table[MemoryClass::kGradients] = of_table;
+    return *std::max_element(
+        phases.begin(), phases.end(),
+        [](const MemoryAmounts& a, const MemoryAmounts& b) { return total(a) < total(b); });
   }
 
   /// Counted buffer by buffer, as in the executor.
@@ -295,7 +448,8 @@ class StagesLowering {
     for (std::size_t d = 0; d < kinds.size(); ++d) {
       const NodeGroup& group = cluster_.groups[static_cast<std::size_t>(kinds[d])];
       const DeviceModel& device = cluster_.devices.at(cluster_.nodes.at(group.node).device);
-      pass_.lowered.resident[d][MemoryClass::kReserved] = device.reserved_memory;
+      pass_.lowered.resident[d][MemoryClass::kReserved] =
+          reserved_memory(pass_, plan_.strategy, device);
     }
   }
 
@@ -307,13 +461,20 @@ class StagesLowering {
     }
     for (const PlacedLayer& layer : stage_)
       parameters.gradients_with_inputs += held(layer).gradients_with_inputs;
+    for (const PlacedLayer& layer : stage_)
+      if (is_block(held(layer)))
+        for (const WeightMatrix& m : held(layer).matrices)
+          if (std::find(parameters.matrices.begin(), parameters.matrices.end(), m) ==
+              parameters.matrices.end())
+            parameters.matrices.push_back(m);
     const std::vector<StageId>& route = pass_.placement.routes.front();
     const auto device = [&](StageId stage) {
       return pass_.placement.device_of_stage[stage.index()];
     };
     const bool apart = part > 0 && is_last && device(route.front()) != device(route.back());
     const bool replicated = pass_.placement.routes.size() > 1;
-    if (apart && !replicated) {
+    parameters.local.dense += vocabulary_parameters_;
+    if (apart && !replicated && vocabulary_.scores < 0) {
       parameters.tied_copy = local_tied_parameters(model_, shard_shape_of(plan_.strategy));
       parameters.local.dense += parameters.tied_copy;
     }
@@ -340,10 +501,16 @@ class StagesLowering {
     return elements;
   }
 
-  void note_boundary(LayerId last) {
+  /// The output of a layer on one rank.
+  Bytes boundary_bytes(LayerId last) const {
     const ShardShape shard = shard_shape_of(plan_.strategy);
     const std::int64_t width = model_.layers[last.index()].output_width;
-    pass_.boundary.push_back(stored_element(shard.dtype) * (local_tokens(shard).cut * width));
+    return stored_element(shard.dtype) * (local_tokens(shard).cut * width);
+  }
+  void note_boundary(LayerId last) { pass_.boundary.push_back(boundary_bytes(last)); }
+
+  bool sends_output(std::span<const PlacedLayer> layers, const SliceEnds& ends) const {
+    return !ends.next_is_here && layers.back().layer.index() + 1 < model_.layers.size();
   }
 
   void share_works_of_stages() {
@@ -358,6 +525,11 @@ class StagesLowering {
   std::vector<LayerHoldings> classes_;
   std::vector<PlacedLayer> stage_;
   StageKeeps keeps_;  ///< of the stage
+  // Vocabulary layers sharded over the pipeline ranks.
+  VocabularyParts vocabulary_;
+  OutputLayerBytes output_bytes_;
+  std::int64_t vocabulary_parameters_ = 0;  ///< of every part
+  bool looks_up_shard_ = false;             ///< the part is not the first
   std::int32_t node_kind_ = -1;
   std::vector<StageWorks> works_of_part_;
   std::optional<SliceMemory> memory_of_last_;  ///< works; none: buffers are not counted
@@ -422,12 +594,14 @@ int part_count(const Placement& placement) {
   return count;
 }
 
-StagesPass lower_stages_pass(const Plan& plan, const ModelGraph& model, const Cluster& cluster) {
-  return StagesLowering(plan, model, cluster).run();
+StagesPass lower_stages_pass(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
+                             const TrainerMemory& memory) {
+  return StagesLowering(plan, model, cluster, memory).run();
 }
 
-LoweredStages lower_stages(const Plan& plan, const ModelGraph& model, const Cluster& cluster) {
-  return std::move(lower_stages_pass(plan, model, cluster).lowered);
+LoweredStages lower_stages(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
+                           const TrainerMemory& memory) {
+  return std::move(lower_stages_pass(plan, model, cluster, memory).lowered);
 }
 
 }  // namespace meshwright

@@ -1,8 +1,9 @@
 // The end of a step: gradients are reduced over the ranks that hold the same parameters, bucket by
-// bucket as they become complete; a tied table is reduced between its two holders; the gradient
-// norm is a barrier for all ranks; every rank updates its parameters; under ZeRO 1 and 2
-// (Rajbhandari et al., arXiv 1910.02054) the updated parameters are gathered, unless the next step
-// does so. ZeRO 2 and 3 reduce with every backward pass: see lower_data_parallel.cpp.
+// bucket as they become complete, or after the rank's last backward pass if there are no buckets; a
+// tied table is reduced between its two holders; the gradient norm is a barrier for all ranks;
+// every rank updates its parameters; under ZeRO 1 and 2 (Rajbhandari et al., arXiv 1910.02054) the
+// updated parameters are gathered, unless the next step does so. ZeRO 2 and 3 reduce with every
+// backward pass: see lower_data_parallel.cpp.
 #include <algorithm>
 #include <array>
 
@@ -96,10 +97,19 @@ class StepEnd {
       if (pass_.placement.part_of_stage[s] != range.part) continue;
       made.stages.emplace_back(s);
       const std::vector<std::int32_t>& completes = pipeline_.completes_unit[s];
-      made.after.push_back(completes.empty() ? pipeline_.last_of_stage[s]
+      made.after.push_back(completes.empty() ? last_backward_of(StageId(s)).value
                                              : completes[static_cast<std::size_t>(unit)]);
     }
     return made;
+  }
+
+  /// Without buckets nothing overlaps: a rank communicates the gradients of all its chunks after
+  /// its last backward pass (Megatron-LM without --overlap-grad-reduce: finalize_model_grads).
+  TaskId last_backward_of(StageId stage) const {
+    const bool overlaps =
+        strategy_.zero >= 2 || strategy_.data_parallelism.buckets.rule != BucketRule::kNone;
+    return TaskId(!overlaps ? pipeline_.last_of_device[device(stage).index()]
+                            : pipeline_.last_of_stage[stage.index()]);
   }
 
   bool has_tied_copy(const ModelGraph& model) const {
@@ -237,7 +247,7 @@ class StepEnd {
     const WorkId work = append_collective_work(
         {CollectiveKind::kAllReduce, Axis::kTensor, Bytes(kGradientBytes) * elements, shape});
     open_collective(folded_, spread);
-    append_to(work, stage, TaskId(pipeline_.last_of_stage[stage.index()]));
+    append_to(work, stage, last_backward_of(stage));
   }
 
   /// Embedding and head on different devices hold copies of one table and sum its gradients; under
@@ -258,8 +268,7 @@ class StepEnd {
     const WorkId work = append_collective_work(
         {CollectiveKind::kAllReduce, Axis::kPipeline, Bytes(kGradientBytes) * elements, shape});
     open_collective(folded_, {});
-    for (const StageId stage : ends)
-      append_to(work, stage, TaskId(pipeline_.last_of_stage[stage.index()]));
+    for (const StageId stage : ends) append_to(work, stage, last_backward_of(stage));
   }
 
   /// Clipping needs the global gradient norm, so no rank can update before the slowest one. Members

@@ -42,4 +42,8 @@ constexpr Bytes total(const MemoryAmounts& amounts) {
   return sum;
 }
 
+/// Tensors: everything but kReserved.
+constexpr Bytes allocated_bytes(const MemoryAmounts& amounts) {
+  return total(amounts) - amounts[MemoryClass::kReserved];
+}
 }  // namespace meshwright

@@ -87,7 +87,9 @@ struct Linear {  ///< y = x W + b, W [in, out]
   friend bool operator==(const Linear&, const Linear&) = default;
 };
 struct RotaryEmbedding {
-  std::int64_t width = 0;  ///< rotated elements per token (queries and keys)
+  std::int64_t width = 0;  ///< elements per token read and written (queries and keys)
+  /// Rotated elements of each head, the first ones; 0: all of them. The others are copied.
+  std::int64_t rotated_per_head = 0;
   friend bool operator==(const RotaryEmbedding&, const RotaryEmbedding&) = default;
 };
 struct Attention {  ///< softmax(Q K^T) V, without its projections
@@ -98,7 +100,12 @@ struct Attention {  ///< softmax(Q K^T) V, without its projections
   double dropout = 0;                  ///< dropout probability of the attention weights
   friend bool operator==(const Attention&, const Attention&) = default;
 };
-enum class ActivationKind : std::uint8_t { kGelu, kRelu, kSwiGlu };  ///< SwiGLU reads 2 widths
+enum class ActivationKind : std::uint8_t {
+  kGelu,
+  kRelu,
+  kSquaredRelu,  ///< max(x, 0)^2 (Primer, arXiv 2109.08668)
+  kSwiGlu        ///< reads 2 widths
+};
 struct Activation {
   ActivationKind kind = ActivationKind::kGelu;
   std::int64_t width = 0;  ///< output elements per token

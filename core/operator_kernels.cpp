@@ -24,6 +24,8 @@ struct RoutineOf {
         return Routine::kGelu;
       case ActivationKind::kRelu:
         return Routine::kRelu;
+      case ActivationKind::kSquaredRelu:
+        return Routine::kSquaredRelu;
       case ActivationKind::kSwiGlu:
         break;
     }

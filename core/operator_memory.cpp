@@ -2,6 +2,7 @@
 
 #include "core/check.hpp"
 #include "core/operator_work.hpp"
+#include "core/recompute_operators.hpp"
 
 namespace meshwright {
 namespace {
@@ -97,6 +98,9 @@ Bytes kept_activation_bytes(const ModelGraph& model, LayerId layer, const ShardS
   const bool is_block = model.layers[layer.index()].kind == LayerKind::kBlock;
   if (is_block && recompute.kind == RecomputeKind::kFull)
     return layer_input_bytes(model, operators, shard);
+  if (is_block && (recompute.kind == RecomputeKind::kModules ||
+                   recompute.kind == RecomputeKind::kTorchSelective))
+    return kept_with_recomputed_operators(model, layer, shard, recompute);
   const bool scores = keeps_scores(shard, recompute);
   TensorSum sum(model, shard);
   skip_logits(operators, sum);
@@ -109,6 +113,32 @@ Bytes kept_activation_bytes(const ModelGraph& model, LayerId layer, const ShardS
       statistics += softmax_statistics(*attention, shard);
   }
   return sum.sum() + statistics;
+}
+
+Bytes kept_bytes_change(const ModelGraph& model, LayerId layer, const ShardShape& shard,
+                        const TrainerMemory& memory) {
+  const std::span<const Operator> operators = operators_of(model, layer);
+  const bool has_fp8_inputs = memory.saves_fp8_inputs && shard.dtype == Dtype::kFp8 &&
+                              model.layers[layer.index()].kind == LayerKind::kBlock;
+  const auto is_gemm = [](const Operator& op) {
+    return std::holds_alternative<Linear>(op.shape) ||
+           std::holds_alternative<ExpertLinear>(op.shape);
+  };
+  TensorSum combined(model, shard), inputs(model, shard), saved_twice(model, shard);
+  for (const Operator& op : operators) {
+    if (memory.weighs_expert_activations && std::holds_alternative<TokenCombine>(op.shape))
+      for (const TensorId id : op.kept) combined.add(id);
+    if (!has_fp8_inputs) continue;
+    for (const TensorId id : op.kept) {
+      if (is_gemm(op)) inputs.add(id);
+      const bool is_input = std::any_of(operators.begin(), operators.end(), [&](const Operator& o) {
+        return is_gemm(o) && std::find(o.kept.begin(), o.kept.end(), id) != o.kept.end();
+      });
+      if (!is_gemm(op) && is_input) saved_twice.add(id);
+    }
+  }
+  // An element in fp8 takes half of one in 16 bits; if both are saved, half more.
+  return saved_twice.sum() - combined.sum() - Bytes(inputs.sum().value / 2);
 }
 
 WeightGradientNeeds weight_gradient_needs(const ModelGraph& model, LayerId layer,
@@ -147,6 +177,7 @@ LogitBytes logit_bytes(const ModelGraph& model, LayerId layer, const ShardShape&
     const std::int64_t count = local_tokens(shard).gathered * local_words(model, op, shard);
     bytes.values += Bytes(count * kFloat32Bytes);
     bytes.gradient += stored_element(shard.dtype) * count;
+    bytes.sharded = local_words(model, op, shard) < loss->vocabulary;
   }
   return bytes;
 }
@@ -295,6 +326,67 @@ std::vector<LocalParameter> local_parameter_list(const ModelGraph& model, LayerI
                       parameter.cut == ParameterCut::kExpert});
     }
   return list;
+}
+
+std::int64_t local_vocabulary_parameters(const ModelGraph& model, LayerId layer,
+                                         const ShardShape& shard) {
+  const std::span<const Operator> operators = operators_of(model, layer);
+  const VocabularyRows vocabulary = vocabulary_of(operators);
+  std::int64_t count = 0;
+  for (const Operator& op : operators)
+    for (const TensorId id : op.parameters) {
+      const ParameterTensor& parameter = parameter_of(model, id);
+      const bool has_words = std::find(parameter.shape.begin(), parameter.shape.end(),
+                                       vocabulary.rows) != parameter.shape.end();
+      if (parameter.cut == ParameterCut::kTensor && has_words &&
+          !belongs_to_first_layer(model, layer, id))
+        count += local_elements(parameter, vocabulary, shard.degrees);
+    }
+  return count;
+}
+
+std::vector<WeightMatrix> weight_matrices(const ModelGraph& model, LayerId layer,
+                                          const ShardShape& shard) {
+  const std::span<const Operator> operators = operators_of(model, layer);
+  const VocabularyRows vocabulary = vocabulary_of(operators);
+  std::vector<WeightMatrix> matrices;
+  for (const Operator& op : operators) {
+    const auto* linear = std::get_if<Linear>(&op.shape);
+    const auto* experts = std::get_if<ExpertLinear>(&op.shape);
+    if ((linear == nullptr && experts == nullptr) || op.parameters.empty()) continue;
+    const std::int64_t elements =
+        local_elements_of(model, op, op.parameters.front(), vocabulary, shard.degrees);
+    const int count = experts ? std::max(1, experts->experts / shard.degrees.expert) : 1;
+    const std::int64_t in = linear ? linear->in : experts->in;
+    const LinearCut cut = linear ? linear->cut : experts->cut;
+    const int ranks = linear ? shard.degrees.tensor : shard.degrees.expert_tensor;
+    const std::int64_t rows = cut == LinearCut::kRow ? divide_up(in, ranks) : in;
+    matrices.push_back({rows, divide_up(elements, rows * count), count});
+  }
+  return matrices;
+}
+
+std::int64_t local_table_elements(const ModelGraph& model, LayerId layer, const ShardShape& shard) {
+  const std::span<const Operator> operators = operators_of(model, layer);
+  const VocabularyRows vocabulary = vocabulary_of(operators);
+  std::int64_t largest = 0;
+  for (const Operator& op : operators)
+    if (std::holds_alternative<EmbeddingLookup>(op.shape))
+      largest = std::max(
+          largest, local_elements_of(model, op, op.parameters.front(), vocabulary, shard.degrees));
+  return largest;
+}
+
+Bytes gathered_head_input(const ModelGraph& model, LayerId layer, const ShardShape& shard) {
+  ShardShape gathered = shard;
+  gathered.sequence_parallel = false;
+  Bytes input;
+  for (const Operator& op : operators_of(model, layer)) {
+    if (std::holds_alternative<CrossEntropy>(op.shape)) return input;
+    if (std::holds_alternative<Linear>(op.shape))
+      input = activation_bytes(activation_of(model, op.inputs.front()), gathered);
+  }
+  return Bytes(0);
 }
 
 LocalParameters local_parameters(const ModelGraph& model, LayerId layer, const ShardShape& shard) {

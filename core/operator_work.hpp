@@ -8,6 +8,7 @@
 #include "core/kernel.hpp"
 #include "core/model_graph.hpp"
 #include "core/plan.hpp"
+#include "core/trainer_memory.hpp"
 #include "core/units.hpp"
 
 namespace meshwright {
@@ -108,9 +109,29 @@ std::int64_t local_words(const ModelGraph& model, const Operator& loss, const Sh
 /// without a loss.
 struct LogitBytes {
   Bytes values, gradient;
+  bool sharded = false;  ///< over tensor ranks
   friend bool operator==(const LogitBytes&, const LogitBytes&) = default;
 };
 LogitBytes logit_bytes(const ModelGraph& model, LayerId layer, const ShardShape& shard);
+
+/// Saved activations of a layer under `memory` minus kept_activation_bytes(); not positive unless
+/// outputs of other operators are saved twice, in 16 bits and in fp8.
+Bytes kept_bytes_change(const ModelGraph& model, LayerId layer, const ShardShape& shard,
+                        const TrainerMemory& memory);
+
+/// One weight matrix of a layer on one rank.
+struct WeightMatrix {
+  std::int64_t rows = 0, columns = 0;
+  int count = 1;  ///< experts on this rank with a matrix of this shape
+  friend auto operator<=>(const WeightMatrix&, const WeightMatrix&) = default;
+};
+/// The matrices of Linear and ExpertLinear, in the order of the operators.
+std::vector<WeightMatrix> weight_matrices(const ModelGraph& model, LayerId layer,
+                                          const ShardShape& shard);
+/// Elements of the largest table that the layer looks up; 0: none.
+std::int64_t local_table_elements(const ModelGraph& model, LayerId layer, const ShardShape& shard);
+/// The input of the head before the product with its weights, for all tokens of the tensor group.
+Bytes gathered_head_input(const ModelGraph& model, LayerId layer, const ShardShape& shard);
 
 /// The largest tensor that a task of the layer uses, gathered if necessary; excludes logits.
 Bytes largest_activation(const ModelGraph& model, LayerId layer, const ShardShape& shard);
@@ -135,6 +156,11 @@ struct LocalParameter {
 };
 std::vector<LocalParameter> local_parameter_list(const ModelGraph& model, LayerId layer,
                                                  const ShardShape& shard);
+/// Elements on one rank of the layer's parameters that are sharded by vocabulary: the token table,
+/// or the weights (and bias) of the logits; included in local_parameters(). A tied table counts in
+/// the first layer only.
+std::int64_t local_vocabulary_parameters(const ModelGraph& model, LayerId layer,
+                                         const ShardShape& shard);
 /// The parameters of a layer on one rank whose gradients must be summed over tensor ranks, because
 /// each rank sees only part of the data. Replicated parameters applied to sharded tokens (sequence
 /// parallelism: norms, biases of row-parallel layers, routers) or to sharded heads (query and key

@@ -61,10 +61,13 @@ constexpr std::array<Unit, 6> kFlopRateUnits{{{"FLOP/s"},
                                               {"EFLOP/s", 18}}};
 constexpr std::array<Unit, 5> kTimeUnits{{{"ps", -12}, {"ns", -9}, {"us", -6}, {"ms", -3}, {"s"}}};
 
+constexpr std::array<Unit, 1> kPriceUnits{{{"USD"}}};
+
 constexpr Units kBytes{"a size", {"GiB", "GB"}, kByteUnits};
 constexpr Units kBandwidth{"a bandwidth", {"GB/s", "Gbit/s"}, kBandwidthUnits};
 constexpr Units kFlopRate{"a FLOP rate", {"TFLOP/s", "PFLOP/s"}, kFlopRateUnits};
 constexpr Units kTime{"a time", {"us", "ms"}, kTimeUnits};
+constexpr Units kPrice{"a price per hour", {"USD", "USD"}, kPriceUnits};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -179,17 +182,26 @@ std::string text_of(double value, std::span<const TextUnit> units) {
   return fmt::format("{:.3g} {}", scaled, units[i].name);
 }
 
-}  // namespace
-
-Bytes parse_bytes(std::string_view text, std::string_view where) {
+double parse_byte_count(std::string_view text, std::string_view where) {
   constexpr double kLargestExactDouble = 9007199254740992.0;  // 2^53: 9 PB
   const double value = parse_value(text, where, kBytes);
   if (value >= kLargestExactDouble) refuse_range(text, where, kBytes);
+  return value;
+}
+
+}  // namespace
+
+Bytes parse_bytes(std::string_view text, std::string_view where) {
+  const double value = parse_byte_count(text, where);
   if (value != std::floor(value))
     throw InputError(Diagnostic{
         std::string(where), fmt::format("'{}' is not a whole number of bytes", shown(text)),
         fmt::format("write \"{:.0f} B\"", std::max(1.0, std::round(value)))});
   return Bytes(static_cast<std::int64_t>(value));
+}
+
+Bytes parse_measured_bytes(std::string_view text, std::string_view where) {
+  return Bytes(static_cast<std::int64_t>(std::llround(parse_byte_count(text, where))));
 }
 
 BytesPerSecond parse_bandwidth(std::string_view text, std::string_view where) {
@@ -208,6 +220,13 @@ Seconds parse_seconds(std::string_view text, std::string_view where) {
   const double value = parse_value(text, where, kTime);
   if (value > kLongestSeconds) refuse_range(text, where, kTime);
   return Seconds(value);
+}
+
+DollarsPerHour parse_price(std::string_view text, std::string_view where) {
+  constexpr double kHighestPrice = 1e9;
+  const double value = parse_value(text, where, kPrice);
+  if (value > kHighestPrice) refuse_range(text, where, kPrice);
+  return DollarsPerHour(value);
 }
 
 std::string to_text(Bytes bytes) {

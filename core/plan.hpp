@@ -14,6 +14,7 @@
 #include "core/ids.hpp"
 #include "core/model_graph.hpp"
 #include "core/model_parallelism.hpp"
+#include "core/recompute.hpp"
 #include "core/schedule.hpp"
 
 namespace meshwright {
@@ -56,21 +57,6 @@ RankId rank_at(const ParallelDegrees& degrees, const RankCoordinate& coordinate,
                const RankOrder& order = {});
 RankCoordinate coordinate_of(const ParallelDegrees& degrees, RankId rank,
                              const RankOrder& order = {});
-
-enum class RecomputeKind : std::uint8_t {
-  kNone,
-  kSelective,  ///< the attention core only (Korthikanti et al., arXiv 2205.05198, section 5)
-  kFull,       ///< every block saves only its input
-  kBlocks      ///< kFull for the first `blocks` blocks of every stage, kNone for the others
-};
-struct Recompute {
-  RecomputeKind kind = RecomputeKind::kNone;
-  int blocks = 0;  ///< for kBlocks
-  friend bool operator==(const Recompute&, const Recompute&) = default;
-};
-/// "none", "selective", "full", "block:4".
-std::string to_text(const Recompute& recompute);
-std::optional<Recompute> recompute_from_text(std::string_view text);
 
 enum class AttentionAlgorithm : std::uint8_t {
   kFlash,    ///< fused, does not save scores (arXiv 2205.14135)

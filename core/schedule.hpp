@@ -76,6 +76,9 @@ struct Schedule {
   /// T. 1: after S (Vocab-2, where S also computes the input gradient). 2: after S and after T
   /// (Vocab-1). If sharded, every device has one stage, and its S and T are tagged with that stage.
   int output_barriers = 0;
+  /// If sharded: the passes of a device that follow a T wait for its barrier (Interlaced 1F1B), as
+  /// its all-reduces are not overlapped.
+  bool output_layer_blocks = false;
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
@@ -129,6 +132,7 @@ struct ScheduleRule {
   /// Included in planner searches: one optimizer step per flush, and the best choice for some job.
   bool worth_searching = false;
   UpdateTime updates = UpdateTime::kAfterFlush;
+  int output_barriers = 0;  ///< see Schedule::output_barriers
 };
 
 std::span<const ScheduleRule> schedule_rules();

@@ -33,6 +33,7 @@ Schedule generate_pipedream(const ScheduleRequest& request);
 Schedule generate_pipedream_2bw(const ScheduleRequest& request);
 Schedule generate_vocab_1f1b(const ScheduleRequest& request);
 Schedule generate_vocab_1_1f1b(const ScheduleRequest& request);
+Schedule generate_interlaced_1f1b(const ScheduleRequest& request);
 Schedule generate_seq1f1b(const ScheduleRequest& request);
 Schedule generate_terapipe(const ScheduleRequest& request);
 Schedule generate_chimera(const ScheduleRequest& request);

@@ -263,6 +263,11 @@ double vocab_1_peak(const ScheduleRequest& r, PipelineRankId d) {
   return std::min(r.microbatches, r.devices + 2 - d.value);
 }
 
+double interlaced_peak(const ScheduleRequest& r, PipelineRankId d) {
+  const int behind = r.devices - 1 - d.value;
+  return std::min(r.microbatches, 1 + behind + (behind + 1) / 2);
+}
+
 /// One version per micro-batch in flight: backward uses the same weights as forward.
 int stashed_versions(const ScheduleRequest& r, PipelineRankId d) {
   return std::max(1, std::min(r.microbatches, r.devices - d.value));

@@ -54,6 +54,7 @@ double v_min_peak(const ScheduleRequest& request, PipelineRankId device);
 double seq1f1b_peak(const ScheduleRequest& request, PipelineRankId device);
 double vocab_peak(const ScheduleRequest& request, PipelineRankId device);
 double vocab_1_peak(const ScheduleRequest& request, PipelineRankId device);
+double interlaced_peak(const ScheduleRequest& request, PipelineRankId device);
 
 int stashed_versions(const ScheduleRequest& request, PipelineRankId device);
 int two_versions(const ScheduleRequest& request, PipelineRankId device);

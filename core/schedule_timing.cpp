@@ -16,6 +16,7 @@ class ScheduleTimer {
   /// State of a sharded output layer for one micro-batch.
   struct OutputLayer {
     Ticks scores = kNotSent, gradient = kNotSent;  ///< when S and T may start
+    Ticks joined = kNotSent;                       ///< end of the barrier after T
     Ticks last_scores, last_gradient;              ///< latest end over the devices so far
     std::size_t open_scores = 0, open_gradients = 0;
   };
@@ -31,6 +32,7 @@ class ScheduleTimer {
   }
   Ticks arrival_of_inputs(const Action& action) const;
   Ticks duration_of(const Action& action) const;
+  Ticks end_of_blocking_barrier(std::size_t device) const;
   bool try_step(std::size_t device);
   void finish(const Action& action, Ticks end);
   void finish_output(const Action& action, Ticks end);
@@ -140,7 +142,7 @@ void ScheduleTimer::finish_output(const Action& action, Ticks end) {
   last = std::max(last, end);
   if (--open > 0) return;
   const Ticks joined = last + times_.barrier;
-  if (is_scores) output.gradient = joined;
+  (is_scores ? output.gradient : output.joined) = joined;
   if (schedule_.output_barriers == (is_scores ? 1 : 2))
     gradient_arrival_[cell(route_of(action.microbatch).back(), action.microbatch)] = joined;
 }
@@ -166,12 +168,21 @@ void ScheduleTimer::finish(const Action& action, Ticks end) {
   }
 }
 
+/// The barrier after the previous action of the device, if passes wait for it.
+Ticks ScheduleTimer::end_of_blocking_barrier(std::size_t device) const {
+  const std::size_t at = next_[device];
+  if (!schedule_.output_layer_blocks || at == 0) return Ticks(0);
+  const Action& previous = schedule_.orders[device][at - 1];
+  return previous.pass == Pass::kOutputGradient ? output_[previous.microbatch.index()].joined
+                                                : Ticks(0);
+}
+
 bool ScheduleTimer::try_step(std::size_t device) {
   const auto& order = schedule_.orders[device];
   const std::size_t at = next_[device];
   if (at == order.size()) return false;
   const Action& action = order[at];
-  Ticks arrival = arrival_of_inputs(action);
+  Ticks arrival = std::max(arrival_of_inputs(action), end_of_blocking_barrier(device));
   Ticks duration = duration_of(action);
   if (action.overlaps_next) {
     const Action& other = order[at + 1];

@@ -38,9 +38,11 @@ enum class Stream : std::uint8_t {
   kParameters,  ///< parameter gathers, concurrent with gradients
   kToHost,
   kFromHost,
-  kHost  ///< work of the CPU
+  kHost,             ///< work of the CPU
+  kOutputInputs,     ///< inputs of an output layer sharded over the pipeline ranks
+  kOutputReductions  ///< its barriers: softmax statistics and input gradients
 };
-inline constexpr int kStreamCount = 13;
+inline constexpr int kStreamCount = 15;
 std::string_view name_of(Stream stream);
 
 enum class TaskKind : std::uint8_t {
@@ -111,6 +113,7 @@ struct RankInfo {
   DeviceId device;
   std::int32_t multiplicity = 1;  ///< number of ranks it represents, including itself
   MemoryAmounts resident;         ///< weights, gradients, optimizer state, fixed buffers, reserved
+  double allocator_slack = 0;     ///< see TrainerMemory; evaluate() adds it to the peak
   friend bool operator==(const RankInfo&, const RankInfo&) = default;
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/kernel.hpp"
+#include "core/trainer_memory.hpp"
 #include "core/units.hpp"
 
 namespace meshwright {
@@ -35,11 +36,23 @@ struct HostCosts {
   friend bool operator==(const HostCosts&, const HostCosts&) = default;
 };
 
+/// How communication runs next to computation.
+struct OverlapCosts {
+  /// Parameter gathers and gradient reductions of sharded data parallelism: messages per layer and
+  /// pass. 1: one flat buffer (FSDP); DeepSpeed ZeRO-3 sends every parameter on its own.
+  int messages_per_layer = 1;
+  friend bool operator==(const OverlapCosts&, const OverlapCosts&) = default;
+};
+
 struct Trainer {
   std::string name = "ideal";
-  std::string version;                                ///< of the program that was described
+  std::string version;     ///< of the program that was described
+  std::string generation;  ///< profile whose costs it shares: "pytorch-2021"
   std::array<RoutineCost, kRoutineCount> routines{};  ///< by Routine
   HostCosts host;
+  OverlapCosts overlap;
+  TrainerMemory memory;
+  bool flash_attention_2 = false;  ///< fused attention is FlashAttention-2 also on newer devices
   std::map<std::string, std::string> sources;  ///< "host.per_kernel" → source of the figure
   const RoutineCost& cost_of(Routine routine) const {
     return routines[static_cast<std::size_t>(routine)];

@@ -331,6 +331,8 @@ ActivationFunction function_of(ActivationKind kind) {
       return ActivationFunction::kGeluTanh;
     case ActivationKind::kRelu:
       return ActivationFunction::kRelu;
+    case ActivationKind::kSquaredRelu:
+      return ActivationFunction::kSquaredRelu;
     case ActivationKind::kSwiGlu:
       break;
   }

@@ -43,6 +43,12 @@ void rotate(OperatorPass& pass, const ConstMatrix& x, const Matrix& y, const Tur
                                            .inverse = inverse});
 }
 
+/// Queries and keys with one rotated part per head.
+Turned turned_of_heads(const OperatorPass& pass, const RotaryEmbedding& rotary) {
+  const std::int64_t size = attention_behind(pass).key_size;
+  return {size, 0, rotary.rotated_per_head > 0 ? rotary.rotated_per_head : size};
+}
+
 // ---- latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1.3) ----
 
 /// A query is [without position | rotated]; a key consists of the head's part without position and
@@ -128,21 +134,21 @@ void backward_latent(OperatorPass& pass) {
 
 }  // namespace
 
-void forward(OperatorPass& pass, const RotaryEmbedding&) {
+void forward(OperatorPass& pass, const RotaryEmbedding& rotary) {
   if (is_latent(pass)) return forward_latent(pass);
-  const std::int64_t size = attention_behind(pass).key_size;
+  const Turned turned = turned_of_heads(pass, rotary);
   for (std::size_t i = 0; i < pass.op().inputs.size(); ++i) {
     const Matrix x = pass.value(pass.input(i));
-    rotate(pass, x, pass.make_value(pass.output(i), x.rows), {size, 0, size}, false);
+    rotate(pass, x, pass.make_value(pass.output(i), x.rows), turned, false);
   }
 }
 
-void backward_input(OperatorPass& pass, const RotaryEmbedding&) {
+void backward_input(OperatorPass& pass, const RotaryEmbedding& rotary) {
   if (is_latent(pass)) return backward_latent(pass);
-  const std::int64_t size = attention_behind(pass).key_size;
+  const Turned turned = turned_of_heads(pass, rotary);
   for (std::size_t i = 0; i < pass.op().inputs.size(); ++i) {
     const Matrix dy = pass.gradient(pass.output(i));
-    rotate(pass, dy, new_gradient(pass, i, dy.rows, dy.columns), {size, 0, size}, true);
+    rotate(pass, dy, new_gradient(pass, i, dy.rows, dy.columns), turned, true);
   }
 }
 

@@ -79,7 +79,8 @@ TrainingActions::TrainingActions(const RunnableGraph& runnable, const Plan& plan
 
 void TrainingActions::hold(std::size_t stage) {
   Stage& held = stages_[stage];
-  held.keeps = StageKeeps(rank_.model, held.layers, rank_.strategy);
+  held.keeps = StageKeeps(rank_.model, held.layers, rank_.strategy,
+                          static_cast<int>(runnable_.part_of_stage(stage)));
   const bool reads_table = rank_.model.tied_embeddings &&
                            held.layers.back().index() + 1 == rank_.model.layers.size() &&
                            held.layers.front() != LayerId(0);

@@ -137,7 +137,8 @@ std::optional<LinkUses> link_uses(const Simulation& s) {
     return std::nullopt;
   const TaskGraph graph =
       lower(s.plan, s.job->model, s.job->cluster, {.ranks = RankSet::kAll, .steps = 1});
-  const LinkNetwork network(s.job->cluster, static_cast<int>(ranks));
+  const LinkNetwork network(s.job->cluster, static_cast<int>(ranks),
+                            used_devices_per_node(s.job->cluster, ranks));
   const std::vector<double> bytes = LinkLoads(strategy, graph, network).bytes();
   const double seconds = to_seconds(s.evaluation.step_time).value;
   LinkUses uses;

@@ -97,7 +97,7 @@ void work_out(Simulation& s) {
     s.problems.insert(s.problems.end(), more.begin(), more.end());
   if (!s.problems.empty()) return;
   s.schedule = schedule_of(s.plan);
-  s.graph = lower(s.plan, s.job->model, s.job->cluster);
+  s.graph = lower(s.plan, s.job->model, s.job->cluster, {.memory = s.job->cost_model->memory()});
   s.prices = price_works(s.graph.parts, s.graph.works, *s.job->cost_model);
   apply(s.scenario.what_if, s.graph, s.prices);
   simulate(s.graph, s.prices, s.times);

@@ -39,11 +39,11 @@ QString short_link_name(QString link) { return link.replace("node", "n").replace
 /// Number of devices of each node used by the job.
 std::vector<int> nodes_of_job(const Cluster& cluster, int ranks) {
   std::vector<int> nodes;
-  for (const NodeGroup& group : cluster.groups)
-    for (int n = 0; n < group.count && ranks > 0; ++n) {
-      nodes.push_back(std::min(ranks, cluster.nodes.at(group.node).device_count));
-      ranks -= nodes.back();
-    }
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::size_t node = node_index_in_job(cluster, ranks, DeviceId(rank)).index();
+    nodes.resize(std::max(nodes.size(), node + 1));
+    ++nodes[node];
+  }
   return nodes;
 }
 
@@ -202,7 +202,7 @@ void TopologyScreen::show_device(int rank) {
     for (int other = 0; other < ranks; ++other) {
       if (group_place(strategy, RankId(other), axis).group != mine.group) continue;
       if (++size <= kMostShown) members += QString::number(other);
-      nodes.insert(node_index_of(s->job->cluster, DeviceId(other)).value);
+      nodes.insert(node_index_in_job(s->job->cluster, ranks, DeviceId(other)).value);
     }
     if (size < 2) continue;
     if (size > kMostShown) members += "…";

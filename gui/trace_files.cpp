@@ -1,14 +1,13 @@
 #include "gui/trace_files.hpp"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <charconv>
-#include <memory>
 
 #include "core/error.hpp"
 #include "core/io_file.hpp"
+#include "core/io_gzip.hpp"
 #include "core/io_pftrace.hpp"
 #include "gui/timeline_ruler.hpp"
 #include "gui/trace_rows.hpp"
@@ -16,49 +15,14 @@
 namespace meshwright::gui {
 namespace {
 
-bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
-
 bool is_json(std::string_view bytes) {
   const std::size_t first = bytes.find_first_not_of(" \t\r\n");
   return first != std::string_view::npos && (bytes[first] == '{' || bytes[first] == '[');
 }
 
-/// Decompresses all members of a gzip file. Rejects files that exceed the maximum trace size.
-std::string unzipped(std::string_view bytes, const std::string& where) {
-  const auto refuse = [&](const char* what) {
-    throw InputError(Diagnostic{where, what, "check the file with 'gunzip -t'"});
-  };
-  z_stream stream{};
-  constexpr int kGzipOnly = 16 + MAX_WBITS;
-  if (inflateInit2(&stream, kGzipOnly) != Z_OK) refuse("cannot decompress file");
-  const std::unique_ptr<z_stream, int (*)(z_stream*)> closing(&stream, inflateEnd);
-  std::string out;
-  std::vector<char> piece(std::size_t{1} << 20);
-  std::size_t at = 0;
-  int state = Z_OK;
-  while (at < bytes.size() || stream.avail_in > 0) {
-    if (stream.avail_in == 0) {
-      const std::size_t take = std::min<std::size_t>(bytes.size() - at, std::size_t{1} << 28);
-      stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data() + at));
-      stream.avail_in = static_cast<uInt>(take);
-      at += take;
-    }
-    stream.next_out = reinterpret_cast<Bytef*>(piece.data());
-    stream.avail_out = static_cast<uInt>(piece.size());
-    state = inflate(&stream, Z_NO_FLUSH);
-    if (state != Z_OK && state != Z_STREAM_END) refuse("not a valid gzip file");
-    out.append(piece.data(), piece.size() - stream.avail_out);
-    if (out.size() > kLargestTraceFile) refuse("larger than 4 GiB when decompressed");
-    if (state == Z_STREAM_END && inflateReset(&stream) != Z_OK) refuse("cannot decompress file");
-  }
-  // The last member must be complete.
-  if (state != Z_STREAM_END) refuse("gzip data is truncated");
-  return out;
-}
-
 std::string content_of(const std::string& path) {
   std::string bytes = read_file(path, kLargestTraceFile);
-  return is_gzip(bytes) ? unzipped(bytes, path) : bytes;
+  return is_gzip(bytes) ? decompress_gzip(bytes, path, kLargestTraceFile) : bytes;
 }
 
 /// The number after the last "rank" in a file name: "rank12_trace.json".
@@ -127,7 +91,7 @@ TimelineTracks tracks_of_trace(std::string_view bytes, const std::string& where,
                                const TraceFileProgress& progress) {
   std::string plain;
   if (is_gzip(bytes)) {
-    plain = unzipped(bytes, where);
+    plain = decompress_gzip(bytes, where, kLargestTraceFile);
     bytes = plain;
   }
   TimelineTracks tracks;

@@ -1,6 +1,7 @@
 /// Activation functions, element by element.
 ///
 ///   ReLU       max(x, 0); its slope at 0 is 0
+///   ReLU^2     max(x, 0)^2                                    (arXiv 2109.08668)
 ///   GELU tanh  x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))   (arXiv 1606.08415)
 ///   GELU erf   x Phi(x), Phi the normal distribution function
 ///   SwiGLU     silu(x) * up,  silu(x) = x / (1 + e^-x)         (arXiv 2002.05202)
@@ -13,7 +14,7 @@
 
 namespace meshwright {
 
-enum class ActivationFunction : std::uint8_t { kRelu, kGeluTanh, kGeluErf, kSwiGlu };
+enum class ActivationFunction : std::uint8_t { kRelu, kSquaredRelu, kGeluTanh, kGeluErf, kSwiGlu };
 
 struct ActivationForward {
   ActivationFunction function = ActivationFunction::kGeluTanh;

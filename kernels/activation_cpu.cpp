@@ -75,6 +75,8 @@ void run(const Launch&, const ActivationForward& a) {
   switch (a.function) {
     case ActivationFunction::kRelu:
       return map(a, [](float x) { return relu_of(x); });
+    case ActivationFunction::kSquaredRelu:
+      return map(a, [](float x) { return relu_of(x) * relu_of(x); });
     case ActivationFunction::kGeluTanh:
       return map(a, [](float x) { return gelu_tanh_of(x); });
     case ActivationFunction::kGeluErf:
@@ -89,6 +91,8 @@ void run(const Launch&, const ActivationBackward& a) {
   switch (a.function) {
     case ActivationFunction::kRelu:
       return map_back(a, [](float x) { return relu_slope_of(x); });
+    case ActivationFunction::kSquaredRelu:
+      return map_back(a, [](float x) { return 2 * relu_of(x); });
     case ActivationFunction::kGeluTanh:
       return map_back(a, [](float x) { return gelu_tanh_slope_of(x); });
     case ActivationFunction::kGeluErf:

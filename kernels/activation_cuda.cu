@@ -17,6 +17,8 @@ struct Forward {
     switch (function) {
       case ActivationFunction::kRelu:
         return apply(x, y, [](float v) { return v > 0 ? v : 0.0F; });
+      case ActivationFunction::kSquaredRelu:
+        return apply(x, y, [](float v) { return v > 0 ? v * v : 0.0F; });
       case ActivationFunction::kGeluTanh:
         return apply(x, y, [](float v) { return gelu_tanh(v); });
       case ActivationFunction::kGeluErf:
@@ -42,6 +44,9 @@ struct Backward {
     switch (function) {
       case ActivationFunction::kRelu:
         Forward::apply(x, out[0], [](float v) { return v > 0 ? 1.0F : 0.0F; });
+        break;
+      case ActivationFunction::kSquaredRelu:
+        Forward::apply(x, out[0], [](float v) { return v > 0 ? 2.0F * v : 0.0F; });
         break;
       case ActivationFunction::kGeluTanh:
         Forward::apply(x, out[0], [](float v) { return gelu_tanh_slope(v); });

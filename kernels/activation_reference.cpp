@@ -10,6 +10,8 @@ double value(ActivationFunction function, double x) {
   switch (function) {
     case ActivationFunction::kRelu:
       return x > 0 ? x : 0;
+    case ActivationFunction::kSquaredRelu:
+      return x > 0 ? x * x : 0;
     case ActivationFunction::kGeluTanh:
       return gelu_tanh(x);
     case ActivationFunction::kGeluErf:
@@ -24,6 +26,8 @@ double slope(ActivationFunction function, double x) {
   switch (function) {
     case ActivationFunction::kRelu:
       return x > 0 ? 1 : 0;
+    case ActivationFunction::kSquaredRelu:
+      return x > 0 ? 2 * x : 0;
     case ActivationFunction::kGeluTanh:
       return gelu_tanh_slope(x);
     case ActivationFunction::kGeluErf:

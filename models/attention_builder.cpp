@@ -31,12 +31,13 @@ Heads write_grouped_projections(GraphWriter& writer, const TransformerConfig& co
                         {.width = queries, .cut = ActivationCut::kFeatures}),
       writer.activation("attention.rotated_key", {.width = keys, .cut = ActivationCut::kFeatures}),
       heads.values};
-  writer.add("attention.rotary", {.name = {},
-                                  .shape = RotaryEmbedding{queries + keys},
-                                  .inputs = {heads.queries, heads.keys},
-                                  .outputs = {rotated.queries, rotated.keys},
-                                  .parameters = {},
-                                  .kept = {}});
+  writer.add("attention.rotary",
+             {.name = {},
+              .shape = RotaryEmbedding{queries + keys, a.rotated_size.value_or(0)},
+              .inputs = {heads.queries, heads.keys},
+              .outputs = {rotated.queries, rotated.keys},
+              .parameters = {},
+              .kept = {}});
   return rotated;
 }
 

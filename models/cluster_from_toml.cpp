@@ -2,8 +2,11 @@
 
 #include "core/visit_collective_parameters.hpp"
 #include "models/device_toml.hpp"
+#include "models/import.hpp"
 #include "models/load.hpp"
 #include "models/parameter_reader.hpp"
+#include "models/resolve_references.hpp"
+#include "models/this_machine.hpp"
 #include "models/toml_reader.hpp"
 
 namespace meshwright {
@@ -37,7 +40,9 @@ NodeModel read_node(const std::string& key, TomlReader& reader) {
   node.device = reader.text("device");
   node.device_count = reader.whole_number("device_count", 1, kMostOfAnything);
   node.ports = reader.whole_number("ports", 0, kMostOfAnything, 0);
-  if (node.ports > 0) node.port_bandwidth = reader.bandwidth("port_bandwidth");
+  if (node.ports > 0 || reader.has("port_bandwidth"))
+    node.port_bandwidth = reader.bandwidth("port_bandwidth");
+  node.price_per_hour = reader.price("price_per_hour");
   node.cpu = static_cast<CpuVendor>(reader.choice("cpu", kVendors, 0));
   reader.table("local", node.device_count > 1,
                [&](TomlReader& r) { node.local = read_local_network(r); });
@@ -99,10 +104,7 @@ Cluster read_cluster(const std::string& name, TomlReader& reader) {
   return cluster;
 }
 
-}  // namespace
-
-Cluster cluster_from_toml(const NamedText& toml) {
-  const toml::table table = parse_toml(toml);
+Cluster read_resolved_cluster(const NamedText& toml, const toml::table& table) {
   TomlFindings findings{.file = toml.where, .complaints = {}, .sources = {}};
   TomlReader reader(table, "", findings);
   Cluster cluster = read_cluster(toml.name, reader);
@@ -112,6 +114,21 @@ Cluster cluster_from_toml(const NamedText& toml) {
   std::vector<Diagnostic> unsound = check_cluster(cluster, fmt::format("{}: ", toml.where));
   if (!unsound.empty()) throw InputError(std::move(unsound));
   return cluster;
+}
+
+}  // namespace
+
+Cluster cluster_from_toml(const NamedText& toml) {
+  return read_resolved_cluster(toml, resolve_cluster(toml, References::kPresets).table);
+}
+
+NamedText find_cluster(const std::string& name_or_path) {
+  if (name_or_path == kThisMachine) return this_machine_cluster(this_machine_calibration());
+  NamedText found = find_cluster_file(name_or_path);
+  const ResolvedToml resolved = resolve_cluster(found, References::kPresetsAndFiles);
+  if (resolved.had_references)
+    found.text = cluster_to_toml(read_resolved_cluster(found, resolved.table));
+  return found;
 }
 
 }  // namespace meshwright

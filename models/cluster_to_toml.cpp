@@ -14,6 +14,8 @@ constexpr std::array<std::string_view, 4> kLocalKinds{"nvswitch", "nvlink-mesh",
                                                       "shared-memory"};
 constexpr std::array<std::string_view, 4> kCpuVendors{"intel", "amd", "arm", "other"};
 
+std::string price_text(DollarsPerHour price) { return fmt::format("\"{} USD\"", price.value); }
+
 class ClusterWriter {
  public:
   explicit ClusterWriter(const Cluster& cluster) : cluster_(cluster) {}
@@ -27,28 +29,47 @@ class ClusterWriter {
     }
     for (const auto& [key, node] : cluster_.nodes) write_node(key, node);
     for (std::size_t i = 0; i < cluster_.groups.size(); ++i) {
-      path_ = fmt::format("groups[{}]", i);
-      out_ += "\n[[groups]]\n";
+      begin_item("groups", i);
       line("node", toml_quoted(cluster_.groups[i].node));
       line("count", cluster_.groups[i].count);
     }
     if (cluster_.fabric != Fabric{}) write_fabric(cluster_.fabric);
     if (cluster_.validation) write_validation(*cluster_.validation);
+    end();
     return std::move(out_);
   }
 
  private:
   /// "[devices.a100.gemm]"; `path` is the prefix of its keys in TomlFindings::sources.
   void begin(std::string header, std::string path) {
+    end();
     out_ += fmt::format("\n[{}]\n", header);
     path_ = std::move(path);
+  }
+  void begin_item(std::string_view array, std::size_t index) {
+    end();
+    out_ += fmt::format("\n[[{}]]\n", array);
+    path_ = fmt::format("{}[{}]", array, index);
+  }
+  /// Sources of keys that are not written because they have their defaults.
+  void end() {
+    const std::string prefix = path_ + ".";
+    for (auto i = cluster_.sources.lower_bound(prefix);
+         i != cluster_.sources.end() && i->first.starts_with(prefix); ++i) {
+      const std::string key = i->first.substr(prefix.size());
+      const bool is_own = key.find_first_of(".[") == std::string::npos;
+      if (is_own && std::find(written_.begin(), written_.end(), key) == written_.end())
+        out_ += fmt::format("sources.{} = {}\n", key_text(key), toml_quoted(i->second));
+    }
+    written_.clear();
   }
   template <class Value>
   void line(std::string_view key, const Value& value) {
     out_ += fmt::format("{} = {}\n", key, value);
     const auto source = cluster_.sources.find(fmt::format("{}.{}", path_, key));
-    if (source != cluster_.sources.end())
-      out_ += fmt::format("sources.{} = {}\n", key, toml_quoted(source->second));
+    if (source == cluster_.sources.end()) return;
+    out_ += fmt::format("sources.{} = {}\n", key, toml_quoted(source->second));
+    written_.emplace_back(key);
   }
 
   void write_node(const std::string& key, const NodeModel& node) {
@@ -58,9 +79,11 @@ class ClusterWriter {
     line("device", toml_quoted(node.device));
     line("device_count", node.device_count);
     line("ports", node.ports);
-    if (node.ports > 0) line("port_bandwidth", text_of(node.port_bandwidth));
+    if (node.port_bandwidth.value > 0) line("port_bandwidth", text_of(node.port_bandwidth));
+    if (node.price_per_hour) line("price_per_hour", price_text(*node.price_per_hour));
     line("cpu", toml_quoted(kCpuVendors[static_cast<std::size_t>(node.cpu)]));
-    if (node.device_count > 1) write_local(header, path, node.local);
+    if (node.device_count > 1 || node.local.bandwidth.value > 0)
+      write_local(header, path, node.local);
     if (!node.host) return;
     begin(header + ".host", path + ".host");
     line("device_link", text_of(node.host->device_link));
@@ -88,8 +111,7 @@ class ClusterWriter {
     line("oversubscription", fabric.oversubscription);
     if (fabric.rails) line("rails", true);
     for (std::size_t l = 0; l < fabric.levels.size(); ++l) {
-      out_ += "\n[[fabric.levels]]\n";
-      path_ = fmt::format("fabric.levels[{}]", l);
+      begin_item("fabric.levels", l);
       line("nodes", fabric.levels[l].nodes);
       line("oversubscription", fabric.levels[l].oversubscription);
     }
@@ -115,6 +137,7 @@ class ClusterWriter {
 
   const Cluster& cluster_;
   std::string out_, path_;
+  std::vector<std::string> written_;  ///< keys of this table whose source is written
 };
 
 }  // namespace

@@ -144,6 +144,15 @@ bool ConfigReader::flag(std::string_view key, bool absent) {
   return absent;
 }
 
+double ConfigReader::share(std::string_view key, double absent) {
+  const json* value = find(key);
+  if (value == nullptr || value->is_null()) return absent;
+  const double number = value->is_number() ? value->get<double>() : -1;
+  if (number > 0 && number <= 1) return number;
+  complain(key, fmt::format("must be greater than 0 and at most 1, got {}", shown(*value)), "");
+  return absent;
+}
+
 double ConfigReader::dropout(std::string_view key, double absent) {
   const json* value = find(key);
   if (value == nullptr || value->is_null()) return absent;

@@ -50,6 +50,8 @@ class ConfigReader {
   bool flag(std::string_view key, bool absent);
   /// A dropout probability in [0, 1).
   double dropout(std::string_view key, double absent);
+  /// A number in (0, 1].
+  double share(std::string_view key, double absent);
   /// One of `allowed`.
   std::string choice(std::string_view key, const std::string& absent,
                      const std::vector<std::string>& allowed);

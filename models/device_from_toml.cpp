@@ -5,6 +5,7 @@
 #include "models/device_toml.hpp"
 #include "models/load.hpp"
 #include "models/parameter_reader.hpp"
+#include "models/resolve_references.hpp"
 
 namespace meshwright {
 namespace {
@@ -86,8 +87,9 @@ DeviceModel read_device(const std::string& key, TomlReader& reader) {
   return device;
 }
 
-LoadedDevice device_from_toml(const NamedText& toml) {
-  const toml::table table = parse_toml(toml);
+namespace {
+
+LoadedDevice read_resolved_device(const NamedText& toml, const toml::table& table) {
   TomlFindings findings{.file = toml.where, .complaints = {}, .sources = {}};
   TomlReader reader(table, "", findings);
   reader.whole_number("schema", kDeviceSchema, kDeviceSchema);
@@ -99,6 +101,20 @@ LoadedDevice device_from_toml(const NamedText& toml) {
   std::vector<Diagnostic> unsound = check_device(loaded.device, toml.where);
   if (!unsound.empty()) throw InputError(std::move(unsound));
   return loaded;
+}
+
+}  // namespace
+
+LoadedDevice device_from_toml(const NamedText& toml) {
+  return read_resolved_device(toml, resolve_device(toml, References::kPresets).table);
+}
+
+NamedText find_device(const std::string& name_or_path) {
+  NamedText found = find_device_file(name_or_path);
+  const ResolvedToml resolved = resolve_device(found, References::kPresetsAndFiles);
+  if (resolved.had_references)
+    found.text = device_to_toml(read_resolved_device(found, resolved.table));
+  return found;
 }
 
 }  // namespace meshwright

@@ -94,7 +94,7 @@ class DeviceWriter {
     line("memory_bandwidth", text_of(device_.memory_bandwidth));
     line("launch_overhead", text_of(device_.launch_overhead));
     line("multiprocessors", device_.multiprocessors);
-    if (device_.compute_capability) line("compute_capability", *device_.compute_capability);
+    line("compute_capability", device_.compute_capability.value_or(0));
     begin("peak");
     for (std::size_t i = 0; i < device_.peak.size(); ++i)
       if (device_.peak[i]) line(name_of(static_cast<Dtype>(i)), text_of(*device_.peak[i]));

@@ -7,14 +7,14 @@
 #include "core/io_file.hpp"
 #include "models/load.hpp"
 #include "models/presets.hpp"
-#include "models/this_machine.hpp"
+#include "models/published_runs.hpp"
 #include "models/trainer_toml.hpp"
 
 namespace meshwright {
 namespace {
 
-/// Configurations have a few kilobytes; all presets together less than one hundred.
-constexpr std::size_t kLargestFile = std::size_t{1} << 20;
+/// Configurations have a few kilobytes, thousands of published runs one megabyte.
+constexpr std::size_t kLargestFile = std::size_t{16} << 20;
 
 /// The presets of one kind, and how files of that kind are named.
 struct Shelf {
@@ -74,27 +74,44 @@ Shelf clusters() {
           ".cluster.toml", ".toml",          embedded_clusters()};
 }
 Shelf trainers() {
-  return {"trainer",       "a trainer profile", "./trainer.toml",
-          ".trainer.toml", ".toml",             embedded_trainers()};
+  return {"trainer", "a trainer profile", "./trainer.toml", ".trainer.toml",
+          ".toml",   embedded_trainers()};
 }
 Shelf devices() {
   return {"device", "a device file", "./device.toml", ".device.toml", ".toml", embedded_devices()};
 }
 
+Shelf published_sets() {
+  return {
+      "set of published runs",  "a file of published runs", "./runs.toml", ".runs.toml", ".toml",
+      embedded_published_sets()};
+}
+
 }  // namespace
 
 NamedText find_model(const std::string& name_or_path) { return find_on(models(), name_or_path); }
-NamedText find_cluster(const std::string& name_or_path) {
-  if (name_or_path == kThisMachine) return this_machine_cluster(this_machine_calibration());
+NamedText find_device_file(const std::string& name_or_path) {
+  return find_on(devices(), name_or_path);
+}
+NamedText find_cluster_file(const std::string& name_or_path) {
   return find_on(clusters(), name_or_path);
 }
 NamedText find_trainer(const std::string& name_or_path) {
   return find_on(trainers(), name_or_path);
 }
 std::vector<std::string> trainer_preset_names() { return names_on(trainers()); }
-NamedText find_device(const std::string& name_or_path) { return find_on(devices(), name_or_path); }
 std::vector<std::string> device_preset_names() { return names_on(devices()); }
+NamedText find_published_set(const std::string& name_or_path) {
+  return find_on(published_sets(), name_or_path);
+}
+bool names_published_run(std::string_view text) {
+  const std::string_view set = text.substr(0, text.rfind('#'));
+  if (set.size() == text.size()) return false;
+  const std::vector<std::string> names = published_set_names();
+  return set.ends_with(".toml") || std::find(names.begin(), names.end(), set) != names.end();
+}
 std::vector<std::string> model_preset_names() { return names_on(models()); }
 std::vector<std::string> cluster_preset_names() { return names_on(clusters()); }
+std::vector<std::string> published_set_names() { return names_on(published_sets()); }
 
 }  // namespace meshwright

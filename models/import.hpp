@@ -18,9 +18,10 @@ enum class ImportFormat : std::uint8_t {
   kNvidiaSmi,     ///< `nvidia-smi topo -m`
   kNcclTopology,  ///< the XML of NCCL_TOPO_DUMP_FILE
   kNcclTests,     ///< output of nccl-tests, text or JSON
-  kSlurm          ///< topology.conf, or `scontrol show topology`
+  kSlurm,         ///< topology.conf, or `scontrol show topology`
+  kKineto         ///< trace of PyTorch's profiler (import_kineto.hpp)
 };
-inline constexpr int kImportFormatCount = 4;
+inline constexpr int kImportFormatCount = 5;
 std::string_view name_of(ImportFormat format);  ///< "nvidia-smi", "nccl-topology", …
 std::optional<ImportFormat> import_format_from_name(std::string_view name);
 /// Detects the format from the text; nullopt if it is not recognized.

@@ -6,7 +6,7 @@
 namespace meshwright {
 namespace {
 constexpr std::array<std::string_view, kImportFormatCount> kNames{"nvidia-smi", "nccl-topology",
-                                                                  "nccl-tests", "slurm"};
+                                                                  "nccl-tests", "slurm", "kineto"};
 }
 
 std::string_view name_of(ImportFormat format) { return kNames[static_cast<std::size_t>(format)]; }
@@ -19,6 +19,9 @@ std::optional<ImportFormat> import_format_from_name(std::string_view name) {
 
 std::optional<ImportFormat> guess_import_format(std::string_view text) {
   constexpr std::size_t kLooked = 1 << 16;  // the beginning is enough to tell formats apart
+  if (text.substr(0, kLooked).find("\"traceEvents\"") != std::string_view::npos ||
+      text.substr(0, kLooked).find("\"baseTimeNanoseconds\"") != std::string_view::npos)
+    return ImportFormat::kKineto;
   const std::string head = lower_case(text.substr(0, kLooked));
   const auto has = [&](const char* mark) { return head.find(mark) != std::string::npos; };
   if (has("<system")) return ImportFormat::kNcclTopology;

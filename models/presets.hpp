@@ -1,4 +1,4 @@
-/// Texts of models/presets, models/clusters, models/devices and models/trainers, embedded by
+/// Texts of the folders presets, clusters, devices, trainers and published, embedded by
 /// embed_presets.cmake.
 #pragma once
 
@@ -11,9 +11,11 @@ struct EmbeddedText {
   std::string_view name, text;
 };
 
-std::span<const EmbeddedText> embedded_models();    ///< sorted by name
-std::span<const EmbeddedText> embedded_clusters();  ///< sorted by name
-std::span<const EmbeddedText> embedded_trainers();  ///< sorted by name
-std::span<const EmbeddedText> embedded_devices();   ///< sorted by name
+// All sorted by name.
+std::span<const EmbeddedText> embedded_models();
+std::span<const EmbeddedText> embedded_clusters();
+std::span<const EmbeddedText> embedded_devices();
+std::span<const EmbeddedText> embedded_trainers();
+std::span<const EmbeddedText> embedded_published_sets();
 
 }  // namespace meshwright

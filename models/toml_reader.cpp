@@ -29,28 +29,31 @@ std::string describe_node(const toml::node& node) {
   return "a date or time";
 }
 
-std::string place(const std::string& file, const toml::source_position& position) {
-  return fmt::format("{}:{}:{}", file, std::max<std::uint32_t>(position.line, 1),
-                     std::max<std::uint32_t>(position.column, 1));
+std::string place(const std::string& file, const toml::source_region& region) {
+  return fmt::format("{}:{}:{}", region.path ? *region.path : file,
+                     std::max<std::uint32_t>(region.begin.line, 1),
+                     std::max<std::uint32_t>(region.begin.column, 1));
 }
 
 }  // namespace
 
-toml::table parse_toml(const NamedText& source) {
+toml::table parse_toml(const NamedText& source, std::string_view noun) {
   try {
-    return toml::parse(std::string_view(source.text));
+    return toml::parse(std::string_view(source.text), std::string_view(source.where));
   } catch (const toml::parse_error& error) {
     std::string reason(error.description());
     for (char& c : reason)
       if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
-    throw InputError({place(source.where, error.source().begin),
-                      fmt::format("invalid TOML: {}", reason), "pass a cluster file (TOML)"});
+    throw InputError({place(source.where, error.source()), fmt::format("invalid TOML: {}", reason),
+                      fmt::format("pass a {} file (TOML)", noun)});
   }
 }
 
-std::string TomlFindings::where(const toml::node& node) const {
-  return place(file, node.source().begin);
+std::string place_of(const toml::node& node, const std::string& file) {
+  return place(file, node.source());
 }
+
+std::string TomlFindings::where(const toml::node& node) const { return place_of(node, file); }
 
 std::string TomlReader::path_of(std::string_view key) const {
   return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
@@ -148,6 +151,14 @@ std::optional<FlopsPerSecond> TomlReader::flop_rate(std::string_view key) {
   if (text == nullptr) return std::nullopt;
   return parse_or_collect(*text, findings_.where(*node), findings_.complaints, FlopsPerSecond(1),
                           parse_flop_rate);
+}
+
+std::optional<DollarsPerHour> TomlReader::price(std::string_view key) {
+  const toml::node* node = find(key);
+  const std::string* text = node ? quantity_text(key, *node, "USD") : nullptr;
+  if (text == nullptr) return std::nullopt;
+  return parse_or_collect(*text, findings_.where(*node), findings_.complaints, DollarsPerHour(1),
+                          parse_price);
 }
 
 std::string TomlReader::text(std::string_view key) {
@@ -310,6 +321,7 @@ void TomlReader::read_sources() {
   for (const auto& [name, value] : *entries) {
     const std::string key(name.str());
     const bool known = std::find(asked_.begin(), asked_.end(), key) != asked_.end();
+    if (!known && table_.contains(key)) continue;  // reported as an unknown key
     const auto* text = value.as_string();
     if (known && text != nullptr)
       findings_.sources[path_of(key)] = text->get();
@@ -329,10 +341,10 @@ void TomlReader::complain_about_unknown_keys() {
   for (const auto& [name, value] : table_) {
     const std::string key(name.str());
     if (std::binary_search(asked_.begin(), asked_.end(), key)) continue;
-    const toml::source_position begin = name.source().begin;
-    findings_.complaints.push_back(
-        {place(findings_.file, begin.line == 0 ? value.source().begin : begin),
-         fmt::format("unknown key '{}'", printable(path_of(key))), suggest(key, asked_)});
+    const toml::source_region& at = name.source();
+    findings_.complaints.push_back({place(findings_.file, at.begin.line == 0 ? value.source() : at),
+                                    fmt::format("unknown key '{}'", printable(path_of(key))),
+                                    suggest(key, asked_)});
   }
 }
 

@@ -1,5 +1,6 @@
-/// Reads one table of a cluster file: typed keys. Errors name file:line:column, what was expected
-/// and what was found; unknown keys are errors. All errors are collected and reported together.
+/// Reads one table of a cluster or device file: typed keys. Errors name file:line:column, what was
+/// expected and what was found; unknown keys are errors. All errors are collected and reported
+/// together.
 #pragma once
 
 #include <toml++/toml.h>
@@ -17,8 +18,12 @@
 
 namespace meshwright {
 
-/// InputError with file:line:column if the text is not TOML.
-toml::table parse_toml(const NamedText& source);
+/// InputError with file:line:column if the text is not TOML; `noun` is the kind of file expected.
+/// Nodes know their file.
+toml::table parse_toml(const NamedText& source, std::string_view noun = "cluster");
+
+/// "x.toml:3:10": the file that the node was read from, else `file`.
+std::string place_of(const toml::node& node, const std::string& file);
 
 /// Errors and sources collected while a file is read.
 struct TomlFindings {
@@ -45,6 +50,7 @@ class TomlReader {
   Seconds seconds(std::string_view key);
   Seconds seconds(std::string_view key, Seconds absent);
   std::optional<FlopsPerSecond> flop_rate(std::string_view key);
+  std::optional<DollarsPerHour> price(std::string_view key);
 
   std::string text(std::string_view key);
   std::string text(std::string_view key, const std::string& absent);

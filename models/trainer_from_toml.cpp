@@ -12,9 +12,9 @@ constexpr int kTrainerSchema = 1;
 constexpr int kDeepestExtension = 8;
 constexpr double kLargestFactor = 1000;
 
-constexpr std::array kElementwise = {Routine::kLayerNorm, Routine::kRmsNorm, Routine::kGelu,
-                                     Routine::kRelu,      Routine::kSwiGlu,  Routine::kResidual,
-                                     Routine::kRotary,    Routine::kBias};
+constexpr std::array kElementwise = {Routine::kLayerNorm, Routine::kRmsNorm,     Routine::kGelu,
+                                     Routine::kRelu,      Routine::kSquaredRelu, Routine::kSwiGlu,
+                                     Routine::kResidual,  Routine::kRotary,      Routine::kBias};
 
 void read_routine(TomlReader& reader, RoutineCost& cost) {
   cost.forward = reader.number("forward", kLargestFactor, cost.forward);
@@ -39,6 +39,60 @@ void read_host(TomlReader& reader, HostCosts& host) {
   host.messages_block = reader.flag("messages_block", host.messages_block);
 }
 
+void read_overlap(TomlReader& reader, OverlapCosts& overlap) {
+  constexpr int kMostMessages = 1000;
+  overlap.messages_per_layer =
+      reader.whole_number("messages_per_layer", 1, kMostMessages, overlap.messages_per_layer);
+}
+
+void read_copies(TomlReader& reader, std::string_view key, LossCopies& copies) {
+  constexpr int kMostCopies = 16;
+  reader.table(key, false, [&](TomlReader& r) {
+    copies.fp32 = r.whole_number("fp32", 0, kMostCopies, copies.fp32);
+    copies.stored = r.whole_number("stored", 0, kMostCopies, copies.stored);
+  });
+}
+
+void read_loss(TomlReader& reader, std::string_view key, LossMemory& loss) {
+  reader.table(key, false, [&](TomlReader& r) {
+    read_copies(r, "forward", loss.forward);
+    read_copies(r, "kept", loss.kept);
+    read_copies(r, "backward", loss.backward);
+  });
+}
+
+const std::vector<std::string> kWeightGradients{"none", "temporary", "cached-by-shape"};
+
+void read_memory(TomlReader& reader, TrainerMemory& memory) {
+  constexpr int kMostBytesPerParameter = 16, kMostGathered = 1 << 30;
+  constexpr double kMostSlack = 1;
+  const auto flag = [&](std::string_view key, bool& value) { value = reader.flag(key, value); };
+  const auto per_parameter = [&](std::string_view key, int& value) {
+    value = reader.whole_number(key, 1, kMostBytesPerParameter, value);
+  };
+  read_loss(reader, "loss", memory.loss);
+  read_loss(reader, "sharded_loss", memory.sharded_loss);
+  memory.weight_gradients = static_cast<WeightGradientMemory>(reader.choice(
+      "weight_gradients", kWeightGradients, static_cast<std::size_t>(memory.weight_gradients)));
+  flag("frees_logits_before_blocks", memory.frees_logits_before_blocks);
+  flag("holds_sent_activations", memory.holds_sent_activations);
+  flag("saves_fp8_inputs", memory.saves_fp8_inputs);
+  flag("weighs_expert_activations", memory.weighs_expert_activations);
+  per_parameter("fp16_gradient_bytes", memory.fp16_gradient_bytes);
+  per_parameter("bf16_gradient_bytes", memory.bf16_gradient_bytes);
+  flag("has_fp32_shards", memory.has_fp32_shards);
+  per_parameter("unreduced_gradient_bytes", memory.unreduced_gradient_bytes);
+  memory.most_gathered_parameters =
+      reader.whole_number("most_gathered_parameters", 0, kMostGathered,
+                          static_cast<int>(memory.most_gathered_parameters));
+  flag("keeps_ends_gathered", memory.keeps_ends_gathered);
+  memory.workspace = reader.bytes("workspace", memory.workspace);
+  if (reader.has("allocator_slack"))
+    memory.allocator_slack = reader.number("allocator_slack", kMostSlack, 0);
+  if (reader.has("context")) memory.context = reader.bytes("context");
+  memory.communicator = reader.bytes("communicator", memory.communicator);
+}
+
 void read_routines(TomlReader& reader, Trainer& trainer) {
   for (int i = 0; i < kRoutineCount; ++i)
     reader.table(name_of(static_cast<Routine>(i)), false, [&](TomlReader& r) {
@@ -47,7 +101,7 @@ void read_routines(TomlReader& reader, Trainer& trainer) {
 }
 
 Trainer read_trainer(const NamedText& source, int depth) {
-  const toml::table root = parse_toml(source);
+  const toml::table root = parse_toml(source, "trainer");
   TomlFindings findings{.file = source.where, .complaints = {}, .sources = {}};
   TomlReader reader(root, "", findings);
   reader.whole_number("schema", kTrainerSchema, kTrainerSchema);
@@ -62,7 +116,11 @@ Trainer read_trainer(const NamedText& source, int depth) {
   }
   trainer.name = reader.text("name", source.name);
   trainer.version = reader.text("version", trainer.version);
+  trainer.generation = reader.text("generation", trainer.generation);
+  trainer.flash_attention_2 = reader.flag("flash_attention_2", trainer.flash_attention_2);
   reader.table("host", false, [&](TomlReader& r) { read_host(r, trainer.host); });
+  reader.table("overlap", false, [&](TomlReader& r) { read_overlap(r, trainer.overlap); });
+  reader.table("memory", false, [&](TomlReader& r) { read_memory(r, trainer.memory); });
   reader.table("elementwise", false, [&](TomlReader& r) { read_elementwise(r, trainer); });
   reader.table("routines", false, [&](TomlReader& r) { read_routines(r, trainer); });
   reader.finish();
@@ -74,6 +132,32 @@ Trainer read_trainer(const NamedText& source, int depth) {
 std::string routine_toml(const RoutineCost& cost) {
   return fmt::format("forward = {}\nbackward = {}\nlaunches = {}\n", cost.forward, cost.backward,
                      cost.launches);
+}
+
+std::string copies_toml(std::string_view table, const LossMemory& loss) {
+  const auto of = [](const LossCopies& copies) {
+    return fmt::format("{{fp32 = {}, stored = {}}}", copies.fp32, copies.stored);
+  };
+  return fmt::format("\n[memory.{}]\nforward = {}\nkept = {}\nbackward = {}\n", table,
+                     of(loss.forward), of(loss.kept), of(loss.backward));
+}
+
+std::string memory_toml(const TrainerMemory& memory) {
+  std::string text = fmt::format(
+      "\n[memory]\nweight_gradients = \"{}\"\nfrees_logits_before_blocks = {}\n"
+      "holds_sent_activations = {}\nsaves_fp8_inputs = {}\nweighs_expert_activations = {}\n"
+      "fp16_gradient_bytes = {}\nbf16_gradient_bytes = {}\nhas_fp32_shards = {}\n"
+      "unreduced_gradient_bytes = {}\nmost_gathered_parameters = {}\nkeeps_ends_gathered = {}\n"
+      "workspace = \"{} B\"\ncommunicator = \"{} B\"\n",
+      kWeightGradients[static_cast<std::size_t>(memory.weight_gradients)],
+      memory.frees_logits_before_blocks, memory.holds_sent_activations, memory.saves_fp8_inputs,
+      memory.weighs_expert_activations, memory.fp16_gradient_bytes, memory.bf16_gradient_bytes,
+      memory.has_fp32_shards, memory.unreduced_gradient_bytes, memory.most_gathered_parameters,
+      memory.keeps_ends_gathered, memory.workspace.value, memory.communicator.value);
+  if (memory.allocator_slack > 0)
+    text += fmt::format("allocator_slack = {}\n", memory.allocator_slack);
+  if (memory.context) text += fmt::format("context = \"{} B\"\n", memory.context->value);
+  return text + copies_toml("loss", memory.loss) + copies_toml("sharded_loss", memory.sharded_loss);
 }
 
 std::string microseconds(Seconds time) { return fmt::format("\"{} us\"", time.value * 1e6); }
@@ -90,14 +174,18 @@ Trainer trainer_from_toml(const NamedText& toml) { return read_trainer(toml, 0);
 
 std::string to_toml(const Trainer& trainer) {
   const HostCosts& host = trainer.host;
-  std::string text = fmt::format("schema = {}\nname = \"{}\"\nversion = \"{}\"\n", kTrainerSchema,
-                                 trainer.name, trainer.version);
+  std::string text = fmt::format(
+      "schema = {}\nname = \"{}\"\nversion = \"{}\"\ngeneration = \"{}\"\n"
+      "flash_attention_2 = {}\n",
+      kTrainerSchema, trainer.name, trainer.version, trainer.generation, trainer.flash_attention_2);
   text += fmt::format(
       "\n[host]\nper_kernel = {}\nper_collective = {}\nper_layer_forward = {}\n"
       "per_layer_backward = {}\nper_step = {}\ncuda_graphs = {}\nmessages_block = {}\n",
       microseconds(host.per_kernel), microseconds(host.per_collective),
       microseconds(host.per_layer_forward), microseconds(host.per_layer_backward),
       microseconds(host.per_step), host.cuda_graphs, host.messages_block);
+  text += fmt::format("\n[overlap]\nmessages_per_layer = {}\n", trainer.overlap.messages_per_layer);
+  text += memory_toml(trainer.memory);
   for (int i = 0; i < kRoutineCount; ++i) {
     const auto routine = static_cast<Routine>(i);
     if (trainer.cost_of(routine) != RoutineCost{})

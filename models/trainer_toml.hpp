@@ -4,7 +4,10 @@
 ///   name = "megatron-2021"
 ///   extends = "pytorch-2021"        # optional: values that are not given come from that profile
 ///   version = "Megatron-LM v2.2"
+///   generation = "pytorch-2021"     # inherited; the profile whose costs are shared
 ///   [host]                          # per_kernel = "9 us", …: HostCosts
+///   [overlap]                       # messages_per_layer = 12: OverlapCosts
+///   [memory]                        # context = "600 MiB", …: TrainerMemory
 ///   [elementwise]                   # norms, activations, residuals, rotary embeddings, biases
 ///   forward = 1.4                   # RoutineCost
 ///   [routines.softmax]              # one routine, by name_of(Routine)

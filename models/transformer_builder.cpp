@@ -34,18 +34,20 @@ Embedding write_embedding(GraphWriter& writer, const TransformerConfig& config) 
   return {sum, words.table};
 }
 
-/// x + f(norm(x)) twice, or norm(x + f(x)) twice.
+/// x + f(norm(x)) twice, or norm(x + f(x)) twice, or x + norm(f(norm(x))) twice.
 TensorId write_block(GraphWriter& writer, const TransformerConfig& config, const LayerConfig& layer,
                      TensorId input) {
   const std::int64_t hidden = config.hidden;
   const bool before = !config.norm_after;
   TensorId x = before ? writer.norm("attention_norm", input, config.norm, hidden) : input;
   x = write_attention(writer, config, layer, x);
+  if (config.norm_of_branches) x = writer.norm("attention_output_norm", x, config.norm, hidden);
   x = writer.residual("attention_residual", input, x, hidden, config.residual_dropout);
   if (!before) x = writer.norm("attention_norm", x, config.norm, hidden);
   const TensorId middle = x;
   if (before) x = writer.norm("feed_forward_norm", x, config.norm, hidden);
   x = write_feed_forward(writer, config, layer, x);
+  if (config.norm_of_branches) x = writer.norm("feed_forward_output_norm", x, config.norm, hidden);
   x = writer.residual("feed_forward_residual", middle, x, hidden, config.residual_dropout);
   if (!before) x = writer.norm("feed_forward_norm", x, config.norm, hidden);
   return x;

@@ -28,6 +28,7 @@ struct AttentionConfig {
   std::int64_t value_size = 0;  ///< of one head
   std::optional<LatentAttention> latent;
   bool rotary = true;
+  std::optional<std::int64_t> rotated_size;  ///< of one head; absent: all of it
   bool causal = true;
   double dropout = 0;            ///< of the attention probabilities
   bool projection_bias = false;  ///< on queries, keys, values (latent: on the compressions)
@@ -66,6 +67,7 @@ struct TransformerConfig {
   bool tied_embeddings = false;
   NormKind norm = NormKind::kRmsNorm;
   bool norm_after = false;            ///< norm(x + f(x)) as in BERT, instead of x + f(norm(x))
+  bool norm_of_branches = false;      ///< x + norm(f(norm(x))): Grok-1
   bool masked_language_head = false;  ///< dense, GELU and norm before logits with a bias
   double embedding_dropout = 0, residual_dropout = 0;
   AttentionConfig attention;

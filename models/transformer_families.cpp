@@ -15,7 +15,7 @@
 namespace meshwright {
 namespace {
 
-enum class Dialect : std::uint8_t { kLlama, kGpt2, kBert, kExperts, kDeepSeek };
+enum class Dialect : std::uint8_t { kLlama, kGpt2, kBert, kUngated, kExperts, kDeepSeek };
 
 /// What a missing key means. Absent optionals: the class computes it from other keys.
 struct Family {
@@ -28,7 +28,7 @@ struct Family {
   std::int64_t experts = 0, experts_per_token = 0, expert_width = 0;
 };
 
-constexpr std::array<Family, 13> kFamilies{{
+constexpr std::array<Family, 16> kFamilies{{
     {"bert", "BertForMaskedLM", Dialect::kBert, 30522, 512, 768, 12, 12, {}, {}, 3072},
     {.model_type = "deepseek_v2",
      .architecture = "DeepseekV2ForCausalLM",
@@ -67,6 +67,19 @@ constexpr std::array<Family, 13> kFamilies{{
      .window = 128,
      .experts = 128,
      .experts_per_token = 4},
+    // xai-org/grok-1 as hpcai-tech/grok-1 and others describe it; not a part of transformers.
+    {.model_type = "grok-1",
+     .architecture = "Grok1ModelForCausalLM",
+     .dialect = Dialect::kExperts,
+     .vocabulary = 32000,
+     .positions = 4096,
+     .hidden = 4096,
+     .layers = 32,
+     .heads = 32,
+     .key_value_heads = 32,
+     .feed_forward = 32768,
+     .experts = 8,
+     .experts_per_token = 2},
     {.model_type = "kimi_k2",
      .architecture = "KimiK2ForCausalLM",
      .dialect = Dialect::kDeepSeek,
@@ -104,6 +117,17 @@ constexpr std::array<Family, 13> kFamilies{{
      .feed_forward = 14336,
      .experts = 8,
      .experts_per_token = 2},
+    {"nemotron",
+     "NemotronForCausalLM",
+     Dialect::kUngated,
+     256000,
+     4096,
+     6144,
+     32,
+     48,
+     {},
+     {},
+     24576},
     {"qwen2",
      "Qwen2ForCausalLM",
      Dialect::kLlama,
@@ -146,10 +170,22 @@ constexpr std::array<Family, 13> kFamilies{{
      .experts = 128,
      .experts_per_token = 8,
      .expert_width = 768},
+    {"starcoder2",
+     "Starcoder2ForCausalLM",
+     Dialect::kUngated,
+     49152,
+     4096,
+     3072,
+     30,
+     24,
+     2,
+     {},
+     12288},
 }};
 
 bool is_qwen(const Family& family) { return family.model_type.starts_with("qwen"); }
 bool is_qwen2(const Family& family) { return family.model_type.starts_with("qwen2"); }
+bool is_grok(const Family& family) { return family.model_type == "grok-1"; }
 bool is_gpt_oss(const Family& family) { return family.model_type == "gpt_oss"; }
 
 // ---- parts shared by the dialects -----------------------------------------------------------
@@ -158,9 +194,10 @@ bool is_gpt_oss(const Family& family) { return family.model_type == "gpt_oss"; }
 const std::vector<std::string> kGatedActivations{"silu", "swish", "gelu", "gelu_pytorch_tanh",
                                                  "relu"};
 const std::vector<std::string> kPlainActivations{
-    "gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "quick_gelu", "relu"};
+    "gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "quick_gelu", "relu", "relu2"};
 
 ActivationKind plain_activation(const std::string& name) {
+  if (name == "relu2") return ActivationKind::kSquaredRelu;
   return name == "relu" ? ActivationKind::kRelu : ActivationKind::kGelu;
 }
 
@@ -249,14 +286,21 @@ void read_windows(const Family& family, ConfigReader& reader, std::vector<LayerC
   }
 }
 
-TransformerConfig read_common(const Family& family, ConfigReader& reader) {
+/// What all decoders with these keys share; the activation depends on the dialect.
+TransformerConfig read_decoder(const Family& family, ConfigReader& reader) {
   TransformerConfig config;
   config.hidden = reader.dimension("hidden_size", family.hidden);
   config.vocabulary = reader.dimension("vocab_size", family.vocabulary);
   config.positions = reader.dimension("max_position_embeddings", family.positions);
-  config.tied_embeddings = reader.flag("tie_word_embeddings", false);
+  const bool tied = is_grok(family) || family.model_type == "starcoder2";
+  config.tied_embeddings = reader.flag("tie_word_embeddings", tied);
   config.layers = read_layers(reader, "num_hidden_layers", family.layers);
   config.attention.dropout = reader.dropout("attention_dropout", 0);
+  return config;
+}
+
+TransformerConfig read_common(const Family& family, ConfigReader& reader) {
+  TransformerConfig config = read_decoder(family, reader);
   reader.choice("hidden_act", "silu", kGatedActivations);
   return config;
 }
@@ -288,17 +332,64 @@ TransformerConfig read_llama(const Family& family, ConfigReader& reader) {
   return config;
 }
 
-/// Mixtral, Qwen-MoE and gpt-oss: grouped attention with experts in all layers or in some.
+/// The rotated part of every head: int(D * factor), as in transformers. NVIDIA's first files of
+/// Nemotron call the factor rope_percent or rope_percentage.
+void read_rotated_part(ConfigReader& reader, AttentionConfig& a) {
+  const std::string_view key =
+      reader.name_in_use({"partial_rotary_factor", "rope_percent", "rope_percentage"});
+  constexpr double kNemotronFactor = 0.5;
+  const double factor = reader.share(key, kNemotronFactor);
+  if (!reader.is_clean()) return;
+  a.rotated_size = static_cast<std::int64_t>(static_cast<double>(a.head_size) * factor);
+  if (*a.rotated_size > 0 && *a.rotated_size % 2 == 0) return;
+  reader.complain(
+      key,
+      fmt::format("{} of the {} elements of a head would be rotated", *a.rotated_size, a.head_size),
+      "choose a factor that gives a positive even number: rotary position embedding "
+      "rotates pairs of elements");
+}
+
+/// Nemotron and StarCoder2: layer norms, grouped heads and two matrices per feed-forward layer.
+TransformerConfig read_ungated(const Family& family, ConfigReader& reader) {
+  TransformerConfig config = read_decoder(family, reader);
+  const bool nemotron = family.model_type == "nemotron";
+  config.norm = NormKind::kLayerNorm;
+  read_grouped_heads(family, reader, config);
+  AttentionConfig& a = config.attention;
+  FeedForwardConfig& f = config.feed_forward;
+  f.width = reader.dimension("intermediate_size", family.feed_forward);
+  f.activation = plain_activation(
+      reader.choice("hidden_act", nemotron ? "relu2" : "gelu_pytorch_tanh", kPlainActivations));
+  if (nemotron) {
+    read_rotated_part(reader, a);
+    a.projection_bias = a.output_bias = reader.flag("attention_bias", false);
+    f.bias = reader.flag("mlp_bias", false);
+    return config;
+  }
+  a.projection_bias = a.output_bias = f.bias = reader.flag("use_bias", true);
+  config.embedding_dropout = reader.dropout("embedding_dropout", 0);
+  config.residual_dropout = reader.dropout("residual_dropout", 0);
+  read_windows(family, reader, config.layers);
+  return config;
+}
+
+/// Mixtral, Grok-1, Qwen-MoE and gpt-oss: grouped attention with experts in all layers or in some.
 TransformerConfig read_experts(const Family& family, ConfigReader& reader) {
   TransformerConfig config = read_common(family, reader);
   const bool qwen = is_qwen(family), gpt_oss = is_gpt_oss(family);
   read_grouped_heads(family, reader, config);
   AttentionConfig& a = config.attention;
-  const bool bias = family.model_type != "mixtral" && reader.flag("attention_bias", gpt_oss);
+  const bool has_bias = family.model_type != "mixtral" && !is_grok(family);
+  const bool bias = has_bias && reader.flag("attention_bias", gpt_oss);
   a.projection_bias = bias || (is_qwen2(family) && reader.flag("qkv_bias", true));
   a.output_bias = bias && !is_qwen2(family);
   a.query_key_norm = family.model_type == "qwen3_moe";
   a.sinks = gpt_oss;
+  config.norm_of_branches = is_grok(family);
+  // Constants of Grok-1: factors, and a cap on logits that fused attention applies on the way.
+  if (is_grok(family))
+    reader.ignore({"attn_output_multiplier", "max_attn_value", "embedding_multiplier_scale",
+                   "output_multiplier_scale"});
   read_windows(family, reader, config.layers);
 
   config.feed_forward.width = reader.dimension("intermediate_size", family.feed_forward);
@@ -461,6 +552,8 @@ TransformerConfig read_transformer(const std::string& family_name, ConfigReader&
       return read_gpt2(*family, reader);
     case Dialect::kBert:
       return read_bert(*family, reader);
+    case Dialect::kUngated:
+      return read_ungated(*family, reader);
     case Dialect::kExperts:
       return read_experts(*family, reader);
     case Dialect::kDeepSeek:

@@ -203,14 +203,14 @@ class Enumeration {
   }
 
   void add_memory_savers() {
-    constexpr Recompute kSelective{.kind = RecomputeKind::kSelective, .blocks = 0};
+    const Recompute selective{.kind = RecomputeKind::kSelective, .blocks = 0};
     std::vector<Recompute> recomputes{{}};
     if (fixed_.recompute) {
       // "block:0" recomputes no block; in a candidate, 0 means that the number is not chosen yet.
-      const bool no_block = fixed_.recompute == Recompute{RecomputeKind::kBlocks, 0};
+      const bool no_block = *fixed_.recompute == Recompute{.kind = RecomputeKind::kBlocks};
       recomputes = {no_block ? Recompute{} : *fixed_.recompute};
     } else {
-      if (fixed_.attention == AttentionAlgorithm::kStandard) recomputes.push_back(kSelective);
+      if (fixed_.attention == AttentionAlgorithm::kStandard) recomputes.push_back(selective);
       recomputes.push_back({.kind = RecomputeKind::kBlocks, .blocks = 0});
       recomputes.push_back({.kind = RecomputeKind::kFull, .blocks = 0});
     }

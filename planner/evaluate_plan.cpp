@@ -49,7 +49,7 @@ JobFacts job_facts(const Strategy& strategy, const ModelGraph& model, const Clus
 
 Evaluation evaluate_plan(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
                          const CostModel& cost_model) {
-  const TaskGraph graph = lower(plan, model, cluster);
+  const TaskGraph graph = lower(plan, model, cluster, {.memory = cost_model.memory()});
   const std::vector<WorkPrice> prices = price_works(graph.parts, graph.works, cost_model);
   const SimulatedTimes times = simulate(graph, prices);
   return evaluate(graph, prices, times, job_facts(plan.strategy, model, cluster));

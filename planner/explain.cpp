@@ -17,7 +17,8 @@ double percent(double share) { return 100 * share; }
 
 std::string tensor_sentence(const Plan& plan, const SearchJob& job) {
   const int tensor = plan.strategy.degrees.tensor;
-  const int node = node_of(job.cluster, DeviceId(0)).device_count;
+  const std::int64_t ranks = rank_count(plan.strategy.degrees);
+  const int node = used_devices_per_node(job.cluster, ranks).value_or(1);
   if (tensor == 1) return "no tensor parallelism";
   return fmt::format("TP {} {}", tensor, tensor <= node ? "stays in the node" : "spans nodes");
 }

@@ -99,13 +99,12 @@ class ClassTimes {
 
 LayerPasses layer_passes(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster,
                          const CostModel& cost_model) {
-  const bool selective = strategy.recompute.kind == RecomputeKind::kSelective;
+  const bool selective = recomputes_operators(strategy.recompute.kind);
   // One stage per device: the order of work does not matter here.
   Plan probe{strategy, even_cut(block_count(model), strategy.degrees.pipeline)};
   probe.strategy.degrees.chunks = 1;
   probe.strategy.schedule = Strategy{}.schedule;
-  probe.strategy.recompute = {.kind = selective ? RecomputeKind::kSelective : RecomputeKind::kFull,
-                              .blocks = 0};
+  if (!selective) probe.strategy.recompute = {.kind = RecomputeKind::kFull};
   const LoweredStages lowered = lower_stages(probe, model, cluster);
   const ClassTimes classes(model, probe, lowered, cost_model);
 
@@ -133,10 +132,6 @@ LayerTimes layer_times(std::span<const PassTimes> layers) {
 std::vector<PassTimes> stage_passes(const LayerPasses& layers,
                                     std::span<const int> blocks_per_stage,
                                     const Recompute& recompute) {
-  int recomputed = 0;
-  if (recompute.kind == RecomputeKind::kFull) recomputed = static_cast<int>(layers.plain.size());
-  if (recompute.kind == RecomputeKind::kBlocks) recomputed = recompute.blocks;
-
   std::vector<PassTimes> stages(blocks_per_stage.size());
   const auto add = [](PassTimes& stage, const PassTimes& layer) {
     stage.forward += layer.forward;
@@ -148,7 +143,9 @@ std::vector<PassTimes> stage_passes(const LayerPasses& layers,
   std::size_t layer = 1;
   for (std::size_t stage = 0; stage < stages.size(); ++stage)
     for (int i = 0; i < blocks_per_stage[stage]; ++i, ++layer)
-      add(stages[stage], i < recomputed ? layers.recomputed[layer] : layers.plain[layer]);
+      add(stages[stage], i < recomputed_blocks(recompute, static_cast<int>(stage))
+                             ? layers.recomputed[layer]
+                             : layers.plain[layer]);
   return stages;
 }
 

@@ -75,8 +75,9 @@ Schedule holding(const Placement& placement, int microbatches) {
 /// The number of stage-micro-batches that fit in the memory of each device, in whole micro-batches;
 /// nullopt if not even one fits.
 std::optional<std::vector<int>> caps_of(const Plan& plan, const Placement& placement,
-                                        const ModelGraph& model, const Cluster& cluster) {
-  const LoweredStages lowered = lower_stages(plan, model, cluster);
+                                        const ModelGraph& model, const Cluster& cluster,
+                                        const TrainerMemory& memory) {
+  const LoweredStages lowered = lower_stages(plan, model, cluster, memory);
   const std::vector<Bytes> one = peak_of_passes(lowered, holding(placement, 1));
   const std::vector<Bytes> two = peak_of_passes(lowered, holding(placement, 2));
   const Bytes capacity = job_facts(plan.strategy, model, cluster).memory_capacity;
@@ -112,7 +113,7 @@ std::optional<RankedPlan> made_to_measure(const RankedPlan& named, const ModelGr
   request.placement = schedule_of(measured.plan).placement;
   request.microbatches = static_cast<int>(microbatch_count(named.plan.strategy));
   request.times = stage_times_of(measured.plan, model, cluster, cost_model);
-  const auto caps = caps_of(measured.plan, request.placement, model, cluster);
+  const auto caps = caps_of(measured.plan, request.placement, model, cluster, cost_model.memory());
   if (!caps) return std::nullopt;
   request.caps = *caps;
   if (Schedule seed = schedule_of(named.plan); seed.placement == request.placement)

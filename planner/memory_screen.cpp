@@ -30,7 +30,8 @@ class Screen {
   std::optional<MemoryShortfall> under(const Recompute& recompute) {
     plan_.strategy.recompute = recompute;
     if (cuts_passes(plan_.strategy)) return shortfall_of(plan_, job_);
-    const LoweredStages lowered = lower_stages(plan_, job_.model, job_.cluster);
+    const LoweredStages lowered =
+        lower_stages(plan_, job_.model, job_.cluster, job_.cost_model.memory());
     return shortfall_of(peak_of_passes(lowered, schedule_), capacity_);
   }
 
@@ -69,9 +70,9 @@ Plan plan_of(const Prospect& prospect, const SearchJob& job) {
 
 std::optional<MemoryShortfall> shortfall_of(const Plan& plan, const SearchJob& job) {
   if (cuts_passes(plan.strategy))
-    return shortfall_of(lower(plan, job.model, job.cluster),
+    return shortfall_of(lower(plan, job.model, job.cluster, {.memory = job.cost_model.memory()}),
                         job_facts(plan.strategy, job.model, job.cluster));
-  const LoweredStages lowered = lower_stages(plan, job.model, job.cluster);
+  const LoweredStages lowered = lower_stages(plan, job.model, job.cluster, job.cost_model.memory());
   return shortfall_of(peak_of_passes(lowered, schedule_of(plan)),
                       job_facts(plan.strategy, job.model, job.cluster).memory_capacity);
 }
@@ -86,7 +87,8 @@ std::optional<PruneReason> screen_memory(Prospect& prospect, const SearchJob& jo
                                          MemoryShortfall& shortfall) {
   Screen screen(prospect, job);
   const Recompute recompute = prospect.candidate.recompute;
-  if (recompute.kind == RecomputeKind::kBlocks && recompute.blocks == 0)
+  if (recompute.kind == RecomputeKind::kBlocks && recompute.blocks == 0 &&
+      recompute.blocks_per_stage.empty())
     return choose_blocks(prospect, screen, shortfall);
   const auto found = screen.under(recompute);
   if (!found) return std::nullopt;

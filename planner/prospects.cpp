@@ -20,7 +20,7 @@ auto shape_key(const Candidate& c, int devices_per_node) {
       d.context > 1 || d.expert * d.expert_tensor > 1 || d.tensor > devices_per_node;
   return std::tuple(d.tensor, d.context, d.expert, d.expert_tensor, placed ? d.data : 0,
                     placed ? d.pipeline : 0, c.sequence_parallel, c.micro_batch,
-                    c.recompute.kind == RecomputeKind::kSelective);
+                    recomputes_operators(c.recompute.kind));
 }
 using ShapeKey = decltype(shape_key(Candidate{}, 1));
 
@@ -115,7 +115,8 @@ LayerTimes times_to_cut(const LayerPasses& layers, const Recompute& recompute) {
 Ticks bound_of(const Prospect& prospect, std::int64_t microbatches) {
   const Candidate& candidate = prospect.candidate;
   Recompute recompute = candidate.recompute;
-  if (recompute.kind == RecomputeKind::kBlocks) recompute.blocks = std::max(1, recompute.blocks);
+  if (recompute.kind == RecomputeKind::kBlocks && recompute.blocks_per_stage.empty())
+    recompute.blocks = std::max(1, recompute.blocks);
   const std::vector<PassTimes> parts =
       stage_passes(*prospect.layers, *prospect.blocks_per_stage, recompute);
   return step_bound(candidate.rule->placement(request_of(candidate.degrees, microbatches)), parts,
@@ -151,7 +152,8 @@ void settle_layers(const SearchJob& job, std::vector<Prospect>& prospects) {
   // With another rank order or heterogeneous nodes, the placement of all groups may differ.
   const bool is_usual =
       job.fixed.model_parallelism.order == RankOrder{} && is_homogeneous(job.cluster);
-  const int devices_per_node = is_usual ? node_of(job.cluster, DeviceId(0)).device_count : 0;
+  const int devices_per_node =
+      is_usual ? used_devices_per_node(job.cluster, job.goal.gpus).value_or(0) : 0;
   SharedValues<ShapeKey, LayerPasses> layers;
   for (std::size_t i = 0; i < prospects.size(); ++i)
     layers.ask(shape_key(prospects[i].candidate, devices_per_node), i);

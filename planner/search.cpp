@@ -155,7 +155,8 @@ class Search {
 
   Verdict simulate_prospect(const Prospect& prospect) const {
     const Plan plan = plan_of(prospect, job_);
-    const TaskGraph graph = lower(plan, job_.model, job_.cluster);
+    const TaskGraph graph =
+        lower(plan, job_.model, job_.cluster, {.memory = job_.cost_model.memory()});
     Verdict verdict;
     if (auto shortfall = shortfall_of(graph, job_facts(plan.strategy, job_.model, job_.cluster))) {
       verdict.shortfall = *shortfall;

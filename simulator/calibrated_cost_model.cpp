@@ -9,6 +9,7 @@
 #include "core/check.hpp"
 #include "simulator/expected_maximum.hpp"
 #include "simulator/kernel_curve_fit.hpp"
+#include "simulator/kernel_ratios.hpp"
 #include "simulator/kernel_time.hpp"
 
 namespace meshwright {
@@ -42,20 +43,29 @@ class CalibratedCostModel final : public CostModel {
     MW_CHECK(check_calibration(calibration_, "").empty());
     std::sort(calibration_.collectives.begin(), calibration_.collectives.end(),
               [](const auto& a, const auto& b) { return shape_of(a) < shape_of(b); });
-    for (const KernelCurve& curve : calibration_.kernels)
-      fits_.emplace_back(curve.family, KernelCurveFit(curve));
-    std::sort(fits_.begin(), fits_.end(),
-              [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (const KernelCurve& curve : calibration_.kernels) {
+      if (calibration_.trainer)
+        ratios_.emplace_back(curve.family, KernelRatios(curve));
+      else
+        fits_.emplace_back(curve.family, KernelCurveFit(curve));
+    }
+    const auto by_family = [](const auto& a, const auto& b) { return a.first < b.first; };
+    std::sort(fits_.begin(), fits_.end(), by_family);
+    std::sort(ratios_.begin(), ratios_.end(), by_family);
   }
 
   Seconds time_of(const Kernel& kernel) const override {
-    const KernelCurveFit* fit = kernel.on_host ? nullptr : fit_for(kernel);
-    if (fit == nullptr) return base_->time_of(kernel);
+    const KernelFamily family = family_of(kernel);
+    const KernelCurveFit* fit = find_in(fits_, family);
+    const KernelRatios* ratios = find_in(ratios_, family);
+    if (kernel.on_host || (fit == nullptr && ratios == nullptr)) return base_->time_of(kernel);
     Kernel piece = piece_of(kernel);
     if (kernel.kind == KernelKind::kAttention) take_keys_apart(piece, kernel);
-    return static_cast<double>(kernel.pieces) * fit->time_of(piece);
+    const Seconds time = fit != nullptr ? fit->time_of(piece) : ratios->time_of(piece, *base_);
+    return static_cast<double>(kernel.pieces) * time;
   }
   TransferCost cost_of(const Transfer& transfer) const override { return base_->cost_of(transfer); }
+  TrainerMemory memory() const override { return base_->memory(); }
   Seconds wait_of(int ranks, Seconds work) const override {
     if (!calibration_.machine || calibration_.machine->noise.value <= 0) return {};
     return Seconds(expected_maximum(ranks) *
@@ -71,14 +81,29 @@ class CalibratedCostModel final : public CostModel {
     return time_on_curve(*curve, collective.bytes);
   }
 
-  HostTimes host_times() const override { return base_->host_times(); }
-  double launches_of(const Kernel& kernel) const override { return base_->launches_of(kernel); }
+  HostTimes host_times() const override {
+    HostTimes host = base_->host_times();
+    if (!calibration_.trainer) return host;
+    const MeasuredTrainer& measured = *calibration_.trainer;
+    return {.per_kernel = measured.host_per_kernel,
+            .per_collective = measured.host_per_collective,
+            .per_layer_forward = measured.host_per_layer_forward,
+            .per_layer_backward = measured.host_per_layer_backward,
+            .per_pass = {},
+            .per_step = measured.host_per_step,
+            .messages_block = host.messages_block};
+  }
+  /// Measured host times count the launches of Kernel, not those of the trainer's profile.
+  double launches_of(const Kernel& kernel) const override {
+    return calibration_.trainer ? CostModel::launches_of(kernel) : base_->launches_of(kernel);
+  }
 
   std::string provenance() const override {
     std::string text = base_->provenance();
-    if (calibration_.collectives.empty() && fits_.empty()) return text;
-    if (!fits_.empty())
-      text = fmt::format("measured kernel families: {} (others: {})", fits_.size(), text);
+    const std::size_t families = fits_.size() + ratios_.size();
+    if (calibration_.collectives.empty() && families == 0) return text;
+    if (families > 0)
+      text = fmt::format("measured kernel families: {} (others: {})", families, text);
     if (!calibration_.collectives.empty())
       text += fmt::format("; measured collective curves: {}", calibration_.collectives.size());
     for (const auto& [key, value] : calibration_.provenance)
@@ -87,7 +112,8 @@ class CalibratedCostModel final : public CostModel {
   }
 
   std::string validation() const override {
-    const bool kernels = !fits_.empty(), collectives = !calibration_.collectives.empty();
+    const bool kernels = !fits_.empty() || !ratios_.empty();
+    const bool collectives = !calibration_.collectives.empty();
     if (!kernels && !collectives) return base_->validation();
     const auto device = calibration_.provenance.find("device");
     return fmt::format("{} calibrated{}{}",
@@ -99,11 +125,12 @@ class CalibratedCostModel final : public CostModel {
   }
 
  private:
-  const KernelCurveFit* fit_for(const Kernel& kernel) const {
-    const KernelFamily family = family_of(kernel);
-    const auto found = std::lower_bound(fits_.begin(), fits_.end(), family,
+  template <class Model>
+  static const Model* find_in(const std::vector<std::pair<KernelFamily, Model>>& models,
+                              const KernelFamily& family) {
+    const auto found = std::lower_bound(models.begin(), models.end(), family,
                                         [](const auto& f, const auto& s) { return f.first < s; });
-    return found != fits_.end() && found->first == family ? &found->second : nullptr;
+    return found != models.end() && found->first == family ? &found->second : nullptr;
   }
   const CollectiveCurve* curve_for(const Collective& collective) const {
     const Shape shape = shape_of(collective);
@@ -123,6 +150,7 @@ class CalibratedCostModel final : public CostModel {
   std::unique_ptr<CostModel> base_;
   Calibration calibration_;                                    ///< curves by shape
   std::vector<std::pair<KernelFamily, KernelCurveFit>> fits_;  ///< by family
+  std::vector<std::pair<KernelFamily, KernelRatios>> ratios_;  ///< of a training job, by family
 };
 
 }  // namespace

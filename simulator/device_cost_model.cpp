@@ -43,6 +43,8 @@ class DeviceCostModel final : public CostModel {
  public:
   DeviceCostModel(const Cluster& cluster, Trainer trainer)
       : trainer_(std::move(trainer)),
+        conditions_{.attention = trainer_.flash_attention_2 ? AttentionLibrary::kFlashAttention2
+                                                            : AttentionLibrary::kNewest},
         node_(cluster.nodes.at(cluster.groups.front().node)),
         device_(cluster.devices.at(node_.device)),
         fabric_(cluster.fabric),
@@ -53,10 +55,11 @@ class DeviceCostModel final : public CostModel {
   Seconds time_of(const Kernel& kernel) const override {
     if (kernel.on_host) return host_time(kernel);
     if (kernel.kind != KernelKind::kMemoryBound && kernel.kind != KernelKind::kOptimizer)
-      return kernel_time(kernel, device_, {});
-    return kernel_time(as_launched(kernel), device_, {});
+      return kernel_time(kernel, device_, conditions_);
+    return kernel_time(as_launched(kernel), device_, conditions_);
   }
 
+  TrainerMemory memory() const override { return trainer_.memory; }
   HostTimes host_times() const override {
     const HostCosts& host = trainer_.host;
     HostTimes times;
@@ -84,7 +87,10 @@ class DeviceCostModel final : public CostModel {
     if (!has_partner || collective.bytes.value == 0) return Seconds(0.0);
     const Seconds launch =
         includes_launch(collective.kind) ? Seconds(0.0) : device_.launch_overhead;
-    return launch + running_time(collective);
+    const int messages = is_parameter_shard(collective) ? trainer_.overlap.messages_per_layer : 1;
+    Collective message = collective;
+    message.bytes = Bytes(divide_up(collective.bytes.value, messages));
+    return static_cast<double>(messages) * (launch + running_time(message));
   }
 
   TransferCost cost_of(const Transfer& transfer) const override {
@@ -111,6 +117,13 @@ class DeviceCostModel final : public CostModel {
         Bytes(std::llround(static_cast<double>(kernel.memory_traffic.value) * traffic));
     kernel.launches = static_cast<int>(std::lround(kernel.launches * cost.launches));
     return kernel;
+  }
+
+  /// Gathers and reductions of sharded parameters; see core/trainer.hpp.
+  static bool is_parameter_shard(const Collective& collective) {
+    return collective.axis == Axis::kData && collective.parameters.part >= 0 &&
+           (collective.kind == CollectiveKind::kAllGather ||
+            collective.kind == CollectiveKind::kReduceScatter);
   }
 
   static bool is_host_copy(CollectiveKind kind) {
@@ -401,6 +414,7 @@ class DeviceCostModel final : public CostModel {
   }
 
   Trainer trainer_;
+  KernelConditions conditions_;
   NodeModel node_;
   DeviceModel device_;
   Fabric fabric_;

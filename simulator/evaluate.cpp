@@ -285,6 +285,19 @@ void set_rates(const TaskGraph& graph, std::span<const WorkPrice> prices, const 
   }
 }
 
+/// The allocator keeps at most what the rest leaves free on the device.
+void add_allocator_slack(const TaskGraph& graph, Bytes capacity, Evaluation& result) {
+  for (std::size_t r = 0; r < graph.ranks.size(); ++r) {
+    MemoryAmounts& peak = result.peak_memory[r];
+    const double wish =
+        graph.ranks[r].allocator_slack * static_cast<double>(allocated_bytes(peak).value);
+    const Bytes free = std::max(Bytes(0), capacity - total(peak));
+    const Bytes slack = std::min(Bytes(static_cast<std::int64_t>(wish)), free);
+    peak[MemoryClass::kReserved] += slack;
+    result.allocator_slack.push_back(slack);
+  }
+}
+
 }  // namespace
 
 Evaluation evaluate(const TaskGraph& graph, std::span<const WorkPrice> prices,
@@ -300,6 +313,7 @@ Evaluation evaluate(const TaskGraph& graph, std::span<const WorkPrice> prices,
   result.ranks = splitter.split();
   set_pipeline_figures(graph, splitter, result);
   result.peak_memory = peak_memory_by_rank(graph);
+  add_allocator_slack(graph, job.memory_capacity, result);
   for (const RankInfo& rank : graph.ranks) result.multiplicity.push_back(rank.multiplicity);
   result.job_ranks = job.job_ranks;
   result.memory_capacity = job.memory_capacity;

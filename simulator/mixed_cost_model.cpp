@@ -54,6 +54,7 @@ class MixedCostModel final : public CostModel {
   double launches_of(const Kernel& kernel) const override {
     return kinds_.front()->launches_of(kernel);
   }
+  TrainerMemory memory() const override { return kinds_.front()->memory(); }
 
   const CostModel& on_nodes(std::int32_t node_kind) const override {
     if (node_kind < 0) return *this;

@@ -87,6 +87,7 @@ TEST(ShowLists, SeparateNamesFromTheNextColumn) {
   };
   expect_rows(models_page(), model_preset_names());
   expect_rows(clusters_page(), cluster_preset_names());
+  expect_rows(devices_page(), device_preset_names());
   expect_rows(schedules_page(), schedule_names());
 }
 

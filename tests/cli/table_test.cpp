@@ -37,5 +37,10 @@ TEST(NamedValues, StartTwoSpacesAfterTheLongestName) {
   EXPECT_EQ(to_text(std::vector<NamedValue>{}), "");
 }
 
+TEST(Table, IsAlsoMarkdown) {
+  const Table table{.columns = {{"set", Align::kLeft}, {"runs"}}, .rows = {{"a", "3"}}};
+  EXPECT_EQ(to_markdown(table), "| set | runs |\n|---|---:|\n| a | 3 |\n");
+}
+
 }  // namespace
 }  // namespace meshwright

@@ -164,6 +164,16 @@ TEST(CalibrationFile, KeepsKernelsAndTheMachine) {
   Calibration with_noise = measured_machine();
   with_noise.machine->noise = Seconds(0.000015);
   EXPECT_EQ(calibration_from_json(to_json(with_noise), "again"), with_noise);
+  Calibration of_a_job = measured_machine();
+  of_a_job.trainer = MeasuredTrainer{.steps = 3,
+                                     .step_time = Seconds(1.5),
+                                     .host_per_kernel = Seconds(0.00001),
+                                     .host_per_collective = Seconds(0.00002),
+                                     .host_per_layer_forward = Seconds(0.0005),
+                                     .host_per_layer_backward = Seconds(0.001),
+                                     .host_per_step = Seconds(0.125),
+                                     .slowdown = 1.25};
+  EXPECT_EQ(calibration_from_json(to_json(of_a_job), "again"), of_a_job);
   Calibration with_gpu = measured_machine();
   with_gpu.machine->gpu = MeasuredGpu{.count = 2,
                                       .launch_overhead = Seconds(0.000002),

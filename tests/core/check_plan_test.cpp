@@ -238,14 +238,19 @@ TEST(CheckPlan, CountsRanksAgainstDevicesAndNodes) {
   EXPECT_EQ(finding(ranks(5)).what,
             "dp 5 x pp 2 x cp 1 x tp 2 = 20 ranks, but cluster 'test-cluster' has 16 devices");
   EXPECT_THAT(findings(ranks(4)), IsEmpty());
-  const Diagnostic d = finding([](Plan& p) {
-    p.strategy.degrees = {.data = 3, .pipeline = 2};
-    p.strategy.global_batch = 6;
-  });
+  const auto pairs = [](int data) {
+    return [data](Plan& p) {
+      p.strategy.degrees = {.data = data, .pipeline = 2};
+      p.strategy.global_batch = data;
+    };
+  };
+  EXPECT_THAT(findings(pairs(3)), IsEmpty());  // 2 of the 4 devices of 3 nodes
+  const Diagnostic d = finding(pairs(5));      // 2 of the 4 devices of 5 nodes, but there are 4
   EXPECT_EQ(d.what,
-            "dp 3 x pp 2 x cp 1 x tp 1 = 6 ranks, which is not a multiple of the 4 devices per "
-            "node");
-  EXPECT_EQ(d.hint, "use at most 4 ranks, or a multiple of 4");
+            "dp 5 x pp 2 x cp 1 x tp 1 = 10 ranks, which cannot be spread evenly over 4 nodes of 4 "
+            "devices");
+  EXPECT_EQ(d.hint,
+            "use at most 4 ranks, a multiple of 4, or the same even number of ranks on every node");
 }
 
 TEST(CheckPlan, WantsHeadsDividedAndSaysByWhat) {

@@ -89,6 +89,30 @@ TEST(Cluster, PlacesDevicesInGroupsInOrder) {
   EXPECT_THROW(node_of(cluster, DeviceId(10)), InternalError);
 }
 
+TEST(Cluster, UsesTheLargestEvenNumberOfDevicesThatDividesTheRanks) {
+  const auto used = [](int nodes, int devices, std::int64_t ranks) {
+    return used_devices_per_node(cluster_of(nodes, devices), ranks);
+  };
+  EXPECT_EQ(used(4, 72, 144), 72);
+  EXPECT_EQ(used(4, 72, 64), 72);   // fits in one rack
+  EXPECT_EQ(used(4, 72, 128), 64);  // 2 racks
+  EXPECT_EQ(used(4, 72, 96), 48);   // 2 racks; 72 > 64 > 54 > 50 do not divide 96
+  EXPECT_EQ(used(3, 8, 12), 6);
+  EXPECT_EQ(used(9, 9, 16), 8);               // the rack itself may be odd
+  EXPECT_EQ(used(4, 8, 9), std::nullopt);     // odd
+  EXPECT_EQ(used(4, 8, 22), std::nullopt);    // 2 on each of 11 nodes, but there are 4
+  EXPECT_EQ(used(2, 72, 256), std::nullopt);  // 64 on each of 4 racks
+  EXPECT_EQ(used_devices_per_node(mixed_cluster(), 9), 4);
+}
+
+TEST(Cluster, NumbersOnlyTheDevicesThatAJobUses) {
+  const Cluster racks = cluster_of(2, 72);
+  EXPECT_EQ(node_index_in_job(racks, 128, DeviceId(63)), NodeId(0));
+  EXPECT_EQ(node_index_in_job(racks, 128, DeviceId(64)), NodeId(1));
+  EXPECT_EQ(node_index_in_job(racks, 144, DeviceId(71)), NodeId(0));
+  EXPECT_EQ(node_index_in_job(mixed_cluster(), 10, DeviceId(9)), NodeId(2));
+}
+
 std::vector<std::string> route_names(const LinkNetwork& network, int from, int to) {
   std::vector<std::string> names;
   for (const LinkId id : network.route(DeviceId(from), DeviceId(to)))
@@ -170,6 +194,15 @@ TEST(LinkNetwork, ChangesRailsInsideTheSendingNode) {
     if (link.name == "level0.group0.rail3.out") {
       EXPECT_EQ(link.capacity, BytesPerSecond(50e9));
     }
+}
+
+// Two of the four devices of each node: device 2 of the job is the first one of the second node.
+TEST(LinkNetwork, SkipsDevicesThatTheJobDoesNotUse) {
+  const LinkNetwork network(cluster_of(3, 4), 6, 2);
+  EXPECT_THAT(route_names(network, 0, 1),
+              ElementsAre("node0.device0.local.out", "node0.device1.local.in"));
+  EXPECT_THAT(route_names(network, 1, 2), ElementsAre("node0.port1.out", "node1.port0.in"));
+  EXPECT_THAT(route_names(network, 5, 0), ElementsAre("node2.port1.out", "node0.port0.in"));
 }
 
 TEST(CheckCluster, FindsTreesAndLevelsThatCannotBe) {

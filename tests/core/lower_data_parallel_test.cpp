@@ -272,6 +272,30 @@ TEST(HybridSharding, SumsSharesOverTheGroupsOnce) {
   EXPECT_THAT(first[CollectiveKind::kAllReduce], ElementsAre(0, 2, 4, 6));
 }
 
+// ---- without buckets ------------------------------------------------------------------------
+
+// Interleaved, two chunks on each of two ranks: without buckets, the gradients of both chunks are
+// reduced after the rank's last backward pass, which is of its first chunk (stages 0 and 1). With
+// buckets, those of the second chunk (stages 2 and 3) follow their own last backward pass.
+TEST(DataAxis, ReducesAfterTheLastBackwardOfTheRankWithoutBuckets) {
+  Strategy s = strategy_of({.data = 2, .pipeline = 2, .chunks = 2}, 4);
+  for (const bool buckets : {false, true}) {
+    if (buckets) s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(1 << 30)};
+    const TaskGraph graph = lower(plan_of(s, 4), gpt({.blocks = 4}), cluster_of(1, 4));
+    std::map<int, int> reduced_after;  // stage of the reduction -> stage of the pass before it
+    for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+      const Task& task = graph.tasks[i];
+      if (task.stream != Stream::kData || task.stage < 0) continue;
+      for (const TaskId before : graph.dependencies_of(TaskId(i)))
+        reduced_after[task.stage] = graph.tasks[before.index()].stage;
+    }
+    const std::map<int, int> expected = buckets
+                                            ? std::map<int, int>{{0, 0}, {1, 1}, {2, 2}, {3, 3}}
+                                            : std::map<int, int>{{0, 0}, {1, 1}, {2, 0}, {3, 1}};
+    EXPECT_EQ(reduced_after, expected) << buckets;
+  }
+}
+
 // ---- every schedule -------------------------------------------------------------------------
 
 // Includes schedules with two replicas of each part, where both complete a bucket, and schedules

@@ -246,8 +246,9 @@ TEST(StepEnd, ReducesGradientsThenNormThenUpdates) {
               ElementsAre("dp all-reduce", "pp all-reduce", "dp all-reduce", "optimizer"));
 }
 
-TEST(StepEnd, LetsLaterChunksReduceFirst) {
+TEST(StepEnd, LetsLaterChunksReduceFirstIfReductionsOverlap) {
   Strategy s = strategy_of({.data = 2, .pipeline = 2, .chunks = 2}, 2);
+  s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(1 << 30)};
   const TaskGraph graph = lower(plan_of(s, 4), gpt({.blocks = 4}), cluster_of(2, 4));
   std::vector<int> stages;
   for (const Task& task : graph.tasks)
@@ -316,6 +317,28 @@ TEST(GroupShape, FollowsFromRankOrderAndNodes) {
   EXPECT_EQ(shape(4, 2, 8), (GroupShape{4, 1, 1}));     // all in one node
   EXPECT_EQ(shape(3, 1, 24), (GroupShape{3, 2, 4}));    // ranks 6, 7, 8 straddle two nodes
   EXPECT_EQ(shape(1, 4, 64), (GroupShape{}));
+}
+
+// 128 ranks on racks of 72: 72 does not divide 128, the largest even number that does is 64.
+// dp 8 x pp 2 x tp 8: each stage fills the 64 used devices of a rack, so that its 8 replicas of 8
+// tensor ranks stay inside, and all 64 ranks send to the next rack.
+TEST(GroupShape, CountsTheUsedDevicesOfPartialRacks) {
+  const Strategy staged = strategy_of({.data = 8, .pipeline = 2, .tensor = 8}, 8);
+  const JobGroups groups = job_groups_of(staged, cluster_of(2, 72));
+  EXPECT_EQ(groups.devices_per_node, 64);
+  EXPECT_EQ(groups.tensor, (GroupShape{8, 1, 1}));
+  EXPECT_EQ(groups.dense_data, (GroupShape{8, 1, 1}));
+  EXPECT_EQ(groups.all, (GroupShape{128, 2, 1}));
+  EXPECT_TRUE(crossing_of(groups, 0, 1).crosses_nodes);
+  EXPECT_EQ(crossing_of(groups, 0, 1).flows_per_node, 64);
+  // dp 16 x tp 8: every data group has 8 ranks in each of two racks, and 8 groups share the ports.
+  const Strategy flat = strategy_of({.data = 16, .tensor = 8}, 1);
+  EXPECT_EQ(job_groups_of(flat, cluster_of(2, 72)).dense_data, (GroupShape{16, 2, 8}));
+  // A job that fits in one rack, or fills racks, uses them as they are.
+  const Strategy filling = strategy_of({.data = 18, .tensor = 8}, 1);
+  EXPECT_EQ(job_groups_of(filling, cluster_of(2, 72)).dense_data, (GroupShape{18, 2, 8}));
+  const Strategy small = strategy_of({.data = 8, .tensor = 8}, 1);
+  EXPECT_EQ(job_groups_of(small, cluster_of(2, 72)).dense_data, (GroupShape{8, 1, 1}));
 }
 
 }  // namespace

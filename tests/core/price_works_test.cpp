@@ -62,6 +62,57 @@ TEST(PriceWorks, SharesAddUpToTheDuration) {
   EXPECT_EQ(costs.kernels_priced, 3);  // each distinct part once, however many works use it
 }
 
+/// Two seconds to launch a kernel or collective, five before every forward layer, three before
+/// every backward layer.
+class LaunchingCosts final : public RoundCosts {
+ public:
+  HostTimes host_times() const override {
+    HostTimes host;
+    host.per_kernel = host.per_collective = Seconds(2);
+    host.per_layer_forward = Seconds(5);
+    host.per_layer_backward = Seconds(3);
+    return host;
+  }
+};
+
+// One layer with kernels of 4, 10 (collective) and 1 s. Launched at 5 + 2, + 2, + 2 = 7, 9, 11 s:
+// 7 -> 11 -> 21 -> 22 s. Two layers: the host is done with the first one at 11 s, the device at 22;
+// the second takes until max(22 + 15, 11 + 22) = 37 s.
+TEST(PriceWorks, FindsWhenTheDeviceIsDoneIfTheHostLaunchesEveryKernel) {
+  Work once, twice;
+  once.kind = twice.kind = TaskKind::kForward;
+  once.parts = {{0, 1}};
+  twice.parts = {{0, 2}};
+  const auto prices = price_works(parts(), {once, twice}, LaunchingCosts());
+  EXPECT_EQ(prices[0].duration, seconds(15));
+  EXPECT_EQ(prices[0].host, seconds(11));
+  EXPECT_EQ(prices[0].since_launch, seconds(22));
+  EXPECT_EQ(prices[1].host, seconds(22));
+  EXPECT_EQ(prices[1].since_launch, seconds(37));
+  EXPECT_FALSE(prices[0].launch_waits);
+}
+
+// Kernels of 1 s are bound by the host: 5 + 2 + 1 = 8 s for the first layer, 7 s for each more.
+TEST(PriceWorks, RepeatsLaunchBoundLayersAtThePaceOfTheHost) {
+  Work work;
+  work.kind = TaskKind::kForward;
+  work.parts = {{0, 10}};
+  const std::vector<WorkPart> small = {{"block.F", {kernel(KernelKind::kGemm, 1)}, false}};
+  const WorkPrice price = price_works(small, {work}, LaunchingCosts()).front();
+  EXPECT_EQ(price.duration, seconds(10));
+  EXPECT_EQ(price.host, seconds(70));
+  EXPECT_EQ(price.since_launch, seconds(8 + 9 * 7));
+}
+
+TEST(PriceWorks, LaunchingTakesNoTimeByDefault) {
+  Work work;
+  work.kind = TaskKind::kForward;
+  work.parts = {{0, 2}};
+  const WorkPrice price = price_works(parts(), {work}, RoundCosts()).front();
+  EXPECT_EQ(price.host, Ticks());
+  EXPECT_EQ(price.since_launch, price.duration);
+}
+
 /// In a group of n ranks, the wait is 2 s per other rank plus one second per second of work.
 class WaitingCosts final : public RoundCosts {
  public:

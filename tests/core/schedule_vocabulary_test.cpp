@@ -146,5 +146,49 @@ TEST(VocabularyParallelism, TheCheckerFindsABarrierThatNeverEnds) {
                   "action 2 of device 0"));
 }
 
+// F = S = T = 1, B = 2. All devices run S and T of a micro-batch together; device 0 has e = 1 and
+// runs F before B, device 1 has e = 0 and runs B before F:
+//
+//   time     0  1  2  3  4  5  6  7  8  9  10 11 12 13 14 15 16 17
+//   device 0 F0 .  S0 T0 F1 .  .  S1 T1 F2 B0 B0 S2 T2 B1 B1 B2 B2
+//   device 1 .  F0 S0 T0 B0 B0 F1 S1 T1 B1 B1 F2 S2 T2 B2 B2 .  .
+TEST(Interlaced1F1B, MatchesTheHandDrawnGrid) {
+  const StageTimes times = unit_times(2);
+  const Schedule schedule = vocabulary_schedule("interlaced-1f1b", 2, 3, times);
+  EXPECT_EQ(to_text(schedule.orders[0]), "0F0 0S0 0T0 0F1 0S1 0T1 0F2 0B0 0S2 0T2 0B1 0B2");
+  EXPECT_EQ(to_text(schedule.orders[1]), "1F0 1S0 1T0 1B0 1F1 1S1 1T1 1B1 1F2 1S2 1T2 1B2");
+  EXPECT_EQ(time_schedule(schedule, times).makespan, Ticks(18));
+  EXPECT_THAT(check_schedule(schedule), IsEmpty());
+}
+
+// One micro-batch on two devices, barrier 3: F0 ends at 2, S runs at 5, T at 9 and ends at 10; the
+// barrier after it ends at 13. Two micro-batches: the second F of device 0 waits for it too.
+TEST(Interlaced1F1B, PassesWaitForTheBarrierOfTheOutputLayer) {
+  StageTimes times = unit_times(2);
+  times.barrier = Ticks(3);
+  EXPECT_EQ(time_schedule(vocabulary_schedule("interlaced-1f1b", 2, 1, times), times).makespan,
+            Ticks(17));
+  const Schedule two = vocabulary_schedule("interlaced-1f1b", 2, 2, times);
+  const ScheduleTiming timing = time_schedule(two, times);
+  ASSERT_EQ(to_text(two.orders[0]), "0F0 0S0 0T0 0F1 0S1 0T1 0B0 0B1");
+  EXPECT_EQ(timing.starts[0][3], Ticks(13));
+}
+
+// 1 + ceil(3 e / 2): 1.5 times 1F1B's micro-batches on the first of eight devices.
+TEST(Interlaced1F1B, HoldsHalfAsManyMicrobatchesMore) {
+  EXPECT_THAT(peak_held_microbatches(vocabulary_schedule("interlaced-1f1b", 8, 32, unit_times(8))),
+              ElementsAre(12, 10, 9, 7, 6, 4, 3, 1));
+}
+
+TEST(VocabularyParallelism, EveryRuleSaysHowManyBarriersItsSchedulesHave) {
+  for (const ScheduleRule& rule : schedule_rules()) {
+    ScheduleRequest request;
+    request.devices = 4;
+    request.microbatches = 8;
+    if (rule.problem(request)) continue;
+    EXPECT_EQ(rule.generate(request).output_barriers, rule.output_barriers) << rule.name;
+  }
+}
+
 }  // namespace
 }  // namespace meshwright

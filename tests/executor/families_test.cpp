@@ -35,6 +35,10 @@ constexpr TinyFamily kTinyFamilies[] = {
         "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
         "intermediate_size": 16, "num_local_experts": 4, "num_experts_per_tok": 2,
         "sliding_window": 5, "vocab_size": 200, "max_position_embeddings": 16})"},
+    {"grok-1", R"({"model_type": "grok-1", "hidden_size": 32, "num_hidden_layers": 2,
+        "intermediate_size": 48, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "num_experts": 4, "num_experts_per_tok": 2, "vocab_size": 200,
+        "max_position_embeddings": 16})"},
     {"kimi_k2", R"({"model_type": "kimi_k2", "hidden_size": 32, "num_hidden_layers": 2,
         "num_attention_heads": 4, "intermediate_size": 48, "moe_intermediate_size": 16,
         "n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 3,
@@ -54,6 +58,9 @@ constexpr TinyFamily kTinyFamilies[] = {
         "max_position_embeddings": 16})"},
     {"mlp", R"({"model_type": "mlp", "hidden_size": 16, "num_hidden_layers": 2,
         "vocab_size": 200})"},
+    {"nemotron", R"({"model_type": "nemotron", "hidden_size": 32, "num_hidden_layers": 2,
+        "intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "vocab_size": 200, "max_position_embeddings": 16})"},
     {"qwen2", R"({"model_type": "qwen2", "hidden_size": 32, "num_hidden_layers": 2,
         "intermediate_size": 48, "num_attention_heads": 4, "num_key_value_heads": 2,
         "tie_word_embeddings": true, "vocab_size": 200, "max_position_embeddings": 16})"},
@@ -69,6 +76,9 @@ constexpr TinyFamily kTinyFamilies[] = {
         "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "num_experts": 4,
         "num_experts_per_tok": 2, "moe_intermediate_size": 16, "vocab_size": 200,
         "max_position_embeddings": 16})"},
+    {"starcoder2", R"({"model_type": "starcoder2", "hidden_size": 32, "num_hidden_layers": 2,
+        "intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "sliding_window": 6, "vocab_size": 200, "max_position_embeddings": 16})"},
 };
 
 TEST(TinyFamilies, AreAllThatCanBeImported) {
@@ -127,8 +137,11 @@ TEST_P(EveryFamily, TrainsTheSameRoundARingOfContextRanks) {
     s.degrees.context = 2, s.model_parallelism.context = ContextAlgorithm::kRing;
   });
 }
-INSTANTIATE_TEST_SUITE_P(Of, EveryFamily, testing::ValuesIn(kTinyFamilies),
-                         [](const auto& tried) { return std::string(tried.param.name); });
+INSTANTIATE_TEST_SUITE_P(Of, EveryFamily, testing::ValuesIn(kTinyFamilies), [](const auto& tried) {
+  std::string name(tried.param.name);
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
 
 }  // namespace
 }  // namespace meshwright

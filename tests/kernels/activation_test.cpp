@@ -7,8 +7,8 @@ namespace meshwright {
 namespace {
 
 const std::vector<ActivationFunction> kFunctions{
-    ActivationFunction::kRelu, ActivationFunction::kGeluTanh, ActivationFunction::kGeluErf,
-    ActivationFunction::kSwiGlu};
+    ActivationFunction::kRelu, ActivationFunction::kSquaredRelu, ActivationFunction::kGeluTanh,
+    ActivationFunction::kGeluErf, ActivationFunction::kSwiGlu};
 
 struct ActivationCase {
   ActivationFunction function;
@@ -43,6 +43,8 @@ double value_at(ActivationFunction function, double x) {
 TEST(ActivationReference, ValuesByHand) {
   EXPECT_NEAR(value_at(ActivationFunction::kRelu, -2), 0, 0);
   EXPECT_NEAR(value_at(ActivationFunction::kRelu, 2), 2, 0);
+  EXPECT_NEAR(value_at(ActivationFunction::kSquaredRelu, -2), 0, 0);
+  EXPECT_NEAR(value_at(ActivationFunction::kSquaredRelu, 3), 9, 0);
   EXPECT_NEAR(value_at(ActivationFunction::kGeluErf, 1), 0.841344746, 1e-7);
   EXPECT_NEAR(value_at(ActivationFunction::kGeluTanh, 1), 0.841191991, 2e-7);
   EXPECT_NEAR(value_at(ActivationFunction::kSwiGlu, 1), 2.193175736, 3e-7);
@@ -83,7 +85,7 @@ TEST_P(ActivationVariant, EqualsTheReference) {
     }
 }
 
-// Far out every function is 0 or x, without NaN from infinity times zero.
+// Far out every function is 0 or x (ReLU^2: x^2), without NaN from infinity times zero.
 TEST_P(ActivationVariant, IsZeroOrTheArgumentFarOut) {
   for (const ActivationFunction function : kFunctions) {
     ActivationCase c(function, 1, 4, dtype());
@@ -92,8 +94,10 @@ TEST_P(ActivationVariant, IsZeroOrTheArgumentFarOut) {
     c.run_all(kernels());
     for (std::int64_t i = 0; i < 4; ++i) {
       const bool left = c.x[i] < 0;
-      EXPECT_EQ(c.y[i], left ? 0 : c.x[i]) << static_cast<int>(function);
-      EXPECT_EQ(c.dx[i], left ? 0 : 1) << static_cast<int>(function);
+      const bool squares = function == ActivationFunction::kSquaredRelu;
+      const double y = squares ? c.x[i] * c.x[i] : c.x[i], slope = squares ? 2 * c.x[i] : 1;
+      EXPECT_EQ(c.y[i], left ? 0 : y) << static_cast<int>(function);
+      EXPECT_EQ(c.dx[i], left ? 0 : slope) << static_cast<int>(function);
     }
   }
 }

@@ -146,8 +146,8 @@ TEST(ClusterFileError, RefusesWrongTypes) {
 
 TEST(ClusterFileError, FindsNamesThatPointNowhere) {
   EXPECT_EQ(complaint_about(spoiled("device = \"gpu\"", "device = \"gqu\"")),
-            "error: x.toml: nodes.box.device: unknown device 'gqu'\n"
-            "  hint: did you mean 'gpu'?\n");
+            "error: x.toml:10:10: unknown device 'gqu'\n"
+            "  hint: did you mean 'gpu'? (for a device file, give a path such as ./device.toml)\n");
 }
 
 TEST(ClusterFileError, ReportsAllComplaintsAtOnce) {
@@ -185,9 +185,13 @@ TEST(ClusterPresets, AreSoundAndSayWhereTheirFiguresAreFrom) {
 TEST(ClusterPresets, AreTheOnesThatUsersAreTold) {
   EXPECT_THAT(
       cluster_preset_names(),
-      testing::ElementsAre("cpu-laptop", "dgx-a100", "dgx-a100-40gb", "dgx-b200", "dgx-h100",
-                           "dgx-h100-superpod", "dgx-h200", "dgx-v100", "gb200-nvl72",
-                           "llama3-h100", "p3.16xlarge", "p4d.24xlarge", "pcie-4gpu", "pcie-8gpu"));
+      testing::ElementsAre("a10g-8", "a3-megagpu-8g", "a4-highgpu-8g", "cpu-laptop", "dgx-a100",
+                           "dgx-a100-40gb", "dgx-b200", "dgx-b300", "dgx-h100", "dgx-h100-superpod",
+                           "dgx-h200", "dgx-h800", "dgx-v100", "gb200-nvl72", "gb300-nvl72",
+                           "gh200-quad", "gh200-single", "hgx-h20", "l4-8", "l40s-8", "llama3-h100",
+                           "mi300x-8", "mi355x-8", "nd-h100-v5", "p3.16xlarge", "p4d.24xlarge",
+                           "p5.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge", "p6e-gb200",
+                           "pcie-4gpu", "pcie-8gpu", "rtx-4090-8", "rtx-5090-8"));
 }
 
 // 560 nodes of 8; NVLink 600 GB/s bidirectional; 200 Gbit/s per port.

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "models/load.hpp"
@@ -28,6 +29,52 @@ TEST(ModelConfig, TakesMissingKeysFromTheDefaultsOfItsModelType) {
   // The defaults of gpt2 are GPT-2 small, those of llama Llama-2-7B with P = 2,048.
   EXPECT_EQ(parameter_count(model_of(R"({"model_type": "gpt2"})")), 124'439'808);
   EXPECT_EQ(parameter_count(model_of(R"({"model_type": "llama"})")), 6'738'415'616);
+}
+
+// StarCoder2-3B on the HuggingFace hub has 3,030,371,328 parameters: V H + L (2 A D H + 2 G D H + 2
+// H F + biases of 4 H + 2 G D + F + 4 H) + 2 H.
+TEST(ModelConfig, BuildsDecodersWithTwoMatricesAndGroupedHeads) {
+  EXPECT_EQ(parameter_count(model_of(R"({"model_type": "starcoder2"})")), 3'030'371'328);
+  const ModelGraph model = model_of(R"({"model_type": "starcoder2"})");
+  EXPECT_EQ(attention_of(model, 0).key_value_heads, 2);
+}
+
+template <class Shape>
+Shape first_of(const ModelGraph& model) {
+  for (const Operator& op : model.operators)
+    if (const auto* shape = std::get_if<Shape>(&op.shape)) return *shape;
+  throw std::out_of_range("no such operator");
+}
+
+// 48 query and 8 key heads of 128 elements, half of each rotated.
+TEST(ModelConfig, ReadsNemotronsActivationAndPartialRotation) {
+  const ModelGraph model = model_from_config(find_model("nemotron-4-15b"));
+  EXPECT_EQ(first_of<Activation>(model), (Activation{ActivationKind::kSquaredRelu, 24'576, false}));
+  EXPECT_EQ(first_of<RotaryEmbedding>(model), (RotaryEmbedding{56 * 128, 64}));
+  EXPECT_EQ(first_of<Norm>(model).kind, NormKind::kLayerNorm);
+  EXPECT_EQ(
+      first_of<RotaryEmbedding>(model_of(R"({"model_type": "nemotron", "rope_percent": 0.25})"))
+          .rotated_per_head,
+      32);
+}
+
+TEST(ModelConfig, RefusesARotationOfHalfAPair) {
+  EXPECT_EQ(complaint_about(R"({"model_type": "nemotron", "partial_rotary_factor": 0.4})"),
+            "error: x.json#/partial_rotary_factor: 51 of the 128 elements of a head would be "
+            "rotated\n  hint: choose a factor that gives a positive even number: rotary position "
+            "embedding rotates pairs of elements\n");
+  EXPECT_EQ(
+      complaint_about(R"({"model_type": "nemotron", "partial_rotary_factor": 1.5})"),
+      "error: x.json#/partial_rotary_factor: must be greater than 0 and at most 1, got 1.5\n");
+}
+
+// Four norms per layer and one after the last.
+TEST(ModelConfig, GrokNormalizesTheOutputOfEveryBranch) {
+  const ModelGraph model = model_of(R"({"model_type": "grok-1", "num_hidden_layers": 3})");
+  EXPECT_EQ(std::ranges::count_if(
+                model.operators,
+                [](const Operator& op) { return std::holds_alternative<Norm>(op.shape); }),
+            13);
 }
 
 TEST(ModelConfig, DispatchesOnTheArchitectureIfThereIsNoModelType) {

@@ -25,12 +25,14 @@ TEST(ModelPresets, AllBuildSoundGraphs) {
 }
 
 TEST(ModelPresets, IncludeTheOnesThatUsersAreTold) {
-  EXPECT_THAT(model_preset_names(),
-              testing::IsSupersetOf({"bert-base", "bert-large", "deepseek-v3", "gpt-oss-20b",
-                                     "gpt2", "gpt2-xl", "gpt3-175b", "llama-2-7b", "llama-3.1-70b",
-                                     "llama-3.1-405b", "megatron-22b", "megatron-145b",
-                                     "megatron-530b", "megatron-1t", "mixtral-8x7b",
-                                     "mixtral-8x22b", "mlp", "qwen3-30b-a3b", "qwen3-235b-a22b"}));
+  EXPECT_THAT(
+      model_preset_names(),
+      testing::IsSupersetOf(
+          {"bert-base",      "bert-large",     "deepseek-v3",   "gpt-oss-20b",    "gpt2",
+           "gpt2-xl",        "gpt3-175b",      "grok-1",        "llama-2-7b",     "llama-3.1-70b",
+           "llama-3.1-405b", "megatron-22b",   "megatron-145b", "megatron-530b",  "megatron-1t",
+           "mixtral-8x7b",   "mixtral-8x22b",  "mlp",           "nemotron-4-15b", "nemotron-4-340b",
+           "qwen3-30b-a3b",  "qwen3-235b-a22b"}));
 }
 
 // Equal layers share a class: embedding, block, head; DeepSeek-V3 has three dense blocks and 58

@@ -75,6 +75,25 @@ TEST(MegatronParameterCount, FollowsTheGptFormula) {
   EXPECT_EQ(count("megatron-1t"), formula(25'600, 128));
 }
 
+// 2 V H + L (2 A D H + 2 G D H + 2 H F + 4 H) + 2 H: two matrices per feed-forward layer, layer
+// norms with a bias. 15B: 3,145,728,000 + 32 (75,497,472 + 12,582,912 + 301,989,888 + 24,576) +
+// 12,288; the paper counts 3.2 B in the embeddings and 12.5 B elsewhere (arXiv 2402.16819, section
+// 2). 340B: 9,437,184,000 + 96 (679,477,248 + 56,623,104 + 2,717,908,992 + 73,728) + 36,864; 9.4 B
+// and 331.6 B (arXiv 2406.11704, section 2).
+TEST(NemotronParameterCount, FollowsTheFormula) {
+  const auto count = [](const char* preset) {
+    return parameter_count(model_from_config(find_model(preset)));
+  };
+  EXPECT_EQ(count("nemotron-4-15b"), 15'628'775'424);
+  EXPECT_EQ(count("nemotron-4-340b"), 341'029'195'776);
+}
+
+// V H + L (2 A D H + 2 G D H + 8 (3 H F + H) + 4 H) + H with tied embeddings and four norms per
+// layer: 805,306,368 + 64 (75,497,472 + 12,582,912 + 4,831,838,208 + 49,152 + 24,576) + 6,144.
+TEST(GrokParameterCount, FollowsTheFormula) {
+  EXPECT_EQ(parameter_count(model_from_config(find_model("grok-1"))), 315'684'820'992);
+}
+
 // Devlin et al. publish 110 M for the encoder with its pooler: embeddings (30,522 + 512 + 2) 768
 // and their norm 1,536; 12 layers of 4 (768^2 + 768) + 2 * 768 * 3,072 + 3,072 + 768 + 2 * 1,536 =
 // 7,087,872; pooler 768^2 + 768 = 590,592: 109,482,240 in all. The model here trains the masked

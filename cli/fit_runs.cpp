@@ -1,0 +1,271 @@
+#include "cli/fit_runs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "cli/report.hpp"
+#include "cli/table.hpp"
+#include "core/check.hpp"
+#include "simulator/fit_factors.hpp"
+
+namespace meshwright {
+namespace {
+
+/// Standard deviation of ln(factor) expected before any measurement.
+constexpr double kTrainerSpread = 0.5, kDeviceSpread = 0.15;
+
+using ScaleTrainer = std::function<void(double, Trainer&)>;
+
+void add_trainer_constants(const std::string& generation, std::vector<SharedConstant>& constants) {
+  const auto add = [&](std::string key, const ScaleTrainer& scale) {
+    constants.push_back({.file = generation,
+                         .key = std::move(key),
+                         .scale_trainer = [generation, scale](double factor, Trainer& trainer) {
+                           if (trainer.generation == generation) scale(factor, trainer);
+                         }});
+  };
+  const auto host = [&](std::string key, Seconds HostCosts::*time) {
+    add("host." + std::move(key),
+        [time](double f, Trainer& t) { t.host.*time = f * t.host.*time; });
+  };
+  const auto routines = [&](std::string key, std::vector<Routine> scaled) {
+    add(std::move(key), [scaled = std::move(scaled)](double f, Trainer& t) {
+      for (const Routine routine : scaled) {
+        RoutineCost& cost = t.routines[static_cast<std::size_t>(routine)];
+        cost.forward *= f;
+        cost.backward *= f;
+      }
+    });
+  };
+  host("per_kernel", &HostCosts::per_kernel);
+  host("per_collective", &HostCosts::per_collective);
+  host("per_layer_forward", &HostCosts::per_layer_forward);
+  host("per_layer_backward", &HostCosts::per_layer_backward);
+  routines("elementwise", {Routine::kLayerNorm, Routine::kRmsNorm, Routine::kGelu, Routine::kRelu,
+                           Routine::kSquaredRelu, Routine::kSwiGlu, Routine::kResidual,
+                           Routine::kRotary, Routine::kBias});
+  routines("routines.softmax", {Routine::kSoftmax});
+  routines("routines.cross-entropy", {Routine::kCrossEntropy});
+  routines("routines.update", {Routine::kUpdate});
+}
+
+void add_device_constants(const std::string& prefix, std::vector<SharedConstant>& constants) {
+  const auto applies = [prefix](const DeviceModel& device) {
+    return device.name.starts_with(prefix);
+  };
+  constants.push_back({.file = prefix,
+                       .key = "gemm.sustained_efficiency",
+                       .smallest_factor = 0.6,
+                       .largest_factor = 1.4,
+                       .scale_device = [applies](double factor, DeviceModel& device) {
+                         if (!applies(device)) return;
+                         GemmEfficiency& gemm = device.gemm;
+                         const double now = gemm.sustained_efficiency.value_or(
+                             gemm.long_efficiency.value_or(gemm.max_efficiency));
+                         gemm.sustained_efficiency = std::min(1.0, factor * now);
+                       }});
+}
+
+/// Jobs whose step time counts.
+std::vector<std::size_t> timed_jobs(const LoadedRuns& runs) {
+  std::vector<std::size_t> jobs;
+  for (std::size_t j = 0; j < runs.jobs.size(); ++j)
+    if (runs.jobs[j].run->step_time && runs.jobs[j].run->trap.empty()) jobs.push_back(j);
+  return jobs;
+}
+
+/// Predictions of all timed jobs with scaled constants.
+class Sweep {
+ public:
+  Sweep(const LoadedRuns& runs, int threads)
+      : runs_(runs), threads_(threads), constants_(shared_constants()), jobs_(timed_jobs(runs)) {
+    counts_.assign(runs.jobs.size(), false);
+    for (const std::size_t j : jobs_) counts_[j] = true;
+  }
+
+  std::vector<RunPrediction> predictions(const std::vector<double>& factors) const {
+    PredictionOptions options;
+    options.threads = threads_;
+    options.skips = [this](std::size_t job) { return !counts_[job]; };
+    options.change_trainer = [&](Trainer& trainer) {
+      for (std::size_t c = 0; c < constants_.size(); ++c)
+        if (constants_[c].scale_trainer) constants_[c].scale_trainer(factors[c], trainer);
+    };
+    options.change_device = [&](DeviceModel& device) {
+      for (std::size_t c = 0; c < constants_.size(); ++c)
+        if (constants_[c].scale_device) constants_[c].scale_device(factors[c], device);
+    };
+    return predict_runs(runs_, options);
+  }
+
+  std::vector<double> log_errors(const std::vector<double>& factors) const {
+    const std::vector<RunPrediction> all = predictions(factors);
+    std::vector<double> errors;
+    for (const std::size_t j : jobs_)
+      errors.push_back(all[j].problems.empty()
+                           ? std::log(all[j].step_time / *runs_.jobs[j].run->step_time)
+                           : std::numeric_limits<double>::quiet_NaN());
+    return errors;
+  }
+
+  FactorProblem problem() const {
+    std::map<const PublishedSet*, int> count;
+    for (const std::size_t j : jobs_) ++count[runs_.jobs[j].set];
+    FactorProblem made;
+    made.log_errors = [this](const std::vector<double>& factors) { return log_errors(factors); };
+    for (const std::size_t j : jobs_)
+      made.weights.push_back(1 / std::sqrt(static_cast<double>(count[runs_.jobs[j].set])));
+    for (const SharedConstant& c : constants_)
+      made.ranges.push_back({.smallest = c.smallest_factor,
+                             .largest = c.largest_factor,
+                             .spread = c.scale_device ? kDeviceSpread : kTrainerSpread});
+    return made;
+  }
+
+  const std::vector<std::size_t>& jobs() const { return jobs_; }
+  const std::vector<SharedConstant>& constants() const { return constants_; }
+
+ private:
+  const LoadedRuns& runs_;
+  int threads_;
+  std::vector<SharedConstant> constants_;
+  std::vector<std::size_t> jobs_;
+  std::vector<bool> counts_;  ///< by job
+};
+
+/// For every job the error of the fit without the jobs of the same group.
+template <class GroupOf>
+std::vector<double> left_out_errors(const Sweep& sweep, const FactorProblem& problem,
+                                    const FactorFit& fit, GroupOf group_of) {
+  std::set<std::string> groups;
+  for (const std::size_t j : sweep.jobs()) groups.insert(group_of(j));
+  std::vector<double> errors(sweep.jobs().size());
+  for (const std::string& group : groups) {
+    const auto is_left_out = [&](std::size_t i) { return group_of(sweep.jobs()[i]) == group; };
+    const std::vector<double> there = sweep.log_errors(factors_without(problem, fit, is_left_out));
+    for (std::size_t i = 0; i < errors.size(); ++i)
+      if (is_left_out(i)) errors[i] = there[i];
+  }
+  return errors;
+}
+
+struct ErrorColumn {
+  double mean = 0, median = 0, bias = 0;
+};
+ErrorColumn column_of(std::vector<double> errors) {
+  ErrorColumn column;
+  for (const double e : errors) {
+    column.mean += std::abs(e) / static_cast<double>(errors.size());
+    column.bias += e / static_cast<double>(errors.size());
+  }
+  for (double& e : errors) e = std::abs(e);
+  std::sort(errors.begin(), errors.end());
+  column.median = errors.empty() ? 0 : errors[errors.size() / 2];
+  return column;
+}
+std::string cell(const ErrorColumn& column) {
+  return fmt::format("{:.1f} ({:+.1f})", 100 * column.mean, 100 * column.bias);
+}
+
+}  // namespace
+
+std::vector<SharedConstant> shared_constants() {
+  std::vector<SharedConstant> constants;
+  for (const char* generation : {"pytorch-2021", "pytorch-2024"})
+    add_trainer_constants(generation, constants);
+  for (const char* device : {"A100", "H100", "B200", "GB200", "B300", "GB300"})
+    add_device_constants(device, constants);
+  return constants;
+}
+
+RunFit fit_runs(const LoadedRuns& runs, int steps, int threads) {
+  const Sweep sweep(runs, threads);
+  const FactorProblem problem = sweep.problem();
+  const std::vector<double> ones(sweep.constants().size(), 1.0);
+  const std::vector<double> now = sweep.log_errors(ones);
+  const FactorFit fit = fit_factors(problem, steps);
+  RunFit result;
+  for (std::size_t c = 0; c < sweep.constants().size(); ++c)
+    result.constants.push_back({.file = sweep.constants()[c].file,
+                                .key = sweep.constants()[c].key,
+                                .factor = fit.factors[c],
+                                .uncertainty = fit.uncertainty[c]});
+  const auto without_source = left_out_errors(
+      sweep, problem, fit, [&](std::size_t job) { return runs.jobs[job].set->name; });
+  const auto without_model = left_out_errors(sweep, problem, fit, [&](std::size_t job) {
+    return runs.jobs[job].set->models[runs.jobs[job].run->model].name;
+  });
+  const std::vector<RunPrediction> predictions = sweep.predictions(fit.factors);
+  const auto error = [](double log_error) { return std::exp(log_error) - 1; };
+  for (std::size_t i = 0; i < sweep.jobs().size(); ++i) {
+    const std::size_t job = sweep.jobs()[i];
+    if (std::isnan(now[i])) continue;
+    result.errors.push_back({.job = job,
+                             .now = error(now[i]),
+                             .fitted = error(fit.log_errors[i]),
+                             .without_source = error(without_source[i]),
+                             .without_model = error(without_model[i]),
+                             .traits = predictions[job].traits});
+  }
+  return result;
+}
+
+std::vector<ValidatedRun> validated_runs(const LoadedRuns& runs, const RunFit& fit) {
+  std::vector<ValidatedRun> validated;
+  for (const LeftOutError& e : fit.errors)
+    validated.push_back({.source = runs.jobs[e.job].set->name,
+                         .id = runs.jobs[e.job].run->id,
+                         .traits = e.traits,
+                         .log_error = -std::log(1 + e.without_source)});
+  return validated;
+}
+
+std::string fit_text(const LoadedRuns& runs, const RunFit& fit) {
+  Table constants{
+      .columns = {{"file", Align::kLeft}, {"constant", Align::kLeft}, {"factor"}, {"known within"}},
+      .rows = {}};
+  for (const FittedConstant& c : fit.constants)
+    constants.rows.push_back({c.file, c.key, fmt::format("{:.3f}", c.factor),
+                              fmt::format("{:.0f} %", 100 * c.uncertainty)});
+  const std::vector<ValidatedRun> validated = validated_runs(runs, fit);
+  std::map<std::string, std::vector<std::size_t>> by_set;
+  for (std::size_t i = 0; i < fit.errors.size(); ++i) {
+    by_set[runs.jobs[fit.errors[i].job].set->name].push_back(i);
+    by_set["~ all"].push_back(i);
+  }
+  Table table{.columns = {{"set", Align::kLeft},
+                          {"runs"},
+                          {"now"},
+                          {"in the fit"},
+                          {"without source"},
+                          {"without model"},
+                          {"in p10-p90"}},
+              .rows = {}};
+  for (const auto& [set, rows] : by_set) {
+    std::vector<double> now, fitted, source, model;
+    int inside = 0;
+    for (const std::size_t i : rows) {
+      const LeftOutError& e = fit.errors[i];
+      now.push_back(e.now);
+      fitted.push_back(e.fitted);
+      source.push_back(e.without_source);
+      model.push_back(e.without_model);
+      const double ratio = std::exp(validated[i].log_error);
+      if (const auto bar = error_bar(e.traits, validated, validated[i].source))
+        inside += ratio >= bar->p10 && ratio <= bar->p90 ? 1 : 0;
+    }
+    table.rows.push_back({set == "~ all" ? "all" : set, std::to_string(rows.size()),
+                          cell(column_of(now)), cell(column_of(fitted)), cell(column_of(source)),
+                          cell(column_of(model)),
+                          percent(static_cast<double>(inside) / static_cast<double>(rows.size()))});
+  }
+  return to_text(constants) + "\n" + to_text(table) +
+         "\nMean absolute error of the step time in percent (bias); predicted / measured - 1.\n";
+}
+
+}  // namespace meshwright
