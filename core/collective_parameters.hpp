@@ -41,8 +41,8 @@ struct CollectiveParameters {
   /// Cost of a rank's own share of the buffer, which is copied or reduced in its own memory, as a
   /// fraction of the cost of receiving a share of the same size.
   double own_part = 0.0;
-  /// PCIe: fraction of the bandwidth of two devices that is left to each of more than two, which
-  /// share switches and the links between CPUs.
+  /// Rings over PCIe: fraction of the bandwidth of two devices that is left to each of more than
+  /// two, which share switches and the links between CPUs.
   double pcie_crowding = 1.0;
   ExchangeParameters all_to_all;
   friend bool operator==(const CollectiveParameters&, const CollectiveParameters&) = default;

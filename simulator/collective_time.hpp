@@ -74,7 +74,6 @@ struct AllToAllEstimate {
   Seconds local;          ///< messages to the node's other ranks at the link's full bandwidth
   Seconds own;            ///< one message at the link's full bandwidth: a rank's own part
   Seconds across;         ///< messages to other nodes at the ports' full bandwidth
-  bool crowded = false;   ///< more than two devices over PCIe
 };
 
 /// batches * base + network base, blended with the slower of local transfer (own part included) and

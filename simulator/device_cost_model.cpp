@@ -348,7 +348,6 @@ class DeviceCostModel final : public CostModel {
     if (is_measured()) {
       const bool pcie = node_.local.kind == LocalNetworkKind::kPcie;
       const BytesPerSecond link = nccl_local_bandwidth(device_, node_, pcie ? 1 : ppn);
-      estimate.crowded = pcie && ppn > 2;
       estimate.local = Seconds(local_bytes / link.value);
       estimate.own = Seconds(bytes / n / link.value);
       return exchange_time(estimate, *device_.collectives, fabric_.collectives,

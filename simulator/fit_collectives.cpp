@@ -29,10 +29,12 @@ constexpr CollectiveRange kLocalRanges[] = {
     {"small_base", 1, 60, 10}, {"large_base", 1, 60, 10},     {"base", 1, 60, 10},
     {"hop", 0.05, 6, 2},       {"bandwidth", 0.2, 1.4, 0.3},  {"blend", 0.4, 3, 1},
     {"own_part", 0, 1.5, 0.5}, {"pcie_crowding", 0.1, 1, 0.5}};
+/// A network never carries more than its ports; NCCL's estimate may round them down by a few
+/// percent.
 constexpr CollectiveRange kNetworkRanges[] = {{"base", 0, 400, 50},
                                               {"hop", 0.05, 30, 2},
-                                              {"bandwidth", 0.2, 1.3, 0.3},
-                                              {"all_to_all", 0.2, 1.3, 0.3},
+                                              {"bandwidth", 0.2, 1.05, 0.3},
+                                              {"all_to_all", 0.2, 1.05, 0.3},
                                               {"blend", 0.4, 3, 1}};
 
 CollectiveRange range_of(std::span<const CollectiveRange> ranges, std::string_view key) {
@@ -102,10 +104,12 @@ void assign(ParameterSet& set, const CollectiveFitScope& scope, const double* va
     put(*values++);
   });
 }
-void assign(std::vector<Cluster>& clusters, const ParameterSet& set) {
+void assign(std::vector<Cluster>& clusters, const CollectiveFitScope& scope,
+            const ParameterSet& set) {
   for (Cluster& cluster : clusters) {
-    for (auto& [key, device] : cluster.devices) device.collectives = set.device;
-    cluster.fabric.collectives = set.network;
+    for (auto& [key, device] : cluster.devices)
+      if (scope.device) device.collectives = set.device;
+    if (scope.network) cluster.fabric.collectives = set.network;
   }
 }
 
@@ -120,7 +124,7 @@ struct CollectiveResiduals {
 
   bool operator()(double const* const* parameters, double* residuals) const {
     assign(set, scope, parameters[0]);
-    assign(clusters, set);
+    assign(clusters, scope, set);
     const std::vector<double> errors = collective_errors(clusters, rows);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const double x = rows[i].weight * std::log1p(errors[i]) / kRobustScale;
@@ -201,7 +205,7 @@ CollectiveFit fit_collectives(std::vector<Cluster> clusters,
   CollectiveFit fit;
   fit.converged = minimize({clusters, rows, scope, set, start}, values);
   assign(set, scope, values.data());
-  assign(clusters, set);
+  assign(clusters, scope, set);
   fit.device = set.device;
   fit.network = set.network;
   fit.errors = collective_errors(clusters, rows);

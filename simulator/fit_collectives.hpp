@@ -22,16 +22,16 @@ struct MeasuredCollective {
   double weight = 1.0;      ///< of its error
 };
 
-/// Parameters that are fitted; the others keep the values of the first cluster.
+/// Parameters that are fitted; the others stay as each cluster has them.
 struct CollectiveFitScope {
   bool device = true;   ///< DeviceModel::collectives
   bool network = true;  ///< Fabric::collectives
 };
 
 struct CollectiveFit {
-  CollectiveParameters device;
-  NetworkParameters network;
-  std::vector<double> errors;  ///< predicted / measured - 1, one per row
+  CollectiveParameters device;  ///< of the first cluster if it is not fitted
+  NetworkParameters network;    ///< likewise
+  std::vector<double> errors;   ///< predicted / measured - 1, one per row
   bool converged = false;
 };
 
