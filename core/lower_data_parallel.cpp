@@ -160,7 +160,7 @@ class UnitUses {
     for (std::size_t i = 0; i < places.size(); ++i) {
       use_at(i).reduces = true;
       if (i >= 2) use_at(i).after_reduction_of = places[i - 2];
-      const Bytes bytes = unit_bytes(use_at(i), kGradientBytes);
+      const Bytes bytes = unit_bytes(use_at(i), gradient_bytes(strategy_));
       use_at(i).acquired[MemoryClass::kGradients] += bytes;
       use_at(std::min(i + 1, places.size() - 1)).released[MemoryClass::kGradients] += bytes;
     }
