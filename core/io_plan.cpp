@@ -106,6 +106,14 @@ ModelParallelism read_model_parallelism(JsonObjectReader& reader) {
   return m;
 }
 
+Precision read_precision(JsonObjectReader& reader) {
+  Precision p;
+  read_word(
+      reader, "grad_dtype", [](std::string_view w) { return gradient_dtype_from_name(w); },
+      p.gradients, "expected one of: fp32, bf16, fp16");
+  return p;
+}
+
 Strategy read_strategy(const JsonValue& value, const std::string& place,
                        std::vector<Diagnostic>& problems) {
   JsonObjectReader reader(value, place, problems);
@@ -128,6 +136,7 @@ Strategy read_strategy(const JsonValue& value, const std::string& place,
       "expected one of: flash, standard");
   s.data_parallelism = read_data_parallelism(reader);
   s.model_parallelism = read_model_parallelism(reader);
+  s.precision = read_precision(reader);
   reader.finish();
   return s;
 }

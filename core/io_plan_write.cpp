@@ -44,6 +44,12 @@ void add_model_parallelism(const ModelParallelism& m, Json& json) {
   add("rank_order", m.order == kUsual.order, to_text(m.order));
 }
 
+/// Adds the options that differ from their defaults.
+void add_precision(const Precision& p, Json& json) {
+  constexpr Precision kUsual;
+  if (p.gradients != kUsual.gradients) json["grad_dtype"] = name_of(p.gradients);
+}
+
 Json json_of(const Strategy& s) {
   Json json{{"tp", s.degrees.tensor},
             {"pp", s.degrees.pipeline},
@@ -63,6 +69,7 @@ Json json_of(const Strategy& s) {
             {"attention", name_of(s.attention)}};
   add_data_parallelism(s.data_parallelism, json);
   add_model_parallelism(s.model_parallelism, json);
+  add_precision(s.precision, json);
   return json;
 }
 
