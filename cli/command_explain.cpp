@@ -56,11 +56,13 @@ Explanation explain(const Job& job) {
 
 std::string stages_text(const Plan& plan) {
   const ParallelDegrees& d = plan.strategy.degrees;
+  const ScheduleRule* rule = find_schedule_rule(plan.strategy.schedule);
+  const bool is_sharded = rule != nullptr && rule->output_barriers > 0;
   return to_text({{"pipeline ranks", std::to_string(d.pipeline)},
                   {"stages", std::to_string(stage_count(d))},
                   {"layers per stage", fmt::format("{}", fmt::join(plan.blocks_per_stage, " "))},
-                  {"embedding", "on the first stage"},
-                  {"output layer", "on the last stage"}});
+                  {"embedding", is_sharded ? "sharded over all stages" : "on the first stage"},
+                  {"output layer", is_sharded ? "sharded over all stages" : "on the last stage"}});
 }
 
 std::string neighbours_text(const Explanation& e) {
