@@ -143,8 +143,8 @@ CLI::App* add_fit_command(CLI::App& app, FitFlags& flags) {
       "Methods: burst, sustained, kernel, running, host (see simulator/measured_kernels.hpp).\n"
       "\n"
       "Examples:\n"
-      "  meshwright fit kernels.csv --like a100-sxm -o mine.toml\n"
-      "  meshwright fit kernels.csv --device H100-SXM5-80GB --like h100-sxm --json");
+      "  meshwright fit kernels.csv --like a100-sxm4-80gb -o mine.toml\n"
+      "  meshwright fit kernels.csv --device H100-SXM5-80GB --like h100-sxm5-80gb --json");
   return command;
 }
 

@@ -89,7 +89,7 @@ TEST(DeviceFile, ReportsWhatIsWrong) {
 
 TEST(DeviceFile, IsFoundByNameOrPath) {
   EXPECT_THROW(find_device("a100-smx"), InputError);
-  EXPECT_EQ(find_device("a100-sxm").where, "preset a100-sxm");
+  EXPECT_EQ(find_device("l4").where, "preset l4");
 }
 
 TEST(DevicePresets, AreSoundAndSayWhereTheirFiguresAreFrom) {
