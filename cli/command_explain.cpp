@@ -6,6 +6,7 @@
 #include "cli/asynchronous_report.hpp"
 #include "cli/commands.hpp"
 #include "cli/help_formatter.hpp"
+#include "cli/job_error.hpp"
 #include "cli/neighbours.hpp"
 #include "cli/report.hpp"
 #include "cli/table.hpp"
@@ -27,6 +28,7 @@ struct Explanation {
   Evaluation evaluation;
   PlanFigures figures;
   std::vector<EvaluatedNeighbour> neighbours;
+  std::string validation;
   std::string asynchronous;  ///< text on asynchronous training, or empty
 };
 
@@ -40,6 +42,11 @@ Explanation explain(const Job& job) {
   e.evaluation = evaluate(graph, prices, times, job_facts(plan.strategy, job.model, job.cluster));
   e.figures =
       figures_of(plan.strategy, e.evaluation, job.file.predicted ? job.file.predicted->why : "");
+  const std::optional<ErrorBar> bar =
+      error_bar_of(plan.strategy, job.model, job.cluster, job.trainer, e.evaluation,
+                   !job.file.calibration.empty());
+  e.figures.range = range_of(e.figures.step_time, bar);
+  e.validation = validation_text(bar, *job.cost_model);
   e.neighbours = evaluate_neighbours(job);
   e.asynchronous = asynchronous_text(plan.strategy, graph, prices);
   return e;
@@ -49,11 +56,13 @@ Explanation explain(const Job& job) {
 
 std::string stages_text(const Plan& plan) {
   const ParallelDegrees& d = plan.strategy.degrees;
+  const ScheduleRule* rule = find_schedule_rule(plan.strategy.schedule);
+  const bool is_sharded = rule != nullptr && rule->output_barriers > 0;
   return to_text({{"pipeline ranks", std::to_string(d.pipeline)},
                   {"stages", std::to_string(stage_count(d))},
                   {"layers per stage", fmt::format("{}", fmt::join(plan.blocks_per_stage, " "))},
-                  {"embedding", "on the first stage"},
-                  {"output layer", "on the last stage"}});
+                  {"embedding", is_sharded ? "sharded over all stages" : "on the first stage"},
+                  {"output layer", is_sharded ? "sharded over all stages" : "on the last stage"}});
 }
 
 std::string neighbours_text(const Explanation& e) {
@@ -75,10 +84,10 @@ std::string neighbours_text(const Explanation& e) {
   return to_indented_text(table);
 }
 
-std::string formulas_text(const Job& job) {
+std::string formulas_text(const Job& job, const std::string& validation) {
   std::vector<NamedValue> list{
       {"cost model", job.cost_model->provenance()},
-      {"accuracy", job.cost_model->validation()},
+      {"accuracy", validation},
       {"MFU",
        "model FLOPs (3 x forward, full attention, no recomputation) / peak; Narayanan et "
        "al., arXiv 2104.04473, section 5.1"},
@@ -105,7 +114,7 @@ std::string human_text(const Job& job, const Explanation& e, const FailureFlags&
   if (const auto model = failure_model(failures, static_cast<int>(rank_count(s.degrees))))
     text += goodput_text(*model, checkpoint_interval(failures), e.evaluation.step_time);
   text += "\nAlternatives: one change each\n" + neighbours_text(e);
-  return text + "\nSources of the figures\n" + formulas_text(job);
+  return text + "\nSources of the figures\n" + formulas_text(job, e.validation);
 }
 
 // ---- JSON ---------------------------------------------------------------------------------------
@@ -123,7 +132,7 @@ std::string json_text(const Job& job, const Explanation& e, const FailureFlags& 
   json.update(Json::parse(
       variation_json({}, failure_model(failures, devices), checkpoint_interval(failures))));
   json["cost_model"] = job.cost_model->provenance();
-  json["validation"] = job.cost_model->validation();
+  json["validation"] = e.validation;
   json["sources"] = job.cluster.sources;
   constexpr int kIndent = 2;
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";

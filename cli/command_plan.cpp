@@ -8,6 +8,7 @@
 #include "cli/commands.hpp"
 #include "cli/help_formatter.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/job_error.hpp"
 #include "cli/report.hpp"
 #include "cli/standard_streams.hpp"
 #include "core/io_file.hpp"
@@ -47,6 +48,7 @@ struct Search {
   Trainer trainer;
   std::string cost_model, validation, calibration, partial_nodes;
   SearchResult result;
+  std::vector<PlanFigures> figures;  ///< of result.plans
   Seconds time;
 };
 
@@ -70,6 +72,10 @@ Goal goal_of(const PlanFlags& flags) {
   return {.gpus = needed(flags.gpus, "--gpus", "1024"),
           .global_batch = needed(flags.strategy.global_batch, "--global-batch", "1536"),
           .sequence_length = needed(flags.strategy.sequence_length, "--seq", "2048")};
+}
+
+PlanFigures figures_of(const RankedPlan& ranked) {
+  return figures_of(ranked.plan.strategy, ranked.evaluation, ranked.why);
 }
 
 Search run_search(const PlanFlags& flags) {
@@ -100,11 +106,16 @@ Search run_search(const PlanFlags& flags) {
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   search_run.time = Seconds(elapsed.count());
   stop_if_interrupted();
+  for (const RankedPlan& ranked : search_run.result.plans) {
+    const std::optional<ErrorBar> bar =
+        error_bar_of(ranked.plan.strategy, model, cluster, search_run.trainer, ranked.evaluation,
+                     calibration.has_value());
+    search_run.figures.push_back(figures_of(ranked));
+    PlanFigures& figures = search_run.figures.back();
+    figures.range = range_of(figures.step_time, bar);
+    if (search_run.figures.size() == 1) search_run.validation = validation_text(bar, *cost_model);
+  }
   return search_run;
-}
-
-PlanFigures figures_of(const RankedPlan& ranked) {
-  return figures_of(ranked.plan.strategy, ranked.evaluation, ranked.why);
 }
 
 Json json_of(const RankedPlan& ranked) { return Json::parse(to_json(figures_of(ranked))); }
@@ -115,7 +126,7 @@ std::string json_text(const Search& run) {
   for (std::size_t i = 0; i < certificate.pruned.size(); ++i)
     pruned[std::string(name_of(static_cast<PruneReason>(i)))] = certificate.pruned[i];
   Json plans = Json::array();
-  for (const RankedPlan& ranked : run.result.plans) plans.push_back(json_of(ranked));
+  for (const PlanFigures& figures : run.figures) plans.push_back(Json::parse(to_json(figures)));
   Json infeasible;
   if (run.result.infeasible) {
     const Infeasible& why = *run.result.infeasible;
@@ -151,8 +162,7 @@ std::string human_text(const Search& run, bool why_for_all) {
                   run.model_text.name, run.cluster_text.name, run.goal.gpus, run.goal.global_batch,
                   run.goal.sequence_length, run.partial_nodes);
   if (run.result.infeasible) text += infeasible_text(*run.result.infeasible);
-  std::vector<PlanFigures> figures;
-  for (const RankedPlan& ranked : run.result.plans) figures.push_back(figures_of(ranked));
+  const std::vector<PlanFigures>& figures = run.figures;
   if (!figures.empty()) {
     text += plan_table(figures) + "\n";
     for (std::size_t i = 0; i < (why_for_all ? figures.size() : 1); ++i)
@@ -169,7 +179,7 @@ PlanFile plan_file_of(const Search& run) {
           .cluster_name = run.cluster_text.name,
           .cluster_toml = run.cluster_text.text,
           .plan = best.plan,
-          .predicted = figures_of(best),
+          .predicted = run.figures.front(),
           .cost_model = run.cost_model,
           .calibration = run.calibration,
           .trainer_name = run.trainer.name,

@@ -6,6 +6,7 @@
 #include "cli/commands.hpp"
 #include "cli/help_formatter.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/job_error.hpp"
 #include "cli/report.hpp"
 #include "core/io_file.hpp"
 #include "core/io_pftrace.hpp"
@@ -82,7 +83,7 @@ Timeline timeline_of(const Simulation& s, const Job& job) {
 }
 
 std::string json_text(const Job& job, const PlanFigures& figures, const Simulation& s,
-                      const std::string& timeline_file) {
+                      const std::string& validation, const std::string& timeline_file) {
   Json json{{"schema", 1},
             {"model", job.file.model_name},
             {"cluster", job.file.cluster_name},
@@ -96,13 +97,14 @@ std::string json_text(const Job& job, const PlanFigures& figures, const Simulati
   const std::int64_t ranks = rank_count(job.file.plan.strategy.degrees);
   json["used_devices_per_node"] = used_devices_per_node(job.cluster, ranks).value_or(0);
   json["cost_model"] = job.cost_model->provenance();
-  json["validation"] = job.cost_model->validation();
+  json["validation"] = validation;
   json["timeline"] = timeline_file.empty() ? Json() : Json(timeline_file);
   constexpr int kIndent = 2;
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string human_text(const Job& job, const Simulation& s, const PlanFigures& figures) {
+std::string human_text(const Job& job, const Simulation& s, const PlanFigures& figures,
+                       const std::string& validation) {
   const Strategy& strategy = job.file.plan.strategy;
   const std::int64_t ranks = rank_count(strategy.degrees);
   std::string text = fmt::format("{} on {}: {} GPUs, global batch size {}, sequence length {}\n",
@@ -114,7 +116,7 @@ std::string human_text(const Job& job, const Simulation& s, const PlanFigures& f
   text += "\nPeak memory:\n" + memory_table(s.graph.ranks, s.evaluation);
   if (s.variation) text += variation_text(*s.variation);
   if (s.failures) text += goodput_text(*s.failures, s.checkpoint_interval, s.evaluation.step_time);
-  text += "\n" + cost_model_text(job.cost_model->provenance(), job.cost_model->validation());
+  text += "\n" + cost_model_text(job.cost_model->provenance(), validation);
   if (!fits_in_memory(s.evaluation))
     text += "Out of memory: peak memory exceeds the memory of the device.\n";
   return text;
@@ -160,12 +162,17 @@ Outcome run_simulate(const SimulateFlags& flags) {
   stop_if_interrupted();
   const Simulation s = simulate_job(job, flags);
   const std::string why = job.file.predicted ? job.file.predicted->why : "";
-  const PlanFigures figures = figures_of(job.file.plan.strategy, s.evaluation, why);
+  PlanFigures figures = figures_of(job.file.plan.strategy, s.evaluation, why);
+  const std::optional<ErrorBar> bar =
+      error_bar_of(job.file.plan.strategy, job.model, job.cluster, job.trainer, s.evaluation,
+                   !job.file.calibration.empty());
+  figures.range = range_of(figures.step_time, bar);
+  const std::string validation = validation_text(bar, *job.cost_model);
   const std::string& file = flags.output.file;
   Outcome outcome;
   if (file != "-")  // else standard output is the timeline
-    outcome.text =
-        flags.output.json ? json_text(job, figures, s, file) : human_text(job, s, figures);
+    outcome.text = flags.output.json ? json_text(job, figures, s, validation, file)
+                                     : human_text(job, s, figures, validation);
   if (!file.empty()) {
     const std::string bytes =
         to_pftrace(timeline_of(flags.steps ? simulate_graph(job, flags, *flags.steps) : s, job));

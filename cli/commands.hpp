@@ -97,6 +97,14 @@ struct CalibrateFlags {
 CLI::App* add_calibrate_command(CLI::App& app, CalibrateFlags& flags);
 Outcome run_calibrate(const CalibrateFlags& flags);
 
+struct FitFlags {
+  std::string kernels, device, like;
+  std::optional<double> holdout;
+  OutputFlags output;
+};
+CLI::App* add_fit_command(CLI::App& app, FitFlags& flags);
+Outcome run_fit(const FitFlags& flags);
+
 struct ExplainFlags {
   JobFlags job;
   std::optional<LaunchTarget> launch;  ///< print launch options of this trainer instead

@@ -108,7 +108,7 @@ class Sweep {
     std::vector<double> errors;
     for (const std::size_t j : jobs_)
       errors.push_back(all[j].problems.empty()
-                           ? std::log(all[j].step_time / *runs_.jobs[j].run->step_time)
+                           ? std::log(ratio(all[j].step_time, *runs_.jobs[j].run->step_time))
                            : std::numeric_limits<double>::quiet_NaN());
     return errors;
   }

@@ -27,6 +27,7 @@ struct AllFlags {
   RunFlags run;
   CompareFlags compare;
   CalibrateFlags calibrate;
+  FitFlags fit;
   ExplainFlags explain;
   SweepFlags sweep;
   ValidateFlags validate;
@@ -51,6 +52,7 @@ std::vector<Command> add_commands(CLI::App& app, AllFlags& flags) {
       {add_run_command(app, flags.run), [&] { return run_run(flags.run); }},
       {add_compare_command(app, flags.compare), [&] { return run_compare(flags.compare); }},
       {add_calibrate_command(app, flags.calibrate), [&] { return run_calibrate(flags.calibrate); }},
+      {add_fit_command(app, flags.fit), [&] { return run_fit(flags.fit); }},
       {add_explain_command(app, flags.explain), [&] { return run_explain(flags.explain); }},
       {add_sweep_command(app, flags.sweep), [&] { return run_sweep(flags.sweep); }},
       {add_validate_command(app, flags.validate), [&] { return run_validate(flags.validate); }},

@@ -8,6 +8,7 @@
 
 #include "cli/table.hpp"
 #include "core/parse_quantity.hpp"
+#include "simulator/error_bars.hpp"
 
 namespace meshwright {
 namespace {
@@ -121,6 +122,20 @@ std::string grouped(std::int64_t count) {
   return text;
 }
 
+namespace {
+
+/// "  Plans 1 to 7 are equal within the error of the prediction.\n", or nothing.
+std::string equal_plans_text(std::span<const PlanFigures> plans) {
+  std::size_t equal = 0;
+  while (equal < plans.size() && plans[equal].range &&
+         equal_within_error(*plans.front().range, *plans[equal].range))
+    ++equal;
+  if (equal < 2) return "";
+  return fmt::format("Plans 1 to {} are equal within the error of the prediction.\n", equal);
+}
+
+}  // namespace
+
 std::string plan_table(std::span<const PlanFigures> plans) {
   Table table{.columns = {{"#"},
                           {"parallelism", Align::kLeft},
@@ -146,7 +161,7 @@ std::string plan_table(std::span<const PlanFigures> plans) {
                           percent(f.busiest_rank_bubble), percent(total_exposed(f)),
                           to_text(f.peak_memory), headroom_text(f.memory_capacity, f.peak_memory)});
   }
-  return to_text(table) + kPlanTableNote;
+  return to_text(table) + kPlanTableNote + equal_plans_text(plans);
 }
 
 std::string bubble_text(const PlanFigures& f) {
@@ -160,9 +175,19 @@ std::string partial_nodes_text(const Cluster& cluster, std::int64_t ranks) {
   return used == all ? "" : fmt::format("{} of {} GPUs per node used\n", used, all);
 }
 
+namespace {
+
+std::string range_text(const std::optional<StepTimeRange>& range) {
+  if (!range) return "";
+  return fmt::format("; measured: p10 {}, p90 {}", to_text(range->p10), to_text(range->p90));
+}
+
+}  // namespace
+
 std::string figures_text(const PlanFigures& f) {
   return to_text(std::vector<NamedValue>{
-      {"step time", fmt::format("{} (period {})", to_text(f.step_time), to_text(f.period))},
+      {"step time", fmt::format("{} (period {}){}", to_text(f.step_time), to_text(f.period),
+                                range_text(f.range))},
       {"throughput", fmt::format("{:.1f} tokens/s/GPU, {:.1f} model TFLOP/s/GPU",
                                  f.tokens_per_second_per_gpu, f.model_tflops_per_gpu)},
       {"utilization", fmt::format("MFU {}, HFU {}", percent(f.mfu), percent(f.hfu))},
@@ -171,8 +196,8 @@ std::string figures_text(const PlanFigures& f) {
       {"peak memory",
        fmt::format("{} of {}, headroom {}", to_text(f.peak_memory), to_text(f.memory_capacity),
                    headroom_text(f.memory_capacity, f.peak_memory))},
-      {"  of it PyTorch", fmt::format("{} allocated, {} reserved", to_text(f.peak_memory_allocated),
-                                      to_text(f.peak_memory_reserved))}});
+      {"allocator", fmt::format("{} allocated, {} reserved", to_text(f.peak_memory_allocated),
+                                to_text(f.peak_memory_reserved))}});
 }
 
 std::string step_parts_text(const Evaluation& evaluation) {

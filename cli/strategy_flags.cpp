@@ -108,6 +108,9 @@ void add_compute_flags(CLI::App& app, FixedChoices& choices) {
   const OptionGroup group(app, kComputeOptions);
   add_word_flag(app, "--dtype", choices.dtype, dtype_from_name,
                 {"bf16", "fp16", "fp32", "tf32", "fp8"}, "data type of matrix multiplications");
+  add_word_flag(app, "--grad-dtype", choices.precision.gradients, gradient_dtype_from_name,
+                {"fp32", "bf16", "fp16"},
+                "data type in which weight gradients are accumulated and reduced (default: fp32)");
   add_word_flag(app, "--attention", choices.attention, attention_from_name, {"flash", "standard"},
                 "attention: fused (flash), or with scores in memory (standard)");
 }
@@ -239,6 +242,7 @@ bool is_any_given(const StrategyFlags& flags) {
                          c.attention.has_value(),
                          c.data_parallelism != DataParallelism{},
                          c.model_parallelism != ModelParallelism{},
+                         c.precision != Precision{},
                          flags.global_batch.has_value(),
                          flags.sequence_length.has_value()};
   for (const bool flag : given)
@@ -271,6 +275,7 @@ Strategy to_strategy(const StrategyFlags& flags, std::optional<int> gpus) {
   s.attention = c.attention.value_or(s.attention);
   s.data_parallelism = c.data_parallelism;
   s.model_parallelism = c.model_parallelism;
+  s.precision = c.precision;
   return s;
 }
 

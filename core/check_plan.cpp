@@ -66,6 +66,7 @@ class PlanChecks {
     take(data_parallelism_problems(strategy_, model_, cluster_));
     if (found_.empty()) take(model_parallelism_problems(plan_, model_, cluster_));
     check_dtype();
+    check_gradients();
     check_batch();
     if (found_.empty()) check_schedule_rule();
     return std::move(found_);
@@ -268,6 +269,27 @@ class PlanChecks {
       first += std::int64_t{node.device_count} * group.count;
       if (!check_dtype_on(cluster_.devices.at(node.device))) return;
     }
+  }
+
+  /// 16-bit gradients have the format of the 16-bit activations and weights.
+  void check_gradients() {
+    const Dtype gradients = strategy_.precision.gradients;
+    if (gradients == Dtype::kFp32) return;
+    const Dtype stored = storage_dtype(strategy_.dtype);
+    if (gradients != stored || bytes_per_element(stored) != 2) {
+      report("grad-dtype",
+             fmt::format("{} gradients cannot be combined with training in {}", name_of(gradients),
+                         name_of(strategy_.dtype)),
+             bytes_per_element(stored) == 2 ? fmt::format("use fp32 or {}", name_of(stored))
+                                            : std::string("use fp32"));
+      return;
+    }
+    const DataParallelKind kind = strategy_.data_parallelism.kind;
+    if (kind != DataParallelKind::kCollective && kind != DataParallelKind::kRing)
+      report("grad-dtype",
+             fmt::format("{} gradients cannot be combined with data parallelism '{}'",
+                         name_of(gradients), name_of(kind)),
+             "use fp32, or --data-parallel collective or ring");
   }
 
   bool check_dtype_on(const DeviceModel& device) {

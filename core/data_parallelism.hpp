@@ -26,7 +26,7 @@ std::optional<DataParallelKind> data_parallel_from_name(std::string_view name);
 
 /// How gradients are grouped into buckets that are reduced during the backward pass.
 enum class BucketRule : std::uint8_t {
-  kNone,     ///< one bucket per stage, reduced after its last backward pass
+  kNone,     ///< no overlap: all gradients of a rank, after its last backward pass
   kBytes,    ///< buckets of at least `bytes`
   kPyTorch,  ///< 25 MiB, the first 1 MiB (torch.nn.parallel.DistributedDataParallel)
   kMegatron  ///< max(40 million, 1 million x replicas) elements (Megatron-LM --ddp-bucket-size)

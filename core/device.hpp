@@ -27,6 +27,7 @@ namespace meshwright {
 /// memory_share of the bandwidth, and
 ///   share = long + (max - long) / (1 + flops / (peak * droop_time))      in a burst
 ///   share = sustained                                                    in training
+/// with all three reduced for formats of 8 bits and less.
 /// A burst of a few kernels starts at full clocks, and the power limit lowers them within
 /// milliseconds: large products in a burst are slower than medium ones.
 struct GemmEfficiency {
@@ -42,8 +43,10 @@ struct GemmEfficiency {
   double memory_share = 0.85;   ///< fraction of the memory bandwidth that operands are read at
   Seconds ramp;                 ///< fill and drain, in addition to the launch overhead
   double grouped_share = 0.85;  ///< grouped GEMM: fraction of the share of one product
-  /// Share of the format's own peak as a fraction of that of bf16, by ProductFormat.
+  /// Share of the format's own peak as a fraction of that of bf16, by ProductFormat: of max, and of
+  /// long and sustained. The arithmetic of 8-bit formats needs more power per second.
   std::array<double, kProductFormatCount> format_share = {1, 1, 1, 1, 0.9, 0.85, 0.85, 0.75};
+  std::array<double, kProductFormatCount> format_long_share = {1, 1, 1, 1, 0.75, 0.8, 0.8, 0.7};
   friend bool operator==(const GemmEfficiency&, const GemmEfficiency&) = default;
 };
 

@@ -35,11 +35,13 @@ void visit_parameters_of_gemm(Gemm& gemm, Visit&& visit) {
   visit("memory_share", gemm.memory_share, kShareBounds);
   visit("ramp", gemm.ramp, kKernelGapBounds);
   visit("grouped_share", gemm.grouped_share, ParameterBounds{0, 1.5, true});
+  constexpr ParameterBounds kOfBf16{0, 1.5, true};
   for (std::size_t i = 0; i < gemm.format_share.size(); ++i) {
     const auto format = static_cast<ProductFormat>(i);
-    if (format != ProductFormat::kBf16)
-      visit(std::string(name_of(format)) + "_share", gemm.format_share[i],
-            ParameterBounds{0, 1.5, true});
+    if (format == ProductFormat::kBf16) continue;
+    visit(std::string(name_of(format)) + "_share", gemm.format_share[i], kOfBf16);
+    if (format >= ProductFormat::kFp8)
+      visit(std::string(name_of(format)) + "_long_share", gemm.format_long_share[i], kOfBf16);
   }
 }
 

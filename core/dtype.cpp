@@ -22,6 +22,8 @@ std::optional<Dtype> dtype_from_name(std::string_view name) {
   return std::nullopt;
 }
 
+Dtype storage_dtype(Dtype dtype) { return dtype == Dtype::kFp8 ? Dtype::kBf16 : dtype; }
+
 int bytes_per_element(Dtype dtype) { return kRows[static_cast<std::size_t>(dtype)].bytes; }
 
 std::string_view name_of(ProductFormat format) {

@@ -15,6 +15,9 @@ std::string_view name_of(Dtype dtype);
 std::optional<Dtype> dtype_from_name(std::string_view name);
 /// Bytes of one stored element (tf32 is stored as 4 bytes).
 int bytes_per_element(Dtype dtype);
+/// The dtype of stored activations and weights: fp8 training stores bf16 and converts before each
+/// GEMM (Micikevicius et al., arXiv 2209.05433; as in Transformer Engine).
+Dtype storage_dtype(Dtype dtype);
 inline constexpr std::int64_t kFloat32Bytes = 4;  ///< of one fp32 element
 
 /// Number format of the operands of a matrix product: a Dtype, or a recipe with finer scales.

@@ -106,6 +106,14 @@ ModelParallelism read_model_parallelism(JsonObjectReader& reader) {
   return m;
 }
 
+Precision read_precision(JsonObjectReader& reader) {
+  Precision p;
+  read_word(
+      reader, "grad_dtype", [](std::string_view w) { return gradient_dtype_from_name(w); },
+      p.gradients, "expected one of: fp32, bf16, fp16");
+  return p;
+}
+
 Strategy read_strategy(const JsonValue& value, const std::string& place,
                        std::vector<Diagnostic>& problems) {
   JsonObjectReader reader(value, place, problems);
@@ -128,6 +136,7 @@ Strategy read_strategy(const JsonValue& value, const std::string& place,
       "expected one of: flash, standard");
   s.data_parallelism = read_data_parallelism(reader);
   s.model_parallelism = read_model_parallelism(reader);
+  s.precision = read_precision(reader);
   reader.finish();
   return s;
 }
@@ -165,6 +174,18 @@ void read_exposed(JsonObjectReader& parent, PlanFigures& figures,
   reader.finish();
 }
 
+void read_range(JsonObjectReader& parent, PlanFigures& figures, std::vector<Diagnostic>& problems) {
+  const JsonValue* value = parent.optional("step_time_range");
+  if (!value || value->is_null()) return;
+  JsonObjectReader reader(*value, parent.place_of("step_time_range"), problems);
+  StepTimeRange range;
+  range.p10 = read_time(reader, "p10_ns");
+  range.p90 = read_time(reader, "p90_ns");
+  range.validated_runs = static_cast<int>(reader.integer("validated_runs", 0, 1 << 30));
+  figures.range = range;
+  reader.finish();
+}
+
 PlanFigures read_figures(const JsonValue& value, const std::string& place,
                          std::vector<Diagnostic>& problems) {
   JsonObjectReader reader(value, place, problems);
@@ -172,6 +193,7 @@ PlanFigures read_figures(const JsonValue& value, const std::string& place,
   if (const JsonValue* strategy = reader.required("strategy"))
     f.strategy = read_strategy(*strategy, reader.place_of("strategy"), problems);
   f.step_time = read_time(reader, "step_time_ns");
+  read_range(reader, f, problems);
   f.period = read_time(reader, "period_ns");
   f.tokens_per_second_per_gpu = reader.number("tokens_per_s_per_gpu", 0, kLargestFigure);
   f.model_tflops_per_gpu = reader.number("model_tflops_per_gpu", 0, kLargestFigure);

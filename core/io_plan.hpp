@@ -15,6 +15,14 @@
 
 namespace meshwright {
 
+/// Where the measured step time is expected: p10 to p90 of the errors of published runs that
+/// resemble the job (simulator/error_bars.hpp).
+struct StepTimeRange {
+  Ticks p10, p90;
+  int validated_runs = 0;  ///< that the job resembles
+  friend bool operator==(const StepTimeRange&, const StepTimeRange&) = default;
+};
+
 /// One entry of `plans` in `plan --json`. Times are written as integer nanoseconds (rounded to
 /// nearest; whole nanoseconds round-trip exactly), sizes as integer bytes, ratios as doubles.
 struct PlanFigures {
@@ -30,6 +38,7 @@ struct PlanFigures {
   Bytes peak_memory_allocated, peak_memory_reserved;  ///< by PyTorch's allocator
   std::vector<Bytes> peak_memory_per_stage;           ///< by pipeline rank
   std::string why;
+  std::optional<StepTimeRange> range = {};  ///< absent: unvalidated
   friend bool operator==(const PlanFigures&, const PlanFigures&) = default;
 };
 PlanFigures figures_of(const Strategy& strategy, const Evaluation& evaluation, std::string why);

@@ -44,6 +44,12 @@ void add_model_parallelism(const ModelParallelism& m, Json& json) {
   add("rank_order", m.order == kUsual.order, to_text(m.order));
 }
 
+/// Adds the options that differ from their defaults.
+void add_precision(const Precision& p, Json& json) {
+  constexpr Precision kUsual;
+  if (p.gradients != kUsual.gradients) json["grad_dtype"] = name_of(p.gradients);
+}
+
 Json json_of(const Strategy& s) {
   Json json{{"tp", s.degrees.tensor},
             {"pp", s.degrees.pipeline},
@@ -63,7 +69,15 @@ Json json_of(const Strategy& s) {
             {"attention", name_of(s.attention)}};
   add_data_parallelism(s.data_parallelism, json);
   add_model_parallelism(s.model_parallelism, json);
+  add_precision(s.precision, json);
   return json;
+}
+
+Json json_of(const std::optional<StepTimeRange>& range) {
+  if (!range) return nullptr;
+  return Json{{"p10_ns", to_nanoseconds(range->p10)},
+              {"p90_ns", to_nanoseconds(range->p90)},
+              {"validated_runs", range->validated_runs}};
 }
 
 Json json_of(const PlanFigures& f) {
@@ -75,6 +89,7 @@ Json json_of(const PlanFigures& f) {
   for (const Bytes bytes : f.peak_memory_per_stage) per_stage.push_back(bytes.value);
   return Json{{"strategy", json_of(f.strategy)},
               {"step_time_ns", to_nanoseconds(f.step_time)},
+              {"step_time_range", json_of(f.range)},
               {"period_ns", to_nanoseconds(f.period)},
               {"tokens_per_s_per_gpu", f.tokens_per_second_per_gpu},
               {"model_tflops_per_gpu", f.model_tflops_per_gpu},

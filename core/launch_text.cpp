@@ -176,6 +176,15 @@ class MegatronFlags {
     if (s_.dtype == Dtype::kFp16) flag("fp16");
     if (s_.dtype == Dtype::kBf16 || s_.dtype == Dtype::kFp8) flag("bf16");
     if (s_.dtype == Dtype::kFp8) flag("fp8-format hybrid");
+    gradients();
+  }
+
+  /// With --bf16 Megatron-LM accumulates and reduces in fp32 unless told otherwise, with --fp16 in
+  /// fp16 unless told otherwise.
+  void gradients() {
+    if (s_.precision.gradients == Dtype::kBf16) flag("grad-reduce-in-bf16");
+    if (s_.dtype == Dtype::kFp16 && s_.precision.gradients == Dtype::kFp32)
+      flag("accumulate-allreduce-grads-in-fp32");
   }
 
   void batch() {
@@ -307,6 +316,9 @@ LaunchText torchtitan_file(const Plan& plan) {
     text += "mixed_precision_param = \"float32\"\n";
   if (s.dtype == Dtype::kFp16 || s.dtype == Dtype::kFp8)
     missing.push_back(fmt::format("{} (trains in bf16)", name_of(s.dtype)));
+  if (s.precision.gradients != Dtype::kFp32)
+    missing.push_back(
+        fmt::format("gradients in {} (reduces in fp32)", name_of(s.precision.gradients)));
   text += fmt::format("\n[activation_checkpoint]\nmode = \"{}\"\n",
                       titan_recompute(s.recompute, missing));
   result.text = std::move(text);
@@ -355,6 +367,10 @@ LaunchText deepspeed_file(const Plan& plan) {
   if (s.dtype == Dtype::kBf16) file["bf16"] = {{"enabled", true}};
   if (s.dtype == Dtype::kFp16) file["fp16"] = {{"enabled", true}};
   if (s.dtype == Dtype::kFp8) result.not_said.emplace_back("fp8 (trains in bf16 or fp16)");
+  // Without these keys gradients have the dtype of the model.
+  const std::string_view gradients = name_of(s.precision.gradients);
+  file["communication_data_type"] = gradients == "bf16" ? "bfp16" : gradients;
+  file["data_types"] = {{"grad_accum_dtype", gradients}};
   if (d.tensor > 1) file["tensor_parallel"] = {{"autotp_size", d.tensor}};
   if (s.model_parallelism.tensor_overlap) file["tensor_parallel"]["tp_overlap_comm"] = true;
   if (d.expert > 1)

@@ -43,7 +43,7 @@ void keep_gradients_apart(const Strategy& strategy, const Schedule& schedule, St
     if (std::none_of(order.begin(), order.end(), is_split)) continue;
     const auto part = static_cast<std::size_t>(pass.placement.part_of_stage[s]);
     pass.lowered.resident[device][MemoryClass::kGradients] +=
-        Bytes(pass.parameters[part].gradients_with_inputs * kGradientBytes);
+        Bytes(pass.parameters[part].gradients_with_inputs * gradient_bytes(strategy));
   }
 }
 

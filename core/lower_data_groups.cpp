@@ -81,16 +81,16 @@ std::vector<DataExchange> reduce_exchanges(const ParameterRange& range, const St
                                            const JobGroups& groups, const ReductionWish& wish) {
   const DataGroups data = data_groups_of(strategy, groups, range.expert);
   if (strategy.zero == 0)
-    return exchanges_of(CollectiveKind::kAllReduce, kGradientBytes, range,
+    return exchanges_of(CollectiveKind::kAllReduce, gradient_bytes(strategy), range,
                         joined(groups, data.all, wish.copies), strategy);
   const DataGroup shard = joined(groups, data.shard, wish.copies);
-  std::vector<DataExchange> exchanges =
-      exchanges_of(CollectiveKind::kReduceScatter, kGradientBytes, range, shard, strategy);
+  std::vector<DataExchange> exchanges = exchanges_of(
+      CollectiveKind::kReduceScatter, gradient_bytes(strategy), range, shard, strategy);
   if (!wish.sums_groups || data.across.shape.ranks == 1) return exchanges;
   ParameterRange share = range;  // of one rank; which one depends on its index in the shard group
   share.count = divide_up(range.count, shard.shape.ranks);
-  const auto sums =
-      exchanges_of(CollectiveKind::kAllReduce, kGradientBytes, share, data.across, strategy);
+  const auto sums = exchanges_of(CollectiveKind::kAllReduce, gradient_bytes(strategy), share,
+                                 data.across, strategy);
   exchanges.insert(exchanges.end(), sums.begin(), sums.end());
   return exchanges;
 }

@@ -169,7 +169,10 @@ class UnitUses {
     for (std::size_t i = 0; i < places.size(); ++i) {
       use_at(i).reduces = true;
       if (i >= 2) use_at(i).after_reduction_of = places[i - 2];
-      const Bytes bytes = unit_bytes(use_at(i), pass_.trainer_memory.unreduced_gradient_bytes);
+      const std::int64_t usual = pass_.trainer_memory.unreduced_gradient_bytes;
+      const std::int64_t asked = gradient_bytes(strategy_);
+      const std::int64_t each = asked < kFloat32Bytes ? std::min(asked, usual) : usual;
+      const Bytes bytes = unit_bytes(use_at(i), each);
       use_at(i).acquired[MemoryClass::kGradients] += bytes;
       use_at(std::min(i + 1, places.size() - 1)).released[MemoryClass::kGradients] += bytes;
     }

@@ -9,7 +9,8 @@ namespace meshwright {
 namespace {
 
 /// Bytes per parameter of mixed-precision AdamW (Rajbhandari et al., arXiv 1910.02054, section
-/// 3.1): gradients are accumulated and reduced in fp32 as Megatron-LM does.
+/// 3.1). With weights and gradients, unsharded: 2 + 4 + 12 = 18 with fp32 gradients, 2 + 2 + 16 =
+/// 20 with 16-bit ones, as in the table of Megatron-LM's docs on the distributed optimizer.
 constexpr std::int64_t kMomentBytes = 8;  ///< first and second, fp32
 constexpr std::int64_t kMasterBytes = 4;  ///< fp32 copy of 16-bit weights
 
@@ -20,16 +21,31 @@ bool shards_are_masters(const StagesPass& pass, const Strategy& strategy) {
   return strategy.zero >= 3 && pass.trainer_memory.has_fp32_shards;
 }
 
-/// fp32 weights need no master copy.
-std::int64_t optimizer_bytes(Dtype dtype) {
-  return kMomentBytes + (weights_are_fp32(dtype) ? 0 : kMasterBytes);
+/// fp32 weights need no master copy; 16-bit gradients need an fp32 copy for the update.
+std::int64_t optimizer_bytes(const Strategy& strategy) {
+  return kMomentBytes + (weights_are_fp32(strategy.dtype) ? 0 : kMasterBytes) +
+         (gradient_bytes(strategy) < kFloat32Bytes ? kFloat32Bytes : 0);
 }
 
-/// Traffic of AdamW per parameter: gradient, both moments, master weight, stored weight.
+/// Bytes per parameter of the gradient buffers: what the trainer holds, or less if the plan asks
+/// for 16-bit gradients.
+std::int64_t held_gradient_bytes(const TrainerMemory& memory, const Strategy& strategy) {
+  const std::int64_t usual = gradient_bytes(memory, strategy.dtype);
+  const std::int64_t asked = gradient_bytes(strategy);
+  return asked < kFloat32Bytes ? std::min(asked, usual) : usual;
+}
+
+/// Traffic per parameter of widening 16-bit gradients: read them, write fp32 ones.
+std::int64_t widening_bytes(const Strategy& strategy) {
+  const std::int64_t gradient = gradient_bytes(strategy);
+  return gradient < kFloat32Bytes ? gradient + kFloat32Bytes : 0;
+}
+
+/// Traffic of AdamW per parameter: fp32 gradient, both moments, master weight, stored weight.
 std::int64_t adam_bytes(Dtype dtype) {
   const std::int64_t weight =
       weights_are_fp32(dtype) ? 2 * kMasterBytes : 2 * kMasterBytes + stored_element(dtype).value;
-  return kGradientBytes + 2 * kMomentBytes + weight;
+  return kFloat32Bytes + 2 * kMomentBytes + weight;
 }
 
 /// Updates of 16-bit and of fp32 weights are different kernels, measured separately.
@@ -138,13 +154,13 @@ std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strateg
         (masters ? Bytes(kMasterBytes) : element) *
         ((strategy.zero >= 3 ? share : parameters) * weight_copies(strategy, PipelineRankId(d)));
     amounts[MemoryClass::kGradients] =
-        Bytes((strategy.zero >= 2 ? share : parameters) * gradient_bytes(memory, strategy.dtype));
+        Bytes((strategy.zero >= 2 ? share : parameters) * held_gradient_bytes(memory, strategy));
     if (memory.weight_gradients == WeightGradientMemory::kCachedByShape)
       amounts[MemoryClass::kGradients] +=
           element * cached_gradient_elements(pass, PipelineRankId(d));
     if (!strategy.data_parallelism.offload_optimizer)
       amounts[MemoryClass::kOptimizer] =
-          Bytes(share * (masters ? kMomentBytes : optimizer_bytes(strategy.dtype)));
+          Bytes(share * (masters ? kMomentBytes : optimizer_bytes(strategy)));
     amounts[MemoryClass::kWorking] = memory.workspace;
     // One buffer each for an activation and a gradient in flight. Our own executor sends from and
     // receives into the tensors themselves.
@@ -158,13 +174,16 @@ std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strateg
 /// In addition to AdamW, a step accesses the gradients for the norm (one read), clipping (read and
 /// write) of this rank's shard, and zeroing its whole gradient buffer. AdamW reads the gradient,
 /// reads and writes master weights and moments, and writes the stored weight. Unsharded 16-bit
-/// weights: 12 + 4 + 4 + 16 + 8 + 2 = 46 bytes per parameter. If the previous weight version must
-/// be preserved, fp32 weights are copied first (read and write); 16-bit weights are derived from
-/// the master weights anyway.
+/// weights: 12 + 4 + 4 + 16 + 8 + 2 = 46 bytes per parameter; with 16-bit gradients, which are
+/// widened first (2 + 4) and are half as large to clear, 50. If the previous weight version must be
+/// preserved, fp32 weights are copied first (read and write); 16-bit weights are derived from the
+/// master weights anyway.
 Work optimizer_work(const StagesPass& pass, const Strategy& strategy, PipelineRankId device,
                     std::vector<WorkPart>& parts) {
   const bool copies = weights_are_fp32(strategy.dtype) && weight_copies(strategy, device) > 1;
-  const std::int64_t per_parameter = kNormAndClipBytes + adam_bytes(strategy.dtype) +
+  const std::int64_t gradient = gradient_bytes(strategy);
+  const std::int64_t per_parameter = widening_bytes(strategy) + kNormAndClipBytes +
+                                     adam_bytes(strategy.dtype) +
                                      (copies ? 2 * stored_element(strategy.dtype).value : 0);
   std::int64_t held = 0;
   for_each_part_on(pass, device, [&](std::size_t part) {
@@ -173,13 +192,11 @@ Work optimizer_work(const StagesPass& pass, const Strategy& strategy, PipelineRa
   const std::int64_t share = updated_parameters(pass, strategy, device);
   if (strategy.zero >= 2) held = share;
   if (strategy.data_parallelism.offload_optimizer)
-    return update_work(share, share * kGradientBytes + held * kGradientBytes, strategy.dtype, false,
-                       parts);
-  return update_work(share, share * per_parameter + held * kGradientBytes, strategy.dtype, false,
-                     parts);
+    return update_work(share, share * gradient + held * gradient, strategy.dtype, false, parts);
+  return update_work(share, share * per_parameter + held * gradient, strategy.dtype, false, parts);
 }
 
-Bytes optimizer_state_bytes(Dtype dtype) { return Bytes(optimizer_bytes(dtype)); }
+Bytes optimizer_state_bytes(const Strategy& strategy) { return Bytes(optimizer_bytes(strategy)); }
 
 Work server_update_work(const Strategy& strategy, std::int64_t share, std::int64_t before,
                         std::vector<WorkPart>& parts) {
@@ -188,7 +205,7 @@ Work server_update_work(const Strategy& strategy, std::int64_t share, std::int64
 }
 
 Work server_sum_work(std::int64_t share, int workers, std::vector<WorkPart>& parts) {
-  return update_work(share, share * kGradientBytes * (workers + 1), Dtype::kFp32, false, parts);
+  return update_work(share, share * kFloat32Bytes * (workers + 1), Dtype::kFp32, false, parts);
 }
 
 Work host_optimizer_work(const Strategy& strategy, std::int64_t parameters,

@@ -147,7 +147,8 @@ class OneProcess {
         append_exchange(CollectiveKind::kScatter, Bytes(all * tokens * kTokenBytes), false);
     gather_outputs_ = append_exchange(CollectiveKind::kGather, outputs_ * all, false);
     scatter_gradients_ = append_exchange(CollectiveKind::kScatter, outputs_ * all, false);
-    reduce_ = append_exchange(CollectiveKind::kReduce, Bytes(kGradientBytes * parameters_), true);
+    reduce_ = append_exchange(CollectiveKind::kReduce,
+                              Bytes(gradient_bytes(strategy_) * parameters_), true);
   }
 
   WorkId append_exchange(CollectiveKind kind, Bytes bytes, bool of_parameters) {

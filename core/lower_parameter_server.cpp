@@ -80,14 +80,15 @@ class ParameterServers {
     const Bytes element = stored_element(strategy_.dtype);
     if (works) {
       amounts[MemoryClass::kWeights] += element * parameters_;
-      amounts[MemoryClass::kGradients] += Bytes(kGradientBytes * parameters_);
+      amounts[MemoryClass::kGradients] += Bytes(gradient_bytes(strategy_) * parameters_);
     }
     if (serves) {
       amounts[MemoryClass::kWeights] += element * share_;
-      amounts[MemoryClass::kOptimizer] += optimizer_state_bytes(strategy_.dtype) * share_;
-      if (!is_asynchronous()) amounts[MemoryClass::kGradients] += Bytes(kGradientBytes * share_);
+      amounts[MemoryClass::kOptimizer] += optimizer_state_bytes(strategy_) * share_;
+      if (!is_asynchronous())
+        amounts[MemoryClass::kGradients] += Bytes(gradient_bytes(strategy_) * share_);
       const std::int64_t pushes = is_asynchronous() ? 1 : strategy_.degrees.data;
-      amounts[MemoryClass::kCommunication] += Bytes(kGradientBytes * share_ * pushes);
+      amounts[MemoryClass::kCommunication] += Bytes(gradient_bytes(strategy_) * share_ * pushes);
     }
     amounts[MemoryClass::kReserved] = reserved_;
     return amounts;
@@ -107,7 +108,8 @@ class ParameterServers {
 
   Collective collective(CollectiveKind kind, int workers, int servers) const {
     const bool pushes = kind == CollectiveKind::kPush;
-    const Bytes element = pushes ? Bytes(kGradientBytes) : stored_element(strategy_.dtype);
+    const Bytes element =
+        pushes ? Bytes(gradient_bytes(strategy_)) : stored_element(strategy_.dtype);
     Collective made;
     made.kind = kind;
     made.bytes = element * (servers * share_);
@@ -165,7 +167,7 @@ class ParameterServers {
     // The sum reads every worker's gradient and writes one; the update is clipped by its norm.
     std::vector<TaskId> updated = pushed;
     if (data_.servers == 1) {
-      const std::int64_t summing = kGradientBytes * (workers + 1);
+      const std::int64_t summing = kFloat32Bytes * (workers + 1);
       on_servers(server_update_work(strategy_, share_, summing + kNormAndClipBytes, graph().parts),
                  updated);
     } else {
@@ -190,7 +192,7 @@ class ParameterServers {
   void reduce_norm(std::vector<TaskId>& after) {
     Collective norm;
     norm.kind = CollectiveKind::kAllReduce;
-    norm.bytes = Bytes(kGradientBytes);
+    norm.bytes = Bytes(kFloat32Bytes);
     const int ranks = strategy_.degrees.data + (data_.colocated_servers ? 0 : data_.servers);
     const int per_node = std::min(ranks, pass_.groups.devices_per_node);
     const int nodes = (ranks - 1) / per_node - (ranks - data_.servers) / per_node + 1;

@@ -198,10 +198,13 @@ PartUnits cut_into_units(const std::vector<std::vector<LocalParameter>>& layers,
 StagesPass lower_stages_pass(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
                              const TrainerMemory& memory = {});
 
-/// Gradients are accumulated, communicated and reduced in fp32.
-inline constexpr std::int64_t kGradientBytes = 4;
-/// Traffic per parameter before an update: gradient norm (one read) and clipping (read and write).
-inline constexpr std::int64_t kNormAndClipBytes = 3 * kGradientBytes;
+/// Bytes of one gradient element: accumulated, communicated and reduced.
+inline std::int64_t gradient_bytes(const Strategy& strategy) {
+  return bytes_per_element(strategy.precision.gradients);
+}
+/// Traffic per parameter before an update: gradient norm (one read) and clipping (read and write),
+/// in fp32.
+inline constexpr std::int64_t kNormAndClipBytes = 3 * kFloat32Bytes;
 
 // ---- lower_memory.cpp: resident bytes and the optimizer -------------------------------------
 
@@ -220,7 +223,7 @@ Work server_update_work(const Strategy& strategy, std::int64_t share, std::int64
 /// The sum over all workers' gradients of a parameter server's shard.
 Work server_sum_work(std::int64_t share, int workers, std::vector<WorkPart>& parts);
 /// Bytes of optimizer state per parameter.
-Bytes optimizer_state_bytes(Dtype dtype);
+Bytes optimizer_state_bytes(const Strategy& strategy);
 /// With optimizer state in host memory: the device computes the norm and clears its gradients, and
 /// the CPU updates a shard of `parameters` elements.
 Work host_optimizer_work(const Strategy& strategy, std::int64_t parameters,

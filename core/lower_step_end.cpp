@@ -147,7 +147,8 @@ class StepEnd {
     Collective collective;
     collective.kind = kind;
     collective.bytes =
-        (to_host ? Bytes(kFloat32Bytes) : stored_element(strategy_.dtype)) * share_of(reduction);
+        (to_host ? Bytes(gradient_bytes(strategy_)) : stored_element(strategy_.dtype)) *
+        share_of(reduction);
     collective.parameters = reduction.range;
     Task task;
     task.work = append_collective_work(collective);
@@ -244,8 +245,9 @@ class StepEnd {
 
   void sum_over_tensor(StageId stage, std::int64_t elements, const GroupShape& shape,
                        const CollectiveSpread& spread) {
-    const WorkId work = append_collective_work(
-        {CollectiveKind::kAllReduce, Axis::kTensor, Bytes(kGradientBytes) * elements, shape});
+    const WorkId work =
+        append_collective_work({CollectiveKind::kAllReduce, Axis::kTensor,
+                                Bytes(gradient_bytes(strategy_)) * elements, shape});
     open_collective(folded_, spread);
     append_to(work, stage, last_backward_of(stage));
   }
@@ -265,8 +267,9 @@ class StepEnd {
                         .stride = distance,
                         .job_ranks = pass_.placement.devices * pass_.groups.stage_ranks,
                         .devices_per_node = pass_.groups.devices_per_node});
-    const WorkId work = append_collective_work(
-        {CollectiveKind::kAllReduce, Axis::kPipeline, Bytes(kGradientBytes) * elements, shape});
+    const WorkId work =
+        append_collective_work({CollectiveKind::kAllReduce, Axis::kPipeline,
+                                Bytes(gradient_bytes(strategy_)) * elements, shape});
     open_collective(folded_, {});
     for (const StageId stage : ends) append_to(work, stage, last_backward_of(stage));
   }

@@ -12,10 +12,11 @@ struct BucketSizes {
   std::int64_t first = 1, others = 1;
 };
 
-BucketSizes bucket_sizes(const GradientBuckets& buckets, int data_ranks) {
+BucketSizes bucket_sizes(const Strategy& strategy, int data_ranks) {
+  const GradientBuckets& buckets = strategy.data_parallelism.buckets;
   constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
-  const auto elements = [](std::int64_t bytes) {
-    return std::max<std::int64_t>(1, bytes / kGradientBytes);
+  const auto elements = [&](std::int64_t bytes) {
+    return std::max<std::int64_t>(1, bytes / gradient_bytes(strategy));
   };
   switch (buckets.rule) {
     case BucketRule::kNone:
@@ -131,10 +132,9 @@ bool has_units(const Strategy& strategy, const StagesPass& pass) {
 PartUnits cut_into_units(const std::vector<std::vector<LocalParameter>>& layers,
                          const std::optional<TablePlace>& table, const Strategy& strategy,
                          const JobGroups& groups) {
-  const GradientBuckets& rule = strategy.data_parallelism.buckets;
   const bool whole_layers = strategy.zero >= 2;
   const BucketSizes sizes =
-      strategy.zero >= 3 ? BucketSizes{} : bucket_sizes(rule, groups.dense_data.ranks);
+      strategy.zero >= 3 ? BucketSizes{} : bucket_sizes(strategy, groups.dense_data.ranks);
   const BucketCutter cutter(layers, table, sizes, whole_layers);
   PartUnits made;
   made.buckets = cutter.cut(false);
@@ -144,7 +144,8 @@ PartUnits cut_into_units(const std::vector<std::vector<LocalParameter>>& layers,
       made.buckets.begin(), made.buckets.end(),
       [](const GradientBucket& a, const GradientBucket& b) { return a.unit > b.unit; });
 
-  std::vector<bool> begins(layers.size(), whole_layers && rule.rule == BucketRule::kNone);
+  std::vector<bool> begins(
+      layers.size(), whole_layers && strategy.data_parallelism.buckets.rule == BucketRule::kNone);
   for (const GradientBucket& bucket : made.buckets)
     begins[static_cast<std::size_t>(bucket.unit)] = true;
   made.units = units_from(layers, begins);

@@ -61,6 +61,7 @@ class KernelWriter {
         tokens_(local_tokens(shard)),
         tensor_(shard.degrees.tensor),
         element_(stored_element(shard.dtype).value),
+        gradient_(bytes_per_element(shard.precision.gradients)),
         phase_(phase),
         kernels_(kernels) {}
 
@@ -71,7 +72,7 @@ class KernelWriter {
     const std::int64_t elements = rows * table.width;
     if (phase_ == Phase::kForward) memory_bound(2 * elements * element_);
     if (phase_ == Phase::kBackwardWeight)
-      memory_bound(elements * (element_ + 2 * kFloat32Bytes));  // read gradient, add to fp32 rows
+      memory_bound(elements * (element_ + 2 * gradient_));  // read gradient, add to rows
   }
 
   void operator()(const Norm&) const { elementwise(0); }
@@ -163,7 +164,7 @@ class KernelWriter {
   void memory_bound(std::int64_t traffic, const Streaming& stream = {}) const {
     Kernel kernel = blank(KernelKind::kMemoryBound);
     kernel.routine = stream.routine.value_or(kernel.routine);
-    if (kernel.dtype == Dtype::kFp8) kernel.dtype = Dtype::kBf16;
+    kernel.dtype = storage_dtype(kernel.dtype);
     kernel.memory_traffic = Bytes(traffic);
     kernel.launches = stream.launches;
     kernels_.push_back(kernel);
@@ -227,7 +228,7 @@ class KernelWriter {
         break;
       case Phase::kBackwardWeight:
         set(kernel, {forward.k, forward.n, rows_each});
-        kernel.memory_traffic = Bytes((x + y) * element_ + 2 * weights * kFloat32Bytes);
+        kernel.memory_traffic = Bytes((x + y) * element_ + 2 * weights * gradient_);
         break;
       case Phase::kUpdate:
         return;
@@ -336,7 +337,7 @@ class KernelWriter {
   const ShardShape& shard_;
   LocalTokens tokens_;
   int tensor_;
-  std::int64_t element_;
+  std::int64_t element_, gradient_;
   Phase phase_;
   std::int64_t vocabulary_ = -1;
   std::vector<Kernel>& kernels_;

@@ -16,7 +16,8 @@ ShardShape shard_shape_of(const Strategy& strategy) {
           .dtype = strategy.dtype,
           .attention = strategy.attention,
           .context = strategy.model_parallelism.context,
-          .routing = strategy.model_parallelism.routing};
+          .routing = strategy.model_parallelism.routing,
+          .precision = strategy.precision};
 }
 
 LocalTokens local_tokens(const ShardShape& shard) {
@@ -55,9 +56,7 @@ std::int64_t local_columns(const ModelGraph& model, const Operator& op, int tens
   return columns;
 }
 
-Bytes stored_element(Dtype dtype) {
-  return Bytes(bytes_per_element(dtype == Dtype::kFp8 ? Dtype::kBf16 : dtype));
-}
+Bytes stored_element(Dtype dtype) { return Bytes(bytes_per_element(storage_dtype(dtype))); }
 
 std::int64_t padded_vocabulary(std::int64_t rows, int tensor) {
   const std::int64_t multiple = kVocabularyMultiple * tensor;

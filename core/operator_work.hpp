@@ -23,6 +23,7 @@ struct ShardShape {
   AttentionAlgorithm attention = AttentionAlgorithm::kFlash;
   ContextAlgorithm context = ContextAlgorithm::kAllGather;
   ExpertRouting routing = {};
+  Precision precision = {};
   friend bool operator==(const ShardShape&, const ShardShape&) = default;
 };
 ShardShape shard_shape_of(const Strategy& strategy);
@@ -51,8 +52,7 @@ std::int64_t local_width(const ActivationTensor& activation, int tensor);
 /// Output columns of a column-parallel GEMM on one rank, without vocabulary padding.
 std::int64_t local_columns(const ModelGraph& model, const Operator& op, int tensor);
 
-/// Bytes of a stored activation or weight element. fp8 training stores bf16 and converts before
-/// each GEMM (Micikevicius et al., arXiv 2209.05433; as in Transformer Engine).
+/// Bytes of a stored activation or weight element; see storage_dtype().
 Bytes stored_element(Dtype dtype);
 
 /// Rows of a vocabulary table or head, padded to a multiple of 128 x tensor as in Megatron-LM
@@ -68,9 +68,9 @@ Flops forward_flops(const Operator& op, std::int64_t sequences, std::int64_t seq
 /// kernel computes both gradients). kUpdate has none: lower() updates all parameters of a rank at
 /// once.
 ///
-/// Weight gradients are accumulated in fp32 (read and written). Fused attention has 2 GEMMs forward
-/// and 5 backward (arXiv 2205.14135, algorithm 4); standard attention 2 and 4, plus a softmax over
-/// all scores, causal or not.
+/// Weight gradients are accumulated (read and written) in Precision::gradients. Fused attention has
+/// 2 GEMMs forward and 5 backward (arXiv 2205.14135, algorithm 4); standard attention 2 and 4, plus
+/// a softmax over all scores, causal or not.
 std::vector<Kernel> kernels_of(const ModelGraph& model, OperatorId op, const ShardShape& shard,
                                Phase phase);
 

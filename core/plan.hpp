@@ -14,6 +14,7 @@
 #include "core/ids.hpp"
 #include "core/model_graph.hpp"
 #include "core/model_parallelism.hpp"
+#include "core/precision.hpp"
 #include "core/recompute.hpp"
 #include "core/schedule.hpp"
 
@@ -81,6 +82,7 @@ struct Strategy {
   AttentionAlgorithm attention = AttentionAlgorithm::kFlash;
   DataParallelism data_parallelism;
   ModelParallelism model_parallelism = {};
+  Precision precision = {};
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 /// Micro-batches per replica and step; check_plan() ensures that the division is exact.

@@ -46,8 +46,8 @@ enum class WeightGradientMemory : std::uint8_t {
 };
 
 struct TrainerMemory {
-  LossMemory loss;          ///< if every tensor rank computes the loss over all words
-  LossMemory sharded_loss;  ///< if the words are sharded over the tensor ranks
+  LossMemory loss = {};          ///< if every tensor rank computes the loss over all words
+  LossMemory sharded_loss = {};  ///< if the words are sharded over the tensor ranks
 
   WeightGradientMemory weight_gradients = WeightGradientMemory::kNone;
   /// The backward pass of the head frees the logits before the blocks run theirs. Off: the peaks of
@@ -73,16 +73,17 @@ struct TrainerMemory {
   int unreduced_gradient_bytes = 4;
   /// ZeRO 2 and 3: largest number of parameters gathered or reduced at a time; 0: a whole layer.
   std::int64_t most_gathered_parameters = 0;
-  /// FSDP: embedding and head are parameters of the root unit, gathered from the start of the
-  /// forward pass to the end of the backward pass.
+  /// FSDP: embedding and head are parameters of the root unit, which is not resharded between
+  /// their forward and their backward passes.
   bool keeps_ends_gathered = false;
 
-  Bytes workspace;             ///< allocated once: cuBLAS, Transformer Engine, gradient buckets
+  Bytes workspace = {};        ///< allocated once: cuBLAS, Transformer Engine, gradient buckets
   double allocator_slack = 0;  ///< reserved / allocated - 1
   /// CUDA context with the loaded kernels. Absent: DeviceModel::reserved_memory stands for
   /// everything outside the allocator, communicators included.
   std::optional<Bytes> context = {};
-  Bytes communicator;  ///< NCCL buffers of each communicator of a rank; only if `context` is set
+  /// NCCL buffers of each communicator of a rank; counted only if `context` is set.
+  Bytes communicator = {};
   friend bool operator==(const TrainerMemory&, const TrainerMemory&) = default;
 };
 

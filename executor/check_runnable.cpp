@@ -19,6 +19,10 @@ std::vector<Diagnostic> check_runnable(const Plan& plan, const ModelGraph&) {
     add_problem(problems, "--dtype",
                 fmt::format("training in {} is not supported", name_of(s.dtype)),
                 "use fp32 or bf16");
+  if (s.precision.gradients != Dtype::kFp32)
+    add_problem(problems, "--grad-dtype",
+                fmt::format("gradients in {} are not supported", name_of(s.precision.gradients)),
+                "use fp32");
   return problems;
 }
 

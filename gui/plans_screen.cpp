@@ -215,6 +215,7 @@ void PlansScreen::start() {
   fixed.attention = s.attention;
   fixed.data_parallelism = s.data_parallelism;
   fixed.model_parallelism = s.model_parallelism;
+  fixed.precision = s.precision;
   for (const Lock& lock : locks_)
     if (lock.box->isChecked()) lock.hold(s, fixed);
   const Goal goal{.gpus = static_cast<int>(rank_count(s.degrees)),

@@ -191,6 +191,21 @@ class CalibrationWriter {
     return fused > 0 ? fused : softmax;
   }
 
+  /// Layers of the model graph that a pass goes through: blocks, embeddings and heads.
+  std::int64_t count_parts(KinetoPass pass) const {
+    std::int64_t parts = 0;
+    bool has_fused = false;
+    for (const MeasuredShape& shape : kernels_.shapes)
+      has_fused = has_fused || shape.routine == Routine::kAttention;
+    for (const MeasuredShape& shape : kernels_.shapes) {
+      const bool is_block = shape.routine == (has_fused ? Routine::kAttention : Routine::kSoftmax);
+      if (shape.pass == pass && (is_block || shape.routine == Routine::kEmbedding ||
+                                 shape.routine == Routine::kCrossEntropy))
+        parts += shape.counted;
+    }
+    return parts;
+  }
+
   // ---- points ----
 
   struct Row {
@@ -305,14 +320,15 @@ class CalibrationWriter {
     for (const auto& [key, sum] : streams_) add_stream(key, sum);
   }
 
-  /// Elements of the hidden states: those of the norms that take the most time.
+  /// Elements of the hidden states: those of the most frequent norms, since every layer has two,
+  /// and at most one each of queries and keys.
   void find_hidden_size() {
-    double longest = 0;
+    std::int64_t most = 0;
     for (const auto& [key, sum] : streams_) {
       const auto [routine, pass, elements] = key;
       const bool is_norm = routine == Routine::kLayerNorm || routine == Routine::kRmsNorm;
-      if (is_norm && pass == KinetoPass::kForward && sum.seconds > longest) {
-        longest = sum.seconds;
+      if (is_norm && pass == KinetoPass::kForward && sum.counted > most) {
+        most = sum.counted;
         hidden_elements_ = elements;
       }
     }
@@ -507,10 +523,12 @@ class CalibrationWriter {
     };
     const double forward = rest(KinetoPass::kForward), backward = rest(KinetoPass::kBackward);
     if (layers_ > 0) {
-      trainer_.host_per_layer_forward =
-          Seconds(std::max(0.0, forward / static_cast<double>(layers_)));
-      trainer_.host_per_layer_backward =
-          Seconds(std::max(0.0, backward / static_cast<double>(layers_)));
+      const auto per_part = [&](double seconds, KinetoPass pass) {
+        const auto parts = static_cast<double>(std::max<std::int64_t>(1, count_parts(pass)));
+        return Seconds(std::max(0.0, seconds / parts));
+      };
+      trainer_.host_per_layer_forward = per_part(forward, KinetoPass::kForward);
+      trainer_.host_per_layer_backward = per_part(backward, KinetoPass::kBackward);
     } else {
       result_.report.notes.push_back(
           "layers were not recognized: host time is attributed to kernels only");

@@ -188,8 +188,8 @@ class KernelJoin {
   /// Recomputation runs forward operators inside of backward functions: unlike the operators of
   /// these, they have sequence numbers of their own.
   KinetoPass pass_of(std::int32_t index) const {
-    if (index >= 0 && is_update(op(index))) return KinetoPass::kUpdate;
     for (; index >= 0; index = op(index).parent) {
+      if (is_update(op(index))) return KinetoPass::kUpdate;
       if (is_backward_node(index)) return KinetoPass::kBackward;
       if (op(index).sequence >= 0) return KinetoPass::kForward;
     }

@@ -18,5 +18,7 @@ std::span<const EmbeddedText> embedded_collectives();
 std::span<const EmbeddedText> embedded_devices();
 std::span<const EmbeddedText> embedded_trainers();
 std::span<const EmbeddedText> embedded_published_sets();
+/// Errors of predictions for published runs: published/validated-runs.csv.
+std::string_view embedded_validated_runs();
 
 }  // namespace meshwright

@@ -43,10 +43,13 @@ constexpr UnitText kRate{1e9, "GB/s", "B/s"}, kFlopRate{1e12, "TFLOP/s", "FLOP/s
 
 template <class Parse>
 std::string quantity(double value, double in_unit, const UnitText& unit, Parse parse) {
-  const std::string text = fmt::format("{} {}", in_unit, unit.name);
-  try {
-    if (parse(text, "").value == value) return toml_quoted(text);
-  } catch (const InputError&) {  // more digits than a quantity allows
+  constexpr int kMostDecimals = 15;
+  for (int decimals = 0; decimals <= kMostDecimals; ++decimals) {
+    const std::string text = fmt::format("{:.{}f} {}", in_unit, decimals, unit.name);
+    try {
+      if (parse(text, "").value == value) return toml_quoted(text);
+    } catch (const InputError&) {  // zero, or more digits than a quantity allows
+    }
   }
   return toml_quoted(fmt::format("{} {}", value, unit.base));
 }

@@ -295,7 +295,8 @@ Strategy strategy_of(const Candidate& candidate, const Goal& goal, const FixedCh
           .dtype = fixed.dtype.value_or(Dtype::kBf16),
           .attention = fixed.attention.value_or(AttentionAlgorithm::kFlash),
           .data_parallelism = fixed.data_parallelism,
-          .model_parallelism = fixed.model_parallelism};
+          .model_parallelism = fixed.model_parallelism,
+          .precision = fixed.precision};
 }
 
 bool is_simpler(const Candidate& a, const Candidate& b) {

@@ -116,6 +116,11 @@ LayerPasses layer_passes(const Strategy& strategy, const ModelGraph& model, cons
                                      : PassTimes{p.forward, p.backward, p.backward_input});
     passes.recomputed.push_back(recomputed);
   }
+  // Sharded over all pipeline ranks, the embedding and the head load every stage alike.
+  const ScheduleRule* rule = find_schedule_rule(strategy.schedule);
+  if (rule != nullptr && rule->output_barriers > 0)
+    for (std::vector<PassTimes>* layers : {&passes.plain, &passes.recomputed})
+      layers->front() = layers->back() = {};
   return passes;
 }
 

@@ -31,7 +31,8 @@ struct LayerPasses {
 
 /// Prices the passes of every layer under `strategy`: lower_stages() and price_works(), by layer
 /// class. Exact: the work of a stage is the sum of the parts of its layers. Independent of schedule
-/// and number of micro-batches; of recomputation it only matters whether it is selective.
+/// and number of micro-batches, except that embedding and head are zero if the schedule shards them
+/// over all pipeline ranks; of recomputation it only matters which operators are recomputed.
 LayerPasses layer_passes(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster,
                          const CostModel& cost_model);
 

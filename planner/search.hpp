@@ -36,6 +36,7 @@ struct FixedChoices {
   std::optional<AttentionAlgorithm> attention;
   DataParallelism data_parallelism = {};    ///< for every plan; not searched
   ModelParallelism model_parallelism = {};  ///< for every plan; not searched
+  Precision precision = {};                 ///< for every plan; not searched
 };
 
 /// Why a candidate was not simulated.

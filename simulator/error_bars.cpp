@@ -129,9 +129,16 @@ std::optional<ErrorBar> error_bar(const JobTraits& job, std::span<const Validate
   return bar;
 }
 
-bool equal_within_error(Ticks a, const ErrorBar& bar_a, Ticks b, const ErrorBar& bar_b) {
-  const double x = to_seconds(a).value, y = to_seconds(b).value;
-  return x * bar_a.p10 <= y * bar_b.p90 && y * bar_b.p10 <= x * bar_a.p90;
+std::optional<StepTimeRange> range_of(Ticks step_time, const std::optional<ErrorBar>& bar) {
+  if (!bar) return std::nullopt;
+  const double seconds = to_seconds(step_time).value;
+  return StepTimeRange{.p10 = to_ticks(Seconds(bar->p10 * seconds)),
+                       .p90 = to_ticks(Seconds(bar->p90 * seconds)),
+                       .validated_runs = bar->runs};
+}
+
+bool equal_within_error(const StepTimeRange& a, const StepTimeRange& b) {
+  return a.p10 <= b.p90 && b.p10 <= a.p90;
 }
 
 std::string to_csv(std::span<const ValidatedRun> runs) {

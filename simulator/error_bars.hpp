@@ -20,6 +20,7 @@
 
 #include "core/cluster.hpp"
 #include "core/evaluation.hpp"
+#include "core/io_plan.hpp"
 #include "core/model_graph.hpp"
 #include "core/plan.hpp"
 #include "core/trainer.hpp"
@@ -64,8 +65,9 @@ struct ErrorBar {
 std::optional<ErrorBar> error_bar(const JobTraits& job, std::span<const ValidatedRun> runs,
                                   std::string_view without = {});
 
-/// True if the ranges of two step times overlap: neither plan is known to be faster.
-bool equal_within_error(Ticks a, const ErrorBar& bar_a, Ticks b, const ErrorBar& bar_b);
+std::optional<StepTimeRange> range_of(Ticks step_time, const std::optional<ErrorBar>& bar);
+/// True if the ranges overlap: neither plan is known to be faster.
+bool equal_within_error(const StepTimeRange& a, const StepTimeRange& b);
 
 /// One run per line below a header; validated_runs_from_csv() reads it back.
 std::string to_csv(std::span<const ValidatedRun> runs);

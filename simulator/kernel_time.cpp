@@ -69,20 +69,25 @@ Flops least_tiled_work(const Kernel& kernel, const DeviceModel& device) {
   return Flops(least);
 }
 
+/// Bytes that a product writes, and reads to add to.
+Bytes result_bytes(const Kernel& kernel, ProductFormat format) {
+  const bool is_wide = format == ProductFormat::kFp32 || format == ProductFormat::kTf32;
+  std::int64_t element = is_wide ? kFloat32Bytes : bytes_per_element(Dtype::kBf16);
+  if (kernel.phase == Phase::kBackwardWeight) element = 2 * kFloat32Bytes;
+  return Bytes(kernel.batch * kernel.m * kernel.n * element);
+}
+
 Seconds gemm_time(const Kernel& kernel, const DeviceModel& device, PowerState power) {
   const GemmEfficiency& gemm = device.gemm;
   const ProductFormat format = kernel.format.value_or(product_format_of(kernel.dtype));
-  const FlopsPerSecond peak = required_peak(device, format);
-  double share = product_share(gemm, kernel.flops, peak, power) *
-                 gemm.format_share[static_cast<std::size_t>(format)];
+  double share = product_share(device, kernel.flops, format, power);
   if (kernel.kind == KernelKind::kGroupedGemm) share *= gemm.grouped_share;
   const BytesPerSecond rate = gemm.memory_share * device.memory_bandwidth;
-  const bool is_wide = format == ProductFormat::kFp32 || format == ProductFormat::kTf32;
-  const std::int64_t element = is_wide ? kFloat32Bytes : bytes_per_element(Dtype::kBf16);
-  const Bytes result(kernel.batch * kernel.m * kernel.n * element);
-  const Seconds product = least_tiled_work(kernel, device) / (share * peak);
+  const Seconds product =
+      least_tiled_work(kernel, device) / (share * required_peak(device, format));
   return launch_time(kernel, device) + gemm.ramp +
-         overlapped(product, kernel.memory_traffic / rate) + gemm.exposed_write * (result / rate);
+         overlapped(product, kernel.memory_traffic / rate) +
+         gemm.exposed_write * (result_bytes(kernel, format) / rate);
 }
 
 /// Linear in the logarithm of the head size between 64, 128 and 256.
@@ -120,10 +125,10 @@ Seconds attention_time(const Kernel& kernel, const DeviceModel& device,
   double share = attention_share(kernel, pass);
   if (kernel.dtype == Dtype::kFp8) share *= pass.fp8_share;
   // Attention was measured at full clocks; the power limit slows it like products.
-  const FlopsPerSecond peak = required_peak(device, product_format_of(kernel.dtype));
   if (conditions.power == PowerState::kSustained)
-    share *=
-        product_share(device.gemm, {}, peak, PowerState::kSustained) / device.gemm.max_efficiency;
+    share *= product_share(device, {}, ProductFormat::kBf16, PowerState::kSustained) /
+             device.gemm.max_efficiency;
+  const FlopsPerSecond peak = required_peak(device, product_format_of(kernel.dtype));
   const Seconds product = kernel.flops * attention_waste(kernel, device) / (share * peak);
   const BytesPerSecond rate = device.memory_efficiency.max_efficiency * device.memory_bandwidth;
   return launch_time(kernel, device) + attention.ramp +
@@ -141,11 +146,16 @@ Seconds stream_time(const Kernel& kernel, const DeviceModel& device) {
 
 }  // namespace
 
-double product_share(const GemmEfficiency& gemm, Flops work, FlopsPerSecond peak,
+double product_share(const DeviceModel& device, Flops work, ProductFormat format,
                      PowerState power) {
+  const GemmEfficiency& gemm = device.gemm;
+  const auto index = static_cast<std::size_t>(format);
   const double most = gemm.max_efficiency, least = gemm.long_efficiency.value_or(most);
-  if (power == PowerState::kSustained) return gemm.sustained_efficiency.value_or(least);
-  return least + (most - least) / (1 + ratio(work / peak, gemm.droop_time));
+  const double of_long = gemm.format_long_share[index];
+  if (power == PowerState::kSustained) return of_long * gemm.sustained_efficiency.value_or(least);
+  const Seconds ideal = work / required_peak(device, format);
+  const double top = gemm.format_share[index] * most, bottom = of_long * least;
+  return bottom + (top - bottom) / (1 + ratio(ideal, gemm.droop_time));
 }
 
 Kernel piece_of(const Kernel& kernel) {

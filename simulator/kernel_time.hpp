@@ -10,7 +10,8 @@
 ///   product = waves * tile, minimized over the tile and its halvings, as libraries do
 ///   memory  = traffic / (bandwidth * memory_share)
 ///   time    = launch + ramp + (product^3 + memory^3)^(1/3) + exposed_write * result / memory rate
-/// with `share` by PowerState, and `grouped_share` of it for grouped GEMMs.
+/// with `share` by PowerState, and `grouped_share` of it for grouped GEMMs. The result has 2 bytes
+/// per element, 4 in fp32 and tf32; weight gradients are added to fp32 values, 8 bytes.
 ///
 /// Memory-bound: launches * launch + (bytes + launches * half_speed_bytes) / (bandwidth *
 /// max_efficiency of the family), so that one launch of half_speed_bytes runs at half the
@@ -21,10 +22,10 @@
 /// diagonal = 1 + 128 / keys if causal (blocks on the diagonal are computed in full), rounding =
 /// waves of blocks of 128 queries over blocks / P (blocks as in Dao, arXiv 2307.08691).
 ///
-/// Worked number, A100 (312 TFLOP/s, P = 108, tiles of 256 x 256, share 0.8; edge, overhead, ramp,
-/// launch and memory time zero): 8192 x 12288 x 1024 has 32 * 48 = 1536 tiles, 14.22 waves that
-/// count as 0.6 * 15 + 0.4 * 14.22 = 14.69; a tile is 134217728 FLOP at 2.3111 TFLOP/s = 58.08 us;
-/// the product takes 853.1 us.
+/// Worked number, A100 (312 TFLOP/s, P = 108, tiles of 64 x 64, share 0.8; edge, overhead, ramp,
+/// launch and memory time zero): 8192 x 12288 x 1024 has 128 * 192 = 24576 tiles, 227.556 waves
+/// that count as 0.6 * 228 + 0.4 * 227.556 = 227.822; a tile is 8388608 FLOP at 2.31111 TFLOP/s
+/// = 3.62969 us; the product takes 826.92 us.
 #pragma once
 
 #include "core/device.hpp"
@@ -54,8 +55,8 @@ struct KernelConditions {
 Seconds kernel_time(const Kernel& kernel, const DeviceModel& device,
                     const KernelConditions& conditions);
 
-/// Fraction of the peak of bf16 that a GEMM of `work` at `peak` runs at.
-double product_share(const GemmEfficiency& gemm, Flops work, FlopsPerSecond peak, PowerState power);
+/// Fraction of the format's peak that a GEMM of `work` FLOPs runs at.
+double product_share(const DeviceModel& device, Flops work, ProductFormat format, PowerState power);
 
 /// One of the equal pieces that the kernel is split into: a GEMM by rows, attention by keys (its
 /// queries, which fill the device, are not split).

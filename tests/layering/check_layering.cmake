@@ -22,7 +22,7 @@ set(uses_cli core models planner simulator kernels executor)
 # folder → libraries its sources (.cpp) may include, by the first component of the path
 set(libraries_core fmt nlohmann protozero boost)
 set(libraries_models fmt nlohmann toml++)
-set(libraries_simulator fmt Eigen)
+set(libraries_simulator fmt Eigen ceres)
 set(libraries_planner fmt boost)
 set(libraries_kernels fmt Eigen oneapi cublasLt)
 set(libraries_executor fmt)

@@ -84,8 +84,12 @@ TEST(ErrorBar, DistanceIsZeroOnlyForEqualTraits) {
 TEST(ErrorBar, CallsPlansWithOverlappingRangesEqual) {
   const ErrorBar bar{.p10 = 0.9, .p90 = 1.1, .runs = 1, .sources = {}};
   const auto ms = [](std::int64_t n) { return Ticks(n * kTicksPerSecond / 1000); };
-  EXPECT_TRUE(equal_within_error(ms(1000), bar, ms(1150), bar));
-  EXPECT_FALSE(equal_within_error(ms(1000), bar, ms(1300), bar));
+  const StepTimeRange first = *range_of(ms(1000), bar);
+  EXPECT_EQ(first.p10, ms(900));
+  EXPECT_EQ(first.p90, ms(1100));
+  EXPECT_TRUE(equal_within_error(first, *range_of(ms(1150), bar)));
+  EXPECT_FALSE(equal_within_error(first, *range_of(ms(1300), bar)));
+  EXPECT_FALSE(range_of(ms(1000), std::nullopt).has_value());
 }
 
 }  // namespace

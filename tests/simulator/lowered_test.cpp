@@ -134,5 +134,34 @@ TEST(LoweredPlan, IsTheSameWithContentionOnWideLinks) {
   }
 }
 
+// The allocator holds an eighth more than the tensors, but at most what the device has left: slack
+// never decides whether a plan fits.
+TEST(AllocatorSlack, IsReservedWhereTheDeviceHasRoom) {
+  const Case& c = cases()[0];
+  const Cluster cluster = testing_models::cluster_of(1, 4);
+  const TaskGraph graph =
+      lower(plan_of(c), model_of_cases(), cluster, {.memory = {.allocator_slack = 0.125}});
+  const auto prices = price_works(graph.parts, graph.works, *make_device_cost_model(cluster));
+  JobFacts job;
+  const auto with_capacity = [&](Bytes capacity) {
+    job.memory_capacity = capacity;
+    return evaluate(graph, prices, simulate(graph, prices), job);
+  };
+  const Evaluation roomy = with_capacity(Bytes(std::int64_t{80} << 30));
+  const MemoryAmounts held = peak_memory_by_rank(graph)[0];
+  const Bytes allocated = total(held) - held[MemoryClass::kReserved];
+  EXPECT_EQ(allocated_bytes(roomy.peak_memory[0]), allocated);
+  EXPECT_EQ(roomy.allocator_slack[0], Bytes(allocated.value / 8));
+  EXPECT_EQ(total(roomy.peak_memory[0]), total(held) + Bytes(allocated.value / 8));
+  EXPECT_GE(peak_reserved_memory(roomy), allocated + Bytes(allocated.value / 8));
+  EXPECT_LT(peak_reserved_memory(roomy), peak_memory(roomy));
+
+  const Bytes least = peak_memory(with_capacity(Bytes(0)));
+  const Evaluation tight = with_capacity(least + Bytes(1'000));
+  EXPECT_TRUE(fits_in_memory(tight));
+  EXPECT_EQ(peak_memory(tight), least + Bytes(1'000));
+  EXPECT_FALSE(fits_in_memory(with_capacity(least - Bytes(1))));
+}
+
 }  // namespace
 }  // namespace meshwright

@@ -20,7 +20,13 @@ inline DeviceModel reference_a100() {
   d.memory_bandwidth = BytesPerSecond(2.039e12);
   d.multiprocessors = 108;
   d.compute_capability = 80;
-  d.gemm = {.max_efficiency = 0.94, .tile_m = 128, .tile_n = 256, .ramp = Seconds(0.0)};
+  // One tile size, and nothing but tiles, waves and memory traffic.
+  d.gemm.max_efficiency = 0.8;
+  d.gemm.tile_m = d.gemm.tile_n = 64;
+  d.gemm.tile_edge = d.gemm.depth_overhead = d.gemm.exposed_write = 0;
+  d.gemm.memory_share = 0.91;
+  d.attention.forward = {.head_128 = 0.5, .half_length_causal = 0, .half_length_full = 0};
+  d.attention.backward = {.head_128 = 0.4, .half_length_causal = 0, .half_length_full = 0};
   d.memory_efficiency = {.max_efficiency = 0.91, .half_speed_bytes = Bytes(0)};
   return d;
 }
