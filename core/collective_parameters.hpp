@@ -17,7 +17,7 @@ namespace meshwright {
 struct ProtocolParameters {
   /// Launch and the protocol's base latency together; absent: the device's launch overhead plus
   /// NCCL's base latency.
-  std::optional<Seconds> base;
+  std::optional<Seconds> base = {};
   double hop = 1.0;        ///< measured / estimated latency of the hops within a node
   double bandwidth = 1.0;  ///< measured / estimated bandwidth
   double blend = 1.0;      ///< see blended_time(); 1: latency and transfer time add up
@@ -27,9 +27,10 @@ struct ProtocolParameters {
 /// Sends and all-to-all within a node, which NCCL's tuning model does not cover. With small
 /// messages NCCL uses the protocol LL, with large ones Simple.
 struct ExchangeParameters {
-  std::optional<Seconds> small_base, large_base;  ///< launch included; absent: NCCL's latencies
-  double bandwidth = 0.9;  ///< fraction of the link bandwidth that NCCL assumes
-  double own_part = 0.0;   ///< see CollectiveParameters::own_part
+  std::optional<Seconds> small_base = {},
+                         large_base = {};  ///< launch included; absent: NCCL's latencies
+  double bandwidth = 0.9;                  ///< fraction of the link bandwidth that NCCL assumes
+  double own_part = 0.0;                   ///< see CollectiveParameters::own_part
   double blend = 1.0;
   friend bool operator==(const ExchangeParameters&, const ExchangeParameters&) = default;
 };
@@ -50,11 +51,11 @@ struct CollectiveParameters {
 
 /// A property of the network between nodes and its software (InfiniBand, RoCE, EFA, TCPXO).
 struct NetworkParameters {
-  Seconds base;                 ///< once per collective, in addition to the device's
-  double hop = 1.0;             ///< measured / estimated latency of the hops between nodes
-  double bandwidth = 1.0;       ///< fraction that rings and trees attain of NCCL's estimate
-  double all_to_all = 1.0;      ///< fraction of the ports' bandwidth that all-to-all attains
-  std::optional<double> blend;  ///< of collectives across nodes; absent: the device's
+  Seconds base = {};                 ///< once per collective, in addition to the device's
+  double hop = 1.0;                  ///< measured / estimated latency of the hops between nodes
+  double bandwidth = 1.0;            ///< fraction that rings and trees attain of NCCL's estimate
+  double all_to_all = 1.0;           ///< fraction of the ports' bandwidth that all-to-all attains
+  std::optional<double> blend = {};  ///< of collectives across nodes; absent: the device's
   friend bool operator==(const NetworkParameters&, const NetworkParameters&) = default;
 };
 

@@ -77,6 +77,14 @@ Shelf trainers() {
   return {"trainer", "a trainer profile", "./trainer.toml", ".trainer.toml",
           ".toml",   embedded_trainers()};
 }
+Shelf collectives() {
+  return {"collectives",
+          "a file of measured collectives",
+          "./collectives.toml",
+          ".collectives.toml",
+          ".toml",
+          embedded_collectives()};
+}
 Shelf devices() {
   return {"device", "a device file", "./device.toml", ".device.toml", ".toml", embedded_devices()};
 }
@@ -100,6 +108,10 @@ NamedText find_trainer(const std::string& name_or_path) {
   return find_on(trainers(), name_or_path);
 }
 std::vector<std::string> trainer_preset_names() { return names_on(trainers()); }
+NamedText find_collectives_file(const std::string& name_or_path) {
+  return find_on(collectives(), name_or_path);
+}
+std::vector<std::string> collectives_preset_names() { return names_on(collectives()); }
 std::vector<std::string> device_preset_names() { return names_on(devices()); }
 NamedText find_published_set(const std::string& name_or_path) {
   return find_on(published_sets(), name_or_path);

@@ -32,11 +32,15 @@ NamedText find_device(const std::string& name_or_path);
 /// The text as it is in the file, with its references.
 NamedText find_cluster_file(const std::string& name_or_path);
 NamedText find_device_file(const std::string& name_or_path);
+/// Measured collectives of a device and its local network (models/collectives/nvlink4.toml), or of
+/// a network between nodes (infiniband.toml): `collectives = "NAME"` in a device or in [fabric].
+NamedText find_collectives_file(const std::string& name_or_path);
 /// True if a TOML file describes a device, or changes one; false: a cluster.
 bool describes_device(const NamedText& toml);
-std::vector<std::string> model_preset_names();    ///< sorted
-std::vector<std::string> cluster_preset_names();  ///< sorted
-std::vector<std::string> device_preset_names();   ///< sorted
+std::vector<std::string> model_preset_names();        ///< sorted
+std::vector<std::string> cluster_preset_names();      ///< sorted
+std::vector<std::string> collectives_preset_names();  ///< sorted
+std::vector<std::string> device_preset_names();       ///< sorted
 
 struct LoadedModel {
   ModelGraph graph;

@@ -1,5 +1,5 @@
-/// Texts of the folders presets, clusters, devices, trainers and published, embedded by
-/// embed_presets.cmake.
+/// Texts of the folders presets, clusters, collectives, devices, trainers and published, embedded
+/// by embed_presets.cmake.
 #pragma once
 
 #include <span>
@@ -14,6 +14,7 @@ struct EmbeddedText {
 // All sorted by name.
 std::span<const EmbeddedText> embedded_models();
 std::span<const EmbeddedText> embedded_clusters();
+std::span<const EmbeddedText> embedded_collectives();
 std::span<const EmbeddedText> embedded_devices();
 std::span<const EmbeddedText> embedded_trainers();
 std::span<const EmbeddedText> embedded_published_sets();

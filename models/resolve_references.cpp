@@ -15,13 +15,14 @@ namespace {
 
 constexpr std::size_t kLongestChain = 16;
 
-constexpr std::string_view kExtends = "extends", kSource = "source", kSources = "sources";
+constexpr std::string_view kExtends = "extends", kSource = "source", kSources = "sources",
+                           kCollectives = "collectives";
 
 bool looks_like_path(std::string_view reference) {
   return reference.find('/') != std::string_view::npos || reference.ends_with(".toml");
 }
 
-/// Files of one kind: clusters or devices.
+/// Files of one kind.
 struct Kind {
   std::string_view noun;
   NamedText (*find)(const std::string& name_or_path);
@@ -29,6 +30,7 @@ struct Kind {
 };
 constexpr Kind kClusters{"cluster", find_cluster_file, cluster_preset_names};
 constexpr Kind kDevices{"device", find_device_file, device_preset_names};
+constexpr Kind kMeasuredCollectives{"collectives", find_collectives_file, collectives_preset_names};
 
 bool is_preset(const Kind& kind, const std::string& name) {
   const std::vector<std::string> names = kind.preset_names();
@@ -116,6 +118,7 @@ class Resolver {
 
   toml::table read_cluster(const NamedText& file) {
     toml::table cluster = parse_toml(file, kClusters.noun);
+    if (toml::table* fabric = table_at(cluster, "fabric")) resolve_collectives(*fabric, file);
     const toml::node* extends = cluster.get(kExtends);
     if (extends == nullptr) {
       resolve_devices(cluster, file);
@@ -135,6 +138,7 @@ class Resolver {
 
   toml::table read_device(const NamedText& file) {
     toml::table device = parse_toml(file, kDevices.noun);
+    resolve_collectives(device, file);
     const toml::node* extends = device.get(kExtends);
     if (extends == nullptr) return device;
     toml::table base = referred(*extends, kDevices, file);
@@ -170,9 +174,24 @@ class Resolver {
       refuse(node, file, fmt::format("more than {} files refer to one another", kLongestChain),
              "copy the keys of one file into another");
     chain_.push_back(file.where);
-    toml::table table = kind.noun == kDevices.noun ? read_device(found) : read_cluster(found);
+    toml::table table = read(found, kind);
     chain_.pop_back();
     return table;
+  }
+
+  toml::table read(const NamedText& file, const Kind& kind) {
+    if (kind.noun == kDevices.noun) return read_device(file);
+    if (kind.noun == kClusters.noun) return read_cluster(file);
+    return parse_toml(file, kind.noun);
+  }
+
+  /// Replaces `collectives = "NAME"` by the table of that file.
+  void resolve_collectives(toml::table& parent, const NamedText& file) {
+    const toml::node* reference = parent.get(kCollectives);
+    if (reference == nullptr || reference->is_table()) return;
+    toml::table table = referred(*reference, kMeasuredCollectives, file);
+    table.erase("schema");
+    parent.insert_or_assign(kCollectives, std::move(table));
   }
 
   NamedText find(const std::string& name, const toml::node& node, const Kind& kind,
@@ -238,6 +257,7 @@ class Resolver {
 
   /// A table of `devices` that changes a device file.
   void complete(const std::string& name, toml::table& device, const NamedText& file) {
+    resolve_collectives(device, file);
     toml::table base;
     if (const toml::node* extends = device.get(kExtends))
       base = device_table(*extends, file);

@@ -5,6 +5,7 @@
 ///   [nodes.X] device = "l4"       a device file; becomes the table [devices.l4]
 ///   [devices.X] extends = "l4"    a device file with changed keys
 ///   [devices.l4] memory = …       the same without `extends`, if the table is not a whole device
+///   collectives = "nvlink4"       in a device or in [fabric]: becomes the table of that file
 ///
 /// and device files may extend others likewise. References are preset names, or paths relative to
 /// the file that contains them. The name and the published runs of an extended file are not taken

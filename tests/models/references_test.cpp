@@ -205,6 +205,29 @@ count = 1
   EXPECT_EQ(device_of(cluster, DeviceId(12)).name, "T4-16GB");
 }
 
+// ---- measured collectives -----------------------------------------------------------------------
+
+TEST(CollectivesReference, BecomesTheTablesOfTheFile) {
+  const Cluster cluster = cluster_from_toml({"x", "x.toml",
+                                             "extends = \"dgx-h100\"\n"
+                                             "devices.h100-sxm5-80gb.collectives = \"nvlink3\"\n"
+                                             "fabric.collectives = \"efa-v2\"\n"});
+  const Cluster a100 = cluster_from_toml(find_cluster("dgx-a100"));
+  const DeviceModel& device = device_of(cluster, DeviceId(0));
+  EXPECT_TRUE(device.collectives.has_value());
+  EXPECT_EQ(device.collectives->simple, device_of(a100, DeviceId(0)).collectives->simple);
+  EXPECT_EQ(cluster.fabric.collectives,
+            cluster_from_toml(find_cluster("p5.48xlarge")).fabric.collectives);
+  EXPECT_NE(cluster.fabric.collectives, a100.fabric.collectives);
+}
+
+TEST(CollectivesReference, IsWrittenOutInFull) {
+  const Cluster cluster = cluster_from_toml(find_cluster("dgx-h100"));
+  const std::string text = cluster_to_toml(cluster, {});
+  EXPECT_EQ(text.find("collectives = "), std::string::npos);
+  EXPECT_EQ(cluster_from_toml({"x", "x.toml", text}), cluster);
+}
+
 // ---- errors -------------------------------------------------------------------------------------
 
 TEST(ReferenceError, NamesTheNearestClusterAndDevice) {
@@ -218,6 +241,14 @@ TEST(ReferenceError, NamesTheNearestClusterAndDevice) {
   EXPECT_EQ(complaint_about("extends = 3"),
             "error: x.toml:1:11: expected the name of a cluster or the path of its file\n"
             "  hint: put it in quotes\n");
+}
+
+TEST(ReferenceError, NamesTheNearestMeasuredCollectives) {
+  EXPECT_THAT(complaint_about("extends = \"dgx-a100\"\nfabric.collectives = \"infinibnd\""),
+              StartsWith("error: x.toml:2:22: unknown collectives 'infinibnd'\n"
+                         "  hint: did you mean 'infiniband'"));
+  EXPECT_THAT(complaint_about("extends = \"dgx-a100\"\nfabric.collectives.hop = -1"),
+              StartsWith("error: x.toml:2:26: 'fabric.collectives.hop' must be"));
 }
 
 TEST(ReferenceError, NamesTheNodesAndDevicesThatCanBeChanged) {

@@ -4,11 +4,16 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <set>
 
+#include "models/load.hpp"
 #include "simulator/calibrated_cost_model.hpp"
 #include "simulator/device_cost_model.hpp"
+#include "simulator/fit_collectives.hpp"
 #include "tests/simulator/csv_rows.hpp"
 #include "tests/simulator/reference_systems.hpp"
 
@@ -159,6 +164,118 @@ TEST(CollectivesAgainstMeasurements, ACurveWithoutTheRowIsCloserThanTheTuner) {
       if (curve.rows <= 1) continue;
       EXPECT_LT(curve.absolute, model.absolute) << name << ", size " << size;
     }
+}
+
+// ---- measured parameters ------------------------------------------------------------------------
+
+/// One generation of the local network, whose devices share models/collectives/NAME.toml.
+struct Interconnect {
+  std::string name;
+  std::vector<std::string> devices;  ///< in collectives_nccl_tests.csv
+  ReferenceSystem system;
+};
+std::vector<Interconnect> interconnects() {
+  ReferenceSystem pcie = reference_system(120, 64, 0, 0, CpuVendor::kAmd);
+  pcie.node.local.kind = LocalNetworkKind::kPcie;
+  pcie.node.local.in_network_reduction = false;
+  return {{"nvlink3", {"A100"}, dgx_a100()},
+          {"nvlink4", {"H100", "H200"}, dgx_h100()},
+          {"nvlink5", {"B200", "B300", "GB200"}, dgx_b200()},
+          {"pcie5", {"RTX PRO 6000"}, pcie}};
+}
+
+/// Weights as in the fit of models/collectives: small messages count less.
+double weight_of(Bytes bytes) { return bytes < Bytes(1 << 20) ? 0.6 : 1.0; }
+
+std::vector<MeasuredCollective> rows_of(const Interconnect& interconnect) {
+  std::vector<MeasuredCollective> rows;
+  for (const CsvRow& row : csv_rows("collectives_nccl_tests.csv")) {
+    if (std::find(interconnect.devices.begin(), interconnect.devices.end(), row.at("device")) ==
+        interconnect.devices.end())
+      continue;
+    const Bytes bytes(std::stoll(row.at("bytes")));
+    rows.push_back({.collective = {.kind = measured_kind(row.at("collective")),
+                                   .bytes = bytes,
+                                   .group = {.ranks = std::stoi(row.at("gpus"))}},
+                    .time = Seconds(1e-6 * std::stod(row.at("time_us"))),
+                    .weight = weight_of(bytes)});
+  }
+  return rows;
+}
+
+bool is_large(const MeasuredCollective& row) { return row.collective.bytes >= Bytes(1 << 20); }
+
+double median_of_absolute(std::vector<double> errors) {
+  for (double& error : errors) error = std::abs(error);
+  std::sort(errors.begin(), errors.end());
+  return errors.at(errors.size() / 2);
+}
+
+/// Errors of all rows of at least 1 MiB, each predicted by a fit without its collective at its
+/// number of devices, on any device of the generation.
+std::vector<double> errors_held_back(const Interconnect& interconnect) {
+  const std::vector<MeasuredCollective> rows = rows_of(interconnect);
+  using Shape = std::pair<CollectiveKind, int>;
+  const auto shape_of = [](const MeasuredCollective& row) {
+    return Shape(row.collective.kind, row.collective.group.ranks);
+  };
+  std::set<Shape> shapes;
+  for (const MeasuredCollective& row : rows) shapes.insert(shape_of(row));
+  std::vector<double> errors;
+  for (const Shape& shape : shapes) {
+    std::vector<MeasuredCollective> known, asked;
+    for (const MeasuredCollective& row : rows)
+      if (shape_of(row) != shape)
+        known.push_back(row);
+      else if (is_large(row))
+        asked.push_back(row);
+    Cluster cluster = cluster_of(interconnect.system, 1);
+    cluster.devices.at("device").collectives =
+        fit_collectives({cluster}, known, {.device = true, .network = false}).device;
+    const std::vector<double> found = collective_errors(std::span(&cluster, 1), asked);
+    errors.insert(errors.end(), found.begin(), found.end());
+  }
+  return errors;
+}
+
+/// Errors of the tuning model alone, or of the shipped parameters.
+std::vector<double> errors_with(const Interconnect& interconnect,
+                                const std::optional<CollectiveParameters>& parameters) {
+  std::vector<MeasuredCollective> rows = rows_of(interconnect);
+  rows.erase(std::remove_if(rows.begin(), rows.end(), [](auto& r) { return !is_large(r); }),
+             rows.end());
+  Cluster cluster = cluster_of(interconnect.system, 1);
+  cluster.devices.at("device").collectives = parameters;
+  return collective_errors(std::span(&cluster, 1), rows);
+}
+
+CollectiveParameters shipped(const std::string& name) {
+  const LoadedDevice device = device_from_toml(
+      {"x", "x.toml",
+       fmt::format("schema = 1\nmemory = \"80 GiB\"\nmemory_bandwidth = \"2 TB/s\"\n"
+                   "launch_overhead = \"2 us\"\npeak.bf16 = \"312 TFLOP/s\"\n"
+                   "collectives = \"{}\"\n",
+                   name)});
+  return device.device.collectives.value();
+}
+
+TEST(MeasuredCollectives, PredictHeldBackShapesWithinTenPercentInTheMedian) {
+  fmt::print("{:<10} {:>5} | median |error| from 1 MiB: NCCL's estimate, held back, shipped\n",
+             "network", "rows");
+  std::vector<double> all;
+  for (const Interconnect& interconnect : interconnects()) {
+    const std::vector<double> held_back = errors_held_back(interconnect);
+    const double tuner = median_of_absolute(errors_with(interconnect, {}));
+    const double fitted = median_of_absolute(errors_with(interconnect, shipped(interconnect.name)));
+    fmt::print("{:<10} {:>5} | {:>5.1f} % {:>5.1f} % {:>5.1f} %\n", interconnect.name,
+               held_back.size(), 100 * tuner, 100 * median_of_absolute(held_back), 100 * fitted);
+    EXPECT_LT(median_of_absolute(held_back), 0.10) << interconnect.name;
+    EXPECT_LT(fitted, 0.06) << interconnect.name;
+    EXPECT_GT(tuner, 0.12) << interconnect.name << ": nothing left to correct";
+    all.insert(all.end(), held_back.begin(), held_back.end());
+  }
+  EXPECT_EQ(all.size(), 323u);
+  EXPECT_LT(median_of_absolute(all), 0.07);
 }
 
 }  // namespace
