@@ -60,8 +60,8 @@ void add_device_constants(const std::string& prefix, std::vector<SharedConstant>
   };
   constants.push_back({.file = prefix,
                        .key = "gemm.sustained_efficiency",
-                       .smallest_factor = 0.6,
-                       .largest_factor = 1.4,
+                       .smallest_factor = 0.5,
+                       .largest_factor = 2,
                        .scale_device = [applies](double factor, DeviceModel& device) {
                          if (!applies(device)) return;
                          GemmEfficiency& gemm = device.gemm;
@@ -176,7 +176,7 @@ std::string cell(const ErrorColumn& column) {
 
 std::vector<SharedConstant> shared_constants() {
   std::vector<SharedConstant> constants;
-  for (const char* generation : {"pytorch-2021", "pytorch-2024"})
+  for (const char* generation : {"pytorch-2021", "deepspeed-2021", "pytorch-2024"})
     add_trainer_constants(generation, constants);
   for (const char* device : {"A100", "H100", "B200", "GB200", "B300", "GB300"})
     add_device_constants(device, constants);
