@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kLatestKinetoBase = 2'500'000'000'000'000'000;  ///< ns: keeps sums in range
 constexpr std::int64_t kLatestKinetoTime = 2'200'000'000'000'000'000;  ///< ns: the year 2039
-constexpr std::int64_t kLongestKinetoEvent = 100'000'000'000'000'000;  ///< ns: three years
+constexpr std::int64_t kLongestKinetoEvent = 100'000'000'000'000;      ///< ns: a day
 constexpr std::size_t kMostNameBytes = std::size_t{256} << 20;
 constexpr std::size_t kMostGroups = 65'536, kMostGroupRanks = std::size_t{1} << 20;
 

@@ -15,11 +15,13 @@
 #include "models/kineto_collectives.hpp"
 #include "models/kineto_host.hpp"
 #include "models/kineto_kernels.hpp"
+#include "models/kineto_streams.hpp"
 
 namespace meshwright {
 namespace {
 
 constexpr double kKinetoNs = 1e-9;
+constexpr double kLongestTrace = 1e5;  ///< seconds; beyond, clocks are wrong
 constexpr double kMostUpdated = 1e15;  ///< parameters
 /// Calls that take longer than this times the median are warm-up (autotuning, loading of modules).
 constexpr double kOutlier = 3;
@@ -40,17 +42,12 @@ Typical typical(std::vector<double> times) {
   double sum = 0;
   std::size_t count = 0;
   for (; count < times.size() && times[count] <= limit; ++count) sum += times[count];
+  const double median = times[times.size() / 2];
   const double quartiles = times[3 * (times.size() - 1) / 4] - times[(times.size() - 1) / 4];
-  return {sum / static_cast<double>(count), quartiles / times[times.size() / 2]};
+  constexpr double kMostSpread = 1e6;
+  return {sum / static_cast<double>(count),
+          median > 0 ? std::min(quartiles / median, kMostSpread) : 0};
 }
-
-/// Kernels of one memory-bound routine and size; several operators may share it.
-struct StreamSum {
-  double seconds = 0;
-  std::int64_t counted = 0, recomputed = 0, kernels = 0;
-  std::vector<double> times;  ///< of the operators that count
-};
-using StreamKey = std::tuple<Routine, KinetoPass, std::int64_t>;  ///< and elements
 
 /// Memory traffic of a memory-bound kernel over `elements` of `e` bytes, as operator_kernels.cpp
 /// counts it. AdamW: lower_memory.cpp, optimizer_work().
@@ -94,15 +91,13 @@ class CalibrationWriter {
       : trace_(trace), options_(options), window_(window_of(trace)) {}
 
   ImportedTrace write() {
-    if (window_.steps() == 0 || window_.end_ns <= window_.start_ns)
-      refuse("contains no complete training step",
-             "profile at least one whole step, with profiler.step() after each");
+    check_window();
     measure_step();
     measure_communication();
     kernels_ = measure_kernels(trace_, window_, communication_);
     check_content();
     dtype_ = dtype_of_products();
-    layers_ = count_layers();
+    layers_ = count_layers(kernels_).forward;
     add_products_and_attention();
     add_streams();
     add_update();
@@ -119,6 +114,17 @@ class CalibrationWriter {
     throw InputError({options_.source, std::move(what), std::move(hint)});
   }
   double steps() const { return window_.steps(); }
+
+  void check_window() const {
+    const auto& durations = window_.durations_ns;
+    if (durations.empty() || *std::min_element(durations.begin(), durations.end()) <= 0)
+      refuse("contains no complete training step",
+             "profile at least one whole step, with profiler.step() after each");
+    const double seconds = kKinetoNs * static_cast<double>(window_.end_ns - window_.start_ns);
+    if (seconds > kLongestTrace)
+      refuse(fmt::format("steps span {:.0f} s, expected at most {:.0f} s", seconds, kLongestTrace),
+             "check the times in the trace");
+  }
 
   void measure_step() {
     KinetoReport& report = result_.report;
@@ -180,17 +186,6 @@ class CalibrationWriter {
   Dtype stored_dtype() const { return dtype_ == Dtype::kFp8 ? Dtype::kBf16 : dtype_; }
   std::int64_t element() const { return bytes_per_element(stored_dtype()); }
 
-  /// Every layer has one attention: fused, or a softmax over the scores.
-  std::int64_t count_layers() const {
-    std::int64_t fused = 0, softmax = 0;
-    for (const MeasuredShape& shape : kernels_.shapes) {
-      if (shape.pass != KinetoPass::kForward) continue;
-      if (shape.routine == Routine::kAttention) fused += shape.counted;
-      if (shape.routine == Routine::kSoftmax) softmax += shape.counted;
-    }
-    return fused > 0 ? fused : softmax;
-  }
-
   /// Layers of the model graph that a pass goes through: blocks, embeddings and heads.
   std::int64_t count_parts(KinetoPass pass) const {
     std::int64_t parts = 0;
@@ -217,7 +212,7 @@ class CalibrationWriter {
   Row& row(const std::string& name) { return rows_[name]; }
 
   void add_point(const KernelFamily& family, KernelPoint point, double seconds) {
-    if (!(seconds > 0) || points_ >= kMostKernelPoints) return;
+    if (!(seconds > 0 && seconds <= kLongestTrace) || points_ >= kMostKernelPoints) return;
     auto& curves = result_.calibration.kernels;
     auto curve = std::find_if(curves.begin(), curves.end(),
                               [&](const KernelCurve& c) { return c.family == family; });
@@ -302,119 +297,24 @@ class CalibrationWriter {
   // ---- memory-bound kernels ----
 
   void add_streams() {
-    for (const MeasuredShape& shape : kernels_.shapes) {
-      if (shape.kind != KernelKind::kMemoryBound) continue;
-      StreamSum& sum = streams_[{shape.routine, shape.pass, shape.size.elements}];
-      sum.seconds += shape.total();
-      sum.counted += shape.counted;
-      sum.recomputed += shape.recomputed;
-      sum.kernels += shape.kernels;
-      if (shape.counted > 0)
-        sum.times.insert(sum.times.end(), shape.times.begin(), shape.times.end());
-    }
-    find_hidden_size();
-    for (const OtherKernels& other : kernels_.others)
-      if (other.pass != KinetoPass::kUpdate) distribute(other);
-    for (const KinetoPass pass : {KinetoPass::kForward, KinetoPass::kBackward}) count_glue(pass);
-    count_decomposed();
-    for (const auto& [key, sum] : streams_) add_stream(key, sum);
+    const KinetoStreams sums = add_up_streams(kernels_);
+    for (const auto& [key, stream] : sums.streams) add_stream(key, stream);
+    for (const auto& [pass, stream] : sums.unattributed)
+      row(fmt::format("elementwise kernels {}", name_of(pass))) = {
+          stream.kernels, stream.seconds, 0,
+          "not attributed: neither attention nor norms with shapes were found"};
   }
 
-  /// Elements of the hidden states: those of the most frequent norms, since every layer has two,
-  /// and at most one each of queries and keys.
-  void find_hidden_size() {
-    std::int64_t most = 0;
-    for (const auto& [key, sum] : streams_) {
-      const auto [routine, pass, elements] = key;
-      const bool is_norm = routine == Routine::kLayerNorm || routine == Routine::kRmsNorm;
-      if (is_norm && pass == KinetoPass::kForward && sum.counted > most) {
-        most = sum.counted;
-        hidden_elements_ = elements;
-      }
-    }
-    for (const MeasuredShape& shape : kernels_.shapes)
-      if (shape.routine == Routine::kAttention && shape.pass == KinetoPass::kForward) {
-        const OperatorSize& s = shape.size;
-        head_size_ = s.k;
-        rotary_elements_ = (s.batch * s.m + s.sequences * s.key_heads * s.n) * s.k;
-      }
-  }
-
-  /// Elementwise kernels over the activations of a routine belong to it: the product of SwiGLU, the
-  /// mask of the scores, the conversion of logits. On tensors [.., .., .., head size] they are
-  /// rotary embeddings. All others are counted with the residual additions.
-  void distribute(const OtherKernels& other) {
-    if (other.belongs_to) {
-      const auto [routine, elements] = *other.belongs_to;
-      StreamSum& sum = streams_[{routine, other.pass, elements}];
-      sum.seconds += other.seconds;
-      sum.kernels += other.kernels;
-      return;
-    }
-    constexpr std::array kOwners{Routine::kSwiGlu, Routine::kGelu, Routine::kRelu,
-                                 Routine::kCrossEntropy, Routine::kSoftmax};
-    for (const Routine routine : kOwners)
-      if (const auto at = streams_.find({routine, other.pass, other.largest.elements});
-          at != streams_.end() && other.largest.elements != hidden_elements_) {
-        at->second.seconds += other.seconds;
-        at->second.kernels += other.kernels;
-        return;
-      }
-    const bool per_head =
-        other.largest.dimensions == 4 && head_size_ > 0 &&
-        (other.largest.last_size == head_size_ || 2 * other.largest.last_size == head_size_);
-    const Routine routine = per_head ? Routine::kRotary : Routine::kResidual;
-    const std::int64_t elements = per_head ? rotary_elements_ : hidden_elements_;
-    StreamSum& sum = streams_[{routine, other.pass, elements}];
-    sum.seconds += other.seconds;
-    sum.kernels += other.kernels;
-    if (routine == Routine::kResidual && other.largest.elements == hidden_elements_)
-      additions_[static_cast<std::size_t>(other.pass)] += other.additions;
-  }
-
-  /// Rotary embeddings occur once per layer, residual additions once or twice.
-  void count_glue(KinetoPass pass) {
-    for (const auto& [routine, elements] : {std::pair(Routine::kRotary, rotary_elements_),
-                                            std::pair(Routine::kResidual, hidden_elements_)}) {
-      const auto at = streams_.find({routine, pass, elements});
-      if (at == streams_.end()) continue;
-      if (layers_ == 0 || elements == 0) {
-        row("elementwise kernels " + std::string(name_of(pass))) = {
-            at->second.kernels, at->second.seconds, 0,
-            "not attributed: neither attention nor norms with shapes were found"};
-        streams_.erase(at);
-        continue;
-      }
-      const std::int64_t additions = additions_[static_cast<std::size_t>(KinetoPass::kForward)];
-      const bool is_parallel = additions > 0 && 2 * additions < 3 * layers_;
-      at->second.counted = routine == Routine::kRotary || is_parallel ? layers_ : 2 * layers_;
-      at->second.times = {at->second.seconds / static_cast<double>(at->second.counted)};
-    }
-  }
-
-  /// A backward pass without an operator of its own occurs as often as the forward pass.
-  void count_decomposed() {
-    for (auto& [key, sum] : streams_) {
-      const auto [routine, pass, elements] = key;
-      if (pass != KinetoPass::kBackward || sum.counted > 0) continue;
-      const auto forward = streams_.find({routine, KinetoPass::kForward, elements});
-      if (forward == streams_.end()) continue;
-      sum.counted = forward->second.counted - forward->second.recomputed;
-      if (sum.counted > 0) sum.times = {sum.seconds / static_cast<double>(sum.counted)};
-    }
-  }
-
-  void add_stream(const StreamKey& key, const StreamSum& sum) {
+  void add_stream(const KinetoStreamKey& key, const KinetoStream& sum) {
     const auto [routine, pass, elements] = key;
-    const Phase phase = phase_of(routine, pass);
     const KernelFamily family{.kind = KernelKind::kMemoryBound,
                               .routine = routine,
-                              .phase = phase,
+                              .phase = phase_of(routine, pass),
                               .dtype = stored_dtype()};
     Row& totals = row(family_name(family));
     totals.kernels += sum.kernels;
     totals.seconds += sum.seconds;
-    if (sum.counted == 0) {
+    if (sum.counted == 0 || sum.times.empty()) {
       totals.note = "operators without their main kernel";
       return;
     }
@@ -505,7 +405,8 @@ class CalibrationWriter {
       beside += calls * typical(with).mean;
       alone += calls * typical(without).mean;
     }
-    if (alone > 0 && beside > 0) trainer_.slowdown = beside / alone;
+    constexpr double kLeast = 1e-3, kMost = 1e3;
+    if (alone > 0 && beside > 0) trainer_.slowdown = std::clamp(beside / alone, kLeast, kMost);
   }
 
   /// Host time beyond the launches of recognized kernels belongs to the layers, because elementwise
@@ -591,10 +492,8 @@ class CalibrationWriter {
   Intervals communication_;
   KinetoKernels kernels_;
   Dtype dtype_ = Dtype::kBf16;
-  std::int64_t layers_ = 0;  ///< attention forwards in all steps
-  std::int64_t hidden_elements_ = 0, rotary_elements_ = 0, head_size_ = 0;
-  std::array<std::int64_t, kKinetoPassCount> additions_{}, recognized_{};
-  std::map<StreamKey, StreamSum> streams_;
+  std::int64_t layers_ = 0;                                  ///< attention forwards in all steps
+  std::array<std::int64_t, kKinetoPassCount> recognized_{};  ///< launches of Kernels, by pass
   std::map<std::string, Row> rows_;
   std::size_t points_ = 0;
   MeasuredTrainer trainer_;

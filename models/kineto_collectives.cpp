@@ -28,7 +28,10 @@ std::optional<CollectiveKind> collective_kind_of(std::string_view name) {
 
 /// Whole buffer, as Collective::bytes counts.
 std::int64_t buffer_bytes(CollectiveKind kind, const KinetoCollective& c) {
-  const std::int64_t gathered = c.received > 0 ? c.received : c.sent * c.group_size;
+  constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
+  const std::int64_t ranks = std::max<std::int64_t>(1, c.group_size);
+  const std::int64_t all = c.sent <= kMostElements / ranks ? c.sent * ranks : 0;
+  const std::int64_t gathered = c.received > 0 ? c.received : all;
   const std::int64_t elements = kind == CollectiveKind::kAllGather ? gathered : c.sent;
   return elements * bytes_of_nccl_type(c.dtype);
 }

@@ -1,5 +1,6 @@
 #include "models/import_kineto.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -186,6 +187,162 @@ TEST(KinetoImport, RejectsWhatItCannotLearnFrom) {
   EXPECT_THAT(complaint(R"({"schemaVersion": 1})"), HasSubstr("missing \"traceEvents\""));
   EXPECT_THAT(complaint(kLinear.substr(0, 4000)), HasSubstr("invalid JSON"));
   EXPECT_THAT(complaint("3"), HasSubstr("expected an object"));
+}
+
+// ---- memory-bound kernels ----
+
+/// Writes operators one after another, 10 us each; an operator with kernels launches them at its
+/// end, and each runs for 2 us on an otherwise idle GPU.
+class TraceBuilder {
+ public:
+  /// `inner`: operators inside of this one, written by the function.
+  template <class Inner>
+  void around(const std::string& name, const std::string& arguments, Inner inner) {
+    const std::size_t at = events_.size();
+    events_.emplace_back();
+    const int start = now_;
+    inner();
+    events_[at] = operator_text(name, arguments, start, now_);
+  }
+  void leaf(const std::string& name, const std::string& arguments, int kernels = 1) {
+    const int start = now_;
+    now_ += 10;
+    events_.push_back(operator_text(name, arguments, start, now_));
+    for (int i = 0; i < kernels; ++i) {
+      ++correlation_;
+      events_.push_back(fmt::format(
+          R"({{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, )"
+          R"("ts": {}, "dur": 1, "args": {{"correlation": {}}}}})",
+          start + 1 + 3 * i, correlation_));
+      events_.push_back(fmt::format(
+          R"({{"ph": "X", "cat": "kernel", "name": "elementwise_kernel", "pid": 0, "tid": 7, )"
+          R"("ts": {}, "dur": 2, "args": {{"correlation": {}}}}})",
+          start + 2 + 3 * i, correlation_));
+    }
+  }
+  std::string text() const {
+    return fmt::format(R"({{"traceEvents": [{},)"
+                       R"({{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#0", )"
+                       R"("pid": 1, "tid": 1, "ts": 0, "dur": {}}}]}})",
+                       fmt::join(events_, ",\n"), now_);
+  }
+
+ private:
+  static std::string operator_text(const std::string& name, const std::string& arguments, int start,
+                                   int end) {
+    return fmt::format(R"({{"ph": "X", "cat": "cpu_op", "name": "{}", "pid": 1, "tid": 1, )"
+                       R"("ts": {}, "dur": {}, "args": {{{}}}}})",
+                       name, start, end - start, arguments);
+  }
+  std::vector<std::string> events_;
+  int now_ = 0, correlation_ = 0;
+};
+
+std::string dims(const std::string& list) {
+  return fmt::format(R"("Input Dims": {}, "Input type": ["c10::BFloat16", "c10::BFloat16"])", list);
+}
+std::string numbered(int sequence, const std::string& more = "") {
+  return fmt::format(R"("Sequence number": {}{}{})", sequence, more.empty() ? "" : ", ", more);
+}
+
+/// RMS norm of [64, 32] without a fused kernel: three kernels forward.
+void write_norm(TraceBuilder& trace, int sequence) {
+  trace.around("aten::rms_norm", numbered(sequence, dims("[[64, 32], [], [32]]")), [&] {
+    trace.leaf("aten::pow", numbered(sequence, dims("[[64, 32], []]")));
+    trace.leaf("aten::mul", numbered(sequence + 1, dims("[[64, 32], [32]]")), 2);
+  });
+}
+/// The backward pass of the same, two kernels.
+void write_norm_backward(TraceBuilder& trace, int sequence) {
+  trace.around("autograd::engine::evaluate_function: MulBackward0", numbered(sequence + 1),
+               [&] { trace.leaf("aten::mul", dims("[[64, 32], [32]]")); });
+  trace.around("autograd::engine::evaluate_function: PowBackward0", numbered(sequence),
+               [&] { trace.leaf("aten::pow", dims("[[64, 32], []]")); });
+}
+
+void expect_stream(const Calibration& calibration, Routine routine, Phase phase, std::int64_t bytes,
+                   double microseconds) {
+  for (const KernelCurve& curve : calibration.kernels) {
+    if (curve.family.routine != routine || curve.family.phase != phase) continue;
+    ASSERT_EQ(curve.points.size(), 1U);
+    EXPECT_EQ(curve.points.front().memory_traffic.value, bytes) << name_of(routine);
+    EXPECT_NEAR(curve.points.front().time.value, microseconds * 1e-6, 1e-12) << name_of(routine);
+    return;
+  }
+  ADD_FAILURE() << "no " << name_of(routine) << " " << name_of(phase);
+}
+
+// One norm is recomputed, inside of another function's backward pass: three forward calls of three
+// kernels, two backward calls of two. A forward norm reads and writes 2 * 64 * 32 elements of 2
+// bytes; its backward pass reads two tensors and writes one.
+TEST(KinetoImport, AddsUpTheOperatorsOfANorm) {
+  TraceBuilder trace;
+  write_norm(trace, 10);
+  write_norm(trace, 20);
+  trace.around("autograd::engine::evaluate_function: MmBackward0", numbered(30),
+               [&] { write_norm(trace, 40); });
+  write_norm_backward(trace, 40);
+  write_norm_backward(trace, 20);
+  const Calibration calibration = imported(trace.text()).calibration;
+  expect_stream(calibration, Routine::kRmsNorm, Phase::kForward, 2 * 64 * 32 * 2, 6);
+  expect_stream(calibration, Routine::kRmsNorm, Phase::kBackwardInput, 3 * 64 * 32 * 2, 4);
+}
+
+// The product of SwiGLU reads tensors of SiLU's size [64, 48]: two kernels of 2 us each.
+// Elementwise kernels on hidden states are residual additions; without attention, their number is
+// not known.
+TEST(KinetoImport, CountsElementwiseKernelsWithTheirActivation) {
+  TraceBuilder trace;
+  write_norm(trace, 10);
+  trace.leaf("aten::silu", numbered(20, dims("[[64, 48]]")));
+  trace.leaf("aten::mul", numbered(21, dims("[[64, 48], [64, 48]]")));
+  trace.leaf("aten::add", numbered(22, dims("[[64, 32], [64, 32], []]")));
+  const ImportedTrace learned = imported(trace.text());
+  expect_stream(learned.calibration, Routine::kSwiGlu, Phase::kForward, 3 * 64 * 48 * 2, 4);
+  std::vector<std::string> unlearned;
+  for (const ImportedFamily& family : learned.report.families)
+    if (family.shapes == 0) unlearned.push_back(family.name);
+  EXPECT_EQ(unlearned, std::vector<std::string>{"elementwise kernels forward"});
+}
+
+// One layer: attention, a rotary embedding of queries and keys, and a residual addition that is
+// alone and so is counted once. A cast of other size is added to it.
+TEST(KinetoImport, CountsGlueByLayers) {
+  TraceBuilder trace;
+  write_norm(trace, 10);
+  trace.leaf("aten::mul", numbered(20, dims("[[1, 64, 2, 16], [64, 16]]")));
+  trace.leaf("aten::mul", numbered(21, dims("[[1, 64, 1, 16], [64, 16]]")));
+  trace.leaf("aten::_flash_attention_forward",
+             numbered(22, dims("[[1, 64, 2, 16], [1, 64, 1, 16], [1, 64, 1, 16]]")));
+  trace.leaf("aten::add", numbered(23, dims("[[64, 32], [64, 32], []]")));
+  trace.leaf("aten::copy_", numbered(24, dims("[[7, 5], [7, 5], []]")));
+  const ImportedTrace learned = imported(trace.text());
+  EXPECT_EQ(learned.report.layers, 1);
+  expect_stream(learned.calibration, Routine::kRotary, Phase::kForward, 2 * 64 * 3 * 16 * 2, 4);
+  expect_stream(learned.calibration, Routine::kResidual, Phase::kForward, 3 * 64 * 32 * 2, 4);
+}
+
+// Transformer Engine launches products without an operator: forward x W^T, backward first the
+// gradient of x, then that of W.
+TEST(KinetoImport, DerivesProductsOfCustomFunctions) {
+  std::string text;
+  {
+    TraceBuilder trace;
+    trace.leaf("_Linear", numbered(10, dims("[[2, 32, 64], [128, 64], [128]]")));
+    trace.around("autograd::engine::evaluate_function: _LinearBackward", numbered(10),
+                 [&] { trace.leaf("_LinearBackward", numbered(10, dims("[[2, 32, 128]]")), 2); });
+    text = trace.text();
+  }
+  const std::string_view plain = "elementwise_kernel";
+  for (std::size_t at = 0; (at = text.find(plain, at)) != std::string::npos;)
+    text.replace(at, plain.size(), "nvjet_hsh_128x64_64x6_2x1_v_bz_TNT");
+  const Calibration calibration = imported(text).calibration;
+  expect_only_point(calibration, Phase::kForward,
+                    {.m = 64, .n = 128, .k = 64, .time = Seconds(2e-6)});
+  expect_only_point(calibration, Phase::kBackwardInput,
+                    {.m = 64, .n = 64, .k = 128, .time = Seconds(2e-6)});
+  expect_only_point(calibration, Phase::kBackwardWeight,
+                    {.m = 64, .n = 128, .k = 64, .time = Seconds(2e-6)});
 }
 
 // ---- operators ----
