@@ -74,8 +74,8 @@ Search run_search(const PlanFlags& flags) {
   Search search_run;
   search_run.goal = goal_of(flags);
   search_run.model_text = find_model(flags.model);
-  search_run.cluster_text = find_cluster(flags.cluster, flags.calibration);
   const ModelGraph model = load_model_and_warn(search_run.model_text);
+  search_run.cluster_text = find_cluster(flags.cluster, flags.calibration);
   const Cluster cluster = cluster_from_toml(search_run.cluster_text);
   const std::optional<Calibration> calibration = calibration_for(cluster, flags.calibration);
   const auto cost_model = make_cost_model(cluster, calibration);

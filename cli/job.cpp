@@ -54,9 +54,9 @@ Plan plan_of(const StrategyFlags& flags, const Strategy& strategy, const Job& jo
 Job job_from_flags(const JobFlags& flags) {
   const Strategy strategy = to_strategy(flags.strategy, flags.gpus);
   const NamedText model = find_model(flags.model);
-  const NamedText cluster = find_cluster(flags.cluster, flags.calibration);
   Job job;
   job.model = load_model_and_warn(model);
+  const NamedText cluster = find_cluster(flags.cluster, flags.calibration);
   job.cluster = cluster_from_toml(cluster);
   const std::optional<Calibration> calibration = calibration_for(job.cluster, flags.calibration);
   job.cost_model = make_cost_model(job.cluster, calibration);
