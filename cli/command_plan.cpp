@@ -83,8 +83,8 @@ Search run_search(const PlanFlags& flags) {
   Search search_run;
   search_run.goal = goal_of(flags);
   search_run.model_text = find_model(flags.sources.model);
-  search_run.cluster_text = find_cluster(flags.sources.cluster, flags.sources.calibration);
   const ModelGraph model = load_model_and_warn(search_run.model_text);
+  search_run.cluster_text = find_cluster(flags.sources.cluster, flags.sources.calibration);
   const Cluster cluster = cluster_from_toml(search_run.cluster_text);
   const std::optional<Calibration> calibration =
       calibration_for(cluster, flags.sources.calibration);

@@ -111,9 +111,9 @@ Plan plan_of(const StrategyFlags& flags, const Strategy& strategy, const Job& jo
 Job job_from_flags(const JobFlags& flags) {
   const Strategy strategy = to_strategy(flags.strategy, flags.gpus);
   const NamedText model = find_model(flags.sources.model);
-  const NamedText cluster = find_cluster(flags.sources.cluster, flags.sources.calibration);
   Job job;
   job.model = load_model_and_warn(model);
+  const NamedText cluster = find_cluster(flags.sources.cluster, flags.sources.calibration);
   job.cluster = cluster_from_toml(cluster);
   const std::optional<Calibration> calibration =
       calibration_for(job.cluster, flags.sources.calibration);

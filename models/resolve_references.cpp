@@ -166,8 +166,10 @@ class Resolver {
              fmt::format("expected the name of a {} or the path of its file", kind.noun),
              "put it in quotes");
     const NamedText found = find(text->get(), node, kind, file);
-    const auto earlier = std::find(chain_.begin(), chain_.end(), found.where);
-    if (earlier != chain_.end() || found.where == file.where)
+    const auto is_found = [&](const std::string& where) {
+      return std::filesystem::path(where).lexically_normal() == found.where;
+    };
+    if (is_found(file.where) || std::any_of(chain_.begin(), chain_.end(), is_found))
       refuse(node, file, fmt::format("'{}' refers back to itself", text->get()),
              "remove one of the references");
     if (chain_.size() >= kLongestChain)
