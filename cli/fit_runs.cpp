@@ -178,7 +178,8 @@ std::vector<SharedConstant> shared_constants() {
   std::vector<SharedConstant> constants;
   for (const char* generation : {"pytorch-2021", "deepspeed-2021", "pytorch-2024"})
     add_trainer_constants(generation, constants);
-  for (const char* device : {"A100", "H100", "B200", "GB200", "B300", "GB300"})
+  // Devices without kernels measured at sustained clocks.
+  for (const char* device : {"H100", "GB200", "B300", "GB300"})
     add_device_constants(device, constants);
   return constants;
 }

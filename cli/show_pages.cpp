@@ -106,12 +106,6 @@ std::vector<NamedValue> node_properties(const Cluster& cluster, const NodeGroup&
   return list;
 }
 
-Json json_of(const PublishedRuns& validation) {
-  return {{"runs", validation.runs},
-          {"mean_error", validation.mean_error},
-          {"worst_error", validation.worst_error}};
-}
-
 Table orders_table(const ScheduleRule& rule, const ScheduleRequest& request, Json& orders) {
   Table table{.columns = {{"device"}, {"order", Align::kLeft}}, .rows = {}};
   for (const std::vector<Action>& order : rule.generate(request).orders) {
@@ -181,13 +175,7 @@ Page cluster_page(const NamedText& toml) {
                   {"name", toml.name},
                   {"devices", device_count(cluster)},
                   {"groups", groups},
-                  {"validation", cluster.validation ? json_of(*cluster.validation) : Json()},
                   {"sources", cluster.sources}};
-  if (cluster.validation)
-    properties.push_back({"validation", fmt::format("{} published runs, mean error {}, worst {}",
-                                                    cluster.validation->runs,
-                                                    percent(cluster.validation->mean_error),
-                                                    percent(cluster.validation->worst_error))});
   const std::string text = fmt::format("{}: {} devices\n{}\n{}", toml.name, device_count(cluster),
                                        to_text(properties), sources_text(cluster.sources));
   return {text, text_of(json)};

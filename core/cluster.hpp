@@ -89,21 +89,13 @@ struct Fabric {                   ///< the network between nodes
   friend bool operator==(const Fabric&, const Fabric&) = default;
 };
 
-/// Predicted step times compared with published ones, for the figures of this cluster.
-struct PublishedRuns {
-  int runs = 0;
-  double mean_error = 0, worst_error = 0;  ///< |predicted / measured - 1|
-  friend bool operator==(const PublishedRuns&, const PublishedRuns&) = default;
-};
-
 struct Cluster {
   std::string name;
   std::map<std::string, DeviceModel> devices;
   std::map<std::string, NodeModel> nodes;
   std::vector<NodeGroup> groups;
   Fabric fabric;
-  std::optional<PublishedRuns> validation = {};  ///< absent: predictions are unvalidated
-  std::map<std::string, std::string> sources;    ///< "devices.a100.memory" → source of the figure
+  std::map<std::string, std::string> sources;  ///< "devices.a100.memory" → source of the figure
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 

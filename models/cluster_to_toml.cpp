@@ -34,7 +34,6 @@ class ClusterWriter {
       line("count", cluster_.groups[i].count);
     }
     if (cluster_.fabric != Fabric{}) write_fabric(cluster_.fabric);
-    if (cluster_.validation) write_validation(*cluster_.validation);
     end();
     return std::move(out_);
   }
@@ -126,13 +125,6 @@ class ClusterWriter {
     line("bandwidth", network.bandwidth);
     line("all_to_all", network.all_to_all);
     if (network.blend) line("blend", *network.blend);
-  }
-
-  void write_validation(const PublishedRuns& validation) {
-    begin("validation", "validation");
-    line("runs", validation.runs);
-    line("mean_error", validation.mean_error);
-    line("worst_error", validation.worst_error);
   }
 
   const Cluster& cluster_;

@@ -245,7 +245,6 @@ ImportedCluster import_slurm(const NamedText& text, const ImportOptions& options
   cluster.name = text.name;
   const std::string node = cluster.groups.front().node;
   cluster.groups = {{.node = node, .count = tree.nodes()}};
-  cluster.validation.reset();  // made for another network
   std::erase_if(cluster.sources, [](const auto& entry) {
     return entry.first.starts_with("groups") || entry.first.starts_with("validation");
   });

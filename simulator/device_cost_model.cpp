@@ -30,15 +30,6 @@ constexpr std::int64_t kLlBytesPerChannel = 16384;
 /// Peers that NCCL serves concurrently in one batch of sends.
 constexpr int kPeersPerBatch = 8;
 
-std::string validation_of(const Cluster& cluster) {
-  if (!cluster.validation) return "unvalidated";
-  const auto source = cluster.sources.find("validation.mean_error");
-  return fmt::format("validated on {} published runs{}: mean error {:.1f} %, worst {:.1f} %",
-                     cluster.validation->runs,
-                     source == cluster.sources.end() ? "" : fmt::format(" ({})", source->second),
-                     100 * cluster.validation->mean_error, 100 * cluster.validation->worst_error);
-}
-
 class DeviceCostModel final : public CostModel {
  public:
   DeviceCostModel(const Cluster& cluster, Trainer trainer)
@@ -47,8 +38,7 @@ class DeviceCostModel final : public CostModel {
                                                             : AttentionLibrary::kNewest},
         node_(cluster.nodes.at(cluster.groups.front().node)),
         device_(cluster.devices.at(node_.device)),
-        fabric_(cluster.fabric),
-        validation_(validation_of(cluster)) {
+        fabric_(cluster.fabric) {
     if (device_.compute_capability) find_channels();
   }
 
@@ -106,7 +96,6 @@ class DeviceCostModel final : public CostModel {
                                                     : "latency + size / bandwidth for collectives",
                        trainer_.name == Trainer().name ? "" : ", trainer " + trainer_.name);
   }
-  std::string validation() const override { return validation_; }
 
  private:
   /// With the trainer's memory traffic and number of kernels.
@@ -418,7 +407,6 @@ class DeviceCostModel final : public CostModel {
   NodeModel node_;
   DeviceModel device_;
   Fabric fabric_;
-  std::string validation_;
   std::vector<std::vector<NcclGroup>> groups_;
 };
 

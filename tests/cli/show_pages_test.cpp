@@ -49,13 +49,6 @@ TEST(ShowCluster, ListsItsProperties) {
   const std::string page = cluster_page(find_cluster("dgx-h100")).text;
   EXPECT_TRUE(lists(page, "nodes", "3072 x DGX H100, 8 x H100-SXM5-80GB each")) << page;
   EXPECT_TRUE(lists(page, "inter-node", "8 ports x 50 GB/s per node, latency 10 us")) << page;
-  EXPECT_THAT(cluster_page(find_cluster("dgx-h100")).json, HasSubstr("\"validation\": null"));
-}
-
-TEST(ShowCluster, StatesThePublishedRunsThatItWasComparedWith) {
-  const std::string page = cluster_page(find_cluster("dgx-a100")).text;
-  EXPECT_TRUE(lists(page, "validation", "8 published runs, mean error 8.8 %, worst 13.2 %"))
-      << page;
 }
 
 TEST(ShowModel, ListsItsProperties) {

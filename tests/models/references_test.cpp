@@ -61,7 +61,6 @@ sources.ports = "their paper"
   expected.sources["nodes.dgx.port_bandwidth"] = "changed in x.toml";
   EXPECT_EQ(changed, expected);
   EXPECT_EQ(base.name, "x");
-  EXPECT_EQ(base.validation, std::nullopt);  // of another cluster
   EXPECT_EQ(base.nodes, cluster_from_toml(find_cluster("dgx-a100")).nodes);
 }
 

@@ -23,17 +23,6 @@ TEST(DeviceCostModel, SaysWhereItsFiguresAreFrom) {
             "roofline model of A100-SXM4-80GB, NCCL 2.30 tuning model");
 }
 
-TEST(DeviceCostModel, IsUnvalidatedUnlessTheClusterStatesPublishedRuns) {
-  EXPECT_EQ(model_of(dgx_a100())->validation(), "unvalidated");
-  Cluster cluster = cluster_of(dgx_a100(), 4);
-  cluster.validation = {.runs = 8, .mean_error = 0.088, .worst_error = 0.132};
-  EXPECT_EQ(make_device_cost_model(cluster)->validation(),
-            "validated on 8 published runs: mean error 8.8 %, worst 13.2 %");
-  cluster.sources["validation.mean_error"] = "a paper, table 5";
-  EXPECT_EQ(make_device_cost_model(cluster)->validation(),
-            "validated on 8 published runs (a paper, table 5): mean error 8.8 %, worst 13.2 %");
-}
-
 TEST(DeviceCostModel, ChargesNothingForAGroupOfOne) {
   const auto model = model_of(dgx_a100());
   EXPECT_EQ(model->time_of(collective(CollectiveKind::kAllReduce, 1 << 20, {.ranks = 1})).value, 0);
