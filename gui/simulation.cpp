@@ -6,6 +6,7 @@
 
 #include "core/io_file.hpp"
 #include "core/lower.hpp"
+#include "models/presets.hpp"
 #include "models/trainer_toml.hpp"
 #include "planner/evaluate_plan.hpp"
 #include "planner/made_to_measure.hpp"
@@ -13,6 +14,7 @@
 #include "planner/search.hpp"
 #include "simulator/calibrated_cost_model.hpp"
 #include "simulator/device_cost_model.hpp"
+#include "simulator/error_bars.hpp"
 #include "simulator/simulate.hpp"
 
 namespace meshwright::gui {
@@ -22,13 +24,21 @@ constexpr std::size_t kJobsKept = 8;
 /// Interactive limit: larger scenarios would take seconds and gigabytes.
 constexpr std::int64_t kMostPasses = 4'000'000;
 
-std::unique_ptr<CostModel> cost_model_of(const Cluster& cluster, const std::string& calibration,
-                                         const std::string& where) {
-  std::unique_ptr<CostModel> by_figures = make_device_cost_model(
-      cluster, trainer_from_toml(find_trainer(std::string(default_trainer(cluster)))));
-  if (calibration.empty()) return by_figures;
+std::unique_ptr<CostModel> cost_model_of(const LoadedJob& job, const std::string& where) {
+  std::unique_ptr<CostModel> by_figures = make_device_cost_model(job.cluster, job.trainer);
+  if (job.calibration.empty()) return by_figures;
   return make_calibrated_cost_model(std::move(by_figures),
-                                    calibration_from_json(calibration, where));
+                                    calibration_from_json(job.calibration, where));
+}
+
+/// Where the measured step time is expected; nothing for figures of the user's own calibration.
+std::optional<StepTimeRange> range_of_step(const Simulation& s) {
+  if (!s.job->calibration.empty()) return std::nullopt;
+  static const std::vector<ValidatedRun> kRuns =
+      validated_runs_from_csv(embedded_validated_runs(), "preset validated-runs");
+  const JobTraits traits =
+      traits_of(s.plan.strategy, s.job->model, s.job->cluster, s.job->trainer, s.evaluation);
+  return range_of(s.evaluation.step_time, error_bar(traits, kRuns));
 }
 
 std::vector<Diagnostic> what_if_problems(const Scenario& scenario) {
@@ -83,6 +93,7 @@ void find_figures(Simulation& s) {
   s.evaluation = evaluate(s.graph, s.prices, s.times,
                           job_facts(s.plan.strategy, s.job->model, s.job->cluster));
   s.figures = figures_of(s.plan.strategy, s.evaluation, "");
+  s.figures.range = range_of_step(s);
   if (!cuts_passes(s.plan.strategy)) s.stage_times = stage_times_of(s.graph, s.prices, s.schedule);
   s.time_of_position = times_of_positions(s);
   s.bounds = bounds_of(s);
@@ -122,7 +133,8 @@ std::shared_ptr<const LoadedJob> JobLibrary::load(const Scenario& s) {
   job->model = model_from_config(s.model);
   job->cluster = cluster_from_toml(s.cluster);
   if (!s.calibration_file.empty()) job->calibration = read_file(s.calibration_file);
-  job->cost_model = cost_model_of(job->cluster, job->calibration, s.calibration_file);
+  job->trainer = trainer_from_toml(find_trainer(std::string(default_trainer(job->cluster))));
+  job->cost_model = cost_model_of(*job, s.calibration_file);
   if (entries_.size() == kJobsKept) entries_.erase(entries_.begin());
   entries_.push_back({s.model, s.cluster, s.calibration_file, job});
   return job;

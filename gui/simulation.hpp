@@ -13,6 +13,7 @@
 #include "core/evaluation.hpp"
 #include "core/io_plan.hpp"
 #include "core/model_graph.hpp"
+#include "core/trainer.hpp"
 #include "gui/bubble_formula.hpp"
 #include "gui/scenario.hpp"
 #include "gui/timeline_causes.hpp"
@@ -24,6 +25,7 @@ namespace meshwright::gui {
 struct LoadedJob {
   ModelGraph model;
   Cluster cluster;
+  Trainer trainer;
   std::string calibration;  ///< file content; empty for none
   std::unique_ptr<CostModel> cost_model;
 };

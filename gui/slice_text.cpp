@@ -158,6 +158,9 @@ QString overview_html(const Simulation& s, TimeUnit unit) {
   html += "<h3>" + QObject::tr("Plan") + "</h3>";
   Table plan;
   plan.row(QObject::tr("Step time"), time_text(s.evaluation.step_time, unit));
+  if (const std::optional<StepTimeRange>& range = s.figures.range)
+    plan.row(QObject::tr("Expected measurement, p10 to p90"),
+             QObject::tr("%1 to %2").arg(time_text(range->p10, unit), time_text(range->p90, unit)));
   plan.row(QObject::tr("Pipeline makespan"), time_text(s.evaluation.pipeline_makespan, unit));
   plan.row(QObject::tr("Period (steady-state step time)"), time_text(s.evaluation.period, unit));
   plan.row(QObject::tr("Model FLOP/s per GPU"), rate_text(s.evaluation.model_flops_per_gpu));

@@ -139,6 +139,10 @@
         <translation>重计算</translation>
     </message>
     <message>
+        <source>kernel launches</source>
+        <translation>内核启动</translation>
+    </message>
+    <message>
         <source>optimizer</source>
         <translation>优化器</translation>
     </message>
@@ -207,6 +211,14 @@
     <message>
         <source>Pipeline makespan</source>
         <translation>流水线总耗时</translation>
+    </message>
+    <message>
+        <source>Expected measurement, p10 to p90</source>
+        <translation>实测值预期范围（p10 至 p90）</translation>
+    </message>
+    <message>
+        <source>%1 to %2</source>
+        <translation>%1 至 %2</translation>
     </message>
     <message>
         <source>Period (steady-state step time)</source>
@@ -1751,6 +1763,10 @@
     <message>
         <source>recomputation</source>
         <translation>重计算</translation>
+    </message>
+    <message>
+        <source>kernel launches</source>
+        <translation>内核启动</translation>
     </message>
     <message>
         <source>optimizer</source>
