@@ -147,13 +147,15 @@ std::string memory_toml(const TrainerMemory& memory) {
       "\n[memory]\nweight_gradients = \"{}\"\nfrees_logits_before_blocks = {}\n"
       "holds_sent_activations = {}\nsaves_fp8_inputs = {}\nweighs_expert_activations = {}\n"
       "fp16_gradient_bytes = {}\nbf16_gradient_bytes = {}\nhas_fp32_shards = {}\n"
-      "unreduced_gradient_bytes = {}\nmost_gathered_parameters = {}\nkeeps_ends_gathered = {}\n"
-      "workspace = \"{} B\"\ncommunicator = \"{} B\"\n",
+      "unreduced_gradient_bytes = {}\nmost_gathered_parameters = {}\nkeeps_ends_gathered = {}\n",
       kWeightGradients[static_cast<std::size_t>(memory.weight_gradients)],
       memory.frees_logits_before_blocks, memory.holds_sent_activations, memory.saves_fp8_inputs,
       memory.weighs_expert_activations, memory.fp16_gradient_bytes, memory.bf16_gradient_bytes,
       memory.has_fp32_shards, memory.unreduced_gradient_bytes, memory.most_gathered_parameters,
-      memory.keeps_ends_gathered, memory.workspace.value, memory.communicator.value);
+      memory.keeps_ends_gathered);
+  for (const auto& [key, bytes] :
+       {std::pair("workspace", memory.workspace), std::pair("communicator", memory.communicator)})
+    if (bytes > Bytes(0)) text += fmt::format("{} = \"{} B\"\n", key, bytes.value);
   if (memory.allocator_slack > 0)
     text += fmt::format("allocator_slack = {}\n", memory.allocator_slack);
   if (memory.context) text += fmt::format("context = \"{} B\"\n", memory.context->value);
@@ -178,12 +180,14 @@ std::string to_toml(const Trainer& trainer) {
       "schema = {}\nname = \"{}\"\nversion = \"{}\"\ngeneration = \"{}\"\n"
       "flash_attention_2 = {}\n",
       kTrainerSchema, trainer.name, trainer.version, trainer.generation, trainer.flash_attention_2);
-  text += fmt::format(
-      "\n[host]\nper_kernel = {}\nper_collective = {}\nper_layer_forward = {}\n"
-      "per_layer_backward = {}\nper_step = {}\ncuda_graphs = {}\nmessages_block = {}\n",
-      microseconds(host.per_kernel), microseconds(host.per_collective),
-      microseconds(host.per_layer_forward), microseconds(host.per_layer_backward),
-      microseconds(host.per_step), host.cuda_graphs, host.messages_block);
+  text += fmt::format("\n[host]\ncuda_graphs = {}\nmessages_block = {}\n", host.cuda_graphs,
+                      host.messages_block);
+  for (const auto& [key, time] :
+       {std::pair("per_kernel", host.per_kernel), std::pair("per_collective", host.per_collective),
+        std::pair("per_layer_forward", host.per_layer_forward),
+        std::pair("per_layer_backward", host.per_layer_backward),
+        std::pair("per_step", host.per_step)})
+    if (time > Seconds(0.0)) text += fmt::format("{} = {}\n", key, microseconds(time));
   text += fmt::format("\n[overlap]\nmessages_per_layer = {}\n", trainer.overlap.messages_per_layer);
   text += memory_toml(trainer.memory);
   for (int i = 0; i < kRoutineCount; ++i) {

@@ -77,7 +77,7 @@ TEST(DeviceFile, IsReadBackAsWritten) {
 TEST(DeviceFile, ReportsWhatIsWrong) {
   EXPECT_EQ(complaint_of(kDatasheet + "[gemm]\nmax_eficiency = 0.8\n"),
             "error: x100.toml:12:1: unknown key 'gemm.max_eficiency'\n"
-            "  hint: did you mean 'max_efficiency'?\n");
+            "  hint: did you mean 'max_efficiency', 'long_efficiency', 'sustained_efficiency'?\n");
   EXPECT_THAT(complaint_of(kDatasheet + "[gemm]\nmax_efficiency = 1.2\n"),
               HasSubstr("'gemm.max_efficiency' must be greater than 0 and at most 1, got 1.2"));
   EXPECT_THAT(complaint_of(kDatasheet + "[gemm]\ntile_edge = -1\n"),

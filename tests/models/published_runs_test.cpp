@@ -94,7 +94,7 @@ TEST(PublishedRuns, DividesBlocksEvenlyIfPublishedSo) {
   const PublishedSet uneven = read(changed("n_layer = 8", "n_layer = 9"));
   const ModelGraph nine = model_from_config(uneven.models[0]);
   EXPECT_THAT(complaints_of([&] { blocks_per_stage_of(uneven.runs[0], nine); }),
-              HasSubstr("small.toml:19:20: 9 blocks cannot be divided evenly among 4 stages"));
+              HasSubstr("small.toml:20:20: 9 blocks cannot be divided evenly among 4 stages"));
 }
 
 TEST(PublishedRuns, ChangesAPresetClusterByTheKeysOfTheFile) {
@@ -122,22 +122,22 @@ TEST(PublishedRuns, ReportsErrorsAtTheirKeys) {
               HasSubstr("small.toml:13:9: unknown model 'tinny'\n  hint: did you mean 'tiny'"));
   EXPECT_THAT(complaints_about("\"megatron-2021\"", "\"megatron-2022\""),
               HasSubstr("small.toml:4:20: unknown trainer 'megatron-2022'\n  hint: did you mean"));
-  EXPECT_THAT(complaints_about("\"1.42 s\"", "1.42"), HasSubstr("small.toml:20:13"));
+  EXPECT_THAT(complaints_about("\"1.42 s\"", "1.42"), HasSubstr("small.toml:21:13"));
   EXPECT_THAT(complaints_about("\"39.07 GiB\"", "\"39.07\""), HasSubstr("missing unit"));
   EXPECT_THAT(complaints_about("\"reserved\"", "\"resident\""),
-              HasSubstr("small.toml:22:15: invalid value \"resident\""));
+              HasSubstr("small.toml:23:15: invalid value \"resident\""));
   EXPECT_THAT(complaints_about("id = \"second\"", "id = \"first\""),
               HasSubstr("two runs are called 'first'"));
   EXPECT_THAT(complaints_about("memory = \"oom\"\n", ""), HasSubstr("has no measured value"));
   EXPECT_THAT(complaints_about("global_batch = 32\n", ""),
-              HasSubstr("small.toml:11:1: global_batch: "));
+              HasSubstr("small.toml:11:1: : missing key 'global_batch'"));
 }
 
 TEST(PublishedRuns, PlaceProblemsOfThePlanAtTheirKeys) {
   const PublishedSet set = read(std::string(kSmallSet));
   const std::vector<Diagnostic> moved = at_positions(
       set.runs[0], {{"--global-batch", "too small", ""}, {"strategy/tp", "too large", ""}});
-  EXPECT_EQ(moved[0].where, "small.toml:18:16");
+  EXPECT_EQ(moved[0].where, "small.toml:19:16");
   EXPECT_EQ(moved[0].what, "run 'first', global_batch: too small");
   EXPECT_EQ(moved[1].where, "small.toml:15:6");
 }

@@ -142,7 +142,7 @@ TEST(DeviceReferences, LoadEveryPreset) {
     ASSERT_TRUE(cluster.devices.contains(name));
     const std::string prefix = "devices." + name + ".";
     for (const std::string figure : {"memory", "reserved_memory", "memory_bandwidth",
-                                     "multiprocessors", "gemm.max_efficiency", "gemm.ramp"})
+                                     "multiprocessors", "gemm.max_efficiency"})
       EXPECT_TRUE(cluster.sources.contains(prefix + figure)) << figure;
   }
 }

@@ -181,7 +181,7 @@ std::vector<Interconnect> interconnects() {
   return {{"nvlink3", {"A100"}, dgx_a100()},
           {"nvlink4", {"H100", "H200"}, dgx_h100()},
           {"nvlink5", {"B200", "B300", "GB200"}, dgx_b200()},
-          {"pcie5", {"RTX PRO 6000"}, pcie}};
+          {"pcie", {"RTX PRO 6000"}, pcie}};
 }
 
 /// Weights as in the fit of models/collectives: small messages count less.

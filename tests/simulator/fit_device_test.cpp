@@ -32,7 +32,7 @@ TEST(MeasuredKernels, ReadsSizesAndTraffic) {
   ASSERT_EQ(read.kernels.size(), 2u);
   const MeasuredKernel& gemm = read.kernels[0];
   EXPECT_EQ(gemm.line, 2);
-  EXPECT_EQ(gemm.time, Seconds(12.5e-6));
+  EXPECT_DOUBLE_EQ(gemm.time.value, 12.5e-6);
   EXPECT_EQ(gemm.family, "gemm bf16 < 1 GFLOP");
   EXPECT_EQ(gemm.work.at(0).flops, Flops(2.0 * 100 * 200 * 300));
   EXPECT_EQ(gemm.work.at(0).memory_traffic, Bytes(2 * (30'000 + 60'000 + 20'000)));

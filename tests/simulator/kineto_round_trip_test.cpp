@@ -146,7 +146,7 @@ TEST(KinetoRoundTrip, ReproducesAStepThatWaitsForTheHost) {
   job.strategy.sequence_parallel = false;
   job.strategy.sequence_length = 1024;
   job.strategy.global_batch = 32;
-  job.host.per_kernel = Seconds(50e-6);
+  job.host.per_kernel = Seconds(120e-6);
   job.host.per_layer_forward = Seconds(400e-6);
   job.host.per_layer_backward = Seconds(700e-6);
   const RoundTrip trip = round_trip(job);

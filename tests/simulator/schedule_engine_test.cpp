@@ -125,7 +125,7 @@ void expect_same_times(const EngineRun& run, const Schedule& schedule) {
 /// Compares one size of one schedule; false if its steps cannot be lowered, or have updates between
 /// the passes, which time_schedule() knows nothing of (tests/simulator/without_flush_test.cpp).
 bool compare(const ScheduleRule& rule, const PipelineSize& size, const TransferCost& message) {
-  if (rule.updates != UpdateTime::kAfterFlush) return false;
+  if (rule.updates != UpdateTime::kAfterFlush || rule.output_barriers > 0) return false;
   static const ModelGraph model = testing_models::gpt({.blocks = kBlocks});
   static const Cluster cluster = testing_models::cluster_of(1, 8);
   const Plan plan = plan_of(rule, size);
@@ -175,7 +175,9 @@ TEST(DirectTiming, EqualsTheEngineOnEveryScheduleThatCanBeLowered) {
     }
   // Without a flush, and the split output layer, which has passes of its own.
   for (const std::string& name : not_compared)
-    EXPECT_TRUE(name.starts_with("pipedream") || name.starts_with("vocab")) << name;
+    EXPECT_TRUE(name.starts_with("pipedream") || name.starts_with("vocab") ||
+                name.starts_with("interlaced"))
+        << name;
   EXPECT_GE(compared, 700);
 }
 
