@@ -135,8 +135,8 @@ TEST(KinetoRoundTrip, ReproducesAStepOfTensorAndDataParallelism) {
   EXPECT_NEAR(trainer.host_per_collective.value, 15e-6, 0.1e-6);
 }
 
-// A small model on short sequences: launching a layer takes longer than running it. It also has
-// norms of queries and keys, and tied embeddings.
+// A small model on short sequences: launching a block takes longer than running it, unlike the head
+// with its 151,936 logits per token. It also has norms of queries and keys, and tied embeddings.
 TEST(KinetoRoundTrip, ReproducesAStepThatWaitsForTheHost) {
   RoundTripJob job = llama();
   job.model = "qwen3-0.6b";
@@ -152,7 +152,7 @@ TEST(KinetoRoundTrip, ReproducesAStepThatWaitsForTheHost) {
   const RoundTrip trip = round_trip(job);
   expect_reproduced(trip);
   const KinetoReport& report = trip.imported.report;
-  EXPECT_GT(report.idle_for_host.value, 0.3 * report.step_time.value);
+  EXPECT_GT(report.idle_for_host.value, 0.1 * report.step_time.value);
   const MeasuredTrainer& trainer = *trip.imported.calibration.trainer;
   EXPECT_NEAR(trainer.host_per_layer_backward.value, 700e-6, 50e-6);
 }
