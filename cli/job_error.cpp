@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <span>
+
 #include "models/presets.hpp"
 
 namespace meshwright {
@@ -18,10 +21,16 @@ std::optional<ErrorBar> error_bar_of(const Strategy& strategy, const ModelGraph&
 
 std::string validation_text(const std::optional<ErrorBar>& bar, const CostModel& cost_model) {
   if (!bar) return cost_model.validation();
+  constexpr std::size_t kSourcesShown = 3;
+  const std::span<const std::string> shown(bar->sources.data(),
+                                           std::min(kSourcesShown, bar->sources.size()));
+  const std::size_t more = bar->sources.size() - shown.size();
   return fmt::format(
-      "validated on {} similar published run{} ({}): measured / predicted {:.2f} to {:.2f} (p10 to "
+      "validated on {} similar published run{} ({}{}): measured / predicted {:.2f} to {:.2f} (p10 "
+      "to "
       "p90)",
-      bar->runs, bar->runs == 1 ? "" : "s", fmt::join(bar->sources, ", "), bar->p10, bar->p90);
+      bar->runs, bar->runs == 1 ? "" : "s", fmt::join(shown, ", "),
+      more > 0 ? fmt::format(" and {} more", more) : "", bar->p10, bar->p90);
 }
 
 }  // namespace meshwright

@@ -10,6 +10,7 @@
 #include "models/load.hpp"
 #include "models/published_runs.hpp"
 #include "models/this_machine.hpp"
+#include "models/trainer_toml.hpp"
 
 namespace meshwright {
 namespace {
@@ -59,11 +60,17 @@ Names swept_flags() {
 
 /// Names that help does not enumerate, by the option or positional argument that takes them.
 std::map<std::string, std::function<Names()>> names_of_options() {
-  return {{"--model", model_preset_names}, {"--cluster", cluster_names},
-          {"--like", cluster_names},       {"--schedule", schedule_choices},
-          {"--name", schedule_choices},    {"--collective", collective_names},
-          {"--over", swept_flags},         {"what", page_names},
-          {"--set", published_set_names},  {"files", published_set_names}};
+  return {{"--model", model_preset_names},
+          {"--cluster", cluster_names},
+          {"--trainer", trainer_preset_names},
+          {"--like", cluster_names},
+          {"--schedule", schedule_choices},
+          {"--name", schedule_choices},
+          {"--collective", collective_names},
+          {"--over", swept_flags},
+          {"what", page_names},
+          {"--set", published_set_names},
+          {"files", published_set_names}};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "models/toml_reader.hpp"
+#include "models/toml_text.hpp"
 #include "models/trainer_toml.hpp"
 
 namespace meshwright {
@@ -162,8 +163,6 @@ std::string memory_toml(const TrainerMemory& memory) {
   return text + copies_toml("loss", memory.loss) + copies_toml("sharded_loss", memory.sharded_loss);
 }
 
-std::string microseconds(Seconds time) { return fmt::format("\"{} us\"", time.value * 1e6); }
-
 }  // namespace
 
 std::string_view default_trainer(const Cluster& cluster) {
@@ -187,7 +186,7 @@ std::string to_toml(const Trainer& trainer) {
         std::pair("per_layer_forward", host.per_layer_forward),
         std::pair("per_layer_backward", host.per_layer_backward),
         std::pair("per_step", host.per_step)})
-    if (time > Seconds(0.0)) text += fmt::format("{} = {}\n", key, microseconds(time));
+    if (time > Seconds(0.0)) text += fmt::format("{} = {}\n", key, text_of(time));
   text += fmt::format("\n[overlap]\nmessages_per_layer = {}\n", trainer.overlap.messages_per_layer);
   text += memory_toml(trainer.memory);
   for (int i = 0; i < kRoutineCount; ++i) {

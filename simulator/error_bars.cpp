@@ -14,7 +14,7 @@ namespace meshwright {
 namespace {
 
 constexpr double kRepeatability = 0.05;  // standard deviation of log(measured / predicted)
-constexpr double kNear = 2.0;            // distance within which a run validates a prediction
+constexpr double kNear = 1.0;            // distance within which a run validates a prediction
 constexpr double kFar = 4.0;             // weights beyond it are below 0.0004
 constexpr double kLowQuantile = 0.1, kHighQuantile = 0.9;
 

@@ -61,7 +61,7 @@ TEST_F(Program, HelpOfEveryCommandHasTwoExamples) {
     for (std::size_t at = 0;
          (at = help.standard_output.find("\n  meshwright ", at)) != std::string::npos; ++at)
       ++examples;
-    EXPECT_EQ(examples, 2);
+    EXPECT_GE(examples, 2);
     expect_golden(help.standard_output, "help-" + command + ".txt");
   }
 }
@@ -258,7 +258,8 @@ TEST_F(Program, ExplainsEveryPipelineRankAndWhatWouldChange) {
   const Json json = Json::parse(explained.standard_output);
   EXPECT_EQ(json["ranks"].size(), 4u);
   EXPECT_GT(json["bubble"]["period"], json["bubble"]["busiest_rank_period"]);
-  EXPECT_THAT(json["validation"].get<std::string>(), HasSubstr("validated on 8 published runs"));
+  EXPECT_THAT(json["validation"].get<std::string>(),
+              testing::ContainsRegex("validated on [0-9]+ similar published runs? \\("));
   std::set<std::string> changes;
   for (const Json& change : json["changes"]) changes.insert(change["change"]);
   EXPECT_TRUE(changes.contains("--micro-batch 2"));
@@ -267,16 +268,17 @@ TEST_F(Program, ExplainsEveryPipelineRankAndWhatWouldChange) {
   EXPECT_TRUE(changes.contains("--tp 4 --pp 2"));
 }
 
-// dgx-a100 was compared with published runs, dgx-h100 was not.
+// A100 were compared with published runs, MI300X were not.
 TEST_F(Program, SaysUnvalidatedOnlyWhereItIsSo) {
-  const std::string h100 =
-      " --model gpt2 --cluster dgx-h100 --gpus 16 --global-batch 64 --seq 1024 --tp 2 --pp 4";
-  EXPECT_THAT(run("simulate" + h100).standard_output,
-              HasSubstr("NCCL 2.30 tuning model; unvalidated.\n"));
-  EXPECT_THAT(run("explain" + h100).standard_output,
+  const std::string mi300x =
+      " --model gpt2 --cluster mi300x-8 --gpus 16 --global-batch 64 --seq 1024 --tp 2 --pp 4";
+  EXPECT_THAT(run("simulate" + mi300x).standard_output, HasSubstr("; unvalidated.\n"));
+  EXPECT_THAT(run("explain" + mi300x).standard_output,
               testing::ContainsRegex("accuracy +unvalidated"));
   EXPECT_THAT(run("explain" + job_ + "--tp 2 --pp 4").standard_output,
-              testing::ContainsRegex("accuracy +validated on 8 published runs"));
+              testing::ContainsRegex("accuracy +validated on [0-9]+ similar published run"));
+  EXPECT_THAT(run("simulate" + job_ + "--tp 2 --pp 4").standard_output,
+              testing::ContainsRegex("step time +[0-9.]+ m?s .*; measured: p10 [0-9.]+ m?s, p90"));
 }
 
 TEST_F(Program, SaysAPlanInAnotherTrainersWords) {

@@ -235,8 +235,9 @@ TEST(ModelConfigError, SuggestsTheNearestModelType) {
             "error: x.json#/model_type: unknown model_type \"lama\"\n"
             "  hint: did you mean 'llama'?\n");
   const std::string known =
-      "bert, deepseek_v2, deepseek_v3, gpt2, gpt_oss, grok-1, kimi_k2, llama, mistral, mixtral, mlp, "
-      "qwen2, qwen2_moe, qwen3, qwen3_moe, starcoder2";
+      "bert, deepseek_v2, deepseek_v3, gpt2, gpt_oss, grok-1, kimi_k2, llama, mistral, mixtral, "
+      "mlp, "
+      "nemotron, qwen2, qwen2_moe, qwen3, qwen3_moe, starcoder2";
   EXPECT_EQ(complaint_about("{}"),
             "error: x.json#: missing key 'model_type'\n"
             "  hint: set \"model_type\" to one of: " +
