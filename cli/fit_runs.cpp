@@ -179,8 +179,7 @@ std::vector<SharedConstant> shared_constants() {
   for (const char* generation : {"pytorch-2021", "deepspeed-2021", "pytorch-2024"})
     add_trainer_constants(generation, constants);
   // Devices without kernels measured at sustained clocks.
-  for (const char* device : {"H100", "GB200", "B300"})
-    add_device_constants(device, constants);
+  for (const char* device : {"H100", "GB200", "B300"}) add_device_constants(device, constants);
   return constants;
 }
 

@@ -2,8 +2,8 @@
 /// predicted by a fit that has not seen their source or their model.
 ///
 /// A constant belongs to a generation of training programs (models/trainers/pytorch-*.toml) or to
-/// a device whose sustained clocks were not measured, never to a model or a run. Each source counts as the square root
-/// of its number of runs, so that none decides alone.
+/// a device whose sustained clocks were not measured, never to a model or a run. Each source counts
+/// as the square root of its number of runs, so that none decides alone.
 #pragma once
 
 #include <functional>
