@@ -6,6 +6,8 @@
 #include <sstream>
 #include <vector>
 
+#include "models/toml_text.hpp"
+
 namespace meshwright {
 namespace {
 
@@ -15,32 +17,10 @@ struct Leaf {
   const toml::node* node;
 };
 
-std::string basic_string(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\')
-      out += fmt::format("\\{}", c);
-    else if (byte < 0x20 || byte == 0x7f)
-      out += fmt::format("\\u{:04X}", byte);
-    else
-      out += c;
-  }
-  return out + "\"";
-}
-
-std::string dotted_key(std::string_view key) {
-  const bool is_bare = !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-';
-  });
-  return is_bare ? std::string(key) : basic_string(key);
-}
-
 void collect_leaves(const toml::table& table, const std::string& prefix,
                     std::vector<Leaf>& leaves) {
   for (const auto& [name, value] : table) {
-    const std::string key = prefix + dotted_key(name.str());
+    const std::string key = prefix + key_text(name.str());
     const toml::table* inner = value.as_table();
     if (inner != nullptr && !inner->empty())
       collect_leaves(*inner, key + ".", leaves);
@@ -54,7 +34,7 @@ std::string value_text(const toml::node& node) {
   std::string text;
   if (const toml::table* table = node.as_table()) {
     for (const auto& [key, value] : *table)
-      text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", dotted_key(key.str()),
+      text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", key_text(key.str()),
                           value_text(value));
     return "{" + text + "}";
   }
@@ -62,7 +42,7 @@ std::string value_text(const toml::node& node) {
     for (const toml::node& item : *array) text += (text.empty() ? "" : ", ") + value_text(item);
     return "[" + text + "]";
   }
-  if (const auto* value = node.as_string()) return basic_string(value->get());
+  if (const auto* value = node.as_string()) return toml_quoted(value->get());
   if (const auto* value = node.as_floating_point()) {
     text = fmt::format("{}", value->get());
     return text.find_first_of(".ein") == std::string::npos ? text + ".0" : text;

@@ -431,7 +431,7 @@ std::string source_text(const DeviceProblem& problem,
                      sources.empty() ? "" : fmt::format(" ({})", fmt::join(sources, ", ")));
 }
 
-/// Families that were not measured stream like the typical one of those that were.
+/// Unmeasured families get the median of the measured ones.
 void set_default_stream(const DeviceProblem& problem, DeviceFit& fit) {
   std::vector<double> shares, bytes;
   const auto fitted = problem.fitted();

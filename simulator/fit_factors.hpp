@@ -22,7 +22,7 @@ struct FactorRange {
 };
 
 struct FactorProblem {
-  /// e by sample; NaN where there is no prediction. Deterministic.
+  /// e by sample; NaN without a prediction. Deterministic.
   std::function<std::vector<double>(const std::vector<double>& factors)> log_errors;
   std::vector<double> weights;  ///< w by sample
   std::vector<FactorRange> ranges;

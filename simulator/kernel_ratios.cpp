@@ -55,7 +55,7 @@ Seconds KernelRatios::time_of(const Kernel& kernel, const CostModel& base) const
   int count = 0;
   for (const KernelPoint& point : curve_.points) {
     const Seconds predicted = base.time_of(kernel_of(curve_.family, point));
-    if (!(predicted.value > 0)) continue;  // no work: says nothing about other sizes
+    if (!(predicted.value > 0)) continue;  // no work, so no ratio
     const double log_ratio = std::log(point.time.value / predicted.value);
     const double weight = weight_at(squared_distance(here, sizes_of(kind, point)));
     total += log_ratio;

@@ -365,7 +365,7 @@ std::string autograd_key(const CsvTable& table, const CsvTable::Row& row) {
   return fmt::format("{}, {}, {}", op, table.text(row, "software"), table.text(row, "note"));
 }
 /// The least time of each kernel: eager autograd takes that long on the host at any size, so that
-/// times near it say nothing about the device.
+/// times near it do not depend on the device.
 std::map<std::string, double> autograd_times(const CsvTable& table, const std::string& device) {
   std::map<std::string, double> least;
   for (const CsvTable::Row& row : table.rows) {
