@@ -248,7 +248,7 @@ std::string fit_text(const LoadedRuns& runs, const RunFit& fit) {
               .rows = {}};
   for (const auto& [set, rows] : by_set) {
     std::vector<double> now, fitted, source, model;
-    int inside = 0;
+    int inside = 0, with_bar = 0;
     for (const std::size_t i : rows) {
       const LeftOutError& e = fit.errors[i];
       now.push_back(e.now);
@@ -256,13 +256,15 @@ std::string fit_text(const LoadedRuns& runs, const RunFit& fit) {
       source.push_back(e.without_source);
       model.push_back(e.without_model);
       const double ratio = std::exp(validated[i].log_error);
-      if (const auto bar = error_bar(e.traits, validated, validated[i].source))
-        inside += ratio >= bar->p10 && ratio <= bar->p90 ? 1 : 0;
+      const auto bar = error_bar(e.traits, validated, validated[i].source);
+      if (!bar) continue;  // unvalidated without its own source
+      ++with_bar;
+      inside += ratio >= bar->p10 && ratio <= bar->p90 ? 1 : 0;
     }
     table.rows.push_back({set == "~ all" ? "all" : set, std::to_string(rows.size()),
                           cell(column_of(now)), cell(column_of(fitted)), cell(column_of(source)),
                           cell(column_of(model)),
-                          percent(static_cast<double>(inside) / static_cast<double>(rows.size()))});
+                          with_bar == 0 ? "-" : fmt::format("{} of {}", inside, with_bar)});
   }
   return to_text(constants) + "\n" + to_text(table) +
          "\nMean absolute error of the step time in percent (bias); predicted / measured - 1.\n";

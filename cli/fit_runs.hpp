@@ -50,7 +50,7 @@ RunFit fit_runs(const LoadedRuns& runs, int steps, int threads);
 std::vector<ValidatedRun> validated_runs(const LoadedRuns& runs, const RunFit& fit);
 
 /// Tables of the constants, and of errors by set: now, in the fit, without the source, without the
-/// model, and the share of runs inside their p10 to p90.
+/// model, and how many of the runs with an error bar are inside their p10 to p90.
 std::string fit_text(const LoadedRuns& runs, const RunFit& fit);
 
 }  // namespace meshwright
