@@ -107,8 +107,19 @@ void add_sequence_parallel_flags(CLI::App& app, FixedChoices& choices) {
 void add_compute_flags(CLI::App& app, FixedChoices& choices) {
   const OptionGroup group(app, kComputeOptions);
   add_word_flag(app, "--dtype", choices.dtype, dtype_from_name,
-                {"bf16", "fp16", "fp32", "tf32", "fp8"}, "data type of matrix multiplications");
-  add_word_flag(app, "--grad-dtype", choices.precision.gradients, gradient_dtype_from_name,
+                {"bf16", "fp16", "fp32", "tf32", "fp8", "nvfp4"},
+                "data type of matrix multiplications");
+  Precision& p = choices.precision;
+  add_word_flag(
+      app, "--fp8-recipe", p.fp8_recipe, fp8_recipe_from_name,
+      {"delayed", "tensorwise", "blockwise", "mxfp8"},
+      "--dtype fp8: how operands are scaled, as in Transformer Engine (default: delayed)");
+  app.add_flag("--fp8-param-gather", p.fp8_parameters,
+               "--dtype fp8: keep weights in fp8 and all-gather them in fp8");
+  add_number_flag(app, "--bf16-end-layers", p.wide_blocks, {.smallest = 0, .largest = 10'000},
+                  "--dtype fp8, nvfp4: layers at each end of the model to keep in bf16 "
+                  "(default: 0)");
+  add_word_flag(app, "--grad-dtype", p.gradients, gradient_dtype_from_name,
                 {"fp32", "bf16", "fp16"},
                 "data type in which weight gradients are accumulated and reduced (default: fp32)");
   add_word_flag(app, "--attention", choices.attention, attention_from_name, {"flash", "standard"},

@@ -66,6 +66,7 @@ class PlanChecks {
     take(data_parallelism_problems(strategy_, model_, cluster_));
     if (found_.empty()) take(model_parallelism_problems(plan_, model_, cluster_));
     check_dtype();
+    check_quantization();
     check_gradients();
     check_batch();
     if (found_.empty()) check_schedule_rule();
@@ -271,6 +272,37 @@ class PlanChecks {
     }
   }
 
+  /// MXFP8 needs the block scaling of tensor cores of compute capability 10.0.
+  bool check_recipe_on(const DeviceModel& device) {
+    constexpr int kBlockScaling = 100;
+    if (strategy_.dtype != Dtype::kFp8 || strategy_.precision.fp8_recipe != Fp8Recipe::kMxfp8 ||
+        device.compute_capability.value_or(kBlockScaling) >= kBlockScaling)
+      return true;
+    report("fp8-recipe", fmt::format("device '{}' does not support mxfp8", device.name),
+           "use one of: delayed, tensorwise, blockwise");
+    return false;
+  }
+
+  void check_quantization() {
+    const Precision& p = strategy_.precision;
+    const auto needs = [&](std::string_view field, bool is_set, bool has_it,
+                           std::string_view dtypes) {
+      if (is_set && !has_it)
+        report(std::string(field),
+               fmt::format("has no effect with dtype {}", name_of(strategy_.dtype)),
+               fmt::format("use it with --dtype {}", dtypes));
+    };
+    const bool fp8 = strategy_.dtype == Dtype::kFp8;
+    needs("fp8-recipe", p.fp8_recipe != Fp8Recipe::kDelayed, fp8, "fp8");
+    needs("fp8-param-gather", p.fp8_parameters, fp8, "fp8");
+    needs("bf16-end-layers", p.wide_blocks > 0, is_quantized(strategy_.dtype), "fp8 or nvfp4");
+    if (p.wide_blocks < 0 || p.wide_blocks > traits_.blocks / 2)
+      report("bf16-end-layers",
+             fmt::format("{} is out of range: '{}' has {} blocks", p.wide_blocks, model_.name,
+                         traits_.blocks),
+             fmt::format("use 0 to {}", traits_.blocks / 2));
+  }
+
   /// 16-bit gradients have the format of the 16-bit activations and weights.
   void check_gradients() {
     const Dtype gradients = strategy_.precision.gradients;
@@ -293,7 +325,15 @@ class PlanChecks {
   }
 
   bool check_dtype_on(const DeviceModel& device) {
-    if (device.peak[static_cast<std::size_t>(strategy_.dtype)]) return true;
+    if (device.peak[static_cast<std::size_t>(strategy_.dtype)]) {
+      const Dtype stored = storage_dtype(strategy_.dtype);
+      if (device.peak[static_cast<std::size_t>(stored)]) return check_recipe_on(device);
+      report("dtype",
+             fmt::format("training in {} also needs {}, for which device '{}' has no peak rate",
+                         name_of(strategy_.dtype), name_of(stored), device.name),
+             fmt::format("add the rate of {} to the cluster file", name_of(stored)));
+      return false;
+    }
     std::vector<std::string_view> known;
     for (std::size_t i = 0; i < device.peak.size(); ++i)
       if (device.peak[i]) known.push_back(name_of(static_cast<Dtype>(i)));

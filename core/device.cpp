@@ -63,7 +63,6 @@ class DeviceChecks {
       need_positive(fmt::format("peak.{}", name_of(static_cast<Dtype>(i))), device_.peak[i]->value,
                     "rate");
     }
-    if (device_.nvfp4_peak) need_positive("peak.nvfp4", device_.nvfp4_peak->value, "rate");
     if (!any) report("peak", "missing peak rate", "give at least one, such as bf16");
   }
 
@@ -176,6 +175,7 @@ StreamFamily stream_family_of(Routine routine, Phase phase) {
     case Routine::kRouting:
       return StreamFamily::kReduction;
     case Routine::kProduct:
+    case Routine::kCast:
       return StreamFamily::kCast;
     case Routine::kUpdate:
       break;
@@ -186,7 +186,7 @@ StreamFamily stream_family_of(Routine routine, Phase phase) {
 std::optional<FlopsPerSecond> peak_of(const DeviceModel& device, ProductFormat format) {
   switch (format) {
     case ProductFormat::kNvfp4:
-      return device.nvfp4_peak;
+      return device.peak[static_cast<std::size_t>(Dtype::kNvfp4)];
     case ProductFormat::kFp8:
     case ProductFormat::kFp8Block:
     case ProductFormat::kMxfp8:

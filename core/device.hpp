@@ -115,7 +115,6 @@ struct DeviceModel {
   Bytes memory;
   Bytes reserved_memory;  ///< driver context, communication library, allocator slack
   std::array<std::optional<FlopsPerSecond>, kDtypeCount> peak;  ///< dense, indexed by Dtype
-  std::optional<FlopsPerSecond> nvfp4_peak;                     ///< dense
   BytesPerSecond memory_bandwidth;
   Seconds launch_overhead;  ///< from the end of a kernel to the start of the next one
   int multiprocessors = 1;

@@ -9,7 +9,7 @@ struct DtypeRow {
   int bytes;
 };
 constexpr std::array<DtypeRow, kDtypeCount> kRows{
-    {{"fp32", 4}, {"tf32", 4}, {"bf16", 2}, {"fp16", 2}, {"fp8", 1}}};
+    {{"fp32", 4}, {"tf32", 4}, {"bf16", 2}, {"fp16", 2}, {"fp8", 1}, {"nvfp4", 1}}};
 constexpr std::array<std::string_view, kProductFormatCount> kFormats{
     "fp32", "tf32", "bf16", "fp16", "fp8", "fp8-block", "mxfp8", "nvfp4"};
 }  // namespace
@@ -22,7 +22,7 @@ std::optional<Dtype> dtype_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-Dtype storage_dtype(Dtype dtype) { return dtype == Dtype::kFp8 ? Dtype::kBf16 : dtype; }
+Dtype storage_dtype(Dtype dtype) { return is_quantized(dtype) ? Dtype::kBf16 : dtype; }
 
 int bytes_per_element(Dtype dtype) { return kRows[static_cast<std::size_t>(dtype)].bytes; }
 
@@ -35,7 +35,8 @@ std::optional<ProductFormat> product_format_from_name(std::string_view name) {
   return std::nullopt;
 }
 ProductFormat product_format_of(Dtype dtype) {
-  return static_cast<ProductFormat>(dtype);  // the same order
+  // The same order, but for the recipes of fp8.
+  return dtype == Dtype::kNvfp4 ? ProductFormat::kNvfp4 : static_cast<ProductFormat>(dtype);
 }
 
 }  // namespace meshwright

@@ -109,6 +109,11 @@ ModelParallelism read_model_parallelism(JsonObjectReader& reader) {
 Precision read_precision(JsonObjectReader& reader) {
   Precision p;
   read_word(
+      reader, "fp8_recipe", [](std::string_view w) { return fp8_recipe_from_name(w); },
+      p.fp8_recipe, "expected one of: delayed, tensorwise, blockwise, mxfp8");
+  p.fp8_parameters = reader.boolean("fp8_param_gather", false);
+  p.wide_blocks = static_cast<int>(reader.integer("bf16_end_layers", 0, kLargestDegree, 0));
+  read_word(
       reader, "grad_dtype", [](std::string_view w) { return gradient_dtype_from_name(w); },
       p.gradients, "expected one of: fp32, bf16, fp16");
   return p;
@@ -130,7 +135,7 @@ Strategy read_strategy(const JsonValue& value, const std::string& place,
   s.zero = static_cast<int>(reader.integer("zero", 0, 3, 0));
   read_word(
       reader, "dtype", [](std::string_view w) { return dtype_from_name(w); }, s.dtype,
-      "expected one of: fp32, tf32, bf16, fp16, fp8");
+      "expected one of: fp32, tf32, bf16, fp16, fp8, nvfp4");
   read_word(
       reader, "attention", [](std::string_view w) { return attention_from_name(w); }, s.attention,
       "expected one of: flash, standard");

@@ -47,6 +47,9 @@ void add_model_parallelism(const ModelParallelism& m, Json& json) {
 /// Adds the options that differ from their defaults.
 void add_precision(const Precision& p, Json& json) {
   constexpr Precision kUsual;
+  if (p.fp8_recipe != kUsual.fp8_recipe) json["fp8_recipe"] = name_of(p.fp8_recipe);
+  if (p.fp8_parameters != kUsual.fp8_parameters) json["fp8_param_gather"] = p.fp8_parameters;
+  if (p.wide_blocks != kUsual.wide_blocks) json["bf16_end_layers"] = p.wide_blocks;
   if (p.gradients != kUsual.gradients) json["grad_dtype"] = name_of(p.gradients);
 }
 

@@ -13,9 +13,9 @@ std::string_view name_of(KernelKind kind) {
 namespace {
 
 constexpr std::array<std::string_view, kRoutineCount> kRoutineNames{
-    "product", "attention", "embedding", "layer-norm",    "rms-norm", "gelu",
-    "relu",    "swiglu",    "residual",  "rotary",        "bias",     "softmax",
-    "routing", "dispatch",  "combine",   "cross-entropy", "update",   "squared-relu"};
+    "product", "attention",     "embedding", "layer-norm",   "rms-norm", "gelu",    "relu",
+    "swiglu",  "residual",      "rotary",    "bias",         "softmax",  "routing", "dispatch",
+    "combine", "cross-entropy", "update",    "squared-relu", "cast"};
 constexpr std::array<std::string_view, kPhaseCount> kPhaseNames{"forward", "backward-input",
                                                                 "backward-weight", "update"};
 

@@ -43,9 +43,10 @@ enum class Routine : std::uint8_t {
   kCombine,
   kCrossEntropy,
   kUpdate,
-  kSquaredRelu
+  kSquaredRelu,
+  kCast  ///< quantizes an operand, or transposes a quantized one
 };
-inline constexpr int kRoutineCount = 18;
+inline constexpr int kRoutineCount = 19;
 std::string_view name_of(Routine routine);  ///< "product", "layer-norm", …
 std::optional<Routine> routine_from_name(std::string_view name);
 

@@ -174,9 +174,31 @@ class MegatronFlags {
         break;
     }
     if (s_.dtype == Dtype::kFp16) flag("fp16");
-    if (s_.dtype == Dtype::kBf16 || s_.dtype == Dtype::kFp8) flag("bf16");
-    if (s_.dtype == Dtype::kFp8) flag("fp8-format hybrid");
+    if (storage_dtype(s_.dtype) == Dtype::kBf16) flag("bf16");
+    quantization();
     gradients();
+  }
+
+  /// Recipes with a scale per block use E4M3 in both passes, the others E5M2 for gradients.
+  void quantization() {
+    const Precision& p = s_.precision;
+    if (s_.dtype == Dtype::kFp8) {
+      const bool hybrid =
+          p.fp8_recipe == Fp8Recipe::kDelayed || p.fp8_recipe == Fp8Recipe::kTensorwise;
+      flag(fmt::format("fp8-format {}", hybrid ? "hybrid" : "e4m3"));
+      flag(fmt::format("fp8-recipe {}", name_of(p.fp8_recipe)));
+      if (p.fp8_parameters) flag("fp8-param-gather");
+      if (p.fp8_parameters && p.fp8_recipe == Fp8Recipe::kMxfp8)
+        flag("reuse-grad-buf-for-mxfp8-param-ag");
+    }
+    if (s_.dtype == Dtype::kNvfp4) {
+      flag("fp4-format e2m1");
+      flag("fp4-recipe nvfp4");
+    }
+    if (p.wide_blocks == 0) return;
+    flag("first-last-layers-bf16");
+    flag(fmt::format("num-layers-at-start-in-bf16 {}", p.wide_blocks));
+    flag(fmt::format("num-layers-at-end-in-bf16 {}", p.wide_blocks));
   }
 
   /// With --bf16 Megatron-LM accumulates and reduces in fp32 unless told otherwise, with --fp16 in
@@ -314,7 +336,7 @@ LaunchText torchtitan_file(const Plan& plan) {
                       local, s.global_batch, s.sequence_length);
   if (s.dtype == Dtype::kFp32 || s.dtype == Dtype::kTf32)
     text += "mixed_precision_param = \"float32\"\n";
-  if (s.dtype == Dtype::kFp16 || s.dtype == Dtype::kFp8)
+  if (s.dtype == Dtype::kFp16 || is_quantized(s.dtype))
     missing.push_back(fmt::format("{} (trains in bf16)", name_of(s.dtype)));
   if (s.precision.gradients != Dtype::kFp32)
     missing.push_back(
@@ -366,7 +388,8 @@ LaunchText deepspeed_file(const Plan& plan) {
   file["zero_optimization"] = zero;
   if (s.dtype == Dtype::kBf16) file["bf16"] = {{"enabled", true}};
   if (s.dtype == Dtype::kFp16) file["fp16"] = {{"enabled", true}};
-  if (s.dtype == Dtype::kFp8) result.not_said.emplace_back("fp8 (trains in bf16 or fp16)");
+  if (is_quantized(s.dtype))
+    result.not_said.push_back(fmt::format("{} (trains in bf16 or fp16)", name_of(s.dtype)));
   // Without these keys gradients have the dtype of the model.
   const std::string_view gradients = name_of(s.precision.gradients);
   file["communication_data_type"] = gradients == "bf16" ? "bfp16" : gradients;

@@ -14,8 +14,8 @@
 /// it, except for what their Overlap hides. Data-parallel collectives overlap the compute stream
 /// bucket by bucket; without buckets they follow the last backward pass of a rank. On heterogeneous
 /// clusters a pipeline rank is as slow as its slowest device. Gradients are accumulated and reduced
-/// in fp32. The global gradient norm is a barrier before the optimizer, except for flushless
-/// schedules, whose stages update between passes and whose graph covers several steps.
+/// in Precision::gradients. The global gradient norm is a barrier before the optimizer, except for
+/// flushless schedules, whose stages update between passes and whose graph covers several steps.
 ///
 /// Throws InputError with check_plan()'s diagnostics if the plan is invalid. O(tasks); 14 us for
 /// the stages of a 96-block GPT, 0.3 s and 0.3 GiB for the 12 million tasks of 16,384 ranks.
@@ -49,6 +49,10 @@ struct LoweringOptions {
 
 TaskGraph lower(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
                 const LoweringOptions& options = {});
+
+/// True for a block at the ends of the model whose GEMMs stay in 16 bits (Precision::wide_blocks):
+/// its passes differ from those of other layers of its class.
+bool is_wide_block(const ModelGraph& model, LayerId layer, const Strategy& strategy);
 
 /// The part of lower() that is independent of the micro-batch count and schedule: resident memory,
 /// parts and works of every stage. For planners that bound memory and work before scheduling. The

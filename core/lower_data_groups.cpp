@@ -49,6 +49,12 @@ std::vector<DataExchange> exchanges_of(CollectiveKind kind, std::int64_t element
   return ring_rounds(whole, group, data.ring_order, element);
 }
 
+/// Copies along rows and columns of MXFP8 weights differ, so they are made after the gather.
+bool gathers_fp8(const Strategy& strategy) {
+  return strategy.dtype == Dtype::kFp8 && strategy.precision.fp8_parameters &&
+         strategy.precision.fp8_recipe != Fp8Recipe::kMxfp8;
+}
+
 DataGroup joined(const JobGroups& groups, DataGroup group, int copies) {
   group.shape = joined(groups, group.shape, copies);
   return group;
@@ -96,10 +102,22 @@ std::vector<DataExchange> reduce_exchanges(const ParameterRange& range, const St
 }
 
 std::vector<DataExchange> gather_exchanges(const ParameterRange& range, const Strategy& strategy,
-                                           const JobGroups& groups, int copies) {
-  const DataGroups data = data_groups_of(strategy, groups, range.expert);
-  return exchanges_of(CollectiveKind::kAllGather, stored_element(strategy.dtype).value, range,
-                      joined(groups, data.shard, copies), strategy);
+                                           const StagesPass& pass, int copies) {
+  const DataGroup shard =
+      joined(pass.groups, data_groups_of(strategy, pass.groups, range.expert).shard, copies);
+  std::vector<DataExchange> exchanges = exchanges_of(
+      CollectiveKind::kAllGather, stored_element(strategy.dtype).value, range, shard, strategy);
+  if (range.part < 0 || !gathers_fp8(strategy)) return exchanges;
+  const std::int64_t quantized =
+      quantized_count(pass.parameters[static_cast<std::size_t>(range.part)], range);
+  const Quantization format = quantization_of(strategy.dtype, strategy.precision.fp8_recipe);
+  const Bytes saved =
+      stored_element(strategy.dtype) * quantized - quantized_bytes(format, quantized);
+  for (DataExchange& exchange : exchanges) {  // one chunk per round of a ring
+    const bool whole = exchange.collective.kind == CollectiveKind::kAllGather;
+    exchange.collective.bytes -= Bytes(whole ? saved.value : saved.value / shard.shape.ranks);
+  }
+  return exchanges;
 }
 
 }  // namespace meshwright

@@ -315,8 +315,8 @@ class UnitEmission::State {
                              : ended_[device][static_cast<std::size_t>(use.gather_after)];
     for (const BucketOfPart& bucket : buckets_of(use)) {
       if (strategy_.zero < 3 && !bucket.is_own) continue;  // gathered with its embedding
-      const TaskId gathered = exchange(gather_exchanges(bucket.range(), strategy_, pass_.groups, 1),
-                                       use, after, device);
+      const TaskId gathered =
+          exchange(gather_exchanges(bucket.range(), strategy_, pass_, 1), use, after, device);
       if (gathered.value >= 0) awaited_.push_back(gathered);
     }
   }

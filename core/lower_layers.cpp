@@ -27,17 +27,18 @@ namespace {
 struct EnteringTensor {
   TensorId tensor;
   int first_reader = 0, last_reader = 0;
-  Bytes bytes;  ///< of all tokens
+  Bytes gathered;  ///< all tokens as they are gathered
+  Bytes gradient;  ///< their gradient
 };
 
 class LayerLowering {
  public:
   LayerLowering(const ModelGraph& model, LayerId layer, const Strategy& strategy,
-                const JobGroups& groups)
+                const ShardShape& shard, const JobGroups& groups)
       : model_(model),
         layer_(model.layers[layer.index()]),
         groups_(groups),
-        shard_(shard_shape_of(strategy)),
+        shard_(shard),
         tokens_(local_tokens(shard_)),
         element_(stored_element(shard_.dtype).value),
         is_cut_(shard_.degrees.tensor > 1),
@@ -121,7 +122,7 @@ class LayerLowering {
         if (known != entering_.end())
           known->last_reader = i;
         else
-          entering_.push_back({id, i, i, token_bytes(tensor.width)});
+          entering_.push_back({id, i, i, token_bytes(i, tensor.width), token_bytes(tensor.width)});
       }
     }
   }
@@ -139,6 +140,13 @@ class LayerLowering {
   }
 
   Bytes token_bytes(std::int64_t width) const { return Bytes(tokens_.gathered * width * element_); }
+  /// All tokens as operator `i` reads them: quantized before they are gathered, if it is.
+  Bytes token_bytes(int i, std::int64_t width) const {
+    if (!is_quantized(model_, OperatorId(layer_.first_operator + i), shard_))
+      return token_bytes(width);
+    return quantized_bytes(quantization_of(shard_.dtype, shard_.precision.fp8_recipe),
+                           tokens_.gathered * width);
+  }
 
   Served serve(int i, Phase phase, TensorId tensor) const {
     return {OperatorId(layer_.first_operator + i), phase, tensor};
@@ -178,14 +186,31 @@ class LayerLowering {
     find_kernels(i, phase);
     steps.insert(steps.end(), kernels_.begin(), kernels_.end());
   }
-  /// Splits a GEMM into chunks if communication overlaps it; each chunk reads all weights.
-  void append_in_pieces(int i, Phase phase, bool travels, std::vector<Step>& steps) {
-    find_kernels(i, phase);
+  /// Number of casts before the product among the kernels found.
+  std::ptrdiff_t cast_count() const {
+    return std::ranges::find_if(kernels_,
+                                [](const Kernel& k) { return k.routine != Routine::kCast; }) -
+           kernels_.begin();
+  }
+  /// Appends the casts among the kernels found: sequence-parallel ranks gather quantized tokens.
+  void append_casts(std::vector<Step>& steps) {
+    const auto product = kernels_.begin() + cast_count();
+    steps.insert(steps.end(), kernels_.begin(), product);
+    kernels_.erase(kernels_.begin(), product);
+  }
+  /// Appends the other kernels found; splits a GEMM into chunks if communication overlaps it, each
+  /// of which reads all weights.
+  void append_in_pieces(int i, bool travels, std::vector<Step>& steps) {
     if (travels && overlaps_product(i)) {
       Kernel& product = kernels_.front();
       product.pieces = shard_.degrees.tensor;
-      product.memory_traffic +=
-          stored_element(shard_.dtype) * (product.n * product.k * (product.pieces - 1));
+      const std::int64_t weights = product.n * product.k;
+      const Bytes read =
+          is_quantized(product.dtype)
+              ? quantized_bytes(quantization_of(product.dtype, shard_.precision.fp8_recipe),
+                                weights)
+              : stored_element(shard_.dtype) * weights;
+      product.memory_traffic += read * std::int64_t{product.pieces - 1};
     }
     steps.insert(steps.end(), kernels_.begin(), kernels_.end());
   }
@@ -207,9 +232,11 @@ class LayerLowering {
     }
     if (std::holds_alternative<TokenCombine>(o.shape))
       append_leave_experts(expert_call(i, kPhase, o.inputs.front()), steps);
+    find_kernels(i, kPhase);
+    append_casts(steps);
     gather_entering(i, kPhase, steps);
     const std::optional<std::int64_t> leaving = leaving_width(o);
-    append_in_pieces(i, kPhase, leaving || reads_first(i), steps);
+    append_in_pieces(i, leaving || reads_first(i), steps);
     if (std::holds_alternative<TokenDispatch>(o.shape))
       append_reach_experts(expert_call(i, kPhase, o.outputs.front()), steps);
     if (const auto* combine = std::get_if<TokenCombine>(&o.shape))
@@ -227,7 +254,7 @@ class LayerLowering {
     if (!shard_.sequence_parallel) return;
     for (const EnteringTensor& e : entering_)
       if (e.first_reader == i)
-        over_tensor(CollectiveKind::kAllGather, e.bytes, serve(i, phase, e.tensor), steps,
+        over_tensor(CollectiveKind::kAllGather, e.gathered, serve(i, phase, e.tensor), steps,
                     in_pieces(+1, i));
   }
 
@@ -261,31 +288,36 @@ class LayerLowering {
     const Operator& o = op(i);
     constexpr Phase kPhase = Phase::kBackwardInput;
     const bool gathers = leaving_width(o) && shard_.sequence_parallel;
+    find_kernels(i, kPhase);
+    append_casts(steps);
     if (gathers)
-      over_tensor(CollectiveKind::kAllGather, token_bytes(*leaving_width(o)),
+      over_tensor(CollectiveKind::kAllGather, token_bytes(i, *leaving_width(o)),
                   serve(i, kPhase, o.outputs.front()), steps, in_pieces(+1, i));
     if (std::holds_alternative<TokenDispatch>(o.shape))
       append_leave_experts(expert_call(i, kPhase, o.outputs.front()), steps);
     if (const auto* attention = std::get_if<Attention>(&o.shape))
       attend(*attention, i, kPhase, steps);
     else
-      append_in_pieces(i, kPhase, gathers, steps);
+      append_in_pieces(i, gathers, steps);
     if (std::holds_alternative<TokenCombine>(o.shape))
       append_reach_experts(expert_call(i, kPhase, o.inputs.front()), steps);
     if (const auto* dispatch = std::get_if<TokenDispatch>(&o.shape))
       gather_without_sequence_parallel(dispatch->width, serve(i, kPhase, o.inputs.front()), steps);
     if (weights_follow && overlaps_product(i)) gather_again(i, true, steps);
-    hand_back_entering(i, weights_follow, steps);
+    find_kernels(i, Phase::kBackwardWeight);
+    const int until_product = 1 + static_cast<int>(cast_count());
+    hand_back_entering(i, weights_follow ? until_product : 0, steps);
   }
 
-  /// Gradients of tensors that entered here: partial sums are reduced over the tensor ranks.
-  void hand_back_entering(int i, bool weights_follow, std::vector<Step>& steps) const {
+  /// Gradients of tensors that entered here: partial sums are reduced over the tensor ranks, next
+  /// to the following `steps_beside` steps, up to the GEMM of the weight gradient.
+  void hand_back_entering(int i, int steps_beside, std::vector<Step>& steps) const {
     for (const EnteringTensor& e : entering_)
       if (e.first_reader == i)
         over_tensor(
             shard_.sequence_parallel ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
-            e.bytes, serve(i, Phase::kBackwardInput, e.tensor), steps,
-            as_a_whole(+1, weights_follow, i));
+            e.gradient, serve(i, Phase::kBackwardInput, e.tensor), steps,
+            as_a_whole(+steps_beside, steps_beside > 0, i));
   }
 
   /// Re-gathers inputs for the weight gradient, as gathered inputs are not saved. In reverse order
@@ -294,8 +326,9 @@ class LayerLowering {
     if (!shard_.sequence_parallel || !std::holds_alternative<Linear>(op(i).shape)) return;
     for (const EnteringTensor& e : entering_)
       if (e.last_reader == i)
-        over_tensor(CollectiveKind::kAllGather, e.bytes, serve(i, Phase::kBackwardWeight, e.tensor),
-                    steps, as_a_whole(-1, beside_product, i));
+        over_tensor(CollectiveKind::kAllGather, e.gathered,
+                    serve(i, Phase::kBackwardWeight, e.tensor), steps,
+                    as_a_whole(-1, beside_product, i));
   }
 
   void backward_weight_of(int i, bool inputs_before, std::vector<Step>& steps) {
@@ -344,8 +377,9 @@ void append_collective(const Collective& collective, const Served& served,
 }
 
 LayerParts append_layer_parts(const ModelGraph& model, LayerId layer, const Strategy& strategy,
-                              const JobGroups& groups, std::vector<WorkPart>& parts) {
-  LayerLowering lowering(model, layer, strategy, groups);
+                              const ShardShape& shard, const JobGroups& groups,
+                              std::vector<WorkPart>& parts) {
+  LayerLowering lowering(model, layer, strategy, shard, groups);
   const Layer& l = model.layers[layer.index()];
   if (l.kind == LayerKind::kHead && output_barriers_of(strategy) > 0)
     lowering.restrict_to(0, l.operator_count - kOutputOperators);
@@ -401,7 +435,7 @@ VocabularyParts append_vocabulary_parts(const ModelGraph& model, const Strategy&
   made.lookup_backward = part("embedding-shard.B", lookup(Phase::kBackwardWeight));
 
   const LayerId head(model.layers.size() - 1);
-  LayerLowering output(model, head, sharded, groups);
+  LayerLowering output(model, head, sharded, shard_shape_of(sharded), groups);
   const int count = model.layers[head.index()].operator_count;
   output.restrict_to(count - kOutputOperators, count);
   const bool gradient_in_scores = output_barriers_of(strategy) == 1;

@@ -55,7 +55,7 @@ Work update_work(std::int64_t parameters, std::int64_t traffic, Dtype weights, b
   kernel.kind = KernelKind::kOptimizer;
   kernel.phase = Phase::kUpdate;
   kernel.routine = Routine::kUpdate;
-  kernel.dtype = weights;
+  kernel.dtype = storage_dtype(weights);
   kernel.m = parameters;
   kernel.memory_traffic = Bytes(traffic);
   kernel.on_host = on_host;
@@ -105,6 +105,50 @@ int communicator_count(const StagesPass& pass, const Strategy& strategy) {
   return count;
 }
 
+/// Quantized weights of a device that are cached; fully sharded ones are not.
+std::int64_t cached_weights(const StagesPass& pass, const Strategy& strategy,
+                            PipelineRankId device) {
+  std::int64_t count = 0;
+  if (strategy.zero < 3)
+    for_each_part_on(pass, device,
+                     [&](std::size_t part) { count += quantized_count(pass.parameters[part]); });
+  return count;
+}
+
+/// Bytes of cached quantized weights, less those of the 16-bit weights that they replace.
+Bytes cached_copies(const StagesPass& pass, const Strategy& strategy, PipelineRankId device) {
+  const std::int64_t count = cached_weights(pass, strategy, device);
+  if (count == 0) return {};
+  const Quantization format = quantization_of(strategy.dtype, strategy.precision.fp8_recipe);
+  const Bytes copies = quantized_bytes(format, count) * std::int64_t{pass.quantized_copies};
+  return strategy.precision.fp8_parameters ? copies - stored_element(strategy.dtype) * count
+                                           : copies;
+}
+
+/// Casts of the updated weights to their cached copies. Weights that were gathered in fp8 are only
+/// transposed or, along columns, quantized again from fp8.
+void append_weight_casts(const StagesPass& pass, const Strategy& strategy, PipelineRankId device,
+                         std::vector<Step>& steps) {
+  const std::int64_t count = cached_weights(pass, strategy, device);
+  if (count == 0) return;
+  const Quantization format = quantization_of(strategy.dtype, strategy.precision.fp8_recipe);
+  const std::int64_t one = quantized_bytes(format, count).value;
+  const bool from_fp8 =
+      strategy.precision.fp8_parameters && strategy.precision.fp8_recipe != Fp8Recipe::kMxfp8;
+  if (from_fp8 && pass.quantized_copies == 1) return;
+  Kernel kernel;
+  kernel.kind = KernelKind::kMemoryBound;
+  kernel.phase = Phase::kUpdate;
+  kernel.routine = Routine::kCast;
+  kernel.dtype = storage_dtype(strategy.dtype);
+  kernel.launches = !from_fp8 && format.finds_maximum ? 2 : 1;
+  kernel.memory_traffic =
+      Bytes(from_fp8 ? 2 * one
+                     : kernel.launches * count * stored_element(strategy.dtype).value +
+                           pass.quantized_copies * one);
+  steps.emplace_back(kernel);
+}
+
 /// True if neighboring stages are on different devices and exchange messages.
 bool sends_messages(const Placement& placement) { return placement.devices > 1; }
 
@@ -133,6 +177,23 @@ Bytes reserved_memory(const StagesPass& pass, const Strategy& strategy, const De
   return *memory.context + memory.communicator * communicator_count(pass, strategy);
 }
 
+std::int64_t quantized_count(const PartParameters& parameters) {
+  std::int64_t count = 0;
+  for (const ParameterRange& range : parameters.quantized) count += range.count;
+  return count;
+}
+
+std::int64_t quantized_count(const PartParameters& parameters, const ParameterRange& range) {
+  std::int64_t count = 0;
+  for (const ParameterRange& quantized : parameters.quantized) {
+    if (quantized.expert != range.expert) continue;
+    const std::int64_t begin = std::max(quantized.first, range.first);
+    const std::int64_t end = std::min(quantized.first + quantized.count, range.first + range.count);
+    count += std::max<std::int64_t>(0, end - begin);
+  }
+  return count;
+}
+
 std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strategy& strategy,
                                            const DeviceModel& device) {
   const TrainerMemory& memory = pass.trainer_memory;
@@ -158,6 +219,7 @@ std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strateg
     if (memory.weight_gradients == WeightGradientMemory::kCachedByShape)
       amounts[MemoryClass::kGradients] +=
           element * cached_gradient_elements(pass, PipelineRankId(d));
+    amounts[MemoryClass::kWeights] += cached_copies(pass, strategy, PipelineRankId(d));
     if (!strategy.data_parallelism.offload_optimizer)
       amounts[MemoryClass::kOptimizer] =
           Bytes(share * (masters ? kMomentBytes : optimizer_bytes(strategy)));
@@ -191,9 +253,12 @@ Work optimizer_work(const StagesPass& pass, const Strategy& strategy, PipelineRa
   });
   const std::int64_t share = updated_parameters(pass, strategy, device);
   if (strategy.zero >= 2) held = share;
-  if (strategy.data_parallelism.offload_optimizer)
-    return update_work(share, share * gradient + held * gradient, strategy.dtype, false, parts);
-  return update_work(share, share * per_parameter + held * gradient, strategy.dtype, false, parts);
+  const std::int64_t updating =
+      strategy.data_parallelism.offload_optimizer ? share * gradient : share * per_parameter;
+  Work work =
+      update_work(share, updating + held * gradient, strategy.dtype, /*on_host=*/false, parts);
+  append_weight_casts(pass, strategy, device, parts.back().steps);
+  return work;
 }
 
 Bytes optimizer_state_bytes(const Strategy& strategy) { return Bytes(optimizer_bytes(strategy)); }

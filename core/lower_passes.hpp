@@ -81,7 +81,8 @@ struct LayerParts {
   std::int32_t recompute = -1;
 };
 LayerParts append_layer_parts(const ModelGraph& model, LayerId layer, const Strategy& strategy,
-                              const JobGroups& groups, std::vector<WorkPart>& parts);
+                              const ShardShape& shard, const JobGroups& groups,
+                              std::vector<WorkPart>& parts);
 
 /// The site of a collective inside a layer.
 struct Served {
@@ -133,7 +134,11 @@ struct PartParameters {
   PartialGradients partial;
   std::int64_t gradients_with_inputs = 0;  ///< elements; see has_gradient_with_inputs()
   std::vector<WeightMatrix> matrices;      ///< of its blocks, each shape once
+  std::vector<ParameterRange> quantized;   ///< the matrices of quantized GEMMs
 };
+/// The quantized parameters of a part; one range: those of them inside it.
+std::int64_t quantized_count(const PartParameters& parameters);
+std::int64_t quantized_count(const PartParameters& parameters, const ParameterRange& range);
 
 // ---- lower_by_hand.cpp: manual stage placement -------------------------------------------------
 
@@ -182,6 +187,7 @@ struct StagesPass {
   Bytes output_input;                      ///< sharded output layer: its input, per rank
   std::vector<SliceMemory> memory;         ///< by part; empty unless memory is counted by buffer
   TrainerMemory trainer_memory;
+  int quantized_copies = 0;  ///< of cached weights, if GEMMs are quantized
 };
 /// True if any pass is split into units because gradients or parameters are communicated during it.
 bool has_units(const Strategy& strategy, const StagesPass& pass);
@@ -215,6 +221,7 @@ std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strateg
                                            const DeviceModel& device);
 /// Device memory outside of tensors: CUDA context and communicators, or DeviceModel's figure.
 Bytes reserved_memory(const StagesPass& pass, const Strategy& strategy, const DeviceModel& device);
+/// AdamW, then the casts of updated weights (see precision.hpp).
 Work optimizer_work(const StagesPass& pass, const Strategy& strategy, PipelineRankId device,
                     std::vector<WorkPart>& parts);
 /// The update of a parameter server's shard; `before`: bytes per parameter of traffic before it.
@@ -287,9 +294,10 @@ struct ReductionWish {
 /// with the plan's algorithm. Empty if the group has one rank.
 std::vector<DataExchange> reduce_exchanges(const ParameterRange& range, const Strategy& strategy,
                                            const JobGroups& groups, const ReductionWish& wish);
-/// The collectives that gather the updated values of a range sharded over its shard group.
+/// The collectives that gather the updated values of a range sharded over its shard group; those of
+/// quantized parameters in fp8 if the plan says so.
 std::vector<DataExchange> gather_exchanges(const ParameterRange& range, const Strategy& strategy,
-                                           const JobGroups& groups, int copies);
+                                           const StagesPass& pass, int copies);
 
 // ---- lower_output_layer.cpp: vocabulary layers sharded over the pipeline ranks ----------------
 

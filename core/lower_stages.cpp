@@ -37,6 +37,7 @@ struct PlacedLayer {
   LayerId layer;
   std::int32_t layer_class = 0;
   bool fully_recomputed = false;
+  bool is_wide = false;  ///< its GEMMs stay in 16 bits: Precision::wide_blocks
 };
 
 class StagesLowering {
@@ -50,7 +51,7 @@ class StagesLowering {
   }
 
   StagesPass run() {
-    lower_classes();
+    lower_all_classes();
     if (output_barriers_of(plan_.strategy) > 0) shard_vocabulary_layers();
     lower_parts_of_model();
     share_works_of_stages();
@@ -61,13 +62,31 @@ class StagesLowering {
   }
 
  private:
-  void lower_classes() {
-    const ShardShape shard = shard_shape_of(plan_.strategy);
+  /// GPUs of compute capability 10.0 read fp8 operands in either layout.
+  ShardShape quantized_shard() const {
+    constexpr int kAnyLayout = 100;
+    ShardShape shard = shard_shape_of(plan_.strategy);
+    shard.reads_any_layout =
+        device_of(cluster_, DeviceId(0)).compute_capability.value_or(0) >= kAnyLayout;
+    return shard;
+  }
+
+  void lower_all_classes() {
+    ShardShape shard = quantized_shard();
+    pass_.lowered.parts.reserve(16);
+    classes_ = lower_classes(shard);
+    if (!is_quantized(shard.dtype)) return;
+    pass_.quantized_copies = quantized_copies(shard);
+    shard.dtype = storage_dtype(shard.dtype);
+    if (plan_.strategy.precision.wide_blocks > 0) wide_classes_ = lower_classes(shard);
+  }
+
+  std::vector<LayerHoldings> lower_classes(const ShardShape& shard) {
     const RecomputeKind kind = plan_.strategy.recompute.kind;
     std::vector<WorkPart>& parts = pass_.lowered.parts;
-    parts.reserve(16);
+    std::vector<LayerHoldings> classes;
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
-      if (model_.layers[i].layer_class != static_cast<std::int32_t>(classes_.size())) continue;
+      if (model_.layers[i].layer_class != static_cast<std::int32_t>(classes.size())) continue;
       const LayerId layer(i);
       const auto kept = [&](const Recompute& how) {
         const Bytes change = how.kind == RecomputeKind::kFull
@@ -77,7 +96,7 @@ class StagesLowering {
       };
       LayerHoldings held;
       held.first = layer;
-      held.parts = append_layer_parts(model_, layer, plan_.strategy, pass_.groups, parts);
+      held.parts = append_layer_parts(model_, layer, plan_.strategy, shard, pass_.groups, parts);
       held.kept_if_whole = kept({});
       held.kept_if_full = kept({.kind = RecomputeKind::kFull});
       held.kept = recomputes_operators(kind) ? kept(plan_.strategy.recompute) : held.kept_if_whole;
@@ -92,8 +111,9 @@ class StagesLowering {
       held.context = context_buffers(model_, layer, shard);
       held.gradients_with_inputs = gradients_with_inputs(layer);
       note_weight_gradients(layer, shard, held);
-      classes_.push_back(std::move(held));
+      classes.push_back(std::move(held));
     }
+    return classes;
   }
 
   /// The table and the logits move from the first and the last part to all of them.
@@ -129,6 +149,7 @@ class StagesLowering {
     held.table_gradient = element * local_table_elements(model_, layer, shard);
     held.head_input = gathered_head_input(model_, layer, shard);
   }
+  bool is_wide(LayerId id) const { return is_wide_block(model_, id, plan_.strategy); }
 
   void lower_parts_of_model() {
     const std::vector<std::vector<LayerId>> parts = layers_of_parts(plan_, model_);
@@ -150,7 +171,8 @@ class StagesLowering {
   void place_layers(std::span<const LayerId> layers) {
     stage_.clear();
     for (const LayerId id : layers)
-      stage_.push_back({id, model_.layers[id.index()].layer_class, keeps_.is_recomputed(id)});
+      stage_.push_back(
+          {id, model_.layers[id.index()].layer_class, keeps_.is_recomputed(id), is_wide(id)});
   }
 
   /// Whether the neighbors of a slice are on the same device.
@@ -172,7 +194,7 @@ class StagesLowering {
   }
 
   const LayerHoldings& held(const PlacedLayer& layer) const {
-    return classes_[static_cast<std::size_t>(layer.layer_class)];
+    return (layer.is_wide ? wide_classes_ : classes_)[static_cast<std::size_t>(layer.layer_class)];
   }
 
   static void use(Work& work, std::int32_t part) {
@@ -467,6 +489,7 @@ class StagesLowering {
           if (std::find(parameters.matrices.begin(), parameters.matrices.end(), m) ==
               parameters.matrices.end())
             parameters.matrices.push_back(m);
+    parameters.quantized = quantized_ranges(part);
     const std::vector<StageId>& route = pass_.placement.routes.front();
     const auto device = [&](StageId stage) {
       return pass_.placement.device_of_stage[stage.index()];
@@ -479,6 +502,19 @@ class StagesLowering {
       parameters.local.dense += parameters.tied_copy;
     }
     pass_.parameters.push_back(parameters);
+  }
+
+  /// The matrices of quantized GEMMs in the stage.
+  std::vector<ParameterRange> quantized_ranges(int part) const {
+    std::vector<ParameterRange> ranges;
+    LocalParameters next;
+    for (const PlacedLayer& layer : stage_)
+      for (const LocalParameter& parameter : held(layer).parameter_list) {
+        std::int64_t& first = parameter.expert ? next.expert : next.dense;
+        if (parameter.quantized) ranges.push_back({part, parameter.expert, first, parameter.count});
+        first += parameter.count;
+      }
+    return ranges;
   }
 
   /// Elements of norms and sinks, see has_gradient_with_inputs(): full, or sharded over tensor
@@ -522,7 +558,7 @@ class StagesLowering {
   const ModelGraph& model_;
   const Cluster& cluster_;
   StagesPass pass_;
-  std::vector<LayerHoldings> classes_;
+  std::vector<LayerHoldings> classes_, wide_classes_;  ///< by layer class
   std::vector<PlacedLayer> stage_;
   StageKeeps keeps_;  ///< of the stage
   // Vocabulary layers sharded over the pipeline ranks.
@@ -592,6 +628,15 @@ int part_count(const Placement& placement) {
   int count = 0;
   for (const int part : placement.part_of_stage) count = std::max(count, part + 1);
   return count;
+}
+
+bool is_wide_block(const ModelGraph& model, LayerId layer, const Strategy& strategy) {
+  const int wide = strategy.precision.wide_blocks;
+  if (wide == 0 || !is_quantized(strategy.dtype)) return false;
+  if (model.layers[layer.index()].kind != LayerKind::kBlock) return false;
+  const int first_block = model.layers.front().kind == LayerKind::kBlock ? 0 : 1;
+  const int block = layer.value - first_block;
+  return block < wide || block >= block_count(model) - wide;
 }
 
 StagesPass lower_stages_pass(const Plan& plan, const ModelGraph& model, const Cluster& cluster,

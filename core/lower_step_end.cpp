@@ -191,7 +191,7 @@ class StepEnd {
   /// Each member waits for its optimizer.
   void gather(const Reduction& reduction) {
     append(reduction,
-           gather_exchanges(reduction.range, strategy_, pass_.groups,
+           gather_exchanges(reduction.range, strategy_, pass_,
                             static_cast<int>(reduction.stages.size())),
            [&](std::size_t i) { return returned_[device(reduction.stages[i]).index()]; });
   }

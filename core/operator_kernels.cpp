@@ -63,7 +63,12 @@ class KernelWriter {
         element_(stored_element(shard.dtype).value),
         gradient_(bytes_per_element(shard.precision.gradients)),
         phase_(phase),
-        kernels_(kernels) {}
+        quantized_(is_quantized(model, id, shard)),
+        kernels_(kernels) {
+    if (!quantized_) return;
+    quantization_ = quantization_of(shard.dtype, shard.precision.fp8_recipe);
+    copies_ = quantized_copies(shard);
+  }
 
   void operator()(const EmbeddingLookup& table) const {
     // A sharded table looks up all tokens before the reduction over tensor ranks; a replicated one
@@ -83,6 +88,7 @@ class KernelWriter {
       shape.n = linear.out == vocabulary_ ? padded_vocabulary(linear.out, tensor_) / tensor_
                                           : local_columns(model_, op_, tensor_);
     if (linear.cut == LinearCut::kRow) shape.k = divide_up(shape.k, tensor_);
+    if (quantized_) cast_operands(shape, 1, linear.cut);
     product(shape);
     if (linear.bias && phase_ == Phase::kBackwardWeight)
       // Column sums of the output's gradient.
@@ -136,6 +142,7 @@ class KernelWriter {
     MatrixShape shape{rows, expert.out, expert.in};
     if (expert.cut == LinearCut::kColumn) shape.n = divide_up(shape.n, degrees.expert_tensor);
     if (expert.cut == LinearCut::kRow) shape.k = divide_up(shape.k, degrees.expert_tensor);
+    if (quantized_) cast_operands(shape, experts, LinearCut::kReplicated);
     product(shape, experts);
   }
 
@@ -156,7 +163,8 @@ class KernelWriter {
     kernel.kind = kind;
     kernel.phase = phase_;
     kernel.routine = std::visit(RoutineOf{}, op_.shape);
-    kernel.dtype = shard_.dtype;
+    kernel.dtype = quantized_ ? shard_.dtype : storage_dtype(shard_.dtype);
+    if (quantized_) kernel.format = product_format_of(shard_.dtype, shard_.precision.fp8_recipe);
     kernel.source = id_;
     return kernel;
   }
@@ -218,22 +226,73 @@ class KernelWriter {
     kernel.batch = experts;
     kernel.flops = Flops(2.0 * static_cast<double>(rows) * static_cast<double>(forward.n) *
                          static_cast<double>(forward.k));
-    kernel.memory_traffic = Bytes((x + y + weights) * element_);
     switch (phase_) {
       case Phase::kForward:
+        kernel.memory_traffic = operand(x) + operand(weights) + Bytes(y * element_);
         set(kernel, {rows_each, forward.n, forward.k});
         break;
       case Phase::kBackwardInput:
+        kernel.memory_traffic = operand(y) + operand(weights) + Bytes(x * element_);
         set(kernel, {rows_each, forward.k, forward.n});
         break;
       case Phase::kBackwardWeight:
         set(kernel, {forward.k, forward.n, rows_each});
-        kernel.memory_traffic = Bytes((x + y) * element_ + 2 * weights * gradient_);
+        kernel.memory_traffic = operand(x) + operand(y) + Bytes(2 * weights * gradient_);
         break;
       case Phase::kUpdate:
         return;
     }
     kernels_.push_back(kernel);
+  }
+
+  /// Bytes of an operand of a GEMM.
+  Bytes operand(std::int64_t elements) const {
+    return quantized_ ? quantized_bytes(quantization_, elements) : Bytes(elements * element_);
+  }
+
+  /// The casts before a quantized GEMM of these sizes (those of the forward pass); see
+  /// precision.hpp. Tokens that are gathered before the GEMM are quantized before they are
+  /// gathered.
+  void cast_operands(MatrixShape forward, std::int64_t experts, LinearCut cut) const {
+    const bool gathers = shard_.sequence_parallel && tensor_ > 1;
+    const bool gathers_input = gathers && cut == LinearCut::kColumn;
+    const bool gathers_gradient = gathers && cut == LinearCut::kRow;
+    // A transpose is made from gathered tokens; other copies along columns are gathered themselves.
+    const bool transposes = copies_ == 2 && quantization_.block == 0;
+    const auto copies = [&](bool gathered) { return gathered && transposes ? 1 : copies_; };
+    const auto rows = [&](bool gathered) { return gathered ? tokens_.cut : forward.m; };
+    switch (phase_) {
+      case Phase::kForward:
+        if (shard_.gathers_weights) cast_weights(experts * forward.k * forward.n);
+        cast(rows(gathers_input) * forward.k, copies(gathers_input));
+        return;
+      case Phase::kBackwardInput:
+        if (shard_.gathers_weights) cast_weights(experts * forward.k * forward.n);
+        cast(rows(gathers_gradient) * forward.n, copies(gathers_gradient));
+        return;
+      case Phase::kBackwardWeight:
+        if (transposes && gathers_input) transpose(forward.m * forward.k);
+        if (transposes && gathers_gradient) transpose(forward.m * forward.n);
+        return;
+      case Phase::kUpdate:
+        return;
+    }
+  }
+  /// Each kernel reads the 16-bit elements: one finds the largest, others write the copies.
+  void cast(std::int64_t elements, int copies) const {
+    const int writers = quantization_.separate_copies ? copies : 1;
+    const int launches = writers + (quantization_.finds_maximum ? 1 : 0);
+    memory_bound(launches * elements * element_ + copies * operand(elements).value,
+                 {.launches = launches, .routine = Routine::kCast});
+  }
+  /// The copy along rows in the forward pass, along columns in the backward pass.
+  void cast_weights(std::int64_t elements) const {
+    const int launches = quantization_.finds_maximum ? 2 : 1;
+    memory_bound(launches * elements * element_ + operand(elements).value,
+                 {.launches = launches, .routine = Routine::kCast});
+  }
+  void transpose(std::int64_t elements) const {
+    memory_bound(2 * operand(elements).value, {.launches = 1, .routine = Routine::kCast});
   }
 
   static void set(Kernel& kernel, MatrixShape shape) {
@@ -340,6 +399,9 @@ class KernelWriter {
   std::int64_t element_, gradient_;
   Phase phase_;
   std::int64_t vocabulary_ = -1;
+  bool quantized_;
+  Quantization quantization_;
+  int copies_ = 1;
   std::vector<Kernel>& kernels_;
 };
 

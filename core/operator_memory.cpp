@@ -30,6 +30,7 @@ class TensorSum {
     seen_.push_back(id);
     sum_ += activation_bytes(activation_of(model_, id), shard);
   }
+  void add(Bytes bytes) { sum_ += bytes; }
   Bytes sum() const { return sum_; }
 
  private:
@@ -75,9 +76,8 @@ bool has_weight_product(const OperatorShape& shape) {
          std::holds_alternative<Router>(shape);
 }
 
-}  // namespace
-
-Bytes activation_bytes(const ActivationTensor& tensor, const ShardShape& shard) {
+/// Elements of an activation tensor on one rank.
+std::int64_t local_activation(const ActivationTensor& tensor, const ShardShape& shard) {
   const LocalTokens tokens = local_tokens(shard);
   const ParallelDegrees& degrees = shard.degrees;
   const bool features_are_cut = tensor.cut == ActivationCut::kFeatures;
@@ -89,7 +89,23 @@ Bytes activation_bytes(const ActivationTensor& tensor, const ShardShape& shard) 
     width = features_are_cut ? divide_up(tensor.width, degrees.expert_tensor) : tensor.width;
   }
   if (tensor.per_key) width *= shard.sequence_length;
-  return Bytes(rows * width * element_bytes(tensor.element, shard.dtype));
+  return rows * width;
+}
+
+/// One copy of an activation as a quantized GEMM reads it.
+Bytes quantized_activation(const ActivationTensor& tensor, const ShardShape& shard) {
+  return quantized_bytes(quantization_of(shard.dtype, shard.precision.fp8_recipe),
+                         local_activation(tensor, shard));
+}
+
+OperatorId id_of(const ModelGraph& model, const Operator& op) {
+  return OperatorId(static_cast<std::int32_t>(&op - model.operators.data()));
+}
+
+}  // namespace
+
+Bytes activation_bytes(const ActivationTensor& tensor, const ShardShape& shard) {
+  return Bytes(local_activation(tensor, shard) * element_bytes(tensor.element, shard.dtype));
 }
 
 Bytes kept_activation_bytes(const ModelGraph& model, LayerId layer, const ShardShape& shard,
@@ -106,39 +122,31 @@ Bytes kept_activation_bytes(const ModelGraph& model, LayerId layer, const ShardS
   skip_logits(operators, sum);
   Bytes statistics;
   for (const Operator& op : operators) {
+    if (is_quantized(model, id_of(model, op), shard)) {
+      for (const TensorId id : op.kept)
+        sum.add(quantized_activation(activation_of(model, id), shard));
+      continue;
+    }
     for (const TensorId id : op.kept)
       if (scores || !activation_of(model, id).per_key) sum.add(id);
     const auto* attention = std::get_if<Attention>(&op.shape);
-    if (attention != nullptr && shard.attention == AttentionAlgorithm::kFlash)
-      statistics += softmax_statistics(*attention, shard);
+    if (attention == nullptr || shard.attention != AttentionAlgorithm::kFlash) continue;
+    statistics += softmax_statistics(*attention, shard);
+    // Fused attention needs its output; a 16-bit projection after it saves the same tensor.
+    if (is_quantized(shard.dtype))
+      for (const TensorId id : op.outputs) sum.add(id);
   }
   return sum.sum() + statistics;
 }
 
 Bytes kept_bytes_change(const ModelGraph& model, LayerId layer, const ShardShape& shard,
                         const TrainerMemory& memory) {
-  const std::span<const Operator> operators = operators_of(model, layer);
-  const bool has_fp8_inputs = memory.saves_fp8_inputs && shard.dtype == Dtype::kFp8 &&
-                              model.layers[layer.index()].kind == LayerKind::kBlock;
-  const auto is_gemm = [](const Operator& op) {
-    return std::holds_alternative<Linear>(op.shape) ||
-           std::holds_alternative<ExpertLinear>(op.shape);
-  };
-  TensorSum combined(model, shard), inputs(model, shard), saved_twice(model, shard);
-  for (const Operator& op : operators) {
-    if (memory.weighs_expert_activations && std::holds_alternative<TokenCombine>(op.shape))
+  if (!memory.weighs_expert_activations) return {};
+  TensorSum combined(model, shard);
+  for (const Operator& op : operators_of(model, layer))
+    if (std::holds_alternative<TokenCombine>(op.shape))
       for (const TensorId id : op.kept) combined.add(id);
-    if (!has_fp8_inputs) continue;
-    for (const TensorId id : op.kept) {
-      if (is_gemm(op)) inputs.add(id);
-      const bool is_input = std::any_of(operators.begin(), operators.end(), [&](const Operator& o) {
-        return is_gemm(o) && std::find(o.kept.begin(), o.kept.end(), id) != o.kept.end();
-      });
-      if (!is_gemm(op) && is_input) saved_twice.add(id);
-    }
-  }
-  // An element in fp8 takes half of one in 16 bits; if both are saved, half more.
-  return saved_twice.sum() - combined.sum() - Bytes(inputs.sum().value / 2);
+  return -combined.sum();
 }
 
 WeightGradientNeeds weight_gradient_needs(const ModelGraph& model, LayerId layer,
@@ -150,13 +158,20 @@ WeightGradientNeeds weight_gradient_needs(const ModelGraph& model, LayerId layer
   all_tokens.sequence_parallel = false;
   for (const Operator& op : operators) {
     if (!has_weight_product(op.shape)) continue;
-    for (const TensorId id : op.inputs) inputs.add(id);
+    const bool quantized = is_quantized(model, id_of(model, op), shard);
+    const auto note = [&](TensorSum& sum, TensorId id, const ShardShape& as) {
+      if (quantized)
+        sum.add(quantized_activation(activation_of(model, id), as));
+      else
+        sum.add(id, as);
+    };
+    for (const TensorId id : op.inputs) note(inputs, id, shard);
     // The output gradient of a row-parallel GEMM was gathered for the input gradient and is not
     // gathered again for the weights: with t tensor ranks, the gradients of a GPT layer take
     // T B H (14 / t + 4) bytes, with or without sequence parallelism.
     const auto* linear = std::get_if<Linear>(&op.shape);
     const bool is_summed = linear != nullptr && linear->cut == LinearCut::kRow;
-    for (const TensorId id : op.outputs) gradients.add(id, is_summed ? all_tokens : shard);
+    for (const TensorId id : op.outputs) note(gradients, id, is_summed ? all_tokens : shard);
   }
   return {.inputs = inputs.sum(), .output_gradients = gradients.sum()};
 }
@@ -323,7 +338,8 @@ std::vector<LocalParameter> local_parameter_list(const ModelGraph& model, LayerI
       if (belongs_to_first_layer(model, layer, id)) continue;
       const auto& parameter = std::get<ParameterTensor>(model.tensors[id.index()].shape);
       list.push_back({local_elements_of(model, op, id, vocabulary, shard.degrees),
-                      parameter.cut == ParameterCut::kExpert});
+                      parameter.cut == ParameterCut::kExpert,
+                      id == op.parameters.front() && is_quantized(model, id_of(model, op), shard)});
     }
   return list;
 }

@@ -17,7 +17,30 @@ ShardShape shard_shape_of(const Strategy& strategy) {
           .attention = strategy.attention,
           .context = strategy.model_parallelism.context,
           .routing = strategy.model_parallelism.routing,
-          .precision = strategy.precision};
+          .precision = strategy.precision,
+          .reads_any_layout = false,
+          .gathers_weights = strategy.zero >= 3 && !strategy.precision.fp8_parameters};
+}
+
+bool is_quantized(const ModelGraph& model, OperatorId op, const ShardShape& shard) {
+  constexpr std::int64_t kMultiple = 16;
+  if (!is_quantized(shard.dtype)) return false;
+  const auto fits = [](std::int64_t in, std::int64_t out) {
+    return in % kMultiple == 0 && out % kMultiple == 0;
+  };
+  const OperatorShape& shape = model.operators[op.index()].shape;
+  if (const auto* expert = std::get_if<ExpertLinear>(&shape)) return fits(expert->in, expert->out);
+  const auto* linear = std::get_if<Linear>(&shape);
+  if (linear == nullptr || !fits(linear->in, linear->out)) return false;
+  const auto after =
+      std::upper_bound(model.layers.begin(), model.layers.end(), op.value,
+                       [](std::int32_t id, const Layer& l) { return id < l.first_operator; });
+  return after != model.layers.begin() && std::prev(after)->kind == LayerKind::kBlock;
+}
+
+int quantized_copies(const ShardShape& shard) {
+  const bool one_scale = quantization_of(shard.dtype, shard.precision.fp8_recipe).block == 0;
+  return one_scale && shard.reads_any_layout ? 1 : 2;
 }
 
 LocalTokens local_tokens(const ShardShape& shard) {

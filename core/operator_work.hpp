@@ -24,6 +24,9 @@ struct ShardShape {
   ContextAlgorithm context = ContextAlgorithm::kAllGather;
   ExpertRouting routing = {};
   Precision precision = {};
+  /// Quantized GEMMs read operands in either layout; see precision.hpp.
+  bool reads_any_layout = false;
+  bool gathers_weights = false;  ///< ZeRO 3: weights are quantized in every pass
   friend bool operator==(const ShardShape&, const ShardShape&) = default;
 };
 ShardShape shard_shape_of(const Strategy& strategy);
@@ -51,6 +54,12 @@ std::int64_t routed_rows(const ShardShape& shard, const RoutedTokens& routed, bo
 std::int64_t local_width(const ActivationTensor& activation, int tensor);
 /// Output columns of a column-parallel GEMM on one rank, without vocabulary padding.
 std::int64_t local_columns(const ModelGraph& model, const Operator& op, int tensor);
+
+/// True for a GEMM in the quantized dtype of the shard: a linear layer of a block whose sizes are
+/// multiples of 16, as Transformer Engine requires.
+bool is_quantized(const ModelGraph& model, OperatorId op, const ShardShape& shard);
+/// Number of copies of a quantized operand: along rows, and along columns if that is another one.
+int quantized_copies(const ShardShape& shard);
 
 /// Bytes of a stored activation or weight element; see storage_dtype().
 Bytes stored_element(Dtype dtype);
@@ -87,7 +96,8 @@ Bytes activation_bytes(const ActivationTensor& tensor, const ShardShape& shard);
 /// size t, T B H / t (34 + 5 A T / H) with sequence parallelism; the tests cover all of them. Fused
 /// attention saves the softmax row sums (fp32, one per head and token) instead of scores, so
 /// selective recomputation makes no difference. A fully recomputed block saves only its input;
-/// kBlocks is treated as kNone, as only the caller knows the block's index. Excludes logits.
+/// kBlocks is treated as kNone, as only the caller knows the block's index. Excludes logits. Each
+/// quantized GEMM saves its own copy of its input; other operators save theirs in 16 bits.
 Bytes kept_activation_bytes(const ModelGraph& model, LayerId layer, const ShardShape& shard,
                             const Recompute& recompute);
 
@@ -114,8 +124,7 @@ struct LogitBytes {
 };
 LogitBytes logit_bytes(const ModelGraph& model, LayerId layer, const ShardShape& shard);
 
-/// Saved activations of a layer under `memory` minus kept_activation_bytes(); not positive unless
-/// outputs of other operators are saved twice, in 16 bits and in fp8.
+/// Saved activations of a layer under `memory` minus kept_activation_bytes(); not positive.
 Bytes kept_bytes_change(const ModelGraph& model, LayerId layer, const ShardShape& shard,
                         const TrainerMemory& memory);
 
@@ -152,6 +161,7 @@ LocalParameters local_parameters(const ModelGraph& model, LayerId layer, const S
 struct LocalParameter {
   std::int64_t count = 0;
   bool expert = false;
+  bool quantized = false;  ///< the matrix of a quantized GEMM
   friend bool operator==(const LocalParameter&, const LocalParameter&) = default;
 };
 std::vector<LocalParameter> local_parameter_list(const ModelGraph& model, LayerId layer,

@@ -25,6 +25,22 @@ std::string data_parallelism_text(const Strategy& s) {
   return text;
 }
 
+/// "fp8 (mxfp8, parameters in fp8), bf16 gradients".
+std::string precision_text(const Strategy& s) {
+  const Precision& p = s.precision;
+  std::string options;
+  const auto add = [&options](const std::string& option) {
+    options += (options.empty() ? "" : ", ") + option;
+  };
+  if (s.dtype == Dtype::kFp8) add(std::string(name_of(p.fp8_recipe)));
+  if (p.fp8_parameters) add("parameters in fp8");
+  if (p.wide_blocks > 0) add(fmt::format("{} layers at each end in bf16", p.wide_blocks));
+  std::string text(name_of(s.dtype));
+  if (!options.empty()) text += fmt::format(" ({})", options);
+  if (p.gradients != Dtype::kFp32) text += fmt::format(", {} gradients", name_of(p.gradients));
+  return text;
+}
+
 }  // namespace
 
 std::string split_text(const Strategy& strategy) {
@@ -49,7 +65,7 @@ std::string strategy_text(const Strategy& s) {
                                  s.micro_batch, to_text(s.recompute));
   if (s.zero > 0) text += fmt::format(", ZeRO {}", s.zero);
   text += data_parallelism_text(s);
-  return text + fmt::format(", {}, {} attention", name_of(s.dtype), name_of(s.attention));
+  return text + fmt::format(", {}, {} attention", precision_text(s), name_of(s.attention));
 }
 
 }  // namespace meshwright

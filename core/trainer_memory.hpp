@@ -57,8 +57,6 @@ struct TrainerMemory {
   /// gradient arrives.
   bool holds_sent_activations = false;
 
-  /// fp8: inputs of GEMMs are saved in fp8, not in 16 bits (Transformer Engine). Not of the head.
-  bool saves_fp8_inputs = false;
   /// Routing weights scale the activations inside the experts, so that the experts' outputs are not
   /// saved for the gradient of the weights (Megatron-LM since core 0.12).
   bool weighs_expert_activations = false;
@@ -98,6 +96,7 @@ constexpr std::int64_t gradient_bytes(const TrainerMemory& memory, Dtype dtype) 
       return memory.fp16_gradient_bytes;
     case Dtype::kBf16:
     case Dtype::kFp8:
+    case Dtype::kNvfp4:
       break;
   }
   return memory.bf16_gradient_bytes;

@@ -19,6 +19,7 @@ std::vector<Diagnostic> check_runnable(const Plan& plan, const ModelGraph&) {
     add_problem(problems, "--dtype",
                 fmt::format("training in {} is not supported", name_of(s.dtype)),
                 "use fp32 or bf16");
+  // Plans with fp8 or nvfp4 are refused above, and with them every option of these dtypes.
   if (s.precision.gradients != Dtype::kFp32)
     add_problem(problems, "--grad-dtype",
                 fmt::format("gradients in {} are not supported", name_of(s.precision.gradients)),

@@ -52,7 +52,6 @@ void read_peaks(TomlReader& reader, DeviceModel& device) {
     device.peak[i] = reader.flop_rate(name_of(static_cast<Dtype>(i)));
     any |= device.peak[i].has_value();
   }
-  device.nvfp4_peak = reader.flop_rate(name_of(ProductFormat::kNvfp4));
   if (!any) reader.complain("", "missing peak rate", "add bf16 = \"312 TFLOP/s\"");
 }
 

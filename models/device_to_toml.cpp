@@ -98,7 +98,6 @@ class DeviceWriter {
     begin("peak");
     for (std::size_t i = 0; i < device_.peak.size(); ++i)
       if (device_.peak[i]) line(name_of(static_cast<Dtype>(i)), text_of(*device_.peak[i]));
-    if (device_.nvfp4_peak) line("nvfp4", text_of(*device_.nvfp4_peak));
   }
 
   const DeviceModel& device_;

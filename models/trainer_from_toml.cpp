@@ -77,7 +77,6 @@ void read_memory(TomlReader& reader, TrainerMemory& memory) {
       "weight_gradients", kWeightGradients, static_cast<std::size_t>(memory.weight_gradients)));
   flag("frees_logits_before_blocks", memory.frees_logits_before_blocks);
   flag("holds_sent_activations", memory.holds_sent_activations);
-  flag("saves_fp8_inputs", memory.saves_fp8_inputs);
   flag("weighs_expert_activations", memory.weighs_expert_activations);
   per_parameter("fp16_gradient_bytes", memory.fp16_gradient_bytes);
   per_parameter("bf16_gradient_bytes", memory.bf16_gradient_bytes);
@@ -146,11 +145,11 @@ std::string copies_toml(std::string_view table, const LossMemory& loss) {
 std::string memory_toml(const TrainerMemory& memory) {
   std::string text = fmt::format(
       "\n[memory]\nweight_gradients = \"{}\"\nfrees_logits_before_blocks = {}\n"
-      "holds_sent_activations = {}\nsaves_fp8_inputs = {}\nweighs_expert_activations = {}\n"
+      "holds_sent_activations = {}\nweighs_expert_activations = {}\n"
       "fp16_gradient_bytes = {}\nbf16_gradient_bytes = {}\nhas_fp32_shards = {}\n"
       "unreduced_gradient_bytes = {}\nmost_gathered_parameters = {}\nkeeps_ends_gathered = {}\n",
       kWeightGradients[static_cast<std::size_t>(memory.weight_gradients)],
-      memory.frees_logits_before_blocks, memory.holds_sent_activations, memory.saves_fp8_inputs,
+      memory.frees_logits_before_blocks, memory.holds_sent_activations,
       memory.weighs_expert_activations, memory.fp16_gradient_bytes, memory.bf16_gradient_bytes,
       memory.has_fp32_shards, memory.unreduced_gradient_bytes, memory.most_gathered_parameters,
       memory.keeps_ends_gathered);

@@ -12,17 +12,19 @@ struct ClassPasses {
 };
 
 /// Sums the work parts of all stages by layer class, then divides by the number of layers of the
-/// class. The parts of a stage are in layer order, one per layer (reversed for backward); parts
-/// that recompute precede the backward part of their layer.
+/// class; blocks that stay in 16 bits are a class of their own. The parts of a stage are in layer
+/// order, one per layer (reversed for backward); parts that recompute precede the backward part of
+/// their layer.
 class ClassTimes {
  public:
   ClassTimes(const ModelGraph& model, const Plan& plan, const LoweredStages& lowered,
              const CostModel& cost_model)
       : model_(model),
+        strategy_(plan.strategy),
         lowered_(lowered),
-        passes_(static_cast<std::size_t>(layer_class_count(model))),
+        passes_(2 * static_cast<std::size_t>(layer_class_count(model))),
         layers_(passes_.size(), 0) {
-    for (const Layer& layer : model.layers) ++layers_[static_cast<std::size_t>(layer.layer_class)];
+    for (std::size_t i = 0; i < model.layers.size(); ++i) ++layers_[class_of(i)];
     std::size_t first = 0;
     for (std::size_t s = 0; s < lowered.stages.size(); ++s) {
       const bool is_last = s + 1 == lowered.stages.size();
@@ -38,8 +40,8 @@ class ClassTimes {
     price(cost_model);
   }
 
-  ClassPasses of(const Layer& layer) const {
-    const auto c = static_cast<std::size_t>(layer.layer_class);
+  ClassPasses of(std::size_t layer) const {
+    const std::size_t c = class_of(layer);
     const auto share = [&](Ticks sum) {
       MW_CHECK(sum.value % layers_[c] == 0);
       return sum / layers_[c];
@@ -50,6 +52,11 @@ class ClassTimes {
   }
 
  private:
+  std::size_t class_of(std::size_t layer) const {
+    const bool wide = is_wide_block(model_, LayerId(layer), strategy_);
+    return 2 * static_cast<std::size_t>(model_.layers[layer].layer_class) + (wide ? 1 : 0);
+  }
+
   /// A work part with its layer class, its pass, and its number of uses over all stages.
   struct Use {
     std::int32_t part;
@@ -75,8 +82,7 @@ class ClassTimes {
       known->times += use.count;
       return;
     }
-    const auto c = static_cast<std::size_t>(model_.layers[layer].layer_class);
-    uses_.push_back({use.part, c, pass, use.count});
+    uses_.push_back({use.part, class_of(layer), pass, use.count});
   }
 
   void price(const CostModel& cost_model) {
@@ -89,6 +95,7 @@ class ClassTimes {
   }
 
   const ModelGraph& model_;
+  const Strategy& strategy_;
   const LoweredStages& lowered_;
   std::vector<Use> uses_;
   std::vector<ClassPasses> passes_;   ///< by layer class, of all its layers
@@ -109,7 +116,7 @@ LayerPasses layer_passes(const Strategy& strategy, const ModelGraph& model, cons
   const ClassTimes classes(model, probe, lowered, cost_model);
 
   LayerPasses passes;
-  for (const Layer& layer : model.layers) {
+  for (std::size_t layer = 0; layer < model.layers.size(); ++layer) {
     const ClassPasses p = classes.of(layer);
     const PassTimes recomputed{p.forward, p.backward + p.recompute, p.backward_input + p.recompute};
     passes.plain.push_back(selective ? recomputed

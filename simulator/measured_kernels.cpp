@@ -179,7 +179,7 @@ bool RowReader::read_op(MeasuredKernel& measured) {
 
 /// Reads the activations in 16 bits and writes them in the format of the product.
 void RowReader::add_quantization(MeasuredKernel& measured, double elements) const {
-  measured.extra = stream(Routine::kProduct, Phase::kForward, elements * (2 + element_));
+  measured.extra = stream(Routine::kCast, Phase::kForward, elements * (2 + element_));
   measured.extra_name = fmt::format("conversion to {}", name_of(format_));
 }
 

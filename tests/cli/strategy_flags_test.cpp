@@ -107,6 +107,21 @@ TEST(StrategyFlags, PassOnWhatIsSaidOfTheModelAxes) {
   EXPECT_EQ(to_strategy(flags, 1).model_parallelism, expected);
 }
 
+TEST(StrategyFlags, PassOnThePrecision) {
+  FixedChoices choices;
+  CLI::App app;
+  add_choice_flags(app, choices);
+  app.parse(
+      "--dtype fp8 --fp8-recipe mxfp8 --fp8-param-gather --bf16-end-layers 1 --grad-dtype bf16");
+  const Precision expected{.gradients = Dtype::kBf16,
+                           .fp8_recipe = Fp8Recipe::kMxfp8,
+                           .fp8_parameters = true,
+                           .wide_blocks = 1};
+  StrategyFlags flags = flags_with_batch();
+  flags.choices = choices;
+  EXPECT_EQ(to_strategy(flags, 1).precision, expected);
+}
+
 TEST(StrategyFlags, TakeAsManyPipelineRanksAsDevicesWereNamed) {
   StrategyFlags flags = flags_with_batch();
   CLI::App app;

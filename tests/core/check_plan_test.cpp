@@ -122,6 +122,10 @@ std::vector<std::function<void(Plan&)>> all_damages() {
         p.strategy.recompute = {RecomputeKind::kBlocks, 99};
       },
       [](Plan& p) { p.strategy.dtype = Dtype::kFp8; },
+      [](Plan& p) { p.strategy.precision.gradients = Dtype::kFp16; },
+      [](Plan& p) { p.strategy.precision.fp8_recipe = Fp8Recipe::kBlockwise; },
+      [](Plan& p) { p.strategy.precision.fp8_parameters = true; },
+      [](Plan& p) { p.strategy.precision.wide_blocks = 1; },
       [](Plan& p) { p.strategy.schedule = "1f1"; },
       [](Plan& p) { p.blocks_per_stage = {8}; },
       [](Plan& p) {
@@ -184,6 +188,10 @@ TEST(CheckPlan, PointsAtKeysOfTheWrittenPlanFile) {
                           "zero",
                           "recompute",
                           "dtype",
+                          "grad_dtype",
+                          "fp8_recipe",
+                          "fp8_param_gather",
+                          "bf16_end_layers",
                           "schedule",
                           "tp_comm_overlap",
                           "context_algorithm",
@@ -300,6 +308,60 @@ TEST(CheckPlan, RefusesWhatThereIsNot) {
   const Diagnostic d = finding([](Plan& p) { p.strategy.dtype = Dtype::kFp8; });
   EXPECT_EQ(d, (Diagnostic{"--dtype", "device 'test-device' does not support fp8",
                            "use one of: fp32, bf16"}));
+}
+
+/// Findings on devices of this compute capability that have every dtype.
+std::vector<Diagnostic> findings_on(int capability, const std::function<void(Strategy&)>& change) {
+  Cluster cluster = cluster_of(4, 4);
+  DeviceModel& device = cluster.devices.at("test-device");
+  device.peak.fill(FlopsPerSecond(1e15));
+  device.compute_capability = capability;
+  Plan plan = sound_plan();
+  change(plan.strategy);
+  return check_plan(plan, gpt({.blocks = 8}), cluster);
+}
+
+TEST(CheckPlan, RefusesRecipesThatDoNotApply) {
+  EXPECT_THAT(findings_on(90, [](Strategy& s) { s.dtype = Dtype::kFp8; }), IsEmpty());
+  EXPECT_THAT(
+      findings_on(90,
+                  [](Strategy& s) {
+                    s.dtype = Dtype::kFp8;
+                    s.precision.fp8_recipe = Fp8Recipe::kMxfp8;
+                  }),
+      testing::ElementsAre(Diagnostic{"--fp8-recipe", "device 'test-device' does not support mxfp8",
+                                      "use one of: delayed, tensorwise, blockwise"}));
+  EXPECT_THAT(
+      findings_on(100,
+                  [](Strategy& s) {
+                    s.dtype = Dtype::kNvfp4;
+                    s.precision.fp8_parameters = true;
+                  }),
+      testing::ElementsAre(Diagnostic{"--fp8-param-gather", "has no effect with dtype nvfp4",
+                                      "use it with --dtype fp8"}));
+  EXPECT_THAT(
+      findings_on(100,
+                  [](Strategy& s) {
+                    s.dtype = Dtype::kNvfp4;
+                    s.precision.wide_blocks = 5;
+                  }),
+      testing::ElementsAre(Diagnostic{"--bf16-end-layers",
+                                      "5 is out of range: 'tiny-gpt' has 8 blocks", "use 0 to 4"}));
+}
+
+TEST(CheckPlan, WantsGradientsInTheDtypeOfTheTraining) {
+  EXPECT_EQ(finding([](Plan& p) { p.strategy.precision.gradients = Dtype::kFp16; }),
+            (Diagnostic{"--grad-dtype", "fp16 gradients cannot be combined with training in bf16",
+                        "use fp32 or bf16"}));
+  EXPECT_THAT(findings([](Plan& p) { p.strategy.precision.gradients = Dtype::kBf16; }), IsEmpty());
+  const Diagnostic servers = finding([](Plan& p) {
+    p.strategy.degrees = {.data = 8};
+    p.blocks_per_stage = {8};
+    p.strategy.data_parallelism.kind = DataParallelKind::kParameterServer;
+    p.strategy.precision.gradients = Dtype::kBf16;
+  });
+  EXPECT_EQ(servers.what,
+            "bf16 gradients cannot be combined with data parallelism 'parameter-server'");
 }
 
 TEST(CheckPlan, WantsAllBlocksCut) {

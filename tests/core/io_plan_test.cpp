@@ -84,6 +84,20 @@ TEST(PlanFile, KeepsOptionsOfTheModelAxes) {
   EXPECT_EQ(plan_file_from_json(to_json(file), "x"), file);
 }
 
+TEST(PlanFile, KeepsThePrecision) {
+  PlanFile file = small_file();
+  file.predicted.reset();
+  file.plan.strategy.dtype = Dtype::kFp8;
+  file.plan.strategy.precision = {.gradients = Dtype::kBf16,
+                                  .fp8_recipe = Fp8Recipe::kMxfp8,
+                                  .fp8_parameters = true,
+                                  .wide_blocks = 2};
+  EXPECT_EQ(plan_file_from_json(to_json(file), "x"), file);
+  EXPECT_THAT(refusal_of(edited("\"tp\": 8", "\"fp8_recipe\": \"mx\", \"tp\": 8")),
+              HasSubstr("invalid value 'mx'\n"
+                        "  hint: expected one of: delayed, tensorwise, blockwise, mxfp8"));
+}
+
 TEST(PlanFile, RefusesUnknownWordsOfTheModelAxes) {
   const auto with = [](const std::string& entry) {
     return refusal_of(edited("\"tp\": 8", entry + ", \"tp\": 8"));

@@ -91,6 +91,31 @@ TEST(LaunchText, GivesDeepSpeedAFile) {
   EXPECT_EQ(launch.not_said.size(), 2u);  // pipeline and recomputation are configured in code
 }
 
+// Arguments of megatron/training/arguments.py.
+TEST(LaunchText, NamesThePrecisionForMegatron) {
+  Plan plan = plan_of("1f1b", 1, {6, 6, 6, 6});
+  Strategy& s = plan.strategy;
+  const auto missing = [&](const std::string& flags) {
+    const std::string text = launch_text(LaunchTarget::kMegatron, plan).text;
+    return text.find(flags) == std::string::npos ? text : "";
+  };
+  s.dtype = Dtype::kFp8;
+  EXPECT_EQ(missing("--bf16 \\\n--fp8-format hybrid \\\n--fp8-recipe delayed \\\n"), "");
+  s.precision.fp8_recipe = Fp8Recipe::kBlockwise;
+  s.precision.fp8_parameters = true;
+  s.precision.wide_blocks = 2;
+  s.precision.gradients = Dtype::kBf16;
+  EXPECT_EQ(missing("--fp8-format e4m3 \\\n--fp8-recipe blockwise \\\n--fp8-param-gather \\\n"
+                    "--first-last-layers-bf16 \\\n--num-layers-at-start-in-bf16 2 \\\n"
+                    "--num-layers-at-end-in-bf16 2 \\\n--grad-reduce-in-bf16 \\\n"),
+            "");
+  s.precision = {};
+  s.dtype = Dtype::kNvfp4;
+  EXPECT_EQ(missing("--bf16 \\\n--fp4-format e2m1 \\\n--fp4-recipe nvfp4 \\\n"), "");
+  s.dtype = Dtype::kFp16;
+  EXPECT_EQ(missing("--fp16 \\\n--accumulate-allreduce-grads-in-fp32 \\\n"), "");
+}
+
 // Its distributed optimizer and its own FSDP each require additional flags.
 TEST(LaunchText, GivesMegatronWhatItsFlagsAskFor) {
   Plan plan = plan_of("1f1b", 1, {6, 6, 6, 6});

@@ -206,20 +206,6 @@ ShardShape two_sequences() {
   return shard;
 }
 
-// GEMM inputs of a block in 16 bits: 14 bytes per token and hidden element (two norms, attention,
-// 4H of GELU), half of them in fp8.
-TEST(KeptByTrainer, HalvesInputsInFp8) {
-  const ModelGraph model = gpt({.blocks = 2});
-  TrainerMemory memory;
-  memory.saves_fp8_inputs = true;
-  ShardShape shard = two_sequences();
-  shard.dtype = Dtype::kFp8;
-  EXPECT_EQ(kept_bytes_change(model, LayerId(1), shard, memory), Bytes(-7 * kTokensTimesHidden));
-  EXPECT_EQ(kept_bytes_change(model, LayerId(3), shard, memory), Bytes(0));  // the head
-  shard.dtype = Dtype::kBf16;
-  EXPECT_EQ(kept_bytes_change(model, LayerId(1), shard, memory), Bytes(0));
-}
-
 // 256 tokens * 2 experts * 64 * 2 bytes.
 TEST(KeptByTrainer, LeavesOutTheOutputsOfExperts) {
   const ModelGraph model = testing_models::mixture(1);
