@@ -102,7 +102,6 @@ CLI::App* add_validate_command(CLI::App& app, ValidateFlags& flags) {
   add_output_flags(*command, flags.output, "the report");
   command->footer(
       "Examples:\n"
-      "  meshwright validate\n"
       "  meshwright validate korthikanti-2022 --rows\n"
       "  meshwright validate --table markdown -o accuracy.md");
   return command;

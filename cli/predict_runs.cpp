@@ -49,17 +49,6 @@ Pricings make_pricings(const LoadedRuns& runs, const PredictionOptions& options)
   return pricings;
 }
 
-/// Largest total over ranks, without the classes that the kind does not count.
-Bytes peak_of_kind(const Evaluation& evaluation, MeasuredMemory kind) {
-  Bytes peak;
-  for (const MemoryAmounts& amounts : evaluation.peak_memory) {
-    Bytes bytes = total(amounts);
-    if (kind != MeasuredMemory::kDevice) bytes -= amounts[MemoryClass::kReserved];
-    peak = std::max(peak, bytes);
-  }
-  return peak;
-}
-
 RunPrediction predict(const LoadedRuns::Job& job, const ModelGraph& model, const Pricing& pricing) {
   RunPrediction prediction;
   prediction.device_name = device_of(pricing.cluster, DeviceId(0)).name;
@@ -67,9 +56,9 @@ RunPrediction predict(const LoadedRuns::Job& job, const ModelGraph& model, const
     const Plan plan = plan_of_run(*job.run, model, pricing.cluster, *pricing.cost_model);
     const Evaluation evaluation = evaluate_plan(plan, model, pricing.cluster, *pricing.cost_model);
     prediction.step_time = to_seconds(evaluation.step_time);
-    prediction.allocated = peak_of_kind(evaluation, MeasuredMemory::kAllocated);
-    prediction.reserved = peak_of_kind(evaluation, MeasuredMemory::kReserved);
-    prediction.device = peak_of_kind(evaluation, MeasuredMemory::kDevice);
+    prediction.allocated = peak_allocated_memory(evaluation);
+    prediction.reserved = peak_reserved_memory(evaluation);
+    prediction.device = peak_memory(evaluation);
     prediction.fits_in_memory = fits_in_memory(evaluation);
     prediction.mfu = evaluation.mfu;
     prediction.bubble_of_period = evaluation.bubble_of_period;

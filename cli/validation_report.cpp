@@ -126,6 +126,7 @@ std::vector<Component> components_of(const StepShares& shares) {
     components.push_back({std::string(name_of(static_cast<KernelKind>(i))), shares.compute[i]});
   components.push_back({"recomputation", shares.recompute});
   components.push_back({"optimizer", shares.optimizer});
+  components.push_back({"launches", shares.launch});
   for (std::size_t i = 0; i < shares.exposed_communication.size(); ++i)
     components.push_back({fmt::format("exposed {}", name_of(static_cast<Axis>(i))),
                           shares.exposed_communication[i]});

@@ -52,7 +52,7 @@ class Program : public testing::Test {
 TEST_F(Program, HelpOfEveryCommandHasTwoExamples) {
   for (const std::string command :
        {"plan", "simulate", "run", "compare", "calibrate", "explain", "sweep", "schedule", "show",
-        "export", "import", "doctor", "completion"}) {
+        "export", "import", "doctor", "completion", "validate"}) {
     SCOPED_TRACE(command);
     const ProgramRun help = run(command + " --help");
     EXPECT_EQ(help.exit_code, 0);
