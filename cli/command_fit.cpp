@@ -8,8 +8,10 @@
 #include "core/check.hpp"
 #include "core/device_parameters.hpp"
 #include "core/io_file.hpp"
+#include "core/visit_collective_parameters.hpp"
 #include "models/load.hpp"
 #include "simulator/fit_device.hpp"
+#include "simulator/measured_collectives.hpp"
 #include "simulator/measured_kernels.hpp"
 
 namespace meshwright {
@@ -102,6 +104,46 @@ LoadedDevice fitted_device(LoadedDevice start, const DeviceFit& fit) {
   return loaded;
 }
 
+/// Fits the collectives of `fit.device` on the nodes of a cluster, and adds their errors to `fit`.
+void fit_collectives_of(const FitFlags& flags, DeviceFit& fit) {
+  if (flags.cluster.empty())
+    throw InputError({"--cluster", "missing required option '--cluster'",
+                      "name a cluster with the nodes that the collectives were measured on"});
+  const std::string where = flags.collectives == "-" ? "standard input" : flags.collectives;
+  const MeasuredCollectives measured = read_measured_collectives(
+      read_file(flags.collectives, kLargestKernelFile), where, flags.device);
+  Cluster cluster = cluster_from_toml(find_cluster(flags.cluster));
+  const NodeModel& node = cluster.nodes.at(cluster.groups.front().node);
+  if (!fit.device.compute_capability || !is_homogeneous(cluster))
+    throw InputError({"--cluster", "cannot fit collectives without NCCL or on mixed nodes",
+                      "use a device with a compute_capability and a cluster of one node type"});
+  if (measured.rows.empty())
+    throw InputError({where, "no collectives on one node", "see 'meshwright fit --help'"});
+  cluster.devices.at(node.device) = fit.device;
+  DeviceCollectivesFit collectives =
+      fit_device_collectives(cluster, measured.rows, flags.holdout.value_or(kUsualHoldout));
+  const std::string source = fmt::format("fitted to {} collectives of {}", measured.rows.size(),
+                                         flags.device.empty() ? where : flags.device);
+  const auto visitor = [&](const std::string& table) {
+    return [&fit, &source, table](std::string_view key, const auto&, ParameterBounds) {
+      fit.sources[fmt::format("{}{}", table, key)] = source;
+    };
+  };
+  const auto path = [](std::string_view table) { return fmt::format("collectives.{}.", table); };
+  visit_parameters_of_collectives(collectives.parameters, visitor("collectives."));
+  visit_collective_tables(
+      collectives.parameters,
+      [&](std::string_view table, const auto& protocol) {
+        visit_parameters_of_protocol(protocol, visitor(path(table)));
+      },
+      [&](std::string_view table, const auto& exchange) {
+        visit_parameters_of_exchange(exchange, visitor(path(table)));
+      });
+  fit.device.collectives = collectives.parameters;
+  fit.families.insert(fit.families.end(), collectives.families.begin(), collectives.families.end());
+  fit.notes.insert(fit.notes.end(), measured.notes.begin(), measured.notes.end());
+}
+
 std::string device_file(const LoadedDevice& device) {
   std::string toml = device_to_toml(device, {"Written by meshwright fit."});
   const LoadedDevice again =
@@ -113,12 +155,20 @@ std::string device_file(const LoadedDevice& device) {
 }  // namespace
 
 CLI::App* add_fit_command(CLI::App& app, FitFlags& flags) {
-  CLI::App* command =
-      app.add_subcommand("fit", "Fit the kernel models of a device to measured kernels.");
+  CLI::App* command = app.add_subcommand(
+      "fit", "Fit the kernel and collective models of a device to measurements.");
   command
       ->add_option("kernels", flags.kernels, "CSV with measured kernels, or - for standard input")
       ->type_name("KERNELS.csv")
       ->required();
+  command
+      ->add_option("collectives", flags.collectives,
+                   "CSV with measured collectives (needs --cluster)")
+      ->type_name("COLLECTIVES.csv");
+  command
+      ->add_option("--cluster", flags.cluster,
+                   "cluster with the nodes that the collectives were measured on")
+      ->type_name("NAME|FILE");
   command
       ->add_option("--device", flags.device,
                    "device whose rows are used (default: the only one of the file)")
@@ -140,6 +190,7 @@ CLI::App* add_fit_command(CLI::App& app, FitFlags& flags) {
       "attention_backward); tokens, hidden (norm, activation, gated_activation, add, softmax, "
       "cast,\n"
       "embedding, and their _backward). Optional: device, software, source_repo, note, method.\n"
+      "Columns of the collectives: op, ranks, bytes, time_us; optional: device, nodes, note.\n"
       "Methods: burst, sustained, kernel, running, host (see simulator/measured_kernels.hpp).\n"
       "\n"
       "Examples:\n"
@@ -156,8 +207,8 @@ Outcome run_fit(const FitFlags& flags) {
   if (measured.kernels.empty())
     throw InputError({where, "no kernels that the device model prices",
                       "see 'meshwright fit --help' for the kernels"});
-  const DeviceFit fit =
-      fit_device(start.device, measured.kernels, flags.holdout.value_or(kUsualHoldout));
+  DeviceFit fit = fit_device(start.device, measured.kernels, flags.holdout.value_or(kUsualHoldout));
+  if (!flags.collectives.empty()) fit_collectives_of(flags, fit);
   std::vector<std::string> notes = fit.notes;
   notes.insert(notes.end(), measured.notes.begin(), measured.notes.end());
   std::string report = flags.output.json ? json_text(fit, notes) : table_of(fit);

@@ -98,7 +98,7 @@ CLI::App* add_calibrate_command(CLI::App& app, CalibrateFlags& flags);
 Outcome run_calibrate(const CalibrateFlags& flags);
 
 struct FitFlags {
-  std::string kernels, device, like;
+  std::string kernels, collectives, cluster, device, like;
   std::optional<double> holdout;
   OutputFlags output;
 };

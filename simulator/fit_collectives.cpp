@@ -14,11 +14,11 @@
 namespace meshwright {
 namespace {
 
-constexpr double kMicro = 1e-6;
-constexpr double kRobustScale = 0.1;  ///< errors above this count less than their square
+constexpr double kMicroFit = 1e-6;
+constexpr double kCollectiveRobustScale = 0.1;  ///< errors above this count less than their square
 /// Weight of the distance from the start, in units of the parameter's scale, against a relative
 /// error: a parameter moves by its whole scale if that explains 2 % of one row.
-constexpr double kPullWeight = 0.02;
+constexpr double kCollectivePullWeight = 0.02;
 
 /// What a fit may choose, narrower than what is valid. Seconds are in microseconds.
 struct CollectiveRange {
@@ -53,13 +53,13 @@ struct RangedVisit {
     visit(range_of(ranges, key), value, [&](double v) { value = v; });
   }
   void operator()(std::string_view key, Seconds& value, ParameterBounds /*valid*/) const {
-    visit(range_of(ranges, key), value.value / kMicro,
-          [&](double v) { value = Seconds(v * kMicro); });
+    visit(range_of(ranges, key), value.value / kMicroFit,
+          [&](double v) { value = Seconds(v * kMicroFit); });
   }
   void operator()(std::string_view key, std::optional<Seconds>& value,
                   ParameterBounds /*valid*/) const {
-    visit(range_of(ranges, key), value.value_or(Seconds()).value / kMicro,
-          [&](double v) { value = Seconds(v * kMicro); });
+    visit(range_of(ranges, key), value.value_or(Seconds()).value / kMicroFit,
+          [&](double v) { value = Seconds(v * kMicroFit); });
   }
   void operator()(std::string_view key, std::optional<double>& value,
                   ParameterBounds /*valid*/) const {
@@ -127,12 +127,13 @@ struct CollectiveResiduals {
     assign(clusters, scope, set);
     const std::vector<double> errors = collective_errors(clusters, rows);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      const double x = rows[i].weight * std::log1p(errors[i]) / kRobustScale;
-      residuals[i] = kRobustScale * std::copysign(std::sqrt(2 * (std::sqrt(1 + x * x) - 1)), x);
+      const double x = rows[i].weight * std::log1p(errors[i]) / kCollectiveRobustScale;
+      residuals[i] =
+          kCollectiveRobustScale * std::copysign(std::sqrt(2 * (std::sqrt(1 + x * x) - 1)), x);
     }
     for (std::size_t i = 0; i < start.values.size(); ++i)
       residuals[rows.size() + i] =
-          kPullWeight * (parameters[0][i] - start.values[i]) / start.scale[i];
+          kCollectivePullWeight * (parameters[0][i] - start.values[i]) / start.scale[i];
     return true;
   }
 };

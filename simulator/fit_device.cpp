@@ -385,6 +385,8 @@ std::vector<std::string> DeviceProblem::notes() const {
   return notes;
 }
 
+}  // namespace
+
 ErrorFigures figures_of(std::vector<double> errors) {
   ErrorFigures figures;
   figures.kernels = static_cast<int>(errors.size());
@@ -399,6 +401,8 @@ ErrorFigures figures_of(std::vector<double> errors) {
   figures.p90 = quantile(errors, 0.9);
   return figures;
 }
+
+namespace {
 
 using ErrorsByFamily = std::map<std::string, std::vector<double>>;
 

@@ -26,6 +26,9 @@ struct ErrorFigures {
   int kernels = 0;
   double median = 0, p90 = 0, bias = 0;
 };
+/// Of predicted / measured - 1.
+ErrorFigures figures_of(std::vector<double> errors);
+
 struct FamilyError {
   std::string family;
   ErrorFigures fitted, held_back;
