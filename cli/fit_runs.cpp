@@ -54,21 +54,32 @@ void add_trainer_constants(const std::string& generation, std::vector<SharedCons
   routines("routines.update", {Routine::kUpdate});
 }
 
+/// The rates of products in continuous training, which the power limit sets: in 16 bits, and shares
+/// of it in narrower formats.
 void add_device_constants(const std::string& prefix, std::vector<SharedConstant>& constants) {
-  const auto applies = [prefix](const DeviceModel& device) {
-    return device.name.starts_with(prefix);
+  const auto add = [&](std::string key, std::function<void(double, GemmEfficiency&)> scale) {
+    constants.push_back({.file = prefix,
+                         .key = std::move(key),
+                         .smallest_factor = 0.5,
+                         .largest_factor = 2,
+                         .scale_device = [prefix, scale](double factor, DeviceModel& device) {
+                           if (device.name.starts_with(prefix)) scale(factor, device.gemm);
+                         }});
   };
-  constants.push_back({.file = prefix,
-                       .key = "gemm.sustained_efficiency",
-                       .smallest_factor = 0.5,
-                       .largest_factor = 2,
-                       .scale_device = [applies](double factor, DeviceModel& device) {
-                         if (!applies(device)) return;
-                         GemmEfficiency& gemm = device.gemm;
-                         const double now = gemm.sustained_efficiency.value_or(
-                             gemm.long_efficiency.value_or(gemm.max_efficiency));
-                         gemm.sustained_efficiency = std::min(1.0, factor * now);
-                       }});
+  add("gemm.sustained_efficiency", [](double factor, GemmEfficiency& gemm) {
+    const double now = gemm.sustained_efficiency.value_or(
+        gemm.long_efficiency.value_or(gemm.max_efficiency));
+    gemm.sustained_efficiency = std::min(1.0, factor * now);
+  });
+  const auto share = [&](std::string key, std::vector<ProductFormat> formats) {
+    add(std::move(key), [formats = std::move(formats)](double factor, GemmEfficiency& gemm) {
+      for (const ProductFormat format : formats)
+        gemm.format_long_share[static_cast<std::size_t>(format)] *= factor;
+    });
+  };
+  share("gemm.fp8 long shares",
+        {ProductFormat::kFp8, ProductFormat::kFp8Block, ProductFormat::kMxfp8});
+  share("gemm.nvfp4_long_share", {ProductFormat::kNvfp4});
 }
 
 /// Jobs whose step time counts.
@@ -176,10 +187,11 @@ std::string cell(const ErrorColumn& column) {
 
 std::vector<SharedConstant> shared_constants() {
   std::vector<SharedConstant> constants;
-  for (const char* generation : {"pytorch-2021", "deepspeed-2021", "pytorch-2024"})
+  for (const char* generation : {"pytorch-2021", "deepspeed-2021", "pytorch-2024", "transformer-engine"})
     add_trainer_constants(generation, constants);
   // Devices without kernels measured at sustained clocks.
-  for (const char* device : {"H100", "GB200", "B300"}) add_device_constants(device, constants);
+  for (const char* device : {"H100", "GB200", "GB300", "B300"})
+    add_device_constants(device, constants);
   return constants;
 }
 

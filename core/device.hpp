@@ -90,6 +90,8 @@ struct AttentionPassEfficiency {
   double half_length_causal = 300;  ///< keys at which half of it is reached
   double half_length_full = 100;    ///< the same without a causal mask
   double fp8_share = 0.75;          ///< fp8: fraction of the above at the fp8 peak
+  /// With dropout: fraction of the above. Defaults: GB200, Dao-AILab/flash-attention#2597.
+  double dropout_share = 0.8;
   friend bool operator==(const AttentionPassEfficiency&, const AttentionPassEfficiency&) = default;
 };
 struct AttentionEfficiency {
@@ -99,8 +101,11 @@ struct AttentionEfficiency {
                                       .head_256 = 0.5,
                                       .half_length_causal = 500,
                                       .half_length_full = 150,
-                                      .fp8_share = 0.6};
+                                      .fp8_share = 0.6,
+                                      .dropout_share = 0.65};
   Seconds ramp;  ///< in addition to the launch overhead
+  /// Of the efficiency at full clocks, in continuous training. Absent: as products.
+  std::optional<double> sustained_share = {};
   friend bool operator==(const AttentionEfficiency&, const AttentionEfficiency&) = default;
 };
 

@@ -51,6 +51,12 @@ void visit_parameters_of_stream(Stream& stream, Visit&& visit) {
   visit("half_speed_bytes", stream.half_speed_bytes, ParameterBounds{0, 1e12});
 }
 
+/// Parameters that both passes share.
+template <class Attention, class Visit>
+void visit_shared_parameters_of_attention(Attention& attention, Visit&& visit) {
+  visit("ramp", attention.ramp, kKernelGapBounds);
+  visit("sustained_share", attention.sustained_share, ParameterBounds{0, 1.5, true});
+}
 /// `prefix`: "forward" or "backward".
 template <class Pass, class Visit>
 void visit_parameters_of_pass(const std::string& prefix, Pass& pass, Visit&& visit) {
@@ -61,12 +67,13 @@ void visit_parameters_of_pass(const std::string& prefix, Pass& pass, Visit&& vis
   visit(prefix + "_half_length_causal", pass.half_length_causal, kKeys);
   visit(prefix + "_half_length_full", pass.half_length_full, kKeys);
   visit(prefix + "_fp8_share", pass.fp8_share, ParameterBounds{0, 1.5, true});
+  visit(prefix + "_dropout_share", pass.dropout_share, kShareBounds);
 }
 template <class Attention, class Visit>
 void visit_parameters_of_attention(Attention& attention, Visit&& visit) {
   visit_parameters_of_pass("forward", attention.forward, visit);
   visit_parameters_of_pass("backward", attention.backward, visit);
-  visit("ramp", attention.ramp, kKernelGapBounds);
+  visit_shared_parameters_of_attention(attention, visit);
 }
 
 }  // namespace meshwright

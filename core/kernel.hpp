@@ -63,7 +63,8 @@ struct Kernel {
   Phase phase = Phase::kForward;
   Routine routine = Routine::kProduct;
   Dtype dtype = Dtype::kBf16;
-  bool causal = false;  ///< attention: the masked half of the scores is skipped
+  bool causal = false;   ///< attention: the masked half of the scores is skipped
+  bool dropout = false;  ///< fused attention: draws random numbers for every score
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   std::int64_t value_size = 0;
   std::optional<ProductFormat> format = {};  ///< of a product's operands; absent: that of dtype

@@ -186,6 +186,7 @@ struct StagesPass {
   std::vector<Bytes> boundary;             ///< by part: message to the next part, per rank
   Bytes output_input;                      ///< sharded output layer: its input, per rank
   std::vector<SliceMemory> memory;         ///< by part; empty unless memory is counted by buffer
+  int message_slices = 1;                  ///< of a message; each tensor rank sends one
   TrainerMemory trainer_memory;
   int quantized_copies = 0;  ///< of cached weights, if GEMMs are quantized
 };

@@ -46,6 +46,8 @@ class StagesLowering {
                  const TrainerMemory& memory)
       : plan_(plan), model_(model), cluster_(cluster) {
     pass_.trainer_memory = memory;
+    if (memory.sends_slices && !plan.strategy.sequence_parallel)
+      pass_.message_slices = plan.strategy.degrees.tensor;
     pass_.placement = placement_of(plan);
     pass_.groups = job_groups_of(plan.strategy, cluster);
   }

@@ -335,6 +335,7 @@ class KernelWriter {
     kernel.k = attention.key_size;
     kernel.value_size = attention.value_size;
     kernel.causal = attention.causal;
+    kernel.dropout = attention.dropout > 0;
     const auto key_size = static_cast<double>(attention.key_size);
     const auto value_size = static_cast<double>(attention.value_size);
     const bool forward = phase_ == Phase::kForward;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -44,6 +45,24 @@ struct OverlapCosts {
   friend bool operator==(const OverlapCosts&, const OverlapCosts&) = default;
 };
 
+/// Which fused attention a program uses.
+enum class AttentionLibrary : std::uint8_t {
+  kNewest,           ///< the fastest one for the device
+  kFlashAttention2,  ///< also on newer devices
+  kTriton            ///< FlashAttention's first implementation in Triton
+};
+
+/// Where the weight gradients of micro-batches are added up.
+struct GradientAccumulation {
+  /// The GEMM adds into the gradient buffer (Megatron-LM --gradient-accumulation-fusion). Off: it
+  /// writes 16-bit gradients.
+  bool is_fused = true;
+  /// Bytes per parameter that a kernel of its own moves to add them to those of earlier
+  /// micro-batches: 6 in 16 bits, 10 to an fp32 buffer.
+  int fp16_bytes = 0, bf16_bytes = 0;
+  friend bool operator==(const GradientAccumulation&, const GradientAccumulation&) = default;
+};
+
 struct Trainer {
   std::string name = "ideal";
   std::string version;     ///< of the program that was described
@@ -51,8 +70,9 @@ struct Trainer {
   std::array<RoutineCost, kRoutineCount> routines{};  ///< by Routine
   HostCosts host;
   OverlapCosts overlap;
+  GradientAccumulation gradient_accumulation;
   TrainerMemory memory;
-  bool flash_attention_2 = false;  ///< fused attention is FlashAttention-2 also on newer devices
+  AttentionLibrary attention = AttentionLibrary::kNewest;
   std::map<std::string, std::string> sources;  ///< "host.per_kernel" → source of the figure
   const RoutineCost& cost_of(Routine routine) const {
     return routines[static_cast<std::size_t>(routine)];

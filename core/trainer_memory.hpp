@@ -56,6 +56,10 @@ struct TrainerMemory {
   /// Without --deallocate-pipeline-outputs: an activation sent to the next stage is held until its
   /// gradient arrives.
   bool holds_sent_activations = false;
+  /// Without sequence parallelism: each tensor rank sends its part of an activation to the next
+  /// stage, which gathers the parts (Megatron-LM --scatter-gather-tensors-in-pipeline). Off: each
+  /// sends all of it.
+  bool sends_slices = false;
 
   /// Routing weights scale the activations inside the experts, so that the experts' outputs are not
   /// saved for the gradient of the weights (Megatron-LM since core 0.12).

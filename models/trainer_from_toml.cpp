@@ -46,6 +46,15 @@ void read_overlap(TomlReader& reader, OverlapCosts& overlap) {
       reader.whole_number("messages_per_layer", 1, kMostMessages, overlap.messages_per_layer);
 }
 
+void read_accumulation(TomlReader& reader, GradientAccumulation& accumulation) {
+  constexpr int kMostBytesPerParameter = 64;
+  accumulation.is_fused = reader.flag("fused", accumulation.is_fused);
+  accumulation.fp16_bytes =
+      reader.whole_number("fp16_bytes", 0, kMostBytesPerParameter, accumulation.fp16_bytes);
+  accumulation.bf16_bytes =
+      reader.whole_number("bf16_bytes", 0, kMostBytesPerParameter, accumulation.bf16_bytes);
+}
+
 void read_copies(TomlReader& reader, std::string_view key, LossCopies& copies) {
   constexpr int kMostCopies = 16;
   reader.table(key, false, [&](TomlReader& r) {
@@ -62,6 +71,7 @@ void read_loss(TomlReader& reader, std::string_view key, LossMemory& loss) {
   });
 }
 
+const std::vector<std::string> kAttentionLibraries{"newest", "flash-attention-2", "triton"};
 const std::vector<std::string> kWeightGradients{"none", "temporary", "cached-by-shape"};
 
 void read_memory(TomlReader& reader, TrainerMemory& memory) {
@@ -77,6 +87,7 @@ void read_memory(TomlReader& reader, TrainerMemory& memory) {
       "weight_gradients", kWeightGradients, static_cast<std::size_t>(memory.weight_gradients)));
   flag("frees_logits_before_blocks", memory.frees_logits_before_blocks);
   flag("holds_sent_activations", memory.holds_sent_activations);
+  flag("sends_slices", memory.sends_slices);
   flag("weighs_expert_activations", memory.weighs_expert_activations);
   per_parameter("fp16_gradient_bytes", memory.fp16_gradient_bytes);
   per_parameter("bf16_gradient_bytes", memory.bf16_gradient_bytes);
@@ -117,9 +128,12 @@ Trainer read_trainer(const NamedText& source, int depth) {
   trainer.name = reader.text("name", source.name);
   trainer.version = reader.text("version", trainer.version);
   trainer.generation = reader.text("generation", trainer.generation);
-  trainer.flash_attention_2 = reader.flag("flash_attention_2", trainer.flash_attention_2);
+  trainer.attention = static_cast<AttentionLibrary>(
+      reader.choice("attention", kAttentionLibraries, static_cast<std::size_t>(trainer.attention)));
   reader.table("host", false, [&](TomlReader& r) { read_host(r, trainer.host); });
   reader.table("overlap", false, [&](TomlReader& r) { read_overlap(r, trainer.overlap); });
+  reader.table("gradient_accumulation", false,
+               [&](TomlReader& r) { read_accumulation(r, trainer.gradient_accumulation); });
   reader.table("memory", false, [&](TomlReader& r) { read_memory(r, trainer.memory); });
   reader.table("elementwise", false, [&](TomlReader& r) { read_elementwise(r, trainer); });
   reader.table("routines", false, [&](TomlReader& r) { read_routines(r, trainer); });
@@ -145,11 +159,11 @@ std::string copies_toml(std::string_view table, const LossMemory& loss) {
 std::string memory_toml(const TrainerMemory& memory) {
   std::string text = fmt::format(
       "\n[memory]\nweight_gradients = \"{}\"\nfrees_logits_before_blocks = {}\n"
-      "holds_sent_activations = {}\nweighs_expert_activations = {}\n"
+      "holds_sent_activations = {}\nsends_slices = {}\nweighs_expert_activations = {}\n"
       "fp16_gradient_bytes = {}\nbf16_gradient_bytes = {}\nhas_fp32_shards = {}\n"
       "unreduced_gradient_bytes = {}\nmost_gathered_parameters = {}\nkeeps_ends_gathered = {}\n",
       kWeightGradients[static_cast<std::size_t>(memory.weight_gradients)],
-      memory.frees_logits_before_blocks, memory.holds_sent_activations,
+      memory.frees_logits_before_blocks, memory.holds_sent_activations, memory.sends_slices,
       memory.weighs_expert_activations, memory.fp16_gradient_bytes, memory.bf16_gradient_bytes,
       memory.has_fp32_shards, memory.unreduced_gradient_bytes, memory.most_gathered_parameters,
       memory.keeps_ends_gathered);
@@ -176,8 +190,9 @@ std::string to_toml(const Trainer& trainer) {
   const HostCosts& host = trainer.host;
   std::string text = fmt::format(
       "schema = {}\nname = \"{}\"\nversion = \"{}\"\ngeneration = \"{}\"\n"
-      "flash_attention_2 = {}\n",
-      kTrainerSchema, trainer.name, trainer.version, trainer.generation, trainer.flash_attention_2);
+      "attention = \"{}\"\n",
+      kTrainerSchema, trainer.name, trainer.version, trainer.generation,
+      kAttentionLibraries[static_cast<std::size_t>(trainer.attention)]);
   text += fmt::format("\n[host]\ncuda_graphs = {}\nmessages_block = {}\n", host.cuda_graphs,
                       host.messages_block);
   for (const auto& [key, time] :
@@ -187,6 +202,9 @@ std::string to_toml(const Trainer& trainer) {
         std::pair("per_step", host.per_step)})
     if (time > Seconds(0.0)) text += fmt::format("{} = {}\n", key, text_of(time));
   text += fmt::format("\n[overlap]\nmessages_per_layer = {}\n", trainer.overlap.messages_per_layer);
+  const GradientAccumulation& accumulation = trainer.gradient_accumulation;
+  text += fmt::format("\n[gradient_accumulation]\nfused = {}\nfp16_bytes = {}\nbf16_bytes = {}\n",
+                      accumulation.is_fused, accumulation.fp16_bytes, accumulation.bf16_bytes);
   text += memory_toml(trainer.memory);
   for (int i = 0; i < kRoutineCount; ++i) {
     const auto routine = static_cast<Routine>(i);

@@ -34,8 +34,7 @@ class DeviceCostModel final : public CostModel {
  public:
   DeviceCostModel(const Cluster& cluster, Trainer trainer)
       : trainer_(std::move(trainer)),
-        conditions_{.attention = trainer_.flash_attention_2 ? AttentionLibrary::kFlashAttention2
-                                                            : AttentionLibrary::kNewest},
+        conditions_{.attention = trainer_.attention},
         node_(cluster.nodes.at(cluster.groups.front().node)),
         device_(cluster.devices.at(node_.device)),
         fabric_(cluster.fabric) {
@@ -45,7 +44,8 @@ class DeviceCostModel final : public CostModel {
   Seconds time_of(const Kernel& kernel) const override {
     if (kernel.on_host) return host_time(kernel);
     if (kernel.kind != KernelKind::kMemoryBound && kernel.kind != KernelKind::kOptimizer)
-      return kernel_time(kernel, device_, conditions_);
+      return accumulates_apart(kernel) ? time_apart(kernel)
+                                       : kernel_time(kernel, device_, conditions_);
     return kernel_time(as_launched(kernel), device_, conditions_);
   }
 
@@ -66,7 +66,8 @@ class DeviceCostModel final : public CostModel {
     return times;
   }
   double launches_of(const Kernel& kernel) const override {
-    return CostModel::launches_of(kernel) * trainer_.cost_of(kernel.routine).launches;
+    return CostModel::launches_of(kernel) * trainer_.cost_of(kernel.routine).launches +
+           (accumulates_apart(kernel) && accumulation_bytes(kernel) > 0 ? 1 : 0);
   }
 
   Seconds time_of(const Collective& collective) const override {
@@ -98,6 +99,34 @@ class DeviceCostModel final : public CostModel {
   }
 
  private:
+  /// Weight gradients that are not added up by their GEMM; see GradientAccumulation.
+  bool accumulates_apart(const Kernel& kernel) const {
+    const bool is_product =
+        kernel.kind == KernelKind::kGemm || kernel.kind == KernelKind::kGroupedGemm;
+    return is_product && kernel.phase == Phase::kBackwardWeight &&
+           !trainer_.gradient_accumulation.is_fused;
+  }
+  std::int64_t accumulation_bytes(const Kernel& kernel) const {
+    const GradientAccumulation& accumulation = trainer_.gradient_accumulation;
+    return kernel.dtype == Dtype::kFp16 ? accumulation.fp16_bytes : accumulation.bf16_bytes;
+  }
+  /// A GEMM that writes 16-bit gradients, then a kernel that adds them.
+  Seconds time_apart(const Kernel& kernel) const {
+    constexpr std::int64_t kElement = 2;
+    Kernel product = kernel;
+    product.phase = Phase::kForward;
+    product.memory_traffic =
+        Bytes(kernel.batch * kElement *
+              (kernel.m * kernel.k + kernel.k * kernel.n + kernel.m * kernel.n));
+    const Seconds time = kernel_time(product, device_, conditions_);
+    if (accumulation_bytes(kernel) == 0) return time;
+    Kernel sum;
+    sum.phase = Phase::kBackwardWeight;
+    sum.routine = Routine::kResidual;
+    sum.memory_traffic = Bytes(kernel.batch * kernel.m * kernel.n * accumulation_bytes(kernel));
+    return time + kernel_time(sum, device_, conditions_);
+  }
+
   /// With the trainer's memory traffic and number of kernels.
   Kernel as_launched(Kernel kernel) const {
     const RoutineCost& cost = trainer_.cost_of(kernel.routine);

@@ -16,10 +16,12 @@ struct FitRange {
   std::string_view suffix;
   double least, most;
 };
-constexpr std::array<FitRange, 16> kRanges{{
+constexpr std::array<FitRange, 18> kRanges{{
+    {"sustained_share", 0.6, 1.2},
     {"grouped_share", 0.3, 1.3},
     {"memory_share", 0.3, 1.0},
     {"fp8_share", 0.2, 1.3},
+    {"dropout_share", 0.3, 1.0},
     {"_share", 0.2, 1.3},
     {"droop_time", 100e-6, 20e-3},
     {"tile_edge", 0, 60},
@@ -107,7 +109,7 @@ FitGroup fit_group(int group) {
     case ParameterGroup::kForward:
       return group_of("attention.", [](DeviceModel& device, auto visit) {
         visit_parameters_of_pass("forward", device.attention.forward, visit);
-        visit("ramp", device.attention.ramp, kKernelGapBounds);
+        visit_shared_parameters_of_attention(device.attention, visit);
       });
     case ParameterGroup::kBackward:
       return group_of("attention.", [](DeviceModel& device, auto visit) {

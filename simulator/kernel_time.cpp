@@ -69,11 +69,11 @@ Flops least_tiled_work(const Kernel& kernel, const DeviceModel& device) {
   return Flops(least);
 }
 
-/// Bytes that a product writes, and reads to add to.
+/// Bytes that a product writes, and half of those that it reads to add to.
 Bytes result_bytes(const Kernel& kernel, ProductFormat format) {
   const bool is_wide = format == ProductFormat::kFp32 || format == ProductFormat::kTf32;
   std::int64_t element = is_wide ? kFloat32Bytes : bytes_per_element(Dtype::kBf16);
-  if (kernel.phase == Phase::kBackwardWeight) element = 2 * kFloat32Bytes;
+  if (kernel.phase == Phase::kBackwardWeight) element = kFloat32Bytes + kFloat32Bytes / 2;
   return Bytes(kernel.batch * kernel.m * kernel.n * element);
 }
 
@@ -115,19 +115,27 @@ double attention_waste(const Kernel& kernel, const DeviceModel& device) {
   return waste * waves_of(blocks, device) * device.multiprocessors / static_cast<double>(blocks);
 }
 
+/// Speed relative to FlashAttention-2, which is 1.3 to 1.5 times as fast in the forward pass and
+/// about twice as fast in the backward pass (Dao, arXiv 2307.08691, section 4.1).
+constexpr double kTritonForward = 1 / 1.4, kTritonBackward = 0.5;
+
 Seconds attention_time(const Kernel& kernel, const DeviceModel& device,
                        const KernelConditions& conditions) {
-  const bool old = conditions.attention == AttentionLibrary::kFlashAttention2 &&
+  const bool old = conditions.attention != AttentionLibrary::kNewest &&
                    device.flash_attention_2.has_value();
   const AttentionEfficiency& attention = old ? *device.flash_attention_2 : device.attention;
   const bool forward = kernel.phase == Phase::kForward;
   const AttentionPassEfficiency& pass = forward ? attention.forward : attention.backward;
   double share = attention_share(kernel, pass);
   if (kernel.dtype == Dtype::kFp8) share *= pass.fp8_share;
-  // Attention was measured at full clocks; the power limit slows it like products.
+  if (conditions.attention == AttentionLibrary::kTriton)
+    share *= forward ? kTritonForward : kTritonBackward;
+  if (kernel.dropout) share *= pass.dropout_share;
+  // Attention was measured at full clocks; unless known, the power limit slows it like products.
   if (conditions.power == PowerState::kSustained)
-    share *= product_share(device, {}, ProductFormat::kBf16, PowerState::kSustained) /
-             device.gemm.max_efficiency;
+    share *= attention.sustained_share.value_or(
+        product_share(device, {}, ProductFormat::kBf16, PowerState::kSustained) /
+        device.gemm.max_efficiency);
   const FlopsPerSecond peak = required_peak(device, product_format_of(kernel.dtype));
   const Seconds product = kernel.flops * attention_waste(kernel, device) / (share * peak);
   const BytesPerSecond rate = device.memory_efficiency.max_efficiency * device.memory_bandwidth;

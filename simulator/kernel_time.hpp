@@ -11,7 +11,9 @@
 ///   memory  = traffic / (bandwidth * memory_share)
 ///   time    = launch + ramp + (product^3 + memory^3)^(1/3) + exposed_write * result / memory rate
 /// with `share` by PowerState, and `grouped_share` of it for grouped GEMMs. The result has 2 bytes
-/// per element, 4 in fp32 and tf32; weight gradients are added to fp32 values, 8 bytes.
+/// per element, 4 in fp32 and tf32. Weight gradients are added to fp32 values and count 6 bytes: half
+/// of the read overlaps (A100 PCIe, m = n = 4096 and more, k = 4096: 1.0 ps per element for 2 bytes,
+/// 2.85 ps if added; MooreThreads/SimuMax).
 ///
 /// Memory-bound: launches * launch + (bytes + launches * half_speed_bytes) / (bandwidth *
 /// max_efficiency of the family), so that one launch of half_speed_bytes runs at half the
@@ -30,6 +32,7 @@
 
 #include "core/device.hpp"
 #include "core/kernel.hpp"
+#include "core/trainer.hpp"
 #include "core/units.hpp"
 
 namespace meshwright {
@@ -38,11 +41,6 @@ namespace meshwright {
 enum class PowerState : std::uint8_t {
   kBurst,     ///< a few kernels after a pause, as in kernel benchmarks: full clocks
   kSustained  ///< continuous training: clocks that the power limit allows
-};
-/// Which fused attention a program uses.
-enum class AttentionLibrary : std::uint8_t {
-  kNewest,          ///< the fastest one for the device
-  kFlashAttention2  ///< also on newer devices
 };
 struct KernelConditions {
   PowerState power = PowerState::kSustained;

@@ -223,17 +223,17 @@ TEST(AttentionTime, NeedsBlocks) {
               1e-9);
 }
 
-// The clocks of training slow attention as they slow products: 0.6 / 0.8.
+// Training at 0.75 of the rate of a burst; FlashAttention-2 at half of it.
 TEST(AttentionTime, SlowsDownWithThePowerLimit) {
   DeviceModel device = reference_a100();
   device.memory_bandwidth = BytesPerSecond(1e20);
-  device.gemm.sustained_efficiency = 0.6;
+  device.attention.sustained_share = 0.75;
   device.flash_attention_2 = device.attention;
   device.flash_attention_2->forward.head_128 = 0.25;
   const Kernel kernel = attention(108, 1024, 128, false);
   const double burst = kernel_time(kernel, device, kBurstClocks).value;
   EXPECT_NEAR(kernel_time(kernel, device, {.power = PowerState::kSustained}).value,
-              burst * 0.8 / 0.6, 1e-9);
+              burst / 0.75, 1e-9);
   EXPECT_NEAR(
       kernel_time(kernel, device, {PowerState::kBurst, AttentionLibrary::kFlashAttention2}).value,
       2 * burst, 1e-9);
