@@ -67,8 +67,8 @@ void add_device_constants(const std::string& prefix, std::vector<SharedConstant>
                          }});
   };
   add("gemm.sustained_efficiency", [](double factor, GemmEfficiency& gemm) {
-    const double now = gemm.sustained_efficiency.value_or(
-        gemm.long_efficiency.value_or(gemm.max_efficiency));
+    const double now =
+        gemm.sustained_efficiency.value_or(gemm.long_efficiency.value_or(gemm.max_efficiency));
     gemm.sustained_efficiency = std::min(1.0, factor * now);
   });
   const auto share = [&](std::string key, std::vector<ProductFormat> formats) {
@@ -187,7 +187,8 @@ std::string cell(const ErrorColumn& column) {
 
 std::vector<SharedConstant> shared_constants() {
   std::vector<SharedConstant> constants;
-  for (const char* generation : {"pytorch-2021", "deepspeed-2021", "pytorch-2024", "transformer-engine"})
+  for (const char* generation :
+       {"pytorch-2021", "deepspeed-2021", "pytorch-2024", "transformer-engine"})
     add_trainer_constants(generation, constants);
   // Devices without kernels measured at sustained clocks.
   for (const char* device : {"H100", "GB200", "GB300", "B300"})

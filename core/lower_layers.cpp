@@ -34,7 +34,8 @@ struct EnteringTensor {
 class LayerLowering {
  public:
   LayerLowering(const ModelGraph& model, LayerId layer, const Strategy& strategy,
-                const ShardShape& shard, const JobGroups& groups)
+                const ShardShape& shard, const JobGroups& groups,
+                bool overlaps_gradient_reduction = false)
       : model_(model),
         layer_(model.layers[layer.index()]),
         groups_(groups),
@@ -44,6 +45,8 @@ class LayerLowering {
         is_cut_(shard_.degrees.tensor > 1),
         overlaps_(strategy.model_parallelism.tensor_overlap && shard_.sequence_parallel &&
                   layer_.kind == LayerKind::kBlock),
+        overlaps_gradients_(overlaps_ ||
+                            (overlaps_gradient_reduction && layer_.kind == LayerKind::kBlock)),
         end_(layer_.operator_count) {
     if (is_cut_) find_entering_tensors();
   }
@@ -167,6 +170,9 @@ class LayerLowering {
   bool overlaps_product(int i) const {
     return overlaps_ && std::holds_alternative<Linear>(op(i).shape);
   }
+  bool overlaps_gradient(int i) const {
+    return overlaps_gradients_ && std::holds_alternative<Linear>(op(i).shape);
+  }
   /// Overlap with the GEMM that consumes or produces the data, in one chunk per tensor rank.
   Overlap in_pieces(int direction, int i) const {
     if (!overlaps_product(i)) return {};
@@ -174,7 +180,7 @@ class LayerLowering {
   }
   /// Overlap with an independent GEMM.
   Overlap as_a_whole(int direction, bool product_is_there, int i) const {
-    if (!product_is_there || !overlaps_product(i)) return {};
+    if (!product_is_there || !overlaps_gradient(i)) return {};
     return {.kernels = direction, .pieces = 0};
   }
 
@@ -303,7 +309,7 @@ class LayerLowering {
       append_reach_experts(expert_call(i, kPhase, o.inputs.front()), steps);
     if (const auto* dispatch = std::get_if<TokenDispatch>(&o.shape))
       gather_without_sequence_parallel(dispatch->width, serve(i, kPhase, o.inputs.front()), steps);
-    if (weights_follow && overlaps_product(i)) gather_again(i, true, steps);
+    if (weights_follow && overlaps_gradient(i)) gather_again(i, true, steps);
     find_kernels(i, Phase::kBackwardWeight);
     const int until_product = 1 + static_cast<int>(cast_count());
     hand_back_entering(i, weights_follow ? until_product : 0, steps);
@@ -332,7 +338,7 @@ class LayerLowering {
   }
 
   void backward_weight_of(int i, bool inputs_before, std::vector<Step>& steps) {
-    if (!(inputs_before && overlaps_product(i))) gather_again(i, false, steps);
+    if (!(inputs_before && overlaps_gradient(i))) gather_again(i, false, steps);
     append(i, Phase::kBackwardWeight, steps);
   }
 
@@ -342,7 +348,7 @@ class LayerLowering {
   ShardShape shard_;
   LocalTokens tokens_;
   std::int64_t element_;
-  bool is_cut_, overlaps_;
+  bool is_cut_, overlaps_, overlaps_gradients_;
   int begin_ = 0, end_;  ///< operators of the passes
   std::vector<EnteringTensor> entering_;
   std::vector<Kernel> kernels_;  ///< reused to avoid allocations
@@ -378,8 +384,8 @@ void append_collective(const Collective& collective, const Served& served,
 
 LayerParts append_layer_parts(const ModelGraph& model, LayerId layer, const Strategy& strategy,
                               const ShardShape& shard, const JobGroups& groups,
-                              std::vector<WorkPart>& parts) {
-  LayerLowering lowering(model, layer, strategy, shard, groups);
+                              const TrainerMemory& memory, std::vector<WorkPart>& parts) {
+  LayerLowering lowering(model, layer, strategy, shard, groups, memory.overlaps_gradient_reduction);
   const Layer& l = model.layers[layer.index()];
   if (l.kind == LayerKind::kHead && output_barriers_of(strategy) > 0)
     lowering.restrict_to(0, l.operator_count - kOutputOperators);

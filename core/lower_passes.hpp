@@ -82,7 +82,7 @@ struct LayerParts {
 };
 LayerParts append_layer_parts(const ModelGraph& model, LayerId layer, const Strategy& strategy,
                               const ShardShape& shard, const JobGroups& groups,
-                              std::vector<WorkPart>& parts);
+                              const TrainerMemory& memory, std::vector<WorkPart>& parts);
 
 /// The site of a collective inside a layer.
 struct Served {

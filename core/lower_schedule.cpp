@@ -293,8 +293,8 @@ class PipelineEmission {
     const int part = placement_.part_of_stage[producer_of_activation.index()];
     Work work;
     work.kind = TaskKind::kSend;
-    work.transfer.bytes =
-        Bytes(divide_up(pass_.boundary[static_cast<std::size_t>(part)].value, pass_.message_slices));
+    work.transfer.bytes = Bytes(
+        divide_up(pass_.boundary[static_cast<std::size_t>(part)].value, pass_.message_slices));
     const Crossing crossing = crossing_of(pass_.groups, device_of(action.stage), device_of(to));
     work.transfer.crosses_nodes = crossing.crosses_nodes;
     work.transfer.flows_per_node = crossing.flows_per_node;

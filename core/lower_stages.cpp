@@ -98,7 +98,8 @@ class StagesLowering {
       };
       LayerHoldings held;
       held.first = layer;
-      held.parts = append_layer_parts(model_, layer, plan_.strategy, shard, pass_.groups, parts);
+      held.parts =
+          append_layer_parts(model_, layer, plan_.strategy, shard, pass_.groups, memory(), parts);
       held.kept_if_whole = kept({});
       held.kept_if_full = kept({.kind = RecomputeKind::kFull});
       held.kept = recomputes_operators(kind) ? kept(plan_.strategy.recompute) : held.kept_if_whole;

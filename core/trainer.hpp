@@ -49,7 +49,8 @@ struct OverlapCosts {
 enum class AttentionLibrary : std::uint8_t {
   kNewest,           ///< the fastest one for the device
   kFlashAttention2,  ///< also on newer devices
-  kTriton            ///< FlashAttention's first implementation in Triton
+  kTriton,           ///< FlashAttention's first implementation in Triton
+  kFlashAttention1
 };
 
 /// Where the weight gradients of micro-batches are added up.

@@ -1,6 +1,6 @@
-/// What a training program allocates on a device in addition to the tensors of the model: facts of
-/// the program and its version, never of a model or a run. A default-constructed TrainerMemory is
-/// an idealized program without them.
+/// What a training program allocates on a device in addition to the tensors of the model, and how
+/// it communicates between them: what lower() needs to know of it. Facts of the program and its
+/// version, never of a model or a run. A default-constructed TrainerMemory is an idealized program.
 ///
 /// Three figures of one rank, smallest first (PyTorch's names):
 ///   allocated  tensors: parameters, gradients, optimizer state, activations, buffers
@@ -60,6 +60,10 @@ struct TrainerMemory {
   /// stage, which gathers the parts (Megatron-LM --scatter-gather-tensors-in-pipeline). Off: each
   /// sends all of it.
   bool sends_slices = false;
+  /// The backward pass of a column-parallel GEMM gathers its input next to the GEMM of the input
+  /// gradient, and reduces that gradient next to the GEMM of the weight gradient (Megatron-LM
+  /// without --no-async-tensor-model-parallel-allreduce).
+  bool overlaps_gradient_reduction = false;
 
   /// Routing weights scale the activations inside the experts, so that the experts' outputs are not
   /// saved for the gradient of the weights (Megatron-LM since core 0.12).

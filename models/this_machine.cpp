@@ -44,7 +44,8 @@ DeviceModel device_of(const MeasuredMachine& machine) {
   device.gemm.max_efficiency = 1;
   device.gemm.tile_m = device.gemm.tile_n = kTile;
   device.memory_efficiency = {.max_efficiency = 1, .half_speed_bytes = {}};
-  const AttentionPassEfficiency pass{.head_128 = 0.3, .head_64 = 0.3, .head_256 = 0.3, .dropout_share = 1};
+  const AttentionPassEfficiency pass{
+      .head_128 = 0.3, .head_64 = 0.3, .head_256 = 0.3, .dropout_share = 1};
   device.attention = {.forward = pass, .backward = pass, .ramp = {}};
   return device;
 }

@@ -71,7 +71,8 @@ void read_loss(TomlReader& reader, std::string_view key, LossMemory& loss) {
   });
 }
 
-const std::vector<std::string> kAttentionLibraries{"newest", "flash-attention-2", "triton"};
+const std::vector<std::string> kAttentionLibraries{"newest", "flash-attention-2", "triton",
+                                                   "flash-attention-1"};
 const std::vector<std::string> kWeightGradients{"none", "temporary", "cached-by-shape"};
 
 void read_memory(TomlReader& reader, TrainerMemory& memory) {
@@ -88,6 +89,7 @@ void read_memory(TomlReader& reader, TrainerMemory& memory) {
   flag("frees_logits_before_blocks", memory.frees_logits_before_blocks);
   flag("holds_sent_activations", memory.holds_sent_activations);
   flag("sends_slices", memory.sends_slices);
+  flag("overlaps_gradient_reduction", memory.overlaps_gradient_reduction);
   flag("weighs_expert_activations", memory.weighs_expert_activations);
   per_parameter("fp16_gradient_bytes", memory.fp16_gradient_bytes);
   per_parameter("bf16_gradient_bytes", memory.bf16_gradient_bytes);
@@ -159,14 +161,15 @@ std::string copies_toml(std::string_view table, const LossMemory& loss) {
 std::string memory_toml(const TrainerMemory& memory) {
   std::string text = fmt::format(
       "\n[memory]\nweight_gradients = \"{}\"\nfrees_logits_before_blocks = {}\n"
-      "holds_sent_activations = {}\nsends_slices = {}\nweighs_expert_activations = {}\n"
+      "holds_sent_activations = {}\nsends_slices = {}\noverlaps_gradient_reduction = {}\n"
+      "weighs_expert_activations = {}\n"
       "fp16_gradient_bytes = {}\nbf16_gradient_bytes = {}\nhas_fp32_shards = {}\n"
       "unreduced_gradient_bytes = {}\nmost_gathered_parameters = {}\nkeeps_ends_gathered = {}\n",
       kWeightGradients[static_cast<std::size_t>(memory.weight_gradients)],
       memory.frees_logits_before_blocks, memory.holds_sent_activations, memory.sends_slices,
-      memory.weighs_expert_activations, memory.fp16_gradient_bytes, memory.bf16_gradient_bytes,
-      memory.has_fp32_shards, memory.unreduced_gradient_bytes, memory.most_gathered_parameters,
-      memory.keeps_ends_gathered);
+      memory.overlaps_gradient_reduction, memory.weighs_expert_activations,
+      memory.fp16_gradient_bytes, memory.bf16_gradient_bytes, memory.has_fp32_shards,
+      memory.unreduced_gradient_bytes, memory.most_gathered_parameters, memory.keeps_ends_gathered);
   for (const auto& [key, bytes] :
        {std::pair("workspace", memory.workspace), std::pair("communicator", memory.communicator)})
     if (bytes > Bytes(0)) text += fmt::format("{} = \"{} B\"\n", key, bytes.value);

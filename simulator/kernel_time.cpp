@@ -115,21 +115,32 @@ double attention_waste(const Kernel& kernel, const DeviceModel& device) {
   return waste * waves_of(blocks, device) * device.multiprocessors / static_cast<double>(blocks);
 }
 
-/// Speed relative to FlashAttention-2, which is 1.3 to 1.5 times as fast in the forward pass and
-/// about twice as fast in the backward pass (Dao, arXiv 2307.08691, section 4.1).
-constexpr double kTritonForward = 1 / 1.4, kTritonBackward = 0.5;
+/// Speed relative to FlashAttention-2, which is twice as fast as FlashAttention, and 1.3 to 1.5
+/// times (forward) and twice (backward) as fast as Triton's kernels (Dao, arXiv 2307.08691,
+/// section 4.1).
+double speed_of(AttentionLibrary library, bool forward) {
+  switch (library) {
+    case AttentionLibrary::kNewest:
+    case AttentionLibrary::kFlashAttention2:
+      break;
+    case AttentionLibrary::kTriton:
+      return forward ? 1 / 1.4 : 0.5;
+    case AttentionLibrary::kFlashAttention1:
+      return 0.5;
+  }
+  return 1;
+}
 
 Seconds attention_time(const Kernel& kernel, const DeviceModel& device,
                        const KernelConditions& conditions) {
-  const bool old = conditions.attention != AttentionLibrary::kNewest &&
-                   device.flash_attention_2.has_value();
+  const bool old =
+      conditions.attention != AttentionLibrary::kNewest && device.flash_attention_2.has_value();
   const AttentionEfficiency& attention = old ? *device.flash_attention_2 : device.attention;
   const bool forward = kernel.phase == Phase::kForward;
   const AttentionPassEfficiency& pass = forward ? attention.forward : attention.backward;
   double share = attention_share(kernel, pass);
   if (kernel.dtype == Dtype::kFp8) share *= pass.fp8_share;
-  if (conditions.attention == AttentionLibrary::kTriton)
-    share *= forward ? kTritonForward : kTritonBackward;
+  share *= speed_of(conditions.attention, forward);
   if (kernel.dropout) share *= pass.dropout_share;
   // Attention was measured at full clocks; unless known, the power limit slows it like products.
   if (conditions.power == PowerState::kSustained)

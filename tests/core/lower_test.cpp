@@ -237,6 +237,22 @@ TEST(Lower, SendsTheBoundaryActivation) {
   EXPECT_EQ(message({.pipeline = 2, .context = 2}, false).bytes, Bytes(16'384));
 }
 
+// 32,768 bytes as above, a quarter from each of four tensor ranks.
+TEST(Lower, CutsMessagesOverTheTensorRanksOfTrainersThatDo) {
+  const auto message = [](bool sequence_parallel) {
+    Strategy s = strategy_of({.pipeline = 2, .tensor = 4}, 2);
+    s.sequence_parallel = sequence_parallel;
+    LoweringOptions options;
+    options.memory.sends_slices = true;
+    const TaskGraph graph = lower(plan_of(s, 4), gpt({.blocks = 4}), cluster_of(2, 4), options);
+    for (const Work& work : graph.works)
+      if (work.kind == TaskKind::kSend) return work.transfer.bytes;
+    return Bytes();
+  };
+  EXPECT_EQ(message(false), Bytes(8'192));
+  EXPECT_EQ(message(true), Bytes(8'192));
+}
+
 TEST(Lower, SharesOnePartAmongEqualBlocks) {
   const TaskGraph graph =
       lower(plan_of(strategy_of({}, 1), 12), gpt({.blocks = 12}), cluster_of(1, 4));

@@ -46,6 +46,17 @@ TEST(GemmTime, IsNeverBelowTheMemoryTraffic) {
               cubic_mean(product, memory), 1e-9);
 }
 
+// Half of the result's traffic is exposed: 2 bytes per element, or 6 if added to fp32 values. 108
+// million elements at 0.91 * 2.039 TB/s: 4 bytes more take 232.8 us, half of it 116.4 us.
+TEST(GemmTime, AddsWeightGradientsToFp32Values) {
+  DeviceModel device = reference_a100();
+  device.gemm.exposed_write = 0.5;
+  Kernel kernel = gemm(1, 10'800, 10'000, 1024);
+  const double write = kernel_time(kernel, device, kBurstClocks).value;
+  kernel.phase = Phase::kBackwardWeight;
+  EXPECT_NEAR(kernel_time(kernel, device, kBurstClocks).value - write, 116.4e-6, 1e-7);
+}
+
 // 108 tiles of 128 x 64 fill the device once; the same rows in tiles of 64 x 64 are 216, two waves
 // of half the work, slower by (1 + 20 / 64 + 20 / 64) / (1 + 20 / 128 + 20 / 64). With 54 tiles of
 // 128 x 64, the 108 small ones win: half the work of a wave, at 1.625 / 1.46875.
@@ -232,11 +243,29 @@ TEST(AttentionTime, SlowsDownWithThePowerLimit) {
   device.flash_attention_2->forward.head_128 = 0.25;
   const Kernel kernel = attention(108, 1024, 128, false);
   const double burst = kernel_time(kernel, device, kBurstClocks).value;
-  EXPECT_NEAR(kernel_time(kernel, device, {.power = PowerState::kSustained}).value,
-              burst / 0.75, 1e-9);
+  EXPECT_NEAR(kernel_time(kernel, device, {.power = PowerState::kSustained}).value, burst / 0.75,
+              1e-9);
   EXPECT_NEAR(
       kernel_time(kernel, device, {PowerState::kBurst, AttentionLibrary::kFlashAttention2}).value,
       2 * burst, 1e-9);
+}
+
+// Random numbers take half of the forward pass; Triton's kernels 1.4 times as long forward, twice
+// as long backward.
+TEST(AttentionTime, DependsOnDropoutAndLibrary) {
+  DeviceModel device = reference_a100();
+  device.memory_bandwidth = BytesPerSecond(1e20);
+  device.attention.forward.dropout_share = 0.5;
+  Kernel kernel = attention(108, 1024, 128, false);
+  const double plain = kernel_time(kernel, device, kBurstClocks).value;
+  const KernelConditions triton{PowerState::kBurst, AttentionLibrary::kTriton};
+  EXPECT_NEAR(kernel_time(kernel, device, triton).value, 1.4 * plain, 1e-9);
+  kernel.dropout = true;
+  EXPECT_NEAR(kernel_time(kernel, device, kBurstClocks).value, 2 * plain, 1e-9);
+  kernel = attention(108, 1024, 128, false);
+  kernel.phase = Phase::kBackwardInput;
+  EXPECT_NEAR(kernel_time(kernel, device, triton).value,
+              2 * kernel_time(kernel, device, kBurstClocks).value, 1e-9);
 }
 
 // The family of a routine and its phase: norms backward reach half of what others do here.
