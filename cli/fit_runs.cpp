@@ -49,9 +49,7 @@ void add_trainer_constants(const std::string& generation, std::vector<SharedCons
   routines("elementwise", {Routine::kLayerNorm, Routine::kRmsNorm, Routine::kGelu, Routine::kRelu,
                            Routine::kSquaredRelu, Routine::kSwiGlu, Routine::kResidual,
                            Routine::kRotary, Routine::kBias});
-  routines("routines.softmax", {Routine::kSoftmax});
   routines("routines.cross-entropy", {Routine::kCrossEntropy});
-  routines("routines.update", {Routine::kUpdate});
 }
 
 /// The rates of products in continuous training, which the power limit sets: in 16 bits, and shares
