@@ -11,73 +11,113 @@
 #include "cli/report.hpp"
 #include "cli/table.hpp"
 #include "core/check.hpp"
+#include "models/trainer_toml.hpp"
 #include "simulator/fit_factors.hpp"
 
 namespace meshwright {
 namespace {
 
-/// Standard deviation of ln(factor) expected before any measurement.
-constexpr double kTrainerSpread = 0.5, kDeviceSpread = 0.15;
-
-using ScaleTrainer = std::function<void(double, Trainer&)>;
+/// Values before any run was measured. Host: an asynchronous launch from Python, and a module call;
+/// traffic: as counted, in fused kernels; rates: nine tenths of a long burst, as on A100, and the
+/// shares of models/devices that say "typical of current GPUs".
+constexpr double kTypicalPerKernel = 6e-6, kTypicalPerCollective = 20e-6;
+constexpr double kTypicalLayerForward = 100e-6, kTypicalLayerBackward = 60e-6;
+constexpr double kTypicalTraffic = 1;
+constexpr double kTypicalSustained = 0.9, kTypicalFp8Share = 0.8, kTypicalNvfp4Share = 0.7;
+/// Of the host, hardly anything is known before: a factor of e. Then of traffic and of rates.
+constexpr double kHostSpread = 1, kTrafficSpread = 0.5, kRateSpread = 0.15;
+constexpr double kMostHostSeconds = 0.01, kMostTraffic = 10;
 
 void add_trainer_constants(const std::string& generation, std::vector<SharedConstant>& constants) {
-  const auto add = [&](std::string key, const ScaleTrainer& scale) {
-    constants.push_back({.file = generation,
-                         .key = std::move(key),
-                         .scale_trainer = [generation, scale](double factor, Trainer& trainer) {
-                           if (trainer.generation == generation) scale(factor, trainer);
-                         }});
+  const Trainer profile = trainer_from_toml(find_trainer(generation));
+  const auto add = [&](SharedConstant constant,
+                       const std::function<void(double, Trainer&)>& scale) {
+    constant.scale_trainer = [generation, scale](double factor, Trainer& trainer) {
+      if (trainer.generation == generation) scale(factor, trainer);
+    };
+    constants.push_back(std::move(constant));
   };
-  const auto host = [&](std::string key, Seconds HostCosts::*time) {
-    add("host." + std::move(key),
+  const auto host = [&](std::string key, Seconds HostCosts::*time, double typical) {
+    add({.file = generation,
+         .key = "host." + std::move(key),
+         .in_file = (profile.host.*time).value,
+         .typical = typical,
+         .spread = kHostSpread,
+         .smallest = typical / 10,
+         .largest = kMostHostSeconds},
         [time](double f, Trainer& t) { t.host.*time = f * t.host.*time; });
   };
-  const auto routines = [&](std::string key, std::vector<Routine> scaled) {
-    add(std::move(key), [scaled = std::move(scaled)](double f, Trainer& t) {
-      for (const Routine routine : scaled) {
-        RoutineCost& cost = t.routines[static_cast<std::size_t>(routine)];
-        cost.forward *= f;
-        cost.backward *= f;
-      }
-    });
+  const auto traffic = [&](std::string key, std::vector<Routine> scaled) {
+    const double in_file = profile.cost_of(scaled.front()).forward;
+    add({.file = generation,
+         .key = std::move(key),
+         .in_file = in_file,
+         .typical = kTypicalTraffic,
+         .spread = kTrafficSpread,
+         .smallest = 1,
+         .largest = kMostTraffic},
+        [scaled = std::move(scaled)](double f, Trainer& t) {
+          for (const Routine routine : scaled) {
+            RoutineCost& cost = t.routines[static_cast<std::size_t>(routine)];
+            cost.forward *= f;
+            cost.backward *= f;
+          }
+        });
   };
-  host("per_kernel", &HostCosts::per_kernel);
-  host("per_collective", &HostCosts::per_collective);
-  host("per_layer_forward", &HostCosts::per_layer_forward);
-  host("per_layer_backward", &HostCosts::per_layer_backward);
-  routines("elementwise", {Routine::kLayerNorm, Routine::kRmsNorm, Routine::kGelu, Routine::kRelu,
-                           Routine::kSquaredRelu, Routine::kSwiGlu, Routine::kResidual,
-                           Routine::kRotary, Routine::kBias});
-  routines("routines.cross-entropy", {Routine::kCrossEntropy});
+  host("per_kernel", &HostCosts::per_kernel, kTypicalPerKernel);
+  host("per_collective", &HostCosts::per_collective, kTypicalPerCollective);
+  host("per_layer_forward", &HostCosts::per_layer_forward, kTypicalLayerForward);
+  host("per_layer_backward", &HostCosts::per_layer_backward, kTypicalLayerBackward);
+  traffic("elementwise", {Routine::kLayerNorm, Routine::kRmsNorm, Routine::kGelu, Routine::kRelu,
+                          Routine::kSquaredRelu, Routine::kSwiGlu, Routine::kResidual,
+                          Routine::kRotary, Routine::kBias});
+  traffic("routines.cross-entropy", {Routine::kCrossEntropy});
+}
+
+double long_rate(const GemmEfficiency& gemm) {
+  return gemm.long_efficiency.value_or(gemm.max_efficiency);
 }
 
 /// The rates of products in continuous training, which the power limit sets: in 16 bits, and shares
 /// of it in narrower formats.
-void add_device_constants(const std::string& prefix, std::vector<SharedConstant>& constants) {
-  const auto add = [&](std::string key, std::function<void(double, GemmEfficiency&)> scale) {
-    constants.push_back({.file = prefix,
-                         .key = std::move(key),
-                         .smallest_factor = 0.5,
-                         .largest_factor = 2,
-                         .scale_device = [prefix, scale](double factor, DeviceModel& device) {
-                           if (device.name.starts_with(prefix)) scale(factor, device.gemm);
-                         }});
+void add_device_constants(const DeviceModel& device, const std::string& prefix,
+                          std::vector<SharedConstant>& constants) {
+  const auto add = [&](SharedConstant constant,
+                       const std::function<void(double, GemmEfficiency&)>& scale) {
+    constant.spread = kRateSpread;
+    constant.smallest = 0.2;
+    constant.scale_device = [prefix, scale](double factor, DeviceModel& scaled) {
+      if (scaled.name.starts_with(prefix)) scale(factor, scaled.gemm);
+    };
+    constants.push_back(std::move(constant));
   };
-  add("gemm.sustained_efficiency", [](double factor, GemmEfficiency& gemm) {
-    const double now =
-        gemm.sustained_efficiency.value_or(gemm.long_efficiency.value_or(gemm.max_efficiency));
-    gemm.sustained_efficiency = std::min(1.0, factor * now);
-  });
-  const auto share = [&](std::string key, std::vector<ProductFormat> formats) {
-    add(std::move(key), [formats = std::move(formats)](double factor, GemmEfficiency& gemm) {
-      for (const ProductFormat format : formats)
-        gemm.format_long_share[static_cast<std::size_t>(format)] *= factor;
-    });
+  add({.file = prefix, .key = "gemm.sustained_efficiency",
+       .in_file = device.gemm.sustained_efficiency.value_or(long_rate(device.gemm)),
+       .typical = kTypicalSustained * long_rate(device.gemm)},
+      [](double factor, GemmEfficiency& gemm) {
+        const double now = gemm.sustained_efficiency.value_or(long_rate(gemm));
+        gemm.sustained_efficiency = std::min(1.0, factor * now);
+      });
+  const auto share = [&](std::string key, double typical, std::vector<ProductFormat> formats) {
+    const double in_file =
+        device.gemm.format_long_share[static_cast<std::size_t>(formats.front())];
+    add({.file = prefix, .key = std::move(key), .in_file = in_file, .typical = typical},
+        [formats = std::move(formats)](double factor, GemmEfficiency& gemm) {
+          for (const ProductFormat format : formats)
+            gemm.format_long_share[static_cast<std::size_t>(format)] *= factor;
+        });
   };
-  share("gemm.fp8 long shares",
+  share("gemm.fp8 long shares", kTypicalFp8Share,
         {ProductFormat::kFp8, ProductFormat::kFp8Block, ProductFormat::kMxfp8});
-  share("gemm.nvfp4_long_share", {ProductFormat::kNvfp4});
+  share("gemm.nvfp4_long_share", kTypicalNvfp4Share, {ProductFormat::kNvfp4});
+}
+
+/// The first device of that name in the clusters of the runs.
+const DeviceModel* device_named(const LoadedRuns& runs, const std::string& prefix) {
+  for (const Cluster& cluster : runs.clusters)
+    for (const auto& [name, device] : cluster.devices)
+      if (device.name.starts_with(prefix)) return &device;
+  return nullptr;
 }
 
 /// Jobs whose step time counts.
@@ -92,7 +132,7 @@ std::vector<std::size_t> timed_jobs(const LoadedRuns& runs) {
 class Sweep {
  public:
   Sweep(const LoadedRuns& runs, int threads)
-      : runs_(runs), threads_(threads), constants_(shared_constants()), jobs_(timed_jobs(runs)) {
+      : runs_(runs), threads_(threads), constants_(shared_constants(runs)), jobs_(timed_jobs(runs)) {
     counts_.assign(runs.jobs.size(), false);
     for (const std::size_t j : jobs_) counts_[j] = true;
   }
@@ -130,9 +170,10 @@ class Sweep {
     for (const std::size_t j : jobs_)
       made.weights.push_back(1 / std::sqrt(static_cast<double>(count[runs_.jobs[j].set])));
     for (const SharedConstant& c : constants_)
-      made.ranges.push_back({.smallest = c.smallest_factor,
-                             .largest = c.largest_factor,
-                             .spread = c.scale_device ? kDeviceSpread : kTrainerSpread});
+      made.ranges.push_back({.smallest = c.smallest / c.in_file,
+                             .largest = c.largest / c.in_file,
+                             .expected = c.typical / c.in_file,
+                             .spread = c.spread});
     return made;
   }
 
@@ -183,14 +224,15 @@ std::string cell(const ErrorColumn& column) {
 
 }  // namespace
 
-std::vector<SharedConstant> shared_constants() {
+std::vector<SharedConstant> shared_constants(const LoadedRuns& runs) {
   std::vector<SharedConstant> constants;
   for (const char* generation :
        {"pytorch-2021", "deepspeed-2021", "pytorch-2024", "transformer-engine"})
     add_trainer_constants(generation, constants);
   // Devices without kernels measured at sustained clocks.
-  for (const char* device : {"H100", "GB200", "GB300", "B300"})
-    add_device_constants(device, constants);
+  for (const char* name : {"H100", "GB200", "GB300", "B300"})
+    if (const DeviceModel* device = device_named(runs, name))
+      add_device_constants(*device, name, constants);
   return constants;
 }
 
@@ -204,6 +246,8 @@ RunFit fit_runs(const LoadedRuns& runs, int steps, int threads) {
   for (std::size_t c = 0; c < sweep.constants().size(); ++c)
     result.constants.push_back({.file = sweep.constants()[c].file,
                                 .key = sweep.constants()[c].key,
+                                .in_file = sweep.constants()[c].in_file,
+                                .typical = sweep.constants()[c].typical,
                                 .factor = fit.factors[c],
                                 .uncertainty = fit.uncertainty[c]});
   const auto without_source = left_out_errors(
@@ -238,10 +282,20 @@ std::vector<ValidatedRun> validated_runs(const LoadedRuns& runs, const RunFit& f
 
 std::string fit_text(const LoadedRuns& runs, const RunFit& fit) {
   Table constants{
-      .columns = {{"file", Align::kLeft}, {"constant", Align::kLeft}, {"factor"}, {"known within"}},
+      .columns = {{"file", Align::kLeft},
+                  {"constant", Align::kLeft},
+                  {"typical"},
+                  {"in the file"},
+                  {"fitted"},
+                  {"known within"}},
       .rows = {}};
+  const auto value = [](const FittedConstant& c, double in_file_unit) {
+    return c.key.starts_with("host.") ? fmt::format("{:.3g} us", 1e6 * in_file_unit)
+                                      : fmt::format("{:.3g}", in_file_unit);
+  };
   for (const FittedConstant& c : fit.constants)
-    constants.rows.push_back({c.file, c.key, fmt::format("{:.3f}", c.factor),
+    constants.rows.push_back({c.file, c.key, value(c, c.typical), value(c, c.in_file),
+                              value(c, c.factor * c.in_file),
                               fmt::format("{:.0f} %", 100 * c.uncertainty)});
   const std::vector<ValidatedRun> validated = validated_runs(runs, fit);
   std::map<std::string, std::vector<std::size_t>> by_set;

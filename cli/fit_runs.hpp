@@ -18,15 +18,21 @@ namespace meshwright {
 struct SharedConstant {
   std::string file;  ///< "pytorch-2021", "A100": profile, or prefix of device names
   std::string key;   ///< "host.per_kernel"
-  double smallest_factor = 0.2, largest_factor = 5;
+  double in_file = 1;  ///< in the unit of the file; seconds
+  /// The value that is plausible without any measured run, and the standard deviation of
+  /// ln(value / typical).
+  double typical = 1, spread = 0.5;
+  double smallest = 0, largest = 1;  ///< values that are physically possible
   std::function<void(double factor, Trainer& trainer)> scale_trainer = {};
   std::function<void(double factor, DeviceModel& device)> scale_device = {};
 };
-/// All constants, in the order in which they are reported.
-std::vector<SharedConstant> shared_constants();
+/// All constants, in the order in which they are reported. Those of devices that no run uses are
+/// left out.
+std::vector<SharedConstant> shared_constants(const LoadedRuns& runs);
 
 struct FittedConstant {
   std::string file, key;
+  double in_file = 1, typical = 1;
   double factor = 1;       ///< on the value in the file
   double uncertainty = 0;  ///< one standard deviation of ln(factor)
 };

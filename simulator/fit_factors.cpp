@@ -42,7 +42,7 @@ class Solver {
     double sum = 0;
     for (std::size_t i = 0; i < errors.size(); ++i)
       if (!std::isnan(errors[i])) sum += problem_.weights[i] * soft_l1(errors[i]);
-    for (Eigen::Index j = 0; j < count_; ++j) sum += std::pow(x[j] / range(j).spread, 2);
+    for (Eigen::Index j = 0; j < count_; ++j) sum += std::pow(surprise(x, j) / range(j).spread, 2);
     return sum;
   }
 
@@ -79,7 +79,7 @@ class Solver {
     for (Eigen::Index j = 0; j < count_; ++j) {
       const double w = 1 / std::pow(range(j).spread, 2);
       n.a(j, j) += w;
-      n.g[j] += w * x[j];
+      n.g[j] += w * surprise(x, j);
     }
     return n;
   }
@@ -96,6 +96,10 @@ class Solver {
   Eigen::Index count() const { return count_; }
 
  private:
+  /// Distance of ln(factor) from what was expected.
+  double surprise(const Vector& x, Eigen::Index j) const {
+    return x[j] - std::log(range(j).expected);
+  }
   const FactorRange& range(Eigen::Index j) const {
     return problem_.ranges[static_cast<std::size_t>(j)];
   }

@@ -3,7 +3,7 @@
 ///
 /// Minimizes over x = ln(factors), within their ranges,
 ///
-///   sum_i w_i rho((e_i(x) / s)^2) s^2 + sum_j (x_j / spread_j)^2 s^2
+///   sum_i w_i rho((e_i(x) / s)^2) s^2 + sum_j ((x_j - ln expected_j) / spread_j)^2 s^2
 ///
 /// with e = ln(predicted / measured), rho the soft L1 loss and s = kNoise: errors beyond it count
 /// linearly, and a factor moves only as far as the measurements pull it. Damped Gauss-Newton steps;
@@ -18,7 +18,9 @@ namespace meshwright {
 
 struct FactorRange {
   double smallest = 0.1, largest = 10;
-  double spread = 0.5;  ///< standard deviation of ln(factor) expected before any measurement
+  /// Before any measurement: ln(factor) is ln(expected) with this standard deviation.
+  double expected = 1;
+  double spread = 0.5;
 };
 
 struct FactorProblem {

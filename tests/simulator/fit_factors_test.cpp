@@ -25,7 +25,8 @@ struct TwoConstants {
                   return errors;
                 },
             .weights = std::vector<double>(amounts.size(), 1.0),
-            .ranges = {{0.01, 100, spread}, {0.01, 100, spread}}};
+            .ranges = {{.smallest = 0.01, .largest = 100, .spread = spread},
+                       {.smallest = 0.01, .largest = 100, .spread = spread}}};
   }
 };
 
@@ -45,6 +46,27 @@ TEST(FitFactors, KeepsAFactorThatNothingDependsOn) {
   EXPECT_NEAR(fit.factors[1], 1, 1e-9);
   EXPECT_NEAR(fit.uncertainty[1], 1, 1e-6);  // as unknown as before
   EXPECT_LT(fit.uncertainty[0], 0.05);
+}
+
+// Where the search starts, at the values in the files, says nothing about the constants.
+TEST(FitFactors, ReturnsToTheExpectedFactorWithoutMeasurements) {
+  TwoConstants samples = kSamples;
+  for (auto& [a, b] : samples.amounts) a += 1, b = 0;
+  FactorProblem problem = samples.problem(1);
+  problem.ranges[1].expected = 0.4;
+  EXPECT_NEAR(fit_factors(problem, 20).factors[1], 0.4, 0.01);
+}
+
+// Two samples of the first constant pull it from 1 to 3. Without them only the expectation is left.
+TEST(FitFactors, WithoutItsMeasurementsAConstantIsAsExpected) {
+  const TwoConstants samples{{{1, 0}, {1, 0}, {0, 1}}};
+  FactorProblem problem = samples.problem(1);
+  problem.ranges[0].expected = 1;
+  const FactorFit fit = fit_factors(problem, 20);
+  const std::vector<double> without =
+      factors_without(problem, fit, [](std::size_t i) { return i < 2; });
+  EXPECT_GT(fit.factors[0], 2.5);
+  EXPECT_NEAR(without[0], 1, 0.05);
 }
 
 TEST(FitFactors, StaysInsideTheRanges) {
