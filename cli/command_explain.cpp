@@ -10,6 +10,7 @@
 #include "cli/neighbours.hpp"
 #include "cli/report.hpp"
 #include "cli/table.hpp"
+#include "cli/trainer_notes.hpp"
 #include "cli/word_flag.hpp"
 #include "core/launch_text.hpp"
 #include "core/lower.hpp"
@@ -30,9 +31,10 @@ struct Explanation {
   std::vector<EvaluatedNeighbour> neighbours;
   std::string validation;
   std::string asynchronous;  ///< text on asynchronous training, or empty
+  std::vector<Diagnostic> trainer_problems;
 };
 
-Explanation explain(const Job& job) {
+Explanation explain(const Job& job, const JobFlags& flags) {
   const Plan& plan = job.file.plan;
   const TaskGraph graph = lower(plan, job.model, job.cluster, {.memory = job.cost_model->memory()});
   const std::vector<WorkPrice> prices = price_works(graph.parts, graph.works, *job.cost_model);
@@ -49,6 +51,7 @@ Explanation explain(const Job& job) {
   e.validation = validation_text(bar, *job.cost_model);
   e.neighbours = evaluate_neighbours(job);
   e.asynchronous = asynchronous_text(plan.strategy, graph, prices);
+  e.trainer_problems = trainer_problems(job, flags);
   return e;
 }
 
@@ -106,6 +109,7 @@ std::string human_text(const Job& job, const Explanation& e, const FailureFlags&
                   s.sequence_length, strategy_text(s));
   text += figures_text(e.figures);
   if (!e.figures.why.empty()) text += "\n" + e.figures.why + "\n";
+  if (!e.trainer_problems.empty()) text += "\n" + trainer_notes(e.trainer_problems);
   text += "\nPipeline stages\n" + stages_text(job.file.plan);
   text += "\nStep time breakdown, mean over all ranks\n" + step_parts_text(e.evaluation);
   text += "\nStep time breakdown by pipeline rank\n" + breakdown_table(e.ranks, e.evaluation);
@@ -133,6 +137,7 @@ std::string json_text(const Job& job, const Explanation& e, const FailureFlags& 
       variation_json({}, failure_model(failures, devices), checkpoint_interval(failures))));
   json["cost_model"] = job.cost_model->provenance();
   json["validation"] = e.validation;
+  json["trainer_problems"] = Json::parse(problems_json(e.trainer_problems));
   json["sources"] = job.cluster.sources;
   constexpr int kIndent = 2;
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -140,17 +145,28 @@ std::string json_text(const Job& job, const Explanation& e, const FailureFlags& 
 
 // ---- other trainers -----------------------------------------------------------------------------
 
-std::optional<LaunchTarget> launch_target_from_text(std::string_view text) {
-  for (int t = 0; t < kLaunchTargetCount; ++t)
-    if (word_of(static_cast<LaunchTarget>(t)) == text) return static_cast<LaunchTarget>(t);
+constexpr std::string_view kTargetOfTrainer = "auto";
+
+std::optional<LaunchChoice> launch_choice_from_word(std::string_view word) {
+  if (word == kTargetOfTrainer) return LaunchChoice{};
+  if (const auto target = launch_target_from_word(word)) return LaunchChoice{*target};
   return std::nullopt;
 }
 
-std::vector<std::string> launch_words() {
-  std::vector<std::string> words;
-  for (int t = 0; t < kLaunchTargetCount; ++t)
-    words.emplace_back(word_of(static_cast<LaunchTarget>(t)));
+std::vector<std::string> launch_choices() {
+  std::vector<std::string> words = launch_words();
+  words.emplace_back(kTargetOfTrainer);
   return words;
+}
+
+/// The trainer named on the command line, or that of the plan.
+LaunchTarget target_of(const LaunchChoice& choice, const Trainer& trainer) {
+  if (choice.target) return *choice.target;
+  if (trainer.launch) return *trainer.launch;
+  throw UsageError(
+      {.where = "--launch",
+       .what = fmt::format("trainer '{}' has no launch options to print", trainer.name),
+       .hint = fmt::format("use one of: {}", fmt::join(launch_words(), ", "))});
 }
 
 /// Standard output is the launch text alone, so that it can be used as it is; options that the
@@ -180,8 +196,9 @@ CLI::App* add_explain_command(CLI::App& app, ExplainFlags& flags) {
   add_failure_flags(*command, flags.failures);
   {
     const OptionGroup group(*command, "Launch");
-    add_word_flag(*command, "--launch", flags.launch, launch_target_from_text, launch_words(),
-                  "print the options or config of this trainer for the plan instead");
+    add_word_flag(*command, "--launch", flags.launch, launch_choice_from_word, launch_choices(),
+                  "print the options or config of this trainer for the plan instead; auto: of the "
+                  "plan's trainer");
   }
   add_output_flags(*command, flags.output, "the result");
   command->footer(
@@ -194,8 +211,9 @@ CLI::App* add_explain_command(CLI::App& app, ExplainFlags& flags) {
 
 Outcome run_explain(const ExplainFlags& flags) {
   const Job job = load_job(flags.job);
-  if (flags.launch) return launch_outcome(*flags.launch, job.file.plan, flags.output);
-  const Explanation explanation = explain(job);
+  if (flags.launch)
+    return launch_outcome(target_of(*flags.launch, job.trainer), job.file.plan, flags.output);
+  const Explanation explanation = explain(job, flags.job);
   return deliver(flags.output.json ? json_text(job, explanation, flags.failures)
                                    : human_text(job, explanation, flags.failures),
                  flags.output);

@@ -11,6 +11,7 @@
 #include "cli/job_error.hpp"
 #include "cli/report.hpp"
 #include "cli/standard_streams.hpp"
+#include "cli/trainer_notes.hpp"
 #include "core/io_file.hpp"
 #include "models/load.hpp"
 #include "models/trainer_toml.hpp"
@@ -46,6 +47,7 @@ struct Search {
   NamedText model_text, cluster_text;
   Goal goal;
   Trainer trainer;
+  bool is_trainer_named = false;  ///< then the search is restricted to what it can run
   std::string cost_model, validation, calibration, partial_nodes;
   SearchResult result;
   std::vector<PlanFigures> figures;  ///< of result.plans
@@ -89,6 +91,9 @@ Search run_search(const PlanFlags& flags) {
   const std::optional<Calibration> calibration =
       calibration_for(cluster, flags.sources.calibration);
   search_run.trainer = trainer_for(cluster, flags.sources.trainer);
+  search_run.is_trainer_named = !flags.sources.trainer.empty();
+  FixedChoices choices = flags.strategy.choices;
+  if (search_run.is_trainer_named) choices.trainer = search_run.trainer;
   const auto cost_model = make_cost_model(cluster, search_run.trainer, calibration);
   search_run.cost_model = cost_model->provenance();
   search_run.validation = cost_model->validation();
@@ -98,7 +103,7 @@ Search run_search(const PlanFlags& flags) {
   ProgressLine progress;
   const auto start = std::chrono::steady_clock::now();
   search_run.result =
-      search(model, cluster, *cost_model, search_run.goal, flags.strategy.choices,
+      search(model, cluster, *cost_model, search_run.goal, choices,
              {.top = flags.top.value_or(kPlansShown),
               .threads = flags.threads.value_or(0),
               .progress = [&](std::int64_t done, std::int64_t of) { progress.show(done, of); },
@@ -126,7 +131,11 @@ std::string json_text(const Search& run) {
   for (std::size_t i = 0; i < certificate.pruned.size(); ++i)
     pruned[std::string(name_of(static_cast<PruneReason>(i)))] = certificate.pruned[i];
   Json plans = Json::array();
-  for (const PlanFigures& figures : run.figures) plans.push_back(Json::parse(to_json(figures)));
+  for (std::size_t i = 0; i < run.figures.size(); ++i) {
+    plans.push_back(Json::parse(to_json(run.figures[i])));
+    plans.back()["trainer_problems"] =
+        Json::parse(problems_json(trainer_problems(run.result.plans[i].plan, run.trainer)));
+  }
   Json infeasible;
   if (run.result.infeasible) {
     const Infeasible& why = *run.result.infeasible;
@@ -141,6 +150,8 @@ std::string json_text(const Search& run) {
                     {"seconds", run.time.value},
                     {"proved_optimal", certificate.proved_optimal},
                     {"gap", certificate.gap}}},
+                  {"trainer",
+                   {{"name", run.trainer.name}, {"restricts_search", run.is_trainer_named}}},
                   {"plans", plans},
                   {"infeasible", infeasible}};
   constexpr int kIndent = 2;
@@ -167,6 +178,7 @@ std::string human_text(const Search& run, bool why_for_all) {
     text += plan_table(figures) + "\n";
     for (std::size_t i = 0; i < (why_for_all ? figures.size() : 1); ++i)
       text += fmt::format("{}. {}\n", i + 1, figures[i].why);
+    text += unsupported_plans_text(run.result.plans, run.trainer);
   }
   return text + certificate_text(run.result.certificate, run.time) +
          cost_model_text(run.cost_model, run.validation);
@@ -211,7 +223,8 @@ CLI::App* add_plan_command(CLI::App& app, PlanFlags& flags) {
   command->footer(
       "Searched unless given: --tp --pp --vpp --dp --ep --micro-batch --schedule --recompute "
       "--zero\n"
-      "--sequence-parallel. All other options keep their default unless given.\n\n"
+      "--sequence-parallel. All other options keep their default unless given. With --trainer, only\n"
+      "plans that the training program can run; without, the default one only gives the costs.\n\n"
       "Examples:\n"
       "  meshwright plan --model gpt3-175b --cluster dgx-a100 --gpus 1024 --global-batch 1536 \\\n"
       "      --seq 2048 -o best.plan.json\n"

@@ -8,6 +8,7 @@
 #include "cli/interrupt.hpp"
 #include "cli/job_error.hpp"
 #include "cli/report.hpp"
+#include "cli/trainer_notes.hpp"
 #include "core/io_file.hpp"
 #include "core/io_pftrace.hpp"
 #include "core/link_network.hpp"
@@ -29,6 +30,7 @@ struct Simulation {
   std::optional<StepVariation> variation;
   std::optional<FailureModel> failures;
   std::optional<Seconds> checkpoint_interval;
+  std::vector<Diagnostic> trainer_problems;
 };
 
 /// Graph, prices and times; `steps` as in LoweringOptions.
@@ -66,6 +68,7 @@ Simulation simulate_job(const Job& job, const SimulateFlags& flags) {
   s.checkpoint_interval = interval;
   const JobFacts facts = job_facts(strategy, job.model, job.cluster);
   s.evaluation = evaluate(s.graph, s.prices, s.times, facts);
+  s.trainer_problems = trainer_problems(job, flags.job);
   if (varies_steps(flags.variation))
     s.variation =
         vary_steps(flags.variation, {s.graph, s.prices, facts.step}, s.evaluation.step_time);
@@ -98,6 +101,7 @@ std::string json_text(const Job& job, const PlanFigures& figures, const Simulati
   json["used_devices_per_node"] = used_devices_per_node(job.cluster, ranks).value_or(0);
   json["cost_model"] = job.cost_model->provenance();
   json["validation"] = validation;
+  json["trainer_problems"] = Json::parse(problems_json(s.trainer_problems));
   json["timeline"] = timeline_file.empty() ? Json() : Json(timeline_file);
   constexpr int kIndent = 2;
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -117,6 +121,7 @@ std::string human_text(const Job& job, const Simulation& s, const PlanFigures& f
   if (s.variation) text += variation_text(*s.variation);
   if (s.failures) text += goodput_text(*s.failures, s.checkpoint_interval, s.evaluation.step_time);
   text += "\n" + cost_model_text(job.cost_model->provenance(), validation);
+  text += trainer_notes(s.trainer_problems);
   if (!fits_in_memory(s.evaluation))
     text += "Out of memory: peak memory exceeds the memory of the device.\n";
   return text;

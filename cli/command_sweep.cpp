@@ -101,7 +101,8 @@ SweepRun run_points(const SweepFlags& flags) {
   const ModelGraph model = load_model_and_warn(find_model(flags.sources.model));
   const Cluster cluster =
       cluster_from_toml(find_cluster(flags.sources.cluster, flags.sources.calibration));
-  const auto cost_model = make_cost_model(cluster, trainer_for(cluster, flags.sources.trainer),
+  const Trainer trainer = trainer_for(cluster, flags.sources.trainer);
+  const auto cost_model = make_cost_model(cluster, trainer,
                                           calibration_for(cluster, flags.sources.calibration));
 
   // Parallel sizes that do not multiply to --gpus invalidate their point, not the command.
@@ -119,9 +120,10 @@ SweepRun run_points(const SweepFlags& flags) {
       run.points[i].problems = error.diagnostics();
     }
   }
-  const SweepOptions options{.threads = flags.threads.value_or(0), .progress = {}, .cancelled = [] {
-                               return is_interrupted();
-                             }};
+  const SweepOptions options{.threads = flags.threads.value_or(0),
+                             .trainer = flags.sources.trainer.empty() ? nullptr : &trainer,
+                             .progress = {},
+                             .cancelled = [] { return is_interrupted(); }};
   std::vector<SweepPoint> evaluated = sweep(strategies, model, cluster, *cost_model, options);
   stop_if_interrupted();
   for (std::size_t i = 0; i < evaluated.size(); ++i)
@@ -184,7 +186,7 @@ std::string problems_text(const SweepRun& run) {
         fmt::format("  {}: {}: {}\n", name_of(run, i, run.swept.size()), first.where, first.what);
   }
   if (count > kMostShown) text += fmt::format("  and {} more\n", count - kMostShown);
-  return text.empty() ? "" : "\n-: invalid combination\n" + text;
+  return text.empty() ? "" : "\n-: invalid or unsupported combination\n" + text;
 }
 
 std::string human_text(const SweepRun& run, const Figure& figure) {

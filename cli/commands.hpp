@@ -105,9 +105,12 @@ struct FitFlags {
 CLI::App* add_fit_command(CLI::App& app, FitFlags& flags);
 Outcome run_fit(const FitFlags& flags);
 
+struct LaunchChoice {
+  std::optional<LaunchTarget> target;  ///< absent: that of the plan's trainer
+};
 struct ExplainFlags {
   JobFlags job;
-  std::optional<LaunchTarget> launch;  ///< print launch options of this trainer instead
+  std::optional<LaunchChoice> launch;  ///< print launch options instead
   FailureFlags failures;
   OutputFlags output;
 };

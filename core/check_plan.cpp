@@ -9,6 +9,7 @@
 #include "core/check_model_parallelism.hpp"
 #include "core/lower_passes.hpp"
 #include "core/plan.hpp"
+#include "core/plan_fields.hpp"
 #include "core/plan_numbers.hpp"
 #include "core/recompute_operators.hpp"
 #include "core/schedule.hpp"
@@ -21,25 +22,9 @@ namespace {
 constexpr std::int64_t kMostPassesPerStep = std::int64_t{1} << 25;
 constexpr std::int64_t kMostStages = 32'000;  ///< stage indices have 16 bits
 
-constexpr std::string_view kFlags = "--";
-
 /// "tensor-parallel size 8", as in Megatron-LM.
 constexpr std::string_view kTensorSize = "tensor-parallel size";
 constexpr std::string_view kExpertTensorSize = "expert-tensor-parallel size";
-
-/// The flag of a field. Synthesized orders have no flag of their own.
-std::string flag_of(std::string_view field) {
-  return fmt::format("{}{}", kFlags, field == "orders" ? "schedule" : field);
-}
-
-/// The key of a field in the plan file as JSON pointer without the leading slash; see
-/// io_plan_write.cpp for the layout.
-std::string key_of(std::string_view field) {
-  if (field == "stage-devices") return "device_of_stage";
-  std::string key(field);
-  std::replace(key.begin(), key.end(), '-', '_');
-  return field == "blocks-per-stage" || field == "orders" ? key : "strategy/" + key;
-}
 
 class PlanChecks {
  public:
@@ -76,8 +61,7 @@ class PlanChecks {
  private:
   /// `field` is a flag without leading dashes, or "orders".
   void report(std::string_view field, std::string what, std::string hint) {
-    found_.push_back({where_ == kFlags ? flag_of(field) : where_ + key_of(field), std::move(what),
-                      std::move(hint)});
+    found_.push_back({place_of_field(where_, field), std::move(what), std::move(hint)});
   }
 
   void take(std::vector<Diagnostic> problems) {

@@ -411,18 +411,6 @@ LaunchText deepspeed_file(const Plan& plan) {
 
 }  // namespace
 
-std::string_view word_of(LaunchTarget target) {
-  constexpr std::array<std::string_view, kLaunchTargetCount> kWords{"megatron", "torchtitan",
-                                                                    "deepspeed"};
-  return kWords[static_cast<std::size_t>(target)];
-}
-
-std::string_view name_of(LaunchTarget target) {
-  constexpr std::array<std::string_view, kLaunchTargetCount> kNames{
-      "Megatron-LM core_v0.19.0", "torchtitan v0.2.2", "DeepSpeed edaa7221"};
-  return kNames[static_cast<std::size_t>(target)];
-}
-
 LaunchText launch_text(LaunchTarget target, const Plan& plan) {
   switch (target) {
     case LaunchTarget::kMegatron:

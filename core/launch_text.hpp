@@ -12,19 +12,13 @@
 /// The output has not been tested with the trainers themselves.
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "core/launch_target.hpp"
 #include "core/plan.hpp"
 
 namespace meshwright {
-
-enum class LaunchTarget : std::uint8_t { kMegatron, kTorchtitan, kDeepSpeed };
-inline constexpr int kLaunchTargetCount = 3;
-std::string_view word_of(LaunchTarget target);  ///< "megatron", "torchtitan", "deepspeed"
-std::string_view name_of(LaunchTarget target);  ///< with the version: "Megatron-LM core_v0.19.0"
 
 struct LaunchText {
   std::string text;  ///< command-line flags, a TOML file or a JSON file; ends with a newline

@@ -1,14 +1,18 @@
 /// What a training program costs beyond its kernels: host time, memory traffic of unfused
-/// operators, extra memory. A profile describes one program and version and belongs to no model.
-/// A default-constructed Trainer adds nothing: ideally fused kernels, launched in no time.
+/// operators, extra memory; and what it can run. A profile describes one program and version and
+/// belongs to no model. A default-constructed Trainer adds nothing and runs everything: ideally
+/// fused kernels, launched in no time.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "core/kernel.hpp"
+#include "core/launch_target.hpp"
+#include "core/trainer_abilities.hpp"
 #include "core/trainer_memory.hpp"
 #include "core/units.hpp"
 
@@ -74,6 +78,8 @@ struct Trainer {
   GradientAccumulation gradient_accumulation;
   TrainerMemory memory;
   AttentionLibrary attention = AttentionLibrary::kNewest;
+  TrainerAbilities abilities;
+  std::optional<LaunchTarget> launch;  ///< whose flags it takes; absent: launch_text() has none
   std::map<std::string, std::string> sources;  ///< "host.per_kernel" → source of the figure
   const RoutineCost& cost_of(Routine routine) const {
     return routines[static_cast<std::size_t>(routine)];

@@ -59,6 +59,8 @@ QString part_name(PruneReason reason) {
       return PartWords::tr("bound");
     case PruneReason::kDominated:
       return PartWords::tr("dominated");
+    case PruneReason::kTrainer:
+      return PartWords::tr("trainer");
   }
   return {};
 }

@@ -190,6 +190,40 @@ std::size_t TomlReader::choice(std::string_view key, const std::vector<std::stri
   return absent;
 }
 
+std::optional<std::vector<std::string>> TomlReader::words(std::string_view key,
+                                                          const std::vector<std::string>& names) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return std::nullopt;
+  figures_.emplace_back(key);
+  std::vector<std::string> found;
+  const toml::array* items = node->as_array();
+  if (items == nullptr) {
+    complain(key,
+             fmt::format("invalid value {} for '{}': expected an array", describe_node(*node),
+                         path_of(key)),
+             fmt::format("write {} = [\"{}\"]", key, names.front()));
+    return found;
+  }
+  for (const toml::node& item : *items) {
+    const auto* text = item.as_string();
+    const auto* number = item.as_integer();
+    std::string word = text != nullptr     ? text->get()
+                       : number != nullptr ? std::to_string(number->get())
+                                           : std::string();
+    const bool is_known = std::find(names.begin(), names.end(), word) != names.end();
+    const bool is_new = std::find(found.begin(), found.end(), word) == found.end();
+    if (is_known && is_new)
+      found.push_back(std::move(word));
+    else
+      findings_.complaints.push_back(
+          {findings_.where(item),
+           fmt::format("{} value {} in '{}'", is_known ? "duplicate" : "invalid",
+                       describe_node(item), path_of(key)),
+           is_known ? "remove it" : suggest(word, names)});
+  }
+  return found;
+}
+
 bool TomlReader::flag(std::string_view key, bool absent) {
   const toml::node* node = find(key);
   if (node == nullptr) return absent;

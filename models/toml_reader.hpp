@@ -57,6 +57,9 @@ class TomlReader {
   /// Index in `names`.
   std::size_t choice(std::string_view key, const std::vector<std::string>& names,
                      std::size_t absent);
+  /// An array of distinct words of `names`; numbers are words too. nullopt if absent.
+  std::optional<std::vector<std::string>> words(std::string_view key,
+                                                const std::vector<std::string>& names);
   bool flag(std::string_view key, bool absent);
   int whole_number(std::string_view key, int least, int most, std::optional<int> absent = {});
   /// A number in (0, most].

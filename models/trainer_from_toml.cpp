@@ -106,6 +106,34 @@ void read_memory(TomlReader& reader, TrainerMemory& memory) {
   memory.communicator = reader.bytes("communicator", memory.communicator);
 }
 
+/// "with_pipeline": restrictions in plans that use the axis.
+std::string with_key(Axis axis) { return fmt::format("with_{}", parallelism_of(axis)); }
+
+void read_words(TomlReader& reader, AbilityWords& words) {
+  for (int i = 0; i < kAbilityCount; ++i) {
+    const auto ability = static_cast<Ability>(i);
+    if (auto accepted = reader.words(key_of(ability), words_of(ability)))
+      words[static_cast<std::size_t>(i)] = std::move(accepted);
+  }
+}
+
+void read_abilities(TomlReader& reader, TrainerAbilities& abilities) {
+  read_words(reader, abilities.any);
+  for (std::size_t axis = 0; axis < abilities.with.size(); ++axis)
+    reader.table(with_key(static_cast<Axis>(axis)), false,
+                 [&](TomlReader& r) { read_words(r, abilities.with[axis]); });
+}
+
+/// "none" takes an inherited target back.
+void read_launch(TomlReader& reader, std::optional<LaunchTarget>& launch) {
+  std::vector<std::string> words = launch_words();
+  words.emplace_back("none");
+  const std::size_t none = words.size() - 1;
+  const std::size_t target =
+      reader.choice("launch", words, launch ? static_cast<std::size_t>(*launch) : none);
+  launch = target == none ? std::nullopt : std::optional(static_cast<LaunchTarget>(target));
+}
+
 void read_routines(TomlReader& reader, Trainer& trainer) {
   for (int i = 0; i < kRoutineCount; ++i)
     reader.table(name_of(static_cast<Routine>(i)), false, [&](TomlReader& r) {
@@ -139,6 +167,8 @@ Trainer read_trainer(const NamedText& source, int depth) {
   reader.table("memory", false, [&](TomlReader& r) { read_memory(r, trainer.memory); });
   reader.table("elementwise", false, [&](TomlReader& r) { read_elementwise(r, trainer); });
   reader.table("routines", false, [&](TomlReader& r) { read_routines(r, trainer); });
+  read_launch(reader, trainer.launch);
+  reader.table("abilities", false, [&](TomlReader& r) { read_abilities(r, trainer.abilities); });
   reader.finish();
   if (!findings.complaints.empty()) throw InputError(findings.complaints);
   for (auto& [key, text] : findings.sources) trainer.sources[key] = std::move(text);
@@ -179,6 +209,29 @@ std::string memory_toml(const TrainerMemory& memory) {
   return text + copies_toml("loss", memory.loss) + copies_toml("sharded_loss", memory.sharded_loss);
 }
 
+std::string words_toml(const AbilityWords& words) {
+  std::string text;
+  for (int i = 0; i < kAbilityCount; ++i) {
+    const auto& accepted = words[static_cast<std::size_t>(i)];
+    if (!accepted) continue;
+    text += fmt::format("{} = [", key_of(static_cast<Ability>(i)));
+    for (std::size_t w = 0; w < accepted->size(); ++w)
+      text += fmt::format("{}\"{}\"", w == 0 ? "" : ", ", (*accepted)[w]);
+    text += "]\n";
+  }
+  return text;
+}
+
+std::string abilities_toml(const TrainerAbilities& abilities) {
+  std::string text;
+  if (const std::string any = words_toml(abilities.any); !any.empty())
+    text += "\n[abilities]\n" + any;
+  for (std::size_t axis = 0; axis < abilities.with.size(); ++axis)
+    if (const std::string with = words_toml(abilities.with[axis]); !with.empty())
+      text += fmt::format("\n[abilities.{}]\n{}", with_key(static_cast<Axis>(axis)), with);
+  return text;
+}
+
 }  // namespace
 
 std::string_view default_trainer(const Cluster& cluster) {
@@ -196,6 +249,7 @@ std::string to_toml(const Trainer& trainer) {
       "attention = \"{}\"\n",
       kTrainerSchema, trainer.name, trainer.version, trainer.generation,
       kAttentionLibraries[static_cast<std::size_t>(trainer.attention)]);
+  if (trainer.launch) text += fmt::format("launch = \"{}\"\n", word_of(*trainer.launch));
   text += fmt::format("\n[host]\ncuda_graphs = {}\nmessages_block = {}\n", host.cuda_graphs,
                       host.messages_block);
   for (const auto& [key, time] :
@@ -215,7 +269,7 @@ std::string to_toml(const Trainer& trainer) {
       text += fmt::format("\n[routines.{}]\n{}", name_of(routine),
                           routine_toml(trainer.cost_of(routine)));
   }
-  return text;
+  return text + abilities_toml(trainer.abilities);
 }
 
 }  // namespace meshwright

@@ -22,6 +22,17 @@ std::vector<int> divisors(std::int64_t number) {
 constexpr std::int64_t kLargestMicroBatch = 1 << 20;  ///< sequences; far beyond any device
 constexpr std::int64_t kMostMicrobatches = 1 << 26;   ///< all schedules reject more
 
+/// ZeRO 2 and 3 save memory at the price of communication; they are searched for programs that shard
+/// nothing less.
+std::vector<int> zero_levels(const FixedChoices& fixed) {
+  if (!fixed.trainer || accepts(fixed.trainer->abilities.any, Ability::kZero, "1")) return {0, 1};
+  std::vector<int> levels{0};
+  for (const int level : {2, 3})
+    if (accepts(fixed.trainer->abilities.any, Ability::kZero, std::to_string(level)))
+      levels.push_back(level);
+  return levels;
+}
+
 /// Enumerates the space, outermost choice first; each level sets one choice of `at_`.
 class Enumeration {
  public:
@@ -35,6 +46,7 @@ class Enumeration {
       return most;
     };
     devices_per_node_ = largest_node();
+    zero_levels_ = zero_levels(fixed);
   }
 
   CandidateSpace run() && {
@@ -130,6 +142,11 @@ class Enumeration {
     }
     for (const ScheduleRule& rule : schedule_rules()) {
       if (fixed_.schedule ? rule.name != *fixed_.schedule : !rule.worth_searching) continue;
+      if (at_.degrees.pipeline > 1 && fixed_.trainer &&
+          !accepts(fixed_.trainer->abilities.any, Ability::kSchedules, rule.name)) {
+        turn_down(PruneReason::kTrainer);
+        continue;
+      }
       at_.rule = &rule;
       if (at_.degrees.pipeline == 1 && !fixed_.schedule && &rule != rule_without_pipeline()) {
         turn_down(PruneReason::kDominated);  // without a pipeline only its memory differs
@@ -192,14 +209,19 @@ class Enumeration {
     }
     at_.recompute = fixed_.recompute.value_or(Recompute{});
     at_.zero = fixed_.zero.value_or(0);
-    const Plan plan{strategy_of(at_, goal_, fixed_), even_cut(traits_.blocks, at_.parts)};
+    if (is_valid(evenly_cut_plan())) add_memory_savers();
+  }
+
+  Plan evenly_cut_plan() const {
+    return {strategy_of(at_, goal_, fixed_), even_cut(traits_.blocks, at_.parts)};
+  }
+
+  bool is_valid(const Plan& plan) {
     std::vector<Diagnostic> problems = check_plan(plan, model_, cluster_);
-    if (problems.empty()) {
-      add_memory_savers();
-      return;
-    }
+    if (problems.empty()) return true;
     if (!space_.first_problem) space_.first_problem = std::move(problems.front());
     turn_down(PruneReason::kStructure);
+    return false;
   }
 
   void add_memory_savers() {
@@ -215,15 +237,32 @@ class Enumeration {
       recomputes.push_back({.kind = RecomputeKind::kFull, .blocks = 0});
     }
     for (const Recompute& recompute : recomputes)
-      for (const int zero : choices(fixed_.zero, {0, 1})) {
-        if (zero == 1 && at_.degrees.data * at_.degrees.context == 1 && !fixed_.zero) {
+      for (const int zero : choices(fixed_.zero, zero_levels_)) {
+        if (zero >= 1 && at_.degrees.data * at_.degrees.context == 1 && !fixed_.zero) {
           turn_down(PruneReason::kDominated);  // no replicas to shard the optimizer over
           continue;
         }
         at_.recompute = recompute;
         at_.zero = zero;
-        space_.candidates.push_back(at_);
+        add_if_runnable();
       }
+  }
+
+  void add_if_runnable() {
+    if (fixed_.trainer) {
+      const Plan plan = evenly_cut_plan();
+      if (at_.zero > 1 && !fixed_.zero && !is_valid(plan)) return;
+      if (!can_run_with_its_cut(plan)) return turn_down(PruneReason::kTrainer);
+    }
+    space_.candidates.push_back(at_);
+  }
+
+  /// The planner cuts stages freely if the trainer supports it; `plan` is cut evenly.
+  bool can_run_with_its_cut(const Plan& plan) {
+    if (can_run(fixed_.trainer->abilities, plan)) return true;
+    if (!space_.first_trainer_problem)
+      space_.first_trainer_problem = trainer_problems(plan, *fixed_.trainer).front();
+    return false;
   }
 
   const ModelGraph& model_;
@@ -232,6 +271,7 @@ class Enumeration {
   const FixedChoices& fixed_;
   ModelTraits traits_;
   int devices_per_node_ = 1;
+  std::vector<int> zero_levels_;  ///< searched if none is fixed
   Candidate at_;
   CandidateSpace space_;
 };
@@ -314,6 +354,71 @@ Dtype default_dtype(const Cluster& cluster) {
   for (const Dtype dtype : {Dtype::kBf16, Dtype::kFp16})
     if (device.peak[static_cast<std::size_t>(dtype)]) return dtype;
   return Dtype::kFp32;
+}
+
+namespace {
+
+/// True if every plan of the search has the same words of this ability.
+bool is_fixed(Ability ability, const FixedChoices& fixed) {
+  switch (ability) {
+    case Ability::kSchedules:
+      return fixed.schedule.has_value();
+    case Ability::kSequenceParallel:
+      return fixed.sequence_parallel.has_value();
+    case Ability::kExpertTensor:
+      return fixed.expert_tensor && (fixed.tensor || fixed.expert_tensor == 1);
+    case Ability::kZero:
+      return fixed.zero.has_value();
+    case Ability::kRecompute:
+    case Ability::kRecomputeModules:
+      return fixed.recompute.has_value();
+    case Ability::kStageCuts:
+      return false;
+    case Ability::kDtypes:
+      return fixed.dtype.has_value();
+    default:
+      return true;
+  }
+}
+
+/// A plan with the fixed choices and otherwise the fewest demands.
+Plan probe_of(const FixedChoices& fixed) {
+  Plan probe;
+  probe.strategy.degrees = {.data = fixed.data.value_or(1),
+                            .pipeline = fixed.pipeline.value_or(1),
+                            .chunks = fixed.chunks.value_or(1),
+                            .context = fixed.context.value_or(1),
+                            .tensor = fixed.tensor.value_or(1),
+                            .expert = fixed.expert.value_or(1),
+                            .expert_tensor = fixed.expert_tensor.value_or(1)};
+  probe.strategy.sequence_parallel = fixed.sequence_parallel.value_or(false);
+  probe.strategy.schedule = fixed.schedule.value_or("1f1b");
+  probe.strategy.recompute = fixed.recompute.value_or(Recompute{});
+  probe.strategy.zero = fixed.zero.value_or(0);
+  probe.strategy.dtype = fixed.dtype.value_or(Dtype::kBf16);
+  probe.strategy.attention = fixed.attention.value_or(AttentionAlgorithm::kFlash);
+  probe.strategy.data_parallelism = fixed.data_parallelism;
+  probe.strategy.model_parallelism = fixed.model_parallelism;
+  probe.strategy.precision = fixed.precision;
+  return probe;
+}
+
+}  // namespace
+
+std::vector<Diagnostic> fixed_choice_problems(const FixedChoices& fixed) {
+  if (!fixed.trainer) return {};
+  std::vector<TrainerGap> gaps = trainer_gaps(fixed.trainer->abilities, probe_of(fixed));
+  std::erase_if(gaps, [&](const TrainerGap& gap) { return !is_fixed(gap.ability, fixed); });
+  return problems_of(gaps, fixed.trainer->name);
+}
+
+bool cuts_freely(const Trainer& trainer) {
+  const TrainerAbilities& abilities = trainer.abilities;
+  const auto accepts_any = [](const AbilityWords& words) {
+    return accepts(words, Ability::kStageCuts, "any");
+  };
+  return accepts_any(abilities.any) &&
+         std::all_of(abilities.with.begin(), abilities.with.end(), accepts_any);
 }
 
 CandidateSpace enumerate_candidates(const ModelGraph& model, const Cluster& cluster,

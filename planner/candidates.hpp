@@ -53,14 +53,22 @@ struct CandidateSpace {
   /// The first problem reported by check_plan(); explains an empty space if fixed choices
   /// contradict the job.
   std::optional<Diagnostic> first_problem;
+  /// The first candidate that was valid but not supported by the trainer, and why.
+  std::optional<Diagnostic> first_trainer_problem;
 };
+
+/// What FixedChoices::trainer lacks for the fixed choices, whatever the others are.
+std::vector<Diagnostic> fixed_choice_problems(const FixedChoices& fixed);
+
+/// True if stages may have any numbers of blocks; otherwise plans are cut by even_cut().
+bool cuts_freely(const Trainer& trainer);
 
 /// Tensor degrees up to one node (any if fixed), every pipeline degree that divides the devices,
 /// chunk counts that divide the blocks of a device (rounded up), data parallelism over the
 /// remaining devices, expert degrees that divide the experts and the ranks of a stage,
 /// micro-batches 1, 2, 4, … that divide the batch of a replica, every schedule with
-/// `worth_searching`, recomputation, ZeRO 0 and 1. Throws InputError if the goal is impossible on
-/// the cluster.
+/// `worth_searching`, recomputation, ZeRO 0 and 1; of these, what the trainer can run, if one is
+/// set. Throws InputError if the goal is impossible on the cluster.
 CandidateSpace enumerate_candidates(const ModelGraph& model, const Cluster& cluster,
                                     const Goal& goal, const FixedChoices& fixed);
 

@@ -89,6 +89,9 @@ std::string reason_of_shortfall(const Plan& plan, const MemoryShortfall& shortfa
 }
 
 std::string reason_of_empty_space(const CandidateSpace& space) {
+  if (space.first_trainer_problem)
+    return fmt::format("no valid combination that the trainer can run, for example: {}",
+                       space.first_trainer_problem->what);
   if (space.first_problem)
     return fmt::format("no valid combination of parallel sizes: {}: {}", space.first_problem->where,
                        space.first_problem->what);

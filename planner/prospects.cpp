@@ -172,6 +172,8 @@ void settle_cuts(const SearchJob& job, std::vector<Prospect>& prospects) {
       job.threads,
       [&](std::size_t user) {
         const Prospect& prospect = prospects[user];
+        if (job.fixed.trainer && !cuts_freely(*job.fixed.trainer))
+          return even_cut(block_count(job.model), prospect.candidate.parts);
         return cut_blocks(times_to_cut(*prospect.layers, prospect.candidate.recompute),
                           prospect.candidate.parts);
       },

@@ -310,13 +310,17 @@ std::string_view name_of(PruneReason reason) {
     case PruneReason::kBound:
       return "bound";
     case PruneReason::kDominated:
+      return "dominated";
+    case PruneReason::kTrainer:
       break;
   }
-  return "dominated";
+  return "trainer";
 }
 
 SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostModel& cost_model,
                     const Goal& goal, const FixedChoices& fixed, const SearchOptions& options) {
+  if (auto problems = fixed_choice_problems(fixed); !problems.empty())
+    throw InputError(std::move(problems));
   if (fixed.schedule == kMadeToMeasure) {
     FixedChoices named = fixed;
     named.schedule.reset();

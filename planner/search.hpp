@@ -15,6 +15,7 @@
 #include "core/evaluation.hpp"
 #include "core/model_graph.hpp"
 #include "core/plan.hpp"
+#include "core/trainer.hpp"
 
 namespace meshwright {
 
@@ -37,6 +38,9 @@ struct FixedChoices {
   DataParallelism data_parallelism = {};    ///< for every plan; not searched
   ModelParallelism model_parallelism = {};  ///< for every plan; not searched
   Precision precision = {};                 ///< for every plan; not searched
+  /// Restricts the search to plans that this program can run. A fixed choice that it does not have
+  /// is an InputError. If it lacks ZeRO 1, its other ZeRO stages are searched.
+  std::optional<Trainer> trainer = {};
 };
 
 /// Why a candidate was not simulated.
@@ -45,9 +49,10 @@ enum class PruneReason : std::uint8_t {
   kSchedule,   ///< not supported by the schedule
   kMemory,     ///< does not fit in memory, by counting
   kBound,      ///< lower bound of its step time exceeds the best plans found
-  kDominated   ///< differs from another candidate only in a choice that cannot help
+  kDominated,  ///< differs from another candidate only in a choice that cannot help
+  kTrainer     ///< not supported by FixedChoices::trainer
 };
-inline constexpr int kPruneReasonCount = 5;
+inline constexpr int kPruneReasonCount = 6;
 std::string_view name_of(PruneReason reason);
 
 /// One row of the table: the best plan for its parallel sizes.

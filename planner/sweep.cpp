@@ -2,18 +2,25 @@
 
 #include <mutex>
 
+#include "planner/candidates.hpp"
 #include "planner/parallel_for.hpp"
 #include "planner/search.hpp"
+#include "planner/stage_partition.hpp"
 
 namespace meshwright {
 namespace {
 
 SweepPoint evaluate_point(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster,
-                          const CostModel& cost_model) {
+                          const CostModel& cost_model, const Trainer* trainer) {
   SweepPoint point{.strategy = strategy, .figures = std::nullopt, .problems = {}};
   try {
-    const Plan plan = complete_plan(strategy, model, cluster, cost_model);
+    Plan plan = complete_plan(strategy, model, cluster, cost_model);
+    if (trainer != nullptr && !cuts_freely(*trainer))
+      plan.blocks_per_stage =
+          even_cut(block_count(model), static_cast<int>(plan.blocks_per_stage.size()));
     point.problems = check_plan(plan, model, cluster);
+    if (point.problems.empty() && trainer != nullptr)
+      point.problems = trainer_problems(plan, *trainer);
     if (point.problems.empty())
       point.figures =
           figures_of(plan.strategy, evaluate_plan(plan, model, cluster, cost_model), "");
@@ -34,7 +41,7 @@ std::vector<SweepPoint> sweep(std::span<const Strategy> strategies, const ModelG
   parallel_for(strategies.size(), thread_count(options.threads), [&](std::size_t i) {
     points[i].strategy = strategies[i];
     if (options.cancelled && options.cancelled()) return;
-    points[i] = evaluate_point(strategies[i], model, cluster, cost_model);
+    points[i] = evaluate_point(strategies[i], model, cluster, cost_model, options.trainer);
     if (!options.progress) return;
     const std::lock_guard lock(mutex);
     options.progress(++done, strategies.size());

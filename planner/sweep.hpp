@@ -13,6 +13,7 @@
 #include "core/io_plan.hpp"
 #include "core/model_graph.hpp"
 #include "core/plan.hpp"
+#include "core/trainer.hpp"
 
 namespace meshwright {
 
@@ -24,6 +25,8 @@ struct SweepPoint {
 
 struct SweepOptions {
   int threads = 0;  ///< 0: all cores. The result does not depend on it.
+  /// If set, plans that this program cannot run have problems instead of figures.
+  const Trainer* trainer = nullptr;
   /// Called from any of the threads, one at a time.
   std::function<void(std::size_t done, std::size_t of)> progress = {};
   std::function<bool()> cancelled = {};  ///< called from any of the threads

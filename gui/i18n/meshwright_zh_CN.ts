@@ -56,6 +56,10 @@
         <translation>被支配</translation>
     </message>
     <message>
+        <source>trainer</source>
+        <translation>训练框架</translation>
+    </message>
+    <message>
         <source>expert matrix products</source>
         <translation>专家矩阵乘</translation>
     </message>
