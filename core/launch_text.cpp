@@ -1,3 +1,4 @@
+/// One section per trainer; they share the notes on what none of them supports.
 #include "core/launch_text.hpp"
 
 #include <fmt/format.h>
@@ -11,19 +12,36 @@
 namespace meshwright {
 namespace {
 
-/// Settings that none of the trainers supports. `own`: the bucket rule that the trainer uses.
-std::vector<std::string> never_said(const Plan& plan, BucketRule own) {
+/// Gradient buckets that a trainer can be told to use.
+struct KnownBuckets {
+  BucketRule own = BucketRule::kNone;
+  bool sized = false;
+};
+
+/// Settings that none of the trainers supports, and buckets that this one does not.
+std::vector<std::string> never_said(const Plan& plan, KnownBuckets known) {
   std::vector<std::string> notes;
   const DataParallelism& d = plan.strategy.data_parallelism;
   if (d.kind != DataParallelKind::kCollective)
     notes.push_back(
         fmt::format("data parallelism '{}' (collectives are used instead)", name_of(d.kind)));
   if (!plan.device_of_stage.empty()) notes.emplace_back("manual stage placement");
-  // Their bucket sizes count elements of the dtype used for gradient reduction, not bytes.
-  if (d.buckets.rule != BucketRule::kNone && d.buckets.rule != own)
+  const BucketRule rule = d.buckets.rule;
+  const bool is_known = rule == known.own || (rule == BucketRule::kBytes && known.sized);
+  if (rule != BucketRule::kNone && !is_known)
     notes.push_back(
         fmt::format("gradient buckets {} (its own bucket size is used)", to_text(d.buckets)));
+  const ExpertRouting& routing = plan.strategy.model_parallelism.routing;
+  if (routing.fp8_dispatch) notes.emplace_back("fp8 dispatch of tokens to experts");
+  if (routing.node_limit > 0)
+    notes.push_back(fmt::format("expert node limit {} (limit groups of experts in the router)",
+                                routing.node_limit));
   return notes;
+}
+
+/// Trainers count the elements of a bucket in the dtype used for gradient reduction.
+std::int64_t bucket_elements(const Strategy& s) {
+  return s.data_parallelism.buckets.bytes.value / bytes_per_element(s.precision.gradients);
 }
 
 bool is_even(const Plan& plan) {
@@ -58,7 +76,7 @@ std::string megatron_modules(const Recompute& recompute) {
 class MegatronFlags {
  public:
   explicit MegatronFlags(const Plan& plan)
-      : plan_(plan), s_(plan.strategy), result_{{}, never_said(plan, BucketRule::kMegatron)} {}
+      : plan_(plan), s_(plan.strategy), result_{{}, never_said(plan, {BucketRule::kMegatron, true})} {}
 
   LaunchText all() {
     degrees();
@@ -91,11 +109,23 @@ class MegatronFlags {
                        kContextKinds[static_cast<std::size_t>(s_.model_parallelism.context)]));
     degree("expert-model-parallel-size", d.expert);
     if (d.expert > 1) flag(fmt::format("expert-tensor-parallel-size {}", d.expert_tensor));
+    experts();
     const std::string order = to_text(s_.model_parallelism.order);
     if (order == "tp-cp-ep-pp-dp")
       flag("use-tp-pp-dp-mapping");
     else if (order != to_text(RankOrder{}))
       miss(fmt::format("rank order {}", order));
+  }
+
+  void experts() {
+    const ParallelDegrees& d = s_.degrees;
+    if (d.expert > 1 && d.tensor > 1 && !s_.sequence_parallel)
+      miss("expert and tensor parallelism without sequence parallelism");
+    if (d.expert > 1 && s_.dtype == Dtype::kFp16) miss("expert parallelism in fp16");
+    if (const double capacity = s_.model_parallelism.routing.capacity; capacity > 0) {
+      flag(fmt::format("moe-expert-capacity-factor {}", capacity));
+      flag("moe-pad-expert-input-to-capacity");
+    }
   }
 
   void pipeline() {
@@ -123,6 +153,8 @@ class MegatronFlags {
     if (gathers && !reduces)
       miss("overlapping only the parameter gather (gradient reduction overlaps too)");
     if (gathers || reduces) flag("overlap-grad-reduce");
+    if (d.buckets.rule == BucketRule::kBytes)
+      flag(fmt::format("ddp-bucket-size {}", bucket_elements(s_)));
     if (gathers) flag("overlap-param-gather");
     if (d.offload_optimizer && s_.zero >= 1) {
       flag("optimizer-cpu-offload");
@@ -142,6 +174,10 @@ class MegatronFlags {
     flag("no-gradient-accumulation-fusion");
     flag("ckpt-format fsdp_dtensor");
     miss("environment variables (Megatron-FSDP: CUDA_DEVICE_MAX_CONNECTIONS must not be 1)");
+    if (s_.degrees.pipeline > 1)
+      miss(fmt::format("ZeRO {} with a pipeline (Megatron-FSDP excludes it)", s_.zero));
+    if (s_.zero == 3 && s_.data_parallelism.prefetch > 1)
+      miss(fmt::format("prefetch of {} layers", s_.data_parallelism.prefetch));
     if (s_.zero == 3 && !s_.data_parallelism.reshard_after_forward)
       miss("keeping gathered parameters after the forward pass");
   }
@@ -173,6 +209,7 @@ class MegatronFlags {
         miss(fmt::format("recompute {}", to_text(s_.recompute)));
         break;
     }
+    if (s_.attention == AttentionAlgorithm::kStandard) flag("attention-backend unfused");
     if (s_.dtype == Dtype::kFp16) flag("fp16");
     if (storage_dtype(s_.dtype) == Dtype::kBf16) flag("bf16");
     quantization();
@@ -274,9 +311,14 @@ std::string titan_data(const Strategy& s, std::vector<std::string>& not_said) {
   if (s.zero >= 2)
     text += fmt::format("fsdp_reshard_after_forward = \"{}\"\n",
                         s.zero == 3 && d.reshard_after_forward ? "always" : "never");
+  if (s.zero == 0 && s.degrees.data > 1 &&
+      std::max({s.degrees.tensor, s.degrees.pipeline, s.degrees.context}) > 1)
+    not_said.emplace_back("ZeRO 0 with other parallelism (DDP excludes it: use ZeRO 2 or 3)");
   if (s.zero == 1)
     not_said.emplace_back("ZeRO 1 (nothing is sharded; a shard degree would shard gradients too)");
   if (d.offload_optimizer) not_said.emplace_back("optimizer offload");
+  if (s.zero == 3 && d.prefetch > 1)
+    not_said.push_back(fmt::format("prefetch of {} layers", d.prefetch));
   return text;
 }
 
@@ -321,7 +363,7 @@ std::string titan_recompute(const Recompute& recompute, std::vector<std::string>
 LaunchText torchtitan_file(const Plan& plan) {
   const Strategy& s = plan.strategy;
   const ParallelDegrees& d = s.degrees;
-  LaunchText result{{}, never_said(plan, BucketRule::kPyTorch)};
+  LaunchText result{{}, never_said(plan, {})};
   std::vector<std::string>& missing = result.not_said;
   std::string text = fmt::format("# {}, {} ranks\n[parallelism]\n",
                                  name_of(LaunchTarget::kTorchtitan), rank_count(d));
@@ -336,8 +378,15 @@ LaunchText torchtitan_file(const Plan& plan) {
                       local, s.global_batch, s.sequence_length);
   if (s.dtype == Dtype::kFp32 || s.dtype == Dtype::kTf32)
     text += "mixed_precision_param = \"float32\"\n";
-  if (s.dtype == Dtype::kFp16 || is_quantized(s.dtype))
+  if (s.dtype == Dtype::kFp8)
+    missing.push_back(fmt::format("fp8 with recipe {} (trains in bf16 without a model converter)",
+                                  name_of(s.precision.fp8_recipe)));
+  else if (s.dtype == Dtype::kFp16 || is_quantized(s.dtype))
     missing.push_back(fmt::format("{} (trains in bf16)", name_of(s.dtype)));
+  if (s.attention == AttentionAlgorithm::kStandard)
+    missing.emplace_back("standard attention (scaled_dot_product_attention is used)");
+  if (s.model_parallelism.routing.capacity > 0)
+    missing.emplace_back("expert capacity (no tokens are dropped)");
   if (s.precision.gradients != Dtype::kFp32)
     missing.push_back(
         fmt::format("gradients in {} (reduces in fp32)", name_of(s.precision.gradients)));
@@ -374,13 +423,15 @@ void note_deepspeed_gaps(const Plan& plan, std::vector<std::string>& not_said) {
 LaunchText deepspeed_file(const Plan& plan) {
   const Strategy& s = plan.strategy;
   const ParallelDegrees& d = s.degrees;
-  LaunchText result{{}, never_said(plan, BucketRule::kNone)};
+  LaunchText result{{}, never_said(plan, {.sized = s.zero > 0})};
   nlohmann::ordered_json file;
   file["train_batch_size"] = s.global_batch;
   file["train_micro_batch_size_per_gpu"] = s.micro_batch;
   file["gradient_accumulation_steps"] = microbatch_count(s);
   nlohmann::ordered_json zero{{"stage", s.zero}};
   if (s.zero > 0) zero["overlap_comm"] = s.data_parallelism.buckets.rule != BucketRule::kNone;
+  if (s.zero > 0 && s.data_parallelism.buckets.rule == BucketRule::kBytes)
+    zero["reduce_bucket_size"] = bucket_elements(s);
   if (s.zero > 0 && s.data_parallelism.offload_optimizer)
     zero["offload_optimizer"] = {{"device", "cpu"}};
   if (s.zero == 3 && s.data_parallelism.shard_ranks > 0)

@@ -295,6 +295,52 @@ TEST_F(Program, SaysAPlanInAnotherTrainersWords) {
   EXPECT_THAT(json["text"], HasSubstr("pipeline_parallel_degree = 4"));
   EXPECT_FALSE(json["not_said"].empty());
   EXPECT_EQ(run(split + "megatrom").exit_code, 2);
+  EXPECT_EQ(run(split + "auto").standard_output, flags.standard_output);
+  EXPECT_EQ(Json::parse(run(split + "auto --trainer torchtitan --json").standard_output)["target"],
+            "torchtitan v0.2.2");
+}
+
+TEST_F(Program, PlansForANamedTrainerAndSaysWhatTheDefaultOneCannotRun) {
+  const std::string fixed = "plan" + job_ + "--pp 4 --zero 1 --top 3 ";
+  const ProgramRun any = run(fixed);
+  EXPECT_THAT(any.standard_output,
+              testing::ContainsRegex("\nmegatron-core cannot run plans? [1-3].*: it has no schedule"));
+  const ProgramRun named = run(fixed + "--trainer megatron-core");
+  EXPECT_THAT(named.standard_output, testing::Not(HasSubstr("cannot run")));
+  EXPECT_THAT(named.standard_output, HasSubstr(" by trainer; "));
+  const Json open = Json::parse(run(fixed + "--json").standard_output);
+  EXPECT_EQ(open["trainer"]["name"], "megatron-core");
+  EXPECT_EQ(open["trainer"]["restricts_search"], false);
+  EXPECT_EQ(open["search"]["pruned"]["trainer"], 0);
+  EXPECT_EQ(open["plans"][0]["trainer_problems"][0]["where"], "--schedule");
+  const Json restricted =
+      Json::parse(run(fixed + "--trainer megatron-core --json").standard_output);
+  EXPECT_EQ(restricted["trainer"]["restricts_search"], true);
+  for (const Json& plan : restricted["plans"]) EXPECT_TRUE(plan["trainer_problems"].empty());
+}
+
+TEST_F(Program, NotesWhatTheTrainerOfAPlanCannotRun) {
+  const std::string split = job_ + "--tp 2 --pp 4 --schedule zb-h1";
+  const std::string note = "Note: megatron-core has no schedule 'zb-h1'; it has 1f1b and";
+  for (const std::string command : {"simulate", "explain"}) {
+    const ProgramRun text = run(command + split);
+    EXPECT_EQ(text.exit_code, 0) << text.standard_error;
+    EXPECT_THAT(text.standard_output, HasSubstr(note));
+    EXPECT_EQ(Json::parse(run(command + split + " --json").standard_output)["trainer_problems"]
+                  .size(),
+              1u);
+    EXPECT_THAT(run(command + split + " --trainer megatron-2023").standard_output,
+                testing::Not(HasSubstr("Note: ")));
+  }
+}
+
+TEST_F(Program, LeavesOutSweptPlansThatANamedTrainerCannotRun) {
+  const std::string sweep = "sweep" + job_ + "--pp 4 --over schedule=1f1b,zb-h1 --json";
+  EXPECT_TRUE(Json::parse(run(sweep).standard_output)["points"][1]["problems"].empty());
+  const Json points =
+      Json::parse(run(sweep + " --trainer megatron-core").standard_output)["points"];
+  EXPECT_TRUE(points[0]["problems"].empty());
+  EXPECT_THAT(points[1]["problems"][0]["what"], HasSubstr("has no schedule 'zb-h1'"));
 }
 
 TEST_F(Program, ListsShowEveryPresetAndEachCanBeShown) {

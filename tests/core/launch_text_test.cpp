@@ -1,5 +1,6 @@
 #include "core/launch_text.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -136,7 +137,7 @@ TEST(LaunchText, GivesMegatronWhatItsFlagsAskFor) {
                              "--num-distributed-optimizer-instances 2 \\\n"),
             std::string::npos)
       << launch.text;
-  EXPECT_EQ(launch.not_said.size(), 1u);  // the environment variable
+  EXPECT_EQ(launch.not_said.size(), 2u);  // the environment variable, and the pipeline
 }
 
 // It does not support overlapping the parameter gather without the gradient reduction.
@@ -146,7 +147,7 @@ TEST(LaunchText, NeverGathersAheadWithoutReducingAhead) {
   plan.strategy.data_parallelism.overlap_gather = true;
   const LaunchText launch = launch_text(LaunchTarget::kMegatron, plan);
   EXPECT_NE(launch.text.find("--overlap-grad-reduce"), std::string::npos);
-  EXPECT_EQ(launch.not_said.size(), 2u);  // that, and the environment variable
+  EXPECT_EQ(launch.not_said.size(), 3u);  // that, the environment variable and the pipeline
 }
 
 TEST(LaunchText, SaysHowTorchtitanMovesKeysAndValues) {
@@ -184,6 +185,14 @@ TEST(LaunchText, SaysWhoseBucketsTheyAre) {
   EXPECT_TRUE(launch_text(LaunchTarget::kMegatron, plan).not_said.empty());
   plan.strategy.data_parallelism.buckets.rule = BucketRule::kPyTorch;
   EXPECT_EQ(launch_text(LaunchTarget::kMegatron, plan).not_said.size(), 1u);
+  // Bytes become elements of the reduced gradients, here fp32.
+  plan.strategy.data_parallelism.buckets = {.rule = BucketRule::kBytes, .bytes = Bytes(4'000'000)};
+  EXPECT_THAT(launch_text(LaunchTarget::kMegatron, plan).text,
+              testing::HasSubstr("--ddp-bucket-size 1000000"));
+  plan.strategy.zero = 1;
+  EXPECT_EQ(nlohmann::json::parse(launch_text(LaunchTarget::kDeepSpeed, plan).text)
+                ["zero_optimization"]["reduce_bucket_size"],
+            1'000'000);
 }
 
 // A schedule that a trainer does not support is never silently replaced by another one.
