@@ -142,18 +142,18 @@ std::string json_text(const Search& run) {
     infeasible = {{"reason", why.reason},
                   {"nearest", why.nearest ? json_of(*why.nearest) : Json()}};
   }
-  const Json json{{"schema", 1},
-                  {"search",
-                   {{"candidates", certificate.candidates},
-                    {"pruned", pruned},
-                    {"simulated", certificate.simulated},
-                    {"seconds", run.time.value},
-                    {"proved_optimal", certificate.proved_optimal},
-                    {"gap", certificate.gap}}},
-                  {"trainer",
-                   {{"name", run.trainer.name}, {"restricts_search", run.is_trainer_named}}},
-                  {"plans", plans},
-                  {"infeasible", infeasible}};
+  const Json json{
+      {"schema", 1},
+      {"search",
+       {{"candidates", certificate.candidates},
+        {"pruned", pruned},
+        {"simulated", certificate.simulated},
+        {"seconds", run.time.value},
+        {"proved_optimal", certificate.proved_optimal},
+        {"gap", certificate.gap}}},
+      {"trainer", {{"name", run.trainer.name}, {"restricts_search", run.is_trainer_named}}},
+      {"plans", plans},
+      {"infeasible", infeasible}};
   constexpr int kIndent = 2;
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -223,8 +223,10 @@ CLI::App* add_plan_command(CLI::App& app, PlanFlags& flags) {
   command->footer(
       "Searched unless given: --tp --pp --vpp --dp --ep --micro-batch --schedule --recompute "
       "--zero\n"
-      "--sequence-parallel. All other options keep their default unless given. With --trainer, only\n"
-      "plans that the training program can run; without, the default one only gives the costs.\n\n"
+      "--sequence-parallel. All other options keep their default unless given. --trainer restricts "
+      "the\n"
+      "search to what this training program can run; without it, the default one gives only "
+      "costs.\n\n"
       "Examples:\n"
       "  meshwright plan --model gpt3-175b --cluster dgx-a100 --gpus 1024 --global-batch 1536 \\\n"
       "      --seq 2048 -o best.plan.json\n"

@@ -102,8 +102,8 @@ SweepRun run_points(const SweepFlags& flags) {
   const Cluster cluster =
       cluster_from_toml(find_cluster(flags.sources.cluster, flags.sources.calibration));
   const Trainer trainer = trainer_for(cluster, flags.sources.trainer);
-  const auto cost_model = make_cost_model(cluster, trainer,
-                                          calibration_for(cluster, flags.sources.calibration));
+  const auto cost_model =
+      make_cost_model(cluster, trainer, calibration_for(cluster, flags.sources.calibration));
 
   // Parallel sizes that do not multiply to --gpus invalidate their point, not the command.
   run.points.resize(run.combinations.size());

@@ -76,7 +76,9 @@ std::string megatron_modules(const Recompute& recompute) {
 class MegatronFlags {
  public:
   explicit MegatronFlags(const Plan& plan)
-      : plan_(plan), s_(plan.strategy), result_{{}, never_said(plan, {BucketRule::kMegatron, true})} {}
+      : plan_(plan),
+        s_(plan.strategy),
+        result_{{}, never_said(plan, {BucketRule::kMegatron, true})} {}
 
   LaunchText all() {
     degrees();

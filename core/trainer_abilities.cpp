@@ -85,7 +85,9 @@ std::string_view stage_cut_word(const std::vector<int>& blocks) {
 }
 
 std::string_view bucket_word(BucketRule rule) {
-  return rule == BucketRule::kPyTorch ? "pytorch" : rule == BucketRule::kMegatron ? "megatron" : "size";
+  return rule == BucketRule::kPyTorch    ? "pytorch"
+         : rule == BucketRule::kMegatron ? "megatron"
+                                         : "size";
 }
 
 /// Calls ask(ability, word) for everything that the plan asks for, in the order of Ability.
@@ -152,12 +154,18 @@ constexpr std::array<AbilityText, kAbilityCount> kTexts{{
     {"schedules", "schedule", "schedule '{}'", "schedules {}", "{}", schedule_names},
     {"parallelism", "", "{} parallelism", "{} parallelism", "", parallelism_words},
     {"sequence_parallel", "sequence-parallel", "tensor parallelism {} sequence parallelism",
-     "tensor parallelism {} sequence parallelism", "", [] { return Words{"with", "without"}; }},
+     "tensor parallelism {} sequence parallelism", "",
+     [] {
+       return Words{"with", "without"};
+     }},
     {"context_algorithms", "context-algorithm", "context parallelism by {}",
      "context parallelism by {}", "{}",
      [] { return names_of<ContextAlgorithm>(kContextAlgorithmCount); }},
     {"expert_tensor", "etp", "expert-tensor-parallel size {}", "expert-tensor-parallel sizes {}",
-     "{}", [] { return Words{"1", "tp", "other"}; }},
+     "{}",
+     [] {
+       return Words{"1", "tp", "other"};
+     }},
     {"zero", "zero", "ZeRO {}", "ZeRO {}", "ZeRO {}",
      [] { return Words(kZeroLevels.begin(), kZeroLevels.end()); }},
     {"recompute", "recompute", "recomputation '{}'", "recomputation {}", "{}",
@@ -172,15 +180,23 @@ constexpr std::array<AbilityText, kAbilityCount> kTexts{{
     {"gradient_dtypes", "grad-dtype", "gradients in {}", "gradients in {}", "{}",
      gradient_dtype_words},
     {"stage_cuts", "blocks-per-stage", "{} stages", "{} stages", "{} stages",
-     [] { return Words{"equal", "balanced", "any"}; }},
+     [] {
+       return Words{"equal", "balanced", "any"};
+     }},
     {"data_parallel", "data-parallel", "data parallelism '{}'", "data parallelism {}", "{}",
      [] { return names_of<DataParallelKind>(kDataParallelKindCount); }},
     {"buckets", "bucket", "gradient buckets '{}'", "gradient buckets {}", "{}",
-     [] { return Words{"pytorch", "megatron", "size"}; }},
+     [] {
+       return Words{"pytorch", "megatron", "size"};
+     }},
     {"attention", "attention", "{} attention", "{} attention", "{} attention",
-     [] { return Words{"flash", "standard"}; }},
+     [] {
+       return Words{"flash", "standard"};
+     }},
     {"rank_orders", "rank-order", "rank order {}", "rank orders {}", "{}",
-     [] { return Words{std::string(kPipelineBeforeDataName), "other"}; }},
+     [] {
+       return Words{std::string(kPipelineBeforeDataName), "other"};
+     }},
     {"options", "", "option --{}", "options --{}", "", option_words},
 }};
 const AbilityText& text_of(Ability ability) { return kTexts[static_cast<std::size_t>(ability)]; }
@@ -320,7 +336,8 @@ std::string missing_text(std::span<const TrainerGap> gaps) {
         words.push_back(sorted[i]->shown);
     const AbilityText& text = text_of(first.ability);
     const bool is_one = words.size() == 1;
-    groups.push_back(fmt::format("no {}{}", filled(is_one ? text.one : text.several, enumeration(words)),
+    groups.push_back(fmt::format("no {}{}",
+                                 filled(is_one ? text.one : text.several, enumeration(words)),
                                  with_text(first.with)));
   }
   return enumeration(groups);

@@ -43,7 +43,7 @@ enum class Ability : std::uint8_t {
   kOptions        ///< further options, by their flag without dashes: "overlap-gather"
 };
 inline constexpr int kAbilityCount = 17;
-std::string_view key_of(Ability ability);  ///< key in TOML: "schedules"
+std::string_view key_of(Ability ability);            ///< key in TOML: "schedules"
 std::vector<std::string> words_of(Ability ability);  ///< all that a plan can ask for
 
 /// Accepted words by Ability; absent: all of them.

@@ -14,9 +14,9 @@
 ///   [routines.softmax]              # one routine, by name_of(Routine)
 ///   launch = "megatron"             # at the top: LaunchTarget whose flags the program takes
 ///   [abilities]                     # what it can run: TrainerAbilities; all if absent
-///   schedules = ["1f1b"]            # by key_of(Ability), words of words_of(); replaces inherited ones
-///   [abilities.with_pipeline]       # in addition, in plans with pipeline parallelism
-///   zero = [0, 1]
+///   schedules = ["1f1b"]            # by key_of(Ability), words of words_of(); replaces inherited
+///   ones [abilities.with_pipeline]       # in addition, in plans with pipeline parallelism zero =
+///   [0, 1]
 ///
 /// Every figure takes a source, as in cluster files.
 #pragma once

@@ -22,8 +22,8 @@ std::vector<int> divisors(std::int64_t number) {
 constexpr std::int64_t kLargestMicroBatch = 1 << 20;  ///< sequences; far beyond any device
 constexpr std::int64_t kMostMicrobatches = 1 << 26;   ///< all schedules reject more
 
-/// ZeRO 2 and 3 save memory at the price of communication; they are searched for programs that shard
-/// nothing less.
+/// ZeRO 2 and 3 save memory at the price of communication; they are searched for programs that
+/// shard nothing less.
 std::vector<int> zero_levels(const FixedChoices& fixed) {
   if (!fixed.trainer || accepts(fixed.trainer->abilities.any, Ability::kZero, "1")) return {0, 1};
   std::vector<int> levels{0};

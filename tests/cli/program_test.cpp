@@ -303,8 +303,9 @@ TEST_F(Program, SaysAPlanInAnotherTrainersWords) {
 TEST_F(Program, PlansForANamedTrainerAndSaysWhatTheDefaultOneCannotRun) {
   const std::string fixed = "plan" + job_ + "--pp 4 --zero 1 --top 3 ";
   const ProgramRun any = run(fixed);
-  EXPECT_THAT(any.standard_output,
-              testing::ContainsRegex("\nmegatron-core cannot run plans? [1-3].*: it has no schedule"));
+  EXPECT_THAT(
+      any.standard_output,
+      testing::ContainsRegex("\nmegatron-core cannot run plans? [1-3].*: it has no schedule"));
   const ProgramRun named = run(fixed + "--trainer megatron-core");
   EXPECT_THAT(named.standard_output, testing::Not(HasSubstr("cannot run")));
   EXPECT_THAT(named.standard_output, HasSubstr(" by trainer; "));
@@ -326,9 +327,9 @@ TEST_F(Program, NotesWhatTheTrainerOfAPlanCannotRun) {
     const ProgramRun text = run(command + split);
     EXPECT_EQ(text.exit_code, 0) << text.standard_error;
     EXPECT_THAT(text.standard_output, HasSubstr(note));
-    EXPECT_EQ(Json::parse(run(command + split + " --json").standard_output)["trainer_problems"]
-                  .size(),
-              1u);
+    EXPECT_EQ(
+        Json::parse(run(command + split + " --json").standard_output)["trainer_problems"].size(),
+        1u);
     EXPECT_THAT(run(command + split + " --trainer megatron-2023").standard_output,
                 testing::Not(HasSubstr("Note: ")));
   }

@@ -190,8 +190,8 @@ TEST(LaunchText, SaysWhoseBucketsTheyAre) {
   EXPECT_THAT(launch_text(LaunchTarget::kMegatron, plan).text,
               testing::HasSubstr("--ddp-bucket-size 1000000"));
   plan.strategy.zero = 1;
-  EXPECT_EQ(nlohmann::json::parse(launch_text(LaunchTarget::kDeepSpeed, plan).text)
-                ["zero_optimization"]["reduce_bucket_size"],
+  EXPECT_EQ(nlohmann::json::parse(launch_text(LaunchTarget::kDeepSpeed, plan)
+                                      .text)["zero_optimization"]["reduce_bucket_size"],
             1'000'000);
 }
 

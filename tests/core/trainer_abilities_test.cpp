@@ -75,9 +75,9 @@ TEST(TrainerAbilities, NeedNoScheduleWithoutAPipeline) {
   Plan plan;
   EXPECT_TRUE(can_run(trainer.abilities, plan));
   plan.strategy.degrees.pipeline = 2;
-  EXPECT_THAT(whats(trainer_problems(plan, trainer)),
-              ElementsAre("llm-foundry has no schedule '1f1b'",
-                          "llm-foundry has no pipeline parallelism"));
+  EXPECT_THAT(
+      whats(trainer_problems(plan, trainer)),
+      ElementsAre("llm-foundry has no schedule '1f1b'", "llm-foundry has no pipeline parallelism"));
   EXPECT_EQ(trainer_problems(plan, trainer)[1].where, "--pp");
   EXPECT_EQ(trainer_problems(plan, trainer)[1].hint, "set --pp to 1, or choose another --trainer");
 }
@@ -138,9 +138,9 @@ TEST(TrainerAbilities, ListEveryUnsupportedOption) {
   plan.strategy.data_parallelism.shard_ranks = 2;
   plan.strategy.data_parallelism.overlap_gather = true;
   plan.strategy.model_parallelism.tensor_overlap = true;
-  EXPECT_THAT(whats(trainer_problems(plan, trainer)),
-              ElementsAre("mine has no option --overlap-gather",
-                          "mine has no option --tp-comm-overlap"));
+  EXPECT_THAT(
+      whats(trainer_problems(plan, trainer)),
+      ElementsAre("mine has no option --overlap-gather", "mine has no option --tp-comm-overlap"));
   EXPECT_EQ(trainer_problems(plan, trainer)[0].hint,
             "remove --overlap-gather, or choose another --trainer");
 }

@@ -136,8 +136,7 @@ TEST(TrainerPresets, GiveASourceForEveryAbility) {
     };
     expect_sources("abilities.", trainer.abilities.any);
     for (std::size_t axis = 0; axis < trainer.abilities.with.size(); ++axis)
-      expect_sources("abilities.with_" +
-                         std::string(parallelism_of(static_cast<Axis>(axis))) + ".",
+      expect_sources("abilities.with_" + std::string(parallelism_of(static_cast<Axis>(axis))) + ".",
                      trainer.abilities.with[axis]);
   }
 }
@@ -178,10 +177,10 @@ TEST(TrainerPresets, OfTorchtitan) {
 
 TEST(TrainerPresets, OfProgramsWithoutPipelinesOrWithoutSharding) {
   EXPECT_THAT(problems_of("llm-foundry", data_parallel_plan(3)), IsEmpty());
-  EXPECT_THAT(problems_of("llm-foundry", plan_with("1f1b", 3)),
-              ElementsAre("llm-foundry has no schedule '1f1b'",
-                          "llm-foundry has no tensor parallelism",
-                          "llm-foundry has no pipeline parallelism"));
+  EXPECT_THAT(
+      problems_of("llm-foundry", plan_with("1f1b", 3)),
+      ElementsAre("llm-foundry has no schedule '1f1b'", "llm-foundry has no tensor parallelism",
+                  "llm-foundry has no pipeline parallelism"));
   Plan first = plan_with("1f1b", 1);
   first.strategy.attention = AttentionAlgorithm::kStandard;
   EXPECT_THAT(problems_of("megatron-2022", first), IsEmpty());
@@ -258,9 +257,9 @@ TEST(TrainerPresets, RunEverythingInTheIdealProgram) {
 
 /// Choices of published sets that describe something other than the plan of the named program.
 bool is_stand_in(const std::string& set, Ability ability) {
-  return (set == "internevo" && ability == Ability::kBuckets) ||      // its size is assumed
-         (set == "nemo-automodel" && ability == Ability::kZero) ||    // FSDP2, at costs of nemo
-         (set == "torchtitan" && ability == Ability::kFp8Recipes);    // not stated, or row-wise
+  return (set == "internevo" && ability == Ability::kBuckets) ||    // its size is assumed
+         (set == "nemo-automodel" && ability == Ability::kZero) ||  // FSDP2, at costs of nemo
+         (set == "torchtitan" && ability == Ability::kFp8Recipes);  // not stated, or row-wise
 }
 
 // What was measured can be run. Absent blocks per stage are chosen by the program.

@@ -38,17 +38,17 @@ class TrainerSearch : public testing::TestWithParam<std::tuple<std::string, bool
     return small;
   }
 };
-INSTANTIATE_TEST_SUITE_P(
-    Profiles, TrainerSearch,
-    testing::Combine(testing::Values("megatron-core", "torchtitan", "megatron-2021",
-                                     "megatron-2023", "megatron-deepspeed", "internevo",
-                                     "llm-foundry", "ideal"),
-                     testing::Bool()),
-    [](const auto& each) {
-      std::string name = std::get<0>(each.param);
-      std::replace(name.begin(), name.end(), '-', '_');
-      return name + (std::get<1>(each.param) ? "_experts" : "_dense");
-    });
+INSTANTIATE_TEST_SUITE_P(Profiles, TrainerSearch,
+                         testing::Combine(testing::Values("megatron-core", "torchtitan",
+                                                          "megatron-2021", "megatron-2023",
+                                                          "megatron-deepspeed", "internevo",
+                                                          "llm-foundry", "ideal"),
+                                          testing::Bool()),
+                         [](const auto& each) {
+                           std::string name = std::get<0>(each.param);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name + (std::get<1>(each.param) ? "_experts" : "_dense");
+                         });
 
 TEST_P(TrainerSearch, FindsOnlyPlansThatTheTrainerCanRun) {
   const SmallJob small = small_job();
