@@ -38,6 +38,12 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+/// All flags begin alike, which makes none of them more likely.
+std::string_view without_dashes(std::string_view name) {
+  name.remove_prefix(std::min(name.find_first_not_of('-'), name.size()));
+  return name;
+}
+
 }  // namespace
 
 std::string format(const Diagnostic& d) {
@@ -63,10 +69,12 @@ std::vector<std::string> nearest_names(std::string_view name,
                                        std::span<const std::string> candidates, std::size_t count) {
   constexpr std::size_t kLongestNameCompared = 200;  // the distance is quadratic
   if (name.size() > kLongestNameCompared) return {};
+  const std::string_view word = without_dashes(name);
   std::vector<std::pair<std::size_t, std::size_t>> near;  // distance, position
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const std::size_t distance = edit_distance(name, candidates[i]);
-    if (2 * distance <= std::max(name.size(), candidates[i].size())) near.emplace_back(distance, i);
+    const std::string_view candidate = without_dashes(candidates[i]);
+    const std::size_t distance = edit_distance(word, candidate);
+    if (2 * distance <= std::max(word.size(), candidate.size())) near.emplace_back(distance, i);
   }
   std::sort(near.begin(), near.end());
   near.resize(std::min(near.size(), count));

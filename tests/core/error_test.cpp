@@ -25,6 +25,12 @@ TEST(NearestNames, CountSwappedNeighboursAsOneEdit) {
               testing::ElementsAre("dgx-h100"));
 }
 
+TEST(NearestNames, IgnoreTheDashesOfFlags) {
+  EXPECT_THAT(nearest_names("--ab", std::vector<std::string>{"--cd"}), testing::IsEmpty());
+  EXPECT_THAT(nearest_names("schedul", std::vector<std::string>{"--schedule"}),
+              testing::ElementsAre("--schedule"));
+}
+
 TEST(Suggest, ListsAllNamesWhenNothingIsNear) {
   const std::vector<std::string> names{"none", "full"};
   EXPECT_EQ(suggest("xyzzy-plugh", names), "expected one of: none, full");
