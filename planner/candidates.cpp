@@ -8,6 +8,7 @@
 
 #include "core/check.hpp"
 #include "planner/stage_partition.hpp"
+#include "planner/trainer_choices.hpp"
 
 namespace meshwright {
 namespace {
@@ -22,17 +23,6 @@ std::vector<int> divisors(std::int64_t number) {
 constexpr std::int64_t kLargestMicroBatch = 1 << 20;  ///< sequences; far beyond any device
 constexpr std::int64_t kMostMicrobatches = 1 << 26;   ///< all schedules reject more
 
-/// ZeRO 2 and 3 save memory at the price of communication; they are searched for programs that
-/// shard nothing less.
-std::vector<int> zero_levels(const FixedChoices& fixed) {
-  if (!fixed.trainer || accepts(fixed.trainer->abilities.any, Ability::kZero, "1")) return {0, 1};
-  std::vector<int> levels{0};
-  for (const int level : {2, 3})
-    if (accepts(fixed.trainer->abilities.any, Ability::kZero, std::to_string(level)))
-      levels.push_back(level);
-  return levels;
-}
-
 /// Enumerates the space, outermost choice first; each level sets one choice of `at_`.
 class Enumeration {
  public:
@@ -46,7 +36,8 @@ class Enumeration {
       return most;
     };
     devices_per_node_ = largest_node();
-    zero_levels_ = zero_levels(fixed);
+    zero_levels_ = zero_levels_to_search(fixed);
+    searches_torch_selective_ = fixed.trainer && lacks_block_counts(*fixed.trainer);
   }
 
   CandidateSpace run() && {
@@ -235,6 +226,7 @@ class Enumeration {
       if (fixed_.attention == AttentionAlgorithm::kStandard) recomputes.push_back(selective);
       recomputes.push_back({.kind = RecomputeKind::kBlocks, .blocks = 0});
       recomputes.push_back({.kind = RecomputeKind::kFull, .blocks = 0});
+      if (searches_torch_selective_) recomputes.push_back({.kind = RecomputeKind::kTorchSelective});
     }
     for (const Recompute& recompute : recomputes)
       for (const int zero : choices(fixed_.zero, zero_levels_)) {
@@ -251,7 +243,10 @@ class Enumeration {
   void add_if_runnable() {
     if (fixed_.trainer) {
       const Plan plan = evenly_cut_plan();
-      if (at_.zero > 1 && !fixed_.zero && !is_valid(plan)) return;
+      const bool is_unchecked =
+          (at_.zero > 1 && !fixed_.zero) ||
+          (at_.recompute.kind == RecomputeKind::kTorchSelective && !fixed_.recompute);
+      if (is_unchecked && !is_valid(plan)) return;
       if (!can_run_with_its_cut(plan)) return turn_down(PruneReason::kTrainer);
     }
     space_.candidates.push_back(at_);
@@ -272,6 +267,7 @@ class Enumeration {
   ModelTraits traits_;
   int devices_per_node_ = 1;
   std::vector<int> zero_levels_;  ///< searched if none is fixed
+  bool searches_torch_selective_ = false;
   Candidate at_;
   CandidateSpace space_;
 };
@@ -354,71 +350,6 @@ Dtype default_dtype(const Cluster& cluster) {
   for (const Dtype dtype : {Dtype::kBf16, Dtype::kFp16})
     if (device.peak[static_cast<std::size_t>(dtype)]) return dtype;
   return Dtype::kFp32;
-}
-
-namespace {
-
-/// True if every plan of the search has the same words of this ability.
-bool is_fixed(Ability ability, const FixedChoices& fixed) {
-  switch (ability) {
-    case Ability::kSchedules:
-      return fixed.schedule.has_value();
-    case Ability::kSequenceParallel:
-      return fixed.sequence_parallel.has_value();
-    case Ability::kExpertTensor:
-      return fixed.expert_tensor && (fixed.tensor || fixed.expert_tensor == 1);
-    case Ability::kZero:
-      return fixed.zero.has_value();
-    case Ability::kRecompute:
-    case Ability::kRecomputeModules:
-      return fixed.recompute.has_value();
-    case Ability::kStageCuts:
-      return false;
-    case Ability::kDtypes:
-      return fixed.dtype.has_value();
-    default:
-      return true;
-  }
-}
-
-/// A plan with the fixed choices and otherwise the fewest demands.
-Plan probe_of(const FixedChoices& fixed) {
-  Plan probe;
-  probe.strategy.degrees = {.data = fixed.data.value_or(1),
-                            .pipeline = fixed.pipeline.value_or(1),
-                            .chunks = fixed.chunks.value_or(1),
-                            .context = fixed.context.value_or(1),
-                            .tensor = fixed.tensor.value_or(1),
-                            .expert = fixed.expert.value_or(1),
-                            .expert_tensor = fixed.expert_tensor.value_or(1)};
-  probe.strategy.sequence_parallel = fixed.sequence_parallel.value_or(false);
-  probe.strategy.schedule = fixed.schedule.value_or("1f1b");
-  probe.strategy.recompute = fixed.recompute.value_or(Recompute{});
-  probe.strategy.zero = fixed.zero.value_or(0);
-  probe.strategy.dtype = fixed.dtype.value_or(Dtype::kBf16);
-  probe.strategy.attention = fixed.attention.value_or(AttentionAlgorithm::kFlash);
-  probe.strategy.data_parallelism = fixed.data_parallelism;
-  probe.strategy.model_parallelism = fixed.model_parallelism;
-  probe.strategy.precision = fixed.precision;
-  return probe;
-}
-
-}  // namespace
-
-std::vector<Diagnostic> fixed_choice_problems(const FixedChoices& fixed) {
-  if (!fixed.trainer) return {};
-  std::vector<TrainerGap> gaps = trainer_gaps(fixed.trainer->abilities, probe_of(fixed));
-  std::erase_if(gaps, [&](const TrainerGap& gap) { return !is_fixed(gap.ability, fixed); });
-  return problems_of(gaps, fixed.trainer->name);
-}
-
-bool cuts_freely(const Trainer& trainer) {
-  const TrainerAbilities& abilities = trainer.abilities;
-  const auto accepts_any = [](const AbilityWords& words) {
-    return accepts(words, Ability::kStageCuts, "any");
-  };
-  return accepts_any(abilities.any) &&
-         std::all_of(abilities.with.begin(), abilities.with.end(), accepts_any);
 }
 
 CandidateSpace enumerate_candidates(const ModelGraph& model, const Cluster& cluster,

@@ -57,12 +57,6 @@ struct CandidateSpace {
   std::optional<Diagnostic> first_trainer_problem;
 };
 
-/// What FixedChoices::trainer lacks for the fixed choices, whatever the others are.
-std::vector<Diagnostic> fixed_choice_problems(const FixedChoices& fixed);
-
-/// True if stages may have any numbers of blocks; otherwise plans are cut by even_cut().
-bool cuts_freely(const Trainer& trainer);
-
 /// Tensor degrees up to one node (any if fixed), every pipeline degree that divides the devices,
 /// chunk counts that divide the blocks of a device (rounded up), data parallelism over the
 /// remaining devices, expert degrees that divide the experts and the ranks of a stage,

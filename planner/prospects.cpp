@@ -8,6 +8,7 @@
 #include "core/lower.hpp"
 #include "planner/bounds.hpp"
 #include "planner/parallel_for.hpp"
+#include "planner/trainer_choices.hpp"
 
 namespace meshwright {
 namespace {
@@ -20,7 +21,7 @@ auto shape_key(const Candidate& c, int devices_per_node) {
       d.context > 1 || d.expert * d.expert_tensor > 1 || d.tensor > devices_per_node;
   return std::tuple(d.tensor, d.context, d.expert, d.expert_tensor, placed ? d.data : 0,
                     placed ? d.pipeline : 0, c.sequence_parallel, c.micro_batch,
-                    recomputes_operators(c.recompute.kind));
+                    recomputes_operators(c.recompute.kind) ? c.recompute.kind : RecomputeKind{});
 }
 using ShapeKey = decltype(shape_key(Candidate{}, 1));
 

@@ -22,6 +22,7 @@
 #include "planner/parallel_for.hpp"
 #include "planner/prospects.hpp"
 #include "planner/stage_partition.hpp"
+#include "planner/trainer_choices.hpp"
 #include "simulator/simulate.hpp"
 
 namespace meshwright {

@@ -39,7 +39,8 @@ struct FixedChoices {
   ModelParallelism model_parallelism = {};  ///< for every plan; not searched
   Precision precision = {};                 ///< for every plan; not searched
   /// Restricts the search to plans that this program can run. A fixed choice that it does not have
-  /// is an InputError. If it lacks ZeRO 1, its other ZeRO stages are searched.
+  /// is an InputError. If it lacks ZeRO 1, its other ZeRO stages are searched; if it cannot
+  /// recompute a number of blocks, torch-selective is.
   std::optional<Trainer> trainer = {};
 };
 

@@ -2,10 +2,10 @@
 
 #include <mutex>
 
-#include "planner/candidates.hpp"
 #include "planner/parallel_for.hpp"
 #include "planner/search.hpp"
 #include "planner/stage_partition.hpp"
+#include "planner/trainer_choices.hpp"
 
 namespace meshwright {
 namespace {

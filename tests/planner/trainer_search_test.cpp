@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "core/error.hpp"
 #include "models/trainer_toml.hpp"
 #include "planner/candidates.hpp"
 #include "planner/memory_screen.hpp"
+#include "planner/trainer_choices.hpp"
 #include "tests/planner/small_jobs.hpp"
 
 namespace meshwright {
@@ -111,6 +113,32 @@ TEST(TrainerSearchSpace, IsTheWholeSpaceForAProgramWithoutLimits) {
   small.fixed.trainer = preset("ideal");
   EXPECT_EQ(enumerate_candidates(small.model, small.cluster, small.goal, small.fixed).candidates,
             all);
+}
+
+// The bounds of different recomputation must not be mixed up: with standard attention, both
+// selective kinds are candidates of this profile.
+TEST(TrainerSearchSpace, HasTorchSelectiveForProgramsWithoutBlockCounts) {
+  SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
+  small.fixed.attention = AttentionAlgorithm::kStandard;
+  Trainer trainer;
+  trainer.abilities.any[static_cast<std::size_t>(Ability::kRecompute)] = {"selective", "full",
+                                                                          "torch-selective"};
+  small.fixed.trainer = trainer;
+  const SearchJob job = small.job();
+  std::set<RecomputeKind> kinds;
+  std::optional<Ticks> fastest;
+  for (const Prospect& prospect : appraise(
+           enumerate_candidates(small.model, small.cluster, small.goal, small.fixed).candidates,
+           job)) {
+    kinds.insert(prospect.candidate.recompute.kind);
+    const Evaluation evaluation =
+        evaluate_plan(plan_of(prospect, job), small.model, small.cluster, *small.cost_model);
+    EXPECT_LE(prospect.bound, evaluation.step_time);
+    if (!fastest || evaluation.step_time < *fastest) fastest = evaluation.step_time;
+  }
+  EXPECT_EQ(kinds.count(RecomputeKind::kTorchSelective), 1u);
+  EXPECT_EQ(kinds.count(RecomputeKind::kSelective), 1u);
+  EXPECT_EQ(small.search({.top = 1, .threads = 2}).plans.front().evaluation.step_time, *fastest);
 }
 
 TEST(TrainerSearchSpace, HasTheZeroStagesOfProgramsThatLackZeroOne) {
