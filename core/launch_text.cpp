@@ -91,6 +91,7 @@ class MegatronFlags {
                        kContextKinds[static_cast<std::size_t>(s_.model_parallelism.context)]));
     degree("expert-model-parallel-size", d.expert);
     if (d.expert > 1) flag(fmt::format("expert-tensor-parallel-size {}", d.expert_tensor));
+    if (s_.model_parallelism.routing.overlap) flag("overlap-moe-expert-parallel-comm");
     const std::string order = to_text(s_.model_parallelism.order);
     if (order == "tp-cp-ep-pp-dp")
       flag("use-tp-pp-dp-mapping");
