@@ -120,6 +120,8 @@ void add_model_axis_flags(CLI::App& app, ModelParallelism& options) {
          },
          "route each token to experts on at most N nodes; 0: no limit (default: 0)")
       ->type_name("N");
+  app.add_flag("--expert-overlap", options.routing.overlap,
+               "overlap dispatch and combine with kernels of another micro-batch");
   group.emplace(app, kSizeOptions);
   app.add_option_function<std::string>(
          "--rank-order", [&options](const std::string& text) { read_order(text, options.order); },

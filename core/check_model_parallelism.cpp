@@ -81,13 +81,31 @@ class ModelParallelismChecks {
       report("expert-imbalance", "cannot be combined with '--expert-capacity'",
              "remove one of them: with a capacity, all experts take the same number of rows");
     check_node_limit();
+    if (routing.overlap) check_overlap();
+  }
+
+  /// As Megatron-LM's --overlap-moe-expert-parallel-comm (training/arguments.py).
+  void check_overlap() {
+    const bool has_pairs = degrees_.pipeline == 1 ? strategy_.schedule == "1f1b"
+                                                  : strategy_.schedule == "interleaved-1f1b";
+    if (!has_pairs)
+      report("expert-overlap",
+             fmt::format("requires schedule 1f1b with one pipeline rank, or interleaved-1f1b, got "
+                         "{} with --pp {}",
+                         strategy_.schedule, degrees_.pipeline),
+             "use --schedule interleaved-1f1b with --vpp 2 or more");
+    const RecomputeKind kind = strategy_.recompute.kind;
+    if (kind == RecomputeKind::kFull || kind == RecomputeKind::kBlocks)
+      report("expert-overlap", "cannot be combined with recomputation of whole blocks",
+             "use --recompute none or modules:…");
   }
 
   /// The first option that differs from its default, and so is in the plan file.
   static std::string_view first_changed(const ExpertRouting& routing) {
     if (routing.capacity != ExpertRouting{}.capacity) return "expert-capacity";
     if (routing.imbalance != ExpertRouting{}.imbalance) return "expert-imbalance";
-    return routing.fp8_dispatch ? "expert-fp8-dispatch" : "expert-node-limit";
+    if (routing.fp8_dispatch) return "expert-fp8-dispatch";
+    return routing.node_limit != 0 ? "expert-node-limit" : "expert-overlap";
   }
 
   void check_node_limit() {

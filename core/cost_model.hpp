@@ -39,6 +39,10 @@ class CostModel {
   virtual Seconds wait_of([[maybe_unused]] int ranks, [[maybe_unused]] Seconds work) const {
     return {};
   }
+  /// Fraction of a device's multiprocessors that a collective takes from kernels next to it.
+  virtual double multiprocessor_share_of([[maybe_unused]] const Collective& collective) const {
+    return 0;
+  }
   virtual HostTimes host_times() const { return {}; }
   /// Number of kernels that the host launches for `kernel`.
   virtual double launches_of(const Kernel& kernel) const {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <limits>
 
 #include "core/check.hpp"
@@ -35,6 +36,7 @@ class DeviceChecks {
     if (device_.multiprocessors < 1)
       report("multiprocessors", fmt::format("must be at least 1, got {}", device_.multiprocessors),
              "");
+    check_power();
     check_peaks();
     check_parameters();
     return std::move(found_);
@@ -53,6 +55,20 @@ class DeviceChecks {
   void need_not_negative(const std::string& key, double value, std::string_view unit) {
     if (value >= 0 && value <= std::numeric_limits<double>::max()) return;
     report(key, fmt::format("must be a non-negative {}, got {}", unit, value), "");
+  }
+
+  void check_power() {
+    if (device_.design_power) need_positive("design_power", device_.design_power->value, "power");
+    if (!device_.power_limit) return;
+    need_positive("power_limit", device_.power_limit->value, "power");
+    if (!device_.design_power)
+      report("power_limit", "requires the design power",
+             "add design_power, the power at which the sustained efficiencies hold");
+    else if (*device_.power_limit > *device_.design_power)
+      report("power_limit",
+             fmt::format("must not exceed the design power of {} W, got {} W",
+                         device_.design_power->value, device_.power_limit->value),
+             "");
   }
 
   void check_peaks() {
@@ -198,6 +214,11 @@ std::optional<FlopsPerSecond> peak_of(const DeviceModel& device, ProductFormat f
       break;
   }
   return device.peak[static_cast<std::size_t>(format)];
+}
+
+double power_limited_clock(const DeviceModel& device) {
+  if (!device.design_power || !device.power_limit) return 1;
+  return std::cbrt(ratio(*device.power_limit, *device.design_power));
 }
 
 std::vector<Diagnostic> check_device(const DeviceModel& device, const std::string& place) {

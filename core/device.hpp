@@ -42,7 +42,7 @@ struct GemmEfficiency {
   double exposed_write = 0.3;   ///< fraction of the result written after the product, not during it
   double memory_share = 0.85;   ///< fraction of the memory bandwidth that operands are read at
   Seconds ramp;                 ///< fill and drain, in addition to the launch overhead
-  double grouped_share = 0.85;  ///< grouped GEMM: fraction of the share of one product
+  double grouped_share = 0.85;  ///< two or more products at once: fraction of the share of one
   /// Share of the format's own peak as a fraction of that of bf16, by ProductFormat: of max, and of
   /// long and sustained. The arithmetic of 8-bit formats needs more power per second.
   std::array<double, kProductFormatCount> format_share = {1, 1, 1, 1, 0.9, 0.85, 0.85, 0.75};
@@ -123,6 +123,8 @@ struct DeviceModel {
   BytesPerSecond memory_bandwidth;
   Seconds launch_overhead;  ///< from the end of a kernel to the start of the next one
   int multiprocessors = 1;
+  std::optional<Watts> design_power;      ///< at which the sustained efficiencies were found
+  std::optional<Watts> power_limit;       ///< as configured (nvidia-smi -pl); absent: design_power
   std::optional<int> compute_capability;  ///< 80, 90, 100; absent: not an NVIDIA GPU
   GemmEfficiency gemm;
   MemoryEfficiency memory_efficiency;  ///< of families without their own
@@ -137,6 +139,11 @@ struct DeviceModel {
 
 /// Peak rate of products in a format; absent: not supported. fp8 recipes share the fp8 peak.
 std::optional<FlopsPerSecond> peak_of(const DeviceModel& device, ProductFormat format);
+
+/// Clock of products and attention in continuous training relative to that at the design power.
+/// Where the power limit sets the clock, power is f V^2 with a voltage V proportional to the clock
+/// f: the clock goes with the cube root of the limit. Example: 500 W of 700 W give 0.894.
+double power_limited_clock(const DeviceModel& device);
 
 /// Reports all problems of a device: sizes and rates that are not positive, shares outside (0, 1].
 /// Empty if it is valid. `place` prefixes every diagnostic's `where`: "x.toml: devices.a100".

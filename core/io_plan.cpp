@@ -100,6 +100,7 @@ ModelParallelism read_model_parallelism(JsonObjectReader& reader) {
   m.routing.fp8_dispatch = reader.boolean("expert_fp8_dispatch", false);
   m.routing.node_limit =
       static_cast<int>(reader.integer("expert_node_limit", 0, kLargestDegree, 0));
+  m.routing.overlap = reader.boolean("expert_overlap", false);
   read_word(
       reader, "rank_order", [](std::string_view w) { return rank_order_from_text(w); }, m.order,
       "use tp-cp-ep-dp-pp or another order of these five axes");

@@ -41,6 +41,7 @@ void add_model_parallelism(const ModelParallelism& m, Json& json) {
   add("expert_imbalance", routing.imbalance == kUsual.routing.imbalance, routing.imbalance);
   add("expert_fp8_dispatch", !routing.fp8_dispatch, routing.fp8_dispatch);
   add("expert_node_limit", routing.node_limit == 0, routing.node_limit);
+  add("expert_overlap", !routing.overlap, routing.overlap);
   add("rank_order", m.order == kUsual.order, to_text(m.order));
 }
 

@@ -138,9 +138,15 @@ struct ParameterRange {
 /// chunk of the kernels cannot overlap (the first one runs before the communication that follows,
 /// or the last one after the communication that precedes), the others can. Kernels are not slowed
 /// down. Example: an 8 ms all-gather before an 8 ms GEMM in 8 chunks delays the GEMM by 1 ms.
+///
+/// With `other_microbatch`, kernels of another micro-batch run at the same time, as many as the
+/// pass of the collective has. A collective that takes a share s of the multiprocessors for the
+/// time c lets kernels worth (1 - s) c run meanwhile: it is exposed for s c, or c less the kernels
+/// that are left if there are not enough.
 struct Overlap {
   int kernels = 0;  ///< 0: blocks; n > 0: overlaps the next n steps; n < 0: the previous -n steps
   int pieces = 0;   ///< p; 0: kernels and collective are independent and may overlap completely
+  bool other_microbatch = false;
   friend bool operator==(const Overlap&, const Overlap&) = default;
 };
 

@@ -128,6 +128,7 @@ class MegatronFlags {
       flag(fmt::format("moe-expert-capacity-factor {}", capacity));
       flag("moe-pad-expert-input-to-capacity");
     }
+    if (s_.model_parallelism.routing.overlap) flag("overlap-moe-expert-parallel-comm");
   }
 
   void pipeline() {
@@ -389,6 +390,8 @@ LaunchText torchtitan_file(const Plan& plan) {
     missing.emplace_back("standard attention (scaled_dot_product_attention is used)");
   if (s.model_parallelism.routing.capacity > 0)
     missing.emplace_back("expert capacity (no tokens are dropped)");
+  if (s.model_parallelism.routing.overlap)
+    missing.emplace_back("overlap of expert communication with another micro-batch");
   if (s.precision.gradients != Dtype::kFp32)
     missing.push_back(
         fmt::format("gradients in {} (reduces in fp32)", name_of(s.precision.gradients)));
@@ -415,6 +418,8 @@ void note_deepspeed_gaps(const Plan& plan, std::vector<std::string>& not_said) {
   if (d.context > 1 && s.model_parallelism.context != ContextAlgorithm::kAllToAll)
     not_said.push_back(fmt::format("context parallelism by {} (all-to-all of heads is used)",
                                    name_of(s.model_parallelism.context)));
+  if (s.model_parallelism.routing.overlap)
+    not_said.emplace_back("overlap of expert communication with another micro-batch");
   if (s.recompute.kind != RecomputeKind::kNone)
     not_said.push_back(fmt::format("recompute {} (call deepspeed.checkpointing in the model code)",
                                    to_text(s.recompute)));

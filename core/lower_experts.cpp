@@ -44,6 +44,7 @@ void append_all_to_all(const ExpertCall& call, Bytes row, std::vector<Step>& ste
   exchange.bytes = row * busiest_rows(call);
   exchange.group = call.groups.expert;
   exchange.sent_across_nodes = sent_across(call, row);
+  exchange.overlap.other_microbatch = call.shard.routing.overlap;
   append_collective(exchange, call.served, steps);
 }
 
@@ -53,7 +54,8 @@ void append_over_expert_tensor(CollectiveKind kind, const ExpertCall& call, Byte
   append_collective({.kind = kind,
                      .axis = Axis::kExpert,
                      .bytes = row * (busiest_rows(call) * group.ranks),
-                     .group = group},
+                     .group = group,
+                     .overlap = {.other_microbatch = call.shard.routing.overlap}},
                     call.served, steps);
 }
 

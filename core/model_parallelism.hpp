@@ -43,6 +43,10 @@ struct ExpertRouting {
   /// and forwarded inside it (DeepSeek-V3, section 2.1.2: 4). 0: no limit, each row is sent
   /// separately.
   int node_limit = 0;
+  /// Run the forward pass of one micro-batch together with the backward pass of another one, so
+  /// that the dispatch and combine of either overlap with kernels of the other (Megatron-LM
+  /// --overlap-moe-expert-parallel-comm; DualPipe, arXiv 2412.19437, section 3.2.1).
+  bool overlap = false;
   friend bool operator==(const ExpertRouting&, const ExpertRouting&) = default;
 };
 

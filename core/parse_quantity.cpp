@@ -61,12 +61,14 @@ constexpr std::array<Unit, 6> kFlopRateUnits{{{"FLOP/s"},
                                               {"EFLOP/s", 18}}};
 constexpr std::array<Unit, 5> kTimeUnits{{{"ps", -12}, {"ns", -9}, {"us", -6}, {"ms", -3}, {"s"}}};
 
+constexpr std::array<Unit, 2> kPowerUnits{{{"W"}, {"kW", 3}}};
 constexpr std::array<Unit, 1> kPriceUnits{{{"USD"}}};
 
 constexpr Units kBytes{"a size", {"GiB", "GB"}, kByteUnits};
 constexpr Units kBandwidth{"a bandwidth", {"GB/s", "Gbit/s"}, kBandwidthUnits};
 constexpr Units kFlopRate{"a FLOP rate", {"TFLOP/s", "PFLOP/s"}, kFlopRateUnits};
 constexpr Units kTime{"a time", {"us", "ms"}, kTimeUnits};
+constexpr Units kPower{"a power", {"W", "kW"}, kPowerUnits};
 constexpr Units kPrice{"a price per hour", {"USD", "USD"}, kPriceUnits};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -220,6 +222,13 @@ Seconds parse_seconds(std::string_view text, std::string_view where) {
   const double value = parse_value(text, where, kTime);
   if (value > kLongestSeconds) refuse_range(text, where, kTime);
   return Seconds(value);
+}
+
+Watts parse_power(std::string_view text, std::string_view where) {
+  constexpr double kHighestPower = 1e6;
+  const double value = parse_value(text, where, kPower);
+  if (value > kHighestPower) refuse_range(text, where, kPower);
+  return Watts(value);
 }
 
 DollarsPerHour parse_price(std::string_view text, std::string_view where) {

@@ -19,6 +19,8 @@ BytesPerSecond parse_bandwidth(std::string_view text, std::string_view where);
 FlopsPerSecond parse_flop_rate(std::string_view text, std::string_view where);
 /// "12.5 us", "3 ms", "1 s", "40 ns".
 Seconds parse_seconds(std::string_view text, std::string_view where);
+/// "500 W", "1.2 kW".
+Watts parse_power(std::string_view text, std::string_view where);
 /// "55.04 USD": a price per hour.
 DollarsPerHour parse_price(std::string_view text, std::string_view where);
 

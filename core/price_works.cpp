@@ -74,6 +74,27 @@ Ticks visible(Ticks collective, Ticks kernels, int pieces) {
   return std::max(Ticks(), collective - hidden);
 }
 
+bool blocks(const Collective& collective) {
+  return collective.overlap.kernels == 0 && !collective.overlap.other_microbatch;
+}
+
+/// Replaces the times of collectives that overlap with another micro-batch by their exposed times.
+void hide_beside_other_microbatch(const WorkPart& part, const std::vector<bool>& claimed,
+                                  const CostModel& cost_model, std::vector<Ticks>& times) {
+  Ticks left;
+  for (std::size_t i = 0; i < times.size(); ++i)
+    if (is_kernel(part.steps[i]) && !claimed[i]) left += times[i];
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const auto* collective = std::get_if<Collective>(&part.steps[i]);
+    if (collective == nullptr || !collective->overlap.other_microbatch) continue;
+    const Ticks taken =
+        to_ticks(cost_model.multiprocessor_share_of(*collective) * to_seconds(times[i]));
+    const Ticks done = std::min(left, times[i] - taken);
+    left -= done;
+    times[i] -= done;
+  }
+}
+
 /// Parts of the backward pass without recomputation hold no forward kernels.
 bool is_backward(const WorkPart& part) {
   for (const Step& step : part.steps)
@@ -182,6 +203,7 @@ std::vector<Ticks> price_steps(const WorkPart& part, const CostModel& cost_model
         collective != nullptr && collective->overlap.kernels != 0)
       times[i] =
           visible(times[i], kernels_beside(part, i, times, claimed), collective->overlap.pieces);
+  hide_beside_other_microbatch(part, claimed, cost_model, times);
   return times;
 }
 
@@ -195,7 +217,7 @@ std::vector<Ticks> waits_of_steps(const WorkPart& part, const std::vector<Ticks>
       since_meeting += times[i];
       continue;
     }
-    if (collective->overlap.kernels == 0)
+    if (blocks(*collective))
       waits[i] = to_ticks(cost_model.wait_of(collective->group.ranks, to_seconds(since_meeting)));
     since_meeting = Ticks();
   }

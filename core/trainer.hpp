@@ -46,6 +46,8 @@ struct OverlapCosts {
   /// Parameter gathers and gradient reductions of sharded data parallelism: messages per layer and
   /// pass. 1: one flat buffer (FSDP); DeepSpeed ZeRO-3 sends every parameter on its own.
   int messages_per_layer = 1;
+  /// Multiprocessors that dispatch and combine of experts take from kernels of another micro-batch.
+  int expert_multiprocessors = 0;
   friend bool operator==(const OverlapCosts&, const OverlapCosts&) = default;
 };
 

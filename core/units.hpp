@@ -49,6 +49,7 @@ using Bytes = Quantity<struct DataDimension, std::int64_t>;
 using Flops = Quantity<struct WorkDimension>;  ///< floating-point operations (a count, not a rate)
 using BytesPerSecond = Quantity<struct BandwidthDimension>;
 using FlopsPerSecond = Quantity<struct ComputeRateDimension>;
+using Watts = Quantity<struct PowerDimension>;
 using DollarsPerHour = Quantity<struct PriceDimension>;      ///< US dollars
 using Ticks = Quantity<struct TickDimension, std::int64_t>;  ///< picoseconds of simulated time
 

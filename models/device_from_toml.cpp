@@ -67,6 +67,8 @@ DeviceModel read_device(const std::string& key, TomlReader& reader) {
   device.memory_bandwidth = reader.bandwidth("memory_bandwidth");
   device.launch_overhead = reader.seconds("launch_overhead");
   device.multiprocessors = reader.whole_number("multiprocessors", 1, 1 << 16, 1);
+  device.design_power = reader.power("design_power");
+  device.power_limit = reader.power("power_limit");
   constexpr int kNotNvidia = 0;
   if (const int capability = reader.whole_number("compute_capability", 0, 1000, kNotNvidia);
       capability != kNotNvidia)

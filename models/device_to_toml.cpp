@@ -9,6 +9,8 @@
 namespace meshwright {
 namespace {
 
+std::string power_text(Watts power) { return fmt::format("\"{} W\"", power.value); }
+
 class DeviceWriter {
  public:
   DeviceWriter(const DeviceModel& device, const DeviceTextPlace& place,
@@ -94,6 +96,8 @@ class DeviceWriter {
     line("memory_bandwidth", text_of(device_.memory_bandwidth));
     line("launch_overhead", text_of(device_.launch_overhead));
     line("multiprocessors", device_.multiprocessors);
+    if (device_.design_power) line("design_power", power_text(*device_.design_power));
+    if (device_.power_limit) line("power_limit", power_text(*device_.power_limit));
     line("compute_capability", device_.compute_capability.value_or(0));
     begin("peak");
     for (std::size_t i = 0; i < device_.peak.size(); ++i)

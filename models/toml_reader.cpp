@@ -153,6 +153,14 @@ std::optional<FlopsPerSecond> TomlReader::flop_rate(std::string_view key) {
                           parse_flop_rate);
 }
 
+std::optional<Watts> TomlReader::power(std::string_view key) {
+  const toml::node* node = find(key);
+  const std::string* text = node ? quantity_text(key, *node, "W") : nullptr;
+  if (text == nullptr) return std::nullopt;
+  return parse_or_collect(*text, findings_.where(*node), findings_.complaints, Watts(1),
+                          parse_power);
+}
+
 std::optional<DollarsPerHour> TomlReader::price(std::string_view key) {
   const toml::node* node = find(key);
   const std::string* text = node ? quantity_text(key, *node, "USD") : nullptr;

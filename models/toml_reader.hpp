@@ -50,6 +50,7 @@ class TomlReader {
   Seconds seconds(std::string_view key);
   Seconds seconds(std::string_view key, Seconds absent);
   std::optional<FlopsPerSecond> flop_rate(std::string_view key);
+  std::optional<Watts> power(std::string_view key);
   std::optional<DollarsPerHour> price(std::string_view key);
 
   std::string text(std::string_view key);

@@ -44,6 +44,9 @@ void read_overlap(TomlReader& reader, OverlapCosts& overlap) {
   constexpr int kMostMessages = 1000;
   overlap.messages_per_layer =
       reader.whole_number("messages_per_layer", 1, kMostMessages, overlap.messages_per_layer);
+  constexpr int kMostMultiprocessors = 1024;
+  overlap.expert_multiprocessors = reader.whole_number(
+      "expert_multiprocessors", 0, kMostMultiprocessors, overlap.expert_multiprocessors);
 }
 
 void read_accumulation(TomlReader& reader, GradientAccumulation& accumulation) {
@@ -258,7 +261,8 @@ std::string to_toml(const Trainer& trainer) {
         std::pair("per_layer_backward", host.per_layer_backward),
         std::pair("per_step", host.per_step)})
     if (time > Seconds(0.0)) text += fmt::format("{} = {}\n", key, text_of(time));
-  text += fmt::format("\n[overlap]\nmessages_per_layer = {}\n", trainer.overlap.messages_per_layer);
+  text += fmt::format("\n[overlap]\nmessages_per_layer = {}\nexpert_multiprocessors = {}\n",
+                      trainer.overlap.messages_per_layer, trainer.overlap.expert_multiprocessors);
   const GradientAccumulation& accumulation = trainer.gradient_accumulation;
   text += fmt::format("\n[gradient_accumulation]\nfused = {}\nfp16_bytes = {}\nbf16_bytes = {}\n",
                       accumulation.is_fused, accumulation.fp16_bytes, accumulation.bf16_bytes);

@@ -6,7 +6,7 @@
 ///   version = "Megatron-LM v2.2"
 ///   generation = "pytorch-2021"     # inherited; the profile whose costs are shared
 ///   [host]                          # per_kernel = "9 us", …: HostCosts
-///   [overlap]                       # messages_per_layer = 12: OverlapCosts
+///   [overlap]                       # messages_per_layer = 12, …: OverlapCosts
 ///   [gradient_accumulation]         # fused = true: GradientAccumulation
 ///   [memory]                        # context = "600 MiB", …: TrainerMemory
 ///   [elementwise]                   # norms, activations, residuals, rotary embeddings, biases

@@ -70,6 +70,12 @@ class DeviceCostModel final : public CostModel {
            (accumulates_apart(kernel) && accumulation_bytes(kernel) > 0 ? 1 : 0);
   }
 
+  double multiprocessor_share_of(const Collective& collective) const override {
+    if (collective.axis != Axis::kExpert || !collective.overlap.other_microbatch) return 0;
+    return std::min(1.0, static_cast<double>(trainer_.overlap.expert_multiprocessors) /
+                             device_.multiprocessors);
+  }
+
   Seconds time_of(const Collective& collective) const override {
     MW_CHECK(collective.group.ranks >= 1);
     MW_CHECK(collective.group.nodes >= 1);

@@ -81,7 +81,7 @@ Seconds gemm_time(const Kernel& kernel, const DeviceModel& device, PowerState po
   const GemmEfficiency& gemm = device.gemm;
   const ProductFormat format = kernel.format.value_or(product_format_of(kernel.dtype));
   double share = product_share(device, kernel.flops, format, power);
-  if (kernel.kind == KernelKind::kGroupedGemm) share *= gemm.grouped_share;
+  if (kernel.kind == KernelKind::kGroupedGemm && kernel.batch > 1) share *= gemm.grouped_share;
   const BytesPerSecond rate = gemm.memory_share * device.memory_bandwidth;
   const Seconds product =
       least_tiled_work(kernel, device) / (share * required_peak(device, format));
@@ -144,9 +144,10 @@ Seconds attention_time(const Kernel& kernel, const DeviceModel& device,
   if (kernel.dropout) share *= pass.dropout_share;
   // Attention was measured at full clocks; unless known, the power limit slows it like products.
   if (conditions.power == PowerState::kSustained)
-    share *= attention.sustained_share.value_or(
-        product_share(device, {}, ProductFormat::kBf16, PowerState::kSustained) /
-        device.gemm.max_efficiency);
+    share *= attention.sustained_share
+                 ? *attention.sustained_share * power_limited_clock(device)
+                 : product_share(device, {}, ProductFormat::kBf16, PowerState::kSustained) /
+                       device.gemm.max_efficiency;
   const FlopsPerSecond peak = required_peak(device, product_format_of(kernel.dtype));
   const Seconds product = kernel.flops * attention_waste(kernel, device) / (share * peak);
   const BytesPerSecond rate = device.memory_efficiency.max_efficiency * device.memory_bandwidth;
@@ -171,7 +172,8 @@ double product_share(const DeviceModel& device, Flops work, ProductFormat format
   const auto index = static_cast<std::size_t>(format);
   const double most = gemm.max_efficiency, least = gemm.long_efficiency.value_or(most);
   const double of_long = gemm.format_long_share[index];
-  if (power == PowerState::kSustained) return of_long * gemm.sustained_efficiency.value_or(least);
+  if (power == PowerState::kSustained)
+    return of_long * gemm.sustained_efficiency.value_or(least) * power_limited_clock(device);
   const Seconds ideal = work / required_peak(device, format);
   const double top = gemm.format_share[index] * most, bottom = of_long * least;
   return bottom + (top - bottom) / (1 + ratio(ideal, gemm.droop_time));

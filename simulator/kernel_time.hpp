@@ -10,10 +10,10 @@
 ///   product = waves * tile, minimized over the tile and its halvings, as libraries do
 ///   memory  = traffic / (bandwidth * memory_share)
 ///   time    = launch + ramp + (product^3 + memory^3)^(1/3) + exposed_write * result / memory rate
-/// with `share` by PowerState, and `grouped_share` of it for grouped GEMMs. The result has 2 bytes
-/// per element, 4 in fp32 and tf32. Weight gradients are added to fp32 values and count 6 bytes:
-/// half of the read overlaps (A100 PCIe, m = n = 4096 and more, k = 4096: 1.0 ps per element for 2
-/// bytes, 2.85 ps if added; MooreThreads/SimuMax).
+/// with `share` by PowerState, and `grouped_share` of it for grouped GEMMs of two or more products.
+/// The result has 2 bytes per element, 4 in fp32 and tf32. Weight gradients are added to fp32
+/// values and count 6 bytes: half of the read overlaps (A100 PCIe, m = n = 4096 and more, k =
+/// 4096: 1.0 ps per element for 2 bytes, 2.85 ps if added; MooreThreads/SimuMax).
 ///
 /// Memory-bound: launches * launch + (bytes + launches * half_speed_bytes) / (bandwidth *
 /// max_efficiency of the family), so that one launch of half_speed_bytes runs at half the

@@ -50,6 +50,13 @@ class MixedCostModel final : public CostModel {
     return most;
   }
 
+  double multiprocessor_share_of(const Collective& collective) const override {
+    double most = 0;
+    for (const auto& kind : kinds_)
+      most = std::max(most, kind->multiprocessor_share_of(collective));
+    return most;
+  }
+
   HostTimes host_times() const override { return kinds_.front()->host_times(); }
   double launches_of(const Kernel& kernel) const override {
     return kinds_.front()->launches_of(kernel);

@@ -95,11 +95,12 @@ TEST(StrategyFlags, PassOnWhatIsSaidOfTheModelAxes) {
   add_choice_flags(app, choices);
   app.parse(
       "--tp-comm-overlap --context-algorithm ring --expert-capacity 1.25 --expert-imbalance 1.5 "
-      "--expert-fp8-dispatch --expert-node-limit 4 --rank-order dp-cp-ep-tp-pp");
+      "--expert-fp8-dispatch --expert-node-limit 4 --expert-overlap --rank-order dp-cp-ep-tp-pp");
   ModelParallelism expected;
   expected.tensor_overlap = true;
   expected.context = ContextAlgorithm::kRing;
-  expected.routing = {.capacity = 1.25, .imbalance = 1.5, .fp8_dispatch = true, .node_limit = 4};
+  expected.routing = {
+      .capacity = 1.25, .imbalance = 1.5, .fp8_dispatch = true, .node_limit = 4, .overlap = true};
   expected.order = *rank_order_from_text("dp-cp-ep-tp-pp");
   EXPECT_EQ(choices.model_parallelism, expected);
   StrategyFlags flags = flags_with_batch();

@@ -65,6 +65,14 @@ TEST(CheckModelParallelism, WantsRoutingThatCanBe) {
               HasSubstr("--expert-imbalance: 'tiny-gpt' has no experts"));
 }
 
+TEST(CheckModelParallelism, WantsMicrobatchesThatCanOverlap) {
+  const ParallelDegrees degrees{.data = 4, .expert = 4};
+  EXPECT_EQ(with_experts(degrees, {.overlap = true}), "");
+  EXPECT_EQ(with_experts({.data = 4, .pipeline = 2, .expert = 4}, {.overlap = true}),
+            "--expert-overlap: requires schedule 1f1b with one pipeline rank, or interleaved-1f1b, "
+            "got 1f1b with --pp 2");
+}
+
 // With one expert per rank, a limit of one node is too small for 2 experts per token only if a node
 // has a single rank.
 TEST(CheckModelParallelism, WantsEnoughExpertsOnTheNodesOfAToken) {

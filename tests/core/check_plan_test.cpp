@@ -98,6 +98,7 @@ std::vector<std::function<void(Plan&)>> all_damages() {
   routing({.imbalance = 2});
   routing({.fp8_dispatch = true});
   routing({.node_limit = 1});
+  routing({.overlap = true});
   const auto servers = [&](int count) {
     damages.push_back([count](Plan& p) {
       p.strategy.degrees = {.data = 16};
@@ -199,6 +200,7 @@ TEST(CheckPlan, PointsAtKeysOfTheWrittenPlanFile) {
                           "expert_imbalance",
                           "expert_fp8_dispatch",
                           "expert_node_limit",
+                          "expert_overlap",
                           "rank_order",
                           "bucket",
                           "overlap_gather",

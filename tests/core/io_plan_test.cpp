@@ -78,7 +78,8 @@ TEST(PlanFile, KeepsOptionsOfTheModelAxes) {
   ModelParallelism& m = file.plan.strategy.model_parallelism;
   m.tensor_overlap = true;
   m.context = ContextAlgorithm::kRing;
-  m.routing = {.capacity = 1.25, .imbalance = 1.5, .fp8_dispatch = true, .node_limit = 4};
+  m.routing = {
+      .capacity = 1.25, .imbalance = 1.5, .fp8_dispatch = true, .node_limit = 4, .overlap = true};
   m.order = *rank_order_from_text("dp-cp-ep-tp-pp");
   file.plan.device_of_stage = {0, 1, 0};
   EXPECT_EQ(plan_file_from_json(to_json(file), "x"), file);

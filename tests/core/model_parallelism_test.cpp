@@ -324,6 +324,13 @@ TEST(ExpertParallelism, DispatchesInFp8AndCombinesInFull) {
   EXPECT_THAT(bytes_in(graph, "block.B"), ElementsAre(512 * 68, 512 * 128));
 }
 
+TEST(ExpertParallelism, OverlapsWithAnotherMicrobatch) {
+  for (const bool overlap : {false, true})
+    for (const char* part : {"block.F", "block.B"})
+      for (const Collective& c : collectives_in(lower_experts({.overlap = overlap}), part))
+        EXPECT_EQ(c.overlap, (Overlap{.other_microbatch = overlap}));
+}
+
 // 4 expert ranks on 2 nodes, experts of a token on one node: half of the 256 tokens cross, once.
 TEST(ExpertParallelism, CrossesTheNetworkOnceANode) {
   const TaskGraph graph = lower_experts({.node_limit = 1});

@@ -183,6 +183,34 @@ TEST(PriceWorks, HidesCollectivesBehindTheKernelsTheyName) {
   EXPECT_EQ(visible(2, 3), seconds(2));  // 12 - 12 / 3 = 8 of 10
 }
 
+/// Collectives take a fifth of the multiprocessors.
+class SharingCosts final : public RoundCosts {
+ public:
+  double multiprocessor_share_of(const Collective&) const override { return 0.2; }
+};
+
+// Two collectives of 10 s next to another micro-batch leave kernels worth 8 s each. 30 s of kernels
+// hide both but for 2 s each: 34 s in total. Of 12 s, 8 run during the first and 4 during the
+// second one, which is exposed for the remaining 6: 12 + 2 + 6. A kernel next to its own collective
+// is not counted again.
+TEST(PriceWorks, HidesCollectivesBehindAnotherMicrobatch) {
+  Collective exchange;
+  exchange.axis = Axis::kExpert;
+  exchange.overlap.other_microbatch = true;
+  Collective gather;
+  gather.axis = Axis::kTensor;
+  gather.overlap = {.kernels = 1};
+  const auto duration = [](const std::vector<Step>& steps) {
+    Work work;
+    work.parts = {{0, 1}};
+    return price_works({{"part", steps, false}}, {work}, SharingCosts()).front().duration;
+  };
+  const auto gemm = [](std::int64_t m) { return kernel(KernelKind::kGemm, m); };
+  EXPECT_EQ(duration({gemm(10), exchange, gemm(20), exchange}), seconds(34));
+  EXPECT_EQ(duration({exchange, gemm(12), exchange}), seconds(20));
+  EXPECT_EQ(duration({exchange, gather, gemm(12)}), seconds(10 + 12));
+}
+
 TEST(PriceWorks, PricesMessagesAndCollectives) {
   Work send, receive, collective;
   send.kind = TaskKind::kSend;

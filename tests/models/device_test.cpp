@@ -67,11 +67,25 @@ TEST(DeviceFile, IsReadBackAsWritten) {
   device.gemm.tile_m = 192;
   device.kernels = KernelLibrary::kOwn;
   device.compute_capability = 90;
+  device.design_power = Watts(700);
+  device.power_limit = Watts(500.5);
   loaded.sources["memory_efficiency.norm-backward.max_efficiency"] = "measured, \"quoted\"";
   loaded.sources["attention.forward_head_64"] = "a fit";
   const LoadedDevice again = device_in(device_to_toml(loaded, {"a note"}));
   EXPECT_EQ(again.device, device);
   EXPECT_EQ(again.sources, loaded.sources);
+}
+
+TEST(DeviceFile, LimitsThePowerToThatOfTheDesign) {
+  const auto with_power = [](const std::string& lines) {
+    std::string text = kDatasheet;
+    return complaint_of(text.insert(text.find("[peak]"), lines));
+  };
+  EXPECT_EQ(with_power("design_power = \"0.7 kW\"\npower_limit = \"500 W\"\n"), "no error");
+  EXPECT_EQ(
+      with_power("design_power = \"700 W\"\npower_limit = \"1 kW\"\n"),
+      "error: x100.toml.power_limit: must not exceed the design power of 700 W, got 1000 W\n");
+  EXPECT_THAT(with_power("power_limit = \"500 W\"\n"), HasSubstr("requires the design power"));
 }
 
 TEST(DeviceFile, ReportsWhatIsWrong) {

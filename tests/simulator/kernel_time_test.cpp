@@ -116,6 +116,10 @@ TEST(GemmTime, SlowsDownEightBitFormatsMore) {
   EXPECT_NEAR(product_share(device, Flops(624e9), ProductFormat::kFp8, PowerState::kBurst),
               (0.72 + 0.35) / 2, 1e-12);
   EXPECT_NEAR(product_share(device, {}, ProductFormat::kFp8, PowerState::kSustained), 0.35, 1e-12);
+  // 343 W of 1000 W: 0.7 of the clock in training, the full one in a burst.
+  device.design_power = Watts(1000);
+  device.power_limit = Watts(343);
+  EXPECT_NEAR(product_share(device, {}, ProductFormat::kFp8, PowerState::kSustained), 0.245, 1e-12);
 }
 
 // Twice the peak at 0.9 of the share; a grouped one at 0.5 of that.
@@ -134,6 +138,13 @@ TEST(GemmTime, UsesPeakAndShareOfTheFormat) {
   EXPECT_NEAR(kernel_time(kernel, device, kBurstClocks).value, bf16, 1e-12);
   kernel.kind = KernelKind::kGroupedGemm;
   EXPECT_NEAR(kernel_time(kernel, device, kBurstClocks).value, 2 * bf16, 1e-12);
+}
+
+TEST(GemmTime, OfAGroupOfOneIsThatOfOneProduct) {
+  Kernel kernel = gemm(1, 4096, 4096, 4096);
+  const Seconds alone = kernel_time(kernel, reference_a100(), kBurstClocks);
+  kernel.kind = KernelKind::kGroupedGemm;
+  EXPECT_EQ(kernel_time(kernel, reference_a100(), kBurstClocks), alone);
 }
 
 TEST(GemmTime, GrowsWithEveryDimension) {
