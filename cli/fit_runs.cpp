@@ -120,6 +120,12 @@ const DeviceModel* device_named(const LoadedRuns& runs, const std::string& prefi
   return nullptr;
 }
 
+/// Half for measurements of less than high trust, and half if options had to be assumed.
+double trust_in(const LoadedRuns::Job& job) {
+  constexpr double kReduced = 0.5;
+  return (job.set->trust == "high" ? 1 : kReduced) * (job.run->assumed.empty() ? 1 : kReduced);
+}
+
 /// Jobs whose step time counts.
 std::vector<std::size_t> timed_jobs(const LoadedRuns& runs) {
   std::vector<std::size_t> jobs;
@@ -168,7 +174,8 @@ class Sweep {
     FactorProblem made;
     made.log_errors = [this](const std::vector<double>& factors) { return log_errors(factors); };
     for (const std::size_t j : jobs_)
-      made.weights.push_back(1 / std::sqrt(static_cast<double>(count[runs_.jobs[j].set])));
+      made.weights.push_back(trust_in(runs_.jobs[j]) /
+                             std::sqrt(static_cast<double>(count[runs_.jobs[j].set])));
     for (const SharedConstant& c : constants_)
       made.ranges.push_back({.smallest = c.smallest / c.in_file,
                              .largest = c.largest / c.in_file,
@@ -227,7 +234,7 @@ std::string cell(const ErrorColumn& column) {
 std::vector<SharedConstant> shared_constants(const LoadedRuns& runs) {
   std::vector<SharedConstant> constants;
   for (const char* generation :
-       {"pytorch-2021", "deepspeed-2021", "pytorch-2024", "transformer-engine"})
+       {"pytorch-2021", "pytorch-2024", "transformer-engine"})
     add_trainer_constants(generation, constants);
   // Devices without kernels measured at sustained clocks.
   for (const char* name : {"H100", "GB200", "GB300", "B300"})

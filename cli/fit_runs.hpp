@@ -3,7 +3,8 @@
 ///
 /// A constant belongs to a generation of training programs (models/trainers/pytorch-*.toml) or to
 /// a device whose sustained clocks were not measured, never to a model or a run. Each source counts
-/// as the square root of its number of runs, so that none decides alone.
+/// as the square root of its number of runs, so that none decides alone; runs with assumed options
+/// or of less trust count less.
 #pragma once
 
 #include <functional>

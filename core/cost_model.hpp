@@ -24,6 +24,7 @@ struct HostTimes {
   Seconds per_pass = {};                                    ///< of each compute task
   Seconds per_step = {};        ///< of the optimizer task, before its kernels
   bool messages_block = false;  ///< launching a pass waits for its received activations
+  bool reads_counts = false;  ///< before a kernel with needs_counts, the host waits for the device
   friend bool operator==(const HostTimes&, const HostTimes&) = default;
 };
 
@@ -72,7 +73,9 @@ class CostModel {
 ///   since_launch = max over k of (h_k + t_k + t_(k+1) + …)
 ///
 /// Two such triples (duration, host, since_launch) in sequence give (d1 + d2, h1 + h2,
-/// max(m1 + d2, h1 + m2)), so layers are priced once.
+/// max(m1 + d2, h1 + m2)), so layers are priced once. If the host waits for the device before some
+/// kernels, launching ends at the latest of l + host and s + host_since_start, and the task at
+/// max(s + duration + stalls, l + since_launch): a matrix product of two by two in (max, +).
 struct WorkPrice {
   Ticks duration;  ///< compute and optimizer tasks, collectives; sends: port occupancy
   Ticks latency;   ///< sends: from the end of the occupancy to the arrival
@@ -82,6 +85,10 @@ struct WorkPrice {
   Flops flops;         ///< including recomputation; attention scores counted without causal masking
   Ticks host;          ///< compute tasks: host time to launch all kernels
   Ticks since_launch;  ///< compute tasks: from the start of launching to the end, at least
+  /// Compute tasks: from the start on the device to the end of launching, at least; absent: the host
+  /// does not wait for the device.
+  std::optional<Ticks> host_since_start;
+  Ticks stalls;  ///< compute tasks: waits of the device for launches that follow such a wait
   bool launch_waits = false;  ///< launching starts only when received inputs have arrived
 };
 

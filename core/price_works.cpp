@@ -2,25 +2,48 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include "core/check.hpp"
 
 namespace meshwright {
 namespace {
 
-/// A sequence of kernels with their launches: see WorkPrice.
+/// A sequence of kernels with their launches: the longest paths from the start on the device or of
+/// launching (since_launch) to the end on the device, and to the end of launching; see WorkPrice.
 struct Launched {
   Ticks device, host, since_launch;
+  std::optional<Ticks> host_since_start = std::nullopt;
 };
+/// The host waits for the device.
+constexpr Launched kSynchronization{
+    .device = Ticks(), .host = Ticks(), .since_launch = Ticks(), .host_since_start = Ticks()};
+
 Launched in_sequence(const Launched& first, const Launched& second) {
-  return {.device = first.device + second.device,
-          .host = first.host + second.host,
-          .since_launch =
-              std::max(first.since_launch + second.device, first.host + second.since_launch)};
+  Launched both = {.device = first.device + second.device,
+                   .host = first.host + second.host,
+                   .since_launch = std::max(first.since_launch + second.device,
+                                            first.host + second.since_launch)};
+  if (second.host_since_start) {
+    both.host = std::max(both.host, first.since_launch + *second.host_since_start);
+    both.host_since_start = first.device + *second.host_since_start;
+  }
+  if (first.host_since_start) {
+    both.device = std::max(both.device, *first.host_since_start + second.since_launch);
+    both.host_since_start = std::max(both.host_since_start.value_or(Ticks()),
+                                     *first.host_since_start + second.host);
+  }
+  return both;
 }
-/// `count` >= 1 times in sequence; the longest path crosses from host to device in the first or the
-/// last repetition.
-Launched repeated(const Launched& once, std::int64_t count) {
+/// `count` >= 1 times in sequence. Without synchronization the longest path crosses from host to
+/// device in the first or the last repetition.
+Launched repeated(Launched once, std::int64_t count) {
+  if (once.host_since_start) {
+    Launched all = once;
+    for (--count; count > 0; count /= 2, once = in_sequence(once, once))
+      if (count % 2 == 1) all = in_sequence(all, once);
+    return all;
+  }
   return {.device = once.device * count,
           .host = once.host * count,
           .since_launch = once.since_launch + std::max(once.device, once.host) * (count - 1)};
@@ -119,6 +142,8 @@ PartPrice price_of(const WorkPart& part, const CostModel& cost_model) {
   for (std::size_t i = 0; i < part.steps.size(); ++i) {
     const Ticks time = times[i] + waits[i];
     if (const auto* kernel = std::get_if<Kernel>(&part.steps[i])) {
+      if (host.reads_counts && kernel->needs_counts)
+        price.launched = in_sequence(price.launched, kSynchronization);
       if (part.recompute)
         price.recompute += time;
       else
@@ -137,12 +162,16 @@ PartPrice price_of(const WorkPart& part, const CostModel& cost_model) {
 }
 
 void add(const PartPrice& part, std::int32_t count, WorkPrice& work) {
-  const Launched all =
-      in_sequence({.device = work.duration, .host = work.host, .since_launch = work.since_launch},
-                  repeated(part.launched, count));
+  const Launched all = in_sequence({.device = work.duration + work.stalls,
+                                    .host = work.host,
+                                    .since_launch = work.since_launch,
+                                    .host_since_start = work.host_since_start},
+                                   repeated(part.launched, count));
   work.host = all.host;
   work.since_launch = all.since_launch;
+  work.host_since_start = all.host_since_start;
   work.duration += part.total * std::int64_t{count};
+  work.stalls = all.device - work.duration;
   work.recompute += part.recompute * std::int64_t{count};
   work.flops += part.flops * static_cast<double>(count);
   for (std::size_t i = 0; i < part.kernels.size(); ++i)

@@ -38,6 +38,9 @@ struct HostCosts {
   Seconds per_step;             ///< data loading, logging, learning rate schedule
   bool cuda_graphs = false;     ///< passes are replayed: host time per pass, not per kernel
   bool messages_block = false;  ///< the host waits for received activations (Megatron-LM: p2p sync)
+  /// The host reads how many tokens each expert received, and so waits for the device, before it
+  /// launches a dropless dispatch.
+  bool reads_expert_counts = false;
   friend bool operator==(const HostCosts&, const HostCosts&) = default;
 };
 

@@ -38,6 +38,7 @@ void read_host(TomlReader& reader, HostCosts& host) {
   host.per_step = reader.seconds("per_step", host.per_step);
   host.cuda_graphs = reader.flag("cuda_graphs", host.cuda_graphs);
   host.messages_block = reader.flag("messages_block", host.messages_block);
+  host.reads_expert_counts = reader.flag("reads_expert_counts", host.reads_expert_counts);
 }
 
 void read_overlap(TomlReader& reader, OverlapCosts& overlap) {
@@ -253,8 +254,8 @@ std::string to_toml(const Trainer& trainer) {
       kTrainerSchema, trainer.name, trainer.version, trainer.generation,
       kAttentionLibraries[static_cast<std::size_t>(trainer.attention)]);
   if (trainer.launch) text += fmt::format("launch = \"{}\"\n", word_of(*trainer.launch));
-  text += fmt::format("\n[host]\ncuda_graphs = {}\nmessages_block = {}\n", host.cuda_graphs,
-                      host.messages_block);
+  text += fmt::format("\n[host]\ncuda_graphs = {}\nmessages_block = {}\nreads_expert_counts = {}\n",
+                      host.cuda_graphs, host.messages_block, host.reads_expert_counts);
   for (const auto& [key, time] :
        {std::pair("per_kernel", host.per_kernel), std::pair("per_collective", host.per_collective),
         std::pair("per_layer_forward", host.per_layer_forward),

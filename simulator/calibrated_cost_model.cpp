@@ -91,7 +91,8 @@ class CalibratedCostModel final : public CostModel {
             .per_layer_backward = measured.host_per_layer_backward,
             .per_pass = {},
             .per_step = measured.host_per_step,
-            .messages_block = host.messages_block};
+            .messages_block = host.messages_block,
+            .reads_counts = host.reads_counts};
   }
   /// Measured host times count the launches of Kernel, not those of the trainer's profile.
   double launches_of(const Kernel& kernel) const override {

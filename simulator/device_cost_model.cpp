@@ -59,6 +59,7 @@ class DeviceCostModel final : public CostModel {
       times.per_pass = host.per_kernel;  // one launch replays the whole pass
       return times;
     }
+    times.reads_counts = host.reads_expert_counts;
     times.per_kernel = host.per_kernel;
     times.per_collective = host.per_collective;
     times.per_layer_forward = host.per_layer_forward;

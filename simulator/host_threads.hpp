@@ -30,9 +30,12 @@ class HostThreads {
     const WorkPrice& price = prices_[task.work.index()];
     Ticks& host = free_[static_cast<std::size_t>(task.rank)];
     if (price.launch_waits) host = std::max(host, inputs_of(i, times));
-    const Ticks launched = host + price.since_launch + (duration - price.duration);
+    const Ticks longer = duration - price.duration;
+    const Ticks launched = host + price.since_launch + longer;
     host += price.host;
-    return std::max(end, launched);
+    if (price.host_since_start)
+      host = std::max(host, end - duration + *price.host_since_start + longer);
+    return std::max(end + price.stalls, launched);
   }
 
  private:

@@ -14,6 +14,8 @@ void set_duration(WorkPrice& price, Ticks duration) {
   price.duration = duration;
   price.since_launch = duration;
   price.host = Ticks();
+  price.host_since_start.reset();
+  price.stalls = Ticks();
   price.latency = Ticks();
   price.kernels.fill(Ticks());
   price.kernels[static_cast<std::size_t>(KernelKind::kGemm)] = duration;
@@ -55,6 +57,7 @@ WorkPrice slowed(WorkPrice price, double factor) {
   for (Ticks& part : price.kernels) price.duration += scale(part);
   for (Ticks& part : price.communication) price.duration += scale(part);
   price.since_launch += price.duration - before;
+  if (price.host_since_start) *price.host_since_start += price.duration - before;
   return price;
 }
 

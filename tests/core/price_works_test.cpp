@@ -104,6 +104,47 @@ TEST(PriceWorks, RepeatsLaunchBoundLayersAtThePaceOfTheHost) {
   EXPECT_EQ(price.since_launch, seconds(8 + 9 * 7));
 }
 
+/// The same, and the host reads counts from the device.
+class CountingCosts final : public RoundCosts {
+ public:
+  HostTimes host_times() const override {
+    HostTimes host = LaunchingCosts().host_times();
+    host.reads_counts = true;
+    return host;
+  }
+};
+
+// Kernels of 4, 1 and 3 s; before the second one the host waits for the first.
+//   Device free early: launched at 7, 7 -> 11; the host goes on at 11: 13 -> 14, 15 -> 18.
+//   Host early, device free at s: s -> s + 4; s + 6 -> s + 7, s + 8 -> s + 11: 3 s of stalls.
+// Every further layer takes 5 + 2 + 4 + 2 + 2 = 15 s, as the host never runs ahead of it.
+TEST(PriceWorks, StallsTheDeviceWhereTheHostReadsCounts) {
+  Kernel dispatch = kernel(KernelKind::kMemoryBound, 1);
+  dispatch.needs_counts = true;
+  const std::vector<WorkPart> experts = {
+      {"block.F",
+       {kernel(KernelKind::kGemm, 4), dispatch, kernel(KernelKind::kGroupedGemm, 3)},
+       false}};
+  Work once, often;
+  once.kind = often.kind = TaskKind::kForward;
+  once.parts = {{0, 1}};
+  often.parts = {{0, 10}};
+  const auto prices = price_works(experts, {once, often}, CountingCosts());
+  EXPECT_EQ(prices[0].duration, seconds(8));
+  EXPECT_EQ(prices[0].host, seconds(15));
+  EXPECT_EQ(prices[0].since_launch, seconds(18));
+  EXPECT_EQ(prices[0].host_since_start, seconds(8));
+  EXPECT_EQ(prices[0].stalls, seconds(3));
+  EXPECT_EQ(prices[1].duration, seconds(80));
+  EXPECT_EQ(prices[1].host, seconds(15 * 10));
+  EXPECT_EQ(prices[1].since_launch, seconds(18 + 15 * 9));
+  EXPECT_EQ(prices[1].host_since_start, seconds(8 + 15 * 9));
+  EXPECT_EQ(prices[1].stalls, seconds(11 + 15 * 9 - 80));
+  const WorkPrice without = price_works(experts, {once}, LaunchingCosts()).front();
+  EXPECT_FALSE(without.host_since_start);
+  EXPECT_EQ(without.stalls, Ticks());
+}
+
 TEST(PriceWorks, LaunchingTakesNoTimeByDefault) {
   Work work;
   work.kind = TaskKind::kForward;

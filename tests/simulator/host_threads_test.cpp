@@ -53,6 +53,25 @@ TEST(HostThreads, RunAheadOfTheDevice) {
   EXPECT_EQ(times.end, (std::vector<Ticks>{Ticks(101), Ticks(111)}));
 }
 
+// A pass of 100, launched in 5. In the next one (8 on the device) the host waits for the device: it
+// ends 3 later for its launches, and the host is done 8 after its start. The third one, launched in
+// 30, cannot be in the queue by then: 101 + 8 + 32.
+TEST(HostThreads, FallBackBehindADeviceThatTheyWaitFor) {
+  GraphBuilder g;
+  g.add_rank();
+  g.add_task(launched_pass(g, Ticks(100), Ticks(5), Ticks(101)), {.rank = 0});
+  const WorkId waiting = launched_pass(g, Ticks(8), Ticks(15), Ticks(18));
+  g.prices[waiting.index()].host_since_start = Ticks(8);
+  g.prices[waiting.index()].stalls = Ticks(3);
+  g.add_task(waiting, {.rank = 0, .microbatch = 1});
+  g.add_task(launched_pass(g, Ticks(10), Ticks(30), Ticks(32)), {.rank = 0, .microbatch = 2});
+  const SimulatedTimes times = simulate(g.graph, g.prices);
+  EXPECT_EQ(times.end, (std::vector<Ticks>{Ticks(101), Ticks(112), Ticks(141)}));
+  const Evaluation e = evaluated(g);
+  EXPECT_EQ(e.ranks[0].launch, Ticks(141 - 118));
+  EXPECT_EQ(total(e.ranks[0]), Ticks(141));
+}
+
 // A message arrives at 50. If the host waits for it, launching starts then: 50 + 32; else the
 // kernels are in the queue: 50 + 10.
 TEST(HostThreads, WaitForMessagesOnlyIfTheTrainerDoes) {
