@@ -91,7 +91,8 @@ void add_device_constants(const DeviceModel& device, const std::string& prefix,
     };
     constants.push_back(std::move(constant));
   };
-  add({.file = prefix, .key = "gemm.sustained_efficiency",
+  add({.file = prefix,
+       .key = "gemm.sustained_efficiency",
        .in_file = device.gemm.sustained_efficiency.value_or(long_rate(device.gemm)),
        .typical = kTypicalSustained * long_rate(device.gemm)},
       [](double factor, GemmEfficiency& gemm) {
@@ -99,8 +100,7 @@ void add_device_constants(const DeviceModel& device, const std::string& prefix,
         gemm.sustained_efficiency = std::min(1.0, factor * now);
       });
   const auto share = [&](std::string key, double typical, std::vector<ProductFormat> formats) {
-    const double in_file =
-        device.gemm.format_long_share[static_cast<std::size_t>(formats.front())];
+    const double in_file = device.gemm.format_long_share[static_cast<std::size_t>(formats.front())];
     add({.file = prefix, .key = std::move(key), .in_file = in_file, .typical = typical},
         [formats = std::move(formats)](double factor, GemmEfficiency& gemm) {
           for (const ProductFormat format : formats)
@@ -138,7 +138,10 @@ std::vector<std::size_t> timed_jobs(const LoadedRuns& runs) {
 class Sweep {
  public:
   Sweep(const LoadedRuns& runs, int threads)
-      : runs_(runs), threads_(threads), constants_(shared_constants(runs)), jobs_(timed_jobs(runs)) {
+      : runs_(runs),
+        threads_(threads),
+        constants_(shared_constants(runs)),
+        jobs_(timed_jobs(runs)) {
     counts_.assign(runs.jobs.size(), false);
     for (const std::size_t j : jobs_) counts_[j] = true;
   }
@@ -233,8 +236,7 @@ std::string cell(const ErrorColumn& column) {
 
 std::vector<SharedConstant> shared_constants(const LoadedRuns& runs) {
   std::vector<SharedConstant> constants;
-  for (const char* generation :
-       {"pytorch-2021", "pytorch-2024", "transformer-engine"})
+  for (const char* generation : {"pytorch-2021", "pytorch-2024", "transformer-engine"})
     add_trainer_constants(generation, constants);
   // Devices without kernels measured at sustained clocks.
   for (const char* name : {"H100", "GB200", "GB300", "B300"})
@@ -288,14 +290,13 @@ std::vector<ValidatedRun> validated_runs(const LoadedRuns& runs, const RunFit& f
 }
 
 std::string fit_text(const LoadedRuns& runs, const RunFit& fit) {
-  Table constants{
-      .columns = {{"file", Align::kLeft},
-                  {"constant", Align::kLeft},
-                  {"typical"},
-                  {"in the file"},
-                  {"fitted"},
-                  {"known within"}},
-      .rows = {}};
+  Table constants{.columns = {{"file", Align::kLeft},
+                              {"constant", Align::kLeft},
+                              {"typical"},
+                              {"in the file"},
+                              {"fitted"},
+                              {"known within"}},
+                  .rows = {}};
   const auto value = [](const FittedConstant& c, double in_file_unit) {
     return c.key.starts_with("host.") ? fmt::format("{:.3g} us", 1e6 * in_file_unit)
                                       : fmt::format("{:.3g}", in_file_unit);

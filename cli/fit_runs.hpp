@@ -17,8 +17,8 @@
 namespace meshwright {
 
 struct SharedConstant {
-  std::string file;  ///< "pytorch-2021", "A100": profile, or prefix of device names
-  std::string key;   ///< "host.per_kernel"
+  std::string file;    ///< "pytorch-2021", "A100": profile, or prefix of device names
+  std::string key;     ///< "host.per_kernel"
   double in_file = 1;  ///< in the unit of the file; seconds
   /// The value that is plausible without any measured run, and the standard deviation of
   /// ln(value / typical).

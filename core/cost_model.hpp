@@ -85,8 +85,8 @@ struct WorkPrice {
   Flops flops;         ///< including recomputation; attention scores counted without causal masking
   Ticks host;          ///< compute tasks: host time to launch all kernels
   Ticks since_launch;  ///< compute tasks: from the start of launching to the end, at least
-  /// Compute tasks: from the start on the device to the end of launching, at least; absent: the host
-  /// does not wait for the device.
+  /// Compute tasks: from the start on the device to the end of launching, at least; absent: the
+  /// host does not wait for the device.
   std::optional<Ticks> host_since_start;
   Ticks stalls;  ///< compute tasks: waits of the device for launches that follow such a wait
   bool launch_waits = false;  ///< launching starts only when received inputs have arrived

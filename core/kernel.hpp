@@ -74,8 +74,8 @@ struct Kernel {
   /// Number of equal chunks that the kernel is split into so that communication can overlap: rows
   /// of a GEMM, keys of attention. flops and memory_traffic are totals over all chunks.
   int pieces = 1;
-  /// Sizes depend on counts that earlier kernels compute: dropless dispatch to experts. The host may
-  /// have to read them before it launches this kernel.
+  /// Sizes depend on counts that earlier kernels compute: dropless dispatch to experts. The host
+  /// may have to read them before it launches this kernel.
   bool needs_counts = false;
   bool on_host = false;  ///< runs on the CPU, in host memory (kOptimizer only)
   OperatorId source;     ///< the operator it implements (for explanations and the executor)

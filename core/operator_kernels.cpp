@@ -126,8 +126,7 @@ class KernelWriter {
     if (phase_ == Phase::kBackwardWeight) return;
     // Forward: each token is read once and written K times; backward: vice versa.
     memory_bound((tokens_.dispatched + sent_rows()) * dispatch.width * element_);
-    kernels_.back().needs_counts =
-        phase_ == Phase::kForward && shard_.routing.capacity == 0;
+    kernels_.back().needs_counts = phase_ == Phase::kForward && shard_.routing.capacity == 0;
   }
 
   void operator()(const TokenCombine& combine) const {

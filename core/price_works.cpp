@@ -30,8 +30,8 @@ Launched in_sequence(const Launched& first, const Launched& second) {
   }
   if (first.host_since_start) {
     both.device = std::max(both.device, *first.host_since_start + second.since_launch);
-    both.host_since_start = std::max(both.host_since_start.value_or(Ticks()),
-                                     *first.host_since_start + second.host);
+    both.host_since_start =
+        std::max(both.host_since_start.value_or(Ticks()), *first.host_since_start + second.host);
   }
   return both;
 }

@@ -42,8 +42,7 @@ constexpr PlanOption kPlanOptions[]{
      [](const Plan& p) { return p.strategy.model_parallelism.routing.fp8_dispatch; }},
     {"expert-node-limit",
      [](const Plan& p) { return p.strategy.model_parallelism.routing.node_limit > 0; }},
-    {"expert-overlap",
-     [](const Plan& p) { return p.strategy.model_parallelism.routing.overlap; }},
+    {"expert-overlap", [](const Plan& p) { return p.strategy.model_parallelism.routing.overlap; }},
     {"fp8-param-gather", [](const Plan& p) { return p.strategy.precision.fp8_parameters; }},
     {"bf16-end-layers", [](const Plan& p) { return p.strategy.precision.wide_blocks > 0; }},
     {"stage-devices", [](const Plan& p) { return !p.device_of_stage.empty(); }}};

@@ -253,6 +253,30 @@ TEST(Lower, CutsMessagesOverTheTensorRanksOfTrainersThatDo) {
   EXPECT_EQ(message(true), Bytes(8'192));
 }
 
+// A block has two column-parallel inputs, of attention and of the feed-forward layer. The
+// all-reduce of their gradients can run next to the GEMM of the weight gradient that follows.
+TEST(Lower, OverlapsTheReductionOfInputGradientsForTrainersThatDo) {
+  const auto overlapped = [](bool overlaps) {
+    LoweringOptions options;
+    options.memory.overlaps_gradient_reduction = overlaps;
+    const TaskGraph graph = lower(plan_of(strategy_of({.tensor = 4}, 2), 4), gpt({.blocks = 4}),
+                                  cluster_of(1, 4), options);
+    std::pair<int, int> count;  // all, overlapped with later kernels
+    for (const WorkPart& part : graph.parts) {
+      if (part.name != "block.B") continue;
+      for (const Step& step : part.steps)
+        if (const auto* collective = std::get_if<Collective>(&step);
+            collective != nullptr && collective->kind == CollectiveKind::kAllReduce) {
+          ++count.first;
+          count.second += collective->overlap.kernels > 0 ? 1 : 0;
+        }
+    }
+    return count;
+  };
+  EXPECT_EQ(overlapped(false), std::pair(2, 0));
+  EXPECT_EQ(overlapped(true), std::pair(2, 2));
+}
+
 TEST(Lower, SharesOnePartAmongEqualBlocks) {
   const TaskGraph graph =
       lower(plan_of(strategy_of({}, 1), 12), gpt({.blocks = 12}), cluster_of(1, 4));
