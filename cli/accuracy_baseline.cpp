@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/json_value.hpp"
+#include "core/base/json_value.hpp"
 
 namespace meshwright {
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/standard_streams.hpp"
-#include "core/io_file.hpp"
+#include "core/formats/file.hpp"
 #include "executor/device_spans.hpp"
 
 namespace meshwright {

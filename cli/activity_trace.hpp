@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/commands.hpp"
-#include "core/task_graph.hpp"
+#include "core/graph/task_graph.hpp"
 #include "kernels/device_activity.hpp"
 
 namespace meshwright {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "core/parse_quantity.hpp"
-#include "simulator/asynchronous_training.hpp"
+#include "core/base/parse_quantity.hpp"
+#include "simulator/variation/asynchronous_training.hpp"
 
 namespace meshwright {
 namespace {

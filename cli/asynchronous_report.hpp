@@ -4,9 +4,9 @@
 #include <span>
 #include <string>
 
-#include "core/cost_model.hpp"
-#include "core/plan.hpp"
-#include "core/task_graph.hpp"
+#include "core/cost/cost_model.hpp"
+#include "core/graph/task_graph.hpp"
+#include "core/plan/plan.hpp"
 
 namespace meshwright {
 

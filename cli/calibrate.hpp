@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "core/calibration.hpp"
-#include "core/units.hpp"
+#include "core/base/units.hpp"
+#include "core/cost/calibration.hpp"
 
 namespace meshwright {
 

@@ -4,8 +4,8 @@
 
 #include "cli/help_formatter.hpp"
 #include "cli/strategy_flags.hpp"
-#include "core/error.hpp"
-#include "core/io_file.hpp"
+#include "core/base/error.hpp"
+#include "core/formats/file.hpp"
 
 namespace meshwright {
 

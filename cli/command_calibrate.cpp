@@ -12,10 +12,10 @@
 #include "cli/run_input.hpp"
 #include "cli/standard_streams.hpp"
 #include "cli/word_flag.hpp"
-#include "core/io_file.hpp"
-#include "core/parse_quantity.hpp"
+#include "core/base/parse_quantity.hpp"
+#include "core/formats/file.hpp"
 #include "models/this_machine.hpp"
-#include "simulator/expected_maximum.hpp"
+#include "simulator/variation/expected_maximum.hpp"
 
 namespace meshwright {
 namespace {

@@ -8,10 +8,10 @@
 #include "cli/commands.hpp"
 #include "cli/report.hpp"
 #include "cli/table.hpp"
-#include "core/compare.hpp"
-#include "core/io_file.hpp"
-#include "core/io_pftrace.hpp"
-#include "core/parse_quantity.hpp"
+#include "core/base/parse_quantity.hpp"
+#include "core/formats/file.hpp"
+#include "core/formats/pftrace.hpp"
+#include "core/timeline/compare.hpp"
 
 namespace meshwright {
 namespace {

@@ -7,7 +7,7 @@
 #include "cli/calibrate.hpp"
 #include "cli/commands.hpp"
 #include "cli/word_flag.hpp"
-#include "core/parse_quantity.hpp"
+#include "core/base/parse_quantity.hpp"
 #include "kernels/cuda_library.hpp"
 #include "models/load.hpp"
 

@@ -12,12 +12,12 @@
 #include "cli/table.hpp"
 #include "cli/trainer_notes.hpp"
 #include "cli/word_flag.hpp"
-#include "core/launch_text.hpp"
-#include "core/lower.hpp"
-#include "core/parse_quantity.hpp"
-#include "planner/evaluate_plan.hpp"
-#include "planner/search.hpp"
-#include "simulator/simulate.hpp"
+#include "core/base/parse_quantity.hpp"
+#include "core/lowering/lower.hpp"
+#include "core/trainer/launch_text.hpp"
+#include "planner/search/evaluate_plan.hpp"
+#include "planner/search/search.hpp"
+#include "simulator/engine/simulate.hpp"
 
 namespace meshwright {
 namespace {

@@ -2,9 +2,9 @@
 
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
-#include "core/io_chrome_json.hpp"
-#include "core/io_file.hpp"
-#include "core/io_pftrace.hpp"
+#include "core/formats/chrome_json.hpp"
+#include "core/formats/file.hpp"
+#include "core/formats/pftrace.hpp"
 
 namespace meshwright {
 

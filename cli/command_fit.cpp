@@ -5,14 +5,14 @@
 
 #include "cli/commands.hpp"
 #include "cli/table.hpp"
-#include "core/check.hpp"
-#include "core/device_parameters.hpp"
-#include "core/io_file.hpp"
-#include "core/visit_collective_parameters.hpp"
+#include "core/base/check.hpp"
+#include "core/cluster/device_parameters.hpp"
+#include "core/cluster/visit_collective_parameters.hpp"
+#include "core/formats/file.hpp"
 #include "models/load.hpp"
-#include "simulator/fit_device.hpp"
-#include "simulator/measured_collectives.hpp"
-#include "simulator/measured_kernels.hpp"
+#include "simulator/fit/fit_device.hpp"
+#include "simulator/fit/measured_collectives.hpp"
+#include "simulator/fit/measured_kernels.hpp"
 
 namespace meshwright {
 namespace {
@@ -191,7 +191,7 @@ CLI::App* add_fit_command(CLI::App& app, FitFlags& flags) {
       "cast,\n"
       "embedding, and their _backward). Optional: device, software, source_repo, note, method.\n"
       "Columns of the collectives: op, ranks, bytes, time_us; optional: device, nodes, note.\n"
-      "Methods: burst, sustained, kernel, running, host (see simulator/measured_kernels.hpp).\n"
+      "Methods: burst, sustained, kernel, running, host (see simulator/fit/measured_kernels.hpp).\n"
       "\n"
       "Examples:\n"
       "  meshwright fit kernels.csv --like a100-sxm4-80gb -o mine.toml\n"

@@ -3,7 +3,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/man_page.hpp"
-#include "core/io_file.hpp"
+#include "core/formats/file.hpp"
 
 namespace meshwright {
 

@@ -12,10 +12,10 @@
 #include "cli/report.hpp"
 #include "cli/standard_streams.hpp"
 #include "cli/trainer_notes.hpp"
-#include "core/io_file.hpp"
+#include "core/formats/file.hpp"
 #include "models/load.hpp"
 #include "models/trainer_toml.hpp"
-#include "planner/search.hpp"
+#include "planner/search/search.hpp"
 
 namespace meshwright {
 namespace {

@@ -6,8 +6,8 @@
 #include "cli/help_formatter.hpp"
 #include "cli/schedule_figures.hpp"
 #include "cli/word_flag.hpp"
-#include "core/io_file.hpp"
-#include "core/io_schedule_csv.hpp"
+#include "core/formats/file.hpp"
+#include "core/formats/schedule_csv.hpp"
 
 namespace meshwright {
 namespace {

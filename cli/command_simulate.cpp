@@ -9,13 +9,13 @@
 #include "cli/job_error.hpp"
 #include "cli/report.hpp"
 #include "cli/trainer_notes.hpp"
-#include "core/io_file.hpp"
-#include "core/io_pftrace.hpp"
-#include "core/link_network.hpp"
-#include "core/lower.hpp"
-#include "core/weight_versions.hpp"
-#include "planner/evaluate_plan.hpp"
-#include "simulator/simulate.hpp"
+#include "core/cluster/link_network.hpp"
+#include "core/formats/file.hpp"
+#include "core/formats/pftrace.hpp"
+#include "core/lowering/lower.hpp"
+#include "core/plan/weight_versions.hpp"
+#include "planner/search/evaluate_plan.hpp"
+#include "simulator/engine/simulate.hpp"
 
 namespace meshwright {
 namespace {

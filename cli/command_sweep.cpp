@@ -10,10 +10,10 @@
 #include "cli/report.hpp"
 #include "cli/sweep_axes.hpp"
 #include "cli/table.hpp"
-#include "core/io_file.hpp"
-#include "core/parse_quantity.hpp"
+#include "core/base/parse_quantity.hpp"
+#include "core/formats/file.hpp"
 #include "models/load.hpp"
-#include "planner/sweep.hpp"
+#include "planner/search/sweep.hpp"
 
 namespace meshwright {
 namespace {

@@ -9,7 +9,7 @@
 #include "cli/help_formatter.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/validation_report.hpp"
-#include "core/io_file.hpp"
+#include "core/formats/file.hpp"
 
 namespace meshwright {
 namespace {

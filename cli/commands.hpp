@@ -10,7 +10,7 @@
 #include "cli/job.hpp"
 #include "cli/strategy_flags.hpp"
 #include "cli/variation_flags.hpp"
-#include "core/launch_text.hpp"
+#include "core/trainer/launch_text.hpp"
 
 namespace CLI {
 class App;

@@ -10,9 +10,9 @@
 
 #include "cli/report.hpp"
 #include "cli/table.hpp"
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 #include "models/trainer_toml.hpp"
-#include "simulator/fit_factors.hpp"
+#include "simulator/fit/fit_factors.hpp"
 
 namespace meshwright {
 namespace {

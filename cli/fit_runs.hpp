@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cli/predict_runs.hpp"
-#include "simulator/error_bars.hpp"
+#include "simulator/fit/error_bars.hpp"
 
 namespace meshwright {
 

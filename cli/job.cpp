@@ -7,16 +7,16 @@
 #include "cli/help_formatter.hpp"
 #include "cli/predict_runs.hpp"
 #include "cli/standard_streams.hpp"
-#include "core/io_file.hpp"
-#include "core/lower.hpp"
+#include "core/formats/file.hpp"
+#include "core/lowering/lower.hpp"
 #include "models/import.hpp"
 #include "models/load.hpp"
 #include "models/published_runs.hpp"
 #include "models/this_machine.hpp"
 #include "models/trainer_toml.hpp"
-#include "planner/search.hpp"
-#include "simulator/calibrated_cost_model.hpp"
-#include "simulator/device_cost_model.hpp"
+#include "planner/search/search.hpp"
+#include "simulator/cost/calibrated_cost_model.hpp"
+#include "simulator/cost/device_cost_model.hpp"
 
 namespace meshwright {
 namespace {

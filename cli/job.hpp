@@ -6,12 +6,12 @@
 #include <string>
 
 #include "cli/strategy_flags.hpp"
-#include "core/calibration.hpp"
-#include "core/cluster.hpp"
-#include "core/cost_model.hpp"
-#include "core/io_plan.hpp"
-#include "core/model_graph.hpp"
-#include "core/trainer.hpp"
+#include "core/cluster/cluster.hpp"
+#include "core/cost/calibration.hpp"
+#include "core/cost/cost_model.hpp"
+#include "core/formats/plan.hpp"
+#include "core/model/model_graph.hpp"
+#include "core/trainer/trainer.hpp"
 #include "models/load.hpp"
 
 namespace CLI {

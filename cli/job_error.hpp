@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/job.hpp"
-#include "simulator/error_bars.hpp"
+#include "simulator/fit/error_bars.hpp"
 
 namespace meshwright {
 

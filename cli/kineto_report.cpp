@@ -7,7 +7,7 @@
 
 #include "cli/report.hpp"
 #include "cli/table.hpp"
-#include "core/parse_quantity.hpp"
+#include "core/base/parse_quantity.hpp"
 
 namespace meshwright {
 namespace {

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "cli/strategy_flags.hpp"
-#include "core/kernel.hpp"
-#include "core/schedule.hpp"
+#include "core/base/kernel.hpp"
+#include "core/schedule/schedule.hpp"
 #include "models/load.hpp"
 #include "models/published_runs.hpp"
 #include "models/this_machine.hpp"

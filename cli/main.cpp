@@ -15,8 +15,8 @@
 #include "cli/interrupt.hpp"
 #include "cli/run_failed.hpp"
 #include "cli/standard_streams.hpp"
-#include "core/error.hpp"
-#include "core/io_file.hpp"
+#include "core/base/error.hpp"
+#include "core/formats/file.hpp"
 
 namespace meshwright {
 namespace {

@@ -3,10 +3,10 @@
 #include <memory>
 #include <utility>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 #include "models/this_machine.hpp"
-#include "simulator/calibrated_cost_model.hpp"
-#include "simulator/device_cost_model.hpp"
+#include "simulator/cost/calibrated_cost_model.hpp"
+#include "simulator/cost/device_cost_model.hpp"
 
 namespace meshwright {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/calibration.hpp"
+#include "core/cost/calibration.hpp"
 #include "executor/measure_kernels.hpp"
 
 namespace meshwright {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "cli/interrupt.hpp"
-#include "core/schedule.hpp"
-#include "planner/search.hpp"
+#include "core/schedule/schedule.hpp"
+#include "planner/search/search.hpp"
 
 namespace meshwright {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/job.hpp"
-#include "core/io_plan.hpp"
+#include "core/formats/plan.hpp"
 
 namespace meshwright {
 

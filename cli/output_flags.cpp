@@ -2,7 +2,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/help_formatter.hpp"
-#include "core/io_file.hpp"
+#include "core/formats/file.hpp"
 
 namespace meshwright {
 

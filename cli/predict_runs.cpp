@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "models/trainer_toml.hpp"
-#include "planner/evaluate_plan.hpp"
-#include "planner/parallel_for.hpp"
-#include "planner/search.hpp"
-#include "simulator/device_cost_model.hpp"
+#include "planner/search/evaluate_plan.hpp"
+#include "planner/search/parallel_for.hpp"
+#include "planner/search/search.hpp"
+#include "simulator/cost/device_cost_model.hpp"
 
 namespace meshwright {
 namespace {

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "core/cluster.hpp"
-#include "core/cost_model.hpp"
-#include "core/evaluation.hpp"
-#include "core/model_graph.hpp"
-#include "core/trainer.hpp"
+#include "core/cluster/cluster.hpp"
+#include "core/cost/cost_model.hpp"
+#include "core/model/model_graph.hpp"
+#include "core/timeline/evaluation.hpp"
+#include "core/trainer/trainer.hpp"
 #include "models/published_runs.hpp"
-#include "simulator/error_bars.hpp"
+#include "simulator/fit/error_bars.hpp"
 
 namespace meshwright {
 
@@ -36,7 +36,7 @@ struct LoadedRuns {
 /// InputError if a model or cluster is invalid.
 LoadedRuns load_runs(std::vector<PublishedSet> sets);
 
-/// What one prediction gives. Times and shares as in core/evaluation.hpp.
+/// What one prediction gives. Times and shares as in core/timeline/evaluation.hpp.
 struct RunPrediction {
   std::vector<Diagnostic> problems;  ///< why the run cannot be simulated; then the rest is empty
   Seconds step_time;

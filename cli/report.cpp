@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/table.hpp"
-#include "core/parse_quantity.hpp"
-#include "simulator/error_bars.hpp"
+#include "core/base/parse_quantity.hpp"
+#include "simulator/fit/error_bars.hpp"
 
 namespace meshwright {
 namespace {

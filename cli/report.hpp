@@ -5,12 +5,12 @@
 #include <string>
 #include <string_view>
 
-#include "core/cluster.hpp"
-#include "core/evaluation.hpp"
-#include "core/io_plan.hpp"
-#include "core/strategy_text.hpp"
-#include "core/task_graph.hpp"
-#include "planner/search.hpp"
+#include "core/cluster/cluster.hpp"
+#include "core/formats/plan.hpp"
+#include "core/graph/task_graph.hpp"
+#include "core/plan/strategy_text.hpp"
+#include "core/timeline/evaluation.hpp"
+#include "planner/search/search.hpp"
 
 namespace meshwright {
 
@@ -21,7 +21,7 @@ std::string grouped(std::int64_t count);
 
 /// One row per plan, best first, numbered from 1, and a line that defines the shares.
 std::string plan_table(std::span<const PlanFigures> plans);
-/// "6.9 % (busiest rank 4.3 %)": bubble fractions of the period, see core/evaluation.hpp.
+/// "6.9 % (busiest rank 4.3 %)": bubble fractions of the period, see core/timeline/evaluation.hpp.
 std::string bubble_text(const PlanFigures& figures);
 /// "64 of 72 GPUs per node used\n"; empty if a job of `ranks` ranks fills its nodes or fits in one.
 std::string partial_nodes_text(const Cluster& cluster, std::int64_t ranks);

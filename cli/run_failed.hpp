@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "core/error.hpp"
-#include "core/ids.hpp"
+#include "core/base/error.hpp"
+#include "core/base/ids.hpp"
 
 namespace meshwright {
 

@@ -9,10 +9,10 @@
 #include <sstream>
 #include <string_view>
 
-#include "core/io_file.hpp"
-#include "core/parse_quantity.hpp"
+#include "core/base/parse_quantity.hpp"
+#include "core/formats/file.hpp"
 #include "executor/example_text.hpp"
-#include "simulator/simulate.hpp"
+#include "simulator/engine/simulate.hpp"
 
 namespace meshwright {
 namespace {

@@ -8,9 +8,9 @@
 #include "cli/report.hpp"
 #include "cli/run_device.hpp"
 #include "cli/run_input.hpp"
-#include "core/io_pftrace.hpp"
+#include "core/formats/pftrace.hpp"
 #include "executor/measured_timeline.hpp"
-#include "simulator/variation.hpp"
+#include "simulator/variation/variation.hpp"
 
 namespace meshwright {
 namespace {

@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "cli/decimal_time.hpp"
-#include "core/io_file.hpp"
-#include "core/io_schedule_csv.hpp"
-#include "planner/schedule_front.hpp"
-#include "planner/schedule_route_bounds.hpp"
+#include "core/formats/file.hpp"
+#include "core/formats/schedule_csv.hpp"
+#include "planner/synthesis/schedule_front.hpp"
+#include "planner/synthesis/schedule_route_bounds.hpp"
 
 namespace meshwright {
 namespace {

@@ -2,7 +2,8 @@
 ///
 /// Its bubble is the bubble rate of Zero Bubble (Qi et al., arXiv 2401.10241): for m micro-batches
 /// (x - m (tF + tB + tW)) / x, with x the makespan or the period and the times averaged over the
-/// devices. Message latency counts as bubble, unlike in the bubble of a plan (core/evaluation.hpp).
+/// devices. Message latency counts as bubble, unlike in the bubble of a plan
+/// (core/timeline/evaluation.hpp).
 #include <fmt/format.h>
 
 #include <cmath>
@@ -10,7 +11,7 @@
 
 #include "cli/decimal_time.hpp"
 #include "cli/schedule_figures.hpp"
-#include "core/parse_quantity.hpp"
+#include "core/base/parse_quantity.hpp"
 
 namespace meshwright {
 namespace {

@@ -9,11 +9,11 @@
 #include "cli/job.hpp"
 #include "cli/report.hpp"
 #include "cli/table.hpp"
-#include "core/io_file.hpp"
-#include "core/io_pftrace.hpp"
-#include "core/io_plan.hpp"
-#include "core/parse_quantity.hpp"
-#include "core/timeline.hpp"
+#include "core/base/parse_quantity.hpp"
+#include "core/formats/file.hpp"
+#include "core/formats/pftrace.hpp"
+#include "core/formats/plan.hpp"
+#include "core/timeline/timeline.hpp"
 
 namespace meshwright {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/schedule.hpp"
+#include "core/schedule/schedule.hpp"
 #include "models/load.hpp"
 
 namespace meshwright {

@@ -19,7 +19,7 @@
 
 #include "cli/interrupt.hpp"
 #include "cli/run_failed.hpp"
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "executor/supervision.hpp"
 
 namespace meshwright {

@@ -9,7 +9,7 @@
 
 #include "cli/help_formatter.hpp"
 #include "cli/word_flag.hpp"
-#include "core/schedule.hpp"
+#include "core/schedule/schedule.hpp"
 
 namespace meshwright {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "core/error.hpp"
-#include "core/plan.hpp"
-#include "core/stage_cut.hpp"
-#include "planner/search.hpp"
+#include "core/base/error.hpp"
+#include "core/plan/plan.hpp"
+#include "core/plan/stage_cut.hpp"
+#include "planner/search/search.hpp"
 
 namespace CLI {
 class App;

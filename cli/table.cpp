@@ -4,7 +4,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 
 namespace meshwright {
 namespace {

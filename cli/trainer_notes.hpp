@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "cli/job.hpp"
-#include "core/error.hpp"
-#include "core/trainer.hpp"
-#include "planner/search.hpp"
+#include "core/base/error.hpp"
+#include "core/trainer/trainer.hpp"
+#include "planner/search/search.hpp"
 
 namespace meshwright {
 

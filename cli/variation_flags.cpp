@@ -12,9 +12,9 @@
 #include "cli/help_formatter.hpp"
 #include "cli/report.hpp"
 #include "cli/strategy_flags.hpp"
-#include "core/parse_quantity.hpp"
-#include "planner/parallel_for.hpp"
-#include "simulator/simulate.hpp"
+#include "core/base/parse_quantity.hpp"
+#include "planner/search/parallel_for.hpp"
+#include "simulator/engine/simulate.hpp"
 
 namespace meshwright {
 namespace {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "core/cost_model.hpp"
-#include "core/task_graph.hpp"
-#include "simulator/goodput.hpp"
-#include "simulator/variation.hpp"
+#include "core/cost/cost_model.hpp"
+#include "core/graph/task_graph.hpp"
+#include "simulator/variation/goodput.hpp"
+#include "simulator/variation/variation.hpp"
 
 namespace CLI {
 class App;

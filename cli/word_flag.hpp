@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cli/strategy_flags.hpp"
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace meshwright {
 

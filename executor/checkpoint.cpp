@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/io_file.hpp"
+#include "core/formats/file.hpp"
 #include "executor/checkpoint_parts.hpp"
 #include "executor/copies_in_pieces.hpp"
 #include "executor/owned_parameters.hpp"

@@ -1,7 +1,7 @@
 /// The complete state of a training run, independent of the plan: written by --save, read by
 /// --resume.
 ///
-/// A safetensors file (core/io_safetensors.hpp) with three unsharded fp32 tensors per model
+/// A safetensors file (core/formats/safetensors.hpp) with three unsharded fp32 tensors per model
 /// parameter: NAME, NAME.first_moment and NAME.second_moment (of AdamW). The metadata record the
 /// format, model, seed, training step and position in the text. With an asynchronous parameter
 /// server every worker resumes from the weights it pulled last: N workers add N tensors per
@@ -15,9 +15,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/io_safetensors.hpp"
-#include "core/model_graph.hpp"
-#include "core/plan.hpp"
+#include "core/formats/safetensors.hpp"
+#include "core/model/model_graph.hpp"
+#include "core/plan/plan.hpp"
 #include "executor/communicator.hpp"
 
 namespace meshwright {

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <filesystem>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "executor/checkpoint_parts.hpp"
 
 namespace meshwright {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/model_graph.hpp"
+#include "core/model/model_graph.hpp"
 #include "executor/checkpoint.hpp"
 #include "executor/owned_parameters.hpp"
 

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "core/dtype.hpp"
+#include "core/base/dtype.hpp"
 #include "executor/communicator.hpp"
 
 namespace meshwright {

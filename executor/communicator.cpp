@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 #include "kernels/bfloat16.hpp"
 
 namespace meshwright {

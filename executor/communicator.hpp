@@ -12,8 +12,8 @@
 #include <span>
 #include <stdexcept>
 
-#include "core/ids.hpp"
-#include "core/units.hpp"
+#include "core/base/ids.hpp"
+#include "core/base/units.hpp"
 #include "kernels/elementwise.hpp"
 
 namespace meshwright {

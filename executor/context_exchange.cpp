@@ -1,6 +1,6 @@
 // Communication of context ranks for attention; see ContextAlgorithm. The ring is in
 // ring_attention.cpp.
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 #include "executor/attention_calls.hpp"
 
 namespace meshwright {

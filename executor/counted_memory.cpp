@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 
 namespace meshwright {
 namespace {

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "core/memory_amounts.hpp"
-#include "core/units.hpp"
+#include "core/base/units.hpp"
+#include "core/graph/memory_amounts.hpp"
 #include "kernels/device_queue.hpp"
 #include "kernels/tensor_view.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 
 namespace meshwright {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 
 namespace meshwright {
 

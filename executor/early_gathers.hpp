@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "core/task_graph.hpp"
+#include "core/graph/task_graph.hpp"
 
 namespace meshwright {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 #include "executor/expert_rows.hpp"
 #include "executor/sequence_pieces.hpp"
 

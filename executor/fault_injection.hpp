@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "core/ids.hpp"
-#include "core/task_graph.hpp"
+#include "core/base/ids.hpp"
+#include "core/graph/task_graph.hpp"
 
 namespace meshwright {
 

@@ -12,7 +12,7 @@
 #include <system_error>
 #include <utility>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "executor/wire.hpp"
 
 namespace meshwright {

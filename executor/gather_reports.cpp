@@ -4,8 +4,8 @@
 #include <numeric>
 #include <utility>
 
-#include "core/check.hpp"
-#include "core/weight_versions.hpp"
+#include "core/base/check.hpp"
+#include "core/plan/weight_versions.hpp"
 
 namespace meshwright {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/ids.hpp"
+#include "core/base/ids.hpp"
 #include "executor/communicator.hpp"
 
 namespace meshwright {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 #include "executor/launch.hpp"
 #include "executor/supervision.hpp"
 #include "executor/tcp_meeting.hpp"

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "core/check.hpp"
-#include "core/error.hpp"
+#include "core/base/check.hpp"
+#include "core/base/error.hpp"
 #include "executor/launch.hpp"
 #include "executor/mpi_communicator.hpp"
 #include "executor/mpi_job.hpp"

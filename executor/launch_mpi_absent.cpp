@@ -1,6 +1,6 @@
 /// Replaces launch_mpi.cpp and mpi_job.cpp in builds without MPI.
-#include "core/check.hpp"
-#include "core/error.hpp"
+#include "core/base/check.hpp"
+#include "core/base/error.hpp"
 #include "executor/launch.hpp"
 #include "executor/mpi_job.hpp"
 

@@ -13,7 +13,7 @@
 #include <system_error>
 #include <vector>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "executor/launch.hpp"
 #include "executor/socket_communicator.hpp"
 #include "executor/supervision.hpp"

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <functional>
 
-#include "core/check.hpp"
-#include "core/error.hpp"
+#include "core/base/check.hpp"
+#include "core/base/error.hpp"
 
 namespace meshwright {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/calibration.hpp"
+#include "core/cost/calibration.hpp"
 #include "executor/measure_messages.hpp"
 #include "kernels/device.hpp"
 #include "kernels/kernel_table.hpp"

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "core/lower.hpp"
+#include "core/lowering/lower.hpp"
 #include "executor/train.hpp"
 
 namespace meshwright {

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "core/calibration.hpp"
-#include "core/model_graph.hpp"
-#include "core/plan.hpp"
-#include "core/task_graph.hpp"
+#include "core/cost/calibration.hpp"
+#include "core/graph/task_graph.hpp"
+#include "core/model/model_graph.hpp"
+#include "core/plan/plan.hpp"
 #include "executor/timed_actions.hpp"
 #include "kernels/device.hpp"
 #include "kernels/kernel_table.hpp"

@@ -8,7 +8,7 @@
 #include <functional>
 #include <stdexcept>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 #include "executor/collectives.hpp"
 #include "executor/launch.hpp"
 #include "executor/rank_clock.hpp"

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "core/calibration.hpp"
-#include "core/units.hpp"
+#include "core/base/units.hpp"
+#include "core/cost/calibration.hpp"
 
 namespace meshwright {
 

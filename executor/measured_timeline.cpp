@@ -1,7 +1,7 @@
 #include "executor/measured_timeline.hpp"
 
-#include "core/check.hpp"
-#include "core/timeline_steps.hpp"
+#include "core/base/check.hpp"
+#include "core/timeline/timeline_steps.hpp"
 
 namespace meshwright {
 

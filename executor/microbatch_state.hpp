@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/activation_buffers.hpp"
-#include "core/ids.hpp"
+#include "core/base/ids.hpp"
+#include "core/graph/activation_buffers.hpp"
 #include "executor/communicator.hpp"
 #include "executor/counted_memory.hpp"
 

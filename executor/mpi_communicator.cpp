@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 
 namespace meshwright {
 namespace {

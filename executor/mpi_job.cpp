@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include "core/check.hpp"
-#include "core/error.hpp"
+#include "core/base/check.hpp"
+#include "core/base/error.hpp"
 
 namespace meshwright {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "core/ids.hpp"
+#include "core/base/ids.hpp"
 #include "executor/launch.hpp"
 
 namespace meshwright {

@@ -11,8 +11,8 @@
 #include <span>
 #include <string>
 
-#include "core/dtype.hpp"
-#include "core/units.hpp"
+#include "core/base/dtype.hpp"
+#include "core/base/units.hpp"
 #include "kernels/cuda_library.hpp"
 #include "kernels/elementwise.hpp"
 

@@ -5,8 +5,8 @@
 #include <exception>
 #include <thread>
 
-#include "core/check.hpp"
-#include "core/error.hpp"
+#include "core/base/check.hpp"
+#include "core/base/error.hpp"
 #include "executor/collectives.hpp"
 #include "executor/rank_context.hpp"
 

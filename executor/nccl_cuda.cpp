@@ -7,8 +7,8 @@
 #include <thread>
 #include <utility>
 
-#include "core/check.hpp"
-#include "core/error.hpp"
+#include "core/base/check.hpp"
+#include "core/base/error.hpp"
 #include "executor/nccl.hpp"
 #include "kernels/loaded_library.hpp"
 

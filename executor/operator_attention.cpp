@@ -2,7 +2,7 @@
 // sequences of some of the heads. For ring attention see ring_attention.cpp.
 #include <cmath>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 #include "executor/attention_calls.hpp"
 
 namespace meshwright {

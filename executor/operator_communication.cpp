@@ -2,7 +2,7 @@
 // operator follows from whether the tensor is one of its inputs.
 #include <algorithm>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 #include "executor/operator_pass.hpp"
 
 namespace meshwright {

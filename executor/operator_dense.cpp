@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 #include "executor/operator_pass.hpp"
 
 namespace meshwright {

@@ -2,7 +2,7 @@
 // ranks is in expert_exchange.cpp.
 #include <numeric>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 #include "executor/expert_rows.hpp"
 
 namespace meshwright {

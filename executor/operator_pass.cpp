@@ -1,6 +1,6 @@
 #include "executor/operator_pass.hpp"
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 
 namespace meshwright {
 

@@ -1,6 +1,6 @@
 // Rotary position embeddings: of whole heads, or (latent attention) of a part of every query and of
 // one key part shared by all heads.
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 #include "executor/operator_pass.hpp"
 
 namespace meshwright {

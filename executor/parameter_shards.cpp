@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/check.hpp"
-#include "core/operator_work.hpp"
+#include "core/base/check.hpp"
+#include "core/operators/operator_work.hpp"
 
 namespace meshwright {
 namespace {

@@ -1,8 +1,8 @@
 /// Which elements of the model's parameters one rank holds, and their layout in its buffers.
 ///
 /// The parameters of a model chunk on one rank form two flat buffers, dense and expert parameters,
-/// in the order of layers, operators and their parameters. ParameterRange (core/kernel.hpp) indexes
-/// these buffers.
+/// in the order of layers, operators and their parameters. ParameterRange (core/base/kernel.hpp)
+/// indexes these buffers.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
-#include "core/ids.hpp"
-#include "core/model_graph.hpp"
-#include "core/plan.hpp"
+#include "core/base/ids.hpp"
+#include "core/model/model_graph.hpp"
+#include "core/plan/plan.hpp"
 #include "executor/communicator.hpp"
 
 namespace meshwright {

@@ -13,8 +13,8 @@
 #include <atomic>
 #include <chrono>
 
-#include "core/timeline.hpp"
-#include "core/units.hpp"
+#include "core/base/units.hpp"
+#include "core/timeline/timeline.hpp"
 #include "executor/communicator.hpp"
 #include "kernels/kernel_table.hpp"
 

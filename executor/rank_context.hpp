@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "core/model_graph.hpp"
-#include "core/operator_work.hpp"
-#include "core/plan.hpp"
-#include "core/rank_groups.hpp"
+#include "core/model/model_graph.hpp"
+#include "core/operators/operator_work.hpp"
+#include "core/plan/plan.hpp"
+#include "core/plan/rank_groups.hpp"
 #include "executor/communicator.hpp"
 #include "executor/counted_memory.hpp"
 #include "executor/kernel_pieces.hpp"

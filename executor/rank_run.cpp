@@ -6,8 +6,8 @@
 #include <map>
 #include <tuple>
 
-#include "core/check.hpp"
-#include "core/lower.hpp"
+#include "core/base/check.hpp"
+#include "core/lowering/lower.hpp"
 #include "executor/early_gathers.hpp"
 
 namespace meshwright {

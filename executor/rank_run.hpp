@@ -5,9 +5,9 @@
 #include <functional>
 #include <vector>
 
-#include "core/cost_model.hpp"
-#include "core/plan.hpp"
-#include "core/task_graph.hpp"
+#include "core/cost/cost_model.hpp"
+#include "core/graph/task_graph.hpp"
+#include "core/plan/plan.hpp"
 #include "executor/communicator.hpp"
 #include "executor/launch.hpp"
 #include "executor/rank_clock.hpp"

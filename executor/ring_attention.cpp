@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 #include "executor/attention_calls.hpp"
 
 namespace meshwright {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/check.hpp"
-#include "core/weight_versions.hpp"
+#include "core/base/check.hpp"
+#include "core/plan/weight_versions.hpp"
 
 namespace meshwright {
 namespace {

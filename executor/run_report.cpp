@@ -1,6 +1,6 @@
 #include "executor/run_report.hpp"
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 #include "executor/wire.hpp"
 
 namespace meshwright {

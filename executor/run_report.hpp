@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/memory_amounts.hpp"
+#include "core/graph/memory_amounts.hpp"
 #include "executor/rank_run.hpp"
 
 namespace meshwright {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/plan.hpp"
+#include "core/plan/plan.hpp"
 
 namespace meshwright {
 

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 
 namespace meshwright {
 

@@ -1,7 +1,7 @@
 #include "executor/stage_parameters.hpp"
 
-#include "core/activation_buffers.hpp"
-#include "core/check.hpp"
+#include "core/base/check.hpp"
+#include "core/graph/activation_buffers.hpp"
 
 namespace meshwright {
 

@@ -12,8 +12,8 @@
 #include <new>
 #include <utility>
 
-#include "core/check.hpp"
-#include "core/error.hpp"
+#include "core/base/check.hpp"
+#include "core/base/error.hpp"
 
 namespace meshwright {
 namespace {

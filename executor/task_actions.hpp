@@ -6,8 +6,8 @@
 #include <functional>
 #include <span>
 
-#include "core/ids.hpp"
-#include "core/task_graph.hpp"
+#include "core/base/ids.hpp"
+#include "core/graph/task_graph.hpp"
 
 namespace meshwright {
 

@@ -18,7 +18,7 @@
 #include <system_error>
 #include <thread>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace meshwright {
 namespace {

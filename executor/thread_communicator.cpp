@@ -1,6 +1,6 @@
 #include "executor/thread_communicator.hpp"
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 
 namespace meshwright {
 

@@ -4,7 +4,7 @@
 #include <tuple>
 #include <utility>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 #include "executor/rank_clock.hpp"
 
 namespace meshwright {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/calibration.hpp"
+#include "core/cost/calibration.hpp"
 #include "executor/forwarded_actions.hpp"
 #include "executor/rank_clock.hpp"
 

@@ -7,9 +7,9 @@
 #include <memory>
 #include <mutex>
 
-#include "core/check.hpp"
-#include "core/error.hpp"
-#include "core/weight_versions.hpp"
+#include "core/base/check.hpp"
+#include "core/base/error.hpp"
+#include "core/plan/weight_versions.hpp"
 #include "executor/device_communicator.hpp"
 #include "executor/device_spans.hpp"
 #include "executor/gather_reports.hpp"

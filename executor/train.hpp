@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/cost_model.hpp"
-#include "core/timeline_of.hpp"
+#include "core/cost/cost_model.hpp"
+#include "core/timeline/timeline_of.hpp"
 #include "executor/checkpoint.hpp"
 #include "executor/fault_injection.hpp"
 #include "executor/launch.hpp"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/check.hpp"
-#include "core/lower.hpp"
+#include "core/base/check.hpp"
+#include "core/lowering/lower.hpp"
 #include "executor/sequence_pieces.hpp"
 
 namespace meshwright {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "core/schedule.hpp"
-#include "core/weight_versions.hpp"
+#include "core/plan/weight_versions.hpp"
+#include "core/schedule/schedule.hpp"
 #include "executor/early_gathers.hpp"
 #include "executor/one_process.hpp"
 #include "executor/operator_pass.hpp"

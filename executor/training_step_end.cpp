@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 #include "executor/training_actions.hpp"
 
 namespace meshwright {
@@ -86,9 +86,10 @@ Ticks TrainingActions::all_reduce_table(StageParameters& parameters, RankGroup& 
                           ready);
 }
 
-/// Partial gradients that tensor ranks must sum, see PartialGradients (core/operator_work.hpp):
-/// over all tensor ranks those of replicated parameters used on a part of the tokens or heads; over
-/// the ranks with copies of key-value heads, those of the copied columns.
+/// Partial gradients that tensor ranks must sum, see PartialGradients
+/// (core/operators/operator_work.hpp): over all tensor ranks those of replicated parameters used on
+/// a part of the tokens or heads; over the ranks with copies of key-value heads, those of the
+/// copied columns.
 std::vector<TrainingActions::PartialRange> TrainingActions::partial_gradients(
     const Stage& stage, bool over_copies) const {
   std::vector<PartialRange> found;

@@ -1,7 +1,7 @@
 // Data parallelism with the whole model on every device: parameter servers, and a single process.
 #include <algorithm>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 #include "executor/training_actions.hpp"
 
 namespace meshwright {

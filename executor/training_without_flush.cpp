@@ -1,6 +1,6 @@
 // Flushless training over several steps: the weight version of each pass, and updates between
-// passes (core/weight_versions.hpp). Gradients are clipped by the norm of this stage only.
-#include "core/check.hpp"
+// passes (core/plan/weight_versions.hpp). Gradients are clipped by the norm of this stage only.
+#include "core/base/check.hpp"
 #include "executor/training_actions.hpp"
 
 namespace meshwright {

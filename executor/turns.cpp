@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 
 namespace meshwright {
 namespace {

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 
 namespace meshwright {
 

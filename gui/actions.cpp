@@ -3,7 +3,7 @@
 #include <QRegularExpression>
 #include <QWidget>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 
 namespace meshwright::gui {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/plan.hpp"
-#include "core/schedule.hpp"
-#include "core/stage_times.hpp"
+#include "core/plan/plan.hpp"
+#include "core/schedule/schedule.hpp"
+#include "core/schedule/stage_times.hpp"
 
 namespace meshwright::gui {
 

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "core/calibration.hpp"
+#include "core/cost/calibration.hpp"
 #include "gui/child_program.hpp"
 #include "gui/screen.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "gui/number_text.hpp"
 #include "gui/qstring_of.hpp"
-#include "simulator/kernel_curve_fit.hpp"
+#include "simulator/cost/kernel_curve_fit.hpp"
 
 namespace meshwright::gui {
 namespace {

@@ -1,7 +1,7 @@
 /// Calibration curves as chart points, with tooltips and fitted laws. Pure functions.
 #pragma once
 
-#include "core/calibration.hpp"
+#include "core/cost/calibration.hpp"
 #include "gui/point_chart.hpp"
 
 namespace meshwright::gui {

@@ -11,9 +11,9 @@
 #include <QSplitter>
 #include <QVBoxLayout>
 
-#include "core/io_file.hpp"
-#include "core/io_pftrace.hpp"
-#include "core/timeline_of.hpp"
+#include "core/formats/file.hpp"
+#include "core/formats/pftrace.hpp"
+#include "core/timeline/timeline_of.hpp"
 #include "gui/actions.hpp"
 #include "gui/comparison_report.hpp"
 #include "gui/empty_notice.hpp"

@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "core/compare.hpp"
+#include "core/timeline/compare.hpp"
 #include "gui/screen.hpp"
 #include "gui/timeline_comparison.hpp"
 #include "gui/timeline_tracks.hpp"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/compare.hpp"
+#include "core/timeline/compare.hpp"
 
 class QTableWidget;
 class QTextBrowser;

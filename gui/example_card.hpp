@@ -3,7 +3,7 @@
 
 #include <QAbstractButton>
 
-#include "core/schedule_timing.hpp"
+#include "core/schedule/timing.hpp"
 #include "gui/scenario.hpp"
 
 namespace meshwright::gui {

@@ -3,8 +3,8 @@
 #include <QClipboard>
 #include <QFileDialog>
 
-#include "core/io_file.hpp"
-#include "core/io_schedule_csv.hpp"
+#include "core/formats/file.hpp"
+#include "core/formats/schedule_csv.hpp"
 #include "gui/actions.hpp"
 #include "gui/explore_screen.hpp"
 #include "gui/slice_table.hpp"

@@ -9,7 +9,7 @@
 #include <QPushButton>
 #include <QVBoxLayout>
 
-#include "core/launch_text.hpp"
+#include "core/trainer/launch_text.hpp"
 
 namespace meshwright::gui {
 

@@ -1,10 +1,10 @@
 /// The launch command or config file of a plan, for Meshwright or another training framework
-/// (core/launch_text.hpp), with a list of what that framework cannot express.
+/// (core/trainer/launch_text.hpp), with a list of what that framework cannot express.
 #pragma once
 
 #include <QWidget>
 
-#include "core/plan.hpp"
+#include "core/plan/plan.hpp"
 
 class QComboBox;
 class QLabel;

@@ -17,7 +17,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace meshwright::gui {
 

@@ -8,7 +8,7 @@
 #include <QWidget>
 #include <vector>
 
-#include "core/units.hpp"
+#include "core/base/units.hpp"
 
 namespace meshwright::gui {
 

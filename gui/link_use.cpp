@@ -6,9 +6,9 @@
 #include <map>
 #include <numeric>
 
-#include "core/lower.hpp"
-#include "core/rank_groups.hpp"
-#include "simulator/collective_load.hpp"
+#include "core/lowering/lower.hpp"
+#include "core/plan/rank_groups.hpp"
+#include "simulator/network/collective_load.hpp"
 
 namespace meshwright::gui {
 namespace {

@@ -1,12 +1,12 @@
 /// Traffic of one step on every link of the cluster: messages between stages and all collectives,
-/// distributed over links by the simulator's rules (simulator/collective_load.hpp).
+/// distributed over links by the simulator's rules (simulator/network/collective_load.hpp).
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "core/link_network.hpp"
+#include "core/cluster/link_network.hpp"
 #include "gui/simulation.hpp"
 
 namespace meshwright::gui {

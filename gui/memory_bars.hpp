@@ -5,7 +5,7 @@
 #include <QWidget>
 #include <vector>
 
-#include "core/memory_amounts.hpp"
+#include "core/graph/memory_amounts.hpp"
 
 namespace meshwright::gui {
 

@@ -3,7 +3,7 @@
 
 #include <QString>
 
-#include "core/units.hpp"
+#include "core/base/units.hpp"
 #include "gui/preferences.hpp"
 
 namespace meshwright::gui {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/error.hpp"
-#include "core/io_file.hpp"
+#include "core/base/error.hpp"
+#include "core/formats/file.hpp"
 #include "gui/trace_files.hpp"
 
 namespace meshwright::gui {

@@ -7,9 +7,9 @@
 #include <variant>
 #include <vector>
 
-#include "core/calibration.hpp"
-#include "core/io_plan.hpp"
-#include "core/io_schedule_csv.hpp"
+#include "core/cost/calibration.hpp"
+#include "core/formats/plan.hpp"
+#include "core/formats/schedule_csv.hpp"
 #include "gui/timeline_tracks.hpp"
 #include "models/load.hpp"
 

@@ -4,7 +4,7 @@
 #include <QWidget>
 #include <vector>
 
-#include "core/io_plan.hpp"
+#include "core/formats/plan.hpp"
 
 namespace meshwright::gui {
 

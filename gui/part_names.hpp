@@ -3,8 +3,8 @@
 
 #include <QString>
 
-#include "core/evaluation.hpp"
-#include "planner/search.hpp"
+#include "core/timeline/evaluation.hpp"
+#include "planner/search/search.hpp"
 
 namespace meshwright::gui {
 

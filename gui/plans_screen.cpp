@@ -12,7 +12,7 @@
 #include <QVBoxLayout>
 #include <cmath>
 
-#include "core/strategy_text.hpp"
+#include "core/plan/strategy_text.hpp"
 #include "gui/actions.hpp"
 #include "gui/empty_notice.hpp"
 #include "gui/hand_over.hpp"

@@ -8,7 +8,7 @@
 
 #include "gui/scenario.hpp"
 #include "gui/screen.hpp"
-#include "planner/search.hpp"
+#include "planner/search/search.hpp"
 
 class QCheckBox;
 class QLabel;

@@ -4,7 +4,7 @@
 #include <QTreeWidget>
 #include <vector>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace meshwright::gui {
 

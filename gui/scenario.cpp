@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/schedule.hpp"
+#include "core/schedule/schedule.hpp"
 
 namespace meshwright::gui {
 namespace {

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/io_plan.hpp"
-#include "core/plan.hpp"
+#include "core/formats/plan.hpp"
+#include "core/plan/plan.hpp"
 #include "models/load.hpp"
-#include "simulator/what_if.hpp"
+#include "simulator/variation/what_if.hpp"
 
 namespace meshwright::gui {
 

@@ -5,10 +5,10 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "core/schedule.hpp"
+#include "core/schedule/schedule.hpp"
 #include "gui/number_text.hpp"
 #include "models/load.hpp"
-#include "planner/candidates.hpp"
+#include "planner/search/candidates.hpp"
 
 namespace meshwright::gui {
 namespace {

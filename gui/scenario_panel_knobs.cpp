@@ -6,11 +6,11 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "core/schedule.hpp"
+#include "core/schedule/schedule.hpp"
 #include "gui/number_text.hpp"
 #include "gui/scenario_panel.hpp"
 #include "models/load.hpp"
-#include "planner/candidates.hpp"
+#include "planner/search/candidates.hpp"
 
 namespace meshwright::gui {
 namespace {

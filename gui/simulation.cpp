@@ -4,18 +4,18 @@
 #include <array>
 #include <future>
 
-#include "core/io_file.hpp"
-#include "core/lower.hpp"
+#include "core/formats/file.hpp"
+#include "core/lowering/lower.hpp"
 #include "models/presets.hpp"
 #include "models/trainer_toml.hpp"
-#include "planner/evaluate_plan.hpp"
-#include "planner/made_to_measure.hpp"
-#include "planner/schedule_route_bounds.hpp"
-#include "planner/search.hpp"
-#include "simulator/calibrated_cost_model.hpp"
-#include "simulator/device_cost_model.hpp"
-#include "simulator/error_bars.hpp"
-#include "simulator/simulate.hpp"
+#include "planner/search/evaluate_plan.hpp"
+#include "planner/search/made_to_measure.hpp"
+#include "planner/search/search.hpp"
+#include "planner/synthesis/schedule_route_bounds.hpp"
+#include "simulator/cost/calibrated_cost_model.hpp"
+#include "simulator/cost/device_cost_model.hpp"
+#include "simulator/engine/simulate.hpp"
+#include "simulator/fit/error_bars.hpp"
 
 namespace meshwright::gui {
 namespace {

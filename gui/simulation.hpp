@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "core/cluster.hpp"
-#include "core/cost_model.hpp"
-#include "core/evaluation.hpp"
-#include "core/io_plan.hpp"
-#include "core/model_graph.hpp"
-#include "core/trainer.hpp"
+#include "core/cluster/cluster.hpp"
+#include "core/cost/cost_model.hpp"
+#include "core/formats/plan.hpp"
+#include "core/model/model_graph.hpp"
+#include "core/timeline/evaluation.hpp"
+#include "core/trainer/trainer.hpp"
 #include "gui/bubble_formula.hpp"
 #include "gui/scenario.hpp"
 #include "gui/timeline_causes.hpp"

@@ -12,7 +12,7 @@
 #include <map>
 #include <sstream>
 
-#include "core/io_plan.hpp"
+#include "core/formats/plan.hpp"
 
 namespace meshwright::gui {
 namespace {

@@ -10,7 +10,7 @@
 #include "gui/actions.hpp"
 #include "gui/number_text.hpp"
 #include "gui/workbench.hpp"
-#include "planner/parallel_for.hpp"
+#include "planner/search/parallel_for.hpp"
 
 namespace meshwright::gui {
 namespace {

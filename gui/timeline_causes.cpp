@@ -4,8 +4,8 @@
 #include <map>
 #include <numeric>
 
-#include "core/check.hpp"
-#include "simulator/idle_parts.hpp"
+#include "core/base/check.hpp"
+#include "simulator/evaluate/idle_parts.hpp"
 
 namespace meshwright::gui {
 namespace {

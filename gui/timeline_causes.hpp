@@ -8,14 +8,14 @@
 #include <string_view>
 #include <vector>
 
-#include "core/task_graph.hpp"
-#include "core/timeline_of.hpp"
+#include "core/graph/task_graph.hpp"
+#include "core/timeline/timeline_of.hpp"
 #include "gui/timeline_tracks.hpp"
 
 namespace meshwright::gui {
 
 /// Why a compute row is idle: the cause of a bubble, or exposed communication
-/// (simulator/idle_parts.hpp).
+/// (simulator/evaluate/idle_parts.hpp).
 enum class IdleCause : std::uint8_t { kWarmUp, kDrain, kDependency, kCommunication, kUnknown };
 inline constexpr int kIdleCauseCount = 5;
 std::string_view name_of(IdleCause cause);

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "core/memory_amounts.hpp"
+#include "core/graph/memory_amounts.hpp"
 #include "gui/timeline_kinds.hpp"
 
 namespace meshwright::gui {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/task_graph.hpp"
-#include "core/units.hpp"
+#include "core/base/units.hpp"
+#include "core/graph/task_graph.hpp"
 
 namespace meshwright::gui {
 

@@ -6,7 +6,7 @@
 #include <bit>
 #include <cmath>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 
 namespace meshwright::gui {
 

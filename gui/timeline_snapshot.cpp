@@ -8,9 +8,9 @@
 #include <QSvgGenerator>
 #endif
 
-#include "core/error.hpp"
-#include "core/io_file.hpp"
-#include "core/io_pftrace.hpp"
+#include "core/base/error.hpp"
+#include "core/formats/file.hpp"
+#include "core/formats/pftrace.hpp"
 #include "gui/timeline_table_model.hpp"
 
 namespace meshwright::gui {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/evaluation.hpp"
+#include "core/timeline/evaluation.hpp"
 #include "gui/timeline_causes.hpp"
 #include "gui/timeline_tracks.hpp"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 
 namespace meshwright::gui {
 namespace {

@@ -16,11 +16,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/memory_amounts.hpp"
-#include "core/task_graph.hpp"
-#include "core/timeline.hpp"
-#include "core/timeline_of.hpp"
-#include "core/units.hpp"
+#include "core/base/units.hpp"
+#include "core/graph/memory_amounts.hpp"
+#include "core/graph/task_graph.hpp"
+#include "core/timeline/timeline.hpp"
+#include "core/timeline/timeline_of.hpp"
 #include "gui/timeline_coverage.hpp"
 #include "gui/timeline_kinds.hpp"
 

@@ -7,8 +7,8 @@
 #include <limits>
 #include <utility>
 
-#include "core/check.hpp"
-#include "core/memory_curve.hpp"
+#include "core/base/check.hpp"
+#include "core/timeline/memory_curve.hpp"
 #include "gui/timeline_tracks.hpp"
 
 namespace meshwright::gui {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "gui/timeline_tracks.hpp"
 
 namespace meshwright::gui {

@@ -5,8 +5,8 @@
 #include <QWidget>
 #include <vector>
 
-#include "core/cluster.hpp"
-#include "core/plan.hpp"
+#include "core/cluster/cluster.hpp"
+#include "core/plan/plan.hpp"
 
 namespace meshwright::gui {
 

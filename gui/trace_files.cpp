@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <charconv>
 
-#include "core/error.hpp"
-#include "core/io_file.hpp"
-#include "core/io_gzip.hpp"
-#include "core/io_pftrace.hpp"
+#include "core/base/error.hpp"
+#include "core/formats/file.hpp"
+#include "core/formats/gzip.hpp"
+#include "core/formats/pftrace.hpp"
 #include "gui/timeline_ruler.hpp"
 #include "gui/trace_rows.hpp"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/io_trace_events.hpp"
+#include "core/formats/trace_events.hpp"
 #include "gui/timeline_tracks.hpp"
 
 namespace meshwright::gui {

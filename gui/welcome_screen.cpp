@@ -13,7 +13,7 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 
-#include "core/strategy_text.hpp"
+#include "core/plan/strategy_text.hpp"
 #include "gui/actions.hpp"
 #include "gui/example_card.hpp"
 #include "gui/state_text.hpp"

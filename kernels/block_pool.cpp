@@ -1,6 +1,6 @@
 #include "kernels/block_pool.hpp"
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 
 namespace meshwright {
 namespace {

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/units.hpp"
+#include "core/base/units.hpp"
 
 namespace meshwright {
 

@@ -3,7 +3,7 @@
 
 #include <initializer_list>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 
 namespace meshwright {
 namespace {

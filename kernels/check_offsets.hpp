@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 
 namespace meshwright {
 

@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "core/units.hpp"
+#include "core/base/units.hpp"
 #include "kernels/kernel_table.hpp"
 
 namespace meshwright {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/units.hpp"
+#include "core/base/units.hpp"
 #include "kernels/cuda_library.hpp"
 
 namespace meshwright {

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string_view>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "kernels/block_pool.hpp"
 #include "kernels/cuda.hpp"
 #include "kernels/cuda_library.hpp"

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "core/check.hpp"
-#include "core/error.hpp"
+#include "core/base/check.hpp"
+#include "core/base/error.hpp"
 #include "kernels/device.hpp"
 
 namespace meshwright {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 
 namespace meshwright {
 

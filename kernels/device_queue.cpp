@@ -6,8 +6,8 @@
 #include <thread>
 #include <utility>
 
-#include "core/check.hpp"
-#include "core/error.hpp"
+#include "core/base/check.hpp"
+#include "core/base/error.hpp"
 
 namespace meshwright {
 namespace {

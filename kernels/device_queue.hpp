@@ -17,7 +17,7 @@
 #include <span>
 #include <vector>
 
-#include "core/units.hpp"
+#include "core/base/units.hpp"
 #include "kernels/device.hpp"
 #include "kernels/device_lanes.hpp"
 

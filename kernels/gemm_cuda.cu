@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "kernels/cuda_pack.hpp"
 
 namespace meshwright::cuda {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 #include "kernels/kernel_table_cpu.hpp"
 #include "kernels/kernel_table_reference.hpp"
 

@@ -8,8 +8,8 @@
 /// "host"; the caller copies results to the host.
 #pragma once
 
-#include "core/check.hpp"
-#include "core/units.hpp"
+#include "core/base/check.hpp"
+#include "core/base/units.hpp"
 
 namespace meshwright {
 

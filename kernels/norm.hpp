@@ -9,7 +9,7 @@
 
 #include <span>
 
-#include "core/model_graph.hpp"
+#include "core/model/model_graph.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/tensor_view.hpp"
 

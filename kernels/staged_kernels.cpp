@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 #include "kernels/argument_fields.hpp"
 #include "kernels/cuda_library.hpp"
 

@@ -7,7 +7,7 @@
 /// every case in this way.
 #pragma once
 
-#include "core/units.hpp"
+#include "core/base/units.hpp"
 #include "kernels/device_queue.hpp"
 #include "kernels/kernel_table.hpp"
 

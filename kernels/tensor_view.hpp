@@ -11,9 +11,9 @@
 #include <span>
 #include <type_traits>
 
-#include "core/check.hpp"
-#include "core/dtype.hpp"
-#include "core/units.hpp"
+#include "core/base/check.hpp"
+#include "core/base/dtype.hpp"
+#include "core/base/units.hpp"
 
 namespace meshwright {
 

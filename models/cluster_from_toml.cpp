@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "core/visit_collective_parameters.hpp"
+#include "core/cluster/visit_collective_parameters.hpp"
 #include "models/device_toml.hpp"
 #include "models/import.hpp"
 #include "models/load.hpp"

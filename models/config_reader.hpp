@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "models/load.hpp"
 
 namespace meshwright {

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "core/device_parameters.hpp"
-#include "core/visit_collective_parameters.hpp"
+#include "core/cluster/device_parameters.hpp"
+#include "core/cluster/visit_collective_parameters.hpp"
 #include "models/device_toml.hpp"
 #include "models/load.hpp"
 #include "models/parameter_reader.hpp"

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "core/device.hpp"
+#include "core/cluster/device.hpp"
 #include "models/toml_reader.hpp"
 
 namespace meshwright {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "core/json_value.hpp"
+#include "core/base/json_value.hpp"
 
 namespace meshwright {
 

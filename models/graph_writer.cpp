@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace meshwright {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/model_graph.hpp"
+#include "core/model/model_graph.hpp"
 
 namespace meshwright {
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/calibration.hpp"
-#include "core/cluster.hpp"
+#include "core/cluster/cluster.hpp"
+#include "core/cost/calibration.hpp"
 #include "models/load.hpp"
 
 namespace meshwright {

@@ -1,5 +1,5 @@
 // From measured operators to a calibration. Sizes and memory traffic are counted as in
-// core/operator_work.hpp, so that predictions ask for the same kernels.
+// core/operators/operator_work.hpp, so that predictions ask for the same kernels.
 #include "models/import_kineto.hpp"
 
 #include <fmt/chrono.h>
@@ -10,7 +10,7 @@
 #include <map>
 #include <tuple>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 #include "models/kineto_collectives.hpp"
 #include "models/kineto_host.hpp"
 #include "models/kineto_kernels.hpp"

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.hpp"
-#include "core/units.hpp"
+#include "core/base/error.hpp"
+#include "core/base/units.hpp"
 #include "models/import.hpp"
 
 namespace meshwright {

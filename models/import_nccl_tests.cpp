@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "core/json_value.hpp"
+#include "core/base/json_value.hpp"
 #include "models/import_lines.hpp"
 
 namespace meshwright {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/calibration.hpp"
+#include "core/cost/calibration.hpp"
 #include "models/import_kineto.hpp"
 #include "models/kineto_kernels.hpp"
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "core/io_kineto.hpp"
+#include "core/formats/kineto.hpp"
 #include "models/kineto_kernels.hpp"
 
 namespace meshwright {

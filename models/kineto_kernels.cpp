@@ -7,7 +7,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace meshwright {
 namespace {
@@ -264,7 +264,7 @@ class KernelJoin {
     return rows_.contains(size.k) && !rows_.contains(size.m);
   }
 
-  /// core/operator_work.hpp: the weight's gradient is [in, rows] · [rows, out].
+  /// core/operators/operator_work.hpp: the weight's gradient is [in, rows] · [rows, out].
   void orient(Instance& instance) const {
     OperatorSize& size = instance.owner.size;
     const OperatorSize* forward = forward_of(instance.owner.op);

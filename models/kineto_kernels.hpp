@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/calibration.hpp"
-#include "core/io_kineto.hpp"
-#include "core/kernel.hpp"
+#include "core/base/kernel.hpp"
+#include "core/cost/calibration.hpp"
+#include "core/formats/kineto.hpp"
 #include "models/kineto_operators.hpp"
 
 namespace meshwright {

@@ -6,8 +6,8 @@
 #include <span>
 #include <tuple>
 
-#include "core/error.hpp"
-#include "core/json_value.hpp"
+#include "core/base/error.hpp"
+#include "core/base/json_value.hpp"
 #include "models/import_lines.hpp"
 
 namespace meshwright {

@@ -1,6 +1,6 @@
-/// What the operators of a Kineto trace compute, in terms of core/kernel.hpp: from the operator's
-/// name and inputs, or, if those are missing, from the kernel's name. Argument positions follow
-/// PyTorch's native_functions.yaml (2.0 to 2.9) and flash-attn's custom operators (2.7).
+/// What the operators of a Kineto trace compute, in terms of core/base/kernel.hpp: from the
+/// operator's name and inputs, or, if those are missing, from the kernel's name. Argument positions
+/// follow PyTorch's native_functions.yaml (2.0 to 2.9) and flash-attn's custom operators (2.7).
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/io_kineto.hpp"
-#include "core/kernel.hpp"
+#include "core/base/kernel.hpp"
+#include "core/formats/kineto.hpp"
 
 namespace meshwright {
 
@@ -59,8 +59,8 @@ struct OperatorRule {
 const OperatorRule* rule_of(std::string_view operator_name);
 
 /// Sizes of an operator. For memory-bound routines `elements` is the number of elements of the
-/// activation that core/operator_work.hpp counts: output of the first product (SwiGLU: of one
-/// half), logits, scores, gathered rows, parameters.
+/// activation that core/operators/operator_work.hpp counts: output of the first product (SwiGLU: of
+/// one half), logits, scores, gathered rows, parameters.
 struct OperatorSize {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   std::int64_t sequences = 1, key_heads = 0, value_size = 0;  ///< attention

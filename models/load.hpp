@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/cluster.hpp"
-#include "core/error.hpp"
-#include "core/model_graph.hpp"
+#include "core/base/error.hpp"
+#include "core/cluster/cluster.hpp"
+#include "core/model/model_graph.hpp"
 
 namespace meshwright {
 

@@ -1,11 +1,11 @@
-/// Reads parameters that are visited by core/device_parameters.hpp and
-/// core/visit_collective_parameters.hpp; an absent one keeps its value.
+/// Reads parameters that are visited by core/cluster/device_parameters.hpp and
+/// core/cluster/visit_collective_parameters.hpp; an absent one keeps its value.
 #pragma once
 
 #include <optional>
 #include <string_view>
 
-#include "core/device_parameters.hpp"
+#include "core/cluster/device_parameters.hpp"
 #include "models/toml_reader.hpp"
 
 namespace meshwright {

@@ -6,8 +6,8 @@
 #include <array>
 #include <set>
 
-#include "core/io_plan.hpp"
-#include "core/parse_quantity.hpp"
+#include "core/base/parse_quantity.hpp"
+#include "core/formats/plan.hpp"
 #include "models/embedded_toml.hpp"
 #include "models/presets.hpp"
 #include "models/toml_reader.hpp"

@@ -26,8 +26,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/plan.hpp"
-#include "core/units.hpp"
+#include "core/base/units.hpp"
+#include "core/plan/plan.hpp"
 #include "models/load.hpp"
 
 namespace meshwright {

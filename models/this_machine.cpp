@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/check.hpp"
-#include "core/error.hpp"
-#include "core/io_file.hpp"
+#include "core/base/check.hpp"
+#include "core/base/error.hpp"
+#include "core/formats/file.hpp"
 #include "models/import.hpp"
 
 namespace meshwright {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "core/calibration.hpp"
-#include "core/cluster.hpp"
+#include "core/cluster/cluster.hpp"
+#include "core/cost/calibration.hpp"
 #include "models/load.hpp"
 
 namespace meshwright {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "core/parse_quantity.hpp"
+#include "core/base/parse_quantity.hpp"
 
 namespace meshwright {
 namespace {

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.hpp"
-#include "core/units.hpp"
+#include "core/base/error.hpp"
+#include "core/base/units.hpp"
 #include "models/load.hpp"
 
 namespace meshwright {

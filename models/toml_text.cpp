@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "core/error.hpp"
-#include "core/parse_quantity.hpp"
+#include "core/base/error.hpp"
+#include "core/base/parse_quantity.hpp"
 
 namespace meshwright {
 

@@ -25,8 +25,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/cluster.hpp"
-#include "core/trainer.hpp"
+#include "core/cluster/cluster.hpp"
+#include "core/trainer/trainer.hpp"
 #include "models/load.hpp"
 
 namespace meshwright {

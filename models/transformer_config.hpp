@@ -1,7 +1,7 @@
 /// The input of the transformer builders, independent of the keys of any configuration file. Filled
 /// and checked by the family readers: all sizes are positive, heads divide.
 ///
-/// Legend as in core/model_graph.hpp: H hidden, A heads, G key/value heads, D head size, F
+/// Legend as in core/model/model_graph.hpp: H hidden, A heads, G key/value heads, D head size, F
 /// feed-forward, V vocabulary, E experts, K experts per token, L layers.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/model_graph.hpp"
+#include "core/model/model_graph.hpp"
 
 namespace meshwright {
 

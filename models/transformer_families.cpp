@@ -10,7 +10,7 @@
 #include <array>
 #include <cmath>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 
 namespace meshwright {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/error.hpp"
-#include "core/io_file.hpp"
+#include "core/base/error.hpp"
+#include "core/formats/file.hpp"
 
 namespace meshwright {
 

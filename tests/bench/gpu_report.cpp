@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "kernels/bfloat16.hpp"
 #include "kernels/cuda_library.hpp"
 

@@ -17,12 +17,12 @@
 #include <optional>
 #include <vector>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "executor/nccl.hpp"
 #include "kernels/cuda_library.hpp"
 #include "models/load.hpp"
 #include "models/presets.hpp"
-#include "simulator/nccl_model.hpp"
+#include "simulator/cost/nccl_model.hpp"
 
 namespace meshwright {
 namespace {

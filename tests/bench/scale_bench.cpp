@@ -11,11 +11,11 @@
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
-#include "core/lower.hpp"
+#include "core/lowering/lower.hpp"
 #include "models/load.hpp"
-#include "planner/stage_partition.hpp"
-#include "simulator/device_cost_model.hpp"
-#include "simulator/simulate.hpp"
+#include "planner/search/stage_partition.hpp"
+#include "simulator/cost/device_cost_model.hpp"
+#include "simulator/engine/simulate.hpp"
 
 namespace meshwright {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "planner/schedule_front.hpp"
+#include "planner/synthesis/schedule_front.hpp"
 
 namespace meshwright {
 namespace {

@@ -2,8 +2,8 @@
 #include <benchmark/benchmark.h>
 
 #include "models/load.hpp"
-#include "planner/search.hpp"
-#include "simulator/device_cost_model.hpp"
+#include "planner/search/search.hpp"
+#include "simulator/cost/device_cost_model.hpp"
 
 namespace meshwright {
 namespace {

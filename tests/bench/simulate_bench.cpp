@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "simulator/simulate.hpp"
+#include "simulator/engine/simulate.hpp"
 #include "tests/simulator/graph_builder.hpp"
 
 namespace meshwright {

@@ -5,9 +5,9 @@
 #include <chrono>
 #include <vector>
 
-#include "core/io_chrome_json.hpp"
-#include "core/io_pftrace.hpp"
-#include "simulator/simulate.hpp"
+#include "core/formats/chrome_json.hpp"
+#include "core/formats/pftrace.hpp"
+#include "simulator/engine/simulate.hpp"
 #include "tests/simulator/graph_builder.hpp"
 
 namespace meshwright {

@@ -6,7 +6,7 @@
 #include <regex>
 #include <sstream>
 
-#include "core/io_file.hpp"
+#include "core/formats/file.hpp"
 #include "run_program.hpp"
 
 namespace meshwright {

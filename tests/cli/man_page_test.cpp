@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/io_file.hpp"
+#include "core/formats/file.hpp"
 #include "tests/cli/run_program.hpp"
 
 namespace meshwright {

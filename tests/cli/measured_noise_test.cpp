@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "cli/calibration_probes.hpp"
-#include "core/lower.hpp"
+#include "core/lowering/lower.hpp"
 #include "models/this_machine.hpp"
-#include "simulator/calibrated_cost_model.hpp"
-#include "simulator/device_cost_model.hpp"
+#include "simulator/cost/calibrated_cost_model.hpp"
+#include "simulator/cost/device_cost_model.hpp"
 
 namespace meshwright {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/io_file.hpp"
+#include "core/formats/file.hpp"
 #include "tests/cli/run_program.hpp"
 
 namespace meshwright {

@@ -8,9 +8,9 @@
 #include <set>
 #include <sstream>
 
-#include "core/io_file.hpp"
-#include "core/io_pftrace.hpp"
-#include "core/io_plan.hpp"
+#include "core/formats/file.hpp"
+#include "core/formats/pftrace.hpp"
+#include "core/formats/plan.hpp"
 #include "tests/cli/run_program.hpp"
 #include "tests/golden.hpp"
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "cli/accuracy_baseline.hpp"
-#include "core/io_file.hpp"
+#include "core/formats/file.hpp"
 
 namespace meshwright {
 namespace {

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "core/io_file.hpp"
-#include "core/io_pftrace.hpp"
+#include "core/formats/file.hpp"
+#include "core/formats/pftrace.hpp"
 #include "tests/cli/run_program.hpp"
 
 namespace meshwright {

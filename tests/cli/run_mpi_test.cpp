@@ -12,8 +12,8 @@
 #include <sstream>
 #include <thread>
 
-#include "core/io_file.hpp"
-#include "core/io_pftrace.hpp"
+#include "core/formats/file.hpp"
+#include "core/formats/pftrace.hpp"
 #include "tests/cli/run_program.hpp"
 
 namespace meshwright {

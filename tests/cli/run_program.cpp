@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "core/io_file.hpp"
+#include "core/formats/file.hpp"
 
 namespace meshwright {
 namespace {

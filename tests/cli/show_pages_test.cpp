@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "cli/report.hpp"
-#include "core/schedule.hpp"
+#include "core/schedule/schedule.hpp"
 
 namespace meshwright {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "core/calibration.hpp"
-#include "core/io_file.hpp"
+#include "core/cost/calibration.hpp"
+#include "core/formats/file.hpp"
 #include "tests/cli/run_program.hpp"
 
 namespace meshwright {

@@ -1,4 +1,4 @@
-#include "core/calibration.hpp"
+#include "core/cost/calibration.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,9 +5,9 @@
 #include <limits>
 #include <set>
 
-#include "core/io_plan.hpp"
-#include "core/json_value.hpp"
-#include "core/plan.hpp"
+#include "core/base/json_value.hpp"
+#include "core/formats/plan.hpp"
+#include "core/plan/plan.hpp"
 #include "tests/core/tiny_models.hpp"
 
 namespace meshwright {

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/schedule.hpp"
+#include "core/schedule/schedule.hpp"
 
 namespace meshwright {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "core/lower.hpp"
-#include "core/task_graph.hpp"
+#include "core/graph/task_graph.hpp"
+#include "core/lowering/lower.hpp"
 #include "tests/core/tiny_models.hpp"
 
 namespace meshwright {

@@ -1,4 +1,4 @@
-#include "core/cluster.hpp"
+#include "core/cluster/cluster.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <functional>
 
-#include "core/link_network.hpp"
+#include "core/cluster/link_network.hpp"
 #include "tests/core/tiny_models.hpp"
 
 namespace meshwright {

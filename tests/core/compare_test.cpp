@@ -1,9 +1,9 @@
-#include "core/compare.hpp"
+#include "core/timeline/compare.hpp"
 
 #include <gtest/gtest.h>
 
-#include "core/error.hpp"
-#include "core/timeline_steps.hpp"
+#include "core/base/error.hpp"
+#include "core/timeline/timeline_steps.hpp"
 
 namespace meshwright {
 namespace {

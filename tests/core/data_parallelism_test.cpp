@@ -1,12 +1,12 @@
-#include "core/data_parallelism.hpp"
+#include "core/plan/data_parallelism.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
 
-#include "core/io_plan.hpp"
-#include "core/plan.hpp"
+#include "core/formats/plan.hpp"
+#include "core/plan/plan.hpp"
 #include "tests/core/tiny_models.hpp"
 
 namespace meshwright {

@@ -1,4 +1,4 @@
-#include "core/evaluation.hpp"
+#include "core/timeline/evaluation.hpp"
 
 #include <gtest/gtest.h>
 

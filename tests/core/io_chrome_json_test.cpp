@@ -1,4 +1,4 @@
-#include "core/io_chrome_json.hpp"
+#include "core/formats/chrome_json.hpp"
 
 #include <gtest/gtest.h>
 

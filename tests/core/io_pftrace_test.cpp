@@ -1,4 +1,4 @@
-#include "core/io_pftrace.hpp"
+#include "core/formats/pftrace.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <map>
 
-#include "core/error.hpp"
-#include "core/io_file.hpp"
+#include "core/base/error.hpp"
+#include "core/formats/file.hpp"
 #include "tests/core/random_timeline.hpp"
 
 namespace meshwright {

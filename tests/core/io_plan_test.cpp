@@ -1,4 +1,4 @@
-#include "core/io_plan.hpp"
+#include "core/formats/plan.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
 /// Round trips of named arrays; rejection of invalid files.
-#include "core/io_safetensors.hpp"
+#include "core/formats/safetensors.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace meshwright {
 namespace {

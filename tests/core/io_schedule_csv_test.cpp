@@ -1,4 +1,4 @@
-#include "core/io_schedule_csv.hpp"
+#include "core/formats/schedule_csv.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "core/error.hpp"
-#include "core/schedule_timing.hpp"
+#include "core/base/error.hpp"
+#include "core/schedule/timing.hpp"
 
 namespace meshwright {
 namespace {

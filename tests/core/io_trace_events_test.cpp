@@ -1,9 +1,9 @@
-#include "core/io_trace_events.hpp"
+#include "core/formats/trace_events.hpp"
 
 #include <gtest/gtest.h>
 
-#include "core/error.hpp"
-#include "core/io_chrome_json.hpp"
+#include "core/base/error.hpp"
+#include "core/formats/chrome_json.hpp"
 #include "tests/core/random_timeline.hpp"
 
 namespace meshwright {

@@ -1,9 +1,9 @@
-#include "core/json_scanner.hpp"
+#include "core/base/json_scanner.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace meshwright {
 namespace {

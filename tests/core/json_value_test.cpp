@@ -1,4 +1,4 @@
-#include "core/json_value.hpp"
+#include "core/base/json_value.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <map>
 
-#include "core/lower.hpp"
-#include "core/lower_passes.hpp"
-#include "core/schedule.hpp"
+#include "core/lowering/lower.hpp"
+#include "core/lowering/passes.hpp"
+#include "core/schedule/schedule.hpp"
 #include "tests/core/tiny_models.hpp"
 
 namespace meshwright {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "core/lower.hpp"
-#include "core/lower_passes.hpp"
+#include "core/lowering/lower.hpp"
+#include "core/lowering/passes.hpp"
 #include "tests/core/tiny_models.hpp"
 
 namespace meshwright {

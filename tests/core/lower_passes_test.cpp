@@ -1,5 +1,5 @@
 // Results of single lowering passes: collectives, recomputation, memory, the end of the step.
-#include "core/lower_passes.hpp"
+#include "core/lowering/passes.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "core/lower.hpp"
+#include "core/lowering/lower.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <map>
 #include <set>
 
-#include "core/cost_model.hpp"
-#include "core/lower_passes.hpp"
-#include "core/schedule.hpp"
+#include "core/cost/cost_model.hpp"
+#include "core/lowering/passes.hpp"
+#include "core/schedule/schedule.hpp"
 #include "tests/core/tiny_models.hpp"
 
 namespace meshwright {

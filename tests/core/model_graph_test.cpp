@@ -1,8 +1,8 @@
-#include "core/model_graph.hpp"
+#include "core/model/model_graph.hpp"
 
 #include <gtest/gtest.h>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "tests/core/tiny_models.hpp"
 
 namespace meshwright {

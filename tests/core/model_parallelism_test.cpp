@@ -1,12 +1,12 @@
 // Tensor, context and expert parallelism: kernels, bytes and memory of single ranks by hand.
-#include "core/model_parallelism.hpp"
+#include "core/plan/model_parallelism.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "core/lower_passes.hpp"
+#include "core/lowering/passes.hpp"
 #include "tests/core/tiny_models.hpp"
 
 namespace meshwright {

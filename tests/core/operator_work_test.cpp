@@ -1,4 +1,4 @@
-#include "core/operator_work.hpp"
+#include "core/operators/operator_work.hpp"
 
 #include <gtest/gtest.h>
 

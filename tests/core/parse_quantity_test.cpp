@@ -1,9 +1,9 @@
-#include "core/parse_quantity.hpp"
+#include "core/base/parse_quantity.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace meshwright {
 namespace {

@@ -1,12 +1,12 @@
 // Kernels, saved bytes, messages and resident memory of quantized training, derived by hand. N =
 // 384 rows of a linear layer of 64 x 64 have 24,576 elements.
-#include "core/precision.hpp"
+#include "core/plan/precision.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/lower.hpp"
-#include "core/operator_work.hpp"
+#include "core/lowering/lower.hpp"
+#include "core/operators/operator_work.hpp"
 #include "tests/core/tiny_models.hpp"
 
 namespace meshwright {

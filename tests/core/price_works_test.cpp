@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "core/cost_model.hpp"
+#include "core/cost/cost_model.hpp"
 
 namespace meshwright {
 namespace {

@@ -4,7 +4,7 @@
 #include <random>
 #include <string>
 
-#include "core/timeline.hpp"
+#include "core/timeline/timeline.hpp"
 
 namespace meshwright {
 

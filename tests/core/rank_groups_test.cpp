@@ -1,4 +1,4 @@
-#include "core/rank_groups.hpp"
+#include "core/plan/rank_groups.hpp"
 
 #include <gtest/gtest.h>
 

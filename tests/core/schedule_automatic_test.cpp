@@ -1,5 +1,5 @@
 /// The automatic scheduler with various stage times, caps and links.
-#include "core/schedule_automatic.hpp"
+#include "core/schedule/automatic.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <array>
 #include <random>
 
-#include "core/schedule_timing.hpp"
+#include "core/schedule/timing.hpp"
 
 namespace meshwright {
 namespace {

@@ -1,12 +1,12 @@
-#include "core/schedule_dispatch.hpp"
+#include "core/schedule/dispatch.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "core/schedule_generators.hpp"
-#include "core/schedule_timing.hpp"
+#include "core/schedule/generators.hpp"
+#include "core/schedule/timing.hpp"
 
 namespace meshwright {
 namespace {

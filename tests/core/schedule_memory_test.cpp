@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "core/schedule_timing.hpp"
+#include "core/schedule/timing.hpp"
 
 namespace meshwright {
 namespace {

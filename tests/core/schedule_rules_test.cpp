@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/schedule_timing.hpp"
+#include "core/schedule/timing.hpp"
 
 namespace meshwright {
 namespace {

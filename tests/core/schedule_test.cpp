@@ -1,9 +1,9 @@
-#include "core/schedule.hpp"
+#include "core/schedule/schedule.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace meshwright {
 namespace {

@@ -1,5 +1,5 @@
 /// Closed forms from the papers, exact in Ticks, inside and outside of their domains.
-#include "core/schedule_timing.hpp"
+#include "core/schedule/timing.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/schedule_timing.hpp"
+#include "core/schedule/timing.hpp"
 
 namespace meshwright {
 

@@ -1,9 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/error.hpp"
-#include "core/io_schedule_csv.hpp"
-#include "core/schedule_timing.hpp"
+#include "core/base/error.hpp"
+#include "core/formats/schedule_csv.hpp"
+#include "core/schedule/timing.hpp"
 
 namespace meshwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/schedule_within_limits.hpp"
+#include "core/schedule/within_limits.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <random>
 
-#include "core/schedule_block_keys.hpp"
-#include "core/schedule_generators.hpp"
-#include "core/schedule_timing.hpp"
+#include "core/schedule/block_keys.hpp"
+#include "core/schedule/generators.hpp"
+#include "core/schedule/timing.hpp"
 
 namespace meshwright {
 namespace {

@@ -1,9 +1,9 @@
-#include "core/stage_cut.hpp"
+#include "core/plan/stage_cut.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace meshwright {
 namespace {

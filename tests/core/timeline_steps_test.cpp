@@ -1,8 +1,8 @@
-#include "core/timeline_steps.hpp"
+#include "core/timeline/timeline_steps.hpp"
 
 #include <gtest/gtest.h>
 
-#include "core/io_pftrace.hpp"
+#include "core/formats/pftrace.hpp"
 
 namespace meshwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/timeline.hpp"
+#include "core/timeline/timeline.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

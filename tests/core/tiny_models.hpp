@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "core/cluster.hpp"
-#include "core/model_graph.hpp"
-#include "core/plan.hpp"
+#include "core/cluster/cluster.hpp"
+#include "core/model/model_graph.hpp"
+#include "core/plan/plan.hpp"
 
 namespace meshwright::testing_models {
 

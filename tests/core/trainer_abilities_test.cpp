@@ -1,12 +1,12 @@
-#include "core/trainer_abilities.hpp"
+#include "core/trainer/trainer_abilities.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "core/plan.hpp"
-#include "core/trainer.hpp"
+#include "core/plan/plan.hpp"
+#include "core/trainer/trainer.hpp"
 
 namespace meshwright {
 namespace {

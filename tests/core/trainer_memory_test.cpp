@@ -1,13 +1,13 @@
 // What a training program allocates beside the tensors of the model. One micro-batch is 2 sequences
 // of 128 tokens; H = 64, 512 words: 131,072 logits, 16,384 hidden elements.
-#include "core/trainer_memory.hpp"
+#include "core/trainer/trainer_memory.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "core/lower.hpp"
-#include "core/operator_work.hpp"
+#include "core/lowering/lower.hpp"
+#include "core/operators/operator_work.hpp"
 #include "tests/core/tiny_models.hpp"
 
 namespace meshwright {

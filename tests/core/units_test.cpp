@@ -1,8 +1,8 @@
-#include "core/units.hpp"
+#include "core/base/units.hpp"
 
 #include <gtest/gtest.h>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace meshwright {
 namespace {

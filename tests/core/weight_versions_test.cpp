@@ -1,4 +1,4 @@
-#include "core/weight_versions.hpp"
+#include "core/plan/weight_versions.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "core/lower.hpp"
+#include "core/lowering/lower.hpp"
 #include "tests/core/tiny_models.hpp"
 
 namespace meshwright {

@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "core/io_file.hpp"
+#include "core/formats/file.hpp"
 #include "tests/cli/run_program.hpp"
 
 namespace meshwright {

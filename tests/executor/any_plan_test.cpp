@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "core/io_plan.hpp"
+#include "core/formats/plan.hpp"
 #include "tests/executor/expect_same.hpp"
 
 namespace meshwright {

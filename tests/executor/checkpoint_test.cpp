@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "core/error.hpp"
-#include "core/io_file.hpp"
+#include "core/base/error.hpp"
+#include "core/formats/file.hpp"
 #include "tests/executor/training_runs.hpp"
 
 namespace meshwright {

@@ -12,8 +12,8 @@
 #include <mutex>
 #include <vector>
 
-#include "core/check.hpp"
-#include "core/error.hpp"
+#include "core/base/check.hpp"
+#include "core/base/error.hpp"
 #include "executor/nccl.hpp"
 #include "kernels/bfloat16.hpp"
 #include "tests/kernels/late_device.hpp"

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace meshwright {
 namespace {

@@ -14,7 +14,7 @@
 #include <mutex>
 #include <thread>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "executor/collectives.hpp"
 #include "executor/launch.hpp"
 #include "executor/supervision.hpp"

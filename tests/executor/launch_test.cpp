@@ -15,7 +15,7 @@
 #include <mutex>
 #include <thread>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "executor/supervision.hpp"
 #include "tests/executor/on_ranks.hpp"
 

@@ -2,7 +2,7 @@
 /// the result of the unsharded ones.
 #include <gmock/gmock.h>
 
-#include "core/io_file.hpp"
+#include "core/formats/file.hpp"
 #include "tests/executor/expect_same.hpp"
 
 namespace meshwright {

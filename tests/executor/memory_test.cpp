@@ -2,7 +2,7 @@
 /// class, at the peak. Reserved memory (kernel scratch) is excluded.
 #include <gmock/gmock.h>
 
-#include "simulator/simulate.hpp"
+#include "simulator/engine/simulate.hpp"
 #include "tests/executor/tiny_training.hpp"
 
 namespace meshwright {

@@ -4,7 +4,7 @@
 #include <map>
 #include <tuple>
 
-#include "core/io_file.hpp"
+#include "core/formats/file.hpp"
 #include "tests/executor/expect_same.hpp"
 
 namespace meshwright {

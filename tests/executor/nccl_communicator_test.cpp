@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "executor/collectives.hpp"
 #include "kernels/staged_kernels.hpp"
 #include "tests/executor/fake_nccl.hpp"

@@ -5,11 +5,11 @@
 #include <string>
 #include <string_view>
 
-#include "core/lower.hpp"
+#include "core/lowering/lower.hpp"
 #include "executor/train.hpp"
 #include "models/load.hpp"
 #include "models/presets.hpp"
-#include "simulator/device_cost_model.hpp"
+#include "simulator/cost/device_cost_model.hpp"
 
 namespace meshwright {
 

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <optional>
 
-#include "core/plan.hpp"
-#include "core/schedule.hpp"
-#include "simulator/simulate.hpp"
+#include "core/plan/plan.hpp"
+#include "core/schedule/schedule.hpp"
+#include "simulator/engine/simulate.hpp"
 #include "tests/executor/expect_same.hpp"
 
 namespace meshwright {

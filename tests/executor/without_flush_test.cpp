@@ -1,11 +1,11 @@
 /// PipeDream and PipeDream-2BW against serial emulations of their weight staleness.
 #include <filesystem>
 
-#include "core/io_file.hpp"
-#include "core/weight_versions.hpp"
+#include "core/formats/file.hpp"
+#include "core/plan/weight_versions.hpp"
 #include "executor/checkpoint.hpp"
 #include "executor/measured_timeline.hpp"
-#include "simulator/simulate.hpp"
+#include "simulator/engine/simulate.hpp"
 #include "tests/executor/adamw_emulation.hpp"
 #include "tests/executor/gradient_oracle.hpp"
 #include "tests/executor/training_runs.hpp"

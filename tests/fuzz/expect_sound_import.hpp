@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "core/check.hpp"
-#include "core/error.hpp"
+#include "core/base/check.hpp"
+#include "core/base/error.hpp"
 #include "models/import.hpp"
 
 namespace meshwright {

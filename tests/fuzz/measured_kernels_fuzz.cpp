@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/error.hpp"
-#include "simulator/measured_kernels.hpp"
+#include "core/base/error.hpp"
+#include "simulator/fit/measured_kernels.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

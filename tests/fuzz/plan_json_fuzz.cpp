@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/check.hpp"
-#include "core/error.hpp"
-#include "core/io_plan.hpp"
+#include "core/base/check.hpp"
+#include "core/base/error.hpp"
+#include "core/formats/plan.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace meshwright;

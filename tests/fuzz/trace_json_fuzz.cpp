@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/error.hpp"
-#include "core/io_trace_events.hpp"
+#include "core/base/error.hpp"
+#include "core/formats/trace_events.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

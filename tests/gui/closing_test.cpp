@@ -14,7 +14,7 @@
 #include <fstream>
 #include <set>
 
-#include "core/io_file.hpp"
+#include "core/formats/file.hpp"
 #include "gui/actions.hpp"
 #include "gui/calibration_screen.hpp"
 #include "gui/run_screen.hpp"

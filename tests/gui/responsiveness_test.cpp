@@ -6,9 +6,9 @@
 #include <functional>
 #include <limits>
 
-#include "core/io_file.hpp"
-#include "core/io_pftrace.hpp"
-#include "core/timeline_of.hpp"
+#include "core/formats/file.hpp"
+#include "core/formats/pftrace.hpp"
+#include "core/timeline/timeline_of.hpp"
 #include "gui/actions.hpp"
 #include "gui/compare_screen.hpp"
 #include "gui/scenario_panel.hpp"

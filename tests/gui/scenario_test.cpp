@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/timeline_of.hpp"
+#include "core/timeline/timeline_of.hpp"
 #include "gui/simulation.hpp"
 #include "gui/state_text.hpp"
 

@@ -14,11 +14,11 @@
 #include <QTextBrowser>
 #include <QTimer>
 
-#include "core/io_file.hpp"
-#include "core/io_pftrace.hpp"
-#include "core/io_schedule_csv.hpp"
-#include "core/launch_text.hpp"
-#include "core/timeline_of.hpp"
+#include "core/formats/file.hpp"
+#include "core/formats/pftrace.hpp"
+#include "core/formats/schedule_csv.hpp"
+#include "core/timeline/timeline_of.hpp"
+#include "core/trainer/launch_text.hpp"
 #include "gui/actions.hpp"
 #include "gui/calibration_screen.hpp"
 #include "gui/compare_screen.hpp"

@@ -4,10 +4,10 @@
 #include <memory>
 #include <string_view>
 
-#include "core/timeline_of.hpp"
+#include "core/timeline/timeline_of.hpp"
 #include "gui/timeline_causes.hpp"
 #include "gui/timeline_tracks.hpp"
-#include "simulator/simulate.hpp"
+#include "simulator/engine/simulate.hpp"
 #include "tests/simulator/graph_builder.hpp"
 
 namespace meshwright::gui {

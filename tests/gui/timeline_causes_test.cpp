@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "core/timeline_of.hpp"
+#include "core/timeline/timeline_of.hpp"
 #include "gui/timeline_statistics.hpp"
-#include "simulator/simulate.hpp"
+#include "simulator/engine/simulate.hpp"
 #include "tests/simulator/graph_builder.hpp"
 
 namespace meshwright::gui {

@@ -11,7 +11,7 @@
 #include <QTest>
 #include <thread>
 
-#include "core/io_file.hpp"
+#include "core/formats/file.hpp"
 #include "gui/timeline_table_model.hpp"
 #include "gui/trace_files.hpp"
 #include "tests/gui/random_tracks.hpp"

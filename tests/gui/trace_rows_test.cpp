@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include "core/error.hpp"
-#include "core/io_chrome_json.hpp"
-#include "core/io_file.hpp"
-#include "core/io_pftrace.hpp"
+#include "core/base/error.hpp"
+#include "core/formats/chrome_json.hpp"
+#include "core/formats/file.hpp"
+#include "core/formats/pftrace.hpp"
 #include "gui/trace_files.hpp"
 #include "tests/core/random_timeline.hpp"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "kernels/cuda_library.hpp"
 #include "kernels/staged_kernels.hpp"
 #include "tests/kernels/late_device.hpp"

@@ -12,8 +12,8 @@
 #include <system_error>
 #include <type_traits>
 
-#include "core/check.hpp"
-#include "core/units.hpp"
+#include "core/base/check.hpp"
+#include "core/base/units.hpp"
 #include "kernels/argument_fields.hpp"
 
 namespace meshwright {

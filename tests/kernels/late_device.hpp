@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 #include "kernels/argument_fields.hpp"
 #include "kernels/device.hpp"
 #include "tests/kernels/hidden_memory.hpp"

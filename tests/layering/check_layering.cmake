@@ -38,8 +38,8 @@ set(never_core ${clocks_and_chance} ${threads} ${files} iostream)
 set(never_models ${clocks_and_chance} ${threads} iostream)
 set(never_simulator ${clocks_and_chance} ${threads} ${files} iostream)
 set(never_planner ${clocks_and_chance} ${files} iostream)
-# Exceptions, by file: core's io_* read and write files, and rename needs a unique temporary name.
-set(never_core_io ${clocks_and_chance} ${threads} iostream)
+# Exceptions, core/formats reads and writes files, and rename needs a unique temporary name.
+set(never_core_formats ${clocks_and_chance} ${threads} iostream)
 
 # Of the timeline, what is tested without widgets is written without them: no Qt at all, and in what
 # paints into images no Qt but QtGui.
@@ -95,8 +95,8 @@ foreach(folder IN LISTS folders)
        "${ROOT}/${folder}/*.cu" "${ROOT}/${folder}/*.h")
   foreach(path IN LISTS paths)
     set(never "${never_${folder}}")
-    if(path MATCHES "^core/io_")
-      set(never "${never_core_io}")
+    if(path MATCHES "^core/formats/")
+      set(never "${never_core_formats}")
     endif()
     file(STRINGS "${ROOT}/${path}" includes REGEX "^[ \t]*#[ \t]*include[ \t]")
     foreach(include IN LISTS includes)

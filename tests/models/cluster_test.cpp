@@ -1,4 +1,4 @@
-#include "core/cluster.hpp"
+#include "core/cluster/cluster.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

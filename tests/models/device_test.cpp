@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/device_parameters.hpp"
-#include "core/error.hpp"
+#include "core/base/error.hpp"
+#include "core/cluster/device_parameters.hpp"
 #include "models/load.hpp"
 
 namespace meshwright {

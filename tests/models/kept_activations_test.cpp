@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/operator_work.hpp"
-#include "core/recompute_operators.hpp"
+#include "core/operators/operator_work.hpp"
+#include "core/plan/recompute_operators.hpp"
 #include "models/load.hpp"
 
 namespace meshwright {

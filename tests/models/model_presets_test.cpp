@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-#include "core/io_file.hpp"
+#include "core/formats/file.hpp"
 #include "models/load.hpp"
 #include "tests/models/complaints.hpp"
 

@@ -5,7 +5,7 @@
 #include <random>
 #include <string>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "models/load.hpp"
 
 namespace meshwright {

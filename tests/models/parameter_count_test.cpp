@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "core/model_graph.hpp"
+#include "core/model/model_graph.hpp"
 #include "models/load.hpp"
 
 namespace meshwright {

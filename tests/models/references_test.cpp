@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-#include "core/cluster.hpp"
+#include "core/cluster/cluster.hpp"
 #include "models/import.hpp"
 #include "models/load.hpp"
 #include "tests/models/complaints.hpp"

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "core/error.hpp"
-#include "core/launch_text.hpp"
-#include "core/plan.hpp"
+#include "core/base/error.hpp"
+#include "core/plan/plan.hpp"
+#include "core/trainer/launch_text.hpp"
 #include "models/published_runs.hpp"
 #include "models/trainer_toml.hpp"
 

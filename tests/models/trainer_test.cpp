@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "models/trainer_toml.hpp"
 
 namespace meshwright {

@@ -1,14 +1,14 @@
-#include "planner/bounds.hpp"
+#include "planner/search/bounds.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "core/lower.hpp"
-#include "planner/candidates.hpp"
-#include "planner/memory_screen.hpp"
-#include "simulator/simulate.hpp"
+#include "core/lowering/lower.hpp"
+#include "planner/search/candidates.hpp"
+#include "planner/search/memory_screen.hpp"
+#include "simulator/engine/simulate.hpp"
 #include "tests/planner/small_jobs.hpp"
 
 namespace meshwright {

@@ -1,4 +1,4 @@
-#include "planner/candidates.hpp"
+#include "planner/search/candidates.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "planner/stage_partition.hpp"
+#include "planner/search/stage_partition.hpp"
 #include "tests/planner/small_jobs.hpp"
 
 namespace meshwright {

@@ -1,4 +1,4 @@
-#include "planner/constraint_propagation.hpp"
+#include "planner/synthesis/constraint_propagation.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,8 @@
 // graph.
 #include <gtest/gtest.h>
 
-#include "planner/candidates.hpp"
-#include "planner/search.hpp"
+#include "planner/search/candidates.hpp"
+#include "planner/search/search.hpp"
 #include "tests/planner/small_jobs.hpp"
 
 namespace meshwright {

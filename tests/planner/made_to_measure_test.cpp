@@ -1,11 +1,11 @@
 /// `--schedule auto`: never slower than published schedules, and reproducible from the plan file.
-#include "planner/made_to_measure.hpp"
+#include "planner/search/made_to_measure.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/error.hpp"
-#include "core/io_plan.hpp"
+#include "core/base/error.hpp"
+#include "core/formats/plan.hpp"
 #include "small_jobs.hpp"
 
 namespace meshwright {

@@ -1,4 +1,4 @@
-#include "planner/parallel_for.hpp"
+#include "planner/search/parallel_for.hpp"
 
 #include <gtest/gtest.h>
 

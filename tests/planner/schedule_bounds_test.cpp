@@ -1,4 +1,4 @@
-#include "planner/schedule_bounds.hpp"
+#include "planner/synthesis/schedule_bounds.hpp"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/schedule_synthesis.hpp"
+#include "planner/synthesis/schedule_synthesis.hpp"
 
 namespace meshwright {
 

@@ -1,11 +1,11 @@
-#include "planner/schedule_front.hpp"
+#include "planner/synthesis/schedule_front.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "core/schedule_generators.hpp"
+#include "core/schedule/generators.hpp"
 #include "schedule_cases.hpp"
 
 namespace meshwright {

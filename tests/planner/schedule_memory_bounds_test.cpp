@@ -1,4 +1,4 @@
-#include "planner/schedule_memory_bounds.hpp"
+#include "planner/synthesis/schedule_memory_bounds.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "core/schedule_block_keys.hpp"
-#include "core/schedule_timing.hpp"
+#include "core/schedule/block_keys.hpp"
+#include "core/schedule/timing.hpp"
 #include "schedule_cases.hpp"
 
 namespace meshwright {

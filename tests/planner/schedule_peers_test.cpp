@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "../core/schedule_vectors.hpp"
-#include "planner/schedule_front.hpp"
+#include "planner/synthesis/schedule_front.hpp"
 #include "schedule_cases.hpp"
 
 namespace meshwright {

@@ -1,4 +1,4 @@
-#include "planner/schedule_repetition.hpp"
+#include "planner/synthesis/schedule_repetition.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
-#include "planner/schedule_route_bounds.hpp"
+#include "planner/synthesis/schedule_route_bounds.hpp"
 
 #include <gtest/gtest.h>
 
-#include "core/schedule_timing.hpp"
+#include "core/schedule/timing.hpp"
 
 namespace meshwright {
 namespace {

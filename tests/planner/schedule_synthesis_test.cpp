@@ -1,4 +1,4 @@
-#include "planner/schedule_synthesis.hpp"
+#include "planner/synthesis/schedule_synthesis.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

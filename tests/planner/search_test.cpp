@@ -1,4 +1,4 @@
-#include "planner/search.hpp"
+#include "planner/search/search.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <set>
 #include <tuple>
 
-#include "core/error.hpp"
-#include "planner/candidates.hpp"
-#include "planner/memory_screen.hpp"
+#include "core/base/error.hpp"
+#include "planner/search/candidates.hpp"
+#include "planner/search/memory_screen.hpp"
 #include "tests/planner/small_jobs.hpp"
 
 namespace meshwright {

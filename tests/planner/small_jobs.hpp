@@ -3,11 +3,11 @@
 
 #include <memory>
 
-#include "core/cluster.hpp"
-#include "core/model_graph.hpp"
+#include "core/cluster/cluster.hpp"
+#include "core/model/model_graph.hpp"
 #include "models/load.hpp"
-#include "planner/prospects.hpp"
-#include "simulator/device_cost_model.hpp"
+#include "planner/search/prospects.hpp"
+#include "simulator/cost/device_cost_model.hpp"
 
 namespace meshwright {
 

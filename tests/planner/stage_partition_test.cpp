@@ -1,4 +1,4 @@
-#include "planner/stage_partition.hpp"
+#include "planner/search/stage_partition.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

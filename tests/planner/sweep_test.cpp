@@ -1,10 +1,10 @@
-#include "planner/sweep.hpp"
+#include "planner/search/sweep.hpp"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 
-#include "planner/search.hpp"
+#include "planner/search/search.hpp"
 #include "tests/planner/small_jobs.hpp"
 
 namespace meshwright {

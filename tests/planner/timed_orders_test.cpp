@@ -1,4 +1,4 @@
-#include "planner/timed_orders.hpp"
+#include "planner/synthesis/timed_orders.hpp"
 
 #include <gtest/gtest.h>
 

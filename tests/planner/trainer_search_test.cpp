@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <set>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "models/trainer_toml.hpp"
-#include "planner/candidates.hpp"
-#include "planner/memory_screen.hpp"
-#include "planner/trainer_choices.hpp"
+#include "planner/search/candidates.hpp"
+#include "planner/search/memory_screen.hpp"
+#include "planner/search/trainer_choices.hpp"
 #include "tests/planner/small_jobs.hpp"
 
 namespace meshwright {

@@ -1,4 +1,4 @@
-#include "simulator/asynchronous_training.hpp"
+#include "simulator/variation/asynchronous_training.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

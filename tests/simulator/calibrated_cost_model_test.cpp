@@ -1,8 +1,8 @@
-#include "simulator/calibrated_cost_model.hpp"
+#include "simulator/cost/calibrated_cost_model.hpp"
 
 #include <gtest/gtest.h>
 
-#include "simulator/expected_maximum.hpp"
+#include "simulator/variation/expected_maximum.hpp"
 
 namespace meshwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "simulator/collective_load.hpp"
+#include "simulator/network/collective_load.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
-#include "simulator/collective_time.hpp"
+#include "simulator/cost/collective_time.hpp"
 
 #include <gtest/gtest.h>
 
-#include "simulator/device_cost_model.hpp"
-#include "simulator/fit_collectives.hpp"
+#include "simulator/cost/device_cost_model.hpp"
+#include "simulator/fit/fit_collectives.hpp"
 #include "tests/simulator/reference_systems.hpp"
 
 namespace meshwright {

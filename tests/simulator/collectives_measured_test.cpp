@@ -11,9 +11,9 @@
 #include <set>
 
 #include "models/load.hpp"
-#include "simulator/calibrated_cost_model.hpp"
-#include "simulator/device_cost_model.hpp"
-#include "simulator/fit_collectives.hpp"
+#include "simulator/cost/calibrated_cost_model.hpp"
+#include "simulator/cost/device_cost_model.hpp"
+#include "simulator/fit/fit_collectives.hpp"
 #include "tests/simulator/csv_rows.hpp"
 #include "tests/simulator/reference_systems.hpp"
 

@@ -1,4 +1,4 @@
-#include "simulator/contention.hpp"
+#include "simulator/network/contention.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
-#include "simulator/device_cost_model.hpp"
+#include "simulator/cost/device_cost_model.hpp"
 
 #include <gtest/gtest.h>
 
-#include "simulator/nccl_model.hpp"
+#include "simulator/cost/nccl_model.hpp"
 #include "tests/simulator/reference_systems.hpp"
 
 namespace meshwright {

@@ -1,4 +1,4 @@
-#include "simulator/error_bars.hpp"
+#include "simulator/fit/error_bars.hpp"
 
 #include <gtest/gtest.h>
 

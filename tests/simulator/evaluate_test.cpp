@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "simulator/simulate.hpp"
+#include "simulator/engine/simulate.hpp"
 #include "tests/simulator/graph_builder.hpp"
 
 namespace meshwright {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <random>
 
-#include "simulator/simulate.hpp"
+#include "simulator/engine/simulate.hpp"
 #include "tests/simulator/graph_builder.hpp"
 
 namespace meshwright {

@@ -1,10 +1,10 @@
-#include "simulator/fit_device.hpp"
+#include "simulator/fit/fit_device.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "tests/simulator/reference_systems.hpp"
 
 namespace meshwright {

@@ -1,4 +1,4 @@
-#include "simulator/fit_factors.hpp"
+#include "simulator/fit/fit_factors.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "simulator/goodput.hpp"
+#include "simulator/variation/goodput.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "simulator/random_numbers.hpp"
+#include "simulator/variation/random_numbers.hpp"
 
 namespace meshwright {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 
 namespace meshwright {
 

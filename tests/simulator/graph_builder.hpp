@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/cost_model.hpp"
-#include "core/schedule.hpp"
-#include "core/stage_times.hpp"
-#include "core/task_graph.hpp"
+#include "core/cost/cost_model.hpp"
+#include "core/graph/task_graph.hpp"
+#include "core/schedule/schedule.hpp"
+#include "core/schedule/stage_times.hpp"
 
 namespace meshwright {
 

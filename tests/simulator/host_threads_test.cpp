@@ -1,9 +1,9 @@
-#include "simulator/host_threads.hpp"
+#include "simulator/engine/host_threads.hpp"
 
 #include <gtest/gtest.h>
 
-#include "core/link_network.hpp"
-#include "simulator/simulate.hpp"
+#include "core/cluster/link_network.hpp"
+#include "simulator/engine/simulate.hpp"
 #include "tests/simulator/graph_builder.hpp"
 #include "tests/simulator/reference_systems.hpp"
 

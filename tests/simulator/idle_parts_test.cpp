@@ -1,8 +1,8 @@
-#include "simulator/idle_parts.hpp"
+#include "simulator/evaluate/idle_parts.hpp"
 
 #include <gtest/gtest.h>
 
-#include "simulator/simulate.hpp"
+#include "simulator/engine/simulate.hpp"
 #include "tests/simulator/graph_builder.hpp"
 
 namespace meshwright {

@@ -1,4 +1,4 @@
-#include "simulator/kernel_curve_fit.hpp"
+#include "simulator/cost/kernel_curve_fit.hpp"
 
 #include <gtest/gtest.h>
 

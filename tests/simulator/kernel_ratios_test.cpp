@@ -1,4 +1,4 @@
-#include "simulator/kernel_ratios.hpp"
+#include "simulator/cost/kernel_ratios.hpp"
 
 #include <gtest/gtest.h>
 

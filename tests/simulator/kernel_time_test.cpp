@@ -1,4 +1,4 @@
-#include "simulator/kernel_time.hpp"
+#include "simulator/cost/kernel_time.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <memory>
 
-#include "core/lower.hpp"
+#include "core/lowering/lower.hpp"
 #include "models/import_kineto.hpp"
 #include "models/load.hpp"
-#include "simulator/calibrated_cost_model.hpp"
-#include "simulator/device_cost_model.hpp"
-#include "simulator/simulate.hpp"
+#include "simulator/cost/calibrated_cost_model.hpp"
+#include "simulator/cost/device_cost_model.hpp"
+#include "simulator/engine/simulate.hpp"
 #include "tests/simulator/kineto_trace_writer.hpp"
 
 namespace meshwright {

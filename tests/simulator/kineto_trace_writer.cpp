@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 
 namespace meshwright {
 namespace {

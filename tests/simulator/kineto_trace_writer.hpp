@@ -4,10 +4,10 @@
 
 #include <string>
 
-#include "core/cost_model.hpp"
-#include "core/plan.hpp"
-#include "core/task_graph.hpp"
-#include "simulator/simulate.hpp"
+#include "core/cost/cost_model.hpp"
+#include "core/graph/task_graph.hpp"
+#include "core/plan/plan.hpp"
+#include "simulator/engine/simulate.hpp"
 
 namespace meshwright {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <memory>
 
-#include "core/lower.hpp"
-#include "simulator/device_cost_model.hpp"
-#include "simulator/simulate.hpp"
+#include "core/lowering/lower.hpp"
+#include "simulator/cost/device_cost_model.hpp"
+#include "simulator/engine/simulate.hpp"
 #include "tests/core/tiny_models.hpp"
 
 namespace meshwright {

@@ -1,4 +1,4 @@
-#include "simulator/max_min_sharing.hpp"
+#include "simulator/network/max_min_sharing.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
-#include "simulator/measured_collectives.hpp"
+#include "simulator/fit/measured_collectives.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "tests/simulator/reference_systems.hpp"
 
 namespace meshwright {

@@ -1,4 +1,4 @@
-#include "simulator/nccl_model.hpp"
+#include "simulator/cost/nccl_model.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/lower.hpp"
-#include "simulator/device_cost_model.hpp"
-#include "simulator/simulate.hpp"
+#include "core/lowering/lower.hpp"
+#include "simulator/cost/device_cost_model.hpp"
+#include "simulator/engine/simulate.hpp"
 #include "tests/core/tiny_models.hpp"
 #include "tests/simulator/reference_systems.hpp"
 

@@ -1,7 +1,7 @@
 /// Reference systems for tests; rates from the vendors' datasheets.
 #pragma once
 
-#include "core/cluster.hpp"
+#include "core/cluster/cluster.hpp"
 
 namespace meshwright::testing {
 

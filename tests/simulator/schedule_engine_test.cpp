@@ -7,11 +7,11 @@
 #include <memory>
 #include <set>
 
-#include "core/error.hpp"
-#include "core/lower.hpp"
-#include "core/schedule_timing.hpp"
-#include "simulator/device_cost_model.hpp"
-#include "simulator/simulate.hpp"
+#include "core/base/error.hpp"
+#include "core/lowering/lower.hpp"
+#include "core/schedule/timing.hpp"
+#include "simulator/cost/device_cost_model.hpp"
+#include "simulator/engine/simulate.hpp"
 #include "tests/core/tiny_models.hpp"
 
 namespace meshwright {

@@ -14,7 +14,7 @@
 #include <random>
 #include <string>
 
-#include "simulator/contention.hpp"
+#include "simulator/network/contention.hpp"
 
 #ifdef MESHWRIGHT_HAS_SIMGRID
 #include <simgrid/s4u.hpp>

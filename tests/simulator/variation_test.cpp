@@ -1,11 +1,11 @@
-#include "simulator/variation.hpp"
+#include "simulator/variation/variation.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "simulator/random_numbers.hpp"
-#include "simulator/simulate.hpp"
+#include "simulator/engine/simulate.hpp"
+#include "simulator/variation/random_numbers.hpp"
 #include "tests/simulator/graph_builder.hpp"
 
 namespace meshwright {

@@ -6,10 +6,10 @@
 
 #include <cmath>
 
-#include "core/schedule_timing.hpp"
+#include "core/schedule/timing.hpp"
 #include "csv_rows.hpp"
 #include "reference_systems.hpp"
-#include "simulator/device_cost_model.hpp"
+#include "simulator/cost/device_cost_model.hpp"
 
 namespace meshwright::testing {
 namespace {

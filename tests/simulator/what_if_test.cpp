@@ -1,10 +1,10 @@
-#include "simulator/what_if.hpp"
+#include "simulator/variation/what_if.hpp"
 
 #include <gtest/gtest.h>
 
-#include "core/lower.hpp"
-#include "simulator/device_cost_model.hpp"
-#include "simulator/simulate.hpp"
+#include "core/lowering/lower.hpp"
+#include "simulator/cost/device_cost_model.hpp"
+#include "simulator/engine/simulate.hpp"
 #include "tests/core/tiny_models.hpp"
 
 namespace meshwright {

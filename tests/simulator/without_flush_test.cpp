@@ -2,11 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/lower.hpp"
-#include "core/weight_versions.hpp"
-#include "simulator/device_cost_model.hpp"
-#include "simulator/simulate.hpp"
-#include "simulator/variation.hpp"
+#include "core/lowering/lower.hpp"
+#include "core/plan/weight_versions.hpp"
+#include "simulator/cost/device_cost_model.hpp"
+#include "simulator/engine/simulate.hpp"
+#include "simulator/variation/variation.hpp"
 #include "tests/core/tiny_models.hpp"
 
 namespace meshwright {

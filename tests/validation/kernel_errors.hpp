@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "core/cost_model.hpp"
+#include "core/cost/cost_model.hpp"
 #include "executor/timed_actions.hpp"
 
 namespace meshwright {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/check.hpp"
-#include "simulator/simulate.hpp"
+#include "core/base/check.hpp"
+#include "simulator/engine/simulate.hpp"
 
 namespace meshwright {
 

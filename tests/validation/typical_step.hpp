@@ -3,9 +3,9 @@
 
 #include <span>
 
-#include "core/cost_model.hpp"
-#include "core/task_graph.hpp"
-#include "core/timeline_of.hpp"
+#include "core/cost/cost_model.hpp"
+#include "core/graph/task_graph.hpp"
+#include "core/timeline/timeline_of.hpp"
 
 namespace meshwright {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/model_graph.hpp"
-#include "core/plan.hpp"
+#include "core/model/model_graph.hpp"
+#include "core/plan/plan.hpp"
 
 namespace meshwright {
 

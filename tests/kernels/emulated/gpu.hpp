@@ -20,7 +20,7 @@
 #include <tuple>
 #include <vector>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 
 namespace emulated {
 

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "core/check.hpp"
+#include "core/base/check.hpp"
 #include "kernels/argument_fields.hpp"
 #include "kernels/cuda.hpp"
 #include "kernels/staged_kernels.hpp"

@@ -1,0 +1,42 @@
+#include "core/base/dtype.hpp"
+
+#include <array>
+
+namespace meshwright {
+namespace {
+struct DtypeRow {
+  std::string_view name;
+  int bytes;
+};
+constexpr std::array<DtypeRow, kDtypeCount> kRows{
+    {{"fp32", 4}, {"tf32", 4}, {"bf16", 2}, {"fp16", 2}, {"fp8", 1}, {"nvfp4", 1}}};
+constexpr std::array<std::string_view, kProductFormatCount> kFormats{
+    "fp32", "tf32", "bf16", "fp16", "fp8", "fp8-block", "mxfp8", "nvfp4"};
+}  // namespace
+
+std::string_view name_of(Dtype dtype) { return kRows[static_cast<std::size_t>(dtype)].name; }
+
+std::optional<Dtype> dtype_from_name(std::string_view name) {
+  for (std::size_t i = 0; i < kRows.size(); ++i)
+    if (kRows[i].name == name) return static_cast<Dtype>(i);
+  return std::nullopt;
+}
+
+Dtype storage_dtype(Dtype dtype) { return is_quantized(dtype) ? Dtype::kBf16 : dtype; }
+
+int bytes_per_element(Dtype dtype) { return kRows[static_cast<std::size_t>(dtype)].bytes; }
+
+std::string_view name_of(ProductFormat format) {
+  return kFormats[static_cast<std::size_t>(format)];
+}
+std::optional<ProductFormat> product_format_from_name(std::string_view name) {
+  for (std::size_t i = 0; i < kFormats.size(); ++i)
+    if (kFormats[i] == name) return static_cast<ProductFormat>(i);
+  return std::nullopt;
+}
+ProductFormat product_format_of(Dtype dtype) {
+  // The same order, but for the recipes of fp8.
+  return dtype == Dtype::kNvfp4 ? ProductFormat::kNvfp4 : static_cast<ProductFormat>(dtype);
+}
+
+}  // namespace meshwright

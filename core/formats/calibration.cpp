@@ -1,0 +1,332 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "core/base/json_value.hpp"
+#include "core/cost/calibration.hpp"
+#include "core/formats/file.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr int kCalibrationSchema = 1;
+constexpr double kNanosecondsPerSecond = 1e9;
+constexpr double kLongestNs = 1e15;  ///< eleven days
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array kCollectiveKinds = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
+                                         CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll,
+                                         CollectiveKind::kBroadcast};
+
+CollectiveKind read_kind(JsonObjectReader& reader) {
+  const std::string name = reader.text("kind");
+  std::vector<std::string> names;
+  for (const CollectiveKind kind : kCollectiveKinds) {
+    if (name_of(kind) == name) return kind;
+    names.emplace_back(name_of(kind));
+  }
+  reader.note("kind", fmt::format("unknown collective '{}'", name), suggest(name, names));
+  return CollectiveKind::kAllReduce;
+}
+
+/// The array at `key`; on error records a problem and returns an empty array.
+const JsonArray& read_array(JsonObjectReader& reader, std::string_view key, std::size_t longest,
+                            bool is_needed = true) {
+  static const JsonArray kNothing;
+  const JsonValue* value = is_needed ? reader.required(key) : reader.optional(key);
+  if (value == nullptr) return kNothing;
+  const auto* array = value->as<JsonArray>();
+  if (array == nullptr) {
+    reader.note(key, fmt::format("expected an array, got {}", describe(*value)), "");
+    return kNothing;
+  }
+  if (array->size() <= longest) return *array;
+  reader.note(key, fmt::format("expected at most {} entries, got {}", longest, array->size()), "");
+  return kNothing;
+}
+
+CurvePoint read_point(const JsonValue& value, const std::string& place,
+                      std::vector<Diagnostic>& problems) {
+  JsonObjectReader reader(value, place, problems);
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;
+  CurvePoint point;
+  point.bytes = Bytes(reader.integer("bytes", 1, kMostBytes));
+  point.time = Seconds(reader.number("time_ns", 1e-3, kLongestNs) / kNanosecondsPerSecond);
+  reader.finish();
+  return point;
+}
+
+CollectiveCurve read_curve(const JsonValue& value, const std::string& place,
+                           std::vector<Diagnostic>& problems) {
+  JsonObjectReader reader(value, place, problems);
+  CollectiveCurve curve;
+  curve.kind = read_kind(reader);
+  curve.ranks = static_cast<int>(reader.integer("ranks", 2, kMostRanksInFile));
+  curve.nodes = static_cast<int>(reader.integer("nodes", 1, kMostRanksInFile));
+  curve.groups_per_node =
+      static_cast<int>(reader.integer("groups_per_node", 1, kMostRanksInFile, 1));
+  curve.source = reader.text("source");
+  const JsonArray& points = read_array(reader, "points", kMostCurvePoints);
+  for (std::size_t i = 0; i < points.size(); ++i)
+    curve.points.push_back(read_point(points[i], fmt::format("{}/points/{}", place, i), problems));
+  reader.finish();
+  return curve;
+}
+
+// ---- kernels ----
+
+/// Reads an enumerator with values 0 to count - 1 by the name that `name_of_value` returns.
+template <class Value, class NameOf>
+Value read_name(JsonObjectReader& reader, std::string_view key, int count, NameOf name_of_value) {
+  const std::string name = reader.text(key);
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) {
+    if (name_of_value(static_cast<Value>(i)) == name) return static_cast<Value>(i);
+    names.emplace_back(name_of_value(static_cast<Value>(i)));
+  }
+  if (!name.empty())
+    reader.note(key, fmt::format("invalid value '{}'", name), suggest(name, names));
+  return {};
+}
+
+KernelPoint read_kernel_point(const JsonValue& value, const std::string& place,
+                              std::vector<Diagnostic>& problems) {
+  JsonObjectReader reader(value, place, problems);
+  constexpr std::int64_t kMostElements = std::int64_t{1} << 60;
+  KernelPoint point;
+  point.batch = reader.integer("batch", 1, kMostElements, 1);
+  point.m = reader.integer("m", 0, kMostElements, 0);
+  point.n = reader.integer("n", 0, kMostElements, 0);
+  point.k = reader.integer("k", 0, kMostElements, 0);
+  point.flops = Flops(reader.number("flop", 0, 1e30));
+  point.memory_traffic = Bytes(reader.integer("bytes", 0, kMostElements));
+  point.time = Seconds(reader.number("time_ns", 1e-3, kLongestNs) / kNanosecondsPerSecond);
+  point.spread = reader.number("spread", 0, 1e6);
+  point.samples = static_cast<int>(reader.integer("samples", 1, 1 << 30));
+  reader.finish();
+  return point;
+}
+
+KernelCurve read_kernel_curve(const JsonValue& value, const std::string& place,
+                              std::vector<Diagnostic>& problems) {
+  JsonObjectReader reader(value, place, problems);
+  KernelCurve curve;
+  curve.family = {
+      .kind = read_name<KernelKind>(reader, "kind", kKernelKindCount,
+                                    [](KernelKind k) { return name_of(k); }),
+      .routine = read_name<Routine>(reader, "routine", kRoutineCount,
+                                    [](Routine r) { return name_of(r); }),
+      .phase = read_name<Phase>(reader, "phase", kPhaseCount, [](Phase p) { return name_of(p); }),
+      .dtype = read_name<Dtype>(reader, "dtype", kDtypeCount, [](Dtype d) { return name_of(d); }),
+      .causal = reader.boolean("causal", false)};
+  const JsonArray& points = read_array(reader, "points", kMostCurvePoints);
+  for (std::size_t i = 0; i < points.size(); ++i)
+    curve.points.push_back(
+        read_kernel_point(points[i], fmt::format("{}/points/{}", place, i), problems));
+  reader.finish();
+  return curve;
+}
+
+Json json_of(const KernelCurve& curve) {
+  Json points = Json::array();
+  for (const KernelPoint& p : curve.points)
+    points.push_back({{"batch", p.batch},
+                      {"m", p.m},
+                      {"n", p.n},
+                      {"k", p.k},
+                      {"flop", p.flops.value},
+                      {"bytes", p.memory_traffic.value},
+                      {"time_ns", p.time.value * kNanosecondsPerSecond},
+                      {"spread", p.spread},
+                      {"samples", p.samples}});
+  return {{"kind", name_of(curve.family.kind)},   {"routine", name_of(curve.family.routine)},
+          {"phase", name_of(curve.family.phase)}, {"dtype", name_of(curve.family.dtype)},
+          {"causal", curve.family.causal},        {"points", std::move(points)}};
+}
+
+// ---- the machine ----
+
+MeasuredGpu read_gpu(const JsonValue& value, const std::string& place,
+                     std::vector<Diagnostic>& problems) {
+  JsonObjectReader reader(value, place, problems);
+  constexpr double kFastest = 1e18;
+  MeasuredGpu gpu;
+  gpu.count = static_cast<int>(reader.integer("count", 1, 1 << 16));
+  gpu.launch_overhead =
+      Seconds(reader.number("launch_overhead_ns", 1e-3, kLongestNs) / kNanosecondsPerSecond);
+  gpu.to_device = BytesPerSecond(reader.number("to_device_bytes_per_second", 1, kFastest));
+  gpu.from_device = BytesPerSecond(reader.number("from_device_bytes_per_second", 1, kFastest));
+  gpu.memory = BytesPerSecond(reader.number("memory_bytes_per_second", 1, kFastest));
+  reader.finish();
+  return gpu;
+}
+
+Json json_of(const MeasuredGpu& gpu) {
+  return {{"count", gpu.count},
+          {"launch_overhead_ns", gpu.launch_overhead.value * kNanosecondsPerSecond},
+          {"to_device_bytes_per_second", gpu.to_device.value},
+          {"from_device_bytes_per_second", gpu.from_device.value},
+          {"memory_bytes_per_second", gpu.memory.value}};
+}
+
+MeasuredMachine read_machine(const JsonValue& value, const std::string& place,
+                             std::vector<Diagnostic>& problems) {
+  JsonObjectReader reader(value, place, problems);
+  constexpr double kFastest = 1e18;
+  MeasuredMachine machine;
+  machine.processor = reader.text("processor");
+  machine.cores = static_cast<int>(reader.integer("cores", 1, 1 << 16));
+  machine.memory = Bytes(reader.integer("memory_bytes", 1, std::int64_t{1} << 60));
+  machine.message_latency =
+      Seconds(reader.number("message_latency_ns", 1e-3, kLongestNs) / kNanosecondsPerSecond);
+  machine.message_bandwidth =
+      BytesPerSecond(reader.number("message_bytes_per_second", 1, kFastest));
+  machine.memory_bandwidth = BytesPerSecond(reader.number("memory_bytes_per_second", 1, kFastest));
+  if (const JsonValue* peak = reader.required("peak_flop_per_second")) {
+    JsonObjectReader rates(*peak, place + "/peak_flop_per_second", problems);
+    for (int d = 0; d < kDtypeCount; ++d) {
+      const auto dtype = static_cast<Dtype>(d);
+      if (rates.optional(name_of(dtype)) != nullptr)
+        machine.peak[dtype] = FlopsPerSecond(rates.number(name_of(dtype), 1, kFastest));
+    }
+    rates.finish();
+  }
+  if (reader.optional("noise_ns") != nullptr)
+    machine.noise = Seconds(reader.number("noise_ns", 0, kLongestNs) / kNanosecondsPerSecond);
+  if (const JsonValue* gpu = reader.optional("gpu"))
+    machine.gpu = read_gpu(*gpu, place + "/gpu", problems);
+  reader.finish();
+  return machine;
+}
+
+Json json_of(const MeasuredMachine& machine) {
+  nlohmann::ordered_json peak = nlohmann::ordered_json::object();
+  for (const auto& [dtype, rate] : machine.peak) peak[std::string(name_of(dtype))] = rate.value;
+  nlohmann::ordered_json json{
+      {"processor", machine.processor},
+      {"cores", machine.cores},
+      {"memory_bytes", machine.memory.value},
+      {"message_latency_ns", machine.message_latency.value * kNanosecondsPerSecond},
+      {"message_bytes_per_second", machine.message_bandwidth.value},
+      {"memory_bytes_per_second", machine.memory_bandwidth.value},
+      {"peak_flop_per_second", peak}};
+  if (machine.noise.value > 0) json["noise_ns"] = machine.noise.value * kNanosecondsPerSecond;
+  if (machine.gpu) json["gpu"] = json_of(*machine.gpu);
+  return json;
+}
+
+// ---- the trainer ----
+
+Json json_of(const MeasuredTrainer& trainer) {
+  const auto ns = [](Seconds time) { return time.value * kNanosecondsPerSecond; };
+  return {{"steps", trainer.steps},
+          {"step_time_ns", ns(trainer.step_time)},
+          {"host_per_kernel_ns", ns(trainer.host_per_kernel)},
+          {"host_per_collective_ns", ns(trainer.host_per_collective)},
+          {"host_per_layer_forward_ns", ns(trainer.host_per_layer_forward)},
+          {"host_per_layer_backward_ns", ns(trainer.host_per_layer_backward)},
+          {"host_per_step_ns", ns(trainer.host_per_step)},
+          {"slowdown", trainer.slowdown}};
+}
+
+MeasuredTrainer read_trainer(const JsonValue& value, const std::string& place,
+                             std::vector<Diagnostic>& problems) {
+  JsonObjectReader reader(value, place, problems);
+  const auto time = [&](std::string_view key) {
+    return Seconds(reader.number(key, 0, kLongestNs) / kNanosecondsPerSecond);
+  };
+  MeasuredTrainer trainer;
+  trainer.steps = static_cast<int>(reader.integer("steps", 1, 1 << 30));
+  trainer.step_time = time("step_time_ns");
+  trainer.host_per_kernel = time("host_per_kernel_ns");
+  trainer.host_per_collective = time("host_per_collective_ns");
+  trainer.host_per_layer_forward = time("host_per_layer_forward_ns");
+  trainer.host_per_layer_backward = time("host_per_layer_backward_ns");
+  trainer.host_per_step = time("host_per_step_ns");
+  constexpr double kLeastSlowdown = 1e-3, kMostSlowdown = 1e3;
+  trainer.slowdown = reader.number("slowdown", kLeastSlowdown, kMostSlowdown);
+  reader.finish();
+  return trainer;
+}
+
+std::map<std::string, std::string> read_provenance(JsonObjectReader& reader) {
+  std::map<std::string, std::string> provenance;
+  const JsonValue* value = reader.required("provenance");
+  if (value == nullptr) return provenance;
+  const auto* object = value->as<JsonObject>();
+  if (object == nullptr) {
+    reader.note("provenance", fmt::format("expected an object, got {}", describe(*value)), "");
+    return provenance;
+  }
+  for (const JsonMember& member : *object) {
+    const auto* text = member.value.as<std::string>();
+    if (text != nullptr)
+      provenance[member.key] = *text;
+    else
+      reader.note(
+          "provenance",
+          fmt::format("expected a string for '{}', got {}", member.key, describe(member.value)),
+          "describe the source of the figures");
+  }
+  return provenance;
+}
+
+}  // namespace
+
+std::string to_json(const Calibration& calibration) {
+  Json provenance = Json::object();
+  for (const auto& [key, value] : calibration.provenance) provenance[key] = value;
+  Json curves = Json::array();
+  for (const CollectiveCurve& curve : calibration.collectives) {
+    Json points = Json::array();
+    for (const CurvePoint& point : curve.points)
+      points.push_back(
+          {{"bytes", point.bytes.value}, {"time_ns", point.time.value * kNanosecondsPerSecond}});
+    curves.push_back({{"kind", name_of(curve.kind)},
+                      {"ranks", curve.ranks},
+                      {"nodes", curve.nodes},
+                      {"groups_per_node", curve.groups_per_node},
+                      {"source", curve.source},
+                      {"points", std::move(points)}});
+  }
+  Json json{{"schema", kCalibrationSchema}, {"provenance", std::move(provenance)}};
+  if (calibration.machine) json["machine"] = json_of(*calibration.machine);
+  json["collectives"] = std::move(curves);
+  if (!calibration.kernels.empty()) {
+    json["kernels"] = Json::array();
+    for (const KernelCurve& curve : calibration.kernels) json["kernels"].push_back(json_of(curve));
+  }
+  if (calibration.trainer) json["trainer"] = json_of(*calibration.trainer);
+  constexpr int kIndent = 2;
+  return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Calibration calibration_from_json(std::string_view text, std::string_view where) {
+  const JsonValue json = parse_json(text, where);
+  const std::string place = std::string(where) + "#";
+  std::vector<Diagnostic> problems;
+  JsonObjectReader reader(json, place, problems);
+  reader.integer("schema", kCalibrationSchema, kCalibrationSchema);
+  Calibration calibration;
+  calibration.provenance = read_provenance(reader);
+  const JsonArray& curves = read_array(reader, "collectives", kMostCurves);
+  for (std::size_t i = 0; i < curves.size(); ++i)
+    calibration.collectives.push_back(
+        read_curve(curves[i], fmt::format("{}/collectives/{}", place, i), problems));
+  if (const JsonValue* machine = reader.optional("machine"))
+    calibration.machine = read_machine(*machine, place + "/machine", problems);
+  const JsonArray& kernels = read_array(reader, "kernels", kMostCurves, /*is_needed=*/false);
+  for (std::size_t i = 0; i < kernels.size(); ++i)
+    calibration.kernels.push_back(
+        read_kernel_curve(kernels[i], fmt::format("{}/kernels/{}", place, i), problems));
+  if (const JsonValue* trainer = reader.optional("trainer"))
+    calibration.trainer = read_trainer(*trainer, place + "/trainer", problems);
+  reader.finish();
+  if (problems.empty()) problems = check_calibration(calibration, place);
+  if (!problems.empty()) throw InputError(std::move(problems));
+  return calibration;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,18 @@
+/// `*.pftrace`: the native timeline format, Perfetto's TrackEvent protobuf. Opens in
+/// ui.perfetto.dev. Field numbers: github.com/google/perfetto, protos/perfetto/trace. Times
+/// round-trip exactly: the picoseconds below Perfetto's nanoseconds are stored in annotations.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/timeline/timeline.hpp"
+
+namespace meshwright {
+
+std::string to_pftrace(const Timeline& timeline);
+/// Inverse of to_pftrace(). Throws InputError with the byte offset if the bytes are not such a
+/// trace; never reads out of bounds, and allocates memory only in proportion to the input.
+Timeline timeline_from_pftrace(std::string_view bytes, std::string_view where);
+
+}  // namespace meshwright

@@ -1,0 +1,198 @@
+#include "core/formats/safetensors.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/base/check.hpp"
+#include "core/base/error.hpp"
+#include "core/base/json_value.hpp"
+
+namespace meshwright {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+constexpr std::string_view kMetadata = "__metadata__";
+constexpr std::size_t kLengthBytes = 8;
+constexpr std::int64_t kMostTensorElements = std::int64_t{1} << 34;
+constexpr std::size_t kMostDimensions = 8;
+
+std::int64_t elements_of(const std::vector<std::int64_t>& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) count *= extent;
+  return count;
+}
+
+/// One entry of the header, with the range of its data.
+struct Entry {
+  NamedTensor tensor;
+  std::int64_t begin = 0, end = 0;
+};
+
+class Reader {
+ public:
+  Reader(std::string_view content, std::string_view where) : content_(content), where_(where) {}
+
+  TensorFile read() {
+    const std::string_view header = split_header();
+    const JsonValue json = parse_json(header, std::string(where_) + " (header)");
+    const auto* members = json.as<JsonObject>();
+    if (members == nullptr)
+      refuse(where_, fmt::format("invalid header: expected an object, got {}", describe(json)),
+             kNotComplete);
+    for (const JsonMember& member : *members)
+      member.key == kMetadata ? read_metadata(member.value) : read_entry(member);
+    if (!problems_.empty()) throw InputError(std::move(problems_));
+    take_data();
+    return std::move(file_);
+  }
+
+ private:
+  static constexpr const char* kNotComplete =
+      "check that this is a complete safetensors file, such as those written by --save";
+
+  [[noreturn]] static void refuse(std::string_view where, std::string what, std::string hint) {
+    throw InputError(Diagnostic{std::string(where), std::move(what), std::move(hint)});
+  }
+
+  std::string_view split_header() {
+    if (content_.size() < kLengthBytes)
+      refuse(where_,
+             fmt::format("not a valid safetensors file: only {} bytes long", content_.size()),
+             kNotComplete);
+    std::uint64_t length = 0;
+    std::memcpy(&length, content_.data(), kLengthBytes);
+    if (length > kLargestTensorHeader || length > content_.size() - kLengthBytes)
+      refuse(where_,
+             fmt::format("not a valid safetensors file: header of {} bytes in a file of {} bytes "
+                         "(maximum header size: {} bytes)",
+                         length, content_.size(), kLargestTensorHeader),
+             kNotComplete);
+    data_ = content_.substr(kLengthBytes + length);
+    return content_.substr(kLengthBytes, length);
+  }
+
+  void read_metadata(const JsonValue& value) {
+    const auto* members = value.as<JsonObject>();
+    if (members == nullptr)
+      refuse(where_, fmt::format("invalid metadata: expected an object, got {}", describe(value)),
+             kNotComplete);
+    for (const JsonMember& member : *members) {
+      const auto* text = member.value.as<std::string>();
+      if (text == nullptr)
+        refuse(where_,
+               fmt::format("invalid metadata '{}': expected a string, got {}", member.key,
+                           describe(member.value)),
+               kNotComplete);
+      file_.metadata[member.key] = *text;
+    }
+  }
+
+  void read_entry(const JsonMember& member) {
+    const std::string place = fmt::format("{}#/{}", where_, member.key);
+    JsonObjectReader reader(member.value, place, problems_);
+    Entry entry;
+    entry.tensor.name = member.key;
+    const std::string type = reader.text("dtype");
+    if (problems_.empty() && type != "F32")
+      reader.note("dtype", fmt::format("expected \"F32\", got \"{}\"", type),
+                  "convert the tensor to fp32");
+    entry.tensor.shape = reader.integers("shape", 0, kMostTensorElements, kMostDimensions);
+    const std::vector<std::int64_t> offsets =
+        reader.integers("data_offsets", 0, static_cast<std::int64_t>(kLargestTensorFile), 2);
+    reader.finish();
+    if (!problems_.empty()) return;
+    if (offsets.size() != 2 || !agrees(entry.tensor.shape, offsets)) {
+      reader.note("data_offsets",
+                  fmt::format("[{}] does not match shape [{}] with 4-byte elements",
+                              fmt::join(offsets, ", "), fmt::join(entry.tensor.shape, ", ")),
+                  "give the begin and end of the data, 4 bytes per element");
+      return;
+    }
+    entry.begin = offsets[0];
+    entry.end = offsets[1];
+    entries_.push_back(std::move(entry));
+  }
+
+  /// Avoids overflow by stopping once the product exceeds the largest possible file.
+  static bool agrees(const std::vector<std::int64_t>& shape,
+                     const std::vector<std::int64_t>& offsets) {
+    if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return offsets[0] == offsets[1];
+    std::int64_t count = 1;
+    for (const std::int64_t extent : shape) {
+      if (extent > kMostTensorElements / count) return false;
+      count *= extent;
+    }
+    return offsets[1] - offsets[0] == count * static_cast<std::int64_t>(sizeof(float));
+  }
+
+  /// The data must be contiguous and fill the file.
+  void take_data() {
+    std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+      return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+    });
+    std::int64_t end = 0;
+    for (Entry& entry : entries_) {
+      if (entry.begin != end)
+        refuse(fmt::format("{}#/{}/data_offsets", where_, entry.tensor.name),
+               fmt::format("begins at {}, but the previous tensor ends at {}", entry.begin, end),
+               "store tensors contiguously, without gaps");
+      end = entry.end;
+    }
+    if (static_cast<std::uint64_t>(end) != data_.size())
+      refuse(where_, fmt::format("expected {} bytes of tensors, got {}", end, data_.size()),
+             kNotComplete);
+    for (Entry& entry : entries_) {
+      entry.tensor.values.resize(static_cast<std::size_t>(entry.end - entry.begin) / sizeof(float));
+      if (!entry.tensor.values.empty())
+        std::memcpy(entry.tensor.values.data(), data_.data() + entry.begin,
+                    static_cast<std::size_t>(entry.end - entry.begin));
+      file_.tensors.push_back(std::move(entry.tensor));
+    }
+  }
+
+  std::string_view content_, where_, data_;
+  std::vector<Entry> entries_;
+  std::vector<Diagnostic> problems_;
+  TensorFile file_;
+};
+
+}  // namespace
+
+std::string to_safetensors(const TensorFile& file) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!file.metadata.empty()) header[kMetadata] = file.metadata;
+  std::int64_t end = 0;
+  std::set<std::string_view> names;
+  for (const NamedTensor& tensor : file.tensors) {
+    MW_CHECK(tensor.name != kMetadata && names.insert(tensor.name).second);
+    MW_CHECK(elements_of(tensor.shape) == static_cast<std::int64_t>(tensor.values.size()));
+    const std::int64_t begin = end;
+    end += static_cast<std::int64_t>(tensor.values.size() * sizeof(float));
+    header[tensor.name] = {
+        {"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}};
+  }
+  using Handler = nlohmann::ordered_json::error_handler_t;
+  std::string text = header.dump(-1, ' ', false, Handler::replace);  // names may be any bytes
+  text.append((kLengthBytes - text.size() % kLengthBytes) % kLengthBytes, ' ');  // data aligned
+  const std::uint64_t length = text.size();
+  std::string content(kLengthBytes, '\0');
+  std::memcpy(content.data(), &length, kLengthBytes);
+  content += text;
+  content.reserve(content.size() + static_cast<std::size_t>(end));
+  for (const NamedTensor& tensor : file.tensors)
+    content.append(reinterpret_cast<const char*>(tensor.values.data()),
+                   tensor.values.size() * sizeof(float));
+  return content;
+}
+
+TensorFile tensors_from_safetensors(std::string_view content, std::string_view where) {
+  return Reader(content, where).read();
+}
+
+}  // namespace meshwright

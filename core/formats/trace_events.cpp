@@ -1,0 +1,434 @@
+/// One pass over the events, with one function per kind of event. A single file of more than 400
+/// lines, because they share the reader's tables of names and threads.
+#include "core/formats/trace_events.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <unordered_map>
+
+#include "core/base/error.hpp"
+#include "core/base/json_scanner.hpp"
+
+namespace meshwright {
+namespace {
+
+/// For lookup only; never iterated.
+struct TextHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const {
+    return std::hash<std::string_view>{}(text);
+  }
+};
+using Index = std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>>;
+
+std::optional<std::int64_t> integer(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::int32_t small(std::string_view text) {
+  const auto value = integer(text);
+  return value && *value >= 0 && *value <= 0x7fff'ffff ? static_cast<std::int32_t>(*value) : -1;
+}
+
+// Bounds that keep sums of start, duration and base inside int64.
+constexpr std::int64_t kLatestBase = 2'500'000'000'000'000'000;  ///< ns
+constexpr std::int64_t kLatestTime = 2'200'000'000'000'000'000;  ///< ns: the year 2039
+constexpr std::int64_t kLongestSlice = 100'000'000'000'000'000;  ///< ns: three years
+
+/// The fields of one event; names are stored by index, other strings are copied.
+struct Event {
+  char phase = 0;
+  std::int32_t name = -1, category = -1;
+  std::string process, thread, id, metadata;  ///< metadata: args.name of an "M" event
+  std::optional<std::int64_t> start, duration;
+  TraceDetail detail;
+  bool has_detail = false;
+  bool has_memory = false;
+  MemoryAmounts memory;
+
+  void clear() {
+    phase = 0;
+    name = category = -1;
+    process.clear(), thread.clear(), id.clear(), metadata.clear();
+    start.reset(), duration.reset();
+    detail = {};
+    has_detail = has_memory = false;
+    memory = {};
+  }
+};
+
+class TraceEventReader {
+ public:
+  TraceEventReader(std::string_view text, std::string_view where,
+                   const std::function<void(std::size_t)>& progress)
+      : where_(where), scanner_(text, where), progress_(progress) {
+    constexpr std::size_t kBytesPerEvent = 190;
+    trace_.slices.reserve(std::min(text.size() / kBytesPerEvent, kMostTraceEvents));
+  }
+
+  TraceEvents read() {
+    switch (scanner_.next()) {
+      case JsonScanner::Kind::kArray:
+        read_events();
+        break;
+      case JsonScanner::Kind::kObject:
+        read_file();
+        break;
+      default:
+        reject("expected an object with \"traceEvents\" or an array of events");
+    }
+    trace_.dropped += count_open();
+    add_base_time();
+    return std::move(trace_);
+  }
+
+ private:
+  [[noreturn]] void reject(std::string_view what) const {
+    throw InputError(Diagnostic{fmt::format("{}: byte {}", where_, scanner_.position()),
+                                fmt::format("not a valid Chrome trace: {}", what),
+                                "use a trace exported by a profiler, such as PyTorch's"});
+  }
+
+  /// Also drops events with implausible times.
+  void add_base_time() {
+    const auto is_far = [&](std::int64_t& time) {
+      time += trace_.base_time_ns;
+      return time < -kLatestTime || time > kLatestTime;
+    };
+    trace_.dropped +=
+        std::erase_if(trace_.slices, [&](TraceSlice& s) { return is_far(s.start_ns); });
+    trace_.dropped += std::erase_if(trace_.flows, [&](TraceFlow& f) {
+      const bool from_far = is_far(f.from_ns), to_far = is_far(f.to_ns);
+      return from_far || to_far;
+    });
+    trace_.dropped +=
+        std::erase_if(trace_.memory, [&](TraceMemory& m) { return is_far(m.time_ns); });
+  }
+
+  void read_file() {
+    bool has_events = false;
+    for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
+      const std::string_view key = scanner_.key();
+      if (key == "traceEvents") {
+        has_events = true;
+        read_events();
+      } else if (key == "distributedInfo" && scanner_.next() == JsonScanner::Kind::kObject) {
+        read_job();
+      } else if (key == "otherData" && scanner_.next() == JsonScanner::Kind::kObject) {
+        read_origin();
+      } else if (key == "baseTimeNanoseconds") {
+        if (const auto base = integer(number_or_text());
+            base && *base >= 0 && *base < kLatestBase) {
+          trace_.base_time_ns = *base;
+          trace_.has_base_time = true;
+        }
+      } else {
+        scanner_.skip();
+      }
+    }
+    scanner_.expect_end();
+    if (!has_events) reject("missing \"traceEvents\"");
+  }
+
+  /// A number, or a string; empty for other values.
+  std::string_view number_or_text() {
+    switch (scanner_.next()) {
+      case JsonScanner::Kind::kText:
+        return scanner_.text();
+      case JsonScanner::Kind::kNumber:
+        return scanner_.number();
+      default:
+        scanner_.skip();
+        return {};
+    }
+  }
+
+  void read_job() {
+    for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
+      if (scanner_.key() == "rank")
+        trace_.rank = integer(number_or_text());
+      else if (scanner_.key() == "world_size")
+        trace_.world_size = integer(number_or_text());
+      else
+        scanner_.skip();
+    }
+  }
+
+  void read_origin() {
+    for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
+      if (scanner_.key() == "origin" && scanner_.next() == JsonScanner::Kind::kText)
+        trace_.origin = std::string(scanner_.text());
+      else
+        scanner_.skip();
+    }
+  }
+
+  void read_events() {
+    Event event;
+    std::size_t count = 0;
+    for (bool more = scanner_.enter_array(); more; more = scanner_.next_element()) {
+      if (scanner_.next() != JsonScanner::Kind::kObject) {
+        scanner_.skip();
+        ++trace_.dropped;
+        continue;
+      }
+      if (++count > kMostTraceEvents) reject(fmt::format("more than {} events", kMostTraceEvents));
+      if (progress_ && count % (1U << 17) == 0) progress_(scanner_.position());
+      event.clear();
+      read_event(event);
+      take(event);
+    }
+  }
+
+  void read_event(Event& event) {
+    for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
+      const std::string_view key = scanner_.key();
+      if (key == "ph") {
+        const std::string_view text = number_or_text();
+        event.phase = text.size() == 1 ? text[0] : '\0';
+      } else if (key == "name") {
+        event.name = static_cast<std::int32_t>(name_of(number_or_text()));
+      } else if (key == "cat") {
+        event.category = static_cast<std::int32_t>(name_of(number_or_text()));
+      } else if (key == "pid") {
+        event.process = number_or_text();
+      } else if (key == "tid") {
+        event.thread = number_or_text();
+      } else if (key == "id") {
+        event.id = number_or_text();
+      } else if (key == "ts") {
+        event.start = nanoseconds();
+      } else if (key == "dur") {
+        event.duration = nanoseconds();
+      } else if (key == "args" && scanner_.next() == JsonScanner::Kind::kObject) {
+        read_arguments(event);
+      } else {
+        scanner_.skip();
+      }
+    }
+  }
+
+  std::optional<std::int64_t> nanoseconds() {
+    std::int64_t value = 0;
+    const std::string_view text = number_or_text();
+    if (text.empty() || !microseconds_to_nanoseconds(text, value)) return std::nullopt;
+    return value;
+  }
+
+  void read_arguments(Event& event) {
+    TraceDetail& d = event.detail;
+    const auto number = [&](std::int32_t& field) {
+      field = small(number_or_text());
+      event.has_detail = true;
+    };
+    const auto text = [&](std::int32_t& field) {
+      field = static_cast<std::int32_t>(name_of(number_or_text()));
+      event.has_detail = true;
+    };
+    for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
+      const std::string_view key = scanner_.key();
+      if (key == "mb" || key == "microbatch") {
+        number(d.microbatch);
+      } else if (key == "stage") {
+        number(d.stage);
+      } else if (key == "task") {
+        text(d.task);
+      } else if (key == "Collective name") {
+        text(d.collective);
+      } else if (key == "Process Group Name") {
+        text(d.group);
+      } else if (key == "Seq") {
+        d.sequence = integer(number_or_text()).value_or(-1);
+        event.has_detail = true;
+      } else if (key == "Src Rank") {
+        number(d.source);
+      } else if (key == "Dst Rank") {
+        number(d.destination);
+      } else if (key == "name" && scanner_.next() == JsonScanner::Kind::kText) {
+        event.metadata = scanner_.text();
+      } else if (scanner_.next() == JsonScanner::Kind::kNumber) {
+        add_memory(event, key);
+      } else {
+        scanner_.skip();
+      }
+    }
+  }
+
+  void add_memory(Event& event, std::string_view key) {
+    for (std::size_t c = 0; c < kMemoryClassCount; ++c) {
+      if (meshwright::name_of(static_cast<MemoryClass>(c)) != key) continue;
+      const auto bytes = integer(scanner_.number());
+      event.memory.by_class[c] = Bytes(std::clamp<std::int64_t>(bytes.value_or(0), 0, 1LL << 50));
+      event.has_memory = true;
+      return;
+    }
+    scanner_.skip();
+  }
+
+  std::uint32_t name_of(std::string_view text) {
+    const auto at = name_index_.find(text);
+    if (at != name_index_.end()) return at->second;
+    const auto index = static_cast<std::uint32_t>(trace_.names.size());
+    trace_.names.emplace_back(text);
+    name_index_.emplace(text, index);
+    return index;
+  }
+
+  std::uint32_t thread_of(const Event& event) {
+    // Consecutive events mostly belong to the same thread.
+    if (last_thread_ < trace_.threads.size()) {
+      const TraceThread& last = trace_.threads[last_thread_];
+      if (last.id == event.thread && last.process_id == event.process) return last_thread_;
+    }
+    key_ = event.process;
+    key_ += '\n';
+    key_ += event.thread;
+    const auto [at, is_new] =
+        thread_index_.try_emplace(key_, static_cast<std::uint32_t>(trace_.threads.size()));
+    if (is_new)
+      trace_.threads.push_back(
+          {.process = {}, .name = {}, .process_id = event.process, .id = event.thread});
+    last_thread_ = at->second;
+    return last_thread_;
+  }
+
+  void take(const Event& event) {
+    switch (event.phase) {
+      case 'X':
+        if (event.start && event.name >= 0 && event.duration.value_or(0) >= 0)
+          add_slice(event, *event.start, event.duration.value_or(0));
+        else
+          ++trace_.dropped;
+        return;
+      case 'B':
+      case 'E':
+        take_begin_or_end(event);
+        return;
+      case 'M':
+        take_metadata(event);
+        return;
+      case 'C':
+        if (event.has_memory && event.start)
+          trace_.memory.push_back({event.process, *event.start, event.memory});
+        return;
+      case 's':
+      case 't':
+      case 'f':
+        take_flow(event);
+        return;
+      case '\0':
+        ++trace_.dropped;
+        return;
+      default:  // instant and asynchronous events are not shown
+        return;
+    }
+  }
+
+  void add_slice(const Event& event, std::int64_t start, std::int64_t duration) {
+    if (duration > kLongestSlice) {
+      ++trace_.dropped;
+      return;
+    }
+    TraceSlice slice{.start_ns = start,
+                     .duration_ns = duration,
+                     .thread = thread_of(event),
+                     .name = static_cast<std::uint32_t>(event.name),
+                     .category = event.category};
+    if (event.has_detail) {
+      slice.detail = static_cast<std::int32_t>(trace_.details.size());
+      trace_.details.push_back(event.detail);
+    }
+    trace_.slices.push_back(slice);
+  }
+
+  void take_begin_or_end(const Event& event) {
+    if (!event.start) {
+      ++trace_.dropped;
+      return;
+    }
+    std::vector<Event>& stack = open_[thread_of(event)];
+    if (event.phase == 'B') {
+      stack.push_back(event);
+      return;
+    }
+    if (stack.empty() || *stack.back().start > *event.start || stack.back().name < 0) {
+      ++trace_.dropped;
+    } else {
+      add_slice(stack.back(), *stack.back().start, *event.start - *stack.back().start);
+    }
+    if (!stack.empty()) stack.pop_back();
+  }
+  std::size_t count_open() const {
+    std::size_t count = 0;
+    for (const auto& [thread, stack] : open_) count += stack.size();
+    return count;
+  }
+
+  void take_metadata(const Event& event) {
+    if (event.name < 0) return;
+    const std::string& what = trace_.names[static_cast<std::size_t>(event.name)];
+    if (what == "thread_name") {
+      trace_.threads[thread_of(event)].name = event.metadata;
+    } else if (what == "process_name") {
+      process_names_[event.process] = event.metadata;
+    }
+  }
+
+  /// Each step of a flow is connected to the previous step with the same ID.
+  void take_flow(const Event& event) {
+    if (event.category >= 0) {
+      const std::string& category = trace_.names[static_cast<std::size_t>(event.category)];
+      if (category == "ac2g" || category == "fwdbwd") return;
+    }
+    if (!event.start || event.id.empty()) {
+      ++trace_.dropped;
+      return;
+    }
+    key_ = fmt::format("{}\n{}\n{}", event.category, event.name, event.id);
+    const auto [at, is_new] = flow_at_.try_emplace(key_);
+    const std::uint32_t thread = thread_of(event);
+    if (event.phase != 's' && !is_new)
+      trace_.flows.push_back({.from_thread = at->second.first,
+                              .to_thread = thread,
+                              .from_ns = at->second.second,
+                              .to_ns = *event.start});
+    at->second = {thread, *event.start};
+    if (event.phase == 'f') flow_at_.erase(at);
+  }
+
+ public:
+  void name_processes(TraceEvents& trace) const {
+    for (TraceThread& thread : trace.threads)
+      if (const auto at = process_names_.find(thread.process_id); at != process_names_.end())
+        thread.process = at->second;
+  }
+
+ private:
+  std::string_view where_;
+  JsonScanner scanner_;
+  const std::function<void(std::size_t)>& progress_;
+  TraceEvents trace_;
+  Index name_index_, thread_index_;
+  std::uint32_t last_thread_ = 0;
+  std::string key_;
+  std::unordered_map<std::uint32_t, std::vector<Event>> open_;  ///< by thread
+  std::unordered_map<std::string, std::string> process_names_;  ///< by id
+  std::unordered_map<std::string, std::pair<std::uint32_t, std::int64_t>> flow_at_;
+};
+
+}  // namespace
+
+TraceEvents read_trace_events(std::string_view text, std::string_view where,
+                              const std::function<void(std::size_t bytes)>& progress) {
+  TraceEventReader reader(text, where, progress);
+  TraceEvents trace = reader.read();
+  reader.name_processes(trace);
+  return trace;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,147 @@
+/// Every compute task, collective, send and receive of every rank, with dependencies: the graph
+/// that the simulator times and the executor runs.
+///
+/// Compact layout: a Task is 20 bytes and holds only its position; its contents are a Work, shared
+/// by all tasks that do the same (all micro-batches of a stage). Invariants, verified by
+/// check_task_graph():
+///   - tasks are in topological order: dependencies and the predecessor on the stream come first
+///   - the order of a stream (rank, stream) is the order of its tasks in the vector
+///   - a receive refers to its send, which comes first and has the same micro-batch
+///   - the members of a collective are adjacent, one per rank
+///   - everything that tasks acquire is released: memory ends at the level where it started
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/ids.hpp"
+#include "core/base/kernel.hpp"
+#include "core/graph/memory_amounts.hpp"
+#include "core/plan/plan.hpp"
+
+namespace meshwright {
+
+/// Tasks of one stream run in order, one at a time; the streams of a rank run concurrently.
+enum class Stream : std::uint8_t {
+  kCompute,
+  kSendNext,  ///< to the next pipeline rank (wraps around)
+  kSendPrevious,
+  kReceiveNext,
+  kReceivePrevious,
+  kTensor,
+  kContext,
+  kExpert,
+  kData,        ///< gradients
+  kParameters,  ///< parameter gathers, concurrent with gradients
+  kToHost,
+  kFromHost,
+  kHost,             ///< work of the CPU
+  kOutputInputs,     ///< inputs of an output layer sharded over the pipeline ranks
+  kOutputReductions  ///< its barriers: softmax statistics and input gradients
+};
+inline constexpr int kStreamCount = 15;
+std::string_view name_of(Stream stream);
+
+enum class TaskKind : std::uint8_t {
+  kForward,
+  kBackward,  ///< input and weight gradients
+  kBackwardInput,
+  kBackwardWeight,
+  kOptimizer,
+  kCollective,
+  kSend,
+  kReceive
+};
+inline constexpr int kTaskKindCount = 8;
+/// Neither a collective nor one end of a message.
+constexpr bool is_compute(TaskKind kind) {
+  return kind != TaskKind::kCollective && kind != TaskKind::kSend && kind != TaskKind::kReceive;
+}
+std::string_view name_of(TaskKind kind);  ///< "F", "B", "I", "W", "optimizer", …
+
+struct Task {
+  WorkId work;
+  std::int32_t rank = 0;        ///< index in TaskGraph::ranks
+  std::int32_t microbatch = 0;  ///< -1: not tied to a micro-batch
+  std::int16_t stage = 0;       ///< -1: not tied to a stage
+  TaskKind kind = TaskKind::kForward;
+  Stream stream = Stream::kCompute;
+  std::int32_t partner = -1;  ///< receive: its send; collective: index in TaskGraph::collectives
+  friend bool operator==(const Task&, const Task&) = default;
+};
+
+/// One layer (or similar) in one pass: its steps in execution order on the compute stream.
+/// Collectives among the steps block the stream.
+struct WorkPart {
+  std::string name;
+  std::vector<Step> steps;
+  bool recompute = false;  ///< forward work repeated for the backward pass
+  friend bool operator==(const WorkPart&, const WorkPart&) = default;
+};
+struct WorkPartUse {
+  std::int32_t part = 0;   ///< index in TaskGraph::parts
+  std::int32_t count = 1;  ///< number of consecutive repetitions
+  friend bool operator==(const WorkPartUse&, const WorkPartUse&) = default;
+};
+
+struct Work {
+  TaskKind kind = TaskKind::kForward;
+  std::vector<WorkPartUse> parts;  ///< compute tasks
+  Collective collective;           ///< kCollective
+  Transfer transfer;               ///< kSend, kReceive
+  MemoryAmounts acquired;          ///< when the task starts, held beyond its end
+  MemoryAmounts released;          ///< when the task ends
+  MemoryAmounts transient;         ///< only while the task runs
+  /// On heterogeneous clusters, the index in Cluster::groups of the nodes that run it; -1: all
+  /// nodes are of one type, or ranks on several node types take part (the slowest one decides).
+  std::int32_t node_kind = -1;
+  friend bool operator==(const Work&, const Work&) = default;
+};
+
+/// The members are the tasks [first, first + count).
+struct CollectiveMembers {
+  std::int32_t first = 0, count = 0;
+  friend bool operator==(const CollectiveMembers&, const CollectiveMembers&) = default;
+};
+
+struct RankInfo {
+  RankId rank;  ///< in the whole job
+  RankCoordinate coordinate;
+  DeviceId device;
+  std::int32_t multiplicity = 1;  ///< number of ranks it represents, including itself
+  MemoryAmounts resident;         ///< weights, gradients, optimizer state, fixed buffers, reserved
+  double allocator_slack = 0;     ///< see TrainerMemory; evaluate() adds it to the peak
+  friend bool operator==(const RankInfo&, const RankInfo&) = default;
+};
+
+struct TaskGraph {
+  std::vector<RankInfo> ranks;
+  std::vector<WorkPart> parts;
+  std::vector<Work> works;
+  std::vector<Task> tasks;
+  std::vector<std::int32_t> dependency_begin;  ///< tasks.size() + 1 offsets into `dependencies`
+  std::vector<TaskId> dependencies;            ///< without the predecessor on the same stream
+  std::vector<CollectiveMembers> collectives;
+  friend bool operator==(const TaskGraph&, const TaskGraph&) = default;
+
+  std::span<const TaskId> dependencies_of(TaskId task) const {
+    const auto begin = static_cast<std::size_t>(dependency_begin[task.index()]);
+    const auto end = static_cast<std::size_t>(dependency_begin[task.index() + 1]);
+    return {dependencies.data() + begin, end - begin};
+  }
+};
+
+/// The stable name of a task, independent of how the graph was lowered (folded or all ranks);
+/// predicted and measured timelines are joined on it. "r12.compute.s3.F7"; further tasks with the
+/// same name get a suffix "#2", "#3", ...
+std::string stable_name(const TaskGraph& graph, TaskId task);
+/// The stable names of all tasks, by task. Linear.
+std::vector<std::string> stable_names(const TaskGraph& graph);
+
+/// Descriptions of all violated invariants (at most 20). Empty if the graph is valid.
+std::vector<std::string> check_task_graph(const TaskGraph& graph);
+
+}  // namespace meshwright

@@ -1,0 +1,207 @@
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/check.hpp"
+#include "core/lowering/passes.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr double kProportionSteps = 10'000;  ///< resolution of estimated times
+constexpr int kStatisticsPerToken = 3;       ///< maximum, sum of exponentials, logit of the target
+constexpr std::int32_t kNotAppended = -1;
+
+}  // namespace
+
+int output_barriers_of(const Strategy& strategy) {
+  const ScheduleRule* rule = find_schedule_rule(strategy.schedule);
+  return rule != nullptr ? rule->output_barriers : 0;
+}
+
+Strategy vocabulary_strategy(const Strategy& strategy) {
+  Strategy sharded = strategy;
+  sharded.degrees.tensor *= strategy.degrees.pipeline;
+  return sharded;
+}
+
+bool has_vocabulary_layers(const ModelGraph& model) {
+  if (model.layers.size() < 2) return false;
+  const auto words_are_cut = [&](const Operator& op) {
+    return std::any_of(op.parameters.begin(), op.parameters.end(), [&](TensorId id) {
+      return parameter_of(model, id).cut == ParameterCut::kTensor;
+    });
+  };
+  const std::span<const Operator> first = operators_of(model, LayerId(0));
+  const std::span<const Operator> last = operators_of(model, LayerId(model.layers.size() - 1));
+  if (first.empty() || last.size() < kOutputOperators) return false;
+  const Operator& logits = last[last.size() - kOutputOperators];
+  const auto* product = std::get_if<Linear>(&logits.shape);
+  return std::holds_alternative<EmbeddingLookup>(first.front().shape) &&
+         words_are_cut(first.front()) && product != nullptr && product->cut == LinearCut::kColumn &&
+         std::holds_alternative<CrossEntropy>(last.back().shape);
+}
+
+OutputLayerBytes output_layer_bytes(const ModelGraph& model, const Strategy& strategy) {
+  const LayerId head(model.layers.size() - 1);
+  const std::span<const Operator> operators = operators_of(model, head);
+  const Operator& logits = operators[operators.size() - kOutputOperators];
+  return {.input = activation_bytes(activation_of(model, logits.inputs.front()),
+                                    shard_shape_of(strategy)),
+          .logits = logit_bytes(model, head, shard_shape_of(vocabulary_strategy(strategy)))};
+}
+
+Schedule order_by_estimated_times(const StagesPass& pass, const Strategy& strategy,
+                                  const DeviceModel& device) {
+  const auto peak = device.peak[static_cast<std::size_t>(strategy.dtype)];
+  MW_CHECK(peak.has_value());
+  const auto seconds_of = [&](const WorkPart& part) {
+    double seconds = 0;
+    for (const Step& step : part.steps)
+      if (const auto* kernel = std::get_if<Kernel>(&step))
+        seconds += std::max((kernel->flops / *peak).value,
+                            (kernel->memory_traffic / device.memory_bandwidth).value);
+    return seconds;
+  };
+  const auto seconds_of_work = [&](WorkId id) {
+    double seconds = 0;
+    for (const WorkPartUse& use : pass.lowered.works[id.index()].parts)
+      seconds += use.count * seconds_of(pass.lowered.parts[static_cast<std::size_t>(use.part)]);
+    return seconds;
+  };
+  double longest = 0;
+  for (const StageWorks& works : pass.lowered.stages)
+    for (const WorkId id : {works.forward, works.backward, works.output_scores})
+      longest = std::max(longest, seconds_of_work(id));
+  // Only proportions matter, and small numbers cannot overflow.
+  const auto time_of = [&](WorkId id) {
+    return Ticks(std::llround(kProportionSteps * seconds_of_work(id) / longest));
+  };
+  StageTimes times;
+  for (const StageWorks& works : pass.lowered.stages) {
+    times.forward.push_back(time_of(works.forward));
+    times.backward_input.push_back(time_of(works.backward));
+    times.backward_weight.emplace_back(0);
+    times.output_scores.push_back(time_of(works.output_scores));
+    times.output_gradients.push_back(time_of(works.output_gradient));
+  }
+  ScheduleRequest request = schedule_request_of(strategy);
+  request.times = std::move(times);
+  return find_schedule_rule(strategy.schedule)->generate(request);
+}
+
+class OutputLayerEmission::State {
+ public:
+  State(const StagesPass& pass, const Strategy& strategy, const Schedule& schedule,
+        FoldedGraph& folded)
+      : folded_(folded),
+        barriers_(schedule.output_barriers),
+        devices_(static_cast<std::size_t>(schedule.placement.devices)) {
+    const std::size_t cells = devices_ * static_cast<std::size_t>(schedule.microbatch_count);
+    for (std::vector<std::int32_t>* tasks :
+         {&inputs_, &scored_, &statistics_, &ended_, &gradients_})
+      tasks->assign(cells, kNotAppended);
+    const Bytes statistics(local_tokens(shard_shape_of(strategy)).gathered * kStatisticsPerToken *
+                           kFloat32Bytes);
+    const GroupShape group =
+        group_shape_of({.count = schedule.placement.devices,
+                        .stride = pass.groups.pipeline_stride,
+                        .job_ranks = schedule.placement.devices * pass.groups.stage_ranks,
+                        .devices_per_node = pass.groups.devices_per_node});
+    const auto work = [&](CollectiveKind kind, Bytes bytes) {
+      Work made;
+      made.kind = TaskKind::kCollective;
+      made.collective = {.kind = kind, .axis = Axis::kPipeline, .bytes = bytes, .group = group};
+      return append_work(folded.graph, std::move(made));
+    };
+    broadcast_ = work(CollectiveKind::kBroadcast, pass.output_input);
+    first_barrier_ = work(CollectiveKind::kAllReduce,
+                          barriers_ == 1 ? statistics + pass.output_input : statistics);
+    second_barrier_ = work(CollectiveKind::kAllReduce, pass.output_input);
+  }
+
+  std::int32_t input_of(const Action& action) const {
+    return (action.pass == Pass::kOutputScores ? inputs_ : statistics_)[cell_of(action)];
+  }
+  std::int32_t gradient_of(MicrobatchId microbatch) const {
+    const std::size_t last = (microbatch.index() + 1) * devices_ - 1;
+    return (barriers_ == 1 ? statistics_ : gradients_)[last];
+  }
+  std::int32_t barrier_after(const Action& gradient) const { return gradients_[cell_of(gradient)]; }
+
+  void append_behind(const Action& action, TaskId done) {
+    const std::size_t first = action.microbatch.index() * devices_;
+    if (action.pass == Pass::kForward) {
+      std::vector<std::int32_t> after(devices_, kNotAppended);
+      after.back() = done.value;
+      exchange(broadcast_, Stream::kOutputInputs, action.microbatch, after, inputs_);
+      return;
+    }
+    const bool scores = action.pass == Pass::kOutputScores;
+    std::vector<std::int32_t>& ended = scores ? scored_ : ended_;
+    ended[cell_of(action)] = done.value;
+    const std::vector<std::int32_t> after(
+        ended.begin() + static_cast<std::ptrdiff_t>(first),
+        ended.begin() + static_cast<std::ptrdiff_t>(first + devices_));
+    if (std::find(after.begin(), after.end(), kNotAppended) != after.end()) return;
+    if (scores)
+      exchange(first_barrier_, Stream::kOutputReductions, action.microbatch, after, statistics_);
+    else if (barriers_ == 2)
+      exchange(second_barrier_, Stream::kOutputReductions, action.microbatch, after, gradients_);
+  }
+
+ private:
+  std::size_t cell_of(const Action& action) const {
+    return action.microbatch.index() * devices_ + action.stage.index();
+  }
+
+  /// One member per device, which waits for its task of `after`; stores the members in `made`.
+  void exchange(WorkId work, Stream stream, MicrobatchId microbatch,
+                const std::vector<std::int32_t>& after, std::vector<std::int32_t>& made) {
+    const std::size_t first = microbatch.index() * devices_;
+    if (devices_ == 1) {
+      made[first] = after.front();
+      return;
+    }
+    open_collective(folded_, {});
+    for (std::size_t d = 0; d < devices_; ++d) {
+      Task task;
+      task.work = work;
+      task.rank = static_cast<std::int32_t>(d);
+      task.microbatch = microbatch.value;
+      task.stage = static_cast<std::int16_t>(d);
+      task.stream = stream;
+      const TaskId before(after[d]);
+      made[first + d] =
+          append_member(folded_, task, {&before, before.value < 0 ? std::size_t{0} : 1}).value;
+    }
+  }
+
+  FoldedGraph& folded_;
+  int barriers_;
+  std::size_t devices_;
+  WorkId broadcast_{-1}, first_barrier_{-1}, second_barrier_{-1};
+  // Tasks by micro-batch x device.
+  std::vector<std::int32_t> inputs_;               ///< of the broadcast
+  std::vector<std::int32_t> scored_, statistics_;  ///< S, and the barrier after it
+  std::vector<std::int32_t> ended_, gradients_;    ///< T, and the barrier after it
+};
+
+OutputLayerEmission::OutputLayerEmission(const StagesPass& pass, const Strategy& strategy,
+                                         const Schedule& schedule, FoldedGraph& folded)
+    : state_(std::make_unique<State>(pass, strategy, schedule, folded)) {}
+OutputLayerEmission::~OutputLayerEmission() = default;
+
+std::int32_t OutputLayerEmission::input_of(const Action& action) const {
+  return state_->input_of(action);
+}
+std::int32_t OutputLayerEmission::gradient_of(MicrobatchId microbatch) const {
+  return state_->gradient_of(microbatch);
+}
+std::int32_t OutputLayerEmission::barrier_after(const Action& gradient) const {
+  return state_->barrier_after(gradient);
+}
+void OutputLayerEmission::append_behind(const Action& action, TaskId done) {
+  state_->append_behind(action, done);
+}
+
+}  // namespace meshwright

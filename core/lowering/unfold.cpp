@@ -1,0 +1,131 @@
+// Expands one representative per pipeline rank to all ranks. Every task of the folded graph becomes
+// one task per replica, adjacent to each other; the copies of a collective are sorted by group.
+//
+// Copy r of task t is task t * replicas + slot, where slot = r except for members of collectives:
+// all members of one group must be adjacent (check_task_graph()).
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "core/base/check.hpp"
+#include "core/lowering/passes.hpp"
+
+namespace meshwright {
+namespace {
+
+class Unfolding {
+ public:
+  Unfolding(const FoldedGraph& folded, std::int64_t replicas)
+      : folded_(folded.graph), spreads_(folded.spreads), replicas_(replicas) {}
+
+  TaskGraph run() {
+    TaskGraph graph;
+    const auto copies = static_cast<std::size_t>(replicas_);
+    graph.parts = folded_.parts;
+    graph.works = folded_.works;
+    graph.tasks.reserve(folded_.tasks.size() * copies);
+    graph.dependency_begin.reserve(folded_.tasks.size() * copies + 1);
+    graph.dependencies.reserve(folded_.dependencies.size() * copies);
+    graph.dependency_begin.push_back(0);
+    for (std::size_t t = 0; t < folded_.tasks.size();) {
+      const Task& task = folded_.tasks[t];
+      if (task.kind == TaskKind::kCollective) {
+        t = copy_collective(task.partner, graph);
+      } else {
+        for (std::int64_t r = 0; r < replicas_; ++r) copy(t, r, task.partner, graph);
+        ++t;
+      }
+    }
+    return graph;
+  }
+
+ private:
+  /// The slot of member `member` of collective `c` on replica r.
+  std::int64_t slot(std::int32_t c, std::int64_t member, std::int64_t replica) const {
+    const CollectiveSpread& spread = spreads_[static_cast<std::size_t>(c)];
+    const std::int64_t members = folded_.collectives[static_cast<std::size_t>(c)].count;
+    const std::int64_t inner = replica % spread.stride;
+    const std::int64_t place = replica / spread.stride % spread.count;
+    const std::int64_t outer = replica / (spread.stride * spread.count);
+    const std::int64_t group = outer * spread.stride + inner;
+    return (group * members + member) * spread.count + in_order(spread, place);
+  }
+
+  /// Index in the group: in rank order, or starting with the first ranks of all nodes.
+  static std::int64_t in_order(const CollectiveSpread& spread, std::int64_t place) {
+    const std::int64_t per_node = spread.alternates_over;
+    if (per_node <= 1) return place;
+    return place % per_node * (spread.count / per_node) + place / per_node;
+  }
+  static std::int64_t place_at(const CollectiveSpread& spread, std::int64_t position) {
+    const std::int64_t per_node = spread.alternates_over;
+    if (per_node <= 1) return position;
+    const std::int64_t nodes = spread.count / per_node;
+    return position % nodes * per_node + position / nodes;
+  }
+
+  std::int64_t copy_of(TaskId task, std::int64_t replica) const {
+    const Task& folded = folded_.tasks[task.index()];
+    if (folded.kind != TaskKind::kCollective) return task.value * replicas_ + replica;
+    const std::int64_t first = folded_.collectives[static_cast<std::size_t>(folded.partner)].first;
+    return first * replicas_ + slot(folded.partner, task.value - first, replica);
+  }
+
+  void copy(std::size_t t, std::int64_t replica, std::int32_t partner, TaskGraph& graph) {
+    Task task = folded_.tasks[t];
+    task.rank = static_cast<std::int32_t>(task.rank * replicas_ + replica);
+    task.partner = task.kind == TaskKind::kReceive
+                       ? static_cast<std::int32_t>(partner * replicas_ + replica)
+                       : partner;
+    graph.tasks.push_back(task);
+    for (const TaskId before : folded_.dependencies_of(TaskId(t)))
+      graph.dependencies.emplace_back(static_cast<std::int32_t>(copy_of(before, replica)));
+    graph.dependency_begin.push_back(static_cast<std::int32_t>(graph.dependencies.size()));
+  }
+
+  /// Returns the task after the folded collective.
+  std::size_t copy_collective(std::int32_t c, TaskGraph& graph) {
+    const CollectiveMembers& members = folded_.collectives[static_cast<std::size_t>(c)];
+    const CollectiveSpread& spread = spreads_[static_cast<std::size_t>(c)];
+    MW_CHECK(replicas_ % (spread.stride * spread.count) == 0);
+    const std::int64_t groups = replicas_ / spread.count;
+    for (std::int64_t group = 0; group < groups; ++group) {
+      const auto made = static_cast<std::int32_t>(graph.collectives.size());
+      graph.collectives.push_back({static_cast<std::int32_t>(graph.tasks.size()),
+                                   static_cast<std::int32_t>(members.count * spread.count)});
+      const std::int64_t first =
+          group / spread.stride * spread.stride * spread.count + group % spread.stride;
+      for (std::int32_t m = 0; m < members.count; ++m)
+        for (std::int64_t i = 0; i < spread.count; ++i)
+          copy(static_cast<std::size_t>(members.first + m),
+               first + place_at(spread, i) * spread.stride, made, graph);
+    }
+    return static_cast<std::size_t>(members.first + members.count);
+  }
+
+  const TaskGraph& folded_;
+  const std::vector<CollectiveSpread>& spreads_;
+  std::int64_t replicas_;
+};
+
+void check_size(const TaskGraph& folded, std::int64_t replicas) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max() / 2;
+  const auto tasks = static_cast<std::int64_t>(folded.tasks.size());
+  const auto edges = static_cast<std::int64_t>(folded.dependencies.size());
+  if (std::max(tasks, edges) <= kMost / replicas) return;
+  throw InputError(Diagnostic{
+      "--all-ranks",
+      fmt::format("{} pipelines of {} tasks exceed the limit of {} tasks per graph", replicas,
+                  tasks, kMost),
+      "remove --all-ranks: one representative per pipeline rank gives the same step time"});
+}
+
+}  // namespace
+
+TaskGraph unfold(const FoldedGraph& folded, std::int64_t replicas) {
+  MW_CHECK(folded.spreads.size() == folded.graph.collectives.size());
+  check_size(folded.graph, replicas);
+  return Unfolding(folded, replicas).run();
+}
+
+}  // namespace meshwright

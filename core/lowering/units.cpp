@@ -1,0 +1,156 @@
+#include <algorithm>
+#include <limits>
+
+#include "core/base/check.hpp"
+#include "core/lowering/passes.hpp"
+
+namespace meshwright {
+namespace {
+
+/// Bucket size in elements.
+struct BucketSizes {
+  std::int64_t first = 1, others = 1;
+};
+
+BucketSizes bucket_sizes(const Strategy& strategy, int data_ranks) {
+  const GradientBuckets& buckets = strategy.data_parallelism.buckets;
+  constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
+  const auto elements = [&](std::int64_t bytes) {
+    return std::max<std::int64_t>(1, bytes / gradient_bytes(strategy));
+  };
+  switch (buckets.rule) {
+    case BucketRule::kNone:
+      return {1, 1};
+    case BucketRule::kBytes:
+      return {elements(buckets.bytes.value), elements(buckets.bytes.value)};
+    case BucketRule::kPyTorch:
+      return {elements(1 * kMebibyte), elements(25 * kMebibyte)};
+    case BucketRule::kMegatron:
+      break;
+  }
+  constexpr std::int64_t kLeast = 40'000'000, kPerRank = 1'000'000;
+  const std::int64_t size = std::max(kLeast, kPerRank * data_ranks);
+  return {size, size};
+}
+
+/// Builds buckets from parameters in backward order.
+class BucketCutter {
+ public:
+  /// With `whole_layers`, buckets end at layer boundaries and before and after a table.
+  BucketCutter(const std::vector<std::vector<LocalParameter>>& layers,
+               const std::optional<TablePlace>& table, BucketSizes sizes, bool whole_layers)
+      : layers_(layers), table_(table), sizes_(sizes), whole_layers_(whole_layers) {}
+
+  /// GradientBucket::unit is the index of the layer that completes the bucket.
+  std::vector<GradientBucket> cut(bool expert) const {
+    std::vector<GradientBucket> buckets;
+    GradientBucket open{.expert = expert, .first = count_of(expert), .count = 0, .unit = 0};
+    const auto close = [&] {
+      if (open.count > 0) buckets.push_back(open);
+      open.count = 0;
+      open.is_table = false;
+    };
+    for (std::size_t layer = layers_.size(); layer-- > 0;) {
+      for (std::size_t i = layers_[layer].size(); i-- > 0;) {
+        const LocalParameter& parameter = layers_[layer][i];
+        if (parameter.expert != expert) continue;
+        const bool stands_alone = whole_layers_ && is_table(layer, i);
+        if (stands_alone) close();
+        open.first -= parameter.count;
+        open.count += parameter.count;
+        open.unit = static_cast<int>(layer);
+        open.is_table = stands_alone;
+        if (stands_alone || (!whole_layers_ && is_full(open, buckets))) close();
+      }
+      if (is_full(open, buckets)) close();
+    }
+    close();
+    return buckets;
+  }
+
+ private:
+  bool is_table(std::size_t layer, std::size_t parameter) const {
+    return table_ && table_->layer == layer && table_->parameter == parameter;
+  }
+  std::int64_t count_of(bool expert) const {
+    std::int64_t count = 0;
+    for (const auto& layer : layers_)
+      for (const LocalParameter& parameter : layer)
+        if (parameter.expert == expert) count += parameter.count;
+    return count;
+  }
+  bool is_full(const GradientBucket& open, const std::vector<GradientBucket>& closed) const {
+    return open.count >= (closed.empty() ? sizes_.first : sizes_.others);
+  }
+
+  const std::vector<std::vector<LocalParameter>>& layers_;
+  const std::optional<TablePlace>& table_;
+  BucketSizes sizes_;
+  bool whole_layers_;
+};
+
+/// The units that start at these layers (the first layer always starts one).
+std::vector<ParameterUnit> units_from(const std::vector<std::vector<LocalParameter>>& layers,
+                                      const std::vector<bool>& begins) {
+  std::vector<ParameterUnit> units;
+  LocalParameters before;
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    if (layer == 0 || begins[layer]) {
+      if (!units.empty()) before += units.back().parameters;
+      units.push_back({.first_layer = static_cast<int>(layer),
+                       .layer_count = 0,
+                       .before = before,
+                       .parameters = {},
+                       .works = {},
+                       .reads_table = 0});
+    }
+    ++units.back().layer_count;
+    for (const LocalParameter& parameter : layers[layer])
+      (parameter.expert ? units.back().parameters.expert : units.back().parameters.dense) +=
+          parameter.count;
+  }
+  return units;
+}
+
+int unit_of_layer(const std::vector<ParameterUnit>& units, int layer) {
+  for (std::size_t u = 0; u < units.size(); ++u)
+    if (layer < units[u].first_layer + units[u].layer_count) return static_cast<int>(u);
+  MW_CHECK(!units.empty());
+  return static_cast<int>(units.size()) - 1;
+}
+
+}  // namespace
+
+bool has_units(const Strategy& strategy, const StagesPass& pass) {
+  const DataParallelKind kind = strategy.data_parallelism.kind;
+  return cuts_passes(strategy) &&
+         (kind == DataParallelKind::kCollective || kind == DataParallelKind::kRing) &&
+         pass.groups.stage_ranks * static_cast<std::int64_t>(pass.placement.routes.size()) >
+             strategy.degrees.tensor;
+}
+
+PartUnits cut_into_units(const std::vector<std::vector<LocalParameter>>& layers,
+                         const std::optional<TablePlace>& table, const Strategy& strategy,
+                         const JobGroups& groups) {
+  const bool whole_layers = strategy.zero >= 2;
+  const BucketSizes sizes =
+      strategy.zero >= 3 ? BucketSizes{} : bucket_sizes(strategy, groups.dense_data.ranks);
+  const BucketCutter cutter(layers, table, sizes, whole_layers);
+  PartUnits made;
+  made.buckets = cutter.cut(false);
+  const std::vector<GradientBucket> expert = cutter.cut(true);
+  made.buckets.insert(made.buckets.end(), expert.begin(), expert.end());
+  std::stable_sort(
+      made.buckets.begin(), made.buckets.end(),
+      [](const GradientBucket& a, const GradientBucket& b) { return a.unit > b.unit; });
+
+  std::vector<bool> begins(
+      layers.size(), whole_layers && strategy.data_parallelism.buckets.rule == BucketRule::kNone);
+  for (const GradientBucket& bucket : made.buckets)
+    begins[static_cast<std::size_t>(bucket.unit)] = true;
+  made.units = units_from(layers, begins);
+  for (GradientBucket& bucket : made.buckets) bucket.unit = unit_of_layer(made.units, bucket.unit);
+  return made;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,249 @@
+/// A model as a graph of operators over tensors, independent of cost and placement.
+///
+/// Shapes are per token: an activation `[B, T, width]` is stored as its width; B (sequences in a
+/// micro-batch) and T (sequence length) come from the plan. Legend for comments:
+///   B sequences  T sequence length  H hidden  A heads  G key/value heads  D head size  F
+///   feed-forward V vocabulary  E experts  K experts per token
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/base/ids.hpp"
+
+namespace meshwright {
+
+// ---- tensors --------------------------------------------------------------------------------
+
+/// How an activation is sharded under tensor parallelism.
+enum class ActivationCut : std::uint8_t {
+  kTokens,   ///< replicated; under sequence parallelism its tokens are sharded over tensor ranks
+  kFeatures  ///< features (heads, feed-forward columns, vocabulary) sharded over tensor ranks
+};
+enum class ElementWidth : std::uint8_t {
+  kCompute,  ///< the compute dtype of the plan: 2 bytes for bf16
+  kMask,     ///< 1 byte: dropout masks
+  kFloat32   ///< 4 bytes: softmax statistics, loss
+};
+
+struct ActivationTensor {
+  std::int64_t width = 0;  ///< elements per token
+  bool per_key = false;    ///< multiplied by the visible keys: attention scores [B, A, T, T]
+  bool routed = false;     ///< one row per (token, chosen expert): K rows per token
+  ActivationCut cut = ActivationCut::kTokens;
+  ElementWidth element = ElementWidth::kCompute;
+  // Filled in by ModelGraphBuilder::finish().
+  int rows_per_token = 1;  ///< K if routed
+  int experts = 0;         ///< E if routed
+  int heads = 0;           ///< keys and values: G heads; with more than G ranks they are replicated
+  friend bool operator==(const ActivationTensor&, const ActivationTensor&) = default;
+};
+
+/// How a parameter is sharded.
+enum class ParameterCut : std::uint8_t {
+  kReplicated,  ///< norms, biases of row-parallel layers, routers, position embeddings
+  kTensor,      ///< over the tensor ranks
+  kExpert       ///< experts over the expert ranks, each over the expert-tensor ranks
+};
+
+struct ParameterTensor {
+  std::vector<std::int64_t> shape;
+  ParameterCut cut = ParameterCut::kReplicated;
+  bool trained_by_gradient = true;  ///< false: router bias corrections, updated by a rule
+  friend bool operator==(const ParameterTensor&, const ParameterTensor&) = default;
+};
+
+struct Tensor {
+  std::string name;
+  std::variant<ActivationTensor, ParameterTensor> shape;
+  friend bool operator==(const Tensor&, const Tensor&) = default;
+};
+
+// ---- operators ------------------------------------------------------------------------------
+
+struct EmbeddingLookup {  ///< rows of a [V, H] table; positions and token types too
+  std::int64_t rows = 0, width = 0;
+  friend bool operator==(const EmbeddingLookup&, const EmbeddingLookup&) = default;
+};
+enum class NormKind : std::uint8_t { kLayerNorm, kRmsNorm };
+struct Norm {
+  NormKind kind = NormKind::kLayerNorm;
+  std::int64_t width = 0;  ///< normalized elements per token; heads * D for query/key norms
+  friend bool operator==(const Norm&, const Norm&) = default;
+};
+enum class LinearCut : std::uint8_t {
+  kReplicated,  ///< computed in full on every tensor rank
+  kColumn,      ///< column-parallel: backward sums the input gradient over the tensor ranks
+  kRow          ///< row-parallel: forward sums the output over the tensor ranks
+};
+struct Linear {  ///< y = x W + b, W [in, out]
+  std::int64_t in = 0, out = 0;
+  bool bias = false;
+  LinearCut cut = LinearCut::kReplicated;
+  friend bool operator==(const Linear&, const Linear&) = default;
+};
+struct RotaryEmbedding {
+  std::int64_t width = 0;  ///< elements per token read and written (queries and keys)
+  /// Rotated elements of each head, the first ones; 0: all of them. The others are copied.
+  std::int64_t rotated_per_head = 0;
+  friend bool operator==(const RotaryEmbedding&, const RotaryEmbedding&) = default;
+};
+struct Attention {  ///< softmax(Q K^T) V, without its projections
+  std::int64_t heads = 0, key_value_heads = 0;
+  std::int64_t key_size = 0, value_size = 0;  ///< D of queries and keys, D of values
+  bool causal = true;
+  std::optional<std::int64_t> window;  ///< keys seen by a query, if limited
+  double dropout = 0;                  ///< dropout probability of the attention weights
+  friend bool operator==(const Attention&, const Attention&) = default;
+};
+enum class ActivationKind : std::uint8_t {
+  kGelu,
+  kRelu,
+  kSquaredRelu,  ///< max(x, 0)^2 (Primer, arXiv 2109.08668)
+  kSwiGlu        ///< reads 2 widths
+};
+struct Activation {
+  ActivationKind kind = ActivationKind::kGelu;
+  std::int64_t width = 0;  ///< output elements per token
+  bool routed = false;     ///< inside the experts: K rows per token
+  friend bool operator==(const Activation&, const Activation&) = default;
+};
+struct ResidualAdd {
+  std::int64_t width = 0;
+  /// Dropout probability: applied to the second input in blocks, to the sum in the embedding layer.
+  double dropout = 0;
+  friend bool operator==(const ResidualAdd&, const ResidualAdd&) = default;
+};
+struct RowGate {  ///< y = sigmoid(g) x, one g per token: inputs x [B, T, width] and g [B, T, 1]
+  std::int64_t width = 0;
+  friend bool operator==(const RowGate&, const RowGate&) = default;
+};
+struct Router {  ///< token → scores over E experts → top K
+  std::int64_t hidden = 0;
+  int experts = 0, experts_per_token = 0;
+  friend bool operator==(const Router&, const Router&) = default;
+};
+struct TokenDispatch {  ///< sends tokens to their experts: all-to-all over the expert ranks
+  std::int64_t width = 0;
+  int experts_per_token = 0;
+  friend bool operator==(const TokenDispatch&, const TokenDispatch&) = default;
+};
+struct TokenCombine {  ///< returns expert outputs and sums them, weighted by router scores
+  std::int64_t width = 0;
+  int experts_per_token = 0;
+  friend bool operator==(const TokenCombine&, const TokenCombine&) = default;
+};
+struct ExpertLinear {  ///< one Linear per expert over the rows routed to it (grouped GEMM)
+  int experts = 0, experts_per_token = 0;
+  std::int64_t in = 0, out = 0;
+  bool bias = false;
+  LinearCut cut = LinearCut::kColumn;  ///< how each expert is sharded over expert-tensor ranks
+  friend bool operator==(const ExpertLinear&, const ExpertLinear&) = default;
+};
+struct CrossEntropy {
+  std::int64_t vocabulary = 0;
+  friend bool operator==(const CrossEntropy&, const CrossEntropy&) = default;
+};
+
+using OperatorShape =
+    std::variant<EmbeddingLookup, Norm, Linear, RotaryEmbedding, Attention, Activation, ResidualAdd,
+                 RowGate, Router, TokenDispatch, TokenCombine, ExpertLinear, CrossEntropy>;
+
+struct Operator {
+  std::string name;  ///< "layer7.attention.query"
+  OperatorShape shape;
+  std::vector<TensorId> inputs;   ///< activations read
+  std::vector<TensorId> outputs;  ///< activations written
+  std::vector<TensorId> parameters;
+  /// Saved activations, counted as in Korthikanti et al. (arXiv 2205.05198, section 4.1). A tensor
+  /// saved by two operators of a layer is stored once.
+  std::vector<TensorId> kept;
+  friend bool operator==(const Operator&, const Operator&) = default;
+};
+
+// ---- layers and the model -------------------------------------------------------------------
+
+enum class LayerKind : std::uint8_t { kEmbedding, kBlock, kHead };
+
+/// A run of operators that is never split across stages: embedding first, then blocks, then head.
+struct Layer {
+  LayerKind kind = LayerKind::kBlock;
+  std::int32_t first_operator = 0, operator_count = 0;  ///< consecutive in ModelGraph::operators
+  /// Layers of one class have identical operators except for names; costs are computed per class.
+  std::int32_t layer_class = 0;
+  std::int64_t output_width = 0;  ///< elements per token handed to the next layer; 0 after the head
+  friend bool operator==(const Layer&, const Layer&) = default;
+};
+
+struct ModelGraph {
+  std::string name;    ///< name of the preset or the file
+  std::string family;  ///< "llama", "gpt2", …: HuggingFace model_type
+  std::vector<Tensor> tensors;
+  std::vector<Operator> operators;  ///< in a topological order
+  std::vector<Layer> layers;
+  std::int64_t longest_sequence = 0;  ///< maximum number of positions (0: no limit)
+  bool tied_embeddings = false;       ///< the head reads the embedding table
+  friend bool operator==(const ModelGraph&, const ModelGraph&) = default;
+};
+
+// ---- access ----
+
+inline const ActivationTensor& activation_of(const ModelGraph& model, TensorId id) {
+  return std::get<ActivationTensor>(model.tensors[id.index()].shape);
+}
+inline const ParameterTensor& parameter_of(const ModelGraph& model, TensorId id) {
+  return std::get<ParameterTensor>(model.tensors[id.index()].shape);
+}
+inline std::span<const Operator> operators_of(const ModelGraph& model, LayerId layer) {
+  const Layer& l = model.layers[layer.index()];
+  return {model.operators.data() + l.first_operator, static_cast<std::size_t>(l.operator_count)};
+}
+
+// ---- counts and traits ----
+
+/// Number of blocks (layers between embedding and head).
+int block_count(const ModelGraph& model);
+/// Number of layer classes; Layer::layer_class is less than this.
+int layer_class_count(const ModelGraph& model);
+
+/// Exact number of parameters; a tensor used twice counts once.
+std::int64_t parameter_count(const ModelGraph& model);
+/// Number of parameters of one layer; a tied table is not counted again in the head.
+std::int64_t parameter_count(const ModelGraph& model, LayerId layer);
+/// Number of parameters used per token: K of E experts count (plus shared ones).
+std::int64_t active_parameter_count(const ModelGraph& model);
+
+/// Properties that plans are checked against; empty if the model has no such operator.
+struct ModelTraits {
+  int blocks = 0;
+  std::int64_t hidden = 0, vocabulary = 0;
+  std::optional<int> heads, key_value_heads;  ///< smallest over all attention operators
+  std::optional<int> experts, experts_per_token;
+  friend bool operator==(const ModelTraits&, const ModelTraits&) = default;
+};
+ModelTraits traits_of(const ModelGraph& model);
+
+/// Builds and validates a graph: finish() checks that it is acyclic (Boost.Graph), that operators
+/// are in topological order, IDs are in range, shapes match along every edge, and layers cover all
+/// operators; then it numbers the layer classes. An invalid graph is a bug of the caller
+/// (MW_CHECK); user input must have been checked before.
+class ModelGraphBuilder {
+ public:
+  ModelGraphBuilder(std::string name, std::string family);
+  TensorId add_activation(std::string name, ActivationTensor shape);
+  TensorId add_parameter(std::string name, ParameterTensor shape);
+  void begin_layer(LayerKind kind);
+  OperatorId add(Operator op);
+  void end_layer(std::int64_t output_width);
+  ModelGraph finish(std::int64_t longest_sequence, bool tied_embeddings);
+
+ private:
+  ModelGraph graph_;
+  bool layer_is_open_ = false;
+};
+
+}  // namespace meshwright

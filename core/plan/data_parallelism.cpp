@@ -1,0 +1,90 @@
+#include "core/plan/data_parallelism.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <utility>
+
+namespace meshwright {
+namespace {
+
+constexpr std::array<std::string_view, kDataParallelKindCount> kKindNames{
+    "collective", "ring", "parameter-server", "async-parameter-server", "one-process"};
+
+/// A whole number of bytes, optionally with a binary or decimal unit.
+std::optional<Bytes> size_from_text(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, std::int64_t>, 7> kUnits{
+      {{"KiB", std::int64_t{1} << 10},
+       {"MiB", std::int64_t{1} << 20},
+       {"GiB", std::int64_t{1} << 30},
+       {"KB", 1'000},
+       {"MB", 1'000'000},
+       {"GB", 1'000'000'000},
+       {"B", 1}}};
+  constexpr std::int64_t kLargest = std::int64_t{1} << 40;
+  std::int64_t unit = 1;
+  for (const auto& [name, bytes] : kUnits)
+    if (text.ends_with(name)) {
+      unit = bytes;
+      text.remove_suffix(name.size());
+      break;
+    }
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  std::int64_t count = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, count);
+  if (error != std::errc{} || stop != end || count < 1 || count > kLargest / unit)
+    return std::nullopt;
+  return Bytes(count * unit);
+}
+
+}  // namespace
+
+std::string_view name_of(DataParallelKind kind) {
+  return kKindNames[static_cast<std::size_t>(kind)];
+}
+
+std::optional<DataParallelKind> data_parallel_from_name(std::string_view name) {
+  for (std::size_t i = 0; i < kKindNames.size(); ++i)
+    if (kKindNames[i] == name) return static_cast<DataParallelKind>(i);
+  return std::nullopt;
+}
+
+std::string to_text(const GradientBuckets& buckets) {
+  switch (buckets.rule) {
+    case BucketRule::kNone:
+      return "none";
+    case BucketRule::kPyTorch:
+      return "pytorch";
+    case BucketRule::kMegatron:
+      return "megatron";
+    case BucketRule::kBytes:
+      break;
+  }
+  constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
+  if (buckets.bytes.value % kMebibyte == 0)
+    return fmt::format("{}MiB", buckets.bytes.value / kMebibyte);
+  return fmt::format("{}", buckets.bytes.value);
+}
+
+std::optional<GradientBuckets> buckets_from_text(std::string_view text) {
+  if (text == "none") return GradientBuckets{};
+  if (text == "pytorch") return GradientBuckets{BucketRule::kPyTorch, {}};
+  if (text == "megatron") return GradientBuckets{BucketRule::kMegatron, {}};
+  const std::optional<Bytes> size = size_from_text(text);
+  if (!size) return std::nullopt;
+  return GradientBuckets{BucketRule::kBytes, *size};
+}
+
+std::string_view name_of(RingOrder order) {
+  return order == RingOrder::kNeighbours ? "neighbours" : "alternating";
+}
+
+std::optional<RingOrder> ring_order_from_name(std::string_view name) {
+  if (name == "neighbours") return RingOrder::kNeighbours;
+  if (name == "alternating") return RingOrder::kAlternating;
+  return std::nullopt;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,121 @@
+/// A Plan describes how to train one model on one cluster. Plain values, validated by check_plan().
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/dtype.hpp"
+#include "core/base/error.hpp"
+#include "core/base/ids.hpp"
+#include "core/cluster/cluster.hpp"
+#include "core/model/model_graph.hpp"
+#include "core/plan/data_parallelism.hpp"
+#include "core/plan/model_parallelism.hpp"
+#include "core/plan/precision.hpp"
+#include "core/plan/recompute.hpp"
+#include "core/schedule/schedule.hpp"
+
+namespace meshwright {
+
+/// Parallel sizes by axis. ranks = data * pipeline * context * tensor; expert ranks are folded into
+/// tensor * context * data of one pipeline rank (Megatron-LM's parallel folding).
+struct ParallelDegrees {
+  int data = 1;           ///< data-parallel size: model replicas, each with a share of the batch
+  int pipeline = 1;       ///< pipeline-parallel size: devices per pipeline
+  int chunks = 1;         ///< model chunks per device (virtual pipeline stages, "vpp")
+  int context = 1;        ///< context-parallel size: shards of the sequence
+  int tensor = 1;         ///< tensor-parallel size: shards of every weight matrix
+  int expert = 1;         ///< expert-parallel size: shards of the set of experts
+  int expert_tensor = 1;  ///< expert-tensor-parallel size: shards of every expert's matrices
+  friend bool operator==(const ParallelDegrees&, const ParallelDegrees&) = default;
+};
+constexpr std::int64_t rank_count(const ParallelDegrees& d) {
+  return std::int64_t{d.data} * d.pipeline * d.context * d.tensor;
+}
+constexpr std::int64_t stage_count(const ParallelDegrees& d) {
+  return std::int64_t{d.pipeline} * d.chunks;
+}
+
+/// Coordinates of one rank in the grid.
+struct RankCoordinate {
+  int pipeline = 0, data = 0, context = 0, tensor = 0;
+  friend bool operator==(const RankCoordinate&, const RankCoordinate&) = default;
+};
+/// Distance in ranks between neighbors along each axis, for dense and for expert layers.
+struct RankStrides {
+  std::int64_t tensor = 1, context = 1, data = 1, pipeline = 1;
+  std::int64_t expert_tensor = 1, expert = 1, expert_data = 1;
+  std::int64_t expert_pipeline = 1;  ///< must equal `pipeline` (check_plan())
+  friend bool operator==(const RankStrides&, const RankStrides&) = default;
+};
+RankStrides strides_of(const ParallelDegrees& degrees, const RankOrder& order);
+
+/// In the default order the tensor axis varies fastest (inside a node), the pipeline axis slowest.
+RankId rank_at(const ParallelDegrees& degrees, const RankCoordinate& coordinate,
+               const RankOrder& order = {});
+RankCoordinate coordinate_of(const ParallelDegrees& degrees, RankId rank,
+                             const RankOrder& order = {});
+
+enum class AttentionAlgorithm : std::uint8_t {
+  kFlash,    ///< fused, does not save scores (arXiv 2205.14135)
+  kStandard  ///< two batched GEMMs and a softmax; scores are saved or recomputed
+};
+std::string_view name_of(AttentionAlgorithm algorithm);  ///< "flash", "standard"
+std::optional<AttentionAlgorithm> attention_from_name(std::string_view name);
+
+/// The strategy flags of the command line, and the `strategy` object of a plan file.
+struct Strategy {
+  ParallelDegrees degrees;
+  bool sequence_parallel = false;  ///< shard norms and dropouts by sequence over tensor ranks
+  int micro_batch = 1;             ///< sequences per micro-batch of one replica
+  std::int64_t global_batch = 1;   ///< sequences per step of the whole job
+  std::int64_t sequence_length = 1;
+  std::string schedule = "1f1b";  ///< a name in schedule_rules()
+  Recompute recompute;
+  /// ZeRO stage (Rajbhandari et al., arXiv 1910.02054): sharded over the data ranks are 0: nothing,
+  /// 1: optimizer state, 2: also gradients, 3: also parameters (FSDP).
+  int zero = 0;
+  Dtype dtype = Dtype::kBf16;
+  AttentionAlgorithm attention = AttentionAlgorithm::kFlash;
+  DataParallelism data_parallelism;
+  ModelParallelism model_parallelism = {};
+  Precision precision = {};
+  friend bool operator==(const Strategy&, const Strategy&) = default;
+};
+/// Micro-batches per replica and step; check_plan() ensures that the division is exact.
+constexpr std::int64_t microbatch_count(const Strategy& s) {
+  return s.global_batch / (std::int64_t{s.micro_batch} * s.degrees.data);
+}
+
+struct Plan {
+  Strategy strategy;
+  /// Number of blocks per stage, in stage order (stage = chunk * pipeline + device for looped
+  /// schedules). The embedding belongs to the first stage, the head to the last. For bidirectional
+  /// schedules, where two stages hold replicas of one model part, one number per part.
+  std::vector<int> blocks_per_stage;
+  /// Synthesized order of each pipeline rank (schedule "auto"); empty: the order comes from the
+  /// schedule's generator.
+  std::vector<std::vector<Action>> orders = {};
+  /// Manual stage placement (PyTorch's `to(device)`): the pipeline rank in [0, pp) of each stage.
+  /// Any number of stages in any order; schedules naive and gpipe only. Empty: placed by the
+  /// schedule.
+  std::vector<int> device_of_stage = {};
+  friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+/// Name of the schedule whose orders are synthesized for one job; its rule defines the placement.
+inline constexpr std::string_view kMadeToMeasure = "auto";
+/// The schedule of one pipeline. The rule of the plan's schedule must accept the plan.
+Schedule schedule_of(const Plan& plan);
+
+/// Reports all problems of a plan: parallel sizes against model, cluster and batch, the rules of
+/// the schedule, the blocks per stage. Empty if the plan can be lowered. Memory is not checked; it
+/// requires a simulation. `where` is "--" to name command-line flags, or the prefix of JSON
+/// pointers into the plan file: "x.plan.json#/".
+std::vector<Diagnostic> check_plan(const Plan& plan, const ModelGraph& model,
+                                   const Cluster& cluster, std::string_view where = "--");
+
+}  // namespace meshwright

@@ -1,0 +1,71 @@
+#include "core/plan/strategy_text.hpp"
+
+#include <fmt/format.h>
+
+namespace meshwright {
+namespace {
+
+/// Data-parallel options that differ from their defaults.
+std::string data_parallelism_text(const Strategy& s) {
+  const DataParallelism& d = s.data_parallelism;
+  std::string text;
+  if (d.kind != DataParallelKind::kCollective) text += fmt::format(", {}", name_of(d.kind));
+  if (d.kind == DataParallelKind::kParameterServer ||
+      d.kind == DataParallelKind::kAsyncParameterServer)
+    text += fmt::format(" ({} {}servers)", d.servers, d.colocated_servers ? "co-located " : "");
+  if (d.algorithm != CollectiveAlgorithm::kAutomatic)
+    text += fmt::format(", {} all-reduce", name_of(d.algorithm));
+  if (d.buckets.rule != BucketRule::kNone) text += fmt::format(", buckets {}", to_text(d.buckets));
+  if (d.overlap_gather) text += ", overlapped gather";
+  if (s.zero == 3)
+    text +=
+        fmt::format(" (prefetch {}{})", d.prefetch, d.reshard_after_forward ? "" : ", no reshard");
+  if (d.shard_ranks > 0) text += fmt::format(", shards of {} ranks", d.shard_ranks);
+  if (d.offload_optimizer) text += ", optimizer offload";
+  return text;
+}
+
+/// "fp8 (mxfp8, parameters in fp8), bf16 gradients".
+std::string precision_text(const Strategy& s) {
+  const Precision& p = s.precision;
+  std::string options;
+  const auto add = [&options](const std::string& option) {
+    options += (options.empty() ? "" : ", ") + option;
+  };
+  if (s.dtype == Dtype::kFp8) add(std::string(name_of(p.fp8_recipe)));
+  if (p.fp8_parameters) add("parameters in fp8");
+  if (p.wide_blocks > 0) add(fmt::format("{} layers at each end in bf16", p.wide_blocks));
+  std::string text(name_of(s.dtype));
+  if (!options.empty()) text += fmt::format(" ({})", options);
+  if (p.gradients != Dtype::kFp32) text += fmt::format(", {} gradients", name_of(p.gradients));
+  return text;
+}
+
+}  // namespace
+
+std::string split_text(const Strategy& strategy) {
+  const ParallelDegrees& d = strategy.degrees;
+  std::string text;
+  const auto add = [&text](const char* axis, int degree) {
+    if (degree > 1) text += fmt::format("{}{}{}", text.empty() ? "" : " ", axis, degree);
+  };
+  add("TP", d.tensor);
+  add("PP", d.pipeline);
+  if (d.chunks > 1) text += fmt::format("x{}", d.chunks);
+  add("CP", d.context);
+  add("EP", d.expert);
+  if (d.expert > 1) add("ETP", d.expert_tensor);
+  add("DP", d.data);
+  if (strategy.sequence_parallel) text += " SP";
+  return text.empty() ? "one device" : text;
+}
+
+std::string strategy_text(const Strategy& s) {
+  std::string text = fmt::format("{}, {}, micro-batch {}, recompute {}", split_text(s), s.schedule,
+                                 s.micro_batch, to_text(s.recompute));
+  if (s.zero > 0) text += fmt::format(", ZeRO {}", s.zero);
+  text += data_parallelism_text(s);
+  return text + fmt::format(", {}, {} attention", precision_text(s), name_of(s.attention));
+}
+
+}  // namespace meshwright

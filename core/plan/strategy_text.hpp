@@ -1,0 +1,15 @@
+/// A one-line description of a strategy for tables and headings.
+#pragma once
+
+#include <string>
+
+#include "core/plan/plan.hpp"
+
+namespace meshwright {
+
+/// "TP8 PP8x3 DP16 SP": parallel sizes above 1; the number after x is the chunks per device.
+std::string split_text(const Strategy& strategy);
+/// "TP8 PP8x3 DP16 SP, interleaved-1f1b, micro-batch 1, recompute selective, ZeRO 1, bf16"
+std::string strategy_text(const Strategy& strategy);
+
+}  // namespace meshwright

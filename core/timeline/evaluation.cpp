@@ -1,0 +1,111 @@
+#include "core/timeline/evaluation.hpp"
+
+#include <algorithm>
+
+namespace meshwright {
+namespace {
+
+template <std::size_t N>
+Ticks sum(const std::array<Ticks, N>& parts) {
+  Ticks ticks;
+  for (const Ticks part : parts) ticks += part;
+  return ticks;
+}
+
+/// Mean of `part` over ranks, weighted by multiplicity, as a share of the step.
+template <class Part>
+double share(const Evaluation& evaluation, Part part) {
+  if (evaluation.step_time <= Ticks(0)) return 0;
+  double weighted = 0;
+  double ranks = 0;
+  for (std::size_t r = 0; r < evaluation.ranks.size(); ++r) {
+    const double multiplicity = evaluation.multiplicity[r];
+    weighted += multiplicity * ratio(part(evaluation.ranks[r]), evaluation.step_time);
+    ranks += multiplicity;
+  }
+  return ranks > 0 ? weighted / ranks : 0;
+}
+
+}  // namespace
+
+std::string_view name_of(BubbleCause cause) {
+  switch (cause) {
+    case BubbleCause::kWarmUp:
+      return "warm-up";
+    case BubbleCause::kDrain:
+      return "drain";
+    case BubbleCause::kDependency:
+      return "dependency";
+    case BubbleCause::kImbalance:
+      return "imbalance";
+  }
+  return "?";
+}
+
+Ticks total(const RankBreakdown& b) {
+  return sum(b.compute) + b.recompute + b.optimizer + b.launch + sum(b.exposed_communication) +
+         sum(b.bubble);
+}
+
+Bytes peak_memory(const Evaluation& evaluation) {
+  Bytes peak;
+  for (const MemoryAmounts& amounts : evaluation.peak_memory) peak = std::max(peak, total(amounts));
+  return peak;
+}
+
+Bytes peak_allocated_memory(const Evaluation& evaluation) {
+  Bytes peak;
+  for (const MemoryAmounts& amounts : evaluation.peak_memory)
+    peak = std::max(peak, allocated_bytes(amounts));
+  return peak;
+}
+
+Bytes peak_reserved_memory(const Evaluation& evaluation) {
+  Bytes peak;
+  for (std::size_t r = 0; r < evaluation.peak_memory.size(); ++r)
+    peak = std::max(
+        peak, allocated_bytes(evaluation.peak_memory[r]) +
+                  (evaluation.allocator_slack.empty() ? Bytes(0) : evaluation.allocator_slack[r]));
+  return peak;
+}
+
+bool fits_in_memory(const Evaluation& evaluation) {
+  return peak_memory(evaluation) <= evaluation.memory_capacity;
+}
+
+double exposed_communication_share(const Evaluation& evaluation, Axis axis) {
+  return share(evaluation, [axis](const RankBreakdown& b) {
+    return b.exposed_communication[static_cast<std::size_t>(axis)];
+  });
+}
+
+double bubble_share(const Evaluation& evaluation, BubbleCause cause) {
+  return share(evaluation, [cause](const RankBreakdown& b) {
+    return b.bubble[static_cast<std::size_t>(cause)];
+  });
+}
+
+double compute_share(const Evaluation& evaluation) {
+  return share(evaluation, [](const RankBreakdown& b) {
+    return sum(b.compute) + b.recompute + b.optimizer + b.launch;
+  });
+}
+
+StepShares step_shares(const Evaluation& evaluation) {
+  StepShares shares;
+  for (std::size_t kind = 0; kind < shares.compute.size(); ++kind)
+    shares.compute[kind] =
+        share(evaluation, [kind](const RankBreakdown& b) { return b.compute[kind]; });
+  shares.recompute = share(evaluation, [](const RankBreakdown& b) { return b.recompute; });
+  shares.optimizer = share(evaluation, [](const RankBreakdown& b) { return b.optimizer; });
+  shares.launch = share(evaluation, [](const RankBreakdown& b) { return b.launch; });
+  for (std::size_t axis = 0; axis < shares.exposed_communication.size(); ++axis)
+    shares.exposed_communication[axis] =
+        share(evaluation, [axis](const RankBreakdown& b) { return b.exposed_communication[axis]; });
+  for (std::size_t cause = 0; cause < shares.bubble.size(); ++cause)
+    shares.bubble[cause] =
+        share(evaluation, [cause](const RankBreakdown& b) { return b.bubble[cause]; });
+  return shares;
+}
+
+}  // namespace meshwright

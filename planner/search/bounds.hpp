@@ -1,0 +1,51 @@
+/// Lower bounds of the simulated step time and peak memory of a candidate.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/base/units.hpp"
+#include "core/cost/cost_model.hpp"
+#include "core/graph/task_graph.hpp"
+#include "core/lowering/lower.hpp"
+#include "core/schedule/schedule.hpp"
+#include "planner/search/layer_times.hpp"
+
+namespace meshwright {
+
+/// Work after the passes of a step, independent of the number of micro-batches.
+struct StepEndTimes {
+  /// By pipeline rank: reduction of the gradients completed by its last pass.
+  std::vector<Ticks> reduction;
+  /// After all gradients are reduced: gradient norm, slowest update, all-gather of weights.
+  Ticks rest;
+  friend bool operator==(const StepEndTimes&, const StepEndTimes&) = default;
+};
+
+/// Computed from a lowered graph of representatives (any number of micro-batches) and its prices.
+StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> prices);
+
+/// Lower bound of the step time of a pipeline with flush; `parts` by part of the model.
+///
+/// One machine with a head and a tail: device d can start when the first micro-batch has passed the
+/// earlier stages; it then runs all its passes; after its last backward the gradient still has to
+/// pass the earlier stages. So, for every device,
+///   last backward >= sum of F before it + m * (F + B of its stages) + sum of B before it.
+/// Messages are free, so that it remains a bound. With equal stages and free messages it is exactly
+/// (m + (p - 1) / v) (F + B), which 1F1B, GPipe and interleaved 1F1B reach
+/// (arXiv 2104.04473, section 2.2).
+///
+/// If the schedule splits backwards, no stage waits for weight gradients: the tail follows
+/// m * (F + I), and no tail follows m * (F + B).
+///
+/// Gradient reductions that cannot start earlier are added, and after the barrier of the gradient
+/// norm the rest of the step.
+Ticks step_bound(const Placement& placement, std::span<const PassTimes> parts,
+                 std::int64_t microbatches, bool splits_backward, const StepEndTimes& step_end);
+
+/// Peak memory of every pipeline rank when it runs `schedule`: resident memory plus what its passes
+/// acquire and release, in their order. The optimizer step is not included, so this is a lower
+/// bound of the simulated peak, and equal to it if the peak is reached in a pass. O(actions).
+std::vector<Bytes> peak_of_passes(const LoweredStages& lowered, const Schedule& schedule);
+
+}  // namespace meshwright

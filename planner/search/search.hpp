@@ -1,0 +1,108 @@
+/// The planner: finds the parallel sizes, schedule, micro-batch size, recomputation and optimizer
+/// sharding with the shortest step time for a model on a cluster. Every candidate is either
+/// simulated or pruned for a named reason.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/cluster/cluster.hpp"
+#include "core/cost/cost_model.hpp"
+#include "core/model/model_graph.hpp"
+#include "core/plan/plan.hpp"
+#include "core/timeline/evaluation.hpp"
+#include "core/trainer/trainer.hpp"
+
+namespace meshwright {
+
+struct Goal {
+  int gpus = 1;
+  std::int64_t global_batch = 1;
+  std::int64_t sequence_length = 1;
+};
+
+/// A set field restricts the search to its value (`plan --fix`). The default dtype is bf16 if the
+/// device supports it, else fp16, else fp32.
+struct FixedChoices {
+  std::optional<int> tensor, pipeline, chunks, data, context, expert, expert_tensor, micro_batch,
+      zero;
+  std::optional<bool> sequence_parallel;
+  std::optional<std::string> schedule;
+  std::optional<Recompute> recompute;
+  std::optional<Dtype> dtype;
+  std::optional<AttentionAlgorithm> attention;
+  DataParallelism data_parallelism = {};    ///< for every plan; not searched
+  ModelParallelism model_parallelism = {};  ///< for every plan; not searched
+  Precision precision = {};                 ///< for every plan; not searched
+  /// Restricts the search to plans that this program can run. A fixed choice that it does not have
+  /// is an InputError. If it lacks ZeRO 1, its other ZeRO stages are searched; if it cannot
+  /// recompute a number of blocks, torch-selective is.
+  std::optional<Trainer> trainer = {};
+};
+
+/// Why a candidate was not simulated.
+enum class PruneReason : std::uint8_t {
+  kStructure,  ///< degrees do not divide heads, blocks, experts or the batch
+  kSchedule,   ///< not supported by the schedule
+  kMemory,     ///< does not fit in memory, by counting
+  kBound,      ///< lower bound of its step time exceeds the best plans found
+  kDominated,  ///< differs from another candidate only in a choice that cannot help
+  kTrainer     ///< not supported by FixedChoices::trainer
+};
+inline constexpr int kPruneReasonCount = 6;
+std::string_view name_of(PruneReason reason);
+
+/// One row of the table: the best plan for its parallel sizes.
+struct RankedPlan {
+  Plan plan;
+  Evaluation evaluation;
+  std::string why;  ///< one line: its limits, and the memory of the nearest alternative
+};
+
+struct SearchCertificate {
+  std::int64_t candidates = 0;
+  std::array<std::int64_t, kPruneReasonCount> pruned{};
+  std::int64_t simulated = 0;
+  /// True if every candidate of the space was simulated or pruned by a valid bound.
+  bool proved_optimal = false;
+  double gap = 0;  ///< (best - lower bound of unevaluated candidates) / best, 0 if proved optimal
+};
+
+/// The reason why no plan fits, and the nearest plan that would.
+struct Infeasible {
+  std::string reason;
+  std::optional<RankedPlan> nearest;  ///< a plan on more devices, or the one with the lowest peak
+};
+
+struct SearchResult {
+  std::vector<RankedPlan> plans;  ///< best first; each passes check_plan() and fits in memory
+  SearchCertificate certificate;
+  std::optional<Infeasible> infeasible;  ///< if plans is empty
+};
+
+struct SearchOptions {
+  int top = 10;
+  int threads = 0;  ///< 0: all cores. The result does not depend on it.
+  std::function<void(std::int64_t done, std::int64_t of)> progress =
+      {};  ///< called from one thread
+  std::function<bool()> cancelled = {};
+};
+
+SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostModel& cost_model,
+                    const Goal& goal, const FixedChoices& fixed = {},
+                    const SearchOptions& options = {});
+
+/// Completes a strategy to a plan: chooses the stage partition with the fastest slowest stage, and
+/// among equal ones the most even.
+Plan complete_plan(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster,
+                   const CostModel& cost_model);
+
+/// Lowers, prices, simulates and evaluates one plan, with one representative per pipeline rank.
+Evaluation evaluate_plan(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
+                         const CostModel& cost_model);
+
+}  // namespace meshwright

@@ -1,0 +1,260 @@
+#include "planner/search/stage_partition.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/base/check.hpp"
+
+namespace meshwright {
+namespace {
+
+/// True if [embedding, blocks..., head] can be split into at most `stages` runs, none above
+/// `limit`. Filling runs greedily needs the fewest runs; a run can always be split further without
+/// making any run longer, so "at most" is equivalent to "exactly" as long as there are enough
+/// layers.
+bool fits_under(const LayerTimes& times, int stages, Ticks limit) {
+  int runs = 1;
+  Ticks run = times.embedding;
+  if (run > limit) return false;
+  const auto put = [&](Ticks layer) {
+    if (layer > limit) return false;
+    if (run + layer > limit) {
+      ++runs;
+      run = Ticks{};
+    }
+    run += layer;
+    return runs <= stages;
+  };
+  for (const Ticks block : times.blocks)
+    if (!put(block)) return false;
+  return put(times.head);
+}
+
+/// The smallest `limit` with fits_under(), by bisection on integers.
+Ticks least_bottleneck(const LayerTimes& times, int stages) {
+  Ticks sum = times.embedding + times.head;
+  Ticks longest = std::max(times.embedding, times.head);
+  for (const Ticks block : times.blocks) {
+    sum += block;
+    longest = std::max(longest, block);
+  }
+  std::int64_t low = longest.value;  // never feasible below
+  std::int64_t high = sum.value;     // always feasible
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (fits_under(times, stages, Ticks(middle)))
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return Ticks(low);
+}
+
+/// Among all partitions with no stage above `limit`: smallest sum of squares, then the smallest
+/// counts first.
+class EvenCut {
+ public:
+  EvenCut(const LayerTimes& times, int stages, Ticks limit)
+      : blocks_(static_cast<int>(times.blocks.size())),
+        stages_(stages),
+        limit_(limit),
+        embedding_(times.embedding),
+        head_(times.head),
+        before_(times.blocks.size() + 1) {
+    for (std::size_t i = 0; i < times.blocks.size(); ++i)
+      before_[i + 1] = before_[i] + times.blocks[i];
+    const std::size_t states = static_cast<std::size_t>(stages_ + 1) * before_.size();
+    cost_.assign(states, kUnreachable);
+    choice_.assign(states, 0);
+  }
+
+  std::vector<int> run() {
+    cost_[at(stages_, blocks_)] = 0;
+    for (int stage = stages_ - 1; stage >= 0; --stage)
+      for (int first = 0; first <= blocks_; ++first) settle(stage, first);
+    MW_CHECK(cost_[at(0, 0)] != kUnreachable);
+    std::vector<int> cut;
+    for (int stage = 0, first = 0; stage < stages_; ++stage) {
+      cut.push_back(choice_[at(stage, first)]);
+      first += cut.back();
+    }
+    return cut;
+  }
+
+ private:
+  static constexpr std::int64_t kUnreachable = std::int64_t{1} << 60;
+
+  std::size_t at(int stage, int first) const {
+    return static_cast<std::size_t>(stage) * before_.size() + static_cast<std::size_t>(first);
+  }
+
+  /// Best partition of blocks [first, ...) over stages [stage, ...).
+  void settle(int stage, int first) {
+    const bool outer = stage == 0 || stage == stages_ - 1;
+    Ticks fixed;
+    if (stage == 0) fixed += embedding_;
+    if (stage == stages_ - 1) fixed += head_;
+    const std::size_t here = at(stage, first);
+    for (int count = outer ? 0 : 1; first + count <= blocks_; ++count) {
+      const Ticks time = fixed + before_[static_cast<std::size_t>(first + count)] -
+                         before_[static_cast<std::size_t>(first)];
+      if (time > limit_) break;
+      const std::int64_t rest = cost_[at(stage + 1, first + count)];
+      if (rest == kUnreachable) continue;
+      const std::int64_t cost = rest + std::int64_t{count} * count;
+      if (cost < cost_[here]) {  // counts ascend: the smallest count with this cost is kept
+        cost_[here] = cost;
+        choice_[here] = count;
+      }
+    }
+  }
+
+  int blocks_, stages_;
+  Ticks limit_, embedding_, head_;
+  std::vector<Ticks> before_;  ///< total time of the blocks before each block
+  std::vector<std::int64_t> cost_;
+  std::vector<int> choice_;
+};
+
+}  // namespace
+
+std::vector<int> even_cut(int blocks, int stages) {
+  MW_CHECK(can_cut(blocks, stages));
+  std::vector<int> cut(static_cast<std::size_t>(stages), blocks / stages);
+  const int skipped = stages > blocks ? 1 : 0;  // the embedding is enough for the first stage
+  for (int i = 0; i < blocks % stages; ++i) ++cut[static_cast<std::size_t>(i + skipped)];
+  return cut;
+}
+
+Ticks slowest_stage(const LayerTimes& times, std::span<const int> blocks_per_stage) {
+  Ticks slowest;
+  std::size_t block = 0;
+  for (std::size_t stage = 0; stage < blocks_per_stage.size(); ++stage) {
+    Ticks time;
+    if (stage == 0) time += times.embedding;
+    if (stage + 1 == blocks_per_stage.size()) time += times.head;
+    for (int i = 0; i < blocks_per_stage[stage]; ++i) time += times.blocks[block++];
+    slowest = std::max(slowest, time);
+  }
+  return slowest;
+}
+
+namespace {
+
+/// Partition for devices of different speeds, by dynamic programming from the last stage to the
+/// first. A state is (stage, first block).
+class UnequalCut {
+ public:
+  explicit UnequalCut(std::span<const LayerTimes> times)
+      : times_(times), blocks_(static_cast<int>(times.front().blocks.size())) {
+    for (const LayerTimes& stage : times_) {
+      std::vector<Ticks> before(stage.blocks.size() + 1);
+      for (std::size_t i = 0; i < stage.blocks.size(); ++i)
+        before[i + 1] = before[i] + stage.blocks[i];
+      before_.push_back(std::move(before));
+    }
+  }
+
+  std::vector<int> run() {
+    // First the smallest bottleneck, then the most even partition with that bottleneck.
+    solve(Ticks::max());
+    const Ticks limit = best_.front().bottleneck;
+    solve(limit);
+    std::vector<int> cut;
+    for (std::size_t stage = 0, first = 0; stage < times_.size(); ++stage) {
+      cut.push_back(best_[at(stage, first)].count);
+      first += static_cast<std::size_t>(cut.back());
+    }
+    return cut;
+  }
+
+ private:
+  struct Best {
+    Ticks bottleneck = Ticks::max();
+    std::int64_t squares = 0;
+    int count = -1;  ///< blocks of this stage; -1: infeasible
+  };
+
+  std::size_t at(std::size_t stage, std::size_t first) const {
+    return stage * static_cast<std::size_t>(blocks_ + 1) + first;
+  }
+
+  Ticks time_of(std::size_t stage, int first, int count) const {
+    Ticks time = before_[stage][static_cast<std::size_t>(first + count)] -
+                 before_[stage][static_cast<std::size_t>(first)];
+    if (stage == 0) time += times_[stage].embedding;
+    if (stage + 1 == times_.size()) time += times_[stage].head;
+    return time;
+  }
+
+  /// Minimizes the bottleneck; with a limit, the sum of squared block counts.
+  void solve(Ticks limit) {
+    best_.assign(times_.size() * static_cast<std::size_t>(blocks_ + 1), {});
+    const bool limited = limit != Ticks::max();
+    for (std::size_t stage = times_.size(); stage-- > 0;) {
+      const bool is_last = stage + 1 == times_.size();
+      const bool is_outer = is_last || stage == 0;
+      for (int first = 0; first <= blocks_; ++first) {
+        Best& here = best_[at(stage, static_cast<std::size_t>(first))];
+        for (int count = is_outer ? 0 : 1; first + count <= blocks_; ++count) {
+          if (is_last && first + count != blocks_) continue;
+          const Ticks time = time_of(stage, first, count);
+          if (time > limit) continue;
+          Best found{time, std::int64_t{count} * count, count};
+          if (!is_last) {
+            const Best& rest = best_[at(stage + 1, static_cast<std::size_t>(first + count))];
+            if (rest.count < 0) continue;
+            found.bottleneck = std::max(found.bottleneck, rest.bottleneck);
+            found.squares += rest.squares;
+          }
+          const bool better =
+              limited ? found.squares < here.squares : found.bottleneck < here.bottleneck;
+          if (here.count < 0 || better) here = found;
+        }
+      }
+    }
+  }
+
+  std::span<const LayerTimes> times_;
+  int blocks_;
+  std::vector<std::vector<Ticks>> before_;  ///< by stage: total time of the blocks before each one
+  std::vector<Best> best_;
+};
+
+}  // namespace
+
+Ticks slowest_stage_of(std::span<const LayerTimes> times_of_stage,
+                       std::span<const int> blocks_per_stage) {
+  MW_CHECK(times_of_stage.size() == blocks_per_stage.size());
+  Ticks slowest;
+  std::size_t block = 0;
+  for (std::size_t stage = 0; stage < times_of_stage.size(); ++stage) {
+    Ticks time;
+    if (stage == 0) time += times_of_stage[stage].embedding;
+    if (stage + 1 == times_of_stage.size()) time += times_of_stage[stage].head;
+    for (int i = 0; i < blocks_per_stage[stage]; ++i) time += times_of_stage[stage].blocks[block++];
+    slowest = std::max(slowest, time);
+  }
+  return slowest;
+}
+
+std::vector<int> cut_blocks_for(std::span<const LayerTimes> times_of_stage) {
+  MW_CHECK(!times_of_stage.empty());
+  MW_CHECK(can_cut(static_cast<int>(times_of_stage.front().blocks.size()),
+                   static_cast<int>(times_of_stage.size())));
+  return UnequalCut(times_of_stage).run();
+}
+
+std::vector<int> cut_blocks(const LayerTimes& times, int stages) {
+  const int blocks = static_cast<int>(times.blocks.size());
+  MW_CHECK(can_cut(blocks, stages));
+  const Ticks limit = least_bottleneck(times, stages);
+  if (blocks % stages == 0 && (blocks > 0 || stages <= 2)) {
+    std::vector<int> equal = even_cut(blocks, stages);
+    if (slowest_stage(times, equal) == limit) return equal;
+  }
+  return EvenCut(times, stages, limit).run();
+}
+
+}  // namespace meshwright

@@ -1,0 +1,52 @@
+#include "planner/search/sweep.hpp"
+
+#include <mutex>
+
+#include "planner/search/parallel_for.hpp"
+#include "planner/search/search.hpp"
+#include "planner/search/stage_partition.hpp"
+#include "planner/search/trainer_choices.hpp"
+
+namespace meshwright {
+namespace {
+
+SweepPoint evaluate_point(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster,
+                          const CostModel& cost_model, const Trainer* trainer) {
+  SweepPoint point{.strategy = strategy, .figures = std::nullopt, .problems = {}};
+  try {
+    Plan plan = complete_plan(strategy, model, cluster, cost_model);
+    if (trainer != nullptr && !cuts_freely(*trainer))
+      plan.blocks_per_stage =
+          even_cut(block_count(model), static_cast<int>(plan.blocks_per_stage.size()));
+    point.problems = check_plan(plan, model, cluster);
+    if (point.problems.empty() && trainer != nullptr)
+      point.problems = trainer_problems(plan, *trainer);
+    if (point.problems.empty())
+      point.figures =
+          figures_of(plan.strategy, evaluate_plan(plan, model, cluster, cost_model), "");
+  } catch (const InputError& error) {
+    point.problems = error.diagnostics();
+  }
+  return point;
+}
+
+}  // namespace
+
+std::vector<SweepPoint> sweep(std::span<const Strategy> strategies, const ModelGraph& model,
+                              const Cluster& cluster, const CostModel& cost_model,
+                              const SweepOptions& options) {
+  std::vector<SweepPoint> points(strategies.size());
+  std::mutex mutex;
+  std::size_t done = 0;
+  parallel_for(strategies.size(), thread_count(options.threads), [&](std::size_t i) {
+    points[i].strategy = strategies[i];
+    if (options.cancelled && options.cancelled()) return;
+    points[i] = evaluate_point(strategies[i], model, cluster, cost_model, options.trainer);
+    if (!options.progress) return;
+    const std::lock_guard lock(mutex);
+    options.progress(++done, strategies.size());
+  });
+  return points;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,16 @@
+/// Cost model of heterogeneous clusters.
+#pragma once
+
+#include <memory>
+
+#include "core/cluster/cluster.hpp"
+#include "core/cost/cost_model.hpp"
+#include "core/trainer/trainer.hpp"
+
+namespace meshwright {
+
+/// One device cost model per node group, accessible through CostModel::on_nodes(). Work without a
+/// node type (collectives and messages across several types) is priced as on the slowest type.
+std::unique_ptr<CostModel> make_mixed_cost_model(const Cluster& cluster, const Trainer& trainer);
+
+}  // namespace meshwright
