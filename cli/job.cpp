@@ -9,6 +9,7 @@
 #include "cli/standard_streams.hpp"
 #include "core/formats/file.hpp"
 #include "core/lowering/lower.hpp"
+#include "core/plan/placement.hpp"
 #include "models/import.hpp"
 #include "models/load.hpp"
 #include "models/published_runs.hpp"

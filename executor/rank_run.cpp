@@ -8,6 +8,7 @@
 
 #include "core/base/check.hpp"
 #include "core/lowering/lower.hpp"
+#include "core/plan/placement.hpp"
 #include "executor/early_gathers.hpp"
 
 namespace meshwright {

@@ -4,6 +4,7 @@
 
 #include "core/base/check.hpp"
 #include "core/lowering/lower.hpp"
+#include "core/plan/placement.hpp"
 #include "executor/sequence_pieces.hpp"
 
 namespace meshwright {

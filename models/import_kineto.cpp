@@ -49,7 +49,7 @@ Typical typical(std::vector<double> times) {
 }
 
 /// Memory traffic of a memory-bound kernel over `elements` of `e` bytes, as operator_kernels.cpp
-/// counts it. AdamW: lower_memory.cpp, optimizer_work().
+/// counts it. AdamW: core/lowering/memory.cpp, optimizer_work().
 std::int64_t traffic_of(Routine routine, KinetoPass pass, std::int64_t elements, std::int64_t e) {
   const bool forward = pass == KinetoPass::kForward;
   switch (routine) {

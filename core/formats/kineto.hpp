@@ -1,7 +1,7 @@
 /// Reads the trace of PyTorch's profiler (Kineto) as measurements: which operator launched which
 /// kernel with which inputs, and what the kernel, the launch and the operator took. Fields:
 /// github.com/pytorch/kineto, libkineto/src/output_json.cpp, and torch/csrc/profiler. For traces as
-/// timelines see io_trace_events.hpp.
+/// timelines see trace_events.hpp.
 #pragma once
 
 #include <cstddef>

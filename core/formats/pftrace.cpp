@@ -1,4 +1,4 @@
-/// Reads *.pftrace; see io_pftrace_write.cpp for writing and pftrace_fields.hpp for the layout.
+/// Reads *.pftrace; see pftrace_write.cpp for writing and pftrace_fields.hpp for the layout.
 /// Unknown fields are skipped; memory is proportional to the input. A single file of more than 400
 /// lines, because all messages of the format share the reader's state.
 #include "core/formats/pftrace.hpp"

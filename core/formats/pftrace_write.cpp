@@ -1,4 +1,4 @@
-/// Writes *.pftrace; see io_pftrace.cpp for reading and pftrace_fields.hpp for the layout.
+/// Writes *.pftrace; see pftrace.cpp for reading and pftrace_fields.hpp for the layout.
 #include <map>
 #include <numeric>
 #include <optional>

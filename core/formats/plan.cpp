@@ -1,4 +1,4 @@
-/// Reads plan files; see io_plan_write.cpp for writing.
+/// Reads plan files; see plan_write.cpp for writing.
 #include "core/formats/plan.hpp"
 
 #include <fmt/format.h>

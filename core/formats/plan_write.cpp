@@ -1,4 +1,4 @@
-/// Writes plan files; see io_plan.cpp for reading.
+/// Writes plan files; see plan.cpp for reading.
 #include <nlohmann/json.hpp>
 
 #include "core/base/check.hpp"

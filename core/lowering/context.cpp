@@ -9,7 +9,8 @@
 // Ring backward (as in zhuzilin/ring-flash-attention): keys and values circulate as in the forward
 // pass; their gradients follow one step later, accumulate on every rank, and need one additional
 // hop to return to their owner, which is exposed.
-#include "core/lowering/passes.hpp"
+#include "core/lowering/context.hpp"
+#include "core/lowering/layers.hpp"
 
 namespace meshwright {
 namespace {

@@ -1,7 +1,10 @@
+#include "core/lowering/data_groups.hpp"
+
 #include <algorithm>
 
 #include "core/base/check.hpp"
-#include "core/lowering/passes.hpp"
+#include "core/lowering/stages.hpp"
+#include "core/plan/job_groups.hpp"
 
 namespace meshwright {
 namespace {

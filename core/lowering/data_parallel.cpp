@@ -15,12 +15,19 @@
 // Buffers are counted on the compute stream, so the peak does not depend on times: a gathered unit
 // from the start of the earliest use that can overlap its gather, a gradient buffer until the end
 // of the next unit's backward pass.
+#include "core/lowering/data_parallel.hpp"
+
 #include <algorithm>
 #include <span>
 #include <utility>
 
 #include "core/base/check.hpp"
-#include "core/lowering/passes.hpp"
+#include "core/lowering/data_groups.hpp"
+#include "core/lowering/schedule.hpp"
+#include "core/lowering/stages.hpp"
+#include "core/lowering/unfold.hpp"
+#include "core/lowering/units.hpp"
+#include "core/plan/placement.hpp"
 
 namespace meshwright {
 namespace {

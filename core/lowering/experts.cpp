@@ -2,9 +2,11 @@
 // rank sends 1/tensor of the tokens; expert-tensor ranks all-gather the rows before the experts and
 // reduce-scatter them after. With dropless, imbalanced routing, the busiest expert rank sets the
 // pace.
+#include "core/lowering/experts.hpp"
+
 #include <cmath>
 
-#include "core/lowering/passes.hpp"
+#include "core/lowering/layers.hpp"
 
 namespace meshwright {
 namespace {

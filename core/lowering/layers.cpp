@@ -10,15 +10,20 @@
 //   leave     reduce-scatter (SP), else     all-gather of the gradient (SP), else none
 //             all-reduce
 // With ModelParallelism::tensor_overlap they overlap with the GEMMs of blocks. Context-parallel
-// communication is in lower_context.cpp, token dispatch and combine in lower_experts.cpp. Without
+// communication is in context.cpp, token dispatch and combine in experts.cpp. Without
 // sequence parallelism, expert outputs (backward: gradients of dispatched tokens) are all-gathered
 // over the tensor ranks.
+#include "core/lowering/layers.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "core/lowering/passes.hpp"
-#include "core/plan/recompute_operators.hpp"
+#include "core/lowering/context.hpp"
+#include "core/lowering/experts.hpp"
+#include "core/lowering/output_layer.hpp"
+#include "core/operators/recompute_operators.hpp"
+#include "core/plan/job_groups.hpp"
 
 namespace meshwright {
 namespace {

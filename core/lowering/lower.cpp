@@ -4,7 +4,15 @@
 #include <utility>
 
 #include "core/base/check.hpp"
-#include "core/lowering/passes.hpp"
+#include "core/lowering/data_groups.hpp"
+#include "core/lowering/one_process.hpp"
+#include "core/lowering/output_layer.hpp"
+#include "core/lowering/parameter_server.hpp"
+#include "core/lowering/schedule.hpp"
+#include "core/lowering/stages.hpp"
+#include "core/lowering/step_end.hpp"
+#include "core/lowering/unfold.hpp"
+#include "core/plan/job_groups.hpp"
 #include "core/plan/weight_versions.hpp"
 
 namespace meshwright {

@@ -74,24 +74,6 @@ struct LoweredStages {
 LoweredStages lower_stages(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
                            const TrainerMemory& memory = {});
 
-/// The placement of the plan's stages: the schedule's, or the manual one.
-Placement placement_of(const Plan& plan);
-/// The layers of each model part (see Placement::part_of_stage), first to last: the embedding is in
-/// the first part, the head in the last, and blocks follow Plan::blocks_per_stage.
-std::vector<std::vector<LayerId>> layers_of_parts(const Plan& plan, const ModelGraph& model);
-/// The same by stage.
-std::vector<std::vector<LayerId>> layers_of_stages(const Plan& plan, const ModelGraph& model);
-
-/// True if lower() may split passes into several tasks or add buffers to them, so that the works of
-/// lower_stages() differ from the tasks of the plan.
-constexpr bool cuts_passes(const Strategy& strategy) {
-  const DataParallelism& data = strategy.data_parallelism;
-  return strategy.zero >= 2 || data.buckets.rule != BucketRule::kNone || data.overlap_gather ||
-         data.kind == DataParallelKind::kParameterServer ||
-         data.kind == DataParallelKind::kAsyncParameterServer ||
-         data.kind == DataParallelKind::kOneProcess;
-}
-
 /// For each pipeline rank, the index in Cluster::groups of its slowest nodes. Empty on homogeneous
 /// clusters.
 std::vector<std::int32_t> node_kinds_of(const Strategy& strategy, const Cluster& cluster);

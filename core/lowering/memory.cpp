@@ -1,8 +1,12 @@
+#include "core/lowering/memory.hpp"
+
 #include <algorithm>
 #include <set>
 #include <utility>
 
-#include "core/lowering/passes.hpp"
+#include "core/lowering/data_groups.hpp"
+#include "core/lowering/stages.hpp"
+#include "core/plan/job_groups.hpp"
 #include "core/plan/weight_versions.hpp"
 
 namespace meshwright {

@@ -6,10 +6,14 @@
 //
 // Two classes of ranks: device 0, and all others. Unlike with ordinary collectives, the link of
 // device 0 carries all traffic, and the other devices wait while device 0 computes the loss.
+#include "core/lowering/one_process.hpp"
+
 #include <algorithm>
 #include <array>
 
-#include "core/lowering/passes.hpp"
+#include "core/lowering/memory.hpp"
+#include "core/lowering/stages.hpp"
+#include "core/lowering/unfold.hpp"
 
 namespace meshwright {
 namespace {

@@ -8,10 +8,16 @@
 //                 Messages of a server are serialized on its link (both directions in parallel);
 //                 worker i starts with server i mod k, so that all links are busy. Every worker is
 //                 a class of its own: the representatives are all ranks.
+#include "core/lowering/parameter_server.hpp"
+
 #include <algorithm>
 #include <array>
 
-#include "core/lowering/passes.hpp"
+#include "core/lowering/layers.hpp"
+#include "core/lowering/memory.hpp"
+#include "core/lowering/schedule.hpp"
+#include "core/lowering/stages.hpp"
+#include "core/lowering/unfold.hpp"
 
 namespace meshwright {
 namespace {

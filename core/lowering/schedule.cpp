@@ -1,3 +1,5 @@
+#include "core/lowering/schedule.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +10,12 @@
 #include <utility>
 
 #include "core/base/check.hpp"
-#include "core/lowering/passes.hpp"
+#include "core/lowering/data_parallel.hpp"
+#include "core/lowering/output_layer.hpp"
+#include "core/lowering/stages.hpp"
+#include "core/lowering/unfold.hpp"
+#include "core/lowering/without_flush.hpp"
+#include "core/plan/job_groups.hpp"
 #include "core/plan/weight_versions.hpp"
 
 namespace meshwright {

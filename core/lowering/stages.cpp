@@ -1,12 +1,19 @@
 // Stages and the memory of their passes. Longer than 400 lines, because a single traversal of
 // layers, parts and units fills all of StagesPass.
+#include "core/lowering/stages.hpp"
+
 #include <algorithm>
 #include <array>
 #include <optional>
 
 #include "core/base/check.hpp"
 #include "core/graph/activation_buffers.hpp"
-#include "core/lowering/passes.hpp"
+#include "core/lowering/layers.hpp"
+#include "core/lowering/memory.hpp"
+#include "core/lowering/output_layer.hpp"
+#include "core/lowering/units.hpp"
+#include "core/plan/job_groups.hpp"
+#include "core/plan/placement.hpp"
 
 namespace meshwright {
 namespace {

@@ -3,13 +3,22 @@
 // tied table is reduced between its two holders; the gradient norm is a barrier for all ranks;
 // every rank updates its parameters; under ZeRO 1 and 2 (Rajbhandari et al., arXiv 1910.02054) the
 // updated parameters are gathered, unless the next step does so. ZeRO 2 and 3 reduce with every
-// backward pass: see lower_data_parallel.cpp.
+// backward pass: see data_parallel.cpp.
+#include "core/lowering/step_end.hpp"
+
 #include <algorithm>
 #include <array>
 
 #include "core/base/check.hpp"
 #include "core/base/dtype.hpp"
-#include "core/lowering/passes.hpp"
+#include "core/lowering/data_groups.hpp"
+#include "core/lowering/memory.hpp"
+#include "core/lowering/schedule.hpp"
+#include "core/lowering/stages.hpp"
+#include "core/lowering/unfold.hpp"
+#include "core/lowering/units.hpp"
+#include "core/plan/job_groups.hpp"
+#include "core/plan/placement.hpp"
 
 namespace meshwright {
 namespace {

@@ -3,12 +3,13 @@
 //
 // Copy r of task t is task t * replicas + slot, where slot = r except for members of collectives:
 // all members of one group must be adjacent (check_task_graph()).
+#include "core/lowering/unfold.hpp"
+
 #include <fmt/format.h>
 
 #include <limits>
 
 #include "core/base/check.hpp"
-#include "core/lowering/passes.hpp"
 
 namespace meshwright {
 namespace {

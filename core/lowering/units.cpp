@@ -1,8 +1,11 @@
+#include "core/lowering/units.hpp"
+
 #include <algorithm>
 #include <limits>
 
 #include "core/base/check.hpp"
-#include "core/lowering/passes.hpp"
+#include "core/lowering/stages.hpp"
+#include "core/plan/job_groups.hpp"
 
 namespace meshwright {
 namespace {

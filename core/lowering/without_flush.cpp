@@ -2,10 +2,15 @@
 // backward pass that completes a batch of a stage, its gradients are reduced over the ranks that
 // hold the stage, and its optimizer runs on the compute stream before the device's next forward
 // pass. The weight version of a micro-batch therefore depends on the order only, never on times.
+#include "core/lowering/without_flush.hpp"
+
 #include <vector>
 
 #include "core/base/check.hpp"
-#include "core/lowering/passes.hpp"
+#include "core/lowering/data_groups.hpp"
+#include "core/lowering/memory.hpp"
+#include "core/lowering/stages.hpp"
+#include "core/lowering/unfold.hpp"
 #include "core/plan/weight_versions.hpp"
 
 namespace meshwright {

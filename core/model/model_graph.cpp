@@ -413,4 +413,21 @@ ModelGraph ModelGraphBuilder::finish(std::int64_t longest_sequence, bool tied_em
   return std::move(graph_);
 }
 
+bool has_vocabulary_layers(const ModelGraph& model) {
+  if (model.layers.size() < 2) return false;
+  const auto words_are_cut = [&](const Operator& op) {
+    return std::any_of(op.parameters.begin(), op.parameters.end(), [&](TensorId id) {
+      return parameter_of(model, id).cut == ParameterCut::kTensor;
+    });
+  };
+  const std::span<const Operator> first = operators_of(model, LayerId(0));
+  const std::span<const Operator> last = operators_of(model, LayerId(model.layers.size() - 1));
+  if (first.empty() || last.size() < kOutputOperators) return false;
+  const Operator& logits = last[last.size() - kOutputOperators];
+  const auto* product = std::get_if<Linear>(&logits.shape);
+  return std::holds_alternative<EmbeddingLookup>(first.front().shape) &&
+         words_are_cut(first.front()) && product != nullptr && product->cut == LinearCut::kColumn &&
+         std::holds_alternative<CrossEntropy>(last.back().shape);
+}
+
 }  // namespace meshwright

@@ -246,4 +246,9 @@ class ModelGraphBuilder {
   bool layer_is_open_ = false;
 };
 
+/// True if the model has a token table and logits that can be sharded by vocabulary; the logits and
+/// the loss are then the last two operators of the head.
+bool has_vocabulary_layers(const ModelGraph& model);
+inline constexpr int kOutputOperators = 2;  ///< logits and loss: the last ones of the head
+
 }  // namespace meshwright

@@ -2,7 +2,7 @@
 
 #include "core/base/check.hpp"
 #include "core/operators/operator_work.hpp"
-#include "core/plan/recompute_operators.hpp"
+#include "core/operators/recompute_operators.hpp"
 
 namespace meshwright {
 namespace {

@@ -1,8 +1,8 @@
+#include "core/plan/job_groups.hpp"
+
 #include <algorithm>
 #include <map>
 #include <utility>
-
-#include "core/lowering/passes.hpp"
 
 namespace meshwright {
 namespace {

@@ -1,8 +1,9 @@
+#include "core/plan/manual_placement.hpp"
+
 #include <algorithm>
 #include <numeric>
 
 #include "core/base/check.hpp"
-#include "core/lowering/passes.hpp"
 
 namespace meshwright {
 

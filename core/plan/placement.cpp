@@ -1,9 +1,10 @@
 // Which layers are on which pipeline rank, and the schedule of a plan.
+#include "core/plan/placement.hpp"
+
 #include <algorithm>
 
 #include "core/base/check.hpp"
-#include "core/lowering/lower.hpp"
-#include "core/lowering/passes.hpp"
+#include "core/plan/manual_placement.hpp"
 #include "core/schedule/schedule.hpp"
 
 namespace meshwright {

@@ -118,4 +118,14 @@ Schedule schedule_of(const Plan& plan);
 std::vector<Diagnostic> check_plan(const Plan& plan, const ModelGraph& model,
                                    const Cluster& cluster, std::string_view where = "--");
 
+/// True if lower() may split passes into several tasks or add buffers to them, so that the works of
+/// lower_stages() differ from the tasks of the plan.
+constexpr bool cuts_passes(const Strategy& strategy) {
+  const DataParallelism& data = strategy.data_parallelism;
+  return strategy.zero >= 2 || data.buckets.rule != BucketRule::kNone || data.overlap_gather ||
+         data.kind == DataParallelKind::kParameterServer ||
+         data.kind == DataParallelKind::kAsyncParameterServer ||
+         data.kind == DataParallelKind::kOneProcess;
+}
+
 }  // namespace meshwright

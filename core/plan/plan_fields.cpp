@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kFlags = "--";
 
 /// The key of a field in the plan file as JSON pointer without the leading slash; see
-/// io_plan_write.cpp for the layout.
+/// core/formats/plan_write.cpp for the layout.
 std::string key_of(std::string_view field) {
   if (field == "stage-devices") return "device_of_stage";
   if (field == "fsdp-no-reshard") return "strategy/fsdp_reshard";

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/base/check.hpp"
-#include "core/lowering/passes.hpp"
+#include "core/plan/placement.hpp"
 
 namespace meshwright {
 namespace {

@@ -1,5 +1,5 @@
 /// Schedule generators. Each is a pure function of the request and requires that the rule's
-/// problem() is empty; rules, guarantees and sources are in schedule_rules.cpp.
+/// problem() is empty; rules, guarantees and sources are in rules.cpp.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-/// Requirements and guarantees of schedules: the function columns of schedule_rules.cpp. A Problem
+/// Requirements and guarantees of schedules: the function columns of rules.cpp. A Problem
 /// is a lower-case sentence with the values and a valid alternative; empty if the request is valid.
 #pragma once
 

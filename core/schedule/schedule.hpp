@@ -114,7 +114,7 @@ enum class UpdateTime : std::uint8_t {
   kEachStep         ///< after a step's last backward pass, without a flush
 };
 
-/// One schedule. To add a schedule, write a generator and add a row in schedule_rules.cpp.
+/// One schedule. To add a schedule, write a generator and add a row in rules.cpp.
 struct ScheduleRule {
   std::string_view name;     ///< "interleaved-1f1b"
   std::string_view summary;  ///< one line for users

@@ -1,4 +1,4 @@
-#include "core/plan/check_model_parallelism.hpp"
+#include "core/checks/check_model_parallelism.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,7 +9,10 @@
 #include <map>
 
 #include "core/lowering/lower.hpp"
-#include "core/lowering/passes.hpp"
+#include "core/lowering/stages.hpp"
+#include "core/lowering/units.hpp"
+#include "core/plan/job_groups.hpp"
+#include "core/plan/placement.hpp"
 #include "core/schedule/schedule.hpp"
 #include "tests/core/tiny_models.hpp"
 

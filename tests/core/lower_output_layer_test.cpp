@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "core/lowering/lower.hpp"
-#include "core/lowering/passes.hpp"
 #include "tests/core/tiny_models.hpp"
 
 namespace meshwright {

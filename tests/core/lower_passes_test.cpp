@@ -1,11 +1,13 @@
 // Results of single lowering passes: collectives, recomputation, memory, the end of the step.
-#include "core/lowering/passes.hpp"
+#include "core/lowering/lower.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "core/operators/operator_work.hpp"
+#include "core/plan/job_groups.hpp"
 #include "tests/core/tiny_models.hpp"
 
 namespace meshwright {

@@ -8,7 +8,10 @@
 #include <set>
 
 #include "core/cost/cost_model.hpp"
-#include "core/lowering/passes.hpp"
+#include "core/lowering/schedule.hpp"
+#include "core/lowering/stages.hpp"
+#include "core/lowering/unfold.hpp"
+#include "core/plan/placement.hpp"
 #include "core/schedule/schedule.hpp"
 #include "tests/core/tiny_models.hpp"
 

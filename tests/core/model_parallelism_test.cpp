@@ -6,7 +6,8 @@
 
 #include <algorithm>
 
-#include "core/lowering/passes.hpp"
+#include "core/lowering/lower.hpp"
+#include "core/plan/job_groups.hpp"
 #include "tests/core/tiny_models.hpp"
 
 namespace meshwright {

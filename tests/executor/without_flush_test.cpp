@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "core/formats/file.hpp"
+#include "core/plan/placement.hpp"
 #include "core/plan/weight_versions.hpp"
 #include "executor/checkpoint.hpp"
 #include "executor/measured_timeline.hpp"

@@ -38,8 +38,14 @@ set(never_core ${clocks_and_chance} ${threads} ${files} iostream)
 set(never_models ${clocks_and_chance} ${threads} iostream)
 set(never_simulator ${clocks_and_chance} ${threads} ${files} iostream)
 set(never_planner ${clocks_and_chance} ${files} iostream)
-# Exceptions, core/formats reads and writes files, and rename needs a unique temporary name.
+# Exception: core/formats reads and writes files, and rename needs a unique temporary name.
 set(never_core_formats ${clocks_and_chance} ${threads} iostream)
+
+# Rooms of a folder, floor by floor: a file may include its own room and those on lower floors.
+set(floors_core "base" "cluster model schedule" "plan" "trainer" "operators" "graph"
+                "checks cost lowering timeline" "formats")
+set(floors_simulator "network" "engine" "evaluate variation" "cost" "fit")
+set(floors_planner "synthesis" "search")
 
 # Of the timeline, what is tested without widgets is written without them: no Qt at all, and in what
 # paints into images no Qt but QtGui.
@@ -90,6 +96,24 @@ while(grew)
   endforeach()
 endwhile()
 
+# The room of core/plan/plan.hpp is plan, and its floor counts from 1; no floor: not in a room.
+function(find_floor path room_result floor_result)
+  set(${floor_result} "" PARENT_SCOPE)
+  if(NOT path MATCHES "^([a-z]+)/([a-z_]+)/")
+    return()
+  endif()
+  set(room "${CMAKE_MATCH_2}")
+  set(number 0)
+  foreach(floor IN LISTS floors_${CMAKE_MATCH_1})
+    math(EXPR number "${number} + 1")
+    string(REPLACE " " ";" rooms "${floor}")
+    if(room IN_LIST rooms)
+      set(${room_result} "${room}" PARENT_SCOPE)
+      set(${floor_result} "${number}" PARENT_SCOPE)
+    endif()
+  endforeach()
+endfunction()
+
 foreach(folder IN LISTS folders)
   file(GLOB_RECURSE paths RELATIVE "${ROOT}" "${ROOT}/${folder}/*.hpp" "${ROOT}/${folder}/*.cpp"
        "${ROOT}/${folder}/*.cu" "${ROOT}/${folder}/*.h")
@@ -98,6 +122,7 @@ foreach(folder IN LISTS folders)
     if(path MATCHES "^core/formats/")
       set(never "${never_core_formats}")
     endif()
+    find_floor("${path}" room floor)
     file(STRINGS "${ROOT}/${path}" includes REGEX "^[ \t]*#[ \t]*include[ \t]")
     foreach(include IN LISTS includes)
       if(include MATCHES "\"([^\"]*)\"")
@@ -111,6 +136,11 @@ foreach(folder IN LISTS folders)
           report("${folder} must not use ${first} (\"${name}\")")
         elseif(NOT first STREQUAL folder AND name IN_LIST headers_with_library)
           report("${name} brings a library along: it is for ${first} alone")
+        elseif(first STREQUAL folder AND floor)
+          find_floor("${name}" used_room used_floor)
+          if(used_floor AND NOT used_room STREQUAL room AND NOT used_floor LESS floor)
+            report("${room} must not use ${used_room} (\"${name}\")")
+          endif()
         endif()
       elseif(include MATCHES "<([^>]*)>")
         set(name "${CMAKE_MATCH_1}")

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/operators/operator_work.hpp"
-#include "core/plan/recompute_operators.hpp"
+#include "core/operators/recompute_operators.hpp"
 #include "models/load.hpp"
 
 namespace meshwright {

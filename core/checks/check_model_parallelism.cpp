@@ -1,4 +1,4 @@
-#include "core/plan/check_model_parallelism.hpp"
+#include "core/checks/check_model_parallelism.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/lowering/passes.hpp"
+#include "core/plan/job_groups.hpp"
 #include "core/plan/plan_numbers.hpp"
 
 namespace meshwright {

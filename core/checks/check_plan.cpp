@@ -5,13 +5,13 @@
 #include <limits>
 #include <numeric>
 
-#include "core/lowering/passes.hpp"
-#include "core/plan/check_data_parallelism.hpp"
-#include "core/plan/check_model_parallelism.hpp"
+#include "core/checks/check_data_parallelism.hpp"
+#include "core/checks/check_model_parallelism.hpp"
+#include "core/operators/recompute_operators.hpp"
+#include "core/plan/manual_placement.hpp"
 #include "core/plan/plan.hpp"
 #include "core/plan/plan_fields.hpp"
 #include "core/plan/plan_numbers.hpp"
-#include "core/plan/recompute_operators.hpp"
 #include "core/plan/weight_versions.hpp"
 #include "core/schedule/schedule.hpp"
 

@@ -1,4 +1,4 @@
-#include "core/plan/check_data_parallelism.hpp"
+#include "core/checks/check_data_parallelism.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "core/plan/recompute_operators.hpp"
+#include "core/operators/recompute_operators.hpp"
 
 #include <algorithm>
 #include <array>

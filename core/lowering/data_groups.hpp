@@ -1,0 +1,46 @@
+/// Data-parallel groups and their collectives.
+#pragma once
+
+#include <vector>
+
+#include "core/base/kernel.hpp"
+#include "core/lowering/stages.hpp"
+#include "core/lowering/unfold.hpp"
+#include "core/plan/job_groups.hpp"
+#include "core/plan/plan.hpp"
+
+namespace meshwright {
+
+/// A group of ranks holding the same parameters, and its location among the replicas.
+struct DataGroup {
+  GroupShape shape;
+  CollectiveSpread spread;
+};
+struct DataGroups {
+  DataGroup all;     ///< all ranks holding the same parameters
+  DataGroup shard;   ///< ranks that state is sharded over: all, or neighbors (hybrid sharding)
+  DataGroup across;  ///< ranks holding the same shard in different shard groups
+};
+/// `expert`: the groups for expert parameters.
+DataGroups data_groups_of(const Strategy& strategy, const JobGroups& groups, bool expert);
+
+/// One data-parallel collective; runs after the previous one in its list.
+struct DataExchange {
+  Collective collective;
+  CollectiveSpread spread;
+  Stream stream = Stream::kData;
+};
+struct ReductionWish {
+  int copies = 1;           ///< stages that hold the part
+  bool sums_groups = true;  ///< hybrid sharding: also reduce across the shard groups
+};
+/// The collectives that reduce the gradients of a range: all-reduce (ZeRO 0) or reduce-scatter,
+/// with the plan's algorithm. Empty if the group has one rank.
+std::vector<DataExchange> reduce_exchanges(const ParameterRange& range, const Strategy& strategy,
+                                           const JobGroups& groups, const ReductionWish& wish);
+/// The collectives that gather the updated values of a range sharded over its shard group; those of
+/// quantized parameters in fp8 if the plan says so.
+std::vector<DataExchange> gather_exchanges(const ParameterRange& range, const Strategy& strategy,
+                                           const StagesPass& pass, int copies);
+
+}  // namespace meshwright

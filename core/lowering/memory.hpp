@@ -1,0 +1,37 @@
+/// Resident bytes of a rank, and the optimizer.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/cluster/cluster.hpp"
+#include "core/graph/memory_amounts.hpp"
+#include "core/graph/task_graph.hpp"
+#include "core/lowering/stages.hpp"
+#include "core/plan/plan.hpp"
+
+namespace meshwright {
+
+/// Number of parameters that a rank of this pipeline rank updates (its shard under ZeRO).
+std::int64_t updated_parameters(const StagesPass& pass, const Strategy& strategy,
+                                PipelineRankId device);
+std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strategy& strategy,
+                                           const DeviceModel& device);
+/// Device memory outside of tensors: CUDA context and communicators, or DeviceModel's figure.
+Bytes reserved_memory(const StagesPass& pass, const Strategy& strategy, const DeviceModel& device);
+/// AdamW, then the casts of updated weights (see precision.hpp).
+Work optimizer_work(const StagesPass& pass, const Strategy& strategy, PipelineRankId device,
+                    std::vector<WorkPart>& parts);
+/// The update of a parameter server's shard; `before`: bytes per parameter of traffic before it.
+Work server_update_work(const Strategy& strategy, std::int64_t share, std::int64_t before,
+                        std::vector<WorkPart>& parts);
+/// The sum over all workers' gradients of a parameter server's shard.
+Work server_sum_work(std::int64_t share, int workers, std::vector<WorkPart>& parts);
+/// Bytes of optimizer state per parameter.
+Bytes optimizer_state_bytes(const Strategy& strategy);
+/// With optimizer state in host memory: the device computes the norm and clears its gradients, and
+/// the CPU updates a shard of `parameters` elements.
+Work host_optimizer_work(const Strategy& strategy, std::int64_t parameters,
+                         std::vector<WorkPart>& parts);
+
+}  // namespace meshwright

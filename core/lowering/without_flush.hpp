@@ -1,0 +1,29 @@
+/// Updates between the passes of flushless schedules.
+#pragma once
+
+#include <vector>
+
+#include "core/graph/task_graph.hpp"
+#include "core/lowering/stages.hpp"
+#include "core/lowering/unfold.hpp"
+#include "core/plan/plan.hpp"
+#include "core/schedule/schedule.hpp"
+
+namespace meshwright {
+
+/// Appends the reductions and the update of every batch (core/plan/weight_versions.hpp), both
+/// tagged with the micro-batch that completes the batch.
+class UpdatesWithoutFlush {
+ public:
+  UpdatesWithoutFlush(const StagesPass& pass, const Strategy& strategy, FoldedGraph& folded);
+  ~UpdatesWithoutFlush();
+  /// Appends nothing unless `backward` (task `done`) completes a batch.
+  void append_behind(const Action& backward, int device, TaskId done);
+
+ private:
+  struct Stage;
+  FoldedGraph& folded_;
+  std::vector<Stage> stages_;
+};
+
+}  // namespace meshwright
