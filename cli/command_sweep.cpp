@@ -214,9 +214,7 @@ std::string json_text(const SweepRun& run, const Figure& figure) {
     const SweepPoint& point = run.points[i];
     Json entry{{"values", values_of(run, i)}};
     entry["plan"] = point.figures ? Json::parse(to_json(*point.figures)) : Json();
-    entry["problems"] = Json::array();
-    for (const Diagnostic& d : point.problems)
-      entry["problems"].push_back({{"where", d.where}, {"what", d.what}, {"hint", d.hint}});
+    entry["problems"] = Json::parse(problems_json(point.problems));
     points.push_back(std::move(entry));
   }
   const std::size_t best = best_point(run, figure);

@@ -303,4 +303,12 @@ std::string cost_model_text(std::string_view provenance, std::string_view valida
   return fmt::format("Cost model: {}; {}.\n", provenance, validation);
 }
 
+std::string problems_json(std::span<const Diagnostic> problems) {
+  FiguresJson json = FiguresJson::array();
+  for (const Diagnostic& d : problems)
+    json.push_back({{"where", d.where}, {"what", d.what}, {"hint", d.hint}});
+  // File names may not be UTF-8.
+  return json.dump(-1, ' ', false, FiguresJson::error_handler_t::replace);
+}
+
 }  // namespace meshwright

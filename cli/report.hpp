@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/error.hpp"
 #include "core/cluster/cluster.hpp"
 #include "core/formats/plan.hpp"
 #include "core/graph/task_graph.hpp"
@@ -41,5 +42,8 @@ std::string ranks_json(std::span<const RankInfo> ranks, const Evaluation& evalua
 std::string certificate_text(const SearchCertificate& certificate, Seconds time);
 /// "Cost model: …; unvalidated."; for CostModel::provenance() and CostModel::validation().
 std::string cost_model_text(std::string_view provenance, std::string_view validation);
+
+/// [{"where": …, "what": …, "hint": …}, …]
+std::string problems_json(std::span<const Diagnostic> problems);
 
 }  // namespace meshwright

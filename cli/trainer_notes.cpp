@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 namespace meshwright {
 namespace {
 
@@ -18,10 +16,7 @@ std::string ranges_text(const std::vector<int>& numbers) {
                               : fmt::format("{} to {}", numbers[i], numbers[last]));
     i = last + 1;
   }
-  std::string text;
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
-  return text;
+  return enumeration(parts);
 }
 
 }  // namespace
@@ -36,13 +31,6 @@ std::string trainer_notes(std::span<const Diagnostic> problems) {
   std::string text;
   for (const Diagnostic& problem : problems) text += fmt::format("Note: {}.\n", problem.what);
   return text;
-}
-
-std::string problems_json(std::span<const Diagnostic> problems) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (const Diagnostic& d : problems)
-    json.push_back({{"where", d.where}, {"what", d.what}, {"hint", d.hint}});
-  return json.dump();
 }
 
 std::string unsupported_plans_text(std::span<const RankedPlan> plans, const Trainer& trainer) {

@@ -19,9 +19,6 @@ std::vector<Diagnostic> trainer_problems(const Job& job, const JobFlags& flags);
 /// problem.
 std::string trainer_notes(std::span<const Diagnostic> problems);
 
-/// [{"where": …, "what": …, "hint": …}, …]
-std::string problems_json(std::span<const Diagnostic> problems);
-
 /// "megatron-core cannot run plans 2 to 4 and 6: it has no schedules zb-v and dualpipe. …\n"; plans
 /// are counted from 1. Empty if the trainer can run all of them.
 std::string unsupported_plans_text(std::span<const RankedPlan> plans, const Trainer& trainer);

@@ -312,9 +312,7 @@ Json run_json(const ComparedRun& entry) {
   }
   json["time_error"] = optional_json(entry.time_error);
   json["memory_error"] = optional_json(entry.memory_error);
-  json["problems"] = Json::array();
-  for (const Diagnostic& d : p.problems)
-    json["problems"].push_back({{"where", d.where}, {"what", d.what}, {"hint", d.hint}});
+  json["problems"] = Json::parse(problems_json(p.problems));
   return json;
 }
 

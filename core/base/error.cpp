@@ -83,6 +83,13 @@ std::vector<std::string> nearest_names(std::string_view name,
   return names;
 }
 
+std::string enumeration(std::span<const std::string> words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : i + 1 == words.size() ? " and " : ", ", words[i]);
+  return text;
+}
+
 std::string suggest(std::string_view name, std::span<const std::string> candidates) {
   const std::vector<std::string> near = nearest_names(name, candidates);
   if (near.empty()) return fmt::format("expected one of: {}", fmt::join(candidates, ", "));

@@ -54,6 +54,9 @@ class InternalError : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
+/// "a", "a and b", "a, b and c".
+std::string enumeration(std::span<const std::string> words);
+
 /// Up to `count` candidates by case-insensitive edit distance, nearest first; ties keep the given
 /// order. Candidates further away than half the length of the longer word are dropped.
 std::vector<std::string> nearest_names(std::string_view name,

@@ -207,14 +207,6 @@ std::string filled(std::string_view pattern, std::string_view words) {
   return fmt::format("{}{}{}", pattern.substr(0, at), words, pattern.substr(at + 2));
 }
 
-/// "a", "a and b", "a, b and c".
-std::string enumeration(const Words& words, std::string_view comma = ", ") {
-  std::string text;
-  for (std::size_t i = 0; i < words.size(); ++i)
-    text += fmt::format("{}{}", i == 0 ? "" : i + 1 == words.size() ? " and " : comma, words[i]);
-  return text;
-}
-
 std::string shown_text(const Plan& plan, Ability ability, std::string_view word) {
   if (ability == Ability::kExpertTensor) return std::to_string(plan.strategy.degrees.expert_tensor);
   if (ability == Ability::kStageCuts && word == "any") return "uneven";

@@ -90,5 +90,14 @@ TEST(Report, NamesTheCostModelAndItsValidation) {
             "Cost model: roofline model of X; unvalidated.\n");
 }
 
+// Where a problem is can be a file name, and file names are bytes.
+TEST(Report, ProblemsAsJsonReplaceWhatIsNotUtf8) {
+  EXPECT_EQ(problems_json({}), "[]");
+  const std::vector<Diagnostic> problems{{"b\xff.json#/strategy", "wrong", "mend it"}};
+  EXPECT_EQ(
+      problems_json(problems),
+      "[{\"where\":\"b\xef\xbf\xbd.json#/strategy\",\"what\":\"wrong\",\"hint\":\"mend it\"}]");
+}
+
 }  // namespace
 }  // namespace meshwright

@@ -31,6 +31,13 @@ TEST(NearestNames, IgnoreTheDashesOfFlags) {
               testing::ElementsAre("--schedule"));
 }
 
+TEST(Enumeration, EndsWithAnd) {
+  EXPECT_EQ(enumeration({}), "");
+  EXPECT_EQ(enumeration(std::vector<std::string>{"a"}), "a");
+  EXPECT_EQ(enumeration(std::vector<std::string>{"a", "b"}), "a and b");
+  EXPECT_EQ(enumeration(std::vector<std::string>{"a", "b", "c"}), "a, b and c");
+}
+
 TEST(Suggest, ListsAllNamesWhenNothingIsNear) {
   const std::vector<std::string> names{"none", "full"};
   EXPECT_EQ(suggest("xyzzy-plugh", names), "expected one of: none, full");
