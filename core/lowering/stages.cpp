@@ -8,7 +8,7 @@
 
 #include "core/base/check.hpp"
 #include "core/graph/activation_buffers.hpp"
-#include "core/lowering/layers.hpp"
+#include "core/lowering/layer_holdings.hpp"
 #include "core/lowering/memory.hpp"
 #include "core/lowering/output_layer.hpp"
 #include "core/lowering/units.hpp"
@@ -17,27 +17,6 @@
 
 namespace meshwright {
 namespace {
-
-/// Memory of one layer of a class on one rank.
-struct LayerHoldings {
-  LayerId first;  ///< of the class
-  LayerParts parts;
-  Bytes kept;           ///< with the strategy's recomputation
-  Bytes kept_if_whole;  ///< without any recomputation
-  Bytes kept_if_full;   ///< under full recomputation of this layer
-  WeightGradientNeeds needs;
-  LogitBytes logits;
-  Bytes largest;
-  LocalParameters parameters;
-  std::vector<LocalParameter> parameter_list;
-  PartialGradients partial;
-  ContextBuffers context;
-  std::int64_t gradients_with_inputs = 0;  ///< elements
-  std::vector<WeightMatrix> matrices;
-  Bytes largest_matrix_gradient;  ///< in the type of the weights
-  Bytes table_gradient;           ///< of an embedding, likewise
-  Bytes head_input;               ///< of a head, gathered
-};
 
 /// A layer of a stage, and whether it is fully recomputed.
 struct PlacedLayer {
@@ -82,48 +61,14 @@ class StagesLowering {
 
   void lower_all_classes() {
     ShardShape shard = quantized_shard();
-    pass_.lowered.parts.reserve(16);
-    classes_ = lower_classes(shard);
+    std::vector<WorkPart>& parts = pass_.lowered.parts;
+    parts.reserve(16);
+    const LayerClassesCall call{model_, plan_.strategy, shard, pass_.groups, memory()};
+    classes_ = lower_layer_classes(call, parts);
     if (!is_quantized(shard.dtype)) return;
     pass_.quantized_copies = quantized_copies(shard);
     shard.dtype = storage_dtype(shard.dtype);
-    if (plan_.strategy.precision.wide_blocks > 0) wide_classes_ = lower_classes(shard);
-  }
-
-  std::vector<LayerHoldings> lower_classes(const ShardShape& shard) {
-    const RecomputeKind kind = plan_.strategy.recompute.kind;
-    std::vector<WorkPart>& parts = pass_.lowered.parts;
-    std::vector<LayerHoldings> classes;
-    for (std::size_t i = 0; i < model_.layers.size(); ++i) {
-      if (model_.layers[i].layer_class != static_cast<std::int32_t>(classes.size())) continue;
-      const LayerId layer(i);
-      const auto kept = [&](const Recompute& how) {
-        const Bytes change = how.kind == RecomputeKind::kFull
-                                 ? Bytes(0)
-                                 : kept_bytes_change(model_, layer, shard, memory());
-        return kept_activation_bytes(model_, layer, shard, how) + change;
-      };
-      LayerHoldings held;
-      held.first = layer;
-      held.parts =
-          append_layer_parts(model_, layer, plan_.strategy, shard, pass_.groups, memory(), parts);
-      held.kept_if_whole = kept({});
-      held.kept_if_full = kept({.kind = RecomputeKind::kFull});
-      held.kept = recomputes_operators(kind) ? kept(plan_.strategy.recompute) : held.kept_if_whole;
-      held.needs = weight_gradient_needs(model_, layer, shard);
-      held.needs.inputs = std::min(held.needs.inputs, held.kept);
-      held.logits = logit_bytes(model_, layer, shard);
-      held.largest = largest_activation(model_, layer, shard);
-      held.parameter_list = local_parameter_list(model_, layer, shard);
-      for (const LocalParameter& parameter : held.parameter_list)
-        (parameter.expert ? held.parameters.expert : held.parameters.dense) += parameter.count;
-      held.partial = partial_gradients(model_, layer, shard);
-      held.context = context_buffers(model_, layer, shard);
-      held.gradients_with_inputs = gradients_with_inputs(layer);
-      note_weight_gradients(layer, shard, held);
-      classes.push_back(std::move(held));
-    }
-    return classes;
+    if (plan_.strategy.precision.wide_blocks > 0) wide_classes_ = lower_layer_classes(call, parts);
   }
 
   /// The table and the logits move from the first and the last part to all of them.
@@ -150,15 +95,6 @@ class StagesLowering {
 
   const TrainerMemory& memory() const { return pass_.trainer_memory; }
 
-  void note_weight_gradients(LayerId layer, const ShardShape& shard, LayerHoldings& held) const {
-    held.matrices = weight_matrices(model_, layer, shard);
-    const Bytes element = stored_element(shard.dtype);
-    for (const WeightMatrix& m : held.matrices)
-      held.largest_matrix_gradient =
-          std::max(held.largest_matrix_gradient, element * (m.rows * m.columns * m.count));
-    held.table_gradient = element * local_table_elements(model_, layer, shard);
-    held.head_input = gathered_head_input(model_, layer, shard);
-  }
   bool is_wide(LayerId id) const { return is_wide_block(model_, id, plan_.strategy); }
 
   void lower_parts_of_model() {
@@ -525,26 +461,6 @@ class StagesLowering {
         first += parameter.count;
       }
     return ranges;
-  }
-
-  /// Elements of norms and sinks, see has_gradient_with_inputs(): full, or sharded over tensor
-  /// ranks.
-  std::int64_t gradients_with_inputs(LayerId layer) const {
-    const Layer& l = model_.layers[layer.index()];
-    const int tensors = plan_.strategy.degrees.tensor;
-    std::int64_t elements = 0;
-    for (int i = 0; i < l.operator_count; ++i) {
-      const Operator& op = model_.operators[static_cast<std::size_t>(l.first_operator + i)];
-      if (!std::holds_alternative<Norm>(op.shape) && !std::holds_alternative<Attention>(op.shape))
-        continue;
-      for (const TensorId id : op.parameters) {
-        const auto& parameter = std::get<ParameterTensor>(model_.tensors[id.index()].shape);
-        std::int64_t count = 1;
-        for (const std::int64_t extent : parameter.shape) count *= extent;
-        elements += parameter.cut == ParameterCut::kTensor ? divide_up(count, tensors) : count;
-      }
-    }
-    return elements;
   }
 
   /// The output of a layer on one rank.

@@ -1,0 +1,82 @@
+#include "core/lowering/layer_holdings.hpp"
+
+#include <algorithm>
+#include <variant>
+
+namespace meshwright {
+namespace {
+
+/// Elements of norms and sinks, see has_gradient_with_inputs(): full, or sharded over tensor ranks.
+std::int64_t gradients_with_inputs(const ModelGraph& model, LayerId layer, int tensor_ranks) {
+  const Layer& l = model.layers[layer.index()];
+  std::int64_t elements = 0;
+  for (int i = 0; i < l.operator_count; ++i) {
+    const Operator& op = model.operators[static_cast<std::size_t>(l.first_operator + i)];
+    if (!std::holds_alternative<Norm>(op.shape) && !std::holds_alternative<Attention>(op.shape))
+      continue;
+    for (const TensorId id : op.parameters) {
+      const auto& parameter = std::get<ParameterTensor>(model.tensors[id.index()].shape);
+      std::int64_t count = 1;
+      for (const std::int64_t extent : parameter.shape) count *= extent;
+      elements += parameter.cut == ParameterCut::kTensor ? divide_up(count, tensor_ranks) : count;
+    }
+  }
+  return elements;
+}
+
+void note_activations(const LayerClassesCall& call, LayerHoldings& held) {
+  const auto kept = [&](const Recompute& how) {
+    const Bytes change = how.kind == RecomputeKind::kFull
+                             ? Bytes(0)
+                             : kept_bytes_change(call.model, held.first, call.shard, call.memory);
+    return kept_activation_bytes(call.model, held.first, call.shard, how) + change;
+  };
+  const Recompute& recompute = call.strategy.recompute;
+  held.kept_if_whole = kept({});
+  held.kept_if_full = kept({.kind = RecomputeKind::kFull});
+  held.kept = recomputes_operators(recompute.kind) ? kept(recompute) : held.kept_if_whole;
+  held.needs = weight_gradient_needs(call.model, held.first, call.shard);
+  held.needs.inputs = std::min(held.needs.inputs, held.kept);
+  held.logits = logit_bytes(call.model, held.first, call.shard);
+  held.largest = largest_activation(call.model, held.first, call.shard);
+  held.context = context_buffers(call.model, held.first, call.shard);
+}
+
+void note_parameters(const LayerClassesCall& call, LayerHoldings& held) {
+  held.parameter_list = local_parameter_list(call.model, held.first, call.shard);
+  for (const LocalParameter& parameter : held.parameter_list)
+    (parameter.expert ? held.parameters.expert : held.parameters.dense) += parameter.count;
+  held.partial = partial_gradients(call.model, held.first, call.shard);
+  held.gradients_with_inputs =
+      gradients_with_inputs(call.model, held.first, call.strategy.degrees.tensor);
+}
+
+void note_weight_gradients(const LayerClassesCall& call, LayerHoldings& held) {
+  held.matrices = weight_matrices(call.model, held.first, call.shard);
+  const Bytes element = stored_element(call.shard.dtype);
+  for (const WeightMatrix& m : held.matrices)
+    held.largest_matrix_gradient =
+        std::max(held.largest_matrix_gradient, element * (m.rows * m.columns * m.count));
+  held.table_gradient = element * local_table_elements(call.model, held.first, call.shard);
+  held.head_input = gathered_head_input(call.model, held.first, call.shard);
+}
+
+}  // namespace
+
+std::vector<LayerHoldings> lower_layer_classes(const LayerClassesCall& call,
+                                               std::vector<WorkPart>& parts) {
+  std::vector<LayerHoldings> classes;
+  for (std::size_t i = 0; i < call.model.layers.size(); ++i) {
+    if (call.model.layers[i].layer_class != static_cast<std::int32_t>(classes.size())) continue;
+    LayerHoldings& held = classes.emplace_back();
+    held.first = LayerId(i);
+    held.parts = append_layer_parts(call.model, held.first, call.strategy, call.shard, call.groups,
+                                    call.memory, parts);
+    note_activations(call, held);
+    note_parameters(call, held);
+    note_weight_gradients(call, held);
+  }
+  return classes;
+}
+
+}  // namespace meshwright
