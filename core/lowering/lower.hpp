@@ -64,6 +64,7 @@ struct StageWorks {
   WorkId output_scores{-1}, output_gradient{-1};
   friend bool operator==(const StageWorks&, const StageWorks&) = default;
 };
+WorkId work_of(const StageWorks& works, Pass pass);
 struct LoweredStages {
   std::vector<WorkPart> parts;
   std::vector<Work> works;

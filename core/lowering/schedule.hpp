@@ -21,7 +21,6 @@ struct PipelineTasks {
   /// reduction after it (ZeRO 2, 3). Empty for stages whose last backward pass is a single task.
   std::vector<std::vector<std::int32_t>> completes_unit;
 };
-WorkId work_of(const StageWorks& works, Pass pass);
 TaskKind task_kind_of(Pass pass);
 PipelineTasks append_pipeline_tasks(const StagesPass& pass, const Strategy& strategy,
                                     const Schedule& schedule, FoldedGraph& folded);

@@ -109,23 +109,6 @@ StepEndTimes step_end_times(const TaskGraph& graph, std::span<const WorkPrice> p
 
 namespace {
 
-WorkId work_of(const StageWorks& works, Pass pass) {
-  switch (pass) {
-    case Pass::kForward:
-      return works.forward;
-    case Pass::kBackward:
-      return works.backward;
-    case Pass::kBackwardInput:
-      return works.backward_input;
-    case Pass::kBackwardWeight:
-      return works.backward_weight;
-    case Pass::kOutputScores:
-    case Pass::kOutputGradient:
-      break;  // lower() rejects a split output layer
-  }
-  MW_CHECK(false);
-}
-
 /// Totals over the memory classes, by work item.
 struct HeldByWork {
   Bytes acquired, released, transient;
