@@ -1,13 +1,10 @@
 /// The constants that published runs share, fitted to all of them together, and how well runs are
 /// predicted by a fit that has not seen their source or their model.
 ///
-/// A constant belongs to a generation of training programs (models/trainers/pytorch-*.toml) or to
-/// a device whose sustained clocks were not measured, never to a model or a run. Each source counts
-/// as the square root of its number of runs, so that none decides alone; runs with assumed options
-/// or of less trust count less.
+/// Each source counts as the square root of its number of runs, so that none decides alone; runs
+/// with assumed options or of less trust count less. The constants: cli/shared_constants.hpp.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,26 +13,11 @@
 
 namespace meshwright {
 
-struct SharedConstant {
-  std::string file;    ///< "pytorch-2021", "A100": profile, or prefix of device names
-  std::string key;     ///< "host.per_kernel"
-  double in_file = 1;  ///< in the unit of the file; seconds
-  /// The value that is plausible without any measured run, and the standard deviation of
-  /// ln(value / typical).
-  double typical = 1, spread = 0.5;
-  double smallest = 0, largest = 1;  ///< values that are physically possible
-  std::function<void(double factor, Trainer& trainer)> scale_trainer = {};
-  std::function<void(double factor, DeviceModel& device)> scale_device = {};
-};
-/// All constants, in the order in which they are reported. Those of devices that no run uses are
-/// left out.
-std::vector<SharedConstant> shared_constants(const LoadedRuns& runs);
-
 struct FittedConstant {
   std::string file, key;
-  double in_file = 1, typical = 1;
-  double factor = 1;       ///< on the value in the file
-  double uncertainty = 0;  ///< one standard deviation of ln(factor)
+  double in_file = 1, typical = 1;  ///< as in SharedConstant
+  double factor = 1;                ///< on the value in the file
+  double uncertainty = 0;           ///< one standard deviation of ln(factor)
 };
 /// Errors of one run: predicted / measured - 1.
 struct LeftOutError {
