@@ -38,8 +38,8 @@ struct ReductionWish {
 /// with the plan's algorithm. Empty if the group has one rank.
 std::vector<DataExchange> reduce_exchanges(const ParameterRange& range, const Strategy& strategy,
                                            const JobGroups& groups, const ReductionWish& wish);
-/// The collectives that gather the updated values of a range sharded over its shard group; those of
-/// quantized parameters in fp8 if the plan says so.
+/// The collectives that gather the updated values of a range sharded over its shard group. With
+/// Precision::fp8_parameters, quantized parameters are gathered in fp8.
 std::vector<DataExchange> gather_exchanges(const ParameterRange& range, const Strategy& strategy,
                                            const StagesPass& pass, int copies);
 

@@ -69,7 +69,7 @@ Flops least_tiled_work(const Kernel& kernel, const DeviceModel& device) {
   return Flops(least);
 }
 
-/// Bytes that a product writes, and half of those that it reads to add to.
+/// Bytes that a product writes, plus half of the accumulator that it reads.
 Bytes result_bytes(const Kernel& kernel, ProductFormat format) {
   const bool is_wide = format == ProductFormat::kFp32 || format == ProductFormat::kTf32;
   std::int64_t element = is_wide ? kFloat32Bytes : bytes_per_element(Dtype::kBf16);

@@ -24,7 +24,8 @@ class HostThreads {
 
   /// Launches task i, which would take `duration` on the device and end at `end`; returns when it
   /// ends. The compute tasks of a rank must be passed in order, their dependencies first. The host
-  /// runs ahead of the device without limit, except where a task waits for its inputs.
+  /// runs ahead of the device without limit, except where it waits for inputs of a task or for
+  /// counts that the device computes.
   Ticks launch(std::size_t i, Ticks duration, Ticks end, const TaskTimes& times) {
     const Task& task = graph_.tasks[i];
     const WorkPrice& price = prices_[task.work.index()];

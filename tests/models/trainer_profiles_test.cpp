@@ -236,7 +236,7 @@ std::vector<Plan> variations_of(const Plan& plan) {
   return plans;
 }
 
-// What a program cannot run is never written for it without a word.
+// Launch options never leave out silently what the program cannot run.
 TEST(TrainerPresets, AgreeWithTheirLaunchText) {
   for (const std::string name : {"megatron-core", "torchtitan", "megatron-deepspeed"}) {
     const Trainer trainer = preset(name);

@@ -48,7 +48,7 @@ TEST(FitFactors, KeepsAFactorThatNothingDependsOn) {
   EXPECT_LT(fit.uncertainty[0], 0.05);
 }
 
-// Where the search starts, at the values in the files, says nothing about the constants.
+// The starting point is not a prior: without measurements the factor returns to what is expected.
 TEST(FitFactors, ReturnsToTheExpectedFactorWithoutMeasurements) {
   TwoConstants samples = kSamples;
   for (auto& [a, b] : samples.amounts) a += 1, b = 0;
