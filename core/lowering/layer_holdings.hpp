@@ -43,7 +43,8 @@ struct LayerClassesCall {
   const JobGroups& groups;
   const TrainerMemory& memory;
 };
-/// One entry per layer class, in the order of Layer::layer_class. Appends the parts of their passes.
+/// One entry per layer class, in the order of Layer::layer_class. Appends the parts of their
+/// passes.
 std::vector<LayerHoldings> lower_layer_classes(const LayerClassesCall& call,
                                                std::vector<WorkPart>& parts);
 
