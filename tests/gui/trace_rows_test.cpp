@@ -9,7 +9,7 @@
 #include "core/formats/file.hpp"
 #include "core/formats/pftrace.hpp"
 #include "gui/trace_files.hpp"
-#include "tests/core/random_timeline.hpp"
+#include "tests/core/timeline/random_timeline.hpp"
 
 namespace meshwright::gui {
 namespace {

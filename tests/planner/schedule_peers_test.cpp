@@ -1,5 +1,5 @@
 /// Every row of public schedulers for two stages per device in a V, against the front at the same
-/// cap: tests/core/data/pipeline_schedule_grid.csv (v-half-greedy, v-min-greedy, zb-v-heuristic)
+/// cap: tests/core/schedule/data/pipeline_schedule_grid.csv (v-half-greedy, v-min-greedy, zb-v-heuristic)
 /// and tests/planner/data/adaptive_v.csv. They minimize the period, which is compared.
 #include <gtest/gtest.h>
 

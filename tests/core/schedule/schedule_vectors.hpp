@@ -1,4 +1,4 @@
-/// Tables under tests/core/data: comment lines, one header line, then rows of cells.
+/// Tables under tests/core/schedule/data: comment lines, one header line, then rows of cells.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,7 @@ namespace meshwright {
 using VectorRow = std::map<std::string, std::string>;
 
 inline std::vector<VectorRow> read_vectors(const std::string& file) {
-  std::ifstream in(std::string(MESHWRIGHT_SOURCE_DIR) + "/tests/core/data/" + file);
+  std::ifstream in(std::string(MESHWRIGHT_SOURCE_DIR) + "/tests/core/schedule/data/" + file);
   std::vector<std::string> header;
   std::vector<VectorRow> rows;
   for (std::string line; std::getline(in, line);) {

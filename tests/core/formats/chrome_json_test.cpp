@@ -5,7 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "tests/core/random_timeline.hpp"
+#include "tests/core/timeline/random_timeline.hpp"
 #include "tests/golden.hpp"
 
 namespace meshwright {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/core/random_timeline.hpp"
+#include "tests/core/timeline/random_timeline.hpp"
 
 namespace meshwright {
 namespace {

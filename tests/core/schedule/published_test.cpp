@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "tests/core/schedule_vectors.hpp"
+#include "tests/core/schedule/schedule_vectors.hpp"
 
 namespace meshwright {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "core/base/error.hpp"
 #include "core/formats/file.hpp"
-#include "tests/core/random_timeline.hpp"
+#include "tests/core/timeline/random_timeline.hpp"
 
 namespace meshwright {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "core/base/error.hpp"
 #include "core/formats/chrome_json.hpp"
-#include "tests/core/random_timeline.hpp"
+#include "tests/core/timeline/random_timeline.hpp"
 
 namespace meshwright {
 namespace {

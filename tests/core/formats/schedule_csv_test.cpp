@@ -16,7 +16,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 std::string artifact(const std::string& file) {
-  std::ifstream in(std::string(MESHWRIGHT_SOURCE_DIR) + "/tests/core/data/" + file);
+  std::ifstream in(std::string(MESHWRIGHT_SOURCE_DIR) + "/tests/core/schedule/data/" + file);
   std::ostringstream text;
   text << in.rdbuf();
   return text.str();
