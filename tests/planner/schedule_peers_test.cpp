@@ -1,6 +1,7 @@
 /// Every row of public schedulers for two stages per device in a V, against the front at the same
-/// cap: tests/core/schedule/data/pipeline_schedule_grid.csv (v-half-greedy, v-min-greedy, zb-v-heuristic)
-/// and tests/planner/data/adaptive_v.csv. They minimize the period, which is compared.
+/// cap: tests/core/schedule/data/pipeline_schedule_grid.csv (v-half-greedy, v-min-greedy,
+/// zb-v-heuristic) and tests/planner/data/adaptive_v.csv. They minimize the period, which is
+/// compared.
 #include <gtest/gtest.h>
 
 #include <algorithm>
