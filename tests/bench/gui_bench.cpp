@@ -9,10 +9,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "gui/explore_screen.hpp"
-#include "gui/main_window.hpp"
-#include "gui/simulation.hpp"
-#include "gui/timeline_view.hpp"
+#include "gui/screens/explore_screen.hpp"
+#include "gui/session/simulation.hpp"
+#include "gui/timeline_view/timeline_view.hpp"
+#include "gui/window/main_window.hpp"
 
 namespace meshwright::gui {
 namespace {

@@ -12,10 +12,10 @@
 #include <cmath>
 #include <map>
 
-#include "gui/timeline_painter.hpp"
-#include "gui/timeline_view.hpp"
-#include "gui/trace_files.hpp"
-#include "tests/gui/random_tracks.hpp"
+#include "gui/timeline/painter.hpp"
+#include "gui/timeline/trace_files.hpp"
+#include "gui/timeline_view/timeline_view.hpp"
+#include "tests/gui/timeline/random_tracks.hpp"
 
 namespace meshwright::gui {
 namespace {

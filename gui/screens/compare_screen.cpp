@@ -1,0 +1,397 @@
+#include "gui/screens/compare_screen.hpp"
+
+#include <QComboBox>
+#include <QDoubleSpinBox>
+#include <QFileDialog>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QPropertyAnimation>
+#include <QPushButton>
+#include <QSlider>
+#include <QSplitter>
+#include <QVBoxLayout>
+
+#include "core/formats/file.hpp"
+#include "core/formats/pftrace.hpp"
+#include "core/timeline/timeline_of.hpp"
+#include "gui/screens/comparison_report.hpp"
+#include "gui/session/workbench.hpp"
+#include "gui/text/number_text.hpp"
+#include "gui/text/qstring_of.hpp"
+#include "gui/timeline/morph.hpp"
+#include "gui/timeline/trace_files.hpp"
+#include "gui/timeline_view/timeline_view.hpp"
+#include "gui/widgets/actions.hpp"
+#include "gui/widgets/empty_notice.hpp"
+#include "gui/widgets/theme.hpp"
+
+namespace meshwright::gui {
+namespace {
+
+constexpr int kMorphSteps = 100;
+
+/// Tasks are matched by name; traces of other programs have no names that a plan knows.
+void join(OpenedComparison& opened, const CompareInput& predicted, const CompareInput& measured) {
+  try {
+    opened.report = compare(predicted, measured);
+  } catch (const InputError& error) {
+    opened.problem = qstring_of(error.diagnostics().front().what);
+  }
+}
+
+OpenedComparison compare_files(const std::string& predicted, const std::string& measured) {
+  OpenedComparison opened;
+  opened.measured_path = measured;
+  const std::string bytes_p = read_file(predicted), bytes_m = read_file(measured);
+  opened.predicted = std::make_shared<const TimelineTracks>(tracks_of_trace(bytes_p, predicted));
+  opened.measured = std::make_shared<const TimelineTracks>(tracks_of_trace(bytes_m, measured));
+  try {
+    const Timeline p = timeline_from_pftrace(bytes_p, predicted);
+    const Timeline m = timeline_from_pftrace(bytes_m, measured);
+    join(opened, {p, predicted}, {m, measured});
+  } catch (const InputError& error) {
+    opened.problem = qstring_of(error.diagnostics().front().what);
+  }
+  return opened;
+}
+
+OpenedComparison compare_with(const Simulation& simulation,
+                              const std::shared_ptr<const TimelineTracks>& measured,
+                              const std::string& path) {
+  OpenedComparison opened{.predicted = simulation.tracks,
+                          .measured = measured,
+                          .pairs = nullptr,
+                          .report = std::nullopt,
+                          .problem = {},
+                          .measured_path = path};
+  try {
+    const Timeline p = timeline_of(simulation.graph, simulation.times);
+    const Timeline m = timeline_from_pftrace(read_file(path), path);
+    join(opened, {p, "the scenario"}, {m, path});
+  } catch (const InputError& error) {
+    opened.problem = qstring_of(error.diagnostics().front().what);
+  }
+  return opened;
+}
+
+}  // namespace
+
+CompareScreen::CompareScreen(Workbench& workbench, QWidget* parent)
+    : Screen(workbench, parent),
+      alignment_(new QComboBox),
+      offset_(new QDoubleSpinBox),
+      verdict_(new QLabel),
+      residual_(new QLabel),
+      morph_(new QSlider(Qt::Horizontal)),
+      recalibrate_(new QPushButton(tr("Re&calibrate"))),
+      view_(new TimelineView),
+      report_(new ComparisonReport) {
+  auto* column = new QVBoxLayout(this);
+  verdict_->setWordWrap(true);
+  column->addWidget(verdict_);
+  knobs_ = make_knobs();
+  column->addWidget(knobs_);
+  knobs_->hide();
+  auto* both = new QSplitter(Qt::Vertical);
+  both->addWidget(view_);
+  both->addWidget(report_);
+  both->setStretchFactor(0, 3);
+  both->setStretchFactor(1, 2);
+  notice_ = new EmptyNotice(
+      {tr("Nothing to compare yet"),
+       tr("Open a measured trace to compare it with the scenario, choose two traces with Run > "
+          "Compare two traces, or run the scenario on the Run screen."),
+       tr("Choose two traces…")},
+      [this] { choose_files(); }, both);
+  column->addWidget(notice_, 1);
+  column->addWidget(both, 1);
+  const auto apply = [this] {
+    apply_preferences(*view_, this->workbench().preferences().values());
+  };
+  connect(&workbench.preferences(), &Preferences::changed, this, apply);
+  apply();
+  connect(alignment_, &QComboBox::currentIndexChanged, this, &CompareScreen::align);
+  connect(offset_, &QDoubleSpinBox::valueChanged, this, &CompareScreen::align);
+  connect(morph_, &QSlider::valueChanged, this, &CompareScreen::morph);
+  connect(report_, &ComparisonReport::task_chosen, this, &CompareScreen::go_to_task);
+  connect(recalibrate_, &QPushButton::clicked, this, &CompareScreen::recalibrate);
+  connect(&workbench, &Workbench::comparison_requested, this, &CompareScreen::open);
+  connect(&workbench, &Workbench::calibrated, this, &CompareScreen::take_calibration);
+  connect(&workbench, &Workbench::simulated, this, [this] {
+    if (awaits_simulation_ && this->workbench().is_up_to_date()) lay_on_scenario();
+  });
+}
+
+QWidget* CompareScreen::make_knobs() {
+  auto* knobs = new QWidget;
+  auto* row = new QHBoxLayout(knobs);
+  row->setContentsMargins(0, 0, 0, 0);
+  const auto add = [&](const QString& text, QWidget* knob) {
+    auto* label = new QLabel(text);
+    label->setBuddy(knob);
+    knob->setAccessibleName(QString(text).remove('&'));
+    row->addWidget(label);
+    row->addWidget(knob);
+  };
+  alignment_->addItems({tr("step start"), tr("first forward pass"), tr("manual offset")});
+  alignment_->setToolTip(tr("The point at which the two timelines are aligned"));
+  add(tr("&Align at"), alignment_);
+  constexpr double kMostOffset = 1e6;
+  offset_->setRange(-kMostOffset, kMostOffset);
+  offset_->setDecimals(3);
+  offset_->setSuffix(" ms");
+  offset_->setAccessibleName(tr("Offset added to the measured times"));
+  offset_->setToolTip(offset_->accessibleName());
+  offset_->hide();
+  row->addWidget(offset_);
+  row->addWidget(residual_);
+  row->addStretch(1);
+  morph_->setRange(0, kMorphSteps);
+  morph_->setFixedWidth(200);
+  morph_->setToolTip(tr("Moves the predicted slices to their measured positions"));
+  add(tr("predicte&d"), morph_);
+  row->addWidget(new QLabel(tr("measured")));
+  row->addStretch(1);
+  recalibrate_->setToolTip(
+      tr("Calibrates this machine, simulates the scenario with the result and compares again"));
+  row->addWidget(recalibrate_);
+  return knobs;
+}
+
+void CompareScreen::add_actions(ActionSet& actions) {
+  actions.add({"compare.open",
+               MenuId::kRun,
+               tr("Compare &two traces…"),
+               tr("Opens a predicted and a measured trace"),
+               {QKeySequence("Ctrl+Shift+O")}},
+              [this] { choose_files(); });
+  actions.add({"compare.morph",
+               MenuId::kRun,
+               tr("&Morph predicted into measured"),
+               tr("Animates every slice from its predicted to its measured position, and back"),
+               {QKeySequence("Ctrl+Alt+O")}},
+              [this] { play_morph(); });
+  actions.add({"compare.again",
+               MenuId::kRun,
+               tr("Compare &with current scenario"),
+               tr("Compares the measured trace with the scenario as it is now"),
+               {QKeySequence("Ctrl+Alt+Y")}},
+              [this] { lay_on_scenario(); });
+  actions.add({"compare.recalibrate",
+               MenuId::kRun,
+               tr("Recali&brate and compare again"),
+               recalibrate_->toolTip(),
+               {QKeySequence("Ctrl+Alt+E")}},
+              [this] { recalibrate(); });
+}
+
+void CompareScreen::choose_files() {
+  auto* dialog = new QFileDialog(this, tr("Open a predicted and a measured trace"), {},
+                                 tr("Traces (*.pftrace *.json *.json.gz);;All files (*)"));
+  dialog->setFileMode(QFileDialog::ExistingFiles);
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  connect(dialog, &QFileDialog::filesSelected, this, [this](const QStringList& files) {
+    if (files.size() == 2)
+      open(files[0], files[1]);
+    else
+      verdict_->setText(tr("Select two files: a predicted and a measured trace."));
+  });
+  dialog->open();
+}
+
+/// Opens and matches on a worker thread, then shows the result.
+void CompareScreen::start(const std::function<OpenedComparison()>& open) {
+  workbench().jobs().start<std::shared_ptr<OpenedComparison>>(
+      {tr("Compare"), "compare", true}, this,
+      [open, alignment = alignment(), offset = offset_by_hand()](const JobContext&) {
+        auto opened = std::make_shared<OpenedComparison>(open());
+        opened->pairs = std::make_shared<const TimelineComparison>(
+            compare_tracks(*opened->predicted, *opened->measured, alignment, offset));
+        return opened;
+      },
+      [this](const std::shared_ptr<OpenedComparison>& opened) {
+        show_comparison(std::move(*opened));
+      });
+}
+
+void CompareScreen::open(const QString& predicted, const QString& measured) {
+  workbench().show_screen(name());
+  error_before_.reset();
+  start([p = predicted.toStdString(), m = measured.toStdString()] {
+    OpenedComparison opened = compare_files(p, m);
+    // The files may come in either order; their origin tells which one is measured.
+    if (opened.predicted->origin == TimelineOrigin::kMeasured &&
+        opened.measured->origin == TimelineOrigin::kPredicted)
+      opened = compare_files(m, p);
+    return opened;
+  });
+}
+
+bool CompareScreen::take(const OpenedFile& file) {
+  const auto* tracks = std::get_if<std::shared_ptr<const TimelineTracks>>(&file.content);
+  if (tracks == nullptr) return false;
+  const auto simulation = workbench().sound_simulation();
+  if ((*tracks)->origin != TimelineOrigin::kMeasured || !simulation) {
+    shown_ = {};
+    knobs_->hide();
+    view_->set_tracks(*tracks);
+    verdict_->setText(tr("Showing %1 only. Open a measured trace to compare it with the scenario.")
+                          .arg(qstring_of(file.path)));
+    residual_->clear();
+    notice_->give_way();
+    report_->show_notes({{qstring_of(file.path), tracks->get()}});
+    report_->show_report({});
+    return true;
+  }
+  error_before_.reset();
+  start([simulation, measured = *tracks, path = file.path] {
+    return compare_with(*simulation, measured, path);
+  });
+  return true;
+}
+
+/// Repeated task names carry a suffix "#2" that slices do not have: shows the first slice.
+void CompareScreen::go_to_task(const QString& name) {
+  if (!shown_.predicted) return;
+  using Found = std::vector<std::uint32_t>;
+  workbench().jobs().start<Found>(
+      {tr("Find task"), "compare.find", false}, this,
+      [tracks = shown_.predicted, text = name.section('#', 0, 0).toStdString()](const JobContext&) {
+        return slices_named(*tracks, text, 1);
+      },
+      [this, of = shown_.predicted](const Found& found) {
+        if (shown_.predicted == of && !found.empty()) view_->go_to_slice(found.front());
+      });
+}
+
+// ---- comparing again ----------------------------------------------------------------------------
+
+void CompareScreen::lay_on_scenario() {
+  awaits_simulation_ = false;
+  const auto simulation = workbench().sound_simulation();
+  if (!shown_.measured || shown_.measured_path.empty() || !simulation) return;
+  if (shown_.report) error_before_ = step_error(*shown_.report);
+  workbench().show_screen(name());
+  start([simulation, measured = shown_.measured, path = shown_.measured_path] {
+    return compare_with(*simulation, measured, path);
+  });
+}
+
+void CompareScreen::recalibrate() {
+  if (!shown_.measured) return;
+  awaits_calibration_ = true;
+  workbench().calibrate();
+}
+
+/// The scenario uses the new calibration by now, and is being simulated.
+void CompareScreen::take_calibration(bool is_sound) {
+  if (!std::exchange(awaits_calibration_, false) || !is_sound) return;
+  awaits_simulation_ = true;
+  if (workbench().is_up_to_date()) lay_on_scenario();
+}
+
+// ---- showing ------------------------------------------------------------------------------------
+
+void CompareScreen::show_comparison(OpenedComparison comparison) {
+  shown_ = std::move(comparison);
+  notice_->give_way();
+  knobs_->show();
+  const QSignalBlocker quiet(morph_);
+  morph_->setValue(0);
+  report_->show_notes(
+      {{tr("predicted"), shown_.predicted.get()}, {tr("measured"), shown_.measured.get()}});
+  view_->set_comparison(shown_.predicted, shown_.measured, shown_.pairs);
+  show_residual();
+  report_->show_report(shown_.report);
+  show_verdict();
+}
+
+ComparisonAlignment CompareScreen::alignment() const {
+  switch (alignment_->currentIndex()) {
+    case 0:
+      return ComparisonAlignment::kIterationStart;
+    case 1:
+      return ComparisonAlignment::kFirstForward;
+    default:
+      return ComparisonAlignment::kFreeOffset;
+  }
+}
+
+Nanoseconds CompareScreen::offset_by_hand() const {
+  constexpr double kNanosecondsPerMillisecond = 1e6;
+  return Nanoseconds(std::llround(offset_->value() * kNanosecondsPerMillisecond));
+}
+
+void CompareScreen::align() {
+  offset_->setVisible(alignment() == ComparisonAlignment::kFreeOffset);
+  if (!shown_.predicted) return;
+  using Pairs = std::shared_ptr<const TimelineComparison>;
+  workbench().jobs().start<Pairs>(
+      {tr("Align"), "compare.align", false}, this,
+      [predicted = shown_.predicted, measured = shown_.measured, alignment = alignment(),
+       offset = offset_by_hand()](const JobContext&) {
+        return std::make_shared<const TimelineComparison>(
+            compare_tracks(*predicted, *measured, alignment, offset));
+      },
+      [this, measured = shown_.measured](const Pairs& pairs) {
+        if (shown_.measured != measured) return;  // superseded by another comparison
+        shown_.pairs = pairs;
+        view_->set_pairs(pairs);
+        show_residual();
+        if (morph_->value() > 0) morph();
+      });
+}
+
+/// Only the latest request counts: the view follows the slider as fast as slices can be moved.
+void CompareScreen::morph() {
+  if (!shown_.pairs) return;
+  using Tracks = std::shared_ptr<const TimelineTracks>;
+  const double share = static_cast<double>(morph_->value()) / kMorphSteps;
+  workbench().jobs().start<Tracks>(
+      {tr("Morph"), "compare.morph", false}, this,
+      [predicted = shown_.predicted, measured = shown_.measured, pairs = shown_.pairs,
+       share](const JobContext&) {
+        if (share == 0) return predicted;
+        return std::make_shared<const TimelineTracks>(
+            morphed(*predicted, *measured, *pairs, share));
+      },
+      [this, of = shown_.predicted](const Tracks& tracks) {
+        if (shown_.predicted == of) view_->set_morphed(tracks);
+      });
+}
+
+void CompareScreen::play_morph() {
+  if (!shown_.pairs) return;
+  const int target = morph_->value() == 0 ? kMorphSteps : 0;
+  if (workbench().preferences().values().reduced_motion) return morph_->setValue(target);
+  constexpr int kPlayMs = 600;
+  auto* play = new QPropertyAnimation(morph_, "value", this);
+  play->setDuration(kPlayMs);
+  play->setEndValue(target);
+  play->start(QAbstractAnimation::DeleteWhenStopped);
+}
+
+void CompareScreen::show_residual() {
+  residual_->setText(
+      tr("mean start-time difference: %1")
+          .arg(time_text(Ticks(shown_.pairs->residual.value * kTicksPerNanosecond))));
+}
+
+void CompareScreen::show_verdict() {
+  if (!shown_.report) {
+    verdict_->setText(tr("Both timelines are shown, but their tasks could not be matched: %1")
+                          .arg(shown_.problem));
+    return;
+  }
+  const ValidationReport& r = *shown_.report;
+  QString text =
+      tr("Step time: predicted <b>%1</b>, measured <b>%2</b> (median of %3 steps, IQR %4), error "
+         "<b>%5</b> · %6 tasks matched")
+          .arg(time_text(r.predicted_step), time_text(r.measured_step))
+          .arg(r.counted_steps)
+          .arg(time_text(r.measured_spread), error_text(step_error(r)), count_text(r.matched));
+  if (error_before_) text += " · " + tr("previous error: %1").arg(error_text(error_before_));
+  verdict_->setText(text);
+}
+
+}  // namespace meshwright::gui

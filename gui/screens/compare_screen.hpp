@@ -1,0 +1,83 @@
+/// S3: predicted and measured timelines in paired rows, with the error report below.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "core/timeline/compare.hpp"
+#include "gui/screens/screen.hpp"
+#include "gui/timeline/comparison.hpp"
+#include "gui/timeline/tracks.hpp"
+
+class QComboBox;
+class QDoubleSpinBox;
+class QLabel;
+class QPushButton;
+class QSlider;
+
+namespace meshwright::gui {
+
+class ComparisonReport;
+class EmptyNotice;
+class TimelineView;
+
+/// Two timelines, and the result of matching their tasks.
+struct OpenedComparison {
+  std::shared_ptr<const TimelineTracks> predicted, measured;
+  std::shared_ptr<const TimelineComparison> pairs;
+  std::optional<ValidationReport> report;
+  QString problem;            ///< the reason if there is no report
+  std::string measured_path;  ///< for another comparison later; empty if not read from a file
+};
+
+class CompareScreen : public Screen {
+  Q_OBJECT
+ public:
+  explicit CompareScreen(Workbench& workbench, QWidget* parent = nullptr);
+  QString name() const override { return "compare"; }
+  QString title() const override { return tr("Compare"); }
+  bool uses_scenario() const override { return false; }
+  void add_actions(ActionSet& actions) override;
+  /// Compares a measured trace with the scenario; shows any other trace by itself.
+  bool take(const OpenedFile& file) override;
+  /// Compares two trace files.
+  void open(const QString& predicted, const QString& measured);
+  const OpenedComparison& comparison() const { return shown_; }
+  /// At 0 slices are at their predicted positions, at the maximum at their measured ones.
+  QSlider& morph_slider() const { return *morph_; }
+  TimelineView& view() const { return *view_; }
+  /// Step-time error of the previous comparison with the same trace.
+  std::optional<double> error_before() const { return error_before_; }
+
+ private:
+  QWidget* make_knobs();
+  void choose_files();
+  void start(const std::function<OpenedComparison()>& open);
+  void show_comparison(OpenedComparison comparison);
+  void show_residual();
+  void show_verdict();
+  ComparisonAlignment alignment() const;
+  Nanoseconds offset_by_hand() const;
+  void align();
+  void go_to_task(const QString& name);
+  void morph();
+  void play_morph();
+  void lay_on_scenario();
+  void recalibrate();
+  void take_calibration(bool is_sound);
+
+  QComboBox* alignment_;
+  QDoubleSpinBox* offset_;
+  QLabel *verdict_, *residual_;
+  QWidget* knobs_;
+  QSlider* morph_;
+  QPushButton* recalibrate_;
+  TimelineView* view_;
+  ComparisonReport* report_;
+  EmptyNotice* notice_;
+  OpenedComparison shown_;
+  std::optional<double> error_before_;
+  bool awaits_calibration_ = false, awaits_simulation_ = false;
+};
+
+}  // namespace meshwright::gui

@@ -1,0 +1,300 @@
+#include "gui/screens/explore_screen.hpp"
+
+#include <QLabel>
+#include <QLineEdit>
+#include <QShortcut>
+#include <QSplitter>
+#include <QTextBrowser>
+#include <QVBoxLayout>
+
+#include "gui/screens/slice_table.hpp"
+#include "gui/screens/slice_text.hpp"
+#include "gui/session/edited_schedule.hpp"
+#include "gui/session/workbench.hpp"
+#include "gui/text/number_text.hpp"
+#include "gui/widgets/legend_strip.hpp"
+#include "gui/widgets/theme.hpp"
+
+namespace meshwright::gui {
+namespace {
+
+QString assumption_text(FormulaAssumption assumption) {
+  switch (assumption) {
+    case FormulaAssumption::kEqualStages:
+      return ExploreScreen::tr("equal stage times");
+    case FormulaAssumption::kFreeMessages:
+      return ExploreScreen::tr("free communication");
+    case FormulaAssumption::kEnoughBatches:
+      return ExploreScreen::tr("m ≥ p");
+    case FormulaAssumption::kWholeGroups:
+      return ExploreScreen::tr("m divisible by p");
+    case FormulaAssumption::kEqualPasses:
+      return ExploreScreen::tr("equal F, B and W times");
+  }
+  return {};
+}
+
+}  // namespace
+
+ExploreScreen::ExploreScreen(Workbench& workbench, QWidget* parent)
+    : Screen(workbench, parent),
+      view_(new TimelineView),
+      table_(new SliceTable(*view_)),
+      field_(new QLineEdit),
+      formula_(new QLabel),
+      problems_(new QLabel),
+      legend_(new LegendStrip),
+      inspector_(new QTextBrowser(this)) {
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  column->addWidget(problems_);
+  column->addWidget(field_);
+  auto* both = new QSplitter(Qt::Vertical);
+  both->addWidget(view_);
+  both->addWidget(table_);
+  both->setStretchFactor(0, 2);
+  both->setStretchFactor(1, 1);
+  table_->hide();
+  column->addWidget(both, 1);
+  column->addWidget(legend_);
+  column->addWidget(formula_);
+  formula_->setContentsMargins(10, 6, 10, 6);
+  formula_->setTextFormat(Qt::RichText);
+  formula_->setWordWrap(true);
+  formula_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  problems_->setContentsMargins(10, 6, 10, 6);
+  problems_->setProperty("role", "problem");
+  problems_->setWordWrap(true);
+  problems_->hide();
+  field_->setClearButtonEnabled(true);
+  field_->hide();
+  connect(field_, &QLineEdit::returnPressed, this, &ExploreScreen::take_answer);
+  auto* leave = new QShortcut(Qt::Key_Escape, field_, nullptr, nullptr, Qt::WidgetShortcut);
+  connect(leave, &QShortcut::activated, this, [this] {
+    field_->hide();
+    view_->setFocus();
+  });
+  inspector_->setFrameShape(QFrame::NoFrame);
+  inspector_->setAccessibleName(tr("Inspector"));
+  view_->set_placeholder(tr("Simulating…"));
+  view_->set_editable(true);
+  view_->set_order_judge([this](const OrderEdit& edit) { return judge(edit); });
+  constexpr int kOverviewEveryMs = 150;
+  overview_.setSingleShot(true);
+  overview_.setInterval(kOverviewEveryMs);
+  connect(&overview_, &QTimer::timeout, this, [this] {
+    if (!view_->selected_slice() && !view_->selected_area()) show_slice(-1);
+  });
+  connect_view();
+  connect(&workbench, &Workbench::simulated, this, &ExploreScreen::show_simulation);
+  connect(&workbench, &Workbench::causes_found, this, &ExploreScreen::show_causes);
+  connect(&workbench, &Workbench::snapshot_changed, this, &ExploreScreen::show_ghost);
+  connect(&workbench.preferences(), &Preferences::changed, this, &ExploreScreen::apply_preferences);
+  apply_preferences();
+}
+
+void ExploreScreen::connect_view() {
+  connect(view_, &TimelineView::slice_selected, this, &ExploreScreen::show_slice);
+  connect(view_, &TimelineView::bubble_selected, this, [this](qint64 after) {
+    const auto s = workbench().sound_simulation();
+    const auto causes = workbench().causes();
+    if (s && causes)
+      inspector_->setHtml(
+          bubble_html(*s, *causes, after, workbench().preferences().values().time_unit));
+  });
+  connect(view_, &TimelineView::area_selected, this, &ExploreScreen::show_area);
+  connect(view_, &TimelineView::area_cleared, this, [this] { show_slice(-1); });
+  connect(view_, &TimelineView::search_requested, this, [this] { ask_for(false); });
+  connect(view_, &TimelineView::go_to_requested, this, [this] { ask_for(true); });
+  connect(view_, &TimelineView::order_edited, this, &ExploreScreen::take_order);
+  connect(view_, &TimelineView::stage_slowdown_requested, this,
+          [this](int position, double factor, bool is_final) {
+            workbench().scenario().edit(
+                tr("Slow down pipeline rank %1 ×%2").arg(position).arg(factor), "slowness",
+                [&](Scenario& s) { set_slowness(s, position, factor); });
+            if (is_final) workbench().scenario().end_gesture();
+          });
+}
+
+QWidget* ExploreScreen::inspector() { return inspector_; }
+
+bool ExploreScreen::is_settled() {
+  if (!workbench().is_up_to_date() || overview_.isActive() || view_->is_gliding() ||
+      !table_->is_settled())
+    return false;
+  view_->wait_for_painters();
+  return true;
+}
+
+// ---- showing ------------------------------------------------------------------------------------
+
+void ExploreScreen::show_simulation() {
+  const std::shared_ptr<const Simulation> s = workbench().simulation();
+  QStringList problems;
+  for (const Diagnostic& problem : s->problems)
+    problems +=
+        QString("⚠ %1: %2")
+            .arg(QString::fromStdString(problem.where), QString::fromStdString(problem.what));
+  problems_->setText(problems.join("\n"));
+  problems_->setVisible(!problems.isEmpty());
+  if (!s->is_sound()) return;
+  show_tracks();
+  legend_->show_kinds(s->kinds);
+  show_formula();
+  if (!overview_.isActive()) overview_.start();
+}
+
+void ExploreScreen::show_tracks() {
+  const Simulation& s = *workbench().simulation();
+  const auto before = view_->tracks();
+  const TimeWindow window = view_->window();
+  view_->set_tracks(s.tracks);
+  view_->set_causes(nullptr);
+  table_->refill_soon();
+  // The same passes in another order: animate where each one moves.
+  const std::string& schedule = s.plan.strategy.schedule;
+  if (before && schedule != schedule_shown_) view_->glide_from(*before, window);
+  schedule_shown_ = schedule;
+}
+
+void ExploreScreen::show_causes() {
+  view_->set_causes(workbench().causes());
+  table_->refill_soon();
+  if (view_->selected_slice()) show_slice(static_cast<qint64>(*view_->selected_slice()));
+}
+
+void ExploreScreen::show_ghost() {
+  const auto snapshot = workbench().snapshot();
+  view_->set_ghost(snapshot ? snapshot->tracks : nullptr);
+}
+
+void ExploreScreen::show_formula() {
+  const Simulation& s = *workbench().sound_simulation();
+  const QString simulated = percent_text(s.evaluation.bubble_of_makespan, 2);
+  if (!s.formula) {
+    formula_->setText(tr("Bubble: simulated <b>%1</b> · no closed-form formula for %2")
+                          .arg(simulated, QString::fromStdString(s.plan.strategy.schedule)));
+    return;
+  }
+  const BubbleFormula& f = *s.formula;
+  QStringList broken;
+  for (const FormulaAssumption assumption : f.broken) broken += assumption_text(assumption);
+  const QString verdict = broken.isEmpty()
+                              ? tr("all assumptions of the formula hold")
+                              : tr("assumptions that do not hold: %1").arg(broken.join(", "));
+  formula_->setText(tr("Bubble: formula %1 = %2 = <b>%3</b> · simulated <b>%4</b> · %5")
+                        .arg(QString::fromStdString(f.formula), QString::fromStdString(f.numbers),
+                             percent_text(f.bubble, 2), simulated, verdict));
+  formula_->setToolTip(QString::fromStdString(f.source));
+}
+
+void ExploreScreen::show_slice(qint64 slice) {
+  const auto s = workbench().sound_simulation();
+  if (!s) return;
+  const TimeUnit unit = workbench().preferences().values().time_unit;
+  const auto causes = workbench().causes();
+  inspector_->setHtml(slice < 0 ? overview_html(*s, unit)
+                                : slice_html(*s, causes.get(), slice, unit));
+}
+
+void ExploreScreen::show_area(const TimelineArea& area) {
+  const auto s = workbench().sound_simulation();
+  if (s)
+    inspector_->setHtml(area_html(*s, workbench().causes().get(), area,
+                                  workbench().preferences().values().time_unit));
+}
+
+void ExploreScreen::apply_preferences() {
+  const PreferenceValues& values = workbench().preferences().values();
+  gui::apply_preferences(*view_, values);
+  legend_->set_colours(timeline_colours_of(values));
+}
+
+void ExploreScreen::ask_for(bool is_place) {
+  field_is_for_place_ = is_place;
+  field_->clear();
+  field_->setPlaceholderText(is_place ? tr("Rank, time or both, for example r12 3.5ms")
+                                      : tr("Part of a slice name, for example F7 or all-reduce"));
+  field_->setAccessibleName(field_->placeholderText());
+  field_->show();
+  field_->setFocus(Qt::ShortcutFocusReason);
+}
+
+void ExploreScreen::take_answer() {
+  if (field_is_for_place_) {
+    if (!view_->go_to(field_->text())) {
+      workbench().log(tr("Not found: %1").arg(field_->text()));
+      return;
+    }
+  } else {
+    search(field_->text().trimmed());
+  }
+  field_->hide();
+  view_->setFocus();
+}
+
+void ExploreScreen::search(const QString& text) {
+  const auto tracks = view_->tracks();
+  if (tracks == nullptr || text.isEmpty()) {
+    view_->show_hits({});
+    return;
+  }
+  workbench().jobs().start<std::vector<std::uint32_t>>(
+      {tr("Search"), "explore.search", false}, this,
+      [tracks, wanted = text.toStdString()](const JobContext&) {
+        return slices_named(*tracks, wanted);
+      },
+      [this, tracks](const std::vector<std::uint32_t>& found) {
+        if (view_->tracks() != tracks) return;  // superseded by another timeline
+        view_->show_hits(found);
+        workbench().log(tr("%n match(es)", nullptr, static_cast<int>(found.size())));
+      });
+}
+
+// ---- editing ------------------------------------------------------------------------------------
+
+QString ExploreScreen::judge(const OrderEdit& edit) const {
+  const auto s = const_cast<ExploreScreen*>(this)->workbench().sound_simulation();
+  if (!s) return tr("no timeline yet");
+  const std::optional<Schedule> schedule = edited_schedule(*s, edit);
+  if (!schedule) return tr("only whole passes can be moved");
+  // Checking larger schedules on every mouse move would make dragging sluggish.
+  constexpr std::size_t kMostPassesJudged = 20'000;
+  std::size_t passes = 0;
+  for (const auto& order : schedule->orders) passes += order.size();
+  if (passes > kMostPassesJudged) return {};  // checked on drop
+  return QString::fromStdString(problem_of_orders(*s, *schedule));
+}
+
+void ExploreScreen::take_order(const OrderEdit& edit) {
+  const auto s = workbench().sound_simulation();
+  const std::optional<Schedule> schedule = s ? edited_schedule(*s, edit) : std::nullopt;
+  if (!schedule) return;
+  if (const std::string problem = problem_of_orders(*s, *schedule); !problem.empty()) {
+    workbench().log(tr("Cannot move the pass: %1").arg(QString::fromStdString(problem)));
+    return;
+  }
+  workbench().scenario().replace(tr("Move pass"),
+                                 with_orders(workbench().scenario().scenario(), *schedule));
+}
+
+bool ExploreScreen::take(const OpenedFile& file) {
+  ScenarioEditor& editor = workbench().scenario();
+  const QString title = tr("Open %1").arg(QString::fromStdString(file.path));
+  if (const auto* plan = std::get_if<PlanFile>(&file.content)) {
+    editor.replace(title, scenario_of(*plan));
+  } else if (const auto* read = std::get_if<ImportedSchedule>(&file.content)) {
+    editor.replace(title, with_orders(editor.scenario(), read->schedule));
+    for (const std::string& note : read->notes) workbench().log(QString::fromStdString(note));
+  } else if (const auto* model = std::get_if<OpenedModel>(&file.content)) {
+    editor.edit(title, {}, [&](Scenario& s) { s.model = model->text, s.blocks_per_stage.clear(); });
+  } else if (const auto* cluster = std::get_if<OpenedCluster>(&file.content)) {
+    editor.edit(title, {}, [&](Scenario& s) { s.cluster = cluster->text; });
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace meshwright::gui

@@ -1,0 +1,150 @@
+#include "gui/screens/memory_screen.hpp"
+
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QPainter>
+#include <QSplitter>
+#include <QTableWidget>
+#include <QVBoxLayout>
+#include <algorithm>
+
+#include "gui/session/workbench.hpp"
+#include "gui/text/number_text.hpp"
+#include "gui/widgets/memory_bars.hpp"
+#include "gui/widgets/memory_curve.hpp"
+
+namespace meshwright::gui {
+namespace {
+
+/// For every pipeline rank, the rank with the highest peak memory.
+std::vector<std::size_t> fullest_ranks(const Simulation& s) {
+  std::vector<std::size_t> fullest(static_cast<std::size_t>(s.plan.strategy.degrees.pipeline));
+  std::vector<Bytes> most(fullest.size(), Bytes(-1));
+  for (std::size_t i = 0; i < s.graph.ranks.size(); ++i) {
+    const auto position = static_cast<std::size_t>(s.graph.ranks[i].coordinate.pipeline);
+    const Bytes peak = total(s.evaluation.peak_memory[i]);
+    if (peak <= most[position]) continue;
+    most[position] = peak;
+    fullest[position] = i;
+  }
+  return fullest;
+}
+
+QPixmap swatch(const MemoryLook& look) {
+  QPixmap pixmap(14, 14);
+  pixmap.fill(Qt::transparent);
+  QPainter painter(&pixmap);
+  painter.fillRect(pixmap.rect(), QBrush(look.colour, look.pattern));
+  painter.setPen(look.colour);
+  painter.drawRect(0, 0, 13, 13);
+  return pixmap;
+}
+
+}  // namespace
+
+MemoryScreen::MemoryScreen(Workbench& workbench, QWidget* parent)
+    : Screen(workbench, parent),
+      bars_(new MemoryBars),
+      curve_(new MemoryCurve),
+      table_(new QTableWidget),
+      verdict_(new QLabel) {
+  auto* column = new QVBoxLayout(this);
+  auto* head = new QHBoxLayout;
+  column->addLayout(head);
+  head->addWidget(verdict_, 1);
+  head->addWidget(make_legend());
+  auto* upper = new QSplitter(Qt::Horizontal);
+  upper->addWidget(bars_);
+  upper->addWidget(curve_);
+  auto* both = new QSplitter(Qt::Vertical);
+  both->addWidget(upper);
+  both->addWidget(table_);
+  both->setStretchFactor(0, 3);
+  both->setStretchFactor(1, 1);
+  column->addWidget(both, 1);
+  verdict_->setWordWrap(true);
+  table_->setEditTriggers(QAbstractItemView::NoEditTriggers);
+  table_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  table_->setAccessibleName(tr("Peak memory"));
+  table_->verticalHeader()->hide();
+  table_->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
+  connect(bars_, &MemoryBars::position_chosen, this, &MemoryScreen::show_position);
+  connect(table_, &QTableWidget::currentCellChanged, this, [this](int row) { show_position(row); });
+  connect(&workbench, &Workbench::simulated, this, &MemoryScreen::show_simulation);
+}
+
+void MemoryScreen::showEvent(QShowEvent* event) {
+  Screen::showEvent(event);
+  show_simulation();
+}
+
+bool MemoryScreen::is_settled() { return workbench().is_up_to_date(); }
+
+QWidget* MemoryScreen::make_legend() {
+  auto* legend = new QWidget;
+  auto* row = new QHBoxLayout(legend);
+  row->setContentsMargins(0, 0, 0, 0);
+  for (int c = 0; c < kMemoryClassCount; ++c) {
+    auto* colour = new QLabel;
+    colour->setPixmap(swatch(look_of(static_cast<MemoryClass>(c))));
+    row->addWidget(colour);
+    row->addWidget(new QLabel(text_of(static_cast<MemoryClass>(c))));
+    row->addSpacing(6);
+  }
+  return legend;
+}
+
+void MemoryScreen::show_simulation() {
+  const auto s = workbench().sound_simulation();
+  if (!isVisible() || !s || s != workbench().simulation()) return;
+  fullest_ = fullest_ranks(*s);
+  std::vector<MemoryAmounts> amounts;
+  for (const std::size_t rank : fullest_) amounts.push_back(s->evaluation.peak_memory[rank]);
+  bars_->show_amounts(std::move(amounts), s->evaluation.memory_capacity);
+  const Bytes peak = peak_memory(s->evaluation), capacity = s->evaluation.memory_capacity;
+  verdict_->setText(
+      peak <= capacity
+          ? tr("<b>Fits.</b> The fullest device uses %1 of %2; headroom %3.")
+                .arg(bytes_text(peak), bytes_text(capacity), bytes_text(capacity - peak))
+          : tr("<b>Does not fit.</b> The fullest device needs %1, %2 more than its capacity of %3.")
+                .arg(bytes_text(peak), bytes_text(peak - capacity), bytes_text(capacity)));
+  show_table();
+  show_position(bars_->chosen());
+}
+
+void MemoryScreen::show_table() {
+  const auto s = workbench().sound_simulation();
+  const QSignalBlocker quiet(table_);
+  table_->setColumnCount(kMemoryClassCount + 2);
+  QStringList titles{tr("pipeline rank")};
+  for (int c = 0; c < kMemoryClassCount; ++c) titles += text_of(static_cast<MemoryClass>(c));
+  titles += tr("total");
+  table_->setHorizontalHeaderLabels(titles);
+  table_->setRowCount(static_cast<int>(fullest_.size()));
+  for (std::size_t p = 0; p < fullest_.size(); ++p) {
+    const MemoryAmounts& amounts = s->evaluation.peak_memory[fullest_[p]];
+    const auto put = [&](int column, const QString& text) {
+      auto* item = new QTableWidgetItem(text);
+      item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
+      table_->setItem(static_cast<int>(p), column, item);
+    };
+    put(0, QString::number(p));
+    for (int c = 0; c < kMemoryClassCount; ++c)
+      put(c + 1, bytes_text(amounts.by_class[static_cast<std::size_t>(c)]));
+    put(kMemoryClassCount + 1, bytes_text(total(amounts)));
+  }
+  table_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+}
+
+void MemoryScreen::show_position(int position) {
+  const auto s = workbench().sound_simulation();
+  if (!s || position < 0 || static_cast<std::size_t>(position) >= fullest_.size()) return;
+  const std::int32_t rank = s->graph.ranks[fullest_[static_cast<std::size_t>(position)]].rank.value;
+  const auto& curves = s->tracks->memory;
+  const auto curve = std::find_if(curves.begin(), curves.end(),
+                                  [&](const MemoryCurveOfRank& c) { return c.rank == rank; });
+  curve_->show_curve(curve != curves.end() ? *curve : MemoryCurveOfRank{}, s->tracks->end);
+}
+
+}  // namespace meshwright::gui

@@ -1,0 +1,159 @@
+#include "gui/timeline/colours.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace meshwright::gui {
+namespace {
+
+constexpr Argb opaque(std::uint32_t rgb) { return 0xff000000U | rgb; }
+constexpr Argb with_alpha(std::uint32_t rgb, std::uint32_t alpha) { return alpha << 24 | rgb; }
+
+using SliceColours = std::array<Argb, kSliceKindCount>;
+
+/// In the order of SliceKind: F, B, I, W, optimizer,
+/// collective, send, receive, recompute, copy, kernel, host.
+SliceColours slice_colours(SlicePalette palette) {
+  SliceColours colours{opaque(0x0072b2), opaque(0xe69f00), opaque(0x56b4e9), opaque(0x009e73),
+                       opaque(0xf0e442), opaque(0xd55e00), opaque(0xcc79a7), opaque(0xb05a8a),
+                       opaque(0x999999), opaque(0xbcbd22), opaque(0x4a7fb5), opaque(0xa0a0a0)};
+  switch (palette) {
+    case SlicePalette::kOkabeIto:
+      break;
+    case SlicePalette::kPyTorch:  // as torch.distributed.pipelining's schedule visualizer
+      colours[0] = opaque(0x1f77b4), colours[1] = opaque(0xff7f0e), colours[2] = opaque(0x17becf),
+      colours[3] = opaque(0x2ca02c);
+      break;
+    case SlicePalette::kMegatronPaper:  // forward blue, backward green (arXiv 2104.04473, figure 4)
+      colours[0] = opaque(0x3d6fc4), colours[1] = opaque(0x6fbf73), colours[2] = opaque(0x6fbf73),
+      colours[3] = opaque(0x2f7d4f);
+      break;
+    case SlicePalette::kZeroBubblePaper:  // F blue, B turquoise, W green (arXiv 2401.10241)
+      colours[0] = opaque(0x4c78d8), colours[1] = opaque(0x39b6b0), colours[2] = opaque(0x39c5c0),
+      colours[3] = opaque(0x3c9a4a);
+      break;
+  }
+  return colours;
+}
+
+/// The colors of the Memory screen, in MemoryClass order: weights, gradients, optimizer,
+/// activations, working, logits, communication, reserved.
+constexpr std::array<Argb, kMemoryClassCount> kMemoryColours{
+    opaque(0x0072b2), opaque(0x56b4e9), opaque(0x009e73), opaque(0xe69f00),
+    opaque(0xf0e442), opaque(0xd55e00), opaque(0xcc79a7), opaque(0x8a8f98)};
+
+}  // namespace
+
+TimelineColours light_colours(SlicePalette palette) {
+  return {.slice = slice_colours(palette),
+          .memory = kMemoryColours,
+          .background = opaque(0xffffff),
+          .row_stripe = opaque(0xf6f7f9),
+          .idle = opaque(0xe6e8ec),
+          .text = opaque(0x1c2024),
+          .faint_text = opaque(0x5c646e),
+          .grid = opaque(0xd9dce1),
+          .header = opaque(0xf1f3f5),
+          .hover = with_alpha(0x000000, 0xc0),
+          .selection = opaque(0x101010),
+          .area = with_alpha(0x2f6fde, 0x2c),
+          .cursor_a = opaque(0x0b7a3b),
+          .cursor_b = opaque(0xb3261e),
+          .critical = opaque(0xc2185b),
+          .dim = with_alpha(0xffffff, 0xa6),
+          .arrow = opaque(0x30343a),
+          .ghost = opaque(0x6a4fb3),
+          .hatch = with_alpha(0x50565f, 0x80),
+          .faster = opaque(0x2e7d32),
+          .slower = opaque(0xc62828)};
+}
+
+TimelineColours dark_colours(SlicePalette palette) {
+  TimelineColours colours{.slice = slice_colours(palette),
+                          .memory = kMemoryColours,
+                          .background = opaque(0x16181c),
+                          .row_stripe = opaque(0x1b1e23),
+                          .idle = opaque(0x292d34),
+                          .text = opaque(0xe8eaed),
+                          .faint_text = opaque(0x9aa3ad),
+                          .grid = opaque(0x343941),
+                          .header = opaque(0x1f2329),
+                          .hover = with_alpha(0xffffff, 0xd0),
+                          .selection = opaque(0xffffff),
+                          .area = with_alpha(0x6aa1ff, 0x38),
+                          .cursor_a = opaque(0x5fd38d),
+                          .cursor_b = opaque(0xff8a80),
+                          .critical = opaque(0xff6ea9),
+                          .dim = with_alpha(0x16181c, 0xb0),
+                          .arrow = opaque(0xe0e3e7),
+                          .ghost = opaque(0xb39ddb),
+                          .hatch = with_alpha(0x9aa3ad, 0x70),
+                          .faster = opaque(0x66bb6a),
+                          .slower = opaque(0xef5350)};
+  return colours;
+}
+
+TimelineColours high_contrast_colours() {
+  TimelineColours colours = dark_colours();
+  colours.background = colours.row_stripe = colours.header = opaque(0x000000);
+  colours.idle = opaque(0x101010);
+  colours.text = colours.faint_text = colours.arrow = opaque(0xffffff);
+  colours.grid = opaque(0x808080);
+  colours.selection = opaque(0xffff00);
+  colours.hatch = opaque(0xc0c0c0);
+  return colours;
+}
+
+Argb microbatch_colour(int microbatch) {
+  // Neighbors are a golden angle apart in hue, with six steps of lightness.
+  const double hue = std::fmod(static_cast<double>(microbatch) * 0.61803398875, 1.0) * 6;
+  const double light = 0.45 + 0.05 * (microbatch % 6);
+  const double chroma = 0.62 * (1 - std::abs(2 * light - 1));
+  const double x = chroma * (1 - std::abs(std::fmod(hue, 2.0) - 1)), m = light - chroma / 2;
+  const auto sector = static_cast<int>(hue);
+  const std::array<std::array<double, 3>, 6> rgb{{{chroma, x, 0},
+                                                  {x, chroma, 0},
+                                                  {0, chroma, x},
+                                                  {0, x, chroma},
+                                                  {x, 0, chroma},
+                                                  {chroma, 0, x}}};
+  std::uint32_t packed = 0;
+  for (const double c : rgb[static_cast<std::size_t>(sector)])
+    packed = packed << 8 | static_cast<std::uint32_t>((c + m) * 255 + 0.5);
+  return opaque(packed);
+}
+
+Argb blended(Argb under, Argb over) {
+  const std::uint32_t alpha = over >> 24;
+  Argb result = 0xff000000U;
+  for (const int shift : {0, 8, 16}) {
+    const std::uint32_t u = under >> shift & 255, o = over >> shift & 255;
+    result |= ((o * alpha + u * (255 - alpha) + 127) / 255) << shift;
+  }
+  return result;
+}
+
+namespace {
+
+/// Relative luminance of an opaque sRGB color (WCAG 2.1).
+double relative_luminance(Argb colour) {
+  const auto linear = [](std::uint32_t channel) {
+    const double c = static_cast<double>(channel & 255) / 255;
+    return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
+  };
+  return 0.2126 * linear(colour >> 16) + 0.7152 * linear(colour >> 8) + 0.0722 * linear(colour);
+}
+
+}  // namespace
+
+double contrast(Argb a, Argb b) {
+  const double la = relative_luminance(a), lb = relative_luminance(b);
+  return (std::max(la, lb) + 0.05) / (std::min(la, lb) + 0.05);
+}
+
+Argb text_on(Argb fill) {
+  constexpr Argb kBlack = opaque(0x000000), kWhite = opaque(0xffffff);
+  return contrast(fill, kBlack) >= contrast(fill, kWhite) ? kBlack : kWhite;
+}
+
+}  // namespace meshwright::gui

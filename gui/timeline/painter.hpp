@@ -1,0 +1,68 @@
+/// Paints a scene into an image. Pure except for fonts; runs on any thread. Lanes are independent
+/// and painted in parallel if a thread pool is given.
+#pragma once
+
+#include <QColor>
+#include <QImage>
+#include <QThreadPool>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "gui/timeline/causes.hpp"
+#include "gui/timeline/colours.hpp"
+#include "gui/timeline/comparison.hpp"
+#include "gui/timeline/counters.hpp"
+#include "gui/timeline/label_font.hpp"
+#include "gui/timeline/layout.hpp"
+
+class QPainter;
+
+namespace meshwright::gui {
+
+inline QColor colour(Argb argb) { return QColor::fromRgba(argb); }
+
+struct SceneStyle {
+  TimelineColours colours;
+  bool critical_path = false;
+  bool bubble_causes = true;
+  bool microbatch_colours = false;
+  double scale = 1.0;  ///< device pixels per pixel
+  friend bool operator==(const SceneStyle&, const SceneStyle&) = default;
+};
+
+/// Everything needed to paint a timeline; the shared data is immutable.
+struct TimelineScene {
+  std::shared_ptr<const TimelineTracks> tracks, measured, ghost;
+  std::shared_ptr<const TimelineCauses> causes;
+  std::shared_ptr<const TimelineComparison> comparison;
+  std::shared_ptr<InFlightCurves> in_flight;  ///< for `tracks`; null if no counters are shown
+  std::shared_ptr<const LaneArrangement> arrangement;
+  std::shared_ptr<const LabelFont> font;
+  TimeWindow window;  ///< width in pixels, not device pixels
+  int height = 0, scroll = 0;
+  SceneStyle style;
+
+  const TimelineTracks& tracks_of(const Lane& lane) const {
+    return lane.is_measured ? *measured : *tracks;
+  }
+  /// The window in the time base of the lane's tracks, `in_pixels` wide.
+  TimeWindow window_of(const Lane& lane, int in_pixels) const;
+  /// Equal scenes give equal images, so the image can be reused.
+  friend bool operator==(const TimelineScene&, const TimelineScene&) = default;
+};
+
+/// Paints rows, counters and differences in device pixels, without ruler, names and overlay. Stops
+/// early with an incomplete image when `cancelled` becomes true.
+QImage paint_scene(const TimelineScene& scene, QThreadPool* pool = nullptr,
+                   const std::atomic<bool>* cancelled = nullptr);
+
+/// The same as vector graphics at (0, 0), for PDF and SVG: boxes and runs of equal pixels.
+void paint_scene_as_vectors(const TimelineScene& scene, QPainter& painter);
+
+/// Overview strip of the whole timeline: the compute rows scaled down to `height` pixels.
+QImage paint_overview(const TimelineTracks& tracks, const TimelineColours& colours, int width,
+                      int height, const std::atomic<bool>* cancelled = nullptr);
+
+}  // namespace meshwright::gui

@@ -1,0 +1,182 @@
+#include "gui/widgets/memory_bars.hpp"
+
+#include <QHelpEvent>
+#include <QKeyEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QToolTip>
+#include <algorithm>
+#include <cmath>
+
+#include "gui/text/number_text.hpp"
+#include "gui/widgets/chart_axis.hpp"
+
+namespace meshwright::gui {
+
+MemoryLook look_of(MemoryClass memory_class) {
+  switch (memory_class) {
+    case MemoryClass::kWeights:
+      return {"#0072b2"};
+    case MemoryClass::kGradients:
+      return {"#56b4e9"};
+    case MemoryClass::kOptimizer:
+      return {"#009e73"};
+    case MemoryClass::kActivations:
+      return {"#e69f00"};
+    case MemoryClass::kWorking:
+      return {"#f0e442", Qt::Dense3Pattern};
+    case MemoryClass::kLogits:
+      return {"#d55e00"};
+    case MemoryClass::kCommunication:
+      return {"#cc79a7"};
+    case MemoryClass::kReserved:
+      return {"#999999", Qt::BDiagPattern};
+  }
+  return {};
+}
+
+QString text_of(MemoryClass memory_class) {
+  switch (memory_class) {
+    case MemoryClass::kWeights:
+      return MemoryBars::tr("weights");
+    case MemoryClass::kGradients:
+      return MemoryBars::tr("gradients");
+    case MemoryClass::kOptimizer:
+      return MemoryBars::tr("optimizer state");
+    case MemoryClass::kActivations:
+      return MemoryBars::tr("saved activations");
+    case MemoryClass::kWorking:
+      return MemoryBars::tr("working set");
+    case MemoryClass::kLogits:
+      return MemoryBars::tr("logits");
+    case MemoryClass::kCommunication:
+      return MemoryBars::tr("communication");
+    case MemoryClass::kReserved:
+      return MemoryBars::tr("reserved");
+  }
+  return {};
+}
+
+MemoryBars::MemoryBars(QWidget* parent) : QWidget(parent) {
+  setFocusPolicy(Qt::StrongFocus);
+  setAccessibleName(tr("Memory per pipeline rank"));
+}
+
+void MemoryBars::show_amounts(std::vector<MemoryAmounts> amounts, Bytes capacity) {
+  amounts_ = std::move(amounts);
+  capacity_ = capacity;
+  chosen_ = std::clamp(chosen_, 0, std::max(0, static_cast<int>(amounts_.size()) - 1));
+  update();
+}
+
+QRectF MemoryBars::area() const { return plot_area(rect(), QFontMetricsF(font())); }
+
+double MemoryBars::full_scale() const {
+  constexpr double kHeadRoom = 1.08;
+  std::int64_t most = capacity_.value;
+  for (const MemoryAmounts& one : amounts_) most = std::max(most, total(one).value);
+  return std::max(1.0, static_cast<double>(most) * kHeadRoom);
+}
+
+QRectF MemoryBars::bar_of(int position) const {
+  const QRectF all = area();
+  const double width = all.width() / static_cast<double>(std::max<std::size_t>(1, amounts_.size()));
+  const double gap = std::min(6.0, width / 6);
+  const double height =
+      all.height() *
+      static_cast<double>(total(amounts_[static_cast<std::size_t>(position)]).value) / full_scale();
+  return {all.left() + position * width + gap, all.bottom() - height, width - 2 * gap, height};
+}
+
+void MemoryBars::paint_bar(QPainter& painter, int position) const {
+  const ChartColours colours = chart_colours(palette());
+  const QRectF bar = bar_of(position);
+  double bottom = bar.bottom();
+  for (int c = 0; c < kMemoryClassCount; ++c) {
+    const auto memory_class = static_cast<MemoryClass>(c);
+    const double height =
+        area().height() *
+        static_cast<double>(amounts_[static_cast<std::size_t>(position)][memory_class].value) /
+        full_scale();
+    const QRectF part(bar.left(), bottom - height, bar.width(), height);
+    const MemoryLook look = look_of(memory_class);
+    painter.fillRect(part, look.pattern == Qt::SolidPattern ? look.colour : colours.background);
+    if (look.pattern != Qt::SolidPattern) painter.fillRect(part, QBrush(look.colour, look.pattern));
+    bottom -= height;
+  }
+  if (position == chosen_) {
+    painter.setPen(QPen(colours.accent, hasFocus() ? 3 : 2));
+    painter.setBrush(Qt::NoBrush);
+    painter.drawRect(bar.adjusted(-2, -2, 2, 2));
+  }
+}
+
+void MemoryBars::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  const ChartColours colours = chart_colours(palette());
+  painter.fillRect(rect(), colours.background);
+  if (amounts_.empty()) return;
+  ChartAxis x, y;
+  x.low = -0.5;
+  x.high = static_cast<double>(amounts_.size()) - 0.5;
+  x.title = tr("pipeline rank");
+  x.is_whole = true;
+  x.text = [](double position) { return QString::number(std::lround(position)); };
+  y.high = full_scale();
+  y.is_binary = true;
+  y.text = [](double value) { return bytes_text(Bytes(static_cast<std::int64_t>(value))); };
+  paint_axes(painter, area(), x, y, colours);
+  for (int i = 0; i < static_cast<int>(amounts_.size()); ++i) paint_bar(painter, i);
+  if (capacity_.value == 0) return;
+  const double at =
+      area().bottom() - area().height() * static_cast<double>(capacity_.value) / full_scale();
+  painter.setPen(QPen(colours.bad, 2, Qt::DashLine));
+  painter.drawLine(QPointF(area().left(), at), QPointF(area().right(), at));
+  painter.drawText(QRectF(area().right() - 240, at - painter.fontMetrics().height() - 2, 238, 20),
+                   Qt::AlignRight, tr("capacity %1").arg(bytes_text(capacity_)));
+}
+
+int MemoryBars::position_at(const QPointF& point) const {
+  for (int i = 0; i < static_cast<int>(amounts_.size()); ++i) {
+    const QRectF bar = bar_of(i);
+    if (point.x() >= bar.left() - 3 && point.x() <= bar.right() + 3) return i;
+  }
+  return -1;
+}
+
+void MemoryBars::choose(int position) {
+  if (position < 0 || position >= static_cast<int>(amounts_.size()) || position == chosen_) return;
+  chosen_ = position;
+  update();
+  Q_EMIT position_chosen(position);
+}
+
+void MemoryBars::mousePressEvent(QMouseEvent* event) { choose(position_at(event->position())); }
+
+void MemoryBars::keyPressEvent(QKeyEvent* event) {
+  if (event->key() == Qt::Key_Left) return choose(chosen_ - 1);
+  if (event->key() == Qt::Key_Right) return choose(chosen_ + 1);
+  QWidget::keyPressEvent(event);
+}
+
+bool MemoryBars::event(QEvent* event) {
+  if (event->type() == QEvent::PaletteChange) update();
+  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
+  auto* help = static_cast<QHelpEvent*>(event);
+  const int position = position_at(help->pos());
+  if (position < 0) {
+    QToolTip::hideText();
+    return true;
+  }
+  const MemoryAmounts& amounts = amounts_[static_cast<std::size_t>(position)];
+  QStringList lines{tr("pipeline rank %1: %2").arg(position).arg(bytes_text(total(amounts)))};
+  for (int c = kMemoryClassCount; c-- > 0;) {
+    const Bytes bytes = amounts.by_class[static_cast<std::size_t>(c)];
+    if (bytes > Bytes())
+      lines += QString("%1  %2").arg(bytes_text(bytes), text_of(static_cast<MemoryClass>(c)));
+  }
+  QToolTip::showText(help->globalPos(), lines.join("\n"), this);
+  return true;
+}
+
+}  // namespace meshwright::gui

@@ -1,0 +1,84 @@
+#include "gui/widgets/point_chart.hpp"
+
+#include <QHelpEvent>
+#include <QPainter>
+#include <QToolTip>
+
+namespace meshwright::gui {
+
+PointChart::PointChart(QWidget* parent) : QWidget(parent) {
+  setAccessibleName(tr("Measured points"));
+}
+
+void PointChart::show_series(PointSeries series) {
+  series_ = std::move(series);
+  std::vector<double> xs, ys;
+  for (const QPointF& point : series_.points) {
+    xs.push_back(point.x());
+    ys.push_back(point.y());
+  }
+  ys.insert(ys.end(), series_.expected.begin(), series_.expected.end());
+  for (const QPointF& point : series_.line) ys.push_back(point.y());
+  x_ = axis_of(xs, AxisScale::kLogarithmic);
+  y_ = axis_of(ys, AxisScale::kLogarithmic);
+  x_.is_binary = series_.x_is_bytes;
+  x_.title = series_.x_title;
+  y_.title = series_.y_title;
+  x_.text = series_.x_text;
+  y_.text = series_.y_text;
+  update();
+}
+
+QPointF PointChart::place_of(std::size_t point) const {
+  return point_of(plot_area(rect(), QFontMetricsF(font())), x_, y_, series_.points[point].x(),
+                  series_.points[point].y());
+}
+
+QPointF PointChart::place_of_expected(std::size_t point) const {
+  return point_of(plot_area(rect(), QFontMetricsF(font())), x_, y_, series_.points[point].x(),
+                  series_.expected[point]);
+}
+
+void PointChart::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  painter.setRenderHint(QPainter::Antialiasing);
+  const ChartColours colours = chart_colours(palette());
+  painter.fillRect(rect(), colours.background);
+  if (series_.points.empty()) return;
+  paint_axes(painter, plot_area(rect(), QFontMetricsF(font())), x_, y_, colours);
+  QPolygonF line;
+  for (std::size_t i = 0; i < series_.points.size(); ++i) line += place_of(i);
+  painter.setPen(QPen(colours.series[0], 1.5));
+  if (series_.is_joined) painter.drawPolyline(line);
+  QPolygonF law;
+  for (const QPointF& point : series_.line)
+    law += point_of(plot_area(rect(), QFontMetricsF(font())), x_, y_, point.x(), point.y());
+  painter.setPen(QPen(colours.series[1], 1.5, Qt::DashLine));
+  painter.drawPolyline(law);
+  // A ring at the prediction, connected to the measured point.
+  painter.setPen(QPen(colours.series[1], 1.5));
+  painter.setBrush(Qt::NoBrush);
+  for (std::size_t i = 0; i < series_.expected.size(); ++i) {
+    painter.drawLine(place_of_expected(i), line[static_cast<qsizetype>(i)]);
+    painter.drawEllipse(place_of_expected(i), 4.5, 4.5);
+  }
+  painter.setPen(QPen(colours.series[0], 1.5));
+  painter.setBrush(colours.series[0]);
+  for (const QPointF& point : line) painter.drawEllipse(point, 3.5, 3.5);
+}
+
+bool PointChart::event(QEvent* event) {
+  if (event->type() == QEvent::PaletteChange) update();
+  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
+  auto* help = static_cast<QHelpEvent*>(event);
+  constexpr double kReach = 10;
+  for (std::size_t i = 0; i < series_.points.size(); ++i) {
+    if (QLineF(place_of(i), help->pos()).length() > kReach) continue;
+    QToolTip::showText(help->globalPos(), series_.texts[i], this);
+    return true;
+  }
+  QToolTip::hideText();
+  return true;
+}
+
+}  // namespace meshwright::gui

@@ -1,0 +1,195 @@
+#include "gui/widgets/stage_bars.hpp"
+
+#include <QHelpEvent>
+#include <QKeyEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QStyleOption>
+#include <QToolTip>
+#include <algorithm>
+#include <cmath>
+
+#include "gui/text/number_text.hpp"
+#include "gui/widgets/theme.hpp"
+
+namespace meshwright::gui {
+namespace {
+
+constexpr double kBarMargin = 2, kBarHeadRoom = 1.25, kLabelHeight = 14;
+constexpr double kLeastFactor = 0.1, kMostFactor = 10;
+constexpr double kKeyStep = 0.05;
+
+/// Snaps to 1 near 1, otherwise rounds to hundredths.
+double snapped(double factor) {
+  constexpr double kSnap = 0.02;
+  if (std::abs(factor - 1) < kSnap) return 1;
+  return std::clamp(std::round(factor * 100) / 100, kLeastFactor, kMostFactor);
+}
+
+}  // namespace
+
+StageBars::StageBars(QWidget* parent) : QWidget(parent) {
+  setFocusPolicy(Qt::StrongFocus);
+  setMouseTracking(true);
+  setAccessibleName(tr("Time per pipeline rank"));
+  setToolTip(tr("Drag a bar to slow down a pipeline rank; double-click to reset it"));
+}
+
+QSize StageBars::sizeHint() const { return {240, 96}; }
+
+void StageBars::show_times(std::vector<Ticks> times, std::vector<double> slowness) {
+  times_ = std::move(times);
+  slowness_ = std::move(slowness);
+  if (dragged_ < 0 && !times_.empty())
+    full_scale_ = *std::max_element(times_.begin(), times_.end());
+  chosen_ = std::clamp(chosen_, 0, std::max(0, static_cast<int>(times_.size()) - 1));
+  update();
+}
+
+double StageBars::slowness_of(int position) const {
+  const auto i = static_cast<std::size_t>(position);
+  return i < slowness_.size() ? slowness_[i] : 1.0;
+}
+
+QRectF StageBars::bar_of(int position) const {
+  const double width = (this->width() - 2 * kBarMargin) / static_cast<double>(times_.size());
+  const double room = height() - kLabelHeight - kBarMargin;
+  const double share =
+      full_scale_ > Ticks()
+          ? std::min(1.0,
+                     ratio(times_[static_cast<std::size_t>(position)], full_scale_) / kBarHeadRoom)
+          : 0;
+  const double gap = std::min(2.0, width / 6);
+  return {kBarMargin + position * width + gap, kBarMargin + room * (1 - share), width - 2 * gap,
+          room * share};
+}
+
+QPoint StageBars::handle_of(int position) const {
+  const QRectF bar = bar_of(position);
+  return {static_cast<int>(bar.center().x()), static_cast<int>(bar.top()) + 1};
+}
+
+int StageBars::position_at(const QPointF& point) const {
+  if (times_.empty()) return -1;
+  const double width = (this->width() - 2 * kBarMargin) / static_cast<double>(times_.size());
+  const int position = static_cast<int>((point.x() - kBarMargin) / width);
+  return position >= 0 && position < static_cast<int>(times_.size()) ? position : -1;
+}
+
+void StageBars::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  const ChartColours colours = chart_colours(palette());
+  painter.fillRect(rect(), colours.background);
+  const auto count = static_cast<int>(times_.size());
+  QFont small = font();
+  small.setPointSizeF(small.pointSizeF() * 0.8);
+  painter.setFont(small);
+  const int every = std::max(1, static_cast<int>(std::ceil(count * 18.0 / std::max(1, width()))));
+  for (int i = 0; i < count; ++i) {
+    const QRectF bar = bar_of(i);
+    const bool is_changed = slowness_of(i) != 1;
+    painter.fillRect(bar, is_changed ? colours.series[1] : colours.series[0]);
+    if (is_changed) {  // hatched as well: color must not be the only cue
+      painter.fillRect(bar, QBrush(colours.background, Qt::BDiagPattern));
+      painter.setPen(colours.text);
+      painter.drawText(QRectF(bar.left() - 12, bar.top() - 15, bar.width() + 24, 14),
+                       Qt::AlignCenter, QString("×%1").arg(slowness_of(i), 0, 'g', 3));
+    }
+    painter.setPen(colours.faint_text);
+    if (i % every == 0)
+      painter.drawText(
+          QRectF(bar.left() - 10, height() - kLabelHeight, bar.width() + 20, kLabelHeight),
+          Qt::AlignCenter, QString::number(i));
+    if (hasFocus() && i == chosen_) {
+      painter.setPen(QPen(colours.accent, 2));
+      painter.setBrush(Qt::NoBrush);
+      painter.drawRect(bar.adjusted(-1, -1, 1, 1));
+    }
+  }
+}
+
+void StageBars::change(int position, double factor) {
+  factor = snapped(factor);
+  if (factor != slowness_of(position)) Q_EMIT slowness_changed(position, factor);
+}
+
+void StageBars::mousePressEvent(QMouseEvent* event) {
+  const int position = position_at(event->position());
+  if (event->button() != Qt::LeftButton || position < 0) return;
+  chosen_ = dragged_ = position;
+  dragged_from_ = Ticks(static_cast<std::int64_t>(
+      static_cast<double>(times_[static_cast<std::size_t>(position)].value) /
+      slowness_of(position)));
+  update();
+}
+
+void StageBars::mouseMoveEvent(QMouseEvent* event) {
+  const int position = position_at(event->position());
+  setCursor(position >= 0 ? Qt::SizeVerCursor : Qt::ArrowCursor);
+  if (dragged_ < 0 || dragged_ >= static_cast<int>(times_.size()) || dragged_from_ <= Ticks())
+    return;
+  const double room = height() - kLabelHeight - kBarMargin;
+  const double share = (kBarMargin + room - event->position().y()) / room;
+  change(dragged_, std::max(0.0, share) * kBarHeadRoom * ratio(full_scale_, dragged_from_));
+}
+
+void StageBars::mouseReleaseEvent(QMouseEvent*) {
+  if (dragged_ < 0) return;
+  dragged_ = -1;
+  show_times(times_, slowness_);
+  Q_EMIT settled();
+}
+
+void StageBars::mouseDoubleClickEvent(QMouseEvent* event) {
+  const int position = position_at(event->position());
+  if (position < 0) return;
+  change(position, 1);
+  Q_EMIT settled();
+}
+
+void StageBars::keyPressEvent(QKeyEvent* event) {
+  const int last = static_cast<int>(times_.size()) - 1;
+  if (last < 0) return QWidget::keyPressEvent(event);
+  switch (event->key()) {
+    case Qt::Key_Left:
+      chosen_ = std::max(0, chosen_ - 1);
+      break;
+    case Qt::Key_Right:
+      chosen_ = std::min(last, chosen_ + 1);
+      break;
+    case Qt::Key_Up:
+      change(chosen_, slowness_of(chosen_) + kKeyStep);
+      break;
+    case Qt::Key_Down:
+      change(chosen_, slowness_of(chosen_) - kKeyStep);
+      break;
+    case Qt::Key_Delete:
+    case Qt::Key_Backspace:
+      change(chosen_, 1);
+      break;
+    default:
+      return QWidget::keyPressEvent(event);
+  }
+  Q_EMIT settled();
+  update();
+}
+
+bool StageBars::event(QEvent* event) {
+  if (event->type() == QEvent::ToolTip) {
+    const auto* help = static_cast<QHelpEvent*>(event);
+    const int position = position_at(help->pos());
+    if (position >= 0) {
+      QToolTip::showText(help->globalPos(),
+                         tr("Pipeline rank %1: %2 per micro-batch, slowdown ×%3.\nDrag to change, "
+                            "double-click to reset.")
+                             .arg(position)
+                             .arg(time_text(times_[static_cast<std::size_t>(position)]))
+                             .arg(slowness_of(position)),
+                         this);
+      return true;
+    }
+  }
+  return QWidget::event(event);
+}
+
+}  // namespace meshwright::gui

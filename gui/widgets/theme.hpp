@@ -1,0 +1,42 @@
+/// Appearance: palettes for Qt's Fusion style (light, dark, high contrast) and matching chart
+/// colors. Colors are Okabe–Ito (colorblind-safe), and no meaning is conveyed by color alone.
+#pragma once
+
+#include <QColor>
+#include <QPalette>
+#include <array>
+
+#include "gui/session/preferences.hpp"
+#include "gui/timeline/colours.hpp"
+
+class QApplication;
+
+namespace meshwright::gui {
+
+class TimelineView;
+
+/// Resolves kSystem: dark if the system palette is dark.
+ThemeChoice resolved(ThemeChoice choice);
+/// True if windows are darker than their text. Qt 6.4 has no other way to query this.
+bool is_dark(const QPalette& palette);
+
+QPalette palette_of(ThemeChoice theme);
+/// Sets style, palette, font and style sheet of the application.
+void apply_theme(QApplication& application, const PreferenceValues& values);
+/// Timeline colors for the theme and palette of `values`; resolves kSystem.
+TimelineColours timeline_colours_of(const PreferenceValues& values);
+
+/// Applies colors, motion and held keys to a timeline.
+void apply_preferences(TimelineView& view, const PreferenceValues& values);
+
+/// Colors of charts and maps.
+struct ChartColours {
+  QColor background, text, faint_text, grid, axis;
+  QColor accent;                 ///< the selection
+  QColor good, bad;              ///< always used together with a sign or a word
+  QColor panel;                  ///< a card on the background
+  std::array<QColor, 8> series;  ///< Okabe–Ito, ordered for maximum contrast between neighbors
+};
+ChartColours chart_colours(const QPalette& palette);
+
+}  // namespace meshwright::gui

@@ -1,0 +1,103 @@
+#include "gui/widgets/waterfall.hpp"
+
+#include <QEvent>
+#include <QPainter>
+#include <algorithm>
+#include <cstdlib>
+
+#include "gui/text/number_text.hpp"
+#include "gui/widgets/theme.hpp"
+
+namespace meshwright::gui {
+namespace {
+
+QString signed_time(Ticks difference) {
+  return (difference < Ticks() ? QString("−") : QString("+")) +
+         time_text(Ticks(std::abs(difference.value)));
+}
+
+}  // namespace
+
+Waterfall::Waterfall(QWidget* parent) : QWidget(parent) {
+  setAccessibleName(tr("Step time difference"));
+}
+
+void Waterfall::show_parts(const QString& before, const QString& after,
+                           std::vector<WaterfallPart> parts) {
+  before_ = before;
+  after_ = after;
+  total_before_ = total_after_ = {};
+  for (const WaterfallPart& part : parts) {
+    total_before_ += part.before;
+    total_after_ += part.after;
+  }
+  std::erase_if(parts, [](const WaterfallPart& part) { return part.before == part.after; });
+  std::stable_sort(parts.begin(), parts.end(), [](const WaterfallPart& a, const WaterfallPart& b) {
+    return (a.after - a.before) < (b.after - b.before);
+  });
+  parts_ = std::move(parts);
+  QStringList said;
+  for (const WaterfallPart& part : parts_)
+    said += part.name + " " + signed_time(part.after - part.before);
+  setAccessibleDescription(said.join(", "));
+  update();
+}
+
+void Waterfall::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  const ChartColours colours = chart_colours(palette());
+  painter.fillRect(rect(), colours.background);
+  if (before_.isEmpty()) return;
+  const QFontMetricsF metrics(painter.font());
+  double names = std::max(metrics.horizontalAdvance(before_), metrics.horizontalAdvance(after_));
+  for (const WaterfallPart& part : parts_)
+    names = std::max(names, metrics.horizontalAdvance(part.name));
+  const double figures = metrics.horizontalAdvance("−000.00 ms") + 12;
+  const QRectF plot = QRectF(rect()).adjusted(names + 16, 8, -figures, -8);
+  const auto rows = static_cast<double>(parts_.size() + 2);
+  const double height = std::min(28.0, plot.height() / rows);
+
+  // The axis covers only the range in which the values differ.
+  std::int64_t low = std::min(total_before_, total_after_).value,
+               high = std::max(total_before_, total_after_).value;
+  Ticks at = total_before_;
+  for (const WaterfallPart& part : parts_) {
+    at += part.after - part.before;
+    low = std::min(low, at.value);
+    high = std::max(high, at.value);
+  }
+  const std::int64_t room = std::max<std::int64_t>(1, (high - low) / 8);
+  low = std::max<std::int64_t>(0, low - room);
+  high += room;
+  const auto x_of = [&](std::int64_t ticks) {
+    return plot.left() +
+           plot.width() * static_cast<double>(ticks - low) / static_cast<double>(high - low);
+  };
+  double y = plot.top();
+  const auto row = [&](const QString& name, std::int64_t from, std::int64_t to,
+                       const QColor& colour, const QString& figure) {
+    painter.setPen(colours.text);
+    painter.drawText(QRectF(4, y, names + 4, height), Qt::AlignRight | Qt::AlignVCenter, name);
+    const double left = x_of(std::min(from, to)), right = x_of(std::max(from, to));
+    painter.fillRect(QRectF(left, y + 3, std::max(1.5, right - left), height - 6), colour);
+    painter.drawText(QRectF(right + 5, y, figures + plot.width(), height), Qt::AlignVCenter,
+                     figure);
+    y += height;
+  };
+  row(before_, low, total_before_.value, colours.series[0], time_text(total_before_));
+  at = total_before_;
+  for (const WaterfallPart& part : parts_) {
+    const Ticks difference = part.after - part.before;
+    row(part.name, at.value, (at + difference).value,
+        difference < Ticks() ? colours.good : colours.bad, signed_time(difference));
+    at += difference;
+  }
+  row(after_, low, total_after_.value, colours.series[0], time_text(total_after_));
+}
+
+void Waterfall::changeEvent(QEvent* event) {
+  if (event->type() == QEvent::PaletteChange) update();
+  QWidget::changeEvent(event);
+}
+
+}  // namespace meshwright::gui

@@ -1,0 +1,239 @@
+/// Adds the actions that are available everywhere; screens add their own.
+#include <QApplication>
+#include <QDockWidget>
+#include <QFileDialog>
+#include <QMenuBar>
+#include <QToolBar>
+#include <QToolButton>
+
+#include "gui/screens/welcome_screen.hpp"
+#include "gui/widgets/actions.hpp"
+#include "gui/widgets/theme.hpp"
+#include "gui/window/command_palette.hpp"
+#include "gui/window/key_sheet.hpp"
+#include "gui/window/main_window.hpp"
+#include "gui/window/preferences_dialog.hpp"
+#include "gui/window/scenario_panel.hpp"
+
+namespace meshwright::gui {
+
+void MainWindow::build_actions() {
+  add_file_actions();
+  add_edit_actions();
+  add_view_actions();
+  add_go_actions();
+  add_help_actions();
+  for (Screen* screen : screens_) screen->add_actions(*actions_);
+  actions_->add({"file.quit",
+                 MenuId::kFile,
+                 tr("&Quit"),
+                 tr("Stops all jobs and closes the window"),
+                 {QKeySequence("Ctrl+Q")}},
+                [this] { close(); });
+  build_toolbar();
+  fill_menus();
+}
+
+void MainWindow::add_file_actions() {
+  actions_->add({"file.open",
+                 MenuId::kFile,
+                 tr("&Open…"),
+                 tr("Opens plans, traces, schedules, calibrations, models or clusters"),
+                 {QKeySequence::Open}},
+                [this] {
+                  workbench_.open(QFileDialog::getOpenFileNames(
+                      this, tr("Open"), {},
+                      tr("Meshwright files (%1);;All files (*)")
+                          .arg(QString::fromStdString(openable_patterns()))));
+                });
+}
+
+void MainWindow::add_edit_actions() {
+  QUndoStack& stack = workbench_.scenario().undo_stack();
+  QAction* undo = actions_->add({"edit.undo",
+                                 MenuId::kEdit,
+                                 tr("&Undo"),
+                                 tr("Undoes the last change to the scenario"),
+                                 {QKeySequence::Undo}},
+                                [&stack] { stack.undo(); });
+  QAction* redo = actions_->add({"edit.redo",
+                                 MenuId::kEdit,
+                                 tr("&Redo"),
+                                 tr("Restores the last undone change"),
+                                 {QKeySequence("Ctrl+Y"), QKeySequence("Ctrl+Shift+Z")}},
+                                [&stack] { stack.redo(); });
+  undo->setEnabled(false);
+  redo->setEnabled(false);
+  connect(&stack, &QUndoStack::canUndoChanged, undo, &QAction::setEnabled);
+  connect(&stack, &QUndoStack::canRedoChanged, redo, &QAction::setEnabled);
+  connect(&stack, &QUndoStack::undoTextChanged, undo,
+          [undo](const QString& text) { undo->setText(tr("&Undo %1").arg(text)); });
+  connect(&stack, &QUndoStack::redoTextChanged, redo,
+          [redo](const QString& text) { redo->setText(tr("&Redo %1").arg(text)); });
+  actions_->add({"edit.next-schedule",
+                 MenuId::kEdit,
+                 tr("&Next schedule"),
+                 tr("Switches to the next schedule that this scenario allows"),
+                 {QKeySequence("Alt+Right")}},
+                [this] { panel_->step_schedule(1); });
+  actions_->add({"edit.previous-schedule",
+                 MenuId::kEdit,
+                 tr("&Previous schedule"),
+                 tr("Switches to the previous schedule that this scenario allows"),
+                 {QKeySequence("Alt+Left")}},
+                [this] { panel_->step_schedule(-1); });
+  actions_->add({"edit.preferences",
+                 MenuId::kEdit,
+                 tr("Pre&ferences…"),
+                 tr("Appearance, units, shortcuts, language"),
+                 {QKeySequence("Ctrl+,")}},
+                [this] {
+                  auto* dialog = new PreferencesDialog(workbench_.preferences(), *actions_, this);
+                  dialog->setAttribute(Qt::WA_DeleteOnClose);
+                  dialog->open();
+                });
+}
+
+void MainWindow::add_view_actions() {
+  const std::pair<QDockWidget*, const char*> docks[]{{scenario_dock_, "Ctrl+Alt+1"},
+                                                     {inspector_dock_, "Ctrl+Alt+2"},
+                                                     {problems_dock_, "Ctrl+Alt+3"},
+                                                     {log_dock_, "Ctrl+Alt+4"},
+                                                     {jobs_dock_, "Ctrl+Alt+5"}};
+  for (const auto& [dock, keys] : docks) {
+    QAction* action = dock->toggleViewAction();
+    QList<QKeySequence> all{QKeySequence(keys)};
+    if (dock == inspector_dock_) all += QKeySequence("Q");
+    action->setShortcuts(all);
+    addAction(action);
+    actions_->adopt("view." + dock->objectName(), MenuId::kView, action);
+  }
+  actions_->add({"view.theme",
+                 MenuId::kView,
+                 tr("Next t&heme"),
+                 tr("Switches between light, dark and high contrast"),
+                 {QKeySequence("T")}},
+                [this] {
+                  PreferenceValues values = workbench_.preferences().values();
+                  const ThemeChoice now = resolved(values.theme);
+                  values.theme = now == ThemeChoice::kLight  ? ThemeChoice::kDark
+                                 : now == ThemeChoice::kDark ? ThemeChoice::kHighContrast
+                                                             : ThemeChoice::kLight;
+                  workbench_.preferences().set(values);
+                });
+  actions_->add_switch(
+      {"view.full-screen", MenuId::kView, tr("&Full screen"), {}, {QKeySequence("F11")}}, false,
+      [this](bool on) { on ? showFullScreen() : showNormal(); });
+}
+
+void MainWindow::add_go_actions() {
+  int number = 0;
+  for (Screen* screen : screens_) {
+    ++number;
+    QList<QKeySequence> keys;
+    if (number <= 9) keys = {QKeySequence(QString::number(number))};
+    actions_->add({"go." + screen->name(), MenuId::kGo, screen->title(),
+                   tr("Shows the %1 screen").arg(screen->title()), keys},
+                  [this, name = screen->name()] { show_screen(name); });
+  }
+  actions_->add({"go.scenario",
+                 MenuId::kGo,
+                 tr("Scenario &parameters"),
+                 tr("Moves the keyboard focus to the scenario panel"),
+                 {QKeySequence("Ctrl+K")}},
+                [this] {
+                  scenario_dock_->show();
+                  panel_->schedules()->setFocus(Qt::ShortcutFocusReason);
+                });
+}
+
+void MainWindow::add_help_actions() {
+  actions_->add({"help.palette",
+                 MenuId::kHelp,
+                 tr("&Command palette…"),
+                 tr("Finds and runs any action by name"),
+                 {QKeySequence("Ctrl+Shift+P")}},
+                [this] {
+                  auto* palette = new CommandPalette(*actions_, this);
+                  palette->setAttribute(Qt::WA_DeleteOnClose);
+                  palette->open();
+                });
+  actions_->add({"help.keys",
+                 MenuId::kHelp,
+                 tr("&Keyboard shortcuts"),
+                 tr("Lists all keyboard shortcuts"),
+                 {QKeySequence("?"), QKeySequence("F1")}},
+                [this] {
+                  auto* sheet = new KeySheet(*actions_, this);
+                  sheet->setAttribute(Qt::WA_DeleteOnClose);
+                  sheet->open();
+                });
+}
+
+void MainWindow::fill_menus() {
+  const QString titles[kMenuCount]{tr("&File"), tr("&Edit"), tr("&View"),  tr("&Go"),
+                                   tr("&Plan"), tr("&Run"),  tr("&Tools"), tr("&Help")};
+  for (int m = 0; m < kMenuCount; ++m) {
+    QMenu* menu = nullptr;
+    for (const ActionEntry& entry : actions_->entries()) {
+      if (static_cast<int>(entry.menu) != m) continue;
+      if (menu == nullptr) {
+        menu = menuBar()->addMenu(titles[m]);
+        menu->setToolTipsVisible(true);
+      }
+      menu->addAction(entry.action);
+    }
+  }
+}
+
+/// The most used timeline actions, with shorter labels than in the menus.
+void MainWindow::build_toolbar() {
+  toolbar_ = addToolBar(tr("Toolbar"));
+  toolbar_->setObjectName("toolbar");
+  toolbar_->setMovable(false);
+  toolbar_->toggleViewAction()->setShortcut(QKeySequence("Ctrl+Alt+0"));
+  actions_->adopt("view.toolbar", MenuId::kView, toolbar_->toggleViewAction());
+  const auto add = [this](const char* name, const QString& text) {
+    QAction* action = actions_->find(name);
+    auto* button = new QToolButton;
+    button->setText(text);
+    button->setObjectName(QString("button.%1").arg(name));
+    button->setCheckable(action->isCheckable());
+    const auto follow = [button, action] {
+      button->setEnabled(action->isEnabled());
+      button->setChecked(action->isChecked());
+      const QString keys = action->shortcut().toString(QKeySequence::NativeText);
+      button->setToolTip(keys.isEmpty() ? action->toolTip()
+                                        : QString("%1 (%2)").arg(action->toolTip(), keys));
+    };
+    follow();
+    connect(action, &QAction::changed, button, follow);
+    connect(button, &QToolButton::clicked, action, [action, follow] {
+      action->trigger();
+      follow();
+    });
+    toolbar_->addWidget(button);
+  };
+  add("edit.undo", tr("Undo"));
+  add("edit.redo", tr("Redo"));
+  toolbar_->addSeparator();
+  add("edit.previous-schedule", tr("◀ Schedule"));
+  add("edit.next-schedule", tr("Schedule ▶"));
+  add("explore.snapshot", tr("Pin as A"));
+  toolbar_->addSeparator();
+  add("timeline.all", tr("Show all"));
+  add("timeline.fit", tr("Fit"));
+  add("timeline.next-bubble", tr("Next bubble"));
+  toolbar_->addSeparator();
+  add("timeline.critical-path", tr("Critical path"));
+  add("explore.causes", tr("Causes"));
+  add("explore.arrows", tr("Arrows"));
+  add("explore.counters", tr("Counters"));
+  add("explore.table", tr("Table"));
+  add("timeline.order", tr("Sort"));
+  toolbar_->addSeparator();
+  add("explore.export", tr("Export"));
+  add("view.theme", tr("Theme"));
+}
+
+}  // namespace meshwright::gui

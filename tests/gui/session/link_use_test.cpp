@@ -1,0 +1,82 @@
+#include "gui/session/link_use.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "models/load.hpp"
+
+namespace meshwright::gui {
+namespace {
+
+/// A small GPT-2 on nodes of the default scenario, with 8 devices per node.
+std::shared_ptr<const Simulation> simulate_small(const ParallelDegrees& degrees) {
+  Scenario s = default_scenario();
+  s.model = {.name = "small", .where = "small.json", .text = R"({
+    "model_type": "gpt2", "n_embd": 64, "n_layer": 8, "n_head": 8, "n_positions": 64,
+    "vocab_size": 256})"};
+  s.strategy = {};
+  s.strategy.degrees = degrees;
+  s.strategy.global_batch = 4 * degrees.data;
+  s.strategy.sequence_length = 32;
+  JobLibrary library;
+  return simulate_scenario(s, library);
+}
+
+const LinkUse& link(const LinkUses& uses, std::string_view name) {
+  const auto found = std::find_if(uses.links.begin(), uses.links.end(),
+                                  [&](const LinkUse& one) { return one.name == name; });
+  EXPECT_NE(found, uses.links.end()) << name;
+  return *found;
+}
+
+double bytes_of_step(const Simulation& s, const LinkUse& use) {
+  return use.used.value * to_seconds(s.evaluation.step_time).value;
+}
+
+// Two stages, 4 micro-batches of 1 x 32 tokens of width 64 in bf16: 4096 bytes each. Four go from
+// device 0 to device 1, four gradients come back. The embedding, 256 x 64, is tied to the head:
+// both stages all-reduce its fp32 gradient, 65,536 bytes, and the gradient norm, 4 bytes; a
+// ring of two moves 2 (2 - 1) / 2 of it over every hop.
+TEST(LinkUses, CountTheMessagesBetweenStages) {
+  const auto s = simulate_small({.pipeline = 2});
+  ASSERT_TRUE(s->is_sound()) << s->problems.front().what;
+  const auto uses = link_uses(*s);
+  ASSERT_TRUE(uses);
+  for (const char* name : {"node0.device0.local.out", "node0.device1.local.in",
+                           "node0.device1.local.out", "node0.device0.local.in"})
+    EXPECT_NEAR(bytes_of_step(*s, link(*uses, name)), 4 * 4096 + 65'536 + 4, 1) << name;
+  EXPECT_EQ(uses->busiest.size(), 4u);
+  EXPECT_DOUBLE_EQ(uses->share_of_device[0], link(*uses, "node0.device0.local.out").share());
+}
+
+// The tensor-parallel ranks of a stage use rings over all of them: every device sends the same
+// amount, and nothing leaves the node.
+TEST(LinkUses, LoadAllDevicesOfAGroupAlike) {
+  const auto s = simulate_small({.tensor = 8});
+  ASSERT_TRUE(s->is_sound()) << s->problems.front().what;
+  const auto uses = link_uses(*s);
+  ASSERT_TRUE(uses);
+  const double first = uses->share_of_device[0];
+  EXPECT_GT(first, 0);
+  for (int d = 0; d < 8; ++d)
+    EXPECT_NEAR(uses->share_of_device[static_cast<std::size_t>(d)], first, 1e-9 * first);
+  for (const double share : uses->share_of_network) EXPECT_EQ(share, 0);
+}
+
+// Two replicas on two nodes reduce their gradients over the network ports only.
+TEST(LinkUses, LoadPortsWhereReplicasLieOnTwoNodes) {
+  const auto s = simulate_small({.data = 2, .tensor = 8});
+  ASSERT_TRUE(s->is_sound()) << s->problems.front().what;
+  const auto uses = link_uses(*s);
+  ASSERT_TRUE(uses);
+  ASSERT_EQ(uses->share_of_network.size(), 2u);
+  EXPECT_GT(uses->share_of_network[0], 0);
+  EXPECT_NEAR(uses->share_of_network[0], uses->share_of_network[1],
+              1e-9 * uses->share_of_network[0]);
+  for (std::size_t i = 1; i < uses->busiest.size(); ++i)
+    EXPECT_GE(uses->links[uses->busiest[i - 1]].share(), uses->links[uses->busiest[i]].share());
+}
+
+}  // namespace
+}  // namespace meshwright::gui
