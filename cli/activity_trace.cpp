@@ -6,7 +6,7 @@
 
 #include "cli/standard_streams.hpp"
 #include "core/formats/file.hpp"
-#include "executor/device_spans.hpp"
+#include "executor/tasks/device_spans.hpp"
 
 namespace meshwright {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/measure_kernels.hpp"
+#include "executor/calibration/measure_kernels.hpp"
 
 namespace meshwright {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "executor/checkpoint.hpp"
+#include "executor/checkpoint/checkpoint.hpp"
 
 namespace CLI {
 class App;

@@ -23,10 +23,10 @@
 #include "core/formats/file.hpp"
 #include "core/lowering/lower.hpp"
 #include "core/plan/weight_versions.hpp"
-#include "executor/guarded_process.hpp"
-#include "executor/job_environment.hpp"
-#include "executor/mpi_job.hpp"
-#include "executor/supervision.hpp"
+#include "executor/launch/guarded_process.hpp"
+#include "executor/launch/job_environment.hpp"
+#include "executor/launch/mpi_job.hpp"
+#include "executor/launch/supervision.hpp"
 
 namespace meshwright {
 namespace {

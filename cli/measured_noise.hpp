@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/cost/calibration.hpp"
-#include "executor/measure_kernels.hpp"
+#include "executor/calibration/measure_kernels.hpp"
 
 namespace meshwright {
 

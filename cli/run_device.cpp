@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "executor/mpi_job.hpp"
+#include "executor/launch/mpi_job.hpp"
 #include "kernels/cuda_library.hpp"
 
 namespace meshwright {

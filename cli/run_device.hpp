@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/commands.hpp"
-#include "executor/nccl.hpp"
+#include "executor/transport/nccl.hpp"
 #include "kernels/kernel_table.hpp"
 
 namespace meshwright {

@@ -11,7 +11,7 @@
 
 #include "core/base/parse_quantity.hpp"
 #include "core/formats/file.hpp"
-#include "executor/example_text.hpp"
+#include "executor/runs/example_text.hpp"
 #include "simulator/engine/simulate.hpp"
 
 namespace meshwright {
@@ -19,8 +19,8 @@ namespace {
 
 constexpr int kMostRanks = 16;  ///< of one machine: a thread or process each
 constexpr std::size_t kLargestTokenFile = std::size_t{1} << 30;
-/// CPU ranks report progress many times a second (executor/kernel_pieces.hpp); initializing a GPU
-/// or an NCCL communicator takes seconds in one call.
+/// CPU ranks report progress many times a second (executor/ranks/kernel_pieces.hpp); initializing a
+/// GPU or an NCCL communicator takes seconds in one call.
 constexpr Seconds kPatience{6}, kPatienceWithGpus{30};
 constexpr Seconds kPatienceUnderMpirun{5};  ///< mpirun needs two more to end its processes
 constexpr Seconds kMostPatience{86'400};

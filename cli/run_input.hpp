@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/commands.hpp"
-#include "executor/train.hpp"
+#include "executor/runs/train.hpp"
 
 namespace meshwright {
 

@@ -9,7 +9,7 @@
 #include "cli/run_device.hpp"
 #include "cli/run_input.hpp"
 #include "core/formats/pftrace.hpp"
-#include "executor/measured_timeline.hpp"
+#include "executor/runs/measured_timeline.hpp"
 #include "simulator/variation/variation.hpp"
 
 namespace meshwright {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/commands.hpp"
-#include "executor/train.hpp"
+#include "executor/runs/train.hpp"
 
 namespace meshwright {
 

@@ -20,7 +20,7 @@
 #include "cli/interrupt.hpp"
 #include "cli/run_failed.hpp"
 #include "core/base/error.hpp"
-#include "executor/supervision.hpp"
+#include "executor/launch/supervision.hpp"
 
 namespace meshwright {
 namespace {

@@ -7,7 +7,8 @@
 ///   1. add a Form below, or reuse an existing one,
 ///   2. add its size in StageBuffers (activation_memory.cpp), in the executor's order,
 ///   3. add a line to read_no_more() unless an existing rule already frees it.
-/// tests/executor/memory_test.cpp fails for buffers that the executor counts but this file omits.
+/// tests/executor/runs/memory_test.cpp fails for buffers that the executor counts but this file
+/// omits.
 ///
 /// Not described: kernel workspaces (reserved) and per-token values in host memory (losses, norm
 /// statistics, routing).

@@ -1,5 +1,6 @@
-// Buffers of context-parallel attention (executor/ring_attention.cpp, context_exchange.cpp) and of
-// rotary embeddings in latent attention (executor/operator_rotary.cpp).
+// Buffers of context-parallel attention (executor/operators/ring_attention.cpp,
+// context_exchange.cpp) and of rotary embeddings in latent attention
+// (executor/operators/operator_rotary.cpp).
 #include <algorithm>
 
 #include "core/graph/live_buffers.hpp"

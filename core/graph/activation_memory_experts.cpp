@@ -1,5 +1,5 @@
 // Buffers of the router, of dispatched and combined rows, and of biases of sharded experts
-// (executor/operator_experts.cpp, expert_exchange.cpp).
+// (executor/operators/operator_experts.cpp, expert_exchange.cpp).
 //
 // A rank holds routed rows in three places: the rows of its own tokens ("home"), the rows received
 // for its experts, and, with expert-tensor parallelism, the rows of the whole expert-tensor group.

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "executor/nccl.hpp"
+#include "executor/transport/nccl.hpp"
 #include "kernels/cuda_library.hpp"
 #include "models/load.hpp"
 #include "models/presets.hpp"

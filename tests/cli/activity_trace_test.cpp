@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "executor/device_spans.hpp"
-#include "tests/executor/training_runs.hpp"
+#include "executor/tasks/device_spans.hpp"
+#include "tests/executor/runs/training_runs.hpp"
 
 namespace meshwright {
 namespace {

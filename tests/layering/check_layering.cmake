@@ -47,6 +47,8 @@ set(floors_core "base" "cluster model schedule" "plan" "trainer" "operators" "gr
 set(floors_simulator "network" "engine" "evaluate variation" "cost" "fit")
 set(floors_planner "synthesis" "search")
 set(floors_gui "timeline" "text" "session timeline_view" "widgets" "screens" "window")
+set(floors_executor "transport" "launch" "ranks tasks" "parameters" "operators" "training"
+                    "checkpoint" "runs" "calibration")
 
 # gui/timeline is written and tested without widgets: what paints into images may include QtGui, the
 # rest no Qt at all.

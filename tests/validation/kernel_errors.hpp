@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/cost/cost_model.hpp"
-#include "executor/timed_actions.hpp"
+#include "executor/tasks/timed_actions.hpp"
 
 namespace meshwright {
 

@@ -1,0 +1,208 @@
+// The file format of checkpoints, and the checks of files to resume from.
+#include <fmt/format.h>
+
+#include <bit>
+#include <charconv>
+#include <filesystem>
+
+#include "core/base/error.hpp"
+#include "executor/checkpoint/checkpoint_parts.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr std::string_view kFormat = "meshwright checkpoint 1";
+constexpr std::int64_t kMostSteps = 1'000'000'000;  ///< twice this still fits in an int
+constexpr int kMostWorkers = 1 << 16;
+
+std::string name_of_worker(const std::string& tensor, std::size_t worker) {
+  return fmt::format("{}.worker_{}", tensor, worker);
+}
+
+[[noreturn]] void refuse_checkpoint(std::string_view where, std::string what, std::string hint) {
+  throw InputError(Diagnostic{std::string(where), std::move(what), std::move(hint)});
+}
+
+constexpr std::uint64_t kHashStart = 0xcbf29ce484222325U, kHashFactor = 0x100000001b3U;  // FNV-1a
+
+/// Checksum over all values in file order, one 32-bit word at a time. It detects blocks that never
+/// reached the disk, which read as zeros and pass all size checks.
+std::string checksum(const TensorFile& file) {
+  std::uint64_t hash = kHashStart;
+  for (const NamedTensor& tensor : file.tensors)
+    for (const float value : tensor.values)
+      hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * kHashFactor;
+  return fmt::format("{:016x}", hash);
+}
+
+/// Files without a checksum are accepted.
+void check_values(const TensorFile& file, std::string_view where) {
+  const auto said = file.metadata.find("checksum");
+  if (said == file.metadata.end()) return;
+  const std::string found = checksum(file);
+  if (found != said->second)
+    refuse_checkpoint(where,
+                      fmt::format("checksum mismatch: expected {}, got {}", said->second, found),
+                      "use another checkpoint: this file is damaged or incomplete");
+}
+
+/// A whole number from the file's metadata.
+template <class Number>
+Number number_in(const TensorFile& file, const std::string& key, std::string_view where,
+                 Number most) {
+  const auto found = file.metadata.find(key);
+  if (found == file.metadata.end())
+    refuse_checkpoint(where, fmt::format("missing '{}' in the metadata", key),
+                      "use a checkpoint written by --save");
+  const std::string& text = found->second;
+  Number value{};
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || stop != text.data() + text.size() || value > most || value < Number{})
+    refuse_checkpoint(
+        where,
+        fmt::format("invalid value '{}' for '{}' in the metadata: expected a whole number up to {}",
+                    text, key, most),
+        "use a checkpoint written by --save");
+  return value;
+}
+
+/// Finds the parameters of a model among the tensors of a file.
+class ParameterFinder {
+ public:
+  ParameterFinder(TensorFile& file, const ModelGraph& model, std::string_view where)
+      : model_(model), where_(where), left_(file.tensors.size()) {
+    for (NamedTensor& tensor : file.tensors) {
+      names_.push_back(tensor.name);
+      by_name_[tensor.name] = &tensor;
+    }
+  }
+
+  /// Moves the tensors into the checkpoint, which has this number of workers.
+  void take(std::size_t workers, Checkpoint& checkpoint) {
+    for_each_parameter(model_, [&](const Tensor& tensor, const ParameterTensor& parameter) {
+      for_each_state_kind([&](StateKind kind, std::string_view suffix) {
+        values_of(checkpoint.parameters[tensor.name], kind) =
+            values(tensor.name + std::string(suffix), parameter);
+      });
+      for (std::size_t w = 0; w < workers && problems_.empty(); ++w)
+        checkpoint.of_workers[tensor.name].push_back(
+            values(name_of_worker(tensor.name, w), parameter));
+    });
+    if (left_ > 0 && problems_.empty())
+      problems_.push_back({std::string(where_),
+                           fmt::format("contains {} tensor{} that the model does not have", left_,
+                                       left_ == 1 ? "" : "s"),
+                           "resume with the model that was saved"});
+    if (!problems_.empty()) throw InputError(std::move(problems_));
+  }
+
+ private:
+  std::vector<float> values(const std::string& name, const ParameterTensor& parameter) {
+    constexpr std::size_t kMostProblems = 10;
+    const auto found = by_name_.find(name);
+    if (found == by_name_.end()) {
+      if (problems_.size() < kMostProblems)
+        problems_.push_back(
+            {std::string(where_), fmt::format("missing tensor '{}'", name), suggest(name, names_)});
+      return {};
+    }
+    --left_;
+    if (found->second->shape != parameter.shape && problems_.size() < kMostProblems)
+      problems_.push_back(
+          {fmt::format("{}#/{}", where_, name),
+           fmt::format("shape mismatch: checkpoint has [{}], model has [{}]",
+                       fmt::join(found->second->shape, ", "), fmt::join(parameter.shape, ", ")),
+           "resume with the model that was saved"});
+    return std::move(found->second->values);
+  }
+
+  const ModelGraph& model_;
+  std::string_view where_;
+  std::size_t left_;
+  std::vector<std::string> names_;
+  std::map<std::string, NamedTensor*> by_name_;
+  std::vector<Diagnostic> problems_;
+};
+
+}  // namespace
+
+std::uint64_t parameter_hash(const ModelGraph& model) {
+  std::uint64_t hash = kHashStart;
+  const auto add = [&](std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * kHashFactor;
+  };
+  for_each_parameter(model, [&](const Tensor& tensor, const ParameterTensor& parameter) {
+    add(fmt::format("{} [{}]\n", tensor.name, fmt::join(parameter.shape, ", ")));
+  });
+  return hash;
+}
+
+std::string to_file(const Checkpoint& checkpoint, const ModelGraph& model) {
+  TensorFile file;
+  file.metadata = {{"format", std::string(kFormat)},
+                   {"model", fmt::format("{:016x}", parameter_hash(model))},
+                   {"seed", std::to_string(checkpoint.seed)},
+                   {"step", std::to_string(checkpoint.step)},
+                   {"text_position", std::to_string(checkpoint.text_position)}};
+  for_each_parameter(model, [&](const Tensor& tensor, const ParameterTensor& parameter) {
+    for_each_state_kind([&](StateKind kind, std::string_view suffix) {
+      file.tensors.push_back({tensor.name + std::string(suffix), parameter.shape,
+                              values_of(checkpoint.parameters.at(tensor.name), kind)});
+    });
+    if (checkpoint.of_workers.empty()) return;
+    const std::vector<std::vector<float>>& workers = checkpoint.of_workers.at(tensor.name);
+    file.metadata["workers"] = std::to_string(workers.size());
+    for (std::size_t w = 0; w < workers.size(); ++w)
+      file.tensors.push_back({name_of_worker(tensor.name, w), parameter.shape, workers[w]});
+  });
+  file.metadata["checksum"] = checksum(file);
+  return to_safetensors(file);
+}
+
+Checkpoint checkpoint_from_file(std::string_view content, const ModelGraph& model,
+                                std::string_view where) {
+  TensorFile file = tensors_from_safetensors(content, where);
+  if (const auto format = file.metadata.find("format");
+      format == file.metadata.end() || format->second != kFormat)
+    refuse_checkpoint(
+        where,
+        fmt::format("not a checkpoint: expected \"format\": \"{}\" in the metadata", kFormat),
+        "use a checkpoint written by --save");
+  check_values(file, where);
+  Checkpoint checkpoint;
+  const int workers =
+      file.metadata.contains("workers") ? number_in<int>(file, "workers", where, kMostWorkers) : 0;
+  ParameterFinder(file, model, where).take(static_cast<std::size_t>(workers), checkpoint);
+  const std::string hash = fmt::format("{:016x}", parameter_hash(model));
+  if (file.metadata["model"] != hash)
+    refuse_checkpoint(where,
+                      fmt::format("saved from another model: parameter hash {}, expected {}",
+                                  file.metadata["model"], hash),
+                      "resume with the model that was saved");
+  checkpoint.step = number_in<std::int64_t>(file, "step", where, kMostSteps);
+  checkpoint.text_position = number_in<std::int64_t>(file, "text_position", where, INT64_MAX);
+  checkpoint.seed = number_in<std::uint64_t>(file, "seed", where, UINT64_MAX);
+  return checkpoint;
+}
+
+void check_resumable(const Checkpoint& checkpoint, const Strategy& strategy,
+                     std::string_view where) {
+  const std::int64_t words = strategy.global_batch * strategy.sequence_length;
+  if (checkpoint.step <= INT64_MAX / words && checkpoint.text_position == checkpoint.step * words)
+    return;
+  refuse_checkpoint(
+      where,
+      fmt::format("saved after {} tokens in {} steps, but {} sequences of {} tokens are {} tokens "
+                  "per step",
+                  checkpoint.text_position, checkpoint.step, strategy.global_batch,
+                  strategy.sequence_length, words),
+      "use the --global-batch and --seq of the saved run");
+}
+
+std::string checkpoint_path(const std::string& save, std::int64_t step) {
+  std::error_code ignored;
+  if (!save.ends_with('/') && !std::filesystem::is_directory(save, ignored)) return save;
+  return (std::filesystem::path(save) / fmt::format("step-{:06}.safetensors", step)).string();
+}
+
+}  // namespace meshwright

@@ -1,0 +1,64 @@
+#include "executor/launch/guarded_process.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <system_error>
+#include <thread>
+
+#include "core/base/error.hpp"
+
+namespace meshwright {
+namespace {
+
+// Global because signal handlers cannot access anything else.
+int exit_code_when_ended = 0;
+volatile std::sig_atomic_t is_told_to_end = 0;
+
+void handle_end(void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+}  // namespace
+
+std::optional<ChildEnd> run_in_child() {
+  std::fflush(nullptr);  // otherwise the child would flush it, too
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0)
+    throw RuntimeFailure({"--ranks mpi",
+                          fmt::format("cannot start the process of a rank: {}",
+                                      std::generic_category().message(errno)),
+                          "raise the process limit (ulimit -u)"});
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);
+    return std::nullopt;
+  }
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // if mpirun is killed, nothing else ends the ranks promptly
+  handle_end([](int) { is_told_to_end = 1; });
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  ChildEnd end{.was_told_to_end = is_told_to_end != 0};
+  (WIFSIGNALED(status) ? end.signal : end.exit_code) =
+      WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+  return end;
+}
+
+void wait_to_be_ended(std::chrono::milliseconds time, int exit_code) {
+  exit_code_when_ended = exit_code;
+  handle_end([](int) { ::_exit(exit_code_when_ended); });
+  std::this_thread::sleep_for(time);
+}
+
+}  // namespace meshwright

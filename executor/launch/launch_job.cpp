@@ -1,0 +1,238 @@
+/// Ranks that an external launcher has started, one process each, connected over TCP
+/// (tcp_meeting.hpp). The process of rank 0 supervises the job: the others send it heartbeats, and
+/// it tells them how the job ended. A process that loses rank 0 counts the job as failed.
+#include <poll.h>
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/base/check.hpp"
+#include "executor/launch/launch.hpp"
+#include "executor/launch/supervision.hpp"
+#include "executor/launch/tcp_meeting.hpp"
+#include "executor/transport/wire.hpp"
+
+namespace meshwright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kHeartbeat{100};  ///< interval of progress reports to rank 0
+constexpr std::chrono::milliseconds kPoll{20};
+
+/// State of this process that its rank's thread may still use after run_job() has returned.
+struct OwnRank {
+  OwnRank(RankId rank, RankSockets sockets)
+      : communicator(rank, std::move(sockets), progress.beats) {}
+  RankProgress progress;
+  SocketCommunicator communicator;
+  BodyEnd end;  ///< once is_finished
+};
+
+std::vector<std::byte> bytes_of(const RankProgress& progress) {
+  ByteWriter writer;
+  write_progress(writer, progress);
+  return writer.take();
+}
+
+/// Rank 0 only: supervises all ranks, including its own, over one socket per rank.
+class Supervisor {
+ public:
+  Supervisor(std::vector<FileDescriptor> sockets, const LaunchOptions& options)
+      : options_(options), progress_(sockets.size()), watchdog_(progress_, options) {
+    for (FileDescriptor& socket : sockets)
+      ranks_.push_back({std::make_unique<FrameStream>(std::move(socket))});
+  }
+
+  /// Returns true once all ranks have ended, or those still running after a failure are given up.
+  bool poll() {
+    // The watchdog first, the ranks' own reports take precedence: launchers signal all processes
+    // when one dies, and that must not be reported as an interruption.
+    std::optional<RankFailure> noticed;
+    if (!failure_) noticed = watchdog_.look();
+    take_frames();
+    for (std::size_t i = 0; i < ranks_.size(); ++i)
+      if (!ranks_[i].is_open && !ranks_[i].has_ended) {
+        ranks_[i].has_ended = true;
+        fail(i, FailureKind::kDeath, std::string(kProcessLost));
+      }
+    if (noticed) fail(std::move(*noticed));
+    const bool all = std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.has_ended; });
+    if (all && stopped_) fail(stopped_without_reason(*stopped_));
+    if (all && !failure_) send_to_all(FrameKind::kFinished);
+    return all || (failure_ && Clock::now() - failed_ > options_.patience / 4);
+  }
+  const std::optional<RankFailure>& failure() const { return failure_; }
+
+ private:
+  struct Rank {
+    std::unique_ptr<FrameStream> stream;
+    bool is_open = true;
+    bool has_ended = false;  ///< reported how it ended, or its process is gone
+  };
+
+  void take_frames() {
+    std::vector<pollfd> polled;
+    for (const Rank& rank : ranks_)
+      polled.push_back({rank.is_open ? rank.stream->fd() : -1, POLLIN, 0});
+    ::poll(polled.data(), polled.size(), static_cast<int>(kPoll.count()));
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      ranks_[i].stream->send_rest();
+      if (polled[i].revents != 0)
+        ranks_[i].is_open =
+            ranks_[i].stream->receive([&](Frame&& frame) { take(i, std::move(frame)); });
+    }
+  }
+
+  void take(std::size_t rank, Frame&& frame) {
+    switch (frame.kind) {
+      case FrameKind::kReport:
+        if (auto cause = hand_over(options_, RankId(rank), frame.bytes))
+          fail(rank, FailureKind::kError, std::move(*cause));
+        return;
+      case FrameKind::kProgress: {
+        ByteReader reader(frame.bytes);
+        return read_progress(reader, progress_[rank]);
+      }
+      case FrameKind::kFailed: {
+        ranks_[rank].has_ended = progress_[rank].is_finished = true;
+        const auto* text = reinterpret_cast<const char*>(frame.bytes.data());  // NOLINT: bytes
+        return fail(rank, FailureKind::kError, std::string(text, frame.bytes.size()));
+      }
+      case FrameKind::kFinished:
+        ranks_[rank].has_ended = progress_[rank].is_finished = true;
+        if (!frame.bytes.empty() && !stopped_) stopped_ = RankId(rank);
+        return;
+      default:
+        return;
+    }
+  }
+
+  void fail(std::size_t rank, FailureKind kind, std::string cause) {
+    fail({.kind = kind,
+          .rank = RankId(rank),
+          .task = TaskId(progress_[rank].task.load()),
+          .cause = std::move(cause)});
+  }
+  void fail(RankFailure failure) {
+    if (failure_) return;
+    failure_ = std::move(failure);
+    failed_ = Clock::now();
+    send_to_all(FrameKind::kStop, bytes_of(*failure_));
+  }
+  void send_to_all(FrameKind kind, std::span<const std::byte> bytes = {}) {
+    for (const Rank& rank : ranks_) rank.stream->send(kind, bytes);
+  }
+
+  const LaunchOptions& options_;
+  std::vector<Rank> ranks_;
+  std::vector<RankProgress> progress_;
+  Watchdog watchdog_;
+  Clock::time_point failed_;
+  std::optional<RankId> stopped_;
+  std::optional<RankFailure> failure_;
+};
+
+/// Sends the supervisor the rank's heartbeats, and finally how it ended.
+class Reporter {
+ public:
+  explicit Reporter(OwnRank& own) : own_(own) {}
+  /// Returns true once the end has been reported.
+  bool report() {
+    if (own_.communicator.is_stopped()) own_.progress.must_stop = true;
+    const bool has_ended = own_.progress.is_finished;
+    if (has_ended || Clock::now() - reported_ > kHeartbeat) {
+      reported_ = Clock::now();
+      own_.communicator.tell(FrameKind::kProgress, bytes_of(own_.progress));
+    }
+    if (!has_ended) return false;
+    const BodyEnd& end = own_.end;
+    const std::byte stopped{1};
+    if (end.cause)
+      own_.communicator.tell(FrameKind::kFailed, std::as_bytes(std::span(*end.cause)));
+    else
+      own_.communicator.tell(FrameKind::kFinished, std::span(&stopped, end.was_stopped ? 1 : 0));
+    return true;
+  }
+
+ private:
+  OwnRank& own_;
+  Clock::time_point reported_;
+};
+
+/// All processes but that of rank 0: waits until the job is over, not only its own rank.
+class JobEnd {
+ public:
+  JobEnd(const OwnRank& own, const LaunchOptions& options) : own_(own), options_(options) {}
+
+  /// After a failure the process of rank 0 ends first: external launchers kill the whole job as
+  /// soon as one process exits with an error, and rank 0 still has to report it.
+  bool has_come(bool own_is_reported) {
+    const bool is_lost = own_.communicator.is_launcher_gone();
+    if (!is_stopped_ && own_.communicator.is_stopped()) {
+      is_stopped_ = true;
+      stopped_ = Clock::now();
+    }
+    const auto grace = options_.patience / (own_is_reported ? 2 : 4);
+    const bool is_late = is_stopped_ && Clock::now() - stopped_ > grace;
+    return is_late || (own_is_reported && (is_lost || own_.communicator.is_released()));
+  }
+
+  /// To be called once it has come.
+  std::optional<RankFailure> failure(bool is_stuck) const {
+    RankFailure failure{
+        .kind = FailureKind::kDeath, .rank = RankId(0), .cause = std::string(kProcessLost)};
+    if (own_.communicator.is_released()) return std::nullopt;
+    if (!own_.communicator.stop_reason().empty())
+      failure = failure_from(own_.communicator.stop_reason());
+    else if (!is_stuck && own_.end.cause)
+      failure = {.kind = FailureKind::kError,
+                 .rank = own_.communicator.rank(),
+                 .task = TaskId(own_.progress.task.load()),
+                 .cause = *own_.end.cause};
+    failure.is_stuck = is_stuck;
+    return failure;
+  }
+
+ private:
+  const OwnRank& own_;
+  const LaunchOptions& options_;
+  bool is_stopped_ = false;
+  Clock::time_point stopped_;
+};
+
+}  // namespace
+
+std::optional<RankFailure> run_job(int ranks, const RankBody& body, const LaunchOptions& options) {
+  MW_CHECK(options.job != nullptr && options.job->ranks == ranks);
+  const bool supervises = options.job->rank == 0;
+  JobSockets sockets = meet_over_tcp(*options.job, std::max(options.patience, kMeetingPatience));
+  const auto own = std::make_shared<OwnRank>(RankId(options.job->rank), std::move(sockets.own));
+  const CrashWatch crash_watch;
+  std::thread thread([own, body] {
+    CrashWatch::set_rank_of_this_thread(&own->progress);
+    own->end = run_body(body, own->communicator, own->progress);
+    CrashWatch::set_rank_of_this_thread(nullptr);
+    own->progress.is_finished = true;
+  });
+  std::optional<Supervisor> supervisor;
+  if (supervises) supervisor.emplace(std::move(sockets.of_launcher), options);
+  Reporter reporter(*own);
+  JobEnd end(*own, options);
+  bool is_reported = false, is_over = false;
+  while (!is_over) {
+    is_reported = is_reported || reporter.report();
+    is_over = supervises ? supervisor->poll() : end.has_come(is_reported);
+    if (!supervises && !is_over) std::this_thread::sleep_for(kPoll);
+  }
+  const bool is_stuck = !own->progress.is_finished;
+  is_stuck ? thread.detach() : thread.join();
+  if (!supervises) return end.failure(is_stuck);
+  std::optional<RankFailure> failure = supervisor->failure();
+  if (failure) failure->is_stuck = is_stuck;
+  return failure;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,40 @@
+#include <charconv>
+#include <cstdlib>
+#include <initializer_list>
+#include <string_view>
+
+#include "executor/launch/mpi_job.hpp"
+
+namespace meshwright {
+
+namespace {
+
+/// The first of these variables that holds a non-negative integer.
+std::optional<int> number_in(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const char* text = std::getenv(name);
+    if (text == nullptr) continue;
+    const std::string_view digits(text);
+    int number = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (error == std::errc() && end == digits.data() + digits.size() && number >= 0) return number;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<RankId> rank_in_environment() {
+  // Open MPI; MPICH and Intel MPI; PMIx; srun.
+  const std::optional<int> rank =
+      number_in({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"});
+  if (!rank) return std::nullopt;
+  return RankId(*rank);
+}
+
+int local_rank_in_environment() {
+  return number_in({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "LOCAL_RANK"})
+      .value_or(0);
+}
+
+}  // namespace meshwright

@@ -1,0 +1,27 @@
+/// What a rank shares with its launcher while it runs.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "executor/transport/communicator.hpp"
+
+namespace meshwright {
+
+/// Progress of a rank as its launcher sees it. In shared memory if ranks are processes, so that it
+/// survives the death of the rank.
+struct RankProgress {
+  Beats beats{0};                        ///< heartbeats: kernels and pieces of messages
+  std::atomic<std::int32_t> task{-1};    ///< the running task; -1: none
+  std::atomic<std::int32_t> signal{0};   ///< the fatal signal a thread caught; 0: none
+  std::atomic<bool> is_waiting{false};   ///< waits for another rank
+  std::atomic<bool> is_finished{false};  ///< its body has returned
+  std::atomic<bool> is_on_disk{false};   ///< file I/O, exempt from the watchdog
+  /// Set by the launcher: the rank throws PeerFailure before its next task.
+  std::atomic<bool> must_stop{false};
+};
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);
+static_assert(std::atomic<std::int32_t>::is_always_lock_free);
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+}  // namespace meshwright

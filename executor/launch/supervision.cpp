@@ -1,0 +1,216 @@
+#include "executor/launch/supervision.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "core/base/check.hpp"
+#include "core/base/error.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr std::array kCrashes{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+
+thread_local RankProgress* rank_of_this_thread = nullptr;
+
+/// Only an atomic store and pause(), which are async-signal-safe.
+void keep_crashed_thread(int signal) {
+  if (rank_of_this_thread != nullptr) {
+    rank_of_this_thread->signal.store(signal);
+    for (;;) ::pause();
+  }
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+/// To be called inside a catch block.
+std::string cause_of_what_was_thrown() {
+  try {
+    throw;
+  } catch (const RuntimeFailure& error) {
+    return error.diagnostic().where + ": " + error.diagnostic().what;
+  } catch (const std::bad_alloc&) {
+    return std::string(kNoMemory);
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "unknown exception";
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(RankKind kind) {
+  switch (kind) {
+    case RankKind::kThreads:
+      return "threads";
+    case RankKind::kProcesses:
+      return "processes";
+    case RankKind::kMpi:
+      return "mpi";
+    case RankKind::kJob:
+      return "job";
+  }
+  MW_CHECK(false);
+}
+
+std::optional<RankFailure> run_ranks(RankKind kind, int ranks, const RankBody& body,
+                                     const LaunchOptions& options) {
+  switch (kind) {
+    case RankKind::kThreads:
+      return run_threads(ranks, body, options);
+    case RankKind::kProcesses:
+      return run_processes(ranks, body, options);
+    case RankKind::kMpi:
+      return run_mpi(ranks, body, options);
+    case RankKind::kJob:
+      return run_job(ranks, body, options);
+  }
+  MW_CHECK(false);
+}
+
+BodyEnd run_body(const RankBody& body, Communicator& communicator, RankProgress& progress) {
+  try {
+    body(communicator, progress);
+    return {};
+  } catch (const PeerFailure&) {
+    return {.was_stopped = true, .cause = {}};
+  } catch (...) {
+    return {.was_stopped = false, .cause = cause_of_what_was_thrown()};
+  }
+}
+
+std::optional<std::string> hand_over(const LaunchOptions& options, RankId rank,
+                                     std::span<const std::byte> report) {
+  try {
+    if (options.on_report) options.on_report(rank, report);
+    return std::nullopt;
+  } catch (...) {
+    return cause_of_what_was_thrown();
+  }
+}
+
+void write_progress(ByteWriter& writer, const RankProgress& progress) {
+  writer.number(progress.beats.load());
+  writer.number(progress.task.load());
+  writer.number(progress.signal.load());
+  writer.number(static_cast<std::uint8_t>(progress.is_waiting.load()));
+  writer.number(static_cast<std::uint8_t>(progress.is_on_disk.load()));
+}
+
+void read_progress(ByteReader& reader, RankProgress& known) {
+  known.beats = reader.number<std::int64_t>();
+  known.task = reader.number<std::int32_t>();
+  known.signal = reader.number<std::int32_t>();
+  known.is_waiting = reader.number<std::uint8_t>() != 0;
+  known.is_on_disk = reader.number<std::uint8_t>() != 0;
+}
+
+std::vector<std::byte> bytes_of(const RankFailure& failure) {
+  ByteWriter writer;
+  writer.number(static_cast<std::uint8_t>(failure.kind));
+  writer.number(failure.rank.value);
+  writer.number(failure.task.value);
+  writer.text(failure.cause);
+  return writer.take();
+}
+
+RankFailure failure_from(std::span<const std::byte> bytes) {
+  ByteReader reader(bytes);
+  RankFailure failure;
+  failure.kind = static_cast<FailureKind>(reader.number<std::uint8_t>());
+  failure.rank = RankId(reader.number<std::int32_t>());
+  failure.task = TaskId(reader.number<std::int32_t>());
+  failure.cause = reader.text();
+  return failure;
+}
+
+RankFailure stopped_without_reason(RankId rank) {
+  return {
+      .kind = FailureKind::kDeath, .rank = rank, .cause = "stopped although no rank had failed"};
+}
+
+SharedProgress::SharedProgress(int ranks)
+    : count_(static_cast<std::size_t>(ranks)),
+      memory_(::mmap(nullptr, size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+  if (memory_ == MAP_FAILED) throw std::bad_alloc();
+  for (std::size_t i = 0; i < count_; ++i) new (&all()[i]) RankProgress();
+}
+SharedProgress::~SharedProgress() { ::munmap(memory_, size()); }
+
+std::string signal_text(int signal) {
+  return fmt::format("signal {} ({})", signal, ::strsignal(signal));
+}
+
+std::optional<RankFailure> Watchdog::look() {
+  if (options_.interrupted != nullptr && options_.interrupted->load())
+    return RankFailure{
+        .kind = FailureKind::kInterruption, .rank = RankId(0), .cause = "interrupted"};
+  std::int64_t beats = 0;
+  bool is_on_disk = false;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    if (const int signal = ranks_[i].signal.load())
+      return RankFailure{.kind = FailureKind::kDeath,
+                         .rank = RankId(i),
+                         .task = TaskId(ranks_[i].task.load()),
+                         .cause = "crashed with " + signal_text(signal)};
+    beats += ranks_[i].beats.load();
+    is_on_disk |= ranks_[i].is_on_disk.load();
+  }
+  const Clock::time_point now = Clock::now();
+  const Clock::duration passed = now - std::exchange(looked_, now);
+  if (beats != beats_ || is_on_disk) {
+    beats_ = beats;
+    still_ = {};
+  } else if ((still_ += std::min<Clock::duration>(passed, options_.patience / 4)) >
+             options_.patience) {
+    return hanging();
+  }
+  return std::nullopt;
+}
+
+/// The rank that neither waits for another one nor has finished, or the first one of a deadlock.
+RankFailure Watchdog::hanging() const {
+  std::size_t culprit = ranks_.size();
+  for (std::size_t i = ranks_.size(); i-- > 0;)
+    if (!ranks_[i].is_waiting.load() && !ranks_[i].is_finished.load()) culprit = i;
+  for (std::size_t i = 0; culprit == ranks_.size(); ++i)
+    if (!ranks_[i].is_finished.load() || i + 1 == ranks_.size()) culprit = i;
+  const double seconds = std::chrono::duration<double>(options_.patience).count();
+  return {.kind = FailureKind::kHang,
+          .rank = RankId(culprit),
+          .task = TaskId(ranks_[culprit].task.load()),
+          .cause = fmt::format("hung: no rank made progress for {:g} s", seconds)};
+}
+
+CrashWatch::CrashWatch() {
+  for (const int crash : kCrashes) {
+    struct sigaction now {};
+    sigaction(crash, nullptr, &now);
+    if (now.sa_handler != SIG_DFL) continue;
+    struct sigaction keep {};
+    keep.sa_handler = keep_crashed_thread;
+    sigaction(crash, &keep, nullptr);
+  }
+}
+
+CrashWatch::~CrashWatch() {
+  for (const int crash : kCrashes) {
+    struct sigaction now {};
+    sigaction(crash, nullptr, &now);
+    if (now.sa_handler == keep_crashed_thread) ::signal(crash, SIG_DFL);
+  }
+}
+
+void CrashWatch::set_rank_of_this_thread(RankProgress* progress) { rank_of_this_thread = progress; }
+
+}  // namespace meshwright

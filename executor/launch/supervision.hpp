@@ -1,0 +1,96 @@
+/// Shared by the launchers: how a rank's body ended, hang detection, and crashes of threads.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "executor/launch/launch.hpp"
+#include "executor/transport/wire.hpp"
+
+namespace meshwright {
+
+struct BodyEnd {
+  bool was_stopped = false;          ///< another rank failed first
+  std::optional<std::string> cause;  ///< its own failure
+};
+/// Cause of a failure by std::bad_alloc.
+inline constexpr std::string_view kNoMemory = "out of memory";
+/// Calls the body and catches exceptions.
+BodyEnd run_body(const RankBody& body, Communicator& communicator, RankProgress& progress);
+
+/// Calls LaunchOptions::on_report, if set. An exception ends the run as a failure of the reporting
+/// rank; its cause is returned.
+std::optional<std::string> hand_over(const LaunchOptions& options, RankId rank,
+                                     std::span<const std::byte> report);
+
+/// Serializes a rank's progress for the process of rank 0, which supervises the job.
+void write_progress(ByteWriter& writer, const RankProgress& progress);
+/// Updates the supervisor's copy.
+void read_progress(ByteReader& reader, RankProgress& known);
+
+/// A failure without is_stuck, which only the rank's own process knows.
+std::vector<std::byte> bytes_of(const RankFailure& failure);
+RankFailure failure_from(std::span<const std::byte> bytes);
+
+/// Cause when a process vanished before it reported how its rank ended.
+inline constexpr std::string_view kProcessLost =
+    "its process was killed or exited without reporting a status";
+
+/// All ranks have ended, some were stopped, and none reported a failure: our bug, reported anyway.
+RankFailure stopped_without_reason(RankId rank);
+
+/// "signal 9 (Killed)"
+std::string signal_text(int signal);
+
+/// Progress of all ranks in shared memory: visible to processes forked after construction, and
+/// readable after their death. Its lock-free atomics are all that the processes share.
+class SharedProgress {
+ public:
+  explicit SharedProgress(int ranks);
+  SharedProgress(const SharedProgress&) = delete;
+  SharedProgress& operator=(const SharedProgress&) = delete;
+  ~SharedProgress();
+  std::span<RankProgress> all() { return {static_cast<RankProgress*>(memory_), count_}; }
+
+ private:
+  std::size_t size() const { return count_ * sizeof(RankProgress); }
+  std::size_t count_;
+  void* memory_;
+};
+
+/// Detects interruptions, crashed threads and hangs. Long gaps between two calls of look() count
+/// only in part: if this process was suspended (Ctrl-Z), so were its ranks.
+class Watchdog {
+ public:
+  /// Both must outlive it.
+  Watchdog(std::span<const RankProgress> ranks, const LaunchOptions& options)
+      : ranks_(ranks), options_(options) {}
+  std::optional<RankFailure> look();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  RankFailure hanging() const;
+  std::span<const RankProgress> ranks_;
+  const LaunchOptions& options_;
+  std::int64_t beats_ = -1;
+  Clock::time_point looked_ = Clock::now();
+  Clock::duration still_{};  ///< time without progress of any rank
+};
+
+/// During its lifetime a thread that runs a rank does not take the process down when it crashes: it
+/// is suspended in the signal handler and RankProgress::signal records the signal. Signals that
+/// already have a handler (sanitizers) are left alone.
+class CrashWatch {
+ public:
+  CrashWatch();
+  ~CrashWatch();
+  CrashWatch(const CrashWatch&) = delete;
+  CrashWatch& operator=(const CrashWatch&) = delete;
+  /// To be called by the thread that runs the rank; null: no longer.
+  static void set_rank_of_this_thread(RankProgress* progress);
+};
+
+}  // namespace meshwright

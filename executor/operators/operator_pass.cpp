@@ -1,0 +1,92 @@
+#include "executor/operators/operator_pass.hpp"
+
+#include "core/base/check.hpp"
+
+namespace meshwright {
+
+Block OperatorPass::own_rows() const {
+  return block_of(rank.tokens.gathered, rank.strategy.degrees.tensor, rank.at.tensor);
+}
+
+Matrix OperatorPass::at(TensorId tensor, Form form) {
+  OwnedMatrix* found = state.find(tensor, form);
+  MW_CHECK(found != nullptr);
+  return found->view();
+}
+Matrix OperatorPass::value(TensorId tensor) { return at(tensor, Form::kValue); }
+Matrix OperatorPass::whole(TensorId tensor) {
+  OwnedMatrix* found = state.find(tensor, Form::kGatheredValue);
+  return found != nullptr ? found->view() : value(tensor);
+}
+Matrix OperatorPass::gradient(TensorId tensor) { return at(tensor, Form::kGradient); }
+Matrix OperatorPass::whole_gradient(TensorId tensor) {
+  OwnedMatrix* found = state.find(tensor, Form::kGatheredGradient);
+  return found != nullptr ? found->view() : gradient(tensor);
+}
+
+DropoutMask OperatorPass::dropout_mask(double probability) const {
+  std::uint64_t key = mixed_bits(options.seed ^ 0x64726f706f7574);  // not that of initial values
+  for (const std::int64_t number : {std::int64_t{step}, std::int64_t{id.value}})
+    key = mixed_bits(key + static_cast<std::uint64_t>(number));
+  return {.probability = static_cast<float>(probability), .key = key};
+}
+
+std::int64_t OperatorPass::width(TensorId tensor) const {
+  const ActivationTensor& whole_tensor = rank.activation(tensor);
+  if (whole_tensor.cut != ActivationCut::kFeatures) return whole_tensor.width;
+  const ParallelDegrees& degrees = rank.strategy.degrees;
+  if (whole_tensor.routed) return whole_tensor.width / degrees.expert_tensor;
+  return local_width(whole_tensor, degrees.tensor);
+}
+
+Matrix OperatorPass::make_value(TensorId tensor, std::int64_t value_rows) {
+  const Dtype dtype =
+      rank.activation(tensor).element == ElementWidth::kFloat32 ? Dtype::kFp32 : rank.dtype;
+  return make(tensor, Form::kValue, value_rows, width(tensor), dtype, MemoryClass::kActivations);
+}
+
+Matrix OperatorPass::make(TensorId tensor, Form form, std::int64_t value_rows, std::int64_t columns,
+                          Dtype dtype, MemoryClass what) {
+  OwnedMatrix& made = state.tensors[{tensor.value, form}];
+  made = OwnedMatrix();  // free the old one first
+  made = rank.matrix(what, value_rows, columns, dtype);
+  return made.view();
+}
+
+void OperatorPass::add_gradient(TensorId tensor, const ConstMatrix& more) {
+  into_gradient(tensor, Form::kGradient, more, [&](const Matrix& sum, bool adds) {
+    if (adds)
+      rank.run(rank.kernels.add, {.a = sum, .b = more, .y = sum});
+    else
+      copy(*this, more, sum);
+  });
+}
+
+void copy(OperatorPass& pass, const ConstMatrix& from, const Matrix& to) {
+  pass.rank.run(pass.rank.kernels.cast, {.x = flat(from), .y = flat(to)});
+}
+
+void clear(OperatorPass& pass, const Matrix& m) {
+  pass.rank.run(pass.rank.kernels.fill, {.y = flat(m), .value = 0});
+}
+
+namespace {
+
+template <class Shape>
+void backward_input(OperatorPass&, const Shape&) {}
+template <class Shape>
+void backward_weight(OperatorPass&, const Shape&) {}
+
+}  // namespace
+
+void compute(OperatorPass& pass, Phase phase) {
+  std::visit(
+      [&](const auto& shape) {
+        if (phase == Phase::kForward) forward(pass, shape);
+        if (phase == Phase::kBackwardInput) backward_input(pass, shape);
+        if (phase == Phase::kBackwardWeight) backward_weight(pass, shape);
+      },
+      pass.op().shape);
+}
+
+}  // namespace meshwright

@@ -1,0 +1,124 @@
+/// Context for running one operator of the model on one micro-batch: the tensors it reads and
+/// writes.
+#pragma once
+
+#include "executor/operators/microbatch_state.hpp"
+#include "executor/parameters/stage_parameters.hpp"
+#include "executor/ranks/rank_context.hpp"
+#include "executor/ranks/training_options.hpp"
+#include "executor/transport/collectives.hpp"
+
+namespace meshwright {
+
+class OperatorPass {
+ public:
+  RankContext& rank;
+  StageParameters& parameters;
+  const TokenRows& rows;
+  MicrobatchState& state;
+  OperatorId id;
+  float loss_scale;  ///< 1 / tokens of a training step: gradients are those of the mean loss
+  const TrainingOptions& options;
+  int step = 0;          ///< training step number
+  int expert_nodes = 1;  ///< nodes that the experts of a layer are spread over
+
+  const Operator& op() const { return rank.op(id); }
+  TensorId input(std::size_t i = 0) const { return op().inputs[i]; }
+  TensorId output(std::size_t i = 0) const { return op().outputs[i]; }
+
+  /// Whether the model is sharded by tensor parallelism.
+  bool is_cut() const { return rank.strategy.degrees.tensor > 1; }
+  /// The rows of the tensor group's tokens that only this rank processes: under sequence
+  /// parallelism, and for tokens dispatched to experts.
+  Block own_rows() const;
+
+  Matrix at(TensorId tensor, Form form);
+  Matrix value(TensorId tensor);  ///< this rank's shard
+  Matrix whole(TensorId tensor);  ///< the gathered one if it was gathered
+  Matrix gradient(TensorId tensor);
+  Matrix whole_gradient(TensorId tensor);  ///< the gathered one if it was gathered
+
+  /// The mask of this operator in this step, the same on all ranks.
+  DropoutMask dropout_mask(double probability) const;
+  /// Local columns of an activation.
+  std::int64_t width(TensorId tensor) const;
+  Matrix make_value(TensorId tensor, std::int64_t value_rows);
+  Matrix make(TensorId tensor, Form form, std::int64_t value_rows, std::int64_t columns,
+              Dtype dtype, MemoryClass what);
+
+  /// Calls write(destination, adds) with a new gradient of the shape of `like`, or, with adds set,
+  /// the gradient that other consumers of the tensor have started to accumulate.
+  template <class Write>
+  void into_gradient(TensorId tensor, Form form, const ConstMatrix& like, Write write) {
+    const bool adds = state.find(tensor, form) != nullptr;
+    const Matrix destination =
+        adds ? state.find(tensor, form)->view()
+             : make(tensor, form, like.rows, like.columns, rank.dtype, MemoryClass::kWorking);
+    write(destination, adds);
+  }
+  void add_gradient(TensorId tensor, const ConstMatrix& more);
+};
+
+/// Copies all elements, converted to the dtype of `to`.
+void copy(OperatorPass& pass, const ConstMatrix& from, const Matrix& to);
+/// Sets all elements to zero.
+void clear(OperatorPass& pass, const Matrix& m);
+
+// One function per operator and pass, by family: operator_dense.cpp, operator_rotary.cpp,
+// operator_attention.cpp, operator_residual.cpp, operator_experts.cpp, operator_loss.cpp.
+// backward_input() also computes weight gradients that come from the same kernel.
+
+void forward(OperatorPass& pass, const EmbeddingLookup& table);
+void backward_weight(OperatorPass& pass, const EmbeddingLookup& table);
+void forward(OperatorPass& pass, const Norm& norm);
+void backward_input(OperatorPass& pass, const Norm& norm);
+void forward(OperatorPass& pass, const Linear& linear);
+void backward_input(OperatorPass& pass, const Linear& linear);
+void backward_weight(OperatorPass& pass, const Linear& linear);
+void forward(OperatorPass& pass, const Activation& activation);
+void backward_input(OperatorPass& pass, const Activation& activation);
+void forward(OperatorPass& pass, const ResidualAdd& add);
+void backward_input(OperatorPass& pass, const ResidualAdd& add);
+void forward(OperatorPass& pass, const RowGate& gate);
+void backward_input(OperatorPass& pass, const RowGate& gate);
+
+void forward(OperatorPass& pass, const RotaryEmbedding& rotary);
+void backward_input(OperatorPass& pass, const RotaryEmbedding& rotary);
+void forward(OperatorPass& pass, const Attention& attention);
+void backward_input(OperatorPass& pass, const Attention& attention);
+
+void forward(OperatorPass& pass, const Router& router);
+void backward_input(OperatorPass& pass, const Router& router);
+void backward_weight(OperatorPass& pass, const Router& router);
+void forward(OperatorPass& pass, const TokenDispatch& dispatch);
+void backward_input(OperatorPass& pass, const TokenDispatch& dispatch);
+void forward(OperatorPass& pass, const ExpertLinear& expert);
+void backward_input(OperatorPass& pass, const ExpertLinear& expert);
+void backward_weight(OperatorPass& pass, const ExpertLinear& expert);
+void forward(OperatorPass& pass, const TokenCombine& combine);
+void backward_input(OperatorPass& pass, const TokenCombine& combine);
+
+void forward(OperatorPass& pass, const CrossEntropy& loss);
+void backward_input(OperatorPass& pass, const CrossEntropy& loss);
+
+/// The collectives of an operator. Each returns the time at which the last member was ready.
+Ticks reduce_loss(OperatorPass& pass, RankGroup& group, Ticks ready);
+Ticks over_context_ranks(OperatorPass& pass, const Collective& collective, RankGroup& group,
+                         Ticks ready);
+Ticks start_ring(OperatorPass& pass, RankGroup& group, Ticks ready);
+Ticks finish_ring(OperatorPass& pass, RankGroup& group, Ticks ready);
+Ticks over_expert_ranks(OperatorPass& pass, const Collective& collective, RankGroup& group,
+                        Ticks ready);
+Ticks gather_dispatched(OperatorPass& pass, RankGroup& group, Ticks ready);
+
+/// All-reduces activations over a group in the dtype in which they are stored.
+Ticks all_reduce(RankGroup& group, const Matrix& m, Ticks ready);
+/// Member i ends up with the sums of row block i; the other rows hold partial sums.
+Ticks reduce_scatter(RankGroup& group, const Matrix& m, Ticks ready);
+
+/// Runs `phase` of the operator; no-op if it has no such phase.
+void compute(OperatorPass& pass, Phase phase);
+/// Runs a collective of the operator over `group`.
+Ticks communicate(OperatorPass& pass, const Collective& collective, RankGroup& group, Ticks ready);
+
+}  // namespace meshwright

@@ -1,0 +1,317 @@
+#include "executor/runs/train.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <mutex>
+
+#include "core/base/check.hpp"
+#include "core/base/error.hpp"
+#include "core/plan/weight_versions.hpp"
+#include "executor/parameters/owned_parameters.hpp"
+#include "executor/runs/gather_reports.hpp"
+#include "executor/tasks/device_spans.hpp"
+#include "executor/tasks/idle_actions.hpp"
+#include "executor/tasks/nccl_groups.hpp"
+#include "executor/tasks/turns.hpp"
+#include "executor/training/run_report.hpp"
+#include "executor/training/training_actions.hpp"
+#include "executor/transport/device_communicator.hpp"
+#include "executor/transport/nccl_communicator.hpp"
+#include "kernels/staged_kernels.hpp"
+
+namespace meshwright {
+namespace {
+
+/// One run with all its ranks.
+class Training {
+ public:
+  explicit Training(const TrainingRequest& request)
+      : request_(request),
+        runnable_(request_.graph, request_.plan, request_.model, request_.cost_model),
+        gathered_(request_) {
+    const std::int64_t microbatches = microbatch_count(request.plan.strategy) * request.steps;
+    for (const Task& task : request.graph.tasks)
+      MW_CHECK(!covers_all_steps_ || task.microbatch < microbatches);
+  }
+
+  TrainingRun run() {
+    LaunchOptions launch = request_.launch;
+    launch.on_report = [this](RankId rank, std::span<const std::byte> bytes) {
+      gathered_.take(rank, bytes);
+    };
+    return gathered_.finish(run_ranks(
+        request_.ranks, static_cast<int>(request_.graph.ranks.size()),
+        [this](Communicator& c, RankProgress& p) { run_rank(c, p); }, launch));
+  }
+
+ private:
+  void run_rank(Communicator& communicator, RankProgress& progress) const {
+    if (request_.clock == TimelineClock::kReplay) {
+      IdleActions actions(request_.plan.strategy, communicator);
+      if (covers_all_steps_)
+        run_all_steps(
+            communicator, progress, StepActions(actions), [](TaskId) {}, [](int) { return 0.0; });
+      for (int step = 0; step < request_.steps && !covers_all_steps_; ++step)
+        run_one_step(
+            communicator, progress, StepActions(actions), step, [](TaskId) {}, [] { return 0.0; });
+      return communicator.report(to_bytes(EndReport()));
+    }
+    if (request_.device == nullptr) return train_on(communicator, progress, nullptr);
+    // Under the virtual clock kernels are timed alone on the device.
+    const bool is_virtual = request_.clock == TimelineClock::kVirtual;
+    request_.device->select(request_.nccl_device);
+    DeviceQueue queue(request_.kernels, *request_.device,
+                      is_virtual ? QueueTiming::kEachKernel : QueueTiming::kNone);
+    if (request_.nccl == nullptr) {
+      DeviceCommunicator on_device(communicator, queue);
+      return train_on(on_device, progress, &queue);
+    }
+    NcclCommunicator by_nccl(communicator, queue, nccl_groups_of(runnable_, request_.plan.strategy),
+                             {.table = *request_.nccl,
+                              .device = request_.nccl_device,
+                              .patience = request_.launch.patience,
+                              .must_stop = &progress.must_stop});
+    train_on(by_nccl, progress, &queue);
+  }
+
+  /// With a queue, tensors are in its memory, and the communicator must support that.
+  void train_on(Communicator& communicator, RankProgress& progress, DeviceQueue* queue) const {
+    TrainingActions actions(runnable_, request_.plan, request_.model, communicator,
+                            queue == nullptr ? request_.kernels : queued_, request_.text,
+                            request_.options, progress, queue);
+    TimedActions timed(actions, work_time_of(request_.kernels.backend));
+    const bool is_thread = request_.ranks == RankKind::kThreads;
+    const bool is_timed = is_thread && request_.kernel_times;
+    TaskActions& own_actions = is_timed ? static_cast<TaskActions&>(timed) : actions;
+    ActionsInTurn in_turn(own_actions, *turns_, communicator.rank(), progress);
+    const bool takes_turns = is_thread && request_.clock == TimelineClock::kVirtual;
+    if (takes_turns) turns_->settle(communicator.rank());
+    std::optional<DeviceSpans> spans;  // wall clock: the host runs ahead of the device
+    if (queue != nullptr && request_.clock == TimelineClock::kWall &&
+        request_.links == LinkTime::kReal)
+      spans.emplace(own_actions, request_.graph, *queue, request_.recorder);
+    StepActions all_actions(own_actions, spans ? &*spans : nullptr);
+    if (takes_turns) all_actions.actions = &in_turn;
+    if (spans) all_actions.actions = &*spans;
+    const CheckpointOptions& checkpoints = request_.checkpoints;
+    if (checkpoints.resume != nullptr) restore(actions, *checkpoints.resume);
+    const auto spoil = [&](TaskId task) { poison(actions, task); };
+    if (covers_all_steps_) {
+      run_all_steps(communicator, progress, all_actions, spoil, [&](int step) {
+        actions.settle();
+        return share_of_loss(actions, step);
+      });
+      const int last = request_.steps - 1;
+      if (checkpoints.saves_after(last, request_.steps)) save(communicator, actions, last);
+    }
+    for (int step = 0; step < request_.steps && !covers_all_steps_; ++step) {
+      if (step == 1) timed.forget();
+      run_one_step(communicator, progress, all_actions, step, spoil, [&] {
+        actions.settle();
+        return mean_loss(communicator, actions, step);
+      });
+      if (checkpoints.saves_after(step, request_.steps)) save(communicator, actions, step);
+    }
+    if (is_timed) {
+      const std::lock_guard lock(*kernel_times_mutex_);
+      request_.kernel_times(timed.take());
+    }
+    EndReport end{.peak_memory = actions.memory().peak(), .parameters = {}};
+    if (request_.keep_parameters) end.parameters = parameters_of(actions);
+    communicator.report(to_bytes(end));
+  }
+
+  void save(Communicator& communicator, TrainingActions& actions, int step) const {
+    const Strategy& s = request_.plan.strategy;
+    Checkpoint about;
+    about.step = request_.checkpoints.first_step() + step + 1;
+    about.text_position = about.step * s.global_batch * s.sequence_length;
+    about.seed = request_.options.seed;
+    save_checkpoint(communicator, actions, request_.model, about,
+                    checkpoint_path(request_.checkpoints.save, about.step));
+  }
+
+  struct StepActions {
+    explicit StepActions(TaskActions& all, DeviceSpans* of_device = nullptr)
+        : actions(&all), spans(of_device) {}
+    TaskActions* actions;
+    DeviceSpans* spans;  ///< null: the clock has the times of the tasks
+  };
+
+  /// Reports the step, also if it does not complete.
+  template <class Poison, class Loss>
+  void run_one_step(Communicator& communicator, RankProgress& progress, const StepActions& all,
+                    int step, Poison poison, Loss loss) const {
+    TaskActions& actions = *all.actions;
+    const auto inject = [&](TaskId task) {
+      const std::optional<Fault>& fault = request_.fault;
+      if (!fault || fault->task != task || fault->step != step) return;
+      fault->kind == FaultKind::kNan ? poison(task) : commit(fault->kind);
+    };
+    StepReport report{.step = step, .spans = {}};
+    try {
+      actions.begin_step(static_cast<int>(request_.checkpoints.first_step()) + step);
+      const RankClock::Moment origin = common_origin(communicator);
+      RankClock clock(request_.clock, origin, request_.links, &progress.must_stop, &progress.beats);
+      if (all.spans != nullptr) all.spans->start(origin);
+      clock.measure_by(work_time_of(request_.kernels.backend));
+      run_step(runnable_, communicator, actions, clock, progress, report.spans, inject);
+      report.loss = loss();
+      if (all.spans != nullptr) all.spans->correct(report.spans);
+      report.is_whole = true;
+    } catch (...) {
+      communicator.report(to_bytes(report));
+      throw;
+    }
+    communicator.report(to_bytes(report));
+  }
+
+  /// Flushless schedules: one graph for all steps. A rank reports a step after its last update of
+  /// it; tasks of the next step completed by then are in the same report.
+  template <class Poison, class Loss>
+  void run_all_steps(Communicator& communicator, RankProgress& progress, const StepActions& all,
+                     Poison poison, Loss loss) const {
+    TaskActions& actions = *all.actions;
+    std::vector<TaskSpan> spans;
+    std::size_t reported = 0;
+    int step = 0;
+    const auto report = [&](bool is_whole) {
+      StepReport made{.step = step, .is_whole = is_whole, .spans = {}};
+      if (is_whole) made.loss = loss(step);
+      if (is_whole && all.spans != nullptr) all.spans->correct(spans, reported);
+      made.spans.assign(spans.begin() + static_cast<std::ptrdiff_t>(reported), spans.end());
+      reported = spans.size();
+      step += is_whole ? 1 : 0;
+      communicator.report(to_bytes(made));
+    };
+    const auto before_task = [&](TaskId next) {
+      if (ends_step(spans, step)) report(true);
+      const std::optional<Fault>& fault = request_.fault;
+      if (!fault || fault->task != next) return;  // the task belongs to one step only
+      fault->kind == FaultKind::kNan ? poison(next) : commit(fault->kind);
+    };
+    try {
+      actions.begin_step(static_cast<int>(request_.checkpoints.first_step()));
+      const RankClock::Moment origin = common_origin(communicator);
+      RankClock clock(request_.clock, origin, request_.links, &progress.must_stop, &progress.beats);
+      if (all.spans != nullptr) all.spans->start(origin);
+      clock.measure_by(work_time_of(request_.kernels.backend));
+      run_step(runnable_, communicator, actions, clock, progress, spans, before_task);
+      MW_CHECK(ends_step(spans, step));
+      report(true);
+    } catch (...) {
+      report(false);
+      throw;
+    }
+  }
+
+  /// Whether the last of these tasks is the last update of the step.
+  bool ends_step(const std::vector<TaskSpan>& spans, int step) const {
+    if (spans.empty()) return false;
+    const Task& last = request_.graph.tasks[spans.back().task.index()];
+    return last.kind == TaskKind::kOptimizer &&
+           last.microbatch + 1 == (step + 1) * microbatch_count(request_.plan.strategy);
+  }
+
+  /// The contribution of this rank's tokens to the mean loss of the step.
+  double share_of_loss(const TrainingActions& actions, int step) const {
+    const Strategy& s = request_.plan.strategy;
+    const double share =
+        actions.loss_sum(step) / static_cast<double>(s.global_batch * s.sequence_length);
+    if (!std::isfinite(share))
+      throw std::runtime_error(fmt::format("the loss of step {} is {}", step, share));
+    return share;
+  }
+
+  std::vector<RankId> all_ranks() const {
+    std::vector<RankId> ranks;
+    for (std::size_t i = 0; i < request_.graph.ranks.size(); ++i) ranks.emplace_back(i);
+    return ranks;
+  }
+
+  /// Time zero of a step: chosen by rank 0 once all ranks are ready.
+  RankClock::Moment common_origin(Communicator& communicator) const {
+    RankGroup all(communicator, all_ranks(), {Channel::kControl, 0});
+    auto nanoseconds = std::chrono::steady_clock::now().time_since_epoch();
+    all.broadcast(std::as_writable_bytes(std::span(&nanoseconds, 1)), 0, Ticks());
+    return RankClock::Moment(nanoseconds);
+  }
+
+  double mean_loss(Communicator& communicator, const TrainingActions& actions, int step) const {
+    RankGroup all(communicator, all_ranks(), {Channel::kControl, 1});
+    std::vector<double> sums(2 * static_cast<std::size_t>(all.size()));
+    const std::size_t mine = 2 * static_cast<std::size_t>(all.index());
+    sums[mine] = actions.loss_sum();
+    sums[mine + 1] = static_cast<double>(actions.loss_tokens());
+    all.all_gather(std::as_writable_bytes(std::span(sums)), 2 * sizeof(double), Ticks());
+    double sum = 0, tokens = 0;
+    for (std::size_t i = 0; i < sums.size(); i += 2) {
+      sum += sums[i];
+      tokens += sums[i + 1];
+    }
+    if (!std::isfinite(sum))
+      throw std::runtime_error(fmt::format("the loss of step {} is {}", step, sum / tokens));
+    return sum / tokens;
+  }
+
+  /// All elements owned by this rank.
+  std::vector<ParameterValues> parameters_of(TrainingActions& actions) const {
+    std::vector<ParameterValues> parameters;
+    for (StageParameters* updated : actions.updated_parameters())
+      for (const bool expert : {false, true}) {
+        const std::vector<float> own =
+            own_values(updated->run(expert), StateKind::kWeights, actions.rank().progress.beats);
+        for_each_own_element(request_.model, *updated, expert,
+                             [&](TensorId tensor, std::int64_t number, std::size_t place) {
+                               add_element(parameters, tensor, number, own[place]);
+                             });
+      }
+    return parameters;
+  }
+
+  /// Sets a weight of the task's stage to NaN: in the first linear operator after the stage's
+  /// middle.
+  void poison(TrainingActions& actions, TaskId task) const {
+    const std::int16_t number = request_.graph.tasks[task.index()].stage;
+    MW_CHECK(number >= 0);
+    TrainingActions::Stage& stage = actions.stages()[static_cast<std::size_t>(number)];
+    for (std::size_t l = stage.layers.size() / 2; l < stage.layers.size(); ++l) {
+      const Layer& layer = request_.model.layers[stage.layers[l].index()];
+      for (int i = 0; i < layer.operator_count; ++i) {
+        const Operator& op =
+            request_.model.operators[static_cast<std::size_t>(layer.first_operator + i)];
+        if (!std::holds_alternative<Linear>(op.shape)) continue;
+        const Matrix weight = stage.parameters->weight(op.parameters.front());
+        if (weight.data == nullptr) continue;  // sharded, and not gathered now
+        // All bits set is NaN in every floating-point format.
+        const std::uint32_t spoiled = ~std::uint32_t{0};
+        actions.rank().copy(weight.data, &spoiled,
+                            static_cast<std::size_t>(bytes_per_element(weight.dtype)));
+        return;
+      }
+    }
+  }
+
+  const TrainingRequest request_;
+  bool covers_all_steps_ = updates_without_flush(request_.plan.strategy);
+  const KernelTable queued_ = queued_kernels(request_.kernels.backend);
+  RunnableGraph runnable_;
+  GatheredReports gathered_;
+  std::unique_ptr<std::mutex> kernel_times_mutex_ = std::make_unique<std::mutex>();
+  std::unique_ptr<Turns> turns_ = std::make_unique<Turns>(Turns::usual_number());
+};
+
+}  // namespace
+
+TrainingRun train(const TrainingRequest& request) {
+  auto training = std::make_unique<Training>(request);
+  TrainingRun run = training->run();
+  // A thread that could not be stopped still uses it.
+  if (run.failure && run.failure->is_stuck) static_cast<void>(training.release());
+  return run;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,88 @@
+/// Runs a plan: real training on ranks of any kind, with measurements.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/cost/cost_model.hpp"
+#include "core/timeline/timeline_of.hpp"
+#include "executor/checkpoint/checkpoint.hpp"
+#include "executor/launch/launch.hpp"
+#include "executor/ranks/training_options.hpp"
+#include "executor/runs/fault_injection.hpp"
+#include "executor/tasks/rank_clock.hpp"
+#include "executor/tasks/timed_actions.hpp"
+#include "executor/transport/nccl.hpp"
+#include "kernels/device.hpp"
+#include "kernels/device_activity.hpp"
+#include "kernels/kernel_table.hpp"
+
+namespace meshwright {
+
+/// Measurements of one training step.
+struct MeasuredStep {
+  double loss = 0;  ///< mean over the tokens of the global batch
+  /// By task of the graph. If the graph covers all steps, the last step holds the times of all
+  /// steps and the others are empty.
+  TaskTimes times;
+  Ticks duration;  ///< from its start, or the end of the previous step
+};
+
+/// A step that did not complete.
+struct UnfinishedStep {
+  TaskTimes times;
+  std::vector<bool> is_done;  ///< by task; only these have times
+};
+
+struct TrainingRun {
+  std::vector<MeasuredStep> steps;  ///< completed by all ranks
+  std::optional<UnfinishedStep> unfinished;
+  /// Final parameters, unsharded and in fp32, by name; only with `keep_parameters`.
+  std::map<std::string, std::vector<float>> parameters;
+  std::vector<MemoryAmounts> peak_memory;  ///< by rank, as allocated; without reserved memory
+  /// Set if the run ended early. If the rank is stuck, a thread still uses what the request refers
+  /// to, which must then live until the process exits.
+  std::optional<RankFailure> failure;
+};
+
+struct TrainingRequest {
+  const Plan& plan;
+  const ModelGraph& model;
+  const TaskGraph& graph;  ///< of all ranks, and of all steps for flushless schedules
+  const CostModel& cost_model;
+  const TokenText& text;
+  const KernelTable& kernels;
+  /// The device whose memory the kernels use; null: the host.
+  const DeviceTable* device = nullptr;
+  /// If set, each rank has its own device, number nccl_device, and communicates by NCCL (wall clock
+  /// only); null: ranks are threads that share one device.
+  const NcclTable* nccl = nullptr;
+  int nccl_device = 0;
+  /// Notified of every task on a device, under the wall clock and with real links.
+  const ActivityTable* recorder = nullptr;
+  TimelineClock clock = TimelineClock::kVirtual;
+  int steps = 1;
+  TrainingOptions options = {};
+  bool keep_parameters = false;
+  CheckpointOptions checkpoints = {};
+  RankKind ranks = RankKind::kThreads;
+  LaunchOptions launch = {};         ///< `on_report` is set by train()
+  LinkTime links = LinkTime::kReal;  ///< wall clock only
+  std::optional<Fault> fault = {};   ///< injected for testing
+  /// Called for each step that all ranks have completed. Calls are serialized and come from any
+  /// thread of the process that gathers the reports: under MPI and in jobs that of rank 0.
+  std::function<void(int step, const MeasuredStep&)> progress = {};
+  /// Called when a rank that is a thread ends, with its kernel times in all steps but the first.
+  /// Calls are serialized.
+  std::function<void(std::vector<TimedKernels>)> kernel_times = {};
+};
+
+/// Reasons why the plan cannot be run, with hints; empty: train() may be called.
+std::vector<Diagnostic> check_runnable(const Plan& plan, const ModelGraph& model);
+
+TrainingRun train(const TrainingRequest& request);
+
+}  // namespace meshwright

@@ -1,0 +1,301 @@
+#include "executor/tasks/rank_run.hpp"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <map>
+#include <tuple>
+
+#include "core/base/check.hpp"
+#include "core/lowering/lower.hpp"
+#include "core/plan/placement.hpp"
+#include "executor/tasks/early_gathers.hpp"
+
+namespace meshwright {
+namespace {
+
+/// Marks the rank as waiting for another one during its lifetime.
+class Waiting {
+ public:
+  explicit Waiting(RankProgress& progress) : progress_(progress) { progress_.is_waiting = true; }
+  ~Waiting() { progress_.is_waiting = false; }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  RankProgress& progress_;
+};
+
+/// One training step of a rank.
+class StepRun {
+ public:
+  StepRun(const RunnableGraph& runnable, Communicator& communicator, TaskActions& actions,
+          RankClock& clock, RankProgress& progress, std::vector<TaskSpan>& spans)
+      : runnable_(runnable),
+        graph_(runnable.graph()),
+        communicator_(communicator),
+        actions_(actions),
+        clock_(clock),
+        progress_(progress),
+        spans_(spans) {
+    actions_.tell_of_waits(
+        [this](bool begins) { begins ? clock_.pause_kernel() : clock_.resume_kernel(); });
+  }
+  ~StepRun() { actions_.tell_of_waits({}); }
+  StepRun(const StepRun&) = delete;
+  StepRun& operator=(const StepRun&) = delete;
+
+  void run(const std::function<void(TaskId)>& before_task) {
+    const std::vector<TaskId>& mine = runnable_.tasks_of(communicator_.rank());
+    ends_.resize(graph_.tasks.size());
+    spans_.reserve(mine.size());
+    for (const TaskId id : mine) {
+      progress_.task.store(id.value, std::memory_order_relaxed);
+      stop_if_asked();
+      if (before_task) before_task(id);
+      run(id);
+    }
+    progress_.task.store(-1, std::memory_order_relaxed);
+  }
+
+ private:
+  void run(TaskId id) {
+    const Task& task = graph_.tasks[id.index()];
+    actions_.begin_task(task);
+    switch (task.kind) {
+      case TaskKind::kSend:
+        send(id, task);
+        break;
+      case TaskKind::kReceive:
+        receive(id, task);
+        break;
+      case TaskKind::kCollective:
+        collective(id, task);
+        break;
+      default:
+        compute(id, task);
+    }
+    actions_.end_task(task);
+    beat();
+  }
+
+  /// Also discards times of aborted sleeps, which would be wrong.
+  void stop_if_asked() const {
+    if (progress_.must_stop) throw PeerFailure("another rank failed");
+  }
+
+  void beat() { progress_.beats.fetch_add(1, std::memory_order_relaxed); }
+
+  /// All dependencies are tasks of this rank.
+  Ticks ready(TaskId id, const Task& task) const {
+    Ticks at = stream_free_[static_cast<std::size_t>(task.stream)];
+    for (const TaskId before : graph_.dependencies_of(id)) at = std::max(at, ends_[before.index()]);
+    return at;
+  }
+
+  void finish(TaskId id, const Task& task, Ticks stamp_at_start) {
+    stop_if_asked();
+    ends_[id.index()] = clock_.time();
+    stream_free_[static_cast<std::size_t>(task.stream)] = clock_.time();
+    spans_.push_back({id, std::min(stamp_at_start, clock_.stamp()), clock_.stamp()});
+  }
+
+  void compute(TaskId id, const Task& task) {
+    clock_.start_task(ready(id, task), /*occupies_thread=*/true);
+    const Ticks stamp = clock_.stamp();
+    for (const LayerStep& step : runnable_.steps_of(task)) {
+      if (const auto* kernel = std::get_if<Kernel>(step.step)) {
+        actions_.wait_for_turn();
+        clock_.start_kernel();
+        actions_.compute(task, step, *kernel);
+        clock_.end_kernel(step.price);
+      } else {
+        const Waiting waiting(progress_);
+        const Ticks latest =
+            actions_.communicate(task, step, std::get<Collective>(*step.step), clock_.time());
+        // Sleeping ranks do not wait for stragglers as computing ranks do: add the predicted wait.
+        const Ticks wait = clock_.kind() == TimelineClock::kReplay ? step.wait : Ticks();
+        clock_.end_communication(latest, wait + step.price);
+      }
+      beat();
+    }
+    if (task.kind == TaskKind::kOptimizer) clock_.add_set_aside();
+    finish(id, task, stamp);
+  }
+
+  /// The receiver sees the transfer delayed by the latency.
+  void send(TaskId id, const Task& task) {
+    clock_.start_task(ready(id, task), false);
+    const Ticks start = clock_.time(), stamp = clock_.stamp();
+    const WorkPrice& price = runnable_.price_of(task);
+    const RankId to = runnable_.rank_of(graph_.tasks[runnable_.receive_of(id).index()]);
+    communicator_.send(to, {Channel::kPipeline, id.value}, actions_.outgoing(task),
+                       {start + price.latency, start + price.duration + price.latency});
+    clock_.end_communication(start, price.duration);
+    finish(id, task, stamp);
+  }
+
+  void receive(TaskId id, const Task& task) {
+    const Task& sent = graph_.tasks[static_cast<std::size_t>(task.partner)];
+    const RankId from = runnable_.rank_of(sent);
+    const Waiting waiting(progress_);
+    const MessageTimes times =
+        communicator_.receive(from, {Channel::kPipeline, task.partner}, actions_.incoming(task));
+    clock_.start_task(std::max(times.start, ready(id, task)), false);
+    const Ticks start = clock_.time(), stamp = clock_.stamp();
+    clock_.end_communication(std::max(start, times.end), Ticks());
+    finish(id, task, stamp);
+  }
+
+  /// The span covers the transfer only: it starts when the last member is ready.
+  void collective(TaskId id, const Task& task) {
+    clock_.start_task(ready(id, task), false);
+    const Ticks arrived = clock_.stamp();
+    const Collective& what = graph_.works[task.work.index()].collective;
+    actions_.wait_for_turn();
+    clock_.start_kernel();
+    actions_.prepare(task, what);
+    clock_.set_kernel_aside();
+    const Waiting waiting(progress_);
+    const Ticks latest =
+        actions_.communicate(task, what, runnable_.members_of(task), clock_.time());
+    const Ticks start = std::max(clock_.time(), latest);
+    clock_.end_communication(latest, runnable_.price_of(task).duration);
+    finish(id, task, std::max(arrived, start));
+  }
+
+  const RunnableGraph& runnable_;
+  const TaskGraph& graph_;
+  Communicator& communicator_;
+  TaskActions& actions_;
+  RankClock& clock_;
+  RankProgress& progress_;
+  std::array<Ticks, kStreamCount> stream_free_{};
+  std::vector<Ticks> ends_;  ///< by task, for this rank's tasks
+  std::vector<TaskSpan>& spans_;
+};
+
+}  // namespace
+
+RunnableGraph::RunnableGraph(const TaskGraph& graph, const Plan& plan, const ModelGraph& model,
+                             const CostModel& cost_model)
+    : graph_(graph),
+      prices_(price_works(graph.parts, graph.works, cost_model)),
+      tasks_of_(graph.ranks.size()),
+      members_(graph.collectives.size()),
+      part_of_stage_(placement_of(plan).part_of_stage),
+      receiver_(graph.tasks.size(), -1),
+      spans_(graph.works.size()),
+      programs_(graph.works.size()) {
+  const std::vector<std::vector<LayerId>> layers = layers_of_stages(plan, model);
+  find_spans(layers);
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+    const Task& task = graph.tasks[i];
+    if (task.kind == TaskKind::kReceive)
+      receiver_[static_cast<std::size_t>(task.partner)] = static_cast<std::int32_t>(i);
+    if (task.kind == TaskKind::kCollective)
+      members_[static_cast<std::size_t>(task.partner)].push_back(rank_of(task));
+    if (is_compute(task.kind) && programs_[task.work.index()].empty())
+      expand(task.work,
+             task.stage < 0 ? std::vector<LayerId>() : layers[static_cast<std::size_t>(task.stage)],
+             cost_model);
+  }
+  order_tasks();
+}
+
+/// The tasks of a pass are in order: each continues where the previous one ended.
+void RunnableGraph::find_spans(const std::vector<std::vector<LayerId>>& layers) {
+  std::map<std::tuple<std::int32_t, std::int16_t, std::int32_t, TaskKind>, std::size_t> passed;
+  for (const Task& task : graph_.tasks) {
+    if (!is_compute(task.kind) || task.kind == TaskKind::kOptimizer || task.stage < 0) continue;
+    std::size_t count = 0;
+    for (const WorkPartUse& use : graph_.works[task.work.index()].parts)
+      if (!graph_.parts[static_cast<std::size_t>(use.part)].recompute)
+        count += static_cast<std::size_t>(use.count);
+    std::size_t& first = passed[{task.rank, task.stage, task.microbatch, task.kind}];
+    const std::size_t all = layers[static_cast<std::size_t>(task.stage)].size();
+    LayerSpan& span = spans_[task.work.index()];
+    if (first == all) {
+      span = {true, false, false, true, all - 1, 0, all - 1};
+      continue;
+    }
+    MW_CHECK(!span.is_known || (span.first == first && span.count == count));
+    MW_CHECK(first + count <= all);
+    const std::size_t lowest = task.kind == TaskKind::kForward ? first : all - first - count;
+    span = {true, first == 0, first + count == all, false, first, count, lowest};
+    first += count;
+  }
+}
+
+/// Parts are in the order of the pass: forward from the first layer, backward from the last. A
+/// recomputed layer has two consecutive parts; the second advances to the next layer.
+void RunnableGraph::expand(WorkId id, const std::vector<LayerId>& layers,
+                           const CostModel& cost_model) {
+  const Work& work = graph_.works[id.index()];
+  std::size_t passed = spans_[id.index()].first;
+  const auto layer = [&] {
+    if (layers.empty()) return LayerId(-1);
+    return work.kind == TaskKind::kForward ? layers[std::min(passed, layers.size() - 1)]
+                                           : layers[layers.size() - 1 - passed];
+  };
+  for (const WorkPartUse& use : work.parts) {
+    const WorkPart& part = graph_.parts[static_cast<std::size_t>(use.part)];
+    const CostModel& on_nodes = cost_model.on_nodes(work.node_kind);
+    const std::vector<Ticks> prices = price_steps(part, on_nodes);
+    const std::vector<Ticks> waits = waits_of_steps(part, prices, on_nodes);
+    for (int repeat = 0; repeat < use.count; ++repeat) {
+      for (std::size_t i = 0; i < part.steps.size(); ++i)
+        programs_[id.index()].push_back({layer(), use.part, &part.steps[i], prices[i], waits[i]});
+      passed += part.recompute ? 0 : 1;
+    }
+  }
+}
+
+/// Receives of one stream keep their order.
+void RunnableGraph::order_tasks() {
+  using Pending = std::array<std::deque<TaskId>, kStreamCount>;
+  std::vector<Pending> pending(graph_.ranks.size());
+  for (std::size_t i = 0; i < graph_.tasks.size(); ++i) {
+    const Task& task = graph_.tasks[i];
+    const std::size_t rank = rank_of(task).index();
+    if (task.kind == TaskKind::kReceive) {
+      pending[rank][static_cast<std::size_t>(task.stream)].emplace_back(i);
+      continue;
+    }
+    for (const TaskId before : graph_.dependencies_of(TaskId(i))) {
+      const Task& needed = graph_.tasks[before.index()];
+      if (needed.kind != TaskKind::kReceive) continue;
+      std::deque<TaskId>& waiting = pending[rank][static_cast<std::size_t>(needed.stream)];
+      while (!waiting.empty() && waiting.front() <= before) {
+        tasks_of_[rank].push_back(waiting.front());
+        waiting.pop_front();
+      }
+    }
+    tasks_of_[rank].emplace_back(i);
+  }
+  for (std::vector<TaskId>& tasks : tasks_of_) tasks = with_early_gathers(graph_, tasks);
+}
+
+bool RunnableGraph::carries_gradient(const Task& task) const {
+  const bool sends = task.kind == TaskKind::kSend;
+  const TaskId send =
+      sends ? TaskId(static_cast<std::int32_t>(&task - graph_.tasks.data())) : TaskId(task.partner);
+  const Task& from = graph_.tasks[send.index()];
+  const Task& to = graph_.tasks[static_cast<std::size_t>(receiver_[send.index()])];
+  return to.stage < from.stage;
+}
+
+std::vector<TaskSpan> run_step(const RunnableGraph& runnable, Communicator& communicator,
+                               TaskActions& actions, RankClock& clock, RankProgress& progress) {
+  std::vector<TaskSpan> spans;
+  run_step(runnable, communicator, actions, clock, progress, spans);
+  return spans;
+}
+
+void run_step(const RunnableGraph& runnable, Communicator& communicator, TaskActions& actions,
+              RankClock& clock, RankProgress& progress, std::vector<TaskSpan>& spans,
+              const std::function<void(TaskId)>& before_task) {
+  StepRun(runnable, communicator, actions, clock, progress, spans).run(before_task);
+}
+
+}  // namespace meshwright

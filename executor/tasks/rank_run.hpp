@@ -1,0 +1,90 @@
+/// Runs one rank's tasks in order, with the same rules for task start and end as the simulator's
+/// linear pass.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "core/cost/cost_model.hpp"
+#include "core/graph/task_graph.hpp"
+#include "core/plan/plan.hpp"
+#include "executor/launch/rank_progress.hpp"
+#include "executor/tasks/rank_clock.hpp"
+#include "executor/tasks/task_actions.hpp"
+#include "executor/transport/communicator.hpp"
+
+namespace meshwright {
+
+/// A task graph of all ranks, prepared for execution. Shared by the ranks; must outlive their runs.
+class RunnableGraph {
+ public:
+  /// The cost model may return zero times if the clock does not use them.
+  RunnableGraph(const TaskGraph& graph, const Plan& plan, const ModelGraph& model,
+                const CostModel& cost_model);
+
+  const TaskGraph& graph() const { return graph_; }
+  const WorkPrice& price_of(const Task& task) const { return prices_[task.work.index()]; }
+  RankId rank_of(const Task& task) const {
+    return graph_.ranks[static_cast<std::size_t>(task.rank)].rank;
+  }
+  /// Execution order of a rank: the order of the graph, except that each receive is moved to its
+  /// first use, so that a rank never waits for data it does not need yet.
+  const std::vector<TaskId>& tasks_of(RankId rank) const { return tasks_of_[rank.index()]; }
+  /// For a send or receive: whether it transfers a gradient.
+  bool carries_gradient(const Task& task) const;
+  int part_of_stage(std::size_t stage) const { return part_of_stage_[stage]; }
+  /// Kernels and collectives of a compute task, in order.
+  const std::vector<LayerStep>& steps_of(const Task& task) const {
+    return programs_[task.work.index()];
+  }
+  TaskId receive_of(TaskId send) const { return TaskId(receiver_[send.index()]); }
+  /// A pass of a stage may be split into several tasks: whether this one is the first, or the last.
+  bool begins_pass(const Task& task) const { return spans_[task.work.index()].begins; }
+  bool ends_pass(const Task& task) const { return spans_[task.work.index()].ends; }
+  /// Forward work on the outputs of a finished pass: the loss of all devices' outputs.
+  bool is_behind_pass(const Task& task) const { return spans_[task.work.index()].is_behind; }
+  /// Index within the stage of the lowest layer of a pass.
+  std::size_t lowest_layer(const Task& task) const { return spans_[task.work.index()].lowest; }
+  /// Members of a collective, in the order of their tasks.
+  const std::vector<RankId>& members_of(const Task& task) const {
+    return members_[static_cast<std::size_t>(task.partner)];
+  }
+
+ private:
+  /// The layers of a stage that a work item covers, in the order of the pass.
+  struct LayerSpan {
+    bool is_known = false, begins = true, ends = true, is_behind = false;
+    std::size_t first = 0, count = 0;
+    std::size_t lowest = 0;  ///< index in the stage
+  };
+  void find_spans(const std::vector<std::vector<LayerId>>& layers);
+  void expand(WorkId work, const std::vector<LayerId>& layers, const CostModel& cost_model);
+  const TaskGraph& graph_;
+  std::vector<WorkPrice> prices_;
+  std::vector<std::vector<TaskId>> tasks_of_;
+  std::vector<std::vector<RankId>> members_;
+  void order_tasks();
+  std::vector<int> part_of_stage_;
+  std::vector<std::int32_t> receiver_;            ///< by task: the receive of a send
+  std::vector<LayerSpan> spans_;                  ///< by work
+  std::vector<std::vector<LayerStep>> programs_;  ///< by work
+};
+
+struct TaskSpan {
+  TaskId task;
+  Ticks start, end;
+  friend bool operator==(const TaskSpan&, const TaskSpan&) = default;
+};
+
+/// Runs one training step of one rank; returns the spans in task order. Throws what actions and
+/// communicator throw, and PeerFailure if the launcher stops the rank.
+std::vector<TaskSpan> run_step(const RunnableGraph& runnable, Communicator& communicator,
+                               TaskActions& actions, RankClock& clock, RankProgress& progress);
+
+/// The same. If it throws, `spans` holds the tasks completed so far; `before_task`, if given, is
+/// called before each task.
+void run_step(const RunnableGraph& runnable, Communicator& communicator, TaskActions& actions,
+              RankClock& clock, RankProgress& progress, std::vector<TaskSpan>& spans,
+              const std::function<void(TaskId)>& before_task = {});
+
+}  // namespace meshwright

@@ -1,0 +1,81 @@
+#include "executor/training/run_report.hpp"
+
+#include "core/base/check.hpp"
+#include "executor/transport/wire.hpp"
+
+namespace meshwright {
+namespace {
+
+void write(ByteWriter& writer, const StepReport& report) {
+  writer.number(std::int32_t{report.step});
+  writer.number(static_cast<std::uint8_t>(report.is_whole));
+  writer.number(report.loss);
+  writer.number(static_cast<std::uint64_t>(report.spans.size()));
+  for (const TaskSpan& span : report.spans) {
+    writer.number(span.task.value);
+    writer.number(span.start.value);
+    writer.number(span.end.value);
+  }
+}
+
+void read(ByteReader& reader, StepReport& report) {
+  report.step = reader.number<std::int32_t>();
+  report.is_whole = reader.number<std::uint8_t>() != 0;
+  report.loss = reader.number<double>();
+  const auto count = reader.number<std::uint64_t>();
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const TaskId task(reader.number<std::int32_t>());
+    const Ticks start(reader.number<std::int64_t>());
+    report.spans.push_back({task, start, Ticks(reader.number<std::int64_t>())});
+  }
+}
+
+void write(ByteWriter& writer, const EndReport& report) {
+  for (const Bytes bytes : report.peak_memory.by_class) writer.number(bytes.value);
+  writer.number(static_cast<std::uint64_t>(report.parameters.size()));
+  for (const ParameterValues& values : report.parameters) {
+    writer.number(values.tensor.value);
+    writer.number(values.first);
+    writer.array(std::span<const float>(values.values));
+  }
+}
+
+void read(ByteReader& reader, EndReport& report) {
+  for (Bytes& bytes : report.peak_memory.by_class) bytes = Bytes(reader.number<std::int64_t>());
+  const auto count = reader.number<std::uint64_t>();
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const TensorId tensor(reader.number<std::int32_t>());
+    const auto first = reader.number<std::int64_t>();
+    report.parameters.push_back({tensor, first, reader.array<float>()});
+  }
+}
+
+}  // namespace
+
+void add_element(std::vector<ParameterValues>& parameters, TensorId tensor, std::int64_t number,
+                 float value) {
+  const auto follows = [&](const ParameterValues& last) {
+    return last.tensor == tensor &&
+           last.first + static_cast<std::int64_t>(last.values.size()) == number;
+  };
+  if (parameters.empty() || !follows(parameters.back())) parameters.push_back({tensor, number, {}});
+  parameters.back().values.push_back(value);
+}
+
+std::vector<std::byte> to_bytes(const RunReport& report) {
+  ByteWriter writer;
+  writer.number(static_cast<std::uint8_t>(report.index()));
+  std::visit([&](const auto& what) { write(writer, what); }, report);
+  return writer.take();
+}
+
+RunReport run_report_from(std::span<const std::byte> bytes) {
+  ByteReader reader(bytes);
+  RunReport report;
+  if (reader.number<std::uint8_t>() == RunReport(EndReport()).index()) report = EndReport();
+  std::visit([&](auto& what) { read(reader, what); }, report);
+  MW_CHECK(reader.is_at_end());
+  return report;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,147 @@
+/// Every model family trains, with the same results under every parallel split.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "models/transformer_families.hpp"
+#include "tests/executor/runs/expect_same.hpp"
+
+namespace meshwright {
+namespace {
+
+/// A tiny model with the structure of the family, as in its configuration files.
+struct TinyFamily {
+  std::string_view name, config;
+};
+constexpr TinyFamily kTinyFamilies[] = {
+    {"bert", R"({"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "intermediate_size": 64, "vocab_size": 200,
+        "max_position_embeddings": 16})"},
+    {"deepseek_v2", R"({"model_type": "deepseek_v2", "hidden_size": 32, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "intermediate_size": 48, "moe_intermediate_size": 16,
+        "n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2,
+        "first_k_dense_replace": 1, "q_lora_rank": null, "kv_lora_rank": 16,
+        "qk_rope_head_dim": 4, "qk_nope_head_dim": 8, "v_head_dim": 8, "vocab_size": 200,
+        "max_position_embeddings": 16})"},
+    {"deepseek_v3", R"({"model_type": "deepseek_v3", "hidden_size": 32, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "intermediate_size": 48, "moe_intermediate_size": 16,
+        "n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2,
+        "first_k_dense_replace": 1, "q_lora_rank": 24, "kv_lora_rank": 16,
+        "qk_rope_head_dim": 4, "qk_nope_head_dim": 8, "v_head_dim": 8, "vocab_size": 200,
+        "max_position_embeddings": 16})"},
+    {"gpt2", R"({"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 4,
+        "n_positions": 16, "vocab_size": 200})"},
+    {"gpt_oss", R"({"model_type": "gpt_oss", "hidden_size": 32, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
+        "intermediate_size": 16, "num_local_experts": 4, "num_experts_per_tok": 2,
+        "sliding_window": 5, "vocab_size": 200, "max_position_embeddings": 16})"},
+    {"grok-1", R"({"model_type": "grok-1", "hidden_size": 32, "num_hidden_layers": 2,
+        "intermediate_size": 48, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "num_experts": 4, "num_experts_per_tok": 2, "vocab_size": 200,
+        "max_position_embeddings": 16})"},
+    {"kimi_k2", R"({"model_type": "kimi_k2", "hidden_size": 32, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "intermediate_size": 48, "moe_intermediate_size": 16,
+        "n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 3,
+        "first_k_dense_replace": 1, "q_lora_rank": 24, "kv_lora_rank": 16,
+        "qk_rope_head_dim": 4, "qk_nope_head_dim": 8, "v_head_dim": 8, "vocab_size": 200,
+        "max_position_embeddings": 16})"},
+    {"llama", R"({"model_type": "llama", "hidden_size": 32, "num_hidden_layers": 2,
+        "intermediate_size": 48, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "attention_bias": true, "mlp_bias": true, "vocab_size": 200,
+        "max_position_embeddings": 16})"},
+    {"mistral", R"({"model_type": "mistral", "hidden_size": 32, "num_hidden_layers": 2,
+        "intermediate_size": 48, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "sliding_window": 6, "vocab_size": 200, "max_position_embeddings": 16})"},
+    {"mixtral", R"({"model_type": "mixtral", "hidden_size": 32, "num_hidden_layers": 2,
+        "intermediate_size": 48, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "num_local_experts": 4, "num_experts_per_tok": 2, "vocab_size": 200,
+        "max_position_embeddings": 16})"},
+    {"mlp", R"({"model_type": "mlp", "hidden_size": 16, "num_hidden_layers": 2,
+        "vocab_size": 200})"},
+    {"nemotron", R"({"model_type": "nemotron", "hidden_size": 32, "num_hidden_layers": 2,
+        "intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "vocab_size": 200, "max_position_embeddings": 16})"},
+    {"qwen2", R"({"model_type": "qwen2", "hidden_size": 32, "num_hidden_layers": 2,
+        "intermediate_size": 48, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "tie_word_embeddings": true, "vocab_size": 200, "max_position_embeddings": 16})"},
+    {"qwen2_moe", R"({"model_type": "qwen2_moe", "hidden_size": 32, "num_hidden_layers": 2,
+        "intermediate_size": 48, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16,
+        "shared_expert_intermediate_size": 24, "vocab_size": 200,
+        "max_position_embeddings": 16})"},
+    {"qwen3", R"({"model_type": "qwen3", "hidden_size": 32, "num_hidden_layers": 2,
+        "intermediate_size": 48, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "head_dim": 12, "vocab_size": 200, "max_position_embeddings": 16})"},
+    {"qwen3_moe", R"({"model_type": "qwen3_moe", "hidden_size": 32, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "num_experts": 4,
+        "num_experts_per_tok": 2, "moe_intermediate_size": 16, "vocab_size": 200,
+        "max_position_embeddings": 16})"},
+    {"starcoder2", R"({"model_type": "starcoder2", "hidden_size": 32, "num_hidden_layers": 2,
+        "intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "sliding_window": 6, "vocab_size": 200, "max_position_embeddings": 16})"},
+};
+
+TEST(TinyFamilies, AreAllThatCanBeImported) {
+  std::vector<std::string> tried;
+  for (const TinyFamily& family : kTinyFamilies) tried.emplace_back(family.name);
+  std::vector<std::string> known = transformer_families();
+  known.emplace_back("mlp");
+  EXPECT_THAT(tried, testing::UnorderedElementsAreArray(known));
+}
+
+void PrintTo(const TinyFamily& family, std::ostream* out) { *out << family.name; }
+
+class EveryFamily : public testing::TestWithParam<TinyFamily> {
+ protected:
+  static TrainingRun run(const Strategy& strategy) {
+    // AdamW's first step is the sign of a gradient; an epsilon above rounding errors prevents steps
+    // of elements whose gradient is zero except for rounding.
+    RunOptions options;
+    options.training.epsilon = 1e-6F;
+    return run_plan(GetParam().config, strategy, options);
+  }
+  static const TrainingRun& on_one_rank() {
+    static std::map<std::string_view, TrainingRun> known;
+    if (!known.contains(GetParam().name)) known[GetParam().name] = run(base());
+    return known.at(GetParam().name);
+  }
+  /// Reports what differs.
+  static void expect_same_with(void (*change)(Strategy&)) {
+    Strategy cut = base();
+    change(cut);
+    expect_same_run(on_one_rank(), run(cut));
+  }
+};
+
+TEST_P(EveryFamily, LearnsOnOneRank) {
+  const TrainingRun& run = on_one_rank();
+  ASSERT_FALSE(run.failure.has_value()) << run.failure->cause;
+  // A vocabulary of 200: the initial loss is about ln 200.
+  EXPECT_NEAR(run.steps.front().loss, std::log(200.0), 0.3);
+  EXPECT_LT(run.steps.back().loss, run.steps.front().loss);
+}
+TEST_P(EveryFamily, TrainsTheSameCutOverTensorRanks) {
+  expect_same_with([](Strategy& s) { s.degrees.tensor = 2; });
+}
+TEST_P(EveryFamily, TrainsTheSameCutOverTensorRanksAndTheirTokens) {
+  expect_same_with([](Strategy& s) { s.degrees.tensor = 2, s.sequence_parallel = true; });
+}
+TEST_P(EveryFamily, TrainsTheSameInStages) {
+  expect_same_with([](Strategy& s) { s.degrees.pipeline = 2; });
+}
+TEST_P(EveryFamily, TrainsTheSameInReplicas) {
+  expect_same_with([](Strategy& s) { s.degrees.data = 2, s.zero = 1; });
+}
+TEST_P(EveryFamily, TrainsTheSameRoundARingOfContextRanks) {
+  expect_same_with([](Strategy& s) {
+    s.degrees.context = 2, s.model_parallelism.context = ContextAlgorithm::kRing;
+  });
+}
+INSTANTIATE_TEST_SUITE_P(Of, EveryFamily, testing::ValuesIn(kTinyFamilies), [](const auto& tried) {
+  std::string name(tried.param.name);
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace meshwright

@@ -1,0 +1,240 @@
+/// The same results under every plan: losses and parameters after some steps equal those of one
+/// rank.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "core/plan/plan.hpp"
+#include "core/schedule/schedule.hpp"
+#include "simulator/engine/simulate.hpp"
+#include "tests/executor/runs/expect_same.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr int kManySteps = 10;
+
+struct Case {
+  friend void PrintTo(const Case& tried, std::ostream* out) { *out << tried.name; }
+  std::string name;
+  std::string_view config;
+  Strategy strategy;
+};
+
+Case named(std::string name, std::string_view config, void (*change)(Strategy&)) {
+  Case made{std::move(name), config, base()};
+  change(made.strategy);
+  return made;
+}
+
+std::vector<Case> cases() {
+  using S = Strategy&;
+  return {
+      named("gpt_data_2", kGpt, [](S s) { s.degrees.data = 2; }),
+      named("gpt_data_4_zero_1", kGpt, [](S s) { s.degrees.data = 4, s.zero = 1; }),
+      named("gpt_tensor_2", kGpt, [](S s) { s.degrees.tensor = 2; }),
+      named("gpt_tensor_2_sequence", kGpt,
+            [](S s) { s.degrees.tensor = 2, s.sequence_parallel = true; }),
+      named("gpt_context_2", kGpt, [](S s) { s.degrees.context = 2; }),
+      named("gpt_pipeline_2", kGpt, [](S s) { s.degrees.pipeline = 2; }),
+      named("gpt_pipeline_4_gpipe", kGpt,
+            [](S s) { s.degrees.pipeline = 4, s.schedule = "gpipe"; }),
+      named("gpt_pipeline_2_interleaved", kGpt,
+            [](S s) {
+              s.degrees.pipeline = 2, s.degrees.chunks = 2, s.schedule = "interleaved-1f1b";
+            }),
+      named("gpt_pipeline_4_zb_h1", kGpt,
+            [](S s) { s.degrees.pipeline = 4, s.schedule = "zb-h1"; }),
+      named("gpt_pipeline_2_zb_v", kGpt,
+            [](S s) { s.degrees.pipeline = 2, s.degrees.chunks = 2, s.schedule = "zb-v"; }),
+      named("gpt_pipeline_4_chimera", kGpt,
+            [](S s) { s.degrees.pipeline = 4, s.schedule = "chimera"; }),
+      named("gpt_pipeline_2_dualpipev", kGpt,
+            [](S s) { s.degrees.pipeline = 2, s.degrees.chunks = 2, s.schedule = "dualpipev"; }),
+      named("gpt_pipeline_4_zb_2p", kGpt,
+            [](S s) { s.degrees.pipeline = 4, s.schedule = "zb-2p"; }),
+      named("gpt_data_2_buckets", kGpt,
+            [](S s) {
+              s.degrees.data = 2;
+              s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(8192)};
+            }),
+      named("gpt_data_2_pipeline_2_zero_1_buckets", kGpt,
+            [](S s) {
+              s.degrees.data = 2, s.degrees.pipeline = 2, s.zero = 1;
+              s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(8192)};
+            }),
+      named("gpt_recompute_full", kGpt, [](S s) { s.recompute.kind = RecomputeKind::kFull; }),
+      named("gpt_all", kGpt,
+            [](S s) { s.degrees.data = 2, s.degrees.pipeline = 2, s.degrees.tensor = 2; }),
+      named("llama_tensor_2", kLlama, [](S s) { s.degrees.tensor = 2; }),
+      named("llama_tensor_2_sequence", kLlama,
+            [](S s) { s.degrees.tensor = 2, s.sequence_parallel = true; }),
+      named("llama_zb_v_tensor_2_sequence", kLlama,
+            [](S s) {
+              s.degrees.pipeline = 2, s.degrees.chunks = 2, s.schedule = "zb-v";
+              s.degrees.tensor = 2, s.sequence_parallel = true;
+            }),
+      named("llama_context_4", kLlama, [](S s) { s.degrees.context = 4; }),
+      named("mixtral_expert_2", kMixtral, [](S s) { s.degrees.data = 2, s.degrees.expert = 2; }),
+      named("mixtral_expert_4_sequence", kMixtral,
+            [](S s) {
+              s.degrees.data = 2, s.degrees.tensor = 2, s.degrees.expert = 4;
+              s.sequence_parallel = true;
+            }),
+      named("mixtral_expert_4_tensor_2", kMixtral,
+            [](S s) { s.degrees.data = 2, s.degrees.tensor = 2, s.degrees.expert = 4; }),
+  };
+}
+
+class SameMathematics : public testing::TestWithParam<Case> {};
+
+TEST_P(SameMathematics, AsOneRank) {
+  static std::map<std::string_view, TrainingRun> one_rank;
+  const Case& c = GetParam();
+  if (!one_rank.contains(c.config)) {
+    one_rank[c.config] = run_plan(c.config, base(), {.steps = kManySteps});
+    ASSERT_FALSE(one_rank[c.config].failure.has_value()) << one_rank[c.config].failure->cause;
+  }
+  expect_same_run(one_rank[c.config], run_plan(c.config, c.strategy, {.steps = kManySteps}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, SameMathematics, testing::ValuesIn(cases()),
+                         [](const auto& tried) { return tried.param.name; });
+
+// ---- the zoo ----
+
+/// Schedules with a flush after every step; the others are in without_flush_test.cpp. An output
+/// layer split over all devices cannot be lowered.
+std::vector<std::string> schedules_with_flush() {
+  std::vector<std::string> names;
+  for (const ScheduleRule& rule : schedule_rules())
+    if (rule.updates == UpdateTime::kAfterFlush && rule.output_barriers == 0)
+      names.emplace_back(rule.name);
+  return names;
+}
+
+/// Four layers on four devices, or in two chunks on each of two devices, as the schedule allows.
+std::optional<Strategy> over_four_stages(const std::string& schedule) {
+  for (const int devices : {4, 2}) {
+    Strategy s = base();
+    s.schedule = schedule;
+    s.degrees.pipeline = devices;
+    s.degrees.chunks = 4 / devices;
+    const TinyJob plain = tiny_job(kGpt, base());
+    const Plan plan{.strategy = s, .blocks_per_stage = {1, 1, 1, 1}};
+    if (check_plan(plan, plain.model, plain.cluster).empty()) return s;
+  }
+  return std::nullopt;
+}
+
+class EverySchedule : public testing::TestWithParam<std::string> {};
+
+TEST_P(EverySchedule, ComputesWhatOneRankDoes) {
+  static const TrainingRun one_rank = run_plan(kGpt, base(), {.steps = kManySteps});
+  const std::optional<Strategy> strategy = over_four_stages(GetParam());
+  ASSERT_TRUE(strategy.has_value()) << "neither 4 devices nor 2 with two chunks are allowed";
+  expect_same_run(one_rank, run_plan(kGpt, *strategy, {.steps = kManySteps}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, EverySchedule, testing::ValuesIn(schedules_with_flush()),
+                         [](const auto& tried) {
+                           std::string name = tried.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST(Training, LowersTheLoss) {
+  const TrainingRun run = run_plan(kGpt, base());
+  ASSERT_FALSE(run.failure.has_value()) << run.failure->cause;
+  // A vocabulary of 200: the initial loss is about ln 200 = 5.3.
+  EXPECT_NEAR(run.steps.front().loss, std::log(200.0), 0.3);
+  EXPECT_LT(run.steps.back().loss, run.steps.front().loss);
+}
+
+TEST(Training, RepeatsBitByBit) {
+  Strategy strategy = base();
+  strategy.degrees.data = 2;
+  strategy.degrees.tensor = 2;
+  strategy.degrees.pipeline = 2;
+  const TrainingRun first = run_plan(kLlama, strategy), second = run_plan(kLlama, strategy);
+  ASSERT_FALSE(first.failure.has_value());
+  EXPECT_EQ(first.parameters, second.parameters);
+  for (std::size_t i = 0; i < first.steps.size(); ++i)
+    EXPECT_EQ(first.steps[i].loss, second.steps[i].loss);
+}
+
+/// bf16 has 8 bits of significand: another summation order changes a logit by about 2^-9, and the
+/// mean loss of 128 tokens by less.
+TEST(Training, AgreesInBf16ToItsPrecision) {
+  Strategy one = base();
+  one.dtype = Dtype::kBf16;
+  Strategy cut = one;
+  cut.degrees.tensor = 2;
+  cut.degrees.data = 2;
+  cut.zero = 1;
+  const TrainingRun alone = run_plan(kGpt, one), many = run_plan(kGpt, cut);
+  ASSERT_FALSE(many.failure.has_value()) << many.failure->cause;
+  for (std::size_t i = 0; i < alone.steps.size(); ++i)
+    EXPECT_NEAR(many.steps[i].loss / alone.steps[i].loss, 1, std::pow(2.0, -9));
+}
+
+TEST(Training, ReportsALossThatIsNoNumber) {
+  RunOptions options;
+  options.training.learning_rate = 1e30F;
+  const TrainingRun run = run_plan(kGpt, base(), options);
+  ASSERT_TRUE(run.failure.has_value());
+  EXPECT_THAT(run.failure->cause, testing::HasSubstr("is not finite in step 1"));
+}
+
+/// A cost model in which only waits for other ranks take time.
+class OnlyWaits final : public CostModel {
+ public:
+  Seconds time_of(const Kernel&) const override { return {}; }
+  Seconds time_of(const Collective&) const override { return {}; }
+  TransferCost cost_of(const Transfer&) const override { return {}; }
+  Seconds wait_of(int ranks, Seconds) const override { return Seconds(ranks > 1 ? 5e-3 : 0); }
+  std::string provenance() const override { return "test"; }
+};
+
+// Under the virtual clock ranks wait as they really do; the replay clock waits as predicted.
+TEST(Training, ReplaysWaitsInsideOfPasses) {
+  Strategy strategy = base();
+  strategy.degrees.tensor = 2;
+  strategy.global_batch = 2;
+  TinyJob job = tiny_job(kGpt, strategy);
+  job.cost_model = std::make_unique<OnlyWaits>();
+  TrainingRequest request = job.request();
+  request.clock = TimelineClock::kReplay;
+  request.steps = 1;
+  const TrainingRun run = train(request);
+  ASSERT_FALSE(run.failure.has_value()) << run.failure->cause;
+  const Ticks predicted =
+      makespan(simulate(job.graph, price_works(job.graph.parts, job.graph.works, *job.cost_model)));
+  EXPECT_GT(to_seconds(predicted).value, 16 * 5e-3);  // four meetings of each block in each pass
+  const std::vector<Ticks>& ends = run.steps.front().times.end;
+  EXPECT_GE(*std::max_element(ends.begin(), ends.end()), predicted);
+}
+
+/// Under the virtual clock tasks start and end by the rules of the simulator: sequentially on each
+/// stream of a rank, receives after their sends.
+TEST(Training, MeasuresASoundTimeline) {
+  Strategy strategy = base();
+  strategy.degrees.pipeline = 2;
+  const ModelGraph model =
+      model_from_config({.name = "tiny", .where = "tiny", .text = std::string(kGpt)});
+  const TaskGraph graph =
+      lower({.strategy = strategy, .blocks_per_stage = {2, 2}}, model,
+            cluster_from_toml(find_cluster("dgx-a100")), {.ranks = RankSet::kAll});
+  for (const TimelineClock clock :
+       {TimelineClock::kVirtual, TimelineClock::kReplay, TimelineClock::kWall}) {
+    const TrainingRun run = run_plan(kGpt, strategy, {.clock = clock});
+    ASSERT_FALSE(run.failure.has_value()) << run.failure->cause;
+    for (const MeasuredStep& step : run.steps)
+      EXPECT_THAT(check_timeline(timeline_of(graph, step.times)), testing::IsEmpty());
+  }
+}
+
+}  // namespace
+}  // namespace meshwright

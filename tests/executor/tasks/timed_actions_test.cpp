@@ -1,0 +1,95 @@
+#include "executor/tasks/timed_actions.hpp"
+
+#include <gtest/gtest.h>
+
+#include "executor/tasks/task_actions.hpp"
+
+namespace meshwright {
+namespace {
+
+Kernel gelu(std::int64_t bytes) {
+  Kernel kernel;
+  kernel.routine = Routine::kGelu;
+  kernel.memory_traffic = Bytes(bytes);
+  return kernel;
+}
+std::vector<Ticks> seconds(const std::vector<int>& values) {
+  std::vector<Ticks> times;
+  for (const int value : values) times.push_back(value * to_ticks(Seconds(1)));
+  return times;
+}
+
+// The median of 2, 4, 4, 6, 100 is 4: the last call is clipped to 12, and the mean is 28 / 5. The
+// quartiles are 4 and 6.
+TEST(KernelCurves, AreMeansInWhichASingleInterruptionCountsLittle) {
+  const auto curves = kernel_curves({{{gelu(64)}, seconds({100, 4, 2, 6, 4})}});
+  ASSERT_EQ(curves.size(), 1u);
+  ASSERT_EQ(curves[0].points.size(), 1u);
+  const KernelPoint& point = curves[0].points[0];
+  EXPECT_DOUBLE_EQ(point.time.value, 5.6);
+  EXPECT_DOUBLE_EQ(point.spread, 0.5);
+  EXPECT_EQ(point.samples, 5);
+}
+
+TEST(KernelCurves, PoolCallsOfOneShapeAndKeepOthersApart) {
+  const auto curves = kernel_curves(
+      {{{gelu(64)}, seconds({1})}, {{gelu(128)}, seconds({5})}, {{gelu(64)}, seconds({2})}});
+  ASSERT_EQ(curves.size(), 1u);
+  ASSERT_EQ(curves[0].points.size(), 2u);
+  EXPECT_EQ(curves[0].points[0].memory_traffic, Bytes(64));
+  EXPECT_DOUBLE_EQ(curves[0].points[0].time.value, 1.5);
+  EXPECT_DOUBLE_EQ(curves[0].points[1].time.value, 5);
+}
+
+// Timed together, 8 s: kernels with 30 and 10 bytes at one rate share them 3:1.
+TEST(KernelCurves, ShareTheTimeOfKernelsThatWereTimedTogether) {
+  Kernel relu = gelu(10);
+  relu.routine = Routine::kRelu;
+  const auto curves = kernel_curves({{{gelu(30), relu}, seconds({8})}});
+  ASSERT_EQ(curves.size(), 2u);
+  EXPECT_EQ(curves[0].family.routine, Routine::kGelu);
+  EXPECT_DOUBLE_EQ(curves[0].points[0].time.value, 6);
+  EXPECT_DOUBLE_EQ(curves[1].points[0].time.value, 2);
+}
+
+/// prepare() takes 3 s and a kernel 5 s by a fake clock.
+class SlowActions final : public TaskActions {
+ public:
+  static inline Ticks now;
+  void begin_step(int) override {}
+  void begin_task(const Task&) override {}
+  void end_task(const Task&) override {}
+  void prepare(const Task&, const Collective&) override { now += 3 * to_ticks(Seconds(1)); }
+  void compute(const Task&, const LayerStep&, const Kernel&) override {
+    now += 5 * to_ticks(Seconds(1));
+  }
+  Ticks communicate(const Task&, const LayerStep&, const Collective&, Ticks ready) override {
+    return ready;
+  }
+  Ticks communicate(const Task&, const Collective&, std::span<const RankId>, Ticks ready) override {
+    return ready;
+  }
+  std::span<const std::byte> outgoing(const Task&) override { return {}; }
+  std::span<std::byte> incoming(const Task&) override { return {}; }
+};
+
+// With several ranks the gradient norm is computed before the collective that sums it: as on one
+// rank, the update takes 3 + 5 s. The next update does not include it again.
+TEST(TimedActions, CountTheNormOfGradientsAsPartOfTheUpdate) {
+  SlowActions actions;
+  TimedActions timed(actions, [] { return SlowActions::now; });
+  Task update;
+  update.kind = TaskKind::kOptimizer;
+  const Kernel kernel = gelu(64);
+  timed.prepare({}, {});
+  for (int step = 0; step < 2; ++step) {
+    timed.compute(update, {}, kernel);
+    timed.end_task(update);
+  }
+  const std::vector<TimedKernels> all = timed.take();
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].times, seconds({8, 5}));
+}
+
+}  // namespace
+}  // namespace meshwright
