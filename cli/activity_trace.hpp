@@ -6,7 +6,7 @@
 
 #include "cli/commands.hpp"
 #include "core/graph/task_graph.hpp"
-#include "kernels/device_activity.hpp"
+#include "kernels/device/activity.hpp"
 
 namespace meshwright {
 

@@ -16,7 +16,7 @@
 #include "cli/measured_noise.hpp"
 #include "cli/run_device.hpp"
 #include "executor/calibration/measure_device.hpp"
-#include "kernels/cuda_library.hpp"
+#include "kernels/device/cuda_library.hpp"
 #include "kernels/kernel_table.hpp"
 
 namespace meshwright {

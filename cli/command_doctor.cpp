@@ -8,7 +8,7 @@
 #include "cli/commands.hpp"
 #include "cli/word_flag.hpp"
 #include "core/base/parse_quantity.hpp"
-#include "kernels/cuda_library.hpp"
+#include "kernels/device/cuda_library.hpp"
 #include "models/load.hpp"
 
 namespace meshwright {

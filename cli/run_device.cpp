@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "executor/launch/mpi_job.hpp"
-#include "kernels/cuda_library.hpp"
+#include "kernels/device/cuda_library.hpp"
 
 namespace meshwright {
 namespace {

@@ -62,7 +62,7 @@ if(TARGET meshwright-gui)
 endif()
 
 if(TARGET meshwright_cuda)
-  # kernels/cuda_library.cpp looks for it there, relative to the program.
+  # kernels/device/cuda_library.cpp looks for it there, relative to the program.
   install(TARGETS meshwright_cuda LIBRARY DESTINATION lib/meshwright COMPONENT cuda)
   set_target_properties(meshwright_cuda PROPERTIES INSTALL_RPATH "/usr/local/cuda/lib64")
 endif()

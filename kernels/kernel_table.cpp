@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "core/base/check.hpp"
-#include "kernels/kernel_table_cpu.hpp"
-#include "kernels/kernel_table_reference.hpp"
+#include "kernels/cpu/levels.hpp"
+#include "kernels/reference/table.hpp"
 
 namespace meshwright {
 

@@ -1,5 +1,6 @@
 // Memory of a slice of a stage: executes its passes with buffer sizes only. Every buffer is
-// allocated at the same point and with the same size as in the executor (executor/operators/operator_*.cpp).
+// allocated at the same point and with the same size as in the executor
+// (executor/operators/operator_*.cpp).
 #include <algorithm>
 
 #include "core/graph/live_buffers.hpp"

@@ -8,7 +8,7 @@
 
 #include "core/base/units.hpp"
 #include "core/graph/memory_amounts.hpp"
-#include "kernels/device_queue.hpp"
+#include "kernels/device/queue.hpp"
 #include "kernels/tensor_view.hpp"
 
 namespace meshwright {

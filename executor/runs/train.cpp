@@ -20,7 +20,7 @@
 #include "executor/training/training_actions.hpp"
 #include "executor/transport/device_communicator.hpp"
 #include "executor/transport/nccl_communicator.hpp"
-#include "kernels/staged_kernels.hpp"
+#include "kernels/device/staged_kernels.hpp"
 
 namespace meshwright {
 namespace {

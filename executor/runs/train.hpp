@@ -17,7 +17,7 @@
 #include "executor/tasks/timed_actions.hpp"
 #include "executor/transport/nccl.hpp"
 #include "kernels/device.hpp"
-#include "kernels/device_activity.hpp"
+#include "kernels/device/activity.hpp"
 #include "kernels/kernel_table.hpp"
 
 namespace meshwright {

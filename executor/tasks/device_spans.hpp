@@ -8,8 +8,8 @@
 
 #include "executor/tasks/forwarded_actions.hpp"
 #include "executor/tasks/rank_run.hpp"
-#include "kernels/device_activity.hpp"
-#include "kernels/device_queue.hpp"
+#include "kernels/device/activity.hpp"
+#include "kernels/device/queue.hpp"
 
 namespace meshwright {
 

@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "kernels/staged_kernels.hpp"
+#include "kernels/device/staged_kernels.hpp"
 
 namespace meshwright {
 

@@ -24,7 +24,7 @@ namespace meshwright {
 enum class LinkTime : std::uint8_t { kReal, kModelled };
 
 /// Accumulated kernel time of the calling thread: its CPU time, or device time for kernels that run
-/// on a device (kernels/staged_kernels.hpp).
+/// on a device (kernels/device/staged_kernels.hpp).
 using WorkTime = Ticks (*)();
 WorkTime work_time_of(Backend backend);
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "executor/transport/communicator.hpp"
-#include "kernels/device_queue.hpp"
+#include "kernels/device/queue.hpp"
 
 namespace meshwright {
 

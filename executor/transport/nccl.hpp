@@ -13,7 +13,7 @@
 
 #include "core/base/dtype.hpp"
 #include "core/base/units.hpp"
-#include "kernels/cuda_library.hpp"
+#include "kernels/device/cuda_library.hpp"
 #include "kernels/elementwise.hpp"
 
 namespace meshwright {

@@ -20,7 +20,7 @@
 
 #include "executor/transport/communicator.hpp"
 #include "executor/transport/nccl.hpp"
-#include "kernels/device_queue.hpp"
+#include "kernels/device/queue.hpp"
 
 namespace meshwright {
 

@@ -10,7 +10,7 @@
 #include "core/base/check.hpp"
 #include "core/base/error.hpp"
 #include "executor/transport/nccl.hpp"
-#include "kernels/loaded_library.hpp"
+#include "kernels/device/loaded_library.hpp"
 
 namespace meshwright {
 namespace {

@@ -18,7 +18,7 @@
 
 #include "core/base/error.hpp"
 #include "kernels/bfloat16.hpp"
-#include "kernels/cuda_library.hpp"
+#include "kernels/device/cuda_library.hpp"
 
 namespace meshwright {
 namespace {

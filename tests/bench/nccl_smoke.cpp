@@ -19,7 +19,7 @@
 
 #include "core/base/error.hpp"
 #include "executor/transport/nccl.hpp"
-#include "kernels/cuda_library.hpp"
+#include "kernels/device/cuda_library.hpp"
 #include "models/load.hpp"
 #include "models/presets.hpp"
 #include "simulator/cost/nccl_model.hpp"

@@ -15,7 +15,7 @@
 
 #include "core/formats/file.hpp"
 #include "core/formats/pftrace.hpp"
-#include "kernels/cuda_library.hpp"
+#include "kernels/device/cuda_library.hpp"
 #include "tests/cli/run_program.hpp"
 
 namespace meshwright {

@@ -19,10 +19,10 @@
 #include <vector>
 
 #include "kernels/bfloat16.hpp"
-#include "kernels/cuda_library.hpp"
+#include "kernels/cpu/levels.hpp"
+#include "kernels/device/cuda_library.hpp"
+#include "kernels/device/staged_kernels.hpp"
 #include "kernels/kernel_table.hpp"
-#include "kernels/kernel_table_cpu.hpp"
-#include "kernels/staged_kernels.hpp"
 #include "tests/kernels/emulated/table.hpp"
 
 namespace meshwright {

@@ -45,6 +45,7 @@ set(never_core_formats ${clocks_and_chance} ${threads} iostream)
 set(floors_core "base" "cluster model schedule" "plan" "trainer" "operators" "graph"
                 "checks cost lowering timeline" "formats")
 set(floors_simulator "network" "engine" "evaluate variation" "cost" "fit")
+set(floors_kernels "device reference" "cpu cuda")
 set(floors_planner "synthesis" "search")
 set(floors_gui "timeline" "text" "session timeline_view" "widgets" "screens" "window")
 set(floors_executor "transport" "launch" "ranks tasks" "parameters" "operators" "training"

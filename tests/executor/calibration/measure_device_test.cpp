@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/cuda_library.hpp"
-#include "tests/kernels/late_device.hpp"
+#include "kernels/device/cuda_library.hpp"
+#include "tests/kernels/device/late_device.hpp"
 
 namespace meshwright {
 namespace {

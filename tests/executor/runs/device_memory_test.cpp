@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "executor/tasks/device_spans.hpp"
-#include "kernels/cuda_library.hpp"
+#include "kernels/device/cuda_library.hpp"
 #include "tests/executor/runs/training_runs.hpp"
-#include "tests/kernels/late_device.hpp"
+#include "tests/kernels/device/late_device.hpp"
 
 namespace meshwright {
 namespace {

@@ -16,7 +16,7 @@
 #include "core/base/error.hpp"
 #include "executor/transport/nccl.hpp"
 #include "kernels/bfloat16.hpp"
-#include "tests/kernels/late_device.hpp"
+#include "tests/kernels/device/late_device.hpp"
 
 namespace meshwright::fake_nccl {
 

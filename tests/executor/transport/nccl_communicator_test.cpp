@@ -7,7 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "executor/transport/collectives.hpp"
-#include "kernels/staged_kernels.hpp"
+#include "kernels/device/staged_kernels.hpp"
 #include "tests/executor/launch/on_ranks.hpp"
 #include "tests/executor/runs/training_runs.hpp"
 #include "tests/executor/transport/fake_nccl.hpp"

@@ -7,8 +7,8 @@
 
 #include "core/base/check.hpp"
 #include "kernels/argument_fields.hpp"
-#include "kernels/cuda.hpp"
-#include "kernels/staged_kernels.hpp"
+#include "kernels/cuda/kernels.hpp"
+#include "kernels/device/staged_kernels.hpp"
 #include "tests/kernels/emulated/gpu.hpp"
 
 namespace meshwright {

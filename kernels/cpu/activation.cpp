@@ -1,0 +1,105 @@
+#include "kernels/cpu/activation.hpp"
+
+#include "kernels/check_arguments.hpp"
+#include "kernels/cpu/kernels.hpp"
+
+namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL {
+namespace {
+
+/// y = value(x), element by element.
+template <class Value>
+MESHWRIGHT_INLINE void map(const ActivationForward& a, const Value& value) {
+  Chunk x_buffer, y_buffer;
+  for (std::int64_t row = 0; row < a.x.rows; ++row)
+    for_each_chunk(a.x.columns, [&](std::int64_t first, std::int64_t count) {
+      const float* x = load(a.x, row, first, count, x_buffer);
+      float* y = target(a.y, row, first, y_buffer);
+      MESHWRIGHT_INDEPENDENT
+      for (std::int64_t i = 0; i < count; ++i) y[i] = value(x[i]);
+      store(a.y, row, first, count, y);
+    });
+}
+
+/// dx = dy slope(x), element by element.
+template <class Slope>
+MESHWRIGHT_INLINE void map_back(const ActivationBackward& a, const Slope& slope) {
+  Chunk x_buffer, dy_buffer, dx_buffer;
+  for (std::int64_t row = 0; row < a.x.rows; ++row)
+    for_each_chunk(a.x.columns, [&](std::int64_t first, std::int64_t count) {
+      const float* x = load(a.x, row, first, count, x_buffer);
+      const float* dy = load(a.dy, row, first, count, dy_buffer);
+      float* dx = target(a.dx, row, first, dx_buffer);
+      MESHWRIGHT_INDEPENDENT
+      for (std::int64_t i = 0; i < count; ++i) dx[i] = dy[i] * slope(x[i]);
+      store(a.dx, row, first, count, dx);
+    });
+}
+
+void swiglu(const ActivationForward& a) {
+  Chunk x_buffer, up_buffer, y_buffer;
+  for (std::int64_t row = 0; row < a.x.rows; ++row)
+    for_each_chunk(a.x.columns, [&](std::int64_t first, std::int64_t count) {
+      const float* x = load(a.x, row, first, count, x_buffer);
+      const float* up = load(a.up, row, first, count, up_buffer);
+      float* y = target(a.y, row, first, y_buffer);
+      MESHWRIGHT_INDEPENDENT
+      for (std::int64_t i = 0; i < count; ++i) y[i] = silu_of(x[i]) * up[i];
+      store(a.y, row, first, count, y);
+    });
+}
+
+void swiglu_back(const ActivationBackward& a) {
+  Chunk x_buffer, up_buffer, dy_buffer, dx_buffer, dup_buffer;
+  for (std::int64_t row = 0; row < a.x.rows; ++row)
+    for_each_chunk(a.x.columns, [&](std::int64_t first, std::int64_t count) {
+      const float* x = load(a.x, row, first, count, x_buffer);
+      const float* up = load(a.up, row, first, count, up_buffer);
+      const float* dy = load(a.dy, row, first, count, dy_buffer);
+      float* dx = target(a.dx, row, first, dx_buffer);
+      float* dup = target(a.dup, row, first, dup_buffer);
+      MESHWRIGHT_INDEPENDENT
+      for (std::int64_t i = 0; i < count; ++i) {
+        const float s = sigmoid_of(x[i]), d = dy[i], u = up[i];
+        dup[i] = d * (x[i] * s);
+        dx[i] = d * u * (s * (1 + x[i] * (1 - s)));
+      }
+      store(a.dx, row, first, count, dx);
+      store(a.dup, row, first, count, dup);
+    });
+}
+
+}  // namespace
+
+void run(const Launch&, const ActivationForward& a) {
+  check(a);
+  switch (a.function) {
+    case ActivationFunction::kRelu:
+      return map(a, [](float x) { return relu_of(x); });
+    case ActivationFunction::kSquaredRelu:
+      return map(a, [](float x) { return relu_of(x) * relu_of(x); });
+    case ActivationFunction::kGeluTanh:
+      return map(a, [](float x) { return gelu_tanh_of(x); });
+    case ActivationFunction::kGeluErf:
+      return map(a, [](float x) { return gelu_erf_of(x); });
+    case ActivationFunction::kSwiGlu:
+      return swiglu(a);
+  }
+}
+
+void run(const Launch&, const ActivationBackward& a) {
+  check(a);
+  switch (a.function) {
+    case ActivationFunction::kRelu:
+      return map_back(a, [](float x) { return relu_slope_of(x); });
+    case ActivationFunction::kSquaredRelu:
+      return map_back(a, [](float x) { return 2 * relu_of(x); });
+    case ActivationFunction::kGeluTanh:
+      return map_back(a, [](float x) { return gelu_tanh_slope_of(x); });
+    case ActivationFunction::kGeluErf:
+      return map_back(a, [](float x) { return gelu_erf_slope_of(x); });
+    case ActivationFunction::kSwiGlu:
+      return swiglu_back(a);
+  }
+}
+
+}  // namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL

@@ -1,0 +1,143 @@
+/// CUDA kernels and their scratch sizes. Internal to the GPU plug-in.
+///
+/// A kernel enqueues all of its work on Launch::stream and does not wait. Launch::scratch is device
+/// memory, aligned to 256 bytes. CUDA errors are thrown as RuntimeFailure.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "kernels/kernel_table.hpp"
+
+namespace meshwright::cuda {
+
+void run(const Launch& launch, const Gemm& a);
+void run(const Launch& launch, const GroupedGemm& a);
+void run(const Launch& launch, const GroupedGemmWeight& a);
+void run(const Launch& launch, const AttentionForward& a);
+void run(const Launch& launch, const AttentionMerge& a);
+void run(const Launch& launch, const AttentionSinks& a);
+void run(const Launch& launch, const AttentionSinksGradient& a);
+void run(const Launch& launch, const AttentionDelta& a);
+void run(const Launch& launch, const AttentionBackward& a);
+void run(const Launch& launch, const NormForward& a);
+void run(const Launch& launch, const NormBackwardInput& a);
+void run(const Launch& launch, const NormBackwardWeight& a);
+void run(const Launch& launch, const ActivationForward& a);
+void run(const Launch& launch, const ActivationBackward& a);
+void run(const Launch& launch, const RotaryTable& a);
+void run(const Launch& launch, const Rotary& a);
+void run(const Launch& launch, const CopyHeads& a);
+void run(const Launch& launch, const EmbeddingForward& a);
+void run(const Launch& launch, const EmbeddingBackward& a);
+void run(const Launch& launch, const CrossEntropyMaximum& a);
+void run(const Launch& launch, const CrossEntropySum& a);
+void run(const Launch& launch, const CrossEntropyLoss& a);
+void run(const Launch& launch, const CrossEntropyForward& a);
+void run(const Launch& launch, const CrossEntropyGradient& a);
+void run(const Launch& launch, const Add& a);
+void run(const Launch& launch, const BiasAdd& a);
+void run(const Launch& launch, const BiasGradient& a);
+void run(const Launch& launch, const GroupedBiasGradient& a);
+void run(const Launch& launch, const RowGateForward& a);
+void run(const Launch& launch, const RowGateBackward& a);
+void run(const Launch& launch, const DropoutForward& a);
+void run(const Launch& launch, const DropoutBackward& a);
+void run(const Launch& launch, const RoundToFloat8& a);
+void run(const Launch& launch, const Reduce& a);
+void run(const Launch& launch, const Cast& a);
+void run(const Launch& launch, const Fill& a);
+void run(const Launch& launch, const Total& a);
+void run(const Launch& launch, const MeanSquaredErrorForward& a);
+void run(const Launch& launch, const MeanSquaredErrorGradient& a);
+void run(const Launch& launch, const GateForward& a);
+void run(const Launch& launch, const GateLoad& a);
+void run(const Launch& launch, const GateAuxiliaryLoss& a);
+void run(const Launch& launch, const GateBackward& a);
+void run(const Launch& launch, const SortByExpert& a);
+void run(const Launch& launch, const GatherRows& a);
+void run(const Launch& launch, const CombineRows& a);
+void run(const Launch& launch, const CombineWeightGradient& a);
+void run(const Launch& launch, const AdamW& a);
+void run(const Launch& launch, const Sgd& a);
+void run(const Launch& launch, const SquaredNorm& a);
+void run(const Launch& launch, const ClipScale& a);
+void run(const Launch& launch, const PackBucket& a);
+void run(const Launch& launch, const UnpackBucket& a);
+
+Bytes scratch(const Gemm& a);
+Bytes scratch(const NormBackwardWeight& a);
+Bytes scratch(const EmbeddingBackward& a);
+Bytes scratch(const BiasGradient& a);
+Bytes scratch(const GateLoad& a);
+Bytes scratch(const SortByExpert& a);
+Bytes scratch(const SquaredNorm& a);
+Bytes scratch(const Total& a);
+
+KernelTable table();
+
+// ---- shared by all kernels ----------------------------------------------------------------
+
+/// Keeps the stream busy for `time` with a single thread. Defined in elementwise.cu.
+void delay(Seconds time, void* stream);
+
+inline cudaStream_t stream_of(const Launch& launch) {
+  return static_cast<cudaStream_t>(launch.stream);
+}
+
+/// Throws RuntimeFailure with the call and CUDA's error message unless it succeeded.
+void check_call(cudaError_t status, const char* call);
+#define MESHWRIGHT_CUDA(call) ::meshwright::cuda::check_call((call), #call)
+
+/// Must follow every kernel launch: throws if the launch failed.
+inline void check_launch() { check_call(cudaGetLastError(), "kernel launch"); }
+
+/// value / step rounded up; the smallest multiple of `step` that is at least `value`.
+constexpr std::int64_t steps_of(std::int64_t value, std::int64_t step) {
+  return (value + step - 1) / step;
+}
+constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) {
+  return steps_of(value, step) * step;
+}
+
+/// Grid size in x. Exceeding CUDA's limit is a bug.
+inline unsigned grid_of(std::int64_t blocks) {
+  MW_CHECK(blocks > 0 && blocks < (std::int64_t{1} << 31));
+  return static_cast<unsigned>(blocks);
+}
+
+/// Splits the working memory into pieces aligned to 256 bytes; without a launch it only counts.
+class Pieces {
+ public:
+  Pieces() = default;
+  explicit Pieces(const Launch& launch)
+      : memory_(static_cast<std::byte*>(launch.scratch)),
+        size_(launch.scratch_size.value),
+        counts_(false) {}
+  template <class T>
+  T* take(std::int64_t count) {
+    std::byte* piece = memory_ == nullptr ? nullptr : memory_ + used_;
+    used_ += round_up(count * static_cast<std::int64_t>(sizeof(T)), 256);
+    MW_CHECK(counts_ || used_ <= size_);
+    return reinterpret_cast<T*>(piece);
+  }
+  Bytes bytes() const { return Bytes(used_); }
+
+ private:
+  std::byte* memory_ = nullptr;
+  std::int64_t size_ = 0, used_ = 0;
+  bool counts_ = true;
+};
+
+/// Stable sort of `count` items by key; writes the item indices in sorted order. Items with a key
+/// outside [first_key, first_key + key_count) come last. O(count) per eight bits of key_count.
+/// Defined in permute.cu.
+struct SortedItems {
+  const std::int32_t* keys = nullptr;  ///< [count]
+  std::int64_t first_key = 0;          ///< subtracted from every key
+  std::int64_t count = 0, key_count = 0;
+  std::int32_t* order = nullptr;  ///< [count] out
+};
+Bytes sort_scratch(std::int64_t count, std::int64_t key_count);
+void sort_items(cudaStream_t stream, const SortedItems& items, Pieces& scratch);
+
+}  // namespace meshwright::cuda

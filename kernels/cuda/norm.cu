@@ -1,0 +1,244 @@
+// Norms. blockDim.x threads share a row (or one group of it); a block has several rows if they are
+// short. Elements are read once and stay in registers, up to kMostColumns of them.
+#include "kernels/cuda/pack.hpp"
+
+namespace meshwright::cuda {
+namespace {
+
+constexpr int kMostThreads = 512;
+constexpr int kFewPacks = 2, kManyPacks = 8;  ///< per thread, in registers
+constexpr std::int64_t kMostColumns = std::int64_t{kMostThreads} * kManyPacks * kPack;
+
+/// Groups treated as rows `width` columns wide.
+struct Groups {
+  std::int64_t rows, groups, width;
+  struct Start {
+    std::int64_t row, column;
+  };
+  __device__ Start start(std::int64_t number) const {
+    if (groups == 1) return {number, 0};
+    return {number / groups, number % groups * width};
+  }
+};
+
+struct Threads {
+  unsigned across, rows;
+  int packs;
+};
+Threads threads_for(std::int64_t width) {
+  MW_CHECK(width <= kMostColumns);
+  const std::int64_t packs = steps_of(width, kPack);
+  const int kept = packs <= std::int64_t{kMostThreads} * kFewPacks ? kFewPacks : kManyPacks;
+  const auto across = static_cast<unsigned>(round_up(steps_of(packs, kept), kWarp));
+  return {across, across < 128 ? 128 / across : 1, kept};
+}
+/// Groups start at multiples of `width`: only multiples of eight keep the alignment of the rows.
+View group_view(const ConstMatrix& m, std::int64_t groups, std::int64_t width) {
+  View view = view_of(m);
+  view.wide = view.wide && (groups == 1 || width % kPack == 0);
+  return view;
+}
+
+struct ForwardWork {
+  Groups groups;
+  View x, weight, bias, y;
+  bool centred, has_bias;
+  float epsilon;
+  float *mean, *inverse_deviation;
+};
+
+template <int kPacks>
+__global__ void __launch_bounds__(kMostThreads) norm_forward_kernel(const ForwardWork a) {
+  __shared__ float shared[kMostThreads / kWarp];
+  const std::int64_t number = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  const bool is_real = number < a.groups.rows;  // all threads take part in the sums
+  const Groups::Start at = a.groups.start(is_real ? number : 0);
+  const std::int64_t width = a.groups.width, step = static_cast<std::int64_t>(blockDim.x) * kPack;
+  const std::int64_t first = static_cast<std::int64_t>(threadIdx.x) * kPack;
+  Pack x[kPacks];
+  float sum = 0;
+#pragma unroll
+  for (int p = 0; p < kPacks; ++p) {
+    const std::int64_t i = first + p * step;
+    const int count = is_real && i < width ? pack_count(width, i) : 0;
+    x[p] = load_pack(a.x, at.row, at.column + i, count);
+#pragma unroll
+    for (int e = 0; e < kPack; ++e) sum += x[p].v[e];
+  }
+  const float inverse_width = 1.0F / static_cast<float>(width);
+  const float mean = a.centred ? row_sum(sum, shared) * inverse_width : 0.0F;
+  float squares = 0;
+#pragma unroll
+  for (int p = 0; p < kPacks; ++p) {
+    const std::int64_t i = first + p * step;
+    const int count = is_real && i < width ? pack_count(width, i) : 0;
+#pragma unroll
+    for (int e = 0; e < kPack; ++e)
+      if (e < count) squares += (x[p].v[e] - mean) * (x[p].v[e] - mean);
+  }
+  const float r = 1.0F / sqrtf(row_sum(squares, shared) * inverse_width + a.epsilon);
+  if (!is_real) return;
+#pragma unroll
+  for (int p = 0; p < kPacks; ++p) {
+    const std::int64_t i = first + p * step;
+    if (i >= width || a.y.data == nullptr) break;
+    const int count = pack_count(width, i);
+    const Pack weight = load_pack(a.weight, 0, i, count);
+    Pack bias{};
+    if (a.has_bias) bias = load_pack(a.bias, 0, i, count);
+    Pack y;
+#pragma unroll
+    for (int e = 0; e < kPack; ++e) y.v[e] = (x[p].v[e] - mean) * r * weight.v[e] + bias.v[e];
+    store_pack(a.y, at.row, at.column + i, count, y);
+  }
+  if (threadIdx.x != 0) return;
+  if (a.mean != nullptr) a.mean[number] = mean;
+  if (a.inverse_deviation != nullptr) a.inverse_deviation[number] = r;
+}
+
+struct BackwardWork {
+  Groups groups;
+  View x, dy, weight, dx;
+  bool accumulate;
+  const float *mean, *inverse_deviation;  ///< mean: null for rms norm
+};
+
+template <int kPacks>
+__global__ void __launch_bounds__(kMostThreads) norm_backward_kernel(const BackwardWork a) {
+  __shared__ float shared[kMostThreads / kWarp];
+  const std::int64_t number = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  const bool is_real = number < a.groups.rows;
+  const Groups::Start at = a.groups.start(is_real ? number : 0);
+  const std::int64_t width = a.groups.width, step = static_cast<std::int64_t>(blockDim.x) * kPack;
+  const std::int64_t first = static_cast<std::int64_t>(threadIdx.x) * kPack;
+  const bool centred = a.mean != nullptr;
+  const float mean = is_real && centred ? a.mean[number] : 0.0F;
+  const float r = is_real ? a.inverse_deviation[number] : 0.0F;
+  Pack xhat[kPacks], g[kPacks];
+  float sum_g = 0, sum_g_xhat = 0;
+#pragma unroll
+  for (int p = 0; p < kPacks; ++p) {
+    const std::int64_t i = first + p * step;
+    const int count = is_real && i < width ? pack_count(width, i) : 0;
+    xhat[p] = load_pack(a.x, at.row, at.column + i, count);
+    g[p] = load_pack(a.dy, at.row, at.column + i, count);
+    const Pack weight = load_pack(a.weight, 0, i, count);
+#pragma unroll
+    for (int e = 0; e < kPack; ++e) {  // beyond the end weight is zero, and so is g
+      xhat[p].v[e] = (xhat[p].v[e] - mean) * r;
+      g[p].v[e] *= weight.v[e];
+      sum_g += g[p].v[e];
+      sum_g_xhat += g[p].v[e] * xhat[p].v[e];
+    }
+  }
+  const float inverse_width = 1.0F / static_cast<float>(width);
+  const float mean_g = centred ? row_sum(sum_g, shared) * inverse_width : 0.0F;
+  const float mean_g_xhat = row_sum(sum_g_xhat, shared) * inverse_width;
+  if (!is_real) return;
+#pragma unroll
+  for (int p = 0; p < kPacks; ++p) {
+    const std::int64_t i = first + p * step;
+    if (i >= width) break;
+    const int count = pack_count(width, i);
+    Pack dx{};
+    if (a.accumulate) dx = load_pack(a.dx, at.row, at.column + i, count);
+#pragma unroll
+    for (int e = 0; e < kPack; ++e)
+      dx.v[e] += r * (g[p].v[e] - mean_g - xhat[p].v[e] * mean_g_xhat);
+    store_pack(a.dx, at.row, at.column + i, count, dx);
+  }
+}
+
+/// xhat dy and dy of an element, for the sums over rows.
+struct WeightTerms {
+  View x, dy;
+  Groups groups;
+  const float *mean, *inverse_deviation;
+  __device__ void operator()(const Place& place, Pack (&values)[2]) const {
+    const Groups::Start at = groups.start(place.row);
+    const float centre = mean == nullptr ? 0.0F : mean[place.row];
+    const float r = inverse_deviation[place.row];
+    const Pack u = load_pack(x, at.row, at.column + place.column, place.count);
+    values[1] = load_pack(dy, at.row, at.column + place.column, place.count);
+#pragma unroll
+    for (int e = 0; e < kPack; ++e) values[0].v[e] = values[1].v[e] * ((u.v[e] - centre) * r);
+  }
+};
+
+Groups groups_of(const ConstMatrix& x, std::int64_t groups) {
+  const std::int64_t width = x.columns / groups;
+  return {x.rows * groups, groups, width};
+}
+
+}  // namespace
+
+void run(const Launch& launch, const NormForward& a) {
+  check(a);
+  if (a.x.empty()) return;
+  const Groups groups = groups_of(a.x, a.groups);
+  ForwardWork work{};
+  work.groups = groups;
+  work.x = group_view(a.x, a.groups, groups.width);
+  work.y = group_view(a.y, a.groups, groups.width);
+  work.weight = view_of(a.weight);
+  work.bias = view_of(a.bias);
+  work.centred = a.kind == NormKind::kLayerNorm;
+  work.has_bias = !a.bias.empty();
+  work.epsilon = a.epsilon;
+  work.mean = work.centred && !a.mean.empty() ? a.mean.data() : nullptr;
+  work.inverse_deviation = a.inverse_deviation.empty() ? nullptr : a.inverse_deviation.data();
+  const Threads t = threads_for(groups.width);
+  const unsigned blocks = grid_of(steps_of(groups.rows, t.rows));
+  if (t.packs == kFewPacks)
+    norm_forward_kernel<kFewPacks><<<blocks, dim3(t.across, t.rows), 0, stream_of(launch)>>>(work);
+  else
+    norm_forward_kernel<kManyPacks><<<blocks, dim3(t.across, t.rows), 0, stream_of(launch)>>>(work);
+  check_launch();
+}
+
+void run(const Launch& launch, const NormBackwardInput& a) {
+  check(a);
+  if (a.x.empty()) return;
+  const Groups groups = groups_of(a.x, a.groups);
+  BackwardWork work{};
+  work.groups = groups;
+  work.x = group_view(a.x, a.groups, groups.width);
+  work.dy = group_view(a.dy, a.groups, groups.width);
+  work.dx = group_view(a.dx, a.groups, groups.width);
+  work.weight = view_of(a.weight);
+  work.accumulate = a.accumulate;
+  work.mean = a.kind == NormKind::kLayerNorm ? a.mean.data() : nullptr;
+  work.inverse_deviation = a.inverse_deviation.data();
+  const Threads t = threads_for(groups.width);
+  const unsigned blocks = grid_of(steps_of(groups.rows, t.rows));
+  if (t.packs == kFewPacks)
+    norm_backward_kernel<kFewPacks><<<blocks, dim3(t.across, t.rows), 0, stream_of(launch)>>>(work);
+  else
+    norm_backward_kernel<kManyPacks>
+        <<<blocks, dim3(t.across, t.rows), 0, stream_of(launch)>>>(work);
+  check_launch();
+}
+
+Bytes scratch(const NormBackwardWeight& a) {
+  Pieces pieces;
+  pieces.take<float>(ColumnSums{a.x.rows * a.groups, a.x.columns / a.groups}.partial_floats(2));
+  return pieces.bytes();
+}
+
+void run(const Launch& launch, const NormBackwardWeight& a) {
+  check(a);
+  if (a.x.empty()) return;
+  const Groups groups = groups_of(a.x, a.groups);
+  const ColumnSums shape{groups.rows, groups.width};
+  auto* partial = Pieces(launch).take<float>(shape.partial_floats(2));
+  WeightTerms terms{};
+  terms.x = group_view(a.x, a.groups, groups.width);
+  terms.dy = group_view(a.dy, a.groups, groups.width);
+  terms.groups = groups;
+  terms.mean = a.kind == NormKind::kLayerNorm ? a.mean.data() : nullptr;
+  terms.inverse_deviation = a.inverse_deviation.data();
+  float* dbias = a.dbias.empty() ? nullptr : a.dbias.data();
+  add_column_sums<2>(stream_of(launch), shape, partial, {{a.dweight.data(), dbias}}, terms);
+}
+
+}  // namespace meshwright::cuda

@@ -1,0 +1,306 @@
+/// Device code shared by all CUDA kernels: packs of eight elements, reductions over threads, and
+/// maps over matrices. Internal; for .cu files only.
+///
+/// Kernels are written once for all storage types: whether a view is bf16 and whether its rows
+/// allow 16-byte accesses is uniform over a launch, so testing it at run time costs nothing
+/// compared to the memory accesses. Eight elements are one access in bf16 and two in fp32.
+#pragma once
+
+#include "kernels/check_arguments.hpp"
+#include "kernels/cuda/instructions.hpp"
+#include "kernels/cuda/kernels.hpp"
+
+namespace meshwright::cuda {
+
+constexpr int kPack = 8;
+constexpr int kWarp = 32;
+
+/// A matrix as passed to kernels.
+struct View {
+  void* data;
+  std::int64_t stride;  ///< elements
+  bool bf16;
+  bool wide;  ///< a pack at a multiple of eight columns is aligned to 16 bytes
+};
+
+inline View view_of(const ConstMatrix& m) {
+  const std::int64_t size = m.dtype == Dtype::kBf16 ? 2 : 4;
+  const bool wide = reinterpret_cast<std::uintptr_t>(m.data) % 16 == 0 &&
+                    (m.rows <= 1 || m.stride * size % 16 == 0);
+  return {const_cast<void*>(m.data), m.stride, m.dtype == Dtype::kBf16, wide};
+}
+inline ConstMatrix row_of(const ConstVector& v) { return dense_matrix(v.data, 1, v.size, v.dtype); }
+inline Matrix row_of(const Vector& v) { return dense_matrix(v.data, 1, v.size, v.dtype); }
+inline View view_of(const ConstVector& v) { return view_of(row_of(v)); }
+
+struct Pack {
+  float v[kPack];
+};
+
+__device__ inline float from_bits(std::uint32_t bf16_in_upper_half) {
+  return __uint_as_float(bf16_in_upper_half);
+}
+__device__ inline std::uint16_t to_bf16_bits(float value) {
+  return static_cast<std::uint16_t>(to_bf16_pair(value, 0.0F) & 0xFFFFU);
+}
+
+__device__ inline float load_one(const View& m, std::int64_t row, std::int64_t column) {
+  const std::int64_t i = row * m.stride + column;
+  if (!m.bf16) return static_cast<const float*>(m.data)[i];
+  return from_bits(static_cast<std::uint32_t>(static_cast<const std::uint16_t*>(m.data)[i]) << 16);
+}
+__device__ inline void store_one(const View& m, std::int64_t row, std::int64_t column,
+                                 float value) {
+  const std::int64_t i = row * m.stride + column;
+  if (m.bf16)
+    static_cast<std::uint16_t*>(m.data)[i] = to_bf16_bits(value);
+  else
+    static_cast<float*>(m.data)[i] = value;
+}
+
+/// `count` elements from `column` on, which is a multiple of eight; the rest are zero.
+__device__ inline Pack load_pack(const View& m, std::int64_t row, std::int64_t column, int count) {
+  Pack p;
+  if (m.wide && count >= kPack) {
+    const std::int64_t i = row * m.stride + column;
+    if (m.bf16) {
+      const uint4 bits =
+          *reinterpret_cast<const uint4*>(static_cast<const std::uint16_t*>(m.data) + i);
+      const std::uint32_t words[4] = {bits.x, bits.y, bits.z, bits.w};
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        p.v[2 * w] = from_bits(words[w] << 16);
+        p.v[2 * w + 1] = from_bits(words[w] & 0xFFFF0000U);
+      }
+    } else {
+      const float4* from = reinterpret_cast<const float4*>(static_cast<const float*>(m.data) + i);
+      const float4 a = from[0], b = from[1];
+      p.v[0] = a.x, p.v[1] = a.y, p.v[2] = a.z, p.v[3] = a.w;
+      p.v[4] = b.x, p.v[5] = b.y, p.v[6] = b.z, p.v[7] = b.w;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kPack; ++i) p.v[i] = i < count ? load_one(m, row, column + i) : 0.0F;
+  }
+  return p;
+}
+
+__device__ inline void store_pack(const View& m, std::int64_t row, std::int64_t column, int count,
+                                  const Pack& p) {
+  if (m.wide && count >= kPack) {
+    const std::int64_t i = row * m.stride + column;
+    if (m.bf16) {
+      uint4 bits;
+      bits.x = to_bf16_pair(p.v[0], p.v[1]);
+      bits.y = to_bf16_pair(p.v[2], p.v[3]);
+      bits.z = to_bf16_pair(p.v[4], p.v[5]);
+      bits.w = to_bf16_pair(p.v[6], p.v[7]);
+      *reinterpret_cast<uint4*>(static_cast<std::uint16_t*>(m.data) + i) = bits;
+    } else {
+      float4* to = reinterpret_cast<float4*>(static_cast<float*>(m.data) + i);
+      to[0] = make_float4(p.v[0], p.v[1], p.v[2], p.v[3]);
+      to[1] = make_float4(p.v[4], p.v[5], p.v[6], p.v[7]);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kPack; ++i)
+      if (i < count) store_one(m, row, column + i, p.v[i]);
+  }
+}
+
+__device__ inline int pack_count(std::int64_t columns, std::int64_t column) {
+  const std::int64_t left = columns - column;
+  return left < kPack ? static_cast<int>(left) : kPack;
+}
+
+// ---- reductions over threads: every thread gets the result, in a fixed order of summation -
+
+__device__ inline float warp_sum(float v) {
+#pragma unroll
+  for (int lane = kWarp / 2; lane > 0; lane /= 2) v += __shfl_xor_sync(0xFFFFFFFFU, v, lane);
+  return v;
+}
+__device__ inline double warp_sum(double v) {
+#pragma unroll
+  for (int lane = kWarp / 2; lane > 0; lane /= 2) v += __shfl_xor_sync(0xFFFFFFFFU, v, lane);
+  return v;
+}
+__device__ inline float warp_max(float v) {
+#pragma unroll
+  for (int lane = kWarp / 2; lane > 0; lane /= 2)
+    v = fmaxf(v, __shfl_xor_sync(0xFFFFFFFFU, v, lane));
+  return v;
+}
+
+/// Sum over the blockDim.x threads of a row (a multiple of 32), for blockDim.y rows at once. All
+/// threads of the block must call it. `shared`: blockDim.x / 32 * blockDim.y values.
+template <class T>
+__device__ inline T row_sum(T v, T* shared) {
+  v = warp_sum(v);
+  const int warps = static_cast<int>(blockDim.x) / kWarp;
+  if (warps == 1) return v;
+  T* mine = shared + threadIdx.y * warps;
+  __syncthreads();  // readers of an earlier sum are done
+  if (threadIdx.x % kWarp == 0) mine[threadIdx.x / kWarp] = v;
+  __syncthreads();
+  T sum = 0;
+  for (int w = 0; w < warps; ++w) sum += mine[w];
+  return sum;
+}
+
+// ---- maps: out = f(in), pack by pack ------------------------------------------------------
+
+/// Position of a pack.
+struct Place {
+  std::int64_t row, column;
+  int count;
+};
+
+template <int kIn, int kOut>
+struct Map {
+  View in[kIn], out[kOut];
+  std::int64_t columns;
+  std::uint32_t packs, packs_per_row;
+};
+
+constexpr int kMapThreads = 256;
+
+template <int kIn, int kOut, class F>
+__global__ void __launch_bounds__(kMapThreads) map_kernel(const Map<kIn, kOut> m, const F f) {
+  const std::uint32_t index = blockIdx.x * kMapThreads + threadIdx.x;
+  if (index >= m.packs) return;
+  const std::uint32_t row = m.packs == m.packs_per_row ? 0 : index / m.packs_per_row;
+  Place place;
+  place.row = row;
+  place.column = static_cast<std::int64_t>(index - row * m.packs_per_row) * kPack;
+  place.count = pack_count(m.columns, place.column);
+  Pack in[kIn], out[kOut];
+#pragma unroll
+  for (int i = 0; i < kIn; ++i) in[i] = load_pack(m.in[i], place.row, place.column, place.count);
+  f(in, out, place);
+#pragma unroll
+  for (int i = 0; i < kOut; ++i) store_pack(m.out[i], place.row, place.column, place.count, out[i]);
+}
+
+/// Applies f to matrices of the same shape. If none has gaps between its rows and `f` does not use
+/// its position, they are treated as one long row.
+template <int kIn, int kOut, class F>
+void map(cudaStream_t stream, const ConstMatrix (&in)[kIn], const Matrix (&out)[kOut], const F& f,
+         bool asks_place = false) {
+  std::int64_t rows = out[0].rows, columns = out[0].columns;
+  if (rows == 0 || columns == 0) return;
+  bool dense = !asks_place;
+  for (const ConstMatrix& m : in) dense = dense && (m.stride == columns || rows == 1);
+  for (const Matrix& m : out) dense = dense && (m.stride == columns || rows == 1);
+  Map<kIn, kOut> work{};
+  for (int i = 0; i < kIn; ++i) work.in[i] = view_of(in[i]);
+  for (int i = 0; i < kOut; ++i) work.out[i] = view_of(ConstMatrix(out[i]));
+  if (dense) {  // aligned as one row: the stride between rows no longer matters
+    columns *= rows, rows = 1;
+    for (View& v : work.in) v.wide = reinterpret_cast<std::uintptr_t>(v.data) % 16 == 0;
+    for (View& v : work.out) v.wide = reinterpret_cast<std::uintptr_t>(v.data) % 16 == 0;
+  }
+  const std::int64_t packs_per_row = steps_of(columns, kPack);
+  MW_CHECK(rows * packs_per_row < (std::int64_t{1} << 32) - kMapThreads);
+  work.columns = columns;
+  work.packs_per_row = static_cast<std::uint32_t>(packs_per_row);
+  work.packs = static_cast<std::uint32_t>(rows * packs_per_row);
+  map_kernel<kIn, kOut, F>
+      <<<grid_of(steps_of(work.packs, kMapThreads)), kMapThreads, 0, stream>>>(work, f);
+  check_launch();
+}
+
+// ---- sums over rows, column by column -----------------------------------------------------
+
+/// Rows are summed in chunks, then the chunks in order: the order depends on the shape only.
+struct ColumnSums {
+  std::int64_t rows, columns;
+  std::int64_t chunks() const {
+    const std::int64_t tiles = steps_of(columns, kPack * kWarp);
+    const std::int64_t most = tiles >= 1024 ? 1 : 1024 / tiles;
+    const std::int64_t wanted = steps_of(rows, 64);
+    return wanted < most ? wanted : most;
+  }
+  std::int64_t partial_floats(int sums) const { return rows == 0 ? 0 : chunks() * sums * columns; }
+};
+
+constexpr int kColumnThreads = 8;  ///< rows that a block reads at a time
+
+/// partial[chunk][s][column] = sum over the chunk's rows of f(row, place)[s].
+template <int kSums, class F>
+__global__ void __launch_bounds__(kWarp* kColumnThreads)
+    column_sums_kernel(const std::int64_t rows, const std::int64_t columns,
+                       const std::int64_t rows_per_chunk, float* partial, const F f) {
+  __shared__ float shared[kColumnThreads][kWarp * kPack + 1];
+  const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
+  const std::int64_t tile = static_cast<std::int64_t>(blockIdx.x) * kWarp * kPack;
+  const std::int64_t column = tile + x * kPack;
+  const int count = column < columns ? pack_count(columns, column) : 0;
+  const std::int64_t first = blockIdx.y * rows_per_chunk;
+  const std::int64_t last = first + rows_per_chunk < rows ? first + rows_per_chunk : rows;
+  Pack sums[kSums];
+#pragma unroll
+  for (int s = 0; s < kSums; ++s)
+#pragma unroll
+    for (int i = 0; i < kPack; ++i) sums[s].v[i] = 0;
+  if (count > 0) {
+#pragma unroll 4
+    for (std::int64_t row = first + y; row < last; row += kColumnThreads) {
+      Pack values[kSums];
+      f(Place{row, column, count}, values);
+#pragma unroll
+      for (int s = 0; s < kSums; ++s)
+#pragma unroll
+        for (int i = 0; i < kPack; ++i) sums[s].v[i] += values[s].v[i];
+    }
+  }
+#pragma unroll
+  for (int s = 0; s < kSums; ++s) {
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < kPack; ++i) shared[y][x * kPack + i] = sums[s].v[i];
+    __syncthreads();
+    const int mine = y * kWarp + x;  // of 256 columns, one for each thread
+    float sum = 0;
+#pragma unroll
+    for (int other = 0; other < kColumnThreads; ++other) sum += shared[other][mine];
+    if (tile + mine < columns) partial[(blockIdx.y * kSums + s) * columns + tile + mine] = sum;
+  }
+}
+
+template <int kSums>
+struct AddedTo {
+  float* into[kSums];  ///< null: this sum is not needed
+};
+template <int kSums>
+__global__ void add_partial_kernel(const std::int64_t chunks, const std::int64_t columns,
+                                   const float* partial, const AddedTo<kSums> to) {
+  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (column >= columns) return;
+#pragma unroll
+  for (int s = 0; s < kSums; ++s) {
+    if (to.into[s] == nullptr) continue;
+    float sum = 0;
+#pragma unroll 4
+    for (std::int64_t chunk = 0; chunk < chunks; ++chunk)
+      sum += partial[(chunk * kSums + s) * columns + column];
+    to.into[s][column] += sum;
+  }
+}
+
+template <int kSums, class F>
+void add_column_sums(cudaStream_t stream, const ColumnSums& shape, float* partial,
+                     const AddedTo<kSums>& to, const F& f) {
+  if (shape.rows == 0 || shape.columns == 0) return;
+  const std::int64_t chunks = shape.chunks();
+  const dim3 grid(grid_of(steps_of(shape.columns, kPack * kWarp)), static_cast<unsigned>(chunks));
+  column_sums_kernel<kSums, F><<<grid, dim3(kWarp, kColumnThreads), 0, stream>>>(
+      shape.rows, shape.columns, steps_of(shape.rows, chunks), partial, f);
+  check_launch();
+  add_partial_kernel<kSums>
+      <<<grid_of(steps_of(shape.columns, kMapThreads)), kMapThreads, 0, stream>>>(
+          chunks, shape.columns, partial, to);
+  check_launch();
+}
+
+}  // namespace meshwright::cuda
