@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "cli/commands.hpp"
+#include "cli/run_flags.hpp"
 #include "core/graph/task_graph.hpp"
 #include "kernels/device/activity.hpp"
 

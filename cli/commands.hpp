@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/checkpoint_flags.hpp"
 #include "cli/job.hpp"
+#include "cli/output_flags.hpp"
+#include "cli/run_flags.hpp"
+#include "cli/schedule_flags.hpp"
 #include "cli/strategy_flags.hpp"
 #include "cli/variation_flags.hpp"
 #include "core/trainer/launch_text.hpp"
@@ -17,34 +19,6 @@ class App;
 }
 
 namespace meshwright {
-
-inline constexpr int kExitDone = 0;
-inline constexpr int kExitNoPlanFits = 1;
-inline constexpr int kExitRunFailed = 1;
-inline constexpr int kExitBeyondBaseline = 1;
-inline constexpr int kExitUsage = 2;
-inline constexpr int kExitBadInput = 3;
-inline constexpr int kExitMissingEnvironment = 4;
-inline constexpr int kExitOurBug = 5;
-inline constexpr int kExitInterrupted = 130;
-
-struct Outcome {
-  std::string text;  ///< for standard output
-  int exit_code = kExitDone;
-  std::string notes = {};  ///< for standard error, in addition to a result
-  /// A thread could not be stopped: the process must exit without running destructors.
-  bool leaves_a_thread = false;
-};
-
-/// --json and -o, the same for all commands.
-struct OutputFlags {
-  bool json = false;
-  std::string file;  ///< empty: not given; "-": standard output
-};
-/// `content`: what -o writes, as in "write CONTENT to FILE".
-void add_output_flags(CLI::App& command, OutputFlags& flags, const std::string& content);
-/// Writes the text to the file of -o, or returns it for standard output.
-Outcome deliver(std::string text, const OutputFlags& flags);
 
 struct PlanFlags {
   SourceFlags sources;
@@ -67,18 +41,6 @@ struct SimulateFlags {
 CLI::App* add_simulate_command(CLI::App& app, SimulateFlags& flags);
 Outcome run_simulate(const SimulateFlags& flags);
 
-struct RunFlags {
-  JobFlags job;
-  std::string ranks = "threads", clock = "virtual", links, kernels = "cpu", device = "cpu";
-  std::string text, tokens, token_type = "uint16";
-  std::string patience, fault;  ///< unparsed
-  std::string activity;         ///< file for the kernels and copies of a GPU
-  std::optional<int> steps, seed;
-  bool all_steps = false;  ///< in the timeline; else the median step
-  bool live = false;       ///< write the timeline after every step
-  CheckpointFlags checkpoints;
-  OutputFlags output;
-};
 CLI::App* add_run_command(CLI::App& app, RunFlags& flags);
 Outcome run_run(const RunFlags& flags);
 
@@ -138,17 +100,6 @@ struct ValidateFlags {
 CLI::App* add_validate_command(CLI::App& app, ValidateFlags& flags);
 Outcome run_validate(const ValidateFlags& flags);
 
-/// Times are text until --unit has been parsed.
-struct ScheduleFlags {
-  std::string name;
-  std::optional<int> stages, microbatches, chunks, slices, cap;
-  std::vector<std::string> forward{"1"}, backward_input{"1"}, backward_weight{"1"}, latency{"0"},
-      output_scores{"0"}, output_gradients{"0"};
-  std::string barrier = "0", unit = "ms", objective = "makespan", activation, check_file;
-  std::string csv_file, csv_content = "compute", csv_dialect = "current";
-  std::string placement;  ///< of auto: "loop", "v" or "wave"; empty: the faster one
-  OutputFlags output;
-};
 CLI::App* add_schedule_command(CLI::App& app, ScheduleFlags& flags);
 Outcome run_schedule(const ScheduleFlags& flags);
 

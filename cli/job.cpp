@@ -10,7 +10,6 @@
 #include "core/formats/file.hpp"
 #include "core/lowering/lower.hpp"
 #include "core/plan/placement.hpp"
-#include "models/import.hpp"
 #include "models/load.hpp"
 #include "models/published_runs.hpp"
 #include "models/this_machine.hpp"

@@ -7,7 +7,7 @@
 #include <cctype>
 #include <utility>
 
-#include "cli/commands.hpp"
+#include "cli/output_flags.hpp"
 
 namespace meshwright {
 namespace {

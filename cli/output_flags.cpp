@@ -1,7 +1,7 @@
 #include <CLI/CLI.hpp>
 
-#include "cli/commands.hpp"
 #include "cli/help_formatter.hpp"
+#include "cli/output_flags.hpp"
 #include "core/formats/file.hpp"
 
 namespace meshwright {

@@ -109,19 +109,6 @@ FiguresJson memory_json(const MemoryAmounts& amounts) {
 
 }  // namespace
 
-std::string percent(double share) {
-  constexpr double kHundred = 100;
-  return fmt::format("{:.1f} %", kHundred * share);
-}
-
-std::string grouped(std::int64_t count) {
-  std::string text = std::to_string(count);
-  const int first_digit = text.front() == '-' ? 1 : 0;
-  for (int i = static_cast<int>(text.size()) - 3; i > first_digit; i -= 3)
-    text.insert(static_cast<std::size_t>(i), 1, ',');
-  return text;
-}
-
 namespace {
 
 /// "  Plans 1 to 7 are equal within the error of the prediction.\n", or nothing.

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "cli/table.hpp"
 #include "core/base/error.hpp"
 #include "core/cluster/cluster.hpp"
 #include "core/formats/plan.hpp"
@@ -14,11 +15,6 @@
 #include "planner/search/search.hpp"
 
 namespace meshwright {
-
-/// "12.3 %"
-std::string percent(double share);
-/// "1,234,567"
-std::string grouped(std::int64_t count);
 
 /// One row per plan, best first, numbered from 1, and a line that defines the shares.
 std::string plan_table(std::span<const PlanFigures> plans);

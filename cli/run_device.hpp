@@ -1,7 +1,7 @@
 /// The device that the ranks of `run` compute on.
 #pragma once
 
-#include "cli/commands.hpp"
+#include "cli/run_flags.hpp"
 #include "executor/transport/nccl.hpp"
 #include "kernels/kernel_table.hpp"
 

@@ -1,7 +1,7 @@
 /// Inputs of `run` other than the job, and checks that this machine can run it.
 #pragma once
 
-#include "cli/commands.hpp"
+#include "cli/run_flags.hpp"
 #include "executor/runs/train.hpp"
 
 namespace meshwright {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cli/commands.hpp"
+#include "cli/run_flags.hpp"
 #include "executor/runs/train.hpp"
 
 namespace meshwright {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands.hpp"
+#include "cli/schedule_flags.hpp"
 #include "core/schedule/timing.hpp"
 
 namespace meshwright {

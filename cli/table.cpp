@@ -1,5 +1,7 @@
 #include "cli/table.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <sstream>
 #include <string_view>
@@ -79,6 +81,19 @@ std::string to_text(const std::vector<NamedValue>& list) {
     text.append(kIndent).append(entry.name).append(padding).append("  ").append(entry.value) +=
         '\n';
   }
+  return text;
+}
+
+std::string percent(double share) {
+  constexpr double kHundred = 100;
+  return fmt::format("{:.1f} %", kHundred * share);
+}
+
+std::string grouped(std::int64_t count) {
+  std::string text = std::to_string(count);
+  const int first_digit = text.front() == '-' ? 1 : 0;
+  for (int i = static_cast<int>(text.size()) - 3; i > first_digit; i -= 3)
+    text.insert(static_cast<std::size_t>(i), 1, ',');
   return text;
 }
 

@@ -35,4 +35,9 @@ struct NamedValue {
 /// name.
 std::string to_text(const std::vector<NamedValue>& list);
 
+/// "12.3 %"
+std::string percent(double share);
+/// "1,234,567"
+std::string grouped(std::int64_t count);
+
 }  // namespace meshwright

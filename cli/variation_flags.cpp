@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/help_formatter.hpp"
-#include "cli/report.hpp"
 #include "cli/strategy_flags.hpp"
+#include "cli/table.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "planner/search/parallel_for.hpp"
 #include "simulator/engine/simulate.hpp"

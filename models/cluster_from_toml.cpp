@@ -2,7 +2,6 @@
 
 #include "core/cluster/visit_collective_parameters.hpp"
 #include "models/device_toml.hpp"
-#include "models/import.hpp"
 #include "models/load.hpp"
 #include "models/parameter_reader.hpp"
 #include "models/resolve_references.hpp"

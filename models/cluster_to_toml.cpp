@@ -4,7 +4,7 @@
 #include <array>
 
 #include "models/device_toml.hpp"
-#include "models/import.hpp"
+#include "models/load.hpp"
 #include "models/toml_text.hpp"
 
 namespace meshwright {

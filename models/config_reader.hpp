@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "models/load.hpp"
+#include "models/named_text.hpp"
 
 namespace meshwright {
 

@@ -10,7 +10,7 @@
 
 #include "core/cluster/cluster.hpp"
 #include "core/cost/calibration.hpp"
-#include "models/load.hpp"
+#include "models/named_text.hpp"
 
 namespace meshwright {
 
@@ -49,9 +49,5 @@ struct ImportedCalibration {
 };
 /// `kind` is required if the output does not name its test (nccl-tests before 2.17).
 ImportedCalibration import_nccl_tests(const NamedText& text, std::optional<CollectiveKind> kind);
-
-/// A cluster file that cluster_from_toml() reads back as an equal cluster. Notes become comments at
-/// the top.
-std::string cluster_to_toml(const Cluster& cluster, const std::vector<std::string>& notes = {});
 
 }  // namespace meshwright

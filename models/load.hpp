@@ -6,19 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/error.hpp"
 #include "core/cluster/cluster.hpp"
-#include "core/model/model_graph.hpp"
+#include "models/load_model.hpp"
+#include "models/named_text.hpp"
 
 namespace meshwright {
-
-/// A configuration as text, with its origin. Plan files embed it.
-struct NamedText {
-  std::string name;   ///< preset name, or file name without extension
-  std::string where;  ///< for messages: path or "preset NAME"
-  std::string text;   ///< config.json or cluster TOML
-  friend bool operator==(const NamedText&, const NamedText&) = default;
-};
 
 /// Accepts a preset name, or a path: it contains '/', ends in .json (.toml), exists, or is "-" for
 /// standard input. Otherwise throws InputError with the nearest preset names. The cluster
@@ -42,14 +34,6 @@ std::vector<std::string> cluster_preset_names();      ///< sorted
 std::vector<std::string> collectives_preset_names();  ///< sorted
 std::vector<std::string> device_preset_names();       ///< sorted
 
-struct LoadedModel {
-  ModelGraph graph;
-  std::vector<Diagnostic> warnings;  ///< unknown keys, which may describe another model
-};
-/// Reads a HuggingFace config.json. InputError names key, value and what is expected.
-LoadedModel load_model(const NamedText& config);
-/// The graph of load_model(), without warnings.
-ModelGraph model_from_config(const NamedText& config);
 struct LoadedDevice {
   DeviceModel device;
   std::map<std::string, std::string> sources;  ///< "gemm.max_efficiency" → source of the figure
@@ -61,5 +45,8 @@ std::string device_to_toml(const LoadedDevice& loaded, const std::vector<std::st
 /// Reads a cluster file (TOML) and checks it with check_cluster(). May refer to presets; files are
 /// opened by find_cluster() only.
 Cluster cluster_from_toml(const NamedText& toml);
+/// A cluster file that cluster_from_toml() reads back as an equal cluster. Notes become comments at
+/// the top.
+std::string cluster_to_toml(const Cluster& cluster, const std::vector<std::string>& notes = {});
 
 }  // namespace meshwright

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "models/config_reader.hpp"
-#include "models/load.hpp"
+#include "models/load_model.hpp"
 #include "models/mlp_builder.hpp"
 #include "models/transformer_builder.hpp"
 #include "models/transformer_families.hpp"

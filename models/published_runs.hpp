@@ -28,7 +28,7 @@
 
 #include "core/base/units.hpp"
 #include "core/plan/plan.hpp"
-#include "models/load.hpp"
+#include "models/named_text.hpp"
 
 namespace meshwright {
 

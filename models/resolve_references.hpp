@@ -17,7 +17,7 @@
 
 #include <cstdint>
 
-#include "models/load.hpp"
+#include "models/named_text.hpp"
 
 namespace meshwright {
 

@@ -9,7 +9,7 @@
 #include "core/base/check.hpp"
 #include "core/base/error.hpp"
 #include "core/formats/file.hpp"
-#include "models/import.hpp"
+#include "models/load.hpp"
 
 namespace meshwright {
 namespace {

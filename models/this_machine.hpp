@@ -5,7 +5,7 @@
 
 #include "core/cluster/cluster.hpp"
 #include "core/cost/calibration.hpp"
-#include "models/load.hpp"
+#include "models/named_text.hpp"
 
 namespace meshwright {
 

@@ -14,7 +14,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/units.hpp"
-#include "models/load.hpp"
+#include "models/named_text.hpp"
 
 namespace meshwright {
 

@@ -27,7 +27,7 @@
 
 #include "core/cluster/cluster.hpp"
 #include "core/trainer/trainer.hpp"
-#include "models/load.hpp"
+#include "models/named_text.hpp"
 
 namespace meshwright {
 

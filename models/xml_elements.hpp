@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "models/load.hpp"
+#include "models/named_text.hpp"
 
 namespace meshwright {
 
