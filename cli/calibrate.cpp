@@ -14,7 +14,7 @@
 
 #include "cli/calibration_probes.hpp"
 #include "cli/measured_noise.hpp"
-#include "cli/run_device.hpp"
+#include "cli/run/run_device.hpp"
 #include "executor/calibration/measure_device.hpp"
 #include "kernels/device/cuda_library.hpp"
 #include "kernels/kernel_table.hpp"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "models/transformer_builder.hpp"
+#include "models/builders/transformer_builder.hpp"
 
 namespace meshwright {
 namespace {

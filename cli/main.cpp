@@ -10,11 +10,11 @@
 #include <span>
 #include <sstream>
 
-#include "cli/commands.hpp"
-#include "cli/help_formatter.hpp"
-#include "cli/interrupt.hpp"
-#include "cli/run_failed.hpp"
-#include "cli/standard_streams.hpp"
+#include "cli/commands/commands.hpp"
+#include "cli/flags/help_formatter.hpp"
+#include "cli/run/run_failed.hpp"
+#include "cli/terminal/interrupt.hpp"
+#include "cli/terminal/standard_streams.hpp"
 #include "core/base/error.hpp"
 #include "core/formats/file.hpp"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/base/check.hpp"
-#include "models/this_machine.hpp"
+#include "models/load/this_machine.hpp"
 #include "simulator/cost/calibrated_cost_model.hpp"
 #include "simulator/cost/device_cost_model.hpp"
 

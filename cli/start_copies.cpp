@@ -17,8 +17,8 @@
 #include <system_error>
 #include <vector>
 
-#include "cli/interrupt.hpp"
-#include "cli/run_failed.hpp"
+#include "cli/run/run_failed.hpp"
+#include "cli/terminal/interrupt.hpp"
 #include "core/base/error.hpp"
 #include "executor/launch/supervision.hpp"
 

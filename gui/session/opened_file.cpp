@@ -5,6 +5,7 @@
 #include "core/base/error.hpp"
 #include "core/formats/file.hpp"
 #include "gui/timeline/trace_files.hpp"
+#include "models/load/load.hpp"
 
 namespace meshwright::gui {
 namespace {

@@ -11,7 +11,7 @@
 #include "core/formats/plan.hpp"
 #include "core/formats/schedule_csv.hpp"
 #include "gui/timeline/tracks.hpp"
-#include "models/load.hpp"
+#include "models/load/load.hpp"
 
 namespace meshwright::gui {
 

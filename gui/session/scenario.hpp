@@ -9,7 +9,7 @@
 
 #include "core/formats/plan.hpp"
 #include "core/plan/plan.hpp"
-#include "models/load.hpp"
+#include "models/load/load.hpp"
 #include "simulator/variation/what_if.hpp"
 
 namespace meshwright::gui {

@@ -6,8 +6,9 @@
 
 #include "core/formats/file.hpp"
 #include "core/lowering/lower.hpp"
-#include "models/presets.hpp"
-#include "models/trainer_toml.hpp"
+#include "models/load/load.hpp"
+#include "models/load/trainer_toml.hpp"
+#include "models/text/presets.hpp"
 #include "planner/search/evaluate_plan.hpp"
 #include "planner/search/made_to_measure.hpp"
 #include "planner/search/search.hpp"

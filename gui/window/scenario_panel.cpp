@@ -7,7 +7,7 @@
 
 #include "core/schedule/schedule.hpp"
 #include "gui/text/number_text.hpp"
-#include "models/load.hpp"
+#include "models/load/load.hpp"
 #include "planner/search/candidates.hpp"
 
 namespace meshwright::gui {

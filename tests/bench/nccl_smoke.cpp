@@ -20,8 +20,8 @@
 #include "core/base/error.hpp"
 #include "executor/transport/nccl.hpp"
 #include "kernels/device/cuda_library.hpp"
-#include "models/load.hpp"
-#include "models/presets.hpp"
+#include "models/load/load.hpp"
+#include "models/text/presets.hpp"
 #include "simulator/cost/nccl_model.hpp"
 
 namespace meshwright {

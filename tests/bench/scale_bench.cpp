@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 
 #include "core/lowering/lower.hpp"
-#include "models/load.hpp"
+#include "models/load/load.hpp"
 #include "planner/search/stage_partition.hpp"
 #include "simulator/cost/device_cost_model.hpp"
 #include "simulator/engine/simulate.hpp"

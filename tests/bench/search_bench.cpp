@@ -1,7 +1,7 @@
 /// Plan search of the README's job: GPT-3 175B on 1,024 A100. Wall time with all cores.
 #include <benchmark/benchmark.h>
 
-#include "models/load.hpp"
+#include "models/load/load.hpp"
 #include "planner/search/search.hpp"
 #include "simulator/cost/device_cost_model.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "cli/calibration_probes.hpp"
 #include "core/lowering/lower.hpp"
-#include "models/this_machine.hpp"
+#include "models/load/this_machine.hpp"
 #include "simulator/cost/calibrated_cost_model.hpp"
 #include "simulator/cost/device_cost_model.hpp"
 

@@ -8,7 +8,8 @@
 
 #include "core/base/check.hpp"
 #include "core/base/error.hpp"
-#include "models/import.hpp"
+#include "models/import/import.hpp"
+#include "models/load/load.hpp"
 
 namespace meshwright {
 

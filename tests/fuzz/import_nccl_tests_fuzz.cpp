@@ -4,7 +4,7 @@
 
 #include "core/base/check.hpp"
 #include "core/base/error.hpp"
-#include "models/import.hpp"
+#include "models/import/import.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace meshwright;

@@ -10,7 +10,7 @@
 #include <map>
 #include <set>
 
-#include "models/load.hpp"
+#include "models/load/load.hpp"
 #include "simulator/cost/calibrated_cost_model.hpp"
 #include "simulator/cost/device_cost_model.hpp"
 #include "simulator/fit/fit_collectives.hpp"

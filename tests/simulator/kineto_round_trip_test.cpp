@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "core/lowering/lower.hpp"
-#include "models/import_kineto.hpp"
-#include "models/load.hpp"
+#include "models/kineto/import_kineto.hpp"
+#include "models/load/load.hpp"
 #include "simulator/cost/calibrated_cost_model.hpp"
 #include "simulator/cost/device_cost_model.hpp"
 #include "simulator/engine/simulate.hpp"

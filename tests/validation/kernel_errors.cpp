@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "cli/table.hpp"
+#include "cli/terminal/table.hpp"
 
 namespace meshwright {
 namespace {

@@ -22,7 +22,7 @@
 
 #include "cli/calibration_probes.hpp"
 #include "cli/measured_noise.hpp"
-#include "cli/table.hpp"
+#include "cli/terminal/table.hpp"
 #include "core/cost/calibration.hpp"
 #include "core/formats/file.hpp"
 #include "core/lowering/lower.hpp"
@@ -32,7 +32,7 @@
 #include "executor/calibration/measure_kernels.hpp"
 #include "executor/runs/example_text.hpp"
 #include "executor/runs/train.hpp"
-#include "models/this_machine.hpp"
+#include "models/load/this_machine.hpp"
 #include "planner/search/search.hpp"
 #include "simulator/cost/calibrated_cost_model.hpp"
 #include "simulator/cost/device_cost_model.hpp"

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "models/load.hpp"
+#include "models/load/load.hpp"
 
 namespace meshwright {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "models/transformer_families.hpp"
+#include "models/families/transformer_families.hpp"
 #include "tests/executor/runs/expect_same.hpp"
 
 namespace meshwright {

@@ -7,8 +7,8 @@
 
 #include "core/lowering/lower.hpp"
 #include "executor/runs/train.hpp"
-#include "models/load.hpp"
-#include "models/presets.hpp"
+#include "models/load/load.hpp"
+#include "models/text/presets.hpp"
 #include "simulator/cost/device_cost_model.hpp"
 
 namespace meshwright {

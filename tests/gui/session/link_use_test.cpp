@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "models/load.hpp"
+#include "models/load/load.hpp"
 
 namespace meshwright::gui {
 namespace {

@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "gui/window/main_window.hpp"
-#include "models/load.hpp"
+#include "models/load/load.hpp"
 
 namespace meshwright::gui {
 

@@ -1,0 +1,239 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands/commands.hpp"
+#include "cli/reports/report.hpp"
+#include "cli/terminal/table.hpp"
+#include "core/base/parse_quantity.hpp"
+#include "core/formats/file.hpp"
+#include "core/formats/pftrace.hpp"
+#include "core/timeline/compare.hpp"
+
+namespace meshwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// "10%" or "0.1".
+double parse_error_limit(const std::string& text) {
+  constexpr double kMostShare = 100;
+  const bool is_percent = text.ends_with('%');
+  const char* const end = text.data() + text.size() - (is_percent ? 1 : 0);
+  double value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  const double share = is_percent ? value / 100 : value;
+  if (error != std::errc() || stop != end || !(share > 0) || share > kMostShare)
+    throw UsageError({.where = "--max-error",
+                      .what = fmt::format("invalid value '{}': expected a positive ratio", text),
+                      .hint = "write 10% or 0.1, for example"});
+  return share;
+}
+
+std::string error_text(const std::optional<double>& error) {
+  return error ? fmt::format("{:+.1f} %", 100 * *error) : "-";
+}
+Json json_of(const std::optional<double>& error) { return error ? Json(*error) : Json(); }
+
+std::string signed_text(Ticks time) {
+  return time < Ticks() ? "-" + to_text(-time) : "+" + to_text(time);
+}
+
+std::string_view name_of(TimelineClock clock) {
+  switch (clock) {
+    case TimelineClock::kWall:
+      return "wall";
+    case TimelineClock::kVirtual:
+      return "virtual";
+    case TimelineClock::kReplay:
+      return "replay";
+    case TimelineClock::kSimulated:
+      break;
+  }
+  return "simulated";
+}
+
+// ---- text ----
+
+std::string tasks_table(const std::string& title, const std::vector<ComparedTasks>& groups) {
+  if (groups.empty()) return "";
+  Table table{.columns = {{"  " + title, Align::kLeft},
+                          {"tasks"},
+                          {"predicted"},
+                          {"measured"},
+                          {"error"},
+                          {"mean task error"}},
+              .rows = {}};
+  for (const ComparedTasks& g : groups)
+    table.rows.push_back({"  " + g.name, std::to_string(g.tasks), to_text(g.predicted),
+                          to_text(g.measured), error_text(relative_error(g.predicted, g.measured)),
+                          percent(g.mean_error)});
+  return "\n" + to_text(table);
+}
+
+std::string memory_table(const ValidationReport& report) {
+  if (report.memory.empty()) return "\nPeak memory: not recorded in both timelines.\n";
+  Table table{.columns = {{"  peak memory", Align::kLeft}, {"predicted"}, {"measured"}, {"error"}},
+              .rows = {}};
+  for (const ComparedMemory& m : report.memory)
+    table.rows.push_back(
+        {fmt::format("  rank {}", m.rank.value), to_text(m.predicted), to_text(m.measured),
+         m.predicted == m.measured ? "none" : error_text(relative_error(m.predicted, m.measured))});
+  return "\n" + to_text(table);
+}
+
+std::string worst_table(const ValidationReport& report) {
+  Table table{
+      .columns = {{"  largest errors", Align::kLeft}, {"predicted"}, {"measured"}, {"error"}},
+      .rows = {}};
+  for (const ComparedTask& task : report.worst)
+    table.rows.push_back({"  " + task.name, to_text(task.predicted), to_text(task.measured),
+                          error_text(relative_error(task.predicted, task.measured))});
+  return "\n" + to_text(table);
+}
+
+std::string attribution_text(const ValidationReport& report) {
+  const StepAttribution& a = report.attribution;
+  return fmt::format(
+      "\nMeasured minus predicted time on rank {}, the last to finish\n"
+      "  compute        {}\n"
+      "  communication  {}\n"
+      "  waiting        {}\n"
+      "  total          {}\n",
+      a.rank.value, signed_text(a.compute), signed_text(a.communication), signed_text(a.waiting),
+      signed_text(total(a)));
+}
+
+std::string human_text(const ValidationReport& report, const Timeline& measured) {
+  std::string text = fmt::format(
+      "step time  predicted {}, measured {} ({} clock), error {}\n"
+      "           median of {} steps, IQR {}; {} tasks compared\n",
+      to_text(report.predicted_step), to_text(report.measured_step), name_of(measured.clock),
+      error_text(step_error(report)), report.counted_steps, to_text(report.measured_spread),
+      report.matched);
+  if (report.ranks_left_out > 0)
+    text += fmt::format(
+        "           {} ranks not compared: the prediction has only one representative per\n"
+        "           pipeline rank; use simulate --all-ranks to compare all ranks\n",
+        report.ranks_left_out);
+  text += attribution_text(report);
+  text += tasks_table("kind", report.by_kind) + tasks_table("stage", report.by_stage) +
+          tasks_table("link", report.by_stream);
+  return text + memory_table(report) + worst_table(report);
+}
+
+// ---- JSON ----
+
+Json json_of(const ComparedTasks& g) {
+  return {{"tasks", g.tasks},
+          {"predicted_ns", to_nanoseconds(g.predicted)},
+          {"measured_ns", to_nanoseconds(g.measured)},
+          {"error", json_of(relative_error(g.predicted, g.measured))},
+          {"mean_task_error", g.mean_error}};
+}
+
+Json by_name(const std::vector<ComparedTasks>& groups) {
+  Json json = Json::object();
+  for (const ComparedTasks& group : groups) json[group.name] = json_of(group);
+  return json;
+}
+
+Json memory_json(const ValidationReport& report) {
+  Json ranks = Json::array();
+  for (const ComparedMemory& m : report.memory)
+    ranks.push_back({{"rank", m.rank.value},
+                     {"predicted_bytes", m.predicted.value},
+                     {"measured_bytes", m.measured.value},
+                     {"error", json_of(relative_error(m.predicted, m.measured))}});
+  return {{"largest_error", json_of(peak_memory_error(report))}, {"ranks", ranks}};
+}
+
+std::string json_text(const ValidationReport& report, const std::optional<bool>& is_within) {
+  const StepAttribution& a = report.attribution;
+  Json stages = Json::array(), worst = Json::array();
+  for (const ComparedTasks& stage : report.by_stage) stages.push_back(json_of(stage));
+  for (const ComparedTask& task : report.worst)
+    worst.push_back({{"task", task.name},
+                     {"predicted_ns", to_nanoseconds(task.predicted)},
+                     {"measured_ns", to_nanoseconds(task.measured)}});
+  Json json{{"schema", 1},
+            {"step",
+             {{"predicted_ns", to_nanoseconds(report.predicted_step)},
+              {"measured_ns", to_nanoseconds(report.measured_step)},
+              {"error", json_of(step_error(report))},
+              {"counted_steps", report.counted_steps},
+              {"spread_ns", to_nanoseconds(report.measured_spread)}}},
+            {"tasks_compared", report.matched},
+            {"ranks_left_out", report.ranks_left_out},
+            {"by_kind", by_name(report.by_kind)},
+            {"by_stage", stages},
+            {"by_link", by_name(report.by_stream)},
+            {"memory", memory_json(report)},
+            {"worst", worst},
+            {"attribution_ns",
+             {{"rank", a.rank.value},
+              {"compute", to_nanoseconds(a.compute)},
+              {"communication", to_nanoseconds(a.communication)},
+              {"waiting", to_nanoseconds(a.waiting)}}},
+            {"verdict", is_within ? Json(*is_within ? "within" : "beyond") : Json()}};
+  constexpr int kIndent = 2;
+  return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Timeline read_timeline(const std::string& path) {
+  return timeline_from_pftrace(read_file(path, kLargestTraceFile),
+                               path == "-" ? "standard input" : path);
+}
+
+}  // namespace
+
+CLI::App* add_compare_command(CLI::App& app, CompareFlags& flags) {
+  CLI::App* command =
+      app.add_subcommand("compare", "Compare a measured timeline with its prediction.");
+  command->add_option("predicted", flags.predicted, "predicted timeline, written by simulate -o")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("measured", flags.measured, "measured timeline, written by run -o")
+      ->type_name("FILE")
+      ->required();
+  command
+      ->add_option("--max-error", flags.max_error,
+                   "exit with status 1 if step time or peak memory are off by more, as in 10%")
+      ->type_name("RATIO");
+  add_output_flags(*command, flags.output, "the result");
+  command->footer(
+      "Errors are relative to the measured value: -10 % means that the prediction is 10 % too "
+      "low.\n"
+      "The first of several measured steps is a warm-up and is ignored.\n"
+      "\n"
+      "Examples:\n"
+      "  meshwright run best.plan.json --steps 10 --all-steps -o measured.pftrace\n"
+      "  meshwright compare predicted.pftrace measured.pftrace --max-error 10%");
+  return command;
+}
+
+Outcome run_compare(const CompareFlags& flags) {
+  std::optional<double> limit;
+  if (!flags.max_error.empty()) limit = parse_error_limit(flags.max_error);
+  const Timeline predicted = read_timeline(flags.predicted);
+  const Timeline measured = read_timeline(flags.measured);
+  const ValidationReport report = compare({predicted, flags.predicted}, {measured, flags.measured});
+  std::optional<bool> is_within;
+  if (limit)
+    is_within = std::abs(step_error(report).value_or(0)) <= *limit &&
+                peak_memory_error(report).value_or(0) <= *limit;
+  std::string text =
+      flags.output.json ? json_text(report, is_within) : human_text(report, measured);
+  if (limit && !flags.output.json)
+    text +=
+        fmt::format("\n{}: step time and peak memory are{} within {} of the measurement\n",
+                    *is_within ? "PASS" : "FAIL", *is_within ? "" : " not both", percent(*limit));
+  Outcome outcome = deliver(std::move(text), flags.output);
+  outcome.exit_code = is_within.value_or(true) ? kExitDone : kExitNoPlanFits;
+  return outcome;
+}
+
+}  // namespace meshwright

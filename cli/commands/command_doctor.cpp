@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/calibrate.hpp"
+#include "cli/commands/commands.hpp"
+#include "cli/flags/word_flag.hpp"
+#include "core/base/parse_quantity.hpp"
+#include "kernels/device/cuda_library.hpp"
+#include "models/load/load.hpp"
+
+namespace meshwright {
+namespace {
+
+struct PresetCheck {
+  std::size_t models = 0, clusters = 0, devices = 0;
+  std::vector<Diagnostic> problems;
+};
+
+/// Loads all presets.
+PresetCheck check_presets() {
+  PresetCheck check;
+  const auto count_if_loaded = [&check](std::size_t& count, const auto& load) {
+    try {
+      load();
+      ++count;
+    } catch (const InputError& error) {
+      check.problems.insert(check.problems.end(), error.diagnostics().begin(),
+                            error.diagnostics().end());
+    }
+  };
+  for (const std::string& name : model_preset_names())
+    count_if_loaded(check.models, [&] { model_from_config(find_model(name)); });
+  for (const std::string& name : cluster_preset_names())
+    count_if_loaded(check.clusters, [&] { cluster_from_toml(find_cluster(name)); });
+  for (const std::string& name : device_preset_names())
+    count_if_loaded(check.devices, [&] { device_from_toml(find_device(name)); });
+  return check;
+}
+
+std::string compiler() {
+#if defined(__clang__)
+  return "clang " __clang_version__;
+#else
+  return "gcc " __VERSION__;
+#endif
+}
+
+/// The GPUs that `run --device cuda` can use, or why it cannot use any.
+std::string gpus() {
+  const CudaLibrary& library = cuda_library();
+  if (!library.missing.empty()) return "none: " + library.missing;
+  std::string text;
+  for (int i = 0; i < library.exports->device.count(); ++i) {
+    const DeviceDescription device = library.exports->device.describe(i);
+    text += fmt::format("{}{}, {}, compute capability {}.{}, {}", i == 0 ? "" : "; ", device.name,
+                        to_text(device.memory), device.major, device.minor, device.driver);
+  }
+  return text;
+}
+
+}  // namespace
+
+CLI::App* add_doctor_command(CLI::App& app, DoctorFlags& flags) {
+  CLI::App* command = app.add_subcommand("doctor", "Check this installation and this machine.");
+  add_word_flag(*command, "--device", flags.device, {"cpu", "cuda"},
+                "device that must be usable (default: cpu)");
+  add_output_flags(*command, flags.output, "the result");
+  command->footer(
+      "Exits with status 4 if a required component is missing. Only --device cuda requires a GPU.\n"
+      "\n"
+      "Examples:\n"
+      "  meshwright doctor\n"
+      "  meshwright doctor --device cuda --json");
+  return command;
+}
+
+Outcome run_doctor(const DoctorFlags& flags) {
+  const PresetCheck presets = check_presets();
+  const unsigned cores = std::thread::hardware_concurrency();
+  const Bytes memory = machine_memory().value_or(Bytes(0));
+  const bool is_sound =
+      presets.problems.empty() && presets.models > 0 && presets.clusters > 0 && presets.devices > 0;
+  const bool has_device = flags.device != "cuda" || cuda_library().missing.empty();
+  std::string text;
+  if (flags.output.json) {
+    nlohmann::ordered_json problems = nlohmann::ordered_json::array();
+    for (const Diagnostic& d : presets.problems) problems.push_back(format(d));
+    text = nlohmann::ordered_json{{"schema", 1},
+                                  {"version", MESHWRIGHT_VERSION},
+                                  {"compiler", compiler()},
+                                  {"cores", cores},
+                                  {"memory_bytes", memory.value},
+                                  {"gpus", gpus()},
+                                  {"models", presets.models},
+                                  {"clusters", presets.clusters},
+                                  {"devices", presets.devices},
+                                  {"problems", problems},
+                                  {"sound", is_sound && has_device}}
+               .dump(2) +
+           "\n";
+  } else {
+    text = fmt::format("meshwright {}, built with {}\n", MESHWRIGHT_VERSION, compiler());
+    text += fmt::format("machine    {} cores, {} of memory\n", cores, to_text(memory));
+    text += fmt::format("GPUs       {}\n", gpus());
+    text += fmt::format("presets    {} models, {} clusters and {} devices loaded\n", presets.models,
+                        presets.clusters, presets.devices);
+    for (const Diagnostic& d : presets.problems) text += format(d);
+    text += !is_sound     ? "This installation is broken.\n"
+            : !has_device ? "Planning and simulation are ready; --device cuda is not.\n"
+                          : "Ready.\n";
+  }
+  Outcome outcome = deliver(std::move(text), flags.output);
+  outcome.exit_code = is_sound && has_device ? kExitDone : kExitMissingEnvironment;
+  return outcome;
+}
+
+}  // namespace meshwright

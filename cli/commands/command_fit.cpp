@@ -1,0 +1,225 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands/commands.hpp"
+#include "cli/terminal/table.hpp"
+#include "core/base/check.hpp"
+#include "core/cluster/device_parameters.hpp"
+#include "core/cluster/visit_collective_parameters.hpp"
+#include "core/formats/file.hpp"
+#include "models/load/load.hpp"
+#include "simulator/fit/fit_device.hpp"
+#include "simulator/fit/measured_collectives.hpp"
+#include "simulator/fit/measured_kernels.hpp"
+
+namespace meshwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kLargestKernelFile = std::size_t{64} << 20;
+constexpr double kUsualHoldout = 0.2, kLargestHoldout = 0.9;
+
+std::vector<std::string> error_cells(const ErrorFigures& figures) {
+  if (figures.kernels == 0) return {"-", "-", "-", "-"};
+  return {fmt::format("{}", figures.kernels), fmt::format("{:.1f} %", 100 * figures.median),
+          fmt::format("{:.1f} %", 100 * figures.p90), fmt::format("{:+.1f} %", 100 * figures.bias)};
+}
+
+std::string table_of(const DeviceFit& fit) {
+  Table table{.columns = {{"family", Align::kLeft},
+                          {"kernels"},
+                          {"median"},
+                          {"p90"},
+                          {"bias"},
+                          {"held back"},
+                          {"median"},
+                          {"p90"},
+                          {"bias"}},
+              .rows = {}};
+  for (const FamilyError& family : fit.families) {
+    std::vector<std::string> cells{family.family};
+    for (const ErrorFigures* figures : {&family.fitted, &family.held_back})
+      for (std::string& cell : error_cells(*figures)) cells.push_back(std::move(cell));
+    table.rows.push_back(std::move(cells));
+  }
+  return to_text(table);
+}
+
+Json json_of(const ErrorFigures& figures) {
+  return {{"kernels", figures.kernels},
+          {"median", figures.median},
+          {"p90", figures.p90},
+          {"bias", figures.bias}};
+}
+
+std::string json_text(const DeviceFit& fit, const std::vector<std::string>& notes) {
+  Json families = Json::array();
+  for (const FamilyError& family : fit.families)
+    families.push_back({{"family", family.family},
+                        {"fitted", json_of(family.fitted)},
+                        {"held_back", json_of(family.held_back)}});
+  return Json{{"schema", 1},
+              {"device", fit.device.name},
+              {"families", families},
+              {"parameters", fit.sources},
+              {"notes", notes}}
+             .dump(2, ' ', false, Json::error_handler_t::replace) +
+         "\n";
+}
+
+/// The keys of the kernel models that have no source yet were not fitted.
+void name_defaults(LoadedDevice& loaded) {
+  const auto name = [&](const std::string& key) {
+    loaded.sources.emplace(key, "typical of current GPUs; not fitted");
+  };
+  const auto visitor = [&](const std::string& table) {
+    return
+        [&name, table](const std::string& key, const auto&, ParameterBounds) { name(table + key); };
+  };
+  name("gemm.tile_m");
+  name("gemm.tile_n");
+  visit_parameters_of_gemm(loaded.device.gemm, visitor("gemm."));
+  visit_parameters_of_stream(loaded.device.memory_efficiency, visitor("memory_efficiency."));
+  visit_parameters_of_attention(loaded.device.attention, visitor("attention."));
+  if (loaded.device.flash_attention_2)
+    visit_parameters_of_attention(*loaded.device.flash_attention_2, visitor("flash_attention_2."));
+}
+
+/// The start with the fitted parameters and their sources. Figures of training that were not
+/// measured stay those of the start, and say so.
+LoadedDevice fitted_device(LoadedDevice start, const DeviceFit& fit) {
+  LoadedDevice loaded{fit.device, std::move(start.sources)};
+  for (const auto& [key, source] : fit.sources) loaded.sources[key] = source;
+  const bool is_measured = fit.sources.contains("gemm.sustained_efficiency");
+  if (!is_measured && !loaded.device.gemm.sustained_efficiency) {
+    loaded.device.gemm.sustained_efficiency =
+        loaded.device.gemm.long_efficiency.value_or(loaded.device.gemm.max_efficiency);
+    loaded.sources["gemm.sustained_efficiency"] =
+        "provisional: as a long burst; no sustained measurement";
+  }
+  name_defaults(loaded);
+  return loaded;
+}
+
+/// Fits the collectives of `fit.device` on the nodes of a cluster, and adds their errors to `fit`.
+void fit_collectives_of(const FitFlags& flags, DeviceFit& fit) {
+  if (flags.cluster.empty())
+    throw InputError({"--cluster", "missing required option '--cluster'",
+                      "name a cluster with the nodes that the collectives were measured on"});
+  const std::string where = flags.collectives == "-" ? "standard input" : flags.collectives;
+  const MeasuredCollectives measured = read_measured_collectives(
+      read_file(flags.collectives, kLargestKernelFile), where, flags.device);
+  Cluster cluster = cluster_from_toml(find_cluster(flags.cluster));
+  const NodeModel& node = cluster.nodes.at(cluster.groups.front().node);
+  if (!fit.device.compute_capability || !is_homogeneous(cluster))
+    throw InputError({"--cluster", "cannot fit collectives without NCCL or on mixed nodes",
+                      "use a device with a compute_capability and a cluster of one node type"});
+  if (measured.rows.empty())
+    throw InputError({where, "no collectives on one node", "see 'meshwright fit --help'"});
+  cluster.devices.at(node.device) = fit.device;
+  DeviceCollectivesFit collectives =
+      fit_device_collectives(cluster, measured.rows, flags.holdout.value_or(kUsualHoldout));
+  const std::string source = fmt::format("fitted to {} collectives of {}", measured.rows.size(),
+                                         flags.device.empty() ? where : flags.device);
+  const auto visitor = [&](const std::string& table) {
+    return [&fit, &source, table](std::string_view key, const auto&, ParameterBounds) {
+      fit.sources[fmt::format("{}{}", table, key)] = source;
+    };
+  };
+  const auto path = [](std::string_view table) { return fmt::format("collectives.{}.", table); };
+  visit_parameters_of_collectives(collectives.parameters, visitor("collectives."));
+  visit_collective_tables(
+      collectives.parameters,
+      [&](std::string_view table, const auto& protocol) {
+        visit_parameters_of_protocol(protocol, visitor(path(table)));
+      },
+      [&](std::string_view table, const auto& exchange) {
+        visit_parameters_of_exchange(exchange, visitor(path(table)));
+      });
+  fit.device.collectives = collectives.parameters;
+  fit.families.insert(fit.families.end(), collectives.families.begin(), collectives.families.end());
+  fit.notes.insert(fit.notes.end(), measured.notes.begin(), measured.notes.end());
+}
+
+std::string device_file(const LoadedDevice& device) {
+  std::string toml = device_to_toml(device, {"Written by meshwright fit."});
+  const LoadedDevice again =
+      device_from_toml({.name = device.device.name, .where = "the fitted device", .text = toml});
+  MW_CHECK(again.device == device.device);
+  return toml;
+}
+
+}  // namespace
+
+CLI::App* add_fit_command(CLI::App& app, FitFlags& flags) {
+  CLI::App* command = app.add_subcommand(
+      "fit", "Fit the kernel and collective models of a device to measurements.");
+  command
+      ->add_option("kernels", flags.kernels, "CSV with measured kernels, or - for standard input")
+      ->type_name("KERNELS.csv")
+      ->required();
+  command
+      ->add_option("collectives", flags.collectives,
+                   "CSV with measured collectives (needs --cluster)")
+      ->type_name("COLLECTIVES.csv");
+  command
+      ->add_option("--cluster", flags.cluster,
+                   "cluster with the nodes that the collectives were measured on")
+      ->type_name("NAME|FILE");
+  command
+      ->add_option("--device", flags.device,
+                   "device whose rows are used (default: the only one of the file)")
+      ->type_name("NAME");
+  command
+      ->add_option("--like", flags.like,
+                   "device with the datasheet figures, and parameters that are not fitted")
+      ->type_name("NAME|FILE")
+      ->required();
+  command
+      ->add_option("--holdout", flags.holdout,
+                   "fraction of the shapes held back to report errors on (default: 0.2)")
+      ->type_name("FRACTION")
+      ->check(CLI::Range(0.0, kLargestHoldout));
+  add_output_flags(*command, flags.output, "the device file");
+  command->footer(
+      "Columns of the CSV: op, dtype, time_us, and sizes: m, n, k (gemm, batched_gemm,\n"
+      "grouped_gemm); batch, heads, kv_heads, head_dim, seq_q, seq_kv, causal (attention_forward,\n"
+      "attention_backward); tokens, hidden (norm, activation, gated_activation, add, softmax, "
+      "cast,\n"
+      "embedding, and their _backward). Optional: device, software, source_repo, note, method.\n"
+      "Columns of the collectives: op, ranks, bytes, time_us; optional: device, nodes, note.\n"
+      "Methods: burst, sustained, kernel, running, host (see simulator/fit/measured_kernels.hpp).\n"
+      "\n"
+      "Examples:\n"
+      "  meshwright fit kernels.csv --like a100-sxm4-80gb -o mine.toml\n"
+      "  meshwright fit kernels.csv --device H100-SXM5-80GB --like h100-sxm5-80gb --json");
+  return command;
+}
+
+Outcome run_fit(const FitFlags& flags) {
+  const std::string text = read_file(flags.kernels, kLargestKernelFile);
+  const std::string where = flags.kernels == "-" ? "standard input" : flags.kernels;
+  LoadedDevice start = device_from_toml(find_device(flags.like));
+  const MeasuredKernels measured = read_measured_kernels(text, where, flags.device);
+  if (measured.kernels.empty())
+    throw InputError({where, "no kernels that the device model prices",
+                      "see 'meshwright fit --help' for the kernels"});
+  DeviceFit fit = fit_device(start.device, measured.kernels, flags.holdout.value_or(kUsualHoldout));
+  if (!flags.collectives.empty()) fit_collectives_of(flags, fit);
+  std::vector<std::string> notes = fit.notes;
+  notes.insert(notes.end(), measured.notes.begin(), measured.notes.end());
+  std::string report = flags.output.json ? json_text(fit, notes) : table_of(fit);
+  if (!flags.output.json)
+    for (const std::string& note : notes) report += fmt::format("Note: {}.\n", note);
+  if (flags.output.file.empty()) return {.text = std::move(report)};
+  const std::string file = device_file(fitted_device(std::move(start), fit));
+  if (flags.output.file == "-") return {.text = file, .notes = std::move(report)};
+  write_file(flags.output.file, file);
+  if (!flags.output.json) report += fmt::format("Wrote {}.\n", flags.output.file);
+  return {.text = std::move(report)};
+}
+
+}  // namespace meshwright

@@ -1,0 +1,151 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <span>
+
+#include "cli/commands/commands.hpp"
+#include "cli/flags/word_flag.hpp"
+#include "cli/reports/kineto_report.hpp"
+#include "core/base/check.hpp"
+#include "core/formats/file.hpp"
+#include "core/formats/gzip.hpp"
+#include "core/formats/kineto.hpp"
+#include "models/import/import.hpp"
+#include "models/kineto/import_kineto.hpp"
+#include "models/load/load.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr std::size_t kLargestImport = std::size_t{16} << 20;
+constexpr CountRange kGpusPerNodeRange{.smallest = 1, .largest = 1 << 16};
+constexpr CountRange kNodeRange{.smallest = 1, .largest = 1 << 20};
+
+std::vector<std::string> format_names() {
+  std::vector<std::string> names{"auto"};
+  for (int f = 0; f < kImportFormatCount; ++f)
+    names.emplace_back(name_of(static_cast<ImportFormat>(f)));
+  return names;
+}
+
+ImportFormat format_of(const ImportFlags& flags, const NamedText& source) {
+  if (flags.format != "auto") {
+    if (const auto format = import_format_from_name(flags.format)) return *format;
+    throw UsageError({.where = "--format",
+                      .what = fmt::format("invalid value '{}'", flags.format),
+                      .hint = suggest(flags.format, format_names())});
+  }
+  if (const auto format = guess_import_format(source.text)) return *format;
+  const std::vector<std::string> names = format_names();
+  throw InputError(
+      {source.where, "unrecognized format",
+       fmt::format("set --format to one of: {}", fmt::join(std::span(names).subspan(1), ", "))});
+}
+
+std::optional<CollectiveKind> kind_of(const ImportFlags& flags) {
+  if (flags.collective.empty()) return std::nullopt;
+  std::vector<std::string> names;
+  for (int k = 0; k < kCollectiveKindCount; ++k) {
+    const auto kind = static_cast<CollectiveKind>(k);
+    if (name_of(kind) == flags.collective) return kind;
+    names.emplace_back(name_of(kind));
+  }
+  throw UsageError({.where = "--collective",
+                    .what = fmt::format("invalid value '{}'", flags.collective),
+                    .hint = suggest(flags.collective, names)});
+}
+
+std::string imported_cluster(const ImportedCluster& imported, const std::string& where) {
+  std::vector<std::string> notes{fmt::format("Imported by meshwright from {}.", where)};
+  for (const std::string& note : imported.notes) notes.push_back("Note: " + note + ".");
+  std::string toml = cluster_to_toml(imported.cluster, notes);
+  const NamedText again{
+      .name = imported.cluster.name, .where = "the imported cluster", .text = toml};
+  MW_CHECK(cluster_from_toml(again) == imported.cluster);
+  return toml;
+}
+
+/// The calibration goes to the file of -o and the report to standard output; without -o, the
+/// calibration to standard output and the report to standard error.
+Outcome import_trace(const ImportFlags& flags, const NamedText& source) {
+  const KinetoTrace trace = read_kineto_trace(source.text, source.where);
+  const ImportedTrace imported =
+      import_kineto(trace, {.source = source.where, .gpus_per_node = flags.gpus_per_node});
+  std::string calibration = to_json(imported.calibration);
+  if (flags.output.file.empty() || flags.output.file == "-")
+    return {.text = std::move(calibration), .notes = kineto_report_text(imported)};
+  write_file(flags.output.file, calibration);
+  if (flags.output.json) return {.text = kineto_report_json(imported, flags.output.file)};
+  return {.text = kineto_report_text(imported) + fmt::format("Wrote {}.\n", flags.output.file)};
+}
+
+}  // namespace
+
+CLI::App* add_import_command(CLI::App& app, ImportFlags& flags) {
+  CLI::App* command = app.add_subcommand(
+      "import", "Create a cluster or calibration file from the output of another program.");
+  command->add_option("file", flags.file, "file to import, or - for standard input")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("--format", flags.format, "format of the file (default: auto)")
+      ->type_name(choices_text(format_names()));
+  command
+      ->add_option("--like", flags.like,
+                   "cluster with the same devices, for properties that the file does not contain")
+      ->type_name("NAME|FILE");
+  add_count(*command, "--nodes", flags.nodes, kNodeRange,
+            "number of nodes of the described type (default: 1)");
+  command
+      ->add_option("--collective", flags.collective,
+                   "measured collective, for output of nccl-tests that does not name it")
+      ->type_name("KIND");
+  add_count(*command, "--gpus-per-node", flags.gpus_per_node, kGpusPerNodeRange,
+            "GPUs per node, for traces (default: as recorded, or 8)");
+  add_output_flags(*command, flags.output, "the cluster or calibration file");
+  command->footer(
+      "Formats:\n"
+      "  nvidia-smi     output of 'nvidia-smi topo -m'; without --like, the GPU type is "
+      "guessed\n"
+      "  nccl-topology  XML written by NCCL with NCCL_TOPO_DUMP_FILE=topo.xml\n"
+      "  nccl-tests     text output, or JSON written with -J; gives a calibration\n"
+      "  slurm          topology.conf, or output of 'scontrol show topology'; requires --like\n"
+      "  kineto         trace of one rank by PyTorch's profiler with record_shapes=True, .json or\n"
+      "                 .json.gz; gives a calibration: kernels by shape, collectives, host time\n"
+      "Assumptions are listed in the comments of the cluster file.\n"
+      "\n"
+      "Examples:\n"
+      "  nvidia-smi topo -m | meshwright import - --like dgx-h100 --nodes 4 -o mine.toml\n"
+      "  meshwright import topo.xml -o mine.toml\n"
+      "  meshwright import all_reduce.txt -o mine.calib.json\n"
+      "  meshwright import rank0_trace.json.gz -o mine.calib.json");
+  return command;
+}
+
+Outcome run_import(const ImportFlags& flags) {
+  const bool from_pipe = flags.file == "-";
+  NamedText source{
+      .name = from_pipe ? "imported" : std::filesystem::path(flags.file).stem().string(),
+      .where = from_pipe ? "standard input" : flags.file,
+      .text = read_file(flags.file, kLargestTraceFile)};
+  if (is_gzip(source.text))
+    source.text = decompress_gzip(source.text, source.where, kLargestTraceFile);
+  const ImportFormat format = format_of(flags, source);
+  if (format == ImportFormat::kKineto) return import_trace(flags, source);
+  if (source.text.size() > kLargestImport)
+    throw InputError({source.where,
+                      fmt::format("exceeds the size limit of {} bytes", kLargestImport),
+                      "check that this is the right file"});
+  if (format == ImportFormat::kNcclTests)
+    return deliver(to_json(import_nccl_tests(source, kind_of(flags)).calibration), flags.output);
+  ImportOptions options;
+  if (!flags.like.empty()) options.like = find_cluster(flags.like);
+  options.nodes = flags.nodes.value_or(1);
+  ImportedCluster imported;
+  if (format == ImportFormat::kNvidiaSmi) imported = import_nvidia_smi(source, options);
+  if (format == ImportFormat::kNcclTopology) imported = import_nccl_topology(source, options);
+  if (format == ImportFormat::kSlurm) imported = import_slurm(source, options);
+  return deliver(imported_cluster(imported, source.where), flags.output);
+}
+
+}  // namespace meshwright

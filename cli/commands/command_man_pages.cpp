@@ -1,0 +1,24 @@
+/// `man-pages`, which help does not list: the build calls it.
+#include <CLI/CLI.hpp>
+
+#include "cli/commands/commands.hpp"
+#include "cli/manual/man_page.hpp"
+#include "core/formats/file.hpp"
+
+namespace meshwright {
+
+CLI::App* add_man_pages_command(CLI::App& app, ManPagesFlags& flags) {
+  CLI::App* command = app.add_subcommand("man-pages", "Write the man pages.")->group("");
+  command->add_option("directory", flags.directory, "existing directory")->required();
+  command->add_option("--date", flags.date, "date in the pages")->type_name("YYYY-MM-DD");
+  return command;
+}
+
+Outcome run_man_pages(const CLI::App& app, const ManPagesFlags& flags) {
+  const ManPageRelease release{.version = MESHWRIGHT_VERSION, .date = flags.date};
+  for (const ManPage& page : man_pages(describe(app), release))
+    write_file(flags.directory + "/" + page.file_name, page.text);
+  return {};
+}
+
+}  // namespace meshwright

@@ -1,0 +1,432 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "cli/commands/commands.hpp"
+#include "cli/flags/help_formatter.hpp"
+#include "cli/flags/word_flag.hpp"
+#include "cli/run/activity_trace.hpp"
+#include "cli/run/run_device.hpp"
+#include "cli/run/run_failed.hpp"
+#include "cli/run/run_input.hpp"
+#include "cli/run/run_results.hpp"
+#include "cli/start_copies.hpp"
+#include "cli/terminal/interrupt.hpp"
+#include "cli/terminal/standard_streams.hpp"
+#include "core/base/parse_quantity.hpp"
+#include "core/formats/file.hpp"
+#include "core/lowering/lower.hpp"
+#include "core/plan/weight_versions.hpp"
+#include "executor/launch/guarded_process.hpp"
+#include "executor/launch/job_environment.hpp"
+#include "executor/launch/mpi_job.hpp"
+#include "executor/launch/supervision.hpp"
+
+namespace meshwright {
+namespace {
+
+/// Everything the ranks use.
+struct Running {
+  Job job;
+  TaskGraph graph;
+  TokenText words;
+  std::optional<Fault> fault;
+  std::optional<Checkpoint> resumed;
+  // --ranks mpi only
+  std::unique_ptr<SharedProgress> progress;
+  std::unique_ptr<MpiJob> mpi;
+  std::optional<JobPlace> place;  ///< --ranks job and nccl: rank of this process, if it is one
+  /// True for all processes but that of rank 0: only one prints.
+  bool is_silent() const {
+    return (mpi && mpi->rank() != RankId(0)) || (place && place->rank != 0);
+  }
+};
+
+/// Flushless schedules lower all steps to one graph: there is no boundary between two of them.
+void check_without_flush(const Job& job, const RunFlags& flags) {
+  const auto refuse = [&](const char* flag, const char* hint) {
+    throw InputError(Diagnostic{
+        flag,
+        fmt::format("not supported by schedule '{}', which does not flush the pipeline between "
+                    "steps",
+                    job.file.plan.strategy.schedule),
+        hint});
+  };
+  if (flags.checkpoints.every)
+    refuse("--save-every", "remove it: --save alone writes a checkpoint after the last step");
+  if (flags.live) refuse("--live", "remove it: the timeline is written after the last step");
+}
+
+/// Processes of a launcher each read the input files, and standard input can be read only once.
+void check_input_of_all(const RunFlags& flags) {
+  const RankKind kind = ranks_of(flags);
+  if (kind != RankKind::kMpi && kind != RankKind::kJob) return;
+  for (const std::string* file : {&flags.job.plan_file, &flags.job.sources.calibration, &flags.text,
+                                  &flags.tokens, &flags.checkpoints.resume})
+    if (*file == "-")
+      throw InputError(Diagnostic{"--ranks " + flags.ranks,
+                                  "cannot read from standard input: every process reads the input",
+                                  "use a file instead of -"});
+}
+
+void prepare(Running& running, const RunFlags& flags) {
+  check_input_of_all(flags);
+  check_checkpoint_flags(flags.checkpoints);
+  if (flags.live && (flags.output.file.empty() || flags.output.file == "-"))
+    throw UsageError({.where = "--live",
+                      .what = "requires '--output'",
+                      .hint = "set a file, for example -o measured.pftrace"});
+  check_activity(flags);
+  static_cast<void>(kernels_for_run(flags));
+  static_cast<void>(nccl_for_run(flags));
+  running.job = load_job(flags.job);
+  Job& job = running.job;
+  check_plan(job, ranks_of(flags));
+  static_cast<void>(links_of(flags));
+  check_place_of("--output", flags.output.file);
+  check_place_of("--activity", flags.activity);
+  check_folder_of("--save", flags.checkpoints.save);
+  if (!flags.patience.empty()) static_cast<void>(parse_seconds(flags.patience, "--patience"));
+  running.words = read_words(flags, job.model);
+  if (updates_without_flush(job.file.plan.strategy)) check_without_flush(job, flags);
+  running.graph = lower(job.file.plan, job.model, job.cluster,
+                        {.ranks = RankSet::kAll, .steps = flags.steps.value_or(kDefaultSteps)});
+  const auto ranks = static_cast<int>(running.graph.ranks.size());
+  if (running.mpi && running.mpi->rank_count() != ranks)
+    throw InputError(
+        Diagnostic{"--ranks mpi",
+                   fmt::format("mpirun started {} processes, but the plan has {} ranks",
+                               running.mpi->rank_count(), ranks),
+                   fmt::format("use mpirun -np {}", ranks)});
+  if (running.place && running.place->ranks != ranks)
+    throw InputError(
+        Diagnostic{"--ranks " + flags.ranks,
+                   fmt::format("the launcher started {} processes, but the plan has {} ranks",
+                               running.place->ranks, ranks),
+                   fmt::format("start {} processes, or run without a launcher", ranks)});
+  if (clock_of(flags) != TimelineClock::kReplay && !running.place)
+    check_memory(running.graph, running.mpi ? running.mpi->ranks_here() : ranks);
+  running.resumed = resumed_checkpoint(flags.checkpoints, job.model, job.file.plan.strategy);
+  if (!flags.fault.empty()) running.fault = fault_from_text(flags.fault, running.graph);
+  if (running.fault && ranks_of(flags) == RankKind::kThreads &&
+      (running.fault->kind == FaultKind::kDie || running.fault->kind == FaultKind::kExit))
+    throw InputError(Diagnostic{"--inject-fault",
+                                "kinds die and exit would end all ranks of '--ranks threads'",
+                                "use kind=abort, or --ranks processes"});
+  stop_if_interrupted();
+}
+
+/// An input error of one process stops all processes. False: another process reports it.
+bool prepare_together(Running& running, const RunFlags& flags) {
+  if (!running.mpi) {
+    prepare(running, flags);
+    return true;
+  }
+  std::exception_ptr problem;
+  std::string words;
+  try {
+    prepare(running, flags);
+  } catch (const std::exception& error) {
+    problem = std::current_exception();
+    words = error.what();
+  }
+  const std::string first = running.mpi->first_problem(words);
+  if (first.empty()) return true;
+  if (running.is_silent()) return false;
+  if (problem) std::rethrow_exception(problem);
+  throw RuntimeFailure({"--ranks mpi", first, "make the input files readable on every node"});
+}
+
+/// Prints every step; with --live, also writes the timeline measured so far.
+class Progress {
+ public:
+  Progress(const Running& running, const RunFlags& flags) : running_(running), flags_(flags) {}
+  void operator()(int step, const MeasuredStep& measured) {
+    if (flags_.live && !running_.is_silent()) {
+      so_far_.steps.push_back(measured);
+      write_so_far();
+    }
+    print_to_stderr(fmt::format("step {:>3}  loss {:.4f}  {:.3f} ms\n", step, measured.loss,
+                                to_seconds(step_time(measured)).value * 1e3));
+  }
+
+ private:
+  /// A failed write does not stop the run: the file is written again after the next step.
+  void write_so_far() {
+    try {
+      write_file(flags_.output.file,
+                 results_trace({running_.job, flags_, running_.graph, so_far_}));
+    } catch (const RuntimeFailure& failure) {
+      if (!std::exchange(has_warned_, true))
+        print_to_stderr(fmt::format("warning: {}: {}; will retry after the next step\n",
+                                    failure.diagnostic().where, failure.diagnostic().what));
+    }
+  }
+
+  const Running& running_;
+  const RunFlags& flags_;
+  TrainingRun so_far_;
+  bool has_warned_ = false;
+};
+
+/// "threads", "MPI processes": how the ranks of --ranks run.
+std::string_view rank_kind_text(const std::string& ranks) {
+  if (ranks == "mpi") return "MPI processes";
+  if (ranks == "job") return "processes connected over TCP";
+  return ranks == "nccl" ? "processes connected by NCCL" : std::string_view(ranks);
+}
+
+TrainingRun carry_out(const Running& running, const RunFlags& flags,
+                      const ActivityTable* recorder) {
+  TrainingOptions options;
+  options.seed =
+      running.resumed ? running.resumed->seed : static_cast<std::uint64_t>(flags.seed.value_or(1));
+  if (!running.is_silent())
+    print_to_stderr(fmt::format(
+        "{} tasks {} on {} ranks ({})\n", running.graph.tasks.size(),
+        updates_without_flush(running.job.file.plan.strategy) ? "in all steps" : "per step",
+        running.graph.ranks.size(), rank_kind_text(flags.ranks)));
+  return train({.plan = running.job.file.plan,
+                .model = running.job.model,
+                .graph = running.graph,
+                .cost_model = *running.job.cost_model,
+                .text = running.words,
+                .kernels = kernels_for_run(flags),
+                .device = device_of(flags.device),
+                .nccl = nccl_for_run(flags),
+                .nccl_device = nccl_for_run(flags) == nullptr ? 0 : gpu_of_process(),
+                .recorder = recorder,
+                .clock = clock_of(flags),
+                .steps = flags.steps.value_or(kDefaultSteps),
+                .options = options,
+                .checkpoints = checkpoint_options(flags.checkpoints, running.resumed,
+                                                  clock_of(flags) != TimelineClock::kReplay),
+                .ranks = ranks_of(flags),
+                .launch = {.patience = patience_of(flags),
+                           .interrupted = interrupt_flag(),
+                           .mpi = running.mpi.get(),
+                           .job = running.place ? &*running.place : nullptr},
+                .links = links_of(flags),
+                .fault = running.fault,
+                .progress = Progress(running, flags)});
+}
+
+std::string hint_for(const RankFailure& failure) {
+  if (failure.kind == FailureKind::kHang)
+    return "if the rank is only slow, set a longer timeout, for example --patience 60s";
+  if (failure.kind == FailureKind::kDeath && failure.cause.find("signal 9") != std::string::npos)
+    return "check dmesg: Linux kills processes when memory runs out";
+  if (failure.cause == kNoMemory) return "use a smaller plan, or raise the limit (ulimit -v)";
+  return "";
+}
+
+/// The failure with the task's name.
+RunFailed failed_run(const RankFailure& failure, const TaskGraph& graph) {
+  return RunFailed({.rank = failure.rank,
+                    .task = failure.task.value < 0 ? "" : stable_name(graph, failure.task),
+                    .cause = failure.cause,
+                    .hint = hint_for(failure),
+                    .leaves_a_thread = failure.is_stuck});
+}
+
+/// Lowers the plan again: this process only waited for the child that ran it.
+std::string task_name(const RunFlags& flags, TaskId task) {
+  if (task.value < 0 || flags.job.plan_file == "-") return "";
+  const Job job = load_job(flags.job);
+  return stable_name(lower(job.file.plan, job.model, job.cluster, {.ranks = RankSet::kAll}), task);
+}
+
+/// After the child that runs an MPI rank has ended. If it was killed, this process reports the
+/// failure, since it knows the rank's last task, and mpirun ends the job.
+Outcome after(const ChildEnd& end, RankId rank, const RankProgress& progress,
+              const RunFlags& flags) {
+  Outcome outcome;
+  outcome.exit_code = end.signal == 0 ? end.exit_code : kExitRunFailed;
+  // A rank that reports its own failure does so after its last or before its first task.
+  const bool is_through = progress.is_finished || progress.task.load() < 0 || end.exit_code != 0;
+  if ((end.signal == 0 && is_through) || end.was_told_to_end) return outcome;
+  const RankFailure failure{.kind = FailureKind::kDeath,
+                            .rank = rank,
+                            .task = TaskId(progress.task.load()),
+                            .cause = end.signal != 0 ? "was killed by " + signal_text(end.signal)
+                                                     : "its process exited early, with status 0"};
+  throw RunFailed({.rank = rank,
+                   .task = task_name(flags, failure.task),
+                   .cause = failure.cause,
+                   .hint = hint_for(failure)});
+}
+
+/// The process that watched over a dead rank reports the failure; mpirun then ends this process.
+void leave_it_to_the_watcher(const RankFailure& failure, const Running& running) {
+  constexpr std::chrono::seconds kForWatcher{3};
+  if (running.mpi && failure.kind == FailureKind::kDeath && failure.rank != RankId(0) &&
+      failure.cause == kProcessLost)
+    wait_to_be_ended(kForWatcher, kExitRunFailed);
+}
+
+Outcome finish(const Running& running, const TrainingRun& run, const RunFlags& flags) {
+  if (run.failure && run.failure->kind != FailureKind::kInterruption) {
+    leave_it_to_the_watcher(*run.failure, running);
+    throw failed_run(*run.failure, running.graph);
+  }
+  const RunResults results{running.job, flags, running.graph, run};
+  Outcome outcome;
+  if (run.failure) outcome.exit_code = kExitInterrupted;
+  const std::string& file = flags.output.file;
+  if (file != "-") outcome.text = flags.output.json ? results_json(results) : results_text(results);
+  if (!file.empty()) write_file(file, results_trace(results));
+  return outcome;
+}
+
+/// How a process other than that of rank 0 ends. Only that one prints results; after a failure all
+/// exit with an error, so that whatever started them notices.
+Outcome finish_silently(const Running& running, const TrainingRun& run) {
+  if (!run.failure) return {};
+  if (run.failure->kind == FailureKind::kInterruption)
+    return {.text = {}, .exit_code = kExitInterrupted};
+  const RunFailed failed = failed_run(*run.failure, running.graph);
+  const RunFailed::What& what = failed.details();
+  if (!running.place || running.place->rank == what.rank.value)
+    return {.text = {}, .exit_code = kExitRunFailed, .notes = format(failed.diagnostic())};
+  const std::string task = what.task.empty() ? "" : " in " + what.task;
+  return {.text = {},
+          .exit_code = kExitRunFailed,
+          .notes = format(Diagnostic{fmt::format("rank {}", running.place->rank),
+                                     fmt::format("stopped because rank {} failed{}: {}",
+                                                 what.rank.value, task, what.cause),
+                                     fmt::format("check the output of rank {}", what.rank.value)})};
+}
+
+void add_machine_flags(CLI::App& command, RunFlags& flags) {
+  const OptionGroup group(command, "Execution");
+  add_word_flag(command, "--ranks", flags.ranks, {"threads", "processes", "mpi", "job", "nccl"},
+                "how ranks run, see below (default: threads)");
+  add_word_flag(command, "--clock", flags.clock, {"wall", "virtual", "replay"},
+                "clock of the timeline, see below (default: virtual)");
+  add_word_flag(command, "--links", flags.links, {"real", "modelled"},
+                "message times of --clock wall: measured, or modeled by the cluster's links "
+                "(default: real)");
+  add_word_flag(command, "--kernels", flags.kernels, {"cpu", "reference"},
+                "CPU kernels: optimized (cpu) or reference (default: cpu)");
+  add_word_flag(command, "--device", flags.device, {"cpu", "cuda"},
+                "device to compute on (default: cpu)");
+  command
+      .add_option("--activity", flags.activity,
+                  "write a Perfetto trace of all GPU kernels and copies (CUPTI)")
+      ->type_name("FILE");
+  command
+      .add_option("--patience", flags.patience,
+                  "time without progress before a rank is declared hung (default: 6s; "
+                  "5s with --ranks mpi; 30s with --device cuda)")
+      ->type_name("TIME");
+  command.add_option("--inject-fault", flags.fault)->group("");  // hidden; see executor/README.md
+}
+
+void add_training_flags(CLI::App& command, RunFlags& flags) {
+  const OptionGroup group(command, "Training");
+  add_count(command, "--steps", flags.steps, {1, 100'000}, "number of training steps (default: 5)");
+  add_count(command, "--seed", flags.seed, {0, 1'000'000'000},
+            "random seed of the initial parameters (default: 1)");
+  command
+      .add_option("--text", flags.text,
+                  "text to train on, one token per byte (default: a built-in text)")
+      ->type_name("FILE");
+  command
+      .add_option("--tokens", flags.tokens,
+                  "token IDs to train on: little-endian integers without a header")
+      ->type_name("FILE");
+  add_word_flag(command, "--token-type", flags.token_type, {"uint16", "uint32"},
+                "integer type of --tokens (default: uint16)");
+}
+
+}  // namespace
+
+CLI::App* add_run_command(CLI::App& app, RunFlags& flags) {
+  CLI::App* command =
+      app.add_subcommand("run", "Run a plan on this machine and measure its timeline.");
+  add_job_flags(*command, flags.job);
+  add_machine_flags(*command, flags);
+  add_training_flags(*command, flags);
+  add_checkpoint_flags(*command, flags.checkpoints);
+  {
+    const OptionGroup group(*command, "Timeline");
+    command->add_flag("--all-steps", flags.all_steps,
+                      "write all steps to the timeline, not only the median step");
+    command->add_flag("--live", flags.live, "write the timeline after every step");
+  }
+  add_output_flags(*command, flags.output, "the timeline (Perfetto trace)");
+  command->footer(
+      "Ranks:\n"
+      "  threads    threads of this process\n"
+      "  processes  forked processes on this machine\n"
+      "  mpi        processes started by mpirun, connected by MPI\n"
+      "  job        processes connected over TCP, started by torchrun, srun or mpirun; without a\n"
+      "             launcher, meshwright starts them on this machine\n"
+      "  nccl       like job, with one GPU per process, connected by NCCL\n"
+      "\n"
+      "Clocks:\n"
+      "  virtual    CPU time of each kernel, and modeled message times\n"
+      "  wall       elapsed time\n"
+      "  replay     no computation: every rank sleeps for the predicted times\n"
+      "\n"
+      "With --device cuda, threads share one GPU; --clock virtual then runs and times one kernel\n"
+      "at a time. Processes of mpirun and --ranks nccl use one GPU each and need --clock wall.\n"
+      "Ctrl-C stops the run and writes what was measured.\n"
+      "\n"
+      "Examples:\n"
+      "  meshwright run best.plan.json --steps 10 -o measured.pftrace\n"
+      "  meshwright run --model gpt2 --cluster cpu-laptop --gpus 2 --pp 2 --dtype fp32 \\\n"
+      "      --global-batch 8 --seq 64 --clock wall --ranks processes");
+  return command;
+}
+
+namespace {
+
+/// Starts the processes of a job without a launcher. The input is checked here first, so that an
+/// error is printed once.
+Outcome start_job(const RunFlags& flags) {
+  const auto ranks = [&] {
+    Running checked;  // freed before the copies load it again
+    prepare(checked, flags);
+    return static_cast<int>(checked.graph.ranks.size());
+  };
+  Outcome outcome;
+  outcome.exit_code = start_copies(ranks());
+  return outcome;
+}
+
+}  // namespace
+
+Outcome run_run(const RunFlags& flags) {
+  auto running = std::make_unique<Running>();
+  if (ranks_of(flags) == RankKind::kMpi) {
+    running->progress = std::make_unique<SharedProgress>(1);
+    RankProgress& progress = running->progress->all().front();
+    if (const std::optional<RankId> rank = rank_in_environment())
+      if (const std::optional<ChildEnd> end = run_in_child())
+        return after(*end, *rank, progress, flags);
+    running->mpi = start_mpi(progress);
+  }
+  if (ranks_of(flags) == RankKind::kJob) {
+    running->place = job_place_from([](const char* name) { return std::getenv(name); });
+    if (!running->place) return start_job(flags);
+  }
+  if (!prepare_together(*running, flags)) return {};
+  ActivityRecording recording(flags);
+  const TrainingRun run = carry_out(*running, flags, recording.recorder());
+  recording.write(running->graph);
+  const bool leaves_a_thread = run.failure && run.failure->is_stuck;
+  const Running& kept = *running;
+  if (leaves_a_thread) static_cast<void>(running.release());  // the thread still uses it
+  Outcome outcome = kept.is_silent() ? finish_silently(kept, run) : finish(kept, run, flags);
+  outcome.leaves_a_thread = leaves_a_thread;
+  return outcome;
+}
+
+}  // namespace meshwright

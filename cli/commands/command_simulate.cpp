@@ -1,0 +1,190 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands/commands.hpp"
+#include "cli/flags/help_formatter.hpp"
+#include "cli/job/job_error.hpp"
+#include "cli/job/trainer_notes.hpp"
+#include "cli/reports/report.hpp"
+#include "cli/terminal/interrupt.hpp"
+#include "core/cluster/link_network.hpp"
+#include "core/formats/file.hpp"
+#include "core/formats/pftrace.hpp"
+#include "core/lowering/lower.hpp"
+#include "core/plan/weight_versions.hpp"
+#include "planner/search/evaluate_plan.hpp"
+#include "simulator/engine/simulate.hpp"
+
+namespace meshwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Simulation {
+  TaskGraph graph;
+  std::vector<WorkPrice> prices;
+  SimulatedTimes times;
+  Evaluation evaluation;
+  std::optional<StepVariation> variation;
+  std::optional<FailureModel> failures;
+  std::optional<Seconds> checkpoint_interval;
+  std::vector<Diagnostic> trainer_problems;
+};
+
+/// Graph, prices and times; `steps` as in LoweringOptions.
+Simulation simulate_graph(const Job& job, const SimulateFlags& flags, int steps) {
+  // Contention needs the messages of all ranks; so does jitter, as the slowest rank decides.
+  const bool all_ranks = flags.all_ranks || flags.contention || varies_steps(flags.variation);
+  const Plan& plan = job.file.plan;
+  Simulation s;
+  s.graph = lower(plan, job.model, job.cluster,
+                  {.ranks = all_ranks ? RankSet::kAll : RankSet::kRepresentatives,
+                   .steps = steps,
+                   .memory = job.cost_model->memory()});
+  stop_if_interrupted();
+  s.prices = price_works(s.graph.parts, s.graph.works, *job.cost_model);
+  if (flags.contention) {
+    const auto devices = static_cast<int>(s.graph.ranks.size());  // with separate servers
+    const LinkNetwork network(
+        job.cluster, devices,
+        used_devices_per_node(job.cluster, rank_count(plan.strategy.degrees)));
+    s.times = simulate_with_contention(s.graph, s.prices, network);
+  } else {
+    simulate(s.graph, s.prices, s.times);
+  }
+  stop_if_interrupted();
+  return s;
+}
+
+Simulation simulate_job(const Job& job, const SimulateFlags& flags) {
+  const Strategy& strategy = job.file.plan.strategy;
+  const auto failures =
+      failure_model(flags.failures, static_cast<int>(rank_count(strategy.degrees)));
+  const auto interval = checkpoint_interval(flags.failures);
+  Simulation s = simulate_graph(job, flags, 0);
+  s.failures = failures;
+  s.checkpoint_interval = interval;
+  const JobFacts facts = job_facts(strategy, job.model, job.cluster);
+  s.evaluation = evaluate(s.graph, s.prices, s.times, facts);
+  s.trainer_problems = trainer_problems(job, flags.job);
+  if (varies_steps(flags.variation))
+    s.variation =
+        vary_steps(flags.variation, {s.graph, s.prices, facts.step}, s.evaluation.step_time);
+  return s;
+}
+
+Timeline timeline_of(const Simulation& s, const Job& job) {
+  Timeline timeline = timeline_of(s.graph, s.times);
+  timeline.provenance["program"] = "meshwright " MESHWRIGHT_VERSION;
+  timeline.provenance["model"] = job.file.model_name;
+  timeline.provenance["cluster"] = job.file.cluster_name;
+  timeline.provenance["strategy"] = strategy_text(job.file.plan.strategy);
+  timeline.provenance["cost model"] = job.cost_model->provenance();
+  return timeline;
+}
+
+std::string json_text(const Job& job, const PlanFigures& figures, const Simulation& s,
+                      const std::string& validation, const std::string& timeline_file) {
+  Json json{{"schema", 1},
+            {"model", job.file.model_name},
+            {"cluster", job.file.cluster_name},
+            {"trainer", job.trainer.name},
+            {"gpus", rank_count(job.file.plan.strategy.degrees)}};
+  json.update(Json::parse(to_json(figures)));
+  json["fits"] = fits_in_memory(s.evaluation);
+  json["blocks_per_stage"] = job.file.plan.blocks_per_stage;
+  json.update(Json::parse(ranks_json(s.graph.ranks, s.evaluation)));
+  json.update(Json::parse(variation_json(s.variation, s.failures, s.checkpoint_interval)));
+  const std::int64_t ranks = rank_count(job.file.plan.strategy.degrees);
+  json["used_devices_per_node"] = used_devices_per_node(job.cluster, ranks).value_or(0);
+  json["cost_model"] = job.cost_model->provenance();
+  json["validation"] = validation;
+  json["trainer_problems"] = Json::parse(problems_json(s.trainer_problems));
+  json["timeline"] = timeline_file.empty() ? Json() : Json(timeline_file);
+  constexpr int kIndent = 2;
+  return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string human_text(const Job& job, const Simulation& s, const PlanFigures& figures,
+                       const std::string& validation) {
+  const Strategy& strategy = job.file.plan.strategy;
+  const std::int64_t ranks = rank_count(strategy.degrees);
+  std::string text = fmt::format("{} on {}: {} GPUs, global batch size {}, sequence length {}\n",
+                                 job.file.model_name, job.file.cluster_name, ranks,
+                                 strategy.global_batch, strategy.sequence_length);
+  text += fmt::format("{}{}\n\n", partial_nodes_text(job.cluster, ranks), strategy_text(strategy));
+  text += figures_text(figures);
+  text += "\nStep time breakdown, mean over all ranks:\n" + step_parts_text(s.evaluation);
+  text += "\nPeak memory:\n" + memory_table(s.graph.ranks, s.evaluation);
+  if (s.variation) text += variation_text(*s.variation);
+  if (s.failures) text += goodput_text(*s.failures, s.checkpoint_interval, s.evaluation.step_time);
+  text += "\n" + cost_model_text(job.cost_model->provenance(), validation);
+  text += trainer_notes(s.trainer_problems);
+  if (!fits_in_memory(s.evaluation))
+    text += "Out of memory: peak memory exceeds the memory of the device.\n";
+  return text;
+}
+
+}  // namespace
+
+CLI::App* add_simulate_command(CLI::App& app, SimulateFlags& flags) {
+  CLI::App* command =
+      app.add_subcommand("simulate", "Predict the time and memory of a training step.");
+  add_job_flags(*command, flags.job);
+  {
+    const OptionGroup group(*command, "Simulation");
+    command->add_flag("--all-ranks", flags.all_ranks,
+                      "simulate every rank instead of one representative per pipeline rank");
+    command->add_flag("--contention", flags.contention,
+                      "model contention on shared links (implies --all-ranks)");
+    add_count(*command, "--steps", flags.steps, {1, 100'000},
+              "steps in the timeline of a flushless schedule, as in run --steps");
+  }
+  add_variation_flags(*command, flags.variation);
+  add_failure_flags(*command, flags.failures);
+  add_output_flags(*command, flags.output, "the timeline (Perfetto trace)");
+  command->footer(
+      "Examples:\n"
+      "  meshwright simulate best.plan.json -o best.pftrace\n"
+      "  meshwright simulate --model gpt2 --cluster dgx-a100 --gpus 16 --tp 2 --pp 4 \\\n"
+      "      --global-batch 64 --seq 1024");
+  return command;
+}
+
+Outcome run_simulate(const SimulateFlags& flags) {
+  if (flags.contention && varies_steps(flags.variation))
+    throw UsageError({.where = "--contention",
+                      .what = "cannot be combined with '--straggler' or '--jitter'",
+                      .hint = "remove one of them"});
+  const Job job = load_job(flags.job);
+  if (flags.steps && !updates_without_flush(job.file.plan.strategy))
+    throw UsageError({.where = "--steps",
+                      .what = fmt::format("requires a flushless schedule, not '{}'",
+                                          job.file.plan.strategy.schedule),
+                      .hint = "remove it: all steps of this schedule are the same"});
+  stop_if_interrupted();
+  const Simulation s = simulate_job(job, flags);
+  const std::string why = job.file.predicted ? job.file.predicted->why : "";
+  PlanFigures figures = figures_of(job.file.plan.strategy, s.evaluation, why);
+  const std::optional<ErrorBar> bar =
+      error_bar_of(job.file.plan.strategy, job.model, job.cluster, job.trainer, s.evaluation,
+                   !job.file.calibration.empty());
+  figures.range = range_of(figures.step_time, bar);
+  const std::string validation = validation_text(bar, *job.cost_model);
+  const std::string& file = flags.output.file;
+  Outcome outcome;
+  if (file != "-")  // else standard output is the timeline
+    outcome.text = flags.output.json ? json_text(job, figures, s, validation, file)
+                                     : human_text(job, s, figures, validation);
+  if (!file.empty()) {
+    const std::string bytes =
+        to_pftrace(timeline_of(flags.steps ? simulate_graph(job, flags, *flags.steps) : s, job));
+    stop_if_interrupted();
+    write_file(file, bytes);
+  }
+  return outcome;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,27 @@
+/// The pages of `show`, each as text and as JSON.
+#pragma once
+
+#include <string>
+
+#include "core/schedule/schedule.hpp"
+#include "models/load/load.hpp"
+
+namespace meshwright {
+
+struct Page {
+  std::string text, json;
+};
+
+Page models_page();
+Page clusters_page();
+Page devices_page();
+Page schedules_page();
+Page model_page(const NamedText& config);
+Page cluster_page(const NamedText& toml);
+Page device_page(const NamedText& toml);
+/// Includes the order of passes in a small example.
+Page schedule_page(const ScheduleRule& rule);
+Page plan_page(const std::string& path);
+Page timeline_page(const std::string& path);
+
+}  // namespace meshwright

@@ -1,0 +1,293 @@
+#include "cli/flags/strategy_flags.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "cli/flags/help_formatter.hpp"
+#include "cli/flags/word_flag.hpp"
+#include "core/schedule/schedule.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr CountRange kDegreeRange{.smallest = 1, .largest = 1 << 16};
+constexpr CountRange kMicroBatchRange{.smallest = 1, .largest = 1 << 16};
+constexpr CountRange kZeroRange{.smallest = 0, .largest = 3};
+
+template <class Integer>
+CLI::Option* add_count_flag(CLI::App& app, const std::string& flag, std::optional<Integer>& value,
+                            CountRange range, const std::string& description) {
+  const auto set_value = [&value, flag, range](const std::string& text) {
+    value = static_cast<Integer>(parse_count(flag, text, range));
+  };
+  return app.add_option_function<std::string>(flag, set_value, description)->type_name("N");
+}
+
+void add_number_flag(CLI::App& app, const std::string& flag, int& value, CountRange range,
+                     const std::string& description) {
+  app.add_option_function<std::string>(
+         flag,
+         [&value, flag, range](const std::string& text) {
+           value = static_cast<int>(parse_count(flag, text, range));
+         },
+         description)
+      ->type_name("N");
+}
+
+constexpr const char* kComputeOptions = "Precision and activation memory";
+
+void add_size_flags(CLI::App& app, FixedChoices& choices) {
+  const OptionGroup group(app, kSizeOptions);
+  add_count(app, "--tp", choices.tensor, kDegreeRange, "tensor-parallel size");
+  add_count(app, "--pp", choices.pipeline, kDegreeRange, "pipeline-parallel size");
+  add_count(app, "--vpp", choices.chunks, kDegreeRange,
+            "model chunks (virtual pipeline stages) per pipeline rank");
+  add_count(app, "--dp", choices.data, kGpuRange,
+            "data-parallel size (default: the remaining GPUs)");
+  add_count(app, "--cp", choices.context, kDegreeRange, "context-parallel size");
+  add_count(app, "--ep", choices.expert, kDegreeRange, "expert-parallel size");
+  add_count(app, "--etp", choices.expert_tensor, kDegreeRange,
+            "tensor-parallel size of the experts");
+}
+
+void add_data_parallelism_flags(CLI::App& app, FixedChoices& choices) {
+  const OptionGroup group(app, "Data parallelism, ZeRO and FSDP");
+  add_count_flag(app, "--zero", choices.zero, kZeroRange,
+                 "ZeRO stage: shard optimizer state (1), gradients (2), parameters (3, FSDP)")
+      ->type_name("{0,1,2,3}");
+  DataParallelism& d = choices.data_parallelism;
+  add_word_flag(app, "--data-parallel", d.kind, data_parallel_from_name,
+                {"collective", "ring", "parameter-server", "async-parameter-server", "one-process"},
+                "how data-parallel replicas synchronize (default: collective)");
+  add_word_flag(app, "--collective-algorithm", d.algorithm, collective_algorithm_from_name,
+                {"auto", "ring", "tree", "nvls", "hierarchical"},
+                "algorithm of data-parallel collectives; auto: the choice of NCCL's tuner "
+                "(default: auto)");
+  add_word_flag(app, "--bucket", d.buckets, buckets_from_text,
+                {"none", "pytorch", "megatron", "25MiB"},
+                "overlap gradient reduction with the backward pass in buckets of this size "
+                "(default: none)")
+      ->type_name("{none,pytorch,megatron,SIZE}");
+  app.add_flag("--overlap-gather", d.overlap_gather,
+               "ZeRO 1 and 2: overlap the parameter all-gather with the next forward pass");
+  add_number_flag(app, "--fsdp-prefetch", d.prefetch, {.smallest = 0, .largest = 64},
+                  "ZeRO 3: layers to all-gather ahead of use (default: 1)");
+  app.add_flag_callback(
+      "--fsdp-no-reshard", [&d] { d.reshard_after_forward = false; },
+      "ZeRO 3: do not reshard parameters between forward and backward pass");
+  add_number_flag(app, "--shard-ranks", d.shard_ranks, {.smallest = 0, .largest = 1 << 20},
+                  "size of a ZeRO shard group (hybrid sharding); 0: all data-parallel ranks "
+                  "(default: 0)");
+  app.add_flag("--offload-optimizer", d.offload_optimizer,
+               "keep optimizer state in host memory and run the optimizer on the CPU");
+  add_number_flag(app, "--servers", d.servers, {.smallest = 1, .largest = 1 << 20},
+                  "number of parameter servers (default: 1)");
+  app.add_flag("--colocated-servers", d.colocated_servers,
+               "place parameter servers on the devices of the last workers");
+  add_word_flag(app, "--ring-order", d.ring_order, ring_order_from_name,
+                {"neighbours", "alternating"},
+                "--data-parallel ring: visit ranks in order, or change node at every hop "
+                "(default: neighbours)");
+}
+
+void add_sequence_parallel_flags(CLI::App& app, FixedChoices& choices) {
+  const OptionGroup group(app, kSizeOptions);
+  app.add_flag_callback(
+      "--sequence-parallel", [&choices] { choices.sequence_parallel = true; },
+      "enable sequence parallelism within the tensor-parallel group");
+  app.add_flag_callback(
+      "--no-sequence-parallel", [&choices] { choices.sequence_parallel = false; },
+      "disable sequence parallelism");
+}
+
+void add_compute_flags(CLI::App& app, FixedChoices& choices) {
+  const OptionGroup group(app, kComputeOptions);
+  add_word_flag(app, "--dtype", choices.dtype, dtype_from_name,
+                {"bf16", "fp16", "fp32", "tf32", "fp8", "nvfp4"},
+                "data type of matrix multiplications");
+  Precision& p = choices.precision;
+  add_word_flag(
+      app, "--fp8-recipe", p.fp8_recipe, fp8_recipe_from_name,
+      {"delayed", "tensorwise", "blockwise", "mxfp8"},
+      "--dtype fp8: how operands are scaled, as in Transformer Engine (default: delayed)");
+  app.add_flag("--fp8-param-gather", p.fp8_parameters,
+               "--dtype fp8: keep weights in fp8 and all-gather them in fp8");
+  add_number_flag(app, "--bf16-end-layers", p.wide_blocks, {.smallest = 0, .largest = 10'000},
+                  "--dtype fp8, nvfp4: layers at each end of the model to keep in bf16 "
+                  "(default: 0)");
+  add_word_flag(app, "--grad-dtype", p.gradients, gradient_dtype_from_name,
+                {"fp32", "bf16", "fp16"},
+                "data type in which weight gradients are accumulated and reduced (default: fp32)");
+  add_word_flag(app, "--attention", choices.attention, attention_from_name, {"flash", "standard"},
+                "attention: fused (flash), or with scores in memory (standard)");
+}
+
+/// The number of devices that --stage-devices uses; 1 without it.
+int devices_by_hand(const StrategyFlags& flags) {
+  int most = 0;
+  for (const int device : flags.device_of_stage) most = std::max(most, device);
+  return most + 1;
+}
+
+[[noreturn]] void throw_missing(const std::string& flag, const std::string& hint) {
+  throw UsageError({.where = flag, .what = "missing required option", .hint = hint});
+}
+
+/// The data-parallel size: the number of GPUs divided by the product of the other sizes.
+int data_degree(const FixedChoices& choices, const ParallelDegrees& degrees,
+                std::optional<int> gpus) {
+  if (!gpus) return choices.data.value_or(1);
+  ParallelDegrees others = degrees;
+  others.data = 1;
+  const std::int64_t taken = rank_count(others);
+  if (*gpus % taken != 0) {
+    throw UsageError(
+        {.where = "--gpus",
+         .what = fmt::format("{} is not a multiple of tp {} x cp {} x pp {} = {}", *gpus,
+                             degrees.tensor, degrees.context, degrees.pipeline, taken),
+         .hint = fmt::format("use a multiple: {}, {}, {}", taken, 2 * taken, 4 * taken)});
+  }
+  const int data = static_cast<int>(*gpus / taken);
+  if (choices.data && *choices.data != data) {
+    throw UsageError({.where = "--dp",
+                      .what = fmt::format("'--dp {}' conflicts with '--gpus {}', which leaves a "
+                                          "data-parallel size of {}",
+                                          *choices.data, *gpus, data),
+                      .hint = "remove --dp or --gpus"});
+  }
+  return data;
+}
+
+}  // namespace
+
+void refuse_flag(const std::string& flag, std::string what, std::string hint) {
+  throw UsageError({.where = flag, .what = std::move(what), .hint = std::move(hint)});
+}
+
+std::int64_t parse_count(const std::string& flag, const std::string& text, CountRange range) {
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  const bool is_number = stop == end && !text.empty() && error != std::errc::invalid_argument;
+  if (!is_number) {
+    throw UsageError(
+        {.where = flag,
+         .what = fmt::format("invalid value '{}': expected a whole number from {} to {}", text,
+                             range.smallest, range.largest),
+         .hint = ""});
+  }
+  if (error == std::errc::result_out_of_range || value < range.smallest || value > range.largest) {
+    throw UsageError({.where = flag,
+                      .what = fmt::format("{} is out of range: expected {} to {}", text,
+                                          range.smallest, range.largest),
+                      .hint = ""});
+  }
+  return value;
+}
+
+void add_count(CLI::App& app, const std::string& flag, std::optional<int>& value, CountRange range,
+               const std::string& description) {
+  add_count_flag(app, flag, value, range, description);
+}
+
+void add_count(CLI::App& app, const std::string& flag, std::optional<std::int64_t>& value,
+               CountRange range, const std::string& description) {
+  add_count_flag(app, flag, value, range, description);
+}
+
+void add_choice_flags(CLI::App& app, FixedChoices& choices) {
+  add_size_flags(app, choices);
+  {
+    const OptionGroup group(app, kBatchOptions);
+    add_count(app, "--micro-batch", choices.micro_batch, kMicroBatchRange,
+              "micro-batch size: sequences per forward pass");
+  }
+  {
+    const OptionGroup group(app, kPipelineOptions);
+    app.add_option("--schedule", choices.schedule,
+                   "schedule (see 'meshwright show schedules'); auto: synthesize one")
+        ->type_name("NAME");
+  }
+  {
+    const OptionGroup group(app, kComputeOptions);
+    add_word_flag(
+        app, "--recompute", choices.recompute, recompute_from_text,
+        {"none", "selective", "full", "block:N", "block:N,N,...", "modules:NAME,NAME,...",
+         "torch-selective"},
+        "activation recomputation; block:N: full in N blocks of every stage (a list: one "
+        "number per stage); modules: core_attn, layernorm, mla_up_proj, moe_act, mlp, moe, "
+        "shared_experts as in Megatron-LM; torch-selective: per operator as in torchtitan");
+  }
+  add_data_parallelism_flags(app, choices);
+  add_sequence_parallel_flags(app, choices);
+  add_compute_flags(app, choices);
+  add_model_axis_flags(app, choices.model_parallelism);
+}
+
+void add_batch_flags(CLI::App& app, StrategyFlags& flags) {
+  const OptionGroup group(app, kBatchOptions);
+  add_count(app, "--global-batch", flags.global_batch, kGlobalBatchRange,
+            "global batch size: sequences per training step");
+  add_count(app, "--seq", flags.sequence_length, kSequenceRange, "sequence length, in tokens");
+}
+
+bool is_any_given(const StrategyFlags& flags) {
+  const FixedChoices& c = flags.choices;
+  const std::array given{c.tensor.has_value(),
+                         c.pipeline.has_value(),
+                         c.chunks.has_value(),
+                         c.data.has_value(),
+                         c.context.has_value(),
+                         c.expert.has_value(),
+                         c.expert_tensor.has_value(),
+                         c.micro_batch.has_value(),
+                         c.zero.has_value(),
+                         c.sequence_parallel.has_value(),
+                         c.schedule.has_value(),
+                         c.recompute.has_value(),
+                         c.dtype.has_value(),
+                         c.attention.has_value(),
+                         c.data_parallelism != DataParallelism{},
+                         c.model_parallelism != ModelParallelism{},
+                         c.precision != Precision{},
+                         flags.global_batch.has_value(),
+                         flags.sequence_length.has_value()};
+  for (const bool flag : given)
+    if (flag) return true;
+  return !flags.blocks_per_stage.empty() || !flags.device_of_stage.empty() ||
+         flags.stage_cut.has_value();
+}
+
+Strategy to_strategy(const StrategyFlags& flags, std::optional<int> gpus) {
+  if (!flags.global_batch) throw_missing("--global-batch", "for example --global-batch 512");
+  if (!flags.sequence_length) throw_missing("--seq", "for example --seq 2048");
+  const FixedChoices& c = flags.choices;
+  Strategy s;
+  s.degrees = {.data = 1,
+               .pipeline = c.pipeline.value_or(devices_by_hand(flags)),
+               .chunks = c.chunks.value_or(1),
+               .context = c.context.value_or(1),
+               .tensor = c.tensor.value_or(1),
+               .expert = c.expert.value_or(1),
+               .expert_tensor = c.expert_tensor.value_or(1)};
+  s.degrees.data = data_degree(c, s.degrees, gpus);
+  s.sequence_parallel = c.sequence_parallel.value_or(s.sequence_parallel);
+  s.micro_batch = c.micro_batch.value_or(s.micro_batch);
+  s.global_batch = *flags.global_batch;
+  s.sequence_length = *flags.sequence_length;
+  s.schedule = c.schedule.value_or(s.degrees.chunks > 1 ? "interleaved-1f1b" : s.schedule);
+  s.recompute = c.recompute.value_or(s.recompute);
+  s.zero = c.zero.value_or(s.zero);
+  s.dtype = c.dtype.value_or(s.dtype);
+  s.attention = c.attention.value_or(s.attention);
+  s.data_parallelism = c.data_parallelism;
+  s.model_parallelism = c.model_parallelism;
+  s.precision = c.precision;
+  return s;
+}
+
+}  // namespace meshwright

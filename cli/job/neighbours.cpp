@@ -1,0 +1,95 @@
+#include "cli/job/neighbours.hpp"
+
+#include <fmt/format.h>
+
+#include "cli/terminal/interrupt.hpp"
+#include "core/schedule/schedule.hpp"
+#include "planner/search/search.hpp"
+
+namespace meshwright {
+namespace {
+
+struct Neighbour {
+  std::string change;
+  Strategy strategy;
+};
+
+/// Changes of one flag that do not change the number of GPUs.
+void add_flag_changes(const Strategy& base, std::vector<Neighbour>& neighbours) {
+  const auto add = [&](std::string change, auto edit) {
+    Strategy changed = base;
+    edit(changed);
+    if (changed != base) neighbours.push_back({std::move(change), std::move(changed)});
+  };
+  for (const int micro_batch : {base.micro_batch / 2, 2 * base.micro_batch})
+    if (micro_batch >= 1)
+      add(fmt::format("--micro-batch {}", micro_batch),
+          [=](Strategy& s) { s.micro_batch = micro_batch; });
+  for (const RecomputeKind kind :
+       {RecomputeKind::kNone, RecomputeKind::kSelective, RecomputeKind::kFull}) {
+    const Recompute recompute{.kind = kind, .blocks = 0};
+    add(fmt::format("--recompute {}", to_text(recompute)),
+        [=](Strategy& s) { s.recompute = recompute; });
+  }
+  const bool replicated = base.degrees.data * base.degrees.context > 1;
+  for (const int zero : {0, 1, 2, 3})
+    if (zero <= 1 || replicated)
+      add(fmt::format("--zero {}", zero), [=](Strategy& s) { s.zero = zero; });
+  for (const BucketRule rule : {BucketRule::kNone, BucketRule::kPyTorch}) {
+    const GradientBuckets buckets{.rule = rule, .bytes = {}};
+    if (replicated)
+      add(fmt::format("--bucket {}", to_text(buckets)),
+          [=](Strategy& s) { s.data_parallelism.buckets = buckets; });
+  }
+  add(base.sequence_parallel ? "--no-sequence-parallel" : "--sequence-parallel",
+      [](Strategy& s) { s.sequence_parallel = !s.sequence_parallel; });
+  for (const ScheduleRule& rule : schedule_rules())
+    if (rule.updates == UpdateTime::kAfterFlush)  // others change the result of training
+      add(fmt::format("--schedule {}", rule.name),
+          [&](Strategy& s) { s.schedule = std::string(rule.name); });
+}
+
+/// Doubles one parallel size and halves another.
+void add_split_changes(const Strategy& base, std::vector<Neighbour>& neighbours) {
+  struct NamedDegree {
+    const char* flag;
+    int ParallelDegrees::*degree;
+  };
+  static constexpr NamedDegree kDegrees[]{{"--tp", &ParallelDegrees::tensor},
+                                          {"--pp", &ParallelDegrees::pipeline},
+                                          {"--cp", &ParallelDegrees::context},
+                                          {"--dp", &ParallelDegrees::data}};
+  for (const NamedDegree& more : kDegrees)
+    for (const NamedDegree& less : kDegrees) {
+      if (more.degree == less.degree || base.degrees.*less.degree % 2 != 0) continue;
+      Strategy changed = base;
+      changed.degrees.*more.degree *= 2;
+      changed.degrees.*less.degree /= 2;
+      neighbours.push_back({fmt::format("{} {} {} {}", more.flag, changed.degrees.*more.degree,
+                                        less.flag, changed.degrees.*less.degree),
+                            changed});
+    }
+}
+
+}  // namespace
+
+std::vector<EvaluatedNeighbour> evaluate_neighbours(const Job& job) {
+  std::vector<Neighbour> neighbours;
+  add_flag_changes(job.file.plan.strategy, neighbours);
+  add_split_changes(job.file.plan.strategy, neighbours);
+  std::vector<EvaluatedNeighbour> evaluated;
+  for (const Neighbour& neighbour : neighbours) {
+    stop_if_interrupted();
+    try {
+      const Plan plan = complete_plan(neighbour.strategy, job.model, job.cluster, *job.cost_model);
+      if (!check_plan(plan, job.model, job.cluster).empty()) continue;
+      const Evaluation evaluation = evaluate_plan(plan, job.model, job.cluster, *job.cost_model);
+      evaluated.push_back({neighbour.change, figures_of(plan.strategy, evaluation, "")});
+    } catch (const InputError&) {
+      continue;  // not a valid plan
+    }
+  }
+  return evaluated;
+}
+
+}  // namespace meshwright

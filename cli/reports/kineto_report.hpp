@@ -1,0 +1,14 @@
+/// What `import` learned from a trace, as text and JSON.
+#pragma once
+
+#include <string>
+
+#include "models/kineto/import_kineto.hpp"
+
+namespace meshwright {
+
+std::string kineto_report_text(const ImportedTrace& imported);
+/// `file`: where the calibration was written.
+std::string kineto_report_json(const ImportedTrace& imported, const std::string& file);
+
+}  // namespace meshwright

@@ -1,0 +1,26 @@
+/// Flags of `run`.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/flags/checkpoint_flags.hpp"
+#include "cli/flags/output_flags.hpp"
+#include "cli/job/job.hpp"
+
+namespace meshwright {
+
+struct RunFlags {
+  JobFlags job;
+  std::string ranks = "threads", clock = "virtual", links, kernels = "cpu", device = "cpu";
+  std::string text, tokens, token_type = "uint16";
+  std::string patience, fault;  ///< unparsed
+  std::string activity;         ///< file for the kernels and copies of a GPU
+  std::optional<int> steps, seed;
+  bool all_steps = false;  ///< in the timeline; else the median step
+  bool live = false;       ///< write the timeline after every step
+  CheckpointFlags checkpoints;
+  OutputFlags output;
+};
+
+}  // namespace meshwright

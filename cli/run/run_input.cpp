@@ -1,0 +1,205 @@
+#include "cli/run/run_input.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <sstream>
+#include <string_view>
+
+#include "core/base/parse_quantity.hpp"
+#include "core/formats/file.hpp"
+#include "executor/runs/example_text.hpp"
+#include "simulator/engine/simulate.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr int kMostRanks = 16;  ///< of one machine: a thread or process each
+constexpr std::size_t kLargestTokenFile = std::size_t{1} << 30;
+/// CPU ranks report progress many times a second (executor/ranks/kernel_pieces.hpp); initializing a
+/// GPU or an NCCL communicator takes seconds in one call.
+constexpr Seconds kPatience{6}, kPatienceWithGpus{30};
+constexpr Seconds kPatienceUnderMpirun{5};  ///< mpirun needs two more to end its processes
+constexpr Seconds kMostPatience{86'400};
+
+[[noreturn]] void refuse(std::string where, std::string what, std::string hint) {
+  throw InputError(Diagnostic{std::move(where), std::move(what), std::move(hint)});
+}
+
+/// One token per byte.
+TokenText words_of_text(const std::string& path, const ModelGraph& model) {
+  constexpr std::int64_t kByteValues = 256;
+  if (traits_of(model).vocabulary < kByteValues)
+    refuse("--model",
+           fmt::format("vocabulary size must be at least {} for byte-level text, got {}",
+                       kByteValues, traits_of(model).vocabulary),
+           "use a model with a larger vocabulary, or --tokens");
+  const std::string bytes = path.empty() ? std::string(example_text()) : read_file(path);
+  if (bytes.empty()) refuse(path, "file is empty", "use another file, or remove --text");
+  TokenText text;
+  text.words.reserve(bytes.size());
+  for (const char c : bytes) text.words.push_back(static_cast<unsigned char>(c));
+  return text;
+}
+
+/// Little-endian token IDs without a header.
+template <class Token>
+TokenText words_of_tokens(const std::string& path, const ModelGraph& model) {
+  const std::string bytes = read_file(path, kLargestTokenFile);
+  if (bytes.empty()) refuse(path, "file is empty", "use a file with token IDs");
+  if (bytes.size() % sizeof(Token) != 0)
+    refuse(path,
+           fmt::format("size of {} bytes is not a multiple of the token size ({} bytes)",
+                       bytes.size(), sizeof(Token)),
+           "set --token-type to uint16 or uint32, as written by the tokenizer");
+  const std::int64_t vocabulary = traits_of(model).vocabulary;
+  TokenText text;
+  text.words.reserve(bytes.size() / sizeof(Token));
+  for (std::size_t i = 0; i < bytes.size(); i += sizeof(Token)) {
+    Token token{};
+    for (std::size_t b = sizeof(Token); b-- > 0;)
+      token = static_cast<Token>((token << 8) | static_cast<unsigned char>(bytes[i + b]));
+    if (token >= vocabulary)
+      refuse(path,
+             fmt::format("token ID {} at index {} is out of range for a vocabulary of {}", token,
+                         i / sizeof(Token), vocabulary),
+             "use the model that the file was tokenized for, or another --token-type");
+    text.words.push_back(static_cast<std::int32_t>(token));
+  }
+  return text;
+}
+
+/// The number after `word` in a system file, or its first number if `word` is empty.
+std::optional<std::int64_t> number_in(const std::string& path, std::string_view word = "") {
+  std::istringstream words;
+  try {
+    words.str(read_file(path));
+  } catch (const InputError&) {  // not on this system
+    return std::nullopt;
+  }
+  for (std::string read; word.empty() || words >> read;) {
+    std::int64_t number = 0;
+    if ((word.empty() || read == word) && words >> number) return number;
+    if (word.empty()) break;
+  }
+  return std::nullopt;
+}
+
+/// Memory left to this container (cgroup v2), counting the page cache as free; nullopt: no limit.
+std::optional<Bytes> left_to_container() {
+  const std::string group = "/sys/fs/cgroup/";
+  const auto most = number_in(group + "memory.max"), used = number_in(group + "memory.current");
+  if (!most || !used) return std::nullopt;
+  const std::int64_t cached = number_in(group + "memory.stat", "file").value_or(0);
+  return Bytes(std::max<std::int64_t>(0, *most - *used + cached));
+}
+
+/// Memory that Linux can allocate without swapping; nullopt if unknown.
+std::optional<Bytes> available_memory() {
+  const std::optional<std::int64_t> kibibytes = number_in("/proc/meminfo", "MemAvailable:");
+  if (!kibibytes) return std::nullopt;
+  const Bytes machine(*kibibytes * 1024);
+  return std::min(machine, left_to_container().value_or(machine));
+}
+
+}  // namespace
+
+TokenText read_words(const RunFlags& flags, const ModelGraph& model) {
+  if (!flags.tokens.empty() && !flags.text.empty())
+    throw UsageError({.where = "--tokens",
+                      .what = "cannot be combined with '--text'",
+                      .hint = "remove one of them"});
+  if (flags.tokens.empty()) return words_of_text(flags.text, model);
+  return flags.token_type == "uint32" ? words_of_tokens<std::uint32_t>(flags.tokens, model)
+                                      : words_of_tokens<std::uint16_t>(flags.tokens, model);
+}
+
+void check_plan(const Job& job, RankKind ranks) {
+  std::vector<Diagnostic> problems = check_runnable(job.file.plan, job.model);
+  const std::int64_t count = rank_count(job.file.plan.strategy.degrees);
+  const bool are_here = ranks != RankKind::kMpi && ranks != RankKind::kJob;
+  if (are_here && count > kMostRanks)
+    problems.push_back(
+        {"--gpus", fmt::format("{} ranks exceed the limit of {} on one machine", count, kMostRanks),
+         "use smaller parallel sizes"});
+  if (!problems.empty()) throw InputError(problems);
+}
+
+/// Ignores reserved memory, which stands for the driver and libraries of a GPU.
+void check_memory(const TaskGraph& graph, int ranks_here) {
+  Bytes all;
+  for (MemoryAmounts peak : peak_memory_by_rank(graph)) {
+    peak[MemoryClass::kReserved] = Bytes();
+    all += total(peak);
+  }
+  const auto ranks = static_cast<std::int64_t>(graph.ranks.size());
+  const Bytes needed(all.value / ranks * ranks_here);
+  const std::optional<Bytes> available = available_memory();
+  if (available && needed > *available)
+    refuse("memory",
+           fmt::format("peak memory of {} ranks is {}, but only {} are available on this machine",
+                       ranks_here, to_text(needed), to_text(*available)),
+           "use a smaller model, fewer replicas, smaller micro-batches, or --clock replay");
+}
+
+void check_folder_of(const std::string& flag, const std::string& path) {
+  namespace fs = std::filesystem;
+  if (path.empty() || path == "-") return;
+  std::error_code error;
+  const bool is_folder = path.ends_with('/') || fs::is_directory(path, error);
+  const fs::path target = fs::exists(path, error) ? fs::canonical(path, error) : fs::path(path);
+  fs::path folder = is_folder ? fs::path(path) : target.parent_path();
+  if (folder.empty()) folder = ".";
+  if (!fs::is_directory(folder, error))
+    refuse(flag, fmt::format("directory '{}' does not exist", folder.string()), "create it first");
+  // Files are replaced, which needs a writable directory; devices and pipes are written in place.
+  const bool is_device = fs::exists(path, error) && !fs::is_regular_file(path, error) && !is_folder;
+  if (::access(folder.c_str(), W_OK | X_OK) != 0 && !is_device)
+    refuse(flag, fmt::format("cannot write to directory '{}'", folder.string()),
+           "use another directory");
+}
+
+void check_place_of(const std::string& flag, const std::string& path) {
+  std::error_code error;
+  if (path != "-" && std::filesystem::is_directory(path, error))
+    refuse(flag, fmt::format("'{}' is a directory", path), "use the path of a file");
+  check_folder_of(flag, path);
+}
+
+TimelineClock clock_of(const RunFlags& flags) {
+  if (flags.clock == "wall") return TimelineClock::kWall;
+  return flags.clock == "replay" ? TimelineClock::kReplay : TimelineClock::kVirtual;
+}
+
+LinkTime links_of(const RunFlags& flags) {
+  if (flags.links == "real" && flags.clock != "wall")
+    throw UsageError({.where = "--links",
+                      .what = fmt::format(
+                          "requires '--clock wall': '--clock {}' always models links", flags.clock),
+                      .hint = "add --clock wall, or remove --links"});
+  return flags.links == "modelled" ? LinkTime::kModelled : LinkTime::kReal;
+}
+
+RankKind ranks_of(const RunFlags& flags) {
+  if (flags.ranks == "processes") return RankKind::kProcesses;
+  if (flags.ranks == "job" || flags.ranks == "nccl") return RankKind::kJob;
+  return flags.ranks == "mpi" ? RankKind::kMpi : RankKind::kThreads;
+}
+
+std::chrono::milliseconds patience_of(const RunFlags& flags) {
+  const Seconds of_cores = flags.ranks == "mpi" ? kPatienceUnderMpirun : kPatience;
+  Seconds patience = flags.device == "cpu" ? of_cores : kPatienceWithGpus;
+  if (!flags.patience.empty()) {
+    patience = parse_seconds(flags.patience, "--patience");
+    if (patience <= Seconds() || patience > kMostPatience)
+      refuse("--patience", fmt::format("must be positive and at most 24 h, got {}", flags.patience),
+             "set a timeout such as --patience 10s");
+  }
+  const double milliseconds = patience.value * 1e3;
+  return std::chrono::milliseconds(std::max(1LL, std::llround(milliseconds)));
+}
+
+}  // namespace meshwright

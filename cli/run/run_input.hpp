@@ -1,0 +1,32 @@
+/// Inputs of `run` other than the job, and checks that this machine can run it.
+#pragma once
+
+#include "cli/run/run_flags.hpp"
+#include "executor/runs/train.hpp"
+
+namespace meshwright {
+
+/// Token IDs of --tokens, --text or the built-in text. InputError for files that cannot be read and
+/// token IDs outside the model's vocabulary.
+TokenText read_words(const RunFlags& flags, const ModelGraph& model);
+
+/// One InputError with every reason why the plan cannot be run.
+void check_plan(const Job& job, RankKind ranks);
+/// InputError if `ranks_here` of the job's ranks do not fit in the memory of this machine.
+void check_memory(const TaskGraph& graph, int ranks_here);
+
+/// Checked before a long run: InputError if the directory of `path` does not exist or is not
+/// writable. Accepts an empty path, "-" and devices.
+void check_folder_of(const std::string& flag, const std::string& path);
+/// The same; in addition, `path` must not be a directory itself.
+void check_place_of(const std::string& flag, const std::string& path);
+
+/// links_of(): UsageError if --links conflicts with --clock.
+TimelineClock clock_of(const RunFlags& flags);
+LinkTime links_of(const RunFlags& flags);
+RankKind ranks_of(const RunFlags& flags);
+
+/// Watchdog timeout (--patience): time without progress before a rank is declared hung.
+std::chrono::milliseconds patience_of(const RunFlags& flags);
+
+}  // namespace meshwright

@@ -1,0 +1,157 @@
+#include "models/builders/transformer_builder.hpp"
+
+namespace meshwright {
+namespace {
+
+struct Heads {
+  TensorId queries, keys, values;
+};
+
+/// Q, K and V in one GEMM: [B, T, H] → [B, T, A D], [B, T, G D], [B, T, G D].
+Heads write_grouped_projections(GraphWriter& writer, const TransformerConfig& config,
+                                TensorId input) {
+  const AttentionConfig& a = config.attention;
+  const std::int64_t queries = a.heads * a.head_size;
+  const std::int64_t keys = a.key_value_heads * a.head_size;
+  const std::vector<TensorId> projected = writer.linears({.name = "attention.query_key_value",
+                                                          .in = config.hidden,
+                                                          .out = queries + 2 * keys,
+                                                          .bias = a.projection_bias,
+                                                          .cut = LinearCut::kColumn,
+                                                          .output_widths = {queries, keys, keys}},
+                                                         input);
+  Heads heads{projected[0], projected[1], projected[2]};
+  if (a.query_key_norm) {
+    heads.queries = writer.head_norm("attention.query_norm", heads.queries, a.heads, a.head_size);
+    heads.keys = writer.head_norm("attention.key_norm", heads.keys, a.key_value_heads, a.head_size);
+  }
+  if (!a.rotary) return heads;
+  const Heads rotated{
+      writer.activation("attention.rotated_query",
+                        {.width = queries, .cut = ActivationCut::kFeatures}),
+      writer.activation("attention.rotated_key", {.width = keys, .cut = ActivationCut::kFeatures}),
+      heads.values};
+  writer.add("attention.rotary",
+             {.name = {},
+              .shape = RotaryEmbedding{queries + keys, a.rotated_size.value_or(0)},
+              .inputs = {heads.queries, heads.keys},
+              .outputs = {rotated.queries, rotated.keys},
+              .parameters = {},
+              .kept = {}});
+  return rotated;
+}
+
+/// Queries of latent attention, through the low-rank compression if the model has one.
+TensorId write_latent_queries(GraphWriter& writer, const TransformerConfig& config,
+                              TensorId input) {
+  const AttentionConfig& a = config.attention;
+  const LatentAttention& l = *a.latent;
+  const std::int64_t queries = a.heads * (l.positionless_size + l.rotary_size);
+  if (!l.query_rank)
+    return writer.linear(
+        {.name = "attention.query", .in = config.hidden, .out = queries, .cut = LinearCut::kColumn},
+        input);
+  const TensorId compressed = writer.linear({.name = "attention.query_down",
+                                             .in = config.hidden,
+                                             .out = *l.query_rank,
+                                             .bias = a.projection_bias},
+                                            input);
+  const TensorId normed =
+      writer.norm("attention.query_norm", compressed, NormKind::kRmsNorm, *l.query_rank);
+  return writer.linear({.name = "attention.query_up",
+                        .in = *l.query_rank,
+                        .out = queries,
+                        .cut = LinearCut::kColumn},
+                       normed);
+}
+
+/// Latent attention in training (arXiv 2405.04434, section 2.1): keys and values are expanded from
+/// one small vector per token; the rotated part of the key is shared by all heads.
+Heads write_latent_projections(GraphWriter& writer, const TransformerConfig& config,
+                               TensorId input) {
+  const AttentionConfig& a = config.attention;
+  const LatentAttention& l = *a.latent;
+  const TensorId queries = write_latent_queries(writer, config, input);
+  const std::vector<TensorId> compressed =
+      writer.linears({.name = "attention.key_value_down",
+                      .in = config.hidden,
+                      .out = l.key_value_rank + l.rotary_size,
+                      .bias = a.projection_bias,
+                      .output_widths = {l.key_value_rank, l.rotary_size}},
+                     input);
+  const TensorId normed =
+      writer.norm("attention.key_value_norm", compressed[0], NormKind::kRmsNorm, l.key_value_rank);
+  const std::int64_t positionless = a.heads * l.positionless_size;
+  const std::vector<TensorId> expanded =
+      writer.linears({.name = "attention.key_value_up",
+                      .in = l.key_value_rank,
+                      .out = positionless + a.heads * a.value_size,
+                      .cut = LinearCut::kColumn,
+                      .output_widths = {positionless, a.heads * a.value_size}},
+                     normed);
+  const std::int64_t width = a.heads * (l.positionless_size + l.rotary_size);
+  const ActivationTensor per_head{.width = width, .cut = ActivationCut::kFeatures};
+  const TensorId rotated_queries = writer.activation("attention.rotated_query", per_head);
+  const TensorId keys = writer.activation("attention.rotated_key", per_head);
+  writer.add("attention.rotary", {.name = {},
+                                  .shape = RotaryEmbedding{(a.heads + 1) * l.rotary_size},
+                                  .inputs = {queries, expanded[0], compressed[1]},
+                                  .outputs = {rotated_queries, keys},
+                                  .parameters = {},
+                                  .kept = {}});
+  return {rotated_queries, keys, expanded[1]};
+}
+
+/// softmax(Q K^T) V. Saves Q, K, V and, if attention is not fused, the probabilities; with dropout
+/// also its mask and result (Korthikanti et al., arXiv 2205.05198, section 4.1). Tensors marked
+/// `per_key` are not saved by fused attention.
+TensorId write_attention_core(GraphWriter& writer, const AttentionConfig& a,
+                              const LayerConfig& layer, const Heads& heads) {
+  const std::int64_t key_size =
+      a.latent ? a.latent->positionless_size + a.latent->rotary_size : a.head_size;
+  const ActivationTensor scores{.width = a.heads, .per_key = true, .cut = ActivationCut::kFeatures};
+  std::vector<TensorId> kept{heads.queries, heads.keys, heads.values,
+                             writer.activation("attention.probabilities", scores)};
+  if (a.dropout > 0) {
+    ActivationTensor mask = scores;
+    mask.element = ElementWidth::kMask;
+    kept.push_back(writer.activation("attention.dropout_mask", mask));
+    kept.push_back(writer.activation("attention.dropped_probabilities", scores));
+  }
+  std::vector<TensorId> parameters;
+  if (a.sinks)
+    parameters.push_back(writer.parameter("attention.sinks", {{a.heads}, ParameterCut::kTensor}));
+  const TensorId context = writer.activation(
+      "attention.context", {.width = a.heads * a.value_size, .cut = ActivationCut::kFeatures});
+  writer.add("attention.core", {.name = {},
+                                .shape = Attention{.heads = a.heads,
+                                                   .key_value_heads = a.key_value_heads,
+                                                   .key_size = key_size,
+                                                   .value_size = a.value_size,
+                                                   .causal = a.causal,
+                                                   .window = layer.window,
+                                                   .dropout = a.dropout},
+                                .inputs = {heads.queries, heads.keys, heads.values},
+                                .outputs = {context},
+                                .parameters = std::move(parameters),
+                                .kept = std::move(kept)});
+  return context;
+}
+
+}  // namespace
+
+TensorId write_attention(GraphWriter& writer, const TransformerConfig& config,
+                         const LayerConfig& layer, TensorId input) {
+  const AttentionConfig& a = config.attention;
+  const Heads heads = a.latent ? write_latent_projections(writer, config, input)
+                               : write_grouped_projections(writer, config, input);
+  const TensorId context = write_attention_core(writer, a, layer, heads);
+  return writer.linear({.name = "attention.output",
+                        .in = a.heads * a.value_size,
+                        .out = config.hidden,
+                        .bias = a.output_bias,
+                        .cut = LinearCut::kRow},
+                       context);
+}
+
+}  // namespace meshwright

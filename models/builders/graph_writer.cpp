@@ -1,0 +1,143 @@
+#include "models/builders/graph_writer.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/base/error.hpp"
+
+namespace meshwright {
+namespace {
+
+constexpr std::int64_t kMostParameters = std::int64_t{1} << 62;
+
+ActivationCut output_cut(LinearCut cut) {
+  return cut == LinearCut::kColumn ? ActivationCut::kFeatures : ActivationCut::kTokens;
+}
+
+}  // namespace
+
+GraphWriter::GraphWriter(std::string name, std::string family, std::string where)
+    : where_(std::move(where)), builder_(std::move(name), std::move(family)) {}
+
+void GraphWriter::begin_layer(LayerKind kind, std::string prefix) {
+  prefix_ = std::move(prefix);
+  builder_.begin_layer(kind);
+}
+
+void GraphWriter::end_layer(std::int64_t output_width) { builder_.end_layer(output_width); }
+
+ModelGraph GraphWriter::finish(std::int64_t longest_sequence, bool tied_embeddings) {
+  return builder_.finish(longest_sequence, tied_embeddings);
+}
+
+TensorId GraphWriter::activation(std::string_view name, ActivationTensor shape) {
+  return builder_.add_activation(fmt::format("{}{}", prefix_, name), shape);
+}
+
+TensorId GraphWriter::parameter(std::string_view name, ParameterTensor shape) {
+  std::int64_t elements = 1;
+  bool too_many = false;
+  for (const std::int64_t extent : shape.shape)
+    too_many |= __builtin_mul_overflow(elements, extent, &elements);
+  too_many |= __builtin_add_overflow(parameter_count_, elements, &parameter_count_);
+  if (too_many || parameter_count_ >= kMostParameters)
+    throw InputError(
+        {where_, fmt::format("the model has 2^62 or more parameters (at '{}{}')", prefix_, name),
+         "check the sizes of the model"});
+  return builder_.add_parameter(fmt::format("{}{}", prefix_, name), std::move(shape));
+}
+
+void GraphWriter::add(std::string_view name, Operator op) {
+  op.name = fmt::format("{}{}", prefix_, name);
+  builder_.add(std::move(op));
+}
+
+GraphWriter::Lookup GraphWriter::lookup(std::string_view name, std::int64_t rows,
+                                        std::int64_t width, ParameterCut cut) {
+  const TensorId table = parameter(fmt::format("{}.weight", name), {{rows, width}, cut});
+  const TensorId output = activation(name, {.width = width});
+  add(name, {.name = {},
+             .shape = EmbeddingLookup{rows, width},
+             .inputs = {},
+             .outputs = {output},
+             .parameters = {table},
+             .kept = {}});
+  return {output, table};
+}
+
+TensorId GraphWriter::norm(std::string_view name, TensorId input, NormKind kind,
+                           std::int64_t width) {
+  std::vector<TensorId> parameters{parameter(fmt::format("{}.weight", name), {{width}})};
+  if (kind == NormKind::kLayerNorm)
+    parameters.push_back(parameter(fmt::format("{}.bias", name), {{width}}));
+  const TensorId output = activation(name, {.width = width});
+  add(name, {.name = {},
+             .shape = Norm{kind, width},
+             .inputs = {input},
+             .outputs = {output},
+             .parameters = std::move(parameters),
+             .kept = {input}});
+  return output;
+}
+
+TensorId GraphWriter::head_norm(std::string_view name, TensorId input, std::int64_t heads,
+                                std::int64_t head_size) {
+  const TensorId weight = parameter(fmt::format("{}.weight", name), {{head_size}});
+  const std::int64_t width = heads * head_size;
+  const TensorId output = activation(name, {.width = width, .cut = ActivationCut::kFeatures});
+  add(name, {.name = {},
+             .shape = Norm{NormKind::kRmsNorm, width},
+             .inputs = {input},
+             .outputs = {output},
+             .parameters = {weight},
+             .kept = {input}});
+  return output;
+}
+
+std::vector<TensorId> GraphWriter::linears(const LinearSpec& spec, TensorId input) {
+  const ParameterCut weight_cut =
+      spec.cut == LinearCut::kReplicated ? ParameterCut::kReplicated : ParameterCut::kTensor;
+  const ParameterCut bias_cut =
+      spec.cut == LinearCut::kColumn ? ParameterCut::kTensor : ParameterCut::kReplicated;
+  std::vector<TensorId> parameters{
+      parameter(fmt::format("{}.weight", spec.name), {{spec.in, spec.out}, weight_cut})};
+  if (spec.bias)
+    parameters.push_back(parameter(fmt::format("{}.bias", spec.name), {{spec.out}, bias_cut}));
+  const std::vector<std::int64_t> widths =
+      spec.output_widths.empty() ? std::vector{spec.out} : spec.output_widths;
+  std::vector<TensorId> outputs;
+  for (std::size_t i = 0; i < widths.size(); ++i)
+    outputs.push_back(
+        activation(widths.size() == 1 ? spec.name : fmt::format("{}.{}", spec.name, i),
+                   {.width = widths[i], .cut = output_cut(spec.cut)}));
+  add(spec.name, {.name = {},
+                  .shape = Linear{spec.in, spec.out, spec.bias, spec.cut},
+                  .inputs = {input},
+                  .outputs = outputs,
+                  .parameters = std::move(parameters),
+                  .kept = {input}});
+  return outputs;
+}
+
+TensorId GraphWriter::linear(const LinearSpec& spec, TensorId input) {
+  return linears(spec, input).front();
+}
+
+TensorId GraphWriter::residual(std::string_view name, TensorId left, TensorId right,
+                               std::int64_t width, double dropout) {
+  const TensorId output = activation(name, {.width = width});
+  std::vector<TensorId> kept;
+  if (dropout > 0)
+    kept.push_back(activation(fmt::format("{}.dropout_mask", name),
+                              {.width = width, .element = ElementWidth::kMask}));
+  add(name, {.name = {},
+             .shape = ResidualAdd{width, dropout},
+             .inputs = {left, right},
+             .outputs = {output},
+             .parameters = {},
+             .kept = std::move(kept)});
+  return output;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,138 @@
+#include "planner/search/bounds.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "core/lowering/lower.hpp"
+#include "planner/search/candidates.hpp"
+#include "planner/search/memory_screen.hpp"
+#include "simulator/engine/simulate.hpp"
+#include "tests/planner/search/small_jobs.hpp"
+
+namespace meshwright {
+namespace {
+
+StepEndTimes nothing_after(int devices) {
+  return {.reduction = std::vector<Ticks>(static_cast<std::size_t>(devices)), .rest = Ticks()};
+}
+
+PassTimes passes(std::int64_t forward, std::int64_t input, std::int64_t weight) {
+  return {Ticks(forward), Ticks(input + weight), Ticks(input)};
+}
+
+// Equal stages, free messages: (m + (p - 1) / v) (F + B) with F = 2, B = 4 per device.
+TEST(StepBound, IsTheClosedFormForEqualStages) {
+  const std::vector<PassTimes> one_chunk(4, passes(2, 2, 2));
+  EXPECT_EQ(step_bound(looped_placement(4, 1), one_chunk, 8, false, nothing_after(4)),
+            Ticks((8 + 3) * 6));
+  const std::vector<PassTimes> two_chunks(8, passes(1, 1, 1));
+  EXPECT_EQ(step_bound(looped_placement(4, 2), two_chunks, 8, false, nothing_after(4)),
+            Ticks(8 * 6 + 3 * 3));
+}
+
+// Stages F/B 1/2, 5/10, 1/2 and m = 3: the middle device waits 1, works 3 * 15 and 2 follow.
+TEST(StepBound, FollowsTheSlowestStage) {
+  const std::vector<PassTimes> stages{passes(1, 1, 1), passes(5, 5, 5), passes(1, 1, 1)};
+  EXPECT_EQ(step_bound(looped_placement(3, 1), stages, 3, false, nothing_after(3)),
+            Ticks(1 + 45 + 2));
+}
+
+// F = I = W = 1, p = 2, m = 2. Device 1 starts at 1, its F and I take 4, one I follows: 6. All its
+// passes: 1 + 6 = 7.
+TEST(StepBound, LetsNobodyWaitForWeightGradients) {
+  const std::vector<PassTimes> stages(2, passes(1, 1, 1));
+  EXPECT_EQ(step_bound(looped_placement(2, 1), stages, 2, true, nothing_after(2)), Ticks(7));
+  EXPECT_EQ(step_bound(looped_placement(2, 1), stages, 2, false, nothing_after(2)),
+            Ticks(1 + 6 + 2));
+}
+
+// Device 1 ends at 1 + 6 = 7 and reduces for 9; device 0 ends at 9 and reduces for 4; then 5.
+TEST(StepBound, AddsWhatFollowsTheLastBackward) {
+  const std::vector<PassTimes> stages(2, passes(1, 1, 1));
+  const StepEndTimes end{.reduction = {Ticks(4), Ticks(9)}, .rest = Ticks(5)};
+  EXPECT_EQ(step_bound(looped_placement(2, 1), stages, 2, false, end), Ticks(16 + 5));
+}
+
+class EveryCandidate : public testing::TestWithParam<bool> {
+ protected:
+  static SmallJob small_job(Bytes memory) {
+    const bool experts = GetParam();
+    return {experts ? small_expert_model() : small_dense_model(),
+            memory,
+            {.gpus = 8, .global_batch = 16, .sequence_length = 512}};
+  }
+};
+INSTANTIATE_TEST_SUITE_P(DenseAndExperts, EveryCandidate, testing::Bool());
+
+TEST_P(EveryCandidate, TakesAtLeastItsBound) {
+  const SmallJob small = small_job(Bytes(80'000'000'000));
+  const SearchJob job = small.job();
+  const CandidateSpace space = enumerate_candidates(small.model, small.cluster, small.goal, {});
+  ASSERT_GT(space.candidates.size(), 500u);
+  double tightest = 0;
+  for (Prospect prospect : appraise(space.candidates, job)) {
+    Recompute& recompute = prospect.candidate.recompute;
+    if (recompute.kind == RecomputeKind::kBlocks) recompute.blocks = 1;
+    const Plan plan = plan_of(prospect, job);
+    SCOPED_TRACE(testing::Message()
+                 << plan.strategy.schedule << " tp " << plan.strategy.degrees.tensor << " pp "
+                 << plan.strategy.degrees.pipeline << " v " << plan.strategy.degrees.chunks);
+    const TaskGraph graph = lower(plan, small.model, small.cluster);
+    const Ticks simulated =
+        makespan(simulate(graph, price_works(graph.parts, graph.works, *small.cost_model)));
+    ASSERT_LE(prospect.bound, simulated);
+    tightest = std::max(tightest, ratio(prospect.bound, simulated));
+  }
+  EXPECT_EQ(tightest, 1.0) << "without a pipeline the bound is the step time";
+}
+
+TEST_P(EveryCandidate, IsTurnedDownOnlyIfItsSimulatedPeakDoesNotFit) {
+  const SmallJob probe = small_job(Bytes(80'000'000'000));
+  const CandidateSpace space = enumerate_candidates(probe.model, probe.cluster, probe.goal, {});
+  const SmallJob tight = small_job(Bytes(GetParam() ? 250'000'000 : 800'000'000));
+  const SearchJob job = tight.job();
+  int turned_down = 0, kept = 0;
+  for (Prospect prospect : appraise(space.candidates, job)) {
+    Recompute& recompute = prospect.candidate.recompute;
+    if (recompute.kind == RecomputeKind::kBlocks) recompute.blocks = 1;
+    const Plan plan = plan_of(prospect, job);
+    const Evaluation evaluation =
+        evaluate_plan(plan, tight.model, tight.cluster, *tight.cost_model);
+    const auto shortfall = shortfall_of(plan, job);
+    if (shortfall) {
+      ASSERT_EQ(shortfall->needed, peak_memory(evaluation));
+      ASSERT_FALSE(fits_in_memory(evaluation));
+    }
+    ++(shortfall ? turned_down : kept);
+  }
+  EXPECT_GT(turned_down, 20);
+  EXPECT_GT(kept, 20);
+}
+
+// The layer times of layer_passes() add up to the stage times of lower_stages().
+TEST_P(EveryCandidate, HasStagesThatAreTheSumsOfTheirLayers) {
+  const SmallJob small = small_job(Bytes(80'000'000'000));
+  const SearchJob job = small.job();
+  const CandidateSpace space = enumerate_candidates(small.model, small.cluster, small.goal, {});
+  for (Prospect prospect : appraise(space.candidates, job)) {
+    Recompute& recompute = prospect.candidate.recompute;
+    if (recompute.kind == RecomputeKind::kBlocks) recompute.blocks = 1;
+    const Plan plan = plan_of(prospect, job);
+    const LoweredStages lowered = lower_stages(plan, small.model, small.cluster);
+    const std::vector<WorkPrice> prices =
+        price_works(lowered.parts, lowered.works, *small.cost_model);
+    const std::vector<PassTimes> parts =
+        stage_passes(*prospect.layers, *prospect.blocks_per_stage, recompute);
+    for (std::size_t p = 0; p < parts.size(); ++p) {  // the first stages hold parts in order
+      const StageWorks& works = lowered.stages[p];
+      ASSERT_EQ(parts[p].forward, prices[works.forward.index()].duration);
+      ASSERT_EQ(parts[p].backward, prices[works.backward.index()].duration);
+      ASSERT_EQ(parts[p].backward_input, prices[works.backward_input.index()].duration);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace meshwright

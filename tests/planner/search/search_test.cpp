@@ -1,0 +1,223 @@
+#include "planner/search/search.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <set>
+#include <tuple>
+
+#include "core/base/error.hpp"
+#include "models/load/load.hpp"
+#include "planner/search/candidates.hpp"
+#include "planner/search/memory_screen.hpp"
+#include "tests/planner/search/small_jobs.hpp"
+
+namespace meshwright {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr Goal kSmallGoal{.gpus = 8, .global_batch = 16, .sequence_length = 512};
+constexpr Bytes kPlenty(80'000'000'000);
+std::int64_t pruned(const SearchCertificate& certificate) {
+  return std::accumulate(certificate.pruned.begin(), certificate.pruned.end(), std::int64_t{0});
+}
+
+/// Simulates every candidate with every number of recomputed blocks, without bounds or memory
+/// checks.
+std::optional<Ticks> fastest_of_all(const SmallJob& small) {
+  const SearchJob job = small.job();
+  const CandidateSpace space =
+      enumerate_candidates(small.model, small.cluster, small.goal, small.fixed);
+  std::optional<Ticks> fastest;
+  for (Prospect prospect : appraise(space.candidates, job)) {
+    Recompute& recompute = prospect.candidate.recompute;
+    const bool open = recompute.kind == RecomputeKind::kBlocks;
+    for (int blocks = open ? 1 : 0; blocks <= (open ? 3 : 0); ++blocks) {
+      if (open) recompute.blocks = blocks;
+      const Evaluation evaluation =
+          evaluate_plan(plan_of(prospect, job), small.model, small.cluster, *small.cost_model);
+      if (fits_in_memory(evaluation) && (!fastest || evaluation.step_time < *fastest))
+        fastest = evaluation.step_time;
+    }
+  }
+  return fastest;
+}
+
+/// A dense model or one with experts; plenty of memory, or 60 % of the peak of the best plan.
+class SmallSearch : public testing::TestWithParam<std::tuple<bool, bool>> {
+ protected:
+  static SmallJob small_job() {
+    const auto [experts, tight] = GetParam();
+    SmallJob roomy(experts ? small_expert_model() : small_dense_model(), kPlenty, kSmallGoal);
+    if (!tight) return roomy;
+    const Evaluation best = roomy.search({.top = 1, .threads = 1}).plans.front().evaluation;
+    return {roomy.model, Bytes(peak_memory(best).value * 6 / 10), kSmallGoal};
+  }
+};
+INSTANTIATE_TEST_SUITE_P(ModelsAndMemories, SmallSearch,
+                         testing::Combine(testing::Bool(), testing::Bool()));
+
+TEST_P(SmallSearch, FindsWhatSimulatingEverythingFinds) {
+  const SmallJob small = small_job();
+  const SearchResult result = small.search({.top = 3, .threads = 1});
+  const std::optional<Ticks> fastest = fastest_of_all(small);
+  ASSERT_TRUE(fastest.has_value());
+  ASSERT_FALSE(result.plans.empty());
+  EXPECT_EQ(result.plans.front().evaluation.step_time, *fastest);
+  EXPECT_TRUE(result.certificate.proved_optimal);
+  EXPECT_EQ(result.certificate.gap, 0);
+}
+
+TEST_P(SmallSearch, AccountsForEveryCandidate) {
+  const SearchResult result = small_job().search({.top = 3, .threads = 1});
+  EXPECT_EQ(result.certificate.candidates,
+            pruned(result.certificate) + result.certificate.simulated);
+  EXPECT_LT(result.certificate.simulated * 4, result.certificate.candidates);
+  const bool tight = std::get<1>(GetParam());
+  EXPECT_EQ(result.certificate.pruned[static_cast<std::size_t>(PruneReason::kMemory)] > 0, tight);
+}
+
+TEST_P(SmallSearch, ProposesOnlySoundPlansThatFitBestFirst) {
+  const SmallJob small = small_job();
+  const SearchResult result = small.search({.top = 10, .threads = 2});
+  Ticks last;
+  for (const RankedPlan& row : result.plans) {
+    EXPECT_TRUE(check_plan(row.plan, small.model, small.cluster).empty());
+    EXPECT_TRUE(fits_in_memory(row.evaluation));
+    EXPECT_EQ(row.evaluation,
+              evaluate_plan(row.plan, small.model, small.cluster, *small.cost_model));
+    EXPECT_GE(row.evaluation.step_time, last);
+    EXPECT_FALSE(row.why.empty());
+    last = row.evaluation.step_time;
+  }
+}
+
+TEST_P(SmallSearch, DoesNotDependOnTheNumberOfThreads) {
+  const SmallJob small = small_job();
+  const SearchResult one = small.search({.top = 5, .threads = 1});
+  for (const int threads : {2, 3}) {
+    SCOPED_TRACE(threads);
+    const SearchResult other = small.search({.top = 5, .threads = threads});
+    EXPECT_EQ(one.certificate.pruned, other.certificate.pruned);
+    EXPECT_EQ(one.certificate.simulated, other.certificate.simulated);
+    ASSERT_EQ(one.plans.size(), other.plans.size());
+    for (std::size_t i = 0; i < one.plans.size(); ++i) {
+      EXPECT_EQ(one.plans[i].plan, other.plans[i].plan);
+      EXPECT_EQ(one.plans[i].evaluation, other.plans[i].evaluation);
+      EXPECT_EQ(one.plans[i].why, other.plans[i].why);
+    }
+  }
+}
+
+TEST(Search, ListsEverySplitOnce) {
+  const SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
+  std::set<std::tuple<int, int, int>> splits;
+  const SearchResult result = small.search({.top = 6, .threads = 1});
+  for (const RankedPlan& row : result.plans) {
+    const ParallelDegrees& d = row.plan.strategy.degrees;
+    EXPECT_TRUE(splits.emplace(d.tensor, d.pipeline, d.data).second);
+  }
+  EXPECT_EQ(splits.size(), 6u);
+}
+
+TEST(Search, KeepsFixedChoices) {
+  SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
+  small.fixed.tensor = 2;
+  small.fixed.pipeline = 2;
+  small.fixed.schedule = "1f1b";
+  small.fixed.recompute = Recompute{.kind = RecomputeKind::kFull, .blocks = 0};
+  const SearchResult result = small.search({.top = 4, .threads = 1});
+  ASSERT_EQ(result.plans.size(), 4u);  // one split: rows differ in their micro-batch instead
+  for (const RankedPlan& row : result.plans) {
+    EXPECT_EQ(row.plan.strategy.degrees.tensor, 2);
+    EXPECT_EQ(row.plan.strategy.degrees.pipeline, 2);
+    EXPECT_EQ(row.plan.strategy.schedule, "1f1b");
+    EXPECT_EQ(row.plan.strategy.recompute.kind, RecomputeKind::kFull);
+  }
+}
+
+TEST(Search, SaysWhatIsMissingWhenNothingFitsAndWhatWouldFit) {
+  // The model's 0.103 G parameters need 18 bytes each (1.86 GB) on one device; 8 devices
+  // share that down to 0.23 GB at best, so 0.2 GB is too little for 8 but enough for more.
+  const SmallJob small(small_dense_model(), Bytes(200'000'000), kSmallGoal);
+  const SearchResult result = small.search({.top = 3, .threads = 1});
+  EXPECT_TRUE(result.plans.empty());
+  ASSERT_TRUE(result.infeasible.has_value());
+  EXPECT_THAT(result.infeasible->reason, HasSubstr("GiB on pipeline rank"));
+  EXPECT_THAT(result.infeasible->reason, HasSubstr("the device has 0.2 GiB"));
+  ASSERT_TRUE(result.infeasible->nearest.has_value());
+  EXPECT_TRUE(fits_in_memory(result.infeasible->nearest->evaluation));
+  EXPECT_GT(rank_count(result.infeasible->nearest->plan.strategy.degrees), kSmallGoal.gpus);
+}
+
+TEST(Search, ReportsTheLeanestPlanWhereNoClusterIsLargeEnough) {
+  const SmallJob small(small_dense_model(), Bytes(20'000'000), kSmallGoal);
+  const SearchResult result = small.search({.top = 1, .threads = 1});
+  ASSERT_TRUE(result.infeasible.has_value());
+  ASSERT_TRUE(result.infeasible->nearest.has_value());
+  EXPECT_FALSE(fits_in_memory(result.infeasible->nearest->evaluation));
+}
+
+TEST(Search, SaysWhyNoSplitIsPossible) {
+  SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
+  small.fixed.tensor = 3;
+  const SearchResult result = small.search();
+  EXPECT_TRUE(result.plans.empty());
+  ASSERT_TRUE(result.infeasible.has_value());
+  EXPECT_THAT(result.infeasible->reason, HasSubstr("no valid combination of parallel sizes"));
+}
+
+TEST(Search, RefusesGoalsBeyondTheCluster) {
+  SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
+  small.goal.gpus = 1 << 24;
+  small.goal.global_batch = 0;
+  try {
+    small.search();
+    FAIL() << "no error";
+  } catch (const InputError& error) {
+    ASSERT_EQ(error.diagnostics().size(), 2u);
+    EXPECT_EQ(error.diagnostics()[0].where, "--global-batch");
+    EXPECT_EQ(error.diagnostics()[0].what, "must be at least 1, got 0");
+    EXPECT_EQ(error.diagnostics()[1].where, "--gpus");
+  }
+}
+
+TEST(Search, StopsWhenCancelledAndSaysThatNothingIsProved) {
+  const SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
+  SearchOptions options{.top = 3, .threads = 1};
+  int asked = 0;
+  options.cancelled = [&] { return ++asked > 1; };
+  const SearchResult result = small.search(options);
+  EXPECT_FALSE(result.certificate.proved_optimal);
+  EXPECT_FALSE(result.plans.empty());
+}
+
+TEST(Search, ComputesInWhatTheDeviceHas) {
+  SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
+  small.cluster = cluster_from_toml(find_cluster("dgx-v100"));  // no bf16
+  small.cost_model = make_device_cost_model(small.cluster);
+  const SearchResult result = small.search({.top = 1, .threads = 1});
+  ASSERT_FALSE(result.plans.empty());
+  EXPECT_EQ(result.plans.front().plan.strategy.dtype, Dtype::kFp16);
+}
+
+TEST(CompletePlan, CutsLikeTheSearch) {
+  const SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
+  for (const RankedPlan& row : small.search({.top = 6, .threads = 1}).plans)
+    EXPECT_EQ(complete_plan(row.plan.strategy, small.model, small.cluster, *small.cost_model),
+              row.plan);
+}
+
+TEST(CompletePlan, ReportsWhatIsWrongWithAStrategy) {
+  const SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
+  Strategy strategy;
+  strategy.sequence_length = 512;
+  strategy.degrees.pipeline = 1'000'000'000;
+  strategy.degrees.tensor = 0;
+  EXPECT_THROW(complete_plan(strategy, small.model, small.cluster, *small.cost_model), InputError);
+}
+
+}  // namespace
+}  // namespace meshwright

@@ -1,0 +1,62 @@
+/// Jobs small enough to simulate every candidate.
+#pragma once
+
+#include <memory>
+
+#include "core/cluster/cluster.hpp"
+#include "core/model/model_graph.hpp"
+#include "models/load/load.hpp"
+#include "planner/search/prospects.hpp"
+#include "simulator/cost/device_cost_model.hpp"
+
+namespace meshwright {
+
+/// 6 blocks of hidden size 1024 with 8 heads.
+inline ModelGraph small_dense_model() {
+  return model_from_config({.name = "small", .where = "small.json", .text = R"({
+    "model_type": "llama", "hidden_size": 1024, "intermediate_size": 2816,
+    "num_hidden_layers": 6, "num_attention_heads": 8, "num_key_value_heads": 4,
+    "vocab_size": 16000, "max_position_embeddings": 2048})"});
+}
+
+/// 4 blocks with 4 experts, 2 per token.
+inline ModelGraph small_expert_model() {
+  return model_from_config({.name = "small-moe", .where = "small-moe.json", .text = R"({
+    "model_type": "mixtral", "hidden_size": 512, "intermediate_size": 1024,
+    "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 8,
+    "num_local_experts": 4, "num_experts_per_tok": 2,
+    "vocab_size": 8000, "max_position_embeddings": 2048})"});
+}
+
+/// DGX A100 nodes with `memory` per device and no reserved memory.
+inline Cluster nodes_with_memory(Bytes memory) {
+  Cluster cluster = cluster_from_toml(find_cluster("dgx-a100"));
+  for (auto& [name, device] : cluster.devices) {
+    device.memory = memory;
+    device.reserved_memory = Bytes(0);
+  }
+  return cluster;
+}
+
+/// A search job and the objects that it refers to.
+struct SmallJob {
+  ModelGraph model;
+  Cluster cluster;
+  std::unique_ptr<CostModel> cost_model;
+  Goal goal;
+  FixedChoices fixed;
+
+  SmallJob(ModelGraph m, Bytes memory, Goal g)
+      : model(std::move(m)),
+        cluster(nodes_with_memory(memory)),
+        cost_model(make_device_cost_model(cluster)),
+        goal(g) {}
+  SearchJob job(int threads = 1) const {
+    return {model, cluster, *cost_model, goal, fixed, threads};
+  }
+  SearchResult search(const SearchOptions& options = {}) const {
+    return meshwright::search(model, cluster, *cost_model, goal, fixed, options);
+  }
+};
+
+}  // namespace meshwright

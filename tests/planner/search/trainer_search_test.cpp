@@ -1,0 +1,196 @@
+/// Searches restricted to what a training program can run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/base/error.hpp"
+#include "models/load/trainer_toml.hpp"
+#include "planner/search/candidates.hpp"
+#include "planner/search/memory_screen.hpp"
+#include "planner/search/trainer_choices.hpp"
+#include "tests/planner/search/small_jobs.hpp"
+
+namespace meshwright {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr Goal kSmallGoal{.gpus = 8, .global_batch = 16, .sequence_length = 512};
+constexpr Bytes kPlenty(80'000'000'000);
+
+Trainer preset(const std::string& name) { return trainer_from_toml(find_trainer(name)); }
+
+/// Choices that the profile needs whatever is searched.
+FixedChoices choices_for(const std::string& name) {
+  FixedChoices fixed;
+  fixed.trainer = preset(name);
+  if (!accepts(fixed.trainer->abilities.any, Ability::kAttention, "flash"))
+    fixed.attention = AttentionAlgorithm::kStandard;
+  return fixed;
+}
+
+class TrainerSearch : public testing::TestWithParam<std::tuple<std::string, bool>> {
+ protected:
+  SmallJob small_job() const {
+    const auto& [name, experts] = GetParam();
+    SmallJob small(experts ? small_expert_model() : small_dense_model(), kPlenty, kSmallGoal);
+    small.fixed = choices_for(name);
+    return small;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Profiles, TrainerSearch,
+                         testing::Combine(testing::Values("megatron-core", "torchtitan",
+                                                          "megatron-2021", "megatron-2023",
+                                                          "megatron-deepspeed", "internevo",
+                                                          "llm-foundry", "ideal"),
+                                          testing::Bool()),
+                         [](const auto& each) {
+                           std::string name = std::get<0>(each.param);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name + (std::get<1>(each.param) ? "_experts" : "_dense");
+                         });
+
+TEST_P(TrainerSearch, FindsOnlyPlansThatTheTrainerCanRun) {
+  const SmallJob small = small_job();
+  const SearchResult result = small.search({.top = 20, .threads = 2});
+  ASSERT_FALSE(result.plans.empty());
+  EXPECT_TRUE(result.certificate.proved_optimal);
+  for (const RankedPlan& row : result.plans) {
+    EXPECT_TRUE(check_plan(row.plan, small.model, small.cluster).empty());
+    for (const Diagnostic& problem : trainer_problems(row.plan, *small.fixed.trainer))
+      ADD_FAILURE() << problem.what;
+  }
+}
+
+TEST_P(TrainerSearch, AccountsForEveryCandidate) {
+  const SearchCertificate certificate = small_job().search({.top = 3, .threads = 2}).certificate;
+  std::int64_t counted = certificate.simulated;
+  for (const std::int64_t count : certificate.pruned) counted += count;
+  EXPECT_EQ(counted, certificate.candidates);
+  const bool is_restricted = std::get<0>(GetParam()) != "ideal";
+  EXPECT_EQ(certificate.pruned[static_cast<std::size_t>(PruneReason::kTrainer)] > 0, is_restricted);
+}
+
+/// Simulates every candidate of the unrestricted space that the trainer can run, without bounds.
+std::optional<Ticks> fastest_runnable(const SmallJob& small, const Trainer& trainer) {
+  const SearchJob job = small.job();
+  const CandidateSpace space =
+      enumerate_candidates(small.model, small.cluster, small.goal, small.fixed);
+  std::optional<Ticks> fastest;
+  for (Prospect prospect : appraise(space.candidates, job)) {
+    Recompute& recompute = prospect.candidate.recompute;
+    if (recompute.kind == RecomputeKind::kBlocks) recompute.blocks = 1;
+    const Plan plan = plan_of(prospect, job);
+    if (!trainer_problems(plan, trainer).empty()) continue;
+    const Evaluation evaluation =
+        evaluate_plan(plan, small.model, small.cluster, *small.cost_model);
+    if (fits_in_memory(evaluation) && (!fastest || evaluation.step_time < *fastest))
+      fastest = evaluation.step_time;
+  }
+  return fastest;
+}
+
+// Profiles with ZeRO 0 and 1 and any stage cut: their space is a part of the unrestricted one.
+TEST(TrainerSearchSpace, HasTheFastestPlanOfTheRunnablePartOfTheWholeSpace) {
+  for (const bool experts : {false, true}) {
+    SmallJob small(experts ? small_expert_model() : small_dense_model(), kPlenty, kSmallGoal);
+    const Trainer trainer = preset("megatron-core");
+    const std::optional<Ticks> fastest = fastest_runnable(small, trainer);
+    small.fixed.trainer = trainer;
+    const SearchResult restricted = small.search({.top = 1, .threads = 2});
+    ASSERT_TRUE(fastest.has_value());
+    ASSERT_EQ(restricted.plans.size(), 1u);
+    EXPECT_EQ(restricted.plans.front().evaluation.step_time, *fastest);
+  }
+}
+
+TEST(TrainerSearchSpace, IsTheWholeSpaceForAProgramWithoutLimits) {
+  SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
+  const std::vector<Candidate> all =
+      enumerate_candidates(small.model, small.cluster, small.goal, small.fixed).candidates;
+  small.fixed.trainer = preset("ideal");
+  EXPECT_EQ(enumerate_candidates(small.model, small.cluster, small.goal, small.fixed).candidates,
+            all);
+}
+
+// The bounds of different recomputation must not be mixed up: with standard attention, both
+// selective kinds are candidates of this profile.
+TEST(TrainerSearchSpace, HasTorchSelectiveForProgramsWithoutBlockCounts) {
+  SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
+  small.fixed.attention = AttentionAlgorithm::kStandard;
+  Trainer trainer;
+  trainer.abilities.any[static_cast<std::size_t>(Ability::kRecompute)] = {"selective", "full",
+                                                                          "torch-selective"};
+  small.fixed.trainer = trainer;
+  const SearchJob job = small.job();
+  std::set<RecomputeKind> kinds;
+  std::optional<Ticks> fastest;
+  for (const Prospect& prospect : appraise(
+           enumerate_candidates(small.model, small.cluster, small.goal, small.fixed).candidates,
+           job)) {
+    kinds.insert(prospect.candidate.recompute.kind);
+    const Evaluation evaluation =
+        evaluate_plan(plan_of(prospect, job), small.model, small.cluster, *small.cost_model);
+    EXPECT_LE(prospect.bound, evaluation.step_time);
+    if (!fastest || evaluation.step_time < *fastest) fastest = evaluation.step_time;
+  }
+  EXPECT_EQ(kinds.count(RecomputeKind::kTorchSelective), 1u);
+  EXPECT_EQ(kinds.count(RecomputeKind::kSelective), 1u);
+  EXPECT_EQ(small.search({.top = 1, .threads = 2}).plans.front().evaluation.step_time, *fastest);
+}
+
+TEST(TrainerSearchSpace, HasTheZeroStagesOfProgramsThatLackZeroOne) {
+  SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
+  small.fixed.trainer = preset("torchtitan");
+  bool has_three = false;
+  for (const Candidate& candidate :
+       enumerate_candidates(small.model, small.cluster, small.goal, small.fixed).candidates) {
+    has_three |= candidate.zero == 3;
+    EXPECT_NE(candidate.zero, 1);
+  }
+  EXPECT_TRUE(has_three);
+}
+
+TEST(TrainerSearchSpace, RefusesFixedChoicesThatTheTrainerLacks) {
+  SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
+  small.fixed.trainer = preset("megatron-core");
+  small.fixed.schedule = "zb-v";
+  small.fixed.recompute = *recompute_from_text("torch-selective");
+  try {
+    small.search();
+    FAIL();
+  } catch (const InputError& error) {
+    ASSERT_EQ(error.diagnostics().size(), 2u);
+    EXPECT_EQ(error.diagnostics()[0].where, "--schedule");
+    EXPECT_EQ(error.diagnostics()[1].where, "--recompute");
+  }
+  small.fixed.recompute.reset();
+  small.fixed.schedule = "auto";
+  EXPECT_THROW(small.search(), InputError);
+}
+
+TEST(TrainerSearchSpace, JudgesOnlyWhatIsFixed) {
+  FixedChoices fixed;
+  fixed.trainer = preset("torchtitan");
+  fixed.tensor = 2;
+  fixed.data = 4;
+  EXPECT_TRUE(fixed_choice_problems(fixed).empty());  // ZeRO and sequence parallelism are open
+  fixed.sequence_parallel = false;
+  fixed.zero = 0;
+  EXPECT_EQ(fixed_choice_problems(fixed).size(), 2u);
+}
+
+TEST(TrainerSearchSpace, SaysWhatTheTrainerLacksIfNothingIsLeft) {
+  SmallJob small(small_dense_model(), kPlenty, kSmallGoal);
+  small.fixed.trainer = preset("llm-foundry");
+  small.fixed.data = 4;  // 8 devices need another axis
+  const SearchResult result = small.search();
+  EXPECT_TRUE(result.plans.empty());
+  ASSERT_TRUE(result.infeasible.has_value());
+  EXPECT_THAT(result.infeasible->reason, HasSubstr("llm-foundry has no"));
+}
+
+}  // namespace
+}  // namespace meshwright
