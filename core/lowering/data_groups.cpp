@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.hpp"
-#include "core/lowering/stages.hpp"
+#include "core/lowering/lowering_context.hpp"
 #include "core/plan/job_groups.hpp"
 
 namespace meshwright {
@@ -105,14 +105,14 @@ std::vector<DataExchange> reduce_exchanges(const ParameterRange& range, const St
 }
 
 std::vector<DataExchange> gather_exchanges(const ParameterRange& range, const Strategy& strategy,
-                                           const StagesPass& pass, int copies) {
+                                           const LoweringContext& context, int copies) {
   const DataGroup shard =
-      joined(pass.groups, data_groups_of(strategy, pass.groups, range.expert).shard, copies);
+      joined(context.groups, data_groups_of(strategy, context.groups, range.expert).shard, copies);
   std::vector<DataExchange> exchanges = exchanges_of(
       CollectiveKind::kAllGather, stored_element(strategy.dtype).value, range, shard, strategy);
   if (range.part < 0 || !gathers_fp8(strategy)) return exchanges;
   const std::int64_t quantized =
-      quantized_count(pass.parameters[static_cast<std::size_t>(range.part)], range);
+      quantized_count(context.parameters[static_cast<std::size_t>(range.part)], range);
   const Quantization format = quantization_of(strategy.dtype, strategy.precision.fp8_recipe);
   const Bytes saved =
       stored_element(strategy.dtype) * quantized - quantized_bytes(format, quantized);

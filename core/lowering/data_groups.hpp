@@ -4,12 +4,13 @@
 #include <vector>
 
 #include "core/base/kernel.hpp"
-#include "core/lowering/stages.hpp"
-#include "core/lowering/unfold.hpp"
+#include "core/lowering/folded_graph.hpp"
 #include "core/plan/job_groups.hpp"
 #include "core/plan/plan.hpp"
 
 namespace meshwright {
+
+struct LoweringContext;
 
 /// A group of ranks holding the same parameters, and its location among the replicas.
 struct DataGroup {
@@ -41,6 +42,6 @@ std::vector<DataExchange> reduce_exchanges(const ParameterRange& range, const St
 /// The collectives that gather the updated values of a range sharded over its shard group. With
 /// Precision::fp8_parameters, quantized parameters are gathered in fp8.
 std::vector<DataExchange> gather_exchanges(const ParameterRange& range, const Strategy& strategy,
-                                           const StagesPass& pass, int copies);
+                                           const LoweringContext& context, int copies);
 
 }  // namespace meshwright

@@ -22,11 +22,7 @@
 #include <utility>
 
 #include "core/base/check.hpp"
-#include "core/lowering/data_groups.hpp"
-#include "core/lowering/schedule.hpp"
-#include "core/lowering/stages.hpp"
-#include "core/lowering/unfold.hpp"
-#include "core/lowering/units.hpp"
+#include "core/lowering/lowering_context.hpp"
 #include "core/plan/placement.hpp"
 
 namespace meshwright {
@@ -59,12 +55,12 @@ bool same_unit(const UnitUse& a, const UnitUse& b) {
 /// Lists the uses of every device and accounts for their buffers.
 class UnitUses {
  public:
-  UnitUses(const StagesPass& pass, const Strategy& strategy, const Schedule& schedule)
-      : pass_(pass), strategy_(strategy), schedule_(schedule) {
-    const std::size_t stages = schedule.placement.device_of_stage.size();
+  explicit UnitUses(const LoweringContext& context)
+      : context_(context), strategy_(context.strategy), schedule_(context.schedule) {
+    const std::size_t stages = schedule_.placement.device_of_stage.size();
     seen_forward_.assign(stages, false);
     last_backward_.assign(stages, nullptr);
-    for (const auto& order : schedule.orders)
+    for (const auto& order : schedule_.orders)
       for (const Action& action : order)
         if (makes_gradients(action.pass)) last_backward_[action.stage.index()] = &action;
   }
@@ -79,8 +75,8 @@ class UnitUses {
 
  private:
   const PartUnits& units_of(StageId stage) const {
-    const int part = pass_.placement.part_of_stage[stage.index()];
-    return pass_.units[static_cast<std::size_t>(part)];
+    const int part = context_.placement.part_of_stage[stage.index()];
+    return context_.units[static_cast<std::size_t>(part)];
   }
 
   /// Empty if the action is a single task.
@@ -149,11 +145,11 @@ class UnitUses {
 
   /// The embedding and the head, if the trainer keeps them gathered.
   bool stays_gathered(const UnitUse& use) const {
-    if (!pass_.trainer_memory.keeps_ends_gathered) return false;
-    const int part = pass_.placement.part_of_stage[use.action.stage.index()];
+    if (!context_.options.memory.keeps_ends_gathered) return false;
+    const int part = context_.placement.part_of_stage[use.action.stage.index()];
     const auto last_unit = static_cast<int>(units_of(use.action.stage).units.size()) - 1;
     return (part == 0 && use.unit == 0) ||
-           (part + 1 == part_count(pass_.placement) && use.unit == last_unit);
+           (part + 1 == part_count(context_.placement) && use.unit == last_unit);
   }
 
   /// With reshard_after_forward off: a micro-batch is between forward and backward of the unit.
@@ -176,7 +172,7 @@ class UnitUses {
     for (std::size_t i = 0; i < places.size(); ++i) {
       use_at(i).reduces = true;
       if (i >= 2) use_at(i).after_reduction_of = places[i - 2];
-      const std::int64_t usual = pass_.trainer_memory.unreduced_gradient_bytes;
+      const std::int64_t usual = context_.options.memory.unreduced_gradient_bytes;
       const std::int64_t asked = gradient_bytes(strategy_);
       const std::int64_t each = asked < kFloat32Bytes ? std::min(asked, usual) : usual;
       const Bytes bytes = unit_bytes(use_at(i), each);
@@ -202,16 +198,16 @@ class UnitUses {
     const ParameterUnit& unit =
         units_of(use.action.stage).units[static_cast<std::size_t>(use.unit)];
     const auto is_cut = [&](bool expert) {
-      return data_groups_of(strategy_, pass_.groups, expert).shard.shape.ranks > 1;
+      return data_groups_of(strategy_, context_.groups, expert).shard.shape.ranks > 1;
     };
     std::int64_t elements = 0;
     if (is_cut(false)) elements += unit.parameters.dense + unit.reads_table;
     if (is_cut(true)) elements += unit.parameters.expert;
-    const std::int64_t most = pass_.trainer_memory.most_gathered_parameters;
+    const std::int64_t most = context_.options.memory.most_gathered_parameters;
     return Bytes(element * (most > 0 ? std::min(elements, most) : elements));
   }
 
-  const StagesPass& pass_;
+  const LoweringContext& context_;
   const Strategy& strategy_;
   const Schedule& schedule_;
   std::vector<bool> seen_forward_;             ///< by stage
@@ -224,18 +220,20 @@ class UnitUses {
 /// Appends the tasks of uses, in the order of every device.
 class UnitEmission::State {
  public:
-  State(const StagesPass& pass, const Strategy& strategy, const Schedule& schedule,
-        FoldedGraph& folded)
-      : pass_(pass), strategy_(strategy), folded_(folded), known_(pass.units.size()) {
-    for (std::size_t part = 0; part < pass.units.size(); ++part)
-      known_[part].resize(pass.units[part].units.size());
-    UnitUses lister(pass, strategy, schedule);
-    for (std::size_t d = 0; d < schedule.orders.size(); ++d) {
+  explicit State(LoweringContext& context)
+      : context_(context),
+        strategy_(context.strategy),
+        folded_(context.folded),
+        known_(context.units.size()) {
+    for (std::size_t part = 0; part < context.units.size(); ++part)
+      known_[part].resize(context.units[part].units.size());
+    UnitUses lister(context);
+    for (std::size_t d = 0; d < context.schedule.orders.size(); ++d) {
       uses_.push_back(lister.of_device(d));
       ended_.emplace_back(uses_.back().size(), TaskId(-1));
       reduced_.emplace_back(uses_.back().size(), TaskId(-1));
     }
-    next_.assign(schedule.orders.size(), 0);
+    next_.assign(context.schedule.orders.size(), 0);
   }
 
   bool cuts(const Action& action, int device) const {
@@ -268,10 +266,10 @@ class UnitEmission::State {
 
  private:
   int part_of(const UnitUse& use) const {
-    return pass_.placement.part_of_stage[use.action.stage.index()];
+    return context_.placement.part_of_stage[use.action.stage.index()];
   }
   const PartUnits& units_of(const UnitUse& use) const {
-    return pass_.units[static_cast<std::size_t>(part_of(use))];
+    return context_.units[static_cast<std::size_t>(part_of(use))];
   }
   const ParameterUnit& unit_of(const UnitUse& use) const {
     return units_of(use).units[static_cast<std::size_t>(use.unit)];
@@ -311,7 +309,7 @@ class UnitEmission::State {
     for (const GradientBucket& bucket : units_of(use).buckets)
       if (bucket.unit == use.unit) buckets.push_back({bucket, part_of(use), true});
     if (unit_of(use).reads_table > 0)
-      for (const GradientBucket& bucket : pass_.units.front().buckets)
+      for (const GradientBucket& bucket : context_.units.front().buckets)
         if (bucket.is_table) buckets.push_back({bucket, 0, false});
     return buckets;
   }
@@ -323,7 +321,7 @@ class UnitEmission::State {
     for (const BucketOfPart& bucket : buckets_of(use)) {
       if (strategy_.zero < 3 && !bucket.is_own) continue;  // gathered with its embedding
       const TaskId gathered =
-          exchange(gather_exchanges(bucket.range(), strategy_, pass_, 1), use, after, device);
+          exchange(gather_exchanges(bucket.range(), strategy_, context_, 1), use, after, device);
       if (gathered.value >= 0) awaited_.push_back(gathered);
     }
   }
@@ -334,7 +332,7 @@ class UnitEmission::State {
     for (const BucketOfPart& bucket : buckets_of(use)) {
       const bool completes = bucket.bucket.is_table ? use.completes_table : use.completes_gradients;
       const std::vector<DataExchange> exchanges = reduce_exchanges(
-          bucket.range(), strategy_, pass_.groups, {.copies = 1, .sums_groups = completes});
+          bucket.range(), strategy_, context_.groups, {.copies = 1, .sums_groups = completes});
       const TaskId reduced = exchange(exchanges, use, after, device);
       if (reduced.value >= 0) last = reduced;
     }
@@ -377,7 +375,7 @@ class UnitEmission::State {
     WorkId work;
   };
 
-  const StagesPass& pass_;
+  const LoweringContext& context_;
   const Strategy& strategy_;
   FoldedGraph& folded_;
   std::vector<std::vector<UnitUse>> uses_;            ///< by device
@@ -388,9 +386,7 @@ class UnitEmission::State {
   std::vector<TaskId> awaited_;
 };
 
-UnitEmission::UnitEmission(const StagesPass& pass, const Strategy& strategy,
-                           const Schedule& schedule, FoldedGraph& folded)
-    : state_(std::make_unique<State>(pass, strategy, schedule, folded)) {}
+UnitEmission::UnitEmission(LoweringContext& context) : state_(std::make_unique<State>(context)) {}
 UnitEmission::~UnitEmission() = default;
 
 bool UnitEmission::cuts(const Action& action, int device) const {

@@ -7,19 +7,17 @@
 #include <vector>
 
 #include "core/graph/task_graph.hpp"
-#include "core/lowering/stages.hpp"
-#include "core/lowering/unfold.hpp"
-#include "core/plan/plan.hpp"
 #include "core/schedule/schedule.hpp"
 
 namespace meshwright {
+
+struct LoweringContext;
 
 /// Appends the unit tasks of split passes, with the gathers and reductions that overlap them. The
 /// actions of a device must be passed in its order.
 class UnitEmission {
  public:
-  UnitEmission(const StagesPass& pass, const Strategy& strategy, const Schedule& schedule,
-               FoldedGraph& folded);
+  explicit UnitEmission(LoweringContext& context);
   ~UnitEmission();
   bool cuts(const Action& action, int device) const;
   /// `prototype` has everything but the work; the first task depends on `inputs`. Returns the last

@@ -1,13 +1,5 @@
-/// The compiler from Plan to TaskGraph: a list of named lowering passes.
-///
-///   stages        assign the model's layers to stages according to Plan::blocks_per_stage
-///   layers        each layer class → kernels and tensor/context/expert collectives per pass
-///   recompute     add recomputed forward work to the backward passes
-///   schedule      order micro-batches by the schedule; add sends and receives between stages
-///   units         split passes where gradients or parameters are communicated during them
-///   data-parallel gradient reduction, optimizer step, parameter gathering
-///   all ranks     copy the graph of representatives for every replica
-///   memory        resident bytes per rank; bytes that each task acquires, releases and uses
+/// The compiler from Plan to TaskGraph: a list of lowering passes over one context; the list is in
+/// lower.cpp, `meshwright show --lowering PLAN` prints what each pass changes.
 ///
 /// Assumptions of the graph: expert rows follow ExpertRouting, and every rank does the work of the
 /// busiest one. Collectives of tensor, context and expert parallelism are steps of a task and block
@@ -22,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "core/cluster/cluster.hpp"
@@ -44,11 +37,29 @@ struct LoweringOptions {
   /// as steady_window() returns. All other schedules have one.
   int steps = 0;
   TrainerMemory memory = {};
+  /// Run check_task_graph() after every pass; debug builds always do.
+  bool check_each_pass = false;
   friend bool operator==(const LoweringOptions&, const LoweringOptions&) = default;
 };
 
 TaskGraph lower(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
                 const LoweringOptions& options = {});
+
+/// What one pass changed: figures of the job and its graph before and after it.
+struct FigureChange {
+  std::string_view name;  ///< "tasks"; "resident bytes"
+  std::int64_t before = 0, after = 0;
+  friend bool operator==(const FigureChange&, const FigureChange&) = default;
+};
+struct PassReport {
+  std::string_view pass;
+  std::vector<FigureChange> changes;  ///< empty: the pass does not concern this plan
+  friend bool operator==(const PassReport&, const PassReport&) = default;
+};
+/// Runs lower() and reports on every pass, in order.
+std::vector<PassReport> report_lowering(const Plan& plan, const ModelGraph& model,
+                                        const Cluster& cluster,
+                                        const LoweringOptions& options = {});
 
 /// True for a block at the ends of the model whose GEMMs stay in 16 bits (Precision::wide_blocks):
 /// its passes differ from those of other layers of its class.

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/lowering/data_groups.hpp"
-#include "core/lowering/stages.hpp"
+#include "core/lowering/lowering_context.hpp"
 #include "core/plan/job_groups.hpp"
 #include "core/plan/weight_versions.hpp"
 
@@ -21,8 +21,8 @@ constexpr std::int64_t kMasterBytes = 4;  ///< fp32 copy of 16-bit weights
 bool weights_are_fp32(Dtype dtype) { return stored_element(dtype).value == kMasterBytes; }
 
 /// FSDP: the shards of the parameters are the master copy.
-bool shards_are_masters(const StagesPass& pass, const Strategy& strategy) {
-  return strategy.zero >= 3 && pass.trainer_memory.has_fp32_shards;
+bool shards_are_masters(const LoweringContext& context, const Strategy& strategy) {
+  return strategy.zero >= 3 && context.options.memory.has_fp32_shards;
 }
 
 /// fp32 weights need no master copy; 16-bit gradients need an fp32 copy for the update.
@@ -74,8 +74,8 @@ Work update_work(std::int64_t parameters, std::int64_t traffic, Dtype weights, b
 }
 
 template <class Visitor>
-void for_each_part_on(const StagesPass& pass, PipelineRankId device, Visitor visit) {
-  const Placement& placement = pass.placement;
+void for_each_part_on(const LoweringContext& context, PipelineRankId device, Visitor visit) {
+  const Placement& placement = context.placement;
   for (std::size_t s = 0; s < placement.device_of_stage.size(); ++s)
     if (placement.device_of_stage[s] == device)
       visit(static_cast<std::size_t>(placement.part_of_stage[s]));
@@ -87,10 +87,11 @@ int weight_copies(const Strategy& strategy, PipelineRankId device) {
 }
 
 /// One per distinct shape of the blocks on a device.
-std::int64_t cached_gradient_elements(const StagesPass& pass, PipelineRankId device) {
+std::int64_t cached_gradient_elements(const LoweringContext& context, PipelineRankId device) {
   std::set<std::pair<std::int64_t, std::int64_t>> shapes;
-  for_each_part_on(pass, device, [&](std::size_t part) {
-    for (const WeightMatrix& m : pass.parameters[part].matrices) shapes.emplace(m.rows, m.columns);
+  for_each_part_on(context, device, [&](std::size_t part) {
+    for (const WeightMatrix& m : context.parameters[part].matrices)
+      shapes.emplace(m.rows, m.columns);
   });
   std::int64_t elements = 0;
   for (const auto& [rows, columns] : shapes) elements += rows * columns;
@@ -99,8 +100,8 @@ std::int64_t cached_gradient_elements(const StagesPass& pass, PipelineRankId dev
 
 /// Process groups of a rank with a communicator of their own: one per axis with several ranks, and
 /// the whole job.
-int communicator_count(const StagesPass& pass, const Strategy& strategy) {
-  const JobGroups& groups = pass.groups;
+int communicator_count(const LoweringContext& context, const Strategy& strategy) {
+  const JobGroups& groups = context.groups;
   int count = strategy.degrees.pipeline > 1 ? 1 : 0;
   for (const GroupShape* shape : {&groups.tensor, &groups.context, &groups.expert,
                                   &groups.expert_tensor, &groups.dense_data, &groups.all})
@@ -110,36 +111,37 @@ int communicator_count(const StagesPass& pass, const Strategy& strategy) {
 }
 
 /// Quantized weights of a device that are cached; fully sharded ones are not.
-std::int64_t cached_weights(const StagesPass& pass, const Strategy& strategy,
+std::int64_t cached_weights(const LoweringContext& context, const Strategy& strategy,
                             PipelineRankId device) {
   std::int64_t count = 0;
   if (strategy.zero < 3)
-    for_each_part_on(pass, device,
-                     [&](std::size_t part) { count += quantized_count(pass.parameters[part]); });
+    for_each_part_on(context, device,
+                     [&](std::size_t part) { count += quantized_count(context.parameters[part]); });
   return count;
 }
 
 /// Bytes of cached quantized weights, less those of the 16-bit weights that they replace.
-Bytes cached_copies(const StagesPass& pass, const Strategy& strategy, PipelineRankId device) {
-  const std::int64_t count = cached_weights(pass, strategy, device);
+Bytes cached_copies(const LoweringContext& context, const Strategy& strategy,
+                    PipelineRankId device) {
+  const std::int64_t count = cached_weights(context, strategy, device);
   if (count == 0) return {};
   const Quantization format = quantization_of(strategy.dtype, strategy.precision.fp8_recipe);
-  const Bytes copies = quantized_bytes(format, count) * std::int64_t{pass.quantized_copies};
+  const Bytes copies = quantized_bytes(format, count) * std::int64_t{context.quantized_copies};
   return strategy.precision.fp8_parameters ? copies - stored_element(strategy.dtype) * count
                                            : copies;
 }
 
 /// Casts of the updated weights to their cached copies. Weights that were gathered in fp8 are only
 /// transposed or, along columns, quantized again from fp8.
-void append_weight_casts(const StagesPass& pass, const Strategy& strategy, PipelineRankId device,
-                         std::vector<Step>& steps) {
-  const std::int64_t count = cached_weights(pass, strategy, device);
+void append_weight_casts(const LoweringContext& context, const Strategy& strategy,
+                         PipelineRankId device, std::vector<Step>& steps) {
+  const std::int64_t count = cached_weights(context, strategy, device);
   if (count == 0) return;
   const Quantization format = quantization_of(strategy.dtype, strategy.precision.fp8_recipe);
   const std::int64_t one = quantized_bytes(format, count).value;
   const bool from_fp8 =
       strategy.precision.fp8_parameters && strategy.precision.fp8_recipe != Fp8Recipe::kMxfp8;
-  if (from_fp8 && pass.quantized_copies == 1) return;
+  if (from_fp8 && context.quantized_copies == 1) return;
   Kernel kernel;
   kernel.kind = KernelKind::kMemoryBound;
   kernel.phase = Phase::kUpdate;
@@ -149,7 +151,7 @@ void append_weight_casts(const StagesPass& pass, const Strategy& strategy, Pipel
   kernel.memory_traffic =
       Bytes(from_fp8 ? 2 * one
                      : kernel.launches * count * stored_element(strategy.dtype).value +
-                           pass.quantized_copies * one);
+                           context.quantized_copies * one);
   steps.emplace_back(kernel);
 }
 
@@ -158,27 +160,28 @@ bool sends_messages(const Placement& placement) { return placement.devices > 1; 
 
 }  // namespace
 
-std::int64_t updated_parameters(const StagesPass& pass, const Strategy& strategy,
+std::int64_t updated_parameters(const LoweringContext& context, const Strategy& strategy,
                                 PipelineRankId device) {
-  const auto copies = static_cast<std::int64_t>(pass.placement.routes.size());
+  const auto copies = static_cast<std::int64_t>(context.placement.routes.size());
   const bool cut = strategy.zero >= 1;
   const auto ranks_of = [&](bool expert) {
-    return data_groups_of(strategy, pass.groups, expert).shard.shape.ranks * copies;
+    return data_groups_of(strategy, context.groups, expert).shard.shape.ranks * copies;
   };
   const std::int64_t dense_ranks = cut ? ranks_of(false) : 1;
   const std::int64_t expert_ranks = cut ? ranks_of(true) : 1;
   std::int64_t count = 0;
-  for_each_part_on(pass, device, [&](std::size_t part) {
-    const LocalParameters& local = pass.parameters[part].local;
+  for_each_part_on(context, device, [&](std::size_t part) {
+    const LocalParameters& local = context.parameters[part].local;
     count += divide_up(local.dense, dense_ranks) + divide_up(local.expert, expert_ranks);
   });
   return count;
 }
 
-Bytes reserved_memory(const StagesPass& pass, const Strategy& strategy, const DeviceModel& device) {
-  const TrainerMemory& memory = pass.trainer_memory;
+Bytes reserved_memory(const LoweringContext& context, const Strategy& strategy,
+                      const DeviceModel& device) {
+  const TrainerMemory& memory = context.options.memory;
   if (!memory.context) return device.reserved_memory;
-  return *memory.context + memory.communicator * communicator_count(pass, strategy);
+  return *memory.context + memory.communicator * communicator_count(context, strategy);
 }
 
 std::int64_t quantized_count(const PartParameters& parameters) {
@@ -198,23 +201,23 @@ std::int64_t quantized_count(const PartParameters& parameters, const ParameterRa
   return count;
 }
 
-std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strategy& strategy,
+std::vector<MemoryAmounts> resident_memory(const LoweringContext& context, const Strategy& strategy,
                                            const DeviceModel& device) {
-  const TrainerMemory& memory = pass.trainer_memory;
-  const bool masters = shards_are_masters(pass, strategy);
+  const TrainerMemory& memory = context.options.memory;
+  const bool masters = shards_are_masters(context, strategy);
   const Bytes element = stored_element(strategy.dtype);
-  std::vector<MemoryAmounts> resident(static_cast<std::size_t>(pass.placement.devices));
+  std::vector<MemoryAmounts> resident(static_cast<std::size_t>(context.placement.devices));
   for (std::size_t d = 0; d < resident.size(); ++d) {
     std::int64_t parameters = 0;
     Bytes largest_message;
-    for_each_part_on(pass, PipelineRankId(d), [&](std::size_t part) {
-      parameters += pass.parameters[part].local.dense + pass.parameters[part].local.expert;
-      if (part + 1 < pass.boundary.size())
-        largest_message = std::max(largest_message, pass.boundary[part]);
-      if (part > 0) largest_message = std::max(largest_message, pass.boundary[part - 1]);
+    for_each_part_on(context, PipelineRankId(d), [&](std::size_t part) {
+      parameters += context.parameters[part].local.dense + context.parameters[part].local.expert;
+      if (part + 1 < context.boundary.size())
+        largest_message = std::max(largest_message, context.boundary[part]);
+      if (part > 0) largest_message = std::max(largest_message, context.boundary[part - 1]);
     });
     MemoryAmounts& amounts = resident[d];
-    const std::int64_t share = updated_parameters(pass, strategy, PipelineRankId(d));
+    const std::int64_t share = updated_parameters(context, strategy, PipelineRankId(d));
     amounts[MemoryClass::kWeights] =
         (masters ? Bytes(kMasterBytes) : element) *
         ((strategy.zero >= 3 ? share : parameters) * weight_copies(strategy, PipelineRankId(d)));
@@ -222,17 +225,17 @@ std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strateg
         Bytes((strategy.zero >= 2 ? share : parameters) * held_gradient_bytes(memory, strategy));
     if (memory.weight_gradients == WeightGradientMemory::kCachedByShape)
       amounts[MemoryClass::kGradients] +=
-          element * cached_gradient_elements(pass, PipelineRankId(d));
-    amounts[MemoryClass::kWeights] += cached_copies(pass, strategy, PipelineRankId(d));
+          element * cached_gradient_elements(context, PipelineRankId(d));
+    amounts[MemoryClass::kWeights] += cached_copies(context, strategy, PipelineRankId(d));
     if (!strategy.data_parallelism.offload_optimizer)
       amounts[MemoryClass::kOptimizer] =
           Bytes(share * (masters ? kMomentBytes : optimizer_bytes(strategy)));
     amounts[MemoryClass::kWorking] = memory.workspace;
     // One buffer each for an activation and a gradient in flight. Our own executor sends from and
     // receives into the tensors themselves.
-    if (sends_messages(pass.placement) && device.kernels != KernelLibrary::kOwn)
+    if (sends_messages(context.placement) && device.kernels != KernelLibrary::kOwn)
       amounts[MemoryClass::kCommunication] = largest_message * 2;
-    amounts[MemoryClass::kReserved] = reserved_memory(pass, strategy, device);
+    amounts[MemoryClass::kReserved] = reserved_memory(context, strategy, device);
   }
   return resident;
 }
@@ -244,7 +247,7 @@ std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strateg
 /// widened first (2 + 4) and are half as large to clear, 50. If the previous weight version must be
 /// preserved, fp32 weights are copied first (read and write); 16-bit weights are derived from the
 /// master weights anyway.
-Work optimizer_work(const StagesPass& pass, const Strategy& strategy, PipelineRankId device,
+Work optimizer_work(const LoweringContext& context, const Strategy& strategy, PipelineRankId device,
                     std::vector<WorkPart>& parts) {
   const bool copies = weights_are_fp32(strategy.dtype) && weight_copies(strategy, device) > 1;
   const std::int64_t gradient = gradient_bytes(strategy);
@@ -252,16 +255,16 @@ Work optimizer_work(const StagesPass& pass, const Strategy& strategy, PipelineRa
                                      adam_bytes(strategy.dtype) +
                                      (copies ? 2 * stored_element(strategy.dtype).value : 0);
   std::int64_t held = 0;
-  for_each_part_on(pass, device, [&](std::size_t part) {
-    held += pass.parameters[part].local.dense + pass.parameters[part].local.expert;
+  for_each_part_on(context, device, [&](std::size_t part) {
+    held += context.parameters[part].local.dense + context.parameters[part].local.expert;
   });
-  const std::int64_t share = updated_parameters(pass, strategy, device);
+  const std::int64_t share = updated_parameters(context, strategy, device);
   if (strategy.zero >= 2) held = share;
   const std::int64_t updating =
       strategy.data_parallelism.offload_optimizer ? share * gradient : share * per_parameter;
   Work work =
       update_work(share, updating + held * gradient, strategy.dtype, /*on_host=*/false, parts);
-  append_weight_casts(pass, strategy, device, parts.back().steps);
+  append_weight_casts(context, strategy, device, parts.back().steps);
   return work;
 }
 

@@ -7,20 +7,21 @@
 #include "core/cluster/cluster.hpp"
 #include "core/graph/memory_amounts.hpp"
 #include "core/graph/task_graph.hpp"
-#include "core/lowering/stages.hpp"
+#include "core/lowering/lowering_context.hpp"
 #include "core/plan/plan.hpp"
 
 namespace meshwright {
 
 /// Number of parameters that a rank of this pipeline rank updates (its shard under ZeRO).
-std::int64_t updated_parameters(const StagesPass& pass, const Strategy& strategy,
+std::int64_t updated_parameters(const LoweringContext& context, const Strategy& strategy,
                                 PipelineRankId device);
-std::vector<MemoryAmounts> resident_memory(const StagesPass& pass, const Strategy& strategy,
+std::vector<MemoryAmounts> resident_memory(const LoweringContext& context, const Strategy& strategy,
                                            const DeviceModel& device);
 /// Device memory outside of tensors: CUDA context and communicators, or DeviceModel's figure.
-Bytes reserved_memory(const StagesPass& pass, const Strategy& strategy, const DeviceModel& device);
+Bytes reserved_memory(const LoweringContext& context, const Strategy& strategy,
+                      const DeviceModel& device);
 /// AdamW, then the casts of updated weights (see precision.hpp).
-Work optimizer_work(const StagesPass& pass, const Strategy& strategy, PipelineRankId device,
+Work optimizer_work(const LoweringContext& context, const Strategy& strategy, PipelineRankId device,
                     std::vector<WorkPart>& parts);
 /// The update of a parameter server's shard; `before`: bytes per parameter of traffic before it.
 Work server_update_work(const Strategy& strategy, std::int64_t share, std::int64_t before,

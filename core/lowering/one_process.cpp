@@ -6,14 +6,13 @@
 //
 // Two classes of ranks: device 0, and all others. Unlike with ordinary collectives, the link of
 // device 0 carries all traffic, and the other devices wait while device 0 computes the loss.
-#include "core/lowering/one_process.hpp"
-
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
 #include "core/lowering/memory.hpp"
-#include "core/lowering/stages.hpp"
-#include "core/lowering/unfold.hpp"
+#include "core/lowering/passes.hpp"
 
 namespace meshwright {
 namespace {
@@ -22,33 +21,32 @@ constexpr std::int64_t kTokenBytes = 8;  ///< inputs are int64 token IDs
 
 class OneProcess {
  public:
-  OneProcess(const StagesPass& pass, const Plan& plan, const ModelGraph& model, RankSet ranks)
-      : pass_(pass),
-        strategy_(plan.strategy),
-        model_(model),
-        devices_(plan.strategy.degrees.data),
-        parameters_(pass.parameters.front().local.dense + pass.parameters.front().local.expert) {
-    graph().dependency_begin.push_back(0);
-    graph().parts = pass.lowered.parts;
-    add_ranks(ranks == RankSet::kAll);
+  explicit OneProcess(LoweringContext& context)
+      : context_(context),
+        strategy_(context.strategy),
+        model_(context.model),
+        devices_(context.strategy.degrees.data),
+        parameters_(context.parameters.front().local.dense +
+                    context.parameters.front().local.expert) {
+    graph().ranks.clear();
+    add_ranks(context.options.ranks == RankSet::kAll);
     make_works();
     make_exchanges();
   }
 
-  TaskGraph run() {
+  void run() {
     for (std::int64_t m = 0; m < microbatch_count(strategy_); ++m) append_microbatch(m);
     Task task;
     task.work =
-        append_work(graph(), optimizer_work(pass_, strategy_, PipelineRankId(0), graph().parts));
+        append_work(graph(), optimizer_work(context_, strategy_, PipelineRankId(0), graph().parts));
     task.microbatch = -1;
     task.stage = -1;
     task.kind = TaskKind::kOptimizer;
     append_task(graph(), task, {&last_.front(), 1});
-    return std::move(folded_.graph);
   }
 
  private:
-  TaskGraph& graph() { return folded_.graph; }
+  TaskGraph& graph() { return context_.graph(); }
 
   void add_ranks(bool all) {
     const int count = all ? devices_ : 2;
@@ -58,7 +56,7 @@ class OneProcess {
       info.coordinate.data = i;
       info.device = DeviceId(i);
       info.multiplicity = i == 0 || all ? 1 : devices_ - 1;
-      info.resident = pass_.lowered.resident.front();
+      info.resident = context_.resident.front();
       if (i > 0) info.resident[MemoryClass::kOptimizer] = Bytes(0);
       graph().ranks.push_back(info);
     }
@@ -75,11 +73,12 @@ class OneProcess {
 
   /// Splits the passes into those without the loss, and the loss over the outputs of all devices.
   void make_works() {
-    const StageWorks& whole = pass_.lowered.stages.front();
+    const StageWorks& whole = context_.stages.front();
+    const std::vector<Work> stage_works = std::exchange(graph().works, {});
     Work loss;
     loss.kind = TaskKind::kForward;
-    forward_ = append_work(graph(), without_loss(whole.forward, loss));
-    backward_ = append_work(graph(), without_loss(whole.backward, loss));
+    forward_ = append_work(graph(), without_loss(stage_works[whole.forward.index()], loss));
+    backward_ = append_work(graph(), without_loss(stage_works[whole.backward.index()], loss));
     for (const Layer& layer : model_.layers) {
       if (layer.kind != LayerKind::kHead) continue;
       const LogitBytes bytes =
@@ -106,8 +105,7 @@ class OneProcess {
 
   /// A copy of the work without the kernels of the loss, which are moved to `loss` for the tokens
   /// of all devices.
-  Work without_loss(WorkId id, Work& loss) {
-    Work work = pass_.lowered.works[id.index()];
+  Work without_loss(Work work, Work& loss) {
     for (WorkPartUse& use : work.parts) {
       const WorkPart& part = graph().parts[static_cast<std::size_t>(use.part)];
       if (std::none_of(part.steps.begin(), part.steps.end(),
@@ -156,14 +154,13 @@ class OneProcess {
   }
 
   WorkId append_exchange(CollectiveKind kind, Bytes bytes, bool of_parameters) {
-    Work work;
-    work.kind = TaskKind::kCollective;
-    work.collective.kind = kind;
-    work.collective.bytes = bytes;
-    work.collective.group = pass_.groups.dense_data;
+    Collective collective;
+    collective.kind = kind;
+    collective.bytes = bytes;
+    collective.group = context_.groups.dense_data;
     if (of_parameters)
-      work.collective.parameters = {.part = 0, .expert = false, .first = 0, .count = parameters_};
-    return append_work(graph(), std::move(work));
+      collective.parameters = {.part = 0, .expert = false, .first = 0, .count = parameters_};
+    return append_collective_work(graph(), collective);
   }
 
   // ---- tasks ----
@@ -177,13 +174,13 @@ class OneProcess {
   }
 
   void exchange(std::int64_t microbatch, WorkId work) {
-    open_collective(folded_, {});
+    open_collective(context_.folded, {});
     std::vector<TaskId> made;
     for (std::size_t r = 0; r < last_.size(); ++r) {
       Task task = task_of(microbatch, r, work);
       task.stream = Stream::kData;
-      made.push_back(
-          append_member(folded_, task, {&last_[r], last_[r].value < 0 ? std::size_t{0} : 1}));
+      made.push_back(append_member(context_.folded, task,
+                                   {&last_[r], last_[r].value < 0 ? std::size_t{0} : 1}));
     }
     last_ = std::move(made);
   }
@@ -207,13 +204,12 @@ class OneProcess {
     exchange(m, reduce_);
   }
 
-  const StagesPass& pass_;
+  LoweringContext& context_;
   const Strategy& strategy_;
   const ModelGraph& model_;
   int devices_;
   std::int64_t parameters_;
   Bytes outputs_;  ///< of one device, in the stored type
-  FoldedGraph folded_;
   WorkId forward_, backward_;
   std::optional<WorkId> loss_;
   WorkId replicate_, scatter_inputs_, gather_outputs_, scatter_gradients_, reduce_;
@@ -222,9 +218,9 @@ class OneProcess {
 
 }  // namespace
 
-TaskGraph lower_one_process(const StagesPass& pass, const Plan& plan, const ModelGraph& model,
-                            RankSet ranks) {
-  return OneProcess(pass, plan, model, ranks).run();
+void run_in_one_process(LoweringContext& context) {
+  if (context.strategy.data_parallelism.kind == DataParallelKind::kOneProcess)
+    OneProcess(context).run();
 }
 
 }  // namespace meshwright

@@ -4,8 +4,7 @@
 #include <cmath>
 
 #include "core/base/check.hpp"
-#include "core/lowering/stages.hpp"
-#include "core/lowering/unfold.hpp"
+#include "core/lowering/lowering_context.hpp"
 #include "core/plan/job_groups.hpp"
 #include "core/plan/placement.hpp"
 
@@ -38,8 +37,9 @@ OutputLayerBytes output_layer_bytes(const ModelGraph& model, const Strategy& str
           .logits = logit_bytes(model, head, shard_shape_of(vocabulary_strategy(strategy)))};
 }
 
-Schedule order_by_estimated_times(const StagesPass& pass, const Strategy& strategy,
-                                  const DeviceModel& device) {
+Schedule order_by_estimated_times(const LoweringContext& context) {
+  const Strategy& strategy = context.strategy;
+  const DeviceModel& device = context.device();
   const auto peak = device.peak[static_cast<std::size_t>(strategy.dtype)];
   MW_CHECK(peak.has_value());
   const auto seconds_of = [&](const WorkPart& part) {
@@ -52,12 +52,12 @@ Schedule order_by_estimated_times(const StagesPass& pass, const Strategy& strate
   };
   const auto seconds_of_work = [&](WorkId id) {
     double seconds = 0;
-    for (const WorkPartUse& use : pass.lowered.works[id.index()].parts)
-      seconds += use.count * seconds_of(pass.lowered.parts[static_cast<std::size_t>(use.part)]);
+    for (const WorkPartUse& use : context.graph().works[id.index()].parts)
+      seconds += use.count * seconds_of(context.graph().parts[static_cast<std::size_t>(use.part)]);
     return seconds;
   };
   double longest = 0;
-  for (const StageWorks& works : pass.lowered.stages)
+  for (const StageWorks& works : context.stages)
     for (const WorkId id : {works.forward, works.backward, works.output_scores})
       longest = std::max(longest, seconds_of_work(id));
   // Only proportions matter, and small numbers cannot overflow.
@@ -65,7 +65,7 @@ Schedule order_by_estimated_times(const StagesPass& pass, const Strategy& strate
     return Ticks(std::llround(kProportionSteps * seconds_of_work(id) / longest));
   };
   StageTimes times;
-  for (const StageWorks& works : pass.lowered.stages) {
+  for (const StageWorks& works : context.stages) {
     times.forward.push_back(time_of(works.forward));
     times.backward_input.push_back(time_of(works.backward));
     times.backward_weight.emplace_back(0);
@@ -79,32 +79,30 @@ Schedule order_by_estimated_times(const StagesPass& pass, const Strategy& strate
 
 class OutputLayerEmission::State {
  public:
-  State(const StagesPass& pass, const Strategy& strategy, const Schedule& schedule,
-        FoldedGraph& folded)
-      : folded_(folded),
-        barriers_(schedule.output_barriers),
-        devices_(static_cast<std::size_t>(schedule.placement.devices)) {
+  explicit State(LoweringContext& context)
+      : folded_(context.folded),
+        barriers_(context.schedule.output_barriers),
+        devices_(static_cast<std::size_t>(context.placement.devices)) {
+    const Schedule& schedule = context.schedule;
     const std::size_t cells = devices_ * static_cast<std::size_t>(schedule.microbatch_count);
     for (std::vector<std::int32_t>* tasks :
          {&inputs_, &scored_, &statistics_, &ended_, &gradients_})
       tasks->assign(cells, kNotAppended);
-    const Bytes statistics(local_tokens(shard_shape_of(strategy)).gathered * kStatisticsPerToken *
-                           kFloat32Bytes);
+    const Bytes statistics(local_tokens(shard_shape_of(context.strategy)).gathered *
+                           kStatisticsPerToken * kFloat32Bytes);
     const GroupShape group =
         group_shape_of({.count = schedule.placement.devices,
-                        .stride = pass.groups.pipeline_stride,
-                        .job_ranks = schedule.placement.devices * pass.groups.stage_ranks,
-                        .devices_per_node = pass.groups.devices_per_node});
+                        .stride = context.groups.pipeline_stride,
+                        .job_ranks = schedule.placement.devices * context.groups.stage_ranks,
+                        .devices_per_node = context.groups.devices_per_node});
     const auto work = [&](CollectiveKind kind, Bytes bytes) {
-      Work made;
-      made.kind = TaskKind::kCollective;
-      made.collective = {.kind = kind, .axis = Axis::kPipeline, .bytes = bytes, .group = group};
-      return append_work(folded.graph, std::move(made));
+      return append_collective_work(
+          context.graph(), {.kind = kind, .axis = Axis::kPipeline, .bytes = bytes, .group = group});
     };
-    broadcast_ = work(CollectiveKind::kBroadcast, pass.output_input);
+    broadcast_ = work(CollectiveKind::kBroadcast, context.output.input);
     first_barrier_ = work(CollectiveKind::kAllReduce,
-                          barriers_ == 1 ? statistics + pass.output_input : statistics);
-    second_barrier_ = work(CollectiveKind::kAllReduce, pass.output_input);
+                          barriers_ == 1 ? statistics + context.output.input : statistics);
+    second_barrier_ = work(CollectiveKind::kAllReduce, context.output.input);
   }
 
   std::int32_t input_of(const Action& action) const {
@@ -174,9 +172,8 @@ class OutputLayerEmission::State {
   std::vector<std::int32_t> ended_, gradients_;    ///< T, and the barrier after it
 };
 
-OutputLayerEmission::OutputLayerEmission(const StagesPass& pass, const Strategy& strategy,
-                                         const Schedule& schedule, FoldedGraph& folded)
-    : state_(std::make_unique<State>(pass, strategy, schedule, folded)) {}
+OutputLayerEmission::OutputLayerEmission(LoweringContext& context)
+    : state_(std::make_unique<State>(context)) {}
 OutputLayerEmission::~OutputLayerEmission() = default;
 
 std::int32_t OutputLayerEmission::input_of(const Action& action) const {

@@ -5,17 +5,17 @@
 #include <memory>
 #include <vector>
 
-#include "core/cluster/cluster.hpp"
 #include "core/graph/activation_buffers.hpp"
 #include "core/graph/task_graph.hpp"
-#include "core/lowering/stages.hpp"
-#include "core/lowering/unfold.hpp"
 #include "core/model/model_graph.hpp"
+#include "core/operators/operator_work.hpp"
 #include "core/plan/job_groups.hpp"
 #include "core/plan/plan.hpp"
 #include "core/schedule/schedule.hpp"
 
 namespace meshwright {
+
+struct LoweringContext;
 
 /// Barriers of the sharded output layer (see Schedule::output_barriers); 0: it is not sharded.
 int output_barriers_of(const Strategy& strategy);
@@ -44,8 +44,7 @@ OutputLayerBytes output_layer_bytes(const ModelGraph& model, const Strategy& str
 /// The plan's schedule, ordered for the proportions of its passes: where S and T fit between F and
 /// B depends on them. Every kernel is estimated by the larger of its arithmetic at the device's
 /// peak and its traffic at the memory bandwidth.
-Schedule order_by_estimated_times(const StagesPass& pass, const Strategy& strategy,
-                                  const DeviceModel& device);
+Schedule order_by_estimated_times(const LoweringContext& context);
 
 /// Appends the collectives of the sharded output layer, on their own streams:
 ///   after the last stage's F   broadcast of its output
@@ -55,8 +54,7 @@ Schedule order_by_estimated_times(const StagesPass& pass, const Strategy& strate
 /// Tasks are -1 until they have been appended.
 class OutputLayerEmission {
  public:
-  OutputLayerEmission(const StagesPass& pass, const Strategy& strategy, const Schedule& schedule,
-                      FoldedGraph& folded);
+  explicit OutputLayerEmission(LoweringContext& context);
   ~OutputLayerEmission();
   /// The task that S or T waits for.
   std::int32_t input_of(const Action& action) const;

@@ -8,54 +8,46 @@
 //                 Messages of a server are serialized on its link (both directions in parallel);
 //                 worker i starts with server i mod k, so that all links are busy. Every worker is
 //                 a class of its own: the representatives are all ranks.
-#include "core/lowering/parameter_server.hpp"
-
 #include <algorithm>
 #include <array>
+#include <utility>
 
-#include "core/lowering/layers.hpp"
+#include "core/base/check.hpp"
 #include "core/lowering/memory.hpp"
-#include "core/lowering/schedule.hpp"
-#include "core/lowering/stages.hpp"
-#include "core/lowering/unfold.hpp"
+#include "core/lowering/passes.hpp"
 
 namespace meshwright {
 namespace {
 
 class ParameterServers {
  public:
-  ParameterServers(const StagesPass& pass, const Plan& plan, const Schedule& schedule,
-                   const DeviceModel& device, RankSet ranks)
-      : pass_(pass),
-        strategy_(plan.strategy),
-        data_(plan.strategy.data_parallelism),
-        schedule_(schedule),
-        reserved_(device.reserved_memory),
-        parameters_(pass.parameters.front().local.dense + pass.parameters.front().local.expert),
+  explicit ParameterServers(LoweringContext& context)
+      : context_(context),
+        strategy_(context.strategy),
+        data_(context.strategy.data_parallelism),
+        reserved_(context.device().reserved_memory),
+        parameters_(context.parameters.front().local.dense +
+                    context.parameters.front().local.expert),
         share_(divide_up(parameters_, data_.servers)),
-        all_(ranks == RankSet::kAll || is_asynchronous()) {
-    graph().dependency_begin.push_back(0);
-    graph().works = pass.lowered.works;
-    graph().parts = pass.lowered.parts;
-  }
+        all_(context.options.ranks == RankSet::kAll || is_asynchronous()) {}
 
-  TaskGraph run() {
+  void run() {
     add_ranks();
-    for (std::size_t r = 0; r < workers_.size(); ++r) append_passes(workers_[r]);
+    repeat_passes();
     if (is_asynchronous())
       exchange_one_by_one();
     else
       exchange_in_step();
-    return std::move(folded_.graph);
   }
 
  private:
-  TaskGraph& graph() { return folded_.graph; }
+  TaskGraph& graph() { return context_.graph(); }
   bool is_asynchronous() const { return data_.kind == DataParallelKind::kAsyncParameterServer; }
 
   /// Workers first, then servers. Folded: one worker without and one with a co-located server (if
   /// they exist), and one separate server.
   void add_ranks() {
+    graph().ranks.clear();
     const int workers = strategy_.degrees.data, servers = data_.servers;
     const int mixed = data_.colocated_servers ? servers : 0;
     const auto add = [&](int first, int count, bool works, bool serves) {
@@ -100,16 +92,16 @@ class ParameterServers {
     return amounts;
   }
 
-  void append_passes(std::int32_t rank) {
-    for (const Action& action : schedule_.orders.front()) {
-      const StageWorks& works = pass_.lowered.stages.front();
-      Task task;
-      task.rank = rank;
-      task.microbatch = action.microbatch.value;
-      task.kind = task_kind_of(action.pass);
-      task.work = work_of(works, action.pass);
-      last_[static_cast<std::size_t>(rank)] = append_task(graph(), task, {});
-    }
+  /// Every worker runs the passes of the pipeline, which has one device and no messages.
+  void repeat_passes() {
+    MW_CHECK(graph().dependencies.empty());
+    const std::vector<Task> passes = std::exchange(graph().tasks, {});
+    graph().dependency_begin.resize(1);
+    for (const std::int32_t worker : workers_)
+      for (Task task : passes) {
+        task.rank = worker;
+        last_[static_cast<std::size_t>(worker)] = append_task(graph(), task, {});
+      }
   }
 
   Collective collective(CollectiveKind kind, int workers, int servers) const {
@@ -129,19 +121,12 @@ class ParameterServers {
   /// The group of `workers` workers and the servers, on the nodes that they fill.
   GroupShape group(int workers) const {
     const int ranks = strategy_.degrees.data + (data_.colocated_servers ? 0 : data_.servers);
-    const int per_node = std::min(ranks, pass_.groups.devices_per_node);
+    const int per_node = std::min(ranks, context_.groups.devices_per_node);
     const int nodes = static_cast<int>(divide_up(ranks, per_node));
     if (workers == 1) return {.ranks = 1, .nodes = nodes > 1 ? 2 : 1, .groups_per_node = 1};
     const int used = std::min(nodes, workers);
     const int together = static_cast<int>(divide_up(workers, used));
     return {.ranks = workers, .nodes = used, .groups_per_node = std::max(1, per_node / together)};
-  }
-
-  WorkId append_collective(const Collective& made) {
-    Work work;
-    work.kind = TaskKind::kCollective;
-    work.collective = made;
-    return append_work(graph(), std::move(work));
   }
 
   TaskId append_member_task(WorkId work, std::int32_t rank, Stream stream, TaskId after) {
@@ -151,7 +136,7 @@ class ParameterServers {
     task.microbatch = -1;
     task.stage = -1;
     task.stream = stream;
-    return append_member(folded_, task, {&after, after.value < 0 ? std::size_t{0} : 1});
+    return append_member(context_.folded, task, {&after, after.value < 0 ? std::size_t{0} : 1});
   }
 
   TaskId append_update(WorkId work, std::int32_t rank, TaskId after) {
@@ -169,7 +154,8 @@ class ParameterServers {
   void exchange_in_step() {
     const int workers = strategy_.degrees.data;
     const std::vector<TaskId> pushed = append_all(
-        append_collective(collective(CollectiveKind::kPush, workers, data_.servers)), last_);
+        append_collective_work(graph(), collective(CollectiveKind::kPush, workers, data_.servers)),
+        last_);
     // The sum reads every worker's gradient and writes one; the update is clipped by its norm.
     std::vector<TaskId> updated = pushed;
     if (data_.servers == 1) {
@@ -181,8 +167,9 @@ class ParameterServers {
       reduce_norm(updated);
       on_servers(server_update_work(strategy_, share_, kNormAndClipBytes, graph().parts), updated);
     }
-    append_all(append_collective(collective(CollectiveKind::kPull, workers, data_.servers)),
-               updated);
+    append_all(
+        append_collective_work(graph(), collective(CollectiveKind::kPull, workers, data_.servers)),
+        updated);
   }
 
   /// Each member depends on its rank's entry in `after`, which is then replaced by the member.
@@ -200,11 +187,11 @@ class ParameterServers {
     norm.kind = CollectiveKind::kAllReduce;
     norm.bytes = Bytes(kFloat32Bytes);
     const int ranks = strategy_.degrees.data + (data_.colocated_servers ? 0 : data_.servers);
-    const int per_node = std::min(ranks, pass_.groups.devices_per_node);
+    const int per_node = std::min(ranks, context_.groups.devices_per_node);
     const int nodes = (ranks - 1) / per_node - (ranks - data_.servers) / per_node + 1;
     norm.group = {.ranks = data_.servers, .nodes = nodes, .groups_per_node = 1};
-    const WorkId work = append_collective(norm);
-    open_collective(folded_, {});
+    const WorkId work = append_collective_work(graph(), norm);
+    open_collective(context_.folded, {});
     for (const std::int32_t rank : servers_) {
       TaskId& last = after[static_cast<std::size_t>(rank)];
       last = append_member_task(work, rank, Stream::kData, last);
@@ -212,7 +199,7 @@ class ParameterServers {
   }
 
   std::vector<TaskId> append_all(WorkId work, const std::vector<TaskId>& after) {
-    open_collective(folded_, {});
+    open_collective(context_.folded, {});
     std::vector<TaskId> made;
     for (std::size_t r = 0; r < graph().ranks.size(); ++r)
       made.push_back(
@@ -223,8 +210,8 @@ class ParameterServers {
   // ---- asynchronous ----
 
   void exchange_one_by_one() {
-    const WorkId push = append_collective(collective(CollectiveKind::kPush, 1, 1));
-    const WorkId pull = append_collective(collective(CollectiveKind::kPull, 1, 1));
+    const WorkId push = append_collective_work(graph(), collective(CollectiveKind::kPush, 1, 1));
+    const WorkId pull = append_collective_work(graph(), collective(CollectiveKind::kPull, 1, 1));
     const WorkId update =
         append_work(graph(), server_update_work(strategy_, share_, 0, graph().parts));
     for (std::size_t turn = 0; turn < servers_.size(); ++turn)
@@ -245,28 +232,27 @@ class ParameterServers {
   /// An exchange between worker and server, each after its own previous task. Returns the server's.
   TaskId meet(WorkId work, std::array<std::int32_t, 2> ranks, Stream stream,
               std::array<TaskId, 2> after) {
-    open_collective(folded_, {});
+    open_collective(context_.folded, {});
     append_member_task(work, ranks[0], stream, after[0]);
     return append_member_task(work, ranks[1], stream, after[1]);
   }
 
-  const StagesPass& pass_;
+  LoweringContext& context_;
   const Strategy& strategy_;
   const DataParallelism& data_;
-  const Schedule& schedule_;
   Bytes reserved_;
   std::int64_t parameters_, share_;
   bool all_;
-  FoldedGraph folded_;
   std::vector<std::int32_t> workers_, servers_;  ///< in the graph
   std::vector<TaskId> last_;                     ///< by rank: its last pass
 };
 
 }  // namespace
 
-TaskGraph lower_parameter_server(const StagesPass& pass, const Plan& plan, const Schedule& schedule,
-                                 const DeviceModel& device, RankSet ranks) {
-  return ParameterServers(pass, plan, schedule, device, ranks).run();
+void add_parameter_servers(LoweringContext& context) {
+  const DataParallelKind kind = context.strategy.data_parallelism.kind;
+  if (kind == DataParallelKind::kParameterServer || kind == DataParallelKind::kAsyncParameterServer)
+    ParameterServers(context).run();
 }
 
 }  // namespace meshwright

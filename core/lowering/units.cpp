@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "core/base/check.hpp"
-#include "core/lowering/stages.hpp"
-#include "core/plan/job_groups.hpp"
+#include "core/lowering/passes.hpp"
+#include "core/plan/placement.hpp"
 
 namespace meshwright {
 namespace {
@@ -122,14 +122,48 @@ int unit_of_layer(const std::vector<ParameterUnit>& units, int layer) {
   return static_cast<int>(units.size()) - 1;
 }
 
+/// The first parameter of the embedding, or the copy after the head's own parameters.
+std::optional<TablePlace> table_among(const LoweringContext& context,
+                                      const std::vector<PlacedLayer>& placed,
+                                      const std::vector<std::vector<LocalParameter>>& layers,
+                                      bool has_copy) {
+  if (!context.model.tied_embeddings) return std::nullopt;
+  if (has_copy) return TablePlace{layers.size() - 1, layers.back().size() - 1};
+  if (placed.front().layer_class == context.model.layers.front().layer_class)
+    return TablePlace{0, 0};
+  return std::nullopt;
+}
+
+PartUnits units_of(const LoweringContext& context, int part) {
+  const auto index = static_cast<std::size_t>(part);
+  std::vector<std::vector<LocalParameter>> layers;
+  for (const PlacedLayer& layer : context.layers[index])
+    layers.push_back(context.held(layer).parameter_list);
+  const std::int64_t copy = context.parameters[index].tied_copy;
+  if (copy > 0) layers.back().push_back({copy, false});
+  PartUnits made =
+      cut_into_units(layers, table_among(context, context.layers[index], layers, copy > 0),
+                     context.strategy, context.groups);
+  const bool is_last = part + 1 == part_count(context.placement);
+  const bool has_it = part == 0 && made.units.size() == 1;
+  if (context.model.tied_embeddings && is_last && copy == 0 && !has_it &&
+      context.strategy.zero >= 2)
+    made.units.back().reads_table =
+        local_tied_parameters(context.model, shard_shape_of(context.strategy));
+  return made;
+}
+
 }  // namespace
 
-bool has_units(const Strategy& strategy, const StagesPass& pass) {
+bool reduces_among_replicas(const Strategy& strategy) {
   const DataParallelKind kind = strategy.data_parallelism.kind;
-  return cuts_passes(strategy) &&
-         (kind == DataParallelKind::kCollective || kind == DataParallelKind::kRing) &&
-         pass.groups.stage_ranks * static_cast<std::int64_t>(pass.placement.routes.size()) >
-             strategy.degrees.tensor;
+  return kind == DataParallelKind::kCollective || kind == DataParallelKind::kRing;
+}
+
+bool has_units(const LoweringContext& context) {
+  const auto copies = static_cast<std::int64_t>(context.placement.routes.size());
+  return cuts_passes(context.strategy) && reduces_among_replicas(context.strategy) &&
+         context.groups.stage_ranks * copies > context.strategy.degrees.tensor;
 }
 
 PartUnits cut_into_units(const std::vector<std::vector<LocalParameter>>& layers,
@@ -154,6 +188,13 @@ PartUnits cut_into_units(const std::vector<std::vector<LocalParameter>>& layers,
   made.units = units_from(layers, begins);
   for (GradientBucket& bucket : made.buckets) bucket.unit = unit_of_layer(made.units, bucket.unit);
   return made;
+}
+
+void cut_units(LoweringContext& context) {
+  context.units.resize(context.layers.size());
+  if (!has_units(context)) return;
+  for (std::size_t part = 0; part < context.units.size(); ++part)
+    context.units[part] = units_of(context, static_cast<int>(part));
 }
 
 }  // namespace meshwright

@@ -1,16 +1,14 @@
 // Updates between the passes of flushless schedules (core/plan/weight_versions.hpp). After the
 // backward pass that completes a batch of a stage, its gradients are reduced over the ranks that
 // hold the stage, and its optimizer runs on the compute stream before the device's next forward
-// pass. The weight version of a micro-batch therefore depends on the order only, never on times.
+// context. The weight version of a micro-batch therefore depends on the order only, never on times.
 #include "core/lowering/without_flush.hpp"
 
 #include <vector>
 
 #include "core/base/check.hpp"
-#include "core/lowering/data_groups.hpp"
+#include "core/lowering/lowering_context.hpp"
 #include "core/lowering/memory.hpp"
-#include "core/lowering/stages.hpp"
-#include "core/lowering/unfold.hpp"
 #include "core/plan/weight_versions.hpp"
 
 namespace meshwright {
@@ -23,28 +21,24 @@ struct UpdatesWithoutFlush::Stage {
   WorkId update{-1};
 };
 
-UpdatesWithoutFlush::UpdatesWithoutFlush(const StagesPass& pass, const Strategy& strategy,
-                                         FoldedGraph& folded)
-    : folded_(folded) {
-  MW_CHECK(pass.placement.routes.size() == 1);
-  TaskGraph& graph = folded.graph;
-  for (std::size_t s = 0; s < pass.placement.device_of_stage.size(); ++s) {
-    const PipelineRankId device = pass.placement.device_of_stage[s];
-    const int part = pass.placement.part_of_stage[s];
-    const std::int64_t parameters = pass.parameters[static_cast<std::size_t>(part)].local.dense;
+UpdatesWithoutFlush::UpdatesWithoutFlush(LoweringContext& context) : folded_(context.folded) {
+  MW_CHECK(context.placement.routes.size() == 1);
+  const Strategy& strategy = context.strategy;
+  TaskGraph& graph = context.graph();
+  for (std::size_t s = 0; s < context.placement.device_of_stage.size(); ++s) {
+    const PipelineRankId device = context.placement.device_of_stage[s];
+    const int part = context.placement.part_of_stage[s];
+    const std::int64_t parameters = context.parameters[static_cast<std::size_t>(part)].local.dense;
     Stage stage;
     stage.versions = weight_versions_of(strategy, device);
     for (const DataExchange& exchange :
-         reduce_exchanges({part, false, 0, parameters}, strategy, pass.groups, {})) {
-      Work work;
-      work.kind = TaskKind::kCollective;
-      work.collective = exchange.collective;
-      stage.reductions.push_back(append_work(graph, std::move(work)));
+         reduce_exchanges({part, false, 0, parameters}, strategy, context.groups, {})) {
+      stage.reductions.push_back(append_collective_work(graph, exchange.collective));
       stage.spreads.push_back(exchange.spread);
     }
-    stage.update = append_work(graph, optimizer_work(pass, strategy, device, graph.parts));
-    if (!pass.groups.kind_of_position.empty())
-      graph.works[stage.update.index()].node_kind = pass.groups.kind_of_position[device.index()];
+    stage.update = append_work(graph, optimizer_work(context, strategy, device, graph.parts));
+    if (!context.groups.kind_of_position.empty())
+      graph.works[stage.update.index()].node_kind = context.groups.kind_of_position[device.index()];
     stages_.push_back(std::move(stage));
   }
 }

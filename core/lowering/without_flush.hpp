@@ -4,18 +4,18 @@
 #include <vector>
 
 #include "core/graph/task_graph.hpp"
-#include "core/lowering/stages.hpp"
-#include "core/lowering/unfold.hpp"
-#include "core/plan/plan.hpp"
+#include "core/lowering/folded_graph.hpp"
 #include "core/schedule/schedule.hpp"
 
 namespace meshwright {
+
+struct LoweringContext;
 
 /// Appends the reductions and the update of every batch (core/plan/weight_versions.hpp), both
 /// tagged with the micro-batch that completes the batch.
 class UpdatesWithoutFlush {
  public:
-  UpdatesWithoutFlush(const StagesPass& pass, const Strategy& strategy, FoldedGraph& folded);
+  explicit UpdatesWithoutFlush(LoweringContext& context);
   ~UpdatesWithoutFlush();
   /// Appends nothing unless `backward` (task `done`) completes a batch.
   void append_behind(const Action& backward, int device, TaskId done);

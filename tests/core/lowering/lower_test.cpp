@@ -8,8 +8,8 @@
 #include <set>
 
 #include "core/cost/cost_model.hpp"
-#include "core/lowering/schedule.hpp"
-#include "core/lowering/stages.hpp"
+#include "core/lowering/lowering_pass.hpp"
+#include "core/lowering/passes.hpp"
 #include "core/lowering/unfold.hpp"
 #include "core/plan/placement.hpp"
 #include "core/schedule/schedule.hpp"
@@ -120,6 +120,10 @@ std::string describe(const Strategy& s) {
          " " + s.schedule + " " + to_text(s.recompute);
 }
 
+/// The graph is checked after every pass.
+const LoweringOptions kChecked{.check_each_pass = true};
+const LoweringOptions kCheckedAllRanks{.ranks = RankSet::kAll, .check_each_pass = true};
+
 TEST(Lower, MakesASoundGraphOfEveryPlanInTheGrid) {
   const ModelGraph model = gpt({.blocks = 9, .tied = true});
   const Cluster cluster = cluster_of(8, 4);
@@ -129,10 +133,8 @@ TEST(Lower, MakesASoundGraphOfEveryPlanInTheGrid) {
     SCOPED_TRACE(describe(c.strategy));
     const Plan plan = plan_of(c.strategy, c.blocks);
     ASSERT_THAT(check_plan(plan, model, cluster), IsEmpty());
-    const TaskGraph folded = lower(plan, model, cluster);
-    const TaskGraph all = lower(plan, model, cluster, {.ranks = RankSet::kAll});
-    ASSERT_THAT(check_task_graph(folded), IsEmpty());
-    ASSERT_THAT(check_task_graph(all), IsEmpty());
+    const TaskGraph folded = lower(plan, model, cluster, kChecked);
+    const TaskGraph all = lower(plan, model, cluster, kCheckedAllRanks);
     ASSERT_EQ(static_cast<std::int64_t>(all.ranks.size()), rank_count(c.strategy.degrees));
     ASSERT_EQ(step_time(folded), step_time(all));
     ++lowered;
@@ -154,10 +156,8 @@ TEST(Lower, MakesASoundGraphOfEveryScheduleThatAcceptsThePlan) {
         if (rule.problem(request) || rule.weight_versions(request, PipelineRankId(0)) > 1) continue;
         SCOPED_TRACE(describe(s));
         const Plan plan = even_plan(s, 16, part_count(rule.placement(request)));
-        const TaskGraph folded = lower(plan, model, cluster);
-        const TaskGraph all = lower(plan, model, cluster, {.ranks = RankSet::kAll});
-        EXPECT_THAT(check_task_graph(folded), IsEmpty());
-        EXPECT_THAT(check_task_graph(all), IsEmpty());
+        const TaskGraph folded = lower(plan, model, cluster, kChecked);
+        const TaskGraph all = lower(plan, model, cluster, kCheckedAllRanks);
         EXPECT_EQ(step_time(folded), step_time(all));
         ++lowered;
       }
@@ -180,10 +180,8 @@ TEST(Lower, MakesASoundGraphOfExpertsFoldedIntoAStage) {
           s.zero = zero;
           SCOPED_TRACE(testing::Message() << tensor << expert << expert_tensor << zero);
           const Plan plan = plan_of(s, 4);
-          const TaskGraph folded = lower(plan, model, cluster);
-          const TaskGraph all = lower(plan, model, cluster, {.ranks = RankSet::kAll});
-          ASSERT_THAT(check_task_graph(folded), IsEmpty());
-          ASSERT_THAT(check_task_graph(all), IsEmpty());
+          const TaskGraph folded = lower(plan, model, cluster, kChecked);
+          const TaskGraph all = lower(plan, model, cluster, kCheckedAllRanks);
           EXPECT_EQ(step_time(folded), step_time(all));
         }
 }
@@ -301,14 +299,14 @@ TEST(Lower, RefusesAPlanThatIsNotSound) {
 
 TEST(Lower, NamesDeviceAndActionOfADeadlock) {
   const Plan plan = plan_of(strategy_of({.pipeline = 2}, 2), 4);
-  const StagesPass pass = lower_stages_pass(plan, gpt({.blocks = 4}), cluster_of(1, 4));
-  Schedule schedule = find_schedule_rule("1f1b")->generate(schedule_request_of(plan.strategy));
-  schedule.orders[0] = order_from_text("0F0 0B0 0F1 0B1");
-  schedule.orders[1] = order_from_text("1F0 1F1 1B0 1B1");
-  FoldedGraph folded;
-  folded.graph.dependency_begin.push_back(0);
+  const ModelGraph model = gpt({.blocks = 4});
+  const Cluster cluster = cluster_of(1, 4);
+  LoweringContext context(plan, model, cluster);
+  run_passes(lowering_passes_until("ranks"), context);
+  context.schedule.orders[0] = order_from_text("0F0 0B0 0F1 0B1");
+  context.schedule.orders[1] = order_from_text("1F0 1F1 1B0 1B1");
   try {
-    append_pipeline_tasks(pass, plan.strategy, schedule, folded);
+    append_pipeline(context);
     FAIL() << "the orders wait for each other";
   } catch (const InputError& error) {
     ASSERT_EQ(error.diagnostics().size(), 2u);
@@ -321,14 +319,13 @@ TEST(Lower, NamesDeviceAndActionOfADeadlock) {
 // The pair waits for the inputs of both; the outputs of either are available when both have ended.
 TEST(Lower, LetsOverlappedPairsStartAndEndTogether) {
   const Plan plan = plan_of(strategy_of({.pipeline = 2}, 2), 4);
-  const StagesPass pass = lower_stages_pass(plan, gpt({.blocks = 4}), cluster_of(1, 4));
-  Schedule schedule = find_schedule_rule("1f1b")->generate(schedule_request_of(plan.strategy));
-  schedule.orders[1] = order_from_text("1F0 (1F1;1B0) 1B1");
-  FoldedGraph folded;
-  TaskGraph& graph = folded.graph;
-  graph.works = pass.lowered.works;
-  graph.dependency_begin.push_back(0);
-  append_pipeline_tasks(pass, plan.strategy, schedule, folded);
+  const ModelGraph model = gpt({.blocks = 4});
+  const Cluster cluster = cluster_of(1, 4);
+  LoweringContext context(plan, model, cluster);
+  run_passes(lowering_passes_until("ranks"), context);
+  context.schedule.orders[1] = order_from_text("1F0 (1F1;1B0) 1B1");
+  append_pipeline(context);
+  const TaskGraph& graph = context.graph();
   int backward = -1;
   for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
     const Task& task = graph.tasks[i];

@@ -5,10 +5,6 @@
 #include <vector>
 
 #include "core/graph/task_graph.hpp"
-#include "core/lowering/lower.hpp"
-#include "core/lowering/stages.hpp"
-#include "core/lowering/unfold.hpp"
-#include "core/plan/plan.hpp"
 #include "core/schedule/schedule.hpp"
 
 namespace meshwright {
@@ -22,7 +18,5 @@ struct PipelineTasks {
   std::vector<std::vector<std::int32_t>> completes_unit;
 };
 TaskKind task_kind_of(Pass pass);
-PipelineTasks append_pipeline_tasks(const StagesPass& pass, const Strategy& strategy,
-                                    const Schedule& schedule, FoldedGraph& folded);
 
 }  // namespace meshwright
