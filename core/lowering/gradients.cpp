@@ -10,8 +10,9 @@
 namespace meshwright {
 namespace {
 
-Reduction reduction_of(const LoweringContext& context, const ParameterRange& range, int unit) {
-  Reduction made{.range = range, .stages = {}, .after = {}};
+GradientReduction reduction_of(const LoweringContext& context, const ParameterRange& range,
+                               int unit) {
+  GradientReduction made{.range = range, .stages = {}, .after = {}};
   for (std::size_t s = 0; s < context.placement.part_of_stage.size(); ++s) {
     if (context.placement.part_of_stage[s] != range.part) continue;
     made.stages.emplace_back(s);
@@ -24,9 +25,9 @@ Reduction reduction_of(const LoweringContext& context, const ParameterRange& ran
 
 /// In the order in which gradients become complete. Parts with unsplit passes reduce all dense,
 /// then all expert gradients.
-std::vector<Reduction> list_reductions(const LoweringContext& context) {
+std::vector<GradientReduction> list_reductions(const LoweringContext& context) {
   const DataParallelism& data = context.strategy.data_parallelism;
-  std::vector<Reduction> list;
+  std::vector<GradientReduction> list;
   for (int part = 0; part < part_count(context.placement); ++part) {
     const auto index = static_cast<std::size_t>(part);
     const LocalParameters& local = context.parameters[index].local;
@@ -41,18 +42,19 @@ std::vector<Reduction> list_reductions(const LoweringContext& context) {
       if (local.expert > 0) list.push_back(reduction_of(context, {part, true, 0, local.expert}, 0));
     }
   }
-  std::stable_sort(list.begin(), list.end(),
-                   [](const Reduction& a, const Reduction& b) { return a.last() < b.last(); });
+  std::stable_sort(
+      list.begin(), list.end(),
+      [](const GradientReduction& a, const GradientReduction& b) { return a.last() < b.last(); });
   return list;
 }
 
 /// Dense gradients of the first and the last model part.
-bool may_hold_table(const LoweringContext& context, const Reduction& reduction) {
+bool may_hold_table(const LoweringContext& context, const GradientReduction& reduction) {
   const int part = reduction.range.part;
   return !reduction.range.expert && (part == 0 || part + 1 == part_count(context.placement));
 }
 
-void reduce(LoweringContext& context, Reduction& reduction) {
+void reduce(LoweringContext& context, GradientReduction& reduction) {
   const std::vector<DataExchange> exchanges =
       reduce_exchanges(reduction.range, context.strategy, context.groups,
                        {.copies = static_cast<int>(reduction.stages.size())});
@@ -134,11 +136,11 @@ void reduce_gradients(LoweringContext& context) {
   // summed while unsharded, and their shards are reduced afterwards.
   const bool table_first = is_tied && context.strategy.zero == 1;
   if (context.strategy.zero <= 1)
-    for (Reduction& reduction : end.reductions)
+    for (GradientReduction& reduction : end.reductions)
       if (!(table_first && may_hold_table(context, reduction))) reduce(context, reduction);
   if (table_first) {
     reduce_tied_table(context);
-    for (Reduction& reduction : end.reductions)
+    for (GradientReduction& reduction : end.reductions)
       if (may_hold_table(context, reduction)) reduce(context, reduction);
   }
   sum_partial_gradients(context);

@@ -16,19 +16,20 @@ class ParameterUpdate {
   void run() {
     const bool offloaded = strategy_.data_parallelism.offload_optimizer;
     if (offloaded)
-      for (Reduction& reduction : end_.reductions) copy_to_host(reduction);
+      for (GradientReduction& reduction : end_.reductions) copy_to_host(reduction);
     reduce_norm();
     update();
     if (!offloaded) return;
     const std::vector<TaskId> on_devices = end_.updated;
-    for (const Reduction& reduction : end_.reductions) update_on_host(reduction, on_devices);
+    for (const GradientReduction& reduction : end_.reductions)
+      update_on_host(reduction, on_devices);
   }
 
  private:
   PipelineRankId device(StageId stage) const { return device_of(context_, stage); }
 
   /// Number of parameters of the range that one rank updates.
-  std::int64_t share_of(const Reduction& reduction) const {
+  std::int64_t share_of(const GradientReduction& reduction) const {
     if (strategy_.zero == 0) return reduction.range.count;
     const DataGroups groups = data_groups_of(strategy_, context_.groups, reduction.range.expert);
     const auto ranks =
@@ -36,7 +37,8 @@ class ParameterUpdate {
     return divide_up(reduction.range.count, ranks);
   }
 
-  TaskId copy(const Reduction& reduction, std::size_t i, CollectiveKind kind, TaskId after) {
+  TaskId copy(const GradientReduction& reduction, std::size_t i, CollectiveKind kind,
+              TaskId after) {
     const bool to_host = kind == CollectiveKind::kCopyToHost;
     Collective collective;
     collective.kind = kind;
@@ -54,7 +56,7 @@ class ParameterUpdate {
     return append_member(context_.folded, task, {&after, 1});
   }
 
-  void copy_to_host(Reduction& reduction) {
+  void copy_to_host(GradientReduction& reduction) {
     end_.copied.resize(end_.ready.size(), TaskId(-1));
     for (std::size_t i = 0; i < reduction.stages.size(); ++i) {
       const TaskId copied =
@@ -105,7 +107,7 @@ class ParameterUpdate {
   }
 
   /// The CPU waits for the norm and the gradients; then the updated values are copied back.
-  void update_on_host(const Reduction& reduction, const std::vector<TaskId>& on_devices) {
+  void update_on_host(const GradientReduction& reduction, const std::vector<TaskId>& on_devices) {
     TaskGraph& graph = context_.graph();
     for (std::size_t i = 0; i < reduction.stages.size(); ++i) {
       const std::size_t d = device(reduction.stages[i]).index();

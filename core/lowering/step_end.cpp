@@ -38,7 +38,7 @@ void append_to_step_end(LoweringContext& context, WorkId work, StageId stage, Ta
   context.step_end.ready[device.index()] = append_member(context.folded, task, {&after, 1});
 }
 
-void append_exchanges(LoweringContext& context, const Reduction& reduction,
+void append_exchanges(LoweringContext& context, const GradientReduction& reduction,
                       const std::vector<DataExchange>& exchanges,
                       const std::vector<TaskId>& after) {
   for (const DataExchange& exchange : exchanges) {

@@ -18,7 +18,7 @@ namespace meshwright {
 struct LoweringContext;
 
 /// Gradients that are reduced together, and the stages that hold them.
-struct Reduction {
+struct GradientReduction {
   ParameterRange range;
   std::vector<StageId> stages;      ///< one, or two in bidirectional schedules
   std::vector<std::int32_t> after;  ///< by stage: the task that completes its gradients, later
@@ -28,9 +28,9 @@ struct Reduction {
 
 /// Vectors by pipeline rank.
 struct StepEnd {
-  std::vector<Reduction> reductions;  ///< in the order in which gradients become complete
-  std::vector<TaskId> ready;          ///< the rank's last collective so far, or -1
-  std::vector<TaskId> copied;         ///< its last copy of gradients to the host; empty: none
+  std::vector<GradientReduction> reductions;  ///< in the order in which gradients become complete
+  std::vector<TaskId> ready;                  ///< the rank's last collective so far, or -1
+  std::vector<TaskId> copied;  ///< its last copy of gradients to the host; empty: none
   std::vector<TaskId>
       updated;  ///< its optimizer task, or the copy of its parameters back from the host
 };
@@ -45,7 +45,7 @@ WorkId append_collective_work(TaskGraph& graph, const Collective& collective);
 /// Appends a member of the open collective, on the data stream.
 void append_to_step_end(LoweringContext& context, WorkId work, StageId stage, TaskId after);
 /// Appends the exchanges in sequence; the members of stage i of the reduction wait for after[i].
-void append_exchanges(LoweringContext& context, const Reduction& reduction,
+void append_exchanges(LoweringContext& context, const GradientReduction& reduction,
                       const std::vector<DataExchange>& exchanges, const std::vector<TaskId>& after);
 
 }  // namespace meshwright
