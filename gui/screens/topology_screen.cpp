@@ -36,6 +36,15 @@ QString network_text(LocalNetworkKind kind) {
 /// "node3.device1.local.out" → "n3.d1.local.out", for the narrow dock.
 QString short_link_name(QString link) { return link.replace("node", "n").replace("device", "d"); }
 
+/// Nullopt if that would take too long for an interactive program.
+std::optional<LinkUses> links_of(const Simulation& simulation) {
+  constexpr std::int64_t kMostTasks = 4'000'000;
+  const std::int64_t ranks = rank_count(simulation.plan.strategy.degrees);
+  if (task_count_of_all_ranks(simulation.graph, ranks) > kMostTasks) return std::nullopt;
+  return link_uses(simulation.plan, simulation.job->model, simulation.job->cluster,
+                   simulation.evaluation.step_time);
+}
+
 /// Number of devices of each node used by the job.
 std::vector<int> nodes_of_job(const Cluster& cluster, int ranks) {
   std::vector<int> nodes;
@@ -144,7 +153,7 @@ void TopologyScreen::find_links() {
   workbench().jobs().start<Found>(
       {tr("Compute link utilization"), "links", false}, this,
       [simulation](const JobContext&) {
-        return std::make_shared<const std::optional<LinkUses>>(link_uses(*simulation));
+        return std::make_shared<const std::optional<LinkUses>>(links_of(*simulation));
       },
       [this, simulation](const Found& found) {
         if (simulation != workbench().sound_simulation())

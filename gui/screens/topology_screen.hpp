@@ -6,7 +6,8 @@
 #include <optional>
 
 #include "gui/screens/screen.hpp"
-#include "gui/session/link_use.hpp"
+#include "gui/session/simulation.hpp"
+#include "simulator/evaluate/link_use.hpp"
 
 class QComboBox;
 class QLabel;

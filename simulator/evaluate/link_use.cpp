@@ -1,19 +1,18 @@
-#include "gui/session/link_use.hpp"
+#include "simulator/evaluate/link_use.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
-#include <numeric>
+#include <optional>
+#include <variant>
 
 #include "core/lowering/lower.hpp"
 #include "core/plan/rank_groups.hpp"
 #include "simulator/network/collective_load.hpp"
 
-namespace meshwright::gui {
+namespace meshwright {
 namespace {
-
-constexpr std::int64_t kMostTasks = 4'000'000;
 
 class LinkLoads {
  public:
@@ -129,18 +128,19 @@ void add_shares(const LinkNetwork& network, int devices, LinkUses& uses) {
 
 }  // namespace
 
-std::optional<LinkUses> link_uses(const Simulation& s) {
-  const Strategy& strategy = s.plan.strategy;
-  const std::int64_t ranks = rank_count(strategy.degrees);
-  const auto drawn = static_cast<std::int64_t>(std::max<std::size_t>(1, s.graph.ranks.size()));
-  if (static_cast<std::int64_t>(s.graph.tasks.size()) * ranks / drawn > kMostTasks)
-    return std::nullopt;
-  const TaskGraph graph =
-      lower(s.plan, s.job->model, s.job->cluster, {.ranks = RankSet::kAll, .steps = 1});
-  const LinkNetwork network(s.job->cluster, static_cast<int>(ranks),
-                            used_devices_per_node(s.job->cluster, ranks));
-  const std::vector<double> bytes = LinkLoads(strategy, graph, network).bytes();
-  const double seconds = to_seconds(s.evaluation.step_time).value;
+std::int64_t task_count_of_all_ranks(const TaskGraph& graph, std::int64_t ranks) {
+  const auto lowered = static_cast<std::int64_t>(std::max<std::size_t>(1, graph.ranks.size()));
+  return static_cast<std::int64_t>(graph.tasks.size()) * ranks / lowered;
+}
+
+LinkUses link_uses(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
+                   Ticks step_time) {
+  const std::int64_t ranks = rank_count(plan.strategy.degrees);
+  const TaskGraph graph = lower(plan, model, cluster, {.ranks = RankSet::kAll, .steps = 1});
+  const LinkNetwork network(cluster, static_cast<int>(ranks),
+                            used_devices_per_node(cluster, ranks));
+  const std::vector<double> bytes = LinkLoads(plan.strategy, graph, network).bytes();
+  const double seconds = to_seconds(step_time).value;
   LinkUses uses;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const Link& link = network.links()[i];
@@ -154,4 +154,4 @@ std::optional<LinkUses> link_uses(const Simulation& s) {
   return uses;
 }
 
-}  // namespace meshwright::gui
+}  // namespace meshwright
