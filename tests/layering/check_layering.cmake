@@ -56,7 +56,7 @@ set(floors_executor "transport" "launch" "ranks tasks" "parameters" "operators" 
 # gui/timeline is written and tested without widgets: what paints into images may include QtGui, the
 # rest no Qt at all.
 set(without_qt "^gui/timeline/")
-set(without_widgets "^gui/timeline/(label_font|painter|painter_vectors)[.]")
+set(without_widgets "^gui/timeline/(label_font|painter|painter_vectors|[a-z_]*lane_painter)[.]")
 set(widget_headers "^Q(Widget|Application|Abstract|Action|Menu|Scroll|Main|Dock|Dialog|ToolTip)")
 
 set(violation_count 0)

@@ -1,0 +1,209 @@
+#include <cctype>
+
+#include "gui/timeline/lane_painter.hpp"
+
+namespace meshwright::gui {
+namespace {
+
+/// True if the hatch pattern of a cause covers the pixel: causes differ in pattern, not in color.
+bool is_hatched(IdleCause cause, int x, int y, int step) {
+  const auto on = [&](int value) { return ((value % step) + step) % step < std::max(1, step / 7); };
+  switch (cause) {
+    case IdleCause::kWarmUp:
+      return on(x - y);
+    case IdleCause::kDrain:
+      return on(x + y);
+    case IdleCause::kDependency:
+      return on(y);
+    case IdleCause::kCommunication:
+      return on(x - y) || on(x + y);
+    case IdleCause::kUnknown:
+      return on(x) && on(y);
+  }
+  return false;
+}
+
+class SliceLanePainter : private LaneCanvas {
+ public:
+  explicit SliceLanePainter(const LaneCanvas& canvas) : LaneCanvas(canvas) {}
+
+  void paint() {
+    const bool is_compute = tracks().rows[row()].is_compute;
+    draw_lane(tracks(), row(), window, style().bubble_causes ? causes() : nullptr, drawing_);
+    PixelLine line(static_cast<std::size_t>(pixels.width));
+    mix_line(drawing_, colours(), is_compute ? colours().idle : colours().row_stripe, line);
+    paint_outside(line);
+    for (int y = 0; y < pixels.height; ++y) std::copy(line.begin(), line.end(), pixels.row(y));
+    for (const IdleBox& idle : drawing_.idle) hatch(idle);
+    for (const SliceBox& box : drawing_.boxes) paint_box(box);
+    if (style().critical_path && causes() != nullptr) paint_critical();
+    if (scene.ghost != nullptr && !lane.is_measured) paint_ghost();
+  }
+
+ private:
+  const TimelineCauses* causes() const { return lane.is_measured ? nullptr : scene.causes.get(); }
+
+  /// Time outside the timeline is not idle time.
+  void paint_outside(PixelLine& line) const {
+    const double begin = window.pixel_of(Nanoseconds(0)), end = window.pixel_of(tracks().end);
+    const auto width = static_cast<double>(line.size());
+    const auto left = static_cast<std::ptrdiff_t>(std::clamp(std::floor(begin), 0.0, width));
+    const auto right = static_cast<std::ptrdiff_t>(std::clamp(std::ceil(end), 0.0, width));
+    std::fill(line.begin(), line.begin() + left, colours().background);
+    std::fill(line.begin() + std::max(left, right), line.end(), colours().background);
+  }
+
+  void hatch(const IdleBox& idle) const {
+    const int step = std::max(4, scaled(7));
+    const int left = first_pixel(idle.left), right = end_pixel(idle.right, pixels.width);
+    // Anchor the pattern to time, so that it moves with the content.
+    const auto shift = static_cast<int>(
+        std::lround(std::fmod(window.pixel_of(Nanoseconds(0)), static_cast<double>(step))));
+    for (int y = 0; y < pixels.height; ++y)
+      for (int x = left; x < right; ++x)
+        if (is_hatched(idle.cause, x - shift, y, step))
+          pixels.row(y)[x] = blended(pixels.row(y)[x], colours().hatch);
+  }
+
+  /// Other model chunks of a device are drawn lighter.
+  bool is_other_chunk(std::size_t slice) const {
+    const std::int32_t stage = tracks().label_of(slice).stage, own = tracks().rows[row()].stage;
+    return stage >= 0 && own >= 0 && stage != own;
+  }
+
+  Argb colour_of(std::size_t slice) const {
+    const Argb kind = colours().slice[static_cast<std::size_t>(tracks().kind[slice])];
+    Argb colour = kind;
+    if (style().microbatch_colours && tracks().microbatch[slice] != kNoMicrobatch)
+      colour = microbatch_colour(tracks().microbatch[slice]);
+    constexpr Argb kLighter = 0x50ffffffU;
+    return is_other_chunk(slice) ? blended(colour, kLighter) : colour;
+  }
+
+  void paint_box(const SliceBox& box) const {
+    const Argb colour = colour_of(box.slice);
+    const int left = first_pixel(box.left), right = end_pixel(box.right, pixels.width);
+    if (left >= right) return;
+    if (style().microbatch_colours || is_other_chunk(box.slice)) {
+      // Partially covered edge pixels keep their blended color.
+      const int from = std::max(0, static_cast<int>(std::ceil(box.left)));
+      const int to = std::min(pixels.width, static_cast<int>(std::floor(box.right)));
+      for (int y = 0; y < pixels.height; ++y)
+        if (from < to) std::fill(pixels.row(y) + from, pixels.row(y) + to, colour);
+    }
+    constexpr Argb kEdge = 0x48000000U;
+    if (box.right - box.left >= 4 * style().scale && box.left >= 0)
+      for (int y = 0; y < pixels.height; ++y)
+        pixels.row(y)[left] = blended(pixels.row(y)[left], kEdge);
+    label(box, colour);
+  }
+
+  void label(const SliceBox& box, Argb colour) const {
+    if (scene.font == nullptr || box.right - box.left < kLabelWidth * style().scale ||
+        pixels.height < scene.font->height() - 2)
+      return;
+    const double left = std::max(0.0F, box.left);
+    const double right = std::min(static_cast<float>(pixels.width), box.right);
+    std::string text = short_name(tracks(), box.slice);
+    int width = scene.font->width_of(text);
+    const int room = static_cast<int>(right - left) - scaled(2);
+    while (width > room && text.size() > 1) {
+      text.pop_back();
+      width = scene.font->width_of(text);
+      // Never show part of a number.
+      if (!text.empty() && std::isdigit(static_cast<unsigned char>(text.back())) != 0) {
+        while (!text.empty() && std::isdigit(static_cast<unsigned char>(text.back())) != 0)
+          text.pop_back();
+        width = scene.font->width_of(text);
+      }
+    }
+    if (text.empty() || width > room) return;
+    const int x = static_cast<int>((left + right - width) / 2);
+    const int y = (pixels.height - scene.font->height()) / 2;
+    scene.font->draw(pixels, x, y, text, text_on(colour));
+  }
+
+  /// Outlines the critical path and dims everything else.
+  void paint_critical() {
+    std::vector<bool> bright(static_cast<std::size_t>(pixels.width));
+    const std::vector<std::uint32_t>& path = causes()->critical_of_row[row()];
+    std::vector<std::pair<int, int>> outlines;
+    auto at = std::partition_point(path.begin(), path.end(), [&](std::uint32_t s) {
+      return tracks().end_of(s) <= window.from;
+    });
+    for (; at != path.end() && tracks().start_of(*at) < window.to; ++at) {
+      const int left = std::max(0, static_cast<int>(window.pixel_of(tracks().start_of(*at))));
+      const int right = std::min(
+          pixels.width,
+          std::max(left + 1, static_cast<int>(std::ceil(window.pixel_of(tracks().end_of(*at))))));
+      if (left >= right) continue;
+      std::fill(bright.begin() + left, bright.begin() + right, true);
+      if (!outlines.empty() && left <= outlines.back().second)
+        outlines.back().second = std::max(outlines.back().second, right);
+      else
+        outlines.emplace_back(left, right);
+    }
+    for (int y = 0; y < pixels.height; ++y)
+      for (int x = 0; x < pixels.width; ++x)
+        if (!bright[static_cast<std::size_t>(x)])
+          pixels.row(y)[x] = blended(pixels.row(y)[x], colours().dim);
+    for (const auto& [left, right] : outlines) outline(left, right, colours().critical, scaled(2));
+  }
+
+  void outline(int left, int right, Argb colour, int thickness) const {
+    const int bottom = pixels.height;
+    for (int y = 0; y < bottom; ++y) {
+      const bool edge = y < thickness || y >= bottom - thickness;
+      for (int x = left; x < right; ++x)
+        if (edge || x < left + thickness || x >= right - thickness)
+          pixels.row(y)[x] = blended(pixels.row(y)[x], colour);
+    }
+  }
+
+  void paint_ghost() {
+    const TimelineTracks& ghost = *scene.ghost;
+    const TimelineRow& own = tracks().rows[row()];
+    for (std::size_t other = 0; other < ghost.rows.size(); ++other) {
+      if (ghost.rows[other].rank != own.rank || ghost.rows[other].stream != own.stream) continue;
+      draw_lane(ghost, other, window, nullptr, drawing_);
+      for (const SliceBox& box : drawing_.boxes)
+        outline(first_pixel(box.left), end_pixel(box.right, pixels.width), colours().ghost,
+                std::max(1, scaled(1)));
+      return;
+    }
+  }
+
+  LaneDrawing drawing_;
+};
+
+}  // namespace
+
+void paint_slice_lane(const LaneCanvas& canvas) { SliceLanePainter(canvas).paint(); }
+
+void mix_line(const LaneDrawing& drawing, const TimelineColours& colours, Argb idle,
+              PixelLine& line) {
+  const std::size_t channels = drawing.channels.size();
+  std::array<Argb, kSliceKindCount> colour{};
+  for (std::size_t c = 0; c < channels; ++c)
+    colour[c] = colours.slice[static_cast<std::size_t>(drawing.channels[c])];
+  for (std::size_t x = 0; x < line.size(); ++x) {
+    const std::uint16_t* shares = channels == 0 ? nullptr : &drawing.shares[x * channels];
+    std::uint32_t red = 0, green = 0, blue = 0, rest = kFullShare;
+    for (std::size_t c = 0; c < channels; ++c) {
+      const std::uint32_t share = std::min<std::uint32_t>(shares[c], rest);
+      if (share == 0) continue;
+      red += (colour[c] >> 16 & 255) * share;
+      green += (colour[c] >> 8 & 255) * share;
+      blue += (colour[c] & 255) * share;
+      rest -= share;
+    }
+    red += (idle >> 16 & 255) * rest;
+    green += (idle >> 8 & 255) * rest;
+    blue += (idle & 255) * rest;
+    constexpr std::uint32_t kHalf = kFullShare / 2;
+    line[x] = 0xff000000U | (red + kHalf) / kFullShare << 16 | (green + kHalf) / kFullShare << 8 |
+              (blue + kHalf) / kFullShare;
+  }
+}
+
+}  // namespace meshwright::gui
