@@ -260,7 +260,8 @@ void CompareScreen::go_to_task(const QString& name) {
         return slices_named(*tracks, text, 1);
       },
       [this, of = shown_.predicted](const Found& found) {
-        if (shown_.predicted == of && !found.empty()) view_->go_to_slice(found.front());
+        if (shown_.predicted == of && !found.empty())
+          view_->navigation().go_to_slice(found.front());
       });
 }
 

@@ -78,13 +78,13 @@ ExploreScreen::ExploreScreen(Workbench& workbench, QWidget* parent)
   inspector_->setFrameShape(QFrame::NoFrame);
   inspector_->setAccessibleName(tr("Inspector"));
   view_->set_placeholder(tr("Simulating…"));
-  view_->set_editable(true);
-  view_->set_order_judge([this](const OrderEdit& edit) { return judge(edit); });
+  view_->editing().set_editable(true);
+  view_->editing().set_order_judge([this](const OrderEdit& edit) { return judge(edit); });
   constexpr int kOverviewEveryMs = 150;
   overview_.setSingleShot(true);
   overview_.setInterval(kOverviewEveryMs);
   connect(&overview_, &QTimer::timeout, this, [this] {
-    if (!view_->selected_slice() && !view_->selected_area()) show_slice(-1);
+    if (!view_->selection().slice() && !view_->selection().area()) show_slice(-1);
   });
   connect_view();
   connect(&workbench, &Workbench::simulated, this, &ExploreScreen::show_simulation);
@@ -95,20 +95,21 @@ ExploreScreen::ExploreScreen(Workbench& workbench, QWidget* parent)
 }
 
 void ExploreScreen::connect_view() {
-  connect(view_, &TimelineView::slice_selected, this, &ExploreScreen::show_slice);
-  connect(view_, &TimelineView::bubble_selected, this, [this](qint64 after) {
+  connect(&view_->selection(), &TimelineSelection::slice_selected, this,
+          &ExploreScreen::show_slice);
+  connect(&view_->selection(), &TimelineSelection::bubble_selected, this, [this](qint64 after) {
     const auto s = workbench().sound_simulation();
     const auto causes = workbench().causes();
     if (s && causes)
       inspector_->setHtml(
           bubble_html(*s, *causes, after, workbench().preferences().values().time_unit));
   });
-  connect(view_, &TimelineView::area_selected, this, &ExploreScreen::show_area);
-  connect(view_, &TimelineView::area_cleared, this, [this] { show_slice(-1); });
+  connect(&view_->selection(), &TimelineSelection::area_selected, this, &ExploreScreen::show_area);
+  connect(&view_->selection(), &TimelineSelection::area_cleared, this, [this] { show_slice(-1); });
   connect(view_, &TimelineView::search_requested, this, [this] { ask_for(false); });
   connect(view_, &TimelineView::go_to_requested, this, [this] { ask_for(true); });
-  connect(view_, &TimelineView::order_edited, this, &ExploreScreen::take_order);
-  connect(view_, &TimelineView::stage_slowdown_requested, this,
+  connect(&view_->editing(), &TimelineEditing::order_edited, this, &ExploreScreen::take_order);
+  connect(&view_->editing(), &TimelineEditing::stage_slowdown_requested, this,
           [this](int position, double factor, bool is_final) {
             workbench().scenario().edit(
                 tr("Slow down pipeline rank %1 ×%2").arg(position).arg(factor), "slowness",
@@ -148,7 +149,7 @@ void ExploreScreen::show_simulation() {
 void ExploreScreen::show_tracks() {
   const Simulation& s = *workbench().simulation();
   const auto before = view_->tracks();
-  const TimeWindow window = view_->window();
+  const TimeWindow window = view_->viewport().window();
   view_->set_tracks(s.tracks);
   view_->set_causes(nullptr);
   table_->refill_soon();
@@ -161,7 +162,7 @@ void ExploreScreen::show_tracks() {
 void ExploreScreen::show_causes() {
   view_->set_causes(workbench().causes());
   table_->refill_soon();
-  if (view_->selected_slice()) show_slice(static_cast<qint64>(*view_->selected_slice()));
+  if (view_->selection().slice()) show_slice(static_cast<qint64>(*view_->selection().slice()));
 }
 
 void ExploreScreen::show_ghost() {
@@ -223,7 +224,7 @@ void ExploreScreen::ask_for(bool is_place) {
 
 void ExploreScreen::take_answer() {
   if (field_is_for_place_) {
-    if (!view_->go_to(field_->text())) {
+    if (!view_->navigation().go_to(field_->text())) {
       workbench().log(tr("Not found: %1").arg(field_->text()));
       return;
     }
@@ -237,7 +238,7 @@ void ExploreScreen::take_answer() {
 void ExploreScreen::search(const QString& text) {
   const auto tracks = view_->tracks();
   if (tracks == nullptr || text.isEmpty()) {
-    view_->show_hits({});
+    view_->navigation().show_hits({});
     return;
   }
   workbench().jobs().start<std::vector<std::uint32_t>>(
@@ -247,7 +248,7 @@ void ExploreScreen::search(const QString& text) {
       },
       [this, tracks](const std::vector<std::uint32_t>& found) {
         if (view_->tracks() != tracks) return;  // superseded by another timeline
-        view_->show_hits(found);
+        view_->navigation().show_hits(found);
         workbench().log(tr("%n match(es)", nullptr, static_cast<int>(found.size())));
       });
 }

@@ -33,35 +33,35 @@ void ExploreScreen::add_view_switches(ActionSet& actions) {
                       tr("Message &arrows"),
                       tr("Draws arrows from the sends to the receives of the selection"),
                       {QKeySequence("Ctrl+Alt+W")}},
-                     true, [this](bool on) { view_->set_arrows_shown(on); });
+                     true, [this](bool on) { view_->appearance().set_arrows_shown(on); });
   actions.add_switch({"explore.causes",
                       MenuId::kView,
                       tr("&Bubbles by cause"),
                       tr("Hatches idle time by its cause"),
                       {QKeySequence("Ctrl+Alt+B")}},
-                     true, [this](bool on) { view_->set_bubble_causes_shown(on); });
+                     true, [this](bool on) { view_->appearance().set_bubble_causes_shown(on); });
   actions.add_switch({"explore.counters",
                       MenuId::kView,
                       tr("Co&unters"),
                       tr("Shows memory, in-flight micro-batches and stream activity below the rows "
                          "(initially memory only, if there is room)"),
                       {QKeySequence("Ctrl+Alt+K")}},
-                     true, [this](bool on) { view_->set_counters_shown(on); });
+                     true, [this](bool on) { view_->lanes().set_counters_shown(on); });
   actions.add_switch({"explore.microbatch-colours",
                       MenuId::kView,
                       tr("Color by &micro-batch"),
                       tr("Colors slices by micro-batch instead of by kind"),
                       {QKeySequence("Ctrl+Alt+M")}},
-                     false, [this](bool on) { view_->set_microbatch_colours(on); });
+                     false, [this](bool on) { view_->appearance().set_microbatch_colours(on); });
   actions.add_switch({"explore.table",
                       MenuId::kView,
                       tr("S&lice table"),
                       tr("Lists the visible slices in a table"),
                       {QKeySequence("Ctrl+Alt+L")}},
                      false, [this](bool on) { table_->setVisible(on); });
-  view_->set_arrows_shown(true);
-  view_->set_bubble_causes_shown(true);
-  view_->set_counters_where_room();
+  view_->appearance().set_arrows_shown(true);
+  view_->appearance().set_bubble_causes_shown(true);
+  view_->lanes().set_counters_where_room();
 }
 
 void ExploreScreen::add_edit_actions(ActionSet& actions) {

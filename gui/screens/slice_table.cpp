@@ -28,12 +28,13 @@ SliceTable::SliceTable(TimelineView& view, QWidget* parent)
   later_.setSingleShot(true);
   later_.setInterval(kLaterMs);
   connect(&later_, &QTimer::timeout, this, &SliceTable::refill);
-  connect(&view, &TimelineView::visible_range_changed, this, &SliceTable::refill_soon);
-  connect(&view, &TimelineView::slice_selected, this, &SliceTable::choose);
+  connect(&view.viewport(), &TimelineViewport::visible_range_changed, this,
+          &SliceTable::refill_soon);
+  connect(&view.selection(), &TimelineSelection::slice_selected, this, &SliceTable::choose);
   connect(selectionModel(), &QItemSelectionModel::currentRowChanged, this,
           [this](const QModelIndex& current) {
             if (current.isValid() && hasFocus())
-              view_.go_to_slice(slices_->slice_of(current.row()));
+              view_.navigation().go_to_slice(slices_->slice_of(current.row()));
           });
 }
 
@@ -45,7 +46,7 @@ void SliceTable::refill() {
   // Selecting a row moves the view; the table must not change in response.
   if (hasFocus() && currentIndex().isValid() && slices_->shows(view_.tracks())) return;
   view_.fill_table(*slices_);
-  if (view_.selected_slice()) choose(static_cast<qint64>(*view_.selected_slice()));
+  if (view_.selection().slice()) choose(static_cast<qint64>(*view_.selection().slice()));
 }
 
 void SliceTable::choose(qint64 slice) {

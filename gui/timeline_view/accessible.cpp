@@ -6,8 +6,8 @@
 #include <map>
 #include <memory>
 
-#include "gui/timeline_view/parts.hpp"
 #include "gui/timeline_view/timeline_view.hpp"
+#include "gui/timeline_view/words.hpp"
 
 namespace meshwright::gui {
 
@@ -27,11 +27,13 @@ class TimelineAccessible : public QAccessibleWidget, public QAccessibleTableInte
 
   // ---- queries of the cells ---------------------------------------------------------------------
   TimelineView* view() const { return static_cast<TimelineView*>(widget()); }
-  const TimelineView::Parts& parts() const { return *view()->parts_; }
+  const TimelineContent& content() const { return view()->state().content; }
+  const TimeWindow& visible() const { return view()->state().viewport.window(); }
   std::vector<std::size_t> rows() const {
     std::vector<std::size_t> rows;
-    if (parts().arrangement == nullptr) return rows;
-    for (const Lane& lane : parts().arrangement->lanes)
+    const auto& arrangement = view()->state().lanes.arrangement();
+    if (arrangement == nullptr) return rows;
+    for (const Lane& lane : arrangement->lanes)
       if (lane.kind == LaneKind::kSlices && !lane.is_measured)
         rows.push_back(static_cast<std::size_t>(lane.row));
     return rows;
@@ -40,48 +42,46 @@ class TimelineAccessible : public QAccessibleWidget, public QAccessibleTableInte
     const std::vector<std::size_t> all = rows();
     if (row < 0 || static_cast<std::size_t>(row) >= all.size() || column < 0) return std::nullopt;
     const std::size_t r = all[static_cast<std::size_t>(row)];
-    const TimelineTracks& tracks = *parts().tracks;
+    const TimelineTracks& tracks = *content().tracks;
     const std::size_t slice =
-        tracks.first_ending_after(r, parts().window.from) + static_cast<std::size_t>(column);
-    if (slice >= tracks.row_begin[r + 1] || tracks.start_of(slice) >= parts().window.to)
+        tracks.first_ending_after(r, visible().from) + static_cast<std::size_t>(column);
+    if (slice >= tracks.row_begin[r + 1] || tracks.start_of(slice) >= visible().to)
       return std::nullopt;
     return slice;
   }
   QString text_of_cell(int row, int column) const {
     const auto slice = slice_at_cell(row, column);
     if (!slice) return {};
-    const TimelineTracks& tracks = *parts().tracks;
-    const TimelineCauses* causes = parts().causes.get();
+    const TimelineTracks& tracks = *content().tracks;
+    const TimelineCauses* causes = content().causes.get();
     QString text = describe_slice(tracks, causes, *slice);
     if (causes != nullptr && *slice < causes->binding.size() && causes->binding[*slice] != kNoSlice)
       text +=
-          TimelineView::tr(" · waits for %1").arg(describe_cause(tracks, causes->binding[*slice]));
+          TimelineText::tr(" · waits for %1").arg(describe_cause(tracks, causes->binding[*slice]));
     return text;
   }
   QRect rect_of_cell(int row, int column) const {
     const auto slice = slice_at_cell(row, column);
     if (!slice) return {};
-    const TimelineTracks& tracks = *parts().tracks;
-    const QRectF box = view()->box_of(tracks.row_of(*slice), tracks.start_of(*slice),
-                                      tracks.end_of(*slice), view()->geometry_of_parts());
+    const QRectF box = box_of_slice(view()->state().frame(), false, *slice);
     return QRect(view()->mapToGlobal(box.topLeft().toPoint()), box.size().toSize());
   }
   bool is_selected(int row, int column) const {
     const auto slice = slice_at_cell(row, column);
-    return slice && slice == view()->selected_slice();
+    return slice && slice == view()->state().selection.slice();
   }
   QString text_of_row(int row) const {
     const std::vector<std::size_t> all = rows();
     if (row < 0 || static_cast<std::size_t>(row) >= all.size()) return {};
     const std::size_t r = all[static_cast<std::size_t>(row)];
-    const TimelineRow& what = parts().tracks->rows[r];
-    return TimelineView::tr("rank %1, %2: %3")
+    const TimelineRow& what = content().tracks->rows[r];
+    return TimelineText::tr("rank %1, %2: %3")
         .arg(what.rank)
         .arg(QString::fromStdString(what.label),
-             describe_mixture(*parts().tracks, r, parts().window.from, parts().window.to));
+             describe_mixture(*content().tracks, r, visible().from, visible().to));
   }
   QString text_of_column(int column) const {
-    return TimelineView::tr("visible slice %1").arg(column + 1);
+    return TimelineText::tr("visible slice %1").arg(column + 1);
   }
 
   // ---- QAccessibleInterface ---------------------------------------------------------------------
@@ -98,10 +98,10 @@ class TimelineAccessible : public QAccessibleWidget, public QAccessibleTableInte
   int rowCount() const override { return static_cast<int>(rows().size()); }
   int columnCount() const override {
     int most = 0;
-    if (parts().tracks == nullptr) return 0;
+    if (content().tracks == nullptr) return 0;
     for (const std::size_t row : rows()) {
-      const std::size_t first = parts().tracks->first_ending_after(row, parts().window.from);
-      const std::size_t last = parts().tracks->first_starting_from(row, parts().window.to);
+      const std::size_t first = content().tracks->first_ending_after(row, visible().from);
+      const std::size_t last = content().tracks->first_starting_from(row, visible().to);
       if (first < last)
         most = std::max(most, static_cast<int>(std::min<std::size_t>(last - first, kColumns)));
     }
@@ -114,12 +114,12 @@ class TimelineAccessible : public QAccessibleWidget, public QAccessibleTableInte
   int selectedCellCount() const override { return static_cast<int>(selectedCells().size()); }
   QList<QAccessibleInterface*> selectedCells() const override {
     QList<QAccessibleInterface*> cells;
-    const auto slice = view()->selected_slice();
+    const auto slice = view()->state().selection.slice();
     if (!slice) return cells;
     const std::vector<std::size_t> all = rows();
-    const std::size_t row = parts().tracks->row_of(*slice);
+    const std::size_t row = content().tracks->row_of(*slice);
     const auto at = std::find(all.begin(), all.end(), row);
-    const std::size_t first = parts().tracks->first_ending_after(row, parts().window.from);
+    const std::size_t first = content().tracks->first_ending_after(row, visible().from);
     if (at != all.end() && *slice >= first && *slice - first < kColumns)
       if (auto* cell = cellAt(static_cast<int>(at - all.begin()), static_cast<int>(*slice - first)))
         cells.push_back(cell);
@@ -192,7 +192,8 @@ class TimelineCell : public QAccessibleInterface,
 
   QStringList actionNames() const override { return {pressAction()}; }
   void doAction(const QString& name) override {
-    if (name == pressAction()) table_->view()->select_slice(table_->slice_at_cell(row_, column_));
+    if (name == pressAction())
+      table_->view()->selection().select_slice(table_->slice_at_cell(row_, column_));
   }
   QStringList keyBindingsForAction(const QString&) const override { return {}; }
 
@@ -233,11 +234,11 @@ void register_timeline_accessibility() {
   Q_UNUSED(is_installed);
 }
 
-/// Announces the selected slice to screen readers.
-void TimelineView::announce_selection() {
-  if (!QAccessible::isActive() || !parts_->slice) return;
-  setAccessibleDescription(describe_slice(*parts_->tracks, parts_->causes.get(), *parts_->slice));
-  QAccessibleEvent event(this, QAccessible::DescriptionChanged);
+void announce_slice(TimelineView& view, std::size_t slice) {
+  if (!QAccessible::isActive()) return;
+  const TimelineContent& content = view.state().content;
+  view.setAccessibleDescription(describe_slice(*content.tracks, content.causes.get(), slice));
+  QAccessibleEvent event(&view, QAccessible::DescriptionChanged);
   QAccessible::updateAccessibility(&event);
 }
 

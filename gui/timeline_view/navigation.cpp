@@ -1,90 +1,31 @@
-/// Navigation of a TimelineView: visible range, scrolling to rows, search matches.
-#include <QScrollBar>
+#include "gui/timeline_view/navigation.hpp"
+
 #include <algorithm>
+#include <cmath>
 
 #include "gui/timeline/ruler.hpp"
-#include "gui/timeline_view/parts.hpp"
-#include "gui/timeline_view/timeline_view.hpp"
 
 namespace meshwright::gui {
 
-void TimelineView::set_window(const TimeWindow& window) {
-  Parts& p = *parts_;
-  if (p.window == window) return;
-  p.window = window;
-  p.window.width = geometry_of_parts().body.width();
-  refresh();
-  Q_EMIT visible_range_changed(window.from.value, window.to.value);
-}
-
-void TimelineView::show_all() {
-  if (parts_->tracks == nullptr) return;
-  Nanoseconds end = parts_->tracks->end;
-  if (parts_->measured != nullptr && parts_->comparison != nullptr)
-    end = std::max(end, parts_->measured->end + parts_->comparison->offset);
-  set_window(whole(end, geometry_of_parts().body.width()));
-}
-
-void TimelineView::show_range(Nanoseconds from, Nanoseconds to) {
-  if (to - from < kShortestWindow) {
-    const Nanoseconds middle = from + (to - from) / 2;
-    from = middle - kShortestWindow / 2;
-    to = from + kShortestWindow;
-  }
-  set_window({from, to, geometry_of_parts().body.width()});
-}
-
-Nanoseconds TimelineView::visible_from() const { return parts_->window.from; }
-Nanoseconds TimelineView::visible_to() const { return parts_->window.to; }
-const TimeWindow& TimelineView::window() const { return parts_->window; }
-
-/// Expands and scrolls until the row is visible.
-void TimelineView::reveal_row(std::size_t row) {
-  Parts& p = *parts_;
-  const auto lane_of_row = [&] {
-    const auto& lanes = p.arrangement->lanes;
-    return std::find_if(lanes.begin(), lanes.end(), [&](const Lane& lane) {
-      return lane.kind == LaneKind::kSlices && !lane.is_measured &&
-             lane.row == static_cast<std::int32_t>(row);
-    });
-  };
-  auto lane = lane_of_row();
-  if (lane == p.arrangement->lanes.end()) {
-    p.options.open_ranks.insert(p.tracks->rows[row].rank);
-    if (p.tracks->rows[row].replica > 0) p.options.fold_replicas = false;
-    arrange();
-    lane = lane_of_row();
-  }
-  if (lane == p.arrangement->lanes.end() || lane->is_pinned) return;
-  const int room = geometry_of_parts().body.height() - p.arrangement->pinned_height;
-  const int top = lane->top - p.arrangement->pinned_height;
-  if (top < p.scroll())
-    p.scroll_bar->setValue(top);
-  else if (top + lane->height > p.scroll() + room)
-    p.scroll_bar->setValue(top + lane->height - room);
-}
-
-void TimelineView::go_to_slice(std::size_t slice) {
-  Parts& p = *parts_;
-  if (p.tracks == nullptr || slice >= p.tracks->slice_count()) return;
-  select_slice(slice);
-  reveal_row(p.tracks->row_of(slice));
-  const Nanoseconds from = p.tracks->start_of(slice), to = p.tracks->end_of(slice);
-  Nanoseconds span = p.window.span();
+void TimelineNavigation::go_to_slice(std::size_t slice) {
+  if (content_.tracks == nullptr || slice >= content_.tracks->slice_count()) return;
+  selection_.select_slice(slice);
+  lanes_.reveal_row(content_.tracks->row_of(slice));
+  const TimeWindow& window = viewport_.window();
+  const Nanoseconds from = content_.tracks->start_of(slice), to = content_.tracks->end_of(slice);
+  Nanoseconds span = window.span();
   constexpr double kVisiblePixels = 8;
-  const double pixels = p.window.pixel_of(to) - p.window.pixel_of(from);
+  const double pixels = window.pixel_of(to) - window.pixel_of(from);
   if (pixels < kVisiblePixels)
     span = std::max(kShortestWindow, std::max(Nanoseconds(1), to - from) * 40);
-  if (pixels < kVisiblePixels || from < p.window.from || to > p.window.to) {
+  if (pixels < kVisiblePixels || from < window.from || to > window.to) {
     const Nanoseconds middle = from + (to - from) / 2;
-    show_range(middle - span / 2, middle + span / 2);
+    viewport_.show_range(middle - span / 2, middle + span / 2);
   }
-  refresh();
 }
 
-bool TimelineView::go_to(const QString& place) {
-  Parts& p = *parts_;
-  if (p.tracks == nullptr) return false;
+bool TimelineNavigation::go_to(const QString& place) {
+  if (content_.tracks == nullptr) return false;
   std::optional<std::size_t> row;
   QString rest = place.trimmed();
   if (rest.isEmpty()) return false;
@@ -93,50 +34,147 @@ bool TimelineView::go_to(const QString& place) {
   bool is_rank = false;
   const int rank = digits.toInt(&is_rank);
   if (is_rank && (first.startsWith(QLatin1Char('r')) || rest == first)) {
-    for (std::size_t r = 0; r < p.tracks->rows.size() && !row; ++r)
-      if (p.tracks->rows[r].rank == rank) row = r;
+    const std::vector<TimelineRow>& rows = content_.tracks->rows;
+    for (std::size_t r = 0; r < rows.size() && !row; ++r)
+      if (rows[r].rank == rank) row = r;
     if (!row) return false;
     rest = rest.mid(first.size()).trimmed();
   }
   Nanoseconds time;
   const bool has_time = parse_time(rest.toStdString(), time);
   if (!has_time && !(row && rest.isEmpty())) return false;
-  if (row) reveal_row(*row);
-  if (has_time) show_range(time - p.window.span() / 2, time + p.window.span() / 2);
-  if (has_time) p.cursor_a = time;
-  refresh();
+  if (row) lanes_.reveal_row(*row);
+  if (has_time) {
+    viewport_.center_on(time);
+    selection_.set_cursors(time, selection_.cursor_b());
+  }
   return true;
 }
 
-void TimelineView::show_hits(std::vector<std::uint32_t> slices) {
-  Parts& p = *parts_;
-  p.hits = std::move(slices);
-  p.hit = 0;
-  if (p.tracks == nullptr) p.hits.clear();
-  if (p.hits.empty()) {
-    update();
+void TimelineNavigation::fit_selection() {
+  if (content_.tracks == nullptr) return;
+  const auto times = selection_.times();
+  if (!times) {
+    viewport_.show_all();
     return;
   }
-  for (std::size_t i = 0; i < p.hits.size(); ++i)
-    if (p.tracks->end_of(p.hits[i]) > p.window.from) {
-      p.hit = i;
-      break;
+  const auto [from, to] = *times;
+  const TimeWindow& window = viewport_.window();
+  const Nanoseconds middle = from + (to - from) / 2, half = window.span() / 2;
+  const bool is_centered = std::abs((window.from + half - middle).value) <=
+                           std::max<std::int64_t>(1, window.span().value / 200);
+  if (is_centered || to - from > window.span())
+    viewport_.show_range(from - (to - from) * 2 - Nanoseconds(20),
+                         to + (to - from) * 2 + Nanoseconds(20));
+  else
+    viewport_.center_on(middle);
+}
+
+void TimelineNavigation::step_slice(int step) {
+  if (content_.tracks == nullptr || content_.tracks->slice_count() == 0) return;
+  const TimelineTracks& tracks = *content_.tracks;
+  if (!selection_.slice()) {
+    // Start with the first visible slice.
+    for (const Lane& lane : lanes_.arrangement()->lanes) {
+      if (lane.kind != LaneKind::kSlices || lane.is_measured) continue;
+      const auto row = static_cast<std::size_t>(lane.row);
+      const std::size_t first = tracks.first_ending_after(row, viewport_.visible_from());
+      if (first >= tracks.row_begin[row + 1]) continue;
+      go_to_slice(first);
+      return;
     }
-  go_to_slice(p.hits[p.hit]);
+    return;
+  }
+  const std::size_t slice = *selection_.slice(), row = tracks.row_of(slice);
+  if (step > 0 ? slice + 1 < tracks.row_begin[row + 1] : slice > tracks.row_begin[row])
+    go_to_slice(step > 0 ? slice + 1 : slice - 1);
 }
 
-void TimelineView::next_hit() {
-  Parts& p = *parts_;
-  if (p.hits.empty()) return;
-  p.hit = (p.hit + 1) % p.hits.size();
-  go_to_slice(p.hits[p.hit]);
+void TimelineNavigation::step_row(int step) {
+  if (content_.tracks == nullptr) return;
+  if (!selection_.slice()) {
+    step_slice(1);
+    return;
+  }
+  const TimelineTracks& tracks = *content_.tracks;
+  const auto& lanes = lanes_.arrangement()->lanes;
+  const auto own = static_cast<std::int32_t>(tracks.row_of(*selection_.slice()));
+  const Nanoseconds at =
+      tracks.start_of(*selection_.slice()) + tracks.duration_of(*selection_.slice()) / 2;
+  std::ptrdiff_t index = 0;
+  const auto count = static_cast<std::ptrdiff_t>(lanes.size());
+  const auto is_row = [&](std::ptrdiff_t i) {
+    const Lane& lane = lanes[static_cast<std::size_t>(i)];
+    return lane.kind == LaneKind::kSlices && !lane.is_measured && !lane.is_pinned;
+  };
+  while (index < count && !(is_row(index) && lanes[static_cast<std::size_t>(index)].row == own))
+    ++index;
+  for (index += step; index >= 0 && index < count; index += step) {
+    if (!is_row(index)) continue;
+    const auto row = static_cast<std::size_t>(lanes[static_cast<std::size_t>(index)].row);
+    const std::size_t end = tracks.row_begin[row + 1];
+    std::size_t slice = tracks.first_ending_after(row, at);
+    if (slice >= end && end > tracks.row_begin[row]) slice = end - 1;
+    if (slice >= end) continue;
+    go_to_slice(slice);
+    return;
+  }
 }
 
-void TimelineView::previous_hit() {
-  Parts& p = *parts_;
-  if (p.hits.empty()) return;
-  p.hit = (p.hit + p.hits.size() - 1) % p.hits.size();
-  go_to_slice(p.hits[p.hit]);
+void TimelineNavigation::follow_dependency() {
+  const auto slice = selection_.slice();
+  if (!slice || content_.causes == nullptr) return;
+  std::uint32_t next = kNoSlice;
+  for (const std::uint32_t after : content_.causes->after_of(*slice))
+    if (next == kNoSlice || content_.causes->binding[after] == *slice) next = after;
+  if (next != kNoSlice) go_to_slice(next);
+}
+
+void TimelineNavigation::follow_dependency_back() {
+  const auto slice = selection_.slice_or_after_bubble();
+  if (!slice || content_.causes == nullptr) return;
+  const std::vector<std::uint32_t>& binding = content_.causes->binding;
+  if (*slice < binding.size() && binding[*slice] != kNoSlice) go_to_slice(binding[*slice]);
+}
+
+void TimelineNavigation::step_bubble(std::ptrdiff_t step) {
+  if (content_.causes == nullptr || content_.causes->bubbles.empty()) return;
+  const auto count = static_cast<std::ptrdiff_t>(content_.causes->bubbles.size());
+  std::ptrdiff_t index =
+      bubble_index_ ? static_cast<std::ptrdiff_t>(*bubble_index_) : (step > 0 ? -1 : 0);
+  for (std::ptrdiff_t tries = 0; tries < count; ++tries) {
+    index = ((index + step) % count + count) % count;
+    const Bubble& bubble = content_.causes->bubbles[static_cast<std::size_t>(index)];
+    if (lanes_.options().fold_replicas && content_.tracks->rows[bubble.row].replica > 0) continue;
+    bubble_index_ = static_cast<std::size_t>(index);
+    lanes_.reveal_row(bubble.row);
+    const TimeWindow& window = viewport_.window();
+    const Nanoseconds length = bubble.to - bubble.from;
+    if (bubble.from < window.from || bubble.to > window.to || length * 50 < window.span())
+      viewport_.show_range(bubble.from - length * 2, bubble.to + length * 2);
+    selection_.select_bubble(bubble);
+    return;
+  }
+}
+
+void TimelineNavigation::show_hits(std::vector<std::uint32_t> slices) {
+  if (content_.tracks == nullptr) slices.clear();
+  selection_.mark_slices(std::move(slices));
+  hit_ = 0;
+  const std::vector<std::uint32_t>& hits = selection_.marked_slices();
+  if (hits.empty()) return;
+  const auto visible = std::find_if(hits.begin(), hits.end(), [&](std::uint32_t slice) {
+    return content_.tracks->end_of(slice) > viewport_.visible_from();
+  });
+  if (visible != hits.end()) hit_ = static_cast<std::size_t>(visible - hits.begin());
+  go_to_slice(hits[hit_]);
+}
+
+void TimelineNavigation::step_hit(std::size_t step) {
+  const std::vector<std::uint32_t>& hits = selection_.marked_slices();
+  if (hits.empty()) return;
+  hit_ = (hit_ + step) % hits.size();
+  go_to_slice(hits[hit_]);
 }
 
 }  // namespace meshwright::gui

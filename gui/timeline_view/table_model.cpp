@@ -5,7 +5,7 @@
 
 #include "gui/text/qstring_of.hpp"
 #include "gui/timeline/ruler.hpp"
-#include "gui/timeline_view/parts.hpp"
+#include "gui/timeline_view/words.hpp"
 
 namespace meshwright::gui {
 namespace {

@@ -1,19 +1,18 @@
-/// The widget: content and visible range. Navigation, painting, input and actions are in
-/// timeline_view_navigation.cpp, _paint.cpp, _overlay.cpp, _input.cpp, _actions.cpp, ….
 #include "gui/timeline_view/timeline_view.hpp"
 
-#include <QEvent>
+#include <QPainter>
 #include <QResizeEvent>
-#include <algorithm>
+#include <QSignalBlocker>
 #include <cmath>
 
 #include "gui/timeline_view/accessible.hpp"
+#include "gui/timeline_view/header.hpp"
+#include "gui/timeline_view/overlay.hpp"
 #include "gui/timeline_view/parts.hpp"
+#include "gui/timeline_view/table_model.hpp"
 
 namespace meshwright::gui {
 namespace {
-
-constexpr int kTextPixels = 11;
 
 /// True if two timelines are similar enough that the visible range should be kept.
 bool is_about_as_long(Nanoseconds a, Nanoseconds b) {
@@ -22,7 +21,8 @@ bool is_about_as_long(Nanoseconds a, Nanoseconds b) {
 
 }  // namespace
 
-TimelineView::TimelineView(QWidget* parent) : QWidget(parent), parts_(std::make_unique<Parts>()) {
+TimelineView::TimelineView(QWidget* parent)
+    : QWidget(parent), parts_(std::make_unique<Parts>(*this, state_)) {
   register_timeline_accessibility();  // before Qt first queries the accessibility interface
   setObjectName(QStringLiteral("timeline"));
   setFocusPolicy(Qt::StrongFocus);
@@ -30,104 +30,128 @@ TimelineView::TimelineView(QWidget* parent) : QWidget(parent), parts_(std::make_
   setAttribute(Qt::WA_OpaquePaintEvent);
   setAccessibleName(tr("Timeline"));
   setAccessibleDescription(tr("Slices of each rank over time"));
-  Parts& p = *parts_;
-  p.style.colours = light_colours();
-  p.placeholder = tr("Nothing to show yet");
-  p.scroll_bar = new QScrollBar(Qt::Vertical, this);
-  p.scroll_bar->setFocusPolicy(Qt::NoFocus);
-  p.scroll_bar->hide();
-  p.queue = new TimelinePaintQueue(this);
-  connect(p.queue, &TimelinePaintQueue::painted, this,
-          [this](const QImage& image, const TimelineScene& scene) {
-            parts_->body_image = image;
-            parts_->body_scene = scene;
-            update();
-          });
-  connect(p.queue, &TimelinePaintQueue::overview_painted, this, [this](const QImage& image) {
-    parts_->overview_image = image;
-    update(geometry_of_parts().overview);
+  parts_->placeholder = tr("Nothing to show yet");
+  parts_->scroll_bar.setFocusPolicy(Qt::NoFocus);
+  parts_->scroll_bar.hide();
+  state_.appearance.set_font(font(), devicePixelRatioF());
+  connect_state();
+  connect_parts();
+  arrange();
+}
+
+TimelineView::~TimelineView() = default;
+
+void TimelineView::connect_state() {
+  const auto repaint = [this] { update(); };
+  const auto refresh_rows = [this] { refresh(); };
+  connect(&state_.appearance, &TimelineAppearance::changed, this, refresh_rows);
+  connect(&state_.appearance, &TimelineAppearance::colours_changed, this,
+          &TimelineView::request_overview);
+  connect(&state_.viewport, &TimelineViewport::visible_range_changed, this, refresh_rows);
+  connect(&state_.lanes, &TimelineLanes::arranged, this, [this] {
+    parts_->pointer.forget_hovered();
+    fit_geometry();
+    refresh();
   });
-  connect(p.scroll_bar, &QScrollBar::valueChanged, this, [this] { refresh(); });
-  p.motion.setInterval(16);
-  connect(&p.motion, &QTimer::timeout, this, &TimelineView::move_on);
-  make_font();
-  make_actions();
+  connect(&state_.lanes, &TimelineLanes::scrolled, this, [this] {
+    parts_->scroll_bar.setValue(state_.lanes.scroll());
+    refresh();
+  });
+  connect(&state_.editing, &TimelineEditing::editable_changed, this, repaint);
+  connect(&state_.selection, &TimelineSelection::changed, this, repaint);
+  connect(&state_.selection, &TimelineSelection::described, this,
+          &TimelineView::hover_text_changed);
+  connect(&state_.selection, &TimelineSelection::slice_selected, this, [this](qint64 slice) {
+    if (slice >= 0) announce_slice(*this, static_cast<std::size_t>(slice));
+  });
 }
 
-TimelineView::~TimelineView() {
-  // Painters that are still running must not access a partly destroyed view.
-  delete parts_->queue;
-}
-
-void TimelineView::make_font() {
+void TimelineView::connect_parts() {
   Parts& p = *parts_;
-  QFont label = font();
-  const double scale = devicePixelRatioF();
-  label.setPixelSize(static_cast<int>(std::lround(kTextPixels * scale)));
-  p.style.scale = scale;
-  p.font = std::make_shared<const LabelFont>(label);
+  connect(&state_.selection, &TimelineSelection::cleared, this, [&p] { p.pointer.cancel_drag(); });
+  connect(&p.pointer, &TimelinePointer::slice_hovered, this, &TimelineView::slice_hovered);
+  connect(&p.pointer, &TimelinePointer::described, this, &TimelineView::hover_text_changed);
+  connect(&p.pointer, &TimelinePointer::changed, this, [this] { update(); });
+  connect(&p.pointer, &TimelinePointer::shape_changed, this,
+          [this](Qt::CursorShape shape) { setCursor(shape); });
+  connect(&p.actions, &TimelineActions::search_requested, this, &TimelineView::search_requested);
+  connect(&p.actions, &TimelineActions::go_to_requested, this, &TimelineView::go_to_requested);
+  connect(&p.keys, &HeldKeys::zoomed, this, [this](double factor) {
+    const auto& at = parts_->pointer.position();
+    state_.viewport.zoom_by(
+        factor, at ? at->x() - TimelineGeometry::kGutter : state_.viewport.window().width / 2.0);
+  });
+  connect(&p.keys, &HeldKeys::panned, this,
+          [this](double share) { state_.viewport.pan_by(share * state_.viewport.window().width); });
+  connect(&p.glide, &TimelineGlide::advanced, this, [this] { update(state_.geometry.body); });
+  connect(&p.images, &TimelineImages::body_painted, this, [this] { update(); });
+  connect(&p.images, &TimelineImages::overview_painted, this,
+          [this] { update(state_.geometry.overview); });
+  connect(&p.scroll_bar, &QScrollBar::valueChanged, &state_.lanes, &TimelineLanes::scroll_to);
 }
 
 // ---- content ------------------------------------------------------------------------------------
 
 void TimelineView::set_tracks(std::shared_ptr<const TimelineTracks> tracks) {
-  Parts& p = *parts_;
-  // If everything was visible, keep showing everything.
-  const bool shows_all =
-      p.tracks != nullptr && p.window.from <= Nanoseconds(0) && p.window.to >= p.tracks->end;
-  const bool keep_range = p.tracks != nullptr && tracks != nullptr && p.measured == nullptr &&
-                          !shows_all && is_about_as_long(p.tracks->end, tracks->end);
-  p.tracks = std::move(tracks);
-  p.measured = nullptr;
-  p.comparison = nullptr;
-  forget_what_was_chosen();
+  const TimelineContent& old = state_.content;
+  const bool keep_range = old.tracks != nullptr && tracks != nullptr && !old.is_comparison() &&
+                          !state_.viewport.shows_all() &&
+                          is_about_as_long(old.tracks->end, tracks->end);
+  state_.content.tracks = std::move(tracks);
+  state_.content.measured = nullptr;
+  state_.content.comparison = nullptr;
   show_new_tracks(keep_range);
 }
 
-void TimelineView::forget_what_was_chosen() {
-  Parts& p = *parts_;
-  p.causes = nullptr;
-  p.slice.reset();
-  p.measured_slice.reset();
-  p.bubble.reset();
-  p.bubble_index.reset();
-  p.hover = {};
-  p.hits.clear();
-  p.order_edit.reset();
-  p.pressed = {};
-  if (p.drag == TimelineDrag::kOrder) p.drag = TimelineDrag::kNone;
-  if (p.area) {
-    p.area.reset();
-    Q_EMIT area_cleared();
-  }
+void TimelineView::set_comparison(std::shared_ptr<const TimelineTracks> predicted,
+                                  std::shared_ptr<const TimelineTracks> measured,
+                                  std::shared_ptr<const TimelineComparison> pairs) {
+  state_.content.tracks = std::move(predicted);
+  state_.content.measured = std::move(measured);
+  state_.content.comparison = std::move(pairs);
+  show_new_tracks(false);
 }
 
+/// Nothing refers to the previous tracks afterwards.
 void TimelineView::show_new_tracks(bool keep_range) {
-  Parts& p = *parts_;
-  p.gliding.clear();
-  p.in_flight = p.tracks == nullptr ? nullptr : std::make_shared<InFlightCurves>(p.tracks);
+  parts_->is_changing_tracks = true;
+  TimelineContent& content = state_.content;
+  content.causes = nullptr;
+  content.in_flight =
+      content.tracks == nullptr ? nullptr : std::make_shared<InFlightCurves>(content.tracks);
+  parts_->pointer.forget_tracks();
+  parts_->glide.stop();
+  state_.navigation.forget_bubble();
+  state_.selection.forget();
   arrange();
-  if (p.tracks == nullptr) {
-    p.body_image = p.overview_image = QImage();
-    p.body_scene.reset();
-    update();
-    return;
-  }
-  if (!keep_range) show_all();
-  p.queue->request_overview(p.tracks, p.style.colours, geometry_of_parts().overview.size());
+  if (content.tracks == nullptr) parts_->images.clear();
+  if (!keep_range) state_.viewport.show_all();
+  request_overview();
+  parts_->is_changing_tracks = false;
   refresh();
 }
 
-std::shared_ptr<const TimelineTracks> TimelineView::tracks() const { return parts_->tracks; }
-
 void TimelineView::set_causes(std::shared_ptr<const TimelineCauses> causes) {
-  parts_->causes = std::move(causes);
-  parts_->bubble_index.reset();
+  state_.content.causes = std::move(causes);
+  state_.navigation.forget_bubble();
   refresh();
 }
 
 void TimelineView::set_ghost(std::shared_ptr<const TimelineTracks> ghost) {
-  parts_->ghost = std::move(ghost);
+  state_.content.ghost = std::move(ghost);
+  refresh();
+}
+
+void TimelineView::set_pairs(std::shared_ptr<const TimelineComparison> pairs) {
+  if (!state_.content.is_comparison()) return;
+  state_.content.comparison = std::move(pairs);
+  refresh();
+}
+
+void TimelineView::set_morphed(std::shared_ptr<const TimelineTracks> predicted) {
+  if (!state_.content.is_comparison()) return;
+  state_.content.tracks = std::move(predicted);
+  state_.content.in_flight = std::make_shared<InFlightCurves>(state_.content.tracks);
   refresh();
 }
 
@@ -136,228 +160,139 @@ void TimelineView::set_placeholder(const QString& text) {
   update();
 }
 
-// ---- appearance ---------------------------------------------------------------------------------
-
-void TimelineView::set_theme(const TimelineColours& colours) {
-  Parts& p = *parts_;
-  if (p.style.colours == colours) return;
-  p.style.colours = colours;
-  if (p.tracks != nullptr)
-    p.queue->request_overview(p.tracks, colours, geometry_of_parts().overview.size());
-  refresh();
-}
-
-const TimelineColours& TimelineView::theme() const { return parts_->style.colours; }
-
-void TimelineView::set_reduced_motion(bool reduced) { parts_->reduced_motion = reduced; }
-
-void TimelineView::set_critical_path_shown(bool shown) {
-  parts_->style.critical_path = shown;
-  tick("timeline.critical-path", shown);
-  refresh();
-}
-
-void TimelineView::set_arrows_shown(bool shown) {
-  parts_->arrows = shown;
-  update();
-}
-
-void TimelineView::set_bubble_causes_shown(bool shown) {
-  parts_->style.bubble_causes = shown;
-  refresh();
-}
-
-void TimelineView::set_microbatch_colours(bool shown) {
-  parts_->style.microbatch_colours = shown;
-  refresh();
-}
-
-void TimelineView::set_counters_shown(bool shown) {
-  parts_->options.counters = shown ? LaneCounters::kAll : LaneCounters::kNone;
-  parts_->counters_where_room = false;
-  arrange();
-  refresh();
-}
-
-void TimelineView::set_counters_where_room() {
-  parts_->counters_where_room = true;
-  arrange();
-  refresh();
-}
-
-void TimelineView::set_held_keys(const std::array<int, 4>& keys) { parts_->held_keys = keys; }
-
-void TimelineView::set_replicas_folded(bool folded) {
-  parts_->options.fold_replicas = folded;
-  tick("timeline.replicas", !folded);
-  arrange();
-  refresh();
-}
-
-void TimelineView::set_all_streams_shown(bool shown) {
-  parts_->options.all_open = shown;
-  tick("timeline.streams", shown);
-  arrange();
-  refresh();
-}
-
-const LaneOptions& TimelineView::lane_options() const { return parts_->options; }
-
-void TimelineView::set_lane_order(LaneOrder order) {
-  parts_->options.order = order;
-  arrange();
-  refresh();
-}
-
-// ---- geometry -----------------------------------------------------------------------------------
-
-TimelineGeometry TimelineView::geometry_of_parts() const {
-  using G = TimelineGeometry;
-  const int bar = parts_->scroll_bar->isHidden() ? 0 : parts_->scroll_bar->sizeHint().width();
-  const int right = std::max(1, width() - G::kGutter - bar);
-  const int top = G::kOverview + G::kRuler;
-  return {.overview = {G::kGutter, 0, right, G::kOverview},
-          .ruler = {G::kGutter, G::kOverview, right, G::kRuler},
-          .gutter = {0, top, G::kGutter, std::max(1, height() - top)},
-          .body = {G::kGutter, top, right, std::max(1, height() - top)}};
-}
-
-/// Adds memory counters if they fit and counters were not requested, then grows the lanes to fill
-/// the available height.
-LaneArrangement TimelineView::lanes_for(int room) const {
-  const Parts& p = *parts_;
-  const auto arranged = [&](const LaneOptions& options) {
-    return p.measured != nullptr ? arrange_comparison(*p.tracks, *p.measured, options)
-                                 : arrange_lanes(*p.tracks, options);
-  };
-  constexpr int kLowCounter = 26;  // keeps the focus on the rows
-  LaneOptions options = p.options;
-  LaneArrangement arrangement = arranged(options);
-  if (p.counters_where_room) {
-    LaneOptions more = options;
-    more.counters = LaneCounters::kMemory;
-    more.sizes.counter = kLowCounter;
-    LaneArrangement with = arranged(more);
-    if (with.height <= room) arrangement = std::move(with), options = std::move(more);
-  }
-  if (arrangement.height > room) return arrangement;
-  constexpr double kMostGrowth = 2.0, kLeastGrowth = 1.05, kFilled = 0.98;
-  const double growth = std::min(kMostGrowth, room * kFilled / std::max(1, arrangement.height));
-  if (growth < kLeastGrowth) return arrangement;
-  for (int* size : {&options.sizes.compute, &options.sizes.stream, &options.sizes.counter,
-                    &options.sizes.difference})
-    *size = static_cast<int>(*size * growth);
-  return arranged(options);
-}
-
-/// Recomputes the lanes and updates the scroll bar.
-void TimelineView::arrange() {
-  Parts& p = *parts_;
-  if (p.tracks == nullptr) {
-    p.arrangement = nullptr;
-    p.scroll_bar->hide();
+void TimelineView::glide_from(const TimelineTracks& before, const TimeWindow& window) {
+  const TimelineContent& content = state_.content;
+  parts_->glide.stop();
+  if (state_.appearance.has_reduced_motion() || content.tracks == nullptr ||
+      content.is_comparison() || !isVisible())
     return;
-  }
-  const int room = geometry_of_parts().body.height();
-  p.arrangement = std::make_shared<const LaneArrangement>(lanes_for(room));
-  p.hover = {};  // it refers to the previous arrangement
-  p.scroll_bar->setVisible(p.arrangement->height > room);
-  const TimelineGeometry g = geometry_of_parts();
-  p.scroll_bar->setRange(0, std::max(0, p.arrangement->height - room));
-  p.scroll_bar->setPageStep(room);
-  p.scroll_bar->setSingleStep(26);
-  p.scroll_bar->setGeometry(g.body.right() + 1, g.body.top(), p.scroll_bar->sizeHint().width(),
-                            g.body.height());
-  p.window.width = g.body.width();
+  parts_->glide.start(gliding_slices(before, window, *content.tracks, state_.viewport.window()));
+}
+
+bool TimelineView::is_gliding() const { return parts_->glide.is_running(); }
+
+void TimelineView::set_held_keys(const std::array<int, 4>& keys) { parts_->keys.set_keys(keys); }
+
+// ---- geometry and images ------------------------------------------------------------------------
+
+/// Arranges the lanes for the current height.
+void TimelineView::arrange() { state_.lanes.arrange(timeline_geometry(size(), 0).body.height()); }
+
+/// The lanes decide whether there is a scroll bar, and this how wide the rows are.
+void TimelineView::fit_geometry() {
+  const TimelineLanes& lanes = state_.lanes;
+  QScrollBar& bar = parts_->scroll_bar;
+  const bool scrolls = lanes.most_scroll() > 0;
+  bar.setVisible(scrolls);
+  const int width = bar.sizeHint().width();
+  state_.geometry = timeline_geometry(size(), scrolls ? width : 0);
+  const QRect& body = state_.geometry.body;
+  state_.viewport.set_width(body.width());
+  if (state_.is_empty()) return;
+  const QSignalBlocker quiet(bar);  // the lanes know where they are
+  constexpr int kLine = 26;
+  bar.setRange(0, lanes.most_scroll());
+  bar.setPageStep(lanes.height());
+  bar.setSingleStep(kLine);
+  bar.setValue(lanes.scroll());
+  bar.setGeometry(body.right() + 1, body.top(), width, body.height());
 }
 
 /// Requests a new image of the current content.
 void TimelineView::refresh() {
-  Parts& p = *parts_;
-  if (p.tracks != nullptr && p.arrangement != nullptr)
-    p.queue->request(p.scene(geometry_of_parts()));
+  if (!state_.is_empty() && !parts_->is_changing_tracks) parts_->images.request(state_.scene());
   update();
 }
 
-// ---- selection ----------------------------------------------------------------------------------
-
-std::optional<std::size_t> TimelineView::selected_slice() const { return parts_->slice; }
-std::optional<TimelineArea> TimelineView::selected_area() const { return parts_->area; }
-std::optional<Nanoseconds> TimelineView::cursor_a() const { return parts_->cursor_a; }
-std::optional<Nanoseconds> TimelineView::cursor_b() const { return parts_->cursor_b; }
-
-void TimelineView::set_cursors(std::optional<Nanoseconds> a, std::optional<Nanoseconds> b) {
-  parts_->cursor_a = a;
-  parts_->cursor_b = b;
-  update();
-  Q_EMIT cursors_changed();
+void TimelineView::request_overview() {
+  if (state_.content.tracks != nullptr)
+    parts_->images.request_overview(state_.content.tracks, state_.appearance.colours(),
+                                    state_.geometry.overview.size());
 }
 
-void TimelineView::select_slice(std::optional<std::size_t> slice) {
-  Parts& p = *parts_;
-  if (slice && (p.tracks == nullptr || *slice >= p.tracks->slice_count())) slice.reset();
-  p.bubble.reset();
-  if (p.slice == slice) return;
-  p.slice = slice;
-  p.measured_slice = slice ? p.measured_of(*slice) : std::nullopt;
-  update();
-  Q_EMIT slice_selected(slice ? static_cast<qint64>(*slice) : -1);
-  if (slice) Q_EMIT hover_text_changed(describe_slice(*p.tracks, p.causes.get(), *slice));
-  announce_selection();
-}
-
-void TimelineView::select_bubble(const Bubble& bubble) {
-  Parts& p = *parts_;
-  p.slice.reset();
-  p.measured_slice.reset();
-  p.bubble = bubble;
-  update();
-  Q_EMIT bubble_selected(bubble.slice_after);
-  Q_EMIT hover_text_changed(describe_bubble(*p.tracks, p.causes.get(), bubble));
-}
-
-void TimelineView::select_area(const std::optional<TimelineArea>& area) {
-  Parts& p = *parts_;
-  if (p.area == area) return;
-  p.area = area;
-  update();
-  if (area)
-    Q_EMIT area_selected(*area);
-  else
-    Q_EMIT area_cleared();
-}
-
-void TimelineView::set_editable(bool editable) {
-  parts_->editable = editable;
-  update();
-}
-
-void TimelineView::set_order_judge(std::function<QString(const OrderEdit&)> judge) {
-  parts_->judge = std::move(judge);
-}
-
-// ---- size ---------------------------------------------------------------------------------------
-
-QSize TimelineView::sizeHint() const { return {960, 420}; }
-QSize TimelineView::minimumSizeHint() const { return {320, 140}; }
+void TimelineView::wait_for_painters() { parts_->images.wait(); }
 
 void TimelineView::resizeEvent(QResizeEvent* event) {
-  Parts& p = *parts_;
-  if (std::abs(p.style.scale - devicePixelRatioF()) > 1e-6) make_font();
+  if (std::abs(state_.appearance.style().scale - devicePixelRatioF()) > 1e-6)
+    state_.appearance.set_font(font(), devicePixelRatioF());
   arrange();
-  if (p.tracks != nullptr)
-    p.queue->request_overview(p.tracks, p.style.colours, geometry_of_parts().overview.size());
-  refresh();
+  request_overview();
   QWidget::resizeEvent(event);
 }
 
 void TimelineView::changeEvent(QEvent* event) {
-  if (event->type() == QEvent::FontChange) {
-    make_font();
-    refresh();
-  }
-  if (event->type() == QEvent::LanguageChange) retranslate_actions();
+  if (event->type() == QEvent::FontChange) state_.appearance.set_font(font(), devicePixelRatioF());
+  if (event->type() == QEvent::LanguageChange) parts_->actions.retranslate();
   QWidget::changeEvent(event);
+}
+
+// ---- painting -----------------------------------------------------------------------------------
+
+void TimelineView::paintEvent(QPaintEvent* event) {
+  const Parts& p = *parts_;
+  const TimelineColours& colours = state_.appearance.colours();
+  QPainter painter(this);
+  painter.setClipRegion(event->region());
+  const TimelineFrame frame = state_.frame();
+  const TimelineGeometry& geometry = frame.geometry;
+  QRegion bare(rect());
+  if (!p.glide.is_running() && p.images.is_current(frame))
+    bare -= geometry.body;  // avoid painting pixels twice
+  for (const QRect& part : bare) painter.fillRect(part, colour(colours.background));
+  if (state_.is_empty()) {
+    painter.setPen(colour(colours.faint_text));
+    painter.drawText(rect(), Qt::AlignCenter | Qt::TextWordWrap, p.placeholder);
+    return;
+  }
+  if (p.glide.is_running())
+    p.glide.paint(painter, frame, colours);
+  else
+    p.images.paint_body(painter, frame);
+  // A mouse move repaints only a few strips of the body, not names and overview.
+  if (event->region().intersects(geometry.gutter)) paint_gutter(painter, state_, font());
+  if (event->region().intersects(geometry.overview.united(geometry.ruler))) {
+    paint_overview_strip(painter, state_, p.images.overview(), width());
+    paint_ruler(painter, state_, font());
+  }
+  paint_overlay(painter, {.state = state_, .pointer = p.pointer, .font = font(), .size = size()});
+  if (hasFocus()) {
+    painter.setPen(QPen(palette().color(QPalette::Highlight), 1));
+    painter.setBrush(Qt::NoBrush);
+    painter.drawRect(rect().adjusted(0, 0, -1, -1));
+  }
+}
+
+TimelineSnapshot TimelineView::snapshot() const {
+  TimelineSnapshot taken{.scene = state_.scene(),
+                         .frame = QPicture(),
+                         .size = size(),
+                         .body = state_.geometry.body.topLeft(),
+                         .font = font(),
+                         .dots_per_inch = logicalDpiX(),
+                         .rows = {},
+                         .selected = state_.selection.area()};
+  QPainter painter(&taken.frame);
+  if (state_.is_empty()) {
+    taken.scene.tracks = nullptr;
+    painter.setPen(colour(state_.appearance.colours().faint_text));
+    painter.drawText(rect(), Qt::AlignCenter | Qt::TextWordWrap, parts_->placeholder);
+    return taken;
+  }
+  taken.rows = rows_with_lane(state_.frame());
+  paint_gutter(painter, state_, font());
+  paint_overview_strip(painter, state_, parts_->images.overview(), width());
+  paint_ruler(painter, state_, font());
+  paint_overlay(painter, {.state = state_,
+                          .pointer = parts_->pointer,
+                          .font = font(),
+                          .size = size(),
+                          .follows_pointer = false});
+  return taken;
+}
+
+void TimelineView::fill_table(TimelineTableModel& table) const {
+  table.show(state_.content.tracks, state_.content.causes, rows_with_lane(state_.frame()),
+             state_.viewport.visible_from(), state_.viewport.visible_to());
 }
 
 }  // namespace meshwright::gui

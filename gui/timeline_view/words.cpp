@@ -1,10 +1,10 @@
-/// Descriptions of slices and gaps for tooltips, the status bar and screen readers.
-#include <QCoreApplication>
+#include "gui/timeline_view/words.hpp"
+
 #include <QLocale>
 #include <QStringList>
+#include <algorithm>
 
 #include "gui/timeline/ruler.hpp"
-#include "gui/timeline_view/parts.hpp"
 
 namespace meshwright::gui {
 namespace {

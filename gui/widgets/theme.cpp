@@ -135,8 +135,8 @@ TimelineColours timeline_colours_of(const PreferenceValues& values) {
 }
 
 void apply_preferences(TimelineView& view, const PreferenceValues& values) {
-  view.set_theme(timeline_colours_of(values));
-  view.set_reduced_motion(values.reduced_motion);
+  view.appearance().set_theme(timeline_colours_of(values));
+  view.appearance().set_reduced_motion(values.reduced_motion);
   std::array<int, kHeldKeyNames.size()> held{};
   for (std::size_t i = 0; i < held.size(); ++i)
     if (const auto own = values.keys.find(kHeldKeyNames[i]);

@@ -61,7 +61,7 @@ class ScreensTest : public WindowTest {
   const QTemporaryDir folder;
 };
 
-TEST_F(ScreensTest, PlansAreSearchedAndTakenOver) {
+TEST_F(ScreensTest, SearchesPlansAndAppliesOne) {
   set_small_scenario();
   auto& plans = screen<PlansScreen>("plans");
   plans.start();
@@ -79,7 +79,7 @@ TEST_F(ScreensTest, PlansAreSearchedAndTakenOver) {
 
 // Commands for this program, flags or files for other frameworks; the text shown is the text
 // copied.
-TEST_F(ScreensTest, APlanIsHandedOverToOtherPrograms) {
+TEST_F(ScreensTest, ExportsAPlanToOtherPrograms) {
   set_small_scenario();
   auto& plans = screen<PlansScreen>("plans");
   plans.start();
@@ -97,7 +97,7 @@ TEST_F(ScreensTest, APlanIsHandedOverToOtherPrograms) {
   }
 }
 
-TEST_F(ScreensTest, ACancelledSearchLeavesNothing) {
+TEST_F(ScreensTest, DiscardsACancelledSearch) {
   auto& plans = screen<PlansScreen>("plans");
   plans.start();
   plans.cancel();
@@ -106,7 +106,7 @@ TEST_F(ScreensTest, ACancelledSearchLeavesNothing) {
   EXPECT_TRUE(plans.is_settled());
 }
 
-TEST_F(ScreensTest, ACellOfTheSweepBecomesTheScenario) {
+TEST_F(ScreensTest, AppliesASweepCellToTheScenario) {
   set_small_scenario();
   auto& sweep = screen<SweepScreen>("sweep");
   ASSERT_TRUE(settles());
@@ -166,7 +166,7 @@ TEST_F(ScreensTest, TheMorphSliderMovesPredictedSlicesToMeasuredOnes) {
 
 // The first stage is slowed down after the comparison: comparing again gives another error and
 // still shows the previous one.
-TEST_F(ScreensTest, ATraceIsLaidOnTheScenarioAgain) {
+TEST_F(ScreensTest, ComparesATraceWithTheScenarioAgain) {
   auto& compare = compare_with_measured(2);
   ASSERT_TRUE(compare.comparison().report);
   EXPECT_NEAR(*step_error(*compare.comparison().report), -0.5, 1e-3);
@@ -179,7 +179,7 @@ TEST_F(ScreensTest, ATraceIsLaidOnTheScenarioAgain) {
 }
 
 // As a user would: the action asks for a file name, and the file contains the order.
-TEST_F(ScreensTest, TheScheduleIsSavedWhereTheDialogSays) {
+TEST_F(ScreensTest, SavesTheScheduleToTheChosenFile) {
   set_small_scenario();
   const QString path = folder.filePath("order.csv");
   QTimer::singleShot(0, window.get(), [&] {
@@ -194,7 +194,7 @@ TEST_F(ScreensTest, TheScheduleIsSavedWhereTheDialogSays) {
 }
 
 // Contour lines work for values of any magnitude, not only for fractions.
-TEST_F(ScreensTest, TheSweepDrawsLinesOfEqualTime) {
+TEST_F(ScreensTest, DrawsContourLinesInTheSweep) {
   set_small_scenario();
   auto& sweep = screen<SweepScreen>("sweep");
   ASSERT_TRUE(settles());
@@ -203,7 +203,7 @@ TEST_F(ScreensTest, TheSweepDrawsLinesOfEqualTime) {
   EXPECT_EQ(sweep.map().content().levels.size(), 5u);
 }
 
-TEST_F(ScreensTest, OutliersOfACalibrationAreLeftOut) {
+TEST_F(ScreensTest, ExcludesCalibrationOutliers) {
   Calibration calibration;
   KernelCurve curve{{.kind = KernelKind::kGemm}, {}};
   for (std::int64_t n = 64; curve.points.size() < 9; n += n / 2)
@@ -227,7 +227,7 @@ TEST_F(ScreensTest, OutliersOfACalibrationAreLeftOut) {
 }
 
 // The table shows the visible slices; its current row and the selected slice stay in sync.
-TEST_F(ScreensTest, TheTableFollowsTheTimelineAndIsFollowedByIt) {
+TEST_F(ScreensTest, SynchronizesTableAndTimeline) {
   set_small_scenario();
   auto& explore = screen<ExploreScreen>("explore");
   trigger("explore.table");
@@ -237,18 +237,18 @@ TEST_F(ScreensTest, TheTableFollowsTheTimelineAndIsFollowedByIt) {
   const int all = table.slices().rowCount();
   ASSERT_GT(all, 16);  // F and B of 4 micro-batches on 2 devices, and the optimizer's
   explore.view().setFocus();
-  explore.view().select_slice(table.slices().slice_of(5));
+  explore.view().selection().select_slice(table.slices().slice_of(5));
   EXPECT_EQ(table.selectionModel()->currentIndex().row(), 5);
   table.setFocus();
   ASSERT_TRUE(QTest::qWaitFor([&] { return table.hasFocus(); }, kPatienceMs));
   QTest::keyClick(&table, Qt::Key_Down);
-  EXPECT_EQ(explore.view().selected_slice(), table.slices().slice_of(6));
+  EXPECT_EQ(explore.view().selection().slice(), table.slices().slice_of(6));
   QTest::keyClick(&table, Qt::Key_C, Qt::ControlModifier);
   const QStringList lines = QApplication::clipboard()->text().trimmed().split('\n');
   ASSERT_EQ(lines.size(), 2);
   EXPECT_EQ(lines[1].split('\t').size(), TimelineTableModel::kColumnCount);
   explore.view().setFocus();
-  explore.view().show_range(Nanoseconds(0), explore.view().tracks()->end / 4);
+  explore.view().viewport().show_range(Nanoseconds(0), explore.view().tracks()->end / 4);
   ASSERT_TRUE(settles());
   EXPECT_LT(table.slices().rowCount(), all);
   trigger("explore.table");
@@ -258,7 +258,7 @@ TEST_F(ScreensTest, TheTableFollowsTheTimelineAndIsFollowedByIt) {
 // 1f1b with two stages on rank 0: F0 F1 B0 F2 B1 F3 B2 B3. F2 dropped at the start of B0 moves
 // before it, which is valid and keeps one more micro-batch in flight; B0 before F0 would be a
 // deadlock.
-TEST_F(ScreensTest, APassIsDraggedToAnotherPlaceAndTakenBack) {
+TEST_F(ScreensTest, MovesAPassByDraggingAndUndoesIt) {
   set_small_scenario();
   TimelineView& view = screen<ExploreScreen>("explore").view();
   ASSERT_TRUE(settles());
@@ -268,7 +268,7 @@ TEST_F(ScreensTest, APassIsDraggedToAnotherPlaceAndTakenBack) {
     return std::pair(view.tracks()->start_of(found), view.tracks()->end_of(found));
   };
   const auto x_of = [&](Nanoseconds time) {
-    return kLeft + static_cast<int>(view.window().pixel_of(time));
+    return kLeft + static_cast<int>(view.viewport().window().pixel_of(time));
   };
   const auto drag = [&](const char* name, Nanoseconds to) {
     const auto [start, end] = slice(name);
@@ -295,7 +295,7 @@ TEST_F(ScreensTest, APassIsDraggedToAnotherPlaceAndTakenBack) {
   EXPECT_EQ(workbench->scenario().scenario(), before);
 }
 
-TEST_F(ScreensTest, TheStatusBarShowsWhatIsBeingWorkedOn) {
+TEST_F(ScreensTest, ShowsRunningJobsInTheStatusBar) {
   ASSERT_TRUE(settles());
   auto* progress = window->findChild<JobProgress*>();
   ASSERT_NE(progress, nullptr);
@@ -318,7 +318,7 @@ TEST_F(ScreensTest, TheStatusBarShowsWhatIsBeingWorkedOn) {
   EXPECT_FALSE(progress->isVisible());
 }
 
-TEST_F(ScreensTest, ATraceSaysWhatWasMendedInIt) {
+TEST_F(ScreensTest, ReportsRepairsOfATrace) {
   auto& compare = screen<CompareScreen>("compare");
   const QString path = folder.filePath("overlapping.json");
   write_file(path.toStdString(), R"({"traceEvents": [
@@ -333,7 +333,7 @@ TEST_F(ScreensTest, ATraceSaysWhatWasMendedInIt) {
   }));
 }
 
-TEST_F(ScreensTest, ARunIsMeasuredAndStopped) {
+TEST_F(ScreensTest, MeasuresAndStopsARun) {
   if (ChildProgram::find().isEmpty()) GTEST_SKIP() << "the program meshwright is not built";
   set_small_scenario();
   auto& run = screen<RunScreen>("run");
@@ -353,14 +353,14 @@ TEST_F(ScreensTest, ARunIsMeasuredAndStopped) {
   EXPECT_TRUE(ended.isEmpty());
 }
 
-TEST(CalibrationProgress, IsReadFromTheProgramsLines) {
+TEST(CalibrationProgress, ParsesProgressLines) {
   EXPECT_EQ(calibration_progress_from_line("  4 %  collectives of 2 ranks"),
             (CalibrationProgress{4, "collectives of 2 ranks"}));
   EXPECT_EQ(calibration_progress_from_line("100 %  x"), (CalibrationProgress{100, "x"}));
   EXPECT_FALSE(calibration_progress_from_line("error: disk: is full"));
 }
 
-TEST_F(ScreensTest, AMeasurementOfTheMachineIsStopped) {
+TEST_F(ScreensTest, StopsACalibration) {
   if (ChildProgram::find().isEmpty()) GTEST_SKIP() << "the program meshwright is not built";
   set_small_scenario();
   const Scenario before = workbench->scenario().scenario();

@@ -20,7 +20,7 @@
 namespace meshwright::gui {
 namespace {
 
-TEST_F(TimelineViewTest, SavesWhatIsOnTheScreen) {
+TEST_F(TimelineViewTest, SavesTheVisibleContent) {
   const QTemporaryDir folder;
   const auto path = [&](const char* name) {
     return folder.filePath(QLatin1String(name)).toStdString();
@@ -43,8 +43,8 @@ TEST_F(TimelineViewTest, SavesWhatIsOnTheScreen) {
 }
 
 // Names and rulers are recorded on the GUI thread and painted elsewhere.
-TEST_F(TimelineViewTest, SnapshotsArePaintedOnAnyThreadAsTheViewIs) {
-  view.select_slice(slice_named("r1.compute.s1.F0"));
+TEST_F(TimelineViewTest, PaintsEqualSnapshotsOnAnyThread) {
+  view.selection().select_slice(slice_named("r1.compute.s1.F0"));
   view.wait_for_painters();
   QImage shown_now(view.size(), QImage::Format_RGB32);
   view.clearFocus();  // its frame is not part of the picture
@@ -63,7 +63,7 @@ TEST_F(TimelineViewTest, SnapshotsArePaintedOnAnyThreadAsTheViewIs) {
 
 TEST_F(TimelineViewTest, SavesTheVisibleSlicesAsTableAndTrace) {
   const QTemporaryDir folder;
-  view.show_range(Nanoseconds(0), Nanoseconds(2'500'000));
+  view.viewport().show_range(Nanoseconds(0), Nanoseconds(2'500'000));
   const std::string csv = folder.filePath(QStringLiteral("a.csv")).toStdString();
   write_snapshot(view.snapshot(), csv);
   const std::string text = read_file(csv);
@@ -76,14 +76,15 @@ TEST_F(TimelineViewTest, SavesTheVisibleSlicesAsTableAndTrace) {
   EXPECT_EQ(static_cast<std::ptrdiff_t>(again.slice_count()) + 1,
             std::count(text.begin(), text.end(), '\n'));
   EXPECT_EQ(to_table(view.snapshot()).toStdString(), text);
-  view.select_area(TimelineArea{{0, 1}, Nanoseconds(0), Nanoseconds(2'000'000)});
-  const auto statistics = area_statistics(*shown.tracks, *view.selected_area(), shown.causes.get());
+  view.selection().select_area(TimelineArea{{0, 1}, Nanoseconds(0), Nanoseconds(2'000'000)});
+  const auto statistics =
+      area_statistics(*shown.tracks, *view.selection().area(), shown.causes.get());
   EXPECT_EQ(to_table(view.snapshot()).toStdString(), to_tsv(*shown.tracks, statistics));
   EXPECT_EQ(area_text(view.snapshot(), AreaFormat::kMarkdown).toStdString(),
             to_markdown(*shown.tracks, statistics));
   EXPECT_EQ(area_text(view.snapshot(), AreaFormat::kJson).toStdString(),
             to_json(*shown.tracks, statistics));
-  view.select_area(std::nullopt);  // then of all that is visible: 2.5 ms
+  view.selection().select_area(std::nullopt);  // then of all that is visible: 2.5 ms
   EXPECT_THAT(area_text(view.snapshot(), AreaFormat::kJson).toStdString(),
               testing::StartsWith("{\"span_ns\":2500000,"));
 }
@@ -104,14 +105,14 @@ TEST_F(TimelineViewTest, IsATableOfSlicesForScreenReaders) {
   EXPECT_THAT(text, testing::HasSubstr("rank 1"));
   EXPECT_THAT(text, testing::HasSubstr("waits for"));
   cell->actionInterface()->doAction(QAccessibleActionInterface::pressAction());
-  EXPECT_EQ(view.selected_slice(), slice_named("r1.compute.s1.F0"));
+  EXPECT_EQ(view.selection().slice(), slice_named("r1.compute.s1.F0"));
   EXPECT_EQ(table->selectedCellCount(), 1);
   EXPECT_EQ(table->cellAt(99, 0), nullptr);
   EXPECT_THAT(table->rowDescription(0).toStdString(), testing::HasSubstr("idle"));
 }
 
-TEST_F(TimelineViewTest, MirrorsWhatIsVisibleInATable) {
-  view.show_range(Nanoseconds(0), Nanoseconds(2'500'000));
+TEST_F(TimelineViewTest, ListsVisibleSlicesInATable) {
+  view.viewport().show_range(Nanoseconds(0), Nanoseconds(2'500'000));
   TimelineTableModel table;
   view.fill_table(table);
   ASSERT_GT(table.rowCount(), 3);
@@ -125,7 +126,7 @@ TEST_F(TimelineViewTest, MirrorsWhatIsVisibleInATable) {
 // ---- threads ------------------------------------------------------------------------------------
 
 // When a view is destroyed, running painters are canceled quickly and never deliver.
-TEST(TimelineViews, MayGoAwayWhileTheyArePainted) {
+TEST(TimelineViews, MayBeDestroyedWhilePainting) {
   const auto large = std::make_shared<const TimelineTracks>(
       random_tracks(1, {.rows = 32, .slices_per_row = 20'000}));
   for (int i = 0; i < 10; ++i) {
@@ -134,20 +135,20 @@ TEST(TimelineViews, MayGoAwayWhileTheyArePainted) {
     view.show();
     view.set_tracks(large);
     for (int step = 0; step < 5; ++step) {
-      view.zoom_in();
+      view.viewport().zoom_in();
       if (i % 2 == 0) QApplication::processEvents();
     }
   }
 }
 
-TEST(TimelineViews, ShowTheLatestOfManyViews) {
+TEST(TimelineViews, ShowTheLatestOfManyRequests) {
   const auto large = std::make_shared<const TimelineTracks>(
       random_tracks(1, {.rows = 8, .slices_per_row = 5'000}));
   TimelineView view;
   view.resize(800, 400);
   view.show();
   view.set_tracks(large);
-  for (int step = 0; step < 30; ++step) view.zoom_in();
+  for (int step = 0; step < 30; ++step) view.viewport().zoom_in();
   view.wait_for_painters();
   QImage shown(view.size(), QImage::Format_RGB32);
   view.render(&shown);

@@ -20,21 +20,22 @@ class TimelineViewTest : public testing::Test {
  protected:
   TimelineViewTest() : shown(shown_pipeline("1f1b", {.devices = 4, .microbatches = 8})) {
     view.resize(kLeft + 1000, 400);
-    view.set_reduced_motion(true);
+    view.appearance().set_reduced_motion(true);
     view.set_tracks(shown.tracks);
     view.set_causes(shown.causes);
     view.show();
     view.activateWindow();
     view.setFocus();
     EXPECT_TRUE(QTest::qWaitForWindowActive(&view));
-    view.show_range(Nanoseconds(0), Nanoseconds(40'000'000));  // 40 us a pixel
+    view.viewport().show_range(Nanoseconds(0), Nanoseconds(40'000'000));  // 40 us a pixel
     view.wait_for_painters();
   }
 
   int x_of(Nanoseconds time) const {
-    return kLeft +
-           static_cast<int>(
-               ratio(time - view.visible_from(), view.visible_to() - view.visible_from()) * 1000);
+    return kLeft + static_cast<int>(ratio(time - view.state().viewport.visible_from(),
+                                          view.state().viewport.visible_to() -
+                                              view.state().viewport.visible_from()) *
+                                    1000);
   }
   Nanoseconds middle_of(std::size_t slice) const {
     return shown.tracks->start_of(slice) + shown.tracks->duration_of(slice) / 2;
@@ -76,7 +77,9 @@ class TimelineViewTest : public testing::Test {
                       Qt::NoScrollPhase, false);
     QApplication::sendEvent(&view, &event);
   }
-  Nanoseconds span() const { return view.visible_to() - view.visible_from(); }
+  Nanoseconds span() const {
+    return view.state().viewport.visible_to() - view.state().viewport.visible_from();
+  }
 
   ShownPipeline shown;
   TimelineView view;

@@ -23,9 +23,9 @@ TEST_F(TimelineViewTest, ZoomsAndPansWithWASD) {
   const Nanoseconds before = span();
   QTest::keyClick(&view, Qt::Key_W);
   EXPECT_LT(span(), before);
-  const Nanoseconds closer = span(), from = view.visible_from();
+  const Nanoseconds closer = span(), from = view.viewport().visible_from();
   QTest::keyClick(&view, Qt::Key_D);
-  EXPECT_GT(view.visible_from(), from);
+  EXPECT_GT(view.viewport().visible_from(), from);
   EXPECT_EQ(span(), closer);
   QTest::keyClick(&view, Qt::Key_A);
   QTest::keyClick(&view, Qt::Key_S);
@@ -33,7 +33,7 @@ TEST_F(TimelineViewTest, ZoomsAndPansWithWASD) {
 }
 
 // On a French keyboard Z is at the position of W on a US one (scan code 25).
-TEST_F(TimelineViewTest, CountsKeysByTheirPlace) {
+TEST_F(TimelineViewTest, RecognizesKeysByPhysicalPosition) {
   const auto press = [&](int key, quint32 scan_code) {
     QKeyEvent down(QEvent::KeyPress, key, Qt::NoModifier, scan_code, 0, 0);
     QApplication::sendEvent(&view, &down);
@@ -47,7 +47,7 @@ TEST_F(TimelineViewTest, CountsKeysByTheirPlace) {
   EXPECT_LT(span(), before);
 }
 
-TEST_F(TimelineViewTest, TakesTheUsersOwnKeysInPlaceOfWASD) {
+TEST_F(TimelineViewTest, UsesCustomKeysInsteadOfWASD) {
   view.set_held_keys({Qt::Key_I, 0, 0, 0});
   const Nanoseconds before = span();
   QTest::keyClick(&view, Qt::Key_W);
@@ -59,7 +59,7 @@ TEST_F(TimelineViewTest, TakesTheUsersOwnKeysInPlaceOfWASD) {
   EXPECT_GT(span(), closer);
 }
 
-TEST_F(TimelineViewTest, OrdersAndUnfoldsRanksByKey) {
+TEST_F(TimelineViewTest, SortsAndExpandsRanksByKey) {
   const auto is_ticked = [&](const char* name) {
     const auto all = view.actions();
     return (*std::find_if(all.begin(), all.end(),
@@ -68,22 +68,22 @@ TEST_F(TimelineViewTest, OrdersAndUnfoldsRanksByKey) {
   };
   for (const LaneOrder order : {LaneOrder::kStage, LaneOrder::kStraggler, LaneOrder::kRank}) {
     QTest::keyClick(&view, Qt::Key_O);
-    EXPECT_EQ(view.lane_options().order, order);
+    EXPECT_EQ(view.lanes().options().order, order);
   }
   QTest::keyClick(&view, Qt::Key_U);
-  EXPECT_FALSE(view.lane_options().fold_replicas);
+  EXPECT_FALSE(view.lanes().options().fold_replicas);
   EXPECT_TRUE(is_ticked("timeline.replicas"));
   QTest::keyClick(&view, Qt::Key_E);
-  EXPECT_TRUE(view.lane_options().all_open);
+  EXPECT_TRUE(view.lanes().options().all_open);
   EXPECT_TRUE(is_ticked("timeline.streams"));
-  view.set_all_streams_shown(false);
+  view.lanes().set_all_streams_shown(false);
   EXPECT_FALSE(is_ticked("timeline.streams"));
   QTest::keyClick(&view, Qt::Key_C);
   EXPECT_TRUE(is_ticked("timeline.critical-path"));
 }
 
 TEST_F(TimelineViewTest, MovesSmoothlyWhileAKeyIsHeld) {
-  view.set_reduced_motion(false);
+  view.appearance().set_reduced_motion(false);
   const Nanoseconds before = span();
   QTest::keyPress(&view, Qt::Key_W);
   QTRY_VERIFY_WITH_TIMEOUT(span() < before * 9 / 10, 3000);
@@ -95,50 +95,50 @@ TEST_F(TimelineViewTest, MovesSmoothlyWhileAKeyIsHeld) {
 
 TEST_F(TimelineViewTest, StepsFromSliceToSliceAndAlongDependencies) {
   const std::size_t forward = slice_named("r0.compute.s0.F0");
-  view.select_slice(forward);
+  view.selection().select_slice(forward);
   QTest::keyClick(&view, Qt::Key_Period);
-  EXPECT_EQ(view.selected_slice(), forward + 1);
+  EXPECT_EQ(view.selection().slice(), forward + 1);
   QTest::keyClick(&view, Qt::Key_Comma);
-  EXPECT_EQ(view.selected_slice(), forward);
+  EXPECT_EQ(view.selection().slice(), forward);
   // F0 of stage 0 → its message → … → F0 of stage 1, and back again.
   QTest::keyClick(&view, Qt::Key_BracketRight);
-  ASSERT_TRUE(view.selected_slice());
-  EXPECT_NE(view.selected_slice(), forward);
+  ASSERT_TRUE(view.selection().slice());
+  EXPECT_NE(view.selection().slice(), forward);
   QTest::keyClick(&view, Qt::Key_BracketLeft);
-  EXPECT_EQ(view.selected_slice(), forward);
+  EXPECT_EQ(view.selection().slice(), forward);
   QTest::keyClick(&view, Qt::Key_Down);
-  ASSERT_TRUE(view.selected_slice());
-  EXPECT_NE(shown.tracks->row_of(*view.selected_slice()), shown.tracks->row_of(forward));
+  ASSERT_TRUE(view.selection().slice());
+  EXPECT_NE(shown.tracks->row_of(*view.selection().slice()), shown.tracks->row_of(forward));
   QTest::keyClick(&view, Qt::Key_Escape);
-  EXPECT_FALSE(view.selected_slice());
+  EXPECT_FALSE(view.selection().slice());
 }
 
 TEST_F(TimelineViewTest, TurnsTheSelectionIntoAnAreaAndCursors) {
   const std::size_t slice = slice_named("r1.compute.s1.F0");
-  view.select_slice(slice);
+  view.selection().select_slice(slice);
   QTest::keyClick(&view, Qt::Key_R);
-  ASSERT_TRUE(view.selected_area());
-  EXPECT_EQ(view.selected_area()->from, shown.tracks->start_of(slice));
-  EXPECT_THAT(view.selected_area()->rows, ElementsAre(shown.tracks->row_of(slice)));
+  ASSERT_TRUE(view.selection().area());
+  EXPECT_EQ(view.selection().area()->from, shown.tracks->start_of(slice));
+  EXPECT_THAT(view.selection().area()->rows, ElementsAre(shown.tracks->row_of(slice)));
   QTest::keyClick(&view, Qt::Key_M);
-  EXPECT_EQ(view.cursor_a(), shown.tracks->start_of(slice));
-  EXPECT_EQ(view.cursor_b(), shown.tracks->end_of(slice));
+  EXPECT_EQ(view.selection().cursor_a(), shown.tracks->start_of(slice));
+  EXPECT_EQ(view.selection().cursor_b(), shown.tracks->end_of(slice));
 }
 
-TEST_F(TimelineViewTest, CentresTheSelectionThenFitsIt) {
+TEST_F(TimelineViewTest, CentersTheSelectionThenZoomsToFit) {
   const std::size_t slice = slice_named("r2.compute.s2.B3");
-  view.select_slice(slice);
+  view.selection().select_slice(slice);
   const Nanoseconds before = span();
   QTest::keyClick(&view, Qt::Key_F);
   EXPECT_EQ(span(), before);
-  EXPECT_NEAR(static_cast<double>((view.visible_from() + span() / 2).value),
+  EXPECT_NEAR(static_cast<double>((view.viewport().visible_from() + span() / 2).value),
               static_cast<double>(middle_of(slice).value), 2);
   QTest::keyClick(&view, Qt::Key_F);
   EXPECT_LT(span(), before);
 }
 
-TEST_F(TimelineViewTest, GoesThroughBubblesLargestFirst) {
-  QSignalSpy spy(&view, &TimelineView::bubble_selected);
+TEST_F(TimelineViewTest, StepsThroughBubblesLargestFirst) {
+  QSignalSpy spy(&view.selection(), &TimelineSelection::bubble_selected);
   QTest::keyClick(&view, Qt::Key_B);
   QTest::keyClick(&view, Qt::Key_B);
   QTest::keyClick(&view, Qt::Key_B, Qt::ShiftModifier);
@@ -148,7 +148,7 @@ TEST_F(TimelineViewTest, GoesThroughBubblesLargestFirst) {
   EXPECT_EQ(spy[2].at(0).toLongLong(), shown.causes->bubbles[0].slice_after);
 }
 
-TEST_F(TimelineViewTest, ReachesEveryActionByAShortcutOfItsOwn) {
+TEST_F(TimelineViewTest, HasAUniqueShortcutForEveryAction) {
   std::set<QString> shortcuts;
   for (const QAction* action : view.actions()) {
     EXPECT_FALSE(action->text().isEmpty());
@@ -164,55 +164,55 @@ TEST_F(TimelineViewTest, ReachesEveryActionByAShortcutOfItsOwn) {
 
 // ---- pointer ------------------------------------------------------------------------------------
 
-TEST_F(TimelineViewTest, SelectsTheSliceThatIsClicked) {
+TEST_F(TimelineViewTest, SelectsTheClickedSlice) {
   const std::size_t slice = slice_named("r2.compute.s2.F1");
-  QSignalSpy spy(&view, &TimelineView::slice_selected);
+  QSignalSpy spy(&view.selection(), &TimelineSelection::slice_selected);
   QTest::mouseClick(&view, Qt::LeftButton, {}, {x_of(middle_of(slice)), y_of_rank(2)});
-  EXPECT_EQ(view.selected_slice(), slice);
+  EXPECT_EQ(view.selection().slice(), slice);
   ASSERT_EQ(spy.size(), 1);
   EXPECT_EQ(spy[0].at(0).toLongLong(), static_cast<qint64>(slice));
 }
 
 // The bubble of rank 0 between its warm-up and its first backward pass.
-TEST_F(TimelineViewTest, WalksTheChainBehindABubbleClickByClick) {
+TEST_F(TimelineViewTest, FollowsTheCausesOfABubbleClickByClick) {
   const std::size_t backward = slice_named("r0.compute.s0.B0");
   QSignalSpy text(&view, &TimelineView::hover_text_changed);
   const QPoint in_bubble(x_of(shown.tracks->start_of(backward)) - 8, y_of_rank(0));
-  QSignalSpy spy(&view, &TimelineView::bubble_selected);
+  QSignalSpy spy(&view.selection(), &TimelineSelection::bubble_selected);
   QTest::mouseClick(&view, Qt::LeftButton, {}, in_bubble);
   ASSERT_EQ(spy.size(), 1);
   EXPECT_EQ(spy[0].at(0).toLongLong(), static_cast<qint64>(backward));
   EXPECT_THAT(text.back().at(0).toString().toStdString(),
               testing::HasSubstr("B0 of stage 0 waits"));
   QTest::mouseClick(&view, Qt::LeftButton, {}, in_bubble);
-  ASSERT_TRUE(view.selected_slice());
-  EXPECT_EQ(shown.tracks->kind[*view.selected_slice()], SliceKind::kReceive);
+  ASSERT_TRUE(view.selection().slice());
+  EXPECT_EQ(shown.tracks->kind[*view.selection().slice()], SliceKind::kReceive);
   QTest::keyClick(&view, Qt::Key_BracketLeft);
-  EXPECT_EQ(shown.tracks->kind[*view.selected_slice()], SliceKind::kSend);
+  EXPECT_EQ(shown.tracks->kind[*view.selection().slice()], SliceKind::kSend);
 }
 
 // 200 pixels of 40 us from pixel 100 on: 4 ms to 12.04 ms, the end pixel counted.
-TEST_F(TimelineViewTest, SelectsTheAreaThatIsDragged) {
+TEST_F(TimelineViewTest, SelectsTheDraggedArea) {
   const int first = y_of_rank(1), last = y_of_rank(2);
   drag({kLeft + 100, first}, {kLeft + 300, last});
-  ASSERT_TRUE(view.selected_area());
-  EXPECT_EQ(view.selected_area()->from, Nanoseconds(4'000'000));
-  EXPECT_EQ(view.selected_area()->to, Nanoseconds(12'040'000));
+  ASSERT_TRUE(view.selection().area());
+  EXPECT_EQ(view.selection().area()->from, Nanoseconds(4'000'000));
+  EXPECT_EQ(view.selection().area()->to, Nanoseconds(12'040'000));
   std::vector<int> ranks;
-  const TimelineArea area = *view.selected_area();
+  const TimelineArea area = *view.selection().area();
   for (const std::size_t row : area.rows) ranks.push_back(shown.tracks->rows[row].rank);
   EXPECT_THAT(ranks, ElementsAre(1, 2));
 }
 
 TEST_F(TimelineViewTest, PansWithShiftAndTheMiddleButton) {
-  const Nanoseconds from = view.visible_from(), length = span();
-  view.show_range(Nanoseconds(5'000'000), Nanoseconds(15'000'000));
+  const Nanoseconds from = view.viewport().visible_from(), length = span();
+  view.viewport().show_range(Nanoseconds(5'000'000), Nanoseconds(15'000'000));
   drag({kLeft + 500, kTop + 20}, {kLeft + 400, kTop + 20}, Qt::ShiftModifier);
-  EXPECT_EQ(view.visible_from(), Nanoseconds(6'000'000));
+  EXPECT_EQ(view.viewport().visible_from(), Nanoseconds(6'000'000));
   drag({kLeft + 400, kTop + 20}, {kLeft + 500, kTop + 20}, {}, Qt::MiddleButton);
-  EXPECT_EQ(view.visible_from(), Nanoseconds(5'000'000));
-  EXPECT_FALSE(view.selected_area());
-  EXPECT_NE(from, view.visible_from());
+  EXPECT_EQ(view.viewport().visible_from(), Nanoseconds(5'000'000));
+  EXPECT_FALSE(view.selection().area());
+  EXPECT_NE(from, view.viewport().visible_from());
   EXPECT_NE(length, span());
 }
 
@@ -221,45 +221,46 @@ TEST_F(TimelineViewTest, ZoomsAtThePointerWithTheWheel) {
   const Nanoseconds before = span();
   wheel(at, 2, Qt::ControlModifier);
   EXPECT_EQ(span(), before / 2);  // two notches halve
-  EXPECT_NEAR(static_cast<double>((view.visible_from() + span() / 4).value), 10'000'000, 50'000);
-  const Nanoseconds closer = view.visible_from();
+  EXPECT_NEAR(static_cast<double>((view.viewport().visible_from() + span() / 4).value), 10'000'000,
+              50'000);
+  const Nanoseconds closer = view.viewport().visible_from();
   wheel(at, -1, Qt::ShiftModifier);
-  EXPECT_GT(view.visible_from(), closer);
+  EXPECT_GT(view.viewport().visible_from(), closer);
 }
 
 TEST_F(TimelineViewTest, MeasuresBetweenTwoCursorsOnTheRuler) {
-  QSignalSpy spy(&view, &TimelineView::cursors_changed);
+  QSignalSpy spy(&view.selection(), &TimelineSelection::cursors_changed);
   drag({kLeft + 100, 40}, {kLeft + 200, 40});
   drag({kLeft + 500, 40}, {kLeft + 600, 40}, Qt::ShiftModifier);
-  EXPECT_EQ(view.cursor_a(), Nanoseconds(8'000'000));
-  EXPECT_EQ(view.cursor_b(), Nanoseconds(24'000'000));
+  EXPECT_EQ(view.selection().cursor_a(), Nanoseconds(8'000'000));
+  EXPECT_EQ(view.selection().cursor_b(), Nanoseconds(24'000'000));
   drag({kLeft + 600, 40}, {kLeft + 550, 40});  // takes hold of B
-  EXPECT_EQ(view.cursor_b(), Nanoseconds(22'000'000));
-  EXPECT_EQ(view.cursor_a(), Nanoseconds(8'000'000));
+  EXPECT_EQ(view.selection().cursor_b(), Nanoseconds(22'000'000));
+  EXPECT_EQ(view.selection().cursor_a(), Nanoseconds(8'000'000));
   EXPECT_GT(spy.size(), 3);
 }
 
 TEST_F(TimelineViewTest, FollowsTheOverview) {
-  view.show_range(Nanoseconds(0), Nanoseconds(4'000'000));
+  view.viewport().show_range(Nanoseconds(0), Nanoseconds(4'000'000));
   drag({kLeft + 500, 10}, {kLeft + 600, 10});
   EXPECT_EQ(span(), Nanoseconds(4'000'000));
-  const double middle = static_cast<double>((view.visible_from() + span() / 2).value);
+  const double middle = static_cast<double>((view.viewport().visible_from() + span() / 2).value);
   EXPECT_NEAR(middle / static_cast<double>(shown.tracks->end.value), 0.6, 0.02);
 }
 
 // ---- editing ------------------------------------------------------------------------------------
 
-TEST_F(TimelineViewTest, AsksToSlowAStageDownByItsHandle) {
-  view.set_editable(true);
+TEST_F(TimelineViewTest, RequestsASlowdownByDraggingAStageHandle) {
+  view.editing().set_editable(true);
   const int y = y_of_rank(2);
-  QSignalSpy spy(&view, &TimelineView::stage_slowdown_requested);
+  QSignalSpy spy(&view.editing(), &TimelineEditing::stage_slowdown_requested);
   drag({kLeft - 5, y}, {kLeft + 195, y});  // 200 pixels: twice as long
   ASSERT_GE(spy.size(), 2);
   EXPECT_EQ(spy.back().at(0).toInt(), 2);
   EXPECT_DOUBLE_EQ(spy.back().at(1).toDouble(), 2.0);
   EXPECT_TRUE(spy.back().at(2).toBool());
   EXPECT_FALSE(spy.front().at(2).toBool());
-  view.set_editable(false);
+  view.editing().set_editable(false);
   spy.clear();
   drag({kLeft - 5, y}, {kLeft + 195, y});
   EXPECT_TRUE(spy.isEmpty());
@@ -267,8 +268,8 @@ TEST_F(TimelineViewTest, AsksToSlowAStageDownByItsHandle) {
 
 // Slows down rank 2 from the context menu of its row; rows that are not editable have no such
 // entry.
-TEST_F(TimelineViewTest, OffersToMakeAPositionSlowerInItsMenu) {
-  QSignalSpy spy(&view, &TimelineView::stage_slowdown_requested);
+TEST_F(TimelineViewTest, OffersASlowdownInTheContextMenu) {
+  QSignalSpy spy(&view.editing(), &TimelineEditing::stage_slowdown_requested);
   const auto first_entry = [&](int y) {
     QString text;
     QTimer::singleShot(0, &view, [&] {
@@ -285,7 +286,7 @@ TEST_F(TimelineViewTest, OffersToMakeAPositionSlowerInItsMenu) {
   };
   const int y = y_of_rank(2);
   EXPECT_FALSE(first_entry(y).contains("20 %"));
-  view.set_editable(true);
+  view.editing().set_editable(true);
   EXPECT_TRUE(first_entry(y).contains("20 %"));
   ASSERT_EQ(spy.size(), 1);
   EXPECT_EQ(spy[0].at(0).toInt(), 2);
@@ -293,11 +294,11 @@ TEST_F(TimelineViewTest, OffersToMakeAPositionSlowerInItsMenu) {
 }
 
 // Every mouse move triggers a new simulation; the drag continues with the new tracks.
-TEST_F(TimelineViewTest, KeepsAskingWhileNewTracksComeIn) {
-  view.set_editable(true);
+TEST_F(TimelineViewTest, ContinuesADragWhenTracksAreReplaced) {
+  view.editing().set_editable(true);
   const int y = y_of_rank(1);
-  QSignalSpy spy(&view, &TimelineView::stage_slowdown_requested);
-  QObject::connect(&view, &TimelineView::stage_slowdown_requested, &view,
+  QSignalSpy spy(&view.editing(), &TimelineEditing::stage_slowdown_requested);
+  QObject::connect(&view.editing(), &TimelineEditing::stage_slowdown_requested, &view,
                    [&] { view.set_tracks(shown.tracks); });
   drag({kLeft - 5, y}, {kLeft + 195, y});
   EXPECT_EQ(spy.size(), 5);
@@ -305,21 +306,21 @@ TEST_F(TimelineViewTest, KeepsAskingWhileNewTracksComeIn) {
   EXPECT_TRUE(spy.back().at(2).toBool());
 }
 
-TEST_F(TimelineViewTest, EditsTheOrderByDraggingTheSelectedSliceIfTheJudgeAgrees) {
-  view.set_editable(true);
+TEST_F(TimelineViewTest, EditsTheOrderByDraggingIfItIsValid) {
+  view.editing().set_editable(true);
   int asked = 0;
   QString verdict;
-  view.set_order_judge([&](const OrderEdit&) {
+  view.editing().set_order_judge([&](const OrderEdit&) {
     ++asked;
     return verdict;
   });
   const std::size_t slice = slice_named("r0.compute.s0.F1");
   const QPoint at(x_of(middle_of(slice)), y_of_rank(0));
   const QPoint to = at + QPoint(x_of(Nanoseconds(2'100'000)) - x_of(Nanoseconds(0)), 0);
-  QSignalSpy spy(&view, &TimelineView::order_edited);
+  QSignalSpy spy(&view.editing(), &TimelineEditing::order_edited);
   drag(at, to);  // not selected yet: an area
   EXPECT_TRUE(spy.isEmpty());
-  view.clear_selection();
+  view.selection().clear();
   QTest::mouseClick(&view, Qt::LeftButton, {}, at);
   drag(at, to);
   ASSERT_EQ(spy.size(), 1);
@@ -338,24 +339,24 @@ TEST_F(TimelineViewTest, EditsTheOrderByDraggingTheSelectedSliceIfTheJudgeAgrees
 TEST_F(TimelineViewTest, FindsSlicesByName) {
   const std::vector<std::uint32_t> found = slices_named(*shown.tracks, "f7");
   ASSERT_EQ(found.size(), 4U);  // one on each rank
-  view.show_hits(found);
-  const auto first = view.selected_slice();
+  view.navigation().show_hits(found);
+  const auto first = view.selection().slice();
   QTest::keyClick(&view, Qt::Key_Return);
-  EXPECT_NE(view.selected_slice(), first);
+  EXPECT_NE(view.selection().slice(), first);
   QTest::keyClick(&view, Qt::Key_Return, Qt::ShiftModifier);
-  EXPECT_EQ(view.selected_slice(), first);
-  view.show_hits({});
+  EXPECT_EQ(view.selection().slice(), first);
+  view.navigation().show_hits({});
   QTest::keyClick(&view, Qt::Key_Return);
-  EXPECT_EQ(view.selected_slice(), first);
+  EXPECT_EQ(view.selection().slice(), first);
 }
 
 TEST_F(TimelineViewTest, GoesToRanksAndTimes) {
-  EXPECT_TRUE(view.go_to(QStringLiteral("r3 12 ms")));
-  EXPECT_EQ(view.cursor_a(), Nanoseconds(12'000'000));
-  EXPECT_TRUE(view.go_to(QStringLiteral("2")));
-  EXPECT_TRUE(view.go_to(QStringLiteral("3.5us")));
+  EXPECT_TRUE(view.navigation().go_to(QStringLiteral("r3 12 ms")));
+  EXPECT_EQ(view.selection().cursor_a(), Nanoseconds(12'000'000));
+  EXPECT_TRUE(view.navigation().go_to(QStringLiteral("2")));
+  EXPECT_TRUE(view.navigation().go_to(QStringLiteral("3.5us")));
   for (const char* nothing : {"", "r99", "x", "12 parsecs", "r1 x"})
-    EXPECT_FALSE(view.go_to(QString::fromLatin1(nothing))) << nothing;
+    EXPECT_FALSE(view.navigation().go_to(QString::fromLatin1(nothing))) << nothing;
 }
 
 // ---- pictures -----------------------------------------------------------------------------------
@@ -373,21 +374,21 @@ TEST_F(TimelineViewTest, PaintsSlicesInTheirColours) {
 }
 
 TEST_F(TimelineViewTest, KeepsTheRangeWhenASliderMoves) {
-  view.show_range(Nanoseconds(3'000'000), Nanoseconds(9'000'000));
+  view.viewport().show_range(Nanoseconds(3'000'000), Nanoseconds(9'000'000));
   view.set_tracks(
       shown_pipeline("1f1b", {.devices = 4, .microbatches = 9}).tracks);  // a little longer
-  EXPECT_EQ(view.visible_from(), Nanoseconds(3'000'000));
+  EXPECT_EQ(view.viewport().visible_from(), Nanoseconds(3'000'000));
   view.set_tracks(shown_pipeline("1f1b", {.devices = 4, .microbatches = 64}).tracks);
-  EXPECT_LT(view.visible_from(), Nanoseconds(0));
+  EXPECT_LT(view.viewport().visible_from(), Nanoseconds(0));
 }
 
 TEST_F(TimelineViewTest, GlidesToAnotherOrderUnlessMotionIsReduced) {
   const ShownPipeline other = shown_pipeline("gpipe", {.devices = 4, .microbatches = 8});
-  const TimeWindow window = view.window();
+  const TimeWindow window = view.viewport().window();
   view.set_tracks(other.tracks);
   view.glide_from(*shown.tracks, window);
   EXPECT_FALSE(view.is_gliding());
-  view.set_reduced_motion(false);
+  view.appearance().set_reduced_motion(false);
   view.glide_from(*shown.tracks, window);
   EXPECT_TRUE(view.is_gliding());
   QImage under_way(view.size(), QImage::Format_RGB32);
@@ -414,11 +415,11 @@ TEST_F(TimelineViewTest, ShowsCountersWhereThereIsRoom) {
   };
   view.resize(view.width(), 900);
   const int without = rows_end();
-  view.set_counters_where_room();
+  view.lanes().set_counters_where_room();
   EXPECT_GT(rows_end(), without);
   view.resize(view.width(), 230);
   const int low = rows_end();
-  view.set_counters_shown(false);
+  view.lanes().set_counters_shown(false);
   EXPECT_EQ(rows_end(), low);  // there was no room
 }
 
@@ -431,9 +432,9 @@ TEST_F(TimelineViewTest, ShowsAMeasuredRunBelowItsPrediction) {
   };
   view.set_comparison(shown.tracks, measured.tracks,
                       pairs_at(ComparisonAlignment::kIterationStart, Nanoseconds(0)));
-  ASSERT_NE(view.comparison(), nullptr);
-  EXPECT_EQ(view.comparison()->slices.size(), shown.tracks->slice_count());
-  EXPECT_EQ(view.comparison()->measured_alone, 0U);
+  ASSERT_NE(view.state().content.comparison, nullptr);
+  EXPECT_EQ(view.state().content.comparison->slices.size(), shown.tracks->slice_count());
+  EXPECT_EQ(view.state().content.comparison->measured_alone, 0U);
   view.wait_for_painters();
   EXPECT_FALSE(to_image(view.snapshot()).isNull());
   // A click on a measured slice selects its predicted counterpart.
@@ -449,11 +450,11 @@ TEST_F(TimelineViewTest, ShowsAMeasuredRunBelowItsPrediction) {
       break;
   }
   QTest::mouseClick(&view, Qt::LeftButton, {}, {x, y});
-  EXPECT_EQ(view.selected_slice(), slice_named("r2.compute.s2.B3"));
+  EXPECT_EQ(view.selection().slice(), slice_named("r2.compute.s2.B3"));
   view.set_pairs(pairs_at(ComparisonAlignment::kFreeOffset, Nanoseconds(55)));
-  EXPECT_EQ(view.comparison()->offset, Nanoseconds(55));
+  EXPECT_EQ(view.state().content.comparison->offset, Nanoseconds(55));
   view.set_tracks(shown.tracks);
-  EXPECT_EQ(view.comparison(), nullptr);
+  EXPECT_EQ(view.state().content.comparison, nullptr);
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ class DialogCloser {
   int closed_ = 0;
 };
 
-TEST_F(MainWindowTest, TriggersEveryActionOnEveryScreenWithoutHarm) {
+TEST_F(MainWindowTest, SurvivesEveryActionOnEveryScreen) {
   ASSERT_TRUE(settles());
   const DialogCloser closer;
   std::vector<QString> names;
@@ -79,7 +79,7 @@ TEST_F(MainWindowTest, ReachesEveryActionByKeyboard) {
   }
 }
 
-TEST_F(MainWindowTest, GivesNoKeyToTwoActions) {
+TEST_F(MainWindowTest, AssignsEveryShortcutOnce) {
   std::map<QString, QString> users;
   for (const ActionEntry& entry : window->actions().entries())
     for (const QKeySequence& keys : entry.action->shortcuts()) {
@@ -133,7 +133,7 @@ TEST_F(MainWindowTest, HasAToolbarThatFollowsTheMenus) {
   EXPECT_FALSE(path->isVisible());
 }
 
-TEST_F(MainWindowTest, ContinuesWhereItWasClosed) {
+TEST_F(MainWindowTest, RestoresTheLastSession) {
   window->scenario_panel().knob("pp")->box()->setValue(4);
   ASSERT_TRUE(settles());
   const Scenario left = workbench->scenario().scenario();
@@ -163,7 +163,7 @@ TEST_F(MainWindowTest, OpensEveryExampleWithinASecond) {
   }
 }
 
-TEST_F(MainWindowTest, FollowsAKnobAndTakesItBack) {
+TEST_F(MainWindowTest, AppliesAndUndoesAKnobChange) {
   ASSERT_TRUE(settles());
   const Ticks before = workbench->simulation()->evaluation.step_time;
   CountKnob* knob = window->scenario_panel().knob("microbatches");
@@ -193,7 +193,7 @@ TEST_F(MainWindowTest, UndoesADragAsAWhole) {
   EXPECT_EQ(workbench->scenario().undo_stack().count(), steps_before + 2);
 }
 
-TEST_F(MainWindowTest, ExplainsAnImpossibleSettingInPlaceAndKeepsThePicture) {
+TEST_F(MainWindowTest, ShowsAnInvalidSettingInPlaceAndKeepsTheTimeline) {
   ASSERT_TRUE(settles());
   const auto sound = workbench->sound_simulation();
   window->scenario_panel().knob("tp")->box()->setValue(5);
@@ -207,7 +207,7 @@ TEST_F(MainWindowTest, ExplainsAnImpossibleSettingInPlaceAndKeepsThePicture) {
   }));
 }
 
-TEST_F(MainWindowTest, StepsThroughAllSchedulesThatArePossible) {
+TEST_F(MainWindowTest, StepsThroughAllApplicableSchedules) {
   ASSERT_TRUE(settles());
   std::set<std::string> seen;
   for (int i = 0; i < 40; ++i) {
@@ -220,7 +220,7 @@ TEST_F(MainWindowTest, StepsThroughAllSchedulesThatArePossible) {
   ASSERT_TRUE(settles());
 }
 
-TEST_F(MainWindowTest, SlowsAPositionByDraggingItsBar) {
+TEST_F(MainWindowTest, SlowsAPipelineRankByDraggingItsBar) {
   ASSERT_TRUE(settles());
   window->show_screen("explore");
   ASSERT_TRUE(settles());
@@ -262,7 +262,7 @@ TEST_F(MainWindowTest, CopiesAScenarioAsALineAndPastesIt) {
   EXPECT_EQ(workbench->scenario().scenario(), first);
 }
 
-TEST_F(MainWindowTest, RunsWhatIsTypedIntoThePalette) {
+TEST_F(MainWindowTest, RunsTheActionTypedIntoThePalette) {
   ASSERT_TRUE(settles());
   window->actions().find("help.palette")->trigger();
   auto* palette = open_dialog<CommandPalette>();
@@ -310,7 +310,7 @@ TEST_F(MainWindowTest, ShowsADialogForABrokenFileOfEachKind) {
   EXPECT_EQ(workbench->scenario().scenario(), before);
 }
 
-TEST_F(MainWindowTest, OpensThePlanAndTheScheduleThatItSaves) {
+TEST_F(MainWindowTest, ReopensSavedPlansAndSchedules) {
   ASSERT_TRUE(settles());
   QTemporaryDir folder;
   const auto simulation = workbench->sound_simulation();
@@ -338,7 +338,7 @@ TEST_F(MainWindowTest, ChangesItsThemeAndRemembersIt) {
   EXPECT_EQ(next_start.values().theme, ThemeChoice::kDark);
 }
 
-TEST_F(MainWindowTest, TakesKeysFromThePreferences) {
+TEST_F(MainWindowTest, ReadsShortcutsFromPreferences) {
   PreferenceValues values = workbench->preferences().values();
   values.keys["view.theme"] = QKeySequence("Ctrl+Alt+T");
   workbench->preferences().set(values);
@@ -348,7 +348,7 @@ TEST_F(MainWindowTest, TakesKeysFromThePreferences) {
 }
 
 // Shortcuts of held keys are set in the same dialog as those of actions, and are stored.
-TEST_F(MainWindowTest, TakesHeldKeysFromThePreferences) {
+TEST_F(MainWindowTest, ReadsHeldKeysFromPreferences) {
   ASSERT_TRUE(settles());
   window->actions().find("edit.preferences")->trigger();
   auto* dialog = open_dialog<PreferencesDialog>();
@@ -360,10 +360,11 @@ TEST_F(MainWindowTest, TakesHeldKeysFromThePreferences) {
   EXPECT_EQ(next_start.values().keys.at(kHeldKeyNames[0]), QKeySequence("I"));
   window->show_screen("explore");
   TimelineView& view = qobject_cast<ExploreScreen*>(window->current_screen())->view();
-  const Nanoseconds before = view.visible_to() - view.visible_from();
+  const Nanoseconds before = view.viewport().visible_to() - view.viewport().visible_from();
   QTest::keyClick(&view, Qt::Key_I);
-  EXPECT_TRUE(QTest::qWaitFor([&] { return view.visible_to() - view.visible_from() < before; },
-                              kPatienceMs));
+  EXPECT_TRUE(QTest::qWaitFor(
+      [&] { return view.viewport().visible_to() - view.viewport().visible_from() < before; },
+      kPatienceMs));
 }
 
 TEST_F(MainWindowTest, SavesAScreenshotOfEveryScreen) {
