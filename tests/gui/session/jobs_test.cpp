@@ -16,7 +16,7 @@ bool settles(Jobs& jobs) {
   return QTest::qWaitFor([&] { return jobs.is_idle(); }, kPatienceMs);
 }
 
-TEST(Jobs, BringTheResultToTheThreadThatAsked) {
+TEST(Jobs, DeliverResultsOnTheRequestingThread) {
   Jobs jobs;
   int result = 0;
   QThread* worked_on = nullptr;
@@ -39,7 +39,7 @@ TEST(Jobs, BringTheResultToTheThreadThatAsked) {
 
 // Five requests in one lane while the first one is blocked: the first runs, the last waits, and the
 // three in between never run. The first is superseded, so only the last result is delivered.
-TEST(Jobs, OfOneLaneRunOnlyTheLatestThatWaits) {
+TEST(Jobs, RunOnlyTheLatestWaitingRequestOfALane) {
   Jobs jobs;
   QSemaphore gate;
   std::atomic<int> ran = 0;
@@ -77,7 +77,7 @@ TEST(Jobs, ThatAreNotListedShowResultsOnTheWay) {
   EXPECT_THAT(delivered, testing::ElementsAre(0, 2));
 }
 
-TEST(Jobs, SayWhatIsWrongWithTheInput) {
+TEST(Jobs, ReportInputErrors) {
   Jobs jobs;
   JobFailure failure;
   jobs.start<int>(
@@ -92,7 +92,7 @@ TEST(Jobs, SayWhatIsWrongWithTheInput) {
   EXPECT_EQ(failure.diagnostics[0].where, "a.json");
 }
 
-TEST(Jobs, ThatAreCancelledDeliverNothing) {
+TEST(Jobs, DeliverNothingAfterCancellation) {
   Jobs jobs;
   QSemaphore started;
   const JobId job = jobs.start<int>(
@@ -130,7 +130,7 @@ TEST(Jobs, EndWithTheirOwner) {
   EXPECT_TRUE(ended);
 }
 
-TEST(Jobs, CallNobodyWhoIsGone) {
+TEST(Jobs, NeverCallDestroyedOwners) {
   Jobs jobs;
   auto receiver = std::make_unique<QObject>();
   QSemaphore gate;
@@ -146,7 +146,7 @@ TEST(Jobs, CallNobodyWhoIsGone) {
   EXPECT_TRUE(settles(jobs));
 }
 
-TEST(Jobs, TellHowFarTheyAre) {
+TEST(Jobs, ReportProgress) {
   Jobs jobs;
   QSemaphore reported, gate;
   jobs.start<int>(

@@ -20,7 +20,7 @@ TEST(Scenario, KeepsItsMicrobatchesWhenReplicasChange) {
   EXPECT_EQ(s.strategy.global_batch, 192);
 }
 
-TEST(Scenario, TakesTheChunksThatAScheduleNeeds) {
+TEST(Scenario, AdoptsTheChunksRequiredByASchedule) {
   Scenario s = default_scenario();
   set_schedule(s, "zb-v");
   EXPECT_EQ(s.strategy.degrees.chunks, 2);
@@ -28,7 +28,7 @@ TEST(Scenario, TakesTheChunksThatAScheduleNeeds) {
   EXPECT_EQ(s.strategy.degrees.chunks, 1);
 }
 
-TEST(Scenario, ForgetsHandWorkOfAnotherNumberOfStages) {
+TEST(Scenario, DropsManualEditsForAnotherStageCount) {
   Scenario s = default_scenario();
   set_slowness(s, 3, 1.5);
   ASSERT_EQ(s.what_if.slowness.size(), 8u);
@@ -36,21 +36,21 @@ TEST(Scenario, ForgetsHandWorkOfAnotherNumberOfStages) {
   EXPECT_TRUE(s.what_if.slowness.empty());
 }
 
-TEST(Scenario, IsAsPricedOnceEveryPositionIsSetBack) {
+TEST(Scenario, MatchesPricedTimesAfterResettingEveryPipelineRank) {
   Scenario s = default_scenario();
   set_slowness(s, 3, 1.5);
   set_slowness(s, 3, 1);
   EXPECT_EQ(s, default_scenario());
 }
 
-TEST(StateText, BringsEveryExampleBack) {
+TEST(StateText, RoundTripsEveryExample) {
   for (const Example& example : example_scenarios()) {
     const std::string text = to_state_text(example.scenario);
     EXPECT_EQ(scenario_from_state_text(text), example.scenario) << text;
   }
 }
 
-TEST(StateText, KeepsSwitchesThatAreOffUnlikeTheirDefault) {
+TEST(StateText, KeepsSwitchesThatAreOffByHand) {
   Scenario s = default_scenario();
   s.strategy.zero = 3;
   s.strategy.data_parallelism.reshard_after_forward = false;
@@ -58,7 +58,7 @@ TEST(StateText, KeepsSwitchesThatAreOffUnlikeTheirDefault) {
   EXPECT_EQ(scenario_from_state_text(to_state_text(s)), s);
 }
 
-TEST(StateText, RefusesWhatItDoesNotKnow) {
+TEST(StateText, RejectsUnknownWords) {
   for (const char* text :
        {"", "rm -rf /", "--model gpt2", "--model gpt2 --cluster nowhere --global-batch 1 --seq 1",
         "--model gpt2 --cluster dgx-a100 --global-batch 8 --seq 128 --pp x",
@@ -69,7 +69,7 @@ TEST(StateText, RefusesWhatItDoesNotKnow) {
 }
 
 // p = 4, m = 8, equal stages, free messages: 3 / 11 (Narayanan et al., arXiv:2104.04473, 2.2.1).
-TEST(SimulatedScenario, OfTheTextbookMeetsItsFormula) {
+TEST(SimulatedScenario, MatchesTheFormulaOfTheTextbookExample) {
   JobLibrary library;
   const auto s = simulate_scenario(example_scenarios().front().scenario, library);
   ASSERT_TRUE(s->is_sound());
@@ -80,7 +80,7 @@ TEST(SimulatedScenario, OfTheTextbookMeetsItsFormula) {
 }
 
 // Every closed form equals the simulation if all its assumptions hold.
-TEST(SimulatedScenario, MeetsEveryFormulaWhoseAssumptionsHold) {
+TEST(SimulatedScenario, MatchesEveryFormulaWhoseAssumptionsHold) {
   JobLibrary library;
   int met = 0;
   for (const char* schedule :
@@ -117,7 +117,7 @@ TEST(SimulatedScenario, IsNeverShorterThanItsBound) {
   EXPECT_GE(bounded, 12);
 }
 
-TEST(SimulatedScenario, SaysWhatIsWrong) {
+TEST(SimulatedScenario, ReportsProblems) {
   JobLibrary library;
   Scenario s = default_scenario();
   set_tensor_degree(s, 5);
@@ -139,7 +139,7 @@ Scenario with_collectives() {
 }
 
 // Labels built from the graph match the names of a timeline.
-TEST(SimulatedScenario, ShowsItsTasksAsATimelineWithNamesDoes) {
+TEST(SimulatedScenario, EqualsTheTimelineBuiltWithNames) {
   JobLibrary library;
   const auto s = simulate_scenario(with_collectives(), library);
   ASSERT_TRUE(s->is_sound()) << s->problems.front().what;
@@ -158,7 +158,7 @@ TEST(SimulatedScenario, ShowsItsTasksAsATimelineWithNamesDoes) {
   EXPECT_GT(collectives, 0U);
 }
 
-TEST(SimulatedScenario, RefusesPassTimesByHandWherePassesAreCut) {
+TEST(SimulatedScenario, RejectsManualPassTimesWithSplitPasses) {
   JobLibrary library;
   Scenario s = example_scenarios().front().scenario;
   set_data_degree(s, 2);

@@ -50,7 +50,7 @@ std::size_t slice_named(const Shown& shown, const std::string& name) {
 }
 
 // Two devices, one micro-batch: F on 0, message, F and B on 1, message, B on 0. All of it critical.
-TEST(Causes, FollowTheOneChainOfOneMicrobatch) {
+TEST(Causes, FollowTheChainOfASingleMicrobatch) {
   const Shown shown = one_f_one_b(2, 1);
   EXPECT_EQ(names(shown, shown.causes.critical_path),
             (std::vector<std::string>{"r0 F0", "r0 send0", "r1 receive0", "r1 F0", "r1 B0",
@@ -60,7 +60,7 @@ TEST(Causes, FollowTheOneChainOfOneMicrobatch) {
 }
 
 // The bubble before B0 of rank 0 waits for a message of rank 1's B0, which followed F0 at once.
-TEST(Causes, TellTheChainBehindABubble) {
+TEST(Causes, FindTheChainBeforeABubble) {
   const Shown shown = one_f_one_b(2, 1);
   const std::size_t backward = slice_named(shown, "r0.compute.s0.B0");
   EXPECT_EQ(names(shown, chain_of_causes(shown.causes, shown.tracks, backward)),
@@ -68,7 +68,7 @@ TEST(Causes, TellTheChainBehindABubble) {
 }
 
 // Rank 0 waits from 1000 to 4300: 4150 - 1000 for rank 1's work, then 150 for the message.
-TEST(Causes, KnowTheBubblesLargestFirstAndWhatTheyAreFor) {
+TEST(Causes, ListBubblesLargestFirstWithTheirCauses) {
   const Shown shown = one_f_one_b(2, 1);
   ASSERT_EQ(shown.causes.bubbles.size(), 3U);
   EXPECT_EQ(shown.causes.bubbles[0].from, Nanoseconds(1000));
@@ -92,7 +92,7 @@ Ticks makespan_with(const Shown& shown, std::size_t task, Ticks extra) {
 
 // Checked by simulating again: if a compute task takes longer by its slack the step time does not
 // change; one nanosecond more and it does.
-TEST(Causes, PromiseSlackThatASecondSimulationConfirms) {
+TEST(Causes, PredictSlackConfirmedByASecondSimulation) {
   for (int devices = 2; devices <= 4; ++devices)
     for (int microbatches = 1; microbatches <= 5; ++microbatches) {
       const Shown shown = one_f_one_b(devices, microbatches);
@@ -128,7 +128,7 @@ TEST(Causes, ReachEverySliceFromTheCriticalPathBackwards) {
   EXPECT_EQ(edges, shown.causes.after.size());
 }
 
-TEST(Causes, OfATraceComeFromItsRowsAndArrows) {
+TEST(Causes, UseRowsAndArrowsOfATrace) {
   Shown shown = one_f_one_b(2, 1);
   const TimelineCauses causes = timeline_causes_of(shown.tracks);
   const std::size_t backward = slice_named(shown, "r0.compute.s0.B0");

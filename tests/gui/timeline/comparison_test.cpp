@@ -31,7 +31,7 @@ TEST(Comparison, PairsByPassAndAlignsOnTheFirstForward) {
       Nanoseconds(77));
 }
 
-TEST(OrderEdit, GoesBehindEveryPassWhoseMiddleIsEarlier) {
+TEST(OrderEdit, GoesAfterEveryPassWithAnEarlierMiddle) {
   const TimelineTracks tracks = row_of_pieces(
       {{kF, 0, 0, 10}, {kF, 1, 10, 20}, {kH, 0, 20, 22}, {kF, 2, 30, 40}, {kB, 0, 40, 60}});
   // F0 dropped at 36: after F1 and F2 (middle 35), before B0 (50).

@@ -70,7 +70,7 @@ double busy_of_pixels(const LaneDrawing& drawing, const TimeWindow& window) {
 }
 
 // At every zoom the pixels add up to the busy time of the visible range.
-TEST(Coverage, ConservesBusyTimeFromZoomToZoom) {
+TEST(Coverage, ConservesBusyTimeAcrossZoomLevels) {
   const TimelineTracks tracks = random_tracks(3, {.rows = 1, .slices_per_row = 20'000});
   const auto exact =
       static_cast<double>(total(busy_times(tracks, 0, Nanoseconds(0), tracks.end)).value);
@@ -88,7 +88,7 @@ TEST(Coverage, ConservesBusyTimeFromZoomToZoom) {
 }
 
 // For any window the pixels agree with the exact sums, except for bins that straddle its edges.
-TEST(Coverage, DrawsWindowsAsTheExactSumsSay) {
+TEST(Coverage, MatchesExactSumsInEveryWindow) {
   const TimelineTracks tracks = random_tracks(4, {.rows = 1, .slices_per_row = 20'000});
   std::mt19937_64 random(5);
   LaneDrawing drawing;

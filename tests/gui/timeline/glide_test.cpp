@@ -38,7 +38,7 @@ constexpr SliceKind kI = SliceKind::kBackwardInput;
 
 // One pixel per nanosecond before, two after. F0 moves to rank 1 at 10..20, on the screen 20..40;
 // B0 disappears in place; I0 appears at 0..10, on the screen 0..20.
-TEST(GlidingSlices, ArePairedByTheirWorkAcrossRanks) {
+TEST(GlidingSlices, AreMatchedByPassAcrossRanks) {
   const TimelineTracks before = rows_of({{{kF, 0, 0, 10}, {kB, 0, 10, 30}}, {}});
   const TimelineTracks after = rows_of({{{kI, 0, 0, 10}}, {{kF, 0, 10, 20}}});
   const std::vector<GlidingSlice> gliding =
@@ -49,7 +49,7 @@ TEST(GlidingSlices, ArePairedByTheirWorkAcrossRanks) {
                                                      GlidingSlice{0, 0, kI, 10, 10, 0, 20}));
 }
 
-TEST(GlidingSlices, AreNoneWhereTheyWouldBeTooMany) {
+TEST(GlidingSlices, AreEmptyAboveTheLimit) {
   std::vector<Pass> many;
   for (int i = 0; i <= static_cast<int>(kMostGliding); ++i) many.push_back({kF, i, i, i + 1});
   const TimelineTracks large = rows_of({many}), small = rows_of({{{kF, 0, 0, 1}}});
@@ -68,7 +68,7 @@ TEST(GlidingSlices, EaseFromTheirPlaceToTheOther) {
     EXPECT_LT(eased(tenth / 10.0), eased((tenth + 1) / 10.0));
 }
 
-TEST(InFlightCurves, AreTheCurvesOfTheirRows) {
+TEST(InFlightCurves, MatchTheCurveOfEachRow) {
   const auto tracks = std::make_shared<const TimelineTracks>(
       rows_of({{{kF, 0, 0, 10}, {kF, 1, 10, 20}, {kB, 0, 20, 30}, {kB, 1, 30, 40}},
                {{kF, 0, 10, 20}, {kB, 0, 20, 40}}}));

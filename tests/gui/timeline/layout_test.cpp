@@ -30,7 +30,7 @@ TimelineTracks small_tracks() {
 }
 
 // 600 ns over 60 pixels: 10 ns a pixel. W0 and W1 (0.1 pixels each) are folded into pixel 50.
-TEST(LaneDrawing, OfASmallRowIsTheHandDrawnList) {
+TEST(LaneDrawing, MatchesTheHandDrawnListOfASmallRow) {
   const TimelineTracks tracks = small_tracks();
   LaneDrawing drawing;
   draw_lane(tracks, 0, {Nanoseconds(0), Nanoseconds(600), 60}, nullptr, drawing);
@@ -65,7 +65,7 @@ TEST(LaneDrawing, BlendsPixelsOnTheEdgesOfSlices) {
 }
 
 // Four devices, F 1 ms, B and W 1.2 and 0.8 ms; 240 pixels over all of it.
-TEST(LaneDrawing, OfSchedulesIsAsTheGoldenFilesSay) {
+TEST(LaneDrawing, MatchesTheGoldenFilesOfSchedules) {
   constexpr std::pair<const char*, int> kSchedules[]{
       {"1f1b", 1}, {"interleaved-1f1b", 2}, {"zb-h1", 1}, {"zb-v", 2}};
   for (const auto& [schedule, chunks] : kSchedules) {
@@ -98,7 +98,7 @@ TEST(LaneDrawing, HatchesIdlePartsThatAreWideEnough) {
 }
 
 // At any zoom, every pixel with its center in a box belongs to that box's slice.
-TEST(HitTest, FindsWhatIsDrawn) {
+TEST(HitTest, FindsDrawnSlices) {
   const TimelineTracks tracks = random_tracks(11, {.rows = 2, .slices_per_row = 400});
   std::mt19937_64 random(3);
   LaneDrawing drawing;
@@ -127,7 +127,7 @@ TEST(HitTest, FindsWhatIsDrawn) {
   EXPECT_GT(boxes, 1000);
 }
 
-TEST(GapAt, TellsTheGapAroundAMoment) {
+TEST(GapAt, FindsTheGapAtATime) {
   const TimelineTracks tracks = small_tracks();
   EXPECT_FALSE(gap_at(tracks, 0, Nanoseconds(150)));
   const auto gap = gap_at(tracks, 0, Nanoseconds(250));
@@ -149,7 +149,7 @@ TEST(TimeWindow, ZoomsAroundTheTimeUnderThePointer) {
   EXPECT_DOUBLE_EQ(closer.pixel_of(Nanoseconds(250'000)), 250.0);
 }
 
-TEST(TimeWindow, StaysWithinItsBoundsWhateverIsDone) {
+TEST(TimeWindow, StaysWithinBoundsUnderAnyMoves) {
   std::mt19937 random(9);
   for (const std::int64_t end :
        {std::int64_t{0}, std::int64_t{1}, std::int64_t{999}, std::int64_t{4'000'000'000'000}}) {
@@ -199,7 +199,7 @@ std::vector<int> ranks_of(const LaneArrangement& arrangement) {
   return ranks;
 }
 
-TEST(Lanes, ShowOneReplicaUntilToldOtherwise) {
+TEST(Lanes, ShowOneReplicaByDefault) {
   const TimelineTracks tracks = four_ranks();
   LaneOptions options;
   EXPECT_EQ(ranks_of(arrange_lanes(tracks, options)), (std::vector<int>{0, 2}));
@@ -223,7 +223,7 @@ TEST(Lanes, ShowTheStreamsOfOpenRanksAndPinnedRowsOnTop) {
   EXPECT_EQ(arrangement.lanes[3].height, options.sizes.stream);
 }
 
-TEST(Lanes, CarryAsManyCountersAsAreAskedFor) {
+TEST(Lanes, ShowTheRequestedCounters) {
   TimelineTracks tracks = four_ranks();
   for (int rank = 0; rank < 4; ++rank)
     tracks.memory.push_back({.rank = rank, .capacity = {}, .points = {}});
@@ -241,7 +241,7 @@ TEST(Lanes, CarryAsManyCountersAsAreAskedFor) {
 }
 
 // Pinned lanes do not scroll; other lanes do and disappear under them.
-TEST(Lanes, AreFoundWhereTheyAreScrolledTo) {
+TEST(Lanes, AreFoundAfterScrolling) {
   const TimelineTracks tracks = four_ranks();
   LaneOptions options;
   options.fold_replicas = false;
@@ -257,7 +257,7 @@ TEST(Lanes, AreFoundWhereTheyAreScrolledTo) {
   EXPECT_EQ(lane_at(a, 4000, 0), std::nullopt);
 }
 
-TEST(Lanes, OfAComparisonStandInPairsWithADifferenceBelow) {
+TEST(Lanes, PairPredictedAndMeasuredRowsWithADifferenceLane) {
   const TimelineTracks predicted = four_ranks();
   const TimelineTracks measured = four_ranks();
   LaneOptions options;

@@ -14,7 +14,7 @@ constexpr SliceKind kF = SliceKind::kForward, kB = SliceKind::kBackward, kO = Sl
 // are 5 apart. So by the predicted clock F0 took [0, 20), F1 [20, 30), B0 [30, 70). Half of the
 // way: F0 [0, 15), F1 [15, 25), B0 [25, 55). The optimizer [40, 44) was not measured: it keeps its
 // duration and starts when B0 has ended.
-TEST(Morph, GoesStraightFromPredictedToMeasured) {
+TEST(Morph, InterpolatesLinearlyFromPredictedToMeasured) {
   const TimelineTracks predicted =
       row_of_pieces({{kF, 0, 0, 10}, {kF, 1, 10, 20}, {kB, 0, 20, 40}, {kO, 0, 40, 44}});
   const TimelineTracks measured = row_of_pieces(
@@ -31,7 +31,7 @@ TEST(Morph, GoesStraightFromPredictedToMeasured) {
   EXPECT_EQ(full.duration_ns, (std::vector<std::uint32_t>{20, 10, 40, 4}));
 }
 
-TEST(Morph, IsThePredictionAtItsBeginning) {
+TEST(Morph, EqualsThePredictionAtTheStart) {
   const TimelineTracks predicted = row_of_pieces({{kF, 0, 3, 10}, {kB, 0, 20, 40}});
   const TimelineTracks measured = row_of_pieces({{kF, 0, 0, 90}, {kB, 0, 100, 140}});
   const auto pairs = compare_tracks(predicted, measured, ComparisonAlignment::kIterationStart);
@@ -43,7 +43,7 @@ TEST(Morph, IsThePredictionAtItsBeginning) {
 
 // Measured in the opposite order: F1 [0, 10), F0 [10, 20). F0 moves toward 10 and F1 must not
 // overtake it; the row stays valid at every slider position.
-TEST(Morph, NeverLetsSlicesOverlap) {
+TEST(Morph, NeverOverlapsSlices) {
   const TimelineTracks predicted = row_of_pieces({{kF, 0, 0, 10}, {kF, 1, 10, 20}});
   const TimelineTracks measured = row_of_pieces({{kF, 1, 0, 10}, {kF, 0, 10, 20}});
   const auto pairs = compare_tracks(predicted, measured, ComparisonAlignment::kIterationStart);

@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-TEST(PipelineAction, IsReadFromPyTorchsNames) {
+TEST(PipelineAction, ParsesPyTorchNames) {
   EXPECT_EQ(pipeline_action("PP:2F0"), (PipelineAction{2, 0, SliceKind::kForward}));
   EXPECT_EQ(pipeline_action("PP:5B13"), (PipelineAction{5, 13, SliceKind::kBackward}));
   EXPECT_EQ(pipeline_action("PP:1I2"), (PipelineAction{1, 2, SliceKind::kBackwardInput}));
@@ -56,7 +56,7 @@ std::string kineto(int rank, double shift_us, double end_us) {
          at(100) + R"(,"dur":2}]})";
 }
 
-TEST(TraceRows, FindTheStreamWithThePassesAndKeepNestedSlicesApart) {
+TEST(TraceRows, FindTheComputeStreamAndSeparateNestedSlices) {
   const TimelineTracks tracks = tracks_of_trace(kineto(1, 0, 70), "rank1.json");
   EXPECT_THAT(check_timeline_tracks(tracks), IsEmpty());
   std::vector<std::string> rows;
@@ -75,7 +75,7 @@ TEST(TraceRows, FindTheStreamWithThePassesAndKeepNestedSlicesApart) {
 }
 
 // Rank 1's clock is 1000 us ahead; both leave the all-reduce at 70 us of rank 0's clock.
-TEST(ClockAlignment, LaysRanksOverEachOtherWhereCollectivesEnd) {
+TEST(ClockAlignment, AlignsRanksAtTheEndsOfCollectives) {
   std::vector<RankTrace> traces(2);
   traces[0] = {.events = read_trace_events(kineto(0, 0, 70), "a"), .rank = 0, .where = "a"};
   traces[1] = {.events = read_trace_events(kineto(1, 1000, 70), "b"), .rank = 1, .where = "b"};
@@ -88,7 +88,7 @@ TEST(ClockAlignment, LaysRanksOverEachOtherWhereCollectivesEnd) {
   EXPECT_EQ(tracks.start_ns[tracks.row_begin[0]], tracks.start_ns[tracks.row_begin[5]]);
 }
 
-TEST(ClockAlignment, NamesRanksThatShareNothing) {
+TEST(ClockAlignment, ReportsRanksWithoutCommonCollectives) {
   std::vector<RankTrace> traces(2);
   traces[0] = {.events = read_trace_events(kineto(0, 0, 70), "a"), .rank = 0, .where = "a"};
   traces[1] = {.events = read_trace_events("[]", "b"), .rank = 5, .where = "b"};
@@ -96,7 +96,7 @@ TEST(ClockAlignment, NamesRanksThatShareNothing) {
 }
 
 // A Meshwright timeline has the same slices when saved as Chrome JSON, .pftrace or gzipped.
-TEST(TraceFiles, AreTheSameTimelineInEveryFormOfOurs) {
+TEST(TraceFiles, ReadTheSameTimelineFromEveryFormat) {
   for (unsigned seed = 0; seed < 10; ++seed) {
     const Timeline timeline = random_timeline(seed);
     const TimelineTracks wanted = timeline_tracks_of(timeline);
@@ -136,7 +136,7 @@ std::string gzipped(const std::string& text) {
   return out;
 }
 
-TEST(TraceFiles, MayBeGzippedAndAreRefusedWhenTheyAreCutOff) {
+TEST(TraceFiles, ReadGzipAndRejectTruncatedFiles) {
   const std::string json = kineto(0, 0, 70), zipped = gzipped(json);
   EXPECT_EQ(tracks_of_trace(zipped, "t.json.gz").slice_count(),
             tracks_of_trace(json, "t.json").slice_count());
@@ -144,7 +144,7 @@ TEST(TraceFiles, MayBeGzippedAndAreRefusedWhenTheyAreCutOff) {
     EXPECT_THROW(tracks_of_trace(zipped.substr(0, n), "t"), InputError) << n;
 }
 
-TEST(TraceFiles, OfOneRankTwiceAreRefused) {
+TEST(TraceFiles, RejectDuplicateRanks) {
   const std::string folder = testing::TempDir();
   write_file(folder + "/a_rank0.json", kineto(0, 0, 70));
   write_file(folder + "/b_rank0.json", kineto(0, 5, 70));
@@ -160,13 +160,13 @@ TEST(TraceFiles, OfOneRankTwiceAreRefused) {
   EXPECT_THAT(both.notes.front(), HasSubstr("1 shared collectives"));
 }
 
-TEST(TraceFiles, OfNothingKnownAreRefused) {
+TEST(TraceFiles, RejectUnknownFormats) {
   for (const std::string text : {"", "plain text", "\x1f\x8b", "<xml/>"})
     EXPECT_THROW(tracks_of_trace(text, "f"), InputError) << text;
 }
 
 // A round trip through a core timeline is lossless.
-TEST(TimelineOfTracks, GivesTheSlicesBack) {
+TEST(TimelineOfTracks, ReturnsTheSameSlices) {
   for (unsigned seed = 0; seed < 10; ++seed) {
     const TimelineTracks tracks = timeline_tracks_of(random_timeline(seed));
     std::vector<std::size_t> rows(tracks.rows.size());

@@ -48,7 +48,7 @@ Timeline two_rows() {
 }
 
 // Picoseconds 1,000,999 to 3,000,000 are nanoseconds 1000 to 3000; the first start becomes 0.
-TEST(TimelineTracks, HoldTheSpansOfATimelineInNanosecondsFromItsFirstStart) {
+TEST(TimelineTracks, StoreSpansInNanosecondsSinceTheFirstStart) {
   const TimelineTracks tracks = timeline_tracks_of(two_rows());
   EXPECT_THAT(check_timeline_tracks(tracks), IsEmpty());
   EXPECT_EQ(tracks.base, Nanoseconds(1000));
@@ -61,7 +61,7 @@ TEST(TimelineTracks, HoldTheSpansOfATimelineInNanosecondsFromItsFirstStart) {
   EXPECT_FALSE(tracks.rows[1].is_compute);
 }
 
-TEST(TimelineTracks, TellNamesWithoutStoringThemSliceBySlice) {
+TEST(TimelineTracks, BuildNamesWithoutStoringThemPerSlice) {
   const TimelineTracks tracks = timeline_tracks_of(two_rows());
   EXPECT_EQ(short_name(tracks, 0), "F7");
   EXPECT_EQ(full_name(tracks, 0), "r3.compute.s1.F7");
@@ -70,7 +70,7 @@ TEST(TimelineTracks, TellNamesWithoutStoringThemSliceBySlice) {
   EXPECT_EQ(full_name(tracks, 3), "r3.send-next.s1.send7");
 }
 
-TEST(TimelineTracks, AreSoundForAnyTimeline) {
+TEST(TimelineTracks, AreValidForRandomTimelines) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(seed);
     const Timeline timeline = random_timeline(seed);
@@ -84,7 +84,7 @@ TEST(TimelineTracks, AreSoundForAnyTimeline) {
   }
 }
 
-TEST(TimelineTracks, FindSlicesByTimeAsALinearSearchDoes) {
+TEST(TimelineTracks, FindSlicesLikeALinearSearch) {
   const TimelineTracks tracks = random_tracks(1, {.rows = 2, .slices_per_row = 60});
   for (std::size_t row = 0; row < 2; ++row)
     for (std::int64_t at = -5; at < tracks.end.value + 5; at += 7) {
@@ -101,7 +101,7 @@ TEST(TimelineTracks, FindSlicesByTimeAsALinearSearchDoes) {
 }
 
 // 2^32 ns are 4.29 s: longer slices, and those equal to the marker value, are stored separately.
-TEST(TimelineTracks, HoldSlicesOfAnyLength) {
+TEST(TimelineTracks, StoreSlicesOfAnyDuration) {
   const std::vector<std::int64_t> durations{5, 3'600'000'000'000, 0xffff'fffe, 0xffff'ffff, 7};
   TracksBuilder builder;
   builder.add_row({.label = "stream 1"});
@@ -119,7 +119,7 @@ TEST(TimelineTracks, HoldSlicesOfAnyLength) {
 }
 
 // Slices 0..10 and 5..20 on one row: the second is shortened to start at the end of the first.
-TEST(TracksBuilder, MendsOverlaps) {
+TEST(TracksBuilder, RepairsOverlaps) {
   TracksBuilder builder;
   builder.add_row({.label = "stream 1"});
   builder.add({.start_ns = 100, .duration_ns = 10, .label = builder.label("a", -1)});
@@ -132,7 +132,7 @@ TEST(TracksBuilder, MendsOverlaps) {
   EXPECT_EQ(tracks.labels.size(), 2U);
 }
 
-TEST(TracksBuilder, KeepsLabelsBeyondSixteenBitsApart) {
+TEST(TracksBuilder, DistinguishesLabelsBeyondSixteenBits) {
   TracksBuilder builder;
   builder.add_row({.label = "stream 1"});
   for (int i = 0; i < 70'000; ++i)
@@ -142,7 +142,7 @@ TEST(TracksBuilder, KeepsLabelsBeyondSixteenBitsApart) {
     EXPECT_EQ(tracks.label_of(s).name, std::to_string(s));
 }
 
-TEST(TimelineTracks, CostAtMostTwentyBytesASlice) {
+TEST(TimelineTracks, TakeAtMostTwentyBytesPerSlice) {
   const TimelineTracks tracks = random_tracks(1, {.rows = 8, .slices_per_row = 20'000});
   EXPECT_LE(slice_storage(tracks).value, 20 * static_cast<std::int64_t>(tracks.slice_count()));
 }

@@ -33,7 +33,7 @@ TEST(ChartAxis, HoldsAllValuesAndReturnsThem) {
   EXPECT_DOUBLE_EQ(axis_of({5, 10}, AxisScale::kLinear, true).low, 0);
 }
 
-TEST(ChartAxis, IsSoundWithoutValuesWithOneAndWithBadOnes) {
+TEST(ChartAxis, HandlesNoValuesOneValueAndInvalidValues) {
   for (const std::vector<double>& values :
        {std::vector<double>{}, {7}, {0}, {-1, 0}, {std::nan(""), INFINITY, 5}})
     for (const AxisScale scale : {AxisScale::kLinear, AxisScale::kLogarithmic}) {
@@ -67,7 +67,7 @@ TEST(ChartAxis, CountsInWholeNumbers) {
 
 // 0 to 10 over 700 pixels: 11 ticks are 70 pixels apart, 6 are 140, 3 are 350. Labels of 100 pixels
 // and a gap of 8 need 108, labels of 200 need 208; if labels are wider than the axis one is left.
-TEST(ChartAxis, HasNoMoreTicksThanLabelsSideBySide) {
+TEST(ChartAxis, LimitsTicksToLabelsThatFit) {
   ChartAxis axis;
   axis.high = 10;
   const auto count = [&](double width) {
@@ -93,7 +93,7 @@ TEST(ChartAxis, MarksBytesAtRoundBinarySizes) {
               Pointwise(DoubleNear(1e-9), {kKiB, 2 * kKiB, 4 * kKiB, 8 * kKiB, 16 * kKiB}));
 }
 
-TEST(IsoLine, CutsASlopeHalfway) {
+TEST(IsoLine, CrossesASlopeHalfway) {
   // Values rise by 1 per column: 0.5 is halfway between the columns, in every row.
   const ValueGrid slope{{0.0, 1.0}, {0.0, 1.0}, {0.0, 1.0}};
   const std::vector<QLineF> line = iso_line(slope, 0.5);
@@ -106,7 +106,7 @@ TEST(IsoLine, CutsASlopeHalfway) {
   EXPECT_TRUE(iso_line(slope, 2).empty());
 }
 
-TEST(IsoLine, CutsCornersOfASaddleOffAsItsMiddleSays) {
+TEST(IsoLine, ResolvesSaddlesByTheirCenter) {
   // Two opposite high corners and a low middle: each high corner is separated on its own.
   const ValueGrid low_middle{{1.0, 0.0}, {0.0, 1.0}};
   for (const QLineF& piece : iso_line(low_middle, 0.6))
@@ -117,7 +117,7 @@ TEST(IsoLine, CutsCornersOfASaddleOffAsItsMiddleSays) {
   EXPECT_EQ(iso_line(low_middle, 0.6).size(), 2U);
 }
 
-TEST(IsoLine, LeavesSquaresWithoutAllValuesOut) {
+TEST(IsoLine, SkipsSquaresWithMissingValues) {
   const ValueGrid grid{{0.0, 1.0}, {std::nullopt, 1.0}};
   EXPECT_TRUE(iso_line(grid, 0.5).empty());
 }
@@ -129,14 +129,14 @@ PlanFigures plan(std::int64_t step, std::int64_t memory) {
   return figures;
 }
 
-TEST(ParetoFront, HoldsWhatNothingBeatsInBoth) {
+TEST(ParetoFront, KeepsNonDominatedPoints) {
   // 0 beats 1 in both; 3 is as fast as 0 but needs more memory.
   EXPECT_THAT(pareto_front({plan(10, 50), plan(12, 60), plan(8, 70), plan(10, 55), plan(20, 20)}),
               ElementsAre(4U, 0U, 2U));
   EXPECT_TRUE(pareto_front({}).empty());
 }
 
-TEST(GroupPlace, CutsTheRanksOfEveryAxisIntoGroupsOfItsSize) {
+TEST(GroupPlace, PartitionsRanksIntoGroupsOfEachAxis) {
   Strategy strategy;
   strategy.degrees = {.data = 3, .pipeline = 2, .context = 2, .tensor = 4};
   const int sizes[kTopologyAxisCount]{4, 2, 3, 2};
@@ -154,7 +154,7 @@ TEST(GroupPlace, CutsTheRanksOfEveryAxisIntoGroupsOfItsSize) {
   }
 }
 
-TEST(SweepAxis, HasTheScenarioAmongItsValues) {
+TEST(SweepAxis, IncludesTheValueOfTheScenario) {
   const Scenario base = default_scenario();
   for (int knob = 0; knob < kSweepKnobCount; ++knob) {
     const SweepAxis axis = sweep_axis(static_cast<SweepKnob>(knob), base);
@@ -194,7 +194,7 @@ KernelCurve products() {
   return curve;
 }
 
-TEST(CalibrationSeries, LeavesOutWhatTheOtherPointsMissByFar) {
+TEST(CalibrationSeries, ExcludesPointsFarFromTheFit) {
   const CurveSeries all = series_of(products(), false), without = series_of(products(), true);
   ASSERT_EQ(all.points.points.size(), 9u);
   ASSERT_LT(without.points.points.size(), 9u);
@@ -206,7 +206,7 @@ TEST(CalibrationSeries, LeavesOutWhatTheOtherPointsMissByFar) {
   EXPECT_TRUE(without.note.contains("hidden"));
 }
 
-TEST(CalibrationSeries, DrawsTheLineThroughACollective) {
+TEST(CalibrationSeries, DrawsTheFittedLineOfACollective) {
   CollectiveCurve curve;
   for (std::int64_t bytes = 1024; bytes <= 1 << 20; bytes *= 2)
     curve.points.push_back({Bytes(bytes), Seconds(1e-5 + static_cast<double>(bytes) * 1e-9)});
@@ -216,7 +216,7 @@ TEST(CalibrationSeries, DrawsTheLineThroughACollective) {
   EXPECT_TRUE(series.note.contains("β = 1.00")) << series.note.toStdString();
 }
 
-TEST(RunProgress, IsReadFromItsLine) {
+TEST(RunProgress, ParsesProgressLine) {
   EXPECT_EQ(run_progress_from_line("step   3  loss 4.1253  12.504 ms"),
             (RunProgress{3, 4.1253, 12.504}));
   for (const char* other : {"", "step", "12 tasks a step on 4 threads", "step x loss 1 2 ms"})
