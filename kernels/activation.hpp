@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "kernels/argument_checks.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/tensor_view.hpp"
 
@@ -22,6 +23,10 @@ struct ActivationForward {
   ConstMatrix up = {};  ///< SwiGLU only
   Matrix y = {};        ///< [rows, columns]; may be x or up
 };
+inline void check(const ActivationForward& a) {
+  check_same_shape(a.x, {a.y});
+  if (a.function == ActivationFunction::kSwiGlu) check_same_shape(a.x, {a.up});
+}
 
 struct ActivationBackward {
   ActivationFunction function = ActivationFunction::kGeluTanh;
@@ -30,5 +35,9 @@ struct ActivationBackward {
   Matrix dx = {};   ///< may be dy
   Matrix dup = {};  ///< SwiGLU only
 };
+inline void check(const ActivationBackward& a) {
+  check_same_shape(a.x, {a.dy, a.dx});
+  if (a.function == ActivationFunction::kSwiGlu) check_same_shape(a.x, {a.up, a.dup});
+}
 
 }  // namespace meshwright

@@ -1,14 +1,9 @@
-/// Visitors over all kernels of a table and all fields of an argument struct. Internal to this
-/// folder and its tests.
+/// Visitor over all fields of a struct of arguments. Internal to this folder and its tests.
 #pragma once
 
 #include <cstddef>
 
-#include "kernels/kernel_table.hpp"
-
 namespace meshwright {
-
-// ---- the fields of a struct of arguments --------------------------------------------------
 
 namespace fields_detail {
 struct Anything {
@@ -64,33 +59,6 @@ void for_each_field(T& object, Visit& visit) {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l] = object;
     all(a, b, c, d, e, f, g, h, i, j, k, l);
   }
-}
-
-// ---- the kernels of a table ---------------------------------------------------------------
-
-/// Calls visit.template operator()<&KernelTable::gemm>() and so on, for every kernel.
-template <class Visit>
-void for_each_kernel(Visit visit) {
-  using T = KernelTable;
-  const auto all = [&]<auto... kKernels>() {
-    // A kernel that is missing below would be null.
-    static_assert(sizeof(KernelTable) == 8 + sizeof...(kKernels) * sizeof(KernelEntry<Gemm>));
-    (visit.template operator()<kKernels>(), ...);
-  };
-  all.template operator()<
-      &T::gemm, &T::grouped_gemm, &T::grouped_gemm_weight, &T::attention_forward,
-      &T::attention_merge, &T::attention_delta, &T::attention_backward, &T::attention_sinks,
-      &T::attention_sinks_gradient, &T::norm_forward, &T::norm_backward_input,
-      &T::norm_backward_weight, &T::activation_forward, &T::activation_backward, &T::rotary_table,
-      &T::rotary, &T::copy_heads, &T::embedding_forward, &T::embedding_backward,
-      &T::cross_entropy_maximum, &T::cross_entropy_sum, &T::cross_entropy_loss,
-      &T::cross_entropy_forward, &T::cross_entropy_gradient, &T::add, &T::bias_add,
-      &T::bias_gradient, &T::grouped_bias_gradient, &T::row_gate_forward, &T::row_gate_backward,
-      &T::dropout_forward, &T::dropout_backward, &T::round_to_float8, &T::reduce, &T::cast,
-      &T::fill, &T::total, &T::mean_squared_error_forward, &T::mean_squared_error_gradient,
-      &T::gate_forward, &T::gate_load, &T::gate_auxiliary_loss, &T::gate_backward,
-      &T::sort_by_expert, &T::gather_rows, &T::combine_rows, &T::combine_weight_gradient, &T::adamw,
-      &T::sgd, &T::squared_norm, &T::clip_scale, &T::pack_bucket, &T::unpack_bucket>();
 }
 
 }  // namespace meshwright

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/argument_checks.hpp"
 #include "kernels/dropout.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/tensor_view.hpp"
@@ -44,6 +45,22 @@ struct AttentionShape {
   std::int64_t first_query = 0, first_key = 0;  ///< position of query 0 and of key 0
   AttentionDropout dropout = {};                ///< none if its probability is 0
 };
+inline void check(const AttentionShape& s) {
+  MW_CHECK(s.sequences >= 0 && s.queries >= 0 && s.keys >= 0);
+  MW_CHECK(s.heads > 0 && s.key_value_heads > 0 && s.heads % s.key_value_heads == 0);
+  MW_CHECK(s.key_size > 0 && s.value_size > 0);
+  MW_CHECK(s.window >= 0);
+  MW_CHECK(s.dropout.mask.probability >= 0 && s.dropout.mask.probability < 1);
+}
+inline void check_queries(const AttentionShape& s, const ConstMatrix& m, std::int64_t size) {
+  check_shape(m, s.sequences * s.queries, s.heads * size);
+}
+inline void check_keys(const AttentionShape& s, const ConstMatrix& m, std::int64_t size) {
+  check_shape(m, s.sequences * s.keys, s.key_value_heads * size);
+}
+inline std::int64_t statistics_of(const AttentionShape& s) {
+  return s.sequences * s.heads * s.queries;
+}
 
 /// out = softmax(...) V and log_sum_exp = log(sum of e^score). A query without visible keys gets
 /// zeros and -infinity.
@@ -55,6 +72,14 @@ struct AttentionForward {
   Matrix out = {};                    ///< [B Tq, A Dv]
   std::span<float> log_sum_exp = {};  ///< [B, A, Tq]
 };
+inline void check(const AttentionForward& a) {
+  check(a.shape);
+  check_queries(a.shape, a.q, a.shape.key_size);
+  check_keys(a.shape, a.k, a.shape.key_size);
+  check_keys(a.shape, a.v, a.shape.value_size);
+  check_queries(a.shape, a.out, a.shape.value_size);
+  check_size(a.log_sum_exp, statistics_of(a.shape));
+}
 
 /// Merges the result for one block of keys into the running result:
 ///   l' = log(e^l + e^m),  out' = out e^(l - l') + block e^(m - l')
@@ -66,6 +91,13 @@ struct AttentionMerge {
   ConstMatrix block = {};
   std::span<const float> block_log_sum_exp = {};
 };
+inline void check(const AttentionMerge& a) {
+  check(a.shape);
+  check_queries(a.shape, a.out, a.shape.value_size);
+  check_queries(a.shape, a.block, a.shape.value_size);
+  check_size(a.log_sum_exp, statistics_of(a.shape));
+  check_size(a.block_log_sum_exp, statistics_of(a.shape));
+}
 
 /// Attention sinks: one extra score per head, without a value (gpt-oss; StreamingLLM, arXiv
 /// 2309.17453). Applied after the last block of keys.
@@ -76,6 +108,12 @@ struct AttentionSinks {
   Matrix out = {};                    ///< [B Tq, A Dv], updated
   std::span<float> log_sum_exp = {};  ///< [B, A, Tq], updated
 };
+inline void check(const AttentionSinks& a) {
+  check(a.shape);
+  check_size(a.sinks, a.shape.heads);
+  check_queries(a.shape, a.out, a.shape.value_size);
+  check_size(a.log_sum_exp, statistics_of(a.shape));
+}
 /// dsinks[h] -= sum over queries of e^(sink - log_sum_exp) delta. The other gradients are those of
 /// AttentionBackward with the new log_sum_exp and delta.
 struct AttentionSinksGradient {
@@ -84,6 +122,13 @@ struct AttentionSinksGradient {
   std::span<const float> log_sum_exp = {}, delta = {};
   std::span<float> dsinks = {};  ///< [A], added to
 };
+inline void check(const AttentionSinksGradient& a) {
+  check(a.shape);
+  check_size(a.sinks, a.shape.heads);
+  check_size(a.log_sum_exp, statistics_of(a.shape));
+  check_size(a.delta, statistics_of(a.shape));
+  check_size(a.dsinks, a.shape.heads);
+}
 
 /// delta = sum over Dv of dout * out: the term shared by all keys of a query.
 struct AttentionDelta {
@@ -91,6 +136,12 @@ struct AttentionDelta {
   ConstMatrix out = {}, dout = {};  ///< [B Tq, A Dv]
   std::span<float> delta = {};      ///< [B, A, Tq]
 };
+inline void check(const AttentionDelta& a) {
+  check(a.shape);
+  check_queries(a.shape, a.out, a.shape.value_size);
+  check_queries(a.shape, a.dout, a.shape.value_size);
+  check_size(a.delta, statistics_of(a.shape));
+}
 
 /// With P = e^(scale Q K^T - log_sum_exp):  dV = P^T dO,  dS = P (dO V^T - delta),
 /// dQ = scale dS K,  dK = scale dS^T Q; query heads that share a key head are summed.
@@ -101,5 +152,14 @@ struct AttentionBackward {
   Matrix dq = {}, dk = {}, dv = {};  ///< shapes of q, k, v; use fp32 to accumulate over blocks
   bool accumulate = false;           ///< add to dq, dk, dv
 };
+inline void check(const AttentionBackward& a) {
+  check(a.shape);
+  for (const ConstMatrix& m : {a.q, ConstMatrix(a.dq)}) check_queries(a.shape, m, a.shape.key_size);
+  for (const ConstMatrix& m : {a.k, ConstMatrix(a.dk)}) check_keys(a.shape, m, a.shape.key_size);
+  for (const ConstMatrix& m : {a.v, ConstMatrix(a.dv)}) check_keys(a.shape, m, a.shape.value_size);
+  check_queries(a.shape, a.dout, a.shape.value_size);
+  check_size(a.log_sum_exp, statistics_of(a.shape));
+  check_size(a.delta, statistics_of(a.shape));
+}
 
 }  // namespace meshwright

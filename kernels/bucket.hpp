@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/argument_checks.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/tensor_view.hpp"
 
@@ -13,6 +14,13 @@ struct BucketPart {
   Vector vector = {};
   std::int64_t offset = 0;  ///< first element in the bucket
 };
+inline void check_parts(std::span<const BucketPart> parts, const ConstVector& bucket) {
+  check_view(bucket);
+  for (const BucketPart& part : parts) {
+    check_view(part.vector);
+    MW_CHECK(part.offset >= 0 && part.offset + part.vector.size <= bucket.size);
+  }
+}
 
 /// bucket[offset + i] = scale * part[i], cast to the bucket's dtype.
 struct PackBucket {
@@ -20,6 +28,7 @@ struct PackBucket {
   Vector bucket = {};
   float scale = 1;
 };
+inline void check(const PackBucket& a) { check_parts(a.parts, a.bucket); }
 
 /// part[i] = scale * bucket[offset + i], cast to the part's dtype; or added to it.
 struct UnpackBucket {
@@ -28,5 +37,6 @@ struct UnpackBucket {
   float scale = 1;
   bool accumulate = false;
 };
+inline void check(const UnpackBucket& a) { check_parts(a.parts, a.bucket); }
 
 }  // namespace meshwright

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/argument_checks.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/tensor_view.hpp"
 
@@ -24,11 +25,20 @@ struct LogitShard {
   std::int64_t words = 0;       ///< columns with a token ID; <= columns
   std::int64_t first_word = 0;  ///< global token ID of column 0
 };
+inline void check(const LogitShard& s) {
+  check_view(s.logits);
+  MW_CHECK(s.words >= 0 && s.words <= s.logits.columns);
+  MW_CHECK(s.first_word >= 0);
+}
 
 struct CrossEntropyMaximum {
   LogitShard shard = {};
   std::span<float> maximum = {};  ///< [N] out; -infinity where words = 0
 };
+inline void check(const CrossEntropyMaximum& a) {
+  check(a.shard);
+  check_size(a.maximum, a.shard.logits.rows);
+}
 
 struct CrossEntropySum {
   LogitShard shard = {};
@@ -37,12 +47,26 @@ struct CrossEntropySum {
   std::span<float> sum = {};                   ///< [N] out: sum of e^(logit - maximum) here
   std::span<float> target_logit = {};          ///< [N] out: 0 where another rank has the target
 };
+inline void check(const CrossEntropySum& a) {
+  check(a.shard);
+  check_size(a.targets, a.shard.logits.rows);
+  check_size(a.maximum, a.shard.logits.rows);
+  check_size(a.sum, a.shard.logits.rows);
+  check_size(a.target_logit, a.shard.logits.rows);
+}
 
 struct CrossEntropyLoss {
   std::span<const std::int32_t> targets = {};
   std::span<const float> maximum = {}, sum = {}, target_logit = {};  ///< [N] over all ranks
   std::span<float> loss = {};                                        ///< [N] out
 };
+inline void check(const CrossEntropyLoss& a) {
+  const std::int64_t rows = std::ssize(a.targets);
+  check_size(a.maximum, rows);
+  check_size(a.sum, rows);
+  check_size(a.target_logit, rows);
+  check_size(a.loss, rows);
+}
 
 /// The three above in one pass over the logits.
 struct CrossEntropyForward {
@@ -51,6 +75,13 @@ struct CrossEntropyForward {
   std::span<float> maximum = {}, sum = {};  ///< [N] out: saved for the gradient
   std::span<float> loss = {};               ///< [N] out
 };
+inline void check(const CrossEntropyForward& a) {
+  check(a.shard);
+  check_size(a.targets, a.shard.logits.rows);
+  check_size(a.maximum, a.shard.logits.rows);
+  check_size(a.sum, a.shard.logits.rows);
+  check_size(a.loss, a.shard.logits.rows);
+}
 
 /// dlogits = scale (softmax - one_hot(target)); scale is 1 / tokens of the batch for a mean.
 struct CrossEntropyGradient {
@@ -60,5 +91,12 @@ struct CrossEntropyGradient {
   float scale = 1;
   Matrix dlogits = {};  ///< [N, columns]; may be the logits
 };
+inline void check(const CrossEntropyGradient& a) {
+  check(a.shard);
+  check_size(a.targets, a.shard.logits.rows);
+  check_size(a.maximum, a.shard.logits.rows);
+  check_size(a.sum, a.shard.logits.rows);
+  check_same_shape(a.shard.logits, {a.dlogits});
+}
 
 }  // namespace meshwright

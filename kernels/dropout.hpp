@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/argument_checks.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/tensor_view.hpp"
 
@@ -52,6 +53,12 @@ struct DropoutForward {
   Matrix y = {};                            ///< may be x
   std::span<std::uint8_t> kept = {};        ///< [rows columns] out: 1 kept, 0 dropped
 };
+inline void check(const DropoutForward& a) {
+  check_same_shape(a.x, {a.y});
+  check_size(a.rows, a.x.rows);
+  check_size(a.kept, a.x.rows * a.x.columns);
+  MW_CHECK(a.mask.probability >= 0 && a.mask.probability < 1);
+}
 
 /// dx = dy / (1 - probability) where kept, else 0.
 struct DropoutBackward {
@@ -60,5 +67,10 @@ struct DropoutBackward {
   ConstMatrix dy = {};
   Matrix dx = {};  ///< may be dy
 };
+inline void check(const DropoutBackward& a) {
+  check_same_shape(a.dy, {a.dx});
+  check_size(a.kept, a.dy.rows * a.dy.columns);
+  MW_CHECK(a.probability >= 0 && a.probability < 1);
+}
 
 }  // namespace meshwright

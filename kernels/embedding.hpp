@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/argument_checks.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/tensor_view.hpp"
 
@@ -18,6 +19,10 @@ struct EmbeddingForward {
   Matrix y = {};            ///< [N, H]
   bool accumulate = false;  ///< y +=: adds positions to tokens
 };
+inline void check(const EmbeddingForward& a) {
+  check_view(a.table);
+  check_shape(a.y, std::ssize(a.ids), a.table.columns);
+}
 
 /// dtable[id - first_row] += dy[n], for n in ascending order (deterministic).
 struct EmbeddingBackward {
@@ -26,5 +31,10 @@ struct EmbeddingBackward {
   std::int64_t first_row = 0;
   Matrix dtable = {};  ///< [rows, H], fp32, added to
 };
+inline void check(const EmbeddingBackward& a) {
+  check_shape(a.dy, std::ssize(a.ids), a.dtable.columns);
+  check_view(Matrix(a.dtable));
+  MW_CHECK(a.dtable.dtype == Dtype::kFp32);
+}
 
 }  // namespace meshwright

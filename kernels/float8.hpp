@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "kernels/argument_checks.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/tensor_view.hpp"
 
@@ -32,5 +33,6 @@ struct RoundToFloat8 {
   ConstMatrix x = {};
   Matrix y = {};  ///< may be x
 };
+inline void check(const RoundToFloat8& a) { check_same_shape(a.x, {a.y}); }
 
 }  // namespace meshwright

@@ -13,6 +13,7 @@
 #include <span>
 
 #include "kernels/activation.hpp"
+#include "kernels/argument_checks.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/tensor_view.hpp"
 
@@ -34,6 +35,19 @@ struct Gemm {
   /// element: the gradient of GELU's input. Cannot be combined with beta, bias or `gelu`.
   ConstMatrix slope_at = {};
 };
+inline void check(const Gemm& g) {
+  check_view(g.a);
+  check_view(g.b);
+  check_view(Matrix(g.c));
+  MW_CHECK(g.c.rows == (g.transpose_a ? g.a.columns : g.a.rows));
+  MW_CHECK(g.c.columns == (g.transpose_b ? g.b.rows : g.b.columns));
+  MW_CHECK((g.transpose_a ? g.a.rows : g.a.columns) == (g.transpose_b ? g.b.columns : g.b.rows));
+  if (!g.bias.empty()) check_size(g.bias, g.c.columns);
+  if (!g.gelu.empty()) check_shape(g.gelu, g.c.rows, g.c.columns);
+  if (g.slope_at.empty()) return;
+  check_shape(g.slope_at, g.c.rows, g.c.columns);
+  MW_CHECK(g.beta == 0 && g.bias.empty() && g.gelu.empty());
+}
 inline bool has_gelu(const Gemm& g) { return !g.gelu.empty() || !g.slope_at.empty(); }
 
 /// For back ends without fused GELU: calls run(arguments) for the product and for the activation.
@@ -57,6 +71,17 @@ struct GroupedGemm {
   ConstMatrix bias = {};           ///< [E, n] or empty
   std::span<const std::int64_t> offsets = {};  ///< E + 1 row offsets, ascending from 0 to x.rows
 };
+inline void check(const GroupedGemm& g) {
+  const std::int64_t experts = std::ssize(g.offsets) - 1;
+  MW_CHECK(!g.offsets.empty());
+  check_view(g.x);
+  if (g.transpose_weights)
+    check_shape(g.weights, experts * g.y.columns, g.x.columns);
+  else
+    check_shape(g.weights, experts * g.x.columns, g.y.columns);
+  check_shape(g.y, g.x.rows, g.y.columns);
+  if (!g.bias.empty()) check_shape(g.bias, experts, g.y.columns);
+}
 
 /// Weight gradients of the experts: dW_e += x_e^T dy_e.
 struct GroupedGemmWeight {
@@ -65,6 +90,12 @@ struct GroupedGemmWeight {
   Matrix dweights = {};                        ///< [E k, n]; added to
   std::span<const std::int64_t> offsets = {};  ///< as above
 };
+inline void check(const GroupedGemmWeight& g) {
+  MW_CHECK(!g.offsets.empty());
+  check_view(g.x);
+  check_shape(g.dy, g.x.rows, g.dy.columns);
+  check_shape(g.dweights, (std::ssize(g.offsets) - 1) * g.x.columns, g.dy.columns);
+}
 
 /// The individual products of a group. The host must be able to read the offsets.
 inline std::int64_t expert_count(std::span<const std::int64_t> offsets) {

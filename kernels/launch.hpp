@@ -25,7 +25,10 @@ struct KernelEntry {
   void (*run)(const Launch&, const Arguments&) = nullptr;
   Bytes (*scratch)(const Arguments&) = nullptr;  ///< null: never needs any
 
+  /// Shapes must agree, storage must be fp32 or bf16, and no view may be null; that is checked
+  /// here, by the check() next to the arguments. A violation is a bug of the caller (MW_CHECK).
   void operator()(const Launch& launch, const Arguments& arguments) const {
+    check(arguments);
     run(launch, arguments);
   }
   Bytes scratch_bytes(const Arguments& arguments) const {

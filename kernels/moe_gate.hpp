@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/argument_checks.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/tensor_view.hpp"
 
@@ -34,6 +35,14 @@ struct GateShape {
   /// 2.1.2).
   std::int64_t groups = 1, chosen_groups = 1;
 };
+inline void check(const GateShape& s) {
+  MW_CHECK(s.tokens >= 0 && s.experts > 0);
+  MW_CHECK(s.experts_per_token > 0 && s.experts_per_token <= s.experts);
+  MW_CHECK(s.groups > 0 && s.groups <= kMostExpertGroups && s.experts % s.groups == 0);
+  MW_CHECK(s.chosen_groups > 0);
+  MW_CHECK(s.chosen_groups >= s.groups ||
+           s.chosen_groups * (s.experts / s.groups) >= s.experts_per_token);
+}
 
 struct GateForward {
   GateShape shape = {};
@@ -43,6 +52,14 @@ struct GateForward {
   std::span<std::int32_t> experts = {};    ///< [N, K] out, best first
   std::span<float> weights = {};           ///< [N, K] out
 };
+inline void check(const GateForward& a) {
+  check(a.shape);
+  check_size(a.logits, a.shape.tokens * a.shape.experts);
+  check_size_or_empty(a.correction, a.shape.experts);
+  check_size(a.scores, a.shape.tokens * a.shape.experts);
+  check_size(a.experts, a.shape.tokens * a.shape.experts_per_token);
+  check_size(a.weights, a.shape.tokens * a.shape.experts_per_token);
+}
 
 /// Load of the experts for balancing: choices and total share of each; an all-reduce makes it
 /// global.
@@ -53,6 +70,13 @@ struct GateLoad {
   std::span<float> choices = {};  ///< [E] out: number of choices of e (exact below 2^24)
   std::span<float> shares = {};   ///< [E] out: sum over tokens of e's share of the scores
 };
+inline void check(const GateLoad& a) {
+  check(a.shape);
+  check_size(a.scores, a.shape.tokens * a.shape.experts);
+  check_size(a.experts, a.shape.tokens * a.shape.experts_per_token);
+  check_size(a.choices, a.shape.experts);
+  check_size(a.shares, a.shape.experts);
+}
 
 /// loss = coefficient * E * sum of (choices / (tokens K)) (shares / tokens).
 struct GateAuxiliaryLoss {
@@ -61,6 +85,12 @@ struct GateAuxiliaryLoss {
   float coefficient = 0;
   float* loss = nullptr;
 };
+inline void check(const GateAuxiliaryLoss& a) {
+  check(a.shape);
+  check_size(a.choices, a.shape.experts);
+  check_size(a.shares, a.shape.experts);
+  MW_CHECK(a.loss != nullptr);
+}
 
 struct GateBackward {
   GateShape shape = {};
@@ -73,5 +103,13 @@ struct GateBackward {
   float share_scale = 0;
   std::span<float> dlogits = {};  ///< [N, E] out
 };
+inline void check(const GateBackward& a) {
+  check(a.shape);
+  check_size(a.scores, a.shape.tokens * a.shape.experts);
+  check_size(a.experts, a.shape.tokens * a.shape.experts_per_token);
+  check_size(a.dweights, a.shape.tokens * a.shape.experts_per_token);
+  check_size_or_empty(a.choices, a.shape.experts);
+  check_size(a.dlogits, a.shape.tokens * a.shape.experts);
+}
 
 }  // namespace meshwright

@@ -10,10 +10,17 @@
 #include <span>
 
 #include "core/model/model_graph.hpp"
+#include "kernels/argument_checks.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/tensor_view.hpp"
 
 namespace meshwright {
+
+inline void check_statistics(NormKind kind, std::span<const float> mean,
+                             std::span<const float> deviation, std::int64_t count) {
+  if (kind == NormKind::kLayerNorm) check_size(mean, count);
+  check_size(deviation, count);
+}
 
 struct NormForward {
   NormKind kind = NormKind::kLayerNorm;
@@ -26,6 +33,19 @@ struct NormForward {
   std::span<float> mean = {};  ///< [rows groups] out; layer norm only; empty: not stored
   std::span<float> inverse_deviation = {};  ///< [rows groups] out: r; empty: not stored
 };
+inline void check(const NormForward& a) {
+  check_view(a.x);
+  if (a.y.data != nullptr) check_same_shape(a.x, {a.y});
+  MW_CHECK(a.groups > 0 && a.x.columns % a.groups == 0);
+  MW_CHECK(a.epsilon >= 0);
+  check_size(a.weight, a.x.columns / a.groups);
+  if (!a.bias.empty()) {
+    MW_CHECK(a.kind == NormKind::kLayerNorm);
+    check_size(a.bias, a.x.columns / a.groups);
+  }
+  check_size_or_empty(a.mean, a.x.rows * a.groups);
+  check_size_or_empty(a.inverse_deviation, a.x.rows * a.groups);
+}
 
 /// With xhat = (x - mean) r and g = dy * weight:
 ///   dx = r (g - mean(g) - xhat mean(g xhat));  rms norm without the term mean(g).
@@ -39,6 +59,12 @@ struct NormBackwardInput {
   Matrix dx = {};
   bool accumulate = false;  ///< dx += instead of dx =: where a residual branch joins
 };
+inline void check(const NormBackwardInput& a) {
+  check_same_shape(a.x, {a.dy, a.dx});
+  MW_CHECK(a.groups > 0 && a.x.columns % a.groups == 0);
+  check_size(a.weight, a.x.columns / a.groups);
+  check_statistics(a.kind, a.mean, a.inverse_deviation, a.x.rows * a.groups);
+}
 
 /// dweight += sum over rows of dy * xhat, dbias += sum over rows of dy.
 struct NormBackwardWeight {
@@ -49,5 +75,12 @@ struct NormBackwardWeight {
   std::span<float> dweight = {};  ///< [columns / groups], added to
   std::span<float> dbias = {};    ///< [columns / groups] or empty, added to
 };
+inline void check(const NormBackwardWeight& a) {
+  check_same_shape(a.x, {a.dy});
+  MW_CHECK(a.groups > 0 && a.x.columns % a.groups == 0);
+  check_statistics(a.kind, a.mean, a.inverse_deviation, a.x.rows * a.groups);
+  check_size(a.dweight, a.x.columns / a.groups);
+  check_size_or_empty(a.dbias, a.x.columns / a.groups);
+}
 
 }  // namespace meshwright

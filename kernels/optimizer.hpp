@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/argument_checks.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/tensor_view.hpp"
 
@@ -22,6 +23,13 @@ struct AdamW {
   std::int64_t step = 1;                  ///< 1 for the first update
   const float* gradient_scale = nullptr;  ///< null: 1
 };
+inline void check(const AdamW& a) {
+  check_size(a.gradient, std::ssize(a.master));
+  check_size(a.first_moment, std::ssize(a.master));
+  check_size(a.second_moment, std::ssize(a.master));
+  if (!a.parameter.empty()) check_size(a.parameter, std::ssize(a.master));
+  MW_CHECK(a.step >= 1);
+}
 
 /// v = momentum v + scale * gradient + weight_decay w;  w = w - rate v. `velocity` is empty without
 /// momentum.
@@ -32,12 +40,22 @@ struct Sgd {
   float learning_rate = 1e-2F, momentum = 0, weight_decay = 0;
   const float* gradient_scale = nullptr;
 };
+inline void check(const Sgd& a) {
+  check_size(a.gradient, std::ssize(a.master));
+  check_size_or_empty(a.velocity, std::ssize(a.master));
+  MW_CHECK(a.momentum == 0 || !a.velocity.empty() || a.master.empty());
+  if (!a.parameter.empty()) check_size(a.parameter, std::ssize(a.master));
+}
 
 /// sum += sum over i of x_i^2 (computed in double): contribution to the global gradient norm.
 struct SquaredNorm {
   ConstVector x = {};
   float* sum = nullptr;  ///< added to
 };
+inline void check(const SquaredNorm& a) {
+  check_view(a.x);
+  MW_CHECK(a.sum != nullptr);
+}
 
 /// scale = min(1, limit / (sqrt(sum) + 1e-6)): clipping by the global norm as in PyTorch's
 /// clip_grad_norm_.
@@ -46,5 +64,10 @@ struct ClipScale {
   float limit = 1;
   float* scale = nullptr;  ///< out
 };
+inline void check(const ClipScale& a) {
+  MW_CHECK(a.sum != nullptr);
+  MW_CHECK(a.scale != nullptr);
+  MW_CHECK(a.limit > 0);
+}
 
 }  // namespace meshwright

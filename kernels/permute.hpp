@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/argument_checks.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/tensor_view.hpp"
 
@@ -23,6 +24,10 @@ struct SortByExpert {
   std::span<std::int32_t> row_of_slot = {};    ///< [slots] out: the inverse
   std::span<std::int32_t> counts = {};         ///< [E] out: slots per expert
 };
+inline void check(const SortByExpert& a) {
+  check_size(a.slot_of_row, std::ssize(a.experts));
+  check_size(a.row_of_slot, std::ssize(a.experts));
+}
 
 /// y[r] = scales[i] * x[i / copies] with i = index[r]; zeros for an index of -1.
 struct GatherRows {
@@ -32,6 +37,12 @@ struct GatherRows {
   std::span<const float> scales = {};  ///< [copies * rows of x], or empty: 1
   Matrix y = {};
 };
+inline void check(const GatherRows& a) {
+  MW_CHECK(a.copies > 0);
+  check_view(a.x);
+  check_shape(a.y, std::ssize(a.index), a.x.columns);
+  check_size_or_empty(a.scales, a.copies * a.x.rows);
+}
 
 /// y[n] = sum over k of weights[n K + k] * x[index[n K + k]]; an index of -1 adds nothing.
 struct CombineRows {
@@ -41,6 +52,13 @@ struct CombineRows {
   std::span<const float> weights = {};       ///< [rows of y * copies], or empty: 1
   Matrix y = {};
 };
+inline void check(const CombineRows& a) {
+  MW_CHECK(a.copies > 0);
+  check_view(a.x);
+  check_shape(a.y, a.y.rows, a.x.columns);
+  check_size(a.index, a.copies * a.y.rows);
+  check_size_or_empty(a.weights, a.copies * a.y.rows);
+}
 
 /// dweights[n K + k] = dy[n] . x[index[n K + k]]; 0 for an index of -1.
 struct CombineWeightGradient {
@@ -49,5 +67,12 @@ struct CombineWeightGradient {
   std::int64_t copies = 1;
   std::span<float> dweights = {};  ///< out
 };
+inline void check(const CombineWeightGradient& a) {
+  MW_CHECK(a.copies > 0);
+  check_view(a.x);
+  check_shape(a.dy, a.dy.rows, a.x.columns);
+  check_size(a.index, a.copies * a.dy.rows);
+  check_size(a.dweights, a.copies * a.dy.rows);
+}
 
 }  // namespace meshwright

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/argument_checks.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/tensor_view.hpp"
 
@@ -23,6 +24,10 @@ struct RotaryTable {
   std::int64_t first_position = 0, positions = 0;
   std::span<float> table = {};  ///< [positions, R / 2, 2]
 };
+inline void check(const RotaryTable& a) {
+  MW_CHECK(a.positions >= 0 && a.first_position >= 0);
+  check_size(a.table, a.positions * 2 * std::ssize(a.frequencies));
+}
 
 enum class RotaryPairs : std::uint8_t {
   kHalves,     ///< element i with i + R/2 (Llama in HuggingFace, GPT-NeoX)
@@ -39,6 +44,14 @@ struct Rotary {
   std::span<const std::int32_t> positions = {};  ///< [rows]: row of the table for each row of x
   bool inverse = false;
 };
+inline void check(const Rotary& a) {
+  check_same_shape(a.x, {a.y});
+  MW_CHECK(a.x.columns == a.heads * a.head_size);
+  MW_CHECK(a.rotated >= 0 && a.rotated % 2 == 0);
+  MW_CHECK(a.first >= 0 && a.first + a.rotated <= a.head_size);
+  check_size(a.positions, a.x.rows);
+  MW_CHECK(a.rotated == 0 || std::ssize(a.table) % a.rotated == 0);
+}
 
 /// Copies `count` elements of every head: y[r, h, to + i] = x[r, h, from + i]. One head of x goes
 /// to all heads of y (the shared rotary key of latent attention, arXiv 2405.04434); several heads
@@ -50,5 +63,16 @@ struct CopyHeads {
   std::int64_t heads_y = 1, size_y = 0, to = 0;
   std::int64_t count = 0;
 };
+inline void check(const CopyHeads& a) {
+  check_view(a.x);
+  check_view(Matrix(a.y));
+  MW_CHECK(a.x.rows == a.y.rows);
+  MW_CHECK(a.x.columns == a.heads_x * a.size_x);
+  MW_CHECK(a.y.columns == a.heads_y * a.size_y);
+  MW_CHECK(a.heads_x == a.heads_y || a.heads_x == 1 || a.heads_y == 1);
+  MW_CHECK(a.count >= 0 && a.from >= 0 && a.to >= 0);
+  MW_CHECK(a.from + a.count <= a.size_x);
+  MW_CHECK(a.to + a.count <= a.size_y);
+}
 
 }  // namespace meshwright

@@ -1,6 +1,5 @@
 // Attention forward: every tile of queries of every query head runs over the tiles of keys with a
 // running maximum and sum (FlashAttention-2, arXiv 2307.08691, algorithm 1).
-#include "kernels/check_arguments.hpp"
 #include "kernels/cpu/attention_tiles.hpp"
 #include "kernels/cpu/kernels.hpp"
 
@@ -124,7 +123,6 @@ void attend(const AttentionForward& a, const KeyValueHead& head, const ForwardQu
 Bytes scratch(const AttentionForward& a) { return forward_tiles(a, nullptr).bytes; }
 
 void run(const Launch& launch, const AttentionForward& a) {
-  check(a);
   const AttentionShape& s = a.shape;
   const ForwardTiles t = forward_tiles(a, launch.scratch);
   if (s.sequences == 0 || s.queries == 0) return;
@@ -157,7 +155,6 @@ void for_each_query(const AttentionShape& s, const Body& body) {
 }  // namespace
 
 void run(const Launch&, const AttentionMerge& a) {
-  check(a);
   const std::int64_t size = a.shape.value_size;
   Chunk out_buffer, before_buffer, block_buffer;
   for_each_query(a.shape, [&](std::int64_t row, std::int64_t column, std::int64_t statistic) {
@@ -182,7 +179,6 @@ void run(const Launch&, const AttentionMerge& a) {
 }
 
 void run(const Launch&, const AttentionSinks& a) {
-  check(a);
   const AttentionShape& s = a.shape;
   Chunk before_buffer, out_buffer;
   for_each_query(s, [&](std::int64_t row, std::int64_t column, std::int64_t statistic) {
@@ -204,7 +200,6 @@ void run(const Launch&, const AttentionSinks& a) {
 }
 
 void run(const Launch&, const AttentionSinksGradient& a) {
-  check(a);
   const AttentionShape& s = a.shape;
   for (std::int64_t head = 0; head < s.heads; ++head) {
     const float sink = element_of(a.sinks, head);
@@ -221,7 +216,6 @@ void run(const Launch&, const AttentionSinksGradient& a) {
 }
 
 void run(const Launch&, const AttentionDelta& a) {
-  check(a);
   const std::int64_t size = a.shape.value_size;
   Chunk out_buffer, dout_buffer;
   for_each_query(a.shape, [&](std::int64_t row, std::int64_t column, std::int64_t statistic) {

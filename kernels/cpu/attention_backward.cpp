@@ -2,7 +2,6 @@
 // keys, an inner one over tiles of queries. The gradients of a key tile are summed over all query
 // heads that share it; those of the queries of one key/value head are accumulated in fp32 until the
 // last key tile.
-#include "kernels/check_arguments.hpp"
 #include "kernels/cpu/attention_tiles.hpp"
 #include "kernels/cpu/kernels.hpp"
 
@@ -142,7 +141,6 @@ void add_key_tile(const AttentionBackward& a, KeyTile k, const BackwardTiles& t)
 Bytes scratch(const AttentionBackward& a) { return backward_tiles(a, nullptr).bytes; }
 
 void run(const Launch& launch, const AttentionBackward& a) {
-  check(a);
   const AttentionShape& s = a.shape;
   const BackwardTiles t = backward_tiles(a, launch.scratch);
   MW_CHECK(launch.scratch_size.value >= t.bytes.value);

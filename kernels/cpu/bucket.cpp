@@ -1,10 +1,8 @@
-#include "kernels/check_arguments.hpp"
 #include "kernels/cpu/kernels.hpp"
 
 namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL {
 
 void run(const Launch&, const PackBucket& a) {
-  check(a);
   const float scale = a.scale;
   Chunk x_buffer, y_buffer;
   for (std::size_t p = 0; p < a.parts.size(); ++p) {
@@ -19,7 +17,6 @@ void run(const Launch&, const PackBucket& a) {
 }
 
 void run(const Launch&, const UnpackBucket& a) {
-  check(a);
   const float scale = a.scale;
   Chunk x_buffer, y_buffer, before_buffer;
   for (std::size_t p = 0; p < a.parts.size(); ++p) {

@@ -1,4 +1,3 @@
-#include "kernels/check_arguments.hpp"
 #include "kernels/cpu/kernels.hpp"
 
 namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL {
@@ -35,12 +34,10 @@ float logit_of(const LogitShard& shard, std::int64_t row, std::int64_t word) {
 }  // namespace
 
 void run(const Launch&, const CrossEntropyMaximum& a) {
-  check(a);
   for (std::int64_t n = 0; n < a.shard.logits.rows; ++n) a.maximum.data()[n] = largest(a.shard, n);
 }
 
 void run(const Launch&, const CrossEntropySum& a) {
-  check(a);
   for (std::int64_t n = 0; n < a.shard.logits.rows; ++n) {
     a.sum.data()[n] = sum_of_exponentials(a.shard, n, a.maximum.data()[n]);
     a.target_logit.data()[n] = logit_of(a.shard, n, a.targets.data()[n]);
@@ -48,7 +45,6 @@ void run(const Launch&, const CrossEntropySum& a) {
 }
 
 void run(const Launch&, const CrossEntropyForward& a) {
-  check(a);
   for (std::int64_t n = 0; n < a.shard.logits.rows; ++n) {
     const std::int32_t target = a.targets.data()[n];
     const float maximum = largest(a.shard, n);
@@ -62,7 +58,6 @@ void run(const Launch&, const CrossEntropyForward& a) {
 }
 
 void run(const Launch&, const CrossEntropyGradient& a) {
-  check(a);
   Chunk x_buffer, y_buffer;
   for (std::int64_t n = 0; n < a.dlogits.rows; ++n) {
     const std::int32_t goal = a.targets.data()[n];

@@ -1,4 +1,3 @@
-#include "kernels/check_arguments.hpp"
 #include "kernels/cpu/kernels.hpp"
 
 namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL {
@@ -23,12 +22,10 @@ MESHWRIGHT_INLINE void combine(const ConstMatrix& a, const ConstMatrix& b, const
 }  // namespace
 
 void run(const Launch&, const Add& a) {
-  check(a);
   combine(a.a, a.b, a.y, [](float u, float v) { return u + v; });
 }
 
 void run(const Launch&, const BiasAdd& a) {
-  check(a);
   const ConstMatrix bias{a.bias.data, a.x.rows, a.bias.size, 0, a.bias.dtype};  // stride 0
   combine(a.x, bias, a.y, [](float u, float v) { return u + v; });
 }
@@ -54,19 +51,16 @@ void add_column_sums(const ConstMatrix& m, std::int64_t first_row, std::int64_t 
 }  // namespace
 
 void run(const Launch&, const BiasGradient& a) {
-  check(a);
   add_column_sums(a.dy, 0, a.dy.rows, a.dbias.data());
 }
 
 void run(const Launch&, const GroupedBiasGradient& a) {
-  check(a);
   for (std::int64_t e = 0; e < a.dbias.rows; ++e)
     add_column_sums(a.dy, a.offsets.data()[e], a.offsets.data()[e + 1],
                     static_cast<float*>(a.dbias.data) + e * a.dbias.stride);
 }
 
 void run(const Launch&, const RowGateForward& a) {
-  check(a);
   Chunk x_buffer, y_buffer;
   for (std::int64_t row = 0; row < a.x.rows; ++row) {
     const float s = sigmoid_of(element_of(a.gate, row, 0));
@@ -81,7 +75,6 @@ void run(const Launch&, const RowGateForward& a) {
 }
 
 void run(const Launch&, const RowGateBackward& a) {
-  check(a);
   Chunk x_buffer, dy_buffer, dx_buffer;
   for (std::int64_t row = 0; row < a.x.rows; ++row) {
     const float s = sigmoid_of(element_of(a.gate, row, 0));
@@ -103,7 +96,6 @@ void run(const Launch&, const RowGateBackward& a) {
 }
 
 void run(const Launch&, const Reduce& a) {
-  check(a);
   const ConstMatrix into{a.into.data, 1, a.into.size, a.into.size, a.into.dtype};
   const ConstMatrix from{a.from.data, 1, a.from.size, a.from.size, a.from.dtype};
   const Matrix y{a.into.data, 1, a.into.size, a.into.size, a.into.dtype};
@@ -114,7 +106,6 @@ void run(const Launch&, const Reduce& a) {
 }
 
 void run(const Launch&, const Cast& a) {
-  check(a);
   const float scale = a.scale;
   Chunk x_buffer, y_buffer;
   for_each_chunk(a.y.size, [&](std::int64_t first, std::int64_t count) {
@@ -127,7 +118,6 @@ void run(const Launch&, const Cast& a) {
 }
 
 void run(const Launch&, const Fill& a) {
-  check(a);
   const float value = a.value;
   Chunk y_buffer;
   for_each_chunk(a.y.size, [&](std::int64_t first, std::int64_t count) {
@@ -138,14 +128,12 @@ void run(const Launch&, const Fill& a) {
 }
 
 void run(const Launch&, const Total& a) {
-  check(a);
   double sum = 0;
   for (std::size_t i = 0; i < a.x.size(); ++i) sum += static_cast<double>(a.x.data()[i]);
   *a.total = static_cast<float>(sum * static_cast<double>(a.scale));
 }
 
 void run(const Launch&, const MeanSquaredErrorForward& a) {
-  check(a);
   Chunk x_buffer, t_buffer;
   for (std::int64_t row = 0; row < a.x.rows; ++row) {
     Lanes lanes;
@@ -159,7 +147,6 @@ void run(const Launch&, const MeanSquaredErrorForward& a) {
 }
 
 void run(const Launch&, const MeanSquaredErrorGradient& a) {
-  check(a);
   const float factor = 2 * a.scale / static_cast<float>(a.x.columns);
   combine(a.x, a.target, a.dx, [=](float u, float v) { return factor * (u - v); });
 }

@@ -1,10 +1,8 @@
-#include "kernels/check_arguments.hpp"
 #include "kernels/cpu/kernels.hpp"
 
 namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL {
 
 void run(const Launch&, const EmbeddingForward& a) {
-  check(a);
   Chunk table_buffer, y_buffer, before_buffer;
   for (std::int64_t n = 0; n < a.y.rows; ++n) {
     const std::int64_t row = a.ids.data()[n] - a.first_row;
@@ -25,7 +23,6 @@ void run(const Launch&, const EmbeddingForward& a) {
 }
 
 void run(const Launch&, const EmbeddingBackward& a) {
-  check(a);
   Chunk buffer;
   for (std::int64_t n = 0; n < a.dy.rows; ++n) {
     const std::int64_t row = a.ids.data()[n] - a.first_row;

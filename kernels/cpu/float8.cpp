@@ -1,4 +1,3 @@
-#include "kernels/check_arguments.hpp"
 #include "kernels/cpu/kernels.hpp"
 
 namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL {
@@ -6,7 +5,6 @@ namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL {
 static_assert(kChunk % kFloat8Block == 0);  // no block straddles two chunks
 
 void run(const Launch&, const RoundToFloat8& a) {
-  check(a);
   Chunk x_buffer, y_buffer;
   for (std::int64_t r = 0; r < a.x.rows; ++r)
     for_each_chunk(a.x.columns, [&](std::int64_t chunk, std::int64_t size) {

@@ -1,7 +1,5 @@
 // Matrix products. fp32 operands are multiplied in place, others are converted block by block;
 // results that have to be rounded are summed in fp32 first.
-#include "kernels/check_arguments.hpp"
-#include "kernels/check_offsets.hpp"
 #include "kernels/cpu/kernels.hpp"
 #include "kernels/cpu/products.hpp"
 
@@ -101,7 +99,6 @@ Bytes scratch(const Gemm& g) {
 }
 
 void run(const Launch& launch, const Gemm& g) {
-  check(g);
   if (has_gelu(g)) return run_gelu_apart(g, [&](const auto& part) { run(launch, part); });
   const Sizes s = sizes_of(g);
   const Blocks blocks = blocks_of(g);
@@ -127,12 +124,10 @@ Bytes scratch(const GroupedGemm& g) { return largest_scratch(g); }
 Bytes scratch(const GroupedGemmWeight& g) { return largest_scratch(g); }
 
 void run(const Launch& launch, const GroupedGemm& g) {
-  check(g);
   check_offsets(g.offsets, g.x.rows);
   for (std::int64_t e = 0; e < expert_count(g.offsets); ++e) run(launch, product_of(g, e));
 }
 void run(const Launch& launch, const GroupedGemmWeight& g) {
-  check(g);
   check_offsets(g.offsets, g.x.rows);
   for (std::int64_t e = 0; e < expert_count(g.offsets); ++e) run(launch, product_of(g, e));
 }

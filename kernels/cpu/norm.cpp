@@ -1,4 +1,3 @@
-#include "kernels/check_arguments.hpp"
 #include "kernels/cpu/kernels.hpp"
 
 namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL {
@@ -35,7 +34,6 @@ float sum_of(const ConstMatrix& x, const Part& part, float centre) {
 }  // namespace
 
 void run(const Launch&, const NormForward& a) {
-  check(a);
   const bool centred = a.kind == NormKind::kLayerNorm;
   Chunk x_buffer, w_buffer, b_buffer, y_buffer;
   for_each_part(a.x, a.groups, [&](const Part& part) {
@@ -63,7 +61,6 @@ void run(const Launch&, const NormForward& a) {
 }
 
 void run(const Launch&, const NormBackwardInput& a) {
-  check(a);
   const bool centred = a.kind == NormKind::kLayerNorm;
   Chunk x_buffer, w_buffer, dy_buffer, dx_buffer, before_buffer;
   for_each_part(a.x, a.groups, [&](const Part& part) {
@@ -128,7 +125,6 @@ void add_weight_gradient(const NormBackwardWeight& a, std::int64_t first, std::i
 }  // namespace
 
 void run(const Launch&, const NormBackwardWeight& a) {
-  check(a);
   for_each_chunk(a.x.columns / a.groups, [&](std::int64_t first, std::int64_t count) {
     add_weight_gradient(a, first, count);
   });

@@ -14,8 +14,6 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "kernels/check_arguments.hpp"
-#include "kernels/check_offsets.hpp"
 #include "kernels/cpu/levels.hpp"
 
 namespace meshwright {
@@ -163,7 +161,6 @@ struct RunPart {
 
 template <OneDnnUse Use>
 void multiply(const Launch& launch, const Gemm& g) {
-  check(g);
   if (has_gelu(g)) return run_gelu_apart(g, RunPart<Use>{launch});
   const std::int64_t depth = g.transpose_a ? g.a.rows : g.a.columns;
   const std::int64_t work = g.c.rows * g.c.columns * depth;
@@ -174,7 +171,6 @@ void multiply(const Launch& launch, const Gemm& g) {
 
 template <OneDnnUse Use, class Group>
 void multiply_group(const Launch& launch, const Group& g) {
-  check(g);
   check_offsets(g.offsets, g.x.rows);
   for (std::int64_t e = 0; e < expert_count(g.offsets); ++e)
     multiply<Use>(launch, product_of(g, e));

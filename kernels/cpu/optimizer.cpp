@@ -1,4 +1,3 @@
-#include "kernels/check_arguments.hpp"
 #include "kernels/cpu/kernels.hpp"
 
 namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL {
@@ -20,7 +19,6 @@ void copy_out(const Vector& parameter, std::int64_t first, std::int64_t count, c
 }  // namespace
 
 void run(const Launch&, const AdamW& a) {
-  check(a);
   const float scale = scale_at(a.gradient_scale);
   const double step = static_cast<double>(a.step);
   const auto inverse_correction = [&](float beta) {
@@ -50,7 +48,6 @@ void run(const Launch&, const AdamW& a) {
 }
 
 void run(const Launch&, const Sgd& a) {
-  check(a);
   const float scale = scale_at(a.gradient_scale);
   const float rate = a.learning_rate, decay = a.weight_decay, momentum = a.momentum;
   Chunk buffer;
@@ -75,7 +72,6 @@ void run(const Launch&, const Sgd& a) {
 }
 
 void run(const Launch&, const SquaredNorm& a) {
-  check(a);
   Chunk buffer;
   double sum = 0;
   for_each_chunk(a.x.size, [&](std::int64_t first, std::int64_t count) {

@@ -1,10 +1,8 @@
-#include "kernels/check_arguments.hpp"
 #include "kernels/cpu/kernels.hpp"
 
 namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL {
 
 void run(const Launch&, const SortByExpert& a) {
-  check(a);
   std::int32_t* counts = a.counts.data();
   const std::int64_t experts = static_cast<std::int64_t>(a.counts.size());
   const std::int64_t slots = static_cast<std::int64_t>(a.experts.size());
@@ -26,7 +24,6 @@ void run(const Launch&, const SortByExpert& a) {
 }
 
 void run(const Launch&, const GatherRows& a) {
-  check(a);
   Chunk x_buffer, y_buffer;
   for (std::int64_t r = 0; r < a.y.rows; ++r) {
     const std::int64_t from = a.index.data()[r];
@@ -47,7 +44,6 @@ void run(const Launch&, const GatherRows& a) {
 }
 
 void run(const Launch&, const CombineRows& a) {
-  check(a);
   Chunk x_buffer, y_buffer;
   for (std::int64_t n = 0; n < a.y.rows; ++n)
     for_each_chunk(a.y.columns, [&](std::int64_t first, std::int64_t count) {
@@ -65,7 +61,6 @@ void run(const Launch&, const CombineRows& a) {
 }
 
 void run(const Launch&, const CombineWeightGradient& a) {
-  check(a);
   Chunk x_buffer, dy_buffer;
   for (std::int64_t slot = 0; slot < static_cast<std::int64_t>(a.index.size()); ++slot) {
     const std::int64_t row = a.index.data()[slot];

@@ -1,4 +1,3 @@
-#include "kernels/check_arguments.hpp"
 #include "kernels/cpu/kernels.hpp"
 
 namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL {
@@ -32,7 +31,6 @@ void rotate(const Rotary& a, const float* table, const float* x, float* y) {
 }  // namespace
 
 void run(const Launch&, const Rotary& a) {
-  check(a);
   MW_CHECK(a.head_size <= kChunk);
   Chunk x_buffer, y_buffer;
   for (std::int64_t row = 0; row < a.x.rows; ++row) {
@@ -51,7 +49,6 @@ void run(const Launch&, const Rotary& a) {
 }
 
 void run(const Launch&, const CopyHeads& a) {
-  check(a);
   const bool sums = a.heads_y == 1, shares = a.heads_x == 1;
   Chunk x_buffer, y_buffer;
   for (std::int64_t row = 0; row < a.x.rows; ++row)

@@ -294,7 +294,6 @@ int shared_bytes(Kernel kernel, const AttentionShape& s, std::int64_t key_rows,
 }  // namespace
 
 void run(const Launch& launch, const AttentionForward& a) {
-  check(a);
   const AttentionShape& s = a.shape;
   if (s.sequences == 0 || s.queries == 0) return;
 #ifdef MESHWRIGHT_CUDNN
@@ -315,7 +314,6 @@ void run(const Launch& launch, const AttentionForward& a) {
 }
 
 void run(const Launch& launch, const AttentionBackward& a) {
-  check(a);
   const AttentionShape& s = a.shape;
   if (s.sequences == 0) return;
   if (fits_tensor_cores(a)) return run_on_tensor_cores(stream_of(launch), a);
@@ -440,7 +438,6 @@ unsigned query_blocks(const AttentionShape& s) {
 }  // namespace
 
 void run(const Launch& launch, const AttentionDelta& a) {
-  check(a);
   if (query_count(a.shape) == 0) return;
   delta_kernel<<<query_blocks(a.shape), kMapThreads, 0, stream_of(launch)>>>(
       a.shape, head_view(a.out, a.shape), head_view(a.dout, a.shape), a.delta.data());
@@ -448,7 +445,6 @@ void run(const Launch& launch, const AttentionDelta& a) {
 }
 
 void run(const Launch& launch, const AttentionMerge& a) {
-  check(a);
   if (query_count(a.shape) == 0) return;
   merge_kernel<<<query_blocks(a.shape), kMapThreads, 0, stream_of(launch)>>>(
       a.shape, head_view(a.out, a.shape), a.log_sum_exp.data(), head_view(a.block, a.shape),
@@ -457,7 +453,6 @@ void run(const Launch& launch, const AttentionMerge& a) {
 }
 
 void run(const Launch& launch, const AttentionSinks& a) {
-  check(a);
   if (query_count(a.shape) == 0) return;
   merge_kernel<<<query_blocks(a.shape), kMapThreads, 0, stream_of(launch)>>>(
       a.shape, head_view(a.out, a.shape), a.log_sum_exp.data(), View{}, nullptr, view_of(a.sinks));
@@ -465,7 +460,6 @@ void run(const Launch& launch, const AttentionSinks& a) {
 }
 
 void run(const Launch& launch, const AttentionSinksGradient& a) {
-  check(a);
   sinks_gradient_kernel<<<grid_of(a.shape.heads), kThreads, 0, stream_of(launch)>>>(
       a.shape, view_of(a.sinks), a.log_sum_exp.data(), a.delta.data(), a.dsinks.data());
   check_launch();

@@ -65,12 +65,10 @@ void move(const Launch& launch, std::span<const BucketPart> parts, const ConstVe
 }  // namespace
 
 void run(const Launch& launch, const PackBucket& a) {
-  check(a);
   move<true>(launch, a.parts, a.bucket, a.scale, false);
 }
 
 void run(const Launch& launch, const UnpackBucket& a) {
-  check(a);
   move<false>(launch, a.parts, a.bucket, a.scale, a.accumulate);
 }
 

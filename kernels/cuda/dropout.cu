@@ -1,4 +1,3 @@
-// Dropout, and rounding to fp8 for dispatch to experts.
 #include "kernels/cuda/pack.hpp"
 
 namespace meshwright::cuda {
@@ -34,38 +33,9 @@ struct DropGradient {
   }
 };
 
-/// One warp per block of 128 elements: four per lane.
-__global__ void __launch_bounds__(kMapThreads)
-    float8_kernel(const View x, const View y, const std::int64_t rows, const std::int64_t columns) {
-  const std::int64_t blocks_of_row = (columns + kFloat8Block - 1) / kFloat8Block;
-  const std::int64_t index =
-      static_cast<std::int64_t>(blockIdx.x) * (kMapThreads / kWarp) + threadIdx.x / kWarp;
-  const std::int64_t row = index / blocks_of_row;
-  if (row >= rows) return;
-  const std::int64_t first = index % blocks_of_row * kFloat8Block;
-  constexpr int kEach = static_cast<int>(kFloat8Block) / kWarp;
-  float values[kEach], largest = 0;
-#pragma unroll
-  for (int i = 0; i < kEach; ++i) {
-    const std::int64_t column = first + i * kWarp + threadIdx.x % kWarp;
-    values[i] = column < columns ? load_one(x, row, column) : 0.0F;
-    largest = fmaxf(largest, fabsf(values[i]));
-  }
-  largest = warp_max(largest);
-  const float scale = largest / kLargestFloat8;
-#pragma unroll
-  for (int i = 0; i < kEach; ++i) {
-    const std::int64_t column = first + i * kWarp + threadIdx.x % kWarp;
-    if (column < columns)
-      store_one(y, row, column,
-                largest == 0.0F ? 0.0F : scale * rounded_to_e4m3(values[i] / scale));
-  }
-}
-
 }  // namespace
 
 void run(const Launch& launch, const DropoutForward& a) {
-  check(a);
   if (a.x.empty()) return;
   const Drop drop{a.mask.key,
                   dropout_threshold(a.mask.probability),
@@ -77,19 +47,8 @@ void run(const Launch& launch, const DropoutForward& a) {
 }
 
 void run(const Launch& launch, const DropoutBackward& a) {
-  check(a);
   const DropGradient drop{1 / (1 - a.probability), a.kept.data(), a.dy.columns};
   map<1, 1>(stream_of(launch), {a.dy}, {a.dx}, drop, true);
-}
-
-void run(const Launch& launch, const RoundToFloat8& a) {
-  check(a);
-  if (a.x.empty()) return;
-  const std::int64_t warps = a.x.rows * steps_of(a.x.columns, kFloat8Block);
-  float8_kernel<<<grid_of(steps_of(warps, kMapThreads / kWarp)), kMapThreads, 0,
-                  stream_of(launch)>>>(view_of(a.x), view_of(ConstMatrix(a.y)), a.x.rows,
-                                       a.x.columns);
-  check_launch();
 }
 
 }  // namespace meshwright::cuda

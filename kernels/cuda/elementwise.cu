@@ -68,18 +68,13 @@ __global__ void fill_kernel(const View y, const std::int64_t size, const float v
 
 }  // namespace
 
-void run(const Launch& launch, const Add& a) {
-  check(a);
-  map2(launch, a.a, a.b, a.y, Plus{});
-}
+void run(const Launch& launch, const Add& a) { map2(launch, a.a, a.b, a.y, Plus{}); }
 
 void run(const Launch& launch, const BiasAdd& a) {
-  check(a);
   map<1, 1>(stream_of(launch), {a.x}, {a.y}, PlusRow{view_of(a.bias)}, true);
 }
 
 void run(const Launch& launch, const Reduce& a) {
-  check(a);
   const ConstMatrix into = row_of(ConstVector(a.into)), from = row_of(a.from);
   if (a.reduction == Reduction::kSum)
     map2(launch, into, from, row_of(a.into), Plus{});
@@ -88,12 +83,10 @@ void run(const Launch& launch, const Reduce& a) {
 }
 
 void run(const Launch& launch, const Cast& a) {
-  check(a);
   map<1, 1>(stream_of(launch), {row_of(a.x)}, {row_of(a.y)}, Scaled{a.scale});
 }
 
 void run(const Launch& launch, const Fill& a) {
-  check(a);
   if (a.y.empty()) return;
   fill_kernel<<<grid_of(steps_of(a.y.size, kPack * kMapThreads)), kMapThreads, 0,
                 stream_of(launch)>>>(view_of(ConstVector(a.y)), a.y.size, a.value);
@@ -101,12 +94,10 @@ void run(const Launch& launch, const Fill& a) {
 }
 
 void run(const Launch& launch, const RowGateForward& a) {
-  check(a);
   map<1, 1>(stream_of(launch), {a.x}, {a.y}, Gated{view_of(a.gate)}, true);
 }
 
 void run(const Launch& launch, const MeanSquaredErrorGradient& a) {
-  check(a);
   const float factor = 2 * a.scale / static_cast<float>(a.x.columns);
   map2(launch, a.x, a.target, a.dx, ScaledDifference{factor});
 }
@@ -173,7 +164,6 @@ __global__ void __launch_bounds__(kRowThreads)
 }  // namespace
 
 void run(const Launch& launch, const RowGateBackward& a) {
-  check(a);
   if (a.x.rows == 0) return;
   row_gate_backward_kernel<<<grid_of(a.x.rows), kRowThreads, 0, stream_of(launch)>>>(
       a.x.columns, view_of(a.x), view_of(a.gate), view_of(a.dy), view_of(ConstMatrix(a.dx)),
@@ -182,7 +172,6 @@ void run(const Launch& launch, const RowGateBackward& a) {
 }
 
 void run(const Launch& launch, const MeanSquaredErrorForward& a) {
-  check(a);
   if (a.x.rows == 0) return;
   squared_error_kernel<<<grid_of(a.x.rows), kRowThreads, 0, stream_of(launch)>>>(
       a.x.columns, view_of(a.x), view_of(a.target), a.loss.data());
@@ -220,7 +209,6 @@ Bytes scratch(const Total&) {
 }
 
 void run(const Launch& launch, const Total& a) {
-  check(a);
   auto* partial = Pieces(launch).take<double>(kTotalBlocks);
   partial_totals_kernel<<<kTotalBlocks, kTotalThreads, 0, stream_of(launch)>>>(
       a.x.data(), static_cast<std::int64_t>(a.x.size()), partial);
@@ -281,14 +269,12 @@ Bytes scratch(const BiasGradient& a) {
 }
 
 void run(const Launch& launch, const BiasGradient& a) {
-  check(a);
   const ColumnSums shape = shape_of(a);
   auto* partial = Pieces(launch).take<float>(shape.partial_floats(1));
   add_column_sums<1>(stream_of(launch), shape, partial, {{a.dbias.data()}}, RowsOf{view_of(a.dy)});
 }
 
 void run(const Launch& launch, const GroupedBiasGradient& a) {
-  check(a);
   if (a.dy.empty()) return;
   const dim3 grid(grid_of(steps_of(a.dy.columns, kPack * kWarp)),
                   static_cast<unsigned>(expert_count(a.offsets)));

@@ -6,7 +6,6 @@
 /// compared to the memory accesses. Eight elements are one access in bf16 and two in fp32.
 #pragma once
 
-#include "kernels/check_arguments.hpp"
 #include "kernels/cuda/instructions.hpp"
 #include "kernels/cuda/kernels.hpp"
 

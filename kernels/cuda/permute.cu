@@ -154,7 +154,6 @@ Bytes scratch(const SortByExpert& a) {
 }
 
 void run(const Launch& launch, const SortByExpert& a) {
-  check(a);
   const auto slots = static_cast<std::int64_t>(a.experts.size());
   const auto experts = static_cast<std::int64_t>(a.counts.size());
   Pieces pieces(launch);
@@ -254,7 +253,6 @@ __global__ void __launch_bounds__(kMapThreads)
 }  // namespace
 
 void run(const Launch& launch, const GatherRows& a) {
-  check(a);
   if (a.y.empty()) return;
   const RowsWork work = rows_work(a.x, a.y, a.index, a.scales, a.copies);
   gather_kernel<<<grid_of(steps_of(work.packs, kMapThreads)), kMapThreads, 0, stream_of(launch)>>>(
@@ -263,7 +261,6 @@ void run(const Launch& launch, const GatherRows& a) {
 }
 
 void run(const Launch& launch, const CombineRows& a) {
-  check(a);
   if (a.y.empty()) return;
   const RowsWork work = rows_work(a.x, a.y, a.index, a.weights, a.copies);
   combine_kernel<<<grid_of(steps_of(work.packs, kMapThreads)), kMapThreads, 0, stream_of(launch)>>>(
@@ -272,7 +269,6 @@ void run(const Launch& launch, const CombineRows& a) {
 }
 
 void run(const Launch& launch, const CombineWeightGradient& a) {
-  check(a);
   const auto slots = static_cast<std::int64_t>(a.index.size());
   if (slots == 0) return;
   combine_weight_kernel<<<grid_of(steps_of(slots, kMapThreads / kWarp)), kMapThreads, 0,

@@ -132,7 +132,6 @@ __global__ void __launch_bounds__(kMapThreads) copy_heads_kernel(const CopyWork 
 }  // namespace
 
 void run(const Launch& launch, const RotaryTable& a) {
-  check(a);
   const auto pairs = static_cast<std::int64_t>(a.frequencies.size());
   const std::int64_t count = a.positions * pairs;
   if (count == 0) return;
@@ -142,7 +141,6 @@ void run(const Launch& launch, const RotaryTable& a) {
 }
 
 void run(const Launch& launch, const Rotary& a) {
-  check(a);
   RotaryWork work{};
   work.x = view_of(a.x), work.y = view_of(ConstMatrix(a.y));
   work.rows = a.x.rows;
@@ -160,7 +158,6 @@ void run(const Launch& launch, const Rotary& a) {
 }
 
 void run(const Launch& launch, const CopyHeads& a) {
-  check(a);
   CopyWork work{};
   work.x = view_of(a.x), work.y = view_of(ConstMatrix(a.y));
   work.total = a.y.rows * a.heads_y * a.count;

@@ -1,65 +1,18 @@
 // The table of the CUDA kernels; part of the plug-in.
 #include "kernels/cuda/kernels.hpp"
+#include "kernels/for_each_kernel.hpp"
 
 namespace meshwright::cuda {
 
 KernelTable table() {
-  KernelTable table;
-  table.backend = Backend::kCuda;
-  table.gemm = {run, scratch};
-  table.grouped_gemm = {run, nullptr};
-  table.grouped_gemm_weight = {run, nullptr};
-  table.attention_forward = {run, nullptr};
-  table.attention_merge = {run, nullptr};
-  table.attention_delta = {run, nullptr};
-  table.attention_backward = {run, nullptr};
-  table.attention_sinks = {run, nullptr};
-  table.attention_sinks_gradient = {run, nullptr};
-  table.norm_forward = {run, nullptr};
-  table.norm_backward_input = {run, nullptr};
-  table.norm_backward_weight = {run, scratch};
-  table.activation_forward = {run, nullptr};
-  table.activation_backward = {run, nullptr};
-  table.rotary_table = {run, nullptr};
-  table.rotary = {run, nullptr};
-  table.copy_heads = {run, nullptr};
-  table.embedding_forward = {run, nullptr};
-  table.embedding_backward = {run, scratch};
-  table.cross_entropy_maximum = {run, nullptr};
-  table.cross_entropy_sum = {run, nullptr};
-  table.cross_entropy_loss = {run, nullptr};
-  table.cross_entropy_forward = {run, nullptr};
-  table.cross_entropy_gradient = {run, nullptr};
-  table.add = {run, nullptr};
-  table.bias_add = {run, nullptr};
-  table.bias_gradient = {run, scratch};
-  table.grouped_bias_gradient = {run, nullptr};
-  table.row_gate_forward = {run, nullptr};
-  table.row_gate_backward = {run, nullptr};
-  table.dropout_forward = {run, nullptr};
-  table.dropout_backward = {run, nullptr};
-  table.round_to_float8 = {run, nullptr};
-  table.reduce = {run, nullptr};
-  table.cast = {run, nullptr};
-  table.fill = {run, nullptr};
-  table.total = {run, scratch};
-  table.mean_squared_error_forward = {run, nullptr};
-  table.mean_squared_error_gradient = {run, nullptr};
-  table.gate_forward = {run, nullptr};
-  table.gate_load = {run, scratch};
-  table.gate_auxiliary_loss = {run, nullptr};
-  table.gate_backward = {run, nullptr};
-  table.sort_by_expert = {run, scratch};
-  table.gather_rows = {run, nullptr};
-  table.combine_rows = {run, nullptr};
-  table.combine_weight_gradient = {run, nullptr};
-  table.adamw = {run, nullptr};
-  table.sgd = {run, nullptr};
-  table.squared_norm = {run, scratch};
-  table.clip_scale = {run, nullptr};
-  table.pack_bucket = {run, nullptr};
-  table.unpack_bucket = {run, nullptr};
-  return table;
+  return make_table(Backend::kCuda, []<class Row>(Row) {
+    using Entry = KernelEntry<typename Row::Arguments>;
+    static_assert(Row::cuda != KernelCode::kReference, "host code cannot read device memory");
+    if constexpr (Row::cuda == KernelCode::kScratch)
+      return Entry{run, scratch};
+    else
+      return Entry{run, nullptr};
+  });
 }
 
 }  // namespace meshwright::cuda

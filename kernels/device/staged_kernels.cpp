@@ -10,6 +10,7 @@
 #include "core/base/check.hpp"
 #include "kernels/argument_fields.hpp"
 #include "kernels/device/cuda_library.hpp"
+#include "kernels/for_each_kernel.hpp"
 
 namespace meshwright {
 namespace {
@@ -235,14 +236,10 @@ void run_staged(const Launch&, const Arguments& arguments) {
 
 template <Backend kBackend>
 KernelTable staged_table() {
-  KernelTable table;
-  table.backend = kBackend;
-  for_each_kernel([&]<auto kKernel>() {
-    [&]<class Arguments>(KernelEntry<Arguments>& entry) {
-      entry = {&run_staged<kBackend, kKernel, Arguments>, nullptr};
-    }(table.*kKernel);
+  return make_table(kBackend, []<class Row>(Row) {
+    using Arguments = typename Row::Arguments;
+    return KernelEntry<Arguments>{run_staged<kBackend, Row::entry, Arguments>, nullptr};
   });
-  return table;
 }
 
 }  // namespace
@@ -253,14 +250,10 @@ KernelTable staged_kernels(Backend backend) {
 }
 
 KernelTable queued_kernels(Backend backend) {
-  KernelTable table;
-  table.backend = backend;
-  for_each_kernel([&]<auto kKernel>() {
-    [&]<class Arguments>(KernelEntry<Arguments>& entry) {
-      entry = {&run_queued<kKernel, Arguments>, nullptr};
-    }(table.*kKernel);
+  return make_table(backend, []<class Row>(Row) {
+    using Arguments = typename Row::Arguments;
+    return KernelEntry<Arguments>{run_queued<Row::entry, Arguments>, nullptr};
   });
-  return table;
 }
 
 Seconds staged_time() { return time_of_thread; }

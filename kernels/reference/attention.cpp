@@ -3,7 +3,6 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/check_arguments.hpp"
 #include "kernels/reference/element_access.hpp"
 #include "kernels/reference/kernels.hpp"
 
@@ -65,7 +64,6 @@ double dropout_factor(const AttentionShape& s, const Query& q, std::int64_t key)
 }  // namespace
 
 void run(const Launch&, const AttentionForward& a) {
-  check(a);
   const AttentionShape& s = a.shape;
   for_each_query(s, [&](const Query& query) {
     const std::vector<double> scores = scores_of(s, a.q, a.k, query);
@@ -88,7 +86,6 @@ void run(const Launch&, const AttentionForward& a) {
 }
 
 void run(const Launch&, const AttentionMerge& a) {
-  check(a);
   const AttentionShape& s = a.shape;
   for_each_query(s, [&](const Query& query) {
     float& running = get(a.log_sum_exp, query.statistic(s));
@@ -107,7 +104,6 @@ void run(const Launch&, const AttentionMerge& a) {
 }
 
 void run(const Launch&, const AttentionSinks& a) {
-  check(a);
   const AttentionShape& s = a.shape;
   for_each_query(s, [&](const Query& query) {
     float& running = get(a.log_sum_exp, query.statistic(s));
@@ -123,7 +119,6 @@ void run(const Launch&, const AttentionSinks& a) {
 }
 
 void run(const Launch&, const AttentionSinksGradient& a) {
-  check(a);
   const AttentionShape& s = a.shape;
   std::vector<double> gradient(static_cast<std::size_t>(s.heads), 0.0);
   for_each_query(s, [&](const Query& query) {
@@ -136,7 +131,6 @@ void run(const Launch&, const AttentionSinksGradient& a) {
 }
 
 void run(const Launch&, const AttentionDelta& a) {
-  check(a);
   const AttentionShape& s = a.shape;
   for_each_query(s, [&](const Query& query) {
     double sum = 0;
@@ -197,7 +191,6 @@ void add_query(const AttentionBackward& a, const Query& query, Gradients& gradie
 }  // namespace
 
 void run(const Launch&, const AttentionBackward& a) {
-  check(a);
   Gradients gradients{zeros(a.q), zeros(a.k), zeros(a.v)};
   for_each_query(a.shape, [&](const Query& query) { add_query(a, query, gradients); });
   write(a.dq, gradients.dq, a.accumulate);

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "kernels/check_arguments.hpp"
 #include "kernels/reference/activation_formulas.hpp"
 #include "kernels/reference/element_access.hpp"
 #include "kernels/reference/kernels.hpp"
@@ -8,13 +7,11 @@
 namespace meshwright::reference {
 
 void run(const Launch&, const Add& a) {
-  check(a);
   for (std::int64_t r = 0; r < a.y.rows; ++r)
     for (std::int64_t i = 0; i < a.y.columns; ++i) put(a.y, r, i, at(a.a, r, i) + at(a.b, r, i));
 }
 
 void run(const Launch&, const BiasAdd& a) {
-  check(a);
   for (std::int64_t r = 0; r < a.y.rows; ++r)
     for (std::int64_t i = 0; i < a.y.columns; ++i) put(a.y, r, i, at(a.x, r, i) + at(a.bias, i));
 }
@@ -29,27 +26,23 @@ double column_sum(const ConstMatrix& m, std::int64_t column, std::int64_t first,
 }  // namespace
 
 void run(const Launch&, const BiasGradient& a) {
-  check(a);
   for (std::int64_t i = 0; i < a.dy.columns; ++i)
     get(a.dbias, i) += static_cast<float>(column_sum(a.dy, i, 0, a.dy.rows));
 }
 
 void run(const Launch&, const GroupedBiasGradient& a) {
-  check(a);
   for (std::int64_t e = 0; e < a.dbias.rows; ++e)
     for (std::int64_t i = 0; i < a.dy.columns; ++i)
       add_to(a.dbias, e, i, column_sum(a.dy, i, get(a.offsets, e), get(a.offsets, e + 1)));
 }
 
 void run(const Launch&, const RowGateForward& a) {
-  check(a);
   for (std::int64_t r = 0; r < a.x.rows; ++r)
     for (std::int64_t i = 0; i < a.x.columns; ++i)
       put(a.y, r, i, sigmoid(at(a.gate, r, 0)) * at(a.x, r, i));
 }
 
 void run(const Launch&, const RowGateBackward& a) {
-  check(a);
   for (std::int64_t r = 0; r < a.x.rows; ++r) {
     const double s = sigmoid(at(a.gate, r, 0));
     double product = 0;
@@ -62,7 +55,6 @@ void run(const Launch&, const RowGateBackward& a) {
 }
 
 void run(const Launch&, const Reduce& a) {
-  check(a);
   for (std::int64_t i = 0; i < a.into.size; ++i) {
     const double x = at(a.into, i), y = at(a.from, i);
     put(a.into, i, a.reduction == Reduction::kSum ? x + y : std::max(x, y));
@@ -70,24 +62,20 @@ void run(const Launch&, const Reduce& a) {
 }
 
 void run(const Launch&, const Cast& a) {
-  check(a);
   for (std::int64_t i = 0; i < a.y.size; ++i) put(a.y, i, at(a.x, i) * double{a.scale});
 }
 
 void run(const Launch&, const Fill& a) {
-  check(a);
   for (std::int64_t i = 0; i < a.y.size; ++i) put(a.y, i, double{a.value});
 }
 
 void run(const Launch&, const Total& a) {
-  check(a);
   double sum = 0;
   for (const float x : a.x) sum += double{x};
   *a.total = static_cast<float>(sum * double{a.scale});
 }
 
 void run(const Launch&, const MeanSquaredErrorForward& a) {
-  check(a);
   for (std::int64_t r = 0; r < a.x.rows; ++r) {
     double sum = 0;
     for (std::int64_t i = 0; i < a.x.columns; ++i) {
@@ -99,7 +87,6 @@ void run(const Launch&, const MeanSquaredErrorForward& a) {
 }
 
 void run(const Launch&, const MeanSquaredErrorGradient& a) {
-  check(a);
   const double factor = 2 * double{a.scale} / static_cast<double>(a.x.columns);
   for (std::int64_t r = 0; r < a.x.rows; ++r)
     for (std::int64_t i = 0; i < a.x.columns; ++i)

@@ -1,12 +1,9 @@
-#include "kernels/check_arguments.hpp"
-#include "kernels/check_offsets.hpp"
 #include "kernels/reference/activation_formulas.hpp"
 #include "kernels/reference/element_access.hpp"
 #include "kernels/reference/kernels.hpp"
 
 namespace meshwright::reference {
 void run(const Launch&, const Gemm& g) {
-  check(g);
   const std::int64_t depth = g.transpose_a ? g.a.rows : g.a.columns;
   for (std::int64_t i = 0; i < g.c.rows; ++i)
     for (std::int64_t j = 0; j < g.c.columns; ++j) {
@@ -24,13 +21,11 @@ void run(const Launch&, const Gemm& g) {
 }
 
 void run(const Launch& launch, const GroupedGemm& g) {
-  check(g);
   check_offsets(g.offsets, g.x.rows);
   for (std::int64_t e = 0; e < expert_count(g.offsets); ++e) run(launch, product_of(g, e));
 }
 
 void run(const Launch& launch, const GroupedGemmWeight& g) {
-  check(g);
   check_offsets(g.offsets, g.x.rows);
   for (std::int64_t e = 0; e < expert_count(g.offsets); ++e) run(launch, product_of(g, e));
 }

@@ -1,13 +1,11 @@
 #include <cmath>
 
-#include "kernels/check_arguments.hpp"
 #include "kernels/reference/element_access.hpp"
 #include "kernels/reference/kernels.hpp"
 
 namespace meshwright::reference {
 
 void run(const Launch&, const RotaryTable& a) {
-  check(a);
   const std::int64_t pairs = std::ssize(a.frequencies);
   for (std::int64_t p = 0; p < a.positions; ++p)
     for (std::int64_t i = 0; i < pairs; ++i) {
@@ -38,7 +36,6 @@ void rotate_head(const Rotary& a, std::int64_t row, std::int64_t head) {
 }  // namespace
 
 void run(const Launch&, const Rotary& a) {
-  check(a);
   for (std::int64_t row = 0; row < a.x.rows; ++row)
     for (std::int64_t head = 0; head < a.heads; ++head) {
       for (std::int64_t i = 0; i < a.head_size; ++i)
@@ -49,7 +46,6 @@ void run(const Launch&, const Rotary& a) {
 }
 
 void run(const Launch&, const CopyHeads& a) {
-  check(a);
   for (std::int64_t row = 0; row < a.x.rows; ++row)
     for (std::int64_t head = 0; head < a.heads_y; ++head)
       for (std::int64_t i = 0; i < a.count; ++i) {

@@ -4,6 +4,7 @@
 
 #include "kernels/device.hpp"
 #include "kernels/device/activity.hpp"
+#include "kernels/for_each_kernel.hpp"
 
 namespace meshwright {
 namespace {
@@ -23,11 +24,7 @@ TEST(CudaLibrary, HasEveryKernel) {
   if (cuda_library().exports == nullptr) GTEST_SKIP() << cuda_library().missing;
   const KernelTable& kernels = cuda_library().exports->kernels;
   EXPECT_EQ(kernels.backend, Backend::kCuda);
-  // The table consists of contiguous entries only.
-  const auto* entry = &kernels.gemm;
-  constexpr std::size_t kEntries = (sizeof(KernelTable) - 8) / sizeof(KernelEntry<Gemm>);
-  for (std::size_t i = 0; i < kEntries; ++i)
-    EXPECT_NE(reinterpret_cast<void* const*>(entry)[2 * i], nullptr) << "entry " << i;
+  for_each_kernel([&](auto row) { EXPECT_NE((kernels.*row.entry).run, nullptr) << row.name; });
 }
 
 TEST(CudaLibrary, HasNoSymbolsOfOtherNames) {

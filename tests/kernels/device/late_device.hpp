@@ -18,6 +18,7 @@
 #include "core/base/check.hpp"
 #include "kernels/argument_fields.hpp"
 #include "kernels/device.hpp"
+#include "kernels/for_each_kernel.hpp"
 #include "tests/kernels/device/hidden_memory.hpp"
 
 namespace meshwright {
@@ -186,14 +187,11 @@ inline DeviceTable make_device() {
 
 template <TableOf kTable>
 KernelTable make_kernels() {
-  KernelTable table;
-  table.backend = kTable().backend;
-  for_each_kernel([&]<auto kKernel>() {
-    [&]<class Arguments>(KernelEntry<Arguments>& entry) {
-      entry = {&run<kTable, kKernel, Arguments>, (kTable().*kKernel).scratch};
-    }(table.*kKernel);
+  return make_table(kTable().backend, []<class Row>(Row) {
+    using Arguments = typename Row::Arguments;
+    return KernelEntry<Arguments>{run<kTable, Row::entry, Arguments>,
+                                  (kTable().*Row::entry).scratch};
   });
-  return table;
 }
 
 }  // namespace late

@@ -6,9 +6,9 @@
 #include <map>
 
 #include "core/base/check.hpp"
-#include "kernels/argument_fields.hpp"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/device/staged_kernels.hpp"
+#include "kernels/for_each_kernel.hpp"
 #include "tests/kernels/emulated/gpu.hpp"
 
 namespace meshwright {
@@ -98,14 +98,10 @@ void run_emulated(const Launch&, const Arguments& arguments) {
 
 template <bool kFalls>
 KernelTable fenced_table() {
-  KernelTable table;
-  table.backend = Backend::kCuda;
-  for_each_kernel([&]<auto kKernel>() {
-    [&]<class Arguments>(KernelEntry<Arguments>& entry) {
-      entry = {&run_emulated<kFalls, kKernel, Arguments>, nullptr};
-    }(table.*kKernel);
+  return make_table(Backend::kCuda, []<class Row>(Row) {
+    using Arguments = typename Row::Arguments;
+    return KernelEntry<Arguments>{run_emulated<kFalls, Row::entry, Arguments>, nullptr};
   });
-  return table;
 }
 
 }  // namespace
