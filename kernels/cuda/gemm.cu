@@ -1,255 +1,14 @@
-// Matrix products by cuBLASLt, with fused bias and GELU. cuBLASLt is column-major: our row-major
-// c = a b is its c^T = b^T a^T, so a and b are swapped and nothing is copied.
-//
-// bf16 operands use the tensor cores, fp32 operands full fp32 (no tf32). If one operand is bf16 and
-// the other fp32, the latter is rounded to bf16 first. Combinations that cuBLASLt cannot write
-// (fp32 operands to bf16, an fp32 bias on bf16) are computed in fp32 panels of rows and finished by
-// our own kernel.
-#include <cublasLt.h>
-
-#include <algorithm>
-#include <array>
-#include <map>
-#include <mutex>
-#include <optional>
-#include <vector>
-
-#include "core/base/error.hpp"
+// Matrix products by cuBLASLt, with fused bias and GELU. bf16 operands use the tensor cores, fp32
+// operands full fp32 (no tf32). If one operand is bf16 and the other fp32, the latter is rounded to
+// bf16 first. Combinations that cuBLASLt cannot write (fp32 operands to bf16, an fp32 bias on bf16)
+// are computed in fp32 panels of rows and finished by our own kernel.
+#include "kernels/cuda/cublas.hpp"
 #include "kernels/cuda/pack.hpp"
 
 namespace meshwright::cuda {
 namespace {
 
-/// NVIDIA's recommendation for Hopper (cuBLAS documentation, cublasSetWorkspace); used for all
-/// devices.
-constexpr std::int64_t kWorkspace = std::int64_t{32} << 20;
 constexpr std::int64_t kPanelBytes = std::int64_t{32} << 20;
-
-void check_blas(cublasStatus_t status, const char* call) {
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw RuntimeFailure({.where = "cuBLASLt",
-                        .what = std::string(call) + ": " + cublasLtGetStatusString(status),
-                        .hint = ""});
-}
-
-// ---- descriptors with the lifetime of a call ----------------------------------------------
-
-template <class T, cublasStatus_t (*kDestroy)(T)>
-struct Owned {
-  T value = nullptr;
-  Owned() = default;
-  Owned(const Owned&) = delete;
-  Owned& operator=(const Owned&) = delete;
-  ~Owned() { kDestroy(value); }
-};
-using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
-using Description = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
-using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
-
-cudaDataType type_of(Dtype dtype) { return dtype == Dtype::kBf16 ? CUDA_R_16BF : CUDA_R_32F; }
-
-std::int64_t leading(const ConstMatrix& m) {
-  const std::int64_t least = m.columns > 1 ? m.columns : 1;
-  return m.stride > least ? m.stride : least;
-}
-void describe(Layout& layout, const ConstMatrix& m) {
-  check_blas(cublasLtMatrixLayoutCreate(&layout.value, type_of(m.dtype),
-                                        static_cast<std::uint64_t>(m.columns),
-                                        static_cast<std::uint64_t>(m.rows), leading(m)),
-             "cublasLtMatrixLayoutCreate");
-}
-template <class T>
-void set(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t what, const T& value) {
-  check_blas(cublasLtMatmulDescSetAttribute(description, what, &value, sizeof(value)),
-             "cublasLtMatmulDescSetAttribute");
-}
-template <class T>
-void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t what,
-         const T& value) {
-  check_blas(cublasLtMatmulPreferenceSetAttribute(preference, what, &value, sizeof(value)),
-             "cublasLtMatmulPreferenceSetAttribute");
-}
-
-/// Largest power of two up to 256 that divides an address.
-std::uint32_t alignment_of(const void* data) {
-  const auto address = reinterpret_cast<std::uintptr_t>(data);
-  std::uint32_t alignment = 256;
-  while (address % alignment != 0) alignment /= 2;
-  return alignment;
-}
-
-// ---- algorithms, chosen once per shape ----------------------------------------------------
-
-/// Everything that the choice depends on.
-using ShapeKey = std::array<std::int64_t, 21>;
-
-int current_device() {
-  int device = 0;
-  MESHWRIGHT_CUDA(cudaGetDevice(&device));
-  return device;
-}
-
-/// The result that cuBLASLt writes, and the auxiliary matrix that its GELU writes or reads.
-const Matrix& result_of(const Gemm& g) { return g.gelu.empty() ? g.c : g.gelu; }
-ConstMatrix beside_of(const Gemm& g) { return g.gelu.empty() ? g.slope_at : ConstMatrix(g.c); }
-
-cublasLtEpilogue_t epilogue_of(const Gemm& g) {
-  if (!g.slope_at.empty()) return CUBLASLT_EPILOGUE_DGELU;
-  if (!g.gelu.empty())
-    return g.bias.empty() ? CUBLASLT_EPILOGUE_GELU_AUX : CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
-  return g.bias.empty() ? CUBLASLT_EPILOGUE_DEFAULT : CUBLASLT_EPILOGUE_BIAS;
-}
-
-ShapeKey key_of(const Gemm& g) {
-  const Matrix& result = result_of(g);
-  const ConstMatrix beside = beside_of(g);
-  const std::uint32_t bias = g.bias.empty() ? 256 : alignment_of(g.bias.data);
-  return {g.a.rows,
-          g.a.columns,
-          leading(g.a),
-          static_cast<std::int64_t>(g.a.dtype),
-          g.transpose_a,
-          g.b.rows,
-          g.b.columns,
-          leading(g.b),
-          static_cast<std::int64_t>(g.b.dtype),
-          g.transpose_b,
-          leading(result),
-          static_cast<std::int64_t>(result.dtype),
-          alignment_of(g.a.data),
-          alignment_of(g.b.data),
-          alignment_of(result.data),
-          bias,
-          beside.empty() ? 0 : leading(beside),
-          beside.empty() ? 256 : alignment_of(beside.data),
-          static_cast<std::int64_t>(epilogue_of(g)),
-          g.beta != 0,
-          current_device()};
-}
-
-/// Shared by all host threads, with one handle per device.
-struct Library {
-  std::mutex mutex;
-  std::map<int, cublasLtHandle_t> handles;
-  std::map<ShapeKey, cublasLtMatmulAlgo_t> algorithms;
-};
-Library& library() {
-  static Library shared;  // a cache that does not affect results
-  return shared;
-}
-cublasLtHandle_t handle() {
-  Library& l = library();
-  const std::lock_guard lock(l.mutex);
-  cublasLtHandle_t& mine = l.handles[current_device()];
-  if (mine == nullptr) check_blas(cublasLtCreate(&mine), "cublasLtCreate");
-  return mine;
-}
-
-struct Call {
-  Description description;
-  Layout left, right, result;
-};
-
-void describe(Preference& preference, const Gemm& g) {
-  check_blas(cublasLtMatmulPreferenceCreate(&preference.value), "cublasLtMatmulPreferenceCreate");
-  set(preference.value, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-      static_cast<std::size_t>(kWorkspace));
-  // Partial sums in fp32, added in a fixed order.
-  const std::uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-  set(preference.value, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes);
-  set(preference.value, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(g.b.data));
-  set(preference.value, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(g.a.data));
-  std::uint32_t out = alignment_of(result_of(g).data);
-  set(preference.value, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, out);
-  if (!g.bias.empty() && alignment_of(g.bias.data) < out) out = alignment_of(g.bias.data);
-  set(preference.value, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, out);
-}
-
-/// nvcc 13.0 crashes on containers of cuBLASLt's own types, which are unnamed structs.
-struct Algorithm {
-  cublasLtMatmulAlgo_t value;
-};
-constexpr int kMostAlgorithms = 32;
-
-/// Up to `most` algorithms, the one that cuBLASLt expects to be fastest first; may be empty.
-std::vector<Algorithm> algorithms_for(const Call& call, const Gemm& g, int most) {
-  Preference preference;
-  describe(preference, g);
-  MW_CHECK(most <= kMostAlgorithms);
-  cublasLtMatmulHeuristicResult_t found[kMostAlgorithms] = {};
-  int count = 0;
-  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-      handle(), call.description.value, call.left.value, call.right.value, call.result.value,
-      call.result.value, preference.value, most, found, &count);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
-  check_blas(status, "cublasLtMatmulAlgoGetHeuristic");
-  std::vector<Algorithm> algorithms;
-  for (int i = 0; i < count; ++i)
-    if (found[i].state == CUBLAS_STATUS_SUCCESS) algorithms.push_back({found[i].algo});
-  return algorithms;
-}
-
-std::optional<cublasLtMatmulAlgo_t> algorithm_for(const Call& call, const Gemm& g) {
-  Library& l = library();
-  const ShapeKey key = key_of(g);
-  {
-    const std::lock_guard lock(l.mutex);
-    const auto known = l.algorithms.find(key);
-    if (known != l.algorithms.end()) return known->second;
-  }
-  const std::vector<Algorithm> algorithms = algorithms_for(call, g, 1);
-  if (algorithms.empty()) return std::nullopt;
-  const std::lock_guard lock(l.mutex);
-  return l.algorithms.emplace(key, algorithms.front().value).first->second;
-}
-
-void describe(Call& call, const Gemm& g) {
-  check_blas(cublasLtMatmulDescCreate(&call.description.value, CUBLAS_COMPUTE_32F, CUDA_R_32F),
-             "cublasLtMatmulDescCreate");
-  set(call.description.value, CUBLASLT_MATMUL_DESC_TRANSA,
-      g.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(call.description.value, CUBLASLT_MATMUL_DESC_TRANSB,
-      g.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(call.description.value, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(g));
-  if (has_gelu(g)) {
-    const ConstMatrix beside = beside_of(g);
-    set(call.description.value, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, beside.data);
-    set(call.description.value, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, leading(beside));
-  }
-  if (!g.bias.empty()) {
-    set(call.description.value, CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.bias.data);
-    set(call.description.value, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(g.bias.dtype));
-  }
-  describe(call.left, g.b);
-  describe(call.right, g.a);
-  describe(call.result, result_of(g));
-}
-
-cublasStatus_t multiply_by(const cublasLtMatmulAlgo_t& algorithm, const Call& call, const Gemm& g,
-                           cudaStream_t stream, std::byte* workspace) {
-  const float alpha = 1;
-  void* result = result_of(g).data;
-  return cublasLtMatmul(handle(), call.description.value, &alpha, g.b.data, call.left.value,
-                        g.a.data, call.right.value, &g.beta, result, call.result.value, result,
-                        call.result.value, &algorithm, workspace, kWorkspace, stream);
-}
-
-/// c = op(a) op(b) + beta c + bias, with dtypes that cuBLASLt can combine and nothing empty.
-/// Returns false without any effect if it has no algorithm.
-bool multiply(cudaStream_t stream, const Gemm& g, std::byte* workspace) {
-  Call call;
-  describe(call, g);
-  const std::optional<cublasLtMatmulAlgo_t> algorithm = algorithm_for(call, g);
-  if (!algorithm) return false;
-  check_blas(multiply_by(*algorithm, call, g, stream, workspace), "cublasLtMatmul");
-  return true;
-}
-void multiply_surely(cudaStream_t stream, const Gemm& g, std::byte* workspace) {
-  if (!multiply(stream, g, workspace))
-    check_blas(CUBLAS_STATUS_NOT_SUPPORTED, "cublasLtMatmulAlgoGetHeuristic");
-}
-
-// ---- conversions and epilogues ------------------------------------------------------------
 
 bool is_mixed(const Gemm& g) { return g.a.dtype != g.b.dtype; }
 /// The dtype in which both operands are multiplied.
@@ -335,7 +94,7 @@ void multiply_in_panels(cudaStream_t stream, const Gemm& g, const Memory& memory
     part.c = panel;
     part.beta = 0;
     part.bias = {};
-    multiply_surely(stream, part, memory.workspace);
+    multiply_by_cublas_or_throw(stream, part, memory.workspace);
     const Matrix c = rows_of(g.c, first, rows);
     map<1, 1>(stream, {ConstMatrix(panel)}, {c}, finish_of(c, g), true);
   }
@@ -343,12 +102,12 @@ void multiply_in_panels(cudaStream_t stream, const Gemm& g, const Memory& memory
 
 /// cuBLASLt's GELU requires auxiliary rows of multiples of 8, which are read 16 bytes at once.
 bool may_fuse_gelu(const Gemm& g) {
-  const ConstMatrix beside = beside_of(g);
+  const ConstMatrix auxiliary = auxiliary_of(g);
   const Dtype dtype = g.c.dtype;
   return has_gelu(g) && depth_of(g) > 0 && g.beta == 0 && g.a.dtype == dtype &&
-         g.b.dtype == dtype && result_of(g).dtype == dtype && beside.dtype == dtype &&
-         (g.bias.empty() || g.bias.dtype == dtype) && leading(beside) % 8 == 0 &&
-         alignment_of(beside.data) >= 16;
+         g.b.dtype == dtype && result_of(g).dtype == dtype && auxiliary.dtype == dtype &&
+         (g.bias.empty() || g.bias.dtype == dtype) && leading_dimension(auxiliary) % 8 == 0 &&
+         alignment_of(auxiliary.data) >= 16;
 }
 
 }  // namespace
@@ -364,7 +123,9 @@ void run(const Launch& launch, const Gemm& original) {
   if (g.c.empty()) return;
   if (has_gelu(g)) {
     Pieces pieces(launch);
-    if (may_fuse_gelu(g) && multiply(stream_of(launch), g, memory_for(g, pieces).workspace)) return;
+    if (may_fuse_gelu(g) &&
+        multiply_by_cublas(stream_of(launch), g, memory_for(g, pieces).workspace))
+      return;
     return run_gelu_apart(g, [&](const auto& part) { run(launch, part); });
   }
   const cudaStream_t stream = stream_of(launch);
@@ -381,54 +142,10 @@ void run(const Launch& launch, const Gemm& original) {
   }
   if (needs_panels(g)) return multiply_in_panels(stream, g, memory);
   const bool may_fuse = g.bias.empty() || g.bias.dtype == g.c.dtype;  // else c is fp32
-  if (may_fuse && multiply(stream, g, memory.workspace)) return;
+  if (may_fuse && multiply_by_cublas(stream, g, memory.workspace)) return;
   g.bias = {};
-  multiply_surely(stream, g, memory.workspace);
+  multiply_by_cublas_or_throw(stream, g, memory.workspace);
   if (!original.bias.empty()) run(launch, BiasAdd{.x = g.c, .bias = original.bias, .y = g.c});
 }
 
-// ---- for reports: the fastest algorithm ---------------------------------------------------------
-
-namespace {
-
-/// Shortest time of five consecutive products by one algorithm.
-double seconds_by(const cublasLtMatmulAlgo_t& algorithm, const Call& call, const Gemm& g,
-                  std::byte* workspace) {
-  constexpr int kRounds = 5, kRepeats = 3;
-  cudaEvent_t first = nullptr, last = nullptr;
-  MESHWRIGHT_CUDA(cudaEventCreate(&first));
-  MESHWRIGHT_CUDA(cudaEventCreate(&last));
-  double best = 1e9;
-  for (int round = 0; round < kRounds; ++round) {
-    MESHWRIGHT_CUDA(cudaEventRecord(first));
-    bool failed = false;
-    for (int i = 0; i < kRepeats; ++i)
-      failed |= multiply_by(algorithm, call, g, nullptr, workspace) != CUBLAS_STATUS_SUCCESS;
-    MESHWRIGHT_CUDA(cudaEventRecord(last));
-    MESHWRIGHT_CUDA(cudaEventSynchronize(last));
-    float milliseconds = 0;
-    MESHWRIGHT_CUDA(cudaEventElapsedTime(&milliseconds, first, last));
-    if (!failed && milliseconds > 0) best = std::min(best, 1e-3 * milliseconds / kRepeats);
-  }
-  MESHWRIGHT_CUDA(cudaEventDestroy(first));
-  MESHWRIGHT_CUDA(cudaEventDestroy(last));
-  return best;
-}
-
-}  // namespace
 }  // namespace meshwright::cuda
-
-/// Time in seconds of cuBLASLt's fastest algorithm for a product of bf16 matrices.
-extern "C" __attribute__((visibility("default"))) double meshwright_cuda_best_product_seconds(
-    const meshwright::Gemm& g) {
-  using namespace meshwright::cuda;  // NOLINT: one function, of no namespace
-  void* workspace = nullptr;
-  MESHWRIGHT_CUDA(cudaMalloc(&workspace, kWorkspace));
-  Call call;
-  describe(call, g);
-  double best = 1e9;
-  for (const Algorithm& algorithm : algorithms_for(call, g, kMostAlgorithms))
-    best = std::min(best, seconds_by(algorithm.value, call, g, static_cast<std::byte*>(workspace)));
-  MESHWRIGHT_CUDA(cudaFree(workspace));
-  return best;
-}

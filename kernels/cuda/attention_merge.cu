@@ -1,0 +1,125 @@
+// What attention needs besides products: delta, the merge of blocks, sinks. One warp per query of
+// each head.
+#include "kernels/cuda/attention_lanes.hpp"
+
+namespace meshwright::cuda {
+namespace {
+
+/// Query `index` in row order, heads fastest, so that adjacent warps read adjacent columns.
+struct Query {
+  std::int64_t row, column, statistic;
+  int head;
+};
+__device__ Query query_at(const AttentionShape& s, std::int64_t index) {
+  const std::int64_t row = index / s.heads, head = index % s.heads;
+  return {row, head * s.value_size, statistic_of(s, row / s.queries, head, row % s.queries),
+          static_cast<int>(head)};
+}
+__device__ std::int64_t my_query() {
+  return static_cast<std::int64_t>(blockIdx.x) * (kMapThreads / kWarp) + threadIdx.x / kWarp;
+}
+__host__ __device__ inline std::int64_t query_count(const AttentionShape& s) {
+  return s.sequences * s.queries * s.heads;
+}
+/// A head allows wide accesses if it starts at a multiple of eight columns.
+View head_view(const ConstMatrix& m, const AttentionShape& s) {
+  View view = view_of(m);
+  view.wide = view.wide && s.value_size % kPack == 0;
+  return view;
+}
+
+__global__ void __launch_bounds__(kMapThreads)
+    delta_kernel(const AttentionShape s, const View out, const View dout, float* delta) {
+  const std::int64_t index = my_query();
+  if (index >= query_count(s)) return;
+  const Query at = query_at(s, index);
+  float sum = 0;
+  for (std::int64_t d = my_lane() * kPack; d < s.value_size; d += kWarp * kPack) {
+    const int count = pack_count(s.value_size, d);
+    const Pack o = load_pack(out, at.row, at.column + d, count);
+    const Pack g = load_pack(dout, at.row, at.column + d, count);
+#pragma unroll
+    for (int e = 0; e < kPack; ++e) sum += o.v[e] * g.v[e];
+  }
+  sum = warp_sum(sum);
+  if (my_lane() == 0) delta[at.statistic] = sum;
+}
+
+/// out' = out e^(l - l') + block e^(m - l') with l' = log(e^l + e^m); without a block, it is zero.
+__global__ void __launch_bounds__(kMapThreads)
+    merge_kernel(const AttentionShape s, const View out, float* log_sum_exp, const View block,
+                 const float* block_log_sum_exp, const View sinks) {
+  const std::int64_t index = my_query();
+  if (index >= query_count(s)) return;
+  const Query at = query_at(s, index);
+  const bool is_sink = block_log_sum_exp == nullptr;
+  const float running = log_sum_exp[at.statistic];
+  const float other = is_sink ? load_one(sinks, 0, at.head) : block_log_sum_exp[at.statistic];
+  const float maximum = fmaxf(running, other);
+  __syncwarp();  // all lanes have read what lane 0 writes below
+  if (maximum == -kInfinity) return;
+  const float mine = expf(running - maximum), theirs = expf(other - maximum);
+  const float sum = mine + theirs;
+  for (std::int64_t d = my_lane() * kPack; d < s.value_size; d += kWarp * kPack) {
+    const int count = pack_count(s.value_size, d);
+    Pack o = load_pack(out, at.row, at.column + d, count);
+    Pack b{};
+    if (!is_sink) b = load_pack(block, at.row, at.column + d, count);
+#pragma unroll
+    for (int e = 0; e < kPack; ++e) o.v[e] = o.v[e] * (mine / sum) + b.v[e] * (theirs / sum);
+    store_pack(out, at.row, at.column + d, count, o);
+  }
+  if (my_lane() == 0) log_sum_exp[at.statistic] = maximum + logf(sum);
+}
+
+/// One thread block per head.
+__global__ void __launch_bounds__(kThreads)
+    sinks_gradient_kernel(const AttentionShape s, const View sinks, const float* log_sum_exp,
+                          const float* delta, float* dsinks) {
+  __shared__ float shared[kThreads / kWarp];
+  const std::int64_t head = blockIdx.x;
+  const float sink = load_one(sinks, 0, head);
+  float sum = 0;
+  for (std::int64_t i = threadIdx.x; i < s.sequences * s.queries; i += kThreads) {
+    const std::int64_t statistic = statistic_of(s, i / s.queries, head, i % s.queries);
+    sum -= expf(sink - log_sum_exp[statistic]) * delta[statistic];
+  }
+  sum = row_sum(sum, shared);
+  if (threadIdx.x == 0) dsinks[head] += sum;
+}
+
+unsigned query_blocks(const AttentionShape& s) {
+  return grid_of(steps_of(query_count(s), kMapThreads / kWarp));
+}
+
+}  // namespace
+
+void run(const Launch& launch, const AttentionDelta& a) {
+  if (query_count(a.shape) == 0) return;
+  delta_kernel<<<query_blocks(a.shape), kMapThreads, 0, stream_of(launch)>>>(
+      a.shape, head_view(a.out, a.shape), head_view(a.dout, a.shape), a.delta.data());
+  check_launch();
+}
+
+void run(const Launch& launch, const AttentionMerge& a) {
+  if (query_count(a.shape) == 0) return;
+  merge_kernel<<<query_blocks(a.shape), kMapThreads, 0, stream_of(launch)>>>(
+      a.shape, head_view(a.out, a.shape), a.log_sum_exp.data(), head_view(a.block, a.shape),
+      a.block_log_sum_exp.data(), View{});
+  check_launch();
+}
+
+void run(const Launch& launch, const AttentionSinks& a) {
+  if (query_count(a.shape) == 0) return;
+  merge_kernel<<<query_blocks(a.shape), kMapThreads, 0, stream_of(launch)>>>(
+      a.shape, head_view(a.out, a.shape), a.log_sum_exp.data(), View{}, nullptr, view_of(a.sinks));
+  check_launch();
+}
+
+void run(const Launch& launch, const AttentionSinksGradient& a) {
+  sinks_gradient_kernel<<<grid_of(a.shape.heads), kThreads, 0, stream_of(launch)>>>(
+      a.shape, view_of(a.sinks), a.log_sum_exp.data(), a.delta.data(), a.dsinks.data());
+  check_launch();
+}
+
+}  // namespace meshwright::cuda
