@@ -31,6 +31,14 @@ inline void check(const LogitShard& s) {
   MW_CHECK(s.first_word >= 0);
 }
 
+inline void check_rows(const LogitShard& s, std::span<const std::int32_t> targets,
+                       std::span<const float> maximum, std::span<const float> sum) {
+  check(s);
+  check_size(targets, s.logits.rows);
+  check_size(maximum, s.logits.rows);
+  check_size(sum, s.logits.rows);
+}
+
 struct CrossEntropyMaximum {
   LogitShard shard = {};
   std::span<float> maximum = {};  ///< [N] out; -infinity where words = 0
@@ -48,10 +56,7 @@ struct CrossEntropySum {
   std::span<float> target_logit = {};          ///< [N] out: 0 where another rank has the target
 };
 inline void check(const CrossEntropySum& a) {
-  check(a.shard);
-  check_size(a.targets, a.shard.logits.rows);
-  check_size(a.maximum, a.shard.logits.rows);
-  check_size(a.sum, a.shard.logits.rows);
+  check_rows(a.shard, a.targets, a.maximum, a.sum);
   check_size(a.target_logit, a.shard.logits.rows);
 }
 
@@ -76,10 +81,7 @@ struct CrossEntropyForward {
   std::span<float> loss = {};               ///< [N] out
 };
 inline void check(const CrossEntropyForward& a) {
-  check(a.shard);
-  check_size(a.targets, a.shard.logits.rows);
-  check_size(a.maximum, a.shard.logits.rows);
-  check_size(a.sum, a.shard.logits.rows);
+  check_rows(a.shard, a.targets, a.maximum, a.sum);
   check_size(a.loss, a.shard.logits.rows);
 }
 
@@ -92,10 +94,7 @@ struct CrossEntropyGradient {
   Matrix dlogits = {};  ///< [N, columns]; may be the logits
 };
 inline void check(const CrossEntropyGradient& a) {
-  check(a.shard);
-  check_size(a.targets, a.shard.logits.rows);
-  check_size(a.maximum, a.shard.logits.rows);
-  check_size(a.sum, a.shard.logits.rows);
+  check_rows(a.shard, a.targets, a.maximum, a.sum);
   check_same_shape(a.shard.logits, {a.dlogits});
 }
 

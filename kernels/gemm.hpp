@@ -104,4 +104,11 @@ inline std::int64_t expert_count(std::span<const std::int64_t> offsets) {
 Gemm product_of(const GroupedGemm& group, std::int64_t expert);
 Gemm product_of(const GroupedGemmWeight& group, std::int64_t expert);
 
+/// Calls run(product) for each of them.
+template <class Group, class Run>
+void run_each_product(const Group& group, const Run& run) {
+  check_offsets(group.offsets, group.x.rows);
+  for (std::int64_t e = 0; e < expert_count(group.offsets); ++e) run(product_of(group, e));
+}
+
 }  // namespace meshwright

@@ -124,12 +124,10 @@ Bytes scratch(const GroupedGemm& g) { return largest_scratch(g); }
 Bytes scratch(const GroupedGemmWeight& g) { return largest_scratch(g); }
 
 void run(const Launch& launch, const GroupedGemm& g) {
-  check_offsets(g.offsets, g.x.rows);
-  for (std::int64_t e = 0; e < expert_count(g.offsets); ++e) run(launch, product_of(g, e));
+  run_each_product(g, [&](const Gemm& product) { run(launch, product); });
 }
 void run(const Launch& launch, const GroupedGemmWeight& g) {
-  check_offsets(g.offsets, g.x.rows);
-  for (std::int64_t e = 0; e < expert_count(g.offsets); ++e) run(launch, product_of(g, e));
+  run_each_product(g, [&](const Gemm& product) { run(launch, product); });
 }
 
 }  // namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL

@@ -171,9 +171,7 @@ void multiply(const Launch& launch, const Gemm& g) {
 
 template <OneDnnUse Use, class Group>
 void multiply_group(const Launch& launch, const Group& g) {
-  check_offsets(g.offsets, g.x.rows);
-  for (std::int64_t e = 0; e < expert_count(g.offsets); ++e)
-    multiply<Use>(launch, product_of(g, e));
+  run_each_product(g, [&](const Gemm& product) { multiply<Use>(launch, product); });
 }
 
 template <OneDnnUse Use>
