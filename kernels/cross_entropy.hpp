@@ -7,7 +7,7 @@
 /// `target_logit`; CrossEntropyLoss; CrossEntropyGradient (Megatron-LM's vocab-parallel loss, arXiv
 /// 1909.08053, section 3).
 /// A target of -1 masks a row: its loss and gradient are zero.
-/// Columns from `words` on are vocabulary padding: they have no token ID, their gradient is zero.
+/// Columns from `tokens` on are vocabulary padding: they have no token ID, their gradient is zero.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ namespace meshwright {
 
 /// This rank's logits and the token ID of their first column.
 struct LogitShard {
-  ConstMatrix logits = {};      ///< [N, columns]
-  std::int64_t words = 0;       ///< columns with a token ID; <= columns
-  std::int64_t first_word = 0;  ///< global token ID of column 0
+  ConstMatrix logits = {};       ///< [N, columns]
+  std::int64_t tokens = 0;       ///< columns with a token ID; <= columns
+  std::int64_t first_token = 0;  ///< global token ID of column 0
 };
 inline void check(const LogitShard& s) {
   check_view(s.logits);
-  MW_CHECK(s.words >= 0 && s.words <= s.logits.columns);
-  MW_CHECK(s.first_word >= 0);
+  MW_CHECK(s.tokens >= 0 && s.tokens <= s.logits.columns);
+  MW_CHECK(s.first_token >= 0);
 }
 
 inline void check_rows(const LogitShard& s, std::span<const std::int32_t> targets,
@@ -41,7 +41,7 @@ inline void check_rows(const LogitShard& s, std::span<const std::int32_t> target
 
 struct CrossEntropyMaximum {
   LogitShard shard = {};
-  std::span<float> maximum = {};  ///< [N] out; -infinity where words = 0
+  std::span<float> maximum = {};  ///< [N] out; -infinity where tokens = 0
 };
 inline void check(const CrossEntropyMaximum& a) {
   check(a.shard);

@@ -16,7 +16,7 @@ namespace meshwright {
 struct DeviceDescription {
   std::string name = {};  ///< "NVIDIA H200"
   Bytes memory = {}, free_memory = {};
-  Bytes level_two_cache = {};
+  Bytes l2_cache = {};
   int multiprocessors = 0;
   int major = 0, minor = 0;   ///< compute capability
   std::string identity = {};  ///< UUID; distinguishes identical cards
@@ -38,10 +38,10 @@ struct DeviceTable {
   /// Device memory, not accessible from the host, aligned to 256 bytes. Null if out of memory;
   /// allocated_on() throws instead.
   void* (*allocate)(Bytes bytes, void* stream) = nullptr;
-  void (*give_back)(void* memory, void* stream) = nullptr;
+  void (*release)(void* memory, void* stream) = nullptr;
   /// Pinned host memory for asynchronous copies, aligned to 64 bytes; null if out of memory.
-  void* (*allocate_on_host)(Bytes bytes) = nullptr;
-  void (*give_back_on_host)(void* memory) = nullptr;
+  void* (*allocate_host)(Bytes bytes) = nullptr;
+  void (*release_host)(void* memory) = nullptr;
   /// Between host and device in either direction, or within one of them. Host memory must stay
   /// valid and unchanged until the stream has executed the copy.
   void (*copy)(void* to, const void* from, Bytes bytes, void* stream) = nullptr;
@@ -56,11 +56,11 @@ struct DeviceTable {
   void (*record)(void* event, void* stream) = nullptr;
   void (*wait)(void* stream, void* event) = nullptr;  ///< the stream waits, the host does not
   void (*wait_for_event)(void* event) = nullptr;      ///< the host waits
-  bool (*has_happened)(void* event) = nullptr;
+  bool (*is_complete)(void* event) = nullptr;
   /// Keeps the stream idle for `time`.
   void (*delay)(Seconds time, void* stream) = nullptr;
   /// Time between two recorded events that have completed.
-  Seconds (*between)(void* first, void* second) = nullptr;
+  Seconds (*elapsed)(void* first, void* second) = nullptr;
 };
 
 /// Like allocate(), but throws RuntimeFailure with requested, free and total size if out of memory.

@@ -22,7 +22,7 @@ namespace meshwright {
 
 enum class GateScore : std::uint8_t { kSoftmax, kSigmoid };
 
-inline constexpr std::int64_t kMostExpertGroups = 64;
+inline constexpr std::int64_t kMaxExpertGroups = 64;
 
 struct GateShape {
   GateScore score = GateScore::kSoftmax;
@@ -38,7 +38,7 @@ struct GateShape {
 inline void check(const GateShape& s) {
   MW_CHECK(s.tokens >= 0 && s.experts > 0);
   MW_CHECK(s.experts_per_token > 0 && s.experts_per_token <= s.experts);
-  MW_CHECK(s.groups > 0 && s.groups <= kMostExpertGroups && s.experts % s.groups == 0);
+  MW_CHECK(s.groups > 0 && s.groups <= kMaxExpertGroups && s.experts % s.groups == 0);
   MW_CHECK(s.chosen_groups > 0);
   MW_CHECK(s.chosen_groups >= s.groups ||
            s.chosen_groups * (s.experts / s.groups) >= s.experts_per_token);

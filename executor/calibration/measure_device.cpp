@@ -28,8 +28,8 @@ class Bench {
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
   ~Bench() {
-    for (void* memory : on_device_) device_.give_back(memory, stream_);
-    for (void* memory : on_host_) device_.give_back_on_host(memory);
+    for (void* memory : on_device_) device_.release(memory, stream_);
+    for (void* memory : on_host_) device_.release_host(memory);
     device_.destroy_event(first_);
     device_.destroy_event(last_);
     device_.destroy_stream(stream_);
@@ -39,7 +39,7 @@ class Bench {
     return on_device_.emplace_back(allocated_on(device_, size, stream_));
   }
   void* on_host(Bytes size) {
-    void* memory = device_.allocate_on_host(size);
+    void* memory = device_.allocate_host(size);
     if (memory == nullptr)
       throw RuntimeFailure(
           {.where = "CUDA", .what = "cannot allocate page-locked host memory", .hint = ""});
@@ -53,7 +53,7 @@ class Bench {
       work();
       device_.record(last_, stream_);
       device_.wait_for_event(last_);
-      if (round > 0) times.push_back(device_.between(first_, last_).value);
+      if (round > 0) times.push_back(device_.elapsed(first_, last_).value);
     }
     constexpr double kLeast = 1e-9;
     return Seconds(std::max(median(std::move(times)), kLeast));

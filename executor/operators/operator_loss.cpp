@@ -12,8 +12,8 @@ LogitShard shard_of(OperatorPass& pass, const CrossEntropy& loss) {
   const bool cut = pass.rank.activation(pass.input()).cut == ActivationCut::kFeatures;
   const std::int64_t first = cut ? logits.columns * pass.rank.at.tensor : 0;
   return {.logits = logits,
-          .words = std::clamp<std::int64_t>(loss.vocabulary - first, 0, logits.columns),
-          .first_word = first};
+          .tokens = std::clamp<std::int64_t>(loss.vocabulary - first, 0, logits.columns),
+          .first_token = first};
 }
 
 /// The target token IDs of the rows with local logits: the rank's own rows if an unsharded output

@@ -61,7 +61,7 @@ MemoryLedger::~MemoryLedger() {
 }
 
 void MemoryLedger::let_go(std::byte* block, Bytes bytes) {
-  if (queue_ != nullptr) return queue_->give_back(block);
+  if (queue_ != nullptr) return queue_->release(block);
   ::operator delete(block, alignment_of(bytes));
 }
 

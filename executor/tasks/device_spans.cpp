@@ -32,7 +32,7 @@ void DeviceSpans::correct(std::span<TaskSpan> spans, std::size_t from) {
   queue_.wait();
   MW_CHECK(used_ >= 1 + 2 * spans.size());
   const auto at = [&](std::size_t event) {
-    return zero_ + to_ticks(queue_.device().between(events_.front(), events_[event]));
+    return zero_ + to_ticks(queue_.device().elapsed(events_.front(), events_[event]));
   };
   for (std::size_t i = from; i < spans.size(); ++i) {
     TaskSpan& span = spans[i];

@@ -50,7 +50,7 @@ class DeviceSpans final : public ForwardedActions {
     actions_.begin_step(step);
   }
   void begin_task(const Task& task) override {
-    queue_.go_to_lane(static_cast<int>(task.stream));
+    queue_.switch_to_lane(static_cast<int>(task.stream));
     if (recorder_ != nullptr)
       recorder_->enter(
           activity_number(step_, TaskId(static_cast<std::size_t>(&task - graph_.tasks.data()))));
@@ -61,7 +61,7 @@ class DeviceSpans final : public ForwardedActions {
     actions_.end_task(task);
     record();
     if (recorder_ != nullptr) recorder_->leave();
-    queue_.go_to_lane(static_cast<int>(Stream::kCompute));
+    queue_.switch_to_lane(static_cast<int>(Stream::kCompute));
   }
 
  private:

@@ -39,7 +39,7 @@ DeviceCommunicator::Arrival DeviceCommunicator::take(RankId from, MessageTag tag
 
 /// Frees the block in stream order, after its use.
 void DeviceCommunicator::let_go(const Parcel& parcel) {
-  queue_.device().give_back(parcel.block, queue_.stream());
+  queue_.device().release(parcel.block, queue_.stream());
   if (parcel.is_there != nullptr) queue_.device().destroy_event(parcel.is_there);
 }
 

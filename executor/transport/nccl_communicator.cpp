@@ -83,7 +83,7 @@ NcclCommunicator::NcclCommunicator(Communicator& messages, DeviceQueue& queue,
     });
     throw;
   }
-  queue_.wait_by([this](void* stream) { wait_for(stream); });
+  queue_.set_wait([this](void* stream) { wait_for(stream); });
 }
 
 /// The global communicator is not needed afterwards.
@@ -132,7 +132,7 @@ NcclCommunicator::~NcclCommunicator() {
     }
     if (line.stream != nullptr) queue_.device().destroy_stream(line.stream);
   });
-  queue_.wait_by({});
+  queue_.set_wait({});
 }
 
 void NcclCommunicator::finish() {
@@ -189,7 +189,7 @@ void NcclCommunicator::wait_for(void* stream) {
   device.record(end, stream);
   const Clock::time_point limit = Clock::now() + options_.patience;
   try {
-    while (!device.has_happened(end)) {
+    while (!device.is_complete(end)) {
       check_all();
       if (Clock::now() > limit)
         throw RuntimeFailure({.where = "NCCL",
@@ -239,7 +239,7 @@ void NcclCommunicator::send(RankId to, MessageTag tag, std::span<const std::byte
   hand_over(queue_.stream(), line->second.stream);
   const NcclTransfer transfer{.peer = 1, .from = block, .sent = size};
   options_.table.exchange_all(line->second.nccl, std::span(&transfer, 1), line->second.stream);
-  device.give_back(block, line->second.stream);
+  device.release(block, line->second.stream);
 }
 
 NcclCommunicator::Arrival NcclCommunicator::take_notice(RankId from, MessageTag tag,
@@ -277,7 +277,7 @@ MessageTimes NcclCommunicator::receive(RankId from, MessageTag tag, std::span<st
     void* block = queue_.working_memory(size);
     receive_by_nccl(from, block, size);
     queue_.read(bytes.data(), block, size);
-    queue_.device().give_back(block, queue_.stream());
+    queue_.device().release(block, queue_.stream());
   }
   return arrival.times;
 }
@@ -302,7 +302,7 @@ MessageTimes NcclCommunicator::receive_into(const Vector& values, const MessageS
       {.stream = queue_.stream()},
       {.reduction = reduction, .into = values, .from = {block, values.size, values.dtype}});
   queue_.note_work();
-  device.give_back(block, queue_.stream());
+  device.release(block, queue_.stream());
   return arrival.times;
 }
 

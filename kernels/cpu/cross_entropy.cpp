@@ -6,7 +6,7 @@ namespace {
 float largest(const LogitShard& shard, std::int64_t row) {
   Chunk buffer;
   float maximum = -__builtin_inff();
-  for_each_chunk(shard.words, [&](std::int64_t first, std::int64_t count) {
+  for_each_chunk(shard.tokens, [&](std::int64_t first, std::int64_t count) {
     const float* x = load(shard.logits, row, first, count, buffer);
     maximum = larger(maximum_of(count, [&](std::int64_t i) { return x[i]; }), maximum);
   });
@@ -17,7 +17,7 @@ float largest(const LogitShard& shard, std::int64_t row) {
 float sum_of_exponentials(const LogitShard& shard, std::int64_t row, float maximum) {
   Chunk buffer;
   double sum = 0;
-  for_each_chunk(shard.words, [&](std::int64_t first, std::int64_t count) {
+  for_each_chunk(shard.tokens, [&](std::int64_t first, std::int64_t count) {
     const float* x = load(shard.logits, row, first, count, buffer);
     Lanes lanes;
     lanes.add(count, [&](std::int64_t i) { return exponential(x[i] - maximum); });
@@ -26,9 +26,9 @@ float sum_of_exponentials(const LogitShard& shard, std::int64_t row, float maxim
   return static_cast<float>(sum);
 }
 
-float logit_of(const LogitShard& shard, std::int64_t row, std::int64_t word) {
-  const std::int64_t column = word - shard.first_word;
-  return column >= 0 && column < shard.words ? element_of(shard.logits, row, column) : 0.0F;
+float logit_of(const LogitShard& shard, std::int64_t row, std::int64_t token) {
+  const std::int64_t column = token - shard.first_token;
+  return column >= 0 && column < shard.tokens ? element_of(shard.logits, row, column) : 0.0F;
 }
 
 }  // namespace
@@ -61,18 +61,18 @@ void run(const Launch&, const CrossEntropyGradient& a) {
   Chunk x_buffer, y_buffer;
   for (std::int64_t n = 0; n < a.dlogits.rows; ++n) {
     const std::int32_t goal = a.targets.data()[n];
-    const std::int64_t column = goal - a.shard.first_word;
+    const std::int64_t column = goal - a.shard.first_token;
     const float maximum = a.maximum.data()[n];
     const float scale = goal < 0 ? 0.0F : a.scale / a.sum.data()[n];
     for_each_chunk(a.dlogits.columns, [&](std::int64_t first, std::int64_t count) {
       const float* x = load(a.shard.logits, n, first, count, x_buffer);
       float* y = target(a.dlogits, n, first, y_buffer);
-      const std::int64_t words =
-          goal < 0 ? 0 : smaller(count, a.shard.words > first ? a.shard.words - first : 0);
+      const std::int64_t tokens =
+          goal < 0 ? 0 : smaller(count, a.shard.tokens > first ? a.shard.tokens - first : 0);
       MESHWRIGHT_INDEPENDENT
-      for (std::int64_t i = 0; i < words; ++i) y[i] = scale * exponential(x[i] - maximum);
-      for (std::int64_t i = words; i < count; ++i) y[i] = 0;
-      if (goal >= 0 && column >= first && column < first + words) y[column - first] -= a.scale;
+      for (std::int64_t i = 0; i < tokens; ++i) y[i] = scale * exponential(x[i] - maximum);
+      for (std::int64_t i = tokens; i < count; ++i) y[i] = 0;
+      if (goal >= 0 && column >= first && column < first + tokens) y[column - first] -= a.scale;
       store(a.dlogits, n, first, count, y);
     });
   }

@@ -57,11 +57,11 @@ MESHWRIGHT_INLINE float sum_of_best(const GateShape& s, const Keys& keys, std::i
 
 /// The K largest keys of the chosen groups in K scans; expert 0 if none is left.
 void choose(const GateShape& s, const Keys& keys, std::int32_t* chosen) {
-  bool is_open[kMostExpertGroups];
+  bool is_open[kMaxExpertGroups];
   const std::int64_t size = s.experts / s.groups;
   const bool limited = s.chosen_groups < s.groups;
   if (limited) {
-    float sums[kMostExpertGroups];
+    float sums[kMaxExpertGroups];
     for (std::int64_t g = 0; g < s.groups; ++g)
       sums[g] = sum_of_best(s, keys, g), is_open[g] = false;
     std::int64_t at = -1;

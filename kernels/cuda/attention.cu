@@ -94,7 +94,7 @@ void run(const Launch& launch, const AttentionForward& a) {
                          view_of(ConstMatrix(a.out)),
                          a.log_sum_exp.data()};
   const int bytes = shared_bytes(forward_kernel, s, kBlockRows + kTile, kTile);
-  const std::int64_t blocks = s.sequences * s.heads * steps_of(s.queries, kBlockRows);
+  const std::int64_t blocks = s.sequences * s.heads * ceil_divide(s.queries, kBlockRows);
   forward_kernel<<<grid_of(blocks), kThreads, bytes, stream_of(launch)>>>(work);
   check_launch();
 }

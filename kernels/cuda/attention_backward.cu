@@ -170,13 +170,13 @@ void run(const Launch& launch, const AttentionBackward& a) {
   constexpr int kAll = kBlockRows + kTile;
   if (s.queries > 0) {
     const int bytes = shared_bytes(queries_backward_kernel, s, kAll, kAll);
-    const std::int64_t blocks = s.sequences * s.heads * steps_of(s.queries, kBlockRows);
+    const std::int64_t blocks = s.sequences * s.heads * ceil_divide(s.queries, kBlockRows);
     queries_backward_kernel<<<grid_of(blocks), kThreads, bytes, stream_of(launch)>>>(work);
     check_launch();
   }
   if (s.keys > 0) {
     const int bytes = shared_bytes(keys_backward_kernel, s, kAll, kAll);
-    const std::int64_t blocks = s.sequences * s.key_value_heads * steps_of(s.keys, kBlockRows);
+    const std::int64_t blocks = s.sequences * s.key_value_heads * ceil_divide(s.keys, kBlockRows);
     keys_backward_kernel<<<grid_of(blocks), kThreads, bytes, stream_of(launch)>>>(work);
     check_launch();
   }

@@ -12,7 +12,7 @@ namespace meshwright::cuda {
 constexpr int kWarps = 8, kRows = 4, kThreads = kWarps * kWarp;
 constexpr int kBlockRows = kWarps * kRows;  ///< queries (keys) of a block
 constexpr int kTile = kWarp;                ///< keys (queries) at a time: one per lane
-constexpr int kMostSize = 256, kChunks = kMostSize / kWarp;
+constexpr int kMaxSize = 256, kChunks = kMaxSize / kWarp;
 constexpr float kInfinity = INFINITY;
 
 /// Rows [first, first + count) of one head as floats in shared memory, `size + 1` apart to avoid
@@ -65,7 +65,7 @@ __device__ inline void add_weighted(float (&acc)[kRows][kChunks], const float (&
 template <class Kernel>
 int shared_bytes(Kernel kernel, const AttentionShape& s, std::int64_t key_rows,
                  std::int64_t value_rows) {
-  MW_CHECK(s.key_size <= kMostSize && s.value_size <= kMostSize);
+  MW_CHECK(s.key_size <= kMaxSize && s.value_size <= kMaxSize);
   const auto bytes =
       static_cast<int>(4 * (key_rows * (s.key_size + 1) + value_rows * (s.value_size + 1)));
   MESHWRIGHT_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));

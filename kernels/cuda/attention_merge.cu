@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 unsigned query_blocks(const AttentionShape& s) {
-  return grid_of(steps_of(query_count(s), kMapThreads / kWarp));
+  return grid_of(ceil_divide(query_count(s), kMapThreads / kWarp));
 }
 
 }  // namespace

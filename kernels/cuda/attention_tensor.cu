@@ -70,16 +70,16 @@ __global__ void __launch_bounds__(kThreads, 2) forward_kernel(const __grid_const
   const Range range = keys_seen(s, block.first, block.first + rows - 1);
   const std::int64_t query_row = block.sequence * s.queries + block.first;
   const std::int64_t key_row = block.sequence * s.keys;
-  const auto bring_tile = [&](std::int64_t first, int stage) {
-    bring<kTile, kSize>(keys + stage * kTile * kSize, a.k, key_row + first, s.keys - first,
-                        group * s.key_size, key_size);
-    bring<kTile, kSize>(values + stage * kTile * kSize, a.v, key_row + first, s.keys - first,
-                        group * s.value_size, value_size);
+  const auto load_tile = [&](std::int64_t first, int stage) {
+    load_async<kTile, kSize>(keys + stage * kTile * kSize, a.k, key_row + first, s.keys - first,
+                             group * s.key_size, key_size);
+    load_async<kTile, kSize>(values + stage * kTile * kSize, a.v, key_row + first, s.keys - first,
+                             group * s.value_size, value_size);
     end_of_copies();
   };
-  bring<kForwardRows, kSize>(queries, a.q, query_row, rows, block.head * s.key_size, key_size);
+  load_async<kForwardRows, kSize>(queries, a.q, query_row, rows, block.head * s.key_size, key_size);
   end_of_copies();
-  if (range.first < range.end) bring_tile(range.first, 0);
+  if (range.first < range.end) load_tile(range.first, 0);
   const int first_row = my_warp() * (kForwardRows / kWarps);  // 32 rows: two times 16
   float out[2][kSize / 8][4] = {};
   Running run[2];
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(kThreads, 2) forward_kernel(const __grid_const
   for (std::int64_t first = range.first; first < range.end; first += kTile, stage ^= 1) {
     wait_for_copies<0>();
     __syncthreads();  // the tile has arrived; all are done with the stage that is filled next
-    if (first + kTile < range.end) bring_tile(first + kTile, stage ^ 1);
+    if (first + kTile < range.end) load_tile(first + kTile, stage ^ 1);
     Bf16* key_tile = keys + stage * kTile * kSize;
     Bf16* value_tile = values + stage * kTile * kSize;
     float scores[2][kTile / 8][4] = {};
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(kThreads, 2) forward_kernel(const __grid_const
 template <int kSize>
 void run_forward(cudaStream_t stream, const Work& work) {
   const AttentionShape& s = work.s;
-  launch(forward_kernel<kSize>, s.sequences * s.heads * steps_of(s.queries, kForwardRows),
+  launch(forward_kernel<kSize>, s.sequences * s.heads * ceil_divide(s.queries, kForwardRows),
          forward_shared_bytes<kSize>(), stream, work);
 }
 

@@ -30,8 +30,8 @@ __device__ inline Bf16* place(Bf16* tile, int row, int piece) {
 /// columns from `size` on become zero. Rows that do not allow 16-byte copies are copied element by
 /// element; these, too, have arrived after the block's next barrier.
 template <int kRows, int kSize>
-__device__ void bring(Bf16* tile, const View& m, std::int64_t first, std::int64_t count,
-                      std::int64_t column, int size) {
+__device__ void load_async(Bf16* tile, const View& m, std::int64_t first, std::int64_t count,
+                           std::int64_t column, int size) {
   constexpr int kPieces = kSize / kPack;
 #pragma unroll 4
   for (int i = static_cast<int>(threadIdx.x); i < kRows * kPieces; i += kThreads) {
@@ -208,10 +208,10 @@ __device__ inline void hide(const AttentionShape& s, float (&scores)[kTile / 8][
 
 // ---- launches -----------------------------------------------------------------------------
 
-constexpr std::int64_t kMostSize = 128;
+constexpr std::int64_t kMaxSize = 128;
 
 inline bool fits(const AttentionShape& s) {
-  return s.key_size <= kMostSize && s.value_size <= kMostSize && s.scale > 0 &&
+  return s.key_size <= kMaxSize && s.value_size <= kMaxSize && s.scale > 0 &&
          s.dropout.mask.probability == 0;
 }
 inline bool is_bf16(const ConstMatrix& m) { return m.dtype == Dtype::kBf16; }

@@ -35,9 +35,9 @@ __device__ inline void differentiate(const AttentionShape& s, float (&scores)[kT
 }
 
 /// log_sum_exp (times log2 e) and delta of kTile queries; zero beyond the last.
-__device__ inline void bring_statistics(const Work& a, float* log_sum_exp, float* delta,
-                                        std::int64_t sequence, std::int64_t head,
-                                        std::int64_t first) {
+__device__ inline void load_statistics(const Work& a, float* log_sum_exp, float* delta,
+                                       std::int64_t sequence, std::int64_t head,
+                                       std::int64_t first) {
   for (int i = static_cast<int>(threadIdx.x); i < kTile; i += kThreads) {
     const bool is_query = first + i < a.s.queries;
     const std::int64_t statistic = statistic_of(a.s, sequence, head, is_query ? first + i : 0);
@@ -70,25 +70,25 @@ __global__ void __launch_bounds__(kThreads, 2)
   const Range range = keys_seen(s, block.first, block.first + rows - 1);
   const std::int64_t query_row = block.sequence * s.queries + block.first;
   const std::int64_t key_row = block.sequence * s.keys;
-  const auto bring_tile = [&](std::int64_t first, int stage) {
-    bring<kTile, kSize>(keys + stage * kTile * kSize, a.k, key_row + first, s.keys - first,
-                        group * s.key_size, key_size);
-    bring<kTile, kSize>(values + stage * kTile * kSize, a.v, key_row + first, s.keys - first,
-                        group * s.value_size, value_size);
+  const auto load_tile = [&](std::int64_t first, int stage) {
+    load_async<kTile, kSize>(keys + stage * kTile * kSize, a.k, key_row + first, s.keys - first,
+                             group * s.key_size, key_size);
+    load_async<kTile, kSize>(values + stage * kTile * kSize, a.v, key_row + first, s.keys - first,
+                             group * s.value_size, value_size);
     end_of_copies();
   };
-  bring<kTile, kSize>(queries, a.q, query_row, rows, block.head * s.key_size, key_size);
-  bring<kTile, kSize>(douts, a.dout, query_row, rows, block.head * s.value_size, value_size);
-  bring_statistics(a, log_sum_exp, delta, block.sequence, block.head, block.first);
+  load_async<kTile, kSize>(queries, a.q, query_row, rows, block.head * s.key_size, key_size);
+  load_async<kTile, kSize>(douts, a.dout, query_row, rows, block.head * s.value_size, value_size);
+  load_statistics(a, log_sum_exp, delta, block.sequence, block.head, block.first);
   end_of_copies();
-  if (range.first < range.end) bring_tile(range.first, 0);
+  if (range.first < range.end) load_tile(range.first, 0);
   const int first_row = my_warp() * 16;
   float dq[kSize / 8][4] = {};
   int stage = 0;
   for (std::int64_t first = range.first; first < range.end; first += kTile, stage ^= 1) {
     wait_for_copies<0>();
     __syncthreads();
-    if (first + kTile < range.end) bring_tile(first + kTile, stage ^ 1);
+    if (first + kTile < range.end) load_tile(first + kTile, stage ^ 1);
     Bf16* key_tile = keys + stage * kTile * kSize;
     float scores[kTile / 8][4] = {}, dscores[kTile / 8][4] = {};
     multiply_rows<kSize>(scores, queries, first_row, key_tile);
@@ -124,29 +124,29 @@ __global__ void __launch_bounds__(kThreads, 2)
   const std::int64_t key_row = block.sequence * s.keys + block.first;
   const std::int64_t tiles_of_head = (range.end - range.first + kTile - 1) / kTile;
   const std::int64_t tiles = sharing * tiles_of_head;
-  const auto bring_tile = [&](std::int64_t number, int stage) {
+  const auto load_tile = [&](std::int64_t number, int stage) {
     const std::int64_t head = block.head * sharing + number / tiles_of_head;
     const std::int64_t first = range.first + number % tiles_of_head * kTile;
     const std::int64_t query_row = block.sequence * s.queries + first;
-    bring<kTile, kSize>(queries + stage * kTile * kSize, a.q, query_row, s.queries - first,
-                        head * s.key_size, key_size);
-    bring<kTile, kSize>(douts + stage * kTile * kSize, a.dout, query_row, s.queries - first,
-                        head * s.value_size, value_size);
-    bring_statistics(a, log_sum_exp + stage * kTile, delta + stage * kTile, block.sequence, head,
-                     first);
+    load_async<kTile, kSize>(queries + stage * kTile * kSize, a.q, query_row, s.queries - first,
+                             head * s.key_size, key_size);
+    load_async<kTile, kSize>(douts + stage * kTile * kSize, a.dout, query_row, s.queries - first,
+                             head * s.value_size, value_size);
+    load_statistics(a, log_sum_exp + stage * kTile, delta + stage * kTile, block.sequence, head,
+                    first);
     end_of_copies();
   };
-  bring<kTile, kSize>(keys, a.k, key_row, rows, block.head * s.key_size, key_size);
-  bring<kTile, kSize>(values, a.v, key_row, rows, block.head * s.value_size, value_size);
+  load_async<kTile, kSize>(keys, a.k, key_row, rows, block.head * s.key_size, key_size);
+  load_async<kTile, kSize>(values, a.v, key_row, rows, block.head * s.value_size, value_size);
   end_of_copies();
-  if (tiles > 0) bring_tile(0, 0);
+  if (tiles > 0) load_tile(0, 0);
   const int first_row = my_warp() * 16;
   float dk[kSize / 8][4] = {}, dv[kSize / 8][4] = {};
   int stage = 0;
   for (std::int64_t number = 0; number < tiles; ++number, stage ^= 1) {
     wait_for_copies<0>();
     __syncthreads();
-    if (number + 1 < tiles) bring_tile(number + 1, stage ^ 1);
+    if (number + 1 < tiles) load_tile(number + 1, stage ^ 1);
     Bf16* query_tile = queries + stage * kTile * kSize;
     Bf16* dout_tile = douts + stage * kTile * kSize;
     const std::int64_t query = range.first + number % tiles_of_head * kTile;
@@ -171,10 +171,11 @@ template <int kSize>
 void run_backward(cudaStream_t stream, const Work& work) {
   const AttentionShape& s = work.s;
   if (s.queries > 0)
-    launch(queries_backward_kernel<kSize>, s.sequences * s.heads * steps_of(s.queries, kTile),
+    launch(queries_backward_kernel<kSize>, s.sequences * s.heads * ceil_divide(s.queries, kTile),
            backward_shared_bytes<kSize>(), stream, work);
   if (s.keys > 0)
-    launch(keys_backward_kernel<kSize>, s.sequences * s.key_value_heads * steps_of(s.keys, kTile),
+    launch(keys_backward_kernel<kSize>,
+           s.sequences * s.key_value_heads * ceil_divide(s.keys, kTile),
            backward_shared_bytes<kSize>(), stream, work);
 }
 

@@ -54,7 +54,7 @@ void move(const Launch& launch, std::span<const BucketPart> parts, const ConstVe
       largest = part.vector.size > largest ? part.vector.size : largest;
     }
     if (largest == 0) continue;
-    const std::int64_t blocks = steps_of(largest, kMapThreads * kPack);
+    const std::int64_t blocks = ceil_divide(largest, kMapThreads * kPack);
     const dim3 grid(grid_of(blocks < 4096 ? blocks : 4096), static_cast<unsigned>(count));
     bucket_kernel<kPacking>
         <<<grid, kMapThreads, 0, stream_of(launch)>>>(view_of(bucket), list, scale, accumulate);

@@ -20,13 +20,13 @@ __device__ Softmax merged(Softmax a, Softmax b) {
 }
 
 /// Softmax sum of a row, by all threads of a block; every thread gets it.
-__device__ Softmax softmax_of(const View& logits, std::int64_t row, std::int64_t words,
+__device__ Softmax softmax_of(const View& logits, std::int64_t row, std::int64_t tokens,
                               Softmax* shared) {
   Softmax s{-kInfinity, 0.0F};
 #pragma unroll 2
-  for (std::int64_t i = static_cast<std::int64_t>(threadIdx.x) * kPack; i < words;
+  for (std::int64_t i = static_cast<std::int64_t>(threadIdx.x) * kPack; i < tokens;
        i += kThreads * kPack) {
-    const int count = pack_count(words, i);
+    const int count = pack_count(tokens, i);
     const Pack x = load_pack(logits, row, i, count);
     float here = -kInfinity;
 #pragma unroll
@@ -55,13 +55,13 @@ __device__ Softmax softmax_of(const View& logits, std::int64_t row, std::int64_t
 
 struct Shard {
   View logits;
-  std::int64_t words, first_word;
-  __device__ float logit_of(std::int64_t row, std::int64_t word) const {
-    const std::int64_t column = word - first_word;
-    return column >= 0 && column < words ? load_one(logits, row, column) : 0.0F;
+  std::int64_t tokens, first_token;
+  __device__ float logit_of(std::int64_t row, std::int64_t token) const {
+    const std::int64_t column = token - first_token;
+    return column >= 0 && column < tokens ? load_one(logits, row, column) : 0.0F;
   }
 };
-Shard shard_of(const LogitShard& s) { return {view_of(s.logits), s.words, s.first_word}; }
+Shard shard_of(const LogitShard& s) { return {view_of(s.logits), s.tokens, s.first_token}; }
 
 __device__ float loss_of(std::int32_t target, float maximum, float sum, float target_logit) {
   if (target < 0) return 0.0F;
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kThreads)
                    float* loss) {
   __shared__ Softmax shared[kThreads / kWarp];
   const std::int64_t row = blockIdx.x;
-  const Softmax s = softmax_of(shard.logits, row, shard.words, shared);
+  const Softmax s = softmax_of(shard.logits, row, shard.tokens, shared);
   if (threadIdx.x != 0) return;
   maximum[row] = s.maximum;
   sum[row] = s.sum;
@@ -86,9 +86,9 @@ __global__ void __launch_bounds__(kThreads) maximum_kernel(const Shard shard, fl
   const std::int64_t row = blockIdx.x;
   float largest = -kInfinity;
 #pragma unroll 2
-  for (std::int64_t i = static_cast<std::int64_t>(threadIdx.x) * kPack; i < shard.words;
+  for (std::int64_t i = static_cast<std::int64_t>(threadIdx.x) * kPack; i < shard.tokens;
        i += kThreads * kPack) {
-    const int count = pack_count(shard.words, i);
+    const int count = pack_count(shard.tokens, i);
     const Pack x = load_pack(shard.logits, row, i, count);
 #pragma unroll
     for (int e = 0; e < kPack; ++e)
@@ -110,9 +110,9 @@ __global__ void __launch_bounds__(kThreads)
   const float largest = maximum[row];
   float total = 0;
 #pragma unroll 2
-  for (std::int64_t i = static_cast<std::int64_t>(threadIdx.x) * kPack; i < shard.words;
+  for (std::int64_t i = static_cast<std::int64_t>(threadIdx.x) * kPack; i < shard.tokens;
        i += kThreads * kPack) {
-    const int count = pack_count(shard.words, i);
+    const int count = pack_count(shard.tokens, i);
     const Pack x = load_pack(shard.logits, row, i, count);
 #pragma unroll
     for (int e = 0; e < kPack; ++e)
@@ -134,18 +134,18 @@ __global__ void loss_kernel(const std::int64_t rows, const std::int32_t* targets
 struct Gradient {
   const std::int32_t* targets;
   const float *maximum, *sum;
-  std::int64_t words, first_word;
+  std::int64_t tokens, first_token;
   float scale;
   __device__ void operator()(const Pack (&in)[1], Pack (&out)[1], const Place& at) const {
     const std::int32_t target = targets[at.row];
     const float largest = maximum[at.row];
     const float factor = target < 0 ? 0.0F : scale / sum[at.row];
-    const std::int64_t goal = target < 0 ? -1 : target - first_word;
+    const std::int64_t goal = target < 0 ? -1 : target - first_token;
 #pragma unroll
     for (int i = 0; i < kPack; ++i) {
       const std::int64_t column = at.column + i;
       float value = 0;
-      if (target >= 0 && column < words) {
+      if (target >= 0 && column < tokens) {
         value = factor * expf(in[0].v[i] - largest);
         if (column == goal) value -= scale;
       }
@@ -173,7 +173,7 @@ void run(const Launch& launch, const CrossEntropySum& a) {
 void run(const Launch& launch, const CrossEntropyLoss& a) {
   const auto rows = static_cast<std::int64_t>(a.loss.size());
   if (rows == 0) return;
-  loss_kernel<<<grid_of(steps_of(rows, kMapThreads)), kMapThreads, 0, stream_of(launch)>>>(
+  loss_kernel<<<grid_of(ceil_divide(rows, kMapThreads)), kMapThreads, 0, stream_of(launch)>>>(
       rows, a.targets.data(), a.maximum.data(), a.sum.data(), a.target_logit.data(), a.loss.data());
   check_launch();
 }
@@ -190,8 +190,8 @@ void run(const Launch& launch, const CrossEntropyGradient& a) {
   gradient.targets = a.targets.data();
   gradient.maximum = a.maximum.data();
   gradient.sum = a.sum.data();
-  gradient.words = a.shard.words;
-  gradient.first_word = a.shard.first_word;
+  gradient.tokens = a.shard.tokens;
+  gradient.first_token = a.shard.first_token;
   gradient.scale = a.scale;
   map<1, 1>(stream_of(launch), {a.shard.logits}, {a.dlogits}, gradient, true);
 }

@@ -156,14 +156,14 @@ void describe(Preference& preference, const Gemm& g) {
   set(preference.value, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, out);
 }
 
-constexpr int kMostAlgorithms = 32;
+constexpr int kMaxAlgorithms = 32;
 
 /// Up to `most` algorithms, the one that cuBLASLt expects to be fastest first; may be empty.
 std::vector<cublasLtMatmulAlgo_t> algorithms_for(const Call& call, const Gemm& g, int most) {
   Preference preference;
   describe(preference, g);
-  MW_CHECK(most <= kMostAlgorithms);
-  cublasLtMatmulHeuristicResult_t found[kMostAlgorithms] = {};
+  MW_CHECK(most <= kMaxAlgorithms);
+  cublasLtMatmulHeuristicResult_t found[kMaxAlgorithms] = {};
   int count = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
       handle(), call.description.value, call.left.value, call.right.value, call.result.value,
@@ -276,7 +276,7 @@ extern "C" __attribute__((visibility("default"))) double meshwright_cuda_best_pr
   Call call;
   describe(call, g);
   double best = 1e9;
-  for (const cublasLtMatmulAlgo_t& algorithm : algorithms_for(call, g, kMostAlgorithms))
+  for (const cublasLtMatmulAlgo_t& algorithm : algorithms_for(call, g, kMaxAlgorithms))
     best = std::min(best, seconds_by(algorithm, call, g, static_cast<std::byte*>(workspace)));
   MESHWRIGHT_CUDA(cudaFree(workspace));
   return best;

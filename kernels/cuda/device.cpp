@@ -89,7 +89,7 @@ DeviceDescription describe(int device) {
   d.name = properties.name;
   d.memory = Bytes(static_cast<std::int64_t>(total));
   d.free_memory = Bytes(static_cast<std::int64_t>(free));
-  d.level_two_cache = Bytes(properties.l2CacheSize);
+  d.l2_cache = Bytes(properties.l2CacheSize);
   d.multiprocessors = properties.multiProcessorCount;
   d.major = properties.major;
   d.minor = properties.minor;
@@ -102,7 +102,7 @@ DeviceDescription describe(int device) {
 
 void* create_event();
 void record(void* event, void* stream);
-bool has_happened(void* event);
+bool is_complete(void* event);
 
 /// Clears the error of a failed call, or the next launch would report it.
 void* allocate_plainly(Bytes bytes) {
@@ -126,11 +126,11 @@ BlockPool& own_pool() {
   if (mine == nullptr)
     mine = std::make_unique<BlockPool>(
         BlockPool::Source{.allocate = allocate_plainly,
-                          .give_back = [](void* memory) { cudaFree(memory); },
+                          .release = [](void* memory) { cudaFree(memory); },
                           .wait_for_all_work = [] { MESHWRIGHT_CUDA(cudaDeviceSynchronize()); },
                           .create_event = create_event,
                           .record = record,
-                          .has_happened = has_happened});
+                          .is_complete = is_complete});
   return *mine;
 }
 
@@ -163,14 +163,14 @@ void* allocate(Bytes bytes, void* stream) {
   return memory;
 }
 /// Also called by destructors: an error of the device has already been reported then.
-void give_back(void* memory, void* stream) {
+void release(void* memory, void* stream) {
   if (memory == nullptr) return;
   if (has_pool()) {
     cudaFreeAsync(memory, as_stream(stream));
     return;
   }
   try {
-    own_pool().give_back(memory, stream);
+    own_pool().release(memory, stream);
   } catch (const RuntimeFailure&) {  // the memory is lost with the device
   }
 }
@@ -196,7 +196,7 @@ std::uint64_t pool_attribute(cudaMemPoolAttr attribute) {
 Bytes free_memory() {
   std::size_t free = 0, total = 0;
   MESHWRIGHT_CUDA(cudaMemGetInfo(&free, &total));
-  if (!has_pool()) return Bytes(static_cast<std::int64_t>(free)) + own_pool().kept();
+  if (!has_pool()) return Bytes(static_cast<std::int64_t>(free)) + own_pool().cached();
   const std::uint64_t kept = pool_attribute(cudaMemPoolAttrReservedMemCurrent) -
                              pool_attribute(cudaMemPoolAttrUsedMemCurrent);
   return Bytes(static_cast<std::int64_t>(free + kept));
@@ -208,7 +208,7 @@ Bytes memory() {
 }
 
 /// Pinned, so that copies are asynchronous.
-void* allocate_on_host(Bytes bytes) {
+void* allocate_host(Bytes bytes) {
   void* memory = nullptr;
   const cudaError_t status =
       cudaHostAlloc(&memory, static_cast<std::size_t>(bytes.value), cudaHostAllocPortable);
@@ -216,7 +216,7 @@ void* allocate_on_host(Bytes bytes) {
   cudaGetLastError();
   return nullptr;
 }
-void give_back_on_host(void* memory) {
+void release_host(void* memory) {
   if (memory != nullptr) cudaFreeHost(memory);
 }
 
@@ -252,13 +252,13 @@ void wait(void* stream, void* event) {
   MESHWRIGHT_CUDA(cudaStreamWaitEvent(as_stream(stream), as_event(event), 0));
 }
 void wait_for_event(void* event) { MESHWRIGHT_CUDA(cudaEventSynchronize(as_event(event))); }
-bool has_happened(void* event) {
+bool is_complete(void* event) {
   const cudaError_t status = cudaEventQuery(as_event(event));
   if (status == cudaErrorNotReady) return false;
   check_call(status, "cudaEventQuery");
   return true;
 }
-Seconds between(void* first, void* second) {
+Seconds elapsed(void* first, void* second) {
   float milliseconds = 0;
   MESHWRIGHT_CUDA(cudaEventElapsedTime(&milliseconds, as_event(first), as_event(second)));
   return Seconds(1e-3 * static_cast<double>(milliseconds));
@@ -272,11 +272,11 @@ DeviceTable device() {
   t.describe = describe;
   t.select = select;
   t.allocate = allocate;
-  t.give_back = give_back;
+  t.release = release;
   t.free_memory = free_memory;
   t.memory = memory;
-  t.allocate_on_host = allocate_on_host;
-  t.give_back_on_host = give_back_on_host;
+  t.allocate_host = allocate_host;
+  t.release_host = release_host;
   t.copy = copy;
   t.fill = fill;
   t.create_stream = create_stream;
@@ -287,9 +287,9 @@ DeviceTable device() {
   t.record = record;
   t.wait = wait;
   t.wait_for_event = wait_for_event;
-  t.has_happened = has_happened;
+  t.is_complete = is_complete;
   t.delay = cuda::delay;
-  t.between = between;
+  t.elapsed = elapsed;
   return t;
 }
 

@@ -88,7 +88,7 @@ void run(const Launch& launch, const Cast& a) {
 
 void run(const Launch& launch, const Fill& a) {
   if (a.y.empty()) return;
-  fill_kernel<<<grid_of(steps_of(a.y.size, kPack * kMapThreads)), kMapThreads, 0,
+  fill_kernel<<<grid_of(ceil_divide(a.y.size, kPack * kMapThreads)), kMapThreads, 0,
                 stream_of(launch)>>>(view_of(ConstVector(a.y)), a.y.size, a.value);
   check_launch();
 }
@@ -276,7 +276,7 @@ void run(const Launch& launch, const BiasGradient& a) {
 
 void run(const Launch& launch, const GroupedBiasGradient& a) {
   if (a.dy.empty()) return;
-  const dim3 grid(grid_of(steps_of(a.dy.columns, kPack * kWarp)),
+  const dim3 grid(grid_of(ceil_divide(a.dy.columns, kPack * kWarp)),
                   static_cast<unsigned>(expert_count(a.offsets)));
   grouped_sums_kernel<<<grid, dim3(kWarp, kColumnThreads), 0, stream_of(launch)>>>(
       view_of(a.dy), a.dy.columns, view_of(ConstMatrix(a.dbias)), a.offsets.data());

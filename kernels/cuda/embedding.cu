@@ -69,11 +69,11 @@ void run(const Launch& launch, const EmbeddingForward& a) {
   work.table = view_of(a.table), work.y = view_of(ConstMatrix(a.y));
   work.ids = a.ids.data();
   work.rows = a.table.rows, work.first_row = a.first_row, work.columns = a.y.columns;
-  work.packs_per_row = steps_of(a.y.columns, kPack);
+  work.packs_per_row = ceil_divide(a.y.columns, kPack);
   work.packs = a.y.rows * work.packs_per_row;
   work.accumulate = a.accumulate;
-  lookup_kernel<<<grid_of(steps_of(work.packs, kMapThreads)), kMapThreads, 0, stream_of(launch)>>>(
-      work);
+  lookup_kernel<<<grid_of(ceil_divide(work.packs, kMapThreads)), kMapThreads, 0,
+                  stream_of(launch)>>>(work);
   check_launch();
 }
 
@@ -99,7 +99,7 @@ void run(const Launch& launch, const EmbeddingBackward& a) {
   work.tokens = a.dy.rows, work.rows = a.dtable.rows;
   work.first_row = a.first_row, work.columns = a.dy.columns;
   const dim3 grid(grid_of(a.dy.rows),
-                  static_cast<unsigned>(steps_of(a.dy.columns, kSegmentThreads * kPack)));
+                  static_cast<unsigned>(ceil_divide(a.dy.columns, kSegmentThreads * kPack)));
   segment_sums_kernel<<<grid, kSegmentThreads, 0, stream_of(launch)>>>(work);
   check_launch();
 }

@@ -35,8 +35,8 @@ __global__ void __launch_bounds__(kMapThreads)
 
 void run(const Launch& launch, const RoundToFloat8& a) {
   if (a.x.empty()) return;
-  const std::int64_t warps = a.x.rows * steps_of(a.x.columns, kFloat8Block);
-  float8_kernel<<<grid_of(steps_of(warps, kMapThreads / kWarp)), kMapThreads, 0,
+  const std::int64_t warps = a.x.rows * ceil_divide(a.x.columns, kFloat8Block);
+  float8_kernel<<<grid_of(ceil_divide(warps, kMapThreads / kWarp)), kMapThreads, 0,
                   stream_of(launch)>>>(view_of(a.x), view_of(ConstMatrix(a.y)), a.x.rows,
                                        a.x.columns);
   check_launch();

@@ -74,13 +74,13 @@ __device__ inline void load_a_across(std::uint32_t (&a)[4], Bf16* tile, int colu
 }
 
 template <bool kAcross>
-__device__ inline void bring_operand(Bf16* tile, const View& m, std::int64_t row,
-                                     std::int64_t column, std::int64_t lines, std::int64_t k,
-                                     std::int64_t depth) {
+__device__ inline void load_operand(Bf16* tile, const View& m, std::int64_t row,
+                                    std::int64_t column, std::int64_t lines, std::int64_t k,
+                                    std::int64_t depth) {
   if constexpr (kAcross)
-    bring<kTile, kHeight>(tile, m, row + k, depth - k, column, at_most(lines, kHeight));
+    load_async<kTile, kHeight>(tile, m, row + k, depth - k, column, at_most(lines, kHeight));
   else
-    bring<kHeight, kTile>(tile, m, row, lines, column + k, at_most(depth - k, kTile));
+    load_async<kHeight, kTile>(tile, m, row, lines, column + k, at_most(depth - k, kTile));
 }
 
 constexpr int kTileElements = kHeight * kTile;
@@ -94,16 +94,16 @@ __global__ void __launch_bounds__(kThreads, 2) group_kernel(const __grid_constan
   if (!find_part(g, kHeight, p)) return;
   const std::int64_t column = static_cast<std::int64_t>(blockIdx.y) * kWidth;
   const std::int64_t columns = g.width - column;
-  const auto bring_step = [&](std::int64_t step) {
+  const auto load_step = [&](std::int64_t step) {
     Bf16* stage = shared + step % kStages * 2 * kTileElements;
     const std::int64_t k = step * kTile;
-    bring_operand<kAAcross>(stage, g.a, p.a_row, p.a_column, p.rows, k, p.depth);
-    bring_operand<kBAcross>(stage + kTileElements, g.b, kBAcross ? p.b_row : p.b_row + column,
-                            kBAcross ? column : 0, columns, k, p.depth);
+    load_operand<kAAcross>(stage, g.a, p.a_row, p.a_column, p.rows, k, p.depth);
+    load_operand<kBAcross>(stage + kTileElements, g.b, kBAcross ? p.b_row : p.b_row + column,
+                           kBAcross ? column : 0, columns, k, p.depth);
   };
   const std::int64_t steps = (p.depth + kTile - 1) / kTile;
   for (int step = 0; step + 1 < kStages; ++step) {
-    if (step < steps) bring_step(step);
+    if (step < steps) load_step(step);
     end_of_copies();
   }
   const int row = my_warp() / 2 * 64, mine = my_warp() % 2 * 64;  // of the block
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kThreads, 2) group_kernel(const __grid_constan
   for (std::int64_t step = 0; step < steps; ++step) {
     wait_for_copies<kStages - 2>();
     __syncthreads();  // the tiles have arrived; all are done with the stage that is filled next
-    if (step + kStages - 1 < steps) bring_step(step + kStages - 1);
+    if (step + kStages - 1 < steps) load_step(step + kStages - 1);
     end_of_copies();
     Bf16* a_tile = shared + step % kStages * 2 * kTileElements;
     Bf16* b_tile = a_tile + kTileElements;
@@ -210,8 +210,8 @@ __global__ void __launch_bounds__(kLaneThreads) lanes_kernel(const __grid_consta
 
 /// Grid for `rows` rows: each expert may have one partly filled block.
 dim3 grid_for(const Group& g, std::int64_t rows, std::int64_t tile) {
-  const std::int64_t blocks = g.sums_rows ? steps_of(g.height, tile) : rows / tile + g.experts;
-  const std::int64_t across = steps_of(g.width, tile);
+  const std::int64_t blocks = g.sums_rows ? ceil_divide(g.height, tile) : rows / tile + g.experts;
+  const std::int64_t across = ceil_divide(g.width, tile);
   MW_CHECK(across < 65536 && g.experts < 65536);
   return {grid_of(blocks), static_cast<unsigned>(across),
           g.sums_rows ? static_cast<unsigned>(g.experts) : 1U};

@@ -32,11 +32,11 @@ void check_call(cudaError_t status, const char* call);
 inline void check_launch() { check_call(cudaGetLastError(), "kernel launch"); }
 
 /// value / step rounded up; the smallest multiple of `step` that is at least `value`.
-constexpr std::int64_t steps_of(std::int64_t value, std::int64_t step) {
+constexpr std::int64_t ceil_divide(std::int64_t value, std::int64_t step) {
   return (value + step - 1) / step;
 }
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) {
-  return steps_of(value, step) * step;
+  return ceil_divide(value, step) * step;
 }
 
 /// Grid size in x. Exceeding CUDA's limit is a bug.

@@ -27,7 +27,7 @@ Shape shape_of(const GateShape& s) {
           s.normalised,
           s.scale};
 }
-unsigned blocks_for(const GateShape& s) { return grid_of(steps_of(s.tokens, kTokens)); }
+unsigned blocks_for(const GateShape& s) { return grid_of(ceil_divide(s.tokens, kTokens)); }
 
 __device__ std::int64_t my_token() {
   return static_cast<std::int64_t>(blockIdx.x) * kTokens + threadIdx.x / kWarp;

@@ -5,9 +5,9 @@
 namespace meshwright::cuda {
 namespace {
 
-constexpr int kMostThreads = 512;
+constexpr int kMaxThreads = 512;
 constexpr int kFewPacks = 2, kManyPacks = 8;  ///< per thread, in registers
-constexpr std::int64_t kMostColumns = std::int64_t{kMostThreads} * kManyPacks * kPack;
+constexpr std::int64_t kMostColumns = std::int64_t{kMaxThreads} * kManyPacks * kPack;
 
 /// Groups treated as rows `width` columns wide.
 struct Groups {
@@ -27,9 +27,9 @@ struct Threads {
 };
 Threads threads_for(std::int64_t width) {
   MW_CHECK(width <= kMostColumns);
-  const std::int64_t packs = steps_of(width, kPack);
-  const int kept = packs <= std::int64_t{kMostThreads} * kFewPacks ? kFewPacks : kManyPacks;
-  const auto across = static_cast<unsigned>(round_up(steps_of(packs, kept), kWarp));
+  const std::int64_t packs = ceil_divide(width, kPack);
+  const int kept = packs <= std::int64_t{kMaxThreads} * kFewPacks ? kFewPacks : kManyPacks;
+  const auto across = static_cast<unsigned>(round_up(ceil_divide(packs, kept), kWarp));
   return {across, across < 128 ? 128 / across : 1, kept};
 }
 /// Groups start at multiples of `width`: only multiples of eight keep the alignment of the rows.
@@ -48,8 +48,8 @@ struct ForwardWork {
 };
 
 template <int kPacks>
-__global__ void __launch_bounds__(kMostThreads) norm_forward_kernel(const ForwardWork a) {
-  __shared__ float shared[kMostThreads / kWarp];
+__global__ void __launch_bounds__(kMaxThreads) norm_forward_kernel(const ForwardWork a) {
+  __shared__ float shared[kMaxThreads / kWarp];
   const std::int64_t number = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   const bool is_real = number < a.groups.rows;  // all threads take part in the sums
   const Groups::Start at = a.groups.start(is_real ? number : 0);
@@ -104,8 +104,8 @@ struct BackwardWork {
 };
 
 template <int kPacks>
-__global__ void __launch_bounds__(kMostThreads) norm_backward_kernel(const BackwardWork a) {
-  __shared__ float shared[kMostThreads / kWarp];
+__global__ void __launch_bounds__(kMaxThreads) norm_backward_kernel(const BackwardWork a) {
+  __shared__ float shared[kMaxThreads / kWarp];
   const std::int64_t number = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   const bool is_real = number < a.groups.rows;
   const Groups::Start at = a.groups.start(is_real ? number : 0);
@@ -187,7 +187,7 @@ void run(const Launch& launch, const NormForward& a) {
   work.mean = work.centred && !a.mean.empty() ? a.mean.data() : nullptr;
   work.inverse_deviation = a.inverse_deviation.empty() ? nullptr : a.inverse_deviation.data();
   const Threads t = threads_for(groups.width);
-  const unsigned blocks = grid_of(steps_of(groups.rows, t.rows));
+  const unsigned blocks = grid_of(ceil_divide(groups.rows, t.rows));
   if (t.packs == kFewPacks)
     norm_forward_kernel<kFewPacks><<<blocks, dim3(t.across, t.rows), 0, stream_of(launch)>>>(work);
   else
@@ -208,7 +208,7 @@ void run(const Launch& launch, const NormBackwardInput& a) {
   work.mean = a.kind == NormKind::kLayerNorm ? a.mean.data() : nullptr;
   work.inverse_deviation = a.inverse_deviation.data();
   const Threads t = threads_for(groups.width);
-  const unsigned blocks = grid_of(steps_of(groups.rows, t.rows));
+  const unsigned blocks = grid_of(ceil_divide(groups.rows, t.rows));
   if (t.packs == kFewPacks)
     norm_backward_kernel<kFewPacks><<<blocks, dim3(t.across, t.rows), 0, stream_of(launch)>>>(work);
   else

@@ -199,13 +199,13 @@ void map(cudaStream_t stream, const ConstMatrix (&in)[kIn], const Matrix (&out)[
     for (View& v : work.in) v.wide = reinterpret_cast<std::uintptr_t>(v.data) % 16 == 0;
     for (View& v : work.out) v.wide = reinterpret_cast<std::uintptr_t>(v.data) % 16 == 0;
   }
-  const std::int64_t packs_per_row = steps_of(columns, kPack);
+  const std::int64_t packs_per_row = ceil_divide(columns, kPack);
   MW_CHECK(rows * packs_per_row < (std::int64_t{1} << 32) - kMapThreads);
   work.columns = columns;
   work.packs_per_row = static_cast<std::uint32_t>(packs_per_row);
   work.packs = static_cast<std::uint32_t>(rows * packs_per_row);
   map_kernel<kIn, kOut, F>
-      <<<grid_of(steps_of(work.packs, kMapThreads)), kMapThreads, 0, stream>>>(work, f);
+      <<<grid_of(ceil_divide(work.packs, kMapThreads)), kMapThreads, 0, stream>>>(work, f);
   check_launch();
 }
 
@@ -215,9 +215,9 @@ void map(cudaStream_t stream, const ConstMatrix (&in)[kIn], const Matrix (&out)[
 struct ColumnSums {
   std::int64_t rows, columns;
   std::int64_t chunks() const {
-    const std::int64_t tiles = steps_of(columns, kPack * kWarp);
+    const std::int64_t tiles = ceil_divide(columns, kPack * kWarp);
     const std::int64_t most = tiles >= 1024 ? 1 : 1024 / tiles;
-    const std::int64_t wanted = steps_of(rows, 64);
+    const std::int64_t wanted = ceil_divide(rows, 64);
     return wanted < most ? wanted : most;
   }
   std::int64_t partial_floats(int sums) const { return rows == 0 ? 0 : chunks() * sums * columns; }
@@ -292,12 +292,13 @@ void add_column_sums(cudaStream_t stream, const ColumnSums& shape, float* partia
                      const AddedTo<kSums>& to, const F& f) {
   if (shape.rows == 0 || shape.columns == 0) return;
   const std::int64_t chunks = shape.chunks();
-  const dim3 grid(grid_of(steps_of(shape.columns, kPack * kWarp)), static_cast<unsigned>(chunks));
+  const dim3 grid(grid_of(ceil_divide(shape.columns, kPack * kWarp)),
+                  static_cast<unsigned>(chunks));
   column_sums_kernel<kSums, F><<<grid, dim3(kWarp, kColumnThreads), 0, stream>>>(
-      shape.rows, shape.columns, steps_of(shape.rows, chunks), partial, f);
+      shape.rows, shape.columns, ceil_divide(shape.rows, chunks), partial, f);
   check_launch();
   add_partial_kernel<kSums>
-      <<<grid_of(steps_of(shape.columns, kMapThreads)), kMapThreads, 0, stream>>>(
+      <<<grid_of(ceil_divide(shape.columns, kMapThreads)), kMapThreads, 0, stream>>>(
           chunks, shape.columns, partial, to);
   check_launch();
 }

@@ -91,7 +91,7 @@ int passes_for(std::int64_t key_count) {
 
 Bytes sort_scratch(std::int64_t count, std::int64_t key_count) {
   Pieces pieces;
-  pieces.take<std::int32_t>(steps_of(count, kChunk) * kDigits);
+  pieces.take<std::int32_t>(ceil_divide(count, kChunk) * kDigits);
   if (passes_for(key_count) > 1) pieces.take<std::int32_t>(count);
   return pieces.bytes();
 }
@@ -102,7 +102,7 @@ void sort_items(cudaStream_t stream, const SortedItems& items, Pieces& scratch) 
   const int passes = passes_for(items.key_count);
   SortPass pass{};
   pass.keys = items.keys, pass.first_key = items.first_key, pass.key_count = items.key_count;
-  pass.count = items.count, pass.chunks = steps_of(items.count, kChunk);
+  pass.count = items.count, pass.chunks = ceil_divide(items.count, kChunk);
   pass.counts = scratch.take<std::int32_t>(pass.chunks * kDigits);
   std::int32_t* other = passes > 1 ? scratch.take<std::int32_t>(items.count) : nullptr;
   for (int p = 0; p < passes; ++p) {  // the last pass writes into items.order
@@ -163,12 +163,12 @@ void run(const Launch& launch, const SortByExpert& a) {
   items.order = a.slot_of_row.data();
   sort_items(stream_of(launch), items, pieces);
   if (slots > 0) {
-    invert_kernel<<<grid_of(steps_of(slots, kMapThreads)), kMapThreads, 0, stream_of(launch)>>>(
+    invert_kernel<<<grid_of(ceil_divide(slots, kMapThreads)), kMapThreads, 0, stream_of(launch)>>>(
         a.slot_of_row.data(), slots, a.row_of_slot.data());
     check_launch();
   }
   if (experts == 0) return;
-  count_experts_kernel<<<grid_of(steps_of(experts, kMapThreads)), kMapThreads, 0,
+  count_experts_kernel<<<grid_of(ceil_divide(experts, kMapThreads)), kMapThreads, 0,
                          stream_of(launch)>>>(a.experts.data(), a.slot_of_row.data(), slots,
                                               experts, a.counts.data());
   check_launch();
@@ -191,7 +191,7 @@ RowsWork rows_work(const ConstMatrix& x, const Matrix& y, std::span<const std::i
   work.index = index.data();
   work.weights = weights.empty() ? nullptr : weights.data();
   work.copies = copies, work.columns = y.columns;
-  work.packs_per_row = steps_of(y.columns, kPack);
+  work.packs_per_row = ceil_divide(y.columns, kPack);
   work.packs = y.rows * work.packs_per_row;
   return work;
 }
@@ -255,23 +255,23 @@ __global__ void __launch_bounds__(kMapThreads)
 void run(const Launch& launch, const GatherRows& a) {
   if (a.y.empty()) return;
   const RowsWork work = rows_work(a.x, a.y, a.index, a.scales, a.copies);
-  gather_kernel<<<grid_of(steps_of(work.packs, kMapThreads)), kMapThreads, 0, stream_of(launch)>>>(
-      work);
+  gather_kernel<<<grid_of(ceil_divide(work.packs, kMapThreads)), kMapThreads, 0,
+                  stream_of(launch)>>>(work);
   check_launch();
 }
 
 void run(const Launch& launch, const CombineRows& a) {
   if (a.y.empty()) return;
   const RowsWork work = rows_work(a.x, a.y, a.index, a.weights, a.copies);
-  combine_kernel<<<grid_of(steps_of(work.packs, kMapThreads)), kMapThreads, 0, stream_of(launch)>>>(
-      work);
+  combine_kernel<<<grid_of(ceil_divide(work.packs, kMapThreads)), kMapThreads, 0,
+                   stream_of(launch)>>>(work);
   check_launch();
 }
 
 void run(const Launch& launch, const CombineWeightGradient& a) {
   const auto slots = static_cast<std::int64_t>(a.index.size());
   if (slots == 0) return;
-  combine_weight_kernel<<<grid_of(steps_of(slots, kMapThreads / kWarp)), kMapThreads, 0,
+  combine_weight_kernel<<<grid_of(ceil_divide(slots, kMapThreads / kWarp)), kMapThreads, 0,
                           stream_of(launch)>>>(view_of(a.dy), view_of(a.x), a.index.data(), slots,
                                                a.copies, a.dy.columns, a.dweights.data());
   check_launch();

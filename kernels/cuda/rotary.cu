@@ -135,7 +135,7 @@ void run(const Launch& launch, const RotaryTable& a) {
   const auto pairs = static_cast<std::int64_t>(a.frequencies.size());
   const std::int64_t count = a.positions * pairs;
   if (count == 0) return;
-  table_kernel<<<grid_of(steps_of(count, kMapThreads)), kMapThreads, 0, stream_of(launch)>>>(
+  table_kernel<<<grid_of(ceil_divide(count, kMapThreads)), kMapThreads, 0, stream_of(launch)>>>(
       a.frequencies.data(), pairs, a.first_position, count, a.table.data());
   check_launch();
 }
@@ -152,7 +152,7 @@ void run(const Launch& launch, const Rotary& a) {
   const std::int64_t threads =
       a.x.rows * a.heads * units_of(work.head_size, work.first, work.rotated).count();
   if (threads == 0) return;
-  rotary_kernel<<<grid_of(steps_of(threads, kMapThreads)), kMapThreads, 0, stream_of(launch)>>>(
+  rotary_kernel<<<grid_of(ceil_divide(threads, kMapThreads)), kMapThreads, 0, stream_of(launch)>>>(
       work);
   check_launch();
 }
@@ -166,7 +166,7 @@ void run(const Launch& launch, const CopyHeads& a) {
   work.heads_y = static_cast<int>(a.heads_y), work.size_y = static_cast<int>(a.size_y);
   work.to = static_cast<int>(a.to), work.count = static_cast<int>(a.count);
   if (work.total == 0) return;
-  copy_heads_kernel<<<grid_of(steps_of(work.total, kMapThreads)), kMapThreads, 0,
+  copy_heads_kernel<<<grid_of(ceil_divide(work.total, kMapThreads)), kMapThreads, 0,
                       stream_of(launch)>>>(work);
   check_launch();
 }

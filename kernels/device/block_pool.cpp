@@ -18,11 +18,11 @@ void* BlockPool::allocate(Bytes bytes, void* stream) {
   if (bytes.value <= 0) return nullptr;
   const std::lock_guard lock(mutex_);
   const std::int64_t size = rounded(bytes.value);
-  if (void* kept = take_kept(size, stream); kept != nullptr) return kept;
+  if (void* kept = take_cached(size, stream); kept != nullptr) return kept;
   void* memory = source_.allocate(Bytes(size));
   if (memory == nullptr && !free_.empty()) {
     source_.wait_for_all_work();
-    let_go_of_kept();
+    release_cached();
     memory = source_.allocate(Bytes(size));
   }
   if (memory != nullptr) size_of_.emplace(memory, size);
@@ -30,11 +30,11 @@ void* BlockPool::allocate(Bytes bytes, void* stream) {
 }
 
 /// Wastes at most a quarter of a block.
-void* BlockPool::take_kept(std::int64_t size, void* stream) {
+void* BlockPool::take_cached(std::int64_t size, void* stream) {
   for (auto block = free_.lower_bound(size);
        block != free_.end() && block->first <= size + size / 4; ++block) {
     const Free free = block->second;
-    if (free.stream != stream && !source_.has_happened(free.event)) continue;
+    if (free.stream != stream && !source_.is_complete(free.event)) continue;
     free_.erase(block);
     events_.push_back(free.event);
     return free.memory;
@@ -42,7 +42,7 @@ void* BlockPool::take_kept(std::int64_t size, void* stream) {
   return nullptr;
 }
 
-void BlockPool::give_back(void* memory, void* stream) {
+void BlockPool::release(void* memory, void* stream) {
   if (memory == nullptr) return;
   const std::lock_guard lock(mutex_);
   const auto found = size_of_.find(memory);
@@ -53,16 +53,16 @@ void BlockPool::give_back(void* memory, void* stream) {
   events_.pop_back();
 }
 
-void BlockPool::let_go_of_kept() {
+void BlockPool::release_cached() {
   for (const auto& [size, free] : free_) {
-    source_.give_back(free.memory);
+    source_.release(free.memory);
     size_of_.erase(free.memory);
     events_.push_back(free.event);
   }
   free_.clear();
 }
 
-Bytes BlockPool::kept() const {
+Bytes BlockPool::cached() const {
   const std::lock_guard lock(mutex_);
   std::int64_t sum = 0;
   for (const auto& [size, free] : free_) sum += size;

@@ -18,11 +18,11 @@ class BlockPool {
   /// Underlying allocator, and events as in DeviceTable.
   struct Source {
     void* (*allocate)(Bytes bytes);  ///< null: out of memory
-    void (*give_back)(void* memory);
+    void (*release)(void* memory);
     void (*wait_for_all_work)();
     void* (*create_event)();
     void (*record)(void* event, void* stream);
-    bool (*has_happened)(void* event);
+    bool (*is_complete)(void* event);
   };
   explicit BlockPool(const Source& source) : source_(source) {}
   BlockPool(const BlockPool&) = delete;
@@ -31,8 +31,8 @@ class BlockPool {
   /// Null if the device is out of memory even after the cache has been released. O(cached blocks of
   /// about that size).
   void* allocate(Bytes bytes, void* stream);
-  void give_back(void* memory, void* stream);
-  Bytes kept() const;  ///< total size of cached blocks
+  void release(void* memory, void* stream);
+  Bytes cached() const;  ///< total size of cached blocks
 
  private:
   struct Free {
@@ -40,8 +40,8 @@ class BlockPool {
     void* stream;  ///< in which the block was freed
     void* event;
   };
-  void* take_kept(std::int64_t size, void* stream);
-  void let_go_of_kept();
+  void* take_cached(std::int64_t size, void* stream);
+  void release_cached();
 
   const Source source_;
   mutable std::mutex mutex_;

@@ -34,11 +34,11 @@ DeviceTable make_table() {
   t.allocate = [](Bytes bytes, void*) {
     return ::operator new(static_cast<std::size_t>(bytes.value), kHostAlignment);
   };
-  t.give_back = [](void* memory, void*) { ::operator delete(memory, kHostAlignment); };
-  t.allocate_on_host = [](Bytes bytes) {
+  t.release = [](void* memory, void*) { ::operator delete(memory, kHostAlignment); };
+  t.allocate_host = [](Bytes bytes) {
     return ::operator new(static_cast<std::size_t>(bytes.value), kHostAlignment);
   };
-  t.give_back_on_host = [](void* memory) { ::operator delete(memory, kHostAlignment); };
+  t.release_host = [](void* memory) { ::operator delete(memory, kHostAlignment); };
   t.copy = [](void* to, const void* from, Bytes bytes, void*) {
     if (bytes.value > 0) std::memmove(to, from, static_cast<std::size_t>(bytes.value));
   };
@@ -53,9 +53,9 @@ DeviceTable make_table() {
   t.record = [](void* event, void*) { event_at(event).at = Clock::now(); };
   t.wait = [](void*, void*) {};
   t.wait_for_event = [](void*) {};
-  t.has_happened = [](void*) { return true; };
+  t.is_complete = [](void*) { return true; };
   t.delay = [](Seconds, void*) {};  // nothing is asynchronous
-  t.between = [](void* first, void* second) {
+  t.elapsed = [](void* first, void* second) {
     const std::chrono::duration<double> passed = event_at(second).at - event_at(first).at;
     return Seconds(passed.count());
   };

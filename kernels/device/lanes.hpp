@@ -32,44 +32,44 @@ class DeviceLanes {
   DeviceLanes& operator=(const DeviceLanes&) = delete;
   ~DeviceLanes();
 
-  /// Stream of the current lane, which is lane 0 until go_to().
-  void* stream() const { return lane_at_work().stream; }
+  /// Stream of the current lane, which is lane 0 until switch_to().
+  void* stream() const { return current_lane().stream; }
   /// Switches to a lane (a small number), which is created on first use.
-  void go_to(int lane);
+  void switch_to(int lane);
 
   /// Makes the current lane wait for conflicting uses of these bytes, and records its own use.
   void use(BlockUses& uses, std::int64_t begin, std::int64_t end, bool writes);
   /// A stream ordered after all uses of a block: lane 0's, unless that would have to wait.
-  void* stream_behind(const BlockUses& uses);
+  void* stream_after(const BlockUses& uses);
 
-  void note_work() { lane_at_work().has_work = true; }
+  void note_work() { current_lane().has_work = true; }
   bool has_work() const;
   /// Calls waits(stream) for the current lane, or for all lanes, if there is unfinished work.
-  void wait_at_work(const std::function<void(void*)>& waits);
+  void wait_for_current(const std::function<void(void*)>& waits);
   void wait_for_all(const std::function<void(void*)>& waits);
   /// Resets all sections. All lanes must have been waited for; the caller drops all BlockUses.
-  void begin_anew();
-  bool are_several() const { return several_; }
+  void reset();
+  bool has_several() const { return several_; }
 
  private:
   struct Lane {
-    void* stream = nullptr;   ///< null: not created yet
-    std::vector<void*> ends;  ///< events, by completed section
-    std::vector<int> behind;  ///< by lane: last section that this lane waits for; -1: none
+    void* stream = nullptr;        ///< null: not created yet
+    std::vector<void*> ends;       ///< events, by completed section
+    std::vector<int> last_waited;  ///< by lane: last section that this lane waits for; -1: none
     bool has_work = false;
     int section() const { return static_cast<int>(ends.size()); }
   };
-  Lane& lane_at_work() { return lanes_[static_cast<std::size_t>(at_work_)]; }
-  const Lane& lane_at_work() const { return lanes_[static_cast<std::size_t>(at_work_)]; }
+  Lane& current_lane() { return lanes_[static_cast<std::size_t>(current_)]; }
+  const Lane& current_lane() const { return lanes_[static_cast<std::size_t>(current_)]; }
   Lane& lane(int number) { return lanes_[static_cast<std::size_t>(number)]; }
   void end_section(Lane& of);
-  bool is_behind(int lane, const BlockUse& use) const;
+  bool is_after(int lane, const BlockUse& use) const;
   void wait_for(int waiting, const BlockUse& use);
 
   const DeviceTable& device_;
   std::vector<Lane> lanes_;
   std::vector<void*> spare_events_;
-  int at_work_ = 0;
+  int current_ = 0;
   bool several_ = false;
 };
 

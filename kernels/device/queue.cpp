@@ -12,15 +12,15 @@
 namespace meshwright {
 namespace {
 
-constexpr std::size_t kKeptBlock = std::size_t{1} << 20;
+constexpr std::size_t kStagingBlock = std::size_t{1} << 20;
 /// Above this size the host waits for the copy instead of staging it: otherwise initial parameter
 /// values would be held twice.
-constexpr std::int64_t kMostKept = std::int64_t{16} << 20;
+constexpr std::int64_t kMaxStaged = std::int64_t{16} << 20;
 
 using Clock = std::chrono::steady_clock;
 /// Out of memory: retry interval, and time without any change in free memory before giving up.
-constexpr std::chrono::microseconds kAskAgain{200};
-constexpr std::chrono::seconds kQuiet{1};
+constexpr std::chrono::microseconds kRetryInterval{200};
+constexpr std::chrono::seconds kGiveUpAfter{1};
 
 }  // namespace
 
@@ -36,13 +36,13 @@ DeviceQueue::~DeviceQueue() {
   try {
     wait();
   } catch (const std::exception&) {
-    forget_kept();
+    reset_staging();
   }
   for (const auto& [memory, block] : blocks_)
-    device_.give_back(const_cast<std::byte*>(memory), stream());
+    device_.release(const_cast<std::byte*>(memory), stream());
 }
 
-void DeviceQueue::wait_by(std::function<void(void*)> waits) {
+void DeviceQueue::set_wait(std::function<void(void*)> waits) {
   waits_ = waits ? std::move(waits) : device_.wait_for_stream;
 }
 
@@ -51,19 +51,18 @@ void* DeviceQueue::working_memory(Bytes bytes) {
   void* memory = device_.allocate(bytes, stream());
   note_work();
   if (memory != nullptr || bytes.value == 0) return memory;
-  return bytes > device_.memory() ? allocated_on(device_, bytes, stream())
-                                  : memory_of_others(bytes);
+  return bytes > device_.memory() ? allocated_on(device_, bytes, stream()) : wait_for_memory(bytes);
 }
 
 /// Other queues on the device and other streams of this rank free memory in their own order, and
 /// may still be busy when this queue is idle.
-void* DeviceQueue::memory_of_others(Bytes bytes) {
+void* DeviceQueue::wait_for_memory(Bytes bytes) {
   Bytes free = device_.free_memory();
-  for (Clock::time_point changed = Clock::now(); Clock::now() - changed < kQuiet;) {
+  for (Clock::time_point changed = Clock::now(); Clock::now() - changed < kGiveUpAfter;) {
     // Staging buffers are not reset: the caller may be in the middle of its copies.
     lanes_.wait_for_all(waits_);
     if (void* memory = device_.allocate(bytes, stream()); memory != nullptr) return memory;
-    std::this_thread::sleep_for(kAskAgain);
+    std::this_thread::sleep_for(kRetryInterval);
     if (const Bytes now = device_.free_memory(); now != free) {
       free = now;
       changed = Clock::now();
@@ -81,24 +80,24 @@ std::byte* DeviceQueue::allocate(Bytes bytes) {
   return memory;
 }
 
-void DeviceQueue::give_back(std::byte* memory) {
+void DeviceQueue::release(std::byte* memory) {
   const auto block = blocks_.find(memory);
   MW_CHECK(block != blocks_.end());
-  void* behind = stream();
+  void* after = stream();
   try {
-    behind = lanes_.stream_behind(block->second.uses);
+    after = lanes_.stream_after(block->second.uses);
   } catch (const RuntimeFailure&) {  // also called by destructors; already reported
   }
-  device_.give_back(memory, behind);
+  device_.release(memory, after);
   blocks_.erase(block);
 }
 
 DeviceQueue::Blocks::const_iterator DeviceQueue::block_of(const void* memory, Bytes bytes) const {
   const auto* first = static_cast<const std::byte*>(memory);
-  auto behind = blocks_.upper_bound(first);
-  if (behind == blocks_.begin()) return blocks_.end();
-  --behind;
-  return first - behind->first + bytes.value <= behind->second.size ? behind : blocks_.end();
+  auto block = blocks_.upper_bound(first);
+  if (block == blocks_.begin()) return blocks_.end();
+  --block;
+  return first - block->first + bytes.value <= block->second.size ? block : blocks_.end();
 }
 
 bool DeviceQueue::holds(const void* memory, Bytes bytes) const {
@@ -126,54 +125,55 @@ void DeviceQueue::copy(void* to, const void* from, Bytes bytes) {
 /// Waits for the lane first, by waits_, which may throw: a copy enqueued before that could still
 /// access the caller's memory after the exception, and CUDA's own wait for it would not be covered
 /// by the watchdog.
-void DeviceQueue::copy_at_once(void* to, const void* from, Bytes bytes) {
+void DeviceQueue::copy_and_wait(void* to, const void* from, Bytes bytes) {
   use(from, bytes, /*writes=*/false);
   use(to, bytes, /*writes=*/true);
-  lanes_.wait_at_work(waits_);
-  if (!lanes_.has_work()) forget_kept();
+  lanes_.wait_for_current(waits_);
+  if (!lanes_.has_work()) reset_staging();
   if (bytes.value == 0) return;
   device_.copy(to, from, bytes, stream());
   device_.wait_for_stream(stream());
 }
 
 void DeviceQueue::read(void* to_host, const void* from, Bytes bytes) {
-  copy_at_once(to_host, from, bytes);
+  copy_and_wait(to_host, from, bytes);
 }
 
 void DeviceQueue::write(void* to, const void* from_host, Bytes bytes) {
   if (bytes.value == 0) return;
-  if (bytes.value > kMostKept) return copy_at_once(to, from_host, bytes);
+  if (bytes.value > kMaxStaged) return copy_and_wait(to, from_host, bytes);
   const std::span source(static_cast<const std::byte*>(from_host),
                          static_cast<std::size_t>(bytes.value));
-  copy(to, keep(source), bytes);
+  copy(to, stage(source), bytes);
 }
 
 /// Blocks are filled one after the other; a wait starts over with the first.
-const std::byte* DeviceQueue::keep(std::span<const std::byte> bytes) {
+const std::byte* DeviceQueue::stage(std::span<const std::byte> bytes) {
   constexpr std::size_t kAlignment = 64;
-  while (kept_in_use_ == 0 || used_of_last_ + bytes.size() > kept_[kept_in_use_ - 1].size) {
-    if (kept_in_use_ == kept_.size()) {
-      const std::size_t size = std::max(bytes.size(), kKeptBlock);
-      void* memory = device_.allocate_on_host(Bytes(static_cast<std::int64_t>(size)));
+  while (staging_in_use_ == 0 ||
+         used_of_last_ + bytes.size() > staging_[staging_in_use_ - 1].size) {
+    if (staging_in_use_ == staging_.size()) {
+      const std::size_t size = std::max(bytes.size(), kStagingBlock);
+      void* memory = device_.allocate_host(Bytes(static_cast<std::int64_t>(size)));
       if (memory == nullptr) throw std::bad_alloc();
-      kept_.push_back({{static_cast<std::byte*>(memory), device_.give_back_on_host}, size});
+      staging_.push_back({{static_cast<std::byte*>(memory), device_.release_host}, size});
     }
-    ++kept_in_use_;
+    ++staging_in_use_;
     used_of_last_ = 0;
   }
-  std::byte* kept = kept_[kept_in_use_ - 1].memory.get() + used_of_last_;
+  std::byte* kept = staging_[staging_in_use_ - 1].memory.get() + used_of_last_;
   std::ranges::copy(bytes, kept);
   used_of_last_ += (bytes.size() + kAlignment - 1) / kAlignment * kAlignment;
   return kept;
 }
 
-void DeviceQueue::forget_kept() { kept_in_use_ = used_of_last_ = 0; }
+void DeviceQueue::reset_staging() { staging_in_use_ = used_of_last_ = 0; }
 
 void DeviceQueue::wait() {
   lanes_.wait_for_all(waits_);
-  forget_kept();
-  if (!lanes_.are_several()) return;
-  lanes_.begin_anew();
+  reset_staging();
+  if (!lanes_.has_several()) return;
+  lanes_.reset();
   for (auto& [memory, block] : blocks_) block.uses.clear();
 }
 

@@ -1,8 +1,8 @@
 /// The work of one rank on a device: its streams, its device memory, and copies between that memory
 /// and the host, which cannot access it directly.
 ///
-/// All work goes to one stream until go_to_lane() switches to another lane of the queue. Lanes run
-/// concurrently, each waiting for what it needs from the others (lanes.hpp).
+/// All work goes to one stream until switch_to_lane() switches to another lane of the queue. Lanes
+/// run concurrently, each waiting for what it needs from the others (lanes.hpp).
 ///
 /// Queued kernels (queued_kernels()) use memory of the queue in place; arguments in host memory are
 /// copied to the device and, if writable, back. The host continues before a kernel is done, unless
@@ -42,17 +42,17 @@ class DeviceQueue {
   /// Stream of the current lane.
   void* stream() const { return lanes_.stream(); }
   /// Switches to a lane, each of which has its own stream. A queue starts on lane 0.
-  void go_to_lane(int number) { lanes_.go_to(number); }
+  void switch_to_lane(int number) { lanes_.switch_to(number); }
   QueueTiming timing() const { return timing_; }
 
   /// Uninitialized memory of at least one byte, aligned to 256 bytes. Throws RuntimeFailure with
   /// sizes if the device is out of memory even after the queue has finished its work and no other
   /// queue on the device has freed memory for a second.
   std::byte* allocate(Bytes bytes);
-  /// Same for working memory of a single call, to be freed by the device's give_back().
+  /// Same for working memory of a single call, to be freed by the device's release().
   void* working_memory(Bytes bytes);
   /// Frees memory in stream order: work enqueued earlier may still use it.
-  void give_back(std::byte* memory);
+  void release(std::byte* memory);
   /// True if the whole range was allocated by this queue.
   bool holds(const void* memory, Bytes bytes) const;
   /// Same; if true, also makes stream() wait for conflicting work of other lanes, for callers that
@@ -70,13 +70,13 @@ class DeviceQueue {
   void wait();
   /// Sets how the host waits for a stream, for callers that have to poll something else meanwhile.
   /// Empty: wait_for_stream() of the device.
-  void wait_by(std::function<void(void* stream)> waits);
+  void set_wait(std::function<void(void* stream)> waits);
   /// Must be called after enqueuing work on stream() other than by this queue's kernels and copies.
   void note_work() { lanes_.note_work(); }
 
  private:
   /// Staging buffer in host memory, in use until the next wait().
-  struct KeptBlock {
+  struct StagingBlock {
     std::unique_ptr<std::byte, void (*)(void*)> memory;
     std::size_t size;
   };
@@ -86,20 +86,20 @@ class DeviceQueue {
   };
   using Blocks = std::map<const std::byte*, Block>;  ///< by address
   Blocks::const_iterator block_of(const void* memory, Bytes bytes) const;
-  void* memory_of_others(Bytes bytes);
-  void copy_at_once(void* to, const void* from, Bytes bytes);
-  const std::byte* keep(std::span<const std::byte> bytes);
-  void forget_kept();
+  void* wait_for_memory(Bytes bytes);
+  void copy_and_wait(void* to, const void* from, Bytes bytes);
+  const std::byte* stage(std::span<const std::byte> bytes);
+  void reset_staging();
 
   const KernelTable& kernels_;
   const DeviceTable& device_;
   QueueTiming timing_;
   std::function<void(void*)> waits_;
   Blocks blocks_;
-  std::vector<KeptBlock> kept_;
-  std::size_t kept_in_use_ = 0;   ///< number of blocks
-  std::size_t used_of_last_ = 0;  ///< bytes of the last block in use
-  DeviceLanes lanes_;             ///< destroyed first: pending work reads staging buffers
+  std::vector<StagingBlock> staging_;
+  std::size_t staging_in_use_ = 0;  ///< number of blocks
+  std::size_t used_of_last_ = 0;    ///< bytes of the last block in use
+  DeviceLanes lanes_;               ///< destroyed first: pending work reads staging buffers
 };
 
 }  // namespace meshwright

@@ -34,13 +34,13 @@ class Stage {
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
   ~Stage() {
-    for (const Region& r : regions_) device_.give_back(r.allocation, queue_.stream());
+    for (const Region& r : regions_) device_.release(r.allocation, queue_.stream());
   }
 
   template <class Arguments>
   Arguments to_device(Arguments arguments) {
     for_each_field(arguments, *this);
-    bring();
+    copy_in();
     replaces_ = true;
     for_each_field(arguments, *this);
     return arguments;
@@ -93,7 +93,7 @@ class Stage {
         data = reinterpret_cast<Pointer>(r.device + (host - r.begin));
   }
 
-  void bring() {
+  void copy_in() {
     std::sort(regions_.begin(), regions_.end(),
               [](const Region& a, const Region& b) { return a.begin < b.begin; });
     std::vector<Region> merged;
@@ -155,7 +155,7 @@ class Stopwatch {
     device_.record(first_, stream_);
   }
   void stop() { device_.record(last_, stream_); }
-  Seconds passed() const { return device_.between(first_, last_); }
+  Seconds elapsed() const { return device_.elapsed(first_, last_); }
 
  private:
   const DeviceTable& device_;
@@ -169,8 +169,9 @@ class Scratch {
       : queue_(queue), size_(size), memory_(queue.working_memory(size)) {}
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { queue_.device().give_back(memory_, queue_.stream()); }
-  void spoil() { queue_.device().fill(memory_, 0xFF, size_, queue_.stream()); }  // NaN, also bf16
+  ~Scratch() { queue_.device().release(memory_, queue_.stream()); }
+  /// NaN in fp32 and bf16.
+  void fill_with_nan() { queue_.device().fill(memory_, 0xFF, size_, queue_.stream()); }
   Launch launch() const { return {queue_.stream(), memory_, size_}; }
 
  private:
@@ -183,31 +184,31 @@ template <auto kKernel, class Arguments>
 void run_timed(DeviceQueue& queue, const Arguments& on_host) {
   const KernelEntry<Arguments>& kernel = queue.kernels().*kKernel;
   const std::lock_guard lock(device_mutex());
-  Stage stage(queue);
-  const Arguments arguments = stage.to_device(on_host);
+  Stage staged(queue);
+  const Arguments arguments = staged.to_device(on_host);
   Stopwatch watch(queue);
   {
     Scratch scratch(queue, kernel.scratch_bytes(arguments));
-    scratch.spoil();
+    scratch.fill_with_nan();
     watch.start();
     kernel(scratch.launch(), arguments);
     watch.stop();
   }
   queue.note_work();
-  stage.to_host();
+  staged.to_host();
   queue.wait();
-  time_of_thread = time_of_thread + watch.passed();
+  time_of_thread = time_of_thread + watch.elapsed();
 }
 
 template <auto kKernel, class Arguments>
 void run_in_order(DeviceQueue& queue, const Arguments& anywhere) {
   const KernelEntry<Arguments>& kernel = queue.kernels().*kKernel;
-  Stage stage(queue);
+  Stage staged(queue);
   queue.note_work();
-  const Arguments arguments = stage.to_device(anywhere);
+  const Arguments arguments = staged.to_device(anywhere);
   const Scratch scratch(queue, kernel.scratch_bytes(arguments));
   kernel(scratch.launch(), arguments);
-  stage.to_host();
+  staged.to_host();
 }
 
 template <auto kKernel, class Arguments>

@@ -10,19 +10,19 @@ namespace {
 
 double largest(const LogitShard& shard, std::int64_t n) {
   double maximum = -std::numeric_limits<double>::infinity();
-  for (std::int64_t v = 0; v < shard.words; ++v)
+  for (std::int64_t v = 0; v < shard.tokens; ++v)
     maximum = std::max(maximum, at(shard.logits, n, v));
   return maximum;
 }
 
 double sum_of_exponentials(const LogitShard& shard, std::int64_t n, double maximum) {
   double sum = 0;
-  for (std::int64_t v = 0; v < shard.words; ++v) sum += std::exp(at(shard.logits, n, v) - maximum);
+  for (std::int64_t v = 0; v < shard.tokens; ++v) sum += std::exp(at(shard.logits, n, v) - maximum);
   return sum;
 }
 
-bool has(const LogitShard& shard, std::int64_t word) {
-  return word >= shard.first_word && word < shard.first_word + shard.words;
+bool has(const LogitShard& shard, std::int64_t token) {
+  return token >= shard.first_token && token < shard.first_token + shard.tokens;
 }
 
 float loss_of(std::int32_t target, double maximum, double sum, double target_logit) {
@@ -43,7 +43,7 @@ void run(const Launch&, const CrossEntropySum& a) {
     get(a.sum, n) = static_cast<float>(sum_of_exponentials(a.shard, n, double{get(a.maximum, n)}));
     get(a.target_logit, n) =
         has(a.shard, target)
-            ? static_cast<float>(at(a.shard.logits, n, target - a.shard.first_word))
+            ? static_cast<float>(at(a.shard.logits, n, target - a.shard.first_token))
             : 0.0F;
   }
 }
@@ -62,7 +62,7 @@ void run(const Launch&, const CrossEntropyForward& a) {
     get(a.maximum, n) = static_cast<float>(maximum);
     get(a.sum, n) = static_cast<float>(sum);
     const double logit =
-        has(a.shard, target) ? at(a.shard.logits, n, target - a.shard.first_word) : 0;
+        has(a.shard, target) ? at(a.shard.logits, n, target - a.shard.first_token) : 0;
     get(a.loss, n) = loss_of(target, maximum, sum, logit);
   }
 }
@@ -72,10 +72,10 @@ void run(const Launch&, const CrossEntropyGradient& a) {
     const std::int32_t target = get(a.targets, n);
     for (std::int64_t v = 0; v < a.dlogits.columns; ++v) {
       double gradient = 0;
-      if (target >= 0 && v < a.shard.words) {
+      if (target >= 0 && v < a.shard.tokens) {
         const double probability =
             std::exp(at(a.shard.logits, n, v) - double{get(a.maximum, n)}) / double{get(a.sum, n)};
-        const bool is_target = v + a.shard.first_word == target;
+        const bool is_target = v + a.shard.first_token == target;
         gradient = double{a.scale} * (probability - (is_target ? 1 : 0));
       }
       put(a.dlogits, n, v, gradient);

@@ -56,7 +56,7 @@ class Memory {
     std::swap(data_, other.data_), std::swap(bytes_, other.bytes_);
   }
   Memory& operator=(Memory&&) = delete;
-  ~Memory() { cuda().device.give_back(data_, nullptr); }
+  ~Memory() { cuda().device.release(data_, nullptr); }
   void* data() const { return data_; }
   /// Fills the memory with repeated copies of one piece.
   template <class T>
@@ -144,7 +144,7 @@ Seconds median_time(const std::function<void()>& work, int repeats) {
     for (int i = 0; i < repeats; ++i) work();
     device.record(last, nullptr);
     device.wait_for_event(last);
-    times.push_back(device.between(first, last).value / repeats);
+    times.push_back(device.elapsed(first, last).value / repeats);
   }
   device.destroy_event(first);
   device.destroy_event(last);
@@ -197,7 +197,7 @@ void measure_ceilings() {
   copy_rate = 2.0 * kBytes / time.value;
   add("copy 2 GiB on the device", time, 2.0 * kBytes, copy_rate, "B/s");
   constexpr std::int64_t kHostBytes = std::int64_t{256} << 20;
-  if (void* host = cuda().device.allocate_on_host(Bytes(kHostBytes)); host != nullptr) {
+  if (void* host = cuda().device.allocate_host(Bytes(kHostBytes)); host != nullptr) {
     for (const bool up : {true, false}) {
       const Seconds way = median_time(
           [&] {
@@ -208,7 +208,7 @@ void measure_ceilings() {
       add(up ? "copy 256 MiB, pinned host to device" : "copy 256 MiB, device to pinned host", way,
           kHostBytes, kHostBytes / way.value, "B/s");
     }
-    cuda().device.give_back_on_host(host);
+    cuda().device.release_host(host);
   }
   const Tensor one(1, 8, Dtype::kFp32);
   const Seconds launch = time_of(cuda().kernels.fill, {.y = one, .value = 0.5F}, 200);
@@ -271,7 +271,7 @@ void measure_ends() {
   const Numbers targets(kRows, kWords);
   const Tensor maximum(1, kRows, Dtype::kFp32), sum(1, kRows, Dtype::kFp32);
   const Tensor loss(1, kRows, Dtype::kFp32);
-  const LogitShard shard{.logits = logits, .words = kWords};
+  const LogitShard shard{.logits = logits, .tokens = kWords};
   const double size = 2.0 * kRows * kWords;
   stream_row("cross-entropy, bf16", k.cross_entropy_forward,
              {.shard = shard, .targets = targets, .maximum = maximum, .sum = sum, .loss = loss},

@@ -336,7 +336,7 @@ void CrossEntropyForwardBench(benchmark::State& state) {
   Block maximum(1, kTokens), sum(1, kTokens), loss(1, kTokens);
   const std::vector<std::int32_t> targets(kTokens, 7);
   measure(state, kernels().cross_entropy_forward,
-          {.shard = {.logits = logits, .words = kWords},
+          {.shard = {.logits = logits, .tokens = kWords},
            .targets = targets,
            .maximum = maximum.floats(),
            .sum = sum.floats(),

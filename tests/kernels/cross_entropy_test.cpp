@@ -6,13 +6,13 @@ namespace meshwright {
 namespace {
 
 struct LossCase {
-  std::int64_t rows, words, columns;
+  std::int64_t rows, tokens, columns;
   TestMatrix logits, maximum, sum, loss, gradient;
   std::vector<std::int32_t> targets;
 
   LossCase(std::int64_t row_count, std::int64_t word_count, std::int64_t column_count, Dtype dtype)
       : rows(row_count),
-        words(word_count),
+        tokens(word_count),
         columns(column_count),
         logits(rows, columns, dtype, 2),
         maximum(1, rows),
@@ -21,9 +21,9 @@ struct LossCase {
         gradient(rows, columns, dtype, 1) {
     logits.random(1, 8);
     for (std::int64_t n = 0; n < rows; ++n)  // every fourth row is masked
-      targets.push_back(n % 4 == 3 ? -1 : static_cast<std::int32_t>(n * 7 % words));
+      targets.push_back(n % 4 == 3 ? -1 : static_cast<std::int32_t>(n * 7 % tokens));
   }
-  LogitShard shard() { return {.logits = logits, .words = words, .first_word = 0}; }
+  LogitShard shard() { return {.logits = logits, .tokens = tokens, .first_token = 0}; }
   void run_all(const KernelTable& kernels) {
     run_kernel(
         kernels.cross_entropy_forward,
@@ -72,15 +72,17 @@ class CrossEntropyVariant : public VariantTest {};
 // logarithm, ~10, is rounded to 2^-24 * 16. A probability is at most 1.
 TEST_P(CrossEntropyVariant, EqualsTheReference) {
   for (const std::int64_t rows : {0, 1, 3, 17})
-    for (const std::int64_t words : {1, 3, 17, 63, 65, 1500}) {
-      LossCase actual(rows, words, words + 3, dtype()), expected(rows, words, words + 3, dtype());
+    for (const std::int64_t tokens : {1, 3, 17, 63, 65, 1500}) {
+      LossCase actual(rows, tokens, tokens + 3, dtype()),
+          expected(rows, tokens, tokens + 3, dtype());
       actual.run_all(kernels());
       expected.run_all(reference());
-      const std::string what = std::to_string(rows) + " rows, " + std::to_string(words) + " words";
+      const std::string what =
+          std::to_string(rows) + " rows, " + std::to_string(tokens) + " tokens";
       expect_close(actual.maximum, expected.maximum, 0, what);
       expect_close(actual.sum, expected.sum,
-                   static_cast<double>(words) * static_cast<double>(words + 16) * 0x1p-28, what);
-      expect_close(actual.loss, expected.loss, 0x1p-19 + static_cast<double>(words) * 0x1p-28,
+                   static_cast<double>(tokens) * static_cast<double>(tokens + 16) * 0x1p-28, what);
+      expect_close(actual.loss, expected.loss, 0x1p-19 + static_cast<double>(tokens) * 0x1p-28,
                    what);
       expect_close(actual.gradient, expected.gradient, 8 * 0x1p-24, what);
     }
@@ -98,8 +100,8 @@ TEST_P(CrossEntropyVariant, ShardsOfTheVocabularyMakeTheWhole) {
     for (std::int64_t v = 0; v < 10; ++v) padded.set(n, v, whole.logits(n, v));
   const auto shard = [&](std::int64_t rank) {
     return LogitShard{.logits = columns_of(ConstMatrix(padded), 4 * rank, 4),
-                      .words = rank == 2 ? 2 : 4,
-                      .first_word = 4 * rank};
+                      .tokens = rank == 2 ? 2 : 4,
+                      .first_token = 4 * rank};
   };
   for (std::int64_t rank = 0; rank < 3; ++rank) {
     TestMatrix local(1, 9);

@@ -169,10 +169,10 @@ inline std::vector<Variant> all_variants() {
     variants.push_back(
         {"staged_" + std::string(name_of(dtype)), staged_kernels(Backend::kCpu), dtype});
   for (const Dtype dtype : {Dtype::kFp32, Dtype::kBf16})
-    for (const bool falls : {false, true})
-      variants.push_back(
-          {std::string(falls ? "emulated_falling_" : "emulated_") + std::string(name_of(dtype)),
-           emulated_kernels(falls), dtype});
+    for (const bool descending : {false, true})
+      variants.push_back({std::string(descending ? "emulated_descending_" : "emulated_") +
+                              std::string(name_of(dtype)),
+                          emulated_kernels(descending), dtype});
   for (const Dtype dtype : {Dtype::kFp32, Dtype::kBf16})
     variants.push_back({"cuda_" + std::string(name_of(dtype)), staged_kernels(Backend::kCuda),
                         dtype, cuda_library().missing});

@@ -198,9 +198,9 @@ TEST(NcclLanes, SumBesideKernelsThatNeedNothingOfIt) {
   const auto results = on_nccl(2, [](Communicator& c, DeviceQueue& queue) {
     const std::span<float> all = numbers_on(queue, c.rank().value, 4);
     const std::span<float> sums = all.first(2), made = all.subspan(2);
-    queue.go_to_lane(1);
+    queue.switch_to_lane(1);
     RankGroup(c, all_ranks(2), kTag).all_reduce(sums, Ticks());
-    queue.go_to_lane(0);
+    queue.switch_to_lane(0);
     const KernelTable kernels = queued_kernels(Backend::kCpu);
     kernels.fill({.stream = &queue}, {.y = {made.data(), 2, Dtype::kFp32}, .value = 7});
     EXPECT_THAT(read(queue, made), ElementsAre(7, 7));
@@ -215,13 +215,13 @@ TEST(NcclLanes, SumBesideKernelsThatNeedNothingOfIt) {
 TEST(NcclLanes, ReceiveBesideKernels) {
   const auto results = on_nccl(2, [](Communicator& c, DeviceQueue& queue) {
     const std::span<float> computed = numbers_on(queue, c.rank().value, 2);
-    queue.go_to_lane(1);
+    queue.switch_to_lane(1);
     const std::span<float> message = numbers_on(queue, c.rank().value, 2);
     if (c.rank() == RankId(0))
       c.send(RankId(1), kTag, std::as_bytes(message), {});
     else
       c.receive(RankId(0), kTag, std::as_writable_bytes(message));
-    queue.go_to_lane(0);
+    queue.switch_to_lane(0);
     EXPECT_THAT(read(queue, computed), ElementsAre(10 * c.rank().value, 10 * c.rank().value + 1));
     if (c.rank() == RankId(1)) {
       EXPECT_NE(*late::memory().seen(message.data()), 0);
@@ -287,7 +287,7 @@ TEST(NcclGroups, AreSplitOffOneOfAllRanks) {
 const DeviceTable& stuck_device() {
   static const DeviceTable device = [] {
     DeviceTable t = host_device();
-    t.has_happened = [](void*) { return false; };
+    t.is_complete = [](void*) { return false; };
     return t;
   }();
   return device;

@@ -25,7 +25,7 @@ BlockPool::Source source() {
             sizes()[memory] = bytes.value;
             return memory;
           },
-          .give_back =
+          .release =
               [](void* memory) {
                 taken -= sizes().at(memory);
                 sizes().erase(memory);
@@ -34,7 +34,7 @@ BlockPool::Source source() {
           .wait_for_all_work = [] {},
           .create_event = late_device().create_event,
           .record = late_device().record,
-          .has_happened = [](void* event) { return late::event_at(event)->has_happened; }};
+          .is_complete = [](void* event) { return late::event_at(event)->is_complete; }};
 }
 
 class Blocks : public testing::Test {
@@ -51,15 +51,15 @@ class Blocks : public testing::Test {
 
 TEST_F(Blocks, AreThereAtOnceForTheSameStream) {
   void* block = pool.allocate(Bytes(1000), one);
-  pool.give_back(block, one);
-  EXPECT_EQ(pool.kept(), Bytes(1024));
+  pool.release(block, one);
+  EXPECT_EQ(pool.cached(), Bytes(1024));
   EXPECT_EQ(pool.allocate(Bytes(1000), one), block);
-  EXPECT_EQ(pool.kept(), Bytes(0));
+  EXPECT_EQ(pool.cached(), Bytes(0));
 }
 
 TEST_F(Blocks, AreThereForAnotherStreamWhenTheFirstHasComeSoFar) {
   void* block = pool.allocate(Bytes(1000), one);
-  pool.give_back(block, one);
+  pool.release(block, one);
   EXPECT_NE(pool.allocate(Bytes(1000), other), block);
   late_device().wait_for_stream(one);
   EXPECT_EQ(pool.allocate(Bytes(1000), other), block);
@@ -69,7 +69,7 @@ TEST_F(Blocks, AreThereForAnotherStreamWhenTheFirstHasComeSoFar) {
 TEST_F(Blocks, GoRoundBetweenTwoStreams) {
   for (int message = 0; message < 100; ++message) {
     void* block = pool.allocate(Bytes(100'000), one);
-    pool.give_back(block, other);
+    pool.release(block, other);
     if (message % 4 == 3) late_device().wait_for_stream(other);
   }
   EXPECT_LE(taken, 5 * 100'352);
@@ -78,14 +78,14 @@ TEST_F(Blocks, GoRoundBetweenTwoStreams) {
 // A block of 768 may not serve 512 bytes: more than a quarter would be wasted. 640 may.
 TEST_F(Blocks, WasteAQuarterAtMost) {
   void* large = pool.allocate(Bytes(5 << 20), one);  // 6 MiB
-  pool.give_back(large, one);
+  pool.release(large, one);
   EXPECT_NE(pool.allocate(Bytes(2 << 20), one), large);
   EXPECT_EQ(pool.allocate(Bytes(5 << 20), one), large);
 }
 
 TEST_F(Blocks, LetGoOfWhatIsKeptBeforeTheyRefuse) {
   void* first = pool.allocate(Bytes(4 << 20), one);
-  pool.give_back(first, one);
+  pool.release(first, one);
   EXPECT_NE(pool.allocate(Bytes(kAll), one), nullptr);  // only without the first
   EXPECT_EQ(taken, kAll);
   EXPECT_EQ(pool.allocate(Bytes(1), one), nullptr);

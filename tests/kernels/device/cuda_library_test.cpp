@@ -49,7 +49,7 @@ TEST(CudaLibrary, SaysWhyNothingIsRecorded) {
   recorder->leave();
   cuda.device.wait_for_stream(nullptr);
   const std::vector<DeviceActivity> activities = recorder->stop();
-  cuda.device.give_back(memory, nullptr);
+  cuda.device.release(memory, nullptr);
   ASSERT_EQ(activities.size(), 1u);
   EXPECT_EQ(activities.front().task, 7u);
   EXPECT_LT(activities.front().start, activities.front().end);
@@ -68,14 +68,14 @@ void expect_moves_memory(const DeviceTable& device) {
   device.copy(back.data(), memory, Bytes(16), stream);
   device.record(after, stream);
   device.wait_for_event(after);
-  EXPECT_TRUE(device.has_happened(after));
-  EXPECT_GE(device.between(before, after), Seconds(0));
+  EXPECT_TRUE(device.is_complete(after));
+  EXPECT_GE(device.elapsed(before, after), Seconds(0));
   EXPECT_EQ(back, there);
   device.fill(memory, 0, Bytes(8), stream);
   device.copy(back.data(), memory, Bytes(16), stream);
   device.wait_for_stream(stream);
   EXPECT_EQ(back, (std::vector<float>{0, 0, 3, 4}));
-  device.give_back(memory, stream);
+  device.release(memory, stream);
   device.destroy_event(before);
   device.destroy_event(after);
   device.destroy_stream(stream);

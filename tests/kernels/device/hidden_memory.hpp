@@ -59,7 +59,7 @@ class HiddenMemory {
     }
     return nullptr;
   }
-  void give_back(void* memory) {
+  void release(void* memory) {
     const std::lock_guard lock(mutex_);
     const auto place = static_cast<std::size_t>(static_cast<std::byte*>(memory) - hidden_);
     const auto used = used_.find(place);

@@ -21,15 +21,15 @@ class Lanes : public testing::Test {
     return {queue.allocate(Bytes(4 * count)), count, Dtype::kFp32};
   }
   void fill(int lane, const Vector& y, float value) {
-    queue.go_to_lane(lane);
+    queue.switch_to_lane(lane);
     kernels.fill({.stream = &queue}, {.y = y, .value = value});
   }
   void copy(int lane, const Vector& x, const Vector& y) {
-    queue.go_to_lane(lane);
+    queue.switch_to_lane(lane);
     kernels.cast({.stream = &queue}, {.x = x, .y = y});
   }
   std::vector<float> read(int lane, const Vector& x) {
-    queue.go_to_lane(lane);
+    queue.switch_to_lane(lane);
     std::vector<float> values(static_cast<std::size_t>(x.size));
     queue.read(values.data(), x.data, Bytes(4 * x.size));
     return values;
@@ -107,13 +107,13 @@ TEST_F(Lanes, KeepWhatIsGivenBackUntilAllHaveUsedIt) {
   const std::int64_t most = late_device().memory().value / 4 / 4 * 3;
   const Vector y = numbers(4);
   fill(0, y, 0);
-  queue.go_to_lane(1);
+  queue.switch_to_lane(1);
   const Vector x = numbers(most);
   fill(0, part_of(x, 0, 4), 1);
   copy(1, part_of(x, 0, 4), y);
-  queue.go_to_lane(0);
-  queue.give_back(static_cast<std::byte*>(x.data));
-  queue.go_to_lane(2);
+  queue.switch_to_lane(0);
+  queue.release(static_cast<std::byte*>(x.data));
+  queue.switch_to_lane(2);
   const Vector again = numbers(most);
   fill(2, part_of(again, 0, 4), 5);
   EXPECT_EQ(read(0, y).front(), 1);
@@ -123,7 +123,7 @@ TEST_F(Lanes, AreAllWaitedForByTheQueue) {
   const Vector x = numbers(4), y = numbers(4);
   fill(1, x, 1);
   fill(2, y, 2);
-  queue.go_to_lane(0);
+  queue.switch_to_lane(0);
   queue.wait();
   EXPECT_EQ(now(x), 1);
   EXPECT_EQ(now(y), 2);
@@ -140,7 +140,7 @@ class RandomPrograms : public Lanes, public testing::WithParamInterface<unsigned
   };
   int below(int limit) { return std::uniform_int_distribution(0, limit - 1)(random_); }
   Block new_block(int lane) {
-    queue.go_to_lane(lane);
+    queue.switch_to_lane(lane);
     Block made{numbers(kCount), std::vector<float>(kCount, 0)};
     fill(lane, made.there, 0);
     return made;
@@ -154,8 +154,8 @@ class RandomPrograms : public Lanes, public testing::WithParamInterface<unsigned
     if (what == 0) {
       EXPECT_EQ(read(lane, to.there), to.expected) << "action " << number;
     } else if (what == 1) {
-      queue.go_to_lane(lane);
-      queue.give_back(static_cast<std::byte*>(to.there.data));
+      queue.switch_to_lane(lane);
+      queue.release(static_cast<std::byte*>(to.there.data));
       to = new_block(below(4));
     } else if (what < 5 || &from == &to) {
       fill(lane, part_of(to.there, first, count), static_cast<float>(number));
@@ -196,15 +196,15 @@ TEST(CudaLanes, PassEachOtherAndWaitWhereTheyMust) {
   };
   const Vector x = numbers(), y = numbers();
   for (const Vector& v : {x, y}) kernels.fill({.stream = &queue}, {.y = v, .value = 1});
-  queue.go_to_lane(1);
+  queue.switch_to_lane(1);
   device.delay(Seconds(50e-3), queue.stream());
   kernels.fill({.stream = &queue}, {.y = x, .value = 2});
   void* filled = device.create_event();
   device.record(filled, queue.stream());
-  queue.go_to_lane(0);
+  queue.switch_to_lane(0);
   kernels.fill({.stream = &queue}, {.y = y, .value = 3});
   EXPECT_EQ(first_of(y), 3);
-  EXPECT_FALSE(device.has_happened(filled));
+  EXPECT_FALSE(device.is_complete(filled));
   EXPECT_EQ(first_of(x), 2);
   device.destroy_event(filled);
 }

@@ -42,10 +42,10 @@ struct Stream {
 };
 struct Event {
   Stream* stream = nullptr;  ///< in which it was recorded
-  bool has_happened = false;
+  bool is_complete = false;
   std::chrono::steady_clock::time_point at;
   void wait() {
-    while (!has_happened) stream->do_next();
+    while (!is_complete) stream->do_next();
   }
 };
 using SharedEvent = std::shared_ptr<Event>;
@@ -121,13 +121,13 @@ inline DeviceTable make_device() {
     if (block == nullptr) pass_time();
     return block;
   };
-  t.give_back = [](void* block, void* stream) {
-    if (block != nullptr) put(stream, [block] { memory().give_back(block); });
+  t.release = [](void* block, void* stream) {
+    if (block != nullptr) put(stream, [block] { memory().release(block); });
   };
-  t.allocate_on_host = [](Bytes bytes) {
+  t.allocate_host = [](Bytes bytes) {
     return ::operator new (static_cast<std::size_t>(bytes.value), std::align_val_t{64});
   };
-  t.give_back_on_host = [](void* block) { ::operator delete (block, std::align_val_t{64}); };
+  t.release_host = [](void* block) { ::operator delete (block, std::align_val_t{64}); };
   t.copy = [](void* to, const void* from, Bytes bytes, void* stream) {
     put(stream, [to = memory().seen(to), from = memory().seen(from), bytes] {
       std::memmove(to, from, static_cast<std::size_t>(bytes.value));
@@ -160,7 +160,7 @@ inline DeviceTable make_device() {
     happens->stream = &stream_at(stream);
     *static_cast<SharedEvent*>(event) = happens;
     put(stream, [happens] {
-      happens->has_happened = true;
+      happens->is_complete = true;
       happens->at = std::chrono::steady_clock::now();
     });
   };
@@ -171,14 +171,14 @@ inline DeviceTable make_device() {
     const std::lock_guard lock(mutex());
     event_at(event)->wait();
   };
-  t.has_happened = [](void* event) {  // polling counts as waiting
+  t.is_complete = [](void* event) {  // polling counts as waiting
     const std::lock_guard lock(mutex());
     Event& asked = *event_at(event);
-    if (!asked.has_happened) asked.stream->do_next();
-    return asked.has_happened;
+    if (!asked.is_complete) asked.stream->do_next();
+    return asked.is_complete;
   };
   t.delay = [](Seconds, void*) {};
-  t.between = [](void* first, void* second) {
+  t.elapsed = [](void* first, void* second) {
     const std::chrono::duration<double> passed = event_at(second)->at - event_at(first)->at;
     return Seconds(passed.count());
   };

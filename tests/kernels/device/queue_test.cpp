@@ -46,7 +46,7 @@ TEST_F(Queue, HoldsWhatItAllocatedAndNothingElse) {
   EXPECT_FALSE(queue.holds(block + 60, Bytes(41)));
   EXPECT_FALSE(queue.holds(block - 1, Bytes(1)));
   EXPECT_FALSE(queue.holds(&block, Bytes(1)));
-  queue.give_back(block);
+  queue.release(block);
   EXPECT_FALSE(queue.holds(block, Bytes(1)));
 }
 
@@ -84,7 +84,7 @@ TEST_F(Queue, SaysHowMuchMemoryIsMissing) {
 TEST_F(Queue, WaitsForMemoryThatIsStillInUse) {
   const Bytes most(late_device().memory().value / 4 * 3);
   std::byte* first = queue.allocate(most);
-  queue.give_back(first);
+  queue.release(first);
   EXPECT_EQ(queue.allocate(most), first);
 }
 
@@ -94,7 +94,7 @@ TEST_F(Queue, WaitsForMemoryThatAnotherQueueStillUses) {
   const Bytes most(late_device().memory().value / 4 * 3);
   DeviceQueue other(late_kernels(), late_device(), QueueTiming::kNone);
   std::byte* first = other.allocate(most);
-  other.give_back(first);
+  other.release(first);
   EXPECT_EQ(queue.allocate(most), first);
 }
 
@@ -155,7 +155,7 @@ TEST_F(Queue, IsDoneWithMemoryThatItGivesBack) {
   const Four x(queue), y(queue);
   kernels.fill(launch, {.y = x.vector(), .value = 3});
   kernels.cast(launch, {.x = x.vector(), .y = y.vector()});
-  queue.give_back(reinterpret_cast<std::byte*>(x.values));
+  queue.release(reinterpret_cast<std::byte*>(x.values));
   EXPECT_EQ(y.get()[3], 3);
 }
 
@@ -248,7 +248,7 @@ TEST_F(CudaQueue, IsDoneWithMemoryThatItGivesBack) {
     kernels.fill({.stream = &queue}, {.y = all, .value = static_cast<float>(round)});
     kernels.cast({.stream = &queue},
                  {.x = part_of(ConstVector(all), kCount - 4, 4), .y = y.vector()});
-    queue.give_back(block);
+    queue.release(block);
     EXPECT_EQ(y.get()[0], static_cast<float>(round));
   }
 }

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kStackBytes = std::size_t{128} << 10;
 constexpr std::size_t kSharedBytes = std::size_t{227} << 10;  ///< of Hopper
 constexpr std::size_t kSharedBytesUnasked = std::size_t{48} << 10;
-bool falls = false;
+bool descending = false;
 
 [[noreturn]] void fail(const char* what) { throw std::logic_error(what); }
 
@@ -190,7 +190,7 @@ bool release(int first, int end) {
 void run_warp(int first, int end) {
   do {
     for (int i = 0; i < end - first; ++i) {
-      const int lane = falls ? end - 1 - i : first + i;
+      const int lane = descending ? end - 1 - i : first + i;
       if (thread_at(lane).state == State::kRuns) resume(lane);
     }
   } while (release(first, end));
@@ -211,7 +211,7 @@ void run_block() {
   bool goes_on = true;
   while (goes_on) {
     for (int i = 0; i < warps; ++i) {
-      const int warp = falls ? warps - 1 - i : i;
+      const int warp = descending ? warps - 1 - i : i;
       run_warp(warp * kLanes, std::min(block.count, (warp + 1) * kLanes));
     }
     goes_on = false;
@@ -225,7 +225,7 @@ void run_block() {
 
 }  // namespace
 
-void set_falling_order(bool order_falls) { falls = order_falls; }
+void set_descending_order(bool order_falls) { descending = order_falls; }
 
 namespace {
 thread_local void (*told_of_work)(bool) = nullptr;

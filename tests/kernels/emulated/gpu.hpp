@@ -34,7 +34,7 @@ struct Dim {
 };
 
 /// Whether the threads of a block run in descending order.
-void set_falling_order(bool falls);
+void set_descending_order(bool descending);
 
 /// Callback of the calling thread, or null: called with true when the device starts and with false
 /// when it is done, for memory that only the device may access.

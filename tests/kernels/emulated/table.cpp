@@ -45,7 +45,7 @@ void set_access(bool begins) {
 
 /// Accessible to the device only: host code that runs before a launch must not access it. Aligned
 /// to 16 bytes, the alignment that kernels check for.
-void* allocate_fenced(Bytes bytes, void*) {
+void* allocate_guarded(Bytes bytes, void*) {
   constexpr std::size_t kAlignment = 16;
   if (bytes.value == 0) return nullptr;
   const std::size_t page = page_size();
@@ -60,7 +60,7 @@ void* allocate_fenced(Bytes bytes, void*) {
   mappings()[block] = {memory, size};
   return block;
 }
-void give_back_fenced(void* block, void*) {
+void release_guarded(void* block, void*) {
   if (block == nullptr) return;
   const auto found = mappings().find(block);
   MW_CHECK(found != mappings().end());
@@ -68,11 +68,11 @@ void give_back_fenced(void* block, void*) {
   mappings().erase(found);
 }
 
-const DeviceTable& fenced_device() {
+const DeviceTable& guarded_device() {
   static const DeviceTable device = [] {
     DeviceTable t = host_device();
-    t.allocate = allocate_fenced;
-    t.give_back = give_back_fenced;
+    t.allocate = allocate_guarded;
+    t.release = release_guarded;
     t.copy = [](void* to, const void* from, Bytes bytes, void* stream) {
       const emulated::DeviceAtWork at_work;
       host_device().copy(to, from, bytes, stream);
@@ -86,28 +86,28 @@ const DeviceTable& fenced_device() {
   return device;
 }
 
-template <bool kFalls, auto kKernel, class Arguments>
+template <bool kDescending, auto kKernel, class Arguments>
 void run_emulated(const Launch&, const Arguments& arguments) {
   static const KernelTable queued = queued_kernels(Backend::kCuda);
-  thread_local DeviceQueue queue(emulated_table(), fenced_device(), QueueTiming::kEachKernel);
-  emulated::set_falling_order(kFalls);
+  thread_local DeviceQueue queue(emulated_table(), guarded_device(), QueueTiming::kEachKernel);
+  emulated::set_descending_order(kDescending);
   emulated::set_on_work(set_access);
   (queued.*kKernel)({.stream = &queue}, arguments);
   emulated::set_on_work(nullptr);
 }
 
-template <bool kFalls>
-KernelTable fenced_table() {
+template <bool kDescending>
+KernelTable guarded_table() {
   return make_table(Backend::kCuda, []<class Row>(Row) {
     using Arguments = typename Row::Arguments;
-    return KernelEntry<Arguments>{run_emulated<kFalls, Row::entry, Arguments>, nullptr};
+    return KernelEntry<Arguments>{run_emulated<kDescending, Row::entry, Arguments>, nullptr};
   });
 }
 
 }  // namespace
 
-KernelTable emulated_kernels(bool falling_order) {
-  return falling_order ? fenced_table<true>() : fenced_table<false>();
+KernelTable emulated_kernels(bool descending_order) {
+  return descending_order ? guarded_table<true>() : guarded_table<false>();
 }
 
 }  // namespace meshwright
