@@ -1,13 +1,13 @@
-// Packing: one launch for up to kMost parts, whose list is passed in the kernel arguments.
+// Packing: one launch for up to kMaxParts parts, whose list is passed in the kernel arguments.
 #include "kernels/cuda/pack.hpp"
 
 namespace meshwright::cuda {
 namespace {
 
 struct Parts {
-  static constexpr int kMost = 64;
-  View part[kMost];
-  std::int64_t offset[kMost], size[kMost];
+  static constexpr int kMaxParts = 64;
+  View part[kMaxParts];
+  std::int64_t offset[kMaxParts], size[kMaxParts];
 };
 
 /// Part blockIdx.y, pack by pack. A part may start anywhere in the bucket; only if that is a
@@ -41,9 +41,9 @@ __global__ void __launch_bounds__(kMapThreads)
 template <bool kPacking>
 void move(const Launch& launch, std::span<const BucketPart> parts, const ConstVector& bucket,
           float scale, bool accumulate) {
-  for (std::size_t first = 0; first < parts.size(); first += Parts::kMost) {
+  for (std::size_t first = 0; first < parts.size(); first += Parts::kMaxParts) {
     const std::size_t count =
-        parts.size() - first < Parts::kMost ? parts.size() - first : Parts::kMost;
+        parts.size() - first < Parts::kMaxParts ? parts.size() - first : Parts::kMaxParts;
     Parts list{};
     std::int64_t largest = 0;
     for (std::size_t i = 0; i < count; ++i) {

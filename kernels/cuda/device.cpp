@@ -116,8 +116,8 @@ void* allocate_plainly(Bytes bytes) {
   return memory;
 }
 BlockPool& own_pool() {
-  constexpr int kMostDevices = 64;
-  static std::array<std::unique_ptr<BlockPool>, kMostDevices> pools;
+  constexpr int kMaxDevices = 64;
+  static std::array<std::unique_ptr<BlockPool>, kMaxDevices> pools;
   static std::mutex mutex;
   int device = 0;
   MESHWRIGHT_CUDA(cudaGetDevice(&device));

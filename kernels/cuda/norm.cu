@@ -1,5 +1,5 @@
 // Norms. blockDim.x threads share a row (or one group of it); a block has several rows if they are
-// short. Elements are read once and stay in registers, up to kMostColumns of them.
+// short. Elements are read once and stay in registers, up to kMaxColumns of them.
 #include "kernels/cuda/pack.hpp"
 
 namespace meshwright::cuda {
@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kMaxThreads = 512;
 constexpr int kFewPacks = 2, kManyPacks = 8;  ///< per thread, in registers
-constexpr std::int64_t kMostColumns = std::int64_t{kMaxThreads} * kManyPacks * kPack;
+constexpr std::int64_t kMaxColumns = std::int64_t{kMaxThreads} * kManyPacks * kPack;
 
 /// Groups treated as rows `width` columns wide.
 struct Groups {
@@ -26,7 +26,7 @@ struct Threads {
   int packs;
 };
 Threads threads_for(std::int64_t width) {
-  MW_CHECK(width <= kMostColumns);
+  MW_CHECK(width <= kMaxColumns);
   const std::int64_t packs = ceil_divide(width, kPack);
   const int kept = packs <= std::int64_t{kMaxThreads} * kFewPacks ? kFewPacks : kManyPacks;
   const auto across = static_cast<unsigned>(round_up(ceil_divide(packs, kept), kWarp));

@@ -97,12 +97,12 @@ void run(const Launch& launch, const Sgd& a) {
 namespace {
 
 constexpr int kNormThreads = 256;
-constexpr std::int64_t kMostNormBlocks = 528;  // four per multiprocessor of 132
+constexpr std::int64_t kMaxNormBlocks = 528;  // four per multiprocessor of 132
 
 /// Only the first block may be without elements.
 std::int64_t norm_blocks_of(const SquaredNorm& a) {
   constexpr std::int64_t kOfBlock = std::int64_t{kNormThreads} * kPack;
-  return std::clamp<std::int64_t>((a.x.size + kOfBlock - 1) / kOfBlock, 1, kMostNormBlocks);
+  return std::clamp<std::int64_t>((a.x.size + kOfBlock - 1) / kOfBlock, 1, kMaxNormBlocks);
 }
 
 __global__ void __launch_bounds__(kNormThreads)

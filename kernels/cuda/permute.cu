@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kDigits = 256, kChunk = 256;  ///< items of a chunk: one per thread
 constexpr int kWarps = kChunk / kWarp;
-constexpr int kMostPasses = 4;
+constexpr int kMaxPasses = 4;
 
 struct SortPass {
   const std::int32_t* keys;  ///< by item
@@ -83,7 +83,7 @@ static_assert(kChunk == kDigits);
 
 int passes_for(std::int64_t key_count) {
   int passes = 1;  // items out of range have the key key_count
-  while (passes < kMostPasses && (key_count >> (8 * passes)) > 0) ++passes;
+  while (passes < kMaxPasses && (key_count >> (8 * passes)) > 0) ++passes;
   return passes;
 }
 

@@ -86,7 +86,7 @@ TEST_P(ActivationVariant, EqualsTheReference) {
 }
 
 // Far out every function is 0 or x (ReLU^2: x^2), without NaN from infinity times zero.
-TEST_P(ActivationVariant, IsZeroOrTheArgumentFarOut) {
+TEST_P(ActivationVariant, SaturatesForLargeArguments) {
   for (const ActivationFunction function : kFunctions) {
     ActivationCase c(function, 1, 4, dtype());
     c.up.fill(1), c.dy.fill(1);
@@ -115,7 +115,7 @@ TestMatrix rotary_table_of(const KernelTable& kernels, const std::vector<float>&
 }
 
 // base 100, four elements: frequencies 1 and 1/10. Position 2: angles 2 and 0.2.
-TEST(RotaryReference, TurnsPairsByHand) {
+TEST(RotaryReference, RotatesPairsByHand) {
   const std::vector<float> frequencies = rotary_frequencies(4, 100);
   ASSERT_EQ(frequencies.size(), 2u);
   EXPECT_FLOAT_EQ(frequencies[0], 1);
@@ -139,7 +139,7 @@ TEST(RotaryReference, TurnsPairsByHand) {
 class RotaryVariant : public VariantTest {};
 
 // Two products and a sum of values up to 1.
-TEST_P(RotaryVariant, EqualsTheReferenceAndTurnsBack) {
+TEST_P(RotaryVariant, EqualsTheReferenceAndInverts) {
   for (const RotaryPairs pairs : {RotaryPairs::kHalves, RotaryPairs::kNeighbours})
     for (const std::int64_t rotated : {0, 2, 18, 64}) {
       const TestMatrix table = rotary_table_of(kernels(), rotary_frequencies(rotated, 1e4), 40);

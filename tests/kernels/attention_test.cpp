@@ -51,7 +51,7 @@ struct AttentionCase {
 
 // Two keys with scores 0 and ln 3: probabilities 1/4 and 3/4, values 8 and 4, so 5; the sum of
 // exponentials is 4.
-TEST(AttentionReference, AttendsByHand) {
+TEST(AttentionReference, ValuesByHand) {
   AttentionCase c({.queries = 1, .keys = 2, .key_size = 1, .value_size = 1, .causal = false},
                   Dtype::kFp32);
   c.q.set(0, 1), c.k.set(0, 0), c.k.set(1, std::log(3.0)), c.v.set(0, 8), c.v.set(1, 4);
@@ -62,7 +62,7 @@ TEST(AttentionReference, AttendsByHand) {
 
 // Positions 5 and 6 against keys at 4, 5, 6 with a window of 2: (4, 5) and (5, 6). All scores are
 // equal, so the result is the mean of the values 1, 2, 4.
-TEST(AttentionReference, SeesWhatPositionsAndWindowAllow) {
+TEST(AttentionReference, MasksByPositionAndWindow) {
   AttentionCase c({.queries = 2,
                    .keys = 3,
                    .key_size = 1,
@@ -80,7 +80,7 @@ TEST(AttentionReference, SeesWhatPositionsAndWindowAllow) {
 
 // Two keys with scores 0 and a sink of ln 2: probabilities 1/4 each of values 8 and 4, and 1/2 of
 // nothing. The sums of exponentials without and with the sink are 2 and 4.
-TEST(AttentionReference, LeavesSinksTheirShare) {
+TEST(AttentionReference, IncludesSinksInTheSoftmax) {
   AttentionCase c({.queries = 1, .keys = 2, .key_size = 1, .value_size = 1, .causal = false},
                   Dtype::kFp32);
   c.q.fill(0), c.v.set(0, 8), c.v.set(1, 4);
@@ -93,7 +93,7 @@ TEST(AttentionReference, LeavesSinksTheirShare) {
   EXPECT_NEAR(c.log_sum_exp[0], std::log(4.0), 1e-6);
 }
 
-TEST(AttentionReference, GradientsOfDroppedAndSunkEqualFiniteDifferences) {
+TEST(AttentionReference, GradientsWithDropoutAndSinksEqualFiniteDifferences) {
   AttentionShape s{.sequences = 2,
                    .heads = 2,
                    .key_value_heads = 1,
@@ -293,7 +293,7 @@ TEST_P(AttentionVariant, SinksEqualTheReference) {
 
 // Ring attention: queries [40, 80) against three blocks of keys, one of which is in the future.
 // Merged results and summed gradients equal those of all keys at once.
-TEST_P(AttentionVariant, BlocksOfKeysMergeToTheWhole) {
+TEST_P(AttentionVariant, MergedBlocksGiveTheFullResult) {
   AttentionShape s{.heads = 2,
                    .key_value_heads = 1,
                    .queries = 40,

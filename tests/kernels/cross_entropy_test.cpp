@@ -89,7 +89,7 @@ TEST_P(CrossEntropyVariant, EqualsTheReference) {
 }
 
 // Three ranks with 4, 4 and 2 columns (and 0, 0 and 2 of padding) equal one rank with 10.
-TEST_P(CrossEntropyVariant, ShardsOfTheVocabularyMakeTheWhole) {
+TEST_P(CrossEntropyVariant, VocabularyShardsGiveTheFullLoss) {
   LossCase whole(9, 10, 10, dtype());
   whole.run_all(reference());
   TestMatrix maximum(1, 9), sum(1, 9), target_logit(1, 9), loss(1, 9), gradient(9, 12, dtype());
@@ -145,7 +145,7 @@ TEST_P(CrossEntropyVariant, ShardsOfTheVocabularyMakeTheWhole) {
 
 // e^10000 is far beyond fp32; relative to the maximum nothing overflows. One logit stands out by
 // 10000, so its loss is 0 and its gradient too.
-TEST_P(CrossEntropyVariant, SurvivesHugeLogits) {
+TEST_P(CrossEntropyVariant, HandlesHugeLogits) {
   LossCase c(2, 20, 20, dtype());
   c.logits.fill(-1e4);
   c.logits.set(0, 5, 1e4), c.logits.set(1, 5, 1e4);

@@ -15,14 +15,14 @@ std::vector<bool> mask_of(std::uint64_t key, std::int64_t row, std::int64_t colu
 
 // 10^6 draws with probability 0.3: the fraction that is dropped has a deviation of
 // sqrt(0.3 * 0.7 / 10^6) = 4.6e-4; five of them are 2.3e-3.
-TEST(DropoutMask, DropsAsManyAsItsProbability) {
+TEST(DropoutMask, DropsTheExpectedShare) {
   std::int64_t dropped = 0;
   for (std::int64_t row = 0; row < 1000; ++row)
     for (const bool kept : mask_of(7, row, 1000, 0.3F)) dropped += kept ? 0 : 1;
   EXPECT_NEAR(static_cast<double>(dropped) / 1e6, 0.3, 2.3e-3);
 }
 
-TEST(DropoutMask, DependsOnKeyRowAndColumnAlone) {
+TEST(DropoutMask, DependsOnlyOnKeyRowAndColumn) {
   const std::vector<bool> mask = mask_of(1, 5, 200, 0.5F);
   EXPECT_EQ(mask, mask_of(1, 5, 200, 0.5F));
   EXPECT_NE(mask, mask_of(2, 5, 200, 0.5F));
@@ -32,7 +32,7 @@ TEST(DropoutMask, DependsOnKeyRowAndColumnAlone) {
 
 // Adjacent rows and columns agree as often as by chance: half of 10^5 pairs, with a deviation of
 // sqrt(1/4 / 10^5) = 1.6e-3.
-TEST(DropoutMask, KnowsNothingOfItsNeighbours) {
+TEST(DropoutMask, DoesNotDependOnNeighbors) {
   int same_as_right = 0, same_as_below = 0, pairs = 0;
   for (std::int64_t row = 0; row < 100; ++row) {
     const std::vector<bool> mask = mask_of(3, row, 1001, 0.5F);
@@ -49,7 +49,7 @@ TEST(DropoutMask, KnowsNothingOfItsNeighbours) {
 class DropoutVariant : public VariantTest {};
 
 // Probability 0.75: kept elements are multiplied by 4, exactly.
-TEST_P(DropoutVariant, KeepsTheSameElementsBothWays) {
+TEST_P(DropoutVariant, ForwardAndBackwardKeepTheSameElements) {
   for (const std::int64_t columns : {1, 17, 513, 1100}) {
     const std::vector<std::int64_t> rows{4, 0, 1'000'000'000'000};
     TestMatrix x(3, columns, dtype(), 3), y(3, columns, dtype()), dx(3, columns, dtype(), 2);

@@ -32,7 +32,7 @@ TEST(Bfloat16, KeepsSpecialValues) {
 
 class ElementwiseVariant : public VariantTest {};
 
-TEST_P(ElementwiseVariant, CastsEveryBfloat16ThereAndBack) {
+TEST_P(ElementwiseVariant, RoundTripsEveryBfloat16) {
   TestMatrix narrow(1, 0xFF00, Dtype::kBf16), wide(1, 0xFF00), back(1, 0xFF00, Dtype::kBf16);
   auto* values = static_cast<std::uint16_t*>(Vector(narrow).data);
   for (std::int64_t i = 0; i < narrow.size(); ++i) values[i] = static_cast<std::uint16_t>(i);
@@ -72,7 +72,7 @@ TEST_P(ElementwiseVariant, AddsAndScales) {
   }
 }
 
-TEST_P(ElementwiseVariant, ReducesOneBufferIntoAnother) {
+TEST_P(ElementwiseVariant, ReducesIntoABuffer) {
   for (const Reduction reduction : {Reduction::kSum, Reduction::kMaximum})
     for (const Dtype from : {Dtype::kFp32, Dtype::kBf16}) {
       TestMatrix into(1, 1500, dtype()), expected(1, 1500, dtype()), other(1, 1500, from);

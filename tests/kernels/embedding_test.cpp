@@ -21,7 +21,7 @@ TEST_P(EmbeddingVariant, LooksUpRowsAndGivesZerosForOthers) {
 }
 
 // Values are multiples of 1/64 up to 1, so sums of two are exact in fp32 and to 2^-8 in bf16.
-TEST_P(EmbeddingVariant, AddsPositionsOnTopOfWords) {
+TEST_P(EmbeddingVariant, AddsPositionsToTokens) {
   TestMatrix table(10, 600, dtype()), y(7, 600, dtype());
   table.random(1), y.random(2);
   const TestMatrix before = y;
@@ -37,7 +37,7 @@ TEST_P(EmbeddingVariant, AddsPositionsOnTopOfWords) {
 
 // Each row of the table gets the gradients of the tokens that read it: row 3 three of them. Two
 // ranks with half of the rows each do the same.
-TEST_P(EmbeddingVariant, GradientsGoToTheRowsThatWereRead) {
+TEST_P(EmbeddingVariant, ScattersGradientsToTheRowsRead) {
   TestMatrix dy(7, 33, dtype()), whole(10, 33), cut(10, 33);
   dy.random(1), whole.random(2), cut.random(2);
   const TestMatrix before = whole;

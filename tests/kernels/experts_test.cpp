@@ -85,7 +85,7 @@ TEST(GateReference, ChoosesByHand) {
 // Six experts on three nodes, two of which a token may reach, three experts per token: two of a
 // node count. Sums 0.9 + 0.0 (node 0), 0.5 + 0.5 (node 1), 0.6 + 0.35 (node 2): nodes 1 and 2, of
 // which the best three are 4 (0.6), 2 and 3, although expert 0 beats all.
-TEST(GateReference, ReachesFewNodes) {
+TEST(GateReference, LimitsTheNumberOfNodes) {
   GateCase c({.score = GateScore::kSigmoid,
               .tokens = 1,
               .experts = 6,
@@ -228,7 +228,7 @@ TEST_P(ExpertsVariant, GathersAndCombinesRows) {
   expect_close(combined, expected, 4 * 0x1p-24, "combined");
 }
 
-TEST_P(ExpertsVariant, FillsRowsOfNoSlotWithZeros) {
+TEST_P(ExpertsVariant, FillsRowsWithoutASlotWithZeros) {
   TestMatrix x(2, 600, dtype()), y(3, 600, dtype(), 1), scales(2, 1);
   x.random(1), scales.fill(2), y.random(2);
   const std::vector<std::int32_t> slots{1, -1, 0};

@@ -16,7 +16,7 @@ std::vector<float> all_e4m3() {
   return numbers;
 }
 
-TEST(Float8, KeepsItsOwnNumbers) {
+TEST(Float8, PreservesRepresentableNumbers) {
   EXPECT_EQ(all_e4m3().back(), kLargestFloat8);
   for (const float x : all_e4m3()) {
     EXPECT_EQ(rounded_to_e4m3(x), x);
@@ -55,7 +55,7 @@ TEST_P(Float8Variant, ScalesEveryBlockByItsLargest) {
   EXPECT_TRUE(y.padding_is_untouched());
 }
 
-TEST_P(Float8Variant, EqualsTheReferenceInEveryBit) {
+TEST_P(Float8Variant, EqualsTheReferenceBitwise) {
   for (const std::int64_t columns : {1, 127, 128, 129, 700}) {
     TestMatrix x(3, columns, dtype(), 2), actual(3, columns, dtype()),
         expected(3, columns, dtype());

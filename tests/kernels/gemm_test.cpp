@@ -23,7 +23,7 @@ TEST(GemmReference, MultipliesByHand) {
 
 // 1 x 2 - 1 = 1 and -1 x 2 - 1 = -3; GELU there: 0.841192 and -0.00363739; its slope at
 // 2: 1.0860994.
-TEST(GemmReference, TakesGeluByHand) {
+TEST(GemmReference, AppliesGeluByHand) {
   TestMatrix a(2, 1), b(1, 1), c(2, 1), bias(1, 1), gelu(2, 1), at(2, 1);
   a.set(0, 1), a.set(1, -1), b.set(0, 2), bias.set(0, -1), at.fill(2);
   run_kernel(reference_kernels().gemm, {.a = a, .b = b, .c = c, .bias = bias, .gelu = gelu});
@@ -109,7 +109,7 @@ constexpr GeluCase kGeluCases[] = {{{17, 24, 9}, 0}, {{17, 24, 9}, 3}, {{33, 19,
 
 // GELU may be applied to the sums before or after rounding: its slope is at most 1.13, so the
 // results differ by at most 1.13 units of the largest sum.
-TEST_P(GemmVariant, TakesGeluOfTheResult) {
+TEST_P(GemmVariant, AppliesGeluToTheResult) {
   for (const Dtype c_dtype : {Dtype::kFp32, Dtype::kBf16})
     for (const auto& [s, padding] : kGeluCases)
       for (const bool adds_bias : {false, true}) {
@@ -146,7 +146,7 @@ TEST_P(GemmVariant, MultipliesByTheSlopeOfGelu) {
 }
 
 // Runs are reproducible: the same arguments give the same bits, wherever they are in memory.
-TEST_P(GemmVariant, GivesTheSameBitsAgain) {
+TEST_P(GemmVariant, IsDeterministic) {
   TestMatrix a(70, 530, dtype()), b(530, 90, dtype()), c(70, 90);
   a.random(1), b.random(2);
   run_kernel(kernels().gemm, {.a = a, .b = b, .c = c});

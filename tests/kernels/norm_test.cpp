@@ -148,7 +148,7 @@ TEST_P(NormVariant, EqualsTheReference) {
     }
 }
 
-TEST_P(NormVariant, GivesStatisticsAlone) {
+TEST_P(NormVariant, ComputesStatisticsOnly) {
   for (const NormKind kind : {NormKind::kLayerNorm, NormKind::kRmsNorm}) {
     TestMatrix x(5, 70, dtype()), weight(1, 70, dtype()), y(5, 70, dtype());
     TestMatrix mean(5, 1), r(5, 1), mean_alone(5, 1), r_alone(5, 1);

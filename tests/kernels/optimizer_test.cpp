@@ -109,7 +109,7 @@ TEST_P(OptimizerVariant, SumsSquaresExactly) {
   }
 }
 
-TEST_P(OptimizerVariant, BucketsComeBackAsTheyWere) {
+TEST_P(OptimizerVariant, UnpackingInvertsPacking) {
   TestMatrix a(3, 7, dtype()), b(1, 1300, dtype()), empty(1, 0, dtype()), bucket(1, 1400);
   a.random(1), b.random(2), bucket.random(3);
   const TestMatrix a_before = a, b_before = b, bucket_before = bucket;

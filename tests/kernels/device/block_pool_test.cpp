@@ -49,7 +49,7 @@ class Blocks : public testing::Test {
   void* other = late_device().create_stream();
 };
 
-TEST_F(Blocks, AreThereAtOnceForTheSameStream) {
+TEST_F(Blocks, AreReusedImmediatelyInTheSameStream) {
   void* block = pool.allocate(Bytes(1000), one);
   pool.release(block, one);
   EXPECT_EQ(pool.cached(), Bytes(1024));
@@ -57,7 +57,7 @@ TEST_F(Blocks, AreThereAtOnceForTheSameStream) {
   EXPECT_EQ(pool.cached(), Bytes(0));
 }
 
-TEST_F(Blocks, AreThereForAnotherStreamWhenTheFirstHasComeSoFar) {
+TEST_F(Blocks, AreReusedInAnotherStreamOnceComplete) {
   void* block = pool.allocate(Bytes(1000), one);
   pool.release(block, one);
   EXPECT_NE(pool.allocate(Bytes(1000), other), block);
@@ -66,7 +66,7 @@ TEST_F(Blocks, AreThereForAnotherStreamWhenTheFirstHasComeSoFar) {
 }
 
 // A sender's blocks are freed by receivers: a few blocks suffice for any number of messages.
-TEST_F(Blocks, GoRoundBetweenTwoStreams) {
+TEST_F(Blocks, AlternateBetweenTwoStreams) {
   for (int message = 0; message < 100; ++message) {
     void* block = pool.allocate(Bytes(100'000), one);
     pool.release(block, other);
@@ -76,14 +76,14 @@ TEST_F(Blocks, GoRoundBetweenTwoStreams) {
 }
 
 // A block of 768 may not serve 512 bytes: more than a quarter would be wasted. 640 may.
-TEST_F(Blocks, WasteAQuarterAtMost) {
+TEST_F(Blocks, WasteAtMostAQuarter) {
   void* large = pool.allocate(Bytes(5 << 20), one);  // 6 MiB
   pool.release(large, one);
   EXPECT_NE(pool.allocate(Bytes(2 << 20), one), large);
   EXPECT_EQ(pool.allocate(Bytes(5 << 20), one), large);
 }
 
-TEST_F(Blocks, LetGoOfWhatIsKeptBeforeTheyRefuse) {
+TEST_F(Blocks, ReleaseTheCacheBeforeFailing) {
   void* first = pool.allocate(Bytes(4 << 20), one);
   pool.release(first, one);
   EXPECT_NE(pool.allocate(Bytes(kAll), one), nullptr);  // only without the first

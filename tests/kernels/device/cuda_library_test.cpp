@@ -10,7 +10,7 @@ namespace meshwright {
 namespace {
 
 // Without a driver the plug-in still loads and reports what is missing.
-TEST(CudaLibrary, SaysWhatIsMissingOrHasADevice) {
+TEST(CudaLibrary, ReportsWhatIsMissingOrHasADevice) {
   const CudaLibrary& library = cuda_library();
   EXPECT_FALSE(library.path.empty());
   if (library.exports == nullptr) {
@@ -27,12 +27,12 @@ TEST(CudaLibrary, HasEveryKernel) {
   for_each_kernel([&](auto row) { EXPECT_NE((kernels.*row.entry).run, nullptr) << row.name; });
 }
 
-TEST(CudaLibrary, HasNoSymbolsOfOtherNames) {
+TEST(CudaLibrary, ReturnsNullForUnknownSymbols) {
   EXPECT_EQ(cuda_symbol("meshwright_no_such_function"), nullptr);
 }
 
 // Without a driver or CUPTI: an error message, and the run continues.
-TEST(CudaLibrary, SaysWhyNothingIsRecorded) {
+TEST(CudaLibrary, ReportsWhyRecordingIsUnavailable) {
   const ActivityTable* recorder = activity_table();
   if (recorder == nullptr) GTEST_SKIP() << "no GPU plug-in, or built without CUPTI's header";
   const std::string missing = recorder->start();
@@ -81,8 +81,8 @@ void expect_moves_memory(const DeviceTable& device) {
   device.destroy_stream(stream);
 }
 
-TEST(HostDevice, MovesMemoryInTheOrderOfAStream) { expect_moves_memory(host_device()); }
-TEST(CudaDevice, MovesMemoryInTheOrderOfAStream) {
+TEST(HostDevice, CopiesInStreamOrder) { expect_moves_memory(host_device()); }
+TEST(CudaDevice, CopiesInStreamOrder) {
   if (!cuda_library().missing.empty()) GTEST_SKIP() << cuda_library().missing;
   expect_moves_memory(cuda_library().exports->device);
   EXPECT_FALSE(cuda_library().exports->device.describe(0).name.empty());

@@ -43,7 +43,7 @@ class Lanes : public testing::Test {
   KernelTable kernels = queued_kernels(Backend::kCpu);
 };
 
-TEST_F(Lanes, ReadWhatOthersHaveWritten) {
+TEST_F(Lanes, ReadAfterWritesOfOtherLanes) {
   const Vector x = numbers(4), y = numbers(4);
   fill(0, x, 1);
   fill(1, x, 2);
@@ -51,7 +51,7 @@ TEST_F(Lanes, ReadWhatOthersHaveWritten) {
   EXPECT_EQ(read(0, y).front(), 2);
 }
 
-TEST_F(Lanes, WriteBehindWhatOthersRead) {
+TEST_F(Lanes, WriteAfterReadsOfOtherLanes) {
   const Vector x = numbers(4), y = numbers(4);
   fill(0, x, 1);
   copy(1, x, y);
@@ -61,7 +61,7 @@ TEST_F(Lanes, WriteBehindWhatOthersRead) {
 }
 
 // As if gradients of one layer are reduced while those of the next are computed in the same block.
-TEST_F(Lanes, GoOnBesideWhatUsesOtherPartsOfABlock) {
+TEST_F(Lanes, OverlapOnDisjointPartsOfABlock) {
   const Vector all = numbers(8), first = part_of(all, 0, 4), second = part_of(all, 4, 4);
   fill(0, all, 0);
   fill(3, first, 1);
@@ -71,7 +71,7 @@ TEST_F(Lanes, GoOnBesideWhatUsesOtherPartsOfABlock) {
   EXPECT_EQ(read(0, first).front(), 1);
 }
 
-TEST_F(Lanes, DoNotWaitForWhoReadsTheSame) {
+TEST_F(Lanes, DoNotWaitForOtherReaders) {
   const Vector x = numbers(4), y = numbers(4), z = numbers(4);
   fill(0, x, 1);
   copy(1, x, y);
@@ -81,7 +81,7 @@ TEST_F(Lanes, DoNotWaitForWhoReadsTheSame) {
 }
 
 // Waits for a lane's section, not for the lane's later work.
-TEST_F(Lanes, WaitForTheSectionThatTheyNeedAndNoFurther) {
+TEST_F(Lanes, WaitOnlyForTheSectionTheyNeed) {
   const Vector x = numbers(4), y = numbers(4);
   queue.wait();
   fill(1, x, 1);
@@ -103,7 +103,7 @@ TEST_F(Lanes, WaitForTheSectionThatWroteTheirPartOfABlock) {
 
 // Freed by the first lane while the second one still reads, and reused by the third: the device has
 // no memory for another block.
-TEST_F(Lanes, KeepWhatIsGivenBackUntilAllHaveUsedIt) {
+TEST_F(Lanes, ReleaseMemoryAfterItsLastUse) {
   const std::int64_t most = late_device().memory().value / 4 / 4 * 3;
   const Vector y = numbers(4);
   fill(0, y, 0);
@@ -119,7 +119,7 @@ TEST_F(Lanes, KeepWhatIsGivenBackUntilAllHaveUsedIt) {
   EXPECT_EQ(read(0, y).front(), 1);
 }
 
-TEST_F(Lanes, AreAllWaitedForByTheQueue) {
+TEST_F(Lanes, AreAllCompleteAfterWait) {
   const Vector x = numbers(4), y = numbers(4);
   fill(1, x, 1);
   fill(2, y, 2);
@@ -168,7 +168,7 @@ class RandomPrograms : public Lanes, public testing::WithParamInterface<unsigned
   std::mt19937 random_{GetParam()};
 };
 
-TEST_P(RandomPrograms, ComputeWhatTheyComputeInOrder) {
+TEST_P(RandomPrograms, EqualExecutionInOrder) {
   std::array<Block, 3> blocks{new_block(0), new_block(1), new_block(2)};
   for (int number = 1; number <= 300; ++number) {
     act(blocks, number);
@@ -182,7 +182,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, RandomPrograms, testing::Range(1U, 41U));
 // ---- on a device ----
 
 // The second lane is delayed; the first overtakes it, and waits where it needs the result.
-TEST(CudaLanes, PassEachOtherAndWaitWhereTheyMust) {
+TEST(CudaLanes, OverlapAndWaitForDependencies) {
   if (!cuda_library().missing.empty()) GTEST_SKIP() << cuda_library().missing;
   const DeviceTable& device = cuda_library().exports->device;
   device.select(0);

@@ -39,7 +39,7 @@ class Queue : public testing::Test {
   Launch launch{.stream = &queue};
 };
 
-TEST_F(Queue, HoldsWhatItAllocatedAndNothingElse) {
+TEST_F(Queue, HoldsOnlyItsOwnAllocations) {
   std::byte* block = queue.allocate(Bytes(100));
   EXPECT_TRUE(queue.holds(block, Bytes(100)));
   EXPECT_TRUE(queue.holds(block + 60, Bytes(40)));
@@ -50,7 +50,7 @@ TEST_F(Queue, HoldsWhatItAllocatedAndNothingElse) {
   EXPECT_FALSE(queue.holds(block, Bytes(1)));
 }
 
-TEST_F(Queue, RunsAheadOfKernelsInItsMemory) {
+TEST_F(Queue, HostRunsAheadOfKernels) {
   const Four x(queue);
   x.set(1);
   queue.wait();
@@ -67,7 +67,7 @@ TEST_F(QueueDeathTest, HidesItsMemoryFromTheHost) {
   EXPECT_DEATH(std::fill_n(x.values, 4, 2.0F), "");
 }
 
-TEST_F(Queue, SaysHowMuchMemoryIsMissing) {
+TEST_F(Queue, ReportsRequestedAndFreeMemory) {
   const Bytes all = late_device().memory();
   try {
     queue.allocate(Bytes(all.value + 1));
@@ -81,7 +81,7 @@ TEST_F(Queue, SaysHowMuchMemoryIsMissing) {
 }
 
 // Freed memory is available again once the work that used it is done, which requires a wait.
-TEST_F(Queue, WaitsForMemoryThatIsStillInUse) {
+TEST_F(Queue, WaitsForMemoryInUse) {
   const Bytes most(late_device().memory().value / 4 * 3);
   std::byte* first = queue.allocate(most);
   queue.release(first);
@@ -90,7 +90,7 @@ TEST_F(Queue, WaitsForMemoryThatIsStillInUse) {
 
 // On a shared device, memory freed by another queue becomes available once that queue's work is
 // done, which this queue cannot wait for.
-TEST_F(Queue, WaitsForMemoryThatAnotherQueueStillUses) {
+TEST_F(Queue, WaitsForMemoryInUseByAnotherQueue) {
   const Bytes most(late_device().memory().value / 4 * 3);
   DeviceQueue other(late_kernels(), late_device(), QueueTiming::kNone);
   std::byte* first = other.allocate(most);
@@ -98,14 +98,14 @@ TEST_F(Queue, WaitsForMemoryThatAnotherQueueStillUses) {
   EXPECT_EQ(queue.allocate(most), first);
 }
 
-TEST_F(Queue, DoesNotWaitForMemoryThatNobodyGivesBack) {
+TEST_F(Queue, FailsIfNoMemoryIsReleased) {
   const Bytes most(late_device().memory().value / 4 * 3);
   DeviceQueue other(late_kernels(), late_device(), QueueTiming::kNone);
   other.allocate(most);
   EXPECT_THROW(queue.allocate(most), RuntimeFailure);
 }
 
-TEST_F(Queue, KeepsWhatIsWrittenUntilItIsThere) {
+TEST_F(Queue, StagesWritesUntilTheyAreCopied) {
   const Four x(queue), y(queue);
   std::array<float, 4> one{1, 1, 1, 1};
   queue.write(x.values, one.data(), Bytes(16));
@@ -118,7 +118,7 @@ TEST_F(Queue, KeepsWhatIsWrittenUntilItIsThere) {
 
 // More than fits in the staging buffers, in pieces that do not fill a block evenly: every copy
 // reads its own bytes.
-TEST_F(Queue, KeepsManyWritesApart) {
+TEST_F(Queue, StagesManyWrites) {
   constexpr std::int64_t kCount = 100'001;
   std::vector<std::byte*> blocks;
   std::vector<float> values(kCount);
@@ -134,7 +134,7 @@ TEST_F(Queue, KeepsManyWritesApart) {
   }
 }
 
-TEST_F(Queue, WaitsForResultsThatLieElsewhere) {
+TEST_F(Queue, WaitsForResultsInHostMemory) {
   const Four x(queue);
   kernels.fill(launch, {.y = x.vector(), .value = 2});
   float total = 0;
@@ -143,7 +143,7 @@ TEST_F(Queue, WaitsForResultsThatLieElsewhere) {
 }
 
 // The caller may free an input immediately, although the kernel reads it later.
-TEST_F(Queue, KeepsInputsThatLieElsewhere) {
+TEST_F(Queue, StagesInputsInHostMemory) {
   const Four y(queue);
   std::array<float, 4> x{1, 2, 3, 4};
   kernels.cast(launch, {.x = {x.data(), 4, Dtype::kFp32}, .y = y.vector()});
@@ -151,7 +151,7 @@ TEST_F(Queue, KeepsInputsThatLieElsewhere) {
   EXPECT_EQ(y.get(), (std::vector<float>{1, 2, 3, 4}));
 }
 
-TEST_F(Queue, IsDoneWithMemoryThatItGivesBack) {
+TEST_F(Queue, ReleasesMemoryInStreamOrder) {
   const Four x(queue), y(queue);
   kernels.fill(launch, {.y = x.vector(), .value = 3});
   kernels.cast(launch, {.x = x.vector(), .y = y.vector()});
@@ -159,7 +159,7 @@ TEST_F(Queue, IsDoneWithMemoryThatItGivesBack) {
   EXPECT_EQ(y.get()[3], 3);
 }
 
-TEST_F(Queue, TimesEachKernelWhereThatIsWanted) {
+TEST_F(Queue, TimesEachKernelOnRequest) {
   DeviceQueue timed{late_kernels(), late_device(), QueueTiming::kEachKernel};
   const Four x(timed);
   const Seconds before = staged_time();
@@ -194,7 +194,7 @@ TEST_F(CudaQueue, CopiesToAndFromTheHost) {
 }
 
 // More than the card has: an error with sizes, and later work succeeds.
-TEST_F(CudaQueue, SaysHowMuchMemoryIsMissing) {
+TEST_F(CudaQueue, ReportsRequestedAndFreeMemory) {
   DeviceQueue queue = queue_with(QueueTiming::kNone);
   EXPECT_THROW(queue.allocate(Bytes(device().memory().value * 2)), RuntimeFailure);
   const Four x(queue);
@@ -202,7 +202,7 @@ TEST_F(CudaQueue, SaysHowMuchMemoryIsMissing) {
   EXPECT_EQ(x.get()[0], 4);
 }
 
-TEST_F(CudaQueue, BringsAndKeepsWhatLiesElsewhere) {
+TEST_F(CudaQueue, CopiesArgumentsInHostMemory) {
   DeviceQueue queue = queue_with(QueueTiming::kNone);
   const Four y(queue);
   std::array<float, 4> x{1, 2, 3, 4};
@@ -214,7 +214,7 @@ TEST_F(CudaQueue, BringsAndKeepsWhatLiesElsewhere) {
   EXPECT_EQ(total, 10);
 }
 
-TEST_F(CudaQueue, WaitsForEventsOfAnother) {
+TEST_F(CudaQueue, WaitsForEventsOfAnotherStream) {
   DeviceQueue first = queue_with(QueueTiming::kNone), second = queue_with(QueueTiming::kNone);
   const Four x(first), y(second);
   x.set(1);
@@ -238,7 +238,7 @@ TEST_F(CudaQueue, TimesEachKernel) {
 }
 
 // 64 MiB freed and reused while kernels that use it are running.
-TEST_F(CudaQueue, IsDoneWithMemoryThatItGivesBack) {
+TEST_F(CudaQueue, ReleasesMemoryInStreamOrder) {
   DeviceQueue queue = queue_with(QueueTiming::kNone);
   constexpr std::int64_t kCount = std::int64_t{1} << 24;
   const Four y(queue);
