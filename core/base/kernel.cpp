@@ -1,5 +1,6 @@
 #include "core/base/kernel.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace meshwright {
@@ -18,6 +19,10 @@ constexpr std::array<std::string_view, kRoutineCount> kRoutineNames{
     "combine", "cross-entropy", "update",    "squared-relu", "cast"};
 constexpr std::array<std::string_view, kPhaseCount> kPhaseNames{"forward", "backward-input",
                                                                 "backward-weight", "update"};
+
+// A new value of an enumeration needs a name: missing initializers would be empty.
+static_assert(std::ranges::none_of(kRoutineNames, &std::string_view::empty));
+static_assert(std::ranges::none_of(kPhaseNames, &std::string_view::empty));
 
 template <class Value, std::size_t N>
 std::optional<Value> value_named(const std::array<std::string_view, N>& names,
