@@ -91,7 +91,7 @@ MeasuredProbe run_probe(const KernelProbe& probe, const KernelTable& kernels, in
                                  .device = device,
                                  .steps = counted_steps + 1,
                                  // A slow machine must not be taken for hung.
-                                 .launch = {.patience = std::chrono::minutes(10)},
+                                 .launch = {.watchdog_timeout = std::chrono::minutes(10)},
                                  .kernel_times = [&](std::vector<TimedKernels> of_rank) {
                                    std::ranges::move(of_rank, std::back_inserter(measured.kernels));
                                  }});

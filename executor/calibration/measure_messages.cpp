@@ -31,7 +31,7 @@ void run_ranks(int ranks, const std::function<void(Communicator&)>& body) {
   if (failure) throw std::runtime_error(failure->cause);
 }
 
-void meet(Communicator& communicator) {
+void synchronize(Communicator& communicator) {
   std::vector<RankId> all;
   for (int i = 0; i < communicator.rank_count(); ++i) all.emplace_back(std::int32_t{i});
   RankGroup group(communicator, all, {Channel::kControl, 8});
@@ -68,7 +68,7 @@ BytesPerSecond median_bandwidth() {
     std::vector<std::byte> message(kBytes, std::byte{1});
     const RankId other(1 - communicator.rank().value);
     for (int i = 0; i < kSamples; ++i) {
-      meet(communicator);
+      synchronize(communicator);
       const Ticks start = thread_cpu_time();
       if (communicator.rank() == RankId(0))
         communicator.send(other, kProbeTag, message, {});
@@ -136,7 +136,7 @@ CollectiveCurve curve_of(CollectiveKind kind, int ranks) {
       std::vector<Seconds> times;
       for (int i = 0; i <= kSamples; ++i) {
         RankGroup group(communicator, all, kProbeTag);
-        meet(communicator);
+        synchronize(communicator);
         const auto start = std::chrono::steady_clock::now();
         call(group, values);
         if (i > 0) times.push_back(seconds_since(start));  // the first one is a warm-up

@@ -45,7 +45,7 @@ std::vector<ParameterValues> own_state(TrainingActions& actions, StateKind kind)
       for_each_own_element(rank.model, *parameters, expert,
                            [&](TensorId tensor, std::int64_t number, std::size_t place) {
                              add_element(state, tensor, number, own[place]);
-                             beat_now_and_then(rank.progress.beats, place);
+                             beat_occasionally(rank.progress.beats, place);
                            });
     }
   return state;
@@ -72,7 +72,7 @@ std::vector<ParameterValues> weights_of_worker(TrainingActions& actions) {
     std::size_t place = 0;
     for_each_element(shard, std::get<ParameterTensor>(tensor.shape), [&](std::int64_t number) {
       if (number >= 0) add_element(state, shard.tensor, number, values[place]);
-      beat_now_and_then(rank.progress.beats, ++place);
+      beat_occasionally(rank.progress.beats, ++place);
     });
   }
   return state;
@@ -182,7 +182,7 @@ std::vector<float> held_values(const RankContext& rank, StageParameters& paramet
     auto place = static_cast<std::size_t>(shard.offset);
     for_each_element(shard, std::get<ParameterTensor>(tensor.shape), [&](std::int64_t number) {
       if (number >= 0) values[place] = whole[static_cast<std::size_t>(number)];
-      beat_now_and_then(rank.progress.beats, ++place);
+      beat_occasionally(rank.progress.beats, ++place);
     });
   }
   return values;
@@ -194,7 +194,7 @@ void restore(RankContext& rank, StageParameters& parameters, bool expert,
   const std::vector<ParameterPiece>& pieces = run.layout().pieces;
   for_each_state_kind([&](StateKind kind, std::string_view) {
     const std::vector<float> held = held_values(rank, parameters, expert, checkpoint, kind);
-    if (kind == StateKind::kWeights && !run.layout().cuts_weights)
+    if (kind == StateKind::kWeights && !run.layout().shards_weights)
       for (const ParameterPiece& piece : pieces)
         rank.run(rank.kernels.cast,
                  {.x = {held.data() + piece.all.begin, piece.all.size(), Dtype::kFp32},

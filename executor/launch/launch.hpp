@@ -48,12 +48,12 @@ class MpiJob;
 struct JobPlace;
 
 /// Rendezvous timeout: the processes of a job may be started one after another.
-inline constexpr std::chrono::milliseconds kMeetingPatience = std::chrono::seconds(60);
+inline constexpr std::chrono::milliseconds kRendezvousTimeout = std::chrono::seconds(60);
 
 struct LaunchOptions {
   /// Watchdog timeout: a run in which no rank makes progress for this long is hung. After a failure
   /// ranks get a quarter of it to stop.
-  std::chrono::milliseconds patience = std::chrono::seconds(6);
+  std::chrono::milliseconds watchdog_timeout = std::chrono::seconds(6);
   /// Set by a signal handler: all ranks stop at their next message or task.
   const std::atomic<bool>* interrupted = nullptr;
   /// Receives the reports of all ranks (Communicator::report()), under MPI and in jobs in the

@@ -12,7 +12,7 @@
 #include "core/base/check.hpp"
 #include "executor/launch/launch.hpp"
 #include "executor/launch/supervision.hpp"
-#include "executor/launch/tcp_meeting.hpp"
+#include "executor/launch/tcp_rendezvous.hpp"
 #include "executor/transport/wire.hpp"
 
 namespace meshwright {
@@ -51,7 +51,7 @@ class Supervisor {
     // The watchdog first, the ranks' own reports take precedence: launchers signal all processes
     // when one dies, and that must not be reported as an interruption.
     std::optional<RankFailure> noticed;
-    if (!failure_) noticed = watchdog_.look();
+    if (!failure_) noticed = watchdog_.poll();
     take_frames();
     for (std::size_t i = 0; i < ranks_.size(); ++i)
       if (!ranks_[i].is_open && !ranks_[i].has_ended) {
@@ -62,7 +62,7 @@ class Supervisor {
     const bool all = std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.has_ended; });
     if (all && stopped_) fail(stopped_without_reason(*stopped_));
     if (all && !failure_) send_to_all(FrameKind::kFinished);
-    return all || (failure_ && Clock::now() - failed_ > options_.patience / 4);
+    return all || (failure_ && Clock::now() - failed_ > options_.watchdog_timeout / 4);
   }
   const std::optional<RankFailure>& failure() const { return failure_; }
 
@@ -89,7 +89,7 @@ class Supervisor {
   void take(std::size_t rank, Frame&& frame) {
     switch (frame.kind) {
       case FrameKind::kReport:
-        if (auto cause = hand_over(options_, RankId(rank), frame.bytes))
+        if (auto cause = deliver_report(options_, RankId(rank), frame.bytes))
           fail(rank, FailureKind::kError, std::move(*cause));
         return;
       case FrameKind::kProgress: {
@@ -175,7 +175,7 @@ class JobEnd {
       is_stopped_ = true;
       stopped_ = Clock::now();
     }
-    const auto grace = options_.patience / (own_is_reported ? 2 : 4);
+    const auto grace = options_.watchdog_timeout / (own_is_reported ? 2 : 4);
     const bool is_late = is_stopped_ && Clock::now() - stopped_ > grace;
     return is_late || (own_is_reported && (is_lost || own_.communicator.is_released()));
   }
@@ -208,7 +208,8 @@ class JobEnd {
 std::optional<RankFailure> run_job(int ranks, const RankBody& body, const LaunchOptions& options) {
   MW_CHECK(options.job != nullptr && options.job->ranks == ranks);
   const bool supervises = options.job->rank == 0;
-  JobSockets sockets = meet_over_tcp(*options.job, std::max(options.patience, kMeetingPatience));
+  JobSockets sockets =
+      rendezvous_over_tcp(*options.job, std::max(options.watchdog_timeout, kRendezvousTimeout));
   const auto own = std::make_shared<OwnRank>(RankId(options.job->rank), std::move(sockets.own));
   const CrashWatch crash_watch;
   std::thread thread([own, body] {

@@ -126,7 +126,7 @@ class MpiLaunch {
       case FrameKind::kStop:  // from rank 0
         return stop_own_rank();
       case FrameKind::kReport:
-        if (auto cause = hand_over(options_, from, frame.bytes))
+        if (auto cause = deliver_report(options_, from, frame.bytes))
           fail({.kind = FailureKind::kError,
                 .rank = from,
                 .task = TaskId(ranks_[from.index()].task.load()),
@@ -176,7 +176,7 @@ class MpiLaunch {
     watched_ = now;
     if (std::optional<RankFailure> dead = find_dead()) fail(std::move(*dead));
     if (!failure_)
-      if (std::optional<RankFailure> failure = watchdog_.look()) fail(std::move(*failure));
+      if (std::optional<RankFailure> failure = watchdog_.poll()) fail(std::move(*failure));
     std::size_t finished = 0;
     for (const RankProgress& rank : ranks_) finished += rank.is_finished ? 1 : 0;
     if (finished == ranks_.size() && !is_over_) {
@@ -186,8 +186,9 @@ class MpiLaunch {
     }
     const bool is_short = failure_ && (failure_->kind == FailureKind::kInterruption ||
                                        failure_->kind == FailureKind::kHang);
-    const auto grace = is_short ? std::min<Clock::duration>(kShortGrace, options_.patience / 4)
-                                : Clock::duration(options_.patience / 4);
+    const auto grace = is_short
+                           ? std::min<Clock::duration>(kShortGrace, options_.watchdog_timeout / 4)
+                           : Clock::duration(options_.watchdog_timeout / 4);
     if (failure_ && !is_over_ && (now - failed_ > grace || failure_->kind == FailureKind::kDeath))
       is_given_up_ = true;
   }

@@ -89,10 +89,10 @@ class Children {
       take_frames();
       reap();
       if (!failure_) {
-        if (std::optional<RankFailure> failure = watchdog.look()) fail(std::move(*failure));
+        if (std::optional<RankFailure> failure = watchdog.poll()) fail(std::move(*failure));
       } else if (!failed_at) {
         failed_at = Clock::now();
-      } else if (Clock::now() - *failed_at > options_.patience / 4) {
+      } else if (Clock::now() - *failed_at > options_.watchdog_timeout / 4) {
         kill_all();
       }
     }

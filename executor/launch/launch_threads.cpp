@@ -73,11 +73,11 @@ bool wait_for(Ranks& ranks, const LaunchOptions& options) {
     ranks.changed.wait_for(lock, kPollingInterval);
     if (ranks.failure) {
       if (!failed_at) failed_at = Clock::now();
-      if (Clock::now() - *failed_at > options.patience / 4) return ranks.finished == count;
+      if (Clock::now() - *failed_at > options.watchdog_timeout / 4) return ranks.finished == count;
       continue;
     }
     lock.unlock();
-    if (std::optional<RankFailure> failure = watchdog.look()) ranks.fail(std::move(*failure));
+    if (std::optional<RankFailure> failure = watchdog.poll()) ranks.fail(std::move(*failure));
     lock.lock();
   }
   return true;

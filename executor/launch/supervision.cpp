@@ -89,8 +89,8 @@ BodyEnd run_body(const RankBody& body, Communicator& communicator, RankProgress&
   }
 }
 
-std::optional<std::string> hand_over(const LaunchOptions& options, RankId rank,
-                                     std::span<const std::byte> report) {
+std::optional<std::string> deliver_report(const LaunchOptions& options, RankId rank,
+                                          std::span<const std::byte> report) {
   try {
     if (options.on_report) options.on_report(rank, report);
     return std::nullopt;
@@ -151,7 +151,7 @@ std::string signal_text(int signal) {
   return fmt::format("signal {} ({})", signal, ::strsignal(signal));
 }
 
-std::optional<RankFailure> Watchdog::look() {
+std::optional<RankFailure> Watchdog::poll() {
   if (options_.interrupted != nullptr && options_.interrupted->load())
     return RankFailure{
         .kind = FailureKind::kInterruption, .rank = RankId(0), .cause = "interrupted"};
@@ -167,25 +167,25 @@ std::optional<RankFailure> Watchdog::look() {
     is_on_disk |= ranks_[i].is_on_disk.load();
   }
   const Clock::time_point now = Clock::now();
-  const Clock::duration passed = now - std::exchange(looked_, now);
+  const Clock::duration passed = now - std::exchange(polled_at_, now);
   if (beats != beats_ || is_on_disk) {
     beats_ = beats;
-    still_ = {};
-  } else if ((still_ += std::min<Clock::duration>(passed, options_.patience / 4)) >
-             options_.patience) {
-    return hanging();
+    idle_ = {};
+  } else if ((idle_ += std::min<Clock::duration>(passed, options_.watchdog_timeout / 4)) >
+             options_.watchdog_timeout) {
+    return hang_failure();
   }
   return std::nullopt;
 }
 
 /// The rank that neither waits for another one nor has finished, or the first one of a deadlock.
-RankFailure Watchdog::hanging() const {
+RankFailure Watchdog::hang_failure() const {
   std::size_t culprit = ranks_.size();
   for (std::size_t i = ranks_.size(); i-- > 0;)
     if (!ranks_[i].is_waiting.load() && !ranks_[i].is_finished.load()) culprit = i;
   for (std::size_t i = 0; culprit == ranks_.size(); ++i)
     if (!ranks_[i].is_finished.load() || i + 1 == ranks_.size()) culprit = i;
-  const double seconds = std::chrono::duration<double>(options_.patience).count();
+  const double seconds = std::chrono::duration<double>(options_.watchdog_timeout).count();
   return {.kind = FailureKind::kHang,
           .rank = RankId(culprit),
           .task = TaskId(ranks_[culprit].task.load()),

@@ -23,8 +23,8 @@ BodyEnd run_body(const RankBody& body, Communicator& communicator, RankProgress&
 
 /// Calls LaunchOptions::on_report, if set. An exception ends the run as a failure of the reporting
 /// rank; its cause is returned.
-std::optional<std::string> hand_over(const LaunchOptions& options, RankId rank,
-                                     std::span<const std::byte> report);
+std::optional<std::string> deliver_report(const LaunchOptions& options, RankId rank,
+                                          std::span<const std::byte> report);
 
 /// Serializes a rank's progress for the process of rank 0, which supervises the job.
 void write_progress(ByteWriter& writer, const RankProgress& progress);
@@ -61,23 +61,23 @@ class SharedProgress {
   void* memory_;
 };
 
-/// Detects interruptions, crashed threads and hangs. Long gaps between two calls of look() count
+/// Detects interruptions, crashed threads and hangs. Long gaps between two calls of poll() count
 /// only in part: if this process was suspended (Ctrl-Z), so were its ranks.
 class Watchdog {
  public:
   /// Both must outlive it.
   Watchdog(std::span<const RankProgress> ranks, const LaunchOptions& options)
       : ranks_(ranks), options_(options) {}
-  std::optional<RankFailure> look();
+  std::optional<RankFailure> poll();
 
  private:
   using Clock = std::chrono::steady_clock;
-  RankFailure hanging() const;
+  RankFailure hang_failure() const;
   std::span<const RankProgress> ranks_;
   const LaunchOptions& options_;
   std::int64_t beats_ = -1;
-  Clock::time_point looked_ = Clock::now();
-  Clock::duration still_{};  ///< time without progress of any rank
+  Clock::time_point polled_at_ = Clock::now();
+  Clock::duration idle_{};  ///< time without progress of any rank
 };
 
 /// During its lifetime a thread that runs a rank does not take the process down when it crashes: it

@@ -192,7 +192,7 @@ namespace {
 Block bias_columns(const OperatorPass& pass, const ExpertLinear& expert, std::int64_t columns) {
   if (expert.cut != LinearCut::kRow) return {0, columns};
   return block_of(columns, pass.rank.strategy.degrees.expert_tensor,
-                  cut_place_of(pass.rank.strategy, pass.rank.rank).expert_tensor);
+                  shard_position_of(pass.rank.strategy, pass.rank.rank).expert_tensor);
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ class Ring {
   /// Lets other ranks compute meanwhile.
   void wait(bool begins) {
     rank_.progress.is_waiting = begins;
-    if (rank_.tell_of_waits) rank_.tell_of_waits(begins);
+    if (rank_.on_wait) rank_.on_wait(begins);
   }
   RankId neighbour(int distance) const {
     const int index = (rank_.at.context + distance) % size_;
@@ -232,7 +232,7 @@ void ring_backward(OperatorPass& pass, const Attention& attention) {
 
 Ticks start_ring(OperatorPass& pass, RankGroup& group, Ticks ready) {
   pass.state.ring_tag = group.tag();
-  return group.meet(ready);
+  return group.synchronize(ready);
 }
 
 Ticks finish_ring(OperatorPass& pass, RankGroup& group, Ticks ready) {
@@ -241,7 +241,7 @@ Ticks finish_ring(OperatorPass& pass, RankGroup& group, Ticks ready) {
   Ring(pass).receive(gradients);
   pass.add_gradient(pass.input(1), gradients.keys());
   pass.add_gradient(pass.input(2), gradients.values());
-  return group.meet(ready);
+  return group.synchronize(ready);
 }
 
 }  // namespace meshwright

@@ -15,8 +15,8 @@ bool is_share(const ParameterRange& range, const ParameterRun& run) {
 
 }  // namespace
 
-Ticks ParameterExchange::carry_out(const Collective& collective, StageParameters& parameters,
-                                   RankGroup& group, int use, Ticks ready) {
+Ticks ParameterExchange::run(const Collective& collective, StageParameters& parameters,
+                             RankGroup& group, int use, Ticks ready) {
   const ParameterRange& range = collective.parameters;
   ParameterRun& run = parameters.run(range.expert);
   MW_CHECK(range.first + range.count <= run.elements());
@@ -45,7 +45,7 @@ Ticks ParameterExchange::reduce(const Collective& collective, ParameterRun& run,
     return group.all_reduce(rank_.strategy.zero == 0 ? floats_of(run.gradients(block_of(range)))
                                                      : run.own_gradients(run.piece_at(range.first)),
                             ready);
-  const bool cuts = run.layout().cuts_gradients;
+  const bool cuts = run.layout().shards_gradients;
   const std::size_t piece = run.piece_at(range.first);
   ready = group.reduce_scatter(
       floats_of(cuts ? run.gradients_to_reduce(piece) : run.gradients(block_of(range))), ready);
@@ -66,7 +66,7 @@ Ticks ParameterExchange::ring_round(const Collective& collective, ParameterRun& 
                 : group.ring_replace(std::as_writable_bytes(sums), sizeof(float), round, ready);
   }
   if (adds) {
-    const bool cuts = run.layout().cuts_gradients;
+    const bool cuts = run.layout().shards_gradients;
     const std::size_t piece = run.piece_at(range.first);
     const Vector sums = !cuts        ? run.gradients(block_of(range))
                         : round == 0 ? run.gradients_to_reduce(piece)
@@ -95,8 +95,8 @@ ParameterExchange::Gathering ParameterExchange::begin_gather(const ParameterRang
   std::int64_t share = 0;
   for (std::size_t p = run.piece_at(range.first);
        p < pieces.size() && pieces[p].all.begin < range.first + range.count; ++p) {
-    gathering.whole.push_back(run.layout().cuts_weights ? run.open_weights(p, use)
-                                                        : run.weights(pieces[p].all));
+    gathering.whole.push_back(run.layout().shards_weights ? run.open_weights(p, use)
+                                                          : run.weights(pieces[p].all));
     share += block_of(pieces[p].all.size(), ranks, 0).size();
   }
   if (gathering.whole.size() == 1) {

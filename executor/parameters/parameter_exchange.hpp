@@ -15,8 +15,8 @@ class ParameterExchange {
   explicit ParameterExchange(RankContext& rank) : rank_(rank) {}
 
   /// Runs a collective with a ParameterRange. Sharded pieces that it gathers stay open for `use`.
-  Ticks carry_out(const Collective& collective, StageParameters& parameters, RankGroup& group,
-                  int use, Ticks ready);
+  Ticks run(const Collective& collective, StageParameters& parameters, RankGroup& group, int use,
+            Ticks ready);
 
  private:
   /// A gather in progress. Shard i of every piece is block_of(elements, ranks, i).

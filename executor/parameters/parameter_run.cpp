@@ -24,11 +24,11 @@ ParameterRun::ParameterRun(RankContext& rank, RunLayout layout, std::span<const 
   if (layout_.pieces.empty() && elements_ > 0)
     layout_.pieces = {{.all = {0, elements_}, .own = {0, elements_}}};
   const std::int64_t own = layout_.own_elements();
-  const bool starts_from_own = layout_.cuts_weights;
+  const bool starts_from_own = layout_.shards_weights;
   for (int version = 0; version < layout_.weight_versions; ++version)
     weights_.push_back(
         rank.matrix(MemoryClass::kWeights, 1, starts_from_own ? own : elements_, rank.dtype));
-  gradients_ = rank.matrix(MemoryClass::kGradients, 1, layout_.cuts_gradients ? own : elements_,
+  gradients_ = rank.matrix(MemoryClass::kGradients, 1, layout_.shards_gradients ? own : elements_,
                            Dtype::kFp32);
   clear_gradients();
   std::vector<float> owned;
@@ -78,7 +78,7 @@ std::size_t ParameterRun::piece_at(std::int64_t element) const {
 }
 
 Vector ParameterRun::weights(const Block& block) {
-  if (!layout_.cuts_weights) return within(flat(weights_[version_used_].view()), block);
+  if (!layout_.shards_weights) return within(flat(weights_[version_used_].view()), block);
   if (block.size() == 0) return {nullptr, 0, rank_->dtype};
   const std::size_t piece = piece_at(block.begin);
   const auto open = whole_weights_.lower_bound({piece, 0});
@@ -101,15 +101,15 @@ void ParameterRun::begin_version(int version) {
 }
 
 Vector ParameterRun::gradients(const Block& block) {
-  if (!layout_.cuts_gradients) {
+  if (!layout_.shards_gradients) {
     gradients_are_zero_ = false;
     return within(flat(gradients_.view()), block);
   }
   if (block.size() == 0) return {nullptr, 0, Dtype::kFp32};
   std::int64_t place = 0;
-  for (const Block& apart : apart_) {
+  for (const Block& apart : separate_) {
     if (apart.begin <= block.begin && block.end <= apart.end)
-      return part_of(flat(gradients_apart_.view()), place + block.begin - apart.begin,
+      return part_of(flat(separate_gradients_.view()), place + block.begin - apart.begin,
                      block.size());
     place += apart.size();
   }
@@ -117,12 +117,12 @@ Vector ParameterRun::gradients(const Block& block) {
   return within(open_gradients(piece), block, layout_.pieces[piece].all.begin);
 }
 
-void ParameterRun::keep_apart(std::vector<Block> blocks) {
-  apart_ = std::move(blocks);
+void ParameterRun::store_separately(std::vector<Block> blocks) {
+  separate_ = std::move(blocks);
   std::int64_t count = 0;
-  for (const Block& block : apart_) count += block.size();
-  gradients_apart_ = rank_->matrix(MemoryClass::kGradients, 1, count, Dtype::kFp32);
-  clear(gradients_apart_);
+  for (const Block& block : separate_) count += block.size();
+  separate_gradients_ = rank_->matrix(MemoryClass::kGradients, 1, count, Dtype::kFp32);
+  clear(separate_gradients_);
 }
 
 Vector ParameterRun::open_gradients(std::size_t piece) {
@@ -139,8 +139,8 @@ Vector ParameterRun::gradients_to_reduce(std::size_t piece) {
   const Vector whole = open_gradients(piece);
   const Block& all = layout_.pieces[piece].all;
   std::int64_t place = 0;
-  for (const Block& apart : apart_) {
-    const Vector kept = part_of(flat(gradients_apart_.view()), place, apart.size());
+  for (const Block& apart : separate_) {
+    const Vector kept = part_of(flat(separate_gradients_.view()), place, apart.size());
     place += apart.size();
     if (apart.begin < all.begin || apart.end > all.end) continue;
     rank_->run(rank_->kernels.reduce, {.into = within(whole, apart, all.begin), .from = kept});
@@ -158,13 +158,13 @@ std::span<float> ParameterRun::own(OwnedMatrix& of, std::size_t piece) {
 Vector ParameterRun::own_weights(std::size_t piece) {
   const ParameterPiece& which = layout_.pieces[piece];
   const Vector all = flat(weights_[version_newest_].view());
-  return layout_.cuts_weights ? part_of(all, which.place, which.own.size())
-                              : within(all, which.own);
+  return layout_.shards_weights ? part_of(all, which.place, which.own.size())
+                                : within(all, which.own);
 }
 
 std::span<float> ParameterRun::own_gradients(std::size_t piece) {
   gradients_are_zero_ = false;
-  return layout_.cuts_gradients
+  return layout_.shards_gradients
              ? own(gradients_, piece)
              : floats_of(within(flat(gradients_.view()), layout_.pieces[piece].own));
 }
@@ -200,7 +200,7 @@ void ParameterRun::close_weights(std::size_t piece, int use) {
 void ParameterRun::keep_own_gradients(std::size_t piece) {
   const ParameterPiece& which = layout_.pieces[piece];
   const auto open = whole_gradients_.find(piece);
-  MW_CHECK(layout_.cuts_gradients && open != whole_gradients_.end());
+  MW_CHECK(layout_.shards_gradients && open != whole_gradients_.end());
   const std::span<float> kept = own_gradients(piece);
   rank_->run(rank_->kernels.reduce,
              {.into = {kept.data(), std::ssize(kept), Dtype::kFp32},

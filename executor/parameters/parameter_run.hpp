@@ -40,10 +40,10 @@ class ParameterRun {
   Vector gradients(const Block& block);
   /// Stores the gradients of these elements unsharded and outside the buffers of their pieces until
   /// the piece is reduced: the backward-input passes compute them before the buffers exist.
-  void keep_apart(std::vector<Block> blocks);
+  void store_separately(std::vector<Block> blocks);
   /// The piece's buffer; a new one is zeroed.
   Vector open_gradients(std::size_t piece);
-  /// The same, including the gradients set apart by keep_apart().
+  /// The same, including the gradients set apart by store_separately().
   Vector gradients_to_reduce(std::size_t piece);
 
   // Weight versions (weight stashing). Version v is stored in slot v modulo the number of versions;
@@ -72,9 +72,9 @@ class ParameterRun {
   Vector open_weights(std::size_t piece, int use);
   void close_weights(std::size_t piece, int use);
   /// Adds the owned gradients in the piece's buffer to the stored ones and releases the buffer; its
-  /// memory is freed by let_go().
+  /// memory is freed by free_reduced_gradients().
   void keep_own_gradients(std::size_t piece);
-  void let_go() { reduced_.clear(); }
+  void free_reduced_gradients() { reduced_.clear(); }
 
  private:
   std::span<float> own(OwnedMatrix& of, std::size_t piece);
@@ -90,8 +90,8 @@ class ParameterRun {
   OwnedMatrix master_, first_moment_, second_moment_;                 ///< owned elements
   std::map<std::pair<std::size_t, int>, OwnedMatrix> whole_weights_;  ///< by piece and use
   std::map<std::size_t, OwnedMatrix> whole_gradients_;                ///< by piece
-  std::vector<Block> apart_;                                          ///< set apart, ascending
-  OwnedMatrix gradients_apart_;  ///< [1, n], fp32: of apart_, concatenated
+  std::vector<Block> separate_;                                       ///< set apart, ascending
+  OwnedMatrix separate_gradients_;  ///< [1, n], fp32: of separate_, concatenated
   std::vector<OwnedMatrix> reduced_;
 };
 

@@ -33,7 +33,7 @@ RunLayouts server_layouts(const ServerPlace& place, RankId rank, const PartShard
     RunLayout& layout = layouts[expert ? 1 : 0];
     if (count > 0)
       layout.pieces = {{.all = {0, count}, .own = {own.begin - first, own.end - first}}};
-    layout.cuts_gradients = layout.cuts_weights = true;
+    layout.shards_gradients = layout.shards_weights = true;
   }
   return layouts;
 }
@@ -101,7 +101,7 @@ void ParameterServerRank::set_weights(const Block& joint, std::span<const std::b
 
 Ticks ParameterServerRank::push(const Collective& collective, std::span<const RankId> members,
                                 RankGroup& group, MessageTag tag, Ticks ready) {
-  ready = group.meet(ready);
+  ready = group.synchronize(ready);
   const std::span<const RankId> workers = workers_of(collective, members);
   if (is_among(workers, rank_.rank))
     for (const RankId server : servers_of(collective, members)) {
@@ -126,7 +126,7 @@ Ticks ParameterServerRank::push(const Collective& collective, std::span<const Ra
 
 Ticks ParameterServerRank::pull(const Collective& collective, std::span<const RankId> members,
                                 RankGroup& group, MessageTag tag, Ticks ready) {
-  ready = group.meet(ready);
+  ready = group.synchronize(ready);
   const std::span<const RankId> workers = workers_of(collective, members);
   const std::span<const RankId> servers = servers_of(collective, members);
   if (is_among(servers, rank_.rank)) {

@@ -54,7 +54,7 @@ std::vector<IndexRange> cut(std::span<const std::int64_t> runs, int index, int p
 /// Determines how each parameter of one operator is sharded.
 class OperatorShards {
  public:
-  OperatorShards(const ModelGraph& model, const Operator& op, const CutPlace& place)
+  OperatorShards(const ModelGraph& model, const Operator& op, const ShardPosition& place)
       : model_(model), op_(op), place_(place) {}
 
   ParameterShard shard_of(std::size_t number) const {
@@ -163,7 +163,7 @@ class OperatorShards {
 
   const ModelGraph& model_;
   const Operator& op_;
-  const CutPlace& place_;
+  const ShardPosition& place_;
 };
 
 /// splitmix64 (Steele, Lea and Flood 2014), a 64-bit mixing function.
@@ -200,7 +200,7 @@ std::int64_t ParameterShard::elements() const {
   return product;
 }
 
-CutPlace cut_place_of(const Strategy& strategy, RankId rank) {
+ShardPosition shard_position_of(const Strategy& strategy, RankId rank) {
   const ParallelDegrees& d = strategy.degrees;
   const RankStrides strides = strides_of(d, strategy.model_parallelism.order);
   const auto index = [&](std::int64_t stride, int count) {
@@ -216,7 +216,7 @@ CutPlace cut_place_of(const Strategy& strategy, RankId rank) {
 
 PartShards shards_of_part(const ModelGraph& model, std::span<const LayerId> layers,
                           const Strategy& strategy, RankId rank, TensorId elsewhere) {
-  const CutPlace place = cut_place_of(strategy, rank);
+  const ShardPosition place = shard_position_of(strategy, rank);
   PartShards made;
   std::vector<TensorId> seen{elsewhere};
   for (const LayerId layer : layers) {
@@ -272,7 +272,7 @@ void fill_initial(const ModelGraph& model, const ParameterShard& shard, std::uin
     double value = is_bias ? 0 : 1;
     if (is_matrix) value = kInitialDeviation * normal(key, number);
     values[place++] = number < 0 ? 0.0F : static_cast<float>(value);
-    beat_now_and_then(beats, place);
+    beat_occasionally(beats, place);
   });
 }
 

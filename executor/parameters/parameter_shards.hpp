@@ -41,12 +41,12 @@ struct ParameterShard {
 };
 
 /// Position of a rank in the groups that shard parameters.
-struct CutPlace {
+struct ShardPosition {
   int tensor = 0, tensors = 1;
   int expert = 0, experts = 1;
   int expert_tensor = 0, expert_tensors = 1;
 };
-CutPlace cut_place_of(const Strategy& strategy, RankId rank);
+ShardPosition shard_position_of(const Strategy& strategy, RankId rank);
 
 struct PartShards {
   std::vector<ParameterShard> shards;

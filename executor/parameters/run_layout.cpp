@@ -87,8 +87,8 @@ RunLayouts layouts_of(const RunnableGraph& runnable, const Strategy& strategy, R
     put_in_order(layout.pieces);
     if (updates_without_flush(strategy))
       layout.weight_versions = weight_versions_of(strategy, position).held;
-    layout.cuts_gradients = strategy.zero >= 2 && !layout.pieces.empty();
-    layout.cuts_weights = strategy.zero >= 3 && !layout.pieces.empty();
+    layout.shards_gradients = strategy.zero >= 2 && !layout.pieces.empty();
+    layout.shards_weights = strategy.zero >= 3 && !layout.pieces.empty();
     layout.splits_backward = splits_backward;
     layout.has_state = !has_servers && (!one_process || rank == RankId(0));
     layout.state_on_host = strategy.data_parallelism.offload_optimizer;

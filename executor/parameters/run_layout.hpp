@@ -25,7 +25,7 @@ struct RunLayout {
       pieces;  ///< ascending, without gaps; empty: this rank owns everything
   /// Only owned elements are stored between steps: gradients with ZeRO-2 and ZeRO-3, weights with
   /// ZeRO-3 and on servers.
-  bool cuts_gradients = false, cuts_weights = false;
+  bool shards_gradients = false, shards_weights = false;
   /// Backward-input and backward-weight passes are separate, and the former computes some weight
   /// gradients.
   bool splits_backward = false;

@@ -14,11 +14,11 @@ StageParameters::StageParameters(RankContext& rank, std::span<const LayerId> lay
       shards_(shards_of_part(rank.model, layers, rank.strategy, rank.rank, owned)) {
   for (std::size_t i = 0; i < shards_.shards.size(); ++i)
     index_of_[shards_.shards[i].tensor.value] = i;
-  dense_ = made_run(false, layouts[0], seed);
-  expert_ = made_run(true, layouts[1], seed);
+  dense_ = make_run(false, layouts[0], seed);
+  expert_ = make_run(true, layouts[1], seed);
 }
 
-ParameterRun StageParameters::made_run(bool expert, const RunLayout& layout, std::uint64_t seed) {
+ParameterRun StageParameters::make_run(bool expert, const RunLayout& layout, std::uint64_t seed) {
   std::vector<float> initial;
   initial.reserve(static_cast<std::size_t>(expert ? shards_.expert : shards_.dense));
   for (const ParameterShard& shard : shards_.shards) {
@@ -34,13 +34,13 @@ ParameterRun StageParameters::made_run(bool expert, const RunLayout& layout, std
                  rank_.progress.beats);
   }
   ParameterRun run(rank_, layout, initial);
-  if (layout.cuts_gradients && layout.splits_backward && !expert)
-    run.keep_apart(made_with_inputs());
+  if (layout.shards_gradients && layout.splits_backward && !expert)
+    run.store_separately(blocks_of_backward_input());
   return run;
 }
 
 /// Elements whose gradients are computed by backward-input passes.
-std::vector<Block> StageParameters::made_with_inputs() const {
+std::vector<Block> StageParameters::blocks_of_backward_input() const {
   std::vector<Block> blocks;
   for (const ParameterShard& held : shards_.shards)
     if (!held.expert && has_gradient_with_inputs(rank_.model, held.tensor))

@@ -29,8 +29,8 @@ class StageParameters {
   void clear_gradients();
 
  private:
-  ParameterRun made_run(bool expert, const RunLayout& layout, std::uint64_t seed);
-  std::vector<Block> made_with_inputs() const;
+  ParameterRun make_run(bool expert, const RunLayout& layout, std::uint64_t seed);
+  std::vector<Block> blocks_of_backward_input() const;
   Matrix view(TensorId id, bool is_gradient);
   RankContext& rank_;
   StageParameters* owner_;

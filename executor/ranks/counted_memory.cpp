@@ -28,17 +28,17 @@ std::byte* allocate(Bytes bytes) {
 
 }  // namespace
 
-void MemoryLedger::hold(MemoryClass what, Bytes bytes) {
-  held_[what] += bytes;
-  if (total(held_) > total(peak_)) peak_ = held_;
+void MemoryLedger::add(MemoryClass what, Bytes bytes) {
+  current_[what] += bytes;
+  if (total(current_) > total(peak_)) peak_ = current_;
 }
 
-void MemoryLedger::give_back(MemoryClass what, Bytes bytes) {
-  held_[what] -= bytes;
-  MW_CHECK(held_[what].value >= 0);
+void MemoryLedger::subtract(MemoryClass what, Bytes bytes) {
+  current_[what] -= bytes;
+  MW_CHECK(current_[what].value >= 0);
 }
 
-std::byte* MemoryLedger::take_block(Bytes bytes) {
+std::byte* MemoryLedger::allocate_block(Bytes bytes) {
   std::vector<std::byte*>& spare = spare_[bytes.value];
   if (spare.empty() && queue_ != nullptr) return queue_->allocate(bytes);
   if (spare.empty()) return allocate(bytes);
@@ -48,27 +48,27 @@ std::byte* MemoryLedger::take_block(Bytes bytes) {
   return block;
 }
 
-void MemoryLedger::give_back_block(std::byte* block, Bytes bytes) {
+void MemoryLedger::release_block(std::byte* block, Bytes bytes) {
   // The device of a queue has its own cache of free blocks, shared by all ranks.
-  if (queue_ != nullptr || spare_bytes_ + bytes > total(peak_)) return let_go(block, bytes);
+  if (queue_ != nullptr || spare_bytes_ + bytes > total(peak_)) return free_block(block, bytes);
   spare_[bytes.value].push_back(block);
   spare_bytes_ += bytes;
 }
 
 MemoryLedger::~MemoryLedger() {
   for (const auto& [size, blocks] : spare_)
-    for (std::byte* block : blocks) let_go(block, Bytes(size));
+    for (std::byte* block : blocks) free_block(block, Bytes(size));
 }
 
-void MemoryLedger::let_go(std::byte* block, Bytes bytes) {
+void MemoryLedger::free_block(std::byte* block, Bytes bytes) {
   if (queue_ != nullptr) return queue_->release(block);
   ::operator delete(block, alignment_of(bytes));
 }
 
 Buffer::Buffer(MemoryLedger& ledger, MemoryClass what, Bytes bytes)
     : ledger_(&ledger), what_(what), size_(bytes) {
-  memory_ = ledger.take_block(bytes);
-  ledger.hold(what, bytes);
+  memory_ = ledger.allocate_block(bytes);
+  ledger.add(what, bytes);
 }
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
@@ -81,8 +81,8 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 
 Buffer::~Buffer() {
   if (ledger_ == nullptr) return;
-  ledger_->give_back(what_, size_);
-  ledger_->give_back_block(memory_, size_);
+  ledger_->subtract(what_, size_);
+  ledger_->release_block(memory_, size_);
 }
 
 OwnedMatrix::OwnedMatrix(MemoryLedger& ledger, MemoryClass what, std::int64_t rows,

@@ -24,20 +24,20 @@ class MemoryLedger {
   MemoryLedger(const MemoryLedger&) = delete;
   MemoryLedger& operator=(const MemoryLedger&) = delete;
   ~MemoryLedger();
-  void hold(MemoryClass what, Bytes bytes);
-  void give_back(MemoryClass what, Bytes bytes);
-  std::byte* take_block(Bytes bytes);  ///< aligned to 64 bytes, uninitialized
-  void give_back_block(std::byte* block, Bytes bytes);
+  void add(MemoryClass what, Bytes bytes);
+  void subtract(MemoryClass what, Bytes bytes);
+  std::byte* allocate_block(Bytes bytes);  ///< aligned to 64 bytes, uninitialized
+  void release_block(std::byte* block, Bytes bytes);
   Bytes spare() const { return spare_bytes_; }  ///< cached for later buffers
-  const MemoryAmounts& held() const { return held_; }
+  const MemoryAmounts& current() const { return current_; }
   const MemoryAmounts& peak() const {
     return peak_;
   }  ///< by class, at the moment of the largest total
 
  private:
-  void let_go(std::byte* block, Bytes bytes);
+  void free_block(std::byte* block, Bytes bytes);
   DeviceQueue* queue_ = nullptr;
-  MemoryAmounts held_, peak_;
+  MemoryAmounts current_, peak_;
   std::map<std::int64_t, std::vector<std::byte*>> spare_;  ///< by size
   Bytes spare_bytes_;
 };

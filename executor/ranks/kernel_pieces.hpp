@@ -1,6 +1,6 @@
 /// Splits long kernel calls into pieces with a heartbeat each, so that a busy rank is never taken
-/// for hung (LaunchOptions::patience). The pieces compute bitwise the same as the whole call; only
-/// a sum of squares is rounded once per piece.
+/// for hung (LaunchOptions::watchdog_timeout). The pieces compute bitwise the same as the whole
+/// call; only a sum of squares is rounded once per piece.
 #pragma once
 
 #include <algorithm>

@@ -34,7 +34,7 @@ class RankContext {
   AxisGroups groups;
   Dtype dtype;         ///< of activations and weights: fp32 or bf16
   DeviceQueue* queue;  ///< device queue that owns the tensors; null: tensors are on the host
-  std::function<void(bool begins)> tell_of_waits;  ///< see TaskActions; may be empty
+  std::function<void(bool begins)> on_wait;  ///< see TaskActions; may be empty
   MemoryLedger memory;
   MemoryLedger host_memory;  ///< for optimizer state offloaded to the host
 

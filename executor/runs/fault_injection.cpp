@@ -94,7 +94,7 @@ Fault fault_from_text(const std::string& text, const TaskGraph& graph) {
   return fault;
 }
 
-void commit(FaultKind kind) {
+void inject(FaultKind kind) {
   switch (kind) {
     case FaultKind::kDie:
       ::raise(SIGKILL);

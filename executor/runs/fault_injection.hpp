@@ -32,6 +32,6 @@ struct Fault {
 Fault fault_from_text(const std::string& text, const TaskGraph& graph);
 
 /// All kinds except kNan, which the training code injects into the weights. Never returns.
-[[noreturn]] void commit(FaultKind kind);
+[[noreturn]] void inject(FaultKind kind);
 
 }  // namespace meshwright

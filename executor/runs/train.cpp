@@ -12,10 +12,10 @@
 #include "core/plan/weight_versions.hpp"
 #include "executor/parameters/owned_parameters.hpp"
 #include "executor/runs/gather_reports.hpp"
+#include "executor/tasks/compute_slots.hpp"
 #include "executor/tasks/device_spans.hpp"
-#include "executor/tasks/idle_actions.hpp"
 #include "executor/tasks/nccl_groups.hpp"
-#include "executor/tasks/turns.hpp"
+#include "executor/tasks/replay_actions.hpp"
 #include "executor/training/run_report.hpp"
 #include "executor/training/training_actions.hpp"
 #include "executor/transport/device_communicator.hpp"
@@ -50,7 +50,7 @@ class Training {
  private:
   void run_rank(Communicator& communicator, RankProgress& progress) const {
     if (request_.clock == TimelineClock::kReplay) {
-      IdleActions actions(request_.plan.strategy, communicator);
+      ReplayActions actions(request_.plan.strategy, communicator);
       if (covers_all_steps_)
         run_all_steps(
             communicator, progress, StepActions(actions), [](TaskId) {}, [](int) { return 0.0; });
@@ -72,7 +72,7 @@ class Training {
     NcclCommunicator by_nccl(communicator, queue, nccl_groups_of(runnable_, request_.plan.strategy),
                              {.table = *request_.nccl,
                               .device = request_.nccl_device,
-                              .patience = request_.launch.patience,
+                              .watchdog_timeout = request_.launch.watchdog_timeout,
                               .must_stop = &progress.must_stop});
     train_on(by_nccl, progress, &queue);
   }
@@ -86,21 +86,21 @@ class Training {
     const bool is_thread = request_.ranks == RankKind::kThreads;
     const bool is_timed = is_thread && request_.kernel_times;
     TaskActions& own_actions = is_timed ? static_cast<TaskActions&>(timed) : actions;
-    ActionsInTurn in_turn(own_actions, *turns_, communicator.rank(), progress);
-    const bool takes_turns = is_thread && request_.clock == TimelineClock::kVirtual;
-    if (takes_turns) turns_->settle(communicator.rank());
+    ThrottledActions throttled(own_actions, *compute_slots_, communicator.rank(), progress);
+    const bool is_throttled = is_thread && request_.clock == TimelineClock::kVirtual;
+    if (is_throttled) compute_slots_->pin(communicator.rank());
     std::optional<DeviceSpans> spans;  // wall clock: the host runs ahead of the device
     if (queue != nullptr && request_.clock == TimelineClock::kWall &&
         request_.links == LinkTime::kReal)
       spans.emplace(own_actions, request_.graph, *queue, request_.recorder);
     StepActions all_actions(own_actions, spans ? &*spans : nullptr);
-    if (takes_turns) all_actions.actions = &in_turn;
+    if (is_throttled) all_actions.actions = &throttled;
     if (spans) all_actions.actions = &*spans;
     const CheckpointOptions& checkpoints = request_.checkpoints;
     if (checkpoints.resume != nullptr) restore(actions, *checkpoints.resume);
-    const auto spoil = [&](TaskId task) { poison(actions, task); };
+    const auto inject_into = [&](TaskId task) { inject_nan(actions, task); };
     if (covers_all_steps_) {
-      run_all_steps(communicator, progress, all_actions, spoil, [&](int step) {
+      run_all_steps(communicator, progress, all_actions, inject_into, [&](int step) {
         actions.settle();
         return share_of_loss(actions, step);
       });
@@ -109,7 +109,7 @@ class Training {
     }
     for (int step = 0; step < request_.steps && !covers_all_steps_; ++step) {
       if (step == 1) timed.forget();
-      run_one_step(communicator, progress, all_actions, step, spoil, [&] {
+      run_one_step(communicator, progress, all_actions, step, inject_into, [&] {
         actions.settle();
         return mean_loss(communicator, actions, step);
       });
@@ -142,14 +142,14 @@ class Training {
   };
 
   /// Reports the step, also if it does not complete.
-  template <class Poison, class Loss>
+  template <class InjectNan, class Loss>
   void run_one_step(Communicator& communicator, RankProgress& progress, const StepActions& all,
-                    int step, Poison poison, Loss loss) const {
+                    int step, InjectNan inject_nan, Loss loss) const {
     TaskActions& actions = *all.actions;
-    const auto inject = [&](TaskId task) {
+    const auto inject_before = [&](TaskId task) {
       const std::optional<Fault>& fault = request_.fault;
       if (!fault || fault->task != task || fault->step != step) return;
-      fault->kind == FaultKind::kNan ? poison(task) : commit(fault->kind);
+      fault->kind == FaultKind::kNan ? inject_nan(task) : inject(fault->kind);
     };
     StepReport report{.step = step, .spans = {}};
     try {
@@ -158,7 +158,7 @@ class Training {
       RankClock clock(request_.clock, origin, request_.links, &progress.must_stop, &progress.beats);
       if (all.spans != nullptr) all.spans->start(origin);
       clock.measure_by(work_time_of(request_.kernels.backend));
-      run_step(runnable_, communicator, actions, clock, progress, report.spans, inject);
+      run_step(runnable_, communicator, actions, clock, progress, report.spans, inject_before);
       report.loss = loss();
       if (all.spans != nullptr) all.spans->correct(report.spans);
       report.is_whole = true;
@@ -171,9 +171,9 @@ class Training {
 
   /// Flushless schedules: one graph for all steps. A rank reports a step after its last update of
   /// it; tasks of the next step completed by then are in the same report.
-  template <class Poison, class Loss>
+  template <class InjectNan, class Loss>
   void run_all_steps(Communicator& communicator, RankProgress& progress, const StepActions& all,
-                     Poison poison, Loss loss) const {
+                     InjectNan inject_nan, Loss loss) const {
     TaskActions& actions = *all.actions;
     std::vector<TaskSpan> spans;
     std::size_t reported = 0;
@@ -191,7 +191,7 @@ class Training {
       if (ends_step(spans, step)) report(true);
       const std::optional<Fault>& fault = request_.fault;
       if (!fault || fault->task != next) return;  // the task belongs to one step only
-      fault->kind == FaultKind::kNan ? poison(next) : commit(fault->kind);
+      fault->kind == FaultKind::kNan ? inject_nan(next) : inject(fault->kind);
     };
     try {
       actions.begin_step(static_cast<int>(request_.checkpoints.first_step()));
@@ -274,7 +274,7 @@ class Training {
 
   /// Sets a weight of the task's stage to NaN: in the first linear operator after the stage's
   /// middle.
-  void poison(TrainingActions& actions, TaskId task) const {
+  void inject_nan(TrainingActions& actions, TaskId task) const {
     const std::int16_t number = request_.graph.tasks[task.index()].stage;
     MW_CHECK(number >= 0);
     TrainingActions::Stage& stage = actions.stages()[static_cast<std::size_t>(number)];
@@ -287,8 +287,8 @@ class Training {
         const Matrix weight = stage.parameters->weight(op.parameters.front());
         if (weight.data == nullptr) continue;  // sharded, and not gathered now
         // All bits set is NaN in every floating-point format.
-        const std::uint32_t spoiled = ~std::uint32_t{0};
-        actions.rank().copy(weight.data, &spoiled,
+        const std::uint32_t nan_bits = ~std::uint32_t{0};
+        actions.rank().copy(weight.data, &nan_bits,
                             static_cast<std::size_t>(bytes_per_element(weight.dtype)));
         return;
       }
@@ -301,7 +301,8 @@ class Training {
   RunnableGraph runnable_;
   GatheredReports gathered_;
   std::unique_ptr<std::mutex> kernel_times_mutex_ = std::make_unique<std::mutex>();
-  std::unique_ptr<Turns> turns_ = std::make_unique<Turns>(Turns::usual_number());
+  std::unique_ptr<ComputeSlots> compute_slots_ =
+      std::make_unique<ComputeSlots>(ComputeSlots::default_count());
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "executor/tasks/forwarded_actions.hpp"
+#include "executor/tasks/forwarding_actions.hpp"
 #include "executor/tasks/rank_run.hpp"
 #include "kernels/device/activity.hpp"
 #include "kernels/device/queue.hpp"
@@ -22,12 +22,12 @@ inline TaskId task_of_activity(std::uint64_t number) {
 }
 
 /// For one rank. Does not own actions, graph and queue; they must outlive it.
-class DeviceSpans final : public ForwardedActions {
+class DeviceSpans final : public ForwardingActions {
  public:
   /// The recorder, if any, is notified of every task by its activity_number().
   DeviceSpans(TaskActions& actions, const TaskGraph& graph, DeviceQueue& queue,
               const ActivityTable* recorder = nullptr)
-      : ForwardedActions(actions),
+      : ForwardingActions(actions),
         graph_(graph),
         queue_(queue),
         recorder_(recorder),

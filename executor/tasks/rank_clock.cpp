@@ -79,11 +79,11 @@ void RankClock::resume_kernel() {
   if (kind_ == TimelineClock::kVirtual) work_at_start_ += work_time_() - work_at_pause_;
 }
 
-void RankClock::set_kernel_aside() {
-  if (kind_ == TimelineClock::kVirtual) set_aside_ += work_time_() - work_at_start_;
+void RankClock::defer_kernel() {
+  if (kind_ == TimelineClock::kVirtual) deferred_ += work_time_() - work_at_start_;
 }
 
-void RankClock::add_set_aside() { time_ += std::exchange(set_aside_, Ticks()); }
+void RankClock::add_deferred() { time_ += std::exchange(deferred_, Ticks()); }
 
 void RankClock::end_communication(Ticks latest, Ticks price) {
   if (kind_ == TimelineClock::kWall && links_ == LinkTime::kReal) {

@@ -51,9 +51,9 @@ class RankClock {
   void pause_kernel();
   void resume_kernel();
   /// Ends the kernel of start_kernel() but attributes its virtual time to a later task, which adds
-  /// it with add_set_aside().
-  void set_kernel_aside();
-  void add_set_aside();
+  /// it with add_deferred().
+  void defer_kernel();
+  void add_deferred();
   /// Ends a communication whose last participant was ready at `latest`.
   void end_communication(Ticks latest, Ticks price);
 
@@ -74,7 +74,7 @@ class RankClock {
   Beats* beats_;
   Ticks time_;
   WorkTime work_time_ = work_time_of(Backend::kCpu);
-  Ticks work_at_start_, work_at_pause_, set_aside_;
+  Ticks work_at_start_, work_at_pause_, deferred_;
   bool occupies_thread_ = true;
 };
 

@@ -9,7 +9,7 @@
 #include "core/base/check.hpp"
 #include "core/lowering/lower.hpp"
 #include "core/plan/placement.hpp"
-#include "executor/tasks/early_gathers.hpp"
+#include "executor/tasks/sharded_lifetimes.hpp"
 
 namespace meshwright {
 namespace {
@@ -38,10 +38,10 @@ class StepRun {
         clock_(clock),
         progress_(progress),
         spans_(spans) {
-    actions_.tell_of_waits(
+    actions_.set_wait_callback(
         [this](bool begins) { begins ? clock_.pause_kernel() : clock_.resume_kernel(); });
   }
-  ~StepRun() { actions_.tell_of_waits({}); }
+  ~StepRun() { actions_.set_wait_callback({}); }
   StepRun(const StepRun&) = delete;
   StepRun& operator=(const StepRun&) = delete;
 
@@ -105,7 +105,7 @@ class StepRun {
     const Ticks stamp = clock_.stamp();
     for (const LayerStep& step : runnable_.steps_of(task)) {
       if (const auto* kernel = std::get_if<Kernel>(step.step)) {
-        actions_.wait_for_turn();
+        actions_.wait_for_compute_slot();
         clock_.start_kernel();
         actions_.compute(task, step, *kernel);
         clock_.end_kernel(step.price);
@@ -119,7 +119,7 @@ class StepRun {
       }
       beat();
     }
-    if (task.kind == TaskKind::kOptimizer) clock_.add_set_aside();
+    if (task.kind == TaskKind::kOptimizer) clock_.add_deferred();
     finish(id, task, stamp);
   }
 
@@ -152,10 +152,10 @@ class StepRun {
     clock_.start_task(ready(id, task), false);
     const Ticks arrived = clock_.stamp();
     const Collective& what = graph_.works[task.work.index()].collective;
-    actions_.wait_for_turn();
+    actions_.wait_for_compute_slot();
     clock_.start_kernel();
     actions_.prepare(task, what);
-    clock_.set_kernel_aside();
+    clock_.defer_kernel();
     const Waiting waiting(progress_);
     const Ticks latest =
         actions_.communicate(task, what, runnable_.members_of(task), clock_.time());
@@ -273,7 +273,7 @@ void RunnableGraph::order_tasks() {
     }
     tasks_of_[rank].emplace_back(i);
   }
-  for (std::vector<TaskId>& tasks : tasks_of_) tasks = with_early_gathers(graph_, tasks);
+  for (std::vector<TaskId>& tasks : tasks_of_) tasks = with_prefetched_gathers(graph_, tasks);
 }
 
 bool RunnableGraph::carries_gradient(const Task& task) const {

@@ -42,7 +42,7 @@ class RunnableGraph {
   bool begins_pass(const Task& task) const { return spans_[task.work.index()].begins; }
   bool ends_pass(const Task& task) const { return spans_[task.work.index()].ends; }
   /// Forward work on the outputs of a finished pass: the loss of all devices' outputs.
-  bool is_behind_pass(const Task& task) const { return spans_[task.work.index()].is_behind; }
+  bool follows_pass(const Task& task) const { return spans_[task.work.index()].follows; }
   /// Index within the stage of the lowest layer of a pass.
   std::size_t lowest_layer(const Task& task) const { return spans_[task.work.index()].lowest; }
   /// Members of a collective, in the order of their tasks.
@@ -53,7 +53,7 @@ class RunnableGraph {
  private:
   /// The layers of a stage that a work item covers, in the order of the pass.
   struct LayerSpan {
-    bool is_known = false, begins = true, ends = true, is_behind = false;
+    bool is_known = false, begins = true, ends = true, follows = false;
     std::size_t first = 0, count = 0;
     std::size_t lowest = 0;  ///< index in the stage
   };

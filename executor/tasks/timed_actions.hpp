@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/cost/calibration.hpp"
-#include "executor/tasks/forwarded_actions.hpp"
+#include "executor/tasks/forwarding_actions.hpp"
 #include "executor/tasks/rank_clock.hpp"
 
 namespace meshwright {
@@ -20,10 +20,10 @@ struct TimedKernels {
 };
 
 /// Does not own the actions, which must outlive it.
-class TimedActions final : public ForwardedActions {
+class TimedActions final : public ForwardingActions {
  public:
   explicit TimedActions(TaskActions& actions, WorkTime work_time = thread_cpu_time)
-      : ForwardedActions(actions), work_time_(work_time) {}
+      : ForwardingActions(actions), work_time_(work_time) {}
 
   void end_task(const Task& task) override;
   void compute(const Task& task, const LayerStep& step, const Kernel& kernel) override;
@@ -32,7 +32,7 @@ class TimedActions final : public ForwardedActions {
   void prepare(const Task& task, const Collective& collective) override;
   Ticks communicate(const Task& task, const LayerStep& step, const Collective& collective,
                     Ticks ready) override;
-  using ForwardedActions::communicate;
+  using ForwardingActions::communicate;
 
   /// In an unspecified but deterministic order.
   std::vector<TimedKernels> take();

@@ -57,7 +57,7 @@ TrainingActions::TrainingActions(const RunnableGraph& runnable, const Plan& plan
   if (updates_without_flush(rank_.strategy))
     versions_ = weight_versions_of(rank_.strategy, PipelineRankId(rank_.at.pipeline));
   if (rank_.strategy.zero >= 3) gathered_ = GatheredWeights(runnable, rank_.rank);
-  if (rank_.strategy.zero >= 2) reduced_behind_ = reduced_behind(runnable, rank_.rank);
+  if (rank_.strategy.zero >= 2) reduced_behind_ = reduced_after(runnable, rank_.rank);
   const Placement placement = placement_of(plan);
   const std::vector<std::vector<LayerId>> layers = layers_of_stages(plan, model);
   find_shared_table(placement);
@@ -194,7 +194,7 @@ void TrainingActions::open_gradients_behind(const Task& task) {
   if (found == reduced_behind_.end()) return;
   for (const ParameterRange& range : found->second) {
     ParameterRun& run = stage_of_part(range.part).parameters->run(range.expert);
-    if (run.layout().cuts_gradients) run.open_gradients(run.piece_at(range.first));
+    if (run.layout().shards_gradients) run.open_gradients(run.piece_at(range.first));
   }
 }
 
@@ -254,7 +254,7 @@ void TrainingActions::compute(const Task& task, const LayerStep& step, const Ker
     if (versions_) return update_without_flush(task);
     return task.stream == Stream::kHost ? update_on_host(task) : update_parameters();
   }
-  if (runnable_.is_behind_pass(task)) return compute_loss_of_all(task, kernel);
+  if (runnable_.follows_pass(task)) return compute_loss_of_all(task, kernel);
   const OperatorId op = operator_in(step.layer, kernel.source);
   visits_.go_to(step.layer, op, visit_of(task.kind, kernel.phase));
   if (op == last_op_ && kernel.phase == last_phase_) return;
@@ -322,7 +322,7 @@ void TrainingActions::settle() {
 void TrainingActions::end_use_of_weights(const Task& task) {
   for (const GatheredWeights::Piece& piece : gathered_.last_used_by(id_of(task))) {
     ParameterRun& run = stage_of_part(piece.range.part).parameters->run(piece.range.expert);
-    if (run.layout().cuts_weights) run.close_weights(run.piece_at(piece.range.first), piece.use);
+    if (run.layout().shards_weights) run.close_weights(run.piece_at(piece.range.first), piece.use);
   }
   if (task.kind == TaskKind::kBackward || task.kind == TaskKind::kBackwardWeight)
     let_go_of_reduced();
@@ -331,7 +331,8 @@ void TrainingActions::end_use_of_weights(const Task& task) {
 void TrainingActions::let_go_of_reduced() {
   for (Stage& stage : stages_)
     if (stage.parameters)
-      for (const bool expert : {false, true}) stage.parameters->run(expert).let_go();
+      for (const bool expert : {false, true})
+        stage.parameters->run(expert).free_reduced_gradients();
 }
 
 void TrainingActions::end_task(const Task& task) {

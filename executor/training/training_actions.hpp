@@ -12,8 +12,8 @@
 #include "executor/parameters/parameter_exchange.hpp"
 #include "executor/parameters/parameter_server.hpp"
 #include "executor/ranks/training_options.hpp"
-#include "executor/tasks/early_gathers.hpp"
 #include "executor/tasks/rank_run.hpp"
+#include "executor/tasks/sharded_lifetimes.hpp"
 #include "executor/tasks/task_actions.hpp"
 #include "executor/training/one_process.hpp"
 
@@ -26,8 +26,8 @@ class TrainingActions final : public TaskActions {
                   const TrainingOptions& options, RankProgress& progress,
                   DeviceQueue* queue = nullptr);
 
-  void tell_of_waits(std::function<void(bool begins)> tell) override {
-    rank_.tell_of_waits = std::move(tell);
+  void set_wait_callback(std::function<void(bool begins)> callback) override {
+    rank_.on_wait = std::move(callback);
   }
   void begin_step(int step) override;
   void begin_task(const Task& task) override;

@@ -61,8 +61,8 @@ Ticks TrainingActions::communicate(const Task& task, const Collective& collectiv
   if (has_servers() || one_process_)
     return communicate_whole_models(task, collective, members, group, ready);
   if (collective.parameters.part >= 0)
-    return exchange_.carry_out(collective, *stage_of_part(collective.parameters.part).parameters,
-                               group, gathered_.use_of(id_of(task)), ready);
+    return exchange_.run(collective, *stage_of_part(collective.parameters.part).parameters, group,
+                         gathered_.use_of(id_of(task)), ready);
   if (collective.axis == Axis::kPipeline)
     return all_reduce_table(*stage_of(task).parameters, group, ready);
   if (collective.axis == Axis::kTensor) return sum_partial_gradients(stage_of(task), group, ready);
@@ -81,8 +81,9 @@ Ticks TrainingActions::all_reduce_table(StageParameters& parameters, RankGroup& 
   ParameterRun& run = parameters.run(false);
   const ParameterShard& table = parameters.shard(shared_table_);
   const Block block{table.offset, table.offset + table.elements()};
-  return group.all_reduce(run.layout().cuts_gradients ? run.own_gradients(run.piece_at(block.begin))
-                                                      : floats_of(run.gradients(block)),
+  return group.all_reduce(run.layout().shards_gradients
+                              ? run.own_gradients(run.piece_at(block.begin))
+                              : floats_of(run.gradients(block)),
                           ready);
 }
 
@@ -125,7 +126,7 @@ Ticks TrainingActions::sum_partial_gradients(Stage& stage, RankGroup& group, Tic
   std::vector<std::span<float>> runs;
   for (const auto& [expert, block] : ranges) {
     ParameterRun& run = stage.parameters->run(expert);
-    if (!run.layout().cuts_gradients)
+    if (!run.layout().shards_gradients)
       runs.push_back(floats_of(run.gradients(block)));
     else
       for_each_own(run, block, [&](std::size_t piece, const Block& own) {

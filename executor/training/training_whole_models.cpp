@@ -74,7 +74,7 @@ Ticks TrainingActions::communicate_whole_models(const Task& task, const Collecti
     default:
       break;
   }
-  ready = group.meet(ready);
+  ready = group.synchronize(ready);
   if (collective.kind == CollectiveKind::kReduce) {
     one_process_->reduce_gradients(members, tag);
     return ready;

@@ -53,14 +53,14 @@ Ticks RankGroup::reduce_blocks(const Vector& values, Ticks ready, Reduction redu
 Ticks RankGroup::scatter_sums(const Vector& values, Ticks ready) {
   GroupCall call = call_of(GroupCall::Kind::kReduceScatter);
   call.values = values;
-  return communicator_.carry_out(call) ? ready : reduce_blocks(values, ready, Reduction::kSum);
+  return communicator_.run_collective(call) ? ready : reduce_blocks(values, ready, Reduction::kSum);
 }
 
 Ticks RankGroup::reduce_all(const Vector& values, Ticks ready, Reduction reduction) {
   GroupCall call = call_of(GroupCall::Kind::kAllReduce);
   call.values = values;
   call.reduction = reduction;
-  if (communicator_.carry_out(call)) return ready;
+  if (communicator_.run_collective(call)) return ready;
   ready = reduce_blocks(values, ready, reduction);
   return all_gather(bytes_of(values), bytes_per_element(values.dtype), ready);
 }
@@ -89,7 +89,7 @@ Ticks RankGroup::all_gather(std::span<std::byte> buffer, std::int64_t element_by
   GroupCall call = call_of(GroupCall::Kind::kAllGather);
   call.bytes = buffer;
   call.element_bytes = element_bytes;
-  if (communicator_.carry_out(call)) return ready;
+  if (communicator_.run_collective(call)) return ready;
   const int n = size();
   const std::int64_t count = static_cast<std::int64_t>(buffer.size()) / element_bytes;
   const auto block = [&](int index) {
@@ -110,7 +110,7 @@ Ticks RankGroup::all_to_all(std::span<const std::span<const std::byte>> sent,
   GroupCall call = call_of(GroupCall::Kind::kAllToAll);
   call.sent = sent;
   call.received = received;
-  if (communicator_.carry_out(call)) return ready;
+  if (communicator_.run_collective(call)) return ready;
   const MessageTimes mine{ready, ready};
   const auto me = static_cast<std::size_t>(index_);
   for (std::size_t i = 0; i < members_.size(); ++i)
@@ -124,7 +124,7 @@ Ticks RankGroup::all_to_all(std::span<const std::span<const std::byte>> sent,
 }
 
 /// Sends directly to all members: one wake-up of latency instead of one per member as in a ring.
-Ticks RankGroup::meet(Ticks ready) {
+Ticks RankGroup::synchronize(Ticks ready) {
   for (const RankId member : members_)
     if (member != communicator_.rank()) communicator_.send(member, tag_, {}, {ready, ready});
   Ticks latest = ready;
@@ -136,7 +136,7 @@ Ticks RankGroup::meet(Ticks ready) {
 
 // Neighbors alone would not learn when more distant members were ready.
 Ticks RankGroup::ring_add(std::span<float> values, int round, Ticks ready) {
-  ready = meet(ready);
+  ready = synchronize(ready);
   const int n = size();
   const auto count = static_cast<std::int64_t>(values.size());
   const Block sent = block_of(count, n, (index_ - round + 2 * n) % n);
@@ -150,7 +150,7 @@ Ticks RankGroup::ring_add(std::span<float> values, int round, Ticks ready) {
 
 Ticks RankGroup::ring_replace(std::span<std::byte> buffer, std::int64_t element_bytes, int round,
                               Ticks ready) {
-  ready = meet(ready);
+  ready = synchronize(ready);
   const int n = size();
   const std::int64_t count = static_cast<std::int64_t>(buffer.size()) / element_bytes;
   const auto block = [&](int index) {
@@ -167,8 +167,8 @@ Ticks RankGroup::broadcast(std::span<std::byte> bytes, int root, Ticks ready) {
   GroupCall call = call_of(GroupCall::Kind::kBroadcast);
   call.bytes = bytes;
   call.root = root;
-  if (communicator_.carry_out(call)) return ready;
-  ready = meet(ready);
+  if (communicator_.run_collective(call)) return ready;
+  ready = synchronize(ready);
   const RankId from = members_[static_cast<std::size_t>(root)];
   if (index_ != root) {
     communicator_.receive(from, tag_, bytes);

@@ -59,7 +59,7 @@ class RankGroup {
   Ticks ring_replace(std::span<std::byte> buffer, std::int64_t element_bytes, int round,
                      Ticks ready);
   /// Exchanges nothing but the times at which the members are ready.
-  Ticks meet(Ticks ready);
+  Ticks synchronize(Ticks ready);
 
  private:
   Ticks reduce_blocks(const Vector& values, Ticks ready, Reduction reduction);

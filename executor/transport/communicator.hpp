@@ -63,7 +63,7 @@ using Beats = std::atomic<std::int64_t>;
 inline constexpr std::chrono::milliseconds kPollingInterval{50};
 
 /// To be called in loops over parameter elements.
-inline void beat_now_and_then(Beats& beats, std::size_t count) {
+inline void beat_occasionally(Beats& beats, std::size_t count) {
   constexpr std::size_t kSome = std::size_t{1} << 17;
   if (count % kSome == 0) beats.fetch_add(1, std::memory_order_relaxed);
 }
@@ -89,7 +89,7 @@ class Communicator {
   virtual void copy(std::span<std::byte> to, std::span<const std::byte> from);
   /// Runs a whole collective natively. True: done, or enqueued in stream order. False, on all
   /// members alike: the caller must compose it from messages.
-  virtual bool carry_out([[maybe_unused]] const GroupCall& call) { return false; }
+  virtual bool run_collective([[maybe_unused]] const GroupCall& call) { return false; }
   /// Delivers results to the launcher (LaunchOptions::on_report), in order.
   virtual void report(std::span<const std::byte> bytes) = 0;
 };

@@ -18,8 +18,8 @@ void DeviceCommunicator::send(RankId to, MessageTag tag, std::span<const std::by
     const DeviceTable& device = queue_.device();
     parcel.block = queue_.working_memory(Bytes(parcel.size));
     queue_.copy(parcel.block, bytes.data(), Bytes(parcel.size));
-    parcel.is_there = device.create_event();
-    device.record(parcel.is_there, queue_.stream());
+    parcel.copied = device.create_event();
+    device.record(parcel.copied, queue_.stream());
   }
   messages_.send(to, tag, std::as_bytes(std::span(&parcel, 1)), times);
   if (parcel.block == nullptr && !bytes.empty()) messages_.send(to, tag, bytes, times);
@@ -32,15 +32,14 @@ DeviceCommunicator::Arrival DeviceCommunicator::take(RankId from, MessageTag tag
   arrival.times =
       messages_.receive(from, tag, std::as_writable_bytes(std::span(&arrival.parcel, 1)));
   MW_CHECK(arrival.parcel.size == size);
-  if (arrival.parcel.block != nullptr)
-    queue_.device().wait(queue_.stream(), arrival.parcel.is_there);
+  if (arrival.parcel.block != nullptr) queue_.device().wait(queue_.stream(), arrival.parcel.copied);
   return arrival;
 }
 
 /// Frees the block in stream order, after its use.
-void DeviceCommunicator::let_go(const Parcel& parcel) {
+void DeviceCommunicator::free_parcel(const Parcel& parcel) {
   queue_.device().release(parcel.block, queue_.stream());
-  if (parcel.is_there != nullptr) queue_.device().destroy_event(parcel.is_there);
+  if (parcel.copied != nullptr) queue_.device().destroy_event(parcel.copied);
 }
 
 MessageTimes DeviceCommunicator::receive(RankId from, MessageTag tag, std::span<std::byte> bytes) {
@@ -55,7 +54,7 @@ MessageTimes DeviceCommunicator::receive(RankId from, MessageTag tag, std::span<
     queue_.copy(bytes.data(), arrival.parcel.block, size);
   else
     queue_.read(bytes.data(), arrival.parcel.block, size);
-  let_go(arrival.parcel);
+  free_parcel(arrival.parcel);
   return arrival.times;
 }
 
@@ -90,7 +89,7 @@ MessageTimes DeviceCommunicator::receive_into(const Vector& values, const Messag
       {.stream = queue_.stream()},
       {.reduction = reduction, .into = values, .from = {parcel.block, values.size, values.dtype}});
   queue_.note_work();
-  let_go(parcel);
+  free_parcel(parcel);
   return arrival.times;
 }
 

@@ -29,7 +29,7 @@ class DeviceCommunicator final : public Communicator {
   /// receiver frees both.
   struct Parcel {
     void* block = nullptr;  ///< null: the data follow as a host message
-    void* is_there = nullptr;
+    void* copied = nullptr;
     std::int64_t size = 0;
   };
   struct Arrival {
@@ -39,7 +39,7 @@ class DeviceCommunicator final : public Communicator {
   bool is_on_device(std::span<const std::byte> bytes) const;
   Arrival take(RankId from, MessageTag tag, std::int64_t size);
   void receive_from_host(RankId from, MessageTag tag, std::span<std::byte> bytes);
-  void let_go(const Parcel& parcel);
+  void free_parcel(const Parcel& parcel);
 
   Communicator& messages_;
   DeviceQueue& queue_;

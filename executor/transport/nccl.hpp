@@ -1,6 +1,6 @@
 /// NCCL as a function table, provided by the GPU plug-in: one process and one GPU per rank. Every
 /// wait is bounded: if a peer dies or does not join, calls abort the communicator and throw
-/// RuntimeFailure after `patience`.
+/// RuntimeFailure after `watchdog_timeout`.
 ///
 /// libnccl.so.2 is opened on first use, so that the plug-in works without it.
 #pragma once
@@ -25,7 +25,7 @@ using NcclId = std::array<char, 128>;
 struct NcclPlace {
   NcclId id = {};
   int ranks = 1, rank = 0, device = 0;
-  std::chrono::milliseconds patience = std::chrono::seconds(20);
+  std::chrono::milliseconds watchdog_timeout = std::chrono::seconds(20);
 };
 
 /// Data to and from one peer; 0 bytes: no transfer.
@@ -66,7 +66,7 @@ struct NcclTable {
   void (*check)(void* communicator) = nullptr;
   /// ncclCommAbort, also while a kernel of it runs; leave() must still be called.
   void (*abort)(void* communicator) = nullptr;
-  /// Waits on the host for the stream, at most for the communicator's `patience`.
+  /// Waits on the host for the stream, at most for the communicator's `watchdog_timeout`.
   void (*wait)(void* communicator, void* stream) = nullptr;
   /// NCCL's own estimate of an all-reduce (ncclGroupSimulateEnd); negative: not available.
   Seconds (*estimate_all_reduce)(void* communicator, std::int64_t count, Dtype dtype) = nullptr;

@@ -43,17 +43,17 @@ std::vector<std::vector<std::size_t>> rows_apart(
 }  // namespace
 
 /// The order is the same on all ranks.
-std::vector<NcclCommunicator::SharedLine> NcclCommunicator::shared_lines_of(
+std::vector<NcclCommunicator::SharedComm> NcclCommunicator::shared_comms_of(
     const NcclGroups& groups) {
-  std::vector<SharedLine> shared;
+  std::vector<SharedComm> shared;
   for (const std::vector<RankId>& members : groups.groups) {
     const bool is_mine = std::ranges::find(members, rank()) != members.end();
     shared.push_back({members, is_mine ? &groups_[members] : nullptr});
   }
   for (const auto& [from, to] : groups.directions) {
-    Line* line = from == rank() ? &to_[to] : to == rank() ? &from_[from] : nullptr;
-    if (line != nullptr) line->stream = queue_.device().create_stream();
-    shared.push_back({{from, to}, line});
+    Comm* comm = from == rank() ? &to_[to] : to == rank() ? &from_[from] : nullptr;
+    if (comm != nullptr) comm->stream = queue_.device().create_stream();
+    shared.push_back({{from, to}, comm});
   }
   return shared;
 }
@@ -63,23 +63,23 @@ std::vector<NcclCommunicator::SharedLine> NcclCommunicator::shared_lines_of(
 NcclCommunicator::NcclCommunicator(Communicator& messages, DeviceQueue& queue,
                                    const NcclGroups& groups, const NcclOptions& options)
     : messages_(messages), queue_(queue), options_(options) {
-  const std::vector<SharedLine> shared = shared_lines_of(groups);
-  for (const SharedLine& group : shared)
-    if (group.line != nullptr) lines_.push_back(group.line);
+  const std::vector<SharedComm> shared = shared_comms_of(groups);
+  for (const SharedComm& group : shared)
+    if (group.comm != nullptr) comms_.push_back(group.comm);
   try {
     if (shared.size() > 1 && options_.table.can_split()) {
       split(shared);
     } else {
       for (std::size_t c = 0; c < shared.size(); ++c)
-        if (shared[c].line != nullptr)
-          shared[c].line->nccl =
+        if (shared[c].comm != nullptr)
+          shared[c].comm->nccl =
               join(shared[c].members, kFirstIdTag + static_cast<std::int32_t>(c));
     }
   } catch (...) {
     abort_all();
-    for_each_line([&](Line& line) {
-      if (line.nccl != nullptr) options_.table.leave(line.nccl);
-      if (line.stream != nullptr) queue_.device().destroy_stream(line.stream);
+    for_each_comm([&](Comm& comm) {
+      if (comm.nccl != nullptr) options_.table.leave(comm.nccl);
+      if (comm.stream != nullptr) queue_.device().destroy_stream(comm.stream);
     });
     throw;
   }
@@ -87,26 +87,26 @@ NcclCommunicator::NcclCommunicator(Communicator& messages, DeviceQueue& queue,
 }
 
 /// The global communicator is not needed afterwards.
-void NcclCommunicator::split(std::span<const SharedLine> shared) {
+void NcclCommunicator::split(std::span<const SharedComm> shared) {
   std::vector<RankId> everybody;
   for (int r = 0; r < rank_count(); ++r) everybody.emplace_back(r);
   std::vector<const std::vector<RankId>*> members;
-  for (const SharedLine& group : shared) members.push_back(&group.members);
+  for (const SharedComm& group : shared) members.push_back(&group.members);
   void* all = join(everybody, kFirstIdTag);
   try {
     for (const std::vector<std::size_t>& row : rows_apart(members)) {
-      NcclPlace place{.device = options_.device, .patience = options_.patience};
+      NcclPlace place{.device = options_.device, .watchdog_timeout = options_.watchdog_timeout};
       int color = -1;
       for (std::size_t c = 0; c < row.size(); ++c) {
-        const SharedLine& group = shared[row[c]];
-        if (group.line == nullptr) continue;
+        const SharedComm& group = shared[row[c]];
+        if (group.comm == nullptr) continue;
         color = static_cast<int>(c);
         place.ranks = static_cast<int>(group.members.size());
         place.rank =
             static_cast<int>(std::ranges::find(group.members, rank()) - group.members.begin());
       }
       void* made = options_.table.split(all, color, place);
-      if (color >= 0) shared[row[static_cast<std::size_t>(color)]].line->nccl = made;
+      if (color >= 0) shared[row[static_cast<std::size_t>(color)]].comm->nccl = made;
     }
   } catch (...) {
     options_.table.abort(all);
@@ -125,20 +125,20 @@ NcclCommunicator::~NcclCommunicator() {
     has_failed = true;
   }
   if (has_failed) abort_all();
-  for_each_line([&](Line& line) {
+  for_each_comm([&](Comm& comm) {
     try {
-      options_.table.leave(line.nccl);
+      options_.table.leave(comm.nccl);
     } catch (const std::exception&) {  // the communicator is freed anyway
     }
-    if (line.stream != nullptr) queue_.device().destroy_stream(line.stream);
+    if (comm.stream != nullptr) queue_.device().destroy_stream(comm.stream);
   });
   queue_.set_wait({});
 }
 
 void NcclCommunicator::finish() {
   queue_.wait();
-  for_each_line([&](Line& line) {
-    if (line.stream != nullptr) wait_for(line.stream);
+  for_each_comm([&](Comm& comm) {
+    if (comm.stream != nullptr) wait_for(comm.stream);
   });
 }
 
@@ -147,7 +147,7 @@ void* NcclCommunicator::join(std::span<const RankId> members, std::int32_t numbe
   const MessageTag tag{Channel::kControl, number};
   NcclPlace place{.ranks = static_cast<int>(members.size()),
                   .device = options_.device,
-                  .patience = options_.patience};
+                  .watchdog_timeout = options_.watchdog_timeout};
   if (members.front() == rank()) {
     place.id = options_.table.make_id();
     for (const RankId member : members.subspan(1))
@@ -160,8 +160,8 @@ void* NcclCommunicator::join(std::span<const RankId> members, std::int32_t numbe
 }
 
 template <class Visit>
-void NcclCommunicator::for_each_line(Visit visit) {
-  for (Line* line : lines_) visit(*line);
+void NcclCommunicator::for_each_comm(Visit visit) {
+  for (Comm* comm : comms_) visit(*comm);
 }
 
 bool NcclCommunicator::is_on_device(const void* memory, std::size_t size) const {
@@ -171,13 +171,13 @@ bool NcclCommunicator::is_on_device(const void* memory, std::size_t size) const 
 // ---- waiting ----
 
 void NcclCommunicator::abort_all() noexcept {
-  for_each_line([&](Line& line) {
-    if (line.nccl != nullptr) options_.table.abort(line.nccl);
+  for_each_comm([&](Comm& comm) {
+    if (comm.nccl != nullptr) options_.table.abort(comm.nccl);
   });
 }
 
 void NcclCommunicator::check_all() {
-  for_each_line([&](Line& line) { options_.table.check(line.nccl); });
+  for_each_comm([&](Comm& comm) { options_.table.check(comm.nccl); });
   if (options_.must_stop != nullptr && *options_.must_stop)
     throw PeerFailure("another rank failed");
 }
@@ -187,14 +187,14 @@ void NcclCommunicator::wait_for(void* stream) {
   const DeviceTable& device = queue_.device();
   void* end = device.create_event();
   device.record(end, stream);
-  const Clock::time_point limit = Clock::now() + options_.patience;
+  const Clock::time_point limit = Clock::now() + options_.watchdog_timeout;
   try {
     while (!device.is_complete(end)) {
       check_all();
       if (Clock::now() > limit)
         throw RuntimeFailure({.where = "NCCL",
                               .what = "stream not finished after " +
-                                      std::to_string(options_.patience.count()) +
+                                      std::to_string(options_.watchdog_timeout.count()) +
                                       " ms: a peer is not responding",
                               .hint = ""});
       std::this_thread::sleep_for(kEventPollingInterval);
@@ -208,7 +208,7 @@ void NcclCommunicator::wait_for(void* stream) {
 }
 
 /// Work enqueued on `to_stream` from now on runs after the work now on `from_stream`.
-void NcclCommunicator::hand_over(void* from_stream, void* to_stream) {
+void NcclCommunicator::order_streams(void* from_stream, void* to_stream) {
   const DeviceTable& device = queue_.device();
   void* reached = device.create_event();
   device.record(reached, from_stream);
@@ -221,53 +221,53 @@ void NcclCommunicator::hand_over(void* from_stream, void* to_stream) {
 /// Sends a copy, so that the rank can reuse the memory before the receiver is ready.
 void NcclCommunicator::send(RankId to, MessageTag tag, std::span<const std::byte> bytes,
                             const MessageTimes& times) {
-  const auto line = to_.find(to);
-  const Notice notice{std::ssize(bytes), !bytes.empty() && line != to_.end() &&
+  const auto comm = to_.find(to);
+  const Header header{std::ssize(bytes), !bytes.empty() && comm != to_.end() &&
                                              is_on_device(bytes.data(), bytes.size())};
-  messages_.send(to, tag, std::as_bytes(std::span(&notice, 1)), times);
+  messages_.send(to, tag, std::as_bytes(std::span(&header, 1)), times);
   if (bytes.empty()) return;
-  if (notice.is_by_nccl == 0) {
+  if (header.is_by_nccl == 0) {
     if (!is_on_device(bytes.data(), bytes.size())) return messages_.send(to, tag, bytes, times);
     std::vector<std::byte> on_host(bytes.size());
-    queue_.read(on_host.data(), bytes.data(), Bytes(notice.size));
+    queue_.read(on_host.data(), bytes.data(), Bytes(header.size));
     return messages_.send(to, tag, on_host, times);
   }
   const DeviceTable& device = queue_.device();
-  const Bytes size(notice.size);
+  const Bytes size(header.size);
   void* block = queue_.working_memory(size);
   queue_.copy(block, bytes.data(), size);
-  hand_over(queue_.stream(), line->second.stream);
+  order_streams(queue_.stream(), comm->second.stream);
   const NcclTransfer transfer{.peer = 1, .from = block, .sent = size};
-  options_.table.exchange_all(line->second.nccl, std::span(&transfer, 1), line->second.stream);
-  device.release(block, line->second.stream);
+  options_.table.exchange_all(comm->second.nccl, std::span(&transfer, 1), comm->second.stream);
+  device.release(block, comm->second.stream);
 }
 
-NcclCommunicator::Arrival NcclCommunicator::take_notice(RankId from, MessageTag tag,
-                                                        std::size_t size) {
+NcclCommunicator::Arrival NcclCommunicator::receive_header(RankId from, MessageTag tag,
+                                                           std::size_t size) {
   Arrival arrival;
   arrival.times =
-      messages_.receive(from, tag, std::as_writable_bytes(std::span(&arrival.notice, 1)));
-  MW_CHECK(arrival.notice.size == static_cast<std::int64_t>(size));
+      messages_.receive(from, tag, std::as_writable_bytes(std::span(&arrival.header, 1)));
+  MW_CHECK(arrival.header.size == static_cast<std::int64_t>(size));
   return arrival;
 }
 
 /// Receives into device memory, ordered with the rank's kernels.
 void NcclCommunicator::receive_by_nccl(RankId from, void* to, Bytes size) {
-  const Line& line = from_.at(from);
+  const Comm& comm = from_.at(from);
   queue_.use(to, size, /*writes=*/true);
-  hand_over(queue_.stream(), line.stream);
+  order_streams(queue_.stream(), comm.stream);
   const NcclTransfer transfer{.peer = 0, .to = to, .received = size};
-  options_.table.exchange_all(line.nccl, std::span(&transfer, 1), line.stream);
-  hand_over(line.stream, queue_.stream());
+  options_.table.exchange_all(comm.nccl, std::span(&transfer, 1), comm.stream);
+  order_streams(comm.stream, queue_.stream());
   queue_.note_work();
 }
 
 MessageTimes NcclCommunicator::receive(RankId from, MessageTag tag, std::span<std::byte> bytes) {
-  const Arrival arrival = take_notice(from, tag, bytes.size());
+  const Arrival arrival = receive_header(from, tag, bytes.size());
   if (bytes.empty()) return arrival.times;
   const bool stays = is_on_device(bytes.data(), bytes.size());
-  const Bytes size(arrival.notice.size);
-  if (arrival.notice.is_by_nccl == 0) {
+  const Bytes size(arrival.header.size);
+  if (arrival.header.is_by_nccl == 0) {
     std::vector<std::byte> on_host(stays ? bytes.size() : 0);
     messages_.receive(from, tag, stays ? std::span(on_host) : bytes);
     if (stays) queue_.write(bytes.data(), on_host.data(), size);
@@ -288,10 +288,10 @@ MessageTimes NcclCommunicator::receive_into(const Vector& values, const MessageS
   if (size.value == 0 || !queue_.use(values.data, size, /*writes=*/true))
     return Communicator::receive_into(values, source, reduction);
   const Arrival arrival =
-      take_notice(source.from, source.tag, static_cast<std::size_t>(size.value));
+      receive_header(source.from, source.tag, static_cast<std::size_t>(size.value));
   const DeviceTable& device = queue_.device();
   void* block = queue_.working_memory(size);
-  if (arrival.notice.is_by_nccl != 0) {
+  if (arrival.header.is_by_nccl != 0) {
     receive_by_nccl(source.from, block, size);
   } else {
     std::vector<std::byte> bytes(static_cast<std::size_t>(size.value));
@@ -321,7 +321,7 @@ void NcclCommunicator::copy(std::span<std::byte> to, std::span<const std::byte> 
 
 /// Handles collectives on memory of the queue, which is a property of all members or none; empty
 /// ones need no work.
-bool NcclCommunicator::carry_out(const GroupCall& call) {
+bool NcclCommunicator::run_collective(const GroupCall& call) {
   const auto found = groups_.find({call.members.begin(), call.members.end()});
   if (found == groups_.end()) return false;
   void* nccl = found->second.nccl;

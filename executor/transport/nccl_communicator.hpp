@@ -33,7 +33,7 @@ struct NcclGroups {
 struct NcclOptions {
   const NcclTable& table;
   int device = 0;
-  std::chrono::milliseconds patience = std::chrono::seconds(20);
+  std::chrono::milliseconds watchdog_timeout = std::chrono::seconds(20);
   const std::atomic<bool>* must_stop = nullptr;  ///< the run has failed on another rank
 };
 
@@ -55,51 +55,51 @@ class NcclCommunicator final : public Communicator {
   MessageTimes receive_into(const Vector& values, const MessageSource& source,
                             Reduction reduction) override;
   void copy(std::span<std::byte> to, std::span<const std::byte> from) override;
-  bool carry_out(const GroupCall& call) override;
+  bool run_collective(const GroupCall& call) override;
   void report(std::span<const std::byte> bytes) override { messages_.report(bytes); }
 
  private:
   /// An NCCL communicator and, for pairs, its stream.
-  struct Line {
+  struct Comm {
     void* nccl = nullptr;
     void* stream = nullptr;
   };
   /// Precedes every message: its size, and whether the data come by NCCL.
-  struct Notice {
+  struct Header {
     std::int64_t size = 0;
     std::int64_t is_by_nccl = 0;
   };
   struct Arrival {
-    Notice notice;
+    Header header;
     MessageTimes times;
   };
-  /// The members of an NCCL communicator to be created; `line` is set if this rank is one of them.
-  struct SharedLine {
+  /// The members of an NCCL communicator to be created; `comm` is set if this rank is one of them.
+  struct SharedComm {
     std::vector<RankId> members;
-    Line* line = nullptr;
+    Comm* comm = nullptr;
   };
-  std::vector<SharedLine> shared_lines_of(const NcclGroups& groups);
-  void split(std::span<const SharedLine> shared);
+  std::vector<SharedComm> shared_comms_of(const NcclGroups& groups);
+  void split(std::span<const SharedComm> shared);
   void* join(std::span<const RankId> members, std::int32_t number);
   bool is_on_device(const void* memory, std::size_t size) const;
-  Arrival take_notice(RankId from, MessageTag tag, std::size_t size);
+  Arrival receive_header(RankId from, MessageTag tag, std::size_t size);
   void receive_by_nccl(RankId from, void* to, Bytes size);
   bool all_to_all(void* nccl, const GroupCall& call);
   bool all_gather(void* nccl, const GroupCall& call);
-  void hand_over(void* from_stream, void* to_stream);
+  void order_streams(void* from_stream, void* to_stream);
   void wait_for(void* stream);
   void check_all();
   void abort_all() noexcept;
   void finish();
   template <class Visit>
-  void for_each_line(Visit visit);
+  void for_each_comm(Visit visit);
 
   Communicator& messages_;
   DeviceQueue& queue_;
   const NcclOptions options_;
-  std::map<std::vector<RankId>, Line> groups_;
-  std::map<RankId, Line> to_, from_;  ///< by peer
-  std::vector<Line*> lines_;          ///< in creation order, which is the same on all ranks
+  std::map<std::vector<RankId>, Comm> groups_;
+  std::map<RankId, Comm> to_, from_;  ///< by peer
+  std::vector<Comm*> comms_;          ///< in creation order, which is the same on all ranks
 };
 
 }  // namespace meshwright

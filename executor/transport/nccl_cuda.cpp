@@ -91,7 +91,7 @@ Joined& joined(void* communicator) {
 template <class IsDone>
 void watch(Joined& j, const char* what, const IsDone& is_done) {
   constexpr std::chrono::milliseconds kShortWait{2};
-  const Clock::time_point start = Clock::now(), end = start + j.place.patience;
+  const Clock::time_point start = Clock::now(), end = start + j.place.watchdog_timeout;
   while (true) {
     ncclResult_t state = ncclSuccess;
     const ncclResult_t asked = library().async_error(j.comm, &state);
@@ -101,7 +101,7 @@ void watch(Joined& j, const char* what, const IsDone& is_done) {
     if (state == ncclSuccess && is_done()) return;
     if (Clock::now() > end)
       abort_and_fail(j, std::string(what) + " not finished after " +
-                            std::to_string(j.place.patience.count()) +
+                            std::to_string(j.place.watchdog_timeout.count()) +
                             " ms: a peer is not responding");
     // Most waits are for NCCL's own thread to enqueue a kernel.
     if (Clock::now() - start < kShortWait)

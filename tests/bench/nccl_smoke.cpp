@@ -107,7 +107,7 @@ int be_rank(int rank, const std::string& file) {
                         .ranks = 2,
                         .rank = rank,
                         .device = rank % cuda.device.count(),
-                        .patience = std::chrono::seconds(10)};
+                        .watchdog_timeout = std::chrono::seconds(10)};
   cuda.device.select(place.device);
   void* comm = nccl.join(place);
   void* from = cuda.device.allocate(Bytes(8 * kCount), nullptr);

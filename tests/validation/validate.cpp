@@ -183,7 +183,7 @@ class Validation {
                                  .kernels = kernel_table(Backend::kCpu),
                                  .clock = clock,
                                  .steps = is_one_graph(run) ? kStepsWithoutFlush : steps + 1,
-                                 .launch = {.patience = std::chrono::minutes(1)},
+                                 .launch = {.watchdog_timeout = std::chrono::minutes(1)},
                                  .kernel_times = watcher(clock)});
     if (trained.failure)
       throw std::runtime_error(fmt::format("{}: {}", run.plan.name, trained.failure->cause));

@@ -23,7 +23,7 @@ void expect_figures(const MeasuredGpu& gpu, const std::vector<CurvePoint>& messa
 }
 
 // Device memory is hidden from the host, and all of it is freed.
-TEST(MeasuredDevice, HasFiguresOfEverything) {
+TEST(MeasuredDevice, MeasuresEveryFigure) {
   const Bytes free = late_device().free_memory();
   const MeasuredGpu gpu = measure_gpu(late_kernels(), late_device(), kSmall);
   EXPECT_EQ(gpu.count, 1);
@@ -32,14 +32,14 @@ TEST(MeasuredDevice, HasFiguresOfEverything) {
 }
 
 // 1 KiB in 2 us, 64 MiB in 1 ms.
-TEST(MeasuredDevice, TakesTheEndsOfACurve) {
+TEST(MeasuredDevice, UsesTheEndsOfTheCurve) {
   const MessageFigures figures =
       figures_of({{Bytes(1 << 10), Seconds(2e-6)}, {Bytes(1 << 26), Seconds(1e-3)}});
   EXPECT_EQ(figures.latency, Seconds(2e-6));
   EXPECT_EQ(figures.bandwidth, BytesPerSecond(67'108'864e3));
 }
 
-TEST(CudaMeasuredDevice, HasFiguresOfEverything) {
+TEST(CudaMeasuredDevice, MeasuresEveryFigure) {
   if (!cuda_library().missing.empty()) GTEST_SKIP() << cuda_library().missing;
   const CudaExports& cuda = *cuda_library().exports;
   expect_figures(measure_gpu(cuda.kernels, cuda.device), measure_device_messages(cuda.device));

@@ -64,14 +64,14 @@ Strategy fully_cut() {
   return s;
 }
 
-TEST_F(Checkpoints, GoOnBitByBitUnderTheSamePlan) {
+TEST_F(Checkpoints, ResumeBitwiseUnderTheSamePlan) {
   for (const Strategy& strategy : {pipeline_and_tensor(), fully_cut()}) {
     const auto [whole, rest] = in_two_runs(kTinyGpt, strategy, strategy);
     expect_bitwise_same_run(whole, rest);
   }
 }
 
-TEST_F(Checkpoints, GoOnBitByBitInBf16AndOnHosts) {
+TEST_F(Checkpoints, ResumeBitwiseInBf16AndWithOffload) {
   Strategy strategy = fully_cut();
   strategy.dtype = Dtype::kBf16;
   strategy.data_parallelism.offload_optimizer = true;
@@ -79,7 +79,7 @@ TEST_F(Checkpoints, GoOnBitByBitInBf16AndOnHosts) {
   expect_bitwise_same_run(whole, rest);
 }
 
-TEST_F(Checkpoints, GoOnBitByBitWithServersAndExperts) {
+TEST_F(Checkpoints, ResumeBitwiseWithServersAndExperts) {
   Strategy servers = tiny_strategy();
   servers.degrees.data = 2;
   servers.data_parallelism.kind = DataParallelKind::kParameterServer;
@@ -95,7 +95,7 @@ TEST_F(Checkpoints, GoOnBitByBitWithServersAndExperts) {
 }
 
 /// Each worker uses the weights it pulled last, which the servers have updated since.
-TEST_F(Checkpoints, GoOnBitByBitWhereWorkersHaveOlderWeights) {
+TEST_F(Checkpoints, ResumeBitwiseWithStaleWorkers) {
   Strategy apart = tiny_strategy();
   apart.degrees.data = 4;
   apart.data_parallelism.kind = DataParallelKind::kAsyncParameterServer;
@@ -111,7 +111,7 @@ TEST_F(Checkpoints, GoOnBitByBitWhereWorkersHaveOlderWeights) {
 }
 
 /// There is no version for a fifth worker, and none is needed for synchronous updates.
-TEST_F(Checkpoints, OfWorkersGoOnFromTheServersUnderAnotherPlan) {
+TEST_F(Checkpoints, OfWorkersResumeFromServersUnderAnotherPlan) {
   Strategy workers = tiny_strategy();
   workers.degrees.data = 2;
   workers.data_parallelism.kind = DataParallelKind::kAsyncParameterServer;
@@ -125,14 +125,14 @@ TEST_F(Checkpoints, OfWorkersGoOnFromTheServersUnderAnotherPlan) {
   }
 }
 
-TEST_F(Checkpoints, GoOnUnderAnotherPlan) {
+TEST_F(Checkpoints, ResumeUnderAnotherPlan) {
   const auto [whole, rest] = in_two_runs(kTinyGpt, pipeline_and_tensor(), fully_cut());
   expect_same_run(whole, rest, 1e-5);
   const auto [again, back] = in_two_runs(kTinyGpt, fully_cut(), pipeline_and_tensor());
   expect_same_run(again, back, 1e-5);
 }
 
-TEST_F(Checkpoints, AreWrittenEveryFewStepsIntoAFolder) {
+TEST_F(Checkpoints, AreWrittenPeriodicallyIntoADirectory) {
   const TrainingRun saved =
       run(kTinyGpt, tiny_strategy(), 5, {.save = folder_.string(), .every = 2});
   ASSERT_FALSE(saved.failure.has_value()) << saved.failure->cause;
@@ -148,14 +148,14 @@ TEST_F(Checkpoints, AreWrittenEveryFewStepsIntoAFolder) {
     EXPECT_EQ(last.parameters.at(name).weights, values) << name;
 }
 
-TEST_F(Checkpoints, EndTheRunWhereTheyCannotBeWritten) {
+TEST_F(Checkpoints, EndTheRunIfTheyCannotBeWritten) {
   const TrainingRun saved = run(kTinyGpt, fully_cut(), 2, {.save = "/nowhere/at/all"});
   ASSERT_TRUE(saved.failure.has_value());
   EXPECT_THAT(saved.failure->cause, testing::HasSubstr("/nowhere/at/all"));
 }
 
 /// Which files are rejected, and with what message.
-class RefusedCheckpoints : public testing::Test {
+class RejectedCheckpoints : public testing::Test {
  protected:
   const ModelGraph model_ = tiny_job(kTinyGpt, tiny_strategy()).model;
   Checkpoint whole() const {
@@ -180,11 +180,11 @@ class RefusedCheckpoints : public testing::Test {
   }
 };
 
-TEST_F(RefusedCheckpoints, AreGivenBackWhenTheyAreSound) {
+TEST_F(RejectedCheckpoints, RoundTripIfValid) {
   EXPECT_EQ(checkpoint_from_file(to_file(whole(), model_), model_, "x"), whole());
 }
 
-TEST_F(RefusedCheckpoints, SayWhatIsWrong) {
+TEST_F(RejectedCheckpoints, ReportTheProblem) {
   const std::string content = to_file(whole(), model_);
   EXPECT_THAT(refusal_of("abc"), testing::HasSubstr("only 3 bytes long"));
   EXPECT_THAT(refusal_of(content.substr(0, 100)),
@@ -219,13 +219,13 @@ TEST_F(RefusedCheckpoints, SayWhatIsWrong) {
 }
 
 /// The file has the right size, but its last block never reached the disk.
-TEST_F(RefusedCheckpoints, LackValuesThatWereSaved) {
+TEST_F(RejectedCheckpoints, AreMissingValues) {
   std::string content = to_file(whole(), model_);
   std::fill(content.end() - 64, content.end(), '\0');
   EXPECT_THAT(refusal_of(content), testing::HasSubstr("checksum mismatch: expected "));
 }
 
-TEST_F(RefusedCheckpoints, WantWholeSteps) {
+TEST_F(RejectedCheckpoints, RequireWholeSteps) {
   Strategy strategy = tiny_strategy();  // 8 sequences of 8 tokens
   EXPECT_NO_THROW(check_resumable(whole(), strategy, "x"));
   strategy.global_batch = 16;

@@ -28,13 +28,13 @@ std::string refusal_of(const Values& values) {
   return "";
 }
 
-TEST(JobEnvironment, SaysNothingWithoutAJob) {
+TEST(JobEnvironment, IsEmptyOutsideAJob) {
   EXPECT_FALSE(place_with({}).has_value());
   EXPECT_FALSE(place_with({{"MASTER_ADDR", "10.0.0.1"}}).has_value());
 }
 
 // torchrun's own store listens on MASTER_PORT.
-TEST(JobEnvironment, MeetsBesideTheStoreOfTorchrun) {
+TEST(JobEnvironment, UsesThePortNextToTheTorchrunStore) {
   const Values values{{"RANK", "5"},
                       {"WORLD_SIZE", "8"},
                       {"LOCAL_RANK", "1"},
@@ -50,7 +50,7 @@ TEST(JobEnvironment, MeetsBesideTheStoreOfTorchrun) {
                                            .started_by = "torchrun"}));
 }
 
-TEST(JobEnvironment, TakesRankBeforeWhatMpirunSays) {
+TEST(JobEnvironment, PrefersRankToTheVariablesOfMpirun) {
   const Values values{
       {"RANK", "1"}, {"WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "0"}, {"MASTER_PORT", "4000"}};
   const JobPlace place = *place_with(values);
@@ -60,7 +60,7 @@ TEST(JobEnvironment, TakesRankBeforeWhatMpirunSays) {
   EXPECT_EQ(place.port, 4000);
 }
 
-TEST(JobEnvironment, KnowsMpirunOnOneMachine) {
+TEST(JobEnvironment, RecognizesMpirunOnOneHost) {
   const Values values{{"OMPI_COMM_WORLD_RANK", "3"},
                       {"OMPI_COMM_WORLD_SIZE", "4"},
                       {"OMPI_COMM_WORLD_LOCAL_RANK", "3"},
@@ -77,14 +77,14 @@ TEST(JobEnvironment, KnowsMpirunOnOneMachine) {
   EXPECT_NE(place_with(other)->port, place.port);
 }
 
-TEST(JobEnvironment, AsksWhereRankZeroIsOnSeveralMachines) {
+TEST(JobEnvironment, RequiresTheAddressOfRankZeroOnSeveralHosts) {
   EXPECT_THAT(refusal_of({{"OMPI_COMM_WORLD_RANK", "3"},
                           {"OMPI_COMM_WORLD_SIZE", "4"},
                           {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}),
               HasSubstr("MASTER_ADDR: must be set: only 2 of 4 processes"));
 }
 
-TEST(JobEnvironment, MeetsOnTheFirstNodeOfSlurm) {
+TEST(JobEnvironment, UsesTheFirstSlurmNode) {
   const JobPlace place = *place_with({{"SLURM_PROCID", "9"},
                                       {"SLURM_NTASKS", "16"},
                                       {"SLURM_LOCALID", "1"},
@@ -94,7 +94,7 @@ TEST(JobEnvironment, MeetsOnTheFirstNodeOfSlurm) {
   EXPECT_EQ(place.started_by, "srun");
 }
 
-TEST(JobEnvironment, ReadsListsOfNodes) {
+TEST(JobEnvironment, ParsesNodeLists) {
   EXPECT_EQ(first_node_of(""), "");
   EXPECT_EQ(first_node_of("one"), "one");
   EXPECT_EQ(first_node_of("b2,a1"), "b2");
@@ -104,7 +104,7 @@ TEST(JobEnvironment, ReadsListsOfNodes) {
   EXPECT_EQ(first_node_of("cut[1-"), "cut1");
 }
 
-TEST(JobEnvironment, RefusesWhatContradictsItself) {
+TEST(JobEnvironment, RejectsContradictoryVariables) {
   EXPECT_THAT(refusal_of({{"RANK", "0"}}), HasSubstr("WORLD_SIZE: must be set together with RANK"));
   EXPECT_THAT(refusal_of({{"RANK", "2"}, {"WORLD_SIZE", "2"}}),
               HasSubstr("RANK: must be less than WORLD_SIZE (2), got 2"));

@@ -17,7 +17,7 @@
 #include "core/base/error.hpp"
 #include "executor/launch/launch.hpp"
 #include "executor/launch/supervision.hpp"
-#include "executor/launch/tcp_meeting.hpp"
+#include "executor/launch/tcp_rendezvous.hpp"
 #include "executor/transport/collectives.hpp"
 
 namespace meshwright {
@@ -56,7 +56,7 @@ struct JobEnds {
 constexpr std::chrono::milliseconds kShort{300};
 
 JobEnds run_all(int ranks, const RankBody& body,
-                LaunchOptions options = {.patience = std::chrono::milliseconds(2000)}) {
+                LaunchOptions options = {.watchdog_timeout = std::chrono::milliseconds(2000)}) {
   const std::uint16_t port = free_port();
   JobEnds ends;
   ends.failures.resize(static_cast<std::size_t>(ranks));
@@ -90,7 +90,7 @@ std::vector<RankId> all_ranks(int count) {
   return ranks;
 }
 
-TEST(TcpJob, CarriesMessagesBetweenAllRanksAndReportsToTheFirst) {
+TEST(TcpJob, DeliversMessagesToAllRanksAndReportsToRankZero) {
   constexpr int kRanks = 4;
   const JobEnds ends = run_all(kRanks, [](Communicator& communicator, RankProgress&) {
     std::vector<float> values(1000, static_cast<float>(communicator.rank().value + 1));
@@ -107,7 +107,7 @@ TEST(TcpJob, CarriesMessagesBetweenAllRanksAndReportsToTheFirst) {
   }
 }
 
-TEST(TcpJob, OfOneRankMeetsNobody) {
+TEST(TcpJob, OfOneRankNeedsNoRendezvous) {
   const JobEnds ends = run_all(1, [](Communicator& communicator, RankProgress&) {
     communicator.report(std::as_bytes(std::span("1", 1)));
   });
@@ -134,7 +134,7 @@ TEST(TcpJob, EndsAllRanksWhenOneFails) {
 }
 
 // A rank waits for the end of the job, not only for its own.
-TEST(TcpJob, FailsOnRanksThatHadFinishedBefore) {
+TEST(TcpJob, FailsOnRanksThatHadAlreadyFinished) {
   const JobEnds ends = run_all(3, [](Communicator& communicator, RankProgress&) {
     if (communicator.rank() != RankId(2)) return;
     std::this_thread::sleep_for(kShort);
@@ -200,7 +200,7 @@ TEST(TcpJob, NamesTheRankThatHangs) {
                                    std::this_thread::sleep_for(std::chrono::milliseconds(1));
                                  throw std::runtime_error("failure not noticed");
                                },
-                               {.patience = kShort});
+                               {.watchdog_timeout = kShort});
   release = true;
   ASSERT_TRUE(ends.failures[0].has_value());
   EXPECT_EQ(ends.failures[0]->kind, FailureKind::kHang) << ends.failures[0]->cause;
@@ -212,7 +212,7 @@ TEST(TcpJob, NamesTheRankThatHangs) {
   std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the thread frees its memory
 }
 
-TEST(TcpJob, MayTakeItsTimeOnDisk) {
+TEST(TcpJob, IsExemptFromTheWatchdogDuringFileIo) {
   const JobEnds ends =
       run_all(2,
               [](Communicator& communicator, RankProgress& progress) {
@@ -223,11 +223,11 @@ TEST(TcpJob, MayTakeItsTimeOnDisk) {
                 progress.is_on_disk = false;
                 communicator.send(RankId(1), {Channel::kData, 1}, std::array<std::byte, 1>{}, {});
               },
-              {.patience = kShort});
+              {.watchdog_timeout = kShort});
   for (const auto& failure : ends.failures) EXPECT_FALSE(failure.has_value()) << failure->cause;
 }
 
-TEST(TcpJob, EndsWhereWhatItReportsCannotBeTaken) {
+TEST(TcpJob, EndsIfAReportCannotBeProcessed) {
   const JobEnds ends =
       run_all(2,
               [](Communicator& communicator, RankProgress& progress) {
@@ -236,7 +236,7 @@ TEST(TcpJob, EndsWhereWhatItReportsCannotBeTaken) {
                 else
                   wait_for_message(communicator, progress, RankId(1));
               },
-              {.patience = kShort, .on_report = [](RankId, std::span<const std::byte>) {
+              {.watchdog_timeout = kShort, .on_report = [](RankId, std::span<const std::byte>) {
                  throw std::runtime_error("no space is left");
                }});
   ASSERT_TRUE(ends.failures[0].has_value());
@@ -287,7 +287,7 @@ TEST(TcpJob, DoesNotWaitForAStoppedProcess) {
                                    communicator.send(RankId(1), {}, message, {});
                                    wait_for_message(communicator, progress, RankId(1));
                                  },
-                                 {.patience = kShort, .job = &first});
+                                 {.watchdog_timeout = kShort, .job = &first});
   const auto passed = std::chrono::steady_clock::now() - start;
   is_done = true;
   killer.join();
@@ -297,21 +297,21 @@ TEST(TcpJob, DoesNotWaitForAStoppedProcess) {
   EXPECT_LT(passed, kLong / 2);
 }
 
-TEST(TcpMeeting, SaysWhoIsMissing) {
+TEST(TcpRendezvous, NamesTheMissingRanks) {
   const JobPlace place = place_of(0, 3, free_port());
   try {
-    meet_over_tcp(place, std::chrono::milliseconds(200));
+    rendezvous_over_tcp(place, std::chrono::milliseconds(200));
     ADD_FAILURE() << "no missing rank was reported";
   } catch (const RuntimeFailure& failure) {
     EXPECT_THAT(failure.what(), HasSubstr("rendezvous timed out: missing ranks 1, 2"));
   }
 }
 
-TEST(TcpMeeting, SaysWhereRankZeroShouldBe) {
+TEST(TcpRendezvous, NamesTheAddressOfRankZero) {
   const std::uint16_t port = free_port();
   const JobPlace place = place_of(1, 2, port);
   try {
-    meet_over_tcp(place, std::chrono::milliseconds(200));
+    rendezvous_over_tcp(place, std::chrono::milliseconds(200));
     ADD_FAILURE() << "no missing rank was reported";
   } catch (const RuntimeFailure& failure) {
     EXPECT_THAT(failure.what(), HasSubstr("127.0.0.1 port " + std::to_string(port)));
@@ -319,7 +319,7 @@ TEST(TcpMeeting, SaysWhereRankZeroShouldBe) {
 }
 
 // Connections without a valid handshake are closed and do not disturb the rendezvous.
-TEST(TcpMeeting, SendsStrangersAway) {
+TEST(TcpRendezvous, ClosesConnectionsWithoutAHandshake) {
   const std::uint16_t port = free_port();
   std::thread stranger([port] {
     sockaddr_in address{};
@@ -342,9 +342,9 @@ TEST(TcpMeeting, SendsStrangersAway) {
   std::optional<JobSockets> second;
   std::thread other([&] {
     stranger.join();
-    second = meet_over_tcp(place_of(1, 2, port), std::chrono::seconds(10));
+    second = rendezvous_over_tcp(place_of(1, 2, port), std::chrono::seconds(10));
   });
-  const JobSockets first = meet_over_tcp(place_of(0, 2, port), std::chrono::seconds(10));
+  const JobSockets first = rendezvous_over_tcp(place_of(0, 2, port), std::chrono::seconds(10));
   other.join();
   EXPECT_GE(first.own.peers[1].get(), 0);
   EXPECT_GE(first.of_launcher[1].get(), 0);

@@ -46,7 +46,7 @@ class Ranks : public testing::TestWithParam<RankKind> {
  protected:
   void TearDown() override { expect_no_children(); }
   std::optional<RankFailure> run(int ranks, const RankBody& body) {
-    return run_ranks(GetParam(), ranks, body, {.patience = kShort});
+    return run_ranks(GetParam(), ranks, body, {.watchdog_timeout = kShort});
   }
 };
 
@@ -77,7 +77,7 @@ TEST_P(Ranks, ReportInOrder) {
   }
 }
 
-TEST_P(Ranks, NameTheOneThatThrewNotThoseThatWaitedForIt) {
+TEST_P(Ranks, ReportTheRankThatThrewNotItsPeers) {
   const auto failure = run(3, [](Communicator& communicator, RankProgress& progress) {
     if (communicator.rank() == RankId(1)) {
       progress.task = 42;
@@ -92,13 +92,13 @@ TEST_P(Ranks, NameTheOneThatThrewNotThoseThatWaitedForIt) {
   EXPECT_FALSE(failure->is_stuck);
 }
 
-TEST_P(Ranks, SayThatMemoryHasRunOut) {
+TEST_P(Ranks, ReportOutOfMemory) {
   const auto failure = run(1, [](Communicator&, RankProgress&) { throw std::bad_alloc(); });
   ASSERT_TRUE(failure.has_value());
   EXPECT_EQ(failure->cause, "out of memory");
 }
 
-TEST_P(Ranks, NoticeADeadlock) {
+TEST_P(Ranks, DetectADeadlock) {
   const auto failure = run(2, [](Communicator& communicator, RankProgress& progress) {
     wait_for_message(communicator, progress, other(communicator));
   });
@@ -108,7 +108,7 @@ TEST_P(Ranks, NoticeADeadlock) {
 }
 
 /// Rank 0 has finished and does not wait, but it is not the one that hangs.
-TEST_P(Ranks, NameTheOneThatHangs) {
+TEST_P(Ranks, ReportTheRankThatHangs) {
   static std::atomic<bool> release;
   release = false;
   const auto failure = run(3, [](Communicator& communicator, RankProgress& progress) {
@@ -136,7 +136,7 @@ TEST_P(Ranks, StopWhenInterrupted) {
   EXPECT_EQ(failure->kind, FailureKind::kInterruption);
 }
 
-TEST_P(Ranks, AreAskedToStopWhereTheyDoNotWait) {
+TEST_P(Ranks, StopWithoutWaitingForMessages) {
   const auto failure = run(2, [](Communicator& communicator, RankProgress& progress) {
     if (communicator.rank() == RankId(1)) throw std::runtime_error("enough");
     while (!progress.must_stop) {
@@ -195,7 +195,7 @@ TEST_P(Ranks, BeatWithEveryPieceOfAMessage) {
 }
 
 /// A rank in file I/O is not taken for hung.
-TEST_P(Ranks, MayTakeTheirTimeOnDisk) {
+TEST_P(Ranks, AreExemptFromTheWatchdogDuringFileIo) {
   const auto failure = run(2, [](Communicator& communicator, RankProgress& progress) {
     if (communicator.rank() == RankId(1))
       return wait_for_message(communicator, progress, RankId(0));
@@ -208,24 +208,24 @@ TEST_P(Ranks, MayTakeTheirTimeOnDisk) {
 }
 
 /// As after Ctrl-Z and `fg`: at the first poll the ranks had no time to make progress.
-TEST(Watchdog, DoesNotCountTimeInWhichNobodyLooked) {
+TEST(Watchdog, IgnoresTimeBetweenDistantPolls) {
   const RankProgress rank;
-  const LaunchOptions options{.patience = std::chrono::milliseconds(200)};
+  const LaunchOptions options{.watchdog_timeout = std::chrono::milliseconds(200)};
   Watchdog watchdog({&rank, 1}, options);
-  EXPECT_FALSE(watchdog.look().has_value());
-  std::this_thread::sleep_for(2 * options.patience);
-  EXPECT_FALSE(watchdog.look().has_value());
+  EXPECT_FALSE(watchdog.poll().has_value());
+  std::this_thread::sleep_for(2 * options.watchdog_timeout);
+  EXPECT_FALSE(watchdog.poll().has_value());
   std::optional<RankFailure> failure;
   for (int i = 0; i < 1000 && !failure; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    failure = watchdog.look();
+    failure = watchdog.poll();
   }
   ASSERT_TRUE(failure.has_value());
   EXPECT_EQ(failure->kind, FailureKind::kHang);
 }
 
 /// A stack size larger than the address space: thread creation fails.
-TEST(RunThreads, SayWhereOneCannotBeStarted) {
+TEST(RunThreads, NameTheRankWhoseThreadCannotBeStarted) {
   pthread_attr_t before, impossible;
   ASSERT_EQ(pthread_getattr_default_np(&before), 0);
   ASSERT_EQ(pthread_getattr_default_np(&impossible), 0);
@@ -275,7 +275,7 @@ TEST(RunProcesses, ReportAStoppedRank) {
                                        if (communicator.rank() == RankId(1)) raise(SIGSTOP);
                                        wait_for_message(communicator, progress, RankId(1));
                                      },
-                                     {.patience = kShort});
+                                     {.watchdog_timeout = kShort});
   ASSERT_TRUE(failure.has_value());
   EXPECT_EQ(failure->rank, RankId(1));
   EXPECT_FALSE(failure->is_stuck);

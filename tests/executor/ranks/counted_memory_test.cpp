@@ -5,20 +5,20 @@
 namespace meshwright {
 namespace {
 
-TEST(MemoryLedger, CountsWhatIsHeldAndTheMostAtOnce) {
+TEST(MemoryLedger, TracksCurrentAndPeakMemory) {
   MemoryLedger ledger;
   {
     const Buffer weights(ledger, MemoryClass::kWeights, Bytes(100));
     { const Buffer working(ledger, MemoryClass::kWorking, Bytes(50)); }
     const Buffer activations(ledger, MemoryClass::kActivations, Bytes(30));
-    EXPECT_EQ(total(ledger.held()), Bytes(130));
+    EXPECT_EQ(total(ledger.current()), Bytes(130));
   }
-  EXPECT_EQ(total(ledger.held()), Bytes(0));
+  EXPECT_EQ(total(ledger.current()), Bytes(0));
   EXPECT_EQ(total(ledger.peak()), Bytes(150));
   EXPECT_EQ(ledger.peak()[MemoryClass::kWorking], Bytes(50));
 }
 
-TEST(MemoryLedger, GivesTheSameMemoryOutAgain) {
+TEST(MemoryLedger, ReusesFreedBlocks) {
   MemoryLedger ledger;
   std::byte* first = nullptr;
   {
@@ -33,18 +33,18 @@ TEST(MemoryLedger, GivesTheSameMemoryOutAgain) {
 }
 
 // Large buffers are aligned to huge pages.
-TEST(MemoryLedger, PutsLargeBuffersOnLargePages) {
+TEST(MemoryLedger, UsesHugePagesForLargeBuffers) {
   MemoryLedger ledger;
   constexpr std::int64_t kLargePage = 2 << 20;
   Buffer large(ledger, MemoryClass::kWeights, Bytes(kLargePage + 1));
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(large.data()) % kLargePage, 0u);
   large.data()[kLargePage] = std::byte{1};
-  EXPECT_EQ(total(ledger.held()), Bytes(kLargePage + 1));
+  EXPECT_EQ(total(ledger.current()), Bytes(kLargePage + 1));
 }
 
 // Buffers of 1, 2, … MiB one after another: at most one is held at a time, and the cache must not
 // exceed the largest of them.
-TEST(MemoryLedger, KeepsNoMoreSpareThanThePeak) {
+TEST(MemoryLedger, CachesAtMostThePeak) {
   MemoryLedger ledger;
   for (std::int64_t size = 1; size <= 64; ++size) {
     const Buffer buffer(ledger, MemoryClass::kWorking, Bytes(size << 20));
@@ -61,7 +61,7 @@ TEST(Buffer, MovesWithItsMemory) {
   Buffer b = std::move(a);
   EXPECT_EQ(b.data(), memory);
   b = Buffer();
-  EXPECT_EQ(total(ledger.held()), Bytes(0));
+  EXPECT_EQ(total(ledger.current()), Bytes(0));
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ class KernelPieces : public testing::TestWithParam<Backend> {
 constexpr PieceLimits kWhole{};
 constexpr PieceLimits kSevenElements{.elements = 7, .flop = 1e18};
 
-TEST_P(KernelPieces, OfRunsOfParametersAreAllOfThem) {
+TEST_P(KernelPieces, OfVectorsCoverAllElements) {
   std::vector<float> filled(45, 1.0F), copied(45), from = numbers(45, 3), sum = numbers(45, 9);
   run(kernels_.fill, {.y = vector(filled), .value = 2.5F}, kSevenElements);
   EXPECT_EQ(calls_, 7);  // 45 = 6 * 7 + 3
@@ -89,7 +89,7 @@ TEST_P(KernelPieces, OfUpdatesUpdateAllParameters) {
 }
 
 // 2 * 8 * 5 = 80 flop per row: pieces of 64, 64 and 22 of 150 rows.
-TEST_P(KernelPieces, OfProductsAreTheirRows) {
+TEST_P(KernelPieces, OfGemmsAreRowBlocks) {
   constexpr std::int64_t kRows = 150, kDepth = 8, kColumns = 5;
   for (const bool transposed : {false, true}) {
     std::vector<float> a = numbers(kRows * kDepth, 5), b = numbers(kDepth * kColumns, 6);

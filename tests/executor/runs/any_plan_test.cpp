@@ -72,7 +72,7 @@ bool is_sound(const AnyPlan& plan) {
          check_runnable(whole, model).empty();
 }
 
-TEST(AnyPlan, ComputesWhatOneRankComputes) {
+TEST(AnyPlan, MatchesOneRank) {
   std::map<std::string_view, TrainingRun> one_rank;
   Draws draws(kSeed);
   for (int tried = 0; tried < kPlans;) {

@@ -60,7 +60,7 @@ struct Case {
 
 class AsynchronousServers : public testing::TestWithParam<Case> {};
 
-TEST_P(AsynchronousServers, AreAsStaleAsTheirEmulation) {
+TEST_P(AsynchronousServers, MatchTheirEmulation) {
   const Case& c = GetParam();
   Strategy strategy = tiny_strategy();
   strategy.degrees.data = c.workers;

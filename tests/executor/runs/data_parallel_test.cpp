@@ -209,7 +209,7 @@ std::vector<Case> whole_models() {
 
 class DataParallel : public testing::TestWithParam<Case> {};
 
-TEST_P(DataParallel, ComputesWhatOneRankDoes) {
+TEST_P(DataParallel, MatchesOneRank) {
   static std::map<std::string_view, TrainingRun> one_rank;
   const Case& c = GetParam();
   const TinyJob job = tiny_job(c.config, c.strategy);
@@ -230,7 +230,7 @@ INSTANTIATE_TEST_SUITE_P(ExplicitRings, DataParallel, testing::ValuesIn(explicit
 
 /// A weight of worker 0 is set to NaN before its only backward pass: the rank that computes the
 /// norm of the gradients, server or worker, reports it before any update.
-TEST(ParameterServers, UpdateByNoGradientsThatAreNotFinite) {
+TEST(ParameterServers, RejectNonFiniteGradients) {
   for (const DataParallelKind kind :
        {DataParallelKind::kParameterServer, DataParallelKind::kAsyncParameterServer}) {
     Strategy strategy = tiny_strategy();

@@ -122,7 +122,7 @@ TEST_P(LateDevice, ComputesTheSameBitsWhenKernelsAreTimed) {
 }
 
 // Tasks are timed by events in their stream: none starts before the previous one ends.
-TEST_P(LateDevice, TimesTasksInTheOrderOfTheirStream) {
+TEST_P(LateDevice, TimesTasksInStreamOrder) {
   const TrainingRun measured = run(late_kernels(), &late_device(), TimelineClock::kWall);
   ASSERT_FALSE(measured.failure.has_value()) << measured.failure->cause;
   const TaskTimes& times = measured.steps.back().times;
@@ -143,7 +143,7 @@ TEST_P(LateDevice, TimesTasksInTheOrderOfTheirStream) {
 }
 
 // The activity recorder is notified of the start and end of each task once per step.
-TEST(LateRecorder, IsToldOfEveryTask) {
+TEST(LateRecorder, IsNotifiedOfEveryTask) {
   static std::mutex mutex;
   static std::map<std::uint64_t, int> entered;
   static std::atomic<int> open;
@@ -202,12 +202,12 @@ class CudaTraining : public OnDevice {
   static double tolerance() { return tolerance_of(strategy()); }
 };
 
-TEST_P(CudaTraining, ComputesWhatTheHostComputesWhenItRunsAhead) {
+TEST_P(CudaTraining, MatchesTheHostWhenRunningAhead) {
   expect_same_run(run(kernel_table(Backend::kCpu), nullptr, TimelineClock::kWall),
                   run_on_gpu(TimelineClock::kWall), tolerance());
 }
 
-TEST_P(CudaTraining, ComputesWhatTheHostComputesWhenKernelsAreTimed) {
+TEST_P(CudaTraining, MatchesTheHostWithTimedKernels) {
   expect_same_run(run(kernel_table(Backend::kCpu), nullptr, TimelineClock::kVirtual),
                   run_on_gpu(TimelineClock::kVirtual), tolerance());
 }

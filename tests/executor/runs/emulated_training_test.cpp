@@ -54,14 +54,14 @@ class EmulatedTraining : public testing::TestWithParam<Case> {
                             .clock = TimelineClock::kWall,
                             .steps = 2,
                             .keep_parameters = true,
-                            .launch = {.patience = std::chrono::minutes(4)}};
+                            .launch = {.watchdog_timeout = std::chrono::minutes(4)}};
     return train(request);
   }
 };
 
 /// Another summation order changes fp32 results by about 1e-6 of the norm; bf16 rounds activations
 /// to 2^-8, and about as much remains after two steps of AdamW.
-TEST_P(EmulatedTraining, ComputesWhatTheHostComputes) {
+TEST_P(EmulatedTraining, MatchesTheHost) {
   const bool is_wide = strategy().dtype == Dtype::kFp32;
   expect_same_run(run(kernel_table(Backend::kCpu), nullptr),
                   run(late_kernels<emulated_table>(), &late_device()), is_wide ? 1e-4 : 2e-2);

@@ -81,7 +81,7 @@ constexpr TinyFamily kTinyFamilies[] = {
         "sliding_window": 6, "vocab_size": 200, "max_position_embeddings": 16})"},
 };
 
-TEST(TinyFamilies, AreAllThatCanBeImported) {
+TEST(TinyFamilies, CoverAllImportableFamilies) {
   std::vector<std::string> tried;
   for (const TinyFamily& family : kTinyFamilies) tried.emplace_back(family.name);
   std::vector<std::string> known = transformer_families();
@@ -113,26 +113,26 @@ class EveryFamily : public testing::TestWithParam<TinyFamily> {
   }
 };
 
-TEST_P(EveryFamily, LearnsOnOneRank) {
+TEST_P(EveryFamily, TrainsOnOneRank) {
   const TrainingRun& run = on_one_rank();
   ASSERT_FALSE(run.failure.has_value()) << run.failure->cause;
   // A vocabulary of 200: the initial loss is about ln 200.
   EXPECT_NEAR(run.steps.front().loss, std::log(200.0), 0.3);
   EXPECT_LT(run.steps.back().loss, run.steps.front().loss);
 }
-TEST_P(EveryFamily, TrainsTheSameCutOverTensorRanks) {
+TEST_P(EveryFamily, TrainsEquallyWithTensorParallelism) {
   expect_same_with([](Strategy& s) { s.degrees.tensor = 2; });
 }
-TEST_P(EveryFamily, TrainsTheSameCutOverTensorRanksAndTheirTokens) {
+TEST_P(EveryFamily, TrainsEquallyWithSequenceParallelism) {
   expect_same_with([](Strategy& s) { s.degrees.tensor = 2, s.sequence_parallel = true; });
 }
-TEST_P(EveryFamily, TrainsTheSameInStages) {
+TEST_P(EveryFamily, TrainsEquallyWithPipelineParallelism) {
   expect_same_with([](Strategy& s) { s.degrees.pipeline = 2; });
 }
-TEST_P(EveryFamily, TrainsTheSameInReplicas) {
+TEST_P(EveryFamily, TrainsEquallyWithDataParallelism) {
   expect_same_with([](Strategy& s) { s.degrees.data = 2, s.zero = 1; });
 }
-TEST_P(EveryFamily, TrainsTheSameRoundARingOfContextRanks) {
+TEST_P(EveryFamily, TrainsEquallyWithRingAttention) {
   expect_same_with([](Strategy& s) {
     s.degrees.context = 2, s.model_parallelism.context = ContextAlgorithm::kRing;
   });

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "executor/parameters/owned_parameters.hpp"
-#include "executor/tasks/forwarded_actions.hpp"
+#include "executor/tasks/forwarding_actions.hpp"
 #include "executor/training/training_actions.hpp"
 #include "executor/transport/thread_communicator.hpp"
 #include "tests/executor/runs/tiny_training.hpp"
@@ -13,9 +13,9 @@
 namespace meshwright {
 
 /// A training step without its update.
-class WithoutUpdate final : public ForwardedActions {
+class WithoutUpdate final : public ForwardingActions {
  public:
-  using ForwardedActions::ForwardedActions;
+  using ForwardingActions::ForwardingActions;
   void compute(const Task& task, const LayerStep& step, const Kernel& kernel) override {
     if (task.kind != TaskKind::kOptimizer) actions_.compute(task, step, kernel);
   }

@@ -8,7 +8,7 @@
 namespace meshwright {
 namespace {
 
-TEST(SplitLinearLayer, GivesTheResultOfTheWholeOne) {
+TEST(SplitLinearLayer, MatchesTheUnshardedLayer) {
   const std::string config =
       read_file(MESHWRIGHT_SOURCE_DIR "/models/examples/linear-4-8-4.config.json");
   const RunOptions options{.steps = 10};

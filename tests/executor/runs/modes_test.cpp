@@ -230,7 +230,7 @@ std::vector<Mode> dropout_modes() {
 
 class SameMode : public testing::TestWithParam<Mode> {};
 
-TEST_P(SameMode, AsOneRank) {
+TEST_P(SameMode, MatchesOneRank) {
   const Mode& mode = GetParam();
   Strategy one = base();
   mode.both(one);
@@ -254,7 +254,7 @@ INSTANTIATE_TEST_SUITE_P(Expert, SameMode, testing::ValuesIn(expert_modes()), mo
 INSTANTIATE_TEST_SUITE_P(Dropout, SameMode, testing::ValuesIn(dropout_modes()), mode_name);
 
 /// The tests above are only meaningful if the rules have an effect.
-TEST(RoutingRules, ChangeWhatIsLearnt) {
+TEST(RoutingRules, ChangeTheTrainedModel) {
   const auto loss_with = [](std::string_view config, void (*change)(Strategy&),
                             const RoutingGroups& like = {}) {
     Strategy s = base();

@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(RunReports, SurviveTheirEncoding) {
+TEST(RunReports, RoundTrip) {
   const RunReport step =
       StepReport{.step = 7,
                  .is_whole = true,
@@ -27,7 +27,7 @@ TEST(RunReports, SurviveTheirEncoding) {
   EXPECT_EQ(run_report_from(to_bytes(RunReport(end))), RunReport(end));
 }
 
-TEST(RunReports, KeepConsecutiveElementsTogether) {
+TEST(RunReports, MergeConsecutiveElements) {
   std::vector<ParameterValues> values;
   for (const int number : {4, 5, 6, 9, 10}) add_element(values, TensorId(1), number, 1);
   add_element(values, TensorId(2), 11, 1);
@@ -86,7 +86,7 @@ class EndsEarly : public testing::TestWithParam<RankKind> {
     job_ = std::make_unique<TinyJob>(tiny_job(kGpt, strategy));
     TrainingRequest request = job_->request();
     request.ranks = GetParam();
-    request.launch.patience = std::chrono::milliseconds(400);
+    request.launch.watchdog_timeout = std::chrono::milliseconds(400);
     request.fault = fault_from_text("rank=1,step=1,kind=throw,task=" + task, job_->graph);
     request.fault->kind = kind;
     TrainingRun run = train(request);
@@ -97,7 +97,7 @@ class EndsEarly : public testing::TestWithParam<RankKind> {
   std::unique_ptr<TinyJob> job_;
 };
 
-TEST_P(EndsEarly, WhereARankThrows) {
+TEST_P(EndsEarly, WhenARankThrows) {
   const TrainingRun run = run_with(FaultKind::kThrow, "F2");
   ASSERT_TRUE(run.failure.has_value());
   EXPECT_EQ(run.failure->rank, RankId(1));
@@ -106,7 +106,7 @@ TEST_P(EndsEarly, WhereARankThrows) {
 }
 
 /// The first step is complete; of the second one, the tasks before the fault are done.
-TEST_P(EndsEarly, WithWhatWasDoneUntilThen) {
+TEST_P(EndsEarly, AndKeepsCompletedTasks) {
   const TrainingRun run = run_with(FaultKind::kThrow, "F2");
   ASSERT_EQ(run.steps.size(), 1u);
   ASSERT_TRUE(run.unfinished.has_value());
@@ -125,7 +125,7 @@ TEST_P(EndsEarly, WithWhatWasDoneUntilThen) {
   EXPECT_EQ(done, 4);
 }
 
-TEST_P(EndsEarly, WhereARankHangs) {
+TEST_P(EndsEarly, WhenARankHangs) {
   const TrainingRun run = run_with(FaultKind::kHang, "B1");
   ASSERT_TRUE(run.failure.has_value());
   EXPECT_EQ(run.failure->rank, RankId(1));
@@ -133,7 +133,7 @@ TEST_P(EndsEarly, WhereARankHangs) {
   EXPECT_EQ(run.failure->is_stuck, GetParam() == RankKind::kThreads);
 }
 
-TEST_P(EndsEarly, WhereARankCrashes) {
+TEST_P(EndsEarly, WhenARankCrashes) {
   const TrainingRun run = run_with(FaultKind::kAbort, "B1");
   ASSERT_TRUE(run.failure.has_value());
   EXPECT_EQ(run.failure->rank, RankId(1));
@@ -160,7 +160,7 @@ NamedText laptop_with_latency(const std::string& latency) {
 /// 1F1B over two stages with 20 ms per message and 8 micro-batches. Stage 0 sends F0 and F1 at 0;
 /// their gradients arrive at 40 ms, when B0 F2 B1 F3 follow, and so on: 4 times 40 ms, plus compute
 /// time.
-TEST_P(ModelledLinks, MakeAPipelineAsSlowAsTheyAre) {
+TEST_P(ModelledLinks, SlowThePipelineDown) {
   Strategy strategy = base();
   strategy.degrees.pipeline = 2;
   const TinyJob job = tiny_job(kGpt, strategy, laptop_with_latency("20 ms"));
@@ -178,7 +178,7 @@ TEST_P(ModelledLinks, MakeAPipelineAsSlowAsTheyAre) {
 }
 
 /// One micro-batch: a message of 500 ms in each direction must not be taken for a hang.
-TEST_P(ModelledLinks, MayTakeLongerThanRanksMayStandStill) {
+TEST_P(ModelledLinks, MayTakeLongerThanTheWatchdogTimeout) {
   Strategy strategy = base();
   strategy.degrees.pipeline = 2;
   strategy.micro_batch = static_cast<int>(strategy.global_batch);
@@ -189,7 +189,7 @@ TEST_P(ModelledLinks, MayTakeLongerThanRanksMayStandStill) {
     request.clock = clock;
     request.links = LinkTime::kModelled;
     request.steps = 1;
-    request.launch.patience = std::chrono::milliseconds(300);
+    request.launch.watchdog_timeout = std::chrono::milliseconds(300);
     const TrainingRun run = train(request);
     ASSERT_FALSE(run.failure.has_value()) << run.failure->cause;
     EXPECT_GE(run.steps.front().duration, milliseconds(1000));
@@ -203,7 +203,7 @@ RankClock clock_that_began(std::chrono::milliseconds ago, LinkTime links) {
 }
 
 /// 3 ticks of work, 50 of waiting, 4 of work.
-TEST(RankClock, CountsNoWaitInsideAKernel) {
+TEST(RankClock, ExcludesWaitsInsideKernels) {
   static Ticks worked;
   RankClock clock(TimelineClock::kVirtual, RankClock::Moment());
   clock.measure_by([] { return worked; });
@@ -219,25 +219,25 @@ TEST(RankClock, CountsNoWaitInsideAKernel) {
 }
 
 /// Work of 7 ticks at 100 before a collective is attributed to the update that starts at 200.
-TEST(RankClock, CountsWorkSetAsideOnceWithTheTaskThatAsksForIt) {
+TEST(RankClock, AddsDeferredKernelsToOneLaterTask) {
   static Ticks worked;
   RankClock clock(TimelineClock::kVirtual, RankClock::Moment());
   clock.measure_by([] { return worked; });
   clock.start_task(Ticks(100), false);
   clock.start_kernel();
   worked += Ticks(7);
-  clock.set_kernel_aside();
+  clock.defer_kernel();
   EXPECT_EQ(clock.time(), Ticks(100));
   clock.start_task(Ticks(200), true);
-  clock.add_set_aside();
+  clock.add_deferred();
   EXPECT_EQ(clock.time(), Ticks(207));
-  clock.add_set_aside();
+  clock.add_deferred();
   EXPECT_EQ(clock.time(), Ticks(207));
 }
 
 /// A message of 1 ms that was ready at 0 and is received half a second later is not delayed; one of
 /// 550 ms is waited for.
-TEST(RankClock, WaitsOnlyForLinksThatAreSlowerThanTheMachine) {
+TEST(RankClock, WaitsOnlyForModelledLinksSlowerThanTheMachine) {
   RankClock fast = clock_that_began(std::chrono::milliseconds(500), LinkTime::kModelled);
   const RankClock::Moment before = std::chrono::steady_clock::now();
   fast.start_task(Ticks(), true);
@@ -255,7 +255,7 @@ TEST(RankClock, WaitsOnlyForLinksThatAreSlowerThanTheMachine) {
 }
 
 /// A message in flight does not occupy the thread; its consumer waits.
-TEST(RankClock, BooksModelledMessagesUntilSomebodyNeedsThem) {
+TEST(RankClock, DelaysModelledMessagesUntilTheyAreNeeded) {
   RankClock clock = clock_that_began(std::chrono::milliseconds(0), LinkTime::kModelled);
   clock.start_task(Ticks(), /*occupies_thread=*/false);
   const Ticks start = clock.time();

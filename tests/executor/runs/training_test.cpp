@@ -90,7 +90,7 @@ std::vector<Case> cases() {
 
 class SameMathematics : public testing::TestWithParam<Case> {};
 
-TEST_P(SameMathematics, AsOneRank) {
+TEST_P(SameMathematics, MatchesOneRank) {
   static std::map<std::string_view, TrainingRun> one_rank;
   const Case& c = GetParam();
   if (!one_rank.contains(c.config)) {
@@ -131,7 +131,7 @@ std::optional<Strategy> over_four_stages(const std::string& schedule) {
 
 class EverySchedule : public testing::TestWithParam<std::string> {};
 
-TEST_P(EverySchedule, ComputesWhatOneRankDoes) {
+TEST_P(EverySchedule, MatchesOneRank) {
   static const TrainingRun one_rank = run_plan(kGpt, base(), {.steps = kManySteps});
   const std::optional<Strategy> strategy = over_four_stages(GetParam());
   ASSERT_TRUE(strategy.has_value()) << "neither 4 devices nor 2 with two chunks are allowed";
@@ -153,7 +153,7 @@ TEST(Training, LowersTheLoss) {
   EXPECT_LT(run.steps.back().loss, run.steps.front().loss);
 }
 
-TEST(Training, RepeatsBitByBit) {
+TEST(Training, IsBitwiseReproducible) {
   Strategy strategy = base();
   strategy.degrees.data = 2;
   strategy.degrees.tensor = 2;
@@ -167,7 +167,7 @@ TEST(Training, RepeatsBitByBit) {
 
 /// bf16 has 8 bits of significand: another summation order changes a logit by about 2^-9, and the
 /// mean loss of 128 tokens by less.
-TEST(Training, AgreesInBf16ToItsPrecision) {
+TEST(Training, AgreesWithinBf16Precision) {
   Strategy one = base();
   one.dtype = Dtype::kBf16;
   Strategy cut = one;
@@ -180,7 +180,7 @@ TEST(Training, AgreesInBf16ToItsPrecision) {
     EXPECT_NEAR(many.steps[i].loss / alone.steps[i].loss, 1, std::pow(2.0, -9));
 }
 
-TEST(Training, ReportsALossThatIsNoNumber) {
+TEST(Training, ReportsANanLoss) {
   RunOptions options;
   options.training.learning_rate = 1e30F;
   const TrainingRun run = run_plan(kGpt, base(), options);
@@ -199,7 +199,7 @@ class OnlyWaits final : public CostModel {
 };
 
 // Under the virtual clock ranks wait as they really do; the replay clock waits as predicted.
-TEST(Training, ReplaysWaitsInsideOfPasses) {
+TEST(Training, ReplaysWaitsInsidePasses) {
   Strategy strategy = base();
   strategy.degrees.tensor = 2;
   strategy.global_batch = 2;
@@ -219,7 +219,7 @@ TEST(Training, ReplaysWaitsInsideOfPasses) {
 
 /// Under the virtual clock tasks start and end by the rules of the simulator: sequentially on each
 /// stream of a rank, receives after their sends.
-TEST(Training, MeasuresASoundTimeline) {
+TEST(Training, MeasuresAValidTimeline) {
   Strategy strategy = base();
   strategy.degrees.pipeline = 2;
   const ModelGraph model =

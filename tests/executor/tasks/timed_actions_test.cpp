@@ -21,7 +21,7 @@ std::vector<Ticks> seconds(const std::vector<int>& values) {
 
 // The median of 2, 4, 4, 6, 100 is 4: the last call is clipped to 12, and the mean is 28 / 5. The
 // quartiles are 4 and 6.
-TEST(KernelCurves, AreMeansInWhichASingleInterruptionCountsLittle) {
+TEST(KernelCurves, ClipOutliers) {
   const auto curves = kernel_curves({{{gelu(64)}, seconds({100, 4, 2, 6, 4})}});
   ASSERT_EQ(curves.size(), 1u);
   ASSERT_EQ(curves[0].points.size(), 1u);
@@ -31,7 +31,7 @@ TEST(KernelCurves, AreMeansInWhichASingleInterruptionCountsLittle) {
   EXPECT_EQ(point.samples, 5);
 }
 
-TEST(KernelCurves, PoolCallsOfOneShapeAndKeepOthersApart) {
+TEST(KernelCurves, PoolCallsOfEqualShapeOnly) {
   const auto curves = kernel_curves(
       {{{gelu(64)}, seconds({1})}, {{gelu(128)}, seconds({5})}, {{gelu(64)}, seconds({2})}});
   ASSERT_EQ(curves.size(), 1u);
@@ -42,7 +42,7 @@ TEST(KernelCurves, PoolCallsOfOneShapeAndKeepOthersApart) {
 }
 
 // Timed together, 8 s: kernels with 30 and 10 bytes at one rate share them 3:1.
-TEST(KernelCurves, ShareTheTimeOfKernelsThatWereTimedTogether) {
+TEST(KernelCurves, DivideTheTimeOfKernelsTimedTogether) {
   Kernel relu = gelu(10);
   relu.routine = Routine::kRelu;
   const auto curves = kernel_curves({{{gelu(30), relu}, seconds({8})}});
@@ -75,7 +75,7 @@ class SlowActions final : public TaskActions {
 
 // With several ranks the gradient norm is computed before the collective that sums it: as on one
 // rank, the update takes 3 + 5 s. The next update does not include it again.
-TEST(TimedActions, CountTheNormOfGradientsAsPartOfTheUpdate) {
+TEST(TimedActions, AddTheGradientNormToTheOptimizerStep) {
   SlowActions actions;
   TimedActions timed(actions, [] { return SlowActions::now; });
   Task update;

@@ -40,7 +40,7 @@ float sum_over(int ranks, int i) {
   return sum;
 }
 
-TEST(Blocks, AreEqualButForTheLastOnes) {
+TEST(Blocks, AreEqualExceptTheLastOnes) {
   // ceil(10 / 4) = 3: 0-3, 3-6, 6-9, 9-10; ceil(2 / 4) = 1: two blocks are empty.
   EXPECT_EQ(block_of(10, 4, 0), (Block{0, 3}));
   EXPECT_EQ(block_of(10, 4, 3), (Block{9, 10}));
@@ -138,7 +138,7 @@ TEST_P(Collectives, Bf16SumsAreRoundedToNearestEven) {
   for (const auto& values : results) EXPECT_THAT(values, ElementsAre(kTwo, kOne));
 }
 
-TEST_P(Collectives, GiveTheSameBitsEveryTime) {
+TEST_P(Collectives, AreBitwiseReproducible) {
   const auto once = [&] {
     return on_group<float>(GetParam(), 5, [](RankGroup& group, int rank) {
       std::vector<float> values;

@@ -43,7 +43,7 @@ TEST_P(Messages, OfOneTagArriveInOrderAndOthersWait) {
   EXPECT_THAT(got[1], ElementsAre(30, 20, 10, 11));
 }
 
-TEST_P(Messages, ToOneselfAndFromEverybodyAreToldApart) {
+TEST_P(Messages, AreDistinguishedBySender) {
   const auto got = on_ranks<std::int32_t>(GetParam(), 5, [](Communicator& communicator) {
     const int n = communicator.rank_count();
     for (int to = 0; to < n; ++to)
@@ -67,7 +67,7 @@ TEST_P(Messages, MayBeEmpty) {
 
 /// Both send more than a socket buffer holds before either receives: a blocking send would
 /// deadlock.
-TEST_P(Messages, OfSixtyFourMegabytesCrossEachOther) {
+TEST_P(Messages, OfSixtyFourMegabytesInBothDirectionsDoNotDeadlock) {
   constexpr std::size_t kWords = std::size_t{8} << 20;
   const auto sums = on_ranks<std::uint64_t>(GetParam(), 2, [](Communicator& communicator) {
     std::vector<std::uint64_t> words(kWords);
@@ -82,7 +82,7 @@ TEST_P(Messages, OfSixtyFourMegabytesCrossEachOther) {
   EXPECT_THAT(sums, ElementsAre(ElementsAre(1, 1), ElementsAre(0, 1)));
 }
 
-TEST_P(Messages, ThatNobodyAskedForYetDoNotHoldUpOthers) {
+TEST_P(Messages, DoNotBlockOthersUntilReceived) {
   const auto got = on_ranks<std::int32_t>(GetParam(), 3, [](Communicator& communicator) {
     constexpr int kMany = 20'000;
     std::vector<std::int32_t> values;

@@ -67,8 +67,8 @@ inline Member& member(void* communicator) { return *static_cast<Member*>(communi
 template <class IsDone>
 void wait(Member& me, std::unique_lock<std::mutex>& lock, IsDone is_done) {
   Club& club = *me.club;
-  const bool came =
-      club.changed.wait_for(lock, me.place.patience, [&] { return club.is_aborted || is_done(); });
+  const bool came = club.changed.wait_for(lock, me.place.watchdog_timeout,
+                                          [&] { return club.is_aborted || is_done(); });
   if (came && !club.is_aborted) return;
   club.is_aborted = true;
   club.changed.notify_all();

@@ -84,7 +84,7 @@ TEST_P(NcclOnRanks, AllReduceSumsEverywhere) {
     for (std::size_t i = 0; i < count(); ++i) EXPECT_EQ(values[i], sum(i));
 }
 
-TEST_P(NcclOnRanks, AllReduceFindsTheLargest) {
+TEST_P(NcclOnRanks, AllReduceTakesTheMaximum) {
   const auto results = on_nccl(ranks(), [&](Communicator& c, DeviceQueue& queue) {
     const std::span<float> values = numbers_on(queue, c.rank().value, count());
     RankGroup(c, all_ranks(ranks()), kTag).all_reduce_max(values, Ticks());
@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, NcclOnRanks,
                          testing::Combine(testing::Values(2, 3, 4), testing::Values(0, 2, 7, 12)));
 
 // Rank r sends r + s + 1 numbers to rank s, none to itself when r + s + 1 is a multiple of 3.
-TEST(NcclAllToAll, BringsPartsOfAnySize) {
+TEST(NcclAllToAll, ExchangesPartsOfAnySize) {
   constexpr int kRanks = 3;
   const auto size = [](int from, int to) { return static_cast<std::size_t>((from + to + 1) % 3); };
   const auto results = on_nccl(kRanks, [&](Communicator& c, DeviceQueue& queue) {
@@ -165,7 +165,7 @@ TEST(NcclAllToAll, BringsPartsOfAnySize) {
   EXPECT_THAT(results[2], ElementsAre(12, 21, 22));
 }
 
-TEST(NcclMessages, ComeFromAnyMemoryIntoAnyMemory) {
+TEST(NcclMessages, WorkBetweenHostAndDeviceMemory) {
   const auto results = on_nccl(2, [](Communicator& c, DeviceQueue& queue) {
     const int me = c.rank().value;
     const std::span<float> there = numbers_on(queue, me, 4);
@@ -194,7 +194,7 @@ TEST(NcclMessages, ComeFromAnyMemoryIntoAnyMemory) {
 
 // Like gradients that are summed while others are computed: kernels run concurrently and wait only
 // before they read the sums.
-TEST(NcclLanes, SumBesideKernelsThatNeedNothingOfIt) {
+TEST(NcclLanes, ReduceConcurrentlyWithIndependentKernels) {
   const auto results = on_nccl(2, [](Communicator& c, DeviceQueue& queue) {
     const std::span<float> all = numbers_on(queue, c.rank().value, 4);
     const std::span<float> sums = all.first(2), made = all.subspan(2);
@@ -212,7 +212,7 @@ TEST(NcclLanes, SumBesideKernelsThatNeedNothingOfIt) {
 }
 
 // Data arrive from another rank while this one computes.
-TEST(NcclLanes, ReceiveBesideKernels) {
+TEST(NcclLanes, ReceiveConcurrentlyWithKernels) {
   const auto results = on_nccl(2, [](Communicator& c, DeviceQueue& queue) {
     const std::span<float> computed = numbers_on(queue, c.rank().value, 2);
     queue.switch_to_lane(1);
@@ -232,7 +232,7 @@ TEST(NcclLanes, ReceiveBesideKernels) {
 }
 
 // Without ncclCommSplit groups are created one by one.
-TEST(NcclGroups, MeetWithoutSplits) {
+TEST(NcclGroups, WorkWithoutCommSplit) {
   static NcclTable old = fake_nccl::table();
   old.can_split = [] { return false; };
   old.split = nullptr;
@@ -247,7 +247,7 @@ TEST(NcclGroups, MeetWithoutSplits) {
 }
 
 // Five groups of four ranks: one of all, and pairs, of which two at a time are disjoint.
-TEST(NcclGroups, AreSplitOffOneOfAllRanks) {
+TEST(NcclGroups, AreSplitFromTheGlobalCommunicator) {
   static std::atomic<int> joins = 0, splits = 0;
   joins = splits = 0;
   static NcclTable counted = fake_nccl::table();
@@ -293,12 +293,12 @@ const DeviceTable& stuck_device() {
   return device;
 }
 
-TEST(NcclWait, EndsAtThePatience) {
+TEST(NcclWait, EndsAtTheTimeout) {
   on_ranks<float>(RankKind::kThreads, 1, [](Communicator& messages) {
     DeviceQueue queue(kernel_table(Backend::kCpu), stuck_device(), QueueTiming::kNone);
     NcclCommunicator communicator(
         messages, queue, {},
-        {.table = fake_nccl::table(), .patience = std::chrono::milliseconds(20)});
+        {.table = fake_nccl::table(), .watchdog_timeout = std::chrono::milliseconds(20)});
     queue.note_work();
     try {
       queue.wait();
@@ -310,7 +310,7 @@ TEST(NcclWait, EndsAtThePatience) {
   });
 }
 
-TEST(NcclWait, EndsWhenTheRunHasFailedElsewhere) {
+TEST(NcclWait, EndsWhenAnotherRankFails) {
   on_ranks<float>(RankKind::kThreads, 1, [](Communicator& messages) {
     const std::atomic<bool> must_stop = true;
     DeviceQueue queue(kernel_table(Backend::kCpu), stuck_device(), QueueTiming::kNone);
@@ -322,7 +322,7 @@ TEST(NcclWait, EndsWhenTheRunHasFailedElsewhere) {
   });
 }
 
-TEST(NcclWait, AbortsWhatOthersWaitFor) {
+TEST(NcclWait, AbortsPendingOperationsOfPeers) {
   const auto failure = run_ranks(RankKind::kThreads, 2, [](Communicator& messages, RankProgress&) {
     DeviceQueue queue(late_kernels(), late_device(), QueueTiming::kNone);
     NcclCommunicator communicator(messages, queue, one_group(2), {.table = fake_nccl::table()});
@@ -347,7 +347,7 @@ class NcclTraining : public testing::TestWithParam<Case> {};
 
 /// Sums over more than two ranks have another order than in a ring: tolerance 1e-5 of the norm, as
 /// three steps of fp32 sums differ by about 1e-6.
-TEST_P(NcclTraining, ComputesWhatMessagesCompute) {
+TEST_P(NcclTraining, MatchesMessages) {
   Strategy strategy = tiny_strategy();
   GetParam().change(strategy);
   const TinyJob job = tiny_job(GetParam().config, strategy);

@@ -1,4 +1,4 @@
-#include "executor/tasks/early_gathers.hpp"
+#include "executor/tasks/sharded_lifetimes.hpp"
 
 #include <algorithm>
 
@@ -27,21 +27,21 @@ struct Held {
 
 }  // namespace
 
-std::vector<TaskId> with_early_gathers(const TaskGraph& graph, std::span<const TaskId> tasks) {
+std::vector<TaskId> with_prefetched_gathers(const TaskGraph& graph, std::span<const TaskId> tasks) {
   std::vector<TaskId> order;
-  std::map<std::int32_t, std::vector<TaskId>> behind;  // gathers by the task they wait for
+  std::map<std::int32_t, std::vector<TaskId>> after;  // gathers by the task they wait for
   for (const TaskId id : tasks) {
     if (!is_gather(graph.tasks[id.index()])) continue;
     const std::span<const TaskId> before = graph.dependencies_of(id);
     if (before.empty())
       order.push_back(id);
     else
-      behind[before.back().value].push_back(id);
+      after[before.back().value].push_back(id);
   }
   for (const TaskId id : tasks) {
     if (is_gather(graph.tasks[id.index()])) continue;
     order.push_back(id);
-    if (const auto found = behind.find(id.value); found != behind.end())
+    if (const auto found = after.find(id.value); found != after.end())
       order.insert(order.end(), found->second.begin(), found->second.end());
   }
   return order;
@@ -54,7 +54,7 @@ GatheredWeights::GatheredWeights(const RunnableGraph& runnable, RankId rank) {
   std::sort(tasks.begin(), tasks.end());
   std::map<int, Held> held;  // by use
   std::vector<TaskId> gathers;
-  const auto let_go = [&](Held& of) {
+  const auto close = [&](Held& of) {
     if (!of.pieces.empty()) last_used_[of.last.value] = std::move(of.pieces);
     of.pieces.clear();
   };
@@ -64,7 +64,7 @@ GatheredWeights::GatheredWeights(const RunnableGraph& runnable, RankId rank) {
     if (!needs_weights(task.kind)) continue;
     const int use = task.stage * kMostLayers + static_cast<int>(runnable.lowest_layer(task));
     Held& mine = held[use];
-    if (!gathers.empty()) let_go(mine);
+    if (!gathers.empty()) close(mine);
     for (const TaskId gather : gathers) {
       use_of_gather_[gather.value] = use;
       const Work& work = graph.works[graph.tasks[gather.index()].work.index()];
@@ -76,11 +76,11 @@ GatheredWeights::GatheredWeights(const RunnableGraph& runnable, RankId rank) {
     gathers.clear();
     mine.last = id;
   }
-  for (auto& [use, of] : held) let_go(of);
+  for (auto& [use, of] : held) close(of);
 }
 
-std::map<std::int32_t, std::vector<ParameterRange>> reduced_behind(const RunnableGraph& runnable,
-                                                                   RankId rank) {
+std::map<std::int32_t, std::vector<ParameterRange>> reduced_after(const RunnableGraph& runnable,
+                                                                  RankId rank) {
   const TaskGraph& graph = runnable.graph();
   std::map<std::int32_t, std::vector<ParameterRange>> reduced;
   for (const TaskId id : runnable.tasks_of(rank)) {

@@ -16,29 +16,29 @@
 #include <vector>
 
 #include "executor/launch/rank_progress.hpp"
-#include "executor/tasks/forwarded_actions.hpp"
+#include "executor/tasks/forwarding_actions.hpp"
 
 namespace meshwright {
 
 /// Rank r uses slot r modulo the number of slots; ranks in different slots compute concurrently,
 /// ranks in one slot take turns in FIFO order. Shared by the threads of a run.
-class Turns {
+class ComputeSlots {
  public:
-  explicit Turns(int at_once);
+  explicit ComputeSlots(int at_once);
   /// Half of the hardware threads, since usually two of them share a core; at least one.
-  static int usual_number();
+  static int default_count();
   /// Pins the calling thread, which runs this rank, to the processor of its slot. No-op if the
   /// system does not allow it.
-  void settle(RankId rank) const;
+  void pin(RankId rank) const;
   /// Waits for a turn. Throws PeerFailure if the rank is stopped meanwhile.
-  void take(RankId rank, RankProgress& progress);
-  void give_back(RankId rank);
+  void acquire(RankId rank, RankProgress& progress);
+  void release(RankId rank);
   /// Whether another rank waits for the turn that this rank holds.
-  bool is_wanted(RankId rank);
+  bool is_contended(RankId rank);
 
  private:
   struct Waiting {
-    std::condition_variable handed_over;
+    std::condition_variable granted;
     bool is_next = false;
   };
   struct Slot {
@@ -56,67 +56,69 @@ class Turns {
 /// lockstep: a machine that is slow for a tenth of a second then slows all ranks alike instead of
 /// the one that the others wait for. Does not own actions, turns and progress, which must outlive
 /// it.
-class ActionsInTurn final : public ForwardedActions {
+class ThrottledActions final : public ForwardingActions {
  public:
-  ActionsInTurn(TaskActions& actions, Turns& turns, RankId rank, RankProgress& progress)
-      : ForwardedActions(actions), turns_(turns), rank_(rank), progress_(progress) {
+  ThrottledActions(TaskActions& actions, ComputeSlots& slots, RankId rank, RankProgress& progress)
+      : ForwardingActions(actions), slots_(slots), rank_(rank), progress_(progress) {
     // During a wait inside a collective there is no turn to release or to take back.
-    actions_.tell_of_waits([this, had_turn = false](bool begins) mutable {
+    actions_.set_wait_callback([this, had_slot = false](bool begins) mutable {
       if (begins) {
-        if (tell_) tell_(true);
-        had_turn = has_turn_;
-        leave();
+        if (on_wait_) on_wait_(true);
+        had_slot = has_slot_;
+        release_slot();
       } else {
-        if (had_turn) enter();
-        if (tell_) tell_(false);
+        if (had_slot) acquire_slot();
+        if (on_wait_) on_wait_(false);
       }
     });
   }
-  ~ActionsInTurn() override {
-    actions_.tell_of_waits({});
-    leave();
+  ~ThrottledActions() override {
+    actions_.set_wait_callback({});
+    release_slot();
   }
-  ActionsInTurn(const ActionsInTurn&) = delete;
-  ActionsInTurn& operator=(const ActionsInTurn&) = delete;
+  ThrottledActions(const ThrottledActions&) = delete;
+  ThrottledActions& operator=(const ThrottledActions&) = delete;
 
-  void tell_of_waits(std::function<void(bool begins)> tell) override { tell_ = std::move(tell); }
-  void wait_for_turn() override {
-    if (has_had_its_share() && turns_.is_wanted(rank_)) leave();
-    enter();
+  void set_wait_callback(std::function<void(bool begins)> callback) override {
+    on_wait_ = std::move(callback);
+  }
+  void wait_for_compute_slot() override {
+    if (has_used_its_time_slice() && slots_.is_contended(rank_)) release_slot();
+    acquire_slot();
   }
   void end_task(const Task& task) override {
     actions_.end_task(task);
-    leave();
+    release_slot();
   }
   void compute(const Task& task, const LayerStep& step, const Kernel& kernel) override {
-    enter();
+    acquire_slot();
     actions_.compute(task, step, kernel);
   }
   Ticks communicate(const Task& task, const LayerStep& step, const Collective& collective,
                     Ticks ready) override {
-    leave();
+    release_slot();
     return actions_.communicate(task, step, collective, ready);
   }
   void prepare(const Task& task, const Collective& collective) override {
-    enter();
+    acquire_slot();
     actions_.prepare(task, collective);
-    leave();
+    release_slot();
   }
-  using ForwardedActions::communicate;
+  using ForwardingActions::communicate;
 
  private:
-  static constexpr std::chrono::milliseconds kShare{1};
-  bool has_had_its_share() const {
-    return has_turn_ && std::chrono::steady_clock::now() - turn_began_ > kShare;
+  static constexpr std::chrono::milliseconds kTimeSlice{1};
+  bool has_used_its_time_slice() const {
+    return has_slot_ && std::chrono::steady_clock::now() - acquired_at_ > kTimeSlice;
   }
-  void enter();
-  void leave();
-  std::function<void(bool begins)> tell_;
-  Turns& turns_;
+  void acquire_slot();
+  void release_slot();
+  std::function<void(bool begins)> on_wait_;
+  ComputeSlots& slots_;
   RankId rank_;
   RankProgress& progress_;
-  bool has_turn_ = false;
-  std::chrono::steady_clock::time_point turn_began_;
+  bool has_slot_ = false;
+  std::chrono::steady_clock::time_point acquired_at_;
 };
 
 }  // namespace meshwright

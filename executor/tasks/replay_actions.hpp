@@ -11,9 +11,9 @@
 
 namespace meshwright {
 
-class IdleActions final : public TaskActions {
+class ReplayActions final : public TaskActions {
  public:
-  IdleActions(const Strategy& strategy, Communicator& communicator);
+  ReplayActions(const Strategy& strategy, Communicator& communicator);
   void begin_step(int step) override;
   void begin_task(const Task&) override {}
   void end_task(const Task&) override {}

@@ -162,9 +162,9 @@ Case named(
   return {std::move(name), std::move(strategy)};
 }
 
-class WithoutFlush : public testing::TestWithParam<Case> {};
+class Flushless : public testing::TestWithParam<Case> {};
 
-TEST_P(WithoutFlush, IsAsStaleAsItsEmulation) {
+TEST_P(Flushless, MatchesItsEmulation) {
   const Strategy& strategy = GetParam().strategy;
   const TrainingRun run = train_tiny(kTinyLlama, strategy, kManySteps);
   ASSERT_FALSE(run.failure.has_value()) << run.failure->cause;
@@ -178,7 +178,7 @@ TEST_P(WithoutFlush, IsAsStaleAsItsEmulation) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Plans, WithoutFlush,
+    Plans, Flushless,
     testing::Values(named("pipedream_1", pipelined("pipedream", 1, 1)),
                     named("pipedream_2", pipelined("pipedream", 2, 1)),
                     named("pipedream_4", pipelined("pipedream", 4, 1)),
@@ -200,7 +200,7 @@ INSTANTIATE_TEST_SUITE_P(
 /// A checkpoint is taken with an empty pipeline and has one weight version. The resumed run
 /// therefore differs from an uninterrupted one, as its first micro-batches use less stale weights.
 /// It equals a serial emulation that starts there, with all moments.
-TEST(ResumedWithoutFlush, StartsFromAnEmptyPipeline) {
+TEST(ResumedFlushlessRun, StartsFromAnEmptyPipeline) {
   constexpr int kFirst = 4;
   const std::string file = testing::TempDir() + "/without_flush.safetensors";
   for (const std::string_view schedule : {"pipedream", "pipedream-2bw"}) {
@@ -239,7 +239,7 @@ TEST(ResumedWithoutFlush, StartsFromAnEmptyPipeline) {
 }
 
 /// The emulations are only meaningful if staleness has an effect.
-TEST(WithoutFlushShows, ThatItsWeightsAreStale) {
+TEST(FlushlessTraining, UsesStaleWeights) {
   const Strategy each = pipelined("pipedream", 4, 1);
   const TrainingRun run = train_tiny(kTinyLlama, each, kManySteps);
   const Emulated fresh = emulate_pipedream(each, /*is_stale=*/false);
@@ -249,7 +249,7 @@ TEST(WithoutFlushShows, ThatItsWeightsAreStale) {
   EXPECT_GT(std::abs(late.steps.back().loss / flushed.steps.back().loss - 1), 1e-4);
 }
 
-TEST(WithoutFlushRuns, OnProcessesAsOnThreads) {
+TEST(FlushlessRuns, AgreeBetweenProcessesAndThreads) {
   for (const char* schedule : {"pipedream", "pipedream-2bw"}) {
     const Strategy strategy = pipelined(schedule, 2, 2);
     const TrainingRun threads = run_plan(kTinyLlama, strategy);
@@ -260,7 +260,7 @@ TEST(WithoutFlushRuns, OnProcessesAsOnThreads) {
 
 /// 16-bit weights are rounded from the master weights for every version. One stage of PipeDream has
 /// no stale weights, so one step of eight micro-batches equals eight steps of one.
-TEST(WithoutFlushRuns, OneStageIn16BitsAsStepsOfOneMicrobatch) {
+TEST(FlushlessRuns, MatchStepsOfOneMicrobatchInBf16) {
   Strategy stage = pipelined("pipedream", 1, 1);
   stage.dtype = Dtype::kBf16;
   Strategy steps = pipelined("1f1b", 1, 1);
@@ -273,7 +273,7 @@ TEST(WithoutFlushRuns, OneStageIn16BitsAsStepsOfOneMicrobatch) {
   EXPECT_EQ(one.parameters, many.parameters);
 }
 
-TEST(WithoutFlushRuns, TwoVersionsIn16BitsRepeatably) {
+TEST(FlushlessRuns, AreReproducibleWithTwoVersionsInBf16) {
   Strategy strategy = pipelined("pipedream-2bw", 4, 1);
   strategy.dtype = Dtype::kBf16;
   const TrainingRun run = train_tiny(kTinyLlama, strategy, kManySteps);
@@ -282,7 +282,7 @@ TEST(WithoutFlushRuns, TwoVersionsIn16BitsRepeatably) {
 }
 
 /// The replay sleeps as predicted: its timeline and step times are those of the simulation.
-TEST(WithoutFlushRuns, ThroughAllStepsInOneTimeline) {
+TEST(FlushlessRuns, RecordAllStepsInOneTimeline) {
   const Strategy strategy = pipelined("pipedream", 2, 1);
   const TinyJob job = tiny_job(kTinyLlama, strategy);
   const TrainingRun run = train(job.request());
@@ -303,7 +303,7 @@ TEST(WithoutFlushRuns, ThroughAllStepsInOneTimeline) {
 
 /// A weight of the last stage, which has one version, is set to NaN before the first pass of the
 /// second step.
-TEST(WithoutFlushRuns, NameTheStepInWhichNumbersStopBeingNumbers) {
+TEST(FlushlessRuns, NameTheStepOfTheFirstNan) {
   const Strategy strategy = pipelined("pipedream", 2, 1);
   const TinyJob job = tiny_job(kTinyLlama, strategy);
   TaskId forward;
@@ -324,7 +324,7 @@ TEST(WithoutFlushRuns, NameTheStepInWhichNumbersStopBeingNumbers) {
 
 /// Rank 0 fails at its first update of the second step: the first step is complete, and the tasks
 /// done in the second one are recorded.
-TEST(WithoutFlushRuns, KeepWhatWasMeasuredBeforeAFailure) {
+TEST(FlushlessRuns, KeepMeasurementsFromBeforeAFailure) {
   const Strategy strategy = pipelined("pipedream", 2, 1);
   const TinyJob job = tiny_job(kTinyLlama, strategy);
   TaskId update;

@@ -1,4 +1,4 @@
-#include "executor/launch/tcp_meeting.hpp"
+#include "executor/launch/tcp_rendezvous.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -45,12 +45,12 @@ struct Address {
   std::uint32_t port = 0;
 };
 
-class Meeting {
+class Rendezvous {
  public:
-  Meeting(const JobPlace& place, std::chrono::milliseconds patience)
-      : place_(place), end_(Clock::now() + patience), there_(count()) {}
+  Rendezvous(const JobPlace& place, std::chrono::milliseconds timeout)
+      : place_(place), end_(Clock::now() + timeout), there_(count()) {}
 
-  JobSockets meet() {
+  JobSockets connect_all() {
     JobSockets sockets;
     sockets.own.peers.resize(count());
     if (place_.rank == 0)
@@ -285,8 +285,8 @@ class Meeting {
 
 }  // namespace
 
-JobSockets meet_over_tcp(const JobPlace& place, std::chrono::milliseconds patience) {
-  return Meeting(place, patience).meet();
+JobSockets rendezvous_over_tcp(const JobPlace& place, std::chrono::milliseconds timeout) {
+  return Rendezvous(place, timeout).connect_all();
 }
 
 }  // namespace meshwright

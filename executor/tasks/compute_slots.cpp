@@ -1,4 +1,4 @@
-#include "executor/tasks/turns.hpp"
+#include "executor/tasks/compute_slots.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -37,7 +37,7 @@ std::vector<int> processors_of_cores() {
 }  // namespace
 
 /// Starts at the processor of the caller, so that several such programs start at different ones.
-Turns::Turns(int at_once) : slots_(static_cast<std::size_t>(at_once)) {
+ComputeSlots::ComputeSlots(int at_once) : slots_(static_cast<std::size_t>(at_once)) {
   MW_CHECK(at_once > 0);
   const std::vector<int> processors = processors_of_cores();
   if (processors.size() < slots_.size()) return;  // not enough cores: no pinning
@@ -47,11 +47,11 @@ Turns::Turns(int at_once) : slots_(static_cast<std::size_t>(at_once)) {
     slots_[i].processor = processors[(first + i) % processors.size()];
 }
 
-int Turns::usual_number() {
+int ComputeSlots::default_count() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / 2);
 }
 
-void Turns::settle(RankId rank) const {
+void ComputeSlots::pin(RankId rank) const {
   const std::optional<int>& processor = slots_[rank.index() % slots_.size()].processor;
   if (!processor) return;
   cpu_set_t alone;
@@ -60,7 +60,7 @@ void Turns::settle(RankId rank) const {
   static_cast<void>(sched_setaffinity(0, sizeof alone, &alone));  // 0: the calling thread
 }
 
-void Turns::take(RankId rank, RankProgress& progress) {
+void ComputeSlots::acquire(RankId rank, RankProgress& progress) {
   Slot& slot = slot_of(rank);
   std::unique_lock lock(slot.mutex);
   if (!slot.is_free) {
@@ -72,39 +72,39 @@ void Turns::take(RankId rank, RankProgress& progress) {
         throw PeerFailure("another rank failed");
       }
       progress.is_waiting = true;
-      waiting.handed_over.wait_for(lock, kPollingInterval);
+      waiting.granted.wait_for(lock, kPollingInterval);
     }
   }
   progress.is_waiting = false;
   slot.is_free = false;
 }
 
-void Turns::give_back(RankId rank) {
+void ComputeSlots::release(RankId rank) {
   Slot& slot = slot_of(rank);
   const std::lock_guard lock(slot.mutex);
   slot.is_free = slot.queue.empty();
   if (slot.is_free) return;
   slot.queue.front()->is_next = true;
-  slot.queue.front()->handed_over.notify_one();  // valid while the mutex is held
+  slot.queue.front()->granted.notify_one();  // valid while the mutex is held
   slot.queue.pop_front();
 }
 
-bool Turns::is_wanted(RankId rank) {
+bool ComputeSlots::is_contended(RankId rank) {
   Slot& slot = slot_of(rank);
   const std::lock_guard lock(slot.mutex);
   return !slot.queue.empty();
 }
 
-void ActionsInTurn::enter() {
-  if (has_turn_) return;
-  turns_.take(rank_, progress_);
-  has_turn_ = true;
-  turn_began_ = std::chrono::steady_clock::now();
+void ThrottledActions::acquire_slot() {
+  if (has_slot_) return;
+  slots_.acquire(rank_, progress_);
+  has_slot_ = true;
+  acquired_at_ = std::chrono::steady_clock::now();
 }
 
-void ActionsInTurn::leave() {
-  if (has_turn_) turns_.give_back(rank_);
-  has_turn_ = false;
+void ThrottledActions::release_slot() {
+  if (has_slot_) slots_.release(rank_);
+  has_slot_ = false;
 }
 
 }  // namespace meshwright

@@ -20,6 +20,6 @@ struct JobSockets {
 
 /// Called by all processes. Throws RuntimeFailure, which names the missing ranks, if the rendezvous
 /// times out.
-JobSockets meet_over_tcp(const JobPlace& place, std::chrono::milliseconds patience);
+JobSockets rendezvous_over_tcp(const JobPlace& place, std::chrono::milliseconds timeout);
 
 }  // namespace meshwright

@@ -9,13 +9,13 @@
 namespace meshwright {
 
 /// Does not own the actions, which must outlive it.
-class ForwardedActions : public TaskActions {
+class ForwardingActions : public TaskActions {
  public:
-  explicit ForwardedActions(TaskActions& actions) : actions_(actions) {}
-  void tell_of_waits(std::function<void(bool begins)> tell) override {
-    actions_.tell_of_waits(std::move(tell));
+  explicit ForwardingActions(TaskActions& actions) : actions_(actions) {}
+  void set_wait_callback(std::function<void(bool begins)> callback) override {
+    actions_.set_wait_callback(std::move(callback));
   }
-  void wait_for_turn() override { actions_.wait_for_turn(); }
+  void wait_for_compute_slot() override { actions_.wait_for_compute_slot(); }
   void begin_step(int step) override { actions_.begin_step(step); }
   void begin_task(const Task& task) override { actions_.begin_task(task); }
   void end_task(const Task& task) override { actions_.end_task(task); }

@@ -13,7 +13,7 @@ namespace meshwright {
 /// One rank's tasks with its weight gathers moved to the earliest allowed position: next to the
 /// pass before the one that needs them, from where on they occupy memory. The order is the same on
 /// all replicas and respects all dependencies.
-std::vector<TaskId> with_early_gathers(const TaskGraph& graph, std::span<const TaskId> tasks);
+std::vector<TaskId> with_prefetched_gathers(const TaskGraph& graph, std::span<const TaskId> tasks);
 
 class RunnableGraph;
 
@@ -38,7 +38,7 @@ class GatheredWeights {
 
 /// By backward task: the gradients of one rank that are reduced after it, whose buffers it
 /// therefore needs.
-std::map<std::int32_t, std::vector<ParameterRange>> reduced_behind(const RunnableGraph& runnable,
-                                                                   RankId rank);
+std::map<std::int32_t, std::vector<ParameterRange>> reduced_after(const RunnableGraph& runnable,
+                                                                  RankId rank);
 
 }  // namespace meshwright
