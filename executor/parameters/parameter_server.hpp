@@ -26,6 +26,9 @@ struct ServerPlace {
   int server_number(RankId rank) const { return rank.value - (ranks - servers); }
 };
 
+/// Whether the rank is a server and no worker.
+bool is_dedicated_server(const Strategy& strategy, RankId rank);
+
 /// The layout on a dedicated server: only its shard.
 RunLayouts server_layouts(const ServerPlace& place, RankId rank, const PartShards& shards);
 

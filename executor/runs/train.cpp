@@ -277,7 +277,7 @@ class Training {
   void inject_nan(TrainingActions& actions, TaskId task) const {
     const std::int16_t number = request_.graph.tasks[task.index()].stage;
     MW_CHECK(number >= 0);
-    TrainingActions::Stage& stage = actions.stages()[static_cast<std::size_t>(number)];
+    RankStage& stage = actions.stages()[static_cast<std::size_t>(number)];
     for (std::size_t l = stage.layers.size() / 2; l < stage.layers.size(); ++l) {
       const Layer& layer = request_.model.layers[stage.layers[l].index()];
       for (int i = 0; i < layer.operator_count; ++i) {

@@ -86,20 +86,20 @@ class ThrottledActions final : public ForwardingActions {
     if (has_used_its_time_slice() && slots_.is_contended(rank_)) release_slot();
     acquire_slot();
   }
-  void end_task(const Task& task) override {
+  void end_task(const RunTask& task) override {
     actions_.end_task(task);
     release_slot();
   }
-  void compute(const Task& task, const LayerStep& step, const Kernel& kernel) override {
+  void compute(const RunTask& task, const LayerStep& step, const Kernel& kernel) override {
     acquire_slot();
     actions_.compute(task, step, kernel);
   }
-  Ticks communicate(const Task& task, const LayerStep& step, const Collective& collective,
+  Ticks communicate(const RunTask& task, const LayerStep& step, const Collective& collective,
                     Ticks ready) override {
     release_slot();
     return actions_.communicate(task, step, collective, ready);
   }
-  void prepare(const Task& task, const Collective& collective) override {
+  void prepare(const RunTask& task, const Collective& collective) override {
     acquire_slot();
     actions_.prepare(task, collective);
     release_slot();

@@ -49,15 +49,13 @@ class DeviceSpans final : public ForwardingActions {
     step_ = step;
     actions_.begin_step(step);
   }
-  void begin_task(const Task& task) override {
+  void begin_task(const RunTask& task) override {
     queue_.switch_to_lane(static_cast<int>(task.stream));
-    if (recorder_ != nullptr)
-      recorder_->enter(
-          activity_number(step_, TaskId(static_cast<std::size_t>(&task - graph_.tasks.data()))));
+    if (recorder_ != nullptr) recorder_->enter(activity_number(step_, task.id));
     record();
     actions_.begin_task(task);
   }
-  void end_task(const Task& task) override {
+  void end_task(const RunTask& task) override {
     actions_.end_task(task);
     record();
     if (recorder_ != nullptr) recorder_->leave();

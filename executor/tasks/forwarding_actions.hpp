@@ -17,24 +17,28 @@ class ForwardingActions : public TaskActions {
   }
   void wait_for_compute_slot() override { actions_.wait_for_compute_slot(); }
   void begin_step(int step) override { actions_.begin_step(step); }
-  void begin_task(const Task& task) override { actions_.begin_task(task); }
-  void end_task(const Task& task) override { actions_.end_task(task); }
-  void compute(const Task& task, const LayerStep& step, const Kernel& kernel) override {
+  void begin_task(const RunTask& task) override { actions_.begin_task(task); }
+  void end_task(const RunTask& task) override { actions_.end_task(task); }
+  void compute(const RunTask& task, const LayerStep& step, const Kernel& kernel) override {
     actions_.compute(task, step, kernel);
   }
-  Ticks communicate(const Task& task, const LayerStep& step, const Collective& collective,
+  Ticks communicate(const RunTask& task, const LayerStep& step, const Collective& collective,
                     Ticks ready) override {
     return actions_.communicate(task, step, collective, ready);
   }
-  void prepare(const Task& task, const Collective& collective) override {
+  void prepare(const RunTask& task, const Collective& collective) override {
     actions_.prepare(task, collective);
   }
-  Ticks communicate(const Task& task, const Collective& collective, std::span<const RankId> members,
-                    Ticks ready) override {
+  Ticks communicate(const RunTask& task, const Collective& collective,
+                    std::span<const RankId> members, Ticks ready) override {
     return actions_.communicate(task, collective, members, ready);
   }
-  std::span<const std::byte> outgoing(const Task& send) override { return actions_.outgoing(send); }
-  std::span<std::byte> incoming(const Task& receive) override { return actions_.incoming(receive); }
+  std::span<const std::byte> outgoing(const RunTask& send) override {
+    return actions_.outgoing(send);
+  }
+  std::span<std::byte> incoming(const RunTask& receive) override {
+    return actions_.incoming(receive);
+  }
 
  protected:
   TaskActions& actions_;

@@ -60,20 +60,20 @@ class StepRun {
 
  private:
   void run(TaskId id) {
-    const Task& task = graph_.tasks[id.index()];
+    const RunTask task{graph_.tasks[id.index()], id};
     actions_.begin_task(task);
     switch (task.kind) {
       case TaskKind::kSend:
-        send(id, task);
+        send(task);
         break;
       case TaskKind::kReceive:
-        receive(id, task);
+        receive(task);
         break;
       case TaskKind::kCollective:
-        collective(id, task);
+        collective(task);
         break;
       default:
-        compute(id, task);
+        compute(task);
     }
     actions_.end_task(task);
     beat();
@@ -87,21 +87,22 @@ class StepRun {
   void beat() { progress_.beats.fetch_add(1, std::memory_order_relaxed); }
 
   /// All dependencies are tasks of this rank.
-  Ticks ready(TaskId id, const Task& task) const {
+  Ticks ready(const RunTask& task) const {
     Ticks at = stream_free_[static_cast<std::size_t>(task.stream)];
-    for (const TaskId before : graph_.dependencies_of(id)) at = std::max(at, ends_[before.index()]);
+    for (const TaskId before : graph_.dependencies_of(task.id))
+      at = std::max(at, ends_[before.index()]);
     return at;
   }
 
-  void finish(TaskId id, const Task& task, Ticks stamp_at_start) {
+  void finish(const RunTask& task, Ticks stamp_at_start) {
     stop_if_asked();
-    ends_[id.index()] = clock_.time();
+    ends_[task.id.index()] = clock_.time();
     stream_free_[static_cast<std::size_t>(task.stream)] = clock_.time();
-    spans_.push_back({id, std::min(stamp_at_start, clock_.stamp()), clock_.stamp()});
+    spans_.push_back({task.id, std::min(stamp_at_start, clock_.stamp()), clock_.stamp()});
   }
 
-  void compute(TaskId id, const Task& task) {
-    clock_.start_task(ready(id, task), /*occupies_thread=*/true);
+  void compute(const RunTask& task) {
+    clock_.start_task(ready(task), /*occupies_thread=*/true);
     const Ticks stamp = clock_.stamp();
     for (const LayerStep& step : runnable_.steps_of(task)) {
       if (const auto* kernel = std::get_if<Kernel>(step.step)) {
@@ -120,36 +121,36 @@ class StepRun {
       beat();
     }
     if (task.kind == TaskKind::kOptimizer) clock_.add_deferred();
-    finish(id, task, stamp);
+    finish(task, stamp);
   }
 
   /// The receiver sees the transfer delayed by the latency.
-  void send(TaskId id, const Task& task) {
-    clock_.start_task(ready(id, task), false);
+  void send(const RunTask& task) {
+    clock_.start_task(ready(task), false);
     const Ticks start = clock_.time(), stamp = clock_.stamp();
     const WorkPrice& price = runnable_.price_of(task);
-    const RankId to = runnable_.rank_of(graph_.tasks[runnable_.receive_of(id).index()]);
-    communicator_.send(to, {Channel::kPipeline, id.value}, actions_.outgoing(task),
+    const RankId to = runnable_.rank_of(graph_.tasks[runnable_.receive_of(task.id).index()]);
+    communicator_.send(to, {Channel::kPipeline, task.id.value}, actions_.outgoing(task),
                        {start + price.latency, start + price.duration + price.latency});
     clock_.end_communication(start, price.duration);
-    finish(id, task, stamp);
+    finish(task, stamp);
   }
 
-  void receive(TaskId id, const Task& task) {
+  void receive(const RunTask& task) {
     const Task& sent = graph_.tasks[static_cast<std::size_t>(task.partner)];
     const RankId from = runnable_.rank_of(sent);
     const Waiting waiting(progress_);
     const MessageTimes times =
         communicator_.receive(from, {Channel::kPipeline, task.partner}, actions_.incoming(task));
-    clock_.start_task(std::max(times.start, ready(id, task)), false);
+    clock_.start_task(std::max(times.start, ready(task)), false);
     const Ticks start = clock_.time(), stamp = clock_.stamp();
     clock_.end_communication(std::max(start, times.end), Ticks());
-    finish(id, task, stamp);
+    finish(task, stamp);
   }
 
   /// The span covers the transfer only: it starts when the last member is ready.
-  void collective(TaskId id, const Task& task) {
-    clock_.start_task(ready(id, task), false);
+  void collective(const RunTask& task) {
+    clock_.start_task(ready(task), false);
     const Ticks arrived = clock_.stamp();
     const Collective& what = graph_.works[task.work.index()].collective;
     actions_.wait_for_compute_slot();
@@ -161,7 +162,7 @@ class StepRun {
         actions_.communicate(task, what, runnable_.members_of(task), clock_.time());
     const Ticks start = std::max(clock_.time(), latest);
     clock_.end_communication(latest, runnable_.price_of(task).duration);
-    finish(id, task, std::max(arrived, start));
+    finish(task, std::max(arrived, start));
   }
 
   const RunnableGraph& runnable_;
@@ -276,10 +277,9 @@ void RunnableGraph::order_tasks() {
   for (std::vector<TaskId>& tasks : tasks_of_) tasks = with_prefetched_gathers(graph_, tasks);
 }
 
-bool RunnableGraph::carries_gradient(const Task& task) const {
-  const bool sends = task.kind == TaskKind::kSend;
-  const TaskId send =
-      sends ? TaskId(static_cast<std::int32_t>(&task - graph_.tasks.data())) : TaskId(task.partner);
+bool RunnableGraph::carries_gradient(TaskId id) const {
+  const Task& task = graph_.tasks[id.index()];
+  const TaskId send = task.kind == TaskKind::kSend ? id : TaskId(task.partner);
   const Task& from = graph_.tasks[send.index()];
   const Task& to = graph_.tasks[static_cast<std::size_t>(receiver_[send.index()])];
   return to.stage < from.stage;

@@ -30,8 +30,8 @@ class RunnableGraph {
   /// Execution order of a rank: the order of the graph, except that each receive is moved to its
   /// first use, so that a rank never waits for data it does not need yet.
   const std::vector<TaskId>& tasks_of(RankId rank) const { return tasks_of_[rank.index()]; }
-  /// For a send or receive: whether it transfers a gradient.
-  bool carries_gradient(const Task& task) const;
+  /// Whether this send or receive transfers a gradient.
+  bool carries_gradient(TaskId send_or_receive) const;
   int part_of_stage(std::size_t stage) const { return part_of_stage_[stage]; }
   /// Kernels and collectives of a compute task, in order.
   const std::vector<LayerStep>& steps_of(const Task& task) const {

@@ -8,14 +8,14 @@ ReplayActions::ReplayActions(const Strategy& strategy, Communicator& communicato
 
 void ReplayActions::begin_step(int) { next_tag_ = {}; }
 
-Ticks ReplayActions::communicate(const Task&, const LayerStep&, const Collective& collective,
+Ticks ReplayActions::communicate(const RunTask&, const LayerStep&, const Collective& collective,
                                  Ticks ready) {
   const Channel channel = channel_of(collective.axis);
   const MessageTag tag{channel, next_tag_[static_cast<std::size_t>(channel)]++};
   return RankGroup(communicator_, members_of(groups_, collective), tag).synchronize(ready);
 }
 
-Ticks ReplayActions::communicate(const Task& task, const Collective&,
+Ticks ReplayActions::communicate(const RunTask& task, const Collective&,
                                  std::span<const RankId> members, Ticks ready) {
   const MessageTag tag{Channel::kData, task.partner};
   return RankGroup(communicator_, {members.begin(), members.end()}, tag).synchronize(ready);

@@ -15,15 +15,15 @@ class ReplayActions final : public TaskActions {
  public:
   ReplayActions(const Strategy& strategy, Communicator& communicator);
   void begin_step(int step) override;
-  void begin_task(const Task&) override {}
-  void end_task(const Task&) override {}
-  void compute(const Task&, const LayerStep&, const Kernel&) override {}
-  Ticks communicate(const Task& task, const LayerStep& step, const Collective& collective,
+  void begin_task(const RunTask&) override {}
+  void end_task(const RunTask&) override {}
+  void compute(const RunTask&, const LayerStep&, const Kernel&) override {}
+  Ticks communicate(const RunTask& task, const LayerStep& step, const Collective& collective,
                     Ticks ready) override;
-  Ticks communicate(const Task& task, const Collective& collective, std::span<const RankId> members,
-                    Ticks ready) override;
-  std::span<const std::byte> outgoing(const Task&) override { return {}; }
-  std::span<std::byte> incoming(const Task&) override { return {}; }
+  Ticks communicate(const RunTask& task, const Collective& collective,
+                    std::span<const RankId> members, Ticks ready) override;
+  std::span<const std::byte> outgoing(const RunTask&) override { return {}; }
+  std::span<std::byte> incoming(const RunTask&) override { return {}; }
 
  private:
   Communicator& communicator_;

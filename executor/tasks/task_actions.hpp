@@ -20,6 +20,11 @@ struct LayerStep {
   Ticks wait;  ///< predicted wait for the slowest member before a collective
 };
 
+/// A task of the graph with its ID.
+struct RunTask : Task {
+  TaskId id;
+};
+
 class TaskActions {
  public:
   virtual ~TaskActions() = default;
@@ -32,23 +37,23 @@ class TaskActions {
   virtual void wait_for_compute_slot() {}
   /// Called before the first task of training step `step`.
   virtual void begin_step(int step) = 0;
-  virtual void begin_task(const Task& task) = 0;
-  virtual void end_task(const Task& task) = 0;
-  virtual void compute(const Task& task, const LayerStep& step, const Kernel& kernel) = 0;
+  virtual void begin_task(const RunTask& task) = 0;
+  virtual void end_task(const RunTask& task) = 0;
+  virtual void compute(const RunTask& task, const LayerStep& step, const Kernel& kernel) = 0;
   /// Runs a collective inside a compute task; this rank is ready at `ready`. Returns when the last
   /// member was.
-  virtual Ticks communicate(const Task& task, const LayerStep& step, const Collective& collective,
-                            Ticks ready) = 0;
+  virtual Ticks communicate(const RunTask& task, const LayerStep& step,
+                            const Collective& collective, Ticks ready) = 0;
   /// Local work before a collective task that the cost model attributes to the optimizer step: the
   /// norm of this rank's gradients. Otherwise nothing.
-  virtual void prepare([[maybe_unused]] const Task& task,
+  virtual void prepare([[maybe_unused]] const RunTask& task,
                        [[maybe_unused]] const Collective& collective) {}
   /// Runs a collective task; `members` are its ranks in order.
-  virtual Ticks communicate(const Task& task, const Collective& collective,
+  virtual Ticks communicate(const RunTask& task, const Collective& collective,
                             std::span<const RankId> members, Ticks ready) = 0;
   /// The buffers of a send and of a receive.
-  virtual std::span<const std::byte> outgoing(const Task& send) = 0;
-  virtual std::span<std::byte> incoming(const Task& receive) = 0;
+  virtual std::span<const std::byte> outgoing(const RunTask& send) = 0;
+  virtual std::span<std::byte> incoming(const RunTask& receive) = 0;
 };
 
 }  // namespace meshwright

@@ -55,7 +55,7 @@ KernelPoint point_from(Samples samples) {
 
 }  // namespace
 
-void TimedActions::compute(const Task& task, const LayerStep& step, const Kernel& kernel) {
+void TimedActions::compute(const RunTask& task, const LayerStep& step, const Kernel& kernel) {
   const bool goes_on = !group_.empty() && layer_ == step.layer &&
                        group_.back().source == kernel.source && group_.back().phase == kernel.phase;
   if (!goes_on) close_group();
@@ -68,19 +68,19 @@ void TimedActions::compute(const Task& task, const LayerStep& step, const Kernel
   if (task.kind == TaskKind::kOptimizer) time_ += std::exchange(prepared_, Ticks());
 }
 
-void TimedActions::prepare(const Task& task, const Collective& collective) {
+void TimedActions::prepare(const RunTask& task, const Collective& collective) {
   const Ticks start = work_time_();
   actions_.prepare(task, collective);
   prepared_ += work_time_() - start;
 }
 
-Ticks TimedActions::communicate(const Task& task, const LayerStep& step,
+Ticks TimedActions::communicate(const RunTask& task, const LayerStep& step,
                                 const Collective& collective, Ticks ready) {
   close_group();
   return actions_.communicate(task, step, collective, ready);
 }
 
-void TimedActions::end_task(const Task& task) {
+void TimedActions::end_task(const RunTask& task) {
   close_group();
   actions_.end_task(task);
 }

@@ -25,12 +25,12 @@ class TimedActions final : public ForwardingActions {
   explicit TimedActions(TaskActions& actions, WorkTime work_time = thread_cpu_time)
       : ForwardingActions(actions), work_time_(work_time) {}
 
-  void end_task(const Task& task) override;
-  void compute(const Task& task, const LayerStep& step, const Kernel& kernel) override;
+  void end_task(const RunTask& task) override;
+  void compute(const RunTask& task, const LayerStep& step, const Kernel& kernel) override;
   /// Adds the time of local work, such as the gradient norm, to the optimizer step that follows, as
   /// on a single rank and by the rank's clock.
-  void prepare(const Task& task, const Collective& collective) override;
-  Ticks communicate(const Task& task, const LayerStep& step, const Collective& collective,
+  void prepare(const RunTask& task, const Collective& collective) override;
+  Ticks communicate(const RunTask& task, const LayerStep& step, const Collective& collective,
                     Ticks ready) override;
   using ForwardingActions::communicate;
 

@@ -21,8 +21,8 @@ Ticks OneProcess::broadcast_weights(RankGroup& group, Ticks ready) {
   return ready;
 }
 
-void OneProcess::scatter_words(std::span<const RankId> members, MessageTag tag,
-                               std::span<const TokenRows> all, TokenRows& own) {
+void OneProcess::scatter_tokens(std::span<const RankId> members, MessageTag tag,
+                                std::span<const TokenRows> all, TokenRows& own) {
   if (!is_first()) {
     std::vector<std::int64_t> words(own.words.size());
     rank_.communicator.receive(members.front(), tag, std::as_writable_bytes(std::span(words)));

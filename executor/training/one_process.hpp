@@ -19,8 +19,8 @@ class OneProcess {
 
   Ticks broadcast_weights(RankGroup& group, Ticks ready);
   /// Scatters the token rows in `all`, which is used on device 0 only, to `own` on each device.
-  void scatter_words(std::span<const RankId> members, MessageTag tag,
-                     std::span<const TokenRows> all, TokenRows& own);
+  void scatter_tokens(std::span<const RankId> members, MessageTag tag,
+                      std::span<const TokenRows> all, TokenRows& own);
   /// `outputs` is the tensor that the loss reads. Device 0 stores those of each device in states().
   void gather_outputs(std::span<const RankId> members, MessageTag tag, TensorId outputs,
                       MicrobatchState& own);

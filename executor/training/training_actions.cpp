@@ -3,19 +3,18 @@
 #include <algorithm>
 
 #include "core/base/check.hpp"
-#include "core/lowering/lower.hpp"
-#include "core/plan/placement.hpp"
-#include "executor/operators/sequence_pieces.hpp"
+#include "executor/training/gradient_sums.hpp"
+#include "executor/training/token_rows.hpp"
 
 namespace meshwright {
 namespace {
 
 /// An update uses the mean over its own tokens: those of one worker with asynchronous servers, or
 /// of a few micro-batches with flushless schedules.
-float loss_scale_of(const Strategy& strategy, const std::optional<WeightVersions>& versions) {
+float loss_scale_of(const Strategy& strategy, const StepNumbers& steps) {
   const bool alone = strategy.data_parallelism.kind == DataParallelKind::kAsyncParameterServer;
-  std::int64_t updates = alone ? strategy.degrees.data : 1;
-  if (versions) updates = microbatch_count(strategy) / versions->microbatches_per_batch;
+  const std::int64_t updates =
+      steps.versions() ? steps.updates_per_step() : (alone ? strategy.degrees.data : 1);
   return static_cast<float>(updates) /
          static_cast<float>(strategy.global_batch * strategy.sequence_length);
 }
@@ -32,8 +31,18 @@ int expert_nodes_of(const TaskGraph& graph) {
   return nodes;
 }
 
+bool has_servers(const Strategy& strategy) {
+  const DataParallelKind kind = strategy.data_parallelism.kind;
+  return kind == DataParallelKind::kParameterServer ||
+         kind == DataParallelKind::kAsyncParameterServer;
+}
+
 bool is_backward(TaskKind kind) {
   return kind == TaskKind::kBackward || kind == TaskKind::kBackwardInput;
+}
+
+bool is_host_copy(CollectiveKind kind) {
+  return kind == CollectiveKind::kCopyToHost || kind == CollectiveKind::kCopyFromHost;
 }
 
 }  // namespace
@@ -47,176 +56,126 @@ TrainingActions::TrainingActions(const RunnableGraph& runnable, const Plan& plan
       rank_(model, plan, communicator, kernels, progress, queue),
       text_(text),
       options_(options),
-      exchange_(rank_),
       expert_nodes_(expert_nodes_of(runnable.graph())),
-      clip_scale_(rank_.numbers(1)),
+      steps_(rank_.strategy, PipelineRankId(rank_.at.pipeline)),
+      stages_(rank_, runnable, plan, options.seed),
+      checks_(rank_),
+      losses_(rank_),
+      norm_(rank_, stages_, checks_, options.gradient_clip),
+      optimizer_(rank_, norm_, options_),
+      exchange_(rank_),
+      sharded_(stages_, runnable, rank_.strategy, rank_.rank),
       visits_(rank_.model, [this](LayerId layer, OperatorId op, Visit visit) {
         leave_operator(layer, op, visit);
       }) {
-  set_clip_scale(1);
-  if (updates_without_flush(rank_.strategy))
-    versions_ = weight_versions_of(rank_.strategy, PipelineRankId(rank_.at.pipeline));
-  if (rank_.strategy.zero >= 3) gathered_ = GatheredWeights(runnable, rank_.rank);
-  if (rank_.strategy.zero >= 2) reduced_behind_ = reduced_after(runnable, rank_.rank);
-  const Placement placement = placement_of(plan);
-  const std::vector<std::vector<LayerId>> layers = layers_of_stages(plan, model);
-  find_shared_table(placement);
-  stages_.resize(layers.size());
-  for (std::size_t s = 0; s < layers.size(); ++s) {
-    stages_[s].layers = layers[s];
-    stages_[s].holders =
-        static_cast<int>(std::count(placement.part_of_stage.begin(), placement.part_of_stage.end(),
-                                    placement.part_of_stage[s]));
-  }
-  find_ends(placement);
-  // Embeddings first, since a tied output layer on the same device uses their table.
-  for (const bool embeds : {true, false})
-    for (std::size_t s = 0; s < layers.size(); ++s)
-      if (placement.device_of_stage[s].value == rank_.at.pipeline && !is_apart() &&
-          (layers[s].front() == LayerId(0)) == embeds)
-        hold(s);
-  set_up_whole_models();
+  const RankStage& first = stages().front();
+  if (rank_.strategy.data_parallelism.kind == DataParallelKind::kOneProcess)
+    one_process_.emplace(rank_, *first.parameters);
+  if (has_servers(rank_.strategy))
+    servers_.emplace(rank_, static_cast<int>(runnable.graph().ranks.size()), first.layers,
+                     first.parameters.get(), norm_, optimizer_, options_.seed);
 }
 
-void TrainingActions::hold(std::size_t stage) {
-  Stage& held = stages_[stage];
-  held.keeps = StageKeeps(rank_.model, held.layers, rank_.strategy,
-                          static_cast<int>(runnable_.part_of_stage(stage)));
-  const bool reads_table = rank_.model.tied_embeddings &&
-                           held.layers.back().index() + 1 == rank_.model.layers.size() &&
-                           held.layers.front() != LayerId(0);
-  const auto embedding = std::find_if(stages_.begin(), stages_.end(), [](const Stage& s) {
-    return s.parameters && s.layers.front() == LayerId(0);
-  });
-  const bool table_is_here = reads_table && embedding != stages_.end();
-  held.parameters = std::make_unique<StageParameters>(
-      rank_, held.layers,
-      layouts_of(runnable_, rank_.strategy, rank_.rank, runnable_.part_of_stage(stage)),
-      options_.seed, table_is_here ? embedding->parameters.get() : nullptr,
-      table_is_here ? word_table() : TensorId(-1));
+std::vector<StageParameters*> TrainingActions::updated_parameters() {
+  std::vector<StageParameters*> updated = held_parameters();
+  std::erase_if(updated,
+                [](StageParameters* held) { return !held->run(false).layout().has_state; });
+  return updated;
 }
 
-TensorId TrainingActions::word_table() const {
-  const auto lookup = static_cast<std::size_t>(rank_.model.layers.front().first_operator);
-  return rank_.model.operators[lookup].parameters.front();
+std::vector<StageParameters*> TrainingActions::held_parameters() {
+  std::vector<StageParameters*> held;
+  for (RankStage& stage : stages())
+    if (stage.parameters) held.push_back(stage.parameters.get());
+  if (servers_ && servers_->shard() != nullptr) held.push_back(servers_->shard());
+  return held;
 }
 
-/// A tied embedding table with copies on the first and the last device.
-void TrainingActions::find_shared_table(const Placement& placement) {
-  const std::vector<StageId>& route = placement.routes.front();
-  const bool apart = placement.device_of_stage[route.front().index()] !=
-                     placement.device_of_stage[route.back().index()];
-  if (rank_.model.tied_embeddings && placement.routes.size() == 1 && apart)
-    shared_table_ = word_table();
-}
-
-/// The activation that each stage sends to the next.
-void TrainingActions::find_ends(const Placement& placement) {
-  const auto here = [&](StageId stage) {
-    return placement.device_of_stage[stage.index()].value == rank_.at.pipeline;
-  };
-  for (const std::vector<StageId>& route : placement.routes)
-    for (std::size_t i = 0; i + 1 < route.size(); ++i) {
-      Stage& from = stages_[route[i].index()];
-      Stage& to = stages_[route[i + 1].index()];
-      from.next = route[i + 1].value;
-      to.previous = route[i].value;
-      from.next_is_here = here(route[i + 1]);
-      to.previous_is_here = here(route[i]);
-      const Layer& last = rank_.model.layers[from.layers.back().index()];
-      const auto end = static_cast<std::size_t>(last.first_operator + last.operator_count - 1);
-      from.output = rank_.model.operators[end].outputs.front();
-      to.input = from.output;
-    }
+void TrainingActions::resume_after(std::int64_t steps) {
+  if (servers_) servers_->resume_after(steps);
 }
 
 // ---- the step ----
 
 void TrainingActions::begin_step(int step) {
-  step_ = step;
-  losses_.clear();
-  new_losses_.clear();
-  unchecked_layers_.clear();
+  steps_.begin(step);
+  losses_.begin_step();
+  checks_.begin_step();
+  norm_.begin_step();
+  stages_.begin_step();
   rows_.clear();
   next_tag_ = {};
-  norm_is_known_ = false;
-  for (Stage& stage : stages_) {
-    stage.microbatches.clear();
-    stage.summed_over_tensor = false;
-    if (stage.parameters) stage.parameters->clear_gradients();
-  }
 }
 
-TokenRows TrainingActions::rows_of_microbatch(int microbatch) const {
-  const Strategy& s = rank_.strategy;
-  const std::int64_t step = step_ + step_in_graph(microbatch);
-  const std::int64_t of_step = microbatch - step_in_graph(microbatch) * microbatch_count(s);
-  TokenRows rows;
-  rows.first_sequence =
-      (rank_.at.data * microbatch_count(s) + of_step) * std::int64_t{s.micro_batch};
-  for (std::int64_t b = 0; b < s.micro_batch; ++b)
-    for (const SequencePiece& piece : sequence_pieces(s, rank_.at.context))
-      for (std::int64_t t = 0; t < piece.length; ++t) {
-        const std::int64_t position = piece.first_position + t;
-        const std::int64_t number = (rows.first_sequence + b) * s.sequence_length + position;
-        const auto at =
-            static_cast<std::size_t>(step * s.global_batch * s.sequence_length + number);
-        rows.words.push_back(text_.words[at % text_.words.size()]);
-        rows.targets.push_back(text_.words[(at + 1) % text_.words.size()]);
-        rows.positions.push_back(static_cast<std::int32_t>(position));
-        rows.numbers.push_back(number);
-      }
-  rows.token_types.assign(rows.words.size(), 0);
-  return rows;
+void TrainingActions::settle() {
+  checks_.settle();
+  losses_.settle();
+}
+
+TokenRows TrainingActions::rows_of(std::int32_t microbatch, int data) const {
+  return token_rows(text_, rank_.strategy,
+                    {.step = steps_.of(microbatch),
+                     .microbatch = steps_.microbatch_in_step(microbatch),
+                     .data = data,
+                     .context = rank_.at.context});
 }
 
 // ---- tasks ----
 
-void TrainingActions::begin_task(const Task& task) {
+void TrainingActions::begin_task(const RunTask& task) {
   last_op_ = OperatorId(-1);
-  stage_at_work_ = task.stage;
-  microbatch_at_work_ = task.microbatch;
-  if (task.kind == TaskKind::kOptimizer) let_go_of_reduced();
+  current_stage_ = task.stage;
+  current_microbatch_ = task.microbatch;
+  if (task.kind == TaskKind::kOptimizer) sharded_.free_reduced_gradients();
   if (task.stage < 0 || task.microbatch < 0) return;
-  open_gradients_behind(task);
+  sharded_.open_gradients(task.id);
   if (!rows_.contains(task.microbatch))
-    rows_[task.microbatch] = rows_of_microbatch(task.microbatch);
-  Stage& stage = stage_of(task);
+    rows_[task.microbatch] = rows_of(task.microbatch, rank_.at.data);
   if (!runnable_.begins_pass(task)) return;
-  if (versions_ && (task.kind == TaskKind::kForward || is_backward(task.kind)))
-    use_weights_for(task);
-  if (task.kind == TaskKind::kForward) begin_forward(task, stage);
-  if (is_backward(task.kind)) begin_backward(task, stage);
+  RankStage& stage = stages_.of(task);
+  const bool is_forward = task.kind == TaskKind::kForward;
+  if (steps_.versions() && (is_forward || is_backward(task.kind)))
+    for (const bool expert : {false, true})
+      stage.parameters->run(expert).use_version(steps_.versions()->version_for(task.microbatch));
+  if (is_forward) stages_.move_input(stage, task.microbatch);
+  if (is_backward(task.kind)) stages_.move_gradient(stage, task.microbatch);
 }
 
-void TrainingActions::open_gradients_behind(const Task& task) {
-  const auto found = reduced_behind_.find(id_of(task).value);
-  if (found == reduced_behind_.end()) return;
-  for (const ParameterRange& range : found->second) {
-    ParameterRun& run = stage_of_part(range.part).parameters->run(range.expert);
-    if (run.layout().shards_gradients) run.open_gradients(run.piece_at(range.first));
+void TrainingActions::end_task(const RunTask& task) {
+  if (task.stage < 0 || task.microbatch < 0) return;
+  sharded_.end_pass(task.id, task.kind);
+  RankStage& stage = stages_.of(task);
+  const auto state = [&]() -> MicrobatchState& { return stage.microbatches.at(task.microbatch); };
+  switch (task.kind) {
+    case TaskKind::kForward:
+      visits_.finish();
+      if (runnable_.ends_pass(task)) losses_.add(state(), steps_.in_graph(task.microbatch));
+      break;
+    case TaskKind::kBackwardInput:
+      visits_.finish();
+      break;
+    case TaskKind::kBackward:
+    case TaskKind::kBackwardWeight:
+      visits_.finish();
+      if (runnable_.ends_pass(task)) end_backward(stage, state());
+      break;
+    case TaskKind::kSend:
+      if (runnable_.carries_gradient(task.id))
+        state().erase(stage.input, Form::kGradient);
+      else if (!stage.keeps.keeps(stage.output))
+        state().erase(stage.output, Form::kValue);
+      break;
+    default:
+      break;
   }
 }
 
-/// If the previous stage is on this device, its output is moved.
-void TrainingActions::begin_forward(const Task& task, Stage& stage) {
-  MicrobatchState& state = stage.microbatches[task.microbatch];
-  if (!stage.previous_is_here) return;
-  Stage& maker = stages_[static_cast<std::size_t>(stage.previous)];
-  MicrobatchState& made = maker.microbatches.at(task.microbatch);
-  OwnedMatrix& slot = state.tensors[{stage.input.value, Form::kValue}];
-  slot = std::move(*made.find(stage.input, Form::kValue));
-  made.erase(stage.input, Form::kValue);
-}
-
-void TrainingActions::begin_backward(const Task& task, Stage& stage) {
-  if (!stage.next_is_here) return;
-  Stage& reader = stages_[static_cast<std::size_t>(stage.next)];
-  MicrobatchState& made = reader.microbatches.at(task.microbatch);
-  MicrobatchState& state = stage.microbatches.at(task.microbatch);
-  state.tensors[{stage.output.value, Form::kGradient}] =
-      std::move(*made.find(stage.output, Form::kGradient));
-  made.erase(stage.output, Form::kGradient);
+/// Keeps the gradient for the previous stage only.
+void TrainingActions::end_backward(RankStage& stage, MicrobatchState& state) {
+  OwnedMatrix* gradient = stage.previous < 0 ? nullptr : state.find(stage.input, Form::kGradient);
+  OwnedMatrix kept = gradient == nullptr ? OwnedMatrix() : std::move(*gradient);
+  state = MicrobatchState();
+  if (!kept.empty()) state.tensors[{stage.input.value, Form::kGradient}] = std::move(kept);
 }
 
 OperatorId TrainingActions::operator_in(LayerId layer, OperatorId source) const {
@@ -228,33 +187,33 @@ OperatorId TrainingActions::operator_in(LayerId layer, OperatorId source) const 
 }
 
 OperatorPass TrainingActions::pass_of(const Task& task, OperatorId op) {
-  Stage& stage = stage_of(task);
+  RankStage& stage = stages_.of(task);
   OperatorPass pass =
       pass_over(stage, rows_.at(task.microbatch), stage.microbatches.at(task.microbatch), op);
-  pass.step += step_in_graph(task.microbatch);
+  pass.step = static_cast<int>(steps_.of(task.microbatch));
   return pass;
 }
 
-OperatorPass TrainingActions::pass_over(Stage& stage, const TokenRows& rows, MicrobatchState& state,
-                                        OperatorId op) {
+OperatorPass TrainingActions::pass_over(RankStage& stage, const TokenRows& rows,
+                                        MicrobatchState& state, OperatorId op) {
   return {.rank = rank_,
           .parameters = *stage.parameters,
           .rows = rows,
           .state = state,
           .id = op,
-          .loss_scale = loss_scale_of(rank_.strategy, versions_),
+          .loss_scale = loss_scale_of(rank_.strategy, steps_),
           .options = options_,
-          .step = static_cast<int>(step_),
+          .step = static_cast<int>(steps_.first()),
           .expert_nodes = expert_nodes_};
 }
 
-void TrainingActions::compute(const Task& task, const LayerStep& step, const Kernel& kernel) {
+void TrainingActions::compute(const RunTask& task, const LayerStep& step, const Kernel& kernel) {
   if (task.kind == TaskKind::kOptimizer) {
-    if (has_servers()) return update_as_server();
-    if (versions_) return update_without_flush(task);
-    return task.stream == Stream::kHost ? update_on_host(task) : update_parameters();
+    if (servers_) return servers_->update(steps_.first());
+    if (steps_.versions()) return update_without_flush(task);
+    return task.stream == Stream::kHost ? update_on_host(task) : update_parameters(task);
   }
-  if (runnable_.follows_pass(task)) return compute_loss_of_all(task, kernel);
+  if (runnable_.follows_pass(task)) return compute_loss_of_all_devices(task, kernel);
   const OperatorId op = operator_in(step.layer, kernel.source);
   visits_.go_to(step.layer, op, visit_of(task.kind, kernel.phase));
   if (op == last_op_ && kernel.phase == last_phase_) return;
@@ -264,7 +223,7 @@ void TrainingActions::compute(const Task& task, const LayerStep& step, const Ker
   meshwright::compute(pass, kernel.phase);
 }
 
-Ticks TrainingActions::communicate(const Task& task, const LayerStep& step,
+Ticks TrainingActions::communicate(const RunTask& task, const LayerStep& step,
                                    const Collective& collective, Ticks ready) {
   const OperatorId op = operator_in(step.layer, collective.source);
   visits_.go_to(step.layer, op, visit_of(task.kind, collective.phase));
@@ -286,108 +245,152 @@ Ticks TrainingActions::communicate(const Task& task, const LayerStep& step,
 }
 
 void TrainingActions::leave_operator(LayerId layer, OperatorId op, Visit visit) {
-  Stage& stage = stages_[static_cast<std::size_t>(stage_at_work_)];
-  MicrobatchState& state = stage.microbatches.at(microbatch_at_work_);
+  RankStage& stage = stages()[static_cast<std::size_t>(current_stage_)];
+  MicrobatchState& state = stage.microbatches.at(current_microbatch_);
   const Layer& l = rank_.model.layers[layer.index()];
   const bool is_last = op.value == l.first_operator + l.operator_count - 1;
-  if (visit == Visit::kForward && is_last) check_layer(state, layer);
+  if (visit == Visit::kForward && is_last)
+    checks_.check_layer(state, layer, steps_.of(current_microbatch_));
   for (const ActivationBuffer& dead : read_no_more(rank_.model, stage.keeps, layer, op, visit))
     state.erase(dead);
 }
 
-/// Accumulated later by settle(), to avoid a wait for the device here.
-void TrainingActions::note_loss(MicrobatchState& state, int step) {
-  if ((rank_.at.tensor != 0 && !state.loss_of_own_rows) || state.loss.empty()) return;
-  new_losses_.push_back({step, std::move(state.loss)});
+// ---- the end of a step: gradients are reduced and clipped, and every rank updates what it owns --
+
+void TrainingActions::prepare(const RunTask&, const Collective& collective) {
+  const bool is_norm = collective.kind == CollectiveKind::kAllReduce &&
+                       collective.axis == Axis::kData && collective.parameters.part < 0;
+  if (is_norm && !servers_ && !one_process_) norm_.prepare();
 }
 
-TrainingActions::Loss TrainingActions::loss_of(int step) const {
-  const auto found = losses_.find(step);
-  return found == losses_.end() ? Loss() : found->second;
-}
-
-void TrainingActions::settle() {
-  check_layers_of_queue();
-  for (NewLoss& of_tokens : new_losses_) {
-    Loss& noted = losses_[of_tokens.step];
-    for (const float loss : rank_.on_host(of_tokens.losses.floats()))
-      noted.sum += static_cast<double>(loss);
-    noted.tokens += of_tokens.losses.columns();
+Ticks TrainingActions::communicate(const RunTask& task, const Collective& collective,
+                                   std::span<const RankId> members, Ticks ready) {
+  if (is_host_copy(collective.kind)) {
+    optimizer_.copy_with_host(stages_.run_of(collective.parameters), collective);
+    return ready;
   }
-  new_losses_.clear();
+  RankGroup group(rank_.communicator, {members.begin(), members.end()},
+                  {Channel::kData, task.partner});
+  if (servers_) return servers_->communicate(collective, members, group, steps_.first(), ready);
+  if (one_process_) return communicate_in_one_process(task, collective, members, group, ready);
+  if (collective.parameters.part >= 0)
+    return exchange_.run(collective, *stages_.of_part(collective.parameters.part).parameters, group,
+                         sharded_.use_of(task.id), ready);
+  if (collective.axis == Axis::kPipeline)
+    return sum_table_gradients(*stages_.of(task).parameters, stages_.shared_table(), group, ready);
+  if (collective.axis == Axis::kTensor)
+    return sum_partial_gradients(rank_, stages_.of(task), group, ready);
+  return norm_.reduce(group, steps_.of(task.microbatch), ready);
 }
 
-/// Frees the weights gathered for these layers only, and the buffers of gradients reduced during
-/// the pass.
-void TrainingActions::end_use_of_weights(const Task& task) {
-  for (const GatheredWeights::Piece& piece : gathered_.last_used_by(id_of(task))) {
-    ParameterRun& run = stage_of_part(piece.range.part).parameters->run(piece.range.expert);
-    if (run.layout().shards_weights) run.close_weights(run.piece_at(piece.range.first), piece.use);
+/// Norm, update and zeroing: what the cost model covers with the optimizer task.
+void TrainingActions::update_parameters(const Task& task) {
+  if (!norm_.is_known()) {  // with one rank there is no norm collective
+    RankGroup alone(rank_.communicator, {rank_.rank}, {});
+    norm_.reduce(alone, steps_.of(task.microbatch), Ticks());
   }
-  if (task.kind == TaskKind::kBackward || task.kind == TaskKind::kBackwardWeight)
-    let_go_of_reduced();
+  // Offloaded optimizer state is updated on the host.
+  const bool updates = !rank_.strategy.data_parallelism.offload_optimizer;
+  for (RankStage& stage : stages()) {
+    if (!stage.parameters) continue;
+    if (updates) optimizer_.update_all(*stage.parameters, steps_.first());
+    stage.parameters->clear_gradients();
+  }
 }
 
-void TrainingActions::let_go_of_reduced() {
-  for (Stage& stage : stages_)
-    if (stage.parameters)
-      for (const bool expert : {false, true})
-        stage.parameters->run(expert).free_reduced_gradients();
+/// Updates on the host; the next task copies the weights back.
+void TrainingActions::update_on_host(const RunTask& task) {
+  const TaskGraph& graph = runnable_.graph();
+  for (const TaskId id : runnable_.tasks_of(rank_.rank)) {
+    const Task& copy = graph.tasks[id.index()];
+    if (copy.kind != TaskKind::kCollective || copy.stream != Stream::kFromHost) continue;
+    const std::span<const TaskId> before = graph.dependencies_of(id);
+    if (std::find(before.begin(), before.end(), task.id) == before.end()) continue;
+    const ParameterRange& range = graph.works[copy.work.index()].collective.parameters;
+    optimizer_.update(*stages_.of_part(range.part).parameters, range.expert, block_of(range),
+                      steps_.first());
+  }
 }
 
-void TrainingActions::end_task(const Task& task) {
-  if (task.stage < 0 || task.microbatch < 0) return;
-  end_use_of_weights(task);
-  Stage& stage = stage_of(task);
-  switch (task.kind) {
-    case TaskKind::kForward:
-      visits_.finish();
-      if (runnable_.ends_pass(task))
-        note_loss(stage.microbatches.at(task.microbatch), step_in_graph(task.microbatch));
-      break;
-    case TaskKind::kBackwardInput:
-      visits_.finish();
-      break;
-    case TaskKind::kBackward:
-    case TaskKind::kBackwardWeight: {
-      visits_.finish();
-      if (!runnable_.ends_pass(task)) break;
-      MicrobatchState& state = stage.microbatches.at(task.microbatch);
-      OwnedMatrix* gradient =
-          stage.previous < 0 ? nullptr : state.find(stage.input, Form::kGradient);
-      OwnedMatrix handed_on = gradient == nullptr ? OwnedMatrix() : std::move(*gradient);
-      state = MicrobatchState();
-      if (!handed_on.empty())
-        state.tensors[{stage.input.value, Form::kGradient}] = std::move(handed_on);
-      break;
-    }
-    case TaskKind::kSend: {
-      MicrobatchState& state = stage.microbatches.at(task.microbatch);
-      if (runnable_.carries_gradient(task))
-        state.erase(stage.input, Form::kGradient);
-      else if (!stage.keeps.keeps(stage.output))
-        state.erase(stage.output, Form::kValue);
-      break;
-    }
-    default:
-      break;
+/// Flushless schedules: after the last backward pass of a batch, when its micro-batches are no
+/// longer needed. Gradients are clipped by the norm of this stage only.
+void TrainingActions::update_without_flush(const Task& task) {
+  RankStage& stage = stages_.of(task);
+  RankGroup alone(rank_.communicator, {rank_.rank}, {});
+  norm_.reduce(alone, steps_.of(task.microbatch), Ticks());
+  const int batch = steps_.versions()->batch_of(task.microbatch);
+  for (const bool expert : {false, true}) stage.parameters->run(expert).begin_version(batch + 1);
+  optimizer_.update_all(*stage.parameters, steps_.first() * steps_.updates_per_step() + batch);
+  stage.parameters->clear_gradients();
+  rows_.erase(rows_.begin(), rows_.upper_bound(task.microbatch));
+  stage.microbatches.erase(stage.microbatches.begin(),
+                           stage.microbatches.upper_bound(task.microbatch));
+}
+
+// ---- data parallelism in one process ----
+
+std::vector<TokenRows> TrainingActions::rows_of_all_devices(std::int32_t microbatch) const {
+  std::vector<TokenRows> all;
+  for (int device = 0; device < rank_.strategy.degrees.data; ++device)
+    all.push_back(rows_of(microbatch, device));
+  return all;
+}
+
+Ticks TrainingActions::communicate_in_one_process(const Task& task, const Collective& collective,
+                                                  std::span<const RankId> members, RankGroup& group,
+                                                  Ticks ready) {
+  if (collective.kind == CollectiveKind::kBroadcast)
+    return one_process_->broadcast_weights(group, ready);
+  ready = group.synchronize(ready);
+  if (collective.kind == CollectiveKind::kReduce) {
+    one_process_->reduce_gradients(members, group.tag());
+    return ready;
+  }
+  RankStage& stage = stages().front();
+  const auto found = stage.microbatches.find(task.microbatch);
+  if (found == stage.microbatches.end()) {  // inputs are sent before the forward pass
+    std::vector<TokenRows> all;
+    if (one_process_->is_first()) all = rows_of_all_devices(task.microbatch);
+    one_process_->scatter_tokens(members, group.tag(), all, rows_.at(task.microbatch));
+    return ready;
+  }
+  const TensorId outputs = rank_.model.operators.back().inputs.front();
+  if (collective.kind == CollectiveKind::kGather)
+    one_process_->gather_outputs(members, group.tag(), outputs, found->second);
+  else
+    one_process_->scatter_gradients(members, group.tag(), outputs, found->second);
+  return ready;
+}
+
+/// On device 0, of the outputs of all devices.
+void TrainingActions::compute_loss_of_all_devices(const Task& task, const Kernel& kernel) {
+  if (kernel.source == last_op_ && kernel.phase == last_phase_) return;
+  last_op_ = kernel.source;
+  last_phase_ = kernel.phase;
+  const std::vector<TokenRows> rows = rows_of_all_devices(task.microbatch);
+  std::vector<MicrobatchState>& states = one_process_->states();
+  for (std::size_t device = 0; device < states.size(); ++device) {
+    OperatorPass pass = pass_over(stages_.of(task), rows[device], states[device], kernel.source);
+    meshwright::compute(pass, kernel.phase);
+    if (kernel.phase == Phase::kForward) losses_.add(states[device], 0);
   }
 }
 
 // ---- messages between stages ----
 
-std::span<const std::byte> TrainingActions::outgoing(const Task& send) {
-  Stage& stage = stage_of(send);
+std::span<const std::byte> TrainingActions::outgoing(const RunTask& send) {
+  RankStage& stage = stages_.of(send);
   MicrobatchState& state = stage.microbatches.at(send.microbatch);
-  OwnedMatrix* message = runnable_.carries_gradient(send) ? state.find(stage.input, Form::kGradient)
-                                                          : state.find(stage.output, Form::kValue);
+  OwnedMatrix* message = runnable_.carries_gradient(send.id)
+                             ? state.find(stage.input, Form::kGradient)
+                             : state.find(stage.output, Form::kValue);
   MW_CHECK(message != nullptr);
   return message->bytes();
 }
 
-std::span<std::byte> TrainingActions::incoming(const Task& receive) {
-  Stage& stage = stage_of(receive);
-  const bool gradient = runnable_.carries_gradient(receive);
+std::span<std::byte> TrainingActions::incoming(const RunTask& receive) {
+  RankStage& stage = stages_.of(receive);
+  const bool gradient = runnable_.carries_gradient(receive.id);
   const TensorId tensor = gradient ? stage.output : stage.input;
   MicrobatchState& state = stage.microbatches[receive.microbatch];
   OwnedMatrix& message = state.tensors[{tensor.value, gradient ? Form::kGradient : Form::kValue}];

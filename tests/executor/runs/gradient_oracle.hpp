@@ -16,7 +16,7 @@ namespace meshwright {
 class WithoutUpdate final : public ForwardingActions {
  public:
   using ForwardingActions::ForwardingActions;
-  void compute(const Task& task, const LayerStep& step, const Kernel& kernel) override {
+  void compute(const RunTask& task, const LayerStep& step, const Kernel& kernel) override {
     if (task.kind != TaskKind::kOptimizer) actions_.compute(task, step, kernel);
   }
 };

@@ -102,19 +102,20 @@ TEST(ComputeSlots, DoNotPinThreadsIfThereAreTooFewProcessors) {
 class Nothing final : public TaskActions {
  public:
   void begin_step(int) override {}
-  void begin_task(const Task&) override {}
-  void end_task(const Task&) override {}
-  void compute(const Task&, const LayerStep&, const Kernel&) override {
+  void begin_task(const RunTask&) override {}
+  void end_task(const RunTask&) override {}
+  void compute(const RunTask&, const LayerStep&, const Kernel&) override {
     if (fails) throw std::runtime_error("a kernel failed");
   }
-  Ticks communicate(const Task&, const LayerStep&, const Collective&, Ticks ready) override {
+  Ticks communicate(const RunTask&, const LayerStep&, const Collective&, Ticks ready) override {
     return ready;
   }
-  Ticks communicate(const Task&, const Collective&, std::span<const RankId>, Ticks ready) override {
+  Ticks communicate(const RunTask&, const Collective&, std::span<const RankId>,
+                    Ticks ready) override {
     return ready;
   }
-  std::span<const std::byte> outgoing(const Task&) override { return {}; }
-  std::span<std::byte> incoming(const Task&) override { return {}; }
+  std::span<const std::byte> outgoing(const RunTask&) override { return {}; }
+  std::span<std::byte> incoming(const RunTask&) override { return {}; }
   bool fails = false;
 };
 

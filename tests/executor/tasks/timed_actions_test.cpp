@@ -57,20 +57,21 @@ class SlowActions final : public TaskActions {
  public:
   static inline Ticks now;
   void begin_step(int) override {}
-  void begin_task(const Task&) override {}
-  void end_task(const Task&) override {}
-  void prepare(const Task&, const Collective&) override { now += 3 * to_ticks(Seconds(1)); }
-  void compute(const Task&, const LayerStep&, const Kernel&) override {
+  void begin_task(const RunTask&) override {}
+  void end_task(const RunTask&) override {}
+  void prepare(const RunTask&, const Collective&) override { now += 3 * to_ticks(Seconds(1)); }
+  void compute(const RunTask&, const LayerStep&, const Kernel&) override {
     now += 5 * to_ticks(Seconds(1));
   }
-  Ticks communicate(const Task&, const LayerStep&, const Collective&, Ticks ready) override {
+  Ticks communicate(const RunTask&, const LayerStep&, const Collective&, Ticks ready) override {
     return ready;
   }
-  Ticks communicate(const Task&, const Collective&, std::span<const RankId>, Ticks ready) override {
+  Ticks communicate(const RunTask&, const Collective&, std::span<const RankId>,
+                    Ticks ready) override {
     return ready;
   }
-  std::span<const std::byte> outgoing(const Task&) override { return {}; }
-  std::span<std::byte> incoming(const Task&) override { return {}; }
+  std::span<const std::byte> outgoing(const RunTask&) override { return {}; }
+  std::span<std::byte> incoming(const RunTask&) override { return {}; }
 };
 
 // With several ranks the gradient norm is computed before the collective that sums it: as on one
@@ -78,7 +79,7 @@ class SlowActions final : public TaskActions {
 TEST(TimedActions, AddTheGradientNormToTheOptimizerStep) {
   SlowActions actions;
   TimedActions timed(actions, [] { return SlowActions::now; });
-  Task update;
+  RunTask update;
   update.kind = TaskKind::kOptimizer;
   const Kernel kernel = gelu(64);
   timed.prepare({}, {});

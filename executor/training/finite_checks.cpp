@@ -1,19 +1,11 @@
-/// Detects NaN and infinity where they first occur: one step later every parameter would be NaN.
-///
-/// The forward pass checks the output of every layer while it is in the cache: H numbers per token,
-/// against about 24 H^2 multiplications per transformer block. Only if one is not finite, the
-/// operators of the layer are searched for the first at fault. Outputs are checked before they are
-/// sent, so the first rank to stop is the one where the problem started. Gradients are checked
-/// through their norm, which is computed anyway.
+#include "executor/training/finite_checks.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
-
-#include "executor/training/training_actions.hpp"
 
 namespace meshwright {
 namespace {
@@ -42,7 +34,7 @@ bool is_finite(RankContext& rank, OwnedMatrix& matrix) {
 
 }  // namespace
 
-void TrainingActions::check_layer(MicrobatchState& state, LayerId layer) {
+void FiniteChecks::check_layer(MicrobatchState& state, LayerId layer, std::int64_t step) {
   const Layer& l = rank_.model.layers[layer.index()];
   const auto finite = [&](int i) {
     const Operator& op = rank_.model.operators[static_cast<std::size_t>(l.first_operator + i)];
@@ -51,17 +43,18 @@ void TrainingActions::check_layer(MicrobatchState& state, LayerId layer) {
       return value == nullptr || is_finite(rank_, *value);
     });
   };
-  if (rank_.queue != nullptr ? is_finite_on_device(state, layer) : finite(l.operator_count - 1))
+  if (rank_.queue != nullptr ? is_finite_on_device(state, layer, step)
+                             : finite(l.operator_count - 1))
     return;
   int first = 0;
   while (first + 1 < l.operator_count && finite(first)) ++first;
   const Operator& op = rank_.model.operators[static_cast<std::size_t>(l.first_operator + first)];
-  throw std::runtime_error(fmt::format("output of '{}' is not finite in step {}, layer {}", op.name,
-                                       step_at_work(), layer.value));
+  throw std::runtime_error(
+      fmt::format("output of '{}' is not finite in step {}, layer {}", op.name, step, layer.value));
 }
 
 /// Squares overflow in fp32 for values beyond about 1e19, which then count as infinite.
-bool TrainingActions::is_finite_on_device(MicrobatchState& state, LayerId layer) {
+bool FiniteChecks::is_finite_on_device(MicrobatchState& state, LayerId layer, std::int64_t step) {
   const Layer& l = rank_.model.layers[layer.index()];
   const Operator& last =
       rank_.model.operators[static_cast<std::size_t>(l.first_operator + l.operator_count - 1)];
@@ -73,48 +66,29 @@ bool TrainingActions::is_finite_on_device(MicrobatchState& state, LayerId layer)
                 {.x = flat(value->view()), .sum = squared.floats().data()});
   if (rank_.queue->timing() == QueueTiming::kEachKernel)
     return std::isfinite(rank_.on_host(squared.floats().data()));
-  unchecked_layers_.push_back({layer, step_at_work(), std::move(squared)});
+  unchecked_.push_back({layer, step, std::move(squared)});
   return true;
 }
 
 /// In a single copy, since each copy to the host is a wait.
-void TrainingActions::check_layers_of_queue() {
-  if (unchecked_layers_.empty()) return;
-  OwnedMatrix all = rank_.numbers(std::ssize(unchecked_layers_));
+void FiniteChecks::settle() {
+  if (unchecked_.empty()) return;
+  OwnedMatrix all = rank_.numbers(std::ssize(unchecked_));
   float* next = all.floats().data();
-  for (LayerNorm& norm : unchecked_layers_)
+  for (LayerNorm& norm : unchecked_)
     rank_.copy(next++, norm.squared.floats().data(), sizeof(float));
   const std::vector<float> norms = rank_.on_host(all.floats());
   for (std::size_t i = 0; i < norms.size(); ++i)
     if (!std::isfinite(norms[i]))
       throw std::runtime_error(fmt::format("output of layer {} is not finite in step {}",
-                                           unchecked_layers_[i].layer.value,
-                                           unchecked_layers_[i].step));
-  unchecked_layers_.clear();
+                                           unchecked_[i].layer.value, unchecked_[i].step));
+  unchecked_.clear();
 }
 
-void TrainingActions::check_gradients(float squared_norm_of_all, RankGroup& group) {
-  if (std::isfinite(squared_norm_of_all)) return;
-  check_layers_of_queue();
-  std::size_t first = 0;
-  while (first < stages_.size() &&
-         !(stages_[first].parameters && !std::isfinite(squared_norm(stages_[first]))))
-    ++first;
-  const bool is_here = first < stages_.size();
-  std::array<float, 1> found{is_here ? 1.0F : 0.0F};
-  group.all_reduce_max(std::span(found), Ticks());
-  if (is_here)
-    throw std::runtime_error(
-        fmt::format("gradients of stage {} are not finite in step {}", first, step_at_work()));
-  if (found.front() > 0) throw PeerFailure("gradients on another rank are not finite");
-  throw std::runtime_error(
-      fmt::format("global gradient norm overflows in step {}", step_at_work()));
-}
-
-void TrainingActions::check_own_gradients(float squared_norm) {
+void FiniteChecks::check_gradients(float squared_norm, std::int64_t step) {
   if (std::isfinite(squared_norm)) return;
-  check_layers_of_queue();
-  throw std::runtime_error(fmt::format("gradients are not finite in step {}", step_));
+  settle();
+  throw std::runtime_error(fmt::format("gradients are not finite in step {}", step));
 }
 
 }  // namespace meshwright
