@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "cli/calibrate.hpp"
+#include "cli/calibration/calibrate.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/flags/word_flag.hpp"
 #include "cli/run/run_input.hpp"

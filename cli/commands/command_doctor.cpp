@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "cli/calibrate.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/flags/word_flag.hpp"
 #include "core/base/parse_quantity.hpp"
+#include "executor/calibration/host.hpp"
 #include "kernels/device/cuda_library.hpp"
 #include "models/load/load.hpp"
 
@@ -80,7 +80,7 @@ CLI::App* add_doctor_command(CLI::App& app, DoctorFlags& flags) {
 Outcome run_doctor(const DoctorFlags& flags) {
   const PresetCheck presets = check_presets();
   const unsigned cores = std::thread::hardware_concurrency();
-  const Bytes memory = machine_memory().value_or(Bytes(0));
+  const Bytes memory = host_memory().value_or(Bytes(0));
   const bool is_sound =
       presets.problems.empty() && presets.models > 0 && presets.clusters > 0 && presets.devices > 0;
   const bool has_device = flags.device != "cuda" || cuda_library().missing.empty();

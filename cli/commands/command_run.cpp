@@ -16,7 +16,6 @@
 #include "cli/run/run_failed.hpp"
 #include "cli/run/run_input.hpp"
 #include "cli/run/run_results.hpp"
-#include "cli/start_copies.hpp"
 #include "cli/terminal/interrupt.hpp"
 #include "cli/terminal/standard_streams.hpp"
 #include "core/base/parse_quantity.hpp"
@@ -26,6 +25,7 @@
 #include "executor/launch/guarded_process.hpp"
 #include "executor/launch/job_environment.hpp"
 #include "executor/launch/mpi_job.hpp"
+#include "executor/launch/run_copies.hpp"
 #include "executor/launch/supervision.hpp"
 
 namespace meshwright {
@@ -244,13 +244,13 @@ std::string task_name(const RunFlags& flags, TaskId task) {
 
 /// After the child that runs an MPI rank has ended. If it was killed, this process reports the
 /// failure, since it knows the rank's last task, and mpirun ends the job.
-Outcome after(const ChildEnd& end, RankId rank, const RankProgress& progress,
+Outcome after(const ChildStatus& end, RankId rank, const RankProgress& progress,
               const RunFlags& flags) {
   Outcome outcome;
   outcome.exit_code = end.signal == 0 ? end.exit_code : kExitRunFailed;
   // A rank that reports its own failure does so after its last or before its first task.
   const bool is_through = progress.is_finished || progress.task.load() < 0 || end.exit_code != 0;
-  if ((end.signal == 0 && is_through) || end.was_told_to_end) return outcome;
+  if ((end.signal == 0 && is_through) || end.was_terminated) return outcome;
   const RankFailure failure{.kind = FailureKind::kDeath,
                             .rank = rank,
                             .task = TaskId(progress.task.load()),
@@ -267,7 +267,7 @@ void leave_it_to_the_watcher(const RankFailure& failure, const Running& running)
   constexpr std::chrono::seconds kForWatcher{3};
   if (running.mpi && failure.kind == FailureKind::kDeath && failure.rank != RankId(0) &&
       failure.cause == kProcessLost)
-    wait_to_be_ended(kForWatcher, kExitRunFailed);
+    wait_for_termination(kForWatcher, kExitRunFailed);
 }
 
 Outcome finish(const Running& running, const TrainingRun& run, const RunFlags& flags) {
@@ -397,7 +397,13 @@ Outcome start_job(const RunFlags& flags) {
     return static_cast<int>(checked.graph.ranks.size());
   };
   Outcome outcome;
-  outcome.exit_code = start_copies(ranks());
+  const CopiesStatus status = run_copies(ranks(), *interrupt_flag());
+  if (status.failure)
+    throw RunFailed({.rank = status.failure->rank,
+                     .task = "",
+                     .cause = status.failure->cause,
+                     .hint = "check dmesg: Linux kills processes when memory runs out"});
+  outcome.exit_code = status.exit_code;
   return outcome;
 }
 
@@ -409,7 +415,7 @@ Outcome run_run(const RunFlags& flags) {
     running->progress = std::make_unique<SharedProgress>(1);
     RankProgress& progress = running->progress->all().front();
     if (const std::optional<RankId> rank = rank_in_environment())
-      if (const std::optional<ChildEnd> end = run_in_child())
+      if (const std::optional<ChildStatus> end = run_in_child())
         return after(*end, *rank, progress, flags);
     running->mpi = start_mpi(progress);
   }

@@ -24,6 +24,8 @@ struct KernelProbe {
   std::string name;
   ModelGraph model;  ///< without dropout
   Strategy strategy;
+  /// Ranks with equal work synchronize within passes.
+  bool has_equal_ranks = false;
 };
 
 /// Measurements of one probe.
@@ -33,6 +35,12 @@ struct MeasuredProbe {
   /// Time of the forward and backward passes of a step beyond their kernels, summed over ranks.
   /// Messages cost nothing here, so this is the time that ranks of a sharded layer wait for each
   /// other.
+  Seconds waiting;
+};
+
+/// What is left of a probe whose ranks wait for each other.
+struct WaitingProbe {
+  TaskGraph graph;
   Seconds waiting;
 };
 

@@ -30,7 +30,7 @@ void handle_end(void (*handler)(int)) {
 
 }  // namespace
 
-std::optional<ChildEnd> run_in_child() {
+std::optional<ChildStatus> run_in_child() {
   std::fflush(nullptr);  // otherwise the child would flush it, too
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
@@ -49,13 +49,13 @@ std::optional<ChildEnd> run_in_child() {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  ChildEnd end{.was_told_to_end = is_told_to_end != 0};
+  ChildStatus end{.was_terminated = is_told_to_end != 0};
   (WIFSIGNALED(status) ? end.signal : end.exit_code) =
       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
   return end;
 }
 
-void wait_to_be_ended(std::chrono::milliseconds time, int exit_code) {
+void wait_for_termination(std::chrono::milliseconds time, int exit_code) {
   exit_code_when_ended = exit_code;
   handle_end([](int) { ::_exit(exit_code_when_ended); });
   std::this_thread::sleep_for(time);

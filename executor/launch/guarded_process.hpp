@@ -8,19 +8,19 @@
 
 namespace meshwright {
 
-struct ChildEnd {
+struct ChildStatus {
   int exit_code = 0;
   int signal = 0;  ///< that killed it; 0: none
   /// This process, and with it its child, received SIGINT or SIGTERM.
-  bool was_told_to_end = false;
+  bool was_terminated = false;
 };
 
 /// Forks. Returns nullopt in the child, which is killed if its parent dies; waits in the parent and
 /// returns how the child ended. Both stay in one process group, and the child handles SIGINT and
 /// SIGTERM. To be called while the process is single-threaded.
-std::optional<ChildEnd> run_in_child();
+std::optional<ChildStatus> run_in_child();
 
 /// Sleeps for `time`; SIGINT or SIGTERM exits the process with `exit_code` before.
-void wait_to_be_ended(std::chrono::milliseconds time, int exit_code);
+void wait_for_termination(std::chrono::milliseconds time, int exit_code);
 
 }  // namespace meshwright

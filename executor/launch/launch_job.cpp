@@ -1,6 +1,6 @@
 /// Ranks that an external launcher has started, one process each, connected over TCP
-/// (tcp_meeting.hpp). The process of rank 0 supervises the job: the others send it heartbeats, and
-/// it tells them how the job ended. A process that loses rank 0 counts the job as failed.
+/// (tcp_rendezvous.hpp). The process of rank 0 supervises the job: the others send it heartbeats,
+/// and it tells them how the job ended. A process that loses rank 0 counts the job as failed.
 #include <poll.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct OwnRank {
       : communicator(rank, std::move(sockets), progress.beats) {}
   RankProgress progress;
   SocketCommunicator communicator;
-  BodyEnd end;  ///< once is_finished
+  BodyResult end;  ///< once is_finished
 };
 
 std::vector<std::byte> bytes_of(const RankProgress& progress) {
@@ -148,7 +148,7 @@ class Reporter {
       own_.communicator.tell(FrameKind::kProgress, bytes_of(own_.progress));
     }
     if (!has_ended) return false;
-    const BodyEnd& end = own_.end;
+    const BodyResult& end = own_.end;
     const std::byte stopped{1};
     if (end.cause)
       own_.communicator.tell(FrameKind::kFailed, std::as_bytes(std::span(*end.cause)));
@@ -169,7 +169,7 @@ class JobEnd {
 
   /// After a failure the process of rank 0 ends first: external launchers kill the whole job as
   /// soon as one process exits with an error, and rank 0 still has to report it.
-  bool has_come(bool own_is_reported) {
+  bool is_over(bool own_is_reported) {
     const bool is_lost = own_.communicator.is_launcher_gone();
     if (!is_stopped_ && own_.communicator.is_stopped()) {
       is_stopped_ = true;
@@ -180,7 +180,7 @@ class JobEnd {
     return is_late || (own_is_reported && (is_lost || own_.communicator.is_released()));
   }
 
-  /// To be called once it has come.
+  /// To be called once it is over.
   std::optional<RankFailure> failure(bool is_stuck) const {
     RankFailure failure{
         .kind = FailureKind::kDeath, .rank = RankId(0), .cause = std::string(kProcessLost)};
@@ -225,7 +225,7 @@ std::optional<RankFailure> run_job(int ranks, const RankBody& body, const Launch
   bool is_reported = false, is_over = false;
   while (!is_over) {
     is_reported = is_reported || reporter.report();
-    is_over = supervises ? supervisor->poll() : end.has_come(is_reported);
+    is_over = supervises ? supervisor->poll() : end.is_over(is_reported);
     if (!supervises && !is_over) std::this_thread::sleep_for(kPoll);
   }
   const bool is_stuck = !own->progress.is_finished;

@@ -33,7 +33,7 @@ struct OwnMpiRank {
       : progress(job.progress()), communicator(job.rank(), job.rank_count(), progress.beats) {}
   RankProgress& progress;
   MpiCommunicator communicator;
-  BodyEnd end;  ///< once is_finished
+  BodyResult end;  ///< once is_finished
 };
 
 /// Identifies the PID namespace: the boot of the host and the namespace on it.

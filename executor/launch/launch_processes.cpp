@@ -51,7 +51,7 @@ void be_rank(RankId rank, RankSockets sockets, const RankBody& body,
              RankProgress& progress) noexcept {
   {
     SocketCommunicator communicator(rank, std::move(sockets), progress.beats);
-    const BodyEnd end = run_body(body, communicator, progress);
+    const BodyResult end = run_body(body, communicator, progress);
     if (end.cause)
       communicator.tell(FrameKind::kFailed, std::as_bytes(std::span(*end.cause)));
     else if (!end.was_stopped)

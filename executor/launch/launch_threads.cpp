@@ -48,7 +48,7 @@ void run_rank(Ranks& ranks, RankId rank, const RankBody& body) {
   RankProgress& progress = ranks.progress[rank.index()];
   CrashWatch::set_rank_of_this_thread(&progress);
   ThreadCommunicator communicator(ranks.hub, rank, progress.beats);
-  BodyEnd end = run_body(body, communicator, progress);
+  BodyResult end = run_body(body, communicator, progress);
   CrashWatch::set_rank_of_this_thread(nullptr);
   if (end.cause)
     ranks.fail({.kind = FailureKind::kError,

@@ -78,7 +78,7 @@ std::optional<RankFailure> run_ranks(RankKind kind, int ranks, const RankBody& b
   MW_CHECK(false);
 }
 
-BodyEnd run_body(const RankBody& body, Communicator& communicator, RankProgress& progress) {
+BodyResult run_body(const RankBody& body, Communicator& communicator, RankProgress& progress) {
   try {
     body(communicator, progress);
     return {};

@@ -12,14 +12,14 @@
 
 namespace meshwright {
 
-struct BodyEnd {
+struct BodyResult {
   bool was_stopped = false;          ///< another rank failed first
   std::optional<std::string> cause;  ///< its own failure
 };
 /// Cause of a failure by std::bad_alloc.
 inline constexpr std::string_view kNoMemory = "out of memory";
 /// Calls the body and catches exceptions.
-BodyEnd run_body(const RankBody& body, Communicator& communicator, RankProgress& progress);
+BodyResult run_body(const RankBody& body, Communicator& communicator, RankProgress& progress);
 
 /// Calls LaunchOptions::on_report, if set. An exception ends the run as a failure of the reporting
 /// rank; its cause is returned.

@@ -26,7 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Unrelated connections that send nothing must not delay the rendezvous.
-constexpr std::chrono::milliseconds kHelloPatience{1000};
+constexpr std::chrono::milliseconds kHandshakeTimeout{1000};
 
 enum class SocketUse : std::uint32_t { kPeer, kLauncher };
 
@@ -48,15 +48,15 @@ struct Address {
 class Rendezvous {
  public:
   Rendezvous(const JobPlace& place, std::chrono::milliseconds timeout)
-      : place_(place), end_(Clock::now() + timeout), there_(count()) {}
+      : place_(place), end_(Clock::now() + timeout), arrived_(count()) {}
 
   JobSockets connect_all() {
     JobSockets sockets;
     sockets.own.peers.resize(count());
     if (place_.rank == 0)
-      receive_all(sockets);
+      accept_all(sockets);
     else
-      go_to_first(sockets);
+      connect_to_rank_zero(sockets);
     return sockets;
   }
 
@@ -199,22 +199,23 @@ class Rendezvous {
       if (!wait_for(door.get(), POLLIN)) check_time(missing());
       const int fd = ::accept(door.get(), nullptr, nullptr);
       if (fd < 0) continue;
-      Visitor visitor{prepared(fd), {}};
-      const Hello& hello = visitor.hello;
-      if (read_from(fd, visitor.hello, Clock::now() + kHelloPatience) && hello.number == number &&
-          hello.ranks == place_.ranks && hello.rank > 0 && hello.rank < place_.ranks)
-        return visitor;
+      Visitor connection{prepared(fd), {}};
+      const Hello& hello = connection.hello;
+      if (read_from(fd, connection.hello, Clock::now() + kHandshakeTimeout) &&
+          hello.number == number && hello.ranks == place_.ranks && hello.rank > 0 &&
+          hello.rank < place_.ranks)
+        return connection;
     }
   }
   std::string missing() const {
     std::string ranks;
-    for (std::size_t r = 0; r < there_.size(); ++r)
-      if (!there_[r] && static_cast<int>(r) != place_.rank)
+    for (std::size_t r = 0; r < arrived_.size(); ++r)
+      if (!arrived_[r] && static_cast<int>(r) != place_.rank)
         ranks += fmt::format("{} {}", ranks.empty() ? "" : ",", r);
     return "missing ranks" + ranks;
   }
 
-  void receive_all(JobSockets& sockets) {
+  void accept_all(JobSockets& sockets) {
     std::array<FileDescriptor, 2> own = socket_pair();
     sockets.own.launcher = std::move(own[0]);
     sockets.of_launcher.resize(count());
@@ -223,16 +224,16 @@ class Rendezvous {
     const FileDescriptor door = listen_at(place_.host, place_.port);
     std::vector<Address> addresses(count());
     for (int left = 2 * (place_.ranks - 1); left > 0;) {
-      Visitor visitor = accept_from(door, kFirstToken);
-      const auto rank = static_cast<std::size_t>(visitor.hello.rank);
-      const bool is_peer = visitor.hello.use == SocketUse::kPeer;
+      Visitor connection = accept_from(door, kFirstToken);
+      const auto rank = static_cast<std::size_t>(connection.hello.rank);
+      const bool is_peer = connection.hello.use == SocketUse::kPeer;
       FileDescriptor& place = is_peer ? sockets.own.peers[rank] : sockets.of_launcher[rank];
       if (place.get() >= 0) continue;  // duplicate rank
       if (is_peer) {
-        there_[rank] = true;
-        addresses[rank] = {host_of_peer(visitor.socket.get()), visitor.hello.port};
+        arrived_[rank] = true;
+        addresses[rank] = {host_of_peer(connection.socket.get()), connection.hello.port};
       }
-      place = std::move(visitor.socket);
+      place = std::move(connection.socket);
       --left;
     }
     std::uint64_t number = 0;
@@ -245,7 +246,7 @@ class Rendezvous {
     }
   }
 
-  void go_to_first(JobSockets& sockets) {
+  void connect_to_rank_zero(JobSockets& sockets) {
     const FileDescriptor door = listen_at("", 0);
     Hello hello{kFirstToken, place_.rank, place_.ranks, SocketUse::kPeer, port_of(door.get())};
     FileDescriptor first = connect_to(place_.host, place_.port);
@@ -259,28 +260,28 @@ class Rendezvous {
     if (!told) fail("rendezvous timed out, or lost connection to rank 0");
     sockets.own.peers[0] = std::move(first);
     hello.use = SocketUse::kPeer;
-    there_[0] = true;
+    arrived_[0] = true;
     for (int r = 1; r < place_.rank; ++r) {
       Address& at = addresses[static_cast<std::size_t>(r)];
       at.host.back() = '\0';
       FileDescriptor socket = connect_to(at.host.data(), at.port);
       if (!write_to(socket.get(), hello)) fail(fmt::format("lost connection to rank {}", r));
       sockets.own.peers[static_cast<std::size_t>(r)] = std::move(socket);
-      there_[static_cast<std::size_t>(r)] = true;
+      arrived_[static_cast<std::size_t>(r)] = true;
     }
     for (int left = place_.ranks - 1 - place_.rank; left > 0;) {
-      Visitor visitor = accept_from(door, hello.number);
-      const auto rank = static_cast<std::size_t>(visitor.hello.rank);
-      if (visitor.hello.rank <= place_.rank || sockets.own.peers[rank].get() >= 0) continue;
-      sockets.own.peers[rank] = std::move(visitor.socket);
-      there_[rank] = true;
+      Visitor connection = accept_from(door, hello.number);
+      const auto rank = static_cast<std::size_t>(connection.hello.rank);
+      if (connection.hello.rank <= place_.rank || sockets.own.peers[rank].get() >= 0) continue;
+      sockets.own.peers[rank] = std::move(connection.socket);
+      arrived_[rank] = true;
       --left;
     }
   }
 
   const JobPlace& place_;
   Clock::time_point end_;
-  std::vector<bool> there_;  ///< by rank
+  std::vector<bool> arrived_;  ///< by rank
 };
 
 }  // namespace

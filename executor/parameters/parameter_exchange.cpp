@@ -9,7 +9,7 @@ namespace {
 
 /// Whether the range is one rank's shard of a piece (sums over shard groups) rather than whole
 /// pieces.
-bool is_share(const ParameterRange& range, const ParameterRun& run) {
+bool is_shard(const ParameterRange& range, const ParameterRun& run) {
   return range.count < run.layout().pieces[run.piece_at(range.first)].all.size();
 }
 
@@ -27,7 +27,7 @@ Ticks ParameterExchange::run(const Collective& collective, StageParameters& para
     case CollectiveKind::kAllGather: {
       Gathering gathering = begin_gather(range, run, group.size(), use);
       ready = group.all_gather(gathering.buffer, bytes_per_element(rank_.dtype), ready);
-      if (!gathering.packed.empty()) copy_shares(gathering, group.size(), /*packs=*/false);
+      if (!gathering.packed.empty()) copy_shards(gathering, group.size(), /*packs=*/false);
       return ready;
     }
     case CollectiveKind::kRingExchange:
@@ -58,7 +58,7 @@ Ticks ParameterExchange::ring_round(const Collective& collective, ParameterRun& 
   const ParameterRange& range = collective.parameters;
   const int ranks = group.size(), round = collective.first_round;
   const bool adds = round < ranks - 1;
-  if (rank_.strategy.zero == 0 || is_share(range, run)) {
+  if (rank_.strategy.zero == 0 || is_shard(range, run)) {
     const std::span<float> sums = rank_.strategy.zero == 0
                                       ? floats_of(run.gradients(block_of(range)))
                                       : run.own_gradients(run.piece_at(range.first));
@@ -80,7 +80,7 @@ Ticks ParameterExchange::ring_round(const Collective& collective, ParameterRun& 
   Gathering& gathering = rings_.at(place);
   ready = group.ring_replace(gathering.buffer, bytes_per_element(rank_.dtype), round, ready);
   if (round + 3 == 2 * ranks) {
-    if (!gathering.packed.empty()) copy_shares(gathering, ranks, /*packs=*/false);
+    if (!gathering.packed.empty()) copy_shards(gathering, ranks, /*packs=*/false);
     rings_.erase(place);
   }
   return ready;
@@ -105,12 +105,12 @@ ParameterExchange::Gathering ParameterExchange::begin_gather(const ParameterRang
   }
   gathering.packed = rank_.uncounted(ranks, share, rank_.dtype);
   gathering.buffer = gathering.packed.bytes();
-  copy_shares(gathering, ranks, /*packs=*/true);
+  copy_shards(gathering, ranks, /*packs=*/true);
   return gathering;
 }
 
 /// Packs all shards, of which this rank's own are up to date, or unpacks them.
-void ParameterExchange::copy_shares(Gathering& gathering, int ranks, bool packs) {
+void ParameterExchange::copy_shards(Gathering& gathering, int ranks, bool packs) {
   for (int rank = 0; rank < ranks; ++rank) {
     const Vector row = flat(rows_of(gathering.packed.view(), rank, 1));
     std::int64_t place = 0;

@@ -29,7 +29,7 @@ class ParameterExchange {
   Ticks ring_round(const Collective& collective, ParameterRun& run, RankGroup& group, int use,
                    Ticks ready);
   Gathering begin_gather(const ParameterRange& range, ParameterRun& run, int ranks, int use);
-  void copy_shares(Gathering& gathering, int ranks, bool packs);
+  void copy_shards(Gathering& gathering, int ranks, bool packs);
 
   RankContext& rank_;
   std::map<std::pair<std::int32_t, std::int64_t>, Gathering> rings_;  ///< by run and first element

@@ -146,7 +146,7 @@ Ticks ParameterServerRank::pull(const Collective& collective, std::span<const Ra
   for (const RankId server : servers) {
     const Block joint = block_of_server(server);
     if (server == rank_.rank) {
-      hand_to_own_worker();
+      copy_to_own_worker();
       continue;
     }
     auto weights =
@@ -192,7 +192,7 @@ void ParameterServerRank::add_pushes(std::span<float> sum, std::size_t share, st
   }
 }
 
-void ParameterServerRank::hand_to_own_worker() {
+void ParameterServerRank::copy_to_own_worker() {
   if (worker_ != nullptr) set_weights(block_of_server(rank_.rank), own_weights());
 }
 

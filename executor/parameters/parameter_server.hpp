@@ -50,7 +50,7 @@ class ParameterServerRank {
   /// any, to the gradients of its own worker.
   void sum_pushes();
   /// Copies the updated weights to the worker on this rank.
-  void hand_to_own_worker();
+  void copy_to_own_worker();
 
  private:
   /// Adds the elements from `first` on of every push, which has `share` elements.

@@ -1,8 +1,8 @@
 /// Limits how many ranks compute at the same time, so that a kernel's time does not depend on the
 /// other ranks: the virtual clock emulates one core per rank, whatever the machine has.
 ///
-/// Ranks that share a slot are pinned to one processor. Otherwise every turn would start with the
-/// data in another processor's caches, and a processor idle between turns would be given to other
+/// Ranks that share a slot are pinned to one processor. Otherwise every time slice would start with
+/// the data in another processor's caches, and a processor idle in between would be given to other
 /// programs.
 #pragma once
 
@@ -21,7 +21,7 @@
 namespace meshwright {
 
 /// Rank r uses slot r modulo the number of slots; ranks in different slots compute concurrently,
-/// ranks in one slot take turns in FIFO order. Shared by the threads of a run.
+/// ranks in one slot compute one at a time, in FIFO order. Shared by the threads of a run.
 class ComputeSlots {
  public:
   explicit ComputeSlots(int at_once);
@@ -30,10 +30,10 @@ class ComputeSlots {
   /// Pins the calling thread, which runs this rank, to the processor of its slot. No-op if the
   /// system does not allow it.
   void pin(RankId rank) const;
-  /// Waits for a turn. Throws PeerFailure if the rank is stopped meanwhile.
+  /// Waits for the slot. Throws PeerFailure if the rank is stopped meanwhile.
   void acquire(RankId rank, RankProgress& progress);
   void release(RankId rank);
-  /// Whether another rank waits for the turn that this rank holds.
+  /// Whether another rank waits for the slot that this rank holds.
   bool is_contended(RankId rank);
 
  private:
@@ -51,16 +51,16 @@ class ComputeSlots {
   std::vector<Slot> slots_;
 };
 
-/// Decorator that holds a turn during each compute task. It releases the turn during collectives,
+/// Decorator that holds a slot during each compute task. It releases the slot during collectives,
 /// and between kernels after its time share if another rank is waiting, so that ranks advance in
 /// lockstep: a machine that is slow for a tenth of a second then slows all ranks alike instead of
-/// the one that the others wait for. Does not own actions, turns and progress, which must outlive
+/// the one that the others wait for. Does not own actions, slots and progress, which must outlive
 /// it.
 class ThrottledActions final : public ForwardingActions {
  public:
   ThrottledActions(TaskActions& actions, ComputeSlots& slots, RankId rank, RankProgress& progress)
       : ForwardingActions(actions), slots_(slots), rank_(rank), progress_(progress) {
-    // During a wait inside a collective there is no turn to release or to take back.
+    // During a wait inside a collective there is no slot to release or to acquire again.
     actions_.set_wait_callback([this, had_slot = false](bool begins) mutable {
       if (begins) {
         if (on_wait_) on_wait_(true);

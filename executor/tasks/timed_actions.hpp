@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/cost/calibration.hpp"
 #include "executor/tasks/forwarding_actions.hpp"
 #include "executor/tasks/rank_clock.hpp"
 
@@ -50,10 +49,5 @@ class TimedActions final : public ForwardingActions {
   std::map<std::pair<const Kernel*, std::size_t>, TimedKernels> timed_;
   const Kernel* first_ = nullptr;
 };
-
-/// Mean kernel times by family and shape; outliers are clipped to three times the median. The time
-/// of kernels that were only timed together is divided by a rough formula (20 GFLOP/s, 5 GB/s).
-/// Points of equal shape are pooled. Sorted by family, then by shape.
-std::vector<KernelCurve> kernel_curves(const std::vector<TimedKernels>& timed);
 
 }  // namespace meshwright

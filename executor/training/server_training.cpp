@@ -78,7 +78,7 @@ void ServerTraining::update(std::int64_t step) {
   optimizer_.update_all(*shard_, updates_++);
   if (!is_synchronous) norm_.set_clip_factor(own_clip_factor);
   pushes_are_summed_ = false;
-  if (is_of_own_worker) role_.hand_to_own_worker();
+  if (is_of_own_worker) role_.copy_to_own_worker();
 }
 
 }  // namespace meshwright

@@ -75,7 +75,7 @@ std::size_t size_from(const FrameHeader& header) {
 
 /// Returns the number of bytes accepted; all of them if the other end has closed.
 std::size_t FrameStream::send_now(std::span<const std::byte> first,
-                                  std::span<const std::byte> second, bool is_sign_of_life) {
+                                  std::span<const std::byte> second, bool is_heartbeat) {
   std::size_t taken = 0;
   while (!is_broken_ && taken < first.size() + second.size()) {
     const auto rest = [&](std::span<const std::byte> part, std::size_t before) {
@@ -94,7 +94,7 @@ std::size_t FrameStream::send_now(std::span<const std::byte> first,
     is_broken_ = n < 0;
     if (is_broken_) break;
     taken += static_cast<std::size_t>(n);
-    if (is_sign_of_life) beat();
+    if (is_heartbeat) beat();
   }
   return is_broken_ ? first.size() + second.size() : taken;
 }
@@ -107,8 +107,8 @@ void FrameStream::send(FrameKind kind, MessageTag tag, const MessageTimes& times
     unsent_.erase(unsent_.begin(), unsent_.begin() + static_cast<std::ptrdiff_t>(sent_));
     sent_ = 0;
   }
-  const bool is_sign_of_life = kind != FrameKind::kProgress;  // a hung rank sends these, too
-  const std::size_t taken = unsent_.empty() ? send_now(header, bytes, is_sign_of_life) : 0;
+  const bool is_heartbeat = kind != FrameKind::kProgress;  // a hung rank sends these, too
+  const std::size_t taken = unsent_.empty() ? send_now(header, bytes, is_heartbeat) : 0;
   const auto keep = [&](std::span<const std::byte> part, std::size_t before) {
     auto from = part.subspan(std::min(part.size(), taken - std::min(taken, before)));
     if (from.size() > kFairShare) unsent_.reserve(unsent_.size() + from.size());
@@ -116,7 +116,7 @@ void FrameStream::send(FrameKind kind, MessageTag tag, const MessageTimes& times
       const auto piece = from.first(std::min(from.size(), kFairShare));
       unsent_.insert(unsent_.end(), piece.begin(), piece.end());
       from = from.subspan(piece.size());
-      if (is_sign_of_life) beat();
+      if (is_heartbeat) beat();
     }
   };
   keep(header, 0);

@@ -95,7 +95,7 @@ class FrameStream {
 
  private:
   std::size_t send_now(std::span<const std::byte> first, std::span<const std::byte> second,
-                       bool is_sign_of_life = true);
+                       bool is_heartbeat = true);
   void beat() {
     if (beats_ != nullptr) beats_->fetch_add(1, std::memory_order_relaxed);
   }

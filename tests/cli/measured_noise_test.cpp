@@ -1,8 +1,8 @@
-#include "cli/measured_noise.hpp"
+#include "cli/calibration/measured_noise.hpp"
 
 #include <gtest/gtest.h>
 
-#include "cli/calibration_probes.hpp"
+#include "cli/calibration/calibration_probes.hpp"
 #include "core/lowering/lower.hpp"
 #include "models/load/this_machine.hpp"
 #include "simulator/cost/calibrated_cost_model.hpp"
@@ -25,14 +25,14 @@ Calibration machine_without_noise() {
 }
 
 /// Passes of a probe, and by how much they are longer with the noise than without.
-WaitingPasses passes_with(Seconds noise, const ProbeShape& shape) {
+WaitingProbe passes_with(Seconds noise, const ProbeShape& shape) {
   Calibration calibration = machine_without_noise();
   const Cluster cluster = cluster_of(calibration);
   const KernelProbe probe = probe_of(shape);
   Plan plan;
   plan.strategy = probe.strategy;
   plan.blocks_per_stage = {block_count(probe.model)};
-  WaitingPasses passes;
+  WaitingProbe passes;
   passes.graph = lower(plan, probe.model, cluster, {.ranks = RankSet::kAll});
   const auto all = [&] {
     const auto costs = make_calibrated_cost_model(make_device_cost_model(cluster), calibration);
@@ -51,7 +51,7 @@ WaitingPasses passes_with(Seconds noise, const ProbeShape& shape) {
 
 TEST(MeasuredNoise, IsWhatMadeRanksWait) {
   constexpr Seconds kNoise(1.5e-5);
-  const std::vector<WaitingPasses> passes{
+  const std::vector<WaitingProbe> passes{
       passes_with(kNoise, {.hidden = 256, .cut = 2}),
       passes_with(kNoise, {.kind = ProbeKind::kLlama, .hidden = 128, .cut = 4})};
   EXPECT_GT(passes[0].waiting.value, 0);
@@ -61,7 +61,7 @@ TEST(MeasuredNoise, IsWhatMadeRanksWait) {
 // Ranks that were done at once, or none that meet.
 TEST(MeasuredNoise, IsNoneWhereNobodyWaited) {
   EXPECT_EQ(noise_of(machine_without_noise(), {}), Seconds(0));
-  std::vector<WaitingPasses> passes{passes_with(Seconds(0), {.hidden = 256, .cut = 2})};
+  std::vector<WaitingProbe> passes{passes_with(Seconds(0), {.hidden = 256, .cut = 2})};
   EXPECT_EQ(noise_of(machine_without_noise(), passes), Seconds(0));
   passes[0].waiting = Seconds(-1e-6);  // by the stop watches
   EXPECT_EQ(noise_of(machine_without_noise(), passes), Seconds(0));

@@ -48,7 +48,8 @@ set(floors_simulator "network" "engine" "evaluate variation" "cost" "fit")
 set(floors_kernels "device reference" "cpu cuda")
 set(floors_planner "synthesis" "search")
 set(floors_models "text builders" "families" "load" "import" "kineto")
-set(floors_cli "terminal" "flags reports" "validation" "job" "manual run schedule" "commands")
+set(floors_cli "terminal" "flags reports" "validation" "job" "manual run schedule" "calibration"
+               "commands")
 set(floors_gui "timeline" "text" "session timeline_view" "widgets" "screens" "window")
 set(floors_executor "transport" "launch" "ranks tasks" "parameters" "operators" "training"
                     "checkpoint" "runs" "calibration")

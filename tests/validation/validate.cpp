@@ -20,8 +20,8 @@
 #include <optional>
 #include <set>
 
-#include "cli/calibration_probes.hpp"
-#include "cli/measured_noise.hpp"
+#include "cli/calibration/calibration_probes.hpp"
+#include "cli/calibration/measured_noise.hpp"
 #include "cli/terminal/table.hpp"
 #include "core/cost/calibration.hpp"
 #include "core/formats/file.hpp"
@@ -29,6 +29,7 @@
 #include "core/plan/weight_versions.hpp"
 #include "core/timeline/compare.hpp"
 #include "core/timeline/timeline_steps.hpp"
+#include "executor/calibration/kernel_curves.hpp"
 #include "executor/calibration/measure_kernels.hpp"
 #include "executor/runs/example_text.hpp"
 #include "executor/runs/train.hpp"
@@ -167,10 +168,10 @@ class Validation {
   }
 
   void probe(const ProbeShape& shape) {
-    MeasuredProbe probe =
-        run_probe(probe_of(shape), kernel_table(Backend::kCpu), /*counted_steps=*/1);
-    std::ranges::move(probe.kernels, std::back_inserter(timed_));
-    if (has_equal_ranks(shape)) passes_.push_back({std::move(probe.graph), probe.waiting});
+    const KernelProbe probe = probe_of(shape);
+    MeasuredProbe measured = run_probe(probe, kernel_table(Backend::kCpu), /*counted_steps=*/1);
+    std::ranges::move(measured.kernels, std::back_inserter(timed_));
+    if (probe.has_equal_ranks) passes_.push_back({std::move(measured.graph), measured.waiting});
   }
 
   TrainingRun train_by(const Measured& run, TimelineClock clock, const CostModel& costs,
@@ -370,7 +371,7 @@ class Validation {
   std::vector<Measured> runs_;
   std::vector<std::string> left_out_;
   std::vector<TimedKernels> timed_;    ///< measured in the probes
-  std::vector<WaitingPasses> passes_;  ///< of tensor ranks in the probes
+  std::vector<WaitingProbe> passes_;   ///< of tensor ranks in the probes
   std::vector<TimedKernels> watched_;  ///< measured in the runs
 };
 

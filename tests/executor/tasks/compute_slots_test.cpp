@@ -41,10 +41,10 @@ TEST(ComputeSlots, StopWaitingWhenTheRankMustStop) {
   EXPECT_THROW(slots.acquire(RankId(1), second), PeerFailure);
   slots.release(RankId(0));
   second.must_stop = false;
-  slots.acquire(RankId(1), second);  // the failed attempt did not take the turn
+  slots.acquire(RankId(1), second);  // the failed attempt did not acquire the slot
 }
 
-/// Three ranks that ask for their next turn before they give back the current one.
+/// Three ranks that ask for the slot again before they release it.
 TEST(ComputeSlots, AreGrantedInFifoOrder) {
   ComputeSlots slots(1);
   RankProgress own;

@@ -148,7 +148,7 @@ inline void* split(void* communicator, int color, const NcclPlace& place) {
     NcclId id;
   };
   const Wish mine{color, place.rank, place.ranks, table().make_id()};
-  NcclPlace meeting = place;
+  NcclPlace joint = place;
   int members = 0;
   share(member(communicator), &mine, sizeof(mine), [&](const auto& all) {
     for (const std::vector<std::byte>& part : all) {
@@ -156,13 +156,13 @@ inline void* split(void* communicator, int color, const NcclPlace& place) {
       std::memcpy(&wish, part.data(), sizeof(wish));
       if (wish.color != color) continue;
       MW_CHECK(wish.ranks == place.ranks || color < 0);
-      if (wish.rank == 0) meeting.id = wish.id;
+      if (wish.rank == 0) joint.id = wish.id;
       ++members;
     }
   });
   if (color < 0) return nullptr;
   MW_CHECK(members == place.ranks);
-  return table().join(meeting);
+  return table().join(joint);
 }
 
 inline NcclTable make_table() {

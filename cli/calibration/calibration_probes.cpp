@@ -1,4 +1,4 @@
-#include "cli/calibration_probes.hpp"
+#include "cli/calibration/calibration_probes.hpp"
 
 #include <fmt/format.h>
 
@@ -109,6 +109,8 @@ std::string name_of(const ProbeShape& shape) {
 KernelProbe probe_of(const ProbeShape& shape) {
   KernelProbe probe;
   probe.name = name_of(shape);
+  // The load of experts differs.
+  probe.has_equal_ranks = shape.cut > 1 && shape.kind != ProbeKind::kMixture;
   probe.model = build_transformer(config_of(shape), "probe", "llama", "probe");
   Strategy& s = probe.strategy;
   s.micro_batch = shape.sequences;

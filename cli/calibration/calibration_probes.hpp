@@ -25,10 +25,6 @@ struct ProbeShape {
   int sequences = 1;
   Dtype dtype = Dtype::kFp32;
 };
-/// True if ranks with equal work synchronize within passes. The load of experts differs.
-inline bool has_equal_ranks(const ProbeShape& shape) {
-  return shape.cut > 1 && shape.kind != ProbeKind::kMixture;
-}
 std::string name_of(const ProbeShape& shape);  ///< "gpt hidden 128 / 2, 1 x 64 tokens, fp32"
 KernelProbe probe_of(const ProbeShape& shape);
 

@@ -1,17 +1,15 @@
-/// Benchmarks this machine: kernels in small training steps, messages, collectives.
+/// Benchmarks this machine for `calibrate`: which probes, and where the figures come from.
 #pragma once
 
 #include <chrono>
 #include <functional>
-#include <optional>
 #include <string>
 
-#include "core/base/units.hpp"
 #include "core/cost/calibration.hpp"
 
 namespace meshwright {
 
-struct CalibrationRequest {
+struct CalibrateCall {
   /// No probe starts later than this. The most important probes come first.
   std::chrono::milliseconds budget = std::chrono::seconds(90);
   std::string command;         ///< for the provenance
@@ -19,10 +17,6 @@ struct CalibrationRequest {
   /// Called between probes with the last probe and the fraction of the budget used; throws to stop.
   std::function<void(const std::string& what, double share)> progress = {};
 };
-
-/// Physical memory; nothing if the system does not say.
-std::optional<Bytes> machine_memory();
-
-Calibration calibrate(const CalibrationRequest& request);
+Calibration calibrate(const CalibrateCall& call);
 
 }  // namespace meshwright

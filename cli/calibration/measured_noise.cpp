@@ -1,4 +1,4 @@
-#include "cli/measured_noise.hpp"
+#include "cli/calibration/measured_noise.hpp"
 
 #include <memory>
 #include <utility>
@@ -27,7 +27,7 @@ Seconds predicted_waiting(const TaskGraph& graph, const CostModel& costs) {
 
 }  // namespace
 
-Seconds noise_of(Calibration calibration, const std::vector<WaitingPasses>& passes) {
+Seconds noise_of(Calibration calibration, const std::vector<WaitingProbe>& probes) {
   MW_CHECK(calibration.machine.has_value());
   constexpr Seconds kUnit(1e-6);
   calibration.machine->noise = kUnit;
@@ -35,7 +35,7 @@ Seconds noise_of(Calibration calibration, const std::vector<WaitingPasses>& pass
   const std::unique_ptr<CostModel> costs =
       make_calibrated_cost_model(make_device_cost_model(cluster), std::move(calibration));
   Seconds measured, of_unit;
-  for (const WaitingPasses& one : passes) {
+  for (const WaitingProbe& one : probes) {
     measured += one.waiting;
     of_unit += predicted_waiting(one.graph, *costs);
   }

@@ -1,4 +1,4 @@
-#include "cli/start_copies.hpp"
+#include "executor/launch/run_copies.hpp"
 
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -17,8 +17,6 @@
 #include <system_error>
 #include <vector>
 
-#include "cli/run/run_failed.hpp"
-#include "cli/terminal/interrupt.hpp"
 #include "core/base/error.hpp"
 #include "executor/launch/supervision.hpp"
 
@@ -59,8 +57,8 @@ std::uint16_t free_port() {
 }
 
 /// In the child; does not return.
-[[noreturn]] void become_copy(int rank, int ranks, std::uint16_t port,
-                              const std::vector<std::string>& arguments) {
+[[noreturn]] void exec_copy(int rank, int ranks, std::uint16_t port,
+                            const std::vector<std::string>& arguments) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const auto set = [](const char* name, const std::string& value) {
     ::setenv(name, value.c_str(), 1);
@@ -82,17 +80,17 @@ volatile pid_t group_of_copies = 0;
 
 /// Forwards SIGINT and SIGTERM to the copies, which write what was measured. They are a process
 /// group of their own, so that a Ctrl-C of the terminal does not reach them a second time.
-void pass_signals_on() {
+void forward_signals(const std::atomic<bool>& interrupted) {
   struct sigaction action {};
   action.sa_handler = [](int signal) { ::kill(-group_of_copies, signal); };
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  if (is_interrupted()) ::kill(-group_of_copies, SIGTERM);  // a signal before the handler was set
+  if (interrupted) ::kill(-group_of_copies, SIGTERM);  // a signal before the handler was set
 }
 
 }  // namespace
 
-int start_copies(int ranks) {
+CopiesEnd run_copies(int ranks, const std::atomic<bool>& interrupted) {
   const std::vector<std::string> arguments = own_arguments();
   const std::uint16_t port = free_port();
   std::fflush(nullptr);
@@ -105,27 +103,27 @@ int start_copies(int ranks) {
     }
     const pid_t group = copies.empty() ? copy : copies.front();
     if (copy == 0) ::setpgid(0, group);
-    if (copy == 0) become_copy(rank, ranks, port, arguments);
+    if (copy == 0) exec_copy(rank, ranks, port, arguments);
     ::setpgid(copy, group);  // in parent and child: whichever runs first
     copies.push_back(copy);
   }
   group_of_copies = copies.front();
-  pass_signals_on();
-  int code = 0, signal_of_first = 0;
+  forward_signals(interrupted);
+  CopiesEnd end;
+  int signal_of_first = 0;
   for (std::size_t rank = 0; rank < copies.size(); ++rank) {
     int status = 0;
     while (::waitpid(copies[rank], &status, 0) < 0 && errno == EINTR) {
     }
     const int own = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (code == 0) code = own;
+    if (end.exit_code == 0) end.exit_code = own;
     if (rank == 0 && WIFSIGNALED(status)) signal_of_first = WTERMSIG(status);
   }
-  // Rank 0 reports failures of the others; its own is reported here.
-  if (signal_of_first == 0 || signal_of_first == SIGINT || signal_of_first == SIGTERM) return code;
-  throw RunFailed({.rank = RankId(0),
-                   .task = "",
-                   .cause = "was killed by " + signal_text(signal_of_first),
-                   .hint = "check dmesg: Linux kills processes when memory runs out"});
+  if (signal_of_first != 0 && signal_of_first != SIGINT && signal_of_first != SIGTERM)
+    end.failure = {.kind = FailureKind::kDeath,
+                   .rank = RankId(0),
+                   .cause = "was killed by " + signal_text(signal_of_first)};
+  return end;
 }
 
 }  // namespace meshwright
