@@ -90,7 +90,7 @@ void forward_signals(const std::atomic<bool>& interrupted) {
 
 }  // namespace
 
-CopiesEnd run_copies(int ranks, const std::atomic<bool>& interrupted) {
+CopiesStatus run_copies(int ranks, const std::atomic<bool>& interrupted) {
   const std::vector<std::string> arguments = own_arguments();
   const std::uint16_t port = free_port();
   std::fflush(nullptr);
@@ -109,7 +109,7 @@ CopiesEnd run_copies(int ranks, const std::atomic<bool>& interrupted) {
   }
   group_of_copies = copies.front();
   forward_signals(interrupted);
-  CopiesEnd end;
+  CopiesStatus end;
   int signal_of_first = 0;
   for (std::size_t rank = 0; rank < copies.size(); ++rank) {
     int status = 0;

@@ -9,7 +9,7 @@
 
 namespace meshwright {
 
-struct CopiesEnd {
+struct CopiesStatus {
   int exit_code = 0;  ///< the first that is not 0
   /// The process of rank 0 was killed; it would have reported all other failures.
   std::optional<RankFailure> failure;
@@ -18,6 +18,6 @@ struct CopiesEnd {
 /// Starts the copies with the arguments of this process and waits for all. SIGINT and SIGTERM are
 /// forwarded, also one that has already set `interrupted`; no copy outlives this process.
 /// RuntimeFailure if one cannot be started. Must be called before other threads exist.
-CopiesEnd run_copies(int ranks, const std::atomic<bool>& interrupted);
+CopiesStatus run_copies(int ranks, const std::atomic<bool>& interrupted);
 
 }  // namespace meshwright
