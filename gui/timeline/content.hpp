@@ -39,6 +39,9 @@ struct TimelineContent {
   /// predicted_of() logarithmic.
   std::optional<std::size_t> measured_of(std::size_t predicted) const;
   std::optional<std::size_t> predicted_of(std::size_t of_measured) const;
+
+  /// The same data, not equal data.
+  friend bool operator==(const TimelineContent&, const TimelineContent&) = default;
 };
 
 }  // namespace meshwright::gui

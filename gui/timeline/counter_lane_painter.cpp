@@ -84,8 +84,8 @@ class CounterLanePainter : private LaneCanvas {
   }
 
   void paint_in_flight() const {
-    if (scene.in_flight == nullptr) return;
-    const InFlightCurve& curve = scene.in_flight->of_row(row());
+    if (scene.content.in_flight == nullptr) return;
+    const InFlightCurve& curve = scene.content.in_flight->of_row(row());
     if (curve.peak == 0) return;
     const std::vector<std::int32_t> peaks = peaks_of_pixels(curve, window);
     const Argb colour = colours().slice[static_cast<std::size_t>(SliceKind::kBackwardInput)];
@@ -120,11 +120,11 @@ class CounterLanePainter : private LaneCanvas {
   void paint_difference() {
     const int middle = pixels.height / 2;
     std::fill(pixels.row(middle), pixels.row(middle) + pixels.width, colours().grid);
-    if (scene.comparison == nullptr) return;
-    const TimelineTracks& measured = *scene.measured;
+    if (scene.content.comparison == nullptr) return;
+    const TimelineTracks& measured = *scene.content.measured;
     const auto other = static_cast<std::size_t>(lane.other);
-    const std::vector<SlicePair>& pairs = scene.comparison->slices;
-    const Nanoseconds offset = scene.comparison->offset;
+    const std::vector<SlicePair>& pairs = scene.content.comparison->slices;
+    const Nanoseconds offset = scene.content.comparison->offset;
     const auto first =
         static_cast<std::uint32_t>(measured.first_ending_after(other, window.from - offset));
     auto pair = std::partition_point(pairs.begin(), pairs.end(),

@@ -16,7 +16,7 @@ struct LaneCanvas {
   PixelRows pixels;   ///< of the whole lane
   TimeWindow window;  ///< in the clock of the lane's tracks, as wide as `pixels`
 
-  const TimelineTracks& tracks() const { return scene.tracks_of(lane); }
+  const TimelineTracks& tracks() const { return scene.content.tracks_of(lane); }
   std::size_t row() const { return static_cast<std::size_t>(lane.row); }
   const SceneStyle& style() const { return scene.style; }
   const TimelineColours& colours() const { return scene.style.colours; }

@@ -37,8 +37,7 @@ std::vector<LanePlace> places_of(const TimelineScene& scene, int height) {
 }  // namespace
 
 TimeWindow TimelineScene::window_of(const Lane& lane, int in_pixels) const {
-  const Nanoseconds offset =
-      lane.is_measured && comparison != nullptr ? comparison->offset : Nanoseconds(0);
+  const Nanoseconds offset = content.offset_of(lane);
   return {window.from - offset, window.to - offset, in_pixels};
 }
 
@@ -50,7 +49,7 @@ QImage paint_scene(const TimelineScene& scene, QThreadPool* pool,
   QImage image(width, height, QImage::Format_RGB32);
   image.fill(scene.style.colours.background);
   image.setDevicePixelRatio(scale);
-  if (scene.tracks == nullptr || scene.arrangement == nullptr) return image;
+  if (scene.content.tracks == nullptr || scene.arrangement == nullptr) return image;
 
   auto* const bits = reinterpret_cast<Argb*>(image.bits());  // detached once, before the threads
   const int stride = static_cast<int>(image.bytesPerLine() / 4);

@@ -10,10 +10,8 @@
 #include <memory>
 #include <vector>
 
-#include "gui/timeline/causes.hpp"
 #include "gui/timeline/colours.hpp"
-#include "gui/timeline/comparison.hpp"
-#include "gui/timeline/counters.hpp"
+#include "gui/timeline/content.hpp"
 #include "gui/timeline/label_font.hpp"
 #include "gui/timeline/layout.hpp"
 
@@ -34,19 +32,13 @@ struct SceneStyle {
 
 /// Everything needed to paint a timeline; the shared data is immutable.
 struct TimelineScene {
-  std::shared_ptr<const TimelineTracks> tracks, measured, ghost;
-  std::shared_ptr<const TimelineCauses> causes;
-  std::shared_ptr<const TimelineComparison> comparison;
-  std::shared_ptr<InFlightCurves> in_flight;  ///< for `tracks`; null if no counters are shown
+  TimelineContent content;
   std::shared_ptr<const LaneArrangement> arrangement;
   std::shared_ptr<const LabelFont> font;
   TimeWindow window;  ///< width in pixels, not device pixels
   int height = 0, scroll = 0;
   SceneStyle style;
 
-  const TimelineTracks& tracks_of(const Lane& lane) const {
-    return lane.is_measured ? *measured : *tracks;
-  }
   /// The window in the time base of the lane's tracks, `in_pixels` wide.
   TimeWindow window_of(const Lane& lane, int in_pixels) const;
   /// Equal scenes give equal images, so the image can be reused.

@@ -15,7 +15,7 @@ class VectorLane {
       : scene_(scene), lane_(lane), place_(place), painter_(painter) {}
 
   void paint() {
-    const TimelineTracks& tracks = scene_.tracks_of(lane_);
+    const TimelineTracks& tracks = scene_.content.tracks_of(lane_);
     const auto row = static_cast<std::size_t>(lane_.row);
     const TimeWindow window = scene_.window_of(lane_, scene_.window.width);
     const TimelineColours& colours = scene_.style.colours;
@@ -24,7 +24,7 @@ class VectorLane {
     painter_.setPen(Qt::NoPen);
     fill(left, right, tracks.rows[row].is_compute ? colours.idle : colours.row_stripe);
     const TimelineCauses* causes =
-        scene_.style.bubble_causes && !lane_.is_measured ? scene_.causes.get() : nullptr;
+        scene_.style.bubble_causes && !lane_.is_measured ? scene_.content.causes.get() : nullptr;
     LaneDrawing drawing;
     draw_lane(tracks, row, window, causes, drawing);
     paint_folded(drawing);
@@ -136,7 +136,7 @@ class VectorLane {
 }  // namespace
 
 void paint_scene_as_vectors(const TimelineScene& scene, QPainter& painter) {
-  if (scene.tracks == nullptr || scene.arrangement == nullptr) return;
+  if (scene.content.tracks == nullptr || scene.arrangement == nullptr) return;
   painter.save();
   for (const Lane& lane : scene.arrangement->lanes) {
     const int top = lane.top - (lane.is_pinned ? 0 : scene.scroll);

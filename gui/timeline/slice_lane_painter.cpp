@@ -37,11 +37,13 @@ class SliceLanePainter : private LaneCanvas {
     for (const IdleBox& idle : drawing_.idle) hatch(idle);
     for (const SliceBox& box : drawing_.boxes) paint_box(box);
     if (style().critical_path && causes() != nullptr) paint_critical();
-    if (scene.ghost != nullptr && !lane.is_measured) paint_ghost();
+    if (scene.content.ghost != nullptr && !lane.is_measured) paint_ghost();
   }
 
  private:
-  const TimelineCauses* causes() const { return lane.is_measured ? nullptr : scene.causes.get(); }
+  const TimelineCauses* causes() const {
+    return lane.is_measured ? nullptr : scene.content.causes.get();
+  }
 
   /// Time outside the timeline is not idle time.
   void paint_outside(PixelLine& line) const {
@@ -161,7 +163,7 @@ class SliceLanePainter : private LaneCanvas {
   }
 
   void paint_ghost() {
-    const TimelineTracks& ghost = *scene.ghost;
+    const TimelineTracks& ghost = *scene.content.ghost;
     const TimelineRow& own = tracks().rows[row()];
     for (std::size_t other = 0; other < ghost.rows.size(); ++other) {
       if (ghost.rows[other].rank != own.rank || ghost.rows[other].stream != own.stream) continue;

@@ -74,7 +74,7 @@ QByteArray to_svg(const TimelineSnapshot& snapshot) {
   generator.setResolution(snapshot.dots_per_inch);
   generator.setSize(snapshot.size);
   generator.setViewBox(QRect(QPoint(), snapshot.size));
-  generator.setTitle(QString::fromStdString(snapshot.scene.tracks->title));
+  generator.setTitle(QString::fromStdString(snapshot.scene.content.tracks->title));
   QPainter painter(&generator);
   paint_as_vectors(snapshot, painter);
   painter.end();
@@ -94,7 +94,7 @@ std::optional<std::string> encoded(const TimelineSnapshot& snapshot, const QStri
   if (suffix == QLatin1String("csv")) return to_csv(snapshot).toStdString();
   if (suffix == QLatin1String("pftrace"))
     return to_pftrace(
-        timeline_of_tracks(*snapshot.scene.tracks, snapshot.rows, window.from, window.to));
+        timeline_of_tracks(*snapshot.scene.content.tracks, snapshot.rows, window.from, window.to));
   return std::nullopt;
 }
 
@@ -105,7 +105,7 @@ QImage to_image(const TimelineSnapshot& snapshot, double scale) {
   image.setDevicePixelRatio(scale);
   image.fill(snapshot.scene.style.colours.background);
   QPainter painter(&image);
-  if (snapshot.scene.tracks != nullptr) {
+  if (snapshot.scene.content.tracks != nullptr) {
     TimelineScene scene = snapshot.scene;
     scene.style.scale = scale;
     scene.font = label_font(snapshot, scale);
@@ -117,7 +117,7 @@ QImage to_image(const TimelineSnapshot& snapshot, double scale) {
 
 QString to_csv(const TimelineSnapshot& snapshot) {
   TimelineTableModel table;
-  table.show(snapshot.scene.tracks, snapshot.scene.causes, snapshot.rows,
+  table.show(snapshot.scene.content.tracks, snapshot.scene.content.causes, snapshot.rows,
              snapshot.scene.window.from, snapshot.scene.window.to);
   return table.to_csv();
 }
@@ -126,23 +126,24 @@ QString to_table(const TimelineSnapshot& snapshot) {
   if (!snapshot.selected) return to_csv(snapshot);
   const TimelineScene& scene = snapshot.scene;
   return QString::fromStdString(to_tsv(
-      *scene.tracks, area_statistics(*scene.tracks, *snapshot.selected, scene.causes.get())));
+      *scene.content.tracks,
+      area_statistics(*scene.content.tracks, *snapshot.selected, scene.content.causes.get())));
 }
 
 QString area_text(const TimelineSnapshot& snapshot, AreaFormat format) {
   const TimelineScene& scene = snapshot.scene;
   const TimelineArea visible{.rows = snapshot.rows,
                              .from = std::max(scene.window.from, Nanoseconds(0)),
-                             .to = std::min(scene.window.to, scene.tracks->end)};
-  const AreaStatistics statistics =
-      area_statistics(*scene.tracks, snapshot.selected.value_or(visible), scene.causes.get());
+                             .to = std::min(scene.window.to, scene.content.tracks->end)};
+  const AreaStatistics statistics = area_statistics(
+      *scene.content.tracks, snapshot.selected.value_or(visible), scene.content.causes.get());
   return QString::fromStdString(format == AreaFormat::kJson
-                                    ? to_json(*scene.tracks, statistics)
-                                    : to_markdown(*scene.tracks, statistics));
+                                    ? to_json(*scene.content.tracks, statistics)
+                                    : to_markdown(*scene.content.tracks, statistics));
 }
 
 void write_snapshot(const TimelineSnapshot& snapshot, const std::string& path, double scale) {
-  if (snapshot.scene.tracks == nullptr)
+  if (snapshot.scene.content.tracks == nullptr)
     throw InputError(Diagnostic{path, "the timeline is empty", "simulate a plan first"});
   const QString suffix = QFileInfo(QString::fromStdString(path)).suffix().toLower();
   const std::optional<std::string> bytes = encoded(snapshot, suffix, scale);

@@ -5,12 +5,7 @@ namespace meshwright::gui {
 TimelineScene TimelineState::scene() const {
   TimeWindow window = viewport.window();
   window.width = geometry.body.width();
-  return {.tracks = content.tracks,
-          .measured = content.measured,
-          .ghost = content.ghost,
-          .causes = content.causes,
-          .comparison = content.comparison,
-          .in_flight = content.in_flight,
+  return {.content = content,
           .arrangement = lanes.arrangement(),
           .font = appearance.label_font(),
           .window = window,

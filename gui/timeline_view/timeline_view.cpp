@@ -273,7 +273,7 @@ TimelineSnapshot TimelineView::snapshot() const {
                          .selected = state_.selection.area()};
   QPainter painter(&taken.frame);
   if (state_.is_empty()) {
-    taken.scene.tracks = nullptr;
+    taken.scene.content.tracks = nullptr;
     painter.setPen(colour(state_.appearance.colours().faint_text));
     painter.drawText(rect(), Qt::AlignCenter | Qt::TextWordWrap, parts_->placeholder);
     return taken;

@@ -62,7 +62,7 @@ TimelineScene scene_of(std::shared_ptr<const TimelineTracks> tracks) {
   scene.font = std::make_shared<const LabelFont>(font);
   scene.height = kHeight;
   scene.style.colours = light_colours();
-  scene.tracks = std::move(tracks);
+  scene.content.tracks = std::move(tracks);
   return scene;
 }
 
@@ -70,7 +70,7 @@ TimelineScene scene_of(std::shared_ptr<const TimelineTracks> tracks) {
 /// a hundred.
 void repaint(benchmark::State& state) {
   TimelineScene scene = scene_of(tracks_of(state.range(0)));
-  const Nanoseconds end = scene.tracks->end;
+  const Nanoseconds end = scene.content.tracks->end;
   const double part = std::ldexp(1.0, -static_cast<int>(state.range(1)));
   const auto span = static_cast<std::int64_t>(static_cast<double>(end.value) * part);
   const std::int64_t from = (end.value - span) / 3;
@@ -80,8 +80,9 @@ void repaint(benchmark::State& state) {
   const Bar bar(state.range(0) <= 10 ? 20 : 33);
   for (auto _ : state) benchmark::DoNotOptimize(paint_scene(scene, &pool));
   bar.judge(state);
-  state.counters["bytes_per_slice"] = static_cast<double>(slice_storage(*scene.tracks).value) /
-                                      static_cast<double>(scene.tracks->slice_count());
+  state.counters["bytes_per_slice"] =
+      static_cast<double>(slice_storage(*scene.content.tracks).value) /
+      static_cast<double>(scene.content.tracks->slice_count());
 }
 BENCHMARK(repaint)
     ->ArgNames({"million", "halvings"})
