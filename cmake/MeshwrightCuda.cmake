@@ -59,6 +59,7 @@ function(meshwright_cuda_part)
       $<$<COMPILE_LANGUAGE:CUDA>:-O3 --expt-relaxed-constexpr -lineinfo>
       $<$<COMPILE_LANGUAGE:CXX>:-O2 -Wall -Wextra -Wno-pedantic>)
     target_link_libraries(meshwright_cuda PRIVATE CUDA::cublasLt CUDA::cudart_static)
+    target_link_options(meshwright_cuda PRIVATE LINKER:-z,defs) # a missing kernel is an error
   endif()
   foreach(source IN LISTS ARG_SOURCES)
     target_sources(meshwright_cuda PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/${source}")
