@@ -279,7 +279,7 @@ Strategy to_strategy(const StrategyFlags& flags, std::optional<int> gpus) {
   s.micro_batch = c.micro_batch.value_or(s.micro_batch);
   s.global_batch = *flags.global_batch;
   s.sequence_length = *flags.sequence_length;
-  s.schedule = c.schedule.value_or(s.degrees.chunks > 1 ? "interleaved-1f1b" : s.schedule);
+  s.schedule = c.schedule.value_or(std::string(default_schedule(s.degrees.chunks)));
   s.recompute = c.recompute.value_or(s.recompute);
   s.zero = c.zero.value_or(s.zero);
   s.dtype = c.dtype.value_or(s.dtype);

@@ -86,14 +86,20 @@ class ModelParallelismChecks {
 
   /// As Megatron-LM's --overlap-moe-expert-parallel-comm (training/arguments.py).
   void check_overlap() {
-    const bool has_pairs = degrees_.pipeline == 1 ? strategy_.schedule == "1f1b"
-                                                  : strategy_.schedule == "interleaved-1f1b";
-    if (!has_pairs)
-      report("expert-overlap",
-             fmt::format("requires schedule 1f1b with one pipeline rank, or interleaved-1f1b, got "
-                         "{} with --pp {}",
-                         strategy_.schedule, degrees_.pipeline),
-             "use --schedule interleaved-1f1b with --vpp 2 or more");
+    const PairedPasses required =
+        degrees_.pipeline == 1 ? PairedPasses::kWithoutPipeline : PairedPasses::kInPipeline;
+    const auto names = [](PairedPasses where) {
+      return schedule_names_if(
+          [&](const ScheduleRule& rule) { return rule.paired_passes == where; }, " or ");
+    };
+    const ScheduleRule* rule = find_schedule_rule(strategy_.schedule);
+    if (rule == nullptr || rule->paired_passes != required)
+      report(
+          "expert-overlap",
+          fmt::format("requires schedule {} with one pipeline rank, or {}, got {} with --pp {}",
+                      names(PairedPasses::kWithoutPipeline), names(PairedPasses::kInPipeline),
+                      strategy_.schedule, degrees_.pipeline),
+          fmt::format("use --schedule {} with --vpp 2 or more", names(PairedPasses::kInPipeline)));
     const RecomputeKind kind = strategy_.recompute.kind;
     if (kind == RecomputeKind::kFull || kind == RecomputeKind::kBlocks)
       report("expert-overlap", "cannot be combined with recomputation of whole blocks",
@@ -215,10 +221,14 @@ std::vector<Diagnostic> hand_placement_problems(const Plan& plan) {
   const auto report = [&found](std::string what, std::string hint) {
     found.push_back({"stage-devices", std::move(what), std::move(hint)});
   };
-  if (plan.strategy.schedule != "naive" && plan.strategy.schedule != "gpipe")
+  const auto is_supported = [](const ScheduleRule& rule) {
+    return rule.manual_order != ManualOrder::kUnsupported;
+  };
+  const ScheduleRule* rule = find_schedule_rule(plan.strategy.schedule);
+  if (rule == nullptr || !is_supported(*rule))
     report(fmt::format("manual stage placement does not support schedule '{}'",
                        plan.strategy.schedule),
-           "use --schedule naive or gpipe");
+           fmt::format("use --schedule {}", schedule_names_if(is_supported, " or ")));
   if (plan.strategy.degrees.chunks != 1)
     report(fmt::format("cannot be combined with '--vpp {}'", plan.strategy.degrees.chunks),
            "remove --vpp: --stage-devices may list a device several times");

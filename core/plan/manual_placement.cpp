@@ -33,14 +33,15 @@ Schedule hand_schedule(const Plan& plan) {
     schedule.orders[schedule.placement.device_of_stage[static_cast<std::size_t>(stage)].index()]
         .push_back({StageId(stage), pass, MicrobatchId(microbatch)});
   };
-  if (schedule.name == "naive") {
+  const ManualOrder order = find_schedule_rule(schedule.name)->manual_order;
+  if (order == ManualOrder::kMicrobatchByMicrobatch) {
     for (int m = 0; m < schedule.microbatch_count; ++m) {
       for (int s = 0; s < stages; ++s) append(s, Pass::kForward, m);
       for (int s = stages - 1; s >= 0; --s) append(s, Pass::kBackward, m);
     }
     return schedule;
   }
-  MW_CHECK(schedule.name == "gpipe");
+  MW_CHECK(order == ManualOrder::kForwardsThenBackwards);
   for (int s = 0; s < stages; ++s)
     for (int m = 0; m < schedule.microbatch_count; ++m) append(s, Pass::kForward, m);
   for (int s = stages - 1; s >= 0; --s)

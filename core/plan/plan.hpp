@@ -73,7 +73,7 @@ struct Strategy {
   int micro_batch = 1;             ///< sequences per micro-batch of one replica
   std::int64_t global_batch = 1;   ///< sequences per step of the whole job
   std::int64_t sequence_length = 1;
-  std::string schedule = "1f1b";  ///< a name in schedule_rules()
+  std::string schedule{kDefaultSchedule};  ///< a name in schedule_rules()
   Recompute recompute;
   /// ZeRO stage (Rajbhandari et al., arXiv 1910.02054): sharded over the data ranks are 0: nothing,
   /// 1: optimizer state, 2: also gradients, 3: also parameters (FSDP).

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/schedule/block_keys.hpp"
-#include "core/schedule/generators.hpp"
 #include "core/schedule/within_limits.hpp"
 
 namespace meshwright {
@@ -40,8 +39,8 @@ Schedule shortest_v(Schedule pattern, const ScheduleRequest& request, double own
   pure.times.reset();
   pure.activation_cap.reset();
   std::vector<Schedule> seeds{std::move(pattern)};
-  for (const auto generate : {generate_zb_v, generate_v_half, generate_v_min})
-    if (Schedule seed = generate(pure); seed.name != name) seeds.push_back(std::move(seed));
+  for (const std::string_view seed : {"zb-v", "v-half", "v-min"})
+    if (seed != name) seeds.push_back(find_schedule_rule(seed)->generate(pure));
   Ticks busiest;
   for (const DeviceNeed& need : needs_of_one_microbatch(task))
     busiest = std::max(busiest, need.work);

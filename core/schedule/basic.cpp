@@ -84,7 +84,8 @@ Schedule generate_made_to_measure(const ScheduleRequest& request) {
   plain.times.reset();
   plain.activation_cap.reset();
   plain.freed_by_input_gradient = 0;
-  Schedule schedule = request.chunks == 1 ? generate_zb_1p(plain) : generate_hanayo(plain);
+  const ScheduleRule* rule = find_schedule_rule(request.chunks == 1 ? "zb-1p" : "hanayo");
+  Schedule schedule = rule->generate(plain);
   schedule.name = "auto";
   return schedule;
 }

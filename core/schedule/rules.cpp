@@ -2,10 +2,37 @@
 #include <algorithm>
 #include <array>
 
-#include "core/schedule/generators.hpp"
+#include "core/schedule/bubble_formula.hpp"
 #include "core/schedule/requirements.hpp"
 
 namespace meshwright {
+
+// Each generator is a pure function of the request and requires that the rule's problem() is empty.
+// They are declared here, at their only use, and defined in the files named after their families.
+Schedule generate_made_to_measure(const ScheduleRequest& request);
+Schedule generate_naive(const ScheduleRequest& request);
+Schedule generate_gpipe(const ScheduleRequest& request);
+Schedule generate_1f1b(const ScheduleRequest& request);
+Schedule generate_interleaved_1f1b(const ScheduleRequest& request);
+Schedule generate_breadth_first(const ScheduleRequest& request);
+Schedule generate_zb_h1(const ScheduleRequest& request);
+Schedule generate_zb_h2(const ScheduleRequest& request);
+Schedule generate_zb_v(const ScheduleRequest& request);
+Schedule generate_dualpipe(const ScheduleRequest& request);
+Schedule generate_dualpipev(const ScheduleRequest& request);
+Schedule generate_pipedream(const ScheduleRequest& request);
+Schedule generate_pipedream_2bw(const ScheduleRequest& request);
+Schedule generate_vocab_1f1b(const ScheduleRequest& request);
+Schedule generate_vocab_1_1f1b(const ScheduleRequest& request);
+Schedule generate_interlaced_1f1b(const ScheduleRequest& request);
+Schedule generate_seq1f1b(const ScheduleRequest& request);
+Schedule generate_terapipe(const ScheduleRequest& request);
+Schedule generate_chimera(const ScheduleRequest& request);
+Schedule generate_hanayo(const ScheduleRequest& request);
+Schedule generate_v_half(const ScheduleRequest& request);
+Schedule generate_v_min(const ScheduleRequest& request);
+Schedule generate_zb_1p(const ScheduleRequest& request);
+Schedule generate_zb_2p(const ScheduleRequest& request);
 
 namespace {
 
@@ -17,7 +44,9 @@ constexpr std::array kRules{
                  .placement = one_chunk_placement,
                  .generate = generate_naive,
                  .peak_activations = one_microbatch,
-                 .weight_versions = one_version},
+                 .weight_versions = one_version,
+                 .bubble = one_at_a_time_bubble,
+                 .manual_order = ManualOrder::kMicrobatchByMicrobatch},
     ScheduleRule{.name = "gpipe",
                  .summary = "all forwards, then all backwards",
                  .source = "GPipe, Huang et al., arXiv:1811.06965",
@@ -26,7 +55,10 @@ constexpr std::array kRules{
                  .generate = generate_gpipe,
                  .peak_activations = all_microbatches,
                  .weight_versions = one_version,
-                 .worth_searching = true},
+                 .worth_searching = true,
+                 .bubble = flushed_bubble,
+                 .manual_order = ManualOrder::kForwardsThenBackwards,
+                 .launch = {.pytorch = "GPipe"}},
     ScheduleRule{
         .name = "1f1b",
         .summary = "one forward, one backward alternating, with a flush (PipeDream-Flush, DAPPLE)",
@@ -36,7 +68,10 @@ constexpr std::array kRules{
         .generate = generate_1f1b,
         .peak_activations = one_per_device_behind,
         .weight_versions = one_version,
-        .worth_searching = true},
+        .worth_searching = true,
+        .bubble = flushed_bubble,
+        .paired_passes = PairedPasses::kWithoutPipeline,
+        .launch = {.is_megatron_default = true, .pytorch = "1F1B"}},
     ScheduleRule{.name = "interleaved-1f1b",
                  .summary = "1f1b with v chunks per device: 1/v of the bubble, more messages",
                  .source = "Megatron-LM, Narayanan et al., arXiv:2104.04473, 2.2.2",
@@ -45,7 +80,10 @@ constexpr std::array kRules{
                  .generate = generate_interleaved_1f1b,
                  .peak_activations = interleaved_peak,
                  .weight_versions = one_version,
-                 .worth_searching = true},
+                 .worth_searching = true,
+                 .bubble = looped_bubble,
+                 .paired_passes = PairedPasses::kInPipeline,
+                 .launch = {.is_megatron_default = true, .pytorch = "Interleaved1F1B"}},
     ScheduleRule{.name = "breadth-first",
                  .summary = "all micro-batches through a chunk before the next chunk (LoopedBFS)",
                  .source = "Breadth-First Pipeline Parallelism, Lamy-Poirier, arXiv:2211.05953",
@@ -54,7 +92,9 @@ constexpr std::array kRules{
                  .generate = generate_breadth_first,
                  .peak_activations = all_microbatches,
                  .weight_versions = one_version,
-                 .worth_searching = true},
+                 .worth_searching = true,
+                 .bubble = looped_bubble,
+                 .launch = {.pytorch = "LoopedBFS"}},
     ScheduleRule{.name = "zb-h1",
                  .summary = "1f1b with weight gradients in the bubbles, same memory as 1f1b",
                  .source = "Zero Bubble, Qi et al., arXiv:2401.10241, 2.2",
@@ -63,7 +103,8 @@ constexpr std::array kRules{
                  .generate = generate_zb_h1,
                  .peak_activations = one_per_device,
                  .weight_versions = one_version,
-                 .worth_searching = true},
+                 .worth_searching = true,
+                 .bubble = zb_h1_bubble},
     ScheduleRule{
         .name = "zb-h2",
         .summary = "zb-h1 with a longer warm-up: no bubble between steps, twice the memory",
@@ -82,7 +123,8 @@ constexpr std::array kRules{
                  .generate = generate_zb_v,
                  .peak_activations = zb_v_peak,
                  .weight_versions = one_version,
-                 .worth_searching = true},
+                 .worth_searching = true,
+                 .launch = {.pytorch = "ZBVZeroBubble"}},
     ScheduleRule{
         .name = "dualpipe",
         .summary =
@@ -102,7 +144,8 @@ constexpr std::array kRules{
                  .generate = generate_dualpipev,
                  .peak_activations = dualpipev_peak,
                  .weight_versions = one_version,
-                 .worth_searching = true},
+                 .worth_searching = true,
+                 .launch = {.pytorch = "DualPipeV"}},
     ScheduleRule{.name = "zb-1p",
                  .summary = "zero bubble optimized for the given times, same memory as 1f1b",
                  .source = "Zero Bubble, Qi et al., arXiv:2401.10241, 3.1",
@@ -239,6 +282,11 @@ const ScheduleRule* find_schedule_rule(std::string_view name) {
                                 [&](const ScheduleRule& rule) { return rule.name == name; });
   return row == kRules.end() ? nullptr : &*row;
 }
+
+std::string_view default_schedule(int chunks) {
+  return chunks > 1 ? "interleaved-1f1b" : kDefaultSchedule;
+}
+std::string_view unsynthesized_schedule(int chunks) { return chunks > 1 ? "hanayo" : "gpipe"; }
 
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;

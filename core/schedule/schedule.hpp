@@ -114,7 +114,29 @@ enum class UpdateTime : std::uint8_t {
   kEachStep         ///< after a step's last backward pass, without a flush
 };
 
-/// One schedule. To add a schedule, write a generator and add a row in rules.cpp.
+/// The order of manually placed stages (Plan::device_of_stage), whose number is arbitrary.
+enum class ManualOrder : std::uint8_t {
+  kUnsupported,
+  kMicrobatchByMicrobatch,
+  kForwardsThenBackwards,
+};
+
+/// Where the forward pass of one micro-batch can run together with the backward pass of another, so
+/// that expert communication of either overlaps with kernels of the other (Megatron-LM
+/// --overlap-moe-expert-parallel-comm).
+enum class PairedPasses : std::uint8_t { kNever, kWithoutPipeline, kInPipeline };
+
+/// What other programs call a schedule.
+struct LaunchNames {
+  /// Megatron-LM runs it when given the sizes; it has no flag for schedules.
+  bool is_megatron_default = false;
+  std::string_view pytorch = {};  ///< in torch.distributed.pipelining; empty: only as a file
+};
+
+struct BubbleFormula;
+
+/// One schedule. To add a schedule, write a generator and add a row in rules.cpp; nothing else
+/// lists schedules.
 struct ScheduleRule {
   std::string_view name;     ///< "interleaved-1f1b"
   std::string_view summary;  ///< one line for users
@@ -133,9 +155,27 @@ struct ScheduleRule {
   bool worth_searching = false;
   UpdateTime updates = UpdateTime::kAfterFlush;
   int output_barriers = 0;  ///< see Schedule::output_barriers
+  /// Closed form of the bubble fraction (bubble_formula.hpp); null: none is known.
+  BubbleFormula (*bubble)(const ScheduleRequest&) = nullptr;
+  ManualOrder manual_order = ManualOrder::kUnsupported;
+  PairedPasses paired_passes = PairedPasses::kNever;
+  LaunchNames launch = {};
 };
 
 std::span<const ScheduleRule> schedule_rules();
+inline constexpr std::string_view kDefaultSchedule = "1f1b";
+/// With several chunks per device interleaved.
+std::string_view default_schedule(int chunks);
+/// A published schedule placed like synthesized orders ("auto"): on a line, or in waves.
+std::string_view unsynthesized_schedule(int chunks);
+/// Names of the rows for which `holds`, joined by `separator`.
+template <class Predicate>
+std::string schedule_names_if(const Predicate& holds, std::string_view separator) {
+  std::string names;
+  for (const ScheduleRule& rule : schedule_rules())
+    if (holds(rule)) names.append(names.empty() ? "" : separator).append(rule.name);
+  return names;
+}
 /// Returns null for unknown names.
 const ScheduleRule* find_schedule_rule(std::string_view name);
 std::vector<std::string> schedule_names();

@@ -135,7 +135,7 @@ class MegatronFlags {
     const ParallelDegrees& d = s_.degrees;
     if (d.pipeline == 1) return;
     flag(fmt::format("pipeline-model-parallel-size {}", d.pipeline));
-    const bool is_looped = s_.schedule == "1f1b" || s_.schedule == "interleaved-1f1b";
+    const bool is_looped = find_schedule_rule(s_.schedule)->launch.is_megatron_default;
     if (!is_looped)
       miss(fmt::format("schedule {} (1F1B is used, interleaved if there are several chunks)",
                        s_.schedule));
@@ -267,16 +267,7 @@ class MegatronFlags {
 /// The name in torch.distributed.pipelining; empty if the order must be given as a file.
 std::string_view pytorch_schedule(const Plan& plan) {
   if (!plan.orders.empty()) return {};
-  constexpr std::pair<std::string_view, std::string_view> kNames[]{
-      {"gpipe", "GPipe"},
-      {"1f1b", "1F1B"},
-      {"interleaved-1f1b", "Interleaved1F1B"},
-      {"breadth-first", "LoopedBFS"},
-      {"zb-v", "ZBVZeroBubble"},
-      {"dualpipev", "DualPipeV"}};
-  for (const auto& [ours, theirs] : kNames)
-    if (plan.strategy.schedule == ours) return theirs;
-  return {};
+  return find_schedule_rule(plan.strategy.schedule)->launch.pytorch;
 }
 
 std::string titan_pipeline(const Plan& plan, std::vector<std::string>& not_said) {

@@ -96,7 +96,7 @@ template <class Ask>
 void visit_asks(const Plan& plan, const Ask& ask) {
   const Strategy& s = plan.strategy;
   const ParallelDegrees& d = s.degrees;
-  if (d.pipeline > 1 || s.schedule != "1f1b") ask(Ability::kSchedules, s.schedule);
+  if (d.pipeline > 1 || s.schedule != kDefaultSchedule) ask(Ability::kSchedules, s.schedule);
   for (const Axis axis : {Axis::kTensor, Axis::kContext, Axis::kExpert, Axis::kPipeline})
     if (size_along(d, axis) > 1) ask(Ability::kParallelism, parallelism_of(axis));
   if (d.tensor > 1) ask(Ability::kSequenceParallel, s.sequence_parallel ? "with" : "without");

@@ -14,7 +14,7 @@ void forget_hand_work(Scenario& s) {
   s.what_if.slowness.clear();
   if (!s.orders.empty()) {
     s.orders.clear();
-    s.strategy.schedule = "1f1b";
+    s.strategy.schedule = kDefaultSchedule;
   }
 }
 
@@ -100,7 +100,7 @@ int microbatches(const Scenario& s) {
 void set_microbatches(Scenario& s, int count) {
   if (count != microbatches(s) && !s.orders.empty()) {
     s.orders.clear();
-    s.strategy.schedule = "1f1b";
+    s.strategy.schedule = kDefaultSchedule;
   }
   s.strategy.global_batch = std::int64_t{count} * s.strategy.micro_batch * s.strategy.degrees.data;
 }
@@ -130,7 +130,7 @@ void set_chunks(Scenario& s, int chunks) {
   s.device_of_stage.clear();
   if (!s.orders.empty()) {
     s.orders.clear();
-    s.strategy.schedule = chunks > 1 ? "interleaved-1f1b" : "1f1b";
+    s.strategy.schedule = default_schedule(chunks);
   }
 }
 

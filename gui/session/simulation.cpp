@@ -6,6 +6,7 @@
 
 #include "core/formats/file.hpp"
 #include "core/lowering/lower.hpp"
+#include "core/plan/placement.hpp"
 #include "models/load/load.hpp"
 #include "models/load/trainer_toml.hpp"
 #include "models/text/presets.hpp"
@@ -98,7 +99,9 @@ void find_figures(Simulation& s) {
   if (!cuts_passes(s.plan.strategy)) s.stage_times = stage_times_of(s.graph, s.prices, s.schedule);
   s.time_of_position = times_of_positions(s);
   s.bounds = bounds_of(s);
-  s.formula = bubble_formula(s.plan, s.schedule, s.stage_times);
+  ScheduleRequest request = schedule_request_of(s.plan.strategy);
+  request.times = s.stage_times;
+  s.formula = bubble_formula(*find_schedule_rule(s.plan.strategy.schedule), request);
   s.kinds = kinds_of(s.graph);
 }
 
@@ -150,9 +153,8 @@ Plan plan_of(const Scenario& s, const LoadedJob& job) {
   if (!plan.blocks_per_stage.empty()) return plan;
   // The partition does not depend on the orders, and a synthesized schedule would start a search.
   Strategy named = s.strategy;
-  if (named.schedule == kMadeToMeasure) named.schedule = "gpipe", named.degrees.chunks = 1;
-  if (s.strategy.degrees.chunks > 1 && s.strategy.schedule == kMadeToMeasure)
-    named.schedule = "hanayo", named.degrees.chunks = s.strategy.degrees.chunks;
+  if (named.schedule == kMadeToMeasure)
+    named.schedule = unsynthesized_schedule(named.degrees.chunks);
   plan.blocks_per_stage =
       complete_plan(named, job.model, job.cluster, *job.cost_model).blocks_per_stage;
   return plan;

@@ -12,10 +12,10 @@
 #include "core/cost/cost_model.hpp"
 #include "core/formats/plan.hpp"
 #include "core/model/model_graph.hpp"
+#include "core/schedule/bubble_formula.hpp"
 #include "core/timeline/evaluation.hpp"
 #include "core/trainer/trainer.hpp"
 #include "gui/session/scenario.hpp"
-#include "gui/text/bubble_formula.hpp"
 #include "gui/timeline/causes.hpp"
 #include "gui/timeline/tracks.hpp"
 

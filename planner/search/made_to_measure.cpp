@@ -146,7 +146,7 @@ Plan best_ordered_plan(const Strategy& strategy, const ModelGraph& model, const 
   }
   if (!best) {
     Strategy plain = strategy;
-    plain.schedule = "1f1b";
+    plain.schedule = kDefaultSchedule;
     return complete_plan(plain, model, cluster, cost_model);  // throws with the reason
   }
   if (auto measured = made_to_measure(*best, model, cluster, cost_model))

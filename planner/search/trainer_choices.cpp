@@ -52,7 +52,7 @@ Plan probe_of(const FixedChoices& fixed) {
                             .expert = fixed.expert.value_or(1),
                             .expert_tensor = fixed.expert_tensor.value_or(1)};
   probe.strategy.sequence_parallel = fixed.sequence_parallel.value_or(false);
-  probe.strategy.schedule = fixed.schedule.value_or("1f1b");
+  probe.strategy.schedule = fixed.schedule.value_or(std::string(kDefaultSchedule));
   probe.strategy.recompute = fixed.recompute.value_or(Recompute{});
   probe.strategy.zero = fixed.zero.value_or(0);
   probe.strategy.dtype = fixed.dtype.value_or(Dtype::kBf16);

@@ -5,7 +5,6 @@
 
 #include <random>
 
-#include "core/schedule/generators.hpp"
 #include "core/schedule/timing.hpp"
 
 namespace meshwright {
@@ -91,7 +90,7 @@ TEST(Dispatcher, RepeatsAScheduleWhoseStartsAreTheKeys) {
   request.devices = 4;
   request.chunks = 2;
   request.microbatches = 8;
-  const Schedule zb_v = generate_zb_v(request);
+  const Schedule zb_v = find_schedule_rule("zb-v")->generate(request);
   const StageTimes times = uniform_times(8, Ticks(10), Ticks(10), Ticks(10));
   const ScheduleTiming timing = time_schedule(zb_v, times);
   const std::vector<int> caps(4, 8);

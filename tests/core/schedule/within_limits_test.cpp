@@ -7,7 +7,6 @@
 #include <random>
 
 #include "core/schedule/block_keys.hpp"
-#include "core/schedule/generators.hpp"
 #include "core/schedule/timing.hpp"
 
 namespace meshwright {
@@ -35,8 +34,9 @@ TEST(ScheduleWithinLimits, IsSoundKeepsTheCapAndIsNeverLongerThanASeedThatDoes) 
     for (const int cap : {2, 3, 5, 8, 12}) {
       SCOPED_TRACE(testing::Message() << "seed " << seed << ", cap " << cap);
       const ScheduleRequest request = v_request(4, 10);
-      const std::vector<Schedule> seeds{generate_zb_v(request), generate_v_half(request),
-                                        generate_v_min(request)};
+      const std::vector<Schedule> seeds{find_schedule_rule("zb-v")->generate(request),
+                                        find_schedule_rule("v-half")->generate(request),
+                                        find_schedule_rule("v-min")->generate(request)};
       const std::vector<int> caps(4, cap);
       const DispatchTask task = counted_task(seeds[0].placement, 10, unequal_times(seed, 8), caps);
       LimitedSearch search;
@@ -67,9 +67,10 @@ TEST(BlockKeys, NeedsOfOneMicrobatchAreWorkAndMemoryTime) {
 }
 
 TEST(AutomaticV, KeepsThePurePatternWithoutTimesAndIsNeverLongerWithThem) {
-  for (const auto generate : {generate_zb_v, generate_v_half, generate_v_min})
+  for (const char* name : {"zb-v", "v-half", "v-min"})
     for (std::uint32_t seed = 1; seed <= 3; ++seed) {
       ScheduleRequest request = v_request(4, 9);
+      const auto generate = find_schedule_rule(name)->generate;
       const Schedule pure = generate(request);
       request.times = unequal_times(seed, 8);
       const Schedule timed = generate(request);

@@ -5,7 +5,6 @@
 
 #include <random>
 
-#include "core/schedule/generators.hpp"
 #include "tests/planner/synthesis/schedule_cases.hpp"
 
 namespace meshwright {
@@ -50,8 +49,8 @@ TEST(MemoryTimeFront, IsNeverLongerThanZbVVHalfAndVMinAtTheirCaps) {
   for (std::uint32_t seed = 1; seed <= 5; ++seed) {
     FrontRequest request = random_front(seed, wave_placement(4, 2), 12);
     request.objective = ScheduleObjective::kPeriod;
-    for (const auto generate : {generate_v_min, generate_v_half, generate_zb_v}) {
-      const Schedule pattern = generate(zoo);
+    for (const char* name : {"v-min", "v-half", "zb-v"}) {
+      const Schedule pattern = find_schedule_rule(name)->generate(zoo);
       const std::vector<int> held = peak_held_microbatches(pattern);
       request.caps = {*std::max_element(held.begin(), held.end())};
       EXPECT_LE(memory_time_front(request).front().value,
@@ -150,7 +149,8 @@ TEST(MemoryTimeFront, OfTwentyCapsIsNeverLongerThanTheZooAtItsCaps) {
     request.objective = objective;
     const std::vector<MemoryTimePoint> front = memory_time_front(request);
     ASSERT_GE(front.size(), 20u);
-    for (const auto generate : {generate_v_min, generate_v_half, generate_zb_v}) {
+    for (const char* name : {"v-min", "v-half", "zb-v"}) {
+      const auto generate = find_schedule_rule(name)->generate;
       expect_no_longer_than(generate(pure), front, request);
       expect_no_longer_than(generate(timed), front, request);
     }

@@ -1,16 +1,15 @@
-/// The closed-form bubble fraction of a schedule, shown next to the simulated one, and the
-/// assumptions of the formula that this job violates.
+/// The closed-form bubble fraction of a schedule, and the assumptions of the formula that a job
+/// violates.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "core/plan/plan.hpp"
 #include "core/schedule/schedule.hpp"
-#include "core/schedule/stage_times.hpp"
 
-namespace meshwright::gui {
+namespace meshwright {
 
 /// An assumption of a closed-form bubble formula.
 enum class FormulaAssumption : std::uint8_t {
@@ -30,9 +29,16 @@ struct BubbleFormula {
   friend bool operator==(const BubbleFormula&, const BubbleFormula&) = default;
 };
 
-/// Bubble fraction of the makespan for naive, gpipe, 1f1b, interleaved-1f1b, breadth-first and
-/// zb-h1; nullopt for other schedules. Without `times` the stages are assumed to differ.
-std::optional<BubbleFormula> bubble_formula(const Plan& plan, const Schedule& schedule,
-                                            const std::optional<StageTimes>& times);
+/// The formula in the row of the schedule; nullopt if it has none. Without times in the request the
+/// stages are assumed to differ.
+std::optional<BubbleFormula> bubble_formula(const ScheduleRule& rule,
+                                            const ScheduleRequest& request);
 
-}  // namespace meshwright::gui
+// ---- the formulas: a column of rules.cpp ----
+BubbleFormula one_at_a_time_bubble(const ScheduleRequest& request);
+BubbleFormula flushed_bubble(const ScheduleRequest& request);
+/// flushed_bubble() for chunks that run in groups of p micro-batches.
+BubbleFormula looped_bubble(const ScheduleRequest& request);
+BubbleFormula zb_h1_bubble(const ScheduleRequest& request);
+
+}  // namespace meshwright
