@@ -58,17 +58,20 @@ CLI::App* add_show_command(CLI::App& app, ShowFlags& flags) {
                    ".plan.json, .pftrace, config.json, cluster.toml or device.toml file")
       ->type_name("NAME|FILE")
       ->required();
+  command->add_flag("--lowering", flags.lowering,
+                    "print what each pass of the compiler changes (WHAT is a plan file)");
   add_output_flags(*command, flags.output, "the result");
   command->footer(
       "Examples:\n"
       "  meshwright show models\n"
       "  meshwright show h100-sxm5-80gb\n"
-      "  meshwright show best.plan.json");
+      "  meshwright show best.plan.json\n"
+      "  meshwright show --lowering best.plan.json");
   return command;
 }
 
 Outcome run_show(const ShowFlags& flags) {
-  const Page page = page_of(flags.what);
+  const Page page = flags.lowering ? lowering_page(flags.what) : page_of(flags.what);
   return deliver(flags.output.json ? page.json : page.text, flags.output);
 }
 

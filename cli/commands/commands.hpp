@@ -105,6 +105,7 @@ Outcome run_schedule(const ScheduleFlags& flags);
 
 struct ShowFlags {
   std::string what;
+  bool lowering = false;
   OutputFlags output;
 };
 CLI::App* add_show_command(CLI::App& app, ShowFlags& flags);

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "core/lowering/lower.hpp"
 #include "core/schedule/schedule.hpp"
 #include "models/load/load.hpp"
 
@@ -22,6 +24,9 @@ Page device_page(const NamedText& toml);
 /// Includes the order of passes in a small example.
 Page schedule_page(const ScheduleRule& rule);
 Page plan_page(const std::string& path);
+/// What every lowering pass changes; one line each.
+Page lowering_page(const std::string& plan_path);
+Page lowering_page(const std::vector<PassReport>& reports);
 Page timeline_page(const std::string& path);
 
 }  // namespace meshwright

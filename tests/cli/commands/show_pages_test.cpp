@@ -9,6 +9,7 @@
 #include "cli/reports/report.hpp"
 #include "core/schedule/schedule.hpp"
 #include "models/load/load.hpp"
+#include "tests/golden.hpp"
 
 namespace meshwright {
 namespace {
@@ -59,6 +60,24 @@ TEST(ShowModel, ListsItsProperties) {
     EXPECT_TRUE(lists(page, "parameters", grouped(parameter_count(model)))) << page;
     EXPECT_TRUE(lists(page, "embeddings", model.tied_embeddings ? "tied" : "untied")) << page;
   }
+}
+
+// GPT-2 on 2 x 2 ranks with ZeRO 1 and full recomputation; the counts follow from 12 blocks, 2
+// stages and 4 micro-batches. Every pass has one line.
+TEST(ShowLowering, PrintsOneLinePerPass) {
+  Plan plan;
+  plan.strategy.degrees.pipeline = 2;
+  plan.strategy.degrees.data = 2;
+  plan.strategy.global_batch = 8;
+  plan.strategy.sequence_length = 1024;
+  plan.strategy.zero = 1;
+  plan.strategy.recompute.kind = RecomputeKind::kFull;
+  plan.blocks_per_stage = {6, 6};
+  const Page page = lowering_page(report_lowering(plan, model_from_config(find_model("gpt2")),
+                                                  cluster_from_toml(find_cluster("dgx-a100"))));
+  expect_golden(page.text, "show-lowering.txt");
+  EXPECT_THAT(page.json, HasSubstr(R"("pass": "parameter servers",
+      "changes": [])"));
 }
 
 TEST(ShowSchedule, SeparatesDevicesFromTheirOrders) {
