@@ -177,12 +177,12 @@ Outcome launch_outcome(LaunchTarget target, const Plan& plan, const OutputFlags&
     const Json object{{"schema", 1},
                       {"target", name_of(target)},
                       {"text", launch.text},
-                      {"not_said", launch.not_said}};
+                      {"not_said", launch.unsupported}};
     constexpr int kIndent = 2;
     return deliver(object.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n", flags);
   }
   Outcome outcome = deliver(launch.text, flags);
-  for (const std::string& one : launch.not_said)
+  for (const std::string& one : launch.unsupported)
     outcome.notes += fmt::format("warning: not expressible in {}: {}\n", name_of(target), one);
   return outcome;
 }

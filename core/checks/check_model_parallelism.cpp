@@ -215,7 +215,7 @@ std::vector<Diagnostic> model_parallelism_problems(const Plan& plan, const Model
   return ModelParallelismChecks(plan, model, cluster).run();
 }
 
-std::vector<Diagnostic> hand_placement_problems(const Plan& plan) {
+std::vector<Diagnostic> manual_placement_problems(const Plan& plan) {
   const int devices = plan.strategy.degrees.pipeline;
   std::vector<Diagnostic> found;
   const auto report = [&found](std::string what, std::string hint) {

@@ -18,7 +18,7 @@ std::vector<Diagnostic> expert_degree_problems(const Plan& plan, const ModelGrap
 std::vector<Diagnostic> model_parallelism_problems(const Plan& plan, const ModelGraph& model,
                                                    const Cluster& cluster);
 /// Checks Plan::device_of_stage, which must not be empty.
-std::vector<Diagnostic> hand_placement_problems(const Plan& plan);
+std::vector<Diagnostic> manual_placement_problems(const Plan& plan);
 /// Checks a placement on a heterogeneous cluster.
 std::vector<Diagnostic> mixed_nodes_problems(const Plan& plan, const Cluster& cluster,
                                              const Placement& placement);

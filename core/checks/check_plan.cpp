@@ -374,8 +374,8 @@ class PlanChecks {
     }
     if (rule->output_barriers > 0 && !check_sharded_output_layer()) return;
     if (!plan_.device_of_stage.empty()) {
-      take(hand_placement_problems(plan_));
-      if (found_.empty()) check_cut(hand_placement(plan_));
+      take(manual_placement_problems(plan_));
+      if (found_.empty()) check_cut(manual_placement(plan_));
       return;
     }
     const Placement placement = rule->placement(request);

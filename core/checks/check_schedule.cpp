@@ -24,12 +24,12 @@ std::string plain_text(Action action) {
   return text_of(action);
 }
 
-class ScheduleJudge {
+class ScheduleCheck {
  public:
-  explicit ScheduleJudge(const Schedule& schedule) : schedule_(schedule) {}
+  explicit ScheduleCheck(const Schedule& schedule) : schedule_(schedule) {}
 
   std::vector<std::string> run(std::span<const int> held_caps) {
-    if (!shape_is_sound()) return std::move(problems_);
+    if (!has_valid_shape()) return std::move(problems_);
     find_positions();
     check_completeness();
     if (problems_.empty()) check_order_within_devices();
@@ -63,7 +63,7 @@ class ScheduleJudge {
     return schedule_.placement.routes[static_cast<std::size_t>(route)];
   }
 
-  bool shape_is_sound();
+  bool has_valid_shape();
   void check_routes();
   void check_action_range(int device, std::size_t position, const Action& action);
   void find_positions();
@@ -91,7 +91,7 @@ class ScheduleJudge {
       route_index_;  ///< by cell(): index of the stage on the route, or kAbsent
 };
 
-bool ScheduleJudge::shape_is_sound() {
+bool ScheduleCheck::has_valid_shape() {
   const Placement& place = schedule_.placement;
   const std::int64_t m = schedule_.microbatch_count;
   if (place.devices < 1) report(fmt::format("expected at least 1 device, got {}", place.devices));
@@ -129,7 +129,7 @@ bool ScheduleJudge::shape_is_sound() {
   return problems_.empty();
 }
 
-void ScheduleJudge::check_routes() {
+void ScheduleCheck::check_routes() {
   const Placement& place = schedule_.placement;
   for (std::size_t s = 0; s < place.device_of_stage.size(); ++s)
     if (const int d = place.device_of_stage[s].value; d < 0 || d >= place.devices)
@@ -152,7 +152,7 @@ void ScheduleJudge::check_routes() {
   }
 }
 
-void ScheduleJudge::check_action_range(int device, std::size_t position, const Action& action) {
+void ScheduleCheck::check_action_range(int device, std::size_t position, const Action& action) {
   const int stage = action.stage.value;
   const int microbatch = action.microbatch.value;
   if (stage < 0 || stage >= stage_count()) {
@@ -168,7 +168,7 @@ void ScheduleJudge::check_action_range(int device, std::size_t position, const A
   }
 }
 
-void ScheduleJudge::find_positions() {
+void ScheduleCheck::find_positions() {
   const auto cells = static_cast<std::size_t>(schedule_.microbatch_count) *
                      static_cast<std::size_t>(stage_count());
   position_.assign(cells * kPassCount, kAbsent);
@@ -193,7 +193,7 @@ void ScheduleJudge::find_positions() {
   }
 }
 
-void ScheduleJudge::check_pair(int device, std::size_t position) {
+void ScheduleCheck::check_pair(int device, std::size_t position) {
   const auto& order = schedule_.orders[static_cast<std::size_t>(device)];
   const Action& first = order[position];
   if (position + 1 == order.size()) {
@@ -216,7 +216,7 @@ void ScheduleJudge::check_pair(int device, std::size_t position) {
                     device, position, plain_text(first), plain_text(second)));
 }
 
-void ScheduleJudge::check_completeness() {
+void ScheduleCheck::check_completeness() {
   for (int mb = 0; mb < schedule_.microbatch_count; ++mb)
     for (int s = 0; s < stage_count(); ++s) {
       check_cell(StageId(s), mb);
@@ -224,7 +224,7 @@ void ScheduleJudge::check_completeness() {
     }
 }
 
-void ScheduleJudge::check_output_cell(StageId stage, int mb) {
+void ScheduleCheck::check_output_cell(StageId stage, int mb) {
   for (const Pass pass : {Pass::kOutputScores, Pass::kOutputGradient}) {
     if (present(stage, pass, mb) == (schedule_.output_barriers > 0)) continue;
     report(fmt::format("device {}: {} {} (the output layer is {})", device_of(stage),
@@ -234,7 +234,7 @@ void ScheduleJudge::check_output_cell(StageId stage, int mb) {
   }
 }
 
-void ScheduleJudge::check_cell(StageId stage, int mb) {
+void ScheduleCheck::check_cell(StageId stage, int mb) {
   const bool forward = present(stage, Pass::kForward, mb);
   const bool full = present(stage, Pass::kBackward, mb);
   const bool input = present(stage, Pass::kBackwardInput, mb);
@@ -269,7 +269,7 @@ void ScheduleJudge::check_cell(StageId stage, int mb) {
     missing("weight gradient (W)", ", but I is present");
 }
 
-void ScheduleJudge::check_order_within_devices() {
+void ScheduleCheck::check_order_within_devices() {
   const auto in_order = [&](StageId stage, int mb, Pass before, Pass after) {
     if (!present(stage, before, mb) || !present(stage, after, mb)) return;
     const auto first = position_[slot(stage, before, mb)];
@@ -290,7 +290,7 @@ void ScheduleJudge::check_order_within_devices() {
 }
 
 /// Attention of a later slice reads the keys of earlier slices and contributes to their gradients.
-void ScheduleJudge::check_slices(StageId stage, int mb) {
+void ScheduleCheck::check_slices(StageId stage, int mb) {
   const auto backward = [&](int slice) {
     const Pass pass =
         present(stage, Pass::kBackward, slice) ? Pass::kBackward : Pass::kBackwardInput;
@@ -309,7 +309,7 @@ void ScheduleJudge::check_slices(StageId stage, int mb) {
                     device_of(stage), stage.value, mb, mb + 1));
 }
 
-std::vector<Action> ScheduleJudge::inputs_of(const Action& action) const {
+std::vector<Action> ScheduleCheck::inputs_of(const Action& action) const {
   const int mb = action.microbatch.value;
   const auto& route = route_of(mb);
   const auto place = static_cast<std::size_t>(route_index_[cell(action.stage, mb)]);
@@ -339,7 +339,7 @@ std::vector<Action> ScheduleJudge::inputs_of(const Action& action) const {
 
 /// Executes the orders without a clock: a device advances while its next action has its inputs.
 /// Devices that cannot finish are deadlocked.
-void ScheduleJudge::check_for_deadlock() {
+void ScheduleCheck::check_for_deadlock() {
   const auto devices = static_cast<std::size_t>(schedule_.placement.devices);
   std::vector<std::size_t> next(devices, 0);
   std::vector<char> done(position_.size(), 0);
@@ -367,7 +367,7 @@ void ScheduleJudge::check_for_deadlock() {
   report_deadlock(next, done);
 }
 
-void ScheduleJudge::report_deadlock(const std::vector<std::size_t>& next,
+void ScheduleCheck::report_deadlock(const std::vector<std::size_t>& next,
                                     const std::vector<char>& done) {
   std::size_t device = 0;
   while (device < next.size() && next[device] == schedule_.orders[device].size()) ++device;
@@ -398,7 +398,7 @@ void ScheduleJudge::report_deadlock(const std::vector<std::size_t>& next,
   report(fmt::format("deadlock: {}", chain));
 }
 
-void ScheduleJudge::check_caps(std::span<const int> held_caps) {
+void ScheduleCheck::check_caps(std::span<const int> held_caps) {
   if (held_caps.size() != schedule_.orders.size()) {
     report(fmt::format("expected {} caps (one per device), got {}", schedule_.orders.size(),
                        held_caps.size()));
@@ -426,11 +426,11 @@ void ScheduleJudge::check_caps(std::span<const int> held_caps) {
 }  // namespace
 
 std::vector<std::string> check_schedule(const Schedule& schedule) {
-  return ScheduleJudge(schedule).run({});
+  return ScheduleCheck(schedule).run({});
 }
 
 std::vector<std::string> check_schedule(const Schedule& schedule, std::span<const int> held_caps) {
-  return ScheduleJudge(schedule).run(held_caps);
+  return ScheduleCheck(schedule).run(held_caps);
 }
 
 }  // namespace meshwright

@@ -87,15 +87,16 @@ DataGroups data_groups_of(const Strategy& strategy, const JobGroups& groups, boo
 }
 
 std::vector<DataExchange> reduce_exchanges(const ParameterRange& range, const Strategy& strategy,
-                                           const JobGroups& groups, const ReductionWish& wish) {
+                                           const JobGroups& groups,
+                                           const ReductionOptions& options) {
   const DataGroups data = data_groups_of(strategy, groups, range.expert);
   if (strategy.zero == 0)
     return exchanges_of(CollectiveKind::kAllReduce, gradient_bytes(strategy), range,
-                        joined(groups, data.all, wish.copies), strategy);
-  const DataGroup shard = joined(groups, data.shard, wish.copies);
+                        joined(groups, data.all, options.copies), strategy);
+  const DataGroup shard = joined(groups, data.shard, options.copies);
   std::vector<DataExchange> exchanges = exchanges_of(
       CollectiveKind::kReduceScatter, gradient_bytes(strategy), range, shard, strategy);
-  if (!wish.sums_groups || data.across.shape.ranks == 1) return exchanges;
+  if (!options.sums_groups || data.across.shape.ranks == 1) return exchanges;
   ParameterRange share = range;  // of one rank; which one depends on its index in the shard group
   share.count = divide_up(range.count, shard.shape.ranks);
   const auto sums = exchanges_of(CollectiveKind::kAllReduce, gradient_bytes(strategy), share,

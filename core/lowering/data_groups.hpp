@@ -31,14 +31,15 @@ struct DataExchange {
   CollectiveSpread spread;
   Stream stream = Stream::kData;
 };
-struct ReductionWish {
+struct ReductionOptions {
   int copies = 1;           ///< stages that hold the part
   bool sums_groups = true;  ///< hybrid sharding: also reduce across the shard groups
 };
 /// The collectives that reduce the gradients of a range: all-reduce (ZeRO 0) or reduce-scatter,
 /// with the plan's algorithm. Empty if the group has one rank.
 std::vector<DataExchange> reduce_exchanges(const ParameterRange& range, const Strategy& strategy,
-                                           const JobGroups& groups, const ReductionWish& wish);
+                                           const JobGroups& groups,
+                                           const ReductionOptions& options);
 /// The collectives that gather the updated values of a range sharded over its shard group. With
 /// Precision::fp8_parameters, quantized parameters are gathered in fp8.
 std::vector<DataExchange> gather_exchanges(const ParameterRange& range, const Strategy& strategy,

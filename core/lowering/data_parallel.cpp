@@ -68,8 +68,8 @@ class UnitUses {
   std::vector<UnitUse> of_device(std::size_t device) {
     std::vector<UnitUse> uses;
     for (const Action& action : schedule_.orders[device]) append(action, uses);
-    if (strategy_.zero >= 3) book_parameters(uses);
-    if (strategy_.zero >= 2) book_gradients(uses);
+    if (strategy_.zero >= 3) count_parameters_held(uses);
+    if (strategy_.zero >= 2) count_gradients_held(uses);
     return uses;
   }
 
@@ -85,7 +85,7 @@ class UnitUses {
     const bool first = action.pass == Pass::kForward && !seen_forward_[stage];
     if (first) seen_forward_[stage] = true;
     const bool last = last_backward_[stage] == &action;
-    if (!is_cut(action.pass, first, last)) return;
+    if (!is_split(action.pass, first, last)) return;
     const int count = static_cast<int>(units_of(action.stage).units.size());
     for (int i = 0; i < count; ++i) {
       UnitUse use;
@@ -97,7 +97,7 @@ class UnitUses {
     }
   }
 
-  bool is_cut(Pass pass, bool first, bool last) const {
+  bool is_split(Pass pass, bool first, bool last) const {
     if (strategy_.zero >= 3) return true;
     const DataParallelism& data = strategy_.data_parallelism;
     if (pass == Pass::kForward) return first && data.overlap_gather;
@@ -113,7 +113,7 @@ class UnitUses {
     return places;
   }
 
-  void book_parameters(std::vector<UnitUse>& uses) {
+  void count_parameters_held(std::vector<UnitUse>& uses) {
     const std::vector<int> places = places_of(uses, needs_parameters);
     const auto use_at = [&](std::size_t i) -> UnitUse& {
       return uses[static_cast<std::size_t>(places[i])];
@@ -164,7 +164,7 @@ class UnitUses {
     return count > 0;
   }
 
-  void book_gradients(std::vector<UnitUse>& uses) {
+  void count_gradients_held(std::vector<UnitUse>& uses) {
     const std::vector<int> places = places_of(uses, makes_gradients);
     const auto use_at = [&](std::size_t i) -> UnitUse& {
       return uses[static_cast<std::size_t>(places[i])];
@@ -172,9 +172,10 @@ class UnitUses {
     for (std::size_t i = 0; i < places.size(); ++i) {
       use_at(i).reduces = true;
       if (i >= 2) use_at(i).after_reduction_of = places[i - 2];
-      const std::int64_t usual = context_.options.memory.unreduced_gradient_bytes;
-      const std::int64_t asked = gradient_bytes(strategy_);
-      const std::int64_t each = asked < kFloat32Bytes ? std::min(asked, usual) : usual;
+      const std::int64_t trainers = context_.options.memory.unreduced_gradient_bytes;
+      const std::int64_t requested = gradient_bytes(strategy_);
+      const std::int64_t each =
+          requested < kFloat32Bytes ? std::min(requested, trainers) : trainers;
       const Bytes bytes = unit_bytes(use_at(i), each);
       use_at(i).acquired[MemoryClass::kGradients] += bytes;
       use_at(std::min(i + 1, places.size() - 1)).released[MemoryClass::kGradients] += bytes;
@@ -197,12 +198,12 @@ class UnitUses {
   Bytes unit_bytes(const UnitUse& use, std::int64_t element) const {
     const ParameterUnit& unit =
         units_of(use.action.stage).units[static_cast<std::size_t>(use.unit)];
-    const auto is_cut = [&](bool expert) {
+    const auto is_sharded = [&](bool expert) {
       return data_groups_of(strategy_, context_.groups, expert).shard.shape.ranks > 1;
     };
     std::int64_t elements = 0;
-    if (is_cut(false)) elements += unit.parameters.dense + unit.reads_table;
-    if (is_cut(true)) elements += unit.parameters.expert;
+    if (is_sharded(false)) elements += unit.parameters.dense + unit.reads_table;
+    if (is_sharded(true)) elements += unit.parameters.expert;
     const std::int64_t most = context_.options.memory.most_gathered_parameters;
     return Bytes(element * (most > 0 ? std::min(elements, most) : elements));
   }
@@ -218,7 +219,7 @@ class UnitUses {
 }  // namespace
 
 /// Appends the tasks of uses, in the order of every device.
-class UnitEmission::State {
+class UnitTasks::State {
  public:
   explicit State(LoweringContext& context)
       : context_(context),
@@ -236,7 +237,7 @@ class UnitEmission::State {
     next_.assign(context.schedule.orders.size(), 0);
   }
 
-  bool cuts(const Action& action, int device) const {
+  bool splits(const Action& action, int device) const {
     const auto d = static_cast<std::size_t>(device);
     return next_[d] < uses_[d].size() && uses_[d][next_[d]].action == action;
   }
@@ -246,7 +247,7 @@ class UnitEmission::State {
     const auto d = static_cast<std::size_t>(prototype.rank);
     TaskId last;
     awaited_.assign(inputs.begin(), inputs.end());
-    while (cuts(action, prototype.rank)) {
+    while (splits(action, prototype.rank)) {
       const std::size_t place = next_[d]++;
       const UnitUse& use = uses_[d][place];
       if (use.gathers) gather(use, d);
@@ -386,16 +387,16 @@ class UnitEmission::State {
   std::vector<TaskId> awaited_;
 };
 
-UnitEmission::UnitEmission(LoweringContext& context) : state_(std::make_unique<State>(context)) {}
-UnitEmission::~UnitEmission() = default;
+UnitTasks::UnitTasks(LoweringContext& context) : state_(std::make_unique<State>(context)) {}
+UnitTasks::~UnitTasks() = default;
 
-bool UnitEmission::cuts(const Action& action, int device) const {
-  return state_->cuts(action, device);
+bool UnitTasks::splits(const Action& action, int device) const {
+  return state_->splits(action, device);
 }
 
-TaskId UnitEmission::append(const Action& action, const Task& prototype,
-                            std::span<const TaskId> inputs,
-                            std::vector<std::int32_t>& completes_unit) {
+TaskId UnitTasks::append(const Action& action, const Task& prototype,
+                         std::span<const TaskId> inputs,
+                         std::vector<std::int32_t>& completes_unit) {
   return state_->append(action, prototype, inputs, completes_unit);
 }
 

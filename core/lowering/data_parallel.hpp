@@ -15,11 +15,11 @@ struct LoweringContext;
 
 /// Appends the unit tasks of split passes, with the gathers and reductions that overlap them. The
 /// actions of a device must be passed in its order.
-class UnitEmission {
+class UnitTasks {
  public:
-  explicit UnitEmission(LoweringContext& context);
-  ~UnitEmission();
-  bool cuts(const Action& action, int device) const;
+  explicit UnitTasks(LoweringContext& context);
+  ~UnitTasks();
+  bool splits(const Action& action, int device) const;
   /// `prototype` has everything but the work; the first task depends on `inputs`. Returns the last
   /// task. In the stage's last backward pass, stores in `completes_unit` the task that completes
   /// each unit's gradients.

@@ -31,9 +31,9 @@ std::vector<GradientReduction> list_reductions(const LoweringContext& context) {
   for (int part = 0; part < part_count(context.placement); ++part) {
     const auto index = static_cast<std::size_t>(part);
     const LocalParameters& local = context.parameters[index].local;
-    const bool cut = !context.units[index].units.empty() &&
-                     (data.buckets.rule != BucketRule::kNone || data.offload_optimizer);
-    if (cut) {
+    const bool is_split = !context.units[index].units.empty() &&
+                          (data.buckets.rule != BucketRule::kNone || data.offload_optimizer);
+    if (is_split) {
       for (const GradientBucket& bucket : context.units[index].buckets)
         list.push_back(
             reduction_of(context, {part, bucket.expert, bucket.first, bucket.count}, bucket.unit));

@@ -77,7 +77,7 @@ Schedule order_by_estimated_times(const LoweringContext& context) {
   return find_schedule_rule(strategy.schedule)->generate(request);
 }
 
-class OutputLayerEmission::State {
+class OutputLayerTasks::State {
  public:
   explicit State(LoweringContext& context)
       : folded_(context.folded),
@@ -114,7 +114,7 @@ class OutputLayerEmission::State {
   }
   std::int32_t barrier_after(const Action& gradient) const { return gradients_[cell_of(gradient)]; }
 
-  void append_behind(const Action& action, TaskId done) {
+  void append_after(const Action& action, TaskId done) {
     const std::size_t first = action.microbatch.index() * devices_;
     if (action.pass == Pass::kForward) {
       std::vector<std::int32_t> after(devices_, kNotAppended);
@@ -172,21 +172,21 @@ class OutputLayerEmission::State {
   std::vector<std::int32_t> ended_, gradients_;    ///< T, and the barrier after it
 };
 
-OutputLayerEmission::OutputLayerEmission(LoweringContext& context)
+OutputLayerTasks::OutputLayerTasks(LoweringContext& context)
     : state_(std::make_unique<State>(context)) {}
-OutputLayerEmission::~OutputLayerEmission() = default;
+OutputLayerTasks::~OutputLayerTasks() = default;
 
-std::int32_t OutputLayerEmission::input_of(const Action& action) const {
+std::int32_t OutputLayerTasks::input_of(const Action& action) const {
   return state_->input_of(action);
 }
-std::int32_t OutputLayerEmission::gradient_of(MicrobatchId microbatch) const {
+std::int32_t OutputLayerTasks::gradient_of(MicrobatchId microbatch) const {
   return state_->gradient_of(microbatch);
 }
-std::int32_t OutputLayerEmission::barrier_after(const Action& gradient) const {
+std::int32_t OutputLayerTasks::barrier_after(const Action& gradient) const {
   return state_->barrier_after(gradient);
 }
-void OutputLayerEmission::append_behind(const Action& action, TaskId done) {
-  state_->append_behind(action, done);
+void OutputLayerTasks::append_after(const Action& action, TaskId done) {
+  state_->append_after(action, done);
 }
 
 }  // namespace meshwright

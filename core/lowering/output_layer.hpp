@@ -52,10 +52,10 @@ Schedule order_by_estimated_times(const LoweringContext& context);
 ///                              logit per token); with one barrier also of the input gradient
 ///   after T on all devices     with two barriers: all-reduce of the input gradient
 /// Tasks are -1 until they have been appended.
-class OutputLayerEmission {
+class OutputLayerTasks {
  public:
-  explicit OutputLayerEmission(LoweringContext& context);
-  ~OutputLayerEmission();
+  explicit OutputLayerTasks(LoweringContext& context);
+  ~OutputLayerTasks();
   /// The task that S or T waits for.
   std::int32_t input_of(const Action& action) const;
   /// The task that provides the gradient of the output layer's input on the last stage.
@@ -63,7 +63,7 @@ class OutputLayerEmission {
   /// Schedule::output_layer_blocks: the barrier of this T on its own device.
   std::int32_t barrier_after(const Action& gradient) const;
   /// `done` is the task of the last stage's F, or of an S or T.
-  void append_behind(const Action& action, TaskId done);
+  void append_after(const Action& action, TaskId done);
 
  private:
   class State;

@@ -223,15 +223,16 @@ class ParameterServers {
           append_update(update, server, ready);
           continue;
         }
-        const TaskId arrived = meet(push, {worker, server}, Stream::kData, {ready, TaskId(-1)});
+        const TaskId arrived =
+            exchange_between(push, {worker, server}, Stream::kData, {ready, TaskId(-1)});
         const TaskId updated = append_update(update, server, arrived);
-        meet(pull, {worker, server}, Stream::kParameters, {arrived, updated});
+        exchange_between(pull, {worker, server}, Stream::kParameters, {arrived, updated});
       }
   }
 
   /// An exchange between worker and server, each after its own previous task. Returns the server's.
-  TaskId meet(WorkId work, std::array<std::int32_t, 2> ranks, Stream stream,
-              std::array<TaskId, 2> after) {
+  TaskId exchange_between(WorkId work, std::array<std::int32_t, 2> ranks, Stream stream,
+                          std::array<TaskId, 2> after) {
     open_collective(context_.folded, {});
     append_member_task(work, ranks[0], stream, after[0]);
     return append_member_task(work, ranks[1], stream, after[1]);

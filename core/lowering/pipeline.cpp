@@ -29,9 +29,9 @@ constexpr std::int32_t kNoInput = -2;  ///< the first stage reads tokens, the la
 
 /// Advances every device through its order while its inputs are available, round robin, so that the
 /// tasks are in topological order.
-class PipelineEmission {
+class PipelineWriter {
  public:
-  explicit PipelineEmission(LoweringContext& context)
+  explicit PipelineWriter(LoweringContext& context)
       : context_(context),
         schedule_(context.schedule),
         placement_(schedule_.placement),
@@ -67,7 +67,7 @@ class PipelineEmission {
           advanced = true;
         }
     }
-    report_if_stuck(next);
+    report_deadlock(next);
     return std::move(tasks_);
   }
 
@@ -163,16 +163,17 @@ class PipelineEmission {
       inputs_.clear();  // the first task waits for all inputs
     }
     const bool are_whole = graph_.tasks.size() - begin == group.size();  // not split into units
-    if (group.size() == 2 && are_whole && !context_.memory.empty()) hold_together(group, begin);
+    if (group.size() == 2 && are_whole && !context_.memory.empty())
+      hold_buffers_of_pair(group, begin);
     const TaskId last(tasks_.last_of_device[static_cast<std::size_t>(device)]);
-    for (const Action& action : group) hand_out(action, last);
+    for (const Action& action : group) deliver(action, last);
     for (const Action& action : group)
-      if (updates_ && action.pass == Pass::kBackward) updates_->append_behind(action, device, last);
+      if (updates_ && action.pass == Pass::kBackward) updates_->append_after(action, device, last);
   }
 
   /// Memory of an overlapped pair: received tensors are held from the start of the first pass, sent
   /// tensors until the end of the second.
-  void hold_together(std::span<const Action> pair, std::size_t begin) {
+  void hold_buffers_of_pair(std::span<const Action> pair, std::size_t begin) {
     Task &first = graph_.tasks[begin], &second = graph_.tasks[begin + 1];
     const auto [known, is_new] =
         works_of_pair_.try_emplace({first.work.value, second.work.value}, WorkId(-1), WorkId(-1));
@@ -216,24 +217,24 @@ class PipelineEmission {
     task.stage = static_cast<std::int16_t>(action.stage.value);
     task.kind = task_kind_of(action.pass);
     task.work = work_of(works, action.pass);
-    const bool is_cut = units_ && units_->cuts(action, device);
-    const TaskId id =
-        is_cut ? units_->append(action, task, inputs_, tasks_.completes_unit[action.stage.index()])
-               : append_task(graph_, task, inputs_);
+    const bool is_split = units_ && units_->splits(action, device);
+    const TaskId id = is_split ? units_->append(action, task, inputs_,
+                                                tasks_.completes_unit[action.stage.index()])
+                               : append_task(graph_, task, inputs_);
     tasks_.last_of_stage[action.stage.index()] = id.value;
     tasks_.last_of_device[static_cast<std::size_t>(device)] = id.value;
   }
 
-  void hand_out(const Action& action, TaskId producer) {
+  void deliver(const Action& action, TaskId producer) {
     std::uint8_t& done = done_[slot(action.stage, action.microbatch)];
     const bool forward = action.pass == Pass::kForward;
     if (action.pass == Pass::kBackwardWeight) return;
-    if (is_output(action.pass)) return hand_out_output(action, producer);
+    if (is_output(action.pass)) return deliver_output(action, producer);
     done = static_cast<std::uint8_t>(done | (forward ? kForwardDone : kInputGradientDone));
     const std::int32_t to =
         (forward ? next_stage_ : previous_stage_)[route_slot(action.microbatch, action.stage)];
     if (to < 0) {
-      if (forward && output_) output_->append_behind(action, producer);
+      if (forward && output_) output_->append_after(action, producer);
       return;
     }
     const StageId consumer(to);
@@ -247,8 +248,8 @@ class PipelineEmission {
   static bool is_output(Pass pass) {
     return pass == Pass::kOutputScores || pass == Pass::kOutputGradient;
   }
-  void hand_out_output(const Action& action, TaskId producer) {
-    output_->append_behind(action, producer);
+  void deliver_output(const Action& action, TaskId producer) {
+    output_->append_after(action, producer);
     const StageId last = placement_.routes.front().back();
     gradient_[slot(last, action.microbatch)] = output_->gradient_of(action.microbatch);
     if (schedule_.output_layer_blocks && action.pass == Pass::kOutputGradient)
@@ -315,7 +316,7 @@ class PipelineEmission {
 
   int device_of(StageId stage) const { return placement_.device_of_stage[stage.index()].value; }
 
-  void report_if_stuck(const std::vector<std::size_t>& next) const {
+  void report_deadlock(const std::vector<std::size_t>& next) const {
     std::vector<Diagnostic> stuck;
     for (std::size_t d = 0; d < next.size(); ++d) {
       if (next[d] == schedule_.orders[d].size()) continue;
@@ -361,9 +362,9 @@ class PipelineEmission {
   /// Works of overlapped passes, by the works of the single passes.
   std::map<std::pair<std::int32_t, std::int32_t>, std::pair<WorkId, WorkId>> works_of_pair_;
   std::vector<TaskId> inputs_;
-  std::optional<UnitEmission> units_;           ///< if passes are split into units
+  std::optional<UnitTasks> units_;              ///< if passes are split into units
   std::optional<UpdatesWithoutFlush> updates_;  ///< for flushless schedules
-  std::optional<OutputLayerEmission> output_;   ///< if the output layer is sharded
+  std::optional<OutputLayerTasks> output_;      ///< if the output layer is sharded
   /// By device: its previous pass if that is a T with a blocking barrier.
   std::vector<std::optional<Action>> blocking_gradient_;
   PipelineTasks tasks_;
@@ -373,7 +374,7 @@ class PipelineEmission {
 
 void append_pipeline(LoweringContext& context) {
   if (context.strategy.data_parallelism.kind == DataParallelKind::kOneProcess) return;
-  context.pipeline = PipelineEmission(context).run();
+  context.pipeline = PipelineWriter(context).run();
 }
 
 TaskKind task_kind_of(Pass pass) {

@@ -45,11 +45,11 @@ class BucketCutter {
       : layers_(layers), table_(table), sizes_(sizes), whole_layers_(whole_layers) {}
 
   /// GradientBucket::unit is the index of the layer that completes the bucket.
-  std::vector<GradientBucket> cut(bool expert) const {
-    std::vector<GradientBucket> buckets;
+  std::vector<GradientBucket> buckets(bool expert) const {
+    std::vector<GradientBucket> made;
     GradientBucket open{.expert = expert, .first = count_of(expert), .count = 0, .unit = 0};
     const auto close = [&] {
-      if (open.count > 0) buckets.push_back(open);
+      if (open.count > 0) made.push_back(open);
       open.count = 0;
       open.is_table = false;
     };
@@ -57,18 +57,18 @@ class BucketCutter {
       for (std::size_t i = layers_[layer].size(); i-- > 0;) {
         const LocalParameter& parameter = layers_[layer][i];
         if (parameter.expert != expert) continue;
-        const bool stands_alone = whole_layers_ && is_table(layer, i);
-        if (stands_alone) close();
+        const bool is_alone = whole_layers_ && is_table(layer, i);
+        if (is_alone) close();
         open.first -= parameter.count;
         open.count += parameter.count;
         open.unit = static_cast<int>(layer);
-        open.is_table = stands_alone;
-        if (stands_alone || (!whole_layers_ && is_full(open, buckets))) close();
+        open.is_table = is_alone;
+        if (is_alone || (!whole_layers_ && is_full(open, made))) close();
       }
-      if (is_full(open, buckets)) close();
+      if (is_full(open, made)) close();
     }
     close();
-    return buckets;
+    return made;
   }
 
  private:
@@ -174,8 +174,8 @@ PartUnits cut_into_units(const std::vector<std::vector<LocalParameter>>& layers,
       strategy.zero >= 3 ? BucketSizes{} : bucket_sizes(strategy, groups.dense_data.ranks);
   const BucketCutter cutter(layers, table, sizes, whole_layers);
   PartUnits made;
-  made.buckets = cutter.cut(false);
-  const std::vector<GradientBucket> expert = cutter.cut(true);
+  made.buckets = cutter.buckets(false);
+  const std::vector<GradientBucket> expert = cutter.buckets(true);
   made.buckets.insert(made.buckets.end(), expert.begin(), expert.end());
   std::stable_sort(
       made.buckets.begin(), made.buckets.end(),

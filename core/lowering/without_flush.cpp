@@ -45,7 +45,7 @@ UpdatesWithoutFlush::UpdatesWithoutFlush(LoweringContext& context) : folded_(con
 
 UpdatesWithoutFlush::~UpdatesWithoutFlush() = default;
 
-void UpdatesWithoutFlush::append_behind(const Action& backward, int device, TaskId done) {
+void UpdatesWithoutFlush::append_after(const Action& backward, int device, TaskId done) {
   const Stage& stage = stages_[backward.stage.index()];
   if (!stage.versions.completes_batch(backward.microbatch.value)) return;
   Task task;

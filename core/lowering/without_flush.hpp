@@ -18,7 +18,7 @@ class UpdatesWithoutFlush {
   explicit UpdatesWithoutFlush(LoweringContext& context);
   ~UpdatesWithoutFlush();
   /// Appends nothing unless `backward` (task `done`) completes a batch.
-  void append_behind(const Action& backward, int device, TaskId done);
+  void append_after(const Action& backward, int device, TaskId done);
 
  private:
   struct Stage;

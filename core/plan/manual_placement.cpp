@@ -7,7 +7,7 @@
 
 namespace meshwright {
 
-Placement hand_placement(const Plan& plan) {
+Placement manual_placement(const Plan& plan) {
   Placement placement;
   placement.devices = plan.strategy.degrees.pipeline;
   std::vector<StageId> route;
@@ -21,11 +21,11 @@ Placement hand_placement(const Plan& plan) {
   return placement;
 }
 
-Schedule hand_schedule(const Plan& plan) {
+Schedule manual_schedule(const Plan& plan) {
   Schedule schedule;
   schedule.name = plan.strategy.schedule;
   schedule.microbatch_count = static_cast<int>(microbatch_count(plan.strategy));
-  schedule.placement = hand_placement(plan);
+  schedule.placement = manual_placement(plan);
   schedule.route_of_microbatch.assign(static_cast<std::size_t>(schedule.microbatch_count), 0);
   schedule.orders.resize(static_cast<std::size_t>(schedule.placement.devices));
   const int stages = static_cast<int>(plan.device_of_stage.size());

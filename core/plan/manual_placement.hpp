@@ -7,10 +7,10 @@
 namespace meshwright {
 
 /// The placement given by Plan::device_of_stage.
-Placement hand_placement(const Plan& plan);
+Placement manual_placement(const Plan& plan);
 /// naive: a micro-batch runs forward and backward through all stages before the next one starts.
 /// gpipe: each device runs all forwards of its first stage, then of its next, and so on, then the
 /// backwards in reverse order.
-Schedule hand_schedule(const Plan& plan);
+Schedule manual_schedule(const Plan& plan);
 
 }  // namespace meshwright

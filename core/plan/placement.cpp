@@ -18,7 +18,7 @@ ScheduleRequest schedule_request_of(const Strategy& strategy) {
 }
 
 Placement placement_of(const Plan& plan) {
-  if (!plan.device_of_stage.empty()) return hand_placement(plan);
+  if (!plan.device_of_stage.empty()) return manual_placement(plan);
   const ScheduleRule* rule = find_schedule_rule(plan.strategy.schedule);
   MW_CHECK(rule != nullptr);
   return rule->placement(schedule_request_of(plan.strategy));
@@ -52,7 +52,7 @@ std::vector<std::vector<LayerId>> layers_of_stages(const Plan& plan, const Model
 }
 
 Schedule schedule_of(const Plan& plan) {
-  if (!plan.device_of_stage.empty()) return hand_schedule(plan);
+  if (!plan.device_of_stage.empty()) return manual_schedule(plan);
   const ScheduleRule* rule = find_schedule_rule(plan.strategy.schedule);
   MW_CHECK(rule != nullptr);
   Schedule schedule = rule->generate(schedule_request_of(plan.strategy));

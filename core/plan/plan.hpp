@@ -107,7 +107,7 @@ struct Plan {
 };
 
 /// Name of the schedule whose orders are synthesized for one job; its rule defines the placement.
-inline constexpr std::string_view kMadeToMeasure = "auto";
+inline constexpr std::string_view kSynthesizedSchedule = "auto";
 /// The schedule of one pipeline. The rule of the plan's schedule must accept the plan.
 Schedule schedule_of(const Plan& plan);
 

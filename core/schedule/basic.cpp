@@ -79,7 +79,7 @@ Schedule generate_pipedream_2bw(const ScheduleRequest& request) {
 }
 
 /// Placeholder until the planner has synthesized orders.
-Schedule generate_made_to_measure(const ScheduleRequest& request) {
+Schedule generate_synthesized(const ScheduleRequest& request) {
   ScheduleRequest plain = request;
   plain.times.reset();
   plain.activation_cap.reset();

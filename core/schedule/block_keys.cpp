@@ -55,12 +55,12 @@ Ticks RepeatedBlock::place(int pass, StageId stage, Ticks ready) {
   for (bool is_free = false; !is_free && start < ready + shape_.interval * 2;) {
     is_free = true;
     for (const auto& [other_start, other_length] : taken) {
-      const std::int64_t behind = (phase(start) - other_start + interval) % interval;
+      const std::int64_t offset = (phase(start) - other_start + interval) % interval;
       std::int64_t push = 0;
-      if (behind < other_length)
-        push = other_length - behind;
-      else if (behind + length > interval)
-        push = interval - behind + other_length;
+      if (offset < other_length)
+        push = other_length - offset;
+      else if (offset + length > interval)
+        push = interval - offset + other_length;
       start += Ticks(push);
       is_free = is_free && push == 0;
     }

@@ -16,20 +16,20 @@ namespace meshwright {
 namespace {
 
 std::vector<Action> interlaced_order(int device, int devices, int microbatches) {
-  const int behind = devices - 1 - device;  // e
-  const int lead = 1 + behind / 2;          // blocks from F to the output layer
+  const int remaining = devices - 1 - device;  // e
+  const int lead = 1 + remaining / 2;          // blocks from F to the output layer
   std::vector<Action> order;
   order.reserve(4 * static_cast<std::size_t>(microbatches));
   const auto add = [&](Pass pass, int microbatch) {
     if (microbatch >= 0 && microbatch < microbatches)
       order.push_back({StageId(device), pass, MicrobatchId(microbatch)});
   };
-  for (int block = -lead; block < microbatches + behind; ++block) {
+  for (int block = -lead; block < microbatches + remaining; ++block) {
     add(Pass::kOutputScores, block);
     add(Pass::kOutputGradient, block);
-    if (behind % 2 == 0) add(Pass::kBackward, block - behind);
+    if (remaining % 2 == 0) add(Pass::kBackward, block - remaining);
     add(Pass::kForward, block + lead);
-    if (behind % 2 != 0) add(Pass::kBackward, block - behind);
+    if (remaining % 2 != 0) add(Pass::kBackward, block - remaining);
   }
   return order;
 }

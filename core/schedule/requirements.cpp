@@ -70,7 +70,7 @@ Placement loop_of_request(const ScheduleRequest& r) {
 
 double one_microbatch(const ScheduleRequest&, PipelineRankId) { return 1; }
 double all_microbatches(const ScheduleRequest& r, PipelineRankId) { return r.microbatches; }
-double one_per_device_behind(const ScheduleRequest& r, PipelineRankId d) {
+double one_per_remaining_device(const ScheduleRequest& r, PipelineRankId d) {
   return std::min(r.microbatches, r.devices - d.value);
 }
 double interleaved_peak(const ScheduleRequest& r, PipelineRankId d) {
@@ -177,7 +177,7 @@ Problem vocabulary_problem(const ScheduleRequest& r) {
   return std::nullopt;
 }
 
-Problem made_to_measure_problem(const ScheduleRequest& r) {
+Problem synthesized_problem(const ScheduleRequest& r) {
   if (auto problem = sizes_problem(r)) return problem;
   if (r.chunks > 1 && r.chunks % 2 != 0)
     return fmt::format("requires 1 or an even number of chunks per device, got {}; use {} or {}",
@@ -264,8 +264,8 @@ double vocab_1_peak(const ScheduleRequest& r, PipelineRankId d) {
 }
 
 double interlaced_peak(const ScheduleRequest& r, PipelineRankId d) {
-  const int behind = r.devices - 1 - d.value;
-  return std::min(r.microbatches, 1 + behind + (behind + 1) / 2);
+  const int remaining = r.devices - 1 - d.value;
+  return std::min(r.microbatches, 1 + remaining + (remaining + 1) / 2);
 }
 
 /// One version per micro-batch in flight: backward uses the same weights as forward.

@@ -22,7 +22,7 @@ Problem automatic_problem(const ScheduleRequest& request);
 /// Two chunks per device, and valid costs.
 Problem automatic_v_problem(const ScheduleRequest& request);
 /// A line (one chunk) or waves (an even number of chunks).
-Problem made_to_measure_problem(const ScheduleRequest& request);
+Problem synthesized_problem(const ScheduleRequest& request);
 Problem slices_problem(const ScheduleRequest& request);
 Problem two_versions_problem(const ScheduleRequest& request);
 Problem chimera_problem(const ScheduleRequest& request);
@@ -40,7 +40,7 @@ Placement line_or_waves(const ScheduleRequest& request);
 // Guaranteed peaks, in micro-batches of a whole device.
 double one_microbatch(const ScheduleRequest& request, PipelineRankId device);
 double all_microbatches(const ScheduleRequest& request, PipelineRankId device);
-double one_per_device_behind(const ScheduleRequest& request, PipelineRankId device);
+double one_per_remaining_device(const ScheduleRequest& request, PipelineRankId device);
 double interleaved_peak(const ScheduleRequest& request, PipelineRankId device);
 double one_per_device(const ScheduleRequest& request, PipelineRankId device);
 double zb_h2_peak(const ScheduleRequest& request, PipelineRankId device);

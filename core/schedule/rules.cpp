@@ -9,7 +9,7 @@ namespace meshwright {
 
 // Each generator is a pure function of the request and requires that the rule's problem() is empty.
 // They are declared here, at their only use, and defined in the files named after their families.
-Schedule generate_made_to_measure(const ScheduleRequest& request);
+Schedule generate_synthesized(const ScheduleRequest& request);
 Schedule generate_naive(const ScheduleRequest& request);
 Schedule generate_gpipe(const ScheduleRequest& request);
 Schedule generate_1f1b(const ScheduleRequest& request);
@@ -66,7 +66,7 @@ constexpr std::array kRules{
         .problem = one_chunk_problem,
         .placement = one_chunk_placement,
         .generate = generate_1f1b,
-        .peak_activations = one_per_device_behind,
+        .peak_activations = one_per_remaining_device,
         .weight_versions = one_version,
         .worth_searching = true,
         .bubble = flushed_bubble,
@@ -251,7 +251,7 @@ constexpr std::array kRules{
                  .problem = one_chunk_problem,
                  .placement = one_chunk_placement,
                  .generate = generate_pipedream,
-                 .peak_activations = one_per_device_behind,
+                 .peak_activations = one_per_remaining_device,
                  .weight_versions = stashed_versions,
                  .updates = UpdateTime::kEachMicrobatch},
     ScheduleRule{.name = "pipedream-2bw",
@@ -260,15 +260,15 @@ constexpr std::array kRules{
                  .problem = two_versions_problem,
                  .placement = one_chunk_placement,
                  .generate = generate_pipedream_2bw,
-                 .peak_activations = one_per_device_behind,
+                 .peak_activations = one_per_remaining_device,
                  .weight_versions = two_versions,
                  .updates = UpdateTime::kEachStep},
     ScheduleRule{.name = "auto",
                  .summary = "synthesized by the planner for the times and memory of the job",
                  .source = "Meshwright; falls back to zb-1p or hanayo without synthesized orders",
-                 .problem = made_to_measure_problem,
+                 .problem = synthesized_problem,
                  .placement = line_or_waves,
-                 .generate = generate_made_to_measure,
+                 .generate = generate_synthesized,
                  .peak_activations = one_per_device,
                  .weight_versions = one_version},
 };

@@ -52,9 +52,9 @@ Block block_of(const ScheduleRequest& request) {
 
 /// The smallest base + k * period (k may be negative) that is at least `time`.
 std::int64_t first_from(std::int64_t time, std::int64_t base, std::int64_t period) {
-  std::int64_t behind = (base - time) % period;
-  if (behind < 0) behind += period;
-  return time + behind;
+  std::int64_t offset = (base - time) % period;
+  if (offset < 0) offset += period;
+  return time + offset;
 }
 
 /// Starts of the passes of micro-batch 0; those of micro-batch j are j blocks later.
@@ -69,13 +69,13 @@ FirstStarts first_starts(const Block& block, int device, int devices, int barrie
   starts.forward = device * block.forward_hop();
   starts.backward = last_forward_end + block.gap + barriers * length +
                     (devices - 1 - device) * block.backward_hop();
-  const std::int64_t behind_forward = starts.forward + block.forward;
-  const std::int64_t behind_backward = starts.backward + block.backward;
-  const std::int64_t one = first_from(last_forward_end, behind_forward, length);
-  const std::int64_t other = first_from(last_forward_end, behind_backward, length);
+  const std::int64_t after_forward = starts.forward + block.forward;
+  const std::int64_t after_backward = starts.backward + block.backward;
+  const std::int64_t one = first_from(last_forward_end, after_forward, length);
+  const std::int64_t other = first_from(last_forward_end, after_backward, length);
   starts.scores = std::min(one, other);
-  starts.gradient = first_from(last_forward_end + length,
-                               one <= other ? behind_backward : behind_forward, length);
+  starts.gradient =
+      first_from(last_forward_end + length, one <= other ? after_backward : after_forward, length);
   return starts;
 }
 

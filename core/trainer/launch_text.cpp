@@ -19,7 +19,7 @@ struct KnownBuckets {
 };
 
 /// Settings that none of the trainers supports, and buckets that this one does not.
-std::vector<std::string> never_said(const Plan& plan, KnownBuckets known) {
+std::vector<std::string> unsupported_settings(const Plan& plan, KnownBuckets known) {
   std::vector<std::string> notes;
   const DataParallelism& d = plan.strategy.data_parallelism;
   if (d.kind != DataParallelKind::kCollective)
@@ -78,7 +78,7 @@ class MegatronFlags {
   explicit MegatronFlags(const Plan& plan)
       : plan_(plan),
         s_(plan.strategy),
-        result_{{}, never_said(plan, {BucketRule::kMegatron, true})} {}
+        result_{{}, unsupported_settings(plan, {BucketRule::kMegatron, true})} {}
 
   LaunchText all() {
     degrees();
@@ -96,7 +96,7 @@ class MegatronFlags {
   void degree(std::string_view name, int value) {
     if (value > 1) flag(fmt::format("{} {}", name, value));
   }
-  void miss(std::string what) { result_.not_said.push_back(std::move(what)); }
+  void miss(std::string what) { result_.unsupported.push_back(std::move(what)); }
 
   void degrees() {
     const ParallelDegrees& d = s_.degrees;
@@ -270,7 +270,7 @@ std::string_view pytorch_schedule(const Plan& plan) {
   return find_schedule_rule(plan.strategy.schedule)->launch.pytorch;
 }
 
-std::string titan_pipeline(const Plan& plan, std::vector<std::string>& not_said) {
+std::string titan_pipeline(const Plan& plan, std::vector<std::string>& unsupported) {
   const Strategy& s = plan.strategy;
   if (s.degrees.pipeline == 1) return {};
   std::string text = fmt::format("pipeline_parallel_degree = {}\n", s.degrees.pipeline);
@@ -280,7 +280,7 @@ std::string titan_pipeline(const Plan& plan, std::vector<std::string>& not_said)
     text +=
         "pipeline_parallel_schedule = \"PipelineScheduleMulti\"\n"
         "pipeline_parallel_schedule_csv = \"schedule.csv\"\n";
-    not_said.push_back(
+    unsupported.push_back(
         fmt::format("schedule {} by name (save its order as schedule.csv)", s.schedule));
   }
   text += fmt::format("pipeline_parallel_microbatch_size = {}\n", s.micro_batch);
@@ -291,12 +291,13 @@ std::string titan_pipeline(const Plan& plan, std::vector<std::string>& not_said)
         "pipeline_parallel_last_stage_less_layers = 0\n",
         plan.blocks_per_stage[0]);
   else
-    not_said.push_back(fmt::format("layers per stage {} (list them in module_fqns_per_model_part)",
-                                   fmt::join(plan.blocks_per_stage, " ")));
+    unsupported.push_back(
+        fmt::format("layers per stage {} (list them in module_fqns_per_model_part)",
+                    fmt::join(plan.blocks_per_stage, " ")));
   return text;
 }
 
-std::string titan_data(const Strategy& s, std::vector<std::string>& not_said) {
+std::string titan_data(const Strategy& s, std::vector<std::string>& unsupported) {
   const DataParallelism& d = s.data_parallelism;
   const int sharded = s.zero < 2 ? 1 : d.shard_ranks > 0 ? d.shard_ranks : s.degrees.data;
   std::string text =
@@ -307,27 +308,28 @@ std::string titan_data(const Strategy& s, std::vector<std::string>& not_said) {
                         s.zero == 3 && d.reshard_after_forward ? "always" : "never");
   if (s.zero == 0 && s.degrees.data > 1 &&
       std::max({s.degrees.tensor, s.degrees.pipeline, s.degrees.context}) > 1)
-    not_said.emplace_back("ZeRO 0 with other parallelism (DDP excludes it: use ZeRO 2 or 3)");
+    unsupported.emplace_back("ZeRO 0 with other parallelism (DDP excludes it: use ZeRO 2 or 3)");
   if (s.zero == 1)
-    not_said.emplace_back("ZeRO 1 (nothing is sharded; a shard degree would shard gradients too)");
-  if (d.offload_optimizer) not_said.emplace_back("optimizer offload");
+    unsupported.emplace_back(
+        "ZeRO 1 (nothing is sharded; a shard degree would shard gradients too)");
+  if (d.offload_optimizer) unsupported.emplace_back("optimizer offload");
   if (s.zero == 3 && d.prefetch > 1)
-    not_said.push_back(fmt::format("prefetch of {} layers", d.prefetch));
+    unsupported.push_back(fmt::format("prefetch of {} layers", d.prefetch));
   return text;
 }
 
-std::string titan_model(const Strategy& s, std::vector<std::string>& not_said) {
+std::string titan_model(const Strategy& s, std::vector<std::string>& unsupported) {
   const ParallelDegrees& d = s.degrees;
   std::string text = fmt::format("tensor_parallel_degree = {}\n", d.tensor);
   if (s.model_parallelism.tensor_overlap) {
     text += "enable_async_tensor_parallel = true\n";
-    not_said.emplace_back("tensor-parallel overlap without torch.compile (compile the model)");
+    unsupported.emplace_back("tensor-parallel overlap without torch.compile (compile the model)");
   }
   if (d.tensor > 1 && !s.sequence_parallel)
-    not_said.emplace_back("tensor parallelism without sequence parallelism (always enabled)");
+    unsupported.emplace_back("tensor parallelism without sequence parallelism (always enabled)");
   text += fmt::format("context_parallel_degree = {}\n", d.context);
   if (d.context > 1 && s.model_parallelism.context == ContextAlgorithm::kAllToAll)
-    not_said.emplace_back("context parallelism by all-to-all (keys and values are exchanged)");
+    unsupported.emplace_back("context parallelism by all-to-all (keys and values are exchanged)");
   else if (d.context > 1)
     text += fmt::format(
         "context_parallel_rotate_method = \"{}\"\n",
@@ -336,20 +338,20 @@ std::string titan_model(const Strategy& s, std::vector<std::string>& not_said) {
     text += fmt::format("expert_parallel_degree = {}\nexpert_tensor_parallel_degree = {}\n",
                         d.expert, d.expert_tensor);
     if (d.expert_tensor != 1 && d.expert_tensor != d.tensor)
-      not_said.push_back(fmt::format("expert-tensor-parallel size {} (expected 1 or {})",
-                                     d.expert_tensor, d.tensor));
+      unsupported.push_back(fmt::format("expert-tensor-parallel size {} (expected 1 or {})",
+                                        d.expert_tensor, d.tensor));
     if (s.zero < 2)
-      not_said.emplace_back(
+      unsupported.emplace_back(
           "expert parallelism without sharded gradients (expert ranks are shard ranks)");
   }
   return text;
 }
 
-std::string titan_recompute(const Recompute& recompute, std::vector<std::string>& not_said) {
+std::string titan_recompute(const Recompute& recompute, std::vector<std::string>& unsupported) {
   if (recompute.kind == RecomputeKind::kNone) return "none";
   if (recompute.kind == RecomputeKind::kFull) return "full";
   if (recompute.kind == RecomputeKind::kTorchSelective) return "selective";
-  not_said.push_back(fmt::format(
+  unsupported.push_back(fmt::format(
       "recompute {} (\"selective\" saves other activations than the plan)", to_text(recompute)));
   return "selective";
 }
@@ -357,8 +359,8 @@ std::string titan_recompute(const Recompute& recompute, std::vector<std::string>
 LaunchText torchtitan_file(const Plan& plan) {
   const Strategy& s = plan.strategy;
   const ParallelDegrees& d = s.degrees;
-  LaunchText result{{}, never_said(plan, {})};
-  std::vector<std::string>& missing = result.not_said;
+  LaunchText result{{}, unsupported_settings(plan, {})};
+  std::vector<std::string>& missing = result.unsupported;
   std::string text = fmt::format("# {}, {} ranks\n[parallelism]\n",
                                  name_of(LaunchTarget::kTorchtitan), rank_count(d));
   text += titan_data(s, missing);
@@ -394,34 +396,34 @@ LaunchText torchtitan_file(const Plan& plan) {
 
 // ---- DeepSpeed ----------------------------------------------------------------------------------
 
-void note_deepspeed_gaps(const Plan& plan, std::vector<std::string>& not_said) {
+void note_deepspeed_gaps(const Plan& plan, std::vector<std::string>& unsupported) {
   const Strategy& s = plan.strategy;
   const ParallelDegrees& d = s.degrees;
   if (d.pipeline > 1)
-    not_said.push_back(
+    unsupported.push_back(
         fmt::format("pipeline parallelism in the configuration file (in code: PipelineModule("
                     "num_stages={}, partition_method=\"uniform\"), 1F1B without chunks)",
                     d.pipeline));
   if (d.pipeline > 1 && s.zero >= 2)
-    not_said.push_back(
+    unsupported.push_back(
         fmt::format("ZeRO {} with a pipeline (PipelineModule supports 0 and 1)", s.zero));
-  if (d.pipeline > 1 && !is_even(plan)) not_said.emplace_back("unequal stages");
+  if (d.pipeline > 1 && !is_even(plan)) unsupported.emplace_back("unequal stages");
   if (d.context > 1 && s.model_parallelism.context != ContextAlgorithm::kAllToAll)
-    not_said.push_back(fmt::format("context parallelism by {} (all-to-all of heads is used)",
-                                   name_of(s.model_parallelism.context)));
+    unsupported.push_back(fmt::format("context parallelism by {} (all-to-all of heads is used)",
+                                      name_of(s.model_parallelism.context)));
   if (s.model_parallelism.routing.overlap)
-    not_said.emplace_back("overlap of expert communication with another micro-batch");
+    unsupported.emplace_back("overlap of expert communication with another micro-batch");
   if (s.recompute.kind != RecomputeKind::kNone)
-    not_said.push_back(fmt::format("recompute {} (call deepspeed.checkpointing in the model code)",
-                                   to_text(s.recompute)));
+    unsupported.push_back(fmt::format(
+        "recompute {} (call deepspeed.checkpointing in the model code)", to_text(s.recompute)));
   if (s.model_parallelism.order != RankOrder{})
-    not_said.push_back(fmt::format("rank order {}", to_text(s.model_parallelism.order)));
+    unsupported.push_back(fmt::format("rank order {}", to_text(s.model_parallelism.order)));
 }
 
 LaunchText deepspeed_file(const Plan& plan) {
   const Strategy& s = plan.strategy;
   const ParallelDegrees& d = s.degrees;
-  LaunchText result{{}, never_said(plan, {.sized = s.zero > 0})};
+  LaunchText result{{}, unsupported_settings(plan, {.sized = s.zero > 0})};
   nlohmann::ordered_json file;
   file["train_batch_size"] = s.global_batch;
   file["train_micro_batch_size_per_gpu"] = s.micro_batch;
@@ -438,7 +440,7 @@ LaunchText deepspeed_file(const Plan& plan) {
   if (s.dtype == Dtype::kBf16) file["bf16"] = {{"enabled", true}};
   if (s.dtype == Dtype::kFp16) file["fp16"] = {{"enabled", true}};
   if (is_quantized(s.dtype))
-    result.not_said.push_back(fmt::format("{} (trains in bf16 or fp16)", name_of(s.dtype)));
+    result.unsupported.push_back(fmt::format("{} (trains in bf16 or fp16)", name_of(s.dtype)));
   // Without these keys gradients have the dtype of the model.
   const std::string_view gradients = name_of(s.precision.gradients);
   file["communication_data_type"] = gradients == "bf16" ? "bfp16" : gradients;
@@ -453,7 +455,7 @@ LaunchText deepspeed_file(const Plan& plan) {
     file["data_parallel_size"] = d.data;
     file["sequence_parallel_size"] = d.context;
   }
-  note_deepspeed_gaps(plan, result.not_said);
+  note_deepspeed_gaps(plan, result.unsupported);
   result.text = file.dump(2) + "\n";
   return result;
 }

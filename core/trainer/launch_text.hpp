@@ -22,7 +22,7 @@ namespace meshwright {
 
 struct LaunchText {
   std::string text;  ///< command-line flags, a TOML file or a JSON file; ends with a newline
-  std::vector<std::string> not_said;  ///< settings of the plan that the trainer does not support
+  std::vector<std::string> unsupported;  ///< settings of the plan that the trainer does not support
   friend bool operator==(const LaunchText&, const LaunchText&) = default;
 };
 

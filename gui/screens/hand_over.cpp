@@ -59,7 +59,7 @@ void HandOver::show_text() {
   } else {
     const LaunchText launch =
         launch_text(static_cast<LaunchTarget>(target_->currentIndex() - 1), plan_);
-    for (const std::string& one : launch.not_said) missing += "⚠ " + QString::fromStdString(one);
+    for (const std::string& one : launch.unsupported) missing += "⚠ " + QString::fromStdString(one);
     text_->setPlainText(QString::fromStdString(launch.text));
   }
   not_said_->setText(tr("Not supported by this framework:") + "\n" + missing.join("\n"));

@@ -21,12 +21,12 @@ std::optional<Schedule> edited_schedule(const Simulation& s, const OrderEdit& ed
   if (edit.from > 0) order[static_cast<std::size_t>(edit.from - 1)].overlaps_next = false;
   order.erase(order.begin() + edit.from);
   order.insert(order.begin() + edit.to, moved);
-  schedule.name = std::string(kMadeToMeasure);
+  schedule.name = std::string(kSynthesizedSchedule);
   return schedule;
 }
 
 std::string problem_of_orders(const Simulation& s, const Schedule& schedule) {
-  const ScheduleRule& rule = *find_schedule_rule(kMadeToMeasure);
+  const ScheduleRule& rule = *find_schedule_rule(kSynthesizedSchedule);
   const ScheduleRequest request = request_of(s.plan.strategy);
   if (rule.problem(request) || rule.placement(request) != schedule.placement ||
       schedule.slices_per_microbatch > 1 || schedule.output_barriers > 0)
@@ -43,7 +43,7 @@ Scenario with_orders(const Scenario& scenario, const Schedule& schedule) {
   set_pipeline_degree(s, devices);
   set_chunks(s, std::max(1, stages / std::max(1, devices)));
   set_microbatches(s, schedule.microbatch_count);
-  s.strategy.schedule = kMadeToMeasure;
+  s.strategy.schedule = kSynthesizedSchedule;
   s.orders = schedule.orders;
   return s;
 }

@@ -20,8 +20,8 @@ struct Scenario {
   Strategy strategy;
   /// Transformer blocks per stage; empty for the planner's partition.
   std::vector<int> blocks_per_stage;
-  /// Manual or synthesized orders by pipeline rank; strategy.schedule is kMadeToMeasure then. Empty
-  /// for the orders of the named schedule.
+  /// Manual or synthesized orders by pipeline rank; strategy.schedule is kSynthesizedSchedule then.
+  /// Empty for the orders of the named schedule.
   std::vector<std::vector<Action>> orders;
   /// The device of every stage if the placement is manual; see Plan.
   std::vector<int> device_of_stage;

@@ -153,7 +153,7 @@ Plan plan_of(const Scenario& s, const LoadedJob& job) {
   if (!plan.blocks_per_stage.empty()) return plan;
   // The partition does not depend on the orders, and a synthesized schedule would start a search.
   Strategy named = s.strategy;
-  if (named.schedule == kMadeToMeasure)
+  if (named.schedule == kSynthesizedSchedule)
     named.schedule = unsynthesized_schedule(named.degrees.chunks);
   plan.blocks_per_stage =
       complete_plan(named, job.model, job.cluster, *job.cost_model).blocks_per_stage;
@@ -190,7 +190,7 @@ std::shared_ptr<const TimelineCauses> causes_of(const Simulation& s) {
 Scenario made_to_measure_scenario(const Scenario& scenario, JobLibrary& library) {
   const std::shared_ptr<const LoadedJob> job = library.load(scenario);
   Strategy strategy = scenario.strategy;
-  strategy.schedule = kMadeToMeasure;
+  strategy.schedule = kSynthesizedSchedule;
   const Plan plan = best_ordered_plan(strategy, job->model, job->cluster, *job->cost_model);
   Scenario made = scenario;
   made.strategy = plan.strategy;

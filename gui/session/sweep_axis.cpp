@@ -30,7 +30,7 @@ std::vector<SweepValue> numbers(int most, int now, Put put) {
 std::vector<SweepValue> schedules(const Scenario& base) {
   std::vector<SweepValue> values;
   for (const ScheduleRule& rule : schedule_rules()) {
-    if (rule.name == kMadeToMeasure) continue;  // would need a search per cell
+    if (rule.name == kSynthesizedSchedule) continue;  // would need a search per cell
     const std::string name(rule.name);
     values.push_back({QString::fromStdString(name), [name](Scenario& s) { set_schedule(s, name); },
                       base.strategy.schedule == name});

@@ -111,7 +111,7 @@ void ScenarioPanel::add_pipeline(QVBoxLayout& column) {
                    set_schedule(s, schedule_->itemData(index).toString().toStdString());
                  });
   for (const ScheduleRule& rule : schedule_rules()) {
-    if (rule.name == kMadeToMeasure) continue;
+    if (rule.name == kSynthesizedSchedule) continue;
     const QString name = QString::fromUtf8(rule.name.data(), static_cast<int>(rule.name.size()));
     schedule_->addItem(name, name);
     schedule_->setItemData(

@@ -107,7 +107,7 @@ std::optional<RankedPlan> made_to_measure(const RankedPlan& named, const ModelGr
   RankedPlan measured;
   measured.plan = named.plan;
   measured.plan.orders.clear();
-  measured.plan.strategy.schedule = kMadeToMeasure;
+  measured.plan.strategy.schedule = kSynthesizedSchedule;
   if (!check_plan(measured.plan, model, cluster).empty()) return std::nullopt;
   SynthesisRequest request;
   request.placement = schedule_of(measured.plan).placement;

@@ -11,15 +11,15 @@
 
 namespace meshwright {
 
-/// The plan with the schedule kMadeToMeasure and synthesized orders, if it fits in memory and its
-/// simulated step is shorter than that of `named`. Otherwise nullopt: one device, an odd number of
-/// chunks, too many micro-batches, or a named schedule that is at least as good.
+/// The plan with the schedule kSynthesizedSchedule and synthesized orders, if it fits in memory and
+/// its simulated step is shorter than that of `named`. Otherwise nullopt: one device, an odd number
+/// of chunks, too many micro-batches, or a named schedule that is at least as good.
 std::optional<RankedPlan> made_to_measure(const RankedPlan& named, const ModelGraph& model,
                                           const Cluster& cluster, const CostModel& cost_model);
 
-/// For a strategy with the schedule kMadeToMeasure: the best published schedule, or synthesized
-/// orders if they are better. If no schedule fits in memory, the one with the lowest peak. Throws
-/// InputError if no schedule supports the strategy.
+/// For a strategy with the schedule kSynthesizedSchedule: the best published schedule, or
+/// synthesized orders if they are better. If no schedule fits in memory, the one with the lowest
+/// peak. Throws InputError if no schedule supports the strategy.
 Plan best_ordered_plan(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster,
                        const CostModel& cost_model);
 

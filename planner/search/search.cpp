@@ -322,7 +322,7 @@ SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostM
                     const Goal& goal, const FixedChoices& fixed, const SearchOptions& options) {
   if (auto problems = fixed_choice_problems(fixed); !problems.empty())
     throw InputError(std::move(problems));
-  if (fixed.schedule == kMadeToMeasure) {
+  if (fixed.schedule == kSynthesizedSchedule) {
     FixedChoices named = fixed;
     named.schedule.reset();
     SearchResult result = search(model, cluster, cost_model, goal, named, options);
@@ -368,7 +368,7 @@ std::vector<int> best_cut(const Strategy& strategy, int parts, const ModelGraph&
 
 Plan complete_plan(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster,
                    const CostModel& cost_model) {
-  if (strategy.schedule == kMadeToMeasure)
+  if (strategy.schedule == kSynthesizedSchedule)
     return best_ordered_plan(strategy, model, cluster, cost_model);
   const ScheduleRule* rule = find_schedule_rule(strategy.schedule);
   const int blocks = block_count(model);

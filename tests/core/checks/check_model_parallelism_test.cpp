@@ -37,7 +37,7 @@ std::string with_experts(ParallelDegrees degrees, const ExpertRouting& routing) 
                  [&](Plan& p) { p.strategy.model_parallelism.routing = routing; });
 }
 
-TEST(CheckModelParallelism, WantsFewerExpertRanksThanExperts) {
+TEST(CheckModelParallelism, RequiresNoMoreExpertRanksThanExperts) {
   EXPECT_EQ(with_experts({.data = 8, .expert = 8}, {}),
             "--ep: expert-parallel size 8 exceeds the 4 experts of 'tiny-mixture'");
   EXPECT_EQ(with_experts({.data = 12, .expert = 3}, {}),
@@ -46,7 +46,7 @@ TEST(CheckModelParallelism, WantsFewerExpertRanksThanExperts) {
 }
 
 // 4 experts, 2 per token: an expert cannot get more than twice the mean.
-TEST(CheckModelParallelism, WantsRoutingThatCanBe) {
+TEST(CheckModelParallelism, RejectsInvalidRouting) {
   const ParallelDegrees degrees{.data = 4, .expert = 4};
   EXPECT_EQ(with_experts(degrees, {.imbalance = 2}), "");
   EXPECT_EQ(with_experts(degrees, {.imbalance = 2.5}),
@@ -65,7 +65,7 @@ TEST(CheckModelParallelism, WantsRoutingThatCanBe) {
               HasSubstr("--expert-imbalance: 'tiny-gpt' has no experts"));
 }
 
-TEST(CheckModelParallelism, WantsMicrobatchesThatCanOverlap) {
+TEST(CheckModelParallelism, RequiresAScheduleWithPairsForExpertOverlap) {
   const ParallelDegrees degrees{.data = 4, .expert = 4};
   EXPECT_EQ(with_experts(degrees, {.overlap = true}), "");
   EXPECT_EQ(with_experts({.data = 4, .pipeline = 2, .expert = 4}, {.overlap = true}),
@@ -75,7 +75,7 @@ TEST(CheckModelParallelism, WantsMicrobatchesThatCanOverlap) {
 
 // With one expert per rank, a limit of one node is too small for 2 experts per token only if a node
 // has a single rank.
-TEST(CheckModelParallelism, WantsEnoughExpertsOnTheNodesOfAToken) {
+TEST(CheckModelParallelism, RequiresEnoughExpertsWithinTheNodeLimit) {
   const ModelGraph model = mixture(kBlocks, 64, 8);
   const auto limit = [](Plan& p) { p.strategy.model_parallelism.routing.node_limit = 1; };
   EXPECT_EQ(finding({.data = 8, .expert = 8}, model, limit), "");
@@ -90,7 +90,7 @@ TEST(CheckModelParallelism, WantsEnoughExpertsOnTheNodesOfAToken) {
 // Gates select among as many equal blocks of experts as there are nodes. 12 expert ranks form two
 // blocks of 6: on nodes of 8 and 4 devices the second block spans both nodes. On nodes of 6, the
 // first 8 ranks are split 6 and 2; on nodes of 12, the second group of 8 is split 4 and 4.
-TEST(CheckModelParallelism, WantsBlocksOfExpertsInTheirNodes) {
+TEST(CheckModelParallelism, RequiresBlocksOfExpertsWithinNodes) {
   const auto found = [](int ranks, int experts, const Cluster& cluster) {
     const ModelGraph model = mixture(kBlocks, 64, experts);
     Plan plan = plan_of(strategy_of({.data = ranks, .expert = experts}, 4), kBlocks);
@@ -112,7 +112,7 @@ TEST(CheckModelParallelism, WantsBlocksOfExpertsInTheirNodes) {
   EXPECT_EQ(found(24, 8, cluster_of(2, 12)), "");
 }
 
-TEST(CheckModelParallelism, WantsHeadsForAllToAll) {
+TEST(CheckModelParallelism, RequiresDivisibleHeadsForAllToAll) {
   const auto exchange = [](Plan& p) {
     p.strategy.model_parallelism.context = ContextAlgorithm::kAllToAll;
   };
@@ -135,7 +135,7 @@ TEST(CheckModelParallelism, WantsHeadsForAllToAll) {
 }
 
 // Zigzag needs two chunks per context rank, all-to-all only one.
-TEST(CheckModelParallelism, CutsTheSequenceAsTheAlgorithmNeeds) {
+TEST(CheckModelParallelism, RequiresADivisibleSequencePerAlgorithm) {
   const auto length = [](ContextAlgorithm algorithm, std::int64_t tokens) {
     return finding({.context = 4}, gpt({.blocks = kBlocks}), [&](Plan& p) {
       p.strategy.model_parallelism.context = algorithm;
@@ -149,13 +149,13 @@ TEST(CheckModelParallelism, CutsTheSequenceAsTheAlgorithmNeeds) {
             "--cp: sequence length 102 is not a multiple of context-parallel size 4");
 }
 
-TEST(CheckModelParallelism, WantsSequenceParallelismToOverlap) {
+TEST(CheckModelParallelism, RequiresSequenceParallelismForTensorOverlap) {
   EXPECT_EQ(finding({.tensor = 2}, gpt({.blocks = kBlocks}),
                     [](Plan& p) { p.strategy.model_parallelism.tensor_overlap = true; }),
             "--tp-comm-overlap: requires '--sequence-parallel'");
 }
 
-TEST(CheckModelParallelism, KnowsWhichOrdersCanBe) {
+TEST(CheckModelParallelism, RejectsInvalidRankOrders) {
   const auto order = [](ParallelDegrees degrees, const ModelGraph& model, const char* text) {
     return finding(degrees, model, [&](Plan& p) {
       p.strategy.model_parallelism.order = *rank_order_from_text(text);
@@ -173,7 +173,7 @@ TEST(CheckModelParallelism, KnowsWhichOrdersCanBe) {
             "but 1 for expert layers");
 }
 
-TEST(CheckModelParallelism, JudgesLayersPlacedByHand) {
+TEST(CheckModelParallelism, ChecksManualPlacement) {
   const auto by_hand = [](std::vector<int> devices, const char* schedule, std::vector<int> blocks) {
     return finding({.pipeline = 2}, gpt({.blocks = kBlocks}), [&](Plan& p) {
       p.strategy.schedule = schedule;
@@ -204,7 +204,7 @@ TEST(RankOrderText, ReadsBackWhatItWritesAndNothingElse) {
 
 // tp 2, cp 3, dp 5, pp 7: strides are products of the faster degrees. Experts: etp 1, ep 10, so 3
 // replicas; without context ranks.
-TEST(RankOrder, SaysHowFarNeighboursAre) {
+TEST(RankOrder, DeterminesTheStrides) {
   const ParallelDegrees d{.data = 5, .pipeline = 7, .context = 3, .tensor = 2, .expert = 10};
   const RankStrides usual = strides_of(d, {});
   EXPECT_EQ(usual, (RankStrides{.tensor = 1,

@@ -44,7 +44,7 @@ Diagnostic finding(const std::function<void(Plan&)>& damage) {
   return found.empty() ? Diagnostic{} : found.front();
 }
 
-TEST(CheckPlan, FindsNothingInASoundPlan) {
+TEST(CheckPlan, AcceptsAValidPlan) {
   EXPECT_THAT(findings([](Plan&) {}), IsEmpty());
 }
 
@@ -214,7 +214,7 @@ TEST(CheckPlan, PointsAtKeysOfTheWrittenPlanFile) {
   EXPECT_EQ(pointers, expected);
 }
 
-TEST(CheckPlan, WantsPositiveDegrees) {
+TEST(CheckPlan, RequiresPositiveDegrees) {
   const Diagnostic d = finding([](Plan& p) { p.strategy.degrees.tensor = 0; });
   EXPECT_EQ(d, (Diagnostic{"--tp", "must be at least 1, got 0", "use 1 to disable this axis"}));
 }
@@ -263,7 +263,7 @@ TEST(CheckPlan, CountsRanksAgainstDevicesAndNodes) {
             "use at most 4 ranks, a multiple of 4, or the same even number of ranks on every node");
 }
 
-TEST(CheckPlan, WantsHeadsDividedAndSaysByWhat) {
+TEST(CheckPlan, RequiresDivisibleHeadsAndListsTheDivisors) {
   Plan plan = sound_plan();
   plan.strategy.degrees = {.data = 1, .pipeline = 2, .tensor = 8};
   const auto found = check_plan(plan, gpt({.blocks = 8}), cluster_of(4, 4));
@@ -273,7 +273,7 @@ TEST(CheckPlan, WantsHeadsDividedAndSaysByWhat) {
   EXPECT_EQ(found[0].hint, "use one of: 1, 2, 4");
 }
 
-TEST(CheckPlan, WantsTensorRanksForSequenceParallelism) {
+TEST(CheckPlan, RequiresTensorRanksForSequenceParallelism) {
   const Diagnostic d = finding([](Plan& p) {
     p.strategy.degrees = {.data = 2, .pipeline = 2};
     p.strategy.sequence_parallel = true;
@@ -281,13 +281,13 @@ TEST(CheckPlan, WantsTensorRanksForSequenceParallelism) {
   EXPECT_EQ(d.where, "--sequence-parallel");
 }
 
-TEST(CheckPlan, WantsTheBatchDivided) {
+TEST(CheckPlan, RequiresADivisibleBatch) {
   const Diagnostic d = finding([](Plan& p) { p.strategy.global_batch = 7; });
   EXPECT_EQ(d.what, "global batch 7 is not a multiple of micro-batch 1 x dp 2 = 2");
   EXPECT_EQ(d.hint, "use 6 or 8");
 }
 
-TEST(CheckPlan, WantsTheSequenceDivided) {
+TEST(CheckPlan, RequiresADivisibleSequence) {
   EXPECT_EQ(finding([](Plan& p) {
               p.strategy.degrees.context = 2;
               p.strategy.sequence_length = 126;
@@ -300,12 +300,12 @@ TEST(CheckPlan, WantsTheSequenceDivided) {
             "127 tokens per context rank cannot be sharded over 2 tensor ranks");
 }
 
-TEST(CheckPlan, KnowsHowManyPositionsWereLearned) {
+TEST(CheckPlan, LimitsTheSequenceToLearnedPositions) {
   EXPECT_EQ(finding([](Plan& p) { p.strategy.sequence_length = 256; }).what,
             "sequence length 256 exceeds the 128 learned positions of 'tiny-gpt'");
 }
 
-TEST(CheckPlan, RefusesWhatThereIsNot) {
+TEST(CheckPlan, RejectsUnknownNames) {
   EXPECT_EQ(finding([](Plan& p) { p.strategy.zero = 4; }).what, "invalid ZeRO stage 4");
   const Diagnostic d = finding([](Plan& p) { p.strategy.dtype = Dtype::kFp8; });
   EXPECT_EQ(d, (Diagnostic{"--dtype", "device 'test-device' does not support fp8",
@@ -323,7 +323,7 @@ std::vector<Diagnostic> findings_on(int capability, const std::function<void(Str
   return check_plan(plan, gpt({.blocks = 8}), cluster);
 }
 
-TEST(CheckPlan, RefusesRecipesThatDoNotApply) {
+TEST(CheckPlan, RejectsRecipesThatDoNotApply) {
   EXPECT_THAT(findings_on(90, [](Strategy& s) { s.dtype = Dtype::kFp8; }), IsEmpty());
   EXPECT_THAT(
       findings_on(90,
@@ -351,7 +351,7 @@ TEST(CheckPlan, RefusesRecipesThatDoNotApply) {
                                       "5 is out of range: 'tiny-gpt' has 8 blocks", "use 0 to 4"}));
 }
 
-TEST(CheckPlan, WantsGradientsInTheDtypeOfTheTraining) {
+TEST(CheckPlan, RequiresGradientsInTheTrainingDtype) {
   EXPECT_EQ(finding([](Plan& p) { p.strategy.precision.gradients = Dtype::kFp16; }),
             (Diagnostic{"--grad-dtype", "fp16 gradients cannot be combined with training in bf16",
                         "use fp32 or bf16"}));
@@ -366,7 +366,7 @@ TEST(CheckPlan, WantsGradientsInTheDtypeOfTheTraining) {
             "bf16 gradients cannot be combined with data parallelism 'parameter-server'");
 }
 
-TEST(CheckPlan, WantsAllBlocksCut) {
+TEST(CheckPlan, RequiresAllBlocksOnStages) {
   EXPECT_EQ(finding([](Plan& p) {
               p.blocks_per_stage = {4, 3};
             }).what,
@@ -377,7 +377,7 @@ TEST(CheckPlan, WantsAllBlocksCut) {
   EXPECT_THAT(findings([](Plan& p) { p.blocks_per_stage = {8, 0}; }), IsEmpty());  // head alone
 }
 
-TEST(CheckPlan, AsksTheSchedule) {
+TEST(CheckPlan, ReportsProblemsOfTheSchedule) {
   const Diagnostic unknown = finding([](Plan& p) { p.strategy.schedule = "1f1"; });
   EXPECT_EQ(unknown.what, "unknown schedule '1f1'");
   EXPECT_THAT(unknown.hint, HasSubstr("'1f1b'"));
@@ -388,7 +388,7 @@ TEST(CheckPlan, AsksTheSchedule) {
             "--schedule");
 }
 
-TEST(CheckPlan, KnowsExperts) {
+TEST(CheckPlan, ChecksExperts) {
   EXPECT_EQ(finding([](Plan& p) { p.strategy.degrees.expert = 2; }).what,
             "'tiny-gpt' has no experts to shard over 2 ranks");
   Plan plan = sound_plan();

@@ -22,7 +22,7 @@ Schedule schedule_of(int microbatches, int chunks, const std::vector<std::string
   return schedule;
 }
 
-TEST(CheckSchedule, FindsNothingWrongWithTwoStagesOf1F1B) {
+TEST(CheckSchedule, AcceptsTwoStagesOf1F1B) {
   EXPECT_THAT(check_schedule(schedule_of(2, 1, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"})), IsEmpty());
   EXPECT_THAT(check_schedule(schedule_of(2, 1, {"0F0 0F1 0I0 0B1 0W0", "1F0 1B0 1F1 1I1 1W1"})),
               IsEmpty());
@@ -78,7 +78,7 @@ TEST(CheckSchedule, NamesAWeightGradientBeforeItsInputGradient) {
 
 // Device 0 waits for the backward of micro-batch 0 before it sends micro-batch 1; device 1 waits
 // for micro-batch 1 first.
-TEST(CheckSchedule, TellsTheChainOfADeadlock) {
+TEST(CheckSchedule, ReportsTheChainOfADeadlock) {
   EXPECT_THAT(
       check_schedule(schedule_of(2, 1, {"0F0 0B0 0F1 0B1", "1F0 1F1 1B0 1B1"})),
       ElementsAre("deadlock: device 0 is blocked at action 1 (0B0) and waits for 1B0, "
@@ -94,7 +94,7 @@ TEST(CheckSchedule, LetsAPairWaitForTheInputsOfBoth) {
               IsEmpty());
 }
 
-TEST(CheckSchedule, RefusesPairsThatAreNotForwardAndBackward) {
+TEST(CheckSchedule, RejectsPairsThatAreNotForwardAndBackward) {
   EXPECT_THAT(check_schedule(schedule_of(2, 1, {"(0F0;0F1) 0B0 0B1"})),
               ElementsAre("device 0, action 0: 0F0 overlaps 0F1; expected one forward and one "
                           "backward"));
@@ -136,7 +136,7 @@ TEST(CheckSchedule, KeepsSlicesInCausalOrder) {
                           "1, which provides its gradients"));
 }
 
-TEST(CheckSchedule, JudgesTheShapeBeforeItLooksInside) {
+TEST(CheckSchedule, ChecksTheShapeBeforeTheOrders) {
   Schedule broken = schedule_of(1, 1, {"0F0 0B0"});
   broken.route_of_microbatch = {3};
   EXPECT_THAT(check_schedule(broken),

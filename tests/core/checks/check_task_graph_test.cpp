@@ -39,7 +39,7 @@ std::vector<std::string> findings_after(Damage damage) {
   return check_task_graph(graph);
 }
 
-TEST(CheckTaskGraph, FindsNothingInASoundGraph) {
+TEST(CheckTaskGraph, AcceptsAValidGraph) {
   EXPECT_THAT(check_task_graph(sound_graph()), IsEmpty());
 }
 
@@ -130,7 +130,7 @@ TEST(CheckTaskGraph, FindsBrokenCollectives) {
               Contains(HasSubstr("of its own collective")));
 }
 
-TEST(CheckTaskGraph, FindsMemoryThatIsNotReturnedOrNeverHeld) {
+TEST(CheckTaskGraph, FindsMemoryThatIsNotReleasedOrNeverHeld) {
   EXPECT_THAT(findings_after(
                   [](TaskGraph& g) { g.works[0].acquired[MemoryClass::kActivations] += Bytes(1); }),
               Contains(HasSubstr("still holds 2 bytes of activations")));  // two micro-batches

@@ -104,7 +104,7 @@ TEST(GradientBuckets, CloseInBackwardOrderWhenFull) {
 
 // 1 MiB holds all 173,824 * 4 bytes of two blocks; PyTorch's first bucket takes them all.
 // Megatron's smallest has 40 million elements.
-TEST(GradientBuckets, FollowTheirNamedRules) {
+TEST(GradientBuckets, FollowTheirRules) {
   const auto buckets = [](BucketRule rule, const std::vector<std::int64_t>& layers) {
     std::vector<std::vector<LocalParameter>> list;
     for (const std::int64_t count : layers) list.push_back({{count, false}});
@@ -125,7 +125,7 @@ TEST(GradientBuckets, FollowTheirNamedRules) {
 
 // Two micro-batches: the first backward is one task, the second one a task per unit, and every
 // bucket waits for the task of its unit.
-TEST(GradientBuckets, CutTheLastBackwardOnly) {
+TEST(GradientBuckets, SplitTheLastBackwardOnly) {
   Strategy s = data_strategy(2, 0, 2);
   s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(100'000)};
   const TaskGraph graph = lowered(s);
@@ -154,7 +154,7 @@ TEST(GradientBuckets, CutTheLastBackwardOnly) {
 }
 
 // Split backward passes: a weight gradient pass completes a bucket.
-TEST(GradientBuckets, WaitForWeightGradientsWhereTheyAreApart) {
+TEST(GradientBuckets, WaitForSplitWeightGradients) {
   Strategy s = strategy_of({.data = 2, .pipeline = 2}, 4);
   s.schedule = "zb-h1";
   s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(100'000)};
@@ -174,7 +174,7 @@ TEST(GradientBuckets, WaitForWeightGradientsWhereTheyAreApart) {
 // ---- ZeRO -----------------------------------------------------------------------------------
 
 // Over four ranks, in bytes per parameter: weights 2, gradients 4, optimizer 12.
-TEST(Zero, CutsOneClassMoreAtEveryLevel) {
+TEST(Zero, ShardsOneMoreMemoryClassPerLevel) {
   const auto resident = [](int zero) { return lowered(data_strategy(4, zero)).ranks[0].resident; };
   const auto bytes = [&](int zero) {
     const MemoryAmounts held = resident(zero);
@@ -252,7 +252,7 @@ TEST(FullySharded, HoldsOneUnitMoreForEachOneGatheredAhead) {
 
 // Eight ranks on four nodes of two, sharded inside nodes: reduce-scatter of 4 P bytes over 2 ranks
 // with each of two micro-batches, then once an all-reduce of a half over the 4 nodes.
-TEST(HybridSharding, SumsSharesOverTheGroupsOnce) {
+TEST(HybridSharding, AllReducesShardsAcrossGroupsOnce) {
   Strategy s = data_strategy(8, 3, 2);
   s.data_parallelism.shard_ranks = 2;
   const TaskGraph graph = lowered(s);
@@ -308,7 +308,7 @@ TEST(DataAxis, ReducesAfterTheLastBackwardOfTheRankWithoutBuckets) {
 
 // Includes schedules with two replicas of each part, where both complete a bucket, and schedules
 // with overlapped passes.
-TEST(DataAxis, MakesASoundGraphOfEveryScheduleThatAcceptsThePlan) {
+TEST(DataAxis, MakesAValidGraphOfEveryScheduleThatAcceptsThePlan) {
   const ModelGraph model = gpt({.blocks = 16, .tied = true});
   const Cluster cluster = cluster_of(2, 4);
   int lowered_plans = 0;
@@ -376,7 +376,7 @@ TEST(Ring, OfFiveSumsInEightRounds) {
 
 // Under ZeRO 1 the first half of the rounds is the reduce-scatter, the second half the all-gather
 // after the update, in the stored type.
-TEST(Ring, IsCutInTwoHalvesByZero1) {
+TEST(Ring, IsSplitIntoTwoHalvesByZero1) {
   Strategy s = data_strategy(4, 1);
   s.data_parallelism.kind = DataParallelKind::kRing;
   std::vector<std::pair<int, std::int64_t>> rounds;
@@ -435,7 +435,7 @@ TEST(OneProcess, ScattersGathersAndUpdatesOnTheFirstDevice) {
 }
 
 // Six workers, two servers with one half each; synchronous servers have buffers for all pushes.
-TEST(ParameterServer, HoldsAnEqualPartOnEveryServer) {
+TEST(ParameterServer, ShardsStateEquallyOverServers) {
   Strategy s = strategy_of({.data = 6}, 1);
   s.data_parallelism.kind = DataParallelKind::kParameterServer;
   s.data_parallelism.servers = 2;
@@ -486,7 +486,7 @@ TEST(ParameterServer, SumsAndClipsBeforeItUpdates) {
 }
 
 // Four workers, two servers: every pair exchanges one push and one pull of half the parameters.
-TEST(AsyncParameterServer, LetsEveryWorkerMeetEveryServer) {
+TEST(AsyncParameterServer, ExchangesBetweenEveryWorkerAndServer) {
   Strategy s = strategy_of({.data = 4}, 1);
   s.data_parallelism.kind = DataParallelKind::kAsyncParameterServer;
   s.data_parallelism.servers = 2;

@@ -124,7 +124,7 @@ std::string describe(const Strategy& s) {
 const LoweringOptions kChecked{.check_each_pass = true};
 const LoweringOptions kCheckedAllRanks{.ranks = RankSet::kAll, .check_each_pass = true};
 
-TEST(Lower, MakesASoundGraphOfEveryPlanInTheGrid) {
+TEST(Lower, MakesAValidGraphOfEveryPlanInTheGrid) {
   const ModelGraph model = gpt({.blocks = 9, .tied = true});
   const Cluster cluster = cluster_of(8, 4);
   int lowered = 0;
@@ -142,7 +142,7 @@ TEST(Lower, MakesASoundGraphOfEveryPlanInTheGrid) {
   EXPECT_GT(lowered, 400);
 }
 
-TEST(Lower, MakesASoundGraphOfEveryScheduleThatAcceptsThePlan) {
+TEST(Lower, MakesAValidGraphOfEveryScheduleThatAcceptsThePlan) {
   const ModelGraph model = gpt({.blocks = 16, .tied = true});
   const Cluster cluster = cluster_of(2, 4);
   int lowered = 0;
@@ -164,7 +164,7 @@ TEST(Lower, MakesASoundGraphOfEveryScheduleThatAcceptsThePlan) {
   EXPECT_GE(lowered, 8);
 }
 
-TEST(Lower, MakesASoundGraphOfExpertsFoldedIntoAStage) {
+TEST(Lower, MakesAValidGraphOfExpertsFoldedIntoAStage) {
   const ModelGraph model = mixture(4);
   const Cluster cluster = cluster_of(4, 4);
   for (const int tensor : {1, 2})
@@ -239,7 +239,7 @@ TEST(Lower, SendsTheBoundaryActivation) {
 }
 
 // 32,768 bytes as above, a quarter from each of four tensor ranks.
-TEST(Lower, CutsMessagesOverTheTensorRanksOfTrainersThatDo) {
+TEST(Lower, SlicesMessagesOverTensorRanksIfTheTrainerDoes) {
   const auto message = [](bool sequence_parallel) {
     Strategy s = strategy_of({.pipeline = 2, .tensor = 4}, 2);
     s.sequence_parallel = sequence_parallel;
@@ -256,7 +256,7 @@ TEST(Lower, CutsMessagesOverTheTensorRanksOfTrainersThatDo) {
 
 // A block has two column-parallel inputs, of attention and of the feed-forward layer. The
 // all-reduce of their gradients can run next to the GEMM of the weight gradient that follows.
-TEST(Lower, OverlapsTheReductionOfInputGradientsForTrainersThatDo) {
+TEST(Lower, OverlapsInputGradientReductionIfTheTrainerDoes) {
   const auto overlapped = [](bool overlaps) {
     LoweringOptions options;
     options.memory.overlaps_gradient_reduction = overlaps;
@@ -291,7 +291,7 @@ TEST(Lower, SharesOnePartAmongEqualBlocks) {
 
 // ---- what cannot be lowered -----------------------------------------------------------------
 
-TEST(Lower, RefusesAPlanThatIsNotSound) {
+TEST(Lower, RejectsAnInvalidPlan) {
   Plan plan = plan_of(strategy_of({.pipeline = 2}, 2), 4);
   plan.blocks_per_stage = {2, 1};
   EXPECT_THROW(lower(plan, gpt({.blocks = 4}), cluster_of(1, 4)), InputError);

@@ -149,7 +149,7 @@ TEST(ShardedOutputLayer, InterlacedPassesWaitForTheBarrier) {
   EXPECT_THAT(inputs_of(graph, third), ElementsAre(std::pair(Stream::kOutputReductions, 0)));
 }
 
-TEST(ShardedOutputLayer, RefusesWhatItsPassesCannotBeCutFor) {
+TEST(ShardedOutputLayer, RejectsOptionsThatSplitPasses) {
   Strategy s = strategy_for("vocab-1f1b");
   s.degrees.data = 2;
   s.global_batch *= 2;

@@ -84,7 +84,7 @@ TEST(TensorParallelism, CountsWholeBuffers) {
 }
 
 // The tensor of a collective belongs to its source operator, because executors look it up there.
-TEST(TensorParallelism, SaysWhichTensorOfWhichOperatorTravels) {
+TEST(TensorParallelism, NamesTheCommunicatedTensorAndItsOperator) {
   const ModelGraph model = gpt({.blocks = 2});
   const TaskGraph graph = lower_dense({.tensor = 2}, true);
   int named = 0;
@@ -201,7 +201,7 @@ TEST(ResidentMemory, HoldsATiedTableOnBothEnds) {
 }
 
 // 1F1B: stage s of p holds min(m, p - s) micro-batches of its blocks at most.
-TEST(ActivationMemory, FollowsThePromiseOf1F1B) {
+TEST(ActivationMemory, MatchesTheGuaranteeOf1F1B) {
   const ModelGraph model = gpt({.blocks = 4});
   const TaskGraph graph =
       lower(plan_of(strategy_of({.pipeline = 4}, 8), 4), model, cluster_of(1, 4));
@@ -248,7 +248,7 @@ TEST(StepEnd, ReducesGradientsThenNormThenUpdates) {
               ElementsAre("dp all-reduce", "pp all-reduce", "dp all-reduce", "optimizer"));
 }
 
-TEST(StepEnd, LetsLaterChunksReduceFirstIfReductionsOverlap) {
+TEST(StepEnd, ReducesLaterChunksFirstIfReductionsOverlap) {
   Strategy s = strategy_of({.data = 2, .pipeline = 2, .chunks = 2}, 2);
   s.data_parallelism.buckets = {BucketRule::kBytes, Bytes(1 << 30)};
   const TaskGraph graph = lower(plan_of(s, 4), gpt({.blocks = 4}), cluster_of(2, 4));

@@ -58,7 +58,7 @@ AutomaticTask random_task(std::mt19937& random) {
   return task;
 }
 
-TEST(AutomaticSchedule, IsSoundWithinItsCapsAndTimedAsDirectly) {
+TEST(AutomaticSchedule, IsValidWithinItsCapsAndMatchesDirectTiming) {
   std::mt19937 random(7);
   for (int i = 0; i < 200; ++i) {
     const AutomaticTask task = random_task(random);

@@ -54,7 +54,7 @@ std::vector<std::int64_t> peaks_of(const Schedule& schedule, const DispatchTask&
   return peaks;
 }
 
-TEST(Dispatcher, KeepsLimitsAndNeverLocksWhateverTheKeys) {
+TEST(Dispatcher, KeepsLimitsAndNeverDeadlocksForAnyKeys) {
   const Placement placements[] = {looped_placement(4, 1), looped_placement(3, 3),
                                   wave_placement(4, 2), wave_placement(3, 4), wave_placement(1, 2)};
   for (std::uint32_t seed = 1; seed <= 40; ++seed)

@@ -42,7 +42,7 @@ void expect_peaks(std::string_view name, const Size& s, double freed, const Form
 constexpr double kFreed = 0.75;
 constexpr double kKept = 1 - kFreed;
 
-TEST(PeakActivations, FollowTheirFormsOnEveryDevice) {
+TEST(PeakActivations, MatchTheirClosedFormsOnEveryDevice) {
   for (const int p : {1, 2, 3, 4, 8})
     for (const int m : {2 * p, 3 * p, 4 * p}) {
       const Size one{p, 1, m};

@@ -42,7 +42,7 @@ ScheduleRequest request_of(const VectorRow& row, int chunks) {
           .freed_by_input_gradient = 0};
 }
 
-TEST(ZeroBubbleTable5, HandcraftedColumnsComeOutToFourDecimals) {
+TEST(ZeroBubbleTable5, HandcraftedColumnsMatchToFourDecimals) {
   const auto rows = read_vectors("zero_bubble_table5.csv");
   ASSERT_EQ(rows.size(), 12u);
   for (const VectorRow& row : rows)
@@ -66,7 +66,7 @@ double freed_by_input_gradient(const TransformerShape& shape) {
   return 1 - 32.0 * shape.hidden / (34.0 * shape.hidden + 5.0 * shape.heads * kSequence);
 }
 
-TEST(ZeroBubbleTable5, AutomaticColumnsComeOutToFourDecimals) {
+TEST(ZeroBubbleTable5, AutomaticColumnsMatchToFourDecimals) {
   const std::map<std::string, TransformerShape> shapes{
       {"1.5B", {2304, 24}}, {"6.2B", {4096, 32}}, {"14.6B", {5120, 40}}, {"28.3B", {6144, 48}}};
   for (const VectorRow& row : read_vectors("zero_bubble_table5.csv"))
@@ -79,7 +79,7 @@ TEST(ZeroBubbleTable5, AutomaticColumnsComeOutToFourDecimals) {
     }
 }
 
-TEST(ZeroBubbleTable5, InterleavedColumnComesOutWithEveryDependencyKept) {
+TEST(ZeroBubbleTable5, InterleavedColumnMatchesWithEveryDependency) {
   for (const VectorRow& row : read_vectors("zero_bubble_table5.csv")) {
     const int chunks = std::stoi(row.at("chunks"));
     const ScheduleRequest request = request_of(row, chunks);
@@ -96,7 +96,7 @@ void expect_near(Ticks value, const std::string& published, const std::string& w
   EXPECT_NEAR(static_cast<double>(value.value), expected, kRelative * expected) << what;
 }
 
-TEST(PublicSchedulers, ClosedOrdersGiveTheSamePeriodMakespanAndPeak) {
+TEST(PublicSchedulers, PublishedOrdersHaveTheSamePeriodMakespanAndPeak) {
   const std::set<std::string> heuristics{"zb-heuristic", "zb-v-heuristic", "v-half-greedy",
                                          "v-min-greedy"};
   int compared = 0;

@@ -50,7 +50,7 @@ std::vector<ScheduleRequest> accepted_requests(const ScheduleRule& rule) {
   return accepted;
 }
 
-TEST(ScheduleRules, EverySmallScheduleIsSound) {
+TEST(ScheduleRules, EverySmallScheduleIsValid) {
   for (const ScheduleRule& rule : schedule_rules()) {
     const auto requests = accepted_requests(rule);
     EXPECT_GE(requests.size(), 10u) << rule.name;
@@ -65,7 +65,7 @@ TEST(ScheduleRules, EverySmallScheduleIsSound) {
   }
 }
 
-TEST(ScheduleRules, EverySmallScheduleKeepsItsMemoryPromise) {
+TEST(ScheduleRules, EverySmallScheduleKeepsItsMemoryGuarantee) {
   for (const ScheduleRule& rule : schedule_rules())
     for (const ScheduleRequest& request : accepted_requests(rule)) {
       const Schedule schedule = rule.generate(request);
@@ -79,7 +79,7 @@ TEST(ScheduleRules, EverySmallScheduleKeepsItsMemoryPromise) {
 }
 
 // The guaranteed peak must be reached by at least one request.
-TEST(ScheduleRules, EveryPromiseIsReachedOnSomeDevice) {
+TEST(ScheduleRules, EveryGuaranteeIsReachedOnSomeDevice) {
   for (const ScheduleRule& rule : schedule_rules()) {
     int reached = 0;
     for (const ScheduleRequest& request : accepted_requests(rule)) {
@@ -115,7 +115,7 @@ std::string problem_of(std::string_view name, int p, int v, int m,
   return find_schedule_rule(name)->problem(request).value_or("");
 }
 
-TEST(ScheduleRules, ProblemsTellTheValuesAndWhatWouldBeRight) {
+TEST(ScheduleRules, ProblemsNameValuesAndAValidAlternative) {
   EXPECT_EQ(problem_of("1f1b", 0, 1, 4), "requires at least 1 device, got 0");
   EXPECT_EQ(problem_of("1f1b", 4, 1, 0), "requires at least 1 micro-batch, got 0");
   EXPECT_EQ(problem_of("1f1b", 4, 2, 8),

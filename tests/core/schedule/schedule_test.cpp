@@ -32,7 +32,7 @@ TEST(OrderText, ReadsBackWhatItWrites) {
   EXPECT_EQ(order_from_text("  0F0\n\t0B0 ").size(), 2u);
 }
 
-TEST(OrderText, NamesTheWordThatIsWrong) {
+TEST(OrderText, NamesTheInvalidWord) {
   EXPECT_EQ(message_of("0F0 0X1"), "action 2: invalid action '0X1'");
   EXPECT_EQ(message_of("F0"), "action 1: invalid action 'F0'");
   EXPECT_EQ(message_of("0F"), "action 1: invalid action '0F'");

@@ -70,7 +70,7 @@ TEST(ScheduleTiming, GPipeAnd1F1BTakeMPlusPMinusOneRounds) {
 }
 
 // sum tF + sum tBW + (m - 1)(max tF + max tBW) + 2 (p - 1) c, tBW = tB + tW
-TEST(ScheduleTiming, GPipeFollowsItsFormWithUnequalStagesAndLatency) {
+TEST(ScheduleTiming, GPipeMatchesItsFormulaWithUnequalStagesAndLatency) {
   const std::vector<std::int64_t> f{7, 11, 5, 9}, b{8, 13, 12, 6}, w{4, 9, 3, 7};
   StageTimes times;
   std::int64_t sum = 0, longest_forward = 0, longest_backward = 0;
@@ -111,7 +111,7 @@ TEST(ScheduleTiming, LoopedSchedulesDivideTheBubbleByTheChunks) {
         }
 }
 
-TEST(ScheduleTiming, ZeroBubbleFormsHoldInTheirDomain) {
+TEST(ScheduleTiming, ZeroBubbleFormulasHoldInTheirDomain) {
   for (const Case& c : cases()) {
     if (c.w > std::min(c.f, c.b) || c.m < 2 * c.p) continue;
     const std::int64_t work = c.m * c.total();
@@ -127,11 +127,11 @@ TEST(ScheduleTiming, ZeroBubbleFormsHoldInTheirDomain) {
 }
 
 // Beyond tW <= min(tF, tB) the form of ZB-H1 is off: p = 4, m = 8, (10, 9, 12) would be 269.
-TEST(ScheduleTiming, ZeroBubbleFormFailsWithLongWeightGradients) {
+TEST(ScheduleTiming, ZeroBubbleFormulaFailsWithLongWeightGradients) {
   EXPECT_NE(time_of("zb-h1", {4, 8, 10, 9, 12}).period, scaled(8 * 31 + 3 * (10 + 9 - 12)));
 }
 
-TEST(ScheduleTiming, TheOtherZeroBubbleFormsFailOutsideTheirDomainToo) {
+TEST(ScheduleTiming, OtherZeroBubbleFormulasFailOutsideTheirDomain) {
   const Case long_weights{4, 8, 10, 9, 12};
   EXPECT_NE(time_of("zb-h2", long_weights).period, scaled(8 * 31 + 3 * (10 + 9 - 2 * 12)));
   const Case few{8, 12, 10, 10, 10};  // m < 2p: not even the warm-up of ZB-H2 fits
@@ -192,7 +192,7 @@ TEST(ScheduleTiming, ZbVHasABubbleOfPMinusOneTimesFMinusW) {
     }
 }
 
-TEST(ScheduleTiming, DualPipeFormHoldsForEqualForwardAndInputGradient) {
+TEST(ScheduleTiming, DualPipeFormulaHoldsForEqualForwardAndInputGradient) {
   for (const int p : {2, 4, 6, 8})
     for (const int w : {4, 10}) {
       const Case c{p, 2 * p, 10, 10, w};
@@ -209,14 +209,14 @@ TEST(ScheduleTiming, DualPipeFormHoldsForEqualForwardAndInputGradient) {
 }
 
 // The published form says 78 for both; the bubbles are 72 and 84.
-TEST(ScheduleTiming, DualPipeFormIsOffWhenInputGradientsAreLongerOrShorter) {
+TEST(ScheduleTiming, DualPipeFormulaFailsForUnequalInputGradients) {
   EXPECT_EQ(time_of("dualpipe", {8, 20, 10, 12, 8}).makespan, scaled(20 * 30 + 72));
   EXPECT_EQ(time_of("dualpipe", {8, 20, 12, 10, 6}).makespan, scaled(20 * 28 + 84));
 }
 
 // tF = tBW: (D - 2) / (2N + D - 2) for all N. tBW = 2 tF: (D - 2) / (1.5N + D - 2) for N = D only;
 // concatenated units are far worse (D = 8: 3/11 and 5/21 instead of 0.200 and 0.111).
-TEST(ScheduleTiming, ChimeraFormsHold) {
+TEST(ScheduleTiming, ChimeraFormulasHold) {
   for (const int d : {4, 8, 16}) {
     for (const int k : {1, 2, 4})
       EXPECT_DOUBLE_EQ(time_of("chimera", {d, k * d, 2, 1, 1}).makespan_bubble,
@@ -248,7 +248,7 @@ TEST(ScheduleTiming, HanayoShrinksTheBubbleWithItsWaves) {
     }
 }
 
-TEST(ScheduleTiming, VSchedulesPeakExactlyAsPromised) {
+TEST(ScheduleTiming, VSchedulesReachTheirGuaranteedPeak) {
   for (const auto& [p, minimum, half] : {std::tuple{4, 2, 3}, {8, 4, 5}, {16, 6, 9}}) {
     const Case c{p, 4 * p, 10, 10, 10};
     const auto peak = [&](const char* name) {
@@ -304,7 +304,7 @@ TEST(ScheduleTiming, ABusyLinkDelaysTheNextMessage) {
   EXPECT_EQ(timing.starts[1][1], Ticks(8));
 }
 
-TEST(ScheduleTiming, AnOverlappedPairMayLastLessThanItsParts) {
+TEST(ScheduleTiming, AnOverlappedPairCanTakeLessThanItsPasses) {
   const Schedule dualpipev =
       find_schedule_rule("dualpipev")->generate(request_of({4, 10, 0, 0, 0}, 2));
   StageTimes times = uniform_times(8, Ticks(1), Ticks(1), Ticks(1));

@@ -102,12 +102,12 @@ TEST(VocabularyParallelism, SplittingTheOutputLayerRemovesItsImbalance) {
   EXPECT_LE(on_all, Ticks(32 * 48 * 115 / 100));
 }
 
-TEST(VocabularyParallelism, OrdersComeBackFromText) {
+TEST(VocabularyParallelism, OrdersRoundTripThroughText) {
   const Schedule schedule = vocabulary_schedule("vocab-1-1f1b", 3, 5, unit_times(3));
   for (const auto& order : schedule.orders) EXPECT_EQ(order_from_text(to_text(order)), order);
 }
 
-TEST(VocabularyParallelism, PyTorchsCsvCannotSayIt) {
+TEST(VocabularyParallelism, PyTorchsCsvCannotExpressIt) {
   const Schedule schedule = vocabulary_schedule("vocab-1f1b", 2, 2, unit_times(2));
   try {
     write_schedule_csv(schedule);
@@ -117,7 +117,7 @@ TEST(VocabularyParallelism, PyTorchsCsvCannotSayIt) {
   }
 }
 
-TEST(VocabularyParallelism, TheCheckerMissesAShare) {
+TEST(VocabularyParallelism, TheCheckerFindsAMissingShard) {
   Schedule schedule = vocabulary_schedule("vocab-1f1b", 2, 2, unit_times(2));
   auto& order = schedule.orders[0];
   order.erase(order.begin() + 1);  // 0S0
@@ -125,7 +125,7 @@ TEST(VocabularyParallelism, TheCheckerMissesAShare) {
               ElementsAre("device 0: missing 0S0 (the output layer is sharded)"));
 }
 
-TEST(VocabularyParallelism, TheCheckerRefusesSharesThatNobodyAskedFor) {
+TEST(VocabularyParallelism, TheCheckerRejectsUnrequestedShards) {
   Schedule schedule = vocabulary_schedule("vocab-1f1b", 1, 1, unit_times(1));
   ASSERT_THAT(check_schedule(schedule), IsEmpty());
   schedule.output_barriers = 0;
@@ -135,7 +135,7 @@ TEST(VocabularyParallelism, TheCheckerRefusesSharesThatNobodyAskedFor) {
 }
 
 // Device 1 would go backward before device 0 has done its share, which waits for that backward.
-TEST(VocabularyParallelism, TheCheckerFindsABarrierThatNeverEnds) {
+TEST(VocabularyParallelism, TheCheckerFindsABarrierThatNeverCompletes) {
   Schedule schedule = vocabulary_schedule("vocab-1f1b", 2, 1, unit_times(2));
   schedule.orders[0] = order_from_text("0F0 0B0 0S0 0T0");
   EXPECT_THAT(
@@ -180,7 +180,7 @@ TEST(Interlaced1F1B, HoldsHalfAsManyMicrobatchesMore) {
               ElementsAre(12, 10, 9, 7, 6, 4, 3, 1));
 }
 
-TEST(VocabularyParallelism, EveryRuleSaysHowManyBarriersItsSchedulesHave) {
+TEST(VocabularyParallelism, EveryRuleDeclaresItsBarriers) {
   for (const ScheduleRule& rule : schedule_rules()) {
     ScheduleRequest request;
     request.devices = 4;

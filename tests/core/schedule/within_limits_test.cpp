@@ -29,7 +29,7 @@ ScheduleRequest v_request(int devices, int microbatches) {
   return request;
 }
 
-TEST(ScheduleWithinLimits, IsSoundKeepsTheCapAndIsNeverLongerThanASeedThatDoes) {
+TEST(ScheduleWithinLimits, IsValidWithinTheCapAndNeverLongerThanASeed) {
   for (std::uint32_t seed = 1; seed <= 6; ++seed)
     for (const int cap : {2, 3, 5, 8, 12}) {
       SCOPED_TRACE(testing::Message() << "seed " << seed << ", cap " << cap);
@@ -83,7 +83,7 @@ TEST(AutomaticV, KeepsThePurePatternWithoutTimesAndIsNeverLongerWithThem) {
     }
 }
 
-TEST(AutomaticV, KeepsThePeakThatItsRulePromisesWithinACap) {
+TEST(AutomaticV, KeepsTheGuaranteedPeakWithinACap) {
   for (const char* name : {"zb-v", "v-half", "v-min"})
     for (const int cap : {1, 2, 3, 6}) {
       ScheduleRequest request = v_request(4, 9);

@@ -22,7 +22,7 @@ Plan plan_of(std::string schedule, int chunks, std::vector<int> blocks) {
   return plan;
 }
 
-TEST(LaunchText, GivesMegatronItsFlags) {
+TEST(LaunchText, WritesMegatronFlags) {
   const LaunchText launch = launch_text(LaunchTarget::kMegatron,
                                         plan_of("interleaved-1f1b", 2, {3, 3, 3, 3, 3, 3, 3, 3}));
   EXPECT_EQ(launch.text,
@@ -40,18 +40,18 @@ TEST(LaunchText, GivesMegatronItsFlags) {
             "--micro-batch-size 1 \\\n"
             "--global-batch-size 16 \\\n"
             "--seq-length 2048\n");
-  EXPECT_TRUE(launch.not_said.empty());
+  EXPECT_TRUE(launch.unsupported.empty());
 }
 
 // The embedding is before the layers of the first stage, the loss after those of the last.
-TEST(LaunchText, DrawsUnequalStagesForMegatron) {
+TEST(LaunchText, WritesTheLayoutOfUnequalStagesForMegatron) {
   const LaunchText launch = launch_text(LaunchTarget::kMegatron, plan_of("1f1b", 1, {2, 3, 3, 1}));
   EXPECT_NE(launch.text.find("--pipeline-model-parallel-layout \"Ett|ttt|ttt|tL\""),
             std::string::npos)
       << launch.text;
 }
 
-TEST(LaunchText, GivesTorchtitanAFile) {
+TEST(LaunchText, WritesATorchtitanFile) {
   Plan plan = plan_of("zb-v", 2, {3, 3, 3, 3, 3, 3, 3, 3});
   plan.strategy.zero = 3;
   plan.strategy.recompute = {};
@@ -78,10 +78,10 @@ TEST(LaunchText, GivesTorchtitanAFile) {
             "\n"
             "[activation_checkpoint]\n"
             "mode = \"none\"\n");
-  EXPECT_TRUE(launch.not_said.empty());
+  EXPECT_TRUE(launch.unsupported.empty());
 }
 
-TEST(LaunchText, GivesDeepSpeedAFile) {
+TEST(LaunchText, WritesADeepSpeedFile) {
   const LaunchText launch = launch_text(LaunchTarget::kDeepSpeed, plan_of("1f1b", 1, {6, 6, 6, 6}));
   const auto file = nlohmann::json::parse(launch.text);
   EXPECT_EQ(file["train_batch_size"], 16);
@@ -89,11 +89,11 @@ TEST(LaunchText, GivesDeepSpeedAFile) {
   EXPECT_EQ(file["gradient_accumulation_steps"], 8);
   EXPECT_EQ(file["zero_optimization"]["stage"], 1);
   EXPECT_EQ(file["tensor_parallel"]["autotp_size"], 8);
-  EXPECT_EQ(launch.not_said.size(), 2u);  // pipeline and recomputation are configured in code
+  EXPECT_EQ(launch.unsupported.size(), 2u);  // pipeline and recomputation are configured in code
 }
 
 // Arguments of megatron/training/arguments.py.
-TEST(LaunchText, NamesThePrecisionForMegatron) {
+TEST(LaunchText, WritesThePrecisionForMegatron) {
   Plan plan = plan_of("1f1b", 1, {6, 6, 6, 6});
   Strategy& s = plan.strategy;
   const auto missing = [&](const std::string& flags) {
@@ -118,7 +118,7 @@ TEST(LaunchText, NamesThePrecisionForMegatron) {
 }
 
 // Its distributed optimizer and its own FSDP each require additional flags.
-TEST(LaunchText, GivesMegatronWhatItsFlagsAskFor) {
+TEST(LaunchText, WritesFlagsThatMegatronFlagsRequire) {
   Plan plan = plan_of("1f1b", 1, {6, 6, 6, 6});
   plan.strategy.recompute = {};
   plan.strategy.zero = 3;
@@ -137,7 +137,7 @@ TEST(LaunchText, GivesMegatronWhatItsFlagsAskFor) {
                              "--num-distributed-optimizer-instances 2 \\\n"),
             std::string::npos)
       << launch.text;
-  EXPECT_EQ(launch.not_said.size(), 2u);  // the environment variable, and the pipeline
+  EXPECT_EQ(launch.unsupported.size(), 2u);  // the environment variable, and the pipeline
 }
 
 // It does not support overlapping the parameter gather without the gradient reduction.
@@ -147,10 +147,10 @@ TEST(LaunchText, NeverGathersAheadWithoutReducingAhead) {
   plan.strategy.data_parallelism.overlap_gather = true;
   const LaunchText launch = launch_text(LaunchTarget::kMegatron, plan);
   EXPECT_NE(launch.text.find("--overlap-grad-reduce"), std::string::npos);
-  EXPECT_EQ(launch.not_said.size(), 3u);  // that, the environment variable and the pipeline
+  EXPECT_EQ(launch.unsupported.size(), 3u);  // that, the environment variable and the pipeline
 }
 
-TEST(LaunchText, SaysHowTorchtitanMovesKeysAndValues) {
+TEST(LaunchText, WritesTheContextAlgorithmForTorchtitan) {
   Plan plan = plan_of("1f1b", 1, {6, 6, 6, 6});
   plan.strategy.zero = 3;
   plan.strategy.recompute = {};
@@ -161,14 +161,14 @@ TEST(LaunchText, SaysHowTorchtitanMovesKeysAndValues) {
                            "context_parallel_rotate_method = \"alltoall\"\n"),
             std::string::npos)
       << ring.text;
-  EXPECT_TRUE(ring.not_said.empty());
+  EXPECT_TRUE(ring.unsupported.empty());
   plan.strategy.model_parallelism.context = ContextAlgorithm::kAllToAll;
   const LaunchText heads = launch_text(LaunchTarget::kTorchtitan, plan);
   EXPECT_EQ(heads.text.find("rotate_method"), std::string::npos);
-  EXPECT_EQ(heads.not_said.size(), 1u);
+  EXPECT_EQ(heads.unsupported.size(), 1u);
 }
 
-TEST(LaunchText, LaysOutDeepSpeedsRanksWithContextParallelism) {
+TEST(LaunchText, WritesSizesForContextParallelismInDeepSpeed) {
   Plan plan = plan_of("1f1b", 1, {6, 6, 6, 6});
   plan.strategy.degrees.context = 2;
   plan.strategy.model_parallelism.tensor_overlap = true;
@@ -179,12 +179,12 @@ TEST(LaunchText, LaysOutDeepSpeedsRanksWithContextParallelism) {
 }
 
 // A bucket size chosen by the trainer is not presented as the plan's.
-TEST(LaunchText, SaysWhoseBucketsTheyAre) {
+TEST(LaunchText, WritesBucketsOfTheTrainer) {
   Plan plan = plan_of("1f1b", 1, {6, 6, 6, 6});
   plan.strategy.data_parallelism.buckets.rule = BucketRule::kMegatron;
-  EXPECT_TRUE(launch_text(LaunchTarget::kMegatron, plan).not_said.empty());
+  EXPECT_TRUE(launch_text(LaunchTarget::kMegatron, plan).unsupported.empty());
   plan.strategy.data_parallelism.buckets.rule = BucketRule::kPyTorch;
-  EXPECT_EQ(launch_text(LaunchTarget::kMegatron, plan).not_said.size(), 1u);
+  EXPECT_EQ(launch_text(LaunchTarget::kMegatron, plan).unsupported.size(), 1u);
   // Bytes become elements of the reduced gradients, here fp32.
   plan.strategy.data_parallelism.buckets = {.rule = BucketRule::kBytes, .bytes = Bytes(4'000'000)};
   EXPECT_THAT(launch_text(LaunchTarget::kMegatron, plan).text,
@@ -196,11 +196,11 @@ TEST(LaunchText, SaysWhoseBucketsTheyAre) {
 }
 
 // A schedule that a trainer does not support is never silently replaced by another one.
-TEST(LaunchText, SaysWhatIsLost) {
+TEST(LaunchText, ListsUnsupportedSettings) {
   for (int target = 0; target < kLaunchTargetCount; ++target)
     EXPECT_FALSE(launch_text(static_cast<LaunchTarget>(target),
                              plan_of("hanayo", 2, {3, 3, 3, 3, 3, 3, 3, 3}))
-                     .not_said.empty());
+                     .unsupported.empty());
   const LaunchText titan =
       launch_text(LaunchTarget::kTorchtitan, plan_of("zb-h1", 1, {6, 6, 6, 6}));
   EXPECT_NE(titan.text.find("schedule.csv"), std::string::npos);

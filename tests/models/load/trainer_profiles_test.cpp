@@ -244,7 +244,7 @@ TEST(TrainerPresets, AgreeWithTheirLaunchText) {
     for (const Plan& plan : variations_of(plan_with("1f1b", 1))) {
       const std::vector<TrainerGap> gaps = trainer_gaps(trainer.abilities, plan);
       if (!gaps.empty()) {
-        EXPECT_FALSE(launch_text(*trainer.launch, plan).not_said.empty())
+        EXPECT_FALSE(launch_text(*trainer.launch, plan).unsupported.empty())
             << name << " has " << missing_text(gaps);
       }
     }

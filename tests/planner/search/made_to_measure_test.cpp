@@ -22,7 +22,7 @@ Strategy split_of(int pipeline, int chunks, int data, std::int64_t batch) {
   strategy.degrees.data = data;
   strategy.global_batch = batch;
   strategy.sequence_length = 512;
-  strategy.schedule = kMadeToMeasure;
+  strategy.schedule = kSynthesizedSchedule;
   return strategy;
 }
 
@@ -66,7 +66,7 @@ TEST(MadeToMeasure, OrdersComeBackFromThePlanFile) {
   PlanFile file;
   file.plan = complete_plan(split_of(4, 1, 1, 8), job.model, job.cluster, *job.cost_model);
   if (file.plan.orders.empty()) {  // a published schedule was as good: any orders do for the file
-    file.plan.strategy.schedule = kMadeToMeasure;
+    file.plan.strategy.schedule = kSynthesizedSchedule;
     file.plan.orders = schedule_of(file.plan).orders;
   }
   EXPECT_EQ(plan_file_from_json(to_json(file), "x.plan.json"), file);
@@ -76,7 +76,7 @@ TEST(MadeToMeasure, TheSearchRanksMeasuredRowsAmongTheOthers) {
   SmallJob job = job_on(4, 8, 40_GiB);
   job.fixed.pipeline = 4;
   const SearchResult by_name = job.search();
-  job.fixed.schedule = kMadeToMeasure;
+  job.fixed.schedule = kSynthesizedSchedule;
   const SearchResult measured = job.search();
   ASSERT_EQ(measured.plans.size(), by_name.plans.size());
   EXPECT_LE(measured.plans.front().evaluation.step_time,
@@ -87,7 +87,7 @@ TEST(MadeToMeasure, TheSearchRanksMeasuredRowsAmongTheOthers) {
 TEST(MadeToMeasure, BrokenOrdersAreRefusedWithDeviceAndAction) {
   const SmallJob job = job_on(2, 4, 40_GiB);
   Plan plan = complete_plan(split_of(2, 1, 1, 4), job.model, job.cluster, *job.cost_model);
-  plan.strategy.schedule = kMadeToMeasure;
+  plan.strategy.schedule = kSynthesizedSchedule;
   plan.orders = schedule_of(plan).orders;
   std::reverse(plan.orders[1].begin(), plan.orders[1].end());
   const std::vector<Diagnostic> problems = check_plan(plan, job.model, job.cluster);
