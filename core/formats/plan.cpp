@@ -5,6 +5,7 @@
 
 #include "core/base/json_value.hpp"
 #include "core/formats/file.hpp"
+#include "core/plan/parallel_sizes.hpp"
 
 namespace meshwright {
 namespace {
@@ -38,13 +39,7 @@ void read_word(JsonObjectReader& reader, std::string_view key, Parse parse, Valu
 
 ParallelDegrees read_degrees(JsonObjectReader& reader) {
   ParallelDegrees d;
-  d.tensor = degree(reader, "tp");
-  d.pipeline = degree(reader, "pp");
-  d.chunks = degree(reader, "vpp");
-  d.data = degree(reader, "dp");
-  d.context = degree(reader, "cp");
-  d.expert = degree(reader, "ep");
-  d.expert_tensor = degree(reader, "etp");
+  for (const ParallelSize& size : kParallelSizes) d.*size.size = degree(reader, size.key);
   std::int64_t ranks = 1;
   for (const int part : {d.tensor, d.pipeline, d.data, d.context})
     if (ranks <= kMostRanksInFile) ranks *= part;

@@ -3,6 +3,7 @@
 
 #include "core/base/check.hpp"
 #include "core/formats/plan.hpp"
+#include "core/plan/parallel_sizes.hpp"
 
 namespace meshwright {
 namespace {
@@ -55,22 +56,18 @@ void add_precision(const Precision& p, Json& json) {
 }
 
 Json json_of(const Strategy& s) {
-  Json json{{"tp", s.degrees.tensor},
-            {"pp", s.degrees.pipeline},
-            {"vpp", s.degrees.chunks},
-            {"dp", s.degrees.data},
-            {"cp", s.degrees.context},
-            {"ep", s.degrees.expert},
-            {"etp", s.degrees.expert_tensor},
-            {"sequence_parallel", s.sequence_parallel},
-            {"micro_batch", s.micro_batch},
-            {"global_batch", s.global_batch},
-            {"seq", s.sequence_length},
-            {"schedule", s.schedule},
-            {"recompute", to_text(s.recompute)},
-            {"zero", s.zero},
-            {"dtype", name_of(s.dtype)},
-            {"attention", name_of(s.attention)}};
+  Json json;
+  for (const ParallelSize& size : kParallelSizes)
+    json[std::string(size.key)] = s.degrees.*size.size;
+  json.update(Json{{"sequence_parallel", s.sequence_parallel},
+                   {"micro_batch", s.micro_batch},
+                   {"global_batch", s.global_batch},
+                   {"seq", s.sequence_length},
+                   {"schedule", s.schedule},
+                   {"recompute", to_text(s.recompute)},
+                   {"zero", s.zero},
+                   {"dtype", name_of(s.dtype)},
+                   {"attention", name_of(s.attention)}});
   add_data_parallelism(s.data_parallelism, json);
   add_model_parallelism(s.model_parallelism, json);
   add_precision(s.precision, json);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "core/plan/parallel_sizes.hpp"
 #include "core/plan/plan.hpp"
 #include "core/plan/plan_fields.hpp"
 #include "core/trainer/trainer.hpp"
@@ -58,22 +59,6 @@ constexpr std::string_view kBlockList = kRecomputeWords.back();
 constexpr std::string_view kPipelineBeforeDataName = "tp-cp-ep-pp-dp";
 constexpr RankOrder kPipelineBeforeData{
     {Axis::kTensor, Axis::kContext, Axis::kExpert, Axis::kPipeline, Axis::kData}};
-
-int size_along(const ParallelDegrees& d, Axis axis) {
-  switch (axis) {
-    case Axis::kTensor:
-      return d.tensor;
-    case Axis::kContext:
-      return d.context;
-    case Axis::kExpert:
-      return d.expert;
-    case Axis::kData:
-      return d.data;
-    case Axis::kPipeline:
-      break;
-  }
-  return d.pipeline;
-}
 
 std::string_view expert_tensor_word(const ParallelDegrees& d) {
   if (d.expert_tensor == 1) return "1";
