@@ -7,17 +7,16 @@
 #include "cli/flags/help_formatter.hpp"
 #include "cli/flags/word_flag.hpp"
 #include "cli/job/job_error.hpp"
-#include "cli/job/neighbours.hpp"
 #include "cli/job/trainer_notes.hpp"
 #include "cli/reports/asynchronous_report.hpp"
 #include "cli/reports/report.hpp"
+#include "cli/terminal/interrupt.hpp"
 #include "cli/terminal/table.hpp"
 #include "core/base/parse_quantity.hpp"
-#include "core/lowering/lower.hpp"
 #include "core/trainer/launch_text.hpp"
-#include "planner/search/evaluate_plan.hpp"
+#include "planner/search/neighbours.hpp"
 #include "planner/search/search.hpp"
-#include "simulator/engine/simulate.hpp"
+#include "simulator/predict/predict.hpp"
 
 namespace meshwright {
 namespace {
@@ -36,21 +35,18 @@ struct Explanation {
 
 Explanation explain(const Job& job, const JobFlags& flags) {
   const Plan& plan = job.file.plan;
-  const TaskGraph graph = lower(plan, job.model, job.cluster, {.memory = job.cost_model->memory()});
-  const std::vector<WorkPrice> prices = price_works(graph.parts, graph.works, *job.cost_model);
-  const SimulatedTimes times = simulate(graph, prices);
+  TrainingJob training = training_job(job);
+  training.checkpoint = stop_if_interrupted;
+  const Prediction prediction = predict(training);
   Explanation e;
-  e.ranks = graph.ranks;
-  e.evaluation = evaluate(graph, prices, times, job_facts(plan.strategy, job.model, job.cluster));
+  e.ranks = prediction.graph.ranks;
+  e.evaluation = prediction.evaluation;
   e.figures =
       figures_of(plan.strategy, e.evaluation, job.file.predicted ? job.file.predicted->why : "");
-  const std::optional<ErrorBar> bar =
-      error_bar_of(plan.strategy, job.model, job.cluster, job.trainer, e.evaluation,
-                   !job.file.calibration.empty());
-  e.figures.range = range_of(e.figures.step_time, bar);
-  e.validation = validation_text(bar, *job.cost_model);
-  e.neighbours = evaluate_neighbours(job);
-  e.asynchronous = asynchronous_text(plan.strategy, graph, prices);
+  e.figures.range = range_of(e.figures.step_time, prediction.error_bar);
+  e.validation = validation_text(prediction.error_bar, *job.cost_model);
+  e.neighbours = evaluate_neighbours(training);
+  e.asynchronous = asynchronous_text(plan.strategy, prediction.graph, prediction.prices);
   e.trainer_problems = trainer_problems(job, flags);
   return e;
 }

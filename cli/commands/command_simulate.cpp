@@ -9,13 +9,10 @@
 #include "cli/job/trainer_notes.hpp"
 #include "cli/reports/report.hpp"
 #include "cli/terminal/interrupt.hpp"
-#include "core/cluster/link_network.hpp"
 #include "core/formats/file.hpp"
 #include "core/formats/pftrace.hpp"
-#include "core/lowering/lower.hpp"
 #include "core/plan/weight_versions.hpp"
-#include "planner/search/evaluate_plan.hpp"
-#include "simulator/engine/simulate.hpp"
+#include "simulator/predict/predict.hpp"
 
 namespace meshwright {
 namespace {
@@ -23,39 +20,21 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Simulation {
-  TaskGraph graph;
-  std::vector<WorkPrice> prices;
-  SimulatedTimes times;
-  Evaluation evaluation;
+  Prediction prediction;
   std::optional<StepVariation> variation;
   std::optional<FailureModel> failures;
   std::optional<Seconds> checkpoint_interval;
   std::vector<Diagnostic> trainer_problems;
 };
 
-/// Graph, prices and times; `steps` as in LoweringOptions.
-Simulation simulate_graph(const Job& job, const SimulateFlags& flags, int steps) {
+TrainingJob training_job(const Job& job, const SimulateFlags& flags) {
+  TrainingJob training = training_job(job);
   // Contention needs the messages of all ranks; so does jitter, as the slowest rank decides.
-  const bool all_ranks = flags.all_ranks || flags.contention || varies_steps(flags.variation);
-  const Plan& plan = job.file.plan;
-  Simulation s;
-  s.graph = lower(plan, job.model, job.cluster,
-                  {.ranks = all_ranks ? RankSet::kAll : RankSet::kRepresentatives,
-                   .steps = steps,
-                   .memory = job.cost_model->memory()});
-  stop_if_interrupted();
-  s.prices = price_works(s.graph.parts, s.graph.works, *job.cost_model);
-  if (flags.contention) {
-    const auto devices = static_cast<int>(s.graph.ranks.size());  // with separate servers
-    const LinkNetwork network(
-        job.cluster, devices,
-        used_devices_per_node(job.cluster, rank_count(plan.strategy.degrees)));
-    s.times = simulate_with_contention(s.graph, s.prices, network);
-  } else {
-    simulate(s.graph, s.prices, s.times);
-  }
-  stop_if_interrupted();
-  return s;
+  if (flags.all_ranks || flags.contention || varies_steps(flags.variation))
+    training.ranks = RankSet::kAll;
+  training.contention = flags.contention;
+  training.checkpoint = stop_if_interrupted;
+  return training;
 }
 
 Simulation simulate_job(const Job& job, const SimulateFlags& flags) {
@@ -63,19 +42,19 @@ Simulation simulate_job(const Job& job, const SimulateFlags& flags) {
   const auto failures =
       failure_model(flags.failures, static_cast<int>(rank_count(strategy.degrees)));
   const auto interval = checkpoint_interval(flags.failures);
-  Simulation s = simulate_graph(job, flags, 0);
+  Simulation s{.prediction = predict(training_job(job, flags))};
   s.failures = failures;
   s.checkpoint_interval = interval;
-  const JobFacts facts = job_facts(strategy, job.model, job.cluster);
-  s.evaluation = evaluate(s.graph, s.prices, s.times, facts);
   s.trainer_problems = trainer_problems(job, flags.job);
   if (varies_steps(flags.variation))
-    s.variation =
-        vary_steps(flags.variation, {s.graph, s.prices, facts.step}, s.evaluation.step_time);
+    s.variation = vary_steps(
+        flags.variation,
+        {s.prediction.graph, s.prediction.prices, job_facts(strategy, job.model, job.cluster).step},
+        s.prediction.evaluation.step_time);
   return s;
 }
 
-Timeline timeline_of(const Simulation& s, const Job& job) {
+Timeline timeline_of(const SimulatedStep& s, const Job& job) {
   Timeline timeline = timeline_of(s.graph, s.times);
   timeline.provenance["program"] = "meshwright " MESHWRIGHT_VERSION;
   timeline.provenance["model"] = job.file.model_name;
@@ -93,9 +72,9 @@ std::string json_text(const Job& job, const PlanFigures& figures, const Simulati
             {"trainer", job.trainer.name},
             {"gpus", rank_count(job.file.plan.strategy.degrees)}};
   json.update(Json::parse(to_json(figures)));
-  json["fits"] = fits_in_memory(s.evaluation);
+  json["fits"] = fits_in_memory(s.prediction.evaluation);
   json["blocks_per_stage"] = job.file.plan.blocks_per_stage;
-  json.update(Json::parse(ranks_json(s.graph.ranks, s.evaluation)));
+  json.update(Json::parse(ranks_json(s.prediction.graph.ranks, s.prediction.evaluation)));
   json.update(Json::parse(variation_json(s.variation, s.failures, s.checkpoint_interval)));
   const std::int64_t ranks = rank_count(job.file.plan.strategy.degrees);
   json["used_devices_per_node"] = used_devices_per_node(job.cluster, ranks).value_or(0);
@@ -116,13 +95,15 @@ std::string human_text(const Job& job, const Simulation& s, const PlanFigures& f
                                  strategy.global_batch, strategy.sequence_length);
   text += fmt::format("{}{}\n\n", partial_nodes_text(job.cluster, ranks), strategy_text(strategy));
   text += figures_text(figures);
-  text += "\nStep time breakdown, mean over all ranks:\n" + step_parts_text(s.evaluation);
-  text += "\nPeak memory:\n" + memory_table(s.graph.ranks, s.evaluation);
+  text +=
+      "\nStep time breakdown, mean over all ranks:\n" + step_parts_text(s.prediction.evaluation);
+  text += "\nPeak memory:\n" + memory_table(s.prediction.graph.ranks, s.prediction.evaluation);
   if (s.variation) text += variation_text(*s.variation);
-  if (s.failures) text += goodput_text(*s.failures, s.checkpoint_interval, s.evaluation.step_time);
+  if (s.failures)
+    text += goodput_text(*s.failures, s.checkpoint_interval, s.prediction.evaluation.step_time);
   text += "\n" + cost_model_text(job.cost_model->provenance(), validation);
   text += trainer_notes(s.trainer_problems);
-  if (!fits_in_memory(s.evaluation))
+  if (!fits_in_memory(s.prediction.evaluation))
     text += "Out of memory: peak memory exceeds the memory of the device.\n";
   return text;
 }
@@ -165,12 +146,10 @@ Outcome run_simulate(const SimulateFlags& flags) {
                                           job.file.plan.strategy.schedule),
                       .hint = "remove it: all steps of this schedule are the same"});
   stop_if_interrupted();
-  const Simulation s = simulate_job(job, flags);
+  Simulation s = simulate_job(job, flags);
   const std::string why = job.file.predicted ? job.file.predicted->why : "";
-  PlanFigures figures = figures_of(job.file.plan.strategy, s.evaluation, why);
-  const std::optional<ErrorBar> bar =
-      error_bar_of(job.file.plan.strategy, job.model, job.cluster, job.trainer, s.evaluation,
-                   !job.file.calibration.empty());
+  PlanFigures figures = figures_of(job.file.plan.strategy, s.prediction.evaluation, why);
+  const std::optional<ErrorBar>& bar = s.prediction.error_bar;
   figures.range = range_of(figures.step_time, bar);
   const std::string validation = validation_text(bar, *job.cost_model);
   const std::string& file = flags.output.file;
@@ -179,8 +158,12 @@ Outcome run_simulate(const SimulateFlags& flags) {
     outcome.text = flags.output.json ? json_text(job, figures, s, validation, file)
                                      : human_text(job, s, figures, validation);
   if (!file.empty()) {
-    const std::string bytes =
-        to_pftrace(timeline_of(flags.steps ? simulate_graph(job, flags, *flags.steps) : s, job));
+    if (flags.steps) {
+      TrainingJob longer = training_job(job, flags);
+      longer.steps = *flags.steps;
+      static_cast<SimulatedStep&>(s.prediction) = simulate_step(longer);
+    }
+    const std::string bytes = to_pftrace(timeline_of(s.prediction, job));
     stop_if_interrupted();
     write_file(file, bytes);
   }

@@ -10,13 +10,31 @@
 
 namespace meshwright {
 
+namespace {
+
+/// None for figures of the user's own calibration.
+std::span<const ValidatedRun> validated_runs(bool calibrated) {
+  static const std::vector<ValidatedRun> kRuns =
+      validated_runs_from_csv(embedded_validated_runs(), "preset validated-runs");
+  return calibrated ? std::span<const ValidatedRun>() : kRuns;
+}
+
+}  // namespace
+
+TrainingJob training_job(const Job& job) {
+  return {.plan = job.file.plan,
+          .model = job.model,
+          .cluster = job.cluster,
+          .cost_model = *job.cost_model,
+          .trainer = &job.trainer,
+          .validated_runs = validated_runs(!job.file.calibration.empty())};
+}
+
 std::optional<ErrorBar> error_bar_of(const Strategy& strategy, const ModelGraph& model,
                                      const Cluster& cluster, const Trainer& trainer,
                                      const Evaluation& evaluation, bool calibrated) {
-  if (calibrated) return std::nullopt;
-  static const std::vector<ValidatedRun> kRuns =
-      validated_runs_from_csv(embedded_validated_runs(), "preset validated-runs");
-  return error_bar(traits_of(strategy, model, cluster, trainer, evaluation), kRuns);
+  return error_bar(traits_of(strategy, model, cluster, trainer, evaluation),
+                   validated_runs(calibrated));
 }
 
 std::string validation_text(const std::optional<ErrorBar>& bar, const CostModel& cost_model) {

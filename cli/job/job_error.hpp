@@ -6,8 +6,12 @@
 
 #include "cli/job/job.hpp"
 #include "simulator/fit/error_bars.hpp"
+#include "simulator/predict/predict.hpp"
 
 namespace meshwright {
+
+/// The job for predict(), with the published runs for its error bar. Refers to `job`.
+TrainingJob training_job(const Job& job);
 
 /// Nothing if no published run resembles the job, or if a calibration replaces the cost model that
 /// was validated.

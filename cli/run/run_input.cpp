@@ -13,6 +13,7 @@
 #include "core/formats/file.hpp"
 #include "executor/runs/example_text.hpp"
 #include "simulator/engine/simulate.hpp"
+#include "simulator/evaluate/evaluate.hpp"
 
 namespace meshwright {
 namespace {

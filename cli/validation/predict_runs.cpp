@@ -6,10 +6,10 @@
 
 #include "models/load/load.hpp"
 #include "models/load/trainer_toml.hpp"
-#include "planner/search/evaluate_plan.hpp"
 #include "planner/search/parallel_for.hpp"
 #include "planner/search/search.hpp"
 #include "simulator/cost/device_cost_model.hpp"
+#include "simulator/predict/predict.hpp"
 
 namespace meshwright {
 namespace {
@@ -50,12 +50,14 @@ Pricings make_pricings(const LoadedRuns& runs, const PredictionOptions& options)
   return pricings;
 }
 
-RunPrediction predict(const LoadedRuns::Job& job, const ModelGraph& model, const Pricing& pricing) {
+RunPrediction predict_run(const LoadedRuns::Job& job, const ModelGraph& model,
+                          const Pricing& pricing) {
   RunPrediction prediction;
   prediction.device_name = device_of(pricing.cluster, DeviceId(0)).name;
   try {
     const Plan plan = plan_of_run(*job.run, model, pricing.cluster, *pricing.cost_model);
-    const Evaluation evaluation = evaluate_plan(plan, model, pricing.cluster, *pricing.cost_model);
+    const Evaluation evaluation =
+        predict({plan, model, pricing.cluster, *pricing.cost_model}).evaluation;
     prediction.step_time = to_seconds(evaluation.step_time);
     prediction.allocated = peak_allocated_memory(evaluation);
     prediction.reserved = peak_reserved_memory(evaluation);
@@ -103,7 +105,7 @@ std::vector<RunPrediction> predict_runs(const LoadedRuns& runs, const Prediction
     if (options.skips && options.skips(i)) return;
     const LoadedRuns::Job& job = runs.jobs[i];
     predictions[i] =
-        predict(job, runs.models[job.model], pricings.at({job.cluster, job.run->trainer}));
+        predict_run(job, runs.models[job.model], pricings.at({job.cluster, job.run->trainer}));
   });
   return predictions;
 }

@@ -10,7 +10,6 @@
 #include "models/load/load.hpp"
 #include "models/load/trainer_toml.hpp"
 #include "models/text/presets.hpp"
-#include "planner/search/evaluate_plan.hpp"
 #include "planner/search/made_to_measure.hpp"
 #include "planner/search/search.hpp"
 #include "planner/synthesis/schedule_route_bounds.hpp"
@@ -18,6 +17,7 @@
 #include "simulator/cost/device_cost_model.hpp"
 #include "simulator/engine/simulate.hpp"
 #include "simulator/fit/error_bars.hpp"
+#include "simulator/predict/predict.hpp"
 
 namespace meshwright::gui {
 namespace {
@@ -112,10 +112,14 @@ void work_out(Simulation& s) {
     s.problems.insert(s.problems.end(), more.begin(), more.end());
   if (!s.problems.empty()) return;
   s.schedule = schedule_of(s.plan);
-  s.graph = lower(s.plan, s.job->model, s.job->cluster, {.memory = s.job->cost_model->memory()});
-  s.prices = price_works(s.graph.parts, s.graph.works, *s.job->cost_model);
-  apply(s.scenario.what_if, s.graph, s.prices);
-  simulate(s.graph, s.prices, s.times);
+  SimulatedStep step = simulate_step({.plan = s.plan,
+                                      .model = s.job->model,
+                                      .cluster = s.job->cluster,
+                                      .cost_model = *s.job->cost_model,
+                                      .what_if = s.scenario.what_if});
+  s.graph = std::move(step.graph);
+  s.prices = std::move(step.prices);
+  s.times = std::move(step.times);
   // Figures and tracks only read the graph, so they can be computed in parallel.
   auto figures = std::async(std::launch::async, [&s] { find_figures(s); });
   s.tracks = std::make_shared<const TimelineTracks>(timeline_tracks_of(s.graph, s.times));

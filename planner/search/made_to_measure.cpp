@@ -7,10 +7,10 @@
 #include "core/lowering/lower.hpp"
 #include "planner/search/bounds.hpp"
 #include "planner/search/candidates.hpp"
-#include "planner/search/evaluate_plan.hpp"
 #include "planner/search/layer_times.hpp"
 #include "planner/search/parallel_for.hpp"
 #include "planner/synthesis/schedule_front.hpp"
+#include "simulator/predict/predict.hpp"
 
 namespace meshwright {
 namespace {
@@ -120,7 +120,7 @@ std::optional<RankedPlan> made_to_measure(const RankedPlan& named, const ModelGr
     request.seeds.push_back(std::move(seed));
   if (problem_of(request)) return std::nullopt;
   measured.plan.orders = best_within_caps(request).schedule.orders;
-  measured.evaluation = evaluate_plan(measured.plan, model, cluster, cost_model);
+  measured.evaluation = predict({measured.plan, model, cluster, cost_model}).evaluation;
   const bool is_better = measured.evaluation.step_time < named.evaluation.step_time ||
                          !fits_in_memory(named.evaluation);
   if (!is_better || !fits_in_memory(measured.evaluation)) return std::nullopt;
@@ -141,7 +141,7 @@ Plan best_ordered_plan(const Strategy& strategy, const ModelGraph& model, const 
     if (!rule.worth_searching || rule.problem(request_of(named))) continue;
     RankedPlan row;
     row.plan = complete_plan(named, model, cluster, cost_model);
-    row.evaluation = evaluate_plan(row.plan, model, cluster, cost_model);
+    row.evaluation = predict({row.plan, model, cluster, cost_model}).evaluation;
     if (!best || is_better(row.evaluation, best->evaluation)) best = std::move(row);
   }
   if (!best) {

@@ -5,7 +5,7 @@
 #include "core/base/check.hpp"
 #include "core/lowering/lower.hpp"
 #include "planner/search/bounds.hpp"
-#include "planner/search/evaluate_plan.hpp"
+#include "simulator/predict/predict.hpp"
 
 namespace meshwright {
 namespace {

@@ -7,6 +7,7 @@
 #include "planner/search/prospects.hpp"
 #include "planner/search/search.hpp"
 #include "simulator/engine/simulate.hpp"
+#include "simulator/evaluate/evaluate.hpp"
 
 namespace meshwright {
 

@@ -15,7 +15,6 @@
 #include "core/base/check.hpp"
 #include "core/lowering/lower.hpp"
 #include "planner/search/candidates.hpp"
-#include "planner/search/evaluate_plan.hpp"
 #include "planner/search/explain.hpp"
 #include "planner/search/made_to_measure.hpp"
 #include "planner/search/memory_screen.hpp"
@@ -24,6 +23,7 @@
 #include "planner/search/stage_partition.hpp"
 #include "planner/search/trainer_choices.hpp"
 #include "simulator/engine/simulate.hpp"
+#include "simulator/predict/predict.hpp"
 
 namespace meshwright {
 namespace {
@@ -240,7 +240,7 @@ class Search {
       const Prospect& prospect = prospects_[rows[i].second];
       RankedPlan& row = result.plans[i];
       row.plan = plan_of(prospect, job_);
-      row.evaluation = evaluate_plan(row.plan, job_.model, job_.cluster, job_.cost_model);
+      row.evaluation = predict({row.plan, job_.model, job_.cluster, job_.cost_model}).evaluation;
       MW_CHECK(fits_in_memory(row.evaluation));
       row.why = why(row.plan, row.evaluation, prospect, job_);
     });
@@ -255,9 +255,10 @@ class Search {
     Infeasible infeasible{.reason = reason_of_shortfall(plan, leanest_->shortfall),
                           .nearest = fitting_with_more_devices()};
     if (!infeasible.nearest) {
-      RankedPlan over{.plan = plan,
-                      .evaluation = evaluate_plan(plan, job_.model, job_.cluster, job_.cost_model),
-                      .why = infeasible.reason};
+      RankedPlan over{
+          .plan = plan,
+          .evaluation = predict({plan, job_.model, job_.cluster, job_.cost_model}).evaluation,
+          .why = infeasible.reason};
       infeasible.nearest = std::move(over);
     }
     return infeasible;

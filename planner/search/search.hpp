@@ -101,8 +101,4 @@ SearchResult search(const ModelGraph& model, const Cluster& cluster, const CostM
 Plan complete_plan(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster,
                    const CostModel& cost_model);
 
-/// Lowers, prices, simulates and evaluates one plan, with one representative per pipeline rank.
-Evaluation evaluate_plan(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
-                         const CostModel& cost_model);
-
 }  // namespace meshwright

@@ -6,6 +6,7 @@
 #include "planner/search/search.hpp"
 #include "planner/search/stage_partition.hpp"
 #include "planner/search/trainer_choices.hpp"
+#include "simulator/predict/predict.hpp"
 
 namespace meshwright {
 namespace {
@@ -23,7 +24,7 @@ SweepPoint evaluate_point(const Strategy& strategy, const ModelGraph& model, con
       point.problems = trainer_problems(plan, *trainer);
     if (point.problems.empty())
       point.figures =
-          figures_of(plan.strategy, evaluate_plan(plan, model, cluster, cost_model), "");
+          figures_of(plan.strategy, predict({plan, model, cluster, cost_model}).evaluation, "");
   } catch (const InputError& error) {
     point.problems = error.diagnostics();
   }

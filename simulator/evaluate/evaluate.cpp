@@ -11,6 +11,7 @@
 
 #include "core/base/check.hpp"
 #include "simulator/engine/simulate.hpp"
+#include "simulator/evaluate/evaluate.hpp"
 #include "simulator/evaluate/idle_parts.hpp"
 
 namespace meshwright {

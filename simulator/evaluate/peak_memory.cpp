@@ -1,4 +1,5 @@
 #include "simulator/engine/simulate.hpp"
+#include "simulator/evaluate/evaluate.hpp"
 
 namespace meshwright {
 namespace {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "simulator/engine/simulate.hpp"
+#include "simulator/evaluate/evaluate.hpp"
 #include "tests/simulator/graph_builder.hpp"
 
 namespace meshwright {

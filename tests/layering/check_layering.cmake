@@ -44,7 +44,7 @@ set(never_core_formats ${clocks_and_chance} ${threads} iostream)
 # Rooms of a folder, floor by floor: a file may include its own room and those on lower floors.
 set(floors_core "base" "cluster model schedule" "plan" "trainer" "operators" "graph"
                 "checks cost lowering timeline" "formats")
-set(floors_simulator "network" "engine" "evaluate variation" "cost" "fit")
+set(floors_simulator "network" "engine" "evaluate variation" "cost" "fit" "predict")
 set(floors_kernels "device reference" "cpu cuda")
 set(floors_planner "synthesis" "search")
 set(floors_models "text builders" "families" "load" "import" "kineto")

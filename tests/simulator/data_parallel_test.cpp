@@ -11,6 +11,7 @@
 #include "core/lowering/lower.hpp"
 #include "simulator/cost/device_cost_model.hpp"
 #include "simulator/engine/simulate.hpp"
+#include "simulator/evaluate/evaluate.hpp"
 #include "tests/core/tiny_models.hpp"
 
 namespace meshwright {

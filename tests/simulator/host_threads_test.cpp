@@ -4,6 +4,7 @@
 
 #include "core/cluster/link_network.hpp"
 #include "simulator/engine/simulate.hpp"
+#include "simulator/evaluate/evaluate.hpp"
 #include "tests/simulator/graph_builder.hpp"
 #include "tests/simulator/reference_systems.hpp"
 

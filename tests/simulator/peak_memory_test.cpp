@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "simulator/engine/simulate.hpp"
+#include "simulator/evaluate/evaluate.hpp"
 #include "tests/simulator/graph_builder.hpp"
 
 namespace meshwright {

@@ -6,6 +6,7 @@
 #include "core/plan/weight_versions.hpp"
 #include "simulator/cost/device_cost_model.hpp"
 #include "simulator/engine/simulate.hpp"
+#include "simulator/evaluate/evaluate.hpp"
 #include "simulator/variation/variation.hpp"
 #include "tests/core/tiny_models.hpp"
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "simulator/engine/simulate.hpp"
+#include "simulator/evaluate/evaluate.hpp"
 #include "tests/executor/runs/tiny_training.hpp"
 
 namespace meshwright {

@@ -9,6 +9,7 @@
 #include "planner/search/candidates.hpp"
 #include "planner/search/memory_screen.hpp"
 #include "simulator/engine/simulate.hpp"
+#include "simulator/predict/predict.hpp"
 #include "tests/planner/search/small_jobs.hpp"
 
 namespace meshwright {
@@ -99,7 +100,7 @@ TEST_P(EveryCandidate, IsTurnedDownOnlyIfItsSimulatedPeakDoesNotFit) {
     if (recompute.kind == RecomputeKind::kBlocks) recompute.blocks = 1;
     const Plan plan = plan_of(prospect, job);
     const Evaluation evaluation =
-        evaluate_plan(plan, tight.model, tight.cluster, *tight.cost_model);
+        predict({plan, tight.model, tight.cluster, *tight.cost_model}).evaluation;
     const auto shortfall = shortfall_of(plan, job);
     if (shortfall) {
       ASSERT_EQ(shortfall->needed, peak_memory(evaluation));

@@ -4,6 +4,7 @@
 
 #include "planner/search/candidates.hpp"
 #include "planner/search/search.hpp"
+#include "simulator/predict/predict.hpp"
 #include "tests/planner/search/small_jobs.hpp"
 
 namespace meshwright {
@@ -59,7 +60,8 @@ TEST(DataAxisSearch, FindsWhatSimulatingEverythingFinds) {
       for (const Prospect& prospect : appraise(space.candidates, job)) {
         const Plan plan{strategy_of(prospect.candidate, job.goal, job.fixed),
                         *prospect.blocks_per_stage};
-        const Evaluation e = evaluate_plan(plan, small.model, small.cluster, *small.cost_model);
+        const Evaluation e =
+            predict({plan, small.model, small.cluster, *small.cost_model}).evaluation;
         EXPECT_LE(bound_of(prospect, microbatches_of(prospect.candidate, kGoal)), e.step_time);
         if (fits_in_memory(e) && (!fastest || e.step_time < *fastest)) fastest = e.step_time;
       }

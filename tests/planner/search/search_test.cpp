@@ -11,6 +11,7 @@
 #include "models/load/load.hpp"
 #include "planner/search/candidates.hpp"
 #include "planner/search/memory_screen.hpp"
+#include "simulator/predict/predict.hpp"
 #include "tests/planner/search/small_jobs.hpp"
 
 namespace meshwright {
@@ -37,7 +38,8 @@ std::optional<Ticks> fastest_of_all(const SmallJob& small) {
     for (int blocks = open ? 1 : 0; blocks <= (open ? 3 : 0); ++blocks) {
       if (open) recompute.blocks = blocks;
       const Evaluation evaluation =
-          evaluate_plan(plan_of(prospect, job), small.model, small.cluster, *small.cost_model);
+          predict({plan_of(prospect, job), small.model, small.cluster, *small.cost_model})
+              .evaluation;
       if (fits_in_memory(evaluation) && (!fastest || evaluation.step_time < *fastest))
         fastest = evaluation.step_time;
     }
@@ -87,7 +89,7 @@ TEST_P(SmallSearch, ProposesOnlySoundPlansThatFitBestFirst) {
     EXPECT_TRUE(check_plan(row.plan, small.model, small.cluster).empty());
     EXPECT_TRUE(fits_in_memory(row.evaluation));
     EXPECT_EQ(row.evaluation,
-              evaluate_plan(row.plan, small.model, small.cluster, *small.cost_model));
+              predict({row.plan, small.model, small.cluster, *small.cost_model}).evaluation);
     EXPECT_GE(row.evaluation.step_time, last);
     EXPECT_FALSE(row.why.empty());
     last = row.evaluation.step_time;

@@ -10,6 +10,7 @@
 #include "planner/search/candidates.hpp"
 #include "planner/search/memory_screen.hpp"
 #include "planner/search/trainer_choices.hpp"
+#include "simulator/predict/predict.hpp"
 #include "tests/planner/search/small_jobs.hpp"
 
 namespace meshwright {
@@ -85,7 +86,7 @@ std::optional<Ticks> fastest_runnable(const SmallJob& small, const Trainer& trai
     const Plan plan = plan_of(prospect, job);
     if (!trainer_problems(plan, trainer).empty()) continue;
     const Evaluation evaluation =
-        evaluate_plan(plan, small.model, small.cluster, *small.cost_model);
+        predict({plan, small.model, small.cluster, *small.cost_model}).evaluation;
     if (fits_in_memory(evaluation) && (!fastest || evaluation.step_time < *fastest))
       fastest = evaluation.step_time;
   }
@@ -132,7 +133,7 @@ TEST(TrainerSearchSpace, HasTorchSelectiveForProgramsWithoutBlockCounts) {
            job)) {
     kinds.insert(prospect.candidate.recompute.kind);
     const Evaluation evaluation =
-        evaluate_plan(plan_of(prospect, job), small.model, small.cluster, *small.cost_model);
+        predict({plan_of(prospect, job), small.model, small.cluster, *small.cost_model}).evaluation;
     EXPECT_LE(prospect.bound, evaluation.step_time);
     if (!fastest || evaluation.step_time < *fastest) fastest = evaluation.step_time;
   }

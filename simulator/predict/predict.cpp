@@ -1,13 +1,11 @@
-#include "planner/search/evaluate_plan.hpp"
-#include "core/cluster/cluster.hpp"
-#include "core/cost/cost_model.hpp"
-#include "core/lowering/lower.hpp"
+#include "simulator/predict/predict.hpp"
+
+#include <algorithm>
+
+#include "core/cluster/link_network.hpp"
 #include "core/plan/weight_versions.hpp"
-#include "core/timeline/evaluation.hpp"
-#include "planner/search/search.hpp"
 
 namespace meshwright {
-
 namespace {
 
 /// For schedules without flush: one steady-state step inside the window of steps that lower()
@@ -47,12 +45,38 @@ JobFacts job_facts(const Strategy& strategy, const ModelGraph& model, const Clus
           .step = step_of(strategy)};
 }
 
-Evaluation evaluate_plan(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
-                         const CostModel& cost_model) {
-  const TaskGraph graph = lower(plan, model, cluster, {.memory = cost_model.memory()});
-  const std::vector<WorkPrice> prices = price_works(graph.parts, graph.works, cost_model);
-  const SimulatedTimes times = simulate(graph, prices);
-  return evaluate(graph, prices, times, job_facts(plan.strategy, model, cluster));
+SimulatedStep simulate_step(const TrainingJob& job) {
+  const auto pause = [&job] {
+    if (job.checkpoint) job.checkpoint();
+  };
+  SimulatedStep step;
+  step.graph = lower(job.plan, job.model, job.cluster,
+                     {.ranks = job.ranks, .steps = job.steps, .memory = job.cost_model.memory()});
+  pause();
+  step.prices = price_works(step.graph.parts, step.graph.works, job.cost_model);
+  apply(job.what_if, step.graph, step.prices);
+  if (job.contention) {
+    const auto devices = static_cast<int>(step.graph.ranks.size());  // with separate servers
+    const LinkNetwork network(
+        job.cluster, devices,
+        used_devices_per_node(job.cluster, rank_count(job.plan.strategy.degrees)));
+    step.times = simulate_with_contention(step.graph, step.prices, network);
+  } else {
+    simulate(step.graph, step.prices, step.times);
+  }
+  pause();
+  return step;
+}
+
+Prediction predict(const TrainingJob& job) {
+  Prediction prediction{simulate_step(job), {}, {}};
+  prediction.evaluation = evaluate(prediction.graph, prediction.prices, prediction.times,
+                                   job_facts(job.plan.strategy, job.model, job.cluster));
+  if (job.trainer != nullptr && !job.validated_runs.empty())
+    prediction.error_bar = error_bar(
+        traits_of(job.plan.strategy, job.model, job.cluster, *job.trainer, prediction.evaluation),
+        job.validated_runs);
+  return prediction;
 }
 
 }  // namespace meshwright

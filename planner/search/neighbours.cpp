@@ -1,8 +1,7 @@
-#include "cli/job/neighbours.hpp"
+#include "planner/search/neighbours.hpp"
 
 #include <fmt/format.h>
 
-#include "cli/terminal/interrupt.hpp"
 #include "core/schedule/schedule.hpp"
 #include "planner/search/search.hpp"
 
@@ -73,17 +72,18 @@ void add_split_changes(const Strategy& base, std::vector<Neighbour>& neighbours)
 
 }  // namespace
 
-std::vector<EvaluatedNeighbour> evaluate_neighbours(const Job& job) {
+std::vector<EvaluatedNeighbour> evaluate_neighbours(const TrainingJob& job) {
   std::vector<Neighbour> neighbours;
-  add_flag_changes(job.file.plan.strategy, neighbours);
-  add_split_changes(job.file.plan.strategy, neighbours);
+  add_flag_changes(job.plan.strategy, neighbours);
+  add_split_changes(job.plan.strategy, neighbours);
   std::vector<EvaluatedNeighbour> evaluated;
   for (const Neighbour& neighbour : neighbours) {
-    stop_if_interrupted();
+    if (job.checkpoint) job.checkpoint();
     try {
-      const Plan plan = complete_plan(neighbour.strategy, job.model, job.cluster, *job.cost_model);
+      const Plan plan = complete_plan(neighbour.strategy, job.model, job.cluster, job.cost_model);
       if (!check_plan(plan, job.model, job.cluster).empty()) continue;
-      const Evaluation evaluation = evaluate_plan(plan, job.model, job.cluster, *job.cost_model);
+      const Evaluation evaluation =
+          predict({plan, job.model, job.cluster, job.cost_model}).evaluation;
       evaluated.push_back({neighbour.change, figures_of(plan.strategy, evaluation, "")});
     } catch (const InputError&) {
       continue;  // not a valid plan

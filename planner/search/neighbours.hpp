@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/job/job.hpp"
 #include "core/formats/plan.hpp"
+#include "simulator/predict/predict.hpp"
 
 namespace meshwright {
 
@@ -15,7 +15,7 @@ struct EvaluatedNeighbour {
   PlanFigures figures;
 };
 
-/// In a fixed order; only plans that check_plan() accepts, evaluated with the job's cost model.
-std::vector<EvaluatedNeighbour> evaluate_neighbours(const Job& job);
+/// In a fixed order; only plans that check_plan() accepts, predicted with the job's cost model.
+std::vector<EvaluatedNeighbour> evaluate_neighbours(const TrainingJob& job);
 
 }  // namespace meshwright
