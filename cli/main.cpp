@@ -5,13 +5,13 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <sstream>
 
 #include "cli/commands/commands.hpp"
 #include "cli/flags/help_formatter.hpp"
+#include "cli/flags/strategy_flags.hpp"
 #include "cli/run/run_failed.hpp"
 #include "cli/terminal/interrupt.hpp"
 #include "cli/terminal/standard_streams.hpp"
@@ -20,54 +20,6 @@
 
 namespace meshwright {
 namespace {
-
-struct AllFlags {
-  PlanFlags plan;
-  SimulateFlags simulate;
-  RunFlags run;
-  CompareFlags compare;
-  CalibrateFlags calibrate;
-  FitFlags fit;
-  ExplainFlags explain;
-  SweepFlags sweep;
-  ValidateFlags validate;
-  ScheduleFlags schedule;
-  ShowFlags show;
-  ExportFlags export_timeline;
-  ImportFlags import_file;
-  DoctorFlags doctor;
-  CompletionFlags completion;
-  ManPagesFlags man_pages;
-};
-
-struct Command {
-  CLI::App* parser;
-  std::function<Outcome()> run;
-};
-
-std::vector<Command> add_commands(CLI::App& app, AllFlags& flags) {
-  return {
-      {add_plan_command(app, flags.plan), [&] { return run_plan(flags.plan); }},
-      {add_simulate_command(app, flags.simulate), [&] { return run_simulate(flags.simulate); }},
-      {add_run_command(app, flags.run), [&] { return run_run(flags.run); }},
-      {add_compare_command(app, flags.compare), [&] { return run_compare(flags.compare); }},
-      {add_calibrate_command(app, flags.calibrate), [&] { return run_calibrate(flags.calibrate); }},
-      {add_fit_command(app, flags.fit), [&] { return run_fit(flags.fit); }},
-      {add_explain_command(app, flags.explain), [&] { return run_explain(flags.explain); }},
-      {add_sweep_command(app, flags.sweep), [&] { return run_sweep(flags.sweep); }},
-      {add_validate_command(app, flags.validate), [&] { return run_validate(flags.validate); }},
-      {add_schedule_command(app, flags.schedule), [&] { return run_schedule(flags.schedule); }},
-      {add_show_command(app, flags.show), [&] { return run_show(flags.show); }},
-      {add_export_command(app, flags.export_timeline),
-       [&] { return run_export(flags.export_timeline); }},
-      {add_import_command(app, flags.import_file), [&] { return run_import(flags.import_file); }},
-      {add_doctor_command(app, flags.doctor), [&] { return run_doctor(flags.doctor); }},
-      {add_completion_command(app, flags.completion),
-       [&] { return run_completion(app, flags.completion); }},
-      {add_man_pages_command(app, flags.man_pages),
-       [&] { return run_man_pages(app, flags.man_pages); }},
-  };
-}
 
 // ---- errors -------------------------------------------------------------------------------------
 
@@ -185,7 +137,7 @@ int report(const RunFailed& error, bool json) {
 
 // ---- running ------------------------------------------------------------------------------------
 
-int run_command(CLI::App& app, const std::vector<Command>& commands,
+int run_parsed(CLI::App& app, const std::vector<Command>& commands,
                 const std::vector<std::string>& arguments, bool json) {
   try {
     // CLI11 expects them in reverse order.
@@ -216,11 +168,11 @@ int run(const std::vector<std::string>& arguments) {
   app.set_version_flag("--version", "meshwright " MESHWRIGHT_VERSION, "show the version and exit");
   app.footer("Run 'meshwright COMMAND --help' for the options and examples of a command.");
   app.require_subcommand(0, 1);
-  AllFlags flags;
-  const std::vector<Command> commands = add_commands(app, flags);
+  std::vector<Command> commands;
+  for (AddCommand* add : kCommands) commands.push_back(add(app));
   const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
   try {
-    return run_command(app, commands, arguments, json);
+    return run_parsed(app, commands, arguments, json);
   } catch (const UsageError& error) {
     return report("input", error.diagnostics(), json, kExitUsage);
   } catch (const InputError& error) {

@@ -20,6 +20,12 @@
 namespace meshwright {
 namespace {
 
+struct CalibrateFlags {
+  bool quick = false;
+  std::string device = "cpu";
+  OutputFlags output;
+};
+
 using Json = nlohmann::ordered_json;
 
 constexpr std::chrono::seconds kWhole(90), kQuick(15);
@@ -86,8 +92,6 @@ std::string json_summary(const Calibration& calibration, const std::string& plac
          "\n";
 }
 
-}  // namespace
-
 CLI::App* add_calibrate_command(CLI::App& app, CalibrateFlags& flags) {
   CLI::App* command = app.add_subcommand(
       "calibrate", "Benchmark kernels and communication for --cluster this-machine.");
@@ -123,6 +127,12 @@ Outcome run_calibrate(const CalibrateFlags& flags) {
   write_file(place, to_json(calibration));
   return {.text =
               flags.output.json ? json_summary(calibration, place) : summary(calibration, place)};
+}
+
+}  // namespace
+
+Command calibrate_command(CLI::App& app) {
+  return make_command(app, add_calibrate_command, run_calibrate);
 }
 
 }  // namespace meshwright

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands/commands.hpp"
+#include "cli/flags/strategy_flags.hpp"
 #include "cli/reports/report.hpp"
 #include "cli/terminal/table.hpp"
 #include "core/base/parse_quantity.hpp"
@@ -15,6 +16,11 @@
 
 namespace meshwright {
 namespace {
+
+struct CompareFlags {
+  std::string predicted, measured, max_error;  ///< "10%"; empty: no limit
+  OutputFlags output;
+};
 
 using Json = nlohmann::ordered_json;
 
@@ -188,8 +194,6 @@ Timeline read_timeline(const std::string& path) {
                                path == "-" ? "standard input" : path);
 }
 
-}  // namespace
-
 CLI::App* add_compare_command(CLI::App& app, CompareFlags& flags) {
   CLI::App* command =
       app.add_subcommand("compare", "Compare a measured timeline with its prediction.");
@@ -234,6 +238,12 @@ Outcome run_compare(const CompareFlags& flags) {
   Outcome outcome = deliver(std::move(text), flags.output);
   outcome.exit_code = is_within.value_or(true) ? kExitDone : kExitNoPlanFits;
   return outcome;
+}
+
+}  // namespace
+
+Command compare_command(CLI::App& app) {
+  return make_command(app, add_compare_command, run_compare);
 }
 
 }  // namespace meshwright

@@ -2,10 +2,16 @@
 #include <algorithm>
 
 #include "cli/commands/commands.hpp"
+#include "cli/flags/strategy_flags.hpp"
 #include "cli/manual/known_names.hpp"
 #include "cli/manual/shell_completion.hpp"
 
 namespace meshwright {
+namespace {
+
+struct CompletionFlags {
+  std::string shell;
+};
 
 CLI::App* add_completion_command(CLI::App& app, CompletionFlags& flags) {
   CLI::App* command = app.add_subcommand("completion", "Print a shell completion script.");
@@ -29,6 +35,13 @@ Outcome run_completion(const CLI::App& app, const CompletionFlags& flags) {
   CommandDescription program = describe(app);
   add_known_names(program);
   return {.text = flags.shell == "bash" ? bash_completion(program) : zsh_completion(program)};
+}
+
+}  // namespace
+
+Command completion_command(CLI::App& app) {
+  return make_command(app, add_completion_command,
+                      [&app](const CompletionFlags& flags) { return run_completion(app, flags); });
 }
 
 }  // namespace meshwright

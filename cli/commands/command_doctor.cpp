@@ -6,6 +6,7 @@
 
 #include "cli/commands/commands.hpp"
 #include "cli/flags/word_flag.hpp"
+#include "cli/job/job.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "executor/calibration/host.hpp"
 #include "kernels/device/cuda_library.hpp"
@@ -13,6 +14,11 @@
 
 namespace meshwright {
 namespace {
+
+struct DoctorFlags {
+  std::string device = "cpu";  ///< must be usable: "cpu" or "cuda"
+  OutputFlags output;
+};
 
 struct PresetCheck {
   std::size_t models = 0, clusters = 0, devices = 0;
@@ -60,8 +66,6 @@ std::string gpus() {
   }
   return text;
 }
-
-}  // namespace
 
 CLI::App* add_doctor_command(CLI::App& app, DoctorFlags& flags) {
   CLI::App* command = app.add_subcommand("doctor", "Check this installation and this machine.");
@@ -116,5 +120,9 @@ Outcome run_doctor(const DoctorFlags& flags) {
   outcome.exit_code = is_sound && has_device ? kExitDone : kExitMissingEnvironment;
   return outcome;
 }
+
+}  // namespace
+
+Command doctor_command(CLI::App& app) { return make_command(app, add_doctor_command, run_doctor); }
 
 }  // namespace meshwright

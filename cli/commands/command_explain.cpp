@@ -5,7 +5,10 @@
 
 #include "cli/commands/commands.hpp"
 #include "cli/flags/help_formatter.hpp"
+#include "cli/flags/strategy_flags.hpp"
+#include "cli/flags/variation_flags.hpp"
 #include "cli/flags/word_flag.hpp"
+#include "cli/job/job.hpp"
 #include "cli/job/job_error.hpp"
 #include "cli/job/trainer_notes.hpp"
 #include "cli/reports/asynchronous_report.hpp"
@@ -20,6 +23,16 @@
 
 namespace meshwright {
 namespace {
+
+struct LaunchChoice {
+  std::optional<LaunchTarget> target;  ///< absent: that of the plan's trainer
+};
+struct ExplainFlags {
+  JobFlags job;
+  std::optional<LaunchChoice> launch;  ///< print launch options instead
+  FailureFlags failures;
+  OutputFlags output;
+};
 
 using Json = nlohmann::ordered_json;
 
@@ -183,8 +196,6 @@ Outcome launch_outcome(LaunchTarget target, const Plan& plan, const OutputFlags&
   return outcome;
 }
 
-}  // namespace
-
 CLI::App* add_explain_command(CLI::App& app, ExplainFlags& flags) {
   CLI::App* command = app.add_subcommand(
       "explain", "Explain a plan: time and memory by stage, and the effect of single changes.");
@@ -213,6 +224,12 @@ Outcome run_explain(const ExplainFlags& flags) {
   return deliver(flags.output.json ? json_text(job, explanation, flags.failures)
                                    : human_text(job, explanation, flags.failures),
                  flags.output);
+}
+
+}  // namespace
+
+Command explain_command(CLI::App& app) {
+  return make_command(app, add_explain_command, run_explain);
 }
 
 }  // namespace meshwright

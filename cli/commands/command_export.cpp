@@ -1,12 +1,19 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands/commands.hpp"
+#include "cli/flags/strategy_flags.hpp"
 #include "cli/terminal/interrupt.hpp"
 #include "core/formats/chrome_json.hpp"
 #include "core/formats/file.hpp"
 #include "core/formats/pftrace.hpp"
 
 namespace meshwright {
+namespace {
+
+struct ExportFlags {
+  std::string timeline, format;
+  OutputFlags output;
+};
 
 CLI::App* add_export_command(CLI::App& app, ExportFlags& flags) {
   CLI::App* command = app.add_subcommand("export", "Convert a timeline to another format.");
@@ -37,5 +44,9 @@ Outcome run_export(const ExportFlags& flags) {
   stop_if_interrupted();
   return deliver(to_chrome_json(timeline), flags.output);
 }
+
+}  // namespace
+
+Command export_command(CLI::App& app) { return make_command(app, add_export_command, run_export); }
 
 }  // namespace meshwright

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands/commands.hpp"
+#include "cli/job/job.hpp"
 #include "cli/terminal/table.hpp"
 #include "core/base/check.hpp"
 #include "core/cluster/device_parameters.hpp"
@@ -16,6 +17,12 @@
 
 namespace meshwright {
 namespace {
+
+struct FitFlags {
+  std::string kernels, collectives, cluster, device, like;
+  std::optional<double> holdout;
+  OutputFlags output;
+};
 
 using Json = nlohmann::ordered_json;
 
@@ -152,8 +159,6 @@ std::string device_file(const LoadedDevice& device) {
   return toml;
 }
 
-}  // namespace
-
 CLI::App* add_fit_command(CLI::App& app, FitFlags& flags) {
   CLI::App* command = app.add_subcommand(
       "fit", "Fit the kernel and collective models of a device to measurements.");
@@ -221,5 +226,9 @@ Outcome run_fit(const FitFlags& flags) {
   if (!flags.output.json) report += fmt::format("Wrote {}.\n", flags.output.file);
   return {.text = std::move(report)};
 }
+
+}  // namespace
+
+Command fit_command(CLI::App& app) { return make_command(app, add_fit_command, run_fit); }
 
 }  // namespace meshwright

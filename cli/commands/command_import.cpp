@@ -5,7 +5,9 @@
 #include <span>
 
 #include "cli/commands/commands.hpp"
+#include "cli/flags/strategy_flags.hpp"
 #include "cli/flags/word_flag.hpp"
+#include "cli/job/job.hpp"
 #include "cli/reports/kineto_report.hpp"
 #include "core/base/check.hpp"
 #include "core/formats/file.hpp"
@@ -17,6 +19,12 @@
 
 namespace meshwright {
 namespace {
+
+struct ImportFlags {
+  std::string file, format = "auto", like, collective;
+  std::optional<int> nodes, gpus_per_node;
+  OutputFlags output;
+};
 
 constexpr std::size_t kLargestImport = std::size_t{16} << 20;
 constexpr CountRange kGpusPerNodeRange{.smallest = 1, .largest = 1 << 16};
@@ -79,8 +87,6 @@ Outcome import_trace(const ImportFlags& flags, const NamedText& source) {
   if (flags.output.json) return {.text = kineto_report_json(imported, flags.output.file)};
   return {.text = kineto_report_text(imported) + fmt::format("Wrote {}.\n", flags.output.file)};
 }
-
-}  // namespace
 
 CLI::App* add_import_command(CLI::App& app, ImportFlags& flags) {
   CLI::App* command = app.add_subcommand(
@@ -147,5 +153,9 @@ Outcome run_import(const ImportFlags& flags) {
   if (format == ImportFormat::kSlurm) imported = import_slurm(source, options);
   return deliver(imported_cluster(imported, source.where), flags.output);
 }
+
+}  // namespace
+
+Command import_command(CLI::App& app) { return make_command(app, add_import_command, run_import); }
 
 }  // namespace meshwright

@@ -6,6 +6,11 @@
 #include "core/formats/file.hpp"
 
 namespace meshwright {
+namespace {
+
+struct ManPagesFlags {
+  std::string directory, date;
+};
 
 CLI::App* add_man_pages_command(CLI::App& app, ManPagesFlags& flags) {
   CLI::App* command = app.add_subcommand("man-pages", "Write the man pages.")->group("");
@@ -19,6 +24,13 @@ Outcome run_man_pages(const CLI::App& app, const ManPagesFlags& flags) {
   for (const ManPage& page : man_pages(describe(app), release))
     write_file(flags.directory + "/" + page.file_name, page.text);
   return {};
+}
+
+}  // namespace
+
+Command man_pages_command(CLI::App& app) {
+  return make_command(app, add_man_pages_command,
+                      [&app](const ManPagesFlags& flags) { return run_man_pages(app, flags); });
 }
 
 }  // namespace meshwright

@@ -7,6 +7,8 @@
 
 #include "cli/commands/commands.hpp"
 #include "cli/flags/help_formatter.hpp"
+#include "cli/flags/strategy_flags.hpp"
+#include "cli/job/job.hpp"
 #include "cli/job/job_error.hpp"
 #include "cli/job/trainer_notes.hpp"
 #include "cli/reports/report.hpp"
@@ -19,6 +21,14 @@
 
 namespace meshwright {
 namespace {
+
+struct PlanFlags {
+  SourceFlags sources;
+  std::optional<int> gpus, top, threads;
+  bool fix = false, why = false;
+  StrategyFlags strategy;
+  OutputFlags output;
+};
 
 using Json = nlohmann::ordered_json;
 
@@ -198,8 +208,6 @@ PlanFile plan_file_of(const Search& run) {
           .trainer_toml = to_toml(run.trainer)};
 }
 
-}  // namespace
-
 CLI::App* add_plan_command(CLI::App& app, PlanFlags& flags) {
   CLI::App* command =
       app.add_subcommand("plan", "Search for the fastest way to train a model on a cluster.");
@@ -247,5 +255,9 @@ Outcome run_plan(const PlanFlags& flags) {
   if (flags.output.file == "-") outcome.text.clear();  // standard output is the plan file
   return outcome;
 }
+
+}  // namespace
+
+Command plan_command(CLI::App& app) { return make_command(app, add_plan_command, run_plan); }
 
 }  // namespace meshwright

@@ -10,10 +10,13 @@
 
 #include "cli/commands/commands.hpp"
 #include "cli/flags/help_formatter.hpp"
+#include "cli/flags/strategy_flags.hpp"
 #include "cli/flags/word_flag.hpp"
+#include "cli/job/job.hpp"
 #include "cli/run/activity_trace.hpp"
 #include "cli/run/run_device.hpp"
 #include "cli/run/run_failed.hpp"
+#include "cli/run/run_flags.hpp"
 #include "cli/run/run_input.hpp"
 #include "cli/run/run_results.hpp"
 #include "cli/terminal/interrupt.hpp"
@@ -345,8 +348,6 @@ void add_training_flags(CLI::App& command, RunFlags& flags) {
                 "integer type of --tokens (default: uint16)");
 }
 
-}  // namespace
-
 CLI::App* add_run_command(CLI::App& app, RunFlags& flags) {
   CLI::App* command =
       app.add_subcommand("run", "Run a plan on this machine and measure its timeline.");
@@ -386,8 +387,6 @@ CLI::App* add_run_command(CLI::App& app, RunFlags& flags) {
   return command;
 }
 
-namespace {
-
 /// Starts the processes of a job without a launcher. The input is checked here first, so that an
 /// error is printed once.
 Outcome start_job(const RunFlags& flags) {
@@ -406,8 +405,6 @@ Outcome start_job(const RunFlags& flags) {
   outcome.exit_code = status.exit_code;
   return outcome;
 }
-
-}  // namespace
 
 Outcome run_run(const RunFlags& flags) {
   auto running = std::make_unique<Running>();
@@ -434,5 +431,9 @@ Outcome run_run(const RunFlags& flags) {
   outcome.leaves_a_thread = leaves_a_thread;
   return outcome;
 }
+
+}  // namespace
+
+Command run_command(CLI::App& app) { return make_command(app, add_run_command, run_run); }
 
 }  // namespace meshwright

@@ -4,6 +4,7 @@
 
 #include "cli/commands/commands.hpp"
 #include "cli/flags/help_formatter.hpp"
+#include "cli/flags/strategy_flags.hpp"
 #include "cli/flags/word_flag.hpp"
 #include "cli/schedule/schedule_figures.hpp"
 #include "core/formats/file.hpp"
@@ -88,8 +89,6 @@ void add_csv_flags(CLI::App& command, ScheduleFlags& flags) {
       ->type_name("FILE");
 }
 
-}  // namespace
-
 CLI::App* add_schedule_command(CLI::App& app, ScheduleFlags& flags) {
   CLI::App* command = app.add_subcommand(
       "schedule", "Generate, synthesize or check a pipeline schedule, and compute its timing.");
@@ -107,8 +106,6 @@ CLI::App* add_schedule_command(CLI::App& app, ScheduleFlags& flags) {
       "  meshwright schedule --check order.csv --tf 9,10 --tb 10,12 --tw 7,8 --cap 3");
   return command;
 }
-
-namespace {
 
 ScheduleFigures figures_of(const ScheduleFlags& flags) {
   if (!flags.check_file.empty()) {
@@ -141,8 +138,6 @@ ScheduleFigures figures_of(const ScheduleFlags& flags) {
   return synthesised_schedule(flags);
 }
 
-}  // namespace
-
 Outcome run_schedule(const ScheduleFlags& flags) {
   const ScheduleFigures f = figures_of(flags);
   const std::string text = flags.output.json ? schedule_json(f, flags) : schedule_text(f, flags);
@@ -154,6 +149,12 @@ Outcome run_schedule(const ScheduleFlags& flags) {
                                                         : CsvContent::kComputeOnly,
                            flags.csv_dialect == "old" ? CsvDialect::kOld : CsvDialect::kCurrent));
   return deliver(text, flags.output);
+}
+
+}  // namespace
+
+Command schedule_command(CLI::App& app) {
+  return make_command(app, add_schedule_command, run_schedule);
 }
 
 }  // namespace meshwright

@@ -5,11 +5,18 @@
 
 #include "cli/commands/commands.hpp"
 #include "cli/commands/show_pages.hpp"
+#include "cli/job/job.hpp"
 #include "models/load/load.hpp"
 #include "models/load/this_machine.hpp"
 
 namespace meshwright {
 namespace {
+
+struct ShowFlags {
+  std::string what;
+  bool lowering = false;
+  OutputFlags output;
+};
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -47,8 +54,6 @@ Page page_of(const std::string& what) {
   throw_unknown(what);
 }
 
-}  // namespace
-
 CLI::App* add_show_command(CLI::App& app, ShowFlags& flags) {
   CLI::App* command = app.add_subcommand(
       "show", "Show models, clusters, devices and schedules, or the contents of a file.");
@@ -74,5 +79,9 @@ Outcome run_show(const ShowFlags& flags) {
   const Page page = flags.lowering ? lowering_page(flags.what) : page_of(flags.what);
   return deliver(flags.output.json ? page.json : page.text, flags.output);
 }
+
+}  // namespace
+
+Command show_command(CLI::App& app) { return make_command(app, add_show_command, run_show); }
 
 }  // namespace meshwright

@@ -5,6 +5,9 @@
 
 #include "cli/commands/commands.hpp"
 #include "cli/flags/help_formatter.hpp"
+#include "cli/flags/strategy_flags.hpp"
+#include "cli/flags/variation_flags.hpp"
+#include "cli/job/job.hpp"
 #include "cli/job/job_error.hpp"
 #include "cli/job/trainer_notes.hpp"
 #include "cli/reports/report.hpp"
@@ -16,6 +19,15 @@
 
 namespace meshwright {
 namespace {
+
+struct SimulateFlags {
+  JobFlags job;
+  bool all_ranks = false, contention = false;
+  std::optional<int> steps;  ///< in the timeline of a flushless schedule
+  VariationFlags variation;
+  FailureFlags failures;
+  OutputFlags output;
+};
 
 using Json = nlohmann::ordered_json;
 
@@ -108,8 +120,6 @@ std::string human_text(const Job& job, const Simulation& s, const PlanFigures& f
   return text;
 }
 
-}  // namespace
-
 CLI::App* add_simulate_command(CLI::App& app, SimulateFlags& flags) {
   CLI::App* command =
       app.add_subcommand("simulate", "Predict the time and memory of a training step.");
@@ -168,6 +178,12 @@ Outcome run_simulate(const SimulateFlags& flags) {
     write_file(file, bytes);
   }
   return outcome;
+}
+
+}  // namespace
+
+Command simulate_command(CLI::App& app) {
+  return make_command(app, add_simulate_command, run_simulate);
 }
 
 }  // namespace meshwright

@@ -6,7 +6,9 @@
 
 #include "cli/commands/commands.hpp"
 #include "cli/flags/help_formatter.hpp"
+#include "cli/flags/strategy_flags.hpp"
 #include "cli/flags/sweep_axes.hpp"
+#include "cli/job/job.hpp"
 #include "cli/reports/report.hpp"
 #include "cli/terminal/interrupt.hpp"
 #include "cli/terminal/table.hpp"
@@ -17,6 +19,15 @@
 
 namespace meshwright {
 namespace {
+
+struct SweepFlags {
+  SourceFlags sources;
+  std::string show = "step";
+  std::optional<int> gpus, threads;
+  std::vector<std::string> over;
+  StrategyFlags strategy;
+  OutputFlags output;
+};
 
 using Json = nlohmann::ordered_json;
 
@@ -248,8 +259,6 @@ std::string csv_text(const SweepRun& run) {
   return text;
 }
 
-}  // namespace
-
 CLI::App* add_sweep_command(CLI::App& app, SweepFlags& flags) {
   CLI::App* command = app.add_subcommand(
       "sweep", "Simulate all combinations of the values of some options, in one table.");
@@ -299,5 +308,9 @@ Outcome run_sweep(const SweepFlags& flags) {
   outcome.exit_code = best_point(run, figure) < run.points.size() ? kExitDone : kExitNoPlanFits;
   return outcome;
 }
+
+}  // namespace
+
+Command sweep_command(CLI::App& app) { return make_command(app, add_sweep_command, run_sweep); }
 
 }  // namespace meshwright

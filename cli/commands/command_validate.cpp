@@ -5,6 +5,7 @@
 
 #include "cli/commands/commands.hpp"
 #include "cli/flags/help_formatter.hpp"
+#include "cli/flags/strategy_flags.hpp"
 #include "cli/terminal/interrupt.hpp"
 #include "cli/validation/accuracy_baseline.hpp"
 #include "cli/validation/fit_runs.hpp"
@@ -13,6 +14,14 @@
 
 namespace meshwright {
 namespace {
+
+struct ValidateFlags {
+  std::vector<std::string> files, sets;
+  bool rows = false;
+  std::string table = "text", csv, baseline, write_baseline, write_errors;
+  std::optional<int> threads, fit_steps;
+  OutputFlags output;
+};
 
 /// "SET#ID" selects one run.
 PublishedSet read_set(const std::string& name) {
@@ -59,8 +68,6 @@ Outcome fit_outcome(const LoadedRuns& runs, const ValidateFlags& flags) {
     write_file(flags.write_errors, to_csv(validated_runs(runs, fit)));
   return deliver(fit_text(runs, fit), flags.output);
 }
-
-}  // namespace
 
 CLI::App* add_validate_command(CLI::App& app, ValidateFlags& flags) {
   CLI::App* command = app.add_subcommand(
@@ -130,6 +137,12 @@ Outcome run_validate(const ValidateFlags& flags) {
               flags.output);
   if (!flags.baseline.empty()) compare_with_baseline(flags.baseline, now, outcome);
   return outcome;
+}
+
+}  // namespace
+
+Command validate_command(CLI::App& app) {
+  return make_command(app, add_validate_command, run_validate);
 }
 
 }  // namespace meshwright

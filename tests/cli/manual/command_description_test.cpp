@@ -86,30 +86,18 @@ TEST_F(Described, HiddenOptionsAndCommandsAreLeftOut) {
   EXPECT_EQ(program.commands.front().positionals.front().positional, "file");
 }
 
-struct AllFlags {
-  PlanFlags plan;
-  SimulateFlags simulate;
-  RunFlags run;
-  ExplainFlags explain;
-  SweepFlags sweep;
-  ScheduleFlags schedule;
-  ShowFlags show;
-  ImportFlags import_file;
-};
-
 // A new option that takes a name needs a line in known_names.cpp, unless help enumerates its
 // values.
 TEST(KnownNames, CompleteEveryOptionThatTakesAName) {
   CLI::App app;
-  AllFlags flags;
-  add_plan_command(app, flags.plan);
-  add_simulate_command(app, flags.simulate);
-  add_run_command(app, flags.run);
-  add_explain_command(app, flags.explain);
-  add_sweep_command(app, flags.sweep);
-  add_schedule_command(app, flags.schedule);
-  add_show_command(app, flags.show);
-  add_import_command(app, flags.import_file);
+  plan_command(app);
+  simulate_command(app);
+  run_command(app);
+  explain_command(app);
+  sweep_command(app);
+  schedule_command(app);
+  show_command(app);
+  import_command(app);
   CommandDescription program = describe(app);
   add_known_names(program);
   for (const CommandDescription& command : program.commands)
@@ -124,10 +112,8 @@ TEST(KnownNames, CompleteEveryOptionThatTakesAName) {
 
 TEST(KnownNames, AreThoseThatShowLists) {
   CLI::App app;
-  PlanFlags plan;
-  SweepFlags sweep;
-  add_plan_command(app, plan);
-  add_sweep_command(app, sweep);
+  plan_command(app);
+  sweep_command(app);
   CommandDescription program = describe(app);
   add_known_names(program);
   const auto choices = [&](std::size_t command, const std::string& flag) {
