@@ -138,7 +138,7 @@ int report(const RunFailed& error, bool json) {
 // ---- running ------------------------------------------------------------------------------------
 
 int run_parsed(CLI::App& app, const std::vector<Command>& commands,
-                const std::vector<std::string>& arguments, bool json) {
+               const std::vector<std::string>& arguments, bool json) {
   try {
     // CLI11 expects them in reverse order.
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));

@@ -32,19 +32,33 @@ constexpr CountRange kNodeRange{.smallest = 1, .largest = 1 << 20};
 
 std::vector<std::string> format_names() {
   std::vector<std::string> names{"auto"};
-  for (int f = 0; f < kImportFormatCount; ++f)
-    names.emplace_back(name_of(static_cast<ImportFormat>(f)));
+  for (const ImportFormat& format : kImportFormats) names.emplace_back(format.name);
   return names;
 }
 
-ImportFormat format_of(const ImportFlags& flags, const NamedText& source) {
+/// "  NAME  what it is", with further lines indented alike.
+std::string formats_text() {
+  std::string text;
+  for (const ImportFormat& format : kImportFormats) {
+    constexpr std::size_t kColumn = 17;
+    text += fmt::format("  {:<{}}", format.name, kColumn - 2);
+    for (const char c : format.help) {
+      text += c;
+      if (c == '\n') text.append(kColumn, ' ');
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+const ImportFormat& format_of(const ImportFlags& flags, const NamedText& source) {
   if (flags.format != "auto") {
-    if (const auto format = import_format_from_name(flags.format)) return *format;
+    if (const ImportFormat* format = find_import_format(flags.format)) return *format;
     throw UsageError({.where = "--format",
                       .what = fmt::format("invalid value '{}'", flags.format),
                       .hint = suggest(flags.format, format_names())});
   }
-  if (const auto format = guess_import_format(source.text)) return *format;
+  if (const ImportFormat* format = guess_import_format(source.text)) return *format;
   const std::vector<std::string> names = format_names();
   throw InputError(
       {source.where, "unrecognized format",
@@ -110,14 +124,7 @@ CLI::App* add_import_command(CLI::App& app, ImportFlags& flags) {
             "GPUs per node, for traces (default: as recorded, or 8)");
   add_output_flags(*command, flags.output, "the cluster or calibration file");
   command->footer(
-      "Formats:\n"
-      "  nvidia-smi     output of 'nvidia-smi topo -m'; without --like, the GPU type is "
-      "guessed\n"
-      "  nccl-topology  XML written by NCCL with NCCL_TOPO_DUMP_FILE=topo.xml\n"
-      "  nccl-tests     text output, or JSON written with -J; gives a calibration\n"
-      "  slurm          topology.conf, or output of 'scontrol show topology'; requires --like\n"
-      "  kineto         trace of one rank by PyTorch's profiler with record_shapes=True, .json or\n"
-      "                 .json.gz; gives a calibration: kernels by shape, collectives, host time\n"
+      "Formats:\n" + formats_text() +
       "Assumptions are listed in the comments of the cluster file.\n"
       "\n"
       "Examples:\n"
@@ -136,22 +143,19 @@ Outcome run_import(const ImportFlags& flags) {
       .text = read_file(flags.file, kLargestTraceFile)};
   if (is_gzip(source.text))
     source.text = decompress_gzip(source.text, source.where, kLargestTraceFile);
-  const ImportFormat format = format_of(flags, source);
-  if (format == ImportFormat::kKineto) return import_trace(flags, source);
+  const ImportFormat& format = format_of(flags, source);
+  if (format.cluster == nullptr && format.calibration == nullptr)
+    return import_trace(flags, source);
   if (source.text.size() > kLargestImport)
     throw InputError({source.where,
                       fmt::format("exceeds the size limit of {} bytes", kLargestImport),
                       "check that this is the right file"});
-  if (format == ImportFormat::kNcclTests)
-    return deliver(to_json(import_nccl_tests(source, kind_of(flags)).calibration), flags.output);
+  if (format.calibration != nullptr)
+    return deliver(to_json(format.calibration(source, kind_of(flags)).calibration), flags.output);
   ImportOptions options;
   if (!flags.like.empty()) options.like = find_cluster(flags.like);
   options.nodes = flags.nodes.value_or(1);
-  ImportedCluster imported;
-  if (format == ImportFormat::kNvidiaSmi) imported = import_nvidia_smi(source, options);
-  if (format == ImportFormat::kNcclTopology) imported = import_nccl_topology(source, options);
-  if (format == ImportFormat::kSlurm) imported = import_slurm(source, options);
-  return deliver(imported_cluster(imported, source.where), flags.output);
+  return deliver(imported_cluster(format.cluster(source, options), source.where), flags.output);
 }
 
 }  // namespace

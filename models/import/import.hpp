@@ -2,7 +2,6 @@
 /// are limited, and errors are InputErrors with file:line.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,19 +12,6 @@
 #include "models/text/named_text.hpp"
 
 namespace meshwright {
-
-enum class ImportFormat : std::uint8_t {
-  kNvidiaSmi,     ///< `nvidia-smi topo -m`
-  kNcclTopology,  ///< the XML of NCCL_TOPO_DUMP_FILE
-  kNcclTests,     ///< output of nccl-tests, text or JSON
-  kSlurm,         ///< topology.conf, or `scontrol show topology`
-  kKineto         ///< trace of PyTorch's profiler (import_kineto.hpp)
-};
-inline constexpr int kImportFormatCount = 5;
-std::string_view name_of(ImportFormat format);  ///< "nvidia-smi", "nccl-topology", …
-std::optional<ImportFormat> import_format_from_name(std::string_view name);
-/// Detects the format from the text; nullopt if it is not recognized.
-std::optional<ImportFormat> guess_import_format(std::string_view text);
 
 /// What the files do not contain: device speeds and the number of nodes.
 struct ImportOptions {
@@ -49,5 +35,51 @@ struct ImportedCalibration {
 };
 /// `kind` is required if the output does not name its test (nccl-tests before 2.17).
 ImportedCalibration import_nccl_tests(const NamedText& text, std::optional<CollectiveKind> kind);
+
+/// A file format that can be imported. A new one is a row of kImportFormats and a file with its
+/// importer.
+struct ImportFormat {
+  std::string_view name;  ///< of --format
+  std::string_view help;  ///< lines of at most 85 characters
+  /// Recognizes the beginning of a file, in lower case.
+  bool (*recognizes)(std::string_view head);
+  /// Null, both: a trace, see import_kineto.hpp.
+  ImportedCluster (*cluster)(const NamedText& text, const ImportOptions& options) = nullptr;
+  ImportedCalibration (*calibration)(const NamedText& text,
+                                     std::optional<CollectiveKind> kind) = nullptr;
+};
+bool is_nvidia_smi(std::string_view head);
+bool is_nccl_topology(std::string_view head);
+bool is_nccl_tests(std::string_view head);
+bool is_slurm(std::string_view head);
+bool is_kineto(std::string_view head);
+
+/// Of formats that recognize the same file, the last one is meant.
+inline constexpr ImportFormat kImportFormats[]{
+    {.name = "nvidia-smi",
+     .help = "output of 'nvidia-smi topo -m'; without --like, the GPU type is guessed",
+     .recognizes = is_nvidia_smi,
+     .cluster = import_nvidia_smi},
+    {.name = "nccl-topology",
+     .help = "XML written by NCCL with NCCL_TOPO_DUMP_FILE=topo.xml",
+     .recognizes = is_nccl_topology,
+     .cluster = import_nccl_topology},
+    {.name = "nccl-tests",
+     .help = "text output, or JSON written with -J; gives a calibration",
+     .recognizes = is_nccl_tests,
+     .calibration = import_nccl_tests},
+    {.name = "slurm",
+     .help = "topology.conf, or output of 'scontrol show topology'; requires --like",
+     .recognizes = is_slurm,
+     .cluster = import_slurm},
+    {.name = "kineto",
+     .help = "trace of one rank by PyTorch's profiler with record_shapes=True, .json or\n"
+             ".json.gz; gives a calibration: kernels by shape, collectives, host time",
+     .recognizes = is_kineto}};
+
+/// Null if there is none of this name.
+const ImportFormat* find_import_format(std::string_view name);
+/// Detects the format from the text; null if it is not recognized.
+const ImportFormat* guess_import_format(std::string_view text);
 
 }  // namespace meshwright

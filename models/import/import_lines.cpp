@@ -77,6 +77,10 @@ std::string trimmed(std::string_view text) {
   return std::string(text);
 }
 
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
 std::string lower_case(std::string_view text) {
   std::string out(text);
   for (char& c : out)

@@ -27,6 +27,7 @@ std::vector<std::string> words_of(std::string_view line);
 std::vector<std::string> columns_of(std::string_view line);
 std::string trimmed(std::string_view text);
 std::string lower_case(std::string_view text);
+bool contains(std::string_view text, std::string_view part);
 /// Truncated to 60 characters, without control characters: for messages and sources.
 std::string printable_text(std::string_view text);
 

@@ -270,4 +270,12 @@ ImportedCalibration import_nccl_tests(const NamedText& text, std::optional<Colle
   return result;
 }
 
+bool is_nccl_tests(std::string_view head) {
+  if (is_nccl_topology(head)) return false;
+  const std::size_t first = head.find_first_not_of(" \t\r\n");
+  const bool is_json = first != std::string_view::npos && head[first] == '{';
+  return (is_json && contains(head, "\"results\"")) || contains(head, "nccl-tests") ||
+         contains(head, "busbw");
+}
+
 }  // namespace meshwright

@@ -222,4 +222,6 @@ ImportedCluster import_nccl_topology(const NamedText& xml, const ImportOptions& 
   return result;
 }
 
+bool is_nccl_topology(std::string_view head) { return contains(head, "<system"); }
+
 }  // namespace meshwright

@@ -215,4 +215,6 @@ ImportedCluster import_nvidia_smi(const NamedText& text, const ImportOptions& op
   return result;
 }
 
+bool is_nvidia_smi(std::string_view head) { return contains(head, "gpu0"); }
+
 }  // namespace meshwright

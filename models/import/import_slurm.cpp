@@ -264,4 +264,8 @@ ImportedCluster import_slurm(const NamedText& text, const ImportOptions& options
   return result;
 }
 
+bool is_slurm(std::string_view head) {
+  return !is_nccl_topology(head) && (contains(head, "switchname=") || contains(head, "blockname="));
+}
+
 }  // namespace meshwright

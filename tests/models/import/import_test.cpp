@@ -351,12 +351,12 @@ TEST(ImportSlurm, RefusesWhatIsNoTree) {
 
 TEST(ImportFormats, AreKnownByWhatStandsInTheFile) {
   EXPECT_EQ(guess_import_format(matrix(2, [](int, int) { return "NV4"; })),
-            ImportFormat::kNvidiaSmi);
-  EXPECT_EQ(guess_import_format(topology(4, 80, 12, "")), ImportFormat::kNcclTopology);
-  EXPECT_EQ(guess_import_format(kAllReduce), ImportFormat::kNcclTests);
-  EXPECT_EQ(guess_import_format(kGatherJson), ImportFormat::kNcclTests);
-  EXPECT_EQ(guess_import_format("SwitchName=a Nodes=n1\n"), ImportFormat::kSlurm);
-  EXPECT_EQ(guess_import_format("something else"), std::nullopt);
+            find_import_format("nvidia-smi"));
+  EXPECT_EQ(guess_import_format(topology(4, 80, 12, "")), find_import_format("nccl-topology"));
+  EXPECT_EQ(guess_import_format(kAllReduce), find_import_format("nccl-tests"));
+  EXPECT_EQ(guess_import_format(kGatherJson), find_import_format("nccl-tests"));
+  EXPECT_EQ(guess_import_format("SwitchName=a Nodes=n1\n"), find_import_format("slurm"));
+  EXPECT_EQ(guess_import_format("something else"), nullptr);
 }
 
 // Every importer on truncated and mutated valid files: fails with InputError or returns a valid

@@ -1,0 +1,126 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/families/dialects.hpp"
+
+namespace meshwright {
+namespace {
+
+/// Activations of gated feed-forward layers; their costs are equal.
+const std::vector<std::string> kGatedActivations{"silu", "swish", "gelu", "gelu_pytorch_tanh",
+                                                 "relu"};
+const std::vector<std::string> kPlainActivations{
+    "gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "quick_gelu", "relu", "relu2"};
+
+ActivationKind plain_activation(const std::string& name) {
+  if (name == "relu2") return ActivationKind::kSquaredRelu;
+  return name == "relu" ? ActivationKind::kRelu : ActivationKind::kGelu;
+}
+
+/// "1, 2, 4, …": divisors of `value` up to `most`, at most the twelve nearest to `wanted`.
+std::string divisors_near(std::int64_t value, std::int64_t wanted, std::int64_t most) {
+  constexpr std::size_t kShown = 12;
+  std::vector<std::int64_t> divisors;
+  for (std::int64_t d = 1; d <= most && d <= value; ++d)
+    if (value % d == 0) divisors.push_back(d);
+  std::sort(divisors.begin(), divisors.end(), [wanted](std::int64_t a, std::int64_t b) {
+    const std::int64_t da = std::abs(a - wanted), db = std::abs(b - wanted);
+    return da != db ? da < db : a < b;
+  });
+  divisors.resize(std::min(divisors.size(), kShown));
+  std::sort(divisors.begin(), divisors.end());
+  return fmt::format("{}", fmt::join(divisors, ", "));
+}
+
+}  // namespace
+
+ActivationKind read_plain_activation(ConfigReader& reader, std::string_view key,
+                                     const std::string& absent) {
+  return plain_activation(reader.choice(key, absent, kPlainActivations));
+}
+
+std::int64_t divided_head_size(ConfigReader& reader, std::string_view heads_key, std::int64_t heads,
+                               std::int64_t hidden) {
+  if (!reader.is_clean()) return 1;
+  if (hidden % heads == 0) return hidden / heads;
+  reader.complain(heads_key,
+                  fmt::format("{} attention heads do not divide the hidden size {}", heads, hidden),
+                  fmt::format("use one of: {}", divisors_near(hidden, heads, kMostHeads)));
+  return 1;
+}
+
+void read_grouped_heads(const Family& family, ConfigReader& reader, TransformerConfig& config) {
+  AttentionConfig& a = config.attention;
+  a.heads = reader.dimension("num_attention_heads", family.heads, kMostHeads);
+  a.key_value_heads =
+      reader.optional_dimension("num_key_value_heads", family.key_value_heads, kMostHeads)
+          .value_or(a.heads);
+  if (reader.is_clean() && a.heads % a.key_value_heads != 0)
+    reader.complain(
+        "num_key_value_heads",
+        fmt::format("{} key/value heads do not divide the {} attention heads", a.key_value_heads,
+                    a.heads),
+        fmt::format("use one of: {}", divisors_near(a.heads, a.key_value_heads, a.heads)));
+  const std::optional<std::int64_t> head_size =
+      reader.optional_dimension("head_dim", family.head_size);
+  a.head_size = head_size
+                    ? *head_size
+                    : divided_head_size(reader, "num_attention_heads", a.heads, config.hidden);
+  a.value_size = a.head_size;
+  if (reader.is_clean() && a.rotary && a.head_size % 2 != 0)
+    reader.complain(head_size ? "head_dim" : "num_attention_heads",
+                    fmt::format("head size must be even, got {}", a.head_size),
+                    "use an even head size: rotary position embedding rotates pairs of elements");
+}
+
+std::vector<LayerConfig> read_layers(ConfigReader& reader, std::string_view key,
+                                     std::int64_t absent) {
+  return std::vector<LayerConfig>(
+      static_cast<std::size_t>(reader.dimension(key, absent, kMostLayers)));
+}
+
+void read_windows(const Family& family, ConfigReader& reader, std::vector<LayerConfig>& layers) {
+  const std::optional<std::int64_t> window =
+      reader.optional_dimension("sliding_window", family.window);
+  const bool may_slide = !is_qwen(family) || reader.flag("use_sliding_window", false);
+  constexpr std::int64_t kQwenWindowLayers = 28;
+  const std::int64_t first_sliding =
+      is_qwen(family) ? reader.count("max_window_layers", kQwenWindowLayers, kMostLayers) : 0;
+  const std::vector<std::string> types = reader.strings("layer_types");
+  if (!reader.is_clean()) return;
+  if (!types.empty() && types.size() != layers.size()) {
+    reader.complain("layer_types",
+                    fmt::format("expected {} entries, got {}", layers.size(), types.size()),
+                    "give one entry per layer");
+    return;
+  }
+  if (!window) return;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    bool slides = may_slide && static_cast<std::int64_t>(i) >= first_sliding;
+    if (is_gpt_oss(family)) slides = i % 2 == 0;
+    if (!types.empty()) slides = types[i] == "sliding_attention";
+    if (slides) layers[i].window = window;
+  }
+}
+
+TransformerConfig read_decoder(const Family& family, ConfigReader& reader) {
+  TransformerConfig config;
+  config.hidden = reader.dimension("hidden_size", family.hidden);
+  config.vocabulary = reader.dimension("vocab_size", family.vocabulary);
+  config.positions = reader.dimension("max_position_embeddings", family.positions);
+  const bool tied = is_grok(family) || family.model_type == "starcoder2";
+  config.tied_embeddings = reader.flag("tie_word_embeddings", tied);
+  config.layers = read_layers(reader, "num_hidden_layers", family.layers);
+  config.attention.dropout = reader.dropout("attention_dropout", 0);
+  return config;
+}
+
+TransformerConfig read_gated_decoder(const Family& family, ConfigReader& reader) {
+  TransformerConfig config = read_decoder(family, reader);
+  reader.choice("hidden_act", "silu", kGatedActivations);
+  return config;
+}
+
+}  // namespace meshwright

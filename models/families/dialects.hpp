@@ -1,0 +1,59 @@
+/// Dialects of HuggingFace config.json: one reader per group of model types that share their keys,
+/// and the parts that readers share. Sizes are compared only if all of them are valid: an error that
+/// follows from another is noise.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/builders/transformer_config.hpp"
+#include "models/families/config_reader.hpp"
+
+namespace meshwright {
+
+/// What a missing key means. Absent optionals: the class computes it from other keys.
+struct Family {
+  std::string_view model_type, architecture;
+  TransformerConfig (*read)(const Family& family, ConfigReader& reader) = nullptr;
+  std::int64_t vocabulary = 0, positions = 0, hidden = 0, layers = 0, heads = 0;
+  std::optional<std::int64_t> key_value_heads = {}, head_size = {};
+  std::int64_t feed_forward = 0;
+  std::optional<std::int64_t> window = {};
+  std::int64_t experts = 0, experts_per_token = 0, expert_width = 0;
+};
+
+
+TransformerConfig read_llama(const Family& family, ConfigReader& reader);
+TransformerConfig read_gpt2(const Family& family, ConfigReader& reader);
+TransformerConfig read_bert(const Family& family, ConfigReader& reader);
+TransformerConfig read_ungated(const Family& family, ConfigReader& reader);
+TransformerConfig read_experts(const Family& family, ConfigReader& reader);
+TransformerConfig read_deepseek(const Family& family, ConfigReader& reader);
+
+inline bool is_qwen(const Family& family) { return family.model_type.starts_with("qwen"); }
+inline bool is_qwen2(const Family& family) { return family.model_type.starts_with("qwen2"); }
+inline bool is_grok(const Family& family) { return family.model_type == "grok-1"; }
+inline bool is_gpt_oss(const Family& family) { return family.model_type == "gpt_oss"; }
+
+/// What all decoders with these keys share; the activation depends on the dialect.
+TransformerConfig read_decoder(const Family& family, ConfigReader& reader);
+/// The same, with a gated feed-forward layer.
+TransformerConfig read_gated_decoder(const Family& family, ConfigReader& reader);
+/// Of a feed-forward layer without gate.
+ActivationKind read_plain_activation(ConfigReader& reader, std::string_view key,
+                                     const std::string& absent);
+/// H / A, where A must divide H.
+std::int64_t divided_head_size(ConfigReader& reader, std::string_view heads_key, std::int64_t heads,
+                               std::int64_t hidden);
+void read_grouped_heads(const Family& family, ConfigReader& reader, TransformerConfig& config);
+std::vector<LayerConfig> read_layers(ConfigReader& reader, std::string_view key,
+                                     std::int64_t absent);
+/// Layers with sliding-window attention: those listed in `layer_types`, else by the rule of the
+/// model type (Mistral, Mixtral: all; Qwen: from max_window_layers on, if use_sliding_window;
+/// gpt-oss: every other layer, starting with the first).
+void read_windows(const Family& family, ConfigReader& reader, std::vector<LayerConfig>& layers);
+
+}  // namespace meshwright
