@@ -33,10 +33,10 @@ using Json = nlohmann::ordered_json;
 
 struct Simulation {
   Prediction prediction;
-  std::optional<StepVariation> variation;
-  std::optional<FailureModel> failures;
-  std::optional<Seconds> checkpoint_interval;
-  std::vector<Diagnostic> trainer_problems;
+  std::optional<StepVariation> variation = {};
+  std::optional<FailureModel> failures = {};
+  std::optional<Seconds> checkpoint_interval = {};
+  std::vector<Diagnostic> trainer_problems = {};
 };
 
 TrainingJob training_job(const Job& job, const SimulateFlags& flags) {

@@ -6,12 +6,13 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/base/random.hpp"
 #include "core/schedule/block_keys.hpp"
 #include "core/schedule/timing.hpp"
 
 namespace meshwright {
 namespace {
-/// xorshift32 (G. Marsaglia, 2003): the same on every platform.
+/// Random draws for a search.
 class Draws {
  public:
   explicit Draws(std::uint32_t variation) {
@@ -20,9 +21,9 @@ class Draws {
     if (state_ == 0) state_ = kOdd;
   }
   std::uint32_t below(std::size_t count) {
-    return static_cast<std::uint32_t>(next() % static_cast<std::uint32_t>(count));
+    return static_cast<std::uint32_t>(xorshift32(state_) % static_cast<std::uint32_t>(count));
   }
-  double fraction() { return next() / 4294967296.0; }
+  double fraction() { return xorshift32(state_) / 4294967296.0; }
   /// Between -most and most, small values more often.
   Ticks around(Ticks most, double factor) {
     const double drawn = fraction() + fraction() - 1;
@@ -34,12 +35,6 @@ class Draws {
   }
 
  private:
-  std::uint32_t next() {
-    state_ ^= state_ << 13;
-    state_ ^= state_ >> 17;
-    state_ ^= state_ << 5;
-    return state_;
-  }
   std::uint32_t state_ = 2'463'534'242u;
 };
 

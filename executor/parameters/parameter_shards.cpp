@@ -6,6 +6,7 @@
 
 #include "core/base/check.hpp"
 #include "core/operators/operator_work.hpp"
+#include "kernels/dropout.hpp"
 
 namespace meshwright {
 namespace {
@@ -166,20 +167,13 @@ class OperatorShards {
   const ShardPosition& place_;
 };
 
-/// splitmix64 (Steele, Lea and Flood 2014), a 64-bit mixing function.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
 /// Uniform in (0, 1].
 double uniform(std::uint64_t bits) { return (static_cast<double>(bits >> 11) + 1) * 0x1.0p-53; }
 /// Box-Muller transform of two numbers derived from the element's index.
 double normal(std::uint64_t key, std::int64_t element) {
-  const std::uint64_t first = mix(key ^ mix(static_cast<std::uint64_t>(element)));
+  const std::uint64_t first = mixed_bits(key ^ mixed_bits(static_cast<std::uint64_t>(element)));
   const double radius = std::sqrt(-2 * std::log(uniform(first)));
-  return radius * std::cos(2 * std::numbers::pi * uniform(mix(first)));
+  return radius * std::cos(2 * std::numbers::pi * uniform(mixed_bits(first)));
 }
 std::uint64_t hash_of(std::string_view text) {  // FNV-1a
   std::uint64_t hash = 0xcbf29ce484222325U;
@@ -266,7 +260,7 @@ void fill_initial(const ModelGraph& model, const ParameterShard& shard, std::uin
   const bool is_bias = tensor.name.ends_with("bias") || tensor.name.ends_with("sinks") ||
                        tensor.name.ends_with("score_correction");
   const bool is_matrix = whole.shape.size() > 1 && !is_bias;
-  const std::uint64_t key = mix(seed ^ hash_of(tensor.name));
+  const std::uint64_t key = mixed_bits(seed ^ hash_of(tensor.name));
   std::size_t place = 0;
   for_each_element(shard, whole, [&](std::int64_t number) {
     double value = is_bias ? 0 : 1;

@@ -48,7 +48,8 @@ TransformerConfig read_ungated(const Family& family, ConfigReader& reader) {
   AttentionConfig& a = config.attention;
   FeedForwardConfig& f = config.feed_forward;
   f.width = reader.dimension("intermediate_size", family.feed_forward);
-  f.activation = read_plain_activation(reader, "hidden_act", nemotron ? "relu2" : "gelu_pytorch_tanh");
+  f.activation =
+      read_plain_activation(reader, "hidden_act", nemotron ? "relu2" : "gelu_pytorch_tanh");
   if (nemotron) {
     read_rotated_part(reader, a);
     a.projection_bias = a.output_bias = reader.flag("attention_bias", false);
@@ -87,8 +88,7 @@ TransformerConfig read_gpt2(const Family& family, ConfigReader& reader) {
   const std::int64_t four_times = 4 * config.hidden;
   config.feed_forward = {
       .width = reader.optional_dimension("n_inner", std::nullopt).value_or(four_times),
-      .activation =
-          read_plain_activation(reader, "activation_function", "gelu_new"),
+      .activation = read_plain_activation(reader, "activation_function", "gelu_new"),
       .bias = true};
   return config;
 }
@@ -115,10 +115,9 @@ TransformerConfig read_bert(const Family& family, ConfigReader& reader) {
   a.rotary = a.causal = false;
   a.dropout = reader.dropout("attention_probs_dropout_prob", kDropout);
   a.projection_bias = a.output_bias = true;
-  config.feed_forward = {
-      .width = reader.dimension("intermediate_size", family.feed_forward),
-      .activation = read_plain_activation(reader, "hidden_act", "gelu"),
-      .bias = true};
+  config.feed_forward = {.width = reader.dimension("intermediate_size", family.feed_forward),
+                         .activation = read_plain_activation(reader, "hidden_act", "gelu"),
+                         .bias = true};
   return config;
 }
 

@@ -1,6 +1,6 @@
 /// Dialects of HuggingFace config.json: one reader per group of model types that share their keys,
-/// and the parts that readers share. Sizes are compared only if all of them are valid: an error that
-/// follows from another is noise.
+/// and the parts that readers share. Sizes are compared only if all of them are valid: an error
+/// that follows from another is noise.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,6 @@ struct Family {
   std::optional<std::int64_t> window = {};
   std::int64_t experts = 0, experts_per_token = 0, expert_width = 0;
 };
-
 
 TransformerConfig read_llama(const Family& family, ConfigReader& reader);
 TransformerConfig read_gpt2(const Family& family, ConfigReader& reader);

@@ -19,14 +19,6 @@ JustificationWalk::JustificationWalk(const OperationNetwork& network,
   mean_duration_ /= network.size();
 }
 
-/// xorshift32 (G. Marsaglia, 2003): the same on every platform.
-std::uint32_t JustificationWalk::random() {
-  random_state_ ^= random_state_ << 13;
-  random_state_ ^= random_state_ >> 17;
-  random_state_ ^= random_state_ << 5;
-  return random_state_;
-}
-
 void JustificationWalk::disturb(const Starts& starts) {
   constexpr std::int64_t kParts = 1024;
   for (std::size_t i = 0; i < keys_.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/base/random.hpp"
 #include "planner/synthesis/operation_network.hpp"
 #include "planner/synthesis/schedule_construction.hpp"
 
@@ -29,7 +30,7 @@ class JustificationWalk {
 
  private:
   void disturb(const Starts& starts);
-  std::uint32_t random();
+  std::uint32_t random() { return xorshift32(random_state_); }
 
   const OperationNetwork& network_;
   const OperationNetwork& reversed_;

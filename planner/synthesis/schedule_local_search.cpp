@@ -18,14 +18,6 @@ TabuSearch::TabuSearch(const OperationNetwork& network)
       not_right_until_(at(network.size())),
       seen_in_block_(at(network.size() / std::max(network.microbatches, 1))) {}
 
-/// xorshift32 (G. Marsaglia, 2003): the same on every platform.
-std::uint32_t TabuSearch::random() {
-  random_state_ ^= random_state_ << 13;
-  random_state_ ^= random_state_ >> 17;
-  random_state_ ^= random_state_ << 5;
-  return random_state_;
-}
-
 bool TabuSearch::load(const Starts& starts) {
   std::fill(not_left_until_.begin(), not_left_until_.end(), 0);
   std::fill(not_right_until_.begin(), not_right_until_.end(), 0);

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/random.hpp"
 #include "planner/synthesis/operation_network.hpp"
 #include "planner/synthesis/schedule_construction.hpp"
 #include "planner/synthesis/timed_orders.hpp"
@@ -55,7 +56,7 @@ class TabuSearch {
   bool keeps_cap(const Move& move) const;
   Ticks estimate(const Move& move);
   void shake(int strength);
-  std::uint32_t random();
+  std::uint32_t random() { return xorshift32(random_state_); }
 
   const OperationNetwork& network_;
   TimedOrders orders_;
