@@ -15,6 +15,7 @@
 #include "models/kineto/kineto_host.hpp"
 #include "models/kineto/kineto_kernels.hpp"
 #include "models/kineto/kineto_streams.hpp"
+#include "models/kineto/kineto_work.hpp"
 
 namespace meshwright {
 namespace {
@@ -22,66 +23,11 @@ namespace {
 constexpr double kKinetoNs = 1e-9;
 constexpr double kLongestTrace = 1e5;  ///< seconds; beyond, clocks are wrong
 constexpr double kMostUpdated = 1e15;  ///< parameters
-/// Calls that take longer than this times the median are warm-up (autotuning, loading of modules).
-constexpr double kOutlier = 3;
-
 double median_of(std::vector<double> values) {
   MW_CHECK(!values.empty());
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
-}
-
-struct Typical {
-  double mean = 0, spread = 0;
-};
-Typical typical(std::vector<double> times) {
-  std::sort(times.begin(), times.end());
-  const double limit = kOutlier * times[times.size() / 2];
-  double sum = 0;
-  std::size_t count = 0;
-  for (; count < times.size() && times[count] <= limit; ++count) sum += times[count];
-  const double median = times[times.size() / 2];
-  const double quartiles = times[3 * (times.size() - 1) / 4] - times[(times.size() - 1) / 4];
-  constexpr double kMostSpread = 1e6;
-  return {sum / static_cast<double>(count),
-          median > 0 ? std::min(quartiles / median, kMostSpread) : 0};
-}
-
-/// Memory traffic of a memory-bound kernel over `elements` of `e` bytes, as operator_kernels.cpp
-/// counts it. AdamW: core/lowering/memory.cpp, optimizer_work().
-std::int64_t traffic_of(Routine routine, KinetoPass pass, std::int64_t elements, std::int64_t e) {
-  const bool forward = pass == KinetoPass::kForward;
-  switch (routine) {
-    case Routine::kSwiGlu:
-      return elements * e * (forward ? 3 : 5);
-    case Routine::kResidual:
-      return elements * e * 3;
-    case Routine::kRotary:
-      return elements * e * 2;
-    case Routine::kEmbedding:
-      return elements * (forward ? 2 * e : e + 2 * kFloat32Bytes);
-    case Routine::kBias:
-      return elements * e;
-    case Routine::kCrossEntropy:
-      return elements * (e + kFloat32Bytes);
-    case Routine::kUpdate:
-      return elements * (e == kFloat32Bytes ? 44 : 46);
-    default:
-      return elements * e * (forward ? 2 : 3);
-  }
-}
-
-Phase phase_of(Routine routine, KinetoPass pass) {
-  if (pass == KinetoPass::kUpdate) return Phase::kUpdate;
-  if (pass == KinetoPass::kForward) return Phase::kForward;
-  return routine == Routine::kEmbedding || routine == Routine::kBias ? Phase::kBackwardWeight
-                                                                     : Phase::kBackwardInput;
-}
-
-/// Kernels that the host launches for one memory-bound Kernel: see operator_kernels.cpp.
-std::int64_t launches_for(Routine routine, KinetoPass pass) {
-  return routine == Routine::kCrossEntropy && pass == KinetoPass::kForward ? 3 : 1;
 }
 
 class CalibrationWriter {

@@ -385,4 +385,25 @@ KernelNameKind kind_of_kernel_name(std::string_view name) {
   return KernelNameKind::kOther;
 }
 
+std::optional<Routine> routine_of_generated(std::string_view kernel) {
+  if (!kernel.starts_with("triton_")) return std::nullopt;
+  const auto has = [&](std::string_view part) {
+    return kernel.find(part) != std::string_view::npos;
+  };
+  switch (kind_of_kernel_name(kernel)) {
+    case KernelNameKind::kNorm:
+      return has("layer_norm") ? Routine::kLayerNorm : Routine::kRmsNorm;
+    case KernelNameKind::kLoss:
+      return Routine::kCrossEntropy;
+    case KernelNameKind::kSoftmax:
+      return Routine::kSoftmax;
+    case KernelNameKind::kEmbedding:
+      return Routine::kEmbedding;
+    case KernelNameKind::kActivation:
+      return has("gelu") ? Routine::kGelu : has("silu") ? Routine::kSwiGlu : Routine::kRelu;
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace meshwright
