@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <array>
+
 #include "models/families/dialects.hpp"
 
 namespace meshwright {
@@ -21,8 +23,6 @@ void read_rotated_part(ConfigReader& reader, AttentionConfig& a) {
       "choose a factor that gives a positive even number: rotary position embedding "
       "rotates pairs of elements");
 }
-
-}  // namespace
 
 TransformerConfig read_llama(const Family& family, ConfigReader& reader) {
   TransformerConfig config = read_gated_decoder(family, reader);
@@ -120,5 +120,29 @@ TransformerConfig read_bert(const Family& family, ConfigReader& reader) {
                          .bias = true};
   return config;
 }
+
+constexpr std::array<Family, 8> kDenseFamilies{
+    {{"bert", "BertForMaskedLM", read_bert, 30522, 512, 768, 12, 12, {}, {}, 3072},
+     {"gpt2", "GPT2LMHeadModel", read_gpt2, 50257, 1024, 768, 12, 12},
+     {"llama", "LlamaForCausalLM", read_llama, 32000, 2048, 4096, 32, 32, {}, {}, 11008},
+     {"mistral", "MistralForCausalLM", read_llama, 32000, 131072, 4096, 32, 32, 8, {}, 14336, 4096},
+     {"nemotron", "NemotronForCausalLM", read_ungated, 256000, 4096, 6144, 32, 48, {}, {}, 24576},
+     {"qwen2", "Qwen2ForCausalLM", read_llama, 151936, 32768, 4096, 32, 32, 32, {}, 22016, 4096},
+     {"qwen3", "Qwen3ForCausalLM", read_llama, 151936, 32768, 4096, 32, 32, 32, 128, 22016, 4096},
+     {"starcoder2",
+      "Starcoder2ForCausalLM",
+      read_ungated,
+      49152,
+      4096,
+      3072,
+      30,
+      24,
+      2,
+      {},
+      12288}}};
+
+}  // namespace
+
+std::span<const Family> dense_families() { return kDenseFamilies; }
 
 }  // namespace meshwright

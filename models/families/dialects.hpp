@@ -1,10 +1,15 @@
 /// Dialects of HuggingFace config.json: one reader per group of model types that share their keys,
 /// and the parts that readers share. Sizes are compared only if all of them are valid: an error
 /// that follows from another is noise.
+///
+/// A missing key takes the default of the HuggingFace configuration class of that model_type
+/// (huggingface/transformers, src/transformers/models/*/configuration_*.py). Where transformers 4
+/// and 5 write different names, or the class has an `attribute_map`, every name is read.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,12 +30,9 @@ struct Family {
   std::int64_t experts = 0, experts_per_token = 0, expert_width = 0;
 };
 
-TransformerConfig read_llama(const Family& family, ConfigReader& reader);
-TransformerConfig read_gpt2(const Family& family, ConfigReader& reader);
-TransformerConfig read_bert(const Family& family, ConfigReader& reader);
-TransformerConfig read_ungated(const Family& family, ConfigReader& reader);
-TransformerConfig read_experts(const Family& family, ConfigReader& reader);
-TransformerConfig read_deepseek(const Family& family, ConfigReader& reader);
+/// Rows and their readers. A new model type is a row, and a reader if it has keys of its own.
+std::span<const Family> dense_families();
+std::span<const Family> expert_families();
 
 inline bool is_qwen(const Family& family) { return family.model_type.starts_with("qwen"); }
 inline bool is_qwen2(const Family& family) { return family.model_type.starts_with("qwen2"); }

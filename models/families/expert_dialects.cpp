@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "models/families/dialects.hpp"
 
@@ -29,8 +30,6 @@ void read_latent_attention(const Family& family, ConfigReader& reader, Attention
   l.positionless_size = reader.dimension("qk_nope_head_dim", 128);
   a.latent = l;
 }
-
-}  // namespace
 
 /// Mixtral, Grok-1, Qwen-MoE and gpt-oss: grouped attention with experts in all layers or in some.
 TransformerConfig read_experts(const Family& family, ConfigReader& reader) {
@@ -111,5 +110,112 @@ TransformerConfig read_deepseek(const Family& family, ConfigReader& reader) {
   }
   return config;
 }
+
+constexpr std::array<Family, 8> kExpertFamilies{
+    {{.model_type = "deepseek_v2",
+      .architecture = "DeepseekV2ForCausalLM",
+      .read = read_deepseek,
+      .vocabulary = 32000,
+      .positions = 2048,
+      .hidden = 4096,
+      .layers = 32,
+      .heads = 32,
+      .feed_forward = 11008,
+      .expert_width = 1407},
+     {.model_type = "deepseek_v3",
+      .architecture = "DeepseekV3ForCausalLM",
+      .read = read_deepseek,
+      .vocabulary = 129280,
+      .positions = 4096,
+      .hidden = 7168,
+      .layers = 61,
+      .heads = 128,
+      .feed_forward = 18432,
+      .experts = 256,
+      .experts_per_token = 8,
+      .expert_width = 2048},
+     {.model_type = "gpt_oss",
+      .architecture = "GptOssForCausalLM",
+      .read = read_experts,
+      .vocabulary = 201088,
+      .positions = 131072,
+      .hidden = 2880,
+      .layers = 36,
+      .heads = 64,
+      .key_value_heads = 8,
+      .head_size = 64,
+      .feed_forward = 2880,
+      .window = 128,
+      .experts = 128,
+      .experts_per_token = 4},
+     // xai-org/grok-1 as hpcai-tech/grok-1 and others describe it; not a part of transformers.
+     {.model_type = "grok-1",
+      .architecture = "Grok1ModelForCausalLM",
+      .read = read_experts,
+      .vocabulary = 32000,
+      .positions = 4096,
+      .hidden = 4096,
+      .layers = 32,
+      .heads = 32,
+      .key_value_heads = 32,
+      .feed_forward = 32768,
+      .experts = 8,
+      .experts_per_token = 2},
+     {.model_type = "kimi_k2",
+      .architecture = "KimiK2ForCausalLM",
+      .read = read_deepseek,
+      .vocabulary = 163840,
+      .positions = 131072,
+      .hidden = 7168,
+      .layers = 61,
+      .heads = 64,
+      .feed_forward = 18432,
+      .experts = 384,
+      .experts_per_token = 8,
+      .expert_width = 2048},
+     {.model_type = "mixtral",
+      .architecture = "MixtralForCausalLM",
+      .read = read_experts,
+      .vocabulary = 32000,
+      .positions = 131072,
+      .hidden = 4096,
+      .layers = 32,
+      .heads = 32,
+      .key_value_heads = 8,
+      .feed_forward = 14336,
+      .experts = 8,
+      .experts_per_token = 2},
+     {.model_type = "qwen2_moe",
+      .architecture = "Qwen2MoeForCausalLM",
+      .read = read_experts,
+      .vocabulary = 151936,
+      .positions = 32768,
+      .hidden = 2048,
+      .layers = 24,
+      .heads = 16,
+      .key_value_heads = 16,
+      .feed_forward = 5632,
+      .window = 4096,
+      .experts = 60,
+      .experts_per_token = 4,
+      .expert_width = 1408},
+     {.model_type = "qwen3_moe",
+      .architecture = "Qwen3MoeForCausalLM",
+      .read = read_experts,
+      .vocabulary = 151936,
+      .positions = 32768,
+      .hidden = 2048,
+      .layers = 24,
+      .heads = 32,
+      .key_value_heads = 4,
+      .feed_forward = 6144,
+      .window = 4096,
+      .experts = 128,
+      .experts_per_token = 8,
+      .expert_width = 768}}};
+
+}  // namespace
+
+std::span<const Family> expert_families() { return kExpertFamilies; }
 
 }  // namespace meshwright
