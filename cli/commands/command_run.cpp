@@ -98,8 +98,9 @@ void prepare(Running& running, const RunFlags& flags) {
   if (!flags.patience.empty()) static_cast<void>(parse_seconds(flags.patience, "--patience"));
   running.words = read_words(flags, job.model);
   if (updates_without_flush(job.file.plan.strategy)) check_without_flush(job, flags);
-  running.graph = lower(job.file.plan, job.model, job.cluster,
-                        {.ranks = RankSet::kAll, .steps = flags.steps.value_or(kDefaultSteps)});
+  running.graph = lower(
+      job.file.plan, job.model, job.cluster,
+      {.ranks = RankSet::kAll, .steps = flags.steps.value_or(kDefaultSteps), .programs = true});
   const auto ranks = static_cast<int>(running.graph.ranks.size());
   if (running.mpi && running.mpi->rank_count() != ranks)
     throw InputError(

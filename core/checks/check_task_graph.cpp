@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "core/graph/task_graph.hpp"
 
@@ -18,6 +19,7 @@ class TaskGraphChecks {
     check_offsets();
     if (found_.empty()) check_indices();
     if (found_.empty()) check_works();
+    if (found_.empty()) check_programs();
     if (!found_.empty()) return std::move(found_);
     check_order();
     check_kinds_and_streams();
@@ -71,6 +73,68 @@ class TaskGraphChecks {
         if (!in_range(use.part, graph_.parts) || use.count < 1)
           report("work {}: invalid use of part {} ({} parts), {} times", i, use.part,
                  graph_.parts.size(), use.count);
+  }
+
+  /// A program runs the steps of its work's parts in their order, its events are in the order of
+  /// its steps, and no step consumes or releases a buffer that is not live: it was acquired before,
+  /// or by an earlier pass over the micro-batch.
+  void check_programs() {
+    for (std::size_t i = 0; i < graph_.works.size(); ++i) {
+      const Work& work = graph_.works[i];
+      if (work.program < 0) continue;
+      if (!in_range(work.program, graph_.programs)) {
+        report("work {}: program {} is out of range ({} programs)", i, work.program,
+               graph_.programs.size());
+        continue;
+      }
+      const WorkProgram& program = graph_.programs[static_cast<std::size_t>(work.program)];
+      if (!runs_parts(work, program.steps))
+        report("work {}: its program does not run the steps of its parts", i);
+      check_events(i, program);
+    }
+  }
+
+  /// Parts whose layers have no steps in the program (vocabulary shards) may be missing.
+  bool runs_parts(const Work& work, const std::vector<ProgramStep>& steps) const {
+    std::size_t next = 0;
+    for (const WorkPartUse& use : work.parts)
+      for (std::int32_t repeat = 0; repeat < use.count; ++repeat) {
+        if (std::ranges::find(steps, use.part, &ProgramStep::part) == steps.end()) continue;
+        const std::size_t count = graph_.parts[static_cast<std::size_t>(use.part)].steps.size();
+        for (std::size_t s = 0; s < count; ++s, ++next)
+          if (next >= steps.size() || steps[next].part != use.part ||
+              steps[next].step != static_cast<std::int32_t>(s))
+            return false;
+      }
+    return next == steps.size();
+  }
+
+  void check_events(std::size_t work, const WorkProgram& program) {
+    std::int32_t last = 0;
+    int temporaries = 0;
+    std::set<BufferKey> gone;
+    for (const BufferEvent& event : program.buffers) {
+      if (event.step < last || event.step > static_cast<std::int32_t>(program.steps.size()))
+        report("work {}: events of buffers are not in the order of its steps", work);
+      last = event.step;
+      switch (event.action) {
+        case BufferAction::kAcquire:
+          gone.erase(event.buffer);
+          break;
+        case BufferAction::kConsume:
+        case BufferAction::kRelease:
+          if (!gone.insert(event.buffer).second)
+            report("work {}: buffer {} is freed twice", work, event.buffer.id);
+          break;
+        case BufferAction::kBeginTemporary:
+          ++temporaries;
+          break;
+        case BufferAction::kEndTemporary:
+          --temporaries;
+          break;
+      }
+    }
+    if (temporaries != 0) report("work {}: a temporary buffer is not freed", work);
   }
 
   void check_order() {

@@ -111,8 +111,9 @@ struct AttentionEfficiency {
 
 /// Whose kernels run on a device; this decides which tensors are held between and during kernels.
 enum class KernelLibrary : std::uint8_t {
-  kFrameworks,  ///< PyTorch and Megatron-LM: published formulas (operator_work.hpp)
-  kOwn          ///< Meshwright's executor: buffer by buffer (activation_buffers.hpp)
+  kFrameworks,  ///< PyTorch and Megatron-LM: published formulas
+                ///< (core/operators/saved_activations.hpp)
+  kOwn          ///< Meshwright's executor: buffer by buffer (core/operators/buffers.hpp)
 };
 
 struct DeviceModel {

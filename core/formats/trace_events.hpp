@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/graph/memory_amounts.hpp"
+#include "core/base/memory_amounts.hpp"
 
 namespace meshwright {
 

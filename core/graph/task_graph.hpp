@@ -19,7 +19,8 @@
 
 #include "core/base/ids.hpp"
 #include "core/base/kernel.hpp"
-#include "core/graph/memory_amounts.hpp"
+#include "core/base/memory_amounts.hpp"
+#include "core/operators/buffers.hpp"
 #include "core/plan/plan.hpp"
 
 namespace meshwright {
@@ -87,6 +88,29 @@ struct WorkPartUse {
   friend bool operator==(const WorkPartUse&, const WorkPartUse&) = default;
 };
 
+/// One step of a work on a layer of its own. Works of stages that do the same share their parts;
+/// their layers, operators and buffers differ.
+struct ProgramStep {
+  LayerId layer;
+  OperatorId op;
+  TensorId tensor{-1};    ///< Collective::tensor in this layer
+  std::int32_t part = 0;  ///< index in TaskGraph::parts
+  std::int32_t step = 0;  ///< index in its steps
+  friend bool operator==(const ProgramStep&, const ProgramStep&) = default;
+};
+/// A pass over layers, step by step, and what happens to the buffers of its micro-batch. An event
+/// whose step is steps.size() comes after the last step.
+struct WorkProgram {
+  std::vector<ProgramStep> steps;
+  std::vector<BufferEvent> buffers;
+  LayerId lowest_layer{-1};
+  /// A pass over a stage may be split into several works: whether this is the first, or the last.
+  bool begins_pass = true, ends_pass = true;
+  /// One-process data parallelism: the loss of the outputs of all devices, after their passes.
+  bool of_gathered_outputs = false;
+  friend bool operator==(const WorkProgram&, const WorkProgram&) = default;
+};
+
 struct Work {
   TaskKind kind = TaskKind::kForward;
   std::vector<WorkPartUse> parts;  ///< compute tasks
@@ -98,6 +122,7 @@ struct Work {
   /// On heterogeneous clusters, the index in Cluster::groups of the nodes that run it; -1: all
   /// nodes are of one type, or ranks on several node types take part (the slowest one decides).
   std::int32_t node_kind = -1;
+  std::int32_t program = -1;  ///< index in TaskGraph::programs; -1: not described step by step
   friend bool operator==(const Work&, const Work&) = default;
 };
 
@@ -121,6 +146,7 @@ struct TaskGraph {
   std::vector<RankInfo> ranks;
   std::vector<WorkPart> parts;
   std::vector<Work> works;
+  std::vector<WorkProgram> programs;  ///< of passes over layers; see LoweringOptions::programs
   std::vector<Task> tasks;
   std::vector<std::int32_t> dependency_begin;  ///< tasks.size() + 1 offsets into `dependencies`
   std::vector<TaskId> dependencies;            ///< without the predecessor on the same stream

@@ -1,9 +1,8 @@
-// Memory of passes: activations are acquired by forward and released by backward passes. Counted
-// buffer by buffer for our executor, by formulas for other programs.
+// Memory of passes in other programs than our executor, by formulas: activations are acquired by
+// forward and released by backward passes.
 #include <algorithm>
 #include <array>
 
-#include "core/graph/activation_buffers.hpp"
 #include "core/lowering/passes.hpp"
 #include "core/lowering/works.hpp"
 
@@ -61,40 +60,6 @@ class SliceActivations {
     input.released[kKept] -= held_to_weight;
     weight.released = input.acquired;
     weight.released[kKept] += held_to_weight;
-  }
-
-  /// Counted buffer by buffer, as in the executor.
-  SliceMemory count_buffers() {
-    if (layers_.empty()) return {};
-    StageSlice slice{.layers = {},
-                     .keeps = context_.keeps[static_cast<std::size_t>(slice_.part)],
-                     .previous_is_here = slice_.previous_is_here,
-                     .next_is_here = slice_.next_is_here};
-    const auto steps = [&](std::int32_t part) {
-      return &context_.graph().parts[static_cast<std::size_t>(part)].steps;
-    };
-    for (const PlacedLayer& layer : layers_) {
-      const LayerParts& parts = context_.held(layer).parts;
-      slice.layers.push_back(
-          {.layer = layer.layer,
-           .first_of_class = context_.held(layer).first,
-           .forward = steps(parts.forward),
-           .recompute = recomputes(context_, layer) ? steps(parts.recompute) : nullptr,
-           .backward = steps(parts.backward),
-           .backward_input = steps(parts.backward_input),
-           .backward_weight = steps(parts.backward_weight)});
-    }
-    const SliceMemory memory = slice_memory(model_, context_.strategy, slice);
-    const auto note = [](Work& work, const PassMemory& pass) {
-      work.acquired = pass.acquired;
-      work.released = pass.released;
-      work.transient = pass.transient;
-    };
-    note(works_.forward, memory.forward);
-    note(works_.backward, memory.backward);
-    note(works_.input, memory.backward_input);
-    note(works_.weight, memory.backward_weight);
-    return memory;
   }
 
  private:
@@ -194,17 +159,9 @@ class SliceActivations {
 
 }  // namespace
 
-void count_activations(LoweringContext& context) {
-  const bool is_counted = context.device().kernels == KernelLibrary::kOwn;
-  for (const LayerSlice& slice : context.slices) {
-    SliceActivations activations(context, slice);
-    if (!is_counted) {
-      activations.estimate();
-      continue;
-    }
-    SliceMemory memory = activations.count_buffers();
-    if (!slice.is_unit) context.memory.push_back(memory);
-  }
+void estimate_activations(LoweringContext& context) {
+  if (context.device().kernels == KernelLibrary::kOwn) return;  // counted by describe_programs()
+  for (const LayerSlice& slice : context.slices) SliceActivations(context, slice).estimate();
 }
 
 }  // namespace meshwright

@@ -1,6 +1,7 @@
 // Kernels, collectives and memory of every layer class, and of the output layer if it is sharded
 // over the pipeline ranks.
 #include "core/lowering/passes.hpp"
+#include "core/lowering/works.hpp"
 
 namespace meshwright {
 namespace {
@@ -19,14 +20,52 @@ void describe_layers(LoweringContext& context) {
   ShardShape shard = quantized_shard(context);
   std::vector<WorkPart>& parts = context.graph().parts;
   parts.reserve(16);
-  const LayerClassesCall call{context.model, context.strategy, shard, context.groups,
-                              context.options.memory};
+  const LayerCall call{context.model, context.strategy, shard, context.groups,
+                       context.options.memory};
   context.classes = lower_layer_classes(call, parts);
   if (!is_quantized(shard.dtype)) return;
   context.quantized_copies = quantized_copies(shard);
   shard.dtype = storage_dtype(shard.dtype);
   if (context.strategy.precision.wide_blocks > 0)
     context.wide_classes = lower_layer_classes(call, parts);
+}
+
+void describe_programs(LoweringContext& context) {
+  const bool counts_buffers = context.device().kernels == KernelLibrary::kOwn;
+  const bool asks = context.options.programs && !is_quantized(context.strategy.dtype);
+  if (!counts_buffers && !asks) return;
+  const ShardShape shard = shard_shape_of(context.strategy);
+  const LayerCall call{context.model, context.strategy, shard, context.groups,
+                       context.options.memory};
+  for (const LayerSlice& slice : context.slices) {
+    SliceLayers described{.layers = {},
+                          .saved = &context.saved[static_cast<std::size_t>(slice.part)],
+                          .previous_is_here = slice.previous_is_here,
+                          .next_is_here = slice.next_is_here,
+                          .is_first = slice.is_first,
+                          .is_last = slice.is_last};
+    for (const PlacedLayer& layer : layers_of(context, slice))
+      described.layers.push_back(
+          {layer.layer, context.held(layer).parts, recomputes(context, layer)});
+    if (described.layers.empty()) continue;
+    SlicePasses passes = slice_passes(call, described);
+    const auto note = [&](WorkId id, SlicePass& pass) {
+      Work& work = context.graph().works[id.index()];
+      work.program = static_cast<std::int32_t>(context.graph().programs.size());
+      context.graph().programs.push_back(std::move(pass.program));
+      if (!counts_buffers) return;
+      work.acquired = pass.memory.acquired;
+      work.released = pass.memory.released;
+      work.transient = pass.memory.transient;
+    };
+    note(slice.works.forward, passes.forward);
+    note(slice.works.backward, passes.backward);
+    note(slice.works.backward_input, passes.backward_input);
+    note(slice.works.backward_weight, passes.backward_weight);
+    if (counts_buffers && !slice.is_unit)
+      context.memory.push_back({passes.forward.memory, passes.backward.memory,
+                                passes.backward_input.memory, passes.backward_weight.memory});
+  }
 }
 
 /// The table and the logits move from the first and the last part to all of them.

@@ -24,7 +24,7 @@ std::int64_t gradients_with_inputs(const ModelGraph& model, LayerId layer, int t
   return elements;
 }
 
-void note_activations(const LayerClassesCall& call, LayerHoldings& held) {
+void note_activations(const LayerCall& call, LayerHoldings& held) {
   const auto kept = [&](const Recompute& how) {
     const Bytes change = how.kind == RecomputeKind::kFull
                              ? Bytes(0)
@@ -42,7 +42,7 @@ void note_activations(const LayerClassesCall& call, LayerHoldings& held) {
   held.context = context_buffers(call.model, held.first, call.shard);
 }
 
-void note_parameters(const LayerClassesCall& call, LayerHoldings& held) {
+void note_parameters(const LayerCall& call, LayerHoldings& held) {
   held.parameter_list = local_parameter_list(call.model, held.first, call.shard);
   for (const LocalParameter& parameter : held.parameter_list)
     (parameter.expert ? held.parameters.expert : held.parameters.dense) += parameter.count;
@@ -51,7 +51,7 @@ void note_parameters(const LayerClassesCall& call, LayerHoldings& held) {
       gradients_with_inputs(call.model, held.first, call.strategy.degrees.tensor);
 }
 
-void note_weight_gradients(const LayerClassesCall& call, LayerHoldings& held) {
+void note_weight_gradients(const LayerCall& call, LayerHoldings& held) {
   held.matrices = weight_matrices(call.model, held.first, call.shard);
   const Bytes element = stored_element(call.shard.dtype);
   for (const WeightMatrix& m : held.matrices)
@@ -63,15 +63,14 @@ void note_weight_gradients(const LayerClassesCall& call, LayerHoldings& held) {
 
 }  // namespace
 
-std::vector<LayerHoldings> lower_layer_classes(const LayerClassesCall& call,
+std::vector<LayerHoldings> lower_layer_classes(const LayerCall& call,
                                                std::vector<WorkPart>& parts) {
   std::vector<LayerHoldings> classes;
   for (std::size_t i = 0; i < call.model.layers.size(); ++i) {
     if (call.model.layers[i].layer_class != static_cast<std::int32_t>(classes.size())) continue;
     LayerHoldings& held = classes.emplace_back();
     held.first = LayerId(i);
-    held.parts = append_layer_parts(call.model, held.first, call.strategy, call.shard, call.groups,
-                                    call.memory, parts);
+    held.parts = append_layer_parts(call, held.first, parts);
     note_activations(call, held);
     note_parameters(call, held);
     note_weight_gradients(call, held);

@@ -4,11 +4,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/graph/activation_buffers.hpp"
 #include "core/graph/task_graph.hpp"
 #include "core/lowering/layers.hpp"
 #include "core/model/model_graph.hpp"
-#include "core/operators/operator_work.hpp"
+#include "core/operators/attention.hpp"
+#include "core/operators/local_parameters.hpp"
+#include "core/operators/saved_activations.hpp"
 #include "core/plan/job_groups.hpp"
 #include "core/plan/plan.hpp"
 #include "core/trainer/trainer_memory.hpp"
@@ -36,16 +37,8 @@ struct LayerHoldings {
   Bytes head_input;               ///< of a head, gathered
 };
 
-struct LayerClassesCall {
-  const ModelGraph& model;
-  const Strategy& strategy;
-  const ShardShape& shard;
-  const JobGroups& groups;
-  const TrainerMemory& memory;
-};
 /// One entry per layer class, in the order of Layer::layer_class. Appends the parts of their
 /// passes.
-std::vector<LayerHoldings> lower_layer_classes(const LayerClassesCall& call,
-                                               std::vector<WorkPart>& parts);
+std::vector<LayerHoldings> lower_layer_classes(const LayerCall& call, std::vector<WorkPart>& parts);
 
 }  // namespace meshwright

@@ -14,16 +14,17 @@ namespace {
 
 /// lower(), from top to bottom. A new axis or mode is one line here and one file beside the others.
 constexpr LoweringPass kPasses[] = {
-    {"stages", cut_stages},                // which layers are on which pipeline rank
-    {"layers", describe_layers},           // kernels and collectives of every layer class
-    {"output layer", shard_output_layer},  // over the pipeline ranks
-    {"parameters", list_parameters},       // of every model part on one rank
-    {"units", cut_units},                  // layers that are gathered or reduced together
-    {"works", compose_works},              // forward and backward passes of stages and units
-    {"recompute", add_recomputation},      // forward work that backward passes repeat
-    {"activations", count_activations},    // memory that passes acquire, release and use
-    {"model state", count_model_state},    // weights, gradients, optimizer state of a rank
-    {"schedule", order_microbatches},      // the order of passes on every pipeline rank
+    {"stages", cut_stages},                 // which layers are on which pipeline rank
+    {"layers", describe_layers},            // kernels and collectives of every layer class
+    {"output layer", shard_output_layer},   // over the pipeline ranks
+    {"parameters", list_parameters},        // of every model part on one rank
+    {"units", cut_units},                   // layers that are gathered or reduced together
+    {"works", compose_works},               // forward and backward passes of stages and units
+    {"recompute", add_recomputation},       // forward work that backward passes repeat
+    {"programs", describe_programs},        // passes step by step, with their buffers
+    {"activations", estimate_activations},  // memory that passes acquire, release and use
+    {"model state", count_model_state},     // weights, gradients, optimizer state of a rank
+    {"schedule", order_microbatches},       // the order of passes on every pipeline rank
     {"split gradients", count_unsharded_gradients},  // of split backward passes under ZeRO 2 and 3
     {"ranks", add_representatives},                  // one per pipeline rank
     {"pipeline", append_pipeline},                   // passes, messages, collectives between passes
@@ -64,6 +65,7 @@ LoweredStages lower_stages(const Plan& plan, const ModelGraph& model, const Clus
   run_passes(lowering_passes_until(kLastOfStages), context);
   return {.parts = std::move(context.graph().parts),
           .works = std::move(context.graph().works),
+          .programs = std::move(context.graph().programs),
           .stages = std::move(context.stages),
           .resident = std::move(context.resident)};
 }

@@ -39,6 +39,9 @@ struct LoweringOptions {
   TrainerMemory memory = {};
   /// Run check_task_graph() after every pass; debug builds always do.
   bool check_each_pass = false;
+  /// Describe the passes step by step with their buffers (TaskGraph::programs), as the executor
+  /// needs them. Always with own kernels, whose memory is that of the buffers.
+  bool programs = false;
   friend bool operator==(const LoweringOptions&, const LoweringOptions&) = default;
 };
 
@@ -79,6 +82,7 @@ WorkId work_of(const StageWorks& works, Pass pass);
 struct LoweredStages {
   std::vector<WorkPart> parts;
   std::vector<Work> works;
+  std::vector<WorkProgram> programs;
   std::vector<StageWorks> stages;       ///< by stage
   std::vector<MemoryAmounts> resident;  ///< by pipeline rank
   friend bool operator==(const LoweredStages&, const LoweredStages&) = default;

@@ -7,7 +7,6 @@
 #include "core/base/dtype.hpp"
 #include "core/base/kernel.hpp"
 #include "core/cluster/cluster.hpp"
-#include "core/graph/activation_buffers.hpp"
 #include "core/graph/task_graph.hpp"
 #include "core/lowering/layer_holdings.hpp"
 #include "core/lowering/lower.hpp"
@@ -16,8 +15,9 @@
 #include "core/lowering/step_end.hpp"
 #include "core/lowering/unfold.hpp"
 #include "core/lowering/units.hpp"
+#include "core/lowering/work_programs.hpp"
 #include "core/model/model_graph.hpp"
-#include "core/operators/operator_work.hpp"
+#include "core/operators/local_parameters.hpp"
 #include "core/plan/job_groups.hpp"
 #include "core/plan/plan.hpp"
 #include "core/schedule/schedule.hpp"
@@ -37,6 +37,7 @@ struct LayerSlice {
   int part = 0;
   int first_layer = 0, layer_count = 0;  ///< within the part
   bool is_unit = false;
+  bool is_first = true, is_last = true;  ///< of the units of the part
   /// The neighboring layers are on the same device.
   bool previous_is_here = false, next_is_here = false;
   StageWorks works;
@@ -71,7 +72,7 @@ struct LoweringContext {
   Placement placement;
   JobGroups groups;
   std::vector<std::vector<PlacedLayer>> layers;  ///< by part
-  std::vector<StageKeeps> keeps;                 ///< by part
+  std::vector<SavedTensors> saved;               ///< by part
   std::vector<Bytes> boundary;                   ///< by part: message to the next part, per rank
   int message_slices = 1;                        ///< of a message; each tensor rank sends one
 
@@ -88,7 +89,7 @@ struct LoweringContext {
   std::vector<PartParameters> parameters;  ///< by part
   std::vector<PartUnits> units;            ///< by part
 
-  // works, activations
+  // works, programs
   std::vector<LayerSlice> slices;
   std::vector<StageWorks> stages;       ///< by stage
   std::vector<SliceMemory> memory;      ///< by part; empty unless memory is counted by buffer

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/base/memory_amounts.hpp"
 #include "core/cluster/cluster.hpp"
-#include "core/graph/memory_amounts.hpp"
 #include "core/graph/task_graph.hpp"
 #include "core/lowering/lowering_context.hpp"
 #include "core/plan/plan.hpp"

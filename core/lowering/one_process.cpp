@@ -106,11 +106,10 @@ class OneProcess {
   /// A copy of the work without the kernels of the loss, which are moved to `loss` for the tokens
   /// of all devices.
   Work without_loss(Work work, Work& loss) {
+    if (work.program >= 0) split_program(work, loss);
     for (WorkPartUse& use : work.parts) {
       const WorkPart& part = graph().parts[static_cast<std::size_t>(use.part)];
-      if (std::none_of(part.steps.begin(), part.steps.end(),
-                       [&](const Step& step) { return is_loss(step); }))
-        continue;
+      if (!has_loss(part)) continue;
       WorkPart kept, taken;
       kept.name = part.name + " without loss";
       taken.name = part.name + " loss";
@@ -124,6 +123,54 @@ class OneProcess {
       use.part = append_part(std::move(kept));
     }
     return work;
+  }
+
+  bool has_loss(const WorkPart& part) const {
+    return std::ranges::any_of(part.steps, [&](const Step& step) { return is_loss(step); });
+  }
+
+  /// The steps of the loss move to the program of `loss`. Comes before without_loss() appends the
+  /// halves of the part: first the loss, then the other steps.
+  void split_program(Work& work, Work& loss) {
+    if (loss.program < 0) {
+      loss.program = static_cast<std::int32_t>(graph().programs.size());
+      graph().programs.push_back({.steps = {},
+                                  .buffers = {},
+                                  .lowest_layer = LayerId(model_.layers.size() - 1),
+                                  .begins_pass = false,
+                                  .ends_pass = false,
+                                  .of_gathered_outputs = true});
+    }
+    WorkProgram& taken = graph().programs[static_cast<std::size_t>(loss.program)];
+    const WorkProgram& whole = graph().programs[static_cast<std::size_t>(work.program)];
+    WorkProgram kept = whole;
+    kept.steps.clear();
+    kept.buffers.clear();
+    auto event = whole.buffers.begin();
+    const auto take_events = [&](std::size_t step, WorkProgram& to) {
+      for (; event != whole.buffers.end() && event->step <= static_cast<int>(step); ++event) {
+        WorkProgram& owner = event->action == BufferAction::kRelease ? kept : to;
+        owner.buffers.push_back(*event);
+        owner.buffers.back().step = static_cast<std::int32_t>(owner.steps.size());
+      }
+    };
+    const auto loss_part = static_cast<std::int32_t>(graph().parts.size());
+    std::int32_t loss_steps = 0, other_steps = 0;  // of the part, so far
+    for (std::size_t i = 0; i < whole.steps.size(); ++i) {
+      ProgramStep step = whole.steps[i];
+      const WorkPart& part = graph().parts[static_cast<std::size_t>(step.part)];
+      if (step.step == 0) loss_steps = other_steps = 0;
+      const bool is_taken = is_loss(part.steps[static_cast<std::size_t>(step.step)]);
+      take_events(i, is_taken ? taken : kept);
+      if (has_loss(part)) {
+        step.part = is_taken ? loss_part : loss_part + 1;
+        step.step = is_taken ? loss_steps++ : other_steps++;
+      }
+      (is_taken ? taken : kept).steps.push_back(step);
+    }
+    take_events(whole.steps.size(), kept);
+    work.program = static_cast<std::int32_t>(graph().programs.size());
+    graph().programs.push_back(std::move(kept));
   }
 
   std::int32_t append_part(WorkPart part) {

@@ -5,10 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "core/graph/activation_buffers.hpp"
 #include "core/graph/task_graph.hpp"
 #include "core/model/model_graph.hpp"
-#include "core/operators/operator_work.hpp"
+#include "core/operators/saved_activations.hpp"
 #include "core/plan/job_groups.hpp"
 #include "core/plan/plan.hpp"
 #include "core/schedule/schedule.hpp"

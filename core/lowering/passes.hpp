@@ -14,7 +14,8 @@ void list_parameters(LoweringContext& context);
 void cut_units(LoweringContext& context);
 void compose_works(LoweringContext& context);
 void add_recomputation(LoweringContext& context);
-void count_activations(LoweringContext& context);
+void describe_programs(LoweringContext& context);
+void estimate_activations(LoweringContext& context);
 void count_model_state(LoweringContext& context);
 
 // ---- the tasks of one pipeline ----

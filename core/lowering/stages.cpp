@@ -9,11 +9,11 @@ namespace meshwright {
 namespace {
 
 std::vector<PlacedLayer> place_layers(const LoweringContext& context,
-                                      std::span<const LayerId> layers, const StageKeeps& keeps) {
+                                      std::span<const LayerId> layers, const SavedTensors& saved) {
   std::vector<PlacedLayer> placed;
   placed.reserve(layers.size());
   for (const LayerId id : layers)
-    placed.push_back({id, context.model.layers[id.index()].layer_class, keeps.is_recomputed(id),
+    placed.push_back({id, context.model.layers[id.index()].layer_class, saved.is_recomputed(id),
                       is_wide_block(context.model, id, context.strategy)});
   return placed;
 }
@@ -42,8 +42,8 @@ void cut_stages(LoweringContext& context) {
   context.groups = job_groups_of(context.strategy, context.cluster);
   for (const std::vector<LayerId>& layers : layers_of_parts(context.plan, context.model)) {
     const auto part = static_cast<int>(context.layers.size());
-    context.keeps.emplace_back(context.model, layers, context.strategy, part);
-    context.layers.push_back(place_layers(context, layers, context.keeps.back()));
+    context.saved.emplace_back(context.model, layers, context.strategy, part);
+    context.layers.push_back(place_layers(context, layers, context.saved.back()));
     context.boundary.push_back(output_bytes(context, layers.back()));
   }
 }

@@ -24,6 +24,7 @@ class Unfolding {
     const auto copies = static_cast<std::size_t>(replicas_);
     graph.parts = folded_.parts;
     graph.works = folded_.works;
+    graph.programs = folded_.programs;
     graph.tasks.reserve(folded_.tasks.size() * copies);
     graph.dependency_begin.reserve(folded_.tasks.size() * copies + 1);
     graph.dependencies.reserve(folded_.dependencies.size() * copies);

@@ -7,7 +7,7 @@
 
 #include "core/base/kernel.hpp"
 #include "core/lowering/lower.hpp"
-#include "core/operators/operator_work.hpp"
+#include "core/operators/local_parameters.hpp"
 #include "core/plan/job_groups.hpp"
 #include "core/plan/plan.hpp"
 

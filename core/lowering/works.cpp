@@ -26,6 +26,8 @@ LayerSlice slice_of_part(const LoweringContext& context, int part) {
               .first_layer = 0,
               .layer_count = static_cast<int>(layers),
               .is_unit = false,
+              .is_first = true,
+              .is_last = true,
               .previous_is_here = i > 0 && is_here(i - 1),
               .next_is_here = i + 1 < route.size() && is_here(i + 1),
               .works = {}};
@@ -100,8 +102,10 @@ void append_unit_works(LoweringContext& context, const LayerSlice& whole) {
     slice.is_unit = true;
     slice.first_layer = unit.first_layer;
     slice.layer_count = unit.layer_count;
-    slice.previous_is_here = whole.previous_is_here || &unit != &units.front();
-    slice.next_is_here = whole.next_is_here || &unit != &units.back();
+    slice.is_first = &unit == &units.front();
+    slice.is_last = &unit == &units.back();
+    slice.previous_is_here = whole.previous_is_here || !slice.is_first;
+    slice.next_is_here = whole.next_is_here || !slice.is_last;
     slice.works = unit.works = append_works(context, slice);
     context.slices.push_back(slice);
   }

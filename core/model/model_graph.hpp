@@ -203,6 +203,11 @@ inline std::span<const Operator> operators_of(const ModelGraph& model, LayerId l
   return {model.operators.data() + l.first_operator, static_cast<std::size_t>(l.operator_count)};
 }
 
+/// `op` must be one of the model's operators.
+inline OperatorId id_of(const ModelGraph& model, const Operator& op) {
+  return OperatorId(static_cast<std::int32_t>(&op - model.operators.data()));
+}
+
 // ---- counts and traits ----
 
 /// Number of blocks (layers between embedding and head).

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/model/model_graph.hpp"
-#include "core/operators/operator_work.hpp"
+#include "core/operators/saved_activations.hpp"
 #include "core/plan/recompute.hpp"
 
 namespace meshwright {

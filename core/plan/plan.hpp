@@ -86,6 +86,12 @@ struct Strategy {
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 /// Micro-batches per replica and step; check_plan() ensures that the division is exact.
+/// Selective recomputation repeats attention on materialized scores; fused attention recomputes its
+/// scores anyway.
+constexpr bool repeats_attention(const Strategy& s) {
+  return s.recompute.kind == RecomputeKind::kSelective &&
+         s.attention == AttentionAlgorithm::kStandard;
+}
 constexpr std::int64_t microbatch_count(const Strategy& s) {
   return s.global_batch / (std::int64_t{s.micro_batch} * s.degrees.data);
 }

@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "core/base/kernel.hpp"
+#include "core/base/memory_amounts.hpp"
 #include "core/base/units.hpp"
-#include "core/graph/memory_amounts.hpp"
 #include "core/plan/plan.hpp"
 
 namespace meshwright {

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "core/base/memory_amounts.hpp"
 #include "core/base/units.hpp"
-#include "core/graph/memory_amounts.hpp"
 #include "core/graph/task_graph.hpp"
 #include "core/timeline/timeline_of.hpp"
 

@@ -1,6 +1,6 @@
 #include <variant>
 
-#include "core/operators/operator_work.hpp"
+#include "core/operators/operators.hpp"
 #include "core/timeline/evaluation.hpp"
 
 namespace meshwright {

@@ -79,7 +79,7 @@ MeasuredProbe run_probe(const KernelProbe& probe, const KernelTable& kernels, in
   plan.blocks_per_stage = {block_count(probe.model)};
   const Cluster cluster = devices(static_cast<int>(rank_count(probe.strategy.degrees)));
   MeasuredProbe measured;
-  measured.graph = lower(plan, probe.model, cluster, {.ranks = RankSet::kAll});
+  measured.graph = lower(plan, probe.model, cluster, {.ranks = RankSet::kAll, .programs = true});
   const TokenText text = some_words(probe.model);
   const NoCosts no_costs;
   const TrainingRun run = train({.plan = plan,

@@ -33,7 +33,7 @@ Ticks gather_keys_and_values(OperatorPass& pass, RankGroup& group, Ticks ready) 
         static_cast<std::size_t>(own.rows) * row);
     ready = group.all_gather(by_rank.bytes(), static_cast<std::int64_t>(row), ready);
     const Matrix all = pass.make(tensor, Form::kGatheredValue, own.rows * group.size(), own.columns,
-                                 pass.rank.dtype, MemoryClass::kCommunication);
+                                 pass.rank.dtype);
     for_each_piece(pass, [&](std::int64_t from, std::int64_t to, std::int64_t rows) {
       pass.rank.copy(static_cast<std::byte*>(all.data) + static_cast<std::size_t>(to) * row,
                      by_rank.bytes().data() + static_cast<std::size_t>(from) * row,
@@ -186,11 +186,10 @@ Ticks heads_to_tokens(OperatorPass& pass, std::span<const HeadExchange> tensors,
   return ready;
 }
 
-HeadExchange to_heads(OperatorPass& pass, TensorId tensor, const Matrix& tokens, Form form,
-                      MemoryClass what) {
+HeadExchange to_heads(OperatorPass& pass, TensorId tensor, const Matrix& tokens, Form form) {
   const int ranks = pass.rank.strategy.degrees.context;
-  return {tokens, pass.make(tensor, form, tokens.rows * ranks, tokens.columns / ranks,
-                            pass.rank.dtype, what)};
+  return {tokens,
+          pass.make(tensor, form, tokens.rows * ranks, tokens.columns / ranks, pass.rank.dtype)};
 }
 
 /// Queries, keys and values stay sharded by heads until the backward pass, since only attention
@@ -198,10 +197,9 @@ HeadExchange to_heads(OperatorPass& pass, TensorId tensor, const Matrix& tokens,
 Ticks queries_to_heads(OperatorPass& pass, RankGroup& group, Ticks ready) {
   std::vector<HeadExchange> tensors;
   for (const TensorId tensor : pass.op().inputs)
-    tensors.push_back(
-        to_heads(pass, tensor, pass.value(tensor), Form::kHeadCutValue, MemoryClass::kActivations));
+    tensors.push_back(to_heads(pass, tensor, pass.value(tensor), Form::kHeadCutValue));
   ready = tokens_to_heads(pass, tensors, group, ready);
-  if (!exchanges_heads_again(pass.rank.strategy))
+  if (!repeats_attention(pass.rank.strategy))
     for (const TensorId tensor : pass.op().inputs) pass.state.erase(tensor, Form::kValue);
   return ready;
 }
@@ -232,8 +230,7 @@ Ticks gradients_to_heads(OperatorPass& pass, const Attention& attention, RankGro
                                                     .out = pass.value(pass.output()),
                                                     .dout = dout,
                                                     .delta = delta.floats()});
-  const HeadExchange tensor =
-      to_heads(pass, pass.output(), dout, Form::kHeadCutGradient, MemoryClass::kCommunication);
+  const HeadExchange tensor = to_heads(pass, pass.output(), dout, Form::kHeadCutGradient);
   ready = tokens_to_heads(pass, std::span(&tensor, 1), group, ready);
 
   Parcels deltas(pass, group.size(), sequences * heads * local, Dtype::kFp32);
@@ -256,10 +253,9 @@ Ticks gradients_to_tokens(OperatorPass& pass, RankGroup& group, Ticks ready) {
   std::vector<HeadExchange> tensors;
   for (const TensorId tensor : pass.op().inputs) {
     const Matrix heads = pass.at(tensor, Form::kHeadCutGradient);
-    tensors.push_back(
-        {pass.make(tensor, Form::kGradient, heads.rows / group.size(), heads.columns * group.size(),
-                   pass.rank.dtype, MemoryClass::kWorking),
-         heads});
+    tensors.push_back({pass.make(tensor, Form::kGradient, heads.rows / group.size(),
+                                 heads.columns * group.size(), pass.rank.dtype),
+                       heads});
   }
   ready = heads_to_tokens(pass, tensors, group, ready);
   for (const TensorId tensor : pass.op().inputs) {

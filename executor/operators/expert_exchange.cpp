@@ -166,9 +166,6 @@ Ticks agree_on_rows(Routing& routing, RankGroup& group, Ticks ready) {
 struct RoutedRows {
   TensorId tensor;
   Form form;
-  MemoryClass memory() const {
-    return form == Form::kValue ? MemoryClass::kActivations : MemoryClass::kWorking;
-  }
 };
 
 Ticks reach_experts(OperatorPass& pass, const RoutedRows& rows, RankGroup& group, Ticks ready) {
@@ -183,7 +180,7 @@ Ticks reach_experts(OperatorPass& pass, const RoutedRows& rows, RankGroup& group
   const auto received = cut_rows(arrived.bytes().data(), routing.received_from, row_bytes);
   ready = group.all_to_all(sent, received, ready);
   const Matrix sorted = pass.make(rows.tensor, rows.form, std::ssize(routing.place_of_arrival),
-                                  from.columns, from.dtype, rows.memory());
+                                  from.columns, from.dtype);
   place_rows(pass, routing.place_of_arrival, arrived.view(), sorted);
   return ready;
 }
@@ -195,8 +192,8 @@ Ticks leave_experts(OperatorPass& pass, const RoutedRows& rows, RankGroup& group
   const std::size_t row_bytes = row_bytes_of(from);
   OwnedMatrix leaving = travelling_rows(pass, routing.place_of_arrival.size(), from);
   fetch_rows(pass, routing.place_of_arrival, from, leaving.view());
-  const Matrix home = pass.make(rows.tensor, rows.form, std::ssize(routing.slot_of_row),
-                                from.columns, from.dtype, rows.memory());
+  const Matrix home =
+      pass.make(rows.tensor, rows.form, std::ssize(routing.slot_of_row), from.columns, from.dtype);
   const auto sent =
       cut_rows<const std::byte>(leaving.bytes().data(), routing.received_from, row_bytes);
   const auto received = cut_rows(static_cast<std::byte*>(home.data),
@@ -233,7 +230,7 @@ Ticks gather_group(OperatorPass& pass, const RoutedRows& rows, RankGroup& group,
   ready = group.all_to_all(
       sent, cut_rows(arrived.bytes().data(), routing.rows_of_member, row_bytes), ready);
   const Matrix all = pass.make(rows.tensor, rows.form, std::ssize(routing.place_in_group),
-                               from.columns, from.dtype, rows.memory());
+                               from.columns, from.dtype);
   place_rows(pass, routing.place_in_group, arrived.view(), all);
   return ready;
 }
@@ -260,7 +257,7 @@ Ticks sum_group(OperatorPass& pass, const RoutedRows& rows, RankGroup& group, Ti
     pass.rank.run(
         pass.rank.kernels.add,
         {.a = sum.view(), .b = rows_of(arrived.view(), member * own, own), .y = sum.view()});
-  const Matrix to = pass.make(rows.tensor, rows.form, own, from.columns, from.dtype, rows.memory());
+  const Matrix to = pass.make(rows.tensor, rows.form, own, from.columns, from.dtype);
   pass.rank.run(pass.rank.kernels.cast, {.x = flat(sum.view()), .y = flat(to)});
   return ready;
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/ids.hpp"
-#include "core/graph/activation_buffers.hpp"
+#include "core/operators/buffers.hpp"
 #include "executor/ranks/counted_memory.hpp"
 #include "executor/transport/communicator.hpp"
 
@@ -45,13 +45,14 @@ struct MicrobatchState {
   OwnedMatrix attention_delta;                   ///< fp32, until the backward kernels used it
   std::set<std::int32_t> made_with_product;      ///< GELUs fused into the preceding product
   MessageTag ring_tag;                           ///< of the keys and values in the ring
+  bool output_is_sent = false;                   ///< freed by the send of the stage's output
 
   OwnedMatrix* find(TensorId id, Form form) {
     const auto found = tensors.find({id.value, form});
     return found == tensors.end() ? nullptr : &found->second;
   }
   void erase(TensorId id, Form form) { tensors.erase({id.value, form}); }
-  void erase(const ActivationBuffer& buffer) {
+  void erase(const BufferKey& buffer) {
     if (buffer.form == Form::kSoftmaxSums)
       statistics.erase(buffer.id);
     else if (buffer.form == Form::kDropoutMask)

@@ -151,10 +151,10 @@ void forward(OperatorPass& pass, const Attention& attention) {
   const Matrix q = exchanges_heads(pass) ? seen(pass, pass.input(0)) : pass.value(pass.input(0));
   const Matrix k = seen(pass, pass.input(1)), v = seen(pass, pass.input(2));
   const LocalHeads heads = local_heads(pass, attention);
-  const Matrix out = exchanges_heads(pass) ? pass.make(pass.output(), Form::kHeadCutValue, q.rows,
-                                                       heads.heads * attention.value_size,
-                                                       pass.rank.dtype, MemoryClass::kCommunication)
-                                           : pass.make_value(pass.output(), q.rows);
+  const Matrix out = exchanges_heads(pass)
+                         ? pass.make(pass.output(), Form::kHeadCutValue, q.rows,
+                                     heads.heads * attention.value_size, pass.rank.dtype)
+                         : pass.make_value(pass.output(), q.rows);
   OwnedMatrix& sums = pass.state.statistics[pass.id.value];
   sums = OwnedMatrix();
   sums = pass.rank.matrix(MemoryClass::kActivations, 1, q.rows * heads.heads, Dtype::kFp32);
@@ -185,8 +185,7 @@ AttentionGradients make_gradients(OperatorPass& pass, const Matrix& q, const Mat
                                   const Matrix& v) {
   const auto make = [&](std::size_t i, Form form, const Matrix& like) {
     MW_CHECK(pass.state.find(pass.input(i), form) == nullptr);  // no other consumer
-    return pass.make(pass.input(i), form, like.rows, like.columns, pass.rank.dtype,
-                     MemoryClass::kWorking);
+    return pass.make(pass.input(i), form, like.rows, like.columns, pass.rank.dtype);
   };
   if (exchanges_heads(pass))
     return {make(0, Form::kHeadCutGradient, q), make(1, Form::kHeadCutGradient, k),

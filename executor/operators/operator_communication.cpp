@@ -16,8 +16,7 @@ std::span<std::uint16_t> halves_of(const Matrix& m) {
 Ticks gather_tokens(OperatorPass& pass, TensorId tensor, Form from, Form to, RankGroup& group,
                     Ticks ready) {
   const Matrix own = pass.state.find(tensor, from)->view();
-  const Matrix all = pass.make(tensor, to, pass.rank.tokens.gathered, own.columns, own.dtype,
-                               MemoryClass::kWorking);
+  const Matrix all = pass.make(tensor, to, pass.rank.tokens.gathered, own.columns, own.dtype);
   const Block mine = block_of(all.rows, group.size(), group.index());
   MW_CHECK(mine.size() == own.rows);
   pass.rank.run(pass.rank.kernels.cast,

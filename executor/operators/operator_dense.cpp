@@ -246,8 +246,7 @@ void forward(OperatorPass& pass, const Linear& linear) {
     const std::int64_t columns = transposed ? p.weight.rows : p.weight.columns;
     const bool logits = is_logits(pass, p.output);
     const Matrix y =
-        pass.make(p.output, Form::kValue, x.rows, columns, logits ? Dtype::kFp32 : pass.rank.dtype,
-                  logits ? MemoryClass::kLogits : MemoryClass::kActivations);
+        pass.make(p.output, Form::kValue, x.rows, columns, logits ? Dtype::kFp32 : pass.rank.dtype);
     // Row-parallel outputs are summed over the ranks: only one rank adds the bias.
     const bool adds_bias = !is_row_cut(pass, linear) || pass.rank.at.tensor == 0;
     Matrix gelu;
@@ -271,8 +270,7 @@ namespace {
 void backward_through_gelu(OperatorPass& pass, OperatorPass& gelu, const Matrix& dy,
                            const Projection& p) {
   const Matrix x = gelu.value(gelu.input());
-  const Matrix dx = gelu.make(gelu.input(), Form::kGradient, x.rows, x.columns, pass.rank.dtype,
-                              MemoryClass::kWorking);
+  const Matrix dx = gelu.make(gelu.input(), Form::kGradient, x.rows, x.columns, pass.rank.dtype);
   pass.state.made_with_product.insert(gelu.id.value);
   pass.rank.run(
       pass.rank.kernels.gemm,
@@ -372,8 +370,7 @@ void backward_input(OperatorPass& pass, const Activation& activation) {
   const bool two_inputs = pass.op().inputs.size() > 1;
   const auto new_gradient = [&](TensorId input, std::int64_t columns) {
     MW_CHECK(pass.state.find(input, Form::kGradient) == nullptr);  // no other consumer
-    return pass.make(input, Form::kGradient, x.rows, columns, pass.rank.dtype,
-                     MemoryClass::kWorking);
+    return pass.make(input, Form::kGradient, x.rows, columns, pass.rank.dtype);
   };
   const Matrix dx = new_gradient(pass.input(), x.columns);
   ActivationBackward work{.function = function, .x = x, .dy = dy, .dx = dx};

@@ -92,8 +92,8 @@ void forward(OperatorPass& pass, const Router& router) {
 void backward_input(OperatorPass& pass, const Router& router) {
   const Matrix x = pass.value(pass.input()), scores = pass.value(pass.output());
   Routing& routing = routing_of(pass, pass.output());
-  const Matrix logits = pass.make(pass.output(), Form::kGradient, x.rows, router.experts,
-                                  Dtype::kFp32, MemoryClass::kWorking);
+  const Matrix logits =
+      pass.make(pass.output(), Form::kGradient, x.rows, router.experts, Dtype::kFp32);
   const auto count = static_cast<std::size_t>(scores.rows * scores.columns);
   pass.rank.run(pass.rank.kernels.gate_backward,
                 {.shape = gate_shape(pass, router, x.rows),
@@ -284,8 +284,8 @@ void backward_input(OperatorPass& pass, const TokenCombine& combine) {
                  .index = routing.row_of_slot,
                  .copies = copies,
                  .dweights = slots_of(routing.weight_gradients, own, copies)});
-  const Matrix drows = pass.make(pass.input(0), Form::kGradient, rows.rows, rows.columns,
-                                 pass.rank.dtype, MemoryClass::kWorking);
+  const Matrix drows =
+      pass.make(pass.input(0), Form::kGradient, rows.rows, rows.columns, pass.rank.dtype);
   pass.rank.run(pass.rank.kernels.gather_rows, {.x = dy,
                                                 .index = routing.slot_of_row,
                                                 .copies = copies,

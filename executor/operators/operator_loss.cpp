@@ -85,7 +85,7 @@ Ticks reduce_loss(OperatorPass& pass, RankGroup& group, Ticks ready) {
 void backward_input(OperatorPass& pass, const CrossEntropy& loss) {
   const LogitShard shard = shard_of(pass, loss);
   const Matrix gradient = pass.make(pass.input(), Form::kGradient, shard.logits.rows,
-                                    shard.logits.columns, pass.rank.dtype, MemoryClass::kLogits);
+                                    shard.logits.columns, pass.rank.dtype);
   pass.rank.run(pass.rank.kernels.cross_entropy_gradient,
                 {.shard = shard,
                  .targets = targets_of(pass),

@@ -42,14 +42,20 @@ std::int64_t OperatorPass::width(TensorId tensor) const {
 Matrix OperatorPass::make_value(TensorId tensor, std::int64_t value_rows) {
   const Dtype dtype =
       rank.activation(tensor).element == ElementWidth::kFloat32 ? Dtype::kFp32 : rank.dtype;
-  return make(tensor, Form::kValue, value_rows, width(tensor), dtype, MemoryClass::kActivations);
+  return make(tensor, Form::kValue, value_rows, width(tensor), dtype);
 }
 
 Matrix OperatorPass::make(TensorId tensor, Form form, std::int64_t value_rows, std::int64_t columns,
-                          Dtype dtype, MemoryClass what) {
+                          Dtype dtype) {
+  const auto acquired = std::ranges::find_if(buffers, [&](const BufferEvent& event) {
+    return event.action == BufferAction::kAcquire && event.buffer == BufferKey{tensor.value, form};
+  });
+  MW_CHECK(acquired != buffers.end());
   OwnedMatrix& made = state.tensors[{tensor.value, form}];
   made = OwnedMatrix();  // free the old one first
-  made = rank.matrix(what, value_rows, columns, dtype);
+  made = rank.matrix(acquired->held.what, value_rows, columns, dtype);
+  MW_CHECK(rank.activation(tensor).routed ||
+           acquired->held.bytes == Bytes(std::ssize(made.bytes())));
   return made.view();
 }
 

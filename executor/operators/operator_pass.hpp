@@ -21,6 +21,9 @@ class OperatorPass {
   const TrainingOptions& options;
   int step = 0;          ///< training step number
   int expert_nodes = 1;  ///< nodes that the experts of a layer are spread over
+  /// What happens to buffers from the current step of the task on: make() allocates what the graph
+  /// acquires here.
+  std::span<const BufferEvent> buffers = {};
 
   const Operator& op() const { return rank.op(id); }
   TensorId input(std::size_t i = 0) const { return op().inputs[i]; }
@@ -43,17 +46,18 @@ class OperatorPass {
   /// Local columns of an activation.
   std::int64_t width(TensorId tensor) const;
   Matrix make_value(TensorId tensor, std::int64_t value_rows);
+  /// A buffer that the graph names, with its size, except for routed rows, whose number is known
+  /// only now.
   Matrix make(TensorId tensor, Form form, std::int64_t value_rows, std::int64_t columns,
-              Dtype dtype, MemoryClass what);
+              Dtype dtype);
 
   /// Calls write(destination, adds) with a new gradient of the shape of `like`, or, with adds set,
   /// the gradient that other consumers of the tensor have started to accumulate.
   template <class Write>
   void into_gradient(TensorId tensor, Form form, const ConstMatrix& like, Write write) {
     const bool adds = state.find(tensor, form) != nullptr;
-    const Matrix destination =
-        adds ? state.find(tensor, form)->view()
-             : make(tensor, form, like.rows, like.columns, rank.dtype, MemoryClass::kWorking);
+    const Matrix destination = adds ? state.find(tensor, form)->view()
+                                    : make(tensor, form, like.rows, like.columns, rank.dtype);
     write(destination, adds);
   }
   void add_gradient(TensorId tensor, const ConstMatrix& more);

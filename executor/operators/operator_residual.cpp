@@ -73,8 +73,7 @@ void forward(OperatorPass& pass, const RowGate&) {
 void backward_input(OperatorPass& pass, const RowGate&) {
   const Matrix x = pass.value(pass.input(0)), gate = pass.value(pass.input(1));
   const auto make = [&](std::size_t i, const Matrix& like) {
-    return pass.make(pass.input(i), Form::kGradient, like.rows, like.columns, pass.rank.dtype,
-                     MemoryClass::kWorking);
+    return pass.make(pass.input(i), Form::kGradient, like.rows, like.columns, pass.rank.dtype);
   };
   pass.rank.run(pass.rank.kernels.row_gate_backward, {.x = x,
                                                       .gate = gate,

@@ -98,7 +98,7 @@ Matrix new_gradient(OperatorPass& pass, std::size_t input, std::int64_t rows,
                     std::int64_t columns) {
   const TensorId tensor = pass.input(input);
   MW_CHECK(pass.state.find(tensor, Form::kGradient) == nullptr);  // no other consumer
-  return pass.make(tensor, Form::kGradient, rows, columns, pass.rank.dtype, MemoryClass::kWorking);
+  return pass.make(tensor, Form::kGradient, rows, columns, pass.rank.dtype);
 }
 
 /// The gradient of the shared part is partial over tensor ranks, each with its own heads, and

@@ -225,8 +225,7 @@ void ring_backward(OperatorPass& pass, const Attention& attention) {
   }
   MW_CHECK(pass.state.find(pass.input(0), Form::kGradient) == nullptr);  // no other consumer
   copy(pass, own.dq.view(),
-       pass.make(pass.input(0), Form::kGradient, q.rows, q.columns, pass.rank.dtype,
-                 MemoryClass::kWorking));
+       pass.make(pass.input(0), Form::kGradient, q.rows, q.columns, pass.rank.dtype));
   ring.send(gradients);  // received by finish_ring()
 }
 

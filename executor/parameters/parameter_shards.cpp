@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "core/base/check.hpp"
-#include "core/operators/operator_work.hpp"
+#include "core/operators/shard_shape.hpp"
 #include "kernels/dropout.hpp"
 
 namespace meshwright {

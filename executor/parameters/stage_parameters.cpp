@@ -1,7 +1,7 @@
 #include "executor/parameters/stage_parameters.hpp"
 
 #include "core/base/check.hpp"
-#include "core/graph/activation_buffers.hpp"
+#include "core/operators/operators.hpp"
 
 namespace meshwright {
 

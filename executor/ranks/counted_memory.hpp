@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "core/base/memory_amounts.hpp"
 #include "core/base/units.hpp"
-#include "core/graph/memory_amounts.hpp"
 #include "kernels/device/queue.hpp"
 #include "kernels/tensor_view.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/model/model_graph.hpp"
-#include "core/operators/operator_work.hpp"
+#include "core/operators/shard_shape.hpp"
 #include "core/plan/plan.hpp"
 #include "core/plan/rank_groups.hpp"
 #include "executor/launch/rank_progress.hpp"

@@ -30,7 +30,7 @@ class Training {
  public:
   explicit Training(const TrainingRequest& request)
       : request_(request),
-        runnable_(request_.graph, request_.plan, request_.model, request_.cost_model),
+        runnable_(request_.graph, request_.plan, request_.cost_model),
         gathered_(request_) {
     const std::int64_t microbatches = microbatch_count(request.plan.strategy) * request.steps;
     for (const Task& task : request.graph.tasks)

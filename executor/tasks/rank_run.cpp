@@ -4,10 +4,9 @@
 #include <array>
 #include <deque>
 #include <map>
-#include <tuple>
+#include <utility>
 
 #include "core/base/check.hpp"
-#include "core/lowering/lower.hpp"
 #include "core/plan/placement.hpp"
 #include "executor/tasks/sharded_lifetimes.hpp"
 
@@ -178,77 +177,86 @@ class StepRun {
 
 }  // namespace
 
-RunnableGraph::RunnableGraph(const TaskGraph& graph, const Plan& plan, const ModelGraph& model,
-                             const CostModel& cost_model)
+RunnableGraph::RunnableGraph(const TaskGraph& graph, const Plan& plan, const CostModel& cost_model)
     : graph_(graph),
       prices_(price_works(graph.parts, graph.works, cost_model)),
       tasks_of_(graph.ranks.size()),
       members_(graph.collectives.size()),
       part_of_stage_(placement_of(plan).part_of_stage),
       receiver_(graph.tasks.size(), -1),
-      spans_(graph.works.size()),
-      programs_(graph.works.size()) {
-  const std::vector<std::vector<LayerId>> layers = layers_of_stages(plan, model);
-  find_spans(layers);
+      steps_(graph.works.size()) {
+  for (std::size_t i = 0; i < graph.works.size(); ++i)
+    if (is_compute(graph.works[i].kind)) list_steps(WorkId(i), cost_model);
   for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
     const Task& task = graph.tasks[i];
     if (task.kind == TaskKind::kReceive)
       receiver_[static_cast<std::size_t>(task.partner)] = static_cast<std::int32_t>(i);
     if (task.kind == TaskKind::kCollective)
       members_[static_cast<std::size_t>(task.partner)].push_back(rank_of(task));
-    if (is_compute(task.kind) && programs_[task.work.index()].empty())
-      expand(task.work,
-             task.stage < 0 ? std::vector<LayerId>() : layers[static_cast<std::size_t>(task.stage)],
-             cost_model);
   }
   order_tasks();
 }
 
-/// The tasks of a pass are in order: each continues where the previous one ended.
-void RunnableGraph::find_spans(const std::vector<std::vector<LayerId>>& layers) {
-  std::map<std::tuple<std::int32_t, std::int16_t, std::int32_t, TaskKind>, std::size_t> passed;
-  for (const Task& task : graph_.tasks) {
-    if (!is_compute(task.kind) || task.kind == TaskKind::kOptimizer || task.stage < 0) continue;
-    std::size_t count = 0;
-    for (const WorkPartUse& use : graph_.works[task.work.index()].parts)
-      if (!graph_.parts[static_cast<std::size_t>(use.part)].recompute)
-        count += static_cast<std::size_t>(use.count);
-    std::size_t& first = passed[{task.rank, task.stage, task.microbatch, task.kind}];
-    const std::size_t all = layers[static_cast<std::size_t>(task.stage)].size();
-    LayerSpan& span = spans_[task.work.index()];
-    if (first == all) {
-      span = {true, false, false, true, all - 1, 0, all - 1};
-      continue;
-    }
-    MW_CHECK(!span.is_known || (span.first == first && span.count == count));
-    MW_CHECK(first + count <= all);
-    const std::size_t lowest = task.kind == TaskKind::kForward ? first : all - first - count;
-    span = {true, first == 0, first + count == all, false, first, count, lowest};
-    first += count;
-  }
+const WorkProgram& RunnableGraph::program_of(const Task& task) const {
+  const std::int32_t program = graph_.works[task.work.index()].program;
+  MW_CHECK(program >= 0);
+  return graph_.programs[static_cast<std::size_t>(program)];
 }
 
-/// Parts are in the order of the pass: forward from the first layer, backward from the last. A
-/// recomputed layer has two consecutive parts; the second advances to the next layer.
-void RunnableGraph::expand(WorkId id, const std::vector<LayerId>& layers,
-                           const CostModel& cost_model) {
+std::span<const BufferEvent> RunnableGraph::last_buffers_of(const Task& task) const {
+  const WorkProgram& program = program_of(task);
+  const auto end = static_cast<std::int32_t>(program.steps.size());
+  const auto first = std::ranges::lower_bound(program.buffers, end, {}, &BufferEvent::step);
+  return {first, program.buffers.end()};
+}
+
+namespace {
+
+/// Work without layers: the steps of its parts.
+std::vector<ProgramStep> steps_of_parts(const TaskGraph& graph, const Work& work) {
+  std::vector<ProgramStep> steps;
+  for (const WorkPartUse& use : work.parts)
+    for (std::int32_t repeat = 0; repeat < use.count; ++repeat)
+      for (std::size_t i = 0; i < graph.parts[static_cast<std::size_t>(use.part)].steps.size();
+           ++i) {
+        ProgramStep step;
+        step.layer = LayerId(-1);
+        step.op = OperatorId(-1);
+        step.part = use.part;
+        step.step = static_cast<std::int32_t>(i);
+        steps.push_back(step);
+      }
+  return steps;
+}
+
+}  // namespace
+
+void RunnableGraph::list_steps(WorkId id, const CostModel& cost_model) {
   const Work& work = graph_.works[id.index()];
-  std::size_t passed = spans_[id.index()].first;
-  const auto layer = [&] {
-    if (layers.empty()) return LayerId(-1);
-    return work.kind == TaskKind::kForward ? layers[std::min(passed, layers.size() - 1)]
-                                           : layers[layers.size() - 1 - passed];
-  };
+  const CostModel& on_nodes = cost_model.on_nodes(work.node_kind);
+  std::map<std::int32_t, std::pair<std::vector<Ticks>, std::vector<Ticks>>> of_part;
   for (const WorkPartUse& use : work.parts) {
     const WorkPart& part = graph_.parts[static_cast<std::size_t>(use.part)];
-    const CostModel& on_nodes = cost_model.on_nodes(work.node_kind);
-    const std::vector<Ticks> prices = price_steps(part, on_nodes);
-    const std::vector<Ticks> waits = waits_of_steps(part, prices, on_nodes);
-    for (int repeat = 0; repeat < use.count; ++repeat) {
-      for (std::size_t i = 0; i < part.steps.size(); ++i)
-        programs_[id.index()].push_back({layer(), use.part, &part.steps[i], prices[i], waits[i]});
-      passed += part.recompute ? 0 : 1;
-    }
+    if (of_part.contains(use.part)) continue;
+    std::vector<Ticks> prices = price_steps(part, on_nodes);
+    std::vector<Ticks> waits = waits_of_steps(part, prices, on_nodes);
+    of_part[use.part] = {std::move(prices), std::move(waits)};
+  }
+  const WorkProgram* program =
+      work.program < 0 ? nullptr : &graph_.programs[static_cast<std::size_t>(work.program)];
+  std::span<const BufferEvent> buffers;
+  if (program != nullptr) buffers = program->buffers;
+  std::vector<LayerStep>& listed = steps_[id.index()];
+  for (const ProgramStep& place : program ? program->steps : steps_of_parts(graph_, work)) {
+    const auto at = static_cast<std::size_t>(place.step);
+    const auto index = static_cast<std::int32_t>(listed.size());
+    while (!buffers.empty() && buffers.front().step < index) buffers = buffers.subspan(1);
+    listed.push_back({.place = place,
+                      .step = &graph_.parts[static_cast<std::size_t>(place.part)].steps[at],
+                      .index = index,
+                      .buffers = buffers,
+                      .price = of_part.at(place.part).first[at],
+                      .wait = of_part.at(place.part).second[at]});
   }
 }
 

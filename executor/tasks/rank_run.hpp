@@ -18,9 +18,9 @@ namespace meshwright {
 /// A task graph of all ranks, prepared for execution. Shared by the ranks; must outlive their runs.
 class RunnableGraph {
  public:
-  /// The cost model may return zero times if the clock does not use them.
-  RunnableGraph(const TaskGraph& graph, const Plan& plan, const ModelGraph& model,
-                const CostModel& cost_model);
+  /// The graph must have been lowered with LoweringOptions::programs. The cost model may return
+  /// zero times if the clock does not use them.
+  RunnableGraph(const TaskGraph& graph, const Plan& plan, const CostModel& cost_model);
 
   const TaskGraph& graph() const { return graph_; }
   const WorkPrice& price_of(const Task& task) const { return prices_[task.work.index()]; }
@@ -35,39 +35,33 @@ class RunnableGraph {
   int part_of_stage(std::size_t stage) const { return part_of_stage_[stage]; }
   /// Kernels and collectives of a compute task, in order.
   const std::vector<LayerStep>& steps_of(const Task& task) const {
-    return programs_[task.work.index()];
+    return steps_[task.work.index()];
   }
+  /// Events of the buffers of a pass after its last step.
+  std::span<const BufferEvent> last_buffers_of(const Task& pass) const;
   TaskId receive_of(TaskId send) const { return TaskId(receiver_[send.index()]); }
   /// A pass of a stage may be split into several tasks: whether this one is the first, or the last.
-  bool begins_pass(const Task& task) const { return spans_[task.work.index()].begins; }
-  bool ends_pass(const Task& task) const { return spans_[task.work.index()].ends; }
+  bool begins_pass(const Task& task) const { return program_of(task).begins_pass; }
+  bool ends_pass(const Task& task) const { return program_of(task).ends_pass; }
   /// Forward work on the outputs of a finished pass: the loss of all devices' outputs.
-  bool follows_pass(const Task& task) const { return spans_[task.work.index()].follows; }
-  /// Index within the stage of the lowest layer of a pass.
-  std::size_t lowest_layer(const Task& task) const { return spans_[task.work.index()].lowest; }
+  bool follows_pass(const Task& task) const { return program_of(task).of_gathered_outputs; }
+  LayerId lowest_layer(const Task& task) const { return program_of(task).lowest_layer; }
   /// Members of a collective, in the order of their tasks.
   const std::vector<RankId>& members_of(const Task& task) const {
     return members_[static_cast<std::size_t>(task.partner)];
   }
 
  private:
-  /// The layers of a stage that a work item covers, in the order of the pass.
-  struct LayerSpan {
-    bool is_known = false, begins = true, ends = true, follows = false;
-    std::size_t first = 0, count = 0;
-    std::size_t lowest = 0;  ///< index in the stage
-  };
-  void find_spans(const std::vector<std::vector<LayerId>>& layers);
-  void expand(WorkId work, const std::vector<LayerId>& layers, const CostModel& cost_model);
+  const WorkProgram& program_of(const Task& task) const;
+  void list_steps(WorkId work, const CostModel& cost_model);
   const TaskGraph& graph_;
   std::vector<WorkPrice> prices_;
   std::vector<std::vector<TaskId>> tasks_of_;
   std::vector<std::vector<RankId>> members_;
   void order_tasks();
   std::vector<int> part_of_stage_;
-  std::vector<std::int32_t> receiver_;            ///< by task: the receive of a send
-  std::vector<LayerSpan> spans_;                  ///< by work
-  std::vector<std::vector<LayerStep>> programs_;  ///< by work
+  std::vector<std::int32_t> receiver_;         ///< by task: the receive of a send
+  std::vector<std::vector<LayerStep>> steps_;  ///< by work
 };
 
 struct TaskSpan {

@@ -7,7 +7,7 @@
 namespace meshwright {
 namespace {
 
-constexpr int kMostLayers = 1 << 16;  ///< per stage
+constexpr int kMostLayers = 1 << 16;  ///< of a model
 
 /// Whether the task gathers weights for one pass of some layers.
 bool is_gather(const Task& task) {
@@ -62,7 +62,7 @@ GatheredWeights::GatheredWeights(const RunnableGraph& runnable, RankId rank) {
     const Task& task = graph.tasks[id.index()];
     if (is_gather(task)) gathers.push_back(id);
     if (!needs_weights(task.kind)) continue;
-    const int use = task.stage * kMostLayers + static_cast<int>(runnable.lowest_layer(task));
+    const int use = task.stage * kMostLayers + runnable.lowest_layer(task).value;
     Held& mine = held[use];
     if (!gathers.empty()) close(mine);
     for (const TaskId gather : gathers) {

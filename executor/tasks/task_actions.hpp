@@ -11,11 +11,13 @@
 
 namespace meshwright {
 
-/// One kernel or collective of a compute task, with the layer it belongs to.
+/// One kernel or collective of a compute task.
 struct LayerStep {
-  LayerId layer;          ///< -1: the whole rank (optimizer)
-  std::int32_t part = 0;  ///< index in TaskGraph::parts
+  ProgramStep place;  ///< its layer, operator and tensor; -1: the whole rank (optimizer)
   const Step* step = nullptr;
+  std::int32_t index = 0;  ///< in its task
+  /// The events of the task's buffers from this step on.
+  std::span<const BufferEvent> buffers = {};
   Ticks price;
   Ticks wait;  ///< predicted wait for the slowest member before a collective
 };

@@ -4,11 +4,11 @@
 
 namespace meshwright {
 void TimedActions::compute(const RunTask& task, const LayerStep& step, const Kernel& kernel) {
-  const bool goes_on = !group_.empty() && layer_ == step.layer &&
+  const bool goes_on = !group_.empty() && layer_ == step.place.layer &&
                        group_.back().source == kernel.source && group_.back().phase == kernel.phase;
   if (!goes_on) close_group();
   if (group_.empty()) first_ = &kernel;
-  layer_ = step.layer;
+  layer_ = step.place.layer;
   group_.push_back(kernel);
   const Ticks start = work_time_();
   actions_.compute(task, step, kernel);

@@ -11,8 +11,8 @@ Ticks sum_table_gradients(StageParameters& parameters, TensorId table, RankGroup
                           Ticks ready);
 
 /// All-reduces the partial gradients of tensor ranks, see PartialGradients
-/// (core/operators/operator_work.hpp). The first call in a step sums over all tensor ranks those of
-/// replicated parameters used on a part of the tokens or heads; the second, over the ranks with
+/// (core/operators/local_parameters.hpp). The first call in a step sums over all tensor ranks those
+/// of replicated parameters used on a part of the tokens or heads; the second, over the ranks with
 /// copies of key-value heads, those of the copied columns.
 Ticks sum_partial_gradients(RankContext& rank, RankStage& stage, RankGroup& group, Ticks ready);
 

@@ -33,8 +33,6 @@ RankStages::RankStages(RankContext& rank, const RunnableGraph& runnable, const P
 
 void RankStages::hold(std::size_t stage, std::uint64_t seed) {
   RankStage& held = stages_[stage];
-  held.keeps = StageKeeps(rank_.model, held.layers, rank_.strategy,
-                          static_cast<int>(runnable_.part_of_stage(stage)));
   const bool reads_table = rank_.model.tied_embeddings &&
                            held.layers.back().index() + 1 == rank_.model.layers.size() &&
                            held.layers.front() != LayerId(0);

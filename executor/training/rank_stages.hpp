@@ -21,7 +21,6 @@ struct RankStage {
   bool previous_is_here = false, next_is_here = false;  ///< on this rank's device
   int chunk_replicas = 1;                               ///< stages with the same model chunk
   bool summed_over_tensor = false;                      ///< partial gradients over tensor ranks
-  StageKeeps keeps;                                     ///< what is saved for the backward pass
   std::unique_ptr<StageParameters> parameters;          ///< null: on another device
   std::map<std::int32_t, MicrobatchState> microbatches;
 };

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/graph/memory_amounts.hpp"
+#include "core/base/memory_amounts.hpp"
 #include "executor/tasks/rank_run.hpp"
 
 namespace meshwright {

@@ -59,10 +59,7 @@ TrainingActions::TrainingActions(const RunnableGraph& runnable, const Plan& plan
       norm_(rank_, stages_, checks_, options.gradient_clip),
       optimizer_(rank_, norm_, options_),
       exchange_(rank_),
-      sharded_(stages_, runnable, rank_.strategy, rank_.rank),
-      visits_(rank_.model, [this](LayerId layer, OperatorId op, Visit visit) {
-        leave_operator(layer, op, visit);
-      }) {
+      sharded_(stages_, runnable, rank_.strategy, rank_.rank) {
   const RankStage& first = stages().front();
   if (rank_.strategy.data_parallelism.kind == DataParallelKind::kOneProcess)
     one_process_.emplace(rank_, *first.parameters);
@@ -119,14 +116,14 @@ TokenRows TrainingActions::rows_of(std::int32_t microbatch, int data) const {
 
 void TrainingActions::begin_task(const RunTask& task) {
   last_op_ = OperatorId(-1);
-  current_stage_ = task.stage;
-  current_microbatch_ = task.microbatch;
+  current_layer_ = LayerId(-1);
   if (task.kind == TaskKind::kOptimizer) sharded_.free_reduced_gradients();
   if (task.stage < 0 || task.microbatch < 0) return;
   sharded_.open_gradients(task.id);
   if (!rows_.contains(task.microbatch))
     rows_[task.microbatch] = rows_of(task.microbatch, rank_.at.data);
-  if (!runnable_.begins_pass(task)) return;
+  const bool is_pass = is_compute(task.kind) && task.kind != TaskKind::kOptimizer;
+  if (!is_pass || !runnable_.begins_pass(task)) return;
   RankStage& stage = stages_.of(task);
   const bool is_forward = task.kind == TaskKind::kForward;
   if (steps_.versions() && (is_forward || is_backward(task.kind)))
@@ -143,21 +140,21 @@ void TrainingActions::end_task(const RunTask& task) {
   const auto state = [&]() -> MicrobatchState& { return stage.microbatches.at(task.microbatch); };
   switch (task.kind) {
     case TaskKind::kForward:
-      visits_.finish();
+      end_steps(task);
       if (runnable_.ends_pass(task)) losses_.add(state(), steps_.in_graph(task.microbatch));
       break;
     case TaskKind::kBackwardInput:
-      visits_.finish();
+      end_steps(task);
       break;
     case TaskKind::kBackward:
     case TaskKind::kBackwardWeight:
-      visits_.finish();
+      end_steps(task);
       if (runnable_.ends_pass(task)) end_backward(stage, state());
       break;
     case TaskKind::kSend:
       if (runnable_.carries_gradient(task.id))
         state().erase(stage.input, Form::kGradient);
-      else if (!stage.keeps.keeps(stage.output))
+      else if (state().output_is_sent)
         state().erase(stage.output, Form::kValue);
       break;
     default:
@@ -173,33 +170,26 @@ void TrainingActions::end_backward(RankStage& stage, MicrobatchState& state) {
   if (!kept.empty()) state.tensors[{stage.input.value, Form::kGradient}] = std::move(kept);
 }
 
-OperatorId TrainingActions::operator_in(LayerId layer, OperatorId source) const {
-  const Layer& here = rank_.model.layers[layer.index()];
-  for (const Layer& first : rank_.model.layers)
-    if (first.layer_class == here.layer_class)
-      return OperatorId(source.value - first.first_operator + here.first_operator);
-  MW_CHECK(false);
-}
-
-OperatorPass TrainingActions::pass_of(const Task& task, OperatorId op) {
+OperatorPass TrainingActions::pass_of(const Task& task, const LayerStep& step) {
   RankStage& stage = stages_.of(task);
   OperatorPass pass =
-      pass_over(stage, rows_.at(task.microbatch), stage.microbatches.at(task.microbatch), op);
+      pass_over(stage, rows_.at(task.microbatch), stage.microbatches.at(task.microbatch), step);
   pass.step = static_cast<int>(steps_.of(task.microbatch));
   return pass;
 }
 
 OperatorPass TrainingActions::pass_over(RankStage& stage, const TokenRows& rows,
-                                        MicrobatchState& state, OperatorId op) {
+                                        MicrobatchState& state, const LayerStep& step) {
   return {.rank = rank_,
           .parameters = *stage.parameters,
           .rows = rows,
           .state = state,
-          .id = op,
+          .id = step.place.op,
           .loss_scale = loss_scale_of(rank_.strategy, steps_),
           .options = options_,
           .step = static_cast<int>(steps_.first()),
-          .expert_nodes = expert_nodes_};
+          .expert_nodes = expert_nodes_,
+          .buffers = step.buffers};
 }
 
 void TrainingActions::compute(const RunTask& task, const LayerStep& step, const Kernel& kernel) {
@@ -208,46 +198,58 @@ void TrainingActions::compute(const RunTask& task, const LayerStep& step, const 
     if (steps_.versions()) return update_without_flush(task);
     return task.stream == Stream::kHost ? update_on_host(task) : update_parameters(task);
   }
-  if (runnable_.follows_pass(task)) return compute_loss_of_all_devices(task, kernel);
-  const OperatorId op = operator_in(step.layer, kernel.source);
-  visits_.go_to(step.layer, op, visit_of(task.kind, kernel.phase));
+  if (runnable_.follows_pass(task)) return compute_loss_of_all_devices(task, step, kernel);
+  begin_layer_step(task, step);
+  const OperatorId op = step.place.op;
   if (op == last_op_ && kernel.phase == last_phase_) return;
   last_op_ = op;
   last_phase_ = kernel.phase;
-  OperatorPass pass = pass_of(task, op);
+  OperatorPass pass = pass_of(task, step);
   meshwright::compute(pass, kernel.phase);
 }
 
 Ticks TrainingActions::communicate(const RunTask& task, const LayerStep& step,
                                    const Collective& collective, Ticks ready) {
-  const OperatorId op = operator_in(step.layer, collective.source);
-  visits_.go_to(step.layer, op, visit_of(task.kind, collective.phase));
+  begin_layer_step(task, step);
   last_op_ = OperatorId(-1);
-  const Operator& first = rank_.model.operators[collective.source.index()];
-  OperatorPass pass = pass_of(task, op);
-  // The tensor of this layer that corresponds to the collective's in the first layer of the class.
+  OperatorPass pass = pass_of(task, step);
   Collective here = collective;
-  const auto translate = [&](const std::vector<TensorId>& from, const std::vector<TensorId>& to) {
-    for (std::size_t i = 0; i < from.size(); ++i)
-      if (from[i] == collective.tensor) here.tensor = to[i];
-  };
-  translate(first.inputs, pass.op().inputs);
-  translate(first.outputs, pass.op().outputs);
+  here.tensor = step.place.tensor;
   const Channel channel = channel_of(collective.axis);
   RankGroup group(rank_.communicator, members_of(rank_.groups, collective),
                   {channel, next_tag_[static_cast<std::size_t>(channel)]++});
   return meshwright::communicate(pass, here, group, ready);
 }
 
-void TrainingActions::leave_operator(LayerId layer, OperatorId op, Visit visit) {
-  RankStage& stage = stages()[static_cast<std::size_t>(current_stage_)];
-  MicrobatchState& state = stage.microbatches.at(current_microbatch_);
-  const Layer& l = rank_.model.layers[layer.index()];
-  const bool is_last = op.value == l.first_operator + l.operator_count - 1;
-  if (visit == Visit::kForward && is_last)
-    checks_.check_layer(state, layer, steps_.of(current_microbatch_));
-  for (const ActivationBuffer& dead : read_no_more(rank_.model, stage.keeps, layer, op, visit))
-    state.erase(dead);
+/// Frees the buffers whose last reader is done.
+void TrainingActions::begin_layer_step(const Task& task, const LayerStep& step) {
+  if (step.place.layer != current_layer_) end_layer(task);
+  current_layer_ = step.place.layer;
+  MicrobatchState& state = stages_.of(task).microbatches.at(task.microbatch);
+  for (const BufferEvent& event : step.buffers) {
+    if (event.step != step.index) break;
+    if (event.action == BufferAction::kRelease) state.erase(event.buffer);
+  }
+}
+
+void TrainingActions::end_layer(const Task& task) {
+  if (task.kind == TaskKind::kForward && current_layer_.value >= 0)
+    checks_.check_layer(stages_.of(task).microbatches.at(task.microbatch), current_layer_,
+                        steps_.of(task.microbatch));
+  current_layer_ = LayerId(-1);
+}
+
+void TrainingActions::end_steps(const Task& task) {
+  if (runnable_.follows_pass(task)) return;
+  end_layer(task);
+  RankStage& stage = stages_.of(task);
+  MicrobatchState& state = stage.microbatches.at(task.microbatch);
+  for (const BufferEvent& event : runnable_.last_buffers_of(task)) {
+    if (event.action == BufferAction::kRelease) state.erase(event.buffer);
+    if (event.action == BufferAction::kConsume &&
+        event.buffer == BufferKey{stage.output.value, Form::kValue})
+      state.output_is_sent = true;
+  }
 }
 
 // ---- messages between stages ----

@@ -67,20 +67,19 @@ class TrainingActions final : public TaskActions {
  private:
   TokenRows rows_of(std::int32_t microbatch, int data) const;
   std::vector<TokenRows> rows_of_all_devices(std::int32_t microbatch) const;
-  OperatorPass pass_of(const Task& task, OperatorId op);
+  OperatorPass pass_of(const Task& task, const LayerStep& step);
   OperatorPass pass_over(RankStage& stage, const TokenRows& rows, MicrobatchState& state,
-                         OperatorId op);
-  /// The operator of `layer` that corresponds to `source` in the first layer of its class.
-  OperatorId operator_in(LayerId layer, OperatorId source) const;
-  /// Frees the tensors that are no longer needed once a pass has finished an operator.
-  void leave_operator(LayerId layer, OperatorId op, Visit visit);
+                         const LayerStep& step);
+  void begin_layer_step(const Task& task, const LayerStep& step);
+  void end_layer(const Task& task);
+  void end_steps(const Task& task);
   void end_backward(RankStage& stage, MicrobatchState& state);
   void update_parameters(const Task& task);
   void update_on_host(const RunTask& task);
   void update_without_flush(const Task& task);
   Ticks communicate_in_one_process(const Task& task, const Collective& collective,
                                    std::span<const RankId> members, RankGroup& group, Ticks ready);
-  void compute_loss_of_all_devices(const Task& task, const Kernel& kernel);
+  void compute_loss_of_all_devices(const Task& task, const LayerStep& step, const Kernel& kernel);
 
   const RunnableGraph& runnable_;
   RankContext rank_;
@@ -98,9 +97,7 @@ class TrainingActions final : public TaskActions {
   std::optional<ServerTraining> servers_;
   std::optional<OneProcess> one_process_;
   std::map<std::int32_t, TokenRows> rows_;  ///< by micro-batch, of this step
-  LayerVisits visits_;
-  std::int16_t current_stage_ = -1;
-  std::int32_t current_microbatch_ = -1;
+  LayerId current_layer_{-1};
   OperatorId last_op_{-1};  ///< all kernels of one operator and phase run together
   Phase last_phase_ = Phase::kForward;
   std::array<std::int32_t, 8> next_tag_{};  ///< by channel

@@ -120,14 +120,15 @@ Ticks TrainingActions::communicate_in_one_process(const Task& task, const Collec
 }
 
 /// On device 0, of the outputs of all devices.
-void TrainingActions::compute_loss_of_all_devices(const Task& task, const Kernel& kernel) {
-  if (kernel.source == last_op_ && kernel.phase == last_phase_) return;
-  last_op_ = kernel.source;
+void TrainingActions::compute_loss_of_all_devices(const Task& task, const LayerStep& step,
+                                                  const Kernel& kernel) {
+  if (step.place.op == last_op_ && kernel.phase == last_phase_) return;
+  last_op_ = step.place.op;
   last_phase_ = kernel.phase;
   const std::vector<TokenRows> rows = rows_of_all_devices(task.microbatch);
   std::vector<MicrobatchState>& states = one_process_->states();
   for (std::size_t device = 0; device < states.size(); ++device) {
-    OperatorPass pass = pass_over(stages_.of(task), rows[device], states[device], kernel.source);
+    OperatorPass pass = pass_over(stages_.of(task), rows[device], states[device], step);
     meshwright::compute(pass, kernel.phase);
     if (kernel.phase == Phase::kForward) losses_.add(states[device], 0);
   }

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "core/graph/memory_amounts.hpp"
+#include "core/base/memory_amounts.hpp"
 #include "gui/timeline/kinds.hpp"
 
 namespace meshwright::gui {

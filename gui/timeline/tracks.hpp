@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/memory_amounts.hpp"
 #include "core/base/units.hpp"
-#include "core/graph/memory_amounts.hpp"
 #include "core/graph/task_graph.hpp"
 #include "core/timeline/timeline.hpp"
 #include "core/timeline/timeline_of.hpp"

@@ -5,7 +5,7 @@
 #include <QWidget>
 #include <vector>
 
-#include "core/graph/memory_amounts.hpp"
+#include "core/base/memory_amounts.hpp"
 
 namespace meshwright::gui {
 

@@ -69,8 +69,9 @@ TensorId write_masked_language_transform(GraphWriter& writer, const TransformerC
   return writer.norm("transform.norm", activated, config.norm, hidden);
 }
 
-/// Final norm, logits and loss. The loss saves the logits; core/operator_work counts them
-/// separately, in fp32 (Korthikanti et al., arXiv 2205.05198, section 4.3: 4 s b v bytes).
+/// Final norm, logits and loss. The loss saves the logits; core/operators/saved_activations.hpp
+/// counts them separately, in fp32 (Korthikanti et al., arXiv 2205.05198, section 4.3: 4 s b v
+/// bytes).
 void write_head(GraphWriter& writer, const TransformerConfig& config, TensorId input,
                 TensorId word_table) {
   const std::int64_t hidden = config.hidden, vocabulary = config.vocabulary;

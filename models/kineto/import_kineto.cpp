@@ -1,5 +1,5 @@
 // From measured operators to a calibration. Sizes and memory traffic are counted as in
-// core/operators/operator_work.hpp, so that predictions ask for the same kernels.
+// core/operators/operators.hpp, so that predictions ask for the same kernels.
 #include "models/kineto/import_kineto.hpp"
 
 #include <fmt/chrono.h>

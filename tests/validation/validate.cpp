@@ -162,7 +162,7 @@ class Validation {
       if (flags_.quick && number++ % 3 != 0) continue;
       run.completed = complete_plan(s, run.plan.model, cluster_, *base_);
       run.graph = lower(run.completed, run.plan.model, cluster_,
-                        {.ranks = RankSet::kAll, .steps = kStepsWithoutFlush});
+                        {.ranks = RankSet::kAll, .steps = kStepsWithoutFlush, .programs = true});
       runs_.push_back(std::move(run));
     }
   }

@@ -33,7 +33,7 @@ WaitingProbe passes_with(Seconds noise, const ProbeShape& shape) {
   plan.strategy = probe.strategy;
   plan.blocks_per_stage = {block_count(probe.model)};
   WaitingProbe passes;
-  passes.graph = lower(plan, probe.model, cluster, {.ranks = RankSet::kAll});
+  passes.graph = lower(plan, probe.model, cluster, {.ranks = RankSet::kAll, .programs = true});
   const auto all = [&] {
     const auto costs = make_calibrated_cost_model(make_device_cost_model(cluster), calibration);
     const auto prices = price_works(passes.graph.parts, passes.graph.works, *costs);

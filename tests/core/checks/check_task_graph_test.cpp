@@ -23,7 +23,7 @@ TaskGraph sound_graph() {
   s.sequence_length = 64;
   const Plan plan = testing_models::even_plan(s, 2, 2);
   return lower(plan, testing_models::gpt({.blocks = 2}), testing_models::cluster_of(1, 4),
-               {.ranks = RankSet::kAll});
+               {.ranks = RankSet::kAll, .programs = true});
 }
 
 std::size_t first_of(const TaskGraph& graph, TaskKind kind) {
@@ -59,6 +59,37 @@ TEST(CheckTaskGraph, FindsIndicesOutOfRange) {
               Contains(HasSubstr("rank -1 is out of range")));
   EXPECT_THAT(findings_after([](TaskGraph& g) { g.works[0].parts[0].count = 0; }),
               Contains(HasSubstr("0 times")));
+}
+
+TEST(CheckTaskGraph, FindsProgramsThatDoNotRunTheirParts) {
+  EXPECT_THAT(findings_after([](TaskGraph& g) { g.works[0].program = 9999; }),
+              Contains(HasSubstr("work 0: program 9999 is out of range")));
+  const std::string missing = "work 0: its program does not run the steps of its parts";
+  EXPECT_THAT(findings_after([](TaskGraph& g) { g.programs[0].steps.pop_back(); }),
+              Contains(missing));
+  EXPECT_THAT(findings_after([](TaskGraph& g) {
+                std::swap(g.programs[0].steps[0].step, g.programs[0].steps[1].step);
+              }),
+              Contains(missing));
+}
+
+TEST(CheckTaskGraph, FindsBuffersThatAreFreedTwiceOrNever) {
+  const auto damage = [](BufferAction from, BufferAction to) {
+    return findings_after([=](TaskGraph& g) {
+      std::ranges::find(g.programs[1].buffers, from, &BufferEvent::action)->action = to;
+    });
+  };
+  EXPECT_THAT(damage(BufferAction::kBeginTemporary, BufferAction::kEndTemporary),
+              Contains("work 1: a temporary buffer is not freed"));
+  EXPECT_THAT(findings_after([](TaskGraph& g) {
+                auto& events = g.programs[1].buffers;
+                const auto release =
+                    std::ranges::find(events, BufferAction::kRelease, &BufferEvent::action);
+                events.insert(release, BufferEvent(*release));
+              }),
+              Contains(HasSubstr("is freed twice")));
+  EXPECT_THAT(findings_after([](TaskGraph& g) { g.programs[1].buffers.front().step = 1000; }),
+              Contains("work 1: events of buffers are not in the order of its steps"));
 }
 
 TEST(CheckTaskGraph, FindsADependencyOnALaterTask) {

@@ -6,7 +6,10 @@
 
 #include <algorithm>
 
-#include "core/operators/operator_work.hpp"
+#include "core/operators/attention.hpp"
+#include "core/operators/local_parameters.hpp"
+#include "core/operators/operators.hpp"
+#include "core/operators/saved_activations.hpp"
 #include "core/plan/job_groups.hpp"
 #include "tests/core/tiny_models.hpp"
 

@@ -7,7 +7,10 @@
 #include <algorithm>
 
 #include "core/lowering/lower.hpp"
-#include "core/operators/operator_work.hpp"
+#include "core/operators/attention.hpp"
+#include "core/operators/local_parameters.hpp"
+#include "core/operators/operators.hpp"
+#include "core/operators/saved_activations.hpp"
 #include "tests/core/tiny_models.hpp"
 
 namespace meshwright {

@@ -26,7 +26,7 @@ class GradientOracle {
  public:
   GradientOracle(std::string_view config, const Strategy& one_rank)
       : job_(tiny_job(config, one_rank)),
-        runnable_(job_.graph, job_.plan, job_.model, *job_.cost_model),
+        runnable_(job_.graph, job_.plan, *job_.cost_model),
         hub_(1),
         communicator_(hub_, RankId(0), progress_.beats),
         request_(job_.request()),

@@ -334,7 +334,8 @@ TEST_P(CountedMemory, EqualsThePrediction) {
   for (std::int32_t& word : job.text.words) word %= kFewestWords;
   for (auto& [key, device] : job.cluster.devices) device.kernels = KernelLibrary::kOwn;
   constexpr int kTwoSteps = 2;
-  job.graph = lower(job.plan, job.model, job.cluster, {.ranks = RankSet::kAll, .steps = kTwoSteps});
+  job.graph = lower(job.plan, job.model, job.cluster,
+                    {.ranks = RankSet::kAll, .steps = kTwoSteps, .programs = true});
   EXPECT_THAT(check_task_graph(job.graph), testing::IsEmpty());
   const TrainingRun run = train({.plan = job.plan,
                                  .model = job.model,

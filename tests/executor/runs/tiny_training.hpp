@@ -73,7 +73,8 @@ inline TinyJob tiny_job(std::string_view config, const Strategy& strategy,
   const int stages = static_cast<int>(stage_count(strategy.degrees));
   job.plan.blocks_per_stage.assign(static_cast<std::size_t>(stages),
                                    block_count(job.model) / stages);
-  job.graph = lower(job.plan, job.model, job.cluster, {.ranks = RankSet::kAll, .steps = steps});
+  job.graph = lower(job.plan, job.model, job.cluster,
+                    {.ranks = RankSet::kAll, .steps = steps, .programs = true});
   for (int i = 0; i < 1000; ++i) job.text.words.push_back((i * i + 7 * i) % 200);
   return job;
 }

@@ -224,9 +224,9 @@ TEST(Training, MeasuresAValidTimeline) {
   strategy.degrees.pipeline = 2;
   const ModelGraph model =
       model_from_config({.name = "tiny", .where = "tiny", .text = std::string(kGpt)});
-  const TaskGraph graph =
-      lower({.strategy = strategy, .blocks_per_stage = {2, 2}}, model,
-            cluster_from_toml(find_cluster("dgx-a100")), {.ranks = RankSet::kAll});
+  const TaskGraph graph = lower({.strategy = strategy, .blocks_per_stage = {2, 2}}, model,
+                                cluster_from_toml(find_cluster("dgx-a100")),
+                                {.ranks = RankSet::kAll, .programs = true});
   for (const TimelineClock clock :
        {TimelineClock::kVirtual, TimelineClock::kReplay, TimelineClock::kWall}) {
     const TrainingRun run = run_plan(kGpt, strategy, {.clock = clock});

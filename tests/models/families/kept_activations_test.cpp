@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/operators/operator_work.hpp"
+#include "core/operators/attention.hpp"
+#include "core/operators/local_parameters.hpp"
+#include "core/operators/operators.hpp"
 #include "core/operators/recompute_operators.hpp"
+#include "core/operators/saved_activations.hpp"
 #include "models/load/load.hpp"
 
 namespace meshwright {

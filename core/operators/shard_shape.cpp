@@ -1,4 +1,4 @@
-#include "core/operators/operator_work.hpp"
+#include "core/operators/shard_shape.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,6 +6,19 @@
 namespace meshwright {
 namespace {
 constexpr std::int64_t kVocabularyMultiple = 128;
+
+std::int64_t element_bytes(ElementWidth width, Dtype dtype) {
+  switch (width) {
+    case ElementWidth::kCompute:
+      return stored_element(dtype).value;
+    case ElementWidth::kMask:
+      return 1;
+    case ElementWidth::kFloat32:
+      break;
+  }
+  return kFloat32Bytes;
+}
+
 }  // namespace
 
 ShardShape shard_shape_of(const Strategy& strategy) {
@@ -86,24 +99,23 @@ std::int64_t padded_vocabulary(std::int64_t rows, int tensor) {
   return divide_up(rows, multiple) * multiple;
 }
 
-Flops forward_flops(const Operator& op, std::int64_t sequences, std::int64_t sequence_length) {
-  const double tokens = static_cast<double>(sequences) * static_cast<double>(sequence_length);
-  const auto product = [tokens](std::int64_t in, std::int64_t out, int rows_per_token) {
-    return Flops(2.0 * tokens * rows_per_token * static_cast<double>(in) *
-                 static_cast<double>(out));
-  };
-  if (const auto* linear = std::get_if<Linear>(&op.shape))
-    return product(linear->in, linear->out, 1);
-  if (const auto* expert = std::get_if<ExpertLinear>(&op.shape))
-    return product(expert->in, expert->out, expert->experts_per_token);
-  if (const auto* router = std::get_if<Router>(&op.shape))
-    return product(router->hidden, router->experts, 1);
-  if (const auto* attention = std::get_if<Attention>(&op.shape)) {
-    const std::int64_t keys =
-        std::min(sequence_length, attention->window.value_or(sequence_length));
-    return product(attention->heads * (attention->key_size + attention->value_size), keys, 1);
+std::int64_t activation_elements(const ActivationTensor& tensor, const ShardShape& shard) {
+  const LocalTokens tokens = local_tokens(shard);
+  const ParallelDegrees& degrees = shard.degrees;
+  const bool features_are_cut = tensor.cut == ActivationCut::kFeatures;
+  std::int64_t rows = features_are_cut ? tokens.gathered : tokens.cut;
+  std::int64_t width = features_are_cut ? local_width(tensor, degrees.tensor) : tensor.width;
+  if (tensor.routed) {  // all rows of the expert-tensor group, sharded features
+    rows = routed_rows(shard, {tensor.rows_per_token, std::max(1, tensor.experts)}, true) *
+           degrees.expert_tensor;
+    width = features_are_cut ? divide_up(tensor.width, degrees.expert_tensor) : tensor.width;
   }
-  return Flops(0.0);
+  if (tensor.per_key) width *= shard.sequence_length;
+  return rows * width;
+}
+
+Bytes activation_bytes(const ActivationTensor& tensor, const ShardShape& shard) {
+  return Bytes(activation_elements(tensor, shard) * element_bytes(tensor.element, shard.dtype));
 }
 
 }  // namespace meshwright

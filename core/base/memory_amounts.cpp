@@ -1,4 +1,4 @@
-#include "core/graph/memory_amounts.hpp"
+#include "core/base/memory_amounts.hpp"
 
 namespace meshwright {
 

@@ -1,4 +1,7 @@
-#include "core/operators/operator_work.hpp"
+#include "core/operators/operators.hpp"
+#include "core/operators/attention.hpp"
+#include "core/operators/local_parameters.hpp"
+#include "core/operators/saved_activations.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,97 @@
+/// The operators, one file each: the kernels, collectives and buffers of every pass.
+///
+/// An operator without a backward_input() has no input gradient; one without a backward_weight()
+/// has no weights, or computes their gradients with those of its inputs (norms).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/operators/operator_program.hpp"
+
+namespace meshwright {
+
+// embedding.cpp
+void forward(const EmbeddingLookup& table, OperatorProgram& program);
+void backward_input(const EmbeddingLookup& table, OperatorProgram& program);
+void backward_weight(const EmbeddingLookup& table, OperatorProgram& program);
+// norm.cpp
+void forward(const Norm& norm, OperatorProgram& program);
+void backward_input(const Norm& norm, OperatorProgram& program);
+// linear.cpp
+void forward(const Linear& linear, OperatorProgram& program);
+void backward_input(const Linear& linear, OperatorProgram& program);
+void backward_weight(const Linear& linear, OperatorProgram& program);
+// rotary.cpp
+void forward(const RotaryEmbedding& rotary, OperatorProgram& program);
+void backward_input(const RotaryEmbedding& rotary, OperatorProgram& program);
+// attention.cpp
+void forward(const Attention& attention, OperatorProgram& program);
+void backward_input(const Attention& attention, OperatorProgram& program);
+// activation.cpp
+void forward(const Activation& activation, OperatorProgram& program);
+void backward_input(const Activation& activation, OperatorProgram& program);
+// residual.cpp
+void forward(const ResidualAdd& add, OperatorProgram& program);
+void backward_input(const ResidualAdd& add, OperatorProgram& program);
+// row_gate.cpp
+void forward(const RowGate& gate, OperatorProgram& program);
+void backward_input(const RowGate& gate, OperatorProgram& program);
+// router.cpp
+void forward(const Router& router, OperatorProgram& program);
+void backward_input(const Router& router, OperatorProgram& program);
+void backward_weight(const Router& router, OperatorProgram& program);
+// token_dispatch.cpp
+void forward(const TokenDispatch& dispatch, OperatorProgram& program);
+void backward_input(const TokenDispatch& dispatch, OperatorProgram& program);
+void forward(const TokenCombine& combine, OperatorProgram& program);
+void backward_input(const TokenCombine& combine, OperatorProgram& program);
+// expert_linear.cpp
+void forward(const ExpertLinear& expert, OperatorProgram& program);
+void backward_input(const ExpertLinear& expert, OperatorProgram& program);
+void backward_weight(const ExpertLinear& expert, OperatorProgram& program);
+// cross_entropy.cpp
+void forward(const CrossEntropy& loss, OperatorProgram& program);
+void backward_input(const CrossEntropy& loss, OperatorProgram& program);
+
+/// Multiply-adds per token of the unsharded operator's forward pass; others have none that count.
+/// Attention counts all scores (no causal halving) but respects windows.
+double multiply_adds(const Linear& linear, std::int64_t sequence_length);
+double multiply_adds(const Attention& attention, std::int64_t sequence_length);
+double multiply_adds(const Router& router, std::int64_t sequence_length);
+double multiply_adds(const ExpertLinear& expert, std::int64_t sequence_length);
+
+template <class Shape>
+concept HasInputGradient = requires(const Shape& shape, OperatorProgram& program) {
+  backward_input(shape, program);
+};
+template <class Shape>
+concept HasWeightGradient = requires(const Shape& shape, OperatorProgram& program) {
+  backward_weight(shape, program);
+};
+/// True for operators with a separate weight-gradient phase.
+bool has_weight_gradient(const OperatorShape& shape);
+
+/// True for norm parameters and attention sinks: their gradients are computed together with the
+/// input gradients, even if the backward pass is split. O(operators).
+bool has_gradient_with_inputs(const ModelGraph& model, TensorId parameter);
+
+/// Describes the operator of `program` in its phase.
+void describe(OperatorProgram& program);
+
+/// Forward FLOPs of the unsharded operator on B sequences of length T; a multiply-add counts as
+/// two.
+Flops forward_flops(const Operator& op, std::int64_t sequences, std::int64_t sequence_length);
+
+/// The kernels that one rank launches for the operator in one phase, in order, with local shapes.
+/// Operators without weights have their full backward in kBackwardInput, and so do norms (one
+/// kernel computes both gradients). kUpdate has none: lower() updates all parameters of a rank at
+/// once.
+///
+/// Weight gradients are accumulated (read and written) in Precision::gradients. Fused attention has
+/// 2 GEMMs forward and 5 backward (arXiv 2205.14135, algorithm 4); standard attention 2 and 4, plus
+/// a softmax over all scores, causal or not.
+std::vector<Kernel> kernels_of(const ModelGraph& model, OperatorId op, const ShardShape& shard,
+                               Phase phase);
+
+}  // namespace meshwright
