@@ -5,36 +5,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <unordered_map>
 
-#include "core/base/error.hpp"
-#include "core/base/json_scanner.hpp"
+#include "core/formats/event_file.hpp"
 
 namespace meshwright {
 namespace {
 
-constexpr std::int64_t kLatestKinetoBase = 2'500'000'000'000'000'000;  ///< ns: keeps sums in range
-constexpr std::int64_t kLatestKinetoTime = 2'200'000'000'000'000'000;  ///< ns: the year 2039
-constexpr std::int64_t kLongestKinetoEvent = 100'000'000'000'000;      ///< ns: a day
+constexpr std::int64_t kLongestKinetoEvent = 100'000'000'000'000;  ///< ns: a day
 constexpr std::size_t kMostNameBytes = std::size_t{256} << 20;
 constexpr std::size_t kMostGroups = 65'536, kMostGroupRanks = std::size_t{1} << 20;
-
-/// For lookup only; never iterated.
-struct KinetoTextHash {
-  using is_transparent = void;
-  std::size_t operator()(std::string_view text) const {
-    return std::hash<std::string_view>{}(text);
-  }
-};
-using TextIndex = std::unordered_map<std::string, std::uint32_t, KinetoTextHash, std::equal_to<>>;
-
-std::optional<std::int64_t> whole(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 enum class Category : std::uint8_t { kOther, kOperator, kCall, kGpu, kAnnotation };
 
@@ -86,19 +65,25 @@ class KinetoReader {
  public:
   KinetoReader(std::string_view text, std::string_view where,
                const std::function<void(std::size_t)>& progress)
-      : text_(text), where_(where), scanner_(text, where), progress_(progress) {}
+      : text_(text),
+        file_(text, where,
+              {.name = "Kineto trace",
+               .source = "PyTorch's profiler",
+               .most_events = kMostKinetoEvents},
+              progress),
+        scanner_(file_.scanner) {}
 
   KinetoTrace read() {
-    switch (scanner_.next()) {
-      case JsonScanner::Kind::kArray:
-        read_events();
-        break;
-      case JsonScanner::Kind::kObject:
-        read_file();
-        break;
-      default:
-        reject("expected an object with \"traceEvents\" or an array of events");
-    }
+    RawEvent event;
+    const auto read_events = [&] {
+      file_.for_each_event([&] {
+        event.clear();
+        read_event(event);
+        take(event);
+      });
+    };
+    file_.read(read_events, [this](std::string_view key) { read_member(key); });
+    trace_.dropped += file_.dropped;
     drop_far_events();
     sort();
     nest();
@@ -106,38 +91,23 @@ class KinetoReader {
   }
 
  private:
-  [[noreturn]] void reject(std::string_view what) const {
-    throw InputError(Diagnostic{fmt::format("{}: byte {}", where_, scanner_.position()),
-                                fmt::format("not a valid Kineto trace: {}", what),
-                                "use a trace exported by PyTorch's profiler"});
-  }
-
   // ---- the file ----
 
-  void read_file() {
-    bool has_events = false;
-    for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
-      const std::string key(scanner_.key());
-      if (key == "traceEvents") {
-        has_events = true;
-        read_events();
-      } else if (key == "distributedInfo" && scanner_.next() == JsonScanner::Kind::kObject) {
-        read_job();
-      } else if (key == "deviceProperties" && scanner_.next() == JsonScanner::Kind::kArray) {
-        read_devices();
-      } else if (key == "baseTimeNanoseconds") {
-        if (const auto base = whole(number_or_text());
-            base && *base >= 0 && *base < kLatestKinetoBase)
-          base_ns_ = *base;
-      } else if (key.size() < 64 && key.find("version") != std::string::npos) {
-        if (const std::string_view version = number_or_text(); !version.empty())
-          trace_.versions[key] = std::string(version.substr(0, 64));
-      } else {
-        scanner_.skip();
-      }
+  void read_member(std::string_view key) {
+    if (key == "distributedInfo" && scanner_.next() == JsonScanner::Kind::kObject) {
+      read_job();
+    } else if (key == "deviceProperties" && scanner_.next() == JsonScanner::Kind::kArray) {
+      read_devices();
+    } else if (key == "baseTimeNanoseconds") {
+      if (const auto base = integer_from_text(number_or_text());
+          base && *base >= 0 && *base < kLatestBaseTime)
+        base_ns_ = *base;
+    } else if (key.size() < 64 && key.find("version") != std::string_view::npos) {
+      if (const std::string_view version = number_or_text(); !version.empty())
+        trace_.versions[std::string(key)] = std::string(version.substr(0, 64));
+    } else {
+      scanner_.skip();
     }
-    scanner_.expect_end();
-    if (!has_events) reject("missing \"traceEvents\"");
   }
 
   void read_devices() {
@@ -160,9 +130,9 @@ class KinetoReader {
     for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
       const std::string_view key = scanner_.key();
       if (key == "rank")
-        trace_.rank = whole(number_or_text());
+        trace_.rank = integer_from_text(number_or_text());
       else if (key == "world_size")
-        trace_.world_size = whole(number_or_text());
+        trace_.world_size = integer_from_text(number_or_text());
       else if (key == "nccl_version")
         trace_.versions["nccl_version"] = std::string(number_or_text().substr(0, 64));
       else if (key == "pg_config" && scanner_.next() == JsonScanner::Kind::kArray)
@@ -195,22 +165,12 @@ class KinetoReader {
 
   void read_ranks(std::vector<std::int64_t>& ranks) {
     for (bool more = scanner_.enter_array(); more; more = scanner_.next_element())
-      if (const auto rank = whole(number_or_text()); rank && ranks.size() < kMostGroupRanks)
+      if (const auto rank = integer_from_text(number_or_text());
+          rank && ranks.size() < kMostGroupRanks)
         ranks.push_back(*rank);
   }
 
-  /// A number, or a string; empty for other values.
-  std::string_view number_or_text() {
-    switch (scanner_.next()) {
-      case JsonScanner::Kind::kText:
-        return scanner_.text();
-      case JsonScanner::Kind::kNumber:
-        return scanner_.number();
-      default:
-        scanner_.skip();
-        return {};
-    }
-  }
+  std::string_view number_or_text() { return file_.number_or_text(); }
   /// The value as written; empty if it is long.
   std::string_view raw_value() {
     scanner_.next();  // skips blanks
@@ -222,30 +182,11 @@ class KinetoReader {
 
   // ---- events ----
 
-  void read_events() {
-    RawEvent event;
-    std::size_t count = 0;
-    for (bool more = scanner_.enter_array(); more; more = scanner_.next_element()) {
-      if (scanner_.next() != JsonScanner::Kind::kObject) {
-        scanner_.skip();
-        ++trace_.dropped;
-        continue;
-      }
-      if (++count > kMostKinetoEvents)
-        reject(fmt::format("more than {} events", kMostKinetoEvents));
-      if (progress_ && count % (1U << 17) == 0) progress_(scanner_.position());
-      event.clear();
-      read_event(event);
-      take(event);
-    }
-  }
-
   void read_event(RawEvent& event) {
     for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
       const std::string_view key = scanner_.key();
       if (key == "ph") {
-        const std::string_view text = number_or_text();
-        event.phase = text.size() == 1 ? text[0] : '\0';
+        event.phase = file_.phase();
       } else if (key == "name") {
         event.name = name_of(number_or_text());
       } else if (key == "cat") {
@@ -254,9 +195,9 @@ class KinetoReader {
         event.thread += key[0];
         event.thread += number_or_text();
       } else if (key == "ts") {
-        event.start = nanoseconds();
+        event.start = file_.nanoseconds();
       } else if (key == "dur") {
-        event.duration = nanoseconds();
+        event.duration = file_.nanoseconds();
       } else if (key == "args" && scanner_.next() == JsonScanner::Kind::kObject) {
         read_arguments(event);
       } else {
@@ -265,22 +206,15 @@ class KinetoReader {
     }
   }
 
-  std::optional<std::int64_t> nanoseconds() {
-    std::int64_t value = 0;
-    const std::string_view text = number_or_text();
-    if (text.empty() || !microseconds_to_nanoseconds(text, value)) return std::nullopt;
-    return value;
-  }
-
   void read_arguments(RawEvent& event) {
     for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
       const std::string_view key = scanner_.key();
       if (key == "correlation")
-        event.correlation = whole(number_or_text()).value_or(-1);
+        event.correlation = integer_from_text(number_or_text()).value_or(-1);
       else if (key == "External id" || key == "external id")
-        event.external_id = whole(number_or_text()).value_or(-1);
+        event.external_id = integer_from_text(number_or_text()).value_or(-1);
       else if (key == "Sequence number")
-        event.sequence = whole(number_or_text()).value_or(-1);
+        event.sequence = integer_from_text(number_or_text()).value_or(-1);
       else if (!read_inputs(key, event) && !read_collective(key, event))
         scanner_.skip();
     }
@@ -310,7 +244,7 @@ class KinetoReader {
     };
     const auto number = [&](std::int64_t& field) {
       constexpr std::int64_t kMost = std::int64_t{1} << 50;
-      field = std::clamp<std::int64_t>(whole(number_or_text()).value_or(0), 0, kMost);
+      field = std::clamp<std::int64_t>(integer_from_text(number_or_text()).value_or(0), 0, kMost);
     };
     if (key == "Collective name")
       text(c.name);
@@ -337,7 +271,7 @@ class KinetoReader {
     if (at != name_index_.end()) return at->second;
     name_bytes_ += text.size();
     if (name_bytes_ > kMostNameBytes)
-      reject(fmt::format("names of more than {} bytes in total", kMostNameBytes));
+      file_.reject(fmt::format("names of more than {} bytes in total", kMostNameBytes));
     const auto index = static_cast<std::uint32_t>(trace_.names.size());
     trace_.names.emplace_back(text);
     name_index_.emplace(text, index);
@@ -417,7 +351,7 @@ class KinetoReader {
   void drop_far_events() {
     const auto is_far = [&](auto& event) {
       event.start_ns += base_ns_, event.end_ns += base_ns_;
-      return event.start_ns < -kLatestKinetoTime || event.start_ns > kLatestKinetoTime;
+      return event.start_ns < -kLatestEventTime || event.start_ns > kLatestEventTime;
     };
     trace_.dropped += std::erase_if(trace_.operators, is_far);
     trace_.dropped += std::erase_if(trace_.calls, is_far);
@@ -456,9 +390,9 @@ class KinetoReader {
     }
   }
 
-  std::string_view text_, where_;
-  JsonScanner scanner_;
-  const std::function<void(std::size_t)>& progress_;
+  std::string_view text_;
+  EventFile file_;
+  JsonScanner& scanner_;
   KinetoTrace trace_;
   std::int64_t base_ns_ = 0;
   std::size_t name_bytes_ = 0, input_bytes_ = 0;

@@ -1,43 +1,21 @@
-/// One pass over the events, with one function per kind of event. A single file of more than 400
-/// lines, because they share the reader's tables of names and threads.
+// One pass over the events, with one function per kind of event.
 #include "core/formats/trace_events.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <unordered_map>
 
-#include "core/base/error.hpp"
-#include "core/base/json_scanner.hpp"
+#include "core/formats/event_file.hpp"
 
 namespace meshwright {
 namespace {
 
-/// For lookup only; never iterated.
-struct TextHash {
-  using is_transparent = void;
-  std::size_t operator()(std::string_view text) const {
-    return std::hash<std::string_view>{}(text);
-  }
-};
-using Index = std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>>;
-
-std::optional<std::int64_t> integer(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 std::int32_t small(std::string_view text) {
-  const auto value = integer(text);
+  const auto value = integer_from_text(text);
   return value && *value >= 0 && *value <= 0x7fff'ffff ? static_cast<std::int32_t>(*value) : -1;
 }
 
-// Bounds that keep sums of start, duration and base inside int64.
-constexpr std::int64_t kLatestBase = 2'500'000'000'000'000'000;  ///< ns
-constexpr std::int64_t kLatestTime = 2'200'000'000'000'000'000;  ///< ns: the year 2039
 constexpr std::int64_t kLongestSlice = 100'000'000'000'000'000;  ///< ns: three years
 
 /// The fields of one event; names are stored by index, other strings are copied.
@@ -66,39 +44,37 @@ class TraceEventReader {
  public:
   TraceEventReader(std::string_view text, std::string_view where,
                    const std::function<void(std::size_t)>& progress)
-      : where_(where), scanner_(text, where), progress_(progress) {
+      : file_(text, where,
+              {.name = "Chrome trace",
+               .source = "a profiler, such as PyTorch's",
+               .most_events = kMostTraceEvents},
+              progress),
+        scanner_(file_.scanner) {
     constexpr std::size_t kBytesPerEvent = 190;
     trace_.slices.reserve(std::min(text.size() / kBytesPerEvent, kMostTraceEvents));
   }
 
   TraceEvents read() {
-    switch (scanner_.next()) {
-      case JsonScanner::Kind::kArray:
-        read_events();
-        break;
-      case JsonScanner::Kind::kObject:
-        read_file();
-        break;
-      default:
-        reject("expected an object with \"traceEvents\" or an array of events");
-    }
-    trace_.dropped += count_open();
+    Event event;
+    const auto read_events = [&] {
+      file_.for_each_event([&] {
+        event.clear();
+        read_event(event);
+        take(event);
+      });
+    };
+    file_.read(read_events, [this](std::string_view key) { read_member(key); });
+    trace_.dropped += file_.dropped + count_open();
     add_base_time();
     return std::move(trace_);
   }
 
  private:
-  [[noreturn]] void reject(std::string_view what) const {
-    throw InputError(Diagnostic{fmt::format("{}: byte {}", where_, scanner_.position()),
-                                fmt::format("not a valid Chrome trace: {}", what),
-                                "use a trace exported by a profiler, such as PyTorch's"});
-  }
-
   /// Also drops events with implausible times.
   void add_base_time() {
     const auto is_far = [&](std::int64_t& time) {
       time += trace_.base_time_ns;
-      return time < -kLatestTime || time > kLatestTime;
+      return time < -kLatestEventTime || time > kLatestEventTime;
     };
     trace_.dropped +=
         std::erase_if(trace_.slices, [&](TraceSlice& s) { return is_far(s.start_ns); });
@@ -110,50 +86,30 @@ class TraceEventReader {
         std::erase_if(trace_.memory, [&](TraceMemory& m) { return is_far(m.time_ns); });
   }
 
-  void read_file() {
-    bool has_events = false;
-    for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
-      const std::string_view key = scanner_.key();
-      if (key == "traceEvents") {
-        has_events = true;
-        read_events();
-      } else if (key == "distributedInfo" && scanner_.next() == JsonScanner::Kind::kObject) {
-        read_job();
-      } else if (key == "otherData" && scanner_.next() == JsonScanner::Kind::kObject) {
-        read_origin();
-      } else if (key == "baseTimeNanoseconds") {
-        if (const auto base = integer(number_or_text());
-            base && *base >= 0 && *base < kLatestBase) {
-          trace_.base_time_ns = *base;
-          trace_.has_base_time = true;
-        }
-      } else {
-        scanner_.skip();
+  void read_member(std::string_view key) {
+    if (key == "distributedInfo" && scanner_.next() == JsonScanner::Kind::kObject) {
+      read_job();
+    } else if (key == "otherData" && scanner_.next() == JsonScanner::Kind::kObject) {
+      read_origin();
+    } else if (key == "baseTimeNanoseconds") {
+      if (const auto base = integer_from_text(number_or_text());
+          base && *base >= 0 && *base < kLatestBaseTime) {
+        trace_.base_time_ns = *base;
+        trace_.has_base_time = true;
       }
+    } else {
+      scanner_.skip();
     }
-    scanner_.expect_end();
-    if (!has_events) reject("missing \"traceEvents\"");
   }
 
-  /// A number, or a string; empty for other values.
-  std::string_view number_or_text() {
-    switch (scanner_.next()) {
-      case JsonScanner::Kind::kText:
-        return scanner_.text();
-      case JsonScanner::Kind::kNumber:
-        return scanner_.number();
-      default:
-        scanner_.skip();
-        return {};
-    }
-  }
+  std::string_view number_or_text() { return file_.number_or_text(); }
 
   void read_job() {
     for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
       if (scanner_.key() == "rank")
-        trace_.rank = integer(number_or_text());
+        trace_.rank = integer_from_text(number_or_text());
       else if (scanner_.key() == "world_size")
-        trace_.world_size = integer(number_or_text());
+        trace_.world_size = integer_from_text(number_or_text());
       else
         scanner_.skip();
     }
@@ -168,29 +124,11 @@ class TraceEventReader {
     }
   }
 
-  void read_events() {
-    Event event;
-    std::size_t count = 0;
-    for (bool more = scanner_.enter_array(); more; more = scanner_.next_element()) {
-      if (scanner_.next() != JsonScanner::Kind::kObject) {
-        scanner_.skip();
-        ++trace_.dropped;
-        continue;
-      }
-      if (++count > kMostTraceEvents) reject(fmt::format("more than {} events", kMostTraceEvents));
-      if (progress_ && count % (1U << 17) == 0) progress_(scanner_.position());
-      event.clear();
-      read_event(event);
-      take(event);
-    }
-  }
-
   void read_event(Event& event) {
     for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
       const std::string_view key = scanner_.key();
       if (key == "ph") {
-        const std::string_view text = number_or_text();
-        event.phase = text.size() == 1 ? text[0] : '\0';
+        event.phase = file_.phase();
       } else if (key == "name") {
         event.name = static_cast<std::int32_t>(name_of(number_or_text()));
       } else if (key == "cat") {
@@ -202,22 +140,15 @@ class TraceEventReader {
       } else if (key == "id") {
         event.id = number_or_text();
       } else if (key == "ts") {
-        event.start = nanoseconds();
+        event.start = file_.nanoseconds();
       } else if (key == "dur") {
-        event.duration = nanoseconds();
+        event.duration = file_.nanoseconds();
       } else if (key == "args" && scanner_.next() == JsonScanner::Kind::kObject) {
         read_arguments(event);
       } else {
         scanner_.skip();
       }
     }
-  }
-
-  std::optional<std::int64_t> nanoseconds() {
-    std::int64_t value = 0;
-    const std::string_view text = number_or_text();
-    if (text.empty() || !microseconds_to_nanoseconds(text, value)) return std::nullopt;
-    return value;
   }
 
   void read_arguments(Event& event) {
@@ -243,7 +174,7 @@ class TraceEventReader {
       } else if (key == "Process Group Name") {
         text(d.group);
       } else if (key == "Seq") {
-        d.sequence = integer(number_or_text()).value_or(-1);
+        d.sequence = integer_from_text(number_or_text()).value_or(-1);
         event.has_detail = true;
       } else if (key == "Src Rank") {
         number(d.source);
@@ -262,7 +193,7 @@ class TraceEventReader {
   void add_memory(Event& event, std::string_view key) {
     for (std::size_t c = 0; c < kMemoryClassCount; ++c) {
       if (meshwright::name_of(static_cast<MemoryClass>(c)) != key) continue;
-      const auto bytes = integer(scanner_.number());
+      const auto bytes = integer_from_text(scanner_.number());
       event.memory.by_class[c] = Bytes(std::clamp<std::int64_t>(bytes.value_or(0), 0, 1LL << 50));
       event.has_memory = true;
       return;
@@ -409,11 +340,10 @@ class TraceEventReader {
   }
 
  private:
-  std::string_view where_;
-  JsonScanner scanner_;
-  const std::function<void(std::size_t)>& progress_;
+  EventFile file_;
+  JsonScanner& scanner_;
   TraceEvents trace_;
-  Index name_index_, thread_index_;
+  TextIndex name_index_, thread_index_;
   std::uint32_t last_thread_ = 0;
   std::string key_;
   std::unordered_map<std::uint32_t, std::vector<Event>> open_;  ///< by thread

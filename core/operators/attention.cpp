@@ -30,7 +30,7 @@ bool exchanges_heads(const ShardShape& shard) {
 struct LocalAttention {
   std::int64_t heads = 0, key_value_heads = 0, queries = 0, keys = 0;
 };
-LocalAttention local_attention(const Attention& attention, const OperatorProgram& program) {
+LocalAttention local_attention(const Attention& attention, const ShardedOperator& program) {
   const ShardShape& shard = program.shard();
   // All-to-all yields full sequences of a shard of the heads.
   const int parts = exchanges_heads(shard) ? shard.degrees.context : 1;
@@ -176,7 +176,7 @@ void hold_ring_backward(const Counted& counted) {
   });
 }
 
-bool is_parallel(const OperatorProgram& program, ContextAlgorithm algorithm) {
+bool is_parallel(const ShardedOperator& program, ContextAlgorithm algorithm) {
   return program.shard().degrees.context > 1 && program.shard().context == algorithm;
 }
 

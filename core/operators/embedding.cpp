@@ -6,13 +6,13 @@
 namespace meshwright {
 namespace {
 
-bool is_sharded(const OperatorProgram& program) {
+bool is_sharded(const ShardedOperator& program) {
   const std::vector<TensorId>& parameters = program.op().parameters;
   return !parameters.empty() &&
          parameter_of(program.model(), parameters.front()).cut == ParameterCut::kTensor;
 }
 
-std::int64_t looked_up_elements(const EmbeddingLookup& table, const OperatorProgram& program) {
+std::int64_t looked_up_elements(const EmbeddingLookup& table, const ShardedOperator& program) {
   const LocalTokens& tokens = program.tokens();
   return (is_sharded(program) ? tokens.gathered : tokens.cut) * table.width;
 }

@@ -9,7 +9,7 @@ struct LocalExperts {
   std::int64_t count = 1;
   MatrixShape shape;
 };
-LocalExperts local_experts(const ExpertLinear& expert, const OperatorProgram& program) {
+LocalExperts local_experts(const ExpertLinear& expert, const ShardedOperator& program) {
   const ParallelDegrees& degrees = program.shard().degrees;
   const std::int64_t rows =
       routed_rows(program.shard(), {expert.experts_per_token, expert.experts}, /*busiest=*/true) *
@@ -28,7 +28,7 @@ void multiply(const ExpertLinear& expert, OperatorProgram& program) {
 
 /// Each expert-tensor rank holds a shard of the biases of row-parallel layers and adds it to an
 /// otherwise zero row, one per expert.
-HeldBuffer widened_bias(const ExpertLinear& expert, const OperatorProgram& program) {
+HeldBuffer widened_bias(const ExpertLinear& expert, const ShardedOperator& program) {
   const ParallelDegrees& d = program.shard().degrees;
   if (!expert.bias || d.expert_tensor == 1 || expert.cut != LinearCut::kRow) return {};
   const ActivationTensor& out = program.activation(program.output());

@@ -8,7 +8,7 @@ namespace meshwright {
 namespace {
 
 /// Vocabulary of the loss that reads the output: its logits are padded; -1: there is none.
-std::int64_t vocabulary_after(const OperatorProgram& program) {
+std::int64_t vocabulary_after(const ShardedOperator& program) {
   constexpr std::size_t kReach = 2;  // operators from the logits to the loss
   const std::vector<Operator>& operators = program.model().operators;
   const std::size_t first = program.id().index();
@@ -18,7 +18,7 @@ std::int64_t vocabulary_after(const OperatorProgram& program) {
 }
 
 /// Sharded layers process all tokens of the tensor group, replicated ones their own.
-MatrixShape local_shape(const Linear& linear, const OperatorProgram& program) {
+MatrixShape local_shape(const Linear& linear, const ShardedOperator& program) {
   const int ranks = program.tensor_ranks();
   const LocalTokens& tokens = program.tokens();
   MatrixShape shape{linear.cut == LinearCut::kReplicated ? tokens.cut : tokens.gathered, linear.out,
@@ -31,11 +31,11 @@ MatrixShape local_shape(const Linear& linear, const OperatorProgram& program) {
   return shape;
 }
 
-bool leaves(const Linear& linear, const OperatorProgram& program) {
+bool leaves(const Linear& linear, const ShardedOperator& program) {
   return program.is_cut() && linear.cut == LinearCut::kRow;
 }
 
-int pieces_of(const OperatorProgram& program, bool communicates) {
+int pieces_of(const ShardedOperator& program, bool communicates) {
   return communicates && program.overlaps_product() ? program.tensor_ranks() : 1;
 }
 

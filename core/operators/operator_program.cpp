@@ -52,24 +52,48 @@ LayerContext::LayerContext(const ModelGraph& of_model, LayerId layer_id, const S
   }
 }
 
+// ---- the operator ---------------------------------------------------------------------------
+
+ShardedOperator::ShardedOperator(const LayerContext& layer)
+    : context_(layer), element_(stored_element(layer.shard.dtype).value) {}
+
+void ShardedOperator::select(int index, Phase phase, bool is_combined) {
+  index_ = index;
+  op_ = &context_.model.operators[id().index()];
+  phase_ = phase;
+  is_combined_ = is_combined;
+}
+
+Bytes ShardedOperator::token_bytes(std::int64_t width) const {
+  return Bytes(tokens().gathered * width * element_);
+}
+
+bool ShardedOperator::reads_entering_first() const {
+  return std::ranges::find(context_.entering, index_, &EnteringTensor::first_reader) !=
+         context_.entering.end();
+}
+
+bool ShardedOperator::overlaps_product() const {
+  return context_.overlaps_products && std::holds_alternative<Linear>(op_->shape);
+}
+bool ShardedOperator::overlaps_gradient() const {
+  return context_.overlaps_gradients && std::holds_alternative<Linear>(op_->shape);
+}
+
 OperatorProgram::OperatorProgram(const LayerContext& layer, std::vector<Step>& steps,
                                  LiveBuffers* live)
-    : context_(layer),
+    : ShardedOperator(layer),
       steps_(steps),
       live_(live),
-      element_(stored_element(layer.shard.dtype).value),
       gradient_(bytes_per_element(layer.shard.precision.gradients)) {
-  if (!meshwright::is_quantized(layer.shard.dtype)) return;
+  if (!is_quantized(layer.shard.dtype)) return;
   quantization_ = quantization_of(layer.shard.dtype, layer.shard.precision.fp8_recipe);
   copies_ = quantized_copies(layer.shard);
 }
 
 void OperatorProgram::begin(int index, Phase phase, bool is_combined) {
-  index_ = index;
-  op_ = &context_.model.operators[id().index()];
-  phase_ = phase;
-  is_combined_ = is_combined;
-  quantized_ = meshwright::is_quantized(model(), id(), shard());
+  select(index, phase, is_combined);
+  quantized_ = is_quantized(model(), id(), shard());
 }
 
 // ---- kernels --------------------------------------------------------------------------------
@@ -210,10 +234,6 @@ void OperatorProgram::over_tensor(CollectiveKind kind, Bytes bytes, TensorId ten
   communicate(made, tensor, phase);
 }
 
-Bytes OperatorProgram::token_bytes(std::int64_t width) const {
-  return Bytes(tokens().gathered * width * element_);
-}
-
 void OperatorProgram::gather(TensorId tensor, Bytes bytes, Phase phase, const Overlap& overlap) {
   if (context_.groups.tensor.ranks == 1) return;
   if (live_ != nullptr) {
@@ -230,11 +250,6 @@ void OperatorProgram::gather_entering() {
   if (!shard().sequence_parallel) return;
   for (const EnteringTensor& e : context_.entering)
     if (e.first_reader == index_) gather(e.tensor, e.gathered, phase_, in_pieces(+1));
-}
-
-bool OperatorProgram::reads_entering_first() const {
-  return std::ranges::find(context_.entering, index_, &EnteringTensor::first_reader) !=
-         context_.entering.end();
 }
 
 void OperatorProgram::reduce_entering_gradients(int steps_beside) {
@@ -296,12 +311,6 @@ void OperatorProgram::acquire_input_gradients() {
 
 // ---- overlap --------------------------------------------------------------------------------
 
-bool OperatorProgram::overlaps_product() const {
-  return context_.overlaps_products && std::holds_alternative<Linear>(op_->shape);
-}
-bool OperatorProgram::overlaps_gradient() const {
-  return context_.overlaps_gradients && std::holds_alternative<Linear>(op_->shape);
-}
 /// Overlap with the GEMM that consumes or produces the data, in one chunk per tensor rank.
 Overlap OperatorProgram::in_pieces(int direction) const {
   if (!overlaps_product()) return {};

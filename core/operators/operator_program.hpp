@@ -62,30 +62,54 @@ struct MatrixShape {
   std::int64_t m = 0, n = 0, k = 0;
 };
 
-class OperatorProgram {
+/// The operator being described, and how it is sharded.
+class ShardedOperator {
+ public:
+  explicit ShardedOperator(const LayerContext& layer);
+
+  const ModelGraph& model() const { return context_.model; }
+  const LayerContext& layer() const { return context_; }
+  const Operator& op() const { return *op_; }
+  OperatorId id() const { return OperatorId(context_.layer.first_operator + index_); }
+  TensorId input(std::size_t i = 0) const { return op_->inputs[i]; }
+  TensorId output(std::size_t i = 0) const { return op_->outputs[i]; }
+  const ActivationTensor& activation(TensorId id) const { return activation_of(model(), id); }
+
+  const ShardShape& shard() const { return context_.shard; }
+  const LocalTokens& tokens() const { return context_.tokens; }
+  int tensor_ranks() const { return shard().degrees.tensor; }
+  bool is_cut() const { return tensor_ranks() > 1; }
+  std::int64_t element() const { return element_; }  ///< bytes of a stored element
+  Bytes token_bytes(std::int64_t width) const;       ///< all tokens of the tensor group
+  bool reads_entering_first() const;                 ///< of the readers of an entering tensor
+
+  Phase phase() const { return phase_; }
+  bool is_forward() const { return phase_ == Phase::kForward; }
+  /// Input and weight gradients are computed in one pass.
+  bool is_combined() const { return is_combined_; }
+  /// Whether the communication of this operator, a GEMM, overlaps with it, and the reduction of its
+  /// input gradient with a weight gradient.
+  bool overlaps_product() const;
+  bool overlaps_gradient() const;
+
+ protected:
+  void select(int index, Phase phase, bool is_combined);
+
+  const LayerContext& context_;
+  const Operator* op_ = nullptr;
+  int index_ = 0;
+  Phase phase_ = Phase::kForward;
+  bool is_combined_ = false;
+  std::int64_t element_;
+};
+
+class OperatorProgram : public ShardedOperator {
  public:
   /// Appends to `steps`; `live` may be null: buffers are not counted.
   OperatorProgram(const LayerContext& layer, std::vector<Step>& steps, LiveBuffers* live);
   /// Describes operator `index` of the layer from now on. `is_combined`: input and weight gradients
   /// are computed in one pass.
   void begin(int index, Phase phase, bool is_combined = false);
-
-  // ---- the operator and its sharding ----
-  const ModelGraph& model() const { return context_.model; }
-  const Operator& op() const { return *op_; }
-  OperatorId id() const { return OperatorId(context_.layer.first_operator + index_); }
-  TensorId input(std::size_t i = 0) const { return op_->inputs[i]; }
-  TensorId output(std::size_t i = 0) const { return op_->outputs[i]; }
-  const ActivationTensor& activation(TensorId id) const { return activation_of(model(), id); }
-  const LayerContext& layer() const { return context_; }
-  const ShardShape& shard() const { return context_.shard; }
-  const LocalTokens& tokens() const { return context_.tokens; }
-  int tensor_ranks() const { return shard().degrees.tensor; }
-  bool is_cut() const { return tensor_ranks() > 1; }
-  std::int64_t element() const { return element_; }  ///< bytes of a stored element
-  Phase phase() const { return phase_; }
-  bool is_forward() const { return phase_ == Phase::kForward; }
-  bool is_combined() const { return is_combined_; }
 
   // ---- kernels ----
   /// A kernel of this operator without sizes.
@@ -110,10 +134,8 @@ class OperatorProgram {
   /// Appends nothing for a group of one; `tensor` as in Collective.
   void communicate(Collective made, TensorId tensor) { communicate(made, tensor, phase_); }
   void communicate(Collective made, TensorId tensor, Phase phase);
-  Bytes token_bytes(std::int64_t width) const;  ///< all tokens of the tensor group
   /// The tokens of the tensors that enter the tensor-parallel region here.
   void gather_entering();
-  bool reads_entering_first() const;
   /// Gradients of the tensors that entered here: partial sums are reduced over the tensor ranks,
   /// next to the following `steps_beside` steps, up to the GEMM of the weight gradient.
   void reduce_entering_gradients(int steps_beside = 0);
@@ -131,10 +153,6 @@ class OperatorProgram {
   void acquire_outputs(bool partial = false);
   void acquire_input_gradients();
 
-  // ---- overlap ----
-  bool overlaps_product() const;   ///< of this operator, a GEMM, with its communication
-  bool overlaps_gradient() const;  ///< of the input gradient's reduction with a weight gradient
-
  private:
   void over_tensor(CollectiveKind kind, Bytes bytes, TensorId tensor, Phase phase,
                    const Overlap& overlap);
@@ -148,15 +166,10 @@ class OperatorProgram {
   void transpose(std::int64_t elements);
   bool transposes() const;
 
-  const LayerContext& context_;
   std::vector<Step>& steps_;
   LiveBuffers* live_;
-  const Operator* op_ = nullptr;
-  int index_ = 0;
-  Phase phase_ = Phase::kForward;
-  bool is_combined_ = false;
-  std::int64_t element_, gradient_;  ///< bytes of an element
-  bool quantized_ = false;           ///< the operator's GEMM
+  std::int64_t gradient_;   ///< bytes of a gradient element
+  bool quantized_ = false;  ///< the operator's GEMM
   Quantization quantization_;
   int copies_ = 1;
 };

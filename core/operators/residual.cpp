@@ -5,7 +5,7 @@
 namespace meshwright {
 namespace {
 
-std::int64_t mask_bytes(const ResidualAdd& add, const OperatorProgram& program) {
+std::int64_t mask_bytes(const ResidualAdd& add, const ShardedOperator& program) {
   return add.dropout > 0 ? program.tokens().cut * add.width * kMaskBytes : 0;
 }
 

@@ -6,7 +6,7 @@
 namespace meshwright {
 namespace {
 
-bool is_latent(const OperatorProgram& program) { return program.op().inputs.size() == 3; }
+bool is_latent(const ShardedOperator& program) { return program.op().inputs.size() == 3; }
 
 void acquire_latent_outputs(OperatorProgram& program, LiveBuffers& live) {
   const TensorId shared = program.input(2);

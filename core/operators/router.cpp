@@ -5,7 +5,7 @@
 namespace meshwright {
 namespace {
 
-MatrixShape local_shape(const Router& router, const OperatorProgram& program) {
+MatrixShape local_shape(const Router& router, const ShardedOperator& program) {
   return {program.tokens().cut, router.experts, router.hidden};
 }
 

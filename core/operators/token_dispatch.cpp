@@ -135,7 +135,7 @@ class RoutedRows {
 };
 
 /// Without sequence parallelism each tensor rank dispatches its block of the replicated tokens.
-bool dispatches_block(const OperatorProgram& program) {
+bool dispatches_block(const ShardedOperator& program) {
   return program.is_cut() && !program.shard().sequence_parallel;
 }
 

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "../planner/schedule_cases.hpp"
+#include "tests/planner/synthesis/schedule_cases.hpp"
 
 namespace meshwright {
 namespace {

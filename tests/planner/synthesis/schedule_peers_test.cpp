@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "../core/schedule_vectors.hpp"
 #include "planner/synthesis/schedule_front.hpp"
+#include "tests/core/schedule/schedule_vectors.hpp"
 #include "tests/planner/synthesis/schedule_cases.hpp"
 
 namespace meshwright {

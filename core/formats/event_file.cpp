@@ -1,0 +1,54 @@
+#include "core/formats/event_file.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "core/base/error.hpp"
+
+namespace meshwright {
+
+std::optional<std::int64_t> integer_from_text(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+void EventFile::reject(std::string_view what) const {
+  throw InputError(Diagnostic{fmt::format("{}: byte {}", where_, scanner.position()),
+                              fmt::format("not a valid {}: {}", format_.name, what),
+                              fmt::format("use a trace exported by {}", format_.source)});
+}
+
+std::string_view EventFile::number_or_text() {
+  switch (scanner.next()) {
+    case JsonScanner::Kind::kText:
+      return scanner.text();
+    case JsonScanner::Kind::kNumber:
+      return scanner.number();
+    default:
+      scanner.skip();
+      return {};
+  }
+}
+
+std::optional<std::int64_t> EventFile::nanoseconds() {
+  std::int64_t value = 0;
+  const std::string_view text = number_or_text();
+  if (text.empty() || !microseconds_to_nanoseconds(text, value)) return std::nullopt;
+  return value;
+}
+
+char EventFile::phase() {
+  const std::string_view text = number_or_text();
+  return text.size() == 1 ? text[0] : '\0';
+}
+
+void EventFile::note_event(std::size_t count) const {
+  if (count > format_.most_events) reject(fmt::format("more than {} events", format_.most_events));
+  constexpr std::size_t kEventsPerReport = 1U << 17;
+  if (progress_ && count % kEventsPerReport == 0) progress_(scanner.position());
+}
+
+}  // namespace meshwright
