@@ -22,7 +22,7 @@ bool repeats_operators(const Strategy& strategy) {
 
 }  // namespace
 
-LayerPasses::LayerPasses(const LayerCall& call, LayerId layer)
+LayerPrograms::LayerPrograms(const LayerCall& call, LayerId layer)
     : shard_(call.shard),
       strategy_(call.strategy),
       context_(call.model, layer, shard_, call.groups),
@@ -40,13 +40,13 @@ LayerPasses::LayerPasses(const LayerCall& call, LayerId layer)
     repeated_fractions_ = recomputed_fractions(call.model, layer, call.strategy.recompute);
 }
 
-void LayerPasses::restrict_to(int begin, int end) {
+void LayerPrograms::restrict_to(int begin, int end) {
   begin_ = begin;
   end_ = end;
 }
 
 template <class Visit>
-void LayerPasses::for_each(bool reverse, const Sink& sink, const Visit& visit) const {
+void LayerPrograms::for_each(bool reverse, const Sink& sink, const Visit& visit) const {
   const int count = context_.layer.operator_count;
   OperatorProgram program(context_, sink.steps, sink.buffers);
   for (int n = 0; n < count; ++n) {
@@ -56,14 +56,14 @@ void LayerPasses::for_each(bool reverse, const Sink& sink, const Visit& visit) c
   }
 }
 
-void LayerPasses::forward(const Sink& sink) const {
+void LayerPrograms::forward(const Sink& sink) const {
   for_each(/*reverse=*/false, sink, [](OperatorProgram& program, int i) {
     program.begin(i, Phase::kForward);
     describe(program);
   });
 }
 
-void LayerPasses::backward(bool inputs, bool weights, const Sink& sink) const {
+void LayerPrograms::backward(bool inputs, bool weights, const Sink& sink) const {
   for_each(/*reverse=*/true, sink, [&](OperatorProgram& program, int i) {
     const bool both = inputs && weights;
     for (const Phase phase : {Phase::kBackwardInput, Phase::kBackwardWeight}) {
@@ -74,18 +74,18 @@ void LayerPasses::backward(bool inputs, bool weights, const Sink& sink) const {
   });
 }
 
-bool LayerPasses::has_recomputation() const {
+bool LayerPrograms::has_recomputation() const {
   if (context_.layer.kind != LayerKind::kBlock) return false;
   return repeats_whole_layers(strategy_) || repeats_attention(strategy_) ||
          std::ranges::any_of(repeated_fractions_, [](double f) { return f > 0; });
 }
 
-void LayerPasses::recompute(const Sink& sink) const {
+void LayerPrograms::recompute(const Sink& sink) const {
   if (repeats_attention(strategy_)) return repeat_attention(sink);
   repeats_operators(strategy_) ? repeat(sink) : forward(sink);
 }
 
-void LayerPasses::repeat_attention(const Sink& sink) const {
+void LayerPrograms::repeat_attention(const Sink& sink) const {
   for_each(/*reverse=*/false, sink, [&](OperatorProgram& program, int i) {
     program.begin(i, Phase::kForward);
     if (std::holds_alternative<Attention>(program.op().shape)) describe(program);
@@ -93,7 +93,7 @@ void LayerPasses::repeat_attention(const Sink& sink) const {
 }
 
 /// Repeats operators, or some of their columns; see recomputed_fractions().
-void LayerPasses::repeat(const Sink& sink) const {
+void LayerPrograms::repeat(const Sink& sink) const {
   for_each(/*reverse=*/false, sink, [&](OperatorProgram& program, int i) {
     const double fraction = repeated_fractions_[static_cast<std::size_t>(i)];
     if (fraction == 0) return;
@@ -105,8 +105,8 @@ void LayerPasses::repeat(const Sink& sink) const {
 }
 
 /// Only some columns of y[m, n] = x[m, k] W[k, n].
-void LayerPasses::shorten_products(double fraction, std::size_t begin,
-                                   std::vector<Step>& steps) const {
+void LayerPrograms::shorten_products(double fraction, std::size_t begin,
+                                     std::vector<Step>& steps) const {
   for (std::size_t s = begin; s < steps.size(); ++s) {
     auto* product = std::get_if<Kernel>(&steps[s]);
     if (product == nullptr || product->kind != KernelKind::kGemm) continue;
@@ -141,13 +141,13 @@ std::int32_t append_part(std::vector<WorkPart>& parts, WorkPart part) {
 }  // namespace
 
 LayerParts append_layer_parts(const LayerCall& call, LayerId layer, std::vector<WorkPart>& parts) {
-  const LayerPasses passes(call, layer);
+  const LayerPrograms passes(call, layer);
   const Layer& l = call.model.layers[layer.index()];
   const auto part = [&](std::string_view pass, auto&& fill) {
     WorkPart made;
     made.name = part_name(l, pass);
     made.steps.reserve(4 * static_cast<std::size_t>(l.operator_count));
-    fill(LayerPasses::Sink{.steps = made.steps});
+    fill(LayerPrograms::Sink{.steps = made.steps});
     return append_part(parts, std::move(made));
   };
   LayerParts made;
@@ -185,7 +185,7 @@ VocabularyParts append_vocabulary_parts(const ModelGraph& model, const Strategy&
   const LayerId head(model.layers.size() - 1);
   const int count = model.layers[head.index()].operator_count;
   const TrainerMemory memory;
-  LayerPasses output({model, strategy, shard, groups, memory}, head);
+  LayerPrograms output({model, strategy, shard, groups, memory}, head);
   output.restrict_to(count - kOutputOperators, count);
   const bool gradient_in_scores = output_barriers_of(strategy) == 1;
   made.scores = part("head.S", [&](std::vector<Step>& steps) {

@@ -24,11 +24,11 @@ struct LayerCall {
   const TrainerMemory& memory;
 };
 
-class LayerPasses {
+class LayerPrograms {
  public:
-  LayerPasses(const LayerCall& call, LayerId layer);
-  LayerPasses(const LayerPasses&) = delete;
-  LayerPasses& operator=(const LayerPasses&) = delete;
+  LayerPrograms(const LayerCall& call, LayerId layer);
+  LayerPrograms(const LayerPrograms&) = delete;
+  LayerPrograms& operator=(const LayerPrograms&) = delete;
 
   /// Where a pass is written to.
   struct Sink {

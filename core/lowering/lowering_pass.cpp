@@ -54,6 +54,12 @@ constexpr std::array kFigures{
                for (const WorkPartUse& use : work.parts) sum += use.count;
              return sum;
            }},
+    Figure{"program steps",
+           [](const LoweringContext& c) {
+             std::int64_t sum = 0;
+             for (const WorkProgram& program : c.graph().programs) sum += count_of(program.steps);
+             return sum;
+           }},
     Figure{"activation bytes", [](const LoweringContext& c) { return saved_activations(c).value; }},
     Figure{"resident bytes",
            [](const LoweringContext& c) {

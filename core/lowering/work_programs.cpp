@@ -81,13 +81,13 @@ class SliceDescription {
   // ---- layers ----
 
   void forward(const SliceLayer& layer) {
-    const LayerPasses passes(call_, layer.layer);
+    const LayerPrograms passes(call_, layer.layer);
     append(layer.layer, layer.parts.forward, Visit::kForward,
-           [&](const LayerPasses::Sink& sink) { passes.forward(sink); });
+           [&](const LayerPrograms::Sink& sink) { passes.forward(sink); });
   }
 
   void backward(const SliceLayer& layer, TaskKind kind) {
-    const LayerPasses passes(call_, layer.layer);
+    const LayerPrograms passes(call_, layer.layer);
     const LayerParts& parts = layer.parts;
     if (kind == TaskKind::kBackwardWeight)
       return append(layer.layer, parts.backward_weight, Visit::kBackwardWeight,
@@ -105,11 +105,11 @@ class SliceDescription {
   template <class Describe>
   void append(LayerId layer, std::int32_t part, Visit visit, const Describe& describe) {
     const std::size_t first = steps_.size();
-    describe(LayerPasses::Sink{.steps = steps_, .buffers = &live_, .left = [&](OperatorId op) {
-                                 for (const BufferKey& done :
-                                      released_after(call_.model, *slice_.saved, layer, op, visit))
-                                   live_.release(done);
-                               }});
+    describe(LayerPrograms::Sink{.steps = steps_, .buffers = &live_, .left = [&](OperatorId op) {
+                                   for (const BufferKey& done : released_after(
+                                            call_.model, *slice_.saved, layer, op, visit))
+                                     live_.release(done);
+                                 }});
     for (std::size_t i = first; i < steps_.size(); ++i) {
       ProgramStep step;
       step.layer = layer;
