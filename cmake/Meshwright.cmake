@@ -77,7 +77,9 @@ function(meshwright_test name)
                              MESHWRIGHT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_compile_options(${name} PRIVATE ${MESHWRIGHT_TEST_OPTIONS})
   target_precompile_headers(${name} REUSE_FROM meshwright_test_headers)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
+  # Listing tests starts the program: on a busy machine with cold disks that takes more than the
+  # 5 seconds of the default.
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
                        PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
 endfunction()
 
