@@ -253,5 +253,19 @@ TEST(LocalParameters, OfExpertsAreCutOverExpertAndExpertTensorRanks) {
   EXPECT_EQ(local_parameters(graph, kBlock, shape).dense, 64 * 4);
 }
 
+// B T = 3 * 128 = 384 tokens of 64 elements, 512 scores each. The head of gpt() is sharded over the
+// vocabulary: both tensor ranks have 256 scores of all tokens. Without a vocabulary cut a rank has
+// all 512 scores, under sequence parallelism of its own 192 tokens only.
+TEST(LogitBytes, CoverTheTokensThatTheHeadSees) {
+  EXPECT_EQ(logit_bytes(model(), kHead, standard(2, true)).values, Bytes(384 * 256 * 4));
+  ModelGraph unsharded = model();
+  Operator& logits = unsharded.operators[unsharded.operators.size() - kOutputOperators];
+  std::get<Linear>(logits.shape).cut = LinearCut::kReplicated;
+  std::get<ActivationTensor>(unsharded.tensors[logits.outputs.front().index()].shape).cut =
+      ActivationCut::kTokens;
+  EXPECT_EQ(logit_bytes(unsharded, kHead, standard(2, false)).values, Bytes(384 * 512 * 4));
+  EXPECT_EQ(logit_bytes(unsharded, kHead, standard(2, true)).values, Bytes(192 * 512 * 4));
+}
+
 }  // namespace
 }  // namespace meshwright
