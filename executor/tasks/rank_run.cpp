@@ -242,12 +242,18 @@ void RunnableGraph::list_steps(WorkId id, const CostModel& cost_model) {
     std::vector<Ticks> waits = waits_of_steps(part, prices, on_nodes);
     of_part[use.part] = {std::move(prices), std::move(waits)};
   }
-  const WorkProgram* program =
-      work.program < 0 ? nullptr : &graph_.programs[static_cast<std::size_t>(work.program)];
+  std::vector<ProgramStep> without_layers;
+  std::span<const ProgramStep> places;
   std::span<const BufferEvent> buffers;
-  if (program != nullptr) buffers = program->buffers;
+  if (work.program < 0) {
+    places = without_layers = steps_of_parts(graph_, work);
+  } else {
+    const WorkProgram& program = graph_.programs[static_cast<std::size_t>(work.program)];
+    places = program.steps;
+    buffers = program.buffers;
+  }
   std::vector<LayerStep>& listed = steps_[id.index()];
-  for (const ProgramStep& place : program ? program->steps : steps_of_parts(graph_, work)) {
+  for (const ProgramStep& place : places) {
     const auto at = static_cast<std::size_t>(place.step);
     const auto index = static_cast<std::int32_t>(listed.size());
     while (!buffers.empty() && buffers.front().step < index) buffers = buffers.subspan(1);
