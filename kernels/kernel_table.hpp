@@ -108,8 +108,8 @@ struct KernelTable {
 #undef MESHWRIGHT_ENTRY
 };
 
-/// Declares run() and scratch() of every kernel in the namespace of a back end. A function that the
-/// list asks for and nobody defines is an error of the linker.
+/// Declares run() and scratch() of every kernel in the namespace of a back end. A function
+/// without a definition is a link error.
 #define MESHWRIGHT_DECLARE_RUN(name, Arguments, cpu, cuda) \
   void run(const Launch& launch, const Arguments& a);
 #define MESHWRIGHT_DECLARE_SCRATCH(name, Arguments, cpu, cuda) Bytes scratch(const Arguments& a);

@@ -95,7 +95,8 @@ void prepare(Running& running, const RunFlags& flags) {
   check_place_of("--output", flags.output.file);
   check_place_of("--activity", flags.activity);
   check_folder_of("--save", flags.checkpoints.save);
-  if (!flags.patience.empty()) static_cast<void>(parse_seconds(flags.patience, "--patience"));
+  if (!flags.watchdog_timeout.empty())
+    static_cast<void>(parse_seconds(flags.watchdog_timeout, "--patience"));
   running.words = read_words(flags, job.model);
   if (updates_without_flush(job.file.plan.strategy)) check_without_flush(job, flags);
   running.graph = lower(
@@ -212,7 +213,7 @@ TrainingRun carry_out(const Running& running, const RunFlags& flags,
                 .checkpoints = checkpoint_options(flags.checkpoints, running.resumed,
                                                   clock_of(flags) != TimelineClock::kReplay),
                 .ranks = ranks_of(flags),
-                .launch = {.watchdog_timeout = patience_of(flags),
+                .launch = {.watchdog_timeout = watchdog_timeout_of(flags),
                            .interrupted = interrupt_flag(),
                            .mpi = running.mpi.get(),
                            .job = running.place ? &*running.place : nullptr},
@@ -325,7 +326,7 @@ void add_machine_flags(CLI::App& command, RunFlags& flags) {
                   "write a Perfetto trace of all GPU kernels and copies (CUPTI)")
       ->type_name("FILE");
   command
-      .add_option("--patience", flags.patience,
+      .add_option("--patience", flags.watchdog_timeout,
                   "time without progress before a rank is declared hung (default: 6s; "
                   "5s with --ranks mpi; 30s with --device cuda)")
       ->type_name("TIME");

@@ -22,9 +22,9 @@ constexpr int kMostRanks = 16;  ///< of one machine: a thread or process each
 constexpr std::size_t kLargestTokenFile = std::size_t{1} << 30;
 /// CPU ranks report progress many times a second (executor/ranks/kernel_pieces.hpp); initializing a
 /// GPU or an NCCL communicator takes seconds in one call.
-constexpr Seconds kPatience{6}, kPatienceWithGpus{30};
+constexpr Seconds kPatience{6}, kTimeoutWithGpus{30};
 constexpr Seconds kPatienceUnderMpirun{5};  ///< mpirun needs two more to end its processes
-constexpr Seconds kMostPatience{86'400};
+constexpr Seconds kLongestTimeout{86'400};
 
 [[noreturn]] void refuse(std::string where, std::string what, std::string hint) {
   throw InputError(Diagnostic{std::move(where), std::move(what), std::move(hint)});
@@ -190,16 +190,17 @@ RankKind ranks_of(const RunFlags& flags) {
   return flags.ranks == "mpi" ? RankKind::kMpi : RankKind::kThreads;
 }
 
-std::chrono::milliseconds patience_of(const RunFlags& flags) {
+std::chrono::milliseconds watchdog_timeout_of(const RunFlags& flags) {
   const Seconds of_cores = flags.ranks == "mpi" ? kPatienceUnderMpirun : kPatience;
-  Seconds patience = flags.device == "cpu" ? of_cores : kPatienceWithGpus;
-  if (!flags.patience.empty()) {
-    patience = parse_seconds(flags.patience, "--patience");
-    if (patience <= Seconds() || patience > kMostPatience)
-      refuse("--patience", fmt::format("must be positive and at most 24 h, got {}", flags.patience),
+  Seconds timeout = flags.device == "cpu" ? of_cores : kTimeoutWithGpus;
+  if (!flags.watchdog_timeout.empty()) {
+    timeout = parse_seconds(flags.watchdog_timeout, "--patience");
+    if (timeout <= Seconds() || timeout > kLongestTimeout)
+      refuse("--patience",
+             fmt::format("must be positive and at most 24 h, got {}", flags.watchdog_timeout),
              "set a timeout such as --patience 10s");
   }
-  const double milliseconds = patience.value * 1e3;
+  const double milliseconds = timeout.value * 1e3;
   return std::chrono::milliseconds(std::max(1LL, std::llround(milliseconds)));
 }
 

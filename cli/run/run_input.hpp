@@ -27,6 +27,6 @@ LinkTime links_of(const RunFlags& flags);
 RankKind ranks_of(const RunFlags& flags);
 
 /// Watchdog timeout (--patience): time without progress before a rank is declared hung.
-std::chrono::milliseconds patience_of(const RunFlags& flags);
+std::chrono::milliseconds watchdog_timeout_of(const RunFlags& flags);
 
 }  // namespace meshwright

@@ -12,7 +12,7 @@
 namespace meshwright {
 namespace {
 
-/// lower(), from top to bottom. A new axis or mode is one line here and one file beside the others.
+/// lower(), from top to bottom. A new axis or mode is one line here and one new file.
 constexpr LoweringPass kPasses[] = {
     {"stages", cut_stages},                 // which layers are on which pipeline rank
     {"layers", describe_layers},            // kernels and collectives of every layer class

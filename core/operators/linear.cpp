@@ -7,7 +7,7 @@
 namespace meshwright {
 namespace {
 
-/// Vocabulary of the loss that reads the output: its logits are padded; -1: there is none.
+/// Vocabulary of the loss that reads the output: its logits are padded; -1: no loss.
 std::int64_t vocabulary_after(const ShardedOperator& program) {
   constexpr std::size_t kReach = 2;  // operators from the logits to the loss
   const std::vector<Operator>& operators = program.model().operators;

@@ -252,7 +252,7 @@ void OperatorProgram::gather_entering() {
     if (e.first_reader == index_) gather(e.tensor, e.gathered, phase_, in_pieces(+1));
 }
 
-void OperatorProgram::reduce_entering_gradients(int steps_beside) {
+void OperatorProgram::reduce_entering_gradients(int overlapped_steps) {
   const CollectiveKind kind =
       shard().sequence_parallel ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
   for (const EnteringTensor& e : context_.entering) {
@@ -265,15 +265,15 @@ void OperatorProgram::reduce_entering_gradients(int steps_beside) {
         live_->meanwhile(sum, [&] { live_->acquire_gradient(e.tensor); });
     }
     over_tensor(kind, e.gradient, e.tensor, Phase::kBackwardInput,
-                as_a_whole(+steps_beside, steps_beside > 0));
+                as_a_whole(+overlapped_steps, overlapped_steps > 0));
   }
 }
 
-void OperatorProgram::gather_entering_again(bool beside_product) {
+void OperatorProgram::gather_entering_again(bool next_to_product) {
   if (!shard().sequence_parallel || !std::holds_alternative<Linear>(op_->shape)) return;
   for (const EnteringTensor& e : context_.entering)
     if (e.last_reader == index_)
-      gather(e.tensor, e.gathered, Phase::kBackwardWeight, as_a_whole(-1, beside_product));
+      gather(e.tensor, e.gathered, Phase::kBackwardWeight, as_a_whole(-1, next_to_product));
 }
 
 void OperatorProgram::reduce_output(std::int64_t width) {

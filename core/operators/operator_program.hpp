@@ -137,11 +137,11 @@ class OperatorProgram : public ShardedOperator {
   /// The tokens of the tensors that enter the tensor-parallel region here.
   void gather_entering();
   /// Gradients of the tensors that entered here: partial sums are reduced over the tensor ranks,
-  /// next to the following `steps_beside` steps, up to the GEMM of the weight gradient.
-  void reduce_entering_gradients(int steps_beside = 0);
+  /// next to the following `overlapped_steps` steps, up to the GEMM of the weight gradient.
+  void reduce_entering_gradients(int overlapped_steps = 0);
   /// Gathers inputs again for the weight gradient, as gathered inputs are not saved. In reverse
   /// order the last reader comes first and gathers for all readers.
-  void gather_entering_again(bool beside_product);
+  void gather_entering_again(bool next_to_product);
   /// Of a row-parallel operator or a sharded table with outputs of this width.
   void reduce_output(std::int64_t width);
   void gather_output_gradient(std::int64_t width);

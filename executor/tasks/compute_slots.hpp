@@ -60,7 +60,8 @@ class ThrottledActions final : public ForwardingActions {
  public:
   ThrottledActions(TaskActions& actions, ComputeSlots& slots, RankId rank, RankProgress& progress)
       : ForwardingActions(actions), slots_(slots), rank_(rank), progress_(progress) {
-    // During a wait inside a collective there is no slot to release or to acquire again.
+    // A rank inside a collective holds no slot: nothing to release before the wait or acquire
+    // after.
     actions_.set_wait_callback([this, had_slot = false](bool begins) mutable {
       if (begins) {
         if (on_wait_) on_wait_(true);

@@ -1,5 +1,5 @@
-/// The pipeline stages of a plan as one rank sees them: how they are chained, and parameters and
-/// micro-batches of those that it runs.
+/// The pipeline stages of a plan as one rank sees them: their order, and the parameters and
+/// micro-batches of the stages on this rank.
 #pragma once
 
 #include <map>

@@ -42,7 +42,7 @@ Ticks TrainingActions::communicate(const RunTask& task, const Collective& collec
 
 /// Norm, update and zeroing: what the cost model covers with the optimizer task.
 void TrainingActions::update_parameters(const Task& task) {
-  if (!norm_.is_known()) {  // with one rank there is no norm collective
+  if (!norm_.is_known()) {  // a single rank has no collective for the norm
     RankGroup alone(rank_.communicator, {rank_.rank}, {});
     norm_.reduce(alone, steps_.of(task.microbatch), Ticks());
   }

@@ -1,5 +1,5 @@
 /// Requests of the user to change the schedule: another order of passes, a slower stage. The view
-/// only asks; whoever owns the schedule answers with new tracks.
+/// only sends requests; the owner of the schedule replies with new tracks.
 #pragma once
 
 #include <QObject>

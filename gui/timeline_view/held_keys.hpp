@@ -18,7 +18,7 @@ class HeldKeys : public QObject {
   void set_keys(const std::array<int, 4>& keys) { keys_ = keys; }
   /// One step per key press instead of continuous movement.
   void set_stepwise(bool stepwise) { stepwise_ = stepwise; }
-  /// False if the key is none of ours.
+  /// False if the key is not bound.
   bool press(int key, quint32 scan_code);
   bool release(int key, quint32 scan_code);
   void release_all();

@@ -60,7 +60,7 @@ class TimelinePointer : public QObject {
   const TimelineTarget& pressed() const { return pressed_; }
 
  Q_SIGNALS:
-  /// -1 if there is no slice under the pointer.
+  /// -1: no slice under the pointer.
   void slice_hovered(qint64 slice);
   /// One line about the item under the pointer.
   void described(const QString& text);

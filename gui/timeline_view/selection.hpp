@@ -45,7 +45,7 @@ class TimelineSelection : public QObject {
   void forget();
 
  Q_SIGNALS:
-  /// -1 if there is no selected slice.
+  /// -1: nothing selected.
   void slice_selected(qint64 slice);
   /// A gap of a compute row, given by the slice after it, or -1.
   void bubble_selected(qint64 slice_after);

@@ -76,7 +76,7 @@ class TimelineView : public QWidget {
   QSize minimumSizeHint() const override { return {320, 140}; }
 
  Q_SIGNALS:
-  /// -1 if there is no slice under the pointer.
+  /// -1: no slice under the pointer.
   void slice_hovered(qint64 slice);
   /// One line of text about the item under the pointer, for the status bar and screen readers.
   void hover_text_changed(const QString& text);

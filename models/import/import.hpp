@@ -77,7 +77,7 @@ inline constexpr ImportFormat kImportFormats[]{
              ".json.gz; gives a calibration: kernels by shape, collectives, host time",
      .recognizes = is_kineto}};
 
-/// Null if there is none of this name.
+/// Null if the name is unknown.
 const ImportFormat* find_import_format(std::string_view name);
 /// Detects the format from the text; null if it is not recognized.
 const ImportFormat* guess_import_format(std::string_view text);

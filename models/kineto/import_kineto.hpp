@@ -3,7 +3,7 @@
 ///
 /// Of one rank's trace a collective's kernel includes the time until the slowest rank arrives, so
 /// the transfer time is the lower decile of all calls of one size; what is above it is reported as
-/// waiting. Operators that one Kernel of core/operators/shard_shape.hpp stands for (SiLU and the
+/// waiting. Operators that one Kernel of core/operators/operators.hpp stands for (SiLU and the
 /// product behind it, log-softmax and loss) are added up; elementwise kernels that belong to no
 /// routine are added to the residual additions, so that no time of a pass is lost.
 #pragma once

@@ -242,7 +242,7 @@ class KernelJoin {
     return rows_.contains(size.k) && !rows_.contains(size.m);
   }
 
-  /// core/operators/shard_shape.hpp: the weight's gradient is [in, rows] · [rows, out].
+  /// core/operators/operators.hpp: the weight's gradient is [in, rows] · [rows, out].
   void orient(Instance& instance) const {
     OperatorSize& size = instance.owner.size;
     const OperatorSize* forward = forward_of(instance.owner.op);

@@ -59,7 +59,7 @@ struct OperatorRule {
 const OperatorRule* rule_of(std::string_view operator_name);
 
 /// Sizes of an operator. For memory-bound routines `elements` is the number of elements of the
-/// activation that core/operators/shard_shape.hpp counts: output of the first product (SwiGLU: of
+/// activation that core/operators/operators.hpp counts: output of the first product (SwiGLU: of
 /// one half), logits, scores, gathered rows, parameters.
 struct OperatorSize {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;

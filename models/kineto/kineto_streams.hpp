@@ -1,5 +1,5 @@
 /// Memory-bound kernels of a Kineto trace by routine and size: several operators that one Kernel of
-/// core/operators/shard_shape.hpp stands for, and kernels without a routine, are added up.
+/// core/operators/operators.hpp stands for, and kernels without a routine, are added up.
 #pragma once
 
 #include <cstdint>
