@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -9,6 +8,7 @@
 #include "cli/flags/strategy_flags.hpp"
 #include "cli/reports/report.hpp"
 #include "cli/terminal/table.hpp"
+#include "core/base/number_from_text.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "core/formats/file.hpp"
 #include "core/formats/pftrace.hpp"
@@ -28,11 +28,10 @@ using Json = nlohmann::ordered_json;
 double parse_error_limit(const std::string& text) {
   constexpr double kMostShare = 100;
   const bool is_percent = text.ends_with('%');
-  const char* const end = text.data() + text.size() - (is_percent ? 1 : 0);
-  double value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  const double share = is_percent ? value / 100 : value;
-  if (error != std::errc() || stop != end || !(share > 0) || share > kMostShare)
+  const auto value = number_from_text<double>(
+      std::string_view(text).substr(0, text.size() - (is_percent ? 1 : 0)));
+  const double share = value.value_or(0) / (is_percent ? 100 : 1);
+  if (!(share > 0) || share > kMostShare)
     throw UsageError({.where = "--max-error",
                       .what = fmt::format("invalid value '{}': expected a positive ratio", text),
                       .hint = "write 10% or 0.1, for example"});

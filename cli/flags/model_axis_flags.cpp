@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "cli/flags/help_formatter.hpp"
 #include "cli/flags/strategy_flags.hpp"
 #include "cli/flags/word_flag.hpp"
+#include "core/base/number_from_text.hpp"
 
 namespace meshwright {
 namespace {
@@ -18,16 +18,13 @@ namespace {
 constexpr double kLargestRatio = 1e6;
 
 double parse_ratio(const std::string& flag, const std::string& text) {
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (stop != end || error != std::errc{} || !std::isfinite(value) || value < 0 ||
-      value > kLargestRatio)
+  const auto value = number_from_text<double>(text);
+  if (!value || !std::isfinite(*value) || *value < 0 || *value > kLargestRatio)
     throw UsageError({.where = flag,
                       .what = fmt::format("invalid value '{}': expected a number from 0 to {:.0f}",
                                           text, kLargestRatio),
                       .hint = ""});
-  return value;
+  return *value;
 }
 
 void add_ratio(CLI::App& app, const std::string& flag, double& value,

@@ -2,18 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "core/base/error.hpp"
 
 namespace meshwright {
-
-std::optional<std::int64_t> integer_from_text(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 void EventFile::reject(std::string_view what) const {
   throw InputError(Diagnostic{fmt::format("{}: byte {}", where_, scanner.position()),

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "core/base/json_scanner.hpp"
+#include "core/base/number_from_text.hpp"
 
 namespace meshwright {
 
@@ -21,9 +22,6 @@ struct EventTextHash {
   }
 };
 using TextIndex = std::unordered_map<std::string, std::uint32_t, EventTextHash, std::equal_to<>>;
-
-/// Empty unless the whole text is an integer.
-std::optional<std::int64_t> integer_from_text(std::string_view text);
 
 // Bounds that keep sums of start, duration and base inside int64.
 inline constexpr std::int64_t kLatestBaseTime = 2'500'000'000'000'000'000;   ///< ns

@@ -99,7 +99,7 @@ class KinetoReader {
     } else if (key == "deviceProperties" && scanner_.next() == JsonScanner::Kind::kArray) {
       read_devices();
     } else if (key == "baseTimeNanoseconds") {
-      if (const auto base = integer_from_text(number_or_text());
+      if (const auto base = number_from_text<std::int64_t>(number_or_text());
           base && *base >= 0 && *base < kLatestBaseTime)
         base_ns_ = *base;
     } else if (key.size() < 64 && key.find("version") != std::string_view::npos) {
@@ -130,9 +130,9 @@ class KinetoReader {
     for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
       const std::string_view key = scanner_.key();
       if (key == "rank")
-        trace_.rank = integer_from_text(number_or_text());
+        trace_.rank = number_from_text<std::int64_t>(number_or_text());
       else if (key == "world_size")
-        trace_.world_size = integer_from_text(number_or_text());
+        trace_.world_size = number_from_text<std::int64_t>(number_or_text());
       else if (key == "nccl_version")
         trace_.versions["nccl_version"] = std::string(number_or_text().substr(0, 64));
       else if (key == "pg_config" && scanner_.next() == JsonScanner::Kind::kArray)
@@ -165,7 +165,7 @@ class KinetoReader {
 
   void read_ranks(std::vector<std::int64_t>& ranks) {
     for (bool more = scanner_.enter_array(); more; more = scanner_.next_element())
-      if (const auto rank = integer_from_text(number_or_text());
+      if (const auto rank = number_from_text<std::int64_t>(number_or_text());
           rank && ranks.size() < kMostGroupRanks)
         ranks.push_back(*rank);
   }
@@ -210,11 +210,11 @@ class KinetoReader {
     for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
       const std::string_view key = scanner_.key();
       if (key == "correlation")
-        event.correlation = integer_from_text(number_or_text()).value_or(-1);
+        event.correlation = number_from_text<std::int64_t>(number_or_text()).value_or(-1);
       else if (key == "External id" || key == "external id")
-        event.external_id = integer_from_text(number_or_text()).value_or(-1);
+        event.external_id = number_from_text<std::int64_t>(number_or_text()).value_or(-1);
       else if (key == "Sequence number")
-        event.sequence = integer_from_text(number_or_text()).value_or(-1);
+        event.sequence = number_from_text<std::int64_t>(number_or_text()).value_or(-1);
       else if (!read_inputs(key, event) && !read_collective(key, event))
         scanner_.skip();
     }
@@ -244,7 +244,8 @@ class KinetoReader {
     };
     const auto number = [&](std::int64_t& field) {
       constexpr std::int64_t kMost = std::int64_t{1} << 50;
-      field = std::clamp<std::int64_t>(integer_from_text(number_or_text()).value_or(0), 0, kMost);
+      field = std::clamp<std::int64_t>(number_from_text<std::int64_t>(number_or_text()).value_or(0),
+                                       0, kMost);
     };
     if (key == "Collective name")
       text(c.name);

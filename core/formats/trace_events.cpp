@@ -12,7 +12,7 @@ namespace meshwright {
 namespace {
 
 std::int32_t small(std::string_view text) {
-  const auto value = integer_from_text(text);
+  const auto value = number_from_text<std::int64_t>(text);
   return value && *value >= 0 && *value <= 0x7fff'ffff ? static_cast<std::int32_t>(*value) : -1;
 }
 
@@ -92,7 +92,7 @@ class TraceEventReader {
     } else if (key == "otherData" && scanner_.next() == JsonScanner::Kind::kObject) {
       read_origin();
     } else if (key == "baseTimeNanoseconds") {
-      if (const auto base = integer_from_text(number_or_text());
+      if (const auto base = number_from_text<std::int64_t>(number_or_text());
           base && *base >= 0 && *base < kLatestBaseTime) {
         trace_.base_time_ns = *base;
         trace_.has_base_time = true;
@@ -107,9 +107,9 @@ class TraceEventReader {
   void read_job() {
     for (bool more = scanner_.enter_object(); more; more = scanner_.next_member()) {
       if (scanner_.key() == "rank")
-        trace_.rank = integer_from_text(number_or_text());
+        trace_.rank = number_from_text<std::int64_t>(number_or_text());
       else if (scanner_.key() == "world_size")
-        trace_.world_size = integer_from_text(number_or_text());
+        trace_.world_size = number_from_text<std::int64_t>(number_or_text());
       else
         scanner_.skip();
     }
@@ -174,7 +174,7 @@ class TraceEventReader {
       } else if (key == "Process Group Name") {
         text(d.group);
       } else if (key == "Seq") {
-        d.sequence = integer_from_text(number_or_text()).value_or(-1);
+        d.sequence = number_from_text<std::int64_t>(number_or_text()).value_or(-1);
         event.has_detail = true;
       } else if (key == "Src Rank") {
         number(d.source);
@@ -193,7 +193,7 @@ class TraceEventReader {
   void add_memory(Event& event, std::string_view key) {
     for (std::size_t c = 0; c < kMemoryClassCount; ++c) {
       if (meshwright::name_of(static_cast<MemoryClass>(c)) != key) continue;
-      const auto bytes = integer_from_text(scanner_.number());
+      const auto bytes = number_from_text<std::int64_t>(scanner_.number());
       event.memory.by_class[c] = Bytes(std::clamp<std::int64_t>(bytes.value_or(0), 0, 1LL << 50));
       event.has_memory = true;
       return;

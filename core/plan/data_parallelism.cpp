@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <utility>
+
+#include "core/base/number_from_text.hpp"
 
 namespace meshwright {
 namespace {
@@ -31,12 +32,9 @@ std::optional<Bytes> size_from_text(std::string_view text) {
       break;
     }
   while (text.ends_with(' ')) text.remove_suffix(1);
-  std::int64_t count = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, count);
-  if (error != std::errc{} || stop != end || count < 1 || count > kLargest / unit)
-    return std::nullopt;
-  return Bytes(count * unit);
+  const auto count = number_from_text<std::int64_t>(text);
+  if (!count || *count < 1 || *count > kLargest / unit) return std::nullopt;
+  return Bytes(*count * unit);
 }
 
 }  // namespace

@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
+
+#include "core/base/number_from_text.hpp"
 
 namespace meshwright {
 namespace {
@@ -30,12 +31,9 @@ std::optional<Recompute> blocks_from_text(std::string_view text) {
   Recompute recompute{.kind = RecomputeKind::kBlocks};
   std::vector<int> counts;
   for (const std::string_view word : split_at_commas(text)) {
-    int blocks = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), blocks);
-    if (error != std::errc{} || end != word.data() + word.size() || blocks < 0 ||
-        counts.size() == kMostStagesInList)
-      return std::nullopt;
-    counts.push_back(blocks);
+    const auto blocks = number_from_text<int>(word);
+    if (!blocks || *blocks < 0 || counts.size() == kMostStagesInList) return std::nullopt;
+    counts.push_back(*blocks);
   }
   if (counts.size() == 1)
     recompute.blocks = counts.front();

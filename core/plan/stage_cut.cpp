@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "core/base/check.hpp"
 #include "core/base/error.hpp"
+#include "core/base/number_from_text.hpp"
 
 namespace meshwright {
 namespace {
@@ -16,11 +16,8 @@ constexpr std::string_view kUniformName = "uniform", kBalancedName = "balanced";
 constexpr int kMostBlocks = 1 << 16;
 
 std::optional<int> block_count_from_text(std::string_view text) {
-  int value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (stop != end || error != std::errc{} || value < 0 || value > kMostBlocks) return std::nullopt;
-  return value;
+  const auto value = number_from_text<int>(text);
+  return value && *value >= 0 && *value <= kMostBlocks ? value : std::nullopt;
 }
 
 /// "first=3", "last=2", "embedding" or "loss", each at most once.

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <charconv>
 #include <filesystem>
 
 #include "core/base/error.hpp"
+#include "core/base/number_from_text.hpp"
 #include "executor/checkpoint/checkpoint_parts.hpp"
 
 namespace meshwright {
@@ -55,15 +55,14 @@ Number number_in(const TensorFile& file, const std::string& key, std::string_vie
     refuse_checkpoint(where, fmt::format("missing '{}' in the metadata", key),
                       "use a checkpoint written by --save");
   const std::string& text = found->second;
-  Number value{};
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || stop != text.data() + text.size() || value > most || value < Number{})
+  const auto value = number_from_text<Number>(text);
+  if (!value || *value > most || *value < Number{})
     refuse_checkpoint(
         where,
         fmt::format("invalid value '{}' for '{}' in the metadata: expected a whole number up to {}",
                     text, key, most),
         "use a checkpoint written by --save");
-  return value;
+  return *value;
 }
 
 /// Finds the parameters of a model among the tensors of a file.

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <string_view>
 
 #include "core/base/error.hpp"
+#include "core/base/number_from_text.hpp"
 
 namespace meshwright {
 namespace {
@@ -24,9 +24,8 @@ std::optional<int> number_of(const Variables& variables, const char* name, int m
   const char* text = variables(name);
   if (text == nullptr) return std::nullopt;
   const std::string_view digits(text);
-  int number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc() || end != digits.data() + digits.size() || number < 0 || number > most)
+  const auto number = number_from_text<int>(digits);
+  if (!number || *number < 0 || *number > most)
     refuse_variable(name,
                     fmt::format("invalid value '{}': expected a whole number from 0 to {}",
                                 digits.substr(0, 40), most),

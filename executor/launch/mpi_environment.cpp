@@ -1,8 +1,8 @@
-#include <charconv>
 #include <cstdlib>
 #include <initializer_list>
 #include <string_view>
 
+#include "core/base/number_from_text.hpp"
 #include "executor/launch/mpi_job.hpp"
 
 namespace meshwright {
@@ -14,10 +14,8 @@ std::optional<int> number_in(std::initializer_list<const char*> names) {
   for (const char* name : names) {
     const char* text = std::getenv(name);
     if (text == nullptr) continue;
-    const std::string_view digits(text);
-    int number = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (error == std::errc() && end == digits.data() + digits.size() && number >= 0) return number;
+    const auto number = number_from_text<int>(text);
+    if (number && *number >= 0) return number;
   }
   return std::nullopt;
 }

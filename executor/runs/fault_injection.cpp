@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -14,6 +13,7 @@
 
 #include "core/base/check.hpp"
 #include "core/base/error.hpp"
+#include "core/base/number_from_text.hpp"
 
 namespace meshwright {
 namespace {
@@ -48,12 +48,11 @@ int number_in(const std::map<std::string, std::string>& parts, const std::string
   const auto found = parts.find(name);
   if (found == parts.end()) return otherwise;
   const std::string& text = found->second;
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 0)
+  const auto number = number_from_text<int>(text);
+  if (!number || *number < 0)
     refuse_fault(fmt::format("invalid {} '{}': expected a whole number", name, text),
                  std::string(kForm));
-  return number;
+  return *number;
 }
 
 FaultKind kind_from(const std::string& text) {

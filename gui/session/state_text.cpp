@@ -12,6 +12,7 @@
 #include <map>
 #include <sstream>
 
+#include "core/base/number_from_text.hpp"
 #include "core/formats/plan.hpp"
 
 namespace meshwright::gui {
@@ -108,9 +109,7 @@ Strategy strategy_of(const QJsonObject& strategy) {
 }
 
 QJsonValue value_of(const std::string& word) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  if (error == std::errc() && end == word.data() + word.size()) return number;
+  if (const auto number = number_from_text<double>(word)) return *number;
   return QString::fromStdString(word);
 }
 

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <optional>
 
+#include "core/base/number_from_text.hpp"
+
 namespace meshwright::gui {
 namespace {
 
@@ -252,10 +254,8 @@ class RowsOfTraces {
   std::int32_t rank_of(const RankTrace& trace, const TraceThread& thread) const {
     if (trace.events.rank || traces_.size() > 1) return trace.rank;
     // In Meshwright files each process is a rank.
-    std::int32_t value = 0;
-    const char* const end = thread.process_id.data() + thread.process_id.size();
-    const auto result = std::from_chars(thread.process_id.data(), end, value);
-    if (result.ec == std::errc() && result.ptr == end && value >= 0 && is_ours(trace)) return value;
+    const auto value = number_from_text<std::int32_t>(thread.process_id);
+    if (value && *value >= 0 && is_ours(trace)) return *value;
     return trace.rank;
   }
   static bool is_ours(const RankTrace& trace) { return trace.events.origin.has_value(); }

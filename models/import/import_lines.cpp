@@ -1,9 +1,9 @@
 #include "models/import/import_lines.hpp"
+#include "core/base/number_from_text.hpp"
 #include "models/load/load.hpp"
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 
 namespace meshwright {
@@ -97,19 +97,12 @@ std::string printable_text(std::string_view text) {
 }
 
 std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return value;
+  return number_from_text<std::int64_t>(text);
 }
 
 std::optional<double> decimal_number(std::string_view text) {
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end || !std::isfinite(value)) return std::nullopt;
-  return value;
+  const auto value = number_from_text<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 std::string place_of(const NamedText& source, int line) {

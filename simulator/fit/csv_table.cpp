@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "core/base/error.hpp"
+#include "core/base/number_from_text.hpp"
 
 namespace meshwright {
 namespace {
@@ -136,10 +136,8 @@ CsvTable read_csv_table(std::string_view text, const std::string& file) {
 
 double number_in(const CsvTable& table, const CsvTable::Row& row, std::string_view column) {
   const std::string& text = table.text(row, column);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && std::isfinite(value) && value > 0)
-    return value;
+  const auto value = number_from_text<double>(text);
+  if (value && std::isfinite(*value) && *value > 0) return *value;
   const std::string where = fmt::format("{}:{}", table.file, row.line);
   if (text.empty())
     throw InputError({where, fmt::format("missing value of '{}'", column),
