@@ -1,5 +1,5 @@
-/// The commands of the program. Commands return text and an exit code, or throw; only main()
-/// prints.
+/// The commands of the program. Commands return text and an exit code, or throw; only
+/// run_program() prints.
 #pragma once
 
 #include <functional>

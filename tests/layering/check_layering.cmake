@@ -49,7 +49,7 @@ set(floors_kernels "device reference" "cpu cuda")
 set(floors_planner "synthesis" "search")
 set(floors_models "text builders" "families" "load" "import" "kineto")
 set(floors_cli "terminal" "flags reports" "validation" "job" "manual run schedule" "calibration"
-               "commands")
+               "commands" "program")
 set(floors_gui "timeline" "text" "session timeline_view" "widgets" "screens" "window")
 set(floors_executor "transport" "launch" "ranks tasks" "parameters" "operators" "training"
                     "checkpoint" "runs" "calibration")
