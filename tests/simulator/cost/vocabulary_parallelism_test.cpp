@@ -7,9 +7,9 @@
 #include <cmath>
 
 #include "core/schedule/timing.hpp"
-#include "csv_rows.hpp"
-#include "reference_systems.hpp"
 #include "simulator/cost/device_cost_model.hpp"
+#include "tests/simulator/csv_rows.hpp"
+#include "tests/simulator/reference_systems.hpp"
 
 namespace meshwright::testing {
 namespace {

@@ -123,7 +123,8 @@ void expect_same_times(const EngineRun& run, const Schedule& schedule) {
 }
 
 /// Compares one size of one schedule; false if its steps cannot be lowered, or have updates between
-/// the passes, which time_schedule() knows nothing of (tests/simulator/without_flush_test.cpp).
+/// the passes, which time_schedule() knows nothing of
+/// (tests/simulator/evaluate/without_flush_test.cpp).
 bool compare(const ScheduleRule& rule, const PipelineSize& size, const TransferCost& message) {
   if (rule.updates != UpdateTime::kAfterFlush || rule.output_barriers > 0) return false;
   static const ModelGraph model = testing_models::gpt({.blocks = kBlocks});

@@ -11,7 +11,7 @@
 #include "simulator/cost/calibrated_cost_model.hpp"
 #include "simulator/cost/device_cost_model.hpp"
 #include "simulator/engine/simulate.hpp"
-#include "tests/simulator/kineto_trace_writer.hpp"
+#include "tests/simulator/predict/kineto_trace_writer.hpp"
 
 namespace meshwright {
 namespace {

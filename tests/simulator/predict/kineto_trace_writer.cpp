@@ -1,4 +1,4 @@
-#include "tests/simulator/kineto_trace_writer.hpp"
+#include "tests/simulator/predict/kineto_trace_writer.hpp"
 
 #include <fmt/format.h>
 
