@@ -25,20 +25,20 @@ StageTimes picture_times(const Scenario& s, const Schedule& schedule) {
   return times;
 }
 
-QColor colour_of(Pass pass, const TimelineColours& colours) {
+QColor color_of(Pass pass, const TimelineColors& colors) {
   switch (pass) {
     case Pass::kBackward:
-      return colours.slice[static_cast<std::size_t>(SliceKind::kBackward)];
+      return colors.slice[static_cast<std::size_t>(SliceKind::kBackward)];
     case Pass::kBackwardInput:
-      return colours.slice[static_cast<std::size_t>(SliceKind::kBackwardInput)];
+      return colors.slice[static_cast<std::size_t>(SliceKind::kBackwardInput)];
     case Pass::kBackwardWeight:
-      return colours.slice[static_cast<std::size_t>(SliceKind::kBackwardWeight)];
+      return colors.slice[static_cast<std::size_t>(SliceKind::kBackwardWeight)];
     case Pass::kForward:
     case Pass::kOutputScores:
     case Pass::kOutputGradient:
       break;
   }
-  return colours.slice[static_cast<std::size_t>(SliceKind::kForward)];
+  return colors.slice[static_cast<std::size_t>(SliceKind::kForward)];
 }
 
 }  // namespace
@@ -66,8 +66,8 @@ void ExampleCard::leaveEvent(QEvent*) { update(); }
 void ExampleCard::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.setRenderHint(QPainter::Antialiasing);
-  const ChartColours chart = chart_colours(palette());
-  const TimelineColours colours = is_dark(palette()) ? dark_colours() : light_colours();
+  const ChartColors chart = chart_colors(palette());
+  const TimelineColors colors = is_dark(palette()) ? dark_colors() : light_colors();
   const bool is_hot = underMouse() || hasFocus();
   painter.setPen(QPen(is_hot ? chart.accent : chart.axis, is_hot ? 2 : 1));
   painter.setBrush(chart.background);
@@ -82,13 +82,13 @@ void ExampleCard::paintEvent(QPaintEvent*) {
     const double top = picture.top() + row * static_cast<double>(d);
     const double height = std::max(1.0, row - (row > 4 ? 1 : 0));
     painter.fillRect(QRectF(picture.left(), top, picture.width(), height),
-                     QColor::fromRgba(colours.idle));
+                     QColor::fromRgba(colors.idle));
     for (std::size_t i = 0; i < schedule_.orders[d].size(); ++i) {
       const double from = static_cast<double>(timing_.starts[d][i].value) * scale;
       const double to = static_cast<double>(timing_.ends[d][i].value) * scale;
       painter.fillRect(QRectF(picture.left() + from, top,
                               std::max(0.6, to - from - (to - from > 4 ? 0.6 : 0)), height),
-                       colour_of(schedule_.orders[d][i].pass, colours));
+                       color_of(schedule_.orders[d][i].pass, colors));
     }
   }
   QFont bold = font();

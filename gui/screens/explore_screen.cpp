@@ -209,7 +209,7 @@ void ExploreScreen::show_area(const TimelineArea& area) {
 void ExploreScreen::apply_preferences() {
   const PreferenceValues& values = workbench().preferences().values();
   gui::apply_preferences(*view_, values);
-  legend_->set_colours(timeline_colours_of(values));
+  legend_->set_colors(timeline_colors_of(values));
 }
 
 void ExploreScreen::ask_for(bool is_place) {

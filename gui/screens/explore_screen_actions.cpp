@@ -47,12 +47,12 @@ void ExploreScreen::add_view_switches(ActionSet& actions) {
                          "(initially memory only, if there is room)"),
                       {QKeySequence("Ctrl+Alt+K")}},
                      true, [this](bool on) { view_->lanes().set_counters_shown(on); });
-  actions.add_switch({"explore.microbatch-colours",
+  actions.add_switch({"explore.microbatch-colors",
                       MenuId::kView,
                       tr("Color by &micro-batch"),
                       tr("Colors slices by micro-batch instead of by kind"),
                       {QKeySequence("Ctrl+Alt+M")}},
-                     false, [this](bool on) { view_->appearance().set_microbatch_colours(on); });
+                     false, [this](bool on) { view_->appearance().set_microbatch_colors(on); });
   actions.add_switch({"explore.table",
                       MenuId::kView,
                       tr("S&lice table"),

@@ -35,8 +35,8 @@ QPixmap swatch(const MemoryLook& look) {
   QPixmap pixmap(14, 14);
   pixmap.fill(Qt::transparent);
   QPainter painter(&pixmap);
-  painter.fillRect(pixmap.rect(), QBrush(look.colour, look.pattern));
-  painter.setPen(look.colour);
+  painter.fillRect(pixmap.rect(), QBrush(look.color, look.pattern));
+  painter.setPen(look.color);
   painter.drawRect(0, 0, 13, 13);
   return pixmap;
 }
@@ -86,9 +86,9 @@ QWidget* MemoryScreen::make_legend() {
   auto* row = new QHBoxLayout(legend);
   row->setContentsMargins(0, 0, 0, 0);
   for (int c = 0; c < kMemoryClassCount; ++c) {
-    auto* colour = new QLabel;
-    colour->setPixmap(swatch(look_of(static_cast<MemoryClass>(c))));
-    row->addWidget(colour);
+    auto* color = new QLabel;
+    color->setPixmap(swatch(look_of(static_cast<MemoryClass>(c))));
+    row->addWidget(color);
     row->addWidget(new QLabel(text_of(static_cast<MemoryClass>(c))));
     row->addSpacing(6);
   }

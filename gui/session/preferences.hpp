@@ -9,7 +9,7 @@
 #include <map>
 
 #include "gui/text/number_text.hpp"
-#include "gui/timeline/colours.hpp"
+#include "gui/timeline/colors.hpp"
 
 namespace meshwright::gui {
 

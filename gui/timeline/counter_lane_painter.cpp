@@ -32,26 +32,26 @@ class CounterLanePainter : private LaneCanvas {
  private:
   void fill_background() const {
     for (int y = 0; y < pixels.height; ++y)
-      std::fill(pixels.row(y), pixels.row(y) + pixels.width, colours().row_stripe);
+      std::fill(pixels.row(y), pixels.row(y) + pixels.width, colors().row_stripe);
   }
-  void fill_column(int x, double from, double to, Argb colour) const {
+  void fill_column(int x, double from, double to, Argb color) const {
     const int top =
         std::clamp(static_cast<int>(std::lround(pixels.height * (1 - to))), 0, pixels.height);
     const int bottom =
         std::clamp(static_cast<int>(std::lround(pixels.height * (1 - from))), 0, pixels.height);
-    for (int y = top; y < bottom; ++y) pixels.row(y)[x] = colour;
+    for (int y = top; y < bottom; ++y) pixels.row(y)[x] = color;
   }
 
   /// Memory that is constant over the step is paler than memory that varies.
-  std::array<Argb, kMemoryClassCount> memory_colours() const {
-    std::array<Argb, kMemoryClassCount> colour = colours().memory;
+  std::array<Argb, kMemoryClassCount> memory_colors() const {
+    std::array<Argb, kMemoryClassCount> color = colors().memory;
     constexpr Argb kVeil = 0xa0000000U;
     for (const MemoryClass steady : {MemoryClass::kWeights, MemoryClass::kGradients,
                                      MemoryClass::kOptimizer, MemoryClass::kReserved}) {
-      Argb& pale = colour[static_cast<std::size_t>(steady)];
-      pale = blended(pale, (colours().row_stripe & 0xffffffU) | kVeil);
+      Argb& pale = color[static_cast<std::size_t>(steady)];
+      pale = blended(pale, (colors().row_stripe & 0xffffffU) | kVeil);
     }
-    return colour;
+    return color;
   }
 
   void paint_memory() const {
@@ -63,7 +63,7 @@ class CounterLanePainter : private LaneCanvas {
     const auto top = kHeadroom * static_cast<double>(
                                      std::max({peak_of(*curve), curve->capacity, Bytes(1)}).value);
     const std::vector<const MemoryPoint*> points = memory_of_pixels(*curve, window);
-    const std::array<Argb, kMemoryClassCount> colour = memory_colours();
+    const std::array<Argb, kMemoryClassCount> color = memory_colors();
     const int end = end_pixel(static_cast<float>(window.pixel_of(tracks().end)), pixels.width);
     for (int x = 0; x < end; ++x) {
       const MemoryPoint* point = points[static_cast<std::size_t>(x)];
@@ -71,7 +71,7 @@ class CounterLanePainter : private LaneCanvas {
       double below = 0;
       for (std::size_t c = 0; c < kMemoryClassCount; ++c) {
         const double above = below + static_cast<double>(point->amounts.by_class[c].value) / top;
-        fill_column(x, below, above, colour[c]);
+        fill_column(x, below, above, color[c]);
         below = above;
       }
     }
@@ -80,7 +80,7 @@ class CounterLanePainter : private LaneCanvas {
         std::lround(pixels.height * (1 - static_cast<double>(curve->capacity.value) / top)));
     if (y < 0 || y >= pixels.height) return;
     for (int x = 0; x < pixels.width; ++x)
-      if (x / scaled(4) % 2 == 0) pixels.row(y)[x] = colours().slower;
+      if (x / scaled(4) % 2 == 0) pixels.row(y)[x] = colors().slower;
   }
 
   void paint_in_flight() const {
@@ -88,9 +88,9 @@ class CounterLanePainter : private LaneCanvas {
     const InFlightCurve& curve = scene.content.in_flight->of_row(row());
     if (curve.peak == 0) return;
     const std::vector<std::int32_t> peaks = peaks_of_pixels(curve, window);
-    const Argb colour = colours().slice[static_cast<std::size_t>(SliceKind::kBackwardInput)];
+    const Argb color = colors().slice[static_cast<std::size_t>(SliceKind::kBackwardInput)];
     for (int x = 0; x < pixels.width; ++x)
-      fill_column(x, 0, 0.92 * peaks[static_cast<std::size_t>(x)] / curve.peak, colour);
+      fill_column(x, 0, 0.92 * peaks[static_cast<std::size_t>(x)] / curve.peak, color);
   }
 
   /// Mean busy fraction of the rank's streams, stacked by kind.
@@ -110,7 +110,7 @@ class CounterLanePainter : private LaneCanvas {
           const double share =
               drawing_.shares[static_cast<std::size_t>(x) * channels + c] / 65535.0 / streams;
           fill_column(x, from, from + share,
-                      colours().slice[static_cast<std::size_t>(drawing_.channels[c])]);
+                      colors().slice[static_cast<std::size_t>(drawing_.channels[c])]);
           from += share;
         }
     }
@@ -119,7 +119,7 @@ class CounterLanePainter : private LaneCanvas {
   /// Every measured slice at its position: up (red) is longer than predicted, down (green) shorter.
   void paint_difference() {
     const int middle = pixels.height / 2;
-    std::fill(pixels.row(middle), pixels.row(middle) + pixels.width, colours().grid);
+    std::fill(pixels.row(middle), pixels.row(middle) + pixels.width, colors().grid);
     if (scene.content.comparison == nullptr) return;
     const TimelineTracks& measured = *scene.content.measured;
     const auto other = static_cast<std::size_t>(lane.other);
@@ -145,8 +145,8 @@ class CounterLanePainter : private LaneCanvas {
       for (int step = 1; step <= reach; ++step) {
         const int y = part > 0 ? middle - step : middle + step;
         if (y < 0 || y >= pixels.height) continue;
-        const Argb colour = part > 0 ? colours().slower : colours().faster;
-        std::fill(pixels.row(y) + left, pixels.row(y) + std::max(left, right), colour);
+        const Argb color = part > 0 ? colors().slower : colors().faster;
+        std::fill(pixels.row(y) + left, pixels.row(y) + std::max(left, right), color);
       }
     }
   }

@@ -42,7 +42,7 @@ int LabelFont::width_of(std::string_view text) const {
 }
 
 void LabelFont::draw(const PixelRows& pixels, int x, int y, std::string_view text,
-                     Argb colour) const {
+                     Argb color) const {
   for (const char c : text) {
     if ((static_cast<unsigned char>(c) & 0xc0) == 0x80) continue;  // inside a UTF-8 character
     const Glyph& g = glyph(c);
@@ -53,7 +53,7 @@ void LabelFont::draw(const PixelRows& pixels, int x, int y, std::string_view tex
       const std::uint8_t* alpha = &g.alpha[static_cast<std::size_t>((py - y) * g.width)];
       for (int px = left; px < right; ++px)
         if (const std::uint32_t a = alpha[px - x - g.left]; a != 0)
-          row[px] = blended(row[px], (colour & 0xffffffU) | a << 24);
+          row[px] = blended(row[px], (color & 0xffffffU) | a << 24);
     }
     x += g.advance;
   }

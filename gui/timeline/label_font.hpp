@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gui/timeline/colours.hpp"
+#include "gui/timeline/colors.hpp"
 
 namespace meshwright::gui {
 
@@ -27,7 +27,7 @@ class LabelFont {
   /// Width in pixels; non-ASCII characters are drawn as question marks.
   int width_of(std::string_view text) const;
   /// Left end at `x`, top at `y`; clipped to `pixels`.
-  void draw(const PixelRows& pixels, int x, int y, std::string_view text, Argb colour) const;
+  void draw(const PixelRows& pixels, int x, int y, std::string_view text, Argb color) const;
 
  private:
   struct Glyph {

@@ -19,7 +19,7 @@ struct LaneCanvas {
   const TimelineTracks& tracks() const { return scene.content.tracks_of(lane); }
   std::size_t row() const { return static_cast<std::size_t>(lane.row); }
   const SceneStyle& style() const { return scene.style; }
-  const TimelineColours& colours() const { return scene.style.colours; }
+  const TimelineColors& colors() const { return scene.style.colors; }
   int scaled(double length) const { return static_cast<int>(std::lround(length * style().scale)); }
 };
 
@@ -29,8 +29,7 @@ void paint_counter_lane(const LaneCanvas& canvas);
 
 using PixelLine = std::vector<Argb>;
 /// Blends the color of every pixel of a lane from its busy fractions.
-void mix_line(const LaneDrawing& drawing, const TimelineColours& colours, Argb idle,
-              PixelLine& line);
+void mix_line(const LaneDrawing& drawing, const TimelineColors& colors, Argb idle, PixelLine& line);
 
 inline int first_pixel(float left) { return std::max(0, static_cast<int>(std::lround(left))); }
 inline int end_pixel(float right, int width) {

@@ -47,7 +47,7 @@ QImage paint_scene(const TimelineScene& scene, QThreadPool* pool,
   const int width = std::max(1, static_cast<int>(std::lround(scene.window.width * scale)));
   const int height = std::max(1, static_cast<int>(std::lround(scene.height * scale)));
   QImage image(width, height, QImage::Format_RGB32);
-  image.fill(scene.style.colours.background);
+  image.fill(scene.style.colors.background);
   image.setDevicePixelRatio(scale);
   if (scene.content.tracks == nullptr || scene.arrangement == nullptr) return image;
 
@@ -84,10 +84,10 @@ QImage paint_scene(const TimelineScene& scene, QThreadPool* pool,
   return image;
 }
 
-QImage paint_overview(const TimelineTracks& tracks, const TimelineColours& colours, int width,
+QImage paint_overview(const TimelineTracks& tracks, const TimelineColors& colors, int width,
                       int height, const std::atomic<bool>* cancelled) {
   QImage image(std::max(1, width), std::max(1, height), QImage::Format_RGB32);
-  image.fill(colours.background);
+  image.fill(colors.background);
   std::vector<std::size_t> rows;
   for (std::size_t row = 0; row < tracks.rows.size(); ++row)
     if (tracks.rows[row].is_compute && tracks.rows[row].replica == 0) rows.push_back(row);
@@ -106,7 +106,7 @@ QImage paint_overview(const TimelineTracks& tracks, const TimelineColours& colou
                                              static_cast<std::size_t>(height)];
     if (row != before) {
       draw_lane(tracks, row, window, nullptr, drawing);
-      mix_line(drawing, colours, colours.idle, line);
+      mix_line(drawing, colors, colors.idle, line);
     }
     std::copy(line.begin(), line.end(), reinterpret_cast<Argb*>(image.scanLine(y)));
   }

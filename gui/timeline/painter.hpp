@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "gui/timeline/colours.hpp"
+#include "gui/timeline/colors.hpp"
 #include "gui/timeline/content.hpp"
 #include "gui/timeline/label_font.hpp"
 #include "gui/timeline/layout.hpp"
@@ -19,13 +19,13 @@ class QPainter;
 
 namespace meshwright::gui {
 
-inline QColor colour(Argb argb) { return QColor::fromRgba(argb); }
+inline QColor color(Argb argb) { return QColor::fromRgba(argb); }
 
 struct SceneStyle {
-  TimelineColours colours;
+  TimelineColors colors;
   bool critical_path = false;
   bool bubble_causes = true;
-  bool microbatch_colours = false;
+  bool microbatch_colors = false;
   double scale = 1.0;  ///< device pixels per pixel
   friend bool operator==(const SceneStyle&, const SceneStyle&) = default;
 };
@@ -54,7 +54,7 @@ QImage paint_scene(const TimelineScene& scene, QThreadPool* pool = nullptr,
 void paint_scene_as_vectors(const TimelineScene& scene, QPainter& painter);
 
 /// Overview strip of the whole timeline: the compute rows scaled down to `height` pixels.
-QImage paint_overview(const TimelineTracks& tracks, const TimelineColours& colours, int width,
+QImage paint_overview(const TimelineTracks& tracks, const TimelineColors& colors, int width,
                       int height, const std::atomic<bool>* cancelled = nullptr);
 
 }  // namespace meshwright::gui

@@ -18,11 +18,11 @@ class VectorLane {
     const TimelineTracks& tracks = scene_.content.tracks_of(lane_);
     const auto row = static_cast<std::size_t>(lane_.row);
     const TimeWindow window = scene_.window_of(lane_, scene_.window.width);
-    const TimelineColours& colours = scene_.style.colours;
+    const TimelineColors& colors = scene_.style.colors;
     const double left = std::clamp(window.pixel_of(Nanoseconds(0)), 0.0, place_.width());
     const double right = std::clamp(window.pixel_of(tracks.end), 0.0, place_.width());
     painter_.setPen(Qt::NoPen);
-    fill(left, right, tracks.rows[row].is_compute ? colours.idle : colours.row_stripe);
+    fill(left, right, tracks.rows[row].is_compute ? colors.idle : colors.row_stripe);
     const TimelineCauses* causes =
         scene_.style.bubble_causes && !lane_.is_measured ? scene_.content.causes.get() : nullptr;
     LaneDrawing drawing;
@@ -36,7 +36,7 @@ class VectorLane {
   void fill(double left, double right, Argb with) {
     if (left < right)
       painter_.fillRect(QRectF(place_.left() + left, place_.top(), right - left, place_.height()),
-                        colour(with));
+                        color(with));
   }
 
   /// Pixels outside of boxes; equal neighbors are merged into one rectangle.
@@ -73,9 +73,9 @@ class VectorLane {
     };
     for (std::size_t c = 0; c < channels; ++c)
       if (const std::uint16_t share = drawing.shares[x * channels + c]; share != 0)
-        add(scene_.style.colours.slice[static_cast<std::size_t>(drawing.channels[c])], share);
+        add(scene_.style.colors.slice[static_cast<std::size_t>(drawing.channels[c])], share);
     if (rest == kFullShare) return 0;
-    add(scene_.style.colours.idle, std::max(0.0, rest));
+    add(scene_.style.colors.idle, std::max(0.0, rest));
     Argb result = 0xff;
     for (const double channel : sum)
       result = result << 8 | static_cast<Argb>(std::min(255.0, channel / kFullShare + 0.5));
@@ -86,7 +86,7 @@ class VectorLane {
     painter_.save();
     const QRectF box(place_.left() + idle.left, place_.top(), idle.right - idle.left,
                      place_.height());
-    painter_.setPen(QPen(colour(scene_.style.colours.hatch), 0.6));
+    painter_.setPen(QPen(color(scene_.style.colors.hatch), 0.6));
     constexpr double kStep = 6;
     const double height = place_.height();
     const bool rising = idle.cause == IdleCause::kDrain || idle.cause == IdleCause::kCommunication;
@@ -112,18 +112,18 @@ class VectorLane {
     const double left = std::max(0.0F, box.left);
     const double right = std::min(place_.width(), static_cast<double>(box.right));
     const Argb with =
-        scene_.style.microbatch_colours && tracks.microbatch[box.slice] != kNoMicrobatch
-            ? microbatch_colour(tracks.microbatch[box.slice])
-            : scene_.style.colours.slice[static_cast<std::size_t>(tracks.kind[box.slice])];
+        scene_.style.microbatch_colors && tracks.microbatch[box.slice] != kNoMicrobatch
+            ? microbatch_color(tracks.microbatch[box.slice])
+            : scene_.style.colors.slice[static_cast<std::size_t>(tracks.kind[box.slice])];
     const QRectF rect(place_.left() + left, place_.top(), right - left, place_.height());
-    painter_.setBrush(colour(with));
-    painter_.setPen(QPen(colour(scene_.style.colours.background), 0.4));
+    painter_.setBrush(color(with));
+    painter_.setPen(QPen(color(scene_.style.colors.background), 0.4));
     painter_.drawRect(rect);
     const QString name = QString::fromStdString(short_name(tracks, box.slice));
     if (right - left < kLabelWidth || place_.height() < 10 ||
         painter_.fontMetrics().horizontalAdvance(name) > right - left - 2)
       return;
-    painter_.setPen(colour(text_on(with)));
+    painter_.setPen(color(text_on(with)));
     painter_.drawText(rect, Qt::AlignCenter, name);
   }
 

@@ -31,7 +31,7 @@ class SliceLanePainter : private LaneCanvas {
     const bool is_compute = tracks().rows[row()].is_compute;
     draw_lane(tracks(), row(), window, style().bubble_causes ? causes() : nullptr, drawing_);
     PixelLine line(static_cast<std::size_t>(pixels.width));
-    mix_line(drawing_, colours(), is_compute ? colours().idle : colours().row_stripe, line);
+    mix_line(drawing_, colors(), is_compute ? colors().idle : colors().row_stripe, line);
     paint_outside(line);
     for (int y = 0; y < pixels.height; ++y) std::copy(line.begin(), line.end(), pixels.row(y));
     for (const IdleBox& idle : drawing_.idle) hatch(idle);
@@ -51,8 +51,8 @@ class SliceLanePainter : private LaneCanvas {
     const auto width = static_cast<double>(line.size());
     const auto left = static_cast<std::ptrdiff_t>(std::clamp(std::floor(begin), 0.0, width));
     const auto right = static_cast<std::ptrdiff_t>(std::clamp(std::ceil(end), 0.0, width));
-    std::fill(line.begin(), line.begin() + left, colours().background);
-    std::fill(line.begin() + std::max(left, right), line.end(), colours().background);
+    std::fill(line.begin(), line.begin() + left, colors().background);
+    std::fill(line.begin() + std::max(left, right), line.end(), colors().background);
   }
 
   void hatch(const IdleBox& idle) const {
@@ -64,7 +64,7 @@ class SliceLanePainter : private LaneCanvas {
     for (int y = 0; y < pixels.height; ++y)
       for (int x = left; x < right; ++x)
         if (is_hatched(idle.cause, x - shift, y, step))
-          pixels.row(y)[x] = blended(pixels.row(y)[x], colours().hatch);
+          pixels.row(y)[x] = blended(pixels.row(y)[x], colors().hatch);
   }
 
   /// Other model chunks of a device are drawn lighter.
@@ -73,34 +73,34 @@ class SliceLanePainter : private LaneCanvas {
     return stage >= 0 && own >= 0 && stage != own;
   }
 
-  Argb colour_of(std::size_t slice) const {
-    const Argb kind = colours().slice[static_cast<std::size_t>(tracks().kind[slice])];
-    Argb colour = kind;
-    if (style().microbatch_colours && tracks().microbatch[slice] != kNoMicrobatch)
-      colour = microbatch_colour(tracks().microbatch[slice]);
+  Argb color_of(std::size_t slice) const {
+    const Argb kind = colors().slice[static_cast<std::size_t>(tracks().kind[slice])];
+    Argb color = kind;
+    if (style().microbatch_colors && tracks().microbatch[slice] != kNoMicrobatch)
+      color = microbatch_color(tracks().microbatch[slice]);
     constexpr Argb kLighter = 0x50ffffffU;
-    return is_other_chunk(slice) ? blended(colour, kLighter) : colour;
+    return is_other_chunk(slice) ? blended(color, kLighter) : color;
   }
 
   void paint_box(const SliceBox& box) const {
-    const Argb colour = colour_of(box.slice);
+    const Argb color = color_of(box.slice);
     const int left = first_pixel(box.left), right = end_pixel(box.right, pixels.width);
     if (left >= right) return;
-    if (style().microbatch_colours || is_other_chunk(box.slice)) {
+    if (style().microbatch_colors || is_other_chunk(box.slice)) {
       // Partially covered edge pixels keep their blended color.
       const int from = std::max(0, static_cast<int>(std::ceil(box.left)));
       const int to = std::min(pixels.width, static_cast<int>(std::floor(box.right)));
       for (int y = 0; y < pixels.height; ++y)
-        if (from < to) std::fill(pixels.row(y) + from, pixels.row(y) + to, colour);
+        if (from < to) std::fill(pixels.row(y) + from, pixels.row(y) + to, color);
     }
     constexpr Argb kEdge = 0x48000000U;
     if (box.right - box.left >= 4 * style().scale && box.left >= 0)
       for (int y = 0; y < pixels.height; ++y)
         pixels.row(y)[left] = blended(pixels.row(y)[left], kEdge);
-    label(box, colour);
+    label(box, color);
   }
 
-  void label(const SliceBox& box, Argb colour) const {
+  void label(const SliceBox& box, Argb color) const {
     if (scene.font == nullptr || box.right - box.left < kLabelWidth * style().scale ||
         pixels.height < scene.font->height() - 2)
       return;
@@ -122,7 +122,7 @@ class SliceLanePainter : private LaneCanvas {
     if (text.empty() || width > room) return;
     const int x = static_cast<int>((left + right - width) / 2);
     const int y = (pixels.height - scene.font->height()) / 2;
-    scene.font->draw(pixels, x, y, text, text_on(colour));
+    scene.font->draw(pixels, x, y, text, text_on(color));
   }
 
   /// Outlines the critical path and dims everything else.
@@ -148,17 +148,17 @@ class SliceLanePainter : private LaneCanvas {
     for (int y = 0; y < pixels.height; ++y)
       for (int x = 0; x < pixels.width; ++x)
         if (!bright[static_cast<std::size_t>(x)])
-          pixels.row(y)[x] = blended(pixels.row(y)[x], colours().dim);
-    for (const auto& [left, right] : outlines) outline(left, right, colours().critical, scaled(2));
+          pixels.row(y)[x] = blended(pixels.row(y)[x], colors().dim);
+    for (const auto& [left, right] : outlines) outline(left, right, colors().critical, scaled(2));
   }
 
-  void outline(int left, int right, Argb colour, int thickness) const {
+  void outline(int left, int right, Argb color, int thickness) const {
     const int bottom = pixels.height;
     for (int y = 0; y < bottom; ++y) {
       const bool edge = y < thickness || y >= bottom - thickness;
       for (int x = left; x < right; ++x)
         if (edge || x < left + thickness || x >= right - thickness)
-          pixels.row(y)[x] = blended(pixels.row(y)[x], colour);
+          pixels.row(y)[x] = blended(pixels.row(y)[x], color);
     }
   }
 
@@ -169,7 +169,7 @@ class SliceLanePainter : private LaneCanvas {
       if (ghost.rows[other].rank != own.rank || ghost.rows[other].stream != own.stream) continue;
       draw_lane(ghost, other, window, nullptr, drawing_);
       for (const SliceBox& box : drawing_.boxes)
-        outline(first_pixel(box.left), end_pixel(box.right, pixels.width), colours().ghost,
+        outline(first_pixel(box.left), end_pixel(box.right, pixels.width), colors().ghost,
                 std::max(1, scaled(1)));
       return;
     }
@@ -182,21 +182,21 @@ class SliceLanePainter : private LaneCanvas {
 
 void paint_slice_lane(const LaneCanvas& canvas) { SliceLanePainter(canvas).paint(); }
 
-void mix_line(const LaneDrawing& drawing, const TimelineColours& colours, Argb idle,
+void mix_line(const LaneDrawing& drawing, const TimelineColors& colors, Argb idle,
               PixelLine& line) {
   const std::size_t channels = drawing.channels.size();
-  std::array<Argb, kSliceKindCount> colour{};
+  std::array<Argb, kSliceKindCount> color{};
   for (std::size_t c = 0; c < channels; ++c)
-    colour[c] = colours.slice[static_cast<std::size_t>(drawing.channels[c])];
+    color[c] = colors.slice[static_cast<std::size_t>(drawing.channels[c])];
   for (std::size_t x = 0; x < line.size(); ++x) {
     const std::uint16_t* shares = channels == 0 ? nullptr : &drawing.shares[x * channels];
     std::uint32_t red = 0, green = 0, blue = 0, rest = kFullShare;
     for (std::size_t c = 0; c < channels; ++c) {
       const std::uint32_t share = std::min<std::uint32_t>(shares[c], rest);
       if (share == 0) continue;
-      red += (colour[c] >> 16 & 255) * share;
-      green += (colour[c] >> 8 & 255) * share;
-      blue += (colour[c] & 255) * share;
+      red += (color[c] >> 16 & 255) * share;
+      green += (color[c] >> 8 & 255) * share;
+      blue += (color[c] & 255) * share;
       rest -= share;
     }
     red += (idle >> 16 & 255) * rest;

@@ -4,10 +4,10 @@
 
 namespace meshwright::gui {
 
-void TimelineAppearance::set_theme(const TimelineColours& colours) {
-  if (style_.colours == colours) return;
-  style_.colours = colours;
-  Q_EMIT colours_changed();
+void TimelineAppearance::set_theme(const TimelineColors& colors) {
+  if (style_.colors == colors) return;
+  style_.colors = colors;
+  Q_EMIT colors_changed();
   Q_EMIT changed();
 }
 
@@ -35,8 +35,8 @@ void TimelineAppearance::set_bubble_causes_shown(bool shown) {
   Q_EMIT changed();
 }
 
-void TimelineAppearance::set_microbatch_colours(bool shown) {
-  style_.microbatch_colours = shown;
+void TimelineAppearance::set_microbatch_colors(bool shown) {
+  style_.microbatch_colors = shown;
   Q_EMIT changed();
 }
 

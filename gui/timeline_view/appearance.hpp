@@ -13,15 +13,15 @@ namespace meshwright::gui {
 class TimelineAppearance : public QObject {
   Q_OBJECT
  public:
-  TimelineAppearance() { style_.colours = light_colours(); }
+  TimelineAppearance() { style_.colors = light_colors(); }
 
   const SceneStyle& style() const { return style_; }
-  const TimelineColours& colours() const { return style_.colours; }
+  const TimelineColors& colors() const { return style_.colors; }
   const std::shared_ptr<const LabelFont>& label_font() const { return label_font_; }
   bool shows_arrows() const { return arrows_; }
   bool has_reduced_motion() const { return reduced_motion_; }
 
-  void set_theme(const TimelineColours& colours);
+  void set_theme(const TimelineColors& colors);
   void set_reduced_motion(bool reduced) { reduced_motion_ = reduced; }
   /// The font of the widget, from which the one of slices is made, and device pixels per pixel.
   void set_font(const QFont& font, double scale);
@@ -31,11 +31,11 @@ class TimelineAppearance : public QObject {
   void set_arrows_shown(bool shown);
   void set_bubble_causes_shown(bool shown);
   /// Colors slices by micro-batch instead of by kind.
-  void set_microbatch_colours(bool shown);
+  void set_microbatch_colors(bool shown);
 
  Q_SIGNALS:
   void changed();
-  void colours_changed();
+  void colors_changed();
 
  private:
   SceneStyle style_;

@@ -33,17 +33,17 @@ void TimelineGlide::timerEvent(QTimerEvent* event) {
 }
 
 void TimelineGlide::paint(QPainter& painter, const TimelineFrame& frame,
-                          const TimelineColours& colours) const {
+                          const TimelineColors& colors) const {
   const QRect& body = frame.geometry.body;
   painter.save();
   painter.setClipRect(body, Qt::IntersectClip);
-  painter.fillRect(body, colour(colours.background));
+  painter.fillRect(body, color(colors.background));
   std::map<std::int32_t, QRectF> row_of_rank;
   for (const Lane& lane : frame.arrangement->lanes) {
     if (lane.kind != LaneKind::kSlices || !lane.leads_rank) continue;
     const QRectF row(body.left(), frame.top_of(lane), body.width(), lane.height);
     row_of_rank.emplace(lane.rank, row);
-    painter.fillRect(row, colour(colours.idle));
+    painter.fillRect(row, color(colors.idle));
   }
   const double share = eased(static_cast<double>(clock_.elapsed()) / kGlideMs);
   const auto between = [share](double a, double b) { return a + share * (b - a); };
@@ -56,7 +56,7 @@ void TimelineGlide::paint(QPainter& painter, const TimelineFrame& frame,
     const double right = between(slice.right_before, slice.right_after);
     painter.fillRect(QRectF(body.left() + left, between(from.top(), after->second.top()),
                             std::max(0.5, right - left), after->second.height()),
-                     colour(colours.slice[static_cast<std::size_t>(slice.kind)]));
+                     color(colors.slice[static_cast<std::size_t>(slice.kind)]));
   }
   painter.restore();
 }

@@ -6,7 +6,7 @@
 #include <QObject>
 #include <vector>
 
-#include "gui/timeline/colours.hpp"
+#include "gui/timeline/colors.hpp"
 #include "gui/timeline/glide.hpp"
 #include "gui/timeline_view/frame.hpp"
 
@@ -22,7 +22,7 @@ class TimelineGlide : public QObject {
   void stop() { start({}); }
   bool is_running() const { return timer_.isActive(); }
   /// Paints rows without labels and hatching, which are not readable in an animation of 150 ms.
-  void paint(QPainter& painter, const TimelineFrame& frame, const TimelineColours& colours) const;
+  void paint(QPainter& painter, const TimelineFrame& frame, const TimelineColors& colors) const;
 
  Q_SIGNALS:
   /// A new frame, or the end.

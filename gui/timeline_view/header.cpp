@@ -47,12 +47,12 @@ std::pair<QString, QString> names_of(const TimelineContent& content, const Lane&
 }  // namespace
 
 void paint_gutter(QPainter& painter, const TimelineState& state, const QFont& font) {
-  const TimelineColours& c = state.appearance.colours();
+  const TimelineColors& c = state.appearance.colors();
   const TimelineFrame frame = state.frame();
   const TimelineGeometry& geometry = frame.geometry;
   painter.save();
   painter.setClipRect(geometry.gutter, Qt::IntersectClip);
-  painter.fillRect(geometry.gutter, colour(c.header));
+  painter.fillRect(geometry.gutter, color(c.header));
   QFont text = font;
   text.setPixelSize(12);
   QFont small = text;
@@ -65,27 +65,27 @@ void paint_gutter(QPainter& painter, const TimelineState& state, const QFont& fo
     const QRect place(0, top, TimelineGeometry::kGutter, lane.height);
     if (lane.can_open) {
       painter.setPen(Qt::NoPen);
-      painter.setBrush(colour(c.faint_text));
+      painter.setBrush(color(c.faint_text));
       painter.drawPolygon(opener(lane.is_open, {9, top + lane.height / 2.0}));
     }
     const auto [name, detail] = names_of(frame.content, lane);
     painter.setFont(text);
-    painter.setPen(colour(c.text));
+    painter.setPen(color(c.text));
     painter.drawText(place.adjusted(20, 0, -4, 0), Qt::AlignVCenter | Qt::AlignLeft, name);
     painter.setFont(small);
-    painter.setPen(colour(c.faint_text));
+    painter.setPen(color(c.faint_text));
     painter.drawText(place.adjusted(name.isEmpty() ? 28 : 20, 0, -14, 0),
                      Qt::AlignVCenter | (name.isEmpty() ? Qt::AlignLeft : Qt::AlignRight),
                      QFontMetrics(small).elidedText(detail, Qt::ElideRight, 92));
     if (lane.is_pinned)
-      painter.fillRect(QRect(0, top, 3, lane.height), colour(c.ghost));
+      painter.fillRect(QRect(0, top, 3, lane.height), color(c.ghost));
     else if (state.editing.is_editable() && lane.leads_rank &&
              frame.content.row_of(lane).stage >= 0)
       painter.fillRect(QRect(TimelineGeometry::kGutter - 6, top + 4, 3, lane.height - 8),
-                       colour(c.faint_text));
+                       color(c.faint_text));
   }
   if (pinned > 0) {
-    painter.setPen(colour(c.grid));
+    painter.setPen(color(c.grid));
     const int y = geometry.gutter.top() + pinned - 2;
     painter.drawLine(0, y, geometry.gutter.right(), y);
   }
@@ -94,11 +94,11 @@ void paint_gutter(QPainter& painter, const TimelineState& state, const QFont& fo
 
 void paint_overview_strip(QPainter& painter, const TimelineState& state, const QImage& image,
                           int width) {
-  const TimelineColours& c = state.appearance.colours();
+  const TimelineColors& c = state.appearance.colors();
   const TimeWindow& window = state.viewport.window();
   const QRect place = state.geometry.overview;
   painter.fillRect(QRect(0, 0, width, TimelineGeometry::kOverview + TimelineGeometry::kRuler),
-                   colour(c.header));
+                   color(c.header));
   if (!image.isNull())
     painter.drawImage(QRectF(place).adjusted(0, 3, 0, -3), image, QRectF(image.rect()));
   const TimeWindow all = whole(state.content.tracks->end, place.width());
@@ -106,17 +106,17 @@ void paint_overview_strip(QPainter& painter, const TimelineState& state, const Q
       place.left() + std::clamp(all.pixel_of(window.from), 0.0, static_cast<double>(place.width()));
   const double right =
       place.left() + std::clamp(all.pixel_of(window.to), 0.0, static_cast<double>(place.width()));
-  QColor veil = colour(c.background);
+  QColor veil = color(c.background);
   veil.setAlpha(150);
   painter.fillRect(QRectF(place.left(), 0, left - place.left(), place.height()), veil);
   painter.fillRect(QRectF(right, 0, place.right() + 1 - right, place.height()), veil);
-  painter.setPen(QPen(colour(c.faint_text), 1));
+  painter.setPen(QPen(color(c.faint_text), 1));
   painter.setBrush(Qt::NoBrush);
   painter.drawRect(QRectF(left, 1.5, std::max(3.0, right - left) - 1, place.height() - 4));
 }
 
 void paint_ruler(QPainter& painter, const TimelineState& state, const QFont& font) {
-  const TimelineColours& c = state.appearance.colours();
+  const TimelineColors& c = state.appearance.colors();
   const TimeWindow& window = state.viewport.window();
   const QRect place = state.geometry.ruler;
   painter.save();
@@ -126,21 +126,21 @@ void paint_ruler(QPainter& painter, const TimelineState& state, const QFont& fon
   painter.setFont(small);
   for (const RulerMark& mark : ruler_marks(window)) {
     const int x = place.left() + static_cast<int>(std::lround(window.pixel_of(mark.time)));
-    painter.setPen(colour(c.grid));
+    painter.setPen(color(c.grid));
     painter.drawLine(x, place.bottom() - (mark.label.empty() ? 3 : 8), x, place.bottom());
     if (mark.label.empty()) continue;
-    painter.setPen(colour(c.faint_text));
+    painter.setPen(color(c.faint_text));
     const QString label = QString::fromStdString(mark.label);
     if (x + 4 + painter.fontMetrics().horizontalAdvance(label) > place.right()) continue;
     painter.drawText(QRect(x + 4, place.top(), 120, place.height() - 4),
                      Qt::AlignLeft | Qt::AlignVCenter, label);
   }
-  painter.setPen(colour(c.grid));
+  painter.setPen(color(c.grid));
   painter.drawLine(place.bottomLeft(), place.bottomRight());
   painter.restore();
   // The duration of the visible range, left of the ruler.
   painter.setFont(small);
-  painter.setPen(colour(c.faint_text));
+  painter.setPen(color(c.faint_text));
   painter.drawText(
       QRect(8, place.top(), TimelineGeometry::kGutter - 16, place.height()),
       Qt::AlignLeft | Qt::AlignVCenter,

@@ -19,9 +19,9 @@ class TimelineImages : public QObject {
   TimelineImages();
 
   void request(const TimelineScene& scene) { queue_.request(scene); }
-  void request_overview(std::shared_ptr<const TimelineTracks> tracks,
-                        const TimelineColours& colours, QSize size) {
-    queue_.request_overview(std::move(tracks), colours, size);
+  void request_overview(std::shared_ptr<const TimelineTracks> tracks, const TimelineColors& colors,
+                        QSize size) {
+    queue_.request_overview(std::move(tracks), colors, size);
   }
   void clear();
   /// Blocks until all requested images are there.

@@ -18,9 +18,9 @@ constexpr int kMostArrows = 64;
 constexpr std::size_t kMostOutlinedHits = 2'000;
 
 void paint_area(QPainter& painter, const TimelineFrame& frame, const TimelineArea& area,
-                const TimelineColours& colours) {
+                const TimelineColors& colors) {
   painter.setPen(Qt::NoPen);
-  painter.setBrush(colour(colours.area));
+  painter.setBrush(color(colors.area));
   QRectF around;
   for (const std::size_t row : area.rows) {
     const QRectF box = box_of(frame, false, row, area.from, area.to);
@@ -29,7 +29,7 @@ void paint_area(QPainter& painter, const TimelineFrame& frame, const TimelineAre
     around = around.isNull() ? box : around.united(box);
   }
   painter.setBrush(Qt::NoBrush);
-  QColor edge = colour(colours.area);
+  QColor edge = color(colors.area);
   edge.setAlpha(220);
   painter.setPen(QPen(edge, 1));
   if (!around.isNull()) painter.drawRect(around);
@@ -37,11 +37,11 @@ void paint_area(QPainter& painter, const TimelineFrame& frame, const TimelineAre
 
 void paint_outlines(QPainter& painter, const TimelineFrame& frame, const TimelineState& state,
                     const TimelineTarget& hovered) {
-  const TimelineColours& c = state.appearance.colours();
+  const TimelineColors& c = state.appearance.colors();
   const TimelineSelection& selection = state.selection;
   const auto outline = [&](const QRectF& box, Argb with, int width) {
     if (box.isEmpty()) return;
-    painter.setPen(QPen(colour(with), width));
+    painter.setPen(QPen(color(with), width));
     painter.setBrush(Qt::NoBrush);
     painter.drawRect(box.intersected(QRectF(frame.geometry.body).adjusted(-4, -4, 4, 4))
                          .adjusted(width / 2.0, width / 2.0, -width / 2.0, -width / 2.0));
@@ -87,17 +87,17 @@ std::uint32_t visible_end(const TimelineFrame& frame, std::uint32_t slice, bool 
 }
 
 void paint_arrow(QPainter& painter, const QRectF& from, const QRectF& to, bool binds,
-                 const TimelineColours& colours) {
+                 const TimelineColors& colors) {
   const QPointF begin(from.right(), from.center().y()), end(to.left(), to.center().y());
   const double bend = std::clamp(std::abs(end.x() - begin.x()) / 2, 12.0, 80.0);
   QPainterPath path(begin);
   path.cubicTo(begin + QPointF(bend, 0), end - QPointF(bend, 0), end);
   painter.setBrush(Qt::NoBrush);
-  painter.setPen(QPen(colour(colours.background), binds ? 4.5 : 3));
+  painter.setPen(QPen(color(colors.background), binds ? 4.5 : 3));
   painter.drawPath(path);
-  painter.setPen(QPen(colour(colours.arrow), binds ? 2 : 1));
+  painter.setPen(QPen(color(colors.arrow), binds ? 2 : 1));
   painter.drawPath(path);
-  painter.setBrush(colour(colours.arrow));
+  painter.setBrush(color(colors.arrow));
   painter.drawPolygon(QPolygonF({end, end + QPointF(-7, -3.5), end + QPointF(-7, 3.5)}));
 }
 
@@ -114,7 +114,7 @@ void paint_arrows(QPainter& painter, const TimelineFrame& frame, const TimelineS
     const TimelineTracks& tracks = *frame.content.tracks;
     if (tracks.row_of(from) == tracks.row_of(to) || left-- <= 0) return;
     const QRectF a = box_of_slice(frame, false, from), b = box_of_slice(frame, false, to);
-    if (!a.isNull() && !b.isNull()) paint_arrow(painter, a, b, binds, state.appearance.colours());
+    if (!a.isNull() && !b.isNull()) paint_arrow(painter, a, b, binds, state.appearance.colors());
   };
   for (const std::uint32_t before : causes->before_of(slice))
     arrow(visible_end(frame, before, true), slice, before == causes->binding[slice]);
@@ -125,7 +125,7 @@ void paint_arrows(QPainter& painter, const TimelineFrame& frame, const TimelineS
 
 /// The time between the cursors, in the middle between them on the ruler.
 void paint_distance(QPainter& painter, const TimelineFrame& frame, Nanoseconds a, Nanoseconds b,
-                    const TimelineColours& colours) {
+                    const TimelineColors& colors) {
   const QString text = TimelineText::tr("Δt %1").arg(
       QString::fromStdString(format_time(std::max(a, b) - std::min(a, b))));
   const int width = QFontMetrics(painter.font()).horizontalAdvance(text) + 12;
@@ -134,15 +134,15 @@ void paint_distance(QPainter& painter, const TimelineFrame& frame, Nanoseconds a
   const QRectF place(frame.geometry.body.left() + middle - width / 2.0,
                      frame.geometry.ruler.top() + 1, width, 14);
   painter.setPen(Qt::NoPen);
-  painter.setBrush(colour(colours.text));
+  painter.setBrush(color(colors.text));
   painter.drawRoundedRect(place, 3, 3);
-  painter.setPen(colour(colours.background));
+  painter.setPen(color(colors.background));
   painter.drawText(place, Qt::AlignCenter, text);
 }
 
 void paint_cursors(QPainter& painter, const TimelineFrame& frame, const TimelineState& state,
                    const QFont& font) {
-  const TimelineColours& c = state.appearance.colours();
+  const TimelineColors& c = state.appearance.colors();
   const TimelineGeometry& geometry = frame.geometry;
   painter.save();
   painter.setClipRect(geometry.body.united(geometry.ruler), Qt::IntersectClip);
@@ -152,12 +152,12 @@ void paint_cursors(QPainter& painter, const TimelineFrame& frame, const Timeline
   const auto cursor = [&](const std::optional<Nanoseconds>& at, Argb with, const QString& name) {
     if (!at) return;
     const int x = geometry.body.left() + static_cast<int>(std::lround(frame.window.pixel_of(*at)));
-    painter.setPen(QPen(colour(with), 1));
+    painter.setPen(QPen(color(with), 1));
     painter.drawLine(x, geometry.ruler.top() + 6, x, geometry.body.bottom());
-    painter.setBrush(colour(with));
+    painter.setBrush(color(with));
     const QRect flag(x - 7, geometry.ruler.top() + 1, 14, 13);
     painter.drawRoundedRect(flag, 2, 2);
-    painter.setPen(colour(text_on(with)));
+    painter.setPen(color(text_on(with)));
     painter.drawText(flag, Qt::AlignCenter, name);
   };
   const auto a = state.selection.cursor_a(), b = state.selection.cursor_b();
@@ -172,10 +172,10 @@ void paint_cursors(QPainter& painter, const TimelineFrame& frame, const Timeline
 
 void paint_drag(QPainter& painter, const TimelineFrame& frame, const TimelineState& state,
                 const TimelinePointer& pointer) {
-  const TimelineColours& c = state.appearance.colours();
+  const TimelineColors& c = state.appearance.colors();
   if (pointer.drag() == TimelineDrag::kArea) {
-    painter.setPen(QPen(colour(c.selection), 1, Qt::DashLine));
-    painter.setBrush(colour(c.area));
+    painter.setPen(QPen(color(c.selection), 1, Qt::DashLine));
+    painter.setBrush(color(c.area));
     painter.drawRect(QRect(pointer.drag_from(), pointer.drag_to())
                          .normalized()
                          .intersected(frame.geometry.body));
@@ -185,10 +185,10 @@ void paint_drag(QPainter& painter, const TimelineFrame& frame, const TimelineSta
     QRectF box = box_of_slice(frame, false, slice);
     box.translate(pointer.drag_to().x() - pointer.drag_from().x(), 0);
     const bool is_valid = state.editing.order_problem().isEmpty();
-    QColor fill = colour(c.slice[static_cast<std::size_t>(frame.content.tracks->kind[slice])]);
+    QColor fill = color(c.slice[static_cast<std::size_t>(frame.content.tracks->kind[slice])]);
     fill.setAlpha(190);
     painter.setBrush(fill);
-    painter.setPen(QPen(colour(is_valid ? c.faster : c.slower), 2));
+    painter.setPen(QPen(color(is_valid ? c.faster : c.slower), 2));
     painter.drawRect(box);
   }
 }
@@ -209,7 +209,7 @@ void paint_overlay(QPainter& painter, const TimelineOverlay& overlay) {
   paint_drag(painter, frame, state, pointer);
   if (!overlay.follows_pointer || !pointer.position() || !body.contains(*pointer.position()))
     return;
-  QColor cross = colour(state.appearance.colours().faint_text);
+  QColor cross = color(state.appearance.colors().faint_text);
   cross.setAlpha(90);
   painter.setPen(QPen(cross, 1));
   painter.drawLine(pointer.position()->x(), body.top(), pointer.position()->x(), body.bottom());

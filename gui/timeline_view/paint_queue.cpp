@@ -26,9 +26,9 @@ void TimelinePaintQueue::request(const TimelineScene& scene) {
 }
 
 void TimelinePaintQueue::request_overview(std::shared_ptr<const TimelineTracks> tracks,
-                                          const TimelineColours& colours, QSize size) {
-  start(overviews_, [this, tracks = std::move(tracks), colours, size]() -> std::function<void()> {
-    QImage image = paint_overview(*tracks, colours, size.width(), size.height(), &cancelled_);
+                                          const TimelineColors& colors, QSize size) {
+  start(overviews_, [this, tracks = std::move(tracks), colors, size]() -> std::function<void()> {
+    QImage image = paint_overview(*tracks, colors, size.width(), size.height(), &cancelled_);
     return [this, image = std::move(image)] { Q_EMIT overview_painted(image); };
   });
 }

@@ -22,8 +22,8 @@ class TimelinePaintQueue : public QObject {
 
   /// Does nothing if `scene` equals the last request.
   void request(const TimelineScene& scene);
-  void request_overview(std::shared_ptr<const TimelineTracks> tracks,
-                        const TimelineColours& colours, QSize size);
+  void request_overview(std::shared_ptr<const TimelineTracks> tracks, const TimelineColors& colors,
+                        QSize size);
   bool is_idle() const { return !scenes_.running && !overviews_.running; }
   /// Blocks until all requests have been delivered.
   void wait();

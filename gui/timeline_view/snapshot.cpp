@@ -25,7 +25,7 @@ std::shared_ptr<const LabelFont> label_font(const TimelineSnapshot& snapshot, do
 }
 
 void paint_as_vectors(const TimelineSnapshot& snapshot, QPainter& painter) {
-  const QColor background = QColor::fromRgba(snapshot.scene.style.colours.background);
+  const QColor background = QColor::fromRgba(snapshot.scene.style.colors.background);
   painter.fillRect(QRect(QPoint(), snapshot.size), background);
   QFont label = snapshot.font;
   label.setPixelSize(kLabelPixels);
@@ -103,7 +103,7 @@ std::optional<std::string> encoded(const TimelineSnapshot& snapshot, const QStri
 QImage to_image(const TimelineSnapshot& snapshot, double scale) {
   QImage image(snapshot.size * scale, QImage::Format_RGB32);
   image.setDevicePixelRatio(scale);
-  image.fill(snapshot.scene.style.colours.background);
+  image.fill(snapshot.scene.style.colors.background);
   QPainter painter(&image);
   if (snapshot.scene.content.tracks != nullptr) {
     TimelineScene scene = snapshot.scene;

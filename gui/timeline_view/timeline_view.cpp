@@ -45,7 +45,7 @@ void TimelineView::connect_state() {
   const auto repaint = [this] { update(); };
   const auto refresh_rows = [this] { refresh(); };
   connect(&state_.appearance, &TimelineAppearance::changed, this, refresh_rows);
-  connect(&state_.appearance, &TimelineAppearance::colours_changed, this,
+  connect(&state_.appearance, &TimelineAppearance::colors_changed, this,
           &TimelineView::request_overview);
   connect(&state_.viewport, &TimelineViewport::visible_range_changed, this, refresh_rows);
   connect(&state_.lanes, &TimelineLanes::arranged, this, [this] {
@@ -206,7 +206,7 @@ void TimelineView::refresh() {
 
 void TimelineView::request_overview() {
   if (state_.content.tracks != nullptr)
-    parts_->images.request_overview(state_.content.tracks, state_.appearance.colours(),
+    parts_->images.request_overview(state_.content.tracks, state_.appearance.colors(),
                                     state_.geometry.overview.size());
 }
 
@@ -230,7 +230,7 @@ void TimelineView::changeEvent(QEvent* event) {
 
 void TimelineView::paintEvent(QPaintEvent* event) {
   const Parts& p = *parts_;
-  const TimelineColours& colours = state_.appearance.colours();
+  const TimelineColors& colors = state_.appearance.colors();
   QPainter painter(this);
   painter.setClipRegion(event->region());
   const TimelineFrame frame = state_.frame();
@@ -238,14 +238,14 @@ void TimelineView::paintEvent(QPaintEvent* event) {
   QRegion bare(rect());
   if (!p.glide.is_running() && p.images.is_current(frame))
     bare -= geometry.body;  // avoid painting pixels twice
-  for (const QRect& part : bare) painter.fillRect(part, colour(colours.background));
+  for (const QRect& part : bare) painter.fillRect(part, color(colors.background));
   if (state_.is_empty()) {
-    painter.setPen(colour(colours.faint_text));
+    painter.setPen(color(colors.faint_text));
     painter.drawText(rect(), Qt::AlignCenter | Qt::TextWordWrap, p.placeholder);
     return;
   }
   if (p.glide.is_running())
-    p.glide.paint(painter, frame, colours);
+    p.glide.paint(painter, frame, colors);
   else
     p.images.paint_body(painter, frame);
   // A mouse move repaints only a few strips of the body, not names and overview.
@@ -274,7 +274,7 @@ TimelineSnapshot TimelineView::snapshot() const {
   QPainter painter(&taken.frame);
   if (state_.is_empty()) {
     taken.scene.content.tracks = nullptr;
-    painter.setPen(colour(state_.appearance.colours().faint_text));
+    painter.setPen(color(state_.appearance.colors().faint_text));
     painter.drawText(rect(), Qt::AlignCenter | Qt::TextWordWrap, parts_->placeholder);
     return taken;
   }

@@ -72,13 +72,13 @@ void paint_tip(QPainter& painter, const TimelineState& state, const TimelinePoin
   const QString text = tip_text(state, pointer);
   const QRect place = tip_place(text, state, pointer, font, size);
   if (place.isEmpty()) return;
-  const TimelineColours& c = state.appearance.colours();
+  const TimelineColors& c = state.appearance.colors();
   painter.setFont(tip_font(font));
   painter.setRenderHint(QPainter::Antialiasing);
-  painter.setPen(QPen(colour(c.grid), 1));
-  painter.setBrush(colour(c.background));
+  painter.setPen(QPen(color(c.grid), 1));
+  painter.setBrush(color(c.background));
   painter.drawRoundedRect(QRectF(place), 4, 4);
-  painter.setPen(colour(c.text));
+  painter.setPen(color(c.text));
   painter.drawText(place.adjusted(8, 5, -8, -5), Qt::TextWordWrap, text);
   painter.setRenderHint(QPainter::Antialiasing, false);
 }

@@ -108,7 +108,7 @@ QRectF plot_area(const QRectF& outer, const QFontMetricsF& metrics) {
 }
 
 void paint_axes(QPainter& painter, const QRectF& plot, const ChartAxis& x, const ChartAxis& y,
-                const ChartColours& colours) {
+                const ChartColors& colors) {
   const QFontMetricsF metrics(painter.font());
   const double line = metrics.height();
   const auto label = [](const ChartAxis& axis, double value) {
@@ -117,9 +117,9 @@ void paint_axes(QPainter& painter, const QRectF& plot, const ChartAxis& x, const
   const auto width_of = [&](double tick) { return metrics.horizontalAdvance(label(x, tick)); };
   for (const double tick : ticks_apart(x, plot.width(), width_of)) {
     const double at = plot.left() + plot.width() * x.share_of(tick);
-    painter.setPen(colours.grid);
+    painter.setPen(colors.grid);
     painter.drawLine(QPointF(at, plot.top()), QPointF(at, plot.bottom()));
-    painter.setPen(colours.faint_text);
+    painter.setPen(colors.faint_text);
     const QString text = label(x, tick);
     const double half = metrics.horizontalAdvance(text) / 2 + 1;
     const double middle = std::min(at, plot.right() + line - half);  // stay inside the widget
@@ -128,16 +128,16 @@ void paint_axes(QPainter& painter, const QRectF& plot, const ChartAxis& x, const
   }
   for (const double tick : ticks_of(y, static_cast<int>(plot.height() / 45))) {
     const double at = plot.bottom() - plot.height() * y.share_of(tick);
-    painter.setPen(colours.grid);
+    painter.setPen(colors.grid);
     painter.drawLine(QPointF(plot.left(), at), QPointF(plot.right(), at));
-    painter.setPen(colours.faint_text);
+    painter.setPen(colors.faint_text);
     painter.drawText(QRectF(plot.left() - 124, at - line / 2, 120, line),
                      Qt::AlignRight | Qt::AlignVCenter, label(y, tick));
   }
-  painter.setPen(colours.axis);
+  painter.setPen(colors.axis);
   painter.drawLine(plot.bottomLeft(), plot.bottomRight());
   painter.drawLine(plot.bottomLeft(), plot.topLeft());
-  painter.setPen(colours.text);
+  painter.setPen(colors.text);
   painter.drawText(QRectF(plot.left(), plot.bottom() + line + 8, plot.width(), line),
                    Qt::AlignCenter, x.title);
   painter.save();

@@ -44,7 +44,7 @@ std::vector<double> ticks_apart(const ChartAxis& axis, double length,
 /// The plot rectangle inside `outer`, leaving room for tick labels and titles.
 QRectF plot_area(const QRectF& outer, const QFontMetricsF& metrics);
 void paint_axes(QPainter& painter, const QRectF& plot, const ChartAxis& x, const ChartAxis& y,
-                const ChartColours& colours);
+                const ChartColors& colors);
 /// Pixel position of a pair of values in the plot.
 QPointF point_of(const QRectF& plot, const ChartAxis& x, const ChartAxis& y, double x_value,
                  double y_value);

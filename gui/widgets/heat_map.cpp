@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gui/timeline/colours.hpp"
+#include "gui/timeline/colors.hpp"
 #include "gui/widgets/theme.hpp"
 
 namespace meshwright::gui {
@@ -19,7 +19,7 @@ namespace {
 constexpr std::array<QRgb, 6> kRamp{0xff00224e, 0xff35456c, 0xff666970,
                                     0xff948e77, 0xffc8b866, 0xfffee838};
 
-QColor ramp_colour(double share) {
+QColor ramp_color(double share) {
   const double place = std::clamp(share, 0.0, 1.0) * (kRamp.size() - 1);
   const auto index = std::min(static_cast<std::size_t>(place), kRamp.size() - 2);
   const double part = place - static_cast<double>(index);
@@ -81,15 +81,15 @@ QPoint HeatMap::cell_of(const QPointF& point) const {
   return {-1, -1};
 }
 
-QColor HeatMap::colour_of(double value) const {
+QColor HeatMap::color_of(double value) const {
   const double share = (value - low_) / (high_ - low_);
-  return ramp_colour(content_.more_is_better ? share : 1 - share);
+  return ramp_color(content_.more_is_better ? share : 1 - share);
 }
 
 void HeatMap::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.setRenderHint(QPainter::Antialiasing);
-  painter.fillRect(rect(), chart_colours(palette()).background);
+  painter.fillRect(rect(), chart_colors(palette()).background);
   if (content_.values.empty()) return;
   paint_cells(painter);
   paint_lines(painter);
@@ -99,16 +99,16 @@ void HeatMap::paintEvent(QPaintEvent*) {
 }
 
 void HeatMap::paint_cells(QPainter& painter) const {
-  const ChartColours colours = chart_colours(palette());
+  const ChartColors colors = chart_colors(palette());
   for (int row = 0; row < content_.rows.size(); ++row)
     for (int column = 0; column < content_.columns.size(); ++column) {
       const auto r = static_cast<std::size_t>(row), c = static_cast<std::size_t>(column);
       const QRectF cell = cell_at(row, column).adjusted(0.5, 0.5, -0.5, -0.5);
       const std::optional<double> value = content_.values[r][c];
-      const QColor colour = value ? colour_of(*value) : colours.panel;
-      painter.fillRect(cell, colour);
+      const QColor color = value ? color_of(*value) : colors.panel;
+      painter.fillRect(cell, color);
       if (content_.marked[r][c])
-        painter.fillRect(cell, QBrush(readable_on(colour), Qt::BDiagPattern));
+        painter.fillRect(cell, QBrush(readable_on(color), Qt::BDiagPattern));
     }
   const auto frame = [&](int row, int column, const QPen& pen) {
     if (row < 0 || column < 0) return;
@@ -116,14 +116,14 @@ void HeatMap::paint_cells(QPainter& painter) const {
     painter.setBrush(Qt::NoBrush);
     painter.drawRect(cell_at(row, column).adjusted(1.5, 1.5, -1.5, -1.5));
   };
-  frame(content_.chosen_row, content_.chosen_column, QPen(colours.accent, 3));
-  if (hasFocus()) frame(cursor_.y(), cursor_.x(), QPen(colours.text, 2, Qt::DashLine));
+  frame(content_.chosen_row, content_.chosen_column, QPen(colors.accent, 3));
+  if (hasFocus()) frame(cursor_.y(), cursor_.x(), QPen(colors.text, 2, Qt::DashLine));
 }
 
 /// Painted over contour lines and hatches, each text
 /// on a patch of its cell's color to stay readable.
 void HeatMap::paint_texts(QPainter& painter) const {
-  const ChartColours colours = chart_colours(palette());
+  const ChartColors colors = chart_colors(palette());
   const QFontMetricsF metrics(painter.font());
   for (int row = 0; row < content_.rows.size(); ++row)
     for (int column = 0; column < content_.columns.size(); ++column) {
@@ -134,11 +134,11 @@ void HeatMap::paint_texts(QPainter& painter) const {
       QRectF patch(0, 0, metrics.horizontalAdvance(text) + 8, metrics.height() + 2);
       if (patch.width() > cell.width()) continue;
       patch.moveCenter(cell.center());
-      const QColor colour = value ? colour_of(*value) : colours.panel;
+      const QColor color = value ? color_of(*value) : colors.panel;
       painter.setPen(Qt::NoPen);
-      painter.setBrush(colour);
+      painter.setBrush(color);
       painter.drawRoundedRect(patch, 3, 3);
-      painter.setPen(value ? readable_on(colour) : colours.faint_text);
+      painter.setPen(value ? readable_on(color) : colors.faint_text);
       painter.drawText(patch, Qt::AlignCenter, text);
     }
 }
@@ -151,9 +151,9 @@ void HeatMap::paint_lines(QPainter& painter) const {
   };
   for (const double level : content_.levels) {
     const std::vector<QLineF> line = iso_line(content_.values, level);
-    for (const auto& [colour, width] :
+    for (const auto& [color, width] :
          {std::pair(QColor(Qt::black), 3.0), std::pair(QColor(Qt::white), 1.4)}) {
-      painter.setPen(QPen(colour, width));
+      painter.setPen(QPen(color, width));
       for (const QLineF& piece : line)
         painter.drawLine(to_screen(piece.p1()), to_screen(piece.p2()));
     }
@@ -164,7 +164,7 @@ void HeatMap::paint_lines(QPainter& painter) const {
 void HeatMap::paint_levels(QPainter& painter) const {
   if (!content_.level_text) return;
   const QRectF first = cell_at(0, 0);
-  const ChartColours colours = chart_colours(palette());
+  const ChartColors colors = chart_colors(palette());
   const QFontMetricsF metrics(painter.font());
   const auto from_numbers = [](const QLineF& piece) {
     const QPointF at = piece.center();
@@ -181,17 +181,17 @@ void HeatMap::paint_levels(QPainter& painter) const {
     QRectF box(0, 0, metrics.horizontalAdvance(text) + 6, metrics.height());
     box.moveCenter(QPointF(first.center().x() + at.x() * first.width(),
                            first.center().y() - at.y() * first.height()));
-    painter.fillRect(box, colours.background);
-    painter.setPen(colours.text);
+    painter.fillRect(box, colors.background);
+    painter.setPen(colors.text);
     painter.drawText(box, Qt::AlignCenter, text);
   }
 }
 
 void HeatMap::paint_titles(QPainter& painter) const {
-  const ChartColours colours = chart_colours(palette());
+  const ChartColors colors = chart_colors(palette());
   const QRectF area = grid_area();
   const double line = QFontMetricsF(painter.font()).height();
-  painter.setPen(colours.text);
+  painter.setPen(colors.text);
   for (int row = 0; row < content_.rows.size(); ++row) {
     const QRectF cell = cell_at(row, 0);
     painter.drawText(QRectF(0, cell.top(), area.left() - 6, cell.height()),
@@ -202,7 +202,7 @@ void HeatMap::paint_titles(QPainter& painter) const {
     painter.drawText(QRectF(cell.left(), area.bottom() + 3, cell.width(), line), Qt::AlignCenter,
                      content_.columns[column]);
   }
-  painter.setPen(colours.faint_text);
+  painter.setPen(colors.faint_text);
   painter.drawText(QRectF(area.left(), area.bottom() + line + 6, area.width(), line),
                    Qt::AlignCenter, content_.column_title);
   painter.save();

@@ -43,7 +43,7 @@ class HeatMap : public QWidget {
  private:
   QRectF grid_area() const;
   QPoint cell_of(const QPointF& point) const;  ///< (column, row); (-1, -1) outside all cells
-  QColor colour_of(double value) const;
+  QColor color_of(double value) const;
   void paint_cells(QPainter& painter) const;
   void paint_lines(QPainter& painter) const;
   void paint_texts(QPainter& painter) const;

@@ -39,7 +39,7 @@ constexpr int kSwatch = 11, kSwatchGap = 5, kBetween = 12, kLegendMargin = 10;
 
 }  // namespace
 
-LegendStrip::LegendStrip(QWidget* parent) : QWidget(parent), colours_(light_colours()) {
+LegendStrip::LegendStrip(QWidget* parent) : QWidget(parent), colors_(light_colors()) {
   setAccessibleName(tr("Legend"));
 }
 
@@ -54,8 +54,8 @@ void LegendStrip::show_kinds(std::vector<SliceKind> kinds) {
   update();
 }
 
-void LegendStrip::set_colours(const TimelineColours& colours) {
-  colours_ = colours;
+void LegendStrip::set_colors(const TimelineColors& colors) {
+  colors_ = colors;
   update();
 }
 
@@ -64,7 +64,7 @@ void LegendStrip::paintEvent(QPaintEvent*) {
   int x = kLegendMargin;
   const auto item = [&](const QBrush& brush, const QString& word) {
     const QRect swatch(x, (height() - kSwatch) / 2, kSwatch, kSwatch);
-    painter.fillRect(swatch, QColor::fromRgba(colours_.idle));
+    painter.fillRect(swatch, QColor::fromRgba(colors_.idle));
     painter.fillRect(swatch, brush);
     x += kSwatch + kSwatchGap;
     painter.setPen(palette().color(QPalette::PlaceholderText));
@@ -72,8 +72,8 @@ void LegendStrip::paintEvent(QPaintEvent*) {
     x += fontMetrics().horizontalAdvance(word) + kBetween;
   };
   for (const SliceKind kind : kinds_)
-    item(QColor::fromRgba(colours_.slice[static_cast<std::size_t>(kind)]), word_of(kind));
-  item(QBrush(QColor::fromRgba(colours_.hatch), Qt::BDiagPattern), tr("bubble (hatched by cause)"));
+    item(QColor::fromRgba(colors_.slice[static_cast<std::size_t>(kind)]), word_of(kind));
+  item(QBrush(QColor::fromRgba(colors_.hatch), Qt::BDiagPattern), tr("bubble (hatched by cause)"));
 }
 
 }  // namespace meshwright::gui

@@ -4,7 +4,7 @@
 #include <QWidget>
 #include <vector>
 
-#include "gui/timeline/colours.hpp"
+#include "gui/timeline/colors.hpp"
 
 namespace meshwright::gui {
 
@@ -13,7 +13,7 @@ class LegendStrip : public QWidget {
  public:
   explicit LegendStrip(QWidget* parent = nullptr);
   void show_kinds(std::vector<SliceKind> kinds);
-  void set_colours(const TimelineColours& colours);
+  void set_colors(const TimelineColors& colors);
   QSize sizeHint() const override;
 
  protected:
@@ -21,7 +21,7 @@ class LegendStrip : public QWidget {
 
  private:
   std::vector<SliceKind> kinds_;
-  TimelineColours colours_;
+  TimelineColors colors_;
 };
 
 }  // namespace meshwright::gui

@@ -24,8 +24,8 @@ void LossChart::add(int step, double loss) {
 void LossChart::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.setRenderHint(QPainter::Antialiasing);
-  const ChartColours colours = chart_colours(palette());
-  painter.fillRect(rect(), colours.background);
+  const ChartColors colors = chart_colors(palette());
+  painter.fillRect(rect(), colors.background);
   if (losses_.empty()) return;
   std::vector<double> steps, values;
   for (const auto& [step, loss] : losses_) {
@@ -38,12 +38,12 @@ void LossChart::paintEvent(QPaintEvent*) {
   x.text = [](double step) { return QString::number(std::lround(step)); };
   y.title = tr("loss");
   const QRectF plot = plot_area(rect(), QFontMetricsF(font()));
-  paint_axes(painter, plot, x, y, colours);
+  paint_axes(painter, plot, x, y, colors);
   QPolygonF line;
   for (const auto& [step, loss] : losses_) line += point_of(plot, x, y, step, loss);
-  painter.setPen(QPen(colours.series[0], 2));
+  painter.setPen(QPen(colors.series[0], 2));
   painter.drawPolyline(line);
-  painter.setBrush(colours.series[0]);
+  painter.setBrush(colors.series[0]);
   for (const QPointF& point : line) painter.drawEllipse(point, 3, 3);
 }
 

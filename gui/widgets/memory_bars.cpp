@@ -89,7 +89,7 @@ QRectF MemoryBars::bar_of(int position) const {
 }
 
 void MemoryBars::paint_bar(QPainter& painter, int position) const {
-  const ChartColours colours = chart_colours(palette());
+  const ChartColors colors = chart_colors(palette());
   const QRectF bar = bar_of(position);
   double bottom = bar.bottom();
   for (int c = 0; c < kMemoryClassCount; ++c) {
@@ -100,12 +100,12 @@ void MemoryBars::paint_bar(QPainter& painter, int position) const {
         full_scale();
     const QRectF part(bar.left(), bottom - height, bar.width(), height);
     const MemoryLook look = look_of(memory_class);
-    painter.fillRect(part, look.pattern == Qt::SolidPattern ? look.colour : colours.background);
-    if (look.pattern != Qt::SolidPattern) painter.fillRect(part, QBrush(look.colour, look.pattern));
+    painter.fillRect(part, look.pattern == Qt::SolidPattern ? look.color : colors.background);
+    if (look.pattern != Qt::SolidPattern) painter.fillRect(part, QBrush(look.color, look.pattern));
     bottom -= height;
   }
   if (position == chosen_) {
-    painter.setPen(QPen(colours.accent, hasFocus() ? 3 : 2));
+    painter.setPen(QPen(colors.accent, hasFocus() ? 3 : 2));
     painter.setBrush(Qt::NoBrush);
     painter.drawRect(bar.adjusted(-2, -2, 2, 2));
   }
@@ -113,8 +113,8 @@ void MemoryBars::paint_bar(QPainter& painter, int position) const {
 
 void MemoryBars::paintEvent(QPaintEvent*) {
   QPainter painter(this);
-  const ChartColours colours = chart_colours(palette());
-  painter.fillRect(rect(), colours.background);
+  const ChartColors colors = chart_colors(palette());
+  painter.fillRect(rect(), colors.background);
   if (amounts_.empty()) return;
   ChartAxis x, y;
   x.low = -0.5;
@@ -125,12 +125,12 @@ void MemoryBars::paintEvent(QPaintEvent*) {
   y.high = full_scale();
   y.is_binary = true;
   y.text = [](double value) { return bytes_text(Bytes(static_cast<std::int64_t>(value))); };
-  paint_axes(painter, area(), x, y, colours);
+  paint_axes(painter, area(), x, y, colors);
   for (int i = 0; i < static_cast<int>(amounts_.size()); ++i) paint_bar(painter, i);
   if (capacity_.value == 0) return;
   const double at =
       area().bottom() - area().height() * static_cast<double>(capacity_.value) / full_scale();
-  painter.setPen(QPen(colours.bad, 2, Qt::DashLine));
+  painter.setPen(QPen(colors.bad, 2, Qt::DashLine));
   painter.drawLine(QPointF(area().left(), at), QPointF(area().right(), at));
   painter.drawText(QRectF(area().right() - 240, at - painter.fontMetrics().height() - 2, 238, 20),
                    Qt::AlignRight, tr("capacity %1").arg(bytes_text(capacity_)));

@@ -12,7 +12,7 @@ namespace meshwright::gui {
 /// The color of a memory class, used everywhere; a
 /// pattern separates neighbors without relying on color.
 struct MemoryLook {
-  QColor colour;
+  QColor color;
   Qt::BrushStyle pattern = Qt::SolidPattern;
 };
 MemoryLook look_of(MemoryClass memory_class);

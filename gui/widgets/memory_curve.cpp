@@ -40,8 +40,8 @@ std::size_t MemoryCurve::peak() const {
 
 void MemoryCurve::paintEvent(QPaintEvent*) {
   QPainter painter(this);
-  const ChartColours colours = chart_colours(palette());
-  painter.fillRect(rect(), colours.background);
+  const ChartColors colors = chart_colors(palette());
+  painter.fillRect(rect(), colors.background);
   if (curve_.points.empty() || end_.value <= 0) return;
   const std::size_t at_peak = peak();
   const auto most =
@@ -54,7 +54,7 @@ void MemoryCurve::paintEvent(QPaintEvent*) {
   y.is_binary = true;
   y.text = [](double value) { return bytes_text(Bytes(static_cast<std::int64_t>(value))); };
   const QRectF plot = area();
-  paint_axes(painter, plot, x, y, colours);
+  paint_axes(painter, plot, x, y, colors);
   // Top-down: each class is painted with everything below it, so its own band stays visible.
   for (int c = kMemoryClassCount; c-- > 0;) {
     QPainterPath path(plot.bottomLeft());
@@ -72,13 +72,13 @@ void MemoryCurve::paintEvent(QPaintEvent*) {
     path.lineTo(plot.right(), before);
     path.lineTo(plot.bottomRight());
     const MemoryLook look = look_of(static_cast<MemoryClass>(c));
-    painter.fillPath(path, colours.background);
-    painter.fillPath(path, QBrush(look.colour, look.pattern));
+    painter.fillPath(path, colors.background);
+    painter.fillPath(path, QBrush(look.color, look.pattern));
   }
   const MemoryPoint& top = curve_.points[at_peak];
   const QPointF mark = point_of(plot, x, y, static_cast<double>(top.time.value),
                                 static_cast<double>(total(top.amounts).value));
-  painter.setPen(QPen(colours.text, 1, Qt::DashLine));
+  painter.setPen(QPen(colors.text, 1, Qt::DashLine));
   painter.drawLine(mark, QPointF(mark.x(), plot.bottom()));
   painter.drawText(
       QRectF(mark.x() - 150, plot.top() - 16, 300, 16), Qt::AlignCenter,

@@ -75,23 +75,23 @@ QPointF ParetoScatter::place_of(int plan) const {
 void ParetoScatter::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.setRenderHint(QPainter::Antialiasing);
-  const ChartColours colours = chart_colours(palette());
-  painter.fillRect(rect(), colours.background);
+  const ChartColors colors = chart_colors(palette());
+  painter.fillRect(rect(), colors.background);
   if (plans_.empty()) return;
   paint_axes(painter, plot_area(rect(), QFontMetricsF(font())), memory_axis(plans_),
-             step_axis(plans_), colours);
+             step_axis(plans_), colors);
   QPolygonF front;
   for (const std::size_t plan : pareto_front(plans_)) front += place_of(static_cast<int>(plan));
-  painter.setPen(QPen(colours.axis, 1.5, Qt::DashLine));
+  painter.setPen(QPen(colors.axis, 1.5, Qt::DashLine));
   painter.drawPolyline(front);
   for (int i = 0; i < static_cast<int>(plans_.size()); ++i) {
     const bool is_chosen = i == chosen_;
-    painter.setBrush(is_chosen ? colours.series[1] : colours.series[0]);
-    painter.setPen(QPen(is_chosen ? colours.text : colours.background, is_chosen ? 2 : 1));
+    painter.setBrush(is_chosen ? colors.series[1] : colors.series[0]);
+    painter.setPen(QPen(is_chosen ? colors.text : colors.background, is_chosen ? 2 : 1));
     painter.drawEllipse(place_of(i), is_chosen ? 8 : 5, is_chosen ? 8 : 5);
   }
   // Overlapping numbers are omitted (the tooltip shows them); the best plan's number comes first.
-  painter.setPen(colours.faint_text);
+  painter.setPen(colors.faint_text);
   std::vector<QRectF> taken;
   for (int i = 0; i < static_cast<int>(plans_.size()); ++i) {
     const QString number = QString::number(i + 1);

@@ -42,28 +42,28 @@ QPointF PointChart::place_of_expected(std::size_t point) const {
 void PointChart::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.setRenderHint(QPainter::Antialiasing);
-  const ChartColours colours = chart_colours(palette());
-  painter.fillRect(rect(), colours.background);
+  const ChartColors colors = chart_colors(palette());
+  painter.fillRect(rect(), colors.background);
   if (series_.points.empty()) return;
-  paint_axes(painter, plot_area(rect(), QFontMetricsF(font())), x_, y_, colours);
+  paint_axes(painter, plot_area(rect(), QFontMetricsF(font())), x_, y_, colors);
   QPolygonF line;
   for (std::size_t i = 0; i < series_.points.size(); ++i) line += place_of(i);
-  painter.setPen(QPen(colours.series[0], 1.5));
+  painter.setPen(QPen(colors.series[0], 1.5));
   if (series_.is_joined) painter.drawPolyline(line);
   QPolygonF law;
   for (const QPointF& point : series_.line)
     law += point_of(plot_area(rect(), QFontMetricsF(font())), x_, y_, point.x(), point.y());
-  painter.setPen(QPen(colours.series[1], 1.5, Qt::DashLine));
+  painter.setPen(QPen(colors.series[1], 1.5, Qt::DashLine));
   painter.drawPolyline(law);
   // A ring at the prediction, connected to the measured point.
-  painter.setPen(QPen(colours.series[1], 1.5));
+  painter.setPen(QPen(colors.series[1], 1.5));
   painter.setBrush(Qt::NoBrush);
   for (std::size_t i = 0; i < series_.expected.size(); ++i) {
     painter.drawLine(place_of_expected(i), line[static_cast<qsizetype>(i)]);
     painter.drawEllipse(place_of_expected(i), 4.5, 4.5);
   }
-  painter.setPen(QPen(colours.series[0], 1.5));
-  painter.setBrush(colours.series[0]);
+  painter.setPen(QPen(colors.series[0], 1.5));
+  painter.setBrush(colors.series[0]);
   for (const QPointF& point : line) painter.drawEllipse(point, 3.5, 3.5);
 }
 

@@ -78,8 +78,8 @@ int StageBars::position_at(const QPointF& point) const {
 
 void StageBars::paintEvent(QPaintEvent*) {
   QPainter painter(this);
-  const ChartColours colours = chart_colours(palette());
-  painter.fillRect(rect(), colours.background);
+  const ChartColors colors = chart_colors(palette());
+  painter.fillRect(rect(), colors.background);
   const auto count = static_cast<int>(times_.size());
   QFont small = font();
   small.setPointSizeF(small.pointSizeF() * 0.8);
@@ -88,20 +88,20 @@ void StageBars::paintEvent(QPaintEvent*) {
   for (int i = 0; i < count; ++i) {
     const QRectF bar = bar_of(i);
     const bool is_changed = slowness_of(i) != 1;
-    painter.fillRect(bar, is_changed ? colours.series[1] : colours.series[0]);
+    painter.fillRect(bar, is_changed ? colors.series[1] : colors.series[0]);
     if (is_changed) {  // hatched as well: color must not be the only cue
-      painter.fillRect(bar, QBrush(colours.background, Qt::BDiagPattern));
-      painter.setPen(colours.text);
+      painter.fillRect(bar, QBrush(colors.background, Qt::BDiagPattern));
+      painter.setPen(colors.text);
       painter.drawText(QRectF(bar.left() - 12, bar.top() - 15, bar.width() + 24, 14),
                        Qt::AlignCenter, QString("×%1").arg(slowness_of(i), 0, 'g', 3));
     }
-    painter.setPen(colours.faint_text);
+    painter.setPen(colors.faint_text);
     if (i % every == 0)
       painter.drawText(
           QRectF(bar.left() - 10, height() - kLabelHeight, bar.width() + 20, kLabelHeight),
           Qt::AlignCenter, QString::number(i));
     if (hasFocus() && i == chosen_) {
-      painter.setPen(QPen(colours.accent, 2));
+      painter.setPen(QPen(colors.accent, 2));
       painter.setBrush(Qt::NoBrush);
       painter.drawRect(bar.adjusted(-1, -1, 1, 1));
     }

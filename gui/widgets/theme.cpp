@@ -121,21 +121,21 @@ void apply_theme(QApplication& application, const PreferenceValues& values) {
   application.setStyleSheet(style_sheet(tones_of(resolved(values.theme))));
 }
 
-TimelineColours timeline_colours_of(const PreferenceValues& values) {
+TimelineColors timeline_colors_of(const PreferenceValues& values) {
   switch (resolved(values.theme)) {
     case ThemeChoice::kDark:
-      return dark_colours(values.palette);
+      return dark_colors(values.palette);
     case ThemeChoice::kHighContrast:
-      return high_contrast_colours();
+      return high_contrast_colors();
     case ThemeChoice::kLight:
     case ThemeChoice::kSystem:
       break;
   }
-  return light_colours(values.palette);
+  return light_colors(values.palette);
 }
 
 void apply_preferences(TimelineView& view, const PreferenceValues& values) {
-  view.appearance().set_theme(timeline_colours_of(values));
+  view.appearance().set_theme(timeline_colors_of(values));
   view.appearance().set_reduced_motion(values.reduced_motion);
   std::array<int, kHeldKeyNames.size()> held{};
   for (std::size_t i = 0; i < held.size(); ++i)
@@ -145,9 +145,9 @@ void apply_preferences(TimelineView& view, const PreferenceValues& values) {
   view.set_held_keys(held);
 }
 
-ChartColours chart_colours(const QPalette& palette) {
+ChartColors chart_colors(const QPalette& palette) {
   const bool dark = is_dark(palette);
-  ChartColours c;
+  ChartColors c;
   c.background = palette.color(QPalette::Base);
   c.panel = palette.color(QPalette::Window);
   c.text = palette.color(QPalette::Text);

@@ -7,7 +7,7 @@
 #include <array>
 
 #include "gui/session/preferences.hpp"
-#include "gui/timeline/colours.hpp"
+#include "gui/timeline/colors.hpp"
 
 class QApplication;
 
@@ -24,19 +24,19 @@ QPalette palette_of(ThemeChoice theme);
 /// Sets style, palette, font and style sheet of the application.
 void apply_theme(QApplication& application, const PreferenceValues& values);
 /// Timeline colors for the theme and palette of `values`; resolves kSystem.
-TimelineColours timeline_colours_of(const PreferenceValues& values);
+TimelineColors timeline_colors_of(const PreferenceValues& values);
 
 /// Applies colors, motion and held keys to a timeline.
 void apply_preferences(TimelineView& view, const PreferenceValues& values);
 
 /// Colors of charts and maps.
-struct ChartColours {
+struct ChartColors {
   QColor background, text, faint_text, grid, axis;
   QColor accent;                 ///< the selection
   QColor good, bad;              ///< always used together with a sign or a word
   QColor panel;                  ///< a card on the background
   std::array<QColor, 8> series;  ///< Okabe–Ito, ordered for maximum contrast between neighbors
 };
-ChartColours chart_colours(const QPalette& palette);
+ChartColors chart_colors(const QPalette& palette);
 
 }  // namespace meshwright::gui

@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "gui/text/number_text.hpp"
-#include "gui/timeline/colours.hpp"
+#include "gui/timeline/colors.hpp"
 #include "gui/widgets/theme.hpp"
 
 namespace meshwright::gui {
@@ -131,7 +131,7 @@ void TopologyMap::show_shares(std::vector<double> of_device, std::vector<double>
 void TopologyMap::paintEvent(QPaintEvent* event) {
   QPainter painter(this);
   painter.setRenderHint(QPainter::Antialiasing);
-  painter.fillRect(rect(), chart_colours(palette()).background);
+  painter.fillRect(rect(), chart_colors(palette()).background);
   if (node_of_rank_.empty()) return;
   const GroupPlace chosen = group_place(strategy_, RankId(chosen_), axis_);
   QFont small = font();
@@ -147,12 +147,12 @@ void TopologyMap::paintEvent(QPaintEvent* event) {
 }
 
 void TopologyMap::paint_node(QPainter& painter, int node) const {
-  const ChartColours colours = chart_colours(palette());
+  const ChartColors colors = chart_colors(palette());
   const QRectF box = node_box(node);
-  painter.setPen(colours.axis);
-  painter.setBrush(colours.panel);
+  painter.setPen(colors.axis);
+  painter.setBrush(colors.panel);
   painter.drawRoundedRect(box, 5, 5);
-  painter.setPen(colours.faint_text);
+  painter.setPen(colors.faint_text);
   const QRectF title(box.left() + 6, box.top() + 1, box.width() - 12, kTitle);
   painter.drawText(title, Qt::AlignVCenter, tr("node %1").arg(node));
   const auto n = static_cast<std::size_t>(node);
@@ -163,19 +163,19 @@ void TopologyMap::paint_node(QPainter& painter, int node) const {
 
 /// A bar at the bottom shows the utilization of the device's own link.
 void TopologyMap::paint_device(QPainter& painter, int rank, const GroupPlace& chosen) const {
-  const ChartColours colours = chart_colours(palette());
+  const ChartColors colors = chart_colors(palette());
   const GroupPlace place = group_place(strategy_, RankId(rank), axis_);
-  const QColor hue = colours.series[static_cast<std::size_t>(place.group) % colours.series.size()];
+  const QColor hue = colors.series[static_cast<std::size_t>(place.group) % colors.series.size()];
   const QRectF device = device_box(rank);
   const bool is_with_chosen = place.group == chosen.group;
   constexpr int kPale = 115;  // of 255
   QColor veil = hue;
   veil.setAlpha(is_with_chosen ? 255 : kPale);
-  const QColor colour = QColor::fromRgb(blended(colours.panel.rgb(), veil.rgba()));
-  painter.setBrush(colour);
+  const QColor color = QColor::fromRgb(blended(colors.panel.rgb(), veil.rgba()));
+  painter.setBrush(color);
   painter.setPen(Qt::NoPen);
   painter.drawRoundedRect(device, 4, 4);
-  const QColor ink = QColor::fromRgb(text_on(colour.rgb()));
+  const QColor ink = QColor::fromRgb(text_on(color.rgb()));
   if (const auto r = static_cast<std::size_t>(rank); r < share_of_device_.size()) {
     const QRectF foot(device.left() + 5, device.bottom() - 7, device.width() - 10, 4);
     painter.setPen(QPen(ink, 0.7));
@@ -187,7 +187,7 @@ void TopologyMap::paint_device(QPainter& painter, int rank, const GroupPlace& ch
         ink);
   }
   if (is_with_chosen) {
-    painter.setPen(QPen(colours.text, rank == chosen_ ? 3 : 1.5));
+    painter.setPen(QPen(colors.text, rank == chosen_ ? 3 : 1.5));
     painter.setBrush(Qt::NoBrush);
     painter.drawRoundedRect(device, 4, 4);
   }

@@ -45,8 +45,8 @@ void Waterfall::show_parts(const QString& before, const QString& after,
 
 void Waterfall::paintEvent(QPaintEvent*) {
   QPainter painter(this);
-  const ChartColours colours = chart_colours(palette());
-  painter.fillRect(rect(), colours.background);
+  const ChartColors colors = chart_colors(palette());
+  painter.fillRect(rect(), colors.background);
   if (before_.isEmpty()) return;
   const QFontMetricsF metrics(painter.font());
   double names = std::max(metrics.horizontalAdvance(before_), metrics.horizontalAdvance(after_));
@@ -74,25 +74,25 @@ void Waterfall::paintEvent(QPaintEvent*) {
            plot.width() * static_cast<double>(ticks - low) / static_cast<double>(high - low);
   };
   double y = plot.top();
-  const auto row = [&](const QString& name, std::int64_t from, std::int64_t to,
-                       const QColor& colour, const QString& figure) {
-    painter.setPen(colours.text);
+  const auto row = [&](const QString& name, std::int64_t from, std::int64_t to, const QColor& color,
+                       const QString& figure) {
+    painter.setPen(colors.text);
     painter.drawText(QRectF(4, y, names + 4, height), Qt::AlignRight | Qt::AlignVCenter, name);
     const double left = x_of(std::min(from, to)), right = x_of(std::max(from, to));
-    painter.fillRect(QRectF(left, y + 3, std::max(1.5, right - left), height - 6), colour);
+    painter.fillRect(QRectF(left, y + 3, std::max(1.5, right - left), height - 6), color);
     painter.drawText(QRectF(right + 5, y, figures + plot.width(), height), Qt::AlignVCenter,
                      figure);
     y += height;
   };
-  row(before_, low, total_before_.value, colours.series[0], time_text(total_before_));
+  row(before_, low, total_before_.value, colors.series[0], time_text(total_before_));
   at = total_before_;
   for (const WaterfallPart& part : parts_) {
     const Ticks difference = part.after - part.before;
     row(part.name, at.value, (at + difference).value,
-        difference < Ticks() ? colours.good : colours.bad, signed_time(difference));
+        difference < Ticks() ? colors.good : colors.bad, signed_time(difference));
     at += difference;
   }
-  row(after_, low, total_after_.value, colours.series[0], time_text(total_after_));
+  row(after_, low, total_after_.value, colors.series[0], time_text(total_after_));
 }
 
 void Waterfall::changeEvent(QEvent* event) {

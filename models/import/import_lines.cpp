@@ -10,7 +10,7 @@ namespace meshwright {
 namespace {
 
 /// Removes terminal escape sequences ("ESC [ … letter").
-std::string without_colours(std::string_view text) {
+std::string without_colors(std::string_view text) {
   constexpr char kEscape = '\x1b';
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -43,7 +43,7 @@ std::vector<TextLine> lines_of(const NamedText& source) {
     if (lines.size() >= kMostImportLines)
       refuse(source, number, fmt::format("more than {} lines", kMostImportLines), "");
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-    lines.push_back({number, without_colours(line)});
+    lines.push_back({number, without_colors(line)});
     rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
   }
   return lines;

@@ -61,7 +61,7 @@ TimelineScene scene_of(std::shared_ptr<const TimelineTracks> tracks) {
   font.setPixelSize(9);
   scene.font = std::make_shared<const LabelFont>(font);
   scene.height = kHeight;
-  scene.style.colours = light_colours();
+  scene.style.colors = light_colors();
   scene.content.tracks = std::move(tracks);
   return scene;
 }

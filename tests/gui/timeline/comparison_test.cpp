@@ -49,21 +49,20 @@ TEST(OrderEdit, GoesAfterEveryPassWithAnEarlierMiddle) {
 }
 
 // WCAG 2.1, success criterion 1.4.3: 4.5 to 1 for text.
-TEST(Colours, KeepTextReadable) {
-  for (const TimelineColours& colours :
-       {light_colours(), dark_colours(), high_contrast_colours()}) {
-    EXPECT_GE(contrast(colours.text, colours.background), 7.0);
-    EXPECT_GE(contrast(colours.text, colours.header), 7.0);
-    EXPECT_GE(contrast(colours.faint_text, colours.background), 4.5);
-    EXPECT_GE(contrast(colours.selection, colours.background), 4.5);
+TEST(Colors, KeepTextReadable) {
+  for (const TimelineColors& colors : {light_colors(), dark_colors(), high_contrast_colors()}) {
+    EXPECT_GE(contrast(colors.text, colors.background), 7.0);
+    EXPECT_GE(contrast(colors.text, colors.header), 7.0);
+    EXPECT_GE(contrast(colors.faint_text, colors.background), 4.5);
+    EXPECT_GE(contrast(colors.selection, colors.background), 4.5);
   }
   for (int p = 0; p < kSlicePaletteCount; ++p)
-    for (const Argb fill : light_colours(static_cast<SlicePalette>(p)).slice)
+    for (const Argb fill : light_colors(static_cast<SlicePalette>(p)).slice)
       EXPECT_GE(contrast(fill, text_on(fill)), 4.5) << std::hex << fill;
 }
 
 // By hand: black on white is (1 + 0.05) / (0 + 0.05) = 21.
-TEST(Colours, ContrastOfBlackAndWhiteIsTwentyOne) {
+TEST(Colors, ContrastOfBlackAndWhiteIsTwentyOne) {
   EXPECT_NEAR(contrast(0xff000000, 0xffffffff), 21.0, 1e-9);
   EXPECT_NEAR(contrast(0xff808080, 0xff808080), 1.0, 1e-9);
 }

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "gui/timeline/colours.hpp"
+#include "gui/timeline/colors.hpp"
 #include "gui/timeline/tracks.hpp"
 
 namespace meshwright::gui {

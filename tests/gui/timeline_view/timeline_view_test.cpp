@@ -361,14 +361,14 @@ TEST_F(TimelineViewTest, GoesToRanksAndTimes) {
 
 // ---- pictures -----------------------------------------------------------------------------------
 
-TEST_F(TimelineViewTest, PaintsSlicesInTheirColours) {
+TEST_F(TimelineViewTest, PaintsSlicesInTheirColors) {
   const QImage image = to_image(view.snapshot());
   const int y = y_of_rank(1);
   for (const char* name : {"r1.compute.s1.F2", "r1.compute.s1.B3"}) {
     const std::size_t slice = slice_named(name);
     // Next to the label, inside the box.
     const int x = x_of(shown.tracks->start_of(slice)) + 4;
-    const Argb wanted = light_colours().slice[static_cast<std::size_t>(shown.tracks->kind[slice])];
+    const Argb wanted = light_colors().slice[static_cast<std::size_t>(shown.tracks->kind[slice])];
     EXPECT_EQ(image.pixel(x, y), wanted) << name;
   }
 }

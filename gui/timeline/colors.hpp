@@ -15,7 +15,7 @@ using Argb = std::uint32_t;
 enum class SlicePalette : std::uint8_t { kOkabeIto, kPyTorch, kMegatronPaper, kZeroBubblePaper };
 inline constexpr int kSlicePaletteCount = 4;
 
-struct TimelineColours {
+struct TimelineColors {
   std::array<Argb, kSliceKindCount> slice{};
   std::array<Argb, kMemoryClassCount> memory{};
   Argb background = 0, row_stripe = 0, idle = 0;  ///< idle: background of compute rows
@@ -24,15 +24,15 @@ struct TimelineColours {
   Argb critical = 0, dim = 0;  ///< dim: overlay on everything off the critical path
   Argb arrow = 0, ghost = 0, hatch = 0;
   Argb faster = 0, slower = 0;  ///< difference lane
-  friend bool operator==(const TimelineColours&, const TimelineColours&) = default;
+  friend bool operator==(const TimelineColors&, const TimelineColors&) = default;
 };
 
-TimelineColours light_colours(SlicePalette palette = SlicePalette::kOkabeIto);
-TimelineColours dark_colours(SlicePalette palette = SlicePalette::kOkabeIto);
-TimelineColours high_contrast_colours();
+TimelineColors light_colors(SlicePalette palette = SlicePalette::kOkabeIto);
+TimelineColors dark_colors(SlicePalette palette = SlicePalette::kOkabeIto);
+TimelineColors high_contrast_colors();
 
 /// Color of any micro-batch number, distinct from its neighbors.
-Argb microbatch_colour(int microbatch);
+Argb microbatch_color(int microbatch);
 /// `over` alpha-blended onto `under`; the result is opaque.
 Argb blended(Argb under, Argb over);
 

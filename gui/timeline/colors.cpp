@@ -1,4 +1,4 @@
-#include "gui/timeline/colours.hpp"
+#include "gui/timeline/colors.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,44 +9,44 @@ namespace {
 constexpr Argb opaque(std::uint32_t rgb) { return 0xff000000U | rgb; }
 constexpr Argb with_alpha(std::uint32_t rgb, std::uint32_t alpha) { return alpha << 24 | rgb; }
 
-using SliceColours = std::array<Argb, kSliceKindCount>;
+using SliceColors = std::array<Argb, kSliceKindCount>;
 
 /// In the order of SliceKind: F, B, I, W, optimizer,
 /// collective, send, receive, recompute, copy, kernel, host.
-SliceColours slice_colours(SlicePalette palette) {
-  SliceColours colours{opaque(0x0072b2), opaque(0xe69f00), opaque(0x56b4e9), opaque(0x009e73),
-                       opaque(0xf0e442), opaque(0xd55e00), opaque(0xcc79a7), opaque(0xb05a8a),
-                       opaque(0x999999), opaque(0xbcbd22), opaque(0x4a7fb5), opaque(0xa0a0a0)};
+SliceColors slice_colors(SlicePalette palette) {
+  SliceColors colors{opaque(0x0072b2), opaque(0xe69f00), opaque(0x56b4e9), opaque(0x009e73),
+                     opaque(0xf0e442), opaque(0xd55e00), opaque(0xcc79a7), opaque(0xb05a8a),
+                     opaque(0x999999), opaque(0xbcbd22), opaque(0x4a7fb5), opaque(0xa0a0a0)};
   switch (palette) {
     case SlicePalette::kOkabeIto:
       break;
     case SlicePalette::kPyTorch:  // as torch.distributed.pipelining's schedule visualizer
-      colours[0] = opaque(0x1f77b4), colours[1] = opaque(0xff7f0e), colours[2] = opaque(0x17becf),
-      colours[3] = opaque(0x2ca02c);
+      colors[0] = opaque(0x1f77b4), colors[1] = opaque(0xff7f0e), colors[2] = opaque(0x17becf),
+      colors[3] = opaque(0x2ca02c);
       break;
     case SlicePalette::kMegatronPaper:  // forward blue, backward green (arXiv 2104.04473, figure 4)
-      colours[0] = opaque(0x3d6fc4), colours[1] = opaque(0x6fbf73), colours[2] = opaque(0x6fbf73),
-      colours[3] = opaque(0x2f7d4f);
+      colors[0] = opaque(0x3d6fc4), colors[1] = opaque(0x6fbf73), colors[2] = opaque(0x6fbf73),
+      colors[3] = opaque(0x2f7d4f);
       break;
     case SlicePalette::kZeroBubblePaper:  // F blue, B turquoise, W green (arXiv 2401.10241)
-      colours[0] = opaque(0x4c78d8), colours[1] = opaque(0x39b6b0), colours[2] = opaque(0x39c5c0),
-      colours[3] = opaque(0x3c9a4a);
+      colors[0] = opaque(0x4c78d8), colors[1] = opaque(0x39b6b0), colors[2] = opaque(0x39c5c0),
+      colors[3] = opaque(0x3c9a4a);
       break;
   }
-  return colours;
+  return colors;
 }
 
 /// The colors of the Memory screen, in MemoryClass order: weights, gradients, optimizer,
 /// activations, working, logits, communication, reserved.
-constexpr std::array<Argb, kMemoryClassCount> kMemoryColours{
+constexpr std::array<Argb, kMemoryClassCount> kMemoryColors{
     opaque(0x0072b2), opaque(0x56b4e9), opaque(0x009e73), opaque(0xe69f00),
     opaque(0xf0e442), opaque(0xd55e00), opaque(0xcc79a7), opaque(0x8a8f98)};
 
 }  // namespace
 
-TimelineColours light_colours(SlicePalette palette) {
-  return {.slice = slice_colours(palette),
-          .memory = kMemoryColours,
+TimelineColors light_colors(SlicePalette palette) {
+  return {.slice = slice_colors(palette),
+          .memory = kMemoryColors,
           .background = opaque(0xffffff),
           .row_stripe = opaque(0xf6f7f9),
           .idle = opaque(0xe6e8ec),
@@ -68,43 +68,43 @@ TimelineColours light_colours(SlicePalette palette) {
           .slower = opaque(0xc62828)};
 }
 
-TimelineColours dark_colours(SlicePalette palette) {
-  TimelineColours colours{.slice = slice_colours(palette),
-                          .memory = kMemoryColours,
-                          .background = opaque(0x16181c),
-                          .row_stripe = opaque(0x1b1e23),
-                          .idle = opaque(0x292d34),
-                          .text = opaque(0xe8eaed),
-                          .faint_text = opaque(0x9aa3ad),
-                          .grid = opaque(0x343941),
-                          .header = opaque(0x1f2329),
-                          .hover = with_alpha(0xffffff, 0xd0),
-                          .selection = opaque(0xffffff),
-                          .area = with_alpha(0x6aa1ff, 0x38),
-                          .cursor_a = opaque(0x5fd38d),
-                          .cursor_b = opaque(0xff8a80),
-                          .critical = opaque(0xff6ea9),
-                          .dim = with_alpha(0x16181c, 0xb0),
-                          .arrow = opaque(0xe0e3e7),
-                          .ghost = opaque(0xb39ddb),
-                          .hatch = with_alpha(0x9aa3ad, 0x70),
-                          .faster = opaque(0x66bb6a),
-                          .slower = opaque(0xef5350)};
-  return colours;
+TimelineColors dark_colors(SlicePalette palette) {
+  TimelineColors colors{.slice = slice_colors(palette),
+                        .memory = kMemoryColors,
+                        .background = opaque(0x16181c),
+                        .row_stripe = opaque(0x1b1e23),
+                        .idle = opaque(0x292d34),
+                        .text = opaque(0xe8eaed),
+                        .faint_text = opaque(0x9aa3ad),
+                        .grid = opaque(0x343941),
+                        .header = opaque(0x1f2329),
+                        .hover = with_alpha(0xffffff, 0xd0),
+                        .selection = opaque(0xffffff),
+                        .area = with_alpha(0x6aa1ff, 0x38),
+                        .cursor_a = opaque(0x5fd38d),
+                        .cursor_b = opaque(0xff8a80),
+                        .critical = opaque(0xff6ea9),
+                        .dim = with_alpha(0x16181c, 0xb0),
+                        .arrow = opaque(0xe0e3e7),
+                        .ghost = opaque(0xb39ddb),
+                        .hatch = with_alpha(0x9aa3ad, 0x70),
+                        .faster = opaque(0x66bb6a),
+                        .slower = opaque(0xef5350)};
+  return colors;
 }
 
-TimelineColours high_contrast_colours() {
-  TimelineColours colours = dark_colours();
-  colours.background = colours.row_stripe = colours.header = opaque(0x000000);
-  colours.idle = opaque(0x101010);
-  colours.text = colours.faint_text = colours.arrow = opaque(0xffffff);
-  colours.grid = opaque(0x808080);
-  colours.selection = opaque(0xffff00);
-  colours.hatch = opaque(0xc0c0c0);
-  return colours;
+TimelineColors high_contrast_colors() {
+  TimelineColors colors = dark_colors();
+  colors.background = colors.row_stripe = colors.header = opaque(0x000000);
+  colors.idle = opaque(0x101010);
+  colors.text = colors.faint_text = colors.arrow = opaque(0xffffff);
+  colors.grid = opaque(0x808080);
+  colors.selection = opaque(0xffff00);
+  colors.hatch = opaque(0xc0c0c0);
+  return colors;
 }
 
-Argb microbatch_colour(int microbatch) {
+Argb microbatch_color(int microbatch) {
   // Neighbors are a golden angle apart in hue, with six steps of lightness.
   const double hue = std::fmod(static_cast<double>(microbatch) * 0.61803398875, 1.0) * 6;
   const double light = 0.45 + 0.05 * (microbatch % 6);
@@ -136,12 +136,12 @@ Argb blended(Argb under, Argb over) {
 namespace {
 
 /// Relative luminance of an opaque sRGB color (WCAG 2.1).
-double relative_luminance(Argb colour) {
+double relative_luminance(Argb color) {
   const auto linear = [](std::uint32_t channel) {
     const double c = static_cast<double>(channel & 255) / 255;
     return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
   };
-  return 0.2126 * linear(colour >> 16) + 0.7152 * linear(colour >> 8) + 0.0722 * linear(colour);
+  return 0.2126 * linear(color >> 16) + 0.7152 * linear(color >> 8) + 0.0722 * linear(color);
 }
 
 }  // namespace
