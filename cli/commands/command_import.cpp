@@ -68,10 +68,9 @@ const ImportFormat& format_of(const ImportFlags& flags, const NamedText& source)
 std::optional<CollectiveKind> kind_of(const ImportFlags& flags) {
   if (flags.collective.empty()) return std::nullopt;
   std::vector<std::string> names;
-  for (int k = 0; k < kCollectiveKindCount; ++k) {
-    const auto kind = static_cast<CollectiveKind>(k);
-    if (name_of(kind) == flags.collective) return kind;
-    names.emplace_back(name_of(kind));
+  for (const CollectiveTraits& traits : kCollectives) {
+    if (traits.name == flags.collective) return traits.kind;
+    names.emplace_back(traits.name);
   }
   throw UsageError({.where = "--collective",
                     .what = fmt::format("invalid value '{}'", flags.collective),

@@ -31,8 +31,7 @@ Names schedule_choices() {
 
 Names collective_names() {
   Names names;
-  for (int k = 0; k < kCollectiveKindCount; ++k)
-    names.emplace_back(name_of(static_cast<CollectiveKind>(k)));
+  for (const CollectiveTraits& traits : kCollectives) names.emplace_back(traits.name);
   return names;
 }
 

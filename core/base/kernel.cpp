@@ -50,14 +50,6 @@ std::string_view name_of(Axis axis) {
   return kNames[static_cast<std::size_t>(axis)];
 }
 
-std::string_view name_of(CollectiveKind kind) {
-  constexpr std::array<std::string_view, kCollectiveKindCount> kNames{
-      "all-reduce", "all-gather", "reduce-scatter", "all-to-all",    "broadcast",
-      "reduce",     "scatter",    "gather",         "ring-exchange", "push",
-      "pull",       "to-host",    "from-host"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
 namespace {
 constexpr std::array<std::string_view, kCollectiveAlgorithmCount> kAlgorithmNames{
     "auto", "ring", "tree", "nvls", "hierarchical"};

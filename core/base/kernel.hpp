@@ -7,6 +7,7 @@
 #include <string_view>
 #include <variant>
 
+#include "core/base/collective_kinds.hpp"
 #include "core/base/dtype.hpp"
 #include "core/base/ids.hpp"
 #include "core/base/units.hpp"
@@ -86,25 +87,6 @@ struct Kernel {
 enum class Axis : std::uint8_t { kTensor, kContext, kExpert, kData, kPipeline };
 inline constexpr int kAxisCount = 5;
 std::string_view name_of(Axis axis);  ///< "tp", "cp", "ep", "dp", "pp"
-
-enum class CollectiveKind : std::uint8_t {
-  kAllReduce,
-  kAllGather,
-  kReduceScatter,
-  kAllToAll,
-  kBroadcast,  ///< from the first member to all
-  kReduce,     ///< to the first member
-  kScatter,    ///< from the first member, one shard to each
-  kGather,     ///< to the first member, one shard from each
-  /// Every member sends to the next one, the last to the first, for `rounds` rounds.
-  kRingExchange,
-  kPush,          ///< workers (first members) send gradients to servers (last members)
-  kPull,          ///< servers send weights to workers
-  kCopyToHost,    ///< single member: device to host memory
-  kCopyFromHost,  ///< single member: host to device memory
-};
-inline constexpr int kCollectiveKindCount = 13;
-std::string_view name_of(CollectiveKind kind);
 
 /// Algorithm of an all-reduce, reduce-scatter or all-gather (NCCL_ALGO).
 enum class CollectiveAlgorithm : std::uint8_t {

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_value.hpp"
@@ -16,16 +15,13 @@ constexpr double kLongestNs = 1e15;  ///< eleven days
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array kCollectiveKinds = {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
-                                         CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll,
-                                         CollectiveKind::kBroadcast};
-
 CollectiveKind read_kind(JsonObjectReader& reader) {
   const std::string name = reader.text("kind");
   std::vector<std::string> names;
-  for (const CollectiveKind kind : kCollectiveKinds) {
-    if (name_of(kind) == name) return kind;
-    names.emplace_back(name_of(kind));
+  for (const CollectiveTraits& traits : kCollectives) {
+    if (!traits.is_calibrated) continue;
+    if (traits.name == name) return traits.kind;
+    names.emplace_back(traits.name);
   }
   reader.note("kind", fmt::format("unknown collective '{}'", name), suggest(name, names));
   return CollectiveKind::kAllReduce;

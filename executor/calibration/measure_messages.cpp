@@ -159,10 +159,8 @@ MessageFigures measure_messages() {
 
 std::vector<CollectiveCurve> measure_collectives(int ranks) {
   std::vector<CollectiveCurve> curves;
-  for (const CollectiveKind kind :
-       {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
-        CollectiveKind::kAllToAll, CollectiveKind::kBroadcast})
-    curves.push_back(curve_of(kind, ranks));
+  for (const CollectiveTraits& traits : kCollectives)
+    if (traits.is_calibrated) curves.push_back(curve_of(traits.kind, ranks));
   return curves;
 }
 

@@ -6,13 +6,6 @@
 #include "executor/training/training_actions.hpp"
 
 namespace meshwright {
-namespace {
-
-bool is_host_copy(CollectiveKind kind) {
-  return kind == CollectiveKind::kCopyToHost || kind == CollectiveKind::kCopyFromHost;
-}
-
-}  // namespace
 
 void TrainingActions::prepare(const RunTask&, const Collective& collective) {
   const bool is_norm = collective.kind == CollectiveKind::kAllReduce &&

@@ -51,13 +51,13 @@ Ticks RankGroup::reduce_blocks(const Vector& values, Ticks ready, Reduction redu
 }
 
 Ticks RankGroup::scatter_sums(const Vector& values, Ticks ready) {
-  GroupCall call = call_of(GroupCall::Kind::kReduceScatter);
+  GroupCall call = call_of(CollectiveKind::kReduceScatter);
   call.values = values;
   return communicator_.run_collective(call) ? ready : reduce_blocks(values, ready, Reduction::kSum);
 }
 
 Ticks RankGroup::reduce_all(const Vector& values, Ticks ready, Reduction reduction) {
-  GroupCall call = call_of(GroupCall::Kind::kAllReduce);
+  GroupCall call = call_of(CollectiveKind::kAllReduce);
   call.values = values;
   call.reduction = reduction;
   if (communicator_.run_collective(call)) return ready;
@@ -81,12 +81,12 @@ Ticks RankGroup::reduce_scatter(std::span<std::uint16_t> bf16_values, Ticks read
   return scatter_sums(vector_of(bf16_values), ready);
 }
 
-GroupCall RankGroup::call_of(GroupCall::Kind kind) const {
+GroupCall RankGroup::call_of(CollectiveKind kind) const {
   return {.kind = kind, .members = members_, .index = index_};
 }
 
 Ticks RankGroup::all_gather(std::span<std::byte> buffer, std::int64_t element_bytes, Ticks ready) {
-  GroupCall call = call_of(GroupCall::Kind::kAllGather);
+  GroupCall call = call_of(CollectiveKind::kAllGather);
   call.bytes = buffer;
   call.element_bytes = element_bytes;
   if (communicator_.run_collective(call)) return ready;
@@ -107,7 +107,7 @@ Ticks RankGroup::all_gather(std::span<std::byte> buffer, std::int64_t element_by
 Ticks RankGroup::all_to_all(std::span<const std::span<const std::byte>> sent,
                             std::span<const std::span<std::byte>> received, Ticks ready) {
   MW_CHECK(sent.size() == members_.size() && received.size() == members_.size());
-  GroupCall call = call_of(GroupCall::Kind::kAllToAll);
+  GroupCall call = call_of(CollectiveKind::kAllToAll);
   call.sent = sent;
   call.received = received;
   if (communicator_.run_collective(call)) return ready;
@@ -164,7 +164,7 @@ Ticks RankGroup::ring_replace(std::span<std::byte> buffer, std::int64_t element_
 
 /// The root must learn when the others were ready, because all wait for each other.
 Ticks RankGroup::broadcast(std::span<std::byte> bytes, int root, Ticks ready) {
-  GroupCall call = call_of(GroupCall::Kind::kBroadcast);
+  GroupCall call = call_of(CollectiveKind::kBroadcast);
   call.bytes = bytes;
   call.root = root;
   if (communicator_.run_collective(call)) return ready;

@@ -64,7 +64,7 @@ class RankGroup {
  private:
   Ticks reduce_blocks(const Vector& values, Ticks ready, Reduction reduction);
   Ticks scatter_sums(const Vector& values, Ticks ready);
-  GroupCall call_of(GroupCall::Kind kind) const;
+  GroupCall call_of(CollectiveKind kind) const;
   Ticks reduce_all(const Vector& values, Ticks ready, Reduction reduction);
   RankId next() const { return members_[static_cast<std::size_t>((index_ + 1) % size())]; }
   RankId previous() const {

@@ -42,8 +42,7 @@ struct MessageSource {
 /// A whole collective over `members`, in the order of their blocks; mirrors the functions of
 /// RankGroup.
 struct GroupCall {
-  enum class Kind : std::uint8_t { kAllReduce, kReduceScatter, kAllGather, kAllToAll, kBroadcast };
-  Kind kind = Kind::kAllReduce;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
   std::span<const RankId> members = {};
   int index = 0;                                       ///< of this rank among `members`
   Vector values = {};                                  ///< for reductions

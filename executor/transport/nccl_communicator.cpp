@@ -328,17 +328,17 @@ bool NcclCommunicator::run_collective(const GroupCall& call) {
   const auto members = static_cast<std::int64_t>(call.members.size());
   const Vector& v = call.values;
   switch (call.kind) {
-    case GroupCall::Kind::kAllToAll:
+    case CollectiveKind::kAllToAll:
       return all_to_all(nccl, call);
-    case GroupCall::Kind::kAllGather:
+    case CollectiveKind::kAllGather:
       return all_gather(nccl, call);
-    case GroupCall::Kind::kAllReduce:
-    case GroupCall::Kind::kReduceScatter: {
+    case CollectiveKind::kAllReduce:
+    case CollectiveKind::kReduceScatter: {
       if (v.size == 0) return true;
       if (!queue_.use(v.data, size_of(v), /*writes=*/true)) return false;
       queue_.note_work();
       // ncclReduceScatter needs equal blocks; unequal ones are all-reduced.
-      if (call.kind == GroupCall::Kind::kAllReduce || v.size % members != 0) {
+      if (call.kind == CollectiveKind::kAllReduce || v.size % members != 0) {
         options_.table.all_reduce(nccl, v.data, v.data, v.size, v.dtype, call.reduction,
                                   queue_.stream());
         return true;
@@ -348,7 +348,7 @@ bool NcclCommunicator::run_collective(const GroupCall& call) {
                                     v.dtype, queue_.stream());
       return true;
     }
-    case GroupCall::Kind::kBroadcast: {
+    case CollectiveKind::kBroadcast: {
       if (call.bytes.empty()) return true;
       const Bytes size(std::ssize(call.bytes));
       if (!queue_.use(call.bytes.data(), size, call.index != call.root)) return false;
@@ -362,8 +362,9 @@ bool NcclCommunicator::run_collective(const GroupCall& call) {
       options_.table.exchange_all(nccl, transfers, queue_.stream());
       return true;
     }
+    default:
+      return false;
   }
-  MW_CHECK(false);
 }
 
 /// Equal blocks are gathered in place; otherwise every member sends its block to all others.

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "core/base/json_value.hpp"
@@ -20,24 +19,15 @@ constexpr double kMicrosecond = 1e-6;
 
 /// "all_reduce_perf" → all-reduce.
 std::optional<CollectiveKind> kind_of_test(std::string name) {
-  static const std::map<std::string, CollectiveKind> kTests{
-      {"all_reduce", CollectiveKind::kAllReduce},
-      {"all_gather", CollectiveKind::kAllGather},
-      {"reduce_scatter", CollectiveKind::kReduceScatter},
-      {"alltoall", CollectiveKind::kAllToAll},
-      {"broadcast", CollectiveKind::kBroadcast},
-      {"reduce", CollectiveKind::kReduce},
-      {"scatter", CollectiveKind::kScatter},
-      {"gather", CollectiveKind::kGather}};
   name = lower_case(name);
   if (const std::size_t slash = name.rfind('/'); slash != std::string::npos)
     name = name.substr(slash + 1);
   if (name.ends_with("_perf")) name.resize(name.size() - 5);
   std::replace(name.begin(), name.end(), '-', '_');
   if (name == "all_to_all") name = "alltoall";
-  const auto found = kTests.find(name);
-  if (found == kTests.end()) return std::nullopt;
-  return found->second;
+  for (const CollectiveTraits& traits : kCollectives)
+    if (!name.empty() && traits.nccl_test == name) return traits.kind;
+  return std::nullopt;
 }
 
 /// The content of one output, text or JSON.

@@ -17,12 +17,9 @@ constexpr int kUsualGpusPerNode = 8;
 constexpr double kTransferQuantile = 0.1;
 
 std::optional<CollectiveKind> collective_kind_of(std::string_view name) {
-  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
-  if (has("allreduce") || has("all_reduce")) return CollectiveKind::kAllReduce;
-  if (has("allgather") || has("all_gather")) return CollectiveKind::kAllGather;
-  if (has("reduce_scatter")) return CollectiveKind::kReduceScatter;
-  if (has("alltoall") || has("all_to_all")) return CollectiveKind::kAllToAll;
-  if (has("broadcast")) return CollectiveKind::kBroadcast;
+  for (const CollectiveTraits& traits : kCollectives)
+    for (const std::string_view part : traits.in_traces)
+      if (!part.empty() && name.find(part) != std::string_view::npos) return traits.kind;
   return std::nullopt;
 }
 

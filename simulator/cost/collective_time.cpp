@@ -59,18 +59,18 @@ CollectiveEstimate estimate_collective(const NcclGroup& tuner_group, CollectiveK
                               .transfer = bytes / nccl->bandwidth,
                               .switch_transfer = {},
                               .across_nodes = group.nodes > 1};
-  const bool reduces_to_one = kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kReduce;
-  if (pair.algorithm == NcclAlgorithm::kRing && !estimate.across_nodes && !reduces_to_one)
-    estimate.ring_steps = nccl_ring_steps(group, kind);
+  const bool moves_shards = traits_of(kind).pattern == TrafficPattern::kRing;
+  if (pair.algorithm == NcclAlgorithm::kRing && !estimate.across_nodes && moves_shards)
+    estimate.ring_steps = ring_steps(kind, group.ranks);
   if (group.over_pcie && !estimate.across_nodes) {
     const double half = pair.protocol == NcclProtocol::kLl ? 0.5 : 1.0;
-    const double conversion = group.ranks / nccl_ring_steps(group, kind);
+    const double conversion = group.ranks / ring_steps(kind, group.ranks);
     estimate.transfer = bytes / (half * conversion * group.pcie_link);
     estimate.crowded = group.ranks > 2;
   }
   if (pair.algorithm == NcclAlgorithm::kNvlsTree) {
     const double ports = group.nodes == 2 ? 2.0 : 1.0;
-    const double conversion = group.ranks / nccl_ring_steps(group, kind);
+    const double conversion = group.ranks / ring_steps(kind, group.ranks);
     estimate.transfer = bytes / (ports * conversion * group.network);
     estimate.switch_transfer = bytes / nccl_local_nvls_bandwidth(group, kind);
   }

@@ -151,55 +151,31 @@ class DeviceCostModel final : public CostModel {
             collective.kind == CollectiveKind::kReduceScatter);
   }
 
-  static bool is_host_copy(CollectiveKind kind) {
-    return kind == CollectiveKind::kCopyToHost || kind == CollectiveKind::kCopyFromHost;
-  }
-
-  /// Measured parameters include the launch.
+  /// Measured parameters of rings and of all-to-all include the launch; other collectives have
+  /// none.
   bool includes_launch(CollectiveKind kind) const {
-    if (!is_measured()) return false;
-    switch (kind) {
-      case CollectiveKind::kAllReduce:
-      case CollectiveKind::kAllGather:
-      case CollectiveKind::kReduceScatter:
-      case CollectiveKind::kBroadcast:
-      case CollectiveKind::kReduce:
-      case CollectiveKind::kAllToAll:
-        return true;
-      case CollectiveKind::kScatter:
-      case CollectiveKind::kGather:
-      case CollectiveKind::kRingExchange:
-      case CollectiveKind::kPush:
-      case CollectiveKind::kPull:
-      case CollectiveKind::kCopyToHost:
-      case CollectiveKind::kCopyFromHost:
-        break;
-    }
-    return false;
+    const TrafficPattern pattern = traits_of(kind).pattern;
+    return is_measured() && (is_ring(pattern) || pattern == TrafficPattern::kPairs);
   }
   bool is_measured() const { return device_.collectives && device_.compute_capability; }
 
   Seconds running_time(const Collective& collective) const {
-    switch (collective.kind) {
-      case CollectiveKind::kAllToAll:
+    switch (traits_of(collective.kind).pattern) {
+      case TrafficPattern::kPairs:
         return all_to_all_time(collective);
-      case CollectiveKind::kRingExchange:
+      case TrafficPattern::kNeighbors:
         return ring_exchange_time(collective);
-      case CollectiveKind::kScatter:
-      case CollectiveKind::kGather:
+      case TrafficPattern::kFromFirst:
+      case TrafficPattern::kToFirst:
         return rooted_time(collective);
-      case CollectiveKind::kPush:
-      case CollectiveKind::kPull:
+      case TrafficPattern::kToServers:
+      case TrafficPattern::kFromServers:
         return server_time(collective);
-      case CollectiveKind::kCopyToHost:
-      case CollectiveKind::kCopyFromHost:
+      case TrafficPattern::kHost:
         MW_CHECK(node_.host.has_value());
         return collective.bytes / node_.host->device_link;
-      case CollectiveKind::kAllReduce:
-      case CollectiveKind::kAllGather:
-      case CollectiveKind::kReduceScatter:
-      case CollectiveKind::kBroadcast:
-      case CollectiveKind::kReduce:
+      case TrafficPattern::kRing:
+      case TrafficPattern::kPipelinedRing:
         break;
     }
     return reduction_time(collective);
@@ -413,8 +389,8 @@ class DeviceCostModel final : public CostModel {
   }
 
   /// Devices without NCCL: a ring of n ranks, steps * latency + traffic / bandwidth, with 2 (n - 1)
-  /// steps of bytes / n for all-reduce, n - 1 for the others (Thakur et al., 2005). The bandwidth
-  /// is that of the ring's slowest link.
+  /// steps of bytes / n for all-reduce, n - 1 for the others (Thakur et al., 2005); broadcast and
+  /// reduce move the whole buffer. The bandwidth is that of the ring's slowest link.
   Seconds plain_ring_time(const Collective& collective) const {
     const GroupShape& shape = collective.group;
     const double n = shape.ranks;
@@ -422,11 +398,9 @@ class DeviceCostModel final : public CostModel {
     const BytesPerSecond rate = slowest_rate(shape);
     const Seconds hop =
         across ? std::max(fabric_.latency, node_.local.latency) : node_.local.latency;
-    const double steps = collective.kind == CollectiveKind::kAllReduce ? 2 * (n - 1) : n - 1;
-    const bool to_or_from_one =
-        collective.kind == CollectiveKind::kBroadcast || collective.kind == CollectiveKind::kReduce;
-    const double traffic = to_or_from_one ? 1.0 : steps / n;
-    return steps * hop + traffic * (collective.bytes / rate);
+    const bool pipelined = traits_of(collective.kind).pattern == TrafficPattern::kPipelinedRing;
+    const double steps = ring_steps(collective.kind, n);
+    return (pipelined ? n - 1 : steps) * hop + steps / n * (collective.bytes / rate);
   }
 
   /// Pipelined reduction up a binary tree and broadcast down it: ceil(log2 n) hops each way.

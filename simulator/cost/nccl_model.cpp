@@ -74,36 +74,6 @@ double ranks_per_node(const NcclGroup& group) {
   return static_cast<double>(group.ranks) / group.nodes;
 }
 
-/// Steps of a ring, in total and across nodes.
-struct RingSteps {
-  double all = 0, across = 0;
-};
-RingSteps ring_steps(const NcclGroup& group, CollectiveKind kind) {
-  const double n = group.ranks, nodes = group.nodes;
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      return {2 * (n - 1), 2 * (nodes - 1)};
-    case CollectiveKind::kAllGather:
-    case CollectiveKind::kReduceScatter:
-      return {n - 1, nodes - 1};
-    case CollectiveKind::kBroadcast:
-    case CollectiveKind::kReduce:
-      return {n, nodes};
-    case CollectiveKind::kAllToAll:
-    case CollectiveKind::kScatter:
-    case CollectiveKind::kGather:
-    case CollectiveKind::kRingExchange:
-    case CollectiveKind::kPush:
-    case CollectiveKind::kPull:
-    case CollectiveKind::kCopyToHost:
-    case CollectiveKind::kCopyFromHost:
-      break;
-  }
-  const bool is_in_the_tuner = false;
-  MW_CHECK(is_in_the_tuner);
-  return {};
-}
-
 double total_bandwidth(const NcclGroup& group, const NcclGraph& graph) {
   return graph.channels * in_gbps(group.nodes <= 2 ? graph.intra : graph.inter);
 }
@@ -118,7 +88,7 @@ double ll_max(const NcclGroup& group) {
 double ring_bandwidth(const NcclGroup& group, CollectiveKind kind, NcclProtocol protocol) {
   const double bus = total_bandwidth(group, group.ring);
   const auto generation = static_cast<std::size_t>(generation_of(group.compute_capability));
-  const double conversion = group.ranks / ring_steps(group, kind).all;
+  const double conversion = group.ranks / ring_steps(kind, group.ranks);
   switch (protocol) {
     case NcclProtocol::kLl:
       return std::min(ll_max(group), 0.5 * bus) * conversion;
@@ -163,14 +133,14 @@ double nvls_bandwidth(const NcclGroup& group, CollectiveKind kind, double bytes)
   double inter = in_gbps(group.nvls.inter);
   if (group.nodes == 1) {
     const double bus = channels * std::min(intra, inter);
-    return all_reduce ? bus * group.ranks / ring_steps(group, kind).all : bus;
+    return all_reduce ? bus * group.ranks / ring_steps(kind, group.ranks) : bus;
   }
   if (group.nodes == 2) inter *= 2.0;
   const double most = kNvlsTreeMax[static_cast<std::size_t>(generation)][node_column(group)];
   double bus = channels * std::min({intra, inter, most});
   if (generation == kBlackwell && group.cpu != CpuVendor::kArm)
     bus *= tree_by_size(NcclProtocol::kSimple, bytes);
-  return bus * group.ranks / ring_steps(group, kind).all;
+  return bus * group.ranks / ring_steps(kind, group.ranks);
 }
 
 double bandwidth(const NcclGroup& group, CollectiveKind kind, double bytes, NcclAlgorithm algorithm,
@@ -200,18 +170,17 @@ struct Latency {
 
 Latency ring_latency(const NcclGroup& group, CollectiveKind kind, NcclProtocol protocol,
                      const Hops& hop, double bytes) {
-  if (kind == CollectiveKind::kBroadcast ||
-      kind == CollectiveKind::kReduce) {  // pipelined: only the first hop is visible
+  if (traits_of(kind).pattern == TrafficPattern::kPipelinedRing) {  // only the first hop is visible
     if (group.nodes > 1) return {hop.base, 0, hop.inter};
     return {hop.base, hop.intra, 0};
   }
-  const RingSteps steps = ring_steps(group, kind);
+  const double all = ring_steps(kind, group.ranks), across = ring_steps(kind, group.nodes);
   double inside = hop.intra;
   if (group.nodes > 1) {  // CPU overhead of driving the network
     const double overhead = group.cpu == CpuVendor::kAmd ? 2.0 : 1.0;
     inside = std::max(inside, protocol == NcclProtocol::kSimple ? 3 * overhead : overhead);
   }
-  Latency latency = {hop.base, (steps.all - steps.across) * inside, steps.across * hop.inter};
+  Latency latency = {hop.base, (all - across) * inside, across * hop.inter};
   // Large rings with Simple have a plateau until the channels are full.
   const double bytes_per_step = bytes / (group.ring.channels * group.ranks);
   if (protocol == NcclProtocol::kSimple && kind == CollectiveKind::kAllReduce && group.nodes > 1 &&
@@ -330,27 +299,13 @@ NcclChoice nccl_choice(const NcclGroup& group, CollectiveKind kind, Bytes bytes)
   return *best;
 }
 
-double nccl_ring_steps(const NcclGroup& group, CollectiveKind kind) {
-  return ring_steps(group, kind).all;
-}
-
 BytesPerSecond nccl_local_nvls_bandwidth(const NcclGroup& group, CollectiveKind kind) {
   const NcclGraph& graph = group.local_nvls;
   const double ppn = ranks_per_node(group);
   double bus = graph.channels * nvls_channel_rate(graph, group.compute_capability);
   if (kind != CollectiveKind::kAllReduce) return BytesPerSecond(1e9 * bus * (ppn - 1) / ppn);
-  bus *= 2.0 * group.ranks / ring_steps(group, kind).all;
+  bus *= 2.0 * group.ranks / ring_steps(kind, group.ranks);
   return BytesPerSecond(1e9 * bus);
-}
-
-BytesPerSecond bus_bandwidth(CollectiveKind kind, Bytes bytes, int ranks, Seconds time) {
-  const double n = ranks;
-  double factor = 1.0;
-  if (kind == CollectiveKind::kAllReduce) factor = 2 * (n - 1) / n;
-  if (kind == CollectiveKind::kAllGather || kind == CollectiveKind::kReduceScatter ||
-      kind == CollectiveKind::kAllToAll)
-    factor = (n - 1) / n;
-  return factor * (bytes / time);
 }
 
 }  // namespace meshwright

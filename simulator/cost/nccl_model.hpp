@@ -81,16 +81,8 @@ std::optional<Seconds> nccl_time(const NcclGroup& group, CollectiveKind kind, By
 /// The fastest enabled pair. group.ranks >= 2.
 NcclChoice nccl_choice(const NcclGroup& group, CollectiveKind kind, Bytes bytes);
 
-/// Steps of a ring: 2 (n - 1) for all-reduce, n - 1 for all-gather and reduce-scatter, n for
-/// broadcast and reduce.
-double nccl_ring_steps(const NcclGroup& group, CollectiveKind kind);
-
 /// Bandwidth of NVLS on one node in bytes of the buffer per second, not limited by any network.
 BytesPerSecond nccl_local_nvls_bandwidth(const NcclGroup& group, CollectiveKind kind);
-
-/// The rate that nccl-tests calls busbw: algorithm bandwidth times 2 (n - 1) / n for all-reduce,
-/// (n - 1) / n for all-gather, reduce-scatter and all-to-all, 1 for broadcast.
-BytesPerSecond bus_bandwidth(CollectiveKind kind, Bytes bytes, int ranks, Seconds time);
 
 /// Bandwidth that NCCL assumes for a device's links, per direction; lower than the datasheet's.
 /// NVLink: 20 of 25 GB/s per link up to Ampere, 20.6 on Hopper, 40.1 of 50 on Blackwell; PCIe: 12

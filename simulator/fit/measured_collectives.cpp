@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -20,21 +19,25 @@ constexpr double kMostCollectiveRanks = 1e6, kMostCollectiveBytes = 1e15;
 constexpr Bytes kLargeCollective(1 << 20);
 constexpr double kWeightOfSmall = 0.6;  ///< of messages below 1 MiB, whose times scatter more
 
-constexpr std::array<std::pair<std::string_view, CollectiveKind>, 4> kFittedOperations{
-    {{"all_reduce", CollectiveKind::kAllReduce},
-     {"all_gather", CollectiveKind::kAllGather},
-     {"reduce_scatter", CollectiveKind::kReduceScatter},
-     {"all_to_all", CollectiveKind::kAllToAll}}};
-
+bool is_fitted(const CollectiveTraits& traits) {
+  return traits.pattern == TrafficPattern::kRing || traits.pattern == TrafficPattern::kPairs;
+}
+/// "all_reduce"
+std::string operation_name(CollectiveKind kind) {
+  std::string name(name_of(kind));
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
 std::optional<CollectiveKind> operation_of(std::string_view name) {
-  for (const auto& [known, kind] : kFittedOperations)
-    if (known == name) return kind;
+  for (const CollectiveTraits& traits : kCollectives)
+    if (is_fitted(traits) && operation_name(traits.kind) == name) return traits.kind;
   return std::nullopt;
 }
-std::string_view operation_name(CollectiveKind kind) {
-  for (const auto& [name, known] : kFittedOperations)
-    if (known == kind) return name;
-  return name_of(kind);
+std::string fitted_operations() {
+  std::vector<std::string> names;
+  for (const CollectiveTraits& traits : kCollectives)
+    if (is_fitted(traits)) names.push_back(operation_name(traits.kind));
+  return enumeration(names);
 }
 
 double whole_number_in(const CsvTable& table, const CsvTable::Row& row, std::string_view column,
@@ -78,7 +81,7 @@ void add_errors(const std::vector<MeasuredCollective>& rows, const std::vector<d
                 ErrorsByOperation& into) {
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (rows[i].collective.bytes >= kLargeCollective)
-      into[std::string(operation_name(rows[i].collective.kind))].push_back(errors[i]);
+      into[operation_name(rows[i].collective.kind)].push_back(errors[i]);
 }
 
 /// A number in [0, 1) that depends on the shape only.
@@ -103,7 +106,7 @@ MeasuredCollectives read_measured_collectives(std::string_view text, const std::
     if (!device.empty() && table.has("device") && table.text(row, "device") != device) continue;
     const std::optional<CollectiveKind> kind = operation_of(table.text(row, "op"));
     if (!kind)
-      ++skipped["operations other than all_reduce, all_gather, reduce_scatter and all_to_all"];
+      ++skipped["operations other than " + fitted_operations()];
     else if (table.text(row, "note").find("not NCCL") != std::string::npos)
       ++skipped["kernels other than NCCL's"];
     else if (nodes_of(table, row) > 1)

@@ -101,37 +101,30 @@ std::vector<LinkBytes> bytes_on_links(const Collective& collective,
   LinkTally tally(network);
   const auto n = static_cast<double>(devices.size());
   const auto bytes = static_cast<double>(collective.bytes.value);
-  switch (collective.kind) {
-    case CollectiveKind::kAllReduce:
-      add_ring(by_node(devices, network), 2 * (n - 1) / n * bytes, tally);
+  const TrafficPattern pattern = traits_of(collective.kind).pattern;
+  switch (pattern) {
+    case TrafficPattern::kRing:
+    case TrafficPattern::kPipelinedRing:
+      add_ring(by_node(devices, network), ring_steps(collective.kind, n) / n * bytes, tally);
       break;
-    case CollectiveKind::kAllGather:
-    case CollectiveKind::kReduceScatter:
-      add_ring(by_node(devices, network), (n - 1) / n * bytes, tally);
-      break;
-    case CollectiveKind::kBroadcast:
-    case CollectiveKind::kReduce:
-      add_ring(by_node(devices, network), bytes, tally);
-      break;
-    case CollectiveKind::kAllToAll:
+    case TrafficPattern::kPairs:
       for (const DeviceId from : devices)
         for (const DeviceId to : devices) tally.send(from, to, bytes / n);
       break;
-    case CollectiveKind::kScatter:
-    case CollectiveKind::kGather:
-      add_root(devices, bytes / n, collective.kind == CollectiveKind::kScatter, tally);
+    case TrafficPattern::kFromFirst:
+    case TrafficPattern::kToFirst:
+      add_root(devices, bytes / n, pattern == TrafficPattern::kFromFirst, tally);
       break;
-    case CollectiveKind::kRingExchange:
+    case TrafficPattern::kNeighbors:
       for (std::size_t i = 0; i < devices.size(); ++i)
         tally.send(devices[i], devices[(i + 1) % devices.size()], collective.rounds * bytes);
       break;
-    case CollectiveKind::kPush:
-    case CollectiveKind::kPull:
+    case TrafficPattern::kToServers:
+    case TrafficPattern::kFromServers:
       if (collective.servers > 0)
-        add_servers(collective, devices, collective.kind == CollectiveKind::kPush, tally);
+        add_servers(collective, devices, pattern == TrafficPattern::kToServers, tally);
       break;
-    case CollectiveKind::kCopyToHost:
-    case CollectiveKind::kCopyFromHost:
+    case TrafficPattern::kHost:
       break;
   }
   return tally.result();
