@@ -66,7 +66,7 @@ Simulation simulate_job(const Job& job, const SimulateFlags& flags) {
   return s;
 }
 
-Timeline timeline_of(const SimulatedStep& s, const Job& job) {
+Timeline labeled_timeline_of(const SimulatedStep& s, const Job& job) {
   Timeline timeline = timeline_of(s.graph, s.times);
   timeline.provenance["program"] = "meshwright " MESHWRIGHT_VERSION;
   timeline.provenance["model"] = job.file.model_name;
@@ -74,6 +74,14 @@ Timeline timeline_of(const SimulatedStep& s, const Job& job) {
   timeline.provenance["strategy"] = strategy_text(job.file.plan.strategy);
   timeline.provenance["cost model"] = job.cost_model->provenance();
   return timeline;
+}
+
+/// Of the predicted step, or of as many steps as asked for.
+Timeline timeline_of(const Simulation& s, const Job& job, const SimulateFlags& flags) {
+  if (!flags.steps) return labeled_timeline_of(s.prediction, job);
+  TrainingJob longer = training_job(job, flags);
+  longer.steps = *flags.steps;
+  return labeled_timeline_of(simulate_step(longer), job);
 }
 
 std::string json_text(const Job& job, const PlanFigures& figures, const Simulation& s,
@@ -156,7 +164,7 @@ Outcome run_simulate(const SimulateFlags& flags) {
                                           job.file.plan.strategy.schedule),
                       .hint = "remove it: all steps of this schedule are the same"});
   stop_if_interrupted();
-  Simulation s = simulate_job(job, flags);
+  const Simulation s = simulate_job(job, flags);
   const std::string why = job.file.predicted ? job.file.predicted->why : "";
   PlanFigures figures = figures_of(job.file.plan.strategy, s.prediction.evaluation, why);
   const std::optional<ErrorBar>& bar = s.prediction.error_bar;
@@ -168,12 +176,7 @@ Outcome run_simulate(const SimulateFlags& flags) {
     outcome.text = flags.output.json ? json_text(job, figures, s, validation, file)
                                      : human_text(job, s, figures, validation);
   if (!file.empty()) {
-    if (flags.steps) {
-      TrainingJob longer = training_job(job, flags);
-      longer.steps = *flags.steps;
-      static_cast<SimulatedStep&>(s.prediction) = simulate_step(longer);
-    }
-    const std::string bytes = to_pftrace(timeline_of(s.prediction, job));
+    const std::string bytes = to_pftrace(timeline_of(s, job, flags));
     stop_if_interrupted();
     write_file(file, bytes);
   }

@@ -65,7 +65,7 @@ OpenedComparison compare_with(const Simulation& simulation,
                           .problem = {},
                           .measured_path = path};
   try {
-    const Timeline p = timeline_of(simulation.graph, simulation.times);
+    const Timeline p = timeline_of(simulation.step.graph, simulation.step.times);
     const Timeline m = timeline_from_pftrace(read_file(path), path);
     join(opened, {p, "the scenario"}, {m, path});
   } catch (const InputError& error) {

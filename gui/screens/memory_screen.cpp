@@ -21,8 +21,8 @@ namespace {
 std::vector<std::size_t> fullest_ranks(const Simulation& s) {
   std::vector<std::size_t> fullest(static_cast<std::size_t>(s.plan.strategy.degrees.pipeline));
   std::vector<Bytes> most(fullest.size(), Bytes(-1));
-  for (std::size_t i = 0; i < s.graph.ranks.size(); ++i) {
-    const auto position = static_cast<std::size_t>(s.graph.ranks[i].coordinate.pipeline);
+  for (std::size_t i = 0; i < s.step.graph.ranks.size(); ++i) {
+    const auto position = static_cast<std::size_t>(s.step.graph.ranks[i].coordinate.pipeline);
     const Bytes peak = total(s.evaluation.peak_memory[i]);
     if (peak <= most[position]) continue;
     most[position] = peak;
@@ -140,7 +140,8 @@ void MemoryScreen::show_table() {
 void MemoryScreen::show_position(int position) {
   const auto s = workbench().sound_simulation();
   if (!s || position < 0 || static_cast<std::size_t>(position) >= fullest_.size()) return;
-  const std::int32_t rank = s->graph.ranks[fullest_[static_cast<std::size_t>(position)]].rank.value;
+  const std::int32_t rank =
+      s->step.graph.ranks[fullest_[static_cast<std::size_t>(position)]].rank.value;
   const auto& curves = s->tracks->memory;
   const auto curve = std::find_if(curves.begin(), curves.end(),
                                   [&](const MemoryCurveOfRank& c) { return c.rank == rank; });

@@ -162,7 +162,7 @@ void RunScreen::start() {
         const auto path = [&](const char* file) { return folder->filePath(file).toStdString(); };
         write_file(path("x.plan.json"), to_json(plan_file_of(*simulation)));
         write_file(path("predicted.pftrace"),
-                   to_pftrace(timeline_of(simulation->graph, simulation->times)));
+                   to_pftrace(timeline_of(simulation->step.graph, simulation->step.times)));
         return true;
       },
       [this](bool) { launch(); },

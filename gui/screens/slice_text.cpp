@@ -164,7 +164,7 @@ QString overview_html(const Simulation& s, TimeUnit unit) {
   plan.row(QObject::tr("Pipeline makespan"), time_text(s.evaluation.pipeline_makespan, unit));
   plan.row(QObject::tr("Period (steady-state step time)"), time_text(s.evaluation.period, unit));
   plan.row(QObject::tr("Model FLOP/s per GPU"), rate_text(s.evaluation.model_flops_per_gpu));
-  plan.row(QObject::tr("Tasks"), count_text(static_cast<qint64>(s.graph.tasks.size())));
+  plan.row(QObject::tr("Tasks"), count_text(static_cast<qint64>(s.step.graph.tasks.size())));
   html += plan.html();
   QStringList cut;
   for (const int blocks : s.plan.blocks_per_stage) cut += QString::number(blocks);

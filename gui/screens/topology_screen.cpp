@@ -40,7 +40,7 @@ QString short_link_name(QString link) { return link.replace("node", "n").replace
 std::optional<LinkUses> links_of(const Simulation& simulation) {
   constexpr std::int64_t kMostTasks = 4'000'000;
   const std::int64_t ranks = rank_count(simulation.plan.strategy.degrees);
-  if (task_count_of_all_ranks(simulation.graph, ranks) > kMostTasks) return std::nullopt;
+  if (task_count_of_all_ranks(simulation.step.graph, ranks) > kMostTasks) return std::nullopt;
   return link_uses(simulation.plan, simulation.job->model, simulation.job->cluster,
                    simulation.evaluation.step_time);
 }

@@ -7,7 +7,7 @@
 
 #include "gui/screens/screen.hpp"
 #include "gui/session/simulation.hpp"
-#include "simulator/evaluate/link_use.hpp"
+#include "simulator/predict/link_use.hpp"
 
 class QComboBox;
 class QLabel;

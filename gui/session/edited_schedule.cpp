@@ -8,9 +8,9 @@ namespace meshwright::gui {
 
 std::optional<Schedule> edited_schedule(const Simulation& s, const OrderEdit& edit) {
   if (!s.is_sound() || !s.stage_times) return std::nullopt;
-  const auto rank = std::find_if(s.graph.ranks.begin(), s.graph.ranks.end(),
+  const auto rank = std::find_if(s.step.graph.ranks.begin(), s.step.graph.ranks.end(),
                                  [&](const RankInfo& r) { return r.rank.value == edit.rank; });
-  if (rank == s.graph.ranks.end()) return std::nullopt;
+  if (rank == s.step.graph.ranks.end()) return std::nullopt;
   Schedule schedule = s.schedule;
   std::vector<Action>& order = schedule.orders[static_cast<std::size_t>(rank->coordinate.pipeline)];
   const auto count = static_cast<std::int32_t>(order.size());

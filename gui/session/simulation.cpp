@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <future>
+#include <span>
 
 #include "core/formats/file.hpp"
 #include "core/lowering/lower.hpp"
@@ -15,9 +16,6 @@
 #include "planner/synthesis/schedule_route_bounds.hpp"
 #include "simulator/cost/calibrated_cost_model.hpp"
 #include "simulator/cost/device_cost_model.hpp"
-#include "simulator/engine/simulate.hpp"
-#include "simulator/fit/error_bars.hpp"
-#include "simulator/predict/predict.hpp"
 
 namespace meshwright::gui {
 namespace {
@@ -33,14 +31,12 @@ std::unique_ptr<CostModel> cost_model_of(const LoadedJob& job, const std::string
                                     calibration_from_json(job.calibration, where));
 }
 
-/// Where the measured step time is expected; nothing for figures of the user's own calibration.
-std::optional<StepTimeRange> range_of_step(const Simulation& s) {
-  if (!s.job->calibration.empty()) return std::nullopt;
+/// The published runs for the error bar; none for figures of the user's own calibration.
+std::span<const ValidatedRun> validated_runs_for(const LoadedJob& job) {
   static const std::vector<ValidatedRun> kRuns =
       validated_runs_from_csv(embedded_validated_runs(), "preset validated-runs");
-  const JobTraits traits =
-      traits_of(s.plan.strategy, s.job->model, s.job->cluster, s.job->trainer, s.evaluation);
-  return range_of(s.evaluation.step_time, error_bar(traits, kRuns));
+  return job.calibration.empty() ? std::span<const ValidatedRun>(kRuns)
+                                 : std::span<const ValidatedRun>();
 }
 
 std::vector<Diagnostic> what_if_problems(const Scenario& scenario) {
@@ -70,12 +66,12 @@ std::optional<PipelineBounds> bounds_of(const Simulation& s) {
 std::vector<Ticks> times_of_positions(const Simulation& s) {
   std::vector<Ticks> times(static_cast<std::size_t>(s.plan.strategy.degrees.pipeline));
   int count = 0;
-  for (const Task& task : s.graph.tasks) {
+  for (const Task& task : s.step.graph.tasks) {
     if (task.kind > TaskKind::kBackwardWeight) continue;
     count = std::max(count, task.microbatch + 1);
-    const RankInfo& rank = s.graph.ranks[static_cast<std::size_t>(task.rank)];
+    const RankInfo& rank = s.step.graph.ranks[static_cast<std::size_t>(task.rank)];
     times[static_cast<std::size_t>(rank.coordinate.pipeline)] +=
-        s.prices[task.work.index()].duration;
+        s.step.prices[task.work.index()].duration;
   }
   for (Ticks& time : times) time = time / std::max(1, count);
   return times;
@@ -90,19 +86,20 @@ std::vector<SliceKind> kinds_of(const TaskGraph& graph) {
   return kinds;
 }
 
-/// Computes everything about a simulated graph except `tracks`.
-void find_figures(Simulation& s) {
-  s.evaluation = evaluate(s.graph, s.prices, s.times,
-                          job_facts(s.plan.strategy, s.job->model, s.job->cluster));
+/// Computes everything about a simulated step except `tracks`.
+void find_figures(const TrainingJob& job, Simulation& s) {
+  EvaluatedStep evaluated = evaluate_step(job, s.step);
+  s.evaluation = std::move(evaluated.evaluation);
   s.figures = figures_of(s.plan.strategy, s.evaluation, "");
-  s.figures.range = range_of_step(s);
-  if (!cuts_passes(s.plan.strategy)) s.stage_times = stage_times_of(s.graph, s.prices, s.schedule);
+  s.figures.range = range_of(s.evaluation.step_time, evaluated.error_bar);
+  if (!cuts_passes(s.plan.strategy))
+    s.stage_times = stage_times_of(s.step.graph, s.step.prices, s.schedule);
   s.time_of_position = times_of_positions(s);
   s.bounds = bounds_of(s);
   ScheduleRequest request = schedule_request_of(s.plan.strategy);
   request.times = s.stage_times;
   s.formula = bubble_formula(*find_schedule_rule(s.plan.strategy.schedule), request);
-  s.kinds = kinds_of(s.graph);
+  s.kinds = kinds_of(s.step.graph);
 }
 
 void work_out(Simulation& s) {
@@ -112,17 +109,17 @@ void work_out(Simulation& s) {
     s.problems.insert(s.problems.end(), more.begin(), more.end());
   if (!s.problems.empty()) return;
   s.schedule = schedule_of(s.plan);
-  SimulatedStep step = simulate_step({.plan = s.plan,
-                                      .model = s.job->model,
-                                      .cluster = s.job->cluster,
-                                      .cost_model = *s.job->cost_model,
-                                      .what_if = s.scenario.what_if});
-  s.graph = std::move(step.graph);
-  s.prices = std::move(step.prices);
-  s.times = std::move(step.times);
+  const TrainingJob job{.plan = s.plan,
+                        .model = s.job->model,
+                        .cluster = s.job->cluster,
+                        .cost_model = *s.job->cost_model,
+                        .what_if = s.scenario.what_if,
+                        .trainer = &s.job->trainer,
+                        .validated_runs = validated_runs_for(*s.job)};
+  s.step = simulate_step(job);
   // Figures and tracks only read the graph, so they can be computed in parallel.
-  auto figures = std::async(std::launch::async, [&s] { find_figures(s); });
-  s.tracks = std::make_shared<const TimelineTracks>(timeline_tracks_of(s.graph, s.times));
+  auto figures = std::async(std::launch::async, [&] { find_figures(job, s); });
+  s.tracks = std::make_shared<const TimelineTracks>(timeline_tracks_of(s.step.graph, s.step.times));
   figures.get();
 }
 
@@ -188,7 +185,8 @@ std::shared_ptr<const Simulation> simulate_scenario(const Scenario& scenario, Jo
 }
 
 std::shared_ptr<const TimelineCauses> causes_of(const Simulation& s) {
-  return std::make_shared<const TimelineCauses>(timeline_causes_of(s.graph, s.times, *s.tracks));
+  return std::make_shared<const TimelineCauses>(
+      timeline_causes_of(s.step.graph, s.step.times, *s.tracks));
 }
 
 Scenario made_to_measure_scenario(const Scenario& scenario, JobLibrary& library) {

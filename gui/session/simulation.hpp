@@ -18,6 +18,7 @@
 #include "gui/session/scenario.hpp"
 #include "gui/timeline/causes.hpp"
 #include "gui/timeline/tracks.hpp"
+#include "simulator/predict/predict.hpp"
 
 namespace meshwright::gui {
 
@@ -61,9 +62,7 @@ struct Simulation {
   std::shared_ptr<const LoadedJob> job;
   Plan plan;
   Schedule schedule;
-  TaskGraph graph;
-  std::vector<WorkPrice> prices;
-  TaskTimes times;
+  SimulatedStep step;
   Evaluation evaluation;
   PlanFigures figures;
   /// Pass times per stage (nullopt if passes are split),

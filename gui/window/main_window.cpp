@@ -183,7 +183,7 @@ void MainWindow::show_simulation() {
                        ? tr("%1 on %2 · %3 tasks")
                              .arg(QString::fromStdString(latest->scenario.model.name),
                                   QString::fromStdString(latest->scenario.cluster.name),
-                                  count_text(static_cast<qint64>(latest->graph.tasks.size())))
+                                  count_text(static_cast<qint64>(latest->step.graph.tasks.size())))
                        : tr("⚠ %n problem(s)", nullptr, static_cast<int>(latest->problems.size())));
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/cluster/link_network.hpp"
 #include "core/plan/weight_versions.hpp"
 
 namespace meshwright {
@@ -45,7 +44,13 @@ JobFacts job_facts(const Strategy& strategy, const ModelGraph& model, const Clus
           .step = step_of(strategy)};
 }
 
+LinkNetwork network_of(const TaskGraph& graph, const Strategy& strategy, const Cluster& cluster) {
+  return {cluster, static_cast<int>(graph.ranks.size()),
+          used_devices_per_node(cluster, rank_count(strategy.degrees))};
+}
+
 SimulatedStep simulate_step(const TrainingJob& job) {
+  MW_CHECK(!job.contention || job.ranks == RankSet::kAll);
   const auto pause = [&job] {
     if (job.checkpoint) job.checkpoint();
   };
@@ -55,28 +60,31 @@ SimulatedStep simulate_step(const TrainingJob& job) {
   pause();
   step.prices = price_works(step.graph.parts, step.graph.works, job.cost_model);
   apply(job.what_if, step.graph, step.prices);
-  if (job.contention) {
-    const auto devices = static_cast<int>(step.graph.ranks.size());  // with separate servers
-    const LinkNetwork network(
-        job.cluster, devices,
-        used_devices_per_node(job.cluster, rank_count(job.plan.strategy.degrees)));
-    step.times = simulate_with_contention(step.graph, step.prices, network);
-  } else {
+  if (job.contention)
+    step.times = simulate_with_contention(step.graph, step.prices,
+                                          network_of(step.graph, job.plan.strategy, job.cluster));
+  else
     simulate(step.graph, step.prices, step.times);
-  }
   pause();
   return step;
 }
 
-Prediction predict(const TrainingJob& job) {
-  Prediction prediction{simulate_step(job), {}, {}};
-  prediction.evaluation = evaluate(prediction.graph, prediction.prices, prediction.times,
-                                   job_facts(job.plan.strategy, job.model, job.cluster));
+EvaluatedStep evaluate_step(const TrainingJob& job, const SimulatedStep& step) {
+  const Strategy& strategy = job.plan.strategy;
+  EvaluatedStep evaluated;
+  evaluated.evaluation =
+      evaluate(step.graph, step.prices, step.times, job_facts(strategy, job.model, job.cluster));
   if (job.trainer != nullptr && !job.validated_runs.empty())
-    prediction.error_bar = error_bar(
-        traits_of(job.plan.strategy, job.model, job.cluster, *job.trainer, prediction.evaluation),
-        job.validated_runs);
-  return prediction;
+    evaluated.error_bar =
+        error_bar(traits_of(strategy, job.model, job.cluster, *job.trainer, evaluated.evaluation),
+                  job.validated_runs);
+  return evaluated;
+}
+
+Prediction predict(const TrainingJob& job) {
+  SimulatedStep step = simulate_step(job);
+  EvaluatedStep evaluated = evaluate_step(job, step);
+  return {std::move(step), std::move(evaluated)};
 }
 
 }  // namespace meshwright

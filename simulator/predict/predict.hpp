@@ -1,5 +1,6 @@
-/// predict(): the step time and memory of a plan. The only place where a plan is lowered, priced,
-/// simulated and evaluated.
+/// predict(): the step time and memory of a plan. Here a plan is lowered, priced, simulated and
+/// evaluated, with two exceptions: the search (planner/search/search.cpp) stops after the makespan
+/// of a candidate or its memory shortfall, and link_uses() prices nothing.
 #pragma once
 
 #include <functional>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "core/cluster/cluster.hpp"
+#include "core/cluster/link_network.hpp"
 #include "core/cost/cost_model.hpp"
 #include "core/graph/task_graph.hpp"
 #include "core/lowering/lower.hpp"
@@ -41,16 +43,21 @@ struct SimulatedStep {
   std::vector<WorkPrice> prices;
   SimulatedTimes times;
 };
-/// predict() without the evaluation. InputError if the plan is invalid.
-SimulatedStep simulate_step(const TrainingJob& job);
-
-struct Prediction : SimulatedStep {
+struct EvaluatedStep {
   Evaluation evaluation;
   std::optional<ErrorBar> error_bar;  ///< absent: unvalidated
 };
+struct Prediction : SimulatedStep, EvaluatedStep {};
+
+/// simulate_step(), then evaluate_step(). InputError if the plan is invalid.
 Prediction predict(const TrainingJob& job);
+SimulatedStep simulate_step(const TrainingJob& job);
+EvaluatedStep evaluate_step(const TrainingJob& job, const SimulatedStep& step);
 
 /// Peak rate and memory are minima over the devices of the job (devices 0, 1, …).
 JobFacts job_facts(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster);
+
+/// The links between all ranks of a graph (RankSet::kAll), separate parameter servers included.
+LinkNetwork network_of(const TaskGraph& graph, const Strategy& strategy, const Cluster& cluster);
 
 }  // namespace meshwright

@@ -50,7 +50,7 @@ class ScreensTest : public WindowTest {
   }
   static void write_measured(const Simulation& simulation, std::int64_t factor,
                              const QString& path) {
-    Timeline timeline = timeline_of(simulation.graph, simulation.times);
+    Timeline timeline = timeline_of(simulation.step.graph, simulation.step.times);
     timeline.origin = TimelineOrigin::kMeasured;
     for (TimelineSpan& span : timeline.spans)
       span.start = span.start * factor, span.end = span.end * factor;
@@ -129,7 +129,7 @@ TEST_F(ScreensTest, ComparisonOfATimelineWithItselfShowsNoError) {
   const auto simulation = workbench->simulation();
   const QString predicted = folder.filePath("p.pftrace"), measured = folder.filePath("m.pftrace");
   write_file(predicted.toStdString(),
-             to_pftrace(timeline_of(simulation->graph, simulation->times)));
+             to_pftrace(timeline_of(simulation->step.graph, simulation->step.times)));
   write_measured(*simulation, 1, measured);
   auto& compare = screen<CompareScreen>("compare");
   compare.open(measured, predicted);  // the wrong way round: it says itself which is which

@@ -143,7 +143,7 @@ TEST(SimulatedScenario, EqualsTheTimelineBuiltWithNames) {
   JobLibrary library;
   const auto s = simulate_scenario(with_collectives(), library);
   ASSERT_TRUE(s->is_sound()) << s->problems.front().what;
-  const Timeline named = timeline_of(s->graph, s->times);
+  const Timeline named = timeline_of(s->step.graph, s->step.times);
   const TimelineTracks wanted = timeline_tracks_of(named);
   ASSERT_EQ(s->tracks->slice_count(), wanted.slice_count());
   EXPECT_EQ(s->tracks->start_ns, wanted.start_ns);

@@ -144,7 +144,8 @@ TEST_F(ResponsivenessTest, IsKeptWhileALargeTraceIsOpenedAndMorphed) {
   begin();
   const QTemporaryDir folder;
   const QString path = folder.filePath("measured.pftrace");
-  Timeline timeline = timeline_of(workbench->simulation()->graph, workbench->simulation()->times);
+  Timeline timeline =
+      timeline_of(workbench->simulation()->step.graph, workbench->simulation()->step.times);
   timeline.origin = TimelineOrigin::kMeasured;
   write_file(path.toStdString(), to_pftrace(timeline));
   check("open", [&] { workbench->open({path}); });

@@ -1,4 +1,4 @@
-#include "simulator/evaluate/link_use.hpp"
+#include "simulator/predict/link_use.hpp"
 
 #include <fmt/format.h>
 
@@ -10,6 +10,7 @@
 #include "core/lowering/lower.hpp"
 #include "core/plan/rank_groups.hpp"
 #include "simulator/network/collective_load.hpp"
+#include "simulator/predict/predict.hpp"
 
 namespace meshwright {
 namespace {
@@ -135,10 +136,8 @@ std::int64_t task_count_of_all_ranks(const TaskGraph& graph, std::int64_t ranks)
 
 LinkUses link_uses(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
                    Ticks step_time) {
-  const std::int64_t ranks = rank_count(plan.strategy.degrees);
   const TaskGraph graph = lower(plan, model, cluster, {.ranks = RankSet::kAll, .steps = 1});
-  const LinkNetwork network(cluster, static_cast<int>(ranks),
-                            used_devices_per_node(cluster, ranks));
+  const LinkNetwork network = network_of(graph, plan.strategy, cluster);
   const std::vector<double> bytes = LinkLoads(plan.strategy, graph, network).bytes();
   const double seconds = to_seconds(step_time).value;
   LinkUses uses;
@@ -150,7 +149,7 @@ LinkUses link_uses(const Plan& plan, const ModelGraph& model, const Cluster& clu
   std::stable_sort(uses.busiest.begin(), uses.busiest.end(), [&](std::size_t a, std::size_t b) {
     return uses.links[a].share() > uses.links[b].share();
   });
-  add_shares(network, static_cast<int>(ranks), uses);
+  add_shares(network, static_cast<int>(graph.ranks.size()), uses);
   return uses;
 }
 

@@ -1,4 +1,4 @@
-#include "simulator/evaluate/link_use.hpp"
+#include "simulator/predict/link_use.hpp"
 
 #include <gtest/gtest.h>
 
@@ -73,6 +73,19 @@ TEST(LinkUses, LoadPortsWhereReplicasLieOnTwoNodes) {
   EXPECT_NEAR(uses.share_of_network[0], uses.share_of_network[1], 1e-9 * uses.share_of_network[0]);
   for (std::size_t i = 1; i < uses.busiest.size(); ++i)
     EXPECT_GE(uses.links[uses.busiest[i - 1]].share(), uses.links[uses.busiest[i]].share());
+}
+
+// Two workers on devices 0 and 1, a server on device 2: the server receives both gradients and
+// sends the weights twice, so that every worker has half of its traffic.
+TEST(LinkUses, CountTheTrafficOfSeparateServers) {
+  SmallJob job({.data = 2});
+  job.plan.strategy.data_parallelism.kind = DataParallelKind::kParameterServer;
+  const LinkUses uses = job.uses();
+  ASSERT_EQ(uses.share_of_device.size(), 3u);
+  const double pushed = bytes_of_step(link(uses, "node0.device0.local.out"));
+  EXPECT_GT(pushed, 0);
+  EXPECT_NEAR(bytes_of_step(link(uses, "node0.device1.local.out")), pushed, 1);
+  EXPECT_NEAR(bytes_of_step(link(uses, "node0.device2.local.in")), 2 * pushed, 1);
 }
 
 TEST(LinkUses, EstimateTheTasksOfAllRanksFromOneOfEachClass) {
