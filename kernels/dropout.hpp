@@ -2,7 +2,7 @@
 /// row and column in the whole tensor. So it does not depend on how the tensor is sharded, and
 /// recomputation reproduces it.
 ///
-/// The row index is mixed with the key by splitmix64 (Steele, Lea and Flood 2014), the result with
+/// The row index is mixed with the key by mixed_bits() (core/base/random.hpp), the result with
 /// the column by the finalizer of MurmurHash3 (Appleby 2011); 24 bits of that are compared with the
 /// probability. Kept elements are divided by 1 - probability, which preserves the mean.
 #pragma once
@@ -10,11 +10,19 @@
 #include <cstdint>
 #include <span>
 
+#include "core/base/random.hpp"
 #include "kernels/argument_checks.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/tensor_view.hpp"
 
 namespace meshwright {
+
+// Rows of the list in kernel_table.hpp.
+// clang-format off
+#define MESHWRIGHT_DROPOUT_KERNELS(X)              \
+  X(dropout_forward,  DropoutForward,  kRun, kRun) \
+  X(dropout_backward, DropoutBackward, kRun, kRun)
+// clang-format on
 
 struct DropoutMask {
   float probability = 0;  ///< of being dropped: in [0, 1)
@@ -22,13 +30,6 @@ struct DropoutMask {
   friend bool operator==(const DropoutMask&, const DropoutMask&) = default;
 };
 
-/// splitmix64: one step from `x`.
-[[gnu::always_inline]] constexpr std::uint64_t mixed_bits(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
 /// The part of the hash that all columns of a row share.
 [[gnu::always_inline]] constexpr std::uint32_t dropout_row(std::uint64_t key, std::int64_t row) {
   return static_cast<std::uint32_t>(mixed_bits(key + mixed_bits(static_cast<std::uint64_t>(row))));

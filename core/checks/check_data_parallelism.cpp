@@ -9,10 +9,6 @@ namespace {
 
 constexpr int kMostPrefetched = 64;
 
-bool has_servers(DataParallelKind kind) {
-  return kind == DataParallelKind::kParameterServer ||
-         kind == DataParallelKind::kAsyncParameterServer;
-}
 /// Kinds that support only the data axis and unsharded models.
 bool is_plain(DataParallelKind kind) {
   return has_servers(kind) || kind == DataParallelKind::kOneProcess;

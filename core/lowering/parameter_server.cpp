@@ -251,9 +251,7 @@ class ParameterServers {
 }  // namespace
 
 void add_parameter_servers(LoweringContext& context) {
-  const DataParallelKind kind = context.strategy.data_parallelism.kind;
-  if (kind == DataParallelKind::kParameterServer || kind == DataParallelKind::kAsyncParameterServer)
-    ParameterServers(context).run();
+  if (has_servers(context.strategy.data_parallelism.kind)) ParameterServers(context).run();
 }
 
 }  // namespace meshwright

@@ -20,6 +20,10 @@ enum class DataParallelKind : std::uint8_t {
   kOneProcess             ///< PyTorch's DataParallel: device 0 scatters, gathers and updates
 };
 inline constexpr int kDataParallelKindCount = 5;
+constexpr bool has_servers(DataParallelKind kind) {
+  return kind == DataParallelKind::kParameterServer ||
+         kind == DataParallelKind::kAsyncParameterServer;
+}
 /// "collective", "ring", "parameter-server", "async-parameter-server", "one-process".
 std::string_view name_of(DataParallelKind kind);
 std::optional<DataParallelKind> data_parallel_from_name(std::string_view name);

@@ -129,9 +129,7 @@ std::vector<Diagnostic> check_plan(const Plan& plan, const ModelGraph& model,
 constexpr bool cuts_passes(const Strategy& strategy) {
   const DataParallelism& data = strategy.data_parallelism;
   return strategy.zero >= 2 || data.buckets.rule != BucketRule::kNone || data.overlap_gather ||
-         data.kind == DataParallelKind::kParameterServer ||
-         data.kind == DataParallelKind::kAsyncParameterServer ||
-         data.kind == DataParallelKind::kOneProcess;
+         has_servers(data.kind) || data.kind == DataParallelKind::kOneProcess;
 }
 
 }  // namespace meshwright

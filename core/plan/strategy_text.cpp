@@ -10,8 +10,7 @@ std::string data_parallelism_text(const Strategy& s) {
   const DataParallelism& d = s.data_parallelism;
   std::string text;
   if (d.kind != DataParallelKind::kCollective) text += fmt::format(", {}", name_of(d.kind));
-  if (d.kind == DataParallelKind::kParameterServer ||
-      d.kind == DataParallelKind::kAsyncParameterServer)
+  if (has_servers(d.kind))
     text += fmt::format(" ({} {}servers)", d.servers, d.colocated_servers ? "co-located " : "");
   if (d.algorithm != CollectiveAlgorithm::kAutomatic)
     text += fmt::format(", {} all-reduce", name_of(d.algorithm));

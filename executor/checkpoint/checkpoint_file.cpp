@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/base/error.hpp"
+#include "core/base/hash.hpp"
 #include "core/base/number_from_text.hpp"
 #include "executor/checkpoint/checkpoint_parts.hpp"
 
@@ -23,15 +24,13 @@ std::string name_of_worker(const std::string& tensor, std::size_t worker) {
   throw InputError(Diagnostic{std::string(where), std::move(what), std::move(hint)});
 }
 
-constexpr std::uint64_t kHashStart = 0xcbf29ce484222325U, kHashFactor = 0x100000001b3U;  // FNV-1a
-
 /// Checksum over all values in file order, one 32-bit word at a time. It detects blocks that never
 /// reached the disk, which read as zeros and pass all size checks.
 std::string checksum(const TensorFile& file) {
-  std::uint64_t hash = kHashStart;
+  std::uint64_t hash = kFnv1aStart;
   for (const NamedTensor& tensor : file.tensors)
     for (const float value : tensor.values)
-      hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * kHashFactor;
+      hash = fnv1a_next(hash, std::bit_cast<std::uint32_t>(value));
   return fmt::format("{:016x}", hash);
 }
 
@@ -126,12 +125,9 @@ class ParameterFinder {
 }  // namespace
 
 std::uint64_t parameter_hash(const ModelGraph& model) {
-  std::uint64_t hash = kHashStart;
-  const auto add = [&](std::string_view text) {
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * kHashFactor;
-  };
+  std::uint64_t hash = kFnv1aStart;
   for_each_parameter(model, [&](const Tensor& tensor, const ParameterTensor& parameter) {
-    add(fmt::format("{} [{}]\n", tensor.name, fmt::join(parameter.shape, ", ")));
+    hash = fnv1a(fmt::format("{} [{}]\n", tensor.name, fmt::join(parameter.shape, ", ")), hash);
   });
   return hash;
 }

@@ -21,10 +21,7 @@ bool is_among(std::span<const RankId> ranks, RankId rank) {
 }  // namespace
 
 bool is_dedicated_server(const Strategy& strategy, RankId rank) {
-  const DataParallelKind kind = strategy.data_parallelism.kind;
-  const bool has_servers =
-      kind == DataParallelKind::kParameterServer || kind == DataParallelKind::kAsyncParameterServer;
-  return has_servers && rank.value >= strategy.degrees.data;
+  return has_servers(strategy.data_parallelism.kind) && rank.value >= strategy.degrees.data;
 }
 
 RunLayouts server_layouts(const ServerPlace& place, RankId rank, const PartShards& shards) {

@@ -5,8 +5,9 @@
 #include <numbers>
 
 #include "core/base/check.hpp"
+#include "core/base/hash.hpp"
+#include "core/base/random.hpp"
 #include "core/operators/shard_shape.hpp"
-#include "kernels/dropout.hpp"
 
 namespace meshwright {
 namespace {
@@ -175,11 +176,6 @@ double normal(std::uint64_t key, std::int64_t element) {
   const double radius = std::sqrt(-2 * std::log(uniform(first)));
   return radius * std::cos(2 * std::numbers::pi * uniform(mixed_bits(first)));
 }
-std::uint64_t hash_of(std::string_view text) {  // FNV-1a
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return hash;
-}
 
 }  // namespace
 
@@ -260,7 +256,7 @@ void fill_initial(const ModelGraph& model, const ParameterShard& shard, std::uin
   const bool is_bias = tensor.name.ends_with("bias") || tensor.name.ends_with("sinks") ||
                        tensor.name.ends_with("score_correction");
   const bool is_matrix = whole.shape.size() > 1 && !is_bias;
-  const std::uint64_t key = mixed_bits(seed ^ hash_of(tensor.name));
+  const std::uint64_t key = mixed_bits(seed ^ fnv1a(tensor.name));
   std::size_t place = 0;
   for_each_element(shard, whole, [&](std::int64_t number) {
     double value = is_bias ? 0 : 1;

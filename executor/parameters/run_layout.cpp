@@ -59,8 +59,6 @@ RunLayouts layouts_of(const RunnableGraph& runnable, const Strategy& strategy, R
   RunLayouts layouts;
   const DataParallelKind kind = strategy.data_parallelism.kind;
   const bool one_process = kind == DataParallelKind::kOneProcess;
-  const bool has_servers =
-      kind == DataParallelKind::kParameterServer || kind == DataParallelKind::kAsyncParameterServer;
   const TaskGraph& graph = runnable.graph();
   bool splits_backward = false;
   for (const TaskId id : runnable.tasks_of(rank)) {
@@ -90,7 +88,7 @@ RunLayouts layouts_of(const RunnableGraph& runnable, const Strategy& strategy, R
     layout.shards_gradients = strategy.zero >= 2 && !layout.pieces.empty();
     layout.shards_weights = strategy.zero >= 3 && !layout.pieces.empty();
     layout.splits_backward = splits_backward;
-    layout.has_state = !has_servers && (!one_process || rank == RankId(0));
+    layout.has_state = !has_servers(kind) && (!one_process || rank == RankId(0));
     layout.state_on_host = strategy.data_parallelism.offload_optimizer;
   }
   return layouts;

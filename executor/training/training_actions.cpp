@@ -30,12 +30,6 @@ int expert_nodes_of(const TaskGraph& graph) {
   return nodes;
 }
 
-bool has_servers(const Strategy& strategy) {
-  const DataParallelKind kind = strategy.data_parallelism.kind;
-  return kind == DataParallelKind::kParameterServer ||
-         kind == DataParallelKind::kAsyncParameterServer;
-}
-
 bool is_backward(TaskKind kind) {
   return kind == TaskKind::kBackward || kind == TaskKind::kBackwardInput;
 }
@@ -63,7 +57,7 @@ TrainingActions::TrainingActions(const RunnableGraph& runnable, const Plan& plan
   const RankStage& first = stages().front();
   if (rank_.strategy.data_parallelism.kind == DataParallelKind::kOneProcess)
     one_process_.emplace(rank_, *first.parameters);
-  if (has_servers(rank_.strategy))
+  if (has_servers(rank_.strategy.data_parallelism.kind))
     servers_.emplace(rank_, static_cast<int>(runnable.graph().ranks.size()), first.layers,
                      first.parameters.get(), norm_, optimizer_, options_.seed);
 }

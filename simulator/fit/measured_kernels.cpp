@@ -9,6 +9,7 @@
 #include <set>
 
 #include "core/base/error.hpp"
+#include "core/base/hash.hpp"
 #include "simulator/fit/csv_table.hpp"
 
 namespace meshwright {
@@ -39,12 +40,6 @@ constexpr std::array<KnownSource, 12> kKnownSources{{
     {"microsoft/vidur", MeasuringMethod::kRunning},             // profiler, layer after layer
     {"PrincetonUniversity/LLMCompass", MeasuringMethod::kHost}  // synchronizes after each call
 }};
-
-std::uint64_t fnv1a(std::string_view text) {
-  std::uint64_t hash = 14695981039346656037ULL;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  return hash;
-}
 
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
