@@ -73,61 +73,15 @@ std::int64_t width_of(const ModelGraph& model, const std::vector<TensorId>& ids)
   return width;
 }
 
-/// Widths required by an operator's shape; empty: any.
-struct PromisedWidths {
-  std::optional<std::int64_t> in, out, first_parameter;
-};
-
-PromisedWidths promised_widths(const OperatorShape& shape) {
-  struct Visitor {
-    PromisedWidths operator()(const EmbeddingLookup& s) const {
-      return {.in = {}, .out = s.width, .first_parameter = s.rows * s.width};
-    }
-    PromisedWidths operator()(const Norm& s) const {
-      return {.in = s.width, .out = s.width, .first_parameter = {}};
-    }
-    PromisedWidths operator()(const Linear& s) const {
-      return {.in = s.in, .out = s.out, .first_parameter = s.in * s.out};
-    }
-    PromisedWidths operator()(const RotaryEmbedding&) const { return {}; }
-    PromisedWidths operator()(const Attention& s) const {
-      return {.in = {}, .out = s.heads * s.value_size, .first_parameter = {}};
-    }
-    PromisedWidths operator()(const Activation& s) const {
-      const std::int64_t reads = s.kind == ActivationKind::kSwiGlu ? 2 : 1;
-      return {.in = reads * s.width, .out = s.width, .first_parameter = {}};
-    }
-    PromisedWidths operator()(const ResidualAdd& s) const {
-      return {.in = 2 * s.width, .out = s.width, .first_parameter = {}};
-    }
-    PromisedWidths operator()(const RowGate& s) const {
-      return {.in = s.width + 1, .out = s.width, .first_parameter = {}};
-    }
-    PromisedWidths operator()(const Router& s) const {
-      return {.in = s.hidden, .out = {}, .first_parameter = s.hidden * s.experts};
-    }
-    PromisedWidths operator()(const TokenDispatch&) const { return {}; }
-    PromisedWidths operator()(const TokenCombine& s) const {
-      return {.in = {}, .out = s.width, .first_parameter = {}};
-    }
-    PromisedWidths operator()(const ExpertLinear& s) const {
-      return {.in = s.in, .out = s.out, .first_parameter = s.experts * s.in * s.out};
-    }
-    PromisedWidths operator()(const CrossEntropy& s) const {
-      return {.in = s.vocabulary, .out = {}, .first_parameter = {}};
-    }
-  };
-  return std::visit(Visitor{}, shape);
-}
-
 void check_shapes(const ModelGraph& model) {
   for (const Operator& op : model.operators) {
-    const PromisedWidths promised = promised_widths(op.shape);
-    if (promised.in && !op.inputs.empty()) MW_CHECK(width_of(model, op.inputs) == *promised.in);
-    if (promised.out && !op.outputs.empty()) MW_CHECK(width_of(model, op.outputs) == *promised.out);
-    if (promised.first_parameter && !op.parameters.empty())
+    const OperatorWidths required =
+        std::visit([](const auto& shape) { return widths_of(shape); }, op.shape);
+    if (required.in && !op.inputs.empty()) MW_CHECK(width_of(model, op.inputs) == *required.in);
+    if (required.out && !op.outputs.empty()) MW_CHECK(width_of(model, op.outputs) == *required.out);
+    if (required.first_parameter && !op.parameters.empty())
       MW_CHECK(element_count(parameter_of(model, op.parameters.front())) ==
-               *promised.first_parameter);
+               *required.first_parameter);
   }
 }
 

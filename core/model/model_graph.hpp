@@ -65,16 +65,28 @@ struct Tensor {
 
 // ---- operators ------------------------------------------------------------------------------
 
+/// Elements per token in compute precision that an operator reads and writes, and elements of its
+/// first parameter, as required by its shape; empty: any.
+struct OperatorWidths {
+  std::optional<std::int64_t> in, out, first_parameter;
+};
+
 struct EmbeddingLookup {  ///< rows of a [V, H] table; positions and token types too
   std::int64_t rows = 0, width = 0;
   friend bool operator==(const EmbeddingLookup&, const EmbeddingLookup&) = default;
 };
+constexpr OperatorWidths widths_of(const EmbeddingLookup& s) {
+  return {.in = {}, .out = s.width, .first_parameter = s.rows * s.width};
+}
 enum class NormKind : std::uint8_t { kLayerNorm, kRmsNorm };
 struct Norm {
   NormKind kind = NormKind::kLayerNorm;
   std::int64_t width = 0;  ///< normalized elements per token; heads * D for query/key norms
   friend bool operator==(const Norm&, const Norm&) = default;
 };
+constexpr OperatorWidths widths_of(const Norm& s) {
+  return {.in = s.width, .out = s.width, .first_parameter = {}};
+}
 enum class LinearCut : std::uint8_t {
   kReplicated,  ///< computed in full on every tensor rank
   kColumn,      ///< column-parallel: backward sums the input gradient over the tensor ranks
@@ -86,12 +98,16 @@ struct Linear {  ///< y = x W + b, W [in, out]
   LinearCut cut = LinearCut::kReplicated;
   friend bool operator==(const Linear&, const Linear&) = default;
 };
+constexpr OperatorWidths widths_of(const Linear& s) {
+  return {.in = s.in, .out = s.out, .first_parameter = s.in * s.out};
+}
 struct RotaryEmbedding {
   std::int64_t width = 0;  ///< elements per token read and written (queries and keys)
   /// Rotated elements of each head, the first ones; 0: all of them. The others are copied.
   std::int64_t rotated_per_head = 0;
   friend bool operator==(const RotaryEmbedding&, const RotaryEmbedding&) = default;
 };
+constexpr OperatorWidths widths_of(const RotaryEmbedding&) { return {}; }
 struct Attention {  ///< softmax(Q K^T) V, without its projections
   std::int64_t heads = 0, key_value_heads = 0;
   std::int64_t key_size = 0, value_size = 0;  ///< D of queries and keys, D of values
@@ -100,6 +116,9 @@ struct Attention {  ///< softmax(Q K^T) V, without its projections
   double dropout = 0;                  ///< dropout probability of the attention weights
   friend bool operator==(const Attention&, const Attention&) = default;
 };
+constexpr OperatorWidths widths_of(const Attention& s) {
+  return {.in = {}, .out = s.heads * s.value_size, .first_parameter = {}};
+}
 enum class ActivationKind : std::uint8_t {
   kGelu,
   kRelu,
@@ -112,31 +131,48 @@ struct Activation {
   bool routed = false;     ///< inside the experts: K rows per token
   friend bool operator==(const Activation&, const Activation&) = default;
 };
+constexpr OperatorWidths widths_of(const Activation& s) {
+  const std::int64_t reads = s.kind == ActivationKind::kSwiGlu ? 2 : 1;
+  return {.in = reads * s.width, .out = s.width, .first_parameter = {}};
+}
 struct ResidualAdd {
   std::int64_t width = 0;
   /// Dropout probability: applied to the second input in blocks, to the sum in the embedding layer.
   double dropout = 0;
   friend bool operator==(const ResidualAdd&, const ResidualAdd&) = default;
 };
+constexpr OperatorWidths widths_of(const ResidualAdd& s) {
+  return {.in = 2 * s.width, .out = s.width, .first_parameter = {}};
+}
 struct RowGate {  ///< y = sigmoid(g) x, one g per token: inputs x [B, T, width] and g [B, T, 1]
   std::int64_t width = 0;
   friend bool operator==(const RowGate&, const RowGate&) = default;
 };
+constexpr OperatorWidths widths_of(const RowGate& s) {
+  return {.in = s.width + 1, .out = s.width, .first_parameter = {}};
+}
 struct Router {  ///< token → scores over E experts → top K
   std::int64_t hidden = 0;
   int experts = 0, experts_per_token = 0;
   friend bool operator==(const Router&, const Router&) = default;
 };
+constexpr OperatorWidths widths_of(const Router& s) {
+  return {.in = s.hidden, .out = {}, .first_parameter = s.hidden * s.experts};
+}
 struct TokenDispatch {  ///< sends tokens to their experts: all-to-all over the expert ranks
   std::int64_t width = 0;
   int experts_per_token = 0;
   friend bool operator==(const TokenDispatch&, const TokenDispatch&) = default;
 };
+constexpr OperatorWidths widths_of(const TokenDispatch&) { return {}; }
 struct TokenCombine {  ///< returns expert outputs and sums them, weighted by router scores
   std::int64_t width = 0;
   int experts_per_token = 0;
   friend bool operator==(const TokenCombine&, const TokenCombine&) = default;
 };
+constexpr OperatorWidths widths_of(const TokenCombine& s) {
+  return {.in = {}, .out = s.width, .first_parameter = {}};
+}
 struct ExpertLinear {  ///< one Linear per expert over the rows routed to it (grouped GEMM)
   int experts = 0, experts_per_token = 0;
   std::int64_t in = 0, out = 0;
@@ -144,14 +180,43 @@ struct ExpertLinear {  ///< one Linear per expert over the rows routed to it (gr
   LinearCut cut = LinearCut::kColumn;  ///< how each expert is sharded over expert-tensor ranks
   friend bool operator==(const ExpertLinear&, const ExpertLinear&) = default;
 };
+constexpr OperatorWidths widths_of(const ExpertLinear& s) {
+  return {.in = s.in, .out = s.out, .first_parameter = s.experts * s.in * s.out};
+}
 struct CrossEntropy {
   std::int64_t vocabulary = 0;
   friend bool operator==(const CrossEntropy&, const CrossEntropy&) = default;
 };
+constexpr OperatorWidths widths_of(const CrossEntropy& s) {
+  return {.in = s.vocabulary, .out = {}, .first_parameter = {}};
+}
 
+/// The list of all operators, from which the variant of shapes and the declarations of their passes
+/// come (core/operators/operators.hpp, executor/operators/operator_pass.hpp): W(shape) if the
+/// weight gradients are a phase of their own, X(shape) otherwise. Order: that of OperatorShape.
+// clang-format off
+#define MESHWRIGHT_OPERATORS(X, W) \
+  W(EmbeddingLookup)               \
+  X(Norm)                          \
+  W(Linear)                        \
+  X(RotaryEmbedding)               \
+  X(Attention)                     \
+  X(Activation)                    \
+  X(ResidualAdd)                   \
+  X(RowGate)                       \
+  W(Router)                        \
+  X(TokenDispatch)                 \
+  X(TokenCombine)                  \
+  W(ExpertLinear)                  \
+  X(CrossEntropy)
+// clang-format on
+
+template <class, class... Shapes>
+using VariantAfterFirst = std::variant<Shapes...>;
+#define MESHWRIGHT_ALTERNATIVE(Shape) , Shape
 using OperatorShape =
-    std::variant<EmbeddingLookup, Norm, Linear, RotaryEmbedding, Attention, Activation, ResidualAdd,
-                 RowGate, Router, TokenDispatch, TokenCombine, ExpertLinear, CrossEntropy>;
+    VariantAfterFirst<void MESHWRIGHT_OPERATORS(MESHWRIGHT_ALTERNATIVE, MESHWRIGHT_ALTERNATIVE)>;
+#undef MESHWRIGHT_ALTERNATIVE
 
 struct Operator {
   std::string name;  ///< "layer7.attention.query"

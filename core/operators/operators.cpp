@@ -24,8 +24,7 @@ void describe(OperatorProgram& program) {
           case Phase::kForward:
             return forward(shape, program);
           case Phase::kBackwardInput:
-            if constexpr (HasInputGradient<Shape>) backward_input(shape, program);
-            return;
+            return backward_input(shape, program);
           case Phase::kBackwardWeight:
             if constexpr (HasWeightGradient<Shape>) backward_weight(shape, program);
             return;

@@ -1,7 +1,8 @@
-/// The operators, one file each: the kernels, collectives and buffers of every pass.
+/// The operators: the kernels, collectives and buffers of every pass. Declared from the list in
+/// core/model/model_graph.hpp; a missing function is a link error.
 ///
-/// An operator without a backward_input() has no input gradient; one without a backward_weight()
-/// has no weights, or computes their gradients with those of its inputs (norms).
+/// An operator without a backward_weight() has no weights, or computes their gradients with those
+/// of its inputs (norms).
 #pragma once
 
 #include <cstdint>
@@ -11,48 +12,15 @@
 
 namespace meshwright {
 
-// embedding.cpp
-void forward(const EmbeddingLookup& table, OperatorProgram& program);
-void backward_input(const EmbeddingLookup& table, OperatorProgram& program);
-void backward_weight(const EmbeddingLookup& table, OperatorProgram& program);
-// norm.cpp
-void forward(const Norm& norm, OperatorProgram& program);
-void backward_input(const Norm& norm, OperatorProgram& program);
-// linear.cpp
-void forward(const Linear& linear, OperatorProgram& program);
-void backward_input(const Linear& linear, OperatorProgram& program);
-void backward_weight(const Linear& linear, OperatorProgram& program);
-// rotary.cpp
-void forward(const RotaryEmbedding& rotary, OperatorProgram& program);
-void backward_input(const RotaryEmbedding& rotary, OperatorProgram& program);
-// attention.cpp
-void forward(const Attention& attention, OperatorProgram& program);
-void backward_input(const Attention& attention, OperatorProgram& program);
-// activation.cpp
-void forward(const Activation& activation, OperatorProgram& program);
-void backward_input(const Activation& activation, OperatorProgram& program);
-// residual.cpp
-void forward(const ResidualAdd& add, OperatorProgram& program);
-void backward_input(const ResidualAdd& add, OperatorProgram& program);
-// row_gate.cpp
-void forward(const RowGate& gate, OperatorProgram& program);
-void backward_input(const RowGate& gate, OperatorProgram& program);
-// router.cpp
-void forward(const Router& router, OperatorProgram& program);
-void backward_input(const Router& router, OperatorProgram& program);
-void backward_weight(const Router& router, OperatorProgram& program);
-// token_dispatch.cpp
-void forward(const TokenDispatch& dispatch, OperatorProgram& program);
-void backward_input(const TokenDispatch& dispatch, OperatorProgram& program);
-void forward(const TokenCombine& combine, OperatorProgram& program);
-void backward_input(const TokenCombine& combine, OperatorProgram& program);
-// expert_linear.cpp
-void forward(const ExpertLinear& expert, OperatorProgram& program);
-void backward_input(const ExpertLinear& expert, OperatorProgram& program);
-void backward_weight(const ExpertLinear& expert, OperatorProgram& program);
-// cross_entropy.cpp
-void forward(const CrossEntropy& loss, OperatorProgram& program);
-void backward_input(const CrossEntropy& loss, OperatorProgram& program);
+#define MESHWRIGHT_OPERATOR(Shape)                            \
+  void forward(const Shape& shape, OperatorProgram& program); \
+  void backward_input(const Shape& shape, OperatorProgram& program);
+#define MESHWRIGHT_OPERATOR_WITH_WEIGHTS(Shape) \
+  MESHWRIGHT_OPERATOR(Shape)                    \
+  void backward_weight(const Shape& shape, OperatorProgram& program);
+MESHWRIGHT_OPERATORS(MESHWRIGHT_OPERATOR, MESHWRIGHT_OPERATOR_WITH_WEIGHTS)
+#undef MESHWRIGHT_OPERATOR_WITH_WEIGHTS
+#undef MESHWRIGHT_OPERATOR
 
 /// Multiply-adds per token of the unsharded operator's forward pass; others have none that count.
 /// Attention counts all scores (no causal halving) but respects windows.
@@ -61,10 +29,6 @@ double multiply_adds(const Attention& attention, std::int64_t sequence_length);
 double multiply_adds(const Router& router, std::int64_t sequence_length);
 double multiply_adds(const ExpertLinear& expert, std::int64_t sequence_length);
 
-template <class Shape>
-concept HasInputGradient = requires(const Shape& shape, OperatorProgram& program) {
-  backward_input(shape, program);
-};
 template <class Shape>
 concept HasWeightGradient = requires(const Shape& shape, OperatorProgram& program) {
   backward_weight(shape, program);

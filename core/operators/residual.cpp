@@ -1,5 +1,4 @@
-// Residual addition with the dropout of its branch (in the embedding layer: of the sum), which
-// stores a mask of one byte per element.
+// Residual additions and gates at the end of layer branches.
 #include "core/operators/operators.hpp"
 
 namespace meshwright {
@@ -11,6 +10,8 @@ std::int64_t mask_bytes(const ResidualAdd& add, const ShardedOperator& program) 
 
 }  // namespace
 
+/// With the dropout of its branch (in the embedding layer: of the sum), which stores a mask of one
+/// byte per element.
 void forward(const ResidualAdd& add, OperatorProgram& program) {
   program.acquire_outputs();
   if (LiveBuffers* live = program.buffers(); live != nullptr && add.dropout > 0)
@@ -28,6 +29,16 @@ void backward_input(const ResidualAdd& add, OperatorProgram& program) {
   else
     program.acquire_input_gradients();
   program.elementwise(Routine::kResidual, mask_bytes(add, program), /*rereads_inputs=*/false);
+}
+
+void forward(const RowGate& /*gate*/, OperatorProgram& program) {
+  program.acquire_outputs();
+  program.elementwise(Routine::kSwiGlu);
+}
+
+void backward_input(const RowGate& /*gate*/, OperatorProgram& program) {
+  program.acquire_input_gradients();
+  program.elementwise(Routine::kSwiGlu);
 }
 
 }  // namespace meshwright

@@ -44,6 +44,8 @@ void forward(OperatorPass& pass, const EmbeddingLookup&) {
                  .y = y});
 }
 
+void backward_input(OperatorPass&, const EmbeddingLookup&) {}  // token IDs have no gradient
+
 void backward_weight(OperatorPass& pass, const EmbeddingLookup&) {
   pass.rank.run(pass.rank.kernels.embedding_backward,
                 {.dy = pass.whole_gradient(pass.output()),

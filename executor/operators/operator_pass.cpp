@@ -1,6 +1,7 @@
 #include "executor/operators/operator_pass.hpp"
 
 #include "core/base/check.hpp"
+#include "core/base/random.hpp"
 
 namespace meshwright {
 
@@ -76,21 +77,13 @@ void clear(OperatorPass& pass, const Matrix& m) {
   pass.rank.run(pass.rank.kernels.fill, {.y = flat(m), .value = 0});
 }
 
-namespace {
-
-template <class Shape>
-void backward_input(OperatorPass&, const Shape&) {}
-template <class Shape>
-void backward_weight(OperatorPass&, const Shape&) {}
-
-}  // namespace
-
 void compute(OperatorPass& pass, Phase phase) {
   std::visit(
       [&](const auto& shape) {
         if (phase == Phase::kForward) forward(pass, shape);
         if (phase == Phase::kBackwardInput) backward_input(pass, shape);
-        if (phase == Phase::kBackwardWeight) backward_weight(pass, shape);
+        if constexpr (requires { backward_weight(pass, shape); })
+          if (phase == Phase::kBackwardWeight) backward_weight(pass, shape);
       },
       pass.op().shape);
 }

@@ -68,42 +68,20 @@ void copy(OperatorPass& pass, const ConstMatrix& from, const Matrix& to);
 /// Sets all elements to zero.
 void clear(OperatorPass& pass, const Matrix& m);
 
-// One function per operator and pass, by family: operator_dense.cpp, operator_rotary.cpp,
-// operator_attention.cpp, operator_residual.cpp, operator_experts.cpp, operator_loss.cpp.
-// backward_input() also computes weight gradients that come from the same kernel.
+// One function per operator and pass, declared from the list in core/model/model_graph.hpp and
+// defined by family: operator_dense.cpp, operator_rotary.cpp, operator_attention.cpp,
+// operator_residual.cpp, operator_experts.cpp, operator_loss.cpp. backward_input() also computes
+// weight gradients that come from the same kernel.
 
-void forward(OperatorPass& pass, const EmbeddingLookup& table);
-void backward_weight(OperatorPass& pass, const EmbeddingLookup& table);
-void forward(OperatorPass& pass, const Norm& norm);
-void backward_input(OperatorPass& pass, const Norm& norm);
-void forward(OperatorPass& pass, const Linear& linear);
-void backward_input(OperatorPass& pass, const Linear& linear);
-void backward_weight(OperatorPass& pass, const Linear& linear);
-void forward(OperatorPass& pass, const Activation& activation);
-void backward_input(OperatorPass& pass, const Activation& activation);
-void forward(OperatorPass& pass, const ResidualAdd& add);
-void backward_input(OperatorPass& pass, const ResidualAdd& add);
-void forward(OperatorPass& pass, const RowGate& gate);
-void backward_input(OperatorPass& pass, const RowGate& gate);
-
-void forward(OperatorPass& pass, const RotaryEmbedding& rotary);
-void backward_input(OperatorPass& pass, const RotaryEmbedding& rotary);
-void forward(OperatorPass& pass, const Attention& attention);
-void backward_input(OperatorPass& pass, const Attention& attention);
-
-void forward(OperatorPass& pass, const Router& router);
-void backward_input(OperatorPass& pass, const Router& router);
-void backward_weight(OperatorPass& pass, const Router& router);
-void forward(OperatorPass& pass, const TokenDispatch& dispatch);
-void backward_input(OperatorPass& pass, const TokenDispatch& dispatch);
-void forward(OperatorPass& pass, const ExpertLinear& expert);
-void backward_input(OperatorPass& pass, const ExpertLinear& expert);
-void backward_weight(OperatorPass& pass, const ExpertLinear& expert);
-void forward(OperatorPass& pass, const TokenCombine& combine);
-void backward_input(OperatorPass& pass, const TokenCombine& combine);
-
-void forward(OperatorPass& pass, const CrossEntropy& loss);
-void backward_input(OperatorPass& pass, const CrossEntropy& loss);
+#define MESHWRIGHT_OPERATOR(Shape)                      \
+  void forward(OperatorPass& pass, const Shape& shape); \
+  void backward_input(OperatorPass& pass, const Shape& shape);
+#define MESHWRIGHT_OPERATOR_WITH_WEIGHTS(Shape) \
+  MESHWRIGHT_OPERATOR(Shape)                    \
+  void backward_weight(OperatorPass& pass, const Shape& shape);
+MESHWRIGHT_OPERATORS(MESHWRIGHT_OPERATOR, MESHWRIGHT_OPERATOR_WITH_WEIGHTS)
+#undef MESHWRIGHT_OPERATOR_WITH_WEIGHTS
+#undef MESHWRIGHT_OPERATOR
 
 /// The collectives of an operator. Each returns the time at which the last member was ready.
 Ticks reduce_loss(OperatorPass& pass, RankGroup& group, Ticks ready);
