@@ -20,6 +20,17 @@
 
 namespace meshwright {
 
+// Rows of the list in kernel_table.hpp.
+// clang-format off
+#define MESHWRIGHT_ATTENTION_KERNELS(X)                               \
+  X(attention_forward,        AttentionForward,       kScratch, kRun) \
+  X(attention_merge,          AttentionMerge,         kRun,     kRun) \
+  X(attention_delta,          AttentionDelta,         kRun,     kRun) \
+  X(attention_backward,       AttentionBackward,      kScratch, kRun) \
+  X(attention_sinks,          AttentionSinks,         kRun,     kRun) \
+  X(attention_sinks_gradient, AttentionSinksGradient, kRun,     kRun)
+// clang-format on
+
 /// Dropout of attention probabilities. In the mask, query t of head h and sequence b is row
 /// ((first_sequence + b) length + position of t) heads + first_head + h, and a key's position is
 /// the column.

@@ -10,6 +10,13 @@
 
 namespace meshwright {
 
+// Rows of the list in kernel_table.hpp.
+// clang-format off
+#define MESHWRIGHT_BUCKET_KERNELS(X)         \
+  X(pack_bucket,   PackBucket,   kRun, kRun) \
+  X(unpack_bucket, UnpackBucket, kRun, kRun)
+// clang-format on
+
 struct BucketPart {
   Vector vector = {};
   std::int64_t offset = 0;  ///< first element in the bucket

@@ -19,6 +19,16 @@
 
 namespace meshwright {
 
+// Rows of the list in kernel_table.hpp.
+// clang-format off
+#define MESHWRIGHT_CROSS_ENTROPY_KERNELS(X)                         \
+  X(cross_entropy_maximum,  CrossEntropyMaximum,  kRun,       kRun) \
+  X(cross_entropy_sum,      CrossEntropySum,      kRun,       kRun) \
+  X(cross_entropy_loss,     CrossEntropyLoss,     kReference, kRun) \
+  X(cross_entropy_forward,  CrossEntropyForward,  kRun,       kRun) \
+  X(cross_entropy_gradient, CrossEntropyGradient, kRun,       kRun)
+// clang-format on
+
 /// This rank's logits and the token ID of their first column.
 struct LogitShard {
   ConstMatrix logits = {};       ///< [N, columns]

@@ -12,6 +12,13 @@
 
 namespace meshwright {
 
+// Rows of the list in kernel_table.hpp.
+// clang-format off
+#define MESHWRIGHT_EMBEDDING_KERNELS(X)                    \
+  X(embedding_forward,  EmbeddingForward,  kRun, kRun)     \
+  X(embedding_backward, EmbeddingBackward, kRun, kScratch)
+// clang-format on
+
 struct EmbeddingForward {
   ConstMatrix table = {};                  ///< [rows, H]
   std::span<const std::int32_t> ids = {};  ///< [N]

@@ -19,6 +19,14 @@
 
 namespace meshwright {
 
+// Rows of the list in kernel_table.hpp.
+// clang-format off
+#define MESHWRIGHT_GEMM_KERNELS(X)                              \
+  X(gemm,                Gemm,              kScratch, kScratch) \
+  X(grouped_gemm,        GroupedGemm,       kScratch, kRun)     \
+  X(grouped_gemm_weight, GroupedGemmWeight, kScratch, kRun)
+// clang-format on
+
 /// c = op(a) op(b) + beta c + bias, op(x) being x or its transpose. beta = 0 ignores the previous
 /// contents of c (even NaN). k = 0 gives beta c + bias. 2 m n k flop.
 struct Gemm {

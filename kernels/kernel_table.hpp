@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/hash.hpp"
 #include "kernels/activation.hpp"
 #include "kernels/attention.hpp"
 #include "kernels/bucket.hpp"
@@ -41,65 +42,25 @@ std::string_view name_of(Backend backend);  ///< "reference", "cpu", "cuda"
 /// reference kernel.
 enum class KernelCode : std::uint8_t { kRun, kScratch, kReference };
 
-/// The list of all kernels, from which tables, declarations and wrappers come: name, arguments, and
-/// what the CPU and CUDA back ends have; the reference kernels never need working memory. The
-/// order is that of KernelTable, which the GPU plug-in shares.
-// clang-format off
-#define MESHWRIGHT_KERNELS(X)                                                      \
-  X(gemm,                       Gemm,                       kScratch,    kScratch) \
-  X(grouped_gemm,               GroupedGemm,                kScratch,    kRun)     \
-  X(grouped_gemm_weight,        GroupedGemmWeight,          kScratch,    kRun)     \
-  X(attention_forward,          AttentionForward,           kScratch,    kRun)     \
-  X(attention_merge,            AttentionMerge,             kRun,        kRun)     \
-  X(attention_delta,            AttentionDelta,             kRun,        kRun)     \
-  X(attention_backward,         AttentionBackward,          kScratch,    kRun)     \
-  X(attention_sinks,            AttentionSinks,             kRun,        kRun)     \
-  X(attention_sinks_gradient,   AttentionSinksGradient,     kRun,        kRun)     \
-  X(norm_forward,               NormForward,                kRun,        kRun)     \
-  X(norm_backward_input,        NormBackwardInput,          kRun,        kRun)     \
-  X(norm_backward_weight,       NormBackwardWeight,         kRun,        kScratch) \
-  X(activation_forward,         ActivationForward,          kRun,        kRun)     \
-  X(activation_backward,        ActivationBackward,         kRun,        kRun)     \
-  X(rotary_table,               RotaryTable,                kReference,  kRun)     \
-  X(rotary,                     Rotary,                     kRun,        kRun)     \
-  X(copy_heads,                 CopyHeads,                  kRun,        kRun)     \
-  X(embedding_forward,          EmbeddingForward,           kRun,        kRun)     \
-  X(embedding_backward,         EmbeddingBackward,          kRun,        kScratch) \
-  X(cross_entropy_maximum,      CrossEntropyMaximum,        kRun,        kRun)     \
-  X(cross_entropy_sum,          CrossEntropySum,            kRun,        kRun)     \
-  X(cross_entropy_loss,         CrossEntropyLoss,           kReference,  kRun)     \
-  X(cross_entropy_forward,      CrossEntropyForward,        kRun,        kRun)     \
-  X(cross_entropy_gradient,     CrossEntropyGradient,       kRun,        kRun)     \
-  X(add,                        Add,                        kRun,        kRun)     \
-  X(bias_add,                   BiasAdd,                    kRun,        kRun)     \
-  X(bias_gradient,              BiasGradient,               kRun,        kScratch) \
-  X(grouped_bias_gradient,      GroupedBiasGradient,        kRun,        kRun)     \
-  X(row_gate_forward,           RowGateForward,             kRun,        kRun)     \
-  X(row_gate_backward,          RowGateBackward,            kRun,        kRun)     \
-  X(dropout_forward,            DropoutForward,             kRun,        kRun)     \
-  X(dropout_backward,           DropoutBackward,            kRun,        kRun)     \
-  X(round_to_float8,            RoundToFloat8,              kRun,        kRun)     \
-  X(reduce,                     Reduce,                     kRun,        kRun)     \
-  X(cast,                       Cast,                       kRun,        kRun)     \
-  X(fill,                       Fill,                       kRun,        kRun)     \
-  X(total,                      Total,                      kRun,        kScratch) \
-  X(mean_squared_error_forward, MeanSquaredErrorForward,    kRun,        kRun)     \
-  X(mean_squared_error_gradient, MeanSquaredErrorGradient,  kRun,        kRun)     \
-  X(gate_forward,               GateForward,                kRun,        kRun)     \
-  X(gate_load,                  GateLoad,                   kRun,        kScratch) \
-  X(gate_auxiliary_loss,        GateAuxiliaryLoss,          kReference,  kRun)     \
-  X(gate_backward,              GateBackward,               kRun,        kRun)     \
-  X(sort_by_expert,             SortByExpert,               kRun,        kScratch) \
-  X(gather_rows,                GatherRows,                 kRun,        kRun)     \
-  X(combine_rows,               CombineRows,                kRun,        kRun)     \
-  X(combine_weight_gradient,    CombineWeightGradient,      kRun,        kRun)     \
-  X(adamw,                      AdamW,                      kRun,        kRun)     \
-  X(sgd,                        Sgd,                        kRun,        kRun)     \
-  X(squared_norm,               SquaredNorm,                kRun,        kScratch) \
-  X(clip_scale,                 ClipScale,                  kReference,  kRun)     \
-  X(pack_bucket,                PackBucket,                 kRun,        kRun)     \
-  X(unpack_bucket,              UnpackBucket,               kRun,        kRun)
-// clang-format on
+/// The list of all kernels, from which tables, declarations and wrappers come. Each family's header
+/// has its rows: name, arguments, and what the CPU and CUDA back ends have (KernelCode); the
+/// reference kernels never need working memory. The order is that of KernelTable, which the GPU
+/// plug-in shares.
+#define MESHWRIGHT_KERNELS(X)         \
+  MESHWRIGHT_GEMM_KERNELS(X)          \
+  MESHWRIGHT_ATTENTION_KERNELS(X)     \
+  MESHWRIGHT_NORM_KERNELS(X)          \
+  MESHWRIGHT_ACTIVATION_KERNELS(X)    \
+  MESHWRIGHT_ROTARY_KERNELS(X)        \
+  MESHWRIGHT_EMBEDDING_KERNELS(X)     \
+  MESHWRIGHT_CROSS_ENTROPY_KERNELS(X) \
+  MESHWRIGHT_ELEMENTWISE_KERNELS(X)   \
+  MESHWRIGHT_DROPOUT_KERNELS(X)       \
+  MESHWRIGHT_FLOAT8_KERNELS(X)        \
+  MESHWRIGHT_MOE_GATE_KERNELS(X)      \
+  MESHWRIGHT_PERMUTE_KERNELS(X)       \
+  MESHWRIGHT_OPTIMIZER_KERNELS(X)     \
+  MESHWRIGHT_BUCKET_KERNELS(X)
 
 struct KernelTable {
   Backend backend = Backend::kReference;
@@ -107,6 +68,17 @@ struct KernelTable {
   MESHWRIGHT_KERNELS(MESHWRIGHT_ENTRY)
 #undef MESHWRIGHT_ENTRY
 };
+
+/// Equal in a program and a GPU plug-in whose tables have the same kernels in the same order, with
+/// arguments of the same sizes.
+constexpr std::uint64_t kernel_list_hash() {
+  std::uint64_t hash = kFnv1aStart;
+#define MESHWRIGHT_HASH(name, Arguments, cpu, cuda) \
+  hash = fnv1a_next(fnv1a(#name " " #Arguments " ", hash), sizeof(Arguments));
+  MESHWRIGHT_KERNELS(MESHWRIGHT_HASH)
+#undef MESHWRIGHT_HASH
+  return hash;
+}
 
 /// Declares run() and scratch() of every kernel in the namespace of a back end. A function
 /// without a definition is a link error.

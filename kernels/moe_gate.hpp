@@ -20,6 +20,15 @@
 
 namespace meshwright {
 
+// Rows of the list in kernel_table.hpp.
+// clang-format off
+#define MESHWRIGHT_MOE_GATE_KERNELS(X)                            \
+  X(gate_forward,        GateForward,       kRun,       kRun)     \
+  X(gate_load,           GateLoad,          kRun,       kScratch) \
+  X(gate_auxiliary_loss, GateAuxiliaryLoss, kReference, kRun)     \
+  X(gate_backward,       GateBackward,      kRun,       kRun)
+// clang-format on
+
 enum class GateScore : std::uint8_t { kSoftmax, kSigmoid };
 
 inline constexpr std::int64_t kMaxExpertGroups = 64;

@@ -16,6 +16,14 @@
 
 namespace meshwright {
 
+// Rows of the list in kernel_table.hpp.
+// clang-format off
+#define MESHWRIGHT_NORM_KERNELS(X)                            \
+  X(norm_forward,         NormForward,        kRun, kRun)     \
+  X(norm_backward_input,  NormBackwardInput,  kRun, kRun)     \
+  X(norm_backward_weight, NormBackwardWeight, kRun, kScratch)
+// clang-format on
+
 inline void check_statistics(NormKind kind, std::span<const float> mean,
                              std::span<const float> deviation, std::int64_t count) {
   if (kind == NormKind::kLayerNorm) check_size(mean, count);

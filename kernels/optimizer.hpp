@@ -11,6 +11,15 @@
 
 namespace meshwright {
 
+// Rows of the list in kernel_table.hpp.
+// clang-format off
+#define MESHWRIGHT_OPTIMIZER_KERNELS(X)              \
+  X(adamw,        AdamW,       kRun,       kRun)     \
+  X(sgd,          Sgd,         kRun,       kRun)     \
+  X(squared_norm, SquaredNorm, kRun,       kScratch) \
+  X(clip_scale,   ClipScale,   kReference, kRun)
+// clang-format on
+
 /// AdamW (arXiv 1711.05101, algorithm 2, with the schedule folded into the learning rate):
 ///   g = scale * gradient
 ///   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2

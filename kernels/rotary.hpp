@@ -15,6 +15,14 @@
 
 namespace meshwright {
 
+// Rows of the list in kernel_table.hpp.
+// clang-format off
+#define MESHWRIGHT_ROTARY_KERNELS(X)             \
+  X(rotary_table, RotaryTable, kReference, kRun) \
+  X(rotary,       Rotary,      kRun,       kRun) \
+  X(copy_heads,   CopyHeads,   kRun,       kRun)
+// clang-format on
+
 /// base^(-2 i / R) for i < R / 2. Context-extension methods modify these values.
 std::vector<float> rotary_frequencies(std::int64_t rotated, double base);
 

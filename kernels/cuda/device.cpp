@@ -302,7 +302,6 @@ meshwright_cuda_exports() {
   // Streams beyond the number of hardware queues share a queue and wait for each other there: a
   // rank's lanes and message streams exceed the default of 8. Read on first use of a device.
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
-  static const CudaExports exports{kCudaInterface, sizeof(KernelTable), sizeof(DeviceTable),
-                                   cuda::table(), cuda::device()};
+  static const CudaExports exports{.kernels = cuda::table(), .device = cuda::device()};
   return &exports;
 }

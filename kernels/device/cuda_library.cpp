@@ -25,11 +25,6 @@ std::string place_of_plugin() {
   return next_to_program.string();
 }
 
-bool is_of_this_build(const CudaExports& exports) {
-  return exports.interface == kCudaInterface && exports.kernel_table_size == sizeof(KernelTable) &&
-         exports.device_table_size == sizeof(DeviceTable);
-}
-
 CudaLibrary open() {
   CudaLibrary library;
   library.path = place_of_plugin();
@@ -53,6 +48,12 @@ CudaLibrary open() {
 }
 
 }  // namespace
+
+bool is_of_this_build(const CudaExports& exports) {
+  return exports.interface == kCudaInterface && exports.kernel_table_size == sizeof(KernelTable) &&
+         exports.device_table_size == sizeof(DeviceTable) &&
+         exports.kernel_list == kernel_list_hash();
+}
 
 const CudaLibrary& cuda_library() {
   static const CudaLibrary library = open();

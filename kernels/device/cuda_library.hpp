@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "kernels/device.hpp"
@@ -12,15 +13,19 @@
 namespace meshwright {
 
 /// Interface version; incremented whenever CudaExports or anything in it changes its meaning.
-inline constexpr int kCudaInterface = 4;
+inline constexpr int kCudaInterface = 5;
 
 /// Returned by the plug-in's function `meshwright_cuda_exports`.
 struct CudaExports {
+  // Of the headers that it was built with:
   int interface = kCudaInterface;
-  std::size_t kernel_table_size = 0, device_table_size = 0;  ///< of the headers it was built with
+  std::size_t kernel_table_size = sizeof(KernelTable), device_table_size = sizeof(DeviceTable);
+  std::uint64_t kernel_list = kernel_list_hash();
   KernelTable kernels;
   DeviceTable device;
 };
+/// Whether this program may call the plug-in's functions.
+bool is_of_this_build(const CudaExports& exports);
 
 struct CudaLibrary {
   const CudaExports* exports = nullptr;  ///< null: not found, or from a different build

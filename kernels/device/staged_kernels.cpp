@@ -180,6 +180,7 @@ class Scratch {
   void* memory_;
 };
 
+/// The arguments were checked when the table was called: kernels of the device are run directly.
 template <auto kKernel, class Arguments>
 void run_timed(DeviceQueue& queue, const Arguments& on_host) {
   const KernelEntry<Arguments>& kernel = queue.kernels().*kKernel;
@@ -191,7 +192,7 @@ void run_timed(DeviceQueue& queue, const Arguments& on_host) {
     Scratch scratch(queue, kernel.scratch_bytes(arguments));
     scratch.fill_with_nan();
     watch.start();
-    kernel(scratch.launch(), arguments);
+    kernel.run(scratch.launch(), arguments);
     watch.stop();
   }
   queue.note_work();
@@ -207,7 +208,7 @@ void run_in_order(DeviceQueue& queue, const Arguments& anywhere) {
   queue.note_work();
   const Arguments arguments = staged.to_device(anywhere);
   const Scratch scratch(queue, kernel.scratch_bytes(arguments));
-  kernel(scratch.launch(), arguments);
+  kernel.run(scratch.launch(), arguments);
   staged.to_host();
 }
 

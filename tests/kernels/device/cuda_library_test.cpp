@@ -20,6 +20,14 @@ TEST(CudaLibrary, ReportsWhatIsMissingOrHasADevice) {
   EXPECT_EQ(library.missing.empty(), library.exports->device.count() > 0) << library.missing;
 }
 
+TEST(CudaLibrary, RefusesAPluginWithOtherHeaders) {
+  EXPECT_TRUE(is_of_this_build({.kernels = {}, .device = {}}));
+  EXPECT_FALSE(is_of_this_build({.interface = kCudaInterface - 1, .kernels = {}, .device = {}}));
+  EXPECT_FALSE(is_of_this_build({.device_table_size = 0, .kernels = {}, .device = {}}));
+  EXPECT_FALSE(is_of_this_build(  // the same kernels in another order
+      {.kernel_list = kernel_list_hash() + 1, .kernels = {}, .device = {}}));
+}
+
 TEST(CudaLibrary, HasEveryKernel) {
   if (cuda_library().exports == nullptr) GTEST_SKIP() << cuda_library().missing;
   const KernelTable& kernels = cuda_library().exports->kernels;
