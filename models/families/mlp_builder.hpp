@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "core/model/model_graph.hpp"
 #include "models/families/config_reader.hpp"
 
 namespace meshwright {
