@@ -1,5 +1,6 @@
-# The GPU plug-in, if the CUDA toolkit is found. Sets MESHWRIGHT_HAS_CUDA, and MESHWRIGHT_CUDA_STATE
-# to a line for the configure summary. Included at the top level, since it enables a language.
+# The plug-in for NVIDIA GPUs, if the CUDA toolkit is found. Sets MESHWRIGHT_HAS_CUDA, and
+# MESHWRIGHT_CUDA_STATE to a line for the configure summary. Included at the top level, since it enables
+# a language.
 option(MESHWRIGHT_CUDA "Build the GPU plug-in if the CUDA toolkit is found" ON)
 set(MESHWRIGHT_CUDA_ARCHITECTURES "90a-real" CACHE STRING
     "GPU architectures to compile for (default: Hopper only; preset 'cuda' adds the others)")
@@ -51,7 +52,8 @@ function(meshwright_cuda_part)
       CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN OFF
       UNITY_BUILD OFF CUDA_RUNTIME_LIBRARY Static
       # Next to the plug-in, the toolkit it was built with, or the toolkit's usual location.
-      BUILD_RPATH "$ORIGIN;${CUDAToolkit_LIBRARY_DIR};/usr/local/cuda/lib64")
+      BUILD_RPATH "$ORIGIN;${CUDAToolkit_LIBRARY_DIR};/usr/local/cuda/lib64"
+      INSTALL_RPATH "/usr/local/cuda/lib64")
     target_include_directories(meshwright_cuda PRIVATE "${CMAKE_SOURCE_DIR}")
     target_compile_definitions(meshwright_cuda PRIVATE FMT_HEADER_ONLY=1)
     target_compile_options(meshwright_cuda PRIVATE
@@ -65,3 +67,21 @@ function(meshwright_cuda_part)
     target_sources(meshwright_cuda PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/${source}")
   endforeach()
 endfunction()
+
+# ---- its Debian package
+set(CPACK_DEBIAN_CUDA_PACKAGE_NAME meshwright-cuda)
+set(CPACK_COMPONENT_CUDA_DEPENDS cli)
+# Libraries of the CUDA toolkit need not be installed as packages.
+set(CPACK_DEBIAN_CUDA_PACKAGE_SHLIBDEPS OFF)
+if(MESHWRIGHT_HAS_CUDA)
+  set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "libc6, libstdc++6")
+  set(CPACK_DEBIAN_CUDA_PACKAGE_RECOMMENDS
+      "libcublas-${CUDAToolkit_VERSION_MAJOR}-${CUDAToolkit_VERSION_MINOR}")
+endif()
+set(CPACK_COMPONENT_CUDA_DESCRIPTION
+    "GPU plug-in of Meshwright, a planner of parallel training
+Meshwright plans, simulates and runs the parallel training of large models.
+.
+This package has the plug-in that lets it run and calibrate plans on NVIDIA
+GPUs, compiled for ${MESHWRIGHT_CUDA_ARCHITECTURES}. It needs an NVIDIA driver
+and cuBLAS of the CUDA toolkit, version ${CUDAToolkit_VERSION_MAJOR}.")

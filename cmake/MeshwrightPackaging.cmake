@@ -1,6 +1,7 @@
 # Installation and Debian packages. `cmake --install build/release --prefix DIR` installs all parts that
-# were built; `./dev package` makes the packages meshwright, meshwright-gui and meshwright-cuda.
-# Included last: it needs the targets of all folders.
+# were built; `./dev package` makes the packages meshwright, meshwright-gui and one per plug-in, whose
+# description is in its own file (MeshwrightCuda.cmake). Included last: it needs the targets of all
+# folders.
 if(MESHWRIGHT_SANITIZE OR MESHWRIGHT_GUI_SANITIZE OR MESHWRIGHT_FUZZ)
   return() # such programs are for checks only
 endif()
@@ -34,10 +35,14 @@ if(TARGET meshwright-gui)
 endif()
 # Everything that is installed, and nothing else: what a package needs to be built.
 add_custom_target(installed_files ALL DEPENDS ${generated_files})
-if(TARGET meshwright_cuda)
-  add_dependencies(installed_files meshwright_cuda)
-  list(APPEND components cuda)
-endif()
+foreach(plugin IN LISTS MESHWRIGHT_PLUGINS)
+  if(TARGET meshwright_${plugin})
+    add_dependencies(installed_files meshwright_${plugin})
+    # kernels/device/backend_plugin.cpp looks for it there, relative to the program.
+    install(TARGETS meshwright_${plugin} LIBRARY DESTINATION lib/meshwright COMPONENT ${plugin})
+    list(APPEND components ${plugin})
+  endif()
+endforeach()
 
 # ---- what is installed where ---------------------------------------------------------------------
 install(TARGETS meshwright RUNTIME COMPONENT cli)
@@ -59,12 +64,6 @@ if(TARGET meshwright-gui)
           DESTINATION "${CMAKE_INSTALL_DATADIR}/icons/hicolor/scalable/apps" COMPONENT gui)
   install(FILES gui/desktop/meshwright.xml
           DESTINATION "${CMAKE_INSTALL_DATADIR}/mime/packages" COMPONENT gui)
-endif()
-
-if(TARGET meshwright_cuda)
-  # kernels/device/cuda_library.cpp looks for it there, relative to the program.
-  install(TARGETS meshwright_cuda LIBRARY DESTINATION lib/meshwright COMPONENT cuda)
-  set_target_properties(meshwright_cuda PROPERTIES INSTALL_RPATH "/usr/local/cuda/lib64")
 endif()
 
 # ---- Debian packages -----------------------------------------------------------------------------
@@ -114,20 +113,4 @@ This package has the desktop program: explore how parallelism and pipeline
 schedules change the timeline, search and compare plans, and open predicted
 and measured timelines.")
 
-set(CPACK_DEBIAN_CUDA_PACKAGE_NAME meshwright-cuda)
-set(CPACK_COMPONENT_CUDA_DEPENDS cli)
-# Libraries of the CUDA toolkit need not be installed as packages.
-set(CPACK_DEBIAN_CUDA_PACKAGE_SHLIBDEPS OFF)
-if(TARGET meshwright_cuda)
-  set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "libc6, libstdc++6")
-  set(CPACK_DEBIAN_CUDA_PACKAGE_RECOMMENDS
-      "libcublas-${CUDAToolkit_VERSION_MAJOR}-${CUDAToolkit_VERSION_MINOR}")
-endif()
-set(CPACK_COMPONENT_CUDA_DESCRIPTION
-    "GPU plug-in of Meshwright, a planner of parallel training
-Meshwright plans, simulates and runs the parallel training of large models.
-.
-This package has the plug-in that lets it run and calibrate plans on NVIDIA
-GPUs, compiled for ${MESHWRIGHT_CUDA_ARCHITECTURES}. It needs an NVIDIA driver
-and cuBLAS of the CUDA toolkit, version ${CUDAToolkit_VERSION_MAJOR}.")
 include(CPack)

@@ -8,20 +8,8 @@
 
 namespace meshwright {
 
-std::string_view name_of(Backend backend) {
-  switch (backend) {
-    case Backend::kReference:
-      return "reference";
-    case Backend::kCpu:
-      return "cpu";
-    case Backend::kCuda:
-      return "cuda";
-  }
-  return "";
-}
-
 const KernelTable& kernel_table(Backend backend) {
-  MW_CHECK(backend != Backend::kCuda);
+  MW_CHECK(!has_device_memory(backend));
   static const KernelTable reference = reference_table(), cpu = fastest_cpu_table();
   return backend == Backend::kReference ? reference : cpu;
 }

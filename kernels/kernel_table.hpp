@@ -10,11 +10,11 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "core/base/hash.hpp"
 #include "kernels/activation.hpp"
 #include "kernels/attention.hpp"
+#include "kernels/backend.hpp"
 #include "kernels/bucket.hpp"
 #include "kernels/cross_entropy.hpp"
 #include "kernels/dropout.hpp"
@@ -30,13 +30,6 @@
 #include "kernels/rotary.hpp"
 
 namespace meshwright {
-
-enum class Backend : std::uint8_t {
-  kReference,  ///< plain loops, sums in double; the other back ends are tested against it
-  kCpu,        ///< vectorized; runs on the calling thread
-  kCuda        ///< from the GPU plug-in
-};
-std::string_view name_of(Backend backend);  ///< "reference", "cpu", "cuda"
 
 /// What a back end has for a kernel: run(launch, arguments) alone, also scratch(arguments), or the
 /// reference kernel.

@@ -30,7 +30,7 @@ std::map<std::string, std::string> provenance_of(const CalibrateCall& call,
   provenance["kernels"] = kernels_text(call.device);
   provenance["conditions"] = fmt::format(
       "load {} before, {} after; {}", load_before, load_text(),
-      call.device == "cuda"
+      is_gpu(call.device)
           ? "kernels and copies by events of the GPU, means of kernels; launches by the wall clock"
           : "CPU time of one thread, means; messages by the wall clock");
 #if defined(__clang__)
@@ -49,8 +49,7 @@ std::map<std::string, std::string> provenance_of(const CalibrateCall& call,
 Calibration calibrate(const CalibrateCall& call) {
   const std::string load_before = load_text();
   const KernelTable& kernels = kernels_of_device(call.device);  // throws if it cannot be used
-  const std::vector<ProbeShape> probes =
-      call.device == "cuda" ? gpu_probes() : calibration_probes();
+  const std::vector<ProbeShape> probes = is_gpu(call.device) ? gpu_probes() : calibration_probes();
   MeasuredCalibration measured =
       measure_calibration({.kernels = kernels,
                            .device = device_of(call.device),

@@ -13,7 +13,7 @@ struct CalibrateCall {
   /// No probe starts later than this. The most important probes come first.
   std::chrono::milliseconds budget = std::chrono::seconds(90);
   std::string command;         ///< for the provenance
-  std::string device = "cpu";  ///< "cuda": kernels run on the GPU and are timed there
+  std::string device = "cpu";  ///< of a GPU: kernels run and are timed there
   /// Called between probes with the last probe and the fraction of the budget used; throws to stop.
   std::function<void(const std::string& what, double share)> progress = {};
 };

@@ -7,16 +7,17 @@
 #include "cli/commands/commands.hpp"
 #include "cli/flags/word_flag.hpp"
 #include "cli/job/job.hpp"
+#include "cli/run/run_device.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "executor/calibration/host.hpp"
-#include "kernels/device/cuda_library.hpp"
+#include "kernels/device/backend_plugin.hpp"
 #include "models/load/load.hpp"
 
 namespace meshwright {
 namespace {
 
 struct DoctorFlags {
-  std::string device = "cpu";  ///< must be usable: "cpu" or "cuda"
+  std::string device = "cpu";  ///< must be usable
   OutputFlags output;
 };
 
@@ -54,30 +55,39 @@ std::string compiler() {
 #endif
 }
 
-/// The GPUs that `run --device cuda` can use, or why it cannot use any.
+/// The GPUs that `run` can use, or why it cannot use any.
 std::string gpus() {
-  const CudaLibrary& library = cuda_library();
-  if (!library.missing.empty()) return "none: " + library.missing;
-  std::string text;
-  for (int i = 0; i < library.exports->device.count(); ++i) {
-    const DeviceDescription device = library.exports->device.describe(i);
-    text += fmt::format("{}{}, {}, compute capability {}.{}, {}", i == 0 ? "" : "; ", device.name,
-                        to_text(device.memory), device.major, device.minor, device.driver);
+  std::vector<std::string> usable, missing;
+  for (const BackendTraits& backend : kBackends) {
+    if (!has_device_memory(backend.backend)) continue;
+    const BackendPlugin& plugin = backend_plugin(backend.backend);
+    if (!plugin.missing.empty()) {
+      missing.push_back(plugin.missing);
+      continue;
+    }
+    for (int i = 0; i < plugin.exports->device.count(); ++i) {
+      const DeviceDescription device = plugin.exports->device.describe(i);
+      usable.push_back(fmt::format("{}, {}, compute capability {}.{}, {}", device.name,
+                                   to_text(device.memory), device.major, device.minor,
+                                   device.driver));
+    }
   }
-  return text;
+  if (usable.empty()) return fmt::format("none: {}", fmt::join(missing, "; "));
+  return fmt::format("{}", fmt::join(usable, "; "));
 }
 
 CLI::App* add_doctor_command(CLI::App& app, DoctorFlags& flags) {
   CLI::App* command = app.add_subcommand("doctor", "Check this installation and this machine.");
-  add_word_flag(*command, "--device", flags.device, {"cpu", "cuda"},
+  add_word_flag(*command, "--device", flags.device, device_names(),
                 "device that must be usable (default: cpu)");
   add_output_flags(*command, flags.output, "the result");
-  command->footer(
-      "Exits with status 4 if a required component is missing. Only --device cuda requires a GPU.\n"
-      "\n"
-      "Examples:\n"
-      "  meshwright doctor\n"
-      "  meshwright doctor --device cuda --json");
+  command->footer("Exits with status 4 if a required component is missing. Only --device " +
+                  gpu_names() +
+                  " requires a GPU.\n"
+                  "\n"
+                  "Examples:\n"
+                  "  meshwright doctor\n"
+                  "  meshwright doctor --device cuda --json");
   return command;
 }
 
@@ -87,7 +97,7 @@ Outcome run_doctor(const DoctorFlags& flags) {
   const Bytes memory = host_memory().value_or(Bytes(0));
   const bool is_sound =
       presets.problems.empty() && presets.models > 0 && presets.clusters > 0 && presets.devices > 0;
-  const bool has_device = flags.device != "cuda" || cuda_library().missing.empty();
+  const bool has_device = missing_of_device(flags.device).empty();
   std::string text;
   if (flags.output.json) {
     nlohmann::ordered_json problems = nlohmann::ordered_json::array();
@@ -113,7 +123,8 @@ Outcome run_doctor(const DoctorFlags& flags) {
                         presets.clusters, presets.devices);
     for (const Diagnostic& d : presets.problems) text += format(d);
     text += !is_sound     ? "This installation is broken.\n"
-            : !has_device ? "Planning and simulation are ready; --device cuda is not.\n"
+            : !has_device ? fmt::format("Planning and simulation are ready; --device {} is not.\n",
+                                        flags.device)
                           : "Ready.\n";
   }
   Outcome outcome = deliver(std::move(text), flags.output);

@@ -205,7 +205,7 @@ TrainingRun carry_out(const Running& running, const RunFlags& flags,
                 .kernels = kernels_for_run(flags),
                 .device = device_of(flags.device),
                 .nccl = nccl_for_run(flags),
-                .nccl_device = nccl_for_run(flags) == nullptr ? 0 : gpu_of_process(),
+                .nccl_device = nccl_for_run(flags) == nullptr ? 0 : gpu_of_process(flags.device),
                 .recorder = recorder,
                 .clock = clock_of(flags),
                 .steps = flags.steps.value_or(kDefaultSteps),
@@ -319,7 +319,7 @@ void add_machine_flags(CLI::App& command, RunFlags& flags) {
                 "(default: real)");
   add_word_flag(command, "--kernels", flags.kernels, {"cpu", "reference"},
                 "CPU kernels: optimized (cpu) or reference (default: cpu)");
-  add_word_flag(command, "--device", flags.device, {"cpu", "cuda"},
+  add_word_flag(command, "--device", flags.device, device_names(),
                 "device to compute on (default: cpu)");
   command
       .add_option("--activity", flags.activity,
@@ -327,8 +327,9 @@ void add_machine_flags(CLI::App& command, RunFlags& flags) {
       ->type_name("FILE");
   command
       .add_option("--patience", flags.watchdog_timeout,
-                  "time without progress before a rank is declared hung (default: 6s; "
-                  "5s with --ranks mpi; 30s with --device cuda)")
+                  fmt::format("time without progress before a rank is declared hung (default: 6s; "
+                              "5s with --ranks mpi; 30s with --device {})",
+                              gpu_names()))
       ->type_name("TIME");
   command.add_option("--inject-fault", flags.fault)->group("");  // hidden; see executor/README.md
 }
@@ -378,7 +379,9 @@ CLI::App* add_run_command(CLI::App& app, RunFlags& flags) {
       "  wall       elapsed time\n"
       "  replay     no computation: every rank sleeps for the predicted times\n"
       "\n"
-      "With --device cuda, threads share one GPU; --clock virtual then runs and times one kernel\n"
+      "With --device " +
+      gpu_names() +
+      ", threads share one GPU; --clock virtual then runs and times one kernel\n"
       "at a time. Processes of mpirun and --ranks nccl use one GPU each and need --clock wall.\n"
       "Ctrl-C stops the run and writes what was measured.\n"
       "\n"

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/flags/output_flags.hpp"
+#include "kernels/backend.hpp"
 
 namespace meshwright {
 namespace {
@@ -204,13 +205,17 @@ std::string exit_status_section() {
 }
 
 std::string environment_section() {
+  std::string plugins;
+  for (const BackendTraits& backend : kBackends)
+    if (backend.plugin != nullptr)
+      plugins +=
+          entry(bold(backend.variable),
+                fmt::format("GPU plug-in to load instead of the installed {}", backend.plugin));
   return section("ENVIRONMENT") +
          entry(bold("MESHWRIGHT_CALIBRATION"),
                "calibration file of the cluster `this-machine`, which `meshwright calibrate` "
                "writes") +
-         entry(bold("MESHWRIGHT_CUDA_LIBRARY"),
-               "GPU plug-in to load instead of the installed libmeshwright_cuda.so") +
-         entry(bold("XDG_DATA_HOME"), "base directory of the default calibration file") +
+         plugins + entry(bold("XDG_DATA_HOME"), "base directory of the default calibration file") +
          section("FILES") +
          entry(italic("~/.local/share/meshwright/this-machine.calib.json"),
                "default calibration file of the cluster `this-machine`");

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/run/run_device.hpp"
 #include "cli/terminal/standard_streams.hpp"
 #include "core/formats/file.hpp"
 #include "executor/tasks/device_spans.hpp"
@@ -12,16 +13,18 @@ namespace meshwright {
 
 void check_activity(const RunFlags& flags) {
   if (flags.activity.empty()) return;
-  if (flags.device != "cuda" || flags.clock != "wall" || flags.ranks != "threads" ||
+  if (!is_gpu(flags.device) || flags.clock != "wall" || flags.ranks != "threads" ||
       flags.links == "modelled")
     throw InputError(Diagnostic{
-        "--activity", "requires '--device cuda --clock wall' with the default --ranks and --links",
-        "add --device cuda --clock wall, and remove --ranks and --links"});
+        "--activity",
+        fmt::format("requires '--device {} --clock wall' with the default --ranks and --links",
+                    gpu_names()),
+        fmt::format("add --device {} --clock wall, and remove --ranks and --links", gpu_names())});
 }
 
 ActivityRecording::ActivityRecording(const RunFlags& flags) : flags_(flags) {
   if (flags.activity.empty()) return;
-  const ActivityTable* table = activity_table();
+  const ActivityTable* table = activity_table_of(flags.device);
   const std::string missing =
       table == nullptr ? "the GPU plug-in was built without CUPTI" : table->start();
   if (missing.empty())

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "cli/run/run_device.hpp"
 #include "core/base/parse_quantity.hpp"
 #include "core/formats/file.hpp"
 #include "executor/runs/example_text.hpp"
@@ -192,7 +193,7 @@ RankKind ranks_of(const RunFlags& flags) {
 
 std::chrono::milliseconds watchdog_timeout_of(const RunFlags& flags) {
   const Seconds of_cores = flags.ranks == "mpi" ? kPatienceUnderMpirun : kPatience;
-  Seconds timeout = flags.device == "cpu" ? of_cores : kTimeoutWithGpus;
+  Seconds timeout = is_gpu(flags.device) ? kTimeoutWithGpus : of_cores;
   if (!flags.watchdog_timeout.empty()) {
     timeout = parse_seconds(flags.watchdog_timeout, "--patience");
     if (timeout <= Seconds() || timeout > kLongestTimeout)

@@ -22,7 +22,7 @@ Ticks device_time() { return to_ticks(staged_time()); }
 }  // namespace
 
 WorkTime work_time_of(Backend backend) {
-  return backend == Backend::kCuda ? device_time : thread_cpu_time;
+  return has_device_memory(backend) ? device_time : thread_cpu_time;
 }
 
 Ticks RankClock::wall() const {

@@ -13,7 +13,7 @@
 
 #include "core/base/dtype.hpp"
 #include "core/base/units.hpp"
-#include "kernels/device/cuda_library.hpp"
+#include "kernels/device/backend_plugin.hpp"
 #include "kernels/elementwise.hpp"
 
 namespace meshwright {
@@ -73,9 +73,9 @@ struct NcclTable {
 };
 
 /// Null if there is no plug-in, or it was built without NCCL's header.
-inline const NcclTable* nccl_table() {
+inline const NcclTable* nccl_table(Backend backend) {
   using Get = const NcclTable* (*)();
-  const auto get = reinterpret_cast<Get>(cuda_symbol("meshwright_cuda_nccl"));
+  const auto get = reinterpret_cast<Get>(plugin_symbol(backend, "meshwright_nccl"));
   return get == nullptr ? nullptr : get();
 }
 

@@ -283,8 +283,7 @@ NcclTable make_table() {
 }  // namespace
 }  // namespace meshwright
 
-extern "C" __attribute__((visibility("default"))) const meshwright::NcclTable*
-meshwright_cuda_nccl() {
+extern "C" __attribute__((visibility("default"))) const meshwright::NcclTable* meshwright_nccl() {
   static const meshwright::NcclTable table = meshwright::make_table();
   return &table;
 }

@@ -182,7 +182,7 @@ std::vector<DeviceActivity> stop() {
 }  // namespace meshwright
 
 extern "C" __attribute__((visibility("default"))) const meshwright::ActivityTable*
-meshwright_cuda_activity() {
+meshwright_activity() {
   static const meshwright::ActivityTable table{meshwright::start, meshwright::enter,
                                                meshwright::leave, meshwright::stop};
   return &table;

@@ -10,8 +10,8 @@
 #include "core/base/error.hpp"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/device.hpp"
+#include "kernels/device/backend_plugin.hpp"
 #include "kernels/device/block_pool.hpp"
-#include "kernels/device/cuda_library.hpp"
 
 namespace meshwright::cuda {
 
@@ -296,12 +296,12 @@ DeviceTable device() {
 }  // namespace
 }  // namespace meshwright::cuda
 
-extern "C" __attribute__((visibility("default"))) const meshwright::CudaExports*
-meshwright_cuda_exports() {
+extern "C" __attribute__((visibility("default"))) const meshwright::PluginExports*
+meshwright_exports() {
   using namespace meshwright;  // NOLINT: one function, of no namespace
   // Streams beyond the number of hardware queues share a queue and wait for each other there: a
   // rank's lanes and message streams exceed the default of 8. Read on first use of a device.
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
-  static const CudaExports exports{.kernels = cuda::table(), .device = cuda::device()};
+  static const PluginExports exports{.kernels = cuda::table(), .device = cuda::device()};
   return &exports;
 }

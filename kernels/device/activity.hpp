@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/units.hpp"
-#include "kernels/device/cuda_library.hpp"
+#include "kernels/device/backend_plugin.hpp"
 
 namespace meshwright {
 
@@ -32,9 +32,9 @@ struct ActivityTable {
 };
 
 /// Null without a plug-in, or if it was built without CUPTI's header.
-inline const ActivityTable* activity_table() {
+inline const ActivityTable* activity_table(Backend backend) {
   using Get = const ActivityTable* (*)();
-  const auto get = reinterpret_cast<Get>(cuda_symbol("meshwright_cuda_activity"));
+  const auto get = reinterpret_cast<Get>(plugin_symbol(backend, "meshwright_activity"));
   return get == nullptr ? nullptr : get();
 }
 

@@ -1,6 +1,7 @@
 #include "kernels/device/staged_kernels.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <mutex>
 #include <type_traits>
@@ -9,7 +10,7 @@
 
 #include "core/base/check.hpp"
 #include "kernels/argument_fields.hpp"
-#include "kernels/device/cuda_library.hpp"
+#include "kernels/device/backend_plugin.hpp"
 #include "kernels/for_each_kernel.hpp"
 
 namespace meshwright {
@@ -223,11 +224,11 @@ void run_queued(const Launch& launch, const Arguments& arguments) {
 }
 
 DeviceQueue queue_on(Backend backend) {
-  if (backend == Backend::kCpu)
-    return {kernel_table(Backend::kCpu), host_device(), QueueTiming::kEachKernel};
-  const CudaExports& cuda = *cuda_library().exports;
-  cuda.device.select(0);
-  return {cuda.kernels, cuda.device, QueueTiming::kEachKernel};
+  if (!has_device_memory(backend))
+    return {kernel_table(backend), host_device(), QueueTiming::kEachKernel};
+  const PluginExports& plugin = *backend_plugin(backend).exports;
+  plugin.device.select(0);
+  return {plugin.kernels, plugin.device, QueueTiming::kEachKernel};
 }
 
 template <Backend kBackend, auto kKernel, class Arguments>
@@ -247,8 +248,11 @@ KernelTable staged_table() {
 }  // namespace
 
 KernelTable staged_kernels(Backend backend) {
-  MW_CHECK(backend != Backend::kReference);
-  return backend == Backend::kCuda ? staged_table<Backend::kCuda>() : staged_table<Backend::kCpu>();
+  constexpr auto kTables = []<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+    return std::array{staged_table<static_cast<Backend>(kIndex)>...};
+  }
+  (std::make_index_sequence<kBackendCount>());
+  return kTables[static_cast<std::size_t>(backend)]();
 }
 
 KernelTable queued_kernels(Backend backend) {

@@ -13,8 +13,8 @@
 
 namespace meshwright {
 
-/// kCuda: the plug-in's kernels; they must not be called unless cuda_library().missing is empty.
-/// kCpu: the CPU kernels with the host as the device, which tests the staging itself.
+/// The kernels of a plug-in must not be called unless backend_plugin(backend).missing is empty. Of
+/// other back ends: with the host as the device, which tests the staging itself.
 KernelTable staged_kernels(Backend backend);
 
 /// Launch::stream must be a DeviceQueue, whose kernels, device and timing are used; Launch::scratch

@@ -18,12 +18,12 @@
 
 #include "core/base/error.hpp"
 #include "kernels/bfloat16.hpp"
-#include "kernels/device/cuda_library.hpp"
+#include "kernels/device/backend_plugin.hpp"
 
 namespace meshwright {
 namespace {
 
-const CudaExports& cuda() { return *cuda_library().exports; }
+const PluginExports& cuda() { return *backend_plugin(Backend::kCuda).exports; }
 
 // ---- memory with random contents ------------------------------------------------------------
 
@@ -348,7 +348,8 @@ struct Product {
 
 void measure_products() {
   using Best = double (*)(const Gemm&);
-  const auto best = reinterpret_cast<Best>(cuda_symbol("meshwright_cuda_best_product_seconds"));
+  const auto best =
+      reinterpret_cast<Best>(plugin_symbol(Backend::kCuda, "meshwright_cuda_best_product_seconds"));
   const std::vector<Product> products{
       {8192, 8192, 8192, false, false},   {16384, 4096, 4096, false, false},
       {16384, 14336, 4096, false, false}, {16384, 4096, 14336, false, true},
@@ -469,8 +470,8 @@ int report(const std::vector<std::string>& arguments) {
     if (arguments[i] == "--quick") rounds = 3;
     if (arguments[i] == "-o" && i + 1 < arguments.size()) file = arguments[++i];
   }
-  if (!cuda_library().missing.empty()) {
-    fmt::print(stderr, "error: {}\n", cuda_library().missing);
+  if (!backend_plugin(Backend::kCuda).missing.empty()) {
+    fmt::print(stderr, "error: {}\n", backend_plugin(Backend::kCuda).missing);
     return 4;
   }
   cuda().device.select(0);

@@ -19,7 +19,7 @@
 
 #include "core/base/error.hpp"
 #include "executor/transport/nccl.hpp"
-#include "kernels/device/cuda_library.hpp"
+#include "kernels/device/backend_plugin.hpp"
 #include "models/load/load.hpp"
 #include "models/text/presets.hpp"
 #include "simulator/cost/nccl_model.hpp"
@@ -33,7 +33,7 @@ constexpr std::int64_t kCount = 1 << 20;
 NcclId agree(const std::string& file, int rank) {
   NcclId id{};
   if (rank == 0) {
-    id = nccl_table()->make_id();
+    id = nccl_table(Backend::kCuda)->make_id();
     std::ofstream(file + ".part", std::ios::binary).write(id.data(), id.size());
     std::filesystem::rename(file + ".part", file);
     return id;
@@ -70,7 +70,7 @@ std::optional<Seconds> own_estimate(const std::string& device, Bytes bytes) {
 
 /// Prints NCCL's own estimates (ncclGroupSimulateEnd, since 2.22) next to ours. Nothing is sent.
 void say_estimates(const NcclTable& nccl, void* comm, int rank) {
-  const DeviceTable& device = cuda_library().exports->device;
+  const DeviceTable& device = backend_plugin(Backend::kCuda).exports->device;
   const std::string name = device.count() > 1 ? device.describe(0).name : "";
   for (const std::int64_t bytes : {std::int64_t{1} << 10, std::int64_t{1} << 20,
                                    std::int64_t{1} << 24, std::int64_t{1} << 28}) {
@@ -100,9 +100,9 @@ void share_one_gpu(int rank) {
 
 /// Runs a rank; returns the exit code of its process.
 int be_rank(int rank, const std::string& file) {
-  const CudaExports& cuda = *cuda_library().exports;
+  const PluginExports& cuda = *backend_plugin(Backend::kCuda).exports;
   if (cuda.device.count() < 2) share_one_gpu(rank);
-  const NcclTable& nccl = *nccl_table();
+  const NcclTable& nccl = *nccl_table(Backend::kCuda);
   const NcclPlace place{.id = agree(file, rank),
                         .ranks = 2,
                         .rank = rank,
@@ -176,13 +176,14 @@ int smoke() {
 
 /// In the child process: the parent must not use CUDA before it forks.
 int main_of_rank(int rank, const std::string& file) {
-  if (!cuda_library().missing.empty() || nccl_table() == nullptr ||
-      !nccl_table()->missing().empty()) {
+  if (!backend_plugin(Backend::kCuda).missing.empty() || nccl_table(Backend::kCuda) == nullptr ||
+      !nccl_table(Backend::kCuda)->missing().empty()) {
     if (rank == 0)
       fmt::print(stderr, "skipped: {}\n",
-                 !cuda_library().missing.empty() ? cuda_library().missing
-                 : nccl_table() == nullptr       ? "the plug-in was built without NCCL"
-                                                 : nccl_table()->missing());
+                 !backend_plugin(Backend::kCuda).missing.empty()
+                     ? backend_plugin(Backend::kCuda).missing
+                 : nccl_table(Backend::kCuda) == nullptr ? "the plug-in was built without NCCL"
+                                                         : nccl_table(Backend::kCuda)->missing());
     return 4;
   }
   try {

@@ -20,7 +20,7 @@
 
 #include "kernels/bfloat16.hpp"
 #include "kernels/cpu/levels.hpp"
-#include "kernels/device/cuda_library.hpp"
+#include "kernels/device/backend_plugin.hpp"
 #include "kernels/device/staged_kernels.hpp"
 #include "kernels/kernel_table.hpp"
 #include "tests/kernels/emulated/table.hpp"
@@ -173,9 +173,12 @@ inline std::vector<Variant> all_variants() {
       variants.push_back({std::string(descending ? "emulated_descending_" : "emulated_") +
                               std::string(name_of(dtype)),
                           emulated_kernels(descending), dtype});
-  for (const Dtype dtype : {Dtype::kFp32, Dtype::kBf16})
-    variants.push_back({"cuda_" + std::string(name_of(dtype)), staged_kernels(Backend::kCuda),
-                        dtype, cuda_library().missing});
+  for (const BackendTraits& backend : kBackends)
+    for (const Dtype dtype : {Dtype::kFp32, Dtype::kBf16})
+      if (has_device_memory(backend.backend))
+        variants.push_back({std::string(backend.name) + "_" + std::string(name_of(dtype)),
+                            staged_kernels(backend.backend), dtype,
+                            backend_plugin(backend.backend).missing});
   return variants;
 }
 class VariantTest : public testing::TestWithParam<Variant> {
@@ -198,7 +201,7 @@ inline std::string variant_name(const testing::TestParamInfo<Variant>& test) {
 /// Without those of a GPU or its emulation.
 inline std::vector<Variant> host_variants() {
   std::vector<Variant> variants = all_variants();
-  std::erase_if(variants, [](const Variant& v) { return v.table.backend == Backend::kCuda; });
+  std::erase_if(variants, [](const Variant& v) { return has_device_memory(v.table.backend); });
   return variants;
 }
 #define MESHWRIGHT_HOST_VARIANTS(Suite) \

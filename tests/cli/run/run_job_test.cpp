@@ -15,7 +15,7 @@
 
 #include "core/formats/file.hpp"
 #include "core/formats/pftrace.hpp"
-#include "kernels/device/cuda_library.hpp"
+#include "kernels/device/backend_plugin.hpp"
 #include "tests/cli/run_program.hpp"
 
 namespace meshwright {
@@ -196,7 +196,7 @@ TEST_F(RunJob, NeedsGpusForNccl) {
   const ProgramRun cores = run("nccl");
   EXPECT_EQ(cores.exit_code, 3);
   EXPECT_THAT(cores.standard_error, HasSubstr("'--ranks nccl' requires '--device cuda'"));
-  if (cuda_library().missing.empty()) GTEST_SKIP() << "here is a GPU";
+  if (backend_plugin(Backend::kCuda).missing.empty()) GTEST_SKIP() << "here is a GPU";
   const ProgramRun gpus = run("nccl --device cuda --clock wall");
   EXPECT_EQ(gpus.exit_code, 4);
   EXPECT_THAT(gpus.standard_error, HasSubstr("error: --device cuda: "));

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/device/cuda_library.hpp"
+#include "kernels/device/backend_plugin.hpp"
 #include "tests/kernels/device/late_device.hpp"
 
 namespace meshwright {
@@ -40,8 +40,9 @@ TEST(MeasuredDevice, UsesTheEndsOfTheCurve) {
 }
 
 TEST(CudaMeasuredDevice, MeasuresEveryFigure) {
-  if (!cuda_library().missing.empty()) GTEST_SKIP() << cuda_library().missing;
-  const CudaExports& cuda = *cuda_library().exports;
+  if (!backend_plugin(Backend::kCuda).missing.empty())
+    GTEST_SKIP() << backend_plugin(Backend::kCuda).missing;
+  const PluginExports& cuda = *backend_plugin(Backend::kCuda).exports;
   expect_figures(measure_gpu(cuda.kernels, cuda.device), measure_device_messages(cuda.device));
 }
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "executor/tasks/device_spans.hpp"
-#include "kernels/device/cuda_library.hpp"
+#include "kernels/device/backend_plugin.hpp"
 #include "tests/executor/runs/training_runs.hpp"
 #include "tests/kernels/device/late_device.hpp"
 
@@ -193,10 +193,11 @@ double tolerance_of(const Strategy& strategy) {
 class CudaTraining : public OnDevice {
  protected:
   void SetUp() override {
-    if (!cuda_library().missing.empty()) GTEST_SKIP() << cuda_library().missing;
+    if (!backend_plugin(Backend::kCuda).missing.empty())
+      GTEST_SKIP() << backend_plugin(Backend::kCuda).missing;
   }
   static TrainingRun run_on_gpu(TimelineClock clock) {
-    const CudaExports& cuda = *cuda_library().exports;
+    const PluginExports& cuda = *backend_plugin(Backend::kCuda).exports;
     return run(cuda.kernels, &cuda.device, clock);
   }
   static double tolerance() { return tolerance_of(strategy()); }

@@ -6,7 +6,7 @@
 #include <array>
 #include <random>
 
-#include "kernels/device/cuda_library.hpp"
+#include "kernels/device/backend_plugin.hpp"
 #include "kernels/device/queue.hpp"
 #include "kernels/device/staged_kernels.hpp"
 #include "tests/kernels/device/late_device.hpp"
@@ -183,10 +183,11 @@ INSTANTIATE_TEST_SUITE_P(Seeds, RandomPrograms, testing::Range(1U, 41U));
 
 // The second lane is delayed; the first overtakes it, and waits where it needs the result.
 TEST(CudaLanes, OverlapAndWaitForDependencies) {
-  if (!cuda_library().missing.empty()) GTEST_SKIP() << cuda_library().missing;
-  const DeviceTable& device = cuda_library().exports->device;
+  if (!backend_plugin(Backend::kCuda).missing.empty())
+    GTEST_SKIP() << backend_plugin(Backend::kCuda).missing;
+  const DeviceTable& device = backend_plugin(Backend::kCuda).exports->device;
   device.select(0);
-  DeviceQueue queue(cuda_library().exports->kernels, device, QueueTiming::kNone);
+  DeviceQueue queue(backend_plugin(Backend::kCuda).exports->kernels, device, QueueTiming::kNone);
   const KernelTable kernels = queued_kernels(Backend::kCuda);
   const auto numbers = [&] { return Vector{queue.allocate(Bytes(16)), 4, Dtype::kFp32}; };
   const auto first_of = [&](const Vector& x) {

@@ -7,7 +7,7 @@
 #include <array>
 
 #include "core/base/error.hpp"
-#include "kernels/device/cuda_library.hpp"
+#include "kernels/device/backend_plugin.hpp"
 #include "kernels/device/staged_kernels.hpp"
 #include "tests/kernels/device/late_device.hpp"
 
@@ -173,12 +173,13 @@ TEST_F(Queue, TimesEachKernelOnRequest) {
 class CudaQueue : public testing::Test {
  protected:
   void SetUp() override {
-    if (!cuda_library().missing.empty()) GTEST_SKIP() << cuda_library().missing;
+    if (!backend_plugin(Backend::kCuda).missing.empty())
+      GTEST_SKIP() << backend_plugin(Backend::kCuda).missing;
     device().select(0);
   }
-  static const DeviceTable& device() { return cuda_library().exports->device; }
+  static const DeviceTable& device() { return backend_plugin(Backend::kCuda).exports->device; }
   static DeviceQueue queue_with(QueueTiming timing) {
-    return {cuda_library().exports->kernels, device(), timing};
+    return {backend_plugin(Backend::kCuda).exports->kernels, device(), timing};
   }
   KernelTable kernels = queued_kernels(Backend::kCuda);
 };

@@ -1,4 +1,4 @@
-#include "kernels/device/cuda_library.hpp"
+#include "kernels/device/backend_plugin.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,46 +10,47 @@ namespace meshwright {
 namespace {
 
 // Without a driver the plug-in still loads and reports what is missing.
-TEST(CudaLibrary, ReportsWhatIsMissingOrHasADevice) {
-  const CudaLibrary& library = cuda_library();
-  EXPECT_FALSE(library.path.empty());
-  if (library.exports == nullptr) {
-    EXPECT_NE(library.missing.find("plug-in"), std::string::npos) << library.missing;
+TEST(CudaPlugin, ReportsWhatIsMissingOrHasADevice) {
+  const BackendPlugin& plugin = backend_plugin(Backend::kCuda);
+  EXPECT_FALSE(plugin.path.empty());
+  if (plugin.exports == nullptr) {
+    EXPECT_NE(plugin.missing.find("plug-in"), std::string::npos) << plugin.missing;
     return;
   }
-  EXPECT_EQ(library.missing.empty(), library.exports->device.count() > 0) << library.missing;
+  EXPECT_EQ(plugin.missing.empty(), plugin.exports->device.count() > 0) << plugin.missing;
 }
 
-TEST(CudaLibrary, RefusesAPluginWithOtherHeaders) {
+TEST(CudaPlugin, RefusesAPluginWithOtherHeaders) {
   EXPECT_TRUE(is_of_this_build({.kernels = {}, .device = {}}));
-  EXPECT_FALSE(is_of_this_build({.interface = kCudaInterface - 1, .kernels = {}, .device = {}}));
+  EXPECT_FALSE(is_of_this_build({.interface = kPluginInterface - 1, .kernels = {}, .device = {}}));
   EXPECT_FALSE(is_of_this_build({.device_table_size = 0, .kernels = {}, .device = {}}));
   EXPECT_FALSE(is_of_this_build(  // the same kernels in another order
       {.kernel_list = kernel_list_hash() + 1, .kernels = {}, .device = {}}));
 }
 
-TEST(CudaLibrary, HasEveryKernel) {
-  if (cuda_library().exports == nullptr) GTEST_SKIP() << cuda_library().missing;
-  const KernelTable& kernels = cuda_library().exports->kernels;
+TEST(CudaPlugin, HasEveryKernel) {
+  if (backend_plugin(Backend::kCuda).exports == nullptr)
+    GTEST_SKIP() << backend_plugin(Backend::kCuda).missing;
+  const KernelTable& kernels = backend_plugin(Backend::kCuda).exports->kernels;
   EXPECT_EQ(kernels.backend, Backend::kCuda);
   for_each_kernel([&](auto row) { EXPECT_NE((kernels.*row.entry).run, nullptr) << row.name; });
 }
 
-TEST(CudaLibrary, ReturnsNullForUnknownSymbols) {
-  EXPECT_EQ(cuda_symbol("meshwright_no_such_function"), nullptr);
+TEST(CudaPlugin, ReturnsNullForUnknownSymbols) {
+  EXPECT_EQ(plugin_symbol(Backend::kCuda, "meshwright_no_such_function"), nullptr);
 }
 
 // Without a driver or CUPTI: an error message, and the run continues.
-TEST(CudaLibrary, ReportsWhyRecordingIsUnavailable) {
-  const ActivityTable* recorder = activity_table();
+TEST(CudaPlugin, ReportsWhyRecordingIsUnavailable) {
+  const ActivityTable* recorder = activity_table(Backend::kCuda);
   if (recorder == nullptr) GTEST_SKIP() << "no GPU plug-in, or built without CUPTI's header";
   const std::string missing = recorder->start();
-  if (!cuda_library().missing.empty()) {
+  if (!backend_plugin(Backend::kCuda).missing.empty()) {
     EXPECT_NE(missing, "");
     return;
   }
   if (!missing.empty()) GTEST_SKIP() << missing;
-  const CudaExports& cuda = *cuda_library().exports;
+  const PluginExports& cuda = *backend_plugin(Backend::kCuda).exports;
   cuda.device.select(0);
   void* memory = cuda.device.allocate(Bytes(4096), nullptr);
   recorder->enter(7);
@@ -91,9 +92,10 @@ void expect_moves_memory(const DeviceTable& device) {
 
 TEST(HostDevice, CopiesInStreamOrder) { expect_moves_memory(host_device()); }
 TEST(CudaDevice, CopiesInStreamOrder) {
-  if (!cuda_library().missing.empty()) GTEST_SKIP() << cuda_library().missing;
-  expect_moves_memory(cuda_library().exports->device);
-  EXPECT_FALSE(cuda_library().exports->device.describe(0).name.empty());
+  if (!backend_plugin(Backend::kCuda).missing.empty())
+    GTEST_SKIP() << backend_plugin(Backend::kCuda).missing;
+  expect_moves_memory(backend_plugin(Backend::kCuda).exports->device);
+  EXPECT_FALSE(backend_plugin(Backend::kCuda).exports->device.describe(0).name.empty());
 }
 
 }  // namespace
