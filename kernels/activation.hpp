@@ -17,9 +17,9 @@ namespace meshwright {
 
 // Rows of the list in kernel_table.hpp.
 // clang-format off
-#define MESHWRIGHT_ACTIVATION_KERNELS(X)                 \
-  X(activation_forward,  ActivationForward,  kRun, kRun) \
-  X(activation_backward, ActivationBackward, kRun, kRun)
+#define MESHWRIGHT_ACTIVATION_KERNELS(X)     \
+  X(activation_forward,  ActivationForward)  \
+  X(activation_backward, ActivationBackward)
 // clang-format on
 
 enum class ActivationFunction : std::uint8_t { kRelu, kSquaredRelu, kGeluTanh, kGeluErf, kSwiGlu };

@@ -22,13 +22,13 @@ namespace meshwright {
 
 // Rows of the list in kernel_table.hpp.
 // clang-format off
-#define MESHWRIGHT_ATTENTION_KERNELS(X)                               \
-  X(attention_forward,        AttentionForward,       kScratch, kRun) \
-  X(attention_merge,          AttentionMerge,         kRun,     kRun) \
-  X(attention_delta,          AttentionDelta,         kRun,     kRun) \
-  X(attention_backward,       AttentionBackward,      kScratch, kRun) \
-  X(attention_sinks,          AttentionSinks,         kRun,     kRun) \
-  X(attention_sinks_gradient, AttentionSinksGradient, kRun,     kRun)
+#define MESHWRIGHT_ATTENTION_KERNELS(X)               \
+  X(attention_forward,        AttentionForward)       \
+  X(attention_merge,          AttentionMerge)         \
+  X(attention_delta,          AttentionDelta)         \
+  X(attention_backward,       AttentionBackward)      \
+  X(attention_sinks,          AttentionSinks)         \
+  X(attention_sinks_gradient, AttentionSinksGradient)
 // clang-format on
 
 /// Dropout of attention probabilities. In the mask, query t of head h and sequence b is row

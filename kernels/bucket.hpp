@@ -12,9 +12,9 @@ namespace meshwright {
 
 // Rows of the list in kernel_table.hpp.
 // clang-format off
-#define MESHWRIGHT_BUCKET_KERNELS(X)         \
-  X(pack_bucket,   PackBucket,   kRun, kRun) \
-  X(unpack_bucket, UnpackBucket, kRun, kRun)
+#define MESHWRIGHT_BUCKET_KERNELS(X) \
+  X(pack_bucket,   PackBucket)       \
+  X(unpack_bucket, UnpackBucket)
 // clang-format on
 
 struct BucketPart {

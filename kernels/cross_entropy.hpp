@@ -21,12 +21,12 @@ namespace meshwright {
 
 // Rows of the list in kernel_table.hpp.
 // clang-format off
-#define MESHWRIGHT_CROSS_ENTROPY_KERNELS(X)                         \
-  X(cross_entropy_maximum,  CrossEntropyMaximum,  kRun,       kRun) \
-  X(cross_entropy_sum,      CrossEntropySum,      kRun,       kRun) \
-  X(cross_entropy_loss,     CrossEntropyLoss,     kReference, kRun) \
-  X(cross_entropy_forward,  CrossEntropyForward,  kRun,       kRun) \
-  X(cross_entropy_gradient, CrossEntropyGradient, kRun,       kRun)
+#define MESHWRIGHT_CROSS_ENTROPY_KERNELS(X)       \
+  X(cross_entropy_maximum,  CrossEntropyMaximum)  \
+  X(cross_entropy_sum,      CrossEntropySum)      \
+  X(cross_entropy_loss,     CrossEntropyLoss)     \
+  X(cross_entropy_forward,  CrossEntropyForward)  \
+  X(cross_entropy_gradient, CrossEntropyGradient)
 // clang-format on
 
 /// This rank's logits and the token ID of their first column.

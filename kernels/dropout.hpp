@@ -19,9 +19,9 @@ namespace meshwright {
 
 // Rows of the list in kernel_table.hpp.
 // clang-format off
-#define MESHWRIGHT_DROPOUT_KERNELS(X)              \
-  X(dropout_forward,  DropoutForward,  kRun, kRun) \
-  X(dropout_backward, DropoutBackward, kRun, kRun)
+#define MESHWRIGHT_DROPOUT_KERNELS(X)  \
+  X(dropout_forward,  DropoutForward)  \
+  X(dropout_backward, DropoutBackward)
 // clang-format on
 
 struct DropoutMask {

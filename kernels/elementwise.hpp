@@ -12,19 +12,19 @@ namespace meshwright {
 
 // Rows of the list in kernel_table.hpp.
 // clang-format off
-#define MESHWRIGHT_ELEMENTWISE_KERNELS(X)                                  \
-  X(add,                         Add,                      kRun, kRun)     \
-  X(bias_add,                    BiasAdd,                  kRun, kRun)     \
-  X(bias_gradient,               BiasGradient,             kRun, kScratch) \
-  X(grouped_bias_gradient,       GroupedBiasGradient,      kRun, kRun)     \
-  X(row_gate_forward,            RowGateForward,           kRun, kRun)     \
-  X(row_gate_backward,           RowGateBackward,          kRun, kRun)     \
-  X(reduce,                      Reduce,                   kRun, kRun)     \
-  X(cast,                        Cast,                     kRun, kRun)     \
-  X(fill,                        Fill,                     kRun, kRun)     \
-  X(total,                       Total,                    kRun, kScratch) \
-  X(mean_squared_error_forward,  MeanSquaredErrorForward,  kRun, kRun)     \
-  X(mean_squared_error_gradient, MeanSquaredErrorGradient, kRun, kRun)
+#define MESHWRIGHT_ELEMENTWISE_KERNELS(X)                  \
+  X(add,                         Add)                      \
+  X(bias_add,                    BiasAdd)                  \
+  X(bias_gradient,               BiasGradient)             \
+  X(grouped_bias_gradient,       GroupedBiasGradient)      \
+  X(row_gate_forward,            RowGateForward)           \
+  X(row_gate_backward,           RowGateBackward)          \
+  X(reduce,                      Reduce)                   \
+  X(cast,                        Cast)                     \
+  X(fill,                        Fill)                     \
+  X(total,                       Total)                    \
+  X(mean_squared_error_forward,  MeanSquaredErrorForward)  \
+  X(mean_squared_error_gradient, MeanSquaredErrorGradient)
 // clang-format on
 
 /// y = a + b: residual connections.

@@ -14,9 +14,9 @@ namespace meshwright {
 
 // Rows of the list in kernel_table.hpp.
 // clang-format off
-#define MESHWRIGHT_EMBEDDING_KERNELS(X)                    \
-  X(embedding_forward,  EmbeddingForward,  kRun, kRun)     \
-  X(embedding_backward, EmbeddingBackward, kRun, kScratch)
+#define MESHWRIGHT_EMBEDDING_KERNELS(X)    \
+  X(embedding_forward,  EmbeddingForward)  \
+  X(embedding_backward, EmbeddingBackward)
 // clang-format on
 
 struct EmbeddingForward {

@@ -14,8 +14,8 @@ namespace meshwright {
 
 // Rows of the list in kernel_table.hpp.
 // clang-format off
-#define MESHWRIGHT_FLOAT8_KERNELS(X)            \
-  X(round_to_float8, RoundToFloat8, kRun, kRun)
+#define MESHWRIGHT_FLOAT8_KERNELS(X) \
+  X(round_to_float8, RoundToFloat8)
 // clang-format on
 
 inline constexpr std::int64_t kFloat8Block = 128;  ///< elements that share a scale

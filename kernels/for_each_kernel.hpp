@@ -6,21 +6,19 @@
 namespace meshwright {
 
 /// A row of the list as a type.
-template <class A, KernelEntry<A> KernelTable::*kEntry, KernelCode kCpu, KernelCode kCuda>
+template <class A, KernelEntry<A> KernelTable::*kEntry>
 struct KernelRow {
   static_assert(
       requires(const A& a) { check(a); }, "define check() next to the arguments");
   using Arguments = A;
   static constexpr KernelEntry<A> KernelTable::*entry = kEntry;
-  static constexpr KernelCode cpu = kCpu, cuda = kCuda;
   const char* name;
 };
 
 /// Calls visit(row) for every kernel: table.*row.entry is its entry.
 template <class Visit>
 void for_each_kernel(const Visit& visit) {
-#define MESHWRIGHT_VISIT(name, Arguments, cpu, cuda) \
-  visit(KernelRow<Arguments, &KernelTable::name, KernelCode::cpu, KernelCode::cuda>{#name});
+#define MESHWRIGHT_VISIT(name, Arguments) visit(KernelRow<Arguments, &KernelTable::name>{#name});
   MESHWRIGHT_KERNELS(MESHWRIGHT_VISIT)
 #undef MESHWRIGHT_VISIT
 }

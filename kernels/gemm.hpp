@@ -21,10 +21,10 @@ namespace meshwright {
 
 // Rows of the list in kernel_table.hpp.
 // clang-format off
-#define MESHWRIGHT_GEMM_KERNELS(X)                              \
-  X(gemm,                Gemm,              kScratch, kScratch) \
-  X(grouped_gemm,        GroupedGemm,       kScratch, kRun)     \
-  X(grouped_gemm_weight, GroupedGemmWeight, kScratch, kRun)
+#define MESHWRIGHT_GEMM_KERNELS(X)          \
+  X(gemm,                Gemm)              \
+  X(grouped_gemm,        GroupedGemm)       \
+  X(grouped_gemm_weight, GroupedGemmWeight)
 // clang-format on
 
 /// c = op(a) op(b) + beta c + bias, op(x) being x or its transpose. beta = 0 ignores the previous

@@ -31,14 +31,9 @@
 
 namespace meshwright {
 
-/// What a back end has for a kernel: run(launch, arguments) alone, also scratch(arguments), or the
-/// reference kernel.
-enum class KernelCode : std::uint8_t { kRun, kScratch, kReference };
-
 /// The list of all kernels, from which tables, declarations and wrappers come. Each family's header
-/// has its rows: name, arguments, and what the CPU and CUDA back ends have (KernelCode); the
-/// reference kernels never need working memory. The order is that of KernelTable, which the GPU
-/// plug-in shares.
+/// has its rows: name and arguments. The order is that of KernelTable, which the GPU plug-in
+/// shares.
 #define MESHWRIGHT_KERNELS(X)         \
   MESHWRIGHT_GEMM_KERNELS(X)          \
   MESHWRIGHT_ATTENTION_KERNELS(X)     \
@@ -57,7 +52,7 @@ enum class KernelCode : std::uint8_t { kRun, kScratch, kReference };
 
 struct KernelTable {
   Backend backend = Backend::kReference;
-#define MESHWRIGHT_ENTRY(name, Arguments, cpu, cuda) KernelEntry<Arguments> name;
+#define MESHWRIGHT_ENTRY(name, Arguments) KernelEntry<Arguments> name;
   MESHWRIGHT_KERNELS(MESHWRIGHT_ENTRY)
 #undef MESHWRIGHT_ENTRY
 };
@@ -66,18 +61,16 @@ struct KernelTable {
 /// arguments of the same sizes.
 constexpr std::uint64_t kernel_list_hash() {
   std::uint64_t hash = kFnv1aStart;
-#define MESHWRIGHT_HASH(name, Arguments, cpu, cuda) \
+#define MESHWRIGHT_HASH(name, Arguments) \
   hash = fnv1a_next(fnv1a(#name " " #Arguments " ", hash), sizeof(Arguments));
   MESHWRIGHT_KERNELS(MESHWRIGHT_HASH)
 #undef MESHWRIGHT_HASH
   return hash;
 }
 
-/// Declares run() and scratch() of every kernel in the namespace of a back end. A function
-/// without a definition is a link error.
-#define MESHWRIGHT_DECLARE_RUN(name, Arguments, cpu, cuda) \
-  void run(const Launch& launch, const Arguments& a);
-#define MESHWRIGHT_DECLARE_SCRATCH(name, Arguments, cpu, cuda) Bytes scratch(const Arguments& a);
+/// Declares run() of every kernel in the namespace of a back end. A function without a definition
+/// is a link error. A back end also declares scratch(arguments) of its kernels with working memory.
+#define MESHWRIGHT_DECLARE_RUN(name, Arguments) void run(const Launch& launch, const Arguments& a);
 
 /// The table of kReference or kCpu. kCpu selects the code for this processor once.
 const KernelTable& kernel_table(Backend backend);

@@ -22,11 +22,11 @@ namespace meshwright {
 
 // Rows of the list in kernel_table.hpp.
 // clang-format off
-#define MESHWRIGHT_MOE_GATE_KERNELS(X)                            \
-  X(gate_forward,        GateForward,       kRun,       kRun)     \
-  X(gate_load,           GateLoad,          kRun,       kScratch) \
-  X(gate_auxiliary_loss, GateAuxiliaryLoss, kReference, kRun)     \
-  X(gate_backward,       GateBackward,      kRun,       kRun)
+#define MESHWRIGHT_MOE_GATE_KERNELS(X)      \
+  X(gate_forward,        GateForward)       \
+  X(gate_load,           GateLoad)          \
+  X(gate_auxiliary_loss, GateAuxiliaryLoss) \
+  X(gate_backward,       GateBackward)
 // clang-format on
 
 enum class GateScore : std::uint8_t { kSoftmax, kSigmoid };

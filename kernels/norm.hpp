@@ -18,10 +18,10 @@ namespace meshwright {
 
 // Rows of the list in kernel_table.hpp.
 // clang-format off
-#define MESHWRIGHT_NORM_KERNELS(X)                            \
-  X(norm_forward,         NormForward,        kRun, kRun)     \
-  X(norm_backward_input,  NormBackwardInput,  kRun, kRun)     \
-  X(norm_backward_weight, NormBackwardWeight, kRun, kScratch)
+#define MESHWRIGHT_NORM_KERNELS(X)            \
+  X(norm_forward,         NormForward)        \
+  X(norm_backward_input,  NormBackwardInput)  \
+  X(norm_backward_weight, NormBackwardWeight)
 // clang-format on
 
 inline void check_statistics(NormKind kind, std::span<const float> mean,

@@ -13,11 +13,11 @@ namespace meshwright {
 
 // Rows of the list in kernel_table.hpp.
 // clang-format off
-#define MESHWRIGHT_OPTIMIZER_KERNELS(X)              \
-  X(adamw,        AdamW,       kRun,       kRun)     \
-  X(sgd,          Sgd,         kRun,       kRun)     \
-  X(squared_norm, SquaredNorm, kRun,       kScratch) \
-  X(clip_scale,   ClipScale,   kReference, kRun)
+#define MESHWRIGHT_OPTIMIZER_KERNELS(X) \
+  X(adamw,        AdamW)                \
+  X(sgd,          Sgd)                  \
+  X(squared_norm, SquaredNorm)          \
+  X(clip_scale,   ClipScale)
 // clang-format on
 
 /// AdamW (arXiv 1711.05101, algorithm 2, with the schedule folded into the learning rate):

@@ -19,11 +19,11 @@ namespace meshwright {
 
 // Rows of the list in kernel_table.hpp.
 // clang-format off
-#define MESHWRIGHT_PERMUTE_KERNELS(X)                               \
-  X(sort_by_expert,          SortByExpert,          kRun, kScratch) \
-  X(gather_rows,             GatherRows,            kRun, kRun)     \
-  X(combine_rows,            CombineRows,           kRun, kRun)     \
-  X(combine_weight_gradient, CombineWeightGradient, kRun, kRun)
+#define MESHWRIGHT_PERMUTE_KERNELS(X)               \
+  X(sort_by_expert,          SortByExpert)          \
+  X(gather_rows,             GatherRows)            \
+  X(combine_rows,            CombineRows)           \
+  X(combine_weight_gradient, CombineWeightGradient)
 // clang-format on
 
 /// Stable sort of slots by expert. O(slots + experts).

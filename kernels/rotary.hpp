@@ -17,10 +17,10 @@ namespace meshwright {
 
 // Rows of the list in kernel_table.hpp.
 // clang-format off
-#define MESHWRIGHT_ROTARY_KERNELS(X)             \
-  X(rotary_table, RotaryTable, kReference, kRun) \
-  X(rotary,       Rotary,      kRun,       kRun) \
-  X(copy_heads,   CopyHeads,   kRun,       kRun)
+#define MESHWRIGHT_ROTARY_KERNELS(X) \
+  X(rotary_table, RotaryTable)       \
+  X(rotary,       Rotary)            \
+  X(copy_heads,   CopyHeads)
 // clang-format on
 
 /// base^(-2 i / R) for i < R / 2. Context-extension methods modify these values.

@@ -6,7 +6,12 @@
 namespace meshwright::cpu::MESHWRIGHT_CPU_LEVEL {
 
 MESHWRIGHT_KERNELS(MESHWRIGHT_DECLARE_RUN)
-MESHWRIGHT_KERNELS(MESHWRIGHT_DECLARE_SCRATCH)
+
+Bytes scratch(const Gemm& a);
+Bytes scratch(const GroupedGemm& a);
+Bytes scratch(const GroupedGemmWeight& a);
+Bytes scratch(const AttentionForward& a);
+Bytes scratch(const AttentionBackward& a);
 
 KernelTable table();
 

@@ -11,7 +11,15 @@
 namespace meshwright::cuda {
 
 MESHWRIGHT_KERNELS(MESHWRIGHT_DECLARE_RUN)
-MESHWRIGHT_KERNELS(MESHWRIGHT_DECLARE_SCRATCH)
+
+Bytes scratch(const Gemm& a);
+Bytes scratch(const NormBackwardWeight& a);
+Bytes scratch(const EmbeddingBackward& a);
+Bytes scratch(const BiasGradient& a);
+Bytes scratch(const Total& a);
+Bytes scratch(const GateLoad& a);
+Bytes scratch(const SortByExpert& a);
+Bytes scratch(const SquaredNorm& a);
 
 KernelTable table();
 

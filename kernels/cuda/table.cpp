@@ -7,8 +7,7 @@ namespace meshwright::cuda {
 KernelTable table() {
   return make_table(Backend::kCuda, []<class Row>(Row) {
     using Entry = KernelEntry<typename Row::Arguments>;
-    static_assert(Row::cuda != KernelCode::kReference, "host code cannot read device memory");
-    if constexpr (Row::cuda == KernelCode::kScratch)
+    if constexpr (requires(const typename Row::Arguments& a) { scratch(a); })
       return Entry{run, scratch};
     else
       return Entry{run, nullptr};
