@@ -1,11 +1,13 @@
 /// The page about the lowering passes of a plan.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands/show_pages.hpp"
 #include "cli/job/job.hpp"
 #include "cli/terminal/table.hpp"
+#include "core/base/error.hpp"
 
 namespace meshwright {
 namespace {
@@ -39,11 +41,15 @@ Page lowering_page(const std::vector<PassReport>& reports) {
 }
 
 Page lowering_page(const std::string& plan_path) {
+  if (plan_path != "-" && !std::filesystem::is_regular_file(plan_path))
+    throw InputError({.where = plan_path,
+                      .what = "not a plan file",
+                      .hint = "'--lowering' takes a plan file, as 'meshwright plan -o' writes it"});
   JobFlags flags;
   flags.plan_file = plan_path;
   const Job job = load_job(flags);
-  return lowering_page(
-      report_lowering(job.file.plan, job.model, job.cluster, {.memory = job.cost_model->memory()}));
+  return lowering_page(report_lowering(job.file.plan, job.model, job.cluster,
+                                       {.memory = job.cost_model->memory(), .programs = true}));
 }
 
 }  // namespace meshwright

@@ -62,8 +62,8 @@ TEST(ShowModel, ListsItsProperties) {
   }
 }
 
-// GPT-2 on 2 x 2 ranks with ZeRO 1 and full recomputation; the counts follow from 12 blocks, 2
-// stages and 4 micro-batches. Every pass has one line.
+// GPT-2 on 2 x 2 ranks with ZeRO 1 and full recomputation; each of 2 stages runs F and B
+// of 4 micro-batches, 16 actions. Every pass has one line.
 TEST(ShowLowering, PrintsOneLinePerPass) {
   Plan plan;
   plan.strategy.degrees.pipeline = 2;
@@ -74,7 +74,8 @@ TEST(ShowLowering, PrintsOneLinePerPass) {
   plan.strategy.recompute.kind = RecomputeKind::kFull;
   plan.blocks_per_stage = {6, 6};
   const Page page = lowering_page(report_lowering(plan, model_from_config(find_model("gpt2")),
-                                                  cluster_from_toml(find_cluster("dgx-a100"))));
+                                                  cluster_from_toml(find_cluster("dgx-a100")),
+                                                  {.programs = true}));
   expect_golden(page.text, "show-lowering.txt");
   EXPECT_THAT(page.json, HasSubstr(R"("pass": "parameter servers",
       "changes": [])"));
