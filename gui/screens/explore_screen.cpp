@@ -109,11 +109,11 @@ void ExploreScreen::connect_view() {
   connect(view_, &TimelineView::search_requested, this, [this] { ask_for(false); });
   connect(view_, &TimelineView::go_to_requested, this, [this] { ask_for(true); });
   connect(&view_->editing(), &TimelineEditing::order_edited, this, &ExploreScreen::take_order);
-  connect(&view_->editing(), &TimelineEditing::stage_slowdown_requested, this,
-          [this](int position, double factor, bool is_final) {
+  connect(&view_->editing(), &TimelineEditing::slowdown_requested, this,
+          [this](int pipeline_rank, double factor, bool is_final) {
             workbench().scenario().edit(
-                tr("Slow down pipeline rank %1 ×%2").arg(position).arg(factor), "slowness",
-                [&](Scenario& s) { set_slowness(s, position, factor); });
+                tr("Slow down pipeline rank %1 ×%2").arg(pipeline_rank).arg(factor), "slowness",
+                [&](Scenario& s) { set_slowness(s, pipeline_rank, factor); });
             if (is_final) workbench().scenario().end_gesture();
           });
 }

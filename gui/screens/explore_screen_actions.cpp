@@ -162,7 +162,7 @@ void ExploreScreen::make_to_measure() {
   workbench().jobs().start<Scenario>(
       {tr("Synthesize schedule"), "made-to-measure", true}, this,
       [scenario = workbench().scenario().scenario(), &library = workbench().library()](
-          const JobContext&) { return made_to_measure_scenario(scenario, library); },
+          const JobContext&) { return synthesized_scenario(scenario, library); },
       [this, before = workbench().scenario().scenario()](const Scenario& made) {
         if (workbench().scenario().scenario() != before) return;  // the scenario has changed since
         workbench().scenario().replace(tr("Synthesize schedule"), made);

@@ -22,11 +22,11 @@ std::vector<std::size_t> fullest_ranks(const Simulation& s) {
   std::vector<std::size_t> fullest(static_cast<std::size_t>(s.plan.strategy.degrees.pipeline));
   std::vector<Bytes> most(fullest.size(), Bytes(-1));
   for (std::size_t i = 0; i < s.step.graph.ranks.size(); ++i) {
-    const auto position = static_cast<std::size_t>(s.step.graph.ranks[i].coordinate.pipeline);
+    const auto pipeline_rank = static_cast<std::size_t>(s.step.graph.ranks[i].coordinate.pipeline);
     const Bytes peak = total(s.evaluation.peak_memory[i]);
-    if (peak <= most[position]) continue;
-    most[position] = peak;
-    fullest[position] = i;
+    if (peak <= most[pipeline_rank]) continue;
+    most[pipeline_rank] = peak;
+    fullest[pipeline_rank] = i;
   }
   return fullest;
 }
@@ -69,8 +69,9 @@ MemoryScreen::MemoryScreen(Workbench& workbench, QWidget* parent)
   table_->setAccessibleName(tr("Peak memory"));
   table_->verticalHeader()->hide();
   table_->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
-  connect(bars_, &MemoryBars::position_chosen, this, &MemoryScreen::show_position);
-  connect(table_, &QTableWidget::currentCellChanged, this, [this](int row) { show_position(row); });
+  connect(bars_, &MemoryBars::pipeline_rank_chosen, this, &MemoryScreen::show_pipeline_rank);
+  connect(table_, &QTableWidget::currentCellChanged, this,
+          [this](int row) { show_pipeline_rank(row); });
   connect(&workbench, &Workbench::simulated, this, &MemoryScreen::show_simulation);
 }
 
@@ -110,7 +111,7 @@ void MemoryScreen::show_simulation() {
           : tr("<b>Does not fit.</b> The fullest device needs %1, %2 more than its capacity of %3.")
                 .arg(bytes_text(peak), bytes_text(peak - capacity), bytes_text(capacity)));
   show_table();
-  show_position(bars_->chosen());
+  show_pipeline_rank(bars_->chosen());
 }
 
 void MemoryScreen::show_table() {
@@ -137,11 +138,11 @@ void MemoryScreen::show_table() {
   table_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
 }
 
-void MemoryScreen::show_position(int position) {
+void MemoryScreen::show_pipeline_rank(int pipeline_rank) {
   const auto s = workbench().sound_simulation();
-  if (!s || position < 0 || static_cast<std::size_t>(position) >= fullest_.size()) return;
+  if (!s || pipeline_rank < 0 || static_cast<std::size_t>(pipeline_rank) >= fullest_.size()) return;
   const std::int32_t rank =
-      s->step.graph.ranks[fullest_[static_cast<std::size_t>(position)]].rank.value;
+      s->step.graph.ranks[fullest_[static_cast<std::size_t>(pipeline_rank)]].rank.value;
   const auto& curves = s->tracks->memory;
   const auto curve = std::find_if(curves.begin(), curves.end(),
                                   [&](const MemoryCurveOfRank& c) { return c.rank == rank; });

@@ -27,7 +27,7 @@ class MemoryScreen : public Screen {
   /// Updates only while visible, because sliders trigger many simulations.
   void show_simulation();
   void show_table();
-  void show_position(int position);
+  void show_pipeline_rank(int pipeline_rank);
   QWidget* make_legend();
 
   MemoryBars* bars_;

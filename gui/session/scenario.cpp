@@ -161,12 +161,12 @@ void set_tensor_degree(Scenario& s, int ranks) {
   if (ranks == 1) s.strategy.sequence_parallel = false;
 }
 
-void set_slowness(Scenario& s, int position, double factor) {
+void set_slowness(Scenario& s, int pipeline_rank, double factor) {
   constexpr double kLeast = 0.05, kMost = 20;
   const auto devices = static_cast<std::size_t>(s.strategy.degrees.pipeline);
-  if (position < 0 || static_cast<std::size_t>(position) >= devices) return;
+  if (pipeline_rank < 0 || static_cast<std::size_t>(pipeline_rank) >= devices) return;
   s.what_if.slowness.resize(devices, 1.0);
-  s.what_if.slowness[static_cast<std::size_t>(position)] = std::clamp(factor, kLeast, kMost);
+  s.what_if.slowness[static_cast<std::size_t>(pipeline_rank)] = std::clamp(factor, kLeast, kMost);
   if (std::all_of(s.what_if.slowness.begin(), s.what_if.slowness.end(),
                   [](double f) { return f == 1; }))
     s.what_if.slowness.clear();

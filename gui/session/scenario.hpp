@@ -63,6 +63,6 @@ void set_chunks(Scenario& scenario, int chunks);
 void set_schedule(Scenario& scenario, const std::string& name);
 /// Tensor-parallel size; 1 turns off sequence parallelism.
 void set_tensor_degree(Scenario& scenario, int ranks);
-void set_slowness(Scenario& scenario, int pipeline_position, double factor);
+void set_slowness(Scenario& scenario, int pipeline_rank, double factor);
 
 }  // namespace meshwright::gui

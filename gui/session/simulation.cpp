@@ -63,7 +63,7 @@ std::optional<PipelineBounds> bounds_of(const Simulation& s) {
 
 /// Time of one micro-batch per pipeline rank, averaged over the graph: one step, or several steps
 /// of a flushless schedule.
-std::vector<Ticks> times_of_positions(const Simulation& s) {
+std::vector<Ticks> times_of_pipeline_ranks(const Simulation& s) {
   std::vector<Ticks> times(static_cast<std::size_t>(s.plan.strategy.degrees.pipeline));
   int count = 0;
   for (const Task& task : s.step.graph.tasks) {
@@ -94,7 +94,7 @@ void find_figures(const TrainingJob& job, Simulation& s) {
   s.figures.range = range_of(s.evaluation.step_time, evaluated.error_bar);
   if (!cuts_passes(s.plan.strategy))
     s.stage_times = stage_times_of(s.step.graph, s.step.prices, s.schedule);
-  s.time_of_position = times_of_positions(s);
+  s.time_of_pipeline_rank = times_of_pipeline_ranks(s);
   s.bounds = bounds_of(s);
   ScheduleRequest request = schedule_request_of(s.plan.strategy);
   request.times = s.stage_times;
@@ -189,7 +189,7 @@ std::shared_ptr<const TimelineCauses> causes_of(const Simulation& s) {
       timeline_causes_of(s.step.graph, s.step.times, *s.tracks));
 }
 
-Scenario made_to_measure_scenario(const Scenario& scenario, JobLibrary& library) {
+Scenario synthesized_scenario(const Scenario& scenario, JobLibrary& library) {
   const std::shared_ptr<const LoadedJob> job = library.load(scenario);
   Strategy strategy = scenario.strategy;
   strategy.schedule = kSynthesizedSchedule;

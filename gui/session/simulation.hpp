@@ -68,7 +68,7 @@ struct Simulation {
   /// Pass times per stage (nullopt if passes are split),
   /// and the time of one micro-batch per pipeline rank.
   std::optional<StageTimes> stage_times;
-  std::vector<Ticks> time_of_position;
+  std::vector<Ticks> time_of_pipeline_rank;
   std::optional<PipelineBounds> bounds;
   std::optional<BubbleFormula> formula;
   std::shared_ptr<const TimelineTracks> tracks;
@@ -89,6 +89,6 @@ std::shared_ptr<const TimelineCauses> causes_of(const Simulation& simulation);
 
 /// Synthesizes a schedule for the scenario's stage times, messages and memory (`--schedule auto`).
 /// Takes seconds. Throws InputError if no schedule supports the degrees.
-Scenario made_to_measure_scenario(const Scenario& scenario, JobLibrary& library);
+Scenario synthesized_scenario(const Scenario& scenario, JobLibrary& library);
 
 }  // namespace meshwright::gui

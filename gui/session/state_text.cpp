@@ -142,14 +142,14 @@ Scenario scenario_from_state_text(std::string_view text) {
   Scenario s;
   QJsonObject strategy;
   std::map<QString, std::string> sources;
-  const auto behind = std::find(words.begin(), words.end(), "#");
-  for (auto word = words.begin(); word != behind; ++word) {
+  const auto comment = std::find(words.begin(), words.end(), "#");
+  for (auto word = words.begin(); word != comment; ++word) {
     if (!word->starts_with("--")) {
       if (*word != "meshwright" && *word != "simulate") refuse(*word, "unexpected argument");
       continue;
     }
     const QString key = key_of(*word);
-    const bool has_value = word + 1 != behind && !(word + 1)->starts_with("--");
+    const bool has_value = word + 1 != comment && !(word + 1)->starts_with("--");
     if (!has_value) {
       strategy[key.startsWith("no_") ? key.mid(3) : key] = !key.startsWith("no_");
     } else if (key == "model" || key == "cluster" || key == "calibration") {
@@ -158,8 +158,8 @@ Scenario scenario_from_state_text(std::string_view text) {
       strategy[key] = value_of(*++word);
     }
   }
-  if (behind != words.end())
-    for (auto word = behind + 1; word != words.end(); ++word) read_what_if(*word, s.what_if);
+  if (comment != words.end())
+    for (auto word = comment + 1; word != words.end(); ++word) read_what_if(*word, s.what_if);
   if (sources["model"].empty() || sources["cluster"].empty())
     refuse("line", "missing required option '--model' or '--cluster'");
   s.model = find_model(sources["model"]);

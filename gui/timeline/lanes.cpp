@@ -8,7 +8,7 @@ namespace {
 
 /// The rows of one rank, compute rows first.
 struct RankRows {
-  std::int32_t rank = -1, stage = -1;
+  std::int32_t rank = -1, pipeline_rank = -1;
   bool is_replica = false;
   Nanoseconds busy;
   std::vector<std::size_t> rows;
@@ -21,8 +21,11 @@ std::vector<RankRows> ranks_of(const TimelineTracks& tracks, LaneOrder order) {
     const TimelineRow& r = tracks.rows[row];
     const auto [at, is_new] = place.try_emplace(r.rank, ranks.size());
     if (is_new)
-      ranks.push_back(
-          {.rank = r.rank, .stage = r.stage, .is_replica = r.replica > 0, .busy = {}, .rows = {}});
+      ranks.push_back({.rank = r.rank,
+                       .pipeline_rank = r.pipeline_rank,
+                       .is_replica = r.replica > 0,
+                       .busy = {},
+                       .rows = {}});
     RankRows& rank = ranks[at->second];
     rank.rows.push_back(row);
     if (r.is_compute && order == LaneOrder::kStraggler)
@@ -35,8 +38,8 @@ std::vector<RankRows> ranks_of(const TimelineTracks& tracks, LaneOrder order) {
     switch (order) {
       case LaneOrder::kRank:
         return a.rank < b.rank;
-      case LaneOrder::kStage:
-        return std::pair(a.stage, a.rank) < std::pair(b.stage, b.rank);
+      case LaneOrder::kPipelineRank:
+        return std::pair(a.pipeline_rank, a.rank) < std::pair(b.pipeline_rank, b.rank);
       case LaneOrder::kStraggler:
         return std::pair(-a.busy.value, a.rank) < std::pair(-b.busy.value, b.rank);
     }

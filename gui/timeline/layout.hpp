@@ -51,7 +51,7 @@ TimeWindow whole(Nanoseconds end, int width);
 // ---- lanes --------------------------------------------------------------------------------------
 
 enum class LaneKind : std::uint8_t { kSlices, kMemory, kInFlight, kLinks, kDifference };
-enum class LaneOrder : std::uint8_t { kRank, kStage, kStraggler };
+enum class LaneOrder : std::uint8_t { kRank, kPipelineRank, kStraggler };
 /// Counters below the rows of a rank: none, memory, or memory, in-flight micro-batches and streams.
 enum class LaneCounters : std::uint8_t { kNone, kMemory, kAll };
 

@@ -67,10 +67,11 @@ class SliceLanePainter : private LaneCanvas {
           pixels.row(y)[x] = blended(pixels.row(y)[x], colors().hatch);
   }
 
-  /// Other model chunks of a device are drawn lighter.
+  /// Model chunks after the first, whose stage is the pipeline rank, are drawn lighter.
   bool is_other_chunk(std::size_t slice) const {
-    const std::int32_t stage = tracks().label_of(slice).stage, own = tracks().rows[row()].stage;
-    return stage >= 0 && own >= 0 && stage != own;
+    const std::int32_t stage = tracks().label_of(slice).stage;
+    const std::int32_t pipeline_rank = tracks().rows[row()].pipeline_rank;
+    return stage >= 0 && pipeline_rank >= 0 && stage != pipeline_rank;
   }
 
   Argb color_of(std::size_t slice) const {

@@ -188,7 +188,7 @@ class RowsOfTraces {
     note(dropped_, "invalid events dropped");
     note(too_deep_, fmt::format("slices nested deeper than {} levels, not shown", kDeepest));
     note(far_, "slices more than 52 days away from the others, not shown");
-    note(builder_.mended(), "slices shortened because they overlapped others on their stream");
+    note(builder_.repaired(), "slices shortened because they overlapped others on their stream");
     return builder_.finish();
   }
 

@@ -200,7 +200,7 @@ void TracksBuilder::add(const Slice& slice) {
   const std::size_t index = tracks_.slice_count();
   const std::int64_t start = std::max(slice.start_ns, row_end_);
   const std::int64_t end = std::max(start, slice.start_ns + slice.duration_ns);
-  mended_ += start != slice.start_ns;
+  repaired_ += start != slice.start_ns;
   row_end_ = end;
 
   tracks_.start_ns.push_back(start);

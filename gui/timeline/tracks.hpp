@@ -28,10 +28,10 @@ namespace meshwright::gui {
 
 /// One stream of one rank.
 struct TimelineRow {
-  std::string label;         ///< "compute", "stream 7"
-  std::int32_t rank = -1;    ///< RankId value; -1 for no rank
-  std::int32_t stream = -1;  ///< Stream value; -1 for streams of other programs
-  std::int32_t stage = -1;   ///< pipeline rank; -1 if unknown
+  std::string label;                ///< "compute", "stream 7"
+  std::int32_t rank = -1;           ///< RankId value; -1 for no rank
+  std::int32_t stream = -1;         ///< Stream value; -1 for streams of other programs
+  std::int32_t pipeline_rank = -1;  ///< -1 if unknown
   std::int32_t replica =
       0;  ///< data-parallel replica; only replica 0 is drawn if replicas are folded
   bool is_compute = false;  ///< idle time between its slices is a bubble
@@ -158,7 +158,7 @@ class TracksBuilder {
   void reserve(std::size_t slices);
   /// Adds a slice to the last row; `start_ns` is in the clock of the source.
   void add(const Slice& slice);
-  std::size_t mended() const { return mended_; }
+  std::size_t repaired() const { return repaired_; }
   std::size_t slice_count() const { return tracks_.slice_count(); }
   TimelineTracks& tracks() { return tracks_; }
   /// Shifts all times (also of memory and iterations) so that the earliest start is zero, and
@@ -169,7 +169,7 @@ class TracksBuilder {
   TimelineTracks tracks_;
   std::map<std::pair<std::string, std::int32_t>, std::uint32_t, std::less<>> label_of_;
   std::int64_t row_end_ = std::numeric_limits<std::int64_t>::min();
-  std::size_t mended_ = 0;
+  std::size_t repaired_ = 0;
 };
 
 /// Memory used for slices, including the coverage, without names, rows and memory curves.

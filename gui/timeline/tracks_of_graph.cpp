@@ -34,7 +34,7 @@ std::vector<std::uint32_t> add_rows(const TaskGraph& graph, TimelineTracks& trac
     tracks.rows.push_back({.label = std::string(meshwright::name_of(stream)),
                            .rank = rank.rank.value,
                            .stream = static_cast<std::int32_t>(stream),
-                           .stage = rank.coordinate.pipeline,
+                           .pipeline_rank = rank.coordinate.pipeline,
                            .replica = rank.coordinate.data,
                            .is_compute = stream == Stream::kCompute});
     tracks.row_begin.push_back(begin);

@@ -30,8 +30,8 @@ void TimelineEditing::cancel_order() {
   order_problem_.clear();
 }
 
-void TimelineEditing::begin_slowdown(std::int32_t stage) {
-  slowed_stage_ = stage;
+void TimelineEditing::begin_slowdown(std::int32_t pipeline_rank) {
+  slowed_pipeline_rank_ = pipeline_rank;
   slowdown_ = 1.0;
 }
 
@@ -40,13 +40,13 @@ void TimelineEditing::drag_slowdown(int pixels) {
   slowdown_ =
       std::clamp(std::round(std::exp2(pixels / kPixelsPerDoubling) * kStepsPerUnit) / kStepsPerUnit,
                  kLeast, kMost);
-  Q_EMIT stage_slowdown_requested(slowed_stage_, slowdown_, false);
+  Q_EMIT slowdown_requested(slowed_pipeline_rank_, slowdown_, false);
 }
 
-void TimelineEditing::finish_slowdown() { request_slowdown(slowed_stage_, slowdown_); }
+void TimelineEditing::finish_slowdown() { request_slowdown(slowed_pipeline_rank_, slowdown_); }
 
-void TimelineEditing::request_slowdown(std::int32_t stage, double factor) {
-  Q_EMIT stage_slowdown_requested(stage, factor, true);
+void TimelineEditing::request_slowdown(std::int32_t pipeline_rank, double factor) {
+  Q_EMIT slowdown_requested(pipeline_rank, factor, true);
 }
 
 }  // namespace meshwright::gui

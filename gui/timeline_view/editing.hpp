@@ -1,5 +1,5 @@
-/// Requests of the user to change the schedule: another order of passes, a slower stage. The view
-/// only sends requests; the owner of the schedule replies with new tracks.
+/// Requests of the user to change the schedule: another order of passes, a slower pipeline rank.
+/// The view only sends requests; the owner of the schedule replies with new tracks.
 #pragma once
 
 #include <QObject>
@@ -20,7 +20,7 @@ class TimelineEditing : public QObject {
   using OrderJudge = std::function<QString(const OrderEdit&)>;
 
   /// If editable, passes can be dragged to another position in the order of their row, and the
-  /// handle of a stage (left of its row) can be dragged to slow it down.
+  /// handle of a pipeline rank (left of its row) can be dragged to slow it down.
   void set_editable(bool editable);
   bool is_editable() const { return editable_; }
   void set_order_judge(OrderJudge judge) { judge_ = std::move(judge); }
@@ -34,28 +34,28 @@ class TimelineEditing : public QObject {
   /// Why order() is invalid; empty if it is valid.
   const QString& order_problem() const { return order_problem_; }
 
-  // ---- a stage that is slowed down --------------------------------------------------------------
-  /// The stage stays the same when a request leads to new tracks.
-  void begin_slowdown(std::int32_t stage);
+  // ---- a pipeline rank that is slowed down ------------------------------------------------------
+  /// The rank stays the same when a request leads to new tracks.
+  void begin_slowdown(std::int32_t pipeline_rank);
   void drag_slowdown(int pixels);
   void finish_slowdown();
-  void request_slowdown(std::int32_t stage, double factor);
+  void request_slowdown(std::int32_t pipeline_rank, double factor);
   double slowdown() const { return slowdown_; }
 
  Q_SIGNALS:
   void editable_changed();
   /// The user dropped a pass at another position in the order of its row.
   void order_edited(const meshwright::gui::OrderEdit& edit);
-  /// The user requests that `stage` take `factor` times as long (straggler). Emitted with
+  /// The user requests that `pipeline_rank` take `factor` times as long (straggler). Emitted with
   /// `is_final` false while dragging, and once with true at the end.
-  void stage_slowdown_requested(int stage, double factor, bool is_final);
+  void slowdown_requested(int pipeline_rank, double factor, bool is_final);
 
  private:
   bool editable_ = false;
   OrderJudge judge_;
   std::optional<OrderEdit> order_;
   QString order_problem_;
-  std::int32_t slowed_stage_ = -1;
+  std::int32_t slowed_pipeline_rank_ = -1;
   double slowdown_ = 1.0;
 };
 

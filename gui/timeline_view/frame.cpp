@@ -44,16 +44,16 @@ TimelineTarget target_at(const TimelineFrame& frame, QPoint position) {
   return target;
 }
 
-std::optional<std::int32_t> stage_handle_at(const TimelineFrame& frame, QPoint position) {
+std::optional<std::int32_t> pipeline_rank_handle_at(const TimelineFrame& frame, QPoint position) {
   if (position.x() >= TimelineGeometry::kGutter ||
       position.x() < TimelineGeometry::kGutter - kHandleWidth)
     return std::nullopt;
   const TimelineTarget target = target_at(frame, position);
   if (!target.lane) return std::nullopt;
   const Lane& lane = frame.arrangement->lanes[*target.lane];
-  const std::int32_t stage = frame.content.row_of(lane).stage;
-  if (!lane.leads_rank || stage < 0) return std::nullopt;
-  return stage;
+  const std::int32_t pipeline_rank = frame.content.row_of(lane).pipeline_rank;
+  if (!lane.leads_rank || pipeline_rank < 0) return std::nullopt;
+  return pipeline_rank;
 }
 
 TimelineArea area_between(const TimelineFrame& frame, QPoint a, QPoint b) {

@@ -48,8 +48,8 @@ struct TimelineTarget {
 };
 TimelineTarget target_at(const TimelineFrame& frame, QPoint position);
 
-/// The stage whose handle, at the right edge of the gutter, is at the position.
-std::optional<std::int32_t> stage_handle_at(const TimelineFrame& frame, QPoint position);
+/// The pipeline rank whose handle, at the right edge of the gutter, is at the position.
+std::optional<std::int32_t> pipeline_rank_handle_at(const TimelineFrame& frame, QPoint position);
 
 /// The rows and the time range between two corners.
 TimelineArea area_between(const TimelineFrame& frame, QPoint a, QPoint b);

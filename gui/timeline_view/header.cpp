@@ -41,7 +41,8 @@ std::pair<QString, QString> names_of(const TimelineContent& content, const Lane&
   if (!is_named)
     return {name, lane.is_measured && row.is_compute ? TimelineText::tr("measured") : label};
   if (lane.is_pinned && !row.is_compute) return {name, label};
-  return {name, row.stage >= 0 ? TimelineText::tr("pp rank %1").arg(row.stage) : QString()};
+  return {name, row.pipeline_rank >= 0 ? TimelineText::tr("pp rank %1").arg(row.pipeline_rank)
+                                       : QString()};
 }
 
 }  // namespace
@@ -80,7 +81,7 @@ void paint_gutter(QPainter& painter, const TimelineState& state, const QFont& fo
     if (lane.is_pinned)
       painter.fillRect(QRect(0, top, 3, lane.height), color(c.ghost));
     else if (state.editing.is_editable() && lane.leads_rank &&
-             frame.content.row_of(lane).stage >= 0)
+             frame.content.row_of(lane).pipeline_rank >= 0)
       painter.fillRect(QRect(TimelineGeometry::kGutter - 6, top + 4, 3, lane.height - 8),
                        color(c.faint_text));
   }

@@ -46,13 +46,15 @@ void TimelineView::contextMenuEvent(QContextMenuEvent* event) {
   if (state_.is_empty()) return;
   parts_->pointer.put(event->pos());
   QMenu menu(this);
-  if (const auto stage = parts_->pointer.hovered_stage()) {
+  if (const auto pipeline_rank = parts_->pointer.hovered_pipeline_rank()) {
     const auto add = [&](const QString& text, double factor) {
       connect(menu.addAction(text), &QAction::triggered, this,
-              [this, stage = *stage, factor] { state_.editing.request_slowdown(stage, factor); });
+              [this, pipeline_rank = *pipeline_rank, factor] {
+                state_.editing.request_slowdown(pipeline_rank, factor);
+              });
     };
-    add(tr("Slow down pipeline rank %1 by 20 %").arg(*stage), 1.2);
-    add(tr("Reset the speed of pipeline rank %1").arg(*stage), 1.0);
+    add(tr("Slow down pipeline rank %1 by 20 %").arg(*pipeline_rank), 1.2);
+    add(tr("Reset the speed of pipeline rank %1").arg(*pipeline_rank), 1.0);
     menu.addSeparator();
   }
   menu.addActions(actions());

@@ -25,12 +25,12 @@ std::optional<std::size_t> TimelinePointer::hovered_row() const {
   return static_cast<std::size_t>(lane.row);
 }
 
-std::optional<std::int32_t> TimelinePointer::hovered_stage() const {
+std::optional<std::int32_t> TimelinePointer::hovered_pipeline_rank() const {
   const auto row = hovered_row();
   if (!row || !state_.editing.is_editable()) return std::nullopt;
-  const std::int32_t stage = state_.content.tracks->rows[*row].stage;
-  if (stage < 0) return std::nullopt;
-  return stage;
+  const std::int32_t pipeline_rank = state_.content.tracks->rows[*row].pipeline_rank;
+  if (pipeline_rank < 0) return std::nullopt;
+  return pipeline_rank;
 }
 
 // ---- hovering -----------------------------------------------------------------------------------
@@ -44,7 +44,7 @@ void TimelinePointer::hover(QPoint position) {
   const bool measured = target.lane && frame.arrangement->lanes[*target.lane].is_measured;
   Q_EMIT slice_hovered(target.slice && !measured ? static_cast<qint64>(*target.slice) : -1);
   Q_EMIT described(tip_text(state_, *this));
-  const bool on_handle = state_.editing.is_editable() && stage_handle_at(frame, position);
+  const bool on_handle = state_.editing.is_editable() && pipeline_rank_handle_at(frame, position);
   Q_EMIT shape_changed(on_handle ? Qt::SizeHorCursor : Qt::ArrowCursor);
 }
 
@@ -92,7 +92,7 @@ void TimelinePointer::press(QPoint position, Qt::MouseButton button,
   }
   if (button != Qt::LeftButton) return;
   const auto handle =
-      state_.editing.is_editable() ? stage_handle_at(frame, position) : std::nullopt;
+      state_.editing.is_editable() ? pipeline_rank_handle_at(frame, position) : std::nullopt;
   if (geometry.overview.contains(position)) {
     drag_ = TimelineDrag::kOverview;
     drag_to_position(position);

@@ -20,7 +20,7 @@ enum class TimelineDrag : std::uint8_t {
   kOverview,
   kCursorA,
   kCursorB,
-  kSlowdown,  ///< a stage's handle
+  kSlowdown,  ///< the handle of a pipeline rank
   kOrder      ///< a pass to another position
 };
 
@@ -42,7 +42,7 @@ class TimelinePointer : public QObject {
 
   // ---- changes of what is under the pointer -----------------------------------------------------
   void forget_hovered() { hovered_ = {}; }
-  /// The tracks are others; a drag of a stage or of the range goes on.
+  /// The tracks are others; a drag of a handle or of the range goes on.
   void forget_tracks();
   void cancel_drag();
 
@@ -51,8 +51,8 @@ class TimelinePointer : public QObject {
   const TimelineTarget& hovered() const { return hovered_; }
   /// The row of the first tracks under the pointer.
   std::optional<std::size_t> hovered_row() const;
-  /// The stage of the row under the pointer that can be slowed down.
-  std::optional<std::int32_t> hovered_stage() const;
+  /// The pipeline rank of the row under the pointer, if it can be slowed down.
+  std::optional<std::int32_t> hovered_pipeline_rank() const;
   TimelineDrag drag() const { return drag_; }
   QPoint drag_from() const { return press_; }
   QPoint drag_to() const { return drag_to_; }

@@ -78,25 +78,26 @@ double MemoryBars::full_scale() const {
   return std::max(1.0, static_cast<double>(most) * kHeadRoom);
 }
 
-QRectF MemoryBars::bar_of(int position) const {
+QRectF MemoryBars::bar_of(int pipeline_rank) const {
   const QRectF all = area();
   const double width = all.width() / static_cast<double>(std::max<std::size_t>(1, amounts_.size()));
   const double gap = std::min(6.0, width / 6);
   const double height =
       all.height() *
-      static_cast<double>(total(amounts_[static_cast<std::size_t>(position)]).value) / full_scale();
-  return {all.left() + position * width + gap, all.bottom() - height, width - 2 * gap, height};
+      static_cast<double>(total(amounts_[static_cast<std::size_t>(pipeline_rank)]).value) /
+      full_scale();
+  return {all.left() + pipeline_rank * width + gap, all.bottom() - height, width - 2 * gap, height};
 }
 
-void MemoryBars::paint_bar(QPainter& painter, int position) const {
+void MemoryBars::paint_bar(QPainter& painter, int pipeline_rank) const {
   const ChartColors colors = chart_colors(palette());
-  const QRectF bar = bar_of(position);
+  const QRectF bar = bar_of(pipeline_rank);
   double bottom = bar.bottom();
   for (int c = 0; c < kMemoryClassCount; ++c) {
     const auto memory_class = static_cast<MemoryClass>(c);
     const double height =
         area().height() *
-        static_cast<double>(amounts_[static_cast<std::size_t>(position)][memory_class].value) /
+        static_cast<double>(amounts_[static_cast<std::size_t>(pipeline_rank)][memory_class].value) /
         full_scale();
     const QRectF part(bar.left(), bottom - height, bar.width(), height);
     const MemoryLook look = look_of(memory_class);
@@ -104,7 +105,7 @@ void MemoryBars::paint_bar(QPainter& painter, int position) const {
     if (look.pattern != Qt::SolidPattern) painter.fillRect(part, QBrush(look.color, look.pattern));
     bottom -= height;
   }
-  if (position == chosen_) {
+  if (pipeline_rank == chosen_) {
     painter.setPen(QPen(colors.accent, hasFocus() ? 3 : 2));
     painter.setBrush(Qt::NoBrush);
     painter.drawRect(bar.adjusted(-2, -2, 2, 2));
@@ -121,7 +122,7 @@ void MemoryBars::paintEvent(QPaintEvent*) {
   x.high = static_cast<double>(amounts_.size()) - 0.5;
   x.title = tr("pipeline rank");
   x.is_whole = true;
-  x.text = [](double position) { return QString::number(std::lround(position)); };
+  x.text = [](double rank) { return QString::number(std::lround(rank)); };
   y.high = full_scale();
   y.is_binary = true;
   y.text = [](double value) { return bytes_text(Bytes(static_cast<std::int64_t>(value))); };
@@ -136,7 +137,7 @@ void MemoryBars::paintEvent(QPaintEvent*) {
                    Qt::AlignRight, tr("capacity %1").arg(bytes_text(capacity_)));
 }
 
-int MemoryBars::position_at(const QPointF& point) const {
+int MemoryBars::pipeline_rank_at(const QPointF& point) const {
   for (int i = 0; i < static_cast<int>(amounts_.size()); ++i) {
     const QRectF bar = bar_of(i);
     if (point.x() >= bar.left() - 3 && point.x() <= bar.right() + 3) return i;
@@ -144,14 +145,18 @@ int MemoryBars::position_at(const QPointF& point) const {
   return -1;
 }
 
-void MemoryBars::choose(int position) {
-  if (position < 0 || position >= static_cast<int>(amounts_.size()) || position == chosen_) return;
-  chosen_ = position;
+void MemoryBars::choose(int pipeline_rank) {
+  if (pipeline_rank < 0 || pipeline_rank >= static_cast<int>(amounts_.size()) ||
+      pipeline_rank == chosen_)
+    return;
+  chosen_ = pipeline_rank;
   update();
-  Q_EMIT position_chosen(position);
+  Q_EMIT pipeline_rank_chosen(pipeline_rank);
 }
 
-void MemoryBars::mousePressEvent(QMouseEvent* event) { choose(position_at(event->position())); }
+void MemoryBars::mousePressEvent(QMouseEvent* event) {
+  choose(pipeline_rank_at(event->position()));
+}
 
 void MemoryBars::keyPressEvent(QKeyEvent* event) {
   if (event->key() == Qt::Key_Left) return choose(chosen_ - 1);
@@ -163,13 +168,13 @@ bool MemoryBars::event(QEvent* event) {
   if (event->type() == QEvent::PaletteChange) update();
   if (event->type() != QEvent::ToolTip) return QWidget::event(event);
   auto* help = static_cast<QHelpEvent*>(event);
-  const int position = position_at(help->pos());
-  if (position < 0) {
+  const int pipeline_rank = pipeline_rank_at(help->pos());
+  if (pipeline_rank < 0) {
     QToolTip::hideText();
     return true;
   }
-  const MemoryAmounts& amounts = amounts_[static_cast<std::size_t>(position)];
-  QStringList lines{tr("pipeline rank %1: %2").arg(position).arg(bytes_text(total(amounts)))};
+  const MemoryAmounts& amounts = amounts_[static_cast<std::size_t>(pipeline_rank)];
+  QStringList lines{tr("pipeline rank %1: %2").arg(pipeline_rank).arg(bytes_text(total(amounts)))};
   for (int c = kMemoryClassCount; c-- > 0;) {
     const Bytes bytes = amounts.by_class[static_cast<std::size_t>(c)];
     if (bytes > Bytes())

@@ -25,11 +25,11 @@ class MemoryBars : public QWidget {
   /// One entry per pipeline rank: its fullest device. A `capacity` of zero means unknown.
   void show_amounts(std::vector<MemoryAmounts> amounts, Bytes capacity);
   int chosen() const { return chosen_; }
-  QRectF bar_of(int position) const;
+  QRectF bar_of(int pipeline_rank) const;
   QSize sizeHint() const override { return {480, 300}; }
 
  Q_SIGNALS:
-  void position_chosen(int position);
+  void pipeline_rank_chosen(int pipeline_rank);
 
  protected:
   void paintEvent(QPaintEvent* event) override;
@@ -40,9 +40,9 @@ class MemoryBars : public QWidget {
  private:
   QRectF area() const;
   double full_scale() const;
-  int position_at(const QPointF& point) const;
-  void choose(int position);
-  void paint_bar(QPainter& painter, int position) const;
+  int pipeline_rank_at(const QPointF& point) const;
+  void choose(int pipeline_rank);
+  void paint_bar(QPainter& painter, int pipeline_rank) const;
   std::vector<MemoryAmounts> amounts_;
   Bytes capacity_;
   int chosen_ = 0;

@@ -46,34 +46,34 @@ void StageBars::show_times(std::vector<Ticks> times, std::vector<double> slownes
   update();
 }
 
-double StageBars::slowness_of(int position) const {
-  const auto i = static_cast<std::size_t>(position);
+double StageBars::slowness_of(int pipeline_rank) const {
+  const auto i = static_cast<std::size_t>(pipeline_rank);
   return i < slowness_.size() ? slowness_[i] : 1.0;
 }
 
-QRectF StageBars::bar_of(int position) const {
+QRectF StageBars::bar_of(int pipeline_rank) const {
   const double width = (this->width() - 2 * kBarMargin) / static_cast<double>(times_.size());
   const double room = height() - kLabelHeight - kBarMargin;
   const double share =
       full_scale_ > Ticks()
-          ? std::min(1.0,
-                     ratio(times_[static_cast<std::size_t>(position)], full_scale_) / kBarHeadRoom)
+          ? std::min(1.0, ratio(times_[static_cast<std::size_t>(pipeline_rank)], full_scale_) /
+                              kBarHeadRoom)
           : 0;
   const double gap = std::min(2.0, width / 6);
-  return {kBarMargin + position * width + gap, kBarMargin + room * (1 - share), width - 2 * gap,
-          room * share};
+  return {kBarMargin + pipeline_rank * width + gap, kBarMargin + room * (1 - share),
+          width - 2 * gap, room * share};
 }
 
-QPoint StageBars::handle_of(int position) const {
-  const QRectF bar = bar_of(position);
+QPoint StageBars::handle_of(int pipeline_rank) const {
+  const QRectF bar = bar_of(pipeline_rank);
   return {static_cast<int>(bar.center().x()), static_cast<int>(bar.top()) + 1};
 }
 
-int StageBars::position_at(const QPointF& point) const {
+int StageBars::pipeline_rank_at(const QPointF& point) const {
   if (times_.empty()) return -1;
   const double width = (this->width() - 2 * kBarMargin) / static_cast<double>(times_.size());
-  const int position = static_cast<int>((point.x() - kBarMargin) / width);
-  return position >= 0 && position < static_cast<int>(times_.size()) ? position : -1;
+  const int pipeline_rank = static_cast<int>((point.x() - kBarMargin) / width);
+  return pipeline_rank >= 0 && pipeline_rank < static_cast<int>(times_.size()) ? pipeline_rank : -1;
 }
 
 void StageBars::paintEvent(QPaintEvent*) {
@@ -108,24 +108,24 @@ void StageBars::paintEvent(QPaintEvent*) {
   }
 }
 
-void StageBars::change(int position, double factor) {
+void StageBars::change(int pipeline_rank, double factor) {
   factor = snapped(factor);
-  if (factor != slowness_of(position)) Q_EMIT slowness_changed(position, factor);
+  if (factor != slowness_of(pipeline_rank)) Q_EMIT slowness_changed(pipeline_rank, factor);
 }
 
 void StageBars::mousePressEvent(QMouseEvent* event) {
-  const int position = position_at(event->position());
-  if (event->button() != Qt::LeftButton || position < 0) return;
-  chosen_ = dragged_ = position;
+  const int pipeline_rank = pipeline_rank_at(event->position());
+  if (event->button() != Qt::LeftButton || pipeline_rank < 0) return;
+  chosen_ = dragged_ = pipeline_rank;
   dragged_from_ = Ticks(static_cast<std::int64_t>(
-      static_cast<double>(times_[static_cast<std::size_t>(position)].value) /
-      slowness_of(position)));
+      static_cast<double>(times_[static_cast<std::size_t>(pipeline_rank)].value) /
+      slowness_of(pipeline_rank)));
   update();
 }
 
 void StageBars::mouseMoveEvent(QMouseEvent* event) {
-  const int position = position_at(event->position());
-  setCursor(position >= 0 ? Qt::SizeVerCursor : Qt::ArrowCursor);
+  const int pipeline_rank = pipeline_rank_at(event->position());
+  setCursor(pipeline_rank >= 0 ? Qt::SizeVerCursor : Qt::ArrowCursor);
   if (dragged_ < 0 || dragged_ >= static_cast<int>(times_.size()) || dragged_from_ <= Ticks())
     return;
   const double room = height() - kLabelHeight - kBarMargin;
@@ -141,9 +141,9 @@ void StageBars::mouseReleaseEvent(QMouseEvent*) {
 }
 
 void StageBars::mouseDoubleClickEvent(QMouseEvent* event) {
-  const int position = position_at(event->position());
-  if (position < 0) return;
-  change(position, 1);
+  const int pipeline_rank = pipeline_rank_at(event->position());
+  if (pipeline_rank < 0) return;
+  change(pipeline_rank, 1);
   Q_EMIT settled();
 }
 
@@ -177,14 +177,14 @@ void StageBars::keyPressEvent(QKeyEvent* event) {
 bool StageBars::event(QEvent* event) {
   if (event->type() == QEvent::ToolTip) {
     const auto* help = static_cast<QHelpEvent*>(event);
-    const int position = position_at(help->pos());
-    if (position >= 0) {
+    const int pipeline_rank = pipeline_rank_at(help->pos());
+    if (pipeline_rank >= 0) {
       QToolTip::showText(help->globalPos(),
                          tr("Pipeline rank %1: %2 per micro-batch, slowdown ×%3.\nDrag to change, "
                             "double-click to reset.")
-                             .arg(position)
-                             .arg(time_text(times_[static_cast<std::size_t>(position)]))
-                             .arg(slowness_of(position)),
+                             .arg(pipeline_rank)
+                             .arg(time_text(times_[static_cast<std::size_t>(pipeline_rank)]))
+                             .arg(slowness_of(pipeline_rank)),
                          this);
       return true;
     }

@@ -19,10 +19,10 @@ class StageBars : public QWidget {
   QSize sizeHint() const override;
   QSize minimumSizeHint() const override { return {120, 60}; }
   /// Drag handle: the middle of the top edge of a bar.
-  QPoint handle_of(int position) const;
+  QPoint handle_of(int pipeline_rank) const;
 
  Q_SIGNALS:
-  void slowness_changed(int position, double factor);
+  void slowness_changed(int pipeline_rank, double factor);
   void settled();
 
  protected:
@@ -35,10 +35,10 @@ class StageBars : public QWidget {
   bool event(QEvent* event) override;
 
  private:
-  QRectF bar_of(int position) const;
-  int position_at(const QPointF& point) const;
-  double slowness_of(int position) const;
-  void change(int position, double factor);
+  QRectF bar_of(int pipeline_rank) const;
+  int pipeline_rank_at(const QPointF& point) const;
+  double slowness_of(int pipeline_rank) const;
+  void change(int pipeline_rank, double factor);
   std::vector<Ticks> times_;
   std::vector<double> slowness_;
   Ticks full_scale_;  ///< time at the top of the chart; fixed while dragging

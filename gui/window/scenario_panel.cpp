@@ -189,7 +189,7 @@ void ScenarioPanel::show_simulation() {
   devices_->setText(
       tr("%1 devices, global batch size %2")
           .arg(count_text(rank_count(strategy.degrees)), count_text(strategy.global_batch)));
-  if (s->is_sound()) bars_->show_times(s->time_of_position, s->scenario.what_if.slowness);
+  if (s->is_sound()) bars_->show_times(s->time_of_pipeline_rank, s->scenario.what_if.slowness);
 }
 
 void ScenarioPanel::go_to_problem(const QString& where) {

@@ -10,7 +10,7 @@
 
 namespace meshwright::gui {
 
-bool wait_until_settled(MainWindow& window, int patience_ms) {
+bool wait_until_settled(MainWindow& window, int timeout_ms) {
   constexpr int kCalmMs = 150;    // layouts settle, results start further jobs
   constexpr int kCalmTurns = 10;  // on a busy machine the time above may pass without any event
   int turns = 0;
@@ -24,14 +24,14 @@ bool wait_until_settled(MainWindow& window, int patience_ms) {
       turns = 0;
       calm.restart();
     }
-    if (waited.elapsed() > patience_ms) return false;
+    if (waited.elapsed() > timeout_ms) return false;
     QThread::msleep(2);
   }
   return true;
 }
 
-QString save_screenshot(MainWindow& window, const QString& path, int patience_ms) {
-  if (!wait_until_settled(window, patience_ms))
+QString save_screenshot(MainWindow& window, const QString& path, int timeout_ms) {
+  if (!wait_until_settled(window, timeout_ms))
     return QObject::tr("timed out waiting for pending work");
   // Capture the modal dialog if there is one.
   QWidget* dialog = QApplication::activeModalWidget();

@@ -7,11 +7,11 @@ namespace meshwright::gui {
 
 class MainWindow;
 
-/// Returns false if work is still pending after `patience_ms`.
-bool wait_until_settled(MainWindow& window, int patience_ms = 60'000);
+/// Returns false if work is still pending after `timeout_ms`.
+bool wait_until_settled(MainWindow& window, int timeout_ms = 60'000);
 
-/// Waits for jobs and painters, at most `patience_ms`, and
+/// Waits for jobs and painters, at most `timeout_ms`, and
 /// writes a PNG. Returns an error message, empty on success.
-QString save_screenshot(MainWindow& window, const QString& path, int patience_ms = 60'000);
+QString save_screenshot(MainWindow& window, const QString& path, int timeout_ms = 60'000);
 
 }  // namespace meshwright::gui

@@ -14,14 +14,14 @@ struct Pass {
   std::int64_t from, to;
 };
 
-/// A row per list, of ranks 0, 1, …, all of them stage 0.
+/// A row per list, of ranks 0, 1, …, all of pipeline rank and stage 0.
 TimelineTracks rows_of(const std::vector<std::vector<Pass>>& rows) {
   TracksBuilder builder;
   for (std::size_t r = 0; r < rows.size(); ++r) {
     builder.add_row({.label = "compute",
                      .rank = static_cast<std::int32_t>(r),
                      .stream = 0,
-                     .stage = 0,
+                     .pipeline_rank = 0,
                      .is_compute = true});
     for (const Pass& pass : rows[r])
       builder.add({.start_ns = pass.from,

@@ -13,7 +13,8 @@ namespace {
 /// Row 0: F0 0..100, F1 100..200, gap, B0 300..500, gap, W0 501..502, W1 502..503.
 TimelineTracks small_tracks() {
   TracksBuilder builder;
-  builder.add_row({.label = "compute", .rank = 0, .stream = 0, .stage = 0, .is_compute = true});
+  builder.add_row(
+      {.label = "compute", .rank = 0, .stream = 0, .pipeline_rank = 0, .is_compute = true});
   const auto add = [&](SliceKind kind, std::int64_t from, std::int64_t to, int microbatch) {
     builder.add({.start_ns = from,
                  .duration_ns = to - from,
@@ -183,7 +184,7 @@ TimelineTracks four_ranks() {
       builder.add_row({.label = std::string(meshwright::name_of(stream)),
                        .rank = rank,
                        .stream = static_cast<std::int32_t>(stream),
-                       .stage = rank / 2,
+                       .pipeline_rank = rank / 2,
                        .replica = rank % 2,
                        .is_compute = stream == Stream::kCompute});
       // Rank 2 is the busiest.

@@ -25,7 +25,7 @@ inline TimelineTracks random_tracks(unsigned seed, const RandomTracks& shape = {
                   static_cast<std::size_t>(shape.slices_per_row));
   for (int row = 0; row < shape.rows; ++row) {
     builder.add_row(
-        {.label = "compute", .rank = row, .stream = 0, .stage = row, .is_compute = true});
+        {.label = "compute", .rank = row, .stream = 0, .pipeline_rank = row, .is_compute = true});
     std::int64_t now = below(shape.longest_ns);
     std::array<std::uint32_t, 4> labels{};
     for (std::size_t k = 0; k < labels.size(); ++k)

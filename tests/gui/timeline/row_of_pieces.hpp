@@ -17,7 +17,8 @@ struct Piece {
 /// The compute row of rank 0; times are shifted so that the first start is zero.
 inline TimelineTracks row_of_pieces(const std::vector<Piece>& pieces) {
   TracksBuilder builder;
-  builder.add_row({.label = "compute", .rank = 0, .stream = 0, .stage = 0, .is_compute = true});
+  builder.add_row(
+      {.label = "compute", .rank = 0, .stream = 0, .pipeline_rank = 0, .is_compute = true});
   for (const Piece& piece : pieces)
     builder.add({.start_ns = piece.from,
                  .duration_ns = piece.to - piece.from,

@@ -26,7 +26,7 @@ inline ShownPipeline shown_pipeline(std::string_view schedule, const PipelineSiz
       {.bytes = Bytes(8), .occupancy = Ticks(100'000'000), .latency = Ticks(10'000'000)});
   const SimulatedTimes simulated = simulate(built.graph, built.prices);
   TimelineTracks tracks = timeline_tracks_of(built.graph, simulated);
-  for (TimelineRow& row : tracks.rows) row.stage = row.rank;
+  for (TimelineRow& row : tracks.rows) row.pipeline_rank = row.rank;
   auto causes =
       std::make_shared<TimelineCauses>(timeline_causes_of(built.graph, simulated, tracks));
   return {std::make_shared<const TimelineTracks>(std::move(tracks)), std::move(causes)};

@@ -125,7 +125,7 @@ TEST(TracksBuilder, RepairsOverlaps) {
   builder.add({.start_ns = 100, .duration_ns = 10, .label = builder.label("a", -1)});
   builder.add({.start_ns = 105, .duration_ns = 15, .label = builder.label("b", -1)});
   builder.add({.start_ns = 106, .duration_ns = 1, .label = builder.label("a", -1)});
-  EXPECT_EQ(builder.mended(), 2U);
+  EXPECT_EQ(builder.repaired(), 2U);
   const TimelineTracks tracks = builder.finish();
   EXPECT_EQ(tracks.start_ns, (std::vector<std::int64_t>{0, 10, 20}));
   EXPECT_EQ(tracks.duration_ns, (std::vector<std::uint32_t>{10, 10, 0}));

@@ -53,9 +53,9 @@ TEST_F(TimelineFrames, FindSlicesBubblesAndLanes) {
 }
 
 TEST_F(TimelineFrames, HaveAHandleAtTheRightEdgeOfTheGutter) {
-  EXPECT_EQ(stage_handle_at(state.frame(), {kLeft - 5, y}), 0);
-  EXPECT_EQ(stage_handle_at(state.frame(), {kLeft - 20, y}), std::nullopt);
-  EXPECT_EQ(stage_handle_at(state.frame(), {kLeft + 5, y}), std::nullopt);
+  EXPECT_EQ(pipeline_rank_handle_at(state.frame(), {kLeft - 5, y}), 0);
+  EXPECT_EQ(pipeline_rank_handle_at(state.frame(), {kLeft - 20, y}), std::nullopt);
+  EXPECT_EQ(pipeline_rank_handle_at(state.frame(), {kLeft + 5, y}), std::nullopt);
 }
 
 TEST_F(TimelineFrames, PlaceSlicesWhereTheyAreFound) {

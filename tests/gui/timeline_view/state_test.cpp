@@ -223,7 +223,7 @@ TEST(TimelineEditing, AsksTheJudgeOncePerOrderAndDropsValidOrdersOnly) {
 // 200 pixels double the time, in steps of 5 %.
 TEST(TimelineEditing, SlowsAStageDownByPixels) {
   TimelineEditing editing;
-  QSignalSpy spy(&editing, &TimelineEditing::stage_slowdown_requested);
+  QSignalSpy spy(&editing, &TimelineEditing::slowdown_requested);
   editing.begin_slowdown(2);
   editing.drag_slowdown(200);
   EXPECT_DOUBLE_EQ(editing.slowdown(), 2.0);

@@ -66,7 +66,8 @@ TEST_F(TimelineViewTest, SortsAndExpandsRanksByKey) {
                           [&](const QAction* action) { return action->objectName() == name; }))
         ->isChecked();
   };
-  for (const LaneOrder order : {LaneOrder::kStage, LaneOrder::kStraggler, LaneOrder::kRank}) {
+  for (const LaneOrder order :
+       {LaneOrder::kPipelineRank, LaneOrder::kStraggler, LaneOrder::kRank}) {
     QTest::keyClick(&view, Qt::Key_O);
     EXPECT_EQ(view.lanes().options().order, order);
   }
@@ -253,7 +254,7 @@ TEST_F(TimelineViewTest, FollowsTheOverview) {
 TEST_F(TimelineViewTest, RequestsASlowdownByDraggingAStageHandle) {
   view.editing().set_editable(true);
   const int y = y_of_rank(2);
-  QSignalSpy spy(&view.editing(), &TimelineEditing::stage_slowdown_requested);
+  QSignalSpy spy(&view.editing(), &TimelineEditing::slowdown_requested);
   drag({kLeft - 5, y}, {kLeft + 195, y});  // 200 pixels: twice as long
   ASSERT_GE(spy.size(), 2);
   EXPECT_EQ(spy.back().at(0).toInt(), 2);
@@ -269,7 +270,7 @@ TEST_F(TimelineViewTest, RequestsASlowdownByDraggingAStageHandle) {
 // Slows down rank 2 from the context menu of its row; rows that are not editable have no such
 // entry.
 TEST_F(TimelineViewTest, OffersASlowdownInTheContextMenu) {
-  QSignalSpy spy(&view.editing(), &TimelineEditing::stage_slowdown_requested);
+  QSignalSpy spy(&view.editing(), &TimelineEditing::slowdown_requested);
   const auto first_entry = [&](int y) {
     QString text;
     QTimer::singleShot(0, &view, [&] {
@@ -297,8 +298,8 @@ TEST_F(TimelineViewTest, OffersASlowdownInTheContextMenu) {
 TEST_F(TimelineViewTest, ContinuesADragWhenTracksAreReplaced) {
   view.editing().set_editable(true);
   const int y = y_of_rank(1);
-  QSignalSpy spy(&view.editing(), &TimelineEditing::stage_slowdown_requested);
-  QObject::connect(&view.editing(), &TimelineEditing::stage_slowdown_requested, &view,
+  QSignalSpy spy(&view.editing(), &TimelineEditing::slowdown_requested);
+  QObject::connect(&view.editing(), &TimelineEditing::slowdown_requested, &view,
                    [&] { view.set_tracks(shown.tracks); });
   drag({kLeft - 5, y}, {kLeft + 195, y});
   EXPECT_EQ(spy.size(), 5);
