@@ -37,12 +37,16 @@ void add_ratio(CLI::App& app, const std::string& flag, double& value,
 
 void read_order(const std::string& text, RankOrder& order) {
   const std::optional<RankOrder> parsed = rank_order_from_text(text);
-  if (!parsed)
+  if (!parsed) {
+    std::vector<std::string> names;
+    for (const Axis axis : kAxes) names.emplace_back(name_of(axis));
     throw UsageError(
         {.where = "--rank-order",
-         .what = fmt::format("invalid value '{}': expected tp, cp, ep, dp and pp, each once", text),
+         .what =
+             fmt::format("invalid value '{}': expected {}, each once", text, enumeration(names)),
          .hint = fmt::format("write the axis of consecutive ranks first; the default is {}",
                              to_text(RankOrder{}))});
+  }
   order = *parsed;
 }
 
@@ -122,7 +126,8 @@ void add_model_axis_flags(CLI::App& app, ModelParallelism& options) {
   group.emplace(app, kSizeOptions);
   app.add_option_function<std::string>(
          "--rank-order", [&options](const std::string& text) { read_order(text, options.order); },
-         "order of the parallel axes, consecutive ranks first (default: tp-cp-ep-dp-pp)")
+         fmt::format("order of the parallel axes, consecutive ranks first (default: {})",
+                     to_text(RankOrder{})))
       ->type_name("ORDER");
 }
 

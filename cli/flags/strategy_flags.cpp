@@ -1,6 +1,7 @@
 #include "cli/flags/strategy_flags.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -14,7 +15,6 @@
 namespace meshwright {
 namespace {
 
-constexpr CountRange kDegreeRange{.smallest = 1, .largest = 1 << 16};
 constexpr CountRange kMicroBatchRange{.smallest = 1, .largest = 1 << 16};
 constexpr CountRange kZeroRange{.smallest = 0, .largest = 3};
 
@@ -42,16 +42,9 @@ constexpr const char* kComputeOptions = "Precision and activation memory";
 
 void add_size_flags(CLI::App& app, FixedChoices& choices) {
   const OptionGroup group(app, kSizeOptions);
-  add_count(app, "--tp", choices.tensor, kDegreeRange, "tensor-parallel size");
-  add_count(app, "--pp", choices.pipeline, kDegreeRange, "pipeline-parallel size");
-  add_count(app, "--vpp", choices.chunks, kDegreeRange,
-            "model chunks (virtual pipeline stages) per pipeline rank");
-  add_count(app, "--dp", choices.data, kGpuRange,
-            "data-parallel size (default: the remaining GPUs)");
-  add_count(app, "--cp", choices.context, kDegreeRange, "context-parallel size");
-  add_count(app, "--ep", choices.expert, kDegreeRange, "expert-parallel size");
-  add_count(app, "--etp", choices.expert_tensor, kDegreeRange,
-            "tensor-parallel size of the experts");
+  for (const ParallelSize& size : kParallelSizes)
+    add_count(app, fmt::format("--{}", size.key), choices.*size.fixed,
+              {.smallest = 1, .largest = size.largest}, std::string(size.help));
 }
 
 void add_data_parallelism_flags(CLI::App& app, FixedChoices& choices) {
@@ -145,10 +138,14 @@ int data_degree(const FixedChoices& choices, const ParallelDegrees& degrees,
   others.data = 1;
   const std::int64_t taken = rank_count(others);
   if (*gpus % taken != 0) {
+    std::vector<std::string> factors;
+    for (const ProcessGroup& group : kDenseGroups)
+      if (group.axis != Axis::kData)
+        factors.push_back(fmt::format("{} {}", name_of(group.axis), degrees.*group.size));
     throw UsageError(
         {.where = "--gpus",
-         .what = fmt::format("{} is not a multiple of tp {} x cp {} x pp {} = {}", *gpus,
-                             degrees.tensor, degrees.context, degrees.pipeline, taken),
+         .what = fmt::format("{} is not a multiple of {} = {}", *gpus, fmt::join(factors, " x "),
+                             taken),
          .hint = fmt::format("use a multiple: {}, {}, {}", taken, 2 * taken, 4 * taken)});
   }
   const int data = static_cast<int>(*gpus / taken);
@@ -237,14 +234,9 @@ void add_batch_flags(CLI::App& app, StrategyFlags& flags) {
 
 bool is_any_given(const StrategyFlags& flags) {
   const FixedChoices& c = flags.choices;
-  const std::array given{c.tensor.has_value(),
-                         c.pipeline.has_value(),
-                         c.chunks.has_value(),
-                         c.data.has_value(),
-                         c.context.has_value(),
-                         c.expert.has_value(),
-                         c.expert_tensor.has_value(),
-                         c.micro_batch.has_value(),
+  for (const ParallelSize& size : kParallelSizes)
+    if (c.*size.fixed) return true;
+  const std::array given{c.micro_batch.has_value(),
                          c.zero.has_value(),
                          c.sequence_parallel.has_value(),
                          c.schedule.has_value(),
@@ -267,13 +259,8 @@ Strategy to_strategy(const StrategyFlags& flags, std::optional<int> gpus) {
   if (!flags.sequence_length) throw_missing("--seq", "for example --seq 2048");
   const FixedChoices& c = flags.choices;
   Strategy s;
-  s.degrees = {.data = 1,
-               .pipeline = c.pipeline.value_or(devices_by_hand(flags)),
-               .chunks = c.chunks.value_or(1),
-               .context = c.context.value_or(1),
-               .tensor = c.tensor.value_or(1),
-               .expert = c.expert.value_or(1),
-               .expert_tensor = c.expert_tensor.value_or(1)};
+  s.degrees = degrees_of(c);
+  s.degrees.pipeline = c.pipeline.value_or(devices_by_hand(flags));
   s.degrees.data = data_degree(c, s.degrees, gpus);
   s.sequence_parallel = c.sequence_parallel.value_or(s.sequence_parallel);
   s.micro_batch = c.micro_batch.value_or(s.micro_batch);

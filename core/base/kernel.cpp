@@ -45,11 +45,6 @@ std::optional<Phase> phase_from_name(std::string_view name) {
   return value_named<Phase>(kPhaseNames, name);
 }
 
-std::string_view name_of(Axis axis) {
-  constexpr std::array<std::string_view, kAxisCount> kNames{"tp", "cp", "ep", "dp", "pp"};
-  return kNames[static_cast<std::size_t>(axis)];
-}
-
 namespace {
 constexpr std::array<std::string_view, kCollectiveAlgorithmCount> kAlgorithmNames{
     "auto", "ring", "tree", "nvls", "hierarchical"};

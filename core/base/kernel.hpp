@@ -2,6 +2,7 @@
 /// which knows models and plans, and the cost models and kernels, which do not.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -84,9 +85,34 @@ struct Kernel {
 };
 
 /// The parallelism axis that a communication belongs to; exposed communication is reported by axis.
+/// In the order in which axes are mapped to ranks by default, neighboring ranks first.
 enum class Axis : std::uint8_t { kTensor, kContext, kExpert, kData, kPipeline };
-inline constexpr int kAxisCount = 5;
-std::string_view name_of(Axis axis);  ///< "tp", "cp", "ep", "dp", "pp"
+struct AxisName {
+  Axis axis;
+  std::string_view key;          ///< "tp"
+  std::string_view parallelism;  ///< "tensor": in sentences about "tensor parallelism"
+};
+inline constexpr std::array kAxisNames{
+    AxisName{Axis::kTensor, "tp", "tensor"}, AxisName{Axis::kContext, "cp", "context"},
+    AxisName{Axis::kExpert, "ep", "expert"}, AxisName{Axis::kData, "dp", "data"},
+    AxisName{Axis::kPipeline, "pp", "pipeline"}};
+inline constexpr int kAxisCount = static_cast<int>(kAxisNames.size());
+inline constexpr auto kAxes = [] {
+  std::array<Axis, kAxisCount> axes{};
+  for (std::size_t a = 0; a < axes.size(); ++a) axes[a] = kAxisNames[a].axis;
+  return axes;
+}();
+constexpr std::string_view name_of(Axis axis) {
+  return kAxisNames[static_cast<std::size_t>(axis)].key;
+}
+constexpr std::string_view parallelism_of(Axis axis) {
+  return kAxisNames[static_cast<std::size_t>(axis)].parallelism;
+}
+static_assert([] {
+  for (int a = 0; a < kAxisCount; ++a)
+    if (kAxes[static_cast<std::size_t>(a)] != static_cast<Axis>(a)) return false;
+  return true;
+}());
 
 /// Algorithm of an all-reduce, reduce-scatter or all-gather (NCCL_ALGO).
 enum class CollectiveAlgorithm : std::uint8_t {

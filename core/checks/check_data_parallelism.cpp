@@ -58,7 +58,7 @@ class DataParallelismChecks {
 
   void check_shards() {
     if (data_.shard_ranks == 0) return;
-    const std::int64_t data_ranks = std::int64_t{degrees_.data} * degrees_.context;
+    const std::int64_t data_ranks = replica_count(degrees_);
     const auto divides = [&](std::int64_t ranks, std::string_view which) {
       if (data_.shard_ranks >= 2 && ranks % data_.shard_ranks == 0) return;
       report("shard-ranks",
@@ -71,7 +71,7 @@ class DataParallelismChecks {
              "use --zero 1, 2 or 3");
     divides(data_ranks, "parameters");
     const std::int64_t expert_ranks = std::int64_t{degrees_.expert} * degrees_.expert_tensor;
-    const std::int64_t stage_ranks = data_ranks * degrees_.tensor;
+    const std::int64_t stage_ranks = stage_rank_count(degrees_);
     if (has_experts_ && expert_ranks > 0 && stage_ranks % expert_ranks == 0)
       divides(stage_ranks / expert_ranks, "experts");
   }
@@ -104,13 +104,13 @@ class DataParallelismChecks {
   }
 
   void check_plain() {
-    const std::int64_t others = std::int64_t{degrees_.pipeline} * degrees_.chunks *
-                                degrees_.context * degrees_.tensor * degrees_.expert *
-                                degrees_.expert_tensor;
     const std::string kind(name_of(data_.kind));
-    if (others != 1)
+    std::vector<std::string> others;
+    for (const ParallelSize& size : kParallelSizes)
+      if (size.axis != Axis::kData) others.emplace_back(size.key);
+    if (degrees_ != ParallelDegrees{.data = degrees_.data})
       report("data-parallel", fmt::format("'{}' supports data parallelism only", kind),
-             "set tp, pp, vpp, cp, ep and etp to 1, or use collective");
+             fmt::format("set {} to 1, or use collective", enumeration(others)));
     if (degrees_.data < 2)
       report("dp", fmt::format("'{}' requires at least 2 replicas, got {}", kind, degrees_.data),
              "increase the data-parallel size");

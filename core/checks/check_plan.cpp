@@ -22,10 +22,6 @@ namespace {
 constexpr std::int64_t kMostPassesPerStep = std::int64_t{1} << 25;
 constexpr std::int64_t kMostStages = 32'000;  ///< stage indices have 16 bits
 
-/// "tensor-parallel size 8", as in Megatron-LM.
-constexpr std::string_view kTensorSize = "tensor-parallel size";
-constexpr std::string_view kExpertTensorSize = "expert-tensor-parallel size";
-
 class PlanChecks {
  public:
   PlanChecks(const Plan& plan, const ModelGraph& model, const Cluster& cluster,
@@ -75,35 +71,31 @@ class PlanChecks {
       if (value >= 1) return;
       report(field, fmt::format("must be at least 1, got {}", value), hint);
     };
-    const auto need_degree = [&](std::string_view field, int degree) {
-      need(field, degree, "use 1 to disable this axis");
-    };
     const auto need_count = [&](std::string_view field, std::int64_t value) {
       need(field, value, "use 1 or more");
       if (value > kMost)
         report(field, fmt::format("{} is out of range: expected 1 to {}", value, kMost),
                "use a smaller number");
     };
-    need_degree("dp", degrees_.data);
-    need_degree("pp", degrees_.pipeline);
-    need_degree("vpp", degrees_.chunks);
-    need_degree("cp", degrees_.context);
-    need_degree("tp", degrees_.tensor);
-    need_degree("ep", degrees_.expert);
-    need_degree("etp", degrees_.expert_tensor);
+    for (const ParallelSize& size : kCheckedSizes)
+      need(size.key, degrees_.*size.size, "use 1 to disable this axis");
     need_count("micro-batch", strategy_.micro_batch);
     need_count("global-batch", strategy_.global_batch);
     need_count("seq", strategy_.sequence_length);
   }
 
   std::int64_t ranks() const {
-    return saturating_product(
-        {degrees_.data, degrees_.pipeline, degrees_.context, degrees_.tensor});
+    std::int64_t product = 1;
+    for (const ProcessGroup& group : kDenseGroups)
+      product = saturating_product({product, degrees_.*group.size});
+    return product;
   }
 
   std::string degree_product() const {
-    return fmt::format("dp {} x pp {} x cp {} x tp {} = {} ranks", degrees_.data, degrees_.pipeline,
-                       degrees_.context, degrees_.tensor, ranks());
+    std::vector<std::string> factors;
+    for (const ParallelSize& size : kCheckedSizes)
+      if (spans_ranks(size)) factors.push_back(fmt::format("{} {}", size.key, degrees_.*size.size));
+    return fmt::format("{} = {} ranks", fmt::join(factors, " x "), ranks());
   }
 
   void check_ranks() {
@@ -135,8 +127,8 @@ class PlanChecks {
     const auto need_divides = [&](std::optional<int> count, std::string_view what) {
       if (!count || *count % tensor == 0) return;
       report("tp",
-             fmt::format("{} {} does not divide the {} {} of '{}'", kTensorSize, tensor, *count,
-                         what, model_.name),
+             fmt::format("{} {} does not divide the {} {} of '{}'", kTensorSize.name, tensor,
+                         *count, what, model_.name),
              fmt::format("use one of: {}", divisors_up_to(*count, ranks())));
     };
     need_divides(traits_.heads, "attention heads");
@@ -160,21 +152,22 @@ class PlanChecks {
   }
 
   bool cut_divides(const Operator& op) {
-    const auto divides = [&](std::string_view field, std::string_view size, LinearCut cut,
-                             std::int64_t in, std::int64_t out, int parts) {
+    const auto divides = [&](const ParallelSize& size, LinearCut cut, std::int64_t in,
+                             std::int64_t out) {
       const std::int64_t width = cut == LinearCut::kColumn ? out : in;
+      const int parts = degrees_.*size.size;
       if (cut == LinearCut::kReplicated || width % parts == 0 || width == traits_.vocabulary)
         return true;
-      report(field,
-             fmt::format("{} {} does not divide the width {} of '{}'", size, parts, width, op.name),
+      report(size.key,
+             fmt::format("{} {} does not divide the width {} of '{}'", size.name, parts, width,
+                         op.name),
              fmt::format("use one of: {}", divisors_up_to(width, ranks())));
       return false;
     };
     if (const auto* linear = std::get_if<Linear>(&op.shape))
-      return divides("tp", kTensorSize, linear->cut, linear->in, linear->out, degrees_.tensor);
+      return divides(kTensorSize, linear->cut, linear->in, linear->out);
     if (const auto* expert = std::get_if<ExpertLinear>(&op.shape))
-      return divides("etp", kExpertTensorSize, expert->cut, expert->in, expert->out,
-                     degrees_.expert_tensor);
+      return divides(kExpertTensorSize, expert->cut, expert->in, expert->out);
     return true;
   }
 

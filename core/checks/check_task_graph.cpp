@@ -151,11 +151,8 @@ class TaskGraphChecks {
       case TaskKind::kReceive:
         return task.stream == Stream::kReceiveNext || task.stream == Stream::kReceivePrevious;
       case TaskKind::kCollective:
-        return task.stream == Stream::kTensor || task.stream == Stream::kContext ||
-               task.stream == Stream::kExpert || task.stream == Stream::kData ||
-               task.stream == Stream::kParameters || task.stream == Stream::kToHost ||
-               task.stream == Stream::kFromHost || task.stream == Stream::kOutputInputs ||
-               task.stream == Stream::kOutputReductions;
+        return axis_of(task.stream) || task.stream == Stream::kToHost ||
+               task.stream == Stream::kFromHost;
       case TaskKind::kOptimizer:
         return task.stream == Stream::kCompute || task.stream == Stream::kHost;
       case TaskKind::kForward:

@@ -15,32 +15,12 @@ namespace {
 constexpr std::int64_t kFirstThread = 1'000'000;
 
 std::string_view category_of(const TimelineTrack& track, const TimelineSpan& span) {
-  switch (track.stream) {
-    case Stream::kCompute:
-      return span.kind == TaskKind::kOptimizer ? "optimizer" : "compute";
-    case Stream::kSendNext:
-    case Stream::kSendPrevious:
-    case Stream::kReceiveNext:
-    case Stream::kReceivePrevious:
-      return "p2p";
-    case Stream::kOutputInputs:
-    case Stream::kOutputReductions:
-      return "pp";
-    case Stream::kTensor:
-      return "tp";
-    case Stream::kContext:
-      return "cp";
-    case Stream::kExpert:
-      return "ep";
-    case Stream::kData:
-    case Stream::kParameters:
-      return "dp";
-    case Stream::kToHost:
-    case Stream::kFromHost:
-    case Stream::kHost:
-      return "host";
-  }
-  return "compute";
+  if (const std::optional<Axis> axis = axis_of(track.stream)) return name_of(*axis);
+  if (track.stream == Stream::kCompute)
+    return span.kind == TaskKind::kOptimizer ? "optimizer" : "compute";
+  const bool is_on_host = track.stream == Stream::kToHost || track.stream == Stream::kFromHost ||
+                          track.stream == Stream::kHost;
+  return is_on_host ? "host" : "p2p";
 }
 
 /// Length of the UTF-8 character at the start of `text`; 0 if it is invalid.

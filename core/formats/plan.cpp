@@ -2,6 +2,7 @@
 #include "core/formats/plan.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/base/json_value.hpp"
 #include "core/formats/file.hpp"
@@ -41,10 +42,15 @@ ParallelDegrees read_degrees(JsonObjectReader& reader) {
   ParallelDegrees d;
   for (const ParallelSize& size : kParallelSizes) d.*size.size = degree(reader, size.key);
   std::int64_t ranks = 1;
-  for (const int part : {d.tensor, d.pipeline, d.data, d.context})
-    if (ranks <= kMostRanksInFile) ranks *= part;
+  std::vector<std::string_view> factors;
+  for (const ParallelSize& size : kParallelSizes) {
+    if (!spans_ranks(size)) continue;
+    factors.push_back(size.key);
+    if (ranks <= kMostRanksInFile) ranks *= d.*size.size;
+  }
   if (ranks > kMostRanksInFile)
-    reader.note("tp", fmt::format("tp x pp x dp x cp exceeds {} ranks", kMostRanksInFile), "");
+    reader.note(
+        "tp", fmt::format("{} exceeds {} ranks", fmt::join(factors, " x "), kMostRanksInFile), "");
   if (stage_count(d) > kMostStagesInFile)
     reader.note("vpp", fmt::format("pp x vpp exceeds {} stages", kMostStagesInFile), "");
   return d;

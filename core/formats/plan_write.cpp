@@ -83,9 +83,12 @@ Json json_of(const std::optional<StepTimeRange>& range) {
 
 Json json_of(const PlanFigures& f) {
   Json exposed = Json::object();
-  for (const Axis axis :
-       {Axis::kTensor, Axis::kData, Axis::kPipeline, Axis::kExpert, Axis::kContext})
+  const auto add = [&](Axis axis) {
     exposed[std::string(name_of(axis))] = f.exposed_communication[static_cast<std::size_t>(axis)];
+  };
+  // The order of schema 1, then the others.
+  for (const Axis axis : {Axis::kTensor, Axis::kData, Axis::kPipeline, Axis::kExpert}) add(axis);
+  for (const Axis axis : kAxes) add(axis);
   Json per_stage = Json::array();
   for (const Bytes bytes : f.peak_memory_per_stage) per_stage.push_back(bytes.value);
   return Json{{"strategy", json_of(f.strategy)},

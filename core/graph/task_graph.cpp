@@ -29,14 +29,6 @@ std::string numbered(std::string name, int count) {
 
 }  // namespace
 
-std::string_view name_of(Stream stream) {
-  constexpr std::array<std::string_view, kStreamCount> kNames{
-      "compute", "send-next", "send-previous", "receive-next",  "receive-previous",
-      "tensor",  "context",   "expert",        "data",          "parameters",
-      "to-host", "from-host", "host",          "output-inputs", "output-reductions"};
-  return kNames[static_cast<std::size_t>(stream)];
-}
-
 std::string_view name_of(TaskKind kind) {
   constexpr std::array<std::string_view, kTaskKindCount> kNames{
       "F", "B", "I", "W", "optimizer", "collective", "send", "receive"};

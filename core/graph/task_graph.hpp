@@ -11,7 +11,9 @@
 ///   - everything that tasks acquire is released: memory ends at the level where it started
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,8 +45,39 @@ enum class Stream : std::uint8_t {
   kOutputInputs,     ///< inputs of an output layer sharded over the pipeline ranks
   kOutputReductions  ///< its barriers: softmax statistics and input gradients
 };
-inline constexpr int kStreamCount = 15;
-std::string_view name_of(Stream stream);
+struct StreamName {
+  Stream stream;
+  std::string_view name;
+  std::optional<Axis> axis = {};  ///< of the collectives that run on it
+};
+inline constexpr std::array kStreamNames{
+    StreamName{Stream::kCompute, "compute"},
+    StreamName{Stream::kSendNext, "send-next"},
+    StreamName{Stream::kSendPrevious, "send-previous"},
+    StreamName{Stream::kReceiveNext, "receive-next"},
+    StreamName{Stream::kReceivePrevious, "receive-previous"},
+    StreamName{Stream::kTensor, "tensor", Axis::kTensor},
+    StreamName{Stream::kContext, "context", Axis::kContext},
+    StreamName{Stream::kExpert, "expert", Axis::kExpert},
+    StreamName{Stream::kData, "data", Axis::kData},
+    StreamName{Stream::kParameters, "parameters", Axis::kData},
+    StreamName{Stream::kToHost, "to-host"},
+    StreamName{Stream::kFromHost, "from-host"},
+    StreamName{Stream::kHost, "host"},
+    StreamName{Stream::kOutputInputs, "output-inputs", Axis::kPipeline},
+    StreamName{Stream::kOutputReductions, "output-reductions", Axis::kPipeline}};
+inline constexpr int kStreamCount = static_cast<int>(kStreamNames.size());
+constexpr std::string_view name_of(Stream stream) {
+  return kStreamNames[static_cast<std::size_t>(stream)].name;
+}
+constexpr std::optional<Axis> axis_of(Stream stream) {
+  return kStreamNames[static_cast<std::size_t>(stream)].axis;
+}
+static_assert([] {
+  for (int s = 0; s < kStreamCount; ++s)
+    if (kStreamNames[static_cast<std::size_t>(s)].stream != static_cast<Stream>(s)) return false;
+  return true;
+}());
 
 enum class TaskKind : std::uint8_t {
   kForward,

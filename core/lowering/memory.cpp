@@ -103,8 +103,8 @@ std::int64_t cached_gradient_elements(const LoweringContext& context, PipelineRa
 int communicator_count(const LoweringContext& context, const Strategy& strategy) {
   const JobGroups& groups = context.groups;
   int count = strategy.degrees.pipeline > 1 ? 1 : 0;
-  for (const GroupShape* shape : {&groups.tensor, &groups.context, &groups.expert,
-                                  &groups.expert_tensor, &groups.dense_data, &groups.all})
+  for (const ProcessGroup& group : kLayerGroups) count += (groups.*group.shape).ranks > 1 ? 1 : 0;
+  for (const GroupShape* shape : {&groups.dense_data, &groups.all})
     count += shape->ranks > 1 ? 1 : 0;
   if (groups.expert.ranks > 1 && groups.expert_data.ranks > 1) ++count;
   return count;

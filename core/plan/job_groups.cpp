@@ -156,7 +156,7 @@ JobGroups job_groups_of(const Strategy& strategy, const Cluster& cluster) {
   const ParallelDegrees& d = strategy.degrees;
   const RankStrides strides = strides_of(d, strategy.model_parallelism.order);
   JobGroups made;
-  made.stage_ranks = std::int64_t{d.tensor} * d.context * d.data;
+  made.stage_ranks = stage_rank_count(d);
   made.pipeline = d.pipeline;
   made.pipeline_stride = strides.pipeline;
   made.devices_per_node = used_devices_per_node(cluster, rank_count(d)).value_or(1);
@@ -170,10 +170,8 @@ JobGroups job_groups_of(const Strategy& strategy, const Cluster& cluster) {
                            .devices_per_node = made.devices_per_node});
   };
   const std::int64_t expert_ranks = std::int64_t{d.expert} * d.expert_tensor;
-  made.tensor = shape({d.tensor, strides.tensor});
-  made.context = shape({d.context, strides.context});
-  made.expert = shape({d.expert, strides.expert});
-  made.expert_tensor = shape({d.expert_tensor, strides.expert_tensor});
+  for (const ProcessGroup& group : kLayerGroups)
+    made.*group.shape = shape({d.*group.size, strides.*group.stride});
   made.dense_data = shape({d.context, strides.context}, {d.data, strides.data});
   made.expert_data = shape({made.stage_ranks / expert_ranks, strides.expert_data});
   made.all = shape({rank_count(d), 1});

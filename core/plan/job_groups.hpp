@@ -28,8 +28,7 @@ struct AxisExtent {
 /// The ranks of the job in RankOrder, and the groups of each axis. Ranks with the same pipeline
 /// rank are *replicas* of each other, numbered in rank order; expert ranks are folded into them. If
 /// the pipeline axis is not the slowest one, strides among replicas are smaller than among ranks.
-struct JobGroups {
-  GroupShape tensor, context, expert, expert_tensor;
+struct JobGroups : PerGroup<GroupShape> {
   GroupShape dense_data;       ///< ranks holding the same dense parameters: data x context
   GroupShape expert_data;      ///< ranks holding the same experts
   GroupShape all;              ///< the whole job

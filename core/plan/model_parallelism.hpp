@@ -54,8 +54,7 @@ struct ExpertRouting {
 /// For expert layers the ranks of a stage are ordered a second time: there `tensor` means
 /// expert-tensor, `data` the replicas of the experts, and `context` is unused.
 struct RankOrder {
-  std::array<Axis, kAxisCount> axes{Axis::kTensor, Axis::kContext, Axis::kExpert, Axis::kData,
-                                    Axis::kPipeline};
+  std::array<Axis, kAxisCount> axes = kAxes;
   friend bool operator==(const RankOrder&, const RankOrder&) = default;
 };
 std::string to_text(const RankOrder& order);  ///< "tp-cp-ep-dp-pp"

@@ -14,50 +14,12 @@
 #include "core/model/model_graph.hpp"
 #include "core/plan/data_parallelism.hpp"
 #include "core/plan/model_parallelism.hpp"
+#include "core/plan/parallel_sizes.hpp"
 #include "core/plan/precision.hpp"
 #include "core/plan/recompute.hpp"
 #include "core/schedule/schedule.hpp"
 
 namespace meshwright {
-
-/// Parallel sizes by axis. ranks = data * pipeline * context * tensor; expert ranks are folded into
-/// tensor * context * data of one pipeline rank (Megatron-LM's parallel folding).
-struct ParallelDegrees {
-  int data = 1;           ///< data-parallel size: model replicas, each with a share of the batch
-  int pipeline = 1;       ///< pipeline-parallel size: devices per pipeline
-  int chunks = 1;         ///< model chunks per device (virtual pipeline stages, "vpp")
-  int context = 1;        ///< context-parallel size: shards of the sequence
-  int tensor = 1;         ///< tensor-parallel size: shards of every weight matrix
-  int expert = 1;         ///< expert-parallel size: shards of the set of experts
-  int expert_tensor = 1;  ///< expert-tensor-parallel size: shards of every expert's matrices
-  friend bool operator==(const ParallelDegrees&, const ParallelDegrees&) = default;
-};
-constexpr std::int64_t rank_count(const ParallelDegrees& d) {
-  return std::int64_t{d.data} * d.pipeline * d.context * d.tensor;
-}
-constexpr std::int64_t stage_count(const ParallelDegrees& d) {
-  return std::int64_t{d.pipeline} * d.chunks;
-}
-
-/// Coordinates of one rank in the grid.
-struct RankCoordinate {
-  int pipeline = 0, data = 0, context = 0, tensor = 0;
-  friend bool operator==(const RankCoordinate&, const RankCoordinate&) = default;
-};
-/// Distance in ranks between neighbors along each axis, for dense and for expert layers.
-struct RankStrides {
-  std::int64_t tensor = 1, context = 1, data = 1, pipeline = 1;
-  std::int64_t expert_tensor = 1, expert = 1, expert_data = 1;
-  std::int64_t expert_pipeline = 1;  ///< must equal `pipeline` (check_plan())
-  friend bool operator==(const RankStrides&, const RankStrides&) = default;
-};
-RankStrides strides_of(const ParallelDegrees& degrees, const RankOrder& order);
-
-/// In the default order the tensor axis varies fastest (inside a node), the pipeline axis slowest.
-RankId rank_at(const ParallelDegrees& degrees, const RankCoordinate& coordinate,
-               const RankOrder& order = {});
-RankCoordinate coordinate_of(const ParallelDegrees& degrees, RankId rank,
-                             const RankOrder& order = {});
 
 enum class AttentionAlgorithm : std::uint8_t {
   kFlash,    ///< fused, does not save scores (arXiv 2205.14135)
@@ -85,13 +47,13 @@ struct Strategy {
   Precision precision = {};
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
-/// Micro-batches per replica and step; check_plan() ensures that the division is exact.
 /// Selective recomputation repeats attention on materialized scores; fused attention recomputes its
 /// scores anyway.
 constexpr bool repeats_attention(const Strategy& s) {
   return s.recompute.kind == RecomputeKind::kSelective &&
          s.attention == AttentionAlgorithm::kStandard;
 }
+/// Micro-batches per replica and step; check_plan() ensures that the division is exact.
 constexpr std::int64_t microbatch_count(const Strategy& s) {
   return s.global_batch / (std::int64_t{s.micro_batch} * s.degrees.data);
 }

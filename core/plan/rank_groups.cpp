@@ -16,25 +16,19 @@ std::vector<RankId> ranks_along(RankId rank, std::int64_t stride, int count) {
 AxisGroups axis_groups_of(const Strategy& strategy, RankId rank) {
   const ParallelDegrees& d = strategy.degrees;
   const RankStrides strides = strides_of(d, strategy.model_parallelism.order);
-  return {.tensor = ranks_along(rank, strides.tensor, d.tensor),
-          .context = ranks_along(rank, strides.context, d.context),
-          .expert = ranks_along(rank, strides.expert, d.expert),
-          .expert_tensor = ranks_along(rank, strides.expert_tensor, d.expert_tensor)};
+  AxisGroups groups;
+  for (const ProcessGroup& group : kLayerGroups)
+    groups.*group.members = ranks_along(rank, strides.*group.stride, d.*group.size);
+  return groups;
 }
 
 const std::vector<RankId>& members_of(const AxisGroups& groups, const Collective& collective) {
+  // Experts exchange tokens; all other collectives are between the shards of one expert.
+  if (collective.axis == Axis::kExpert && collective.kind != CollectiveKind::kAllToAll)
+    return groups.expert_tensor;
+  for (const ProcessGroup& group : kLayerGroups)
+    if (group.axis == collective.axis) return groups.*group.members;
   static const std::vector<RankId> kNobody;
-  switch (collective.axis) {
-    case Axis::kTensor:
-      return groups.tensor;
-    case Axis::kContext:
-      return groups.context;
-    case Axis::kExpert:  // all-to-all between experts; otherwise between shards of one expert
-      return collective.kind == CollectiveKind::kAllToAll ? groups.expert : groups.expert_tensor;
-    case Axis::kData:
-    case Axis::kPipeline:
-      break;
-  }
   return kNobody;
 }
 

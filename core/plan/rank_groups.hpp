@@ -8,9 +8,7 @@
 namespace meshwright {
 
 /// The process groups of one rank (including the rank itself), in ring order.
-struct AxisGroups {
-  std::vector<RankId> tensor, context, expert, expert_tensor;
-};
+using AxisGroups = PerGroup<std::vector<RankId>>;
 AxisGroups axis_groups_of(const Strategy& strategy, RankId rank);
 
 /// The members of a collective that is a step of a pass. Empty for the data and pipeline axes,

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
+
 namespace meshwright {
 namespace {
 
@@ -40,21 +42,26 @@ std::string precision_text(const Strategy& s) {
   return text;
 }
 
+std::string upper_case(std::string_view text) {
+  std::string upper(text);
+  for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return upper;
+}
+
 }  // namespace
 
 std::string split_text(const Strategy& strategy) {
   const ParallelDegrees& d = strategy.degrees;
   std::string text;
-  const auto add = [&text](const char* axis, int degree) {
-    if (degree > 1) text += fmt::format("{}{}{}", text.empty() ? "" : " ", axis, degree);
-  };
-  add("TP", d.tensor);
-  add("PP", d.pipeline);
-  if (d.chunks > 1) text += fmt::format("x{}", d.chunks);
-  add("CP", d.context);
-  add("EP", d.expert);
-  if (d.expert > 1) add("ETP", d.expert_tensor);
-  add("DP", d.data);
+  for (const ParallelSize& size : kDescribedSizes) {
+    const int degree = d.*size.size;
+    const bool is_shown = size.size != kExpertTensorSize.size || d.expert > 1;
+    if (degree <= 1 || !is_shown) continue;
+    if (size.size == kChunkCount.size)
+      text += fmt::format("x{}", degree);
+    else
+      text += fmt::format("{}{}{}", text.empty() ? "" : " ", upper_case(size.key), degree);
+  }
   if (strategy.sequence_parallel) text += " SP";
   return text.empty() ? "one device" : text;
 }

@@ -46,15 +46,13 @@ class WithoutFlushChecks {
   }
 
   void check_degrees() {
-    const ParallelDegrees& d = strategy_.degrees;
-    const auto need_one = [&](std::string field, int degree) {
-      if (degree != 1)
-        report(field, fmt::format("must be 1 with schedule '{}', got {}", name(), degree),
-               fmt::format("use --{} 1, or --schedule 1f1b", field));
-    };
-    need_one("tp", d.tensor);
-    need_one("ep", d.expert);
-    need_one("etp", d.expert_tensor);
+    for (const ParallelSize& size : kCheckedSizes) {
+      const int degree = strategy_.degrees.*size.size;
+      if (size.shards == Sharding::kWeights && degree != 1)
+        report(std::string(size.key),
+               fmt::format("must be 1 with schedule '{}', got {}", name(), degree),
+               fmt::format("use --{} 1, or --schedule 1f1b", size.key));
+    }
   }
 
   void check_data_parallelism() {

@@ -48,8 +48,6 @@ constexpr PlanOption kPlanOptions[]{
     {"bf16-end-layers", [](const Plan& p) { return p.strategy.precision.wide_blocks > 0; }},
     {"stage-devices", [](const Plan& p) { return !p.device_of_stage.empty(); }}};
 
-constexpr std::array<std::string_view, kAxisCount> kParallelism{"tensor", "context", "expert",
-                                                                "data", "pipeline"};
 constexpr std::array<std::string_view, 4> kZeroLevels{"0", "1", "2", "3"};
 constexpr std::array<std::string_view, 7> kRecomputeWords{
     "none", "selective", "full", "block", "modules", "torch-selective", "block-list"};
@@ -57,8 +55,12 @@ constexpr std::string_view kBlockList = kRecomputeWords.back();
 
 /// Megatron-LM --use-tp-pp-dp-mapping.
 constexpr std::string_view kPipelineBeforeDataName = "tp-cp-ep-pp-dp";
-constexpr RankOrder kPipelineBeforeData{
-    {Axis::kTensor, Axis::kContext, Axis::kExpert, Axis::kPipeline, Axis::kData}};
+constexpr RankOrder kPipelineBeforeData = [] {
+  RankOrder order;
+  std::swap(*std::find(order.axes.begin(), order.axes.end(), Axis::kPipeline),
+            *std::find(order.axes.begin(), order.axes.end(), Axis::kData));
+  return order;
+}();
 
 std::string_view expert_tensor_word(const ParallelDegrees& d) {
   if (d.expert_tensor == 1) return "1";
@@ -82,12 +84,13 @@ void visit_asks(const Plan& plan, const Ask& ask) {
   const Strategy& s = plan.strategy;
   const ParallelDegrees& d = s.degrees;
   if (d.pipeline > 1 || s.schedule != kDefaultSchedule) ask(Ability::kSchedules, s.schedule);
-  for (const Axis axis : {Axis::kTensor, Axis::kContext, Axis::kExpert, Axis::kPipeline})
-    if (size_along(d, axis) > 1) ask(Ability::kParallelism, parallelism_of(axis));
+  for (const Axis axis : kAxes)
+    if (axis != Axis::kData && size_along(d, axis) > 1)
+      ask(Ability::kParallelism, parallelism_of(axis));
   if (d.tensor > 1) ask(Ability::kSequenceParallel, s.sequence_parallel ? "with" : "without");
   if (d.context > 1) ask(Ability::kContextAlgorithms, name_of(s.model_parallelism.context));
   if (d.expert > 1 || d.expert_tensor > 1) ask(Ability::kExpertTensor, expert_tensor_word(d));
-  const bool is_replicated = std::int64_t{d.data} * d.context > 1;
+  const bool is_replicated = replica_count(d) > 1;
   if (s.zero > 0 || is_replicated)
     ask(Ability::kZero, kZeroLevels[static_cast<std::size_t>(std::clamp(s.zero, 0, 3))]);
   ask(Ability::kRecompute, s.recompute.blocks_per_stage.empty()
@@ -120,7 +123,12 @@ Words names_of(int count) {
   return words;
 }
 
-Words parallelism_words() { return {"tensor", "context", "expert", "pipeline"}; }
+Words parallelism_words() {
+  Words words;
+  for (const Axis axis : kAxes)
+    if (axis != Axis::kData) words.emplace_back(parallelism_of(axis));
+  return words;
+}
 Words gradient_dtype_words() { return {"fp32", "bf16", "fp16"}; }
 Words option_words() {
   Words words;
@@ -207,8 +215,7 @@ std::string with_text(const std::optional<Axis>& axis) {
 std::string_view flag_of(Ability ability, std::string_view word) {
   if (ability == Ability::kOptions) return word;
   if (ability != Ability::kParallelism) return text_of(ability).flag;
-  const auto axis = std::find(kParallelism.begin(), kParallelism.end(), word);
-  return name_of(static_cast<Axis>(axis - kParallelism.begin()));
+  return std::ranges::find(kAxisNames, word, &AxisName::parallelism)->key;
 }
 
 std::string hint_of(const TrainerGap& gap) {
@@ -248,7 +255,6 @@ void find_rejection(const TrainerAbilities& abilities, const Plan& plan, Ability
 
 std::string_view key_of(Ability ability) { return text_of(ability).key; }
 std::vector<std::string> words_of(Ability ability) { return text_of(ability).words(); }
-std::string_view parallelism_of(Axis axis) { return kParallelism[static_cast<std::size_t>(axis)]; }
 
 bool accepts(const AbilityWords& words, Ability ability, std::string_view word) {
   const auto& accepted = words[static_cast<std::size_t>(ability)];

@@ -51,12 +51,11 @@ using AbilityWords = std::array<std::optional<std::vector<std::string>>, kAbilit
 
 struct TrainerAbilities {
   AbilityWords any = {};  ///< in every plan
-  /// In plans whose size along this axis is above 1, in addition to `any`.
+  /// In plans whose size along this axis is above 1, in addition to `any`; in files by
+  /// parallelism_of() the axis.
   std::array<AbilityWords, kAxisCount> with = {};
   friend bool operator==(const TrainerAbilities&, const TrainerAbilities&) = default;
 };
-/// "pipeline", "tensor", …: the axis in sentences and in keys of `with`.
-std::string_view parallelism_of(Axis axis);
 
 bool accepts(const AbilityWords& words, Ability ability, std::string_view word);
 /// True if trainer_gaps() is empty; allocates nothing.

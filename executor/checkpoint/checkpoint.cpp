@@ -32,7 +32,7 @@ class OnDisk {
 bool is_replica(const Strategy& strategy, const RankCoordinate& at) {
   const DataParallelKind kind = strategy.data_parallelism.kind;
   const bool is_plain = kind == DataParallelKind::kCollective || kind == DataParallelKind::kRing;
-  return is_plain && strategy.zero == 0 && (at.data > 0 || at.context > 0);
+  return is_plain && strategy.zero == 0 && !is_first_replica(at);
 }
 
 std::vector<ParameterValues> own_state(TrainingActions& actions, StateKind kind) {

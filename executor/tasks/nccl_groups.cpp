@@ -22,9 +22,7 @@ NcclGroups nccl_groups_of(const RunnableGraph& runnable, const Strategy& strateg
       strategy.degrees.context > 1 && strategy.model_parallelism.context == ContextAlgorithm::kRing;
   for (std::size_t r = 0; r < graph.ranks.size(); ++r) {
     const AxisGroups groups = axis_groups_of(strategy, RankId(r));
-    for (const auto* members :
-         {&groups.tensor, &groups.context, &groups.expert, &groups.expert_tensor})
-      add(*members);
+    for (const ProcessGroup& group : kLayerGroups) add(groups.*group.members);
     if (rings) add_ring(all.directions, groups.context);
   }
   for (std::size_t t = 0; t < graph.tasks.size(); ++t) {

@@ -86,7 +86,7 @@ std::int64_t GradientNorm::ranks_with(const ParameterShard& shard, int chunk_rep
   const ParallelDegrees& d = s.degrees;
   if (covers_own_elements_only_) return 1;
   const std::int64_t experts = std::int64_t{d.expert} * d.expert_tensor;
-  const std::int64_t dense = std::int64_t{d.data} * d.context;
+  const std::int64_t dense = replica_count(d);
   const std::int64_t replicas = shard.expert ? dense * d.tensor / experts : dense;
   std::int64_t ranks = chunk_replicas * replicas;
   const std::int64_t shards = s.data_parallelism.shard_ranks;

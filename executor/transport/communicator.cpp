@@ -22,21 +22,6 @@ MessageTimes combine(Communicator& communicator, const Vector& values, const Mes
 
 }  // namespace
 
-Channel channel_of(Axis axis) {
-  switch (axis) {
-    case Axis::kTensor:
-      return Channel::kTensor;
-    case Axis::kContext:
-      return Channel::kContext;
-    case Axis::kExpert:
-      return Channel::kExpert;
-    case Axis::kData:
-    case Axis::kPipeline:
-      break;
-  }
-  return Channel::kData;
-}
-
 void Communicator::copy(std::span<std::byte> to, std::span<const std::byte> from) {
   std::ranges::copy(from, to.begin());
 }

@@ -20,8 +20,18 @@
 namespace meshwright {
 
 /// Identifies a message: equal on both sides and unique among concurrent transfers.
-enum class Channel : std::uint8_t { kPipeline, kTensor, kContext, kExpert, kData, kControl };
-Channel channel_of(Axis axis);  ///< of collectives inside a layer
+enum class Channel : std::uint8_t {
+  kPipeline,
+  kTensor,  ///< the first of one per Axis
+  kData = kTensor + static_cast<int>(Axis::kData),
+  kControl
+};
+/// Of collectives; those of the pipeline axis are at the end of a step.
+constexpr Channel channel_of(Axis axis) {
+  if (axis == Axis::kPipeline) return Channel::kData;
+  return static_cast<Channel>(static_cast<int>(Channel::kTensor) + static_cast<int>(axis));
+}
+static_assert(channel_of(Axis::kData) == Channel::kData);
 struct MessageTag {
   Channel channel = Channel::kPipeline;
   std::int32_t id = 0;  ///< pipeline: task ID of the send

@@ -2872,8 +2872,8 @@ Drag to change, double-click to reset.</source>
         <translation>节点 %1</translation>
     </message>
     <message>
-        <source>rank %1: pp %2, dp %3, cp %4, tp %5</source>
-        <translation>rank %1：pp %2，dp %3，cp %4，tp %5</translation>
+        <source>rank %1: %2</source>
+        <translation>rank %1：%2</translation>
     </message>
     <message>
         <source>network %1</source>

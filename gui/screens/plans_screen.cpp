@@ -118,10 +118,11 @@ PlansScreen::PlansScreen(Workbench& workbench, QWidget* parent)
           [this](int plan) { table_->setCurrentCell(plan, 0); });
 }
 
-void PlansScreen::add_lock(const QString& text, void (*hold)(const Strategy&, FixedChoices&)) {
+void PlansScreen::add_lock(const QString& text,
+                           std::function<void(const Strategy&, FixedChoices&)> hold) {
   auto* box = new QCheckBox(text);
   box->setToolTip(tr("Restricts the search to the scenario's value"));
-  locks_.push_back({box, hold});
+  locks_.push_back({box, std::move(hold)});
 }
 
 QWidget* PlansScreen::make_knobs() {
@@ -134,11 +135,11 @@ QWidget* PlansScreen::make_knobs() {
   row->addWidget(cancel_);
   row->addSpacing(16);
   row->addWidget(new QLabel(tr("Fix:")));
-  add_lock("TP", [](const Strategy& s, FixedChoices& f) { f.tensor = s.degrees.tensor; });
-  add_lock("PP", [](const Strategy& s, FixedChoices& f) { f.pipeline = s.degrees.pipeline; });
-  add_lock("DP", [](const Strategy& s, FixedChoices& f) { f.data = s.degrees.data; });
-  add_lock("CP", [](const Strategy& s, FixedChoices& f) { f.context = s.degrees.context; });
-  add_lock("EP", [](const Strategy& s, FixedChoices& f) { f.expert = s.degrees.expert; });
+  for (const ParallelSize& size : kParallelSizes)
+    if (size.axis)
+      add_lock(qstring_of(size.key).toUpper(), [&size](const Strategy& s, FixedChoices& f) {
+        f.*size.fixed = s.degrees.*size.size;
+      });
   add_lock(tr("schedule"), [](const Strategy& s, FixedChoices& f) {
     f.schedule = s.schedule;
     f.chunks = s.degrees.chunks;

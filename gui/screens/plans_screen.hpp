@@ -3,6 +3,7 @@
 /// command. Strategy parameters can be fixed to the scenario's values.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -44,9 +45,9 @@ class PlansScreen : public Screen {
   /// A parameter that can be fixed to the scenario's value.
   struct Lock {
     QCheckBox* box;
-    void (*hold)(const Strategy&, FixedChoices&);
+    std::function<void(const Strategy&, FixedChoices&)> hold;
   };
-  void add_lock(const QString& text, void (*hold)(const Strategy&, FixedChoices&));
+  void add_lock(const QString& text, std::function<void(const Strategy&, FixedChoices&)> hold);
   QWidget* make_knobs();
   QWidget* make_details();
   void show_result(SearchResult result);

@@ -11,13 +11,15 @@
 
 #include "gui/session/workbench.hpp"
 #include "gui/text/number_text.hpp"
+#include "gui/text/qstring_of.hpp"
 #include "gui/widgets/actions.hpp"
 #include "gui/widgets/topology_map.hpp"
 
 namespace meshwright::gui {
 namespace {
 
-constexpr const char* kAxisNames[kTopologyAxisCount]{"TP", "CP", "DP", "PP"};
+/// "TP"
+QString label_of(Axis axis) { return qstring_of(name_of(axis)).toUpper(); }
 
 QString network_text(LocalNetworkKind kind) {
   switch (kind) {
@@ -73,7 +75,7 @@ TopologyScreen::TopologyScreen(Workbench& workbench, QWidget* parent)
   axis_->setAccessibleName(tr("Process groups"));
   axis_->setToolTip(
       tr("Colors devices by tensor-, context-, data- or pipeline-parallel process group"));
-  for (const char* axis : kAxisNames) axis_->addItem(axis);
+  for (const ProcessGroup& group : kDenseGroups) axis_->addItem(label_of(group.axis));
   head->addWidget(label);
   head->addWidget(axis_);
   head->addSpacing(16);
@@ -96,7 +98,7 @@ TopologyScreen::TopologyScreen(Workbench& workbench, QWidget* parent)
   table_->verticalHeader()->hide();
   table_->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
   connect(axis_, &QComboBox::currentIndexChanged, this, [this](int axis) {
-    map_->set_axis(static_cast<TopologyAxis>(axis));
+    map_->set_axis(kDenseGroups[static_cast<std::size_t>(axis)].axis);
     show_device(map_->chosen());
   });
   connect(map_, &TopologyMap::rank_chosen, this, &TopologyScreen::show_device);
@@ -195,14 +197,12 @@ void TopologyScreen::show_device(int rank) {
   const Strategy& strategy = s->plan.strategy;
   const int ranks = static_cast<int>(rank_count(strategy.degrees));
   if (rank < 0 || rank >= ranks) return;
-  constexpr Axis kAxes[kTopologyAxisCount]{Axis::kTensor, Axis::kContext, Axis::kData,
-                                           Axis::kPipeline};
   QString html = tr("<b>Rank %1</b> · each device shows its rank and its ·position in the process "
                     "group; outlined: same group")
                      .arg(rank) +
                  "<table cellspacing=8>";
-  for (int a = 0; a < kTopologyAxisCount; ++a) {
-    const auto axis = static_cast<TopologyAxis>(a);
+  for (const ProcessGroup& group : kDenseGroups) {
+    const Axis axis = group.axis;
     const GroupPlace mine = group_place(strategy, RankId(rank), axis);
     QStringList members;
     std::set<int> nodes;
@@ -217,11 +217,11 @@ void TopologyScreen::show_device(int rank) {
     if (size > kMostShown) members += "…";
     html += tr("<tr><td><b>%1</b></td><td>%2 ranks: %3</td><td>%4</td><td>exposed communication: "
                "%5 of the step</td></tr>")
-                .arg(kAxisNames[a])
+                .arg(label_of(axis))
                 .arg(size)
                 .arg(members.join(" "),
                      nodes.size() == 1 ? tr("intra-node") : tr("across %1 nodes").arg(nodes.size()),
-                     percent_text(exposed_communication_share(s->evaluation, kAxes[a])));
+                     percent_text(exposed_communication_share(s->evaluation, axis)));
   }
   device_->setText(html + "</table>");
 }

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "gui/text/number_text.hpp"
+#include "gui/text/qstring_of.hpp"
 #include "gui/timeline/colors.hpp"
 #include "gui/widgets/theme.hpp"
 
@@ -38,21 +39,17 @@ double height_of(std::size_t nodes, int width, int widest, double side) {
 
 }  // namespace
 
-GroupPlace group_place(const Strategy& strategy, RankId rank, TopologyAxis axis) {
-  const ParallelDegrees& d = strategy.degrees;
-  const RankCoordinate c = coordinate_of(d, rank, strategy.model_parallelism.order);
-  // The group number combines all other coordinates.
-  switch (axis) {
-    case TopologyAxis::kTensor:
-      return {c.tensor, (c.pipeline * d.data + c.data) * d.context + c.context};
-    case TopologyAxis::kContext:
-      return {c.context, (c.pipeline * d.data + c.data) * d.tensor + c.tensor};
-    case TopologyAxis::kData:
-      return {c.data, (c.pipeline * d.context + c.context) * d.tensor + c.tensor};
-    case TopologyAxis::kPipeline:
-      return {c.pipeline, (c.data * d.context + c.context) * d.tensor + c.tensor};
+GroupPlace group_place(const Strategy& strategy, RankId rank, Axis axis) {
+  const RankCoordinate c = coordinate_of(strategy.degrees, rank, strategy.model_parallelism.order);
+  // The group number combines all other coordinates, the slowest axis first.
+  GroupPlace place;
+  for (auto group = kDenseGroups.rbegin(); group != kDenseGroups.rend(); ++group) {
+    if (group->axis == axis)
+      place.member = c.*group->coordinate;
+    else
+      place.group = place.group * strategy.degrees.*group->size + c.*group->coordinate;
   }
-  return {};
+  return place;
 }
 
 TopologyMap::TopologyMap(QWidget* parent) : QWidget(parent) {
@@ -78,7 +75,7 @@ void TopologyMap::show_job(const Strategy& strategy, std::vector<int> nodes) {
   update();
 }
 
-void TopologyMap::set_axis(TopologyAxis axis) {
+void TopologyMap::set_axis(Axis axis) {
   axis_ = axis;
   update();
 }
@@ -237,12 +234,10 @@ bool TopologyMap::event(QEvent* event) {
   }
   const RankCoordinate c =
       coordinate_of(strategy_.degrees, RankId(rank), strategy_.model_parallelism.order);
-  QString text = tr("rank %1: pp %2, dp %3, cp %4, tp %5")
-                     .arg(rank)
-                     .arg(c.pipeline)
-                     .arg(c.data)
-                     .arg(c.context)
-                     .arg(c.tensor);
+  QStringList coordinates;
+  for (auto group = kDenseGroups.rbegin(); group != kDenseGroups.rend(); ++group)
+    coordinates += QString("%1 %2").arg(qstring_of(name_of(group->axis))).arg(c.*group->coordinate);
+  QString text = tr("rank %1: %2").arg(rank).arg(coordinates.join(", "));
   if (const auto r = static_cast<std::size_t>(rank); r < share_of_device_.size())
     text +=
         "\n" + tr("link utilization %1, mean over a step").arg(percent_text(share_of_device_[r]));

@@ -10,16 +10,13 @@
 
 namespace meshwright::gui {
 
-enum class TopologyAxis : std::uint8_t { kTensor, kContext, kData, kPipeline };
-inline constexpr int kTopologyAxisCount = 4;
-
-/// Position of `rank` in its process group on the axis, and the number of that group.
+/// Position of `rank` in one of the process groups of kDenseGroups, and the number of that group.
 struct GroupPlace {
   int member = 0;
   int group = 0;
   friend bool operator==(const GroupPlace&, const GroupPlace&) = default;
 };
-GroupPlace group_place(const Strategy& strategy, RankId rank, TopologyAxis axis);
+GroupPlace group_place(const Strategy& strategy, RankId rank, Axis axis);
 
 class TopologyMap : public QWidget {
   Q_OBJECT
@@ -27,7 +24,7 @@ class TopologyMap : public QWidget {
   explicit TopologyMap(QWidget* parent = nullptr);
   /// `nodes`: number of devices of each node in use, in order.
   void show_job(const Strategy& strategy, std::vector<int> nodes);
-  void set_axis(TopologyAxis axis);
+  void set_axis(Axis axis);
   /// Link utilization by device and by node, see LinkUses; empty if unknown.
   void show_shares(std::vector<double> of_device, std::vector<double> of_network);
   int chosen() const { return chosen_; }
@@ -54,7 +51,7 @@ class TopologyMap : public QWidget {
   Strategy strategy_;
   std::vector<int> nodes_, first_of_node_, node_of_rank_;
   std::vector<double> share_of_device_, share_of_network_;
-  TopologyAxis axis_ = TopologyAxis::kTensor;
+  Axis axis_ = Axis::kTensor;
   int chosen_ = 0, widest_ = 1;  ///< widest_: number of devices of the largest node
   double side_ = 0;              ///< side length of a device in pixels
 };

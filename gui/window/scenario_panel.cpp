@@ -7,6 +7,7 @@
 
 #include "core/schedule/schedule.hpp"
 #include "gui/text/number_text.hpp"
+#include "gui/text/qstring_of.hpp"
 #include "models/load/load.hpp"
 #include "planner/search/candidates.hpp"
 
@@ -136,13 +137,12 @@ void ScenarioPanel::show_scenario() {
   show_source(*cluster_, s.cluster);
   schedule_->setCurrentIndex(schedule_->findData(QString::fromStdString(s.strategy.schedule)));
   if (!s.orders.empty()) schedule_->setPlaceholderText(tr("custom order"));
-  for (const auto& [flag, value] :
-       {std::pair("pp", d.pipeline), std::pair("microbatches", microbatches(s)),
-        std::pair("vpp", d.chunks), std::pair("tp", d.tensor), std::pair("dp", d.data),
-        std::pair("cp", d.context), std::pair("ep", d.expert),
-        std::pair("micro-batch", s.strategy.micro_batch),
-        std::pair("seq", static_cast<int>(s.strategy.sequence_length))})
+  for (const auto& [flag, value] : {std::pair("microbatches", microbatches(s)),
+                                    std::pair("micro-batch", s.strategy.micro_batch),
+                                    std::pair("seq", static_cast<int>(s.strategy.sequence_length))})
     knobs_[flag]->show_value(value);
+  for (const ParallelSize& size : kParallelSizes)
+    if (CountKnob* shown = knob(qstring_of(size.key))) shown->show_value(d.*size.size);
   sequence_parallel_->setChecked(s.strategy.sequence_parallel);
   zero_->setCurrentIndex(s.strategy.zero);
   const auto& recomputes = recompute_choices();

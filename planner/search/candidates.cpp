@@ -41,11 +41,14 @@ class Enumeration {
   }
 
   CandidateSpace run() && {
-    at_.degrees.context = fixed_.context.value_or(1);
-    if (at_.degrees.context < 1 || goal_.gpus % at_.degrees.context != 0) {
+    at_.degrees = degrees_of(fixed_);  // the others are searched below
+    ParallelDegrees unsearched = at_.degrees;
+    unsearched.tensor = unsearched.pipeline = unsearched.data = 1;
+    const std::int64_t ranks = rank_count(unsearched);
+    if (ranks < 1 || goal_.gpus % ranks != 0) {
       turn_down(PruneReason::kStructure);
     } else {
-      add_tensor_degrees(goal_.gpus / at_.degrees.context);
+      add_tensor_degrees(static_cast<int>(goal_.gpus / ranks));
     }
     return std::move(space_);
   }
@@ -88,9 +91,8 @@ class Enumeration {
   }
 
   void add_expert_degrees() {
-    const int ranks = at_.degrees.tensor * at_.degrees.context * at_.degrees.data;
+    const std::int64_t ranks = stage_rank_count(at_.degrees);
     const int experts = traits_.experts.value_or(1);
-    at_.degrees.expert_tensor = fixed_.expert_tensor.value_or(1);
     for (const int expert : choices(fixed_.expert, divisors(experts))) {
       const std::int64_t used = std::int64_t{expert} * at_.degrees.expert_tensor;
       if (used < 1 || ranks % used != 0) {
@@ -230,7 +232,7 @@ class Enumeration {
     }
     for (const Recompute& recompute : recomputes)
       for (const int zero : choices(fixed_.zero, zero_levels_)) {
-        if (zero >= 1 && at_.degrees.data * at_.degrees.context == 1 && !fixed_.zero) {
+        if (zero >= 1 && replica_count(at_.degrees) == 1 && !fixed_.zero) {
           turn_down(PruneReason::kDominated);  // no replicas to shard the optimizer over
           continue;
         }
@@ -337,10 +339,10 @@ Strategy strategy_of(const Candidate& candidate, const Goal& goal, const FixedCh
 
 bool is_simpler(const Candidate& a, const Candidate& b) {
   const auto key = [](const Candidate& c) {
-    return std::tuple(c.degrees.tensor, c.degrees.context, c.degrees.pipeline, c.degrees.expert,
+    return std::tuple(c.degrees.tensor, c.degrees.pipeline, c.degrees.expert,
                       c.degrees.expert_tensor, c.degrees.chunks, c.sequence_parallel,
                       c.recompute.kind, c.recompute.blocks, c.zero, -c.micro_batch,
-                      c.rule - schedule_rules().data());
+                      c.rule - schedule_rules().data(), c.degrees);
   };
   return key(a) < key(b);
 }

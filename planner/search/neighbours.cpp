@@ -30,7 +30,7 @@ void add_flag_changes(const Strategy& base, std::vector<Neighbour>& neighbours) 
     add(fmt::format("--recompute {}", to_text(recompute)),
         [=](Strategy& s) { s.recompute = recompute; });
   }
-  const bool replicated = base.degrees.data * base.degrees.context > 1;
+  const bool replicated = replica_count(base.degrees) > 1;
   for (const int zero : {0, 1, 2, 3})
     if (zero <= 1 || replicated)
       add(fmt::format("--zero {}", zero), [=](Strategy& s) { s.zero = zero; });
@@ -50,22 +50,16 @@ void add_flag_changes(const Strategy& base, std::vector<Neighbour>& neighbours) 
 
 /// Doubles one parallel size and halves another.
 void add_split_changes(const Strategy& base, std::vector<Neighbour>& neighbours) {
-  struct NamedDegree {
-    const char* flag;
-    int ParallelDegrees::*degree;
-  };
-  static constexpr NamedDegree kDegrees[]{{"--tp", &ParallelDegrees::tensor},
-                                          {"--pp", &ParallelDegrees::pipeline},
-                                          {"--cp", &ParallelDegrees::context},
-                                          {"--dp", &ParallelDegrees::data}};
-  for (const NamedDegree& more : kDegrees)
-    for (const NamedDegree& less : kDegrees) {
-      if (more.degree == less.degree || base.degrees.*less.degree % 2 != 0) continue;
+  for (const ParallelSize& more : kDescribedSizes)
+    for (const ParallelSize& less : kDescribedSizes) {
+      if (!spans_ranks(more) || !spans_ranks(less) || more.size == less.size ||
+          base.degrees.*less.size % 2 != 0)
+        continue;
       Strategy changed = base;
-      changed.degrees.*more.degree *= 2;
-      changed.degrees.*less.degree /= 2;
-      neighbours.push_back({fmt::format("{} {} {} {}", more.flag, changed.degrees.*more.degree,
-                                        less.flag, changed.degrees.*less.degree),
+      changed.degrees.*more.size *= 2;
+      changed.degrees.*less.size /= 2;
+      neighbours.push_back({fmt::format("--{} {} --{} {}", more.key, changed.degrees.*more.size,
+                                        less.key, changed.degrees.*less.size),
                             changed});
     }
 }

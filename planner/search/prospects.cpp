@@ -16,11 +16,13 @@ namespace {
 /// Candidates with equal keys have the same local work. Data and pipeline degrees only affect the
 /// placement of context groups, expert groups, and tensor groups that span nodes.
 auto shape_key(const Candidate& c, int devices_per_node) {
-  const ParallelDegrees& d = c.degrees;
-  const bool placed =
-      d.context > 1 || d.expert * d.expert_tensor > 1 || d.tensor > devices_per_node;
-  return std::tuple(d.tensor, d.context, d.expert, d.expert_tensor, placed ? d.data : 0,
-                    placed ? d.pipeline : 0, c.sequence_parallel, c.micro_batch,
+  ParallelDegrees degrees = c.degrees;
+  degrees.chunks = 1;
+  const bool placed = std::ranges::any_of(kLayerGroups, [&](const ProcessGroup& group) {
+    return degrees.*group.size > (group.size == kTensorSize.size ? devices_per_node : 1);
+  });
+  if (!placed) degrees.data = degrees.pipeline = 1;
+  return std::tuple(degrees, c.sequence_parallel, c.micro_batch,
                     recomputes_operators(c.recompute.kind) ? c.recompute.kind : RecomputeKind{});
 }
 using ShapeKey = decltype(shape_key(Candidate{}, 1));
@@ -76,9 +78,8 @@ bool splits_backward(const ScheduleRule& rule) {
 
 /// Candidates with equal keys have the same end of a step: parameters per rank and data groups.
 auto step_end_key(const Prospect& prospect) {
-  const ParallelDegrees& d = prospect.candidate.degrees;
-  return std::tuple(d.tensor, d.pipeline, d.chunks, d.data, d.context, d.expert, d.expert_tensor,
-                    prospect.candidate.zero, prospect.candidate.rule, *prospect.blocks_per_stage);
+  const Candidate& candidate = prospect.candidate;
+  return std::tuple(candidate.degrees, candidate.zero, candidate.rule, *prospect.blocks_per_stage);
 }
 using StepEndKey = decltype(step_end_key(Prospect{}));
 

@@ -32,18 +32,12 @@ constexpr std::size_t kBatchSize = 16;
 
 /// Rows of the result differ in their parallel sizes. If there are fewer combinations than rows,
 /// they also differ in chunks, schedule and micro-batch.
-using RowKey = std::tuple<int, int, int, int, int, int, const ScheduleRule*, int, int>;
+using RowKey = std::tuple<ParallelDegrees, const ScheduleRule*, int>;
 RowKey row_key(const Candidate& c, bool fine) {
-  const ParallelDegrees& d = c.degrees;
-  return {d.tensor,
-          d.pipeline,
-          d.context,
-          d.data,
-          d.expert,
-          d.expert_tensor,
-          fine ? c.rule : nullptr,
-          fine ? d.chunks : 0,
-          fine ? c.micro_batch : 0};
+  if (fine) return {c.degrees, c.rule, c.micro_batch};
+  ParallelDegrees degrees = c.degrees;
+  degrees.chunks = 1;
+  return {degrees, nullptr, 0};
 }
 
 /// Outcome of the evaluation of a prospect.

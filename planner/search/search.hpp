@@ -27,9 +27,8 @@ struct Goal {
 
 /// A set field restricts the search to its value (`plan --fix`). The default dtype is bf16 if the
 /// device supports it, else fp16, else fp32.
-struct FixedChoices {
-  std::optional<int> tensor, pipeline, chunks, data, context, expert, expert_tensor, micro_batch,
-      zero;
+struct FixedChoices : FixedSizes {
+  std::optional<int> micro_batch, zero;
   std::optional<bool> sequence_parallel;
   std::optional<std::string> schedule;
   std::optional<Recompute> recompute;

@@ -44,13 +44,7 @@ bool is_fixed(Ability ability, const FixedChoices& fixed) {
 /// A plan with the fixed choices and otherwise the fewest demands.
 Plan probe_of(const FixedChoices& fixed) {
   Plan probe;
-  probe.strategy.degrees = {.data = fixed.data.value_or(1),
-                            .pipeline = fixed.pipeline.value_or(1),
-                            .chunks = fixed.chunks.value_or(1),
-                            .context = fixed.context.value_or(1),
-                            .tensor = fixed.tensor.value_or(1),
-                            .expert = fixed.expert.value_or(1),
-                            .expert_tensor = fixed.expert_tensor.value_or(1)};
+  probe.strategy.degrees = degrees_of(fixed);
   probe.strategy.sequence_parallel = fixed.sequence_parallel.value_or(false);
   probe.strategy.schedule = fixed.schedule.value_or(std::string(kDefaultSchedule));
   probe.strategy.recompute = fixed.recompute.value_or(Recompute{});

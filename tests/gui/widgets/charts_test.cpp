@@ -139,17 +139,17 @@ TEST(ParetoFront, KeepsNonDominatedPoints) {
 TEST(GroupPlace, PartitionsRanksIntoGroupsOfEachAxis) {
   Strategy strategy;
   strategy.degrees = {.data = 3, .pipeline = 2, .context = 2, .tensor = 4};
-  const int sizes[kTopologyAxisCount]{4, 2, 3, 2};
-  for (int a = 0; a < kTopologyAxisCount; ++a) {
+  for (const auto& [axis, size] : {std::pair(Axis::kTensor, 4), std::pair(Axis::kContext, 2),
+                                   std::pair(Axis::kData, 3), std::pair(Axis::kPipeline, 2)}) {
     std::map<int, std::set<int>> members;
     for (int rank = 0; rank < 48; ++rank) {
-      const GroupPlace place = group_place(strategy, RankId(rank), static_cast<TopologyAxis>(a));
+      const GroupPlace place = group_place(strategy, RankId(rank), axis);
       EXPECT_TRUE(members[place.group].insert(place.member).second);
     }
-    EXPECT_EQ(members.size(), static_cast<std::size_t>(48 / sizes[a]));
+    EXPECT_EQ(members.size(), static_cast<std::size_t>(48 / size));
     for (const auto& [group, places] : members) {
-      EXPECT_EQ(places.size(), static_cast<std::size_t>(sizes[a]));
-      EXPECT_EQ(*places.rbegin(), sizes[a] - 1);
+      EXPECT_EQ(places.size(), static_cast<std::size_t>(size));
+      EXPECT_EQ(*places.rbegin(), size - 1);
     }
   }
 }
