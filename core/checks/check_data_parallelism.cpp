@@ -16,10 +16,11 @@ bool is_plain(DataParallelKind kind) {
 
 class DataParallelismChecks {
  public:
-  DataParallelismChecks(const Strategy& strategy, const ModelGraph& model, const Cluster& cluster)
-      : strategy_(strategy),
-        degrees_(strategy.degrees),
-        data_(strategy.data_parallelism),
+  DataParallelismChecks(const Plan& plan, const ModelGraph& model, const Cluster& cluster)
+      : plan_(plan),
+        strategy_(plan.strategy),
+        degrees_(strategy_.degrees),
+        data_(strategy_.data_parallelism),
         has_experts_(traits_of(model).experts.has_value()),
         cluster_(cluster) {}
 
@@ -111,6 +112,9 @@ class DataParallelismChecks {
     if (degrees_ != ParallelDegrees{.data = degrees_.data})
       report("data-parallel", fmt::format("'{}' supports data parallelism only", kind),
              fmt::format("set {} to 1, or use collective", enumeration(others)));
+    if (!plan_.device_of_stage.empty())
+      report("stage-devices", fmt::format("cannot be combined with '--data-parallel {}'", kind),
+             "use --data-parallel collective or ring");
     if (degrees_.data < 2)
       report("dp", fmt::format("'{}' requires at least 2 replicas, got {}", kind, degrees_.data),
              "increase the data-parallel size");
@@ -156,6 +160,7 @@ class DataParallelismChecks {
              "use more nodes, fewer workers, or --colocated-servers");
   }
 
+  const Plan& plan_;
   const Strategy& strategy_;
   const ParallelDegrees& degrees_;
   const DataParallelism& data_;
@@ -166,9 +171,9 @@ class DataParallelismChecks {
 
 }  // namespace
 
-std::vector<Diagnostic> data_parallelism_problems(const Strategy& strategy, const ModelGraph& model,
+std::vector<Diagnostic> data_parallelism_problems(const Plan& plan, const ModelGraph& model,
                                                   const Cluster& cluster) {
-  return DataParallelismChecks(strategy, model, cluster).run();
+  return DataParallelismChecks(plan, model, cluster).run();
 }
 
 std::vector<Diagnostic> data_parallelism_problems(const Strategy& strategy,

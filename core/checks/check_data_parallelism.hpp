@@ -12,7 +12,7 @@
 namespace meshwright {
 
 /// Each diagnostic's `where` is a flag without leading dashes. Degrees must be positive.
-std::vector<Diagnostic> data_parallelism_problems(const Strategy& strategy, const ModelGraph& model,
+std::vector<Diagnostic> data_parallelism_problems(const Plan& plan, const ModelGraph& model,
                                                   const Cluster& cluster);
 
 /// The rules that depend on the placement of the stages.

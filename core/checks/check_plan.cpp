@@ -44,7 +44,7 @@ class PlanChecks {
     take(expert_degree_problems(plan_, model_));
     check_sequence();
     check_memory_options();
-    take(data_parallelism_problems(strategy_, model_, cluster_));
+    take(data_parallelism_problems(plan_, model_, cluster_));
     if (found_.empty()) take(model_parallelism_problems(plan_, model_, cluster_));
     check_dtype();
     check_quantization();
