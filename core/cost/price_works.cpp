@@ -61,7 +61,7 @@ struct PartPrice {
 
 /// FLOPs of a kernel for HFU. As for MFU, all attention scores count, masked or not, so that the
 /// two differ only by recomputation (Korthikanti et al., arXiv 2205.05198, appendix A). For fused
-/// attention see operator_kernels.cpp.
+/// attention see core/operators/attention.cpp.
 Flops counted_flops(const Kernel& kernel) {
   if (kernel.kind != KernelKind::kAttention) return kernel.flops;
   const auto key = static_cast<double>(kernel.k), value = static_cast<double>(kernel.value_size);

@@ -1,7 +1,7 @@
 // Updates between the passes of flushless schedules (core/plan/weight_versions.hpp). After the
 // backward pass that completes a batch of a stage, its gradients are reduced over the ranks that
 // hold the stage, and its optimizer runs on the compute stream before the device's next forward
-// context. The weight version of a micro-batch therefore depends on the order only, never on times.
+// pass. The weight version of a micro-batch therefore depends on the order only, never on times.
 #include "core/lowering/without_flush.hpp"
 
 #include <vector>

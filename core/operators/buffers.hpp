@@ -45,7 +45,7 @@ struct HeldBuffer {
 
 /// What happens to a buffer in a program.
 enum class BufferAction : std::uint8_t {
-  kAcquire,         ///< replaces a live buffer of the same key
+  kAcquire,         ///< the key is not live
   kConsume,         ///< freed by the step itself: a collective replaces it with another one
   kRelease,         ///< its last reader is done
   kBeginTemporary,  ///< used by this step alone; the key is empty

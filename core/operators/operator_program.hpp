@@ -157,7 +157,6 @@ class OperatorProgram : public ShardedOperator {
   void over_tensor(CollectiveKind kind, Bytes bytes, TensorId tensor, Phase phase,
                    const Overlap& overlap);
   void gather(TensorId tensor, Bytes bytes, Phase phase, const Overlap& overlap);
-  Bytes quantized_token_bytes(std::int64_t width) const;
   Overlap in_pieces(int direction) const;
   Overlap as_a_whole(int direction, bool product_is_there) const;
   Bytes operand(std::int64_t elements) const;

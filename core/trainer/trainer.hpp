@@ -19,7 +19,7 @@
 namespace meshwright {
 
 /// Cost of one routine relative to a single fused kernel that reads its inputs and writes its
-/// outputs once (core/operators/saved_activations.hpp).
+/// outputs once (core/operators/operators.hpp).
 struct RoutineCost {
   double forward = 1;   ///< memory traffic of the forward pass / counted traffic
   double backward = 1;  ///< the same for the backward pass and the optimizer

@@ -1,7 +1,7 @@
 // Shared-memory tiles and their products for forward and backward attention on tensor cores.
 // Internal; for .cu files only.
 //
-// In the fragment layout of multiply() (cuda_instructions.hpp), two adjacent C tiles form one A
+// In the fragment layout of multiply() (instructions.hpp), two adjacent C tiles form one A
 // operand without any exchange between lanes.
 #pragma once
 

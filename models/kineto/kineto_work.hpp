@@ -15,13 +15,13 @@ struct Typical {
 };
 Typical typical(std::vector<double> times);
 
-/// Memory traffic of a memory-bound kernel over `elements` of `e` bytes, as operator_kernels.cpp
-/// counts it. AdamW: core/lowering/memory.cpp, optimizer_work().
+/// Memory traffic of a memory-bound kernel over `elements` of `e` bytes, as the operators of
+/// core/operators count it. AdamW: core/lowering/memory.cpp, optimizer_work().
 std::int64_t traffic_of(Routine routine, KinetoPass pass, std::int64_t elements, std::int64_t e);
 
 Phase phase_of(Routine routine, KinetoPass pass);
 
-/// Kernels that the host launches for one memory-bound Kernel: see operator_kernels.cpp.
+/// Kernels that the host launches for one memory-bound Kernel: see core/operators.
 std::int64_t launches_for(Routine routine, KinetoPass pass);
 
 }  // namespace meshwright

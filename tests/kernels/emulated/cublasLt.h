@@ -1,4 +1,4 @@
-// CPU emulation of cuBLASLt as far as kernels/cuda/gemm.cu uses it: column-major matrices, sums in double.
+// CPU emulation of cuBLASLt as far as kernels/cuda/cublas.cpp uses it: column-major matrices, sums in double.
 // It rejects what the documentation does not list ("cublasLtMatmul", table of supported types):
 // fp32 operands with a bf16 result, operands of different types, a bias of neither the result's
 // type nor, for fp32 results of bf16 operands, bf16.

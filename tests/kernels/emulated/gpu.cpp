@@ -225,7 +225,7 @@ void run_block() {
 
 }  // namespace
 
-void set_descending_order(bool order_falls) { descending = order_falls; }
+void set_descending_order(bool is_descending) { descending = is_descending; }
 
 namespace {
 thread_local void (*told_of_work)(bool) = nullptr;
