@@ -14,7 +14,7 @@ struct RunFlags {
   JobFlags job;
   std::string ranks = "threads", clock = "virtual", links, kernels = "cpu", device = "cpu";
   std::string text, tokens, token_type = "uint16";
-  std::string watchdog_timeout, fault;  ///< --patience, --inject-fault: as written
+  std::string watchdog_timeout, fault;  ///< not parsed yet
   std::string activity;                 ///< file for the kernels and copies of a GPU
   std::optional<int> steps, seed;
   bool all_steps = false;  ///< in the timeline; else the median step

@@ -23,8 +23,8 @@ constexpr int kMostRanks = 16;  ///< of one machine: a thread or process each
 constexpr std::size_t kLargestTokenFile = std::size_t{1} << 30;
 /// CPU ranks report progress many times a second (executor/ranks/kernel_pieces.hpp); initializing a
 /// GPU or an NCCL communicator takes seconds in one call.
-constexpr Seconds kPatience{6}, kTimeoutWithGpus{30};
-constexpr Seconds kPatienceUnderMpirun{5};  ///< mpirun needs two more to end its processes
+constexpr Seconds kTimeoutOfCpus{6}, kTimeoutOfGpus{30};
+constexpr Seconds kTimeoutUnderMpirun{5};  ///< mpirun needs two more to end its processes
 constexpr Seconds kLongestTimeout{86'400};
 
 [[noreturn]] void refuse(std::string where, std::string what, std::string hint) {
@@ -192,8 +192,8 @@ RankKind ranks_of(const RunFlags& flags) {
 }
 
 std::chrono::milliseconds watchdog_timeout_of(const RunFlags& flags) {
-  const Seconds of_cores = flags.ranks == "mpi" ? kPatienceUnderMpirun : kPatience;
-  Seconds timeout = is_gpu(flags.device) ? kTimeoutWithGpus : of_cores;
+  const Seconds of_cpus = flags.ranks == "mpi" ? kTimeoutUnderMpirun : kTimeoutOfCpus;
+  Seconds timeout = is_gpu(flags.device) ? kTimeoutOfGpus : of_cpus;
   if (!flags.watchdog_timeout.empty()) {
     timeout = parse_seconds(flags.watchdog_timeout, "--patience");
     if (timeout <= Seconds() || timeout > kLongestTimeout)

@@ -106,12 +106,13 @@ class DataParallelismChecks {
 
   void check_plain() {
     const std::string kind(name_of(data_.kind));
-    std::vector<std::string> others;
-    for (const ParallelSize& size : kParallelSizes)
-      if (size.axis != Axis::kData) others.emplace_back(size.key);
-    if (degrees_ != ParallelDegrees{.data = degrees_.data})
+    if (degrees_ != ParallelDegrees{.data = degrees_.data}) {
+      std::vector<std::string> others;
+      for (const ParallelSize& size : kParallelSizes)
+        if (size.axis != Axis::kData) others.emplace_back(size.key);
       report("data-parallel", fmt::format("'{}' supports data parallelism only", kind),
              fmt::format("set {} to 1, or use collective", enumeration(others)));
+    }
     if (!plan_.device_of_stage.empty())
       report("stage-devices", fmt::format("cannot be combined with '--data-parallel {}'", kind),
              "use --data-parallel collective or ring");

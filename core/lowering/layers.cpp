@@ -141,7 +141,7 @@ std::int32_t append_part(std::vector<WorkPart>& parts, WorkPart part) {
 }  // namespace
 
 LayerParts append_layer_parts(const LayerCall& call, LayerId layer, std::vector<WorkPart>& parts) {
-  const LayerPrograms passes(call, layer);
+  const LayerPrograms programs(call, layer);
   const Layer& l = call.model.layers[layer.index()];
   const auto part = [&](std::string_view pass, auto&& fill) {
     WorkPart made;
@@ -151,12 +151,12 @@ LayerParts append_layer_parts(const LayerCall& call, LayerId layer, std::vector<
     return append_part(parts, std::move(made));
   };
   LayerParts made;
-  made.forward = part("F", [&](const auto& sink) { passes.forward(sink); });
-  made.backward = part("B", [&](const auto& sink) { passes.backward(true, true, sink); });
-  made.backward_input = part("I", [&](const auto& sink) { passes.backward(true, false, sink); });
-  made.backward_weight = part("W", [&](const auto& sink) { passes.backward(false, true, sink); });
-  if (!passes.has_recomputation()) return made;
-  made.recompute = part("recompute", [&](const auto& sink) { passes.recompute(sink); });
+  made.forward = part("F", [&](const auto& sink) { programs.forward(sink); });
+  made.backward = part("B", [&](const auto& sink) { programs.backward(true, true, sink); });
+  made.backward_input = part("I", [&](const auto& sink) { programs.backward(true, false, sink); });
+  made.backward_weight = part("W", [&](const auto& sink) { programs.backward(false, true, sink); });
+  if (!programs.has_recomputation()) return made;
+  made.recompute = part("recompute", [&](const auto& sink) { programs.recompute(sink); });
   parts[static_cast<std::size_t>(made.recompute)].recompute = true;
   return made;
 }

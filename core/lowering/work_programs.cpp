@@ -81,24 +81,24 @@ class SliceDescription {
   // ---- layers ----
 
   void forward(const SliceLayer& layer) {
-    const LayerPrograms passes(call_, layer.layer);
+    const LayerPrograms programs(call_, layer.layer);
     append(layer.layer, layer.parts.forward, Visit::kForward,
-           [&](const LayerPrograms::Sink& sink) { passes.forward(sink); });
+           [&](const LayerPrograms::Sink& sink) { programs.forward(sink); });
   }
 
   void backward(const SliceLayer& layer, TaskKind kind) {
-    const LayerPrograms passes(call_, layer.layer);
+    const LayerPrograms programs(call_, layer.layer);
     const LayerParts& parts = layer.parts;
     if (kind == TaskKind::kBackwardWeight)
       return append(layer.layer, parts.backward_weight, Visit::kBackwardWeight,
-                    [&](const auto& sink) { passes.backward(false, true, sink); });
+                    [&](const auto& sink) { programs.backward(false, true, sink); });
     if (layer.recomputes)
       append(layer.layer, parts.recompute, Visit::kRecompute,
-             [&](const auto& sink) { passes.recompute(sink); });
+             [&](const auto& sink) { programs.recompute(sink); });
     const bool both = kind == TaskKind::kBackward;
     append(layer.layer, both ? parts.backward : parts.backward_input,
            both ? Visit::kBackward : Visit::kBackwardInput,
-           [&](const auto& sink) { passes.backward(true, both, sink); });
+           [&](const auto& sink) { programs.backward(true, both, sink); });
   }
 
   /// The steps of the layer correspond to those of its class's part, one by one.

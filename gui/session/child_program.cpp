@@ -11,7 +11,7 @@
 namespace meshwright::gui {
 namespace {
 
-constexpr int kPatienceMs = 5000;  ///< from SIGINT to SIGKILL
+constexpr int kKillDelayMs = 5000;  ///< from SIGINT to SIGKILL
 
 }  // namespace
 
@@ -31,7 +31,7 @@ ChildProgram::~ChildProgram() {
   process_.disconnect(this);
   if (!is_running()) return;
   process_.kill();  // its own children die with it
-  process_.waitForFinished(kPatienceMs);
+  process_.waitForFinished(kKillDelayMs);
 }
 
 QString ChildProgram::find() {
@@ -57,7 +57,7 @@ void ChildProgram::start(const QStringList& arguments) {
 void ChildProgram::interrupt() {
   if (!is_running()) return;
   ::kill(static_cast<pid_t>(process_.processId()), SIGINT);
-  QTimer::singleShot(kPatienceMs, &process_, [this, asked = process_.processId()] {
+  QTimer::singleShot(kKillDelayMs, &process_, [this, asked = process_.processId()] {
     if (is_running() && process_.processId() == asked) process_.kill();
   });
 }

@@ -38,7 +38,8 @@ struct BackendPlugin {
 /// same result.
 const BackendPlugin& backend_plugin(Backend backend);
 
-/// A function of the plug-in by name; null if there is no plug-in or no such function.
+/// The address of a function that the plug-in exports; null if the plug-in or the function is
+/// missing.
 void* plugin_symbol(Backend backend, const char* name);
 
 }  // namespace meshwright

@@ -24,7 +24,7 @@ TEST(CudaPlugin, RefusesAPluginWithOtherHeaders) {
   EXPECT_TRUE(is_of_this_build({.kernels = {}, .device = {}}));
   EXPECT_FALSE(is_of_this_build({.interface = kPluginInterface - 1, .kernels = {}, .device = {}}));
   EXPECT_FALSE(is_of_this_build({.device_table_size = 0, .kernels = {}, .device = {}}));
-  EXPECT_FALSE(is_of_this_build(  // the same kernels in another order
+  EXPECT_FALSE(is_of_this_build(  // another list of kernels
       {.kernel_list = kernel_list_hash() + 1, .kernels = {}, .device = {}}));
 }
 
