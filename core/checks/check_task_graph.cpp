@@ -75,9 +75,9 @@ class TaskGraphChecks {
                  graph_.parts.size(), use.count);
   }
 
-  /// A program runs the steps of its work's parts in their order, its events are in the order of
-  /// its steps, and no step consumes or releases a buffer that is not live: it was acquired before,
-  /// or by an earlier pass over the micro-batch.
+  /// A program runs the steps of its work's parts in their order. Its events are in the order of
+  /// its steps, and acquire and free every buffer in turn; which buffers are live at its start
+  /// depends on the passes before it.
   void check_programs() {
     for (std::size_t i = 0; i < graph_.works.size(); ++i) {
       const Work& work = graph_.works[i];
@@ -112,25 +112,29 @@ class TaskGraphChecks {
   void check_events(std::size_t work, const WorkProgram& program) {
     std::int32_t last = 0;
     int temporaries = 0;
-    std::set<BufferKey> gone;
+    std::set<BufferKey> acquired, freed;
     for (const BufferEvent& event : program.buffers) {
       if (event.step < last || event.step > static_cast<std::int32_t>(program.steps.size()))
         report("work {}: events of buffers are not in the order of its steps", work);
       last = event.step;
       switch (event.action) {
         case BufferAction::kAcquire:
-          gone.erase(event.buffer);
+          if (!acquired.insert(event.buffer).second)
+            report("work {}: buffer {} is acquired twice", work, event.buffer.id);
+          freed.erase(event.buffer);
           break;
         case BufferAction::kConsume:
         case BufferAction::kRelease:
-          if (!gone.insert(event.buffer).second)
+          if (!freed.insert(event.buffer).second)
             report("work {}: buffer {} is freed twice", work, event.buffer.id);
+          acquired.erase(event.buffer);
           break;
         case BufferAction::kBeginTemporary:
           ++temporaries;
           break;
         case BufferAction::kEndTemporary:
-          --temporaries;
+          if (--temporaries < 0)
+            report("work {}: a temporary buffer is freed before it is acquired", work);
           break;
       }
     }

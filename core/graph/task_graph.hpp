@@ -9,6 +9,8 @@
 ///   - a receive refers to its send, which comes first and has the same micro-batch
 ///   - the members of a collective are adjacent, one per rank
 ///   - everything that tasks acquire is released: memory ends at the level where it started
+///   - the program of a work runs the steps of its parts in order, and acquires and frees every
+///     buffer in turn
 #pragma once
 
 #include <array>

@@ -14,29 +14,30 @@ ShardShape quantized_shard(const LoweringContext& context) {
   return shard;
 }
 
+LayerCall call_of(const LoweringContext& context, const ShardShape& shard) {
+  return {context.model, context.strategy, shard, context.groups, context.options.memory};
+}
+
 }  // namespace
 
 void describe_layers(LoweringContext& context) {
-  ShardShape shard = quantized_shard(context);
+  context.shard = quantized_shard(context);
+  context.wide_shard = context.shard;
+  context.wide_shard.dtype = storage_dtype(context.shard.dtype);
   std::vector<WorkPart>& parts = context.graph().parts;
   parts.reserve(16);
-  const LayerCall call{context.model, context.strategy, shard, context.groups,
-                       context.options.memory};
-  context.classes = lower_layer_classes(call, parts);
-  if (!is_quantized(shard.dtype)) return;
-  context.quantized_copies = quantized_copies(shard);
-  shard.dtype = storage_dtype(shard.dtype);
+  context.classes = lower_layer_classes(call_of(context, context.shard), parts);
+  if (!is_quantized(context.shard.dtype)) return;
+  context.quantized_copies = quantized_copies(context.shard);
   if (context.strategy.precision.wide_blocks > 0)
-    context.wide_classes = lower_layer_classes(call, parts);
+    context.wide_classes = lower_layer_classes(call_of(context, context.wide_shard), parts);
 }
 
 void describe_programs(LoweringContext& context) {
   const bool counts_buffers = context.device().kernels == KernelLibrary::kOwn;
   const bool asks = context.options.programs && !is_quantized(context.strategy.dtype);
   if (!counts_buffers && !asks) return;
-  const ShardShape shard = shard_shape_of(context.strategy);
-  const LayerCall call{context.model, context.strategy, shard, context.groups,
-                       context.options.memory};
+  const LayerCall call = call_of(context, context.shard);
   for (const LayerSlice& slice : context.slices) {
     SliceLayers described{.layers = {},
                           .saved = &context.saved[static_cast<std::size_t>(slice.part)],
@@ -45,8 +46,9 @@ void describe_programs(LoweringContext& context) {
                           .is_first = slice.is_first,
                           .is_last = slice.is_last};
     for (const PlacedLayer& layer : layers_of(context, slice))
-      described.layers.push_back(
-          {layer.layer, context.held(layer).parts, recomputes(context, layer)});
+      described.layers.push_back({layer.layer, context.held(layer).parts,
+                                  layer.is_wide ? &context.wide_shard : &context.shard,
+                                  recomputes(context, layer)});
     if (described.layers.empty()) continue;
     SlicePasses passes = slice_passes(call, described);
     const auto note = [&](WorkId id, SlicePass& pass) {

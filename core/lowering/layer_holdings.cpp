@@ -1,19 +1,19 @@
 #include "core/lowering/layer_holdings.hpp"
 
 #include <algorithm>
-#include <variant>
+
+#include "core/operators/operators.hpp"
 
 namespace meshwright {
 namespace {
 
-/// Elements of norms and sinks, see has_gradient_with_inputs(): full, or sharded over tensor ranks.
+/// Elements of has_gradient_with_inputs(): full, or sharded over tensor ranks.
 std::int64_t gradients_with_inputs(const ModelGraph& model, LayerId layer, int tensor_ranks) {
   const Layer& l = model.layers[layer.index()];
   std::int64_t elements = 0;
   for (int i = 0; i < l.operator_count; ++i) {
     const Operator& op = model.operators[static_cast<std::size_t>(l.first_operator + i)];
-    if (!std::holds_alternative<Norm>(op.shape) && !std::holds_alternative<Attention>(op.shape))
-      continue;
+    if (has_weight_gradient(op.shape)) continue;
     for (const TensorId id : op.parameters) {
       const auto& parameter = std::get<ParameterTensor>(model.tensors[id.index()].shape);
       std::int64_t count = 1;
@@ -26,10 +26,7 @@ std::int64_t gradients_with_inputs(const ModelGraph& model, LayerId layer, int t
 
 void note_activations(const LayerCall& call, LayerHoldings& held) {
   const auto kept = [&](const Recompute& how) {
-    const Bytes change = how.kind == RecomputeKind::kFull
-                             ? Bytes(0)
-                             : kept_bytes_change(call.model, held.first, call.shard, call.memory);
-    return kept_activation_bytes(call.model, held.first, call.shard, how) + change;
+    return kept_activation_bytes(call.model, held.first, call.shard, how, call.memory);
   };
   const Recompute& recompute = call.strategy.recompute;
   held.kept_if_whole = kept({});

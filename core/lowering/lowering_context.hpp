@@ -77,6 +77,7 @@ struct LoweringContext {
   int message_slices = 1;                        ///< of a message; each tensor rank sends one
 
   // layers
+  ShardShape shard, wide_shard;                      ///< of PlacedLayer::is_wide: in 16 bits
   std::vector<LayerHoldings> classes, wide_classes;  ///< by layer class
   int quantized_copies = 0;                          ///< of cached weights, if GEMMs are quantized
 

@@ -80,14 +80,18 @@ class SliceDescription {
 
   // ---- layers ----
 
+  LayerCall call_of(const SliceLayer& layer) const {
+    return {call_.model, call_.strategy, *layer.shard, call_.groups, call_.memory};
+  }
+
   void forward(const SliceLayer& layer) {
-    const LayerPrograms programs(call_, layer.layer);
+    const LayerPrograms programs(call_of(layer), layer.layer);
     append(layer.layer, layer.parts.forward, Visit::kForward,
            [&](const LayerPrograms::Sink& sink) { programs.forward(sink); });
   }
 
   void backward(const SliceLayer& layer, TaskKind kind) {
-    const LayerPrograms programs(call_, layer.layer);
+    const LayerPrograms programs(call_of(layer), layer.layer);
     const LayerParts& parts = layer.parts;
     if (kind == TaskKind::kBackwardWeight)
       return append(layer.layer, parts.backward_weight, Visit::kBackwardWeight,

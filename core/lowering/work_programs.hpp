@@ -15,7 +15,8 @@ namespace meshwright {
 /// One layer of a slice.
 struct SliceLayer {
   LayerId layer;
-  LayerParts parts;         ///< of its class
+  LayerParts parts;  ///< of its class
+  const ShardShape* shard = nullptr;
   bool recomputes = false;  ///< `parts.recompute` comes before its backward pass
 };
 struct SliceLayers {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "core/operators/attention.hpp"
+
 namespace meshwright {
 namespace {
 
@@ -109,12 +111,11 @@ Bytes share_of(Bytes bytes, double fraction) {
   return Bytes(std::llround(static_cast<double>(bytes.value) * fraction));
 }
 
-/// Statistics that fused attention saves; zero if scores are materialized.
+/// What fused attention saves besides tensors; zero if scores are materialized.
 Bytes statistics_of(const Operator& op, const ShardShape& shard) {
   const auto* attention = std::get_if<Attention>(&op.shape);
   if (attention == nullptr || shard.attention != AttentionAlgorithm::kFlash) return {};
-  return Bytes(local_tokens(shard).gathered * divide_up(attention->heads, shard.degrees.tensor) *
-               kFloat32Bytes);
+  return softmax_statistics(*attention, shard);
 }
 
 Bytes kept_by_torch(const ModelGraph& model, std::span<const Operator> operators,
@@ -176,11 +177,13 @@ class DroppedTensors {
 };
 
 Bytes kept_with_modules(const ModelGraph& model, std::span<const Operator> operators,
-                        const ShardShape& shard, const Recompute& recompute) {
+                        const ShardShape& shard, const Recompute& recompute,
+                        const TrainerMemory& memory) {
   const DroppedTensors dropped(operators, recompute);
   std::vector<TensorId> seen;
   Bytes bytes;
   for (const Operator& op : operators) {
+    if (!is_saved_by(memory, op)) continue;
     for (const TensorId id : op.kept) {
       const ActivationTensor& tensor = activation_of(model, id);
       const bool is_fused = tensor.per_key && shard.attention == AttentionAlgorithm::kFlash;
@@ -216,11 +219,16 @@ std::vector<double> recomputed_fractions(const ModelGraph& model, LayerId layer,
 }
 
 Bytes kept_with_recomputed_operators(const ModelGraph& model, LayerId layer,
-                                     const ShardShape& shard, const Recompute& recompute) {
+                                     const ShardShape& shard, const Recompute& recompute,
+                                     const TrainerMemory& memory) {
   const std::span<const Operator> operators = operators_of(model, layer);
   return recompute.kind == RecomputeKind::kTorchSelective
              ? kept_by_torch(model, operators, shard)
-             : kept_with_modules(model, operators, shard, recompute);
+             : kept_with_modules(model, operators, shard, recompute, memory);
+}
+
+bool is_saved_by(const TrainerMemory& memory, const Operator& op) {
+  return !(memory.weighs_expert_activations && std::holds_alternative<TokenCombine>(op.shape));
 }
 
 bool has_module(const ModelGraph& model, RecomputeModule module) {

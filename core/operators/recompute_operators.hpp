@@ -25,7 +25,11 @@ std::vector<double> recomputed_fractions(const ModelGraph& model, LayerId layer,
 /// operators save, without what is recomputed. kTorchSelective: the input of the block, the outputs
 /// of saved operators, and the statistics of fused attention.
 Bytes kept_with_recomputed_operators(const ModelGraph& model, LayerId layer,
-                                     const ShardShape& shard, const Recompute& recompute);
+                                     const ShardShape& shard, const Recompute& recompute,
+                                     const TrainerMemory& memory);
+
+/// False if the operator's saved tensors are not needed: TrainerMemory::weighs_expert_activations.
+bool is_saved_by(const TrainerMemory& memory, const Operator& op);
 
 /// True if any operator of the model belongs to the module.
 bool has_module(const ModelGraph& model, RecomputeModule module);

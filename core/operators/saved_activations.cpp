@@ -68,19 +68,20 @@ Bytes quantized_activation(const ActivationTensor& tensor, const ShardShape& sha
 }  // namespace
 
 Bytes kept_activation_bytes(const ModelGraph& model, LayerId layer, const ShardShape& shard,
-                            const Recompute& recompute) {
+                            const Recompute& recompute, const TrainerMemory& memory) {
   const std::span<const Operator> operators = operators_of(model, layer);
   const bool is_block = model.layers[layer.index()].kind == LayerKind::kBlock;
   if (is_block && recompute.kind == RecomputeKind::kFull)
     return layer_input_bytes(model, operators, shard);
   if (is_block && (recompute.kind == RecomputeKind::kModules ||
                    recompute.kind == RecomputeKind::kTorchSelective))
-    return kept_with_recomputed_operators(model, layer, shard, recompute);
+    return kept_with_recomputed_operators(model, layer, shard, recompute, memory);
   const bool scores = keeps_scores(shard, recompute);
   TensorSum sum(model, shard);
   skip_logits(operators, sum);
   Bytes statistics;
   for (const Operator& op : operators) {
+    if (!is_saved_by(memory, op)) continue;
     if (is_quantized(model, id_of(model, op), shard)) {
       for (const TensorId id : op.kept)
         sum.add(quantized_activation(activation_of(model, id), shard));
@@ -96,16 +97,6 @@ Bytes kept_activation_bytes(const ModelGraph& model, LayerId layer, const ShardS
       for (const TensorId id : op.outputs) sum.add(id);
   }
   return sum.sum() + statistics;
-}
-
-Bytes kept_bytes_change(const ModelGraph& model, LayerId layer, const ShardShape& shard,
-                        const TrainerMemory& memory) {
-  if (!memory.weighs_expert_activations) return {};
-  TensorSum combined(model, shard);
-  for (const Operator& op : operators_of(model, layer))
-    if (std::holds_alternative<TokenCombine>(op.shape))
-      for (const TensorId id : op.kept) combined.add(id);
-  return -combined.sum();
 }
 
 WeightGradientNeeds weight_gradient_needs(const ModelGraph& model, LayerId layer,

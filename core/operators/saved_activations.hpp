@@ -16,9 +16,10 @@ namespace meshwright {
 /// attention saves the softmax row sums (fp32, one per head and token) instead of scores, so
 /// selective recomputation makes no difference. A fully recomputed block saves only its input;
 /// kBlocks is treated as kNone, as only the caller knows the block's index. Excludes logits. Each
-/// quantized GEMM saves its own copy of its input; other operators save theirs in 16 bits.
+/// quantized GEMM saves its own copy of its input; other operators save theirs in 16 bits. Some
+/// trainers do not save what experts return: TrainerMemory::weighs_expert_activations.
 Bytes kept_activation_bytes(const ModelGraph& model, LayerId layer, const ShardShape& shard,
-                            const Recompute& recompute);
+                            const Recompute& recompute, const TrainerMemory& memory = {});
 
 /// Memory that the layer's weight gradients still need after its input gradients: the inputs of the
 /// GEMMs and the gradients of their outputs. A GPT layer: T B H (14 + 18) bytes (Zero Bubble,
@@ -42,10 +43,6 @@ struct LogitBytes {
   friend bool operator==(const LogitBytes&, const LogitBytes&) = default;
 };
 LogitBytes logit_bytes(const ModelGraph& model, LayerId layer, const ShardShape& shard);
-
-/// Saved activations of a layer under `memory` minus kept_activation_bytes(); not positive.
-Bytes kept_bytes_change(const ModelGraph& model, LayerId layer, const ShardShape& shard,
-                        const TrainerMemory& memory);
 
 /// The input of the head before the product with its weights, for all tokens of the tensor group.
 Bytes gathered_head_input(const ModelGraph& model, LayerId layer, const ShardShape& shard);

@@ -81,13 +81,15 @@ TEST(CheckTaskGraph, FindsBuffersThatAreFreedTwiceOrNever) {
   };
   EXPECT_THAT(damage(BufferAction::kBeginTemporary, BufferAction::kEndTemporary),
               Contains("work 1: a temporary buffer is not freed"));
-  EXPECT_THAT(findings_after([](TaskGraph& g) {
-                auto& events = g.programs[1].buffers;
-                const auto release =
-                    std::ranges::find(events, BufferAction::kRelease, &BufferEvent::action);
-                events.insert(release, BufferEvent(*release));
-              }),
-              Contains(HasSubstr("is freed twice")));
+  const auto repeat = [](BufferAction action) {
+    return findings_after([=](TaskGraph& g) {
+      auto& events = g.programs[1].buffers;
+      const auto event = std::ranges::find(events, action, &BufferEvent::action);
+      events.insert(event, BufferEvent(*event));
+    });
+  };
+  EXPECT_THAT(repeat(BufferAction::kRelease), Contains(HasSubstr("is freed twice")));
+  EXPECT_THAT(repeat(BufferAction::kAcquire), Contains(HasSubstr("is acquired twice")));
   EXPECT_THAT(findings_after([](TaskGraph& g) { g.programs[1].buffers.front().step = 1000; }),
               Contains("work 1: events of buffers are not in the order of its steps"));
 }

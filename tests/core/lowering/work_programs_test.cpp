@@ -113,6 +113,24 @@ TEST(WorkProgram, NamesLayerAndOperatorOfEveryStep) {
   EXPECT_EQ(count(2), count(1));
 }
 
+// On B200, quantized GEMMs need no transposed copies, and the blocks at the ends stay in 16 bits:
+// the steps of quantized and wide blocks differ.
+TEST(WorkProgram, RunsTheKernelsOfQuantizedAndWideBlocks) {
+  Cluster cluster = with_own_kernels(cluster_of(1, 2));
+  for (auto& [name, device] : cluster.devices) {
+    device.compute_capability = 100;
+    device.peak[static_cast<std::size_t>(Dtype::kFp8)] = FlopsPerSecond(600e12);
+  }
+  for (const int wide : {0, 1}) {
+    Strategy s = strategy_of({.tensor = 2}, 1);
+    s.sequence_parallel = true;
+    s.dtype = Dtype::kFp8;
+    s.precision.wide_blocks = wide;
+    EXPECT_NO_THROW(lower(plan_of(s, 3), gpt({.blocks = 3}), cluster, {.check_each_pass = true}))
+        << wide << " wide blocks";
+  }
+}
+
 TEST(WorkProgram, IsListedForOwnKernelsAndOnRequest) {
   const Plan plan = plan_of(strategy_of({}, 1), 2);
   const ModelGraph model = gpt({.blocks = 2});

@@ -215,8 +215,14 @@ TEST(KeptByTrainer, LeavesOutTheOutputsOfExperts) {
   const ShardShape shard = two_sequences();
   TrainerMemory memory;
   memory.weighs_expert_activations = true;
-  EXPECT_EQ(kept_bytes_change(model, LayerId(1), shard, {}), Bytes(0));
-  EXPECT_EQ(kept_bytes_change(model, LayerId(1), shard, memory), Bytes(-65'536));
+  const auto kept = [&](const char* recompute, const TrainerMemory& trainer) {
+    return kept_activation_bytes(model, LayerId(1), shard, *recompute_from_text(recompute),
+                                 trainer);
+  };
+  EXPECT_EQ(kept("none", {}) - kept("none", memory), Bytes(65'536));
+  EXPECT_EQ(kept("modules:layernorm", {}) - kept("modules:layernorm", memory), Bytes(65'536));
+  for (const char* without_them : {"full", "torch-selective"})
+    EXPECT_EQ(kept(without_them, {}), kept(without_them, memory)) << without_them;
 }
 
 TEST(WeightMatrices, AreShardedAsTheirOperators) {

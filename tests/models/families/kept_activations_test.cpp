@@ -169,6 +169,26 @@ TEST(RecomputedModules, DropTheActivationOfExperts) {
   EXPECT_LT(kept("modules:moe"), kept("modules:moe_act,shared_experts"));
 }
 
+// Tokens of width 7,168 come back from eight experts, unless the experts are computed again.
+TEST(RecomputedModules, HaveNoOutputsOfExpertsToLeaveOut) {
+  constexpr std::int64_t kT = 4096;
+  const ModelGraph model = model_from_config(find_model("deepseek-v3"));
+  const LayerId block(model.layers.size() - 2);
+  TrainerMemory memory;
+  memory.weighs_expert_activations = true;
+  const auto left_out = [&](std::string_view text) {
+    const Recompute recompute = *recompute_from_text(text);
+    const ShardShape shard = fused_attention(kT);
+    return (kept_activation_bytes(model, block, shard, recompute) -
+            kept_activation_bytes(model, block, shard, recompute, memory))
+        .value;
+  };
+  EXPECT_EQ(left_out("none"), kT * 2 * 8 * 7'168);
+  EXPECT_EQ(left_out("modules:moe_act"), kT * 2 * 8 * 7'168);
+  EXPECT_EQ(left_out("modules:moe"), 0);
+  EXPECT_EQ(left_out("torch-selective"), 0);
+}
+
 std::vector<double> fractions_of(const char* preset, std::string_view recompute) {
   const ModelGraph model = model_from_config(find_model(preset));
   return recomputed_fractions(model, LayerId(std::int32_t{1}), *recompute_from_text(recompute));
