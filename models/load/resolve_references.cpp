@@ -8,6 +8,7 @@
 #include <functional>
 #include <utility>
 
+#include "models/load/load.hpp"
 #include "models/text/toml_reader.hpp"
 
 namespace meshwright {
