@@ -26,8 +26,8 @@ Ticks gather_keys_and_values(OperatorPass& pass, RankGroup& group, Ticks ready) 
     const TensorId tensor = pass.input(i);
     const Matrix own = pass.value(tensor);
     const std::size_t row = row_bytes_of(own);
-    OwnedMatrix by_rank = pass.rank.matrix(MemoryClass::kCommunication, own.rows * group.size(),
-                                           own.columns, pass.rank.dtype);
+    OwnedMatrix by_rank = pass.temporary(MemoryClass::kCommunication, own.rows * group.size(),
+                                         own.columns, pass.rank.dtype);
     pass.rank.copy(
         by_rank.bytes().data() + static_cast<std::size_t>(own.rows * group.index()) * row, own.data,
         static_cast<std::size_t>(own.rows) * row);
@@ -47,10 +47,9 @@ Ticks scatter_key_and_value_gradients(OperatorPass& pass, RankGroup& group, Tick
   for (const std::size_t i : {1U, 2U}) {
     const TensorId tensor = pass.input(i);
     OwnedMatrix all = std::move(*pass.state.find(tensor, Form::kPartialGradient));
-    pass.state.erase(tensor, Form::kPartialGradient);
     const std::size_t row = row_bytes_of(all.view());
     OwnedMatrix by_rank =
-        pass.rank.matrix(MemoryClass::kCommunication, all.rows(), all.columns(), pass.rank.dtype);
+        pass.temporary(MemoryClass::kCommunication, all.rows(), all.columns(), pass.rank.dtype);
     for_each_piece(pass, [&](std::int64_t to, std::int64_t from, std::int64_t rows) {
       pass.rank.copy(by_rank.bytes().data() + static_cast<std::size_t>(to) * row,
                      all.bytes().data() + static_cast<std::size_t>(from) * row,
@@ -76,8 +75,8 @@ struct HeadExchange {
 struct Parcels {
   OwnedMatrix sent, received;  ///< one row per rank
   Parcels(OperatorPass& pass, int ranks, std::int64_t elements, Dtype dtype)
-      : sent(pass.rank.matrix(MemoryClass::kCommunication, ranks, elements, dtype)),
-        received(pass.rank.matrix(MemoryClass::kCommunication, ranks, elements, dtype)) {}
+      : sent(pass.temporary(MemoryClass::kCommunication, ranks, elements, dtype, 2)),
+        received(pass.temporary(MemoryClass::kCommunication, ranks, elements, dtype, 2)) {}
   Ticks exchange(RankGroup& group, Ticks ready) {
     std::vector<std::span<const std::byte>> out;
     std::vector<std::span<std::byte>> in;
@@ -193,20 +192,17 @@ HeadExchange to_heads(OperatorPass& pass, TensorId tensor, const Matrix& tokens,
 }
 
 /// Queries, keys and values stay sharded by heads until the backward pass, since only attention
-/// reads them. The originals are kept only if selective recomputation exchanges them again.
+/// reads them. The originals are freed after this, unless selective recomputation exchanges them
+/// again.
 Ticks queries_to_heads(OperatorPass& pass, RankGroup& group, Ticks ready) {
   std::vector<HeadExchange> tensors;
   for (const TensorId tensor : pass.op().inputs)
     tensors.push_back(to_heads(pass, tensor, pass.value(tensor), Form::kHeadCutValue));
-  ready = tokens_to_heads(pass, tensors, group, ready);
-  if (!repeats_attention(pass.rank.strategy))
-    for (const TensorId tensor : pass.op().inputs) pass.state.erase(tensor, Form::kValue);
-  return ready;
+  return tokens_to_heads(pass, tensors, group, ready);
 }
 
 Ticks outputs_to_tokens(OperatorPass& pass, RankGroup& group, Ticks ready) {
   OwnedMatrix heads = std::move(*pass.state.find(pass.output(), Form::kHeadCutValue));
-  pass.state.erase(pass.output(), Form::kHeadCutValue);
   const HeadExchange out{pass.make_value(pass.output(), heads.rows() / group.size()), heads.view()};
   return heads_to_tokens(pass, std::span(&out, 1), group, ready);
 }
@@ -219,7 +215,7 @@ Ticks gradients_to_heads(OperatorPass& pass, const Attention& attention, RankGro
   const std::int64_t heads = local_heads(pass, attention).heads, all = heads * group.size();
   const std::int64_t sequences = pass.rank.shard.sequences, local = pass.rank.tokens.sequence;
   OwnedMatrix delta =  // [B, A, T / n]: the rows of a head and sequence are contiguous
-      pass.rank.matrix(MemoryClass::kWorking, sequences * all, local, Dtype::kFp32);
+      pass.temporary(MemoryClass::kWorking, sequences * all, local, Dtype::kFp32);
   pass.rank.run(pass.rank.kernels.attention_delta, {.shape = {.sequences = sequences,
                                                               .heads = all,
                                                               .key_value_heads = all,
@@ -257,13 +253,7 @@ Ticks gradients_to_tokens(OperatorPass& pass, RankGroup& group, Ticks ready) {
                                  heads.columns * group.size(), pass.rank.dtype),
                        heads});
   }
-  ready = heads_to_tokens(pass, tensors, group, ready);
-  for (const TensorId tensor : pass.op().inputs) {
-    pass.state.erase(tensor, Form::kHeadCutGradient);
-    pass.state.erase(tensor, Form::kHeadCutValue);
-  }
-  pass.state.erase(pass.output(), Form::kHeadCutGradient);
-  return ready;
+  return heads_to_tokens(pass, tensors, group, ready);
 }
 
 Ticks exchange_heads(OperatorPass& pass, bool forward, RankGroup& group, Ticks ready) {

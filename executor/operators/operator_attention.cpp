@@ -155,14 +155,12 @@ void forward(OperatorPass& pass, const Attention& attention) {
                          ? pass.make(pass.output(), Form::kHeadCutValue, q.rows,
                                      heads.heads * attention.value_size, pass.rank.dtype)
                          : pass.make_value(pass.output(), q.rows);
-  OwnedMatrix& sums = pass.state.statistics[pass.id.value];
-  sums = OwnedMatrix();
-  sums = pass.rank.matrix(MemoryClass::kActivations, 1, q.rows * heads.heads, Dtype::kFp32);
+  const std::span<float> sums = floats_of(pass.make_softmax_sums(q.rows * heads.heads));
   for (const QueryRun& queries : query_runs(pass)) {
     const KeyRun keys = all_keys(pass, queries);
     const AttentionShape shape = call_shape(pass, attention, queries, keys);
     const Matrix part = rows_of(out, queries.first_row, queries.rows);
-    const std::span<float> statistics = statistics_of(sums.floats(), queries, heads.heads);
+    const std::span<float> statistics = statistics_of(sums, queries, heads.heads);
     pass.rank.run(pass.rank.kernels.attention_forward,
                   {.shape = shape,
                    .q = rows_of(q, queries.first_row, queries.rows),

@@ -46,7 +46,6 @@ Ticks sum_input_gradient(OperatorPass& pass, const Collective& collective, RankG
                          Ticks ready) {
   const TensorId tensor = collective.tensor;
   OwnedMatrix all = std::move(*pass.state.find(tensor, Form::kPartialGradient));
-  pass.state.erase(tensor, Form::kPartialGradient);
   if (collective.kind == CollectiveKind::kAllReduce) {
     ready = all_reduce(group, all.view(), ready);
     if (pass.state.find(tensor, Form::kGradient) == nullptr)

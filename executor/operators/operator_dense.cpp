@@ -200,6 +200,7 @@ std::optional<OperatorPass> gelu_beside(const OperatorPass& pass, int distance) 
     return std::nullopt;
   OperatorPass beside = pass;
   beside.id = OperatorId(number);
+  beside.buffers = pass.next_buffers;
   const auto* shape = std::get_if<Activation>(&beside.op().shape);
   if (shape == nullptr || shape->kind != ActivationKind::kGelu) return std::nullopt;
   return beside;

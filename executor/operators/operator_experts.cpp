@@ -172,14 +172,18 @@ void backward_input(OperatorPass& pass, const TokenDispatch& dispatch) {
   const Matrix x = pass.value(pass.input(0));
   const Block own = dispatched_rows(pass, x);
   const Routing& routing = routing_of(pass, pass.input(1));
-  OwnedMatrix sum = pass.rank.matrix(MemoryClass::kWorking, x.rows, x.columns, pass.rank.dtype);
+  const bool is_complete = own.size() == x.rows;  // else completed by gather_dispatched()
+  OwnedMatrix sum = is_complete
+                        ? pass.temporary(MemoryClass::kWorking, x.rows, x.columns, pass.rank.dtype)
+                        : pass.allocate(pass.input(0), Form::kPartialGradient, x.rows, x.columns,
+                                        pass.rank.dtype);
   pass.rank.run(pass.rank.kernels.combine_rows, {.x = pass.gradient(pass.output()),
                                                  .index = routing.row_of_slot,
                                                  .copies = dispatch.experts_per_token,
                                                  .y = rows_of(sum.view(), own.begin, own.size())});
-  if (own.size() == x.rows)
+  if (is_complete)
     pass.add_gradient(pass.input(0), sum.view());
-  else  // completed by gather_dispatched()
+  else
     pass.state.dispatched_gradient = std::move(sum);
 }
 
@@ -207,7 +211,7 @@ void forward(OperatorPass& pass, const ExpertLinear& expert) {
     const Matrix held = pass.parameters.weight(parameters[1]);
     bias = held;
     if (held.columns < y.columns) {
-      widened = pass.rank.matrix(MemoryClass::kWorking, held.rows, y.columns, held.dtype);
+      widened = pass.temporary(MemoryClass::kWorking, held.rows, y.columns, held.dtype);
       pass.rank.run(pass.rank.kernels.fill, {.y = flat(widened.view()), .value = 0});
       const Block mine = bias_columns(pass, expert, y.columns);
       pass.rank.run(pass.rank.kernels.copy_heads, {.x = held,

@@ -46,18 +46,50 @@ Matrix OperatorPass::make_value(TensorId tensor, std::int64_t value_rows) {
   return make(tensor, Form::kValue, value_rows, width(tensor), dtype);
 }
 
+const HeldBuffer& OperatorPass::acquired(const BufferKey& buffer) const {
+  const auto found = std::ranges::find_if(buffers, [&](const BufferEvent& event) {
+    return event.action == BufferAction::kAcquire && event.buffer == buffer;
+  });
+  MW_CHECK(found != buffers.end());
+  return found->held;
+}
+
+OwnedMatrix OperatorPass::allocate(TensorId tensor, Form form, std::int64_t value_rows,
+                                   std::int64_t columns, Dtype dtype) {
+  const HeldBuffer& held = acquired({tensor.value, form});
+  OwnedMatrix made = rank.matrix(held.what, value_rows, columns, dtype);
+  MW_CHECK(rank.activation(tensor).routed || held.bytes == Bytes(std::ssize(made.bytes())));
+  return made;
+}
+
 Matrix OperatorPass::make(TensorId tensor, Form form, std::int64_t value_rows, std::int64_t columns,
                           Dtype dtype) {
-  const auto acquired = std::ranges::find_if(buffers, [&](const BufferEvent& event) {
-    return event.action == BufferAction::kAcquire && event.buffer == BufferKey{tensor.value, form};
-  });
-  MW_CHECK(acquired != buffers.end());
   OwnedMatrix& made = state.tensors[{tensor.value, form}];
   made = OwnedMatrix();  // free the old one first
-  made = rank.matrix(acquired->held.what, value_rows, columns, dtype);
-  MW_CHECK(rank.activation(tensor).routed ||
-           acquired->held.bytes == Bytes(std::ssize(made.bytes())));
+  made = allocate(tensor, form, value_rows, columns, dtype);
   return made.view();
+}
+
+Matrix OperatorPass::make_softmax_sums(std::int64_t count) {
+  const HeldBuffer& held = acquired({id.value, Form::kSoftmaxSums});
+  OwnedMatrix& sums = state.statistics[id.value];
+  sums = OwnedMatrix();  // free the old ones first
+  sums = rank.matrix(held.what, 1, count, Dtype::kFp32);
+  MW_CHECK(held.bytes == Bytes(std::ssize(sums.bytes())));
+  return sums.view();
+}
+
+OwnedMatrix OperatorPass::temporary(MemoryClass what, std::int64_t value_rows, std::int64_t columns,
+                                    Dtype dtype, int count) {
+  OwnedMatrix made = rank.matrix(what, value_rows, columns, dtype);
+  check_temporary({Bytes(count * std::ssize(made.bytes())), what});
+  return made;
+}
+
+void OperatorPass::check_temporary(const HeldBuffer& held) const {
+  MW_CHECK(std::ranges::any_of(buffers, [&](const BufferEvent& event) {
+    return event.action == BufferAction::kBeginTemporary && event.held == held;
+  }));
 }
 
 void OperatorPass::add_gradient(TensorId tensor, const ConstMatrix& more) {

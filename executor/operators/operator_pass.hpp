@@ -21,9 +21,10 @@ class OperatorPass {
   const TrainingOptions& options;
   int step = 0;          ///< training step number
   int expert_nodes = 1;  ///< nodes that the experts of a layer are spread over
-  /// What happens to buffers from the current step of the task on: make() allocates what the graph
-  /// acquires here.
-  std::span<const BufferEvent> buffers = {};
+  /// What happens to buffers while these kernels, or this collective, run: make() allocates what
+  /// the graph acquires here. Then what happens up to the end of the next operator: for a product
+  /// that computes a part of it.
+  std::span<const BufferEvent> buffers = {}, next_buffers = {};
 
   const Operator& op() const { return rank.op(id); }
   TensorId input(std::size_t i = 0) const { return op().inputs[i]; }
@@ -46,10 +47,20 @@ class OperatorPass {
   /// Local columns of an activation.
   std::int64_t width(TensorId tensor) const;
   Matrix make_value(TensorId tensor, std::int64_t value_rows);
-  /// A buffer that the graph names, with its size, except for routed rows, whose number is known
-  /// only now.
+  /// The memory class and size of a buffer that the graph acquires here.
+  const HeldBuffer& acquired(const BufferKey& buffer) const;
+  /// A buffer that the graph acquires here, with its size, except for routed rows, whose number is
+  /// known only now.
+  OwnedMatrix allocate(TensorId tensor, Form form, std::int64_t value_rows, std::int64_t columns,
+                       Dtype dtype);
   Matrix make(TensorId tensor, Form form, std::int64_t value_rows, std::int64_t columns,
               Dtype dtype);
+  Matrix make_softmax_sums(std::int64_t count);  ///< [1, count]
+  /// Working memory of this step, which the graph names as one buffer of `count` such matrices.
+  OwnedMatrix temporary(MemoryClass what, std::int64_t value_rows, std::int64_t columns,
+                        Dtype dtype, int count = 1);
+  /// Fails unless the graph names working memory of this size.
+  void check_temporary(const HeldBuffer& held) const;
 
   /// Calls write(destination, adds) with a new gradient of the shape of `like`, or, with adds set,
   /// the gradient that other consumers of the tensor have started to accumulate.

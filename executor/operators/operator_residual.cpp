@@ -1,4 +1,5 @@
 // Residual additions and gates at the end of layer branches, with the preceding dropout.
+#include "core/base/check.hpp"
 #include "executor/operators/operator_pass.hpp"
 
 namespace meshwright {
@@ -25,8 +26,10 @@ std::span<std::uint8_t> bytes_of(Buffer& mask) {
 
 void drop(OperatorPass& pass, const ResidualAdd& add, const ConstMatrix& x, const Matrix& y) {
   Buffer& mask = pass.state.dropout_masks[pass.id.value];
-  mask = Buffer();
-  mask = Buffer(pass.rank.memory, MemoryClass::kActivations, Bytes(x.rows * x.columns));
+  mask = Buffer();  // free the old one first
+  const HeldBuffer& held = pass.acquired({pass.id.value, Form::kDropoutMask});
+  MW_CHECK(held.bytes == Bytes(x.rows * x.columns));
+  mask = Buffer(pass.rank.memory, held.what, held.bytes);
   pass.rank.run(pass.rank.kernels.dropout_forward, {.mask = pass.dropout_mask(add.dropout),
                                                     .rows = token_numbers(pass, x),
                                                     .x = x,
@@ -53,7 +56,7 @@ void backward_input(OperatorPass& pass, const ResidualAdd& add) {
     for (const TensorId input : pass.op().inputs) pass.add_gradient(input, dy);
     return;
   }
-  OwnedMatrix kept = pass.rank.matrix(MemoryClass::kWorking, dy.rows, dy.columns, pass.rank.dtype);
+  OwnedMatrix kept = pass.temporary(MemoryClass::kWorking, dy.rows, dy.columns, pass.rank.dtype);
   pass.rank.run(pass.rank.kernels.dropout_backward,
                 {.probability = static_cast<float>(add.dropout),
                  .kept = bytes_of(pass.state.dropout_masks.at(pass.id.value)),

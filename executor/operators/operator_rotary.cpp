@@ -74,7 +74,7 @@ void forward_latent(OperatorPass& pass) {
   const Matrix q = pass.value(pass.input(0)), shared = pass.whole(pass.input(2));
   rotate(pass, q, pass.make_value(pass.output(0), q.rows), sizes.of_query(), false);
   OwnedMatrix turned =
-      pass.rank.matrix(MemoryClass::kWorking, shared.rows, shared.columns, pass.rank.dtype);
+      pass.temporary(MemoryClass::kWorking, shared.rows, shared.columns, pass.rank.dtype);
   rotate(pass, shared, turned.view(), sizes.of_shared(), false);
   const Matrix keys = pass.make_value(pass.output(1), q.rows);
   pass.rank.run(pass.rank.kernels.copy_heads, {.x = pass.value(pass.input(1)),
@@ -115,7 +115,7 @@ void backward_latent(OperatorPass& pass) {
                  .heads_y = sizes.heads,
                  .size_y = sizes.positionless(),
                  .count = sizes.positionless()});
-  OwnedMatrix sum = pass.rank.matrix(MemoryClass::kWorking, dk.rows, sizes.shared, pass.rank.dtype);
+  OwnedMatrix sum = pass.temporary(MemoryClass::kWorking, dk.rows, sizes.shared, pass.rank.dtype);
   pass.rank.run(pass.rank.kernels.copy_heads, {.x = dk,
                                                .y = sum.view(),
                                                .heads_x = sizes.heads,

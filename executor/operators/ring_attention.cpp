@@ -18,15 +18,21 @@ namespace {
 /// Keys and values of one rank, or their gradients, as one message.
 class KeyValueBlock {
  public:
-  KeyValueBlock(OperatorPass& pass, std::int64_t rows, std::int64_t key_columns,
-                std::int64_t value_columns, Dtype dtype)
-      : keys_(pass.rank.matrix(MemoryClass::kCommunication, rows, key_columns, dtype)),
-        values_(pass.rank.matrix(MemoryClass::kCommunication, rows, value_columns, dtype)) {}
+  /// Like this rank's own; the graph names `count` of them as one buffer.
+  KeyValueBlock(OperatorPass& pass, int count)
+      : keys_(matrix_like(pass, pass.value(pass.input(1)))),
+        values_(matrix_like(pass, pass.value(pass.input(2)))) {
+    const std::int64_t bytes = std::ssize(keys_.bytes()) + std::ssize(values_.bytes());
+    pass.check_temporary({Bytes(count * bytes), MemoryClass::kCommunication});
+  }
   Matrix keys() { return keys_.view(); }
   Matrix values() { return values_.view(); }
   std::array<std::span<std::byte>, 2> bytes() { return {keys_.bytes(), values_.bytes()}; }
 
  private:
+  static OwnedMatrix matrix_like(OperatorPass& pass, const Matrix& m) {
+    return pass.rank.matrix(MemoryClass::kCommunication, m.rows, m.columns, pass.rank.dtype);
+  }
   OwnedMatrix keys_, values_;
 };
 
@@ -65,11 +71,10 @@ class Ring {
   int size_;
 };
 
-KeyValueBlock own_block(OperatorPass& pass) {
-  const Matrix k = pass.value(pass.input(1)), v = pass.value(pass.input(2));
-  KeyValueBlock block(pass, k.rows, k.columns, v.columns, pass.rank.dtype);
-  copy(pass, k, block.keys());
-  copy(pass, v, block.values());
+KeyValueBlock own_block(OperatorPass& pass, int count) {
+  KeyValueBlock block(pass, count);
+  copy(pass, pass.value(pass.input(1)), block.keys());
+  copy(pass, pass.value(pass.input(2)), block.values());
   return block;
 }
 
@@ -97,8 +102,8 @@ void attend_block(OperatorPass& pass, const Attention& attention, KeyValueBlock&
   const std::int64_t heads = local_heads(pass, attention).heads;
   for_each_meeting(pass, attention, owner, [&](const QueryRun& queries, const KeyRun& keys) {
     const AttentionShape shape = call_shape(pass, attention, queries, keys);
-    OwnedMatrix part = pass.rank.matrix(MemoryClass::kWorking, queries.rows,
-                                        heads * attention.value_size, Dtype::kFp32);
+    OwnedMatrix part = pass.temporary(MemoryClass::kWorking, queries.rows,
+                                      heads * attention.value_size, Dtype::kFp32);
     OwnedMatrix part_sums = pass.rank.numbers(queries.rows * heads);
     pass.rank.run(pass.rank.kernels.attention_forward,
                   {.shape = shape,
@@ -121,19 +126,16 @@ void attend_block(OperatorPass& pass, const Attention& attention, KeyValueBlock&
 void ring_forward(OperatorPass& pass, const Attention& attention) {
   const LocalHeads heads = local_heads(pass, attention);
   const std::int64_t rows = pass.value(pass.input(0)).rows;
-  OwnedMatrix& sums = pass.state.statistics[pass.id.value];
-  sums = OwnedMatrix();
-  sums = pass.rank.matrix(MemoryClass::kActivations, 1, rows * heads.heads, Dtype::kFp32);
-  RunningResult running{pass.rank.matrix(MemoryClass::kWorking, rows,
-                                         heads.heads * attention.value_size, Dtype::kFp32),
-                        sums.floats()};
+  const Matrix sums = pass.make_softmax_sums(rows * heads.heads);
+  RunningResult running{
+      pass.temporary(MemoryClass::kWorking, rows, heads.heads * attention.value_size, Dtype::kFp32),
+      floats_of(sums)};
   clear(pass, running.out.view());
-  pass.rank.run(pass.rank.kernels.fill, {.y = flat(sums.view()), .value = -INFINITY});
+  pass.rank.run(pass.rank.kernels.fill, {.y = flat(sums), .value = -INFINITY});
 
   Ring ring(pass);
-  KeyValueBlock here = own_block(pass);
-  KeyValueBlock next(pass, here.keys().rows, here.keys().columns, here.values().columns,
-                     pass.rank.dtype);
+  constexpr int kBlocks = 2;
+  KeyValueBlock here = own_block(pass, kBlocks), next(pass, kBlocks);
   for (int step = 0; step < ring.size(); ++step) {
     const bool travels = step + 1 < ring.size();
     if (travels) ring.send(here);
@@ -200,17 +202,13 @@ void differentiate_block(OperatorPass& pass, const Attention& attention, KeyValu
 void ring_backward(OperatorPass& pass, const Attention& attention) {
   const Matrix q = pass.value(pass.input(0));
   const std::span<float> sums = pass.state.statistics.at(pass.id.value).floats();
-  RingGradients own{pass.rank.matrix(MemoryClass::kWorking, q.rows, q.columns, Dtype::kFp32), sums,
+  RingGradients own{pass.temporary(MemoryClass::kWorking, q.rows, q.columns, Dtype::kFp32), sums,
                     deltas_of(pass, attention, sums)};
   clear(pass, own.dq.view());
 
   Ring ring(pass);
-  KeyValueBlock here = own_block(pass);
-  const auto block_like = [&] {
-    return KeyValueBlock(pass, here.keys().rows, here.keys().columns, here.values().columns,
-                         pass.rank.dtype);
-  };
-  KeyValueBlock next = block_like(), gradients = block_like();
+  constexpr int kBlocks = 3;
+  KeyValueBlock here = own_block(pass, kBlocks), next(pass, kBlocks), gradients(pass, kBlocks);
   clear(pass, gradients.keys());
   clear(pass, gradients.values());
   for (int step = 0; step < ring.size(); ++step) {
@@ -235,8 +233,7 @@ Ticks start_ring(OperatorPass& pass, RankGroup& group, Ticks ready) {
 }
 
 Ticks finish_ring(OperatorPass& pass, RankGroup& group, Ticks ready) {
-  const Matrix k = pass.value(pass.input(1)), v = pass.value(pass.input(2));
-  KeyValueBlock gradients(pass, k.rows, k.columns, v.columns, pass.rank.dtype);
+  KeyValueBlock gradients(pass, /*count=*/1);
   Ring(pass).receive(gradients);
   pass.add_gradient(pass.input(1), gradients.keys());
   pass.add_gradient(pass.input(2), gradients.values());

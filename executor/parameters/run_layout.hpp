@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "executor/tasks/rank_run.hpp"
+#include "executor/tasks/runnable_graph.hpp"
 #include "executor/transport/collectives.hpp"
 
 namespace meshwright {

@@ -32,6 +32,9 @@ class Training {
       : request_(request),
         runnable_(request_.graph, request_.plan, request_.cost_model),
         gathered_(request_) {
+    const bool is_real = request.clock != TimelineClock::kReplay;
+    for (const Work& work : request.graph.works)  // LoweringOptions::programs
+      MW_CHECK(!is_real || !is_pass(work.kind) || work.program >= 0);
     const std::int64_t microbatches = microbatch_count(request.plan.strategy) * request.steps;
     for (const Task& task : request.graph.tasks)
       MW_CHECK(!covers_all_steps_ || task.microbatch < microbatches);

@@ -51,7 +51,9 @@ struct TrainingRun {
 struct TrainingRequest {
   const Plan& plan;
   const ModelGraph& model;
-  const TaskGraph& graph;  ///< of all ranks, and of all steps for flushless schedules
+  /// Of all ranks, with programs (see LoweringOptions) unless it is replayed, and of all steps for
+  /// flushless schedules.
+  const TaskGraph& graph;
   const CostModel& cost_model;
   const TokenText& text;
   const KernelTable& kernels;

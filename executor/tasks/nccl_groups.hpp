@@ -1,7 +1,7 @@
 /// The process groups of a plan, for NCCL.
 #pragma once
 
-#include "executor/tasks/rank_run.hpp"
+#include "executor/tasks/runnable_graph.hpp"
 #include "executor/transport/nccl_communicator.hpp"
 
 namespace meshwright {

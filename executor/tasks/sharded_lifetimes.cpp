@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "executor/tasks/rank_run.hpp"
+#include "executor/tasks/runnable_graph.hpp"
 
 namespace meshwright {
 namespace {

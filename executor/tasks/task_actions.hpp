@@ -16,8 +16,10 @@ struct LayerStep {
   ProgramStep place;  ///< its layer, operator and tensor; -1: the whole rank (optimizer)
   const Step* step = nullptr;
   std::int32_t index = 0;  ///< in its task
-  /// The events of the task's buffers from this step on.
-  std::span<const BufferEvent> buffers = {};
+  /// The events of buffers from this step to the end of the run of kernels that it belongs to:
+  /// those of one operator and phase without a collective in between, which actions compute at
+  /// once. Then those of the rest of the operator and of the next operator's first run.
+  std::span<const BufferEvent> buffers = {}, next_buffers = {};
   Ticks price;
   Ticks wait;  ///< predicted wait for the slowest member before a collective
 };

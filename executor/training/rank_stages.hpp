@@ -10,7 +10,7 @@
 #include "core/schedule/schedule.hpp"
 #include "executor/operators/microbatch_state.hpp"
 #include "executor/parameters/stage_parameters.hpp"
-#include "executor/tasks/rank_run.hpp"
+#include "executor/tasks/runnable_graph.hpp"
 
 namespace meshwright {
 

@@ -30,6 +30,23 @@ int expert_nodes_of(const TaskGraph& graph) {
   return nodes;
 }
 
+/// What happens to buffers in one step.
+std::span<const BufferEvent> events_of(const LayerStep& step) {
+  return {step.buffers.begin(),
+          std::ranges::upper_bound(step.buffers, step.index, {}, &BufferEvent::step)};
+}
+
+/// A buffer that the step acquires anew was replaced when it was made.
+void free_consumed(MicrobatchState& state, const LayerStep& step) {
+  const std::span<const BufferEvent> events = events_of(step);
+  for (auto event = events.begin(); event != events.end(); ++event) {
+    const bool is_replaced = std::any_of(event, events.end(), [&](const BufferEvent& later) {
+      return later.action == BufferAction::kAcquire && later.buffer == event->buffer;
+    });
+    if (event->action == BufferAction::kConsume && !is_replaced) state.erase(event->buffer);
+  }
+}
+
 bool is_backward(TaskKind kind) {
   return kind == TaskKind::kBackward || kind == TaskKind::kBackwardInput;
 }
@@ -116,8 +133,7 @@ void TrainingActions::begin_task(const RunTask& task) {
   sharded_.open_gradients(task.id);
   if (!rows_.contains(task.microbatch))
     rows_[task.microbatch] = rows_of(task.microbatch, rank_.at.data);
-  const bool is_pass = is_compute(task.kind) && task.kind != TaskKind::kOptimizer;
-  if (!is_pass || !runnable_.begins_pass(task)) return;
+  if (!is_pass(task.kind) || !runnable_.begins_pass(task)) return;
   RankStage& stage = stages_.of(task);
   const bool is_forward = task.kind == TaskKind::kForward;
   if (steps_.versions() && (is_forward || is_backward(task.kind)))
@@ -183,7 +199,8 @@ OperatorPass TrainingActions::pass_over(RankStage& stage, const TokenRows& rows,
           .options = options_,
           .step = static_cast<int>(steps_.first()),
           .expert_nodes = expert_nodes_,
-          .buffers = step.buffers};
+          .buffers = step.buffers,
+          .next_buffers = step.next_buffers};
 }
 
 void TrainingActions::compute(const RunTask& task, const LayerStep& step, const Kernel& kernel) {
@@ -215,15 +232,15 @@ Ticks TrainingActions::communicate(const RunTask& task, const LayerStep& step,
   return meshwright::communicate(pass, here, group, ready);
 }
 
-/// Frees the buffers whose last reader is done.
+/// Frees the buffers that the previous step has consumed, and those whose last reader is done.
 void TrainingActions::begin_layer_step(const Task& task, const LayerStep& step) {
+  MicrobatchState& state = stages_.of(task).microbatches.at(task.microbatch);
+  if (step.index > 0)
+    free_consumed(state, runnable_.steps_of(task)[static_cast<std::size_t>(step.index) - 1]);
   if (step.place.layer != current_layer_) end_layer(task);
   current_layer_ = step.place.layer;
-  MicrobatchState& state = stages_.of(task).microbatches.at(task.microbatch);
-  for (const BufferEvent& event : step.buffers) {
-    if (event.step != step.index) break;
+  for (const BufferEvent& event : events_of(step))
     if (event.action == BufferAction::kRelease) state.erase(event.buffer);
-  }
 }
 
 void TrainingActions::end_layer(const Task& task) {
@@ -238,9 +255,11 @@ void TrainingActions::end_steps(const Task& task) {
   end_layer(task);
   RankStage& stage = stages_.of(task);
   MicrobatchState& state = stage.microbatches.at(task.microbatch);
+  if (const std::vector<LayerStep>& steps = runnable_.steps_of(task); !steps.empty())
+    free_consumed(state, steps.back());
   for (const BufferEvent& event : runnable_.last_buffers_of(task)) {
     if (event.action == BufferAction::kRelease) state.erase(event.buffer);
-    if (event.action == BufferAction::kConsume &&
+    if (event.action == BufferAction::kConsume &&  // by its send
         event.buffer == BufferKey{stage.output.value, Form::kValue})
       state.output_is_sent = true;
   }
@@ -264,8 +283,10 @@ std::span<std::byte> TrainingActions::incoming(const RunTask& receive) {
   const TensorId tensor = gradient ? stage.output : stage.input;
   MicrobatchState& state = stage.microbatches[receive.microbatch];
   OwnedMatrix& message = state.tensors[{tensor.value, gradient ? Form::kGradient : Form::kValue}];
-  message = rank_.matrix(gradient ? MemoryClass::kWorking : MemoryClass::kActivations,
-                         rank_.tokens.cut, rank_.activation(tensor).width, rank_.dtype);
+  const LiveBuffers sizes(rank_.model, rank_.shard);
+  const HeldBuffer held = gradient ? sizes.gradient_of(tensor) : sizes.value_of(tensor);
+  message = rank_.matrix(held.what, rank_.tokens.cut, rank_.activation(tensor).width, rank_.dtype);
+  MW_CHECK(held.bytes == Bytes(std::ssize(message.bytes())));
   return message.bytes();
 }
 

@@ -9,7 +9,7 @@
 #include "executor/operators/operator_pass.hpp"
 #include "executor/parameters/parameter_exchange.hpp"
 #include "executor/ranks/training_options.hpp"
-#include "executor/tasks/rank_run.hpp"
+#include "executor/tasks/runnable_graph.hpp"
 #include "executor/tasks/task_actions.hpp"
 #include "executor/training/finite_checks.hpp"
 #include "executor/training/gradient_norm.hpp"
