@@ -6,6 +6,7 @@
 
 #include "executor/parameters/owned_parameters.hpp"
 #include "executor/tasks/forwarding_actions.hpp"
+#include "executor/tasks/rank_run.hpp"
 #include "executor/training/training_actions.hpp"
 #include "executor/transport/thread_communicator.hpp"
 #include "tests/executor/runs/tiny_training.hpp"
