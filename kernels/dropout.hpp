@@ -36,7 +36,9 @@ struct DropoutMask {
 }
 /// A number below `threshold` drops the element.
 [[gnu::always_inline]] constexpr std::uint32_t dropout_threshold(float probability) {
-  return static_cast<std::uint32_t>(probability * 0x1p24F + 0.5F);
+  const float scaled = probability * 0x1p24F;
+  const auto whole = static_cast<std::uint32_t>(scaled);
+  return scaled - static_cast<float>(whole) < 0.5F ? whole : whole + 1;
 }
 [[gnu::always_inline]] constexpr bool is_kept(std::uint32_t row, std::int64_t column,
                                               std::uint32_t threshold) {

@@ -26,7 +26,7 @@ std::int64_t parameters_of_block(const ProbeShape& shape) {
     case ProbeKind::kMixture:
       break;
   }
-  return (4 + 6 * kExperts) * square;
+  return (4 + 6 * std::int64_t{kExperts}) * square;
 }
 
 int blocks_of(const ProbeShape& shape) {
@@ -114,7 +114,7 @@ KernelProbe probe_of(const ProbeShape& shape) {
   probe.model = build_transformer(config_of(shape), "probe", "llama", "probe");
   Strategy& s = probe.strategy;
   s.micro_batch = shape.sequences;
-  s.global_batch = kMicrobatches * shape.sequences * replicas_of(shape);
+  s.global_batch = std::int64_t{kMicrobatches} * shape.sequences * replicas_of(shape);
   if (shape.kind == ProbeKind::kMixture)
     s.degrees.data = s.degrees.expert = static_cast<int>(shape.cut);
   else

@@ -40,6 +40,7 @@ std::vector<PublishedSet> read_sets(const ValidateFlags& flags) {
     sets.push_back(read_set(name));
   if (flags.sets.empty()) return sets;
   std::vector<std::string> names;
+  names.reserve(sets.size());
   for (const PublishedSet& set : sets) names.push_back(set.name);
   for (const std::string& name : flags.sets)
     if (std::find(names.begin(), names.end(), name) == names.end())

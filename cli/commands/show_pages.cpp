@@ -51,8 +51,7 @@ Table layers_table(const ModelGraph& model, Json& entries) {
     const std::int64_t parameters = parameter_count(model, LayerId(i));
     table.rows.push_back({name_of(layer.kind), std::to_string(count), grouped(parameters)});
     Json operators = Json::array();
-    for (std::int32_t o = 0; o < layer.operator_count; ++o)
-      operators.push_back(model.operators[static_cast<std::size_t>(layer.first_operator + o)].name);
+    for (const Operator& op : operators_of(model, LayerId(i))) operators.push_back(op.name);
     entries.push_back({{"kind", name_of(layer.kind)},
                        {"count", count},
                        {"parameters_each", parameters},
@@ -64,6 +63,7 @@ Table layers_table(const ModelGraph& model, Json& entries) {
 
 std::string sources_text(const std::map<std::string, std::string>& sources) {
   std::vector<NamedValue> list;
+  list.reserve(sources.size());
   for (const auto& [figure, source] : sources) list.push_back({figure, source});
   return list.empty() ? "" : "Sources of the figures\n" + to_text(list);
 }

@@ -39,6 +39,7 @@ void read_order(const std::string& text, RankOrder& order) {
   const std::optional<RankOrder> parsed = rank_order_from_text(text);
   if (!parsed) {
     std::vector<std::string> names;
+    names.reserve(kAxes.size());
     for (const Axis axis : kAxes) names.emplace_back(name_of(axis));
     throw UsageError(
         {.where = "--rank-order",

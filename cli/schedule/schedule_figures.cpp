@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "cli/flags/decimal_time.hpp"
+#include "cli/flags/strategy_flags.hpp"
+#include "core/base/error.hpp"
 #include "core/formats/file.hpp"
 #include "core/formats/schedule_csv.hpp"
 #include "planner/synthesis/schedule_front.hpp"
@@ -19,7 +21,7 @@ using Words = std::vector<std::string>;
 /// chunk.
 std::vector<Ticks> spread(const char* flag, const Words& words, Ticks unit,
                           const Placement& placement) {
-  const std::vector<Ticks> given = parse_decimal_times(flag, words, unit);
+  std::vector<Ticks> given = parse_decimal_times(flag, words, unit);
   const std::size_t stages = placement.device_of_stage.size(), n = given.size();
   const auto devices = static_cast<std::size_t>(placement.devices);
   if (n != 1 && n != stages && n != devices)
@@ -192,7 +194,7 @@ ScheduleFigures named_schedule(const ScheduleFlags& flags) {
   const ScheduleRule* rule = find_schedule_rule(flags.name);
   if (rule == nullptr) {
     std::vector<std::string> names = schedule_names();
-    names.push_back("auto");
+    names.emplace_back("auto");
     throw InputError(Diagnostic{.where = "--name",
                                 .what = fmt::format("unknown schedule '{}'", flags.name),
                                 .hint = suggest(flags.name, names)});

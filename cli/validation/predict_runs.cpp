@@ -115,8 +115,8 @@ Plan plan_of_run(const PublishedRun& run, const ModelGraph& model, const Cluster
   const std::vector<int> blocks = blocks_per_stage_of(run, model);
   std::vector<Diagnostic> problems;
   try {
-    const Plan plan = blocks.empty() ? complete_plan(run.strategy, model, cluster, cost_model)
-                                     : Plan{.strategy = run.strategy, .blocks_per_stage = blocks};
+    Plan plan = blocks.empty() ? complete_plan(run.strategy, model, cluster, cost_model)
+                               : Plan{.strategy = run.strategy, .blocks_per_stage = blocks};
     problems = check_plan(plan, model, cluster);
     if (problems.empty()) return plan;
   } catch (const InputError& error) {

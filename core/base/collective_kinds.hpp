@@ -54,69 +54,69 @@ struct RingStepCount {
 
 struct CollectiveTraits {
   CollectiveKind kind;
-  std::string_view name;  ///< in plans, reports and calibration files
   TrafficPattern pattern;
-  RingStepCount steps = {};         ///< of rings; as NCCL's tuning model counts
   bool is_calibrated = false;       ///< measured by `calibrate`, stored in calibration files
+  RingStepCount steps = {};         ///< of rings; as NCCL's tuning model counts
+  std::string_view name;            ///< in plans, reports and calibration files
   std::string_view nccl_test = {};  ///< program of nccl-tests, without "_perf"; empty: none
   std::array<std::string_view, 2> in_traces = {};  ///< parts of PyTorch's names for it
 };
 
 inline constexpr CollectiveTraits kCollectives[]{
     {.kind = CollectiveKind::kAllReduce,
-     .name = "all-reduce",
      .pattern = TrafficPattern::kRing,
-     .steps = {2, -2},
      .is_calibrated = true,
+     .steps = {2, -2},
+     .name = "all-reduce",
      .nccl_test = "all_reduce",
      .in_traces = {"allreduce", "all_reduce"}},
     {.kind = CollectiveKind::kAllGather,
-     .name = "all-gather",
      .pattern = TrafficPattern::kRing,
-     .steps = {1, -1},
      .is_calibrated = true,
+     .steps = {1, -1},
+     .name = "all-gather",
      .nccl_test = "all_gather",
      .in_traces = {"allgather", "all_gather"}},
     {.kind = CollectiveKind::kReduceScatter,
-     .name = "reduce-scatter",
      .pattern = TrafficPattern::kRing,
-     .steps = {1, -1},
      .is_calibrated = true,
+     .steps = {1, -1},
+     .name = "reduce-scatter",
      .nccl_test = "reduce_scatter",
      .in_traces = {"reduce_scatter"}},
     {.kind = CollectiveKind::kAllToAll,
-     .name = "all-to-all",
      .pattern = TrafficPattern::kPairs,
      .is_calibrated = true,
+     .name = "all-to-all",
      .nccl_test = "alltoall",
      .in_traces = {"alltoall", "all_to_all"}},
     {.kind = CollectiveKind::kBroadcast,
-     .name = "broadcast",
      .pattern = TrafficPattern::kPipelinedRing,
-     .steps = {1, 0},
      .is_calibrated = true,
+     .steps = {1, 0},
+     .name = "broadcast",
      .nccl_test = "broadcast",
      .in_traces = {"broadcast"}},
     {.kind = CollectiveKind::kReduce,
-     .name = "reduce",
      .pattern = TrafficPattern::kPipelinedRing,
      .steps = {1, 0},
+     .name = "reduce",
      .nccl_test = "reduce"},
     {.kind = CollectiveKind::kScatter,
-     .name = "scatter",
      .pattern = TrafficPattern::kFromFirst,
+     .name = "scatter",
      .nccl_test = "scatter"},
     {.kind = CollectiveKind::kGather,
-     .name = "gather",
      .pattern = TrafficPattern::kToFirst,
+     .name = "gather",
      .nccl_test = "gather"},
     {.kind = CollectiveKind::kRingExchange,
-     .name = "ring-exchange",
-     .pattern = TrafficPattern::kNeighbors},
-    {.kind = CollectiveKind::kPush, .name = "push", .pattern = TrafficPattern::kToServers},
-    {.kind = CollectiveKind::kPull, .name = "pull", .pattern = TrafficPattern::kFromServers},
-    {.kind = CollectiveKind::kCopyToHost, .name = "to-host", .pattern = TrafficPattern::kHost},
-    {.kind = CollectiveKind::kCopyFromHost, .name = "from-host", .pattern = TrafficPattern::kHost},
+     .pattern = TrafficPattern::kNeighbors,
+     .name = "ring-exchange"},
+    {.kind = CollectiveKind::kPush, .pattern = TrafficPattern::kToServers, .name = "push"},
+    {.kind = CollectiveKind::kPull, .pattern = TrafficPattern::kFromServers, .name = "pull"},
+    {.kind = CollectiveKind::kCopyToHost, .pattern = TrafficPattern::kHost, .name = "to-host"},
+    {.kind = CollectiveKind::kCopyFromHost, .pattern = TrafficPattern::kHost, .name = "from-host"},
 };
 inline constexpr int kCollectiveKindCount = static_cast<int>(std::size(kCollectives));
 

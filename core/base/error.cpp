@@ -79,6 +79,7 @@ std::vector<std::string> nearest_names(std::string_view name,
   std::sort(near.begin(), near.end());
   near.resize(std::min(near.size(), count));
   std::vector<std::string> names;
+  names.reserve(near.size());
   for (const auto& [distance, i] : near) names.push_back(candidates[i]);
   return names;
 }

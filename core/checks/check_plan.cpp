@@ -142,12 +142,11 @@ class PlanChecks {
   /// instead.
   void check_cut_widths() {
     std::int32_t next_class = 0;
-    for (const Layer& layer : model_.layers) {
-      if (layer.layer_class != next_class) continue;
+    for (std::size_t i = 0; i < model_.layers.size(); ++i) {
+      if (model_.layers[i].layer_class != next_class) continue;
       ++next_class;
-      for (std::int32_t i = 0; i < layer.operator_count; ++i)
-        if (!cut_divides(model_.operators[static_cast<std::size_t>(layer.first_operator + i)]))
-          return;
+      for (const Operator& op : operators_of(model_, LayerId(i)))
+        if (!cut_divides(op)) return;
     }
   }
 

@@ -151,9 +151,9 @@ std::vector<LinkId> LinkNetwork::route(DeviceId from, DeviceId to) const {
     if (proxy != from) add_local_route(from, proxy, route);
     out_port = in_port;
   }
-  route.push_back(LinkId(sender.first_port_link + kDirections * out_port + kOut));
+  route.emplace_back(sender.first_port_link + kDirections * out_port + kOut);
   add_fabric_route(from_node, to_node, rails_ > 0 ? in_port : 0, route);
-  route.push_back(LinkId(receiver.first_port_link + kDirections * in_port + kIn));
+  route.emplace_back(receiver.first_port_link + kDirections * in_port + kIn);
   return route;
 }
 
@@ -171,7 +171,7 @@ void LinkNetwork::add_fabric_route(std::int32_t from_node, std::int32_t to_node,
     route.push_back(link(up_group, kOut));
     down.push_back(link(down_group, kIn));
   }
-  if (fabric_link_ >= 0) route.push_back(LinkId(fabric_link_));
+  if (fabric_link_ >= 0) route.emplace_back(fabric_link_);
   route.insert(route.end(), down.rbegin(), down.rend());
 }
 

@@ -128,7 +128,7 @@ class UnitUses {
         use.gathers = true;
         use.gather_after = i > ahead ? places[i - ahead - 1] : -1;
         // Weight-gradient passes in between need no parameters, but parameters stay gathered.
-        const auto beside = static_cast<std::size_t>(use.gather_after + 1);
+        const auto beside = static_cast<std::size_t>(std::int64_t{use.gather_after} + 1);
         uses[beside].acquired[MemoryClass::kCommunication] += bytes;
         held.push_back(i);
       }

@@ -9,10 +9,8 @@ namespace {
 
 /// Elements of has_gradient_with_inputs(): full, or sharded over tensor ranks.
 std::int64_t gradients_with_inputs(const ModelGraph& model, LayerId layer, int tensor_ranks) {
-  const Layer& l = model.layers[layer.index()];
   std::int64_t elements = 0;
-  for (int i = 0; i < l.operator_count; ++i) {
-    const Operator& op = model.operators[static_cast<std::size_t>(l.first_operator + i)];
+  for (const Operator& op : operators_of(model, layer)) {
     if (has_weight_gradient(op.shape)) continue;
     for (const TensorId id : op.parameters) {
       const auto& parameter = std::get<ParameterTensor>(model.tensors[id.index()].shape);

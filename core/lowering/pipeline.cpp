@@ -153,7 +153,7 @@ class PipelineWriter {
   void emit(std::span<const Action> group, int device) {
     inputs_.clear();
     for (const Action& action : group)
-      if (const std::int32_t input = input_of(action); input >= 0) inputs_.push_back(TaskId(input));
+      if (const std::int32_t input = input_of(action); input >= 0) inputs_.emplace_back(input);
     if (const std::int32_t barrier = barrier_before_next(device); barrier >= 0)
       inputs_.emplace_back(barrier);
     blocking_gradient_[static_cast<std::size_t>(device)].reset();

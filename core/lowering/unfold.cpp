@@ -99,10 +99,10 @@ class Unfolding {
           group / spread.stride * spread.stride * spread.count + group % spread.stride;
       for (std::int32_t m = 0; m < members.count; ++m)
         for (std::int64_t i = 0; i < spread.count; ++i)
-          copy(static_cast<std::size_t>(members.first + m),
-               first + place_at(spread, i) * spread.stride, made, graph);
+          copy(TaskId(members.first + m).index(), first + place_at(spread, i) * spread.stride, made,
+               graph);
     }
-    return static_cast<std::size_t>(members.first + members.count);
+    return TaskId(members.first + members.count).index();
   }
 
   const TaskGraph& folded_;

@@ -163,13 +163,10 @@ void mark_key_value_heads(ModelGraph& model) {
 /// The first layer that uses each parameter; -1 for tensors that are not parameters.
 std::vector<std::int32_t> owners_of_parameters(const ModelGraph& model) {
   std::vector<std::int32_t> owner(model.tensors.size(), -1);
-  for (std::size_t i = 0; i < model.layers.size(); ++i) {
-    const Layer& layer = model.layers[i];
-    for (std::int32_t o = 0; o < layer.operator_count; ++o)
-      for (const TensorId id :
-           model.operators[static_cast<std::size_t>(layer.first_operator + o)].parameters)
+  for (std::size_t i = 0; i < model.layers.size(); ++i)
+    for (const Operator& op : operators_of(model, LayerId(i)))
+      for (const TensorId id : op.parameters)
         if (owner[id.index()] < 0) owner[id.index()] = static_cast<std::int32_t>(i);
-  }
   return owner;
 }
 
@@ -187,9 +184,10 @@ class LayerComparison {
         left.output_width != right.output_width)
       return false;
     pairs_.clear();
-    for (std::int32_t o = 0; o < left.operator_count; ++o) {
-      const Operator& x = model_.operators[static_cast<std::size_t>(left.first_operator + o)];
-      const Operator& y = model_.operators[static_cast<std::size_t>(right.first_operator + o)];
+    const std::span<const Operator> lefts = operators_of(model_, LayerId(a));
+    const std::span<const Operator> rights = operators_of(model_, LayerId(b));
+    for (std::size_t o = 0; o < lefts.size(); ++o) {
+      const Operator &x = lefts[o], &y = rights[o];
       if (x.shape != y.shape || !pair(x.inputs, y.inputs) || !pair(x.outputs, y.outputs) ||
           !pair(x.parameters, y.parameters) || !pair(x.kept, y.kept))
         return false;

@@ -155,11 +155,12 @@ HeldBuffer parcels(Bytes travelling) { return {travelling * 2, MemoryClass::kCom
 /// Results are combined in fp32, in addition to the current and the incoming block of keys; the
 /// result of one call covers half of a rank's tokens of one sequence.
 void hold_ring_forward(const Counted& counted) {
-  const auto& [attention, program, live] = counted;
+  const ShardedOperator& program = counted.program;
+  LiveBuffers& live = counted.live;
   const TensorId out = program.output();
-  const std::int64_t columns = counted.heads() * attention.value_size;
+  const std::int64_t columns = counted.heads() * counted.attention.value_size;
   counted.acquire_sums();
-  live.meanwhile(floats(program.tokens().gathered * columns), [&, &live = live] {
+  live.meanwhile(floats(program.tokens().gathered * columns), [&] {
     live.meanwhile(counted.blocks(2), [&] {
       live.meanwhile(floats(program.tokens().sequence / 2 * columns));
       live.acquire(LiveBuffers::key(out), live.value_of(out));
@@ -169,10 +170,10 @@ void hold_ring_forward(const Counted& counted) {
 
 /// The gradients of the current block arrive one step later than the block.
 void hold_ring_backward(const Counted& counted) {
-  const auto& [attention, program, live] = counted;
-  const std::int64_t columns = counted.heads() * attention.key_size;
-  live.meanwhile(floats(program.tokens().gathered * columns), [&, &live = live] {
-    live.meanwhile(counted.blocks(3), [&] { live.acquire_gradient(program.input()); });
+  LiveBuffers& live = counted.live;
+  const std::int64_t columns = counted.heads() * counted.attention.key_size;
+  live.meanwhile(floats(counted.program.tokens().gathered * columns), [&] {
+    live.meanwhile(counted.blocks(3), [&] { live.acquire_gradient(counted.program.input()); });
   });
 }
 

@@ -60,6 +60,7 @@ std::vector<Kernel> kernels_of(const ModelGraph& model, OperatorId op, const Sha
   program.begin(op.value - context.layer.first_operator, phase);
   describe(program);
   std::vector<Kernel> kernels;
+  kernels.reserve(steps.size());
   for (const Step& step : steps) kernels.push_back(std::get<Kernel>(step));
   return kernels;
 }

@@ -7,6 +7,7 @@ namespace {
 std::vector<RankId> ranks_along(RankId rank, std::int64_t stride, int count) {
   const std::int64_t first = rank.value - rank.value / stride % count * stride;
   std::vector<RankId> ranks;
+  ranks.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) ranks.emplace_back(static_cast<std::int32_t>(first + i * stride));
   return ranks;
 }

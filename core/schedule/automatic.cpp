@@ -218,7 +218,7 @@ void AutomaticScheduler::plan_round() {
   for (int d = device_count() - 1; d >= 0; --d) {
     const bool follows = successor && choices_.hold_back != AutomaticChoices::HoldBack::kAlways;
     successor = follows || holds_back(d);
-    held_back_[static_cast<std::size_t>(d)] = successor;
+    held_back_[static_cast<std::size_t>(d)] = successor ? 1 : 0;
   }
 }
 

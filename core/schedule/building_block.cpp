@@ -133,12 +133,14 @@ Schedule repeat_block(std::string name, const ScheduleRequest& request,
 Schedule generate_v_half(const ScheduleRequest& request) {
   constexpr std::array<std::array<int, 4>, 6> kSteps{
       {{2, 1, 1, 2}, {2, 1, 2, 1}, {2, 2, 1, 1}, {1, 2, 1, 2}, {1, 2, 2, 1}, {1, 1, 2, 2}}};
-  return shortest_v(repeat_block("v-half", request, kSteps), request, (request.devices + 2) / 2);
+  const int limit = (request.devices + 2) / 2;
+  return shortest_v(repeat_block("v-half", request, kSteps), request, limit);
 }
 
 Schedule generate_v_min(const ScheduleRequest& request) {
   constexpr std::array<std::array<int, 4>, 1> kSteps{{{1, 1, 1, 1}}};
-  return shortest_v(repeat_block("v-min", request, kSteps), request, (request.devices + 4) / 3);
+  const int limit = (request.devices + 4) / 3;
+  return shortest_v(repeat_block("v-min", request, kSteps), request, limit);
 }
 
 }  // namespace meshwright

@@ -73,11 +73,8 @@ void Dispatcher::reset() {
 
 bool Dispatcher::has_room(const Device& device, std::size_t visit) const {
   if (device.level + device.visits[visit].held > device.limit) return false;
-  std::int64_t earlier =
-      device.visits[visit].held;  // by micro-batches that have not reached visit k
   for (std::size_t k = visit + 1; k < device.visits.size(); ++k) {
-    // Micro-batches that have passed visit k - 1 but not visit k.
-    earlier = 0;
+    std::int64_t earlier = 0;  // by micro-batches that have passed visit k - 1 but not visit k
     const std::int32_t reached = device.done[k][kForward];
     for (std::size_t i = 0; i < k; ++i) {
       const std::int32_t passed = device.done[i][kForward] + (i == visit ? 1 : 0);

@@ -67,7 +67,8 @@ class Dispatcher {
   static constexpr int kForward = 0, kInput = 1, kWeight = 2;  ///< passes: F, I, W
   /// Index of an operation.
   std::size_t operation(int pass, std::int32_t stage, std::int32_t microbatch) const {
-    return static_cast<std::size_t>((pass * stages_ + stage) * task_.microbatches + microbatch);
+    const std::int64_t row = std::int64_t{pass} * stages_ + stage;
+    return static_cast<std::size_t>(row * task_.microbatches + microbatch);
   }
   /// Start times by operation of the last run that returned an outcome.
   const std::vector<Ticks>& starts() const { return starts_; }

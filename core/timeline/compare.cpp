@@ -119,6 +119,7 @@ std::vector<JoinedTask> join(const Timeline& predicted, const std::vector<Timeli
       if (ranks.contains(key.first)) times[key].push_back(span->end - span->start);
   }
   std::vector<JoinedTask> tasks;
+  tasks.reserve(spans.size());
   for (const auto& [key, span] : spans)
     tasks.push_back({.name = key.second,
                      .track = predicted.tracks[static_cast<std::size_t>(span->track)],
@@ -161,6 +162,7 @@ bool computes(const JoinedTask& task) {
 
 std::vector<ComparedTask> worst_of(const std::vector<JoinedTask>& tasks) {
   std::vector<ComparedTask> list;
+  list.reserve(tasks.size());
   for (const JoinedTask& task : tasks) list.push_back({task.name, task.predicted, task.measured});
   const auto difference = [](const ComparedTask& task) {
     return std::abs((task.measured - task.predicted).value);
@@ -274,6 +276,7 @@ std::size_t median_step(const std::vector<Timeline>& steps) {
 
 Ticks spread_of(const std::vector<Timeline>& steps) {
   std::vector<Ticks> times;
+  times.reserve(steps.size());
   for (const Timeline& step : steps) times.push_back(step_time(step));
   std::sort(times.begin(), times.end());
   const auto at = [&](std::size_t quarter) { return times[(times.size() - 1) * quarter / 4]; };

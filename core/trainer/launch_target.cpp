@@ -18,6 +18,7 @@ std::optional<LaunchTarget> launch_target_from_word(std::string_view word) {
 
 std::vector<std::string> launch_words() {
   std::vector<std::string> words;
+  words.reserve(kLaunchTargetCount);
   for (int t = 0; t < kLaunchTargetCount; ++t)
     words.emplace_back(word_of(static_cast<LaunchTarget>(t)));
   return words;

@@ -32,8 +32,7 @@ void run_ranks(int ranks, const std::function<void(Communicator&)>& body) {
 }
 
 void synchronize(Communicator& communicator) {
-  std::vector<RankId> all;
-  for (int i = 0; i < communicator.rank_count(); ++i) all.emplace_back(std::int32_t{i});
+  const std::vector<RankId> all = all_ranks(communicator.rank_count());
   RankGroup group(communicator, all, {Channel::kControl, 8});
   std::vector<std::byte> nothing(all.size());
   group.all_gather(nothing, 1, Ticks());
@@ -129,8 +128,7 @@ CollectiveCurve curve_of(CollectiveKind kind, int ranks) {
   const Call call = call_of(kind);
   std::vector<CurvePoint> points;
   run_ranks(ranks, [&](Communicator& communicator) {
-    std::vector<RankId> all;
-    for (int i = 0; i < ranks; ++i) all.emplace_back(std::int32_t{i});
+    const std::vector<RankId> all = all_ranks(ranks);
     for (std::int64_t bytes = kFirst; bytes <= kLast; bytes *= kFactor) {
       std::vector<float> values(static_cast<std::size_t>(bytes) / sizeof(float), 1.0F);
       std::vector<Seconds> times;

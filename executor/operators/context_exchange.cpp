@@ -83,7 +83,7 @@ struct Parcels {
     const std::size_t size = row_bytes_of(sent.view());
     for (int r = 0; r < group.size(); ++r) {
       const std::size_t first = static_cast<std::size_t>(r) * size;
-      out.push_back(sent.bytes().subspan(first, size));
+      out.emplace_back(sent.bytes().subspan(first, size));
       in.push_back(received.bytes().subspan(first, size));
     }
     return group.all_to_all(out, in, ready);

@@ -210,9 +210,7 @@ PartShards shards_of_part(const ModelGraph& model, std::span<const LayerId> laye
   PartShards made;
   std::vector<TensorId> seen{elsewhere};
   for (const LayerId layer : layers) {
-    const Layer& l = model.layers[layer.index()];
-    for (int i = 0; i < l.operator_count; ++i) {
-      const Operator& op = model.operators[static_cast<std::size_t>(l.first_operator + i)];
+    for (const Operator& op : operators_of(model, layer)) {
       for (std::size_t p = 0; p < op.parameters.size(); ++p) {
         if (std::find(seen.begin(), seen.end(), op.parameters[p]) != seen.end()) continue;
         seen.push_back(op.parameters[p]);

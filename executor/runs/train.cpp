@@ -229,22 +229,16 @@ class Training {
     return share;
   }
 
-  std::vector<RankId> all_ranks() const {
-    std::vector<RankId> ranks;
-    for (std::size_t i = 0; i < request_.graph.ranks.size(); ++i) ranks.emplace_back(i);
-    return ranks;
-  }
-
   /// Time zero of a step: chosen by rank 0 once all ranks are ready.
   RankClock::Moment common_origin(Communicator& communicator) const {
-    RankGroup all(communicator, all_ranks(), {Channel::kControl, 0});
+    RankGroup all(communicator, all_ranks(communicator.rank_count()), {Channel::kControl, 0});
     auto nanoseconds = std::chrono::steady_clock::now().time_since_epoch();
     all.broadcast(std::as_writable_bytes(std::span(&nanoseconds, 1)), 0, Ticks());
     return RankClock::Moment(nanoseconds);
   }
 
   double mean_loss(Communicator& communicator, const TrainingActions& actions, int step) const {
-    RankGroup all(communicator, all_ranks(), {Channel::kControl, 1});
+    RankGroup all(communicator, all_ranks(communicator.rank_count()), {Channel::kControl, 1});
     std::vector<double> sums(2 * static_cast<std::size_t>(all.size()));
     const std::size_t mine = 2 * static_cast<std::size_t>(all.index());
     sums[mine] = actions.loss_sum();
@@ -282,10 +276,7 @@ class Training {
     MW_CHECK(number >= 0);
     RankStage& stage = actions.stages()[static_cast<std::size_t>(number)];
     for (std::size_t l = stage.layers.size() / 2; l < stage.layers.size(); ++l) {
-      const Layer& layer = request_.model.layers[stage.layers[l].index()];
-      for (int i = 0; i < layer.operator_count; ++i) {
-        const Operator& op =
-            request_.model.operators[static_cast<std::size_t>(layer.first_operator + i)];
+      for (const Operator& op : operators_of(request_.model, stage.layers[l])) {
         if (!std::holds_alternative<Linear>(op.shape)) continue;
         const Matrix weight = stage.parameters->weight(op.parameters.front());
         if (weight.data == nullptr) continue;  // sharded, and not gathered now

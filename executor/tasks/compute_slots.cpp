@@ -29,6 +29,7 @@ std::vector<int> processors_of_cores() {
     of_core[core] = i;
   }
   std::vector<int> processors;
+  processors.reserve(of_core.size());
   for (const auto& [core, processor] : of_core) processors.push_back(processor);
   std::sort(processors.begin(), processors.end());
   return processors;

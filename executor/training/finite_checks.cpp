@@ -35,29 +35,24 @@ bool is_finite(RankContext& rank, OwnedMatrix& matrix) {
 }  // namespace
 
 void FiniteChecks::check_layer(MicrobatchState& state, LayerId layer, std::int64_t step) {
-  const Layer& l = rank_.model.layers[layer.index()];
-  const auto finite = [&](int i) {
-    const Operator& op = rank_.model.operators[static_cast<std::size_t>(l.first_operator + i)];
+  const std::span<const Operator> operators = operators_of(rank_.model, layer);
+  const auto finite = [&](const Operator& op) {
     return std::all_of(op.outputs.begin(), op.outputs.end(), [&](TensorId id) {
       OwnedMatrix* value = state.find(id, Form::kValue);
       return value == nullptr || is_finite(rank_, *value);
     });
   };
-  if (rank_.queue != nullptr ? is_finite_on_device(state, layer, step)
-                             : finite(l.operator_count - 1))
+  if (rank_.queue != nullptr ? is_finite_on_device(state, layer, step) : finite(operators.back()))
     return;
-  int first = 0;
-  while (first + 1 < l.operator_count && finite(first)) ++first;
-  const Operator& op = rank_.model.operators[static_cast<std::size_t>(l.first_operator + first)];
-  throw std::runtime_error(
-      fmt::format("output of '{}' is not finite in step {}, layer {}", op.name, step, layer.value));
+  std::size_t first = 0;
+  while (first + 1 < operators.size() && finite(operators[first])) ++first;
+  throw std::runtime_error(fmt::format("output of '{}' is not finite in step {}, layer {}",
+                                       operators[first].name, step, layer.value));
 }
 
 /// Squares overflow in fp32 for values beyond about 1e19, which then count as infinite.
 bool FiniteChecks::is_finite_on_device(MicrobatchState& state, LayerId layer, std::int64_t step) {
-  const Layer& l = rank_.model.layers[layer.index()];
-  const Operator& last =
-      rank_.model.operators[static_cast<std::size_t>(l.first_operator + l.operator_count - 1)];
+  const Operator& last = operators_of(rank_.model, layer).back();
   OwnedMatrix squared = rank_.numbers(1);
   rank_.run(rank_.kernels.fill, {.y = flat(squared.view()), .value = 0});
   for (const TensorId id : last.outputs)

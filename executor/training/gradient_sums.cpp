@@ -14,9 +14,7 @@ std::vector<PartialRange> partial_gradients(const RankContext& rank, const RankS
                                             bool over_copies) {
   std::vector<PartialRange> found;
   for (const LayerId layer : stage.layers) {
-    const Layer& l = rank.model.layers[layer.index()];
-    for (int i = 0; i < l.operator_count; ++i) {
-      const Operator& op = rank.model.operators[static_cast<std::size_t>(l.first_operator + i)];
+    for (const Operator& op : operators_of(rank.model, layer)) {
       const bool on_features = !op.outputs.empty() &&
                                rank.activation(op.outputs.front()).cut == ActivationCut::kFeatures;
       for (const TensorId id : op.parameters) {

@@ -73,9 +73,7 @@ void RankStages::connect(const Placement& placement) {
       to.previous = route[i].value;
       from.next_is_here = here(route[i + 1]);
       to.previous_is_here = here(route[i]);
-      const Layer& last = rank_.model.layers[from.layers.back().index()];
-      const auto end = static_cast<std::size_t>(last.first_operator + last.operator_count - 1);
-      from.output = rank_.model.operators[end].outputs.front();
+      from.output = operators_of(rank_.model, from.layers.back()).back().outputs.front();
       to.input = from.output;
     }
 }

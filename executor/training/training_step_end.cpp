@@ -81,6 +81,7 @@ void TrainingActions::update_without_flush(const Task& task) {
 
 std::vector<TokenRows> TrainingActions::rows_of_all_devices(std::int32_t microbatch) const {
   std::vector<TokenRows> all;
+  all.reserve(static_cast<std::size_t>(rank_.strategy.degrees.data));
   for (int device = 0; device < rank_.strategy.degrees.data; ++device)
     all.push_back(rows_of(microbatch, device));
   return all;

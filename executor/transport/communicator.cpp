@@ -1,7 +1,6 @@
 #include "executor/transport/communicator.hpp"
 
 #include <algorithm>
-#include <vector>
 
 #include "core/base/check.hpp"
 #include "kernels/bfloat16.hpp"
@@ -38,6 +37,13 @@ MessageTimes Communicator::receive_into(const Vector& values, const MessageSourc
   if (reduction == Reduction::kSum)
     return combine<float>(*this, values, source, [](float a, float b) { return a + b; });
   return combine<float>(*this, values, source, [](float a, float b) { return std::max(a, b); });
+}
+
+std::vector<RankId> all_ranks(int count) {
+  std::vector<RankId> ranks;
+  ranks.reserve(static_cast<std::size_t>(count));
+  for (int r = 0; r < count; ++r) ranks.emplace_back(r);
+  return ranks;
 }
 
 }  // namespace meshwright

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 #include <stdexcept>
+#include <vector>
 
 #include "core/base/ids.hpp"
 #include "core/base/kernel.hpp"
@@ -102,6 +103,9 @@ class Communicator {
   /// Delivers results to the launcher (LaunchOptions::on_report), in order.
   virtual void report(std::span<const std::byte> bytes) = 0;
 };
+
+/// The ranks 0 to count - 1.
+std::vector<RankId> all_ranks(int count);
 
 /// This rank stopped because another one failed; the failure of that rank is reported instead.
 class PeerFailure : public std::runtime_error {

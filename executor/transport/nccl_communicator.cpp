@@ -88,11 +88,9 @@ NcclCommunicator::NcclCommunicator(Communicator& messages, DeviceQueue& queue,
 
 /// The global communicator is not needed afterwards.
 void NcclCommunicator::split(std::span<const SharedComm> shared) {
-  std::vector<RankId> everybody;
-  for (int r = 0; r < rank_count(); ++r) everybody.emplace_back(r);
   std::vector<const std::vector<RankId>*> members;
   for (const SharedComm& group : shared) members.push_back(&group.members);
-  void* all = join(everybody, kFirstIdTag);
+  void* all = join(all_ranks(rank_count()), kFirstIdTag);
   try {
     for (const std::vector<std::size_t>& row : rows_apart(members)) {
       NcclPlace place{.device = options_.device, .watchdog_timeout = options_.watchdog_timeout};

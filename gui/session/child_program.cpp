@@ -35,7 +35,7 @@ ChildProgram::~ChildProgram() {
 }
 
 QString ChildProgram::find() {
-  const QString beside = QCoreApplication::applicationDirPath() + "/meshwright";
+  QString beside = QCoreApplication::applicationDirPath() + "/meshwright";
   if (QFileInfo(beside).isExecutable()) return beside;
   return QStandardPaths::findExecutable("meshwright");
 }

@@ -80,12 +80,15 @@ class Jobs : public QObject {
               std::function<Result(const JobContext&)> work, std::function<void(Result)> done,
               std::function<void(const JobFailure&)> failed = {}) {
     auto result = std::make_shared<std::optional<Result>>();
-    return start_untyped(
-        request, receiver,
+    std::function<void(const JobContext&)> run_work =
         [result, work = std::move(work)](const JobContext& context) {
           result->emplace(work(context));
-        },
-        [result, done = std::move(done)] { done(std::move(**result)); }, std::move(failed));
+        };
+    std::function<void()> give_result = [result, done = std::move(done)] {
+      done(std::move(**result));
+    };
+    return start_untyped(request, receiver, std::move(run_work), std::move(give_result),
+                         std::move(failed));
   }
 
   void cancel(JobId job);

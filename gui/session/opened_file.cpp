@@ -62,7 +62,7 @@ ImportedSchedule read_schedule(const std::string& path, const std::string& text)
   return read;
 }
 
-OpenedContent read_content(const std::string& path, std::string text,
+OpenedContent read_content(const std::string& path, const std::string& text,
                            const TraceFileProgress& progress) {
   const NamedText named{stem_of(path), path, text};
   switch (kind_of_text(path, text)) {
@@ -101,8 +101,8 @@ OpenedFile open_files(const std::vector<std::string>& paths,
   if (are_traces)
     return {paths.front(),
             std::make_shared<const TimelineTracks>(read_trace_files(paths, {.report = progress}))};
-  std::string text = read_file(paths.front(), kLargestTraceFile);
-  return {paths.front(), read_content(paths.front(), std::move(text), {.report = progress})};
+  const std::string text = read_file(paths.front(), kLargestTraceFile);
+  return {paths.front(), read_content(paths.front(), text, {.report = progress})};
 }
 
 std::string openable_patterns() {

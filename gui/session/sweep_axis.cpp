@@ -44,6 +44,7 @@ std::vector<SweepValue> recomputes(const Scenario& base) {
       {RecomputeKind::kNone, 0}, {RecomputeKind::kSelective, 0}, {RecomputeKind::kFull, 0}};
   if (base.strategy.recompute.kind == RecomputeKind::kBlocks)
     all.push_back(base.strategy.recompute);
+  values.reserve(all.size());
   for (const Recompute& recompute : all)
     values.push_back({QString::fromStdString(to_text(recompute)),
                       [recompute](Scenario& s) { s.strategy.recompute = recompute; },

@@ -106,10 +106,9 @@ class TaskCauses {
   void share_slack(std::size_t i, std::vector<Ticks>& slack) const {
     const CollectiveMembers& members =
         graph_.collectives[static_cast<std::size_t>(graph_.tasks[i].partner)];
-    const auto first = slack.begin() + members.first;
-    if (i + 1 != static_cast<std::size_t>(members.first + members.count)) return;
-    const Ticks least = *std::min_element(first, first + members.count);
-    std::fill(first, first + members.count, least);
+    const auto first = slack.begin() + members.first, end = first + members.count;
+    if (slack.begin() + static_cast<std::ptrdiff_t>(i) + 1 != end) return;
+    std::fill(first, end, *std::min_element(first, end));
   }
 
   const TaskGraph& graph_;

@@ -119,7 +119,7 @@ Argb microbatch_color(int microbatch) {
                                                   {chroma, 0, x}}};
   std::uint32_t packed = 0;
   for (const double c : rgb[static_cast<std::size_t>(sector)])
-    packed = packed << 8 | static_cast<std::uint32_t>((c + m) * 255 + 0.5);
+    packed = packed << 8 | static_cast<std::uint32_t>(std::lround((c + m) * 255));
   return opaque(packed);
 }
 

@@ -1,6 +1,7 @@
 #include "gui/timeline/coverage.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <bit>
 
 #include "gui/timeline/tracks.hpp"
@@ -76,8 +77,7 @@ CoverageLevel rounded(const std::vector<std::int64_t>& busy, std::size_t channel
     double carried = 0;
     for (std::size_t i = c; i < busy.size(); i += channels) {
       const double wanted = static_cast<double>(busy[i]) * scale + carried;
-      const auto share =
-          std::clamp(static_cast<std::int64_t>(wanted + 0.5), std::int64_t{0}, kFull);
+      const auto share = std::clamp<std::int64_t>(std::llround(wanted), 0, kFull);
       level.shares[i] = static_cast<std::uint16_t>(share);
       carried = wanted - static_cast<double>(share);
     }

@@ -24,12 +24,11 @@ LabelFont::LabelFont(const QFont& font) {
     painter.setPen(Qt::white);
     painter.drawText(-glyph.left, metrics.ascent(), letter);
     painter.end();
-    glyph.alpha.resize(static_cast<std::size_t>(glyph.width) * static_cast<std::size_t>(height_));
+    glyph.alpha.reserve(static_cast<std::size_t>(glyph.width) * static_cast<std::size_t>(height_));
     for (int y = 0; y < height_; ++y) {
       const auto* row = reinterpret_cast<const QRgb*>(image.constScanLine(y));
       for (int x = 0; x < glyph.width; ++x)
-        glyph.alpha[static_cast<std::size_t>(y * glyph.width + x)] =
-            static_cast<std::uint8_t>(qAlpha(row[x]));
+        glyph.alpha.push_back(static_cast<std::uint8_t>(qAlpha(row[x])));
     }
   }
 }
@@ -50,7 +49,7 @@ void LabelFont::draw(const PixelRows& pixels, int x, int y, std::string_view tex
     const int top = std::max(0, y), bottom = std::min(pixels.height, y + height_);
     for (int py = top; py < bottom; ++py) {
       Argb* row = pixels.row(py);
-      const std::uint8_t* alpha = &g.alpha[static_cast<std::size_t>((py - y) * g.width)];
+      const std::uint8_t* alpha = g.alpha.data() + std::ptrdiff_t{py - y} * g.width;
       for (int px = left; px < right; ++px)
         if (const std::uint32_t a = alpha[px - x - g.left]; a != 0)
           row[px] = blended(row[px], (color & 0xffffffU) | a << 24);

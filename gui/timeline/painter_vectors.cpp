@@ -88,12 +88,16 @@ class VectorLane {
                      place_.height());
     painter_.setPen(QPen(color(scene_.style.colors.hatch), 0.6));
     constexpr double kStep = 6;
+    const auto lines_between = [](double first, double end) {
+      return static_cast<int>(std::ceil((end - first) / kStep));
+    };
     const double height = place_.height();
     const bool rising = idle.cause == IdleCause::kDrain || idle.cause == IdleCause::kCommunication;
     const bool falling =
         idle.cause == IdleCause::kWarmUp || idle.cause == IdleCause::kCommunication;
     if (rising || falling)
-      for (double x = box.left() - height; x < box.right(); x += kStep) {
+      for (int i = 0; i < lines_between(box.left() - height, box.right()); ++i) {
+        const double x = box.left() - height + i * kStep;
         // Clipped manually: Qt's SVG generator does not support clipping.
         const double from = std::max(x, box.left()), to = std::min(x + height, box.right());
         if (falling)
@@ -103,8 +107,10 @@ class VectorLane {
                             QPointF(to, box.bottom() - to + x));
       }
     else
-      for (double y = box.top() + kStep / 2; y < box.bottom(); y += kStep)
+      for (int i = 0; i < lines_between(box.top() + kStep / 2, box.bottom()); ++i) {
+        const double y = box.top() + (i + 0.5) * kStep;
         painter_.drawLine(QPointF(box.left(), y), QPointF(box.right(), y));
+      }
     painter_.restore();
   }
 

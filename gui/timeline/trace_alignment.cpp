@@ -62,6 +62,7 @@ std::vector<std::int64_t> differences(const std::map<CollectiveKey, std::int64_t
 ClockAlignment align_clocks(std::vector<RankTrace>& traces) {
   ClockAlignment result;
   std::vector<std::map<CollectiveKey, std::int64_t>> ends;
+  ends.reserve(traces.size());
   for (const RankTrace& trace : traces) ends.push_back(collective_ends(trace.events));
   std::vector<std::size_t> reached;
   std::vector<bool> is_reached(traces.size());

@@ -289,7 +289,7 @@ class RowsOfTraces {
       label = name_of(kind);
     }
     if (name.starts_with("ProfilerStep#"))
-      builder_.tracks().iterations.push_back(Nanoseconds(slice.start_ns + trace.clock_shift_ns));
+      builder_.tracks().iterations.emplace_back(slice.start_ns + trace.clock_shift_ns);
     const bool has_microbatch = microbatch >= 0 && microbatch < kNoMicrobatch;
     builder_.add(
         {.start_ns = slice.start_ns + trace.clock_shift_ns,

@@ -76,7 +76,7 @@ void paint_gutter(QPainter& painter, const TimelineState& state, const QFont& fo
     painter.setFont(small);
     painter.setPen(color(c.faint_text));
     painter.drawText(place.adjusted(name.isEmpty() ? 28 : 20, 0, -14, 0),
-                     Qt::AlignVCenter | (name.isEmpty() ? Qt::AlignLeft : Qt::AlignRight),
+                     int{Qt::AlignVCenter} | int{name.isEmpty() ? Qt::AlignLeft : Qt::AlignRight},
                      QFontMetrics(small).elidedText(detail, Qt::ElideRight, 92));
     if (lane.is_pinned)
       painter.fillRect(QRect(0, top, 3, lane.height), color(c.ghost));

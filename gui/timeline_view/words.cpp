@@ -36,7 +36,7 @@ QString cause_text(IdleCause cause) {
 QString describe_cause(const TimelineTracks& tracks, std::size_t slice) {
   const TimelineRow& row = tracks.rows[tracks.row_of(slice)];
   const SliceLabel& label = tracks.label_of(slice);
-  const QString name = QString::fromStdString(short_name(tracks, slice));
+  QString name = QString::fromStdString(short_name(tracks, slice));
   if (tracks.kind[slice] == SliceKind::kSend || tracks.kind[slice] == SliceKind::kReceive)
     return Words::tr("message on rank %1 (%2)")
         .arg(row.rank)

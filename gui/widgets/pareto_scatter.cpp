@@ -18,6 +18,7 @@ double memory_of(const PlanFigures& plan) { return static_cast<double>(plan.peak
 
 ChartAxis step_axis(const std::vector<PlanFigures>& plans) {
   std::vector<double> values;
+  values.reserve(plans.size());
   for (const PlanFigures& plan : plans) values.push_back(step_of(plan));
   ChartAxis axis = axis_of(values, AxisScale::kLinear);
   axis.title = ParetoScatter::tr("step time");
@@ -27,6 +28,7 @@ ChartAxis step_axis(const std::vector<PlanFigures>& plans) {
 
 ChartAxis memory_axis(const std::vector<PlanFigures>& plans) {
   std::vector<double> values;
+  values.reserve(plans.size());
   for (const PlanFigures& plan : plans) values.push_back(memory_of(plan));
   ChartAxis axis = axis_of(values, AxisScale::kLinear);
   axis.title = ParetoScatter::tr("peak memory");

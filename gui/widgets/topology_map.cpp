@@ -112,11 +112,10 @@ QRectF TopologyMap::node_box(int node) const {
 QRectF TopologyMap::device_box(int rank) const {
   const int node = node_of_rank_[static_cast<std::size_t>(rank)];
   const int place = rank - first_of_node_[static_cast<std::size_t>(node)];
+  const int column = place % kDevicesAcross, row = place / kDevicesAcross;
   const QRectF box = node_box(node);
-  return {box.left() + 2 * kDeviceGap + (place % kDevicesAcross) * (side_ + kDeviceGap) -
-              kDeviceGap / 2,
-          box.top() + kTitle + kDeviceGap + (place / kDevicesAcross) * (side_ + kDeviceGap), side_,
-          side_};
+  return {box.left() + 1.5 * kDeviceGap + column * (side_ + kDeviceGap),
+          box.top() + kTitle + kDeviceGap + row * (side_ + kDeviceGap), side_, side_};
 }
 
 void TopologyMap::show_shares(std::vector<double> of_device, std::vector<double> of_network) {

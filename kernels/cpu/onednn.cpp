@@ -138,7 +138,7 @@ bool has_avx512() {
 bool is_used(OneDnnUse use) { return use == OneDnnUse::kPossible || has_avx512(); }
 
 /// Below this many multiply-adds, calling a primitive takes as long as the product itself.
-constexpr std::int64_t kSmall = 64 * 64 * 64;
+constexpr std::int64_t kSmall = std::int64_t{64} * 64 * 64;
 
 const KernelTable& own_kernels() {
   static const KernelTable table = runnable_cpu_levels().back().table;

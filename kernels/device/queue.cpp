@@ -83,12 +83,14 @@ std::byte* DeviceQueue::allocate(Bytes bytes) {
 void DeviceQueue::release(std::byte* memory) {
   const auto block = blocks_.find(memory);
   MW_CHECK(block != blocks_.end());
-  void* after = stream();
-  try {
-    after = lanes_.stream_after(block->second.uses);
-  } catch (const RuntimeFailure&) {  // also called by destructors; already reported
-  }
-  device_.release(memory, after);
+  const auto last_used_on = [&]() -> void* {
+    try {
+      return lanes_.stream_after(block->second.uses);
+    } catch (const RuntimeFailure&) {  // also called by destructors; already reported
+      return stream();
+    }
+  };
+  device_.release(memory, last_used_on());
   blocks_.erase(block);
 }
 

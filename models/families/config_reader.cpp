@@ -166,7 +166,7 @@ std::string ConfigReader::choice(std::string_view key, const std::string& absent
                                  const std::vector<std::string>& allowed) {
   const json* value = find(key);
   if (value == nullptr || value->is_null()) return absent;
-  const std::string text = value->is_string() ? value->get<std::string>() : "";
+  std::string text = value->is_string() ? value->get<std::string>() : "";
   if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) return text;
   complain(key, fmt::format("invalid value {}", shown(*value)), suggest(text, allowed));
   return absent;
@@ -242,7 +242,8 @@ namespace {
 bool is_off(const json& value) {
   if (value.is_boolean()) return !value.get<bool>();
   if (value.is_number()) return value.get<double>() == 0;
-  return value.empty() || value == "";  // null is empty, too
+  if (value.is_string()) return value.get_ref<const std::string&>().empty();
+  return value.empty();  // null is empty, too
 }
 
 /// True if the two differ in one place, by at most two characters.

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <ranges>
+#include <iterator>
 
 #include "models/import/import.hpp"
 #include "models/import/import_lines.hpp"
@@ -18,9 +18,9 @@ const ImportFormat* find_import_format(std::string_view name) {
 const ImportFormat* guess_import_format(std::string_view text) {
   constexpr std::size_t kLooked = 1 << 16;  // the beginning is enough to tell formats apart
   const std::string head = lower_case(text.substr(0, kLooked));
-  for (const ImportFormat& format : std::views::reverse(kImportFormats))
-    if (format.recognizes(head)) return &format;
-  return nullptr;
+  const auto found = std::find_if(std::rbegin(kImportFormats), std::rend(kImportFormats),
+                                  [&](const ImportFormat& f) { return f.recognizes(head); });
+  return found == std::rend(kImportFormats) ? nullptr : &*found;
 }
 
 }  // namespace meshwright

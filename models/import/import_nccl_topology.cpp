@@ -178,7 +178,7 @@ void set_local_network(const System& system, NodeModel& node, std::vector<std::s
     if (gpu.pcie.value > 0) slowest = std::min(slowest, gpu.pcie);
   constexpr BytesPerSecond kGeneration4(31.5e9);
   if (slowest == BytesPerSecond::max()) {
-    notes.push_back("the slots have no speed: assumed PCIe 4.0 x16");
+    notes.emplace_back("the slots have no speed: assumed PCIe 4.0 x16");
     slowest = kGeneration4;
   }
   node.local.bandwidth = slowest;
@@ -212,7 +212,7 @@ ImportedCluster import_nccl_topology(const NamedText& xml, const ImportOptions& 
     node.port_bandwidth = system.ports.front().rate;
     for (const Port& port : system.ports)
       node.port_bandwidth = std::min(node.port_bandwidth, port.rate);
-    result.notes.push_back(
+    result.notes.emplace_back(
         "assumed that all network ports carry training traffic at the speed of the slowest");
   }
   result.cluster = cluster_with_node(like, std::move(node), options,

@@ -190,14 +190,14 @@ ImportedCluster import_nvidia_smi(const NamedText& text, const ImportOptions& op
   node.cpu = like_node.cpu;
   node.ports = like_node.ports > 0 ? static_cast<int>(matrix.nics) : 0;
   if (matrix.nics > 0 && like_node.ports > 0)
-    result.notes.push_back("assumed that all network ports carry training traffic");
+    result.notes.emplace_back("assumed that all network ports carry training traffic");
   if (links.per_device > 0) {
     node.local.kind = links.by_switch ? LocalNetworkKind::kNvSwitch : LocalNetworkKind::kNvLinkMesh;
     node.local.bandwidth =
         nvlink_rate(device.compute_capability.value_or(0)) * static_cast<double>(links.per_device);
     node.local.in_network_reduction = links.by_switch && like_node.local.in_network_reduction;
     if (links.uneven)
-      result.notes.push_back(
+      result.notes.emplace_back(
           "devices have different numbers of NVLinks: assumed the smallest for all");
   } else {
     node.local.kind = LocalNetworkKind::kPcie;
@@ -205,7 +205,7 @@ ImportedCluster import_nvidia_smi(const NamedText& text, const ImportOptions& op
     const bool is_pcie = like_node.local.kind == LocalNetworkKind::kPcie;
     node.local.bandwidth = is_pcie ? like_node.local.bandwidth : kGeneration4;
     node.local.tree = tree_of(matrix, node.local.bandwidth);
-    result.notes.push_back(
+    result.notes.emplace_back(
         "the matrix has no PCIe bandwidth: assumed that of the --like cluster, or PCIe 4.0 x16");
   }
   result.cluster = cluster_with_node(like, std::move(node), options,

@@ -254,11 +254,11 @@ ImportedCluster import_slurm(const NamedText& text, const ImportOptions& options
   for (std::size_t l = 0; l < cluster.fabric.levels.size(); ++l)
     cluster.sources[fmt::format("fabric.levels[{}].nodes", l)] = source;
   if (!cluster.fabric.levels.empty())
-    result.notes.push_back(
+    result.notes.emplace_back(
         "the file does not contain oversubscription: assumed 1 (full bisection); set it in "
         "[[fabric.levels]]");
   if (!tree.is_even())
-    result.notes.push_back(
+    result.notes.emplace_back(
         "switches of one level have different numbers of nodes: assumed the largest for all");
   require_sound(cluster, text.where);
   return result;

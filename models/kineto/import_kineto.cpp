@@ -376,7 +376,7 @@ class CalibrationWriter {
       trainer_.host_per_layer_forward = per_part(forward, KinetoPass::kForward);
       trainer_.host_per_layer_backward = per_part(backward, KinetoPass::kBackward);
     } else {
-      result_.report.notes.push_back(
+      result_.report.notes.emplace_back(
           "layers were not recognized: host time is attributed to kernels only");
     }
     const double update = host.passes[static_cast<std::size_t>(KinetoPass::kUpdate)];

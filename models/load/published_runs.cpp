@@ -251,7 +251,7 @@ std::size_t read_reference(RunReader& reader, const RunShelf& shelf, std::vector
 }
 
 std::string read_trainer(RunReader& reader) {
-  const std::string name = reader.text("trainer");
+  std::string name = reader.text("trainer");
   const std::vector<std::string> names = trainer_preset_names();
   if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end())
     reader.complain("trainer", fmt::format("unknown trainer '{}'", name), suggest(name, names));

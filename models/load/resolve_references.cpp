@@ -101,10 +101,10 @@ void mark_sources(toml::table& table, const std::string& mark) {
     toml::table* inner = value.as_table();
     if (key == kSource && value.is_string()) {
       std::string& text = value.as_string()->get();
-      text = mark + text;
+      text.insert(0, mark);
     } else if (key == kSources && inner != nullptr) {
       for (auto&& [figure, source] : *inner)
-        if (auto* text = source.as_string()) text->get() = mark + text->get();
+        if (auto* text = source.as_string()) text->get().insert(0, mark);
     } else if (inner != nullptr) {
       mark_sources(*inner, mark);
     }

@@ -53,7 +53,7 @@ DeviceModel device_of(const MeasuredMachine& machine) {
 }  // namespace
 
 std::string this_machine_path() {
-  if (const std::string file = variable(kVariable); !file.empty()) return file;
+  if (std::string file = variable(kVariable); !file.empty()) return file;
   constexpr const char* kFile = "meshwright/this-machine.calib.json";
   if (const std::string data = variable("XDG_DATA_HOME"); !data.empty())
     return (std::filesystem::path(data) / kFile).string();

@@ -48,7 +48,7 @@ std::string communication_sentence(const Evaluation& evaluation) {
 
 /// The cheapest way to spend memory for speed, and why the plan does not use it.
 std::string memory_sentence(const Plan& plan, const Evaluation& evaluation, const SearchJob& job) {
-  const auto needs = [&](Plan other) { return shortfall_of(other, job); };
+  const auto needs = [&](const Plan& changed) { return shortfall_of(changed, job); };
   Plan other = plan;
   other.strategy.recompute = {};
   if (plan.strategy.recompute.kind != RecomputeKind::kNone) {

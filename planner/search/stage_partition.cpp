@@ -97,8 +97,9 @@ class EvenCut {
     if (stage == stages_ - 1) fixed += head_;
     const std::size_t here = at(stage, first);
     for (int count = outer ? 0 : 1; first + count <= blocks_; ++count) {
-      const Ticks time = fixed + before_[static_cast<std::size_t>(first + count)] -
-                         before_[static_cast<std::size_t>(first)];
+      const int end = first + count;
+      const Ticks time =
+          fixed + before_[static_cast<std::size_t>(end)] - before_[static_cast<std::size_t>(first)];
       if (time > limit_) break;
       const std::int64_t rest = cost_[at(stage + 1, first + count)];
       if (rest == kUnreachable) continue;
@@ -123,7 +124,8 @@ std::vector<int> even_cut(int blocks, int stages) {
   MW_CHECK(can_cut(blocks, stages));
   std::vector<int> cut(static_cast<std::size_t>(stages), blocks / stages);
   const int skipped = stages > blocks ? 1 : 0;  // the embedding is enough for the first stage
-  for (int i = 0; i < blocks % stages; ++i) ++cut[static_cast<std::size_t>(i + skipped)];
+  const auto from = cut.begin() + skipped;
+  for (auto stage = from; stage != from + blocks % stages; ++stage) ++*stage;
   return cut;
 }
 
@@ -181,8 +183,8 @@ class UnequalCut {
   }
 
   Ticks time_of(std::size_t stage, int first, int count) const {
-    Ticks time = before_[stage][static_cast<std::size_t>(first + count)] -
-                 before_[stage][static_cast<std::size_t>(first)];
+    const auto begin = before_[stage].begin() + first;
+    Ticks time = begin[count] - *begin;
     if (stage == 0) time += times_[stage].embedding;
     if (stage + 1 == times_.size()) time += times_[stage].head;
     return time;
@@ -201,9 +203,10 @@ class UnequalCut {
           if (is_last && first + count != blocks_) continue;
           const Ticks time = time_of(stage, first, count);
           if (time > limit) continue;
+          const int end = first + count;
           Best found{time, std::int64_t{count} * count, count};
           if (!is_last) {
-            const Best& rest = best_[at(stage + 1, static_cast<std::size_t>(first + count))];
+            const Best& rest = best_[at(stage + 1, static_cast<std::size_t>(end))];
             if (rest.count < 0) continue;
             found.bottleneck = std::max(found.bottleneck, rest.bottleneck);
             found.squares += rest.squares;

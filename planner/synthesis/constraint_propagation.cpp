@@ -75,7 +75,7 @@ bool ConstraintPropagation::narrow_stale(std::vector<SortedOperations>& machines
 
 bool ConstraintPropagation::follow_precedences() {
   const auto& order = network_.topological;
-  visits_ += 2 * network_.size();
+  visits_ += std::int64_t{2} * network_.size();
   for (const std::int32_t o : order) {
     const Ticks end = earliest_[at(o)] + network_.duration[at(o)];
     if (end > latest_[at(o)]) return false;

@@ -165,7 +165,7 @@ std::optional<std::string> problem_of(const FrontRequest& request) {
   plain.placement = request.placement;
   plain.microbatches = request.microbatches;
   plain.times = request.times;
-  if (const std::optional<std::string> problem = problem_of(plain)) return problem;
+  if (std::optional<std::string> problem = problem_of(plain)) return problem;
   if (request.dispatches_per_cap < 1)
     return fmt::format("dispatches per cap must be at least 1, got {}", request.dispatches_per_cap);
   if (!std::is_sorted(request.caps.begin(), request.caps.end()))

@@ -90,7 +90,7 @@ bool TimedOrders::sort_topologically() {
     for (const std::int32_t next : {n.after, n.to_other})
       if (next < size && --waiting_[at(next)] == 0) sequence_.push_back(next);
   }
-  visits_ += 3 * size;
+  visits_ += std::int64_t{3} * size;
   return sequence_.size() == at(size);
 }
 

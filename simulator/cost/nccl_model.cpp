@@ -69,7 +69,7 @@ double tree_by_size(NcclProtocol protocol, double bytes) {
 }
 
 double in_gbps(BytesPerSecond rate) { return rate.value * 1e-9; }
-int floor_log2(int n) { return std::bit_width(static_cast<unsigned>(n)) - 1; }
+int floor_log2(int n) { return static_cast<int>(std::bit_width(static_cast<unsigned>(n))) - 1; }
 double ranks_per_node(const NcclGroup& group) {
   return static_cast<double>(group.ranks) / group.nodes;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "core/base/check.hpp"
@@ -235,8 +236,8 @@ void DeviceProblem::choose_parameters(int g) {
 }
 
 std::vector<int> DeviceProblem::all_groups() const {
-  std::vector<int> all;
-  for (int g = 0; g < static_cast<int>(groups_.size()); ++g) all.push_back(g);
+  std::vector<int> all(groups_.size());
+  std::iota(all.begin(), all.end(), 0);
   return all;
 }
 
@@ -393,7 +394,8 @@ ErrorFigures figures_of(std::vector<double> errors) {
   if (errors.empty()) return figures;
   const auto quantile = [](std::vector<double> values, double q) {
     std::sort(values.begin(), values.end());
-    return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+    return values[static_cast<std::size_t>(
+        std::llround(q * static_cast<double>(values.size() - 1)))];
   };
   figures.bias = quantile(errors, 0.5);
   for (double& error : errors) error = std::abs(error);

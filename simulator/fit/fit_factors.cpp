@@ -121,11 +121,14 @@ FactorFit fit_factors(const FactorProblem& problem, int steps) {
   for (int step = 0; step < steps && damping < kMostDamping; ++step) {
     const auto normal = solver.normal(x, errors, rows, keep_all);
     bool converged = false;
-    for (; damping < kMostDamping; damping *= 10) {
+    while (damping < kMostDamping) {
       const Vector next = solver.stepped(x, normal, damping);
       const std::vector<double> there = solver.errors_at(next);
       const double value = solver.objective(next, there);
-      if (value >= objective) continue;
+      if (value >= objective) {
+        damping *= 10;
+        continue;
+      }
       converged = objective - value < kConverged * objective;
       x = next, errors = there, objective = value;
       damping = std::max(kFirstDamping, damping / 100);

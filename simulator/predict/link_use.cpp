@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <variant>
@@ -55,6 +56,7 @@ class LinkLoads {
         const std::vector<RankId>& members = members_of(groups, *collective);
         if (members.size() < 2 || members.front() != id) continue;
         std::vector<DeviceId> devices;
+        devices.reserve(members.size());
         for (const RankId member : members) devices.push_back(device_of_rank_.at(member.value));
         add(*collective, devices, static_cast<double>(times * use.count));
       }
@@ -69,9 +71,10 @@ class LinkLoads {
     }
     for (const auto& [key, one] : counted) {
       std::vector<DeviceId> devices;
-      for (std::int32_t i = 0; i < one.first.count; ++i)
-        devices.push_back(
-            device_of(graph_.tasks[static_cast<std::size_t>(one.first.first + i)].rank));
+      devices.reserve(static_cast<std::size_t>(one.first.count));
+      const auto member = graph_.tasks.begin() + one.first.first;
+      std::transform(member, member + one.first.count, std::back_inserter(devices),
+                     [&](const Task& task) { return device_of(task.rank); });
       if (devices.size() > 1)
         add(graph_.works[static_cast<std::size_t>(key.first)].collective, devices, one.second);
     }

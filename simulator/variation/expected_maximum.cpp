@@ -10,9 +10,11 @@ namespace {
 
 /// Integral of 1 - P(x)^n over x > 0 minus that of P(x)^n over x < 0, P the normal CDF.
 double integrated(int n) {
-  constexpr double kFurthest = 10, kStep = 0.01;
+  constexpr int kSteps = 1000;
+  constexpr double kFurthest = 10, kStep = kFurthest / kSteps;
   double sum = 0;
-  for (double x = kStep / 2; x < kFurthest; x += kStep) {
+  for (int i = 0; i < kSteps; ++i) {
+    const double x = (i + 0.5) * kStep;
     const double above = std::erfc(-x / std::sqrt(2.0)) / 2, below = 1 - above;
     sum += 1 - std::pow(above, n) - std::pow(below, n);
   }

@@ -77,7 +77,7 @@ void slow_ranks(const std::vector<double>& slowness, TaskGraph& graph,
     std::int32_t& copy = copy_of[task.work.index()];
     if (copy == kNotYet) {
       copy = static_cast<std::int32_t>(graph.works.size());
-      graph.works.push_back(Work(graph.works[task.work.index()]));
+      graph.works.push_back(graph.works[task.work.index()]);
       prices.push_back(slowed(prices[task.work.index()], slowness[position]));
     }
     task.work = WorkId(copy);
