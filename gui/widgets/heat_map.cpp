@@ -1,10 +1,8 @@
 #include "gui/widgets/heat_map.hpp"
 
-#include <QHelpEvent>
 #include <QKeyEvent>
 #include <QMouseEvent>
 #include <QPainter>
-#include <QToolTip>
 #include <algorithm>
 #include <cmath>
 
@@ -33,7 +31,7 @@ QColor readable_on(const QColor& background) { return QColor::fromRgb(text_on(ba
 
 }  // namespace
 
-HeatMap::HeatMap(QWidget* parent) : QWidget(parent) {
+HeatMap::HeatMap(QWidget* parent) : Chart(parent) {
   setFocusPolicy(Qt::StrongFocus);
   setAccessibleName(tr("Heat map"));
 }
@@ -86,10 +84,8 @@ QColor HeatMap::color_of(double value) const {
   return ramp_color(content_.more_is_better ? share : 1 - share);
 }
 
-void HeatMap::paintEvent(QPaintEvent*) {
-  QPainter painter(this);
+void HeatMap::paint(QPainter& painter, const ChartColors&, const QRect&) const {
   painter.setRenderHint(QPainter::Antialiasing);
-  painter.fillRect(rect(), chart_colors(palette()).background);
   if (content_.values.empty()) return;
   paint_cells(painter);
   paint_lines(painter);
@@ -250,23 +246,13 @@ void HeatMap::keyPressEvent(QKeyEvent* event) {
   update();
 }
 
-bool HeatMap::event(QEvent* event) {
-  if (event->type() == QEvent::PaletteChange || event->type() == QEvent::FocusIn) update();
-  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
-  auto* help = static_cast<QHelpEvent*>(event);
-  const QPoint cell = cell_of(help->pos());
-  if (cell.x() < 0) {
-    QToolTip::hideText();
-    return true;
-  }
-  QToolTip::showText(help->globalPos(),
-                     QString("%1 %2, %3 %4\n%5")
-                         .arg(content_.row_title, content_.rows[cell.y()], content_.column_title,
-                              content_.columns[cell.x()],
-                              content_.texts[static_cast<std::size_t>(cell.y())]
-                                            [static_cast<std::size_t>(cell.x())]),
-                     this);
-  return true;
+QString HeatMap::tip_at(const QPointF& point) const {
+  const QPoint cell = cell_of(point);
+  if (cell.x() < 0) return {};
+  return QString("%1 %2, %3 %4\n%5")
+      .arg(content_.row_title, content_.rows[cell.y()], content_.column_title,
+           content_.columns[cell.x()],
+           content_.texts[static_cast<std::size_t>(cell.y())][static_cast<std::size_t>(cell.x())]);
 }
 
 }  // namespace meshwright::gui

@@ -1,9 +1,9 @@
 /// A heat map with numbers where they fit and contour lines.
 #pragma once
 
-#include <QWidget>
 #include <functional>
 
+#include "gui/widgets/chart.hpp"
 #include "gui/widgets/iso_lines.hpp"
 
 namespace meshwright::gui {
@@ -20,7 +20,7 @@ struct HeatMapContent {
   int chosen_row = -1, chosen_column = -1;  ///< the current scenario
 };
 
-class HeatMap : public QWidget {
+class HeatMap : public Chart {
   Q_OBJECT
  public:
   explicit HeatMap(QWidget* parent = nullptr);
@@ -35,10 +35,10 @@ class HeatMap : public QWidget {
   void cell_chosen(int row, int column);
 
  protected:
-  void paintEvent(QPaintEvent* event) override;
+  void paint(QPainter& painter, const ChartColors& colors, const QRect& exposed) const override;
+  QString tip_at(const QPointF& point) const override;
   void mousePressEvent(QMouseEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
-  bool event(QEvent* event) override;
 
  private:
   QRectF grid_area() const;

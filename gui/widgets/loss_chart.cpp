@@ -1,6 +1,5 @@
 #include "gui/widgets/loss_chart.hpp"
 
-#include <QEvent>
 #include <QPainter>
 #include <cmath>
 
@@ -8,7 +7,7 @@
 
 namespace meshwright::gui {
 
-LossChart::LossChart(QWidget* parent) : QWidget(parent) { setAccessibleName(tr("Loss per step")); }
+LossChart::LossChart(QWidget* parent) : Chart(parent) { setAccessibleName(tr("Loss per step")); }
 
 void LossChart::clear() {
   losses_.clear();
@@ -21,11 +20,8 @@ void LossChart::add(int step, double loss) {
   update();
 }
 
-void LossChart::paintEvent(QPaintEvent*) {
-  QPainter painter(this);
+void LossChart::paint(QPainter& painter, const ChartColors& colors, const QRect&) const {
   painter.setRenderHint(QPainter::Antialiasing);
-  const ChartColors colors = chart_colors(palette());
-  painter.fillRect(rect(), colors.background);
   if (losses_.empty()) return;
   std::vector<double> steps, values;
   for (const auto& [step, loss] : losses_) {
@@ -37,7 +33,7 @@ void LossChart::paintEvent(QPaintEvent*) {
   x.is_whole = true;
   x.text = [](double step) { return QString::number(std::lround(step)); };
   y.title = tr("loss");
-  const QRectF plot = plot_area(rect(), QFontMetricsF(font()));
+  const QRectF plot = plot_rect();
   paint_axes(painter, plot, x, y, colors);
   QPolygonF line;
   for (const auto& [step, loss] : losses_) line += point_of(plot, x, y, step, loss);
@@ -45,11 +41,6 @@ void LossChart::paintEvent(QPaintEvent*) {
   painter.drawPolyline(line);
   painter.setBrush(colors.series[0]);
   for (const QPointF& point : line) painter.drawEllipse(point, 3, 3);
-}
-
-void LossChart::changeEvent(QEvent* event) {
-  if (event->type() == QEvent::PaletteChange) update();
-  QWidget::changeEvent(event);
 }
 
 }  // namespace meshwright::gui

@@ -1,12 +1,13 @@
 /// Training loss per step of a run.
 #pragma once
 
-#include <QWidget>
 #include <vector>
+
+#include "gui/widgets/chart.hpp"
 
 namespace meshwright::gui {
 
-class LossChart : public QWidget {
+class LossChart : public Chart {
   Q_OBJECT
  public:
   explicit LossChart(QWidget* parent = nullptr);
@@ -16,8 +17,7 @@ class LossChart : public QWidget {
   QSize sizeHint() const override { return {420, 220}; }
 
  protected:
-  void paintEvent(QPaintEvent* event) override;
-  void changeEvent(QEvent* event) override;
+  void paint(QPainter& painter, const ChartColors& colors, const QRect& exposed) const override;
 
  private:
   std::vector<std::pair<double, double>> losses_;  ///< (step, loss)

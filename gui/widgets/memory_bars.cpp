@@ -1,10 +1,8 @@
 #include "gui/widgets/memory_bars.hpp"
 
-#include <QHelpEvent>
 #include <QKeyEvent>
 #include <QMouseEvent>
 #include <QPainter>
-#include <QToolTip>
 #include <algorithm>
 #include <cmath>
 
@@ -57,7 +55,7 @@ QString text_of(MemoryClass memory_class) {
   return {};
 }
 
-MemoryBars::MemoryBars(QWidget* parent) : QWidget(parent) {
+MemoryBars::MemoryBars(QWidget* parent) : Chart(parent) {
   setFocusPolicy(Qt::StrongFocus);
   setAccessibleName(tr("Memory per pipeline rank"));
 }
@@ -69,8 +67,6 @@ void MemoryBars::show_amounts(std::vector<MemoryAmounts> amounts, Bytes capacity
   update();
 }
 
-QRectF MemoryBars::area() const { return plot_area(rect(), QFontMetricsF(font())); }
-
 double MemoryBars::full_scale() const {
   constexpr double kHeadRoom = 1.08;
   std::int64_t most = capacity_.value;
@@ -79,7 +75,7 @@ double MemoryBars::full_scale() const {
 }
 
 QRectF MemoryBars::bar_of(int pipeline_rank) const {
-  const QRectF all = area();
+  const QRectF all = plot_rect();
   const double width = all.width() / static_cast<double>(std::max<std::size_t>(1, amounts_.size()));
   const double gap = std::min(6.0, width / 6);
   const double height =
@@ -96,7 +92,7 @@ void MemoryBars::paint_bar(QPainter& painter, int pipeline_rank) const {
   for (int c = 0; c < kMemoryClassCount; ++c) {
     const auto memory_class = static_cast<MemoryClass>(c);
     const double height =
-        area().height() *
+        plot_rect().height() *
         static_cast<double>(amounts_[static_cast<std::size_t>(pipeline_rank)][memory_class].value) /
         full_scale();
     const QRectF part(bar.left(), bottom - height, bar.width(), height);
@@ -112,10 +108,7 @@ void MemoryBars::paint_bar(QPainter& painter, int pipeline_rank) const {
   }
 }
 
-void MemoryBars::paintEvent(QPaintEvent*) {
-  QPainter painter(this);
-  const ChartColors colors = chart_colors(palette());
-  painter.fillRect(rect(), colors.background);
+void MemoryBars::paint(QPainter& painter, const ChartColors& colors, const QRect&) const {
   if (amounts_.empty()) return;
   ChartAxis x, y;
   x.low = -0.5;
@@ -126,14 +119,15 @@ void MemoryBars::paintEvent(QPaintEvent*) {
   y.high = full_scale();
   y.is_binary = true;
   y.text = [](double value) { return bytes_text(Bytes(static_cast<std::int64_t>(value))); };
-  paint_axes(painter, area(), x, y, colors);
+  const QRectF plot = plot_rect();
+  paint_axes(painter, plot, x, y, colors);
   for (int i = 0; i < static_cast<int>(amounts_.size()); ++i) paint_bar(painter, i);
   if (capacity_.value == 0) return;
   const double at =
-      area().bottom() - area().height() * static_cast<double>(capacity_.value) / full_scale();
+      plot.bottom() - plot.height() * static_cast<double>(capacity_.value) / full_scale();
   painter.setPen(QPen(colors.bad, 2, Qt::DashLine));
-  painter.drawLine(QPointF(area().left(), at), QPointF(area().right(), at));
-  painter.drawText(QRectF(area().right() - 240, at - painter.fontMetrics().height() - 2, 238, 20),
+  painter.drawLine(QPointF(plot.left(), at), QPointF(plot.right(), at));
+  painter.drawText(QRectF(plot.right() - 240, at - painter.fontMetrics().height() - 2, 238, 20),
                    Qt::AlignRight, tr("capacity %1").arg(bytes_text(capacity_)));
 }
 
@@ -164,15 +158,9 @@ void MemoryBars::keyPressEvent(QKeyEvent* event) {
   QWidget::keyPressEvent(event);
 }
 
-bool MemoryBars::event(QEvent* event) {
-  if (event->type() == QEvent::PaletteChange) update();
-  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
-  auto* help = static_cast<QHelpEvent*>(event);
-  const int pipeline_rank = pipeline_rank_at(help->pos());
-  if (pipeline_rank < 0) {
-    QToolTip::hideText();
-    return true;
-  }
+QString MemoryBars::tip_at(const QPointF& point) const {
+  const int pipeline_rank = pipeline_rank_at(point);
+  if (pipeline_rank < 0) return {};
   const MemoryAmounts& amounts = amounts_[static_cast<std::size_t>(pipeline_rank)];
   QStringList lines{tr("pipeline rank %1: %2").arg(pipeline_rank).arg(bytes_text(total(amounts)))};
   for (int c = kMemoryClassCount; c-- > 0;) {
@@ -180,8 +168,7 @@ bool MemoryBars::event(QEvent* event) {
     if (bytes > Bytes())
       lines += QString("%1  %2").arg(bytes_text(bytes), text_of(static_cast<MemoryClass>(c)));
   }
-  QToolTip::showText(help->globalPos(), lines.join("\n"), this);
-  return true;
+  return lines.join("\n");
 }
 
 }  // namespace meshwright::gui

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <QColor>
-#include <QWidget>
 #include <vector>
 
 #include "core/base/memory_amounts.hpp"
+#include "gui/widgets/chart.hpp"
 
 namespace meshwright::gui {
 
@@ -18,7 +18,7 @@ struct MemoryLook {
 MemoryLook look_of(MemoryClass memory_class);
 QString text_of(MemoryClass memory_class);
 
-class MemoryBars : public QWidget {
+class MemoryBars : public Chart {
   Q_OBJECT
  public:
   explicit MemoryBars(QWidget* parent = nullptr);
@@ -32,13 +32,12 @@ class MemoryBars : public QWidget {
   void pipeline_rank_chosen(int pipeline_rank);
 
  protected:
-  void paintEvent(QPaintEvent* event) override;
+  void paint(QPainter& painter, const ChartColors& colors, const QRect& exposed) const override;
+  QString tip_at(const QPointF& point) const override;
   void mousePressEvent(QMouseEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
-  bool event(QEvent* event) override;
 
  private:
-  QRectF area() const;
   double full_scale() const;
   int pipeline_rank_at(const QPointF& point) const;
   void choose(int pipeline_rank);

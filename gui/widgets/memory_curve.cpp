@@ -18,7 +18,7 @@ QString time_of(double nanoseconds) {
 
 }  // namespace
 
-MemoryCurve::MemoryCurve(QWidget* parent) : QWidget(parent) {
+MemoryCurve::MemoryCurve(QWidget* parent) : Chart(parent) {
   setAccessibleName(tr("Memory over time"));
   setToolTip(tr("Click to show this time in the timeline"));
 }
@@ -29,8 +29,6 @@ void MemoryCurve::show_curve(MemoryCurveOfRank curve, Nanoseconds end) {
   update();
 }
 
-QRectF MemoryCurve::area() const { return plot_area(rect(), QFontMetricsF(font())); }
-
 std::size_t MemoryCurve::peak() const {
   std::size_t best = 0;
   for (std::size_t i = 1; i < curve_.points.size(); ++i)
@@ -38,10 +36,7 @@ std::size_t MemoryCurve::peak() const {
   return best;
 }
 
-void MemoryCurve::paintEvent(QPaintEvent*) {
-  QPainter painter(this);
-  const ChartColors colors = chart_colors(palette());
-  painter.fillRect(rect(), colors.background);
+void MemoryCurve::paint(QPainter& painter, const ChartColors& colors, const QRect&) const {
   if (curve_.points.empty() || end_.value <= 0) return;
   const std::size_t at_peak = peak();
   const auto most =
@@ -53,7 +48,7 @@ void MemoryCurve::paintEvent(QPaintEvent*) {
   y.high = most * 1.08;
   y.is_binary = true;
   y.text = [](double value) { return bytes_text(Bytes(static_cast<std::int64_t>(value))); };
-  const QRectF plot = area();
+  const QRectF plot = plot_rect();
   paint_axes(painter, plot, x, y, colors);
   // Top-down: each class is painted with everything below it, so its own band stays visible.
   for (int c = kMemoryClassCount; c-- > 0;) {
@@ -87,14 +82,9 @@ void MemoryCurve::paintEvent(QPaintEvent*) {
 }
 
 void MemoryCurve::mousePressEvent(QMouseEvent* event) {
-  const double share = (event->position().x() - area().left()) / area().width();
+  const double share = (event->position().x() - plot_rect().left()) / plot_rect().width();
   if (share < 0 || share > 1) return;
   Q_EMIT time_chosen(static_cast<qint64>(share * static_cast<double>(end_.value)));
-}
-
-void MemoryCurve::changeEvent(QEvent* event) {
-  if (event->type() == QEvent::PaletteChange) update();
-  QWidget::changeEvent(event);
 }
 
 }  // namespace meshwright::gui

@@ -1,13 +1,12 @@
 /// Memory of one rank over the step, stacked by memory class; the peak is marked.
 #pragma once
 
-#include <QWidget>
-
 #include "gui/timeline/tracks.hpp"
+#include "gui/widgets/chart.hpp"
 
 namespace meshwright::gui {
 
-class MemoryCurve : public QWidget {
+class MemoryCurve : public Chart {
   Q_OBJECT
  public:
   explicit MemoryCurve(QWidget* parent = nullptr);
@@ -19,12 +18,10 @@ class MemoryCurve : public QWidget {
   void time_chosen(qint64 time_ns);
 
  protected:
-  void paintEvent(QPaintEvent* event) override;
+  void paint(QPainter& painter, const ChartColors& colors, const QRect& exposed) const override;
   void mousePressEvent(QMouseEvent* event) override;
-  void changeEvent(QEvent* event) override;
 
  private:
-  QRectF area() const;
   std::size_t peak() const;
   MemoryCurveOfRank curve_;
   Nanoseconds end_;

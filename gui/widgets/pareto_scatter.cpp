@@ -1,9 +1,7 @@
 #include "gui/widgets/pareto_scatter.hpp"
 
-#include <QHelpEvent>
 #include <QMouseEvent>
 #include <QPainter>
-#include <QToolTip>
 #include <algorithm>
 #include <numeric>
 
@@ -53,7 +51,7 @@ std::vector<std::size_t> pareto_front(const std::vector<PlanFigures>& plans) {
   return front;
 }
 
-ParetoScatter::ParetoScatter(QWidget* parent) : QWidget(parent) {
+ParetoScatter::ParetoScatter(QWidget* parent) : Chart(parent) {
   setAccessibleName(tr("Plans by step time and memory"));
 }
 
@@ -70,18 +68,14 @@ void ParetoScatter::set_chosen(int plan) {
 
 QPointF ParetoScatter::place_of(int plan) const {
   const PlanFigures& figures = plans_[static_cast<std::size_t>(plan)];
-  return point_of(plot_area(rect(), QFontMetricsF(font())), memory_axis(plans_), step_axis(plans_),
-                  memory_of(figures), step_of(figures));
+  return point_of(plot_rect(), memory_axis(plans_), step_axis(plans_), memory_of(figures),
+                  step_of(figures));
 }
 
-void ParetoScatter::paintEvent(QPaintEvent*) {
-  QPainter painter(this);
+void ParetoScatter::paint(QPainter& painter, const ChartColors& colors, const QRect&) const {
   painter.setRenderHint(QPainter::Antialiasing);
-  const ChartColors colors = chart_colors(palette());
-  painter.fillRect(rect(), colors.background);
   if (plans_.empty()) return;
-  paint_axes(painter, plot_area(rect(), QFontMetricsF(font())), memory_axis(plans_),
-             step_axis(plans_), colors);
+  paint_axes(painter, plot_rect(), memory_axis(plans_), step_axis(plans_), colors);
   QPolygonF front;
   for (const std::size_t plan : pareto_front(plans_)) front += place_of(static_cast<int>(plan));
   painter.setPen(QPen(colors.axis, 1.5, Qt::DashLine));
@@ -127,22 +121,13 @@ void ParetoScatter::mousePressEvent(QMouseEvent* event) {
   Q_EMIT plan_chosen(plan);
 }
 
-bool ParetoScatter::event(QEvent* event) {
-  if (event->type() == QEvent::PaletteChange) update();
-  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
-  auto* help = static_cast<QHelpEvent*>(event);
-  const int plan = plan_at(help->pos());
-  if (plan < 0) {
-    QToolTip::hideText();
-    return true;
-  }
+QString ParetoScatter::tip_at(const QPointF& point) const {
+  const int plan = plan_at(point);
+  if (plan < 0) return {};
   const PlanFigures& figures = plans_[static_cast<std::size_t>(plan)];
-  QToolTip::showText(help->globalPos(),
-                     tr("plan %1: %2, %3")
-                         .arg(plan + 1)
-                         .arg(time_text(figures.step_time), bytes_text(figures.peak_memory)),
-                     this);
-  return true;
+  return tr("plan %1: %2, %3")
+      .arg(plan + 1)
+      .arg(time_text(figures.step_time), bytes_text(figures.peak_memory));
 }
 
 }  // namespace meshwright::gui

@@ -1,17 +1,17 @@
 /// Scatter plot of plans: step time over peak memory, with the Pareto front.
 #pragma once
 
-#include <QWidget>
 #include <vector>
 
 #include "core/formats/plan.hpp"
+#include "gui/widgets/chart.hpp"
 
 namespace meshwright::gui {
 
 /// Indices of the Pareto-optimal plans, ordered by memory.
 std::vector<std::size_t> pareto_front(const std::vector<PlanFigures>& plans);
 
-class ParetoScatter : public QWidget {
+class ParetoScatter : public Chart {
   Q_OBJECT
  public:
   explicit ParetoScatter(QWidget* parent = nullptr);
@@ -25,9 +25,9 @@ class ParetoScatter : public QWidget {
   void plan_chosen(int plan);
 
  protected:
-  void paintEvent(QPaintEvent* event) override;
+  void paint(QPainter& painter, const ChartColors& colors, const QRect& exposed) const override;
+  QString tip_at(const QPointF& point) const override;
   void mousePressEvent(QMouseEvent* event) override;
-  bool event(QEvent* event) override;
 
  private:
   int plan_at(const QPointF& point) const;

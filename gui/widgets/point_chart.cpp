@@ -1,12 +1,10 @@
 #include "gui/widgets/point_chart.hpp"
 
-#include <QHelpEvent>
 #include <QPainter>
-#include <QToolTip>
 
 namespace meshwright::gui {
 
-PointChart::PointChart(QWidget* parent) : QWidget(parent) {
+PointChart::PointChart(QWidget* parent) : Chart(parent) {
   setAccessibleName(tr("Measured points"));
 }
 
@@ -30,29 +28,24 @@ void PointChart::show_series(PointSeries series) {
 }
 
 QPointF PointChart::place_of(std::size_t point) const {
-  return point_of(plot_area(rect(), QFontMetricsF(font())), x_, y_, series_.points[point].x(),
-                  series_.points[point].y());
+  return point_of(plot_rect(), x_, y_, series_.points[point].x(), series_.points[point].y());
 }
 
 QPointF PointChart::place_of_expected(std::size_t point) const {
-  return point_of(plot_area(rect(), QFontMetricsF(font())), x_, y_, series_.points[point].x(),
-                  series_.expected[point]);
+  return point_of(plot_rect(), x_, y_, series_.points[point].x(), series_.expected[point]);
 }
 
-void PointChart::paintEvent(QPaintEvent*) {
-  QPainter painter(this);
+void PointChart::paint(QPainter& painter, const ChartColors& colors, const QRect&) const {
   painter.setRenderHint(QPainter::Antialiasing);
-  const ChartColors colors = chart_colors(palette());
-  painter.fillRect(rect(), colors.background);
   if (series_.points.empty()) return;
-  paint_axes(painter, plot_area(rect(), QFontMetricsF(font())), x_, y_, colors);
+  paint_axes(painter, plot_rect(), x_, y_, colors);
   QPolygonF line;
   for (std::size_t i = 0; i < series_.points.size(); ++i) line += place_of(i);
   painter.setPen(QPen(colors.series[0], 1.5));
   if (series_.is_joined) painter.drawPolyline(line);
   QPolygonF law;
   for (const QPointF& point : series_.line)
-    law += point_of(plot_area(rect(), QFontMetricsF(font())), x_, y_, point.x(), point.y());
+    law += point_of(plot_rect(), x_, y_, point.x(), point.y());
   painter.setPen(QPen(colors.series[1], 1.5, Qt::DashLine));
   painter.drawPolyline(law);
   // A ring at the prediction, connected to the measured point.
@@ -67,18 +60,11 @@ void PointChart::paintEvent(QPaintEvent*) {
   for (const QPointF& point : line) painter.drawEllipse(point, 3.5, 3.5);
 }
 
-bool PointChart::event(QEvent* event) {
-  if (event->type() == QEvent::PaletteChange) update();
-  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
-  auto* help = static_cast<QHelpEvent*>(event);
+QString PointChart::tip_at(const QPointF& point) const {
   constexpr double kReach = 10;
-  for (std::size_t i = 0; i < series_.points.size(); ++i) {
-    if (QLineF(place_of(i), help->pos()).length() > kReach) continue;
-    QToolTip::showText(help->globalPos(), series_.texts[i], this);
-    return true;
-  }
-  QToolTip::hideText();
-  return true;
+  for (std::size_t i = 0; i < series_.points.size(); ++i)
+    if (QLineF(place_of(i), point).length() <= kReach) return series_.texts[i];
+  return {};
 }
 
 }  // namespace meshwright::gui

@@ -1,9 +1,9 @@
 /// Measured points over a size on two logarithmic axes, connected by a line if they form one curve.
 #pragma once
 
-#include <QWidget>
 #include <vector>
 
+#include "gui/widgets/chart.hpp"
 #include "gui/widgets/chart_axis.hpp"
 
 namespace meshwright::gui {
@@ -19,7 +19,7 @@ struct PointSeries {
   std::function<QString(double)> x_text, y_text;
 };
 
-class PointChart : public QWidget {
+class PointChart : public Chart {
   Q_OBJECT
  public:
   explicit PointChart(QWidget* parent = nullptr);
@@ -28,8 +28,8 @@ class PointChart : public QWidget {
   QSize sizeHint() const override { return {640, 420}; }
 
  protected:
-  void paintEvent(QPaintEvent* event) override;
-  bool event(QEvent* event) override;
+  void paint(QPainter& painter, const ChartColors& colors, const QRect& exposed) const override;
+  QString tip_at(const QPointF& point) const override;
 
  private:
   QPointF place_of(std::size_t point) const;

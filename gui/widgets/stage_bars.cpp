@@ -1,11 +1,9 @@
 #include "gui/widgets/stage_bars.hpp"
 
-#include <QHelpEvent>
 #include <QKeyEvent>
 #include <QMouseEvent>
 #include <QPainter>
 #include <QStyleOption>
-#include <QToolTip>
 #include <algorithm>
 #include <cmath>
 
@@ -28,7 +26,7 @@ double snapped(double factor) {
 
 }  // namespace
 
-StageBars::StageBars(QWidget* parent) : QWidget(parent) {
+StageBars::StageBars(QWidget* parent) : Chart(parent) {
   setFocusPolicy(Qt::StrongFocus);
   setMouseTracking(true);
   setAccessibleName(tr("Time per pipeline rank"));
@@ -76,10 +74,7 @@ int StageBars::pipeline_rank_at(const QPointF& point) const {
   return pipeline_rank >= 0 && pipeline_rank < static_cast<int>(times_.size()) ? pipeline_rank : -1;
 }
 
-void StageBars::paintEvent(QPaintEvent*) {
-  QPainter painter(this);
-  const ChartColors colors = chart_colors(palette());
-  painter.fillRect(rect(), colors.background);
+void StageBars::paint(QPainter& painter, const ChartColors& colors, const QRect&) const {
   const auto count = static_cast<int>(times_.size());
   QFont small = font();
   small.setPointSizeF(small.pointSizeF() * 0.8);
@@ -174,22 +169,14 @@ void StageBars::keyPressEvent(QKeyEvent* event) {
   update();
 }
 
-bool StageBars::event(QEvent* event) {
-  if (event->type() == QEvent::ToolTip) {
-    const auto* help = static_cast<QHelpEvent*>(event);
-    const int pipeline_rank = pipeline_rank_at(help->pos());
-    if (pipeline_rank >= 0) {
-      QToolTip::showText(help->globalPos(),
-                         tr("Pipeline rank %1: %2 per micro-batch, slowdown ×%3.\nDrag to change, "
-                            "double-click to reset.")
-                             .arg(pipeline_rank)
-                             .arg(time_text(times_[static_cast<std::size_t>(pipeline_rank)]))
-                             .arg(slowness_of(pipeline_rank)),
-                         this);
-      return true;
-    }
-  }
-  return QWidget::event(event);
+QString StageBars::tip_at(const QPointF& point) const {
+  const int pipeline_rank = pipeline_rank_at(point);
+  if (pipeline_rank < 0) return toolTip();
+  return tr("Pipeline rank %1: %2 per micro-batch, slowdown ×%3.\nDrag to change, double-click to "
+            "reset.")
+      .arg(pipeline_rank)
+      .arg(time_text(times_[static_cast<std::size_t>(pipeline_rank)]))
+      .arg(slowness_of(pipeline_rank));
 }
 
 }  // namespace meshwright::gui

@@ -2,14 +2,14 @@
 /// rank slower or faster, to model a straggler or a stage of a different size.
 #pragma once
 
-#include <QWidget>
 #include <vector>
 
 #include "core/base/units.hpp"
+#include "gui/widgets/chart.hpp"
 
 namespace meshwright::gui {
 
-class StageBars : public QWidget {
+class StageBars : public Chart {
   Q_OBJECT
  public:
   explicit StageBars(QWidget* parent = nullptr);
@@ -26,13 +26,13 @@ class StageBars : public QWidget {
   void settled();
 
  protected:
-  void paintEvent(QPaintEvent* event) override;
+  void paint(QPainter& painter, const ChartColors& colors, const QRect& exposed) const override;
+  QString tip_at(const QPointF& point) const override;
   void mousePressEvent(QMouseEvent* event) override;
   void mouseMoveEvent(QMouseEvent* event) override;
   void mouseReleaseEvent(QMouseEvent* event) override;
   void mouseDoubleClickEvent(QMouseEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
-  bool event(QEvent* event) override;
 
  private:
   QRectF bar_of(int pipeline_rank) const;

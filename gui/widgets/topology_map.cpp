@@ -1,10 +1,8 @@
 #include "gui/widgets/topology_map.hpp"
 
-#include <QHelpEvent>
 #include <QKeyEvent>
 #include <QMouseEvent>
 #include <QPainter>
-#include <QToolTip>
 #include <algorithm>
 #include <cmath>
 
@@ -52,7 +50,7 @@ GroupPlace group_place(const Strategy& strategy, RankId rank, Axis axis) {
   return place;
 }
 
-TopologyMap::TopologyMap(QWidget* parent) : QWidget(parent) {
+TopologyMap::TopologyMap(QWidget* parent) : Chart(parent) {
   setFocusPolicy(Qt::StrongFocus);
   setAccessibleName(tr("Nodes and devices"));
 }
@@ -124,17 +122,15 @@ void TopologyMap::show_shares(std::vector<double> of_device, std::vector<double>
   update();
 }
 
-void TopologyMap::paintEvent(QPaintEvent* event) {
-  QPainter painter(this);
+void TopologyMap::paint(QPainter& painter, const ChartColors&, const QRect& exposed) const {
   painter.setRenderHint(QPainter::Antialiasing);
-  painter.fillRect(rect(), chart_colors(palette()).background);
   if (node_of_rank_.empty()) return;
   const GroupPlace chosen = group_place(strategy_, RankId(chosen_), axis_);
   QFont small = font();
   if (side_ < 48) small.setPointSizeF(small.pointSizeF() * 0.85);
   painter.setFont(small);
   for (int node = 0; node < static_cast<int>(nodes_.size()); ++node) {
-    if (!node_box(node).intersects(event->rect())) continue;
+    if (!node_box(node).intersects(exposed)) continue;
     paint_node(painter, node);
     const int first = first_of_node_[static_cast<std::size_t>(node)];
     for (int rank = first; rank < first + nodes_[static_cast<std::size_t>(node)]; ++rank)
@@ -222,15 +218,9 @@ void TopologyMap::keyPressEvent(QKeyEvent* event) {
   }
 }
 
-bool TopologyMap::event(QEvent* event) {
-  if (event->type() == QEvent::PaletteChange) update();
-  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
-  auto* help = static_cast<QHelpEvent*>(event);
-  const int rank = rank_at(help->pos());
-  if (rank < 0) {
-    QToolTip::hideText();
-    return true;
-  }
+QString TopologyMap::tip_at(const QPointF& point) const {
+  const int rank = rank_at(point);
+  if (rank < 0) return {};
   const RankCoordinate c =
       coordinate_of(strategy_.degrees, RankId(rank), strategy_.model_parallelism.order);
   QStringList coordinates;
@@ -240,8 +230,7 @@ bool TopologyMap::event(QEvent* event) {
   if (const auto r = static_cast<std::size_t>(rank); r < share_of_device_.size())
     text +=
         "\n" + tr("link utilization %1, mean over a step").arg(percent_text(share_of_device_[r]));
-  QToolTip::showText(help->globalPos(), text, this);
-  return true;
+  return text;
 }
 
 }  // namespace meshwright::gui

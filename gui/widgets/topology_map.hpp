@@ -2,11 +2,11 @@
 /// and numbered by their process group on one axis.
 #pragma once
 
-#include <QWidget>
 #include <vector>
 
 #include "core/cluster/cluster.hpp"
 #include "core/plan/plan.hpp"
+#include "gui/widgets/chart.hpp"
 
 namespace meshwright::gui {
 
@@ -18,7 +18,7 @@ struct GroupPlace {
 };
 GroupPlace group_place(const Strategy& strategy, RankId rank, Axis axis);
 
-class TopologyMap : public QWidget {
+class TopologyMap : public Chart {
   Q_OBJECT
  public:
   explicit TopologyMap(QWidget* parent = nullptr);
@@ -34,10 +34,10 @@ class TopologyMap : public QWidget {
   void rank_chosen(int rank);
 
  protected:
-  void paintEvent(QPaintEvent* event) override;
+  void paint(QPainter& painter, const ChartColors& colors, const QRect& exposed) const override;
+  QString tip_at(const QPointF& point) const override;
   void mousePressEvent(QMouseEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
-  bool event(QEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
 
  private:

@@ -1,6 +1,5 @@
 #include "gui/widgets/waterfall.hpp"
 
-#include <QEvent>
 #include <QPainter>
 #include <algorithm>
 #include <cstdlib>
@@ -18,7 +17,7 @@ QString signed_time(Ticks difference) {
 
 }  // namespace
 
-Waterfall::Waterfall(QWidget* parent) : QWidget(parent) {
+Waterfall::Waterfall(QWidget* parent) : Chart(parent) {
   setAccessibleName(tr("Step time difference"));
 }
 
@@ -43,10 +42,7 @@ void Waterfall::show_parts(const QString& before, const QString& after,
   update();
 }
 
-void Waterfall::paintEvent(QPaintEvent*) {
-  QPainter painter(this);
-  const ChartColors colors = chart_colors(palette());
-  painter.fillRect(rect(), colors.background);
+void Waterfall::paint(QPainter& painter, const ChartColors& colors, const QRect&) const {
   if (before_.isEmpty()) return;
   const QFontMetricsF metrics(painter.font());
   double names = std::max(metrics.horizontalAdvance(before_), metrics.horizontalAdvance(after_));
@@ -93,11 +89,6 @@ void Waterfall::paintEvent(QPaintEvent*) {
     at += difference;
   }
   row(after_, low, total_after_.value, colors.series[0], time_text(total_after_));
-}
-
-void Waterfall::changeEvent(QEvent* event) {
-  if (event->type() == QEvent::PaletteChange) update();
-  QWidget::changeEvent(event);
 }
 
 }  // namespace meshwright::gui

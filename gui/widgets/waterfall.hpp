@@ -1,10 +1,10 @@
 /// Waterfall chart from one step time to another, part by part.
 #pragma once
 
-#include <QWidget>
 #include <vector>
 
 #include "core/base/units.hpp"
+#include "gui/widgets/chart.hpp"
 
 namespace meshwright::gui {
 
@@ -13,7 +13,7 @@ struct WaterfallPart {
   Ticks before, after;
 };
 
-class Waterfall : public QWidget {
+class Waterfall : public Chart {
   Q_OBJECT
  public:
   explicit Waterfall(QWidget* parent = nullptr);
@@ -22,8 +22,7 @@ class Waterfall : public QWidget {
   QSize sizeHint() const override { return {420, 260}; }
 
  protected:
-  void paintEvent(QPaintEvent* event) override;
-  void changeEvent(QEvent* event) override;
+  void paint(QPainter& painter, const ChartColors& colors, const QRect& exposed) const override;
 
  private:
   QString before_, after_;
