@@ -6,6 +6,7 @@
 
 #include "gui/text/number_text.hpp"
 #include "gui/text/qstring_of.hpp"
+#include "gui/widgets/chart_axis.hpp"
 #include "simulator/cost/kernel_curve_fit.hpp"
 
 namespace meshwright::gui {
@@ -75,7 +76,7 @@ PointSeries points_of(const KernelCurve& curve, std::vector<double> expected) {
                             : CalibrationWords::tr("memory traffic per call");
   series.y_title = CalibrationWords::tr("time per call");
   series.x_text = [by_flops](double x) {
-    return by_flops ? QString::number(x, 'g', 2) : bytes_text(Bytes(static_cast<std::int64_t>(x)));
+    return by_flops ? QString::number(x, 'g', 2) : bytes_label(x);
   };
   series.x_is_bytes = !by_flops;
   series.y_text = seconds_text;
@@ -127,7 +128,7 @@ CurveSeries series_of(const CollectiveCurve& curve) {
   PointSeries& series = made.points;
   series.x_title = CalibrationWords::tr("total buffer size");
   series.y_title = CalibrationWords::tr("time per call");
-  series.x_text = [](double bytes) { return bytes_text(Bytes(static_cast<std::int64_t>(bytes))); };
+  series.x_text = bytes_label;
   series.y_text = seconds_text;
   series.is_joined = true;
   series.x_is_bytes = true;

@@ -10,6 +10,7 @@
 #include "gui/session/workbench.hpp"
 #include "gui/text/number_text.hpp"
 #include "gui/widgets/actions.hpp"
+#include "gui/widgets/chart_axis.hpp"
 #include "planner/search/parallel_for.hpp"
 
 namespace meshwright::gui {
@@ -38,7 +39,7 @@ std::vector<Figure> figures() {
            {0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5}},
           {SweepScreen::tr("step time"),
            [](const PlanFigures& f) { return static_cast<double>(f.step_time.value); },
-           [](double ticks) { return time_text(Ticks(static_cast<std::int64_t>(ticks))); },
+           time_label,
            false,
            {}},
           {SweepScreen::tr("MFU"),
@@ -53,7 +54,7 @@ std::vector<Figure> figures() {
            {}},
           {SweepScreen::tr("peak memory"),
            [](const PlanFigures& f) { return static_cast<double>(f.peak_memory.value); },
-           [](double bytes) { return bytes_text(Bytes(static_cast<std::int64_t>(bytes))); },
+           bytes_label,
            false,
            {}}};
 }

@@ -2,6 +2,7 @@
 
 #include <QCoreApplication>
 #include <algorithm>
+#include <array>
 #include <set>
 
 namespace meshwright::gui {
@@ -63,27 +64,17 @@ std::vector<SweepValue> zeros(const Scenario& base) {
 }  // namespace
 
 QString title_of(SweepKnob knob) {
-  switch (knob) {
-    case SweepKnob::kPipeline:
-      return SweepAxisWords::tr("pipeline-parallel size p");
-    case SweepKnob::kMicrobatches:
-      return SweepAxisWords::tr("micro-batches m");
-    case SweepKnob::kSchedule:
-      return SweepAxisWords::tr("schedule");
-    case SweepKnob::kChunks:
-      return SweepAxisWords::tr("model chunks v");
-    case SweepKnob::kTensor:
-      return SweepAxisWords::tr("tensor-parallel size");
-    case SweepKnob::kData:
-      return SweepAxisWords::tr("data-parallel size");
-    case SweepKnob::kMicroBatch:
-      return SweepAxisWords::tr("micro-batch size");
-    case SweepKnob::kRecompute:
-      return SweepAxisWords::tr("recompute");
-    case SweepKnob::kZero:
-      return SweepAxisWords::tr("ZeRO");
-  }
-  return {};
+  constexpr std::array<const char*, kSweepKnobCount> kTitles{
+      QT_TRANSLATE_NOOP("SweepAxis", "pipeline-parallel size p"),
+      QT_TRANSLATE_NOOP("SweepAxis", "micro-batches m"),
+      QT_TRANSLATE_NOOP("SweepAxis", "schedule"),
+      QT_TRANSLATE_NOOP("SweepAxis", "model chunks v"),
+      QT_TRANSLATE_NOOP("SweepAxis", "tensor-parallel size"),
+      QT_TRANSLATE_NOOP("SweepAxis", "data-parallel size"),
+      QT_TRANSLATE_NOOP("SweepAxis", "micro-batch size"),
+      QT_TRANSLATE_NOOP("SweepAxis", "recompute"),
+      QT_TRANSLATE_NOOP("SweepAxis", "ZeRO")};
+  return SweepAxisWords::tr(kTitles[static_cast<std::size_t>(knob)]);
 }
 
 SweepAxis sweep_axis(SweepKnob knob, const Scenario& base) {

@@ -1,6 +1,7 @@
 #include "gui/text/part_names.hpp"
 
 #include <QCoreApplication>
+#include <array>
 
 namespace meshwright::gui {
 namespace {
@@ -12,33 +13,20 @@ class PartWords {
 }  // namespace
 
 QString part_name(KernelKind kind) {
-  switch (kind) {
-    case KernelKind::kGemm:
-      return PartWords::tr("matrix products");
-    case KernelKind::kGroupedGemm:
-      return PartWords::tr("expert matrix products");
-    case KernelKind::kAttention:
-      return PartWords::tr("attention");
-    case KernelKind::kMemoryBound:
-      return PartWords::tr("memory-bound kernels");
-    case KernelKind::kOptimizer:
-      return PartWords::tr("optimizer kernels");
-  }
-  return {};
+  constexpr std::array<const char*, kKernelKindCount> kNames{
+      QT_TRANSLATE_NOOP("Parts", "matrix products"),
+      QT_TRANSLATE_NOOP("Parts", "expert matrix products"), QT_TRANSLATE_NOOP("Parts", "attention"),
+      QT_TRANSLATE_NOOP("Parts", "memory-bound kernels"),
+      QT_TRANSLATE_NOOP("Parts", "optimizer kernels")};
+  return PartWords::tr(kNames[static_cast<std::size_t>(kind)]);
 }
 
 QString part_name(BubbleCause cause) {
-  switch (cause) {
-    case BubbleCause::kWarmUp:
-      return PartWords::tr("bubble: warm-up");
-    case BubbleCause::kDrain:
-      return PartWords::tr("bubble: drain");
-    case BubbleCause::kDependency:
-      return PartWords::tr("bubble: dependency");
-    case BubbleCause::kImbalance:
-      return PartWords::tr("bubble: imbalance");
-  }
-  return {};
+  constexpr std::array<const char*, kBubbleCauseCount> kNames{
+      QT_TRANSLATE_NOOP("Parts", "bubble: warm-up"), QT_TRANSLATE_NOOP("Parts", "bubble: drain"),
+      QT_TRANSLATE_NOOP("Parts", "bubble: dependency"),
+      QT_TRANSLATE_NOOP("Parts", "bubble: imbalance")};
+  return PartWords::tr(kNames[static_cast<std::size_t>(cause)]);
 }
 
 QString part_name(Axis axis) {
@@ -48,21 +36,11 @@ QString part_name(Axis axis) {
 }
 
 QString part_name(PruneReason reason) {
-  switch (reason) {
-    case PruneReason::kStructure:
-      return PartWords::tr("structure");
-    case PruneReason::kSchedule:
-      return PartWords::tr("schedule");
-    case PruneReason::kMemory:
-      return PartWords::tr("memory");
-    case PruneReason::kBound:
-      return PartWords::tr("bound");
-    case PruneReason::kDominated:
-      return PartWords::tr("dominated");
-    case PruneReason::kTrainer:
-      return PartWords::tr("trainer");
-  }
-  return {};
+  constexpr std::array<const char*, kPruneReasonCount> kNames{
+      QT_TRANSLATE_NOOP("Parts", "structure"), QT_TRANSLATE_NOOP("Parts", "schedule"),
+      QT_TRANSLATE_NOOP("Parts", "memory"),    QT_TRANSLATE_NOOP("Parts", "bound"),
+      QT_TRANSLATE_NOOP("Parts", "dominated"), QT_TRANSLATE_NOOP("Parts", "trainer")};
+  return PartWords::tr(kNames[static_cast<std::size_t>(reason)]);
 }
 
 }  // namespace meshwright::gui

@@ -1,6 +1,7 @@
 #include "gui/timeline_view/table_model.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "gui/text/qstring_of.hpp"
@@ -108,30 +109,12 @@ QVariant TimelineTableModel::data(const QModelIndex& index, int role) const {
 QVariant TimelineTableModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal || role != Qt::DisplayRole)
     return QAbstractTableModel::headerData(section, orientation, role);
-  switch (section) {
-    case kRank:
-      return tr("Rank");
-    case kStream:
-      return tr("Stream");
-    case kStage:
-      return tr("Stage");
-    case kName:
-      return tr("Name");
-    case kKind:
-      return tr("Kind");
-    case kMicrobatch:
-      return tr("Micro-batch");
-    case kStart:
-      return tr("Start");
-    case kDuration:
-      return tr("Duration");
-    case kSlack:
-      return tr("Slack");
-    case kWaitsFor:
-      return tr("Waits for");
-    default:
-      return {};
-  }
+  constexpr std::array<const char*, kColumnCount> kTitles{
+      QT_TR_NOOP("Rank"),  QT_TR_NOOP("Stream"),      QT_TR_NOOP("Stage"), QT_TR_NOOP("Name"),
+      QT_TR_NOOP("Kind"),  QT_TR_NOOP("Micro-batch"), QT_TR_NOOP("Start"), QT_TR_NOOP("Duration"),
+      QT_TR_NOOP("Slack"), QT_TR_NOOP("Waits for")};
+  if (section < 0 || section >= kColumnCount) return {};
+  return tr(kTitles[static_cast<std::size_t>(section)]);
 }
 
 QString TimelineTableModel::to_csv() const {

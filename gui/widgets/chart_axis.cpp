@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/text/number_text.hpp"
+
 namespace meshwright::gui {
 namespace {
 
@@ -100,6 +102,9 @@ std::vector<double> ticks_apart(const ChartAxis& axis, double length,
   ticks.resize(std::min<std::size_t>(1, ticks.size()));
   return ticks;
 }
+
+QString bytes_label(double bytes) { return bytes_text(Bytes(static_cast<std::int64_t>(bytes))); }
+QString time_label(double ticks) { return time_text(Ticks(static_cast<std::int64_t>(ticks))); }
 
 QRectF plot_area(const QRectF& outer, const QFontMetricsF& metrics) {
   const double line = metrics.height();

@@ -41,6 +41,10 @@ std::vector<double> ticks_of(const ChartAxis& axis, int wanted);
 std::vector<double> ticks_apart(const ChartAxis& axis, double length,
                                 const std::function<double(double)>& width_of);
 
+/// Labels of axes in bytes and in Ticks.
+QString bytes_label(double bytes);
+QString time_label(double ticks);
+
 /// The plot rectangle inside `outer`, leaving room for tick labels and titles.
 QRectF plot_area(const QRectF& outer, const QFontMetricsF& metrics);
 void paint_axes(QPainter& painter, const QRectF& plot, const ChartAxis& x, const ChartAxis& y,

@@ -1,38 +1,26 @@
 #include "gui/widgets/legend_strip.hpp"
 
 #include <QPainter>
+#include <array>
 
 namespace meshwright::gui {
 namespace {
 
 QString word_of(SliceKind kind) {
-  switch (kind) {
-    case SliceKind::kForward:
-      return LegendStrip::tr("F forward");
-    case SliceKind::kBackward:
-      return LegendStrip::tr("B backward");
-    case SliceKind::kBackwardInput:
-      return LegendStrip::tr("I input gradient");
-    case SliceKind::kBackwardWeight:
-      return LegendStrip::tr("W weight gradient");
-    case SliceKind::kOptimizer:
-      return LegendStrip::tr("optimizer");
-    case SliceKind::kCollective:
-      return LegendStrip::tr("collective");
-    case SliceKind::kSend:
-      return LegendStrip::tr("send");
-    case SliceKind::kReceive:
-      return LegendStrip::tr("receive");
-    case SliceKind::kRecompute:
-      return LegendStrip::tr("recomputation");
-    case SliceKind::kCopy:
-      return LegendStrip::tr("copy");
-    case SliceKind::kKernel:
-      return LegendStrip::tr("kernel");
-    case SliceKind::kHost:
-      return LegendStrip::tr("host");
-  }
-  return {};
+  constexpr std::array<const char*, kSliceKindCount> kNames{
+      QT_TRANSLATE_NOOP("meshwright::gui::LegendStrip", "F forward"),
+      QT_TRANSLATE_NOOP("meshwright::gui::LegendStrip", "B backward"),
+      QT_TRANSLATE_NOOP("meshwright::gui::LegendStrip", "I input gradient"),
+      QT_TRANSLATE_NOOP("meshwright::gui::LegendStrip", "W weight gradient"),
+      QT_TRANSLATE_NOOP("meshwright::gui::LegendStrip", "optimizer"),
+      QT_TRANSLATE_NOOP("meshwright::gui::LegendStrip", "collective"),
+      QT_TRANSLATE_NOOP("meshwright::gui::LegendStrip", "send"),
+      QT_TRANSLATE_NOOP("meshwright::gui::LegendStrip", "receive"),
+      QT_TRANSLATE_NOOP("meshwright::gui::LegendStrip", "recomputation"),
+      QT_TRANSLATE_NOOP("meshwright::gui::LegendStrip", "copy"),
+      QT_TRANSLATE_NOOP("meshwright::gui::LegendStrip", "kernel"),
+      QT_TRANSLATE_NOOP("meshwright::gui::LegendStrip", "host")};
+  return LegendStrip::tr(kNames[static_cast<std::size_t>(kind)]);
 }
 
 constexpr int kSwatch = 11, kSwatchGap = 5, kBetween = 12, kLegendMargin = 10;

@@ -4,6 +4,7 @@
 #include <QMouseEvent>
 #include <QPainter>
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "gui/text/number_text.hpp"
@@ -11,49 +12,41 @@
 
 namespace meshwright::gui {
 
-MemoryLook look_of(MemoryClass memory_class) {
-  switch (memory_class) {
-    case MemoryClass::kWeights:
-      return {"#0072b2"};
-    case MemoryClass::kGradients:
-      return {"#56b4e9"};
-    case MemoryClass::kOptimizer:
-      return {"#009e73"};
-    case MemoryClass::kActivations:
-      return {"#e69f00"};
-    case MemoryClass::kWorking:
-      return {"#f0e442", Qt::Dense3Pattern};
-    case MemoryClass::kLogits:
-      return {"#d55e00"};
-    case MemoryClass::kCommunication:
-      return {"#cc79a7"};
-    case MemoryClass::kReserved:
-      return {"#999999", Qt::BDiagPattern};
-  }
-  return {};
+namespace {
+
+struct MemoryEntry {
+  const char* color;
+  Qt::BrushStyle pattern;
+  const char* text;
+};
+
+/// In the order of MemoryClass.
+constexpr std::array<MemoryEntry, kMemoryClassCount> kMemoryEntries{{
+    {"#0072b2", Qt::SolidPattern, QT_TRANSLATE_NOOP("meshwright::gui::MemoryBars", "weights")},
+    {"#56b4e9", Qt::SolidPattern, QT_TRANSLATE_NOOP("meshwright::gui::MemoryBars", "gradients")},
+    {"#009e73", Qt::SolidPattern,
+     QT_TRANSLATE_NOOP("meshwright::gui::MemoryBars", "optimizer state")},
+    {"#e69f00", Qt::SolidPattern,
+     QT_TRANSLATE_NOOP("meshwright::gui::MemoryBars", "saved activations")},
+    {"#f0e442", Qt::Dense3Pattern, QT_TRANSLATE_NOOP("meshwright::gui::MemoryBars", "working set")},
+    {"#d55e00", Qt::SolidPattern, QT_TRANSLATE_NOOP("meshwright::gui::MemoryBars", "logits")},
+    {"#cc79a7", Qt::SolidPattern,
+     QT_TRANSLATE_NOOP("meshwright::gui::MemoryBars", "communication")},
+    {"#999999", Qt::BDiagPattern, QT_TRANSLATE_NOOP("meshwright::gui::MemoryBars", "reserved")},
+}};
+
+const MemoryEntry& entry_of(MemoryClass memory_class) {
+  return kMemoryEntries[static_cast<std::size_t>(memory_class)];
 }
 
-QString text_of(MemoryClass memory_class) {
-  switch (memory_class) {
-    case MemoryClass::kWeights:
-      return MemoryBars::tr("weights");
-    case MemoryClass::kGradients:
-      return MemoryBars::tr("gradients");
-    case MemoryClass::kOptimizer:
-      return MemoryBars::tr("optimizer state");
-    case MemoryClass::kActivations:
-      return MemoryBars::tr("saved activations");
-    case MemoryClass::kWorking:
-      return MemoryBars::tr("working set");
-    case MemoryClass::kLogits:
-      return MemoryBars::tr("logits");
-    case MemoryClass::kCommunication:
-      return MemoryBars::tr("communication");
-    case MemoryClass::kReserved:
-      return MemoryBars::tr("reserved");
-  }
-  return {};
+}  // namespace
+
+MemoryLook look_of(MemoryClass memory_class) {
+  const MemoryEntry& entry = entry_of(memory_class);
+  return {entry.color, entry.pattern};
 }
+
+QString text_of(MemoryClass memory_class) { return MemoryBars::tr(entry_of(memory_class).text); }
 
 MemoryBars::MemoryBars(QWidget* parent) : Chart(parent) {
   setFocusPolicy(Qt::StrongFocus);
@@ -118,7 +111,7 @@ void MemoryBars::paint(QPainter& painter, const ChartColors& colors, const QRect
   x.text = [](double rank) { return QString::number(std::lround(rank)); };
   y.high = full_scale();
   y.is_binary = true;
-  y.text = [](double value) { return bytes_text(Bytes(static_cast<std::int64_t>(value))); };
+  y.text = bytes_label;
   const QRectF plot = plot_rect();
   paint_axes(painter, plot, x, y, colors);
   for (int i = 0; i < static_cast<int>(amounts_.size()); ++i) paint_bar(painter, i);

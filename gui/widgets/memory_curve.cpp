@@ -47,7 +47,7 @@ void MemoryCurve::paint(QPainter& painter, const ChartColors& colors, const QRec
   x.title = tr("time on rank %1").arg(curve_.rank);
   y.high = most * 1.08;
   y.is_binary = true;
-  y.text = [](double value) { return bytes_text(Bytes(static_cast<std::int64_t>(value))); };
+  y.text = bytes_label;
   const QRectF plot = plot_rect();
   paint_axes(painter, plot, x, y, colors);
   // Top-down: each class is painted with everything below it, so its own band stays visible.

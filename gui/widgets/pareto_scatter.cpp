@@ -20,7 +20,7 @@ ChartAxis step_axis(const std::vector<PlanFigures>& plans) {
   for (const PlanFigures& plan : plans) values.push_back(step_of(plan));
   ChartAxis axis = axis_of(values, AxisScale::kLinear);
   axis.title = ParetoScatter::tr("step time");
-  axis.text = [](double ticks) { return time_text(Ticks(static_cast<std::int64_t>(ticks))); };
+  axis.text = time_label;
   return axis;
 }
 
@@ -31,7 +31,7 @@ ChartAxis memory_axis(const std::vector<PlanFigures>& plans) {
   ChartAxis axis = axis_of(values, AxisScale::kLinear);
   axis.title = ParetoScatter::tr("peak memory");
   axis.is_binary = true;
-  axis.text = [](double bytes) { return bytes_text(Bytes(static_cast<std::int64_t>(bytes))); };
+  axis.text = bytes_label;
   return axis;
 }
 
