@@ -10,7 +10,6 @@
 #include <QProgressBar>
 #include <QPushButton>
 #include <QRegularExpression>
-#include <QSplitter>
 #include <QStandardPaths>
 #include <QTextBrowser>
 #include <QVBoxLayout>
@@ -20,6 +19,7 @@
 #include "gui/text/number_text.hpp"
 #include "gui/text/qstring_of.hpp"
 #include "gui/widgets/actions.hpp"
+#include "gui/widgets/arrange.hpp"
 #include "gui/widgets/empty_notice.hpp"
 #include "gui/widgets/point_chart.hpp"
 
@@ -67,11 +67,7 @@ CalibrationScreen::CalibrationScreen(Workbench& workbench, QWidget* parent)
   note_->setWordWrap(true);
   note_->hide();
   column->addWidget(note_);
-  auto* left = new QSplitter(Qt::Vertical);
-  left->addWidget(curves_);
-  left->addWidget(provenance_);
-  auto* both = new QSplitter(Qt::Horizontal);
-  both->addWidget(left);
+  QSplitter* left = make_splitter(Qt::Vertical, {{curves_}, {provenance_}});
   auto* right = new QWidget;
   auto* chart_column = new QVBoxLayout(right);
   chart_column->setContentsMargins(0, 0, 0, 0);
@@ -84,9 +80,7 @@ CalibrationScreen::CalibrationScreen(Workbench& workbench, QWidget* parent)
       tr("Hides points whose leave-one-out error is more than 1.5 × IQR outside the quartiles "
          "(Tukey)"));
   residual_->setWordWrap(true);
-  both->addWidget(right);
-  both->setStretchFactor(0, 1);
-  both->setStretchFactor(1, 3);
+  QSplitter* both = make_splitter(Qt::Horizontal, {{left, 1}, {right, 3}});
   both->setSizes({360, 1080});
   notice_ = new EmptyNotice(
       {tr("No calibration loaded"),

@@ -8,7 +8,6 @@
 #include <QPropertyAnimation>
 #include <QPushButton>
 #include <QSlider>
-#include <QSplitter>
 #include <QVBoxLayout>
 
 #include "core/formats/file.hpp"
@@ -22,6 +21,7 @@
 #include "gui/timeline/trace_files.hpp"
 #include "gui/timeline_view/timeline_view.hpp"
 #include "gui/widgets/actions.hpp"
+#include "gui/widgets/arrange.hpp"
 #include "gui/widgets/empty_notice.hpp"
 #include "gui/widgets/theme.hpp"
 
@@ -92,11 +92,7 @@ CompareScreen::CompareScreen(Workbench& workbench, QWidget* parent)
   knobs_ = make_knobs();
   column->addWidget(knobs_);
   knobs_->hide();
-  auto* both = new QSplitter(Qt::Vertical);
-  both->addWidget(view_);
-  both->addWidget(report_);
-  both->setStretchFactor(0, 3);
-  both->setStretchFactor(1, 2);
+  QSplitter* both = make_splitter(Qt::Vertical, {{view_, 3}, {report_, 2}});
   notice_ = new EmptyNotice(
       {tr("Nothing to compare yet"),
        tr("Open a measured trace to compare it with the scenario, choose two traces with Run > "
@@ -105,11 +101,7 @@ CompareScreen::CompareScreen(Workbench& workbench, QWidget* parent)
       [this] { choose_files(); }, both);
   column->addWidget(notice_, 1);
   column->addWidget(both, 1);
-  const auto apply = [this] {
-    apply_preferences(*view_, this->workbench().preferences().values());
-  };
-  connect(&workbench.preferences(), &Preferences::changed, this, apply);
-  apply();
+  follow_preferences(*view_, workbench.preferences());
   connect(alignment_, &QComboBox::currentIndexChanged, this, &CompareScreen::align);
   connect(offset_, &QDoubleSpinBox::valueChanged, this, &CompareScreen::align);
   connect(morph_, &QSlider::valueChanged, this, &CompareScreen::morph);
@@ -126,16 +118,9 @@ QWidget* CompareScreen::make_knobs() {
   auto* knobs = new QWidget;
   auto* row = new QHBoxLayout(knobs);
   row->setContentsMargins(0, 0, 0, 0);
-  const auto add = [&](const QString& text, QWidget* knob) {
-    auto* label = new QLabel(text);
-    label->setBuddy(knob);
-    knob->setAccessibleName(QString(text).remove('&'));
-    row->addWidget(label);
-    row->addWidget(knob);
-  };
   alignment_->addItems({tr("step start"), tr("first forward pass"), tr("manual offset")});
   alignment_->setToolTip(tr("The point at which the two timelines are aligned"));
-  add(tr("&Align at"), alignment_);
+  add_labeled(*row, tr("&Align at"), alignment_);
   constexpr double kMostOffset = 1e6;
   offset_->setRange(-kMostOffset, kMostOffset);
   offset_->setDecimals(3);
@@ -149,7 +134,7 @@ QWidget* CompareScreen::make_knobs() {
   morph_->setRange(0, kMorphSteps);
   morph_->setFixedWidth(200);
   morph_->setToolTip(tr("Moves the predicted slices to their measured positions"));
-  add(tr("predicte&d"), morph_);
+  add_labeled(*row, tr("predicte&d"), morph_);
   row->addWidget(new QLabel(tr("measured")));
   row->addStretch(1);
   recalibrate_->setToolTip(

@@ -1,6 +1,5 @@
 #include "gui/screens/comparison_report.hpp"
 
-#include <QHeaderView>
 #include <QTableWidget>
 #include <QTextBrowser>
 #include <QUrl>
@@ -9,6 +8,7 @@
 #include "gui/text/number_text.hpp"
 #include "gui/text/qstring_of.hpp"
 #include "gui/timeline/tracks.hpp"
+#include "gui/widgets/arrange.hpp"
 #include "gui/widgets/waterfall.hpp"
 
 namespace meshwright::gui {
@@ -37,10 +37,7 @@ ComparisonReport::ComparisonReport(QWidget* parent)
   worst_->setOpenLinks(false);
   connect(worst_, &QTextBrowser::anchorClicked, this,
           [this](const QUrl& name) { Q_EMIT task_chosen(name.toString()); });
-  table_->setEditTriggers(QAbstractItemView::NoEditTriggers);
-  table_->setSelectionBehavior(QAbstractItemView::SelectRows);
-  table_->verticalHeader()->hide();
-  table_->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
+  make_row_table(*table_, fontMetrics());
   table_->setAccessibleName(tr("Prediction errors"));
 }
 

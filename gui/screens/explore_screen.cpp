@@ -3,7 +3,6 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QShortcut>
-#include <QSplitter>
 #include <QTextBrowser>
 #include <QVBoxLayout>
 
@@ -12,6 +11,7 @@
 #include "gui/session/edited_schedule.hpp"
 #include "gui/session/workbench.hpp"
 #include "gui/text/number_text.hpp"
+#include "gui/widgets/arrange.hpp"
 #include "gui/widgets/legend_strip.hpp"
 #include "gui/widgets/theme.hpp"
 
@@ -50,13 +50,8 @@ ExploreScreen::ExploreScreen(Workbench& workbench, QWidget* parent)
   column->setSpacing(0);
   column->addWidget(problems_);
   column->addWidget(field_);
-  auto* both = new QSplitter(Qt::Vertical);
-  both->addWidget(view_);
-  both->addWidget(table_);
-  both->setStretchFactor(0, 2);
-  both->setStretchFactor(1, 1);
+  column->addWidget(make_splitter(Qt::Vertical, {{view_, 2}, {table_, 1}}), 1);
   table_->hide();
-  column->addWidget(both, 1);
   column->addWidget(legend_);
   column->addWidget(formula_);
   formula_->setContentsMargins(10, 6, 10, 6);

@@ -4,13 +4,13 @@
 #include <QHeaderView>
 #include <QLabel>
 #include <QPainter>
-#include <QSplitter>
 #include <QTableWidget>
 #include <QVBoxLayout>
 #include <algorithm>
 
 #include "gui/session/workbench.hpp"
 #include "gui/text/number_text.hpp"
+#include "gui/widgets/arrange.hpp"
 #include "gui/widgets/memory_bars.hpp"
 #include "gui/widgets/memory_curve.hpp"
 
@@ -54,21 +54,11 @@ MemoryScreen::MemoryScreen(Workbench& workbench, QWidget* parent)
   column->addLayout(head);
   head->addWidget(verdict_, 1);
   head->addWidget(make_legend());
-  auto* upper = new QSplitter(Qt::Horizontal);
-  upper->addWidget(bars_);
-  upper->addWidget(curve_);
-  auto* both = new QSplitter(Qt::Vertical);
-  both->addWidget(upper);
-  both->addWidget(table_);
-  both->setStretchFactor(0, 3);
-  both->setStretchFactor(1, 1);
-  column->addWidget(both, 1);
+  QSplitter* upper = make_splitter(Qt::Horizontal, {{bars_}, {curve_}});
+  column->addWidget(make_splitter(Qt::Vertical, {{upper, 3}, {table_, 1}}), 1);
   verdict_->setWordWrap(true);
-  table_->setEditTriggers(QAbstractItemView::NoEditTriggers);
-  table_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  make_row_table(*table_, fontMetrics());
   table_->setAccessibleName(tr("Peak memory"));
-  table_->verticalHeader()->hide();
-  table_->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
   connect(bars_, &MemoryBars::pipeline_rank_chosen, this, &MemoryScreen::show_pipeline_rank);
   connect(table_, &QTableWidget::currentCellChanged, this,
           [this](int row) { show_pipeline_rank(row); });

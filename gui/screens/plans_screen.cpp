@@ -2,10 +2,8 @@
 
 #include <QCheckBox>
 #include <QHBoxLayout>
-#include <QHeaderView>
 #include <QLabel>
 #include <QPushButton>
-#include <QSplitter>
 #include <QTabWidget>
 #include <QTableWidget>
 #include <QTextBrowser>
@@ -20,6 +18,7 @@
 #include "gui/text/part_names.hpp"
 #include "gui/text/qstring_of.hpp"
 #include "gui/widgets/actions.hpp"
+#include "gui/widgets/arrange.hpp"
 #include "gui/widgets/empty_notice.hpp"
 #include "gui/widgets/memory_bars.hpp"
 #include "gui/widgets/pareto_scatter.hpp"
@@ -89,11 +88,7 @@ PlansScreen::PlansScreen(Workbench& workbench, QWidget* parent)
   certificate_->setWordWrap(true);
   certificate_->setProperty("role", "faint");
   column->addWidget(certificate_);
-  auto* both = new QSplitter(Qt::Vertical);
-  both->addWidget(table_);
-  both->addWidget(make_details());
-  both->setStretchFactor(0, 1);
-  both->setStretchFactor(1, 1);
+  QSplitter* both = make_splitter(Qt::Vertical, {{table_, 1}, {make_details(), 1}});
   notice_ = new EmptyNotice(
       {tr("No plans yet"),
        tr("Searches parallel degrees, pipeline schedules, micro-batch sizes, recomputation and "
@@ -103,12 +98,9 @@ PlansScreen::PlansScreen(Workbench& workbench, QWidget* parent)
       [this] { start(); }, both);
   column->addWidget(notice_, 1);
   column->addWidget(both, 1);
-  table_->setEditTriggers(QAbstractItemView::NoEditTriggers);
-  table_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  make_row_table(*table_, fontMetrics());
   table_->setSelectionMode(QAbstractItemView::SingleSelection);
   table_->setAccessibleName(tr("Plans, best first"));
-  table_->verticalHeader()->hide();
-  table_->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
   cancel_->setEnabled(false);
   connect(start_, &QPushButton::clicked, this, &PlansScreen::start);
   connect(cancel_, &QPushButton::clicked, this, &PlansScreen::cancel);
@@ -154,16 +146,13 @@ QWidget* PlansScreen::make_knobs() {
 }
 
 QWidget* PlansScreen::make_details() {
-  auto* details = new QSplitter(Qt::Horizontal);
-  details->addWidget(scatter_);
   pages_->setDocumentMode(true);
   pages_->addTab(why_, tr("Why"));
   pages_->addTab(waterfall_, tr("Compare with best"));
   pages_->addTab(memory_, tr("Memory"));
   pages_->addTab(hand_over_, tr("Launch"));
   why_->setFrameShape(QFrame::NoFrame);
-  details->addWidget(pages_);
-  return details;
+  return make_splitter(Qt::Horizontal, {{scatter_}, {pages_}});
 }
 
 void PlansScreen::add_actions(ActionSet& actions) {

@@ -9,7 +9,6 @@
 #include <QPushButton>
 #include <QRegularExpression>
 #include <QSpinBox>
-#include <QSplitter>
 #include <QTemporaryDir>
 #include <QVBoxLayout>
 
@@ -20,6 +19,7 @@
 #include "gui/timeline/trace_files.hpp"
 #include "gui/timeline_view/timeline_view.hpp"
 #include "gui/widgets/actions.hpp"
+#include "gui/widgets/arrange.hpp"
 #include "gui/widgets/empty_notice.hpp"
 #include "gui/widgets/loss_chart.hpp"
 #include "gui/widgets/theme.hpp"
@@ -49,14 +49,8 @@ RunScreen::RunScreen(Workbench& workbench, QWidget* parent)
   column->addWidget(make_knobs());
   verdict_->setWordWrap(true);
   column->addWidget(verdict_);
-  auto* lower = new QSplitter(Qt::Horizontal);
-  lower->addWidget(losses_);
-  lower->addWidget(output_);
-  auto* both = new QSplitter(Qt::Vertical);
-  both->addWidget(view_);
-  both->addWidget(lower);
-  both->setStretchFactor(0, 2);
-  both->setStretchFactor(1, 1);
+  QSplitter* lower = make_splitter(Qt::Horizontal, {{losses_}, {output_}});
+  QSplitter* both = make_splitter(Qt::Vertical, {{view_, 2}, {lower, 1}});
   notice_ = new EmptyNotice(
       {tr("No run yet"),
        tr("Trains the model on this machine and measures the timeline. For small models only: all "
@@ -70,11 +64,7 @@ RunScreen::RunScreen(Workbench& workbench, QWidget* parent)
   output_->setAccessibleName(tr("Run output"));
   constexpr int kMostLines = 10'000;
   output_->setMaximumBlockCount(kMostLines);
-  const auto apply = [this] {
-    apply_preferences(*view_, this->workbench().preferences().values());
-  };
-  connect(&workbench.preferences(), &Preferences::changed, this, apply);
-  apply();
+  follow_preferences(*view_, workbench.preferences());
   connect(&program_, &ChildProgram::line_read, this, &RunScreen::take_line);
   connect(&program_, &ChildProgram::ended, this, &RunScreen::end);
 }
@@ -96,11 +86,7 @@ QWidget* RunScreen::make_knobs() {
   steps_->setRange(1, 1000);
   steps_->setValue(5);
   const auto add = [&](const QString& text, QWidget* knob) {
-    auto* label = new QLabel(text);
-    label->setBuddy(knob);
-    knob->setAccessibleName(QString(text).remove('&'));
-    row->addWidget(label);
-    row->addWidget(knob);
+    add_labeled(*row, text, knob);
     row->addSpacing(10);
   };
   row->addWidget(start_);

@@ -10,6 +10,7 @@
 #include "gui/session/workbench.hpp"
 #include "gui/text/number_text.hpp"
 #include "gui/widgets/actions.hpp"
+#include "gui/widgets/arrange.hpp"
 #include "gui/widgets/chart_axis.hpp"
 #include "planner/search/parallel_for.hpp"
 
@@ -92,12 +93,8 @@ SweepScreen::SweepScreen(Workbench& workbench, QWidget* parent)
   columns_->setCurrentIndex(static_cast<int>(SweepKnob::kMicrobatches));
   for (const Figure& figure : figures()) figure_->addItem(figure.title);
   const auto add = [&](const QString& text, const QString& hint, QComboBox* box) {
-    auto* label = new QLabel(text);
-    label->setBuddy(box);
     box->setToolTip(hint);
-    box->setAccessibleName(QString(text).remove('&'));
-    row->addWidget(label);
-    row->addWidget(box);
+    add_labeled(*row, text, box);
     row->addSpacing(12);
   };
   add(tr("&Metric"), tr("Quantity shown by the cells and the contour lines"), figure_);

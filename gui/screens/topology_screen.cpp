@@ -13,6 +13,7 @@
 #include "gui/text/number_text.hpp"
 #include "gui/text/qstring_of.hpp"
 #include "gui/widgets/actions.hpp"
+#include "gui/widgets/arrange.hpp"
 #include "gui/widgets/topology_map.hpp"
 
 namespace meshwright::gui {
@@ -70,14 +71,11 @@ TopologyScreen::TopologyScreen(Workbench& workbench, QWidget* parent)
   auto* column = new QVBoxLayout(this);
   auto* head = new QHBoxLayout;
   column->addLayout(head);
-  auto* label = new QLabel(tr("Process &groups"));
-  label->setBuddy(axis_);
+  add_labeled(*head, tr("Process &groups"), axis_);
   axis_->setAccessibleName(tr("Process groups"));
   axis_->setToolTip(
       tr("Colors devices by tensor-, context-, data- or pipeline-parallel process group"));
   for (const ProcessGroup& group : kDenseGroups) axis_->addItem(label_of(group.axis));
-  head->addWidget(label);
-  head->addWidget(axis_);
   head->addSpacing(16);
   head->addWidget(cluster_, 1);
   cluster_->setWordWrap(true);
@@ -91,12 +89,9 @@ TopologyScreen::TopologyScreen(Workbench& workbench, QWidget* parent)
   column->addWidget(device_);
   table_->setAccessibleName(tr("Links, highest utilization first"));
   table_->setHorizontalHeaderLabels({tr("utilization"), tr("used"), tr("link")});
-  table_->setEditTriggers(QAbstractItemView::NoEditTriggers);
-  table_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  make_row_table(*table_, fontMetrics());
   table_->horizontalHeader()->setStretchLastSection(true);
   table_->setTextElideMode(Qt::ElideMiddle);  // keeps the direction at the end readable
-  table_->verticalHeader()->hide();
-  table_->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 8);
   connect(axis_, &QComboBox::currentIndexChanged, this, [this](int axis) {
     map_->set_axis(kDenseGroups[static_cast<std::size_t>(axis)].axis);
     show_device(map_->chosen());

@@ -145,6 +145,12 @@ void apply_preferences(TimelineView& view, const PreferenceValues& values) {
   view.set_held_keys(held);
 }
 
+void follow_preferences(TimelineView& view, const Preferences& preferences) {
+  const auto apply = [&view, &preferences] { apply_preferences(view, preferences.values()); };
+  QObject::connect(&preferences, &Preferences::changed, &view, apply);
+  apply();
+}
+
 ChartColors chart_colors(const QPalette& palette) {
   const bool dark = is_dark(palette);
   ChartColors c;

@@ -26,7 +26,9 @@ void apply_theme(QApplication& application, const PreferenceValues& values);
 /// Timeline colors for the theme and palette of `values`; resolves kSystem.
 TimelineColors timeline_colors_of(const PreferenceValues& values);
 
-/// Applies colors, motion and held keys to a timeline.
+/// Applies colors, motion and held keys to a timeline, now and after every change.
+void follow_preferences(TimelineView& view, const Preferences& preferences);
+/// The same, once.
 void apply_preferences(TimelineView& view, const PreferenceValues& values);
 
 /// Colors of charts and maps.

@@ -1,0 +1,34 @@
+#include "gui/widgets/arrange.hpp"
+
+#include <QBoxLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QTableWidget>
+
+namespace meshwright::gui {
+
+QSplitter* make_splitter(Qt::Orientation orientation, std::initializer_list<SplitterPart> parts) {
+  auto* splitter = new QSplitter(orientation);
+  for (const SplitterPart& part : parts) {
+    splitter->addWidget(part.widget);
+    if (part.stretch > 0) splitter->setStretchFactor(splitter->count() - 1, part.stretch);
+  }
+  return splitter;
+}
+
+void add_labeled(QBoxLayout& row, const QString& label, QWidget* input) {
+  auto* name = new QLabel(label);
+  name->setBuddy(input);
+  input->setAccessibleName(QString(label).remove('&'));
+  row.addWidget(name);
+  row.addWidget(input);
+}
+
+void make_row_table(QTableWidget& table, const QFontMetrics& font) {
+  table.setEditTriggers(QAbstractItemView::NoEditTriggers);
+  table.setSelectionBehavior(QAbstractItemView::SelectRows);
+  table.verticalHeader()->hide();
+  table.verticalHeader()->setDefaultSectionSize(font.height() + 8);
+}
+
+}  // namespace meshwright::gui
