@@ -31,9 +31,9 @@ namespace {
 constexpr int kMorphSteps = 100;
 
 /// Tasks are matched by name; traces of other programs have no names that a plan knows.
-void join(OpenedComparison& opened, const CompareInput& predicted, const CompareInput& measured) {
+void join(OpenedComparison& opened, const std::function<ValidationReport()>& compare_tasks) {
   try {
-    opened.report = compare(predicted, measured);
+    opened.report = compare_tasks();
   } catch (const InputError& error) {
     opened.problem = qstring_of(error.diagnostics().front().what);
   }
@@ -45,13 +45,11 @@ OpenedComparison compare_files(const std::string& predicted, const std::string& 
   const std::string bytes_p = read_file(predicted), bytes_m = read_file(measured);
   opened.predicted = std::make_shared<const TimelineTracks>(tracks_of_trace(bytes_p, predicted));
   opened.measured = std::make_shared<const TimelineTracks>(tracks_of_trace(bytes_m, measured));
-  try {
+  join(opened, [&] {
     const Timeline p = timeline_from_pftrace(bytes_p, predicted);
     const Timeline m = timeline_from_pftrace(bytes_m, measured);
-    join(opened, {p, predicted}, {m, measured});
-  } catch (const InputError& error) {
-    opened.problem = qstring_of(error.diagnostics().front().what);
-  }
+    return compare({p, predicted}, {m, measured});
+  });
   return opened;
 }
 
@@ -64,13 +62,11 @@ OpenedComparison compare_with(const Simulation& simulation,
                           .report = std::nullopt,
                           .problem = {},
                           .measured_path = path};
-  try {
+  join(opened, [&] {
     const Timeline p = timeline_of(simulation.step.graph, simulation.step.times);
     const Timeline m = timeline_from_pftrace(read_file(path), path);
-    join(opened, {p, "the scenario"}, {m, path});
-  } catch (const InputError& error) {
-    opened.problem = qstring_of(error.diagnostics().front().what);
-  }
+    return compare({p, "the scenario"}, {m, path});
+  });
   return opened;
 }
 

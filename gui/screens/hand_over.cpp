@@ -10,6 +10,7 @@
 #include <QVBoxLayout>
 
 #include "core/trainer/launch_text.hpp"
+#include "gui/text/qstring_of.hpp"
 
 namespace meshwright::gui {
 
@@ -21,10 +22,8 @@ HandOver::HandOver(QWidget* parent)
   auto* label = new QLabel(tr("&For"));
   label->setBuddy(target_);
   target_->addItem("meshwright");
-  for (int t = 0; t < kLaunchTargetCount; ++t) {
-    const std::string_view name = name_of(static_cast<LaunchTarget>(t));
-    target_->addItem(QString::fromUtf8(name.data(), static_cast<qsizetype>(name.size())));
-  }
+  for (int t = 0; t < kLaunchTargetCount; ++t)
+    target_->addItem(qstring_of(name_of(static_cast<LaunchTarget>(t))));
   target_->setAccessibleName(tr("Training framework"));
   target_->setToolTip(tr("Training framework and version to launch this plan with"));
   auto* copy_button = new QPushButton(tr("C&opy"));

@@ -30,19 +30,12 @@ class Table {
 };
 
 QString cause_text(IdleCause cause) {
-  switch (cause) {
-    case IdleCause::kWarmUp:
-      return QObject::tr("warm-up");
-    case IdleCause::kDrain:
-      return QObject::tr("drain");
-    case IdleCause::kDependency:
-      return QObject::tr("waiting for other stages");
-    case IdleCause::kCommunication:
-      return QObject::tr("waiting for communication");
-    case IdleCause::kUnknown:
-      break;
-  }
-  return QObject::tr("unknown");
+  constexpr std::array<const char*, kIdleCauseCount> kNames{
+      QT_TRANSLATE_NOOP("QObject", "warm-up"), QT_TRANSLATE_NOOP("QObject", "drain"),
+      QT_TRANSLATE_NOOP("QObject", "waiting for other stages"),
+      QT_TRANSLATE_NOOP("QObject", "waiting for communication"),
+      QT_TRANSLATE_NOOP("QObject", "unknown")};
+  return QObject::tr(kNames[static_cast<std::size_t>(cause)]);
 }
 
 /// "F7 of stage 3 on rank 24"

@@ -17,6 +17,7 @@
 #include "gui/screens/example_card.hpp"
 #include "gui/session/state_text.hpp"
 #include "gui/session/workbench.hpp"
+#include "gui/text/qstring_of.hpp"
 #include "gui/widgets/actions.hpp"
 
 namespace meshwright::gui {
@@ -140,8 +141,7 @@ void WelcomeScreen::add_examples(QVBoxLayout& column) {
   int index = 0;
   constexpr int kColumns = 3;
   for (const Example& example : example_scenarios()) {
-    const QString name =
-        QString::fromUtf8(example.name.data(), static_cast<int>(example.name.size()));
+    const QString name = qstring_of(example.name);
     const ExampleText text = text_of(name);
     auto* card = new ExampleCard(text.title, text.text, example.scenario);
     card->setObjectName("example." + name);
@@ -162,8 +162,7 @@ void WelcomeScreen::add_actions(ActionSet& actions) {
               [this] { open_kept_scenario(); });
   int number = 0;
   for (const Example& example : example_scenarios()) {
-    const QString name =
-        QString::fromUtf8(example.name.data(), static_cast<int>(example.name.size()));
+    const QString name = qstring_of(example.name);
     actions.add({"example." + name,
                  MenuId::kHelp,
                  tr("Example: %1").arg(text_of(name).title),

@@ -14,6 +14,7 @@
 
 #include "core/base/number_from_text.hpp"
 #include "core/formats/plan.hpp"
+#include "gui/text/qstring_of.hpp"
 
 namespace meshwright::gui {
 namespace {
@@ -24,9 +25,7 @@ std::string flag_of(const QString& key) {
   std::replace(flag.begin(), flag.end(), '_', '-');
   return flag;
 }
-QString key_of(std::string_view flag) {
-  return QString::fromUtf8(flag.data() + 2, static_cast<int>(flag.size() - 2)).replace('-', '_');
-}
+QString key_of(std::string_view flag) { return qstring_of(flag.substr(2)).replace('-', '_'); }
 
 QJsonObject json_of(const Strategy& strategy) {
   return QJsonDocument::fromJson(QByteArray::fromStdString(to_json(strategy))).object();

@@ -3,6 +3,8 @@
 #include <QCoreApplication>
 #include <array>
 
+#include "gui/text/qstring_of.hpp"
+
 namespace meshwright::gui {
 namespace {
 
@@ -30,9 +32,7 @@ QString part_name(BubbleCause cause) {
 }
 
 QString part_name(Axis axis) {
-  const std::string_view name = name_of(axis);
-  return PartWords::tr("exposed %1 communication")
-      .arg(QString::fromUtf8(name.data(), static_cast<qsizetype>(name.size())));
+  return PartWords::tr("exposed %1 communication").arg(qstring_of(name_of(axis)));
 }
 
 QString part_name(PruneReason reason) {

@@ -42,55 +42,47 @@ constexpr std::array<Argb, kMemoryClassCount> kMemoryColors{
     opaque(0x0072b2), opaque(0x56b4e9), opaque(0x009e73), opaque(0xe69f00),
     opaque(0xf0e442), opaque(0xd55e00), opaque(0xcc79a7), opaque(0x8a8f98)};
 
+struct ThemeColor {
+  Argb TimelineColors::*field;
+  Argb light, dark;
+};
+
+constexpr ThemeColor kThemeColors[]{
+    {&TimelineColors::background, opaque(0xffffff), opaque(0x16181c)},
+    {&TimelineColors::row_stripe, opaque(0xf6f7f9), opaque(0x1b1e23)},
+    {&TimelineColors::idle, opaque(0xe6e8ec), opaque(0x292d34)},
+    {&TimelineColors::text, opaque(0x1c2024), opaque(0xe8eaed)},
+    {&TimelineColors::faint_text, opaque(0x5c646e), opaque(0x9aa3ad)},
+    {&TimelineColors::grid, opaque(0xd9dce1), opaque(0x343941)},
+    {&TimelineColors::header, opaque(0xf1f3f5), opaque(0x1f2329)},
+    {&TimelineColors::hover, with_alpha(0x000000, 0xc0), with_alpha(0xffffff, 0xd0)},
+    {&TimelineColors::selection, opaque(0x101010), opaque(0xffffff)},
+    {&TimelineColors::area, with_alpha(0x2f6fde, 0x2c), with_alpha(0x6aa1ff, 0x38)},
+    {&TimelineColors::cursor_a, opaque(0x0b7a3b), opaque(0x5fd38d)},
+    {&TimelineColors::cursor_b, opaque(0xb3261e), opaque(0xff8a80)},
+    {&TimelineColors::critical, opaque(0xc2185b), opaque(0xff6ea9)},
+    {&TimelineColors::dim, with_alpha(0xffffff, 0xa6), with_alpha(0x16181c, 0xb0)},
+    {&TimelineColors::arrow, opaque(0x30343a), opaque(0xe0e3e7)},
+    {&TimelineColors::ghost, opaque(0x6a4fb3), opaque(0xb39ddb)},
+    {&TimelineColors::hatch, with_alpha(0x50565f, 0x80), with_alpha(0x9aa3ad, 0x70)},
+    {&TimelineColors::faster, opaque(0x2e7d32), opaque(0x66bb6a)},
+    {&TimelineColors::slower, opaque(0xc62828), opaque(0xef5350)},
+};
+
+TimelineColors theme_colors(SlicePalette palette, Argb ThemeColor::*theme) {
+  TimelineColors colors{.slice = slice_colors(palette), .memory = kMemoryColors};
+  for (const ThemeColor& color : kThemeColors) colors.*color.field = color.*theme;
+  return colors;
+}
+
 }  // namespace
 
 TimelineColors light_colors(SlicePalette palette) {
-  return {.slice = slice_colors(palette),
-          .memory = kMemoryColors,
-          .background = opaque(0xffffff),
-          .row_stripe = opaque(0xf6f7f9),
-          .idle = opaque(0xe6e8ec),
-          .text = opaque(0x1c2024),
-          .faint_text = opaque(0x5c646e),
-          .grid = opaque(0xd9dce1),
-          .header = opaque(0xf1f3f5),
-          .hover = with_alpha(0x000000, 0xc0),
-          .selection = opaque(0x101010),
-          .area = with_alpha(0x2f6fde, 0x2c),
-          .cursor_a = opaque(0x0b7a3b),
-          .cursor_b = opaque(0xb3261e),
-          .critical = opaque(0xc2185b),
-          .dim = with_alpha(0xffffff, 0xa6),
-          .arrow = opaque(0x30343a),
-          .ghost = opaque(0x6a4fb3),
-          .hatch = with_alpha(0x50565f, 0x80),
-          .faster = opaque(0x2e7d32),
-          .slower = opaque(0xc62828)};
+  return theme_colors(palette, &ThemeColor::light);
 }
 
 TimelineColors dark_colors(SlicePalette palette) {
-  TimelineColors colors{.slice = slice_colors(palette),
-                        .memory = kMemoryColors,
-                        .background = opaque(0x16181c),
-                        .row_stripe = opaque(0x1b1e23),
-                        .idle = opaque(0x292d34),
-                        .text = opaque(0xe8eaed),
-                        .faint_text = opaque(0x9aa3ad),
-                        .grid = opaque(0x343941),
-                        .header = opaque(0x1f2329),
-                        .hover = with_alpha(0xffffff, 0xd0),
-                        .selection = opaque(0xffffff),
-                        .area = with_alpha(0x6aa1ff, 0x38),
-                        .cursor_a = opaque(0x5fd38d),
-                        .cursor_b = opaque(0xff8a80),
-                        .critical = opaque(0xff6ea9),
-                        .dim = with_alpha(0x16181c, 0xb0),
-                        .arrow = opaque(0xe0e3e7),
-                        .ghost = opaque(0xb39ddb),
-                        .hatch = with_alpha(0x9aa3ad, 0x70),
-                        .faster = opaque(0x66bb6a),
-                        .slower = opaque(0xef5350)};
-  return colors;
+  return theme_colors(palette, &ThemeColor::dark);
 }
 
 TimelineColors high_contrast_colors() {

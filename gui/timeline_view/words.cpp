@@ -3,7 +3,9 @@
 #include <QLocale>
 #include <QStringList>
 #include <algorithm>
+#include <array>
 
+#include "gui/text/qstring_of.hpp"
 #include "gui/timeline/ruler.hpp"
 
 namespace meshwright::gui {
@@ -16,19 +18,11 @@ class Words {
 QString time_text(Nanoseconds time) { return QString::fromStdString(format_time(time)); }
 
 QString cause_text(IdleCause cause) {
-  switch (cause) {
-    case IdleCause::kWarmUp:
-      return Words::tr("warm-up");
-    case IdleCause::kDrain:
-      return Words::tr("drain");
-    case IdleCause::kDependency:
-      return Words::tr("dependency");
-    case IdleCause::kCommunication:
-      return Words::tr("communication");
-    case IdleCause::kUnknown:
-      break;
-  }
-  return Words::tr("idle");
+  constexpr std::array<const char*, kIdleCauseCount> kNames{
+      QT_TRANSLATE_NOOP("Timeline", "warm-up"), QT_TRANSLATE_NOOP("Timeline", "drain"),
+      QT_TRANSLATE_NOOP("Timeline", "dependency"), QT_TRANSLATE_NOOP("Timeline", "communication"),
+      QT_TRANSLATE_NOOP("Timeline", "idle")};
+  return Words::tr(kNames[static_cast<std::size_t>(cause)]);
 }
 
 }  // namespace
@@ -98,10 +92,8 @@ QString describe_mixture(const TimelineTracks& tracks, std::size_t row, Nanoseco
       parts << QStringLiteral("%1 %2 %").arg(
           name, locale.toString(100 * ratio(time, last - first), 'f', 1));
   };
-  for (std::size_t k = 0; k < kSliceKindCount; ++k) {
-    const std::string_view name = name_of(static_cast<SliceKind>(k));
-    add(QString::fromUtf8(name.data(), static_cast<qsizetype>(name.size())), busy[k]);
-  }
+  for (std::size_t k = 0; k < kSliceKindCount; ++k)
+    add(qstring_of(name_of(static_cast<SliceKind>(k))), busy[k]);
   add(Words::tr("idle"), last - first - total(busy));
   return Words::tr("over %1: %2").arg(time_text(last - first), parts.join(QStringLiteral(", ")));
 }

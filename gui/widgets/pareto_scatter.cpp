@@ -14,21 +14,22 @@ namespace {
 double step_of(const PlanFigures& plan) { return static_cast<double>(plan.step_time.value); }
 double memory_of(const PlanFigures& plan) { return static_cast<double>(plan.peak_memory.value); }
 
-ChartAxis step_axis(const std::vector<PlanFigures>& plans) {
+ChartAxis axis_over(const std::vector<PlanFigures>& plans, double (*value_of)(const PlanFigures&)) {
   std::vector<double> values;
   values.reserve(plans.size());
-  for (const PlanFigures& plan : plans) values.push_back(step_of(plan));
-  ChartAxis axis = axis_of(values, AxisScale::kLinear);
+  for (const PlanFigures& plan : plans) values.push_back(value_of(plan));
+  return axis_of(values, AxisScale::kLinear);
+}
+
+ChartAxis step_axis(const std::vector<PlanFigures>& plans) {
+  ChartAxis axis = axis_over(plans, step_of);
   axis.title = ParetoScatter::tr("step time");
   axis.text = time_label;
   return axis;
 }
 
 ChartAxis memory_axis(const std::vector<PlanFigures>& plans) {
-  std::vector<double> values;
-  values.reserve(plans.size());
-  for (const PlanFigures& plan : plans) values.push_back(memory_of(plan));
-  ChartAxis axis = axis_of(values, AxisScale::kLinear);
+  ChartAxis axis = axis_over(plans, memory_of);
   axis.title = ParetoScatter::tr("peak memory");
   axis.is_binary = true;
   axis.text = bytes_label;

@@ -8,6 +8,7 @@
 
 #include "core/schedule/schedule.hpp"
 #include "gui/text/number_text.hpp"
+#include "gui/text/qstring_of.hpp"
 #include "gui/window/scenario_panel.hpp"
 #include "models/load/load.hpp"
 #include "planner/search/candidates.hpp"
@@ -112,14 +113,11 @@ void ScenarioPanel::add_pipeline(QVBoxLayout& column) {
                  });
   for (const ScheduleRule& rule : schedule_rules()) {
     if (rule.name == kSynthesizedSchedule) continue;
-    const QString name = QString::fromUtf8(rule.name.data(), static_cast<int>(rule.name.size()));
+    const QString name = qstring_of(rule.name);
     schedule_->addItem(name, name);
-    schedule_->setItemData(
-        schedule_->count() - 1,
-        QString("%1\n%2").arg(
-            QString::fromUtf8(rule.summary.data(), static_cast<int>(rule.summary.size())),
-            QString::fromUtf8(rule.source.data(), static_cast<int>(rule.source.size()))),
-        Qt::ToolTipRole);
+    schedule_->setItemData(schedule_->count() - 1,
+                           QString("%1\n%2").arg(qstring_of(rule.summary), qstring_of(rule.source)),
+                           Qt::ToolTipRole);
   }
   schedule_->setMaxVisibleItems(30);
   add_knob(*group, "pp", {tr("Pipeline-parallel size"), "p", tr("Number of pipeline ranks")},
@@ -204,10 +202,7 @@ void ScenarioPanel::add_batch(QVBoxLayout& column) {
   dtype_ =
       add_choice(*group, "dtype", tr("Precision"), tr("Number format of matrix multiplications"),
                  [](Scenario& s, int index) { s.strategy.dtype = kDtypeChoices[index]; });
-  for (const Dtype dtype : kDtypeChoices) {
-    const std::string_view name = meshwright::name_of(dtype);
-    dtype_->addItem(QString::fromUtf8(name.data(), static_cast<int>(name.size())));
-  }
+  for (const Dtype dtype : kDtypeChoices) dtype_->addItem(qstring_of(meshwright::name_of(dtype)));
 }
 
 TimeKnob* ScenarioPanel::add_time(QVBoxLayout& column, const KnobText& text,
