@@ -8,8 +8,6 @@
 namespace meshwright::gui {
 namespace {
 
-constexpr SliceKind kF = SliceKind::kForward, kB = SliceKind::kBackward, kH = SliceKind::kHost;
-
 // Measured: a host task first, so that F0 starts at 5; aligned on F0, F1 is 2 late and B0 4 late.
 TEST(Comparison, PairsByPassAndAlignsOnTheFirstForward) {
   const TimelineTracks predicted =

@@ -7,8 +7,6 @@
 namespace meshwright::gui {
 namespace {
 
-constexpr SliceKind kF = SliceKind::kForward, kB = SliceKind::kBackward, kH = SliceKind::kHost;
-
 /// Predicted: F0 F1 B0 B1. Measured: a host task of 5 ns, then F0 F1 B0.
 TimelineContent compared() {
   TimelineContent content;

@@ -4,43 +4,16 @@
 #include <gtest/gtest.h>
 
 #include "gui/timeline/counters.hpp"
+#include "tests/gui/timeline/row_of_pieces.hpp"
 
 namespace meshwright::gui {
 namespace {
 
-struct Pass {
-  SliceKind kind;
-  int microbatch;
-  std::int64_t from, to;
-};
-
-/// A row per list, of ranks 0, 1, …, all of pipeline rank and stage 0.
-TimelineTracks rows_of(const std::vector<std::vector<Pass>>& rows) {
-  TracksBuilder builder;
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    builder.add_row({.label = "compute",
-                     .rank = static_cast<std::int32_t>(r),
-                     .stream = 0,
-                     .pipeline_rank = 0,
-                     .is_compute = true});
-    for (const Pass& pass : rows[r])
-      builder.add({.start_ns = pass.from,
-                   .duration_ns = pass.to - pass.from,
-                   .label = builder.label(name_of(pass.kind), 0),
-                   .kind = pass.kind,
-                   .microbatch = static_cast<std::uint16_t>(pass.microbatch)});
-  }
-  return builder.finish();
-}
-
-constexpr SliceKind kF = SliceKind::kForward, kB = SliceKind::kBackward;
-constexpr SliceKind kI = SliceKind::kBackwardInput;
-
 // One pixel per nanosecond before, two after. F0 moves to rank 1 at 10..20, on the screen 20..40;
 // B0 disappears in place; I0 appears at 0..10, on the screen 0..20.
 TEST(GlidingSlices, AreMatchedByPassAcrossRanks) {
-  const TimelineTracks before = rows_of({{{kF, 0, 0, 10}, {kB, 0, 10, 30}}, {}});
-  const TimelineTracks after = rows_of({{{kI, 0, 0, 10}}, {{kF, 0, 10, 20}}});
+  const TimelineTracks before = rows_of_pieces({{{kF, 0, 0, 10}, {kB, 0, 10, 30}}, {}});
+  const TimelineTracks after = rows_of_pieces({{{kI, 0, 0, 10}}, {{kF, 0, 10, 20}}});
   const std::vector<GlidingSlice> gliding =
       gliding_slices(before, {Nanoseconds(0), Nanoseconds(100), 100}, after,
                      {Nanoseconds(0), Nanoseconds(100), 200});
@@ -50,9 +23,9 @@ TEST(GlidingSlices, AreMatchedByPassAcrossRanks) {
 }
 
 TEST(GlidingSlices, AreEmptyAboveTheLimit) {
-  std::vector<Pass> many;
+  std::vector<Piece> many;
   for (int i = 0; i <= static_cast<int>(kMostGliding); ++i) many.push_back({kF, i, i, i + 1});
-  const TimelineTracks large = rows_of({many}), small = rows_of({{{kF, 0, 0, 1}}});
+  const TimelineTracks large = rows_of_pieces({many}), small = rows_of_pieces({{{kF, 0, 0, 1}}});
   const TimeWindow window{Nanoseconds(0), Nanoseconds(100), 100};
   EXPECT_TRUE(gliding_slices(small, window, large, window).empty());
   EXPECT_TRUE(gliding_slices(large, window, small, window).empty());
@@ -70,8 +43,8 @@ TEST(GlidingSlices, EaseFromTheirPlaceToTheOther) {
 
 TEST(InFlightCurves, MatchTheCurveOfEachRow) {
   const auto tracks = std::make_shared<const TimelineTracks>(
-      rows_of({{{kF, 0, 0, 10}, {kF, 1, 10, 20}, {kB, 0, 20, 30}, {kB, 1, 30, 40}},
-               {{kF, 0, 10, 20}, {kB, 0, 20, 40}}}));
+      rows_of_pieces({{{kF, 0, 0, 10}, {kF, 1, 10, 20}, {kB, 0, 20, 30}, {kB, 1, 30, 40}},
+                      {{kF, 0, 10, 20}, {kB, 0, 20, 40}}}));
   InFlightCurves curves(tracks);
   EXPECT_EQ(curves.of_row(0).peak, 2);
   EXPECT_EQ(curves.of_row(1).peak, 1);

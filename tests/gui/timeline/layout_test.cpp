@@ -5,37 +5,30 @@
 
 #include "tests/golden.hpp"
 #include "tests/gui/timeline/random_tracks.hpp"
+#include "tests/gui/timeline/row_of_pieces.hpp"
 #include "tests/gui/timeline/shown_pipeline.hpp"
 
 namespace meshwright::gui {
 namespace {
 
-/// Row 0: F0 0..100, F1 100..200, gap, B0 300..500, gap, W0 501..502, W1 502..503.
+/// F0 and F1, gap, B0, gap, W0 and W1.
 TimelineTracks small_tracks() {
-  TracksBuilder builder;
-  builder.add_row(
-      {.label = "compute", .rank = 0, .stream = 0, .pipeline_rank = 0, .is_compute = true});
-  const auto add = [&](SliceKind kind, std::int64_t from, std::int64_t to, int microbatch) {
-    builder.add({.start_ns = from,
-                 .duration_ns = to - from,
-                 .label = builder.label(name_of(kind), 0),
-                 .kind = kind,
-                 .microbatch = static_cast<std::uint16_t>(microbatch)});
-  };
-  add(SliceKind::kForward, 0, 100, 0);
-  add(SliceKind::kForward, 100, 200, 1);
-  add(SliceKind::kBackward, 300, 500, 0);
-  add(SliceKind::kBackwardWeight, 501, 502, 0);
-  add(SliceKind::kBackwardWeight, 502, 503, 1);
-  return builder.finish();
+  return row_of_pieces({{kF, 0, 0, 100},
+                        {kF, 1, 100, 200},
+                        {kB, 0, 300, 500},
+                        {kW, 0, 501, 502},
+                        {kW, 1, 502, 503}});
+}
+
+std::string drawn(const TimelineTracks& tracks, const TimeWindow& window) {
+  LaneDrawing drawing;
+  draw_lane(tracks, 0, window, nullptr, drawing);
+  return to_text(tracks, drawing);
 }
 
 // 600 ns over 60 pixels: 10 ns a pixel. W0 and W1 (0.1 pixels each) are folded into pixel 50.
 TEST(LaneDrawing, MatchesTheHandDrawnListOfASmallRow) {
-  const TimelineTracks tracks = small_tracks();
-  LaneDrawing drawing;
-  draw_lane(tracks, 0, {Nanoseconds(0), Nanoseconds(600), 60}, nullptr, drawing);
-  EXPECT_EQ(to_text(tracks, drawing),
+  EXPECT_EQ(drawn(small_tracks(), {Nanoseconds(0), Nanoseconds(600), 60}),
             "box F0 0.0..10.0\n"
             "box F1 10.0..20.0\n"
             "box B0 30.0..50.0\n"
@@ -50,10 +43,7 @@ TEST(LaneDrawing, MatchesTheHandDrawnListOfASmallRow) {
 // 95..345 ns over 10 pixels, 25 ns each: pixel 0 is F0 for 5 ns and F1 for 20, pixel 4 (195..220)
 // is F1 for 5 ns, pixel 8 (295..320) is B0 for 20. F0's visible 0.2 pixels belong to a box of 4.
 TEST(LaneDrawing, BlendsPixelsOnTheEdgesOfSlices) {
-  const TimelineTracks tracks = small_tracks();
-  LaneDrawing drawing;
-  draw_lane(tracks, 0, {Nanoseconds(95), Nanoseconds(345), 10}, nullptr, drawing);
-  EXPECT_EQ(to_text(tracks, drawing),
+  EXPECT_EQ(drawn(small_tracks(), {Nanoseconds(95), Nanoseconds(345), 10}),
             "box F0 -1.0..0.2\n"
             "box F1 0.2..4.2\n"
             "box B0 8.2..11.0\n"

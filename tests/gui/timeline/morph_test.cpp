@@ -8,8 +8,6 @@
 namespace meshwright::gui {
 namespace {
 
-constexpr SliceKind kF = SliceKind::kForward, kB = SliceKind::kBackward, kO = SliceKind::kOptimizer;
-
 // F0 [0, 10) was measured at [5, 25), F1 [10, 20) at [25, 35), B0 [20, 40) at [35, 75); the clocks
 // are 5 apart. So by the predicted clock F0 took [0, 20), F1 [20, 30), B0 [30, 70). Half of the
 // way: F0 [0, 15), F1 [15, 25), B0 [25, 55). The optimizer [40, 44) was not measured: it keeps its
@@ -17,8 +15,8 @@ constexpr SliceKind kF = SliceKind::kForward, kB = SliceKind::kBackward, kO = Sl
 TEST(Morph, InterpolatesLinearlyFromPredictedToMeasured) {
   const TimelineTracks predicted =
       row_of_pieces({{kF, 0, 0, 10}, {kF, 1, 10, 20}, {kB, 0, 20, 40}, {kO, 0, 40, 44}});
-  const TimelineTracks measured = row_of_pieces(
-      {{SliceKind::kHost, 0, 0, 5}, {kF, 0, 5, 25}, {kF, 1, 25, 35}, {kB, 0, 35, 75}});
+  const TimelineTracks measured =
+      row_of_pieces({{kH, 0, 0, 5}, {kF, 0, 5, 25}, {kF, 1, 25, 35}, {kB, 0, 35, 75}});
   const TimelineComparison pairs =
       compare_tracks(predicted, measured, ComparisonAlignment::kFirstForward);
   ASSERT_EQ(pairs.offset, Nanoseconds(-5));

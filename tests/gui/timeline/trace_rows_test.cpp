@@ -31,29 +31,24 @@ TEST(PipelineAction, ParsesPyTorchNames) {
 /// One rank: a stream with two passes and a nested kernel, an all-reduce that ends at `end_us`, and
 /// a host thread with nested operators.
 std::string kineto(int rank, double shift_us, double end_us) {
-  const auto at = [&](double us) { return std::to_string(us + shift_us); };
+  const auto slice = [&](const std::string& fields, double start_us, double duration_us) {
+    return ",{\"ph\":\"X\"," + fields + ",\"ts\":" + std::to_string(start_us + shift_us) +
+           ",\"dur\":" + std::to_string(duration_us) + "}";
+  };
   return R"({"distributedInfo":{"rank":)" + std::to_string(rank) +
          R"(,"world_size":2},"traceEvents":[
     {"ph":"M","name":"thread_name","pid":0,"tid":7,"args":{"name":"stream 7"}},
-    {"ph":"M","name":"thread_name","pid":0,"tid":20,"args":{"name":"stream 20"}},
-    {"ph":"X","cat":"gpu_user_annotation","name":"PP:0F0","pid":0,"tid":7,"ts":)" +
-         at(10) +
-         R"(,"dur":10},
-    {"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":)" +
-         at(11) + R"(,"dur":8},
-    {"ph":"X","cat":"gpu_user_annotation","name":"PP:0B0","pid":0,"tid":7,"ts":)" +
-         at(30) +
-         R"(,"dur":20},
-    {"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce","pid":0,"tid":20,"ts":)" +
-         at(60) + R"(,"dur":)" + std::to_string(end_us - 60) +
-         R"(,"args":{"Collective name":"allreduce","Process Group Name":"dp","Seq":1}},
-    {"ph":"X","cat":"cpu_op","name":"aten::mm","pid":99,"tid":1,"ts":)" +
-         at(5) + R"(,"dur":20},
-    {"ph":"X","cat":"cpu_op","name":"aten::mm_inner","pid":99,"tid":1,"ts":)" +
-         at(6) +
-         R"(,"dur":2},
-    {"ph":"X","cat":"user_annotation","name":"ProfilerStep#3","pid":99,"tid":1,"ts":)" +
-         at(100) + R"(,"dur":2}]})";
+    {"ph":"M","name":"thread_name","pid":0,"tid":20,"args":{"name":"stream 20"}})" +
+         slice(R"("cat":"gpu_user_annotation","name":"PP:0F0","pid":0,"tid":7)", 10, 10) +
+         slice(R"("cat":"kernel","name":"gemm","pid":0,"tid":7)", 11, 8) +
+         slice(R"("cat":"gpu_user_annotation","name":"PP:0B0","pid":0,"tid":7)", 30, 20) +
+         slice(R"("cat":"kernel","name":"ncclDevKernel_AllReduce","pid":0,"tid":20,)"
+               R"("args":{"Collective name":"allreduce","Process Group Name":"dp","Seq":1})",
+               60, end_us - 60) +
+         slice(R"("cat":"cpu_op","name":"aten::mm","pid":99,"tid":1)", 5, 20) +
+         slice(R"("cat":"cpu_op","name":"aten::mm_inner","pid":99,"tid":1)", 6, 2) +
+         slice(R"("cat":"user_annotation","name":"ProfilerStep#3","pid":99,"tid":1)", 100, 2) +
+         "]}";
 }
 
 TEST(TraceRows, FindTheComputeStreamAndSeparateNestedSlices) {

@@ -16,32 +16,23 @@ Timeline two_rows() {
   t.tracks = {{RankId(3), Stream::kCompute}, {RankId(3), Stream::kSendNext}};
   t.names = {"r3.compute.s1.F7", "r3.compute.s1.B7#2", "r3.send-next.s1.send7",
              "r3.compute.collective.all_reduce"};
-  t.spans = {{.start = Ticks(1'000'999),
-              .end = Ticks(3'000'000),
-              .track = 0,
-              .name = 0,
-              .microbatch = 7,
-              .stage = 1,
-              .kind = TaskKind::kForward},
-             {.start = Ticks(3'000'000),
-              .end = Ticks(7'999'999),
-              .track = 0,
-              .name = 1,
-              .microbatch = 7,
-              .stage = 1,
-              .kind = TaskKind::kBackward},
+  const auto pass = [](std::int64_t start, std::int64_t end, int name, TaskKind kind) {
+    return TimelineSpan{.start = Ticks(start),
+                        .end = Ticks(end),
+                        .track = kind == TaskKind::kSend ? 1 : 0,
+                        .name = name,
+                        .microbatch = 7,
+                        .stage = 1,
+                        .kind = kind};
+  };
+  t.spans = {pass(1'000'999, 3'000'000, 0, TaskKind::kForward),
+             pass(3'000'000, 7'999'999, 1, TaskKind::kBackward),
              {.start = Ticks(9'000'000),
               .end = Ticks(9'500'000),
               .track = 0,
               .name = 3,
               .kind = TaskKind::kCollective},
-             {.start = Ticks(3'000'000),
-              .end = Ticks(3'500'000),
-              .track = 1,
-              .name = 2,
-              .microbatch = 7,
-              .stage = 1,
-              .kind = TaskKind::kSend}};
+             pass(3'000'000, 3'500'000, 2, TaskKind::kSend)};
   t.flows = {{.from = 3, .to = 1}};
   t.memory = {{.time = Ticks(2'500'000), .rank = 3, .amounts = {}}};
   return t;

@@ -19,8 +19,8 @@ constexpr int kTop = TimelineGeometry::kOverview + TimelineGeometry::kRuler;
 class TimelineFrames : public testing::Test {
  protected:
   TimelineFrames() {
-    state.content.tracks = std::make_shared<const TimelineTracks>(
-        row_of_pieces({{SliceKind::kForward, 0, 0, 100}, {SliceKind::kBackward, 0, 300, 500}}));
+    state.content.tracks =
+        std::make_shared<const TimelineTracks>(row_of_pieces({{kF, 0, 0, 100}, {kB, 0, 300, 500}}));
     state.geometry = timeline_geometry({kLeft + 1000, kTop + 100}, 0);
     state.lanes.arrange(state.geometry.body.height());
     state.viewport.set_width(state.geometry.body.width());

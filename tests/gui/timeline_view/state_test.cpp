@@ -13,8 +13,6 @@
 namespace meshwright::gui {
 namespace {
 
-constexpr SliceKind kF = SliceKind::kForward, kB = SliceKind::kBackward;
-
 /// Four ranks whose lanes do not fit in 60 pixels; 40 ms are visible in 1000 pixels.
 class TimelineStates : public testing::Test {
  protected:
