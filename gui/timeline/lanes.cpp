@@ -14,7 +14,9 @@ struct RankRows {
   std::vector<std::size_t> rows;
 };
 
-std::vector<RankRows> ranks_of(const TimelineTracks& tracks, LaneOrder order) {
+/// The ranks to show. Counts folded replicas in `folded`.
+std::vector<RankRows> shown_ranks(const TimelineTracks& tracks, const LaneOptions& options,
+                                  std::size_t& folded) {
   std::vector<RankRows> ranks;
   std::map<std::int32_t, std::size_t> place;
   for (std::size_t row = 0; row < tracks.rows.size(); ++row) {
@@ -28,14 +30,16 @@ std::vector<RankRows> ranks_of(const TimelineTracks& tracks, LaneOrder order) {
                        .rows = {}});
     RankRows& rank = ranks[at->second];
     rank.rows.push_back(row);
-    if (r.is_compute && order == LaneOrder::kStraggler)
+    if (r.is_compute && options.order == LaneOrder::kStraggler)
       rank.busy += total(busy_times(tracks, row, Nanoseconds(0), tracks.end));
   }
+  if (options.fold_replicas)
+    folded = std::erase_if(ranks, [](const RankRows& rank) { return rank.is_replica; });
   for (RankRows& rank : ranks)
     std::stable_partition(rank.rows.begin(), rank.rows.end(),
                           [&](std::size_t row) { return tracks.rows[row].is_compute; });
   std::stable_sort(ranks.begin(), ranks.end(), [&](const RankRows& a, const RankRows& b) {
-    switch (order) {
+    switch (options.order) {
       case LaneOrder::kRank:
         return a.rank < b.rank;
       case LaneOrder::kPipelineRank:
@@ -51,12 +55,11 @@ std::vector<RankRows> ranks_of(const TimelineTracks& tracks, LaneOrder order) {
 class Stack {
  public:
   explicit Stack(const LaneSizes& sizes) : sizes_(sizes) {}
-  Lane& add(Lane lane, int height) {
+  void add(Lane lane, int height) {
     lane.top = y_;
     lane.height = height;
     y_ += height + sizes_.gap;
     result.lanes.push_back(lane);
-    return result.lanes.back();
   }
   void space() { y_ += sizes_.rank_gap; }
   int y() const { return y_; }
@@ -67,6 +70,14 @@ class Stack {
   const LaneSizes& sizes_;
   int y_ = 0;
 };
+
+Lane lane_of(const RankRows& rank, std::size_t row, bool leads, bool open) {
+  return {.row = static_cast<std::int32_t>(row),
+          .rank = rank.rank,
+          .leads_rank = leads,
+          .can_open = leads && rank.rows.size() > 1,
+          .is_open = open};
+}
 
 int height_of(const TimelineRow& row, const LaneSizes& sizes) {
   return row.is_compute ? sizes.compute : sizes.stream;
@@ -108,11 +119,7 @@ void add_counters(const TimelineTracks& tracks, const RankRows& rank, const Lane
 LaneArrangement arrange_lanes(const TimelineTracks& tracks, const LaneOptions& options) {
   Stack stack(options.sizes);
   add_pinned(tracks, options, stack);
-  for (const RankRows& rank : ranks_of(tracks, options.order)) {
-    if (options.fold_replicas && rank.is_replica) {
-      ++stack.result.folded_ranks;
-      continue;
-    }
+  for (const RankRows& rank : shown_ranks(tracks, options, stack.result.folded_ranks)) {
     const bool open = options.all_open || options.open_ranks.contains(rank.rank);
     // A rank without compute rows always shows its streams.
     std::size_t shown = 0;
@@ -121,12 +128,7 @@ LaneArrangement arrange_lanes(const TimelineTracks& tracks, const LaneOptions& o
       if (!leads && !open && tracks.rows[rank.rows.front()].is_compute &&
           !tracks.rows[row].is_compute)
         continue;
-      stack.add({.row = static_cast<std::int32_t>(row),
-                 .rank = rank.rank,
-                 .leads_rank = leads,
-                 .can_open = leads && rank.rows.size() > 1,
-                 .is_open = open},
-                height_of(tracks.rows[row], options.sizes));
+      stack.add(lane_of(rank, row, leads, open), height_of(tracks.rows[row], options.sizes));
       ++shown;
     }
     const bool counted = options.counters != LaneCounters::kNone;
@@ -144,22 +146,13 @@ LaneArrangement arrange_comparison(const TimelineTracks& predicted, const Timeli
   for (std::size_t row = 0; row < measured.rows.size(); ++row)
     measured_row.emplace(std::pair(measured.rows[row].rank, measured.rows[row].stream), row);
   std::set<std::size_t> paired;
-  for (const RankRows& rank : ranks_of(predicted, options.order)) {
-    if (options.fold_replicas && rank.is_replica) {
-      ++stack.result.folded_ranks;
-      continue;
-    }
+  for (const RankRows& rank : shown_ranks(predicted, options, stack.result.folded_ranks)) {
     const bool open = options.all_open || options.open_ranks.contains(rank.rank);
     for (const std::size_t row : rank.rows) {
       if (!open && !predicted.rows[row].is_compute) continue;
       const int height = height_of(predicted.rows[row], options.sizes);
       const bool leads = predicted.rows[row].is_compute;
-      stack.add({.row = static_cast<std::int32_t>(row),
-                 .rank = rank.rank,
-                 .leads_rank = leads,
-                 .can_open = leads && rank.rows.size() > 1,
-                 .is_open = open},
-                height);
+      stack.add(lane_of(rank, row, leads, open), height);
       const auto other = measured_row.find({rank.rank, predicted.rows[row].stream});
       if (other == measured_row.end()) continue;
       paired.insert(other->second);

@@ -54,6 +54,19 @@ void describe(QWidget* widget, const KnobText& text) {
   widget->setAccessibleDescription(text.hint);
 }
 
+/// Label and input side by side, with the slider below.
+QGridLayout* arrange(QWidget& knob, const KnobText& text, QWidget* input, QSlider* slider) {
+  auto* grid = new QGridLayout(&knob);
+  grid->setContentsMargins(0, 0, 0, 0);
+  grid->setHorizontalSpacing(6);
+  grid->setVerticalSpacing(0);
+  grid->addWidget(label_of(text, input), 0, 0);
+  grid->addWidget(input, 0, 1);
+  grid->addWidget(slider, 1, 0, 1, 2);
+  grid->setColumnStretch(0, 1);
+  return grid;
+}
+
 }  // namespace
 
 std::vector<int> count_stops(int most) {
@@ -75,15 +88,7 @@ CountKnob::CountKnob(const KnobText& text, std::vector<int> stops, int most, QWi
       slider_(new QSlider(Qt::Horizontal)),
       box_(new QSpinBox),
       problem_(new QLabel) {
-  auto* grid = new QGridLayout(this);
-  grid->setContentsMargins(0, 0, 0, 0);
-  grid->setHorizontalSpacing(6);
-  grid->setVerticalSpacing(0);
-  grid->addWidget(label_of(text, box_), 0, 0);
-  grid->addWidget(box_, 0, 1);
-  grid->addWidget(slider_, 1, 0, 1, 2);
-  grid->addWidget(problem_, 2, 0, 1, 2);
-  grid->setColumnStretch(0, 1);
+  arrange(*this, text, box_, slider_)->addWidget(problem_, 2, 0, 1, 2);
   slider_->setRange(0, static_cast<int>(stops_.size()) - 1);
   slider_->setPageStep(std::max(1, static_cast<int>(stops_.size()) / 8));
   box_->setRange(1, most);
@@ -122,14 +127,7 @@ void CountKnob::show_problem(const QString& problem) {
 
 TimeKnob::TimeKnob(const KnobText& text, QWidget* parent)
     : QWidget(parent), slider_(new QSlider(Qt::Horizontal)), edit_(new QLineEdit) {
-  auto* grid = new QGridLayout(this);
-  grid->setContentsMargins(0, 0, 0, 0);
-  grid->setHorizontalSpacing(6);
-  grid->setVerticalSpacing(0);
-  grid->addWidget(label_of(text, edit_), 0, 0);
-  grid->addWidget(edit_, 0, 1);
-  grid->addWidget(slider_, 1, 0, 1, 2);
-  grid->setColumnStretch(0, 1);
+  arrange(*this, text, edit_, slider_);
   slider_->setRange(0, kTimeSteps);
   slider_->setPageStep(kTimeSteps / 7);  // a factor of ten
   edit_->setMaximumWidth(edit_->fontMetrics().horizontalAdvance("00000000 ms") + 12);

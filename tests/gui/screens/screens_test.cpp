@@ -56,17 +56,21 @@ class ScreensTest : public WindowTest {
       span.start = span.start * factor, span.end = span.end * factor;
     write_file(path.toStdString(), to_pftrace(timeline));
   }
+  void search_plans() {
+    set_small_scenario();
+    auto& plans = screen<PlansScreen>("plans");
+    plans.start();
+    ASSERT_TRUE(settles());
+    ASSERT_NE(plans.result(), nullptr);
+  }
   void trigger(const char* action) { window->actions().find(action)->trigger(); }
 
   const QTemporaryDir folder;
 };
 
 TEST_F(ScreensTest, SearchesPlansAndAppliesOne) {
-  set_small_scenario();
+  ASSERT_NO_FATAL_FAILURE(search_plans());
   auto& plans = screen<PlansScreen>("plans");
-  plans.start();
-  ASSERT_TRUE(settles());
-  ASSERT_NE(plans.result(), nullptr);
   ASSERT_FALSE(plans.result()->plans.empty());
   EXPECT_EQ(plans.table().rowCount(), static_cast<int>(plans.result()->plans.size()));
   plans.table().setCurrentCell(plans.table().rowCount() - 1, 0);
@@ -80,11 +84,8 @@ TEST_F(ScreensTest, SearchesPlansAndAppliesOne) {
 // Commands for this program, flags or files for other frameworks; the text shown is the text
 // copied.
 TEST_F(ScreensTest, ExportsAPlanToOtherPrograms) {
-  set_small_scenario();
+  ASSERT_NO_FATAL_FAILURE(search_plans());
   auto& plans = screen<PlansScreen>("plans");
-  plans.start();
-  ASSERT_TRUE(settles());
-  ASSERT_NE(plans.result(), nullptr);
   const Plan& best = plans.result()->plans.front().plan;
   EXPECT_TRUE(plans.hand_over().text().contains("meshwright simulate"));
   for (int t = 0; t < kLaunchTargetCount; ++t) {
