@@ -186,26 +186,18 @@ void CalibrationScreen::choose_file() {
 }
 
 void CalibrationScreen::add_actions(ActionSet& actions) {
-  actions.add({"calibration.measure",
-               MenuId::kTools,
-               tr("Calibrate this &machine"),
+  actions.add({"calibration.measure", MenuId::kTools, tr("Calibrate this &machine"),
                tr("Benchmarks kernels and messages, then applies the results to the scenario"),
-               {QKeySequence("Ctrl+Alt+A")}},
+               shortcuts("Ctrl+Alt+A")},
               [this] {
                 workbench().show_screen(name());
                 measure();
               });
-  actions.add({"calibration.stop",
-               MenuId::kTools,
-               tr("Stop cal&ibration"),
-               tr("Stops the calibration and discards its results"),
-               {QKeySequence("Ctrl+Alt+Shift+A")}},
+  actions.add({"calibration.stop", MenuId::kTools, tr("Stop cal&ibration"),
+               tr("Stops the calibration and discards its results"), shortcuts("Ctrl+Alt+Shift+A")},
               [this] { stop(); });
-  actions.add({"calibration.use",
-               MenuId::kTools,
-               tr("&Use this calibration"),
-               tr("Simulates the scenario with the measured curves"),
-               {QKeySequence("Ctrl+Alt+P")}},
+  actions.add({"calibration.use", MenuId::kTools, tr("&Use this calibration"),
+               tr("Simulates the scenario with the measured curves"), shortcuts("Ctrl+Alt+P")},
               [this] { use_in_scenario(); });
 }
 

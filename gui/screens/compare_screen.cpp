@@ -140,29 +140,19 @@ QWidget* CompareScreen::make_knobs() {
 }
 
 void CompareScreen::add_actions(ActionSet& actions) {
-  actions.add({"compare.open",
-               MenuId::kRun,
-               tr("Compare &two traces…"),
-               tr("Opens a predicted and a measured trace"),
-               {QKeySequence("Ctrl+Shift+O")}},
+  actions.add({"compare.open", MenuId::kRun, tr("Compare &two traces…"),
+               tr("Opens a predicted and a measured trace"), shortcuts("Ctrl+Shift+O")},
               [this] { choose_files(); });
-  actions.add({"compare.morph",
-               MenuId::kRun,
-               tr("&Morph predicted into measured"),
+  actions.add({"compare.morph", MenuId::kRun, tr("&Morph predicted into measured"),
                tr("Animates every slice from its predicted to its measured position, and back"),
-               {QKeySequence("Ctrl+Alt+O")}},
+               shortcuts("Ctrl+Alt+O")},
               [this] { play_morph(); });
-  actions.add({"compare.again",
-               MenuId::kRun,
-               tr("Compare &with current scenario"),
-               tr("Compares the measured trace with the scenario as it is now"),
-               {QKeySequence("Ctrl+Alt+Y")}},
-              [this] { lay_on_scenario(); });
-  actions.add({"compare.recalibrate",
-               MenuId::kRun,
-               tr("Recali&brate and compare again"),
-               recalibrate_->toolTip(),
-               {QKeySequence("Ctrl+Alt+E")}},
+  actions.add(
+      {"compare.again", MenuId::kRun, tr("Compare &with current scenario"),
+       tr("Compares the measured trace with the scenario as it is now"), shortcuts("Ctrl+Alt+Y")},
+      [this] { lay_on_scenario(); });
+  actions.add({"compare.recalibrate", MenuId::kRun, tr("Recali&brate and compare again"),
+               recalibrate_->toolTip(), shortcuts("Ctrl+Alt+E")},
               [this] { recalibrate(); });
 }
 

@@ -28,36 +28,24 @@ void ExploreScreen::add_actions(ActionSet& actions) {
 }
 
 void ExploreScreen::add_view_switches(ActionSet& actions) {
-  actions.add_switch({"explore.arrows",
-                      MenuId::kView,
-                      tr("Message &arrows"),
-                      tr("Draws arrows from the sends to the receives of the selection"),
-                      {QKeySequence("Ctrl+Alt+W")}},
-                     true, [this](bool on) { view_->appearance().set_arrows_shown(on); });
-  actions.add_switch({"explore.causes",
-                      MenuId::kView,
-                      tr("&Bubbles by cause"),
-                      tr("Hatches idle time by its cause"),
-                      {QKeySequence("Ctrl+Alt+B")}},
+  actions.add_switch(
+      {"explore.arrows", MenuId::kView, tr("Message &arrows"),
+       tr("Draws arrows from the sends to the receives of the selection"), shortcuts("Ctrl+Alt+W")},
+      true, [this](bool on) { view_->appearance().set_arrows_shown(on); });
+  actions.add_switch({"explore.causes", MenuId::kView, tr("&Bubbles by cause"),
+                      tr("Hatches idle time by its cause"), shortcuts("Ctrl+Alt+B")},
                      true, [this](bool on) { view_->appearance().set_bubble_causes_shown(on); });
-  actions.add_switch({"explore.counters",
-                      MenuId::kView,
-                      tr("Co&unters"),
+  actions.add_switch({"explore.counters", MenuId::kView, tr("Co&unters"),
                       tr("Shows memory, in-flight micro-batches and stream activity below the rows "
                          "(initially memory only, if there is room)"),
-                      {QKeySequence("Ctrl+Alt+K")}},
+                      shortcuts("Ctrl+Alt+K")},
                      true, [this](bool on) { view_->lanes().set_counters_shown(on); });
-  actions.add_switch({"explore.microbatch-colors",
-                      MenuId::kView,
-                      tr("Color by &micro-batch"),
-                      tr("Colors slices by micro-batch instead of by kind"),
-                      {QKeySequence("Ctrl+Alt+M")}},
-                     false, [this](bool on) { view_->appearance().set_microbatch_colors(on); });
-  actions.add_switch({"explore.table",
-                      MenuId::kView,
-                      tr("S&lice table"),
-                      tr("Lists the visible slices in a table"),
-                      {QKeySequence("Ctrl+Alt+L")}},
+  actions.add_switch(
+      {"explore.microbatch-colors", MenuId::kView, tr("Color by &micro-batch"),
+       tr("Colors slices by micro-batch instead of by kind"), shortcuts("Ctrl+Alt+M")},
+      false, [this](bool on) { view_->appearance().set_microbatch_colors(on); });
+  actions.add_switch({"explore.table", MenuId::kView, tr("S&lice table"),
+                      tr("Lists the visible slices in a table"), shortcuts("Ctrl+Alt+L")},
                      false, [this](bool on) { table_->setVisible(on); });
   view_->appearance().set_arrows_shown(true);
   view_->appearance().set_bubble_causes_shown(true);
@@ -65,85 +53,58 @@ void ExploreScreen::add_view_switches(ActionSet& actions) {
 }
 
 void ExploreScreen::add_edit_actions(ActionSet& actions) {
-  actions.add({"explore.snapshot",
-               MenuId::kEdit,
-               tr("Pin as &A"),
+  actions.add({"explore.snapshot", MenuId::kEdit, tr("Pin as &A"),
                tr("Pins this scenario and outlines it in later timelines; run again to unpin"),
-               {QKeySequence("Ctrl+D")}},
+               shortcuts("Ctrl+D")},
               [this] { toggle_snapshot(); });
-  actions.add({"explore.swap",
-               MenuId::kEdit,
-               tr("S&wap with A"),
-               tr("Restores the pinned scenario and pins the current one"),
-               {QKeySequence("Ctrl+Shift+D")}},
-              [this] { swap_with_snapshot(); });
   actions.add(
-      {"explore.made-to-measure",
-       MenuId::kPlan,
-       tr("S&ynthesize schedule"),
+      {"explore.swap", MenuId::kEdit, tr("S&wap with A"),
+       tr("Restores the pinned scenario and pins the current one"), shortcuts("Ctrl+Shift+D")},
+      [this] { swap_with_snapshot(); });
+  actions.add(
+      {"explore.made-to-measure", MenuId::kPlan, tr("S&ynthesize schedule"),
        tr("Searches for an order of passes for these stage times, messages and memory limits"),
-       {QKeySequence("Ctrl+M")}},
+       shortcuts("Ctrl+M")},
       [this] { make_to_measure(); });
-  actions.add({"explore.copy-state",
-               MenuId::kEdit,
-               tr("&Copy as command line"),
-               tr("Copies the scenario as a meshwright simulate command"),
-               {QKeySequence("Ctrl+Shift+C")}},
-              [this] { copy_state(); });
-  actions.add({"explore.paste-state",
-               MenuId::kEdit,
-               tr("Pas&te command line"),
-               tr("Loads the scenario from a copied command line"),
-               {QKeySequence("Ctrl+Shift+V")}},
+  actions.add(
+      {"explore.copy-state", MenuId::kEdit, tr("&Copy as command line"),
+       tr("Copies the scenario as a meshwright simulate command"), shortcuts("Ctrl+Shift+C")},
+      [this] { copy_state(); });
+  actions.add({"explore.paste-state", MenuId::kEdit, tr("Pas&te command line"),
+               tr("Loads the scenario from a copied command line"), shortcuts("Ctrl+Shift+V")},
               [this] { paste_state(); });
 }
 
 void ExploreScreen::add_export_actions(ActionSet& actions) {
-  actions.add({"explore.save-plan",
-               MenuId::kFile,
-               tr("&Save plan…"),
+  actions.add({"explore.save-plan", MenuId::kFile, tr("&Save plan…"),
                tr("Saves a .plan.json file that all meshwright commands accept"),
-               {QKeySequence::Save}},
+               shortcuts(QKeySequence::Save)},
               [this] { save_plan(); });
-  actions.add({"explore.save-schedule",
-               MenuId::kFile,
-               tr("Save sc&hedule…"),
-               tr("Saves the schedule in PyTorch's CSV format"),
-               {QKeySequence("Ctrl+Shift+S")}},
+  actions.add({"explore.save-schedule", MenuId::kFile, tr("Save sc&hedule…"),
+               tr("Saves the schedule in PyTorch's CSV format"), shortcuts("Ctrl+Shift+S")},
               [this] { save_schedule(); });
-  actions.add({"explore.export",
-               MenuId::kFile,
-               tr("&Export view…"),
-               tr("Exports the visible range as PNG, SVG, PDF, CSV or .pftrace"),
-               {QKeySequence("Ctrl+E")}},
-              [this] { export_picture(); });
-  actions.add({"explore.copy-picture",
-               MenuId::kEdit,
-               tr("Copy &image"),
-               tr("Copies the visible range as an image"),
-               {QKeySequence("Ctrl+Alt+C")}},
+  actions.add(
+      {"explore.export", MenuId::kFile, tr("&Export view…"),
+       tr("Exports the visible range as PNG, SVG, PDF, CSV or .pftrace"), shortcuts("Ctrl+E")},
+      [this] { export_picture(); });
+  actions.add({"explore.copy-picture", MenuId::kEdit, tr("Copy &image"),
+               tr("Copies the visible range as an image"), shortcuts("Ctrl+Alt+C")},
               [this] { copy_picture(); });
   actions.add(
-      {"explore.copy-table",
-       MenuId::kEdit,
-       tr("Copy ta&ble"),
+      {"explore.copy-table", MenuId::kEdit, tr("Copy ta&ble"),
        tr("Copies the statistics of the selected area, or the visible slices, for a spreadsheet"),
-       {QKeySequence("Ctrl+Alt+T")}},
+       shortcuts("Ctrl+Alt+T")},
       [this] { copy(to_table); });
-  actions.add({"explore.copy-markdown",
-               MenuId::kEdit,
-               tr("Copy statistics as Mar&kdown"),
+  actions.add({"explore.copy-markdown", MenuId::kEdit, tr("Copy statistics as Mar&kdown"),
                tr("Copies the time breakdown of the selected area, or of the visible range"),
-               {QKeySequence("Ctrl+Alt+Shift+T")}},
+               shortcuts("Ctrl+Alt+Shift+T")},
               [this] {
                 copy([](const TimelineSnapshot& s) { return area_text(s, AreaFormat::kMarkdown); });
               });
   actions.add(
-      {"explore.copy-json",
-       MenuId::kEdit,
-       tr("Copy statistics as &JSON"),
+      {"explore.copy-json", MenuId::kEdit, tr("Copy statistics as &JSON"),
        tr("Copies the time breakdown of the selected area, or of the visible range"),
-       {QKeySequence("Ctrl+Alt+J")}},
+       shortcuts("Ctrl+Alt+J")},
       [this] { copy([](const TimelineSnapshot& s) { return area_text(s, AreaFormat::kJson); }); });
 }
 

@@ -156,28 +156,20 @@ QWidget* PlansScreen::make_details() {
 }
 
 void PlansScreen::add_actions(ActionSet& actions) {
-  actions.add({"plans.search",
-               MenuId::kPlan,
-               tr("&Search plans"),
-               tr("Finds the fastest plans for this model on these devices"),
-               {QKeySequence("Ctrl+P")}},
+  actions.add({"plans.search", MenuId::kPlan, tr("&Search plans"),
+               tr("Finds the fastest plans for this model on these devices"), shortcuts("Ctrl+P")},
               [this] {
                 workbench().show_screen(name());
                 start();
               });
-  actions.add({"plans.cancel", MenuId::kPlan, tr("&Cancel search"), {}, {QKeySequence("Ctrl+.")}},
+  actions.add({"plans.cancel", MenuId::kPlan, tr("&Cancel search"), {}, shortcuts("Ctrl+.")},
               [this] { cancel(); });
-  actions.add({"plans.take-over",
-               MenuId::kPlan,
-               tr("&Use plan as scenario"),
-               tr("Opens the selected plan as the scenario in Explore"),
-               {QKeySequence("Ctrl+Return")}},
+  actions.add({"plans.take-over", MenuId::kPlan, tr("&Use plan as scenario"),
+               tr("Opens the selected plan as the scenario in Explore"), shortcuts("Ctrl+Return")},
               [this] { take_over(); });
-  actions.add({"plans.copy",
-               MenuId::kPlan,
-               tr("C&opy launch command"),
+  actions.add({"plans.copy", MenuId::kPlan, tr("C&opy launch command"),
                tr("Copies the launch command or config file for the selected training framework"),
-               {QKeySequence("Ctrl+Alt+H")}},
+               shortcuts("Ctrl+Alt+H")},
               [this] { hand_over_->copy(); });
   constexpr const char* kPages[]{"plans.why", "plans.against-best", "plans.memory",
                                  "plans.hand-over"};
@@ -186,7 +178,7 @@ void PlansScreen::add_actions(ActionSet& actions) {
                  MenuId::kPlan,
                  pages_->tabText(page),
                  {},
-                 {QKeySequence(QString("Alt+%1").arg(page + 1))}},
+                 shortcuts(QString("Alt+%1").arg(page + 1))},
                 [this, page] {
                   workbench().show_screen(name());
                   pages_->setCurrentIndex(page);

@@ -106,26 +106,18 @@ QWidget* RunScreen::make_knobs() {
 }
 
 void RunScreen::add_actions(ActionSet& actions) {
-  actions.add({"run.start",
-               MenuId::kRun,
-               tr("&Run scenario"),
-               tr("Runs the scenario on this machine and measures its timeline"),
-               {QKeySequence("Ctrl+R")}},
-              [this] {
-                workbench().show_screen(name());
-                start();
-              });
-  actions.add({"run.stop",
-               MenuId::kRun,
-               tr("&Stop run"),
-               tr("Stops the run and keeps the steps measured so far"),
-               {QKeySequence("Ctrl+Shift+R")}},
+  actions.add(
+      {"run.start", MenuId::kRun, tr("&Run scenario"),
+       tr("Runs the scenario on this machine and measures its timeline"), shortcuts("Ctrl+R")},
+      [this] {
+        workbench().show_screen(name());
+        start();
+      });
+  actions.add({"run.stop", MenuId::kRun, tr("&Stop run"),
+               tr("Stops the run and keeps the steps measured so far"), shortcuts("Ctrl+Shift+R")},
               [this] { cancel(); });
-  actions.add({"run.compare",
-               MenuId::kRun,
-               tr("&Compare with prediction"),
-               tr("Compares the measured timeline with the prediction"),
-               {QKeySequence("Ctrl+Alt+R")}},
+  actions.add({"run.compare", MenuId::kRun, tr("&Compare with prediction"),
+               tr("Compares the measured timeline with the prediction"), shortcuts("Ctrl+Alt+R")},
               [this] { open_in_compare(); });
 }
 

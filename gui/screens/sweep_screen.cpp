@@ -115,22 +115,18 @@ SweepScreen::SweepScreen(Workbench& workbench, QWidget* parent)
 }
 
 void SweepScreen::add_actions(ActionSet& actions) {
-  actions.add({"sweep.schedules",
-               MenuId::kTools,
-               tr("Sweep &schedules"),
-               tr("Sweeps all schedules over the number of micro-batches"),
-               {QKeySequence("Ctrl+Alt+S")}},
-              [this] {
-                workbench().show_screen(name());
-                rows_->setCurrentIndex(static_cast<int>(SweepKnob::kSchedule));
-                columns_->setCurrentIndex(static_cast<int>(SweepKnob::kMicrobatches));
-              });
   actions.add(
-      {"sweep.figure",
-       MenuId::kTools,
-       tr("&Next sweep metric"),
+      {"sweep.schedules", MenuId::kTools, tr("Sweep &schedules"),
+       tr("Sweeps all schedules over the number of micro-batches"), shortcuts("Ctrl+Alt+S")},
+      [this] {
+        workbench().show_screen(name());
+        rows_->setCurrentIndex(static_cast<int>(SweepKnob::kSchedule));
+        columns_->setCurrentIndex(static_cast<int>(SweepKnob::kMicrobatches));
+      });
+  actions.add(
+      {"sweep.figure", MenuId::kTools, tr("&Next sweep metric"),
        tr("Cycles through bubble fraction, step time, MFU, tokens/s and peak memory"),
-       {QKeySequence("Ctrl+Alt+F")}},
+       shortcuts("Ctrl+Alt+F")},
       [this] { figure_->setCurrentIndex((figure_->currentIndex() + 1) % figure_->count()); });
 }
 

@@ -102,11 +102,9 @@ TopologyScreen::TopologyScreen(Workbench& workbench, QWidget* parent)
 
 void TopologyScreen::add_actions(ActionSet& actions) {
   actions.add(
-      {"topology.axis",
-       MenuId::kTools,
-       tr("Next topology &axis"),
+      {"topology.axis", MenuId::kTools, tr("Next topology &axis"),
        tr("Cycles the coloring through tensor-, context-, data- and pipeline-parallel groups"),
-       {QKeySequence("Ctrl+Alt+G")}},
+       shortcuts("Ctrl+Alt+G")},
       [this] { axis_->setCurrentIndex((axis_->currentIndex() + 1) % axis_->count()); });
 }
 

@@ -154,20 +154,14 @@ void WelcomeScreen::add_examples(QVBoxLayout& column) {
 }
 
 void WelcomeScreen::add_actions(ActionSet& actions) {
-  actions.add({"file.continue",
-               MenuId::kFile,
-               tr("&Continue where you left off"),
-               continue_->toolTip(),
-               {QKeySequence("Ctrl+L")}},
+  actions.add({"file.continue", MenuId::kFile, tr("&Continue where you left off"),
+               continue_->toolTip(), shortcuts("Ctrl+L")},
               [this] { open_kept_scenario(); });
   int number = 0;
   for (const Example& example : example_scenarios()) {
     const QString name = qstring_of(example.name);
-    actions.add({"example." + name,
-                 MenuId::kHelp,
-                 tr("Example: %1").arg(text_of(name).title),
-                 text_of(name).text,
-                 {QKeySequence(QString("Ctrl+Shift+%1").arg(++number))}},
+    actions.add({"example." + name, MenuId::kHelp, tr("Example: %1").arg(text_of(name).title),
+                 text_of(name).text, shortcuts(QString("Ctrl+Shift+%1").arg(++number))},
                 [this, name] { open_example(name); });
   }
 }

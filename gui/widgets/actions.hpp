@@ -15,6 +15,12 @@ namespace meshwright::gui {
 enum class MenuId : std::uint8_t { kFile, kEdit, kView, kGo, kPlan, kRun, kTools, kHelp };
 inline constexpr int kMenuCount = 8;
 
+/// Shortcuts from texts or standard keys.
+template <class... Key>
+QList<QKeySequence> shortcuts(const Key&... keys) {
+  return {QKeySequence(keys)...};
+}
+
 struct ActionRequest {
   QString name;  ///< stable and never translated: "view.fit"
   MenuId menu = MenuId::kView;

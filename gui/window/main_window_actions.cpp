@@ -24,22 +24,17 @@ void MainWindow::build_actions() {
   add_go_actions();
   add_help_actions();
   for (Screen* screen : screens_) screen->add_actions(*actions_);
-  actions_->add({"file.quit",
-                 MenuId::kFile,
-                 tr("&Quit"),
-                 tr("Stops all jobs and closes the window"),
-                 {QKeySequence("Ctrl+Q")}},
+  actions_->add({"file.quit", MenuId::kFile, tr("&Quit"),
+                 tr("Stops all jobs and closes the window"), shortcuts("Ctrl+Q")},
                 [this] { close(); });
   build_toolbar();
   fill_menus();
 }
 
 void MainWindow::add_file_actions() {
-  actions_->add({"file.open",
-                 MenuId::kFile,
-                 tr("&Open…"),
+  actions_->add({"file.open", MenuId::kFile, tr("&Open…"),
                  tr("Opens plans, traces, schedules, calibrations, models or clusters"),
-                 {QKeySequence::Open}},
+                 shortcuts(QKeySequence::Open)},
                 [this] {
                   workbench_.open(QFileDialog::getOpenFileNames(
                       this, tr("Open"), {},
@@ -50,18 +45,14 @@ void MainWindow::add_file_actions() {
 
 void MainWindow::add_edit_actions() {
   QUndoStack& stack = workbench_.scenario().undo_stack();
-  QAction* undo = actions_->add({"edit.undo",
-                                 MenuId::kEdit,
-                                 tr("&Undo"),
-                                 tr("Undoes the last change to the scenario"),
-                                 {QKeySequence::Undo}},
-                                [&stack] { stack.undo(); });
-  QAction* redo = actions_->add({"edit.redo",
-                                 MenuId::kEdit,
-                                 tr("&Redo"),
-                                 tr("Restores the last undone change"),
-                                 {QKeySequence("Ctrl+Y"), QKeySequence("Ctrl+Shift+Z")}},
-                                [&stack] { stack.redo(); });
+  QAction* undo =
+      actions_->add({"edit.undo", MenuId::kEdit, tr("&Undo"),
+                     tr("Undoes the last change to the scenario"), shortcuts(QKeySequence::Undo)},
+                    [&stack] { stack.undo(); });
+  QAction* redo =
+      actions_->add({"edit.redo", MenuId::kEdit, tr("&Redo"), tr("Restores the last undone change"),
+                     shortcuts("Ctrl+Y", "Ctrl+Shift+Z")},
+                    [&stack] { stack.redo(); });
   undo->setEnabled(false);
   redo->setEnabled(false);
   connect(&stack, &QUndoStack::canUndoChanged, undo, &QAction::setEnabled);
@@ -70,23 +61,16 @@ void MainWindow::add_edit_actions() {
           [undo](const QString& text) { undo->setText(tr("&Undo %1").arg(text)); });
   connect(&stack, &QUndoStack::redoTextChanged, redo,
           [redo](const QString& text) { redo->setText(tr("&Redo %1").arg(text)); });
-  actions_->add({"edit.next-schedule",
-                 MenuId::kEdit,
-                 tr("&Next schedule"),
-                 tr("Switches to the next schedule that this scenario allows"),
-                 {QKeySequence("Alt+Right")}},
-                [this] { panel_->step_schedule(1); });
-  actions_->add({"edit.previous-schedule",
-                 MenuId::kEdit,
-                 tr("&Previous schedule"),
-                 tr("Switches to the previous schedule that this scenario allows"),
-                 {QKeySequence("Alt+Left")}},
-                [this] { panel_->step_schedule(-1); });
-  actions_->add({"edit.preferences",
-                 MenuId::kEdit,
-                 tr("Pre&ferences…"),
-                 tr("Appearance, units, shortcuts, language"),
-                 {QKeySequence("Ctrl+,")}},
+  actions_->add(
+      {"edit.next-schedule", MenuId::kEdit, tr("&Next schedule"),
+       tr("Switches to the next schedule that this scenario allows"), shortcuts("Alt+Right")},
+      [this] { panel_->step_schedule(1); });
+  actions_->add(
+      {"edit.previous-schedule", MenuId::kEdit, tr("&Previous schedule"),
+       tr("Switches to the previous schedule that this scenario allows"), shortcuts("Alt+Left")},
+      [this] { panel_->step_schedule(-1); });
+  actions_->add({"edit.preferences", MenuId::kEdit, tr("Pre&ferences…"),
+                 tr("Appearance, units, shortcuts, language"), shortcuts("Ctrl+,")},
                 [this] {
                   auto* dialog = new PreferencesDialog(workbench_.preferences(), *actions_, this);
                   dialog->setAttribute(Qt::WA_DeleteOnClose);
@@ -108,11 +92,8 @@ void MainWindow::add_view_actions() {
     addAction(action);
     actions_->adopt("view." + dock->objectName(), MenuId::kView, action);
   }
-  actions_->add({"view.theme",
-                 MenuId::kView,
-                 tr("Next t&heme"),
-                 tr("Switches between light, dark and high contrast"),
-                 {QKeySequence("T")}},
+  actions_->add({"view.theme", MenuId::kView, tr("Next t&heme"),
+                 tr("Switches between light, dark and high contrast"), shortcuts("T")},
                 [this] {
                   PreferenceValues values = workbench_.preferences().values();
                   const ThemeChoice now = resolved(values.theme);
@@ -122,7 +103,7 @@ void MainWindow::add_view_actions() {
                   workbench_.preferences().set(values);
                 });
   actions_->add_switch(
-      {"view.full-screen", MenuId::kView, tr("&Full screen"), {}, {QKeySequence("F11")}}, false,
+      {"view.full-screen", MenuId::kView, tr("&Full screen"), {}, shortcuts("F11")}, false,
       [this](bool on) { on ? showFullScreen() : showNormal(); });
 }
 
@@ -136,11 +117,8 @@ void MainWindow::add_go_actions() {
                    tr("Shows the %1 screen").arg(screen->title()), keys},
                   [this, name = screen->name()] { show_screen(name); });
   }
-  actions_->add({"go.scenario",
-                 MenuId::kGo,
-                 tr("Scenario &parameters"),
-                 tr("Moves the keyboard focus to the scenario panel"),
-                 {QKeySequence("Ctrl+K")}},
+  actions_->add({"go.scenario", MenuId::kGo, tr("Scenario &parameters"),
+                 tr("Moves the keyboard focus to the scenario panel"), shortcuts("Ctrl+K")},
                 [this] {
                   scenario_dock_->show();
                   panel_->schedules()->setFocus(Qt::ShortcutFocusReason);
@@ -148,21 +126,15 @@ void MainWindow::add_go_actions() {
 }
 
 void MainWindow::add_help_actions() {
-  actions_->add({"help.palette",
-                 MenuId::kHelp,
-                 tr("&Command palette…"),
-                 tr("Finds and runs any action by name"),
-                 {QKeySequence("Ctrl+Shift+P")}},
+  actions_->add({"help.palette", MenuId::kHelp, tr("&Command palette…"),
+                 tr("Finds and runs any action by name"), shortcuts("Ctrl+Shift+P")},
                 [this] {
                   auto* palette = new CommandPalette(*actions_, this);
                   palette->setAttribute(Qt::WA_DeleteOnClose);
                   palette->open();
                 });
-  actions_->add({"help.keys",
-                 MenuId::kHelp,
-                 tr("&Keyboard shortcuts"),
-                 tr("Lists all keyboard shortcuts"),
-                 {QKeySequence("?"), QKeySequence("F1")}},
+  actions_->add({"help.keys", MenuId::kHelp, tr("&Keyboard shortcuts"),
+                 tr("Lists all keyboard shortcuts"), shortcuts("?", "F1")},
                 [this] {
                   auto* sheet = new KeySheet(*actions_, this);
                   sheet->setAttribute(Qt::WA_DeleteOnClose);
