@@ -179,10 +179,9 @@ void CalibrationScreen::settle(const QString& verdict) {
 void CalibrationScreen::choose_file() {
   auto* dialog =
       new QFileDialog(this, tr("Open calibration"), {}, tr("Calibrations (*.json);;All files (*)"));
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
   connect(dialog, &QFileDialog::filesSelected, this,
           [this](const QStringList& files) { workbench().open(files); });
-  dialog->open();
+  show_dialog(dialog);
 }
 
 void CalibrationScreen::add_actions(ActionSet& actions) {

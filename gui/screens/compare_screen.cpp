@@ -160,14 +160,13 @@ void CompareScreen::choose_files() {
   auto* dialog = new QFileDialog(this, tr("Open a predicted and a measured trace"), {},
                                  tr("Traces (*.pftrace *.json *.json.gz);;All files (*)"));
   dialog->setFileMode(QFileDialog::ExistingFiles);
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
   connect(dialog, &QFileDialog::filesSelected, this, [this](const QStringList& files) {
     if (files.size() == 2)
       open(files[0], files[1]);
     else
       verdict_->setText(tr("Select two files: a predicted and a measured trace."));
   });
-  dialog->open();
+  show_dialog(dialog);
 }
 
 /// Opens and matches on a worker thread, then shows the result.

@@ -1,6 +1,7 @@
 #include "gui/widgets/arrange.hpp"
 
 #include <QBoxLayout>
+#include <QDialog>
 #include <QHeaderView>
 #include <QLabel>
 #include <QTableWidget>
@@ -29,6 +30,11 @@ void make_row_table(QTableWidget& table, const QFontMetrics& font) {
   table.setSelectionBehavior(QAbstractItemView::SelectRows);
   table.verticalHeader()->hide();
   table.verticalHeader()->setDefaultSectionSize(font.height() + 8);
+}
+
+void show_dialog(QDialog* dialog) {
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->open();
 }
 
 }  // namespace meshwright::gui

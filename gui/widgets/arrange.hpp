@@ -1,10 +1,11 @@
-/// Arrangements of widgets that several screens share.
+/// Arrangements of widgets and dialogs that several screens share.
 #pragma once
 
 #include <QSplitter>
 #include <initializer_list>
 
 class QBoxLayout;
+class QDialog;
 class QTableWidget;
 
 namespace meshwright::gui {
@@ -20,5 +21,8 @@ void add_labeled(QBoxLayout& row, const QString& label, QWidget* input);
 
 /// Makes a table read-only, selected by row, without row headers. `font` sets the row height.
 void make_row_table(QTableWidget& table, const QFontMetrics& font);
+
+/// Opens a dialog that deletes itself when it is closed.
+void show_dialog(QDialog* dialog);
 
 }  // namespace meshwright::gui

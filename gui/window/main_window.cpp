@@ -18,6 +18,7 @@
 #include "gui/screens/welcome_screen.hpp"
 #include "gui/text/number_text.hpp"
 #include "gui/widgets/actions.hpp"
+#include "gui/widgets/arrange.hpp"
 #include "gui/widgets/theme.hpp"
 #include "gui/window/error_dialog.hpp"
 #include "gui/window/job_list.hpp"
@@ -202,9 +203,7 @@ void MainWindow::take_file(const std::shared_ptr<const OpenedFile>& file) {
 void MainWindow::show_failure(const QString& title, const JobFailure& failure) {
   for (const Diagnostic& diagnostic : failure.diagnostics)
     workbench_.log(QString::fromStdString(format(diagnostic)).trimmed());
-  auto* dialog = new ErrorDialog(title, failure, this);
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->open();
+  show_dialog(new ErrorDialog(title, failure, this));
 }
 
 void MainWindow::apply_preferences() {

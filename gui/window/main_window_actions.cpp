@@ -8,6 +8,7 @@
 
 #include "gui/screens/welcome_screen.hpp"
 #include "gui/widgets/actions.hpp"
+#include "gui/widgets/arrange.hpp"
 #include "gui/widgets/theme.hpp"
 #include "gui/window/command_palette.hpp"
 #include "gui/window/key_sheet.hpp"
@@ -69,13 +70,10 @@ void MainWindow::add_edit_actions() {
       {"edit.previous-schedule", MenuId::kEdit, tr("&Previous schedule"),
        tr("Switches to the previous schedule that this scenario allows"), shortcuts("Alt+Left")},
       [this] { panel_->step_schedule(-1); });
-  actions_->add({"edit.preferences", MenuId::kEdit, tr("Pre&ferences…"),
-                 tr("Appearance, units, shortcuts, language"), shortcuts("Ctrl+,")},
-                [this] {
-                  auto* dialog = new PreferencesDialog(workbench_.preferences(), *actions_, this);
-                  dialog->setAttribute(Qt::WA_DeleteOnClose);
-                  dialog->open();
-                });
+  actions_->add(
+      {"edit.preferences", MenuId::kEdit, tr("Pre&ferences…"),
+       tr("Appearance, units, shortcuts, language"), shortcuts("Ctrl+,")},
+      [this] { show_dialog(new PreferencesDialog(workbench_.preferences(), *actions_, this)); });
 }
 
 void MainWindow::add_view_actions() {
@@ -128,18 +126,10 @@ void MainWindow::add_go_actions() {
 void MainWindow::add_help_actions() {
   actions_->add({"help.palette", MenuId::kHelp, tr("&Command palette…"),
                  tr("Finds and runs any action by name"), shortcuts("Ctrl+Shift+P")},
-                [this] {
-                  auto* palette = new CommandPalette(*actions_, this);
-                  palette->setAttribute(Qt::WA_DeleteOnClose);
-                  palette->open();
-                });
+                [this] { show_dialog(new CommandPalette(*actions_, this)); });
   actions_->add({"help.keys", MenuId::kHelp, tr("&Keyboard shortcuts"),
                  tr("Lists all keyboard shortcuts"), shortcuts("?", "F1")},
-                [this] {
-                  auto* sheet = new KeySheet(*actions_, this);
-                  sheet->setAttribute(Qt::WA_DeleteOnClose);
-                  sheet->open();
-                });
+                [this] { show_dialog(new KeySheet(*actions_, this)); });
 }
 
 void MainWindow::fill_menus() {
