@@ -53,22 +53,10 @@ std::optional<PipelineAction> pipeline_action(std::string_view name) {
   PipelineAction action;
   const auto stage = number_at(name);
   if (!stage || name.empty()) return std::nullopt;
-  switch (name.front()) {
-    case 'F':
-      action.kind = SliceKind::kForward;
-      break;
-    case 'B':
-      action.kind = SliceKind::kBackward;
-      break;
-    case 'I':
-      action.kind = SliceKind::kBackwardInput;
-      break;
-    case 'W':
-      action.kind = SliceKind::kBackwardWeight;
-      break;
-    default:
-      return std::nullopt;
-  }
+  constexpr std::string_view kLetters = "FBIW";  // in the order of SliceKind
+  const std::size_t kind = kLetters.find(name.front());
+  if (kind == kLetters.npos) return std::nullopt;
+  action.kind = static_cast<SliceKind>(kind);
   name.remove_prefix(1);
   const auto microbatch = number_at(name);
   if (!microbatch || !name.empty()) return std::nullopt;
